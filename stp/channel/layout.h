@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory between one user and a Node: a Schedule Header Queue (Node -> user) and a transmit
+// queue (user -> Node), two single-producer single-consumer rings and a block of control words.
+// It may be shared between processes, so it holds no pointers; the Node's side believes nothing
+// that the user's side can write.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "stp/wire/header.h"
+
+namespace stp {
+
+inline constexpr std::size_t kCacheLine = 64;
+inline constexpr std::uint32_t kMaxSlots = 65'535;  // R_Slots is a 16-bit field
+inline constexpr std::uint32_t kMaxCredits = 65'536;
+// Entries beyond the Slots: Request_State_Response uses no Slot but must reach the user.
+inline constexpr std::uint32_t kStateReserve = 16;
+
+// What the user finds in the Schedule Header Queue.
+struct alignas(kCacheLine) ReceivedEntry {
+  wire::Header header;
+  std::uint8_t payload[wire::kAppendSize];  // option payload (32) or append (64)
+  std::uint64_t source_mac;                 // connectionless: who sent it (MacAddr::to_u64)
+  std::uint8_t payload_length;              // 0, 32 or 64
+  std::uint8_t reserved[15];
+};
+static_assert(sizeof(ReceivedEntry) == 128);
+
+// What the user asks the Node to send.
+struct alignas(kCacheLine) SendEntry {
+  wire::Header header;
+  std::uint8_t payload[wire::kAppendSize];
+  std::uint64_t destination_mac;  // connectionless only
+  std::uint32_t length;           // DATA: bytes from the user's transmit buffers
+  std::uint32_t bufx;             // DATA: where they begin
+  std::uint32_t offset;
+  std::uint8_t payload_length;  // 0, 32 (control) or 64 (DATA)
+  std::uint8_t reserved[3];
+};
+static_assert(sizeof(SendEntry) == 128);
+
+enum class ChannelState : std::uint32_t {
+  kConnecting = 0,  // Request_Connection sent, no answer yet
+  kOpen = 1,
+  kPeerClosed = 2,  // the peer disconnected; queued headers can still be read
+  kFailed = 3,      // see ChannelControl::error
+  kClosed = 4,      // closed by this side, all done
+};
+
+struct ChannelControl {
+  // Set once by the Node's side, before the user sees the channel.
+  std::uint32_t magic;
+  std::uint32_t size;         // bytes of the whole channel
+  std::uint32_t slots;        // Slots announced to the peer
+  std::uint32_t credits;      // entries of the transmit queue a user may fill
+  std::uint32_t rx_capacity;  // ring sizes: powers of two
+  std::uint32_t tx_capacity;
+  std::uint32_t rx_at;  // byte positions of the rings from the start of the channel
+  std::uint32_t tx_at;
+
+  // Written by the Node's side only. Indices run freely and wrap at 2^32.
+  alignas(kCacheLine) std::atomic<std::uint32_t> rx_head;  // next entry the Node fills
+  std::atomic<std::uint32_t> tx_tail;                      // next entry the Node takes
+  std::atomic<std::uint32_t> tx_done;     // entries before it no longer use the user's memory
+  std::atomic<std::uint32_t> tx_refused;  // requests the Node would not send
+  std::atomic<ChannelState> state;
+  std::atomic<std::int32_t> error;  // negative errno, with kFailed
+  std::atomic<std::uint32_t> wake;  // futex word: bumped when a sleeping user should look
+
+  // Written by the user's side only.
+  alignas(kCacheLine) std::atomic<std::uint32_t> rx_tail;  // next entry the user reads
+  std::atomic<std::uint32_t> tx_head;                      // next entry the user fills
+  std::atomic<std::uint32_t> sleepers;  // users asleep, or about to be, on `wake`
+};
+inline constexpr std::uint32_t kChannelMagic = 0x53545043;  // "STPC"
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(sizeof(std::atomic<ChannelState>) == 4);
+
+struct ChannelGeometry {
+  std::uint32_t slots = 0;    // 1..kMaxSlots
+  std::uint32_t credits = 0;  // 1..kMaxCredits
+
+  [[nodiscard]] constexpr std::uint32_t rx_capacity() const {
+    return std::bit_ceil(slots + kStateReserve);
+  }
+  [[nodiscard]] constexpr std::uint32_t tx_capacity() const { return std::bit_ceil(credits); }
+  [[nodiscard]] constexpr std::size_t rx_at() const {
+    return (sizeof(ChannelControl) + kCacheLine - 1) / kCacheLine * kCacheLine;
+  }
+  [[nodiscard]] constexpr std::size_t tx_at() const {
+    return rx_at() + std::size_t{rx_capacity()} * sizeof(ReceivedEntry);
+  }
+  // Bytes a channel needs; its memory must be aligned to a cache line and zeroed.
+  [[nodiscard]] constexpr std::size_t size() const {
+    return tx_at() + std::size_t{tx_capacity()} * sizeof(SendEntry);
+  }
+};
+
+}  // namespace stp

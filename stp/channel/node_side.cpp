@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/channel/node_side.h"
+
+#include <cstring>
+#include <new>
+
+namespace stp {
+
+NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
+    : control_(new (memory) ChannelControl{}),
+      rx_(reinterpret_cast<ReceivedEntry*>(memory + geometry.rx_at())),
+      tx_(reinterpret_cast<SendEntry*>(memory + geometry.tx_at())),
+      slots_(geometry.slots),
+      rx_mask_(geometry.rx_capacity() - 1),
+      tx_mask_(geometry.tx_capacity() - 1) {
+  control_->magic = kChannelMagic;
+  control_->size = static_cast<std::uint32_t>(geometry.size());
+  control_->slots = geometry.slots;
+  control_->credits = geometry.credits;
+  control_->rx_capacity = geometry.rx_capacity();
+  control_->tx_capacity = geometry.tx_capacity();
+  control_->rx_at = static_cast<std::uint32_t>(geometry.rx_at());
+  control_->tx_at = static_cast<std::uint32_t>(geometry.tx_at());
+}
+
+std::uint32_t NodeChannel::queued() {
+  auto const tail = control_->rx_tail.load(std::memory_order_acquire);
+  auto const count = rx_head_ - tail;
+  if (count > rx_mask_ + 1) {
+    broken_ = true;
+    return rx_mask_ + 1;
+  }
+  while (reserve_count_ > 0 &&
+         rx_head_ - reserve_[reserve_first_] > count) {  // already read by the user
+    reserve_first_ = (reserve_first_ + 1) % kStateReserve;
+    --reserve_count_;
+  }
+  return count;
+}
+
+std::uint32_t NodeChannel::free_slots() {
+  auto const used = queued() - reserve_count_;
+  return slots_ > used ? slots_ - used : 0;
+}
+
+bool NodeChannel::deliver(const ReceivedEntry& entry, Place place) {
+  if (place == Place::kSlot ? free_slots() == 0
+                            : (queued(), broken_ || reserve_count_ == kStateReserve))
+    return false;
+  if (place == Place::kReserve)
+    reserve_[(reserve_first_ + reserve_count_++) % kStateReserve] = rx_head_;
+  rx_[rx_head_ & rx_mask_] = entry;
+  control_->rx_head.store(++rx_head_, std::memory_order_release);
+  return true;
+}
+
+bool NodeChannel::peek(SendEntry& out) {
+  auto const waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
+  if (waiting == 0) return false;
+  if (waiting > tx_mask_ + 1) {
+    broken_ = true;
+    return false;
+  }
+  // Copied before it is looked at: a user may go on writing to the ring.
+  std::memcpy(&out, &tx_[tx_tail_ & tx_mask_], sizeof out);
+  return true;
+}
+
+void NodeChannel::pop() {
+  control_->tx_tail.store(++tx_tail_, std::memory_order_release);
+}
+
+void NodeChannel::complete(std::uint32_t index) {
+  control_->tx_done.store(index, std::memory_order_release);
+}
+
+void NodeChannel::count_refused() {
+  control_->tx_refused.store(++refused_, std::memory_order_relaxed);
+}
+
+void NodeChannel::set_state(ChannelState state, int error) {
+  state_ = state;
+  control_->error.store(error, std::memory_order_relaxed);
+  control_->state.store(state, std::memory_order_release);
+}
+
+bool NodeChannel::needs_wake() {
+  // Orders what was published before against the look at `sleepers`; the user's begin_sleep() does
+  // the same the other way round, so one of the two sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (control_->sleepers.load(std::memory_order_relaxed) == 0) return false;
+  control_->wake.fetch_add(1, std::memory_order_seq_cst);
+  return true;
+}
+
+}  // namespace stp

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The Node's end of a channel. It keeps its own copies of every index it owns and checks those it
+// does not, so that whatever a user writes into the rings can only hurt that user.
+#pragma once
+
+#include <array>
+
+#include "stp/channel/layout.h"
+#include "stp/types.h"
+
+namespace stp {
+
+class NodeChannel {
+ public:
+  NodeChannel() = default;
+  // Lays the channel out in zeroed memory of geometry.size() bytes, aligned to a cache line.
+  NodeChannel(std::byte* memory, const ChannelGeometry& geometry);
+
+  [[nodiscard]] explicit operator bool() const { return control_ != nullptr; }
+  [[nodiscard]] std::uint32_t slots() const { return slots_; }
+
+  // Free Slots at this moment: what R_Slots says.
+  [[nodiscard]] std::uint32_t free_slots();
+
+  // Appends to the Schedule Header Queue. A kSlot entry needs a free Slot, a kReserve entry one of
+  // the kStateReserve places beyond them. False: no room, nothing was written.
+  enum class Place { kSlot, kReserve };
+  bool deliver(const ReceivedEntry& entry, Place place);
+
+  // Copies the oldest unsent request out of the transmit queue. False: there is none.
+  bool peek(SendEntry& out);
+  // The request last peeked has been taken over; its ring entry is free for the user again.
+  void pop();
+  [[nodiscard]] std::uint32_t taken() const { return tx_tail_; }
+  // Requests before `index` (as of taken()) no longer use the user's memory.
+  void complete(std::uint32_t index);
+  void count_refused();
+
+  void set_state(ChannelState state, int error = 0);
+  [[nodiscard]] ChannelState state() const { return state_; }
+
+  // The user's indices made no sense at some point: the channel must be ended.
+  [[nodiscard]] bool broken() const { return broken_; }
+  // Whether a user sleeps on the wake word. If so the word has been bumped, and the caller has to
+  // wake the sleepers (a futex call, which stp/ leaves to others).
+  bool needs_wake();
+  // The futex word.
+  [[nodiscard]] std::atomic<std::uint32_t>* wake_word() { return &control_->wake; }
+
+ private:
+  std::uint32_t queued();  // unread entries of the Schedule Header Queue
+
+  ChannelControl* control_ = nullptr;
+  ReceivedEntry* rx_ = nullptr;
+  SendEntry* tx_ = nullptr;
+  std::uint32_t slots_ = 0;
+  std::uint32_t rx_mask_ = 0, tx_mask_ = 0;
+  std::uint32_t rx_head_ = 0, tx_tail_ = 0, refused_ = 0;
+  // Positions of unread entries that hold no Slot, oldest first.
+  std::array<std::uint32_t, kStateReserve> reserve_{};
+  std::uint32_t reserve_first_ = 0, reserve_count_ = 0;
+  ChannelState state_ = ChannelState::kConnecting;
+  bool broken_ = false;
+};
+
+}  // namespace stp

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The user's end of a channel, for libst. One thread at a time may receive and one may send.
+#pragma once
+
+#include "stp/channel/layout.h"
+
+namespace stp {
+
+class UserChannel {
+ public:
+  UserChannel() = default;
+  explicit UserChannel(std::byte* memory);  // laid out by a NodeChannel before
+
+  [[nodiscard]] explicit operator bool() const { return control_ != nullptr; }
+
+  bool receive(ReceivedEntry& out);  // false: the Schedule Header Queue is empty
+  [[nodiscard]] bool readable() const;
+  bool send(const SendEntry& entry);  // false: the transmit queue is full
+  [[nodiscard]] bool writable() const;
+
+  // For flushing: how far this side has filled, and whether all before `index` is done with.
+  [[nodiscard]] std::uint32_t sent() const { return tx_head_; }
+  [[nodiscard]] bool done(std::uint32_t index) const;
+
+  [[nodiscard]] ChannelState state() const {
+    return control_->state.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] int error() const { return control_->error.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t refused() const {
+    return control_->tx_refused.load(std::memory_order_relaxed);
+  }
+
+  // To sleep: seen = begin_sleep(); look once more for what is awaited; then wait on wake_word()
+  // while it equals `seen` (futex); end_sleep().
+  std::uint32_t begin_sleep();
+  void end_sleep();
+  [[nodiscard]] std::atomic<std::uint32_t>* wake_word() { return &control_->wake; }
+
+ private:
+  ChannelControl* control_ = nullptr;
+  ReceivedEntry* rx_ = nullptr;
+  SendEntry* tx_ = nullptr;
+  std::uint32_t rx_mask_ = 0, tx_mask_ = 0, credits_ = 0;
+  std::uint32_t rx_tail_ = 0, tx_head_ = 0;
+};
+
+}  // namespace stp

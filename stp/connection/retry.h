@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The clock of one request that waits for its answer: doubling intervals up to one second.
+#pragma once
+
+#include <algorithm>
+
+#include "stp/types.h"
+
+namespace stp {
+
+class Retry {
+ public:
+  static constexpr unsigned kTries = 8;
+
+  // `patience`: give up no sooner than this, however short the intervals. On a fast link eight
+  // doublings of 200 us pass while a busy peer is merely scheduled out.
+  void start(Time now, Time interval, Time patience = 0) {
+    first_ = now;
+    interval_ = interval;
+    patience_ = patience;
+    tries_ = 1;
+    deadline_ = now + interval;
+  }
+  void stop() { deadline_ = kNever; }
+  [[nodiscard]] bool running() const { return deadline_ != kNever; }
+  [[nodiscard]] Time deadline() const { return deadline_; }
+  [[nodiscard]] bool due(Time now) const { return now >= deadline_; }
+
+  // When due: true to send again; false when it is time to give up (and the clock has stopped).
+  bool again(Time now) {
+    if (tries_ >= kTries && now - first_ >= patience_) {
+      stop();
+      return false;
+    }
+    ++tries_;
+    interval_ = std::min(interval_ * 2, kSecond);
+    deadline_ = now + interval_;
+    return true;
+  }
+  // The round trip that an answer at `now` measured; 0 when it cannot be known which try it
+  // answers.
+  [[nodiscard]] Time measured(Time now) const { return tries_ == 1 ? now - first_ : 0; }
+
+ private:
+  Time first_ = 0, interval_ = 0, patience_ = 0;
+  Time deadline_ = kNever;
+  unsigned tries_ = 0;
+};
+
+}  // namespace stp

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Round-trip time of a connection, by RFC 6298, with this profile's bounds (section 5).
+#pragma once
+
+#include <algorithm>
+
+#include "stp/types.h"
+
+namespace stp {
+
+class RoundTrip {
+ public:
+  static constexpr Time kInitial = 10 * kMillisecond;
+  static constexpr Time kMinimum = 200 * kMicrosecond;
+  static constexpr Time kMaximum = kSecond;
+
+  // Only of exchanges whose request was sent once (Karn's rule).
+  void sample(Time measured) {
+    if (smoothed_ == 0) {
+      smoothed_ = std::max<Time>(measured, 1);
+      variation_ = measured / 2;
+      return;
+    }
+    auto const error = measured > smoothed_ ? measured - smoothed_ : smoothed_ - measured;
+    variation_ += error / 4 - variation_ / 4;
+    smoothed_ += measured / 8 - smoothed_ / 8;
+  }
+  [[nodiscard]] Time smoothed() const { return smoothed_ == 0 ? kInitial : smoothed_; }
+  [[nodiscard]] Time timeout() const {
+    if (smoothed_ == 0) return kInitial;
+    return std::clamp(smoothed_ + 4 * variation_, kMinimum, kMaximum);
+  }
+
+ private:
+  Time smoothed_ = 0, variation_ = 0;
+};
+
+}  // namespace stp

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A sender's view of the Slots free at its peer (section 6).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace stp {
+
+class SlotCredit {
+ public:
+  void reset(std::uint32_t slots) {
+    slots_ = credit_ = slots;
+    ask_at_ = slots / 2;
+  }
+  [[nodiscard]] std::uint32_t credit() const { return credit_; }
+  [[nodiscard]] bool available() const { return credit_ > 0; }
+  [[nodiscard]] bool should_ask() const { return credit_ <= ask_at_; }
+
+  void spend() {
+    --credit_;
+    ++spent_;
+  }
+  // A question about the peer's Slots leaves now, marked with `sync`; `unsent` operations that
+  // were paid for will follow it.
+  void asked(std::uint32_t sync, std::uint32_t unsent = 0) {
+    asks_[next_++ % asks_.size()] = {sync, spent_ - unsent, true};
+  }
+
+  // The answer to the question `sync`: that many were free when it was handled. False: no such
+  // question is open (an old or a repeated answer), nothing changes.
+  bool answered(std::uint32_t sync, std::uint32_t free) {
+    for (std::size_t i = 0; i < asks_.size(); ++i) {
+      auto const at = (next_ + asks_.size() - 1 - i) % asks_.size();
+      if (!asks_[at].open || asks_[at].sync != sync) continue;
+      auto const since = spent_ - asks_[at].spent;
+      close_older(at);
+      credit_ = free > since ? free - since : 0;
+      // A peer that reads slowly is not asked again for each operation.
+      ask_at_ = std::min(slots_ / 2, credit_ / 2);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  struct Ask {
+    std::uint32_t sync = 0, spent = 0;
+    bool open = false;
+  };
+  // Answers to earlier questions say less than this one: they must not count any more.
+  void close_older(std::size_t at) {
+    for (auto& ask : asks_)
+      if (static_cast<std::int32_t>(asks_[at].spent - ask.spent) >= 0) ask.open = false;
+  }
+
+  std::uint32_t slots_ = 0, credit_ = 0, ask_at_ = 0;
+  std::uint32_t spent_ = 0;  // runs freely
+  std::array<Ask, 16> asks_{};
+  std::size_t next_ = 0;
+};
+
+}  // namespace stp

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections: made, answered, ended (docs/protocol.md, section 5).
+#include <algorithm>
+#include <cerrno>
+
+#include "stp/engine/impl.h"
+
+namespace stp {
+namespace {
+
+// RD and DA are repeated at least this long before the peer is taken for dead.
+constexpr Time kClosePatience = kSecond;
+
+}  // namespace
+
+Vc* Node::Impl::find_vc(VcId id) const {
+  auto const port = id & wire::kMaxPort;
+  if (port >= ports.size() || !ports[port] || ports[port]->id != id) return nullptr;
+  return ports[port].get();
+}
+
+int Node::Impl::listen(EndpointId id, std::uint32_t uport) {
+  auto* const endpoint = endpoints.find(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (endpoint->listening) return endpoint->uport == uport ? 0 : -EINVAL;
+  if (!listeners.emplace(uport, endpoint).second) return -EADDRINUSE;
+  endpoint->listening = true;
+  endpoint->uport = uport;
+  return 0;
+}
+
+int Node::Impl::accept(EndpointId id, VcId& out) {
+  auto* const endpoint = endpoints.find(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (!endpoint->listening) return -EINVAL;
+  if (endpoint->backlog.empty()) return -EAGAIN;
+  out = endpoint->backlog.front();
+  endpoint->backlog.pop_front();
+  return 0;
+}
+
+// A Port not in use: the one the user asked for, else the next in turn, so that a Port rests as
+// long as possible before it names another connection. 0: none left.
+std::uint16_t Node::Impl::choose_port(const Endpoint& endpoint) {
+  if (endpoint.config.port != 0) {
+    if (endpoint.config.port >= ports.size()) ports.resize(std::size_t{wire::kMaxPort} + 1);
+    if (!ports[endpoint.config.port]) return endpoint.config.port;
+    if (!endpoint.listening) return 0;
+  }
+  if (vcs >= wire::kMaxPort) return 0;
+  if (vcs * 2 >= ports.size() && ports.size() <= wire::kMaxPort)
+    ports.resize(std::min<std::size_t>(ports.size() * 2, wire::kMaxPort + 1));
+  while (next_port >= ports.size() || next_port == 0 || ports[next_port])
+    next_port = next_port + 1 >= ports.size() ? 1 : next_port + 1;
+  return static_cast<std::uint16_t>(next_port++);
+}
+
+Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now) {
+  auto const port = choose_port(endpoint);
+  if (port == 0) return nullptr;
+  auto vc = std::make_unique<Vc>();
+  auto const& wanted = endpoint.config;
+  vc->id = next_vc_serial++ << 16 | port;
+  vc->endpoint = &endpoint;
+  vc->cookie = cookie;
+  vc->local_port = port;
+  vc->local_key = wanted.key;
+  while (vc->local_key == 0) vc->local_key = random.next();
+  vc->local_max_stu = std::min(wanted.max_stu, config.max_stu);
+  vc->channel = NodeChannel(channel, {wanted.slots, wanted.credits});
+  vc->heard = now;
+  ++endpoint.vcs;
+  ++vcs;
+  ports[port] = std::move(vc);
+  return ports[port].get();
+}
+
+// What the peer announced in its RC or CA.
+void Node::Impl::adopt_peer(Vc& vc, const wire::Frame& frame) {
+  auto const& h = frame.header;
+  vc.peer_mac = frame.src;
+  vc.peer_port = h.s_port;
+  vc.peer_key = h.offset;
+  vc.peer_bufsize = h.bufx;
+  vc.peer_max_stu = h.sync;
+  vc.peer_slots = h.param;
+  vc.credit.reset(h.param);
+  vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
+  auto const bufsize = vc.endpoint->config.bufsize;
+  vc.inbound.configure(bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize));
+}
+
+int Node::Impl::connect(EndpointId id, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
+                        std::uint64_t cookie, VcId& out, Time now) {
+  auto* const endpoint = endpoints.find(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (peer.is_group() || peer.is_zero()) return -EINVAL;
+  auto* const vc = make_vc(*endpoint, channel, cookie, now);
+  if (vc == nullptr) return endpoint->config.port != 0 ? -EADDRINUSE : -ENOSPC;
+  vc->peer_mac = peer;
+  vc->peer_uport = uport;
+  vc->handshake.start(now, RoundTrip::kInitial);
+  send_request_connection(*vc);
+  set_timer(*vc);
+  out = vc->id;
+  return 0;
+}
+
+int Node::Impl::close(VcId id, bool at_once, Time now) {
+  auto* const vc = find_vc(id);
+  if (vc == nullptr) return -EBADF;
+  vc->user_closed = true;
+  std::erase(vc->endpoint->backlog, id);
+  switch (vc->state) {
+    case VcState::kPeerClosed:
+    case VcState::kFailed:
+      forget(*vc, now);
+      break;
+    case VcState::kConnecting:
+      begin_closing(*vc, now);
+      break;
+    case VcState::kOpen:
+      if (at_once)
+        begin_closing(*vc, now);
+      else
+        make_ready(*vc);  // what is queued goes first; RD follows when nothing is left
+      break;
+    default:
+      break;  // the disconnection is under way
+  }
+  return 0;
+}
+
+void Node::Impl::begin_closing(Vc& vc, Time now) {
+  vc.state = *vc_next(vc.state, VcEvent::kClose);
+  // Not answered yet: should a CA still come, it is answered as a ghost's.
+  if (vc.state == kVcGone) return forget(vc, now);
+  stop_traffic(vc);
+  vc.handshake.start(now, vc.round_trip.timeout(), kClosePatience);
+  send_disconnect(vc, wire::Op::kRequestDisconnect);
+  set_timer(vc);
+}
+
+// No more data either way: grants and queued requests are void.
+void Node::Impl::stop_traffic(Vc& vc) {
+  vc.inbound.clear();
+  vc.sending.active = false;
+  SendEntry dropped;
+  while (vc.channel.peek(dropped)) vc.channel.pop();
+  if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
+  vc.ask.stop();
+  vc.ask_again = kNever;
+  mxs.free_if([&](const MxEntry& mx) { return mx.vc == vc.id; });
+  touch(vc);
+}
+
+void Node::Impl::fail(Vc& vc, int error, Time now) {
+  vc.state = VcState::kFailed;
+  vc.error = error;
+  vc.handshake.stop();
+  stop_traffic(vc);
+  vc.channel.set_state(ChannelState::kFailed, error);
+  touch(vc);
+  bool const unseen = std::erase(vc.endpoint->backlog, vc.id) > 0;
+  if (vc.user_closed || unseen)
+    forget(vc, now);
+  else
+    set_timer(vc);
+}
+
+void Node::Impl::forget(Vc& vc, Time now) {
+  stop_traffic(vc);
+  if (vc.channel.state() != ChannelState::kFailed) vc.channel.set_state(ChannelState::kClosed);
+  if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
+  event(Event::Kind::kVcGone, vc.id, vc.cookie);
+  if (vc.peer_key != 0) closed.remember({vc.peer_mac, vc.peer_port, vc.peer_key}, now);
+  if (vc.passive) by_peer.erase({vc.peer_mac, vc.peer_port, vc.peer_key});
+  timers.remove(vc);
+  std::erase(ready, &vc);
+  std::erase(touched, &vc);
+  std::erase(vc.endpoint->backlog, vc.id);
+  --vc.endpoint->vcs;
+  --vcs;
+  ports[vc.local_port].reset();
+}
+
+void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
+  auto const& h = frame.header;
+  PeerName const peer{frame.src, h.s_port, h.offset};
+  if (auto const known = by_peer.find(peer); known != by_peer.end()) {
+    counters.add(Counter::kDuplicateRc);
+    if (known->second->state == VcState::kOpen) send_connection_answer(*known->second);
+    return;
+  }
+  if (closed.contains(peer, now)) return counters.add(Counter::kLateRc);
+
+  auto const refuse = [&](Counter why) {
+    counters.add(why);
+    wire::Header no;
+    no.op_flags = wire::op_flags(wire::Op::kConnectionAnswer, wire::flag::kReject);
+    no.d_port = h.s_port;
+    no.d_key = h.offset;
+    no.d_id = h.s_id;
+    no.s_id = h.d_id;
+    answer(frame.src, no);
+  };
+  auto const listener = listeners.find(h.d_id);
+  if (listener == listeners.end()) return refuse(Counter::kNoListener);
+  auto& endpoint = *listener->second;
+  if (endpoint.stock.empty()) {
+    counters.add(Counter::kBacklogFull);
+    event(Event::Kind::kStockLow, endpoint.id);
+    return;
+  }
+  auto const stocked = endpoint.stock.front();
+  auto* const vc = make_vc(endpoint, stocked.channel, stocked.cookie, now);
+  if (vc == nullptr) return refuse(Counter::kNoResources);
+  endpoint.stock.pop_front();
+  vc->passive = true;
+  vc->peer_uport = h.s_id;
+  vc->state = VcState::kOpen;
+  adopt_peer(*vc, frame);
+  by_peer.emplace(peer, vc);
+  vc->channel.set_state(ChannelState::kOpen);
+  endpoint.backlog.push_back(vc->id);
+  counters.add(Counter::kVcOpened);
+  send_connection_answer(*vc);
+  set_timer(*vc);
+  event(Event::Kind::kAcceptReady, endpoint.id);
+  event(Event::Kind::kStockLow, endpoint.id);
+}
+
+void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
+  auto const& h = frame.header;
+  auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
+  bool const ours = vc != nullptr && vc->local_key == h.d_key && vc->peer_mac == frame.src;
+  bool const refused = h.has(wire::flag::kReject);
+  if (ours && vc->state == VcState::kConnecting) {
+    vc->heard = now;
+    if (refused) {
+      counters.add(Counter::kVcRefused);
+      return fail(*vc, -ECONNREFUSED, now);
+    }
+    if (auto const measured = vc->handshake.measured(now)) vc->round_trip.sample(measured);
+    vc->handshake.stop();
+    adopt_peer(*vc, frame);
+    vc->state = *vc_next(vc->state, VcEvent::kAnswer);
+    vc->channel.set_state(ChannelState::kOpen);
+    counters.add(Counter::kVcOpened);
+    touch(*vc);
+    set_timer(*vc);
+    return make_ready(*vc);
+  }
+  bool const repeated = ours && h.s_port == vc->peer_port && h.offset == vc->peer_key;
+  if (repeated || refused) return counters.add(Counter::kBadState);
+  // The answerer holds a connection that nobody here wants: let it end at once.
+  counters.add(Counter::kGhostCa);
+  wire::Header end;
+  end.op_flags = wire::op_flags(wire::Op::kRequestDisconnect);
+  end.d_port = h.s_port;
+  end.s_port = h.d_port;
+  end.d_key = h.offset;
+  end.offset = h.d_key;
+  answer(frame.src, end);
+}
+
+void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
+  auto const& h = frame.header;
+  auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
+  if (vc == nullptr) {
+    // Long gone here: answered from the request itself, so that the peer can always finish.
+    wire::Header yes;
+    yes.op_flags = wire::op_flags(wire::Op::kDisconnectAnswer);
+    yes.d_port = h.s_port;
+    yes.s_port = h.d_port;
+    yes.d_key = h.offset;
+    yes.offset = h.d_key;
+    return answer(frame.src, yes);
+  }
+  if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
+  if (vc->peer_mac != frame.src) return counters.add(Counter::kBadPeer);
+  vc->heard = now;
+  auto const before = vc->state;
+  auto const after = vc_next(before, VcEvent::kRequest);
+  if (!after) return counters.add(Counter::kBadState);
+  if (before == VcState::kConnecting) {  // its CA was lost: these are the names it gave
+    vc->peer_port = h.s_port;
+    vc->peer_key = h.offset;
+  }
+  vc->state = *after;
+  if (vc->state == VcState::kPeerClosing && before != VcState::kPeerClosing) {
+    stop_traffic(*vc);
+    vc->channel.set_state(ChannelState::kPeerClosed);
+    vc->handshake.start(now, vc->round_trip.timeout());
+    counters.add(Counter::kVcClosed);
+    touch(*vc);
+  }
+  send_disconnect(*vc, wire::Op::kDisconnectAnswer);
+  set_timer(*vc);
+}
+
+void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
+  auto const after = vc_next(vc.state, VcEvent::kConfirmed);
+  // A repeated DA says that our DC was lost; it is gone with the connection unless both closed.
+  if (!after) return counters.add(Counter::kBadState);
+  send_disconnect(vc, wire::Op::kDisconnectComplete);
+  vc.state = *after;
+  if (vc.state == kVcGone) {
+    counters.add(Counter::kVcClosed);
+    return forget(vc, now);
+  }
+  vc.handshake.start(now, vc.round_trip.timeout());  // from here only our DA waits, for its DC
+  set_timer(vc);
+}
+
+void Node::Impl::on_disconnect_complete(Vc& vc, Time now) {
+  auto const after = vc_next(vc.state, VcEvent::kComplete);
+  if (!after) return counters.add(Counter::kBadState);
+  vc.state = *after;
+  if (vc.state != VcState::kPeerClosed) return;  // our own RD still waits for its DA
+  vc.handshake.stop();
+  if (vc.user_closed) return forget(vc, now);
+  set_timer(vc);
+}
+
+void Node::Impl::send_request_connection(const Vc& vc) {
+  wire::Header h;
+  h.op_flags = wire::op_flags(wire::Op::kRequestConnection);
+  h.param = static_cast<std::uint16_t>(vc.channel.slots());
+  h.s_port = vc.local_port;
+  h.bufx = vc.endpoint->config.bufsize;
+  h.offset = vc.local_key;
+  h.sync = vc.local_max_stu;
+  h.d_id = vc.peer_uport;
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+}
+
+void Node::Impl::send_connection_answer(const Vc& vc) {
+  auto h = header_for(vc, wire::Op::kConnectionAnswer);
+  h.param = static_cast<std::uint16_t>(vc.channel.slots());
+  h.bufx = vc.endpoint->config.bufsize;
+  h.offset = vc.local_key;
+  h.sync = vc.local_max_stu;
+  h.d_id = vc.peer_uport;
+  h.s_id = vc.endpoint->uport;
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+}
+
+void Node::Impl::send_disconnect(const Vc& vc, wire::Op op) {
+  auto h = header_for(vc, op);
+  h.offset = vc.local_key;
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+}
+
+}  // namespace stp

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Placing STUs (docs/protocol.md, sections 7 and 8). Every check comes before the one copy.
+#include <cstring>
+
+#include "stp/engine/impl.h"
+
+namespace stp {
+
+// Whether the header names memory that `vc`'s peer may touch with `length` bytes.
+Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_t length,
+                                 std::uint8_t permission, std::byte*& memory) const {
+  auto const* const mx = mxs.find(h.mx);
+  if (mx == nullptr) return Counter::kBadMx;
+  if (mx->endpoint != vc.endpoint->id || (mx->vc != kNoneId && mx->vc != vc.id))
+    return Counter::kMxNotOwned;
+  if (!mx->contains(h.bufx)) return Counter::kBadBufx;
+  auto const* const entry = mx->range->find(h.bufx);
+  if (entry == nullptr) return Counter::kBadBufx;
+  auto const size = std::uint64_t{1} << mx->range->bufsize();
+  if (h.offset >= size) return Counter::kBadOffset;
+  if (h.offset + length > size) return Counter::kStuCrossesBuffer;
+  if ((mx->permissions & permission) == 0) return Counter::kNoPermission;
+  memory = entry->memory + h.offset;
+  return Counter::kNone;
+}
+
+void Node::Impl::on_data(Vc& vc, const wire::Frame& frame) {
+  auto const& h = frame.header;
+  auto const length = frame.stu.size();
+  std::byte* memory = nullptr;
+  InboundBlock* block = nullptr;
+  auto drop = check_memory(vc, h, length, permit::kData, memory);
+  if (drop == Counter::kNone) drop = vc.inbound.find(h, length, block);
+  if (drop != Counter::kNone) {
+    counters.add(drop);
+    // Its sender may not know that the Block is complete: the state that it asks for tells.
+    bool const repeat = drop == Counter::kDuplicateStu || drop == Counter::kDuplicateBlock;
+    if (repeat && h.has(wire::flag::kSendState)) answer_state(vc, h.sync, h.b_num, h.d_id, 0);
+    return;
+  }
+  bool const last = h.has(wire::flag::kLast);
+  bool const completes = block->stus.completes(h.param, last);
+  bool const silent = last ? h.has(wire::flag::kSilent) : block->last.has(wire::flag::kSilent);
+  if (completes && !silent && vc.channel.free_slots() == 0)
+    return counters.add(Counter::kSlotOverrun);  // as if lost: a repeat will complete the Block
+
+  if (length != 0) std::memcpy(memory, frame.stu.data(), length);
+  counters.add(Counter::kRxStus);
+  counters.add(Counter::kRxDataBytes, length);
+  auto const bufsize = vc.endpoint->config.bufsize;
+  auto const address = Address{h.bufx, h.offset}.linear(bufsize);
+  if (!block->tile_known) {
+    block->first_tile =
+        (address >> stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize)) - h.param;
+    block->tile_known = true;
+  }
+  if (h.param == 0) block->first_address = address;
+  block->stus.place(h.param, last);
+  if (last) {
+    block->last = h;
+    block->has_append = !frame.append.empty();
+    if (block->has_append) std::memcpy(block->append, frame.append.data(), frame.append.size());
+  }
+  if (completes) complete_block(vc, *block);
+}
+
+void Node::Impl::complete_block(Vc& vc, InboundBlock& block) {
+  counters.add(Counter::kRxBlocks);
+  auto header = block.last;
+  auto const first = Address::from_linear(block.first_address, vc.endpoint->config.bufsize);
+  header.bufx = first.bufx;
+  header.offset = first.offset;
+  if (!header.has(wire::flag::kSilent))
+    deliver(vc, header, block.has_append ? std::as_bytes(std::span(block.append)) : Bytes{},
+            NodeChannel::Place::kSlot);
+  vc.inbound.complete(block);
+  if (header.has(wire::flag::kSendState))
+    answer_state(vc, header.sync, header.b_num, header.d_id, 0);
+}
+
+}  // namespace stp

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The inside of Node. Its functions are spread over the files of this folder by subject:
+//   endpoints.cpp   endpoints and mapped memory        receive.cpp   frames, up to the operation
+//   connect.cpp     connections made, answered, ended  data.cpp      placing STUs
+//   timers.cpp      retries, keep-alive                state.cpp     Slots: RS and RSR
+//   transmit.cpp    bursts to send                     request.cpp   checks on users' requests
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "stp/connection/closed_connections.h"
+#include "stp/connection/timer_heap.h"
+#include "stp/connection/vc_state.h"
+#include "stp/engine/id_table.h"
+#include "stp/engine/objects.h"
+#include "stp/memory/mx_table.h"
+#include "stp/node.h"
+#include "stp/wire/frame.h"
+
+namespace stp {
+
+struct Node::Impl {
+  Impl(const NodeConfig& node_config, Random& node_random);
+
+  // --- endpoints.cpp
+  int open_endpoint(const EndpointConfig& wanted, EndpointId& out);
+  int configure(EndpointId id, const EndpointConfig& wanted);
+  int close_endpoint(EndpointId id);
+  int map(EndpointId endpoint, Direction direction, std::uint32_t base,
+          std::span<const MutableBytes> pieces, RegionId& out);
+  int unmap(RegionId id);
+  void region_gone(Region& region);
+  int alloc_mx(RegionId region, VcId vc, std::uint8_t permissions, std::uint16_t& out);
+  int free_mx(EndpointId endpoint, std::uint16_t mx);
+
+  // --- connect.cpp
+  int listen(EndpointId endpoint, std::uint32_t uport);
+  int accept(EndpointId endpoint, VcId& out);
+  int connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
+              std::uint64_t cookie, VcId& out, Time now);
+  int close(VcId id, bool at_once, Time now);
+  Vc* find_vc(VcId id) const;
+  Vc* make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now);
+  std::uint16_t choose_port(const Endpoint& endpoint);
+  void adopt_peer(Vc& vc, const wire::Frame& frame);
+  void begin_closing(Vc& vc, Time now);
+  void stop_traffic(Vc& vc);
+  void fail(Vc& vc, int error, Time now);
+  void forget(Vc& vc, Time now);
+  void on_request_connection(const wire::Frame& frame, Time now);
+  void on_connection_answer(const wire::Frame& frame, Time now);
+  void on_request_disconnect(const wire::Frame& frame, Time now);
+  void on_disconnect_answer(Vc& vc, Time now);
+  void on_disconnect_complete(Vc& vc, Time now);
+  void send_request_connection(const Vc& vc);
+  void send_connection_answer(const Vc& vc);
+  void send_disconnect(const Vc& vc, wire::Op op);
+
+  // --- receive.cpp
+  void receive_frame(Bytes bytes, Time now);
+  void receive_on_vc(Vc& vc, const wire::Frame& frame, Time now);
+  void deliver_control(Vc& vc, const wire::Frame& frame);
+  bool deliver(Vc& vc, const wire::Header& header, Bytes payload, NodeChannel::Place place);
+  void touch(Vc& vc);
+  void flush_wakes();
+
+  // --- data.cpp
+  void on_data(Vc& vc, const wire::Frame& frame);
+  Counter check_memory(const Vc& vc, const wire::Header& header, std::size_t length,
+                       std::uint8_t permission, std::byte*& memory) const;
+  void complete_block(Vc& vc, InboundBlock& block);
+
+  // --- state.cpp
+  void on_request_state(Vc& vc, const wire::Header& header);
+  void on_state_response(Vc& vc, const wire::Frame& frame, Time now);
+  void answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
+                    std::uint32_t asker_id);
+  void ask_slots(Vc& vc, bool keep_alive, Time now);
+  void spend_slot(Vc& vc, Time now);
+
+  // --- timers.cpp
+  void expire(Time now);
+  void expire_vc(Vc& vc, Time now);
+  void set_timer(Vc& vc);
+  [[nodiscard]] Time deadline_of(const Vc& vc) const;
+
+  // --- request.cpp
+  // 0: may be sent; else why not. Learns grants.
+  int check_request(Vc& vc, const SendEntry& entry);
+  int check_data_request(const Vc& vc, const SendEntry& entry) const;
+  int check_grant_request(const Vc& vc, const wire::Header& header) const;
+
+  // --- transmit.cpp
+  std::size_t transmit(std::span<TxFrame> frames, Time now);
+  void transmitted(const TxToken& token);
+  std::size_t send_from(Vc& vc, std::span<TxFrame> frames, Time now);
+  bool take_request(Vc& vc, Time now);
+  void build_control(Vc& vc, TxFrame& frame);
+  void build_stu(Vc& vc, TxFrame& frame);
+  void finish_request(Vc& vc);
+  void emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
+            Bytes payload, Bytes append, bool attach);
+  void make_ready(Vc& vc);
+
+  // Answers and requests of the Node's own: small, sent before anything of users.
+  struct Answer {
+    MacAddr dst;
+    wire::Header header;
+    bool checksum;
+  };
+  static constexpr std::size_t kMaxAnswers = 1024;
+  void answer(const MacAddr& dst, const wire::Header& header, bool checksum = false);
+  [[nodiscard]] wire::Header header_for(const Vc& vc, wire::Op op, std::uint16_t flags = 0) const;
+
+  void event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie = 0);
+
+  NodeConfig config;
+  Random& random;
+  Counters counters;
+
+  IdTable<Endpoint> endpoints;
+  IdTable<Region> regions;
+  MxTable mxs;
+  std::map<std::uint32_t, Endpoint*> listeners;  // by UPort
+
+  std::vector<std::unique_ptr<Vc>> ports;  // by Port; grows with the connections
+  std::size_t vcs = 0;
+  std::uint32_t next_port = 1;
+  std::uint64_t next_vc_serial = 1;
+  std::map<PeerName, Vc*> by_peer;  // connections that came by RC
+  ClosedConnections closed;
+  TimerHeap timers;
+
+  std::vector<Answer> answers;  // a ring of kMaxAnswers
+  std::size_t first_answer = 0, answer_count = 0;
+  std::deque<Vc*> ready;  // have something to send, in turn
+  std::vector<Vc*> touched;
+  std::deque<Event> events;
+};
+
+}  // namespace stp

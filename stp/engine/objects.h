@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a Node keeps: endpoints, regions of mapped memory, Virtual Connections.
+#pragma once
+
+#include <deque>
+
+#include "stp/channel/node_side.h"
+#include "stp/connection/retry.h"
+#include "stp/connection/round_trip.h"
+#include "stp/connection/slot_credit.h"
+#include "stp/connection/timer_heap.h"
+#include "stp/memory/bufx_range.h"
+#include "stp/node.h"
+#include "stp/sequence/inbound.h"
+
+namespace stp {
+
+struct Stocked {
+  std::byte* channel;
+  std::uint64_t cookie;
+};
+
+struct Endpoint {
+  EndpointId id = kNoneId;
+  EndpointConfig config;
+  BufxRange receive, transmit;
+  bool listening = false;
+  std::uint32_t uport = 0;
+  std::deque<Stocked> stock;
+  std::deque<VcId> backlog;  // established, not yet accepted
+  std::uint32_t vcs = 0, regions = 0;
+};
+
+struct Region {
+  RegionId id = kNoneId;
+  EndpointId endpoint = kNoneId;
+  Direction direction = Direction::kTransmit;
+  std::uint32_t first = 0, count = 0;
+  std::uint32_t attached = 0;  // frames that still read this memory
+  bool unmapped = false;
+};
+
+// The user's request that is being sent, and how far.
+struct Sending {
+  bool active = false;  // a DATA of several STUs, partly sent
+  SendEntry entry;
+  std::uint64_t done = 0;     // bytes
+  std::uint32_t stu_num = 0;  // of the next STU
+};
+
+struct Vc : TimerNode {
+  VcId id = kNoneId;
+  Endpoint* endpoint = nullptr;
+  VcState state = VcState::kConnecting;
+  int error = 0;
+  bool passive = false;      // came by RC; `peer_key` with its MAC and Port finds it again
+  bool user_closed = false;  // the user let go of it
+  bool in_ready = false;     // stands in the queue of connections with something to send
+  bool touched = false;      // its user may have to be woken
+  std::uint64_t cookie = 0;
+
+  MacAddr peer_mac;
+  std::uint16_t local_port = 0, peer_port = 0;
+  std::uint32_t local_key = 0, peer_key = 0;
+  unsigned local_max_stu = 0;
+  unsigned peer_bufsize = 0, peer_max_stu = 0;
+  std::uint32_t peer_slots = 0;
+  std::uint32_t peer_uport = 0;
+  unsigned send_stu_log2 = 0;
+
+  NodeChannel channel;
+  SlotCredit credit;
+  RoundTrip round_trip;
+  Retry handshake;  // RC, RD or DA waiting for its answer
+  Retry ask;        // our own RS waiting for its RSR
+  std::uint32_t ask_sync = 0;
+  bool ask_is_keep_alive = false;
+  Time ask_again = kNever;  // the peer had no Slot free: ask again then
+  Time ask_pause = 0;
+  Time heard = 0;              // last frame from the peer
+  std::uint32_t attached = 0;  // frames that still read the user's memory
+  Sending sending;
+  Inbound inbound;
+};
+
+}  // namespace stp

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Frames, from their bytes to the operation.
+#include <algorithm>
+#include <cstring>
+
+#include "stp/engine/impl.h"
+
+namespace stp {
+
+void Node::Impl::receive_frame(Bytes bytes, Time now) {
+  counters.add(Counter::kRxFrames);
+  counters.add(Counter::kRxBytes, bytes.size());
+  wire::Frame frame;
+  if (auto const drop = wire::parse(bytes, config.max_stu, frame); drop != Counter::kNone)
+    return counters.add(drop);
+  if (frame.dst != config.mac) return counters.add(Counter::kNotForUs);
+  if (frame.src.is_group() || frame.src.is_zero()) return counters.add(Counter::kBadSource);
+
+  auto const& h = frame.header;
+  switch (h.op()) {
+    case wire::Op::kRequestConnection:
+      counters.add(Counter::kRxControl);
+      return on_request_connection(frame, now);
+    case wire::Op::kConnectionAnswer:
+      counters.add(Counter::kRxControl);
+      return on_connection_answer(frame, now);
+    case wire::Op::kRequestDisconnect:
+      counters.add(Counter::kRxControl);
+      return on_request_disconnect(frame, now);
+    default:
+      break;
+  }
+  auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
+  if (vc == nullptr) return counters.add(Counter::kBadPort);
+  if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
+  if (vc->peer_mac != frame.src || vc->peer_port != h.s_port)
+    return counters.add(Counter::kBadPeer);
+  vc->heard = now;
+  receive_on_vc(*vc, frame, now);
+}
+
+// The frame is the peer's: it named the Port, knows the Key and comes from the right address.
+void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
+  auto const op = frame.header.op();
+  if (op != wire::Op::kData) counters.add(Counter::kRxControl);
+  if (op == wire::Op::kDisconnectAnswer) return on_disconnect_answer(vc, now);
+  if (op == wire::Op::kDisconnectComplete) return on_disconnect_complete(vc, now);
+  if (vc.state != VcState::kOpen || vc.user_closed) {
+    // While our RD waits for its answer the peer may still ask; nothing else is wanted any more.
+    bool const draining = vc.state == VcState::kOpen && op == wire::Op::kRequestStateResponse;
+    bool const asked = vc.state == VcState::kOpen && op == wire::Op::kRequestState;
+    if (!draining && !asked) return counters.add(Counter::kBadState);
+  }
+  switch (op) {
+    case wire::Op::kData:
+      return on_data(vc, frame);
+    case wire::Op::kRequestState:
+      return on_request_state(vc, frame.header);
+    case wire::Op::kRequestStateResponse:
+      return on_state_response(vc, frame, now);
+    default:
+      return deliver_control(vc, frame);
+  }
+}
+
+void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
+  auto const& h = frame.header;
+  if (h.op() == wire::Op::kGet && !h.has(wire::flag::kReject)) {
+    // No Mx of this Node permits Get or FetchOp, so every one is refused, with its own fields.
+    if (h.function() == wire::Function::kFetchOpComplete) return;
+    counters.add(Counter::kNoPermission);
+    auto no = h;
+    no.op_flags |= wire::flag::kReject;
+    no.d_port = vc.peer_port;
+    no.s_port = vc.local_port;
+    no.d_key = vc.peer_key;
+    return answer(vc.peer_mac, no, vc.endpoint->config.checksum);
+  }
+  if (!deliver(vc, h, frame.option, NodeChannel::Place::kSlot))
+    return counters.add(Counter::kSlotOverrun);
+  if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h.s_id, h.t_len());
+  if (h.op() == wire::Op::kEnd) vc.inbound.end(h.d_id);
+  if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, wire::kNoId, wire::kNoId, 0);
+}
+
+// Puts a header into the user's Schedule Header Queue. False: no room.
+bool Node::Impl::deliver(Vc& vc, const wire::Header& header, Bytes payload,
+                         NodeChannel::Place place) {
+  ReceivedEntry entry{};
+  entry.header = header;
+  entry.source_mac = vc.peer_mac.to_u64();
+  entry.payload_length = static_cast<std::uint8_t>(payload.size());
+  if (!payload.empty()) std::memcpy(entry.payload, payload.data(), payload.size());
+  bool const room = vc.channel.deliver(entry, place);
+  touch(vc);  // also when there was none: a user that sleeps on a full queue must look
+  return room;
+}
+
+// Remembers that this connection's user may sleep: looked at once per burst, not per frame.
+void Node::Impl::touch(Vc& vc) {
+  if (vc.touched) return;
+  vc.touched = true;
+  touched.push_back(&vc);
+}
+
+void Node::Impl::flush_wakes() {
+  for (std::size_t i = 0; i < touched.size(); ++i) {
+    auto& vc = *touched[i];
+    vc.touched = false;
+    if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
+  }
+  touched.clear();
+}
+
+wire::Header Node::Impl::header_for(const Vc& vc, wire::Op op, std::uint16_t flags) const {
+  wire::Header h;
+  h.op_flags = wire::op_flags(op, flags);
+  h.d_port = vc.peer_port;
+  h.s_port = vc.local_port;
+  h.d_key = vc.peer_key;
+  return h;
+}
+
+void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum) {
+  if (answer_count == kMaxAnswers) return counters.add(Counter::kAnswersFull);
+  answers[(first_answer + answer_count++) % kMaxAnswers] = {dst, header, checksum};
+}
+
+void Node::Impl::event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie) {
+  events.push_back({kind, id, cookie});
+}
+
+}  // namespace stp

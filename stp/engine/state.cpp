@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Slots and state: RS and RSR (docs/protocol.md, section 6).
+#include <algorithm>
+
+#include "stp/engine/impl.h"
+
+namespace stp {
+namespace {
+
+// While the peer has no Slot free it is asked again after this, doubling up to the longer one.
+constexpr Time kFirstPause = 200 * kMicrosecond;
+constexpr Time kLongestPause = 10 * kMillisecond;
+// An unanswered RS ends the connection no sooner than this: a busy peer is not a dead one.
+constexpr Time kAskPatience = 2 * kSecond;
+
+}  // namespace
+
+void Node::Impl::on_request_state(Vc& vc, const wire::Header& h) {
+  answer_state(vc, h.sync, h.b_num, h.d_id, h.s_id);
+}
+
+// RSR: the free Slots of this moment and, where `r_id` names a Transfer, its state.
+void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
+                              std::uint32_t asker_id) {
+  auto h = header_for(vc, wire::Op::kRequestStateResponse);
+  h.param = static_cast<std::uint16_t>(vc.channel.free_slots());
+  h.sync = sync;
+  h.b_num = b_num;
+  h.d_id = wire::kNoId;
+  if (r_id != wire::kNoId) {
+    h.s_id = r_id;
+    if (auto const* const transfer = vc.inbound.transfer(r_id)) {
+      h.offset = transfer->b_seq;
+      h.d_id = transfer->i_id;
+    } else {
+      h.op_flags |= wire::flag::kReject;  // no such Transfer here
+      h.d_id = asker_id;
+    }
+  }
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+}
+
+void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
+  auto const& h = frame.header;
+  bool const had_credit = vc.credit.available();
+  bool const news = vc.credit.answered(h.sync, h.param);
+  if (news && vc.credit.available() && !had_credit) {
+    vc.ask_pause = 0;
+    make_ready(vc);
+  }
+  if (vc.ask.running() && h.d_id == wire::kNoId && h.sync == vc.ask_sync) {
+    if (auto const measured = vc.ask.measured(now)) vc.round_trip.sample(measured);
+    vc.ask.stop();
+    if (!vc.credit.available()) {
+      vc.ask_pause = vc.ask_pause == 0 ? kFirstPause : std::min(vc.ask_pause * 2, kLongestPause);
+      vc.ask_again = now + vc.ask_pause;
+    }
+    return set_timer(vc);
+  }
+  if (vc.user_closed) return;
+  if (!deliver(vc, h, frame.option, NodeChannel::Place::kReserve))
+    counters.add(Counter::kStateLost);
+}
+
+void Node::Impl::ask_slots(Vc& vc, bool keep_alive, Time now) {
+  if (vc.ask.running()) return;
+  vc.ask_again = kNever;
+  vc.ask_is_keep_alive = keep_alive;
+  vc.ask_sync = random.next();
+  vc.ask.start(now, vc.round_trip.timeout(), kAskPatience);
+  // The RS overtakes the STUs of a Block that is being sent.
+  bool const overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
+  vc.credit.asked(vc.ask_sync, overtakes ? 1 : 0);
+  auto h = header_for(vc, wire::Op::kRequestState);
+  h.sync = vc.ask_sync;
+  h.b_num = wire::kNoId;
+  h.d_id = wire::kNoId;
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+  set_timer(vc);
+}
+
+void Node::Impl::spend_slot(Vc& vc, Time now) {
+  vc.credit.spend();
+  if (vc.credit.should_ask() && vc.ask_again == kNever) ask_slots(vc, false, now);
+}
+
+}  // namespace stp

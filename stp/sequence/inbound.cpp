@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/sequence/inbound.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace stp {
+
+std::uint64_t InboundTransfer::block_count() const {
+  return t_len == 0 ? 1 : (t_len + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
+}
+
+bool InboundTransfer::finished() const {
+  return !region && t_len != kUnknownLength && b_seq == block_count();
+}
+
+bool InboundTransfer::has(std::uint32_t b_num) const {
+  // Put Blocks are numbered without end, so "before" is taken modulo 2^32 there.
+  bool const before = region ? static_cast<std::int32_t>(b_num - b_seq) < 0 : b_num < b_seq;
+  return before || std::find(ahead.begin(), ahead.end(), b_num) != ahead.end();
+}
+
+void InboundTransfer::complete(std::uint32_t b_num) {
+  if (b_num != b_seq) {
+    ahead.push_back(b_num);
+    return;
+  }
+  for (auto next = ahead.end();; ahead.erase(next)) {
+    ++b_seq;
+    next = std::find(ahead.begin(), ahead.end(), b_seq);
+    if (next == ahead.end()) return;
+  }
+}
+
+void Inbound::configure(unsigned bufsize, unsigned stu_log2) {
+  bufsize_ = bufsize;
+  stu_log2_ = stu_log2;
+}
+
+Inbound::Offer* Inbound::find_offer(std::uint32_t i_id) {
+  auto const found =
+      std::find_if(offers_.begin(), offers_.end(), [&](const Offer& o) { return o.i_id == i_id; });
+  return found == offers_.end() ? nullptr : &*found;
+}
+
+void Inbound::offered(std::uint32_t i_id, std::uint64_t t_len) {
+  bool const repeated = std::any_of(transfers_.begin(), transfers_.end(), [&](const auto& entry) {
+    auto const& t = entry.second;
+    return !t.region && t.i_id == i_id && t.t_len == t_len && !t.finished();
+  });
+  Offer const offer{i_id, t_len, !repeated};
+  if (auto* const known = find_offer(i_id)) {
+    *known = offer;
+  } else if (offers_.size() < kMaxOffers) {
+    offers_.push_back(offer);
+  } else {
+    offers_[next_offer_++ % kMaxOffers] = offer;
+  }
+}
+
+void Inbound::drop_blocks(InboundTransfer& transfer) {
+  for (auto const& block : transfer.window) tracked_ -= block.stus.capacity();
+  transfer.window.clear();
+  if (transfer.open_blocks == 0) return;
+  std::erase_if(blocks_, [&](const auto& entry) {
+    if (entry.second.transfer != &transfer) return false;
+    tracked_ -= entry.second.stus.capacity();
+    return true;
+  });
+  transfer.open_blocks = 0;
+}
+
+void Inbound::end(std::uint32_t r_id) {
+  auto const found = transfers_.find(r_id);
+  if (found == transfers_.end()) return;
+  drop_blocks(found->second);
+  transfers_.erase(found);
+}
+
+void Inbound::clear() {
+  blocks_.clear();
+  transfers_.clear();
+  offers_.clear();
+  tracked_ = 0;
+}
+
+// Forgets the oldest Transfer that nothing is expected for any more.
+bool Inbound::make_room() {
+  if (transfers_.size() < kMaxTransfers) return true;
+  auto oldest = transfers_.end();
+  for (auto t = transfers_.begin(); t != transfers_.end(); ++t)
+    if (!t->second.region && t->second.open_blocks == 0 &&
+        (oldest == transfers_.end() || t->second.serial < oldest->second.serial))
+      oldest = t;
+  if (oldest == transfers_.end()) return false;
+  transfers_.erase(oldest);
+  return true;
+}
+
+// The Transfer a CTS belongs to, begun anew where the CTS starts one.
+int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
+  auto* const offer = find_offer(cts.d_id);
+  auto found = transfers_.find(cts.s_id);
+  if (found != transfers_.end()) {
+    auto& old = found->second;
+    bool const same = !old.region && old.i_id == cts.d_id &&
+                      !(offer != nullptr && offer->fresh && old.has(cts.b_num));
+    if (same) {
+      out = &old;
+      return old.blocksize == cts.param ? 0 : -EINVAL;
+    }
+    end(cts.s_id);
+  }
+  if (!make_room()) return -ENOBUFS;
+  auto& transfer = transfers_[cts.s_id];
+  transfer.r_id = cts.s_id;
+  transfer.i_id = cts.d_id;
+  transfer.blocksize = cts.param;
+  transfer.t_len = offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength;
+  transfer.serial = next_serial_++;
+  if (offer != nullptr) offer->fresh = false;
+  out = &transfer;
+  return 0;
+}
+
+int Inbound::grant(const wire::Header& cts) {
+  if (cts.param > stu_log2_ + wire::kMaxStusOfBlockLog2) return -EINVAL;
+  InboundTransfer* transfer = nullptr;
+  if (auto const error = begin(cts, transfer); error != 0) return error;
+
+  auto size = std::uint64_t{1} << transfer->blocksize;
+  if (transfer->t_len != InboundTransfer::kUnknownLength) {
+    if (cts.b_num >= transfer->block_count()) return -EINVAL;
+    size = std::min(size, transfer->t_len - (std::uint64_t{cts.b_num} << transfer->blocksize));
+  }
+  if (transfer->has(cts.b_num)) return 0;
+
+  auto const start = Address{cts.bufx, cts.offset}.linear(bufsize_);
+  auto const known = blocks_.find(key(cts.s_id, cts.b_num));
+  if (known != blocks_.end()) {
+    if (known->second.start == start && transfer->mx == cts.mx) return 0;  // repeated
+    tracked_ -= known->second.stus.capacity();
+    blocks_.erase(known);
+    --transfer->open_blocks;
+  }
+  auto const stus = stu_count(start, size, stu_log2_);
+  if (stus > kMaxStusOfBlock) return -EINVAL;
+  if (tracked_ + stus > kMaxTrackedStus) return -ENOBUFS;
+  auto& block = blocks_[key(cts.s_id, cts.b_num)];
+  block.transfer = transfer;
+  block.b_num = cts.b_num;
+  block.start = block.first_address = start;
+  block.end = start + size;
+  block.first_tile = start >> stu_log2_;
+  block.tile_known = true;
+  block.stus = StuMap(static_cast<std::uint32_t>(stus));
+  transfer->mx = cts.mx;
+  ++transfer->open_blocks;
+  tracked_ += stus;
+  return 0;
+}
+
+int Inbound::open_region(const wire::Header& mra) {
+  auto const start = Address{mra.bufx, mra.offset}.linear(bufsize_);
+  auto const t_len = mra.t_len();
+  auto const known = transfers_.find(mra.s_id);
+  if (known != transfers_.end()) {
+    auto const& old = known->second;
+    if (old.region && old.i_id == mra.d_id && old.start == start && old.t_len == t_len &&
+        old.mx == mra.mx && old.window.size() == mra.param)
+      return 0;  // repeated
+    end(mra.s_id);
+  }
+  if (mra.param == 0 || mra.param > kMaxWindow || t_len == 0) return -EINVAL;
+  auto const stus = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(stu_count(start, t_len, stu_log2_), kMaxStusOfBlock));
+  if (tracked_ + std::uint64_t{stus} * mra.param > kMaxTrackedStus || !make_room()) return -ENOBUFS;
+  auto& region = transfers_[mra.s_id];
+  region.r_id = mra.s_id;
+  region.i_id = mra.d_id;
+  region.region = true;
+  region.mx = mra.mx;
+  region.t_len = t_len;
+  region.start = start;
+  region.serial = next_serial_++;
+  region.window.resize(mra.param);
+  for (auto& block : region.window) {
+    block.transfer = &region;
+    block.start = start;
+    block.end = start + t_len;
+    block.stus = StuMap(stus);
+  }
+  tracked_ += std::uint64_t{stus} * mra.param;
+  return 0;
+}
+
+const InboundTransfer* Inbound::transfer(std::uint32_t r_id) const {
+  auto const found = transfers_.find(r_id);
+  return found == transfers_.end() ? nullptr : &found->second;
+}
+
+Counter Inbound::find(const wire::Header& data, std::size_t length, InboundBlock*& out) {
+  auto const found = transfers_.find(data.d_id);
+  if (found == transfers_.end()) return Counter::kNoGrant;
+  auto& transfer = found->second;
+  if (transfer.has(data.b_num)) return Counter::kDuplicateBlock;
+  if (transfer.region) {
+    auto const window = static_cast<std::uint32_t>(transfer.window.size());
+    if (data.b_num - transfer.b_seq >= window) return Counter::kBadBNum;
+    out = &transfer.window[data.b_num % window];
+    if (out->stus.placed() == 0) out->b_num = data.b_num;
+  } else {
+    auto const block = blocks_.find(key(data.d_id, data.b_num));
+    if (block == blocks_.end()) return Counter::kBadBNum;
+    out = &block->second;
+  }
+  if (data.mx != transfer.mx) return Counter::kOutsideGrant;
+  return check_stu(*out, data, length);
+}
+
+Counter Inbound::check_stu(InboundBlock& block, const wire::Header& data,
+                           std::size_t length) const {
+  auto const at = Address{data.bufx, data.offset}.linear(bufsize_);
+  if (at < block.start || at + length > block.end) return Counter::kOutsideGrant;
+  auto const tile = at >> stu_log2_;
+  auto const size = std::uint64_t{1} << stu_log2_;
+  auto const in_tile = at & (size - 1);
+  bool const last = data.has(wire::flag::kLast);
+  // Every STU but the first begins its tile, every one but the last fills it to the end.
+  if (tile < data.param || (data.param > 0 && in_tile != 0) || in_tile + length > size ||
+      (!last && in_tile + length != size) || (data.param > 0 && length == 0))
+    return Counter::kBadStuNum;
+  if (block.tile_known && tile - data.param != block.first_tile) return Counter::kBadStuNum;
+  if (!block.transfer->region && data.param == 0 && at != block.first_address)
+    return Counter::kBadStuNum;
+  switch (block.stus.check(data.param, last)) {
+    case StuMap::Check::kImpossible:
+      return Counter::kBadStuNum;
+    case StuMap::Check::kDuplicate:
+      return Counter::kDuplicateStu;
+    case StuMap::Check::kNew:
+      break;
+  }
+  // A scheduled Block of known length ends where its Transfer does, not before.
+  bool const exact =
+      !block.transfer->region && block.transfer->t_len != InboundTransfer::kUnknownLength;
+  if (exact && last != (at + length == block.end)) return Counter::kBadStuNum;
+  return Counter::kNone;
+}
+
+void Inbound::complete(InboundBlock& block) {
+  auto& transfer = *block.transfer;
+  auto const b_num = block.b_num;
+  if (transfer.region) {
+    block.stus.reset();
+    block.tile_known = false;
+    block.has_append = false;
+  } else {
+    tracked_ -= block.stus.capacity();
+    --transfer.open_blocks;
+    blocks_.erase(key(transfer.r_id, b_num));
+  }
+  transfer.complete(b_num);
+}
+
+}  // namespace stp

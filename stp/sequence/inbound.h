@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a connection's peer may write: the Blocks its user granted by CTS and the regions it opened
+// by MRA (section 7), and which of their STUs and Blocks have come (section 8).
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "stp/counters.h"
+#include "stp/memory/tiling.h"
+#include "stp/sequence/stu_map.h"
+#include "stp/wire/header.h"
+
+namespace stp {
+
+struct InboundTransfer;
+
+struct InboundBlock {
+  InboundTransfer* transfer = nullptr;
+  std::uint32_t b_num = 0;
+  // Linear destination addresses. A scheduled Block begins where its CTS says; a Put Block begins
+  // where its STU 0 lands, and any of its STUs tells which tile that is in.
+  std::uint64_t start = 0, end = 0;  // what it may touch: [start, end)
+  std::uint64_t first_tile = 0;      // tile of STU 0
+  bool tile_known = false;
+  std::uint64_t first_address = 0;  // of STU 0, once known
+  StuMap stus;
+  // The header to deliver on completion, once the Last STU has come.
+  wire::Header last;
+  std::uint8_t append[wire::kAppendSize] = {};
+  bool has_append = false;
+};
+
+struct InboundTransfer {
+  std::uint32_t r_id = 0, i_id = 0;
+  bool region = false;  // opened by MRA
+  std::uint16_t mx = 0;
+  std::uint64_t t_len = 0;           // kUnknownLength: its RTS was not seen
+  std::uint64_t start = 0;           // region: linear address
+  unsigned blocksize = 0;            // scheduled: exponent, fixed by the first CTS
+  std::uint32_t b_seq = 0;           // the first Block not complete
+  std::vector<std::uint32_t> ahead;  // complete Blocks beyond b_seq
+  std::vector<InboundBlock> window;  // region: B_win places, Block b at b % B_win
+  std::uint32_t open_blocks = 0;     // scheduled: granted, not complete
+  std::uint64_t serial = 0;          // age
+
+  static constexpr std::uint64_t kUnknownLength = ~std::uint64_t{0};
+  [[nodiscard]] std::uint64_t block_count() const;
+  [[nodiscard]] bool finished() const;
+  [[nodiscard]] bool has(std::uint32_t b_num) const;  // is Block b_num complete?
+  void complete(std::uint32_t b_num);
+};
+
+class Inbound {
+ public:
+  // Bounds of what one connection can make a Node keep.
+  static constexpr std::size_t kMaxTransfers = 256;
+  static constexpr std::size_t kMaxWindow = 1024;
+  static constexpr std::uint64_t kMaxTrackedStus = std::uint64_t{1} << 24;
+  static constexpr std::uint32_t kMaxStusOfBlock = 65'536;
+
+  void configure(unsigned bufsize, unsigned stu_log2);
+
+  // A Request_To_Send arrived: its T_len bounds what a CTS for it grants.
+  void offered(std::uint32_t i_id, std::uint64_t t_len);
+  // A CTS leaves. 0 (also where it repeats a grant, or names a Block that is complete), -EINVAL
+  // (Blocksize changed or too large, no such Block), -ENOBUFS.
+  int grant(const wire::Header& cts);
+  // An MRA leaves. Same results.
+  int open_region(const wire::Header& mra);
+  // The Transfer or region `r_id` has ended; its DATA is dropped from now on.
+  void end(std::uint32_t r_id);
+  void clear();
+
+  // The Block that an STU of `length` bytes belongs to; or why it must be dropped.
+  Counter find(const wire::Header& data, std::size_t length, InboundBlock*& out);
+  // `block` is complete. The reference dies.
+  void complete(InboundBlock& block);
+
+  [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
+
+ private:
+  struct Offer {
+    std::uint32_t i_id;
+    std::uint64_t t_len;
+    bool fresh;  // came when no unfinished Transfer had this I_id: a CTS begins a new one
+  };
+  static constexpr std::size_t kMaxOffers = 64;
+
+  static std::uint64_t key(std::uint32_t r_id, std::uint32_t b_num) {
+    return std::uint64_t{r_id} << 32 | b_num;
+  }
+  Offer* find_offer(std::uint32_t i_id);
+  int begin(const wire::Header& cts, InboundTransfer*& out);
+  bool make_room();
+  void drop_blocks(InboundTransfer& transfer);
+  Counter check_stu(InboundBlock& block, const wire::Header& data, std::size_t length) const;
+
+  unsigned bufsize_ = 14, stu_log2_ = 10;
+  std::unordered_map<std::uint32_t, InboundTransfer> transfers_;  // by R_id
+  std::unordered_map<std::uint64_t, InboundBlock> blocks_;        // scheduled, by (R_id, B_num)
+  std::vector<Offer> offers_;
+  std::size_t next_offer_ = 0;
+  std::uint64_t tracked_ = 0;  // STUs that all maps can hold
+  std::uint64_t next_serial_ = 0;
+};
+
+}  // namespace stp

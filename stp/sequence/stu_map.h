@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which STUs of a Block have been placed. Sized when the Block is granted; never grows after.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+namespace stp {
+
+class StuMap {
+ public:
+  explicit StuMap(std::uint32_t max_stus = 0)
+      : max_(max_stus),
+        more_(max_stus > kInline ? std::make_unique<std::uint64_t[]>((max_stus + 63) / 64)
+                                 : nullptr) {}
+
+  enum class Check { kNew, kDuplicate, kImpossible };
+  // What placing STU `number` would be; `last`: it is the Block's final one.
+  [[nodiscard]] Check check(std::uint32_t number, bool last) const {
+    if (number >= max_ || number >= total_ || (last && number + 1 < highest_) ||
+        (last && total_ != kUnknown && number + 1 != total_))
+      return Check::kImpossible;
+    return bit(number) ? Check::kDuplicate : Check::kNew;
+  }
+  // Whether placing it (check() said kNew) makes the Block complete.
+  [[nodiscard]] bool completes(std::uint32_t number, bool last) const {
+    return placed_ + 1 == (last ? number + 1 : total_);
+  }
+  void place(std::uint32_t number, bool last) {
+    words()[number / 64] |= std::uint64_t{1} << number % 64;
+    ++placed_;
+    if (number + 1 > highest_) highest_ = number + 1;
+    if (last) total_ = number + 1;
+  }
+  // Forgets all, for the next Block that uses this place.
+  void reset() {
+    for (std::uint32_t w = 0; w * 64 < highest_; ++w) words()[w] = 0;
+    placed_ = highest_ = 0;
+    total_ = kUnknown;
+  }
+  [[nodiscard]] std::uint32_t capacity() const { return max_; }
+  [[nodiscard]] std::uint32_t placed() const { return placed_; }
+  [[nodiscard]] bool last_seen() const { return total_ != kUnknown; }
+  [[nodiscard]] bool complete() const { return placed_ == total_; }
+  // The lowest STU number not placed yet.
+  [[nodiscard]] std::uint32_t first_missing() const {
+    std::uint32_t number = 0;
+    while (number < max_ && bit(number)) ++number;
+    return number;
+  }
+
+ private:
+  static constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
+  static constexpr std::uint32_t kInline = 128;
+  [[nodiscard]] const std::uint64_t* words() const { return more_ ? more_.get() : few_.data(); }
+  [[nodiscard]] std::uint64_t* words() { return more_ ? more_.get() : few_.data(); }
+  [[nodiscard]] bool bit(std::uint32_t number) const {
+    return (words()[number / 64] >> number % 64 & 1) != 0;
+  }
+
+  std::uint32_t max_;
+  std::uint32_t placed_ = 0;
+  std::uint32_t highest_ = 0;       // one past the highest STU placed
+  std::uint32_t total_ = kUnknown;  // STUs of the Block, once its Last was placed
+  std::array<std::uint64_t, kInline / 64> few_{};
+  std::unique_ptr<std::uint64_t[]> more_;
+};
+
+}  // namespace stp

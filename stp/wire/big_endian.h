@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Integers as they stand on the link, at any alignment.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace stp::wire {
+
+// The same call converts both ways.
+constexpr std::uint16_t big_endian(std::uint16_t v) {
+  return std::endian::native == std::endian::big ? v : __builtin_bswap16(v);
+}
+constexpr std::uint32_t big_endian(std::uint32_t v) {
+  return std::endian::native == std::endian::big ? v : __builtin_bswap32(v);
+}
+
+inline std::uint16_t load16(const std::byte* wire) {
+  std::uint16_t v;
+  std::memcpy(&v, wire, sizeof v);
+  return big_endian(v);
+}
+inline std::uint32_t load32(const std::byte* wire) {
+  std::uint32_t v;
+  std::memcpy(&v, wire, sizeof v);
+  return big_endian(v);
+}
+
+inline void store16(std::byte* wire, std::uint16_t v) {
+  v = big_endian(v);
+  std::memcpy(wire, &v, sizeof v);
+}
+inline void store32(std::byte* wire, std::uint32_t v) {
+  v = big_endian(v);
+  std::memcpy(wire, &v, sizeof v);
+}
+
+}  // namespace stp::wire

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/counters.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace stp {
+namespace {
+
+TEST(Counters, StartAtZeroAndAddUpEachForItself) {
+  Counters counters;
+  counters.add(Counter::kBadKey);
+  counters.add(Counter::kBadKey);
+  counters.add(Counter::kRxBytes, 1500);
+  for (std::size_t i = 0; i < kCounterCount; ++i) {
+    const auto counter = static_cast<Counter>(i);
+    const std::uint64_t expected = counter == Counter::kBadKey    ? 2
+                                   : counter == Counter::kRxBytes ? 1500
+                                                                  : 0;
+    EXPECT_EQ(counters.get(counter), expected) << Counters::name(counter);
+  }
+}
+
+TEST(Counters, HaveNamesOfTheirOwnInLowerCaseAndADescription) {
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < kCounterCount; ++i) {
+    const auto counter = static_cast<Counter>(i);
+    const std::string name = Counters::name(counter);
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), std::string::npos) << name;
+    EXPECT_FALSE(std::string(Counters::description(counter)).empty()) << name;
+  }
+  EXPECT_STREQ(Counters::name(Counter::kBadPort), "bad_port");
+  EXPECT_STREQ(Counters::description(Counter::kBadPort), "D_Port names no connection or endpoint");
+}
+
+TEST(Counters, NoReasonHasATextToo) {
+  EXPECT_STREQ(Counters::name(Counter::kNone), "none");
+  EXPECT_STREQ(Counters::description(Counter::kNone), "no reason to drop");
+  EXPECT_FALSE(Counters::is_drop(Counter::kNone));
+}
+
+TEST(Counters, DropsAreTheFramesOfWhichNothingCame) {
+  const std::set<Counter> no_drops = {
+      Counter::kRxFrames,    Counter::kRxBytes,     Counter::kRxControl,   Counter::kRxStus,
+      Counter::kRxDataBytes, Counter::kRxBlocks,    Counter::kTxFrames,    Counter::kTxBytes,
+      Counter::kTxControl,   Counter::kTxStus,      Counter::kTxDataBytes, Counter::kNoListener,
+      Counter::kNoResources, Counter::kDuplicateRc, Counter::kGhostCa,     Counter::kAnswersFull,
+      Counter::kRetries,     Counter::kVcOpened,    Counter::kVcClosed,    Counter::kVcRefused,
+      Counter::kVcFailed,    Counter::kSlotWaits,   Counter::kTxRefused,   Counter::kRingBroken};
+  for (std::size_t i = 0; i < kCounterCount; ++i) {
+    const auto counter = static_cast<Counter>(i);
+    EXPECT_EQ(Counters::is_drop(counter), !no_drops.contains(counter)) << Counters::name(counter);
+  }
+}
+
+}  // namespace
+}  // namespace stp

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Slots: nothing is sent that has no room at the receiver (protocol, section 6).
+#include "stp/connection/slot_credit.h"
+#include "tests/unit/two_nodes.h"
+
+namespace stp::test {
+namespace {
+
+using wire::Op;
+
+class Slots : public TwoNodes {
+ protected:
+  SendEntry nop(std::uint32_t number) {
+    auto e = control(Op::kNoOperation);
+    e.header.s_id = number;
+    return e;
+  }
+};
+
+TEST_F(Slots, a_sender_stops_when_the_receiver_has_no_room_and_goes_on_when_it_reads) {
+  connect({}, {.slots = 8});
+  for (std::uint32_t i = 0; i < 40; ++i) put(a, ca, nop(i));
+  pass(100 * kMillisecond);
+  std::uint32_t next = 0;
+  while (auto e = get(cb)) EXPECT_EQ(e->header.s_id, next++);
+  EXPECT_EQ(next, 8U);
+  EXPECT_GT(a.count(Counter::kSlotWaits), 0U);
+  for (int round = 0; round < 20; ++round) {
+    pass(20 * kMillisecond);
+    while (auto e = get(cb)) EXPECT_EQ(e->header.s_id, next++);
+  }
+  EXPECT_EQ(next, 40U);
+  EXPECT_EQ(b.count(Counter::kSlotOverrun), 0U);
+}
+
+TEST_F(Slots, one_slot_is_enough) {
+  connect({}, {.slots = 1});
+  for (std::uint32_t i = 0; i < 10; ++i) put(a, ca, nop(i));
+  std::uint32_t next = 0;
+  for (int round = 0; round < 100 && next < 10; ++round) {
+    pass(5 * kMillisecond);
+    while (auto e = get(cb)) EXPECT_EQ(e->header.s_id, next++);
+  }
+  EXPECT_EQ(next, 10U);
+  EXPECT_EQ(b.count(Counter::kSlotOverrun), 0U);
+}
+
+TEST_F(Slots, a_receiver_that_reads_keeps_the_sender_going_without_timers) {
+  connect({}, {.slots = 16});
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    put(a, ca, nop(i));
+    settle();
+    while (auto e = get(cb)) EXPECT_EQ(e->header.s_id, next++);
+  }
+  EXPECT_EQ(next, 1000U);
+  EXPECT_EQ(a.count(Counter::kSlotWaits), 0U);
+}
+
+TEST_F(Slots, a_sender_that_does_not_honour_them_overruns_only_itself) {
+  connect({}, {.slots = 4});
+  VcInfo info{};
+  ASSERT_EQ(b.node.vc_info(cb.id, info), 0);
+  wire::Header h;
+  h.op_flags = wire::op_flags(Op::kNoOperation);
+  h.d_port = info.local_port;
+  h.s_port = info.remote_port;
+  h.d_key = info.local_key;
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    h.s_id = i;
+    inject(b, kMacA, h);
+  }
+  EXPECT_EQ(b.count(Counter::kSlotOverrun), 6U);
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(get(cb)->header.s_id, i);
+  EXPECT_FALSE(get(cb));
+}
+
+TEST_F(Slots, state_responses_use_no_slot) {
+  connect({.slots = 2});
+  for (std::uint32_t i = 0; i < 12; ++i) {
+    auto rs = control(Op::kRequestState);
+    rs.header.sync = i;
+    rs.header.b_num = wire::kNoId;
+    rs.header.d_id = 5;
+    put(a, ca, rs);
+  }
+  settle();
+  put(b, cb, nop(1));
+  put(b, cb, nop(2));
+  settle();
+  std::size_t responses = 0, others = 0;
+  while (auto e = get(ca)) ++(e->header.op() == Op::kRequestStateResponse ? responses : others);
+  EXPECT_EQ(responses, 12U);
+  EXPECT_EQ(others, 2U);
+}
+
+TEST_F(Slots, a_lost_request_state_is_asked_again) {
+  connect({}, {.slots = 2});
+  wire = [this, left = 3](const Frame& f, bool) mutable -> unsigned {
+    return parsed(f).header.op() == Op::kRequestState && left-- > 0 ? 0 : 1;
+  };
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < 20; ++i) put(a, ca, nop(i));
+  for (int round = 0; round < 200 && next < 20; ++round) {
+    pass(5 * kMillisecond);
+    while (auto e = get(cb)) EXPECT_EQ(e->header.s_id, next++);
+  }
+  EXPECT_EQ(next, 20U);
+}
+
+TEST_F(Slots, a_user_that_breaks_its_ring_loses_its_connection_and_nothing_else) {
+  connect();
+  auto* const control_block = reinterpret_cast<ChannelControl*>(ca.memory->data());
+  control_block->tx_head.store(1'000'000);
+  a.node.kick(ca.id);
+  settle();
+  EXPECT_EQ(a.count(Counter::kRingBroken), 1U);
+  EXPECT_EQ(ca.user.state(), ChannelState::kFailed);
+  EXPECT_EQ(cb.user.state(), ChannelState::kPeerClosed);
+  EXPECT_EQ(a.node.vc_count(), 0U);
+}
+
+TEST_F(Slots, a_sleeping_user_is_woken_by_what_arrives) {
+  connect();
+  b.events.clear();
+  put(a, ca, nop(1));
+  settle();
+  EXPECT_FALSE(has_event(b, Event::Kind::kWake)) << "nobody sleeps";
+  auto const seen_word = cb.user.begin_sleep();
+  put(a, ca, nop(2));
+  settle();
+  EXPECT_TRUE(has_event(b, Event::Kind::kWake));
+  EXPECT_NE(cb.user.wake_word()->load(), seen_word);
+  cb.user.end_sleep();
+}
+
+TEST(SlotCreditTest, answers_count_from_the_moment_of_their_question) {
+  SlotCredit credit;
+  credit.reset(10);
+  for (int i = 0; i < 6; ++i) credit.spend();
+  credit.asked(1);
+  credit.spend();
+  credit.asked(2);
+  EXPECT_TRUE(credit.answered(2, 9));
+  EXPECT_EQ(credit.credit(), 9U);
+  EXPECT_FALSE(credit.answered(1, 10)) << "an older answer says less";
+  EXPECT_FALSE(credit.answered(2, 10)) << "each answer counts once";
+  credit.asked(3);
+  for (int i = 0; i < 4; ++i) credit.spend();
+  EXPECT_TRUE(credit.answered(3, 3));
+  EXPECT_EQ(credit.credit(), 0U);
+}
+
+}  // namespace
+}  // namespace stp::test

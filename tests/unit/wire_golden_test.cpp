@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The golden frames, from fields to bytes and from bytes to fields, whole and damaged.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "golden_frames.h"
+#include "stp/wire/ethernet.h"
+#include "wire_frames.h"
+
+namespace stp::wire {
+namespace {
+
+class Golden : public testing::TestWithParam<GoldenFrame> {};
+
+bool same(Bytes a, Bytes b) {
+  return std::ranges::equal(a, b);
+}
+
+bool lies_within(Bytes part, Bytes whole) {
+  return part.empty() ||
+         (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
+}
+
+std::size_t link_size(const GoldenFrame& golden) {
+  return LinkHeader{{}, {}, golden.envelope.vlan, golden.snap}.size();
+}
+
+TEST_P(Golden, FieldsBecomeTheseBytes) {
+  const GoldenFrame& golden = GetParam();
+  Buffer out(golden.frame.size() + kMaxHeadSize, std::byte{0xee});
+  out.resize(emit(golden.envelope, golden.header, golden.payload, golden.append, out));
+  EXPECT_EQ(out, golden.frame);
+}
+
+TEST_P(Golden, HeadAndPayloadInPiecesAreTheSameFrame) {
+  const GoldenFrame& golden = GetParam();
+  const std::size_t half = golden.payload.size() / 2;
+  const std::array<Bytes, 3> pieces = {Bytes{golden.payload}.first(half),
+                                       Bytes{golden.payload}.subspan(half), golden.append};
+  Buffer head(kMaxHeadSize);
+  head.resize(emit_head(golden.envelope, golden.header, pieces, head.data()));
+  EXPECT_EQ(head.size(), head_size(golden.header, golden.payload.size() + golden.append.size(),
+                                   golden.envelope.vlan.has_value()));
+  EXPECT_TRUE(same(head, Bytes{golden.frame}.first(head.size())));
+  EXPECT_EQ(head.size(), link_size(golden) + kHeaderSize);
+}
+
+TEST_P(Golden, BytesBecomeTheseFields) {
+  const GoldenFrame& golden = GetParam();
+  Frame out;
+  ASSERT_EQ(parse(golden.frame, kMaxStu, out), Counter::kNone);
+  EXPECT_EQ(out.dst, golden.envelope.dst);
+  EXPECT_EQ(out.src, golden.envelope.src);
+  EXPECT_EQ(out.vlan, golden.envelope.vlan);
+  EXPECT_EQ(out.snap, golden.snap);
+  EXPECT_EQ(out.header, golden.header);
+  const bool data = golden.header.op() == Op::kData;
+  EXPECT_TRUE(same(data ? out.stu : out.option, golden.payload));
+  EXPECT_TRUE(data ? out.option.empty() : out.stu.empty());
+  EXPECT_TRUE(same(out.append, golden.append));
+}
+
+// Each length is a buffer of its own, so that a sanitizer sees the first byte read too many.
+TEST_P(Golden, CutAnywhereIsDroppedOrReadWithinItsBytes) {
+  const GoldenFrame& golden = GetParam();
+  for (std::size_t length = 0; length < golden.frame.size(); ++length) {
+    const Buffer cut(golden.frame.begin(),
+                     golden.frame.begin() + static_cast<std::ptrdiff_t>(length));
+    Frame out;
+    const Counter why = parse(cut, kMaxStu, out);
+    if (length < link_size(golden) + kHeaderSize) {
+      EXPECT_TRUE(why == Counter::kTruncated) << length << ": " << Counters::name(why);
+    } else if (golden.snap) {
+      EXPECT_EQ(why, Counter::kTruncated) << length;
+    }
+    if (why != Counter::kNone) continue;
+    EXPECT_EQ(out.header, golden.header) << length;
+    for (const Bytes part : {out.option, out.stu, out.append}) {
+      EXPECT_TRUE(lies_within(part, cut)) << length;
+    }
+  }
+}
+
+TEST_P(Golden, AnyFlippedBitIsReadOrDroppedForAReasonOfForm) {
+  const GoldenFrame& golden = GetParam();
+  const std::size_t covered_from = link_size(golden);
+  for (std::size_t bit = 0; bit < golden.frame.size() * 8; ++bit) {
+    Buffer flipped = golden.frame;
+    flipped[bit / 8] ^= std::byte{1} << (bit % 8);
+    Frame out;
+    const Counter why = parse(flipped, kMaxStu, out);
+    if (why != Counter::kNone) {
+      EXPECT_TRUE(Counters::is_drop(why)) << bit << ": " << Counters::name(why);
+      EXPECT_GE(why, Counter::kNotStp) << bit;
+      EXPECT_LE(why, Counter::kBadChecksum) << bit;
+    } else {
+      EXPECT_TRUE(golden.header.cksum == 0 || bit / 8 < covered_from)
+          << "a wrong Cksum went unseen at bit " << bit;
+      EXPECT_TRUE(lies_within(out.stu, flipped) && lies_within(out.option, flipped)) << bit;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Frame, Golden, testing::ValuesIn(golden_frames()),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST(GoldenSet, HoldsEveryOperationButRtr) {
+  for (unsigned code = 0; code < 32; ++code) {
+    const Op op = static_cast<Op>(code);
+    const bool present = std::ranges::any_of(
+        golden_frames(), [op](const GoldenFrame& golden) { return golden.header.op() == op; });
+    EXPECT_EQ(present, short_name(op) != nullptr && op != Op::kRequestToReceive) << code;
+  }
+}
+
+}  // namespace
+}  // namespace stp::wire

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every reason of form for which a frame is dropped: profile sections 3, 4 and 12.
+#include "stp/wire/syntax.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <limits>
+
+#include "wire_frames.h"
+
+namespace stp::wire {
+namespace {
+
+constexpr std::uint32_t kHuge = std::numeric_limits<std::uint32_t>::max();
+
+constexpr std::initializer_list<Op> kControlOps = {Op::kRequestConnection,
+                                                   Op::kConnectionAnswer,
+                                                   Op::kRequestDisconnect,
+                                                   Op::kDisconnectAnswer,
+                                                   Op::kDisconnectComplete,
+                                                   Op::kNoOperation,
+                                                   Op::kRequestMemoryRegion,
+                                                   Op::kMemoryRegionAvailable,
+                                                   Op::kGet,
+                                                   Op::kRequestToSend,
+                                                   Op::kRequestAnswer,
+                                                   Op::kRequestToReceive,
+                                                   Op::kClearToSend,
+                                                   Op::kRequestState,
+                                                   Op::kRequestStateResponse,
+                                                   Op::kEnd,
+                                                   Op::kEndAck};
+
+constexpr std::uint16_t function_bits(unsigned function) {
+  return static_cast<std::uint16_t>(function << kFunctionShift);
+}
+
+Counter of(const Header& header) {
+  return verdict(ethernet2(header));
+}
+
+// The verdict on good_header(op, flags) after one change.
+template <typename Change>
+Counter changed(Op op, std::uint16_t flags, Change change) {
+  Header header = good_header(op, flags);
+  change(header);
+  return of(header);
+}
+
+TEST(Syntax, AFrameShorterThanAHeaderIsTruncated) {
+  Buffer frame = ethernet2(good_header(Op::kNoOperation));
+  frame.pop_back();
+  EXPECT_EQ(verdict(frame), Counter::kTruncated);
+}
+
+TEST(Syntax, ACodeThatIsNoOperationIsDropped) {
+  for (unsigned code = 0; code < 32; ++code) {
+    const Op op = static_cast<Op>(code);
+    if (short_name(op) != nullptr) {
+      EXPECT_EQ(of(good_header(op)), Counter::kNone) << code;
+    } else {
+      EXPECT_EQ(of(good_header(op)), Counter::kUnknownOp) << code;
+    }
+  }
+}
+
+TEST(Syntax, TheReservedBitIsIllegalEverywhere) {
+  for (const Op op : kControlOps) {
+    EXPECT_EQ(of(good_header(op, flag::kReserved)), Counter::kBadFlags) << short_name(op);
+  }
+  EXPECT_EQ(of(good_header(Op::kData, flag::kReserved)), Counter::kBadFlags);
+}
+
+TEST(Syntax, AFunctionBelongsToGetAlone) {
+  for (const Op op : kControlOps) {
+    if (op == Op::kGet) continue;
+    for (unsigned function = 1; function < 8; ++function) {
+      EXPECT_EQ(of(good_header(op, function_bits(function))), Counter::kBadFlags) << short_name(op);
+    }
+  }
+  EXPECT_EQ(of(good_header(Op::kData, function_bits(1))), Counter::kBadFlags);
+}
+
+TEST(Syntax, EveryFunctionOfGetButSixIsLegal) {
+  const Buffer operands = pattern(kOptionSize);
+  for (unsigned function = 0; function < 8; ++function) {
+    const Header header = good_header(Op::kGet, function_bits(function));
+    EXPECT_EQ(verdict(ethernet2(header, operands)),
+              function == 6 ? Counter::kBadFlags : Counter::kNone)
+        << function;
+  }
+}
+
+TEST(Syntax, OperandsMustComeWithFetchAddAndCompareAndSwapUnlessRefused) {
+  for (unsigned function = 0; function < 8; ++function) {
+    if (function == 6) continue;
+    const bool operands = function == 4 || function == 5;
+    EXPECT_EQ(of(good_header(Op::kGet, function_bits(function))),
+              operands ? Counter::kBadControlLength : Counter::kNone)
+        << function;
+    const auto refused = static_cast<std::uint16_t>(function_bits(function) | flag::kReject);
+    EXPECT_EQ(of(good_header(Op::kGet, refused)), Counter::kNone) << function;
+  }
+}
+
+TEST(Syntax, AnAppendBelongsToTheLastStuOfABlock) {
+  const Buffer body = pattern(kAppendSize + 10);
+  const Header last = good_header(Op::kData, flag::kAppend | flag::kLast);
+  EXPECT_EQ(verdict(ethernet2(last, body)), Counter::kNone);
+  EXPECT_EQ(verdict(ethernet2(good_header(Op::kData, flag::kAppend), body)), Counter::kBadFlags);
+  for (const Op op : kControlOps) {
+    EXPECT_EQ(of(good_header(op, flag::kAppend | flag::kLast)), Counter::kBadFlags)
+        << short_name(op);
+  }
+}
+
+TEST(Syntax, AnAppendThatDoesNotFitIsTruncated) {
+  const Header header = good_header(Op::kData, flag::kAppend | flag::kLast);
+  EXPECT_EQ(verdict(ethernet2(header, pattern(kAppendSize - 1))), Counter::kTruncated);
+  EXPECT_EQ(verdict(snap(header, pattern(kAppendSize - 1))), Counter::kTruncated);
+  EXPECT_EQ(verdict(snap(header, pattern(kAppendSize))), Counter::kNone);
+}
+
+TEST(Syntax, AFlagThatAnOperationHasNoUseForIsNotLookedAt) {
+  constexpr std::uint16_t kOthers = flag::kReject | flag::kLast | flag::kOrder | flag::kSendState |
+                                    flag::kInterrupt | flag::kSilent;
+  for (const Op op : kControlOps) {
+    EXPECT_EQ(of(good_header(op, kOthers)), Counter::kNone) << short_name(op);
+  }
+  EXPECT_EQ(of(good_header(Op::kData, kOthers)), Counter::kNone);
+}
+
+TEST(Syntax, BufsizeIs8To30) {
+  for (const Op op : {Op::kRequestConnection, Op::kConnectionAnswer}) {
+    for (const std::uint32_t bufsize : {0u, 7u, 31u, 32u, 0x100u + kMinBufsize, kHuge}) {
+      EXPECT_EQ(changed(op, 0, [&](Header& h) { h.bufx = bufsize; }), Counter::kBadExponent)
+          << short_name(op) << bufsize;
+    }
+    EXPECT_EQ(changed(op, 0, [](Header& h) { h.bufx = 8; }), Counter::kNone);
+    EXPECT_EQ(changed(op, 0, [](Header& h) { h.bufx = 30; }), Counter::kNone);
+  }
+}
+
+TEST(Syntax, MaxStuIs8To16) {
+  for (const Op op : {Op::kRequestConnection, Op::kConnectionAnswer}) {
+    for (const std::uint32_t max_stu : {0u, 7u, 17u, 64u, 0x10000u + kMinMaxStu, kHuge}) {
+      EXPECT_EQ(changed(op, 0, [&](Header& h) { h.sync = max_stu; }), Counter::kBadExponent)
+          << short_name(op) << max_stu;
+    }
+    EXPECT_EQ(changed(op, 0, [](Header& h) { h.sync = 8; }), Counter::kNone);
+    EXPECT_EQ(changed(op, 0, [](Header& h) { h.sync = 16; }), Counter::kNone);
+  }
+}
+
+TEST(Syntax, MaxBlockOfRtsAndBlocksizeOfCtsAre8To31) {
+  for (const std::uint16_t exponent : std::initializer_list<std::uint16_t>{0, 7, 32, 64, 0xffff}) {
+    EXPECT_EQ(changed(Op::kRequestToSend, 0, [&](Header& h) { h.mx = exponent; }),
+              Counter::kBadExponent)
+        << exponent;
+    EXPECT_EQ(changed(Op::kClearToSend, 0, [&](Header& h) { h.param = exponent; }),
+              Counter::kBadExponent)
+        << exponent;
+  }
+  for (const std::uint16_t exponent : std::initializer_list<std::uint16_t>{8, 31}) {
+    EXPECT_EQ(changed(Op::kRequestToSend, 0, [&](Header& h) { h.mx = exponent; }), Counter::kNone);
+    EXPECT_EQ(changed(Op::kClearToSend, 0, [&](Header& h) { h.param = exponent; }), Counter::kNone);
+  }
+}
+
+TEST(Syntax, TLenIsNotZeroInRtrAndRmr) {
+  for (const Op op : {Op::kRequestToReceive, Op::kRequestMemoryRegion}) {
+    EXPECT_EQ(changed(op, 0, [](Header& h) { h.set_t_len(0); }), Counter::kZeroLength);
+    EXPECT_EQ(changed(op, 0, [](Header& h) { h.set_t_len(std::uint64_t{1} << 32); }),
+              Counter::kNone);
+  }
+  EXPECT_EQ(changed(Op::kRequestToSend, 0, [](Header& h) { h.set_t_len(0); }), Counter::kNone)
+      << "a Write of 0 bytes is legal";
+}
+
+TEST(Syntax, ARefusalNeedsToTellNothingButWhatItRefuses) {
+  const auto nothing = [](Header& h) { h.param = h.mx = 0, h.bufx = h.offset = h.sync = 0; };
+  EXPECT_EQ(
+      changed(Op::kConnectionAnswer, flag::kReject, [&](Header& h) { nothing(h), h.s_port = 0; }),
+      Counter::kNone);
+  EXPECT_EQ(changed(Op::kRequestAnswer, flag::kReject, nothing), Counter::kNone);
+  EXPECT_EQ(changed(Op::kMemoryRegionAvailable, flag::kReject, nothing), Counter::kNone);
+}
+
+TEST(Syntax, RejectExcusesNoRequest) {
+  EXPECT_EQ(changed(Op::kRequestConnection, flag::kReject, [](Header& h) { h.sync = 0; }),
+            Counter::kBadExponent);
+  EXPECT_EQ(changed(Op::kRequestToSend, flag::kReject, [](Header& h) { h.mx = 0; }),
+            Counter::kBadExponent);
+  EXPECT_EQ(changed(Op::kRequestToReceive, flag::kReject, [](Header& h) { h.b_num = 0; }),
+            Counter::kZeroLength);
+}
+
+TEST(Syntax, SPortZeroIsIllegalButInARefusedConnection) {
+  const auto no_port = [](Header& h) { h.s_port = 0; };
+  for (const Op op : kControlOps) {
+    EXPECT_EQ(changed(op, 0, no_port), Counter::kZeroPort) << short_name(op);
+    EXPECT_EQ(changed(op, flag::kReject, no_port),
+              op == Op::kConnectionAnswer ? Counter::kNone : Counter::kZeroPort)
+        << short_name(op);
+  }
+  EXPECT_EQ(changed(Op::kData, 0, no_port), Counter::kZeroPort);
+}
+
+TEST(Syntax, AnStuHasAtMostTheBytesThatTheReceiverAnnounced) {
+  const Header header = good_header(Op::kData);
+  const Header with_append = good_header(Op::kData, flag::kLast | flag::kAppend);
+  for (unsigned max_stu = kMinMaxStu; max_stu <= kMaxMaxStu; ++max_stu) {
+    const std::size_t longest = std::size_t{1} << max_stu;
+    Frame out;
+    EXPECT_EQ(parse(ethernet2(header, pattern(longest)), max_stu, out), Counter::kNone);
+    EXPECT_EQ(parse(ethernet2(header, pattern(longest + 1)), max_stu, out), Counter::kStuTooLong);
+    EXPECT_EQ(parse(ethernet2(with_append, pattern(longest + kAppendSize)), max_stu, out),
+              Counter::kNone);
+    EXPECT_EQ(parse(ethernet2(with_append, pattern(longest + kAppendSize + 1)), max_stu, out),
+              Counter::kStuTooLong);
+  }
+}
+
+Buffer with_cksum(const Header& header, Bytes payload, Bytes append) {
+  Envelope envelope = kAToB;
+  envelope.checksum = true;
+  Buffer frame(payload.size() + append.size() + 100);
+  frame.resize(emit(envelope, header, payload, append, frame));
+  return frame;
+}
+
+TEST(Syntax, CksumCoversHeaderStuAndAppend) {
+  const Header header = good_header(Op::kData, flag::kLast | flag::kAppend);
+  const Buffer good = with_cksum(header, pattern(33), pattern(kAppendSize));
+  ASSERT_EQ(verdict(good), Counter::kNone);
+  for (const std::size_t at :
+       {kEthernetSize + at::kDKey, kEthernetSize + kHeaderSize + 32, good.size() - 1}) {
+    Buffer bad = good;
+    bad[at] ^= std::byte{4};
+    EXPECT_EQ(verdict(bad), Counter::kBadChecksum) << at;
+  }
+}
+
+TEST(Syntax, CksumOfAControlOperationCoversItsOptionPayloadButNoPadding) {
+  const Header header = good_header(Op::kNoOperation);
+  Buffer padded = with_cksum(header, {}, {});
+  padded.back() = std::byte{0xee};
+  EXPECT_EQ(verdict(padded), Counter::kNone);
+  Buffer with_option = with_cksum(header, pattern(kOptionSize), {});
+  EXPECT_EQ(verdict(with_option), Counter::kNone);
+  with_option.back() ^= std::byte{1};
+  EXPECT_EQ(verdict(with_option), Counter::kBadChecksum);
+}
+
+TEST(Syntax, ACksumThatWouldBeZeroIsSentAsAllOnesAndVerified) {
+  Header header = good_header(Op::kNoOperation);
+  Frame out;
+  ASSERT_EQ(parse(with_cksum(header, {}, {}), kMaxStu, out), Counter::kNone);
+  header.param = out.header.cksum;  // brings the sum to zero
+  Buffer frame = with_cksum(header, {}, {});
+  ASSERT_EQ(parse(frame, kMaxStu, out), Counter::kNone);
+  EXPECT_EQ(out.header.cksum, 0xffff);
+  frame[kEthernetSize + at::kSId] ^= std::byte{1};
+  EXPECT_EQ(verdict(frame), Counter::kBadChecksum);
+}
+
+TEST(Syntax, CksumZeroIsNotLookedAt) {
+  Header header = good_header(Op::kNoOperation);
+  header.param = 0x1234;
+  header.cksum = 0;
+  EXPECT_EQ(of(header), Counter::kNone);
+}
+
+TEST(Syntax, WithoutChecksumCksumIsSentAsZeroWhateverTheHeaderHolds) {
+  Header header = good_header(Op::kNoOperation);
+  header.cksum = 0x1234;
+  Buffer frame(100);
+  frame.resize(emit(kAToB, header, {}, {}, frame));
+  Frame out;
+  ASSERT_EQ(parse(frame, kMaxStu, out), Counter::kNone);
+  EXPECT_EQ(out.header.cksum, 0);
+}
+
+}  // namespace
+}  // namespace stp::wire
