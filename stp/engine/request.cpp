@@ -3,52 +3,42 @@
 #include <cerrno>
 
 #include "stp/engine/impl.h"
+#include "stp/wire/syntax.h"
 
 namespace stp {
 namespace {
 
 using wire::Op;
 
-bool exponent(std::uint32_t value, unsigned low, unsigned high) {
-  return value >= low && value <= high;
-}
+bool connection_operation(Op op) { return op <= Op::kDisconnectComplete; }
 
 }  // namespace
 
 int Node::Impl::check_request(Vc& vc, const SendEntry& entry) {
-  auto const& h = entry.header;
-  if (wire::short_name(h.op()) == nullptr || h.has(wire::flag::kReserved)) return -EINVAL;
-  if (h.op() != Op::kGet && h.has(wire::flag::kFunction)) return -EINVAL;
+  auto h = entry.header;
+  h.s_port = vc.local_port;
+  if (wire::short_name(h.op()) == nullptr) return -EINVAL;
+  if (connection_operation(h.op())) return -EPERM;
   if (h.op() == Op::kData) return check_data_request(vc, entry);
-  if (entry.payload_length != 0 && entry.payload_length != wire::kOptionSize) return -EINVAL;
-  bool const no = h.has(wire::flag::kReject);
+  // What the peer would drop as a syntax error is not sent.
+  if (wire::check_op(h) != Counter::kNone || wire::check_fields(h) != Counter::kNone ||
+      (entry.payload_length != 0 && entry.payload_length != wire::kOptionSize) ||
+      (wire::needs_operands(h) && entry.payload_length == 0))
+    return -EINVAL;
   switch (h.op()) {
-    case Op::kRequestConnection:
-    case Op::kConnectionAnswer:
-    case Op::kRequestDisconnect:
-    case Op::kDisconnectAnswer:
-    case Op::kDisconnectComplete:
-      return -EPERM;
-    case Op::kRequestToSend:
-      return exponent(h.mx, wire::kMinBlocksize, wire::kMaxBlocksize) ? 0 : -EINVAL;
-    case Op::kRequestToReceive:
-    case Op::kRequestMemoryRegion:
-      return h.t_len() != 0 ? 0 : -EINVAL;
     case Op::kClearToSend: {
-      if (!exponent(h.param, wire::kMinBlocksize, wire::kMaxBlocksize)) return -EINVAL;
-      if (auto const error = check_grant_request(vc, h); error != 0) return error;
-      return vc.inbound.grant(h);
+      auto const error = check_grant_request(vc, h);
+      return error != 0 ? error : vc.inbound.grant(h);
     }
     case Op::kMemoryRegionAvailable: {
-      if (no) return 0;
-      if (auto const error = check_grant_request(vc, h); error != 0) return error;
-      return vc.inbound.open_region(h);
+      if (h.has(wire::flag::kReject)) return 0;
+      auto const error = check_grant_request(vc, h);
+      return error != 0 ? error : vc.inbound.open_region(h);
     }
     case Op::kEnd:  // the user is the receiver of what ends: its own id stands in S_id
       vc.inbound.end(h.s_id);
       return 0;
-    default:
-      return 0;
+    default: return 0;
   }
 }
 
@@ -60,7 +50,9 @@ int Node::Impl::check_grant_request(const Vc& vc, const wire::Header& h) const {
 
 int Node::Impl::check_data_request(const Vc& vc, const SendEntry& entry) const {
   auto const& h = entry.header;
-  if (entry.payload_length != 0 && entry.payload_length != wire::kAppendSize) return -EINVAL;
+  if (h.has(wire::flag::kReserved | wire::flag::kFunction) ||
+      (entry.payload_length != 0 && entry.payload_length != wire::kAppendSize))
+    return -EINVAL;
   if (h.offset >= std::uint64_t{1} << vc.peer_bufsize) return -EINVAL;
   auto const start = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
   if (start + entry.length > std::uint64_t{1} << 32 << vc.peer_bufsize) return -EINVAL;
