@@ -68,6 +68,7 @@ bool Counters::is_drop(Counter c) {
     case Counter::kOutsideGrant:
     case Counter::kBadStuNum:
     case Counter::kDuplicateStu:
+    case Counter::kStaleFetch:
     case Counter::kDuplicateBlock:
       return true;
     default:

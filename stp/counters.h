@@ -69,6 +69,12 @@ namespace stp {
   X(OutsideGrant,      outside_grant,       "DATA at an address that its grant does not cover")    \
   X(BadStuNum,         bad_stu_num,         "STU number that its Block cannot have")               \
   X(DuplicateStu,      duplicate_stu,       "STU that was already placed")                         \
+  X(StaleFetch,        stale_fetch,         "FetchOp older than the results that are kept")        \
+  X(RxGets,            rx_gets,             "Gets answered")                                       \
+  X(RxFetchOps,        rx_fetch_ops,        "FetchOps carried out")                                \
+  X(GetRefused,        get_refused,         "Gets and FetchOps refused: no such region, or right") \
+  X(CtsRepeated,       cts_repeated,        "CTS sent again for Blocks without progress")          \
+  X(CtsHeld,           cts_held,            "CTS held back until others' bytes arrived")           \
   X(DuplicateBlock,    duplicate_block,     "DATA of a Block that is complete")                    \
   /* requests of users */                                                                          \
   X(TxRefused,         tx_refused,          "requests of users refused by the Node's own checks")  \

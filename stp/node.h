@@ -28,6 +28,9 @@ struct NodeConfig {
   // STUs of at least this many bytes are attached to their frame instead of copied into it.
   // Larger than any STU: the link cannot attach, copy all.
   std::size_t attach_from = std::size_t{1} << 17;
+  // Receiver-driven pacing: bytes granted by CTS and not yet arrived, over all connections.
+  // 0: no bound.
+  std::uint64_t granted_limit = 0;
 };
 
 // Ids carry a generation: one that has ended is never mistaken for its successor.
@@ -48,13 +51,14 @@ struct EndpointConfig {
   std::uint32_t slots = 64;
   std::uint32_t credits = 64;
   bool checksum = false;  // send Cksum with everything
+  bool recover = false;   // send a Block's CTS again, with F_Offset, when its STUs stay away
 };
 
 enum class Direction : std::uint8_t { kTransmit, kReceive };
 
 // What an Mx permits a peer to do.
 namespace permit {
-inline constexpr std::uint8_t kData = 1, kGet = 2, kFetchOp = 4;
+inline constexpr std::uint8_t kData = 1, kGet = 2, kFetchOp = 4, kAll = 7;
 }
 
 // One frame to send. The caller provides `head`; the Node fills the rest.

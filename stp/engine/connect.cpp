@@ -87,7 +87,8 @@ void Node::Impl::adopt_peer(Vc& vc, const wire::Frame& frame) {
   vc.credit.reset(h.param);
   vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
   auto const bufsize = vc.endpoint->config.bufsize;
-  vc.inbound.configure(bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize));
+  vc.inbound.configure(bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize),
+                       &granted);
 }
 
 int Node::Impl::connect(EndpointId id, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
@@ -145,6 +146,9 @@ void Node::Impl::begin_closing(Vc& vc, Time now) {
 void Node::Impl::stop_traffic(Vc& vc) {
   vc.inbound.clear();
   vc.sending.active = false;
+  vc.one_sided.reset();
+  vc.data_check = kNever;
+  drop_held(vc);
   SendEntry dropped;
   while (vc.channel.peek(dropped)) vc.channel.pop();
   if (vc.attached == 0) vc.channel.complete(vc.channel.taken());

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "stp/engine/impl.h"
+#include "stp/wire/big_endian.h"
 
 namespace stp {
 
@@ -24,7 +25,7 @@ Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_
   return Counter::kNone;
 }
 
-void Node::Impl::on_data(Vc& vc, const wire::Frame& frame) {
+void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
   auto const& h = frame.header;
   auto const length = frame.stu.size();
   std::byte* memory = nullptr;
@@ -44,7 +45,14 @@ void Node::Impl::on_data(Vc& vc, const wire::Frame& frame) {
   if (completes && !silent && vc.channel.free_slots() == 0)
     return counters.add(Counter::kSlotOverrun);  // as if lost: a repeat will complete the Block
 
-  if (length != 0) std::memcpy(memory, frame.stu.data(), length);
+  if (block->value) {  // the one operand that is a number: host order in users' memory
+    auto const value =
+        std::uint64_t{wire::load32(frame.stu.data())} << 32 | wire::load32(frame.stu.data() + 4);
+    std::memcpy(memory, &value, sizeof value);
+  } else if (length != 0) {
+    std::memcpy(memory, frame.stu.data(), length);
+  }
+  vc.inbound.progress(*block, length, now);
   counters.add(Counter::kRxStus);
   counters.add(Counter::kRxDataBytes, length);
   auto const bufsize = vc.endpoint->config.bufsize;

@@ -4,6 +4,8 @@
 //   connect.cpp     connections made, answered, ended  data.cpp      placing STUs
 //   timers.cpp      retries, keep-alive                state.cpp     Slots: RS and RSR
 //   transmit.cpp    bursts to send                     request.cpp   checks on users' requests
+//   one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks asked for again
+//   pacing.cpp      CTS held back
 #pragma once
 
 #include <map>
@@ -66,10 +68,28 @@ struct Node::Impl {
   void flush_wakes();
 
   // --- data.cpp
-  void on_data(Vc& vc, const wire::Frame& frame);
+  void on_data(Vc& vc, const wire::Frame& frame, Time now);
   Counter check_memory(const Vc& vc, const wire::Header& header, std::size_t length,
                        std::uint8_t permission, std::byte*& memory) const;
   void complete_block(Vc& vc, InboundBlock& block);
+
+  // --- one_sided.cpp
+  void on_get(Vc& vc, const wire::Frame& frame);
+  Counter check_get(const Vc& vc, const wire::Header& header, std::uint64_t length,
+                    std::byte*& memory) const;
+  void refuse_get(const Vc& vc, const wire::Header& header);
+  void reply_get(Vc& vc, const wire::Header& header, Sending::Source source, std::uint64_t value);
+  void on_fetch(Vc& vc, const wire::Frame& frame);
+  bool take_reply(Vc& vc, Time now);
+
+  // --- recover.cpp
+  void recover_blocks(Vc& vc, Time now);
+  void expect_data(Vc& vc, Time now);
+
+  // --- pacing.cpp
+  bool hold_grant(Vc& vc);
+  std::size_t release_grants(std::span<TxFrame> frames, Time now);
+  void drop_held(const Vc& vc);
 
   // --- state.cpp
   void on_request_state(Vc& vc, const wire::Header& header);
@@ -77,6 +97,7 @@ struct Node::Impl {
   void answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
                     std::uint32_t asker_id);
   void ask_slots(Vc& vc, bool keep_alive, Time now);
+  bool has_credit(Vc& vc, Time now);
   void spend_slot(Vc& vc, Time now);
 
   // --- timers.cpp
@@ -87,7 +108,8 @@ struct Node::Impl {
 
   // --- request.cpp
   // 0: may be sent; else why not. Learns grants.
-  int check_request(Vc& vc, const SendEntry& entry);
+  int check_request(Vc& vc, const SendEntry& entry, Time now);
+  int check_get_request(Vc& vc, const wire::Header& header);
   int check_data_request(const Vc& vc, const SendEntry& entry) const;
   int check_grant_request(const Vc& vc, const wire::Header& header) const;
 
@@ -98,6 +120,9 @@ struct Node::Impl {
   bool take_request(Vc& vc, Time now);
   void build_control(Vc& vc, TxFrame& frame);
   void build_stu(Vc& vc, TxFrame& frame);
+  wire::Header stu_header(Vc& vc, std::uint64_t at, bool last) const;
+  static bool gather(const BufxRange& source, std::uint64_t from, std::size_t length,
+                     std::byte* to);
   void finish_request(Vc& vc);
   void emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
             Bytes payload, Bytes append, bool attach);
@@ -134,7 +159,14 @@ struct Node::Impl {
 
   std::vector<Answer> answers;  // a ring of kMaxAnswers
   std::size_t first_answer = 0, answer_count = 0;
-  std::deque<Vc*> ready;  // have something to send, in turn
+  std::deque<Vc*> ready;      // have something to send, in turn
+  std::uint64_t granted = 0;  // bytes of CTS that have not arrived
+  struct Held {
+    VcId vc;
+    SendEntry entry;
+  };
+  std::deque<Held> held;  // CTS that wait for others' bytes to arrive, oldest first
+  std::uint64_t releases = 0;
   std::vector<Vc*> touched;
   std::deque<Event> events;
 };

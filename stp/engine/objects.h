@@ -44,8 +44,32 @@ struct Region {
 struct Sending {
   bool active = false;  // a DATA of several STUs, partly sent
   SendEntry entry;
-  std::uint64_t done = 0;     // bytes
-  std::uint32_t stu_num = 0;  // of the next STU
+  enum class Source : std::uint8_t { kUser, kRegion, kValue };
+  Source source = Source::kUser;  // the user's transmit buffers; an answer's region; `payload`
+  std::uint64_t done = 0;         // bytes
+  std::uint32_t stu_num = 0;      // of the next STU
+
+  [[nodiscard]] bool appends() const {
+    return source == Source::kUser && entry.payload_length == wire::kAppendSize;
+  }
+};
+
+// Gets and FetchOps of a peer. Made for the first one.
+struct OneSided {
+  static constexpr std::uint32_t kWindow = 64;  // results kept, answers owed
+  struct Result {
+    std::uint32_t g_num = 0;
+    enum class State : std::uint8_t { kNone, kDone, kRefused, kConfirmed } state = State::kNone;
+    std::uint64_t value = 0;  // kDone: what was there before
+  };
+  struct Reply {
+    SendEntry entry;
+    Sending::Source source;
+  };
+  bool any = false;
+  std::uint32_t newest = 0;               // the highest G_num seen
+  std::array<Result, kWindow> results{};  // FetchOp g at g % kWindow
+  std::deque<Reply> replies;
 };
 
 struct Vc : TimerNode {
@@ -77,10 +101,13 @@ struct Vc : TimerNode {
   bool ask_is_keep_alive = false;
   Time ask_again = kNever;  // the peer had no Slot free: ask again then
   Time ask_pause = 0;
+  Time data_check = kNever;    // look then whether granted Blocks make progress
   Time heard = 0;              // last frame from the peer
   std::uint32_t attached = 0;  // frames that still read the user's memory
   Sending sending;
   Inbound inbound;
+  std::unique_ptr<OneSided> one_sided;
+  std::uint32_t held = 0;  // its CTS that pacing holds back
 };
 
 }  // namespace stp

@@ -53,7 +53,7 @@ void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
   }
   switch (op) {
     case wire::Op::kData:
-      return on_data(vc, frame);
+      return on_data(vc, frame, now);
     case wire::Op::kRequestState:
       return on_request_state(vc, frame.header);
     case wire::Op::kRequestStateResponse:
@@ -65,17 +65,8 @@ void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
 
 void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   auto const& h = frame.header;
-  if (h.op() == wire::Op::kGet && !h.has(wire::flag::kReject)) {
-    // No Mx of this Node permits Get or FetchOp, so every one is refused, with its own fields.
-    if (h.function() == wire::Function::kFetchOpComplete) return;
-    counters.add(Counter::kNoPermission);
-    auto no = h;
-    no.op_flags |= wire::flag::kReject;
-    no.d_port = vc.peer_port;
-    no.s_port = vc.local_port;
-    no.d_key = vc.peer_key;
-    return answer(vc.peer_mac, no, vc.endpoint->config.checksum);
-  }
+  if (h.op() == wire::Op::kGet && !h.has(wire::flag::kReject)) return on_get(vc, frame);
+  if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
   if (!deliver(vc, h, frame.option, NodeChannel::Place::kSlot))
     return counters.add(Counter::kSlotOverrun);
   if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h.s_id, h.t_len());

@@ -10,11 +10,13 @@ namespace {
 
 using wire::Op;
 
-bool connection_operation(Op op) { return op <= Op::kDisconnectComplete; }
+bool connection_operation(Op op) {
+  return op <= Op::kDisconnectComplete;
+}
 
 }  // namespace
 
-int Node::Impl::check_request(Vc& vc, const SendEntry& entry) {
+int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
   auto h = entry.header;
   h.s_port = vc.local_port;
   if (wire::short_name(h.op()) == nullptr) return -EINVAL;
@@ -28,8 +30,13 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry) {
   switch (h.op()) {
     case Op::kClearToSend: {
       auto const error = check_grant_request(vc, h);
-      return error != 0 ? error : vc.inbound.grant(h);
+      if (error != 0) return error;
+      auto const granted_error = vc.inbound.grant(h, now);
+      if (granted_error == 0) expect_data(vc, now);
+      return granted_error;
     }
+    case Op::kGet:
+      return check_get_request(vc, h);
     case Op::kMemoryRegionAvailable: {
       if (h.has(wire::flag::kReject)) return 0;
       auto const error = check_grant_request(vc, h);
@@ -38,8 +45,26 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry) {
     case Op::kEnd:  // the user is the receiver of what ends: its own id stands in S_id
       vc.inbound.end(h.s_id);
       return 0;
-    default: return 0;
+    default:
+      return 0;
   }
+}
+
+// The answer to a Get lands only where this user may receive.
+int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
+  if (h.has(wire::flag::kReject) || h.function() == wire::Function::kFetchOpComplete) return 0;
+  std::uint64_t length = h.param == 0 ? 65'536 : h.param;
+  if (h.has(wire::flag::kFunction) && (h.param != sizeof(std::uint64_t) || h.b_num % 8 != 0))
+    return -EINVAL;
+  auto landing = h;
+  landing.bufx = h.sync;
+  landing.offset = h.b_num;
+  auto const error = check_grant_request(vc, landing);
+  if (error != 0) return error;
+  auto const* const mx = mxs.find(h.mx);
+  auto const end = Address{h.sync, h.b_num}.linear(mx->range->bufsize()) + length;
+  if (end > (std::uint64_t{mx->first} + mx->count) << mx->range->bufsize()) return -ERANGE;
+  return vc.inbound.expect(h, length);
 }
 
 // A CTS or MRA can name only an Mx of this connection, and memory inside it.

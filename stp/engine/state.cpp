@@ -79,6 +79,15 @@ void Node::Impl::ask_slots(Vc& vc, bool keep_alive, Time now) {
   set_timer(vc);
 }
 
+// Whether an operation that needs a Slot may go. If not, the peer is asked; its answer makes the
+// connection ready again.
+bool Node::Impl::has_credit(Vc& vc, Time now) {
+  if (vc.credit.available()) return true;
+  counters.add(Counter::kSlotWaits);
+  if (vc.ask_again == kNever) ask_slots(vc, false, now);
+  return false;
+}
+
 void Node::Impl::spend_slot(Vc& vc, Time now) {
   vc.credit.spend();
   if (vc.credit.should_ask() && vc.ask_again == kNever) ask_slots(vc, false, now);

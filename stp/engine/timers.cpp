@@ -13,7 +13,7 @@ constexpr Time kKeepAlive = 2 * kSecond;  // silence after which the peer is ask
 }  // namespace
 
 Time Node::Impl::deadline_of(const Vc& vc) const {
-  auto next = std::min({vc.handshake.deadline(), vc.ask.deadline(), vc.ask_again});
+  auto next = std::min({vc.handshake.deadline(), vc.ask.deadline(), vc.ask_again, vc.data_check});
   if (vc.state == VcState::kOpen && !vc.ask.running()) next = std::min(next, vc.heard + kKeepAlive);
   return next;
 }
@@ -73,6 +73,7 @@ void Node::Impl::expire_vc(Vc& vc, Time now) {
     h.b_num = h.d_id = wire::kNoId;
     answer(vc.peer_mac, h, vc.endpoint->config.checksum);
   }
+  if (now >= vc.data_check) recover_blocks(vc, now);
   if (now >= vc.ask_again) ask_slots(vc, false, now);
   if (now >= vc.heard + kKeepAlive) ask_slots(vc, true, now);
 }

@@ -25,6 +25,7 @@ std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
     }
   };
   send_answers();
+  count += release_grants(frames.subspan(count), now);
   while (count < frames.size() && !ready.empty()) {
     auto& vc = *ready.front();
     ready.pop_front();
@@ -58,6 +59,7 @@ std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, Time now) {
 bool Node::Impl::take_request(Vc& vc, Time now) {
   for (;;) {
     if (vc.state != VcState::kOpen) return false;
+    if (vc.one_sided && !vc.one_sided->replies.empty()) return take_reply(vc, now);
     if (!vc.channel.peek(vc.sending.entry)) {
       if (vc.channel.broken()) {
         counters.add(Counter::kRingBroken);
@@ -67,6 +69,7 @@ bool Node::Impl::take_request(Vc& vc, Time now) {
       if (vc.user_closed) begin_closing(vc, now);
       return false;
     }
+    vc.sending.source = Sending::Source::kUser;
     auto const& h = vc.sending.entry.header;
     auto const refused = [&](int error) {
       if (error == 0) return false;
@@ -76,12 +79,9 @@ bool Node::Impl::take_request(Vc& vc, Time now) {
       return true;
     };
     bool const slot = wire::consumes_slot(h);
-    if (slot && !vc.credit.available()) {
-      counters.add(Counter::kSlotWaits);
-      if (vc.ask_again == kNever) ask_slots(vc, false, now);
-      return false;
-    }
-    if (refused(check_request(vc, vc.sending.entry))) continue;
+    if (slot && !has_credit(vc, now)) return false;
+    if (h.op() == wire::Op::kClearToSend && hold_grant(vc)) continue;
+    if (refused(check_request(vc, vc.sending.entry, now))) continue;
     vc.sending.active = true;
     vc.sending.done = 0;
     vc.sending.stu_num = h.param;
@@ -97,10 +97,48 @@ void Node::Impl::build_control(Vc& vc, TxFrame& frame) {
   h.d_port = vc.peer_port;
   h.s_port = vc.local_port;
   h.d_key = vc.peer_key;
+  if (h.op() == wire::Op::kClearToSend && h.sync == 0)  // a repeated one asks for the tail only
+    h.sync = vc.inbound.first_missing(h.s_id, h.b_num);
   counters.add(Counter::kTxControl);
   emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum,
        std::as_bytes(std::span(entry.payload, entry.payload_length)), {}, false);
   finish_request(vc);
+}
+
+// The header of the STU that lands at linear address `at`.
+wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
+  auto& sending = vc.sending;
+  auto const& wanted = sending.entry.header;
+  auto flags = wanted.op_flags & wire::kFlagsMask & ~(wire::flag::kAppend | wire::flag::kLast);
+  // These speak of the Block: its last STU carries them.
+  if (!last) flags &= ~(wire::flag::kSendState | wire::flag::kInterrupt);
+  if (last) flags |= wire::flag::kLast;
+  if (last && sending.appends()) flags |= wire::flag::kAppend;
+  auto h = header_for(vc, wire::Op::kData, static_cast<std::uint16_t>(flags));
+  auto const to = Address::from_linear(at, vc.peer_bufsize);
+  h.param = static_cast<std::uint16_t>(sending.stu_num++);
+  h.mx = wanted.mx;
+  h.bufx = to.bufx;
+  h.offset = to.offset;
+  h.sync = wanted.sync;
+  h.b_num = wanted.b_num;
+  h.d_id = wanted.d_id;
+  h.s_id = wanted.s_id;
+  return h;
+}
+
+// Copies `length` bytes from as many pieces as they stand in. False: some are not mapped any more.
+bool Node::Impl::gather(const BufxRange& source, std::uint64_t from, std::size_t length,
+                        std::byte* to) {
+  for (RegionId region = kNoneId; length > 0;) {
+    auto const piece = source.run(from, length, region);
+    if (piece.empty()) return false;
+    std::memcpy(to, piece.data(), piece.size());
+    from += piece.size();
+    to += piece.size();
+    length -= piece.size();
+  }
+  return true;
 }
 
 void Node::Impl::build_stu(Vc& vc, TxFrame& frame) {
@@ -111,50 +149,31 @@ void Node::Impl::build_stu(Vc& vc, TxFrame& frame) {
       Address{entry.header.bufx, entry.header.offset}.linear(vc.peer_bufsize) + sending.done;
   auto const length = static_cast<std::size_t>(stu_length(at, remaining, vc.send_stu_log2));
   bool const last = length == remaining;
+  auto const h = stu_header(vc, at, last);
+  auto const append = last && sending.appends() ? std::as_bytes(std::span(entry.payload)) : Bytes{};
 
-  auto h = header_for(vc, wire::Op::kData, entry.header.op_flags & wire::kFlagsMask);
-  h.op_flags = static_cast<std::uint16_t>(h.op_flags & ~(wire::flag::kAppend | wire::flag::kLast));
-  if (!last) {  // these speak of the Block: its last STU carries them
-    h.op_flags =
-        static_cast<std::uint16_t>(h.op_flags & ~(wire::flag::kSendState | wire::flag::kInterrupt));
-  } else {
-    h.op_flags |= wire::flag::kLast;
-    if (entry.payload_length != 0) h.op_flags |= wire::flag::kAppend;
-  }
-  auto const to = Address::from_linear(at, vc.peer_bufsize);
-  h.param = static_cast<std::uint16_t>(sending.stu_num++);
-  h.mx = entry.header.mx;
-  h.bufx = to.bufx;
-  h.offset = to.offset;
-  h.sync = entry.header.sync;
-  h.b_num = entry.header.b_num;
-  h.d_id = entry.header.d_id;
-  h.s_id = entry.header.s_id;
-
-  auto const& source = vc.endpoint->transmit;
-  auto const from = Address{entry.bufx, entry.offset}.linear(source.bufsize()) + sending.done;
-  auto const append =
-      last ? std::as_bytes(std::span(entry.payload, entry.payload_length)) : Bytes{};
+  Bytes payload;
   RegionId region = kNoneId;
-  auto payload = source.run(from, length, region);
-  bool const attach = payload.size() == length && length >= config.attach_from && append.empty();
-  if (!attach && length != 0) {
-    // Copied to where it will stand behind the header, from as many pieces as there are.
-    auto* const to_here =
-        frame.head + wire::head_size(h, length + append.size(), config.vlan.has_value());
-    std::size_t copied = 0;
-    for (; copied < length; copied += payload.size()) {
-      payload = source.run(from + copied, length - copied, region);
-      if (payload.empty()) break;
-      std::memcpy(to_here + copied, payload.data(), payload.size());
+  bool attach = false;
+  if (sending.source == Sending::Source::kValue) {
+    payload = std::as_bytes(std::span(entry.payload)).first(length);
+  } else if (length != 0) {
+    auto const& source =
+        sending.source == Sending::Source::kUser ? vc.endpoint->transmit : vc.endpoint->receive;
+    auto const from = Address{entry.bufx, entry.offset}.linear(source.bufsize()) + sending.done;
+    payload = source.run(from, length, region);
+    attach = payload.size() == length && length >= config.attach_from && append.empty();
+    if (!attach) {  // copied to where it will stand behind the header
+      auto* const behind =
+          frame.head + wire::head_size(h, length + append.size(), config.vlan.has_value());
+      if (!gather(source, from, length, behind)) {  // unmapped in the middle of the Block
+        counters.add(Counter::kTxRefused);
+        vc.channel.count_refused();
+        frame.head_length = 0;
+        return finish_request(vc);
+      }
+      payload = {behind, length};
     }
-    if (copied < length) {  // unmapped in the middle of the Block
-      counters.add(Counter::kTxRefused);
-      vc.channel.count_refused();
-      frame.head_length = 0;
-      return finish_request(vc);
-    }
-    payload = {to_here, length};
   }
   emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, attach);
   counters.add(Counter::kTxStus);
@@ -168,9 +187,10 @@ void Node::Impl::build_stu(Vc& vc, TxFrame& frame) {
   if (last) finish_request(vc);
 }
 
-// The request at the head of the user's queue is done with (sent, or refused).
+// What was being sent is done with (sent, or refused).
 void Node::Impl::finish_request(Vc& vc) {
   vc.sending.active = false;
+  if (vc.sending.source != Sending::Source::kUser) return;
   vc.channel.pop();
   if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
   touch(vc);

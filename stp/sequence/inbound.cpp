@@ -32,12 +32,13 @@ void InboundTransfer::complete(std::uint32_t b_num) {
   }
 }
 
-void Inbound::configure(unsigned bufsize, unsigned stu_log2) {
+void Inbound::configure(unsigned bufsize, unsigned stu_log2, std::uint64_t* granted) {
   bufsize_ = bufsize;
   stu_log2_ = stu_log2;
+  granted_ = granted;
 }
 
-Inbound::Offer* Inbound::find_offer(std::uint32_t i_id) {
+const Inbound::Offer* Inbound::find_offer(std::uint32_t i_id) const {
   auto const found =
       std::find_if(offers_.begin(), offers_.end(), [&](const Offer& o) { return o.i_id == i_id; });
   return found == offers_.end() ? nullptr : &*found;
@@ -49,8 +50,8 @@ void Inbound::offered(std::uint32_t i_id, std::uint64_t t_len) {
     return !t.region && t.i_id == i_id && t.t_len == t_len && !t.finished();
   });
   Offer const offer{i_id, t_len, !repeated};
-  if (auto* const known = find_offer(i_id)) {
-    *known = offer;
+  if (auto const* const known = find_offer(i_id)) {
+    offers_[static_cast<std::size_t>(known - offers_.data())] = offer;
   } else if (offers_.size() < kMaxOffers) {
     offers_.push_back(offer);
   } else {
@@ -64,7 +65,7 @@ void Inbound::drop_blocks(InboundTransfer& transfer) {
   if (transfer.open_blocks == 0) return;
   std::erase_if(blocks_, [&](const auto& entry) {
     if (entry.second.transfer != &transfer) return false;
-    tracked_ -= entry.second.stus.capacity();
+    drop_block(entry.second);
     return true;
   });
   transfer.open_blocks = 0;
@@ -77,8 +78,15 @@ void Inbound::end(std::uint32_t r_id) {
   transfers_.erase(found);
 }
 
+void Inbound::drop_block(const InboundBlock& block) {
+  tracked_ -= block.stus.capacity();
+  *granted_ -= block.end - block.start - block.received;
+}
+
 void Inbound::clear() {
+  for (auto const& entry : blocks_) drop_block(entry.second);
   blocks_.clear();
+  gets_.clear();
   transfers_.clear();
   offers_.clear();
   tracked_ = 0;
@@ -99,7 +107,7 @@ bool Inbound::make_room() {
 
 // The Transfer a CTS belongs to, begun anew where the CTS starts one.
 int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
-  auto* const offer = find_offer(cts.d_id);
+  auto const* const offer = find_offer(cts.d_id);
   auto found = transfers_.find(cts.s_id);
   if (found != transfers_.end()) {
     auto& old = found->second;
@@ -118,12 +126,12 @@ int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
   transfer.blocksize = cts.param;
   transfer.t_len = offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength;
   transfer.serial = next_serial_++;
-  if (offer != nullptr) offer->fresh = false;
+  if (offer != nullptr) offers_[static_cast<std::size_t>(offer - offers_.data())].fresh = false;
   out = &transfer;
   return 0;
 }
 
-int Inbound::grant(const wire::Header& cts) {
+int Inbound::grant(const wire::Header& cts, Time now) {
   if (cts.param > stu_log2_ + wire::kMaxStusOfBlockLog2) return -EINVAL;
   InboundTransfer* transfer = nullptr;
   if (auto const error = begin(cts, transfer); error != 0) return error;
@@ -139,7 +147,7 @@ int Inbound::grant(const wire::Header& cts) {
   auto const known = blocks_.find(key(cts.s_id, cts.b_num));
   if (known != blocks_.end()) {
     if (known->second.start == start && transfer->mx == cts.mx) return 0;  // repeated
-    tracked_ -= known->second.stus.capacity();
+    drop_block(known->second);
     blocks_.erase(known);
     --transfer->open_blocks;
   }
@@ -154,6 +162,12 @@ int Inbound::grant(const wire::Header& cts) {
   block.first_tile = start >> stu_log2_;
   block.tile_known = true;
   block.stus = StuMap(static_cast<std::uint32_t>(stus));
+  block.r_id = cts.s_id;
+  block.exact = transfer->t_len != InboundTransfer::kUnknownLength;
+  block.cts = cts;
+  block.progress = now;
+  block.serial = ++next_serial_;
+  *granted_ += size;
   transfer->mx = cts.mx;
   ++transfer->open_blocks;
   tracked_ += stus;
@@ -194,12 +208,69 @@ int Inbound::open_region(const wire::Header& mra) {
   return 0;
 }
 
+Inbound::Demand Inbound::demand(const wire::Header& cts) const {
+  auto const found = transfers_.find(cts.s_id);
+  auto const* const offer = find_offer(cts.d_id);
+  bool const begun = found != transfers_.end() && !found->second.region;
+  if (begun && (found->second.has(cts.b_num) || blocks_.contains(key(cts.s_id, cts.b_num))))
+    return {};
+  auto const block = std::uint64_t{1} << cts.param;
+  auto const before = std::uint64_t{cts.b_num} << cts.param;
+  if (offer == nullptr) return {block, block};
+  if (before > offer->t_len) return {};
+  auto const left = offer->t_len - before;
+  auto const arrived = begun ? std::uint64_t{found->second.b_seq} << cts.param : 0;
+  return {std::min(block, left), offer->t_len - std::min(arrived, offer->t_len)};
+}
+
+std::uint32_t Inbound::first_missing(const InboundBlock& block) const {
+  auto const number = block.stus.first_missing();
+  if (number == 0) return 0;
+  return static_cast<std::uint32_t>(((block.first_tile + number) << stu_log2_) - block.start);
+}
+
+std::uint32_t Inbound::first_missing(std::uint32_t r_id, std::uint32_t b_num) const {
+  auto const found = blocks_.find(key(r_id, b_num));
+  return found == blocks_.end() ? 0 : first_missing(found->second);
+}
+
+int Inbound::expect(const wire::Header& get, std::uint64_t length) {
+  auto const name = key(get.d_id, get.s_id);
+  if (gets_.contains(name)) return 0;
+  if (gets_.size() == kMaxGets) return -ENOBUFS;
+  auto& block = gets_[name];
+  block.b_num = get.s_id;
+  block.r_id = get.d_id;
+  block.start = block.first_address = Address{get.sync, get.b_num}.linear(bufsize_);
+  block.end = block.start + length;
+  block.first_tile = block.start >> stu_log2_;
+  block.tile_known = block.exact = true;
+  block.value = get.has(wire::flag::kFunction);
+  block.cts.mx = get.mx;
+  block.stus = StuMap(static_cast<std::uint32_t>(stu_count(block.start, length, stu_log2_)));
+  return 0;
+}
+
+void Inbound::unexpect(std::uint32_t r_id, std::uint32_t g_num) {
+  gets_.erase(key(r_id, g_num));
+}
+
 const InboundTransfer* Inbound::transfer(std::uint32_t r_id) const {
   auto const found = transfers_.find(r_id);
   return found == transfers_.end() ? nullptr : &found->second;
 }
 
 Counter Inbound::find(const wire::Header& data, std::size_t length, InboundBlock*& out) {
+  // A Get's answer carries the peer's id of its region. It may equal an id of ours, but hardly
+  // with the same B_num, Mx and place at once.
+  if (auto const get = gets_.find(key(data.d_id, data.b_num)); get != gets_.end()) {
+    auto const at = Address{data.bufx, data.offset}.linear(bufsize_);
+    if (get->second.cts.mx == data.mx && at >= get->second.start &&
+        at + length <= get->second.end) {
+      out = &get->second;
+      return check_stu(*out, data, length);
+    }
+  }
   auto const found = transfers_.find(data.d_id);
   if (found == transfers_.end()) return Counter::kNoGrant;
   auto& transfer = found->second;
@@ -231,8 +302,8 @@ Counter Inbound::check_stu(InboundBlock& block, const wire::Header& data,
       (!last && in_tile + length != size) || (data.param > 0 && length == 0))
     return Counter::kBadStuNum;
   if (block.tile_known && tile - data.param != block.first_tile) return Counter::kBadStuNum;
-  if (!block.transfer->region && data.param == 0 && at != block.first_address)
-    return Counter::kBadStuNum;
+  bool const region = block.transfer != nullptr && block.transfer->region;
+  if (!region && data.param == 0 && at != block.first_address) return Counter::kBadStuNum;
   switch (block.stus.check(data.param, last)) {
     case StuMap::Check::kImpossible:
       return Counter::kBadStuNum;
@@ -242,21 +313,31 @@ Counter Inbound::check_stu(InboundBlock& block, const wire::Header& data,
       break;
   }
   // A scheduled Block of known length ends where its Transfer does, not before.
-  bool const exact =
-      !block.transfer->region && block.transfer->t_len != InboundTransfer::kUnknownLength;
-  if (exact && last != (at + length == block.end)) return Counter::kBadStuNum;
+  if (block.exact && last != (at + length == block.end)) return Counter::kBadStuNum;
   return Counter::kNone;
 }
 
+void Inbound::progress(InboundBlock& block, std::size_t length, Time now) {
+  block.received += length;
+  if (block.transfer == nullptr || block.transfer->region) return;
+  *granted_ -= length;
+  block.progress = now;
+  block.repeats = 0;
+  latest_serial_ = std::max(latest_serial_, block.serial);
+  last_arrival_ = now;
+}
+
 void Inbound::complete(InboundBlock& block) {
+  if (block.transfer == nullptr) return unexpect(block.r_id, block.b_num);
   auto& transfer = *block.transfer;
   auto const b_num = block.b_num;
   if (transfer.region) {
     block.stus.reset();
     block.tile_known = false;
     block.has_append = false;
+    block.received = 0;
   } else {
-    tracked_ -= block.stus.capacity();
+    drop_block(block);
     --transfer.open_blocks;
     blocks_.erase(key(transfer.r_id, b_num));
   }

@@ -10,6 +10,7 @@
 #include "stp/counters.h"
 #include "stp/memory/tiling.h"
 #include "stp/sequence/stu_map.h"
+#include "stp/types.h"
 #include "stp/wire/header.h"
 
 namespace stp {
@@ -17,7 +18,7 @@ namespace stp {
 struct InboundTransfer;
 
 struct InboundBlock {
-  InboundTransfer* transfer = nullptr;
+  InboundTransfer* transfer = nullptr;  // nullptr: the answer to a Get or FetchOp
   std::uint32_t b_num = 0;
   // Linear destination addresses. A scheduled Block begins where its CTS says; a Put Block begins
   // where its STU 0 lands, and any of its STUs tells which tile that is in.
@@ -26,6 +27,15 @@ struct InboundBlock {
   bool tile_known = false;
   std::uint64_t first_address = 0;  // of STU 0, once known
   StuMap stus;
+  std::uint64_t received = 0;  // bytes placed
+  std::uint32_t r_id = 0;
+  bool exact = false;  // ends where `end` says, and nowhere before
+  bool value = false;  // a FetchOp's old value: big-endian on the wire
+  // Recovery: what to send again, and when there was progress last.
+  wire::Header cts;
+  Time progress = 0;
+  unsigned repeats = 0;      // CTS sent again since then
+  std::uint64_t serial = 0;  // order of grants
   // The header to deliver on completion, once the Last STU has come.
   wire::Header last;
   std::uint8_t append[wire::kAppendSize] = {};
@@ -59,24 +69,48 @@ class Inbound {
   static constexpr std::size_t kMaxWindow = 1024;
   static constexpr std::uint64_t kMaxTrackedStus = std::uint64_t{1} << 24;
   static constexpr std::uint32_t kMaxStusOfBlock = 65'536;
+  static constexpr std::size_t kMaxGets = 64;
 
-  void configure(unsigned bufsize, unsigned stu_log2);
+  // `granted` counts, over all connections, the bytes of CTS that have not arrived yet.
+  void configure(unsigned bufsize, unsigned stu_log2, std::uint64_t* granted);
 
   // A Request_To_Send arrived: its T_len bounds what a CTS for it grants.
   void offered(std::uint32_t i_id, std::uint64_t t_len);
   // A CTS leaves. 0 (also where it repeats a grant, or names a Block that is complete), -EINVAL
   // (Blocksize changed or too large, no such Block), -ENOBUFS.
-  int grant(const wire::Header& cts);
+  int grant(const wire::Header& cts, Time now);
+  // The bytes that a CTS would grant, and those its Transfer still lacks; 0 where it would be
+  // refused or grants nothing new.
+  struct Demand {
+    std::uint64_t bytes = 0, remaining = 0;
+  };
+  [[nodiscard]] Demand demand(const wire::Header& cts) const;
+  // First byte of an incomplete Block that has not arrived: F_Offset of a repeated CTS.
+  [[nodiscard]] std::uint32_t first_missing(const InboundBlock& block) const;
+  [[nodiscard]] std::uint32_t first_missing(std::uint32_t r_id, std::uint32_t b_num) const;
   // An MRA leaves. Same results.
   int open_region(const wire::Header& mra);
   // The Transfer or region `r_id` has ended; its DATA is dropped from now on.
   void end(std::uint32_t r_id);
+  // A Get or FetchOp leaves: its answer may be placed. 0 (also when repeated) or -ENOBUFS.
+  int expect(const wire::Header& get, std::uint64_t length);
+  void unexpect(std::uint32_t r_id, std::uint32_t g_num);
   void clear();
 
   // The Block that an STU of `length` bytes belongs to; or why it must be dropped.
   Counter find(const wire::Header& data, std::size_t length, InboundBlock*& out);
+  // `length` bytes of it have been placed.
+  void progress(InboundBlock& block, std::size_t length, Time now);
   // `block` is complete. The reference dies.
   void complete(InboundBlock& block);
+  // Scheduled Blocks that are granted and not complete.
+  template <typename Visit>
+  void for_each_open(Visit&& visit) {
+    for (auto& entry : blocks_) visit(entry.second);
+  }
+  // The latest grant of which something has arrived, and when anything did.
+  [[nodiscard]] std::uint64_t latest_serial() const { return latest_serial_; }
+  [[nodiscard]] Time last_arrival() const { return last_arrival_; }
 
   [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
 
@@ -91,7 +125,8 @@ class Inbound {
   static std::uint64_t key(std::uint32_t r_id, std::uint32_t b_num) {
     return std::uint64_t{r_id} << 32 | b_num;
   }
-  Offer* find_offer(std::uint32_t i_id);
+  [[nodiscard]] const Offer* find_offer(std::uint32_t i_id) const;
+  void drop_block(const InboundBlock& block);
   int begin(const wire::Header& cts, InboundTransfer*& out);
   bool make_room();
   void drop_blocks(InboundTransfer& transfer);
@@ -100,10 +135,14 @@ class Inbound {
   unsigned bufsize_ = 14, stu_log2_ = 10;
   std::unordered_map<std::uint32_t, InboundTransfer> transfers_;  // by R_id
   std::unordered_map<std::uint64_t, InboundBlock> blocks_;        // scheduled, by (R_id, B_num)
+  std::unordered_map<std::uint64_t, InboundBlock> gets_;          // by (R_id, G_num)
   std::vector<Offer> offers_;
   std::size_t next_offer_ = 0;
   std::uint64_t tracked_ = 0;  // STUs that all maps can hold
   std::uint64_t next_serial_ = 0;
+  std::uint64_t latest_serial_ = 0;
+  Time last_arrival_ = 0;
+  std::uint64_t* granted_ = nullptr;
 };
 
 }  // namespace stp

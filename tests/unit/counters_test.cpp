@@ -49,7 +49,9 @@ TEST(Counters, DropsAreTheFramesOfWhichNothingCame) {
       Counter::kTxControl,   Counter::kTxStus,      Counter::kTxDataBytes, Counter::kNoListener,
       Counter::kNoResources, Counter::kDuplicateRc, Counter::kGhostCa,     Counter::kAnswersFull,
       Counter::kRetries,     Counter::kVcOpened,    Counter::kVcClosed,    Counter::kVcRefused,
-      Counter::kVcFailed,    Counter::kSlotWaits,   Counter::kTxRefused,   Counter::kRingBroken};
+      Counter::kVcFailed,    Counter::kSlotWaits,   Counter::kTxRefused,   Counter::kRingBroken,
+      Counter::kRxGets,      Counter::kRxFetchOps,  Counter::kGetRefused,  Counter::kCtsRepeated,
+      Counter::kCtsHeld};
   for (std::size_t i = 0; i < kCounterCount; ++i) {
     const auto counter = static_cast<Counter>(i);
     EXPECT_EQ(Counters::is_drop(counter), !no_drops.contains(counter)) << Counters::name(counter);

@@ -120,8 +120,8 @@ class TwoNodes : public ::testing::Test {
   // What the wire does to a frame: how often it arrives (0: lost, 2: twice).
   using Wire = std::function<unsigned(const Frame&, bool from_a)>;
 
-  explicit TwoNodes(NodeConfig base = {.mac = {}, .max_stu = 13, .vlan = {}, .attach_from = 512})
-      : a(kMacA, 1, base), b(kMacB, 2, base) {}
+  TwoNodes() : TwoNodes(NodeConfig{.mac = {}, .max_stu = 13, .vlan = {}, .attach_from = 512}) {}
+  explicit TwoNodes(const NodeConfig& base) : a(kMacA, 1, base), b(kMacB, 2, base) {}
 
   Host a, b;
   Time now = kSecond;

@@ -8,6 +8,8 @@ namespace stp::test {
 
 class Writing : public TwoNodes {
  protected:
+  using TwoNodes::TwoNodes;
+
   static constexpr unsigned kBufsize = 12;
   static constexpr std::size_t kBuffers = 32;
   static constexpr std::uint32_t kSourceBufx = 40, kTargetBufx = 0x100;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Blocks that were granted and stay away: their CTS is sent again, naming the first byte that is
+// missing, so that the sender repeats only the tail (docs/protocol.md, section 10).
+#include <algorithm>
+
+#include "stp/engine/impl.h"
+
+namespace stp {
+namespace {
+
+constexpr Time kMinDataTimeout = kMillisecond;
+constexpr unsigned kMaxDoublings = 10;
+
+Time data_timeout(const Vc& vc, unsigned repeats) {
+  auto const base = std::max(4 * vc.round_trip.smoothed(), kMinDataTimeout);
+  return std::min(base << std::min(repeats, kMaxDoublings), kSecond);
+}
+
+// When `block` counts as stalled. One that others have overtaken is judged by itself; one whose
+// turn has not come waits while anything arrives on the connection.
+Time stalled_at(const Vc& vc, const InboundBlock& block) {
+  bool const overtaken = block.serial <= vc.inbound.latest_serial();
+  auto const since =
+      overtaken ? block.progress : std::max(block.progress, vc.inbound.last_arrival());
+  return since + data_timeout(vc, block.repeats);
+}
+
+}  // namespace
+
+// A Block was granted: from now on its progress is watched.
+void Node::Impl::expect_data(Vc& vc, Time now) {
+  if (!vc.endpoint->config.recover || vc.data_check != kNever) return;
+  vc.data_check = now + data_timeout(vc, 0);
+  set_timer(vc);
+}
+
+void Node::Impl::recover_blocks(Vc& vc, Time now) {
+  vc.data_check = kNever;
+  vc.inbound.for_each_open([&](InboundBlock& block) {
+    if (stalled_at(vc, block) <= now && vc.credit.available()) {
+      auto h = header_for(vc, wire::Op::kClearToSend);
+      h.param = block.cts.param;
+      h.mx = block.cts.mx;
+      h.bufx = block.cts.bufx;
+      h.offset = block.cts.offset;
+      h.sync = vc.inbound.first_missing(block);
+      h.b_num = block.cts.b_num;
+      h.d_id = block.cts.d_id;
+      h.s_id = block.cts.s_id;
+      answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+      counters.add(Counter::kCtsRepeated);
+      spend_slot(vc, now);
+      ++block.repeats;
+      block.progress = now;
+    }
+    // Without credit nothing can be asked; the look comes again a little later.
+    auto const next = std::max(stalled_at(vc, block), now + kMinDataTimeout);
+    vc.data_check = std::min(vc.data_check, next);
+  });
+}
+
+}  // namespace stp

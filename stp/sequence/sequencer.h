@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The managed layer: drives the sequences of docs/protocol.md section 9 for one connection, with
+// recovery, on top of level 0. It is a user of a channel like any other: headers from the Schedule
+// Header Queue come in, requests for the transmit queue go out, time is an argument.
+//
+//   while (user.receive(entry)) sequencer.receive(entry, now);
+//   if (now >= sequencer.next_deadline()) sequencer.expire(now);
+//   while (user.writable() && sequencer.transmit(entry, now)) user.send(entry);
+//   while (sequencer.next_completion(c)) ...
+//
+// The connection's endpoint must have been opened with EndpointConfig::recover, so that the Node
+// asks again for Blocks without progress. Memory is named by Bufx addresses that the caller mapped;
+// it belongs to an operation until that operation's completion.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "stp/channel/layout.h"
+#include "stp/memory/tiling.h"
+#include "stp/types.h"
+#include "stp/wire/header.h"
+
+namespace stp {
+
+// Chosen by the caller, given back with the completion.
+using Context = std::uint64_t;
+
+// Where a peer's data may land: memory mapped for receiving, and an Mx that covers it.
+struct Landing {
+  std::uint16_t mx = 0;
+  Address at;
+  std::uint64_t length = 0;
+};
+
+// A peer's memory that stays open for Put, Get and FetchOp.
+struct RemoteRegion {
+  std::uint32_t r_id = wire::kNoId;
+  std::uint16_t mx = 0;
+  Address at;
+  std::uint64_t length = 0;
+  std::uint32_t window = 0;  // Put Blocks that may be unacknowledged
+};
+
+struct Completion {
+  enum class Kind : std::uint8_t {
+    kWrite,          // all of a write is in the peer's memory
+    kReceive,        // a posted receive has been filled by a peer's write
+    kRead,           // all of a read has arrived
+    kServe,          // a read that this side answered is in the peer's memory
+    kRegion,         // the peer opened the region that was asked for: see `region`
+    kPut,            // a put is in the peer's memory
+    kGet,            // a get has arrived
+    kFetch,          // `value` is what the peer's memory held before
+    kReadRequest,    // the peer wants to read `length` bytes: serve_read() or refuse(`request`)
+    kRegionRequest,  // the peer wants a region of `length` bytes: serve_region() or refuse()
+    kEnded,          // the peer ended the region `request` that this side had opened
+  };
+  Kind kind;
+  int status = 0;  // 0, or a negative errno: -ECONNREFUSED the peer refused,
+                   // -EMSGSIZE longer than the receive, -ETIMEDOUT no answer,
+                   // -ECANCELED ended by either side, or why the connection ended
+  Context context = 0;
+  std::uint64_t length = 0;   // bytes
+  std::uint64_t value = 0;    // kFetch
+  std::uint32_t request = 0;  // kReadRequest, kRegionRequest: names it in the answer
+  std::uint32_t tag = 0;      // kReceive: what the writer gave along
+  RemoteRegion region;        // kRegion
+};
+
+struct SequencerConfig {
+  unsigned local_bufsize = 14, remote_bufsize = 14;
+  unsigned send_stu_log2 = 10, receive_stu_log2 = 10;  // STU sizes of the two directions
+  unsigned max_block = 20;       // exponent: longest Block granted or asked for
+  std::uint32_t cts_window = 4;  // Blocks granted, or wanted, at once
+};
+
+struct WriteOptions {
+  std::uint32_t tag = 0;
+  std::uint16_t flags = 0;  // wire::flag::kInterrupt, kOrder
+};
+
+// Calls that begin something return 0, or -EINVAL, -EAGAIN (too much outstanding), -ENOTCONN.
+class Sequencer {
+ public:
+  explicit Sequencer(const SequencerConfig& config);
+  ~Sequencer();
+  Sequencer(const Sequencer&) = delete;
+  Sequencer& operator=(const Sequencer&) = delete;
+
+  // --- operations
+  int write(Context context, Address source, std::uint64_t length,
+            const WriteOptions& options = {});
+  int post_receive(Context context, const Landing& landing);  // in order of posting
+  int read(Context context, const Landing& landing);
+  int serve_read(std::uint32_t request, Context context, Address source, std::uint64_t length);
+  int request_region(Context context, std::uint64_t length, std::uint32_t window);
+  int serve_region(std::uint32_t request, const Landing& landing, std::uint32_t window);
+  int refuse(std::uint32_t request);
+  int put(Context context, const RemoteRegion& region, std::uint64_t offset, Address source,
+          std::uint64_t length, std::uint16_t flags = 0);
+  int get(Context context, const RemoteRegion& region, std::uint64_t offset,
+          const Landing& landing);
+  // `landing` has room for the 8-byte old value, 8-aligned.
+  int fetch(Context context, const RemoteRegion& region, std::uint64_t offset,
+            wire::Function function, std::uint64_t operand, std::uint64_t compare,
+            const Landing& landing);
+  int end_region(const RemoteRegion& region);
+  // Ends the operation of that context at both sides; its completion says -ECANCELED.
+  int cancel(Context context);
+  int no_operation();
+
+  // --- headers, requests, time
+  void receive(const ReceivedEntry& entry, Time now);
+  bool transmit(SendEntry& out, Time now);
+  [[nodiscard]] Time next_deadline() const;
+  void expire(Time now);
+  // The connection has ended: everything outstanding completes with `error`.
+  void fail(int error);
+  bool next_completion(Completion& out);
+  // Operations that have no completion yet.
+  [[nodiscard]] std::size_t outstanding() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stp
