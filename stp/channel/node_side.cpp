@@ -78,6 +78,10 @@ void NodeChannel::count_refused() {
   control_->tx_refused.store(++refused_, std::memory_order_relaxed);
 }
 
+void NodeChannel::count_cts_repeated() {
+  control_->cts_repeated.store(++cts_repeated_, std::memory_order_relaxed);
+}
+
 void NodeChannel::set_state(ChannelState state, int error) {
   state_ = state;
   control_->error.store(error, std::memory_order_relaxed);

@@ -35,6 +35,7 @@ class NodeChannel {
   // Requests before `index` (as of taken()) no longer use the user's memory.
   void complete(std::uint32_t index);
   void count_refused();
+  void count_cts_repeated();
 
   void set_state(ChannelState state, int error = 0);
   [[nodiscard]] ChannelState state() const { return state_; }
@@ -55,7 +56,7 @@ class NodeChannel {
   SendEntry* tx_ = nullptr;
   std::uint32_t slots_ = 0;
   std::uint32_t rx_mask_ = 0, tx_mask_ = 0;
-  std::uint32_t rx_head_ = 0, tx_tail_ = 0, refused_ = 0;
+  std::uint32_t rx_head_ = 0, tx_tail_ = 0, refused_ = 0, cts_repeated_ = 0;
   // Positions of unread entries that hold no Slot, oldest first.
   std::array<std::uint32_t, kStateReserve> reserve_{};
   std::uint32_t reserve_first_ = 0, reserve_count_ = 0;

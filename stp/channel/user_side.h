@@ -30,6 +30,11 @@ class UserChannel {
     return control_->tx_refused.load(std::memory_order_relaxed);
   }
 
+  // CTS that the Node sent again on this connection, so far.
+  [[nodiscard]] std::uint32_t cts_repeated() const {
+    return control_->cts_repeated.load(std::memory_order_relaxed);
+  }
+
   // To sleep: seen = begin_sleep(); look once more for what is awaited; then wait on wake_word()
   // while it equals `seen` (futex); end_sleep().
   std::uint32_t begin_sleep();

@@ -49,6 +49,7 @@ void Node::Impl::recover_blocks(Vc& vc, Time now) {
       h.s_id = block.cts.s_id;
       answer(vc.peer_mac, h, vc.endpoint->config.checksum);
       counters.add(Counter::kCtsRepeated);
+      vc.channel.count_cts_repeated();
       spend_slot(vc, now);
       ++block.repeats;
       block.progress = now;

@@ -42,7 +42,8 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
       auto const error = check_grant_request(vc, h);
       return error != 0 ? error : vc.inbound.open_region(h);
     }
-    case Op::kEnd:  // the user is the receiver of what ends: its own id stands in S_id
+    case Op::kEnd:  // where the user receives what ends, its own id stands in S_id
+    case Op::kEndAck:
       vc.inbound.end(h.s_id);
       return 0;
     default:
@@ -52,7 +53,11 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
 
 // The answer to a Get lands only where this user may receive.
 int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
-  if (h.has(wire::flag::kReject) || h.function() == wire::Function::kFetchOpComplete) return 0;
+  if (h.has(wire::flag::kReject)) return 0;
+  if (h.function() == wire::Function::kFetchOpComplete) {
+    vc.inbound.unexpect(h.d_id, h.s_id);  // the user does not wait for an answer any more
+    return 0;
+  }
   std::uint64_t length = h.param == 0 ? 65'536 : h.param;
   if (h.has(wire::flag::kFunction) && (h.param != sizeof(std::uint64_t) || h.b_num % 8 != 0))
     return -EINVAL;

@@ -32,6 +32,7 @@ void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, s
     if (auto const* const transfer = vc.inbound.transfer(r_id)) {
       h.offset = transfer->b_seq;
       h.d_id = transfer->i_id;
+      if (!transfer->has(b_num)) h.b_num = wire::kNoId;  // that very Block is not complete
     } else {
       h.op_flags |= wire::flag::kReject;  // no such Transfer here
       h.d_id = asker_id;

@@ -51,18 +51,17 @@ struct Completion {
     kRegion,         // the peer opened the region that was asked for: see `region`
     kPut,            // a put is in the peer's memory
     kGet,            // a get has arrived
-    kFetch,          // `value` is what the peer's memory held before
+    kFetch,          // what the peer's memory held before is in the landing, in host order
     kReadRequest,    // the peer wants to read `length` bytes: serve_read() or refuse(`request`)
     kRegionRequest,  // the peer wants a region of `length` bytes: serve_region() or refuse()
     kEnded,          // the peer ended the region `request` that this side had opened
   };
   Kind kind;
   int status = 0;  // 0, or a negative errno: -ECONNREFUSED the peer refused,
-                   // -EMSGSIZE longer than the receive, -ETIMEDOUT no answer,
+                   // (no receive long enough, no such region), -ETIMEDOUT no answer,
                    // -ECANCELED ended by either side, or why the connection ended
   Context context = 0;
   std::uint64_t length = 0;   // bytes
-  std::uint64_t value = 0;    // kFetch
   std::uint32_t request = 0;  // kReadRequest, kRegionRequest: names it in the answer
   std::uint32_t tag = 0;      // kReceive: what the writer gave along
   RemoteRegion region;        // kRegion
@@ -94,6 +93,7 @@ class Sequencer {
   int post_receive(Context context, const Landing& landing);  // in order of posting
   int read(Context context, const Landing& landing);
   int serve_read(std::uint32_t request, Context context, Address source, std::uint64_t length);
+  // `length` bytes that stay open for Puts (of `window` Blocks at once), Gets and FetchOps.
   int request_region(Context context, std::uint64_t length, std::uint32_t window);
   int serve_region(std::uint32_t request, const Landing& landing, std::uint32_t window);
   int refuse(std::uint32_t request);
@@ -115,6 +115,8 @@ class Sequencer {
   bool transmit(SendEntry& out, Time now);
   [[nodiscard]] Time next_deadline() const;
   void expire(Time now);
+  // What UserChannel::cts_repeated() says: from it Block sizes are chosen.
+  void observe_loss(std::uint32_t cts_repeated);
   // The connection has ended: everything outstanding completes with `error`.
   void fail(int error);
   bool next_completion(Completion& out);

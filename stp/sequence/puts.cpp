@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Put: Blocks into a region that the peer opened, at most its window unacknowledged.
+#include <algorithm>
+#include <cerrno>
+
+#include "stp/sequence/sequencer_impl.h"
+
+namespace stp {
+namespace {
+
+constexpr std::size_t kMaxQueued = 65'536;  // Blocks of one region
+
+}  // namespace
+
+using wire::Op;
+namespace flag = wire::flag;
+
+int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t offset,
+                   Address source, std::uint64_t length, std::uint16_t flags) {
+  auto& self = *impl_;
+  if (self.ended != 0) return self.ended;
+  auto const found = self.puts.find(region.r_id);
+  if (found == self.puts.end()) return -EINVAL;
+  auto& stream = found->second;
+  if (offset > stream.region.length || length > stream.region.length - offset) return -EINVAL;
+  auto const block = std::uint64_t{1} << self.config.max_block;
+  auto const count = length == 0 ? 1 : (length + block - 1) / block;
+  if (stream.blocks.size() + count > kMaxQueued) return -EAGAIN;
+  auto const from = source.linear(self.config.local_bufsize);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    auto const at = i * block;
+    PutBlock piece;
+    piece.context = context;
+    piece.last = i + 1 == count;
+    piece.total = length;
+    piece.source = Address::from_linear(from + at, self.config.local_bufsize);
+    piece.offset = offset + at;
+    piece.length = static_cast<std::uint32_t>(std::min(block, length - at));
+    piece.flags = flags;
+    stream.blocks.push_back(piece);
+  }
+  self.send_puts(stream);
+  return 0;
+}
+
+void Sequencer::Impl::send_puts(PutStream& stream) {
+  while (stream.sent < stream.blocks.size() && stream.sent < stream.region.window)
+    send_put(stream, stream.sent++);
+  if (stream.sent == 0) return stream.retry.stop();
+  if (!stream.retry.running()) stream.retry.start(clock, interval(), kAnswerPatience);
+  due_at(stream.retry.deadline());
+}
+
+void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index) {
+  auto const& block = stream.blocks[index];
+  auto const to = Address::from_linear(
+      stream.region.at.linear(config.remote_bufsize) + block.offset, config.remote_bufsize);
+  SendEntry entry{};
+  // Nobody waits for its header there, unless it is to wake somebody.
+  auto const wake = (block.flags & flag::kInterrupt) != 0;
+  auto flags = flag::kSendState | (block.flags & (flag::kInterrupt | flag::kOrder));
+  if (!wake) flags |= flag::kSilent;
+  auto& h = entry.header = header(Op::kData, static_cast<std::uint16_t>(flags));
+  h.mx = stream.region.mx;
+  h.bufx = to.bufx;
+  h.offset = to.offset;
+  h.sync = next_sync++;
+  h.b_num = stream.b_seq + index;
+  h.d_id = stream.region.r_id;
+  entry.bufx = block.source.bufx;
+  entry.offset = block.source.offset;
+  entry.length = block.length;
+  outbox.push_back(entry);
+}
+
+// RSR of the region: B_seq, and whether the Block asked for is complete.
+void Sequencer::Impl::put_state(PutStream& stream, const wire::Header& h, Time now) {
+  if (h.has(flag::kReject)) return abandon(stream, -ECANCELED);
+  auto done = h.offset - stream.b_seq;
+  if (done > stream.sent) return;  // an old answer
+  for (; done > 0; --done) {
+    auto const& block = stream.blocks.front();
+    if (block.last && !block.cancelled)
+      complete(Completion::Kind::kPut, block.context, 0, block.total);
+    stream.blocks.pop_front();
+    ++stream.b_seq;
+    --stream.sent;
+  }
+  auto const asked_index = stream.asked - stream.b_seq;
+  if (h.b_num != wire::kNoId) {
+    auto const index = h.b_num - stream.b_seq;
+    if (index < stream.sent) stream.blocks[index].complete = true;
+  } else if (asked_index < stream.sent && !stream.blocks[asked_index].complete) {
+    send_put(stream, asked_index);  // it was lost
+  }
+  stream.retry.stop();
+  if (stream.sent > 0) stream.retry.start(now, interval(), kAnswerPatience);
+  send_puts(stream);
+}
+
+// Gives the region up: everything outstanding completes with `status`, the peer is told.
+void Sequencer::Impl::abandon(PutStream& stream, int status) {
+  auto const r_id = stream.region.r_id, i_id = stream.i_id;
+  forget_requests(r_id);
+  for (auto const& block : stream.blocks)
+    if (block.last && !block.cancelled) complete(Completion::Kind::kPut, block.context, status);
+  puts.erase(r_id);
+  end(r_id, i_id, std::nullopt);
+}
+
+void Sequencer::Impl::expire_puts(Time now) {
+  for (auto next = puts.begin(); next != puts.end();) {
+    auto& stream = (next++)->second;
+    bool gave_up = false;
+    if (again(stream.retry, now, gave_up)) {
+      stream.asked = stream.b_seq;
+      ask_state(stream.region.r_id, stream.i_id, stream.asked);
+    }
+    if (gave_up) abandon(stream, -ETIMEDOUT);
+  }
+}
+
+}  // namespace stp

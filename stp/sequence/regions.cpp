@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Requests that a user answers: Read (RTR), memory regions (RMR, MRA); and End.
+#include <algorithm>
+#include <cerrno>
+
+#include "stp/sequence/message_number.h"
+#include "stp/sequence/sequencer_impl.h"
+
+namespace stp {
+namespace {
+
+constexpr std::size_t kMaxPeerRequests = 1024;
+constexpr std::uint32_t kMaxWindow = 1024;
+
+}  // namespace
+
+using wire::Op;
+namespace flag = wire::flag;
+
+int Sequencer::read(Context context, const Landing& landing) {
+  if (impl_->ended != 0) return impl_->ended;
+  if (landing.length == 0) return -EINVAL;
+  auto const i_id = impl_->new_id();
+  auto& asked = impl_->asked[i_id];
+  asked.context = context;
+  asked.landing = landing;
+  asked.length = landing.length;
+  asked.retry.start(impl_->clock, impl_->interval(), kAnswerPatience);
+  impl_->due_at(asked.retry.deadline());
+  impl_->send_ask(i_id, asked);
+  return 0;
+}
+
+int Sequencer::request_region(Context context, std::uint64_t length, std::uint32_t window) {
+  if (impl_->ended != 0) return impl_->ended;
+  if (length == 0 || window == 0 || window > kMaxWindow) return -EINVAL;
+  auto const i_id = impl_->new_id();
+  auto& asked = impl_->asked[i_id];
+  asked.region = true;
+  asked.context = context;
+  asked.length = length;
+  asked.window = window;
+  asked.retry.start(impl_->clock, impl_->interval(), kUserPatience);
+  impl_->due_at(asked.retry.deadline());
+  impl_->send_ask(i_id, asked);
+  return 0;
+}
+
+void Sequencer::Impl::send_ask(std::uint32_t i_id, const Asked& what) {
+  auto h = header(what.region ? Op::kRequestMemoryRegion : Op::kRequestToReceive);
+  if (what.region) h.param = static_cast<std::uint16_t>(what.window);
+  h.set_t_len(what.length);
+  h.s_id = i_id;
+  request(h);
+}
+
+void Sequencer::Impl::on_read_request(const wire::Header& h) {
+  auto const seen = [&](std::uint32_t number) {
+    auto yes = header(Op::kRequestAnswer);
+    yes.d_id = h.s_id;
+    yes.s_id = number;
+    request(yes);
+  };
+  for (auto const& [number, pending] : peer_requests)
+    if (!pending.region && pending.i_id == h.s_id) return seen(number);
+  if (finished.contains(h.s_id)) return;
+  if (peer_requests.size() == kMaxPeerRequests) return refuse_offer(h.s_id);
+  auto const number = new_id();
+  peer_requests[number] = {.i_id = h.s_id, .length = h.t_len()};
+  remember_finished(h.s_id);  // a late duplicate is no second request
+  seen(number);
+  complete(Completion::Kind::kReadRequest, 0, 0, h.t_len());
+  completions.back().request = number;
+}
+
+void Sequencer::Impl::on_region_request(const wire::Header& h) {
+  if (auto const given = opened.find(h.s_id); given != opened.end()) return request(given->second);
+  for (auto const& [number, pending] : peer_requests)
+    if (pending.region && pending.i_id == h.s_id) return;  // the user has not decided yet
+  if (finished.contains(h.s_id)) return;
+  if (peer_requests.size() == kMaxPeerRequests || opened.size() == kMaxPeerRequests) {
+    auto no = header(Op::kMemoryRegionAvailable, flag::kReject);
+    no.d_id = h.s_id;
+    return request(no);
+  }
+  auto const number = new_id();
+  peer_requests[number] = {.region = true, .i_id = h.s_id, .length = h.t_len(), .window = h.param};
+  complete(Completion::Kind::kRegionRequest, 0, 0, h.t_len());
+  completions.back().request = number;
+}
+
+int Sequencer::serve_region(std::uint32_t number, const Landing& landing, std::uint32_t window) {
+  auto const found = impl_->peer_requests.find(number);
+  if (found == impl_->peer_requests.end() || !found->second.region) return -EINVAL;
+  auto const wanted = found->second;
+  if (landing.length < wanted.length || window == 0) return -EINVAL;
+  auto h = Impl::header(Op::kMemoryRegionAvailable);
+  h.param = static_cast<std::uint16_t>(std::min({window, std::max(wanted.window, 1U), kMaxWindow}));
+  h.mx = landing.mx;
+  h.bufx = landing.at.bufx;
+  h.offset = landing.at.offset;
+  h.set_t_len(wanted.length);
+  h.d_id = wanted.i_id;
+  h.s_id = number;  // already an id of ours, and nobody else's
+  impl_->request(h);
+  impl_->opened[wanted.i_id] = h;
+  impl_->peer_requests.erase(found);
+  return 0;
+}
+
+int Sequencer::refuse(std::uint32_t number) {
+  auto const found = impl_->peer_requests.find(number);
+  if (found == impl_->peer_requests.end()) return -EINVAL;
+  auto no = Impl::header(found->second.region ? Op::kMemoryRegionAvailable : Op::kRequestAnswer,
+                         flag::kReject);
+  no.d_id = found->second.i_id;
+  impl_->request(no);
+  impl_->remember_finished(found->second.i_id);
+  impl_->peer_requests.erase(found);
+  return 0;
+}
+
+// MRA: the region that we asked for, or a refusal.
+void Sequencer::Impl::on_region(const wire::Header& h) {
+  auto const found = asked.find(h.d_id);
+  if (found == asked.end() || !found->second.region) return;
+  auto const what = found->second;
+  asked.erase(found);
+  if (h.has(flag::kReject) || h.param == 0 || h.t_len() < what.length)
+    return complete(Completion::Kind::kRegion, what.context, -ECONNREFUSED);
+  auto& stream = puts[h.s_id];
+  stream.i_id = h.d_id;
+  stream.region = {h.s_id, h.mx, {h.bufx, h.offset}, h.t_len(), h.param};
+  complete(Completion::Kind::kRegion, what.context, 0, h.t_len());
+  completions.back().region = stream.region;
+}
+
+int Sequencer::end_region(const RemoteRegion& region) {
+  auto const found = impl_->puts.find(region.r_id);
+  if (found == impl_->puts.end()) return -EINVAL;
+  impl_->abandon(found->second, -ECANCELED);
+  return 0;
+}
+
+// Ends what the peer knows as `d_id` and we as `s_id`; `completion` follows its answer.
+void Sequencer::Impl::end(std::uint32_t d_id, std::uint32_t s_id,
+                          std::optional<Completion> completion, std::uint32_t msn) {
+  auto& ending = endings[s_id];
+  ending.completion = completion;
+  ending.request.header = header(Op::kEnd);
+  ending.request.header.d_id = d_id;
+  ending.request.header.s_id = s_id;
+  if (msn != 0) store_msn(ending.request, msn);
+  ending.retry.start(clock, interval(), kAnswerPatience);
+  due_at(ending.retry.deadline());
+  outbox.push_back(ending.request);
+}
+
+void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
+  auto const& h = entry.header;
+  auto ack = header(Op::kEndAck);
+  ack.d_id = h.s_id;
+  ack.s_id = h.d_id;
+  // The peer may not have learnt our id of what it ends.
+  for (auto const& [r_id, in] : incoming)
+    if (h.d_id == wire::kNoId && in.i_id == h.s_id) ack.s_id = r_id;
+  request(ack);
+  if (!end_transfer(h)) end_regions(h);
+  if (auto const msn = load_msn(entry); msn != 0) skip(msn, now);
+}
+
+bool Sequencer::Impl::end_transfer(const wire::Header& h) {
+  bool const unnamed = h.d_id == wire::kNoId;
+  for (auto& [r_id, in] : incoming) {
+    if (in.i_id != h.s_id || (!unnamed && r_id != h.d_id)) continue;
+    advance(kInboundTransitions, in.state, InboundEvent::kEnded);
+    finish(in, -ECANCELED);
+    return true;
+  }
+  if (std::erase_if(waiting, [&](const WaitingOffer& o) { return o.i_id == h.s_id; }) > 0) {
+    remember_finished(h.s_id);
+    return true;  // its place in the order of messages is given up by skip()
+  }
+  for (auto& [i_id, out] : outbound) {
+    bool const named = i_id == h.d_id && (out.r_id == h.s_id || out.r_id == wire::kNoId);
+    if (!named && !(unnamed && out.answers == h.s_id)) continue;
+    advance(kOutboundTransitions, out.state, OutboundEvent::kEnded);
+    forget_requests(out.r_id);
+    complete(out.kind, out.context, -ECANCELED);
+    outbound.erase(i_id);
+    return true;
+  }
+  return false;
+}
+
+bool Sequencer::Impl::end_regions(const wire::Header& h) {
+  if (auto const given = opened.find(h.s_id);
+      given != opened.end() && given->second.s_id == h.d_id) {
+    remember_finished(h.s_id);
+    complete(Completion::Kind::kEnded, 0, 0);
+    completions.back().request = given->second.s_id;
+    opened.erase(given);
+    return true;
+  }
+  std::erase_if(peer_requests, [&](const auto& entry) { return entry.second.i_id == h.s_id; });
+  return false;
+}
+
+void Sequencer::Impl::on_end_ack(const wire::Header& h) {
+  auto const found = endings.find(h.d_id);
+  if (found == endings.end()) return;
+  if (found->second.completion) completions.push_back(*found->second.completion);
+  endings.erase(found);
+}
+
+void Sequencer::Impl::expire_asked(Time now) {
+  for (auto next = asked.begin(); next != asked.end();) {
+    auto const here = next++;
+    auto& what = here->second;
+    bool gave_up = false;
+    if (again(what.retry, now, gave_up)) send_ask(here->first, what);
+    if (!gave_up) continue;
+    auto const kind = what.region ? Completion::Kind::kRegion : Completion::Kind::kRead;
+    Completion c{};
+    c.kind = kind;
+    c.context = what.context;
+    c.status = -ETIMEDOUT;
+    end(wire::kNoId, here->first, c);
+    asked.erase(here);
+  }
+}
+
+void Sequencer::Impl::expire_endings(Time now) {
+  for (auto next = endings.begin(); next != endings.end();) {
+    auto const here = next++;
+    bool gave_up = false;
+    if (again(here->second.retry, now, gave_up)) outbox.push_back(here->second.request);
+    if (!gave_up) continue;
+    if (here->second.completion) completions.push_back(*here->second.completion);
+    endings.erase(here);
+  }
+}
+
+}  // namespace stp

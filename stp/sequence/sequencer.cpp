@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/sequence/sequencer.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "stp/sequence/sequencer_impl.h"
+
+namespace stp {
+
+using wire::Op;
+namespace flag = wire::flag;
+
+Sequencer::Sequencer(const SequencerConfig& config) : impl_(std::make_unique<Impl>(config)) {}
+Sequencer::~Sequencer() = default;
+
+wire::Header Sequencer::Impl::header(Op op, std::uint16_t flags) {
+  wire::Header h;
+  h.op_flags = wire::op_flags(op, flags);
+  return h;
+}
+
+void Sequencer::Impl::request(const wire::Header& h) {
+  SendEntry entry{};
+  entry.header = h;
+  outbox.push_back(entry);
+}
+
+void Sequencer::Impl::complete(Completion::Kind kind, Context context, int status,
+                               std::uint64_t length) {
+  Completion c{};
+  c.kind = kind;
+  c.context = context;
+  c.status = status;
+  c.length = length;
+  completions.push_back(c);
+}
+
+// Ids count up, so that none is used again while a duplicate of an old frame can live.
+std::uint32_t Sequencer::Impl::new_id() {
+  auto const id = next_id++;
+  if (next_id == wire::kNoId) next_id = 1;
+  return id;
+}
+
+// Whether a request is due to be sent again. `gave_up`: it has been sent often enough.
+bool Sequencer::Impl::again(Retry& retry, Time now, bool& gave_up) {
+  gave_up = false;
+  if (!retry.due(now)) {
+    due_at(retry.deadline());
+    return false;
+  }
+  gave_up = !retry.again(now);
+  due_at(retry.deadline());
+  return !gave_up;
+}
+
+// Takes back what has not been sent yet of the Transfer or region with the peer's id `d_id`.
+void Sequencer::Impl::forget_requests(std::uint32_t d_id) {
+  std::erase_if(outbox, [&](const SendEntry& e) {
+    return e.header.op() == Op::kData && e.header.d_id == d_id;
+  });
+}
+
+void Sequencer::Impl::dispatch(const ReceivedEntry& entry, Time now) {
+  auto const& h = entry.header;
+  switch (h.op()) {
+    case Op::kRequestToSend:
+      return on_offer(entry, now);
+    case Op::kRequestAnswer:
+      return on_answer(h, now);
+    case Op::kClearToSend:
+      return on_grant(h, now);
+    case Op::kData:
+      if (!on_get_answer(h, now)) on_block(h, now);
+      return;
+    case Op::kRequestStateResponse:
+      return on_state(h, now);
+    case Op::kRequestToReceive:
+      return on_read_request(h);
+    case Op::kRequestMemoryRegion:
+      return on_region_request(h);
+    case Op::kMemoryRegionAvailable:
+      return on_region(h);
+    case Op::kGet:
+      return on_get_refused(h);
+    case Op::kEnd:
+      return on_end(entry, now);
+    case Op::kEndAck:
+      return on_end_ack(h);
+    default:
+      return;  // NOP asks for nothing
+  }
+}
+
+void Sequencer::receive(const ReceivedEntry& entry, Time now) {
+  impl_->clock = now;
+  if (impl_->ended == 0) impl_->dispatch(entry, now);
+}
+
+bool Sequencer::transmit(SendEntry& out, Time now) {
+  impl_->clock = now;
+  if (impl_->outbox.empty()) return false;
+  out = impl_->outbox.front();
+  impl_->outbox.pop_front();
+  return true;
+}
+
+Time Sequencer::next_deadline() const {
+  return impl_->deadline;
+}
+
+void Sequencer::expire(Time now) {
+  auto& self = *impl_;
+  self.clock = now;
+  if (self.ended != 0 || now < self.deadline) return;
+  self.deadline = kNever;
+  self.expire_outbound(now);
+  self.expire_incoming(now);
+  self.expire_asked(now);
+  self.expire_puts(now);
+  self.expire_gets(now);
+  self.expire_endings(now);
+}
+
+void Sequencer::observe_loss(std::uint32_t cts_repeated) {
+  impl_->repeats = cts_repeated;
+}
+
+bool Sequencer::next_completion(Completion& out) {
+  if (impl_->completions.empty()) return false;
+  out = impl_->completions.front();
+  impl_->completions.pop_front();
+  return true;
+}
+
+int Sequencer::no_operation() {
+  if (impl_->ended != 0) return impl_->ended;
+  impl_->request(Impl::header(Op::kNoOperation));
+  return 0;
+}
+
+void Sequencer::fail(int error) {
+  auto& self = *impl_;
+  if (self.ended != 0) return;
+  self.ended = error;
+  self.deadline = kNever;
+  self.outbox.clear();
+  for (auto const& [id, out] : self.outbound) self.complete(out.kind, out.context, error);
+  for (auto const& [id, in] : self.incoming) self.complete(in.kind, in.context, error);
+  for (auto const& [context, landing] : self.receives)
+    self.complete(Completion::Kind::kReceive, context, error);
+  for (auto const& [id, asked] : self.asked)
+    self.complete(asked.region ? Completion::Kind::kRegion : Completion::Kind::kRead, asked.context,
+                  error);
+  for (auto const& [id, stream] : self.puts)
+    for (auto const& block : stream.blocks)
+      if (block.last && !block.cancelled)
+        self.complete(Completion::Kind::kPut, block.context, error);
+  for (auto const& piece : self.gets)
+    if (piece.last) self.complete(piece.kind, piece.context, error);
+  for (auto& [id, ending] : self.endings)
+    if (ending.completion) self.completions.push_back(*ending.completion);
+  self.outbound.clear();
+  self.incoming.clear();
+  self.receives.clear();
+  self.waiting.clear();
+  self.asked.clear();
+  self.peer_requests.clear();
+  self.puts.clear();
+  self.gets.clear();
+  self.endings.clear();
+}
+
+std::size_t Sequencer::outstanding() const {
+  auto const& self = *impl_;
+  std::size_t count = self.outbound.size() + self.incoming.size() + self.receives.size() +
+                      self.asked.size() + self.gets.size();
+  for (auto const& [id, stream] : self.puts) count += stream.blocks.size();
+  for (auto const& [id, ending] : self.endings) count += ending.completion.has_value();
+  return count;
+}
+
+}  // namespace stp

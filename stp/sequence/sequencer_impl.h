@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The inside of Sequencer, spread over files by sequence: outbound.cpp (Write, sending side),
+// incoming.cpp (Write and Read, receiving side), regions.cpp (opening them, End), puts.cpp,
+// gets.cpp.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "stp/connection/retry.h"
+#include "stp/connection/round_trip.h"
+#include "stp/sequence/loss_estimate.h"
+#include "stp/sequence/sequencer.h"
+#include "stp/sequence/states.h"
+
+namespace stp {
+
+// How long this layer waits for an answer, a Block, or the state of what was sent.
+inline constexpr Time kAnswerPatience = 4 * kSecond;
+inline constexpr Time kUserPatience = 10 * kSecond;  // an answer that a user has to give
+inline constexpr Time kProgressPatience = 30 * kSecond;
+
+struct Outbound {
+  OutboundState state = OutboundState::kOffered;
+  Completion::Kind kind = Completion::Kind::kWrite;
+  Context context = 0;
+  Address source;
+  std::uint64_t length = 0;
+  WriteOptions options;
+  std::uint32_t i_id = 0, answers = wire::kNoId;  // our id; the RTR that this answers
+  std::uint32_t msn = 0;  // Message Sequence Number: writes take receives in this order
+  std::uint32_t r_id = wire::kNoId;
+  unsigned blocksize = 0;
+  std::uint32_t b_seq = 0;
+  std::uint32_t granted = 0;  // one past the highest Block granted so far
+  Retry retry;                // RTS, later RS
+  Time stalled_since = 0;
+
+  [[nodiscard]] std::uint64_t block_count() const {
+    return length == 0 ? 1 : (length + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
+  }
+};
+
+struct Incoming {
+  InboundState state = InboundState::kWaiting;
+  Completion::Kind kind = Completion::Kind::kReceive;
+  Context context = 0;
+  Landing landing;
+  std::uint64_t length = 0;
+  std::uint32_t i_id = 0, r_id = 0;  // the peer's id, ours
+  unsigned blocksize = 0;
+  std::uint32_t window = 1;
+  std::uint32_t next = 0;        // the next Block to grant
+  std::set<std::uint32_t> open;  // granted, not complete
+  std::uint32_t tag = 0;
+  Time progress = 0;
+
+  [[nodiscard]] std::uint64_t block_count() const {
+    return length == 0 ? 1 : (length + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
+  }
+};
+
+// An RTS that no posted receive fits yet.
+struct WaitingOffer {
+  std::uint32_t i_id, r_id;
+  std::uint32_t msn;
+  std::uint64_t length;
+  unsigned max_block;
+  std::uint32_t cts_wanted;
+};
+
+// Our RTR or RMR that waits for its answer.
+struct Asked {
+  bool region = false;
+  Context context = 0;
+  Landing landing;  // read
+  std::uint64_t length = 0;
+  std::uint32_t window = 0;  // region
+  bool seen = false;         // an RA said that the peer's user has it
+  Retry retry;
+};
+
+// The peer's RTR or RMR that waits for our user, or what it was answered.
+struct PeerRequest {
+  bool region = false;
+  std::uint32_t i_id = 0;
+  std::uint64_t length = 0;
+  std::uint32_t window = 0;
+};
+
+struct PutBlock {
+  Context context = 0;
+  std::uint64_t total = 0;  // bytes of the whole put, at its last Block
+  bool last = false;        // of its put
+  Address source;
+  std::uint64_t offset = 0;  // in the region
+  std::uint32_t length = 0;
+  std::uint16_t flags = 0;
+  bool complete = false;
+  bool cancelled = false;
+};
+
+// The Puts into one remote region.
+struct PutStream {
+  RemoteRegion region;
+  std::uint32_t i_id = 0;       // of our RMR
+  std::deque<PutBlock> blocks;  // from B_seq on; the first `sent` of them have been sent
+  std::uint32_t b_seq = 0, sent = 0;
+  Retry retry;
+  std::uint32_t asked = 0;  // Block of the last RS
+};
+
+struct GetPiece {
+  Context context = 0;
+  Completion::Kind kind = Completion::Kind::kGet;
+  std::uint64_t total = 0;
+  bool last = false;  // of its get
+  SendEntry request;
+  std::uint32_t length = 0;
+  bool done = false;
+  int status = 0;
+  Retry retry;
+};
+
+struct Ending {
+  std::optional<Completion> completion;  // to give when the peer has confirmed
+  SendEntry request;
+  Retry retry;
+};
+
+struct Sequencer::Impl {
+  explicit Impl(const SequencerConfig& sequencer_config) : config(sequencer_config) {}
+
+  // --- sequencer.cpp
+  void dispatch(const ReceivedEntry& entry, Time now);
+  void request(const wire::Header& header);
+  void complete(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
+  [[nodiscard]] static wire::Header header(wire::Op op, std::uint16_t flags = 0);
+  std::uint32_t new_id();
+  Time interval() const { return std::max<Time>(4 * round_trip.smoothed(), kMillisecond); }
+  void due_at(Time when) { deadline = std::min(deadline, when); }
+  bool again(Retry& retry, Time now, bool& gave_up);
+  void forget_requests(std::uint32_t d_id);
+
+  // --- outbound.cpp
+  int offer(Completion::Kind kind, std::uint32_t answers, Context context, Address source,
+            std::uint64_t length, const WriteOptions& options);
+  void send_offer(Outbound& out);
+  void on_answer(const wire::Header& h, Time now);
+  void on_grant(const wire::Header& h, Time now);
+  void send_block(Outbound& out, const wire::Header& cts);
+  void on_state(const wire::Header& h, Time now);
+  void outbound_state(Outbound& out, const wire::Header& h, Time now);
+  void ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uint32_t b_num);
+  void expire_outbound(Time now);
+
+  // --- incoming.cpp
+  void on_offer(const ReceivedEntry& entry, Time now);
+  void enqueue(const WaitingOffer& offer);
+  void skip(std::uint32_t msn, Time now);
+  void next_message();
+  bool known_offer(const wire::Header& h);
+  void begin(const WaitingOffer& offer, Completion::Kind kind, Context context,
+             const Landing& landing, Time now);
+  void match_receives(Time now);
+  void grant(Incoming& in);
+  void send_grant(const Incoming& in, std::uint32_t b_num);
+  bool on_block(const wire::Header& h, Time now);
+  void finish(Incoming& in, int status);
+  void remember_finished(std::uint32_t i_id);
+  void refuse_offer(std::uint32_t i_id);
+  unsigned choose_blocksize(std::uint64_t length, unsigned max_block) const;
+  void expire_incoming(Time now);
+
+  // --- regions.cpp
+  void send_ask(std::uint32_t i_id, const Asked& asked);
+  void on_read_request(const wire::Header& h);
+  void on_region_request(const wire::Header& h);
+  void on_region(const wire::Header& h);
+  void on_end(const ReceivedEntry& entry, Time now);
+  void on_end_ack(const wire::Header& h);
+  bool end_transfer(const wire::Header& h);
+  bool end_regions(const wire::Header& h);
+  void end(std::uint32_t d_id, std::uint32_t s_id, std::optional<Completion> completion,
+           std::uint32_t msn = 0);
+  void expire_asked(Time now);
+  void expire_endings(Time now);
+
+  // --- cancel.cpp
+  bool cancel_transfer(Context context);
+  bool cancel_one_sided(Context context);
+
+  // --- puts.cpp
+  void send_puts(PutStream& stream);
+  void send_put(PutStream& stream, std::uint32_t index);
+  void put_state(PutStream& stream, const wire::Header& h, Time now);
+  void abandon(PutStream& stream, int status);
+  void expire_puts(Time now);
+
+  // --- gets.cpp
+  void send_gets();
+  bool on_get_answer(const wire::Header& h, Time now);
+  void on_get_refused(const wire::Header& h);
+  int add_get(Context context, Completion::Kind kind, const RemoteRegion& region,
+              std::uint64_t offset, const Landing& landing, const SendEntry& pattern);
+  void release_get(const GetPiece& piece);
+  void finish_gets();
+  void expire_gets(Time now);
+
+  SequencerConfig config;
+  int ended = 0;   // why the connection is no more
+  Time clock = 0;  // of the last call that brought the time
+  Time deadline = kNever;
+  RoundTrip round_trip;
+  LossEstimate loss;
+  std::uint32_t repeats = 0;  // CTS that the Node sent again
+  std::uint32_t next_id = 1, next_sync = 1;
+
+  std::deque<SendEntry> outbox;
+  std::deque<Completion> completions;
+
+  std::map<std::uint32_t, Outbound> outbound;        // by our I_id
+  std::map<std::uint32_t, Incoming> incoming;        // by our R_id
+  std::deque<std::pair<Context, Landing>> receives;  // posted, in order
+  std::deque<WaitingOffer> waiting;                  // by MSN
+  std::uint32_t expected_msn = 1;                    // of the write that the next receive takes
+  std::set<std::uint32_t> skipped;                   // ended before their RTS came
+  std::uint32_t next_msn = 1;                        // of our next write
+  std::deque<std::uint32_t> finished_order;          // I_ids of the peer's that are over
+  std::set<std::uint32_t> finished;
+  std::map<std::uint32_t, Asked> asked;                // our RTR and RMR, by our I_id
+  std::map<std::uint32_t, PeerRequest> peer_requests;  // by a number of ours
+  std::map<std::uint32_t, wire::Header> opened;        // MRA given, by the peer's I_id
+  std::map<std::uint32_t, PutStream> puts;             // by the peer's R_id
+  std::deque<GetPiece> gets;                           // by G_num, from first_g_num on
+  std::uint32_t first_g_num = 1;
+  std::size_t gets_sent = 0;                // the first so many of `gets`
+  int get_status = 0;                       // of the pieces of one get so far
+  std::map<std::uint32_t, Ending> endings;  // by our id
+};
+
+}  // namespace stp
