@@ -12,9 +12,11 @@ class Retry {
  public:
   static constexpr unsigned kTries = 8;
 
-  // `patience`: give up no sooner than this, however short the intervals. On a fast link eight
-  // doublings of 200 us pass while a busy peer is merely scheduled out.
-  void start(Time now, Time interval, Time patience = 0) {
+  // `tries`: so many in all, the first included. `patience`: give up no sooner than this, however
+  // short the intervals. On a fast link eight doublings of 200 us pass while a busy peer is merely
+  // scheduled out.
+  void start(Time now, Time interval, Time patience = 0, unsigned tries = kTries) {
+    allowed_ = tries;
     first_ = now;
     interval_ = interval;
     patience_ = patience;
@@ -28,7 +30,7 @@ class Retry {
 
   // When due: true to send again; false when it is time to give up (and the clock has stopped).
   bool again(Time now) {
-    if (tries_ >= kTries && now - first_ >= patience_) {
+    if (tries_ >= allowed_ && now - first_ >= patience_) {
       stop();
       return false;
     }
@@ -44,7 +46,7 @@ class Retry {
  private:
   Time first_ = 0, interval_ = 0, patience_ = 0;
   Time deadline_ = kNever;
-  unsigned tries_ = 0;
+  unsigned tries_ = 0, allowed_ = kTries;
 };
 
 }  // namespace stp

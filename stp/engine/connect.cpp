@@ -8,7 +8,7 @@
 namespace stp {
 namespace {
 
-// RD and DA are repeated at least this long before the peer is taken for dead.
+// RD is repeated at least this long before the peer is taken for dead.
 constexpr Time kClosePatience = kSecond;
 
 }  // namespace

@@ -98,7 +98,6 @@ struct Vc : TimerNode {
   Retry handshake;  // RC, RD or DA waiting for its answer
   Retry ask;        // our own RS waiting for its RSR
   std::uint32_t ask_sync = 0;
-  bool ask_is_keep_alive = false;
   Time ask_again = kNever;  // the peer had no Slot free: ask again then
   Time ask_pause = 0;
   Time data_check = kNever;    // look then whether granted Blocks make progress

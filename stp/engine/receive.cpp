@@ -14,7 +14,6 @@ void Node::Impl::receive_frame(Bytes bytes, Time now) {
   if (auto const drop = wire::parse(bytes, config.max_stu, frame); drop != Counter::kNone)
     return counters.add(drop);
   if (frame.dst != config.mac) return counters.add(Counter::kNotForUs);
-  if (frame.src.is_group() || frame.src.is_zero()) return counters.add(Counter::kBadSource);
 
   auto const& h = frame.header;
   switch (h.op()) {
@@ -69,7 +68,7 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
   if (!deliver(vc, h, frame.option, NodeChannel::Place::kSlot))
     return counters.add(Counter::kSlotOverrun);
-  if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h.s_id, h.t_len());
+  if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h);
   if (h.op() == wire::Op::kEnd) vc.inbound.end(h.d_id);
   if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, wire::kNoId, wire::kNoId, 0);
 }

@@ -12,6 +12,9 @@ constexpr Time kFirstPause = 200 * kMicrosecond;
 constexpr Time kLongestPause = 10 * kMillisecond;
 // An unanswered RS ends the connection no sooner than this: a busy peer is not a dead one.
 constexpr Time kAskPatience = 2 * kSecond;
+// Keep-alive: so many RS unanswered in a row, and the peer is gone.
+constexpr unsigned kKeepAliveTries = 5;
+constexpr Time kKeepAliveInterval = 250 * kMillisecond;
 
 }  // namespace
 
@@ -66,9 +69,11 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
 void Node::Impl::ask_slots(Vc& vc, bool keep_alive, Time now) {
   if (vc.ask.running()) return;
   vc.ask_again = kNever;
-  vc.ask_is_keep_alive = keep_alive;
   vc.ask_sync = random.next();
-  vc.ask.start(now, vc.round_trip.timeout(), kAskPatience);
+  if (keep_alive)
+    vc.ask.start(now, std::max(vc.round_trip.timeout(), kKeepAliveInterval), 0, kKeepAliveTries);
+  else
+    vc.ask.start(now, vc.round_trip.timeout(), kAskPatience);
   // The RS overtakes the STUs of a Block that is being sent.
   bool const overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
   vc.credit.asked(vc.ask_sync, overtakes ? 1 : 0);

@@ -10,11 +10,15 @@ namespace {
 
 constexpr Time kKeepAlive = 2 * kSecond;  // silence after which the peer is asked [P]
 
+bool keeps_alive(const Vc& vc) {
+  return vc.state == VcState::kOpen && vc.endpoint->config.keep_alive;
+}
+
 }  // namespace
 
 Time Node::Impl::deadline_of(const Vc& vc) const {
   auto next = std::min({vc.handshake.deadline(), vc.ask.deadline(), vc.ask_again, vc.data_check});
-  if (vc.state == VcState::kOpen && !vc.ask.running()) next = std::min(next, vc.heard + kKeepAlive);
+  if (keeps_alive(vc) && !vc.ask.running()) next = std::min(next, vc.heard + kKeepAlive);
   return next;
 }
 
@@ -75,7 +79,7 @@ void Node::Impl::expire_vc(Vc& vc, Time now) {
   }
   if (now >= vc.data_check) recover_blocks(vc, now);
   if (now >= vc.ask_again) ask_slots(vc, false, now);
-  if (now >= vc.heard + kKeepAlive) ask_slots(vc, true, now);
+  if (keeps_alive(vc) && now >= vc.heard + kKeepAlive) ask_slots(vc, true, now);
 }
 
 }  // namespace stp

@@ -44,12 +44,14 @@ const Inbound::Offer* Inbound::find_offer(std::uint32_t i_id) const {
   return found == offers_.end() ? nullptr : &*found;
 }
 
-void Inbound::offered(std::uint32_t i_id, std::uint64_t t_len) {
+void Inbound::offered(const wire::Header& rts) {
+  auto const i_id = rts.s_id;
+  auto const t_len = rts.t_len();
   bool const repeated = std::any_of(transfers_.begin(), transfers_.end(), [&](const auto& entry) {
     auto const& t = entry.second;
     return !t.region && t.i_id == i_id && t.t_len == t_len && !t.finished();
   });
-  Offer const offer{i_id, t_len, !repeated};
+  Offer const offer{i_id, t_len, rts.mx, !repeated};
   if (auto const* const known = find_offer(i_id)) {
     offers_[static_cast<std::size_t>(known - offers_.data())] = offer;
   } else if (offers_.size() < kMaxOffers) {
@@ -119,6 +121,7 @@ int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
     }
     end(cts.s_id);
   }
+  if (offer != nullptr && cts.param > offer->max_block) return -EINVAL;
   if (!make_room()) return -ENOBUFS;
   auto& transfer = transfers_[cts.s_id];
   transfer.r_id = cts.s_id;

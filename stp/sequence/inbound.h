@@ -68,16 +68,16 @@ class Inbound {
   static constexpr std::size_t kMaxTransfers = 256;
   static constexpr std::size_t kMaxWindow = 1024;
   static constexpr std::uint64_t kMaxTrackedStus = std::uint64_t{1} << 24;
-  static constexpr std::uint32_t kMaxStusOfBlock = 65'536;
+  static constexpr std::uint32_t kMaxStusOfBlock = 65'535;
   static constexpr std::size_t kMaxGets = 64;
 
   // `granted` counts, over all connections, the bytes of CTS that have not arrived yet.
   void configure(unsigned bufsize, unsigned stu_log2, std::uint64_t* granted);
 
-  // A Request_To_Send arrived: its T_len bounds what a CTS for it grants.
-  void offered(std::uint32_t i_id, std::uint64_t t_len);
+  // A Request_To_Send arrived: its T_len and Max_Block bound what a CTS for it grants.
+  void offered(const wire::Header& rts);
   // A CTS leaves. 0 (also where it repeats a grant, or names a Block that is complete), -EINVAL
-  // (Blocksize changed or too large, no such Block), -ENOBUFS.
+  // (Blocksize changed, or more than the RTS or an STU number allows; no such Block), -ENOBUFS.
   int grant(const wire::Header& cts, Time now);
   // The bytes that a CTS would grant, and those its Transfer still lacks; 0 where it would be
   // refused or grants nothing new.
@@ -118,6 +118,7 @@ class Inbound {
   struct Offer {
     std::uint32_t i_id;
     std::uint64_t t_len;
+    unsigned max_block;
     bool fresh;  // came when no unfinished Transfer had this I_id: a CTS begins a new one
   };
   static constexpr std::size_t kMaxOffers = 64;

@@ -164,6 +164,15 @@ TEST_F(Connect, a_peer_that_vanishes_is_noticed_by_keep_alive) {
   EXPECT_EQ(ca.user.error(), -ETIMEDOUT);
   EXPECT_EQ(cb.user.state(), ChannelState::kFailed);
   EXPECT_EQ(a.count(Counter::kVcFailed), 1U);
+  EXPECT_EQ(sent(Op::kRequestState), 2U * 5) << "five questions of either side, unanswered";
+}
+
+TEST_F(Connect, keep_alive_can_be_left_out) {
+  connect({.keep_alive = false}, {.keep_alive = false});
+  wire = [](const Frame&, bool) { return 0U; };
+  pass(60 * kSecond);
+  EXPECT_EQ(ca.user.state(), ChannelState::kOpen);
+  EXPECT_EQ(sent(Op::kRequestState), 0U);
 }
 
 TEST_F(Connect, an_idle_connection_lives_on) {

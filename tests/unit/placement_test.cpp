@@ -146,6 +146,9 @@ TEST_F(Placement, no_request_of_a_user_can_grant_what_is_not_its_own) {
   refused(cts(0, kTargetBufx, 1U << kBufsize));
   refused(cts(0, kTargetBufx, 0, 32));
   refused(cts(0, kTargetBufx, 0, 7));
+  auto longer = cts(0, kTargetBufx, 0, kBlocksize + 1);  // than the RTS said
+  longer.header.s_id = kRId + 1;
+  refused(longer);
   refused(control(wire::Op::kRequestDisconnect));
   refused(control(wire::Op::kConnectionAnswer));
   e = control(static_cast<wire::Op>(0x19));

@@ -190,6 +190,17 @@ TEST_F(Write, request_state_tells_b_seq_and_a_transfer_unknown_here_is_refused) 
   EXPECT_EQ(answer->header.sync, 55U);
   EXPECT_EQ(answer->header.offset, 1U);
   EXPECT_EQ(answer->header.s_id, kRId);
+  rs.header.sync = 57;
+  rs.header.b_num = 0;
+  put(a, ca, rs);
+  settle();
+  EXPECT_EQ(get(ca)->header.b_num, 0U) << "Block 0 is complete";
+  rs.header.sync = 58;
+  rs.header.b_num = 1;
+  put(a, ca, rs);
+  settle();
+  EXPECT_EQ(get(ca)->header.b_num, wire::kNoId) << "Block 1 is not";
+  rs.header.b_num = wire::kNoId;
   rs.header.d_id = 12345;
   rs.header.sync = 56;
   put(a, ca, rs);

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/device.h"
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "dpdk_port/eal.h"
+#include "dpdk_port/interface.h"
+
+namespace stp::port {
+namespace {
+
+constexpr std::uint16_t kDescriptors = 512;
+// Mbufs beside those in descriptors: bursts in hand, and what software devices hold in their rings.
+constexpr unsigned kSpareMbufs = 1536;
+
+// What failed, in DPDK's own words where it has some.
+std::string failure(const std::string& what, int result) {
+  const std::string said = take_dpdk_message();
+  return what + ": " + (said.empty() ? rte_strerror(-result) : said);
+}
+
+MacAddr from_dpdk(const rte_ether_addr& address) {
+  MacAddr mac;
+  std::memcpy(mac.octets.data(), address.addr_bytes, mac.octets.size());
+  return mac;
+}
+
+rte_ether_addr to_dpdk(const MacAddr& mac) {
+  rte_ether_addr address;
+  std::memcpy(address.addr_bytes, mac.octets.data(), mac.octets.size());
+  return address;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> Device::open(const DeviceSpec& spec, std::string& error) {
+  if (!start_eal(spec.bus == "pci" ? spec.name : "", error)) return nullptr;
+  take_dpdk_message();  // what was said about others
+  std::unique_ptr<Device> device(new Device(spec));
+  if (device->probe(error) && device->configure(error) && device->take_mtu(error) &&
+      device->take_mac(error) && device->start(error)) {
+    return device;
+  }
+  return nullptr;
+}
+
+Device::~Device() {
+  // memif talks to its peer on the interrupt thread and guards nothing against a close meanwhile.
+  if (driver_ == "net_memif") {
+    run_on_interrupt_thread([this] { close(); });
+  } else {
+    close();
+  }
+}
+
+void Device::close() {
+  if (watched_) {
+    rte_eth_dev_callback_unregister(port_, RTE_ETH_EVENT_INTR_RMV, on_removal, this);
+  }
+  if (promiscuous_) rte_eth_promiscuous_disable(port_);
+  if (started_) rte_eth_dev_stop(port_);
+  if (port_ != RTE_MAX_ETHPORTS) rte_eth_dev_close(port_);
+  if (probed_) rte_eal_hotplug_remove(spec_.bus.c_str(), spec_.name.c_str());
+}
+
+bool Device::probe(std::string& error) {
+  // A NIC was probed when EAL started, if it was the first link.
+  if (rte_eth_dev_get_port_by_name(spec_.name.c_str(), &port_) == 0 && spec_.bus == "vdev") {
+    port_ = RTE_MAX_ETHPORTS;
+    error = "this process already uses device " + spec_.name + ": give this one another number";
+    return false;
+  }
+  const int result =
+      rte_eal_hotplug_add(spec_.bus.c_str(), spec_.name.c_str(), spec_.arguments.c_str());
+  if (result != 0 && result != -EEXIST) {
+    error = failure("DPDK cannot open " + spec_.name, result);
+    return false;
+  }
+  probed_ = true;
+  if (rte_eth_dev_get_port_by_name(spec_.name.c_str(), &port_) != 0) {
+    port_ = RTE_MAX_ETHPORTS;
+    error = spec_.bus == "pci" ? "no DPDK driver has taken the NIC: bind it with "
+                                 "dpdk-devbind.py --bind=vfio-pci " +
+                                     spec_.name
+                               : spec_.name + " is no network device";
+    return false;
+  }
+  return true;
+}
+
+bool Device::configure(std::string& error) {
+  rte_eth_dev_info info{};
+  if (const int result = rte_eth_dev_info_get(port_, &info); result != 0) {
+    error = failure("the device does not describe itself", result);
+    return false;
+  }
+  driver_ = info.driver_name;
+  chains_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
+  rte_eth_conf conf{};  // rxmode.mtu stays 0: drivers that carry jumbo frames refuse to be told so
+  if (chains_) conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  const bool removable = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
+  conf.intr_conf.rmv = removable ? 1 : 0;
+  if (const int result = rte_eth_dev_configure(port_, 1, 1, &conf); result != 0) {
+    error = failure("the device cannot be configured", result);
+    return false;
+  }
+  watched_ = removable &&
+             rte_eth_dev_callback_register(port_, RTE_ETH_EVENT_INTR_RMV, on_removal, this) == 0;
+  return set_up_queues(info, error);
+}
+
+bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
+  std::uint16_t rx = kDescriptors, tx = kDescriptors;
+  if (rte_eth_dev_adjust_nb_rx_tx_desc(port_, &rx, &tx) != 0) {
+    rx = tx = kDescriptors;  // not every driver states its limits
+  }
+  pool_ =
+      make_mbuf_pool("stp_frames_" + std::to_string(port_), rx + tx + kSpareMbufs, spec_.data_room);
+  if (!pool_) {
+    error =
+        failure("no memory for frame buffers (with hugepages: free or reserve more)", -rte_errno);
+    return false;
+  }
+  const auto socket = static_cast<unsigned>(rte_eth_dev_socket_id(port_));
+  rte_eth_txconf txconf = info.default_txconf;
+  txconf.offloads = chains_ ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
+  int result = rte_eth_rx_queue_setup(port_, 0, rx, socket, nullptr, pool_.get());
+  if (result == 0) result = rte_eth_tx_queue_setup(port_, 0, tx, socket, &txconf);
+  if (result != 0) error = failure("the device's queues cannot be set up", result);
+  return result == 0;
+}
+
+bool Device::take_mtu(std::string& error) {
+  mtu_ = spec_.mtu;
+  if (!spec_.sets_mtu || rte_eth_dev_set_mtu(port_, static_cast<std::uint16_t>(mtu_)) == 0) {
+    return true;
+  }
+  // Virtual devices carry whatever their buffers hold. Hardware does not: believe what it says.
+  std::uint16_t actual = 0;
+  if (spec_.bus == "pci" && rte_eth_dev_get_mtu(port_, &actual) == 0 && actual < mtu_) {
+    error = failure(
+        "the NIC refuses mtu=" + std::to_string(mtu_) + " (it has " + std::to_string(actual) + ")",
+        -EINVAL);
+    return false;
+  }
+  return true;
+}
+
+bool Device::take_mac(std::string& error) {
+  rte_ether_addr own{};
+  if (const int result = rte_eth_macaddr_get(port_, &own); result != 0) {
+    error = failure("the device has no MAC address", result);
+    return false;
+  }
+  mac_ = from_dpdk(own);
+  if (!spec_.mac && mac_.is_zero()) {
+    rte_eth_random_addr(own.addr_bytes);  // net_ring, for one, has none
+    mac_ = from_dpdk(own);
+    return true;
+  }
+  if (!spec_.mac || *spec_.mac == mac_) return true;
+  mac_ = *spec_.mac;
+  rte_ether_addr wanted = to_dpdk(mac_);
+  if (spec_.sets_mac && rte_eth_dev_default_mac_addr_set(port_, &wanted) == 0) return true;
+  // The device keeps its own address; it can still hear frames for ours. Drivers that cannot be
+  // told are those that filter nothing.
+  promiscuous_ = rte_eth_promiscuous_enable(port_) == 0;
+  return true;
+}
+
+bool Device::start(std::string& error) {
+  const int result = rte_eth_dev_start(port_);
+  started_ = result == 0;
+  if (!started_) error = failure("the device does not start", result);
+  return started_;
+}
+
+int Device::on_removal(std::uint16_t, rte_eth_event_type, void* device, void*) {
+  static_cast<Device*>(device)->gone_.store(true, std::memory_order_relaxed);
+  return 0;
+}
+
+bool Device::link_up() const {
+  if (is_gone()) return false;
+  // af_packet says "up" whatever its interface does.
+  if (!spec_.interface.empty()) return interface_runs(spec_.interface);
+  rte_eth_link link{};
+  return rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+}  // namespace stp::port

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One ethdev with one queue each way: found or made, configured by what it says it can do,
+// started; stopped and closed at the end.
+#pragma once
+
+#include <rte_ethdev.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "dpdk_port/device_spec.h"
+#include "dpdk_port/mbuf_pool.h"
+
+namespace stp::port {
+
+class Device {
+ public:
+  static std::unique_ptr<Device> open(const DeviceSpec& spec, std::string& error);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] const DeviceSpec& spec() const { return spec_; }
+  [[nodiscard]] const MacAddr& mac() const { return mac_; }
+  [[nodiscard]] unsigned mtu() const { return mtu_; }
+  [[nodiscard]] std::string driver() const { return driver_; }
+  [[nodiscard]] bool chains() const { return chains_; }  // sends frames of several mbufs
+  [[nodiscard]] rte_mempool* pool() const { return pool_.get(); }
+  // The hardware has been pulled: its queues must not be touched any more.
+  [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool link_up() const;
+
+ private:
+  explicit Device(const DeviceSpec& spec) : spec_(spec) {}
+  bool probe(std::string& error);
+  bool configure(std::string& error);
+  bool set_up_queues(const rte_eth_dev_info& info, std::string& error);
+  bool take_mtu(std::string& error);
+  bool take_mac(std::string& error);
+  bool start(std::string& error);
+  void close();
+  static int on_removal(std::uint16_t port, rte_eth_event_type event, void* device, void* result);
+
+  DeviceSpec spec_;
+  std::uint16_t port_ = RTE_MAX_ETHPORTS;
+  std::string driver_;
+  MacAddr mac_;
+  unsigned mtu_ = 0;
+  bool chains_ = false;
+  bool probed_ = false, started_ = false, promiscuous_ = false, watched_ = false;
+  std::atomic<bool> gone_{false};
+  MbufPool pool_;
+};
+
+}  // namespace stp::port

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The Port of every link that is a DPDK device.
+#include <rte_errno.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "dpdk_port/link_port.h"
+#include "dpdk_port/receiver.h"
+#include "dpdk_port/transmitter.h"
+
+namespace stp::port {
+namespace {
+
+// Drivers that have copied a frame, or given it to the kernel, when their transmit call returns.
+// Others may hold on to user memory for as long as nothing more is sent, or reach it by an address
+// that only DPDK's own memory has (hardware, virtio-user): for them frames are copied.
+bool releases_at_once(const DeviceSpec& spec, const std::string& driver) {
+  constexpr std::array<std::string_view, 4> kDrivers{"net_af_packet", "net_memif", "net_pcap",
+                                                     "net_tap"};
+  return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end() &&
+         spec.arguments.find("zero-copy=yes") == std::string::npos;
+}
+
+PortInfo describe(const LinkConfig& config, const Device& device) {
+  PortInfo info;
+  info.link = config.text;
+  info.device = device.spec().name;
+  info.driver = device.driver();
+  info.mac = device.mac();
+  info.mtu = device.mtu();
+  info.max_stu = max_stu_of(device.mtu());
+  info.address = device.spec().address;
+  return info;
+}
+
+class EthdevPort final : public LinkPort {
+ public:
+  EthdevPort(PortInfo info, std::unique_ptr<Device> device, const LinkConfig& config)
+      : LinkPort(std::move(info)),
+        device_(std::move(device)),
+        arp_({info_.mac, info_.address, device_->spec().answers_arp, config.vlan}),
+        receiver_(*device_, arp_),
+        transmitter_(*device_, arp_, loopback_) {}
+
+  bool enable_attaching(std::string& error) {
+    info_.attaches =
+        transmitter_.enable_attaching("stp_attached_" + std::to_string(device_->port()));
+    if (!info_.attaches) error = std::string("no memory for frames: ") + rte_strerror(rte_errno);
+    return info_.attaches;
+  }
+
+  unsigned turn(Engine& engine, Time now) override {
+    unsigned moved = loopback_.deliver(engine, now);
+    moved += receiver_.run(engine, tap_, now);
+    if (now >= engine.next_deadline()) engine.expire(now);
+    return moved + transmitter_.run(engine, tap_, now);
+  }
+
+  std::optional<MacAddr> resolve(Ipv4 address, Time now) override {
+    return arp_.resolve(address, now);
+  }
+
+  [[nodiscard]] std::vector<PortCounter> counters() const override {
+    rte_eth_stats link{};
+    if (!device_->is_gone()) rte_eth_stats_get(device_->port(), &link);
+    const ArpCounters& arp = arp_.counters();
+    return {{"link_rx_packets", link.ipackets},
+            {"link_tx_packets", link.opackets},
+            {"link_rx_missed", link.imissed},
+            {"link_rx_errors", link.ierrors},
+            {"link_rx_nombuf", link.rx_nombuf},
+            {"link_tx_errors", link.oerrors},
+            {"rx_chained", receiver_.counters().chained},
+            {"rx_oversize", receiver_.counters().oversize},
+            {"tx_kept", transmitter_.counters().kept},
+            {"tx_dropped", transmitter_.counters().dropped},
+            {"tx_no_buffer", transmitter_.counters().no_buffer},
+            {"looped", loopback_.total()},
+            {"arp_requests_sent", arp.requests_sent},
+            {"arp_answers_sent", arp.answers_sent},
+            {"arp_learned", arp.learned},
+            {"arp_ignored", arp.ignored},
+            {"arp_dropped", arp.dropped}};
+  }
+
+  [[nodiscard]] bool link_up() const override { return device_->link_up(); }
+
+ private:
+  // In this order: frames that wait go back to the device's pool before the device closes.
+  std::unique_ptr<Device> device_;
+  Arp arp_;
+  Receiver receiver_;
+  Transmitter transmitter_;
+};
+
+}  // namespace
+
+std::unique_ptr<LinkPort> open_ethdev_port(const LinkConfig& config, std::string& error) {
+  static std::atomic<unsigned> serial{0};
+  DeviceSpec spec;
+  if (!make_device_spec(config, serial.fetch_add(1, std::memory_order_relaxed), spec, error)) {
+    return nullptr;
+  }
+  std::unique_ptr<Device> device = Device::open(spec, error);
+  if (!device) return nullptr;
+  const bool attaches =
+      !config.copy && device->chains() && releases_at_once(spec, device->driver());
+  PortInfo info = describe(config, *device);
+  auto port = std::make_unique<EthdevPort>(std::move(info), std::move(device), config);
+  if (attaches && !port->enable_attaching(error)) return nullptr;
+  return port;
+}
+
+}  // namespace stp::port

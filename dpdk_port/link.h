@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One string names a link, the same in STP_LINK, for stpd and in a DAT configuration:
+//   stpd:/run/stpd/stpd.sock           through a daemon; nothing after the colon: its default
+//   socket iface:eth0                         any Linux interface pci:0000:3b:00.0 a NIC bound to
+//   DPDK memif:/run/a.sock,role=server      shared memory to one other process vdev:net_ring0 any
+//   DPDK virtual device loop                               this process alone
+// Options follow after commas. Of every link but stpd: (whose daemon has its own):
+//   mac=02:00:00:00:00:01   our address; iface: and pci: have one of their own
+//   address=10.9.0.1/24     our IPv4 address, answered to ARP; iface: has the interface's
+//   mtu=9000                longest payload of a frame; iface: has the interface's
+//   vlan=7                  tag what is sent
+//   copy=0|1                1: never attach user memory to frames
+// Of one kind:
+//   iface:  driver=af_packet|af_xdp
+//   memif:  role=server|client  id=0..  rsize=1..14 (log2 of the ring)  bsize=256..65535 (bytes)
+//           zero-copy=yes|no (needs hugepages)
+//   vdev:   all others belong to the device string and are handed on to the driver
+// Any other option is an error.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "stp/types.h"
+
+namespace stp::port {
+
+enum class LinkKind { kStpd, kIface, kPci, kMemif, kVdev, kLoop };
+
+struct Ipv4 {
+  std::uint32_t value = 0;  // host order
+  friend auto operator<=>(const Ipv4&, const Ipv4&) = default;
+};
+std::optional<Ipv4> parse_ipv4(const std::string& text);
+std::string to_string(Ipv4 address);
+std::optional<MacAddr> parse_mac(const std::string& text);  // six octets, ':' or '-' between
+std::string to_string(const MacAddr& mac);
+
+struct LinkConfig {
+  LinkKind kind = LinkKind::kLoop;
+  std::string text;    // as written
+  std::string target;  // socket path, interface, PCI address or device string
+  std::optional<MacAddr> mac;
+  std::optional<Ipv4> address;
+  unsigned prefix_length = 0;
+  std::optional<unsigned> mtu;
+  std::optional<std::uint16_t> vlan;
+  bool copy = false;                           // never attach user memory to frames
+  std::map<std::string, std::string> options;  // those of the kind (role, id, rsize, driver, ...)
+};
+
+// The smallest MTU has room for 256-byte STUs; the largest, for those of 65536 bytes.
+inline constexpr unsigned kMinMtu = 360, kMaxMtu = 65'640;
+
+// False: `error` says what is wrong and what would be right.
+bool parse_link(const std::string& text, LinkConfig& out, std::string& error);
+
+}  // namespace stp::port

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Frames to our own address never reach the link: they wait here until the next turn, when the
+// Node receives them.
+#pragma once
+
+#include <array>
+
+#include "dpdk_port/engine.h"
+#include "dpdk_port/frame_buffers.h"
+
+namespace stp::port {
+
+inline constexpr std::size_t kBurst = 32;      // frames per call of a driver or a Node
+inline constexpr std::size_t kTurnBursts = 4;  // bursts of one turn, each way: nobody starves
+
+class Loopback {
+ public:
+  // A turn empties it first and fills it at most this far: it cannot overflow.
+  static constexpr std::size_t kCapacity = kBurst * kTurnBursts;
+
+  explicit Loopback(std::size_t room) : buffers_(kCapacity, room) {}
+
+  // Copies the frame. It is at most as long as the room, and there is room for it.
+  void push(Bytes head, Bytes rest);
+
+  // Hands all that waits to the engine; returns how many frames that were.
+  unsigned deliver(Engine& engine, Time now);
+
+  [[nodiscard]] std::uint64_t total() const { return total_; }
+
+ private:
+  FrameBuffers buffers_;
+  std::array<Bytes, kCapacity> frames_;
+  std::size_t count_ = 0;
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace stp::port

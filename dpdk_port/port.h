@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One queue of one link, driving one Node. No DPDK type shows here, so users need no DPDK header.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dpdk_port/link.h"
+#include "stp/node.h"
+
+namespace stp::port {
+
+struct PortInfo {
+  std::string link;    // as written
+  std::string device;  // the ethdev's name; "loop" for the loop link
+  std::string driver;
+  MacAddr mac;
+  unsigned mtu = 0;
+  unsigned max_stu = 0;            // exponent, from the MTU: 2^max_stu + 40 + 64 <= mtu
+  bool attaches = false;           // transmit attaches user memory to frames
+  bool needs_source_copy = false;  // frames keep a reference beyond the burst call
+  std::optional<Ipv4> address;
+};
+
+// What the link itself counts, beside the Node's counters.
+struct PortCounter {
+  std::string name;  // "link_rx_missed", "arp_requests_sent", ...
+  std::uint64_t value;
+};
+
+// Sees every frame of the link, both ways; for traces. A frame to our own address is seen once, as
+// sent. The frame is `head` followed by `rest`.
+class Tap {
+ public:
+  virtual ~Tap() = default;
+  virtual void frame(Bytes head, Bytes rest, bool sent) = 0;
+};
+
+// A Port is destroyed before its Node, and before the memory that the Node's regions map: frames
+// that wait in it may read that memory until then. The tokens of those frames are not given back.
+// One thread at a time may be inside a Port; it need not be the same one.
+class Port {
+ public:
+  // nullptr: `error` names the link and the reason. Not for LinkKind::kStpd.
+  static std::unique_ptr<Port> open(const LinkConfig& config, std::string& error);
+  virtual ~Port() = default;
+
+  [[nodiscard]] virtual const PortInfo& info() const = 0;
+
+  // One turn: receives bursts into the Node, runs its timers, sends what it has. Returns the
+  // frames moved; 0 means idle.
+  virtual unsigned poll(Node& node, Time now) = 0;
+
+  // Name resolution, last step. nullopt: not known (yet); ask again after poll() has run a while.
+  // Sends at most one ARP request per 100 ms and address.
+  virtual std::optional<MacAddr> resolve(Ipv4 address, Time now) = 0;
+
+  virtual void set_tap(Tap* tap) = 0;  // nullptr: none
+  [[nodiscard]] virtual std::vector<PortCounter> counters() const = 0;
+  [[nodiscard]] virtual bool link_up() const = 0;
+};
+
+// Monotonic nanoseconds, and Keys from the system's random source: what a Node is fed with.
+Time now();
+Random& system_random();
+
+}  // namespace stp::port

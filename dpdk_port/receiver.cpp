@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/receiver.h"
+
+#include <algorithm>
+
+namespace stp::port {
+namespace {
+
+Bytes segment(const rte_mbuf* mbuf) {
+  return {rte_pktmbuf_mtod(mbuf, const std::byte*), mbuf->data_len};
+}
+
+}  // namespace
+
+unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
+  if (device_.is_gone()) return 0;
+  unsigned moved = 0;
+  for (std::size_t burst = 0; burst < kTurnBursts; ++burst) {
+    std::array<rte_mbuf*, kBurst> mbufs;
+    const std::uint16_t count = rte_eth_rx_burst(device_.port(), 0, mbufs.data(), kBurst);
+    if (count == 0) break;
+    std::array<Bytes, kBurst> frames;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Bytes frame = frame_of(mbufs[i], joined_.at(i));
+      if (frame.empty()) continue;
+      if (tap != nullptr) tap->frame(frame, {}, false);
+      if (!arp_.receive(frame, now)) frames[kept++] = frame;
+    }
+    if (kept > 0) engine.receive(std::span(frames).first(kept), now);
+    rte_pktmbuf_free_bulk(mbufs.data(), count);
+    moved += count;
+    if (count < kBurst) break;
+  }
+  return moved;
+}
+
+// Empty: not to be received. Every length is checked before it is followed.
+Bytes Receiver::frame_of(const rte_mbuf* mbuf, std::byte* buffer) {
+  if (mbuf->next == nullptr) return segment(mbuf);
+  ++counters_.chained;
+  std::size_t length = 0;
+  for (; mbuf != nullptr; mbuf = mbuf->next) {
+    const Bytes part = segment(mbuf);
+    if (part.size() > joined_.room() - length) {
+      ++counters_.oversize;
+      return {};
+    }
+    std::copy(part.begin(), part.end(), buffer + length);
+    length += part.size();
+  }
+  return {buffer, length};
+}
+
+}  // namespace stp::port

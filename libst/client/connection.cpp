@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/connection.h"
+
+#include <cstring>
+
+#include "libst/client/error.h"
+#include "libst/client/wait.h"
+#include "stp/memory/tiling.h"
+
+namespace stp::client {
+
+Connection::Connection(std::shared_ptr<Endpoint> endpoint, const Reply& made,
+                       std::shared_ptr<SharedMemory> memory)
+    : endpoint_(std::move(endpoint)),
+      backend_(endpoint_->backend()),
+      vc_(made.vc),
+      bell_(made.channel),
+      memory_(std::move(memory)),
+      bufsize_(endpoint_->config().bufsize),
+      channel_(memory_->data()) {}
+
+int Connection::wait_open(Time deadline) {
+  auto const answered = [this] {
+    return channel_.state() != ChannelState::kConnecting || endpoint_->ended();
+  };
+  auto const waited = wait_until(backend_, channel_, deadline, answered);
+  if (waited == -EWOULDBLOCK) return -ETIMEDOUT;
+  if (waited != 0) return waited;
+  if (endpoint_->ended()) return -ECANCELED;
+  if (channel_.state() == ChannelState::kFailed) return over();
+  return learn_peer();
+}
+
+int Connection::learn_peer() {
+  Reply reply{};
+  if (auto const error = info(reply); error != 0) return error;
+  remote_bufsize_ = reply.remote_bufsize;
+  send_stu_log2_ = stu_size_log2(reply.remote_max_stu, reply.local_max_stu, reply.remote_bufsize);
+  return 0;
+}
+
+int Connection::info(Reply& reply) const {
+  auto request = request_for(RequestKind::kVcInfo);
+  request.vc = vc_;
+  return backend_.exchange(request, reply);
+}
+
+// 0 while the connection goes on, else why not.
+int Connection::over() const {
+  if (auto const gone = backend_.error(); gone != 0) return gone;
+  switch (channel_.state()) {
+    case ChannelState::kConnecting:
+    case ChannelState::kOpen:
+      return 0;
+    case ChannelState::kFailed:
+      return channel_.error() < 0 ? channel_.error() : -ECONNABORTED;
+    case ChannelState::kPeerClosed:
+    case ChannelState::kClosed:
+      break;
+  }
+  return -ENOTCONN;
+}
+
+int Connection::send(const Sending& what) {
+  if (auto const error = check(what); error != 0) return error;
+  if (auto const reason = over(); reason != 0) return reason;
+  SendEntry entry{};
+  entry.header = what.header;
+  entry.length = what.length;
+  entry.bufx = what.bufx;
+  entry.offset = what.offset;
+  if (what.payload != nullptr) {
+    auto const data = what.header.op() == wire::Op::kData;
+    entry.payload_length = data ? wire::kAppendSize : wire::kOptionSize;
+    std::memcpy(entry.payload, what.payload, entry.payload_length);
+  }
+  bool sent = false;
+  auto const try_send = [&] {
+    std::lock_guard const guard(sending_);
+    return sent = channel_.send(entry);
+  };
+  if (!try_send()) {
+    auto const waited =
+        wait_until(backend_, channel_, kNever, [&] { return ended_ || over() != 0 || try_send(); });
+    if (waited != 0) return waited;
+    if (!sent) return ended_ ? -ECANCELED : over();
+  }
+  backend_.kick(bell_);
+  return 0;
+}
+
+int Connection::receive(wire::Header& header, void* payload, Time deadline) {
+  ReceivedEntry entry;
+  bool received = false;
+  auto const try_receive = [&] {
+    std::lock_guard const guard(receiving_);
+    return received = channel_.receive(entry);
+  };
+  if (!try_receive()) {
+    // What came before the end is read before the end is told: so the end is looked at first.
+    auto const waited = wait_until(backend_, channel_, deadline, [&] {
+      bool const last = ended_ || over() != 0;
+      return try_receive() || last;
+    });
+    if (waited != 0) return waited;
+    if (!received) return ended_ ? -ECANCELED : over();
+  }
+  header = entry.header;
+  if (payload != nullptr) std::memcpy(payload, entry.payload, entry.payload_length);
+  return entry.payload_length > 0 ? 1 : 0;
+}
+
+// ---- flushing ----
+
+int Connection::flush() {
+  auto const error = wait_flushed(false);
+  if (error != 0) return error;
+  std::lock_guard const guard(sending_);
+  auto const refused = channel_.refused();
+  auto const more = refused - refused_;
+  refused_ = refused;
+  if (more == 0) return 0;
+  return fail(-EIO, std::to_string(more) +
+                        " requests could not be sent: what they named was no "
+                        "longer there, or they came after the end");
+}
+
+int Connection::wait_flushed(bool closing) {
+  std::uint32_t target = 0;
+  {
+    std::lock_guard const guard(sending_);
+    target = channel_.sent();
+  }
+  auto const done = [&] { return channel_.done(target); };
+  auto const settled = [&] { return done() || over() != 0 || (!closing && ended_); };
+  int waited = 0;
+  do {
+    waited = wait_until(backend_, channel_, kNever, settled);
+  } while (closing && waited == -EINTR);
+  if (waited != 0) return waited;
+  if (done()) return 0;
+  if (ended_ && !closing) return -ECANCELED;
+  // It is over, but frames that leave the link may still hold the memory.
+  if (backend_.error() == 0) wait_until(backend_, channel_, now() + kClosePatience, done);
+  return over();
+}
+
+// ---- the end ----
+
+int Connection::begin_close() {
+  ended_ = true;
+  wake_all(*channel_.wake_word());
+  auto const flushed = wait_flushed(true);
+  endpoint_->forget(handle_);
+  endpoint_->mappings().remove_mx_of(vc_);
+  return disconnect(flushed != 0);
+}
+
+void Connection::end_close(Time deadline) {
+  auto const gone = [this] {
+    auto const state = channel_.state();
+    return state == ChannelState::kClosed || state == ChannelState::kFailed;
+  };
+  while (wait_until(backend_, channel_, deadline, gone) == -EINTR) {
+  }
+}
+
+int Connection::disconnect(bool at_once) {
+  auto request = request_for(RequestKind::kClose);
+  Reply reply{};
+  request.vc = vc_;
+  request.at_once = at_once ? 1 : 0;
+  return backend_.exchange(request, reply);
+}
+
+void Connection::abandon() {
+  disconnect(true);
+}
+
+int Connection::free_mx(std::uint16_t mx) {
+  if (!endpoint_->mappings().owns_mx(vc_, mx))
+    return fail(-ERANGE, "Mx " + std::to_string(mx) + " is not of this connection");
+  auto request = request_for(RequestKind::kFreeMx);
+  Reply reply{};
+  request.endpoint = endpoint_->id();
+  request.mx = mx;
+  auto const error = backend_.exchange(request, reply);
+  endpoint_->mappings().remove_mx(mx);
+  return error;
+}
+
+}  // namespace stp::client

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What st_connect and st_accept make: one Virtual Connection and its channel.
+#pragma once
+
+#include "libst/client/endpoint.h"
+#include "stp/channel/user_side.h"
+
+namespace stp::client {
+
+// Functions return 0 or a negative errno. Any thread may call any of them.
+class Connection {
+ public:
+  static constexpr Kind kKind = Kind::kConnection;
+
+  Connection(std::shared_ptr<Endpoint> endpoint, const Reply& made,
+             std::shared_ptr<SharedMemory> memory);
+
+  // Until the peer has answered; needs no time on an accepted connection.
+  int wait_open(Time deadline);
+
+  // What to send: a header, its payload, and for DATA where the bytes stand.
+  struct Sending {
+    wire::Header header;
+    const void* payload = nullptr;
+    std::uint32_t length = 0, bufx = 0, offset = 0;
+  };
+  // Blocks while the transmit queue is full.
+  int send(const Sending& what);
+  // 1: with payload; it is copied to `payload` if that is not nullptr.
+  int receive(wire::Header& header, void* payload, Time deadline);
+  // Until the link no longer reads the memory of anything sent before.
+  int flush();
+  int info(Reply& reply) const;
+  int free_mx(std::uint16_t mx);
+  // Its handle has been retired. begin_close wakes who waits here, sends what is queued and asks
+  // to disconnect; end_close waits for the peer's confirmation, for a while.
+  int begin_close();
+  void end_close(Time deadline);
+  // For one that nobody has seen.
+  void abandon();
+
+  // How long to wait for a peer's confirmation.
+  static constexpr Time kClosePatience = kSecond;
+
+  [[nodiscard]] Endpoint& endpoint() const { return *endpoint_; }
+  [[nodiscard]] VcId vc() const { return vc_; }
+  void set_handle(Handle handle) { handle_ = handle; }
+
+ private:
+  int check(const Sending& what) const;
+  int check_data(const Sending& what) const;
+  [[nodiscard]] int over() const;
+  int learn_peer();
+  int wait_flushed(bool closing);
+  int disconnect(bool at_once);
+
+  const std::shared_ptr<Endpoint> endpoint_;
+  Backend& backend_;
+  const VcId vc_;
+  const std::uint32_t bell_;
+  const std::shared_ptr<SharedMemory> memory_;
+  const unsigned bufsize_;       // of this side
+  unsigned remote_bufsize_ = 0;  // known from the start or once the peer has answered
+  unsigned send_stu_log2_ = 0;
+  UserChannel channel_;
+  std::mutex sending_, receiving_;  // the channel's two ends
+  std::uint32_t refused_ = 0;       // as of the last flush; under sending_
+  std::atomic<bool> ended_{false};  // closed by this side
+  Handle handle_ = 0;
+};
+
+}  // namespace stp::client

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What st_tx refuses at once, in the caller. The Node checks again.
+#include "libst/client/connection.h"
+#include "libst/client/error.h"
+#include "stp/memory/tiling.h"
+#include "stp/sequence/inbound.h"
+#include "stp/wire/syntax.h"
+
+namespace stp::client {
+namespace {
+
+using wire::Op;
+
+bool is_connection_op(Op op) {
+  return op == Op::kRequestConnection || op == Op::kConnectionAnswer ||
+         op == Op::kRequestDisconnect || op == Op::kDisconnectAnswer ||
+         op == Op::kDisconnectComplete;
+}
+
+int check_syntax(wire::Header header) {
+  header.s_port =
+      1;  // libst's to set, as these flags of DATA are: what stands there is not looked at
+  if (header.op() == Op::kData) {
+    constexpr unsigned kOwn = wire::flag::kAppend | wire::flag::kLast;
+    header.op_flags = static_cast<std::uint16_t>(header.op_flags & ~kOwn);
+  }
+  auto wrong = wire::check_op(header);
+  if (wrong == Counter::kNone) wrong = wire::check_fields(header);
+  if (wrong == Counter::kNone) return 0;
+  return fail(-EINVAL, "the header is no legal one: " + std::string(Counters::name(wrong)));
+}
+
+}  // namespace
+
+int Connection::check(const Sending& what) const {
+  auto const& header = what.header;
+  if (is_connection_op(header.op()))
+    return fail(-EPERM, "connection operations are sent by st_connect, st_accept and st_close");
+  if (auto const error = check_syntax(header); error != 0) return error;
+  if (header.op() == Op::kData) return check_data(what);
+  if (what.length != 0) return fail(-EINVAL, "only DATA has a length");
+  if (wire::needs_operands(header) && what.payload == nullptr)
+    return fail(-EINVAL, "the function needs its operands in the option payload");
+  bool const grants = header.op() == Op::kClearToSend || header.op() == Op::kMemoryRegionAvailable;
+  if (!grants || header.has(wire::flag::kReject)) return 0;
+  if (header.offset >> bufsize_ == 0 &&
+      endpoint_->mappings().can_grant(vc_, header.mx, header.bufx))
+    return 0;
+  return fail(-ERANGE, "Mx " + std::to_string(header.mx) + ", Bufx " + std::to_string(header.bufx) +
+                           ", Offset " + std::to_string(header.offset) +
+                           " is not memory of this connection");
+}
+
+int Connection::check_data(const Sending& what) const {
+  if (what.offset >> bufsize_ != 0)
+    return fail(-ERANGE, "the offset is beyond the end of its buffer");
+  if (what.length != 0 &&
+      !endpoint_->mappings().can_send(what.bufx, what.offset, what.length, bufsize_))
+    return fail(-ERANGE, "no transmit memory is mapped there");
+  auto const& header = what.header;
+  if (header.offset >> remote_bufsize_ != 0)
+    return fail(-ERANGE, "the destination's Offset is beyond the end of its buffer");
+  auto const at = Address{header.bufx, header.offset}.linear(remote_bufsize_);
+  if (header.param + stu_count(at, what.length, send_stu_log2_) > Inbound::kMaxStusOfBlock)
+    return fail(-EINVAL, "a Block of too many STUs");
+  return 0;
+}
+
+}  // namespace stp::client

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/endpoint.h"
+
+#include "libst/client/connection.h"
+#include "libst/client/error.h"
+#include "libst/client/links.h"
+#include "libst/client/region.h"
+#include "libst/client/wait.h"
+
+namespace stp::client {
+namespace {
+
+constexpr Time kConnectPatience = 5 * kSecond;
+
+}  // namespace
+
+int Endpoint::open(const std::optional<Name>& name, std::shared_ptr<Endpoint>& out) {
+  std::shared_ptr<Backend> backend;
+  if (auto const error = use_link(backend); error != 0) return error;
+  if (name) {
+    MacAddr mac;
+    if (auto const error = resolve(*backend, name->host, mac); error != 0) return error;
+    if (mac != backend->mac())
+      return fail(-EADDRNOTAVAIL, "'" + name->host.name + "' is not this host");
+  }
+  auto endpoint = std::make_shared<Endpoint>(std::move(backend), name ? name->uport : 0);
+  auto request = request_for(RequestKind::kOpenEndpoint);
+  request.config = default_config();
+  Reply reply{};
+  if (auto const error = endpoint->backend().exchange(request, reply); error != 0) return error;
+  endpoint->id_ = reply.endpoint;
+  endpoint->config_ = reply.config;
+  out = std::move(endpoint);
+  return 0;
+}
+
+Endpoint::~Endpoint() {
+  if (id_ == kNoneId) return;
+  try {
+    auto closing = request(RequestKind::kCloseEndpoint);
+    Reply reply{};
+    backend_->exchange(closing, reply);
+  } catch (...) {  // The service ends it with the process.
+  }
+}
+
+Request Endpoint::request(RequestKind kind) const {
+  auto request = request_for(kind);
+  request.endpoint = id_;
+  return request;
+}
+
+service::WireConfig Endpoint::config() const {
+  std::lock_guard const guard(mutex_);
+  return config_;
+}
+
+std::uint32_t Endpoint::get_option(const OptionRule& rule) const {
+  std::lock_guard const guard(mutex_);
+  return config_.*rule.config;
+}
+
+int Endpoint::set_option(const OptionRule& rule, std::uint32_t value) {
+  std::lock_guard const guard(mutex_);
+  auto asking = request(RequestKind::kConfigure);
+  asking.config = config_;
+  asking.config.*rule.config = value;
+  Reply reply{};
+  auto const error = backend_->exchange(asking, reply);
+  if (error == 0) config_ = reply.config;
+  if (error == -EBUSY)
+    return fail(error, "options are set before st_map, st_listen and st_connect");
+  return error;
+}
+
+int Endpoint::listen() {
+  if (uport_ == 0) return fail(-EINVAL, "the endpoint was created without a port to listen on");
+  auto asking = request(RequestKind::kListen);
+  asking.uport = uport_;
+  Reply reply{};
+  auto const error = backend_->exchange(asking, reply);
+  if (error == -EADDRINUSE)
+    return fail(error, "port " + std::to_string(uport_) + " of this link has a listener already");
+  return error;
+}
+
+// ---- children ----
+
+template <typename Child>
+int Endpoint::publish(const std::shared_ptr<Child>& child, Handle& out) {
+  auto& table = HandleTable::instance();
+  auto const handle = table.add(Child::kKind, child);
+  if (handle == 0) return fail(-EMFILE, "too many handles");
+  child->set_handle(handle);
+  {
+    std::lock_guard const guard(mutex_);
+    if (!ended()) {
+      children_.insert(handle);
+      out = handle;
+      return 0;
+    }
+  }
+  table.retire(handle, Child::kKind);
+  return -ECANCELED;
+}
+
+void Endpoint::forget(Handle child) {
+  std::lock_guard const guard(mutex_);
+  children_.erase(child);
+}
+
+std::vector<Handle> Endpoint::children() const {
+  std::lock_guard const guard(mutex_);
+  return {children_.begin(), children_.end()};
+}
+
+// ---- connections ----
+
+int Endpoint::accept(Handle& out) {
+  PageEvents events(backend_->page());
+  auto asking = request(RequestKind::kAccept);
+  for (;;) {
+    auto const seen = events.wake_word()->load();
+    if (ended()) return -ECANCELED;
+    Reply made{};
+    Payload payload;
+    auto const error = backend_->exchange(asking, payload, made);
+    if (error == 0) return adopt_connection(made, std::move(payload.memory), now(), out);
+    if (error == -EINVAL) return fail(error, "st_listen comes before st_accept");
+    if (error != -EAGAIN) return error;
+    auto const changed = [&] { return events.wake_word()->load() != seen || ended(); };
+    if (auto const waited = wait_until(*backend_, events, kNever, changed); waited != 0)
+      return waited;
+  }
+}
+
+int Endpoint::connect(const Name& peer, Handle& out) {
+  auto const deadline = now() + kConnectPatience;
+  auto asking = request(RequestKind::kConnect);
+  MacAddr mac;
+  if (auto const error = resolve(*backend_, peer.host, mac); error != 0) return error;
+  asking.mac = mac.to_u64();
+  asking.uport = peer.uport;
+  Reply made{};
+  Payload payload;
+  if (auto const error = backend_->exchange(asking, payload, made); error != 0) return error;
+  return adopt_connection(made, std::move(payload.memory), deadline, out);
+}
+
+int Endpoint::adopt_connection(const Reply& made, std::shared_ptr<SharedMemory> memory,
+                               Time deadline, Handle& out) {
+  auto const connection = std::make_shared<Connection>(shared_from_this(), made, std::move(memory));
+  auto error = connection->wait_open(deadline);
+  if (error == 0) error = publish(connection, out);
+  if (error != 0) connection->abandon();
+  return error;
+}
+
+int Endpoint::flush() {
+  int first_error = 0;
+  for (auto const child : children())
+    if (auto const connection = find<Connection>(child); connection) {
+      auto const error = connection->flush();
+      if (first_error == 0) first_error = error;
+    }
+  return first_error;
+}
+
+// ---- memory ----
+
+int Endpoint::map(Direction direction, MutableBytes memory, std::uint32_t base, Handle& out,
+                  std::uint16_t* mx) {
+  auto asking = request(RequestKind::kMap);
+  asking.direction = static_cast<std::uint32_t>(direction);
+  asking.base = base;
+  Payload payload;
+  payload.mapped = memory;
+  Reply made{};
+  if (auto const error = backend_->exchange(asking, payload, made); error != 0) return error;
+  auto const count = static_cast<std::uint32_t>(memory.size() >> config().bufsize);
+  mappings_.add(made.region, direction, {base, count});
+  auto const region =
+      std::make_shared<Region>(shared_from_this(), made.region, direction, std::move(payload.keep));
+  auto error = mx != nullptr ? region->allocate_mx(kNoneId, *mx) : 0;
+  if (error == 0) error = publish(region, out);
+  if (error != 0) region->unmap();
+  return error;
+}
+
+// ---- the end ----
+
+void Endpoint::end() {
+  {
+    std::lock_guard const guard(mutex_);
+    ended_.store(true, std::memory_order_release);
+  }
+  wake_all(backend_->page().events);
+  auto const all = children();
+  std::vector<Ref<Connection>> closing;
+  for (auto const child : all)
+    if (auto connection = retire<Connection>(child); connection)
+      closing.push_back(std::move(connection));
+  for (auto const& connection : closing) connection->begin_close();
+  auto const deadline = now() + Connection::kClosePatience;
+  for (auto const& connection : closing) connection->end_close(deadline);
+  for (auto const child : all)
+    if (auto const region = retire<Region>(child); region) region->unmap();
+}
+
+}  // namespace stp::client

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What st_create makes: one endpoint of the service, with the connections and regions on it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "libst/client/handle_table.h"
+#include "libst/client/mappings.h"
+#include "libst/client/names.h"
+#include "libst/client/options.h"
+
+namespace stp::client {
+
+// Functions return 0 or a negative errno.
+class Endpoint : public std::enable_shared_from_this<Endpoint> {
+ public:
+  static constexpr Kind kKind = Kind::kEndpoint;
+
+  // `name`: where st_listen will listen; nullopt: nowhere.
+  static int open(const std::optional<Name>& name, std::shared_ptr<Endpoint>& out);
+  Endpoint(std::shared_ptr<Backend> backend, std::uint32_t uport)
+      : backend_(std::move(backend)), uport_(uport) {}
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  // For options that are not remote.
+  [[nodiscard]] std::uint32_t get_option(const OptionRule& rule) const;
+  int set_option(const OptionRule& rule, std::uint32_t value);
+
+  int listen();
+  int accept(Handle& out);
+  int connect(const Name& peer, Handle& out);
+  // `mx`: nullptr, or where to put an Mx that is good on every connection.
+  int map(Direction direction, MutableBytes memory, std::uint32_t base, Handle& out,
+          std::uint16_t* mx);
+  int flush();
+  // Its handle has been retired: wakes who waits here and ends all that hangs on it.
+  void end();
+
+  [[nodiscard]] Backend& backend() const { return *backend_; }
+  [[nodiscard]] service::WireConfig config() const;
+  [[nodiscard]] Mappings& mappings() { return mappings_; }
+  [[nodiscard]] EndpointId id() const { return id_; }
+  [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
+  // A connection or a region on it has ended.
+  void forget(Handle child);
+
+ private:
+  Request request(RequestKind kind) const;
+  template <typename Child>
+  int publish(const std::shared_ptr<Child>& child, Handle& out);
+  int adopt_connection(const Reply& made, std::shared_ptr<SharedMemory> memory, Time deadline,
+                       Handle& out);
+  [[nodiscard]] std::vector<Handle> children() const;
+
+  const std::shared_ptr<Backend> backend_;
+  const std::uint32_t uport_;  // 0: none
+  EndpointId id_ = kNoneId;
+  Mappings mappings_;
+  std::atomic<bool> ended_{false};
+  mutable std::mutex mutex_;  // of what follows
+  service::WireConfig config_{};
+  std::unordered_set<Handle> children_;
+};
+
+}  // namespace stp::client

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/handle_table.h"
+
+#include <pthread.h>
+
+namespace stp::client {
+namespace {
+
+constexpr std::uint64_t kLive = std::uint64_t{1} << 31;
+constexpr std::uint64_t kPins = kLive - 1;
+
+// Handles end in these bits: no aligned pointer does.
+constexpr Handle kMark = 5, kMarkBits = 3;
+
+constexpr std::uint32_t tag_of(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 32);
+}
+constexpr std::uint32_t kind_of(std::uint32_t tag) {
+  return tag & 3;
+}
+// The same place, used once more.
+constexpr std::uint32_t next_tag(std::uint32_t tag, Kind kind) {
+  return ((tag >> 2) + 1) << 2 | static_cast<std::uint32_t>(kind);
+}
+
+}  // namespace
+
+HandleTable& HandleTable::instance() {
+  // Never destroyed: other threads may still be inside a call when the process exits.
+  static auto* const table = new HandleTable;
+  return *table;
+}
+
+HandleTable::HandleTable() {
+  ::pthread_atfork(nullptr, nullptr,
+                   [] { instance().inherited_.store(true, std::memory_order_relaxed); });
+}
+
+HandleTable::Slot* HandleTable::slot_at(std::uint32_t index) const {
+  auto const chunk = index / kChunk;
+  if (chunk >= kChunks) return nullptr;
+  auto* const slots = chunks_[chunk].load(std::memory_order_acquire);
+  return slots == nullptr ? nullptr : &slots[index % kChunk];
+}
+
+Handle HandleTable::add(Kind kind, std::shared_ptr<void> object) {
+  std::lock_guard const guard(mutex_);
+  if (free_.empty()) {
+    if (size_ == kChunk * kChunks) return 0;
+    for (std::uint32_t i = 0; i < kChunk; ++i) free_.push_back(size_ + i);
+    chunks_[size_ / kChunk].store(new Slot[kChunk], std::memory_order_release);
+    size_ += kChunk;
+  }
+  auto const index = free_.front();
+  free_.pop_front();
+  auto& slot = *slot_at(index);
+  slot.object = std::move(object);
+  auto const tag = next_tag(tag_of(slot.word.load(std::memory_order_relaxed)), kind);
+  slot.word.store(std::uint64_t{tag} << 32 | kLive, std::memory_order_release);
+  return Handle{tag} << 32 | Handle{index} << kMarkBits | kMark;
+}
+
+HandleTable::Pin HandleTable::take(Handle handle, Kind kind, bool retire) {
+  auto const tag = tag_of(handle);
+  if (inherited() || (handle & ((Handle{1} << kMarkBits) - 1)) != kMark ||
+      kind_of(tag) != static_cast<std::uint32_t>(kind))
+    return {};
+  auto const index = static_cast<std::uint32_t>(handle) >> kMarkBits;
+  auto* const slot = slot_at(index);
+  if (slot == nullptr) return {};
+  auto word = slot->word.load(std::memory_order_relaxed);
+  for (;;) {
+    if (tag_of(word) != tag || (word & kLive) == 0) return {};
+    auto const taken = (retire ? word & ~kLive : word) + 1;
+    if (slot->word.compare_exchange_weak(word, taken, std::memory_order_acquire,
+                                         std::memory_order_relaxed))
+      return {this, index, slot};
+  }
+}
+
+void HandleTable::unpin(std::uint32_t index, Slot& slot) {
+  auto const before = slot.word.fetch_sub(1, std::memory_order_acq_rel);
+  if ((before & kPins) == 1 && (before & kLive) == 0) recycle(index, slot);
+}
+
+// Nobody can pin a retired slot, so whoever drops its last pin is alone with it.
+void HandleTable::recycle(std::uint32_t index, Slot& slot) {
+  auto const object = std::move(slot.object);  // its destructor runs without the lock
+  std::lock_guard const guard(mutex_);
+  free_.push_back(index);
+}
+
+}  // namespace stp::client

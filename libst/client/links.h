@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which link this process uses, and the one Backend that all its endpoints on that link share.
+#pragma once
+
+#include <memory>
+
+#include "libst/client/backend.h"
+
+namespace stp::client {
+
+// The link of STP_LINK, else the default stpd if its socket is there, else `loop`: opened when the
+// first endpoint asks for it, closed when the last one has gone.
+int use_link(std::shared_ptr<Backend>& out);
+
+}  // namespace stp::client

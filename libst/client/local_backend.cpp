@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/local_backend.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+#include "libst/client/error.h"
+
+namespace stp::client {
+
+using service::PollLoop;
+
+int LocalBackend::open(const port::LinkConfig& link, std::shared_ptr<Backend>& out) {
+  std::string reason;
+  auto port = port::Port::open(link, reason);
+  if (port == nullptr) return fail(-ENODEV, reason);
+  auto backend = std::make_shared<LocalBackend>(std::move(port));
+  if (auto const error = backend->greet(); error != 0) return error;
+  out = std::move(backend);
+  return 0;
+}
+
+LocalBackend::LocalBackend(std::unique_ptr<port::Port> port)
+    : service_(std::move(port)),
+      loop_(service_, service::PollPolicy::kAdaptive),
+      yields_(std::thread::hardware_concurrency() <= 2) {}
+
+LocalBackend::~LocalBackend() {
+  leave();
+}
+
+int LocalBackend::greet() {
+  {
+    std::lock_guard const hold(service_.lock());
+    client_ = service_.add_client(::geteuid() == 0);
+  }
+  auto request = request_for(RequestKind::kHello);
+  Payload payload;
+  Reply hello{};
+  if (auto const error = exchange(request, payload, hello); error != 0) return error;
+  welcome(hello, std::move(payload.memory));
+  loop_.start();
+  return 0;
+}
+
+int LocalBackend::exchange(Request& request, Payload& payload, Reply& reply) {
+  service::Attachments attachments;
+  if (request.kind == RequestKind::kMap) {
+    attachments.pieces = {payload.mapped};
+    request.length = payload.mapped.size();
+  }
+  PollLoop::CallerScope const scope(loop_);
+  std::lock_guard const hold(service_.lock());
+  service_.handle(client_, request, attachments, reply);
+  service_.poll();  // what it asks of the link goes out now
+  payload.memory = std::move(attachments.memory);
+  return reply.result;
+}
+
+void LocalBackend::kick(std::uint32_t bell) {
+  auto& page = this->page();
+  page.bells.ring(bell);
+  // The loop has gone to sleep: it is needed for what follows this request.
+  if (page.service_asleep.load(std::memory_order_seq_cst) != 0) ::eventfd_write(service_.bell(), 1);
+  PollLoop::CallerScope const scope(loop_);
+  // Who holds the lock looks at the bells once more after letting go of it.
+  while (page.bells.any() && service_.lock().try_lock()) {
+    std::lock_guard const hold(service_.lock(), std::adopt_lock);
+    service_.poll();
+  }
+}
+
+bool LocalBackend::attend(Condition condition, Time deadline) {
+  auto const begin = port::now();
+  if (drive(condition, std::min(deadline, begin + kPatience))) return true;
+  if (deadline > begin) loop_.take_over();
+  return false;
+}
+
+// At least one turn, then until the condition holds or the time has come.
+bool LocalBackend::drive(Condition condition, Time until) {
+  PollLoop::CallerScope const scope(loop_);
+  std::unique_lock hold(service_.lock());
+  for (;;) {
+    auto const moved = service_.poll();
+    if (condition()) break;
+    if (port::now() >= until) return false;
+    if (moved == 0 && yields_) std::this_thread::yield();
+    if (service_.lock().wanted()) {
+      hold.unlock();
+      hold.lock();
+    }
+  }
+  hold.unlock();
+  return true;
+}
+
+void LocalBackend::leave() {
+  loop_.stop();
+  auto const until = port::now() + kFarewell;
+  std::lock_guard const hold(service_.lock());
+  service_.remove_client(client_);
+  do {
+    service_.poll();
+  } while (service_.node().vc_count() > 0 && port::now() < until);
+}
+
+}  // namespace stp::client

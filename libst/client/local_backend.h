@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A link that this process runs itself. Whoever is inside a libst call and has to wait drives it;
+// a thread in the background does when nobody is.
+#pragma once
+
+#include "libst/client/backend.h"
+#include "libst/service/poll_loop.h"
+
+namespace stp::client {
+
+class LocalBackend final : public Backend {
+ public:
+  static int open(const port::LinkConfig& link, std::shared_ptr<Backend>& out);
+  explicit LocalBackend(std::unique_ptr<port::Port> port);
+  ~LocalBackend() override;
+
+  int exchange(Request& request, Payload& payload, Reply& reply) override;
+  void kick(std::uint32_t bell) override;
+  bool attend(Condition condition, Time deadline) override;
+  [[nodiscard]] int error() const override { return 0; }
+  void leave() override;
+
+ private:
+  int greet();
+  bool drive(Condition condition, Time deadline);
+
+  // How long a caller drives before it sleeps: about a round trip to a peer that has to be woken.
+  static constexpr Time kPatience = 50 * kMicrosecond;
+  // How long the peers are given to confirm that their connections have ended.
+  static constexpr Time kFarewell = 200 * kMillisecond;
+
+  service::Service service_;
+  service::PollLoop loop_;
+  service::ClientId client_ = 0;
+  const bool yields_;  // too few cores to spin on one
+};
+
+}  // namespace stp::client

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/options.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "libst/client/error.h"
+#include "libst/include/stp/st.h"
+#include "stp/channel/layout.h"
+#include "stp/node.h"
+#include "stp/wire/layout.h"
+
+namespace stp::client {
+namespace {
+
+using service::Reply;
+using service::WireConfig;
+using wire::kMaxBufsize;
+using wire::kMaxMaxStu;
+using wire::kMinBufsize;
+using wire::kMinMaxStu;
+
+constexpr OptionRule kRules[] = {
+    {ST_OPT_BUFSIZE_LOCAL, &WireConfig::bufsize, &Reply::local_bufsize, kMinBufsize, kMaxBufsize},
+    {ST_OPT_BUFSIZE_REMOTE, nullptr, &Reply::remote_bufsize},
+    {ST_OPT_MAXSTU_LOCAL, &WireConfig::max_stu, &Reply::local_max_stu, kMinMaxStu, kMaxMaxStu},
+    {ST_OPT_MAXSTU_REMOTE, nullptr, &Reply::remote_max_stu},
+    {ST_OPT_KEY_LOCAL, &WireConfig::key, &Reply::local_key, 0, UINT32_MAX, true},
+    {ST_OPT_KEY_REMOTE, nullptr, &Reply::remote_key},
+    {ST_OPT_PORT_LOCAL, &WireConfig::port, &Reply::local_port, 0, wire::kMaxPort},
+    {ST_OPT_PORT_REMOTE, nullptr, &Reply::remote_port},
+    {ST_OPT_RX_BUFX_BASE, &WireConfig::rx_bufx_base, nullptr},
+    {ST_OPT_RX_BUFX_COUNT, &WireConfig::rx_bufx_count, nullptr},
+    {ST_OPT_RX_SLOTS, &WireConfig::slots, &Reply::local_slots, 1, kMaxSlots},
+    {ST_OPT_TX_BUFX_BASE, &WireConfig::tx_bufx_base, nullptr},
+    {ST_OPT_TX_BUFX_COUNT, &WireConfig::tx_bufx_count, nullptr},
+    {ST_OPT_TX_CREDITS, &WireConfig::credits, nullptr, 1, kMaxCredits},
+};
+
+}  // namespace
+
+const OptionRule* find_option(int option) {
+  auto const* const rule =
+      std::find_if(std::begin(kRules), std::end(kRules),
+                   [option](const OptionRule& r) { return r.option == option; });
+  return rule == std::end(kRules) ? nullptr : rule;
+}
+
+int check_option(const OptionRule& rule, std::uint32_t value) {
+  if (rule.remote()) return fail(-EPERM, "what the remote side chose cannot be set here");
+  if (rule.root_only && ::geteuid() != 0) return fail(-EPERM, "only root may set a Key");
+  if (value < rule.least || value > rule.most)
+    return fail(-EINVAL, std::to_string(value) + " is not in " + std::to_string(rule.least) + ".." +
+                             std::to_string(rule.most));
+  return 0;
+}
+
+service::WireConfig default_config() {
+  EndpointConfig const defaults;
+  WireConfig config{};
+  config.bufsize = defaults.bufsize;
+  config.max_stu = defaults.max_stu;
+  config.rx_bufx_base = defaults.rx_bufx_base;
+  config.rx_bufx_count = defaults.rx_bufx_count;
+  config.tx_bufx_base = defaults.tx_bufx_base;
+  config.tx_bufx_count = defaults.tx_bufx_count;
+  config.slots = defaults.slots;
+  config.credits = defaults.credits;
+  return config;
+}
+
+}  // namespace stp::client

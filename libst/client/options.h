@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The options of st_getopt and st_setopt (libst document, section 6): one table.
+#pragma once
+
+#include "libst/service/messages.h"
+
+namespace stp::client {
+
+struct OptionRule {
+  int option;
+  std::uint32_t service::WireConfig::*config;  // nullptr: known of a connection only, never set
+  std::uint32_t service::Reply::*connection;   // nullptr: as configured
+  std::uint32_t least = 0, most = UINT32_MAX;
+  bool root_only = false;
+
+  [[nodiscard]] bool remote() const { return config == nullptr; }
+};
+
+// nullptr: there is no such option.
+const OptionRule* find_option(int option);
+
+// What is wrong with setting the option to `value`, whatever it is set on: 0, -EPERM or -EINVAL.
+int check_option(const OptionRule& rule, std::uint32_t value);
+
+service::WireConfig default_config();
+
+}  // namespace stp::client

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What st_map makes: user memory bound to Bufx entries.
+#pragma once
+
+#include "libst/client/endpoint.h"
+
+namespace stp::client {
+
+class Region {
+ public:
+  static constexpr Kind kKind = Kind::kRegion;
+
+  Region(std::shared_ptr<Endpoint> endpoint, RegionId id, Direction direction,
+         std::shared_ptr<void> keep)
+      : endpoint_(std::move(endpoint)), id_(id), direction_(direction), keep_(std::move(keep)) {}
+
+  // A new Mx on it, for `vc` or (kNoneId) for every connection of the endpoint.
+  int allocate_mx(VcId vc, std::uint16_t& out);
+  // Waits until the link no longer uses the memory.
+  int unmap();
+
+  [[nodiscard]] const Endpoint& endpoint() const { return *endpoint_; }
+  [[nodiscard]] Direction direction() const { return direction_; }
+  void set_handle(Handle handle) { handle_ = handle; }
+
+ private:
+  const std::shared_ptr<Endpoint> endpoint_;
+  const RegionId id_;
+  const Direction direction_;
+  const std::shared_ptr<void> keep_;
+  Handle handle_ = 0;
+};
+
+}  // namespace stp::client

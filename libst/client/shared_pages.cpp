@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/shared_pages.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "libst/client/error.h"
+#include "libst/service/messages.h"
+
+namespace stp::client {
+namespace {
+
+using service::SharedMemory;
+
+constexpr char kName[] = "libst-region";
+
+bool is_ours(const MappedArea& area) {
+  return area.shared && area.name.starts_with(std::string("/memfd:") + kName);
+}
+
+// Whole pages around `memory`.
+Bytes pages_of(Bytes memory) {
+  auto const page = service::page_size();
+  auto const at = reinterpret_cast<std::uintptr_t>(memory.data());
+  auto const begin = at / page * page;
+  auto const end = (at + memory.size() + page - 1) / page * page;
+  return {memory.data() - (at - begin), end - begin};
+}
+
+int protection_of(const MappedArea& area) {
+  return (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0);
+}
+
+// Neighbours that can go into one memfd.
+bool alike(const MappedArea& left, const MappedArea& right) {
+  return !is_ours(left) && !is_ours(right) && left.shared == right.shared &&
+         protection_of(left) == protection_of(right) && left.executable == right.executable;
+}
+
+void join_alike(std::vector<MappedArea>& areas) {
+  std::vector<MappedArea> joined;
+  for (auto& area : areas) {
+    if (!joined.empty() && alike(joined.back(), area))
+      joined.back().end = area.end;
+    else
+      joined.push_back(std::move(area));
+  }
+  areas = std::move(joined);
+}
+
+void append(Share& share, Share::Part part) {
+  if (!share.parts.empty()) {
+    auto& last = share.parts.back();
+    if (last.memory == part.memory && last.offset + last.length == part.offset) {
+      last.length += part.length;
+      return;
+    }
+  }
+  share.parts.push_back(std::move(part));
+}
+
+// By the system, which answers with an error where a load would fault.
+int copy_into(int fd, const MappedArea& area) {
+  for (auto at = area.begin; at < area.end;) {
+    auto const copied = ::pwrite(fd, reinterpret_cast<const void*>(at), area.end - at,
+                                 static_cast<off_t>(at - area.begin));
+    if (copied < 0 && errno == EINTR) continue;
+    if (copied <= 0) return copied < 0 ? -errno : -EFAULT;
+    at += static_cast<std::uintptr_t>(copied);
+  }
+  return 0;
+}
+
+// Frames of this very call lie there: what they hold would change between copy and replacement.
+bool holds_this_stack(const MappedArea& area) {
+  auto const here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  auto const page = service::page_size();
+  return here + page > area.begin && here < area.end + page;
+}
+
+}  // namespace
+
+SharedPages& SharedPages::instance() {
+  static auto* const all = new SharedPages;  // never destroyed: as the handle table
+  return *all;
+}
+
+int SharedPages::share(Bytes memory, Share& out) {
+  std::lock_guard const guard(mutex_);
+  std::erase_if(known_, [](auto& entry) { return entry.second.expired(); });
+  auto const pages = pages_of(memory);
+  std::vector<MappedArea> areas;
+  if (auto const error = areas_of(pages, areas); error != 0) return error;
+  join_alike(areas);
+  out.lead = static_cast<std::uint64_t>(memory.data() - pages.data());
+  for (auto const& area : areas) {
+    Share::Part part;
+    if (auto const error = part_of(area, part); error != 0) return error;
+    append(out, std::move(part));
+  }
+  if (out.parts.size() <= service::kMaxSegments) return 0;
+  return fail(-EOPNOTSUPP, "the memory consists of too many separately mapped pieces");
+}
+
+int SharedPages::part_of(const MappedArea& area, Share::Part& out) {
+  if (is_ours(area)) {
+    auto const known = known_.find(area.inode);
+    out.memory = known == known_.end() ? nullptr : known->second.lock();
+    if (out.memory != nullptr) {
+      out.offset = area.offset;
+      out.length = area.end - area.begin;
+      return 0;
+    }
+  } else if (area.shared) {
+    return fail(-EOPNOTSUPP, "memory of a shared mapping (" + area.name +
+                                 ") cannot be lent to stpd: it would be cut off from the others "
+                                 "who share it");
+  }
+  if (area.executable) return fail(-EOPNOTSUPP, "executable memory cannot be lent to stpd");
+  if (holds_this_stack(area))
+    return fail(-EOPNOTSUPP,
+                "the memory shares a page with the stack of the calling thread; "
+                "buffers of whole pages do not");
+  return replace(area, out);
+}
+
+int SharedPages::replace(const MappedArea& area, Share::Part& out) {
+  auto const length = area.end - area.begin;
+  std::shared_ptr<const SharedMemory> const memory = SharedMemory::create(kName, length);
+  struct stat status {};
+  if (memory == nullptr || ::fstat(memory->fd(), &status) != 0) return -errno;
+  if (auto const error = copy_into(memory->fd(), area); error != 0) return error;
+  auto* const at = reinterpret_cast<void*>(area.begin);
+  if (::mmap(at, length, protection_of(area), MAP_SHARED | MAP_FIXED, memory->fd(), 0) ==
+      MAP_FAILED)
+    return fail(-EOPNOTSUPP, std::string("the pages cannot be replaced: ") + std::strerror(errno));
+  known_[status.st_ino] = memory;
+  out = {memory, 0, length};
+  return 0;
+}
+
+}  // namespace stp::client

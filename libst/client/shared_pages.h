@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Makes memory that the user allocated in whatever way visible to stpd: the pages that cover it are
+// replaced, in place, by pages of a sealed memfd with the same contents. Other threads must not
+// write to those pages meanwhile. Pages that are shared already are found again by the inode of
+// their memfd, so a stale or recycled address is never taken for a known one.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "libst/client/address_space.h"
+#include "libst/service/shared_memory.h"
+
+namespace stp::client {
+
+struct Share {
+  struct Part {
+    std::shared_ptr<const service::SharedMemory> memory;
+    std::uint64_t offset = 0, length = 0;  // whole pages of `memory`
+  };
+  std::vector<Part> parts;  // adjoining, at most service::kMaxSegments
+  std::uint64_t lead = 0;   // bytes of the first part before the user's memory
+};
+
+class SharedPages {
+ public:
+  static SharedPages& instance();
+
+  // 0; -EFAULT where nothing is mapped; -EOPNOTSUPP for pages that cannot be replaced without
+  // cutting them from what the user mapped them to. Pages stay shared for as long as they are
+  // mapped; a memfd stays known while a Share holds it.
+  int share(Bytes memory, Share& out);
+
+ private:
+  int part_of(const MappedArea& area, Share::Part& out);
+  int replace(const MappedArea& area, Share::Part& out);
+
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::weak_ptr<const service::SharedMemory>> known_;  // by inode
+};
+
+}  // namespace stp::client

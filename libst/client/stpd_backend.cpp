@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/stpd_backend.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "dpdk_port/port.h"
+#include "libst/client/error.h"
+#include "libst/client/shared_pages.h"
+#include "libst/service/socket.h"
+
+namespace stp::client {
+
+using service::UniqueFd;
+
+int StpdBackend::open(const std::string& path, std::shared_ptr<Backend>& out) {
+  UniqueFd socket;
+  if (auto const error = service::connect_to(path, socket); error != 0)
+    return fail(error == -ENOENT ? -ENODEV : error,
+                "stpd:" + path + ": no daemon answers there: " + std::strerror(-error));
+  auto backend = std::make_shared<StpdBackend>(std::move(socket));
+  if (auto const error = backend->greet(); error != 0)
+    return fail(error, "stpd:" + path +
+                           ": the daemon does not welcome this program: " + std::strerror(-error));
+  out = std::move(backend);
+  return 0;
+}
+
+StpdBackend::~StpdBackend() {
+  if (!watcher_.joinable()) return;
+  ::eventfd_write(stop_.get(), 1);
+  watcher_.join();
+}
+
+int StpdBackend::greet() {
+  Reply hello{};
+  std::vector<UniqueFd> fds;
+  if (auto const error = ask(request_for(RequestKind::kHello), {}, hello, fds); error != 0)
+    return error;
+  if (hello.version != service::kProtocolVersion || fds.size() != 2) return -EPROTO;
+  auto page = SharedMemory::adopt(fds[0].release(), 0, sizeof(ClientPage));
+  if (page == nullptr) return -EPROTO;
+  page->forget_fd();
+  bell_ = std::move(fds[1]);
+  welcome(hello, std::move(page));
+  if (this->page().magic != service::kClientPageMagic) return -EPROTO;
+  stop_.reset(::eventfd(0, EFD_CLOEXEC));
+  if (!stop_) return -errno;
+  watcher_ = std::thread([this] { watch(); });
+  return 0;
+}
+
+void StpdBackend::watch() {
+  pollfd fds[] = {{socket_.get(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}};
+  while (::poll(fds, 2, -1) < 0 && errno == EINTR) {
+  }
+  if (fds[0].revents != 0) lost();
+}
+
+int StpdBackend::ask(const Request& request, std::span<const int> fds, Reply& reply,
+                     std::vector<UniqueFd>& received) {
+  std::lock_guard const one_at_a_time(mutex_);
+  if (auto const gone = error(); gone != 0) return gone;
+  auto failed = service::send_request(socket_.get(), request, fds);
+  if (failed == 0) failed = service::receive_reply(socket_.get(), reply, received);
+  if (failed == 0) return reply.result;
+  lost();  // whatever it was: request and reply no longer go in pairs
+  return error();
+}
+
+int StpdBackend::exchange(Request& request, Payload& payload, Reply& reply) {
+  if (request.kind == RequestKind::kMap) return ask_to_map(request, payload, reply);
+  std::vector<UniqueFd> received;
+  auto const error = ask(request, {}, reply, received);
+  if (error != 0 || received.empty()) return error;
+  payload.memory = SharedMemory::adopt(received[0].release(), 0, reply.channel_size);
+  if (payload.memory == nullptr) return -errno;
+  payload.memory->forget_fd();
+  return 0;
+}
+
+int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply) {
+  auto share = std::make_shared<Share>();
+  if (auto const error = SharedPages::instance().share(payload.mapped, *share); error != 0)
+    return error;
+  std::vector<int> fds;
+  request.lead = share->lead;
+  request.length = payload.mapped.size();
+  for (auto const& part : share->parts) {
+    auto const fd = part.memory->fd();
+    auto const known = std::find(fds.begin(), fds.end(), fd);
+    auto& segment = request.segments[request.segment_count++];
+    segment.fd_index = static_cast<std::uint32_t>(known - fds.begin());
+    segment.offset = part.offset;
+    segment.length = part.length;
+    if (known == fds.end()) fds.push_back(fd);
+  }
+  std::vector<UniqueFd> none;
+  auto const error = ask(request, fds, reply, none);
+  if (error == 0) payload.keep = std::move(share);
+  return error;
+}
+
+void StpdBackend::kick(std::uint32_t bell) {
+  auto& page = this->page();
+  page.bells.ring(bell);
+  if (page.service_asleep.load(std::memory_order_seq_cst) != 0) ::eventfd_write(bell_.get(), 1);
+}
+
+bool StpdBackend::attend(Condition condition, Time deadline) {
+  auto const until = std::min(deadline, port::now() + kPatience);
+  do {
+    if (condition()) return true;
+    std::this_thread::yield();  // stpd may need this core to get on
+  } while (port::now() < until);
+  return condition();
+}
+
+}  // namespace stp::client

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/wait.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "dpdk_port/port.h"
+#include "libst/service/futex.h"
+
+namespace stp::client {
+namespace {
+
+// How late a sleeper notices that stpd has gone.
+constexpr Time kSlice = 100 * kMillisecond;
+
+}  // namespace
+
+Time now() {
+  return port::now();
+}
+
+int sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, Time deadline) {
+  auto const present = now();
+  if (deadline <= present) return 0;
+  auto const length = std::min(kSlice, deadline - present);
+  timespec const timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(length)};
+  auto const slept = ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, seen,
+                               &timeout, nullptr, 0);
+  return slept != 0 && errno == EINTR ? -EINTR : 0;
+}
+
+void wake_all(std::atomic<std::uint32_t>& word) {
+  word.fetch_add(1);
+  service::futex_wake(word);
+}
+
+void pause(Backend& backend, Time time) {
+  PageEvents events(backend.page());
+  auto const deadline = now() + time;
+  auto const over = [deadline] { return now() >= deadline; };
+  while (wait_until(backend, events, deadline, over) == -EINTR) {
+  }
+}
+
+}  // namespace stp::client

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libst level 0: Scheduled Transfers from user programs, as in the "libst API" document (v04).
+ * Section numbers below are that document's. See libst(7).
+ *
+ * Errors: 0 (or a call's own positive value) is success, a negative value is a negated errno.
+ * Handles are opaque; NULL, foreign or closed ones give -EBADF, never a crash.
+ * Threads: any call from any thread. Closing what another thread waits on ends its call with
+ * -ECANCELED. Calls that block (st_accept, st_connect, st_tx, st_rx, st_flush) return -EINTR when
+ * a signal handler ran while they slept, whatever SA_RESTART says; nothing was done then.
+ * If stpd goes away every call fails with -ENOTCONN; st_create opens the link anew.
+ * In a child of fork() no handle works (-EBADF); exec() and go on.
+ * Sizes: Bufsize, Max_STU, Blocksize are exponents of two (14 = 16 KiB). Lengths are bytes.
+ * Byte order: every field of st_header_t is in host order; libst converts.
+ * The link is chosen by the environment variable STP_LINK, else the default stpd, else `loop`.
+ */
+#ifndef STP_ST_H
+#define STP_ST_H
+
+#include <stdint.h>
+#include <sys/time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define ST_API __attribute__((visibility("default")))
+#else
+#define ST_API
+#endif
+
+/* 3.2 Datatypes */
+typedef struct st_ehandle* st_ehandle_t; /* an endpoint: st_create, st_endpoint */
+typedef struct st_chandle* st_chandle_t; /* a connection: st_connect, st_accept */
+typedef void* st_mhandle_t;              /* a mapped region: st_map */
+typedef uint64_t st_macaddr_t;           /* opaque to programs; 02:..:01 is 0x020000000001 */
+
+/* Operations: the five high bits of op_flags. */
+enum {
+  ST_OP_RC = 0x01,   /* Request_Connection: sent by st_connect only */
+  ST_OP_CA = 0x02,   /* Connection_Answer */
+  ST_OP_RD = 0x03,   /* Request_Disconnect */
+  ST_OP_DA = 0x04,   /* Disconnect_Answer */
+  ST_OP_DC = 0x05,   /* Disconnect_Complete */
+  ST_OP_NOP = 0x10,  /* No_Operation */
+  ST_OP_RMR = 0x13,  /* Request_Memory_Region */
+  ST_OP_MRA = 0x14,  /* Memory_Region_Available */
+  ST_OP_GET = 0x15,  /* Get, FetchOp, FetchOp_Complete */
+  ST_OP_RTS = 0x16,  /* Request_To_Send */
+  ST_OP_RA = 0x17,   /* Request_Answer */
+  ST_OP_RTR = 0x18,  /* Request_To_Receive */
+  ST_OP_CTS = 0x1a,  /* Clear_To_Send */
+  ST_OP_DATA = 0x1b, /* Data */
+  ST_OP_RS = 0x1c,   /* Request_State */
+  ST_OP_RSR = 0x1d,  /* Request_State_Response */
+  ST_OP_END = 0x1e,  /* End */
+  ST_OP_EA = 0x1f    /* End_Ack */
+};
+
+/* Flags: the eleven low bits of op_flags. */
+enum {
+  ST_FLAG_APPEND = 0x0002,     /* set by libst where append data is given */
+  ST_FLAG_REJECT = 0x0004,     /* the answer refuses the request */
+  ST_FLAG_LAST = 0x0008,       /* last STU of its Block: set by libst */
+  ST_FLAG_ORDER = 0x0010,      /* STUs may be sent out of order */
+  ST_FLAG_SEND_STATE = 0x0020, /* answer with RSR once this operation is processed */
+  ST_FLAG_INTERRUPT = 0x0040,  /* wake a sleeping consumer at once */
+  ST_FLAG_SILENT = 0x0080,     /* place the data, deliver no header */
+  /* GET only: which function */
+  ST_FLAG_FETCH_INCREMENT = 0x0100,
+  ST_FLAG_FETCH_DECREMENT = 0x0200,
+  ST_FLAG_FETCH_CLEAR = 0x0300,
+  ST_FLAG_FETCH_ADD = 0x0400,
+  ST_FLAG_COMPARE_AND_SWAP = 0x0500,
+  ST_FLAG_FETCHOP_COMPLETE = 0x0700
+};
+
+#define ST_OP_FLAGS(op, flags) ((uint16_t)((unsigned)(op) << 11 | ((unsigned)(flags)&0x07ffu)))
+#define ST_OP(op_flags) ((unsigned)(op_flags) >> 11)
+#define ST_FLAGS(op_flags) ((unsigned)(op_flags)&0x07ffu)
+
+#define ST_NO_ID 0xffffffffu /* "no id", "no Block" in d_id, s_id and b_num */
+#define ST_OPTION_SIZE 32    /* option payload of a control operation */
+#define ST_APPEND_SIZE 64    /* append data of a DATA */
+
+/* The Schedule Header: 40 bytes, host-order fields in wire order. Each word has one general name
+ * and, in its union, the names that particular operations give it. */
+typedef struct st_header {
+  uint16_t op_flags; /* ST_OP_FLAGS(op, flags) */
+  union {
+    uint16_t param;
+    uint16_t i_slots, r_slots; /* RC; CA, RSR */
+    uint16_t cts_req;          /* RTS: CTS wanted outstanding */
+    uint16_t blocksize;        /* CTS: exponent */
+    uint16_t stu_num;          /* DATA: number of the STU that st_tx begins with, normally 0 */
+    uint16_t b_win;            /* RMR, MRA */
+    uint16_t get_len;          /* GET: bytes, 0 means 65536 */
+  };
+  uint16_t d_port; /* on a connection set by libst */
+  uint16_t s_port; /* always set by libst */
+  uint32_t d_key;  /* on a connection set by libst */
+  uint16_t cksum;  /* set by libst */
+  union {
+    uint16_t mx;
+    uint16_t r_mx, i_mx; /* CTS, MRA, DATA; GET */
+    uint16_t ethertype;  /* RC */
+    uint16_t max_block;  /* RTS: exponent */
+  };
+  union {
+    uint32_t bufx;
+    uint32_t r_bufx;               /* CTS, MRA, DATA, GET */
+    uint32_t i_bufsize, r_bufsize; /* RC, CA: exponents */
+  };
+  union {
+    uint32_t offset;
+    uint32_t r_offset;     /* CTS, MRA, DATA, GET */
+    uint32_t b_seq;        /* RSR: the first Block not yet complete */
+    uint32_t i_key, r_key; /* RC, RD, DC; CA, DA */
+  };
+  union {
+    uint32_t sync;                 /* DATA, RS, RSR */
+    uint32_t f_offset;             /* CTS: first byte of the Block still missing */
+    uint32_t t_len_hi;             /* RTS, RTR, RMR, MRA */
+    uint32_t i_bufx;               /* GET */
+    uint32_t i_max_stu, r_max_stu; /* RC, CA: exponents */
+  };
+  union {
+    uint32_t b_num;    /* CTS, DATA, RS, RSR: number of the Block, from 0 */
+    uint32_t t_len_lo; /* RTS, RTR, RMR, MRA */
+    uint32_t i_offset; /* GET */
+  };
+  union {
+    uint32_t d_id;    /* the receiver's id */
+    uint32_t d_uport; /* RC, CA: the receiver's upper-layer port */
+  };
+  union {
+    uint32_t s_id;    /* the sender's id */
+    uint32_t opaque;  /* DATA: handed to the receiving user as it is */
+    uint32_t g_num;   /* GET */
+    uint32_t s_uport; /* RC, CA: the sender's upper-layer port */
+  };
+} st_header_t;
+
+/* T_len of RTS, RTR, RMR and MRA: 64 bits over two fields. */
+static inline uint64_t st_t_len(const st_header_t* header) {
+  return (uint64_t)header->t_len_hi << 32 | header->t_len_lo;
+}
+static inline void st_set_t_len(st_header_t* header, uint64_t bytes) {
+  header->t_len_hi = (uint32_t)(bytes >> 32);
+  header->t_len_lo = (uint32_t)bytes;
+}
+
+/* 6 Configuration. Every value is an unsigned int. Options are set on an endpoint that has no
+ * memory mapped, does not listen and has no connection (-EBUSY else); a connection takes over what
+ * its endpoint has. _REMOTE ones can never be set (-EPERM) and are known of a connection only
+ * (-ENOTCONN on an endpoint). -EINVAL: no such option, or a value that it cannot have. */
+enum st_option {
+  ST_OPT_BUFSIZE_LOCAL = 1, /* exponent, 8..30; default 14 */
+  ST_OPT_BUFSIZE_REMOTE,
+  ST_OPT_MAXSTU_LOCAL, /* exponent, 8..16; default 14; the link's MTU may lower what is used */
+  ST_OPT_MAXSTU_REMOTE,
+  ST_OPT_KEY_LOCAL, /* set by root only (-EPERM); 0: each connection draws its own */
+  ST_OPT_KEY_REMOTE,
+  ST_OPT_PORT_LOCAL, /* 1..65535; 0: each connection gets a free one */
+  ST_OPT_PORT_REMOTE,
+  ST_OPT_RX_BUFX_BASE,  /* default 0 */
+  ST_OPT_RX_BUFX_COUNT, /* default 65536 */
+  ST_OPT_RX_SLOTS,      /* 1..65535; default 64 */
+  ST_OPT_TX_BUFX_BASE,  /* default 0 */
+  ST_OPT_TX_BUFX_COUNT, /* default 65536 */
+  ST_OPT_TX_CREDITS     /* 1..65536; default 64: requests queued before st_tx blocks */
+};
+
+/* 5 Constructors and destructors. `str`: "host:port", ":port" (this host) or NULL; host may be a
+ * name, an IPv4 address or a MAC address in brackets, port a number (1..65535) or a service name.
+ * st_create: -EINVAL a malformed name or STP_LINK, -ENODEV no such link, -EHOSTUNREACH an unknown
+ * host, -EADDRNOTAVAIL another one than this. st_delete closes the endpoint's connections as
+ * st_close does and unmaps its memory. */
+ST_API int st_create(const char* str, st_ehandle_t* ehandle);
+ST_API int st_delete(st_ehandle_t ehandle);
+
+/* 6 Configuration. `handle`: st_ehandle_t or st_chandle_t. */
+ST_API int st_getopt(void* handle, int opt, void* val);
+ST_API int st_setopt(void* handle, int opt, void* val);
+
+/* 7 Connections. st_listen: -EADDRINUSE, or -EINVAL without a port. st_accept waits for a client.
+ * st_connect: -ECONNREFUSED nobody listens, -ETIMEDOUT nobody there (within 5 s), -EHOSTUNREACH an
+ * unknown host, -EINVAL a malformed name. st_close sends what is queued, disconnects, and waits for
+ * the peer's confirmation for at most 1 s. */
+ST_API int st_listen(st_ehandle_t ehandle);
+ST_API int st_accept(st_ehandle_t ehandle, st_chandle_t* chandle);
+ST_API int st_connect(st_ehandle_t ehandle, const char* peer, st_chandle_t* chandle);
+ST_API int st_close(st_chandle_t chandle);
+
+/* 8.1 `hostname` NULL: the local interface. -EHOSTUNREACH: nobody answers for it. */
+ST_API int st_macaddr(st_ehandle_t ehandle, const char* hostname, st_macaddr_t* macaddr);
+
+/* 9 Memory. `ptr` and `len` are multiples of the local buffer size (-EINVAL); `base` and `count`
+ * lie in the range of the options (-ERANGE) and no Bufx of theirs has memory yet (-EBUSY); len or
+ * count may be -1: derived from the other. `ptr` names memory that is there, writable for
+ * ST_MAP_RX (-EFAULT). `mx` of an ST_MAP_RX may be NULL: allocate one per connection with
+ * st_mx_alloc; the one of st_map is good on every connection of the endpoint.
+ *
+ * Through stpd the pages that cover the memory are replaced, in place, by pages that stpd can see.
+ * While st_map runs no other thread may write to them: matters for buffers smaller than a page,
+ * whose neighbours lie on the same. They stay shared with a child of fork(). Memory of a
+ * MAP_SHARED mapping is refused (-EOPNOTSUPP).
+ *
+ * st_unmap frees the Mx's, too, and returns when the link no longer uses the memory. st_mx_free:
+ * -ERANGE for an Mx that is not the connection's. */
+enum { ST_MAP_TX = 1, ST_MAP_RX = 2 };
+ST_API int st_map(st_ehandle_t ehandle, int flags, void* ptr, int len, int base, int count,
+                  st_mhandle_t* mhandle, int* mx);
+ST_API int st_unmap(st_mhandle_t mhandle);
+ST_API int st_mx_alloc(st_chandle_t chandle, st_mhandle_t mhandle, int* mx);
+ST_API int st_mx_free(st_chandle_t chandle, int mx);
+
+/* 10 Data transfer.
+ * st_tx: `opt_pay` is NULL, 32 bytes of option payload (control) or 64 bytes of append (DATA).
+ * Blocks while the transmit queue is full. -EPERM: a connection operation. -EINVAL: not a legal
+ * header; len of what is not DATA. -ERANGE: DATA from memory that is not mapped with ST_MAP_TX, or
+ * a CTS or MRA that grants what is not this connection's. -ENOTCONN: the peer has disconnected;
+ * another reason where the connection failed (-ETIMEDOUT: the peer fell silent).
+ * st_rx: 0, or 1 with option payload or append, copied to `opt_pay` (64 bytes or NULL). `timeout`
+ * as of select(): -EWOULDBLOCK once it has passed. What has arrived is read first, then the reason
+ * why the connection has ended is told. */
+ST_API int st_tx(void* chandle, st_header_t* hdr, void* opt_pay, int len, int bufx, int off);
+ST_API int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval* timeout);
+/* Until the link no longer reads the memory of anything sent before; of an endpoint: on all its
+ * connections. -EIO: requests since the last flush could not be sent after all. */
+ST_API int st_flush(void* handle);
+
+/* 11 Miscellaneous */
+ST_API double st_time(void);
+ST_API const char* st_version(void);
+/* What `error` (either sign) means: in the words of this thread's last call if that is how it
+ * failed, else the system's. Good until the thread's next call. */
+ST_API const char* st_strerror(int error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STP_ST_H */

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The page a client shares with the service: which of its transmit queues have something new, and
+// a word to sleep on for events that belong to no single connection (a connection to accept).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace stp::service {
+
+inline constexpr std::uint32_t kMaxChannels = 65'536;
+
+// Two levels of bits, so that an idle client costs the service one look at 16 words.
+class Doorbells {
+ public:
+  void ring(std::uint32_t channel) {
+    leaves_[channel / 64].fetch_or(std::uint64_t{1} << channel % 64, std::memory_order_release);
+    // Sequentially consistent, as is the load of service_asleep that follows: either the service
+    // sees the bell before it sleeps, or the client sees that it sleeps.
+    top_[channel / 4096].fetch_or(std::uint64_t{1} << channel / 64 % 64, std::memory_order_seq_cst);
+  }
+  // Calls visit(channel) for every bell rung below `channels`, and silences it. True: there was
+  // one. The bound keeps the work in proportion to what the client has, whatever bits it sets.
+  template <typename Visit>
+  bool collect(std::uint32_t channels, Visit&& visit) {
+    bool any = false;
+    for (std::uint32_t t = 0; t < 16; ++t) {
+      if (top_[t].load(std::memory_order_relaxed) == 0) continue;
+      auto mids = top_[t].exchange(0, std::memory_order_acquire);
+      for (; mids != 0; mids &= mids - 1) {
+        auto const leaf = t * 64 + static_cast<std::uint32_t>(__builtin_ctzll(mids));
+        if (leaf * 64 >= channels) break;
+        auto bits = leaves_[leaf].exchange(0, std::memory_order_acquire);
+        for (; bits != 0; bits &= bits - 1) {
+          auto const channel = leaf * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits));
+          if (channel >= channels) break;
+          visit(channel);
+          any = true;
+        }
+      }
+    }
+    return any;
+  }
+  [[nodiscard]] bool any() const {
+    for (auto& t : top_)
+      if (t.load(std::memory_order_seq_cst) != 0) return true;
+    return false;
+  }
+
+ private:
+  std::atomic<std::uint64_t> top_[16];
+  std::atomic<std::uint64_t> leaves_[1024];
+};
+
+struct ClientPage {
+  std::uint32_t magic;
+  std::uint32_t version;
+  alignas(64) Doorbells bells;          // written by the client
+  std::atomic<std::uint32_t> sleepers;  // client threads asleep, or about to be, on `events`
+  alignas(64) std::atomic<std::uint32_t> events;  // futex word, bumped by the service
+  std::atomic<std::uint32_t> service_asleep;      // 1: after ringing, write to the bell eventfd
+};
+inline constexpr std::uint32_t kClientPageMagic = 0x53545047;  // "STPG"
+
+}  // namespace stp::service

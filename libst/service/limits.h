@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What one client may have, all its endpoints together, so that none can use up the service.
+// Beyond a limit a request gets -EDQUOT.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stp::service::limits {
+
+inline constexpr std::size_t kEndpoints = 1'024;
+inline constexpr std::size_t kRegions = 65'536;
+// Mx are named by 16 bits for all clients of a link together.
+inline constexpr std::size_t kMxs = 8'192;
+// Channels of connections, and those in stock for connections to come.
+inline constexpr std::uint32_t kChannels = 4'096;
+inline constexpr std::uint64_t kChannelBytes = std::uint64_t{256} << 20;
+// Bytes of the client's memory that this process maps. Its own memory, as inside one process,
+// costs the service nothing and is not counted.
+inline constexpr std::uint64_t kMappedBytes = std::uint64_t{16} << 30;
+// At most this much in one request: mapping takes time that other clients' requests wait for.
+inline constexpr std::uint64_t kMapRequestBytes = std::uint64_t{4} << 30;
+// Entries of Bufx tables, 16 bytes each: a table reaches as far as its highest bound entry.
+inline constexpr std::uint64_t kBufxEntries = std::uint64_t{1} << 23;
+
+// Connections per listening endpoint that nobody has accepted yet: the channels kept in stock for
+// them, fewer where a channel is so large that they would take more than kStockBytes.
+inline constexpr std::uint32_t kBacklog = 16;
+inline constexpr std::size_t kStockBytes = std::size_t{4} << 20;
+
+// Clients of one daemon.
+inline constexpr std::size_t kClients = 256;
+
+}  // namespace stp::service::limits

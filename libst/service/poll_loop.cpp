@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/poll_loop.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace stp::service {
+namespace {
+
+// Idle this long before the first sleep: longer than a round trip on a local link.
+constexpr Time kSpin = 50 * kMicrosecond;
+constexpr Time kSpinYielding = 20 * kMicrosecond;
+// Nothing wakes a sleeper when a frame arrives, so it looks after ever longer intervals.
+constexpr Time kFirstSleep = 50 * kMicrosecond;
+constexpr Time kLongestSleep = kMillisecond;
+// With fewer cores than this, spinning takes the CPU from the very programs it serves.
+constexpr unsigned kCoresToSpin = 4;
+
+}  // namespace
+
+PollLoop::PollLoop(Service& service, PollPolicy policy)
+    : service_(service),
+      policy_(policy),
+      yields_(policy == PollPolicy::kAdaptive &&
+              std::thread::hardware_concurrency() < kCoresToSpin) {}
+
+PollLoop::~PollLoop() {
+  stop();
+}
+
+void PollLoop::start() {
+  stopping_ = false;
+  thread_ = std::thread([this] { run(); });
+}
+
+void PollLoop::stop() {
+  {
+    std::lock_guard guard(mutex_);
+    stopping_ = true;
+  }
+  called_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void PollLoop::take_over() {
+  {
+    std::lock_guard guard(mutex_);
+    taken_over_ = true;
+  }
+  called_.notify_all();
+  if (!sleeping_) return;
+  std::uint64_t const one = 1;
+  // A full counter rings as well.
+  [[maybe_unused]] auto const put = ::write(service_.bell(), &one, sizeof one);
+}
+
+bool PollLoop::callers_came() const {
+  return callers_.load(std::memory_order_relaxed) != 0 ||
+         visits_.load(std::memory_order_relaxed) != seen_visits_;
+}
+
+void PollLoop::run() {
+  // The kernel may round sleeps up by this much; its default would double the short ones.
+  ::prctl(PR_SET_TIMERSLACK, kMicrosecond);
+  seen_visits_ = visits_;
+  while (!stopping_) {
+    if (callers_came())
+      wait_for_callers();
+    else
+      drive();
+  }
+}
+
+void PollLoop::wait_for_callers() {
+  seen_visits_ = visits_;
+  std::unique_lock guard(mutex_);
+  auto const called = called_.wait_for(guard, std::chrono::nanoseconds(kHandover),
+                                       [this] { return taken_over_ || stopping_.load(); });
+  if (called) seen_visits_ = visits_;
+  taken_over_ = false;
+}
+
+void PollLoop::drive() {
+  auto& lock = service_.lock();
+  std::unique_lock guard(lock);
+  auto idle_since = port::now();
+  auto interval = kFirstSleep;
+  while (!stopping_ && !callers_came()) {
+    if (service_.poll() != 0) {
+      idle_since = port::now();
+      interval = kFirstSleep;
+    } else if (may_sleep(idle_since)) {
+      sleep(guard, interval);
+      interval = std::min(interval * 2, kLongestSleep);
+    } else if (yields_) {
+      guard.unlock();
+      ::sched_yield();
+      guard.lock();
+    }
+    if (lock.wanted()) {
+      guard.unlock();
+      guard.lock();
+    }
+  }
+}
+
+bool PollLoop::may_sleep(Time idle_since) const {
+  return policy_ == PollPolicy::kAdaptive &&
+         port::now() - idle_since >= (yields_ ? kSpinYielding : kSpin);
+}
+
+void PollLoop::sleep(std::unique_lock<DriveLock>& guard, Time interval) {
+  auto const deadline = service_.next_deadline();
+  auto const now = port::now();
+  if (deadline <= now || !service_.prepare_to_sleep()) return;
+  guard.unlock();
+  sleeping_ = true;
+  auto const length = std::min(interval, deadline - now);
+  timespec const timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(length)};
+  pollfd bell{.fd = service_.bell(), .events = POLLIN, .revents = 0};
+  ::ppoll(&bell, 1, &timeout, nullptr);
+  sleeping_ = false;
+  guard.lock();
+  service_.woke_up();
+}
+
+}  // namespace stp::service

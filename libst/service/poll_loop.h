@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The thread that drives a Service when nobody else does. In stpd it is the one that polls; inside
+// a program it fills in whenever no caller is inside libst, so that progress never depends on the
+// program's next call.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+#include "libst/service/service.h"
+
+namespace stp::service {
+
+enum class PollPolicy {
+  kBusy,      // a core of its own: never sleeps
+  kAdaptive,  // sleeps when idle: soon awake for clients, up to a millisecond late for the link
+};
+
+class PollLoop {
+ public:
+  PollLoop(Service& service, PollPolicy policy);
+  ~PollLoop();
+  PollLoop(const PollLoop&) = delete;
+  PollLoop& operator=(const PollLoop&) = delete;
+
+  void start();
+  void stop();  // waits for the thread; may be called again
+
+  // While one lives, a caller drives the Service itself (under the drive lock) and the loop stays
+  // away. The loop comes back kHandover after the last one has gone, unless a new one came:
+  // programs that call often keep the link to themselves, and leaving costs no system call.
+  class CallerScope {
+   public:
+    explicit CallerScope(PollLoop& loop) : loop_(loop) {
+      loop_.visits_.fetch_add(1, std::memory_order_relaxed);
+      loop_.callers_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~CallerScope() { loop_.callers_.fetch_sub(1, std::memory_order_relaxed); }
+    CallerScope(const CallerScope&) = delete;
+    CallerScope& operator=(const CallerScope&) = delete;
+
+   private:
+    PollLoop& loop_;
+  };
+
+  // For a caller that has ended its scope and is about to sleep: the loop comes back at once.
+  void take_over();
+
+  static constexpr Time kHandover = 100 * kMicrosecond;
+
+ private:
+  void run();
+  [[nodiscard]] bool callers_came() const;
+  void wait_for_callers();
+  void drive();
+  [[nodiscard]] bool may_sleep(Time idle_since) const;
+  void sleep(std::unique_lock<DriveLock>& guard, Time interval);
+
+  Service& service_;
+  const PollPolicy policy_;
+  const bool yields_;  // gives its core away each turn that it is idle
+  std::thread thread_;
+  std::atomic<bool> stopping_{false}, sleeping_{false};
+  std::atomic<std::uint32_t> callers_{0};
+  std::atomic<std::uint32_t> visits_{0};
+  std::uint32_t seen_visits_ = 0;  // the loop's own: visits it has stayed away for
+  std::mutex mutex_;
+  std::condition_variable called_;
+  bool taken_over_ = false;  // under mutex_
+};
+
+}  // namespace stp::service

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/server.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "libst/service/limits.h"
+#include "libst/service/region_memory.h"
+#include "libst/service/socket.h"
+
+namespace stp::service {
+namespace {
+
+// Keys of what epoll watches; clients have their ClientId, which begins at 1 and has 32 bits.
+constexpr std::uint64_t kListenerKey = 0;
+constexpr std::uint64_t kStopKey = ~std::uint64_t{0};
+// After running out of descriptors: how long before clients are accepted again.
+constexpr int kAcceptPauseMs = 100;
+
+int watch(int epoll, int fd, std::uint64_t key) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = key;
+  return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+// What no client library sends: it has nothing to gain from an answer.
+bool makes_sense(const Request& request, std::size_t fd_count) {
+  if (request.version != kProtocolVersion) return fd_count == 0;
+  if (request.kind < RequestKind::kHello || request.kind > RequestKind::kStats) return false;
+  if (request.reserved != 0) return false;
+  auto const memory_goes_along = request.kind == RequestKind::kMap;
+  return memory_goes_along ? fd_count != 0 : fd_count == 0 && request.segment_count == 0;
+}
+
+}  // namespace
+
+Server::Server(Service& service, std::string path, Log log)
+    : service_(service), path_(std::move(path)), log_(std::move(log)) {}
+
+Server::~Server() {
+  stop();
+}
+
+int Server::start() {
+  stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!stop_ || !epoll_) return -errno;
+  if (auto const error = watch(epoll_.get(), stop_.get(), kStopKey); error != 0) return error;
+  if (auto const error = listen_at(path_, listener_); error != 0) return error;
+  struct stat status {};
+  if (::lstat(path_.c_str(), &status) == 0) {
+    file_device_ = status.st_dev;
+    file_inode_ = status.st_ino;
+  }
+  listener_watched_ = false;
+  watch_listener(true);
+  reaper_ = std::make_shared<Reaper>();
+  thread_ = std::thread([this] { run(); });
+  return 0;
+}
+
+void Server::stop() {
+  if (!thread_.joinable()) return;
+  std::uint64_t const one = 1;
+  // The counter was 0: this cannot fail.
+  [[maybe_unused]] auto const put = ::write(stop_.get(), &one, sizeof one);
+  thread_.join();
+  listener_.reset();
+  remove_file();
+  while (!peers_.empty()) drop(peers_.begin()->first, "the daemon ends");
+  reaper_.reset();
+}
+
+// Only what start() made: by now another daemon may have taken the path over.
+void Server::remove_file() {
+  struct stat status {};
+  if (::lstat(path_.c_str(), &status) == 0 && status.st_dev == file_device_ &&
+      status.st_ino == file_inode_)
+    ::unlink(path_.c_str());
+}
+
+void Server::run() {
+  std::array<epoll_event, 64> events;
+  for (;;) {
+    auto const timeout = listener_watched_ ? -1 : kAcceptPauseMs;
+    auto const count =
+        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
+    for (auto const& event :
+         std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
+      if (event.data.u64 == kStopKey) return;
+      if (event.data.u64 == kListenerKey)
+        admit();
+      else
+        serve(event.data.u64);
+    }
+    if (count == 0) watch_listener(true);
+  }
+}
+
+void Server::watch_listener(bool on) {
+  if (on == listener_watched_) return;
+  if (on)
+    listener_watched_ = watch(epoll_.get(), listener_.get(), kListenerKey) == 0;
+  else
+    listener_watched_ = ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr) != 0;
+}
+
+void Server::admit() {
+  UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket) {
+    // Out of descriptors: the client waits in the backlog, and epoll would never rest.
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+      watch_listener(false);
+    return;
+  }
+  ucred who{};
+  socklen_t length = sizeof who;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return;
+  if (peers_.size() >= limits::kClients) {
+    ++counts_.refused;
+    return log("client refused: " + std::to_string(peers_.size()) + " are connected already");
+  }
+  ClientId client = 0;
+  {
+    std::lock_guard guard(service_.lock());
+    client = service_.add_client(who.uid == 0);
+  }
+  if (client == 0) return log(std::string("client refused: ") + std::strerror(errno));
+  auto const& peer = peers_.emplace(client, Peer{std::move(socket), client, who.pid}).first->second;
+  ++counts_.clients;
+  log("client " + std::to_string(client) + " connected: pid " + std::to_string(who.pid) + ", uid " +
+      std::to_string(who.uid));
+  if (watch(epoll_.get(), peer.socket.get(), client) != 0) drop(client, std::strerror(errno));
+}
+
+// One message per turn, so that a client that sends without pause does not hold up the others.
+void Server::serve(std::uint64_t key) {
+  auto const at = peers_.find(key);
+  if (at == peers_.end()) return;
+  switch (auto const result = answer(at->second); result) {
+    case 0:
+      return;
+    case -ECONNRESET:
+      return drop(key, "closed by the client");
+    case -EPROTO:
+      ++counts_.bad_messages;
+      return drop(key, "sent what no client sends");
+    case -EAGAIN:
+      ++counts_.slow_readers;
+      return drop(key, "does not read its replies");
+    default:
+      return drop(key, std::strerror(-result));
+  }
+}
+
+int Server::answer(Peer& peer) {
+  Request request;
+  std::vector<UniqueFd> fds;
+  auto const result = receive_request(peer.socket.get(), request, fds, Wait::kDontWait);
+  if (result == -EAGAIN) return 0;
+  if (result != 0) return result;
+  return makes_sense(request, fds.size()) ? pass_on(peer, request, fds) : -EPROTO;
+}
+
+int Server::pass_on(Peer& peer, const Request& request, std::span<const UniqueFd> fds) {
+  Attachments attachments;
+  Reply reply{};
+  reply.version = kProtocolVersion;
+  if (request.kind == RequestKind::kMap) {
+    std::shared_ptr<RegionMemory> memory;
+    reply.result = RegionMemory::map(request, fds, memory);
+    if (memory) {
+      attachments.pieces = {memory->bytes()};
+      attachments.keep = Reaper::guard(reaper_, std::move(memory));
+    }
+  }
+  if (reply.result == 0) {
+    std::lock_guard guard(service_.lock());
+    service_.handle(peer.client, request, attachments, reply);
+  }
+  std::array<int, 2> reply_fds{};
+  std::size_t fd_count = 0;
+  if (attachments.memory) reply_fds[fd_count++] = attachments.memory->fd();
+  if (request.kind == RequestKind::kHello && reply.result == 0)
+    reply_fds[fd_count++] = service_.bell();
+  auto const sent =
+      send_reply(peer.socket.get(), reply, std::span(reply_fds).first(fd_count), Wait::kDontWait);
+  // A channel is handed out once; the client page again whenever the client says hello.
+  if (attachments.memory && request.kind != RequestKind::kHello) attachments.memory->forget_fd();
+  return sent;
+}
+
+void Server::drop(std::uint64_t key, const std::string& why) {
+  auto const at = peers_.find(key);
+  auto const client = at->second.client;
+  auto const pid = at->second.pid;
+  peers_.erase(at);
+  {
+    std::lock_guard guard(service_.lock());
+    service_.remove_client(client);
+  }
+  watch_listener(true);
+  log("client " + std::to_string(client) + " gone: pid " + std::to_string(pid) + ", " + why);
+}
+
+void Server::log(const std::string& text) const {
+  if (log_) log_(text);
+}
+
+}  // namespace stp::service

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The daemon's side of the socket: one thread that accepts clients, checks what they ask, and
+// hands it to the Service. It trusts none of them: one that sends what no client would, or does
+// not read its replies, is disconnected, and nobody waits for it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "libst/service/reaper.h"
+#include "libst/service/service.h"
+#include "libst/service/unique_fd.h"
+
+namespace stp::service {
+
+class Server {
+ public:
+  // Told about clients that come and go; called from the server's thread.
+  using Log = std::function<void(const std::string&)>;
+
+  struct Counts {
+    std::atomic<std::uint64_t> clients{0};       // accepted
+    std::atomic<std::uint64_t> refused{0};       // turned away: too many
+    std::atomic<std::uint64_t> bad_messages{0};  // disconnected for what they sent
+    std::atomic<std::uint64_t> slow_readers{0};  // disconnected for what they did not read
+  };
+
+  Server(Service& service, std::string path, Log log = {});
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // 0; -EADDRINUSE: another daemon answers there; or what the system says.
+  int start();
+  // Removes the socket file and every client. What they had on the link ends as the Service is
+  // polled on.
+  void stop();
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  struct Peer {
+    UniqueFd socket;
+    ClientId client = 0;
+    pid_t pid = 0;
+  };
+
+  void run();
+  void watch_listener(bool on);
+  void admit();
+  void serve(std::uint64_t key);
+  int answer(Peer& peer);
+  int pass_on(Peer& peer, const Request& request, std::span<const UniqueFd> fds);
+  void drop(std::uint64_t key, const std::string& why);
+  void remove_file();
+  void log(const std::string& text) const;
+
+  Service& service_;
+  const std::string path_;
+  const Log log_;
+  Counts counts_;
+  std::shared_ptr<Reaper> reaper_;
+  UniqueFd listener_, epoll_, stop_;
+  dev_t file_device_ = 0;
+  ino_t file_inode_ = 0;
+  bool listener_watched_ = false;
+  std::map<std::uint64_t, Peer> peers_;  // by epoll key
+  std::thread thread_;
+};
+
+}  // namespace stp::service

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Joins user programs to a Node through rings, the same inside a process and inside stpd: only who
+// drives differs. All of a Service happens under its drive lock: whoever holds it may poll the
+// link and handle requests.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "dpdk_port/port.h"
+#include "libst/service/drive_lock.h"
+#include "libst/service/messages.h"
+#include "libst/service/shared_memory.h"
+
+namespace stp::service {
+
+using ClientId = std::uint32_t;
+
+// What goes along with a request or a reply beside its fixed part.
+struct Attachments {
+  // kMap: the pieces of memory in this process, and what keeps them mapped (may be null where the
+  // user's own memory is meant). Released once the Node has let go of them.
+  std::vector<MutableBytes> pieces;
+  std::shared_ptr<void> keep;
+  // Reply of kConnect, kAccept: the channel. Reply of kHello: the client page.
+  std::shared_ptr<SharedMemory> memory;
+};
+
+class Service {
+ public:
+  explicit Service(std::unique_ptr<port::Port> port);
+  ~Service();
+
+  [[nodiscard]] DriveLock& lock();
+
+  // ---- under the drive lock ----
+  // 0: no memory for its page (errno tells). `privileged`: may choose Keys.
+  ClientId add_client(bool privileged);
+  // Whatever the client has: connections are disconnected on the wire, regions unmapped,
+  // endpoints closed. Its memory is let go as the last frames leave.
+  void remove_client(ClientId client);
+  // Clients that have anything left, removed ones whose last frames are still on their way too.
+  [[nodiscard]] std::size_t client_count() const;
+  void handle(ClientId client, const Request& request, Attachments& attachments, Reply& reply);
+  // One turn: bells, link, timers, events. Frames and requests moved; 0 means idle.
+  unsigned poll();
+  // Before sleeping: asks clients to ring the bell; false when something came in meanwhile.
+  bool prepare_to_sleep();
+  void woke_up();
+  [[nodiscard]] Time next_deadline() const;
+  [[nodiscard]] port::Port& port();
+  [[nodiscard]] Node& node();
+
+  // An eventfd: written by clients while the service sleeps. Needs no lock.
+  [[nodiscard]] int bell() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stp::service

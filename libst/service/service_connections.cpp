@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cerrno>
+
+#include "libst/service/limits.h"
+#include "libst/service/service_impl.h"
+
+namespace stp::service {
+
+// ---- channels ----
+
+int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
+  EndpointConfig config;
+  if (auto const error = node.endpoint_config(id, config); error != 0) return error;
+  auto const size = ChannelGeometry{config.slots, config.credits}.size();
+  auto const live = client.channels.size() - client.free_bells.size();
+  if (live >= limits::kChannels || client.channel_bytes + size > limits::kChannelBytes)
+    return -EDQUOT;
+  auto channel = std::make_unique<Channel>();
+  channel->memory = SharedMemory::create("stp-channel", size);
+  if (!channel->memory) return -errno;
+  channel->endpoint = id;
+  if (client.free_bells.empty()) {
+    client.free_bells.push_back(static_cast<Bell>(client.channels.size()));
+    client.channels.emplace_back();
+  }
+  out = client.free_bells.back();
+  client.free_bells.pop_back();
+  client.channels[out] = std::move(channel);
+  client.channel_bytes += size;
+  ++client.endpoints.at(id).channels;
+  return 0;
+}
+
+void Service::Impl::release_channel(Client& client, Bell number) {
+  auto const channel = std::move(client.channels[number]);
+  client.free_bells.push_back(number);
+  client.channel_bytes -= channel->memory->size();
+  --client.endpoints.at(channel->endpoint).channels;
+}
+
+// ---- channels for connections to come ----
+
+int Service::Impl::restock(Client& client, EndpointId id, Endpoint& endpoint) {
+  EndpointConfig config;
+  if (auto const error = node.endpoint_config(id, config); error != 0) return error;
+  auto const size = ChannelGeometry{config.slots, config.credits}.size();
+  auto const wanted = std::clamp<std::size_t>(limits::kStockBytes / size, 1, limits::kBacklog);
+  while (endpoint.unaccepted < wanted) {
+    Bell number = 0;
+    if (auto const error = make_channel(client, id, number); error != 0) return error;
+    ++endpoint.unaccepted;
+    if (auto const error = stock(client, id, endpoint, number); error != 0) return error;
+  }
+  return 0;
+}
+
+int Service::Impl::stock(Client& client, EndpointId id, Endpoint& endpoint, Bell number) {
+  auto const error =
+      node.stock(id, client.channels[number]->memory->data(), cookie(client, number));
+  if (error == 0) return 0;
+  --endpoint.unaccepted;
+  release_channel(client, number);
+  return error;
+}
+
+// The next connection that waits to be accepted.
+int Service::Impl::take_connection(Client& client, EndpointId id, Endpoint& endpoint, Bell& out) {
+  VcId vc = kNoneId;
+  VcInfo info{};
+  if (auto const error = node.accept(id, vc); error != 0) return error;
+  if (auto const error = node.vc_info(vc, info); error != 0) return error;
+  out = static_cast<Bell>(info.cookie);
+  client.channels[out]->vc = vc;
+  client.vcs.emplace(vc, out);
+  --endpoint.unaccepted;
+  return 0;
+}
+
+void Service::Impl::drop_backlog(Client& client, EndpointId id, Endpoint& endpoint) {
+  for (std::uint64_t stocked = 0; node.unstock(id, stocked); --endpoint.unaccepted)
+    release_channel(client, static_cast<Bell>(stocked));
+  for (Bell number = 0; take_connection(client, id, endpoint, number) == 0;) {
+    auto& channel = *client.channels[number];
+    channel.closing = true;
+    node.close(channel.vc, true, port::now());
+  }
+}
+
+// ---- requests ----
+
+int Service::Impl::connect(Client& client, const Request& request, Attachments& attachments,
+                           Reply& reply) {
+  if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
+  auto const peer = MacAddr::from_u64(request.mac);
+  if (peer.to_u64() != request.mac || peer.is_zero() || peer.is_group()) return -EINVAL;
+  Bell number = 0;
+  if (auto const error = make_channel(client, request.endpoint, number); error != 0) return error;
+  auto& channel = *client.channels[number];
+  if (auto const error = node.connect(request.endpoint, peer, request.uport, channel.memory->data(),
+                                      cookie(client, number), channel.vc, port::now());
+      error != 0) {
+    release_channel(client, number);
+    return error;
+  }
+  client.vcs.emplace(channel.vc, number);
+  reply.vc = channel.vc;
+  reply.channel = number;
+  reply.channel_size = channel.memory->size();
+  attachments.memory = channel.memory;
+  return 0;
+}
+
+int Service::Impl::accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply) {
+  auto* const endpoint = client.endpoint(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (!endpoint->listening) return -EINVAL;
+  Bell number = 0;
+  if (auto const error = take_connection(client, id, *endpoint, number); error != 0) return error;
+  // Not being able to hold more in wait is no reason to refuse the one that is here.
+  restock(client, id, *endpoint);
+  auto const& channel = *client.channels[number];
+  reply.vc = channel.vc;
+  reply.channel = number;
+  reply.channel_size = channel.memory->size();
+  attachments.memory = channel.memory;
+  return 0;
+}
+
+int Service::Impl::vc_info(Client& client, VcId vc, Reply& reply) const {
+  if (client.connection(vc) == nullptr) return -EBADF;
+  VcInfo info{};
+  if (auto const error = node.vc_info(vc, info); error != 0) return error;
+  reply.vc = vc;
+  reply.endpoint = info.endpoint;
+  reply.mac = info.peer_mac.to_u64();
+  reply.state = static_cast<std::uint32_t>(info.state);
+  reply.error = static_cast<std::uint32_t>(info.error);
+  reply.local_port = info.local_port;
+  reply.remote_port = info.remote_port;
+  reply.local_key = info.local_key;
+  reply.remote_key = info.remote_key;
+  reply.local_bufsize = info.local_bufsize;
+  reply.remote_bufsize = info.remote_bufsize;
+  reply.local_max_stu = info.local_max_stu;
+  reply.remote_max_stu = info.remote_max_stu;
+  reply.local_slots = info.local_slots;
+  reply.remote_slots = info.remote_slots;
+  return 0;
+}
+
+int Service::Impl::close(Client& client, VcId vc, bool at_once) {
+  auto* const channel = client.connection(vc);
+  if (channel == nullptr) return -EBADF;
+  channel->closing = true;
+  return node.close(vc, at_once, port::now());
+}
+
+}  // namespace stp::service

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cerrno>
+
+#include "libst/service/limits.h"
+#include "libst/service/service_impl.h"
+
+namespace stp::service {
+namespace {
+
+int from_wire(const WireConfig& wire, EndpointConfig& out) {
+  if (wire.port > 0xffff || wire.connectionless > 1 || wire.checksum > 1) return -EINVAL;
+  // Nothing is allocated by these until they are known to be sane.
+  if (wire.slots == 0 || wire.slots > kMaxSlots) return -EINVAL;
+  if (wire.credits == 0 || wire.credits > kMaxCredits) return -EINVAL;
+  out.connectionless = wire.connectionless != 0;
+  out.bufsize = wire.bufsize;
+  out.max_stu = wire.max_stu;
+  out.port = static_cast<std::uint16_t>(wire.port);
+  out.key = wire.key;
+  out.rx_bufx_base = wire.rx_bufx_base;
+  out.rx_bufx_count = wire.rx_bufx_count;
+  out.tx_bufx_base = wire.tx_bufx_base;
+  out.tx_bufx_count = wire.tx_bufx_count;
+  out.slots = wire.slots;
+  out.credits = wire.credits;
+  out.checksum = wire.checksum != 0;
+  return 0;
+}
+
+WireConfig to_wire(const EndpointConfig& config) {
+  WireConfig wire{};
+  wire.connectionless = config.connectionless ? 1 : 0;
+  wire.bufsize = config.bufsize;
+  wire.max_stu = config.max_stu;
+  wire.port = config.port;
+  wire.key = config.key;
+  wire.rx_bufx_base = config.rx_bufx_base;
+  wire.rx_bufx_count = config.rx_bufx_count;
+  wire.tx_bufx_base = config.tx_bufx_base;
+  wire.tx_bufx_count = config.tx_bufx_count;
+  wire.slots = config.slots;
+  wire.credits = config.credits;
+  wire.checksum = config.checksum ? 1 : 0;
+  return wire;
+}
+
+}  // namespace
+
+int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& reply) {
+  EndpointConfig config;
+  if (auto const error = from_wire(request.config, config); error != 0) return error;
+  // A Key is what keeps others out: only the system may say what it is.
+  if (config.key != 0 && !client.privileged) return -EPERM;
+  if (client.endpoints.size() >= limits::kEndpoints) return -EDQUOT;
+  EndpointId id = kNoneId;
+  if (auto const error = node.open_endpoint(config, id); error != 0) return error;
+  client.endpoints.emplace(id, Endpoint{});
+  endpoint_owner.emplace(id, client.id);
+  reply.endpoint = id;
+  if (auto const error = node.endpoint_config(id, config); error != 0) return error;
+  reply.config = to_wire(config);
+  return 0;
+}
+
+int Service::Impl::configure(Client& client, const Request& request, Reply& reply) {
+  if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
+  EndpointConfig config, now;
+  if (auto const error = from_wire(request.config, config); error != 0) return error;
+  if (auto const error = node.endpoint_config(request.endpoint, now); error != 0) return error;
+  if (config.key != 0 && config.key != now.key && !client.privileged) return -EPERM;
+  if (auto const error = node.configure(request.endpoint, config); error != 0) return error;
+  return endpoint_config(client, request, reply);
+}
+
+int Service::Impl::endpoint_config(Client& client, const Request& request, Reply& reply) const {
+  if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
+  EndpointConfig config;
+  if (auto const error = node.endpoint_config(request.endpoint, config); error != 0) return error;
+  reply.endpoint = request.endpoint;
+  reply.config = to_wire(config);
+  return 0;
+}
+
+int Service::Impl::listen(Client& client, const Request& request) {
+  auto* const endpoint = client.endpoint(request.endpoint);
+  if (endpoint == nullptr) return -EBADF;
+  if (auto const error = node.listen(request.endpoint, request.uport); error != 0) return error;
+  endpoint->listening = true;
+  auto const error = restock(client, request.endpoint, *endpoint);
+  // Fewer connections at a time is still listening.
+  return endpoint->unaccepted != 0 ? 0 : error;
+}
+
+int Service::Impl::close_endpoint(Client& client, EndpointId id) {
+  auto* const endpoint = client.endpoint(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (endpoint->regions != 0) return -EBUSY;
+  auto const in_use = [&](auto& vc) {
+    auto const& channel = *client.channels[vc.second];
+    return channel.endpoint == id && !channel.closing;
+  };
+  if (std::any_of(client.vcs.begin(), client.vcs.end(), in_use)) return -EBUSY;
+  end_endpoint(client, id, *endpoint);
+  return 0;
+}
+
+// From here on the client cannot name it any more; its connections end in their own time.
+void Service::Impl::end_endpoint(Client& client, EndpointId id, Endpoint& endpoint) {
+  endpoint.ending = true;
+  if (endpoint.listening) drop_backlog(client, id, endpoint);
+  erase_if_ended(client, id);
+}
+
+void Service::Impl::erase_if_ended(Client& client, EndpointId id) {
+  auto const at = client.endpoints.find(id);
+  if (at == client.endpoints.end()) return;
+  auto const& endpoint = at->second;
+  if (!endpoint.ending) return;
+  // Busy or not, the Node stops listening. Once it is done there may still be news of it to come.
+  auto const closed = node.close_endpoint(id) != -EBUSY;
+  if (!closed || endpoint.channels != 0 || endpoint.regions != 0) return;
+  for (auto const reach : endpoint.bufx_reach) client.bufx_entries -= reach;
+  std::erase_if(client.regions, [&](auto& region) { return region.second.endpoint == id; });
+  client.endpoints.erase(at);
+  endpoint_owner.erase(id);
+}
+
+}  // namespace stp::service

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/futex.h"
+#include "libst/service/service_impl.h"
+
+namespace stp::service {
+
+// True: there was something.
+bool Service::Impl::handle_events() {
+  Event event{};
+  bool any = false;
+  for (; node.next_event(event); any = true) handle_event(event);
+  return any;
+}
+
+void Service::Impl::handle_event(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::kWake:
+      return wake_channel(event.cookie);
+    case Event::Kind::kAcceptReady:
+      return accept_ready(event.id);
+    case Event::Kind::kStockLow:
+      return stock_low(event.id);
+    case Event::Kind::kVcGone:
+      return vc_gone(event.id, event.cookie);
+    case Event::Kind::kRegionGone:
+      return region_gone(event.id);
+  }
+}
+
+void Service::Impl::wake_channel(std::uint64_t cookie) {
+  auto* const owner = client(static_cast<ClientId>(cookie >> 32));
+  if (owner == nullptr) return;
+  auto const* const channel = owner->channel(static_cast<Bell>(cookie));
+  if (channel != nullptr) futex_wake(channel->control().wake);
+}
+
+void Service::Impl::accept_ready(EndpointId id) {
+  auto const at = endpoint_owner.find(id);
+  if (at == endpoint_owner.end()) return;
+  auto& page = client(at->second)->page();
+  // Sequentially consistent, as are the client's: it counts itself asleep, then reads the word.
+  page.events.fetch_add(1);
+  if (page.sleepers.load() != 0) futex_wake(page.events);
+}
+
+// Channels in use by connections that wait to be accepted count as stock, so that normally there
+// is nothing to do: this helps a listener whose stock could not be filled earlier.
+void Service::Impl::stock_low(EndpointId id) {
+  auto const at = endpoint_owner.find(id);
+  if (at == endpoint_owner.end()) return;
+  auto& owner = *client(at->second);
+  if (auto* const endpoint = owner.endpoint(id); endpoint != nullptr) restock(owner, id, *endpoint);
+}
+
+void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
+  auto* const owner = client(static_cast<ClientId>(cookie >> 32));
+  auto const number = static_cast<Bell>(cookie);
+  if (owner == nullptr || owner->channel(number) == nullptr) return;
+  auto& channel = *owner->channel(number);
+  auto const id = channel.endpoint;
+  auto& endpoint = owner->endpoints.at(id);
+  if (channel.vc == kNoneId && !endpoint.ending) {
+    // Nobody has seen this channel: the next connection can have it. The Node lays it out anew,
+    // and what its rings still hold means nothing then.
+    stock(*owner, id, endpoint, number);
+    return;
+  }
+  if (channel.vc == kNoneId) --endpoint.unaccepted;
+  owner->vcs.erase(vc);
+  std::erase_if(owner->mxs, [vc](auto& mx) { return mx.second.vc == vc; });
+  // Its last state has been written: nobody should go on sleeping on it.
+  futex_wake(channel.control().wake);
+  release_channel(*owner, number);
+  erase_if_ended(*owner, id);
+  forget_if_empty(*owner);
+}
+
+void Service::Impl::region_gone(RegionId id) {
+  auto const at = region_owner.find(id);
+  if (at == region_owner.end()) return;
+  auto& owner = *client(at->second);
+  region_owner.erase(at);
+  auto& region = owner.regions.at(id);
+  auto const endpoint = region.endpoint;
+  region.state = Region::State::kGone;
+  region.keep.reset();
+  owner.mapped_bytes -= region.mapped_bytes;
+  --owner.endpoints.at(endpoint).regions;
+  erase_if_ended(owner, endpoint);
+  forget_if_empty(owner);
+}
+
+}  // namespace stp::service

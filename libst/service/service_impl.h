@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The inside of a Service, by subject:
+//   service.cpp              turns, sleeping, clients
+//   service_requests.cpp     from a Request to the function that answers it
+//   service_endpoints.cpp    endpoints, listening
+//   service_connections.cpp  channels, connections
+//   service_memory.cpp       regions, Mx
+//   service_events.cpp       what the Node tells
+// Functions that answer a request return 0 or a negative errno.
+#pragma once
+
+#include "libst/service/client_state.h"
+#include "libst/service/unique_fd.h"
+
+namespace stp::service {
+
+struct Service::Impl {
+  explicit Impl(std::unique_ptr<port::Port> port);
+
+  // ---- clients ----
+  Client* client(ClientId id);
+  void leave(Client& client);
+  // Forgets a leaving client of which nothing is left.
+  void forget_if_empty(Client& client);
+
+  // ---- requests ----
+  int answer(Client& client, const Request& request, Attachments& attachments, Reply& reply);
+  int hello(const Client& client, Attachments& attachments, Reply& reply);
+  int resolve(const Request& request, Reply& reply);
+  int stats(const Request& request, Reply& reply) const;
+
+  int open_endpoint(Client& client, const Request& request, Reply& reply);
+  int configure(Client& client, const Request& request, Reply& reply);
+  int endpoint_config(Client& client, const Request& request, Reply& reply) const;
+  int close_endpoint(Client& client, EndpointId id);
+  int listen(Client& client, const Request& request);
+
+  int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
+  int accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
+  int vc_info(Client& client, VcId vc, Reply& reply) const;
+  int close(Client& client, VcId vc, bool at_once);
+
+  int map(Client& client, const Request& request, Attachments& attachments, Reply& reply);
+  int unmap(Client& client, RegionId id);
+  int alloc_mx(Client& client, const Request& request, Reply& reply);
+  int free_mx(Client& client, const Request& request);
+
+  // ---- endpoints ----
+  void end_endpoint(Client& client, EndpointId id, Endpoint& endpoint);
+  void drop_backlog(Client& client, EndpointId id, Endpoint& endpoint);
+  void erase_if_ended(Client& client, EndpointId id);
+
+  // ---- channels ----
+  int make_channel(Client& client, EndpointId id, Bell& out);
+  void release_channel(Client& client, Bell bell);
+  int restock(Client& client, EndpointId id, Endpoint& endpoint);
+  int stock(Client& client, EndpointId id, Endpoint& endpoint, Bell bell);
+  int take_connection(Client& client, EndpointId id, Endpoint& endpoint, Bell& out);
+  // A channel's cookie names its client, too.
+  static std::uint64_t cookie(const Client& client, Bell bell) {
+    return std::uint64_t{client.id} << 32 | bell;
+  }
+
+  // ---- memory ----
+  void start_unmap(Client& client, RegionId id, Region& region);
+
+  // ---- events ----
+  bool handle_events();
+  void handle_event(const Event& event);
+  void wake_channel(std::uint64_t cookie);
+  void accept_ready(EndpointId id);
+  void stock_low(EndpointId id);
+  void vc_gone(VcId vc, std::uint64_t cookie);
+  void region_gone(RegionId id);
+
+  // ---- turns ----
+  bool collect_bells();
+  bool any_bell() const;
+  void ring_own_bell();
+
+  DriveLock lock;
+  UniqueFd bell;
+  bool asleep = false;
+  std::unordered_map<ClientId, Client> clients;
+  ClientId last_client = 0;
+  // Whose an endpoint or a region is, for events.
+  std::unordered_map<EndpointId, ClientId> endpoint_owner;
+  std::unordered_map<RegionId, ClientId> region_owner;
+  std::unique_ptr<port::Port> port;
+  Node node;  // goes first: it holds what the clients own
+};
+
+}  // namespace stp::service

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "libst/service/service_impl.h"
+
+namespace stp::service {
+
+void Service::handle(ClientId id, const Request& request, Attachments& attachments, Reply& reply) {
+  reply = {};
+  reply.version = kProtocolVersion;
+  auto* const client = impl_->client(id);
+  if (client == nullptr || client->leaving) {
+    reply.result = -EBADF;
+  } else if (request.version != kProtocolVersion) {
+    reply.result = -EPROTONOSUPPORT;
+  } else {
+    try {
+      reply.result = impl_->answer(*client, request, attachments, reply);
+    } catch (const std::bad_alloc&) {
+      reply.result = -ENOMEM;
+    }
+  }
+  impl_->handle_events();
+  impl_->ring_own_bell();
+}
+
+int Service::Impl::answer(Client& client, const Request& request, Attachments& attachments,
+                          Reply& reply) {
+  switch (request.kind) {
+    case RequestKind::kHello:
+      return hello(client, attachments, reply);
+    case RequestKind::kOpenEndpoint:
+      return open_endpoint(client, request, reply);
+    case RequestKind::kConfigure:
+      return configure(client, request, reply);
+    case RequestKind::kEndpointConfig:
+      return endpoint_config(client, request, reply);
+    case RequestKind::kCloseEndpoint:
+      return close_endpoint(client, request.endpoint);
+    case RequestKind::kListen:
+      return listen(client, request);
+    case RequestKind::kAccept:
+      return accept(client, request.endpoint, attachments, reply);
+    case RequestKind::kConnect:
+      return connect(client, request, attachments, reply);
+    case RequestKind::kVcInfo:
+      return vc_info(client, request.vc, reply);
+    case RequestKind::kClose:
+      return close(client, request.vc, request.at_once != 0);
+    case RequestKind::kMap:
+      return map(client, request, attachments, reply);
+    case RequestKind::kUnmap:
+      return unmap(client, request.region);
+    case RequestKind::kAllocMx:
+      return alloc_mx(client, request, reply);
+    case RequestKind::kFreeMx:
+      return free_mx(client, request);
+    case RequestKind::kResolve:
+      return resolve(request, reply);
+    case RequestKind::kStats:
+      return stats(request, reply);
+  }
+  return -EINVAL;
+}
+
+namespace {
+
+void set_text(Reply& reply, std::string_view text) {
+  auto const length = std::min(text.size(), sizeof reply.text - 1);
+  std::copy_n(text.begin(), length, reply.text);
+}
+
+}  // namespace
+
+int Service::Impl::hello(const Client& client, Attachments& attachments, Reply& reply) {
+  auto const& info = port->info();
+  reply.mac = info.mac.to_u64();
+  reply.mtu = info.mtu;
+  reply.max_stu = info.max_stu;
+  if (info.address) reply.ipv4 = info.address->value;
+  set_text(reply, info.link);
+  attachments.memory = client.page_memory;
+  return 0;
+}
+
+int Service::Impl::resolve(const Request& request, Reply& reply) {
+  constexpr std::uint32_t kLoopbackNet = 127;
+  port::Ipv4 const address{request.ipv4};
+  auto const& info = port->info();
+  if (address.value >> 24 == kLoopbackNet || address == info.address) {
+    reply.mac = info.mac.to_u64();
+    return 0;
+  }
+  auto const mac = port->resolve(address, port::now());
+  if (!mac) return -EAGAIN;
+  reply.mac = mac->to_u64();
+  return 0;
+}
+
+// The Node's counters first, then the link's.
+int Service::Impl::stats(const Request& request, Reply& reply) const {
+  if (request.index < kCounterCount) {
+    auto const counter = static_cast<Counter>(request.index);
+    set_text(reply, Counters::name(counter));
+    reply.value = node.counters().get(counter);
+    return 0;
+  }
+  auto const counters = port->counters();
+  auto const index = request.index - kCounterCount;
+  if (index >= counters.size()) return -ENOENT;
+  set_text(reply, counters[index].name);
+  reply.value = counters[index].value;
+  return 0;
+}
+
+}  // namespace stp::service

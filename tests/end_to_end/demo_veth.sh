@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The demo's promise over veth: the file arrives, and the last line says so.
+. "$(dirname "$0")/setup.sh"
+needs_namespaces
+make_work_directory
+"$tools/demo" --build "$build" --size 64M --link veth | tee "$work/output"
+expect [ "${PIPESTATUS[0]}" -eq 0 ]
+expect grep -Eqx 'demo: OK 67108864 bytes [0-9.]+ Gbit/s sha256 [0-9a-f]{64}' \
+  <(tail -n 1 "$work/output")
+passed

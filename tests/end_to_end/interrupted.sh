@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Either side stopped or killed half way: the other says so, and no part of a file is left.
+. "$(dirname "$0")/setup.sh"
+make_work_directory
+link_kind=memif
+start_pair
+# Sparse, and as large as the disk allows: it never arrives whole before it is interrupted.
+truncate -s "$(df --output=avail -B1M "$work" | awk 'END { print int($1 / 2) }')M" "$work/long"
+
+out=$work/out
+has_partial_file() { [ -n "$(find "$out" -name '.stp-recv.*' -size +1M)" ]; }
+
+# begin: a transfer under way; pids in $receiver and $sender.
+begin() {
+  start_receiver "receiver$1" b "$out" "$1"
+  receiver=$!
+  await_receiver "receiver$1"
+  start "$work/sender$1.log" "$bin/stp-send" --link "stpd:$work/a.sock" "$work/long" "10.9.0.2:$1"
+  sender=$!
+  expect wait_for 20 has_partial_file
+}
+
+say "the receiver is stopped"
+begin 3001
+kill -TERM "$receiver"
+wait "$receiver"
+expect [ $? -eq 1 ]
+expect is_empty_directory "$out"
+wait "$sender"
+expect [ $? -eq 1 ]
+expect says "$work/sender3001.log" "long: the receiver was stopped"
+
+say "the sender is stopped"
+begin 3002
+kill -TERM "$sender"
+wait "$sender"
+expect [ $? -eq 1 ]
+expect wait_for 10 is_empty_directory "$out"
+expect says "$work/receiver3002.log" "the other side closed the connection"
+stop "$receiver"
+
+say "the sender is killed"
+begin 3003
+kill_at_once "$sender"
+expect wait_for 10 is_empty_directory "$out"
+random_file "$work/file" 1M
+expect send_from a 60 "$work/file" 10.9.0.2:3003
+expect same "$work/file" "$out/file"
+rm "$out/file"
+stop "$receiver"
+
+say "the receiver is killed"
+begin 3004
+kill_at_once "$receiver"
+wait "$sender"
+expect [ $? -eq 1 ]
+expect [ ! -e "$out/long" ]
+passed

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Clients are killed half way, 50 times, while another pair goes on transferring through the same
+# two stpd's without an error. Afterwards the daemons have nothing left of them.
+. "$(dirname "$0")/setup.sh"
+make_work_directory
+link_kind=memif
+start_pair
+RANDOM=${STP_TEST_SEED:-20000215}
+say "seed ${STP_TEST_SEED:-20000215}"
+
+start_receiver steady b "$work/steady" 3000
+await_receiver steady
+random_file "$work/file" 4M
+truncate -s 8G "$work/long"
+
+# Sends the same file over and over until told to end; any error ends it with one.
+steady_pair() {
+  local rounds=0
+  while [ ! -e "$work/enough" ]; do
+    timeout 60 "$bin/stp-send" --quiet --link "stpd:$work/a.sock" "$work/file" 10.9.0.2:3000 ||
+      exit 1
+    rounds=$((rounds + 1))
+  done
+  echo "steady pair: $rounds files"
+}
+export -f steady_pair
+export bin work
+start "$work/steady-sender.log" bash -c steady_pair
+steady=$!
+sleep 1
+
+# Memory of clients in both daemons, and their open files.
+holdings() {
+  cat "/proc/$stpd_a/maps" "/proc/$stpd_b/maps" | grep -c memfd:
+}
+open_files() { find "/proc/$stpd_a/fd" "/proc/$stpd_b/fd" -mindepth 1 2>/dev/null | wc -l; }
+holdings_before=$(holdings)
+files_before=$(open_files)
+
+for round in $(seq 50); do
+  port=$((4000 + round))
+  start_receiver "victim$round" b "$work/out" "$port"
+  receiver=$!
+  await_receiver "victim$round"
+  start "$work/victim-sender.log" "$bin/stp-send" --quiet --link "stpd:$work/a.sock" \
+    "$work/long" "10.9.0.2:$port"
+  sender=$!
+  sleep "0.$(printf '%03d' $((RANDOM % 400)))"
+  if [ $((RANDOM % 2)) -eq 0 ]; then
+    kill_at_once "$sender"
+    stop "$receiver"
+  else
+    kill_at_once "$receiver"
+    stop "$sender"
+  fi
+  stop "$sender"
+  rm -rf "$work/out"
+  kill -0 "$steady" 2>/dev/null || break
+done
+
+touch "$work/enough"
+wait "$steady"
+expect [ $? -eq 0 ]
+tail -n 1 "$work/steady-sender.log"
+expect same "$work/file" "$work/steady/file"
+as_before() { [ "$(holdings)" -le "$holdings_before" ] && [ "$(open_files)" -le "$files_before" ]; }
+expect wait_for 10 as_before
+stop "$stpd_a"
+stop "$stpd_b"
+# Every connection that was opened has come to an end.
+count() { sed -n "s/^stpd:   $2 //p" "$work/$1.log" | grep . || echo 0; }
+for side in a b; do
+  expect [ "$(count $side vc_opened)" -eq $(($(count $side vc_closed) + $(count $side vc_failed))) ]
+done
+passed

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Whatever cannot be done is said with its reason, by both sides where both know, and the exit
+# status agrees.
+. "$(dirname "$0")/setup.sh"
+make_work_directory
+link_kind=memif
+start_pair
+random_file "$work/file" 1M
+
+# refused_with TEXT ARGUMENT...
+refused_with() {
+  local text=$1
+  shift
+  ! send_from a 30 "$@" >"$work/said" 2>&1 && says "$work/said" "$text"
+}
+
+expect refused_with "refused the connection: nobody listens" "$work/file" 10.9.0.2:3999
+expect refused_with "does not answer" "$work/file" '[02:00:00:00:00:77]:3000'
+expect refused_with "is no destination" "$work/file" nonsense
+
+start_receiver receiver b "$work/out" 3000
+receiver=$!
+await_receiver receiver
+expect refused_with "No such file" "$work/nowhere" 10.9.0.2:3000
+expect refused_with "not a regular file" "$work" 10.9.0.2:3000
+mkfifo "$work/fifo"
+expect refused_with "not a regular file" "$work/fifo" 10.9.0.2:3000
+expect is_empty_directory "$work/out"
+
+# One bad file among good ones costs only itself.
+expect refused_with "No such file" "$work/nowhere" "$work/file" 10.9.0.2:3000
+expect same "$work/file" "$work/out/file"
+
+# The receiver's own troubles.
+mkdir "$work/out/taken"
+cp "$work/file" "$work/taken"
+expect refused_with "Is a directory" "$work/taken" 10.9.0.2:3000
+expect says "$work/receiver.log" "taken: the receiver cannot write the file"
+truncate -s 1P "$work/huge" 2>/dev/null || truncate -s 8T "$work/huge"
+expect refused_with "not enough space" "$work/huge" 10.9.0.2:3000
+rm -r "$work/out"
+expect refused_with "check its --out directory" "$work/file" 10.9.0.2:3000
+stop "$receiver"
+
+# Writing fails on the way.
+random_file "$work/long" 100M
+(
+  ulimit -f 65536 # KiB: writing more fails as on a full disk
+  start_receiver limited b "$work/limited" 3001
+  await_receiver limited
+  expect refused_with "not enough space" "$work/long" 10.9.0.2:3001
+  expect is_empty_directory "$work/limited"
+  stop "${started[-1]}"
+) || exit 1
+
+timeout 20 "$bin/stp-recv" --link "stpd:$work/nobody.sock" --listen :1 --out "$work" \
+  >"$work/said" 2>&1
+expect [ $? -eq 1 ]
+expect says "$work/said" "nobody.sock"
+passed

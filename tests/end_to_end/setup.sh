@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Sourced first by every end-to-end test; its argument is the build directory.
+set -u
+build=$1
+# shellcheck disable=SC2034 # used by daemons.sh
+bin=$build/bin
+program=$(basename "$0" .sh)
+tools=$(dirname "$0")/../../tools
+# shellcheck source=../../tools/lib/common.sh
+. "$tools/lib/common.sh"
+# shellcheck source=../../tools/lib/network.sh
+. "$tools/lib/network.sh"
+# shellcheck source=../../tools/lib/daemons.sh
+. "$tools/lib/daemons.sh"
+
+skip() {
+  echo "SKIPPED: $*"
+  exit 77
+}
+
+needs_namespaces() {
+  can_make_namespaces || skip "only root may make network namespaces here"
+}
+
+# random_file PATH SIZE
+random_file() { head -c "$(bytes_of "$2")" /dev/urandom >"$1"; }
+
+# The last words of a test: all programs have ended, and no sanitizer had anything to say.
+passed() {
+  local pid
+  for pid in "${started[@]}"; do stop "$pid"; done
+  if grep -E '(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:' "$work"/*.log; then
+    fail "a sanitizer found something"
+  fi
+  echo "PASSED"
+  exit 0
+}
+
+expect() {
+  "$@" || {
+    tail -n 20 "$work"/*.log >&2
+    fail "not true: $*"
+  }
+}
+same() { cmp "$1" "$2"; }
+says() { grep -qF -- "$2" "$1" || { cat "$1" >&2; return 1; }; }
+is_empty_directory() { [ -z "$(ls -A "$1")" ]; }

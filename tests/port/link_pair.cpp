@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "link_pair.h"
+
+#include <algorithm>
+
+namespace stp::port {
+namespace {
+
+// Other programs may speak on the link as well: a kernel announces its IPv6 address.
+std::vector<Frame> stp_frames(const ScriptEngine& engine) {
+  std::vector<Frame> frames;
+  std::copy_if(engine.received.begin(), engine.received.end(), std::back_inserter(frames),
+               [](const Frame& frame) {
+                 return frame[12] == std::byte{0x81} && frame[13] == std::byte{0x81};
+               });
+  return frames;
+}
+
+bool both_up(LinkEnd& a, LinkEnd& b) {
+  return turn_until(a, b, [&] { return a.port->link_up() && b.port->link_up(); });
+}
+
+}  // namespace
+
+void expect_frames_arrive_in_order(LinkEnd& a, LinkEnd& b, std::size_t length, unsigned count) {
+  ASSERT_TRUE(both_up(a, b));
+  b.engine.received.clear();
+  for (unsigned i = 0; i < count; ++i) a.engine.send(make_frame(b.mac(), a.mac(), length, i));
+  EXPECT_TRUE(turn_until(a, b, [&] { return stp_frames(b.engine).size() >= count; }));
+  const auto frames = stp_frames(b.engine);
+  ASSERT_EQ(frames.size(), count);
+  for (unsigned i = 0; i < count; ++i) {
+    ASSERT_EQ(frames[i], make_frame(b.mac(), a.mac(), length, i)) << "frame " << i;
+  }
+}
+
+void expect_attached_memory_arrives(LinkEnd& a, LinkEnd& b, std::size_t length, unsigned count) {
+  constexpr std::size_t kHead = 54;
+  ASSERT_TRUE(both_up(a, b));
+  b.engine.received.clear();
+  a.engine.returned.clear();
+  std::vector<Frame> memory;
+  for (unsigned i = 0; i < count; ++i) memory.push_back(make_bytes(length, i));
+  for (unsigned i = 0; i < count; ++i) {
+    a.engine.send_attached(make_frame(b.mac(), a.mac(), kHead, i), memory[i], i + 1);
+  }
+  EXPECT_TRUE(turn_until(a, b, [&] { return stp_frames(b.engine).size() >= count; }));
+  const auto frames = stp_frames(b.engine);
+  ASSERT_EQ(frames.size(), count);
+  for (unsigned i = 0; i < count; ++i) {
+    ASSERT_EQ(frames[i], join(make_frame(b.mac(), a.mac(), kHead, i), memory[i])) << "frame " << i;
+    ASSERT_EQ(a.engine.returned[i + 1], 1U) << "token of frame " << i;
+  }
+}
+
+void expect_both_ends_resolve(LinkEnd& a, Ipv4 address_a, LinkEnd& b, Ipv4 address_b) {
+  ASSERT_TRUE(both_up(a, b));
+  EXPECT_TRUE(turn_until(a, b, [&] { return a.port->resolve(address_b, now()).has_value(); }));
+  EXPECT_EQ(a.port->resolve(address_b, now()), b.mac());
+  EXPECT_TRUE(turn_until(a, b, [&] { return b.port->resolve(address_a, now()).has_value(); }));
+  EXPECT_EQ(b.port->resolve(address_a, now()), a.mac());
+}
+
+}  // namespace stp::port

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two links of one process, joined by something, each with a script on it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+
+#include "dpdk_port/link_port.h"
+#include "script_engine.h"
+
+namespace stp::port {
+
+inline std::unique_ptr<LinkPort> open_link(const std::string& text, std::string& error) {
+  LinkConfig config;
+  if (!parse_link(text, config, error)) return nullptr;
+  std::unique_ptr<Port> port = Port::open(config, error);
+  return std::unique_ptr<LinkPort>(static_cast<LinkPort*>(port.release()));
+}
+
+struct LinkEnd {
+  void open(const std::string& text) {
+    std::string error;
+    port = open_link(text, error);
+    ASSERT_TRUE(port) << error;
+  }
+  unsigned turn() { return port->turn(engine, now()); }
+  [[nodiscard]] const MacAddr& mac() const { return port->info().mac; }
+
+  // The port goes first, as port.h asks.
+  ScriptEngine engine;
+  std::unique_ptr<LinkPort> port;
+};
+
+// Turns both ends in one thread until it is done; false after ten seconds.
+inline bool turn_until(LinkEnd& a, LinkEnd& b, const std::function<bool()>& done) {
+  const Time end = now() + 10 * kSecond;
+  while (!done()) {
+    if (now() > end) return false;
+    a.turn();
+    b.turn();
+  }
+  return true;
+}
+
+// What every link has to do, whatever joins the two ends.
+void expect_frames_arrive_in_order(LinkEnd& a, LinkEnd& b, std::size_t length, unsigned count);
+void expect_attached_memory_arrives(LinkEnd& a, LinkEnd& b, std::size_t length, unsigned count);
+void expect_both_ends_resolve(LinkEnd& a, Ipv4 address_a, LinkEnd& b, Ipv4 address_b);
+
+}  // namespace stp::port

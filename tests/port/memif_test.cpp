@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two links of one process over shared memory.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link_pair.h"
+
+namespace stp::port {
+namespace {
+
+class Memif : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    client.port.reset();
+    server.port.reset();
+    unlink(path.c_str());
+  }
+  void open(const std::string& options = "") {
+    server.open("memif:" + path + ",role=server,address=10.9.0.1/24" + options);
+    client.open("memif:" + path + ",role=client,address=10.9.0.2/24" + options);
+  }
+
+  const std::string path = "/tmp/stp-port-test-" + std::to_string(getpid()) + ".sock";
+  LinkEnd server, client;
+};
+
+TEST_F(Memif, SaysWhatItIs) {
+  open();
+  const PortInfo& info = server.port->info();
+  EXPECT_EQ(info.driver, "net_memif");
+  EXPECT_EQ(info.mtu, 9000U);
+  EXPECT_EQ(info.max_stu, 13U);
+  EXPECT_TRUE(info.attaches);
+  EXPECT_EQ(info.address, parse_ipv4("10.9.0.1"));
+  EXPECT_NE(server.mac(), client.mac());
+}
+
+TEST_F(Memif, CarriesSmallFramesBothWays) {
+  open();
+  expect_frames_arrive_in_order(client, server, 60, 5000);
+  expect_frames_arrive_in_order(server, client, 60, 5000);
+}
+
+TEST_F(Memif, CarriesJumboFramesBothWays) {
+  open();
+  expect_frames_arrive_in_order(client, server, 9014, 2000);
+  expect_frames_arrive_in_order(server, client, frame_room(9000), 2000);
+}
+
+TEST_F(Memif, AttachedMemoryArrivesAndEachTokenComesBackOnce) {
+  open();
+  expect_attached_memory_arrives(client, server, 8192, 1000);
+  expect_attached_memory_arrives(server, client, 256, 1000);
+}
+
+TEST_F(Memif, WithCopyingNothingIsAttachedAndAllArrives) {
+  open(",copy=1");
+  EXPECT_FALSE(client.port->info().attaches);
+  expect_attached_memory_arrives(client, server, 8192, 200);
+}
+
+TEST_F(Memif, FramesInSeveralBuffersArePutTogether) {
+  open(",bsize=2048");
+  expect_frames_arrive_in_order(client, server, 9000, 500);
+  expect_attached_memory_arrives(client, server, 8192, 200);
+}
+
+TEST_F(Memif, FramesLongerThanTheLinkAllowsAreDropped) {
+  server.open("memif:" + path + ",role=server,mtu=1500,bsize=2048");
+  client.open("memif:" + path + ",role=client,mtu=9000,bsize=2048");
+  ASSERT_TRUE(turn_until(client, server, [&] { return client.port->link_up(); }));
+  client.engine.send(make_frame(server.mac(), client.mac(), 9000));
+  client.engine.send(make_frame(server.mac(), client.mac(), 600, 1));
+  EXPECT_TRUE(turn_until(client, server, [&] { return !server.engine.received.empty(); }));
+  ASSERT_EQ(server.engine.received.size(), 1U);
+  EXPECT_EQ(server.engine.received[0].size(), 600U);
+}
+
+TEST_F(Memif, EndsFindEachOtherByArp) {
+  open();
+  expect_both_ends_resolve(server, *parse_ipv4("10.9.0.1"), client, *parse_ipv4("10.9.0.2"));
+  EXPECT_EQ(counter(*server.port, "arp_requests_sent"), 1U);
+  EXPECT_EQ(counter(*client.port, "arp_answers_sent"), 1U);
+}
+
+TEST_F(Memif, FramesToOurselvesDoNotCrossTheLink) {
+  open();
+  ASSERT_TRUE(turn_until(client, server, [&] { return client.port->link_up(); }));
+  const Frame memory = make_bytes(4096, 9);
+  const Frame head = make_frame(client.mac(), client.mac(), 54);
+  client.engine.send(make_frame(server.mac(), client.mac(), 60, 1));
+  client.engine.send_attached(head, memory, 4);
+  client.engine.send(make_frame(server.mac(), client.mac(), 60, 2));
+  EXPECT_TRUE(turn_until(client, server, [&] {
+    return client.engine.received.size() == 1 && server.engine.received.size() == 2;
+  }));
+  EXPECT_EQ(client.engine.received[0], join(head, memory));
+  EXPECT_EQ(client.engine.returned[4], 1U);
+  EXPECT_EQ(server.engine.received[1], make_frame(server.mac(), client.mac(), 60, 2));
+  EXPECT_EQ(counter(*client.port, "looped"), 1U);
+}
+
+TEST_F(Memif, TapSeesBothWays) {
+  open();
+  ASSERT_TRUE(turn_until(client, server, [&] { return client.port->link_up(); }));
+  RecordingTap tap;
+  client.port->set_tap(&tap);
+  const Frame memory = make_bytes(4096, 9);
+  const Frame head = make_frame(server.mac(), client.mac(), 54);
+  client.engine.send_attached(head, memory, 4);
+  server.engine.send(make_frame(client.mac(), server.mac(), 60, 3));
+  EXPECT_TRUE(turn_until(client, server, [&] {
+    return !client.engine.received.empty() && !server.engine.received.empty();
+  }));
+  ASSERT_EQ(tap.sent.size(), 1U);
+  EXPECT_EQ(tap.sent[0], join(head, memory));
+  ASSERT_EQ(tap.received.size(), 1U);
+  EXPECT_EQ(tap.received[0], make_frame(client.mac(), server.mac(), 60, 3));
+}
+
+TEST_F(Memif, FramesAPeerHasNoRoomForAreKeptAndArriveLater) {
+  open(",rsize=5");  // 32 frames
+  ASSERT_TRUE(turn_until(client, server, [&] { return client.port->link_up(); }));
+  constexpr unsigned kFrames = 200;
+  for (unsigned i = 0; i < kFrames; ++i) {
+    client.engine.send(make_frame(server.mac(), client.mac(), 60, i));
+  }
+  const Time start = now();
+  while (counter(*client.port, "tx_kept") == 0) client.port->turn(client.engine, start);
+  EXPECT_GT(client.engine.waiting(), 0U);  // what finds no room stays with the Node
+  EXPECT_TRUE(turn_until(client, server, [&] { return server.engine.received.size() >= kFrames; }));
+  EXPECT_EQ(server.engine.received.back(), make_frame(server.mac(), client.mac(), 60, kFrames - 1));
+  EXPECT_EQ(counter(*client.port, "tx_dropped"), 0U);
+}
+
+TEST_F(Memif, ALinkThatStaysDownCountsAndDropsWhatItIsGiven) {
+  server.open("memif:" + path + ",role=server");
+  EXPECT_FALSE(server.port->link_up());
+  const Frame memory = make_bytes(4096, 9);
+  for (RegionId i = 1; i <= 40; ++i) {
+    server.engine.send_attached(make_frame(MacAddr{{2, 0, 0, 0, 0, 9}}, server.mac(), 54), memory,
+                                i);
+  }
+  Time t = now();
+  server.port->turn(server.engine, t);
+  EXPECT_TRUE(server.engine.returned.empty());  // there is patience for a while
+  server.port->turn(server.engine, t += 100 * kMillisecond);
+  server.port->turn(server.engine, t);
+  EXPECT_EQ(counter(*server.port, "tx_dropped"), 40U);
+  EXPECT_EQ(server.engine.returned.size(), 40U);
+}
+
+TEST_F(Memif, LinksOpenAndCloseAtAnyTime) {
+  for (int round = 0; round < 3; ++round) {
+    open();
+    expect_frames_arrive_in_order(client, server, 60, 100);
+    client.port.reset();
+    EXPECT_TRUE(turn_until(server, server, [&] { return !server.port->link_up(); }));
+    client.open("memif:" + path + ",role=client");
+    expect_frames_arrive_in_order(client, server, 60, 100);
+    client.port.reset();
+    server.port.reset();
+  }
+}
+
+TEST_F(Memif, OpeningALinkLeavesTheCallersThreadWhereItWas) {
+  cpu_set_t before, after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  open();
+  ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+TEST_F(Memif, AServerWhoseFolderIsMissingSaysSo) {
+  std::string error;
+  EXPECT_FALSE(open_link("memif:/nowhere/at/all.sock,role=server", error));
+  EXPECT_NE(error.find("memif:/nowhere/at/all.sock"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace stp::port

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "network_namespace.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace stp::port {
+
+NetworkNamespace::NetworkNamespace() {
+  outside_ = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  if (unshare(CLONE_NEWNET) != 0) {
+    missing_ = std::string("needs a network namespace of its own (root): ") + std::strerror(errno);
+  } else if (!ip("link set lo up")) {
+    missing_ = "needs the ip command of iproute2";
+  }
+}
+
+NetworkNamespace::~NetworkNamespace() {
+  if (outside_ < 0) return;
+  if (missing_.empty() && setns(outside_, CLONE_NEWNET) != 0) std::abort();
+  close(outside_);
+}
+
+bool NetworkNamespace::ip(const std::string& arguments) {
+  return std::system(("ip " + arguments + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+bool NetworkNamespace::make_veth(unsigned mtu) {
+  const std::string with_mtu = " mtu " + std::to_string(mtu);
+  return ip("link add stp0" + with_mtu + " type veth peer name stp1" + with_mtu) &&
+         ip("link set stp0 up") && ip("link set stp1 up");
+}
+
+}  // namespace stp::port

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "script_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace stp::port {
+
+void ScriptEngine::receive(std::span<const Bytes> burst, Time) {
+  for (const Bytes frame : burst) received.emplace_back(frame.begin(), frame.end());
+}
+
+std::size_t ScriptEngine::transmit(std::span<TxFrame> frames, Time) {
+  std::size_t count = 0;
+  for (; count < frames.size() && !outgoing_.empty(); ++count) {
+    const Outgoing& out = outgoing_.front();
+    std::copy(out.head.begin(), out.head.end(), frames[count].head);
+    frames[count].head_length = out.head.size();
+    frames[count].attached = out.attached;
+    frames[count].token = out.token;
+    outgoing_.pop_front();
+  }
+  return count;
+}
+
+void ScriptEngine::transmitted(std::span<const TxToken> tokens) {
+  for (const TxToken& token : tokens) ++returned[token.region];
+}
+
+void ScriptEngine::expire(Time) {
+  ++expired;
+  deadline = kNever;
+}
+
+Frame make_bytes(std::size_t length, unsigned seed) {
+  Frame bytes(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    bytes[i] = static_cast<std::byte>(seed * 41 + i * 7 + i / 251);
+  }
+  return bytes;
+}
+
+Frame make_frame(const MacAddr& to, const MacAddr& from, std::size_t length, unsigned seed) {
+  Frame frame = make_bytes(length, seed);
+  for (std::size_t i = 0; i < 6; ++i) {
+    frame[i] = std::byte{to.octets[i]};
+    frame[6 + i] = std::byte{from.octets[i]};
+  }
+  frame[12] = frame[13] = std::byte{0x81};
+  return frame;
+}
+
+Frame join(const Frame& head, const Frame& rest) {
+  Frame whole = head;
+  whole.insert(whole.end(), rest.begin(), rest.end());
+  return whole;
+}
+
+std::uint64_t counter(const Port& port, const std::string& name) {
+  for (const PortCounter& each : port.counters()) {
+    if (each.name == name) return each.value;
+  }
+  ADD_FAILURE() << "no counter " << name;
+  return 0;
+}
+
+void RecordingTap::frame(Bytes head, Bytes rest, bool was_sent) {
+  Frame whole(head.begin(), head.end());
+  whole.insert(whole.end(), rest.begin(), rest.end());
+  (was_sent ? sent : received).push_back(std::move(whole));
+}
+
+}  // namespace stp::port

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/poll_loop.h"
+
+#include <chrono>
+
+#include "tests/service/service_fixture.h"
+
+namespace stp::service {
+namespace {
+
+class PollLoopTest : public ServiceFixture, public testing::WithParamInterface<PollPolicy> {
+ protected:
+  // Generous: only a loop that does not run fails it.
+  template <typename Holds>
+  static bool eventually(Holds&& holds) {
+    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+  bool nop_arrives(std::uint32_t value) {
+    SendEntry entry{};
+    entry.header.op_flags = wire::op_flags(wire::Op::kNoOperation);
+    entry.header.sync = value;
+    if (!alice_end.channel.send(entry)) return false;
+    page->bells.ring(alice_end.bell);
+    if (page->service_asleep.load() != 0) {
+      std::uint64_t const one = 1;
+      if (::write(service.bell(), &one, sizeof one) != sizeof one) return false;
+    }
+    ReceivedEntry received;
+    return eventually([&] { return bob_end.channel.receive(received); }) &&
+           received.header.sync == value;
+  }
+  void SetUp() override {
+    connect();
+    page = &page_of(alice);
+  }
+  ClientPage* page = nullptr;
+};
+
+TEST_P(PollLoopTest, ServesClientsWithoutAnyCall) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  for (std::uint32_t i = 0; i < 50; ++i) ASSERT_TRUE(nop_arrives(i));
+}
+
+TEST_P(PollLoopTest, WakesFromSleepForABell) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ASSERT_TRUE(nop_arrives(i));
+  }
+}
+
+TEST_P(PollLoopTest, LetsRequestsIn) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  for (int i = 0; i < 100; ++i) {
+    std::lock_guard guard(service.lock());
+    ASSERT_EQ(ask(alice, RequestKind::kHello), 0);
+  }
+}
+
+TEST_P(PollLoopTest, StaysAwayWhileACallerDrives) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  PollLoop::CallerScope const caller(loop);
+  // Once it has seen the caller it asks for the lock no more.
+  ASSERT_TRUE(eventually([&] {
+    if (!service.lock().try_lock()) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    auto const wanted = service.lock().wanted();
+    service.lock().unlock();
+    return !wanted;
+  }));
+}
+
+TEST_P(PollLoopTest, TakesOverWhenTheLastCallerHasGone) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    {
+      PollLoop::CallerScope const caller(loop);
+      std::lock_guard guard(service.lock());
+      service.poll();
+    }
+    if (i % 2 != 0) loop.take_over();
+    ASSERT_TRUE(nop_arrives(i));
+  }
+}
+
+TEST_P(PollLoopTest, StopsAndStartsAgain) {
+  PollLoop loop(service, GetParam());
+  loop.stop();
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    loop.start();
+    ASSERT_TRUE(nop_arrives(i));
+    loop.stop();
+    loop.stop();
+    EXPECT_TRUE(service.lock().try_lock());
+    service.lock().unlock();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, PollLoopTest,
+                         testing::Values(PollPolicy::kBusy, PollPolicy::kAdaptive),
+                         [](auto& policy) {
+                           return policy.param == PollPolicy::kBusy ? "Busy" : "Adaptive";
+                         });
+
+}  // namespace
+}  // namespace stp::service

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The daemon's socket among clients that behave and clients that do not.
+#include "libst/service/server.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "libst/service/limits.h"
+#include "libst/service/poll_loop.h"
+#include "libst/service/socket.h"
+#include "tests/service/service_fixture.h"
+#include "tests/service/temporary_directory.h"
+
+namespace stp::service {
+namespace {
+
+// A client as libst is one, and as it is not.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& path) { connected = connect_to(path, socket) == 0; }
+
+  // The reply's result; -ECONNRESET: disconnected.
+  int ask(const Request& request, std::span<const int> request_fds = {}) {
+    auto const sent = send_request(socket.get(), request, request_fds);
+    if (sent != 0) return sent;
+    auto const got = receive_reply(socket.get(), reply, fds);
+    return got != 0 ? got : reply.result;
+  }
+  int ask(RequestKind kind, EndpointId endpoint = kNoneId) {
+    auto request = request_for(kind);
+    request.endpoint = endpoint;
+    request.uport = 3'000;
+    request.mac = 0x020000000001;
+    request.config = usual_config();
+    return ask(request);
+  }
+  void send_bytes(std::size_t size) {
+    std::vector<std::byte> const bytes(size, std::byte{0xa5});
+    ASSERT_EQ(::send(socket.get(), bytes.data(), size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
+  }
+  bool disconnected() {
+    std::byte one;
+    return ::recv(socket.get(), &one, 1, 0) <= 0;
+  }
+
+  bool connected = false;
+  UniqueFd socket;
+  Reply reply{};
+  std::vector<UniqueFd> fds;
+};
+
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() {
+    EXPECT_EQ(server.start(), 0);
+    loop.start();
+  }
+  template <typename Holds>
+  static bool eventually(Holds&& holds) {
+    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+  std::size_t client_count() {
+    std::lock_guard guard(service.lock());
+    return service.client_count();
+  }
+  bool clients_become(std::size_t count) {
+    return eventually([&] { return client_count() == count; });
+  }
+  // As far as `steps` goes, and then gone.
+  void live_a_little(std::size_t steps, const SharedMemory& memory) {
+    RawClient client(path);
+    if (steps == 0) return;
+    ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+    auto const endpoint = client.reply.endpoint;
+    if (steps == 1) return;
+    ASSERT_EQ(client.ask(map_request(endpoint, memory.size()), std::array{memory.fd()}), 0);
+    if (steps == 2) return;
+    ASSERT_EQ(client.ask(RequestKind::kConnect, endpoint), 0);
+    if (steps == 3) return;
+    // A request whose reply nobody waits for.
+    ASSERT_EQ(send_request(client.socket.get(), request_for(RequestKind::kStats), {}), 0);
+  }
+  static void accept_and_close_all(RawClient& client, EndpointId listener) {
+    while (client.ask(RequestKind::kAccept, listener) == 0) {
+      auto close = request_for(RequestKind::kClose);
+      close.vc = client.reply.vc;
+      ASSERT_EQ(client.ask(close), 0);
+    }
+    ASSERT_EQ(client.reply.result, -EAGAIN);
+  }
+  // kMap of one segment of `size` bytes.
+  static Request map_request(EndpointId endpoint, std::size_t size) {
+    auto request = request_for(RequestKind::kMap);
+    request.endpoint = endpoint;
+    request.direction = static_cast<std::uint32_t>(Direction::kReceive);
+    request.length = size;
+    request.segment_count = 1;
+    request.segments[0].length = size;
+    return request;
+  }
+
+  test::TemporaryDirectory directory;
+  std::string const path = directory.path() + "/stpd.sock";
+  Service service{std::make_unique<test::TestPort>()};
+  PollLoop loop{service, PollPolicy::kAdaptive};
+  Server server{service, path};
+};
+
+TEST_F(ServerTest, HelloGivesThePageAndTheBell) {
+  RawClient client(path);
+  ASSERT_EQ(client.ask(RequestKind::kHello), 0);
+  ASSERT_EQ(client.fds.size(), 2U);
+  auto const page = SharedMemory::adopt(client.fds[0].release(), 0, sizeof(ClientPage));
+  ASSERT_NE(page, nullptr);
+  EXPECT_EQ(reinterpret_cast<ClientPage*>(page->data())->magic, kClientPageMagic);
+  std::uint64_t const one = 1;
+  EXPECT_EQ(::write(client.fds[1].get(), &one, sizeof one), 8);
+  EXPECT_EQ(client.ask(RequestKind::kHello), 0);  // as often as it likes
+  EXPECT_EQ(client.fds.size(), 2U);
+}
+
+TEST_F(ServerTest, TwoClientsConnectThroughTheirChannels) {
+  RawClient alice(path), bob(path);
+  ASSERT_EQ(bob.ask(RequestKind::kOpenEndpoint), 0);
+  auto const listener = bob.reply.endpoint;
+  ASSERT_EQ(bob.ask(RequestKind::kListen, listener), 0);
+  ASSERT_EQ(alice.ask(RequestKind::kOpenEndpoint), 0);
+  ASSERT_EQ(alice.ask(RequestKind::kConnect, alice.reply.endpoint), 0);
+  ASSERT_EQ(alice.fds.size(), 1U);
+  auto const memory = SharedMemory::adopt(alice.fds[0].release(), 0, alice.reply.channel_size);
+  ASSERT_NE(memory, nullptr);
+  UserChannel const channel(memory->data());
+  ASSERT_TRUE(eventually([&] { return channel.state() == ChannelState::kOpen; }));
+  ASSERT_EQ(bob.ask(RequestKind::kAccept, listener), 0);
+  EXPECT_EQ(bob.fds.size(), 1U);
+  // Its connection closes as bob goes.
+  bob.socket.reset();
+  EXPECT_TRUE(eventually([&] { return channel.state() == ChannelState::kPeerClosed; }));
+  EXPECT_TRUE(clients_become(1));
+}
+
+TEST_F(ServerTest, MemoryGoesAlongAndComesBack) {
+  RawClient client(path);
+  ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+  auto const memory = SharedMemory::create("test", 1 << 16);
+  std::array<int, 1> const fd{memory->fd()};
+  auto request = map_request(client.reply.endpoint, memory->size());
+  ASSERT_EQ(client.ask(request, fd), 0);
+  auto unmap = request_for(RequestKind::kUnmap);
+  unmap.region = client.reply.region;
+  EXPECT_EQ(client.ask(unmap), 0);
+  EXPECT_EQ(client.ask(unmap), -EBADF);
+}
+
+TEST_F(ServerTest, MemoryThatCouldFaultIsRefusedButTheClientStays) {
+  RawClient client(path);
+  ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+  auto const request = map_request(client.reply.endpoint, 1 << 16);
+  UniqueFd const unsealed(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(unsealed.get(), 1 << 16), 0);
+  EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), -EINVAL);
+  ASSERT_EQ(::fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), 0);
+  UniqueFd const folder(::open("/", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(client.ask(request, std::array{folder.get()}), -EINVAL);
+  EXPECT_EQ(client.ask(request, std::array{client.socket.get()}), -EINVAL);
+}
+
+TEST_F(ServerTest, OnlyRootsClientsChooseKeys) {
+  RawClient client(path);
+  auto request = request_for(RequestKind::kOpenEndpoint);
+  request.config = usual_config();
+  request.config.key = 7;
+  EXPECT_EQ(client.ask(request), ::geteuid() == 0 ? 0 : -EPERM);
+}
+
+TEST_F(ServerTest, GarbageDisconnects) {
+  for (auto const size :
+       {std::size_t{1}, sizeof(Request) - 1, sizeof(Request) + 1, std::size_t{20'000}}) {
+    RawClient client(path);
+    client.send_bytes(size);
+    EXPECT_TRUE(client.disconnected()) << size;
+  }
+  {
+    RawClient client(path);
+    client.send_bytes(sizeof(Request));  // the right size, and of a version nobody has
+    std::vector<UniqueFd> fds;
+    EXPECT_EQ(receive_reply(client.socket.get(), client.reply, fds), 0);
+    EXPECT_EQ(client.reply.result, -EPROTONOSUPPORT);
+  }
+  EXPECT_TRUE(clients_become(0));
+  EXPECT_EQ(server.counts().bad_messages, 4U);
+}
+
+TEST_F(ServerTest, RequestsThatNoClientMakesDisconnect) {
+  auto const disconnects = [this](const Request& request, std::span<const int> fds) {
+    RawClient client(path);
+    return client.ask(request, fds) == -ECONNRESET;
+  };
+  auto const memory = SharedMemory::create("test", 1 << 16);
+  std::array<int, 1> const fd{memory->fd()};
+  EXPECT_TRUE(disconnects(request_for(RequestKind::kHello), fd));
+  EXPECT_TRUE(disconnects(request_for(static_cast<RequestKind>(0)), {}));
+  EXPECT_TRUE(disconnects(request_for(static_cast<RequestKind>(1'000)), {}));
+  EXPECT_TRUE(disconnects(map_request(1, 1 << 16), {}));
+  auto request = request_for(RequestKind::kStats);
+  request.segment_count = 1;
+  EXPECT_TRUE(disconnects(request, {}));
+  request.segment_count = 0;
+  request.reserved = 1;
+  EXPECT_TRUE(disconnects(request, {}));
+  EXPECT_EQ(server.counts().bad_messages, 6U);
+}
+
+TEST_F(ServerTest, OneWhoDoesNotReadIsDisconnectedAndOthersAreServed) {
+  RawClient silent(path), other(path);
+  auto const request = request_for(RequestKind::kStats);
+  // Until the server gives up on it; should the way there fill up first, that is the server's turn.
+  ASSERT_TRUE(eventually([&] {
+    for (int i = 0; i < 100; ++i)
+      if (::send(silent.socket.get(), &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        break;
+    return server.counts().slow_readers == 1;
+  }));
+  EXPECT_EQ(other.ask(RequestKind::kHello), 0);
+}
+
+TEST_F(ServerTest, ClientsThatCloseAtRandomMomentsLeaveNothing) {
+  std::minstd_rand random(1);
+  RawClient steady(path);
+  ASSERT_EQ(steady.ask(RequestKind::kOpenEndpoint), 0);
+  auto const listener = steady.reply.endpoint;
+  ASSERT_EQ(steady.ask(RequestKind::kListen, listener), 0);
+  auto const memory = SharedMemory::create("test", 1 << 16);
+  for (int i = 0; i < 150; ++i) {
+    live_a_little(random() % 5, *memory);
+    if (i % 8 == 7) accept_and_close_all(steady, listener);
+  }
+  EXPECT_TRUE(clients_become(1));
+  EXPECT_EQ(steady.ask(RequestKind::kHello), 0);
+}
+
+TEST_F(ServerTest, TooManyClientsAreTurnedAway) {
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (std::size_t i = 0; i < limits::kClients; ++i) {
+    clients.push_back(std::make_unique<RawClient>(path));
+    ASSERT_EQ(clients.back()->ask(RequestKind::kHello), 0) << i;
+  }
+  RawClient one_more(path);
+  EXPECT_TRUE(one_more.disconnected());
+  EXPECT_EQ(server.counts().refused, 1U);
+  clients.pop_back();
+  ASSERT_TRUE(clients_become(limits::kClients - 1));
+  RawClient again(path);
+  EXPECT_EQ(again.ask(RequestKind::kHello), 0);
+}
+
+TEST_F(ServerTest, ASecondServerIsRefusedAndTheFirstGoesOn) {
+  Service other_service(std::make_unique<test::TestPort>());
+  Server second(other_service, path);
+  EXPECT_EQ(second.start(), -EADDRINUSE);
+  second.stop();
+  RawClient client(path);
+  EXPECT_EQ(client.ask(RequestKind::kHello), 0);
+}
+
+TEST_F(ServerTest, StoppingDisconnectsEverybodyAndRemovesTheSocket) {
+  RawClient client(path);
+  ASSERT_EQ(client.ask(RequestKind::kHello), 0);
+  server.stop();
+  EXPECT_TRUE(client.disconnected());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(clients_become(0));
+  ASSERT_EQ(server.start(), 0);
+  RawClient again(path);
+  EXPECT_EQ(again.ask(RequestKind::kHello), 0);
+}
+
+}  // namespace
+}  // namespace stp::service

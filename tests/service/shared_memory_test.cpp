@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory from another process is taken only if it can never fault.
+#include "libst/service/shared_memory.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "libst/service/limits.h"
+#include "libst/service/region_memory.h"
+
+namespace stp::service {
+namespace {
+
+UniqueFd memory_of(std::size_t size, int seals) {
+  UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(size)), 0);
+  EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
+  return fd;
+}
+
+TEST(SharedMemory, IsZeroedSealedAndSeenByBothSides) {
+  auto const ours = SharedMemory::create("test", 3 * page_size());
+  ASSERT_NE(ours, nullptr);
+  EXPECT_TRUE(std::all_of(ours->data(), ours->data() + ours->size(),
+                          [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_NE(::ftruncate(ours->fd(), 0), 0);
+  EXPECT_NE(::ftruncate(ours->fd(), 1 << 20), 0);
+  auto const theirs = SharedMemory::adopt(::dup(ours->fd()), 0, ours->size());
+  ASSERT_NE(theirs, nullptr);
+  theirs->data()[page_size()] = std::byte{42};
+  EXPECT_EQ(ours->data()[page_size()], std::byte{42});
+}
+
+TEST(SharedMemory, StaysWhenItsDescriptorIsForgotten) {
+  auto const memory = SharedMemory::create("test", page_size());
+  ASSERT_NE(memory, nullptr);
+  memory->forget_fd();
+  EXPECT_EQ(memory->fd(), -1);
+  memory->data()[0] = std::byte{1};
+}
+
+TEST(SharedMemory, ThatCouldShrinkIsRefused) {
+  errno = 0;
+  EXPECT_EQ(SharedMemory::adopt(memory_of(page_size(), 0).release(), 0, page_size()), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(SharedMemory::adopt(memory_of(page_size(), F_SEAL_GROW).release(), 0, page_size()),
+            nullptr);
+}
+
+TEST(SharedMemory, ThatIsTooSmallIsRefused) {
+  auto const adopt = [](std::size_t offset, std::size_t size) {
+    return SharedMemory::adopt(memory_of(2 * page_size(), F_SEAL_SHRINK).release(), offset, size);
+  };
+  EXPECT_NE(adopt(0, 2 * page_size()), nullptr);
+  EXPECT_NE(adopt(page_size(), page_size()), nullptr);
+  EXPECT_EQ(adopt(0, 2 * page_size() + 1), nullptr);
+  EXPECT_EQ(adopt(page_size(), 2 * page_size()), nullptr);
+  EXPECT_EQ(adopt(2 * page_size(), page_size()), nullptr);
+  EXPECT_EQ(adopt(page_size(), ~std::size_t{0} - page_size() + 1), nullptr);
+  EXPECT_EQ(adopt(0, 0), nullptr);
+  EXPECT_EQ(adopt(1, page_size()), nullptr);
+}
+
+TEST(SharedMemory, WhatIsNoMemoryAtAllIsRefused) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  EXPECT_EQ(SharedMemory::adopt(pipe[0], 0, page_size()), nullptr);
+  ::close(pipe[1]);
+  EXPECT_EQ(SharedMemory::adopt(::open("/", O_RDONLY | O_CLOEXEC), 0, page_size()), nullptr);
+  EXPECT_EQ(SharedMemory::adopt(::open("/dev/zero", O_RDWR | O_CLOEXEC), 0, page_size()), nullptr);
+  EXPECT_EQ(SharedMemory::adopt(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), 0, page_size()),
+            nullptr);
+  EXPECT_EQ(SharedMemory::adopt(-1, 0, page_size()), nullptr);
+}
+
+class RegionMemoryTest : public testing::Test {
+ protected:
+  RegionMemoryTest() {
+    request.version = kProtocolVersion;
+    request.kind = RequestKind::kMap;
+    request.direction = static_cast<std::uint32_t>(Direction::kReceive);
+    fds.push_back(memory_of(4 * page_size(), F_SEAL_SHRINK));
+    fds.push_back(memory_of(2 * page_size(), F_SEAL_SHRINK));
+    // The last two pages of the first, then the first of the second, from 256 bytes in.
+    request.segment_count = 2;
+    request.segments[0] = {
+        .fd_index = 0, .reserved = 0, .offset = 2 * page_size(), .length = 2 * page_size()};
+    request.segments[1] = {.fd_index = 1, .reserved = 0, .offset = 0, .length = page_size()};
+    request.lead = 256;
+    request.length = 3 * page_size() - 512;
+  }
+  int map() { return RegionMemory::map(request, fds, memory); }
+
+  Request request{};
+  std::vector<UniqueFd> fds;
+  std::shared_ptr<RegionMemory> memory;
+};
+
+TEST_F(RegionMemoryTest, SegmentsLieSideBySide) {
+  ASSERT_EQ(map(), 0);
+  ASSERT_EQ(memory->bytes().size(), request.length);
+  memory->bytes()[0] = std::byte{1};
+  memory->bytes()[2 * page_size()] = std::byte{2};
+  char seen = 0;
+  ASSERT_EQ(::pread(fds[0].get(), &seen, 1, static_cast<off_t>(2 * page_size() + 256)), 1);
+  EXPECT_EQ(seen, 1);
+  ASSERT_EQ(::pread(fds[1].get(), &seen, 1, 256), 1);
+  EXPECT_EQ(seen, 2);
+}
+
+TEST_F(RegionMemoryTest, MemoryToSendFromMayBeReadOnly) {
+  fds[1] = memory_of(page_size(), F_SEAL_SHRINK | F_SEAL_WRITE);
+  EXPECT_LT(map(), 0);
+  EXPECT_EQ(memory, nullptr);
+  request.direction = static_cast<std::uint32_t>(Direction::kTransmit);
+  EXPECT_EQ(map(), 0);
+}
+
+TEST_F(RegionMemoryTest, SegmentsThatMakeNoSenseAreRefused) {
+  auto const refused = [this](auto&& change) {
+    auto const good = request;
+    change(request);
+    auto const result = map();
+    request = good;
+    return result == -EINVAL && memory == nullptr;
+  };
+  EXPECT_TRUE(refused([](Request& r) { r.segment_count = 0; }));
+  EXPECT_TRUE(refused([](Request& r) { r.segment_count = kMaxSegments + 1; }));
+  EXPECT_TRUE(refused([](Request& r) { r.segments[1].fd_index = 2; }));
+  EXPECT_TRUE(refused([](Request& r) { r.segments[1].length = 100; }));
+  EXPECT_TRUE(refused([](Request& r) { r.segments[1].length = 0; }));
+  EXPECT_TRUE(refused([](Request& r) { r.segments[1].offset = 100; }));
+  EXPECT_TRUE(refused([](Request& r) { r.segments[1].offset = 2 * page_size(); }));
+  EXPECT_TRUE(refused([](Request& r) { r.segments[1].offset = ~std::uint64_t{0} << 12; }));
+  EXPECT_TRUE(refused([](Request& r) { r.lead = 2 * page_size(); }));
+  EXPECT_TRUE(refused([](Request& r) { r.length = 0; }));
+  EXPECT_TRUE(refused([](Request& r) { r.length = 3 * page_size() - 255; }));
+  EXPECT_TRUE(refused([](Request& r) { r.length = ~std::uint64_t{0}; }));
+  EXPECT_EQ(map(), 0);
+}
+
+TEST_F(RegionMemoryTest, MoreThanTheLimitIsRefused) {
+  request.segments[0].length = limits::kMapRequestBytes + page_size();
+  EXPECT_EQ(map(), -EDQUOT);
+  request.segments[0].length = ~std::uint64_t{0} << 12;
+  EXPECT_EQ(map(), -EDQUOT);
+}
+
+TEST_F(RegionMemoryTest, OneBadDescriptorAmongGoodOnesIsRefused) {
+  fds[1] = memory_of(page_size(), 0);
+  EXPECT_EQ(map(), -EINVAL);
+  fds[1].reset(::open("/", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(map(), -EINVAL);
+  EXPECT_EQ(memory, nullptr);
+}
+
+}  // namespace
+}  // namespace stp::service

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Requests and replies as datagrams: whole, or not at all.
+#include "libst/service/socket.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "tests/service/temporary_directory.h"
+
+namespace stp::service {
+namespace {
+
+std::size_t open_descriptors() {
+  namespace fs = std::filesystem;
+  auto const all = fs::directory_iterator("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(fs::begin(all), fs::end(all)));
+}
+
+class SocketTest : public testing::Test {
+ protected:
+  SocketTest() {
+    std::array<int, 2> pair{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), 0);
+    client.reset(pair[0]);
+    server.reset(pair[1]);
+    request.version = kProtocolVersion;
+    request.kind = RequestKind::kHello;
+  }
+  int receive() { return receive_request(server.get(), received, fds, Wait::kDontWait); }
+  // Any bytes and descriptors, as no client library would send them.
+  void send_raw(std::size_t size, std::size_t fd_count) {
+    std::vector<std::byte> const data(size);
+    std::vector<int> const copies(fd_count, client.get());
+    std::vector<std::byte> control(CMSG_SPACE(fd_count * sizeof(int)));
+    iovec part{const_cast<std::byte*>(data.data()), size};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (fd_count != 0) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      auto* const header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+      std::memcpy(CMSG_DATA(header), copies.data(), fd_count * sizeof(int));
+    }
+    ASSERT_GE(::sendmsg(client.get(), &message, 0), 0);
+  }
+
+  UniqueFd client, server;
+  Request request{}, received{};
+  std::vector<UniqueFd> fds;
+};
+
+TEST_F(SocketTest, ARequestArrivesWithItsDescriptors) {
+  request.index = 42;
+  std::array<int, 2> const two{client.get(), server.get()};
+  ASSERT_EQ(send_request(client.get(), request, two), 0);
+  ASSERT_EQ(receive(), 0);
+  EXPECT_EQ(received.index, 42U);
+  ASSERT_EQ(fds.size(), 2U);
+  for (auto const& fd : fds) EXPECT_NE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST_F(SocketTest, AReplyArrivesWithItsDescriptors) {
+  Reply reply{}, got{};
+  reply.result = -EBUSY;
+  std::array<int, 1> const one{server.get()};
+  ASSERT_EQ(send_reply(server.get(), reply, one, Wait::kWait), 0);
+  ASSERT_EQ(receive_reply(client.get(), got, fds), 0);
+  EXPECT_EQ(got.result, -EBUSY);
+  EXPECT_EQ(fds.size(), 1U);
+}
+
+TEST_F(SocketTest, NothingThereIsNoError) {
+  EXPECT_EQ(receive(), -EAGAIN);
+}
+
+TEST_F(SocketTest, APeerThatHasGoneIsNoticedBothWays) {
+  client.reset();
+  EXPECT_EQ(receive(), -ECONNRESET);
+  EXPECT_EQ(send_reply(server.get(), Reply{}, {}, Wait::kDontWait), -ECONNRESET);
+}
+
+TEST_F(SocketTest, OneWhoDoesNotReadDoesNotStopTheSender) {
+  int result = 0;
+  while (result == 0) result = send_reply(server.get(), Reply{}, {}, Wait::kDontWait);
+  EXPECT_EQ(result, -EAGAIN);
+}
+
+TEST_F(SocketTest, MessagesOfAnotherSizeAreRefused) {
+  for (auto const size :
+       {std::size_t{1}, sizeof(Request) - 1, sizeof(Request) + 1, std::size_t{65'536}}) {
+    send_raw(size, 0);
+    EXPECT_EQ(receive(), -EPROTO) << size;
+  }
+  send_raw(sizeof(Request), 0);
+  EXPECT_EQ(receive(), 0);
+}
+
+TEST_F(SocketTest, DescriptorsOfARefusedMessageAreClosed) {
+  auto const before = open_descriptors();
+  for (auto const& [size, count] : std::vector<std::pair<std::size_t, std::size_t>>{
+           {1, 3}, {sizeof(Request), kMaxFds + 1}, {sizeof(Request), 250}, {0, 2}}) {
+    send_raw(size, count);
+    EXPECT_EQ(receive(), -EPROTO) << size << " bytes, " << count << " descriptors";
+    EXPECT_TRUE(fds.empty());
+    EXPECT_EQ(open_descriptors(), before);
+  }
+}
+
+TEST_F(SocketTest, AsManyDescriptorsAsSegmentsAreFine) {
+  send_raw(sizeof(Request), kMaxFds);
+  ASSERT_EQ(receive(), 0);
+  EXPECT_EQ(fds.size(), kMaxFds);
+}
+
+class SocketPath : public testing::Test {
+ protected:
+  test::TemporaryDirectory directory;
+  std::string const path = directory.path() + "/socket";
+  UniqueFd listener, client;
+};
+
+TEST_F(SocketPath, ClientsFindTheListener) {
+  ASSERT_EQ(listen_at(path, listener), 0);
+  EXPECT_EQ(connect_to(path, client), 0);
+}
+
+TEST_F(SocketPath, NobodyThereIsTold) {
+  EXPECT_EQ(connect_to(path, client), -ENOENT);
+  ASSERT_EQ(listen_at(path, listener), 0);
+  listener.reset();
+  EXPECT_EQ(connect_to(path, client), -ECONNREFUSED);
+  EXPECT_EQ(connect_to(std::string(200, 'x'), client), -ENAMETOOLONG);
+  EXPECT_EQ(connect_to("", client), -EINVAL);
+}
+
+TEST_F(SocketPath, AStaleSocketIsReplaced) {
+  ASSERT_EQ(listen_at(path, listener), 0);
+  listener.reset();
+  EXPECT_EQ(listen_at(path, listener), 0);
+  EXPECT_EQ(connect_to(path, client), 0);
+}
+
+TEST_F(SocketPath, ALiveOneIsNot) {
+  ASSERT_EQ(listen_at(path, listener), 0);
+  UniqueFd second;
+  EXPECT_EQ(listen_at(path, second), -EADDRINUSE);
+  EXPECT_EQ(connect_to(path, client), 0);
+}
+
+TEST_F(SocketPath, AnotherKindOfFileIsLeftAlone) {
+  std::ofstream(path) << "precious";
+  EXPECT_EQ(listen_at(path, listener), -EADDRINUSE);
+  EXPECT_EQ(std::filesystem::file_size(path), 8U);
+}
+
+TEST_F(SocketPath, AnyUserMayConnect) {
+  ASSERT_EQ(listen_at(path, listener), 0);
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0666U);
+}
+
+}  // namespace
+}  // namespace stp::service

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A link without a NIC: what its Node sends comes back to it with the next turn, as on a loop.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "dpdk_port/port.h"
+
+namespace stp::test {
+
+class TestPort final : public port::Port {
+ public:
+  TestPort() {
+    info_.link = "test";
+    info_.device = "test";
+    info_.driver = "none";
+    info_.mac = MacAddr{{2, 0, 0, 0, 0, 1}};
+    info_.mtu = 9'000;
+    info_.max_stu = 13;
+    info_.attaches = true;
+    info_.address = port::Ipv4{0x0a090001};
+  }
+
+  // While set, the link behaves as one that still reads what it was given to send.
+  bool keeps_frames = false;
+  // While set, what is sent gets lost.
+  bool cut = false;
+  // How much later it is for the Node than by the clock: what else takes seconds of waiting.
+  Time ahead = 0;
+  // Who answers when asked for an address; nullopt: nobody does.
+  std::optional<MacAddr> neighbour;
+
+  [[nodiscard]] const port::PortInfo& info() const override { return info_; }
+
+  unsigned poll(Node& node, Time clock) override {
+    auto const now = clock + ahead;
+    auto const arrived = std::move(on_wire_);
+    on_wire_.clear();
+    std::vector<Bytes> const burst(arrived.begin(), arrived.end());
+    if (!burst.empty()) node.receive(burst, now);
+    if (now >= node.next_deadline()) node.expire(now);
+    auto const sent = send(node, now);
+    if (!keeps_frames) give_back(node);
+    return static_cast<unsigned>(burst.size()) + sent;
+  }
+
+  std::optional<MacAddr> resolve(port::Ipv4, Time) override { return neighbour; }
+  void set_tap(port::Tap* tap) override { tap_ = tap; }
+  [[nodiscard]] std::vector<port::PortCounter> counters() const override {
+    return {{"test_frames", frames_}};
+  }
+  [[nodiscard]] bool link_up() const override { return true; }
+
+ private:
+  unsigned send(Node& node, Time now) {
+    unsigned sent = 0;
+    head_.resize(node.frame_room());
+    for (;; ++sent) {
+      TxFrame frame;
+      frame.head = head_.data();
+      if (node.transmit({&frame, 1}, now) == 0) return sent;
+      Bytes const head{frame.head, frame.head_length};
+      if (tap_ != nullptr) tap_->frame(head, frame.attached, true);
+      auto& copy = on_wire_.emplace_back(head.begin(), head.end());
+      copy.insert(copy.end(), frame.attached.begin(), frame.attached.end());
+      if (cut) on_wire_.pop_back();
+      if (frame.token.region != kNoneId) kept_.push_back(frame.token);
+      ++frames_;
+    }
+  }
+  void give_back(Node& node) {
+    for (; !kept_.empty(); kept_.pop_front()) node.transmitted(kept_.front());
+  }
+
+  port::PortInfo info_;
+  port::Tap* tap_ = nullptr;
+  std::vector<std::vector<std::byte>> on_wire_;
+  std::deque<TxToken> kept_;
+  std::vector<std::byte> head_;
+  std::uint64_t frames_ = 0;
+};
+
+}  // namespace stp::test

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/simulation/session.h"
+
+namespace stp::sim {
+namespace {
+
+constexpr std::size_t kLotsPerOperation = 2;  // some wait for their end while others begin
+
+}  // namespace
+
+void Party::opened(End& end, const VcInfo& info, Time now) {
+  state_ = State::kOpen;
+  end_ = &end;
+  info_ = info;
+  auto const lots = kLotsPerOperation * workload_.at_once;
+  receive_memory_.emplace(end.host(), Direction::kReceive, lots, workload_.longest);
+  transmit_memory_.emplace(end.host(), Direction::kTransmit, lots, workload_.longest);
+  mx_ = receive_memory_->allow(end.id(), permit::kAll);
+  begin(now);
+}
+
+void Party::ended(int error, Time now) {
+  state_ = State::kEnded;
+  error_ = error;
+  stop(error, now);
+  end_ = nullptr;
+  if (!receive_memory_) return;
+  receive_memory_->unmap();
+  transmit_memory_->unmap();
+}
+
+void Party::gone() {
+  state_ = State::kGone;
+  run_.verdict.require(memory_intact(), "bytes were written that nobody had granted");
+}
+
+void Party::lost() {
+  state_ = State::kGone;
+  lost_ = true;
+  end_ = nullptr;
+}
+
+}  // namespace stp::sim

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One run: a profile and a seed give everything else.
+#pragma once
+
+#include "tests/simulation/scenario.h"
+
+namespace stp::sim {
+
+struct Result {
+  std::vector<std::string> failures;
+  std::uint64_t hash = 0;  // of all that went over the wires, and when
+  Time simulated = 0;
+  std::uint64_t frames = 0, bytes = 0, faults = 0;
+  std::uint64_t delivered = 0;  // users' bytes placed in memory
+};
+
+struct Watch {
+  std::FILE* text = nullptr;         // a line per frame and event
+  std::unique_ptr<PcapngFile> file;  // every frame
+};
+
+Result simulate(const Profile& profile, std::uint64_t seed, Watch watch = {});
+
+}  // namespace stp::sim

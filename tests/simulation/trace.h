@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a run did: a hash that two runs of one seed share, counts, and for the curious a line per
+// frame and a pcapng file.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "tests/simulation/pcapng_file.h"
+
+namespace stp::sim {
+
+// What can befall a frame.
+enum class Fault : std::uint8_t {
+  kLost,
+  kBurstLost,
+  kDuplicated,
+  kReordered,
+  kDelayed,
+  kCorrupted,
+  kCut,        // the cable was unplugged
+  kOverflow,   // no room in the switch
+  kHostDown,
+  kLie,        // changed by its sender
+  kCount,
+};
+
+class Trace {
+ public:
+  // Lines of text go to `text` unless it is nullptr.
+  Trace(std::FILE* text, std::unique_ptr<PcapngFile> file) : text_(text), file_(std::move(file)) {}
+
+  void sent(Time now, Bytes frame);
+  void received(Time now, Bytes frame) { mix(now, frame); }
+  void fault(Time now, Fault fault, Bytes frame);
+  // `line` is asked for only where somebody reads it.
+  void note(Time now, const std::function<std::string()>& line) const;
+
+  [[nodiscard]] std::uint64_t hash() const { return hash_; }
+  [[nodiscard]] std::uint64_t frames() const { return frames_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::uint64_t faults() const { return faults_; }
+  [[nodiscard]] std::uint64_t overflows() const { return overflows_; }
+
+ private:
+  void mix(Time now, Bytes frame);
+  void print(Time now, const char* what, Bytes frame) const;
+
+  std::FILE* text_;
+  std::unique_ptr<PcapngFile> file_;
+  std::uint64_t hash_ = 0xcbf29ce484222325;
+  std::uint64_t frames_ = 0, bytes_ = 0, faults_ = 0, overflows_ = 0;
+};
+
+}  // namespace stp::sim

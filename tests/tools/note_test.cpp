@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/files/note.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace stp::files {
+namespace {
+
+Note sample() {
+  Note note;
+  note.kind = NoteKind::kCommit;
+  note.reason = Reason::kWrite;
+  note.error = EIO;
+  for (std::size_t i = 0; i < note.digest.size(); ++i)
+    note.digest[i] = static_cast<std::uint8_t>(i);
+  return note;
+}
+
+TEST(Note, comes_out_as_it_went_in) {
+  auto const note = decode(encode(sample()));
+  ASSERT_TRUE(note.has_value());
+  EXPECT_EQ(note->kind, NoteKind::kCommit);
+  EXPECT_EQ(note->reason, Reason::kWrite);
+  EXPECT_EQ(note->error, EIO);
+  EXPECT_EQ(note->digest, sample().digest);
+}
+
+TEST(Note, of_another_program_or_version_is_not_understood) {
+  EXPECT_FALSE(decode(NoteBytes{}));
+  auto bytes = encode(sample());
+  bytes[5] = 9;
+  EXPECT_FALSE(decode(bytes));
+}
+
+TEST(Note, with_an_unknown_kind_or_reason_is_not_understood) {
+  auto bytes = encode(sample());
+  bytes[7] = 0;
+  EXPECT_FALSE(decode(bytes));
+  bytes[7] = 6;
+  EXPECT_FALSE(decode(bytes));
+  bytes = encode(sample());
+  bytes[9] = 200;
+  EXPECT_FALSE(decode(bytes));
+}
+
+TEST(Note, every_reason_names_a_remedy_or_a_cause) {
+  for (unsigned reason = 1; reason <= static_cast<unsigned>(Reason::kAbandoned); ++reason) {
+    Note note;
+    note.reason = static_cast<Reason>(reason);
+    EXPECT_NE(describe(note), "unknown reason") << reason;
+  }
+  EXPECT_NE(describe(sample()).find("Input/output error"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stp::files

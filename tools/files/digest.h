@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// XXH3-128 of a file's content, as `xxhsum -H2` prints it. It finds what memory, disk or a fault
+// in a program did to the data; against an enemy on the wire it is no protection.
+#pragma once
+
+#include <xxhash.h>
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "tools/files/note.h"
+
+namespace stp::files {
+
+class ContentDigest {
+ public:
+  ContentDigest() : state_(XXH3_createState()) {
+    if (!state_ || XXH3_128bits_reset(state_.get()) != XXH_OK) throw std::bad_alloc();
+  }
+  void add(std::span<const std::byte> bytes) {
+    if (!bytes.empty()) XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
+  }
+  [[nodiscard]] Digest value() const {
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_.get()));
+    return std::to_array(canonical.digest);
+  }
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+  std::unique_ptr<XXH3_state_t, Free> state_;
+};
+
+}  // namespace stp::files

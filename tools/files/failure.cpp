@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/files/failure.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+namespace stp::files {
+
+std::string error_text(int error) {
+  return std::generic_category().message(error);
+}
+
+LinkFailure link_failure(int result) {
+  auto const* const chosen = std::getenv("STP_LINK");
+  std::string const link = chosen != nullptr ? chosen : "the default link";
+  return LinkFailure("cannot open " + link + ": " + error_text(-result) +
+                     "; name a link that works with --link (stpd:PATH, iface:NAME, memif:PATH) "
+                     "and see that its stpd is running");
+}
+
+LinkFailure connect_failure(int result, const std::string& peer) {
+  switch (-result) {
+    case ECONNREFUSED:
+      return LinkFailure(peer + " refused the connection: nobody listens on that port; start " +
+                         "stp-recv --listen there");
+    case ETIMEDOUT:
+      return LinkFailure(peer + " does not answer; see that stp-recv and its stpd are running " +
+                         "and on the same Ethernet as this link");
+    case EHOSTUNREACH:
+      return LinkFailure("nobody on this link knows the host of " + peer +
+                         "; check the name, or give its MAC address: [02:00:00:00:00:01]:3000");
+    case EINVAL:
+      return LinkFailure("\"" + peer + "\" is no destination; write host:port");
+    default:
+      return LinkFailure("cannot connect to " + peer + ": " + error_text(-result));
+  }
+}
+
+LinkFailure listen_failure(int result, const std::string& address) {
+  switch (-result) {
+    case EADDRINUSE:
+      return LinkFailure("another program listens on " + address + "; choose another port");
+    case EINVAL:
+      return LinkFailure("\"" + address + "\" is no address to listen on; write :port");
+    default:
+      return LinkFailure("cannot listen on " + address + ": " + error_text(-result));
+  }
+}
+
+void throw_connection_failure(int result, const char* what) {
+  switch (-result) {
+    case ENOTCONN:
+      throw Closed();
+    case ETIMEDOUT:
+      throw LinkFailure("the other side no longer answers; the link or its host is down");
+    case ECONNRESET:
+      throw LinkFailure("the connection was lost; see that stpd is still running");
+    default:
+      throw LinkFailure(std::string(what) + ": " + error_text(-result));
+  }
+}
+
+}  // namespace stp::files

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Failures as a user is told of them: the cause, and what to do about it.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace stp::files {
+
+// The connection, and all that was to go over it, is lost.
+struct LinkFailure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// The same, because the other side has closed it.
+struct Closed : LinkFailure {
+  Closed() : LinkFailure("the other side closed the connection") {}
+};
+// One file is lost; the next one has its chance.
+struct FileFailure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// A signal asked the program to end.
+struct Stopped : std::runtime_error {
+  Stopped() : std::runtime_error("interrupted") {}
+};
+
+// The text of a positive errno. Safe to call from any thread.
+std::string error_text(int error);
+
+// For the negative errno that a call of libst gave.
+LinkFailure link_failure(int result);                              // st_create
+LinkFailure connect_failure(int result, const std::string& peer);  // st_connect
+LinkFailure listen_failure(int result, const std::string& address);
+// Of a connection; Closed where it is that.
+[[noreturn]] void throw_connection_failure(int result, const char* what);
+
+}  // namespace stp::files

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/files/note.h"
+
+#include <algorithm>
+
+#include "tools/files/big_endian.h"
+#include "tools/files/failure.h"
+
+namespace stp::files {
+namespace {
+constexpr std::uint32_t kMagic = 0x53545046;  // "STPF"
+constexpr std::uint16_t kVersion = 1;
+constexpr std::size_t kDigestAt = 16;
+}  // namespace
+
+NoteBytes encode(const Note& note) {
+  NoteBytes bytes{};
+  put_big_endian(&bytes[0], kMagic);
+  put_big_endian(&bytes[4], kVersion);
+  put_big_endian(&bytes[6], static_cast<std::uint16_t>(note.kind));
+  put_big_endian(&bytes[8], static_cast<std::uint16_t>(note.reason));
+  put_big_endian(&bytes[12], static_cast<std::uint32_t>(note.error));
+  std::copy(note.digest.begin(), note.digest.end(), bytes.begin() + kDigestAt);
+  return bytes;
+}
+
+std::optional<Note> decode(const NoteBytes& bytes) {
+  auto const kind = get_big_endian<std::uint16_t>(&bytes[6]);
+  auto const reason = get_big_endian<std::uint16_t>(&bytes[8]);
+  if (get_big_endian<std::uint32_t>(&bytes[0]) != kMagic ||
+      get_big_endian<std::uint16_t>(&bytes[4]) != kVersion || kind == 0 ||
+      kind > static_cast<std::uint16_t>(NoteKind::kAnswer) ||
+      reason > static_cast<std::uint16_t>(Reason::kAbandoned))
+    return std::nullopt;
+  Note note;
+  note.kind = static_cast<NoteKind>(kind);
+  note.reason = static_cast<Reason>(reason);
+  note.error = static_cast<std::int32_t>(get_big_endian<std::uint32_t>(&bytes[12]));
+  std::copy(bytes.begin() + kDigestAt, bytes.end(), note.digest.begin());
+  return note;
+}
+
+std::string describe(const Note& note) {
+  switch (note.reason) {
+    case Reason::kNone:
+      return "done";
+    case Reason::kProtocol:
+      return "the two programs do not understand each other; use the same version on both sides";
+    case Reason::kName:
+      return "the receiver accepts no file of that name; rename it";
+    case Reason::kNoSpace:
+      return "not enough space in the receiver's directory; free some";
+    case Reason::kWrite:
+      return "the receiver cannot write the file: " + error_text(note.error) +
+             "; check its --out directory";
+    case Reason::kDigest:
+      return "what arrived differs from what was sent; send it again, and see whether the file "
+             "changed meanwhile";
+    case Reason::kStopped:
+      return "the receiver was stopped";
+    case Reason::kTimeout:
+      return "the data stopped coming; check the link";
+    case Reason::kAbandoned:
+      return "the sender gave up on it";
+  }
+  return "unknown reason";
+}
+
+}  // namespace stp::files

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# From a bare machine to a build: packages, configuration, compilation. Sourced, never run.
+
+packages=(g++ cmake ninja-build pkg-config libdpdk-dev libpcap-dev libgtest-dev libcli11-dev
+  libxxhash-dev iproute2 nftables procps util-linux)
+
+missing_packages() {
+  local package
+  for package in "${packages[@]}"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+      echo "$package"
+  done
+}
+
+# Without a password, or with somebody there to type it.
+may_sudo() { command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }
+
+install_packages() {
+  local missing as_root=()
+  command -v dpkg-query >/dev/null || return 0 # not Debian: cmake names what it does not find
+  mapfile -t missing < <(missing_packages)
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! may_sudo; then
+      fail "packages are missing and this user may not install them; as root: apt-get install" \
+        "--no-install-recommends ${missing[*]}"
+    fi
+    as_root=(sudo)
+  fi
+  say "installing with apt: ${missing[*]}"
+  "${as_root[@]}" apt-get -qq update >&2 &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+      --no-install-recommends "${missing[@]}" >&2 || fail "apt could not install them"
+}
+
+build_directory_of() {
+  case $1 in
+    release) echo build ;;
+    *) echo "build-$1" ;;
+  esac
+}
+
+# build PRESET [CMAKE-OPTION...]: quiet unless something is wrong. In the root of the project.
+build() {
+  local preset=$1 directory log
+  shift
+  directory=$(build_directory_of "$preset")
+  log=$work/build-$preset.log
+  if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
+  say "building ($preset, in $directory)"
+  cmake --preset "$preset" -G Ninja "$@" >"$log" 2>&1 && cmake --build "$directory" -j2 >>"$log" 2>&1 ||
+    { tail -n 60 "$log" >&2; fail "the build failed"; }
+}

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# What the scripts share: messages, a private temporary directory, and the promise that all they
+# started has ended when they end. Sourced, never run.
+
+say() { printf '%s: %s\n' "${program:?}" "$*" >&2; }
+fail() {
+  say "$*"
+  exit 1
+}
+
+# Pids of what start() began. A process leads a session of its own, so that whatever it started in
+# turn ends with it.
+started=()
+work=
+
+# make_work_directory [ON-EXIT]: a private directory for all temporary files of this run, in $work.
+# ON-EXIT, where given, calls clean_up.
+make_work_directory() {
+  outer_temporaries=${TMPDIR:-/tmp}
+  work=$(mktemp -d "$outer_temporaries/stp-$program-XXXXXX") || fail "cannot make a temporary directory"
+  export TMPDIR=$work
+  trap "${1:-clean_up}" EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM HUP
+}
+
+clean_up() {
+  local pid
+  trap '' INT TERM HUP
+  for pid in "${started[@]}"; do stop "$pid"; done
+  if [ -n "$work" ]; then rm -rf "$work"; fi
+}
+
+# start LOG COMMAND...: runs it in the background; its pid is in $! as usual.
+start() {
+  local log=$1
+  shift
+  : >>"$log"
+  setsid "$@" >>"$log" 2>&1 </dev/null &
+  started+=($!)
+}
+
+session_of() { ps -o pid= -s "$1" 2>/dev/null; }
+
+# Ends a process that start() began, and what it started: politely for five seconds, then for sure.
+stop() {
+  local pid=$1 tries=50
+  # shellcheck disable=SC2046
+  kill $(session_of "$pid") 2>/dev/null
+  while [ -n "$(session_of "$pid")" ] && [ $((tries--)) -gt 0 ]; do sleep 0.1; done
+  # shellcheck disable=SC2046
+  kill -KILL $(session_of "$pid") 2>/dev/null
+  wait "$pid" 2>/dev/null
+  return 0
+}
+
+# No warning, no chance to clean up.
+kill_at_once() {
+  kill -KILL "$1" 2>/dev/null
+  wait "$1" 2>/dev/null
+  return 0
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds.
+wait_for() {
+  local tries=$(($1 * 20))
+  shift
+  until "$@"; do
+    [ $((tries--)) -gt 0 ] || return 1
+    sleep 0.05
+  done
+}
+
+# bytes_of 64M: 67108864
+bytes_of() {
+  local size=${1%[KMG]}
+  [[ $size =~ ^[0-9]+$ ]] || return 1
+  case $1 in
+    *K) echo $((size << 10)) ;;
+    *M) echo $((size << 20)) ;;
+    *G) echo $((size << 30)) ;;
+    *) echo "$size" ;;
+  esac
+}
+
+sha256_of() { sha256sum <"$1" | cut -d' ' -f1; }

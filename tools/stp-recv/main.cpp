@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stp-recv --listen :PORT --out DIR: receives files from stp-send. A file appears under its name
+// once it is complete and its content has been checked.
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <mutex>
+
+#include "tools/files/failure.h"
+#include "tools/files/progress.h"
+#include "tools/files/receiver.h"
+#include "tools/files/signals.h"
+
+namespace {
+
+using namespace stp::files;
+
+struct Options {
+  std::string listen, directory, link;
+  bool once = false, quiet = false;
+};
+
+// Lets a signal end whatever Receiver there is.
+class Stop {
+ public:
+  Stop() : signals_([this] { close_receiver(); }) {}
+  [[nodiscard]] const std::atomic<bool>& requested() const { return signals_.stop(); }
+
+  // The Receiver to end, while this lives.
+  class Watch {
+   public:
+    Watch(Stop& stop, Receiver& receiver) : stop_(stop) {
+      stop_.set_receiver(&receiver);
+      if (stop_.requested()) stop_.close_receiver();
+    }
+    ~Watch() { stop_.set_receiver(nullptr); }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+   private:
+    Stop& stop_;
+  };
+
+ private:
+  void set_receiver(Receiver* receiver) {
+    std::lock_guard const lock(mutex_);
+    receiver_ = receiver;
+  }
+  void close_receiver() {
+    std::lock_guard const lock(mutex_);
+    if (receiver_ != nullptr) receiver_->close();
+  }
+
+  std::mutex mutex_;
+  Receiver* receiver_ = nullptr;
+  Signals signals_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Receives files over Scheduled Transfers from stp-send.", "stp-recv");
+  app.add_option("--listen", options.listen, "Port to listen on, as :3000")->required();
+  app.add_option("--out", options.directory, "Directory for what arrives")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--link", options.link,
+                 "Link to use (stpd:PATH, iface:NAME, memif:PATH, loop); default: STP_LINK");
+  app.add_flag("--once", options.once, "End after the first sender");
+  app.add_flag("-q,--quiet", options.quiet, "Say nothing but errors");
+  app.set_version_flag("--version", std::string(st_version()));
+  CLI11_PARSE(app, argc, argv);
+
+  if (!options.link.empty()) ::setenv("STP_LINK", options.link.c_str(), 1);
+  Stop stop;
+  Progress progress("stp-recv", options.quiet);
+  ReceiverContext context{options.directory, progress, stop.requested()};
+  try {
+    Receiver receiver(options.listen, context);
+    Stop::Watch const watch(stop, receiver);
+    progress.say("listening on " + options.listen + ", writing to " + options.directory);
+    return receiver.run(options.once) ? EXIT_SUCCESS : EXIT_FAILURE;
+  } catch (const std::exception& failure) {
+    progress.complain(failure.what());
+    return EXIT_FAILURE;
+  }
+}

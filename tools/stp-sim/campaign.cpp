@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stp-sim/campaign.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cinttypes>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+namespace stp::sim {
+namespace {
+
+struct Totals {
+  std::uint64_t runs = 0, failures = 0, frames = 0, faults = 0;
+  Time simulated = 0;
+
+  void add(const Result& result) {
+    ++runs;
+    failures += result.failures.empty() ? 0 : 1;
+    frames += result.frames;
+    faults += result.faults;
+    simulated += result.simulated;
+  }
+};
+
+// Made before the run begins: a handler may not build strings.
+thread_local std::array<char, 128> current_run{};
+
+void on_crash(int signal) {
+  auto const say = [](const char* text) {
+    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, text, std::strlen(text));
+  };
+  say("crashed; replay with:\n  ");
+  say(current_run.data());
+  say("\n");
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+void report(const Profile& profile, std::uint64_t seed, const Result& result) {
+  std::printf("FAILED profile %s seed %" PRIu64 "\n", profile.name, seed);
+  for (auto const& failure : result.failures) std::printf("  %s\n", failure.c_str());
+  std::printf("  replay: %s\n", replay_command(profile, seed).c_str());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+const Profile& profile_of(std::uint64_t seed) {
+  std::uint64_t total = 0;
+  for (auto const& profile : profiles()) total += profile.weight;
+  auto at = seed % total;
+  auto const* profile = profiles().data();
+  for (; at >= profile->weight; ++profile) at -= profile->weight;
+  return *profile;
+}
+
+std::string replay_command(const Profile& profile, std::uint64_t seed) {
+  return "stp-sim --seed " + std::to_string(seed) + " --profile " + profile.name + " --verbose";
+}
+
+void name_run_on_crash() {
+  for (auto const signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    std::signal(signal, on_crash);
+}
+
+void set_current_run(const Profile& profile, std::uint64_t seed) {
+  std::snprintf(current_run.data(), current_run.size(), "%s",
+                replay_command(profile, seed).c_str());
+}
+
+std::uint64_t play(const Campaign& campaign) {
+  std::atomic<std::uint64_t> next{campaign.first_seed};
+  std::mutex mutex;
+  Totals totals;
+  auto const work = [&] {
+    for (;;) {
+      auto const seed = next.fetch_add(1);
+      if (seed > campaign.last_seed) return;
+      auto const& profile = campaign.profile != nullptr ? *campaign.profile : profile_of(seed);
+      set_current_run(profile, seed);
+      auto const result = simulate(profile, seed);
+      std::scoped_lock const lock(mutex);
+      totals.add(result);
+      if (!result.failures.empty()) report(profile, seed, result);
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned i = 1; i < campaign.jobs; ++i) workers.emplace_back(work);
+    work();
+  }
+  std::printf("%" PRIu64 " seeds, %" PRIu64 " failures, %.1f s simulated, %" PRIu64
+              " frames, %" PRIu64 " faults\n",
+              totals.runs, totals.failures,
+              static_cast<double>(totals.simulated) / static_cast<double>(kSecond), totals.frames,
+              totals.faults);
+  return totals.failures;
+}
+
+}  // namespace stp::sim

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Replays one run of the simulation, or plays many.
+#include <cinttypes>
+#include <cstdio>
+
+#include "tools/stp-sim/campaign.h"
+#include "tools/stp-sim/options.h"
+
+namespace stp::sim {
+namespace {
+
+constexpr int kBadUsage = 2;
+
+int list_profiles() {
+  for (auto const& profile : profiles()) std::printf("%-14s %s\n", profile.name, profile.text);
+  return 0;
+}
+
+int play_one(const Options& options, const Profile& profile) {
+  Watch watch;
+  if (options.verbose) watch.text = stdout;
+  if (!options.pcapng.empty() && !(watch.file = PcapngFile::create(options.pcapng))) {
+    std::fprintf(stderr, "stp-sim: cannot write %s\n", options.pcapng.c_str());
+    return 1;
+  }
+  set_current_run(profile, *options.seed);
+  auto const result = simulate(profile, *options.seed, std::move(watch));
+  for (auto const& failure : result.failures) std::printf("FAILED: %s\n", failure.c_str());
+  std::printf("profile %s seed %" PRIu64 ": %s, %.6f s simulated, %" PRIu64 " frames, %" PRIu64
+              " faults, %" PRIu64 " bytes delivered, trace %016" PRIx64 "\n",
+              profile.name, *options.seed, result.failures.empty() ? "passed" : "FAILED",
+              static_cast<double>(result.simulated) / static_cast<double>(kSecond), result.frames,
+              result.faults, result.delivered, result.hash);
+  return result.failures.empty() ? 0 : 1;
+}
+
+int run(const Options& options) {
+  if (options.list) return list_profiles();
+  auto const* const profile = find_profile(options.profile);
+  if (profile == nullptr && options.profile != "all") {
+    std::fprintf(stderr, "stp-sim: no profile %s; --list names them\n", options.profile.c_str());
+    return kBadUsage;
+  }
+  name_run_on_crash();
+  if (options.seed) return play_one(options, profile ? *profile : profile_of(*options.seed));
+  return play({options.first_seed, options.last_seed, profile, options.jobs}) == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace stp::sim
+
+int main(int argc, char** argv) {
+  int exit_status = 0;
+  auto const options = stp::sim::parse_options(argc, argv, exit_status);
+  return options ? stp::sim::run(*options) : exit_status;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stp-sim/options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+namespace stp::sim {
+namespace {
+
+// "1..2000"
+std::string parse_range(const std::string& text, Options& options) {
+  auto const* const end = text.data() + text.size();
+  auto const first = std::from_chars(text.data(), end, options.first_seed);
+  constexpr std::string_view kTo = "..";
+  bool const good = first.ec == std::errc{} && std::string_view(first.ptr).starts_with(kTo);
+  if (good) {
+    auto const last = std::from_chars(first.ptr + kTo.size(), end, options.last_seed);
+    if (last.ec == std::errc{} && last.ptr == end && options.first_seed <= options.last_seed)
+      return {};
+  }
+  return "seeds are given as FIRST..LAST";
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
+  Options options;
+  std::string seeds;
+  CLI::App app("Plays the protocol over simulated links that do their worst, by seed.", "stp-sim");
+  auto* const seed = app.add_option("--seed", options.seed, "Play this one run, always the same");
+  auto* const many = app.add_option("--seeds", seeds, "Play many runs: FIRST..LAST")
+                         ->check([&](const std::string& text) { return parse_range(text, options); });
+  app.add_option("--profile", options.profile, "What goes wrong: see --list; or all")
+      ->capture_default_str();
+  app.add_option("--jobs", options.jobs, "Runs at the same time")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_flag("--verbose", options.verbose, "A line per frame and event")->needs(seed);
+  app.add_option("--pcapng", options.pcapng, "Write all frames of the run to this file")
+      ->needs(seed);
+  auto* const list = app.add_flag("--list", options.list, "Name the profiles");
+  auto* const incast = app.add_option("--incast", options.incast,
+                                      "So many senders to one receiver, with and without pacing")
+                           ->check(CLI::Range(1, 4096));
+  seed->excludes(many)->excludes(list)->excludes(incast);
+  many->excludes(list)->excludes(incast);
+  try {
+    app.parse(argc, argv);
+    if (seed->empty() && many->empty() && list->empty() && incast->empty())
+      throw CLI::RequiredError("--seed, --seeds, --list or --incast");
+  } catch (const CLI::ParseError& error) {
+    exit_status = app.exit(error);
+    return std::nullopt;
+  }
+  return options;
+}
+
+}  // namespace stp::sim
