@@ -4,8 +4,10 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "dpdk_port/eal.h"
 #include "dpdk_port/interface.h"
@@ -17,9 +19,25 @@ constexpr std::uint16_t kDescriptors = 512;
 // Mbufs beside those in descriptors: bursts in hand, and what software devices hold in their rings.
 constexpr unsigned kSpareMbufs = 1536;
 
+// What DPDK says of some failures would help nobody.
+struct Translation {
+  std::string_view dpdk;
+  const char* ours;
+};
+constexpr std::array kTranslations{
+    // The driver makes a number of process id and interface that must not be another program's.
+    Translation{"PACKET_FANOUT",
+                "the kernel takes it for part of another program's link: start this one again"},
+    Translation{"Zero-copy doesn't support multi-file segments",
+                "zero-copy needs hugepages: sysctl vm.nr_hugepages=512, or leave it out"},
+};
+
 // What failed, in DPDK's own words where it has some.
 std::string failure(const std::string& what, int result) {
   const std::string said = take_dpdk_message();
+  for (const Translation& each : kTranslations) {
+    if (said.find(each.dpdk) != std::string::npos) return what + ": " + each.ours;
+  }
   return what + ": " + (said.empty() ? rte_strerror(-result) : said);
 }
 

@@ -197,3 +197,11 @@ std::string take_dpdk_message() {
 }
 
 }  // namespace stp::port
+
+#ifdef __SANITIZE_THREAD__
+// DPDK's libraries are not built for ThreadSanitizer: it sees the memory that they hand from thread
+// to thread, but not their locks.
+extern "C" [[gnu::visibility("default")]] const char* __tsan_default_suppressions() {
+  return "race:librte_\n";
+}
+#endif

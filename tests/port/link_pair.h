@@ -33,9 +33,9 @@ struct LinkEnd {
   std::unique_ptr<LinkPort> port;
 };
 
-// Turns both ends in one thread until it is done; false after ten seconds.
+// Turns both ends in one thread until it is done; false after thirty seconds.
 inline bool turn_until(LinkEnd& a, LinkEnd& b, const std::function<bool()>& done) {
-  const Time end = now() + 10 * kSecond;
+  const Time end = now() + 30 * kSecond;
   while (!done()) {
     if (now() > end) return false;
     a.turn();

@@ -2,8 +2,6 @@
 // Two links of one process over shared memory.
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "link_pair.h"
@@ -172,6 +170,18 @@ TEST_F(Memif, OpeningALinkLeavesTheCallersThreadWhereItWas) {
   open();
   ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+TEST_F(Memif, ZeroCopyWorksOrSaysThatItNeedsHugepages) {
+  std::string error;
+  server.port = open_link("memif:" + path + ",role=server,zero-copy=yes", error);
+  if (!server.port) {
+    EXPECT_NE(error.find("hugepages"), std::string::npos) << error;
+    GTEST_SKIP() << error;
+  }
+  client.open("memif:" + path + ",role=client,zero-copy=yes");
+  EXPECT_FALSE(client.port->info().attaches);  // the peer reads it long after it was sent
+  expect_attached_memory_arrives(client, server, 8192, 500);
 }
 
 TEST_F(Memif, AServerWhoseFolderIsMissingSaysSo) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/service/read_trace.h"
-#include "tests/service/temporary_directory.h"
+#include "tests/temporary_directory.h"
 #include "tools/trace/pcapng_writer.h"
 
 namespace stp::trace {

@@ -19,7 +19,7 @@
 #include "libst/service/poll_loop.h"
 #include "libst/service/socket.h"
 #include "tests/service/service_fixture.h"
-#include "tests/service/temporary_directory.h"
+#include "tests/temporary_directory.h"
 
 namespace stp::service {
 namespace {

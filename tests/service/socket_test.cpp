@@ -15,7 +15,7 @@
 #include <fstream>
 #include <vector>
 
-#include "tests/service/temporary_directory.h"
+#include "tests/temporary_directory.h"
 
 namespace stp::service {
 namespace {

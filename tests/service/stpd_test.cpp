@@ -10,7 +10,7 @@
 #include "libst/service/socket.h"
 #include "tests/service/program.h"
 #include "tests/service/read_trace.h"
-#include "tests/service/temporary_directory.h"
+#include "tests/temporary_directory.h"
 
 namespace stp::service {
 namespace {

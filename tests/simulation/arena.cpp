@@ -28,6 +28,8 @@ std::optional<Lot> Arena::take(std::size_t length, std::size_t alignment, Dice& 
   for (auto left = taken_.size(); taken_[index]; index = (index + 1) % taken_.size())
     if (--left == 0) return std::nullopt;
   taken_[index] = true;
+  host_.run().verdict.require(has_canary(whole(index)),
+                              "bytes were written where no operation was under way");
   auto const room = (largest() - length) / alignment;
   auto const lead = kMargin + alignment * dice.between(0, room);
   return Lot{index, index * lot_size_ + lead, length};
@@ -57,7 +59,7 @@ bool Arena::intact_around(const Lot& lot) const {
 
 bool Arena::intact() const {
   for (std::size_t i = 0; i < taken_.size(); ++i)
-    if (!taken_[i] && !has_canary(whole(i))) return false;
+    if (!taken_[i] && !has_canary(whole(i))) {auto w=whole(i); size_t a=0; while(w[a]==std::byte{0xc9})++a; size_t z=w.size(); while(w[z-1]==std::byte{0xc9})--z; fprintf(stderr,"lot %zu bytes %zu..%zu linear %zx bufx %x buf %u\n",i,a,z,i*lot_size_+a,(unsigned)(bufx_+((i*lot_size_+a)>>bufsize_)),bufsize_); return false;}
   return true;
 }
 

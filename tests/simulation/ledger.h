@@ -30,7 +30,6 @@ struct Ledger {
   std::map<std::uint64_t, ReadTruth> reads;      // by length
   std::map<std::uint64_t, RegionTruth> regions;  // by length
   std::uint64_t refusals = 0, cancels = 0;       // that programs decided on
-  std::uint64_t failed_writes = 0;
   std::string unexplained;  // a failure that nothing planned can have brought about
 
   std::uint64_t new_context() { return next_context++; }

@@ -13,9 +13,13 @@ namespace stp::sim {
 
 class ManagedParty : public Party {
  public:
+  using Kind = Completion::Kind;
   ManagedParty(Run& run, const SessionConfig& config, Ledger& ledger)
       : Party(run, config), ledger_(ledger) {}
-  void meet(ManagedParty& peer) { peer_ = &peer; }
+  void meet(ManagedParty& peer, bool closes) {
+    peer_ = &peer;
+    closes_ = closes;
+  }
 
   void receive(const ReceivedEntry& entry, Time now) override;
   void work(Time now) override;
@@ -24,16 +28,19 @@ class ManagedParty : public Party {
   void expire(Time now) override;
   [[nodiscard]] bool wants_close() const override;
 
-  // Begun all it wanted, and nothing of it is left.
-  [[nodiscard]] bool quiet() const;
+  // All that it wanted is over, and nothing of the other's waits for it. Posted receives may be
+  // left, where the writes that they were for have failed.
+  [[nodiscard]] bool idle() const;
+  [[nodiscard]] bool quiet() const { return idle() && under_way(Kind::kReceive) == 0; }
+  void want_receive(std::uint64_t length);
+  [[nodiscard]] std::size_t under_way(Kind kind) const;
   [[nodiscard]] std::string overdue(Time now) const;
 
  protected:
-  void begin(Time now) override;
+  void begin(Time now) override;  // of the connection
   void stop(int error, Time now) override;
 
  private:
-  using Kind = Completion::Kind;
   struct Pending {
     Kind kind = Kind::kWrite;
     std::optional<Lot> lot;     // source, or landing
@@ -72,6 +79,7 @@ class ManagedParty : public Party {
   bool end_some_region();
   bool started(int error, Context context, Pending pending, Time now);
   void cancel_some();
+  void cancel_left_receives();
   [[nodiscard]] std::uint64_t draw_length();
   [[nodiscard]] Landing landing(const Lot& lot) const;
   std::optional<std::size_t> idle_slot(RegionTruth& truth);
@@ -81,10 +89,15 @@ class ManagedParty : public Party {
   bool serve_read(const Request& request, Time now);
   bool serve_region(const Request& request);
   void post_receives(Time now);
+  bool drop_receive();
   void close_region(const Served& served);
   void on_region_ended(const Completion& c);
 
   // --- managed_check.cpp: what came out
+  static const char* name_of(Kind kind);
+  [[nodiscard]] std::string describe(Context context, const Pending& p, const char* what,
+                                     int status) const;
+  void take_completions();
   void on_completion(const Completion& c);
   void check_status(const Pending& p, int status);
   void check_write(const Pending& p, int status);
@@ -99,20 +112,22 @@ class ManagedParty : public Party {
   [[nodiscard]] bool holds(Kind kind, std::uint64_t pattern, std::uint64_t length) const;
   [[nodiscard]] bool region_holds(std::uint64_t length, std::size_t at, std::size_t size,
                                   std::uint64_t pattern) const;
-  [[nodiscard]] std::size_t receives() const;
 
   Ledger& ledger_;
   ManagedParty* peer_ = nullptr;
+  bool closes_ = true;  // when all is done
   std::optional<Sequencer> sequencer_;
   unsigned begun_ = 0;
-  std::uint64_t writes_ = 0, writes_failed_ = 0;
+  unsigned regions_begun_ = 0;
+  std::uint64_t writes_failed_ = 0;
   std::map<Context, Pending> pending_;
   std::deque<std::uint64_t> wanted_receives_;  // lengths of the peer's writes
   std::deque<Request> requests_;
   std::map<std::uint32_t, Served> served_;           // by request
   std::map<std::uint64_t, OpenRegion> regions_;      // the peer's, by length
-  bool was_quiet_ = false;
-  Time quiet_since_ = kNever;
+  Time look_again_ = kNever;   // something was put off until then
+  Time idle_since_ = kNever;
+  bool was_quiet_ = false, stopping_ = false;
 };
 
 class ManagedSession : public Session {

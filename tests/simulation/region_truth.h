@@ -73,6 +73,9 @@ class RegionTruth {
   }
   Slot& slot(std::size_t index) { return slots_[index]; }
 
+  void end() { ended_ = true; }  // the side that uses it needs it no more
+  [[nodiscard]] bool ended() const { return ended_; }
+
   FetchTruth draw_fetch(Dice& dice, std::uint64_t unique) const;
   bool fetched(const FetchTruth& fetch, std::uint64_t before);
   void fetch_failed(const FetchTruth& fetch);
@@ -82,6 +85,7 @@ class RegionTruth {
 
  private:
   std::size_t slot_size_ = 0;
+  bool ended_ = false;
   std::array<Slot, kSlots> slots_;
   std::array<SumWord, kSumWords> sums_;
   std::array<SwapWord, kWords - kSumWords> swaps_;

@@ -4,7 +4,8 @@
 namespace stp::sim {
 namespace {
 
-constexpr std::size_t kLotsPerOperation = 2;  // some wait for their end while others begin
+// Each side's own operations, the other's, and regions.
+constexpr std::size_t kLotsPerOperation = 2, kLotsForRegions = 3;
 
 }  // namespace
 
@@ -12,7 +13,7 @@ void Party::opened(End& end, const VcInfo& info, Time now) {
   state_ = State::kOpen;
   end_ = &end;
   info_ = info;
-  auto const lots = kLotsPerOperation * workload_.at_once;
+  auto const lots = kLotsPerOperation * workload_.at_once + kLotsForRegions;
   receive_memory_.emplace(end.host(), Direction::kReceive, lots, workload_.longest);
   transmit_memory_.emplace(end.host(), Direction::kTransmit, lots, workload_.longest);
   mx_ = receive_memory_->allow(end.id(), permit::kAll);

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/tools/temporary_directory.h"
+#include "tests/temporary_directory.h"
 
 namespace stp::files {
 namespace {
@@ -23,8 +23,8 @@ class IncomingFileTest : public ::testing::Test {
     return file_.announce(std::as_bytes(std::span(metadata))).reason;
   }
 
-  TemporaryDirectory directory_;
-  std::string out_ = directory_.text();
+  test::TemporaryDirectory directory_;
+  std::string out_ = directory_.path();
   Progress progress_{"test", true};
   IncomingFile file_{out_, progress_};
 };

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "tests/tools/temporary_directory.h"
+#include "tests/temporary_directory.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/receiver.h"
@@ -49,10 +49,10 @@ class TransferTest : public ::testing::Test {
            std::filesystem::exists(directory_ / ("out/" + name));
   }
 
-  TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   Progress progress_{"test", true};
   std::atomic<bool> stop_receiver_{false}, stop_sender_{false};
-  ReceiverContext context_{directory_.text() + "/out", progress_, stop_receiver_};
+  ReceiverContext context_{directory_.path() + "/out", progress_, stop_receiver_};
   std::optional<Receiver> receiver_;
   std::thread thread_;
   bool complete_ = false;

@@ -10,13 +10,13 @@
 
 #include <stdlib.h>
 
-namespace stp::files {
+namespace stp::test {
 
 // A directory of its own for one test, removed with all that is in it.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    auto text = (std::filesystem::temp_directory_path() / "stp-tools-XXXXXX").string();
+    auto text = (std::filesystem::temp_directory_path() / "stp-test-XXXXXX").string();
     if (::mkdtemp(text.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     path_ = text;
   }
@@ -24,7 +24,7 @@ class TemporaryDirectory {
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
-  [[nodiscard]] std::string text() const { return path_.string(); }
+  [[nodiscard]] std::string path() const { return path_.string(); }
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const {
     return path_ / name;
   }
@@ -43,4 +43,4 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-}  // namespace stp::files
+}  // namespace stp::test

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Frames that somebody who knows the protocol, and perhaps a connection's Port and Key, might send
+// to do harm: made from headers that were seen, one or two fields changed.
+#pragma once
+
+#include <vector>
+
+#include "tests/fuzz/byte_code.h"
+#include "tests/unit/two_nodes.h"
+
+namespace stp::fuzz {
+
+inline constexpr MacAddr kStranger{{2, 0, 0, 0, 0, 0x99}};
+
+class FrameMaker {
+ public:
+  using Frame = std::vector<std::byte>;
+
+  // Remembers a frame's header as a pattern.
+  void learn(const Frame& frame);
+  // A frame for `to`, in the name of the peer of one of its connections (or of a stranger).
+  Frame make(ByteCode& code, const test::Host& to);
+  // `frame` as it was but for one field, and without the checksum that would tell.
+  static Frame changed(ByteCode& code, const Frame& frame);
+
+ private:
+  static constexpr std::size_t kPatterns = 32;
+
+  wire::Header header(ByteCode& code);
+  std::uint32_t value(ByteCode& code, unsigned field) const;
+  void change(ByteCode& code, wire::Header& h) const;
+
+  std::vector<wire::Header> patterns_;
+  std::size_t next_ = 0;
+};
+
+// The connections of a Node, in the order of their Ports.
+std::vector<VcId> connections_of(const Node& node);
+// What the other side would send next, if it followed the protocol and agreed to everything.
+wire::Header natural_answer(const wire::Header& seen, std::uint32_t id);
+
+}  // namespace stp::fuzz

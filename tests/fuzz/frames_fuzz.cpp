@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Frames into Nodes in every state. Two Nodes hold connections to each other: open ones, one that
+// is being made, closing ones, one whose Slots are used up; their users grant, open and ask. Frames
+// between them are lost, doubled and changed, and frames of a forger join them.
+#include "tests/fuzz/estate.h"
+#include "tests/fuzz/frame_maker.h"
+#include "tests/fuzz/user_request.h"
+
+namespace stp::fuzz {
+namespace {
+
+class World : public test::TwoNodes {
+ public:
+  explicit World(ByteCode& code)
+      : TwoNodes(NodeConfig{
+            .mac = {}, .max_stu = 10, .vlan = {}, .attach_from = 512, .granted_limit = 6'000}) {
+    auto const scenario = code.u8();
+    EndpointConfig both{.bufsize = Estate::kBufsize, .slots = 8, .credits = 8};
+    both.checksum = (scenario & 1) != 0;
+    both.recover = (scenario & 2) != 0;
+    connect(both, both);
+    estates_[0].map(a.node, endpoint_a);
+    estates_[1].map(b.node, listener);
+    keep_pair();
+    if ((scenario & 4) != 0) open_another();
+    if ((scenario & 8) != 0) leave_connecting();
+    if ((scenario & 16) != 0) leave_closing(a, 0);
+    if ((scenario & 32) != 0) leave_closing(b, 1);
+    if ((scenario & 64) != 0) fill_slots();
+    if ((scenario & 128) != 0) b.stock(listener, 2);
+  }
+
+  void step(ByteCode& code) {
+    auto const side = code.below(2);
+    switch (auto const what = code.below(10); what) {
+      case 0:
+        return settle();
+      case 1:
+        return deliver_one(code, side);
+      case 2:
+      case 3:
+      case 4:
+        return inject(code, side);
+      case 5:
+        return raw(code, side);
+      case 6:
+        return pass(Time{code.u8()} << (code.below(4) * 8));
+      case 7:
+        return read(code, side);
+      case 8:
+        return request(code, side);
+      default:
+        return close(code, side);
+    }
+  }
+
+  // Whatever happened, users who close get everything back, and no byte is elsewhere.
+  void finish() {
+    wire = nullptr;
+    for (auto* const host : {&a, &b})
+      for (auto const id : connections_of(host->node)) host->node.close(id, true, now);
+    pass(20 * kSecond);
+    for (auto side : {0U, 1U}) {
+      auto& node = host(side).node;
+      EXPECT_EQ(node.vc_count(), 0U);
+      EXPECT_EQ(node.next_deadline(), kNever);
+      EXPECT_TRUE(estates_[side].intact());
+      estates_[side].unmap(node);
+    }
+    EXPECT_EQ(a.node.close_endpoint(endpoint_a), 0);
+    EXPECT_EQ(b.node.close_endpoint(listener), 0);
+  }
+
+ private:
+  void TestBody() override {}
+  test::Host& host(unsigned side) { return side == 0 ? a : b; }
+
+  void keep_pair() {
+    users_[0].push_back(std::move(ca));
+    users_[1].push_back(std::move(cb));
+  }
+  void open_another() {
+    b.stock(listener);
+    begin_connect();
+    settle();
+    accept();
+    keep_pair();
+  }
+  void leave_connecting() {
+    wire = [](const Frame&, bool) { return 0U; };
+    begin_connect();
+    settle();
+    wire = nullptr;
+    users_[0].push_back(std::move(ca));
+  }
+  void leave_closing(test::Host& who, unsigned side) {
+    open_another();
+    // Its RD arrives; the answer does not.
+    wire = [side](const Frame&, bool from_a) { return from_a == (side == 0) ? 1U : 0U; };
+    EXPECT_EQ(who.node.close(users_[side].back().id, true, now), 0);
+    settle();
+    wire = nullptr;
+  }
+  void fill_slots() {
+    for (int i = 0; i < 8; ++i) put(a, users_[0].front(), control(wire::Op::kNoOperation));
+    settle();
+  }
+
+  void learn() {
+    for (; learnt_ < seen.size(); ++learnt_) maker_.learn(seen[learnt_]);
+  }
+  void inject(ByteCode& code, unsigned side) {
+    learn();
+    auto const frame = maker_.make(code, host(side));
+    maker_.learn(frame);
+    attack(side, frame);
+  }
+  void raw(ByteCode& code, unsigned side) {
+    auto const bytes = code.take(code.below(120));
+    Frame frame(bytes.begin(), bytes.end());
+    attack(side, frame);
+  }
+  // A frame that is not the wire's. To a sender without a connection no more goes back than came.
+  void attack(unsigned side, const Frame& frame) {
+    auto& target = host(side);
+    settle();
+    bool const known = knows(target, kStranger);
+    auto const before = seen.size();
+    arrive(target, frame);
+    settle();
+    EXPECT_LE(target.node.vc_count(), kMaxConnections);
+    if (known || knows(target, kStranger)) return;
+    std::size_t sent = 0;
+    for (auto i = before; i < seen.size(); ++i)
+      if (std::memcmp(seen[i].data(), kStranger.octets.data(), 6) == 0) sent += seen[i].size();
+    EXPECT_LE(sent, std::max(frame.size(), wire::kEthernetSize + wire::kMinPayload));
+  }
+  static bool knows(const test::Host& who, const MacAddr& mac) {
+    for (auto const id : connections_of(who.node)) {
+      VcInfo info{};
+      if (who.node.vc_info(id, info) == 0 && info.peer_mac == mac) return true;
+    }
+    return false;
+  }
+  // One frame of the wire: lost, doubled or changed on its way.
+  void deliver_one(ByteCode& code, unsigned side) {
+    auto const frame = take(host(side));
+    if (!frame) return;
+    auto& to = host(1 - side);
+    auto const fate = code.below(4);
+    if (fate == 1) arrive(to, *frame);
+    if (fate == 2) arrive(to, *frame);
+    if (fate == 2) arrive(to, *frame);
+    if (fate == 3) arrive(to, FrameMaker::changed(code, *frame));
+  }
+  test::Connection& pick(ByteCode& code, unsigned side) {
+    return users_[side][code.u8() % users_[side].size()];
+  }
+  void read(ByteCode& code, unsigned side) {
+    auto& connection = pick(code, side);
+    for (auto left = code.below(20); left > 0 && get(connection); --left) {
+    }
+  }
+  void request(ByteCode& code, unsigned side) {
+    auto& connection = pick(code, side);
+    if (connection.user.send(user_request(code, estates_[side])))
+      host(side).node.kick(connection.id);
+  }
+  void close(ByteCode& code, unsigned side) {
+    auto const id = pick(code, side).id;
+    bool const at_once = code.chance(128);
+    if (code.chance(64)) host(side).node.close(id, at_once, now);
+  }
+
+  static constexpr std::size_t kMaxConnections = 8;  // made here, or with a stocked channel
+  std::vector<test::Connection> users_[2];
+  Estate estates_[2];
+  FrameMaker maker_;
+  std::size_t learnt_ = 0;
+};
+
+}  // namespace
+}  // namespace stp::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  stp::fuzz::ByteCode code(std::as_bytes(std::span(data, size)));
+  stp::fuzz::World world(code);
+  while (!code.done()) world.step(code);
+  world.finish();
+  return 0;
+}
