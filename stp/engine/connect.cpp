@@ -150,7 +150,7 @@ void Node::Impl::stop_traffic(Vc& vc) {
   vc.data_check = kNever;
   drop_held(vc);
   SendEntry dropped;
-  while (vc.channel.peek(dropped)) vc.channel.pop();
+  for (; vc.channel.peek(dropped); vc.channel.pop()) vc.channel.count_refused();
   if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
   vc.ask.stop();
   vc.ask_again = kNever;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program that links this has allocated with new and not deleted yet: exact, in any build.
+// Bytes of the heap in use, as the allocator of this build counts them.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,7 @@ Scenario draw_common(Dice& dice) {
   s.workload.max_block = static_cast<unsigned>(dice.between(9, 15));
   s.workload.kind = Workload::Kind::kManaged;
   s.workload.refusals = percent(3);
-  s.workload.cancels = percent(0);
+  s.workload.cancels = percent(2);
   return s;
 }
 

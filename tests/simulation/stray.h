@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program for a connection whose other end has given up before this one came to be: it waits
-// for the end, which must come.
+// A program for a connection that no session knows of any more (its other end has given up, or its
+// own host has rebooted meanwhile): it closes it after a while, unless the end comes by itself.
 #pragma once
 
 #include "tests/simulation/application.h"
@@ -17,16 +17,17 @@ class Stray : public Application {
   void receive(const ReceivedEntry&, Time) override {}
   void work(Time) override {}
   bool transmit(SendEntry&, Time) override { return false; }
-  [[nodiscard]] Time next_deadline() const override { return kNever; }
-  void expire(Time) override {}
-  [[nodiscard]] bool wants_close() const override { return false; }
+  [[nodiscard]] Time next_deadline() const override { return closes_ ? kNever : since_ + kPatience; }
+  void expire(Time) override { closes_ = true; }
+  [[nodiscard]] bool wants_close() const override { return closes_; }
   void ended(int, Time) override {}
   void gone() override { gone_ = true; }
   void lost() override { gone_ = true; }
 
  private:
+  static constexpr Time kPatience = kSecond;
   Time since_;
-  bool gone_ = false;
+  bool closes_ = false, gone_ = false;
 };
 
 }  // namespace stp::sim

@@ -123,6 +123,18 @@ TEST_F(Connect, closing_takes_three_steps_and_leaves_nothing) {
   EXPECT_EQ(b.node.next_deadline(), kNever);
 }
 
+TEST_F(Connect, requests_dropped_when_the_peer_closes_are_counted) {
+  connect();
+  ASSERT_EQ(b.node.close(cb.id, true, now), 0);
+  auto const rd = take(b);
+  ASSERT_TRUE(rd);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(ca.user.send(control(Op::kNoOperation)));
+  arrive(a, *rd);
+  EXPECT_EQ(ca.user.state(), ChannelState::kPeerClosed);
+  EXPECT_EQ(ca.user.refused(), 3U);
+  EXPECT_TRUE(ca.user.done(ca.user.sent()));
+}
+
 TEST_F(Connect, both_sides_may_close_at_once) {
   connect();
   ASSERT_EQ(a.node.close(ca.id, true, now), 0);
