@@ -141,6 +141,7 @@ void initialise(Eal& eal, const std::string& pci_address) {
   divert_log();
   std::vector<std::string> list = arguments(pci_address);
   std::vector<char*> argv;
+  argv.reserve(list.size());
   for (std::string& argument : list) argv.push_back(argument.data());
   const int result = rte_eal_init(static_cast<int>(argv.size()), argv.data());
   // A program that uses DPDK itself has started it: its device buses are there for us too.
@@ -176,7 +177,7 @@ void run_on_interrupt_thread(const std::function<void()>& work) {
     std::function<void()> work;
     std::promise<void> done;
   };
-  auto job = std::make_unique<Job>(work);
+  auto job = std::unique_ptr<Job>(new Job{work, {}});
   std::future<void> done = job->done.get_future();
   const auto run = [](void* it) {
     const std::unique_ptr<Job> own(static_cast<Job*>(it));

@@ -21,6 +21,10 @@ class UserChannel {
   // For flushing: how far this side has filled, and whether all before `index` is done with.
   [[nodiscard]] std::uint32_t sent() const { return tx_head_; }
   [[nodiscard]] bool done(std::uint32_t index) const;
+  // Requests that the Node has taken over so far.
+  [[nodiscard]] std::uint32_t taken() const {
+    return control_->tx_tail.load(std::memory_order_acquire);
+  }
 
   [[nodiscard]] ChannelState state() const {
     return control_->state.load(std::memory_order_acquire);

@@ -73,8 +73,10 @@ bool Node::Impl::take_request(Vc& vc, Time now) {
     auto const& h = vc.sending.entry.header;
     auto const refused = [&](int error) {
       if (error == 0) return false;
-      counters.add(Counter::kTxRefused);
-      vc.channel.count_refused();
+      if (error != -EALREADY) {  // a repeat that came too late is dropped in silence
+        counters.add(Counter::kTxRefused);
+        vc.channel.count_refused();
+      }
       finish_request(vc);
       return true;
     };

@@ -89,7 +89,7 @@ void Sequencer::Impl::send_gets() {
   for (; gets_sent < gets.size() && gets_sent < kOutstanding; ++gets_sent) {
     auto& piece = gets[gets_sent];
     if (piece.done) continue;  // cancelled before it left
-    outbox.push_back(piece.request);
+    request(piece.request);
     piece.retry.start(clock, interval(), kAnswerPatience);
     due_at(piece.retry.deadline());
   }
@@ -133,7 +133,15 @@ void Sequencer::Impl::finish_gets() {
     auto const& piece = gets.front();
     if (get_status == 0) get_status = piece.status;
     if (piece.last) {
-      complete(piece.kind, piece.context, get_status, get_status == 0 ? piece.total : 0);
+      Completion c{};
+      c.kind = piece.kind;
+      c.context = piece.context;
+      c.status = get_status;
+      c.length = get_status == 0 ? piece.total : 0;
+      if (get_status == 0)
+        completions.push_back(c);
+      else
+        complete_once_taken(c);
       get_status = 0;
     }
     gets.pop_front();
@@ -148,7 +156,7 @@ void Sequencer::Impl::expire_gets(Time now) {
     auto& piece = gets[i];
     if (piece.done) continue;
     bool gave_up = false;
-    if (again(piece.retry, now, gave_up)) outbox.push_back(piece.request);
+    if (again(piece.retry, now, gave_up)) request(piece.request);
     if (!gave_up) continue;
     piece.done = true;
     piece.status = -ETIMEDOUT;

@@ -89,6 +89,7 @@ void Inbound::clear() {
   for (auto const& entry : blocks_) drop_block(entry.second);
   blocks_.clear();
   gets_.clear();
+  any_get_ = false;
   transfers_.clear();
   offers_.clear();
   tracked_ = 0;
@@ -240,6 +241,7 @@ std::uint32_t Inbound::first_missing(std::uint32_t r_id, std::uint32_t b_num) co
 int Inbound::expect(const wire::Header& get, std::uint64_t length) {
   auto const name = key(get.d_id, get.s_id);
   if (gets_.contains(name)) return 0;
+  if (get_is_over(get.s_id)) return -EALREADY;
   if (gets_.size() == kMaxGets) return -ENOBUFS;
   auto& block = gets_[name];
   block.b_num = get.s_id;
@@ -254,8 +256,24 @@ int Inbound::expect(const wire::Header& get, std::uint64_t length) {
   return 0;
 }
 
+// G_nums count up by one, so the newest and a window behind it tell which are over.
+bool Inbound::get_is_over(std::uint32_t g_num) {
+  auto const ahead = static_cast<std::int32_t>(g_num - newest_get_);
+  if (!any_get_ || ahead > 0) {
+    auto const shift = any_get_ ? static_cast<std::uint32_t>(ahead) : kMaxGets;
+    gets_over_ = shift >= kMaxGets ? 0 : gets_over_ << shift;
+    any_get_ = true;
+    newest_get_ = g_num;
+    return false;
+  }
+  auto const behind = newest_get_ - g_num;
+  return behind >= kMaxGets || (gets_over_ >> behind & 1) != 0;
+}
+
 void Inbound::unexpect(std::uint32_t r_id, std::uint32_t g_num) {
   gets_.erase(key(r_id, g_num));
+  auto const behind = newest_get_ - g_num;
+  if (any_get_ && behind < kMaxGets) gets_over_ |= std::uint64_t{1} << behind;
 }
 
 const InboundTransfer* Inbound::transfer(std::uint32_t r_id) const {

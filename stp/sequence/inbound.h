@@ -92,7 +92,8 @@ class Inbound {
   int open_region(const wire::Header& mra);
   // The Transfer or region `r_id` has ended; its DATA is dropped from now on.
   void end(std::uint32_t r_id);
-  // A Get or FetchOp leaves: its answer may be placed. 0 (also when repeated) or -ENOBUFS.
+  // A Get or FetchOp leaves: its answer may be placed. 0 (also when repeated), -ENOBUFS, or
+  // -EALREADY: its answer has come, or was given up; a repeat must not open its landing again.
   int expect(const wire::Header& get, std::uint64_t length);
   void unexpect(std::uint32_t r_id, std::uint32_t g_num);
   void clear();
@@ -126,6 +127,7 @@ class Inbound {
   static std::uint64_t key(std::uint32_t r_id, std::uint32_t b_num) {
     return std::uint64_t{r_id} << 32 | b_num;
   }
+  [[nodiscard]] bool get_is_over(std::uint32_t g_num);
   [[nodiscard]] const Offer* find_offer(std::uint32_t i_id) const;
   void drop_block(const InboundBlock& block);
   int begin(const wire::Header& cts, InboundTransfer*& out);
@@ -139,6 +141,10 @@ class Inbound {
   std::unordered_map<std::uint64_t, InboundBlock> gets_;          // by (R_id, G_num)
   std::vector<Offer> offers_;
   std::size_t next_offer_ = 0;
+  // G_nums of ours that are over: the newest that left, and bit n for n before it.
+  bool any_get_ = false;
+  std::uint32_t newest_get_ = 0;
+  std::uint64_t gets_over_ = 0;
   std::uint64_t tracked_ = 0;  // STUs that all maps can hold
   std::uint64_t next_serial_ = 0;
   std::uint64_t latest_serial_ = 0;

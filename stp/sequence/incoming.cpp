@@ -33,7 +33,7 @@ void Sequencer::Impl::on_offer(const ReceivedEntry& entry, Time now) {
   if (h.d_id != wire::kNoId) {  // the answer to a read of ours
     auto const read = asked.find(h.d_id);
     if (read == asked.end() || read->second.region || read->second.length != offer.length)
-      return refuse_offer(offer.i_id);
+      return refuse(Op::kRequestAnswer, offer.i_id);
     auto const found = read->second;
     asked.erase(read);
     return begin(offer, Completion::Kind::kRead, found.context, found.landing, now);
@@ -53,7 +53,8 @@ void Sequencer::Impl::on_offer(const ReceivedEntry& entry, Time now) {
 // peer that does not number them go in the order of arrival.
 void Sequencer::Impl::enqueue(const WaitingOffer& offer) {
   auto const ahead = offer.msn == 0 ? 0 : offer.msn - expected_msn;
-  if (waiting.size() == kMaxWaiting || ahead >= kMaxAhead) return refuse_offer(offer.i_id);
+  if (waiting.size() == kMaxWaiting || ahead >= kMaxAhead)
+    return refuse(Op::kRequestAnswer, offer.i_id);
   auto const place = std::find_if(waiting.begin(), waiting.end(), [&](const WaitingOffer& w) {
     return offer.msn != 0 && w.msn != 0 && static_cast<std::int32_t>(w.msn - offer.msn) > 0;
   });
@@ -79,7 +80,7 @@ void Sequencer::Impl::next_message() {
 
 // A repeated RTS is answered again and begins nothing.
 bool Sequencer::Impl::known_offer(const wire::Header& h) {
-  if (finished.contains(h.s_id)) return true;
+  if (over(h, Op::kRequestAnswer)) return true;
   for (auto const& [r_id, in] : incoming) {
     if (in.i_id != h.s_id) continue;
     for (auto const b_num : in.open) send_grant(in, b_num);
@@ -96,10 +97,18 @@ bool Sequencer::Impl::known_offer(const wire::Header& h) {
   return false;
 }
 
-void Sequencer::Impl::refuse_offer(std::uint32_t i_id) {
-  auto no = header(Op::kRequestAnswer, flag::kReject);
+void Sequencer::Impl::refuse(Op answer, std::uint32_t i_id) {
+  auto no = header(answer, flag::kReject);
   no.d_id = i_id;
   request(no);
+}
+
+// The request of a peer that has been dealt with. A refusal may have been lost: it is repeated.
+bool Sequencer::Impl::over(const wire::Header& h, Op answer) {
+  auto const found = finished.find(h.s_id);
+  if (found == finished.end()) return false;
+  if (found->second) refuse(answer, h.s_id);
+  return true;
 }
 
 // Offers take the posted receives in order. One that is longer than its receive is refused.
@@ -111,8 +120,8 @@ void Sequencer::Impl::match_receives(Time now) {
     if (offer.msn != 0) next_message();
     auto const [context, landing] = receives.front();
     if (offer.length > landing.length) {
-      refuse_offer(offer.i_id);
-      remember_finished(offer.i_id);
+      refuse(Op::kRequestAnswer, offer.i_id);
+      remember_finished(offer.i_id, true);
       continue;
     }
     receives.pop_front();
@@ -191,13 +200,18 @@ void Sequencer::Impl::finish(Incoming& in, int status) {
   c.status = status;
   c.length = status == 0 ? in.length : 0;
   c.tag = in.tag;
-  completions.push_back(c);
+  if (status == 0)
+    completions.push_back(c);
+  else  // the END or EA that voids its grants is on its way to the Node
+    complete_once_taken(c);
   remember_finished(in.i_id);
   incoming.erase(in.r_id);
 }
 
-void Sequencer::Impl::remember_finished(std::uint32_t i_id) {
-  if (!finished.insert(i_id).second) return;
+void Sequencer::Impl::remember_finished(std::uint32_t i_id, bool refused) {
+  auto const [known, added] = finished.emplace(i_id, refused);
+  known->second = refused;
+  if (!added) return;
   finished_order.push_back(i_id);
   if (finished_order.size() <= kMaxFinished) return;
   finished.erase(finished_order.front());

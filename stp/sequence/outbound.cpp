@@ -55,7 +55,7 @@ void Sequencer::Impl::send_offer(Outbound& out) {
   h.d_id = out.answers;
   h.s_id = out.i_id;
   request(h);
-  if (out.msn != 0) store_msn(outbox.back(), out.msn);
+  if (out.msn != 0) store_msn(outbox.back().entry, out.msn);
 }
 
 // RA: seen or refused. It answers an RTS or an RTR.
@@ -123,8 +123,8 @@ void Sequencer::Impl::send_block(Outbound& out, const wire::Header& cts) {
   auto const number = tile - (to >> config.send_stu_log2);
   auto const skip = number == 0 ? 0 : (tile << config.send_stu_log2) - to;
   for (auto const& queued : outbox)  // not left yet: it will serve for this CTS as well
-    if (queued.header.op() == Op::kData && queued.header.d_id == out.r_id &&
-        queued.header.b_num == cts.b_num && queued.header.param <= number)
+    if (queued.entry.header.op() == Op::kData && queued.entry.header.d_id == out.r_id &&
+        queued.entry.header.b_num == cts.b_num && queued.entry.header.param <= number)
       return;
 
   SendEntry entry{};
@@ -144,7 +144,7 @@ void Sequencer::Impl::send_block(Outbound& out, const wire::Header& cts) {
   entry.bufx = from.bufx;
   entry.offset = from.offset;
   entry.length = static_cast<std::uint32_t>(length - skip);
-  outbox.push_back(entry);
+  request(entry);
 }
 
 // RSR: of a Transfer of ours, or of a region that we put into.

@@ -70,7 +70,7 @@ void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index) {
   entry.bufx = block.source.bufx;
   entry.offset = block.source.offset;
   entry.length = block.length;
-  outbox.push_back(entry);
+  request(entry);
 }
 
 // RSR of the region: B_seq, and whether the Block asked for is complete.

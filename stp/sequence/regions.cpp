@@ -63,8 +63,8 @@ void Sequencer::Impl::on_read_request(const wire::Header& h) {
   };
   for (auto const& [number, pending] : peer_requests)
     if (!pending.region && pending.i_id == h.s_id) return seen(number);
-  if (finished.contains(h.s_id)) return;
-  if (peer_requests.size() == kMaxPeerRequests) return refuse_offer(h.s_id);
+  if (over(h, Op::kRequestAnswer)) return;
+  if (peer_requests.size() == kMaxPeerRequests) return refuse(Op::kRequestAnswer, h.s_id);
   auto const number = new_id();
   peer_requests[number] = {.i_id = h.s_id, .length = h.t_len()};
   remember_finished(h.s_id);  // a late duplicate is no second request
@@ -77,12 +77,9 @@ void Sequencer::Impl::on_region_request(const wire::Header& h) {
   if (auto const given = opened.find(h.s_id); given != opened.end()) return request(given->second);
   for (auto const& [number, pending] : peer_requests)
     if (pending.region && pending.i_id == h.s_id) return;  // the user has not decided yet
-  if (finished.contains(h.s_id)) return;
-  if (peer_requests.size() == kMaxPeerRequests || opened.size() == kMaxPeerRequests) {
-    auto no = header(Op::kMemoryRegionAvailable, flag::kReject);
-    no.d_id = h.s_id;
-    return request(no);
-  }
+  if (over(h, Op::kMemoryRegionAvailable)) return;
+  if (peer_requests.size() == kMaxPeerRequests || opened.size() == kMaxPeerRequests)
+    return refuse(Op::kMemoryRegionAvailable, h.s_id);
   auto const number = new_id();
   peer_requests[number] = {.region = true, .i_id = h.s_id, .length = h.t_len(), .window = h.param};
   complete(Completion::Kind::kRegionRequest, 0, 0, h.t_len());
@@ -111,11 +108,9 @@ int Sequencer::serve_region(std::uint32_t number, const Landing& landing, std::u
 int Sequencer::refuse(std::uint32_t number) {
   auto const found = impl_->peer_requests.find(number);
   if (found == impl_->peer_requests.end()) return -EINVAL;
-  auto no = Impl::header(found->second.region ? Op::kMemoryRegionAvailable : Op::kRequestAnswer,
-                         flag::kReject);
-  no.d_id = found->second.i_id;
-  impl_->request(no);
-  impl_->remember_finished(found->second.i_id);
+  impl_->refuse(found->second.region ? Op::kMemoryRegionAvailable : Op::kRequestAnswer,
+                found->second.i_id);
+  impl_->remember_finished(found->second.i_id, true);
   impl_->peer_requests.erase(found);
   return 0;
 }
@@ -153,7 +148,7 @@ void Sequencer::Impl::end(std::uint32_t d_id, std::uint32_t s_id,
   if (msn != 0) store_msn(ending.request, msn);
   ending.retry.start(clock, interval(), kAnswerPatience);
   due_at(ending.retry.deadline());
-  outbox.push_back(ending.request);
+  request(ending.request);
 }
 
 void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
@@ -197,8 +192,10 @@ bool Sequencer::Impl::end_regions(const wire::Header& h) {
   if (auto const given = opened.find(h.s_id);
       given != opened.end() && given->second.s_id == h.d_id) {
     remember_finished(h.s_id);
-    complete(Completion::Kind::kEnded, 0, 0);
-    completions.back().request = given->second.s_id;
+    Completion c{};
+    c.kind = Completion::Kind::kEnded;
+    c.request = given->second.s_id;
+    complete_once_taken(c);
     opened.erase(given);
     return true;
   }
@@ -234,7 +231,7 @@ void Sequencer::Impl::expire_endings(Time now) {
   for (auto next = endings.begin(); next != endings.end();) {
     auto const here = next++;
     bool gave_up = false;
-    if (again(here->second.retry, now, gave_up)) outbox.push_back(here->second.request);
+    if (again(here->second.retry, now, gave_up)) request(here->second.request);
     if (!gave_up) continue;
     if (here->second.completion) completions.push_back(*here->second.completion);
     endings.erase(here);

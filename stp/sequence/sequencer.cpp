@@ -23,7 +23,11 @@ wire::Header Sequencer::Impl::header(Op op, std::uint16_t flags) {
 void Sequencer::Impl::request(const wire::Header& h) {
   SendEntry entry{};
   entry.header = h;
-  outbox.push_back(entry);
+  request(entry);
+}
+
+void Sequencer::Impl::request(const SendEntry& entry) {
+  outbox.push_back({entry, ++last_number});
 }
 
 void Sequencer::Impl::complete(Completion::Kind kind, Context context, int status,
@@ -34,6 +38,10 @@ void Sequencer::Impl::complete(Completion::Kind kind, Context context, int statu
   c.status = status;
   c.length = length;
   completions.push_back(c);
+}
+
+void Sequencer::Impl::complete_once_taken(const Completion& completion) {
+  held.emplace_back(last_number, completion);
 }
 
 // Ids count up, so that none is used again while a duplicate of an old frame can live.
@@ -57,8 +65,8 @@ bool Sequencer::Impl::again(Retry& retry, Time now, bool& gave_up) {
 
 // Takes back what has not been sent yet of the Transfer or region with the peer's id `d_id`.
 void Sequencer::Impl::forget_requests(std::uint32_t d_id) {
-  std::erase_if(outbox, [&](const SendEntry& e) {
-    return e.header.op() == Op::kData && e.header.d_id == d_id;
+  std::erase_if(outbox, [&](const Outgoing& out) {
+    return out.entry.header.op() == Op::kData && out.entry.header.d_id == d_id;
   });
 }
 
@@ -101,9 +109,21 @@ void Sequencer::receive(const ReceivedEntry& entry, Time now) {
 bool Sequencer::transmit(SendEntry& out, Time now) {
   impl_->clock = now;
   if (impl_->outbox.empty()) return false;
-  out = impl_->outbox.front();
+  out = impl_->outbox.front().entry;
+  impl_->in_ring.push_back(impl_->outbox.front().number);
   impl_->outbox.pop_front();
   return true;
+}
+
+void Sequencer::taken(std::uint32_t count) {
+  auto& self = *impl_;
+  std::uint64_t number = 0;
+  for (; self.taken_count != count && !self.in_ring.empty(); ++self.taken_count) {
+    number = self.in_ring.front();
+    self.in_ring.pop_front();
+  }
+  for (; !self.held.empty() && self.held.front().first <= number; self.held.pop_front())
+    self.completions.push_back(self.held.front().second);
 }
 
 Time Sequencer::next_deadline() const {
@@ -159,6 +179,7 @@ void Sequencer::fail(int error) {
         self.complete(Completion::Kind::kPut, block.context, error);
   for (auto const& piece : self.gets)
     if (piece.last) self.complete(piece.kind, piece.context, error);
+  for (auto const& [number, completion] : self.held) self.completions.push_back(completion);
   for (auto& [id, ending] : self.endings)
     if (ending.completion) self.completions.push_back(*ending.completion);
   self.outbound.clear();
@@ -170,12 +191,13 @@ void Sequencer::fail(int error) {
   self.puts.clear();
   self.gets.clear();
   self.endings.clear();
+  self.held.clear();
 }
 
 std::size_t Sequencer::outstanding() const {
   auto const& self = *impl_;
   std::size_t count = self.outbound.size() + self.incoming.size() + self.receives.size() +
-                      self.asked.size() + self.gets.size();
+                      self.asked.size() + self.gets.size() + self.held.size();
   for (auto const& [id, stream] : self.puts) count += stream.blocks.size();
   for (auto const& [id, ending] : self.endings) count += ending.completion.has_value();
   return count;

@@ -115,6 +115,9 @@ class Sequencer {
   bool transmit(SendEntry& out, Time now);
   [[nodiscard]] Time next_deadline() const;
   void expire(Time now);
+  // What UserChannel::taken() says. Completions that give back memory which the peer may still have
+  // written to wait until the Node has taken the request that forbids it.
+  void taken(std::uint32_t count);
   // What UserChannel::cts_repeated() says: from it Block sizes are chosen.
   void observe_loss(std::uint32_t cts_repeated);
   // The connection has ended: everything outstanding completes with `error`.

@@ -136,6 +136,8 @@ struct Sequencer::Impl {
   // --- sequencer.cpp
   void dispatch(const ReceivedEntry& entry, Time now);
   void request(const wire::Header& header);
+  void request(const SendEntry& entry);
+  void complete_once_taken(const Completion& completion);
   void complete(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
   [[nodiscard]] static wire::Header header(wire::Op op, std::uint16_t flags = 0);
   std::uint32_t new_id();
@@ -169,8 +171,9 @@ struct Sequencer::Impl {
   void send_grant(const Incoming& in, std::uint32_t b_num);
   bool on_block(const wire::Header& h, Time now);
   void finish(Incoming& in, int status);
-  void remember_finished(std::uint32_t i_id);
-  void refuse_offer(std::uint32_t i_id);
+  void remember_finished(std::uint32_t i_id, bool refused = false);
+  void refuse(wire::Op answer, std::uint32_t i_id);
+  bool over(const wire::Header& h, wire::Op answer);
   unsigned choose_blocksize(std::uint64_t length, unsigned max_block) const;
   void expire_incoming(Time now);
 
@@ -218,18 +221,28 @@ struct Sequencer::Impl {
   std::uint32_t repeats = 0;  // CTS that the Node sent again
   std::uint32_t next_id = 1, next_sync = 1;
 
-  std::deque<SendEntry> outbox;
+  struct Outgoing {
+    SendEntry entry;
+    std::uint64_t number;
+  };
+  std::deque<Outgoing> outbox;
+  std::uint64_t last_number = 0;      // of the request queued last
+  std::deque<std::uint64_t> in_ring;  // handed out, not taken by the Node yet
+  std::uint32_t taken_count = 0;
+  // Completions that wait until the Node has taken a request: before that it may still write into
+  // memory that the completion gives back.
+  std::deque<std::pair<std::uint64_t, Completion>> held;
   std::deque<Completion> completions;
 
-  std::map<std::uint32_t, Outbound> outbound;        // by our I_id
-  std::map<std::uint32_t, Incoming> incoming;        // by our R_id
-  std::deque<std::pair<Context, Landing>> receives;  // posted, in order
-  std::deque<WaitingOffer> waiting;                  // by MSN
-  std::uint32_t expected_msn = 1;                    // of the write that the next receive takes
-  std::set<std::uint32_t> skipped;                   // ended before their RTS came
-  std::uint32_t next_msn = 1;                        // of our next write
-  std::deque<std::uint32_t> finished_order;          // I_ids of the peer's that are over
-  std::set<std::uint32_t> finished;
+  std::map<std::uint32_t, Outbound> outbound;          // by our I_id
+  std::map<std::uint32_t, Incoming> incoming;          // by our R_id
+  std::deque<std::pair<Context, Landing>> receives;    // posted, in order
+  std::deque<WaitingOffer> waiting;                    // by MSN
+  std::uint32_t expected_msn = 1;                      // of the write that the next receive takes
+  std::set<std::uint32_t> skipped;                     // ended before their RTS came
+  std::uint32_t next_msn = 1;                          // of our next write
+  std::deque<std::uint32_t> finished_order;            // I_ids of the peer's that are over
+  std::map<std::uint32_t, bool> finished;              // true: it was refused
   std::map<std::uint32_t, Asked> asked;                // our RTR and RMR, by our I_id
   std::map<std::uint32_t, PeerRequest> peer_requests;  // by a number of ours
   std::map<std::uint32_t, wire::Header> opened;        // MRA given, by the peer's I_id

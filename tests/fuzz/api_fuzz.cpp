@@ -31,6 +31,25 @@ class Party {
 
   [[nodiscard]] const test::Host& host() const { return host_; }
 
+  // A start that has sense: an endpoint that listens, with memory; a connection for the other's.
+  void begin() {
+    auto const endpoint = host_.open({.bufsize = 8, .slots = 8, .credits = 8, .recover = true});
+    endpoints_.push_back(endpoint);
+    EXPECT_EQ(host_.node.listen(endpoint, 1), 0);
+    stock(endpoint);
+    for (auto const direction : {Direction::kReceive, Direction::kTransmit}) {
+      auto memory = std::make_unique<Buffers>(8, 16);
+      auto const piece = memory->all();
+      RegionId id = kNoneId;
+      EXPECT_EQ(host_.node.map(endpoint, direction, 0, {&piece, 1}, id), 0);
+      regions_.emplace(id, std::move(memory));
+      std::uint16_t mx = 0;
+      if (direction == Direction::kReceive)
+        EXPECT_EQ(host_.node.alloc_mx(id, kNoneId, permit::kAll, mx), 0);
+    }
+  }
+  void connect_to_peer(Time now) { connect(endpoints_.front(), peer_, 1, now); }
+
   void call(ByteCode& code, Time now) {
     auto& node = host_.node;
     auto const endpoint = pick(code, endpoints_, EndpointId{12345});
@@ -42,8 +61,7 @@ class Party {
         node.configure(endpoint, config(code));
         break;
       case 2:
-        if (node.close_endpoint(endpoint) == 0) std::erase(endpoints_, endpoint);
-        break;
+        return close_endpoint(endpoint);
       case 3:
       case 4:
         return map(code, endpoint);
@@ -77,7 +95,7 @@ class Party {
       }
       case 13:
       case 14:
-        return connect(code, endpoint, now);
+        return connect(endpoint, code.chance(240) ? peer_ : MacAddr{}, code.below(4), now);
       case 15:
         node.close(vc, code.chance(128), now);
         break;
@@ -137,9 +155,10 @@ class Party {
     for (auto const id : region_ids()) node.unmap(id);
     take_events();
     EXPECT_TRUE(regions_.empty());
-    for (auto const endpoint : endpoints_) {
-      for (std::uint64_t cookie = 0; node.unstock(endpoint, cookie);) channels_.erase(cookie);
-      EXPECT_EQ(node.close_endpoint(endpoint), 0);
+    while (!endpoints_.empty()) {
+      auto const before = endpoints_.size();
+      close_endpoint(endpoints_.back());
+      ASSERT_LT(endpoints_.size(), before);
     }
     EXPECT_TRUE(channels_.empty());
   }
@@ -181,6 +200,11 @@ class Party {
     if (endpoints_.size() < 8 && host_.node.open_endpoint(config(code), id) == 0)
       endpoints_.push_back(id);
   }
+  // Stocked channels are taken back first: nobody can name them afterwards.
+  void close_endpoint(EndpointId endpoint) {
+    for (std::uint64_t cookie = 0; host_.node.unstock(endpoint, cookie);) channels_.erase(cookie);
+    if (host_.node.close_endpoint(endpoint) == 0) std::erase(endpoints_, endpoint);
+  }
   [[nodiscard]] std::vector<RegionId> region_ids() const {
     std::vector<RegionId> ids;
     for (auto const& [id, memory] : regions_) ids.push_back(id);
@@ -210,12 +234,11 @@ class Party {
     auto* const memory = new_channel(endpoint);
     if (memory != nullptr) EXPECT_EQ(host_.node.stock(endpoint, memory, cookie_), 0);
   }
-  void connect(ByteCode& code, EndpointId endpoint, Time now) {
+  void connect(EndpointId endpoint, const MacAddr& to, std::uint32_t uport, Time now) {
     auto* const memory = new_channel(endpoint);
     if (memory == nullptr) return;
     VcId id = kNoneId;
-    auto const to = code.chance(240) ? peer_ : MacAddr{};
-    if (host_.node.connect(endpoint, to, code.below(4), memory, cookie_, id, now) != 0)
+    if (host_.node.connect(endpoint, to, uport, memory, cookie_, id, now) != 0)
       channels_.erase(cookie_);
   }
   Channel* some_channel(ByteCode& code) {
@@ -306,6 +329,12 @@ class Party {
 
 class World {
  public:
+  explicit World(ByteCode& code) {
+    if (code.chance(64)) return;
+    for (auto& party : parties_) party.begin();
+    parties_[0].connect_to_peer(now_);
+    exchange(4, true);
+  }
   void step(ByteCode& code) {
     auto const side = code.below(2);
     auto& party = parties_[side];
@@ -329,13 +358,15 @@ class World {
     }
   }
   void finish() {
-    for (auto& party : parties_) party.close_all(now_);
     // Both are honest from here on: everything ends within the patience of the protocol.
-    for (int i = 0; i < 200; ++i) {
-      exchange(16, true);
-      now_ += 100 * kMillisecond;
+    auto const end = now_ + 20 * kSecond;
+    for (auto& party : parties_) party.close_all(now_);
+    exchange(16, true);
+    while (next_deadline() <= end) {
+      now_ = std::max(now_, next_deadline());
       for (auto& party : parties_) party.expire(now_);
       for (auto& party : parties_) party.close_all(now_);
+      exchange(16, true);
     }
     for (auto& party : parties_) party.expect_nothing_left();
   }
@@ -343,6 +374,10 @@ class World {
  private:
   static constexpr MacAddr kMacA{{2, 0, 0, 0, 0, 1}}, kMacB{{2, 0, 0, 0, 0, 2}};
 
+  [[nodiscard]] Time next_deadline() const {
+    return std::min(parties_[0].host().node.next_deadline(),
+                    parties_[1].host().node.next_deadline());
+  }
   // Bursts in both directions until nobody has more to say, or just one.
   void exchange(unsigned burst, bool to_the_end) {
     for (int round = 0; round < 1'000; ++round) {
@@ -455,7 +490,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   stp::fuzz::ByteCode code(std::as_bytes(std::span(data, size)));
-  stp::fuzz::World world;
+  stp::fuzz::World world(code);
   while (!code.done()) world.step(code);
   world.finish();
   return 0;

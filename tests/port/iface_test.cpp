@@ -108,11 +108,12 @@ TEST_F(Iface, AMacOfOurChoiceLeavesTheInterfaceItsOwn) {
 
 TEST_F(Iface, LinkStateFollowsTheInterface) {
   open(1500);
-  EXPECT_TRUE(a.port->link_up());
+  // The kernel lets a change of carrier settle before it tells.
+  EXPECT_TRUE(turn_until(a, b, [&] { return a.port->link_up(); }));
   ASSERT_TRUE(NetworkNamespace::ip("link set stp1 down"));
-  EXPECT_FALSE(a.port->link_up());
+  EXPECT_TRUE(turn_until(a, b, [&] { return !a.port->link_up(); }));
   ASSERT_TRUE(NetworkNamespace::ip("link set stp1 up"));
-  EXPECT_TRUE(a.port->link_up());
+  EXPECT_TRUE(turn_until(a, b, [&] { return a.port->link_up(); }));
   expect_frames_arrive_in_order(a, b, 60, 10);
 }
 

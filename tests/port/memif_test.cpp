@@ -75,6 +75,7 @@ TEST_F(Memif, FramesLongerThanTheLinkAllowsAreDropped) {
   EXPECT_TRUE(turn_until(client, server, [&] { return !server.engine.received.empty(); }));
   ASSERT_EQ(server.engine.received.size(), 1U);
   EXPECT_EQ(server.engine.received[0].size(), 600U);
+  EXPECT_EQ(counter(*server.port, "rx_oversize"), 1U);
 }
 
 TEST_F(Memif, EndsFindEachOtherByArp) {

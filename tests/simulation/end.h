@@ -21,6 +21,7 @@ class End {
   [[nodiscard]] VcId id() const { return id_; }
   [[nodiscard]] Host& host() const { return host_; }
   [[nodiscard]] Application* application() const { return application_; }
+  [[nodiscard]] std::uint32_t taken() const { return user_.taken(); }
   [[nodiscard]] std::uint32_t cts_repeated() const { return user_.cts_repeated(); }
 
   void attach(VcId id, Application& application);

@@ -142,7 +142,8 @@ void Host::send() {
     if (auto old = liar_->replay(); !old.empty()) {
       run_.trace.fault(run_.now(), Fault::kLie, old);
       auto const size = old.size();
-      return uplink_->send(size, [old = std::move(old)] { return old; }, [this] { poke(); });
+      return uplink_->send(
+          size, [old = std::move(old)] { return old; }, [this] { poke(); });
     }
   }
   TxFrame frame{.head = head_.data(), .attached = {}, .token = {}};

@@ -154,8 +154,8 @@ void Level0Receiver::on_request(const wire::Header& rts) {
   window_ = static_cast<unsigned>(dice_.between(1, 4));
   auto const r_id = dice_.next() | 1;
   auto const blocks = static_cast<std::uint32_t>(blocks_of(length, blocksize_));
-  auto& transfer =
-      transfers_[r_id] = {rts.s_id, r_id, length, *landing, 0, 0, blocks, std::vector<bool>(blocks)};
+  auto& transfer = transfers_[r_id] = {rts.s_id, r_id, length, *landing,
+                                       0,        0,    blocks, std::vector<bool>(blocks)};
   while (transfer.granted < std::min(transfer.blocks, window_)) grant(transfer);
 }
 
@@ -185,7 +185,7 @@ void Level0Receiver::on_block(const wire::Header& data) {
   auto place = transfer.landing;
   place.start += std::size_t{data.b_num} << blocksize_;
   expect(Address{data.bufx, data.offset} == receive_memory_->address(place),
-                       "a Block's header names the wrong place");
+         "a Block's header names the wrong place");
   transfer.has[data.b_num] = true;
   if (transfer.granted < transfer.blocks) grant(transfer);
   if (++transfer.arrived == transfer.blocks) finish(transfer);
@@ -193,10 +193,9 @@ void Level0Receiver::on_block(const wire::Header& data) {
 
 void Level0Receiver::finish(Transfer& transfer) {
   auto const number = transfer.i_id - 1;
-  expect(
-      transfer.length == plan_.lengths[number] &&
-          has_pattern(receive_memory_->bytes(transfer.landing), plan_.pattern(number)),
-      "a Transfer arrived with the wrong bytes");
+  expect(transfer.length == plan_.lengths[number] &&
+             has_pattern(receive_memory_->bytes(transfer.landing), plan_.pattern(number)),
+         "a Transfer arrived with the wrong bytes");
   run_.verdict.require(receive_memory_->intact_around(transfer.landing),
                        "a Transfer wrote outside what was granted");
   plan_.received = std::max<std::size_t>(plan_.received, transfer.i_id);

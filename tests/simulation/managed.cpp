@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "tests/simulation/sequencer_config.h"
+
 namespace stp::sim {
 namespace {
 
@@ -13,16 +15,8 @@ constexpr std::uint32_t kMaxCtsWindow = 6;
 }  // namespace
 
 void ManagedParty::begin(Time) {
-  SequencerConfig config;
-  config.local_bufsize = info_.local_bufsize;
-  config.remote_bufsize = info_.remote_bufsize;
-  config.send_stu_log2 =
-      stu_size_log2(info_.remote_max_stu, info_.local_max_stu, info_.remote_bufsize);
-  config.receive_stu_log2 =
-      stu_size_log2(info_.local_max_stu, info_.remote_max_stu, info_.local_bufsize);
-  config.max_block = workload_.max_block;
-  config.cts_window = static_cast<std::uint32_t>(dice_.between(1, kMaxCtsWindow));
-  sequencer_.emplace(config);
+  auto const window = static_cast<std::uint32_t>(dice_.between(1, kMaxCtsWindow));
+  sequencer_.emplace(sequencer_config(info_, workload_.max_block, window));
 }
 
 void ManagedParty::receive(const ReceivedEntry& entry, Time now) {
@@ -47,6 +41,7 @@ void ManagedParty::take_completions() {
 }
 
 void ManagedParty::work(Time now) {
+  sequencer_->taken(end_->taken());
   sequencer_->observe_loss(end_->cts_repeated());
   take_completions();
   serve_all(now);
@@ -105,6 +100,11 @@ void ManagedParty::stop(int error, Time) {
   for (auto const& [context, p] : pending_)
     if (p.lot && p.kind == Kind::kReceive) receive_memory_->give_back(*p.lot);
   served_.clear();
+}
+
+void ManagedParty::forget() {
+  for (auto const& [context, p] : pending_)
+    if (p.kind == Kind::kFetch) ledger_.regions[p.region].fetch_failed(p.fetch);
 }
 
 ManagedSession::ManagedSession(Run& run, const SessionConfig& config)

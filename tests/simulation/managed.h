@@ -39,6 +39,7 @@ class ManagedParty : public Party {
  protected:
   void begin(Time now) override;  // of the connection
   void stop(int error, Time now) override;
+  void forget() override;
 
  private:
   struct Pending {
@@ -46,9 +47,9 @@ class ManagedParty : public Party {
     std::optional<Lot> lot;     // source, or landing
     std::uint64_t pattern = 0;  // of what is sent or expected
     std::uint64_t length = 0;
-    std::uint32_t tag = 0;          // write
-    std::uint64_t region = 0;       // put, get, fetch: the region's length names it
-    std::size_t slot = 0;           // put, get
+    std::uint32_t tag = 0;     // write
+    std::uint64_t region = 0;  // put, get, fetch: the region's length names it
+    std::size_t slot = 0;      // put, get
     FetchTruth fetch;
     Time since = 0;
     bool cancel = false;
@@ -123,9 +124,9 @@ class ManagedParty : public Party {
   std::map<Context, Pending> pending_;
   std::deque<std::uint64_t> wanted_receives_;  // lengths of the peer's writes
   std::deque<Request> requests_;
-  std::map<std::uint32_t, Served> served_;           // by request
-  std::map<std::uint64_t, OpenRegion> regions_;      // the peer's, by length
-  Time look_again_ = kNever;   // something was put off until then
+  std::map<std::uint32_t, Served> served_;       // by request
+  std::map<std::uint64_t, OpenRegion> regions_;  // the peer's, by length
+  Time look_again_ = kNever;                     // something was put off until then
   Time idle_since_ = kNever;
   bool was_quiet_ = false, stopping_ = false;
 };

@@ -75,9 +75,8 @@ bool ManagedParty::begin_write(Time now) {
   if (dice_.chance(kTenth)) options.flags |= wire::flag::kInterrupt;
   if (dice_.chance(kTenth)) options.flags |= wire::flag::kOrder;
   peer_->want_receive(p.length);
-  return started(
-      sequencer_->write(context, transmit_memory_->address(*p.lot), p.length, options), context, p,
-      now);
+  return started(sequencer_->write(context, transmit_memory_->address(*p.lot), p.length, options),
+                 context, p, now);
 }
 
 bool ManagedParty::begin_read(Time now) {
@@ -123,8 +122,9 @@ bool ManagedParty::end_some_region() {
 
 bool ManagedParty::begin_on_region(Time now) {
   if (regions_.empty()) return begin_region(now);
-  auto& region = std::next(regions_.begin(), static_cast<std::ptrdiff_t>(
-                                                 dice_.below(regions_.size())))->second;
+  auto& region =
+      std::next(regions_.begin(), static_cast<std::ptrdiff_t>(dice_.below(regions_.size())))
+          ->second;
   switch (dice_.below(3)) {
     case 0:
       return begin_put(region, now);
@@ -181,9 +181,8 @@ bool ManagedParty::begin_get(OpenRegion& region, Time now) {
   truth.slot(*slot).busy = true;
   ++region.users;
   auto const context = ledger_.new_context();
-  return started(
-      sequencer_->get(context, region.remote, truth.slot_offset(*slot), landing(*p.lot)), context,
-      p, now);
+  return started(sequencer_->get(context, region.remote, truth.slot_offset(*slot), landing(*p.lot)),
+                 context, p, now);
 }
 
 bool ManagedParty::begin_fetch(OpenRegion& region, Time now) {
@@ -197,10 +196,9 @@ bool ManagedParty::begin_fetch(OpenRegion& region, Time now) {
   auto const context = ledger_.new_context();
   p.fetch = truth.draw_fetch(dice_, context);
   ++region.users;
-  return started(
-      sequencer_->fetch(context, region.remote, p.fetch.word * kWord, p.fetch.function,
-                        p.fetch.operand, p.fetch.compare, landing(*p.lot)),
-      context, p, now);
+  return started(sequencer_->fetch(context, region.remote, p.fetch.word * kWord, p.fetch.function,
+                                   p.fetch.operand, p.fetch.compare, landing(*p.lot)),
+                 context, p, now);
 }
 
 void ManagedParty::cancel_some() {

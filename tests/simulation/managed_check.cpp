@@ -10,8 +10,8 @@
 namespace stp::sim {
 
 const char* ManagedParty::name_of(Kind kind) {
-  static constexpr std::array kNames{"write", "receive", "read", "serve", "region",
-                                     "put",   "get",     "fetch"};
+  static constexpr std::array kNames{"write",  "receive", "read", "serve",
+                                     "region", "put",     "get",  "fetch"};
   auto const index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : "request";
 }
@@ -20,8 +20,7 @@ void ManagedParty::on_completion(const Completion& c) {
   switch (c.kind) {
     case Kind::kReadRequest:
     case Kind::kRegionRequest:
-      if (!stopping_)
-        requests_.push_back({c.request, c.length, c.kind == Kind::kRegionRequest});
+      if (!stopping_) requests_.push_back({c.request, c.length, c.kind == Kind::kRegionRequest});
       return;
     case Kind::kEnded:
       return on_region_ended(c);
@@ -77,7 +76,8 @@ void ManagedParty::check_status(const Pending& p, int status) {
   bool const refused = status == -ECONNREFUSED && ledger_.refusals + ledger_.cancels > 0;
   bool const left = p.kind == Kind::kReceive && status == -ECANCELED;
   if (cancelled || refused || left || !ledger_.unexplained.empty()) return;
-  ledger_.unexplained = std::string("a ") + name_of(p.kind) + " failed without a reason: " + std::to_string(status);
+  ledger_.unexplained =
+      std::string("a ") + name_of(p.kind) + " failed without a reason: " + std::to_string(status);
 }
 
 // Its memory is the program's again: whoever still needs it will not find what was there.

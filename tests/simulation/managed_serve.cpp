@@ -53,9 +53,8 @@ void ManagedParty::post_receives(Time now) {
 // Takes the oldest receive back where there are more than writes: some were refused.
 bool ManagedParty::drop_receive() {
   if (under_way(Kind::kReceive) <= peer_->under_way(Kind::kWrite)) return false;
-  auto const oldest = std::find_if(pending_.begin(), pending_.end(), [](const auto& p) {
-    return p.second.kind == Kind::kReceive;
-  });
+  auto const oldest = std::find_if(pending_.begin(), pending_.end(),
+                                   [](const auto& p) { return p.second.kind == Kind::kReceive; });
   ++ledger_.cancels;
   sequencer_->cancel(oldest->first);
   take_completions();
@@ -69,7 +68,8 @@ void ManagedParty::serve_all(Time now) {
       ++ledger_.refusals;
       sequencer_->refuse(request.number);
     } else if (!(request.region ? serve_region(request) : serve_read(request, now))) {
-      return;  // until there is memory again
+      if (!drop_receive()) look_again_ = now + kLongestPutOff;  // there is no memory now
+      return;
     }
     requests_.pop_front();
   }
@@ -91,8 +91,8 @@ bool ManagedParty::serve_read(const Request& request, Time now) {
   p.since = now;
   fill_pattern(transmit_memory_->bytes(*p.lot), p.pattern);
   auto const context = ledger_.new_context();
-  auto const error = sequencer_->serve_read(request.number, context,
-                                            transmit_memory_->address(*p.lot), p.length);
+  auto const error =
+      sequencer_->serve_read(request.number, context, transmit_memory_->address(*p.lot), p.length);
   if (error == 0)
     pending_.emplace(context, p);
   else  // the reader has taken it back meanwhile

@@ -47,8 +47,8 @@ void fill_canary(MutableBytes memory) {
 }
 
 bool has_canary(Bytes memory) {
-  return memory.empty() || (memory[0] == kCanary && std::memcmp(memory.data(), memory.data() + 1,
-                                                                memory.size() - 1) == 0);
+  return memory.empty() || (memory[0] == kCanary &&
+                            std::memcmp(memory.data(), memory.data() + 1, memory.size() - 1) == 0);
 }
 
 }  // namespace stp::sim

@@ -20,8 +20,9 @@ std::unique_ptr<PcapngFile> PcapngFile::create(const std::string& path) {
   auto* const stream = std::fopen(path.c_str(), "wb");
   if (stream == nullptr) return nullptr;
   std::unique_ptr<PcapngFile> file(new PcapngFile(stream));
-  for (auto const word : {kSectionHeader, 28U, kByteOrder, kVersion, ~0U, ~0U, 28U,  // length unknown
-                          kInterface, 32U, kEthernet, 0U, kTimeResolution, kNanoseconds, 0U, 32U})
+  for (auto const word :
+       {kSectionHeader, 28U, kByteOrder, kVersion, ~0U, ~0U, 28U,  // length unknown
+        kInterface, 32U, kEthernet, 0U, kTimeResolution, kNanoseconds, 0U, 32U})
     file->put(word);
   return file;
 }

@@ -7,6 +7,8 @@
 namespace stp::sim {
 namespace {
 
+constexpr std::size_t kKilobyte = 1 << 10;
+
 constexpr Rate percent(unsigned n) {
   return n * (kAlways / 100);
 }
@@ -31,8 +33,8 @@ Scenario draw_common(Dice& dice) {
 
 HostConfig draw_host(unsigned number, Dice& dice) {
   HostConfig h;
-  h.node.mac = MacAddr{{2, 0, 0, 0, static_cast<std::uint8_t>(number >> 8),
-                        static_cast<std::uint8_t>(number + 1)}};
+  h.node.mac = MacAddr{
+      {2, 0, 0, 0, static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number + 1)}};
   h.node.max_stu = static_cast<unsigned>(dice.between(8, 13));
   h.node.attach_from = dice.chance(percent(50)) ? dice.between(64, 1024) : std::size_t{1} << 17;
   if (dice.chance(percent(10))) h.node.vlan = static_cast<std::uint16_t>(dice.between(1, 4094));
@@ -123,7 +125,8 @@ void reboot(Scenario& s, Dice& dice) {
   s.reliable = false;
   s.cycles = 3;
   for (auto count = dice.between(1, 3); count > 0; --count)
-    s.outages.push_back({dice.below(s.hosts.size()), dice.magnitude(kMicrosecond, 20 * kMillisecond),
+    s.outages.push_back({dice.below(s.hosts.size()),
+                         dice.magnitude(kMicrosecond, 20 * kMillisecond),
                          dice.magnitude(kMicrosecond, 5 * kSecond), true});
   if (dice.chance(percent(30))) loss(s, dice);
 }
@@ -143,13 +146,37 @@ void liar(Scenario& s, Dice& dice) {
       static_cast<Rate>(dice.magnitude(percent(1), percent(50)));
 }
 
+// --- a Transfer longer than 32 bits can count, through memory mapped again and again
+
+void huge(Scenario& s, Dice& dice) {
+  constexpr std::size_t kMemory = std::size_t{32} << 20;
+  s.pairs = s.cycles = 1;
+  for (auto& host : s.hosts) {
+    host.node.max_stu = host.endpoint.max_stu = wire::kMaxMaxStu;
+    host.node.attach_from = kKilobyte;
+    host.endpoint.bufsize = static_cast<unsigned>(dice.between(16, 25));
+    host.endpoint.checksum = false;
+    host.node.granted_limit = 0;
+  }
+  s.link = {100'000'000'000, kMicrosecond};
+  s.faults.loss = 50;
+  s.workload.kind = Workload::Kind::kBulk;
+  s.workload.longest = kKilobyte;
+  s.workload.at_once = 1;
+  s.workload.max_block = static_cast<unsigned>(dice.between(22, 31));
+  s.workload.bulk = {(std::uint64_t{1} << 32) + dice.between(1, 1 << 20),
+                     std::make_shared<Memory>(kMemory), std::make_shared<Memory>(kMemory), 0,
+                     nullptr};
+  fill_pattern(s.workload.bulk.source->all(), 1);
+}
+
 // --- level 0
 
 void level0(Scenario& s, Dice& dice) {
   s.workload.kind = Workload::Kind::kLevel0;
   using Draw = void (*)(Scenario&, Dice&);
-  constexpr std::array<Draw, 12> kAny{clean, loss, burst, duplicate, reorder, delay,
-                                      corrupt, mixed, slow, small_buffers, partition, reboot};
+  constexpr std::array<Draw, 12> kAny{clean,   loss,  burst, duplicate,     reorder,   delay,
+                                      corrupt, mixed, slow,  small_buffers, partition, reboot};
   kAny[dice.below(kAny.size())](s, dice);
 }
 
@@ -169,6 +196,7 @@ constexpr std::array kProfiles{
     Profile{"slow", "programs that look at their connection late, with few Slots", slow},
     Profile{"small-buffers", "several senders through a switch with little room", small_buffers},
     Profile{"many-vcs", "up to 100 connections at once", many_vcs},
+    Profile{"huge", "a Transfer of more than 4 GiB", huge, 0},
     Profile{"level0", "RTS, CTS and DATA written by hand, under any of the above", level0, 2},
 };
 

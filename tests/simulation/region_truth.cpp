@@ -96,8 +96,8 @@ bool RegionTruth::totals_right() const {
   if (!final_) return true;  // its host went down with it
   for (std::size_t word = 0; word < kWords; ++word) {
     auto const value = (*final_)[word];
-    bool const right = word < kSumWords ? sums_[word].explains(value)
-                                        : swaps_[word - kSumWords].explains(value);
+    bool const right =
+        word < kSumWords ? sums_[word].explains(value) : swaps_[word - kSumWords].explains(value);
     if (!right) return false;
   }
   return true;

@@ -63,7 +63,9 @@ class RegionTruth {
 
   // Drawn so that it fits into `longest` bytes.
   static std::size_t draw_slot_size(std::size_t longest, Dice& dice);
-  static std::size_t length_of(std::size_t slot_size) { return kWords * kWord + kSlots * slot_size; }
+  static std::size_t length_of(std::size_t slot_size) {
+    return kWords * kWord + kSlots * slot_size;
+  }
 
   void open(std::size_t slot_size, std::uint64_t pattern);
   [[nodiscard]] bool is_open() const { return slot_size_ != 0; }

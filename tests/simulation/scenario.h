@@ -36,7 +36,7 @@ struct Profile {
   const char* name;
   const char* text;
   void (*draw)(Scenario& scenario, Dice& dice);
-  unsigned weight = 1;  // how often it comes up in a run of all profiles
+  unsigned weight = 1;  // how often it comes up where all profiles are played; 0: hardly ever
 };
 
 std::span<const Profile> profiles();

@@ -39,6 +39,7 @@ void Party::lost() {
   state_ = State::kGone;
   lost_ = true;
   end_ = nullptr;
+  forget();
 }
 
 }  // namespace stp::sim

@@ -8,16 +8,26 @@
 
 namespace stp::sim {
 
+// One long write of each session.
+struct Bulk {
+  std::uint64_t length = 0;
+  // Mapped again and again until it is long enough.
+  std::shared_ptr<Memory> source, landing;
+  Time start = 0;
+  std::vector<Time>* finished = nullptr;  // when each had arrived
+};
+
 // What the programs of a session do.
 struct Workload {
-  enum class Kind : std::uint8_t { kLevel0, kManaged } kind = Kind::kLevel0;
-  unsigned operations = 12;         // of each session
-  std::size_t longest = 16 << 10;   // bytes of one operation
-  unsigned at_once = 4;             // operations that run at the same time
-  unsigned max_block = 12;          // exponent
+  enum class Kind : std::uint8_t { kLevel0, kManaged, kBulk } kind = Kind::kLevel0;
+  unsigned operations = 12;        // of each session
+  std::size_t longest = 16 << 10;  // bytes of one operation
+  unsigned at_once = 4;            // operations that run at the same time
+  unsigned max_block = 12;         // exponent
   Rate cancels = 0, refusals = 0;
-  Rate abrupt = 0;         // sessions that are closed in the middle of everything
+  Rate abrupt = 0;                // sessions that are closed in the middle of everything
   Time patience = 120 * kSecond;  // by then every operation has ended
+  Bulk bulk;
 };
 
 struct SessionConfig {
@@ -59,6 +69,7 @@ class Party : public Application {
  protected:
   virtual void begin(Time now) = 0;
   virtual void stop(int error, Time now) = 0;
+  virtual void forget() {}  // the program is no more: what it had begun has no outcome
 
   // What liars may bring about is no fault of a Node's.
   void expect(bool holds, const char* what) const {

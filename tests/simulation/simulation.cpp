@@ -18,8 +18,13 @@ std::uint64_t mix(std::uint64_t seed, std::string_view name) {
 }  // namespace
 
 Result simulate(const Profile& profile, std::uint64_t seed, Watch watch) {
-  Run run{{}, {watch.text, std::move(watch.file)}, {}, Dice(mix(seed, profile.name))};
-  auto const scenario = draw_scenario(profile, run.dice);
+  Dice dice(mix(seed, profile.name));
+  auto const scenario = draw_scenario(profile, dice);
+  return simulate(scenario, dice, std::move(watch));
+}
+
+Result simulate(const Scenario& scenario, Dice dice, Watch watch) {
+  Run run{{}, {watch.text, std::move(watch.file)}, {}, dice};
   auto const begin = run.now();
   World world(run, scenario);
   world.play();
@@ -31,6 +36,7 @@ Result simulate(const Profile& profile, std::uint64_t seed, Watch watch) {
   result.bytes = run.trace.bytes();
   result.faults = run.trace.faults();
   result.delivered = world.delivered();
+  result.ops = run.trace.ops();
   return result;
 }
 

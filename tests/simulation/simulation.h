@@ -12,6 +12,7 @@ struct Result {
   Time simulated = 0;
   std::uint64_t frames = 0, bytes = 0, faults = 0;
   std::uint64_t delivered = 0;  // users' bytes placed in memory
+  OpCounts ops{};               // frames of each operation
 };
 
 struct Watch {
@@ -20,5 +21,7 @@ struct Watch {
 };
 
 Result simulate(const Profile& profile, std::uint64_t seed, Watch watch = {});
+// A scenario of the caller's own.
+Result simulate(const Scenario& scenario, Dice dice, Watch watch = {});
 
 }  // namespace stp::sim

@@ -17,7 +17,9 @@ class Stray : public Application {
   void receive(const ReceivedEntry&, Time) override {}
   void work(Time) override {}
   bool transmit(SendEntry&, Time) override { return false; }
-  [[nodiscard]] Time next_deadline() const override { return closes_ ? kNever : since_ + kPatience; }
+  [[nodiscard]] Time next_deadline() const override {
+    return closes_ ? kNever : since_ + kPatience;
+  }
   void expire(Time) override { closes_ = true; }
   [[nodiscard]] bool wants_close() const override { return closes_; }
   void ended(int, Time) override {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/simulation/trace.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstring>
 
@@ -10,20 +11,32 @@ namespace stp::sim {
 namespace {
 
 constexpr std::uint64_t kPrime = 0x100000001b3;
+constexpr std::size_t kHashed = 256;  // bytes of each frame: all headers and some of the data
 
 const char* name(Fault fault) {
   switch (fault) {
-    case Fault::kLost: return "lost";
-    case Fault::kBurstLost: return "lost in a burst";
-    case Fault::kDuplicated: return "duplicated";
-    case Fault::kReordered: return "reordered";
-    case Fault::kDelayed: return "delayed";
-    case Fault::kCorrupted: return "corrupted";
-    case Fault::kCut: return "cable cut";
-    case Fault::kOverflow: return "switch full";
-    case Fault::kHostDown: return "host down";
-    case Fault::kLie: return "lie";
-    case Fault::kCount: break;
+    case Fault::kLost:
+      return "lost";
+    case Fault::kBurstLost:
+      return "lost in a burst";
+    case Fault::kDuplicated:
+      return "duplicated";
+    case Fault::kReordered:
+      return "reordered";
+    case Fault::kDelayed:
+      return "delayed";
+    case Fault::kCorrupted:
+      return "corrupted";
+    case Fault::kCut:
+      return "cable cut";
+    case Fault::kOverflow:
+      return "switch full";
+    case Fault::kHostDown:
+      return "host down";
+    case Fault::kLie:
+      return "lie";
+    case Fault::kCount:
+      break;
   }
   return "?";
 }
@@ -33,9 +46,10 @@ const char* name(Fault fault) {
 void Trace::mix(Time now, Bytes frame) {
   hash_ = (hash_ ^ now) * kPrime;
   hash_ = (hash_ ^ frame.size()) * kPrime;
-  for (std::size_t at = 0; at < frame.size(); at += sizeof(std::uint64_t)) {
+  auto const size = std::min(frame.size(), kHashed);
+  for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
-    std::memcpy(&word, frame.data() + at, std::min(sizeof word, frame.size() - at));
+    std::memcpy(&word, frame.data() + at, std::min(sizeof word, size - at));
     hash_ = (hash_ ^ word) * kPrime;
     hash_ ^= hash_ >> 29;
   }
@@ -45,6 +59,10 @@ void Trace::sent(Time now, Bytes frame) {
   ++frames_;
   bytes_ += frame.size();
   mix(now, frame);
+  wire::LinkHeader link;
+  Bytes payload;
+  if (wire::unwrap(frame, link, payload) == Counter::kNone && payload.size() >= wire::kHeaderSize)
+    ++ops_[static_cast<std::size_t>(wire::decode(payload.data()).op())];
   if (file_) file_->frame(now, frame);
   if (text_ != nullptr) print(now, "", frame);
 }

@@ -3,6 +3,7 @@
 // frame and a pcapng file.
 #pragma once
 
+#include <array>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -19,12 +20,14 @@ enum class Fault : std::uint8_t {
   kReordered,
   kDelayed,
   kCorrupted,
-  kCut,        // the cable was unplugged
-  kOverflow,   // no room in the switch
+  kCut,       // the cable was unplugged
+  kOverflow,  // no room in the switch
   kHostDown,
-  kLie,        // changed by its sender
+  kLie,  // changed by its sender
   kCount,
 };
+
+using OpCounts = std::array<std::uint64_t, 32>;  // by op code
 
 class Trace {
  public:
@@ -42,6 +45,7 @@ class Trace {
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t faults() const { return faults_; }
   [[nodiscard]] std::uint64_t overflows() const { return overflows_; }
+  [[nodiscard]] const OpCounts& ops() const { return ops_; }
 
  private:
   void mix(Time now, Bytes frame);
@@ -50,6 +54,7 @@ class Trace {
   std::FILE* text_;
   std::unique_ptr<PcapngFile> file_;
   std::uint64_t hash_ = 0xcbf29ce484222325;
+  OpCounts ops_{};
   std::uint64_t frames_ = 0, bytes_ = 0, faults_ = 0, overflows_ = 0;
 };
 

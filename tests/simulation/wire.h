@@ -37,7 +37,10 @@ class Wire {
  public:
   using Deliver = std::function<void(Frame)>;
   Wire(Run& run, const LinkConfig& link, const Faults& faults, Deliver deliver)
-      : run_(run), dice_(run.dice.fork()), link_(link), faults_(faults),
+      : run_(run),
+        dice_(run.dice.fork()),
+        link_(link),
+        faults_(faults),
         deliver_(std::move(deliver)) {}
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;

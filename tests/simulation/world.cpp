@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/simulation/bulk.h"
 #include "tests/simulation/level0.h"
 #include "tests/simulation/managed.h"
 
@@ -11,12 +12,18 @@ namespace {
 
 constexpr std::uint64_t kMaxSteps = 50'000'000;  // more: time does not get on
 constexpr Time kLookEvery = 10 * kMillisecond;
+constexpr Time kPatiences = 10;             // for one operation, that a whole session may take
 constexpr Time kSpread = 2 * kMillisecond;  // within which sessions begin
 
 std::unique_ptr<Session> make_session(Run& run, const SessionConfig& config) {
-  if (config.workload.kind == Workload::Kind::kLevel0)
-    return std::make_unique<Level0Session>(run, config);
-  return std::make_unique<ManagedSession>(run, config);
+  switch (config.workload.kind) {
+    case Workload::Kind::kLevel0:
+      return std::make_unique<Level0Session>(run, config);
+    case Workload::Kind::kBulk:
+      return std::make_unique<BulkSession>(run, config);
+    default:
+      return std::make_unique<ManagedSession>(run, config);
+  }
 }
 
 bool over(const Party& party) {
@@ -36,8 +43,7 @@ void World::build() {
   for (auto const& config : scenario_.hosts) {
     auto& machine = machines_.emplace_back();
     machine.host = std::make_unique<Host>(
-        run_, config,
-        [this](Host& host, End& end, const VcInfo& info) -> Application& {
+        run_, config, [this](Host& host, End& end, const VcInfo& info) -> Application& {
           return accept(host, end, info);
         });
     auto* const host = machine.host.get();
@@ -78,8 +84,8 @@ void World::start_pairs() {
   auto const hosts = machines_.size();
   for (unsigned i = 0; i < scenario_.pairs; ++i) {
     auto const server = scenario_.to_one ? 0 : run_.dice.below(hosts);
-    auto const client = scenario_.to_one ? 1 + i % (hosts - 1)
-                                         : (server + 1 + run_.dice.below(hosts - 1)) % hosts;
+    auto const client =
+        scenario_.to_one ? 1 + i % (hosts - 1) : (server + 1 + run_.dice.below(hosts - 1)) % hosts;
     pairs_.push_back({client, server, scenario_.cycles, nullptr, {}, false, true, 0, kNever});
   }
   for (auto& pair : pairs_)
@@ -155,6 +161,7 @@ void World::look_after(Pair& pair) {
     run_.verdict.fail("a connection is neither made nor refused");
   if (pair.parted != kNever && now - pair.parted > patience)
     run_.verdict.fail("a connection has ended at one side only");
+  if (now - pair.begun > kPatiences * patience) run_.verdict.fail("a session never ends");
   if (!pair.honest) return;
   if (auto const late = pair.session->overdue(now); !late.empty()) run_.verdict.fail(late);
 }

@@ -131,9 +131,11 @@ TEST_F(OneSided, a_repeated_fetch_op_is_answered_and_not_carried_out_again) {
 }
 
 TEST_F(OneSided, a_fetch_op_from_beyond_the_window_is_dropped) {
-  fetch(request(Function::kFetchIncrement, 100, 0));
   put(a, ca, request(Function::kFetchIncrement, 36, 0));
-  settle();
+  auto const delayed = take(a);
+  ASSERT_TRUE(delayed);
+  fetch(request(Function::kFetchIncrement, 100, 0));
+  arrive(b, *delayed);
   EXPECT_EQ(cell(), 1U);
   EXPECT_EQ(b.count(Counter::kStaleFetch), 1U);
 }
@@ -160,6 +162,22 @@ TEST_F(OneSided, what_the_region_does_not_hold_or_permit_is_refused) {
   refused(request(Function::kGet, 4, 0));
   refused(request(Function::kFetchIncrement, 5, 0));
   EXPECT_TRUE(untouched());
+}
+
+TEST_F(OneSided, a_repeat_that_leaves_after_the_answer_came_does_not_open_the_landing_again) {
+  put(a, ca, request(Function::kGet, 1, 0, 64));
+  put(a, ca, request(Function::kGet, 1, 0, 64));
+  auto const first = take(a);
+  ASSERT_TRUE(first);
+  arrive(b, *first);
+  auto const brought = take(b);
+  ASSERT_TRUE(brought);
+  arrive(a, *brought);
+  ASSERT_TRUE(get(ca));
+  EXPECT_FALSE(take(a)) << "nobody waits for it any more";
+  landing.data()[8] = std::byte{99};
+  arrive(a, *brought);
+  EXPECT_EQ(landing.data()[8], std::byte{99});
 }
 
 TEST_F(OneSided, an_answer_nobody_asked_for_is_not_placed) {

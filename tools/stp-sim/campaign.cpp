@@ -51,8 +51,12 @@ void report(const Profile& profile, std::uint64_t seed, const Result& result) {
 }  // namespace
 
 const Profile& profile_of(std::uint64_t seed) {
+  constexpr std::uint64_t kSlowOnes = 2500;  // one seed of so many takes seconds
   std::uint64_t total = 0;
-  for (auto const& profile : profiles()) total += profile.weight;
+  for (auto const& profile : profiles()) {
+    if (profile.weight == 0 && seed % kSlowOnes == 0) return profile;
+    total += profile.weight;
+  }
   auto at = seed % total;
   auto const* profile = profiles().data();
   for (; at >= profile->weight; ++profile) at -= profile->weight;

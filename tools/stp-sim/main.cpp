@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "tests/simulation/incast.h"
 #include "tools/stp-sim/campaign.h"
 #include "tools/stp-sim/options.h"
 
@@ -14,6 +15,24 @@ constexpr int kBadUsage = 2;
 int list_profiles() {
   for (auto const& profile : profiles()) std::printf("%-14s %s\n", profile.name, profile.text);
   return 0;
+}
+
+int compare_incast(unsigned senders) {
+  std::printf("%u senders of 1 MiB, 100 Gbit/s, 2 us per hop, 256 KiB of switch buffer\n", senders);
+  std::printf("%-12s %14s %14s %14s\n", "pacing", "switch drops", "of line rate", "worst finish");
+  bool passed = true;
+  for (auto const limit : {incast_limit(), std::uint64_t{0}}) {
+    auto const result = play_incast(senders, limit);
+    passed = passed && result.passed;
+    if (!result.passed) {
+      std::printf("%-12s %14" PRIu64 "  did not complete\n", limit != 0 ? "yes" : "no",
+                  result.drops);
+      continue;
+    }
+    std::printf("%-12s %14" PRIu64 " %13.1f%% %13.2fx\n", limit != 0 ? "yes" : "no", result.drops,
+                100 * result.line_rate, result.worst_finish);
+  }
+  return passed ? 0 : 1;
 }
 
 int play_one(const Options& options, const Profile& profile) {
@@ -36,6 +55,7 @@ int play_one(const Options& options, const Profile& profile) {
 
 int run(const Options& options) {
   if (options.list) return list_profiles();
+  if (options.incast != 0) return compare_incast(options.incast);
   auto const* const profile = find_profile(options.profile);
   if (profile == nullptr && options.profile != "all") {
     std::fprintf(stderr, "stp-sim: no profile %s; --list names them\n", options.profile.c_str());

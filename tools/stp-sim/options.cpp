@@ -28,8 +28,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   std::string seeds;
   CLI::App app("Plays the protocol over simulated links that do their worst, by seed.", "stp-sim");
   auto* const seed = app.add_option("--seed", options.seed, "Play this one run, always the same");
-  auto* const many = app.add_option("--seeds", seeds, "Play many runs: FIRST..LAST")
-                         ->check([&](const std::string& text) { return parse_range(text, options); });
+  auto* const many =
+      app.add_option("--seeds", seeds, "Play many runs: FIRST..LAST")
+          ->check([&](const std::string& text) { return parse_range(text, options); });
   app.add_option("--profile", options.profile, "What goes wrong: see --list; or all")
       ->capture_default_str();
   app.add_option("--jobs", options.jobs, "Runs at the same time")

@@ -9,7 +9,7 @@
 namespace stp::sim {
 
 struct Options {
-  std::optional<std::uint64_t> seed;        // one run
+  std::optional<std::uint64_t> seed;            // one run
   std::uint64_t first_seed = 0, last_seed = 0;  // many
   std::string profile = "all";
   unsigned jobs = 1;

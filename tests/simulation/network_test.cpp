@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Wires and the switch: what a simulated network does to frames.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/simulation/incast.h"
+#include "tests/simulation/switch.h"
+
+namespace stp::sim {
+namespace {
+
+constexpr std::size_t kFrameSize = 1000;
+
+Run new_run() {
+  return {{}, {nullptr, nullptr}, {}, Dice(1)};
+}
+
+// The numbers of the frames that arrive, of `count` sent one after the other.
+struct Line {
+  explicit Line(const Faults& faults)
+      : run(new_run()), wire(run, {}, faults, [this](const Frame& frame) {
+          arrived.push_back(std::to_integer<int>(frame.back()));
+          times.push_back(run.now());
+        }) {}
+  void send(int count) {
+    for (int i = 0; i < count; ++i) {
+      Frame frame(kFrameSize);
+      frame.back() = static_cast<std::byte>(i);
+      wire.send(
+          kFrameSize, [frame] { return frame; }, [] {});
+      while (wire.busy()) run.clock.step();
+    }
+    while (run.clock.step()) {
+    }
+  }
+  Run run;
+  Wire wire;
+  std::vector<int> arrived;
+  std::vector<Time> times;
+};
+
+TEST(wire, carries_frames_at_its_rate_in_order) {
+  Line line({});
+  auto const begin = line.run.now();
+  line.send(100);
+  EXPECT_EQ(line.arrived.size(), 100U);
+  EXPECT_TRUE(std::is_sorted(line.arrived.begin(), line.arrived.end()));
+  EXPECT_EQ(line.times.back() - begin, 100 * line.wire.duration(kFrameSize) + LinkConfig{}.latency);
+}
+
+TEST(wire, delay_holds_up_what_comes_behind) {
+  Line line({.delay = kAlways / 4, .delay_by = kMillisecond});
+  line.send(100);
+  EXPECT_EQ(line.arrived.size(), 100U);
+  EXPECT_TRUE(std::is_sorted(line.arrived.begin(), line.arrived.end()));
+}
+
+TEST(wire, loses_duplicates_and_reorders_as_often_as_it_is_told) {
+  Line lossy({.loss = kAlways / 2});
+  lossy.send(200);
+  EXPECT_GT(lossy.arrived.size(), 50U);
+  EXPECT_LT(lossy.arrived.size(), 150U);
+  Line doubled({.duplicate = kAlways});
+  doubled.send(100);
+  EXPECT_EQ(doubled.arrived.size(), 200U);
+  Line mixed({.reorder = kAlways / 2, .reorder_by = kMillisecond});
+  mixed.send(100);
+  EXPECT_EQ(mixed.arrived.size(), 100U);
+  EXPECT_FALSE(std::is_sorted(mixed.arrived.begin(), mixed.arrived.end()));
+}
+
+TEST(wire, a_cut_cable_carries_nothing) {
+  Line line({});
+  line.wire.cut(true);
+  line.send(10);
+  EXPECT_TRUE(line.arrived.empty());
+}
+
+TEST(network_switch, forwards_by_address_and_drops_what_finds_no_room) {
+  auto run = new_run();
+  Switch hub(run, 5 * kFrameSize);
+  std::size_t here = 0, there = 0;
+  auto const mac_here = MacAddr::from_u64(1), mac_there = MacAddr::from_u64(2);
+  hub.add_port(mac_here, {}, {}, [&](const Frame&) { ++here; });
+  hub.add_port(mac_there, {}, {}, [&](const Frame&) { ++there; });
+  auto const send = [&](const MacAddr& mac) {
+    Frame frame(kFrameSize);
+    for (std::size_t i = 0; i < mac.octets.size(); ++i) frame[i] = std::byte{mac.octets[i]};
+    hub.forward(frame);
+  };
+  for (int i = 0; i < 8; ++i) send(mac_here);
+  send(mac_there);
+  send(MacAddr::from_u64(3));
+  while (run.clock.step()) {
+  }
+  EXPECT_EQ(here, 5U);
+  EXPECT_EQ(there, 1U);
+  EXPECT_EQ(run.trace.overflows(), 3U);
+}
+
+TEST(incast, pacing_keeps_a_switch_port_from_overflowing) {
+  auto const paced = play_incast(8, incast_limit());
+  EXPECT_TRUE(paced.passed);
+  EXPECT_EQ(paced.drops, 0U);
+  EXPECT_GE(paced.line_rate, 0.9);
+  EXPECT_LE(paced.worst_finish, 1.2);
+  auto const unpaced = play_incast(8, 0);
+  EXPECT_TRUE(unpaced.passed);
+  EXPECT_GT(unpaced.drops, 0U);
+}
+
+}  // namespace
+}  // namespace stp::sim
