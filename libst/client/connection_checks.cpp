@@ -61,7 +61,7 @@ int Connection::check_data(const Sending& what) const {
   if (header.offset >> remote_bufsize_ != 0)
     return fail(-ERANGE, "the destination's Offset is beyond the end of its buffer");
   auto const at = Address{header.bufx, header.offset}.linear(remote_bufsize_);
-  if (header.param + stu_count(at, what.length, send_stu_log2_) > Inbound::kMaxStusOfBlock)
+  if (stu_count(at, what.length, send_stu_log2_) > Inbound::kMaxStusOfBlock)
     return fail(-EINVAL, "a Block of too many STUs");
   return 0;
 }

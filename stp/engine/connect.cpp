@@ -146,6 +146,7 @@ void Node::Impl::begin_closing(Vc& vc, Time now) {
 void Node::Impl::stop_traffic(Vc& vc) {
   vc.inbound.clear();
   vc.sending.active = false;
+  vc.permitted.clear();
   vc.one_sided.reset();
   vc.data_check = kNever;
   drop_held(vc);

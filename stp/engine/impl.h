@@ -111,6 +111,7 @@ struct Node::Impl {
   int check_request(Vc& vc, const SendEntry& entry, Time now);
   int check_get_request(Vc& vc, const wire::Header& header);
   int check_data_request(const Vc& vc, const SendEntry& entry) const;
+  [[nodiscard]] static std::uint32_t first_stu(const Vc& vc, const wire::Header& header);
   int check_grant_request(const Vc& vc, const wire::Header& header) const;
 
   // --- transmit.cpp

@@ -12,6 +12,7 @@
 #include "stp/memory/bufx_range.h"
 #include "stp/node.h"
 #include "stp/sequence/inbound.h"
+#include "stp/sequence/permitted_blocks.h"
 
 namespace stp {
 
@@ -105,6 +106,7 @@ struct Vc : TimerNode {
   std::uint32_t attached = 0;  // frames that still read the user's memory
   Sending sending;
   Inbound inbound;
+  PermittedBlocks permitted;
   std::unique_ptr<OneSided> one_sided;
   std::uint32_t held = 0;  // its CTS that pacing holds back
 };

@@ -69,6 +69,8 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   if (!deliver(vc, h, frame.option, NodeChannel::Place::kSlot))
     return counters.add(Counter::kSlotOverrun);
   if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h);
+  if (h.op() == wire::Op::kClearToSend)
+    vc.permitted.remember(h.s_id, h.b_num, Address{h.bufx, h.offset}.linear(vc.peer_bufsize));
   if (h.op() == wire::Op::kEnd) vc.inbound.end(h.d_id);
   if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, wire::kNoId, wire::kNoId, 0);
 }

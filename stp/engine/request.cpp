@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Users' requests are checked as if they came from a stranger: through stpd they do.
+#include <algorithm>
 #include <cerrno>
 
 #include "stp/engine/impl.h"
@@ -78,6 +79,15 @@ int Node::Impl::check_grant_request(const Vc& vc, const wire::Header& h) const {
   return check_memory(vc, h, 0, permit::kData, memory) == Counter::kNone ? 0 : -ERANGE;
 }
 
+// STU_num of the first byte that a user's DATA names: not 0 where it repeats a Block's tail.
+std::uint32_t Node::Impl::first_stu(const Vc& vc, const wire::Header& h) {
+  auto const at = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
+  auto const start = vc.permitted.start_of(h.d_id, h.b_num);
+  if (!start || at < *start) return 0;
+  auto const tiles = (at >> vc.send_stu_log2) - (*start >> vc.send_stu_log2);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(tiles, Inbound::kMaxStusOfBlock));
+}
+
 int Node::Impl::check_data_request(const Vc& vc, const SendEntry& entry) const {
   auto const& h = entry.header;
   if (h.has(wire::flag::kReserved | wire::flag::kFunction) ||
@@ -86,7 +96,8 @@ int Node::Impl::check_data_request(const Vc& vc, const SendEntry& entry) const {
   if (h.offset >= std::uint64_t{1} << vc.peer_bufsize) return -EINVAL;
   auto const start = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
   if (start + entry.length > std::uint64_t{1} << 32 << vc.peer_bufsize) return -EINVAL;
-  if (h.param + stu_count(start, entry.length, vc.send_stu_log2) > Inbound::kMaxStusOfBlock)
+  if (first_stu(vc, h) + stu_count(start, entry.length, vc.send_stu_log2) >
+      Inbound::kMaxStusOfBlock)
     return -EINVAL;
   if (entry.length == 0) return 0;
   return vc.endpoint->transmit.covers(entry.bufx, entry.offset, entry.length) ? 0 : -ERANGE;

@@ -86,7 +86,7 @@ bool Node::Impl::take_request(Vc& vc, Time now) {
     if (refused(check_request(vc, vc.sending.entry, now))) continue;
     vc.sending.active = true;
     vc.sending.done = 0;
-    vc.sending.stu_num = h.param;
+    vc.sending.stu_num = h.op() == wire::Op::kData ? first_stu(vc, h) : 0;
     if (slot) spend_slot(vc, now);
     if (h.op() == wire::Op::kRequestState || h.has(wire::flag::kSendState)) vc.credit.asked(h.sync);
     return true;

@@ -122,16 +122,17 @@ void Sequencer::Impl::send_block(Outbound& out, const wire::Header& cts) {
   auto const tile = (to + cts.sync) >> config.send_stu_log2;
   auto const number = tile - (to >> config.send_stu_log2);
   auto const skip = number == 0 ? 0 : (tile << config.send_stu_log2) - to;
+  auto const start = Address::from_linear(to + skip, config.remote_bufsize);
   for (auto const& queued : outbox)  // not left yet: it will serve for this CTS as well
     if (queued.entry.header.op() == Op::kData && queued.entry.header.d_id == out.r_id &&
-        queued.entry.header.b_num == cts.b_num && queued.entry.header.param <= number)
+        queued.entry.header.b_num == cts.b_num &&
+        Address{queued.entry.header.bufx, queued.entry.header.offset}.linear(
+            config.remote_bufsize) <= to + skip)
       return;
 
   SendEntry entry{};
   auto const wanted = out.options.flags & (flag::kInterrupt | flag::kOrder);
   auto& h = entry.header = header(Op::kData, static_cast<std::uint16_t>(flag::kSendState | wanted));
-  auto const start = Address::from_linear(to + skip, config.remote_bufsize);
-  h.param = static_cast<std::uint16_t>(number);
   h.mx = cts.mx;
   h.bufx = start.bufx;
   h.offset = start.offset;

@@ -44,8 +44,9 @@ class Party {
       EXPECT_EQ(host_.node.map(endpoint, direction, 0, {&piece, 1}, id), 0);
       regions_.emplace(id, std::move(memory));
       std::uint16_t mx = 0;
-      if (direction == Direction::kReceive)
+      if (direction == Direction::kReceive) {
         EXPECT_EQ(host_.node.alloc_mx(id, kNoneId, permit::kAll, mx), 0);
+      }
     }
   }
   void connect_to_peer(Time now) { connect(endpoints_.front(), peer_, 1, now); }
@@ -124,7 +125,8 @@ class Party {
     for (std::size_t i = 0; i < count; ++i) {
       heads[i].resize(frames[i].head_length);
       heads[i].insert(heads[i].end(), frames[i].attached.begin(), frames[i].attached.end());
-      if (frames[i].token.region != kNoneId) on_link_.push_back({frames[i].token, frames[i].attached});
+      if (frames[i].token.region != kNoneId)
+        on_link_.push_back({frames[i].token, frames[i].attached});
     }
     take_events();
     return heads;
@@ -232,7 +234,8 @@ class Party {
   }
   void stock(EndpointId endpoint) {
     auto* const memory = new_channel(endpoint);
-    if (memory != nullptr) EXPECT_EQ(host_.node.stock(endpoint, memory, cookie_), 0);
+    if (memory == nullptr) return;
+    EXPECT_EQ(host_.node.stock(endpoint, memory, cookie_), 0);
   }
   void connect(EndpointId endpoint, const MacAddr& to, std::uint32_t uport, Time now) {
     auto* const memory = new_channel(endpoint);
@@ -289,7 +292,8 @@ class Party {
     SendEntry e{};
     auto& h = e.header;
     h.op_flags = static_cast<std::uint16_t>((0x10 + code.below(16)) << wire::kOpShift);
-    if (code.chance(96)) h.op_flags ^= code.u16();
+    if (code.chance(96)) flip_flags(code, h);
+    if (code.chance(8)) h.op_flags = code.u16();
     h.param = static_cast<std::uint16_t>(code.chance(128) ? 8 + code.below(6) : code.number());
     h.mx = static_cast<std::uint16_t>(code.chance(192) ? 1 + code.below(6) : code.number());
     h.bufx = code.chance(192) ? code.below(16) : code.number();
@@ -396,10 +400,10 @@ class World {
   }
   // A Sequencer that is told anything a Node might tell it and asked for anything at all.
   void sequence(ByteCode& code, Party& party) {
-    Landing const landing{static_cast<std::uint16_t>(code.below(6)),
-                          {code.number(), code.number()}, length(code)};
-    RemoteRegion const region{code.below(4), 1, {code.number(), code.number()}, length(code),
-                              code.number()};
+    Landing const landing{
+        static_cast<std::uint16_t>(code.below(6)), {code.number(), code.number()}, length(code)};
+    RemoteRegion const region{
+        code.below(4), 1, {code.number(), code.number()}, length(code), code.number()};
     Address const from{code.number(), code.number()};
     auto const context = Context{code.below(16)};
     auto& s = sequencer_;
@@ -458,7 +462,7 @@ class World {
     ReceivedEntry entry{};
     auto& h = entry.header;
     h.op_flags = static_cast<std::uint16_t>((0x10 + code.below(16)) << wire::kOpShift);
-    if (code.chance(96)) h.op_flags ^= code.u16() & wire::kFlagsMask;
+    if (code.chance(96)) flip_flags(code, h);
     h.s_port = 1;
     h.param = static_cast<std::uint16_t>(code.chance(128) ? 8 + code.below(6) : code.number());
     h.mx = static_cast<std::uint16_t>(8 + code.below(8));
@@ -477,8 +481,11 @@ class World {
   }
 
   Party parties_[2]{{kMacA, kMacB, 1}, {kMacB, kMacA, 2}};
-  Sequencer sequencer_{{.local_bufsize = 10, .remote_bufsize = 9, .send_stu_log2 = 9,
-                        .receive_stu_log2 = 10, .max_block = 14}};
+  Sequencer sequencer_{{.local_bufsize = 10,
+                        .remote_bufsize = 9,
+                        .send_stu_log2 = 9,
+                        .receive_stu_log2 = 10,
+                        .max_block = 14}};
   FrameMaker maker_;
   Time now_ = kSecond;
 };

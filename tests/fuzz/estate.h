@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A user's memory, most of which its peers may never write: guards that are not mapped, buffers that
-// are mapped and never granted, and the middle, which requests grant.
+// A user's memory, most of which its peers may never write: guards that are not mapped, buffers
+// that are mapped and never granted, and the middle, which requests grant.
 //
 //   | guard | mapped: | never granted | granted | never granted | | guard |
 #pragma once
@@ -33,8 +33,8 @@ class Estate {
   // Whether every byte outside the granted middle is as it was.
   [[nodiscard]] bool intact() const {
     auto const granted_at = kMappedAt + (std::size_t{kGranted} << kBufsize);
-    return canaries(0, granted_at) &&
-           canaries(granted_at + kGrantedBytes, landing_.size()) && source_as_it_was();
+    return canaries(0, granted_at) && canaries(granted_at + kGrantedBytes, landing_.size()) &&
+           source_as_it_was();
   }
   [[nodiscard]] std::uint16_t mx() const { return mx_; }
   // The address `at` bytes into the granted middle, or into the source.

@@ -98,6 +98,10 @@ std::vector<std::byte> body(ByteCode& code, Op op) {
 
 }  // namespace
 
+void flip_flags(ByteCode& code, Header& h) {
+  h.op_flags = static_cast<std::uint16_t>(h.op_flags ^ (code.u16() & wire::kFlagsMask));
+}
+
 std::vector<VcId> connections_of(const Node& node) {
   std::vector<VcId> ids;
   node.for_each_vc(
@@ -184,7 +188,7 @@ std::uint32_t FrameMaker::value(ByteCode& code, unsigned which) const {
 void FrameMaker::change(ByteCode& code, Header& h) const {
   auto const which = code.below(kFields + 1);
   if (which == kFields)
-    h.op_flags ^= code.u16() & wire::kFlagsMask;
+    flip_flags(code, h);
   else
     set_field(h, which, value(code, which));
 }
@@ -234,12 +238,13 @@ FrameMaker::Frame FrameMaker::changed(ByteCode& code, const Frame& frame) {
   auto h = parsed.header;
   auto const which = code.below(kFields + 1);
   if (which == kFields)
-    h.op_flags ^= code.u16() & wire::kFlagsMask;
+    flip_flags(code, h);
   else
     set_field(h, which, field(h, which) ^ code.number());
   auto const& payload = h.op() == Op::kData ? parsed.stu : parsed.option;
   Frame out(frame.size() + wire::kMaxHeadSize + wire::kMinPayload);
-  out.resize(wire::emit({parsed.dst, parsed.src, parsed.vlan, false}, h, payload, parsed.append, out));
+  out.resize(
+      wire::emit({parsed.dst, parsed.src, parsed.vlan, false}, h, payload, parsed.append, out));
   return out;
 }
 

@@ -34,6 +34,8 @@ class FrameMaker {
   std::size_t next_ = 0;
 };
 
+// Flags as they were but for some.
+void flip_flags(ByteCode& code, wire::Header& h);
 // The connections of a Node, in the order of their Ports.
 std::vector<VcId> connections_of(const Node& node);
 // What the other side would send next, if it followed the protocol and agreed to everything.

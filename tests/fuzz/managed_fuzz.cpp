@@ -196,8 +196,8 @@ class World : public test::TwoNodes {
     auto const end = now + span;
     for (;;) {
       drive();
-      auto const next = std::min({a.node.next_deadline(), b.node.next_deadline(),
-                                  sequencer_->next_deadline()});
+      auto const next =
+          std::min({a.node.next_deadline(), b.node.next_deadline(), sequencer_->next_deadline()});
       if (next > end) break;
       now = std::max(now, next);
       a.node.expire(now);

@@ -49,7 +49,8 @@ Header region(ByteCode& code, const Estate& estate) {
 Header get(ByteCode& code, const Estate& estate) {
   Header h;
   auto const function = code.below(8);
-  h.op_flags = wire::op_flags(Op::kGet, static_cast<std::uint16_t>(function << wire::kFunctionShift));
+  h.op_flags =
+      wire::op_flags(Op::kGet, static_cast<std::uint16_t>(function << wire::kFunctionShift));
   h.param = static_cast<std::uint16_t>(function == 0 ? 1 + code.u16() % 4096 : 8);
   h.mx = estate.mx();
   point_at(h, Estate::granted(std::uint64_t{code.u8()} * 8));
@@ -63,8 +64,8 @@ Header get(ByteCode& code, const Estate& estate) {
 
 SendEntry data(ByteCode& code, const Estate& estate) {
   SendEntry e{};
-  e.header.op_flags = wire::op_flags(Op::kData, code.u16() & wire::kFlagsMask);
-  e.header.op_flags &= static_cast<std::uint16_t>(~(flag::kFunction | flag::kReserved));
+  constexpr unsigned kLegal = wire::kFlagsMask & ~(flag::kFunction | flag::kReserved);
+  e.header.op_flags = wire::op_flags(Op::kData, static_cast<std::uint16_t>(code.u16() & kLegal));
   e.header.mx = estate.mx();
   point_at(e.header, Estate::granted(place(code, 0)));
   e.header.sync = code.u8();
@@ -79,9 +80,9 @@ SendEntry data(ByteCode& code, const Estate& estate) {
 }
 
 Header simple(ByteCode& code) {
-  static constexpr std::array kOps{Op::kNoOperation,   Op::kRequestToSend,  Op::kRequestAnswer,
-                                   Op::kRequestToReceive, Op::kRequestState, Op::kEnd,
-                                   Op::kEndAck,        Op::kRequestMemoryRegion};
+  static constexpr std::array kOps{
+      Op::kNoOperation,  Op::kRequestToSend, Op::kRequestAnswer, Op::kRequestToReceive,
+      Op::kRequestState, Op::kEnd,           Op::kEndAck,        Op::kRequestMemoryRegion};
   Header h;
   h.op_flags = wire::op_flags(kOps[code.below(kOps.size())]);
   if (code.chance(64)) h.op_flags |= flag::kSendState;

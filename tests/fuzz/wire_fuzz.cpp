@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The codec: any bytes are a frame or a reason; what was parsed can be sent again and says the same.
+// The codec: any bytes are a frame or a reason; what was parsed can be sent again and says the
+// same.
 #include <gtest/gtest.h>
 
 #include <algorithm>

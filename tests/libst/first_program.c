@@ -49,7 +49,6 @@ int main(void) {
 
   data = got; /* the sender: here it is, where the CTS says */
   data.op_flags = ST_OP_FLAGS(ST_OP_DATA, 0);
-  data.stu_num = 0;
   data.d_id = got.s_id;
   check("st_tx DATA", st_tx(out, &data, NULL, SIZE, 0, 0));
   check("st_rx DATA", st_rx(in, &got, NULL, NULL)); /* all of the Block is in `target` */

@@ -30,6 +30,7 @@ struct Ledger {
   std::map<std::uint64_t, ReadTruth> reads;      // by length
   std::map<std::uint64_t, RegionTruth> regions;  // by length
   std::uint64_t refusals = 0, cancels = 0;       // that programs decided on
+  std::uint64_t dropped = 0;                     // receives taken back, perhaps already filled
   std::string unexplained;  // a failure that nothing planned can have brought about
 
   std::uint64_t new_context() { return next_context++; }

@@ -221,7 +221,6 @@ void TransferSender::send_block(Transfer& transfer, const st_header_t& cts) {
   }
   st_header_t data{};
   data.op_flags = ST_OP_FLAGS(ST_OP_DATA, ST_FLAG_SEND_STATE);
-  data.stu_num = static_cast<std::uint16_t>(stu);
   data.mx = cts.mx;
   data.bufx = static_cast<std::uint32_t>((to + skip) >> remote_bufsize_);
   data.offset =

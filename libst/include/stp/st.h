@@ -93,7 +93,7 @@ typedef struct st_header {
     uint16_t i_slots, r_slots; /* RC; CA, RSR */
     uint16_t cts_req;          /* RTS: CTS wanted outstanding */
     uint16_t blocksize;        /* CTS: exponent */
-    uint16_t stu_num;          /* DATA: number of the STU that st_tx begins with, normally 0 */
+    uint16_t stu_num;          /* DATA: set by libst, from the CTS and the address */
     uint16_t b_win;            /* RMR, MRA */
     uint16_t get_len;          /* GET: bytes, 0 means 65536 */
   };
