@@ -52,6 +52,7 @@ namespace stp {
   X(VcOpened,          vc_opened,           "connections established")                             \
   X(VcClosed,          vc_closed,           "connections closed in order")                         \
   X(VcRefused,         vc_refused,          "connections refused by the peer")                     \
+  X(VcUnanswered,      vc_unanswered,       "Request_Connections that nobody answered")            \
   X(VcFailed,          vc_failed,           "connections given up: peer silent or client gone")    \
   /* Slots, section 6 */                                                                           \
   X(SlotOverrun,       slot_overrun,        "no free Slot for an operation")                       \

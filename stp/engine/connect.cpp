@@ -162,6 +162,7 @@ void Node::Impl::stop_traffic(Vc& vc) {
 void Node::Impl::fail(Vc& vc, int error, Time now) {
   vc.state = VcState::kFailed;
   vc.error = error;
+  count_end(vc, Counter::kVcFailed);
   vc.handshake.stop();
   stop_traffic(vc);
   vc.channel.set_state(ChannelState::kFailed, error);
@@ -173,8 +174,16 @@ void Node::Impl::fail(Vc& vc, int error, Time now) {
     set_timer(vc);
 }
 
+// Each connection that was open ends once, however many steps its end takes.
+void Node::Impl::count_end(Vc& vc, Counter how) {
+  if (vc.peer_key == 0 || vc.end_counted) return;
+  vc.end_counted = true;
+  counters.add(how);
+}
+
 void Node::Impl::forget(Vc& vc, Time now) {
   stop_traffic(vc);
+  count_end(vc, Counter::kVcClosed);
   if (vc.channel.state() != ChannelState::kFailed) vc.channel.set_state(ChannelState::kClosed);
   if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
   event(Event::Kind::kVcGone, vc.id, vc.cookie);
@@ -289,6 +298,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   auto const after = vc_next(before, VcEvent::kRequest);
   if (!after) return counters.add(Counter::kBadState);
   if (before == VcState::kConnecting) {  // its CA was lost: these are the names it gave
+    counters.add(Counter::kVcOpened);
     vc->peer_port = h.s_port;
     vc->peer_key = h.offset;
   }
@@ -297,7 +307,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
     stop_traffic(*vc);
     vc->channel.set_state(ChannelState::kPeerClosed);
     vc->handshake.start(now, vc->round_trip.timeout());
-    counters.add(Counter::kVcClosed);
+    count_end(*vc, Counter::kVcClosed);
     touch(*vc);
   }
   send_disconnect(*vc, wire::Op::kDisconnectAnswer);
@@ -310,10 +320,7 @@ void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
   if (!after) return counters.add(Counter::kBadState);
   send_disconnect(vc, wire::Op::kDisconnectComplete);
   vc.state = *after;
-  if (vc.state == kVcGone) {
-    counters.add(Counter::kVcClosed);
-    return forget(vc, now);
-  }
+  if (vc.state == kVcGone) return forget(vc, now);
   vc.handshake.start(now, vc.round_trip.timeout());  // from here only our DA waits, for its DC
   set_timer(vc);
 }

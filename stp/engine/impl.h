@@ -50,6 +50,7 @@ struct Node::Impl {
   void stop_traffic(Vc& vc);
   void fail(Vc& vc, int error, Time now);
   void forget(Vc& vc, Time now);
+  void count_end(Vc& vc, Counter how);
   void on_request_connection(const wire::Frame& frame, Time now);
   void on_connection_answer(const wire::Frame& frame, Time now);
   void on_request_disconnect(const wire::Frame& frame, Time now);

@@ -79,6 +79,7 @@ struct Vc : TimerNode {
   VcState state = VcState::kConnecting;
   int error = 0;
   bool passive = false;      // came by RC; `peer_key` with its MAC and Port finds it again
+  bool end_counted = false;  // vc_opened = vc_closed + vc_failed, in the end
   bool user_closed = false;  // the user let go of it
   bool in_ready = false;     // stands in the queue of connections with something to send
   bool touched = false;      // its user may have to be woken

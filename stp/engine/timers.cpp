@@ -43,14 +43,14 @@ void Node::Impl::expire_vc(Vc& vc, Time now) {
     if (!vc.handshake.again(now)) {
       switch (auto const after = *vc_next(vc.state, VcEvent::kGaveUp)) {
         case VcState::kFailed:
-          counters.add(Counter::kVcFailed);
+          counters.add(Counter::kVcUnanswered);
           return fail(vc, -ETIMEDOUT, now);
         case VcState::kPeerClosed:
           vc.state = after;
           if (vc.user_closed) return forget(vc, now);
           break;
         default:
-          counters.add(Counter::kVcFailed);
+          count_end(vc, Counter::kVcFailed);
           return forget(vc, now);
       }
     } else {
@@ -66,10 +66,7 @@ void Node::Impl::expire_vc(Vc& vc, Time now) {
   if (vc.ask.due(now)) {
     // Any frame of the peer's shows that it lives: only silence uses up the tries.
     bool const silent = now - vc.heard >= kKeepAlive;
-    if (!vc.ask.again(now) && silent) {
-      counters.add(Counter::kVcFailed);
-      return fail(vc, -ETIMEDOUT, now);
-    }
+    if (!vc.ask.again(now) && silent) return fail(vc, -ETIMEDOUT, now);
     if (!vc.ask.running()) return ask_slots(vc, false, now);
     counters.add(Counter::kRetries);
     auto h = header_for(vc, wire::Op::kRequestState);

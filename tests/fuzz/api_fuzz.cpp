@@ -291,7 +291,11 @@ class Party {
   SendEntry garbage(ByteCode& code) const {
     SendEntry e{};
     auto& h = e.header;
-    h.op_flags = static_cast<std::uint16_t>((0x10 + code.below(16)) << wire::kOpShift);
+    static constexpr wire::Op kOften[]{wire::Op::kClearToSend, wire::Op::kData, wire::Op::kGet,
+                                       wire::Op::kMemoryRegionAvailable};
+    h.op_flags = code.chance(160)
+                     ? wire::op_flags(kOften[code.below(4)])
+                     : static_cast<std::uint16_t>((0x10 + code.below(16)) << wire::kOpShift);
     if (code.chance(96)) flip_flags(code, h);
     if (code.chance(8)) h.op_flags = code.u16();
     h.param = static_cast<std::uint16_t>(code.chance(128) ? 8 + code.below(6) : code.number());
@@ -444,6 +448,9 @@ class World {
         break;
       case 11:
         s.cancel(context);
+        break;
+      case 12:
+        s.taken(code.number());
         break;
       default:
         tell(code);

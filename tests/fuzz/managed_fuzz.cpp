@@ -180,6 +180,7 @@ class World : public test::TwoNodes {
       }
       sequencer_->taken(ca.user.taken());
       sequencer_->observe_loss(ca.user.cts_repeated());
+      sequencer_->taken(ca.user.taken());
       if (now >= sequencer_->next_deadline()) sequencer_->expire(now);
       if (ca.user.state() == ChannelState::kFailed) sequencer_->fail(ca.user.error());
       if (ca.user.state() == ChannelState::kPeerClosed) sequencer_->fail(-ENOTCONN);

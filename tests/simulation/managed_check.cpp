@@ -73,7 +73,8 @@ std::string ManagedParty::describe(Context context, const Pending& p, const char
 void ManagedParty::check_status(const Pending& p, int status) {
   if (stopping_ || status == 0) return;
   bool const cancelled = status == -ECANCELED && ledger_.cancels + ledger_.dropped > 0;
-  bool const refused = status == -ECONNREFUSED && ledger_.refusals + ledger_.cancels + ledger_.dropped > 0;
+  bool const refused =
+      status == -ECONNREFUSED && ledger_.refusals + ledger_.cancels + ledger_.dropped > 0;
   bool const left = p.kind == Kind::kReceive && status == -ECANCELED;
   if (cancelled || refused || left || !ledger_.unexplained.empty()) return;
   ledger_.unexplained =
@@ -108,7 +109,8 @@ void ManagedParty::check_write(const Pending& p, int status) {
     ++writes_failed_;
     return;
   }
-  expect(ledger_.writes[p.tag].received || ledger_.dropped > 0 || peer_->holds(Kind::kReceive, p.pattern, p.length),
+  expect(ledger_.writes[p.tag].received || ledger_.dropped > 0 ||
+             peer_->holds(Kind::kReceive, p.pattern, p.length),
          "a write is said to be complete before its bytes are there");
 }
 

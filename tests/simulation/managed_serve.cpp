@@ -53,8 +53,7 @@ void ManagedParty::post_receives(Time now) {
 // Takes the oldest receive back where the other has no write left that it may be for: those that
 // are refused leave theirs behind.
 bool ManagedParty::drop_receive() {
-  if (under_way(Kind::kReceive) == 0 ||
-      peer_->under_way(Kind::kWrite) > wanted_receives_.size())
+  if (under_way(Kind::kReceive) == 0 || peer_->under_way(Kind::kWrite) > wanted_receives_.size())
     return false;
   auto const oldest = std::find_if(pending_.begin(), pending_.end(),
                                    [](const auto& p) { return p.second.kind == Kind::kReceive; });

@@ -67,6 +67,7 @@ TEST_F(Connect, nobody_there_is_a_time_out_after_eight_tries) {
   EXPECT_EQ(ca.user.state(), ChannelState::kFailed);
   EXPECT_EQ(ca.user.error(), -ETIMEDOUT);
   EXPECT_EQ(sent(Op::kRequestConnection), 8U);
+  EXPECT_EQ(a.count(Counter::kVcUnanswered), 1U);
 }
 
 TEST_F(Connect, a_lost_request_or_answer_is_repeated_and_makes_one_connection) {
@@ -143,6 +144,8 @@ TEST_F(Connect, both_sides_may_close_at_once) {
   EXPECT_EQ(a.node.vc_count(), 0U);
   EXPECT_EQ(b.node.vc_count(), 0U);
   EXPECT_EQ(sent(Op::kDisconnectAnswer), 2U);
+  EXPECT_EQ(a.count(Counter::kVcClosed), 1U);
+  EXPECT_EQ(b.count(Counter::kVcClosed), 1U);
 }
 
 TEST_F(Connect, closing_survives_the_loss_of_each_step) {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/bench/put_pair.h"
+
+namespace stp::bench {
+
+using wire::Op;
+
+// Frames arrive as they leave, so nothing is attached: one copy into the frame, one out of it.
+PutPair::PutPair() : TwoNodes(NodeConfig{.mac = {}, .max_stu = 13, .vlan = {}}) {
+  connect({.bufsize = kBufsize}, {.bufsize = kBufsize});
+  source_.fill_pattern();
+  auto const from = source_.all(), to = target_.all();
+  RegionId region = kNoneId;
+  EXPECT_EQ(a.node.map(endpoint_a, Direction::kTransmit, 0, {&from, 1}, region), 0);
+  EXPECT_EQ(b.node.map(listener, Direction::kReceive, 0, {&to, 1}, region), 0);
+  EXPECT_EQ(b.node.alloc_mx(region, kNoneId, permit::kData, mx_), 0);
+  auto mra = control(Op::kMemoryRegionAvailable);
+  mra.header.param = 1;
+  mra.header.mx = mx_;
+  mra.header.set_t_len(target_.size());
+  mra.header.s_id = kRegion;
+  TwoNodes::put(b, cb, mra);
+  settle();
+
+  request_ = control(Op::kData, wire::flag::kSilent);
+  request_.header.mx = mx_;
+  request_.header.d_id = kRegion;
+  auto const room = a.node.frame_room();
+  heads_.resize(room * kBurst);
+  for (std::size_t i = 0; i < kBurst; ++i) frames_[i].head = heads_.data() + i * room;
+}
+
+void PutPair::put(std::uint32_t length) {
+  request_.length = length;
+  ca.user.send(request_);
+  ++request_.header.b_num;
+  a.node.kick(ca.id);
+  move_frames();
+}
+
+void PutPair::move_frames() {
+  while (auto const count = a.node.transmit(frames_, now)) {
+    std::array<Bytes, kBurst> burst;
+    for (std::size_t i = 0; i < count; ++i) burst[i] = {frames_[i].head, frames_[i].head_length};
+    b.node.receive({burst.data(), count}, now);
+  }
+}
+
+}  // namespace stp::bench

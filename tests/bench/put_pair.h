@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two Nodes joined by nothing but function calls, and a region of B's that A puts into.
+#pragma once
+
+#include "tests/unit/two_nodes.h"
+
+namespace stp::bench {
+
+class PutPair : public test::TwoNodes {
+ public:
+  PutPair();
+  // One Put Block of `length` bytes, from A's memory to B's.
+  void put(std::uint32_t length);
+  // Whether the last one brought the right bytes.
+  [[nodiscard]] bool arrived(std::size_t length) const {
+    return std::memcmp(source_.data(), target_.data(), length) == 0;
+  }
+
+ private:
+  static constexpr unsigned kBufsize = 13;
+  static constexpr std::uint32_t kRegion = 7;
+  static constexpr std::size_t kBurst = 32;
+  void TestBody() override {}
+  void move_frames();
+
+  test::Buffers source_{kBufsize, 16}, target_{kBufsize, 16};
+  std::uint16_t mx_ = 0;
+  SendEntry request_{};
+  std::vector<std::byte> heads_;
+  std::array<TxFrame, kBurst> frames_{};
+};
+
+}  // namespace stp::bench

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the engine costs on one core, without any link: frames go from Node to Node by copy or not
+// at all. The figures are set beside each other at the end; nothing here passes or fails.
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "stp/engine/objects.h"
+#include "stp/wire/big_endian.h"
+#include "tests/bench/live_bytes.h"
+#include "tests/bench/many_connections.h"
+#include "tests/bench/put_pair.h"
+
+namespace stp::bench {
+namespace {
+
+// 8-byte Puts received, spread over `range(1)` of `range(0)` connections in an order that no
+// prefetcher follows: what grows with the second is the cache's doing, with the first ours.
+void receive_put(benchmark::State& state) {
+  auto const connections = static_cast<std::size_t>(state.range(0));
+  auto const active = static_cast<std::size_t>(state.range(1));
+  ManyConnections many(connections);
+  std::vector<std::vector<std::byte>> frames;
+  for (std::size_t i = 0; i < active; ++i) {
+    auto const which = i * 40'507 % connections;
+    many.open_region(which);
+    frames.push_back(many.put(which, 0));
+  }
+  auto const b_num = [](std::vector<std::byte>& frame) {
+    return frame.data() + wire::kEthernetSize + wire::at::kBNum;
+  };
+  std::uint32_t round = 0;
+  std::size_t next = 0;
+  for (auto _ : state) {
+    auto& frame = frames[next];
+    wire::store32(b_num(frame), round);
+    Bytes const bytes(frame);
+    many.node().receive({&bytes, 1}, many.now());
+    if (++next == active) next = 0, ++round;
+  }
+  auto const& counters = many.node().counters();
+  if (counters.get(Counter::kRxBlocks) != static_cast<std::uint64_t>(state.iterations()))
+    state.SkipWithError("Puts were dropped");
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(receive_put)
+    ->ArgNames({"connections", "active"})
+    ->Args({1, 1})
+    ->Args({1'000, 1})
+    ->Args({60'000, 1})
+    ->Args({1'000, 1'000})
+    ->Args({60'000, 1'000})
+    ->Args({60'000, 60'000});
+
+void idle_connection(benchmark::State& state) {
+  auto const connections = static_cast<std::size_t>(state.range(0));
+  std::size_t cost = 0;
+  for (auto _ : state) {
+    auto const before = test::live_bytes();
+    ManyConnections many(connections);
+    cost = test::live_bytes() - before - many.channel_bytes();
+  }
+  state.counters["bytes_each"] = static_cast<double>(cost) / static_cast<double>(connections);
+}
+BENCHMARK(idle_connection)->Arg(1'000)->Arg(60'000)->Iterations(1)->Unit(benchmark::kMillisecond);
+
+// Blocks of `range(0)` bytes from user to user through both Nodes, in one thread.
+void node_to_node(benchmark::State& state) {
+  auto const length = static_cast<std::uint32_t>(state.range(0));
+  PutPair pair;
+  for (auto _ : state) pair.put(length);
+  if (!pair.arrived(length)) state.SkipWithError("the bytes are not there");
+  state.SetItemsProcessed(state.iterations());
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(node_to_node)->ArgName("bytes")->Arg(8)->Arg(8'192)->Arg(65'536);
+
+// The same bytes by memcpy: what no protocol on one core can beat.
+void plain_copy(benchmark::State& state) {
+  auto const length = static_cast<std::size_t>(state.range(0));
+  test::Buffers from(13, 16), to(13, 16);
+  for (auto _ : state) {
+    std::memcpy(to.data(), from.data(), length);
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations());
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(plain_copy)->ArgName("bytes")->Arg(8)->Arg(8'192)->Arg(65'536);
+
+// The console's table, and the ratios that the figures are wanted for.
+class Ratios : public benchmark::ConsoleReporter {
+ public:
+  void ReportRuns(const std::vector<Run>& runs) override {
+    ConsoleReporter::ReportRuns(runs);
+    for (auto const& run : runs) times_[run.benchmark_name()] = run.GetAdjustedCPUTime();
+  }
+  void Finalize() override {
+    ratio("1,000 connections : 1", "receive_put/connections:1000/active:1", kOne);
+    ratio("60,000 connections : 1", "receive_put/connections:60000/active:1", kOne);
+    ratio("60,000 : 1,000, each with 1,000 active", "receive_put/connections:60000/active:1000",
+          "receive_put/connections:1000/active:1000");
+    ratio("60,000 active : 1, cache misses included", "receive_put/connections:60000/active:60000",
+          kOne);
+    ratio("8 KiB Node to Node : memcpy", "node_to_node/bytes:8192", "plain_copy/bytes:8192");
+    ratio("64 KiB Node to Node : memcpy", "node_to_node/bytes:65536", "plain_copy/bytes:65536");
+    GetOutputStream() << "sizeof(Vc) " << sizeof(Vc) << ", of a channel with 64 Slots "
+                      << ChannelGeometry{64, 64}.size() << " bytes\n";
+  }
+
+ private:
+  static constexpr const char* kOne = "receive_put/connections:1/active:1";
+  void ratio(const char* what, const char* a, const char* b) {
+    if (!times_.contains(a) || !times_.contains(b)) return;
+    GetOutputStream() << "ratio " << times_[a] / times_[b] << "  " << what << '\n';
+  }
+  std::map<std::string, double> times_;
+};
+
+}  // namespace
+}  // namespace stp::bench
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  stp::bench::Ratios reporter;
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+  benchmark::Shutdown();
+}
