@@ -37,7 +37,7 @@ kill -TERM "$sender"
 wait "$sender"
 expect [ $? -eq 1 ]
 expect wait_for 10 is_empty_directory "$out"
-expect says "$work/receiver3002.log" "the other side closed the connection"
+expect wait_for 10 grep -qF "the other side closed the connection" "$work/receiver3002.log"
 stop "$receiver"
 
 say "the sender is killed"
