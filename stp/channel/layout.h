@@ -18,6 +18,7 @@ inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::uint32_t kMaxSlots = 65'535;  // R_Slots is a 16-bit field
 inline constexpr std::uint32_t kMaxCredits = 65'536;
 // Entries beyond the Slots: Request_State_Response uses no Slot but must reach the user.
+// protocol: 6.11
 inline constexpr std::uint32_t kStateReserve = 16;
 
 // What the user finds in the Schedule Header Queue.
@@ -39,7 +40,8 @@ struct alignas(kCacheLine) SendEntry {
   std::uint32_t bufx;             // DATA: where they begin
   std::uint32_t offset;
   std::uint8_t payload_length;  // 0, 32 (control) or 64 (DATA)
-  std::uint8_t reserved[3];
+  std::uint8_t limited;         // CTS: 1 grants `length` bytes, whatever T_len and Blocksize allow
+  std::uint8_t reserved[2];
 };
 static_assert(sizeof(SendEntry) == 128);
 

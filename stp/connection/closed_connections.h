@@ -18,6 +18,7 @@ struct PeerName {
   friend auto operator<=>(const PeerName&, const PeerName&) = default;
 };
 
+// protocol: 5.10
 class ClosedConnections {
  public:
   static constexpr Time kMemory = 4 * kSecond;

@@ -8,6 +8,7 @@
 
 namespace stp {
 
+// protocol: 5.21, 5.22
 class Retry {
  public:
   static constexpr unsigned kTries = 8;
@@ -22,6 +23,11 @@ class Retry {
     patience_ = patience;
     tries_ = 1;
     deadline_ = now + interval;
+  }
+  // Its request has not left yet: the clock begins again.
+  void postpone(Time now) {
+    first_ = now;
+    deadline_ = now + interval_;
   }
   void stop() { deadline_ = kNever; }
   [[nodiscard]] bool running() const { return deadline_ != kNever; }

@@ -8,6 +8,7 @@
 
 namespace stp {
 
+// protocol: 5.20
 class RoundTrip {
  public:
   static constexpr Time kInitial = 10 * kMillisecond;

@@ -8,6 +8,7 @@
 
 namespace stp {
 
+// protocol: 6.5
 class SlotCredit {
  public:
   void reset(std::uint32_t slots) {
@@ -16,6 +17,7 @@ class SlotCredit {
   }
   [[nodiscard]] std::uint32_t credit() const { return credit_; }
   [[nodiscard]] bool available() const { return credit_ > 0; }
+  // protocol: 6.6
   [[nodiscard]] bool should_ask() const { return credit_ <= ask_at_; }
 
   void spend() {

@@ -43,6 +43,7 @@ struct VcTransition {
 };
 
 // What is not listed is not legal in that state: the frame is dropped and counted (bad_state).
+// protocol: 5.2, 5.15
 inline constexpr std::array kVcTransitions{
     VcTransition{VcState::kConnecting, VcEvent::kAnswer, VcState::kOpen},
     VcTransition{VcState::kConnecting, VcEvent::kRefusal, VcState::kFailed},

@@ -41,6 +41,7 @@ int Node::Impl::accept(EndpointId id, VcId& out) {
 
 // A Port not in use: the one the user asked for, else the next in turn, so that a Port rests as
 // long as possible before it names another connection. 0: none left.
+// protocol: 5.3
 std::uint16_t Node::Impl::choose_port(const Endpoint& endpoint) {
   if (endpoint.config.port != 0) {
     if (endpoint.config.port >= ports.size()) ports.resize(std::size_t{wire::kMaxPort} + 1);
@@ -64,6 +65,7 @@ Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t co
   vc->endpoint = &endpoint;
   vc->cookie = cookie;
   vc->local_port = port;
+  // protocol: 5.5
   vc->local_key = wanted.key;
   while (vc->local_key == 0) vc->local_key = random.next();
   vc->local_max_stu = std::min(wanted.max_stu, config.max_stu);
@@ -76,6 +78,7 @@ Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t co
 }
 
 // What the peer announced in its RC or CA.
+// protocol: 5.26, 6.1
 void Node::Impl::adopt_peer(Vc& vc, const wire::Frame& frame) {
   auto const& h = frame.header;
   vc.peer_mac = frame.src;
@@ -88,7 +91,7 @@ void Node::Impl::adopt_peer(Vc& vc, const wire::Frame& frame) {
   vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
   auto const bufsize = vc.endpoint->config.bufsize;
   vc.inbound.configure(bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize),
-                       &granted);
+                       !vc.endpoint->config.recover, &granted);
 }
 
 int Node::Impl::connect(EndpointId id, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
@@ -124,6 +127,7 @@ int Node::Impl::close(VcId id, bool at_once, Time now) {
       if (at_once)
         begin_closing(*vc, now);
       else
+        // protocol: 5.17
         make_ready(*vc);  // what is queued goes first; RD follows when nothing is left
       break;
     default:
@@ -132,6 +136,7 @@ int Node::Impl::close(VcId id, bool at_once, Time now) {
   return 0;
 }
 
+// protocol: 5.2
 void Node::Impl::begin_closing(Vc& vc, Time now) {
   vc.state = *vc_next(vc.state, VcEvent::kClose);
   // Not answered yet: should a CA still come, it is answered as a ghost's.
@@ -159,6 +164,7 @@ void Node::Impl::stop_traffic(Vc& vc) {
   touch(vc);
 }
 
+// protocol: 5.25
 void Node::Impl::fail(Vc& vc, int error, Time now) {
   vc.state = VcState::kFailed;
   vc.error = error;
@@ -198,16 +204,20 @@ void Node::Impl::forget(Vc& vc, Time now) {
   ports[vc.local_port].reset();
 }
 
+// protocol: 5.1
 void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   auto const& h = frame.header;
   PeerName const peer{frame.src, h.s_port, h.offset};
   if (auto const known = by_peer.find(peer); known != by_peer.end()) {
+    // protocol: 5.4
     counters.add(Counter::kDuplicateRc);
     if (known->second->state == VcState::kOpen) send_connection_answer(*known->second);
     return;
   }
+  // protocol: 5.10
   if (closed.contains(peer, now)) return counters.add(Counter::kLateRc);
 
+  // protocol: 5.6
   auto const refuse = [&](Counter why) {
     counters.add(why);
     wire::Header no;
@@ -221,6 +231,7 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   auto const listener = listeners.find(h.d_id);
   if (listener == listeners.end()) return refuse(Counter::kNoListener);
   auto& endpoint = *listener->second;
+  // protocol: 5.7
   if (endpoint.stock.empty()) {
     counters.add(Counter::kBacklogFull);
     event(Event::Kind::kStockLow, endpoint.id);
@@ -249,6 +260,7 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
   bool const ours = vc != nullptr && vc->local_key == h.d_key && vc->peer_mac == frame.src;
   bool const refused = h.has(wire::flag::kReject);
+  // protocol: 5.8
   if (ours && vc->state == VcState::kConnecting) {
     vc->heard = now;
     if (refused) {
@@ -265,9 +277,11 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
     set_timer(*vc);
     return make_ready(*vc);
   }
+  if (h.d_port == 0) return counters.add(Counter::kBadPort);
   bool const repeated = ours && h.s_port == vc->peer_port && h.offset == vc->peer_key;
   if (repeated || refused) return counters.add(Counter::kBadState);
   // The answerer holds a connection that nobody here wants: let it end at once.
+  // protocol: 5.9
   counters.add(Counter::kGhostCa);
   wire::Header end;
   end.op_flags = wire::op_flags(wire::Op::kRequestDisconnect);
@@ -278,10 +292,13 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   answer(frame.src, end);
 }
 
+// protocol: 5.11
 void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   auto const& h = frame.header;
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
+  if (h.d_port == 0) return counters.add(Counter::kBadPort);  // never named a connection
   if (vc == nullptr) {
+    // protocol: 5.12
     // Long gone here: answered from the request itself, so that the peer can always finish.
     wire::Header yes;
     yes.op_flags = wire::op_flags(wire::Op::kDisconnectAnswer);
@@ -291,12 +308,14 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
     yes.offset = h.d_key;
     return answer(frame.src, yes);
   }
+  // protocol: 5.13
   if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
   if (vc->peer_mac != frame.src) return counters.add(Counter::kBadPeer);
   vc->heard = now;
   auto const before = vc->state;
   auto const after = vc_next(before, VcEvent::kRequest);
   if (!after) return counters.add(Counter::kBadState);
+  // protocol: 5.14
   if (before == VcState::kConnecting) {  // its CA was lost: these are the names it gave
     counters.add(Counter::kVcOpened);
     vc->peer_port = h.s_port;
@@ -335,6 +354,7 @@ void Node::Impl::on_disconnect_complete(Vc& vc, Time now) {
   set_timer(vc);
 }
 
+// protocol: 3.14
 void Node::Impl::send_request_connection(const Vc& vc) {
   wire::Header h;
   h.op_flags = wire::op_flags(wire::Op::kRequestConnection);

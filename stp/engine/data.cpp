@@ -8,6 +8,7 @@
 namespace stp {
 
 // Whether the header names memory that `vc`'s peer may touch with `length` bytes.
+// protocol: 7.6
 Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_t length,
                                  std::uint8_t permission, std::byte*& memory) const {
   auto const* const mx = mxs.find(h.mx);
@@ -35,6 +36,7 @@ void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
   if (drop != Counter::kNone) {
     counters.add(drop);
     // Its sender may not know that the Block is complete: the state that it asks for tells.
+    // protocol: 6.16
     bool const repeat = drop == Counter::kDuplicateStu || drop == Counter::kDuplicateBlock;
     if (repeat && h.has(wire::flag::kSendState)) answer_state(vc, h.sync, h.b_num, h.d_id, 0);
     return;
@@ -42,6 +44,7 @@ void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
   bool const last = h.has(wire::flag::kLast);
   bool const completes = block->stus.completes(h.param, last);
   bool const silent = last ? h.has(wire::flag::kSilent) : block->last.has(wire::flag::kSilent);
+  // protocol: 6.9
   if (completes && !silent && vc.channel.free_slots() == 0)
     return counters.add(Counter::kSlotOverrun);  // as if lost: a repeat will complete the Block
 
@@ -72,6 +75,7 @@ void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
   if (completes) complete_block(vc, *block);
 }
 
+// protocol: 6.15, 8.9
 void Node::Impl::complete_block(Vc& vc, InboundBlock& block) {
   counters.add(Counter::kRxBlocks);
   auto header = block.last;

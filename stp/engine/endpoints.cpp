@@ -8,9 +8,12 @@
 namespace stp {
 namespace {
 
+// Bufx entries of one direction of one endpoint: what is bound is looked up by index.
+constexpr std::uint32_t kMaxBufxCount = 1U << 22;
+
 bool sensible(const EndpointConfig& c) {
   auto const fits = [](std::uint32_t base, std::uint32_t count) {
-    return std::uint64_t{base} + count <= std::uint64_t{1} << 32;
+    return count <= kMaxBufxCount && std::uint64_t{base} + count <= std::uint64_t{1} << 32;
   };
   return c.bufsize >= wire::kMinBufsize && c.bufsize <= wire::kMaxBufsize &&
          c.max_stu >= wire::kMinMaxStu && c.max_stu <= wire::kMaxMaxStu && c.slots >= 1 &&
@@ -38,7 +41,8 @@ int Node::Impl::configure(EndpointId id, const EndpointConfig& wanted) {
   auto* const endpoint = endpoints.find(id);
   if (endpoint == nullptr) return -EBADF;
   if (!sensible(wanted)) return -EINVAL;
-  if (endpoint->vcs > 0 || endpoint->regions > 0 || endpoint->listening) return -EBUSY;
+  if (endpoint->vcs > 0 || endpoint->regions > 0 || endpoint->listening || !endpoint->stock.empty())
+    return -EBUSY;
   apply(*endpoint, wanted);
   return 0;
 }
@@ -48,7 +52,7 @@ int Node::Impl::close_endpoint(EndpointId id) {
   if (endpoint == nullptr) return -EBADF;
   if (endpoint->listening) listeners.erase(endpoint->uport);
   endpoint->listening = false;
-  if (endpoint->vcs > 0 || endpoint->regions > 0) return -EBUSY;
+  if (endpoint->vcs > 0 || endpoint->regions > 0 || !endpoint->stock.empty()) return -EBUSY;
   endpoints.remove(id);
   return 0;
 }
@@ -74,6 +78,7 @@ int Node::Impl::map(EndpointId endpoint_id, Direction direction, std::uint32_t b
   return 0;
 }
 
+// protocol: 7.5
 int Node::Impl::unmap(RegionId id) {
   auto* const region = regions.find(id);
   if (region == nullptr || region->unmapped) return -EBADF;

@@ -90,7 +90,8 @@ struct Node::Impl {
   // --- pacing.cpp
   bool hold_grant(Vc& vc);
   std::size_t release_grants(std::span<TxFrame> frames, Time now);
-  void drop_held(const Vc& vc);
+  void drop_held(Vc& vc);
+  void drop_held(Vc& vc, std::uint32_t r_id);
 
   // --- state.cpp
   void on_request_state(Vc& vc, const wire::Header& header);

@@ -17,6 +17,7 @@ std::uint64_t load64(Bytes bytes, std::size_t at) {
 
 // Carries the function out and returns what was there before. The user's own threads may work on
 // the same word, so it is one atomic step.
+// protocol: 7.17, 9.14
 std::uint64_t execute(const wire::Frame& frame, std::byte* memory) {
   std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(memory));
   switch (frame.header.function()) {
@@ -45,6 +46,7 @@ bool is_fetch(const wire::Header& h) {
 }  // namespace
 
 // Whether the peer may read (or work on) `length` bytes of the region that the header names.
+// protocol: 7.15
 Counter Node::Impl::check_get(const Vc& vc, const wire::Header& h, std::uint64_t length,
                               std::byte*& memory) const {
   auto const* const region = vc.inbound.transfer(h.d_id);
@@ -65,6 +67,7 @@ Counter Node::Impl::check_get(const Vc& vc, const wire::Header& h, std::uint64_t
   return Counter::kNone;
 }
 
+// protocol: 9.13
 void Node::Impl::on_get(Vc& vc, const wire::Frame& frame) {
   auto const& h = frame.header;
   if (!vc.one_sided) vc.one_sided = std::make_unique<OneSided>();
@@ -78,6 +81,7 @@ void Node::Impl::on_get(Vc& vc, const wire::Frame& frame) {
 
 // Executed exactly once: the result stays until the requester confirms it, and the fact that there
 // was one stays for as long as a duplicate can be told from a new request.
+// protocol: 9.15, 9.16
 void Node::Impl::on_fetch(Vc& vc, const wire::Frame& frame) {
   using State = OneSided::Result::State;
   auto const& h = frame.header;
@@ -106,6 +110,7 @@ void Node::Impl::on_fetch(Vc& vc, const wire::Frame& frame) {
   if (result.state == State::kDone) reply_get(vc, h, Sending::Source::kValue, result.value);
 }
 
+// protocol: 9.17
 void Node::Impl::refuse_get(const Vc& vc, const wire::Header& h) {
   counters.add(Counter::kGetRefused);
   auto no = h;
@@ -117,6 +122,7 @@ void Node::Impl::refuse_get(const Vc& vc, const wire::Header& h) {
 }
 
 // Queues the DATA that answers. It is sent like a user's request, and needs a Slot like one.
+// protocol: 9.12
 void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source,
                            std::uint64_t value) {
   auto& replies = vc.one_sided->replies;

@@ -16,9 +16,18 @@ constexpr std::uint64_t kOldestEvery = 8;  // releases: that often age goes befo
 
 // The CTS just peeked would exceed the limit: it leaves the user's queue and waits here, so that
 // the connection's other requests go on. False: it may be sent now.
+// protocol: 10.8
 bool Node::Impl::hold_grant(Vc& vc) {
+  auto const& h = vc.sending.entry.header;
   if (config.granted_limit == 0 || granted == 0 || vc.held == kMaxHeld) return false;
-  auto const demand = vc.inbound.demand(vc.sending.entry.header);
+  if (h.param < wire::kMinBlocksize || h.param > wire::kMaxBlocksize) return false;  // refused next
+  for (auto const& other : held) {
+    auto const& o = other.entry.header;
+    if (other.vc != vc.id || o.s_id != h.s_id || o.b_num != h.b_num) continue;
+    finish_request(vc);  // a repeat of one that waits already
+    return true;
+  }
+  auto const demand = vc.inbound.demand(h);
   if (demand.bytes == 0 || granted + demand.bytes <= config.granted_limit) return false;
   counters.add(Counter::kCtsHeld);
   held.push_back({vc.id, vc.sending.entry});
@@ -28,6 +37,7 @@ bool Node::Impl::hold_grant(Vc& vc) {
 }
 
 // Sends CTS that were held, those of the Transfers nearest to their end first.
+// protocol: 10.9
 std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
   std::size_t count = 0;
   while (count < frames.size() && !held.empty()) {
@@ -67,9 +77,17 @@ std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
   return count;
 }
 
-void Node::Impl::drop_held(const Vc& vc) {
+void Node::Impl::drop_held(Vc& vc) {
   if (vc.held == 0) return;
   std::erase_if(held, [&](const Held& h) { return h.vc == vc.id; });
+  vc.held = 0;
+}
+
+// The Transfer has ended: its CTS must not begin it anew.
+void Node::Impl::drop_held(Vc& vc, std::uint32_t r_id) {
+  if (vc.held == 0) return;
+  vc.held -= static_cast<std::uint32_t>(std::erase_if(
+      held, [&](const Held& h) { return h.vc == vc.id && h.entry.header.s_id == r_id; }));
 }
 
 }  // namespace stp

@@ -13,6 +13,7 @@ void Node::Impl::receive_frame(Bytes bytes, Time now) {
   wire::Frame frame;
   if (auto const drop = wire::parse(bytes, config.max_stu, frame); drop != Counter::kNone)
     return counters.add(drop);
+  // protocol: 2.10
   if (frame.dst != config.mac) return counters.add(Counter::kNotForUs);
 
   auto const& h = frame.header;
@@ -30,6 +31,7 @@ void Node::Impl::receive_frame(Bytes bytes, Time now) {
       break;
   }
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
+  // protocol: 5.18
   if (vc == nullptr) return counters.add(Counter::kBadPort);
   if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
   if (vc->peer_mac != frame.src || vc->peer_port != h.s_port)
@@ -62,6 +64,7 @@ void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
   }
 }
 
+// protocol: 6.8, 6.12
 void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   auto const& h = frame.header;
   if (h.op() == wire::Op::kGet && !h.has(wire::flag::kReject)) return on_get(vc, frame);
@@ -71,7 +74,10 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h);
   if (h.op() == wire::Op::kClearToSend)
     vc.permitted.remember(h.s_id, h.b_num, Address{h.bufx, h.offset}.linear(vc.peer_bufsize));
-  if (h.op() == wire::Op::kEnd) vc.inbound.end(h.d_id);
+  if (h.op() == wire::Op::kEnd) {
+    drop_held(vc, h.d_id);
+    vc.inbound.end(h.d_id);
+  }
   if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, wire::kNoId, wire::kNoId, 0);
 }
 
@@ -104,6 +110,7 @@ void Node::Impl::flush_wakes() {
   touched.clear();
 }
 
+// protocol: 3.3
 wire::Header Node::Impl::header_for(const Vc& vc, wire::Op op, std::uint16_t flags) const {
   wire::Header h;
   h.op_flags = wire::op_flags(op, flags);

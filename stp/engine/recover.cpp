@@ -18,6 +18,7 @@ Time data_timeout(const Vc& vc, unsigned repeats) {
 
 // When `block` counts as stalled. One that others have overtaken is judged by itself; one whose
 // turn has not come waits while anything arrives on the connection.
+// protocol: 10.4
 Time stalled_at(const Vc& vc, const InboundBlock& block) {
   bool const overtaken = block.serial <= vc.inbound.latest_serial();
   auto const since =
@@ -34,6 +35,7 @@ void Node::Impl::expect_data(Vc& vc, Time now) {
   set_timer(vc);
 }
 
+// protocol: 10.3, 10.5
 void Node::Impl::recover_blocks(Vc& vc, Time now) {
   vc.data_check = kNever;
   vc.inbound.for_each_open([&](InboundBlock& block) {

@@ -17,6 +17,7 @@ bool connection_operation(Op op) {
 
 }  // namespace
 
+// protocol: 7.7, 12.4
 int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
   auto h = entry.header;
   h.s_port = vc.local_port;
@@ -32,7 +33,8 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
     case Op::kClearToSend: {
       auto const error = check_grant_request(vc, h);
       if (error != 0) return error;
-      auto const granted_error = vc.inbound.grant(h, now);
+      auto const limit = entry.limited != 0 ? entry.length : ~std::uint64_t{0};
+      auto const granted_error = vc.inbound.grant(h, limit, now);
       if (granted_error == 0) expect_data(vc, now);
       return granted_error;
     }
@@ -45,6 +47,8 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
     }
     case Op::kEnd:  // where the user receives what ends, its own id stands in S_id
     case Op::kEndAck:
+      drop_held(vc, h.s_id);
+      // protocol: 7.12
       vc.inbound.end(h.s_id);
       return 0;
     default:
@@ -53,6 +57,7 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
 }
 
 // The answer to a Get lands only where this user may receive.
+// protocol: 7.16
 int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
   if (h.has(wire::flag::kReject)) return 0;
   if (h.function() == wire::Function::kFetchOpComplete) {
@@ -74,6 +79,7 @@ int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
 }
 
 // A CTS or MRA can name only an Mx of this connection, and memory inside it.
+// protocol: 7.8
 int Node::Impl::check_grant_request(const Vc& vc, const wire::Header& h) const {
   std::byte* memory = nullptr;
   return check_memory(vc, h, 0, permit::kData, memory) == Counter::kNone ? 0 : -ERANGE;

@@ -8,9 +8,11 @@ namespace stp {
 namespace {
 
 // While the peer has no Slot free it is asked again after this, doubling up to the longer one.
+// protocol: 6.7
 constexpr Time kFirstPause = 200 * kMicrosecond;
 constexpr Time kLongestPause = 10 * kMillisecond;
 // An unanswered RS ends the connection no sooner than this: a busy peer is not a dead one.
+// protocol: 5.22
 constexpr Time kAskPatience = 2 * kSecond;
 // Keep-alive: so many RS unanswered in a row, and the peer is gone.
 constexpr unsigned kKeepAliveTries = 5;
@@ -23,6 +25,7 @@ void Node::Impl::on_request_state(Vc& vc, const wire::Header& h) {
 }
 
 // RSR: the free Slots of this moment and, where `r_id` names a Transfer, its state.
+// protocol: 6.4, 6.13
 void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
                               std::uint32_t asker_id) {
   auto h = header_for(vc, wire::Op::kRequestStateResponse);
@@ -37,6 +40,7 @@ void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, s
       h.d_id = transfer->i_id;
       if (!transfer->has(b_num)) h.b_num = wire::kNoId;  // that very Block is not complete
     } else {
+      // protocol: 6.14
       h.op_flags |= wire::flag::kReject;  // no such Transfer here
       h.d_id = asker_id;
     }
@@ -44,6 +48,7 @@ void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, s
   answer(vc.peer_mac, h, vc.endpoint->config.checksum);
 }
 
+// protocol: 6.10
 void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
   auto const& h = frame.header;
   bool const had_credit = vc.credit.available();

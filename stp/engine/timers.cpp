@@ -45,6 +45,7 @@ void Node::Impl::expire_vc(Vc& vc, Time now) {
         case VcState::kFailed:
           counters.add(Counter::kVcUnanswered);
           return fail(vc, -ETIMEDOUT, now);
+        // protocol: 5.16
         case VcState::kPeerClosed:
           vc.state = after;
           if (vc.user_closed) return forget(vc, now);
@@ -65,6 +66,7 @@ void Node::Impl::expire_vc(Vc& vc, Time now) {
   if (vc.state != VcState::kOpen) return;
   if (vc.ask.due(now)) {
     // Any frame of the peer's shows that it lives: only silence uses up the tries.
+    // protocol: 5.23, 5.24
     bool const silent = now - vc.heard >= kKeepAlive;
     if (!vc.ask.again(now) && silent) return fail(vc, -ETIMEDOUT, now);
     if (!vc.ask.running()) return ask_slots(vc, false, now);

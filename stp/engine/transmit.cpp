@@ -80,6 +80,7 @@ bool Node::Impl::take_request(Vc& vc, Time now) {
       finish_request(vc);
       return true;
     };
+    // protocol: 6.3
     bool const slot = wire::consumes_slot(h);
     if (slot && !has_credit(vc, now)) return false;
     if (h.op() == wire::Op::kClearToSend && hold_grant(vc)) continue;
@@ -108,6 +109,7 @@ void Node::Impl::build_control(Vc& vc, TxFrame& frame) {
 }
 
 // The header of the STU that lands at linear address `at`.
+// protocol: 8.3, 8.11
 wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
   auto& sending = vc.sending;
   auto const& wanted = sending.entry.header;

@@ -6,6 +6,7 @@
 
 namespace stp {
 
+// protocol: 7.2
 int BufxRange::bind(std::uint32_t first, std::span<const MutableBytes> pieces, RegionId region) {
   auto const size = std::size_t{1} << bufsize_;
   std::uint64_t wanted = 0;

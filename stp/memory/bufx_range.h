@@ -11,6 +11,7 @@ namespace stp {
 
 using RegionId = std::uint64_t;
 
+// protocol: 7.1
 class BufxRange {
  public:
   struct Entry {

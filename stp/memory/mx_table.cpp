@@ -5,6 +5,7 @@
 
 namespace stp {
 
+// protocol: 7.4
 int MxTable::allocate(const MxEntry& entry) {
   std::uint16_t mx;
   bool const full = entries_.size() > 0xffff;

@@ -10,6 +10,7 @@
 
 namespace stp {
 
+// protocol: 7.3
 struct MxEntry {
   const BufxRange* range = nullptr;  // nullptr: not live
   std::uint32_t first = 0, count = 0;

@@ -9,6 +9,7 @@
 namespace stp {
 
 // log2 of the STU size that both ends derive from what they announced to each other.
+// protocol: 8.1
 constexpr unsigned stu_size_log2(unsigned receiver_max_stu, unsigned sender_max_stu,
                                  unsigned receiver_bufsize) {
   return std::min({receiver_max_stu, sender_max_stu, receiver_bufsize});
@@ -29,12 +30,14 @@ struct Address {
 };
 
 // Bytes of the STU that begins at linear address `at` with `remaining` bytes of the Block to go.
+// protocol: 8.2
 constexpr std::uint64_t stu_length(std::uint64_t at, std::uint64_t remaining, unsigned stu_log2) {
   auto const size = std::uint64_t{1} << stu_log2;
   return std::min(remaining, size - (at & (size - 1)));
 }
 
 // STUs of a Block of `length` bytes at linear address `at`; an empty Block is one empty STU.
+// protocol: 8.4
 constexpr std::uint64_t stu_count(std::uint64_t at, std::uint64_t length, unsigned stu_log2) {
   if (length == 0) return 1;
   return ((at + length - 1) >> stu_log2) - (at >> stu_log2) + 1;

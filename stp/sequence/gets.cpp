@@ -10,7 +10,8 @@ namespace stp {
 namespace {
 
 constexpr std::uint64_t kMaxPiece = 65'536;  // what a GET's 16-bit length can say
-constexpr std::size_t kOutstanding = 64;     // G_nums between the oldest and the newest
+// protocol: 9.16
+constexpr std::size_t kOutstanding = 64;  // G_nums between the oldest and the newest
 constexpr std::size_t kMaxQueued = 65'536;
 
 void store64(std::uint8_t* to, std::uint64_t value) {
@@ -50,14 +51,15 @@ int Sequencer::fetch(Context context, const RemoteRegion& region, std::uint64_t 
   return impl_->add_get(context, Completion::Kind::kFetch, region, offset, word, pattern);
 }
 
+// protocol: 9.28
 int Sequencer::Impl::add_get(Context context, Completion::Kind kind, const RemoteRegion& region,
                              std::uint64_t offset, const Landing& landing,
                              const SendEntry& pattern) {
   if (ended != 0) return ended;
   auto const length = landing.length;
   if (length == 0 || offset > region.length || length > region.length - offset) return -EINVAL;
-  auto const count = (length + kMaxPiece - 1) / kMaxPiece;
-  if (gets.size() + count > kMaxQueued) return -EAGAIN;
+  auto const count = length / kMaxPiece + (length % kMaxPiece != 0);
+  if (count > kMaxQueued - gets.size()) return -EAGAIN;
   for (std::uint64_t at = 0; at < length; at += kMaxPiece) {
     GetPiece piece;
     piece.context = context;
@@ -90,6 +92,7 @@ void Sequencer::Impl::send_gets() {
     auto& piece = gets[gets_sent];
     if (piece.done) continue;  // cancelled before it left
     request(piece.request);
+    piece.queued = last_number;
     piece.retry.start(clock, interval(), kAnswerPatience);
     due_at(piece.retry.deadline());
   }
@@ -113,6 +116,7 @@ bool Sequencer::Impl::on_get_answer(const wire::Header& h, Time now) {
 }
 
 // FetchOp_Complete: the peer may drop the result, and our Node places no answer any more.
+// protocol: 9.19
 void Sequencer::Impl::release_get(const GetPiece& piece) {
   auto h = header(Op::kGet, flag::kFunction);
   h.d_id = piece.request.header.d_id;
@@ -151,12 +155,16 @@ void Sequencer::Impl::finish_gets() {
   send_gets();
 }
 
+// protocol: 10.6
 void Sequencer::Impl::expire_gets(Time now) {
   for (std::size_t i = 0; i < gets_sent; ++i) {
     auto& piece = gets[i];
     if (piece.done) continue;
     bool gave_up = false;
-    if (again(piece.retry, now, gave_up)) request(piece.request);
+    if (again(piece.retry, piece.queued, now, gave_up)) {
+      request(piece.request);
+      piece.queued = last_number;
+    }
     if (!gave_up) continue;
     piece.done = true;
     piece.status = -ETIMEDOUT;

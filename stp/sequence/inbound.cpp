@@ -2,10 +2,12 @@
 #include "stp/sequence/inbound.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 namespace stp {
 
+// protocol: 9.8
 std::uint64_t InboundTransfer::block_count() const {
   return t_len == 0 ? 1 : (t_len + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
 }
@@ -20,6 +22,7 @@ bool InboundTransfer::has(std::uint32_t b_num) const {
   return before || std::find(ahead.begin(), ahead.end(), b_num) != ahead.end();
 }
 
+// protocol: 9.6
 void InboundTransfer::complete(std::uint32_t b_num) {
   if (b_num != b_seq) {
     ahead.push_back(b_num);
@@ -32,7 +35,9 @@ void InboundTransfer::complete(std::uint32_t b_num) {
   }
 }
 
-void Inbound::configure(unsigned bufsize, unsigned stu_log2, std::uint64_t* granted) {
+void Inbound::configure(unsigned bufsize, unsigned stu_log2, bool reuses_ids,
+                        std::uint64_t* granted) {
+  reuses_ids_ = reuses_ids;
   bufsize_ = bufsize;
   stu_log2_ = stu_log2;
   granted_ = granted;
@@ -115,9 +120,10 @@ int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
   if (found != transfers_.end()) {
     auto& old = found->second;
     bool const same = !old.region && old.i_id == cts.d_id &&
-                      !(offer != nullptr && offer->fresh && old.has(cts.b_num));
+                      !(reuses_ids_ && offer != nullptr && offer->fresh && old.has(cts.b_num));
     if (same) {
       out = &old;
+      // protocol: 7.11
       return old.blocksize == cts.param ? 0 : -EINVAL;
     }
     end(cts.s_id);
@@ -135,7 +141,8 @@ int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
   return 0;
 }
 
-int Inbound::grant(const wire::Header& cts, Time now) {
+// protocol: 7.9, 7.10
+int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
   if (cts.param > stu_log2_ + wire::kMaxStusOfBlockLog2) return -EINVAL;
   InboundTransfer* transfer = nullptr;
   if (auto const error = begin(cts, transfer); error != 0) return error;
@@ -146,6 +153,8 @@ int Inbound::grant(const wire::Header& cts, Time now) {
     size = std::min(size, transfer->t_len - (std::uint64_t{cts.b_num} << transfer->blocksize));
   }
   if (transfer->has(cts.b_num)) return 0;
+  if (cts.b_num - transfer->b_seq >= kMaxOpenBlocks) return -EINVAL;
+  size = std::min(size, limit);
 
   auto const start = Address{cts.bufx, cts.offset}.linear(bufsize_);
   auto const known = blocks_.find(key(cts.s_id, cts.b_num));
@@ -157,7 +166,7 @@ int Inbound::grant(const wire::Header& cts, Time now) {
   }
   auto const stus = stu_count(start, size, stu_log2_);
   if (stus > kMaxStusOfBlock) return -EINVAL;
-  if (tracked_ + stus > kMaxTrackedStus) return -ENOBUFS;
+  if (tracked_ + stus > kMaxTrackedStus || blocks_.size() >= kMaxOpenBlocks) return -ENOBUFS;
   auto& block = blocks_[key(cts.s_id, cts.b_num)];
   block.transfer = transfer;
   block.b_num = cts.b_num;
@@ -178,6 +187,7 @@ int Inbound::grant(const wire::Header& cts, Time now) {
   return 0;
 }
 
+// protocol: 7.13, 9.10
 int Inbound::open_region(const wire::Header& mra) {
   auto const start = Address{mra.bufx, mra.offset}.linear(bufsize_);
   auto const t_len = mra.t_len();
@@ -185,14 +195,15 @@ int Inbound::open_region(const wire::Header& mra) {
   if (known != transfers_.end()) {
     auto const& old = known->second;
     if (old.region && old.i_id == mra.d_id && old.start == start && old.t_len == t_len &&
-        old.mx == mra.mx && old.window.size() == mra.param)
+        old.mx == mra.mx && old.b_win == mra.param)
       return 0;  // repeated
     end(mra.s_id);
   }
   if (mra.param == 0 || mra.param > kMaxWindow || t_len == 0) return -EINVAL;
   auto const stus = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(stu_count(start, t_len, stu_log2_), kMaxStusOfBlock));
-  if (tracked_ + std::uint64_t{stus} * mra.param > kMaxTrackedStus || !make_room()) return -ENOBUFS;
+  auto const places = std::bit_ceil(std::uint32_t{mra.param});
+  if (tracked_ + std::uint64_t{stus} * places > kMaxTrackedStus || !make_room()) return -ENOBUFS;
   auto& region = transfers_[mra.s_id];
   region.r_id = mra.s_id;
   region.i_id = mra.d_id;
@@ -201,14 +212,15 @@ int Inbound::open_region(const wire::Header& mra) {
   region.t_len = t_len;
   region.start = start;
   region.serial = next_serial_++;
-  region.window.resize(mra.param);
+  region.b_win = mra.param;
+  region.window.resize(places);
   for (auto& block : region.window) {
     block.transfer = &region;
     block.start = start;
     block.end = start + t_len;
     block.stus = StuMap(stus);
   }
-  tracked_ += std::uint64_t{stus} * mra.param;
+  tracked_ += std::uint64_t{stus} * places;
   return 0;
 }
 
@@ -227,6 +239,7 @@ Inbound::Demand Inbound::demand(const wire::Header& cts) const {
   return {std::min(block, left), offer->t_len - std::min(arrived, offer->t_len)};
 }
 
+// protocol: 9.5
 std::uint32_t Inbound::first_missing(const InboundBlock& block) const {
   auto const number = block.stus.first_missing();
   if (number == 0) return 0;
@@ -295,11 +308,11 @@ Counter Inbound::find(const wire::Header& data, std::size_t length, InboundBlock
   auto const found = transfers_.find(data.d_id);
   if (found == transfers_.end()) return Counter::kNoGrant;
   auto& transfer = found->second;
+  // protocol: 8.10
   if (transfer.has(data.b_num)) return Counter::kDuplicateBlock;
   if (transfer.region) {
-    auto const window = static_cast<std::uint32_t>(transfer.window.size());
-    if (data.b_num - transfer.b_seq >= window) return Counter::kBadBNum;
-    out = &transfer.window[data.b_num % window];
+    if (data.b_num - transfer.b_seq >= transfer.b_win) return Counter::kBadBNum;
+    out = &transfer.window[data.b_num & (transfer.window.size() - 1)];
     if (out->stus.placed() == 0) out->b_num = data.b_num;
   } else {
     auto const block = blocks_.find(key(data.d_id, data.b_num));
@@ -310,6 +323,7 @@ Counter Inbound::find(const wire::Header& data, std::size_t length, InboundBlock
   return check_stu(*out, data, length);
 }
 
+// protocol: 8.6
 Counter Inbound::check_stu(InboundBlock& block, const wire::Header& data,
                            std::size_t length) const {
   auto const at = Address{data.bufx, data.offset}.linear(bufsize_);

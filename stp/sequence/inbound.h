@@ -51,7 +51,8 @@ struct InboundTransfer {
   unsigned blocksize = 0;            // scheduled: exponent, fixed by the first CTS
   std::uint32_t b_seq = 0;           // the first Block not complete
   std::vector<std::uint32_t> ahead;  // complete Blocks beyond b_seq
-  std::vector<InboundBlock> window;  // region: B_win places, Block b at b % B_win
+  std::uint32_t b_win = 0;           // region: Blocks that may be on their way
+  std::vector<InboundBlock> window;  // region: places, a power of two; Block b at b mod their count
   std::uint32_t open_blocks = 0;     // scheduled: granted, not complete
   std::uint64_t serial = 0;          // age
 
@@ -65,20 +66,24 @@ struct InboundTransfer {
 class Inbound {
  public:
   // Bounds of what one connection can make a Node keep.
+  // protocol: 7.14
   static constexpr std::size_t kMaxTransfers = 256;
   static constexpr std::size_t kMaxWindow = 1024;
   static constexpr std::uint64_t kMaxTrackedStus = std::uint64_t{1} << 24;
   static constexpr std::uint32_t kMaxStusOfBlock = 65'535;
   static constexpr std::size_t kMaxGets = 64;
+  static constexpr std::size_t kMaxOpenBlocks = 4096;
 
   // `granted` counts, over all connections, the bytes of CTS that have not arrived yet.
-  void configure(unsigned bufsize, unsigned stu_log2, std::uint64_t* granted);
+  // `reuses_ids`: the user may begin a new Transfer with the ids of one that is over.
+  void configure(unsigned bufsize, unsigned stu_log2, bool reuses_ids, std::uint64_t* granted);
 
   // A Request_To_Send arrived: its T_len and Max_Block bound what a CTS for it grants.
   void offered(const wire::Header& rts);
   // A CTS leaves. 0 (also where it repeats a grant, or names a Block that is complete), -EINVAL
   // (Blocksize changed, or more than the RTS or an STU number allows; no such Block), -ENOBUFS.
-  int grant(const wire::Header& cts, Time now);
+  // `limit`: so many bytes at most, where the user knows better than T_len and Blocksize.
+  int grant(const wire::Header& cts, std::uint64_t limit, Time now);
   // The bytes that a CTS would grant, and those its Transfer still lacks; 0 where it would be
   // refused or grants nothing new.
   struct Demand {
@@ -136,6 +141,7 @@ class Inbound {
   Counter check_stu(InboundBlock& block, const wire::Header& data, std::size_t length) const;
 
   unsigned bufsize_ = 14, stu_log2_ = 10;
+  bool reuses_ids_ = true;
   std::unordered_map<std::uint32_t, InboundTransfer> transfers_;  // by R_id
   std::unordered_map<std::uint64_t, InboundBlock> blocks_;        // scheduled, by (R_id, B_num)
   std::unordered_map<std::uint64_t, InboundBlock> gets_;          // by (R_id, G_num)

@@ -46,11 +46,12 @@ void Sequencer::Impl::on_offer(const ReceivedEntry& entry, Time now) {
   auto seen = header(Op::kRequestAnswer);
   seen.d_id = offer.i_id;
   seen.s_id = offer.r_id;
-  request(seen);
+  answer(seen);
 }
 
 // Offers wait in the order of their messages, whatever order their RTS arrived in. Those of a
 // peer that does not number them go in the order of arrival.
+// protocol: 9.21
 void Sequencer::Impl::enqueue(const WaitingOffer& offer) {
   auto const ahead = offer.msn == 0 ? 0 : offer.msn - expected_msn;
   if (waiting.size() == kMaxWaiting || ahead >= kMaxAhead)
@@ -62,6 +63,7 @@ void Sequencer::Impl::enqueue(const WaitingOffer& offer) {
 }
 
 // The write `msn` has been ended by its sender: nobody waits for its RTS any more.
+// protocol: 9.22
 void Sequencer::Impl::skip(std::uint32_t msn, Time now) {
   if (msn - expected_msn >= kMaxAhead) return;  // had its turn
   skipped.insert(msn);
@@ -79,11 +81,16 @@ void Sequencer::Impl::next_message() {
 }
 
 // A repeated RTS is answered again and begins nothing.
+// protocol: 9.24, 10.2
 bool Sequencer::Impl::known_offer(const wire::Header& h) {
   if (over(h, Op::kRequestAnswer)) return true;
   for (auto const& [r_id, in] : incoming) {
     if (in.i_id != h.s_id) continue;
-    for (auto const b_num : in.open) send_grant(in, b_num);
+    // Its CTS is on the way, or will be repeated by the Node when nothing comes of it.
+    auto seen = header(Op::kRequestAnswer);
+    seen.d_id = in.i_id;
+    seen.s_id = r_id;
+    answer(seen);
     return true;
   }
   for (auto const& offer : waiting) {
@@ -91,16 +98,17 @@ bool Sequencer::Impl::known_offer(const wire::Header& h) {
     auto seen = header(Op::kRequestAnswer);
     seen.d_id = offer.i_id;
     seen.s_id = offer.r_id;
-    request(seen);
+    answer(seen);
     return true;
   }
   return false;
 }
 
 void Sequencer::Impl::refuse(Op answer, std::uint32_t i_id) {
+  // protocol: 9.17
   auto no = header(answer, flag::kReject);
   no.d_id = i_id;
-  request(no);
+  this->answer(no);
 }
 
 // The request of a peer that has been dealt with. A refusal may have been lost: it is repeated.
@@ -112,10 +120,17 @@ bool Sequencer::Impl::over(const wire::Header& h, Op answer) {
 }
 
 // Offers take the posted receives in order. One that is longer than its receive is refused.
+// protocol: 9.23
 void Sequencer::Impl::match_receives(Time now) {
   while (!waiting.empty() && !receives.empty()) {
     auto const offer = waiting.front();
-    if (offer.msn != 0 && offer.msn != expected_msn) return;  // an earlier one is on its way
+    auto const ahead = static_cast<std::int32_t>(offer.msn - expected_msn);
+    if (offer.msn != 0 && ahead > 0) return;  // an earlier one is on its way
+    if (offer.msn != 0 && ahead < 0) {        // taken back before it came
+      waiting.pop_front();
+      remember_finished(offer.i_id);
+      continue;
+    }
     waiting.pop_front();
     if (offer.msn != 0) next_message();
     auto const [context, landing] = receives.front();
@@ -129,6 +144,7 @@ void Sequencer::Impl::match_receives(Time now) {
   }
 }
 
+// protocol: 9.4
 unsigned Sequencer::Impl::choose_blocksize(std::uint64_t length, unsigned max_block) const {
   auto const stu = config.receive_stu_log2;
   auto const whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
@@ -148,6 +164,7 @@ void Sequencer::Impl::begin(const WaitingOffer& offer, Completion::Kind kind, Co
   in.i_id = offer.i_id;
   in.r_id = offer.r_id;
   in.blocksize = choose_blocksize(offer.length, offer.max_block);
+  // protocol: 9.3, 9.25
   in.window = std::clamp(offer.cts_wanted, 1U, config.cts_window);
   in.progress = now;
   due_at(now + kProgressPatience);
@@ -162,7 +179,8 @@ void Sequencer::Impl::grant(Incoming& in) {
 }
 
 void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
-  auto h = header(Op::kClearToSend);
+  SendEntry entry{};
+  auto& h = entry.header = header(Op::kClearToSend);
   auto const at = Address::from_linear(
       in.landing.at.linear(config.local_bufsize) + (std::uint64_t{b_num} << in.blocksize),
       config.local_bufsize);
@@ -173,7 +191,11 @@ void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
   h.b_num = b_num;
   h.d_id = in.i_id;
   h.s_id = in.r_id;
-  request(h);
+  // Never more than the landing holds, whatever a later RTS may say.
+  entry.limited = 1;
+  entry.length = static_cast<std::uint32_t>(std::min(
+      in.length - (std::uint64_t{b_num} << in.blocksize), std::uint64_t{1} << in.blocksize));
+  request(entry);
 }
 
 // The header of a complete Block.
@@ -182,6 +204,7 @@ bool Sequencer::Impl::on_block(const wire::Header& h, Time now) {
   if (found == incoming.end()) return false;
   auto& in = found->second;
   if (in.open.erase(h.b_num) == 0) return true;
+  // protocol: 9.26
   in.tag = h.s_id;
   in.progress = now;
   loss.observe(std::uint64_t{h.param} + 1, repeats);

@@ -7,6 +7,7 @@
 
 namespace stp {
 
+// protocol: 10.10
 class LossEstimate {
  public:
   // `stus` more have arrived; `repeats` CTS have been sent again since the beginning.

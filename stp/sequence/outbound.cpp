@@ -16,6 +16,7 @@ int Sequencer::write(Context context, Address source, std::uint64_t length,
   return impl_->offer(Completion::Kind::kWrite, wire::kNoId, context, source, length, options);
 }
 
+// protocol: 9.9
 int Sequencer::serve_read(std::uint32_t request, Context context, Address source,
                           std::uint64_t length) {
   auto const found = impl_->peer_requests.find(request);
@@ -56,6 +57,7 @@ void Sequencer::Impl::send_offer(Outbound& out) {
   h.s_id = out.i_id;
   request(h);
   if (out.msn != 0) store_msn(outbox.back().entry, out.msn);
+  out.queued = last_number;
 }
 
 // RA: seen or refused. It answers an RTS or an RTR.
@@ -91,6 +93,7 @@ void Sequencer::Impl::on_answer(const wire::Header& h, Time now) {
   }
 }
 
+// protocol: 9.2
 void Sequencer::Impl::on_grant(const wire::Header& h, Time now) {
   auto const found = outbound.find(h.d_id);
   if (found == outbound.end()) return;  // over: its END, or its last RSR, has told so
@@ -146,6 +149,7 @@ void Sequencer::Impl::send_block(Outbound& out, const wire::Header& cts) {
   entry.offset = from.offset;
   entry.length = static_cast<std::uint32_t>(length - skip);
   request(entry);
+  out.queued = last_number;
 }
 
 // RSR: of a Transfer of ours, or of a region that we put into.
@@ -172,6 +176,7 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::Header& h, Time 
   }
   out.retry.start(now, interval(), kAnswerPatience);
   due_at(out.retry.deadline());
+  // protocol: 9.7
   if (out.b_seq < out.block_count()) return;
   advance(kOutboundTransitions, out.state, OutboundEvent::kComplete);
   complete(out.kind, out.context, 0, out.length);
@@ -192,7 +197,7 @@ void Sequencer::Impl::expire_outbound(Time now) {
     auto& out = next->second;
     auto const here = next++;
     bool gave_up = false;
-    bool const repeat = again(out.retry, now, gave_up);
+    bool const repeat = again(out.retry, out.queued, now, gave_up);
     bool const stalled =
         out.state == OutboundState::kSending && now - out.stalled_since >= kProgressPatience;
     if (gave_up || stalled) {
@@ -205,7 +210,9 @@ void Sequencer::Impl::expire_outbound(Time now) {
       end(out.r_id, out.i_id, c, out.msn);
       outbound.erase(here);
     } else if (repeat && out.state == OutboundState::kSending) {
+      // protocol: 10.7
       ask_state(out.r_id, out.i_id, wire::kNoId);
+      out.queued = last_number;
     } else if (repeat) {
       send_offer(out);
     }

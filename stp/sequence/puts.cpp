@@ -24,8 +24,8 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
   auto& stream = found->second;
   if (offset > stream.region.length || length > stream.region.length - offset) return -EINVAL;
   auto const block = std::uint64_t{1} << self.config.max_block;
-  auto const count = length == 0 ? 1 : (length + block - 1) / block;
-  if (stream.blocks.size() + count > kMaxQueued) return -EAGAIN;
+  auto const count = length == 0 ? 1 : length / block + (length % block != 0);
+  if (count > kMaxQueued - stream.blocks.size()) return -EAGAIN;
   auto const from = source.linear(self.config.local_bufsize);
   for (std::uint64_t i = 0; i < count; ++i) {
     auto const at = i * block;
@@ -43,14 +43,17 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
   return 0;
 }
 
+// protocol: 9.11
 void Sequencer::Impl::send_puts(PutStream& stream) {
   while (stream.sent < stream.blocks.size() && stream.sent < stream.region.window)
     send_put(stream, stream.sent++);
   if (stream.sent == 0) return stream.retry.stop();
+  stream.queued = last_number;
   if (!stream.retry.running()) stream.retry.start(clock, interval(), kAnswerPatience);
   due_at(stream.retry.deadline());
 }
 
+// protocol: 9.10, 9.27
 void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index) {
   auto const& block = stream.blocks[index];
   auto const to = Address::from_linear(
@@ -108,13 +111,15 @@ void Sequencer::Impl::abandon(PutStream& stream, int status) {
   end(r_id, i_id, std::nullopt);
 }
 
+// protocol: 10.6
 void Sequencer::Impl::expire_puts(Time now) {
   for (auto next = puts.begin(); next != puts.end();) {
     auto& stream = (next++)->second;
     bool gave_up = false;
-    if (again(stream.retry, now, gave_up)) {
+    if (again(stream.retry, stream.queued, now, gave_up)) {
       stream.asked = stream.b_seq;
       ask_state(stream.region.r_id, stream.i_id, stream.asked);
+      stream.queued = last_number;
     }
     if (gave_up) abandon(stream, -ETIMEDOUT);
   }

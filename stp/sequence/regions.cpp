@@ -46,12 +46,13 @@ int Sequencer::request_region(Context context, std::uint64_t length, std::uint32
   return 0;
 }
 
-void Sequencer::Impl::send_ask(std::uint32_t i_id, const Asked& what) {
+void Sequencer::Impl::send_ask(std::uint32_t i_id, Asked& what) {
   auto h = header(what.region ? Op::kRequestMemoryRegion : Op::kRequestToReceive);
   if (what.region) h.param = static_cast<std::uint16_t>(what.window);
   h.set_t_len(what.length);
   h.s_id = i_id;
   request(h);
+  what.queued = last_number;
 }
 
 void Sequencer::Impl::on_read_request(const wire::Header& h) {
@@ -59,7 +60,7 @@ void Sequencer::Impl::on_read_request(const wire::Header& h) {
     auto yes = header(Op::kRequestAnswer);
     yes.d_id = h.s_id;
     yes.s_id = number;
-    request(yes);
+    answer(yes);
   };
   for (auto const& [number, pending] : peer_requests)
     if (!pending.region && pending.i_id == h.s_id) return seen(number);
@@ -74,7 +75,7 @@ void Sequencer::Impl::on_read_request(const wire::Header& h) {
 }
 
 void Sequencer::Impl::on_region_request(const wire::Header& h) {
-  if (auto const given = opened.find(h.s_id); given != opened.end()) return request(given->second);
+  if (auto const given = opened.find(h.s_id); given != opened.end()) return answer(given->second);
   for (auto const& [number, pending] : peer_requests)
     if (pending.region && pending.i_id == h.s_id) return;  // the user has not decided yet
   if (over(h, Op::kMemoryRegionAvailable)) return;
@@ -149,8 +150,10 @@ void Sequencer::Impl::end(std::uint32_t d_id, std::uint32_t s_id,
   ending.retry.start(clock, interval(), kAnswerPatience);
   due_at(ending.retry.deadline());
   request(ending.request);
+  ending.queued = last_number;
 }
 
+// protocol: 9.18, 9.20
 void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
   auto const& h = entry.header;
   auto ack = header(Op::kEndAck);
@@ -159,7 +162,14 @@ void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
   // The peer may not have learnt our id of what it ends.
   for (auto const& [r_id, in] : incoming)
     if (h.d_id == wire::kNoId && in.i_id == h.s_id) ack.s_id = r_id;
-  request(ack);
+  bool const known =
+      outbound.contains(h.d_id) || incoming.contains(ack.s_id) || opened.contains(h.s_id);
+  if (known) {
+    request(ack);  // what ends is given back once the Node has taken this
+  } else {
+    answer(ack);
+    remember_finished(h.s_id);  // its request may still come, overtaken by this
+  }
   if (!end_transfer(h)) end_regions(h);
   if (auto const msn = load_msn(entry); msn != 0) skip(msn, now);
 }
@@ -215,7 +225,7 @@ void Sequencer::Impl::expire_asked(Time now) {
     auto const here = next++;
     auto& what = here->second;
     bool gave_up = false;
-    if (again(what.retry, now, gave_up)) send_ask(here->first, what);
+    if (again(what.retry, what.queued, now, gave_up)) send_ask(here->first, what);
     if (!gave_up) continue;
     auto const kind = what.region ? Completion::Kind::kRegion : Completion::Kind::kRead;
     Completion c{};
@@ -231,9 +241,13 @@ void Sequencer::Impl::expire_endings(Time now) {
   for (auto next = endings.begin(); next != endings.end();) {
     auto const here = next++;
     bool gave_up = false;
-    if (again(here->second.retry, now, gave_up)) request(here->second.request);
+    auto& ending = here->second;
+    if (again(ending.retry, ending.queued, now, gave_up)) {
+      request(ending.request);
+      ending.queued = last_number;
+    }
     if (!gave_up) continue;
-    if (here->second.completion) completions.push_back(*here->second.completion);
+    if (ending.completion) completions.push_back(*ending.completion);
     endings.erase(here);
   }
 }

@@ -40,11 +40,23 @@ void Sequencer::Impl::complete(Completion::Kind kind, Context context, int statu
   completions.push_back(c);
 }
 
+// What the peer asks for again and again is answered once, and no queue grows with its patience:
+// an answer that is dropped here is asked for once more.
+void Sequencer::Impl::answer(const wire::Header& h) {
+  constexpr std::size_t kMaxQueued = 1024;
+  if (outbox.size() >= kMaxQueued) return;
+  for (auto const& queued : outbox)
+    if (queued.entry.header == h) return;
+  request(h);
+}
+
 void Sequencer::Impl::complete_once_taken(const Completion& completion) {
+  if (last_number == taken_number) return completions.push_back(completion);
   held.emplace_back(last_number, completion);
 }
 
 // Ids count up, so that none is used again while a duplicate of an old frame can live.
+// protocol: 8.13, 9.1
 std::uint32_t Sequencer::Impl::new_id() {
   auto const id = next_id++;
   if (next_id == wire::kNoId) next_id = 1;
@@ -52,8 +64,11 @@ std::uint32_t Sequencer::Impl::new_id() {
 }
 
 // Whether a request is due to be sent again. `gave_up`: it has been sent often enough.
-bool Sequencer::Impl::again(Retry& retry, Time now, bool& gave_up) {
+// `queued`: number of that request. One that the Node has not taken yet waits for room, not for its
+// answer.
+bool Sequencer::Impl::again(Retry& retry, std::uint64_t queued, Time now, bool& gave_up) {
   gave_up = false;
+  if (retry.running() && queued > taken_number) retry.postpone(now);
   if (!retry.due(now)) {
     due_at(retry.deadline());
     return false;
@@ -117,12 +132,11 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
 
 void Sequencer::taken(std::uint32_t count) {
   auto& self = *impl_;
-  std::uint64_t number = 0;
   for (; self.taken_count != count && !self.in_ring.empty(); ++self.taken_count) {
-    number = self.in_ring.front();
+    self.taken_number = self.in_ring.front();
     self.in_ring.pop_front();
   }
-  for (; !self.held.empty() && self.held.front().first <= number; self.held.pop_front())
+  for (; !self.held.empty() && self.held.front().first <= self.taken_number; self.held.pop_front())
     self.completions.push_back(self.held.front().second);
 }
 

@@ -18,6 +18,7 @@
 namespace stp {
 
 // How long this layer waits for an answer, a Block, or the state of what was sent.
+// protocol: 10.11
 inline constexpr Time kAnswerPatience = 4 * kSecond;
 inline constexpr Time kUserPatience = 10 * kSecond;  // an answer that a user has to give
 inline constexpr Time kProgressPatience = 30 * kSecond;
@@ -36,6 +37,7 @@ struct Outbound {
   std::uint32_t b_seq = 0;
   std::uint32_t granted = 0;  // one past the highest Block granted so far
   Retry retry;                // RTS, later RS
+  std::uint64_t queued = 0;   // number of its last request
   Time stalled_since = 0;
 
   [[nodiscard]] std::uint64_t block_count() const {
@@ -80,6 +82,7 @@ struct Asked {
   std::uint32_t window = 0;  // region
   bool seen = false;         // an RA said that the peer's user has it
   Retry retry;
+  std::uint64_t queued = 0;
 };
 
 // The peer's RTR or RMR that waits for our user, or what it was answered.
@@ -109,6 +112,7 @@ struct PutStream {
   std::deque<PutBlock> blocks;  // from B_seq on; the first `sent` of them have been sent
   std::uint32_t b_seq = 0, sent = 0;
   Retry retry;
+  std::uint64_t queued = 0;
   std::uint32_t asked = 0;  // Block of the last RS
 };
 
@@ -122,12 +126,14 @@ struct GetPiece {
   bool done = false;
   int status = 0;
   Retry retry;
+  std::uint64_t queued = 0;
 };
 
 struct Ending {
   std::optional<Completion> completion;  // to give when the peer has confirmed
   SendEntry request;
   Retry retry;
+  std::uint64_t queued = 0;
 };
 
 struct Sequencer::Impl {
@@ -137,13 +143,14 @@ struct Sequencer::Impl {
   void dispatch(const ReceivedEntry& entry, Time now);
   void request(const wire::Header& header);
   void request(const SendEntry& entry);
+  void answer(const wire::Header& header);
   void complete_once_taken(const Completion& completion);
   void complete(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
   [[nodiscard]] static wire::Header header(wire::Op op, std::uint16_t flags = 0);
   std::uint32_t new_id();
   Time interval() const { return std::max<Time>(4 * round_trip.smoothed(), kMillisecond); }
   void due_at(Time when) { deadline = std::min(deadline, when); }
-  bool again(Retry& retry, Time now, bool& gave_up);
+  bool again(Retry& retry, std::uint64_t queued, Time now, bool& gave_up);
   void forget_requests(std::uint32_t d_id);
 
   // --- outbound.cpp
@@ -178,7 +185,7 @@ struct Sequencer::Impl {
   void expire_incoming(Time now);
 
   // --- regions.cpp
-  void send_ask(std::uint32_t i_id, const Asked& asked);
+  void send_ask(std::uint32_t i_id, Asked& what);
   void on_read_request(const wire::Header& h);
   void on_region_request(const wire::Header& h);
   void on_region(const wire::Header& h);
@@ -229,6 +236,7 @@ struct Sequencer::Impl {
   std::uint64_t last_number = 0;      // of the request queued last
   std::deque<std::uint64_t> in_ring;  // handed out, not taken by the Node yet
   std::uint32_t taken_count = 0;
+  std::uint64_t taken_number = 0;  // of the last one taken
   // Completions that wait until the Node has taken a request: before that it may still write into
   // memory that the completion gives back.
   std::deque<std::pair<std::uint64_t, Completion>> held;

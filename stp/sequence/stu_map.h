@@ -8,6 +8,7 @@
 
 namespace stp {
 
+// protocol: 8.5, 8.8
 class StuMap {
  public:
   explicit StuMap(std::uint32_t max_stus = 0)

@@ -10,6 +10,7 @@
 namespace stp::wire {
 
 // The same call converts both ways.
+// protocol: 2.1
 constexpr std::uint16_t big_endian(std::uint16_t v) {
   return std::endian::native == std::endian::big ? v : __builtin_bswap16(v);
 }

@@ -42,6 +42,7 @@ void Checksum::add(Bytes bytes) {
   odd_ ^= bytes.size() % 2 != 0;
 }
 
+// protocol: 4.2
 std::uint16_t Checksum::wire_value() const {
   const auto value = static_cast<std::uint16_t>(~fold(sum_));
   return value == 0 ? std::uint16_t{0xffff} : big_endian(value);

@@ -7,6 +7,7 @@
 namespace stp::wire {
 
 // Sums byte runs as if they stood one after the other, whatever their lengths' parity.
+// protocol: 4.1
 class Checksum {
  public:
   void add(Bytes bytes);

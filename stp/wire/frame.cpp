@@ -15,11 +15,13 @@ namespace {
 // In an Ethernet II frame a shorter STU (with append) would be lost in the padding.
 constexpr std::size_t kMinEthernet2Stu = kMinPayload - kHeaderSize;
 
+// protocol: 2.4, 2.5
 bool goes_as_snap(const Header& header, std::size_t stu_length) {
   return header.op() == Op::kData && stu_length < kMinEthernet2Stu;
 }
 
 // `body`: what follows the Schedule Header.
+// protocol: 8.7
 Counter split_data(Bytes body, std::size_t longest_stu, Frame& out) {
   const std::size_t append = out.header.has(flag::kAppend) ? kAppendSize : 0;
   if (body.size() < append) return Counter::kTruncated;
@@ -31,6 +33,7 @@ Counter split_data(Bytes body, std::size_t longest_stu, Frame& out) {
 
 // Fewer bytes than an option payload are padding in Ethernet II, where nothing tells the length;
 // 802.3 states it, so there they are an error.
+// protocol: 2.7, 3.13
 Counter split_control(Bytes body, Frame& out) {
   if (body.size() < kOptionSize && !out.snap) body = {};
   if (!body.empty() && body.size() != kOptionSize) return Counter::kBadControlLength;
@@ -45,6 +48,7 @@ Counter split_control(Bytes body, Frame& out) {
 
 // The Cksum is looked at as soon as it is known which bytes it covers: before any field is believed
 // but those that tell the lengths, and after the checks that bound the work.
+// protocol: 4.3, 4.5, 12.1, 12.2
 Counter parse(Bytes frame, unsigned max_stu, Frame& out) {
   assert(max_stu <= kMaxMaxStu);
   Bytes payload;

@@ -26,6 +26,7 @@ const char* short_name(Op op) {
   return syntax_of(op).name;
 }
 
+// protocol: 6.2
 bool consumes_slot(const Header& header) {
   const bool silent_data = header.op() == Op::kData && header.has(flag::kSilent);
   return syntax_of(header.op()).slot && !silent_data;

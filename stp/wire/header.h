@@ -10,6 +10,7 @@
 
 namespace stp::wire {
 
+// protocol: 3.10
 struct Header {
   std::uint16_t op_flags = 0;
   std::uint16_t param = 0;
@@ -33,6 +34,7 @@ struct Header {
   [[nodiscard]] constexpr Function function() const {
     return static_cast<Function>((op_flags & flag::kFunction) >> kFunctionShift);
   }
+  // protocol: 3.2
   [[nodiscard]] constexpr std::uint64_t t_len() const { return std::uint64_t{sync} << 32 | b_num; }
   constexpr void set_t_len(std::uint64_t len) {
     sync = static_cast<std::uint32_t>(len >> 32);

@@ -9,6 +9,7 @@
 
 namespace stp::wire {
 
+// protocol: 2.2
 inline constexpr std::uint16_t kEtherType = 0x8181;      // [S, IANA]
 inline constexpr std::uint16_t kVlanEtherType = 0x8100;  // IEEE 802.1Q
 inline constexpr std::uint16_t kMax8023Length = 1500;    // a type field at or below is a length
@@ -24,6 +25,7 @@ inline constexpr std::size_t kMinPayload = 46;  // Ethernet pads shorter payload
 inline constexpr std::size_t kMaxHeadSize = kEthernetSize + kVlanSize + kSnapSize + kHeaderSize;
 
 // w0: Op:5 | Flags:11 | Param:16 [S]
+// protocol: 3.4
 enum class Op : std::uint8_t {
   kRequestConnection = 0x01,
   kConnectionAnswer = 0x02,
@@ -48,6 +50,7 @@ inline constexpr unsigned kOpShift = 11;
 inline constexpr std::uint16_t kFlagsMask = 0x07ff;
 
 // Bits of the 16-bit Op/Flags word.
+// protocol: 3.5
 namespace flag {
 inline constexpr std::uint16_t kReserved = 0x0001;   // set: syntax error [P]
 inline constexpr std::uint16_t kAppend = 0x0002;     // [P]
@@ -61,6 +64,7 @@ inline constexpr std::uint16_t kFunction = 0x0700;   // GET only [S]
 }  // namespace flag
 inline constexpr unsigned kFunctionShift = 8;
 
+// protocol: 3.6
 enum class Function : std::uint8_t {
   kGet = 0,
   kFetchIncrement = 1,
@@ -72,6 +76,7 @@ enum class Function : std::uint8_t {
 };
 
 // Byte positions inside the Schedule Header [S].
+// protocol: 3.1
 namespace at {
 inline constexpr std::size_t kOpFlags = 0;
 inline constexpr std::size_t kParam = 2;
@@ -89,11 +94,13 @@ inline constexpr std::size_t kSId = 36;  // also Opaque
 }  // namespace at
 
 // Legal exponents of two [P]. Nothing outside them ever reaches a shift instruction.
+// protocol: 3.11, 3.12
 inline constexpr unsigned kMinBufsize = 8, kMaxBufsize = 30;
 inline constexpr unsigned kMinMaxStu = 8, kMaxMaxStu = 16;
 inline constexpr unsigned kMinBlocksize = 8, kMaxBlocksize = 31;
 inline constexpr unsigned kMaxStusOfBlockLog2 = 15;  // Blocksize <= log2(STU size) + this
 
+// protocol: 3.15
 inline constexpr std::uint32_t kNoId = 0xffffffff;  // "no id", "no Block": never a real id
 inline constexpr std::uint32_t kMaxPort = 0xffff;
 

@@ -11,6 +11,7 @@ constexpr std::size_t kOpCodes = 32;
 // A flag that an operation has no use for is an unused field: not looked at (section 3). That holds
 // for Reject on what answers nothing, Last or Silent on a control operation, and so on. Illegal are
 // only the flags that change how a frame is read: a function, an append, and the reserved bit.
+// protocol: 3.7, 3.9
 constexpr std::uint16_t kIllegalInControl = flag::kReserved | flag::kAppend | flag::kFunction;
 constexpr std::uint16_t kIllegalInGet = flag::kReserved | flag::kAppend;
 constexpr std::uint16_t kIllegalInData = flag::kReserved | flag::kFunction;
@@ -73,12 +74,15 @@ Counter check_op(const Header& header) {
   if (header.has(syntax.illegal_flags)) return Counter::kBadFlags;
   // What is no GET has function 0 here, which is legal.
   if ((kLegalFunctions & bit(header.function())) == 0) return Counter::kBadFlags;
+  // protocol: 3.8
   if (header.has(flag::kAppend) && !header.has(flag::kLast)) return Counter::kBadFlags;
   return Counter::kNone;
 }
 
+// protocol: 3.11, 9.8
 Counter check_fields(const Header& header) {
   // A refused connection has neither a Port nor sizes to tell.
+  // protocol: 12.3
   if (header.op() == Op::kConnectionAnswer && header.has(flag::kReject)) return Counter::kNone;
   if (header.s_port == 0) return Counter::kZeroPort;
   switch (syntax_of(header.op()).constraint) {

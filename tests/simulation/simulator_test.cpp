@@ -31,7 +31,7 @@ unsigned failures(const char* name, void (*change)(Scenario&)) {
 }
 
 TEST(simulation, same_seed_gives_the_same_run) {
-  for (auto const* const name : {"mixed", "reboot", "liar", "level0"}) {
+  for (auto const* const name : {"mixed", "reboot", "abrupt", "liar", "level0"}) {
     auto const first = simulate(profile(name), 7), second = simulate(profile(name), 7);
     EXPECT_EQ(first.hash, second.hash) << name;
     EXPECT_EQ(first.frames, second.frames) << name;

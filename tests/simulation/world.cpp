@@ -86,7 +86,7 @@ void World::start_pairs() {
     auto const server = scenario_.to_one ? 0 : run_.dice.below(hosts);
     auto const client =
         scenario_.to_one ? 1 + i % (hosts - 1) : (server + 1 + run_.dice.below(hosts - 1)) % hosts;
-    pairs_.push_back({client, server, scenario_.cycles, nullptr, {}, false, true, 0, kNever});
+    pairs_.push_back({client, server, scenario_.cycles, nullptr, 0, {}, false, true, 0, kNever});
   }
   for (auto& pair : pairs_)
     run_.clock.after(run_.dice.between(0, kSpread), [this, &pair] { begin(pair); });
@@ -103,6 +103,7 @@ void World::begin(Pair& pair) {
                      pair.names) == nullptr)
     return later();
   pair.session = std::move(session);
+  pair.number = sessions_;
   pair.taken = false;
   pair.begun = run_.now();
   pair.parted = kNever;
@@ -113,9 +114,10 @@ void World::begin(Pair& pair) {
 }
 
 void World::abort_later(Pair& pair, Time span) {
-  auto& party = run_.dice.chance(kAlways / 2) ? pair.session->client() : pair.session->server();
-  run_.clock.after(span, [this, &pair, &party, session = pair.session.get()] {
-    if (pair.session.get() != session) return;
+  auto const by_client = run_.dice.chance(kAlways / 2);
+  run_.clock.after(span, [this, &pair, by_client, number = pair.number] {
+    if (!pair.session || pair.number != number) return;  // another session by now
+    auto& party = by_client ? pair.session->client() : pair.session->server();
     if (party.state() == Party::State::kWaiting) return abort_later(pair, kSpread);
     party.abort();
   });

@@ -30,6 +30,7 @@ class World {
     std::size_t client, server;
     unsigned cycles_left;
     std::unique_ptr<Session> session;
+    std::uint64_t number = 0;  // of the session
     // What the connection being made is called at the client: the server knows it by that.
     VcInfo names{};
     bool taken = false;  // the server has accepted it

@@ -30,6 +30,7 @@ class Connect : public TwoNodes {
   }
 };
 
+// protocol: 5.1, 5.26, 6.1
 TEST_F(Connect, both_ends_learn_what_the_other_announced) {
   EndpointConfig of_a{.bufsize = 12, .max_stu = 10, .slots = 10};
   EndpointConfig of_b{.bufsize = 16, .max_stu = 14, .slots = 20};
@@ -49,6 +50,7 @@ TEST_F(Connect, both_ends_learn_what_the_other_announced) {
   EXPECT_TRUE(has_event(b, Event::Kind::kAcceptReady));
 }
 
+// protocol: 5.6
 TEST_F(Connect, nobody_listens_is_a_refusal) {
   endpoint_a = a.open();
   begin_connect();
@@ -59,6 +61,7 @@ TEST_F(Connect, nobody_listens_is_a_refusal) {
   EXPECT_EQ(b.node.vc_count(), 0U);
 }
 
+// protocol: 5.21
 TEST_F(Connect, nobody_there_is_a_time_out_after_eight_tries) {
   wire = [](const Frame&, bool) { return 0U; };
   endpoint_a = a.open();
@@ -70,6 +73,7 @@ TEST_F(Connect, nobody_there_is_a_time_out_after_eight_tries) {
   EXPECT_EQ(a.count(Counter::kVcUnanswered), 1U);
 }
 
+// protocol: 5.4, 5.21
 TEST_F(Connect, a_lost_request_or_answer_is_repeated_and_makes_one_connection) {
   for (auto const op : {Op::kRequestConnection, Op::kConnectionAnswer}) {
     SCOPED_TRACE(wire::short_name(op));
@@ -89,6 +93,7 @@ TEST_F(Connect, a_lost_request_or_answer_is_repeated_and_makes_one_connection) {
   EXPECT_EQ(b.count(Counter::kDuplicateRc), 3U);
 }
 
+// protocol: 5.7
 TEST_F(Connect, a_full_backlog_leaves_the_request_unanswered_until_there_is_room) {
   listener = b.open();
   ASSERT_EQ(b.node.listen(listener, 3000), 0);
@@ -103,6 +108,7 @@ TEST_F(Connect, a_full_backlog_leaves_the_request_unanswered_until_there_is_room
   EXPECT_EQ(ca.user.state(), ChannelState::kOpen);
 }
 
+// protocol: 5.2
 TEST_F(Connect, closing_takes_three_steps_and_leaves_nothing) {
   connect();
   seen.clear();
@@ -136,6 +142,7 @@ TEST_F(Connect, requests_dropped_when_the_peer_closes_are_counted) {
   EXPECT_TRUE(ca.user.done(ca.user.sent()));
 }
 
+// protocol: 5.15
 TEST_F(Connect, both_sides_may_close_at_once) {
   connect();
   ASSERT_EQ(a.node.close(ca.id, true, now), 0);
@@ -148,6 +155,7 @@ TEST_F(Connect, both_sides_may_close_at_once) {
   EXPECT_EQ(b.count(Counter::kVcClosed), 1U);
 }
 
+// protocol: 5.11, 5.12, 5.16
 TEST_F(Connect, closing_survives_the_loss_of_each_step) {
   for (auto const op : {Op::kRequestDisconnect, Op::kDisconnectAnswer, Op::kDisconnectComplete}) {
     SCOPED_TRACE(wire::short_name(op));
@@ -171,6 +179,7 @@ TEST_F(Connect, closing_survives_the_loss_of_each_step) {
   }
 }
 
+// protocol: 5.23, 5.25
 TEST_F(Connect, a_peer_that_vanishes_is_noticed_by_keep_alive) {
   connect();
   wire = [](const Frame&, bool) { return 0U; };
@@ -197,6 +206,7 @@ TEST_F(Connect, an_idle_connection_lives_on) {
   EXPECT_EQ(cb.user.state(), ChannelState::kOpen);
 }
 
+// protocol: 5.10
 TEST_F(Connect, a_late_request_of_a_closed_connection_makes_no_new_one) {
   connect();
   auto const late = seen.front();
@@ -213,6 +223,7 @@ TEST_F(Connect, a_late_request_of_a_closed_connection_makes_no_new_one) {
   EXPECT_EQ(b.node.vc_count(), 1U) << "four seconds later nobody remembers";
 }
 
+// protocol: 5.9
 TEST_F(Connect, an_answer_nobody_waits_for_ends_the_ghost) {
   listener = b.open();
   ASSERT_EQ(b.node.listen(listener, 3000), 0);
@@ -230,6 +241,7 @@ TEST_F(Connect, an_answer_nobody_waits_for_ends_the_ghost) {
   EXPECT_EQ(cb.user.state(), ChannelState::kPeerClosed);
 }
 
+// protocol: 5.12
 TEST_F(Connect, a_disconnect_to_a_port_long_gone_is_answered_from_its_own_fields) {
   wire::Header rd;
   rd.op_flags = wire::op_flags(Op::kRequestDisconnect);
@@ -247,6 +259,7 @@ TEST_F(Connect, a_disconnect_to_a_port_long_gone_is_answered_from_its_own_fields
   EXPECT_EQ(h.offset, 0x1234U);
 }
 
+// protocol: 2.9, 5.18
 TEST_F(Connect, strangers_are_dropped_and_counted_by_reason) {
   connect();
   auto const at_b = info(b, cb);
@@ -277,6 +290,7 @@ TEST_F(Connect, strangers_are_dropped_and_counted_by_reason) {
   EXPECT_TRUE(get(cb)) << "the same header with everything right is delivered";
 }
 
+// protocol: 2.10
 TEST_F(Connect, a_frame_for_another_station_is_not_looked_at) {
   wire::Header rd;
   rd.op_flags = wire::op_flags(Op::kRequestDisconnect);
@@ -288,6 +302,7 @@ TEST_F(Connect, a_frame_for_another_station_is_not_looked_at) {
   EXPECT_FALSE(take(b));
 }
 
+// protocol: 5.13
 TEST_F(Connect, a_disconnect_with_a_wrong_key_is_dropped) {
   connect();
   auto const at_b = info(b, cb);
@@ -301,6 +316,7 @@ TEST_F(Connect, a_disconnect_with_a_wrong_key_is_dropped) {
   EXPECT_EQ(cb.user.state(), ChannelState::kOpen);
 }
 
+// protocol: 5.2
 TEST_F(Connect, a_refused_connection_and_every_other_state_ignore_what_is_not_legal_there) {
   connect();
   auto const at_b = info(b, cb);
@@ -316,6 +332,7 @@ TEST_F(Connect, a_refused_connection_and_every_other_state_ignore_what_is_not_le
   EXPECT_EQ(cb.user.state(), ChannelState::kOpen);
 }
 
+// protocol: 5.3
 TEST_F(Connect, a_port_chosen_by_the_user_is_used_once) {
   EndpointConfig of_a{.port = 4321};
   connect(of_a);

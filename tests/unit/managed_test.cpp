@@ -8,6 +8,7 @@ namespace {
 using Kind = Completion::Kind;
 using wire::Function;
 
+// protocol: 9.2, 9.26
 TEST_F(Managed, a_write_fills_the_receive_that_was_posted) {
   ASSERT_EQ(sb.sequencer->post_receive(7, landing(sb, 1'000, 300'000)), 0);
   ASSERT_EQ(sa.sequencer->write(5, at(77), 200'000, {.tag = 0x1234}), 0);
@@ -23,6 +24,7 @@ TEST_F(Managed, a_write_fills_the_receive_that_was_posted) {
   EXPECT_EQ(sa.sequencer->outstanding() + sb.sequencer->outstanding(), 0U);
 }
 
+// protocol: 9.24
 TEST_F(Managed, a_write_waits_until_a_receive_is_posted) {
   ASSERT_EQ(sa.sequencer->write(5, at(0), 10'000), 0);
   run(3 * kSecond);
@@ -33,6 +35,7 @@ TEST_F(Managed, a_write_waits_until_a_receive_is_posted) {
   EXPECT_TRUE(landed(sa, sb, 0, 0, 10'000));
 }
 
+// protocol: 9.8, 9.21
 TEST_F(Managed, several_writes_at_once_and_empty_ones_keep_their_order_of_receives) {
   for (Context i = 0; i < 20; ++i) {
     auto const length = i % 4 == 0 ? 0 : 1'000 * i;
@@ -50,6 +53,7 @@ TEST_F(Managed, several_writes_at_once_and_empty_ones_keep_their_order_of_receiv
   }
 }
 
+// protocol: 9.17, 9.23
 TEST_F(Managed, a_write_longer_than_its_receive_is_refused) {
   ASSERT_EQ(sb.sequencer->post_receive(7, landing(sb, 0, 999)), 0);
   ASSERT_EQ(sa.sequencer->write(5, at(0), 1'000), 0);
@@ -59,6 +63,7 @@ TEST_F(Managed, a_write_longer_than_its_receive_is_refused) {
   EXPECT_EQ(sb.find(Kind::kReceive, 7), nullptr) << "the receive waits for one that fits";
 }
 
+// protocol: 9.9, 9.17
 TEST_F(Managed, a_read_is_served_or_refused_by_the_peers_user) {
   ASSERT_EQ(sa.sequencer->read(1, landing(sa, 500, 70'000)), 0);
   ASSERT_EQ(sa.sequencer->read(2, landing(sa, 100'000, 10)), 0);
@@ -79,6 +84,7 @@ TEST_F(Managed, a_read_is_served_or_refused_by_the_peers_user) {
   EXPECT_TRUE(sb.find(Kind::kServe, 50));
 }
 
+// protocol: 9.10, 9.18, 9.28
 TEST_F(Managed, puts_and_gets_and_fetch_ops_work_on_an_open_region) {
   auto const region = open_region(200'000);
   ASSERT_EQ(sa.sequencer->put(1, region, 8, at(0), 150'000), 0);
@@ -105,6 +111,7 @@ TEST_F(Managed, puts_and_gets_and_fetch_ops_work_on_an_open_region) {
   EXPECT_EQ(sa.sequencer->put(5, region, 0, at(0), 1), -EINVAL);
 }
 
+// protocol: 9.17
 TEST_F(Managed, a_region_may_be_refused) {
   ASSERT_EQ(sa.sequencer->request_region(1, 1'000, 4), 0);
   run(10 * kMillisecond);
@@ -115,6 +122,7 @@ TEST_F(Managed, a_region_may_be_refused) {
   EXPECT_EQ(sa.find(Kind::kRegion, 1)->status, -ECONNREFUSED);
 }
 
+// protocol: 9.18
 TEST_F(Managed, either_side_may_end_a_transfer) {
   wire = [this](const Frame& f, bool) {
     return parsed(f).header.op() == wire::Op::kData ? 0U : 1U;
@@ -153,6 +161,7 @@ TEST_F(Managed, everything_completes_with_an_error_when_the_connection_ends) {
 
 class ManagedHostile : public Managed, public ::testing::WithParamInterface<unsigned> {};
 
+// protocol: 9.15, 10.1, 10.2, 10.6, 10.7
 TEST_P(ManagedHostile, everything_arrives_right_and_once) {
   auto const region = open_region(100'000);
   hostile(GetParam(), 10);

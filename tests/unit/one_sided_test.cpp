@@ -76,6 +76,7 @@ class OneSided : public Writing {
   }
 };
 
+// protocol: 9.12, 9.13
 TEST_F(OneSided, a_get_brings_the_peers_bytes) {
   std::memcpy(target.data(), source.data(), target.size());
   auto e = request(Function::kGet, 1, 5'000, 9'000);
@@ -88,6 +89,7 @@ TEST_F(OneSided, a_get_brings_the_peers_bytes) {
   EXPECT_EQ(landing.data()[9'100], std::byte{0});
 }
 
+// protocol: 3.6, 3.13, 7.17, 9.14
 TEST_F(OneSided, every_function_does_what_it_says_and_tells_what_was_before) {
   cell() = 40;
   EXPECT_EQ(fetch(request(Function::kFetchIncrement, 1, 0)), 40U);
@@ -108,6 +110,7 @@ TEST_F(OneSided, every_function_does_what_it_says_and_tells_what_was_before) {
   EXPECT_EQ(cell(), 0U);
 }
 
+// protocol: 9.15
 TEST_F(OneSided, a_repeated_fetch_op_is_answered_and_not_carried_out_again) {
   cell() = 5;
   put(a, ca, request(Function::kFetchIncrement, 1, 0));
@@ -130,6 +133,7 @@ TEST_F(OneSided, a_repeated_fetch_op_is_answered_and_not_carried_out_again) {
   EXPECT_EQ(b.count(Counter::kRxFetchOps), 1U);
 }
 
+// protocol: 9.16
 TEST_F(OneSided, a_fetch_op_from_beyond_the_window_is_dropped) {
   put(a, ca, request(Function::kFetchIncrement, 36, 0));
   auto const delayed = take(a);
@@ -140,6 +144,7 @@ TEST_F(OneSided, a_fetch_op_from_beyond_the_window_is_dropped) {
   EXPECT_EQ(b.count(Counter::kStaleFetch), 1U);
 }
 
+// protocol: 7.15, 7.17, 9.17
 TEST_F(OneSided, what_the_region_does_not_hold_or_permit_is_refused) {
   auto const refused = [&](const SendEntry& e) {
     auto const before = b.count(Counter::kGetRefused);
@@ -197,6 +202,7 @@ TEST_F(OneSided, an_answer_nobody_asked_for_is_not_placed) {
   EXPECT_EQ(landing.data()[0], std::byte{0});
 }
 
+// protocol: 7.16
 TEST_F(OneSided, a_get_cannot_name_a_landing_that_is_not_the_users) {
   auto e = request(Function::kGet, 1, 0, 9'000);
   e.header.sync = kLandingBufx + 3;

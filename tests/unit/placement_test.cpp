@@ -30,6 +30,7 @@ TEST_F(Placement, the_right_stu_is_written) {
   EXPECT_TRUE(arrived(kStu, kStu));
 }
 
+// protocol: 7.4, 7.5, 7.6
 TEST_F(Placement, an_mx_that_does_not_live) {
   auto h = stu(permission, 0, 0);
   h.mx = 999;
@@ -40,6 +41,7 @@ TEST_F(Placement, an_mx_that_does_not_live) {
   expect_dropped(stu(permission, 0, 0), Counter::kBadMx);
 }
 
+// protocol: 7.3, 7.6
 TEST_F(Placement, an_mx_of_another_endpoint_or_connection) {
   auto const other = b.open({.bufsize = kBufsize});
   Buffers foreign(kBufsize, 4);
@@ -54,6 +56,7 @@ TEST_F(Placement, an_mx_of_another_endpoint_or_connection) {
   for (auto byte : foreign.all()) ASSERT_EQ(byte, std::byte{0});
 }
 
+// protocol: 7.6
 TEST_F(Placement, a_bufx_outside_the_mx) {
   auto h = stu(permission, 0, 0);
   h.bufx = kTargetBufx - 1;
@@ -64,6 +67,7 @@ TEST_F(Placement, a_bufx_outside_the_mx) {
   expect_dropped(h, Counter::kBadBufx);
 }
 
+// protocol: 7.6
 TEST_F(Placement, an_offset_beyond_the_buffer) {
   auto h = stu(permission, 0, 0);
   h.offset = kStu;
@@ -72,12 +76,14 @@ TEST_F(Placement, an_offset_beyond_the_buffer) {
   expect_dropped(h, Counter::kBadOffset);
 }
 
+// protocol: 7.6
 TEST_F(Placement, an_stu_that_leaves_its_buffer) {
   auto h = stu(permission, 0, 0);
   h.offset = 1;
   expect_dropped(h, Counter::kStuCrossesBuffer);
 }
 
+// protocol: 7.3, 7.6
 TEST_F(Placement, an_mx_that_does_not_permit_data) {
   std::uint16_t get_only = 0;
   ASSERT_EQ(b.node.alloc_mx(target_region, cb.id, permit::kGet, get_only), 0);
@@ -86,18 +92,21 @@ TEST_F(Placement, an_mx_that_does_not_permit_data) {
   expect_dropped(h, Counter::kNoPermission);
 }
 
+// protocol: 7.6
 TEST_F(Placement, an_id_never_granted) {
   auto h = stu(permission, 0, 0);
   h.d_id = kRId + 1;
   expect_dropped(h, Counter::kNoGrant);
 }
 
+// protocol: 7.6, 7.7
 TEST_F(Placement, a_block_never_granted) {
   auto h = stu(permission, 0, 0);
   h.b_num = 1;
   expect_dropped(h, Counter::kBadBNum);
 }
 
+// protocol: 7.6, 7.9
 TEST_F(Placement, an_address_outside_the_grant) {
   auto h = stu(permission, 3, 3 * kStu);
   expect_dropped(h, Counter::kOutsideGrant);  // inside the Mx, beyond T_len
@@ -108,6 +117,7 @@ TEST_F(Placement, an_address_outside_the_grant) {
   expect_dropped(h, Counter::kOutsideGrant);  // another Mx than the CTS named
 }
 
+// protocol: 8.3, 8.6
 TEST_F(Placement, stu_numbers_that_do_not_fit_the_tiling) {
   expect_dropped(stu(permission, 1, 0), Counter::kBadStuNum);  // wrong tile for its number
   expect_dropped(stu(permission, 0, kStu), Counter::kBadStuNum);
@@ -117,6 +127,7 @@ TEST_F(Placement, stu_numbers_that_do_not_fit_the_tiling) {
   expect_dropped(stu(permission, 1, kStu + 8), Counter::kBadStuNum, 8);
 }
 
+// protocol: 6.9
 TEST_F(Placement, a_full_queue_drops_what_would_complete_a_block_and_a_repeat_delivers_it) {
   wire::Header nop = stu(permission, 0, 0);
   nop.op_flags = wire::op_flags(wire::Op::kNoOperation);
@@ -131,6 +142,7 @@ TEST_F(Placement, a_full_queue_drops_what_would_complete_a_block_and_a_repeat_de
   EXPECT_TRUE(arrived(3 * kStu));
 }
 
+// protocol: 7.8, 12.4
 TEST_F(Placement, no_request_of_a_user_can_grant_what_is_not_its_own) {
   auto const refused = [&](SendEntry e) {
     auto const before = cb.user.refused();

@@ -12,6 +12,7 @@ class Recover : public Writing {
   void SetUp() override { start({.recover = true}); }
 };
 
+// protocol: 9.5, 10.3
 TEST_F(Recover, the_missing_tail_is_asked_for_by_a_repeated_cts) {
   auto const permission = grant(20'000);
   wire = [this](const Frame& f, bool) {
@@ -30,6 +31,7 @@ TEST_F(Recover, the_missing_tail_is_asked_for_by_a_repeated_cts) {
   EXPECT_GE(b.count(Counter::kCtsRepeated), 1U);
 }
 
+// protocol: 10.3
 TEST_F(Recover, intervals_grow_and_nothing_is_asked_once_the_block_is_complete) {
   auto const permission = grant(20'000);
   pass(3 * kSecond);
@@ -69,6 +71,7 @@ class Pacing : public Writing {
   }
 };
 
+// protocol: 10.8
 TEST_F(Pacing, no_more_is_granted_than_may_be_on_its_way) {
   offer(1, 4 * kBlock);
   for (std::uint32_t b_num = 0; b_num < 4; ++b_num) permit_block(1, b_num, 4 * b_num);
@@ -83,6 +86,7 @@ TEST_F(Pacing, no_more_is_granted_than_may_be_on_its_way) {
   EXPECT_EQ(third->header.b_num, 2U);
 }
 
+// protocol: 10.9
 TEST_F(Pacing, the_transfer_nearest_to_its_end_goes_first) {
   offer(1, 5 * kBlock);
   offer(2, kBlock);

@@ -17,6 +17,7 @@ class Slots : public TwoNodes {
   }
 };
 
+// protocol: 6.3, 6.7
 TEST_F(Slots, a_sender_stops_when_the_receiver_has_no_room_and_goes_on_when_it_reads) {
   connect({}, {.slots = 8});
   for (std::uint32_t i = 0; i < 40; ++i) put(a, ca, nop(i));
@@ -45,6 +46,7 @@ TEST_F(Slots, one_slot_is_enough) {
   EXPECT_EQ(b.count(Counter::kSlotOverrun), 0U);
 }
 
+// protocol: 6.6
 TEST_F(Slots, a_receiver_that_reads_keeps_the_sender_going_without_timers) {
   connect({}, {.slots = 16});
   std::uint32_t next = 0;
@@ -57,6 +59,7 @@ TEST_F(Slots, a_receiver_that_reads_keeps_the_sender_going_without_timers) {
   EXPECT_EQ(a.count(Counter::kSlotWaits), 0U);
 }
 
+// protocol: 6.8
 TEST_F(Slots, a_sender_that_does_not_honour_them_overruns_only_itself) {
   connect({}, {.slots = 4});
   VcInfo info{};
@@ -75,6 +78,7 @@ TEST_F(Slots, a_sender_that_does_not_honour_them_overruns_only_itself) {
   EXPECT_FALSE(get(cb));
 }
 
+// protocol: 6.2, 6.10, 6.11
 TEST_F(Slots, state_responses_use_no_slot) {
   connect({.slots = 2});
   for (std::uint32_t i = 0; i < 12; ++i) {
@@ -94,6 +98,7 @@ TEST_F(Slots, state_responses_use_no_slot) {
   EXPECT_EQ(others, 2U);
 }
 
+// protocol: 10.7
 TEST_F(Slots, a_lost_request_state_is_asked_again) {
   connect({}, {.slots = 2});
   wire = [this, left = 3](const Frame& f, bool) mutable -> unsigned {
@@ -134,6 +139,7 @@ TEST_F(Slots, a_sleeping_user_is_woken_by_what_arrives) {
   cb.user.end_sleep();
 }
 
+// protocol: 6.4, 6.5
 TEST(SlotCreditTest, answers_count_from_the_moment_of_their_question) {
   SlotCredit credit;
   credit.reset(10);

@@ -37,6 +37,7 @@ std::vector<Stu> tile(const Golden& g) {
   }
 }
 
+// protocol: 8.2, 8.4
 TEST(Tiling, golden_blocks_are_cut_as_every_implementation_must) {
   std::vector<Golden> const golden{
       {14,
@@ -68,6 +69,7 @@ TEST(Tiling, golden_blocks_are_cut_as_every_implementation_must) {
   }
 }
 
+// protocol: 8.1
 TEST(Tiling, stu_size_is_the_smallest_of_what_both_ends_allow) {
   EXPECT_EQ(stu_size_log2(13, 10, 14), 10U);
   EXPECT_EQ(stu_size_log2(10, 13, 14), 10U);

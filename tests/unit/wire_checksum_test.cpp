@@ -25,6 +25,7 @@ std::uint16_t value_of(Bytes bytes) {
   return checksum.wire_value();
 }
 
+// protocol: 4.1
 TEST(Checksum, IsTheOneOfTheRfcsExample) {
   EXPECT_EQ(value_of(bytes("0001 f203 f4f5 f6f7")), 0x220d);  // ~0xddf2
 }
@@ -58,6 +59,7 @@ TEST(Checksum, LosesNoCarryOfALongRunOfOnes) {
   EXPECT_EQ(value_of(ones), plain_checksum(ones));
 }
 
+// protocol: 4.2
 TEST(Checksum, ASumOfZeroIsSentAsAllOnes) {
   EXPECT_EQ(value_of(bytes("ffff")), 0xffff);
   EXPECT_EQ(value_of(bytes("1234 edcb")), 0xffff);

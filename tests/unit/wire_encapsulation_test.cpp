@@ -19,6 +19,7 @@ std::size_t stu_of(Bytes frame) {
   return out.stu.size();
 }
 
+// protocol: 2.3
 TEST(Encapsulation, BothFormsAreReadWithAndWithoutOneTag) {
   const Buffer stu = pattern(100);
   for (const bool as_snap : {false, true}) {
@@ -41,6 +42,7 @@ TEST(Encapsulation, ATwiceTaggedFrameIsNotOurs) {
   EXPECT_EQ(verdict(tagged(tagged(ethernet2(kNop), 5), 6)), Counter::kNotStp);
 }
 
+// protocol: 2.7
 TEST(Encapsulation, ControlPayloadOf40To71BytesIsTheHeaderAlone) {
   for (std::size_t padding = 0; padding < kOptionSize; ++padding) {
     for (const bool with_tag : {false, true}) {
@@ -54,6 +56,7 @@ TEST(Encapsulation, ControlPayloadOf40To71BytesIsTheHeaderAlone) {
   }
 }
 
+// protocol: 2.7
 TEST(Encapsulation, ControlPayloadOf72BytesHasAnOptionPayload) {
   const Buffer option = pattern(kOptionSize);
   for (const Buffer& frame : {ethernet2(kNop, option), snap(kNop, option)}) {
@@ -63,6 +66,7 @@ TEST(Encapsulation, ControlPayloadOf72BytesHasAnOptionPayload) {
   }
 }
 
+// protocol: 2.7
 TEST(Encapsulation, ControlPayloadOf73BytesOrMoreIsDropped) {
   for (const std::size_t length : {33u, 64u, 1400u}) {
     EXPECT_EQ(verdict(ethernet2(kNop, pattern(length))), Counter::kBadControlLength) << length;
@@ -70,6 +74,7 @@ TEST(Encapsulation, ControlPayloadOf73BytesOrMoreIsDropped) {
   }
 }
 
+// protocol: 2.7
 TEST(Encapsulation, SnapStatesTheLengthSoAControlPayloadIsExactlyNoneOr32Bytes) {
   EXPECT_EQ(verdict(snap(kNop)), Counter::kNone);
   for (std::size_t length = 1; length < kOptionSize; ++length) {
@@ -77,6 +82,7 @@ TEST(Encapsulation, SnapStatesTheLengthSoAControlPayloadIsExactlyNoneOr32Bytes) 
   }
 }
 
+// protocol: 2.6
 TEST(Encapsulation, WhatFollowsTheSnapLengthIsPadding) {
   for (std::size_t length = 0; length < 8; ++length) {
     Buffer frame = snap(kData, pattern(length));
@@ -105,6 +111,7 @@ TEST(Encapsulation, ASnapLengthTooShortForTheHeaderIsTruncation) {
   }
 }
 
+// protocol: 2.11
 TEST(Encapsulation, OtherTrafficIsToldApart) {
   Buffer arp = ethernet2(kNop);
   arp[12] = std::byte{0x08};
@@ -128,6 +135,7 @@ TEST(Encapsulation, ALengthIsAtMost1500WhatLiesBetweenThatAndATypeIsNotOurs) {
   EXPECT_EQ(verdict(snap(kData, pattern(kLongest + 1))), Counter::kNotStp);
 }
 
+// protocol: 2.9
 TEST(Encapsulation, AGroupOrZeroSourceIsDropped) {
   Buffer group = ethernet2(kNop);
   group[6] |= std::byte{1};
@@ -137,6 +145,7 @@ TEST(Encapsulation, AGroupOrZeroSourceIsDropped) {
   EXPECT_EQ(verdict(zero), Counter::kBadSource);
 }
 
+// protocol: 2.5, 2.6
 TEST(Encapsulation, DataShorterThanSixBytesGoesAsSnapAndKeepsItsLength) {
   for (std::size_t length = 0; length < 20; ++length) {
     for (const bool with_tag : {false, true}) {
@@ -167,6 +176,7 @@ TEST(Encapsulation, AnAppendCountsAsPayloadSoAShortStuWithOneGoesAsEthernet2) {
   EXPECT_TRUE(std::ranges::equal(out.append, pattern(kAppendSize)));
 }
 
+// protocol: 2.4
 TEST(Encapsulation, ControlGoesAsEthernet2PaddedWithZerosToTheMinimum) {
   Buffer frame(100, std::byte{0xee});
   frame.resize(emit(kAToB, kNop, {}, {}, frame));

@@ -27,6 +27,7 @@ std::size_t link_size(const GoldenFrame& golden) {
   return LinkHeader{{}, {}, golden.envelope.vlan, golden.snap}.size();
 }
 
+// protocol: 2.2, 3.1, 3.5, 3.10
 TEST_P(Golden, FieldsBecomeTheseBytes) {
   const GoldenFrame& golden = GetParam();
   Buffer out(golden.frame.size() + kMaxHeadSize, std::byte{0xee});
@@ -63,6 +64,7 @@ TEST_P(Golden, BytesBecomeTheseFields) {
 }
 
 // Each length is a buffer of its own, so that a sanitizer sees the first byte read too many.
+// protocol: 12.1
 TEST_P(Golden, CutAnywhereIsDroppedOrReadWithinItsBytes) {
   const GoldenFrame& golden = GetParam();
   for (std::size_t length = 0; length < golden.frame.size(); ++length) {

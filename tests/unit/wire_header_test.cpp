@@ -25,6 +25,7 @@ const Header kDistinct = {.op_flags = 0x0102,
                           .d_id = 0x21222324,
                           .s_id = 0x25262728};
 
+// protocol: 2.1, 3.1
 TEST(Header, EveryFieldStandsInWireOrderBigEndian) {
   Buffer wire(kHeaderSize);
   encode(kDistinct, wire.data());
@@ -41,6 +42,7 @@ TEST(Header, DecodingUndoesEncodingAtAnyAlignment) {
   }
 }
 
+// protocol: 3.2
 TEST(Header, TLenIsSixtyFourBitsHighHalfFirst) {
   Header header;
   header.set_t_len(0x123456789);
@@ -61,6 +63,7 @@ const std::map<unsigned, Expected> kOperations = {
     {0x1e, {"END", true}}, {0x1f, {"EA", true}},
 };
 
+// protocol: 3.4
 TEST(Header, OperationsHaveTheirShortNamesAndOtherCodesNone) {
   for (unsigned code = 0; code < 256; ++code) {
     const char* name = short_name(static_cast<Op>(code));
@@ -74,6 +77,7 @@ TEST(Header, OperationsHaveTheirShortNamesAndOtherCodesNone) {
   }
 }
 
+// protocol: 6.2
 TEST(Header, SlotsAreConsumedByAllButConnectionAndStateOperations) {
   for (const auto& [code, expected] : kOperations) {
     const Header header = good_header(static_cast<Op>(code));
@@ -81,6 +85,7 @@ TEST(Header, SlotsAreConsumedByAllButConnectionAndStateOperations) {
   }
 }
 
+// protocol: 6.2
 TEST(Header, SilentSavesTheSlotOfDataAndOfNothingElse) {
   EXPECT_FALSE(consumes_slot(good_header(Op::kData, flag::kSilent | flag::kLast)));
   EXPECT_TRUE(consumes_slot(good_header(Op::kRequestToSend, flag::kSilent)));

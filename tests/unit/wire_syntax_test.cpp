@@ -54,6 +54,7 @@ TEST(Syntax, AFrameShorterThanAHeaderIsTruncated) {
   EXPECT_EQ(verdict(frame), Counter::kTruncated);
 }
 
+// protocol: 3.4, 12.1
 TEST(Syntax, ACodeThatIsNoOperationIsDropped) {
   for (unsigned code = 0; code < 32; ++code) {
     const Op op = static_cast<Op>(code);
@@ -65,6 +66,7 @@ TEST(Syntax, ACodeThatIsNoOperationIsDropped) {
   }
 }
 
+// protocol: 3.7
 TEST(Syntax, TheReservedBitIsIllegalEverywhere) {
   for (const Op op : kControlOps) {
     EXPECT_EQ(of(good_header(op, flag::kReserved)), Counter::kBadFlags) << short_name(op);
@@ -72,6 +74,7 @@ TEST(Syntax, TheReservedBitIsIllegalEverywhere) {
   EXPECT_EQ(of(good_header(Op::kData, flag::kReserved)), Counter::kBadFlags);
 }
 
+// protocol: 3.7
 TEST(Syntax, AFunctionBelongsToGetAlone) {
   for (const Op op : kControlOps) {
     if (op == Op::kGet) continue;
@@ -82,6 +85,7 @@ TEST(Syntax, AFunctionBelongsToGetAlone) {
   EXPECT_EQ(of(good_header(Op::kData, function_bits(1))), Counter::kBadFlags);
 }
 
+// protocol: 3.6, 3.7
 TEST(Syntax, EveryFunctionOfGetButSixIsLegal) {
   const Buffer operands = pattern(kOptionSize);
   for (unsigned function = 0; function < 8; ++function) {
@@ -92,6 +96,7 @@ TEST(Syntax, EveryFunctionOfGetButSixIsLegal) {
   }
 }
 
+// protocol: 3.13
 TEST(Syntax, OperandsMustComeWithFetchAddAndCompareAndSwapUnlessRefused) {
   for (unsigned function = 0; function < 8; ++function) {
     if (function == 6) continue;
@@ -104,6 +109,7 @@ TEST(Syntax, OperandsMustComeWithFetchAddAndCompareAndSwapUnlessRefused) {
   }
 }
 
+// protocol: 3.7, 3.8
 TEST(Syntax, AnAppendBelongsToTheLastStuOfABlock) {
   const Buffer body = pattern(kAppendSize + 10);
   const Header last = good_header(Op::kData, flag::kAppend | flag::kLast);
@@ -122,6 +128,7 @@ TEST(Syntax, AnAppendThatDoesNotFitIsTruncated) {
   EXPECT_EQ(verdict(snap(header, pattern(kAppendSize))), Counter::kNone);
 }
 
+// protocol: 3.9
 TEST(Syntax, AFlagThatAnOperationHasNoUseForIsNotLookedAt) {
   constexpr std::uint16_t kOthers = flag::kReject | flag::kLast | flag::kOrder | flag::kSendState |
                                     flag::kInterrupt | flag::kSilent;
@@ -131,6 +138,7 @@ TEST(Syntax, AFlagThatAnOperationHasNoUseForIsNotLookedAt) {
   EXPECT_EQ(of(good_header(Op::kData, kOthers)), Counter::kNone);
 }
 
+// protocol: 3.11
 TEST(Syntax, BufsizeIs8To30) {
   for (const Op op : {Op::kRequestConnection, Op::kConnectionAnswer}) {
     for (const std::uint32_t bufsize : {0u, 7u, 31u, 32u, 0x100u + kMinBufsize, kHuge}) {
@@ -142,6 +150,7 @@ TEST(Syntax, BufsizeIs8To30) {
   }
 }
 
+// protocol: 3.11
 TEST(Syntax, MaxStuIs8To16) {
   for (const Op op : {Op::kRequestConnection, Op::kConnectionAnswer}) {
     for (const std::uint32_t max_stu : {0u, 7u, 17u, 64u, 0x10000u + kMinMaxStu, kHuge}) {
@@ -153,6 +162,7 @@ TEST(Syntax, MaxStuIs8To16) {
   }
 }
 
+// protocol: 3.11
 TEST(Syntax, MaxBlockOfRtsAndBlocksizeOfCtsAre8To31) {
   for (const std::uint16_t exponent : std::initializer_list<std::uint16_t>{0, 7, 32, 64, 0xffff}) {
     EXPECT_EQ(changed(Op::kRequestToSend, 0, [&](Header& h) { h.mx = exponent; }),
@@ -168,6 +178,7 @@ TEST(Syntax, MaxBlockOfRtsAndBlocksizeOfCtsAre8To31) {
   }
 }
 
+// protocol: 9.8
 TEST(Syntax, TLenIsNotZeroInRtrAndRmr) {
   for (const Op op : {Op::kRequestToReceive, Op::kRequestMemoryRegion}) {
     EXPECT_EQ(changed(op, 0, [](Header& h) { h.set_t_len(0); }), Counter::kZeroLength);
@@ -178,6 +189,7 @@ TEST(Syntax, TLenIsNotZeroInRtrAndRmr) {
       << "a Write of 0 bytes is legal";
 }
 
+// protocol: 12.3
 TEST(Syntax, ARefusalNeedsToTellNothingButWhatItRefuses) {
   const auto nothing = [](Header& h) { h.param = h.mx = 0, h.bufx = h.offset = h.sync = 0; };
   EXPECT_EQ(
@@ -207,6 +219,7 @@ TEST(Syntax, SPortZeroIsIllegalButInARefusedConnection) {
   EXPECT_EQ(changed(Op::kData, 0, no_port), Counter::kZeroPort);
 }
 
+// protocol: 8.7
 TEST(Syntax, AnStuHasAtMostTheBytesThatTheReceiverAnnounced) {
   const Header header = good_header(Op::kData);
   const Header with_append = good_header(Op::kData, flag::kLast | flag::kAppend);
@@ -230,6 +243,7 @@ Buffer with_cksum(const Header& header, Bytes payload, Bytes append) {
   return frame;
 }
 
+// protocol: 4.1, 4.3
 TEST(Syntax, CksumCoversHeaderStuAndAppend) {
   const Header header = good_header(Op::kData, flag::kLast | flag::kAppend);
   const Buffer good = with_cksum(header, pattern(33), pattern(kAppendSize));
@@ -242,6 +256,7 @@ TEST(Syntax, CksumCoversHeaderStuAndAppend) {
   }
 }
 
+// protocol: 4.1
 TEST(Syntax, CksumOfAControlOperationCoversItsOptionPayloadButNoPadding) {
   const Header header = good_header(Op::kNoOperation);
   Buffer padded = with_cksum(header, {}, {});
@@ -253,6 +268,7 @@ TEST(Syntax, CksumOfAControlOperationCoversItsOptionPayloadButNoPadding) {
   EXPECT_EQ(verdict(with_option), Counter::kBadChecksum);
 }
 
+// protocol: 4.2
 TEST(Syntax, ACksumThatWouldBeZeroIsSentAsAllOnesAndVerified) {
   Header header = good_header(Op::kNoOperation);
   Frame out;
@@ -265,6 +281,7 @@ TEST(Syntax, ACksumThatWouldBeZeroIsSentAsAllOnesAndVerified) {
   EXPECT_EQ(verdict(frame), Counter::kBadChecksum);
 }
 
+// protocol: 4.2
 TEST(Syntax, CksumZeroIsNotLookedAt) {
   Header header = good_header(Op::kNoOperation);
   header.param = 0x1234;
@@ -272,6 +289,7 @@ TEST(Syntax, CksumZeroIsNotLookedAt) {
   EXPECT_EQ(of(header), Counter::kNone);
 }
 
+// protocol: 4.4
 TEST(Syntax, WithoutChecksumCksumIsSentAsZeroWhateverTheHeaderHolds) {
   Header header = good_header(Op::kNoOperation);
   header.cksum = 0x1234;

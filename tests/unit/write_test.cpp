@@ -10,6 +10,7 @@ namespace flag = wire::flag;
 
 class Write : public Writing {};
 
+// protocol: 7.7, 8.8, 8.9
 TEST_F(Write, a_block_lands_where_the_receiver_said_and_its_header_is_delivered_once) {
   auto const permission = grant(10'000);
   put(a, ca, data(permission, 10'000));
@@ -28,6 +29,7 @@ TEST_F(Write, a_block_lands_where_the_receiver_said_and_its_header_is_delivered_
   EXPECT_TRUE(ca.user.done(ca.user.sent()));
 }
 
+// protocol: 7.1, 8.2
 TEST_F(Write, an_unaligned_block_from_an_unaligned_source_crosses_buffers_on_both_sides) {
   put(a, ca, rts(9'000));
   settle();
@@ -46,6 +48,7 @@ TEST_F(Write, an_unaligned_block_from_an_unaligned_source_crosses_buffers_on_bot
   EXPECT_EQ(header->header.offset, 1000U);
 }
 
+// protocol: 8.5, 8.8, 8.10
 TEST_F(Write, stus_may_arrive_in_any_order_and_twice) {
   auto const permission = grant(20'000);
   put(a, ca, data(permission, 20'000));
@@ -60,6 +63,7 @@ TEST_F(Write, stus_may_arrive_in_any_order_and_twice) {
   EXPECT_EQ(b.count(Counter::kDuplicateStu), 1U);
 }
 
+// protocol: 8.10
 TEST_F(Write, a_late_duplicate_of_a_complete_block_changes_nothing) {
   auto const permission = grant(8'192);
   put(a, ca, data(permission, 8'192));
@@ -74,6 +78,7 @@ TEST_F(Write, a_late_duplicate_of_a_complete_block_changes_nothing) {
   EXPECT_EQ(b.count(Counter::kDuplicateBlock), held.size());
 }
 
+// protocol: 8.9, 8.12, 9.5
 TEST_F(Write, a_repeated_cts_lets_the_sender_repeat_a_lost_tail) {
   auto const permission = grant(20'000);
   wire = [this](const Frame& f, bool) {
@@ -101,6 +106,7 @@ TEST_F(Write, a_repeated_cts_lets_the_sender_repeat_a_lost_tail) {
   EXPECT_EQ(header->header.bufx, kTargetBufx) << "the Block's first buffer, not the tail's";
 }
 
+// protocol: 8.4
 TEST_F(Write, an_empty_block_is_one_empty_stu) {
   auto const permission = grant(0);
   put(a, ca, data(permission, 0));
@@ -131,6 +137,7 @@ TEST_F(Write, short_blocks_keep_their_length) {
   }
 }
 
+// protocol: 3.5, 8.11
 TEST_F(Write, append_data_travels_with_the_last_stu) {
   auto const permission = grant(5'000);
   auto e = data(permission, 5'000);
@@ -145,6 +152,7 @@ TEST_F(Write, append_data_travels_with_the_last_stu) {
   EXPECT_TRUE(untouched(5'000)) << "an append is no data";
 }
 
+// protocol: 3.5, 8.9
 TEST_F(Write, a_silent_block_is_placed_and_not_announced) {
   auto const permission = grant(5'000);
   put(a, ca, data(permission, 5'000, flag::kSilent));
@@ -153,6 +161,7 @@ TEST_F(Write, a_silent_block_is_placed_and_not_announced) {
   EXPECT_FALSE(get(cb));
 }
 
+// protocol: 6.13, 6.15, 9.6
 TEST_F(Write, send_state_answers_with_the_first_block_not_complete) {
   put(a, ca, rts(3 * 65'536));
   settle();
@@ -174,6 +183,7 @@ TEST_F(Write, send_state_answers_with_the_first_block_not_complete) {
   EXPECT_EQ(answer->header.offset, 2U);
 }
 
+// protocol: 3.15, 6.13, 6.14, 9.6
 TEST_F(Write, request_state_tells_b_seq_and_a_transfer_unknown_here_is_refused) {
   auto const permission = grant(4'096);
   put(a, ca, data(permission, 4'096));
@@ -220,6 +230,7 @@ TEST_F(Write, the_same_ids_serve_a_second_transfer_once_a_new_request_came) {
   }
 }
 
+// protocol: 7.12, 9.18
 TEST_F(Write, end_voids_the_grant) {
   auto const permission = grant(4'096);
   auto end = control(Op::kEnd);
@@ -234,6 +245,7 @@ TEST_F(Write, end_voids_the_grant) {
   EXPECT_EQ(b.count(Counter::kNoGrant), 1U);
 }
 
+// protocol: 7.13, 9.10, 9.11
 TEST_F(Write, put_blocks_land_anywhere_in_a_region_that_mra_opened) {
   auto mra = control(Op::kMemoryRegionAvailable);
   mra.header.param = 4;
@@ -267,6 +279,7 @@ TEST_F(Write, put_blocks_land_anywhere_in_a_region_that_mra_opened) {
   EXPECT_GE(b.count(Counter::kBadBNum), 1U);
 }
 
+// protocol: 7.5
 TEST_F(Write, memory_attached_to_frames_is_released_when_the_link_lets_go) {
   auto const permission = grant(8'192);
   put(a, ca, data(permission, 8'192));
@@ -287,6 +300,7 @@ TEST_F(Write, memory_attached_to_frames_is_released_when_the_link_lets_go) {
   EXPECT_TRUE(has_event(a, Event::Kind::kRegionGone));
 }
 
+// protocol: 5.17
 TEST_F(Write, closing_sends_what_is_queued_first) {
   auto const permission = grant(60'000);
   put(a, ca, data(permission, 60'000));
@@ -302,6 +316,7 @@ class WriteChecksummed : public Writing {
   void SetUp() override { start({.checksum = true}); }
 };
 
+// protocol: 4.3
 TEST_F(WriteChecksummed, a_corrupted_stu_writes_nothing) {
   auto const permission = grant(4'096);
   wire = [this](const Frame& f, bool) {

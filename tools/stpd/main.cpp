@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stpd: owns one link and serves the programs of this machine on it.
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include <csignal>
 #include <exception>
 #include <string>
 
+#include "libst/service/file_limit.h"
 #include "tools/stpd/daemon.h"
 #include "tools/stpd/log.h"
 #include "tools/stpd/options.h"
@@ -23,14 +23,6 @@ sigset_t block_signals() {
   // A peer that closes first is an error of write(), no reason to die.
   std::signal(SIGPIPE, SIG_IGN);
   return signals;
-}
-
-// Memory of clients arrives as descriptors: the usual 1024 are few.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int run(const stp::stpd::Options& options, const sigset_t& signals) {
@@ -56,7 +48,7 @@ int main(int argc, char** argv) {
     auto const options = stp::stpd::parse_options(argc, argv, exit_status);
     if (!options) return exit_status;
     auto const signals = block_signals();
-    raise_descriptor_limit();
+    stp::service::raise_file_limit();
     return run(*options, signals);
   } catch (const std::exception& error) {
     stp::stpd::log(error.what());
