@@ -8,12 +8,10 @@
 namespace stp {
 namespace {
 
-// Bufx entries of one direction of one endpoint: what is bound is looked up by index.
-constexpr std::uint32_t kMaxBufxCount = 1U << 22;
 
 bool sensible(const EndpointConfig& c) {
   auto const fits = [](std::uint32_t base, std::uint32_t count) {
-    return count <= kMaxBufxCount && std::uint64_t{base} + count <= std::uint64_t{1} << 32;
+    return std::uint64_t{base} + count <= std::uint64_t{1} << 32;
   };
   return c.bufsize >= wire::kMinBufsize && c.bufsize <= wire::kMaxBufsize &&
          c.max_stu >= wire::kMinMaxStu && c.max_stu <= wire::kMaxMaxStu && c.slots >= 1 &&

@@ -86,6 +86,7 @@ int Node::Impl::check_grant_request(const Vc& vc, const wire::Header& h) const {
 }
 
 // STU_num of the first byte that a user's DATA names: not 0 where it repeats a Block's tail.
+// protocol: 8.12
 std::uint32_t Node::Impl::first_stu(const Vc& vc, const wire::Header& h) {
   auto const at = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
   auto const start = vc.permitted.start_of(h.d_id, h.b_num);

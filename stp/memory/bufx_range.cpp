@@ -17,6 +17,7 @@ int BufxRange::bind(std::uint32_t first, std::span<const MutableBytes> pieces, R
   if (wanted == 0) return -EINVAL;
   if (first < base_ || std::uint64_t{first} - base_ + wanted > count_) return -ERANGE;
   auto const from = std::size_t{first} - base_;
+  if (from + wanted > kMaxReach) return -ENOMEM;
   for (auto i = from; i < from + wanted && i < entries_.size(); ++i)
     if (entries_[i].memory != nullptr) return -EBUSY;
 

@@ -67,6 +67,8 @@ class World : public test::TwoNodes {
       EXPECT_TRUE(estates_[side].intact());
       estates_[side].unmap(node);
     }
+    for (std::uint64_t cookie = 0; b.node.unstock(listener, cookie);) {
+    }
     EXPECT_EQ(a.node.close_endpoint(endpoint_a), 0);
     EXPECT_EQ(b.node.close_endpoint(listener), 0);
   }

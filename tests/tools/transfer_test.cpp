@@ -83,12 +83,15 @@ TEST_F(TransferTest, a_file_that_is_refused_costs_only_itself) {
 
 TEST_F(TransferTest, a_file_that_shrinks_while_it_is_sent_leaves_nothing) {
   auto const path = make_file("file", 1'000'000);
-  Endpoint endpoint(nullptr);
-  Connection connection(endpoint, "localhost:3000");
-  TransferSender sender(endpoint, connection, stop_sender_);
-  FileReader file(path);
-  std::filesystem::resize_file(path, 500'000);
-  EXPECT_THROW(sender.send(file, [](std::uint64_t) {}), FileFailure);
+  {
+    Endpoint endpoint(nullptr);
+    Connection connection(endpoint, "localhost:3000");
+    TransferSender sender(endpoint, connection, stop_sender_);
+    FileReader file(path);
+    std::filesystem::resize_file(path, 500'000);
+    EXPECT_THROW(sender.send(file, [](std::uint64_t) {}), FileFailure);
+  }
+  await_receiver();
   EXPECT_TRUE(std::filesystem::is_empty(directory_ / "out"));
 }
 

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rules of docs/protocol.md, sections 8 to 10, that the managed layer keeps.
+#include <set>
+
+#include "stp/sequence/loss_estimate.h"
+#include "tests/unit/managed_pair.h"
+
+namespace stp::test {
+namespace {
+
+using Kind = Completion::Kind;
+using wire::Op;
+namespace flag = wire::flag;
+
+class ManagedRules : public Managed {
+ protected:
+  std::vector<wire::Header> sent(Op op) const {
+    std::vector<wire::Header> headers;
+    for (auto const& frame : seen)
+      if (auto const h = parsed(frame).header; h.op() == op) headers.push_back(h);
+    return headers;
+  }
+  // Loses every frame of one operation.
+  void lose(Op op) {
+    wire = [=](const Frame& f, bool) { return parsed(f).header.op() == op ? 0U : 1U; };
+  }
+};
+
+// protocol: 8.13, 9.1
+TEST_F(ManagedRules, ids_count_up_and_are_not_used_again) {
+  for (Context i = 0; i < 50; ++i) {
+    ASSERT_EQ(sb.sequencer->post_receive(i, landing(sb, 0, 100)), 0);
+    ASSERT_EQ(sa.sequencer->write(i, at(0), 100), 0);
+    run(5 * kMillisecond);
+    ASSERT_TRUE(sa.find(Kind::kWrite, i));
+  }
+  std::set<std::uint32_t> i_ids, r_ids;
+  for (auto const& h : sent(Op::kRequestToSend)) i_ids.insert(h.s_id);
+  for (auto const& h : sent(Op::kClearToSend)) r_ids.insert(h.s_id);
+  EXPECT_EQ(i_ids.size(), 50U);
+  EXPECT_EQ(r_ids.size(), 50U);
+  EXPECT_FALSE(i_ids.contains(wire::kNoId) || r_ids.contains(wire::kNoId));
+}
+
+// protocol: 9.3, 9.4, 9.25
+TEST_F(ManagedRules, grants_stay_within_what_the_offer_asks_for) {
+  ASSERT_EQ(sb.sequencer->post_receive(1, landing(sb, 0, 1'000'000)), 0);
+  ASSERT_EQ(sa.sequencer->write(1, at(0), 1'000'000), 0);
+  unsigned open = 0, most = 0;
+  wire = [&](const Frame& f, bool) {
+    auto const h = parsed(f).header;
+    if (h.op() == Op::kClearToSend) most = std::max(most, ++open);
+    if (h.op() == Op::kData && h.has(flag::kLast)) --open;
+    return 1U;
+  };
+  run(100 * kMillisecond);
+  ASSERT_TRUE(sa.find(Kind::kWrite, 1));
+  auto const offer = sent(Op::kRequestToSend).front();
+  EXPECT_LE(most, offer.param) << "CTS_req";
+  EXPECT_GT(most, 1U);
+  auto const grants = sent(Op::kClearToSend);
+  std::uint32_t next = 0;
+  for (auto const& cts : grants) {
+    EXPECT_LE(cts.param, offer.mx) << "Max_Block";
+    EXPECT_EQ(cts.param, grants.front().param) << "the first fixes it";
+    EXPECT_EQ(cts.b_num, next++);
+  }
+}
+
+// protocol: 9.7
+TEST_F(ManagedRules, a_write_is_over_only_when_b_seq_says_that_all_has_arrived) {
+  ASSERT_EQ(sb.sequencer->post_receive(1, landing(sb, 0, 10'000)), 0);
+  lose(Op::kRequestStateResponse);
+  ASSERT_EQ(sa.sequencer->write(1, at(0), 10'000), 0);
+  run(500 * kMillisecond);
+  EXPECT_TRUE(sb.find(Kind::kReceive, 1)) << "the bytes are there";
+  EXPECT_FALSE(sa.find(Kind::kWrite, 1)) << "but nobody has said so";
+  wire = nullptr;
+  run(2 * kSecond);
+  ASSERT_TRUE(sa.find(Kind::kWrite, 1));
+  EXPECT_EQ(sa.find(Kind::kWrite, 1)->status, 0);
+}
+
+// protocol: 9.20, 9.22
+TEST_F(ManagedRules, a_write_taken_back_before_it_was_heard_of_holds_up_no_other) {
+  lose(Op::kRequestToSend);
+  ASSERT_EQ(sa.sequencer->write(1, at(0), 100), 0);
+  run(kMillisecond);
+  ASSERT_EQ(sa.sequencer->cancel(1), 0);
+  wire = nullptr;
+  ASSERT_EQ(sb.sequencer->post_receive(7, landing(sb, 0, 100)), 0);
+  ASSERT_EQ(sa.sequencer->write(2, at(200), 100), 0);
+  run(kSecond);
+  auto const ends = sent(Op::kEnd);
+  ASSERT_FALSE(ends.empty());
+  EXPECT_EQ(ends.front().d_id, wire::kNoId) << "the other side's id was never learnt";
+  ASSERT_TRUE(sb.find(Kind::kReceive, 7));
+  EXPECT_EQ(sb.find(Kind::kReceive, 7)->status, 0);
+  EXPECT_TRUE(landed(sa, sb, 200, 0, 100));
+}
+
+// protocol: 9.27
+TEST_F(ManagedRules, puts_are_silent_unless_they_wake_and_ask_for_state) {
+  auto const region = open_region(10'000);
+  auto const slots_used = seen.size();
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 5'000), 0);
+  ASSERT_EQ(sa.sequencer->put(2, region, 5'000, at(0), 100, flag::kInterrupt), 0);
+  run(10 * kMillisecond);
+  ASSERT_GT(seen.size(), slots_used);
+  ASSERT_TRUE(sa.find(Kind::kPut, 1) && sa.find(Kind::kPut, 2));
+  for (auto const& h : sent(Op::kData)) {
+    EXPECT_EQ(h.has(flag::kSilent), h.b_num == 0);
+    EXPECT_EQ(h.has(flag::kSendState), h.has(flag::kLast));
+  }
+}
+
+// protocol: 9.27, 10.6
+TEST_F(ManagedRules, a_put_that_no_answer_confirms_is_sent_again) {
+  auto const region = open_region(10'000);
+  wire = [this, lost = 0](const Frame& f, bool) mutable {
+    return parsed(f).header.op() == Op::kData && lost++ < 1 ? 0U : 1U;
+  };
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 100), 0);
+  run(kSecond);
+  ASSERT_TRUE(sa.find(Kind::kPut, 1));
+  EXPECT_EQ(sa.find(Kind::kPut, 1)->status, 0);
+  EXPECT_TRUE(landed(sa, sb, 0, 0, 100));
+  EXPECT_FALSE(sent(Op::kRequestState).empty());
+}
+
+// protocol: 10.10
+TEST(LossEstimateRules, the_more_is_lost_the_shorter_are_blocks) {
+  LossEstimate none;
+  for (int i = 0; i < 100; ++i) none.observe(256, 0);
+  EXPECT_EQ(none.max_block_stus_log2(), 15U);
+  LossEstimate one_percent;
+  std::uint32_t repeats = 0;
+  for (int i = 0; i < 1'000; ++i) one_percent.observe(100, ++repeats);
+  auto const stus = 1U << one_percent.max_block_stus_log2();
+  EXPECT_GE(stus, 2U);
+  EXPECT_LE(one_percent.rate() * stus / 2, 0.03) << "what repeats cost";
+}
+
+// protocol: 10.11
+TEST_F(ManagedRules, what_makes_no_progress_is_given_up_and_the_other_side_is_told) {
+  ASSERT_EQ(sb.sequencer->post_receive(7, landing(sb, 0, 100'000)), 0);
+  ASSERT_EQ(sa.sequencer->request_region(2, 1'000, 1), 0);  // which B's user leaves unanswered
+  lose(Op::kData);
+  ASSERT_EQ(sa.sequencer->write(1, at(0), 100'000), 0);
+  run(9 * kSecond);
+  EXPECT_FALSE(sa.find(Kind::kRegion, 2));
+  run(3 * kSecond);
+  ASSERT_TRUE(sa.find(Kind::kRegion, 2));
+  EXPECT_EQ(sa.find(Kind::kRegion, 2)->status, -ETIMEDOUT);
+  run(28 * kSecond);
+  ASSERT_TRUE(sa.find(Kind::kWrite, 1));
+  EXPECT_NE(sa.find(Kind::kWrite, 1)->status, 0);
+  ASSERT_TRUE(sb.find(Kind::kReceive, 7));
+  EXPECT_NE(sb.find(Kind::kReceive, 7)->status, 0);
+  EXPECT_FALSE(sent(Op::kEnd).empty());
+  EXPECT_EQ(ca.user.state(), ChannelState::kOpen);
+}
+
+}  // namespace
+}  // namespace stp::test
