@@ -29,6 +29,7 @@ class LinkPort : public Port {
 
 // The longest STU that an MTU carries beside a Schedule Header and an append, as an exponent.
 // The MTU is at least kMinMtu.
+// protocol: 2.8
 constexpr unsigned max_stu_of(unsigned mtu) {
   unsigned exponent = wire::kMinMaxStu;
   while (exponent < wire::kMaxMaxStu &&

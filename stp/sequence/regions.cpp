@@ -162,8 +162,12 @@ void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
   // The peer may not have learnt our id of what it ends.
   for (auto const& [r_id, in] : incoming)
     if (h.d_id == wire::kNoId && in.i_id == h.s_id) ack.s_id = r_id;
-  bool const known =
-      outbound.contains(h.d_id) || incoming.contains(ack.s_id) || opened.contains(h.s_id);
+  auto const out = outbound.find(h.d_id);
+  auto const in = incoming.find(ack.s_id);
+  auto const given = opened.find(h.s_id);
+  bool const known = (out != outbound.end() && out->second.r_id == h.s_id) ||
+                     (in != incoming.end() && in->second.i_id == h.s_id) ||
+                     (given != opened.end() && given->second.s_id == h.d_id);
   if (known) {
     request(ack);  // what ends is given back once the Node has taken this
   } else {

@@ -10,7 +10,8 @@
 #endif
 
 #ifdef STP_SANITIZER_HEAP
-#include <sanitizer/allocator_interface.h>
+// As <sanitizer/allocator_interface.h> says, which GCC does not install.
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #else
 #include <malloc.h>
 #endif

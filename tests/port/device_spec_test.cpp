@@ -79,6 +79,7 @@ TEST(DeviceSpec, AnMtuBeyondAnMbufIsRefused) {
   EXPECT_NE(error.find("65280"), std::string::npos) << error;
 }
 
+// protocol: 2.8
 TEST(MaxStu, IsTheLargestThatFitsBesideHeaderAndAppend) {
   EXPECT_EQ(max_stu_of(360), 8U);
   EXPECT_EQ(max_stu_of(615), 8U);
