@@ -51,9 +51,9 @@ struct EndpointConfig {
   std::uint32_t slots = 64;
   std::uint32_t credits = 64;
   // protocol: 4.4
-  bool checksum = false;  // send Cksum with everything
-  bool keep_alive = true;   // find out when a silent peer is gone
-  bool recover = false;   // send a Block's CTS again, with F_Offset, when its STUs stay away
+  bool checksum = false;   // send Cksum with everything
+  bool keep_alive = true;  // find out when a silent peer is gone
+  bool recover = false;    // send a Block's CTS again, with F_Offset, when its STUs stay away
 };
 
 enum class Direction : std::uint8_t { kTransmit, kReceive };

@@ -8,7 +8,6 @@
 namespace stp {
 namespace {
 
-
 bool sensible(const EndpointConfig& c) {
   auto const fits = [](std::uint32_t base, std::uint32_t count) {
     return std::uint64_t{base} + count <= std::uint64_t{1} << 32;

@@ -30,7 +30,8 @@ class BufxRange {
   // Entries from `base` on that can be bound: they are kept as a table, to be looked up by index.
   static constexpr std::size_t kMaxReach = std::size_t{1} << 24;
 
-  // 0, or -ERANGE (not in the range), -ENOMEM (beyond kMaxReach), -EBUSY (an entry is taken), -EINVAL (not whole buffers).
+  // 0, or -ERANGE (not in the range), -ENOMEM (beyond kMaxReach), -EBUSY (an entry is taken),
+  // -EINVAL (not whole buffers).
   int bind(std::uint32_t first, std::span<const MutableBytes> pieces, RegionId region);
   void unbind(std::uint32_t first, std::uint32_t count);
 

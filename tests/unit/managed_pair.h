@@ -55,11 +55,9 @@ class Managed : public TwoNodes {
     side.landing = std::make_unique<Buffers>(kBufsize, kBuffers);
     side.source->fill_pattern();
     auto const from = side.source->all(), to = side.landing->all();
-    ASSERT_EQ(host.node.map(endpoint, Direction::kTransmit, kSource, {&from, 1},
-                            side.source_region),
-              0);
-    ASSERT_EQ(host.node.map(endpoint, Direction::kReceive, kLanding, {&to, 1},
-                            side.landing_region),
+    ASSERT_EQ(
+        host.node.map(endpoint, Direction::kTransmit, kSource, {&from, 1}, side.source_region), 0);
+    ASSERT_EQ(host.node.map(endpoint, Direction::kReceive, kLanding, {&to, 1}, side.landing_region),
               0);
     ASSERT_EQ(host.node.alloc_mx(side.landing_region, kNoneId, permit::kAll, side.mx), 0);
   }
