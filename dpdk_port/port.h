@@ -20,7 +20,6 @@ struct PortInfo {
   unsigned mtu = 0;
   unsigned max_stu = 0;            // exponent, from the MTU: 2^max_stu + 40 + 64 <= mtu
   bool attaches = false;           // transmit attaches user memory to frames
-  bool needs_source_copy = false;  // frames keep a reference beyond the burst call
   std::optional<Ipv4> address;
 };
 

@@ -42,8 +42,6 @@ class StuMap {
   }
   [[nodiscard]] std::uint32_t capacity() const { return max_; }
   [[nodiscard]] std::uint32_t placed() const { return placed_; }
-  [[nodiscard]] bool last_seen() const { return total_ != kUnknown; }
-  [[nodiscard]] bool complete() const { return placed_ == total_; }
   // The lowest STU number not placed yet.
   [[nodiscard]] std::uint32_t first_missing() const {
     std::uint32_t number = 0;
