@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <filesystem>
 
 #include "tests/temporary_directory.h"
+#include "tools/files/directory.h"
 
 namespace stp::files {
 namespace {
@@ -16,14 +16,58 @@ std::span<const std::byte> bytes(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
+Metadata file_of(std::uint64_t size, std::uint16_t mode = 0644) {
+  Metadata metadata;
+  metadata.size = size;
+  metadata.mode = mode;
+  return metadata;
+}
+
+Metadata resumed(std::uint64_t size) {
+  auto metadata = file_of(size);
+  metadata.resume = metadata.keep_times = true;
+  metadata.modified = {1'600'000'000, 5};
+  return metadata;
+}
+
 class FileWriterTest : public ::testing::Test {
  protected:
+  int open(const std::string& name, const Metadata& metadata) {
+    return open(writer_, name, metadata);
+  }
+  int open(FileWriter& writer, const std::string& name, const Metadata& metadata) {
+    service::UniqueFd directory;
+    EXPECT_EQ(open_below(directory_.path(), {}, directory), 0);
+    return writer.open(std::move(directory), name, metadata);
+  }
+  void write(const std::string& name, const std::string& text, const Metadata& metadata) {
+    ASSERT_EQ(open(name, metadata), 0);
+    ASSERT_EQ(writer_.go_on_from(0), 0);
+    ASSERT_EQ(writer_.append(bytes(text)), 0);
+    ASSERT_EQ(writer_.commit(), 0);
+  }
+  Digest digest_of_what_is_there() {
+    ContentDigest digest;
+    EXPECT_EQ(writer_.read_back(digest), 0);
+    return digest.value();
+  }
+  static Digest digest_of(const std::string& text) {
+    ContentDigest digest;
+    digest.add(bytes(text));
+    return digest.value();
+  }
+  struct stat status(const std::string& name) {
+    struct stat found {};
+    EXPECT_EQ(::stat((directory_ / name).c_str(), &found), 0);
+    return found;
+  }
+
   test::TemporaryDirectory directory_;
   FileWriter writer_;
 };
 
 TEST_F(FileWriterTest, a_file_has_no_name_before_it_is_committed) {
-  ASSERT_EQ(writer_.open(directory_.path(), "file", 5, 0640), 0);
+  ASSERT_EQ(open("file", file_of(5)), 0);
   ASSERT_EQ(writer_.append(bytes("hello")), 0);
   EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));
   ASSERT_EQ(writer_.commit(), 0);
@@ -33,52 +77,98 @@ TEST_F(FileWriterTest, a_file_has_no_name_before_it_is_committed) {
 
 TEST_F(FileWriterTest, permissions_are_kept_whatever_the_umask_says) {
   auto const before = ::umask(077);
-  ASSERT_EQ(writer_.open(directory_.path(), "file", 0, 0754), 0);
-  ASSERT_EQ(writer_.commit(), 0);
+  write("file", "", file_of(0, 0754));
   ::umask(before);
-  auto const mode = std::filesystem::status(directory_ / "file").permissions();
-  EXPECT_EQ(static_cast<unsigned>(mode), 0754U);
+  EXPECT_EQ(status("file").st_mode & 07777U, 0754U);
+}
+
+TEST_F(FileWriterTest, a_time_is_kept_to_the_nanosecond_where_it_is_to_be_kept) {
+  write("file", "x", resumed(1));
+  EXPECT_EQ(status("file").st_mtim.tv_sec, 1'600'000'000);
+  EXPECT_EQ(status("file").st_mtim.tv_nsec, 5);
+  write("other", "x", file_of(1));
+  EXPECT_GT(status("other").st_mtim.tv_sec, 1'700'000'000);
 }
 
 TEST_F(FileWriterTest, a_discarded_file_leaves_nothing) {
-  ASSERT_EQ(writer_.open(directory_.path(), "file", 5, 0644), 0);
+  ASSERT_EQ(open("file", file_of(5)), 0);
   ASSERT_EQ(writer_.append(bytes("hel")), 0);
   writer_.discard();
   EXPECT_TRUE(directory_.names().empty());
 }
 
 TEST_F(FileWriterTest, an_existing_file_is_replaced_only_by_a_complete_one) {
-  ASSERT_EQ(writer_.open(directory_.path(), "file", 3, 0644), 0);
-  ASSERT_EQ(writer_.append(bytes("old")), 0);
-  ASSERT_EQ(writer_.commit(), 0);
-
-  ASSERT_EQ(writer_.open(directory_.path(), "file", 3, 0644), 0);
+  write("file", "old", file_of(3));
+  ASSERT_EQ(open("file", file_of(3)), 0);
   ASSERT_EQ(writer_.append(bytes("ne")), 0);
   writer_.discard();
   EXPECT_EQ(directory_.content("file"), "old");
-
-  ASSERT_EQ(writer_.open(directory_.path(), "file", 3, 0644), 0);
-  ASSERT_EQ(writer_.append(bytes("new")), 0);
-  ASSERT_EQ(writer_.commit(), 0);
+  write("file", "new", file_of(3));
   EXPECT_EQ(directory_.content("file"), "new");
 }
 
 TEST_F(FileWriterTest, what_cannot_be_written_is_said_before_the_content_comes) {
-  EXPECT_EQ(writer_.open(directory_.path() + "/nowhere", "file", 1, 0644), -ENOENT);
-  EXPECT_EQ(writer_.open(directory_.path(), "file", std::uint64_t{1} << 62, 0644), -ENOSPC);
+  EXPECT_EQ(open("file", file_of(std::uint64_t{1} << 62)), -ENOSPC);
   std::filesystem::create_directory(directory_ / "taken");
-  EXPECT_EQ(writer_.open(directory_.path(), "taken", 1, 0644), -EISDIR);
+  EXPECT_EQ(open("taken", file_of(1)), -EISDIR);
   EXPECT_EQ(directory_.names(), std::vector<std::string>{"taken"});
 }
 
 TEST_F(FileWriterTest, a_symbolic_link_is_replaced_and_not_followed) {
   std::filesystem::create_symlink(directory_ / "victim", directory_ / "file");
-  ASSERT_EQ(writer_.open(directory_.path(), "file", 1, 0644), 0);
-  ASSERT_EQ(writer_.append(bytes("x")), 0);
-  ASSERT_EQ(writer_.commit(), 0);
+  write("file", "x", file_of(1));
   EXPECT_FALSE(std::filesystem::exists(directory_ / "victim"));
   EXPECT_TRUE(
       std::filesystem::is_regular_file(std::filesystem::symlink_status(directory_ / "file")));
+}
+
+TEST_F(FileWriterTest, a_broken_transfer_is_resumed_where_it_broke) {
+  ASSERT_EQ(open("file", resumed(5)), 0);
+  ASSERT_EQ(writer_.append(bytes("hel")), 0);
+  writer_.discard();
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));
+
+  ASSERT_EQ(open("file", resumed(5)), 0);
+  EXPECT_EQ(writer_.have(), 3U);
+  EXPECT_EQ(digest_of_what_is_there(), digest_of("hel"));
+  ASSERT_EQ(writer_.go_on_from(3), 0);
+  ASSERT_EQ(writer_.append(bytes("lo")), 0);
+  ASSERT_EQ(writer_.commit(), 0);
+  EXPECT_EQ(directory_.content("file"), "hello");
+  EXPECT_EQ(directory_.names().size(), 1U);
+}
+
+TEST_F(FileWriterTest, what_was_left_is_overwritten_where_the_sender_starts_over) {
+  ASSERT_EQ(open("file", resumed(5)), 0);
+  ASSERT_EQ(writer_.append(bytes("HEL")), 0);
+  writer_.discard();
+  write("file", "he", resumed(2));
+  EXPECT_EQ(directory_.content("file"), "he");
+}
+
+TEST_F(FileWriterTest, a_file_that_seems_the_same_is_offered_whole_and_left_alone) {
+  write("file", "hello", resumed(5));
+  auto const before = status("file").st_ino;
+  ASSERT_EQ(open("file", resumed(5)), 0);
+  EXPECT_EQ(writer_.have(), 5U);
+  EXPECT_EQ(digest_of_what_is_there(), digest_of("hello"));
+  ASSERT_EQ(writer_.go_on_from(5), 0);
+  ASSERT_EQ(writer_.commit(), 0);
+  EXPECT_EQ(status("file").st_ino, before);
+}
+
+TEST_F(FileWriterTest, a_file_of_another_time_is_sent_again) {
+  write("file", "hello", file_of(5));
+  ASSERT_EQ(open("file", resumed(5)), 0);
+  EXPECT_EQ(writer_.have(), 0U);
+}
+
+TEST_F(FileWriterTest, two_senders_do_not_write_the_same_part) {
+  ASSERT_EQ(open("file", resumed(5)), 0);
+  FileWriter second;
+  EXPECT_EQ(open(second, "file", resumed(5)), -EBUSY);
+  ASSERT_EQ(writer_.append(bytes("hello")), 0);
+  EXPECT_EQ(writer_.commit(), 0);
 }
 
 }  // namespace

@@ -13,36 +13,39 @@ Note sample() {
   note.kind = NoteKind::kCommit;
   note.reason = Reason::kWrite;
   note.error = EIO;
+  note.have = 5'000'000'000;
   for (std::size_t i = 0; i < note.digest.size(); ++i)
     note.digest[i] = static_cast<std::uint8_t>(i);
   return note;
 }
 
 TEST(Note, comes_out_as_it_went_in) {
-  auto const note = decode(encode(sample()));
+  auto const note = decode_note(encode(sample()));
   ASSERT_TRUE(note.has_value());
   EXPECT_EQ(note->kind, NoteKind::kCommit);
   EXPECT_EQ(note->reason, Reason::kWrite);
   EXPECT_EQ(note->error, EIO);
+  EXPECT_EQ(note->have, 5'000'000'000U);
   EXPECT_EQ(note->digest, sample().digest);
 }
 
 TEST(Note, of_another_program_or_version_is_not_understood) {
-  EXPECT_FALSE(decode(NoteBytes{}));
+  EXPECT_FALSE(decode_note(NoteBytes{}));
   auto bytes = encode(sample());
-  bytes[5] = 9;
-  EXPECT_FALSE(decode(bytes));
+  EXPECT_FALSE(decode_note(std::span(bytes).first(kNoteSize - 1)));
+  bytes[5] = std::byte{9};
+  EXPECT_FALSE(decode_note(bytes));
 }
 
 TEST(Note, with_an_unknown_kind_or_reason_is_not_understood) {
   auto bytes = encode(sample());
-  bytes[7] = 0;
-  EXPECT_FALSE(decode(bytes));
-  bytes[7] = 6;
-  EXPECT_FALSE(decode(bytes));
+  bytes[7] = std::byte{0};
+  EXPECT_FALSE(decode_note(bytes));
+  bytes[7] = std::byte{4};
+  EXPECT_FALSE(decode_note(bytes));
   bytes = encode(sample());
-  bytes[9] = 200;
-  EXPECT_FALSE(decode(bytes));
+  bytes[9] = std::byte{200};
+  EXPECT_FALSE(decode_note(bytes));
 }
 
 TEST(Note, every_reason_names_a_remedy_or_a_cause) {

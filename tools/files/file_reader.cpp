@@ -3,59 +3,98 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "tools/files/failure.h"
 
 namespace stp::files {
 namespace {
 
+FileFailure unreadable(int error) {
+  return FileFailure("cannot read it: " + error_text(error));
+}
+
+struct stat status_of(const std::string& path) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) throw unreadable(errno);
+  return found;
+}
+
+std::string target_of(const std::string& path) {
+  std::error_code error;
+  auto target = std::filesystem::read_symlink(path, error);
+  if (error) throw unreadable(error.value());
+  if (target.native().size() > kMaxPathLength)
+    throw FileFailure("points to a name that is too long to send");
+  return target.native();
+}
+
 // Opened without waiting, so that a FIFO is told from a file instead of hanging.
-int open_for_reading(const std::string& path) {
-  auto const fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) throw FileFailure("cannot read it: " + error_text(errno));
+service::UniqueFd open_for_reading(const std::string& path, struct stat& found) {
+  service::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd || ::fstat(fd.get(), &found) != 0) throw unreadable(errno);
+  if (!S_ISREG(found.st_mode))
+    throw FileFailure(S_ISDIR(found.st_mode)
+                          ? "is a directory; send it and all that it holds with -r"
+                          : "is no regular file; devices, sockets and FIFOs are not sent");
   return fd;
 }
 
-Metadata describe_file(int fd, const std::string& path) {
-  struct stat file {};
-  if (::fstat(fd, &file) != 0) throw FileFailure("cannot read it: " + error_text(errno));
-  if (!S_ISREG(file.st_mode))
-    throw FileFailure("not a regular file; pack directories into an archive first");
-  auto name = accepted_name(path);
-  if (!name)
-    throw FileFailure(
-        "no receiver accepts a file of that name (control characters, or too long); "
-        "rename it");
-  return {static_cast<std::uint64_t>(file.st_size), static_cast<std::uint16_t>(file.st_mode & 0777),
-          std::move(*name)};
+std::string checked(std::string path_there) {
+  if (accepted_path(path_there)) return path_there;
+  throw FileFailure(
+      "no receiver accepts a file of that name (control characters, or too long); "
+      "rename it");
 }
 
 }  // namespace
 
-FileReader::FileReader(const std::string& path) : fd_(open_for_reading(path)) {
-  try {
-    metadata_ = describe_file(fd_, path);
-  } catch (...) {
-    ::close(fd_);
-    throw;
-  }
+FileReader FileReader::single(const std::string& path) {
+  FileReader reader;
+  struct stat found {};
+  reader.fd_ = open_for_reading(path, found);
+  reader.metadata_.path = checked(base_name(path));
+  reader.metadata_.size = static_cast<std::uint64_t>(found.st_size);
+  reader.metadata_.mode = static_cast<std::uint16_t>(found.st_mode & 0777);
+  return reader;
 }
 
-FileReader::~FileReader() {
-  ::close(fd_);
+FileReader FileReader::in_tree(const std::string& path, const std::string& path_there) {
+  FileReader reader;
+  auto& metadata = reader.metadata_;
+  metadata.path = checked(path_there);
+  auto found = status_of(path);
+  if (S_ISDIR(found.st_mode)) {
+    metadata.kind = FileKind::kDirectory;
+  } else if (S_ISLNK(found.st_mode)) {
+    metadata.kind = FileKind::kSymbolicLink;
+    metadata.target = target_of(path);
+    metadata.size = metadata.target.size();
+  } else {
+    reader.fd_ = open_for_reading(path, found);
+    metadata.size = static_cast<std::uint64_t>(found.st_size);
+  }
+  metadata.mode = static_cast<std::uint16_t>(found.st_mode & 0777);
+  metadata.modified = found.st_mtim;
+  metadata.keep_times = metadata.resume = true;
+  return reader;
 }
 
 void FileReader::read(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
-    auto const n = ::read(fd_, bytes.data(), bytes.size());
+    auto const n = ::read(fd_.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw FileFailure("reading failed: " + error_text(errno));
     if (n == 0) throw FileFailure("it became shorter while it was sent; send it again");
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
+}
+
+void FileReader::start_over() {
+  if (::lseek(fd_.get(), 0, SEEK_SET) != 0)
+    throw FileFailure("reading failed: " + error_text(errno));
 }
 
 }  // namespace stp::files

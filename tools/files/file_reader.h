@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A file to send, as it was when it was opened.
+// What is to be sent, as it was when it was opened: a file, and in a tree also a directory or a
+// symbolic link.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string>
 
+#include "libst/service/unique_fd.h"
 #include "tools/files/metadata.h"
 
 namespace stp::files {
 
 class FileReader {
  public:
-  // FileFailure: not there, not readable, no regular file, or a name that no receiver accepts.
-  explicit FileReader(const std::string& path);
-  ~FileReader();
-  FileReader(const FileReader&) = delete;
-  FileReader& operator=(const FileReader&) = delete;
+  // All throw FileFailure: not there, not readable, a device, socket or FIFO, or a name that no
+  // receiver accepts.
+  // A file that is sent by itself, under its base name; what a symbolic link leads to.
+  static FileReader single(const std::string& path);
+  // Of a tree: with its time, and resumed where an earlier transfer broke. `path_there`: what it is
+  // called below the receiver's directory.
+  static FileReader in_tree(const std::string& path, const std::string& path_there);
 
   [[nodiscard]] const Metadata& metadata() const { return metadata_; }
   // The next bytes, exactly as many as asked. FileFailure: the file became shorter, or an error.
   void read(std::span<std::byte> bytes);
+  void start_over();
 
  private:
-  int fd_;
+  FileReader() = default;
+  service::UniqueFd fd_;  // of a file
   Metadata metadata_;
 };
 

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A file that appears under its name complete or not at all: it is written to a hidden temporary
-// beside it, which the destructor removes unless commit() gave it the name.
+// beside it. Without commit() the destructor removes that, or, of a file that is to be resumed,
+// keeps it for the next time. Functions give 0 or a negative errno.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+
+#include "libst/service/unique_fd.h"
+#include "tools/files/digest.h"
+#include "tools/files/metadata.h"
 
 namespace stp::files {
 
@@ -17,25 +22,34 @@ class FileWriter {
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
-  // All give 0 or a negative errno. `name` is one that accepted_name() let through. -ENOSPC here
-  // already: `size` bytes do not fit.
-  int open(const std::string& directory, const std::string& name, std::uint64_t size,
-           std::uint16_t mode);
+  // -ENOSPC here already: the file does not fit. -EBUSY: someone else resumes the same file.
+  int open(service::UniqueFd directory, const std::string& name, const Metadata& metadata);
+  // Bytes that are there from an earlier time: of a partial file, or of one that seems to be the
+  // same (size and time).
+  [[nodiscard]] std::uint64_t have() const { return have_; }
+  // Adds them to `digest`.
+  int read_back(ContentDigest& digest) const;
+  // The content follows from there on; at most have().
+  int go_on_from(std::uint64_t at);
   int append(std::span<const std::byte> bytes);
   // Durable first, then visible.
   int commit();
   void discard();
 
-  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+  [[nodiscard]] bool is_open() const { return static_cast<bool>(directory_); }
   [[nodiscard]] std::uint64_t written() const { return written_; }
 
  private:
-  int refuse_target(std::uint64_t size) const;
+  int find_complete();
+  int open_temporary();
+  int refuse_size() const;
+  int give_name();
 
-  int directory_ = -1;
-  int fd_ = -1;
-  std::uint16_t mode_ = 0;
-  std::uint64_t written_ = 0;
+  service::UniqueFd directory_;
+  service::UniqueFd complete_;  // what stands under the name already, as long as it may do
+  service::UniqueFd part_;
+  Metadata metadata_;
+  std::uint64_t have_ = 0, written_ = 0;
   std::string name_, temporary_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <cerrno>
 
+#include "tools/files/directory.h"
+
 namespace stp::files {
 namespace {
 
@@ -26,16 +28,43 @@ Note result(Reason reason) {
 Note IncomingFile::announce(std::span<const std::byte> metadata) {
   discard();
   metadata_ = {};
-  auto decoded =
-      decode_metadata({reinterpret_cast<const std::uint8_t*>(metadata.data()), metadata.size()});
+  auto decoded = decode_metadata(metadata);
   if (!decoded) return result(Reason::kProtocol);
   metadata_ = std::move(*decoded);
-  auto const name = accepted_name(metadata_.name);
-  if (!name) return result(Reason::kName);
+  auto const path = accepted_path(metadata_.path);
+  if (!path) return result(Reason::kName);
   digest_ = ContentDigest();
   began_ = std::chrono::steady_clock::now();
-  auto const error = writer_.open(directory_, *name, metadata_.size, metadata_.mode);
-  if (error == 0) bar_.emplace(progress_, printable(*name), metadata_.size);
+  return open(*path);
+}
+
+Note IncomingFile::open(std::span<const std::string> path) {
+  service::UniqueFd directory;
+  auto const is_directory = metadata_.kind == FileKind::kDirectory;
+  auto const above = is_directory ? path : path.first(path.size() - 1);
+  if (auto const error = open_below(directory_, above, directory); error != 0)
+    return result(error);
+  if (is_directory) return result(apply(directory.get(), metadata_));
+  if (metadata_.kind == FileKind::kSymbolicLink)
+    return result(make_link(directory.get(), path.back(), metadata_));
+
+  auto error = writer_.open(std::move(directory), path.back(), metadata_);
+  if (error == 0) error = writer_.read_back(digest_);
+  auto note = result(error);
+  if (error != 0) return note;
+  note.have = writer_.have();
+  note.digest = digest_.value();
+  return note;
+}
+
+Note IncomingFile::go_on_from(std::uint64_t at) {
+  if (!under_way() || (at != 0 && at != writer_.have())) return result(Reason::kProtocol);
+  if (at == 0) digest_ = ContentDigest();
+  auto const error = writer_.go_on_from(at);
+  if (error == 0) {
+    bar_.emplace(progress_, name(), metadata_.size);
+    bar_->advance(at);
+  }
   return result(error);
 }
 
@@ -46,9 +75,10 @@ Note IncomingFile::append(std::span<const std::byte> bytes) {
 }
 
 Note IncomingFile::commit(const Digest& expected) {
-  auto note = writer_.written() != metadata_.size || digest_.value() != expected
-                  ? result(Reason::kDigest)
-                  : result(writer_.commit());
+  auto note = missing() != 0 || digest_.value() != expected ? result(Reason::kDigest)
+                                                            : result(writer_.commit());
+  // Bytes that are wrong are not worth keeping.
+  if (note.reason == Reason::kDigest && under_way()) writer_.go_on_from(0);
   discard();
   return note;
 }

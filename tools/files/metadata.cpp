@@ -1,38 +1,73 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/metadata.h"
 
-#include <algorithm>
-
 #include "tools/files/big_endian.h"
 
 namespace stp::files {
 namespace {
+
 constexpr std::uint32_t kMagic = 0x5354504d;  // "STPM"
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 constexpr std::uint16_t kPermissions = 0777;  // no setuid, setgid or sticky bit ever travels
+constexpr std::uint8_t kKeepTimes = 1, kResume = 2;
+
+bool is_kind(std::uint8_t kind) {
+  return kind >= static_cast<std::uint8_t>(FileKind::kRegular) &&
+         kind <= static_cast<std::uint8_t>(FileKind::kSymbolicLink);
+}
+
+void append(std::vector<std::byte>& bytes, const std::string& text) {
+  auto const from = std::as_bytes(std::span(text));
+  bytes.insert(bytes.end(), from.begin(), from.end());
+}
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 }  // namespace
 
-std::vector<std::uint8_t> encode(const Metadata& metadata) {
-  std::vector<std::uint8_t> bytes(kMetadataHead + metadata.name.size());
+std::vector<std::byte> encode(const Metadata& metadata) {
+  std::vector<std::byte> bytes(kMetadataHead);
+  auto const flags = (metadata.keep_times ? kKeepTimes : 0) | (metadata.resume ? kResume : 0);
   put_big_endian(&bytes[0], kMagic);
   put_big_endian(&bytes[4], kVersion);
-  put_big_endian(&bytes[6], static_cast<std::uint16_t>(metadata.mode & kPermissions));
-  put_big_endian(&bytes[8], metadata.size);
-  put_big_endian(&bytes[16], static_cast<std::uint16_t>(metadata.name.size()));
-  std::copy(metadata.name.begin(), metadata.name.end(), bytes.begin() + kMetadataHead);
+  bytes[6] = static_cast<std::byte>(metadata.kind);
+  bytes[7] = static_cast<std::byte>(flags);
+  put_big_endian(&bytes[8], static_cast<std::uint16_t>(metadata.mode & kPermissions));
+  put_big_endian(&bytes[10], static_cast<std::uint16_t>(metadata.path.size()));
+  put_big_endian(&bytes[12], static_cast<std::uint32_t>(metadata.modified.tv_nsec));
+  put_big_endian(&bytes[16], metadata.size);
+  put_big_endian(&bytes[24], static_cast<std::uint64_t>(metadata.modified.tv_sec));
+  append(bytes, metadata.path);
+  append(bytes, metadata.target);
   return bytes;
 }
 
-std::optional<Metadata> decode_metadata(std::span<const std::uint8_t> bytes) {
+std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes) {
+  constexpr std::uint32_t kNanoseconds = 1'000'000'000;
   if (bytes.size() < kMetadataHead || bytes.size() > kMaxMetadata ||
       get_big_endian<std::uint32_t>(&bytes[0]) != kMagic ||
       get_big_endian<std::uint16_t>(&bytes[4]) != kVersion ||
-      get_big_endian<std::uint16_t>(&bytes[16]) != bytes.size() - kMetadataHead)
+      !is_kind(std::to_integer<std::uint8_t>(bytes[6])))
     return std::nullopt;
   Metadata metadata;
-  metadata.mode = get_big_endian<std::uint16_t>(&bytes[6]) & kPermissions;
-  metadata.size = get_big_endian<std::uint64_t>(&bytes[8]);
-  metadata.name.assign(bytes.begin() + kMetadataHead, bytes.end());
+  metadata.kind = static_cast<FileKind>(bytes[6]);
+  auto const flags = std::to_integer<std::uint8_t>(bytes[7]);
+  metadata.keep_times = (flags & kKeepTimes) != 0;
+  metadata.resume = (flags & kResume) != 0;
+  metadata.mode = get_big_endian<std::uint16_t>(&bytes[8]) & kPermissions;
+  metadata.size = get_big_endian<std::uint64_t>(&bytes[16]);
+  metadata.modified.tv_sec = static_cast<std::time_t>(get_big_endian<std::uint64_t>(&bytes[24]));
+  auto const nanoseconds = get_big_endian<std::uint32_t>(&bytes[12]);
+  auto const path = std::size_t{get_big_endian<std::uint16_t>(&bytes[10])};
+  auto const target = metadata.kind == FileKind::kSymbolicLink ? metadata.size : 0;
+  auto const texts = bytes.subspan(kMetadataHead);
+  if (nanoseconds >= kNanoseconds || path > texts.size() || target != texts.size() - path)
+    return std::nullopt;
+  metadata.modified.tv_nsec = nanoseconds;
+  metadata.path = text_of(texts.first(path));
+  metadata.target = text_of(texts.subspan(path));
   return metadata;
 }
 

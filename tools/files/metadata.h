@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the receiver has to know of a file before its content comes. It travels as a Transfer of
-// its own:
+// What the receiver has to know of a file, directory or symbolic link before its content comes:
 //
-//   0  "STPM"    4  version    6  mode    8  size (64 bits)    16  length of the name    18  name
+//   0  "STPM"   4  version   6  kind   7  flags   8  mode   10  length of the path   12  nanoseconds
+//   16  size    24  seconds since 1970 (signed)   32  path, then what a symbolic link points to
+//
+// big-endian. Of a symbolic link `size` is the length of what it points to, of a directory 0.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,17 +19,24 @@
 
 namespace stp::files {
 
+enum class FileKind : std::uint8_t { kRegular = 1, kDirectory = 2, kSymbolicLink = 3 };
+
 struct Metadata {
+  FileKind kind = FileKind::kRegular;
   std::uint64_t size = 0;
-  std::uint16_t mode = 0;  // permission bits only
-  std::string name;        // as sent: see accepted_name
+  std::uint16_t mode = 0;     // permission bits only
+  std::timespec modified{};   // without keep_times: not sent
+  bool keep_times = false;    // the copy gets `modified`
+  bool resume = false;        // go on with what an earlier, broken transfer has left
+  std::string path;           // below the receiver's directory, as sent: see accepted_path
+  std::string target;         // of a symbolic link
 };
 
-inline constexpr std::size_t kMetadataHead = 18;
-inline constexpr std::size_t kMaxMetadata = kMetadataHead + kMaxNameLength;
+inline constexpr std::size_t kMetadataHead = 32;
+inline constexpr std::size_t kMaxMetadata = kMetadataHead + 2 * kMaxPathLength;
 
-std::vector<std::uint8_t> encode(const Metadata& metadata);
+std::vector<std::byte> encode(const Metadata& metadata);
 // nullopt: not metadata of this version, or of another length than it says.
-std::optional<Metadata> decode_metadata(std::span<const std::uint8_t> bytes);
+std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes);
 
 }  // namespace stp::files

@@ -5,15 +5,23 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stp::files {
 
 inline constexpr std::size_t kMaxNameLength = 255;  // NAME_MAX of every usual file system
+inline constexpr std::size_t kMaxPathLength = 4095;
 inline constexpr std::string_view kTemporaryPrefix = ".stp-recv.";
 
-// The base name of what a sender wrote, where a file of that name may be created: not empty, "."
-// or "..", not too long, without control characters, and none of our own temporary files.
-std::optional<std::string> accepted_name(std::string_view name);
+// The components of a path below a receiver's directory, where all may be created there: none is
+// empty, "." or "..", too long, one of our own temporary files, or has control characters.
+std::optional<std::vector<std::string>> accepted_path(std::string_view path);
+
+// The last component of a path; empty where it has none ("/", "..").
+std::string base_name(std::string_view path);
+
+// For a file under way: no other of this host has it.
+std::string temporary_name();
 
 // The same text with everything that a terminal would act upon replaced by '?'.
 std::string printable(std::string_view text);

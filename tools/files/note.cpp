@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/note.h"
 
-#include <algorithm>
+#include <cstring>
 
 #include "tools/files/big_endian.h"
 #include "tools/files/failure.h"
@@ -9,8 +9,8 @@
 namespace stp::files {
 namespace {
 constexpr std::uint32_t kMagic = 0x53545046;  // "STPF"
-constexpr std::uint16_t kVersion = 1;
-constexpr std::size_t kDigestAt = 16;
+constexpr std::uint16_t kVersion = 2;
+constexpr std::size_t kDigestAt = 24;
 }  // namespace
 
 NoteBytes encode(const Note& note) {
@@ -20,23 +20,26 @@ NoteBytes encode(const Note& note) {
   put_big_endian(&bytes[6], static_cast<std::uint16_t>(note.kind));
   put_big_endian(&bytes[8], static_cast<std::uint16_t>(note.reason));
   put_big_endian(&bytes[12], static_cast<std::uint32_t>(note.error));
-  std::copy(note.digest.begin(), note.digest.end(), bytes.begin() + kDigestAt);
+  put_big_endian(&bytes[16], note.have);
+  std::memcpy(&bytes[kDigestAt], note.digest.data(), note.digest.size());
   return bytes;
 }
 
-std::optional<Note> decode(const NoteBytes& bytes) {
+std::optional<Note> decode_note(std::span<const std::byte> bytes) {
+  if (bytes.size() != kNoteSize) return std::nullopt;
   auto const kind = get_big_endian<std::uint16_t>(&bytes[6]);
   auto const reason = get_big_endian<std::uint16_t>(&bytes[8]);
   if (get_big_endian<std::uint32_t>(&bytes[0]) != kMagic ||
       get_big_endian<std::uint16_t>(&bytes[4]) != kVersion || kind == 0 ||
-      kind > static_cast<std::uint16_t>(NoteKind::kAnswer) ||
+      kind > static_cast<std::uint16_t>(NoteKind::kCommit) ||
       reason > static_cast<std::uint16_t>(Reason::kAbandoned))
     return std::nullopt;
   Note note;
   note.kind = static_cast<NoteKind>(kind);
   note.reason = static_cast<Reason>(reason);
   note.error = static_cast<std::int32_t>(get_big_endian<std::uint32_t>(&bytes[12]));
-  std::copy(bytes.begin() + kDigestAt, bytes.end(), note.digest.begin());
+  note.have = get_big_endian<std::uint64_t>(&bytes[16]);
+  std::memcpy(note.digest.data(), &bytes[kDigestAt], note.digest.size());
   return note;
 }
 

@@ -1,53 +1,67 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the option payload (32 bytes) of RTS, RA, END and EA says between stp-send and stp-recv:
+// What stp-send and stp-recv say to each other, as messages of the managed API (private data of
+// the connection: see kGreeting). Per file:
 //
-//   0  "STPF"    4  version    6  kind    8  reason    10  0    12  errno    16  digest (16 bytes)
+//   sender    Metadata                    what comes
+//   receiver  Note kAnswer                `have` bytes are there already, `digest` is theirs
+//   sender    Note kGo                    `have` says from where on the content comes
+//   sender    its bytes                   in messages of kChunk bytes, the last may be shorter;
+//                                         a message of 0 bytes: the rest will not come
+//   sender    Note kCommit                `digest` is what all of the file must come to
+//   receiver  Note kAnswer                how it went
 //
-// big-endian. RTS: which Transfer this is. END from the sender: the content's digest, or that it
-// gives up. RA with Reject, END from the receiver, EA: how it went.
+// Directories and symbolic links have no content: the first answer says how it went. A receiver
+// that fails before the end answers at once, and passes over what still comes up to the commit or
+// the message of 0 bytes.
+//
+//   0  "STPF"   4  version   6  kind   8  reason   10  0   12  errno   16  have   24  digest
+//
+// big-endian.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace stp::files {
 
-enum class NoteKind : std::uint16_t {
-  kMetadata = 1,  // RTS: name, size and mode of the file that comes next
-  kContent = 2,   // RTS: the file
-  kCommit = 3,    // END: all was sent, `digest` is what it must come to
-  kAbandon = 4,   // END: the rest will not come
-  kAnswer = 5,    // RA, END, EA of the receiver
-};
+inline constexpr std::size_t kChunk = std::size_t{1} << 20;
+// Bytes that both sides give as private data when they connect.
+inline constexpr std::array<std::byte, 6> kGreeting{std::byte{'S'}, std::byte{'T'}, std::byte{'P'},
+                                                    std::byte{'F'}, std::byte{0},   std::byte{2}};
+
+enum class NoteKind : std::uint16_t { kAnswer = 1, kGo = 2, kCommit = 3 };
 
 enum class Reason : std::uint16_t {
   kNone = 0,      // all is well: the file stands under its name
-  kProtocol = 1,  // unknown version, or operations out of order
+  kProtocol = 1,  // unknown version, or messages out of order
   kName = 2,      // no file of that name may be written
   kNoSpace = 3,
   kWrite = 4,      // see errno
   kDigest = 5,     // what arrived is not what was sent
   kStopped = 6,    // the receiver was told to end
-  kTimeout = 7,    // Blocks stopped coming
+  kTimeout = 7,    // the content stopped coming
   kAbandoned = 8,  // the sender gave up
 };
 
 using Digest = std::array<std::uint8_t, 16>;
-inline constexpr std::size_t kNoteSize = 32;
-using NoteBytes = std::array<std::uint8_t, kNoteSize>;
+inline constexpr std::size_t kNoteSize = 40;
+using NoteBytes = std::array<std::byte, kNoteSize>;
 
 struct Note {
   NoteKind kind = NoteKind::kAnswer;
   Reason reason = Reason::kNone;
   std::int32_t error = 0;  // errno at the receiver, where there is one
+  std::uint64_t have = 0;
   Digest digest{};
 };
 
 NoteBytes encode(const Note& note);
 // nullopt: not one of ours, or of a version that this program does not know.
-std::optional<Note> decode(const NoteBytes& bytes);
+std::optional<Note> decode_note(std::span<const std::byte> bytes);
 // For the user: the cause and the remedy.
 std::string describe(const Note& note);
 
