@@ -23,9 +23,9 @@ start_receiver receiver b "$work/out" 3000
 receiver=$!
 await_receiver receiver
 expect refused_with "No such file" "$work/nowhere" 10.9.0.2:3000
-expect refused_with "not a regular file" "$work" 10.9.0.2:3000
+expect refused_with "send it and all that it holds with -r" "$work" 10.9.0.2:3000
 mkfifo "$work/fifo"
-expect refused_with "not a regular file" "$work/fifo" 10.9.0.2:3000
+expect refused_with "is no regular file" "$work/fifo" 10.9.0.2:3000
 expect is_empty_directory "$work/out"
 
 # One bad file among good ones costs only itself.

@@ -67,9 +67,8 @@ TEST(Metadata, with_a_field_that_cannot_be_is_refused) {
     std::size_t at;
     int value;
     const char* what;
-  } const bad[] = {{0, 0, "magic"},         {5, 1, "version"},     {6, 0, "no kind"},
-                   {6, 4, "unknown kind"},  {10, 0xff, "path length"},
-                   {12, 0x7f, "nanoseconds"}};
+  } const bad[] = {{0, 0, "magic"},        {5, 1, "version"},         {6, 0, "no kind"},
+                   {6, 4, "unknown kind"}, {10, 0xff, "path length"}, {12, 0x7f, "nanoseconds"}};
   for (auto const& [at, value, what] : bad) {
     auto bytes = encode(image());
     bytes[at] = static_cast<std::byte>(value);

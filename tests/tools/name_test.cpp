@@ -15,8 +15,8 @@ TEST(Name, a_path_below_the_directory_is_accepted) {
 }
 
 TEST(Name, no_path_leads_out_of_the_directory) {
-  for (auto const* path : {"", "/", ".", "..", "/etc/passwd", "../up", "a/../../up", "a/./b", "a//b",
-                           "a/"})
+  for (auto const* path :
+       {"", "/", ".", "..", "/etc/passwd", "../up", "a/../../up", "a/./b", "a//b", "a/"})
     EXPECT_EQ(accepted_path(path), std::nullopt) << path;
 }
 

@@ -13,6 +13,7 @@ Note sample() {
   note.kind = NoteKind::kCommit;
   note.reason = Reason::kWrite;
   note.error = EIO;
+  note.file = 7;
   note.have = 5'000'000'000;
   for (std::size_t i = 0; i < note.digest.size(); ++i)
     note.digest[i] = static_cast<std::uint8_t>(i);
@@ -25,6 +26,7 @@ TEST(Note, comes_out_as_it_went_in) {
   EXPECT_EQ(note->kind, NoteKind::kCommit);
   EXPECT_EQ(note->reason, Reason::kWrite);
   EXPECT_EQ(note->error, EIO);
+  EXPECT_EQ(note->file, 7U);
   EXPECT_EQ(note->have, 5'000'000'000U);
   EXPECT_EQ(note->digest, sample().digest);
 }
@@ -41,7 +43,7 @@ TEST(Note, with_an_unknown_kind_or_reason_is_not_understood) {
   auto bytes = encode(sample());
   bytes[7] = std::byte{0};
   EXPECT_FALSE(decode_note(bytes));
-  bytes[7] = std::byte{4};
+  bytes[7] = std::byte{5};
   EXPECT_FALSE(decode_note(bytes));
   bytes = encode(sample());
   bytes[9] = std::byte{200};

@@ -7,8 +7,9 @@
 #include "tests/temporary_directory.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
+#include "tools/files/file_sender.h"
 #include "tools/files/receiver.h"
-#include "tools/files/transfer_sender.h"
+#include "tools/files/send_all.h"
 
 namespace stp::files {
 namespace {
@@ -23,7 +24,6 @@ class TransferTest : public ::testing::Test {
   }
   ~TransferTest() override {
     stop_receiver_ = true;
-    receiver_->close();
     if (thread_.joinable()) thread_.join();
   }
 
@@ -33,16 +33,17 @@ class TransferTest : public ::testing::Test {
     for (std::size_t i = 0; i < size; ++i) out.put(static_cast<char>((x = x * 1664525 + 7) >> 24));
     return (directory_ / name).string();
   }
-  // Sends them over one connection.
-  void send(const std::vector<std::string>& paths) {
-    Endpoint endpoint(nullptr);
-    Connection connection(endpoint, "localhost:3000");
-    TransferSender sender(endpoint, connection, stop_sender_);
-    for (auto const& path : paths) {
-      FileReader file(path);
-      sender.send(file, [](std::uint64_t) {});
+  // One connection.
+  struct Client {
+    explicit Client(const std::atomic<bool>& stop)
+        : channel(link, "localhost:3000", stop), sender(channel, stop) {}
+    std::uint64_t send(const FileReader& reader) {
+      return sender.send(const_cast<FileReader&>(reader), [](std::uint64_t) {});
     }
-  }
+    Link link;
+    Channel channel;
+    FileSender sender;
+  };
   void await_receiver() { thread_.join(); }
   [[nodiscard]] bool arrived(const std::string& name) const {
     return directory_.content("out/" + name) == directory_.content(name) &&
@@ -59,51 +60,48 @@ class TransferTest : public ::testing::Test {
 };
 
 TEST_F(TransferTest, files_of_every_size_arrive) {
-  std::vector<std::string> paths;
-  for (std::size_t const size : {0UL, 1UL, 5UL, 1024UL, 65'537UL, 3'000'000UL})
-    paths.push_back(make_file("f" + std::to_string(size), size));
-  send(paths);
+  std::vector<std::size_t> const sizes{0, 1, 5, 1024, kChunk - 1, kChunk, kChunk + 1, 12'000'000};
+  {
+    Client client(stop_sender_);
+    for (auto const size : sizes)
+      EXPECT_EQ(client.send(FileReader::single(make_file("f" + std::to_string(size), size))), size);
+  }
   await_receiver();
   EXPECT_TRUE(complete_);
-  for (auto const size : {"0", "1", "5", "1024", "65537", "3000000"})
-    EXPECT_TRUE(arrived(std::string("f") + size)) << size;
+  for (auto const size : sizes) EXPECT_TRUE(arrived("f" + std::to_string(size))) << size;
 }
 
 TEST_F(TransferTest, a_file_that_is_refused_costs_only_itself) {
   std::filesystem::create_directory(directory_ / "out/taken");
-  make_file("good", 100'000);
-  Endpoint endpoint(nullptr);
-  Connection connection(endpoint, "localhost:3000");
-  TransferSender sender(endpoint, connection, stop_sender_);
-  FileReader taken(make_file("taken", 10)), good((directory_ / "good").string());
-  EXPECT_THROW(sender.send(taken, [](std::uint64_t) {}), FileFailure);
-  sender.send(good, [](std::uint64_t) {});
+  auto const good = make_file("good", 100'000);
+  Client client(stop_sender_);
+  EXPECT_THROW(client.send(FileReader::single(make_file("taken", 10))), FileFailure);
+  client.send(FileReader::single(good));
   EXPECT_TRUE(arrived("good"));
 }
 
 TEST_F(TransferTest, a_file_that_shrinks_while_it_is_sent_leaves_nothing) {
   auto const path = make_file("file", 1'000'000);
   {
-    Endpoint endpoint(nullptr);
-    Connection connection(endpoint, "localhost:3000");
-    TransferSender sender(endpoint, connection, stop_sender_);
-    FileReader file(path);
+    Client client(stop_sender_);
+    auto const file = FileReader::single(path);
     std::filesystem::resize_file(path, 500'000);
-    EXPECT_THROW(sender.send(file, [](std::uint64_t) {}), FileFailure);
+    EXPECT_THROW(client.send(file), FileFailure);
+    client.send(FileReader::single(make_file("next", 10)));
   }
   await_receiver();
-  EXPECT_TRUE(std::filesystem::is_empty(directory_ / "out"));
+  EXPECT_FALSE(complete_);
+  EXPECT_TRUE(arrived("next"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_ / "out"), {}), 1);
 }
 
 TEST_F(TransferTest, a_sender_that_stops_half_way_leaves_nothing) {
   auto const path = make_file("file", 30'000'000);
   EXPECT_THROW(
       {
-        Endpoint endpoint(nullptr);
-        Connection connection(endpoint, "localhost:3000");
-        TransferSender sender(endpoint, connection, stop_sender_);
-        FileReader file(path);
-        sender.send(file, [this](std::uint64_t bytes) {
+        Client client(stop_sender_);
+        auto file = FileReader::single(path);
+        client.sender.send(file, [this](std::uint64_t bytes) {
           if (bytes > 0) stop_sender_ = true;
         });
       },
@@ -111,6 +109,52 @@ TEST_F(TransferTest, a_sender_that_stops_half_way_leaves_nothing) {
   await_receiver();
   EXPECT_FALSE(complete_);
   EXPECT_TRUE(std::filesystem::is_empty(directory_ / "out"));
+}
+
+TEST_F(TransferTest, a_tree_arrives_with_names_modes_times_and_links) {
+  std::filesystem::create_directories(directory_ / "tree/sub/empty");
+  make_file("tree/a", 100);
+  make_file("tree/sub/b", 2'000'000);
+  std::filesystem::create_symlink("../a", directory_ / "tree/sub/link");
+  std::filesystem::permissions(directory_ / "tree/a", std::filesystem::perms(0640));
+  std::filesystem::permissions(directory_ / "tree/sub", std::filesystem::perms(0710));
+  auto const then = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1000);
+  for (auto const* name : {"tree/a", "tree/sub/b", "tree/sub"})
+    std::filesystem::last_write_time(directory_ / name, then);
+
+  EXPECT_EQ(
+      send_all({{(directory_ / "tree").string()}, "localhost:3000", true}, stop_sender_, progress_),
+      0U);
+  await_receiver();
+  EXPECT_TRUE(complete_);
+  for (auto const* name : {"tree/a", "tree/sub/b"}) EXPECT_TRUE(arrived(name)) << name;
+  EXPECT_TRUE(std::filesystem::is_directory(directory_ / "out/tree/sub/empty"));
+  EXPECT_EQ(std::filesystem::read_symlink(directory_ / "out/tree/sub/link"), "../a");
+  for (auto const* name : {"tree/a", "tree/sub/b", "tree/sub"}) {
+    auto const copy = directory_ / (std::string("out/") + name);
+    EXPECT_EQ(std::filesystem::last_write_time(copy), then) << name;
+    EXPECT_EQ(std::filesystem::status(copy).permissions(),
+              std::filesystem::status(directory_ / name).permissions())
+        << name;
+  }
+}
+
+TEST_F(TransferTest, of_a_file_in_a_tree_only_what_is_missing_is_sent) {
+  auto const path = make_file("file", 3'000'000);
+  stop_sender_ = false;
+  {
+    Client client(stop_sender_);
+    // Nothing is there; then all of it, which is verified.
+    EXPECT_EQ(client.send(FileReader::in_tree(path, "file")), 3'000'000U);
+    EXPECT_EQ(client.send(FileReader::in_tree(path, "file")), 0U);
+    // Of the same size and time, but not the same: the digest tells.
+    auto const time = std::filesystem::last_write_time(path);
+    std::fstream(path, std::ios::in | std::ios::out).put('~');
+    std::filesystem::last_write_time(path, time);
+    EXPECT_EQ(client.send(FileReader::in_tree(path, "file")), 3'000'000U);
+  }
+  await_receiver();
+  EXPECT_TRUE(arrived("file"));
 }
 
 }  // namespace

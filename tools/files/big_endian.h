@@ -15,7 +15,8 @@ void put_big_endian(std::byte* at, T value) {
 template <typename T>
 T get_big_endian(const std::byte* at) {
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) value = value << 8 | std::to_integer<std::uint8_t>(at[i]);
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    value = value << 8 | std::to_integer<std::uint8_t>(at[i]);
   return static_cast<T>(value);
 }
 

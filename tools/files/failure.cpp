@@ -19,6 +19,11 @@ LinkFailure link_failure(int result) {
                      "and see that its stpd is running");
 }
 
+LinkFailure lost_link(int result) {
+  return LinkFailure("the link failed: " + error_text(-result) +
+                     "; see that it or its stpd is still there");
+}
+
 LinkFailure connect_failure(int result, const std::string& peer) {
   switch (-result) {
     case ECONNREFUSED:
@@ -30,6 +35,8 @@ LinkFailure connect_failure(int result, const std::string& peer) {
     case EHOSTUNREACH:
       return LinkFailure("nobody on this link knows the host of " + peer +
                          "; check the name, or give its MAC address: [02:00:00:00:00:01]:3000");
+    case EPROTO:
+      return LinkFailure("what listens on " + peer + " is no stp-recv of this version");
     case EINVAL:
       return LinkFailure("\"" + peer + "\" is no destination; write host:port");
     default:
@@ -48,16 +55,19 @@ LinkFailure listen_failure(int result, const std::string& address) {
   }
 }
 
-void throw_connection_failure(int result, const char* what) {
+void throw_connection_failure(int result) {
   switch (-result) {
     case ENOTCONN:
+    case ESHUTDOWN:
+    case ECANCELED:
       throw Closed();
     case ETIMEDOUT:
       throw LinkFailure("the other side no longer answers; the link or its host is down");
-    case ECONNRESET:
-      throw LinkFailure("the connection was lost; see that stpd is still running");
+    case EPROTO:
+      throw LinkFailure("the other program is none of this version; use the same on both sides");
     default:
-      throw LinkFailure(std::string(what) + ": " + error_text(-result));
+      throw LinkFailure("the connection was lost: " + error_text(-result) +
+                        "; see that the link or its stpd is still there");
   }
 }
 

@@ -27,11 +27,12 @@ struct Stopped : std::runtime_error {
 // The text of a positive errno. Safe to call from any thread.
 std::string error_text(int error);
 
-// For the negative errno that a call of libst gave.
-LinkFailure link_failure(int result);                              // st_create
-LinkFailure connect_failure(int result, const std::string& peer);  // st_connect
+// For the negative errno that a call or an event of the managed API gave.
+LinkFailure link_failure(int result);  // opening the link
+LinkFailure lost_link(int result);     // a link that was there
+LinkFailure connect_failure(int result, const std::string& peer);
 LinkFailure listen_failure(int result, const std::string& address);
 // Of a connection; Closed where it is that.
-[[noreturn]] void throw_connection_failure(int result, const char* what);
+[[noreturn]] void throw_connection_failure(int result);
 
 }  // namespace stp::files

@@ -13,7 +13,7 @@ Note result(int error) {
   if (error == 0) return note;
   note.reason =
       error == -ENOSPC || error == -EDQUOT || error == -EFBIG ? Reason::kNoSpace : Reason::kWrite;
-  note.error = -error;
+  note.error = static_cast<std::uint16_t>(-error);
   return note;
 }
 
@@ -42,8 +42,7 @@ Note IncomingFile::open(std::span<const std::string> path) {
   service::UniqueFd directory;
   auto const is_directory = metadata_.kind == FileKind::kDirectory;
   auto const above = is_directory ? path : path.first(path.size() - 1);
-  if (auto const error = open_below(directory_, above, directory); error != 0)
-    return result(error);
+  if (auto const error = open_below(directory_, above, directory); error != 0) return result(error);
   if (is_directory) return result(apply(directory.get(), metadata_));
   if (metadata_.kind == FileKind::kSymbolicLink)
     return result(make_link(directory.get(), path.back(), metadata_));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the receiver has to know of a file, directory or symbolic link before its content comes:
 //
-//   0  "STPM"   4  version   6  kind   7  flags   8  mode   10  length of the path   12  nanoseconds
+//   0  "STPM"   4  version   6  kind   7  flags   8  mode   10  length of the path   12 nanoseconds
 //   16  size    24  seconds since 1970 (signed)   32  path, then what a symbolic link points to
 //
 // big-endian. Of a symbolic link `size` is the length of what it points to, of a directory 0.
@@ -24,12 +24,12 @@ enum class FileKind : std::uint8_t { kRegular = 1, kDirectory = 2, kSymbolicLink
 struct Metadata {
   FileKind kind = FileKind::kRegular;
   std::uint64_t size = 0;
-  std::uint16_t mode = 0;     // permission bits only
-  std::timespec modified{};   // without keep_times: not sent
-  bool keep_times = false;    // the copy gets `modified`
-  bool resume = false;        // go on with what an earlier, broken transfer has left
-  std::string path;           // below the receiver's directory, as sent: see accepted_path
-  std::string target;         // of a symbolic link
+  std::uint16_t mode = 0;    // permission bits only
+  std::timespec modified{};  // without keep_times: not sent
+  bool keep_times = false;   // the copy gets `modified`
+  bool resume = false;       // go on with what an earlier, broken transfer has left
+  std::string path;          // below the receiver's directory, as sent: see accepted_path
+  std::string target;        // of a symbolic link
 };
 
 inline constexpr std::size_t kMetadataHead = 32;

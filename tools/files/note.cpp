@@ -19,7 +19,8 @@ NoteBytes encode(const Note& note) {
   put_big_endian(&bytes[4], kVersion);
   put_big_endian(&bytes[6], static_cast<std::uint16_t>(note.kind));
   put_big_endian(&bytes[8], static_cast<std::uint16_t>(note.reason));
-  put_big_endian(&bytes[12], static_cast<std::uint32_t>(note.error));
+  put_big_endian(&bytes[10], note.error);
+  put_big_endian(&bytes[12], note.file);
   put_big_endian(&bytes[16], note.have);
   std::memcpy(&bytes[kDigestAt], note.digest.data(), note.digest.size());
   return bytes;
@@ -31,13 +32,14 @@ std::optional<Note> decode_note(std::span<const std::byte> bytes) {
   auto const reason = get_big_endian<std::uint16_t>(&bytes[8]);
   if (get_big_endian<std::uint32_t>(&bytes[0]) != kMagic ||
       get_big_endian<std::uint16_t>(&bytes[4]) != kVersion || kind == 0 ||
-      kind > static_cast<std::uint16_t>(NoteKind::kCommit) ||
+      kind > static_cast<std::uint16_t>(NoteKind::kAbandon) ||
       reason > static_cast<std::uint16_t>(Reason::kAbandoned))
     return std::nullopt;
   Note note;
   note.kind = static_cast<NoteKind>(kind);
   note.reason = static_cast<Reason>(reason);
-  note.error = static_cast<std::int32_t>(get_big_endian<std::uint32_t>(&bytes[12]));
+  note.error = get_big_endian<std::uint16_t>(&bytes[10]);
+  note.file = get_big_endian<std::uint32_t>(&bytes[12]);
   note.have = get_big_endian<std::uint64_t>(&bytes[16]);
   std::memcpy(note.digest.data(), &bytes[kDigestAt], note.digest.size());
   return note;

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stp-send and stp-recv say to each other, as messages of the managed API (private data of
-// the connection: see kGreeting). Per file:
+// What stp-send and stp-recv say to each other, as messages of the managed API. Per file:
 //
-//   sender    Metadata                    what comes
-//   receiver  Note kAnswer                `have` bytes are there already, `digest` is theirs
-//   sender    Note kGo                    `have` says from where on the content comes
-//   sender    its bytes                   in messages of kChunk bytes, the last may be shorter;
-//                                         a message of 0 bytes: the rest will not come
-//   sender    Note kCommit                `digest` is what all of the file must come to
-//   receiver  Note kAnswer                how it went
+//   sender    Metadata            what comes; files of a connection are numbered from 1 on by it
+//   receiver  Note kAnswer        `have` bytes are there already, `digest` is theirs
+//   sender    Note kGo            from byte `have` on the content comes
+//   sender    content             in messages of at most kChunk bytes
+//   sender    Note kCommit        `digest` is what all of the file must come to
+//   receiver  Note kAnswer        how it went
 //
 // Directories and symbolic links have no content: the first answer says how it went. A receiver
-// that fails before the end answers at once, and passes over what still comes up to the commit or
-// the message of 0 bytes.
+// that fails before the end answers at once, and passes over what still comes for that file. A
+// sender that gives up says kAbandon, which nobody answers.
 //
-//   0  "STPF"   4  version   6  kind   8  reason   10  0   12  errno   16  have   24  digest
+//   0  "STPF"   4  version   6  kind   8  reason   10  errno   12  file   16  have   24  digest
 //
 // big-endian.
 #pragma once
@@ -29,11 +27,8 @@
 namespace stp::files {
 
 inline constexpr std::size_t kChunk = std::size_t{1} << 20;
-// Bytes that both sides give as private data when they connect.
-inline constexpr std::array<std::byte, 6> kGreeting{std::byte{'S'}, std::byte{'T'}, std::byte{'P'},
-                                                    std::byte{'F'}, std::byte{0},   std::byte{2}};
-
-enum class NoteKind : std::uint16_t { kAnswer = 1, kGo = 2, kCommit = 3 };
+enum class MessageTag : std::uint32_t { kMetadata = 1, kNote = 2, kContent = 3 };
+enum class NoteKind : std::uint16_t { kAnswer = 1, kGo = 2, kCommit = 3, kAbandon = 4 };
 
 enum class Reason : std::uint16_t {
   kNone = 0,      // all is well: the file stands under its name
@@ -54,7 +49,8 @@ using NoteBytes = std::array<std::byte, kNoteSize>;
 struct Note {
   NoteKind kind = NoteKind::kAnswer;
   Reason reason = Reason::kNone;
-  std::int32_t error = 0;  // errno at the receiver, where there is one
+  std::uint16_t error = 0;  // errno at the receiver, where there is one
+  std::uint32_t file = 0;   // its number
   std::uint64_t have = 0;
   Digest digest{};
 };

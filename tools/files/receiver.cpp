@@ -1,109 +1,86 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/receiver.h"
 
-#include <cerrno>
-
 #include "tools/files/failure.h"
 
 namespace stp::files {
-namespace {
-
-constexpr auto kFarewell = std::chrono::seconds(2);
-constexpr std::uint32_t kBufxPerPlace = (kDepth << kMaxBlockLog2) >> kBufsize;
-static_assert(kBufxPerPlace * Receiver::kMaxSenders <= 65'536);
-
-}  // namespace
 
 Receiver::Receiver(const std::string& address, ReceiverContext& context)
-    : context_(context), endpoint_(address.c_str()), places_(kMaxSenders) {
-  if (auto const error = st_listen(endpoint_.handle()); error != 0)
-    throw listen_failure(error, address);
+    : context_(context), requests_(link_, kMaxSenders) {
+  auto const error =
+      ::stm_listen(link_.domain(), address.c_str(), requests_.handle(), 0, kMaxSenders, &listener_);
+  if (error != 0) throw listen_failure(error, address);
 }
 
 Receiver::~Receiver() {
-  wait_for_all();
+  reap(true);
+  ::stm_listener_close(listener_);
 }
 
 bool Receiver::run(bool once) {
   do {
-    auto const place = take_place();
-    st_chandle_t handle = nullptr;
-    auto const error = st_accept(endpoint_.handle(), &handle);
-    if (context_.stop) break;
-    if (error == -EINTR) continue;
-    if (error != 0)
-      throw LinkFailure("accepting a connection failed: " + error_text(-error) +
-                        "; see that the link or its stpd is still there");
-    std::lock_guard const lock(mutex_);
-    places_[place].taken = true;
-    ++serving_;
-    places_[place].thread = std::thread([this, handle, place] { serve(handle, place); });
+    auto* const request = await_request();
+    if (request == nullptr) break;
+    begin(request);
   } while (!once);
-  wait_for_all();
-  std::lock_guard const lock(mutex_);
+  reap(true);
   return failures_ == 0 && (files_ != 0 || !once);
 }
 
-std::size_t Receiver::take_place() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return serving_ < kMaxSenders; });
-  std::size_t place = 0;
-  while (places_[place].taken) ++place;
-  if (places_[place].thread.joinable()) places_[place].thread.join();
-  return place;
+stm_connection_t Receiver::await_request() {
+  while (!context_.stop) {
+    reap(false);
+    if (places_.size() == kMaxSenders) {
+      std::this_thread::sleep_for(kAttention);
+      continue;
+    }
+    auto const event = requests_.next(kAttention);
+    if (event && event->kind == STM_REQUEST) return event->connection;
+  }
+  return nullptr;
 }
 
-void Receiver::serve(st_chandle_t handle, std::size_t place) {
+void Receiver::begin(stm_connection_t request) {
+  auto& place = places_.emplace_back();
+  place.thread = std::thread([this, request, &place] {
+    serve(request);
+    place.done = true;
+  });
+}
+
+void Receiver::serve(stm_connection_t request) {
+  unsigned files = 0, failures = 0;
   try {
-    serve_connection(handle, place);
+    Channel channel(link_, request);
+    FileReceiver receiver(channel, context_);
+    auto const count = [&] {
+      files = receiver.files();
+      failures = receiver.failures();
+    };
+    try {
+      receiver.serve();
+    } catch (...) {
+      count();
+      throw;
+    }
+    count();
   } catch (const Stopped&) {
     // Said once, by main.
   } catch (const std::exception& failure) {
     context_.progress.complain(failure.what());
-    std::lock_guard const lock(mutex_);
-    ++failures_;
+    ++failures;
   }
   std::lock_guard const lock(mutex_);
-  places_[place].taken = false;
-  --serving_;
-  changed_.notify_all();
+  files_ += files;
+  failures_ += failures;
 }
 
-void Receiver::serve_connection(st_chandle_t handle, std::size_t place) {
-  Connection connection(handle);
-  TransferReceiver receiver(endpoint_, connection,
-                            static_cast<std::uint32_t>(place) * kBufxPerPlace, context_);
-  auto const count = [&] {
-    std::lock_guard const lock(mutex_);
-    files_ += receiver.files();
-    failures_ += receiver.failures();
-  };
-  try {
-    receiver.serve();
-  } catch (...) {
-    count();
-    throw;
-  }
-  count();
-}
-
-void Receiver::close() {
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kFarewell, [this] { return serving_ == 0; });
-  }
-  endpoint_.close();
-}
-
-void Receiver::wait_for_all() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return serving_ == 0; });
-  for (auto& place : places_)
-    if (place.thread.joinable()) {
-      lock.unlock();
-      place.thread.join();
-      lock.lock();
-    }
+void Receiver::reap(bool all) {
+  places_.remove_if([all](Place& place) {
+    if (!all && !place.done) return false;
+    place.thread.join();
+    return true;
+  });
 }
 
 }  // namespace stp::files

@@ -2,49 +2,47 @@
 // Serves every sender that connects, each in a thread of its own.
 #pragma once
 
-#include <condition_variable>
+#include <list>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "tools/files/connection.h"
-#include "tools/files/transfer_receiver.h"
+#include "tools/files/file_receiver.h"
+#include "tools/files/link.h"
 
 namespace stp::files {
 
 class Receiver {
  public:
   // At once; further senders wait for their turn.
-  static constexpr unsigned kMaxSenders = 16;
+  static constexpr std::size_t kMaxSenders = 16;
 
   Receiver(const std::string& address, ReceiverContext& context);
   ~Receiver();
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;
 
-  // Until close(), or with `once` until the first sender has been served. True: every file that
-  // any sender began is there.
+  // Until the program is to stop, or with `once` until the first sender has been served. True:
+  // every file that any sender began is there.
   bool run(bool once);
-  // From another thread: lets the senders hear why, then ends run().
-  void close();
 
  private:
   struct Place {
-    bool taken = false;
     std::thread thread;
+    std::atomic<bool> done{false};
   };
-  std::size_t take_place();
-  void serve(st_chandle_t handle, std::size_t place);
-  void serve_connection(st_chandle_t handle, std::size_t place);
-  void wait_for_all();
+  // nullptr: the program is to stop.
+  stm_connection_t await_request();
+  void begin(stm_connection_t request);
+  void serve(stm_connection_t request);
+  void reap(bool all);
 
   ReceiverContext& context_;
-  Endpoint endpoint_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Place> places_;
-  unsigned serving_ = 0;
+  Link link_;
+  Queue requests_;
+  stm_listener_t listener_ = nullptr;
+  std::list<Place> places_;
+  std::mutex mutex_;  // of the following
   unsigned files_ = 0, failures_ = 0;
 };
 

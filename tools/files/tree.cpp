@@ -3,10 +3,9 @@
 
 #include <fts.h>
 
-#include <cerrno>
 #include <cstring>
 #include <memory>
-#include <vector>
+#include <new>
 
 #include "tools/files/failure.h"
 #include "tools/files/name.h"
@@ -26,7 +25,7 @@ int by_name(const FTSENT** a, const FTSENT** b) {
 Tree open_tree(std::string root) {
   char* paths[] = {root.data(), nullptr};
   Tree tree(::fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name));
-  if (!tree) throw FileFailure("cannot read it: " + error_text(errno));
+  if (!tree) throw std::bad_alloc();
   return tree;
 }
 

@@ -9,8 +9,7 @@
 namespace stp::files {
 
 // Calls `visit(path, path_there)` for each; `path_there` begins with the base name of `root`, or
-// is below nothing where that has none ("."). A directory that cannot be read is told to `failed`.
-// FileFailure: `root` is not there.
+// is below nothing where that has none ("."). What cannot be read is told to `failed`.
 void walk_tree(const std::string& root,
                const std::function<void(const std::string&, const std::string&)>& visit,
                const std::function<void(const std::string&, const std::string&)>& failed);

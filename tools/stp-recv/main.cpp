@@ -3,7 +3,6 @@
 // once it is complete and its content has been checked.
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <mutex>
 
 #include "tools/files/failure.h"
 #include "tools/files/progress.h"
@@ -17,42 +16,6 @@ using namespace stp::files;
 struct Options {
   std::string listen, directory, link;
   bool once = false, quiet = false;
-};
-
-// Lets a signal end whatever Receiver there is.
-class Stop {
- public:
-  Stop() : signals_([this] { close_receiver(); }) {}
-  [[nodiscard]] const std::atomic<bool>& requested() const { return signals_.stop(); }
-
-  // The Receiver to end, while this lives.
-  class Watch {
-   public:
-    Watch(Stop& stop, Receiver& receiver) : stop_(stop) {
-      stop_.set_receiver(&receiver);
-      if (stop_.requested()) stop_.close_receiver();
-    }
-    ~Watch() { stop_.set_receiver(nullptr); }
-    Watch(const Watch&) = delete;
-    Watch& operator=(const Watch&) = delete;
-
-   private:
-    Stop& stop_;
-  };
-
- private:
-  void set_receiver(Receiver* receiver) {
-    std::lock_guard const lock(mutex_);
-    receiver_ = receiver;
-  }
-  void close_receiver() {
-    std::lock_guard const lock(mutex_);
-    if (receiver_ != nullptr) receiver_->close();
-  }
-
-  std::mutex mutex_;
-  Receiver* receiver_ = nullptr;
-  Signals signals_;
 };
 
 }  // namespace
@@ -72,12 +35,11 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   if (!options.link.empty()) ::setenv("STP_LINK", options.link.c_str(), 1);
-  Stop stop;
+  Signals const signals;
   Progress progress("stp-recv", options.quiet);
-  ReceiverContext context{options.directory, progress, stop.requested()};
+  ReceiverContext context{options.directory, progress, signals.stop()};
   try {
     Receiver receiver(options.listen, context);
-    Stop::Watch const watch(stop, receiver);
     progress.say("listening on " + options.listen + ", writing to " + options.directory);
     return receiver.run(options.once) ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const std::exception& failure) {

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/files/channel.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "tools/files/failure.h"
+
+namespace stp::files {
+namespace {
+
+constexpr std::array<std::byte, 6> kGreeting{std::byte{'S'}, std::byte{'T'}, std::byte{'P'},
+                                             std::byte{'F'}, std::byte{0},   std::byte{2}};
+constexpr auto kConnectPatience = std::chrono::seconds(5);
+constexpr auto kFarewell = std::chrono::seconds(2);
+
+constexpr std::int64_t microseconds(Duration wait) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(wait).count();
+}
+
+}  // namespace
+
+// Places of `sent_`: content first, then control.
+Channel::Channel(Link& link, const std::string& peer, const std::atomic<bool>& stop)
+    : memory_(link, kDepth * (2 * kChunk + kControlRoom)),
+      queue_(link, 4 * kDepth),
+      sent_(2 * kDepth) {
+  auto const attr = attributes();
+  auto error = ::stm_connection_create(link.domain(), &attr, &connection_);
+  if (error != 0) throw lost_link(error);
+  try {
+    for (std::size_t place = 0; place < kDepth; ++place) post_receive(place);
+    error = ::stm_connect(connection_, peer.c_str(), microseconds(kConnectPatience),
+                          kGreeting.data(), kGreeting.size());
+    if (error != 0) throw connect_failure(error, peer);
+    await_connection(peer, stop);
+  } catch (...) {
+    ::stm_connection_close(connection_);
+    throw;
+  }
+}
+
+Channel::Channel(Link& link, stm_connection_t request)
+    : memory_(link, kDepth * (2 * kChunk + kControlRoom)),
+      queue_(link, 4 * kDepth),
+      connection_(request),
+      sent_(2 * kDepth) {
+  std::array<std::byte, kGreeting.size()> greeting{};
+  auto const length = ::stm_private_data(connection_, greeting.data(), greeting.size());
+  if (length != static_cast<int>(greeting.size()) || greeting != kGreeting) {
+    ::stm_reject(connection_, kGreeting.data(), kGreeting.size());
+    throw LinkFailure("a program that is no stp-send of this version wanted to connect");
+  }
+  auto const attr = attributes();
+  if (auto const error = ::stm_accept(connection_, &attr, kGreeting.data(), kGreeting.size());
+      error != 0) {
+    ::stm_connection_close(connection_);
+    throw_connection_failure(error);
+  }
+  connected_ = true;
+  for (std::size_t place = 0; place < kDepth; ++place) post_receive(place);
+}
+
+Channel::~Channel() {
+  try {
+    if (!ended_ && ::stm_disconnect(connection_, STM_GRACEFUL) == 0) {
+      auto const until = std::chrono::steady_clock::now() + kFarewell;
+      while (!ended_ && std::chrono::steady_clock::now() < until) step(kAttention);
+    }
+  } catch (const LinkFailure&) {
+    // Nobody is left to hear it.
+  }
+  ::stm_connection_close(connection_);
+}
+
+stm_connection_attr_t Channel::attributes() const {
+  stm_connection_attr_t attr{};
+  attr.size = sizeof attr;
+  attr.events = queue_.handle();
+  return attr;
+}
+
+void Channel::await_connection(const std::string& peer, const std::atomic<bool>& stop) {
+  while (!connected_) {
+    if (stop) throw Stopped();
+    if (ended_) throw connect_failure(reason_, peer);
+    step(kAttention);
+  }
+}
+
+void Channel::post_receive(std::size_t place) {
+  auto const error = ::stm_receive(connection_, place, memory_.handle(),
+                                   memory_.bytes().data() + place * kChunk, kChunk);
+  if (error == -EAGAIN) throw LinkFailure("no place for a message that may come");
+  if (error != 0 && !ended_) throw_connection_failure(error);
+}
+
+std::optional<std::size_t> Channel::free_place(std::size_t first, std::size_t count) const {
+  for (auto place = first; place < first + count; ++place)
+    if (!sent_[place].busy) return place;
+  return std::nullopt;
+}
+
+void Channel::post_send(MessageTag tag, std::size_t at, std::size_t place, std::size_t length) {
+  auto const error = ::stm_send(connection_, place, 0, static_cast<std::uint32_t>(tag),
+                                memory_.handle(), memory_.bytes().data() + at, length);
+  if (error != 0) {
+    check_ended();
+    throw_connection_failure(error);
+  }
+  sent_[place] = {tag == MessageTag::kContent ? length : 0, true};
+}
+
+void Channel::send(MessageTag tag, std::span<const std::byte> bytes) {
+  auto place = free_place(kDepth, kDepth);
+  while (!place) {
+    check_ended();
+    step(kAttention);
+    place = free_place(kDepth, kDepth);
+  }
+  auto const at = 2 * kDepth * kChunk + (*place - kDepth) * kControlRoom;
+  std::memcpy(memory_.bytes().data() + at, bytes.data(), bytes.size());
+  post_send(tag, at, *place, bytes.size());
+}
+
+std::span<std::byte> Channel::content_buffer(Duration wait) {
+  while (step(Duration::zero())) {
+  }
+  auto place = free_place(0, kDepth);
+  if (!place && step(wait)) place = free_place(0, kDepth);
+  check_ended();
+  if (!place) return {};
+  return memory_.bytes().subspan((kDepth + *place) * kChunk, kChunk);
+}
+
+void Channel::send_content(std::span<const std::byte> filled) {
+  auto const at = static_cast<std::size_t>(filled.data() - memory_.bytes().data());
+  post_send(MessageTag::kContent, at, at / kChunk - kDepth, filled.size());
+}
+
+bool Channel::receive(Message& message, Duration wait) {
+  if (arrived_.empty()) step(wait);
+  if (arrived_.empty()) {
+    check_ended();
+    return false;
+  }
+  message = arrived_.front();
+  arrived_.pop_front();
+  return true;
+}
+
+void Channel::done_with(const Message& message) {
+  post_receive(message.place);
+}
+
+void Channel::check_ended() const {
+  if (!ended_) return;
+  if (reason_ == 0) throw Closed();
+  throw_connection_failure(reason_);
+}
+
+bool Channel::step(Duration wait) {
+  auto const event = queue_.next(wait);
+  if (event) handle(*event);
+  return event.has_value();
+}
+
+void Channel::handle(const stm_event_t& event) {
+  switch (event.kind) {
+    case STM_CONNECTED:
+      connected_ = true;
+      break;
+    case STM_SEND:
+      if (event.status == 0) delivered_ += sent_[event.context].length;
+      sent_[event.context].busy = false;
+      break;
+    case STM_RECEIVE:
+      // One that failed for another reason is followed by the end of the connection.
+      if (event.status == -EMSGSIZE) {
+        ended_ = true;
+        reason_ = -EPROTO;
+      }
+      if (event.status == 0)
+        arrived_.push_back({static_cast<MessageTag>(event.tag),
+                            memory_.bytes().subspan(event.context * kChunk, event.length),
+                            event.context});
+      break;
+    case STM_REFUSED:
+      ended_ = true;
+      reason_ = -EPROTO;
+      break;
+    case STM_FAILED:
+      ended_ = true;
+      reason_ = event.status;
+      break;
+    case STM_DISCONNECTED:
+      ended_ = true;
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace stp::files

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One connection between stp-send and stp-recv: messages in order, each with a tag.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/files/link.h"
+#include "tools/files/metadata.h"
+#include "tools/files/note.h"
+
+namespace stp::files {
+
+struct Message {
+  MessageTag tag{};
+  std::span<const std::byte> bytes;
+  std::size_t place = 0;  // of the buffer that it lies in: see Channel::done_with
+};
+
+class Channel {
+ public:
+  // Messages under way each way, and so the buffers: enough to read the disk meanwhile.
+  static constexpr std::size_t kDepth = 8;
+
+  // All functions throw LinkFailure once the connection is lost, Closed when the peer closed it.
+  // Connects, and waits for the answer; Stopped.
+  Channel(Link& link, const std::string& peer, const std::atomic<bool>& stop);
+  // Takes a request.
+  Channel(Link& link, stm_connection_t request);
+  // Sends what is under way, for a short while.
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // At most kMaxMetadata bytes, which are copied. Waits for a place.
+  void send(MessageTag tag, std::span<const std::byte> bytes);
+  // A buffer of kChunk bytes to fill, and to send the first `length` bytes of. nullptr: none is
+  // free yet.
+  std::span<std::byte> content_buffer(Duration wait);
+  void send_content(std::span<const std::byte> filled);
+  // The next message; false: `wait` has passed.
+  bool receive(Message& message, Duration wait);
+  // Its buffer may take the next one.
+  void done_with(const Message& message);
+
+  // Content that has reached the peer.
+  [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
+
+ private:
+  static constexpr std::size_t kControlRoom = std::size_t{16} << 10;  // for one message
+  static_assert(kControlRoom >= kMaxMetadata);
+  struct Sent {
+    std::size_t length = 0;
+    bool busy = false;
+  };
+
+  [[nodiscard]] stm_connection_attr_t attributes() const;
+  void post_receive(std::size_t place);
+  void post_send(MessageTag tag, std::size_t at, std::size_t place, std::size_t length);
+  // Waits at most so long for one event. False: none came.
+  bool step(Duration wait);
+  void handle(const stm_event_t& event);
+  void check_ended() const;
+  void await_connection(const std::string& peer, const std::atomic<bool>& stop);
+  [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;
+
+  Buffers memory_;  // kDepth to receive, kDepth of content to send, kDepth of control to send
+  Queue queue_;
+  stm_connection_t connection_ = nullptr;
+  bool connected_ = false, ended_ = false;
+  int reason_ = 0;
+  std::vector<Sent> sent_;
+  std::uint64_t delivered_ = 0;
+  std::deque<Message> arrived_;
+};
+
+}  // namespace stp::files

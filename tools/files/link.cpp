@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/files/link.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "tools/files/failure.h"
+
+namespace stp::files {
+namespace {
+
+constexpr unsigned kBufferLog2 = 16;  // no STU is shortened by the end of a buffer
+
+}  // namespace
+
+Link::Link() {
+  stm_domain_attr_t attributes{};
+  attributes.size = sizeof attributes;
+  attributes.buffer_log2 = kBufferLog2;
+  if (auto const error = ::stm_domain_open(&attributes, &domain_); error != 0)
+    throw link_failure(error);
+}
+
+Queue::Queue(Link& link, std::size_t capacity) {
+  auto const error = ::stm_queue_create(link.domain(), capacity, &queue_);
+  if (error != 0) throw lost_link(error);
+}
+
+std::optional<stm_event_t> Queue::next(Duration wait) {
+  stm_event_t event{};
+  auto const microseconds = std::chrono::duration_cast<std::chrono::microseconds>(wait).count();
+  auto const found = wait == Duration::zero()
+                         ? ::stm_queue_poll(queue_, &event, 1)
+                         : ::stm_queue_wait(queue_, 1, &event, 1, microseconds);
+  if (found > 0) return event;
+  if (found == 0 || found == -EWOULDBLOCK || found == -EINTR) return std::nullopt;
+  throw lost_link(found);
+}
+
+void Buffers::Unmap::operator()(void* memory) const {
+  ::munmap(memory, size);
+}
+
+Buffers::Buffers(Link& link, std::size_t size) {
+  // Aligned to a whole buffer: an mmap() of that much more holds an aligned part.
+  constexpr auto kAlignment = std::size_t{1} << kBufferLog2;
+  auto const all = size + kAlignment;
+  auto* const memory =
+      ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw LinkFailure("no memory for buffers: " + error_text(errno));
+  mapping_ = {memory, Unmap{all}};
+  auto* aligned = memory;
+  auto room = all;
+  bytes_ = {static_cast<std::byte*>(std::align(kAlignment, size, aligned, room)), size};
+  auto const error =
+      ::stm_memory_register(link.domain(), bytes_.data(), size, STM_LOCAL_WRITE, &memory_);
+  if (error != 0) throw lost_link(error);
+}
+
+}  // namespace stp::files
