@@ -37,6 +37,7 @@ struct Service::Impl {
 
   int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
+  int decide(Client& client, const Request& request);
   int vc_info(Client& client, VcId vc, Reply& reply) const;
   int close(Client& client, VcId vc, bool at_once);
 
