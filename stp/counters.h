@@ -79,6 +79,9 @@ namespace stp {
   X(CtsRepeated,       cts_repeated,        "CTS sent again for Blocks without progress")          \
   X(CtsHeld,           cts_held,            "CTS held back until others' bytes arrived")           \
   X(DuplicateBlock,    duplicate_block,     "DATA of a Block that is complete")                    \
+  /* connectionless endpoints, section 11 */                                                       \
+  X(BlocksFull,        blocks_full,         "DATA of a new Block: too many others are incomplete") \
+  X(BlocksAbandoned,   blocks_abandoned,    "Blocks of endpoints given up: no STU came for 1 s")   \
   /* requests of users */                                                                          \
   X(TxRefused,         tx_refused,          "requests of users refused by the Node's own checks")  \
   X(RingBroken,        ring_broken,         "connections ended: user's ring made no sense")

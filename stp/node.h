@@ -184,6 +184,10 @@ class Node {
   int refuse(VcId vc, const OptionPayload& option, Time now);
   int connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
               std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option = {});
+  // A connectionless endpoint takes its Port and its Key, and its channel; from here on anybody who
+  // knows them reaches it. One per endpoint (-EBUSY). It is then handled as a connection is: kick,
+  // close, vc_info (whose remote part says nothing).
+  int open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out, Time now);
   // Sends what is queued, then disconnects; kVcGone follows. `at_once`: drops what is queued.
   int close(VcId vc, bool at_once, Time now);
   int vc_info(VcId vc, VcInfo& out) const;

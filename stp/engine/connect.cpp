@@ -78,6 +78,7 @@ int Node::Impl::connect(EndpointId id, const MacAddr& peer, std::uint32_t uport,
                         std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option) {
   auto* const endpoint = endpoints.find(id);
   if (endpoint == nullptr) return -EBADF;
+  if (endpoint->config.connectionless) return -EOPNOTSUPP;
   if (peer.is_group() || peer.is_zero()) return -EINVAL;
   auto* const vc = make_vc(*endpoint, channel, cookie, now);
   if (vc == nullptr) return endpoint->config.port != 0 ? -EADDRINUSE : -ENOSPC;
@@ -122,6 +123,7 @@ int Node::Impl::close(VcId id, bool at_once, Time now) {
 
 // protocol: 5.2
 void Node::Impl::begin_closing(Vc& vc, Time now) {
+  if (vc.connectionless()) return forget(vc, now);  // there is nobody to tell
   vc.state = *vc_next(vc.state, VcEvent::kClose);
   // Not answered yet: should a CA still come, it is answered as a ghost's.
   if (vc.state == kVcGone) return forget(vc, now);
@@ -177,7 +179,8 @@ void Node::Impl::forget(Vc& vc, Time now) {
   if (vc.channel.state() != ChannelState::kFailed) vc.channel.set_state(ChannelState::kClosed);
   if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
   event(Event::Kind::kVcGone, vc.id, vc.cookie);
-  if (vc.peer_key != 0) closed.remember({vc.peer_mac, vc.peer_port, vc.peer_key}, now);
+  if (vc.peer_key != 0 && !vc.connectionless())
+    closed.remember({vc.peer_mac, vc.peer_port, vc.peer_key}, now);
   if (vc.passive) by_peer.erase({vc.peer_mac, vc.peer_port, vc.peer_key});
   timers.remove(vc);
   std::erase(ready, &vc);
@@ -246,6 +249,8 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   }
   // protocol: 5.13
   if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
+  // protocol: 11.10
+  if (vc->connectionless()) return counters.add(Counter::kBadState);
   if (vc->peer_mac != frame.src) return counters.add(Counter::kBadPeer);
   vc->heard = now;
   auto const before = vc->state;

@@ -6,7 +6,7 @@
 //   timers.cpp      retries, keep-alive
 //   transmit.cpp    bursts to send                     request.cpp   checks on users' requests
 //   one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks asked for again
-//   pacing.cpp      CTS held back
+//   pacing.cpp      CTS held back                      connectionless.cpp  endpoints without peers
 #pragma once
 
 #include <map>
@@ -76,7 +76,8 @@ struct Node::Impl {
   void receive_frame(Bytes bytes, Time now);
   void receive_on_vc(Vc& vc, const wire::Frame& frame, Time now);
   void deliver_control(Vc& vc, const wire::Frame& frame);
-  bool deliver(Vc& vc, const wire::Header& header, Bytes payload, NodeChannel::Place place);
+  bool deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
+               NodeChannel::Place place);
   void touch(Vc& vc);
   void flush_wakes();
 
@@ -84,7 +85,14 @@ struct Node::Impl {
   void on_data(Vc& vc, const wire::Frame& frame, Time now);
   Counter check_memory(const Vc& vc, const wire::Header& header, std::size_t length,
                        std::uint8_t permission, std::byte*& memory) const;
-  void complete_block(Vc& vc, InboundBlock& block);
+  bool place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory);
+  void deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& block);
+
+  // --- connectionless.cpp
+  int open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out, Time now);
+  void receive_on_endpoint(Vc& vc, const wire::Frame& frame, Time now);
+  void on_unscheduled_data(Vc& vc, const wire::Frame& frame, Time now);
+  static int address_request(Vc& vc, const SendEntry& entry);
 
   // --- one_sided.cpp
   void on_get(Vc& vc, const wire::Frame& frame);

@@ -20,6 +20,7 @@ constexpr Time kAskedSilence = 5 * kSecond;
 int Node::Impl::listen(EndpointId id, std::uint32_t uport) {
   auto* const endpoint = endpoints.find(id);
   if (endpoint == nullptr) return -EBADF;
+  if (endpoint->config.connectionless) return -EOPNOTSUPP;
   if (endpoint->listening) return endpoint->uport == uport ? 0 : -EINVAL;
   if (!listeners.emplace(uport, endpoint).second) return -EADDRINUSE;
   endpoint->listening = true;

@@ -103,6 +103,10 @@ int Node::connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport,
                   std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option) {
   return impl_->connect(endpoint, peer, uport, channel, cookie, out, now, option);
 }
+int Node::open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out,
+                    Time now) {
+  return impl_->open_port(endpoint, channel, cookie, out, now);
+}
 int Node::close(VcId vc, bool at_once, Time now) {
   auto const result = impl_->close(vc, at_once, now);
   impl_->flush_wakes();

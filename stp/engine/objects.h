@@ -13,6 +13,7 @@
 #include "stp/node.h"
 #include "stp/sequence/inbound.h"
 #include "stp/sequence/permitted_blocks.h"
+#include "stp/sequence/unscheduled.h"
 
 namespace stp {
 
@@ -73,6 +74,8 @@ struct OneSided {
   std::deque<Reply> replies;
 };
 
+// A Virtual Connection; or the one Port of a connectionless endpoint, which has a channel as
+// connections have, is open for all its life, and whose peer is that of the request being sent.
 struct Vc : TimerNode {
   VcId id = kNoneId;
   Endpoint* endpoint = nullptr;
@@ -111,7 +114,10 @@ struct Vc : TimerNode {
   Inbound inbound;
   PermittedBlocks permitted;
   std::unique_ptr<OneSided> one_sided;
-  std::uint32_t held = 0;  // its CTS that pacing holds back
+  std::uint32_t held = 0;                          // its CTS that pacing holds back
+  std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
+
+  [[nodiscard]] bool connectionless() const { return endpoint->config.connectionless; }
 };
 
 }  // namespace stp

@@ -82,7 +82,7 @@ bool Node::Impl::take_request(Vc& vc, Time now) {
       return true;
     };
     // protocol: 6.3
-    bool const slot = wire::consumes_slot(h);
+    bool const slot = wire::consumes_slot(h) && !vc.connectionless();
     if (slot && !has_credit(vc, now)) return false;
     if (h.op() == wire::Op::kClearToSend && hold_grant(vc)) continue;
     if (refused(check_request(vc, vc.sending.entry, now))) continue;
