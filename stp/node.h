@@ -98,6 +98,12 @@ enum class VcState : std::uint8_t {
   kFailed,       // given up; the user still holds it
 };
 
+// What has crossed a connection: operations other than DATA, and user bytes.
+struct VcTraffic {
+  std::uint64_t rx_control = 0, rx_data_bytes = 0;
+  std::uint64_t tx_control = 0, tx_data_bytes = 0;
+};
+
 struct VcInfo {
   VcState state;
   EndpointId endpoint;
@@ -111,6 +117,9 @@ struct VcInfo {
   std::uint32_t local_slots, remote_slots;
   std::uint32_t credit;  // Slots believed free at the peer
   Time round_trip;       // smoothed estimate
+  bool passive;          // the peer has asked for the connection
+  std::uint32_t uport;   // the listener's upper-layer port, here or at the peer
+  VcTraffic traffic;
 };
 
 class Node {
@@ -173,6 +182,9 @@ class Node {
   [[nodiscard]] const NodeConfig& config() const;
   [[nodiscard]] std::size_t vc_count() const;
   void for_each_vc(void (*visit)(void* context, VcId vc), void* context) const;
+  // The connection with the lowest local Port above `port`; kNoneId: there is none. A walk that
+  // goes on where it stopped, while connections come and go.
+  [[nodiscard]] VcId vc_after(std::uint16_t port) const;
 
  private:
   struct Impl;

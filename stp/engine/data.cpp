@@ -58,6 +58,7 @@ void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
   vc.inbound.progress(*block, length, now);
   counters.add(Counter::kRxStus);
   counters.add(Counter::kRxDataBytes, length);
+  vc.traffic.rx_data_bytes += length;
   auto const bufsize = vc.endpoint->config.bufsize;
   auto const address = Address{h.bufx, h.offset}.linear(bufsize);
   if (!block->tile_known) {

@@ -119,7 +119,10 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
          .local_slots = found->channel.slots(),
          .remote_slots = found->peer_slots,
          .credit = found->credit.credit(),
-         .round_trip = found->round_trip.smoothed()};
+         .round_trip = found->round_trip.smoothed(),
+         .passive = found->passive,
+         .uport = found->passive ? found->endpoint->uport : found->peer_uport,
+         .traffic = found->traffic};
   return 0;
 }
 void Node::kick(VcId vc) {
@@ -141,6 +144,11 @@ std::size_t Node::vc_count() const {
 void Node::for_each_vc(void (*visit)(void* context, VcId vc), void* context) const {
   for (auto const& vc : impl_->ports)
     if (vc) visit(context, vc->id);
+}
+VcId Node::vc_after(std::uint16_t port) const {
+  for (std::size_t at = std::size_t{port} + 1; at < impl_->ports.size(); ++at)
+    if (impl_->ports[at]) return impl_->ports[at]->id;
+  return kNoneId;
 }
 
 }  // namespace stp

@@ -110,6 +110,7 @@ struct Vc : TimerNode {
   PermittedBlocks permitted;
   std::unique_ptr<OneSided> one_sided;
   std::uint32_t held = 0;  // its CTS that pacing holds back
+  VcTraffic traffic;
 };
 
 }  // namespace stp
