@@ -114,6 +114,12 @@ enum class VcState : std::uint8_t {
   kAsked,        // RC arrived at a listener that inspects: the user decides
 };
 
+// What has crossed a connection: operations other than DATA, and user bytes.
+struct VcTraffic {
+  std::uint64_t rx_control = 0, rx_data_bytes = 0;
+  std::uint64_t tx_control = 0, tx_data_bytes = 0;
+};
+
 struct VcInfo {
   VcState state;
   EndpointId endpoint;
@@ -129,6 +135,9 @@ struct VcInfo {
   Time round_trip;       // smoothed estimate
   std::uint32_t peer_uport;
   OptionPayload peer_option;  // of its RC, its CA, or its refusal
+  bool passive;               // the peer has asked for the connection
+  std::uint32_t uport;        // the listener's upper-layer port, here or at the peer
+  VcTraffic traffic;
 };
 
 class Node {
@@ -201,6 +210,9 @@ class Node {
   [[nodiscard]] const NodeConfig& config() const;
   [[nodiscard]] std::size_t vc_count() const;
   void for_each_vc(void (*visit)(void* context, VcId vc), void* context) const;
+  // The connection with the lowest local Port above `port`; kNoneId: there is none. A walk that
+  // goes on where it stopped, while connections come and go.
+  [[nodiscard]] VcId vc_after(std::uint16_t port) const;
 
  private:
   struct Impl;

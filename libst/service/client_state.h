@@ -42,6 +42,10 @@ struct Region {
   EndpointId endpoint = kNoneId;
   std::shared_ptr<void> keep;
   std::uint64_t mapped_bytes = 0;
+  // As it was asked for.
+  Direction direction = Direction::kTransmit;
+  std::uint32_t base = 0;
+  std::uint64_t bytes = 0;
 };
 
 // What an Mx is on: it goes with either.
@@ -53,6 +57,7 @@ struct MxUse {
 struct Client {
   ClientId id = 0;
   bool privileged = false;
+  ClientIdentity identity;
   bool leaving = false;
   std::shared_ptr<SharedMemory> page_memory;
 

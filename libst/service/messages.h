@@ -34,6 +34,14 @@ enum class RequestKind : std::uint32_t {
   kFreeMx,   // endpoint, mx
   kResolve,  // ipv4 -> mac; -EAGAIN: ask again in a while
   kStats,    // -> next counter name and value from `index` on; -ENOENT: no more
+  // What stpctl asks (admin.h says who sees what). Lists go by cursor, 0 first; an
+  // answer without an id has nothing to show but the next cursor; -ENOENT: no more.
+  kAdminLink = 0x100,  // -> the link, and how much of everything there is
+  kAdminConnection,    // cursor -> a connection
+  kAdminRegion,        // cursor -> a mapped region
+  kTraceStart,         // trace; fd: a regular file, open for writing
+  kTraceStop,          // no more frames; what was seen is still being written until `finished`
+  kTraceStatus,        // -> the trace that runs, or the last one; -ENOENT: there was none
 };
 
 // EndpointConfig in a fixed form.
@@ -57,6 +65,37 @@ struct Segment {
   std::uint64_t length;
 };
 
+// What to trace, and how long.
+struct TraceOrder {
+  std::uint64_t max_frames;   // 0: no bound
+  std::uint64_t nanoseconds;  // 0: no bound
+  std::uint32_t everything;   // 1: all frames that the link sees; 0: STP and ARP
+  std::uint32_t stays;        // 1: goes on when the client that ordered it has gone
+};
+
+// One entry of a list that stpctl shows, beside what other replies say of it.
+struct AdminEntry {
+  std::uint64_t next;      // the cursor of the entry after this one
+  std::uint32_t pid, uid;  // whose it is
+  // kAdminConnection
+  std::uint32_t uport, passive, accepted, credit;
+  std::uint64_t round_trip;  // ns
+  std::uint64_t rx_control, rx_data_bytes, tx_control, tx_data_bytes;
+  // kAdminRegion
+  std::uint64_t bytes;
+  std::uint32_t direction, base, count, mx_count, bufsize, unmapping;
+  // kAdminLink
+  std::uint32_t clients, connections, regions, link_up;
+  std::uint32_t administrator;  // 1: the asker sees what is others'
+  // Trace
+  std::uint32_t finished;  // everything is in the file
+  std::int32_t error;      // why the file ends early
+  std::uint32_t reserved;
+  std::uint64_t frames, dropped, written_bytes;
+  char device[64];
+  char driver[32];
+};
+
 struct Request {
   std::uint32_t version;
   RequestKind kind;
@@ -78,6 +117,8 @@ struct Request {
   std::uint64_t lead, length;
   std::uint32_t segment_count, reserved;
   Segment segments[kMaxSegments];
+  std::uint64_t cursor;  // kAdmin*
+  TraceOrder trace;      // kTraceStart
 };
 
 struct Reply {
@@ -101,6 +142,7 @@ struct Reply {
   // kHello: the link; kStats: a counter
   char text[128];
   std::uint64_t value;
+  AdminEntry admin;  // kAdmin*, kTrace*
 };
 
 }  // namespace stp::service

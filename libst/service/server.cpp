@@ -36,8 +36,10 @@ int watch(int epoll, int fd, std::uint64_t key) {
 // What no client library sends: it has nothing to gain from an answer.
 bool makes_sense(const Request& request, std::size_t fd_count) {
   if (request.version != kProtocolVersion) return fd_count == 0;
-  if (request.kind < RequestKind::kHello || request.kind > RequestKind::kStats) return false;
+  auto const known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kStats;
+  if (!known && !is_admin(request.kind)) return false;
   if (request.reserved != 0) return false;
+  if (request.kind == RequestKind::kTraceStart) return fd_count == 1 && request.segment_count == 0;
   auto const memory_goes_along = request.kind == RequestKind::kMap;
   return memory_goes_along ? fd_count != 0 : fd_count == 0 && request.segment_count == 0;
 }
@@ -49,6 +51,11 @@ Server::Server(Service& service, std::string path, Log log)
 
 Server::~Server() {
   stop();
+}
+
+void Server::set_admin(std::optional<gid_t> group, TraceControl* trace) {
+  admin_group_ = group;
+  trace_ = trace;
 }
 
 int Server::start() {
@@ -123,9 +130,8 @@ void Server::admit() {
       watch_listener(false);
     return;
   }
-  ucred who{};
-  socklen_t length = sizeof who;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return;
+  auto const who = identify_peer(socket.get(), admin_group_);
+  if (!who) return;
   if (peers_.size() >= limits::kClients) {
     ++counts_.refused;
     return log("client refused: " + std::to_string(peers_.size()) + " are connected already");
@@ -133,13 +139,14 @@ void Server::admit() {
   ClientId client = 0;
   {
     std::lock_guard guard(service_.lock());
-    client = service_.add_client(who.uid == 0);
+    client = service_.add_client(who->uid == 0);
+    service_.identify(client, *who);
   }
   if (client == 0) return log(std::string("client refused: ") + std::strerror(errno));
-  auto const& peer = peers_.emplace(client, Peer{std::move(socket), client, who.pid}).first->second;
+  auto const& peer = peers_.emplace(client, Peer{std::move(socket), client, *who}).first->second;
   ++counts_.clients;
-  log("client " + std::to_string(client) + " connected: pid " + std::to_string(who.pid) + ", uid " +
-      std::to_string(who.uid));
+  log("client " + std::to_string(client) + " connected: pid " + std::to_string(who->pid) +
+      ", uid " + std::to_string(who->uid));
   if (watch(epoll_.get(), peer.socket.get(), client) != 0) drop(client, std::strerror(errno));
 }
 
@@ -172,7 +179,7 @@ int Server::answer(Peer& peer) {
   return makes_sense(request, fds.size()) ? pass_on(peer, request, fds) : -EPROTO;
 }
 
-int Server::pass_on(Peer& peer, const Request& request, std::span<const UniqueFd> fds) {
+int Server::pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds) {
   Attachments attachments;
   Reply reply{};
   reply.version = kProtocolVersion;
@@ -184,7 +191,10 @@ int Server::pass_on(Peer& peer, const Request& request, std::span<const UniqueFd
       attachments.keep = Reaper::guard(reaper_, std::move(memory));
     }
   }
-  if (reply.result == 0) {
+  if (is_trace(request.kind)) {
+    reply.result =
+        answer_trace(trace_, peer.client, peer.identity.administrator, request, fds, reply);
+  } else if (reply.result == 0) {
     std::lock_guard guard(service_.lock());
     service_.handle(peer.client, request, attachments, reply);
   }
@@ -203,8 +213,9 @@ int Server::pass_on(Peer& peer, const Request& request, std::span<const UniqueFd
 void Server::drop(std::uint64_t key, const std::string& why) {
   auto const at = peers_.find(key);
   auto const client = at->second.client;
-  auto const pid = at->second.pid;
+  auto const pid = at->second.identity.pid;
   peers_.erase(at);
+  if (trace_ != nullptr) trace_->client_gone(client);
   {
     std::lock_guard guard(service_.lock());
     service_.remove_client(client);

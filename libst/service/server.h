@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -36,6 +37,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  // Before start(). Whose group's members are administrators, and what makes traces.
+  void set_admin(std::optional<gid_t> group, TraceControl* trace);
   // 0; -EADDRINUSE: another daemon answers there; or what the system says.
   int start();
   // Removes the socket file and every client. What they had on the link ends as the Service is
@@ -47,7 +50,7 @@ class Server {
   struct Peer {
     UniqueFd socket;
     ClientId client = 0;
-    pid_t pid = 0;
+    ClientIdentity identity;
   };
 
   void run();
@@ -55,7 +58,7 @@ class Server {
   void admit();
   void serve(std::uint64_t key);
   int answer(Peer& peer);
-  int pass_on(Peer& peer, const Request& request, std::span<const UniqueFd> fds);
+  int pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds);
   void drop(std::uint64_t key, const std::string& why);
   void remove_file();
   void log(const std::string& text) const;
@@ -63,6 +66,8 @@ class Server {
   Service& service_;
   const std::string path_;
   const Log log_;
+  std::optional<gid_t> admin_group_;
+  TraceControl* trace_ = nullptr;
   Counts counts_;
   std::shared_ptr<Reaper> reaper_;
   UniqueFd listener_, epoll_, stop_;

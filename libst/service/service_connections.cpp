@@ -144,6 +144,11 @@ int Service::Impl::vc_info(Client& client, VcId vc, Reply& reply) const {
   if (client.connection(vc) == nullptr) return -EBADF;
   VcInfo info{};
   if (auto const error = node.vc_info(vc, info); error != 0) return error;
+  set_vc_info(vc, info, reply);
+  return 0;
+}
+
+void Service::Impl::set_vc_info(VcId vc, const VcInfo& info, Reply& reply) {
   reply.vc = vc;
   reply.endpoint = info.endpoint;
   reply.mac = info.peer_mac.to_u64();
@@ -161,7 +166,6 @@ int Service::Impl::vc_info(Client& client, VcId vc, Reply& reply) const {
   reply.remote_slots = info.remote_slots;
   reply.peer_uport = info.peer_uport;
   reply.option = to_wire(info.peer_option);
-  return 0;
 }
 
 int Service::Impl::close(Client& client, VcId vc, bool at_once) {

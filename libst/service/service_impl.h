@@ -6,8 +6,12 @@
 //   service_connections.cpp  channels, connections
 //   service_memory.cpp       regions, Mx
 //   service_events.cpp       what the Node tells
+//   service_admin.cpp        what stpctl asks
 // Functions that answer a request return 0 or a negative errno.
 #pragma once
+
+#include <functional>
+#include <map>
 
 #include "libst/service/client_state.h"
 #include "libst/service/unique_fd.h"
@@ -28,6 +32,7 @@ struct Service::Impl {
   int hello(const Client& client, Attachments& attachments, Reply& reply);
   int resolve(const Request& request, Reply& reply);
   int stats(const Request& request, Reply& reply) const;
+  std::vector<port::PortCounter> other_counters() const;
 
   int open_endpoint(Client& client, const Request& request, Reply& reply);
   int configure(Client& client, const Request& request, Reply& reply);
@@ -39,12 +44,18 @@ struct Service::Impl {
   int accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
   int decide(Client& client, const Request& request);
   int vc_info(Client& client, VcId vc, Reply& reply) const;
+  static void set_vc_info(VcId vc, const VcInfo& info, Reply& reply);
   int close(Client& client, VcId vc, bool at_once);
 
   int map(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int unmap(Client& client, RegionId id);
   int alloc_mx(Client& client, const Request& request, Reply& reply);
   int free_mx(Client& client, const Request& request);
+
+  int admin(const Client& client, const Request& request, Reply& reply) const;
+  void admin_link(const Client& client, Reply& reply) const;
+  int admin_connection(const Client& client, const Request& request, Reply& reply) const;
+  int admin_region(const Client& client, const Request& request, Reply& reply) const;
 
   // ---- endpoints ----
   void end_endpoint(Client& client, EndpointId id, Endpoint& endpoint);
@@ -86,7 +97,8 @@ struct Service::Impl {
   ClientId last_client = 0;
   // Whose an endpoint or a region is, for events.
   std::unordered_map<EndpointId, ClientId> endpoint_owner;
-  std::unordered_map<RegionId, ClientId> region_owner;
+  std::map<RegionId, ClientId> region_owner;
+  std::function<std::vector<port::PortCounter>()> more_counters;
   std::unique_ptr<port::Port> port;
   Node node;  // goes first: it holds what the clients own
 };

@@ -61,7 +61,10 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
   client.regions.emplace(id, Region{.state = Region::State::kBound,
                                     .endpoint = request.endpoint,
                                     .keep = std::move(attachments.keep),
-                                    .mapped_bytes = mapped});
+                                    .mapped_bytes = mapped,
+                                    .direction = direction,
+                                    .base = request.base,
+                                    .bytes = extent.bytes});
   region_owner.emplace(id, client.id);
   reply.region = id;
   return 0;

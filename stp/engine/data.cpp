@@ -71,6 +71,7 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
   }
   counters.add(Counter::kRxStus);
   counters.add(Counter::kRxDataBytes, length);
+  vc.traffic.rx_data_bytes += length;
   auto const bufsize = vc.endpoint->config.bufsize;
   auto const address = Address{h.bufx, h.offset}.linear(bufsize);
   if (!block.tile_known) {

@@ -133,7 +133,10 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
          .credit = found->credit.credit(),
          .round_trip = found->round_trip.smoothed(),
          .peer_uport = found->peer_uport,
-         .peer_option = found->peer_option};
+         .peer_option = found->peer_option,
+         .passive = found->passive,
+         .uport = found->passive ? found->endpoint->uport : found->peer_uport,
+         .traffic = found->traffic};
   return 0;
 }
 void Node::kick(VcId vc) {
@@ -155,6 +158,11 @@ std::size_t Node::vc_count() const {
 void Node::for_each_vc(void (*visit)(void* context, VcId vc), void* context) const {
   for (auto const& vc : impl_->ports)
     if (vc) visit(context, vc->id);
+}
+VcId Node::vc_after(std::uint16_t port) const {
+  for (std::size_t at = std::size_t{port} + 1; at < impl_->ports.size(); ++at)
+    if (impl_->ports[at]) return impl_->ports[at]->id;
+  return kNoneId;
 }
 
 }  // namespace stp

@@ -117,6 +117,8 @@ struct Vc : TimerNode {
   std::uint32_t held = 0;                          // its CTS that pacing holds back
   std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
 
+  VcTraffic traffic;
+
   [[nodiscard]] bool connectionless() const { return endpoint->config.connectionless; }
 };
 

@@ -72,6 +72,7 @@ std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
     h.s_port = vc.local_port;
     h.d_key = vc.peer_key;
     counters.add(Counter::kTxControl);
+    ++vc.traffic.tx_control;
     emit(frames[count++], vc.peer_mac, h, vc.endpoint->config.checksum,
          std::as_bytes(std::span(entry.payload, entry.payload_length)), {}, false);
   }

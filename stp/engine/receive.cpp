@@ -45,7 +45,10 @@ void Node::Impl::receive_frame(Bytes bytes, Time now) {
 // The frame is the peer's: it named the Port, knows the Key and comes from the right address.
 void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
   auto const op = frame.header.op();
-  if (op != wire::Op::kData) counters.add(Counter::kRxControl);
+  if (op != wire::Op::kData) {
+    counters.add(Counter::kRxControl);
+    ++vc.traffic.rx_control;
+  }
   if (op == wire::Op::kDisconnectAnswer) return on_disconnect_answer(vc, now);
   if (op == wire::Op::kDisconnectComplete) return on_disconnect_complete(vc, now);
   if (vc.state != VcState::kOpen || vc.user_closed) {

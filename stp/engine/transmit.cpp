@@ -104,6 +104,7 @@ void Node::Impl::build_control(Vc& vc, TxFrame& frame) {
   if (h.op() == wire::Op::kClearToSend && h.sync == 0)  // a repeated one asks for the tail only
     h.sync = vc.inbound.first_missing(h.s_id, h.b_num);
   counters.add(Counter::kTxControl);
+  ++vc.traffic.tx_control;
   emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum,
        std::as_bytes(std::span(entry.payload, entry.payload_length)), {}, false);
   finish_request(vc);
@@ -183,6 +184,7 @@ void Node::Impl::build_stu(Vc& vc, TxFrame& frame) {
   emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, attach);
   counters.add(Counter::kTxStus);
   counters.add(Counter::kTxDataBytes, length);
+  vc.traffic.tx_data_bytes += length;
   if (attach) {
     frame.token = {vc.id, region};
     ++vc.attached;

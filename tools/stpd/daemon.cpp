@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/daemon.h"
 
+#include <grp.h>
+
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -37,10 +39,12 @@ std::unique_ptr<Daemon> Daemon::start(const Options& options, std::string& error
     error = "link " + options.link + ": " + error;
     return nullptr;
   }
+  port::enable_telemetry();
   auto port = port::Port::open(link, error);
   if (!port) return nullptr;
   std::unique_ptr<Daemon> daemon(new Daemon(options, std::move(port)));
   if (!daemon->start_trace(options, error)) return nullptr;
+  if (!daemon->start_admin(options, error)) return nullptr;
   make_directory_of(options.socket);
   if (auto const result = daemon->server_.start(); result != 0) {
     error = listen_error(options.socket, result);
@@ -70,6 +74,23 @@ bool Daemon::start_trace(const Options& options, std::string& error) {
   return true;
 }
 
+bool Daemon::start_admin(const Options& options, std::string& error) {
+  std::optional<gid_t> group;
+  if (!options.admin_group.empty()) {
+    auto const* const entry = ::getgrnam(options.admin_group.c_str());
+    if (entry == nullptr) {
+      error = "admin-group " + options.admin_group + ": there is no such group";
+      return false;
+    }
+    group = entry->gr_gid;
+  }
+  tracer_ = std::make_unique<Tracer>(service_, tap_ ? &*tap_ : nullptr, log);
+  service_.add_counters([this] { return own_counters(); });
+  server_.set_admin(group, tracer_.get());
+  telemetry_.emplace(service_);
+  return true;
+}
+
 void Daemon::log_link(const Options& options) {
   auto const& info = service_.port().info();
   log("link " + info.link + ": device " + info.device + " (" + info.driver + "), mac " +
@@ -78,10 +99,13 @@ void Daemon::log_link(const Options& options) {
       (info.address ? ", address " + port::to_string(*info.address) : ""));
   log("socket " + options.socket);
   if (trace_) log("trace " + options.pcap);
+  if (auto const path = port::telemetry_socket(); !path.empty()) log("telemetry " + path);
 }
 
 Daemon::~Daemon() {
   server_.stop();
+  telemetry_.reset();
+  tracer_.reset();
   if (serving_) wait_for_disconnects();
   loop_.stop();
   service_.port().set_tap(nullptr);
@@ -99,22 +123,20 @@ void Daemon::wait_for_disconnects() {
   }
 }
 
-void Daemon::log_counters() {
-  auto const line = [](const std::string& name, std::uint64_t value) {
-    if (value != 0) log("  " + name + " " + std::to_string(value));
-  };
-  log("counters:");
-  auto const& counters = service_.node().counters();
-  for (std::size_t i = 0; i < kCounterCount; ++i)
-    line(Counters::name(static_cast<Counter>(i)), counters.get(static_cast<Counter>(i)));
-  for (auto const& counter : service_.port().counters()) line(counter.name, counter.value);
+std::vector<port::PortCounter> Daemon::own_counters() const {
   auto const& clients = server_.counts();
-  line("clients", clients.clients);
-  line("clients_refused", clients.refused);
-  line("clients_bad_messages", clients.bad_messages);
-  line("clients_slow_readers", clients.slow_readers);
-  if (trace_) line("trace_frames", trace_->frames());
-  if (trace_) line("trace_dropped", trace_->dropped());
+  return {{"clients", clients.clients},
+          {"clients_refused", clients.refused},
+          {"clients_bad_messages", clients.bad_messages},
+          {"clients_slow_readers", clients.slow_readers},
+          {"trace_frames", trace_ ? trace_->frames() : 0},
+          {"trace_dropped", trace_ ? trace_->dropped() : 0}};
+}
+
+void Daemon::log_counters() {
+  log("counters:");
+  for (auto const& counter : service_.all_counters())
+    if (counter.value != 0) log("  " + counter.name + " " + std::to_string(counter.value));
 }
 
 }  // namespace stp::stpd

@@ -8,7 +8,9 @@
 
 #include "libst/service/poll_loop.h"
 #include "libst/service/server.h"
+#include "libst/service/telemetry.h"
 #include "tools/stpd/options.h"
+#include "tools/stpd/tracer.h"
 #include "tools/trace/pcapng_tap.h"
 
 namespace stp::stpd {
@@ -25,8 +27,10 @@ class Daemon {
  private:
   Daemon(const Options& options, std::unique_ptr<port::Port> port);
   bool start_trace(const Options& options, std::string& error);
+  bool start_admin(const Options& options, std::string& error);
   void log_link(const Options& options);
   void wait_for_disconnects();
+  [[nodiscard]] std::vector<port::PortCounter> own_counters() const;
   void log_counters();
 
   std::unique_ptr<trace::PcapngWriter> trace_;
@@ -34,6 +38,8 @@ class Daemon {
   service::Service service_;
   service::PollLoop loop_;
   service::Server server_;
+  std::unique_ptr<Tracer> tracer_;
+  std::optional<service::Telemetry> telemetry_;
   bool serving_ = false;
 };
 

@@ -31,6 +31,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_option("--poll", options.poll,
                  "busy: keep a core; adaptive: sleep when idle (the default)")
       ->transform(CLI::CheckedTransformer(policies, CLI::ignore_case));
+  app.add_option("--admin-group", options.admin_group,
+                 "Members of this group may see all connections and make traces with stpctl; root "
+                 "and the user of stpd may anyway");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

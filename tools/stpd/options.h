@@ -15,6 +15,7 @@ struct Options {
   std::string socket;
   std::string pcap;  // empty: no trace
   std::uint64_t pcap_frames = ~std::uint64_t{0};
+  std::string admin_group;  // empty: none
   service::PollPolicy poll = service::PollPolicy::kAdaptive;
 };
 
