@@ -44,6 +44,8 @@ namespace stp {
   X(NoListener,        no_listener,         "connection refused: nobody listens on the UPort")     \
   X(BacklogFull,       backlog_full,        "Request_Connection left unanswered: backlog full")    \
   X(NoResources,       no_resources,        "connection refused: no Port or memory left")          \
+  X(RcRejected,        rc_rejected,         "connections refused by the listening user")           \
+  X(RcUndecided,       rc_undecided,        "connections refused: the user did not decide in time")\
   X(DuplicateRc,       duplicate_rc,        "Request_Connection repeated: answered again")         \
   X(LateRc,            late_rc,             "Request_Connection of a closed connection")           \
   X(GhostCa,           ghost_ca,            "Connection_Answer nobody waits for: answered with RD")\

@@ -15,8 +15,12 @@ class Connection {
   Connection(std::shared_ptr<Endpoint> endpoint, const Reply& made,
              std::shared_ptr<SharedMemory> memory);
 
-  // Until the peer has answered; needs no time on an accepted connection.
+  // Until the peer has answered; needs no time on an accepted connection, nor on one that the peer
+  // has asked for and that waits for the decision.
   int wait_open(Time deadline);
+  // The decision. A rejected one is over.
+  int admit(const OptionPayload& option) { return decide(true, option); }
+  int reject(const OptionPayload& option) { return decide(false, option); }
 
   // What to send: a header, its payload, and for DATA where the bytes stand.
   struct Sending {
@@ -36,6 +40,8 @@ class Connection {
   // to disconnect; end_close waits for the peer's confirmation, for a while.
   int begin_close();
   void end_close(Time deadline);
+  // Its handle has been retired, and nothing of it is left to end.
+  void forget();
   // For one that nobody has seen.
   void abandon();
 
@@ -47,6 +53,7 @@ class Connection {
   void set_handle(Handle handle) { handle_ = handle; }
 
  private:
+  int decide(bool admit, const OptionPayload& option);
   int check(const Sending& what) const;
   int check_data(const Sending& what) const;
   [[nodiscard]] int over() const;
@@ -66,6 +73,7 @@ class Connection {
   std::mutex sending_, receiving_;  // the channel's two ends
   std::uint32_t refused_ = 0;       // as of the last flush; under sending_
   std::atomic<bool> ended_{false};  // closed by this side
+  std::atomic<bool> asked_;         // the peer has asked for it, and nobody has decided
   Handle handle_ = 0;
 };
 

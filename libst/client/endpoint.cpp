@@ -6,6 +6,7 @@
 #include "libst/client/links.h"
 #include "libst/client/region.h"
 #include "libst/client/wait.h"
+#include "libst/service/wire_config.h"
 
 namespace stp::client {
 namespace {
@@ -25,7 +26,7 @@ int Endpoint::open(const std::optional<Name>& name, std::shared_ptr<Endpoint>& o
   }
   auto endpoint = std::make_shared<Endpoint>(std::move(backend), name ? name->uport : 0);
   auto request = request_for(RequestKind::kOpenEndpoint);
-  request.config = default_config();
+  request.config = service::to_wire(EndpointConfig{});
   Reply reply{};
   if (auto const error = endpoint->backend().exchange(request, reply); error != 0) return error;
   endpoint->id_ = reply.endpoint;
@@ -116,7 +117,8 @@ std::vector<Handle> Endpoint::children() const {
 
 // ---- connections ----
 
-int Endpoint::accept(Handle& out) {
+// The next connection: established, or asked for where this endpoint inspects.
+int Endpoint::wait_for_peer(Time deadline, std::shared_ptr<Connection>& out) {
   PageEvents events(backend_->page());
   auto asking = request(RequestKind::kAccept);
   for (;;) {
@@ -125,34 +127,65 @@ int Endpoint::accept(Handle& out) {
     Reply made{};
     Payload payload;
     auto const error = backend_->exchange(asking, payload, made);
-    if (error == 0) return adopt_connection(made, std::move(payload.memory), now(), out);
-    if (error == -EINVAL) return fail(error, "st_listen comes before st_accept");
-    if (error != -EAGAIN) return error;
+    if (error == -EINVAL) return fail(error, "st_listen comes first");
+    if (error != 0 && error != -EAGAIN) return error;
+    if (error == 0) {
+      out = std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
+      auto const opened = out->wait_open(kNever);
+      if (opened != 0) out->abandon();
+      return opened;
+    }
     auto const changed = [&] { return events.wake_word()->load() != seen || ended(); };
-    if (auto const waited = wait_until(*backend_, events, kNever, changed); waited != 0)
+    if (auto const waited = wait_until(*backend_, events, deadline, changed); waited != 0)
       return waited;
   }
 }
 
-int Endpoint::connect(const Name& peer, Handle& out) {
-  auto const deadline = now() + kConnectPatience;
+int Endpoint::hand_out(const std::shared_ptr<Connection>& connection, Handle& out) {
+  auto const error = publish(connection, out);
+  if (error != 0) connection->abandon();
+  return error;
+}
+
+int Endpoint::accept(Handle& out) {
+  for (;;) {
+    std::shared_ptr<Connection> connection;
+    if (auto const error = wait_for_peer(kNever, connection); error != 0) return error;
+    if (config().inspect == 0 || connection->admit({}) == 0) return hand_out(connection, out);
+    connection->abandon();  // its peer has given up meanwhile
+  }
+}
+
+int Endpoint::inspect(Time deadline, Handle& out, Reply& peer) {
+  if (config().inspect == 0) return fail(-EINVAL, "ST_OPT_INSPECT is set before st_listen");
+  std::shared_ptr<Connection> connection;
+  auto error = wait_for_peer(deadline, connection);
+  if (error != 0) return error;
+  error = connection->info(peer);
+  if (error == 0) return hand_out(connection, out);
+  connection->abandon();
+  return error;
+}
+
+int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out, Reply* answer) {
+  auto const wanted = config().connect_patience * kMillisecond;
+  auto const deadline = now() + (wanted != 0 ? wanted : kConnectPatience);
   auto asking = request(RequestKind::kConnect);
   MacAddr mac;
   if (auto const error = resolve(*backend_, peer.host, mac); error != 0) return error;
   asking.mac = mac.to_u64();
   asking.uport = peer.uport;
+  asking.option = service::to_wire(option);
   Reply made{};
   Payload payload;
   if (auto const error = backend_->exchange(asking, payload, made); error != 0) return error;
-  return adopt_connection(made, std::move(payload.memory), deadline, out);
-}
-
-int Endpoint::adopt_connection(const Reply& made, std::shared_ptr<SharedMemory> memory,
-                               Time deadline, Handle& out) {
-  auto const connection = std::make_shared<Connection>(shared_from_this(), made, std::move(memory));
-  auto error = connection->wait_open(deadline);
-  if (error == 0) error = publish(connection, out);
-  if (error != 0) connection->abandon();
+  auto const connection =
+      std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
+  auto const error = connection->wait_open(deadline);
+  bool const answered = error == 0 || error == -ECONNREFUSED;
+  if (answered && answer != nullptr) connection->info(*answer);
+  if (error == 0) return hand_out(connection, out);
+  connection->abandon();
   return error;
 }
 

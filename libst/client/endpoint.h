@@ -16,6 +16,8 @@
 
 namespace stp::client {
 
+class Connection;
+
 // Functions return 0 or a negative errno.
 class Endpoint : public std::enable_shared_from_this<Endpoint> {
  public:
@@ -35,7 +37,11 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
 
   int listen();
   int accept(Handle& out);
-  int connect(const Name& peer, Handle& out);
+  // The next connection that a peer asks for, before it is answered.
+  int inspect(Time deadline, Handle& out, Reply& peer);
+  // `answer`: nullptr, or where to put what is known of the peer when it has answered, be it with a
+  // refusal.
+  int connect(const Name& peer, const OptionPayload& option, Handle& out, Reply* answer);
   // `mx`: nullptr, or where to put an Mx that is good on every connection.
   int map(Direction direction, MutableBytes memory, std::uint32_t base, Handle& out,
           std::uint16_t* mx);
@@ -55,8 +61,8 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   Request request(RequestKind kind) const;
   template <typename Child>
   int publish(const std::shared_ptr<Child>& child, Handle& out);
-  int adopt_connection(const Reply& made, std::shared_ptr<SharedMemory> memory, Time deadline,
-                       Handle& out);
+  int wait_for_peer(Time deadline, std::shared_ptr<Connection>& out);
+  int hand_out(const std::shared_ptr<Connection>& connection, Handle& out);
   [[nodiscard]] std::vector<Handle> children() const;
 
   const std::shared_ptr<Backend> backend_;

@@ -4,6 +4,7 @@
 
 #include "libst/service/limits.h"
 #include "libst/service/service_impl.h"
+#include "libst/service/wire_config.h"
 
 namespace stp::service {
 
@@ -94,11 +95,13 @@ int Service::Impl::connect(Client& client, const Request& request, Attachments& 
   if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
   auto const peer = MacAddr::from_u64(request.mac);
   if (peer.to_u64() != request.mac || peer.is_zero() || peer.is_group()) return -EINVAL;
+  OptionPayload option;
+  if (auto const error = from_wire(request.option, option); error != 0) return error;
   Bell number = 0;
   if (auto const error = make_channel(client, request.endpoint, number); error != 0) return error;
   auto& channel = *client.channels[number];
   if (auto const error = node.connect(request.endpoint, peer, request.uport, channel.memory->data(),
-                                      cookie(client, number), channel.vc, port::now());
+                                      cookie(client, number), channel.vc, port::now(), option);
       error != 0) {
     release_channel(client, number);
     return error;
@@ -120,11 +123,21 @@ int Service::Impl::accept(Client& client, EndpointId id, Attachments& attachment
   // Not being able to hold more in wait is no reason to refuse the one that is here.
   restock(client, id, *endpoint);
   auto const& channel = *client.channels[number];
-  reply.vc = channel.vc;
   reply.channel = number;
   reply.channel_size = channel.memory->size();
   attachments.memory = channel.memory;
-  return 0;
+  return vc_info(client, channel.vc, reply);
+}
+
+int Service::Impl::decide(Client& client, const Request& request) {
+  auto* const channel = client.connection(request.vc);
+  if (channel == nullptr) return -EBADF;
+  OptionPayload option;
+  if (auto const error = from_wire(request.option, option); error != 0) return error;
+  if (request.admit != 0) return node.admit(request.vc, option, port::now());
+  auto const error = node.refuse(request.vc, option, port::now());
+  if (error == 0) channel->closing = true;
+  return error;
 }
 
 int Service::Impl::vc_info(Client& client, VcId vc, Reply& reply) const {
@@ -151,6 +164,8 @@ void Service::Impl::set_vc_info(VcId vc, const VcInfo& info, Reply& reply) {
   reply.remote_max_stu = info.remote_max_stu;
   reply.local_slots = info.local_slots;
   reply.remote_slots = info.remote_slots;
+  reply.peer_uport = info.peer_uport;
+  reply.option = to_wire(info.peer_option);
 }
 
 int Service::Impl::close(Client& client, VcId vc, bool at_once) {

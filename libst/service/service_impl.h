@@ -42,6 +42,7 @@ struct Service::Impl {
 
   int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
+  int decide(Client& client, const Request& request);
   int vc_info(Client& client, VcId vc, Reply& reply) const;
   static void set_vc_info(VcId vc, const VcInfo& info, Reply& reply);
   int close(Client& client, VcId vc, bool at_once);

@@ -91,9 +91,17 @@ bool Node::unstock(EndpointId endpoint, std::uint64_t& cookie) {
 int Node::accept(EndpointId endpoint, VcId& out) {
   return impl_->accept(endpoint, out);
 }
+int Node::admit(VcId vc, const OptionPayload& option, Time now) {
+  auto const result = impl_->admit(vc, option, now);
+  impl_->flush_wakes();
+  return result;
+}
+int Node::refuse(VcId vc, const OptionPayload& option, Time now) {
+  return impl_->refuse(vc, option, now);
+}
 int Node::connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
-                  std::uint64_t cookie, VcId& out, Time now) {
-  return impl_->connect(endpoint, peer, uport, channel, cookie, out, now);
+                  std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option) {
+  return impl_->connect(endpoint, peer, uport, channel, cookie, out, now, option);
 }
 int Node::close(VcId vc, bool at_once, Time now) {
   auto const result = impl_->close(vc, at_once, now);
@@ -120,6 +128,8 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
          .remote_slots = found->peer_slots,
          .credit = found->credit.credit(),
          .round_trip = found->round_trip.smoothed(),
+         .peer_uport = found->peer_uport,
+         .peer_option = found->peer_option,
          .passive = found->passive,
          .uport = found->passive ? found->endpoint->uport : found->peer_uport,
          .traffic = found->traffic};

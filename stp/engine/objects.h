@@ -92,13 +92,15 @@ struct Vc : TimerNode {
   unsigned peer_bufsize = 0, peer_max_stu = 0;
   std::uint32_t peer_slots = 0;
   std::uint32_t peer_uport = 0;
+  OptionPayload option, peer_option;  // of RC and CA: ours, the peer's
   unsigned send_stu_log2 = 0;
 
   NodeChannel channel;
   SlotCredit credit;
   RoundTrip round_trip;
-  Retry handshake;  // RC, RD or DA waiting for its answer
-  Retry ask;        // our own RS waiting for its RSR
+  Retry handshake;          // RC, RD or DA waiting for its answer
+  Retry ask;                // our own RS waiting for its RSR
+  Time decide_by = kNever;  // kAsked: the user's time to decide ends
   std::uint32_t ask_sync = 0;
   Time ask_again = kNever;  // the peer had no Slot free: ask again then
   Time ask_pause = 0;

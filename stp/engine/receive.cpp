@@ -123,9 +123,10 @@ wire::Header Node::Impl::header_for(const Vc& vc, wire::Op op, std::uint16_t fla
   return h;
 }
 
-void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum) {
+void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum,
+                        const OptionPayload& option) {
   if (answer_count == kMaxAnswers) return counters.add(Counter::kAnswersFull);
-  answers[(first_answer + answer_count++) % kMaxAnswers] = {dst, header, checksum};
+  answers[(first_answer + answer_count++) % kMaxAnswers] = {dst, header, checksum, option};
 }
 
 void Node::Impl::event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie) {

@@ -20,7 +20,8 @@ std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
     for (; count < frames.size() && answer_count > 0; --answer_count) {
       auto const& a = answers[first_answer];
       counters.add(Counter::kTxControl);
-      emit(frames[count++], a.dst, a.header, a.checksum, {}, {}, false);
+      auto const option = a.option ? Bytes(*a.option) : Bytes{};
+      emit(frames[count++], a.dst, a.header, a.checksum, option, {}, false);
       first_answer = (first_answer + 1) % kMaxAnswers;
     }
   };

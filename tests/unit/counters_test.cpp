@@ -51,7 +51,7 @@ TEST(Counters, DropsAreTheFramesOfWhichNothingCame) {
       Counter::kRetries,      Counter::kVcOpened,    Counter::kVcClosed,    Counter::kVcRefused,
       Counter::kVcFailed,     Counter::kSlotWaits,   Counter::kTxRefused,   Counter::kRingBroken,
       Counter::kVcUnanswered, Counter::kRxGets,      Counter::kRxFetchOps,  Counter::kGetRefused,
-      Counter::kCtsRepeated,  Counter::kCtsHeld};
+      Counter::kCtsRepeated,  Counter::kCtsHeld,     Counter::kRcRejected,  Counter::kRcUndecided};
   for (std::size_t i = 0; i < kCounterCount; ++i) {
     const auto counter = static_cast<Counter>(i);
     EXPECT_EQ(Counters::is_drop(counter), !no_drops.contains(counter)) << Counters::name(counter);

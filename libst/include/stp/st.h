@@ -169,7 +169,14 @@ enum st_option {
   ST_OPT_RX_SLOTS,      /* 1..65535; default 64 */
   ST_OPT_TX_BUFX_BASE,  /* default 0 */
   ST_OPT_TX_BUFX_COUNT, /* default 65536 */
-  ST_OPT_TX_CREDITS     /* 1..65536; default 64: requests queued before st_tx blocks */
+  ST_OPT_TX_CREDITS,    /* 1..65536; default 64: requests queued before st_tx blocks */
+  /* beyond the document */
+  ST_OPT_CHECKSUM,        /* 1: a checksum goes with all that is sent; default 0 */
+  ST_OPT_KEEP_ALIVE,      /* 1: a peer that has fallen silent is noticed; default 1 */
+  ST_OPT_RECOVER,         /* 1: CTS are repeated while granted bytes stay away; default 0 */
+  ST_OPT_INSPECT,         /* 1: st_listen leaves each request to st_inspect; default 0 */
+  ST_OPT_CONNECT_PATIENCE /* milliseconds to wait for an answer, up to an hour; default 0: the
+                             protocol's eight tries, about 2 s */
 };
 
 /* 5 Constructors and destructors. `str`: "host:port", ":port" (this host) or NULL; host may be a
@@ -185,13 +192,42 @@ ST_API int st_getopt(void* handle, int opt, void* val);
 ST_API int st_setopt(void* handle, int opt, void* val);
 
 /* 7 Connections. st_listen: -EADDRINUSE, or -EINVAL without a port. st_accept waits for a client.
- * st_connect: -ECONNREFUSED nobody listens, -ETIMEDOUT nobody there (within 5 s), -EHOSTUNREACH an
- * unknown host, -EINVAL a malformed name. st_close sends what is queued, disconnects, and waits for
- * the peer's confirmation for at most 1 s. */
+ * st_connect: -ECONNREFUSED nobody listens, -ETIMEDOUT nobody there (see ST_OPT_CONNECT_PATIENCE),
+ * -EHOSTUNREACH an unknown host, -EINVAL a malformed name. st_close sends what is queued,
+ * disconnects, and waits for the peer's confirmation for at most 1 s. */
 ST_API int st_listen(st_ehandle_t ehandle);
 ST_API int st_accept(st_ehandle_t ehandle, st_chandle_t* chandle);
 ST_API int st_connect(st_ehandle_t ehandle, const char* peer, st_chandle_t* chandle);
 ST_API int st_close(st_chandle_t chandle);
+
+/* Option payload on the way to a connection, and a look before the answer (Appendix A).
+ * `opt_pay`: NULL, or ST_OPTION_SIZE bytes that the other side is shown.
+ *
+ * st_connect_opt: `answer` (or NULL) tells what the peer said, as it accepted or (-ECONNREFUSED) as
+ * it refused.
+ *
+ * A listener with ST_OPT_INSPECT is asked: st_inspect waits for the next request, `timeout` as of
+ * select() (-EWOULDBLOCK), and nothing has been answered when it returns. `chandle` then is a
+ * connection on which only st_accept_opt, st_reject, st_getpeer, st_mx_alloc and st_close (which
+ * rejects) are of use; others give -ENOTCONN. Meanwhile the peer waits as long as its
+ * ST_OPT_CONNECT_PATIENCE says; a request undecided after 60 s, or of which nothing was heard for
+ * 5 s, is refused: -ETIMEDOUT, -ECONNABORTED. Such a handle still is to be closed.
+ * st_accept_opt: -EISCONN if it is accepted already. st_reject ends the handle, too. st_accept on
+ * such a listener accepts whoever is next. */
+typedef struct st_peer {
+  st_macaddr_t macaddr;
+  uint32_t uport;   /* its upper-layer port; 0: it has none */
+  uint32_t opt_len; /* 0, or ST_OPTION_SIZE: with option payload */
+  unsigned char opt_pay[ST_OPTION_SIZE];
+} st_peer_t;
+ST_API int st_connect_opt(st_ehandle_t ehandle, const char* peer, const void* opt_pay,
+                          st_chandle_t* chandle, st_peer_t* answer);
+ST_API int st_inspect(st_ehandle_t ehandle, st_chandle_t* chandle, st_peer_t* peer,
+                      struct timeval* timeout);
+ST_API int st_accept_opt(st_chandle_t chandle, const void* opt_pay);
+ST_API int st_reject(st_chandle_t chandle, const void* opt_pay);
+/* Whom a connection is with, and what came along with its request or answer. */
+ST_API int st_getpeer(st_chandle_t chandle, st_peer_t* peer);
 
 /* 8.1 `hostname` NULL: the local interface. -EHOSTUNREACH: nobody answers for it. */
 ST_API int st_macaddr(st_ehandle_t ehandle, const char* hostname, st_macaddr_t* macaddr);
