@@ -85,6 +85,7 @@ class EthdevPort final : public LinkPort {
   }
 
   [[nodiscard]] bool link_up() const override { return device_->link_up(); }
+  [[nodiscard]] int wake_fd() const override { return device_->wake_fd(); }
 
  private:
   // In this order: frames that wait go back to the device's pool before the device closes.

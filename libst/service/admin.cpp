@@ -14,15 +14,17 @@
 namespace stp::service {
 namespace {
 
-// Supplementary groups, as they were when the peer connected.
-bool is_member(int socket, gid_t group) {
+// The peer's group, then its supplementary ones, as they were when it connected.
+std::vector<gid_t> groups_of(int socket, gid_t own) {
   std::vector<gid_t> groups(64);
   for (;;) {
     auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
     auto const result = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size);
-    if (result != 0 && errno != ERANGE) return false;
+    if (result != 0 && errno != ERANGE) return {own};
     groups.resize(size / sizeof(gid_t));
-    if (result == 0) return std::find(groups.begin(), groups.end(), group) != groups.end();
+    if (result != 0) continue;
+    groups.insert(groups.begin(), own);
+    return groups;
   }
 }
 
@@ -39,10 +41,12 @@ std::optional<ClientIdentity> identify_peer(int socket, std::optional<gid_t> adm
   ucred who{};
   socklen_t length = sizeof who;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return std::nullopt;
-  bool const in_group = admin_group && (who.gid == *admin_group || is_member(socket, *admin_group));
-  return ClientIdentity{.pid = who.pid,
-                        .uid = who.uid,
-                        .administrator = who.uid == 0 || who.uid == ::geteuid() || in_group};
+  ClientIdentity identity{.pid = who.pid, .uid = who.uid, .groups = groups_of(socket, who.gid)};
+  auto const& groups = identity.groups;
+  auto const in_group =
+      admin_group && std::find(groups.begin(), groups.end(), *admin_group) != groups.end();
+  identity.administrator = who.uid == 0 || who.uid == ::geteuid() || in_group;
+  return identity;
 }
 
 int answer_trace(TraceControl* control, ClientId client, bool administrator, const Request& request,

@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "libst/service/messages.h"
 #include "libst/service/unique_fd.h"
@@ -25,6 +26,7 @@ inline constexpr uid_t kUnknownUser = ~uid_t{0};
 struct ClientIdentity {
   pid_t pid = 0;
   uid_t uid = kUnknownUser;
+  std::vector<gid_t> groups;  // its own first
   bool administrator = false;
 };
 

@@ -19,7 +19,8 @@ using Bell = std::uint32_t;
 struct Channel {
   std::shared_ptr<SharedMemory> memory;
   EndpointId endpoint = kNoneId;
-  VcId vc = kNoneId;     // kNoneId: in stock, or its connection is not accepted yet
+  VcId vc = kNoneId;  // kNoneId: in stock, or its connection is not accepted yet
+  std::uint32_t slots = 0;
   bool closing = false;  // the client has asked to close it
 
   [[nodiscard]] ChannelControl& control() const {
@@ -68,7 +69,7 @@ struct Client {
   std::unordered_map<RegionId, Region> regions;
   std::unordered_map<std::uint16_t, MxUse> mxs;
 
-  std::uint64_t channel_bytes = 0, mapped_bytes = 0, bufx_entries = 0;
+  std::uint64_t channel_bytes = 0, slots = 0, mapped_bytes = 0, bufx_entries = 0;
 
   [[nodiscard]] ClientPage& page() const {
     return *reinterpret_cast<ClientPage*>(page_memory->data());

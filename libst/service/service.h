@@ -12,6 +12,8 @@
 #include "libst/service/admin.h"
 #include "libst/service/drive_lock.h"
 #include "libst/service/messages.h"
+#include "libst/service/port_rules.h"
+#include "libst/service/quotas.h"
 #include "libst/service/shared_memory.h"
 
 namespace stp::service {
@@ -43,6 +45,9 @@ class Service {
   void remove_client(ClientId client);
   // Clients that have anything left, removed ones whose last frames are still on their way too.
   [[nodiscard]] std::size_t client_count() const;
+  // Both hold for what is asked from now on: what a client has it keeps.
+  void set_quotas(const Quotas& quotas);
+  void set_port_rules(PortRules rules);
   void handle(ClientId client, const Request& request, Attachments& attachments, Reply& reply);
   // One turn: bells, link, timers, events. Frames and requests moved; 0 means idle.
   unsigned poll();

@@ -15,12 +15,14 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   if (auto const error = node.endpoint_config(id, config); error != 0) return error;
   auto const size = ChannelGeometry{config.slots, config.credits}.size();
   auto const live = client.channels.size() - client.free_bells.size();
-  if (live >= limits::kChannels || client.channel_bytes + size > limits::kChannelBytes)
+  if (live >= quotas.connections || client.channel_bytes + size > quotas.queue_bytes ||
+      client.slots + config.slots > quotas.slots)
     return -EDQUOT;
   auto channel = std::make_unique<Channel>();
   channel->memory = SharedMemory::create("stp-channel", size);
   if (!channel->memory) return -errno;
   channel->endpoint = id;
+  channel->slots = config.slots;
   if (client.free_bells.empty()) {
     client.free_bells.push_back(static_cast<Bell>(client.channels.size()));
     client.channels.emplace_back();
@@ -29,6 +31,7 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   client.free_bells.pop_back();
   client.channels[out] = std::move(channel);
   client.channel_bytes += size;
+  client.slots += config.slots;
   ++client.endpoints.at(id).channels;
   return 0;
 }
@@ -37,6 +40,7 @@ void Service::Impl::release_channel(Client& client, Bell number) {
   auto const channel = std::move(client.channels[number]);
   client.free_bells.push_back(number);
   client.channel_bytes -= channel->memory->size();
+  client.slots -= channel->slots;
   --client.endpoints.at(channel->endpoint).channels;
 }
 

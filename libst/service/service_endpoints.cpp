@@ -12,7 +12,8 @@ int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& 
   if (auto const error = from_wire(request.config, config); error != 0) return error;
   // A Key is what keeps others out: only the system may say what it is.
   if (config.key != 0 && !client.privileged) return -EPERM;
-  if (client.endpoints.size() >= limits::kEndpoints) return -EDQUOT;
+  if (config.port != 0 && !may_listen(client, config.port)) return -EACCES;
+  if (client.endpoints.size() >= quotas.endpoints) return -EDQUOT;
   EndpointId id = kNoneId;
   if (auto const error = node.open_endpoint(config, id); error != 0) return error;
   client.endpoints.emplace(id, Endpoint{});
@@ -29,6 +30,8 @@ int Service::Impl::configure(Client& client, const Request& request, Reply& repl
   if (auto const error = from_wire(request.config, config); error != 0) return error;
   if (auto const error = node.endpoint_config(request.endpoint, now); error != 0) return error;
   if (config.key != 0 && config.key != now.key && !client.privileged) return -EPERM;
+  if (config.port != 0 && config.port != now.port && !may_listen(client, config.port))
+    return -EACCES;
   if (auto const error = node.configure(request.endpoint, config); error != 0) return error;
   return endpoint_config(client, request, reply);
 }
@@ -42,9 +45,14 @@ int Service::Impl::endpoint_config(Client& client, const Request& request, Reply
   return 0;
 }
 
+bool Service::Impl::may_listen(const Client& client, std::uint32_t on) const {
+  return port_rules.permit(on, client.identity.uid, client.identity.groups);
+}
+
 int Service::Impl::listen(Client& client, const Request& request) {
   auto* const endpoint = client.endpoint(request.endpoint);
   if (endpoint == nullptr) return -EBADF;
+  if (!may_listen(client, request.uport)) return -EACCES;
   if (auto const error = node.listen(request.endpoint, request.uport); error != 0) return error;
   endpoint->listening = true;
   auto const error = restock(client, request.endpoint, *endpoint);

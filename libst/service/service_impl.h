@@ -39,6 +39,7 @@ struct Service::Impl {
   int endpoint_config(Client& client, const Request& request, Reply& reply) const;
   int close_endpoint(Client& client, EndpointId id);
   int listen(Client& client, const Request& request);
+  bool may_listen(const Client& client, std::uint32_t on) const;
 
   int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
@@ -92,6 +93,8 @@ struct Service::Impl {
 
   DriveLock lock;
   UniqueFd bell;
+  Quotas quotas;
+  PortRules port_rules;
   bool asleep = false;
   std::unordered_map<ClientId, Client> clients;
   ClientId last_client = 0;

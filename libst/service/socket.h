@@ -6,6 +6,9 @@
 //   -EPROTO      received what is no such message, or with more than kMaxFds descriptors
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,8 +32,16 @@ int send_reply(int socket, const Reply& reply, std::span<const int> fds, Wait wa
 
 // A connection to the daemon at `path`: 0, or -ENOENT, -ECONNREFUSED (nobody answers there), ...
 int connect_to(const std::string& path, UniqueFd& out);
+// Who may connect. Any local user by default: a client reaches only what it made itself, and only
+// root's may choose Keys.
+struct SocketAccess {
+  mode_t mode = 0666;
+  std::optional<uid_t> owner;
+  std::optional<gid_t> group;
+};
+
 // Listens at `path`. A socket file that nobody answers on is removed first; -EADDRINUSE when
 // somebody does.
-int listen_at(const std::string& path, UniqueFd& out);
+int listen_at(const std::string& path, UniqueFd& out, const SocketAccess& access = {});
 
 }  // namespace stp::service
