@@ -35,8 +35,9 @@ bool ManagedParty::begin_something(Time now) {
 }
 
 bool ManagedParty::started(int error, Context context, Pending pending, Time now) {
-  if (error != 0) {
-    run_.verdict.fail("an operation cannot begin: " + std::to_string(error));
+  if (error != 0) {  // a liar's region is lost when the liar does not know the id that it gave
+    if (honest_) run_.verdict.fail("an operation cannot begin: " + std::to_string(error));
+    release(pending);
     return false;
   }
   pending.since = now;
@@ -111,7 +112,7 @@ bool ManagedParty::begin_region(Time now) {
 bool ManagedParty::end_some_region() {
   for (auto const& [length, region] : regions_) {
     if (region.users != 0) continue;
-    run_.verdict.require(sequencer_->end_region(region.remote) == 0, "a region cannot be ended");
+    expect(sequencer_->end_region(region.remote) == 0, "a region cannot be ended");
     ledger_.regions[length].end();
     regions_.erase(length);
     ++begun_;
