@@ -97,6 +97,7 @@ class Sequencer {
   int request_region(Context context, std::uint64_t length, std::uint32_t window);
   int serve_region(std::uint32_t request, const Landing& landing, std::uint32_t window);
   int refuse(std::uint32_t request);
+  // A put that fails, but for cancel(), has lost its region: it is ended.
   int put(Context context, const RemoteRegion& region, std::uint64_t offset, Address source,
           std::uint64_t length, std::uint16_t flags = 0);
   int get(Context context, const RemoteRegion& region, std::uint64_t offset,

@@ -166,6 +166,30 @@ TEST_F(ManagedRules, a_refusal_refuses_only_the_get_that_it_names) {
   EXPECT_EQ(sa.landing->data()[0], std::byte{0}) << "the landing is its user's again";
 }
 
+// The ids of a Get's answer are the peer's: a Transfer of ours may have the same.
+// protocol: 9.12, 9.19
+TEST_F(ManagedRules, the_late_answer_of_a_get_is_no_block_of_a_write) {
+  ASSERT_EQ(sb.sequencer->post_receive(1, landing(sb, 0, 100)), 0);
+  lose(Op::kData);
+  ASSERT_EQ(sa.sequencer->write(1, at(0), 100), 0);
+  run(kMillisecond / 10);
+  auto const cts = sent(Op::kClearToSend).front();
+  ReceivedEntry answer{};
+  answer.header.op_flags = wire::op_flags(Op::kData, flag::kLast);
+  answer.header.mx = cts.mx;
+  answer.header.bufx = cts.bufx + 1;
+  answer.header.offset = cts.offset;
+  answer.header.b_num = cts.b_num;
+  answer.header.d_id = cts.s_id;
+  sb.sequencer->receive(answer, now);
+  run(kMillisecond / 10);
+  EXPECT_FALSE(sb.find(Kind::kReceive, 1));
+  wire = nullptr;
+  run(kSecond);
+  ASSERT_TRUE(sb.find(Kind::kReceive, 1));
+  EXPECT_TRUE(landed(sa, sb, 0, 0, 100));
+}
+
 // protocol: 10.10
 TEST(LossEstimateRules, the_more_is_lost_the_shorter_are_blocks) {
   LossEstimate none;

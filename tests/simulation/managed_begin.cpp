@@ -35,9 +35,8 @@ bool ManagedParty::begin_something(Time now) {
 }
 
 bool ManagedParty::started(int error, Context context, Pending pending, Time now) {
-  if (error != 0) {  // a liar's region is lost when the liar does not know the id that it gave
-    if (honest_) run_.verdict.fail("an operation cannot begin: " + std::to_string(error));
-    release(pending);
+  if (error != 0) {
+    run_.verdict.fail("an operation cannot begin: " + std::to_string(error));
     return false;
   }
   pending.since = now;
@@ -112,7 +111,7 @@ bool ManagedParty::begin_region(Time now) {
 bool ManagedParty::end_some_region() {
   for (auto const& [length, region] : regions_) {
     if (region.users != 0) continue;
-    expect(sequencer_->end_region(region.remote) == 0, "a region cannot be ended");
+    run_.verdict.require(sequencer_->end_region(region.remote) == 0, "a region cannot be ended");
     ledger_.regions[length].end();
     regions_.erase(length);
     ++begun_;
@@ -208,6 +207,7 @@ void ManagedParty::cancel_some() {
     if (p.cancel && dice_.chance(kHalf)) wanted.push_back(context);
   for (auto const context : wanted) {
     pending_.at(context).cancel = false;
+    pending_.at(context).cancelled = true;
     ++ledger_.cancels;
     auto const error = sequencer_->cancel(context);
     run_.verdict.require(error == 0 || error == -ENOENT, "cancel fails");

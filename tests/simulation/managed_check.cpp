@@ -159,11 +159,17 @@ bool ManagedParty::region_holds(std::uint64_t length, std::size_t at, std::size_
   });
 }
 
+// The Sequencer has ended it, and told so by the put that failed.
+void ManagedParty::lose_region(std::uint64_t length) {
+  if (regions_.erase(length) != 0) ledger_.regions[length].end();
+}
+
 void ManagedParty::check_put(const Pending& p, int status) {
   auto& truth = ledger_.regions[p.region];
   auto& slot = truth.slot(p.slot);
   if (status != 0) {  // it may still arrive: the slot is not used again
     slot.pattern.reset();
+    if (!p.cancelled) lose_region(p.region);
     return;
   }
   slot = {p.pattern, false};
