@@ -73,9 +73,9 @@ void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
 void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   auto const& h = frame.header;
   if (h.op() == wire::Op::kGet && !h.has(wire::flag::kReject)) return on_get(vc, frame);
-  if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
   if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kSlot))
     return counters.add(Counter::kSlotOverrun);
+  if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
   if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h);
   if (h.op() == wire::Op::kClearToSend)
     vc.permitted.remember(h.s_id, h.b_num, Address{h.bufx, h.offset}.linear(vc.peer_bufsize));

@@ -285,7 +285,7 @@ bool Inbound::get_is_over(std::uint32_t g_num) {
 }
 
 void Inbound::unexpect(std::uint32_t r_id, std::uint32_t g_num) {
-  gets_.erase(key(r_id, g_num));
+  if (gets_.erase(key(r_id, g_num)) == 0) return;
   auto const behind = newest_get_ - g_num;
   if (any_get_ && behind < kMaxGets) gets_over_ |= std::uint64_t{1} << behind;
 }

@@ -178,12 +178,16 @@ void Sequencer::Impl::grant(Incoming& in) {
   }
 }
 
+Address Sequencer::Impl::place_of(const Incoming& in, std::uint32_t b_num) const {
+  return Address::from_linear(
+      in.landing.at.linear(config.local_bufsize) + (std::uint64_t{b_num} << in.blocksize),
+      config.local_bufsize);
+}
+
 void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
   SendEntry entry{};
   auto& h = entry.header = header(Op::kClearToSend);
-  auto const at = Address::from_linear(
-      in.landing.at.linear(config.local_bufsize) + (std::uint64_t{b_num} << in.blocksize),
-      config.local_bufsize);
+  auto const at = place_of(in, b_num);
   h.param = static_cast<std::uint16_t>(in.blocksize);
   h.mx = in.landing.mx;
   h.bufx = at.bufx;
@@ -198,12 +202,14 @@ void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
   request(entry);
 }
 
-// The header of a complete Block.
-bool Sequencer::Impl::on_block(const wire::Header& h, Time now) {
+// The header of a complete Block; or of a Get's answer that came when the Get had been taken back:
+// its ids are the peer's and may be those of a Block of ours, its place is not.
+void Sequencer::Impl::on_block(const wire::Header& h, Time now) {
   auto const found = incoming.find(h.d_id);
-  if (found == incoming.end()) return false;
+  if (found == incoming.end()) return;
   auto& in = found->second;
-  if (in.open.erase(h.b_num) == 0) return true;
+  if (h.mx != in.landing.mx || Address{h.bufx, h.offset} != place_of(in, h.b_num)) return;
+  if (in.open.erase(h.b_num) == 0) return;
   // protocol: 9.26
   in.tag = h.s_id;
   in.progress = now;
@@ -213,7 +219,6 @@ bool Sequencer::Impl::on_block(const wire::Header& h, Time now) {
     advance(kInboundTransitions, in.state, InboundEvent::kLastBlock);
     finish(in, 0);
   }
-  return true;
 }
 
 void Sequencer::Impl::finish(Incoming& in, int status) {

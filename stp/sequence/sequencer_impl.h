@@ -176,7 +176,8 @@ struct Sequencer::Impl {
   void match_receives(Time now);
   void grant(Incoming& in);
   void send_grant(const Incoming& in, std::uint32_t b_num);
-  bool on_block(const wire::Header& h, Time now);
+  void on_block(const wire::Header& h, Time now);
+  [[nodiscard]] Address place_of(const Incoming& in, std::uint32_t b_num) const;
   void finish(Incoming& in, int status);
   void remember_finished(std::uint32_t i_id, bool refused = false);
   void refuse(wire::Op answer, std::uint32_t i_id);

@@ -128,6 +128,68 @@ TEST_F(ManagedRules, a_put_that_no_answer_confirms_is_sent_again) {
   EXPECT_FALSE(sent(Op::kRequestState).empty());
 }
 
+// protocol: 9.12, 9.17
+TEST_F(ManagedRules, a_refusal_refuses_only_the_get_that_it_names) {
+  auto const region = open_region(10'000);
+  lose(Op::kGet);
+  ASSERT_EQ(sa.sequencer->get(1, region, 0, landing(sa, 0, 64)), 0);
+  run(kMillisecond / 10);
+  VcInfo info{};
+  ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
+  auto const as_b_says = [&](wire::Header h) {
+    h.d_port = info.local_port;
+    h.s_port = info.remote_port;
+    h.d_key = info.local_key;
+    return h;
+  };
+  auto const asked = sent(Op::kGet).front();
+  auto no = as_b_says(asked);
+  no.op_flags |= flag::kReject;
+  ++no.d_id;
+  inject(a, kMacB, no);
+  run(kMillisecond / 10);
+  EXPECT_FALSE(sa.find(Kind::kGet, 1)) << "its answer could still be placed";
+
+  --no.d_id;
+  inject(a, kMacB, no);
+  run(kMillisecond / 10);
+  ASSERT_TRUE(sa.find(Kind::kGet, 1));
+  EXPECT_EQ(sa.find(Kind::kGet, 1)->status, -ECONNREFUSED);
+  auto late = as_b_says(asked);
+  late.op_flags = wire::op_flags(Op::kData, flag::kLast);
+  late.param = 0;
+  late.bufx = asked.sync;
+  late.offset = asked.b_num;
+  late.b_num = asked.s_id;
+  inject(a, kMacB, late, Bytes(sb.source->data() + 1, 64));
+  EXPECT_EQ(a.count(Counter::kNoGrant), 1U);
+  EXPECT_EQ(sa.landing->data()[0], std::byte{0}) << "the landing is its user's again";
+}
+
+// The ids of a Get's answer are the peer's: a Transfer of ours may have the same.
+// protocol: 9.12, 9.19
+TEST_F(ManagedRules, the_late_answer_of_a_get_is_no_block_of_a_write) {
+  ASSERT_EQ(sb.sequencer->post_receive(1, landing(sb, 0, 100)), 0);
+  lose(Op::kData);
+  ASSERT_EQ(sa.sequencer->write(1, at(0), 100), 0);
+  run(kMillisecond / 10);
+  auto const cts = sent(Op::kClearToSend).front();
+  ReceivedEntry answer{};
+  answer.header.op_flags = wire::op_flags(Op::kData, flag::kLast);
+  answer.header.mx = cts.mx;
+  answer.header.bufx = cts.bufx + 1;
+  answer.header.offset = cts.offset;
+  answer.header.b_num = cts.b_num;
+  answer.header.d_id = cts.s_id;
+  sb.sequencer->receive(answer, now);
+  run(kMillisecond / 10);
+  EXPECT_FALSE(sb.find(Kind::kReceive, 1));
+  wire = nullptr;
+  run(kSecond);
+  ASSERT_TRUE(sb.find(Kind::kReceive, 1));
+  EXPECT_TRUE(landed(sa, sb, 0, 0, 100));
+}
+
 // protocol: 10.10
 TEST(LossEstimateRules, the_more_is_lost_the_shorter_are_blocks) {
   LossEstimate none;

@@ -52,7 +52,8 @@ class ManagedParty : public Party {
     std::size_t slot = 0;      // put, get
     FetchTruth fetch;
     Time since = 0;
-    bool cancel = false;
+    bool cancel = false;     // some time
+    bool cancelled = false;  // by its program
   };
   struct Served {
     Lot lot;
@@ -106,6 +107,7 @@ class ManagedParty : public Party {
   void check_read(const Pending& p, int status);
   void check_serve(const Pending& p, int status);
   void check_region(const Completion& c);
+  void lose_region(std::uint64_t length);
   void check_put(const Pending& p, int status);
   void check_get(const Pending& p, int status);
   void check_fetch(const Pending& p, int status);

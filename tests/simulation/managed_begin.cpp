@@ -207,6 +207,7 @@ void ManagedParty::cancel_some() {
     if (p.cancel && dice_.chance(kHalf)) wanted.push_back(context);
   for (auto const context : wanted) {
     pending_.at(context).cancel = false;
+    pending_.at(context).cancelled = true;
     ++ledger_.cancels;
     auto const error = sequencer_->cancel(context);
     run_.verdict.require(error == 0 || error == -ENOENT, "cancel fails");
