@@ -15,5 +15,7 @@ struct Options {
 };
 
 int decode(const Options& options);
+int check(const Options& options);
+int list_rules(const Options& options);
 
 }  // namespace stp::replay

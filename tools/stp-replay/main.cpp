@@ -21,7 +21,12 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
 
   auto* const decode = app.add_subcommand("decode", "Print each frame");
-  for (auto* const command : {decode}) {
+  auto* const check = app.add_subcommand("check", "Judge each frame by the rules of the protocol");
+  check->add_flag("--lossy", options.lossy,
+                  "The capture lacks frames: what a missing one could explain is only a note");
+  auto* const rules = app.add_subcommand("rules", "List the rules that check judges by");
+  rules->add_flag("--json", options.json, "One JSON object a line");
+  for (auto* const command : {decode, check}) {
     command->add_option("FILE", options.file, "The capture")->required();
     command->add_flag("--json", options.json, "One JSON object a line");
   }
@@ -30,5 +35,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : stp::replay::kCannotRead;
   }
+  if (rules->parsed()) return stp::replay::list_rules(options);
+  if (check->parsed()) return stp::replay::check(options);
   return stp::replay::decode(options);
 }
