@@ -148,7 +148,7 @@ void Sequencer::Impl::match_receives(Time now) {
 unsigned Sequencer::Impl::choose_blocksize(std::uint64_t length, unsigned max_block) const {
   auto const stu = config.receive_stu_log2;
   auto const whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
-  auto const lossy = stu + loss.max_block_stus_log2();
+  auto const lossy = stu + loss.max_block_stus_log2(stu);
   return std::max(wire::kMinBlocksize, std::min({config.max_block, max_block, whole, lossy,
                                                  stu + wire::kMaxStusOfBlockLog2}));
 }
