@@ -26,6 +26,8 @@ enum class RequestKind : std::uint32_t {
   kConnect,  // endpoint, mac, uport, option -> vc, channel, fds: channel memory (state:
              // kConnecting)
   kDecide,   // vc, admit, option: answers a connection that was asked for
+  // connectionless endpoint -> vc, channel, fds: channel memory; -EBUSY: it has one
+  kOpenPort,
   kVcInfo,   // vc -> info
   kClose,    // vc, at_once; the channel's state becomes kClosed (or kFailed) in the end
   kMap,      // endpoint, direction, base, segments (+ fds) -> region

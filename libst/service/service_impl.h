@@ -3,7 +3,7 @@
 //   service.cpp              turns, sleeping, clients
 //   service_requests.cpp     from a Request to the function that answers it
 //   service_endpoints.cpp    endpoints, listening
-//   service_connections.cpp  channels, connections
+//   service_connections.cpp  channels, connections, Ports of connectionless endpoints
 //   service_memory.cpp       regions, Mx
 //   service_events.cpp       what the Node tells
 //   service_admin.cpp        what stpctl asks
@@ -44,6 +44,7 @@ struct Service::Impl {
   int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
   int decide(Client& client, const Request& request);
+  int open_port(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
   int vc_info(Client& client, VcId vc, Reply& reply) const;
   static void set_vc_info(VcId vc, const VcInfo& info, Reply& reply);
   int close(Client& client, VcId vc, bool at_once);
@@ -66,6 +67,7 @@ struct Service::Impl {
   // ---- channels ----
   int make_channel(Client& client, EndpointId id, Bell& out);
   void release_channel(Client& client, Bell bell);
+  static void hand_out(const Channel& channel, Bell number, Attachments& attachments, Reply& reply);
   int restock(Client& client, EndpointId id, Endpoint& endpoint);
   int stock(Client& client, EndpointId id, Endpoint& endpoint, Bell bell);
   int take_connection(Client& client, EndpointId id, Endpoint& endpoint, Bell& out);

@@ -47,6 +47,8 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
       return connect(client, request, attachments, reply);
     case RequestKind::kDecide:
       return decide(client, request);
+    case RequestKind::kOpenPort:
+      return open_port(client, request.endpoint, attachments, reply);
     case RequestKind::kVcInfo:
       return vc_info(client, request.vc, reply);
     case RequestKind::kClose:
