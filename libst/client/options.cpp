@@ -68,6 +68,7 @@ service::WireConfig default_config() {
   config.tx_bufx_count = defaults.tx_bufx_count;
   config.slots = defaults.slots;
   config.credits = defaults.credits;
+  config.keep_alive = defaults.keep_alive ? 1 : 0;
   return config;
 }
 

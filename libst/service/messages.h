@@ -31,13 +31,14 @@ enum class RequestKind : std::uint32_t {
   kFreeMx,          // endpoint, mx
   kResolve,         // ipv4 -> mac; -EAGAIN: ask again in a while
   kStats,           // -> next counter name and value from `index` on; -ENOENT: no more
+  kUnlisten,        // endpoint: who waits to be accepted is disconnected
 };
 
 // EndpointConfig in a fixed form.
 struct WireConfig {
   std::uint32_t connectionless, bufsize, max_stu, port, key;
   std::uint32_t rx_bufx_base, rx_bufx_count, tx_bufx_base, tx_bufx_count;
-  std::uint32_t slots, credits, checksum;
+  std::uint32_t slots, credits, checksum, keep_alive, recover;
 };
 
 struct Segment {

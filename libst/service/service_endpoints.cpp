@@ -9,7 +9,9 @@ namespace stp::service {
 namespace {
 
 int from_wire(const WireConfig& wire, EndpointConfig& out) {
-  if (wire.port > 0xffff || wire.connectionless > 1 || wire.checksum > 1) return -EINVAL;
+  if (wire.port > 0xffff || wire.connectionless > 1 || wire.checksum > 1 ||
+      wire.keep_alive > 1 || wire.recover > 1)
+    return -EINVAL;
   // Nothing is allocated by these until they are known to be sane.
   if (wire.slots == 0 || wire.slots > kMaxSlots) return -EINVAL;
   if (wire.credits == 0 || wire.credits > kMaxCredits) return -EINVAL;
@@ -25,6 +27,8 @@ int from_wire(const WireConfig& wire, EndpointConfig& out) {
   out.slots = wire.slots;
   out.credits = wire.credits;
   out.checksum = wire.checksum != 0;
+  out.keep_alive = wire.keep_alive != 0;
+  out.recover = wire.recover != 0;
   return 0;
 }
 
@@ -42,6 +46,8 @@ WireConfig to_wire(const EndpointConfig& config) {
   wire.slots = config.slots;
   wire.credits = config.credits;
   wire.checksum = config.checksum ? 1 : 0;
+  wire.keep_alive = config.keep_alive ? 1 : 0;
+  wire.recover = config.recover ? 1 : 0;
   return wire;
 }
 
@@ -90,6 +96,15 @@ int Service::Impl::listen(Client& client, const Request& request) {
   auto const error = restock(client, request.endpoint, *endpoint);
   // Fewer connections at a time is still listening.
   return endpoint->unaccepted != 0 ? 0 : error;
+}
+
+int Service::Impl::unlisten(Client& client, EndpointId id) {
+  auto* const endpoint = client.endpoint(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (!endpoint->listening) return -EINVAL;
+  drop_backlog(client, id, *endpoint);
+  endpoint->listening = false;
+  return node.unlisten(id);
 }
 
 int Service::Impl::close_endpoint(Client& client, EndpointId id) {

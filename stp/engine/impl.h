@@ -38,6 +38,7 @@ struct Node::Impl {
 
   // --- connect.cpp
   int listen(EndpointId endpoint, std::uint32_t uport);
+  int unlisten(EndpointId endpoint);
   int accept(EndpointId endpoint, VcId& out);
   int connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
               std::uint64_t cookie, VcId& out, Time now);

@@ -24,6 +24,7 @@ inline WireConfig usual_config() {
   config.tx_bufx_count = usual.tx_bufx_count;
   config.slots = usual.slots;
   config.credits = usual.credits;
+  config.keep_alive = 1;
   return config;
 }
 
