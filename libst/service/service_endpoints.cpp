@@ -60,6 +60,15 @@ int Service::Impl::listen(Client& client, const Request& request) {
   return endpoint->unaccepted != 0 ? 0 : error;
 }
 
+int Service::Impl::unlisten(Client& client, EndpointId id) {
+  auto* const endpoint = client.endpoint(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (!endpoint->listening) return -EINVAL;
+  drop_backlog(client, id, *endpoint);
+  endpoint->listening = false;
+  return node.unlisten(id);
+}
+
 int Service::Impl::close_endpoint(Client& client, EndpointId id) {
   auto* const endpoint = client.endpoint(id);
   if (endpoint == nullptr) return -EBADF;

@@ -40,6 +40,7 @@ struct Service::Impl {
   int close_endpoint(Client& client, EndpointId id);
   int listen(Client& client, const Request& request);
   bool may_listen(const Client& client, std::uint32_t on) const;
+  int unlisten(Client& client, EndpointId id);
 
   int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
@@ -83,6 +84,8 @@ struct Service::Impl {
   bool handle_events();
   void handle_event(const Event& event);
   void wake_channel(std::uint64_t cookie);
+  static void wake_user(const Client& owner, const Channel& channel);
+  static void wake_page(ClientPage& page);
   void accept_ready(EndpointId id);
   void stock_low(EndpointId id);
   void vc_gone(VcId vc, std::uint64_t cookie);

@@ -63,6 +63,8 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
       return free_mx(client, request);
     case RequestKind::kResolve:
       return resolve(request, reply);
+    case RequestKind::kUnlisten:
+      return unlisten(client, request.endpoint);
     case RequestKind::kStats:
       return stats(request, reply);
     case RequestKind::kAdminLink:
