@@ -26,8 +26,6 @@ constexpr std::string_view name_of(VcState state) {
       return "peer-closed";
     case VcState::kFailed:
       return "failed";
-    case VcState::kAsked:
-      return "asked";
   }
   return "unknown";
 }
