@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One string names a link, the same in STP_LINK, for stpd and in a DAT configuration:
-//   stpd:/run/stpd/stpd.sock           through a daemon; nothing after the colon: its default
-//   socket iface:eth0                         any Linux interface pci:0000:3b:00.0 a NIC bound to
-//   DPDK memif:/run/a.sock,role=server      shared memory to one other process vdev:net_ring0 any
-//   DPDK virtual device loop                               this process alone
+//   stpd:/run/stpd/stpd.sock          through a daemon, at its socket; stpd:NAME by the name that
+//                                     its link has there; nothing after the colon: the usual one
+//   iface:eth0                        any Linux interface
+//   pci:0000:3b:00.0                  a NIC bound to DPDK
+//   memif:/run/a.sock,role=server     shared memory to one other process
+//   vdev:net_ring0                    any DPDK virtual device
+//   loop                              this process alone
 // Options follow after commas. Of every link but stpd: (whose daemon has its own):
 //   mac=02:00:00:00:00:01   our address; iface: and pci: have one of their own
 //   address=10.9.0.1/24     our IPv4 address, answered to ARP; iface: has the interface's

@@ -12,6 +12,7 @@ namespace stp::service {
 
 inline constexpr std::uint32_t kProtocolVersion = 2;
 inline constexpr std::uint32_t kMaxSegments = 16;
+inline constexpr char kSocketDirectory[] = "/run/stpd/";
 inline constexpr char kDefaultSocket[] = "/run/stpd/stpd.sock";
 
 enum class RequestKind : std::uint32_t {

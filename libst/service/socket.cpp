@@ -141,6 +141,12 @@ int send_reply(int socket, const Reply& reply, std::span<const int> fds, Wait wa
   return send_message(socket, &reply, sizeof reply, fds, dont_wait(wait));
 }
 
+std::string socket_of(const std::string& target) {
+  if (target.empty()) return kDefaultSocket;
+  if (target.find('/') != std::string::npos) return target;
+  return std::string(kSocketDirectory) + target + ".sock";
+}
+
 int connect_to(const std::string& path, UniqueFd& out) {
   return connect_flags(path, 0, out);
 }

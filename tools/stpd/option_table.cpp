@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <utility>
 
 #include "dpdk_port/link.h"
-#include "libst/service/messages.h"
+#include "libst/service/socket.h"
 #include "libst/service/users.h"
 
 namespace stp::stpd {
@@ -35,10 +34,13 @@ void add_choice(CLI::App& app, const std::string& name, T& out, const std::strin
 
 template <typename T>
 void add_size(CLI::App& app, const std::string& name, T& out, const std::string& description) {
+  constexpr std::uint64_t kMebi = 1U << 20, kGibi = 1U << 30;
+  auto const usual =
+      out % kGibi == 0 ? std::to_string(out / kGibi) + "GiB" : std::to_string(out / kMebi) + "MiB";
   app.add_option(name, out, description)
       ->transform(CLI::AsSizeValue(false).description(""))
       ->type_name("SIZE")
-      ->capture_default_str();
+      ->default_str(usual);
 }
 
 template <typename T>
@@ -81,7 +83,7 @@ std::vector<unsigned> parse_cpus(const std::string& text) {
 void check_link(const std::string& text) {
   port::LinkConfig link;
   std::string error;
-  if (!port::parse_link(text, link, error)) refuse("--link " + text + ": " + error);
+  if (!port::parse_link(text, link, error)) refuse(error);  // it names the link
   if (link.kind == port::LinkKind::kStpd)
     refuse("--link " + text + ": that is a daemon's link; stpd needs one of its own");
 }
@@ -199,10 +201,6 @@ bool is_plain(const std::string& name) {
          });
 }
 
-std::string default_socket(const std::string& name) {
-  return std::filesystem::path(service::kDefaultSocket).parent_path() / (name + ".sock");
-}
-
 }  // namespace
 
 void add_link_options(CLI::App& app, LinkOptions& out) {
@@ -262,7 +260,7 @@ bool complete(Options& options, std::vector<std::string>& errors) {
       errors.push_back("link name '" + link.name + "': write letters, digits, '-', '_' and '.'");
     if (link.link.empty())
       errors.push_back("[link." + link.name + "] names no link: add link = \"iface:NAME\"");
-    if (link.socket.empty()) link.socket = default_socket(link.name);
+    if (link.socket.empty()) link.socket = service::socket_of(link.name);
     if (!link.address.empty()) link.link += ",address=" + link.address;
     std::string error;
     port::LinkConfig parsed;

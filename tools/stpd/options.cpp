@@ -30,8 +30,7 @@ void describe(CLI::App& app, Options& options, Files& files) {
                  "[link.NAME] begins a link")
       ->type_name("FILE");
   app.add_option("--check", files.check, "Say what is wrong with this file, and do nothing else")
-      ->type_name("FILE")
-      ->excludes("--config");
+      ->type_name("FILE");
   add_link_options(app, options.main);
   add_daemon_options(app, options);
 }
