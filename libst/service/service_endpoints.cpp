@@ -7,6 +7,7 @@
 #include "libst/service/wire_config.h"
 
 namespace stp::service {
+
 int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& reply) {
   EndpointConfig config;
   if (auto const error = from_wire(request.config, config); error != 0) return error;

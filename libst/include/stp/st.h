@@ -200,7 +200,8 @@ ST_API int st_delete(st_ehandle_t ehandle);
 ST_API int st_getopt(void* handle, int opt, void* val);
 ST_API int st_setopt(void* handle, int opt, void* val);
 
-/* 7 Connections. st_listen: -EADDRINUSE, or -EINVAL without a port. st_accept waits for a client.
+/* 7 Connections. st_listen: -EADDRINUSE, -EACCES (the operator of stpd does not let this user), or
+ * -EINVAL without a port. st_accept waits for a client.
  * st_connect: -ECONNREFUSED nobody listens, -ETIMEDOUT nobody there (see ST_OPT_CONNECT_PATIENCE),
  * -EHOSTUNREACH an unknown host, -EINVAL a malformed name. st_close sends what is queued,
  * disconnects, and waits for the peer's confirmation for at most 1 s. */
