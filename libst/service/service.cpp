@@ -82,6 +82,14 @@ std::size_t Service::client_count() const {
   return impl_->clients.size();
 }
 
+void Service::set_quotas(const Quotas& quotas) {
+  impl_->quotas = quotas;
+}
+
+void Service::set_port_rules(PortRules rules) {
+  impl_->port_rules = std::move(rules);
+}
+
 Client* Service::Impl::client(ClientId id) {
   auto const at = clients.find(id);
   return at == clients.end() ? nullptr : &at->second;

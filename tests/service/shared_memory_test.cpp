@@ -94,7 +94,7 @@ class RegionMemoryTest : public testing::Test {
     request.lead = 256;
     request.length = 3 * page_size() - 512;
   }
-  int map() { return RegionMemory::map(request, fds, memory); }
+  int map() { return RegionMemory::map(request, fds, limits::kMapRequestBytes, memory); }
 
   Request request{};
   std::vector<UniqueFd> fds;
