@@ -87,6 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   // Contexts of the Sequencer: those below are the connection's own, keys have their high half.
   static constexpr Context kHelloOut = 1, kHelloIn = 2, kFirstOperation = 16;
+  // protocol: 9.32
   static constexpr std::uint64_t kWriteWindow = 64;
   static constexpr Context kKeyMark = Context{1} << 63;
 

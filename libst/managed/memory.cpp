@@ -6,6 +6,7 @@
 #include "libst/client/wait.h"
 #include "libst/include/stp/managed.h"
 #include "libst/managed/domain.h"
+#include "libst/managed/mapping_gate.h"
 
 namespace stp::managed {
 
@@ -78,6 +79,7 @@ int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
   Payload payload;
   payload.mapped = bound_;
   Reply reply{};
+  std::unique_lock const shut(mapping_gate());
   if (auto const error = domain_->backend().exchange(request, payload, reply); error != 0)
     return error;
   out = reply.region;

@@ -21,6 +21,7 @@ enum class RequestKind : std::uint32_t {
   kEndpointConfig,  // endpoint -> config
   kCloseEndpoint,   // endpoint; -EBUSY while connections or regions live
   kListen,          // endpoint, uport
+  kUnlisten,        // endpoint: who waits to be accepted is disconnected
   kAccept,          // endpoint -> vc, channel, fds: channel memory; -EAGAIN: sleep on page events
   kConnect,         // endpoint, mac, uport -> vc, channel, fds: channel memory (state: kConnecting)
   kVcInfo,          // vc -> info
@@ -31,7 +32,6 @@ enum class RequestKind : std::uint32_t {
   kFreeMx,          // endpoint, mx
   kResolve,         // ipv4 -> mac; -EAGAIN: ask again in a while
   kStats,           // -> next counter name and value from `index` on; -ENOENT: no more
-  kUnlisten,        // endpoint: who waits to be accepted is disconnected
 };
 
 // EndpointConfig in a fixed form.

@@ -49,8 +49,7 @@ void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
     return counters.add(Counter::kSlotOverrun);  // as if lost: a repeat will complete the Block
 
   if (block->value) {  // the one operand that is a number: host order in users' memory
-    auto const value =
-        std::uint64_t{wire::load32(frame.stu.data())} << 32 | wire::load32(frame.stu.data() + 4);
+    auto const value = wire::load64(frame.stu.data());
     std::memcpy(memory, &value, sizeof value);
   } else if (length != 0) {
     std::memcpy(memory, frame.stu.data(), length);

@@ -28,6 +28,7 @@ class Connecting : public ManagedApi {
 };
 STP_BOTH_WAYS(Connecting);
 
+// protocol: 9.30
 TEST_P(Connecting, PrivateDataTravelsBothWaysBeforeAnybodyHasDecided) {
   std::string const question(STM_PRIVATE_DATA, 'q'), answer(700, 'a');
   connect(question.data(), question.size());

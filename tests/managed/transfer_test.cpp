@@ -46,6 +46,7 @@ TEST_P(Transfers, AMessageArrivesWithItsLengthItsTagAndItsNumber) {
   }
 }
 
+// protocol: 9.31, 9.32
 TEST_P(Transfers, ManyMessagesOfAllLengthsArriveInTheOrderOfSending) {
   constexpr std::size_t kMessages = 300, kMost = 9'000;
   Buffer from(1 << 14, 1), to(std::size_t{1} << 22, 0, false);
@@ -121,6 +122,7 @@ TEST_P(Transfers, AReadIsServedOrRefusedByThePeersProgram) {
   EXPECT_EQ(client.completion(2).status, -ECONNREFUSED);
 }
 
+// protocol: 9.29
 TEST_P(Transfers, PutsAndGetsReachARegionWithoutThePeersProgram) {
   Buffer there(1 << 20), from(1 << 20, 7), back(1 << 20, 0, false);
   auto const remote = open(there.data() + 3, 900'000, STM_REMOTE_READ | STM_REMOTE_WRITE, 1'000);
