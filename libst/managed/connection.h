@@ -178,13 +178,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Sequencer> sequencer_;
   Time wait_until_ = kNever;  // for the other side to answer
   Staging staging_;
-  Hello hello_;  // to be sent
+  Hello hello_;                 // to be sent
   bool hello_landing_ = false;  // the peer's is being received
   std::vector<std::byte> private_data_;
 
   std::uint64_t next_id_ = kFirstOperation;
-  std::map<std::uint64_t, Operation> operations_;    // in the order of posting
-  std::deque<std::uint64_t> waiting_;                // not begun
+  std::map<std::uint64_t, Operation> operations_;  // in the order of posting
+  std::deque<std::uint64_t> waiting_;              // not begun
   // Writes under way, and which of all writes each is. The peer's Node remembers the newest ones:
   // while the oldest that is not confirmed is among them no confirmation can get lost for good.
   std::map<std::uint64_t, std::uint64_t> writes_;
@@ -197,7 +197,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   RemoteRegion eager_ring_;
   EagerOut eager_out_;
   EagerIn eager_in_;
-  std::uint32_t eager_served_ = 0;  // number of our ring
+  std::uint32_t eager_served_ = 0;                     // number of our ring
   std::map<std::uint64_t, std::uint32_t> eager_puts_;  // operation -> slot
 };
 

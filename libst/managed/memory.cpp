@@ -132,7 +132,8 @@ bool Memory::contains(const void* ptr, std::size_t length) const {
 }
 
 Address Memory::at(const void* ptr) const {
-  auto const offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(ptr) - bound_.data());
+  auto const offset =
+      static_cast<std::uint64_t>(static_cast<const std::byte*>(ptr) - bound_.data());
   return Address::from_linear((std::uint64_t{first_} << domain_->bufsize()) + offset,
                               domain_->bufsize());
 }

@@ -132,9 +132,8 @@ int Connection::begin_eager(std::uint64_t id, Operation& operation) {
   if (operation.length != 0) std::memcpy(at + kEagerHead, operation.ptr, operation.length);
   operation.eager = true;
   eager_puts_[id] = slot;
-  return sequencer_->put(id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
-                         staging_.memory->at(at), kEagerHead + operation.length,
-                         wire::flag::kInterrupt);
+  return sequencer_->put(id, eager_ring_, std::uint64_t{slot} * kEagerSlot, staging_.memory->at(at),
+                         kEagerHead + operation.length, wire::flag::kInterrupt);
 }
 
 int Connection::begin_remote(std::uint64_t id, Operation& operation) {

@@ -9,8 +9,8 @@ namespace stp::service {
 namespace {
 
 int from_wire(const WireConfig& wire, EndpointConfig& out) {
-  if (wire.port > 0xffff || wire.connectionless > 1 || wire.checksum > 1 ||
-      wire.keep_alive > 1 || wire.recover > 1)
+  if (wire.port > 0xffff || wire.connectionless > 1 || wire.checksum > 1 || wire.keep_alive > 1 ||
+      wire.recover > 1)
     return -EINVAL;
   // Nothing is allocated by these until they are known to be sane.
   if (wire.slots == 0 || wire.slots > kMaxSlots) return -EINVAL;

@@ -143,9 +143,8 @@ int Sequencer::serve_region(std::uint32_t number, const Landing& landing, std::u
 // protocol: 9.18
 int Sequencer::close_region(std::uint32_t number) {
   if (impl_->ended != 0) return impl_->ended;
-  auto const given = std::find_if(impl_->opened.begin(), impl_->opened.end(), [&](const auto& o) {
-    return o.second.header.s_id == number;
-  });
+  auto const given = std::find_if(impl_->opened.begin(), impl_->opened.end(),
+                                  [&](const auto& o) { return o.second.header.s_id == number; });
   if (given == impl_->opened.end()) return -EINVAL;
   auto const i_id = given->first;
   impl_->opened.erase(given);
@@ -281,8 +280,7 @@ bool Sequencer::Impl::end_remote(const wire::Header& h) {
   forget_requests(h.s_id);
   puts.erase(found);
   for (auto const& block : stream.blocks)
-    if (block.last && !block.cancelled)
-      complete(Completion::Kind::kPut, block.context, -ECANCELED);
+    if (block.last && !block.cancelled) complete(Completion::Kind::kPut, block.context, -ECANCELED);
   complete(Completion::Kind::kRevoked, 0, 0);
   completions.back().region = stream.region;
   return true;

@@ -133,9 +133,9 @@ TEST_P(Transfers, PutsAndGetsReachARegionWithoutThePeersProgram) {
             0);
   EXPECT_EQ(client.completion(1).status, 0);
   EXPECT_EQ(std::memcmp(there.data() + 8, from.data() + 1, 800'000), 0);
-  ASSERT_EQ(stm_get(client.connection, 2, 0, sink, back.data(), 800'000, remote.key,
-                    remote.address + 5),
-            0);
+  ASSERT_EQ(
+      stm_get(client.connection, 2, 0, sink, back.data(), 800'000, remote.key, remote.address + 5),
+      0);
   EXPECT_EQ(client.completion(2).status, 0);
   EXPECT_EQ(std::memcmp(back.data(), from.data() + 1, 800'000), 0);
   EXPECT_TRUE(server.quiet());
@@ -149,9 +149,9 @@ TEST_P(Transfers, AFencedMessageTellsOfAPutThatIsThere) {
   for (std::uint64_t round = 0; round < 50; ++round) {
     from[60'000] = static_cast<unsigned char>(round);
     ASSERT_EQ(stm_receive(server.connection, 2, sink, note.data(), 100), 0);
-    ASSERT_EQ(stm_put(client.connection, 0, STM_QUIET, source, from.data(), from.size(), remote.key,
-                      0),
-              0);
+    ASSERT_EQ(
+        stm_put(client.connection, 0, STM_QUIET, source, from.data(), from.size(), remote.key, 0),
+        0);
     ASSERT_EQ(stm_send(client.connection, 1, STM_FENCE, 0, source, from.data(), 4), 0);
     ASSERT_EQ(server.completion(2).status, 0);
     ASSERT_EQ(there[60'000], round);

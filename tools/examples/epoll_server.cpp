@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A server in an event loop: epoll sleeps on the queue's descriptor beside whatever else the program
-// waits for (here: signals). It sends every message back.
+// A server in an event loop: epoll sleeps on the queue's descriptor beside whatever else the
+// program waits for (here: signals). It sends every message back.
 //
 //   epoll_server serve :3000
 //   epoll_server ask HOST:3000 TEXT
 #include <signal.h>
-#include <stp/managed.hpp>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include <stp/managed.hpp>
 
 #include <cstdio>
 #include <string>
@@ -29,7 +29,9 @@ class Server {
     for (std::size_t i = 0; i < kBuffers; ++i) post(i);
   }
 
-  [[nodiscard]] int descriptor() const { return stp::checked(stm_queue_fd(queue_), "a descriptor"); }
+  [[nodiscard]] int descriptor() const {
+    return stp::checked(stm_queue_fd(queue_), "a descriptor");
+  }
 
   // Everything that waits: the descriptor is not readable afterwards.
   void handle_events() {
@@ -125,8 +127,9 @@ int ask(const char* peer, const std::string& text) {
 }
 
 int usage() {
-  std::fputs("usage: epoll_server serve :PORT | ask HOST:PORT TEXT\nThe link is that of STP_LINK.\n",
-             stderr);
+  std::fputs(
+      "usage: epoll_server serve :PORT | ask HOST:PORT TEXT\nThe link is that of STP_LINK.\n",
+      stderr);
   return 2;
 }
 

@@ -20,7 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kPatience = 20s;
 
-// The table: a power of two of entries, searched from the key's hash on. `lock` is 0 or who holds it.
+// The table: a power of two of entries, searched from the key's hash on. `lock` is 0 or who holds
+// it.
 struct Entry {
   std::uint64_t lock;
   char key[56];
@@ -94,8 +95,8 @@ class Store {
   [[nodiscard]] std::uint64_t at() const { return table_.address + index_ * sizeof(Entry); }
 
   void read() {
-    stp::checked(
-        stm_get(connection_, 0, 0, memory_, &entry_, sizeof entry_, table_.key, at()), "get");
+    stp::checked(stm_get(connection_, 0, 0, memory_, &entry_, sizeof entry_, table_.key, at()),
+                 "get");
     stp::expect_event(queue_, STM_GET, kPatience);
   }
   // The key's entry, or the free one where it would go. False: neither.
@@ -130,8 +131,7 @@ class Store {
   stp::Domain domain_ = stp::open_domain();
   stp::Queue queue_ = stp::make_queue(domain_, 64);
   stp::Memory memory_ = stp::register_memory(domain_, this, sizeof *this, STM_LOCAL_WRITE);
-  stp::Connection connection_ =
-      stp::make_connection(domain_, stp::connection_attr(queue_));
+  stp::Connection connection_ = stp::make_connection(domain_, stp::connection_attr(queue_));
 };
 
 int usage() {

@@ -71,8 +71,7 @@ inline Queue make_queue(stm_domain_t domain, std::size_t capacity) {
   return Queue(queue);
 }
 
-inline Memory register_memory(stm_domain_t domain, void* ptr, std::size_t length,
-                              unsigned access) {
+inline Memory register_memory(stm_domain_t domain, void* ptr, std::size_t length, unsigned access) {
   stm_memory_t memory = nullptr;
   checked(stm_memory_register(domain, ptr, length, access, &memory), "registering memory");
   return Memory(memory);
