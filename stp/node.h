@@ -180,6 +180,8 @@ class Node {
   // --- connections -----------------------------------------------------------------------------
   // Channels are memory laid out by ChannelGeometry, zeroed; they stay with the Node until kVcGone.
   int listen(EndpointId endpoint, std::uint32_t uport);
+  // Its connections go on; those that wait to be accepted can still be.
+  int unlisten(EndpointId endpoint);
   // A channel for a connection yet to come; a listener answers as many RCs as it has in stock.
   int stock(EndpointId endpoint, std::byte* channel, std::uint64_t cookie);
   // Takes back a stocked channel when listening ends. False: none left.

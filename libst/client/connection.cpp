@@ -86,6 +86,7 @@ int Connection::send(const Sending& what) {
   entry.length = what.length;
   entry.bufx = what.bufx;
   entry.offset = what.offset;
+  entry.destination_mac = what.destination;
   if (what.payload != nullptr) {
     auto const data = what.header.op() == wire::Op::kData;
     entry.payload_length = data ? wire::kAppendSize : wire::kOptionSize;
@@ -106,12 +107,14 @@ int Connection::send(const Sending& what) {
   return 0;
 }
 
-int Connection::receive(wire::Header& header, void* payload, Time deadline) {
+int Connection::receive(wire::Header& header, void* payload, Time deadline, std::uint64_t* sender) {
+  auto const wanted = sender != nullptr ? *sender : kAnyone;
   ReceivedEntry entry;
-  bool received = false;
+  int received = 0;
   auto const try_receive = [&] {
     std::lock_guard const guard(receiving_);
-    return received = channel_.receive(entry);
+    received = inbox_.take(channel_, wanted, entry);
+    return received != 0;
   };
   if (!try_receive()) {
     // What came before the end is read before the end is told: so the end is looked at first.
@@ -120,9 +123,12 @@ int Connection::receive(wire::Header& header, void* payload, Time deadline) {
       return try_receive() || last;
     });
     if (waited != 0) return waited;
-    if (!received) return ended_ ? -ECANCELED : over();
+    if (received == 0) return ended_ ? -ECANCELED : over();
   }
+  if (received < 0)
+    return fail(received, "too many headers of other senders wait: read some with macaddr NULL");
   header = entry.header;
+  if (sender != nullptr) *sender = entry.source_mac;
   if (payload != nullptr) std::memcpy(payload, entry.payload, entry.payload_length);
   return entry.payload_length > 0 ? 1 : 0;
 }

@@ -15,7 +15,8 @@ constexpr Time kConnectPatience = 5 * kSecond;
 
 }  // namespace
 
-int Endpoint::open(const std::optional<Name>& name, std::shared_ptr<Endpoint>& out) {
+int Endpoint::open(const std::optional<Name>& name, bool connectionless,
+                   std::shared_ptr<Endpoint>& out) {
   std::shared_ptr<Backend> backend;
   if (auto const error = use_link(backend); error != 0) return error;
   if (name) {
@@ -24,9 +25,12 @@ int Endpoint::open(const std::optional<Name>& name, std::shared_ptr<Endpoint>& o
     if (mac != backend->mac())
       return fail(-EADDRNOTAVAIL, "'" + name->host.name + "' is not this host");
   }
-  auto endpoint = std::make_shared<Endpoint>(std::move(backend), name ? name->uport : 0);
+  auto endpoint =
+      std::make_shared<Endpoint>(std::move(backend), name ? name->uport : 0, connectionless);
   auto request = request_for(RequestKind::kOpenEndpoint);
   request.config = service::to_wire(EndpointConfig{});
+  request.config.connectionless = connectionless ? 1 : 0;
+  if (connectionless) request.config.port = endpoint->uport_;
   Reply reply{};
   if (auto const error = endpoint->backend().exchange(request, reply); error != 0) return error;
   endpoint->id_ = reply.endpoint;
@@ -70,11 +74,16 @@ int Endpoint::set_option(const OptionRule& rule, std::uint32_t value) {
   auto const error = backend_->exchange(asking, reply);
   if (error == 0) config_ = reply.config;
   if (error == -EBUSY)
-    return fail(error, "options are set before st_map, st_listen and st_connect");
+    return fail(error,
+                connectionless_
+                    ? "options are set before st_map, st_utx and st_urx, and before the Port or "
+                      "the Key is asked for"
+                    : "options are set before st_map, st_listen and st_connect");
   return error;
 }
 
 int Endpoint::listen() {
+  if (connectionless_) return fail(-EOPNOTSUPP, "a connectionless endpoint does not listen");
   if (uport_ == 0) return fail(-EINVAL, "the endpoint was created without a port to listen on");
   auto asking = request(RequestKind::kListen);
   asking.uport = uport_;
@@ -168,6 +177,7 @@ int Endpoint::inspect(Time deadline, Handle& out, Reply& peer) {
 }
 
 int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out, Reply* answer) {
+  if (connectionless_) return fail(-EOPNOTSUPP, "a connectionless endpoint does not connect");
   auto const wanted = config().connect_patience * kMillisecond;
   auto const deadline = now() + (wanted != 0 ? wanted : kConnectPatience);
   auto asking = request(RequestKind::kConnect);
@@ -203,6 +213,8 @@ int Endpoint::flush() {
 
 int Endpoint::map(Direction direction, MutableBytes memory, std::uint32_t base, Handle& out,
                   std::uint16_t* mx) {
+  if (Handle port = 0; connectionless_)
+    if (auto const error = open_port(port); error != 0) return error;
   auto asking = request(RequestKind::kMap);
   asking.direction = static_cast<std::uint32_t>(direction);
   asking.base = base;

@@ -13,7 +13,25 @@ using stp::client::find;
 using stp::client::guarded;
 using stp::client::Handle;
 using stp::client::Name;
+using stp::client::not_set;
 using stp::client::OptionRule;
+
+int stp::client::make_endpoint(const char* str, bool connectionless, st_ehandle_t* out) {
+  if (out == nullptr) return not_set("ehandle");
+  auto& table = HandleTable::instance();
+  if (table.inherited()) return fail(-EBADF, "libst does not work in a child of fork()");
+  std::optional<Name> name;
+  if (str != nullptr) {
+    name.emplace();
+    if (auto const error = parse_name(str, *name); error != 0) return error;
+  }
+  std::shared_ptr<Endpoint> endpoint;
+  if (auto const error = Endpoint::open(name, connectionless, endpoint); error != 0) return error;
+  auto const handle = table.add(Endpoint::kKind, std::move(endpoint));
+  if (handle == 0) return fail(-EMFILE, "too many handles");
+  *out = reinterpret_cast<st_ehandle_t>(handle);
+  return 0;
+}
 
 namespace {
 
@@ -55,22 +73,7 @@ int get_of_connection(const Connection& connection, const OptionRule& rule, std:
 }  // namespace
 
 int st_create(const char* str, st_ehandle_t* ehandle) {
-  return guarded([&] {
-    if (ehandle == nullptr) return stp::client::not_set("ehandle");
-    auto& table = stp::client::HandleTable::instance();
-    if (table.inherited()) return fail(-EBADF, "libst does not work in a child of fork()");
-    std::optional<Name> name;
-    if (str != nullptr) {
-      name.emplace();
-      if (auto const error = stp::client::parse_name(str, *name); error != 0) return error;
-    }
-    std::shared_ptr<Endpoint> endpoint;
-    if (auto const error = Endpoint::open(name, endpoint); error != 0) return error;
-    auto const handle = table.add(Endpoint::kKind, std::move(endpoint));
-    if (handle == 0) return fail(-EMFILE, "too many handles");
-    *ehandle = reinterpret_cast<st_ehandle_t>(handle);
-    return 0;
-  });
+  return guarded([&] { return stp::client::make_endpoint(str, false, ehandle); });
 }
 
 int st_delete(st_ehandle_t ehandle) {
@@ -89,6 +92,8 @@ int st_getopt(void* handle, int opt, void* val) {
     auto& value = *static_cast<unsigned*>(val);
     if (target.connection) return get_of_connection(*target.connection, *target.rule, value);
     if (target.rule->remote()) return remote_of_endpoint();
+    if (target.endpoint->connectionless())
+      return target.endpoint->get_connectionless(*target.rule, value);
     value = target.endpoint->get_option(*target.rule);
     return 0;
   });

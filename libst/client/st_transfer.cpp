@@ -3,14 +3,12 @@
 #include <bit>
 #include <chrono>
 
-#include "libst/client/connection.h"
+#include "libst/client/arguments.h"
 #include "libst/client/error.h"
 #include "libst/client/wait.h"
-#include "libst/include/stp/st.h"
 
 using stp::client::Connection;
 using stp::client::Endpoint;
-using stp::client::fail;
 using stp::client::find;
 using stp::client::guarded;
 
@@ -21,13 +19,9 @@ int st_tx(void* chandle, st_header_t* hdr, void* opt_pay, int len, int bufx, int
   return guarded([&] {
     auto const connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
-    if (hdr == nullptr) return fail(-EINVAL, "argument 'hdr' is NULL");
-    if (len < 0 || off < 0) return fail(-EINVAL, "len and off are not negative");
-    return connection->send({.header = std::bit_cast<stp::wire::Header>(*hdr),
-                             .payload = opt_pay,
-                             .length = static_cast<std::uint32_t>(len),
-                             .bufx = static_cast<std::uint32_t>(bufx),
-                             .offset = static_cast<std::uint32_t>(off)});
+    Connection::Sending what;
+    auto const error = stp::client::sending_of(hdr, opt_pay, len, bufx, off, what);
+    return error != 0 ? error : connection->send(what);
   });
 }
 
@@ -35,7 +29,7 @@ int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval* timeou
   return guarded([&] {
     auto const connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
-    if (hdr == nullptr) return fail(-EINVAL, "argument 'hdr' is NULL");
+    if (hdr == nullptr) return stp::client::not_set("hdr");
     stp::Time deadline = 0;
     if (auto const error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
     stp::wire::Header header;

@@ -27,14 +27,17 @@ enum class RequestKind : std::uint32_t {
   kConnect,  // endpoint, mac, uport, option -> vc, channel, fds: channel memory (state:
              // kConnecting)
   kDecide,   // vc, admit, option: answers a connection that was asked for
-  kVcInfo,   // vc -> info
-  kClose,    // vc, at_once; the channel's state becomes kClosed (or kFailed) in the end
-  kMap,      // endpoint, direction, base, segments (+ fds) -> region
-  kUnmap,    // region; -EINPROGRESS while frames still read it: ask again
-  kAllocMx,  // region, vc or 0, permissions -> mx
-  kFreeMx,   // endpoint, mx
-  kResolve,  // ipv4 -> mac; -EAGAIN: ask again in a while
-  kStats,    // -> next counter name and value from `index` on; -ENOENT: no more
+  // connectionless endpoint -> vc, channel, fds: channel memory; -EBUSY: it has one
+  kOpenPort,
+  kVcInfo,    // vc -> info
+  kClose,     // vc, at_once; the channel's state becomes kClosed (or kFailed) in the end
+  kMap,       // endpoint, direction, base, segments (+ fds) -> region
+  kUnmap,     // region; -EINPROGRESS while frames still read it: ask again
+  kAllocMx,   // region, vc or 0, permissions -> mx
+  kFreeMx,    // endpoint, mx
+  kResolve,   // ipv4 -> mac; -EAGAIN: ask again in a while
+  kStats,     // -> next counter name and value from `index` on; -ENOENT: no more
+  kUnlisten,  // endpoint: who waits to be accepted is disconnected
   // What stpctl asks (admin.h says who sees what). Lists go by cursor, 0 first; an
   // answer without an id has nothing to show but the next cursor; -ENOENT: no more.
   kAdminLink = 0x100,  // -> the link, and how much of everything there is

@@ -5,6 +5,7 @@
 #include "libst/service/limits.h"
 #include "libst/service/service_impl.h"
 #include "libst/service/wire_config.h"
+#include "stp/sequence/unscheduled.h"
 
 namespace stp::service {
 
@@ -14,11 +15,13 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   EndpointConfig config;
   if (auto const error = node.endpoint_config(id, config); error != 0) return error;
   auto const size = ChannelGeometry{config.slots, config.credits}.size();
+  auto const bytes = size + (config.connectionless ? UnscheduledBlocks::footprint() : 0);
   auto const live = client.channels.size() - client.free_bells.size();
-  if (live >= quotas.connections || client.channel_bytes + size > quotas.queue_bytes ||
+  if (live >= quotas.connections || client.channel_bytes + bytes > quotas.queue_bytes ||
       client.slots + config.slots > quotas.slots)
     return -EDQUOT;
   auto channel = std::make_unique<Channel>();
+  channel->bytes = bytes;
   channel->memory = SharedMemory::create("stp-channel", size);
   if (!channel->memory) return -errno;
   channel->endpoint = id;
@@ -30,7 +33,7 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   out = client.free_bells.back();
   client.free_bells.pop_back();
   client.channels[out] = std::move(channel);
-  client.channel_bytes += size;
+  client.channel_bytes += bytes;
   client.slots += config.slots;
   ++client.endpoints.at(id).channels;
   return 0;
@@ -39,9 +42,17 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
 void Service::Impl::release_channel(Client& client, Bell number) {
   auto const channel = std::move(client.channels[number]);
   client.free_bells.push_back(number);
-  client.channel_bytes -= channel->memory->size();
+  client.channel_bytes -= channel->bytes;
   client.slots -= channel->slots;
   --client.endpoints.at(channel->endpoint).channels;
+}
+
+void Service::Impl::hand_out(const Channel& channel, Bell number, Attachments& attachments,
+                             Reply& reply) {
+  reply.vc = channel.vc;
+  reply.channel = number;
+  reply.channel_size = channel.memory->size();
+  attachments.memory = channel.memory;
 }
 
 // ---- channels for connections to come ----
@@ -111,10 +122,7 @@ int Service::Impl::connect(Client& client, const Request& request, Attachments& 
     return error;
   }
   client.vcs.emplace(channel.vc, number);
-  reply.vc = channel.vc;
-  reply.channel = number;
-  reply.channel_size = channel.memory->size();
-  attachments.memory = channel.memory;
+  hand_out(channel, number, attachments, reply);
   return 0;
 }
 
@@ -127,9 +135,7 @@ int Service::Impl::accept(Client& client, EndpointId id, Attachments& attachment
   // Not being able to hold more in wait is no reason to refuse the one that is here.
   restock(client, id, *endpoint);
   auto const& channel = *client.channels[number];
-  reply.channel = number;
-  reply.channel_size = channel.memory->size();
-  attachments.memory = channel.memory;
+  hand_out(channel, number, attachments, reply);
   return vc_info(client, channel.vc, reply);
 }
 
@@ -142,6 +148,23 @@ int Service::Impl::decide(Client& client, const Request& request) {
   auto const error = node.refuse(request.vc, option, port::now());
   if (error == 0) channel->closing = true;
   return error;
+}
+
+int Service::Impl::open_port(Client& client, EndpointId id, Attachments& attachments,
+                             Reply& reply) {
+  if (client.endpoint(id) == nullptr) return -EBADF;
+  Bell number = 0;
+  if (auto const error = make_channel(client, id, number); error != 0) return error;
+  auto& channel = *client.channels[number];
+  if (auto const error = node.open_port(id, channel.memory->data(), cookie(client, number),
+                                        channel.vc, port::now());
+      error != 0) {
+    release_channel(client, number);
+    return error;
+  }
+  client.vcs.emplace(channel.vc, number);
+  hand_out(channel, number, attachments, reply);
+  return 0;
 }
 
 int Service::Impl::vc_info(Client& client, VcId vc, Reply& reply) const {

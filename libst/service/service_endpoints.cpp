@@ -7,6 +7,7 @@
 #include "libst/service/wire_config.h"
 
 namespace stp::service {
+
 int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& reply) {
   EndpointConfig config;
   if (auto const error = from_wire(request.config, config); error != 0) return error;
@@ -58,6 +59,15 @@ int Service::Impl::listen(Client& client, const Request& request) {
   auto const error = restock(client, request.endpoint, *endpoint);
   // Fewer connections at a time is still listening.
   return endpoint->unaccepted != 0 ? 0 : error;
+}
+
+int Service::Impl::unlisten(Client& client, EndpointId id) {
+  auto* const endpoint = client.endpoint(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (!endpoint->listening) return -EINVAL;
+  drop_backlog(client, id, *endpoint);
+  endpoint->listening = false;
+  return node.unlisten(id);
 }
 
 int Service::Impl::close_endpoint(Client& client, EndpointId id) {

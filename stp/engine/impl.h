@@ -40,6 +40,7 @@ struct Node::Impl {
 
   // --- listen.cpp
   int listen(EndpointId endpoint, std::uint32_t uport);
+  int unlisten(EndpointId endpoint);
   int accept(EndpointId endpoint, VcId& out);
   int admit(VcId id, const OptionPayload& option, Time now);
   int refuse(VcId id, const OptionPayload& option, Time now);

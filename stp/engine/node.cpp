@@ -75,6 +75,9 @@ int Node::free_mx(EndpointId endpoint, std::uint16_t mx) {
 int Node::listen(EndpointId endpoint, std::uint32_t uport) {
   return impl_->listen(endpoint, uport);
 }
+int Node::unlisten(EndpointId endpoint) {
+  return impl_->unlisten(endpoint);
+}
 int Node::stock(EndpointId endpoint, std::byte* channel, std::uint64_t cookie) {
   auto* const found = impl_->endpoints.find(endpoint);
   if (found == nullptr) return -EBADF;

@@ -85,7 +85,10 @@ int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
 // protocol: 7.8
 int Node::Impl::check_grant_request(const Vc& vc, const wire::Header& h) const {
   std::byte* memory = nullptr;
-  return check_memory(vc, h, 0, permit::kData, memory) == Counter::kNone ? 0 : -ERANGE;
+  // What an open region permits is the Mx's to say; what comes by CTS or as an answer is Data.
+  auto const permission =
+      h.op() == Op::kMemoryRegionAvailable ? permit::kAll : permit::kData;
+  return check_memory(vc, h, 0, permission, memory) == Counter::kNone ? 0 : -ERANGE;
 }
 
 // STU_num of the first byte that a user's DATA names: not 0 where it repeats a Block's tail.

@@ -42,6 +42,10 @@ class UnscheduledBlocks {
   // An STU of `block` has been placed.
   static void progress(InboundBlock& block, Time now) { block.progress = now; }
   void complete(const BlockName& name, Time now);
+  // Bytes of the tables, without what the Blocks of large Mx need beyond.
+  static std::size_t footprint() {
+    return kMaxOpen * sizeof(Open) + kMaxRemembered * sizeof(Remembered);
+  }
   // Blocks that were given up so far.
   [[nodiscard]] std::uint64_t abandoned() const { return abandoned_; }
 

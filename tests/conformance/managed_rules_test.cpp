@@ -99,6 +99,27 @@ TEST_F(ManagedRules, a_write_taken_back_before_it_was_heard_of_holds_up_no_other
   EXPECT_TRUE(landed(sa, sb, 200, 0, 100));
 }
 
+// protocol: 9.1
+TEST_F(ManagedRules, a_region_with_the_id_of_another_is_not_used) {
+  auto const region = open_region(1'000);
+  ASSERT_EQ(sa.sequencer->request_region(901, 2'000, 4), 0);
+  run(kMillisecond / 10);
+  ReceivedEntry mra{};
+  mra.header.op_flags = wire::op_flags(Op::kMemoryRegionAvailable);
+  mra.header.param = 4;
+  mra.header.mx = region.mx;
+  mra.header.set_t_len(2'000);
+  mra.header.d_id = sent(Op::kRequestMemoryRegion).back().s_id;
+  mra.header.s_id = region.r_id;
+  sa.sequencer->receive(mra, now);
+  run(kMillisecond / 10);
+  ASSERT_TRUE(sa.find(Kind::kRegion, 901));
+  EXPECT_EQ(sa.find(Kind::kRegion, 901)->status, -ECONNREFUSED);
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 1'000), 0);
+  run(10 * kMillisecond);
+  EXPECT_TRUE(landed(sa, sb, 0, 0, 1'000)) << "the first one still stands";
+}
+
 // protocol: 9.27
 TEST_F(ManagedRules, puts_are_silent_unless_they_wake_and_ask_for_state) {
   auto const region = open_region(10'000);
@@ -192,13 +213,15 @@ TEST_F(ManagedRules, the_late_answer_of_a_get_is_no_block_of_a_write) {
 
 // protocol: 10.10
 TEST(LossEstimateRules, the_more_is_lost_the_shorter_are_blocks) {
+  EXPECT_EQ(LossEstimate{}.max_block_stus_log2(13), 3U) << "nothing is known yet";
+  EXPECT_EQ(LossEstimate{}.max_block_stus_log2(10), 6U) << "64 KiB";
   LossEstimate none;
   for (int i = 0; i < 100; ++i) none.observe(256, 0);
-  EXPECT_EQ(none.max_block_stus_log2(), 15U);
+  EXPECT_EQ(none.max_block_stus_log2(13), 15U);
   LossEstimate one_percent;
   std::uint32_t repeats = 0;
   for (int i = 0; i < 1'000; ++i) one_percent.observe(100, ++repeats);
-  auto const stus = 1U << one_percent.max_block_stus_log2();
+  auto const stus = 1U << one_percent.max_block_stus_log2(13);
   EXPECT_GE(stus, 2U);
   EXPECT_LE(one_percent.rate() * stus / 2, 0.03) << "what repeats cost";
 }

@@ -66,7 +66,8 @@ class ManagedParty : public Party {
   };
   struct OpenRegion {
     RemoteRegion remote;
-    unsigned users = 0;  // operations on it
+    unsigned users = 0;     // operations on it
+    bool doubtful = false;  // a put of it was cancelled: nobody tells if that one loses it
   };
 
   // --- managed_begin.cpp: operations of its own

@@ -24,6 +24,10 @@ void ManagedParty::on_completion(const Completion& c) {
       return;
     case Kind::kEnded:
       return on_region_ended(c);
+    case Kind::kRevoked:
+    case Kind::kArrived:
+    case Kind::kNotice:
+      return;
     default:
       break;
   }

@@ -75,7 +75,7 @@ Choice parse_options(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return {std::nullopt, app.exit(error)};
+    return {std::nullopt, app.exit(error) == 0 ? 0 : 1};
   }
   if (!files.check.empty()) return {std::nullopt, check(files.check)};
   std::vector<std::string> errors;
