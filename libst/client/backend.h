@@ -62,6 +62,7 @@ class Backend {
   [[nodiscard]] ClientPage& page() const { return *reinterpret_cast<ClientPage*>(page_->data()); }
   [[nodiscard]] MacAddr mac() const { return mac_; }
   [[nodiscard]] std::uint32_t ipv4() const { return ipv4_; }
+  [[nodiscard]] std::uint32_t max_stu() const { return max_stu_; }
 
   int exchange(Request& request, Reply& reply) {
     Payload none;
@@ -74,12 +75,14 @@ class Backend {
     page_ = std::move(page);
     mac_ = MacAddr::from_u64(hello.mac);
     ipv4_ = hello.ipv4;
+    max_stu_ = hello.max_stu;
   }
 
  private:
   std::shared_ptr<SharedMemory> page_;
   MacAddr mac_;
-  std::uint32_t ipv4_ = 0;  // host order; 0: the link has none
+  std::uint32_t ipv4_ = 0;     // host order; 0: the link has none
+  std::uint32_t max_stu_ = 0;  // exponent: the longest STU that the link carries
 };
 
 inline Request request_for(RequestKind kind) {

@@ -36,6 +36,8 @@ int Connection::check(const Sending& what) const {
   auto const& header = what.header;
   if (is_connection_op(header.op()))
     return fail(-EPERM, "connection operations are sent by st_connect, st_accept and st_close");
+  if (endpoint_->connectionless())
+    if (auto const error = check_destination(what); error != 0) return error;
   if (auto const error = check_syntax(header); error != 0) return error;
   if (header.op() == Op::kData) return check_data(what);
   if (what.length != 0) return fail(-EINVAL, "only DATA has a length");
@@ -49,6 +51,14 @@ int Connection::check(const Sending& what) const {
   return fail(-ERANGE, "Mx " + std::to_string(header.mx) + ", Bufx " + std::to_string(header.bufx) +
                            ", Offset " + std::to_string(header.offset) +
                            " is not memory of this connection");
+}
+
+int Connection::check_destination(const Sending& what) {
+  auto const mac = MacAddr::from_u64(what.destination);
+  if (mac.to_u64() != what.destination || mac.is_zero() || mac.is_group())
+    return fail(-EINVAL, "macaddr is not the address of one station: st_macaddr tells");
+  if (what.header.d_port == 0) return fail(-EINVAL, "the header names no d_port");
+  return 0;
 }
 
 int Connection::check_data(const Sending& what) const {

@@ -21,6 +21,10 @@ int fail(int error, std::string text) {
   return error;
 }
 
+int not_set(const char* argument) {
+  return fail(-EINVAL, std::string("argument '") + argument + "' is NULL");
+}
+
 void clear_failure() {
   last.error = 0;
 }

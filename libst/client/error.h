@@ -11,6 +11,8 @@ namespace stp::client {
 
 // Remembers `text` for this thread as what `error` was about; returns `error`.
 int fail(int error, std::string text);
+// -EINVAL: a pointer that the call needs.
+int not_set(const char* argument);
 // A new call begins: what the last one failed of is forgotten.
 void clear_failure();
 // The remembered text if it belongs to `error` (either sign), else the system's word for it.

@@ -12,15 +12,19 @@ constexpr std::uint64_t kPins = kLive - 1;
 // Handles end in these bits: no aligned pointer does.
 constexpr Handle kMark = 5, kMarkBits = 3;
 
+// A tag ends in the kind.
+constexpr unsigned kKindBits = 4;
+constexpr std::uint32_t kKindMask = (1U << kKindBits) - 1;
+
 constexpr std::uint32_t tag_of(std::uint64_t word) {
   return static_cast<std::uint32_t>(word >> 32);
 }
 constexpr std::uint32_t kind_of(std::uint32_t tag) {
-  return tag & 3;
+  return tag & kKindMask;
 }
 // The same place, used once more.
 constexpr std::uint32_t next_tag(std::uint32_t tag, Kind kind) {
-  return ((tag >> 2) + 1) << 2 | static_cast<std::uint32_t>(kind);
+  return ((tag >> kKindBits) + 1) << kKindBits | static_cast<std::uint32_t>(kind);
 }
 
 }  // namespace

@@ -17,7 +17,19 @@
 
 namespace stp::client {
 
-enum class Kind : std::uint32_t { kEndpoint = 1, kConnection = 2, kRegion = 3 };
+enum class Kind : std::uint32_t {
+  kEndpoint = 1,
+  kConnection,
+  kRegion,
+  // of the managed layer
+  kDomain,
+  kMemory,
+  kAccess,
+  kQueue,
+  kPool,
+  kListener,
+  kLink,
+};
 
 using Handle = std::uintptr_t;
 static_assert(sizeof(Handle) == 8, "a handle needs 64 bits");

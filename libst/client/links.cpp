@@ -70,7 +70,10 @@ struct CloseInTurn {
 }  // namespace
 
 int use_link(std::shared_ptr<Backend>& out) {
-  auto const text = chosen_link();
+  return use_link(chosen_link(), out);
+}
+
+int use_link(const std::string& text, std::shared_ptr<Backend>& out) {
   std::shared_ptr<Backend> known;  // outlives the guard: letting go of it may need the mutex
   std::lock_guard const guard(links().mutex);
   static int const at_exit = std::atexit(leave_all);

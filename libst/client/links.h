@@ -11,5 +11,7 @@ namespace stp::client {
 // The link of STP_LINK, else the default stpd if its socket is there, else `loop`: opened when the
 // first endpoint asks for it, closed when the last one has gone.
 int use_link(std::shared_ptr<Backend>& out);
+// The link of that text.
+int use_link(const std::string& text, std::shared_ptr<Backend>& out);
 
 }  // namespace stp::client

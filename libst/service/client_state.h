@@ -21,7 +21,8 @@ struct Channel {
   EndpointId endpoint = kNoneId;
   VcId vc = kNoneId;  // kNoneId: in stock, or its connection is not accepted yet
   std::uint32_t slots = 0;
-  bool closing = false;  // the client has asked to close it
+  bool closing = false;   // the client has asked to close it
+  std::size_t bytes = 0;  // that it costs the service
 
   [[nodiscard]] ChannelControl& control() const {
     return *reinterpret_cast<ChannelControl*>(memory->data());

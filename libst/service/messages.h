@@ -10,7 +10,7 @@
 
 namespace stp::service {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 inline constexpr std::uint32_t kMaxSegments = 16;
 inline constexpr char kSocketDirectory[] = "/run/stpd/";
 inline constexpr char kDefaultSocket[] = "/run/stpd/stpd.sock";
@@ -22,16 +22,22 @@ enum class RequestKind : std::uint32_t {
   kEndpointConfig,  // endpoint -> config
   kCloseEndpoint,   // endpoint; -EBUSY while connections or regions live
   kListen,          // endpoint, uport
-  kAccept,          // endpoint -> vc, channel, fds: channel memory; -EAGAIN: sleep on page events
-  kConnect,         // endpoint, mac, uport -> vc, channel, fds: channel memory (state: kConnecting)
-  kVcInfo,          // vc -> info
-  kClose,           // vc, at_once; the channel's state becomes kClosed (or kFailed) in the end
-  kMap,             // endpoint, direction, base, segments (+ fds) -> region
-  kUnmap,           // region; -EINPROGRESS while frames still read it: ask again
-  kAllocMx,         // region, vc or 0, permissions -> mx
-  kFreeMx,          // endpoint, mx
-  kResolve,         // ipv4 -> mac; -EAGAIN: ask again in a while
-  kStats,           // -> next counter name and value from `index` on; -ENOENT: no more
+  // endpoint -> vc, channel, fds: channel memory, and as kVcInfo; -EAGAIN: sleep on page events
+  kAccept,
+  kConnect,  // endpoint, mac, uport, option -> vc, channel, fds: channel memory (state:
+             // kConnecting)
+  kDecide,   // vc, admit, option: answers a connection that was asked for
+  // connectionless endpoint -> vc, channel, fds: channel memory; -EBUSY: it has one
+  kOpenPort,
+  kVcInfo,    // vc -> info
+  kClose,     // vc, at_once; the channel's state becomes kClosed (or kFailed) in the end
+  kMap,       // endpoint, direction, base, segments (+ fds) -> region
+  kUnmap,     // region; -EINPROGRESS while frames still read it: ask again
+  kAllocMx,   // region, vc or 0, permissions -> mx
+  kFreeMx,    // endpoint, mx
+  kResolve,   // ipv4 -> mac; -EAGAIN: ask again in a while
+  kStats,     // -> next counter name and value from `index` on; -ENOENT: no more
+  kUnlisten,  // endpoint: who waits to be accepted is disconnected
   // What stpctl asks (admin.h says who sees what). Lists go by cursor, 0 first; an
   // answer without an id has nothing to show but the next cursor; -ENOENT: no more.
   kAdminLink = 0x100,  // -> the link, and how much of everything there is
@@ -46,7 +52,14 @@ enum class RequestKind : std::uint32_t {
 struct WireConfig {
   std::uint32_t connectionless, bufsize, max_stu, port, key;
   std::uint32_t rx_bufx_base, rx_bufx_count, tx_bufx_base, tx_bufx_count;
-  std::uint32_t slots, credits, checksum;
+  std::uint32_t slots, credits, checksum, keep_alive, recover, inspect;
+  std::uint32_t connect_patience;  // milliseconds
+};
+
+// OptionPayload in a fixed form.
+struct WireOption {
+  std::uint32_t length;  // 0 or wire::kOptionSize
+  std::byte bytes[wire::kOptionSize];
 };
 
 struct Segment {
@@ -100,6 +113,8 @@ struct Request {
   std::uint32_t permissions;
   std::uint32_t mx;
   std::uint32_t at_once;
+  std::uint32_t admit;
+  WireOption option;
   std::uint32_t index;
   // kMap: the region lies `lead` bytes into the first segment and is `length` bytes long; segments
   // are whole pages.
@@ -126,6 +141,8 @@ struct Reply {
   std::uint32_t local_port, remote_port, local_key, remote_key;
   std::uint32_t local_bufsize, remote_bufsize, local_max_stu, remote_max_stu;
   std::uint32_t local_slots, remote_slots;
+  std::uint32_t peer_uport;
+  WireOption option;  // what came along with the peer's RC or CA
   // kHello: the link; kStats: a counter
   char text[128];
   std::uint64_t value;

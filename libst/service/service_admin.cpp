@@ -92,6 +92,7 @@ int Service::Impl::admin_connection(const Client& client, const Request& request
     if (owner == clients.end() || !may_see(client, owner->second)) continue;
     set_vc_info(vc, info, reply);
     reply.local_key = reply.remote_key = 0;  // a Key is a right
+    reply.option = {};                       // and this is between programs
     set_owner(entry, owner->second);
     entry.uport = info.uport;
     entry.passive = info.passive ? 1 : 0;

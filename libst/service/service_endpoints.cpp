@@ -4,48 +4,9 @@
 
 #include "libst/service/limits.h"
 #include "libst/service/service_impl.h"
+#include "libst/service/wire_config.h"
 
 namespace stp::service {
-namespace {
-
-int from_wire(const WireConfig& wire, EndpointConfig& out) {
-  if (wire.port > 0xffff || wire.connectionless > 1 || wire.checksum > 1) return -EINVAL;
-  // Nothing is allocated by these until they are known to be sane.
-  if (wire.slots == 0 || wire.slots > kMaxSlots) return -EINVAL;
-  if (wire.credits == 0 || wire.credits > kMaxCredits) return -EINVAL;
-  out.connectionless = wire.connectionless != 0;
-  out.bufsize = wire.bufsize;
-  out.max_stu = wire.max_stu;
-  out.port = static_cast<std::uint16_t>(wire.port);
-  out.key = wire.key;
-  out.rx_bufx_base = wire.rx_bufx_base;
-  out.rx_bufx_count = wire.rx_bufx_count;
-  out.tx_bufx_base = wire.tx_bufx_base;
-  out.tx_bufx_count = wire.tx_bufx_count;
-  out.slots = wire.slots;
-  out.credits = wire.credits;
-  out.checksum = wire.checksum != 0;
-  return 0;
-}
-
-WireConfig to_wire(const EndpointConfig& config) {
-  WireConfig wire{};
-  wire.connectionless = config.connectionless ? 1 : 0;
-  wire.bufsize = config.bufsize;
-  wire.max_stu = config.max_stu;
-  wire.port = config.port;
-  wire.key = config.key;
-  wire.rx_bufx_base = config.rx_bufx_base;
-  wire.rx_bufx_count = config.rx_bufx_count;
-  wire.tx_bufx_base = config.tx_bufx_base;
-  wire.tx_bufx_count = config.tx_bufx_count;
-  wire.slots = config.slots;
-  wire.credits = config.credits;
-  wire.checksum = config.checksum ? 1 : 0;
-  return wire;
-}
-
-}  // namespace
 
 int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& reply) {
   EndpointConfig config;
@@ -98,6 +59,15 @@ int Service::Impl::listen(Client& client, const Request& request) {
   auto const error = restock(client, request.endpoint, *endpoint);
   // Fewer connections at a time is still listening.
   return endpoint->unaccepted != 0 ? 0 : error;
+}
+
+int Service::Impl::unlisten(Client& client, EndpointId id) {
+  auto* const endpoint = client.endpoint(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (!endpoint->listening) return -EINVAL;
+  drop_backlog(client, id, *endpoint);
+  endpoint->listening = false;
+  return node.unlisten(id);
 }
 
 int Service::Impl::close_endpoint(Client& client, EndpointId id) {

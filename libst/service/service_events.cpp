@@ -31,16 +31,27 @@ void Service::Impl::wake_channel(std::uint64_t cookie) {
   auto* const owner = client(static_cast<ClientId>(cookie >> 32));
   if (owner == nullptr) return;
   auto const* const channel = owner->channel(static_cast<Bell>(cookie));
-  if (channel != nullptr) futex_wake(channel->control().wake);
+  if (channel != nullptr) wake_user(*owner, *channel);
+}
+
+void Service::Impl::wake_user(const Client& owner, const Channel& channel) {
+  auto& control = channel.control();
+  if (control.gathered.load(std::memory_order_relaxed) != 0) return wake_page(owner.page());
+  futex_wake(control.wake);
+}
+
+void Service::Impl::wake_page(ClientPage& page) {
+  // Sequentially consistent, as are the client's: it counts itself asleep, then reads the word.
+  page.events.fetch_add(1);
+  if (page.sleepers.load() != 0) futex_wake(page.events);
 }
 
 void Service::Impl::accept_ready(EndpointId id) {
   auto const at = endpoint_owner.find(id);
   if (at == endpoint_owner.end()) return;
   auto& page = client(at->second)->page();
-  // Sequentially consistent, as are the client's: it counts itself asleep, then reads the word.
-  page.events.fetch_add(1);
-  if (page.sleepers.load() != 0) futex_wake(page.events);
+  page.accepts.fetch_add(1);
+  wake_page(page);
 }
 
 // Channels in use by connections that wait to be accepted count as stock, so that normally there
@@ -69,7 +80,7 @@ void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
   owner->vcs.erase(vc);
   std::erase_if(owner->mxs, [vc](auto& mx) { return mx.second.vc == vc; });
   // Its last state has been written: nobody should go on sleeping on it.
-  futex_wake(channel.control().wake);
+  wake_user(*owner, channel);
   release_channel(*owner, number);
   erase_if_ended(*owner, id);
   forget_if_empty(*owner);

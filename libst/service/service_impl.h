@@ -3,7 +3,7 @@
 //   service.cpp              turns, sleeping, clients
 //   service_requests.cpp     from a Request to the function that answers it
 //   service_endpoints.cpp    endpoints, listening
-//   service_connections.cpp  channels, connections
+//   service_connections.cpp  channels, connections, Ports of connectionless endpoints
 //   service_memory.cpp       regions, Mx
 //   service_events.cpp       what the Node tells
 //   service_admin.cpp        what stpctl asks
@@ -40,9 +40,12 @@ struct Service::Impl {
   int close_endpoint(Client& client, EndpointId id);
   int listen(Client& client, const Request& request);
   bool may_listen(const Client& client, std::uint32_t on) const;
+  int unlisten(Client& client, EndpointId id);
 
   int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
+  int decide(Client& client, const Request& request);
+  int open_port(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
   int vc_info(Client& client, VcId vc, Reply& reply) const;
   static void set_vc_info(VcId vc, const VcInfo& info, Reply& reply);
   int close(Client& client, VcId vc, bool at_once);
@@ -65,6 +68,7 @@ struct Service::Impl {
   // ---- channels ----
   int make_channel(Client& client, EndpointId id, Bell& out);
   void release_channel(Client& client, Bell bell);
+  static void hand_out(const Channel& channel, Bell number, Attachments& attachments, Reply& reply);
   int restock(Client& client, EndpointId id, Endpoint& endpoint);
   int stock(Client& client, EndpointId id, Endpoint& endpoint, Bell bell);
   int take_connection(Client& client, EndpointId id, Endpoint& endpoint, Bell& out);
@@ -80,6 +84,8 @@ struct Service::Impl {
   bool handle_events();
   void handle_event(const Event& event);
   void wake_channel(std::uint64_t cookie);
+  static void wake_user(const Client& owner, const Channel& channel);
+  static void wake_page(ClientPage& page);
   void accept_ready(EndpointId id);
   void stock_low(EndpointId id);
   void vc_gone(VcId vc, std::uint64_t cookie);

@@ -45,6 +45,10 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
       return accept(client, request.endpoint, attachments, reply);
     case RequestKind::kConnect:
       return connect(client, request, attachments, reply);
+    case RequestKind::kDecide:
+      return decide(client, request);
+    case RequestKind::kOpenPort:
+      return open_port(client, request.endpoint, attachments, reply);
     case RequestKind::kVcInfo:
       return vc_info(client, request.vc, reply);
     case RequestKind::kClose:
@@ -59,6 +63,8 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
       return free_mx(client, request);
     case RequestKind::kResolve:
       return resolve(request, reply);
+    case RequestKind::kUnlisten:
+      return unlisten(client, request.endpoint);
     case RequestKind::kStats:
       return stats(request, reply);
     case RequestKind::kAdminLink:

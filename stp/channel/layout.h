@@ -78,6 +78,7 @@ struct ChannelControl {
   alignas(kCacheLine) std::atomic<std::uint32_t> rx_tail;  // next entry the user reads
   std::atomic<std::uint32_t> tx_head;                      // next entry the user fills
   std::atomic<std::uint32_t> sleepers;  // users asleep, or about to be, on `wake`
+  std::atomic<std::uint32_t> gathered;  // 1: its user looks at many channels: wake it elsewhere
 };
 inline constexpr std::uint32_t kChannelMagic = 0x53545043;  // "STPC"
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

@@ -44,6 +44,11 @@ std::uint32_t UserChannel::begin_sleep() {
   return seen;
 }
 
+void UserChannel::gather() {
+  control_->gathered.store(1, std::memory_order_relaxed);
+  begin_sleep();
+}
+
 void UserChannel::end_sleep() {
   control_->sleepers.fetch_sub(1, std::memory_order_relaxed);
 }

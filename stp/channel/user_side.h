@@ -44,6 +44,9 @@ class UserChannel {
   std::uint32_t begin_sleep();
   void end_sleep();
   [[nodiscard]] std::atomic<std::uint32_t>* wake_word() { return &control_->wake; }
+  // For a user of many channels, who sleeps on one word for all of them: from now on whatever
+  // would wake a sleeper here is told there.
+  void gather();
 
  private:
   ChannelControl* control_ = nullptr;

@@ -44,11 +44,17 @@ int Node::Impl::configure(EndpointId id, const EndpointConfig& wanted) {
   return 0;
 }
 
-int Node::Impl::close_endpoint(EndpointId id) {
+int Node::Impl::unlisten(EndpointId id) {
   auto* const endpoint = endpoints.find(id);
   if (endpoint == nullptr) return -EBADF;
   if (endpoint->listening) listeners.erase(endpoint->uport);
   endpoint->listening = false;
+  return 0;
+}
+
+int Node::Impl::close_endpoint(EndpointId id) {
+  if (auto const error = unlisten(id); error != 0) return error;
+  auto* const endpoint = endpoints.find(id);
   if (endpoint->vcs > 0 || endpoint->regions > 0 || !endpoint->stock.empty()) return -EBUSY;
   endpoints.remove(id);
   return 0;

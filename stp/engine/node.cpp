@@ -75,6 +75,9 @@ int Node::free_mx(EndpointId endpoint, std::uint16_t mx) {
 int Node::listen(EndpointId endpoint, std::uint32_t uport) {
   return impl_->listen(endpoint, uport);
 }
+int Node::unlisten(EndpointId endpoint) {
+  return impl_->unlisten(endpoint);
+}
 int Node::stock(EndpointId endpoint, std::byte* channel, std::uint64_t cookie) {
   auto* const found = impl_->endpoints.find(endpoint);
   if (found == nullptr) return -EBADF;
@@ -91,9 +94,21 @@ bool Node::unstock(EndpointId endpoint, std::uint64_t& cookie) {
 int Node::accept(EndpointId endpoint, VcId& out) {
   return impl_->accept(endpoint, out);
 }
+int Node::admit(VcId vc, const OptionPayload& option, Time now) {
+  auto const result = impl_->admit(vc, option, now);
+  impl_->flush_wakes();
+  return result;
+}
+int Node::refuse(VcId vc, const OptionPayload& option, Time now) {
+  return impl_->refuse(vc, option, now);
+}
 int Node::connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
-                  std::uint64_t cookie, VcId& out, Time now) {
-  return impl_->connect(endpoint, peer, uport, channel, cookie, out, now);
+                  std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option) {
+  return impl_->connect(endpoint, peer, uport, channel, cookie, out, now, option);
+}
+int Node::open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out,
+                    Time now) {
+  return impl_->open_port(endpoint, channel, cookie, out, now);
 }
 int Node::close(VcId vc, bool at_once, Time now) {
   auto const result = impl_->close(vc, at_once, now);
@@ -120,6 +135,8 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
          .remote_slots = found->peer_slots,
          .credit = found->credit.credit(),
          .round_trip = found->round_trip.smoothed(),
+         .peer_uport = found->peer_uport,
+         .peer_option = found->peer_option,
          .passive = found->passive,
          .uport = found->passive ? found->endpoint->uport : found->peer_uport,
          .traffic = found->traffic};

@@ -34,6 +34,8 @@ void Node::Impl::receive_frame(Bytes bytes, Time now) {
   // protocol: 5.18
   if (vc == nullptr) return counters.add(Counter::kBadPort);
   if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
+  // protocol: 11.2
+  if (vc->connectionless()) return receive_on_endpoint(*vc, frame, now);
   if (vc->peer_mac != frame.src || vc->peer_port != h.s_port)
     return counters.add(Counter::kBadPeer);
   vc->heard = now;
@@ -71,9 +73,9 @@ void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
 void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   auto const& h = frame.header;
   if (h.op() == wire::Op::kGet && !h.has(wire::flag::kReject)) return on_get(vc, frame);
-  if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
-  if (!deliver(vc, h, frame.option, NodeChannel::Place::kSlot))
+  if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kSlot))
     return counters.add(Counter::kSlotOverrun);
+  if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
   if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h);
   if (h.op() == wire::Op::kClearToSend)
     vc.permitted.remember(h.s_id, h.b_num, Address{h.bufx, h.offset}.linear(vc.peer_bufsize));
@@ -85,11 +87,11 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
 }
 
 // Puts a header into the user's Schedule Header Queue. False: no room.
-bool Node::Impl::deliver(Vc& vc, const wire::Header& header, Bytes payload,
+bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
                          NodeChannel::Place place) {
   ReceivedEntry entry{};
   entry.header = header;
-  entry.source_mac = vc.peer_mac.to_u64();
+  entry.source_mac = from.to_u64();
   entry.payload_length = static_cast<std::uint8_t>(payload.size());
   if (!payload.empty()) std::memcpy(entry.payload, payload.data(), payload.size());
   bool const room = vc.channel.deliver(entry, place);
@@ -123,9 +125,10 @@ wire::Header Node::Impl::header_for(const Vc& vc, wire::Op op, std::uint16_t fla
   return h;
 }
 
-void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum) {
+void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum,
+                        const OptionPayload& option) {
   if (answer_count == kMaxAnswers) return counters.add(Counter::kAnswersFull);
-  answers[(first_answer + answer_count++) % kMaxAnswers] = {dst, header, checksum};
+  answers[(first_answer + answer_count++) % kMaxAnswers] = {dst, header, checksum, option};
 }
 
 void Node::Impl::event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie) {

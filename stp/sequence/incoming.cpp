@@ -122,15 +122,10 @@ bool Sequencer::Impl::over(const wire::Header& h, Op answer) {
 // Offers take the posted receives in order. One that is longer than its receive is refused.
 // protocol: 9.23
 void Sequencer::Impl::match_receives(Time now) {
-  while (!waiting.empty() && !receives.empty()) {
+  for (pass_stale(); !waiting.empty() && !receives.empty(); pass_stale()) {
     auto const offer = waiting.front();
     auto const ahead = static_cast<std::int32_t>(offer.msn - expected_msn);
     if (offer.msn != 0 && ahead > 0) return;  // an earlier one is on its way
-    if (offer.msn != 0 && ahead < 0) {        // taken back before it came
-      waiting.pop_front();
-      remember_finished(offer.i_id);
-      continue;
-    }
     waiting.pop_front();
     if (offer.msn != 0) next_message();
     auto const [context, landing] = receives.front();
@@ -144,11 +139,46 @@ void Sequencer::Impl::match_receives(Time now) {
   }
 }
 
+std::uint32_t Sequencer::expected_message() const {
+  return impl_->expected_msn;
+}
+
+void Sequencer::pass_message() {
+  impl_->next_message();
+  impl_->match_receives(impl_->clock);
+}
+
+// Offers that were taken back before they came have no turn.
+void Sequencer::Impl::pass_stale() {
+  while (!waiting.empty() && waiting.front().msn != 0 &&
+         static_cast<std::int32_t>(waiting.front().msn - expected_msn) < 0) {
+    remember_finished(waiting.front().i_id);
+    waiting.pop_front();
+  }
+}
+
+std::optional<Offer> Sequencer::waiting() {
+  impl_->pass_stale();
+  if (impl_->waiting.empty() || !impl_->receives.empty()) return std::nullopt;
+  auto const& first = impl_->waiting.front();
+  if (first.msn != 0 && first.msn != impl_->expected_msn) return std::nullopt;
+  return Offer{first.length, first.msn};
+}
+
+void Sequencer::refuse_waiting() {
+  if (!waiting()) return;
+  auto const offer = impl_->waiting.front();
+  impl_->waiting.pop_front();
+  if (offer.msn != 0) impl_->next_message();
+  impl_->refuse(Op::kRequestAnswer, offer.i_id);
+  impl_->remember_finished(offer.i_id, true);
+}
+
 // protocol: 9.4
 unsigned Sequencer::Impl::choose_blocksize(std::uint64_t length, unsigned max_block) const {
   auto const stu = config.receive_stu_log2;
   auto const whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
-  auto const lossy = stu + loss.max_block_stus_log2();
+  auto const lossy = stu + loss.max_block_stus_log2(stu);
   return std::max(wire::kMinBlocksize, std::min({config.max_block, max_block, whole, lossy,
                                                  stu + wire::kMaxStusOfBlockLog2}));
 }
@@ -163,6 +193,7 @@ void Sequencer::Impl::begin(const WaitingOffer& offer, Completion::Kind kind, Co
   in.length = offer.length;
   in.i_id = offer.i_id;
   in.r_id = offer.r_id;
+  in.msn = offer.msn;
   in.blocksize = choose_blocksize(offer.length, offer.max_block);
   // protocol: 9.3, 9.25
   in.window = std::clamp(offer.cts_wanted, 1U, config.cts_window);
@@ -178,12 +209,16 @@ void Sequencer::Impl::grant(Incoming& in) {
   }
 }
 
+Address Sequencer::Impl::place_of(const Incoming& in, std::uint32_t b_num) const {
+  return Address::from_linear(
+      in.landing.at.linear(config.local_bufsize) + (std::uint64_t{b_num} << in.blocksize),
+      config.local_bufsize);
+}
+
 void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
   SendEntry entry{};
   auto& h = entry.header = header(Op::kClearToSend);
-  auto const at = Address::from_linear(
-      in.landing.at.linear(config.local_bufsize) + (std::uint64_t{b_num} << in.blocksize),
-      config.local_bufsize);
+  auto const at = place_of(in, b_num);
   h.param = static_cast<std::uint16_t>(in.blocksize);
   h.mx = in.landing.mx;
   h.bufx = at.bufx;
@@ -198,12 +233,17 @@ void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
   request(entry);
 }
 
-// The header of a complete Block.
-bool Sequencer::Impl::on_block(const wire::Header& h, Time now) {
+// The header of a complete Block; or of a Get's answer that came when the Get had been taken back:
+// its ids are the peer's and may be those of a Block of ours, its place is not.
+void Sequencer::Impl::on_block(const wire::Header& h, Time now) {
   auto const found = incoming.find(h.d_id);
-  if (found == incoming.end()) return false;
+  if (found == incoming.end()) {
+    on_put(h);
+    return;
+  }
   auto& in = found->second;
-  if (in.open.erase(h.b_num) == 0) return true;
+  if (h.mx != in.landing.mx || Address{h.bufx, h.offset} != place_of(in, h.b_num)) return;
+  if (in.open.erase(h.b_num) == 0) return;
   // protocol: 9.26
   in.tag = h.s_id;
   in.progress = now;
@@ -213,7 +253,20 @@ bool Sequencer::Impl::on_block(const wire::Header& h, Time now) {
     advance(kInboundTransitions, in.state, InboundEvent::kLastBlock);
     finish(in, 0);
   }
-  return true;
+}
+
+// The header of a Put Block that was to wake somebody.
+void Sequencer::Impl::on_put(const wire::Header& h) {
+  for (auto const& [i_id, given] : opened) {
+    auto const& mra = given.header;
+    if (mra.s_id != h.d_id) continue;
+    complete(Completion::Kind::kArrived, 0, 0);
+    auto& c = completions.back();
+    c.request = mra.s_id;
+    c.offset = Address{h.bufx, h.offset}.linear(config.local_bufsize) -
+               Address{mra.bufx, mra.offset}.linear(config.local_bufsize);
+    return;
+  }
 }
 
 void Sequencer::Impl::finish(Incoming& in, int status) {
@@ -223,6 +276,7 @@ void Sequencer::Impl::finish(Incoming& in, int status) {
   c.status = status;
   c.length = status == 0 ? in.length : 0;
   c.tag = in.tag;
+  c.message = in.msn;
   if (status == 0)
     completions.push_back(c);
   else  // the END or EA that voids its grants is on its way to the Node

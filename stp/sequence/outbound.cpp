@@ -80,7 +80,7 @@ void Sequencer::Impl::on_answer(const wire::Header& h, Time now) {
                refused ? OutboundEvent::kRefused : OutboundEvent::kSeen))
     return;
   if (out.state == OutboundState::kFailed) {
-    complete(out.kind, out.context, -ECONNREFUSED);
+    complete(out, -ECONNREFUSED);
     outbound.erase(found);
     return;
   }
@@ -166,7 +166,7 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::Header& h, Time 
   if (h.has(flag::kReject)) {  // the receiver knows no such Transfer any more
     advance(kOutboundTransitions, out.state, OutboundEvent::kEnded);
     forget_requests(out.r_id);
-    complete(out.kind, out.context, -ECANCELED);
+    complete(out, -ECANCELED);
     outbound.erase(i_id);
     return;
   }
@@ -179,7 +179,7 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::Header& h, Time 
   // protocol: 9.7
   if (out.b_seq < out.block_count()) return;
   advance(kOutboundTransitions, out.state, OutboundEvent::kComplete);
-  complete(out.kind, out.context, 0, out.length);
+  complete(out, 0);
   outbound.erase(i_id);
 }
 
@@ -207,6 +207,7 @@ void Sequencer::Impl::expire_outbound(Time now) {
       c.kind = out.kind;
       c.context = out.context;
       c.status = -ETIMEDOUT;
+      c.message = out.msn;
       end(out.r_id, out.i_id, c, out.msn);
       outbound.erase(here);
     } else if (repeat && out.state == OutboundState::kSending) {

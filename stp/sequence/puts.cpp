@@ -103,10 +103,13 @@ void Sequencer::Impl::put_state(PutStream& stream, const wire::Header& h, Time n
 
 // Gives the region up: everything outstanding completes with `status`, the peer is told.
 void Sequencer::Impl::abandon(PutStream& stream, int status) {
-  auto const r_id = stream.region.r_id, i_id = stream.i_id;
+  auto const region = stream.region;
+  auto const r_id = region.r_id, i_id = stream.i_id;
   forget_requests(r_id);
   for (auto const& block : stream.blocks)
     if (block.last && !block.cancelled) complete(Completion::Kind::kPut, block.context, status);
+  complete(Completion::Kind::kRevoked, 0, 0);
+  completions.back().region = region;
   puts.erase(r_id);
   end(r_id, i_id, std::nullopt);
 }

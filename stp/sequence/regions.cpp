@@ -5,9 +5,31 @@
 
 #include "stp/sequence/message_number.h"
 #include "stp/sequence/sequencer_impl.h"
+#include "stp/wire/big_endian.h"
 
 namespace stp {
 namespace {
+
+// A region asked for by name: the name is the first word of the RMR's option payload; that of the
+// MRA holds the terms.
+// protocol: 9.29
+void store_name(SendEntry& entry, std::uint32_t name) {
+  if (name != 0) store_msn(entry, name);
+}
+
+void store_terms(SendEntry& entry, const RegionTerms& terms) {
+  entry.payload_length = wire::kOptionSize;
+  auto* const at = reinterpret_cast<std::byte*>(entry.payload);
+  wire::store32(at, static_cast<std::uint32_t>(terms.base >> 32));
+  wire::store32(at + 4, static_cast<std::uint32_t>(terms.base));
+  wire::store32(at + 8, terms.access);
+}
+
+RegionTerms load_terms(const ReceivedEntry& entry) {
+  if (entry.payload_length != wire::kOptionSize) return {};
+  auto const* const at = reinterpret_cast<const std::byte*>(entry.payload);
+  return {std::uint64_t{wire::load32(at)} << 32 | wire::load32(at + 4), wire::load32(at + 8)};
+}
 
 constexpr std::size_t kMaxPeerRequests = 1024;
 constexpr std::uint32_t kMaxWindow = 1024;
@@ -31,7 +53,8 @@ int Sequencer::read(Context context, const Landing& landing) {
   return 0;
 }
 
-int Sequencer::request_region(Context context, std::uint64_t length, std::uint32_t window) {
+int Sequencer::request_region(Context context, std::uint64_t length, std::uint32_t window,
+                              std::uint32_t name) {
   if (impl_->ended != 0) return impl_->ended;
   if (length == 0 || window == 0 || window > kMaxWindow) return -EINVAL;
   auto const i_id = impl_->new_id();
@@ -40,6 +63,7 @@ int Sequencer::request_region(Context context, std::uint64_t length, std::uint32
   asked.context = context;
   asked.length = length;
   asked.window = window;
+  asked.name = name;
   asked.retry.start(impl_->clock, impl_->interval(), kUserPatience);
   impl_->due_at(asked.retry.deadline());
   impl_->send_ask(i_id, asked);
@@ -51,7 +75,10 @@ void Sequencer::Impl::send_ask(std::uint32_t i_id, Asked& what) {
   if (what.region) h.param = static_cast<std::uint16_t>(what.window);
   h.set_t_len(what.length);
   h.s_id = i_id;
-  request(h);
+  SendEntry entry{};
+  entry.header = h;
+  store_name(entry, what.name);
+  request(entry);
   what.queued = last_number;
 }
 
@@ -74,7 +101,8 @@ void Sequencer::Impl::on_read_request(const wire::Header& h) {
   completions.back().request = number;
 }
 
-void Sequencer::Impl::on_region_request(const wire::Header& h) {
+void Sequencer::Impl::on_region_request(const ReceivedEntry& entry) {
+  auto const& h = entry.header;
   if (auto const given = opened.find(h.s_id); given != opened.end()) return answer(given->second);
   for (auto const& [number, pending] : peer_requests)
     if (pending.region && pending.i_id == h.s_id) return;  // the user has not decided yet
@@ -82,12 +110,16 @@ void Sequencer::Impl::on_region_request(const wire::Header& h) {
   if (peer_requests.size() == kMaxPeerRequests || opened.size() == kMaxPeerRequests)
     return refuse(Op::kMemoryRegionAvailable, h.s_id);
   auto const number = new_id();
-  peer_requests[number] = {.region = true, .i_id = h.s_id, .length = h.t_len(), .window = h.param};
+  auto const name = load_msn(entry);
+  peer_requests[number] = {
+      .region = true, .i_id = h.s_id, .length = h.t_len(), .window = h.param, .name = name};
   complete(Completion::Kind::kRegionRequest, 0, 0, h.t_len());
   completions.back().request = number;
+  completions.back().tag = name;
 }
 
-int Sequencer::serve_region(std::uint32_t number, const Landing& landing, std::uint32_t window) {
+int Sequencer::serve_region(std::uint32_t number, const Landing& landing, std::uint32_t window,
+                            const RegionTerms& terms) {
   auto const found = impl_->peer_requests.find(number);
   if (found == impl_->peer_requests.end() || !found->second.region) return -EINVAL;
   auto const wanted = found->second;
@@ -97,12 +129,28 @@ int Sequencer::serve_region(std::uint32_t number, const Landing& landing, std::u
   h.mx = landing.mx;
   h.bufx = landing.at.bufx;
   h.offset = landing.at.offset;
-  h.set_t_len(wanted.length);
+  h.set_t_len(wanted.name != 0 ? landing.length : wanted.length);
   h.d_id = wanted.i_id;
   h.s_id = number;  // already an id of ours, and nobody else's
-  impl_->request(h);
-  impl_->opened[wanted.i_id] = h;
+  SendEntry entry{};
+  entry.header = h;
+  if (wanted.name != 0) store_terms(entry, terms);
+  impl_->request(entry);
+  impl_->opened[wanted.i_id] = entry;
   impl_->peer_requests.erase(found);
+  return 0;
+}
+
+// protocol: 9.18
+int Sequencer::close_region(std::uint32_t number) {
+  if (impl_->ended != 0) return impl_->ended;
+  auto const given = std::find_if(impl_->opened.begin(), impl_->opened.end(),
+                                  [&](const auto& o) { return o.second.header.s_id == number; });
+  if (given == impl_->opened.end()) return -EINVAL;
+  auto const i_id = given->first;
+  impl_->opened.erase(given);
+  impl_->remember_finished(i_id, true);
+  impl_->end(i_id, number, std::nullopt);
   return 0;
 }
 
@@ -117,16 +165,25 @@ int Sequencer::refuse(std::uint32_t number) {
 }
 
 // MRA: the region that we asked for, or a refusal.
-void Sequencer::Impl::on_region(const wire::Header& h) {
+void Sequencer::Impl::on_region(const ReceivedEntry& entry) {
+  auto const& h = entry.header;
   auto const found = asked.find(h.d_id);
   if (found == asked.end() || !found->second.region) return;
   auto const what = found->second;
   asked.erase(found);
-  if (h.has(flag::kReject) || h.param == 0 || h.t_len() < what.length)
+  bool const taken = puts.contains(h.s_id);  // protocol: 9.1
+  if (h.has(flag::kReject) || h.param == 0 || h.t_len() < what.length || taken)
     return complete(Completion::Kind::kRegion, what.context, -ECONNREFUSED);
   auto& stream = puts[h.s_id];
   stream.i_id = h.d_id;
-  stream.region = {h.s_id, h.mx, {h.bufx, h.offset}, h.t_len(), h.param};
+  auto const terms = load_terms(entry);
+  stream.region = {.r_id = h.s_id,
+                   .mx = h.mx,
+                   .at = {h.bufx, h.offset},
+                   .length = h.t_len(),
+                   .window = h.param,
+                   .base = terms.base,
+                   .access = terms.access};
   complete(Completion::Kind::kRegion, what.context, 0, h.t_len());
   completions.back().region = stream.region;
 }
@@ -167,14 +224,14 @@ void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
   auto const given = opened.find(h.s_id);
   bool const known = (out != outbound.end() && out->second.r_id == h.s_id) ||
                      (in != incoming.end() && in->second.i_id == h.s_id) ||
-                     (given != opened.end() && given->second.s_id == h.d_id);
+                     (given != opened.end() && given->second.header.s_id == h.d_id);
   if (known) {
     request(ack);  // what ends is given back once the Node has taken this
   } else {
     answer(ack);
     remember_finished(h.s_id);  // its request may still come, overtaken by this
   }
-  if (!end_transfer(h)) end_regions(h);
+  if (!end_transfer(h) && !end_regions(h)) end_remote(h);
   if (auto const msn = load_msn(entry); msn != 0) skip(msn, now);
 }
 
@@ -204,17 +261,31 @@ bool Sequencer::Impl::end_transfer(const wire::Header& h) {
 
 bool Sequencer::Impl::end_regions(const wire::Header& h) {
   if (auto const given = opened.find(h.s_id);
-      given != opened.end() && given->second.s_id == h.d_id) {
+      given != opened.end() && given->second.header.s_id == h.d_id) {
     remember_finished(h.s_id);
     Completion c{};
     c.kind = Completion::Kind::kEnded;
-    c.request = given->second.s_id;
+    c.request = given->second.header.s_id;
     complete_once_taken(c);
     opened.erase(given);
     return true;
   }
   std::erase_if(peer_requests, [&](const auto& entry) { return entry.second.i_id == h.s_id; });
   return false;
+}
+
+// The owner of a region that this side puts into takes it back.
+bool Sequencer::Impl::end_remote(const wire::Header& h) {
+  auto const found = puts.find(h.s_id);
+  if (found == puts.end() || found->second.i_id != h.d_id) return false;
+  auto const stream = found->second;
+  forget_requests(h.s_id);
+  puts.erase(found);
+  for (auto const& block : stream.blocks)
+    if (block.last && !block.cancelled) complete(Completion::Kind::kPut, block.context, -ECANCELED);
+  complete(Completion::Kind::kRevoked, 0, 0);
+  completions.back().region = stream.region;
+  return true;
 }
 
 void Sequencer::Impl::on_end_ack(const wire::Header& h) {

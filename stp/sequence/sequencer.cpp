@@ -11,6 +11,14 @@ namespace stp {
 using wire::Op;
 namespace flag = wire::flag;
 
+namespace {
+
+// Sync of a NOP that is a notice.
+// protocol: 9.31
+constexpr std::uint32_t kNoticeMark = 0x53544d4e;  // "STMN"
+
+}  // namespace
+
 Sequencer::Sequencer(const SequencerConfig& config) : impl_(std::make_unique<Impl>(config)) {}
 Sequencer::~Sequencer() = default;
 
@@ -40,14 +48,25 @@ void Sequencer::Impl::complete(Completion::Kind kind, Context context, int statu
   completions.push_back(c);
 }
 
+void Sequencer::Impl::complete(const Outbound& out, int status) {
+  complete(out.kind, out.context, status, status == 0 ? out.length : 0);
+  completions.back().message = out.msn;
+}
+
 // What the peer asks for again and again is answered once, and no queue grows with its patience:
 // an answer that is dropped here is asked for once more.
-void Sequencer::Impl::answer(const wire::Header& h) {
+void Sequencer::Impl::answer(const SendEntry& entry) {
   constexpr std::size_t kMaxQueued = 1024;
   if (outbox.size() >= kMaxQueued) return;
   for (auto const& queued : outbox)
-    if (queued.entry.header == h) return;
-  request(h);
+    if (queued.entry.header == entry.header) return;
+  request(entry);
+}
+
+void Sequencer::Impl::answer(const wire::Header& h) {
+  SendEntry entry{};
+  entry.header = h;
+  answer(entry);
 }
 
 void Sequencer::Impl::complete_once_taken(const Completion& completion) {
@@ -102,17 +121,22 @@ void Sequencer::Impl::dispatch(const ReceivedEntry& entry, Time now) {
     case Op::kRequestToReceive:
       return on_read_request(h);
     case Op::kRequestMemoryRegion:
-      return on_region_request(h);
+      return on_region_request(entry);
     case Op::kMemoryRegionAvailable:
-      return on_region(h);
+      return on_region(entry);
     case Op::kGet:
       return on_get_refused(h);
     case Op::kEnd:
       return on_end(entry, now);
     case Op::kEndAck:
       return on_end_ack(h);
+    case Op::kNoOperation:
+      if (h.sync != kNoticeMark) return;
+      complete(Completion::Kind::kNotice, 0, 0);
+      completions.back().tag = h.b_num;
+      return;
     default:
-      return;  // NOP asks for nothing
+      return;
   }
 }
 
@@ -174,13 +198,26 @@ int Sequencer::no_operation() {
   return 0;
 }
 
+int Sequencer::notify(std::uint32_t word) {
+  if (impl_->ended != 0) return impl_->ended;
+  auto h = Impl::header(Op::kNoOperation);
+  h.sync = kNoticeMark;
+  h.b_num = word;
+  impl_->request(h);
+  return 0;
+}
+
+std::uint32_t Sequencer::take_message() {
+  return impl_->next_msn++;
+}
+
 void Sequencer::fail(int error) {
   auto& self = *impl_;
   if (self.ended != 0) return;
   self.ended = error;
   self.deadline = kNever;
   self.outbox.clear();
-  for (auto const& [id, out] : self.outbound) self.complete(out.kind, out.context, error);
+  for (auto const& [id, out] : self.outbound) self.complete(out, error);
   for (auto const& [id, in] : self.incoming) self.complete(in.kind, in.context, error);
   for (auto const& [context, landing] : self.receives)
     self.complete(Completion::Kind::kReceive, context, error);

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "stp/channel/layout.h"
 #include "stp/memory/tiling.h"
@@ -40,6 +41,21 @@ struct RemoteRegion {
   Address at;
   std::uint64_t length = 0;
   std::uint32_t window = 0;  // Put Blocks that may be unacknowledged
+  // Where its owner serves regions by name: what it said of this one.
+  std::uint64_t base = 0;
+  std::uint32_t access = 0;
+};
+
+// What the owner of a region says of it to whoever asked for it by name.
+struct RegionTerms {
+  std::uint64_t base = 0;
+  std::uint32_t access = 0;
+};
+
+// A write of the peer that waits for a receive.
+struct Offer {
+  std::uint64_t length = 0;
+  std::uint32_t message = 0;
 };
 
 struct Completion {
@@ -55,6 +71,9 @@ struct Completion {
     kReadRequest,    // the peer wants to read `length` bytes: serve_read() or refuse(`request`)
     kRegionRequest,  // the peer wants a region of `length` bytes: serve_region() or refuse()
     kEnded,          // the peer ended the region `request` that this side had opened
+    kRevoked,        // `region` of the peer's is open no more
+    kArrived,        // a put with kInterrupt is in the region `request`, from `offset` on
+    kNotice,         // `tag` is what the peer gave notify()
   };
   Kind kind;
   int status = 0;  // 0, or a negative errno: -ECONNREFUSED the peer refused,
@@ -63,7 +82,9 @@ struct Completion {
   Context context = 0;
   std::uint64_t length = 0;   // bytes
   std::uint32_t request = 0;  // kReadRequest, kRegionRequest: names it in the answer
-  std::uint32_t tag = 0;      // kReceive: what the writer gave along
+  std::uint32_t tag = 0;      // kReceive: what the writer gave along; kRegionRequest: the name
+  std::uint32_t message = 0;  // kWrite, kReceive: Message Sequence Number; 0: none
+  std::uint64_t offset = 0;   // kArrived
   RemoteRegion region;        // kRegion
 };
 
@@ -94,9 +115,15 @@ class Sequencer {
   int read(Context context, const Landing& landing);
   int serve_read(std::uint32_t request, Context context, Address source, std::uint64_t length);
   // `length` bytes that stay open for Puts (of `window` Blocks at once), Gets and FetchOps.
-  int request_region(Context context, std::uint64_t length, std::uint32_t window);
-  int serve_region(std::uint32_t request, const Landing& landing, std::uint32_t window);
+  // With a `name` (not 0) the peer may serve a longer one, and say what it is.
+  int request_region(Context context, std::uint64_t length, std::uint32_t window,
+                     std::uint32_t name = 0);
+  int serve_region(std::uint32_t request, const Landing& landing, std::uint32_t window,
+                   const RegionTerms& terms = {});
+  // Ends a region that was served as `request`.
+  int close_region(std::uint32_t request);
   int refuse(std::uint32_t request);
+  // A put that fails, but for cancel(), has lost its region: it is ended.
   int put(Context context, const RemoteRegion& region, std::uint64_t offset, Address source,
           std::uint64_t length, std::uint16_t flags = 0);
   int get(Context context, const RemoteRegion& region, std::uint64_t offset,
@@ -109,6 +136,20 @@ class Sequencer {
   // Ends the operation of that context at both sides; its completion says -ECANCELED.
   int cancel(Context context);
   int no_operation();
+  // 32 bits for the peer's user, in a NOP: they may get lost.
+  int notify(std::uint32_t word);
+
+  // --- messages that arrive by other ways than a write share the order of the writes
+  // The number of the next message to send, which is thereby taken.
+  std::uint32_t take_message();
+  // Which message of the peer's is next.
+  [[nodiscard]] std::uint32_t expected_message() const;
+  // The expected one has come otherwise.
+  void pass_message();
+  // The write whose turn it is, when no receive is posted for it.
+  std::optional<Offer> waiting();
+  // Refuses that one.
+  void refuse_waiting();
 
   // --- headers, requests, time
   void receive(const ReceivedEntry& entry, Time now);
@@ -120,7 +161,9 @@ class Sequencer {
   void taken(std::uint32_t count);
   // What UserChannel::cts_repeated() says: from it Block sizes are chosen.
   void observe_loss(std::uint32_t cts_repeated);
-  // The connection has ended: everything outstanding completes with `error`.
+  // The connection has ended: everything outstanding completes with `error`. Frames on their way
+  // may still read what was being sent, and the peer may take them for good: that memory keeps its
+  // bytes until it is unmapped, or UserChannel::done() says that the frames have left.
   void fail(int error);
   bool next_completion(Completion& out);
   // Operations that have no completion yet.

@@ -57,6 +57,7 @@ struct Incoming {
   std::uint32_t next = 0;        // the next Block to grant
   std::set<std::uint32_t> open;  // granted, not complete
   std::uint32_t tag = 0;
+  std::uint32_t msn = 0;
   Time progress = 0;
 
   [[nodiscard]] std::uint64_t block_count() const {
@@ -80,6 +81,7 @@ struct Asked {
   Landing landing;  // read
   std::uint64_t length = 0;
   std::uint32_t window = 0;  // region
+  std::uint32_t name = 0;    // region
   bool seen = false;         // an RA said that the peer's user has it
   Retry retry;
   std::uint64_t queued = 0;
@@ -91,6 +93,7 @@ struct PeerRequest {
   std::uint32_t i_id = 0;
   std::uint64_t length = 0;
   std::uint32_t window = 0;
+  std::uint32_t name = 0;
 };
 
 struct PutBlock {
@@ -144,8 +147,10 @@ struct Sequencer::Impl {
   void request(const wire::Header& header);
   void request(const SendEntry& entry);
   void answer(const wire::Header& header);
+  void answer(const SendEntry& entry);
   void complete_once_taken(const Completion& completion);
   void complete(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
+  void complete(const Outbound& out, int status);
   [[nodiscard]] static wire::Header header(wire::Op op, std::uint16_t flags = 0);
   std::uint32_t new_id();
   Time interval() const { return std::max<Time>(4 * round_trip.smoothed(), kMillisecond); }
@@ -176,7 +181,10 @@ struct Sequencer::Impl {
   void match_receives(Time now);
   void grant(Incoming& in);
   void send_grant(const Incoming& in, std::uint32_t b_num);
-  bool on_block(const wire::Header& h, Time now);
+  void on_block(const wire::Header& h, Time now);
+  [[nodiscard]] Address place_of(const Incoming& in, std::uint32_t b_num) const;
+  void on_put(const wire::Header& h);
+  void pass_stale();
   void finish(Incoming& in, int status);
   void remember_finished(std::uint32_t i_id, bool refused = false);
   void refuse(wire::Op answer, std::uint32_t i_id);
@@ -187,12 +195,13 @@ struct Sequencer::Impl {
   // --- regions.cpp
   void send_ask(std::uint32_t i_id, Asked& what);
   void on_read_request(const wire::Header& h);
-  void on_region_request(const wire::Header& h);
-  void on_region(const wire::Header& h);
+  void on_region_request(const ReceivedEntry& entry);
+  void on_region(const ReceivedEntry& entry);
   void on_end(const ReceivedEntry& entry, Time now);
   void on_end_ack(const wire::Header& h);
   bool end_transfer(const wire::Header& h);
   bool end_regions(const wire::Header& h);
+  bool end_remote(const wire::Header& h);
   void end(std::uint32_t d_id, std::uint32_t s_id, std::optional<Completion> completion,
            std::uint32_t msn = 0);
   void expire_asked(Time now);
@@ -253,7 +262,7 @@ struct Sequencer::Impl {
   std::map<std::uint32_t, bool> finished;              // true: it was refused
   std::map<std::uint32_t, Asked> asked;                // our RTR and RMR, by our I_id
   std::map<std::uint32_t, PeerRequest> peer_requests;  // by a number of ours
-  std::map<std::uint32_t, wire::Header> opened;        // MRA given, by the peer's I_id
+  std::map<std::uint32_t, SendEntry> opened;           // MRA given, by the peer's I_id
   std::map<std::uint32_t, PutStream> puts;             // by the peer's R_id
   std::deque<GetPiece> gets;                           // by G_num, from first_g_num on
   std::uint32_t first_g_num = 1;

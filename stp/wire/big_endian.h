@@ -38,4 +38,12 @@ inline void store32(std::byte* wire, std::uint32_t v) {
   std::memcpy(wire, &v, sizeof v);
 }
 
+inline std::uint64_t load64(const std::byte* p) {
+  return std::uint64_t{load32(p)} << 32 | load32(p + 4);
+}
+inline void store64(std::byte* p, std::uint64_t v) {
+  store32(p, static_cast<std::uint32_t>(v >> 32));
+  store32(p + 4, static_cast<std::uint32_t>(v));
+}
+
 }  // namespace stp::wire

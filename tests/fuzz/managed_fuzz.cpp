@@ -213,7 +213,7 @@ class World : public test::TwoNodes {
         if (requests_.size() < kRemembered) requests_.push_back(c);
         continue;
       }
-      if (c.kind == Kind::kEnded) continue;
+      if (c.kind >= Kind::kEnded) continue;  // nothing that was begun
       if (c.kind == Kind::kRegion && c.status == 0 && regions_.size() < kRemembered)
         regions_.push_back(c.region);
       auto const found = begun_.find(c.context);

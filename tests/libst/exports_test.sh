@@ -4,7 +4,7 @@
 # The library defines st_* under LIBST_0, and nothing else.
 set -eu
 symbols=$("$1" --dynamic --defined-only --with-symbol-versions "$2" | awk '{print $NF}')
-strangers=$(printf '%s\n' "$symbols" | grep -v -e '^st_[a-z_]*@@LIBST_0$' -e '^LIBST_0' || true)
+strangers=$(printf '%s\n' "$symbols" | grep -v -e '^stm\?_[a-z_]*@@LIBST_0$' -e '^LIBST_0' || true)
 if [ -n "$strangers" ]; then
   echo "exported beside the API:"
   echo "$strangers"

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The managed API: bytes moved over Scheduled Transfers without driving headers by hand. It stands
+ * above level 0 (<stp/st.h>) and drives its sequences, with recovery, for any number of
+ * connections. docs/managed.md tells the model; here stand the shapes and the rules.
+ *
+ * Errors: 0 (or a call's own positive value) is success, a negative value is a negated errno;
+ * st_strerror() says more of this thread's last call. Handles are opaque; NULL, foreign or closed
+ * ones give -EBADF. In a child of fork() no handle works.
+ * Threads: any call from any thread. Calls that post never block; those that may say so.
+ * Progress: a thread of the domain makes it, and whoever polls or waits on a queue. It never
+ * depends on the program's next call. Completions: what was posted (the call returned 0) completes
+ * exactly once, into the queue that was chosen for it, with a definite status. Until then its
+ * memory belongs to the operation. When a connection ends, what is outstanding completes with the
+ * reason of the end, before the event that tells of the end. Times are microseconds; a negative one
+ * is for ever. Lengths are bytes.
+ */
+#ifndef STP_MANAGED_H
+#define STP_MANAGED_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stp/st.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct stm_domain* stm_domain_t;         /* a link, and all that lives on it */
+typedef struct stm_queue* stm_queue_t;           /* events: completions, and news of connections */
+typedef struct stm_memory* stm_memory_t;         /* registered memory */
+typedef struct stm_region* stm_region_t;         /* a part of it that peers may access */
+typedef struct stm_pool* stm_pool_t;             /* receives shared by connections */
+typedef struct stm_listener* stm_listener_t;     /* takes connection requests */
+typedef struct stm_connection* stm_connection_t; /* also one that is requested or not begun */
+
+/* ---- domains ---------------------------------------------------------------------------------
+ * Structures that begin with `size` may grow: set it to sizeof; what lies beyond it is 0. */
+typedef struct stm_domain_attr {
+  size_t size;
+  const char* link;     /* as STP_LINK; NULL: what STP_LINK says, or its default */
+  uint32_t checksum;    /* 1: every frame that leaves carries one */
+  uint32_t buffer_log2; /* Bufsize, an exponent, 12..24; 0: 12. See stm_memory_register */
+  uint32_t slots;       /* headers that may wait on a connection, 64..65535; 0: 256 */
+} stm_domain_attr_t;
+
+/* `attr` may be NULL. -EINVAL, -ENODEV no such link. stm_domain_close ends, abruptly, all that is
+ * on the domain; every handle of it is closed by that. It may block while the link lets go of
+ * memory. */
+ST_API int stm_domain_open(const stm_domain_attr_t* attr, stm_domain_t* domain);
+ST_API int stm_domain_close(stm_domain_t domain);
+
+typedef struct stm_domain_info {
+  size_t size;
+  st_macaddr_t mac;
+  uint32_t ipv4; /* host order; 0: the link has none */
+  uint32_t mtu;
+} stm_domain_info_t;
+ST_API int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info);
+
+/* ---- memory ----------------------------------------------------------------------------------
+ * Any pointer and length will do while buffer_log2 is 12: nothing is copied, whatever the
+ * alignment. With larger buffers, which make longer STUs possible (8 KiB at MTU 9000 need 13), both
+ * are multiples of the buffer size (-EINVAL). Registrations may overlap. Through stpd the pages
+ * that cover the memory are replaced in place: see st_map in <stp/st.h>. -EFAULT: it is not there,
+ * or not writable. -EDQUOT: more than the link gives to one program. stm_memory_release: -EBUSY
+ * while operations or regions use it; may block while frames that leave still do. */
+enum {
+  STM_LOCAL_READ = 1,    /* always implied: source of send, put, serve */
+  STM_LOCAL_WRITE = 2,   /* landing of receive, read, get, fetch; implied by the following */
+  STM_REMOTE_READ = 4,   /* peers may get */
+  STM_REMOTE_WRITE = 8,  /* peers may put */
+  STM_REMOTE_ATOMIC = 16 /* peers may fetch-and-op */
+};
+ST_API int stm_memory_register(stm_domain_t domain, void* ptr, size_t length, unsigned access,
+                               stm_memory_t* memory);
+ST_API int stm_memory_release(stm_memory_t memory);
+
+/* What a peer needs to know of a region: by whatever way the program sends it. */
+typedef struct stm_remote {
+  uint64_t address; /* of its first byte, as chosen by who opened it */
+  uint64_t length;
+  uint32_t key; /* names the region at its owner; unguessable, never 0 */
+  uint32_t access;
+} stm_remote_t;
+#define STM_REMOTE_SIZE 24 /* of its form on the wire, big-endian */
+ST_API void stm_remote_encode(const stm_remote_t* remote, void* bytes);
+ST_API void stm_remote_decode(const void* bytes, stm_remote_t* remote);
+
+/* Lets peers access [ptr, ptr + length) of `memory`, as `access` says (STM_REMOTE_*, all of them
+ * granted at its registration: -EACCES), by `address` (any number: 0, or what the pointer is here).
+ * `connection`: the only one that may, or NULL: every connection of the domain.
+ * stm_region_close revokes: when it returns no peer's access changes or reads a byte any more. */
+ST_API int stm_region_open(stm_memory_t memory, void* ptr, size_t length, unsigned access,
+                           stm_connection_t connection, uint64_t address, stm_region_t* region,
+                           stm_remote_t* remote);
+ST_API int stm_region_close(stm_region_t region);
+
+/* ---- queues ----------------------------------------------------------------------------------
+ * A queue is bounded and loses nothing: a call that posts an operation reserves its place and
+ * returns -EAGAIN where there is none; requests for connections and for reads that find no place
+ * wait outside until one is free; a connection reserves two places for its own news. */
+enum stm_event_kind {
+  STM_REQUEST = 1,  /* somebody wants to connect: stm_accept or stm_reject `connection` */
+  STM_CONNECTED,    /* both sides have said yes */
+  STM_REFUSED,      /* the peer has said no: stm_private_data may tell why */
+  STM_FAILED,       /* not connected, or no more: `status` is the reason */
+  STM_DISCONNECTED, /* ended in good order, by either side */
+  STM_SEND,         /* the message is with the peer; its memory can be used again */
+  STM_RECEIVE,      /* `length`, `message` and `tag` are the message's */
+  STM_READ,         /* all of it has arrived */
+  STM_READ_REQUEST, /* the peer wants to read `length` bytes: stm_serve_read or _refuse_read */
+  STM_SERVED,       /* a read that was served is in the peer's memory */
+  STM_PUT,          /* it is in the peer's memory */
+  STM_GET,          /* all of it has arrived */
+  STM_FETCH,        /* the old value, 8 bytes in host order, has arrived */
+  STM_USER          /* stm_queue_post */
+};
+
+/* status: 0, or
+ *   -EMSGSIZE     a message longer than the receive that it came to (told to the receive; to the
+ *                 send, unless the message was small enough to have left already)
+ *   -EACCES       a key that is none, is revoked, or does not give this access
+ *   -ERANGE       beyond the end of the region
+ *   -ECONNREFUSED nobody listens there; the read was refused
+ *   -ECANCELED    ended by stm_cancel, by either side; or this side has disconnected
+ *   -ENOTCONN     the peer has disconnected, or its program is gone
+ *   -ETIMEDOUT    the peer fell silent, or the time to connect was over
+ *   -EPROTO       the peer does not speak the managed layer, or another version of it
+ * or why the link is gone. */
+typedef struct stm_event {
+  uint32_t kind;
+  int32_t status;
+  uint64_t context; /* of the operation; of the connection (_CONNECTED to _DISCONNECTED and
+                       _READ_REQUEST), the listener (_REQUEST), or as posted (_USER) */
+  uint64_t length;
+  stm_connection_t connection;
+  uint32_t message; /* _SEND, _RECEIVE: number of the message, from 1, in the order of sending */
+  uint32_t tag;     /* _RECEIVE: what the sender gave along */
+  uint32_t request; /* _READ_REQUEST: names it in the answer */
+  uint32_t reserved;
+} stm_event_t;
+
+/* `capacity`: 1..1048576. stm_queue_resize: -EINVAL below what is reserved or waits.
+ * stm_queue_destroy: -EBUSY while anything uses it as its queue; what waits in it is dropped. */
+ST_API int stm_queue_create(stm_domain_t domain, size_t capacity, stm_queue_t* queue);
+ST_API int stm_queue_resize(stm_queue_t queue, size_t capacity);
+ST_API int stm_queue_destroy(stm_queue_t queue);
+/* Moves frames, then takes what is there: the number of events, 0..max. */
+ST_API int stm_queue_poll(stm_queue_t queue, stm_event_t* events, int max);
+/* Blocks until `threshold` events are there (1..max, 1..capacity) or `timeout` has passed, then
+ * takes up to `max`: their number (after the time-out perhaps fewer than the threshold), or
+ * -EWOULDBLOCK when there is none, -EINTR when a signal handler ran, -ECANCELED when the queue was
+ * destroyed meanwhile. Any number of threads may wait; each event goes to one of them. */
+ST_API int stm_queue_wait(stm_queue_t queue, int threshold, stm_event_t* events, int max,
+                          int64_t timeout);
+/* A descriptor for poll() and epoll: readable exactly while events wait in the queue (level
+ * triggered; edge triggered works as well if the queue is polled until it gives 0). It belongs to
+ * the queue: neither read nor close it. */
+ST_API int stm_queue_fd(stm_queue_t queue);
+/* An event of the program's own. -EAGAIN: no place. */
+ST_API int stm_queue_post(stm_queue_t queue, uint64_t context);
+
+/* ---- connections -----------------------------------------------------------------------------
+ * Queues may be one and the same. `pool`: where its messages find their receives, or NULL. */
+typedef struct stm_connection_attr {
+  size_t size;
+  uint64_t context;
+  stm_queue_t events;   /* _CONNECTED to _DISCONNECTED, _READ_REQUEST */
+  stm_queue_t sends;    /* completions of all but receives; NULL: events */
+  stm_queue_t receives; /* NULL: sends */
+  stm_pool_t pool;
+} stm_connection_attr_t;
+
+#define STM_PRIVATE_DATA 1024 /* bytes that connect, accept and reject may send along */
+
+/* One that is not connected yet: receives may be posted. */
+ST_API int stm_connection_create(stm_domain_t domain, const stm_connection_attr_t* attr,
+                                 stm_connection_t* connection);
+/* Begins to connect to "host:port" (as st_connect names it); _CONNECTED, _REFUSED or _FAILED
+ * follows, within `timeout` (negative: 30 s). Resolving the host is done in the caller and may
+ * block for a second: -EHOSTUNREACH. -EISCONN: it was begun before; a connection is used once.
+ * Operations may be posted from here on; they leave once the peer has accepted. */
+ST_API int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
+                       const void* private_data, size_t length);
+
+/* `port`: ":port" or "host:port" (this host). Each request comes as _REQUEST into `queue`, with a
+ * connection that any thread may accept or reject; `backlog` (0: 64) may wait undecided, more have
+ * to ask again. -EADDRINUSE. stm_listener_close rejects those that nobody has been told of. */
+ST_API int stm_listen(stm_domain_t domain, const char* port, stm_queue_t queue, uint64_t context,
+                      unsigned backlog, stm_listener_t* listener);
+ST_API int stm_listener_close(stm_listener_t listener);
+/* The requester waits for one of these; its own time-out tells it when to give up. Accepting gives
+ * the connection its queues; _CONNECTED follows, or _FAILED if the requester is gone. Receives may
+ * be posted after stm_accept returned: the peer's messages wait for them. */
+ST_API int stm_accept(stm_connection_t connection, const stm_connection_attr_t* attr,
+                      const void* private_data, size_t length);
+/* Closes the connection as well. */
+ST_API int stm_reject(stm_connection_t connection, const void* private_data, size_t length);
+/* What the peer sent along (requester: with its answer). Copies at most `size` bytes; returns how
+ * many there are. */
+ST_API int stm_private_data(stm_connection_t connection, void* data, size_t size);
+
+/* Graceful: nothing new may be posted (-ESHUTDOWN), what was posted is done, but for receives; then
+ * the connection ends. Abrupt: it ends at once. What is left completes with -ECANCELED;
+ * _DISCONNECTED follows. Does not block. */
+enum { STM_GRACEFUL = 0, STM_ABRUPT = 1 };
+ST_API int stm_disconnect(stm_connection_t connection, int how);
+/* The handle is none from here on. One that is up ends abruptly; what is outstanding completes
+ * first, without a further event; of a connection that was closed before its end no news comes. */
+ST_API int stm_connection_close(stm_connection_t connection);
+
+enum stm_state {
+  STM_IDLE,       /* created */
+  STM_CONNECTING, /* stm_connect, or accepted and not confirmed */
+  STM_REQUESTED,  /* a request that is not decided */
+  STM_UP,
+  STM_ENDING, /* graceful disconnection under way */
+  STM_ENDED
+};
+typedef struct stm_connection_info {
+  size_t size;
+  uint32_t state;
+  int32_t reason; /* STM_ENDED: 0 in good order, else a status */
+  uint64_t context;
+  st_macaddr_t peer_mac;
+  uint64_t operations; /* outstanding, without receives */
+  uint64_t receives;   /* posted, not filled */
+  uint64_t eager;      /* messages up to this length need no round trip before they leave */
+} stm_connection_info_t;
+ST_API int stm_connection_query(stm_connection_t connection, stm_connection_info_t* info);
+
+/* ---- receives --------------------------------------------------------------------------------
+ * Messages take receives in the order in which they were sent; one message, one receive. One that
+ * finds none waits at its sender. `memory` is registered with STM_LOCAL_WRITE; `length` may be 0,
+ * and `memory` NULL then. A receive on a connection with a pool is refused (-EINVAL). */
+ST_API int stm_receive(stm_connection_t connection, uint64_t context, stm_memory_t memory,
+                       void* ptr, size_t length);
+/* Receives for any of the connections that were given the pool: first posted, first taken. Their
+ * completions go to the connection's queue (a message waits while that has no place). */
+ST_API int stm_pool_create(stm_domain_t domain, size_t capacity, stm_pool_t* pool);
+ST_API int stm_pool_resize(stm_pool_t pool, size_t capacity);
+/* The receives that are left in the pool are given back: each is told to `give_back` (may be NULL).
+ */
+ST_API int stm_pool_destroy(stm_pool_t pool, void (*give_back)(void* user, uint64_t context),
+                            void* user);
+ST_API int stm_pool_post(stm_pool_t pool, uint64_t context, stm_memory_t memory, void* ptr,
+                         size_t length);
+/* How many receives wait in it. */
+ST_API int64_t stm_pool_available(stm_pool_t pool);
+
+/* ---- operations ------------------------------------------------------------------------------
+ * They begin in the order of posting; several are under way at once. -EAGAIN: the queue has no
+ * place, or 4096 are outstanding on the connection. -EINVAL: not inside `memory`. -EACCES: memory
+ * not registered for it. -ENOTCONN, or the reason of the end: the connection is none any more. */
+enum {
+  STM_QUIET = 1, /* no event where the status is 0 */
+  STM_FENCE = 2, /* begins only when all operations posted before it are complete: a message that
+                    tells of a put */
+  STM_URGENT = 4 /* wakes a peer that sleeps */
+};
+ST_API int stm_send(stm_connection_t connection, uint64_t context, unsigned flags, uint32_t tag,
+                    stm_memory_t memory, const void* ptr, size_t length);
+/* Asks the peer's program for exactly `length` bytes, which it serves from where it likes. */
+ST_API int stm_read(stm_connection_t connection, uint64_t context, unsigned flags,
+                    stm_memory_t memory, void* ptr, size_t length);
+ST_API int stm_serve_read(stm_connection_t connection, uint32_t request, uint64_t context,
+                          unsigned flags, stm_memory_t memory, const void* ptr, size_t length);
+ST_API int stm_refuse_read(stm_connection_t connection, uint32_t request);
+/* Without the peer's program. `address`: in the region that `key` names at the peer. Lengths of 0
+ * are legal for put. The first use of a key on a connection costs a round trip of its own. */
+ST_API int stm_put(stm_connection_t connection, uint64_t context, unsigned flags,
+                   stm_memory_t memory, const void* ptr, size_t length, uint32_t key,
+                   uint64_t address);
+ST_API int stm_get(stm_connection_t connection, uint64_t context, unsigned flags,
+                   stm_memory_t memory, void* ptr, size_t length, uint32_t key, uint64_t address);
+enum stm_fetch_op {
+  STM_FETCH_INCREMENT = 1,
+  STM_FETCH_DECREMENT = 2,
+  STM_FETCH_CLEAR = 3,
+  STM_FETCH_ADD = 4,
+  STM_COMPARE_AND_SWAP = 5 /* sets `operand` where `compare` stands */
+};
+/* On 8 bytes in the peer's byte order, `address` 8-aligned in its memory; the value that was there
+ * before lands at `ptr` (8-aligned). Executed exactly once, atomically to the peer's own threads.
+ */
+ST_API int stm_fetch(stm_connection_t connection, uint64_t context, unsigned flags,
+                     enum stm_fetch_op op, uint64_t operand, uint64_t compare, stm_memory_t memory,
+                     void* ptr, uint32_t key, uint64_t address);
+/* Ends the oldest outstanding operation (a receive, too) of that context, at both sides; it
+ * completes with -ECANCELED, or as done when it was too late. -ENOENT: there is none. */
+ST_API int stm_cancel(stm_connection_t connection, uint64_t context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STP_MANAGED_H */

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A part of registered memory that peers may access by its key.
+#pragma once
+
+#include <map>
+
+#include "libst/managed/memory.h"
+
+namespace stp::managed {
+
+class Connection;
+
+class Access {
+ public:
+  static constexpr client::Kind kKind = client::Kind::kAccess;
+
+  struct Terms {
+    MutableBytes bytes;
+    unsigned access = 0;
+    std::uint64_t address = 0;
+    const Connection* only = nullptr;  // nullptr: any connection
+  };
+  Access(std::shared_ptr<Memory> memory, const Terms& terms, std::uint32_t key)
+      : memory_(std::move(memory)), terms_(terms), key_(key) {}
+
+  [[nodiscard]] const Terms& terms() const { return terms_; }
+  [[nodiscard]] std::uint32_t key() const { return key_; }
+  [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return memory_->domain(); }
+  [[nodiscard]] Memory& memory() const { return *memory_; }
+
+  // Under the domain's mutex. What a connection on `endpoint` opens to its peer: 0 or a negative
+  // errno.
+  int landing(EndpointId endpoint, Landing& out);
+  // No peer reaches it any more.
+  void revoke();
+  [[nodiscard]] bool revoked() const { return revoked_; }
+
+ private:
+  const std::shared_ptr<Memory> memory_;
+  const Terms terms_;
+  const std::uint32_t key_;
+  std::map<EndpointId, std::uint16_t> mxs_;
+  bool revoked_ = false;
+};
+
+}  // namespace stp::managed

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which Bufx values of a domain are taken. The same range serves for sending and receiving, on every
+// endpoint of the domain.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace stp::managed {
+
+class BufxSpace {
+ public:
+  static constexpr std::uint32_t kEntries = std::uint32_t{1} << 22;
+
+  // The first of `count` values, the lowest there are: tables reach as far as their highest entry.
+  std::optional<std::uint32_t> take(std::uint32_t count) {
+    for (auto at = free_.begin(); at != free_.end(); ++at) {
+      auto const [first, length] = *at;
+      if (length < count) continue;
+      free_.erase(at);
+      if (length > count) free_[first + count] = length - count;
+      return first;
+    }
+    return std::nullopt;
+  }
+
+  void give_back(std::uint32_t first, std::uint32_t count) {
+    auto const next = free_.lower_bound(first);
+    if (next != free_.end() && next->first == first + count) {
+      count += next->second;
+      free_.erase(next);
+    }
+    auto const after = free_.lower_bound(first);
+    if (after != free_.begin()) {
+      auto const before = std::prev(after);
+      if (before->first + before->second == first) {
+        before->second += count;
+        return;
+      }
+    }
+    free_[first] = count;
+  }
+
+ private:
+  std::map<std::uint32_t, std::uint32_t> free_{{0, kEntries}};  // first -> count; none adjoin
+};
+
+}  // namespace stp::managed

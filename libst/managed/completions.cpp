@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the Sequencer tells, and what the program is told of it.
+#include "libst/managed/connection.h"
+
+namespace stp::managed {
+
+using Kind = Completion::Kind;
+
+void Connection::on_completion(const Completion& c) {
+  switch (c.kind) {
+    case Kind::kReceive:
+      return c.context == kHelloIn ? on_hello(c) : on_received(c);
+    case Kind::kRegion:
+      return on_region(c);
+    case Kind::kReadRequest:
+      read_requests_.push_back(c);
+      return;
+    case Kind::kRegionRequest:
+      return on_region_request(c);
+    case Kind::kEnded:
+      served_.erase(c.request);
+      return;
+    case Kind::kRevoked:
+      return on_revoked(c.region);
+    case Kind::kArrived:
+      return on_arrived(c);
+    case Kind::kNotice:
+      return eager_out_.taken(c.tag);
+    case Kind::kWrite:
+      return c.context == kHelloOut ? hello_sent(c.status) : on_operation(c);
+    default:
+      return on_operation(c);
+  }
+}
+
+void Connection::on_operation(const Completion& c) {
+  auto const found = operations_.find(c.context);
+  if (found == operations_.end()) return;
+  auto const& operation = found->second;
+  auto message = c.message;
+  auto length = c.length;
+  if (operation.eager) {
+    auto const slot = eager_puts_.find(c.context);
+    eager_out_.delivered(slot->second);
+    eager_puts_.erase(slot);
+    message = operation.message;
+    if (length != 0) length -= kEagerHead;
+  }
+  complete(c.context, status_of(operation, c), length, message);
+}
+
+// In the words of the managed API.
+int Connection::status_of(const Operation& operation, const Completion& c) {
+  bool const refused = c.status == -ECONNREFUSED;
+  bool const ended = c.status == -ECANCELED && !operation.cancelled;
+  switch (operation.kind) {
+    case Operation::Kind::kSend:
+      return refused ? -EMSGSIZE : c.status;
+    case Operation::Kind::kPut:
+    case Operation::Kind::kGet:
+    case Operation::Kind::kFetch:
+      return refused || ended ? -EACCES : c.status;
+    default:
+      return c.status;
+  }
+}
+
+// As far as the queue has places; the rest waits.
+void Connection::tell_read_requests() {
+  bool const open = state_ == State::kUp || state_ == State::kDraining;
+  while (open && !read_requests_.empty() && outlets_.events.reserve()) {
+    auto const& c = read_requests_.front();
+    auto told = event(STM_READ_REQUEST, 0, outlets_.context);
+    told.length = c.length;
+    told.request = c.request;
+    outlets_.events.push(told);
+    read_requests_.pop_front();
+  }
+}
+
+int Connection::refuse_read(std::uint32_t request) {
+  if (state_ != State::kUp && state_ != State::kDraining) return -ENOTCONN;
+  auto const error = sequencer_->refuse(request);
+  if (error == 0) pump(0);
+  return error;
+}
+
+}  // namespace stp::managed

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Being connected: a Virtual Connection, then a request and its answer as its first messages.
+#include "libst/client/wait.h"
+#include "libst/managed/connection.h"
+#include "libst/managed/listener.h"
+#include "stp/memory/tiling.h"
+
+namespace stp::managed {
+namespace {
+
+// How long a connection may exist before it says what it wants.
+constexpr Time kRequestPatience = 10 * kSecond;
+
+}  // namespace
+
+void Connection::take_channel(EndpointId endpoint, const client::Reply& made,
+                              std::shared_ptr<service::SharedMemory> memory,
+                              const Staging& staging) {
+  endpoint_ = endpoint;
+  vc_ = made.vc;
+  bell_ = made.channel;
+  channel_memory_ = std::move(memory);
+  channel_ = UserChannel(channel_memory_->data());
+  channel_.gather();
+  staging_ = staging;
+  domain_->activate(shared_from_this());
+}
+
+void Connection::connect(EndpointId endpoint, const client::Reply& made,
+                         std::shared_ptr<service::SharedMemory> memory, const Staging& staging,
+                         Hello hello, Time deadline) {
+  hello_ = std::move(hello);
+  wait_until_ = deadline;
+  state_ = State::kConnecting;
+  take_channel(endpoint, made, std::move(memory), staging);
+}
+
+void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
+                        const client::Reply& made, std::shared_ptr<service::SharedMemory> memory,
+                        const Staging& staging) {
+  listener_ = std::move(listener);
+  wait_until_ = client::now() + kRequestPatience;
+  state_ = State::kExpected;
+  take_channel(endpoint, made, std::move(memory), staging);
+}
+
+// The Virtual Connection is there, or will never be. False: it was not.
+bool Connection::opened() {
+  auto request = client::request_for(client::RequestKind::kVcInfo);
+  request.vc = vc_;
+  client::Reply info{};
+  if (channel_.state() == ChannelState::kOpen)
+    if (auto const error = domain_->backend().exchange(request, info); error != 0) {
+      end(error, STM_FAILED, error);
+      return false;
+    }
+  if (channel_.state() != ChannelState::kOpen) {
+    check_end(channel_.state());
+    return false;
+  }
+  peer_mac_ = MacAddr::from_u64(info.mac);
+  SequencerConfig config;
+  config.local_bufsize = info.local_bufsize;
+  config.remote_bufsize = info.remote_bufsize;
+  config.send_stu_log2 =
+      stu_size_log2(info.remote_max_stu, info.local_max_stu, info.remote_bufsize);
+  config.receive_stu_log2 =
+      stu_size_log2(info.local_max_stu, info.remote_max_stu, info.local_bufsize);
+  sequencer_.emplace(config);
+  sequencer_->expire(client::now());
+  if (state_ == State::kConnecting) {
+    state_ = State::kAsking;
+    say_hello(hello_);
+  }
+  return true;
+}
+
+void Connection::say_hello(const Hello& hello) {
+  auto* const out = staging_.hello_out();
+  auto const length = encode(hello, out);
+  sequencer_->write(kHelloOut, staging_.memory->at(out), length);
+}
+
+// The peer's first message has arrived.
+void Connection::on_hello(const Completion& c) {
+  hello_landing_ = false;
+  Hello hello;
+  if (c.status != 0) return end(c.status, STM_FAILED, c.status);
+  bool const legal = decode({staging_.hello_in(), static_cast<std::size_t>(c.length)}, hello);
+  bool const asked = legal && hello.kind == Hello::Kind::kRequest;
+  if (!legal || asked != (state_ == State::kExpected)) return end(-EPROTO, STM_FAILED, -EPROTO);
+  private_data_ = std::move(hello.private_data);
+  if (!asked) return on_answer(hello);
+  state_ = State::kRequested;
+  wait_until_ = kNever;
+  listener_->requested(shared_from_this());
+}
+
+void Connection::on_answer(const Hello& hello) {
+  if (hello.kind == Hello::Kind::kAccept) return up();
+  end(-ECONNREFUSED, STM_REFUSED, -ECONNREFUSED);
+}
+
+int Connection::accept(Outlets outlets, Hello hello) {
+  if (state_ != State::kRequested && !(state_ == State::kEnded && !outlets_.events))
+    return -EISCONN;
+  if (auto const error = set_outlets(std::move(outlets)); error != 0) return error;
+  if (state_ == State::kEnded) {  // while the program thought about it
+    tell(STM_FAILED, reason_);
+    release_outlets();
+    return 0;
+  }
+  listener_->decided();
+  listener_.reset();
+  state_ = State::kAccepting;
+  say_hello(hello);
+  progress(client::now());
+  return 0;
+}
+
+int Connection::reject(Hello hello) {
+  if (state_ == State::kEnded) return 0;
+  if (state_ != State::kRequested) return -EISCONN;
+  listener_->decided();
+  listener_.reset();
+  state_ = State::kRejecting;
+  say_hello(hello);
+  progress(client::now());
+  return 0;
+}
+
+// The peer has our first message, or will never have it.
+void Connection::hello_sent(int status) {
+  if (state_ == State::kRejecting) return end(-ECANCELED, 0, 0);
+  if (status != 0) return end(status, STM_FAILED, status);
+  if (state_ == State::kAccepting) up();
+}
+
+void Connection::up() {
+  state_ = State::kUp;
+  wait_until_ = kNever;
+  tell(STM_CONNECTED, 0);
+  open_eager();
+}
+
+}  // namespace stp::managed

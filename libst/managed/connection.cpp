@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/managed/connection.h"
+
+#include <algorithm>
+
+#include "libst/client/wait.h"
+#include "libst/managed/listener.h"
+
+namespace stp::managed {
+
+Connection::~Connection() = default;
+
+// ---- going on ----
+
+Time Connection::next_deadline() const {
+  return sequencer_ ? std::min(wait_until_, sequencer_->next_deadline()) : wait_until_;
+}
+
+void Connection::progress(Time now) {
+  // The end is looked at first and told last: what came before it is dealt with in between.
+  auto const state = channel_.state();
+  if (!sequencer_ && state != ChannelState::kConnecting && !opened()) return;
+  if (sequencer_) {
+    // Others have their turn as well.
+    constexpr unsigned kTurns = 8;
+    for (unsigned turn = 0; turn < kTurns && state_ != State::kEnded && move(now); ++turn) {
+    }
+    if (state_ != State::kEnded && channel_.readable()) domain_->wake_waiters();
+  }
+  if (state_ == State::kEnded) return;
+  settle();
+  check_end(state);
+  check_time(now);
+}
+
+bool Connection::move(Time now) {
+  bool moved = false;
+  ReceivedEntry entry;
+  for (; channel_.receive(entry); moved = true) sequencer_->receive(entry, now);
+  sequencer_->taken(channel_.taken());
+  sequencer_->observe_loss(channel_.cts_repeated());
+  sequencer_->expire(now);
+  Completion c;
+  for (; state_ != State::kEnded && sequencer_->next_completion(c); moved = true) on_completion(c);
+  if (state_ == State::kEnded) return false;
+  moved |= match();
+  tell_read_requests();
+  begin_operations();
+  return pump(now) || moved;
+}
+
+bool Connection::pump(Time now) {
+  bool any = false;
+  SendEntry entry;
+  for (; channel_.writable() && sequencer_->transmit(entry, now); any = true) channel_.send(entry);
+  if (any) domain_->backend().kick(bell_);
+  return any;
+}
+
+// Once all that a graceful end waits for is done.
+void Connection::settle() {
+  if (state_ != State::kDraining || !operations_.empty()) return;
+  if (eager_in_.has_untold()) sequencer_->notify(eager_in_.tell());
+  pump(client::now());
+  disconnect_channel(false);
+  state_ = State::kClosing;
+}
+
+// ---- the end ----
+
+void Connection::check_end(ChannelState state) {
+  switch (state) {
+    case ChannelState::kConnecting:
+    case ChannelState::kOpen:
+      return;
+    case ChannelState::kFailed: {
+      auto const error = channel_.error() < 0 ? channel_.error() : -ECONNABORTED;
+      return end(error, STM_FAILED, error);
+    }
+    case ChannelState::kPeerClosed:
+    case ChannelState::kClosed:
+      break;
+  }
+  bool const ours = state_ == State::kClosing;
+  bool const was_up = ours || state_ == State::kUp || state_ == State::kDraining;
+  if (!was_up) return end(-ENOTCONN, STM_FAILED, -ENOTCONN);
+  end(ours ? -ECANCELED : -ENOTCONN, STM_DISCONNECTED, 0);
+}
+
+void Connection::check_time(Time now) {
+  if (state_ == State::kEnded || now < wait_until_) return;
+  end(-ETIMEDOUT, STM_FAILED, -ETIMEDOUT);
+}
+
+int Connection::disconnect(bool abrupt) {
+  switch (state_) {
+    case State::kIdle:
+    case State::kEnded:
+    case State::kExpected:
+    case State::kRequested:
+    case State::kRejecting:
+      return -ENOTCONN;
+    case State::kUp:
+      if (!abrupt) {
+        state_ = State::kDraining;
+        settle();
+        return 0;
+      }
+      break;
+    case State::kDraining:
+    case State::kClosing:
+      if (!abrupt) return 0;
+      break;
+    case State::kConnecting:
+    case State::kAsking:
+    case State::kAccepting:
+      break;
+  }
+  end(-ECANCELED, STM_DISCONNECTED, 0);
+  return 0;
+}
+
+void Connection::abandon() {
+  if (state_ == State::kRejecting) return;
+  end(-ECANCELED, 0, -ECANCELED);
+  release_outlets();
+}
+
+void Connection::end(int flushed, std::uint32_t event, int status) {
+  if (state_ == State::kEnded) return;
+  // Grants are void, and nothing is sent any more, before memory is given back.
+  if (vc_ != kNoneId) disconnect_channel(true);
+  state_ = State::kEnded;
+  reason_ = status;
+  wait_until_ = kNever;
+  flush(flushed);
+  if (staging_.base != nullptr) domain_->staging().give_back(staging_);
+  staging_ = {};
+  // One that the program has not decided on yet keeps its news until it does.
+  if (listener_) listener_->decided();
+  listener_.reset();
+  if (event != 0) tell(event, status);
+  if (outlets_.events) release_outlets();
+}
+
+void Connection::flush(int status) {
+  if (sequencer_) {
+    sequencer_->fail(status);
+    Completion c;
+    while (sequencer_->next_completion(c)) on_completion(c);
+  }
+  waiting_.clear();
+  while (!operations_.empty()) complete(operations_.begin()->first, status);
+  for (auto& [id, receive] : landings_) complete(receive, status, 0, 0, 0);
+  landings_.clear();
+  for (auto& receive : receives_) complete(receive, status, 0, 0, 0);
+  receives_.clear();
+  read_requests_.clear();
+  remotes_.clear();
+  served_.clear();
+}
+
+void Connection::disconnect_channel(bool at_once) {
+  auto request = client::request_for(client::RequestKind::kClose);
+  request.vc = vc_;
+  request.at_once = at_once ? 1 : 0;
+  client::Reply reply{};
+  domain_->backend().exchange(request, reply);
+}
+
+// ---- telling ----
+
+stm_event_t Connection::event(std::uint32_t kind, int status, std::uint64_t context) const {
+  stm_event_t event{};
+  event.kind = kind;
+  event.status = status;
+  event.context = context;
+  event.connection = reinterpret_cast<stm_connection_t>(handle_);
+  return event;
+}
+
+void Connection::tell(std::uint32_t kind, int status) {
+  if (!outlets_.events || outlets_.events.held() == 0) return;
+  outlets_.events.push(event(kind, status, outlets_.context));
+}
+
+int Connection::set_outlets(Outlets outlets) {
+  // For the news of its beginning and of its end.
+  constexpr std::size_t kOwnNews = 2;
+  if (!outlets.events.reserve(kOwnNews)) return -EAGAIN;
+  if (outlets.pool) ++outlets.pool->users;
+  outlets_ = std::move(outlets);
+  return 0;
+}
+
+void Connection::release_outlets() {
+  if (outlets_.pool) --outlets_.pool->users;
+  auto const context = outlets_.context;
+  outlets_ = {};
+  outlets_.context = context;
+}
+
+void Connection::query(stm_connection_info_t& info) const {
+  switch (state_) {
+    case State::kIdle:
+      info.state = STM_IDLE;
+      break;
+    case State::kConnecting:
+    case State::kAsking:
+    case State::kAccepting:
+      info.state = STM_CONNECTING;
+      break;
+    case State::kExpected:
+    case State::kRequested:
+      info.state = STM_REQUESTED;
+      break;
+    case State::kUp:
+      info.state = STM_UP;
+      break;
+    case State::kDraining:
+    case State::kClosing:
+    case State::kRejecting:
+      info.state = STM_ENDING;
+      break;
+    case State::kEnded:
+      info.state = STM_ENDED;
+      break;
+  }
+  info.reason = reason_;
+  info.context = outlets_.context;
+  info.peer_mac = peer_mac_.to_u64();
+  info.operations = operations_.size();
+  info.receives = receives_.size() + landings_.size();
+  info.eager = eager_out_.is_open() ? kEagerMost : 0;
+}
+
+}  // namespace stp::managed

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One managed connection: a channel of level 0 driven by a Sequencer. By subject:
+//   connection.cpp   progress, the end          connect.cpp      being connected
+//   operations.cpp   posting, beginning         completions.cpp  what the Sequencer tells
+//   receives.cpp     messages and receives      regions.cpp      keys: the peer's, and its own
+// Everything under the domain's mutex, but for the constructor.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "libst/managed/domain.h"
+#include "libst/managed/eager.h"
+#include "libst/managed/hello.h"
+#include "libst/managed/operation.h"
+#include "libst/managed/pool.h"
+#include "libst/managed/queue.h"
+#include "stp/channel/user_side.h"
+
+namespace stp::managed {
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  static constexpr client::Kind kKind = client::Kind::kLink;
+  static constexpr std::size_t kMaxOutstanding = 4096;
+
+  enum class State : std::uint8_t {
+    kIdle,        // created
+    kConnecting,  // RC sent
+    kAsking,      // request sent, its answer awaited
+    kExpected,    // came from a listener: its request is awaited
+    kRequested,   // the program decides
+    kAccepting,   // accepted: the answer is on its way
+    kRejecting,
+    kUp,
+    kDraining,  // disconnects once all is done
+    kClosing,   // disconnects
+    kEnded,
+  };
+  // Who is told what.
+  struct Outlets {
+    QueueUse events, sends, receives;
+    std::shared_ptr<Pool> pool;
+    std::uint64_t context = 0;
+  };
+
+  explicit Connection(std::shared_ptr<Domain> domain) : domain_(std::move(domain)) {}
+  ~Connection();
+
+  // ---- being connected ----
+  void connect(EndpointId endpoint, const client::Reply& made,
+               std::shared_ptr<service::SharedMemory> memory, const Staging& staging, Hello hello,
+               Time deadline);
+  void expect(std::shared_ptr<Listener> listener, EndpointId endpoint, const client::Reply& made,
+              std::shared_ptr<service::SharedMemory> memory, const Staging& staging);
+  // -EAGAIN: the queues have no places.
+  int set_outlets(Outlets outlets);
+  int accept(Outlets outlets, Hello hello);
+  int reject(Hello hello);
+  [[nodiscard]] const std::vector<std::byte>& private_data() const { return private_data_; }
+
+  // ---- posting ----
+  int post(Operation operation);
+  int post_receive(PostedReceive receive);
+  int refuse_read(std::uint32_t request);
+  int cancel(std::uint64_t context);
+
+  // ---- going on ----
+  void progress(Time now);
+  [[nodiscard]] Time next_deadline() const;
+  void revoke(const Access& access);
+
+  // ---- the end ----
+  int disconnect(bool abrupt);
+  void lose(int error) { end(error, STM_FAILED, error); }
+  // Nobody asks for it any more.
+  void abandon();
+  [[nodiscard]] bool gone() const { return state_ == State::kEnded; }
+
+  void query(stm_connection_info_t& info) const;
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
+  void set_handle(Handle handle) { handle_ = handle; }
+  [[nodiscard]] Handle handle() const { return handle_; }
+
+ private:
+  // Contexts of the Sequencer: those below are the connection's own, keys have their high half.
+  static constexpr Context kHelloOut = 1, kHelloIn = 2, kFirstOperation = 16;
+  static constexpr Context kKeyMark = Context{1} << 63;
+
+  struct Remote {
+    enum class State : std::uint8_t { kAsked, kOpen, kClosed } state = State::kAsked;
+    int status = 0;  // kClosed: why
+    RemoteRegion region;
+    unsigned operations = 0;  // under way
+  };
+
+  // connect.cpp
+  void take_channel(EndpointId endpoint, const client::Reply& made,
+                    std::shared_ptr<service::SharedMemory> memory, const Staging& staging);
+  bool opened();
+  void say_hello(const Hello& hello);
+  void on_hello(const Completion& c);
+  void on_answer(const Hello& hello);
+  void hello_sent(int status);
+  void up();
+
+  // connection.cpp
+  bool move(Time now);
+  bool pump(Time now);
+  void check_end(ChannelState state);
+  void check_time(Time now);
+  // What is outstanding completes with `flushed`; then `event` (0: none) tells.
+  void end(int flushed, std::uint32_t event, int status);
+  void flush(int status);
+  void disconnect_channel(bool at_once);
+  void release_outlets();
+  void tell(std::uint32_t kind, int status);
+  [[nodiscard]] stm_event_t event(std::uint32_t kind, int status, std::uint64_t context) const;
+  void settle();
+
+  // operations.cpp
+  void begin_operations();
+  enum class Begun : std::uint8_t { kYes, kLater };
+  Begun begin(std::uint64_t id, Operation& operation);
+  int try_begin(std::uint64_t id, Operation& operation);
+  int begin_remote(std::uint64_t id, Operation& operation);
+  int begin_send(std::uint64_t id, Operation& operation);
+  int begin_eager(std::uint64_t id, Operation& operation);
+  int access(std::uint64_t id, Operation& operation, const RemoteRegion& region);
+  void complete(std::uint64_t id, int status, std::uint64_t length = 0, std::uint32_t message = 0);
+  int cancel_operation(std::uint64_t id, Operation& operation);
+
+  // completions.cpp
+  void on_completion(const Completion& c);
+  void on_operation(const Completion& c);
+  [[nodiscard]] static int status_of(const Operation& operation, const Completion& c);
+  void on_read_request(const Completion& c);
+  void tell_read_requests();
+
+  // receives.cpp
+  bool match();
+  bool take_receive(PostedReceive& out);
+  [[nodiscard]] bool has_receive() const;
+  bool match_eager(const EagerIn::Arrived& arrived);
+  bool match_offer(const Offer& offer);
+  void on_received(const Completion& c);
+  void complete(PostedReceive& receive, int status, std::uint64_t length, std::uint32_t message,
+                std::uint32_t tag);
+  void on_arrived(const Completion& c);
+  void tell_taken();
+
+  // regions.cpp
+  Remote* remote(std::uint32_t key);
+  void make_room_for_remote();
+  void on_region(const Completion& c);
+  void on_region_request(const Completion& c);
+  void on_revoked(const RemoteRegion& region);
+  void open_eager();
+
+  const std::shared_ptr<Domain> domain_;
+  Handle handle_ = 0;
+  State state_ = State::kIdle;
+  int reason_ = 0;  // kEnded
+  EndpointId endpoint_ = kNoneId;
+  std::shared_ptr<Listener> listener_;  // of one that is not decided
+  Outlets outlets_;
+
+  VcId vc_ = kNoneId;
+  std::uint32_t bell_ = 0;
+  std::shared_ptr<service::SharedMemory> channel_memory_;
+  UserChannel channel_;
+  MacAddr peer_mac_;
+  std::optional<Sequencer> sequencer_;
+  Time wait_until_ = kNever;  // for the other side to answer
+  Staging staging_;
+  Hello hello_;  // to be sent
+  bool hello_landing_ = false;  // the peer's is being received
+  std::vector<std::byte> private_data_;
+
+  std::uint64_t next_id_ = kFirstOperation;
+  std::map<std::uint64_t, Operation> operations_;    // in the order of posting
+  std::deque<std::uint64_t> waiting_;                // not begun
+  std::deque<PostedReceive> receives_;               // in order
+  std::map<std::uint64_t, PostedReceive> landings_;  // being filled
+  std::deque<Completion> read_requests_;             // untold
+  std::map<std::uint32_t, Remote> remotes_;          // by key
+  std::map<std::uint32_t, std::uint32_t> served_;    // by number: key of ours
+  RemoteRegion eager_ring_;
+  EagerOut eager_out_;
+  EagerIn eager_in_;
+  std::uint32_t eager_served_ = 0;  // number of our ring
+  std::map<std::uint64_t, std::uint32_t> eager_puts_;  // operation -> slot
+};
+
+}  // namespace stp::managed

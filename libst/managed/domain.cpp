@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/managed/domain.h"
+
+#include <algorithm>
+
+#include "dpdk_port/port.h"
+
+#include "libst/client/error.h"
+#include "libst/client/links.h"
+#include "libst/client/options.h"
+#include "libst/client/wait.h"
+#include "libst/managed/access.h"
+#include "libst/managed/connection.h"
+#include "libst/managed/listener.h"
+#include "libst/managed/pool.h"
+#include "libst/managed/queue.h"
+#include "libst/service/wire_config.h"
+
+namespace stp::managed {
+
+using client::fail;
+using client::Reply;
+using client::request_for;
+using client::RequestKind;
+
+int Domain::open(const stm_domain_attr_t& attr, std::shared_ptr<Domain>& out) {
+  std::shared_ptr<Backend> backend;
+  auto const error = attr.link != nullptr ? client::use_link(attr.link, backend)
+                                          : client::use_link(backend);
+  if (error != 0) return error;
+  auto domain = std::make_shared<Domain>(std::move(backend), attr);
+  if (auto const failed = domain->open_first_endpoint(); failed != 0) {
+    domain->close();
+    return failed;
+  }
+  domain->thread_ = std::thread([raw = domain.get()] { raw->run(); });
+  out = std::move(domain);
+  return 0;
+}
+
+Domain::Domain(std::shared_ptr<Backend> backend, const stm_domain_attr_t& attr)
+    : backend_(std::move(backend)), attr_(attr) {}
+
+Domain::~Domain() = default;
+
+// ---- endpoints of level 0 ----
+
+int Domain::open_first_endpoint() {
+  std::lock_guard const control(control_mutex_);
+  if (auto const error = open_endpoint(first_endpoint_); error != 0) return error;
+  return staging_.grow(shared_from_this());
+}
+
+int Domain::open_endpoint(EndpointId& out) {
+  constexpr unsigned kLongestStu = 16;  // as long as link and buffers allow
+  auto request = request_for(RequestKind::kOpenEndpoint);
+  auto& config = request.config = service::to_wire(EndpointConfig{});
+  config.bufsize = attr_.buffer_log2;
+  config.max_stu = kLongestStu;
+  config.rx_bufx_count = config.tx_bufx_count = BufxSpace::kEntries;
+  config.slots = config.credits = attr_.slots;
+  config.checksum = attr_.checksum;
+  config.keep_alive = config.recover = 1;
+  Reply reply{};
+  if (auto const error = backend_->exchange(request, reply); error != 0) return error;
+  out = reply.endpoint;
+  for (auto const& memory : memories_)
+    if (auto const error = memory->bind_to(out); error != 0) {
+      close_endpoint(out);
+      return error;
+    }
+  endpoints_.push_back(out);
+  return 0;
+}
+
+int Domain::take_endpoint(EndpointId& out) {
+  if (idle_endpoints_.empty()) return open_endpoint(out);
+  out = idle_endpoints_.back();
+  idle_endpoints_.pop_back();
+  return 0;
+}
+
+int Domain::provide_staging() {
+  std::lock_guard const control(control_mutex_);
+  {
+    std::lock_guard const guard(mutex_);
+    needs_staging_ = false;
+    look_for_connections_ = true;
+    if (staging_.has_free()) return 0;
+  }
+  return closed() ? -ECANCELED : staging_.grow(shared_from_this());
+}
+
+void Domain::close_endpoint(EndpointId endpoint) {
+  std::erase(endpoints_, endpoint);
+  for (auto const& memory : memories_) memory->unbind_from(endpoint);
+  auto request = request_for(RequestKind::kCloseEndpoint);
+  request.endpoint = endpoint;
+  Reply reply{};
+  backend_->exchange(request, reply);
+}
+
+int Domain::alloc_mx(RegionId region, std::uint8_t permissions, std::uint16_t& out) {
+  auto request = request_for(RequestKind::kAllocMx);
+  request.region = region;
+  request.permissions = permissions;
+  Reply reply{};
+  if (auto const error = backend_->exchange(request, reply); error != 0) return error;
+  out = static_cast<std::uint16_t>(reply.mx);
+  return 0;
+}
+
+void Domain::free_mx(EndpointId endpoint, std::uint16_t mx) {
+  auto request = request_for(RequestKind::kFreeMx);
+  request.endpoint = endpoint;
+  request.mx = mx;
+  Reply reply{};
+  backend_->exchange(request, reply);
+}
+
+// ---- who lives on it ----
+
+void Domain::activate(std::shared_ptr<Connection> connection) {
+  connections_.push_back(std::move(connection));
+}
+
+void Domain::deactivate(const Listener& listener) {
+  std::erase_if(listeners_, [&](auto const& l) { return l.get() == &listener; });
+}
+
+void Domain::add_access(std::uint32_t key, std::shared_ptr<Access> access) {
+  accesses_[key] = std::move(access);
+}
+
+std::shared_ptr<Access> Domain::find_access(std::uint32_t key) const {
+  auto const found = accesses_.find(key);
+  return found == accesses_.end() ? nullptr : found->second;
+}
+
+std::uint32_t Domain::new_key() {
+  for (;;) {
+    auto const key = port::system_random().next();
+    if (key > kEagerKey && !accesses_.contains(key)) return key;
+  }
+}
+
+// ---- progress ----
+
+void Domain::progress() {
+  auto const now = client::now();
+  auto const lost = backend_->error();
+  if (lost != 0 && !link_lost_) {
+    link_lost_ = true;
+    for (auto const& connection : connections_) connection->lose(lost);
+  }
+  auto const accepts = backend_->page().accepts.load(std::memory_order_acquire);
+  if (accepts != accepts_seen_ || look_for_connections_) {
+    accepts_seen_ = accepts;
+    look_for_connections_ = false;
+    for (auto const& listener : listeners_) listener->accept();
+  }
+  next_deadline_ = kNever;
+  do {
+    places_freed_ = false;
+    for (std::size_t i = 0; i < connections_.size(); ++i) {
+      connections_[i]->progress(now);
+      next_deadline_ = std::min(next_deadline_, connections_[i]->next_deadline());
+    }
+  } while (places_freed_);
+  std::erase_if(connections_, [](auto const& connection) { return connection->gone(); });
+}
+
+void Domain::look_before(Time deadline) {
+  if (deadline >= thread_looks_.load(std::memory_order_relaxed)) return;
+  thread_looks_.store(deadline, std::memory_order_relaxed);
+  wake_waiters();
+}
+
+void Domain::wake_waiters() {
+  client::wake_all(events_word());
+}
+
+// ---- the end ----
+
+void Domain::close() {
+  if (closed_.exchange(true)) return;
+  stopping_ = true;
+  take_over();
+  wake_waiters();
+  if (thread_.joinable()) thread_.join();
+  std::lock_guard const control(control_mutex_);
+  retire_children();
+  end_connections();
+  std::set<std::shared_ptr<Memory>> memories;
+  memories.swap(memories_);
+  for (auto const& memory : memories) memory->unbind();
+  staging_.unbind();
+  for (auto const endpoints = endpoints_; auto const endpoint : endpoints) close_endpoint(endpoint);
+}
+
+void Domain::retire_children() {
+  std::map<Handle, client::Kind> children;
+  {
+    std::lock_guard const guard(mutex_);
+    children.swap(children_);
+  }
+  auto& table = client::HandleTable::instance();
+  for (auto const& [handle, kind] : children) {
+    auto const pin = table.retire(handle, kind);
+    if (!pin || kind != Queue::kKind) continue;
+    std::lock_guard const guard(mutex_);
+    static_cast<Queue*>(pin.object().get())->destroy();
+  }
+  wake_waiters();
+}
+
+void Domain::end_connections() {
+  std::lock_guard const guard(mutex_);
+  listeners_.clear();
+  accesses_.clear();
+  for (auto const& connection : connections_) connection->abandon();
+  connections_.clear();
+}
+
+}  // namespace stp::managed

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A link and all that lives on it, and the progress of it all.
+//
+// Two mutexes, taken in this order: control (registering memory, listening, ending; may wait for the
+// service) and the domain's own (everything else; never waits but for the service's answer to a
+// control request). The drive lock of a link in this process comes after both, so nothing that runs
+// under it may take them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "libst/client/backend.h"
+#include "libst/client/handle_table.h"
+#include "libst/include/stp/managed.h"
+#include "libst/managed/bufx_space.h"
+#include "libst/managed/memory.h"
+#include "libst/managed/staging.h"
+
+namespace stp::managed {
+
+using client::Backend;
+using client::Handle;
+
+class Access;
+class Connection;
+class Listener;
+class Queue;
+
+inline constexpr unsigned kPageLog2 = 12;
+
+class Domain : public std::enable_shared_from_this<Domain> {
+ public:
+  static constexpr client::Kind kKind = client::Kind::kDomain;
+
+  static int open(const stm_domain_attr_t& attr, std::shared_ptr<Domain>& out);
+  explicit Domain(std::shared_ptr<Backend> backend, const stm_domain_attr_t& attr);
+  ~Domain();
+  Domain(const Domain&) = delete;
+  Domain& operator=(const Domain&) = delete;
+  // Ends everything on it.
+  void close();
+
+  [[nodiscard]] Backend& backend() const { return *backend_; }
+  [[nodiscard]] std::mutex& mutex() { return mutex_; }
+  [[nodiscard]] std::mutex& control_mutex() { return control_mutex_; }
+  [[nodiscard]] unsigned bufsize() const { return attr_.buffer_log2; }
+  [[nodiscard]] bool closed() const { return closed_.load(std::memory_order_acquire); }
+
+  // ---- under the control mutex ----
+  int open_endpoint(EndpointId& out);
+  void close_endpoint(EndpointId endpoint);
+  int open_first_endpoint();
+  [[nodiscard]] const std::vector<EndpointId>& endpoints() const { return endpoints_; }
+  // One to listen on, and back when that is over.
+  int take_endpoint(EndpointId& out);
+  void give_back_endpoint(EndpointId endpoint) { idle_endpoints_.push_back(endpoint); }
+  // Memory that endpoints to come are to be given as well.
+  void add_memory(std::shared_ptr<Memory> memory) { memories_.insert(std::move(memory)); }
+  void remove_memory(const std::shared_ptr<Memory>& memory) { memories_.erase(memory); }
+
+  // ---- under its mutex ----
+  [[nodiscard]] BufxSpace& bufx_space() { return bufx_space_; }
+  [[nodiscard]] StagingArea& staging() { return staging_; }
+  // Handles of what lives on it.
+  void adopt(Handle child, client::Kind kind) { children_[child] = kind; }
+  void forget(Handle child) { children_.erase(child); }
+  void activate(std::shared_ptr<Connection> connection);
+  void activate(std::shared_ptr<Listener> listener) { listeners_.push_back(std::move(listener)); }
+  void deactivate(const Listener& listener);
+  [[nodiscard]] const std::vector<std::shared_ptr<Connection>>& connections() const {
+    return connections_;
+  }
+  void add_access(std::uint32_t key, std::shared_ptr<Access> access);
+  void remove_access(std::uint32_t key) { accesses_.erase(key); }
+  [[nodiscard]] std::shared_ptr<Access> find_access(std::uint32_t key) const;
+  [[nodiscard]] std::uint32_t new_key();
+  // Moves what can be moved: headers, requests, timers, completions.
+  void progress();
+  // Something was posted on a connection: its deadline may come before the thread would look.
+  void look_before(Time deadline);
+  void look_for_connections() { look_for_connections_ = true; }
+  void wake_waiters();
+  // Queues have places again: what waited for one is looked at.
+  void places_freed() { places_freed_ = true; }
+  int alloc_mx(RegionId region, std::uint8_t permissions, std::uint16_t& out);
+  void free_mx(EndpointId endpoint, std::uint16_t mx);
+
+  [[nodiscard]] EndpointId first_endpoint() const { return first_endpoint_; }
+  void need_staging() { needs_staging_ = true; }
+
+  // ---- without a mutex ----
+  // A connection needs a block of staging: 0 when there is one.
+  int provide_staging();
+  int poll(Queue& queue, stm_event_t* events, int max);
+  int wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
+
+ private:
+  // A caller that moves things itself; the thread stays away meanwhile.
+  class Visit;
+  void run();
+  int wait_for_events(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
+  int drain(Queue& queue, stm_event_t* events, int max);
+  void take_over();
+  void sleep_until(std::uint32_t seen, Time deadline);
+  [[nodiscard]] std::atomic<std::uint32_t>& events_word() const { return backend_->page().events; }
+  void end_connections();
+  void retire_children();
+
+  const std::shared_ptr<Backend> backend_;
+  stm_domain_attr_t attr_;
+  EndpointId first_endpoint_ = kNoneId;  // for connecting
+  std::atomic<bool> closed_{false};
+
+  std::mutex control_mutex_;  // of what follows
+  std::vector<EndpointId> endpoints_;
+  std::vector<EndpointId> idle_endpoints_;  // listened once
+  std::set<std::shared_ptr<Memory>> memories_;
+
+  std::mutex mutex_;  // of what follows
+  BufxSpace bufx_space_;
+  StagingArea staging_;
+  std::map<Handle, client::Kind> children_;
+  std::vector<std::shared_ptr<Connection>> connections_;  // that have a channel
+  std::vector<std::shared_ptr<Listener>> listeners_;
+  std::map<std::uint32_t, std::shared_ptr<Access>> accesses_;  // by key
+  std::uint32_t accepts_seen_ = 0;
+  bool look_for_connections_ = false, places_freed_ = false, link_lost_ = false;
+  bool needs_staging_ = false;
+  Time next_deadline_ = kNever;
+
+  // The thread of its own.
+  std::thread thread_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint32_t> visits_{0}, visitors_{0};
+  std::atomic<Time> thread_looks_{0};  // when it will look next, unless woken
+  std::mutex called_mutex_;
+  std::condition_variable called_;
+  bool taken_over_ = false;  // under called_mutex_
+};
+
+}  // namespace stp::managed

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/managed/eager.h"
+
+#include "stp/wire/big_endian.h"
+
+namespace stp::managed {
+
+// protocol: 9.31
+void encode(const EagerHead& head, std::byte* slot) {
+  wire::store32(slot, head.message);
+  wire::store32(slot + 4, head.length);
+  wire::store32(slot + 8, head.tag);
+  wire::store32(slot + 12, head.taken);
+}
+
+EagerHead decode_eager(const std::byte* slot) {
+  return {wire::load32(slot), wire::load32(slot + 4), wire::load32(slot + 8),
+          wire::load32(slot + 12)};
+}
+
+bool EagerIn::arrived(std::uint64_t offset, const Staging& staging, EagerHead& out) {
+  auto const slot = static_cast<std::uint32_t>(offset / kEagerSlot);
+  if (offset % kEagerSlot != 0 || slot >= kEagerSlots) return false;
+  out = decode_eager(staging.eager_in(slot));
+  if (out.length > kEagerMost || waiting_.size() == kEagerSlots) return false;
+  return waiting_.emplace(out.message, Arrived{slot, out}).second;
+}
+
+}  // namespace stp::managed

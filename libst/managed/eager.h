@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages without a round trip. Each side opens a ring of slots to its peer (docs/protocol.md, 9.31);
+// a short message is put into the next one, with its number in the order of all messages, while the
+// peer has taken what stood there before. How far it has taken travels with messages the other way,
+// and in notices.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "libst/managed/staging.h"
+
+namespace stp::managed {
+
+// What stands before a message in its slot.
+struct EagerHead {
+  std::uint32_t message = 0, length = 0, tag = 0, taken = 0;
+};
+inline constexpr std::size_t kEagerHead = 16;
+inline constexpr std::size_t kEagerMost = kEagerSlot - kEagerHead;
+// The names of what is opened by itself: of the ring. Keys of the program's regions are higher.
+inline constexpr std::uint32_t kEagerKey = 1;
+
+void encode(const EagerHead& head, std::byte* slot);
+EagerHead decode_eager(const std::byte* slot);
+
+// The sending side: slots go in turn.
+class EagerOut {
+ public:
+  [[nodiscard]] bool has_slot() const {
+    return open_ && sent_ - taken_ < kEagerSlots && (in_flight_ >> (sent_ % kEagerSlots) & 1) == 0;
+  }
+  void open() { open_ = true; }
+  [[nodiscard]] bool is_open() const { return open_; }
+  std::uint32_t use_slot() {
+    auto const slot = sent_++ % kEagerSlots;
+    in_flight_ |= 1U << slot;
+    return slot;
+  }
+  // The put from that slot is complete: its bytes may change.
+  void delivered(std::uint32_t slot) { in_flight_ &= ~(1U << slot); }
+  // The peer says how many it has taken so far. News may overtake each other.
+  void taken(std::uint32_t count) {
+    if (static_cast<std::int32_t>(count - taken_) > 0 && sent_ - count <= kEagerSlots)
+      taken_ = count;
+  }
+
+ private:
+  bool open_ = false;
+  std::uint32_t sent_ = 0, taken_ = 0;
+  std::uint32_t in_flight_ = 0;  // bit per slot
+};
+static_assert(kEagerSlots <= 32);
+
+// The receiving side: messages that have arrived and wait for their turn.
+class EagerIn {
+ public:
+  struct Arrived {
+    std::uint32_t slot = 0;
+    EagerHead head;
+  };
+  // False: that is none.
+  bool arrived(std::uint64_t offset, const Staging& staging, EagerHead& out);
+  [[nodiscard]] const Arrived* find(std::uint32_t message) const {
+    auto const found = waiting_.find(message);
+    return found == waiting_.end() ? nullptr : &found->second;
+  }
+  void take(std::uint32_t message) {
+    waiting_.erase(message);
+    ++taken_;
+  }
+  [[nodiscard]] std::uint32_t taken() const { return taken_; }
+  // The peer is told now.
+  std::uint32_t tell() { return told_ = taken_; }
+  // So much is to be told that a notice is worth it.
+  [[nodiscard]] bool should_tell() const { return taken_ - told_ >= kEagerSlots / 2; }
+  [[nodiscard]] bool has_untold() const { return taken_ != told_; }
+
+ private:
+  std::map<std::uint32_t, Arrived> waiting_;  // by message
+  std::uint32_t taken_ = 0, told_ = 0;
+};
+
+}  // namespace stp::managed

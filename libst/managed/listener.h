@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Takes connections from an endpoint of level 0 that listens, and tells of each once its request has
+// come.
+#pragma once
+
+#include <deque>
+
+#include "libst/managed/connection.h"
+#include "libst/managed/queue.h"
+
+namespace stp::managed {
+
+class Listener : public std::enable_shared_from_this<Listener> {
+ public:
+  static constexpr client::Kind kKind = client::Kind::kListener;
+
+  Listener(std::shared_ptr<Domain> domain, std::uint64_t context, unsigned backlog)
+      : domain_(std::move(domain)), context_(context), backlog_(backlog) {}
+
+  // Under the control mutex.
+  int listen(std::uint32_t uport);
+  void close();
+
+  // Under the domain's mutex.
+  void use(std::shared_ptr<Queue> queue) { queue_ = QueueUse(std::move(queue)); }
+  void accept();
+  // The request of `connection` has come.
+  void requested(const std::shared_ptr<Connection>& connection);
+  // One that was not decided yet has been, or is gone.
+  void decided();
+
+  [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
+
+ private:
+  void tell();
+  bool take_one();
+
+  const std::shared_ptr<Domain> domain_;
+  const std::uint64_t context_;
+  const unsigned backlog_;
+  EndpointId endpoint_ = kNoneId;
+  QueueUse queue_;
+  unsigned undecided_ = 0;
+  bool closed_ = false;
+  std::deque<std::shared_ptr<Connection>> untold_;  // their events wait for a place
+};
+
+}  // namespace stp::managed

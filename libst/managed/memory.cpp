@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/managed/memory.h"
+
+#include "libst/client/address_space.h"
+#include "libst/client/error.h"
+#include "libst/client/wait.h"
+#include "libst/include/stp/managed.h"
+#include "libst/managed/domain.h"
+
+namespace stp::managed {
+
+using client::fail;
+using client::Payload;
+using client::Reply;
+using client::request_for;
+using client::RequestKind;
+
+Memory::Memory(std::shared_ptr<Domain> domain, MutableBytes bytes, unsigned access)
+    : domain_(std::move(domain)), bytes_(bytes), access_(access) {
+  // With buffers of a page any memory has whole buffers around it: those pages are there. Nothing
+  // in them but `bytes` is ever granted or sent.
+  auto const size = std::uintptr_t{1} << domain_->bufsize();
+  auto const begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  auto const lead = begin % size;
+  auto const length = (lead + bytes.size() + size - 1) / size * size;
+  bound_ = {bytes.data() - lead, length};
+  count_ = static_cast<std::uint32_t>(length / size);
+}
+
+bool Memory::writable() const {
+  return (access_ & ~unsigned{STM_LOCAL_READ}) != 0;
+}
+
+int Memory::bind() {
+  auto const page = domain_->bufsize() <= kPageLog2;
+  auto const size = std::uintptr_t{1} << domain_->bufsize();
+  if (!page && (bytes_.size() != bound_.size() || bytes_.data() != bound_.data()))
+    return fail(-EINVAL, "with buffers of " + std::to_string(size) +
+                             " bytes, memory is aligned to that and a multiple of it");
+  if (auto const error = client::check_access(bytes_, writable()); error != 0) return error;
+  {
+    std::lock_guard const guard(domain_->mutex());
+    auto const place = domain_->bufx_space().take(count_);
+    if (!place) return fail(-EDQUOT, "the domain has no Bufx values left for so much memory");
+    first_ = *place;
+    has_place_ = true;
+  }
+  for (auto const endpoint : domain_->endpoints())
+    if (auto const error = bind_to(endpoint); error != 0) {
+      unbind();
+      return error;
+    }
+  return 0;
+}
+
+int Memory::bind_to(EndpointId endpoint) {
+  Binding binding;
+  auto error = map(endpoint, Direction::kTransmit, binding.transmit, binding.keep_transmit);
+  if (error == 0 && writable())
+    error = map(endpoint, Direction::kReceive, binding.receive, binding.keep_receive);
+  if (error == 0 && writable())
+    error = domain_->alloc_mx(binding.receive, permit::kData, binding.mx);
+  if (error != 0) {
+    release(binding);
+    return error;
+  }
+  std::lock_guard const guard(domain_->mutex());
+  bindings_[endpoint] = std::move(binding);
+  return 0;
+}
+
+int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
+                std::shared_ptr<void>& keep) {
+  auto request = request_for(RequestKind::kMap);
+  request.endpoint = endpoint;
+  request.direction = static_cast<std::uint32_t>(direction);
+  request.base = first_;
+  Payload payload;
+  payload.mapped = bound_;
+  Reply reply{};
+  if (auto const error = domain_->backend().exchange(request, payload, reply); error != 0)
+    return error;
+  out = reply.region;
+  keep = std::move(payload.keep);
+  return 0;
+}
+
+void Memory::unmap(RegionId region) {
+  constexpr Time kInterval = 100 * kMicrosecond;
+  auto request = request_for(RequestKind::kUnmap);
+  request.region = region;
+  Reply reply{};
+  while (domain_->backend().exchange(request, reply) == -EINPROGRESS)
+    client::pause(domain_->backend(), kInterval);
+}
+
+void Memory::release(Binding& binding) {
+  if (binding.transmit != kNoneId) unmap(binding.transmit);
+  if (binding.receive != kNoneId) unmap(binding.receive);
+}
+
+void Memory::unbind_from(EndpointId endpoint) {
+  Binding binding;
+  {
+    std::lock_guard const guard(domain_->mutex());
+    auto const found = bindings_.find(endpoint);
+    if (found == bindings_.end()) return;
+    binding = std::move(found->second);
+    bindings_.erase(found);
+  }
+  release(binding);
+}
+
+void Memory::unbind() {
+  std::map<EndpointId, Binding> all;
+  {
+    std::lock_guard const guard(domain_->mutex());
+    all.swap(bindings_);
+  }
+  for (auto& [endpoint, binding] : all) release(binding);
+  std::lock_guard const guard(domain_->mutex());
+  if (has_place_) domain_->bufx_space().give_back(first_, count_);
+  has_place_ = false;
+}
+
+bool Memory::contains(const void* ptr, std::size_t length) const {
+  auto const begin = reinterpret_cast<std::uintptr_t>(bytes_.data());
+  auto const at = reinterpret_cast<std::uintptr_t>(ptr) - begin;
+  return at <= bytes_.size() && length <= bytes_.size() - at;
+}
+
+Address Memory::at(const void* ptr) const {
+  auto const offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(ptr) - bound_.data());
+  return Address::from_linear((std::uint64_t{first_} << domain_->bufsize()) + offset,
+                              domain_->bufsize());
+}
+
+Landing Memory::landing(EndpointId endpoint, void* ptr, std::size_t length) const {
+  auto const found = bindings_.find(endpoint);
+  return {found == bindings_.end() ? std::uint16_t{0} : found->second.mx, at(ptr), length};
+}
+
+RegionId Memory::receive_region(EndpointId endpoint) const {
+  auto const found = bindings_.find(endpoint);
+  return found == bindings_.end() ? kNoneId : found->second.receive;
+}
+
+}  // namespace stp::managed

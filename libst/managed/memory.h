@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Registered memory: bound to the same Bufx values on every endpoint of its domain.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "libst/client/backend.h"
+#include "libst/client/handle_table.h"
+#include "stp/sequence/sequencer.h"
+
+namespace stp::managed {
+
+class Domain;
+
+class Memory {
+ public:
+  static constexpr client::Kind kKind = client::Kind::kMemory;
+
+  Memory(std::shared_ptr<Domain> domain, MutableBytes bytes, unsigned access);
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  // The following under the domain's control mutex. 0 or a negative errno.
+  int bind();  // to all endpoints there are
+  int bind_to(EndpointId endpoint);
+  void unbind_from(EndpointId endpoint);
+  void unbind();  // may wait until frames have let go of it
+
+  [[nodiscard]] bool contains(const void* ptr, std::size_t length) const;
+  [[nodiscard]] bool writable() const;
+  [[nodiscard]] unsigned access() const { return access_; }
+  [[nodiscard]] Address at(const void* ptr) const;
+  // For a connection on `endpoint`.
+  [[nodiscard]] Landing landing(EndpointId endpoint, void* ptr, std::size_t length) const;
+  // The region behind `endpoint` that a peer's data lands in; kNoneId: none.
+  [[nodiscard]] RegionId receive_region(EndpointId endpoint) const;
+  [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
+
+  // Operations and regions on it, under the domain's mutex.
+  unsigned uses = 0;
+
+ private:
+  struct Binding {
+    RegionId transmit = kNoneId, receive = kNoneId;
+    std::shared_ptr<void> keep_transmit, keep_receive;
+    std::uint16_t mx = 0;
+  };
+  int map(EndpointId endpoint, Direction direction, RegionId& out, std::shared_ptr<void>& keep);
+  void unmap(RegionId region);
+  void release(Binding& binding);
+
+  const std::shared_ptr<Domain> domain_;
+  const MutableBytes bytes_;  // as the user gave it
+  const unsigned access_;
+  MutableBytes bound_;  // whole buffers around it
+  std::uint32_t first_ = 0, count_ = 0;
+  bool has_place_ = false;
+  std::map<EndpointId, Binding> bindings_;  // written under both mutexes, read under either
+};
+
+// An operation's hold on memory.
+class MemoryUse {
+ public:
+  MemoryUse() = default;
+  explicit MemoryUse(std::shared_ptr<Memory> memory) : memory_(std::move(memory)) {
+    if (memory_) ++memory_->uses;
+  }
+  MemoryUse(MemoryUse&&) noexcept = default;
+  MemoryUse& operator=(MemoryUse&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~MemoryUse() {
+    if (memory_) --memory_->uses;
+  }
+  [[nodiscard]] explicit operator bool() const { return memory_ != nullptr; }
+  Memory* operator->() const { return memory_.get(); }
+
+ private:
+  std::shared_ptr<Memory> memory_;
+};
+
+}  // namespace stp::managed

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a program has posted on a connection, but for receives.
+#pragma once
+
+#include "libst/include/stp/managed.h"
+#include "libst/managed/memory.h"
+
+namespace stp::managed {
+
+struct Operation {
+  enum class Kind : std::uint8_t { kSend, kRead, kServe, kPut, kGet, kFetch };
+  Kind kind = Kind::kSend;
+  unsigned flags = 0;  // STM_QUIET, ...
+  std::uint64_t context = 0;
+  MemoryUse memory;
+  void* ptr = nullptr;
+  std::size_t length = 0;
+  std::uint32_t tag = 0;
+  std::uint32_t request = 0;  // kServe
+  std::uint32_t key = 0;      // kPut, kGet, kFetch
+  std::uint64_t address = 0;
+  wire::Function function = wire::Function::kGet;
+  std::uint64_t operand = 0, compare = 0;
+  // Once begun:
+  bool begun = false, cancelled = false;
+  bool eager = false;
+  std::uint32_t message = 0;  // eager
+
+  [[nodiscard]] Address source() const {
+    return memory ? memory->at(ptr) : Address{};
+  }
+};
+
+}  // namespace stp::managed

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operations: posted in any order of threads, begun in that of posting.
+#include <cstring>
+
+#include "libst/client/wait.h"
+#include "libst/managed/connection.h"
+
+namespace stp::managed {
+namespace {
+
+using Kind = Operation::Kind;
+
+std::uint32_t event_kind(Kind kind) {
+  switch (kind) {
+    case Kind::kSend:
+      return STM_SEND;
+    case Kind::kRead:
+      return STM_READ;
+    case Kind::kServe:
+      return STM_SERVED;
+    case Kind::kPut:
+      return STM_PUT;
+    case Kind::kGet:
+      return STM_GET;
+    case Kind::kFetch:
+      return STM_FETCH;
+  }
+  return 0;
+}
+
+std::uint16_t wire_flags(const Operation& operation) {
+  return (operation.flags & STM_URGENT) != 0 ? wire::flag::kInterrupt : std::uint16_t{0};
+}
+
+unsigned needed_access(Kind kind) {
+  if (kind == Kind::kPut) return STM_REMOTE_WRITE;
+  return kind == Kind::kGet ? STM_REMOTE_READ : STM_REMOTE_ATOMIC;
+}
+
+bool is_remote(Kind kind) {
+  return kind == Kind::kPut || kind == Kind::kGet || kind == Kind::kFetch;
+}
+
+}  // namespace
+
+int Connection::post(Operation operation) {
+  switch (state_) {
+    case State::kConnecting:
+    case State::kAsking:
+    case State::kAccepting:
+    case State::kUp:
+      break;
+    case State::kDraining:
+    case State::kClosing:
+      return -ESHUTDOWN;
+    case State::kEnded:
+      return reason_ != 0 ? reason_ : -ENOTCONN;
+    default:
+      return -ENOTCONN;
+  }
+  if (operations_.size() >= kMaxOutstanding || !outlets_.sends.reserve()) return -EAGAIN;
+  auto const id = next_id_++;
+  operations_.emplace(id, std::move(operation));
+  waiting_.push_back(id);
+  if (state_ != State::kUp) return 0;
+  auto const now = client::now();
+  sequencer_->expire(now);
+  begin_operations();
+  pump(now);
+  domain_->look_before(next_deadline());
+  return 0;
+}
+
+void Connection::begin_operations() {
+  if (state_ != State::kUp && state_ != State::kDraining) return;
+  while (!waiting_.empty()) {
+    auto const id = waiting_.front();
+    auto const found = operations_.find(id);  // none: cancelled
+    if (found != operations_.end() && begin(id, found->second) == Begun::kLater) return;
+    waiting_.pop_front();
+  }
+}
+
+Connection::Begun Connection::begin(std::uint64_t id, Operation& operation) {
+  if ((operation.flags & STM_FENCE) != 0 && operations_.begin()->first != id) return Begun::kLater;
+  auto const error = try_begin(id, operation);
+  if (error == -EAGAIN) return Begun::kLater;
+  operation.begun = true;
+  if (error != 0) complete(id, error);
+  return Begun::kYes;
+}
+
+int Connection::try_begin(std::uint64_t id, Operation& operation) {
+  switch (operation.kind) {
+    case Kind::kSend:
+      return begin_send(id, operation);
+    case Kind::kRead:
+      return sequencer_->read(
+          id, operation.memory->landing(endpoint_, operation.ptr, operation.length));
+    case Kind::kServe:
+      return sequencer_->serve_read(operation.request, id, operation.source(), operation.length);
+    default:
+      return begin_remote(id, operation);
+  }
+}
+
+int Connection::begin_send(std::uint64_t id, Operation& operation) {
+  if (operation.length <= kEagerMost && eager_out_.has_slot()) return begin_eager(id, operation);
+  return sequencer_->write(id, operation.source(), operation.length,
+                           {.tag = operation.tag, .flags = wire_flags(operation)});
+}
+
+int Connection::begin_eager(std::uint64_t id, Operation& operation) {
+  auto const slot = eager_out_.use_slot();
+  auto* const at = staging_.eager_out(slot);
+  EagerHead head;
+  head.message = operation.message = sequencer_->take_message();
+  head.length = static_cast<std::uint32_t>(operation.length);
+  head.tag = operation.tag;
+  head.taken = eager_in_.tell();
+  encode(head, at);
+  if (operation.length != 0) std::memcpy(at + kEagerHead, operation.ptr, operation.length);
+  operation.eager = true;
+  eager_puts_[id] = slot;
+  return sequencer_->put(id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
+                         staging_.memory->at(at), kEagerHead + operation.length,
+                         wire::flag::kInterrupt);
+}
+
+int Connection::begin_remote(std::uint64_t id, Operation& operation) {
+  auto* const remote = this->remote(operation.key);
+  if (remote == nullptr || remote->state == Remote::State::kAsked) return -EAGAIN;
+  if (remote->state == Remote::State::kClosed) return remote->status;
+  auto const error = access(id, operation, remote->region);
+  if (error == 0) ++remote->operations;
+  return error;
+}
+
+int Connection::access(std::uint64_t id, Operation& operation, const RemoteRegion& region) {
+  auto const needed = needed_access(operation.kind);
+  if ((region.access & needed) == 0) return -EACCES;
+  auto const offset = operation.address - region.base;
+  if (operation.address < region.base || offset > region.length ||
+      operation.length > region.length - offset)
+    return -ERANGE;
+  if (operation.kind == Kind::kPut)
+    return sequencer_->put(id, region, offset, operation.source(), operation.length,
+                           wire_flags(operation));
+  auto const landing = operation.memory->landing(endpoint_, operation.ptr, operation.length);
+  if (operation.kind == Kind::kGet) return sequencer_->get(id, region, offset, landing);
+  return sequencer_->fetch(id, region, offset, operation.function, operation.operand,
+                           operation.compare, landing);
+}
+
+void Connection::complete(std::uint64_t id, int status, std::uint64_t length,
+                          std::uint32_t message) {
+  auto const found = operations_.find(id);
+  if (found == operations_.end()) return;
+  auto const operation = std::move(found->second);
+  operations_.erase(found);
+  if (is_remote(operation.kind) && operation.begun)
+    if (auto const remote = remotes_.find(operation.key); remote != remotes_.end())
+      if (remote->second.operations > 0) --remote->second.operations;
+  if (status == 0 && (operation.flags & STM_QUIET) != 0) {
+    outlets_.sends.release();
+    domain_->places_freed();
+    return;
+  }
+  auto told = event(event_kind(operation.kind), status, operation.context);
+  told.length = length;
+  // The peers' first messages are the request and its answer.
+  told.message = message > 0 ? message - 1 : 0;
+  outlets_.sends.push(told);
+}
+
+// ---- cancelling ----
+
+int Connection::cancel(std::uint64_t context) {
+  std::uint64_t id = 0;
+  for (auto const& [number, operation] : operations_)
+    if (operation.context == context && !operation.cancelled) {
+      id = number;
+      break;
+    }
+  auto const older = [&](std::uint64_t other) { return id == 0 || other < id; };
+  auto const posted = std::find_if(receives_.begin(), receives_.end(),
+                                   [&](auto const& r) { return r.context == context; });
+  for (auto const& [number, receive] : landings_)
+    if (receive.context == context && older(number)) {
+      auto const error = sequencer_->cancel(number);
+      return progress(client::now()), error;
+    }
+  if (posted != receives_.end() && older(posted->id)) {
+    auto receive = std::move(*posted);
+    receives_.erase(posted);
+    complete(receive, -ECANCELED, 0, 0, 0);
+    return 0;
+  }
+  if (id == 0) return -ENOENT;
+  return cancel_operation(id, operations_.at(id));
+}
+
+int Connection::cancel_operation(std::uint64_t id, Operation& operation) {
+  operation.cancelled = true;
+  if (operation.eager) return 0;  // it has left
+  if (!operation.begun) {
+    complete(id, -ECANCELED);
+  } else if (auto const error = sequencer_->cancel(id); error != 0) {
+    return error;
+  }
+  // What stood behind it may begin.
+  if (sequencer_) progress(client::now());
+  return 0;
+}
+
+}  // namespace stp::managed

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Posted receives: a connection's own, or shared in a pool. All under the domain's mutex.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "libst/client/handle_table.h"
+#include "libst/managed/memory.h"
+
+namespace stp::managed {
+
+struct PostedReceive {
+  std::uint64_t id = 0;  // on its connection
+  std::uint64_t context = 0;
+  MemoryUse memory;
+  void* ptr = nullptr;
+  std::size_t length = 0;
+};
+
+class Pool {
+ public:
+  static constexpr client::Kind kKind = client::Kind::kPool;
+
+  Pool(std::shared_ptr<Domain> domain, std::size_t most)
+      : capacity(most), domain_(std::move(domain)) {}
+
+  [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
+
+  std::size_t capacity;
+  std::deque<PostedReceive> receives;
+  unsigned users = 0;  // connections that were given it
+
+ private:
+  const std::shared_ptr<Domain> domain_;
+};
+
+}  // namespace stp::managed

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who moves things: whoever polls or waits, else the domain's thread.
+#include <chrono>
+
+#include "libst/client/wait.h"
+#include "libst/managed/connection.h"
+#include "libst/managed/domain.h"
+#include "libst/managed/queue.h"
+
+namespace stp::managed {
+namespace {
+
+// After the last caller has gone the thread comes back so much later, unless it is called: programs
+// that poll in a loop keep the domain to themselves.
+constexpr Time kHandover = 200 * kMicrosecond;
+// How long the thread sleeps at most.
+constexpr Time kLongestSleep = 100 * kMillisecond;
+
+}  // namespace
+
+class Domain::Visit {
+ public:
+  explicit Visit(Domain& domain) : domain_(domain) {
+    domain_.visits_.fetch_add(1, std::memory_order_relaxed);
+    domain_.visitors_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Visit() { domain_.visitors_.fetch_sub(1, std::memory_order_relaxed); }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+ private:
+  Domain& domain_;
+};
+
+int Domain::drain(Queue& queue, stm_event_t* events, int max) {
+  auto const count = queue.take(events, max);
+  if (places_freed_) progress();
+  return count;
+}
+
+int Domain::poll(Queue& queue, stm_event_t* events, int max) {
+  int count = 0;
+  bool watched = false, short_of_staging = false;
+  {
+    Visit const visit(*this);
+    auto once = [] { return true; };
+    backend_->attend(client::Condition(once), 0);
+    std::lock_guard const guard(mutex_);
+    if (queue.destroyed()) return -EBADF;
+    progress();
+    count = drain(queue, events, max);
+    watched = queue.has_descriptor();
+    short_of_staging = needs_staging_;
+  }
+  if (short_of_staging) provide_staging();
+  // The program is about to sleep on its descriptor.
+  if (count == 0 && watched) take_over();
+  return count;
+}
+
+int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline) {
+  auto const begin = client::now();
+  auto const result = wait_for_events(queue, threshold, events, max, deadline);
+  // The thread has been away for as long as somebody waited.
+  if (client::now() - begin >= kHandover) called_.notify_all();
+  return result;
+}
+
+int Domain::wait_for_events(Queue& queue, int threshold, stm_event_t* events, int max,
+                            Time deadline) {
+  Visit const visit(*this);
+  client::PageEvents page(backend_->page());
+  for (int lost = 0;;) {
+    auto const seen = events_word().load();
+    auto until = deadline;
+    {
+      std::lock_guard const guard(mutex_);
+      if (queue.destroyed()) return -ECANCELED;
+      progress();
+      auto const over = client::now() >= deadline;
+      if (queue.size() >= static_cast<std::size_t>(threshold) || (over && queue.size() > 0))
+        return drain(queue, events, max);
+      if (over) return -EWOULDBLOCK;
+      if (lost != 0) return queue.size() > 0 ? drain(queue, events, max) : lost;
+      until = needs_staging_ ? 0 : std::min(deadline, next_deadline_);
+      ++queue.waiters;
+    }
+    if (until == 0) provide_staging();
+    auto news = [&] { return events_word().load() != seen; };
+    auto const waited = client::wait_until(*backend_, page, until, news);
+    std::lock_guard const guard(mutex_);
+    --queue.waiters;
+    if (waited == -EINTR && queue.size() == 0) return -EINTR;
+    lost = backend_->error();
+  }
+}
+
+// ---- the thread ----
+
+void Domain::take_over() {
+  {
+    std::lock_guard const guard(called_mutex_);
+    taken_over_ = true;
+  }
+  called_.notify_all();
+}
+
+void Domain::sleep_until(std::uint32_t seen, Time deadline) {
+  client::PageEvents page(backend_->page());
+  auto const present = page.begin_sleep();
+  if (present == seen && !stopping_) client::sleep_on(*page.wake_word(), seen, deadline);
+  page.end_sleep();
+}
+
+void Domain::run() {
+  std::uint32_t visits_seen = visits_;
+  while (!stopping_) {
+    auto const visits = visits_.load(std::memory_order_relaxed);
+    if (visits != visits_seen || visitors_.load(std::memory_order_relaxed) != 0) {
+      visits_seen = visits;
+      // A visitor that waits does all there is to do, and calls when it leaves.
+      auto const away = visitors_.load(std::memory_order_relaxed) != 0 ? kLongestSleep : kHandover;
+      std::unique_lock guard(called_mutex_);
+      if (!taken_over_ && !stopping_) called_.wait_for(guard, std::chrono::nanoseconds(away));
+      if (taken_over_) visits_seen = visits_;
+      taken_over_ = false;
+      continue;
+    }
+    auto const seen = events_word().load();
+    Time deadline = 0;
+    bool short_of_staging = false;
+    {
+      std::lock_guard const guard(mutex_);
+      progress();
+      deadline = std::min(next_deadline_, client::now() + kLongestSleep);
+      thread_looks_.store(deadline, std::memory_order_relaxed);
+      short_of_staging = needs_staging_;
+    }
+    if (short_of_staging && provide_staging() == 0) continue;
+    sleep_until(seen, deadline);
+  }
+}
+
+}  // namespace stp::managed

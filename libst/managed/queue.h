@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A bounded queue of events. Whoever will push reserves the place first, so nothing is ever lost for
+// want of one. Everything but the constants happens under the domain's mutex.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "libst/client/handle_table.h"
+#include "libst/include/stp/managed.h"
+#include "libst/service/unique_fd.h"
+
+namespace stp::managed {
+
+class Domain;
+
+class Queue {
+ public:
+  static constexpr client::Kind kKind = client::Kind::kQueue;
+  static constexpr std::size_t kMaxCapacity = std::size_t{1} << 20;
+
+  Queue(std::shared_ptr<Domain> domain, std::size_t capacity)
+      : domain_(std::move(domain)), capacity_(capacity) {}
+
+  [[nodiscard]] Domain& domain() const { return *domain_; }
+
+  // False: there are no so many places.
+  bool reserve(std::size_t places);
+  void release(std::size_t places) { reserved_ -= places; }
+  // Into a place that was reserved.
+  void push(const stm_event_t& event);
+  // Takes up to `max`.
+  int take(stm_event_t* events, int max);
+
+  int resize(std::size_t capacity);
+  // An eventfd that is readable while there are events; made when it is first asked for.
+  int descriptor();
+  [[nodiscard]] bool has_descriptor() const { return static_cast<bool>(fd_); }
+
+  [[nodiscard]] std::size_t size() const { return events_.size(); }
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
+
+  // Those who named it as theirs.
+  void use() { ++users_; }
+  void unuse() { --users_; }
+  [[nodiscard]] bool used() const { return users_ != 0; }
+  [[nodiscard]] bool destroyed() const { return destroyed_; }
+  void destroy() { destroyed_ = true; }
+
+  unsigned waiters = 0;  // threads in stm_queue_wait
+
+ private:
+  const std::shared_ptr<Domain> domain_;
+  std::size_t capacity_, reserved_ = 0;
+  std::deque<stm_event_t> events_;
+  service::UniqueFd fd_;
+  unsigned users_ = 0;
+  bool destroyed_ = false;
+};
+
+// Names a queue as somebody's, and holds places in it.
+class QueueUse {
+ public:
+  QueueUse() = default;
+  explicit QueueUse(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {
+    if (queue_) queue_->use();
+  }
+  QueueUse(QueueUse&& other) noexcept
+      : queue_(std::move(other.queue_)), held_(std::exchange(other.held_, 0)) {}
+  QueueUse& operator=(QueueUse&& other) noexcept {
+    std::swap(queue_, other.queue_);
+    std::swap(held_, other.held_);
+    return *this;
+  }
+  ~QueueUse() { reset(); }
+  void reset() {
+    if (!queue_) return;
+    queue_->release(held_);
+    queue_->unuse();
+    held_ = 0;
+    queue_.reset();
+  }
+
+  [[nodiscard]] explicit operator bool() const { return queue_ != nullptr; }
+  [[nodiscard]] Queue& operator*() const { return *queue_; }
+  [[nodiscard]] Queue* operator->() const { return queue_.get(); }
+
+  bool reserve(std::size_t places = 1) {
+    if (!queue_->reserve(places)) return false;
+    held_ += places;
+    return true;
+  }
+  void release() {
+    queue_->release(1);
+    --held_;
+  }
+  void push(const stm_event_t& event) {
+    --held_;
+    queue_->push(event);
+  }
+  [[nodiscard]] std::size_t held() const { return held_; }
+
+ private:
+  std::shared_ptr<Queue> queue_;
+  std::size_t held_ = 0;
+};
+
+}  // namespace stp::managed

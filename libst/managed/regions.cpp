@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Keys: the peer's regions that this side uses, and its own that the peer does.
+#include <algorithm>
+
+#include "libst/managed/access.h"
+#include "libst/managed/connection.h"
+
+namespace stp::managed {
+namespace {
+
+// Regions of the peer that are kept open.
+constexpr std::size_t kMaxRemotes = 64;
+// Put Blocks under way at once: fewer into a large region, where each takes more to keep track of.
+constexpr std::uint32_t kWindow = 64, kLargeWindow = 16;
+constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;
+
+}  // namespace
+
+// nullptr: too many are in use.
+Connection::Remote* Connection::remote(std::uint32_t key) {
+  if (auto const known = remotes_.find(key); known != remotes_.end()) return &known->second;
+  make_room_for_remote();
+  if (remotes_.size() >= kMaxRemotes) return nullptr;
+  auto& remote = remotes_[key];
+  if (key <= kEagerKey) {
+    remote.state = Remote::State::kClosed;
+    remote.status = -EACCES;
+    return &remote;
+  }
+  auto const error = sequencer_->request_region(kKeyMark | key, 1, kWindow, key);
+  if (error != 0) {
+    remote.state = Remote::State::kClosed;
+    remote.status = error;
+  }
+  return &remote;
+}
+
+// One that is not in use is given back; should it be needed again it is asked for again.
+void Connection::make_room_for_remote() {
+  if (remotes_.size() < kMaxRemotes) return;
+  auto const idle = std::find_if(remotes_.begin(), remotes_.end(), [](auto const& r) {
+    return r.second.state != Remote::State::kAsked && r.second.operations == 0;
+  });
+  if (idle == remotes_.end()) return;
+  auto const region = idle->second.region;
+  bool const open = idle->second.state == Remote::State::kOpen;
+  remotes_.erase(idle);
+  if (open) sequencer_->end_region(region);
+}
+
+// The peer has opened what was asked for by key, or not.
+void Connection::on_region(const Completion& c) {
+  auto const key = static_cast<std::uint32_t>(c.context);
+  if (key == kEagerKey) {
+    if (c.status != 0) return;  // then every message is announced
+    eager_ring_ = c.region;
+    return eager_out_.open();
+  }
+  auto const found = remotes_.find(key);
+  if (found == remotes_.end()) return;
+  auto& remote = found->second;
+  remote.region = c.region;
+  remote.state = c.status == 0 ? Remote::State::kOpen : Remote::State::kClosed;
+  remote.status = c.status == -ECONNREFUSED ? -EACCES : c.status;
+}
+
+void Connection::on_revoked(const RemoteRegion& region) {
+  for (auto& [key, remote] : remotes_) {
+    if (remote.state != Remote::State::kOpen || remote.region.r_id != region.r_id) continue;
+    remote.state = Remote::State::kClosed;
+    remote.status = -EACCES;
+  }
+}
+
+void Connection::open_eager() {
+  sequencer_->request_region(kKeyMark | kEagerKey, kEagerSlots * kEagerSlot, kEagerSlots,
+                             kEagerKey);
+}
+
+// The peer asks for a region by its key.
+void Connection::on_region_request(const Completion& c) {
+  if (c.tag == kEagerKey && eager_served_ == 0) {
+    auto const ring =
+        staging_.memory->landing(endpoint_, staging_.eager_in(0), kEagerSlots * kEagerSlot);
+    if (sequencer_->serve_region(c.request, ring, kEagerSlots) == 0) eager_served_ = c.request;
+    return;
+  }
+  auto const access = domain_->find_access(c.tag);
+  Landing landing;
+  bool const allowed = access != nullptr && (access->terms().only == nullptr ||
+                                             access->terms().only == this);
+  if (!allowed || access->landing(endpoint_, landing) != 0 || landing.length < c.length) {
+    sequencer_->refuse(c.request);
+    return;
+  }
+  auto const window = landing.length > kLarge ? kLargeWindow : kWindow;
+  RegionTerms const terms{access->terms().address, access->terms().access};
+  if (sequencer_->serve_region(c.request, landing, window, terms) == 0)
+    served_[c.request] = access->key();
+}
+
+void Connection::revoke(const Access& access) {
+  if (!sequencer_ || state_ == State::kEnded) return;
+  for (auto at = served_.begin(); at != served_.end();) {
+    auto const [number, key] = *at;
+    if (key != access.key()) {
+      ++at;
+      continue;
+    }
+    at = served_.erase(at);
+    sequencer_->close_region(number);
+  }
+  pump(0);
+}
+
+}  // namespace stp::managed

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory of the library's own, registered with a domain: each connection has one block of it, for the
+// handshake and for eager messages (see eager.h).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "libst/managed/memory.h"
+
+namespace stp::managed {
+
+inline constexpr std::size_t kHelloSize = 2048;
+inline constexpr std::size_t kEagerSlot = 4096;
+inline constexpr std::uint32_t kEagerSlots = 16;
+inline constexpr std::size_t kStagingBlock = 2 * kHelloSize + 2 * kEagerSlots * kEagerSlot;
+
+// One connection's block.
+struct Staging {
+  std::byte* base = nullptr;
+  Memory* memory = nullptr;
+
+  [[nodiscard]] std::byte* hello_out() const { return base; }
+  [[nodiscard]] std::byte* hello_in() const { return base + kHelloSize; }
+  [[nodiscard]] std::byte* eager_out(std::uint32_t slot) const {
+    return base + 2 * kHelloSize + slot * kEagerSlot;
+  }
+  [[nodiscard]] std::byte* eager_in(std::uint32_t slot) const {
+    return eager_out(kEagerSlots + slot);
+  }
+};
+
+class StagingArea {
+ public:
+  // The domain's control mutex, and not its own, is held. 0 or a negative errno.
+  int grow(const std::shared_ptr<Domain>& domain);
+  // The rest under the domain's own.
+  [[nodiscard]] bool has_free() const { return !free_.empty(); }
+  Staging take();
+  void give_back(const Staging& block) { free_.push_back(block); }
+  // Control mutex: all blocks are out of use.
+  void unbind();
+
+ private:
+  struct Unmap {
+    std::size_t size;
+    void operator()(std::byte* memory) const;
+  };
+  struct Chunk {
+    std::unique_ptr<std::byte, Unmap> bytes;
+    std::shared_ptr<Memory> memory;
+  };
+  static constexpr std::size_t kBlocks = 8;  // of one chunk
+  std::vector<Chunk> chunks_;
+  std::vector<Staging> free_;
+};
+
+}  // namespace stp::managed

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The managed C API: connections.
+#include "libst/client/names.h"
+#include "libst/managed/api.h"
+#include "libst/managed/listener.h"
+
+using stp::client::Handle;
+using stp::client::Name;
+using stp::managed::Connection;
+using stp::managed::Domain;
+using stp::managed::Hello;
+using stp::managed::Listener;
+using stp::managed::Pool;
+using stp::managed::Queue;
+using stp::managed::QueueUse;
+using namespace stp::managed::api;
+
+namespace stp::managed::api {
+
+// The domain's mutex is held.
+int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Connection::Outlets& out) {
+  auto const of = [&](stm_queue_t handle, QueueUse& use) {
+    auto const queue = find<Queue>(handle);
+    if (!queue) return -EBADF;
+    if (&queue->domain() != &domain) return fail(-EINVAL, "the queue is of another domain");
+    use = QueueUse(queue.share());
+    return 0;
+  };
+  if (attr.events == nullptr) return missing("events");
+  auto const sends = attr.sends != nullptr ? attr.sends : attr.events;
+  auto const receives = attr.receives != nullptr ? attr.receives : sends;
+  auto error = of(attr.events, out.events);
+  if (error == 0) error = of(sends, out.sends);
+  if (error == 0) error = of(receives, out.receives);
+  if (error != 0) return error;
+  out.context = attr.context;
+  if (attr.pool == nullptr) return 0;
+  auto const pool = find<Pool>(attr.pool);
+  if (!pool) return -EBADF;
+  if (pool->domain().get() != &domain) return fail(-EINVAL, "the pool is of another domain");
+  out.pool = pool.share();
+  return 0;
+}
+
+int read_private_data(const void* data, std::size_t length, Hello& out) {
+  if (length > STM_PRIVATE_DATA)
+    return fail(-EINVAL, "more private data than STM_PRIVATE_DATA bytes");
+  if (length != 0 && data == nullptr) return missing("private_data");
+  auto const* const bytes = static_cast<const std::byte*>(data);
+  out.private_data.assign(bytes, bytes + length);
+  return 0;
+}
+
+}  // namespace stp::managed::api
+
+namespace {
+
+constexpr std::int64_t kUsualPatience = 30'000'000;
+constexpr unsigned kUsualBacklog = 64;
+
+int no_places() {
+  return fail(-EAGAIN, "the events queue has no two places for the connection's own news");
+}
+
+// The Virtual Connection; its answer comes later.
+int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, Hello hello,
+          stp::Time deadline) {
+  auto& domain = *connection.domain();
+  if (auto const error = domain.provide_staging(); error != 0) return error;
+  std::lock_guard const guard(domain.mutex());
+  if (connection.state() != Connection::State::kIdle)
+    return fail(-EISCONN, "a connection is connected once");
+  if (!domain.staging().has_free()) return -EAGAIN;
+  auto request = stp::client::request_for(stp::client::RequestKind::kConnect);
+  request.endpoint = domain.first_endpoint();
+  request.mac = mac.to_u64();
+  request.uport = uport;
+  stp::client::Reply made{};
+  stp::client::Payload payload;
+  if (auto const error = domain.backend().exchange(request, payload, made); error != 0)
+    return error;
+  connection.connect(request.endpoint, made, std::move(payload.memory), domain.staging().take(),
+                     std::move(hello), deadline);
+  domain.look_before(stp::client::now());
+  return 0;
+}
+
+}  // namespace
+
+int stm_connection_create(stm_domain_t domain, const stm_connection_attr_t* given,
+                          stm_connection_t* connection) {
+  return guarded([&] {
+    auto const found = find<Domain>(domain);
+    if (!found) return -EBADF;
+    if (given == nullptr) return missing("attr");
+    if (connection == nullptr) return missing("connection");
+    stm_connection_attr_t attr;
+    if (auto const error = read_attributes(given, attr); error != 0) return error;
+    auto const made = std::make_shared<Connection>(found.share());
+    {
+      std::lock_guard const guard(found->mutex());
+      Connection::Outlets outlets;
+      if (auto const error = find_outlets(*found, attr, outlets); error != 0) return error;
+      if (made->set_outlets(std::move(outlets)) != 0) return no_places();
+    }
+    auto const error = publish(*found, made, connection);
+    std::lock_guard const guard(found->mutex());
+    if (error != 0)
+      made->abandon();
+    else
+      made->set_handle(reinterpret_cast<Handle>(*connection));
+    return error;
+  });
+}
+
+int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
+                const void* private_data, size_t length) {
+  return guarded([&] {
+    auto const found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    if (peer == nullptr) return missing("peer");
+    Name name;
+    Hello hello;
+    if (auto const error = stp::client::parse_name(peer, name); error != 0) return error;
+    if (auto const error = read_private_data(private_data, length, hello); error != 0)
+      return error;
+    auto const deadline = deadline_of(timeout < 0 ? kUsualPatience : timeout);
+    stp::MacAddr mac;
+    auto const error = stp::client::resolve(found->domain()->backend(), name.host, mac);
+    if (error == -ETIMEDOUT) return -EHOSTUNREACH;
+    return error != 0 ? error : begin(*found, mac, name.uport, std::move(hello), deadline);
+  });
+}
+
+int stm_listen(stm_domain_t domain, const char* port, stm_queue_t queue, uint64_t context,
+               unsigned backlog, stm_listener_t* listener) {
+  return guarded([&] {
+    auto const found = find<Domain>(domain);
+    auto const events = find<Queue>(queue);
+    if (!found || !events) return -EBADF;
+    if (port == nullptr) return missing("port");
+    if (listener == nullptr) return missing("listener");
+    if (&events->domain() != &*found) return fail(-EINVAL, "the queue is of another domain");
+    Name name;
+    if (auto const error = stp::client::parse_name(port, name); error != 0) return error;
+    stp::MacAddr mac;
+    if (auto const error = stp::client::resolve(found->backend(), name.host, mac); error != 0)
+      return error;
+    if (mac != found->backend().mac())
+      return fail(-EADDRNOTAVAIL, "'" + name.host.name + "' is not this host");
+    auto const made = std::make_shared<Listener>(found.share(), context,
+                                                 backlog != 0 ? backlog : kUsualBacklog);
+    std::lock_guard const control(found->control_mutex());
+    if (found->closed()) return -EBADF;
+    if (auto const error = made->listen(name.uport); error != 0) return error;
+    auto const error = publish(*found, made, listener);
+    if (error != 0) {
+      made->close();
+      return error;
+    }
+    std::lock_guard const guard(found->mutex());
+    made->use(events.share());
+    found->activate(made);
+    found->look_for_connections();
+    return 0;
+  });
+}
+
+int stm_listener_close(stm_listener_t listener) {
+  return guarded([&] {
+    auto const closing = retire<Listener>(listener);
+    if (!closing) return -EBADF;
+    auto& domain = *closing->domain();
+    std::lock_guard const control(domain.control_mutex());
+    {
+      std::lock_guard const guard(domain.mutex());
+      domain.forget(reinterpret_cast<Handle>(listener));
+    }
+    closing->close();
+    return 0;
+  });
+}
+
+int stm_accept(stm_connection_t connection, const stm_connection_attr_t* given,
+               const void* private_data, size_t length) {
+  return guarded([&] {
+    auto const found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    if (given == nullptr) return missing("attr");
+    stm_connection_attr_t attr;
+    Hello hello{Hello::Kind::kAccept, {}};
+    if (auto const error = read_attributes(given, attr); error != 0) return error;
+    if (auto const error = read_private_data(private_data, length, hello); error != 0)
+      return error;
+    auto& domain = *found->domain();
+    std::lock_guard const guard(domain.mutex());
+    Connection::Outlets outlets;
+    if (auto const error = find_outlets(domain, attr, outlets); error != 0) return error;
+    auto const error = found->accept(std::move(outlets), std::move(hello));
+    domain.look_before(found->next_deadline());
+    return error == -EAGAIN ? no_places() : error;
+  });
+}
+
+int stm_reject(stm_connection_t connection, const void* private_data, size_t length) {
+  return guarded([&] {
+    auto const found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    Hello hello{Hello::Kind::kReject, {}};
+    if (auto const error = read_private_data(private_data, length, hello); error != 0)
+      return error;
+    auto& domain = *found->domain();
+    std::lock_guard const guard(domain.mutex());
+    if (auto const error = found->reject(std::move(hello)); error != 0) return error;
+    domain.look_before(found->next_deadline());
+    if (!retire<Connection>(connection)) return -EBADF;
+    domain.forget(reinterpret_cast<Handle>(connection));
+    return 0;
+  });
+}
+
+int stm_private_data(stm_connection_t connection, void* data, size_t size) {
+  return guarded([&] {
+    auto const found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    if (size != 0 && data == nullptr) return missing("data");
+    std::lock_guard const guard(found->domain()->mutex());
+    auto const& there = found->private_data();
+    if (size != 0 && !there.empty()) std::memcpy(data, there.data(), std::min(size, there.size()));
+    return static_cast<int>(there.size());
+  });
+}
+
+int stm_disconnect(stm_connection_t connection, int how) {
+  return guarded([&] {
+    auto const found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    if (how != STM_GRACEFUL && how != STM_ABRUPT)
+      return fail(-EINVAL, "how is STM_GRACEFUL or STM_ABRUPT");
+    std::lock_guard const guard(found->domain()->mutex());
+    return found->disconnect(how == STM_ABRUPT);
+  });
+}
+
+int stm_connection_close(stm_connection_t connection) {
+  return guarded([&] {
+    auto const closing = retire<Connection>(connection);
+    if (!closing) return -EBADF;
+    auto& domain = *closing->domain();
+    std::lock_guard const guard(domain.mutex());
+    domain.forget(reinterpret_cast<Handle>(connection));
+    closing->abandon();
+    return 0;
+  });
+}
+
+int stm_connection_query(stm_connection_t connection, stm_connection_info_t* info) {
+  return guarded([&] {
+    auto const found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    stm_connection_info_t known{};
+    std::lock_guard const guard(found->domain()->mutex());
+    found->query(known);
+    return write_info(known, info);
+  });
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The managed C API: domains, memory, regions.
+#include "libst/managed/access.h"
+#include "libst/managed/api.h"
+#include "stp/wire/big_endian.h"
+
+using stp::MutableBytes;
+using stp::client::Handle;
+using stp::managed::Access;
+using stp::managed::Domain;
+using stp::managed::Memory;
+using stp::managed::MemoryUse;
+using namespace stp::managed::api;
+
+namespace {
+
+constexpr unsigned kRemote = STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATOMIC;
+constexpr unsigned kAllAccess = STM_LOCAL_READ | STM_LOCAL_WRITE | kRemote;
+
+int complete(stm_domain_attr_t& attr) {
+  constexpr std::uint32_t kLargestBuffer = 24, kSlots = 256, kLeastSlots = 64, kMostSlots = 65'535;
+  if (attr.buffer_log2 == 0) attr.buffer_log2 = stp::managed::kPageLog2;
+  if (attr.slots == 0) attr.slots = kSlots;
+  if (attr.buffer_log2 < stp::managed::kPageLog2 || attr.buffer_log2 > kLargestBuffer)
+    return fail(-EINVAL, "buffer_log2 is not in 12..24");
+  if (attr.slots < kLeastSlots || attr.slots > kMostSlots)
+    return fail(-EINVAL, "slots is not in 64..65535");
+  if (attr.checksum > 1) return fail(-EINVAL, "checksum is 0 or 1");
+  return 0;
+}
+
+int check_region(const Memory& memory, void* ptr, std::size_t length, unsigned access) {
+  if (length == 0 || !memory.contains(ptr, length))
+    return fail(-EINVAL, "the region is not inside the memory");
+  if (access == 0 || (access & ~kRemote) != 0)
+    return fail(-EINVAL, "access is made of STM_REMOTE_READ, _WRITE and _ATOMIC");
+  if ((access & ~memory.access()) != 0)
+    return fail(-EACCES, "the memory was not registered for this access");
+  return 0;
+}
+
+}  // namespace
+
+int stm_domain_open(const stm_domain_attr_t* given, stm_domain_t* domain) {
+  return guarded([&] {
+    if (domain == nullptr) return missing("domain");
+    auto& table = stp::client::HandleTable::instance();
+    if (table.inherited()) return fail(-EBADF, "libst does not work in a child of fork()");
+    stm_domain_attr_t attr;
+    if (auto const error = read_attributes(given, attr); error != 0) return error;
+    if (auto const error = complete(attr); error != 0) return error;
+    std::shared_ptr<Domain> opened;
+    if (auto const error = Domain::open(attr, opened); error != 0) return error;
+    auto const handle = table.add(Domain::kKind, opened);
+    if (handle == 0) {
+      opened->close();
+      return fail(-EMFILE, "too many handles");
+    }
+    *domain = reinterpret_cast<stm_domain_t>(handle);
+    return 0;
+  });
+}
+
+int stm_domain_close(stm_domain_t domain) {
+  return guarded([&] {
+    auto const closing = retire<Domain>(domain);
+    if (!closing) return -EBADF;
+    closing->close();
+    return 0;
+  });
+}
+
+int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info) {
+  return guarded([&] {
+    auto const found = find<Domain>(domain);
+    if (!found) return -EBADF;
+    stm_domain_info_t known{};
+    known.mac = found->backend().mac().to_u64();
+    known.ipv4 = found->backend().ipv4();
+    return write_info(known, info);
+  });
+}
+
+// ---- memory ----
+
+int stm_memory_register(stm_domain_t domain, void* ptr, size_t length, unsigned access,
+                        stm_memory_t* memory) {
+  return guarded([&] {
+    auto const found = find<Domain>(domain);
+    if (!found) return -EBADF;
+    if (ptr == nullptr) return missing("ptr");
+    if (memory == nullptr) return missing("memory");
+    if (length == 0) return fail(-EINVAL, "there is no memory of 0 bytes");
+    if ((access & ~kAllAccess) != 0) return fail(-EINVAL, "access has bits that mean nothing");
+    auto const made = std::make_shared<Memory>(
+        found.share(), MutableBytes{static_cast<std::byte*>(ptr), length}, access);
+    std::lock_guard const control(found->control_mutex());
+    if (auto const error = made->bind(); error != 0) return error;
+    found->add_memory(made);
+    return publish(*found, made, memory);
+  });
+}
+
+int stm_memory_release(stm_memory_t memory) {
+  return guarded([&] {
+    auto const found = find<Memory>(memory);
+    if (!found) return -EBADF;
+    auto const domain = found->domain();
+    std::lock_guard const control(domain->control_mutex());
+    {
+      std::lock_guard const guard(domain->mutex());
+      if (found->uses != 0) return fail(-EBUSY, "operations or regions use the memory");
+      auto const retired = retire<Memory>(memory);
+      if (!retired) return -EBADF;
+      domain->forget(reinterpret_cast<Handle>(memory));
+    }
+    domain->remove_memory(found.share());
+    found->unbind();
+    return 0;
+  });
+}
+
+// ---- regions ----
+
+int stm_region_open(stm_memory_t memory, void* ptr, size_t length, unsigned access,
+                    stm_connection_t connection, uint64_t address, stm_region_t* region,
+                    stm_remote_t* remote) {
+  return guarded([&] {
+    auto const from = find<Memory>(memory);
+    auto const only = find<stp::managed::Connection>(connection);
+    if (!from || (connection != nullptr && !only)) return -EBADF;
+    if (region == nullptr) return missing("region");
+    if (remote == nullptr) return missing("remote");
+    if (auto const error = check_region(*from, ptr, length, access); error != 0) return error;
+    Access::Terms const terms{.bytes = {static_cast<std::byte*>(ptr), length},
+                              .access = access,
+                              .address = address,
+                              .only = only ? &*only : nullptr};
+    auto& domain = *from->domain();
+    std::shared_ptr<Access> made;
+    {
+      std::lock_guard const guard(domain.mutex());
+      made = std::make_shared<Access>(from.share(), terms, domain.new_key());
+      domain.add_access(made->key(), made);
+      ++from->uses;
+    }
+    *remote = {.address = address, .length = length, .key = made->key(), .access = access};
+    auto const error = publish(domain, made, region);
+    if (error != 0) {
+      std::lock_guard const guard(domain.mutex());
+      made->revoke();
+    }
+    return error;
+  });
+}
+
+int stm_region_close(stm_region_t region) {
+  return guarded([&] {
+    auto const closing = retire<Access>(region);
+    if (!closing) return -EBADF;
+    auto& domain = *closing->domain();
+    std::lock_guard const guard(domain.mutex());
+    domain.forget(reinterpret_cast<Handle>(region));
+    closing->revoke();
+    return 0;
+  });
+}
+
+void stm_remote_encode(const stm_remote_t* remote, void* bytes) {
+  auto* const to = static_cast<std::byte*>(bytes);
+  stp::wire::store64(to, remote->address);
+  stp::wire::store64(to + 8, remote->length);
+  stp::wire::store32(to + 16, remote->key);
+  stp::wire::store32(to + 20, remote->access);
+}
+
+void stm_remote_decode(const void* bytes, stm_remote_t* remote) {
+  auto const* const from = static_cast<const std::byte*>(bytes);
+  *remote = {.address = stp::wire::load64(from),
+             .length = stp::wire::load64(from + 8),
+             .key = stp::wire::load32(from + 16),
+             .access = stp::wire::load32(from + 20)};
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The managed C API: queues and pools.
+#include "libst/managed/api.h"
+
+using stp::client::Handle;
+using stp::managed::Domain;
+using stp::managed::Memory;
+using stp::managed::MemoryUse;
+using stp::managed::Pool;
+using stp::managed::PostedReceive;
+using stp::managed::Queue;
+using namespace stp::managed::api;
+
+namespace {
+
+constexpr std::size_t kMostReceives = std::size_t{1} << 20;
+
+}  // namespace
+
+int stm_queue_create(stm_domain_t domain, size_t capacity, stm_queue_t* queue) {
+  return guarded([&] {
+    auto const found = find<Domain>(domain);
+    if (!found) return -EBADF;
+    if (queue == nullptr) return missing("queue");
+    if (capacity == 0 || capacity > Queue::kMaxCapacity)
+      return fail(-EINVAL, "capacity is not in 1..1048576");
+    return publish(*found, std::make_shared<Queue>(found.share(), capacity), queue);
+  });
+}
+
+int stm_queue_resize(stm_queue_t queue, size_t capacity) {
+  return guarded([&] {
+    auto const found = find<Queue>(queue);
+    if (!found) return -EBADF;
+    std::lock_guard const guard(found->domain().mutex());
+    auto const error = found->resize(capacity);
+    if (error == 0) found->domain().progress();
+    return error;
+  });
+}
+
+int stm_queue_destroy(stm_queue_t queue) {
+  return guarded([&] {
+    auto const found = find<Queue>(queue);
+    if (!found) return -EBADF;
+    auto& domain = found->domain();
+    std::lock_guard const guard(domain.mutex());
+    if (found->used()) return fail(-EBUSY, "connections or listeners have it as their queue");
+    if (!retire<Queue>(queue)) return -EBADF;
+    domain.forget(reinterpret_cast<Handle>(queue));
+    found->destroy();
+    domain.wake_waiters();
+    return 0;
+  });
+}
+
+int stm_queue_poll(stm_queue_t queue, stm_event_t* events, int max) {
+  return guarded([&] {
+    auto const found = find<Queue>(queue);
+    if (!found) return -EBADF;
+    if (events == nullptr) return missing("events");
+    if (max <= 0) return fail(-EINVAL, "max is positive");
+    return found->domain().poll(*found, events, max);
+  });
+}
+
+int stm_queue_wait(stm_queue_t queue, int threshold, stm_event_t* events, int max,
+                   int64_t timeout) {
+  return guarded([&] {
+    auto const found = find<Queue>(queue);
+    if (!found) return -EBADF;
+    if (events == nullptr) return missing("events");
+    if (threshold <= 0 || threshold > max) return fail(-EINVAL, "threshold is not in 1..max");
+    {
+      std::lock_guard const guard(found->domain().mutex());
+      if (static_cast<std::size_t>(threshold) > found->capacity())
+        return fail(-EINVAL, "threshold is beyond the queue's capacity");
+    }
+    return found->domain().wait(*found, threshold, events, max, deadline_of(timeout));
+  });
+}
+
+int stm_queue_fd(stm_queue_t queue) {
+  return guarded([&] {
+    auto const found = find<Queue>(queue);
+    if (!found) return -EBADF;
+    std::lock_guard const guard(found->domain().mutex());
+    return found->descriptor();
+  });
+}
+
+int stm_queue_post(stm_queue_t queue, uint64_t context) {
+  return guarded([&] {
+    auto const found = find<Queue>(queue);
+    if (!found) return -EBADF;
+    std::lock_guard const guard(found->domain().mutex());
+    if (!found->reserve(1)) return -EAGAIN;
+    stm_event_t event{};
+    event.kind = STM_USER;
+    event.context = context;
+    found->push(event);
+    return 0;
+  });
+}
+
+// ---- pools ----
+
+int stm_pool_create(stm_domain_t domain, size_t capacity, stm_pool_t* pool) {
+  return guarded([&] {
+    auto const found = find<Domain>(domain);
+    if (!found) return -EBADF;
+    if (pool == nullptr) return missing("pool");
+    if (capacity == 0 || capacity > kMostReceives)
+      return fail(-EINVAL, "capacity is not in 1..1048576");
+    return publish(*found, std::make_shared<Pool>(found.share(), capacity), pool);
+  });
+}
+
+int stm_pool_resize(stm_pool_t pool, size_t capacity) {
+  return guarded([&] {
+    auto const found = find<Pool>(pool);
+    if (!found) return -EBADF;
+    std::lock_guard const guard(found->domain()->mutex());
+    if (capacity > kMostReceives || capacity == 0 || capacity < found->receives.size())
+      return fail(-EINVAL, "capacity is less than what waits in the pool, or more than 1048576");
+    found->capacity = capacity;
+    return 0;
+  });
+}
+
+int stm_pool_destroy(stm_pool_t pool, void (*give_back)(void* user, uint64_t context),
+                     void* user) {
+  return guarded([&] {
+    auto const found = find<Pool>(pool);
+    if (!found) return -EBADF;
+    std::deque<PostedReceive> left;
+    {
+      auto& domain = *found->domain();
+      std::lock_guard const guard(domain.mutex());
+      if (found->users != 0) return fail(-EBUSY, "connections have the pool");
+      if (!retire<Pool>(pool)) return -EBADF;
+      domain.forget(reinterpret_cast<Handle>(pool));
+      left.swap(found->receives);
+      for (auto& receive : left) receive.memory = {};
+    }
+    if (give_back != nullptr)
+      for (auto const& receive : left) give_back(user, receive.context);
+    return 0;
+  });
+}
+
+int stm_pool_post(stm_pool_t pool, uint64_t context, stm_memory_t memory, void* ptr,
+                  size_t length) {
+  return guarded([&] {
+    auto const found = find<Pool>(pool);
+    auto const into = find<Memory>(memory);
+    if (!found) return -EBADF;
+    if (auto const error = check_part(into, memory != nullptr, ptr, length, true); error != 0)
+      return error;
+    auto& domain = *found->domain();
+    std::lock_guard const guard(domain.mutex());
+    if (found->receives.size() >= found->capacity) return -EAGAIN;
+    PostedReceive receive;
+    receive.context = context;
+    if (into) receive.memory = MemoryUse(into.share());
+    receive.ptr = ptr;
+    receive.length = length;
+    found->receives.push_back(std::move(receive));
+    domain.progress();  // a message may wait for it
+    return 0;
+  });
+}
+
+int64_t stm_pool_available(stm_pool_t pool) {
+  return guarded([&] {
+    auto const found = find<Pool>(pool);
+    if (!found) return -EBADF;
+    std::lock_guard const guard(found->domain()->mutex());
+    return static_cast<int>(found->receives.size());
+  });
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The managed C API: receives and operations.
+#include "libst/managed/api.h"
+
+using stp::managed::Connection;
+using stp::managed::Memory;
+using stp::managed::MemoryUse;
+using stp::managed::Operation;
+using stp::managed::PostedReceive;
+using namespace stp::managed::api;
+
+namespace stp::managed::api {
+
+int check_part(const client::Ref<Memory>& memory, bool given, const void* ptr, std::size_t length,
+               bool written) {
+  if (!given) return length == 0 ? 0 : missing("memory");
+  if (!memory) return -EBADF;
+  if (!memory->contains(ptr, length)) return fail(-EINVAL, "these bytes are not in the memory");
+  if (written && !memory->writable())
+    return fail(-EACCES, "the memory was not registered with STM_LOCAL_WRITE");
+  return 0;
+}
+
+}  // namespace stp::managed::api
+
+namespace {
+
+constexpr unsigned kAllFlags = STM_QUIET | STM_FENCE | STM_URGENT;
+constexpr std::size_t kWord = 8;
+
+int post(stm_connection_t handle, stm_memory_t memory, Operation operation, bool written) {
+  auto const connection = find<Connection>(handle);
+  auto const part = find<Memory>(memory);
+  if (!connection) return -EBADF;
+  if ((operation.flags & ~kAllFlags) != 0) return fail(-EINVAL, "flags that mean nothing");
+  if (auto const error =
+          check_part(part, memory != nullptr, operation.ptr, operation.length, written);
+      error != 0)
+    return error;
+  auto& domain = *connection->domain();
+  if (part && part->domain().get() != &domain)
+    return fail(-EINVAL, "the memory is of another domain");
+  std::lock_guard const guard(domain.mutex());
+  if (part) operation.memory = MemoryUse(part.share());
+  return connection->post(std::move(operation));
+}
+
+int not_empty(std::size_t length) {
+  return length != 0 ? 0 : fail(-EINVAL, "there is nothing to move");
+}
+
+Operation operation(Operation::Kind kind, std::uint64_t context, unsigned flags, const void* ptr,
+                    std::size_t length) {
+  Operation operation;
+  operation.kind = kind;
+  operation.context = context;
+  operation.flags = flags;
+  operation.ptr = const_cast<void*>(ptr);  // where it is written to, that was checked
+  operation.length = length;
+  return operation;
+}
+
+}  // namespace
+
+int stm_receive(stm_connection_t connection, uint64_t context, stm_memory_t memory, void* ptr,
+                size_t length) {
+  return guarded([&] {
+    auto const found = find<Connection>(connection);
+    auto const into = find<Memory>(memory);
+    if (!found) return -EBADF;
+    if (auto const error = check_part(into, memory != nullptr, ptr, length, true); error != 0)
+      return error;
+    auto& domain = *found->domain();
+    if (into && into->domain().get() != &domain)
+      return fail(-EINVAL, "the memory is of another domain");
+    std::lock_guard const guard(domain.mutex());
+    PostedReceive receive;
+    receive.context = context;
+    if (into) receive.memory = MemoryUse(into.share());
+    receive.ptr = ptr;
+    receive.length = length;
+    return found->post_receive(std::move(receive));
+  });
+}
+
+int stm_send(stm_connection_t connection, uint64_t context, unsigned flags, uint32_t tag,
+             stm_memory_t memory, const void* ptr, size_t length) {
+  return guarded([&] {
+    auto sending = operation(Operation::Kind::kSend, context, flags, ptr, length);
+    sending.tag = tag;
+    return post(connection, memory, std::move(sending), false);
+  });
+}
+
+int stm_read(stm_connection_t connection, uint64_t context, unsigned flags, stm_memory_t memory,
+             void* ptr, size_t length) {
+  return guarded([&] {
+    if (auto const error = not_empty(length); error != 0) return error;
+    return post(connection, memory,
+                operation(Operation::Kind::kRead, context, flags, ptr, length), true);
+  });
+}
+
+int stm_serve_read(stm_connection_t connection, uint32_t request, uint64_t context, unsigned flags,
+                   stm_memory_t memory, const void* ptr, size_t length) {
+  return guarded([&] {
+    auto serving = operation(Operation::Kind::kServe, context, flags, ptr, length);
+    serving.request = request;
+    return post(connection, memory, std::move(serving), false);
+  });
+}
+
+int stm_refuse_read(stm_connection_t connection, uint32_t request) {
+  return guarded([&] {
+    auto const found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    std::lock_guard const guard(found->domain()->mutex());
+    return found->refuse_read(request);
+  });
+}
+
+int stm_put(stm_connection_t connection, uint64_t context, unsigned flags, stm_memory_t memory,
+            const void* ptr, size_t length, uint32_t key, uint64_t address) {
+  return guarded([&] {
+    auto putting = operation(Operation::Kind::kPut, context, flags, ptr, length);
+    putting.key = key;
+    putting.address = address;
+    return post(connection, memory, std::move(putting), false);
+  });
+}
+
+int stm_get(stm_connection_t connection, uint64_t context, unsigned flags, stm_memory_t memory,
+            void* ptr, size_t length, uint32_t key, uint64_t address) {
+  return guarded([&] {
+    if (auto const error = not_empty(length); error != 0) return error;
+    auto getting = operation(Operation::Kind::kGet, context, flags, ptr, length);
+    getting.key = key;
+    getting.address = address;
+    return post(connection, memory, std::move(getting), true);
+  });
+}
+
+int stm_fetch(stm_connection_t connection, uint64_t context, unsigned flags, enum stm_fetch_op op,
+              uint64_t operand, uint64_t compare, stm_memory_t memory, void* ptr, uint32_t key,
+              uint64_t address) {
+  return guarded([&] {
+    if (op < STM_FETCH_INCREMENT || op > STM_COMPARE_AND_SWAP)
+      return fail(-EINVAL, "op is none of enum stm_fetch_op");
+    if (reinterpret_cast<std::uintptr_t>(ptr) % kWord != 0)
+      return fail(-EINVAL, "ptr is not aligned to 8 bytes");
+    auto fetching = operation(Operation::Kind::kFetch, context, flags, ptr, kWord);
+    fetching.function = static_cast<stp::wire::Function>(op);
+    fetching.operand = operand;
+    fetching.compare = compare;
+    fetching.key = key;
+    fetching.address = address;
+    return post(connection, memory, std::move(fetching), true);
+  });
+}
+
+int stm_cancel(stm_connection_t connection, uint64_t context) {
+  return guarded([&] {
+    auto const found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    std::lock_guard const guard(found->domain()->mutex());
+    return found->cancel(context);
+  });
+}

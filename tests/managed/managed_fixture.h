@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The managed API as a program sees it, over either way to a Node: a server's domain and a client's,
+// connected, each with one queue.
+#pragma once
+
+#include <stp/managed.h>
+
+#include <cstring>
+#include <deque>
+
+#include "tests/libst/libst_fixture.h"
+
+namespace stp::test {
+
+// A domain with a queue; events that were not asked for yet wait in `seen`.
+class Side {
+ public:
+  explicit Side(std::size_t capacity = 4096);
+  ~Side() { close(); }
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+  void close();
+
+  [[nodiscard]] stm_connection_attr_t attr(std::uint64_t context = 0) const;
+  // The next event of that kind (any context), for at most 20 s; kind 0: none came.
+  stm_event_t next(unsigned kind);
+  // The next event for `context`.
+  stm_event_t completion(std::uint64_t context);
+  // What comes within a moment, if anything.
+  bool quiet();
+  stm_memory_t memory(void* ptr, std::size_t length, unsigned access = STM_LOCAL_WRITE);
+
+  stm_domain_t domain = nullptr;
+  stm_queue_t queue = nullptr;
+  stm_connection_t connection = nullptr;
+  std::deque<stm_event_t> seen;
+
+ private:
+  template <typename Wanted>
+  stm_event_t find(Wanted wanted);
+};
+
+class ManagedApi : public LibstTest {
+ protected:
+  ManagedApi();
+  // The server listens on :3000.
+  void listen();
+  void connect(const void* private_data = nullptr, std::size_t length = 0);
+  // Connects and accepts.
+  void SetUp() override;
+
+  Side server, client;
+  stm_listener_t listener = nullptr;
+};
+
+}  // namespace stp::test

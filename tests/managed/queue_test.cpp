@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Queues: bounded, waited on, in an event loop; pools.
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/managed/managed_fixture.h"
+
+namespace stp::test {
+namespace {
+
+class Queues : public ManagedApi {};
+STP_BOTH_WAYS(Queues);
+
+bool readable(int fd, int milliseconds) {
+  pollfd what{fd, POLLIN, 0};
+  return ::poll(&what, 1, milliseconds) == 1;
+}
+
+TEST_P(Queues, APostThatWouldFindNoPlaceForItsCompletionIsRefused) {
+  Buffer mine(1 << 16);
+  auto const memory = client.memory(mine.data(), mine.size());
+  stm_queue_t small = nullptr;
+  ASSERT_EQ(stm_queue_create(client.domain, 4, &small), 0);
+  auto attr = client.attr();
+  attr.receives = small;
+  stm_connection_t connection = nullptr;
+  ASSERT_EQ(stm_connection_create(client.domain, &attr, &connection), 0);
+  for (std::uint64_t i = 0; i < 4; ++i)
+    ASSERT_EQ(stm_receive(connection, i, memory, mine.data(), 10), 0);
+  EXPECT_EQ(stm_receive(connection, 4, memory, mine.data(), 10), -EAGAIN);
+  EXPECT_EQ(stm_queue_post(small, 1), -EAGAIN);
+  EXPECT_EQ(stm_queue_resize(small, 3), -EINVAL);
+  EXPECT_EQ(stm_queue_resize(small, 5), 0);
+  EXPECT_EQ(stm_queue_post(small, 99), 0);
+  EXPECT_EQ(stm_queue_destroy(small), -EBUSY);
+  ASSERT_EQ(stm_connection_close(connection), 0);
+  stm_event_t events[8];
+  ASSERT_EQ(stm_queue_poll(small, events, 8), 5);
+  EXPECT_EQ(events[0].kind, STM_USER);
+  EXPECT_EQ(events[0].context, 99U);
+  for (int i = 1; i < 5; ++i) EXPECT_EQ(events[i].status, -ECANCELED);
+  EXPECT_EQ(stm_queue_destroy(small), 0);
+}
+
+TEST_P(Queues, RequestsThatFindNoPlaceWaitForOne) {
+  stm_queue_t small = nullptr;
+  ASSERT_EQ(stm_queue_create(server.domain, 1, &small), 0);
+  stm_listener_t second = nullptr;
+  ASSERT_EQ(stm_listen(server.domain, ":3001", small, 0, 0, &second), 0);
+  for (int i = 0; i < 5; ++i) {
+    auto const attr = client.attr();
+    ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
+    ASSERT_EQ(stm_connect(client.connection, ":3001", -1, nullptr, 0), 0);
+  }
+  for (int i = 0; i < 5; ++i) {
+    stm_event_t event;
+    ASSERT_EQ(stm_queue_wait(small, 1, &event, 1, 20'000'000), 1);
+    ASSERT_EQ(event.kind, STM_REQUEST);
+    ASSERT_EQ(stm_reject(event.connection, nullptr, 0), 0);
+  }
+  for (int i = 0; i < 5; ++i) client.next(STM_REFUSED);
+}
+
+TEST_P(Queues, WaitingEndsWithTheThresholdOrTheTime) {
+  stm_event_t events[8];
+  EXPECT_EQ(stm_queue_wait(client.queue, 1, events, 8, 1'000), -EWOULDBLOCK);
+  EXPECT_EQ(stm_queue_wait(client.queue, 1, events, 8, 0), -EWOULDBLOCK);
+  EXPECT_EQ(stm_queue_wait(client.queue, 9, events, 8, 0), -EINVAL);
+  ASSERT_EQ(stm_queue_post(client.queue, 1), 0);
+  ASSERT_EQ(stm_queue_post(client.queue, 2), 0);
+  EXPECT_EQ(stm_queue_wait(client.queue, 3, events, 8, 1'000), 2) << "what is there";
+  std::thread later([&] {
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      EXPECT_EQ(stm_queue_post(client.queue, i), 0);
+    }
+  });
+  EXPECT_EQ(stm_queue_wait(client.queue, 3, events, 8, -1), 3);
+  later.join();
+}
+
+TEST_P(Queues, TheDescriptorIsReadableExactlyWhileEventsWait) {
+  auto const fd = stm_queue_fd(client.queue);
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(stm_queue_fd(client.queue), fd);
+  EXPECT_FALSE(readable(fd, 0));
+  ASSERT_EQ(stm_queue_post(client.queue, 1), 0);
+  ASSERT_EQ(stm_queue_post(client.queue, 2), 0);
+  EXPECT_TRUE(readable(fd, 0));
+  stm_event_t event;
+  ASSERT_EQ(stm_queue_poll(client.queue, &event, 1), 1);
+  EXPECT_TRUE(readable(fd, 0)) << "one is left";
+  ASSERT_EQ(stm_queue_poll(client.queue, &event, 1), 1);
+  EXPECT_FALSE(readable(fd, 0));
+}
+
+TEST_P(Queues, AServerThatSleepsInEpollIsWokenByAMessage) {
+  Buffer from(1 << 16), to(1 << 16);
+  auto const source = client.memory(from.data(), from.size());
+  auto const sink = server.memory(to.data(), to.size());
+  auto const loop = ::epoll_create1(0);
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  ASSERT_EQ(::epoll_ctl(loop, EPOLL_CTL_ADD, stm_queue_fd(server.queue), &wanted), 0);
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    ASSERT_EQ(stm_receive(server.connection, round, sink, to.data(), to.size()), 0);
+    std::thread sender([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      EXPECT_EQ(stm_send(client.connection, 0, STM_QUIET, 0, source, from.data(),
+                         round % 2 == 0 ? 10 : 60'000),
+                0);
+    });
+    epoll_event got{};
+    stm_event_t event{};
+    do {
+      ASSERT_EQ(::epoll_wait(loop, &got, 1, 20'000), 1);
+    } while (stm_queue_poll(server.queue, &event, 1) == 0);
+    EXPECT_EQ(event.context, round);
+    sender.join();
+  }
+  ::close(loop);
+}
+
+TEST_P(Queues, ConnectionsShareTheReceivesOfAPool) {
+  Buffer mine(1 << 16, 6), to(1 << 16, 0, false);
+  auto const source = client.memory(mine.data(), mine.size());
+  auto const sink = server.memory(to.data(), to.size());
+  stm_pool_t pool = nullptr;
+  ASSERT_EQ(stm_pool_create(server.domain, 8, &pool), 0);
+  std::vector<stm_connection_t> clients;
+  for (int i = 0; i < 3; ++i) {
+    connect();
+    clients.push_back(client.connection);
+    auto attr = server.attr();
+    attr.pool = pool;
+    auto const request = server.next(STM_REQUEST).connection;
+    ASSERT_EQ(stm_accept(request, &attr, nullptr, 0), 0);
+    EXPECT_EQ(stm_receive(request, 1, sink, to.data(), 1), -EINVAL);
+    client.next(STM_CONNECTED);
+  }
+  for (auto const connection : clients)
+    for (int i = 0; i < 2; ++i)
+      ASSERT_EQ(stm_send(connection, 0, STM_QUIET, 0, source, mine.data(), i == 0 ? 100 : 9'000), 0);
+  EXPECT_EQ(stm_pool_available(pool), 0);
+  for (std::uint64_t i = 0; i < 8; ++i)
+    ASSERT_EQ(stm_pool_post(pool, 50 + i, sink, to.data() + i * 8'000, i < 6 ? 9'000 : 100), 0);
+  for (std::uint64_t i = 0; i < 6; ++i) EXPECT_EQ(server.completion(50 + i).status, 0);
+  EXPECT_EQ(stm_pool_available(pool), 2);
+  EXPECT_EQ(stm_pool_destroy(pool, nullptr, nullptr), -EBUSY);
+  for (auto const connection : clients) stm_connection_close(connection);
+  for (int i = 0; i < 3; ++i) server.next(STM_DISCONNECTED);
+  std::vector<std::uint64_t> back;
+  ASSERT_EQ(stm_pool_destroy(
+                pool,
+                [](void* user, std::uint64_t context) {
+                  static_cast<std::vector<std::uint64_t>*>(user)->push_back(context);
+                },
+                &back),
+            0);
+  EXPECT_EQ(back, (std::vector<std::uint64_t>{56, 57}));
+}
+
+TEST_P(Queues, ThreadsPostAndWaitAtOnceAndNothingIsLost) {
+  constexpr unsigned kThreads = 3, kEach = 200;
+  Buffer from(1 << 16), to(1 << 16);
+  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  auto const sink = server.memory(to.data(), to.size());
+  for (unsigned i = 0; i < kThreads * kEach; ++i)
+    ASSERT_EQ(stm_receive(server.connection, i, sink, to.data() + i % 8 * 8'192, 8'192), 0);
+  std::atomic<unsigned> received = 0, sent = 0;
+  std::vector<std::thread> threads;
+  auto const count = [](Side& side, std::atomic<unsigned>& done) {
+    stm_event_t events[8];
+    while (done < kThreads * kEach) {
+      auto const got = stm_queue_wait(side.queue, 1, events, 8, 20'000);
+      for (int i = 0; i < got; ++i) EXPECT_EQ(events[i].status, 0);
+      if (got > 0) done += static_cast<unsigned>(got);
+    }
+  };
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (unsigned i = 0; i < kEach; ++i)
+        ASSERT_EQ(stm_send(client.connection, i, 0, 0, source, from.data(), i % 4 == 0 ? 8'000 : 64),
+                  0);
+    });
+    threads.emplace_back([&] { count(server, received); });
+    threads.emplace_back([&] { count(client, sent); });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(received, kThreads * kEach);
+  EXPECT_EQ(sent, kThreads * kEach);
+}
+
+}  // namespace
+}  // namespace stp::test

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages, reads, puts, gets and fetch-and-ops.
+#include <atomic>
+#include <numeric>
+
+#include "tests/managed/managed_fixture.h"
+
+namespace stp::test {
+namespace {
+
+class Transfers : public ManagedApi {
+ protected:
+  // Memory of the server that the client may access.
+  stm_remote_t open(void* ptr, std::size_t length, unsigned access, std::uint64_t address = 0) {
+    auto const memory = server.memory(ptr, length, access);
+    stm_remote_t remote{};
+    auto const error =
+        stm_region_open(memory, ptr, length, access, nullptr, address, &region, &remote);
+    EXPECT_EQ(error, 0) << st_strerror(error);
+    return remote;
+  }
+  stm_region_t region = nullptr;
+};
+STP_BOTH_WAYS(Transfers);
+
+TEST_P(Transfers, AMessageArrivesWithItsLengthItsTagAndItsNumber) {
+  for (std::size_t const length : {0UL, 1UL, 64UL, 4'000UL, 4'080UL, 4'081UL, 100'000UL}) {
+    Buffer from(1 << 17, 3), to(1 << 17, 0, false);
+    auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+    auto const sink = server.memory(to.data(), to.size());
+    ASSERT_EQ(stm_receive(server.connection, 20, sink, to.data(), to.size()), 0);
+    ASSERT_EQ(stm_send(client.connection, 10, 0, 99, source, from.data(), length), 0);
+    auto const received = server.completion(20);
+    EXPECT_EQ(received.status, 0);
+    EXPECT_EQ(received.kind, STM_RECEIVE);
+    EXPECT_EQ(received.length, length);
+    EXPECT_EQ(received.tag, 99U);
+    EXPECT_EQ(received.connection, server.connection);
+    EXPECT_EQ(std::memcmp(from.data(), to.data(), length), 0);
+    auto const sent = client.completion(10);
+    EXPECT_EQ(sent.kind, STM_SEND);
+    EXPECT_EQ(sent.status, 0);
+    EXPECT_EQ(sent.message, received.message);
+    EXPECT_EQ(stm_memory_release(source), 0);
+    EXPECT_EQ(stm_memory_release(sink), 0);
+  }
+}
+
+TEST_P(Transfers, ManyMessagesOfAllLengthsArriveInTheOrderOfSending) {
+  constexpr std::size_t kMessages = 300, kMost = 9'000;
+  Buffer from(1 << 14, 1), to(std::size_t{1} << 22, 0, false);
+  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  auto const sink = server.memory(to.data(), to.size());
+  auto const length = [](std::size_t i) { return i * 7919 % kMost; };
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(stm_send(client.connection, i, 0, static_cast<std::uint32_t>(i), source,
+                       from.data() + i, length(i)),
+              0);
+    if (i % 3 == 0) continue;  // receives lag behind
+    auto const at = (i - 1 - i / 3) * kMost;
+    ASSERT_EQ(stm_receive(server.connection, 1000 + i - 1 - i / 3, sink, to.data() + at, kMost), 0);
+  }
+  for (auto i = kMessages - kMessages / 3; i < kMessages; ++i)
+    ASSERT_EQ(stm_receive(server.connection, 1000 + i, sink, to.data() + i * kMost, kMost), 0);
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    auto const got = server.completion(1000 + i);
+    ASSERT_EQ(got.status, 0);
+    ASSERT_EQ(got.tag, i);
+    ASSERT_EQ(got.message, i + 1);
+    ASSERT_EQ(got.length, length(i));
+    ASSERT_EQ(std::memcmp(to.data() + i * kMost, from.data() + i, length(i)), 0);
+  }
+  for (std::size_t i = 0; i < kMessages; ++i) ASSERT_EQ(client.completion(i).status, 0);
+}
+
+TEST_P(Transfers, NothingIsAlignedAndNothingBesideIsTouched) {
+  Buffer from(1 << 16, 5), to(1 << 16, 0, false);
+  auto const source = client.memory(from.data() + 13, 40'001, STM_LOCAL_READ);
+  auto const sink = server.memory(to.data() + 101, 40'001);
+  ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data() + 101, 40'001), 0);
+  ASSERT_EQ(stm_send(client.connection, 1, 0, 0, source, from.data() + 13, 40'001), 0);
+  ASSERT_EQ(server.completion(2).status, 0);
+  EXPECT_EQ(std::memcmp(to.data() + 101, from.data() + 13, 40'001), 0);
+  EXPECT_EQ(std::accumulate(to.data(), to.data() + 101, 0), 0);
+  EXPECT_EQ(std::accumulate(to.data() + 101 + 40'001, to.data() + to.size(), 0), 0);
+}
+
+TEST_P(Transfers, AMessageLongerThanItsReceiveIsToldAndTheNextOneIsFine) {
+  for (std::size_t const length : {1'000UL, 50'000UL}) {
+    Buffer from(1 << 16), to(1 << 16, 0, false);
+    auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+    auto const sink = server.memory(to.data(), to.size());
+    ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), 500), 0);
+    ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data(), 500), 0);
+    ASSERT_EQ(stm_send(client.connection, 3, 0, 0, source, from.data(), length), 0);
+    ASSERT_EQ(stm_send(client.connection, 4, 0, 0, source, from.data(), 500), 0);
+    auto const first = server.completion(1);
+    EXPECT_EQ(first.status, -EMSGSIZE);
+    EXPECT_EQ(first.length, length);
+    EXPECT_EQ(server.completion(2).status, 0);
+    EXPECT_EQ(client.completion(4).status, 0);
+    auto const status = client.completion(3).status;
+    EXPECT_TRUE(status == -EMSGSIZE || (status == 0 && length < 4'000)) << status;
+  }
+}
+
+TEST_P(Transfers, AReadIsServedOrRefusedByThePeersProgram) {
+  Buffer from(1 << 16, 9), to(1 << 16, 0, false);
+  auto const source = server.memory(from.data(), from.size(), STM_LOCAL_READ);
+  auto const sink = client.memory(to.data(), to.size());
+  ASSERT_EQ(stm_read(client.connection, 1, 0, sink, to.data() + 8, 60'000), 0);
+  auto const asked = server.next(STM_READ_REQUEST);
+  EXPECT_EQ(asked.length, 60'000U);
+  ASSERT_EQ(stm_serve_read(server.connection, asked.request, 5, 0, source, from.data(), 60'000), 0);
+  EXPECT_EQ(client.completion(1).status, 0);
+  EXPECT_EQ(server.completion(5).kind, STM_SERVED);
+  EXPECT_EQ(std::memcmp(to.data() + 8, from.data(), 60'000), 0);
+
+  ASSERT_EQ(stm_read(client.connection, 2, 0, sink, to.data(), 10), 0);
+  ASSERT_EQ(stm_refuse_read(server.connection, server.next(STM_READ_REQUEST).request), 0);
+  EXPECT_EQ(client.completion(2).status, -ECONNREFUSED);
+}
+
+TEST_P(Transfers, PutsAndGetsReachARegionWithoutThePeersProgram) {
+  Buffer there(1 << 20), from(1 << 20, 7), back(1 << 20, 0, false);
+  auto const remote = open(there.data() + 3, 900'000, STM_REMOTE_READ | STM_REMOTE_WRITE, 1'000);
+  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  auto const sink = client.memory(back.data(), back.size());
+  ASSERT_EQ(stm_put(client.connection, 1, 0, source, from.data() + 1, 800'000, remote.key,
+                    remote.address + 5),
+            0);
+  EXPECT_EQ(client.completion(1).status, 0);
+  EXPECT_EQ(std::memcmp(there.data() + 8, from.data() + 1, 800'000), 0);
+  ASSERT_EQ(stm_get(client.connection, 2, 0, sink, back.data(), 800'000, remote.key,
+                    remote.address + 5),
+            0);
+  EXPECT_EQ(client.completion(2).status, 0);
+  EXPECT_EQ(std::memcmp(back.data(), from.data() + 1, 800'000), 0);
+  EXPECT_TRUE(server.quiet());
+}
+
+TEST_P(Transfers, AFencedMessageTellsOfAPutThatIsThere) {
+  Buffer there(1 << 16, 0, false), from(1 << 16, 3), note(4096, 0, false);
+  auto const remote = open(there.data(), there.size(), STM_REMOTE_WRITE);
+  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  auto const sink = server.memory(note.data(), note.size());
+  for (std::uint64_t round = 0; round < 50; ++round) {
+    from[60'000] = static_cast<unsigned char>(round);
+    ASSERT_EQ(stm_receive(server.connection, 2, sink, note.data(), 100), 0);
+    ASSERT_EQ(stm_put(client.connection, 0, STM_QUIET, source, from.data(), from.size(), remote.key,
+                      0),
+              0);
+    ASSERT_EQ(stm_send(client.connection, 1, STM_FENCE, 0, source, from.data(), 4), 0);
+    ASSERT_EQ(server.completion(2).status, 0);
+    ASSERT_EQ(there[60'000], round);
+    ASSERT_EQ(client.completion(1).status, 0);
+  }
+}
+
+TEST_P(Transfers, FiveFetchOpsAreExecutedOnceEach) {
+  alignas(8) static std::atomic<std::uint64_t> words[512];
+  words[3] = 40;
+  auto const remote = open(words, sizeof words, STM_REMOTE_ATOMIC);
+  Buffer before(1 << 16, 0, false);
+  auto const sink = client.memory(before.data(), before.size());
+  auto* const old = reinterpret_cast<std::uint64_t*>(before.data());
+  auto const fetch = [&](stm_fetch_op op, std::uint64_t operand, std::uint64_t compare) {
+    EXPECT_EQ(stm_fetch(client.connection, 1, 0, op, operand, compare, sink, old, remote.key, 24),
+              0);
+    EXPECT_EQ(client.completion(1).status, 0);
+    return *old;
+  };
+  EXPECT_EQ(fetch(STM_FETCH_INCREMENT, 0, 0), 40U);
+  EXPECT_EQ(fetch(STM_FETCH_ADD, 9, 0), 41U);
+  EXPECT_EQ(fetch(STM_FETCH_DECREMENT, 0, 0), 50U);
+  EXPECT_EQ(fetch(STM_COMPARE_AND_SWAP, 77, 49), 49U);
+  EXPECT_EQ(fetch(STM_COMPARE_AND_SWAP, 1, 49), 77U);
+  EXPECT_EQ(fetch(STM_FETCH_CLEAR, 0, 0), 77U);
+  EXPECT_EQ(words[3], 0U);
+}
+
+TEST_P(Transfers, AKeyGivesWhatItsRegionPermitsAndNothingBeyondIt) {
+  Buffer there(1 << 16, 1), mine(1 << 16, 2);
+  auto const remote = open(there.data(), 1'000, STM_REMOTE_READ, 5'000);
+  auto const memory = client.memory(mine.data(), mine.size());
+  auto const status = [&](int error) { return error != 0 ? error : client.completion(1).status; };
+  auto const get = [&](std::uint32_t key, std::uint64_t at, std::size_t length) {
+    return status(stm_get(client.connection, 1, 0, memory, mine.data(), length, key, at));
+  };
+  EXPECT_EQ(get(remote.key, 5'000, 1'000), 0);
+  EXPECT_EQ(get(remote.key, 5'001, 1'000), -ERANGE);
+  EXPECT_EQ(get(remote.key, 4'999, 1), -ERANGE);
+  EXPECT_EQ(get(remote.key + 1, 5'000, 1), -EACCES);
+  EXPECT_EQ(get(1, 0, 1), -EACCES) << "the library's own";
+  EXPECT_EQ(status(stm_put(client.connection, 1, 0, memory, mine.data(), 1, remote.key, 5'000)),
+            -EACCES);
+  EXPECT_EQ(there[0], 1);
+}
+
+TEST_P(Transfers, ARevokedRegionIsReachedNoMore) {
+  Buffer there(1 << 16, 1), mine(1 << 16, 2);
+  auto const remote = open(there.data(), 1'000, STM_REMOTE_READ | STM_REMOTE_WRITE);
+  auto const memory = client.memory(mine.data(), mine.size());
+  ASSERT_EQ(stm_put(client.connection, 1, 0, memory, mine.data(), 100, remote.key, 0), 0);
+  ASSERT_EQ(client.completion(1).status, 0);
+  ASSERT_EQ(stm_region_close(region), 0);
+  std::memset(there.data(), 0, 1'000);
+  ASSERT_EQ(stm_put(client.connection, 2, 0, memory, mine.data(), 100, remote.key, 0), 0);
+  ASSERT_EQ(stm_get(client.connection, 3, 0, memory, mine.data(), 100, remote.key, 0), 0);
+  EXPECT_EQ(client.completion(2).status, -EACCES);
+  EXPECT_EQ(client.completion(3).status, -EACCES);
+  EXPECT_EQ(there[0], 0);
+}
+
+TEST_P(Transfers, QuietOperationsTellOnlyOfFailure) {
+  Buffer there(1 << 16), mine(1 << 16);
+  auto const remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
+  auto const memory = client.memory(mine.data(), mine.size());
+  ASSERT_EQ(stm_put(client.connection, 1, STM_QUIET, memory, mine.data(), 9, remote.key, 0), 0);
+  ASSERT_EQ(stm_put(client.connection, 2, STM_QUIET, memory, mine.data(), 9, remote.key, 995), 0);
+  ASSERT_EQ(stm_put(client.connection, 3, 0, memory, mine.data(), 9, remote.key, 0), 0);
+  EXPECT_EQ(client.completion(2).status, -ERANGE);
+  EXPECT_EQ(client.completion(3).status, 0);
+  EXPECT_TRUE(client.quiet());
+}
+
+TEST_P(Transfers, WhatIsCancelledSaysSoAtBothEnds) {
+  Buffer from(1 << 20), to(1 << 20);
+  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  auto const sink = server.memory(to.data(), to.size());
+  ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), to.size()), 0);
+  ASSERT_EQ(stm_cancel(server.connection, 1), 0);
+  EXPECT_EQ(server.completion(1).status, -ECANCELED);
+  EXPECT_EQ(stm_cancel(server.connection, 1), -ENOENT);
+  // A message that waits for a receive.
+  ASSERT_EQ(stm_send(client.connection, 2, 0, 0, source, from.data(), 500'000), 0);
+  ASSERT_EQ(stm_cancel(client.connection, 2), 0);
+  EXPECT_EQ(client.completion(2).status, -ECANCELED);
+  // The one behind it has its turn.
+  ASSERT_EQ(stm_send(client.connection, 3, 0, 33, source, from.data(), 600'000), 0);
+  ASSERT_EQ(stm_receive(server.connection, 4, sink, to.data(), to.size()), 0);
+  auto const got = server.completion(4);
+  EXPECT_EQ(got.status, 0);
+  EXPECT_EQ(got.tag, 33U);
+  EXPECT_EQ(client.completion(3).status, 0);
+}
+
+TEST_P(Transfers, MemoryStaysWhileAnOperationUsesIt) {
+  Buffer to(1 << 16);
+  auto const sink = server.memory(to.data(), to.size());
+  ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), to.size()), 0);
+  EXPECT_EQ(stm_memory_release(sink), -EBUSY);
+  ASSERT_EQ(stm_cancel(server.connection, 1), 0);
+  EXPECT_EQ(stm_memory_release(sink), 0);
+  EXPECT_EQ(stm_memory_release(sink), -EBADF);
+}
+
+TEST_P(Transfers, WhatIsNotInTheMemoryOrNotForThatIsRefusedAtOnce) {
+  Buffer mine(1 << 16);
+  auto const memory = client.memory(mine.data() + 10, 1'000, STM_LOCAL_READ);
+  auto const c = client.connection;
+  EXPECT_EQ(stm_send(c, 1, 0, 0, memory, mine.data(), 10), -EINVAL);
+  EXPECT_EQ(stm_send(c, 1, 0, 0, memory, mine.data() + 10, 1'001), -EINVAL);
+  EXPECT_EQ(stm_send(c, 1, 0, 0, nullptr, mine.data(), 1), -EINVAL);
+  EXPECT_EQ(stm_receive(c, 1, memory, mine.data() + 10, 10), -EACCES);
+  EXPECT_EQ(stm_send(c, 1, 64, 0, memory, mine.data() + 10, 10), -EINVAL);
+  EXPECT_EQ(stm_send(nullptr, 1, 0, 0, memory, mine.data() + 10, 10), -EBADF);
+  stm_memory_t none = nullptr;
+  EXPECT_EQ(stm_memory_register(client.domain, reinterpret_cast<void*>(4096), 64, 0, &none),
+            -EFAULT);
+}
+
+}  // namespace
+}  // namespace stp::test
