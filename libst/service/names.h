@@ -20,6 +20,8 @@ constexpr std::string_view name_of(VcState state) {
       return "peer-closing";
     case VcState::kBothClosing:
       return "both-closing";
+    case VcState::kAsked:
+      return "asked";
     case VcState::kPeerClosed:
       return "peer-closed";
     case VcState::kFailed:
