@@ -165,7 +165,8 @@ std::string line_of(const Decoded& decoded, std::int64_t start) {
   if (decoded.cut) text += " (cut by the capture)";
   if (decoded.cksum == Cksum::kGood) text += " checksum good";
   if (auto const* const error = decoded.error())
-    text += std::string(" error: ") + error + " (" + std::to_string(decoded.wire_length) + " bytes)";
+    text +=
+        std::string(" error: ") + error + " (" + std::to_string(decoded.wire_length) + " bytes)";
   return text;
 }
 

@@ -15,10 +15,6 @@ bool silent_for(TraceTime since, TraceTime now, TraceTime limit) {
   return __builtin_sub_overflow(now, since, &silence) || silence > limit;
 }
 
-EndName end_of(const Side& side) {
-  return {side.mac.to_u64(), side.port};
-}
-
 }  // namespace
 
 ConnectionTable::Pair ConnectionTable::pair_of(const EndName& a, const EndName& b) {
@@ -51,8 +47,7 @@ void ConnectionTable::touch(Connection& connection, TraceTime now) {
   auto& place = static_cast<Place&>(connection);
   place.touched = now;
   auto& from = list_of(place);
-  place.ending =
-      place.ending || place.sides[0].rd != kNotYet || place.sides[1].rd != kNotYet;
+  place.ending = place.ending || place.sides[0].rd != kNotYet || place.sides[1].rd != kNotYet;
   auto& to = list_of(place);
   to.splice(to.end(), from, place.self);
   while (!ending_.empty() && silent_for(ending_.front().touched, now, kKeptEnding))
