@@ -280,7 +280,7 @@ def _(t):
     t.b("RSR", R_Slots=64, Sync=0x99, B_num=NONE, I_id=NONE)
 
 
-@during("rsr-slots", "an RSR that tells more Slots than there are", by="B")
+@during("rsr-slots", "an RSR that tells more Slots than there are", by="B", play="same")
 def _(t):
     t.a("NOP", "Send_state", sync=0x99)
     t.b("RSR", R_Slots=65, Sync=0x99, B_num=NONE, I_id=NONE)
@@ -439,7 +439,7 @@ def _(t):
     t.b("RA", I_id=55, R_id=9)
 
 
-@during("blocksize", "a CTS with Blocksize 17, where Max_Block is 16", by="B", play="same")
+@during("blocksize", "a CTS with Blocksize 17, where Max_Block is 16", by="B")
 def _(t):
     t.rts(1000)
     t.cts(Blocksize=17)
@@ -556,4 +556,5 @@ def _(t):
     t.wait(220_000)
     t.cts(F_Offset=1024)
     t.block(3000, only=(1, 2))
+    t.rsr()
     t.rsr()

@@ -291,7 +291,8 @@ def write_stu_lost():
     t.wait(2 * MILLISECOND)
     t.cts(F_Offset=1024)
     t.block(3000, only=(1, 2))
-    t.rsr()
+    t.rsr()  # for the Block, which is complete
+    t.rsr()  # for STU 2, which came again and asks again
     t.disconnect()
     return t
 
@@ -425,6 +426,7 @@ def put_lost():
     t.a("RS", Sync=0x61, B_num=0, R_id=9, I_id=7)
     t.b("RSR", R_Slots=64, B_seq=0, Sync=0x61, B_num=NONE, I_id=7, R_id=9)
     t.block(2000)
+    t.rsr()
     t.rsr()
     t.disconnect()
     return t

@@ -8,7 +8,7 @@ constexpr TraceTime kSecondOfTrace = 1'000'000'000;
 // A late duplicate of a closed connection must still find it (docs/protocol.md, rule 5.10).
 constexpr TraceTime kKeptEnding = 10 * kSecondOfTrace;
 constexpr TraceTime kKeptSilent = 600 * kSecondOfTrace;
-constexpr std::size_t kMostConnections = 1 << 18;
+constexpr std::size_t kMostConnections = 1 << 17;
 
 bool silent_for(TraceTime since, TraceTime now, TraceTime limit) {
   TraceTime silence = 0;
