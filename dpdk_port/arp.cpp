@@ -66,6 +66,9 @@ Time Arp::last_used(const Entry& entry) {
 
 std::optional<MacAddr> Arp::resolve(Ipv4 address, Time now) {
   if (is_this_host(address, config_.address)) return config_.mac;
+  if (const auto known = config_.fixed.find(address); known != config_.fixed.end()) {
+    return known->second;
+  }
   Entry& entry = entry_for(address);
   if (is_known(entry, now)) return entry.mac;
   if (entry.asked == kNever || now - entry.asked >= kAskInterval) {

@@ -20,6 +20,7 @@ struct ArpConfig {
   std::optional<Ipv4> address;        // ours; without one, requests are sent as probes
   bool answers = false;               // false: the kernel answers for the address
   std::optional<std::uint16_t> vlan;  // tag what is sent
+  Stations fixed = {};                // not asked for, whatever others say
 };
 
 struct ArpCounters {

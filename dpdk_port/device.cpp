@@ -4,6 +4,7 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -15,6 +16,7 @@
 namespace stp::port {
 namespace {
 
+constexpr std::string_view kTapDriver = "net_tap", kAfPacketDriver = "net_af_packet";
 constexpr std::uint16_t kDescriptors = 512;
 // Mbufs beside those in descriptors: bursts in hand, and what software devices hold in their rings.
 constexpr unsigned kSpareMbufs = 1536;
@@ -59,8 +61,10 @@ std::unique_ptr<Device> Device::open(const DeviceSpec& spec, std::string& error)
   if (!start_eal(spec.bus == "pci" ? spec.name : "", error)) return nullptr;
   take_dpdk_message();  // what was said about others
   std::unique_ptr<Device> device(new Device(spec));
+  const std::vector<int> sockets_before = packet_sockets_on(spec.interface);
   if (device->probe(error) && device->configure(error) && device->take_mtu(error) &&
       device->take_mac(error) && device->start(error)) {
+    device->find_wake_fd(sockets_before);
     return device;
   }
   return nullptr;
@@ -122,6 +126,7 @@ bool Device::configure(std::string& error) {
   if (chains_) conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   const bool removable = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
   conf.intr_conf.rmv = removable ? 1 : 0;
+  conf.intr_conf.rxq = driver_ == kTapDriver ? 1 : 0;
   if (const int result = rte_eth_dev_configure(port_, 1, 1, &conf); result != 0) {
     error = failure("the device cannot be configured", result);
     return false;
@@ -195,6 +200,21 @@ bool Device::start(std::string& error) {
   started_ = result == 0;
   if (!started_) error = failure("the device does not start", result);
   return started_;
+}
+
+// af_packet does not give its socket away, but the socket can be slept on as any other: it is the
+// one that was not there before.
+void Device::find_wake_fd(const std::vector<int>& sockets_before) {
+  if (driver_ == kTapDriver) {
+    wake_fd_ = rte_eth_dev_rx_intr_ctl_q_get_fd(port_, 0);
+    return;
+  }
+  if (driver_ != kAfPacketDriver) return;
+  for (const int socket : packet_sockets_on(spec_.interface)) {
+    const bool is_new =
+        std::find(sockets_before.begin(), sockets_before.end(), socket) == sockets_before.end();
+    if (is_new) wake_fd_ = socket;
+  }
 }
 
 int Device::on_removal(std::uint16_t, rte_eth_event_type, void* device, void*) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dpdk_port/device_spec.h"
 #include "dpdk_port/mbuf_pool.h"
@@ -31,6 +32,8 @@ class Device {
   // The hardware has been pulled: its queues must not be touched any more.
   [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool link_up() const;
+  // Readable while frames wait to be received; -1: the driver has none.
+  [[nodiscard]] int wake_fd() const { return wake_fd_; }
 
  private:
   explicit Device(const DeviceSpec& spec) : spec_(spec) {}
@@ -40,6 +43,7 @@ class Device {
   bool take_mtu(std::string& error);
   bool take_mac(std::string& error);
   bool start(std::string& error);
+  void find_wake_fd(const std::vector<int>& sockets_before);
   void close();
   static int on_removal(std::uint16_t port, rte_eth_event_type event, void* device, void* result);
 
@@ -47,6 +51,7 @@ class Device {
   std::uint16_t port_ = RTE_MAX_ETHPORTS;
   std::string driver_;
   MacAddr mac_;
+  int wake_fd_ = -1;
   unsigned mtu_ = 0;
   bool chains_ = false;
   bool probed_ = false, started_ = false, promiscuous_ = false, watched_ = false;

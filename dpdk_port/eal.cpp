@@ -10,8 +10,10 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -20,6 +22,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "dpdk_port/telemetry.h"
 
 namespace stp::port {
 namespace {
@@ -111,10 +115,15 @@ std::string lcores() {
   return list;
 }
 
+std::atomic<bool>& telemetry_wanted() {
+  static std::atomic<bool> wanted{false};
+  return wanted;
+}
+
 std::vector<std::string> arguments(const std::string& pci_address) {
-  std::vector<std::string> list{"stp", "--no-telemetry", "--log-level=error",
-                                "--lcores=" + lcores(),
+  std::vector<std::string> list{"stp", "--log-level=error", "--lcores=" + lcores(),
                                 "--file-prefix=stp-" + std::to_string(getpid())};
+  if (!telemetry_wanted()) list.push_back("--no-telemetry");
   if (hugepages_are_free()) {
     list.insert(list.end(), {"--in-memory", "--single-file-segments"});
   } else {
@@ -137,8 +146,15 @@ struct Eal {
   std::string error;
 };
 
+// EAL makes it for what it shares with other processes: we share the telemetry socket at most.
+void remove_runtime_directory() {
+  rmdir(rte_eal_get_runtime_dir());
+}
+
 void initialise(Eal& eal, const std::string& pci_address) {
   divert_log();
+  // Run after DPDK's own, which removes its socket from there.
+  if (telemetry_wanted()) std::atexit(remove_runtime_directory);
   std::vector<std::string> list = arguments(pci_address);
   std::vector<char*> argv;
   argv.reserve(list.size());
@@ -150,8 +166,7 @@ void initialise(Eal& eal, const std::string& pci_address) {
     eal.error = "DPDK does not start: " + (said.empty() ? rte_strerror(rte_errno) : said);
     return;
   }
-  // EAL makes a directory for what it shares with other processes; we share nothing.
-  if (result >= 0) rmdir(rte_eal_get_runtime_dir());
+  if (result >= 0 && !telemetry_wanted()) remove_runtime_directory();
 }
 
 }  // namespace
@@ -191,6 +206,14 @@ void run_on_interrupt_thread(const std::function<void()>& work) {
   } else {
     work();
   }
+}
+
+void enable_telemetry() {
+  telemetry_wanted() = true;
+}
+
+bool telemetry_enabled() {
+  return telemetry_wanted();
 }
 
 std::string take_dpdk_message() {

@@ -20,4 +20,7 @@ void run_on_interrupt_thread(const std::function<void()>& work);
 // first is usually a consequence of it.
 std::string take_dpdk_message();
 
+// Whether enable_telemetry() came before EAL started.
+bool telemetry_enabled();
+
 }  // namespace stp::port

@@ -39,7 +39,7 @@ class EthdevPort final : public LinkPort {
   EthdevPort(PortInfo info, std::unique_ptr<Device> device, const LinkConfig& config)
       : LinkPort(std::move(info)),
         device_(std::move(device)),
-        arp_({info_.mac, info_.address, device_->spec().answers_arp, config.vlan}),
+        arp_({info_.mac, info_.address, device_->spec().answers_arp, config.vlan, config.arp}),
         receiver_(*device_, arp_),
         transmitter_(*device_, arp_, loopback_) {}
 
@@ -85,6 +85,7 @@ class EthdevPort final : public LinkPort {
   }
 
   [[nodiscard]] bool link_up() const override { return device_->link_up(); }
+  [[nodiscard]] int wake_fd() const override { return device_->wake_fd(); }
 
  private:
   // In this order: frames that wait go back to the device's pool before the device closes.

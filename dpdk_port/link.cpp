@@ -60,6 +60,19 @@ bool set_address(const std::string& value, LinkConfig& out) {
   return true;
 }
 
+// 10.9.0.2@02:00:00:00:00:02, and more of them behind a '+'.
+bool set_arp(const std::string& value, LinkConfig& out) {
+  for (const std::string& entry : split(value, '+')) {
+    const std::size_t at = entry.find('@');
+    if (at == std::string::npos) return false;
+    const auto ip = parse_ipv4(entry.substr(0, at));
+    const auto mac = parse_mac(entry.substr(at + 1));
+    if (!ip || ip->value == 0 || !mac || mac->is_group() || mac->is_zero()) return false;
+    if (!out.arp.emplace(*ip, *mac).second) return false;
+  }
+  return true;
+}
+
 bool set_mtu(const std::string& value, LinkConfig& out) {
   out.mtu = parse_number(value, kMinMtu, kMaxMtu);
   return out.mtu.has_value();
@@ -84,6 +97,8 @@ struct CommonOption {
 constexpr std::array kCommonOptions{
     CommonOption{"mac", set_mac, "a station's address such as 02:00:00:00:00:01"},
     CommonOption{"address", set_address, "IPv4/prefix such as 10.9.0.1/24"},
+    CommonOption{"arp", set_arp,
+                 "IPv4@MAC such as 10.9.0.2@02:00:00:00:00:02, each address once, + between them"},
     CommonOption{"mtu", set_mtu, "a number from 360 to 65640"},
     CommonOption{"vlan", set_vlan, "a number from 1 to 4094"},
     CommonOption{"copy", set_copy, "0 or 1"},

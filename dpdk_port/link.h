@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One string names a link, the same in STP_LINK, for stpd and in a DAT configuration:
-//   stpd:/run/stpd/stpd.sock           through a daemon; nothing after the colon: its default
-//   socket iface:eth0                         any Linux interface pci:0000:3b:00.0 a NIC bound to
-//   DPDK memif:/run/a.sock,role=server      shared memory to one other process vdev:net_ring0 any
-//   DPDK virtual device loop                               this process alone
+//   stpd:/run/stpd/stpd.sock          through a daemon, at its socket; stpd:NAME by the name that
+//                                     its link has there; nothing after the colon: the usual one
+//   iface:eth0                        any Linux interface
+//   pci:0000:3b:00.0                  a NIC bound to DPDK
+//   memif:/run/a.sock,role=server     shared memory to one other process
+//   vdev:net_ring0                    any DPDK virtual device
+//   loop                              this process alone
 // Options follow after commas. Of every link but stpd: (whose daemon has its own):
 //   mac=02:00:00:00:00:01   our address; iface: and pci: have one of their own
 //   address=10.9.0.1/24     our IPv4 address, answered to ARP; iface: has the interface's
+//   arp=10.9.0.2@02:00:00:00:00:02+...   stations that are known and never asked for by ARP
 //   mtu=9000                longest payload of a frame; iface: has the interface's
 //   vlan=7                  tag what is sent
 //   copy=0|1                1: never attach user memory to frames
@@ -38,6 +42,9 @@ std::string to_string(Ipv4 address);
 std::optional<MacAddr> parse_mac(const std::string& text);  // six octets, ':' or '-' between
 std::string to_string(const MacAddr& mac);
 
+// Stations by IPv4 address.
+using Stations = std::map<Ipv4, MacAddr>;
+
 struct LinkConfig {
   LinkKind kind = LinkKind::kLoop;
   std::string text;    // as written
@@ -45,6 +52,7 @@ struct LinkConfig {
   std::optional<MacAddr> mac;
   std::optional<Ipv4> address;
   unsigned prefix_length = 0;
+  Stations arp;  // static entries
   std::optional<unsigned> mtu;
   std::optional<std::uint16_t> vlan;
   bool copy = false;                           // never attach user memory to frames

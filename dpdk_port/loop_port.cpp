@@ -11,8 +11,10 @@ constexpr MacAddr kDefaultMac{{0x02, 0, 0, 0, 0, 1}};
 
 class LoopPort final : public LinkPort {
  public:
-  explicit LoopPort(PortInfo info)
-      : LinkPort(std::move(info)), heads_(kBurst, frame_room(info_.mtu)) {}
+  LoopPort(PortInfo info, Stations fixed)
+      : LinkPort(std::move(info)),
+        fixed_(std::move(fixed)),
+        heads_(kBurst, frame_room(info_.mtu)) {}
 
   unsigned turn(Engine& engine, Time now) override {
     unsigned moved = loopback_.deliver(engine, now);
@@ -27,7 +29,8 @@ class LoopPort final : public LinkPort {
 
   std::optional<MacAddr> resolve(Ipv4 address, Time) override {
     if (is_this_host(address, info_.address)) return info_.mac;
-    return std::nullopt;
+    const auto known = fixed_.find(address);
+    return known == fixed_.end() ? std::nullopt : std::optional(known->second);
   }
 
   [[nodiscard]] std::vector<PortCounter> counters() const override {
@@ -54,6 +57,7 @@ class LoopPort final : public LinkPort {
     return static_cast<unsigned>(count);
   }
 
+  const Stations fixed_;
   FrameBuffers heads_;
   std::uint64_t dropped_ = 0;  // to addresses that nobody has
 };
@@ -70,7 +74,7 @@ std::unique_ptr<LinkPort> open_loop_port(const LinkConfig& config, std::string&)
   info.max_stu = max_stu_of(info.mtu);
   info.attaches = !config.copy;
   info.address = config.address;
-  return std::make_unique<LoopPort>(std::move(info));
+  return std::make_unique<LoopPort>(std::move(info), config.arp);
 }
 
 }  // namespace stp::port

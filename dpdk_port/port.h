@@ -18,8 +18,8 @@ struct PortInfo {
   std::string driver;
   MacAddr mac;
   unsigned mtu = 0;
-  unsigned max_stu = 0;            // exponent, from the MTU: 2^max_stu + 40 + 64 <= mtu
-  bool attaches = false;           // transmit attaches user memory to frames
+  unsigned max_stu = 0;   // exponent, from the MTU: 2^max_stu + 40 + 64 <= mtu
+  bool attaches = false;  // transmit attaches user memory to frames
   std::optional<Ipv4> address;
 };
 
@@ -59,6 +59,9 @@ class Port {
   virtual void set_tap(Tap* tap) = 0;  // nullptr: none
   [[nodiscard]] virtual std::vector<PortCounter> counters() const = 0;
   [[nodiscard]] virtual bool link_up() const = 0;
+  // Readable while frames have arrived that poll() has not taken; -1: this driver has no such
+  // descriptor. The Port's own: to be slept on, and nothing else.
+  [[nodiscard]] virtual int wake_fd() const { return -1; }
 };
 
 // Monotonic nanoseconds, and Keys from the system's random source: what a Node is fed with.

@@ -70,6 +70,8 @@ bool Counters::is_drop(Counter c) {
     case Counter::kDuplicateStu:
     case Counter::kStaleFetch:
     case Counter::kDuplicateBlock:
+    // Connectionless endpoints.
+    case Counter::kBlocksFull:
       return true;
     default:
       return false;

@@ -44,6 +44,8 @@ namespace stp {
   X(NoListener,        no_listener,         "connection refused: nobody listens on the UPort")     \
   X(BacklogFull,       backlog_full,        "Request_Connection left unanswered: backlog full")    \
   X(NoResources,       no_resources,        "connection refused: no Port or memory left")          \
+  X(RcRejected,        rc_rejected,         "connections refused by the listening user")           \
+  X(RcUndecided,       rc_undecided,        "connections refused: the user did not decide in time")\
   X(DuplicateRc,       duplicate_rc,        "Request_Connection repeated: answered again")         \
   X(LateRc,            late_rc,             "Request_Connection of a closed connection")           \
   X(GhostCa,           ghost_ca,            "Connection_Answer nobody waits for: answered with RD")\
@@ -77,6 +79,9 @@ namespace stp {
   X(CtsRepeated,       cts_repeated,        "CTS sent again for Blocks without progress")          \
   X(CtsHeld,           cts_held,            "CTS held back until others' bytes arrived")           \
   X(DuplicateBlock,    duplicate_block,     "DATA of a Block that is complete")                    \
+  /* connectionless endpoints, section 11 */                                                       \
+  X(BlocksFull,        blocks_full,         "DATA of a new Block: too many others are incomplete") \
+  X(BlocksAbandoned,   blocks_abandoned,    "Blocks of endpoints given up: no STU came for 1 s")   \
   /* requests of users */                                                                          \
   X(TxRefused,         tx_refused,          "requests of users refused by the Node's own checks")  \
   X(RingBroken,        ring_broken,         "connections ended: user's ring made no sense")

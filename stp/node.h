@@ -11,6 +11,8 @@
 // Functions that can fail return 0 or a negative errno.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +41,15 @@ using RegionId = std::uint64_t;
 using VcId = std::uint64_t;
 inline constexpr std::uint64_t kNoneId = 0;
 
+// What may come along with a control operation.
+using OptionPayload = std::optional<std::array<std::byte, wire::kOptionSize>>;
+// What a frame brought: empty, or exactly that many bytes.
+inline OptionPayload to_option(Bytes bytes) {
+  OptionPayload option;
+  if (bytes.size() == wire::kOptionSize) std::ranges::copy(bytes, option.emplace().begin());
+  return option;
+}
+
 // What one user handle (st_create, st_endpoint) chooses. Ranges are in Bufx entries.
 struct EndpointConfig {
   bool connectionless = false;
@@ -54,6 +65,10 @@ struct EndpointConfig {
   bool checksum = false;   // send Cksum with everything
   bool keep_alive = true;  // find out when a silent peer is gone
   bool recover = false;    // send a Block's CTS again, with F_Offset, when its STUs stay away
+  // Listening: the user sees each RC before it is answered, and decides (admit, refuse).
+  bool inspect = false;
+  // An RC is repeated at least this long, and at least eight times, before it is given up.
+  Time connect_patience = 0;
 };
 
 enum class Direction : std::uint8_t { kTransmit, kReceive };
@@ -80,12 +95,13 @@ struct Event {
     kWake,         // a user sleeps on vc's channel: wake its futex word
     kAcceptReady,  // endpoint has a connection to accept
     kStockLow,     // endpoint listens, and has used up a stocked channel
+    kVcOver,       // the peer has disconnected vc, or it has failed; its user still holds it
     kVcGone,       // the Node no longer uses vc's channel memory; `cookie` names it
     kRegionGone,   // the Node no longer uses region's memory
   };
   Kind kind;
   std::uint64_t id = kNoneId;  // VcId, EndpointId or RegionId
-  std::uint64_t cookie = 0;    // kWake, kVcGone: as given with the channel
+  std::uint64_t cookie = 0;    // kWake, kVcOver, kVcGone: as given with the channel
 };
 
 enum class VcState : std::uint8_t {
@@ -96,6 +112,13 @@ enum class VcState : std::uint8_t {
   kBothClosing,  // RD and DA sent
   kPeerClosed,   // disconnected by the peer; the user still holds it
   kFailed,       // given up; the user still holds it
+  kAsked,        // RC arrived at a listener that inspects: the user decides
+};
+
+// What has crossed a connection: operations other than DATA, and user bytes.
+struct VcTraffic {
+  std::uint64_t rx_control = 0, rx_data_bytes = 0;
+  std::uint64_t tx_control = 0, tx_data_bytes = 0;
 };
 
 struct VcInfo {
@@ -111,6 +134,11 @@ struct VcInfo {
   std::uint32_t local_slots, remote_slots;
   std::uint32_t credit;  // Slots believed free at the peer
   Time round_trip;       // smoothed estimate
+  std::uint32_t peer_uport;
+  OptionPayload peer_option;  // of its RC, its CA, or its refusal
+  bool passive;               // the peer has asked for the connection
+  std::uint32_t uport;        // the listener's upper-layer port, here or at the peer
+  VcTraffic traffic;
 };
 
 class Node {
@@ -126,6 +154,8 @@ class Node {
   void transmitted(const TxToken& token);
   [[nodiscard]] Time next_deadline() const;
   void expire(Time now);
+  // Nothing has arrived lately: who would be woken a little later, to save wake-ups, is woken now.
+  void idle();
   bool next_event(Event& out);
   // Bytes a TxFrame's `head` must have room for.
   [[nodiscard]] std::size_t frame_room() const;
@@ -159,9 +189,21 @@ class Node {
   int stock(EndpointId endpoint, std::byte* channel, std::uint64_t cookie);
   // Takes back a stocked channel when listening ends. False: none left.
   bool unstock(EndpointId endpoint, std::uint64_t& cookie);
-  int accept(EndpointId endpoint, VcId& out);  // -EAGAIN: none waits
+  // -EAGAIN: none waits. Where the endpoint inspects, the connection is in state kAsked.
+  int accept(EndpointId endpoint, VcId& out);
+  // Connections that wait to be accepted.
+  [[nodiscard]] std::size_t backlog(EndpointId endpoint) const;
+  // The user's decision on a connection that was asked for, with option payload for the peer. A
+  // refused one goes (kVcGone). -EISCONN: it is decided. What admit returns of one that was not
+  // decided in time: -ETIMEDOUT, or -ECONNABORTED (the peer has given up).
+  int admit(VcId vc, const OptionPayload& option, Time now);
+  int refuse(VcId vc, const OptionPayload& option, Time now);
   int connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
-              std::uint64_t cookie, VcId& out, Time now);
+              std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option = {});
+  // A connectionless endpoint takes its Port and its Key, and its channel; from here on anybody who
+  // knows them reaches it. One per endpoint (-EBUSY). It is then handled as a connection is: kick,
+  // close, vc_info (whose remote part says nothing).
+  int open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out, Time now);
   // Sends what is queued, then disconnects; kVcGone follows. `at_once`: drops what is queued.
   int close(VcId vc, bool at_once, Time now);
   int vc_info(VcId vc, VcInfo& out) const;
@@ -175,6 +217,9 @@ class Node {
   [[nodiscard]] const NodeConfig& config() const;
   [[nodiscard]] std::size_t vc_count() const;
   void for_each_vc(void (*visit)(void* context, VcId vc), void* context) const;
+  // The connection with the lowest local Port above `port`; kNoneId: there is none. A walk that
+  // goes on where it stopped, while connections come and go.
+  [[nodiscard]] VcId vc_after(std::uint16_t port) const;
 
  private:
   struct Impl;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "libst/service/client_page.h"
 #include "libst/service/messages.h"
@@ -22,7 +23,7 @@ using service::SharedMemory;
 
 // What goes along with a request beside its fixed part.
 struct Payload {
-  MutableBytes mapped;                   // kMap: the user's memory
+  std::vector<MutableBytes> mapped;      // kMap: the user's memory, in pieces
   std::shared_ptr<void> keep;            // out, kMap: to be held as long as the region lives
   std::shared_ptr<SharedMemory> memory;  // out, kConnect, kAccept: the channel
 };
@@ -55,6 +56,8 @@ class Backend {
   virtual bool attend(Condition condition, Time deadline) = 0;
   // 0, or why the service is gone.
   [[nodiscard]] virtual int error() const = 0;
+  // Memory has to be shared with another process before it can be mapped.
+  [[nodiscard]] virtual bool lends_memory() const { return false; }
   // The process ends: tells the peers, as far as nobody else will.
   virtual void leave() {}
 
@@ -62,6 +65,7 @@ class Backend {
   [[nodiscard]] ClientPage& page() const { return *reinterpret_cast<ClientPage*>(page_->data()); }
   [[nodiscard]] MacAddr mac() const { return mac_; }
   [[nodiscard]] std::uint32_t ipv4() const { return ipv4_; }
+  [[nodiscard]] std::uint32_t max_stu() const { return max_stu_; }
 
   int exchange(Request& request, Reply& reply) {
     Payload none;
@@ -74,12 +78,14 @@ class Backend {
     page_ = std::move(page);
     mac_ = MacAddr::from_u64(hello.mac);
     ipv4_ = hello.ipv4;
+    max_stu_ = hello.max_stu;
   }
 
  private:
   std::shared_ptr<SharedMemory> page_;
   MacAddr mac_;
-  std::uint32_t ipv4_ = 0;  // host order; 0: the link has none
+  std::uint32_t ipv4_ = 0;     // host order; 0: the link has none
+  std::uint32_t max_stu_ = 0;  // exponent: the longest STU that the link carries
 };
 
 inline Request request_for(RequestKind kind) {

@@ -5,6 +5,7 @@
 
 #include "libst/client/error.h"
 #include "libst/client/wait.h"
+#include "libst/service/wire_config.h"
 #include "stp/memory/tiling.h"
 
 namespace stp::client {
@@ -17,9 +18,11 @@ Connection::Connection(std::shared_ptr<Endpoint> endpoint, const Reply& made,
       bell_(made.channel),
       memory_(std::move(memory)),
       bufsize_(endpoint_->config().bufsize),
-      channel_(memory_->data()) {}
+      channel_(memory_->data()),
+      asked_(made.state == static_cast<std::uint32_t>(VcState::kAsked)) {}
 
 int Connection::wait_open(Time deadline) {
+  if (asked_) return learn_peer();
   auto const answered = [this] {
     return channel_.state() != ChannelState::kConnecting || endpoint_->ended();
   };
@@ -39,6 +42,18 @@ int Connection::learn_peer() {
   return 0;
 }
 
+int Connection::decide(bool admit, const OptionPayload& option) {
+  auto request = request_for(RequestKind::kDecide);
+  Reply reply{};
+  request.vc = vc_;
+  request.admit = admit ? 1 : 0;
+  request.option = service::to_wire(option);
+  auto const error = backend_.exchange(request, reply);
+  if (error == -EISCONN) return fail(error, "the connection has been accepted already");
+  if (error == 0) asked_ = false;
+  return error;
+}
+
 int Connection::info(Reply& reply) const {
   auto request = request_for(RequestKind::kVcInfo);
   request.vc = vc_;
@@ -48,6 +63,11 @@ int Connection::info(Reply& reply) const {
 // 0 while the connection goes on, else why not.
 int Connection::over() const {
   if (auto const gone = backend_.error(); gone != 0) return gone;
+  if (auto const end = end_of_channel(); end != 0) return end;
+  return asked_ ? fail(-ENOTCONN, "st_accept_opt or st_reject comes first") : 0;
+}
+
+int Connection::end_of_channel() const {
   switch (channel_.state()) {
     case ChannelState::kConnecting:
     case ChannelState::kOpen:
@@ -61,6 +81,11 @@ int Connection::over() const {
   return -ENOTCONN;
 }
 
+int Connection::take_end() {
+  auto const end = end_of_channel();
+  return end != 0 && !end_told_.exchange(true) ? end : 0;
+}
+
 int Connection::send(const Sending& what) {
   if (auto const error = check(what); error != 0) return error;
   if (auto const reason = over(); reason != 0) return reason;
@@ -69,6 +94,7 @@ int Connection::send(const Sending& what) {
   entry.length = what.length;
   entry.bufx = what.bufx;
   entry.offset = what.offset;
+  entry.destination_mac = what.destination;
   if (what.payload != nullptr) {
     auto const data = what.header.op() == wire::Op::kData;
     entry.payload_length = data ? wire::kAppendSize : wire::kOptionSize;
@@ -89,12 +115,14 @@ int Connection::send(const Sending& what) {
   return 0;
 }
 
-int Connection::receive(wire::Header& header, void* payload, Time deadline) {
+int Connection::receive(wire::Header& header, void* payload, Time deadline, std::uint64_t* sender) {
+  auto const wanted = sender != nullptr ? *sender : kAnyone;
   ReceivedEntry entry;
-  bool received = false;
+  int received = 0;
   auto const try_receive = [&] {
     std::lock_guard const guard(receiving_);
-    return received = channel_.receive(entry);
+    received = inbox_.take(channel_, wanted, entry);
+    return received != 0;
   };
   if (!try_receive()) {
     // What came before the end is read before the end is told: so the end is looked at first.
@@ -103,9 +131,12 @@ int Connection::receive(wire::Header& header, void* payload, Time deadline) {
       return try_receive() || last;
     });
     if (waited != 0) return waited;
-    if (!received) return ended_ ? -ECANCELED : over();
+    if (received == 0) return ended_ ? -ECANCELED : over();
   }
+  if (received < 0)
+    return fail(received, "too many headers of other senders wait: read some with macaddr NULL");
   header = entry.header;
+  if (sender != nullptr) *sender = entry.source_mac;
   if (payload != nullptr) std::memcpy(payload, entry.payload, entry.payload_length);
   return entry.payload_length > 0 ? 1 : 0;
 }
@@ -151,9 +182,13 @@ int Connection::begin_close() {
   ended_ = true;
   wake_all(*channel_.wake_word());
   auto const flushed = wait_flushed(true);
+  forget();
+  return disconnect(flushed != 0);
+}
+
+void Connection::forget() {
   endpoint_->forget(handle_);
   endpoint_->mappings().remove_mx_of(vc_);
-  return disconnect(flushed != 0);
 }
 
 void Connection::end_close(Time deadline) {

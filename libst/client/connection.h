@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What st_connect and st_accept make: one Virtual Connection and its channel.
+// What st_connect and st_accept make: one Virtual Connection and its channel; or the Port of a
+// connectionless endpoint, which is a channel without a peer.
 #pragma once
 
 #include "libst/client/endpoint.h"
+#include "libst/client/inbox.h"
 #include "stp/channel/user_side.h"
 
 namespace stp::client {
@@ -15,19 +17,25 @@ class Connection {
   Connection(std::shared_ptr<Endpoint> endpoint, const Reply& made,
              std::shared_ptr<SharedMemory> memory);
 
-  // Until the peer has answered; needs no time on an accepted connection.
+  // Until the peer has answered; needs no time on an accepted connection, nor on one that the peer
+  // has asked for and that waits for the decision.
   int wait_open(Time deadline);
+  // The decision. A rejected one is over.
+  int admit(const OptionPayload& option) { return decide(true, option); }
+  int reject(const OptionPayload& option) { return decide(false, option); }
 
   // What to send: a header, its payload, and for DATA where the bytes stand.
   struct Sending {
     wire::Header header;
     const void* payload = nullptr;
     std::uint32_t length = 0, bufx = 0, offset = 0;
+    std::uint64_t destination = 0;  // MAC address; connectionless only
   };
   // Blocks while the transmit queue is full.
   int send(const Sending& what);
-  // 1: with payload; it is copied to `payload` if that is not nullptr.
-  int receive(wire::Header& header, void* payload, Time deadline);
+  // 1: with payload; it is copied to `payload` if that is not nullptr. `sender`: whose header;
+  // where it is nullptr or names kAnyone, the oldest. Whose it was is put there.
+  int receive(wire::Header& header, void* payload, Time deadline, std::uint64_t* sender = nullptr);
   // Until the link no longer reads the memory of anything sent before.
   int flush();
   int info(Reply& reply) const;
@@ -36,20 +44,28 @@ class Connection {
   // to disconnect; end_close waits for the peer's confirmation, for a while.
   int begin_close();
   void end_close(Time deadline);
+  // Its handle has been retired, and nothing of it is left to end.
+  void forget();
   // For one that nobody has seen.
   void abandon();
 
   // How long to wait for a peer's confirmation.
   static constexpr Time kClosePatience = kSecond;
 
+  // Why the connection has ended of itself, told once; 0: it has not, or that was told.
+  int take_end();
+  [[nodiscard]] Handle handle() const { return handle_; }
   [[nodiscard]] Endpoint& endpoint() const { return *endpoint_; }
   [[nodiscard]] VcId vc() const { return vc_; }
   void set_handle(Handle handle) { handle_ = handle; }
 
  private:
+  int decide(bool admit, const OptionPayload& option);
   int check(const Sending& what) const;
   int check_data(const Sending& what) const;
+  static int check_destination(const Sending& what);
   [[nodiscard]] int over() const;
+  [[nodiscard]] int end_of_channel() const;
   int learn_peer();
   int wait_flushed(bool closing);
   int disconnect(bool at_once);
@@ -64,8 +80,11 @@ class Connection {
   unsigned send_stu_log2_ = 0;
   UserChannel channel_;
   std::mutex sending_, receiving_;  // the channel's two ends
+  Inbox inbox_;                     // under receiving_
   std::uint32_t refused_ = 0;       // as of the last flush; under sending_
   std::atomic<bool> ended_{false};  // closed by this side
+  std::atomic<bool> end_told_{false};
+  std::atomic<bool> asked_;  // the peer has asked for it, and nobody has decided
   Handle handle_ = 0;
 };
 

@@ -17,6 +17,13 @@ bool is_connection_op(Op op) {
          op == Op::kDisconnectComplete;
 }
 
+// protocol: 7.17
+constexpr std::uint32_t kOperand = sizeof(std::uint64_t);
+bool is_fetch(const wire::Header& header) {
+  return header.op() == Op::kGet && header.has(wire::flag::kFunction) &&
+         header.function() != wire::Function::kFetchOpComplete;
+}
+
 int check_syntax(wire::Header header) {
   header.s_port =
       1;  // libst's to set, as these flags of DATA are: what stands there is not looked at
@@ -36,9 +43,14 @@ int Connection::check(const Sending& what) const {
   auto const& header = what.header;
   if (is_connection_op(header.op()))
     return fail(-EPERM, "connection operations are sent by st_connect, st_accept and st_close");
+  if (endpoint_->connectionless())
+    if (auto const error = check_destination(what); error != 0) return error;
   if (auto const error = check_syntax(header); error != 0) return error;
   if (header.op() == Op::kData) return check_data(what);
   if (what.length != 0) return fail(-EINVAL, "only DATA has a length");
+  if (is_fetch(header) && !header.has(wire::flag::kReject) &&
+      (header.param != kOperand || header.offset % kOperand != 0 || header.b_num % kOperand != 0))
+    return fail(-EINVAL, "a FetchOp is of 8 bytes, and r_offset and i_offset are multiples of 8");
   if (wire::needs_operands(header) && what.payload == nullptr)
     return fail(-EINVAL, "the function needs its operands in the option payload");
   bool const grants = header.op() == Op::kClearToSend || header.op() == Op::kMemoryRegionAvailable;
@@ -49,6 +61,14 @@ int Connection::check(const Sending& what) const {
   return fail(-ERANGE, "Mx " + std::to_string(header.mx) + ", Bufx " + std::to_string(header.bufx) +
                            ", Offset " + std::to_string(header.offset) +
                            " is not memory of this connection");
+}
+
+int Connection::check_destination(const Sending& what) {
+  auto const mac = MacAddr::from_u64(what.destination);
+  if (mac.to_u64() != what.destination || mac.is_zero() || mac.is_group())
+    return fail(-EINVAL, "macaddr is not the address of one station: st_macaddr tells");
+  if (what.header.d_port == 0) return fail(-EINVAL, "the header names no d_port");
+  return 0;
 }
 
 int Connection::check_data(const Sending& what) const {

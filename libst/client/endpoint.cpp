@@ -6,6 +6,7 @@
 #include "libst/client/links.h"
 #include "libst/client/region.h"
 #include "libst/client/wait.h"
+#include "libst/service/wire_config.h"
 
 namespace stp::client {
 namespace {
@@ -14,7 +15,8 @@ constexpr Time kConnectPatience = 5 * kSecond;
 
 }  // namespace
 
-int Endpoint::open(const std::optional<Name>& name, std::shared_ptr<Endpoint>& out) {
+int Endpoint::open(const std::optional<Name>& name, bool connectionless,
+                   std::shared_ptr<Endpoint>& out) {
   std::shared_ptr<Backend> backend;
   if (auto const error = use_link(backend); error != 0) return error;
   if (name) {
@@ -23,9 +25,12 @@ int Endpoint::open(const std::optional<Name>& name, std::shared_ptr<Endpoint>& o
     if (mac != backend->mac())
       return fail(-EADDRNOTAVAIL, "'" + name->host.name + "' is not this host");
   }
-  auto endpoint = std::make_shared<Endpoint>(std::move(backend), name ? name->uport : 0);
+  auto endpoint =
+      std::make_shared<Endpoint>(std::move(backend), name ? name->uport : 0, connectionless);
   auto request = request_for(RequestKind::kOpenEndpoint);
-  request.config = default_config();
+  request.config = service::to_wire(EndpointConfig{});
+  request.config.connectionless = connectionless ? 1 : 0;
+  if (connectionless) request.config.port = endpoint->uport_;
   Reply reply{};
   if (auto const error = endpoint->backend().exchange(request, reply); error != 0) return error;
   endpoint->id_ = reply.endpoint;
@@ -69,11 +74,16 @@ int Endpoint::set_option(const OptionRule& rule, std::uint32_t value) {
   auto const error = backend_->exchange(asking, reply);
   if (error == 0) config_ = reply.config;
   if (error == -EBUSY)
-    return fail(error, "options are set before st_map, st_listen and st_connect");
+    return fail(error,
+                connectionless_
+                    ? "options are set before st_map, st_utx and st_urx, and before the Port or "
+                      "the Key is asked for"
+                    : "options are set before st_map, st_listen and st_connect");
   return error;
 }
 
 int Endpoint::listen() {
+  if (connectionless_) return fail(-EOPNOTSUPP, "a connectionless endpoint does not listen");
   if (uport_ == 0) return fail(-EINVAL, "the endpoint was created without a port to listen on");
   auto asking = request(RequestKind::kListen);
   asking.uport = uport_;
@@ -81,6 +91,7 @@ int Endpoint::listen() {
   auto const error = backend_->exchange(asking, reply);
   if (error == -EADDRINUSE)
     return fail(error, "port " + std::to_string(uport_) + " of this link has a listener already");
+  if (error == 0) listening_ = true;
   return error;
 }
 
@@ -116,7 +127,8 @@ std::vector<Handle> Endpoint::children() const {
 
 // ---- connections ----
 
-int Endpoint::accept(Handle& out) {
+// The next connection: established, or asked for where this endpoint inspects.
+int Endpoint::wait_for_peer(Time deadline, std::shared_ptr<Connection>& out) {
   PageEvents events(backend_->page());
   auto asking = request(RequestKind::kAccept);
   for (;;) {
@@ -125,35 +137,101 @@ int Endpoint::accept(Handle& out) {
     Reply made{};
     Payload payload;
     auto const error = backend_->exchange(asking, payload, made);
-    if (error == 0) return adopt_connection(made, std::move(payload.memory), now(), out);
-    if (error == -EINVAL) return fail(error, "st_listen comes before st_accept");
-    if (error != -EAGAIN) return error;
+    if (error == -EINVAL) return fail(error, "st_listen comes first");
+    if (error != 0 && error != -EAGAIN) return error;
+    if (error == 0) {
+      out = std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
+      auto const opened = out->wait_open(kNever);
+      if (opened != 0) out->abandon();
+      return opened;
+    }
     auto const changed = [&] { return events.wake_word()->load() != seen || ended(); };
-    if (auto const waited = wait_until(*backend_, events, kNever, changed); waited != 0)
+    if (auto const waited = wait_until(*backend_, events, deadline, changed); waited != 0)
       return waited;
   }
 }
 
-int Endpoint::connect(const Name& peer, Handle& out) {
-  auto const deadline = now() + kConnectPatience;
+int Endpoint::hand_out(const std::shared_ptr<Connection>& connection, Handle& out) {
+  auto const error = publish(connection, out);
+  if (error != 0) connection->abandon();
+  return error;
+}
+
+int Endpoint::accept(Handle& out) {
+  for (;;) {
+    std::shared_ptr<Connection> connection;
+    if (auto const error = wait_for_peer(kNever, connection); error != 0) return error;
+    if (config().inspect == 0 || connection->admit({}) == 0) return hand_out(connection, out);
+    connection->abandon();  // its peer has given up meanwhile
+  }
+}
+
+int Endpoint::inspect(Time deadline, Handle& out, Reply& peer) {
+  if (config().inspect == 0) return fail(-EINVAL, "ST_OPT_INSPECT is set before st_listen");
+  std::shared_ptr<Connection> connection;
+  auto error = wait_for_peer(deadline, connection);
+  if (error != 0) return error;
+  error = connection->info(peer);
+  if (error == 0) return hand_out(connection, out);
+  connection->abandon();
+  return error;
+}
+
+int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out, Reply* answer) {
+  if (connectionless_) return fail(-EOPNOTSUPP, "a connectionless endpoint does not connect");
+  auto const wanted = config().connect_patience * kMillisecond;
+  auto const deadline = now() + (wanted != 0 ? wanted : kConnectPatience);
   auto asking = request(RequestKind::kConnect);
   MacAddr mac;
   if (auto const error = resolve(*backend_, peer.host, mac); error != 0) return error;
   asking.mac = mac.to_u64();
   asking.uport = peer.uport;
+  asking.option = service::to_wire(option);
   Reply made{};
   Payload payload;
   if (auto const error = backend_->exchange(asking, payload, made); error != 0) return error;
-  return adopt_connection(made, std::move(payload.memory), deadline, out);
+  auto const connection =
+      std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
+  auto const error = connection->wait_open(deadline);
+  bool const answered = error == 0 || error == -ECONNREFUSED;
+  if (answered && answer != nullptr) connection->info(*answer);
+  if (error == 0) return hand_out(connection, out);
+  connection->abandon();
+  return error;
 }
 
-int Endpoint::adopt_connection(const Reply& made, std::shared_ptr<SharedMemory> memory,
-                               Time deadline, Handle& out) {
-  auto const connection = std::make_shared<Connection>(shared_from_this(), made, std::move(memory));
-  auto error = connection->wait_open(deadline);
-  if (error == 0) error = publish(connection, out);
-  if (error != 0) connection->abandon();
+bool Endpoint::take_end(Occurrence& out) const {
+  for (auto const child : children())
+    if (auto const connection = find<Connection>(child); connection) {
+      out = {child, connection->take_end()};
+      if (out.reason != 0) return true;
+    }
+  return false;
+}
+
+int Endpoint::backlog(std::uint64_t& out) const {
+  auto asking = request(RequestKind::kBacklog);
+  Reply reply{};
+  auto const error = backend_->exchange(asking, reply);
+  out = reply.value;
   return error;
+}
+
+int Endpoint::next_occurrence(Time deadline, Occurrence& out) {
+  PageEvents events(backend_->page());
+  for (;;) {
+    auto const seen = events.wake_word()->load();
+    if (ended()) return -ECANCELED;
+    if (take_end(out)) return 0;
+    out = {};
+    std::uint64_t waiting = 0;
+    if (listening_)
+      if (auto const error = backlog(waiting); error != 0) return error;
+    if (waiting != 0) return 0;
+    auto const changed = [&] { return events.wake_word()->load() != seen || ended(); };
+    if (auto const waited = wait_until(*backend_, events, deadline, changed); waited != 0)
+      return waited;
+  }
 }
 
 int Endpoint::flush() {
@@ -168,16 +246,20 @@ int Endpoint::flush() {
 
 // ---- memory ----
 
-int Endpoint::map(Direction direction, MutableBytes memory, std::uint32_t base, Handle& out,
-                  std::uint16_t* mx) {
+int Endpoint::map(Direction direction, std::vector<MutableBytes> memory, std::uint32_t base,
+                  Handle& out, std::uint16_t* mx) {
+  if (Handle port = 0; connectionless_)
+    if (auto const error = open_port(port); error != 0) return error;
   auto asking = request(RequestKind::kMap);
   asking.direction = static_cast<std::uint32_t>(direction);
   asking.base = base;
   Payload payload;
-  payload.mapped = memory;
+  std::size_t bytes = 0;
+  for (auto const piece : memory) bytes += piece.size();
+  payload.mapped = std::move(memory);
   Reply made{};
   if (auto const error = backend_->exchange(asking, payload, made); error != 0) return error;
-  auto const count = static_cast<std::uint32_t>(memory.size() >> config().bufsize);
+  auto const count = static_cast<std::uint32_t>(bytes >> config().bufsize);
   mappings_.add(made.region, direction, {base, count});
   auto const region =
       std::make_shared<Region>(shared_from_this(), made.region, direction, std::move(payload.keep));

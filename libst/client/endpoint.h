@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What st_create makes: one endpoint of the service, with the connections and regions on it.
+// What st_create and st_endpoint make: one endpoint of the service, with the connections and
+// regions on it.
 #pragma once
 
 #include <atomic>
@@ -14,17 +15,23 @@
 #include "libst/client/names.h"
 #include "libst/client/options.h"
 
+struct st_ehandle;
+
 namespace stp::client {
+
+class Connection;
 
 // Functions return 0 or a negative errno.
 class Endpoint : public std::enable_shared_from_this<Endpoint> {
  public:
   static constexpr Kind kKind = Kind::kEndpoint;
 
-  // `name`: where st_listen will listen; nullopt: nowhere.
-  static int open(const std::optional<Name>& name, std::shared_ptr<Endpoint>& out);
-  Endpoint(std::shared_ptr<Backend> backend, std::uint32_t uport)
-      : backend_(std::move(backend)), uport_(uport) {}
+  // `name`: where st_listen will listen, or the Port of a connectionless endpoint; nullopt:
+  // nowhere, or any.
+  static int open(const std::optional<Name>& name, bool connectionless,
+                  std::shared_ptr<Endpoint>& out);
+  Endpoint(std::shared_ptr<Backend> backend, std::uint32_t uport, bool connectionless)
+      : backend_(std::move(backend)), uport_(uport), connectionless_(connectionless) {}
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -35,10 +42,23 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
 
   int listen();
   int accept(Handle& out);
-  int connect(const Name& peer, Handle& out);
+  // The next connection that a peer asks for, before it is answered.
+  int inspect(Time deadline, Handle& out, Reply& peer);
+  // `answer`: nullptr, or where to put what is known of the peer when it has answered, be it with a
+  // refusal.
+  int connect(const Name& peer, const OptionPayload& option, Handle& out, Reply* answer);
+  // Connectionless: the Port, opened at the first call.
+  int open_port(Handle& out);
+  int get_connectionless(const OptionRule& rule, std::uint32_t& value);
   // `mx`: nullptr, or where to put an Mx that is good on every connection.
-  int map(Direction direction, MutableBytes memory, std::uint32_t base, Handle& out,
+  int map(Direction direction, std::vector<MutableBytes> memory, std::uint32_t base, Handle& out,
           std::uint16_t* mx);
+  // What happens to the endpoint, one at a time.
+  struct Occurrence {
+    Handle connection = 0;  // 0: one waits to be accepted
+    int reason = 0;         // why `connection` has ended
+  };
+  int next_occurrence(Time deadline, Occurrence& out);
   int flush();
   // Its handle has been retired: wakes who waits here and ends all that hangs on it.
   void end();
@@ -47,26 +67,36 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   [[nodiscard]] service::WireConfig config() const;
   [[nodiscard]] Mappings& mappings() { return mappings_; }
   [[nodiscard]] EndpointId id() const { return id_; }
+  [[nodiscard]] bool connectionless() const { return connectionless_; }
   [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
   // A connection or a region on it has ended.
   void forget(Handle child);
 
  private:
   Request request(RequestKind kind) const;
+  [[nodiscard]] int not_connectionless() const;
   template <typename Child>
   int publish(const std::shared_ptr<Child>& child, Handle& out);
-  int adopt_connection(const Reply& made, std::shared_ptr<SharedMemory> memory, Time deadline,
-                       Handle& out);
+  bool take_end(Occurrence& out) const;
+  int backlog(std::uint64_t& out) const;
+  int wait_for_peer(Time deadline, std::shared_ptr<Connection>& out);
+  int hand_out(const std::shared_ptr<Connection>& connection, Handle& out);
   [[nodiscard]] std::vector<Handle> children() const;
 
   const std::shared_ptr<Backend> backend_;
   const std::uint32_t uport_;  // 0: none
+  const bool connectionless_;
   EndpointId id_ = kNoneId;
   Mappings mappings_;
-  std::atomic<bool> ended_{false};
-  mutable std::mutex mutex_;  // of what follows
+  std::atomic<bool> ended_{false}, listening_{false};
+  std::mutex opening_;           // of the Port
+  std::atomic<Handle> port_{0};  // 0: not open yet
+  mutable std::mutex mutex_;     // of what follows
   service::WireConfig config_{};
   std::unordered_set<Handle> children_;
 };
+
+// st_create and st_endpoint.
+int make_endpoint(const char* str, bool connectionless, st_ehandle** out);
 
 }  // namespace stp::client

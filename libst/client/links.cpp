@@ -13,6 +13,7 @@
 #include "libst/client/handle_table.h"
 #include "libst/client/local_backend.h"
 #include "libst/client/stpd_backend.h"
+#include "libst/service/socket.h"
 
 namespace stp::client {
 namespace {
@@ -52,8 +53,9 @@ int open_link(const std::string& text, std::shared_ptr<Backend>& out) {
   port::LinkConfig link;
   std::string reason;
   if (!port::parse_link(text, link, reason)) return fail(-EINVAL, reason);
-  return link.kind == port::LinkKind::kStpd ? StpdBackend::open(link.target, out)
-                                            : LocalBackend::open(link, out);
+  return link.kind == port::LinkKind::kStpd
+             ? StpdBackend::open(service::socket_of(link.target), out)
+             : LocalBackend::open(link, out);
 }
 
 // Opening a link again has to wait until the last user's closing is done.

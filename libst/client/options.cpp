@@ -8,6 +8,7 @@
 
 #include "libst/client/error.h"
 #include "libst/include/stp/st.h"
+#include "libst/service/wire_config.h"
 #include "stp/channel/layout.h"
 #include "stp/node.h"
 #include "stp/wire/layout.h"
@@ -37,6 +38,11 @@ constexpr OptionRule kRules[] = {
     {ST_OPT_TX_BUFX_BASE, &WireConfig::tx_bufx_base, nullptr},
     {ST_OPT_TX_BUFX_COUNT, &WireConfig::tx_bufx_count, nullptr},
     {ST_OPT_TX_CREDITS, &WireConfig::credits, nullptr, 1, kMaxCredits},
+    {ST_OPT_CHECKSUM, &WireConfig::checksum, nullptr, 0, 1},
+    {ST_OPT_KEEP_ALIVE, &WireConfig::keep_alive, nullptr, 0, 1},
+    {ST_OPT_RECOVER, &WireConfig::recover, nullptr, 0, 1},
+    {ST_OPT_INSPECT, &WireConfig::inspect, nullptr, 0, 1},
+    {ST_OPT_CONNECT_PATIENCE, &WireConfig::connect_patience, nullptr, 0, service::kLongestPatience},
 };
 
 }  // namespace
@@ -55,21 +61,6 @@ int check_option(const OptionRule& rule, std::uint32_t value) {
     return fail(-EINVAL, std::to_string(value) + " is not in " + std::to_string(rule.least) + ".." +
                              std::to_string(rule.most));
   return 0;
-}
-
-service::WireConfig default_config() {
-  EndpointConfig const defaults;
-  WireConfig config{};
-  config.bufsize = defaults.bufsize;
-  config.max_stu = defaults.max_stu;
-  config.rx_bufx_base = defaults.rx_bufx_base;
-  config.rx_bufx_count = defaults.rx_bufx_count;
-  config.tx_bufx_base = defaults.tx_bufx_base;
-  config.tx_bufx_count = defaults.tx_bufx_count;
-  config.slots = defaults.slots;
-  config.credits = defaults.credits;
-  config.keep_alive = defaults.keep_alive ? 1 : 0;
-  return config;
 }
 
 }  // namespace stp::client

@@ -22,6 +22,4 @@ const OptionRule* find_option(int option);
 // What is wrong with setting the option to `value`, whatever it is set on: 0, -EPERM or -EINVAL.
 int check_option(const OptionRule& rule, std::uint32_t value);
 
-service::WireConfig default_config();
-
 }  // namespace stp::client

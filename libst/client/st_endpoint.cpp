@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The C API: endpoints, options, connections (libst document, sections 5 to 8).
+// The C API: endpoints, options, addresses (libst document, sections 5, 6 and 8).
 #include "libst/client/connection.h"
 #include "libst/client/error.h"
 #include "libst/client/wait.h"
@@ -13,17 +13,50 @@ using stp::client::find;
 using stp::client::guarded;
 using stp::client::Handle;
 using stp::client::Name;
+using stp::client::not_set;
 using stp::client::OptionRule;
 
-namespace {
-
-int not_set(const char* argument) {
-  return fail(-EINVAL, std::string("argument '") + argument + "' is NULL");
+int stp::client::make_endpoint(const char* str, bool connectionless, st_ehandle_t* out) {
+  if (out == nullptr) return not_set("ehandle");
+  auto& table = HandleTable::instance();
+  if (table.inherited()) return fail(-EBADF, "libst does not work in a child of fork()");
+  std::optional<Name> name;
+  if (str != nullptr) {
+    name.emplace();
+    if (auto const error = parse_name(str, *name); error != 0) return error;
+  }
+  std::shared_ptr<Endpoint> endpoint;
+  if (auto const error = Endpoint::open(name, connectionless, endpoint); error != 0) return error;
+  auto const handle = table.add(Endpoint::kKind, std::move(endpoint));
+  if (handle == 0) return fail(-EMFILE, "too many handles");
+  *out = reinterpret_cast<st_ehandle_t>(handle);
+  return 0;
 }
+
+namespace {
 
 int remote_of_endpoint() {
   return fail(-ENOTCONN, "what the remote side chose is known of a connection only");
 }
+
+// What the arguments of st_getopt and st_setopt name; `error` is 0 where they name something.
+struct OptionTarget {
+  OptionTarget(void* handle, int option, const void* value)
+      : endpoint(find<Endpoint>(handle)),
+        connection(find<Connection>(handle)),
+        rule(stp::client::find_option(option)) {
+    if (!endpoint && !connection)
+      error = -EBADF;
+    else if (value == nullptr)
+      error = stp::client::not_set("val");
+    else if (rule == nullptr)
+      error = fail(-EINVAL, "no such option");
+  }
+  stp::client::Ref<Endpoint> endpoint;
+  stp::client::Ref<Connection> connection;
+  const OptionRule* rule;
+  int error = 0;
+};
 
 // A connection has settled what its endpoint had configured.
 int get_of_connection(const Connection& connection, const OptionRule& rule, std::uint32_t& value) {
@@ -40,22 +73,7 @@ int get_of_connection(const Connection& connection, const OptionRule& rule, std:
 }  // namespace
 
 int st_create(const char* str, st_ehandle_t* ehandle) {
-  return guarded([&] {
-    if (ehandle == nullptr) return not_set("ehandle");
-    auto& table = stp::client::HandleTable::instance();
-    if (table.inherited()) return fail(-EBADF, "libst does not work in a child of fork()");
-    std::optional<Name> name;
-    if (str != nullptr) {
-      name.emplace();
-      if (auto const error = stp::client::parse_name(str, *name); error != 0) return error;
-    }
-    std::shared_ptr<Endpoint> endpoint;
-    if (auto const error = Endpoint::open(name, endpoint); error != 0) return error;
-    auto const handle = table.add(Endpoint::kKind, std::move(endpoint));
-    if (handle == 0) return fail(-EMFILE, "too many handles");
-    *ehandle = reinterpret_cast<st_ehandle_t>(handle);
-    return 0;
-  });
+  return guarded([&] { return stp::client::make_endpoint(str, false, ehandle); });
 }
 
 int st_delete(st_ehandle_t ehandle) {
@@ -69,76 +87,26 @@ int st_delete(st_ehandle_t ehandle) {
 
 int st_getopt(void* handle, int opt, void* val) {
   return guarded([&] {
-    auto const endpoint = find<Endpoint>(handle);
-    auto const connection = find<Connection>(handle);
-    if (!endpoint && !connection) return -EBADF;
-    if (val == nullptr) return not_set("val");
-    auto const* const rule = stp::client::find_option(opt);
-    if (rule == nullptr) return fail(-EINVAL, "no such option");
+    OptionTarget const target(handle, opt, val);
+    if (target.error != 0) return target.error;
     auto& value = *static_cast<unsigned*>(val);
-    if (connection) return get_of_connection(*connection, *rule, value);
-    if (rule->remote()) return remote_of_endpoint();
-    value = endpoint->get_option(*rule);
+    if (target.connection) return get_of_connection(*target.connection, *target.rule, value);
+    if (target.rule->remote()) return remote_of_endpoint();
+    if (target.endpoint->connectionless())
+      return target.endpoint->get_connectionless(*target.rule, value);
+    value = target.endpoint->get_option(*target.rule);
     return 0;
   });
 }
 
 int st_setopt(void* handle, int opt, void* val) {
   return guarded([&] {
-    auto const endpoint = find<Endpoint>(handle);
-    auto const connection = find<Connection>(handle);
-    if (!endpoint && !connection) return -EBADF;
-    if (val == nullptr) return not_set("val");
-    auto const* const rule = stp::client::find_option(opt);
-    if (rule == nullptr) return fail(-EINVAL, "no such option");
+    OptionTarget const target(handle, opt, val);
+    if (target.error != 0) return target.error;
     auto const value = *static_cast<const unsigned*>(val);
-    if (auto const error = stp::client::check_option(*rule, value); error != 0) return error;
-    if (connection) return fail(-EBUSY, "options are set before the connection is made");
-    return endpoint->set_option(*rule, value);
-  });
-}
-
-int st_listen(st_ehandle_t ehandle) {
-  return guarded([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
-    return endpoint ? endpoint->listen() : -EBADF;
-  });
-}
-
-int st_accept(st_ehandle_t ehandle, st_chandle_t* chandle) {
-  return guarded([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
-    if (!endpoint) return -EBADF;
-    if (chandle == nullptr) return not_set("chandle");
-    Handle handle = 0;
-    if (auto const error = endpoint->accept(handle); error != 0) return error;
-    *chandle = reinterpret_cast<st_chandle_t>(handle);
-    return 0;
-  });
-}
-
-int st_connect(st_ehandle_t ehandle, const char* peer, st_chandle_t* chandle) {
-  return guarded([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
-    if (!endpoint) return -EBADF;
-    if (peer == nullptr) return not_set("peer");
-    if (chandle == nullptr) return not_set("chandle");
-    Name name;
-    if (auto const error = stp::client::parse_name(peer, name); error != 0) return error;
-    Handle handle = 0;
-    if (auto const error = endpoint->connect(name, handle); error != 0) return error;
-    *chandle = reinterpret_cast<st_chandle_t>(handle);
-    return 0;
-  });
-}
-
-int st_close(st_chandle_t chandle) {
-  return guarded([&] {
-    auto const connection = stp::client::retire<Connection>(reinterpret_cast<Handle>(chandle));
-    if (!connection) return -EBADF;
-    if (auto const error = connection->begin_close(); error != 0) return error;
-    connection->end_close(stp::client::now() + Connection::kClosePatience);
-    return 0;
+    if (auto const error = stp::client::check_option(*target.rule, value); error != 0) return error;
+    if (target.connection) return fail(-EBUSY, "options are set before the connection is made");
+    return target.endpoint->set_option(*target.rule, value);
   });
 }
 
@@ -146,7 +114,7 @@ int st_macaddr(st_ehandle_t ehandle, const char* hostname, st_macaddr_t* macaddr
   return guarded([&] {
     auto const endpoint = find<Endpoint>(ehandle);
     if (!endpoint) return -EBADF;
-    if (macaddr == nullptr) return not_set("macaddr");
+    if (macaddr == nullptr) return stp::client::not_set("macaddr");
     stp::client::Host host;
     auto error = hostname != nullptr ? stp::client::parse_host(hostname, host) : 0;
     MacAddr mac;

@@ -2,63 +2,37 @@
 // The C API: data transfer and the rest (libst document, sections 10 and 11).
 #include <bit>
 #include <chrono>
-#include <limits>
 
-#include "libst/client/connection.h"
+#include "libst/client/arguments.h"
 #include "libst/client/error.h"
 #include "libst/client/wait.h"
-#include "libst/include/stp/st.h"
 
 using stp::client::Connection;
 using stp::client::Endpoint;
-using stp::client::fail;
 using stp::client::find;
-using stp::client::guarded;
+using stp::client::guarded_per_frame;
+using stp::client::not_set;
 
 static_assert(sizeof(st_header_t) == stp::wire::kHeaderSize);
 static_assert(ST_APPEND_SIZE == stp::wire::kAppendSize && ST_OPTION_SIZE == stp::wire::kOptionSize);
 
-namespace {
-
-// As select() has it; NULL is for ever.
-int deadline_of(const timeval* timeout, stp::Time& out) {
-  out = stp::kNever;
-  if (timeout == nullptr) return 0;
-  constexpr long kMicrosecondsOfSecond = 1'000'000;
-  if (timeout->tv_sec < 0 || timeout->tv_usec < 0 || timeout->tv_usec >= kMicrosecondsOfSecond)
-    return fail(-EINVAL, "the timeout is no time");
-  auto const seconds = static_cast<stp::Time>(timeout->tv_sec);
-  auto const now = stp::client::now();
-  constexpr auto kLongest = std::numeric_limits<std::int64_t>::max() / stp::kSecond;
-  if (seconds < kLongest)
-    out =
-        now + seconds * stp::kSecond + static_cast<stp::Time>(timeout->tv_usec) * stp::kMicrosecond;
-  return 0;
-}
-
-}  // namespace
-
 int st_tx(void* chandle, st_header_t* hdr, void* opt_pay, int len, int bufx, int off) {
-  return guarded([&] {
+  return guarded_per_frame([&] {
     auto const connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
-    if (hdr == nullptr) return fail(-EINVAL, "argument 'hdr' is NULL");
-    if (len < 0 || off < 0) return fail(-EINVAL, "len and off are not negative");
-    return connection->send({.header = std::bit_cast<stp::wire::Header>(*hdr),
-                             .payload = opt_pay,
-                             .length = static_cast<std::uint32_t>(len),
-                             .bufx = static_cast<std::uint32_t>(bufx),
-                             .offset = static_cast<std::uint32_t>(off)});
+    Connection::Sending what;
+    auto const error = stp::client::sending_of(hdr, opt_pay, len, bufx, off, what);
+    return error != 0 ? error : connection->send(what);
   });
 }
 
 int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval* timeout) {
-  return guarded([&] {
+  return guarded_per_frame([&] {
     auto const connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
-    if (hdr == nullptr) return fail(-EINVAL, "argument 'hdr' is NULL");
+    if (hdr == nullptr) return not_set("hdr");
     stp::Time deadline = 0;
-    if (auto const error = deadline_of(timeout, deadline); error != 0) return error;
+    if (auto const error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
     stp::wire::Header header;
     auto const result = connection->receive(header, opt_pay, deadline);
     if (result >= 0) *hdr = std::bit_cast<st_header_t>(header);
@@ -67,7 +41,7 @@ int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval* timeou
 }
 
 int st_flush(void* handle) {
-  return guarded([&] {
+  return guarded_per_frame([&] {
     if (auto const connection = find<Connection>(handle); connection) return connection->flush();
     auto const endpoint = find<Endpoint>(handle);
     return endpoint ? endpoint->flush() : -EBADF;

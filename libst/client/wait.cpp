@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <ctime>
+#include <limits>
 
 #include "dpdk_port/port.h"
+#include "libst/client/error.h"
 #include "libst/service/futex.h"
 
 namespace stp::client {
@@ -17,6 +19,19 @@ constexpr Time kSlice = 100 * kMillisecond;
 
 Time now() {
   return port::now();
+}
+
+int deadline_of(const timeval* timeout, Time& out) {
+  out = kNever;
+  if (timeout == nullptr) return 0;
+  constexpr long kMicrosecondsOfSecond = 1'000'000;
+  if (timeout->tv_sec < 0 || timeout->tv_usec < 0 || timeout->tv_usec >= kMicrosecondsOfSecond)
+    return fail(-EINVAL, "the timeout is no time");
+  auto const seconds = static_cast<Time>(timeout->tv_sec);
+  constexpr auto kLongest = std::numeric_limits<std::int64_t>::max() / kSecond;
+  if (seconds < kLongest)
+    out = now() + seconds * kSecond + static_cast<Time>(timeout->tv_usec) * kMicrosecond;
+  return 0;
 }
 
 int sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, Time deadline) {

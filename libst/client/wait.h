@@ -4,6 +4,8 @@
 // bumps. Words are shared between processes.
 #pragma once
 
+#include <sys/time.h>
+
 #include <atomic>
 #include <cstdint>
 
@@ -17,6 +19,8 @@ int sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, Time deadline
 // Makes everybody who sleeps on `word` look at what they wait for.
 void wake_all(std::atomic<std::uint32_t>& word);
 [[nodiscard]] Time now();
+// When a timeout as of select() has passed; NULL is for ever. 0 or -EINVAL.
+int deadline_of(const timeval* timeout, Time& out);
 
 // The page's word as a place to sleep on, as UserChannel is one.
 class PageEvents {

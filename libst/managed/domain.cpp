@@ -15,6 +15,7 @@
 #include "libst/managed/mapping_gate.h"
 #include "libst/managed/pool.h"
 #include "libst/managed/queue.h"
+#include "libst/service/wire_config.h"
 
 namespace stp::managed {
 
@@ -54,7 +55,7 @@ int Domain::open_first_endpoint() {
 int Domain::open_endpoint(EndpointId& out) {
   constexpr unsigned kLongestStu = 16;  // as long as link and buffers allow
   auto request = request_for(RequestKind::kOpenEndpoint);
-  auto& config = request.config = client::default_config();
+  auto& config = request.config = service::to_wire(EndpointConfig{});
   config.bufsize = attr_.buffer_log2;
   config.max_stu = kLongestStu;
   config.rx_bufx_count = config.tx_bufx_count = BufxSpace::kEntries;

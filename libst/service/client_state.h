@@ -19,8 +19,10 @@ using Bell = std::uint32_t;
 struct Channel {
   std::shared_ptr<SharedMemory> memory;
   EndpointId endpoint = kNoneId;
-  VcId vc = kNoneId;     // kNoneId: in stock, or its connection is not accepted yet
-  bool closing = false;  // the client has asked to close it
+  VcId vc = kNoneId;  // kNoneId: in stock, or its connection is not accepted yet
+  std::uint32_t slots = 0;
+  bool closing = false;   // the client has asked to close it
+  std::size_t bytes = 0;  // that it costs the service
 
   [[nodiscard]] ChannelControl& control() const {
     return *reinterpret_cast<ChannelControl*>(memory->data());
@@ -42,6 +44,10 @@ struct Region {
   EndpointId endpoint = kNoneId;
   std::shared_ptr<void> keep;
   std::uint64_t mapped_bytes = 0;
+  // As it was asked for.
+  Direction direction = Direction::kTransmit;
+  std::uint32_t base = 0;
+  std::uint64_t bytes = 0;
 };
 
 // What an Mx is on: it goes with either.
@@ -53,6 +59,7 @@ struct MxUse {
 struct Client {
   ClientId id = 0;
   bool privileged = false;
+  ClientIdentity identity;
   bool leaving = false;
   std::shared_ptr<SharedMemory> page_memory;
 
@@ -63,7 +70,7 @@ struct Client {
   std::unordered_map<RegionId, Region> regions;
   std::unordered_map<std::uint16_t, MxUse> mxs;
 
-  std::uint64_t channel_bytes = 0, mapped_bytes = 0, bufx_entries = 0;
+  std::uint64_t channel_bytes = 0, slots = 0, mapped_bytes = 0, bufx_entries = 0;
 
   [[nodiscard]] ClientPage& page() const {
     return *reinterpret_cast<ClientPage*>(page_memory->data());

@@ -15,10 +15,12 @@ inline constexpr std::size_t kMxs = 8'192;
 // Channels of connections, and those in stock for connections to come.
 inline constexpr std::uint32_t kChannels = 4'096;
 inline constexpr std::uint64_t kChannelBytes = std::uint64_t{256} << 20;
+// Slots of all of them together.
+inline constexpr std::uint64_t kSlots = std::uint64_t{1} << 21;
 // Bytes of the client's memory that this process maps. Its own memory, as inside one process,
 // costs the service nothing and is not counted.
 inline constexpr std::uint64_t kMappedBytes = std::uint64_t{16} << 30;
-// At most this much in one request: mapping takes time that other clients' requests wait for.
+// At most this much in one request.
 inline constexpr std::uint64_t kMapRequestBytes = std::uint64_t{4} << 30;
 // Entries of Bufx tables, 16 bytes each: a table reaches as far as its highest bound entry.
 inline constexpr std::uint64_t kBufxEntries = std::uint64_t{1} << 23;

@@ -6,7 +6,9 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <utility>
 
 namespace stp::service {
 namespace {
@@ -14,19 +16,22 @@ namespace {
 // Idle this long before the first sleep: longer than a round trip on a local link.
 constexpr Time kSpin = 50 * kMicrosecond;
 constexpr Time kSpinYielding = 20 * kMicrosecond;
-// Nothing wakes a sleeper when a frame arrives, so it looks after ever longer intervals.
+// Frames that the link had no room for, and those of which nothing tells, are looked after in ever
+// longer intervals.
 constexpr Time kFirstSleep = 50 * kMicrosecond;
-constexpr Time kLongestSleep = kMillisecond;
+constexpr Time kLongestSleep = kMillisecond, kLongestWakeableSleep = 100 * kMillisecond;
 // With fewer cores than this, spinning takes the CPU from the very programs it serves.
 constexpr unsigned kCoresToSpin = 4;
 
 }  // namespace
 
-PollLoop::PollLoop(Service& service, PollPolicy policy)
+PollLoop::PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cpus)
     : service_(service),
       policy_(policy),
-      yields_(policy == PollPolicy::kAdaptive &&
-              std::thread::hardware_concurrency() < kCoresToSpin) {}
+      cpus_(std::move(cpus)),
+      wake_fd_(service.port().wake_fd()),
+      longest_sleep_(wake_fd_ >= 0 ? kLongestWakeableSleep : kLongestSleep),
+      yields_(policy != PollPolicy::kBusy && std::thread::hardware_concurrency() < kCoresToSpin) {}
 
 PollLoop::~PollLoop() {
   stop();
@@ -63,11 +68,22 @@ bool PollLoop::callers_came() const {
          visits_.load(std::memory_order_relaxed) != seen_visits_;
 }
 
-void PollLoop::run() {
+void PollLoop::settle() const {
   // The kernel may round sleeps up by this much; its default would double the short ones.
   ::prctl(PR_SET_TIMERSLACK, kMicrosecond);
+  if (cpus_.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (auto const cpu : cpus_) CPU_SET(cpu, &set);
+  // A CPU that has been taken away since it was asked for: better elsewhere than not at all.
+  ::sched_setaffinity(0, sizeof set, &set);
+}
+
+void PollLoop::run() {
+  settle();
   seen_visits_ = visits_;
   while (!stopping_) {
+    heartbeat_.beat();
     if (callers_came())
       wait_for_callers();
     else
@@ -90,12 +106,13 @@ void PollLoop::drive() {
   auto idle_since = port::now();
   auto interval = kFirstSleep;
   while (!stopping_ && !callers_came()) {
+    heartbeat_.beat();
     if (service_.poll() != 0) {
       idle_since = port::now();
       interval = kFirstSleep;
     } else if (may_sleep(idle_since)) {
       sleep(guard, interval);
-      interval = std::min(interval * 2, kLongestSleep);
+      interval = std::min(interval * 2, longest_sleep_);
     } else if (yields_) {
       guard.unlock();
       ::sched_yield();
@@ -109,8 +126,9 @@ void PollLoop::drive() {
 }
 
 bool PollLoop::may_sleep(Time idle_since) const {
-  return policy_ == PollPolicy::kAdaptive &&
-         port::now() - idle_since >= (yields_ ? kSpinYielding : kSpin);
+  if (policy_ == PollPolicy::kBusy) return false;
+  if (policy_ == PollPolicy::kInterrupt && wake_fd_ >= 0) return true;
+  return port::now() - idle_since >= (yields_ ? kSpinYielding : kSpin);
 }
 
 void PollLoop::sleep(std::unique_lock<DriveLock>& guard, Time interval) {
@@ -121,8 +139,10 @@ void PollLoop::sleep(std::unique_lock<DriveLock>& guard, Time interval) {
   sleeping_ = true;
   auto const length = std::min(interval, deadline - now);
   timespec const timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(length)};
-  pollfd bell{.fd = service_.bell(), .events = POLLIN, .revents = 0};
-  ::ppoll(&bell, 1, &timeout, nullptr);
+  // poll() passes over a descriptor below 0.
+  std::array<pollfd, 2> wakers{{{.fd = service_.bell(), .events = POLLIN, .revents = 0},
+                                {.fd = wake_fd_, .events = POLLIN, .revents = 0}}};
+  ::ppoll(wakers.data(), wakers.size(), &timeout, nullptr);
   sleeping_ = false;
   guard.lock();
   service_.woke_up();

@@ -9,19 +9,26 @@
 #include <cstdint>
 #include <mutex>
 #include <thread>
+#include <vector>
 
+#include "libst/service/heartbeat.h"
 #include "libst/service/service.h"
 
 namespace stp::service {
 
 enum class PollPolicy {
   kBusy,      // a core of its own: never sleeps
-  kAdaptive,  // sleeps when idle: soon awake for clients, up to a millisecond late for the link
+  kAdaptive,  // sleeps when idle for longer than a round trip takes
+  kInterrupt  // sleeps as soon as it is idle
 };
 
+// A sleeper is woken by clients, by its timers, and by frames where the link's driver has a
+// descriptor for that (Port::wake_fd). Where it has none it looks after ever longer intervals, at
+// least once in a millisecond, and kInterrupt behaves as kAdaptive does.
 class PollLoop {
  public:
-  PollLoop(Service& service, PollPolicy policy);
+  // `cpus`: where the thread may run; none: wherever the process may.
+  PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cpus = {});
   ~PollLoop();
   PollLoop(const PollLoop&) = delete;
   PollLoop& operator=(const PollLoop&) = delete;
@@ -49,10 +56,14 @@ class PollLoop {
   // For a caller that has ended its scope and is about to sleep: the loop comes back at once.
   void take_over();
 
+  // Beats every turn, and several times a second when asleep.
+  [[nodiscard]] const Heartbeat& heartbeat() const { return heartbeat_; }
+
   static constexpr Time kHandover = 100 * kMicrosecond;
 
  private:
   void run();
+  void settle() const;
   [[nodiscard]] bool callers_came() const;
   void wait_for_callers();
   void drive();
@@ -61,7 +72,11 @@ class PollLoop {
 
   Service& service_;
   const PollPolicy policy_;
+  const std::vector<unsigned> cpus_;
+  const int wake_fd_;  // readable: frames have come; -1: nothing tells
+  const Time longest_sleep_;
   const bool yields_;  // gives its core away each turn that it is idle
+  Heartbeat heartbeat_;
   std::thread thread_;
   std::atomic<bool> stopping_{false}, sleeping_{false};
   std::atomic<std::uint32_t> callers_{0};

@@ -3,28 +3,30 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 
-#include "libst/service/limits.h"
 #include "libst/service/shared_memory.h"
 
 namespace stp::service {
 namespace {
 
 // Adds up the segments, and checks all that can be checked without the memory itself.
-int measure(const Request& request, std::size_t fd_count, std::uint64_t& total) {
+int measure(const Request& request, std::size_t fd_count, std::uint64_t most,
+            std::uint64_t& total) {
   if (request.segment_count == 0 || request.segment_count > kMaxSegments) return -EINVAL;
   total = 0;
   for (auto const& segment : std::span(request.segments).first(request.segment_count)) {
     if (segment.fd_index >= fd_count || segment.length == 0 || segment.length % page_size() != 0)
       return -EINVAL;
-    if (segment.length > limits::kMapRequestBytes) return -EDQUOT;
+    if (segment.length > most) return -EDQUOT;
     total += segment.length;
   }
-  if (total > limits::kMapRequestBytes) return -EDQUOT;
-  auto const inside = request.lead < request.segments[0].length && request.length != 0 &&
-                      request.length <= total - request.lead;
-  return inside ? 0 : -EINVAL;
+  if (total > most) return -EDQUOT;
+  if (request.piece_count == 0 || request.piece_count > kMaxPieces) return -EINVAL;
+  for (auto const& piece : std::span(request.pieces).first(request.piece_count))
+    if (piece.length == 0 || piece.at >= total || piece.length > total - piece.at) return -EINVAL;
+  return 0;
 }
 
 int place(std::byte* at, int fd, const Segment& segment, int protection) {
@@ -33,18 +35,15 @@ int place(std::byte* at, int fd, const Segment& segment, int protection) {
   auto* const mapped = ::mmap(at, segment.length, protection, MAP_SHARED | MAP_FIXED, fd,
                               static_cast<off_t>(segment.offset));
   if (mapped == MAP_FAILED) return -errno;
-  auto const populate = (protection & PROT_WRITE) != 0 ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-  if (::madvise(mapped, segment.length, populate) == 0) return 0;
-  // Kernels before 5.14 do not know it: pages come as they are touched.
-  return errno == EINVAL ? 0 : -errno;
+  return 0;
 }
 
 }  // namespace
 
-int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds,
+int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, std::uint64_t most,
                       std::shared_ptr<RegionMemory>& out) {
   std::uint64_t total = 0;
-  if (auto const error = measure(request, fds.size(), total); error != 0) return error;
+  if (auto const error = measure(request, fds.size(), most, total); error != 0) return error;
   // The Node only reads what it sends, so memory that is sealed against writing will do for that.
   auto const transmit = request.direction == static_cast<std::uint32_t>(Direction::kTransmit);
   auto const protection = transmit ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -52,16 +51,29 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds,
       ::mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return -errno;
   std::shared_ptr<RegionMemory> memory(
-      new RegionMemory({static_cast<std::byte*>(reserved), total}));
+      new RegionMemory({static_cast<std::byte*>(reserved), total}, transmit));
   auto* at = memory->mapped_.data();
   for (auto const& segment : std::span(request.segments).first(request.segment_count)) {
     auto const error = place(at, fds[segment.fd_index].get(), segment, protection);
     if (error != 0) return error;
     at += segment.length;
   }
-  memory->region_ = memory->mapped_.subspan(request.lead, request.length);
+  for (auto const& piece : std::span(request.pieces).first(request.piece_count))
+    memory->pieces_.push_back(memory->mapped_.subspan(piece.at, piece.length));
   out = std::move(memory);
   return 0;
+}
+
+int RegionMemory::populate(std::uint64_t bytes) {
+  auto const part = mapped_.subspan(populated_, std::min(bytes, mapped_.size() - populated_));
+  auto const how = read_only_ ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+  // Kernels before 5.14 do not know it: pages come as they are touched.
+  if (!part.empty() && ::madvise(part.data(), part.size(), how) != 0) {
+    if (errno == EINTR || errno == EAGAIN) return -EAGAIN;
+    return errno == EINVAL ? 0 : -errno;
+  }
+  populated_ += part.size();
+  return populated_ == mapped_.size() ? 0 : -EAGAIN;
 }
 
 RegionMemory::~RegionMemory() {

@@ -13,9 +13,7 @@
 #include <mutex>
 #include <utility>
 
-#include "libst/service/limits.h"
 #include "libst/service/region_memory.h"
-#include "libst/service/socket.h"
 
 namespace stp::service {
 namespace {
@@ -23,8 +21,10 @@ namespace {
 // Keys of what epoll watches; clients have their ClientId, which begins at 1 and has 32 bits.
 constexpr std::uint64_t kListenerKey = 0;
 constexpr std::uint64_t kStopKey = ~std::uint64_t{0};
+constexpr std::uint64_t kMapsKey = kStopKey - 1;
 // After running out of descriptors: how long before clients are accepted again.
 constexpr int kAcceptPauseMs = 100;
+constexpr int kHeartbeatMs = 1'000;
 
 int watch(int epoll, int fd, std::uint64_t key) {
   epoll_event event{};
@@ -33,11 +33,21 @@ int watch(int epoll, int fd, std::uint64_t key) {
   return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
+// Hanging up is heard in any case.
+void hear_requests(int epoll, int fd, std::uint64_t key, bool on) {
+  epoll_event event{};
+  event.events = on ? static_cast<std::uint32_t>(EPOLLIN) : 0;
+  event.data.u64 = key;
+  ::epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event);
+}
+
 // What no client library sends: it has nothing to gain from an answer.
 bool makes_sense(const Request& request, std::size_t fd_count) {
   if (request.version != kProtocolVersion) return fd_count == 0;
-  if (request.kind < RequestKind::kHello || request.kind > RequestKind::kStats) return false;
+  auto const known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kUnlisten;
+  if (!known && !is_admin(request.kind)) return false;
   if (request.reserved != 0) return false;
+  if (request.kind == RequestKind::kTraceStart) return fd_count == 1 && request.segment_count == 0;
   auto const memory_goes_along = request.kind == RequestKind::kMap;
   return memory_goes_along ? fd_count != 0 : fd_count == 0 && request.segment_count == 0;
 }
@@ -51,17 +61,36 @@ Server::~Server() {
   stop();
 }
 
-int Server::start() {
-  stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  if (!stop_ || !epoll_) return -errno;
-  if (auto const error = watch(epoll_.get(), stop_.get(), kStopKey); error != 0) return error;
-  if (auto const error = listen_at(path_, listener_); error != 0) return error;
+void Server::set_admin(std::optional<gid_t> group, TraceControl* trace) {
+  admin_group_ = group;
+  trace_ = trace;
+}
+
+void Server::set_quotas(const Quotas& quotas) {
+  most_clients_ = quotas.clients;
+  most_map_bytes_ = quotas.map_bytes;
+}
+
+int Server::listen(const SocketAccess& access) {
+  if (auto const error = listen_at(path_, listener_, access); error != 0) return error;
   struct stat status {};
   if (::lstat(path_.c_str(), &status) == 0) {
     file_device_ = status.st_dev;
     file_inode_ = status.st_ino;
   }
+  return 0;
+}
+
+int Server::start() {
+  if (!listener_)
+    if (auto const error = listen(); error != 0) return error;
+  stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!stop_ || !epoll_) return -errno;
+  populator_.emplace();
+  if (auto const error = watch(epoll_.get(), stop_.get(), kStopKey); error != 0) return error;
+  if (auto const error = watch(epoll_.get(), populator_->done_fd(), kMapsKey); error != 0)
+    return error;
   listener_watched_ = false;
   watch_listener(true);
   reaper_ = std::make_shared<Reaper>();
@@ -70,18 +99,18 @@ int Server::start() {
 }
 
 void Server::stop() {
-  if (!thread_.joinable()) return;
-  std::uint64_t const one = 1;
-  // The counter was 0: this cannot fail.
-  [[maybe_unused]] auto const put = ::write(stop_.get(), &one, sizeof one);
-  thread_.join();
+  if (thread_.joinable()) {
+    ::eventfd_write(stop_.get(), 1);  // the counter was 0: this cannot fail
+    thread_.join();
+  }
+  if (listener_) remove_file();
   listener_.reset();
-  remove_file();
   while (!peers_.empty()) drop(peers_.begin()->first, "the daemon ends");
+  populator_.reset();
   reaper_.reset();
 }
 
-// Only what start() made: by now another daemon may have taken the path over.
+// Only what listen() made: by now another daemon may have taken the path over.
 void Server::remove_file() {
   struct stat status {};
   if (::lstat(path_.c_str(), &status) == 0 && status.st_dev == file_device_ &&
@@ -92,19 +121,26 @@ void Server::remove_file() {
 void Server::run() {
   std::array<epoll_event, 64> events;
   for (;;) {
-    auto const timeout = listener_watched_ ? -1 : kAcceptPauseMs;
+    auto const timeout = listener_watched_ ? kHeartbeatMs : kAcceptPauseMs;
     auto const count =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
+    heartbeat_.beat();
     for (auto const& event :
          std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
       if (event.data.u64 == kStopKey) return;
-      if (event.data.u64 == kListenerKey)
-        admit();
-      else
-        serve(event.data.u64);
+      handle_event(event.data.u64);
     }
     if (count == 0) watch_listener(true);
   }
+}
+
+void Server::handle_event(std::uint64_t key) {
+  if (key == kListenerKey)
+    admit();
+  else if (key == kMapsKey)
+    end_maps();
+  else
+    serve(key);
 }
 
 void Server::watch_listener(bool on) {
@@ -123,23 +159,26 @@ void Server::admit() {
       watch_listener(false);
     return;
   }
-  ucred who{};
-  socklen_t length = sizeof who;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return;
-  if (peers_.size() >= limits::kClients) {
+  auto const who = identify_peer(socket.get(), admin_group_);
+  if (!who) return;
+  if (peers_.size() >= most_clients_) {
     ++counts_.refused;
-    return log("client refused: " + std::to_string(peers_.size()) + " are connected already");
+    return log(LogLevel::kWarning,
+               "client refused: " + std::to_string(peers_.size()) + " are connected already");
   }
   ClientId client = 0;
   {
     std::lock_guard guard(service_.lock());
-    client = service_.add_client(who.uid == 0);
+    client = service_.add_client(who->uid == 0);
+    service_.identify(client, *who);
   }
-  if (client == 0) return log(std::string("client refused: ") + std::strerror(errno));
-  auto const& peer = peers_.emplace(client, Peer{std::move(socket), client, who.pid}).first->second;
+  if (client == 0)
+    return log(LogLevel::kError, std::string("client refused: ") + std::strerror(errno));
+  auto const& peer =
+      peers_.emplace(client, Peer{std::move(socket), client, *who, false}).first->second;
   ++counts_.clients;
-  log("client " + std::to_string(client) + " connected: pid " + std::to_string(who.pid) + ", uid " +
-      std::to_string(who.uid));
+  log(LogLevel::kInfo, "client " + std::to_string(client) + " connected: pid " +
+                           std::to_string(who->pid) + ", uid " + std::to_string(who->uid));
   if (watch(epoll_.get(), peer.socket.get(), client) != 0) drop(client, std::strerror(errno));
 }
 
@@ -147,7 +186,12 @@ void Server::admit() {
 void Server::serve(std::uint64_t key) {
   auto const at = peers_.find(key);
   if (at == peers_.end()) return;
-  switch (auto const result = answer(at->second); result) {
+  // One that waits for its pages is not read from: it has hung up.
+  judge(key, at->second.mapping ? -ECONNRESET : answer(at->second));
+}
+
+void Server::judge(std::uint64_t key, int result) {
+  switch (result) {
     case 0:
       return;
     case -ECONNRESET:
@@ -172,22 +216,22 @@ int Server::answer(Peer& peer) {
   return makes_sense(request, fds.size()) ? pass_on(peer, request, fds) : -EPROTO;
 }
 
-int Server::pass_on(Peer& peer, const Request& request, std::span<const UniqueFd> fds) {
+int Server::pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds) {
+  if (request.kind == RequestKind::kMap) return begin_map(peer, request, fds);
   Attachments attachments;
   Reply reply{};
   reply.version = kProtocolVersion;
-  if (request.kind == RequestKind::kMap) {
-    std::shared_ptr<RegionMemory> memory;
-    reply.result = RegionMemory::map(request, fds, memory);
-    if (memory) {
-      attachments.pieces = {memory->bytes()};
-      attachments.keep = Reaper::guard(reaper_, std::move(memory));
-    }
-  }
-  if (reply.result == 0) {
+  if (is_trace(request.kind)) {
+    reply.result =
+        answer_trace(trace_, peer.client, peer.identity.administrator, request, fds, reply);
+  } else {
     std::lock_guard guard(service_.lock());
     service_.handle(peer.client, request, attachments, reply);
   }
+  return reply_to(peer, request, attachments, reply);
+}
+
+int Server::reply_to(Peer& peer, const Request& request, Attachments& attachments, Reply& reply) {
   std::array<int, 2> reply_fds{};
   std::size_t fd_count = 0;
   if (attachments.memory) reply_fds[fd_count++] = attachments.memory->fd();
@@ -200,21 +244,64 @@ int Server::pass_on(Peer& peer, const Request& request, std::span<const UniqueFd
   return sent;
 }
 
+// ---- memory: small regions at once, others when their pages are there ----
+
+int Server::begin_map(Peer& peer, const Request& request, std::span<const UniqueFd> fds) {
+  std::shared_ptr<RegionMemory> memory;
+  auto result = RegionMemory::map(request, fds, most_map_bytes_, memory);
+  if (result == 0) result = memory->populate(Populator::kAtOnce);
+  if (result != -EAGAIN) return end_map(peer, request, std::move(memory), result);
+  peer.mapping = true;
+  hear_requests(epoll_.get(), peer.socket.get(), peer.client, false);
+  populator_->add({.key = peer.client, .request = request, .memory = std::move(memory)});
+  return 0;
+}
+
+int Server::end_map(Peer& peer, const Request& request, std::shared_ptr<RegionMemory> memory,
+                    int result) {
+  Attachments attachments;
+  Reply reply{};
+  reply.version = kProtocolVersion;
+  reply.result = result;
+  if (memory) {
+    attachments.pieces = memory->pieces();
+    attachments.keep = Reaper::guard(reaper_, std::move(memory));
+  }
+  if (result == 0) {
+    std::lock_guard guard(service_.lock());
+    service_.handle(peer.client, request, attachments, reply);
+  }
+  return reply_to(peer, request, attachments, reply);
+}
+
+void Server::end_maps() {
+  while (auto job = populator_->take()) {
+    auto const at = peers_.find(job->key);
+    if (at == peers_.end()) continue;
+    at->second.mapping = false;
+    hear_requests(epoll_.get(), at->second.socket.get(), job->key, true);
+    judge(job->key, end_map(at->second, job->request, std::move(job->memory), job->result));
+  }
+}
+
 void Server::drop(std::uint64_t key, const std::string& why) {
   auto const at = peers_.find(key);
   auto const client = at->second.client;
-  auto const pid = at->second.pid;
+  auto const pid = at->second.identity.pid;
+  if (at->second.mapping) populator_->abandon(key);
   peers_.erase(at);
+  if (trace_ != nullptr) trace_->client_gone(client);
   {
     std::lock_guard guard(service_.lock());
     service_.remove_client(client);
   }
   watch_listener(true);
-  log("client " + std::to_string(client) + " gone: pid " + std::to_string(pid) + ", " + why);
+  log(LogLevel::kInfo,
+      "client " + std::to_string(client) + " gone: pid " + std::to_string(pid) + ", " + why);
 }
 
-void Server::log(const std::string& text) const {
-  if (log_) log_(text);
+void Server::log(LogLevel level, const std::string& text) const {
+  if (log_) log_(level, text);
 }
 
 }  // namespace stp::service

@@ -10,11 +10,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "libst/service/heartbeat.h"
+#include "libst/service/log_level.h"
+#include "libst/service/populator.h"
 #include "libst/service/reaper.h"
 #include "libst/service/service.h"
+#include "libst/service/socket.h"
 #include "libst/service/unique_fd.h"
 
 namespace stp::service {
@@ -22,7 +27,7 @@ namespace stp::service {
 class Server {
  public:
   // Told about clients that come and go; called from the server's thread.
-  using Log = std::function<void(const std::string&)>;
+  using Log = std::function<void(LogLevel, const std::string&)>;
 
   struct Counts {
     std::atomic<std::uint64_t> clients{0};       // accepted
@@ -36,35 +41,57 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // 0; -EADDRINUSE: another daemon answers there; or what the system says.
+  // Before start(). Whose group's members are administrators, and what makes traces.
+  void set_admin(std::optional<gid_t> group, TraceControl* trace);
+  // Clients at a time, and bytes in one request to map; what else one client may have is the
+  // Service's. At any time.
+  void set_quotas(const Quotas& quotas);
+  // Makes the socket. 0; -EADDRINUSE: another daemon answers there; or what the system says.
+  int listen(const SocketAccess& access = {});
+  // Begins to serve; listens first if that was not done.
   int start();
   // Removes the socket file and every client. What they had on the link ends as the Service is
   // polled on.
   void stop();
   [[nodiscard]] const Counts& counts() const { return counts_; }
+  // Beats once in a second at least.
+  [[nodiscard]] const Heartbeat& heartbeat() const { return heartbeat_; }
 
  private:
   struct Peer {
     UniqueFd socket;
     ClientId client = 0;
-    pid_t pid = 0;
+    ClientIdentity identity;
+    bool mapping = false;  // the reply to its kMap waits for pages: nothing more is read from it
   };
 
   void run();
+  void handle_event(std::uint64_t key);
   void watch_listener(bool on);
   void admit();
   void serve(std::uint64_t key);
+  void judge(std::uint64_t key, int result);
   int answer(Peer& peer);
-  int pass_on(Peer& peer, const Request& request, std::span<const UniqueFd> fds);
+  int pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds);
+  int reply_to(Peer& peer, const Request& request, Attachments& attachments, Reply& reply);
+  int begin_map(Peer& peer, const Request& request, std::span<const UniqueFd> fds);
+  int end_map(Peer& peer, const Request& request, std::shared_ptr<RegionMemory> memory, int result);
+  void end_maps();
   void drop(std::uint64_t key, const std::string& why);
   void remove_file();
-  void log(const std::string& text) const;
+  void log(LogLevel level, const std::string& text) const;
 
   Service& service_;
   const std::string path_;
   const Log log_;
+  std::optional<gid_t> admin_group_;
+  TraceControl* trace_ = nullptr;
+  std::atomic<std::size_t> most_clients_{Quotas{}.clients};
+  std::atomic<std::uint64_t> most_map_bytes_{Quotas{}.map_bytes};
   Counts counts_;
+  Heartbeat heartbeat_;
   std::shared_ptr<Reaper> reaper_;
+  std::optional<Populator> populator_;
   UniqueFd listener_, epoll_, stop_;
   dev_t file_device_ = 0;
   ino_t file_inode_ = 0;

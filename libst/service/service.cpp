@@ -82,6 +82,14 @@ std::size_t Service::client_count() const {
   return impl_->clients.size();
 }
 
+void Service::set_quotas(const Quotas& quotas) {
+  impl_->quotas = quotas;
+}
+
+void Service::set_port_rules(PortRules rules) {
+  impl_->port_rules = std::move(rules);
+}
+
 Client* Service::Impl::client(ClientId id) {
   auto const at = clients.find(id);
   return at == clients.end() ? nullptr : &at->second;
@@ -110,6 +118,7 @@ void Service::Impl::forget_if_empty(Client& client) {
 unsigned Service::poll() {
   auto const rung = impl_->collect_bells();
   auto const moved = impl_->port->poll(impl_->node, port::now());
+  if (moved == 0) impl_->node.idle();
   auto const events = impl_->handle_events();
   return moved + (rung || events ? 1 : 0);
 }

@@ -4,17 +4,19 @@
 // link and handle requests.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "dpdk_port/port.h"
+#include "libst/service/admin.h"
 #include "libst/service/drive_lock.h"
 #include "libst/service/messages.h"
+#include "libst/service/port_rules.h"
+#include "libst/service/quotas.h"
 #include "libst/service/shared_memory.h"
 
 namespace stp::service {
-
-using ClientId = std::uint32_t;
 
 // What goes along with a request or a reply beside its fixed part.
 struct Attachments {
@@ -36,11 +38,16 @@ class Service {
   // ---- under the drive lock ----
   // 0: no memory for its page (errno tells). `privileged`: may choose Keys.
   ClientId add_client(bool privileged);
+  // For whom its connections and regions are shown, and what it is shown itself.
+  void identify(ClientId client, const ClientIdentity& identity);
   // Whatever the client has: connections are disconnected on the wire, regions unmapped,
   // endpoints closed. Its memory is let go as the last frames leave.
   void remove_client(ClientId client);
   // Clients that have anything left, removed ones whose last frames are still on their way too.
   [[nodiscard]] std::size_t client_count() const;
+  // Both hold for what is asked from now on: what a client has it keeps.
+  void set_quotas(const Quotas& quotas);
+  void set_port_rules(PortRules rules);
   void handle(ClientId client, const Request& request, Attachments& attachments, Reply& reply);
   // One turn: bells, link, timers, events. Frames and requests moved; 0 means idle.
   unsigned poll();
@@ -50,6 +57,9 @@ class Service {
   [[nodiscard]] Time next_deadline() const;
   [[nodiscard]] port::Port& port();
   [[nodiscard]] Node& node();
+  // What `counters` gives stands behind the link's counters in kStats.
+  void add_counters(std::function<std::vector<port::PortCounter>()> counters);
+  [[nodiscard]] std::vector<port::PortCounter> all_counters() const;
 
   // An eventfd: written by clients while the service sleeps. Needs no lock.
   [[nodiscard]] int bell() const;

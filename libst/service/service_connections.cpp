@@ -4,6 +4,8 @@
 
 #include "libst/service/limits.h"
 #include "libst/service/service_impl.h"
+#include "libst/service/wire_config.h"
+#include "stp/sequence/unscheduled.h"
 
 namespace stp::service {
 
@@ -13,13 +15,17 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   EndpointConfig config;
   if (auto const error = node.endpoint_config(id, config); error != 0) return error;
   auto const size = ChannelGeometry{config.slots, config.credits}.size();
+  auto const bytes = size + (config.connectionless ? UnscheduledBlocks::footprint() : 0);
   auto const live = client.channels.size() - client.free_bells.size();
-  if (live >= limits::kChannels || client.channel_bytes + size > limits::kChannelBytes)
+  if (live >= quotas.connections || client.channel_bytes + bytes > quotas.queue_bytes ||
+      client.slots + config.slots > quotas.slots)
     return -EDQUOT;
   auto channel = std::make_unique<Channel>();
+  channel->bytes = bytes;
   channel->memory = SharedMemory::create("stp-channel", size);
   if (!channel->memory) return -errno;
   channel->endpoint = id;
+  channel->slots = config.slots;
   if (client.free_bells.empty()) {
     client.free_bells.push_back(static_cast<Bell>(client.channels.size()));
     client.channels.emplace_back();
@@ -27,7 +33,8 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   out = client.free_bells.back();
   client.free_bells.pop_back();
   client.channels[out] = std::move(channel);
-  client.channel_bytes += size;
+  client.channel_bytes += bytes;
+  client.slots += config.slots;
   ++client.endpoints.at(id).channels;
   return 0;
 }
@@ -35,8 +42,17 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
 void Service::Impl::release_channel(Client& client, Bell number) {
   auto const channel = std::move(client.channels[number]);
   client.free_bells.push_back(number);
-  client.channel_bytes -= channel->memory->size();
+  client.channel_bytes -= channel->bytes;
+  client.slots -= channel->slots;
   --client.endpoints.at(channel->endpoint).channels;
+}
+
+void Service::Impl::hand_out(const Channel& channel, Bell number, Attachments& attachments,
+                             Reply& reply) {
+  reply.vc = channel.vc;
+  reply.channel = number;
+  reply.channel_size = channel.memory->size();
+  attachments.memory = channel.memory;
 }
 
 // ---- channels for connections to come ----
@@ -94,20 +110,19 @@ int Service::Impl::connect(Client& client, const Request& request, Attachments& 
   if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
   auto const peer = MacAddr::from_u64(request.mac);
   if (peer.to_u64() != request.mac || peer.is_zero() || peer.is_group()) return -EINVAL;
+  OptionPayload option;
+  if (auto const error = from_wire(request.option, option); error != 0) return error;
   Bell number = 0;
   if (auto const error = make_channel(client, request.endpoint, number); error != 0) return error;
   auto& channel = *client.channels[number];
   if (auto const error = node.connect(request.endpoint, peer, request.uport, channel.memory->data(),
-                                      cookie(client, number), channel.vc, port::now());
+                                      cookie(client, number), channel.vc, port::now(), option);
       error != 0) {
     release_channel(client, number);
     return error;
   }
   client.vcs.emplace(channel.vc, number);
-  reply.vc = channel.vc;
-  reply.channel = number;
-  reply.channel_size = channel.memory->size();
-  attachments.memory = channel.memory;
+  hand_out(channel, number, attachments, reply);
   return 0;
 }
 
@@ -120,10 +135,41 @@ int Service::Impl::accept(Client& client, EndpointId id, Attachments& attachment
   // Not being able to hold more in wait is no reason to refuse the one that is here.
   restock(client, id, *endpoint);
   auto const& channel = *client.channels[number];
-  reply.vc = channel.vc;
-  reply.channel = number;
-  reply.channel_size = channel.memory->size();
-  attachments.memory = channel.memory;
+  hand_out(channel, number, attachments, reply);
+  return vc_info(client, channel.vc, reply);
+}
+
+int Service::Impl::backlog(Client& client, EndpointId id, Reply& reply) const {
+  if (client.endpoint(id) == nullptr) return -EBADF;
+  reply.value = node.backlog(id);
+  return 0;
+}
+
+int Service::Impl::decide(Client& client, const Request& request) {
+  auto* const channel = client.connection(request.vc);
+  if (channel == nullptr) return -EBADF;
+  OptionPayload option;
+  if (auto const error = from_wire(request.option, option); error != 0) return error;
+  if (request.admit != 0) return node.admit(request.vc, option, port::now());
+  auto const error = node.refuse(request.vc, option, port::now());
+  if (error == 0) channel->closing = true;
+  return error;
+}
+
+int Service::Impl::open_port(Client& client, EndpointId id, Attachments& attachments,
+                             Reply& reply) {
+  if (client.endpoint(id) == nullptr) return -EBADF;
+  Bell number = 0;
+  if (auto const error = make_channel(client, id, number); error != 0) return error;
+  auto& channel = *client.channels[number];
+  if (auto const error = node.open_port(id, channel.memory->data(), cookie(client, number),
+                                        channel.vc, port::now());
+      error != 0) {
+    release_channel(client, number);
+    return error;
+  }
+  client.vcs.emplace(channel.vc, number);
+  hand_out(channel, number, attachments, reply);
   return 0;
 }
 
@@ -131,6 +177,11 @@ int Service::Impl::vc_info(Client& client, VcId vc, Reply& reply) const {
   if (client.connection(vc) == nullptr) return -EBADF;
   VcInfo info{};
   if (auto const error = node.vc_info(vc, info); error != 0) return error;
+  set_vc_info(vc, info, reply);
+  return 0;
+}
+
+void Service::Impl::set_vc_info(VcId vc, const VcInfo& info, Reply& reply) {
   reply.vc = vc;
   reply.endpoint = info.endpoint;
   reply.mac = info.peer_mac.to_u64();
@@ -146,7 +197,8 @@ int Service::Impl::vc_info(Client& client, VcId vc, Reply& reply) const {
   reply.remote_max_stu = info.remote_max_stu;
   reply.local_slots = info.local_slots;
   reply.remote_slots = info.remote_slots;
-  return 0;
+  reply.peer_uport = info.peer_uport;
+  reply.option = to_wire(info.peer_option);
 }
 
 int Service::Impl::close(Client& client, VcId vc, bool at_once) {

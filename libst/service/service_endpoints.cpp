@@ -4,61 +4,17 @@
 
 #include "libst/service/limits.h"
 #include "libst/service/service_impl.h"
+#include "libst/service/wire_config.h"
 
 namespace stp::service {
-namespace {
-
-int from_wire(const WireConfig& wire, EndpointConfig& out) {
-  if (wire.port > 0xffff || wire.connectionless > 1 || wire.checksum > 1 || wire.keep_alive > 1 ||
-      wire.recover > 1)
-    return -EINVAL;
-  // Nothing is allocated by these until they are known to be sane.
-  if (wire.slots == 0 || wire.slots > kMaxSlots) return -EINVAL;
-  if (wire.credits == 0 || wire.credits > kMaxCredits) return -EINVAL;
-  out.connectionless = wire.connectionless != 0;
-  out.bufsize = wire.bufsize;
-  out.max_stu = wire.max_stu;
-  out.port = static_cast<std::uint16_t>(wire.port);
-  out.key = wire.key;
-  out.rx_bufx_base = wire.rx_bufx_base;
-  out.rx_bufx_count = wire.rx_bufx_count;
-  out.tx_bufx_base = wire.tx_bufx_base;
-  out.tx_bufx_count = wire.tx_bufx_count;
-  out.slots = wire.slots;
-  out.credits = wire.credits;
-  out.checksum = wire.checksum != 0;
-  out.keep_alive = wire.keep_alive != 0;
-  out.recover = wire.recover != 0;
-  return 0;
-}
-
-WireConfig to_wire(const EndpointConfig& config) {
-  WireConfig wire{};
-  wire.connectionless = config.connectionless ? 1 : 0;
-  wire.bufsize = config.bufsize;
-  wire.max_stu = config.max_stu;
-  wire.port = config.port;
-  wire.key = config.key;
-  wire.rx_bufx_base = config.rx_bufx_base;
-  wire.rx_bufx_count = config.rx_bufx_count;
-  wire.tx_bufx_base = config.tx_bufx_base;
-  wire.tx_bufx_count = config.tx_bufx_count;
-  wire.slots = config.slots;
-  wire.credits = config.credits;
-  wire.checksum = config.checksum ? 1 : 0;
-  wire.keep_alive = config.keep_alive ? 1 : 0;
-  wire.recover = config.recover ? 1 : 0;
-  return wire;
-}
-
-}  // namespace
 
 int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& reply) {
   EndpointConfig config;
   if (auto const error = from_wire(request.config, config); error != 0) return error;
   // A Key is what keeps others out: only the system may say what it is.
   if (config.key != 0 && !client.privileged) return -EPERM;
-  if (client.endpoints.size() >= limits::kEndpoints) return -EDQUOT;
+  if (config.port != 0 && !may_listen(client, config.port)) return -EACCES;
+  if (client.endpoints.size() >= quotas.endpoints) return -EDQUOT;
   EndpointId id = kNoneId;
   if (auto const error = node.open_endpoint(config, id); error != 0) return error;
   client.endpoints.emplace(id, Endpoint{});
@@ -75,6 +31,8 @@ int Service::Impl::configure(Client& client, const Request& request, Reply& repl
   if (auto const error = from_wire(request.config, config); error != 0) return error;
   if (auto const error = node.endpoint_config(request.endpoint, now); error != 0) return error;
   if (config.key != 0 && config.key != now.key && !client.privileged) return -EPERM;
+  if (config.port != 0 && config.port != now.port && !may_listen(client, config.port))
+    return -EACCES;
   if (auto const error = node.configure(request.endpoint, config); error != 0) return error;
   return endpoint_config(client, request, reply);
 }
@@ -88,9 +46,14 @@ int Service::Impl::endpoint_config(Client& client, const Request& request, Reply
   return 0;
 }
 
+bool Service::Impl::may_listen(const Client& client, std::uint32_t on) const {
+  return port_rules.permit(on, client.identity.uid, client.identity.groups);
+}
+
 int Service::Impl::listen(Client& client, const Request& request) {
   auto* const endpoint = client.endpoint(request.endpoint);
   if (endpoint == nullptr) return -EBADF;
+  if (!may_listen(client, request.uport)) return -EACCES;
   if (auto const error = node.listen(request.endpoint, request.uport); error != 0) return error;
   endpoint->listening = true;
   auto const error = restock(client, request.endpoint, *endpoint);

@@ -3,11 +3,15 @@
 //   service.cpp              turns, sleeping, clients
 //   service_requests.cpp     from a Request to the function that answers it
 //   service_endpoints.cpp    endpoints, listening
-//   service_connections.cpp  channels, connections
+//   service_connections.cpp  channels, connections, Ports of connectionless endpoints
 //   service_memory.cpp       regions, Mx
 //   service_events.cpp       what the Node tells
+//   service_admin.cpp        what stpctl asks
 // Functions that answer a request return 0 or a negative errno.
 #pragma once
+
+#include <functional>
+#include <map>
 
 #include "libst/service/client_state.h"
 #include "libst/service/unique_fd.h"
@@ -28,23 +32,34 @@ struct Service::Impl {
   int hello(const Client& client, Attachments& attachments, Reply& reply);
   int resolve(const Request& request, Reply& reply);
   int stats(const Request& request, Reply& reply) const;
+  std::vector<port::PortCounter> other_counters() const;
 
   int open_endpoint(Client& client, const Request& request, Reply& reply);
   int configure(Client& client, const Request& request, Reply& reply);
   int endpoint_config(Client& client, const Request& request, Reply& reply) const;
   int close_endpoint(Client& client, EndpointId id);
   int listen(Client& client, const Request& request);
+  bool may_listen(const Client& client, std::uint32_t on) const;
   int unlisten(Client& client, EndpointId id);
 
   int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
+  int backlog(Client& client, EndpointId id, Reply& reply) const;
+  int decide(Client& client, const Request& request);
+  int open_port(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
   int vc_info(Client& client, VcId vc, Reply& reply) const;
+  static void set_vc_info(VcId vc, const VcInfo& info, Reply& reply);
   int close(Client& client, VcId vc, bool at_once);
 
   int map(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int unmap(Client& client, RegionId id);
   int alloc_mx(Client& client, const Request& request, Reply& reply);
   int free_mx(Client& client, const Request& request);
+
+  int admin(const Client& client, const Request& request, Reply& reply) const;
+  void admin_link(const Client& client, Reply& reply) const;
+  int admin_connection(const Client& client, const Request& request, Reply& reply) const;
+  int admin_region(const Client& client, const Request& request, Reply& reply) const;
 
   // ---- endpoints ----
   void end_endpoint(Client& client, EndpointId id, Endpoint& endpoint);
@@ -54,6 +69,7 @@ struct Service::Impl {
   // ---- channels ----
   int make_channel(Client& client, EndpointId id, Bell& out);
   void release_channel(Client& client, Bell bell);
+  static void hand_out(const Channel& channel, Bell number, Attachments& attachments, Reply& reply);
   int restock(Client& client, EndpointId id, Endpoint& endpoint);
   int stock(Client& client, EndpointId id, Endpoint& endpoint, Bell bell);
   int take_connection(Client& client, EndpointId id, Endpoint& endpoint, Bell& out);
@@ -72,6 +88,7 @@ struct Service::Impl {
   static void wake_user(const Client& owner, const Channel& channel);
   static void wake_page(ClientPage& page);
   void accept_ready(EndpointId id);
+  void vc_over(std::uint64_t cookie);
   void stock_low(EndpointId id);
   void vc_gone(VcId vc, std::uint64_t cookie);
   void region_gone(RegionId id);
@@ -83,12 +100,15 @@ struct Service::Impl {
 
   DriveLock lock;
   UniqueFd bell;
+  Quotas quotas;
+  PortRules port_rules;
   bool asleep = false;
   std::unordered_map<ClientId, Client> clients;
   ClientId last_client = 0;
   // Whose an endpoint or a region is, for events.
   std::unordered_map<EndpointId, ClientId> endpoint_owner;
-  std::unordered_map<RegionId, ClientId> region_owner;
+  std::map<RegionId, ClientId> region_owner;
+  std::function<std::vector<port::PortCounter>()> more_counters;
   std::unique_ptr<port::Port> port;
   Node node;  // goes first: it holds what the clients own
 };

@@ -44,8 +44,8 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
   auto& reach = endpoint->bufx_reach[request.direction];
   auto const more_entries = std::max(extent.reach, reach) - reach;
   auto const mapped = attachments.keep ? extent.bytes : 0;
-  if (client.regions.size() >= limits::kRegions ||
-      client.mapped_bytes + mapped > limits::kMappedBytes ||
+  if (client.regions.size() >= quotas.regions ||
+      client.mapped_bytes + mapped > quotas.mapped_bytes ||
       client.bufx_entries + more_entries > limits::kBufxEntries)
     return -EDQUOT;
 
@@ -61,7 +61,10 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
   client.regions.emplace(id, Region{.state = Region::State::kBound,
                                     .endpoint = request.endpoint,
                                     .keep = std::move(attachments.keep),
-                                    .mapped_bytes = mapped});
+                                    .mapped_bytes = mapped,
+                                    .direction = direction,
+                                    .base = request.base,
+                                    .bytes = extent.bytes});
   region_owner.emplace(id, client.id);
   reply.region = id;
   return 0;
@@ -95,7 +98,7 @@ int Service::Impl::alloc_mx(Client& client, const Request& request, Reply& reply
     if (channel == nullptr) return -EBADF;
     if (channel->endpoint != region->endpoint) return -EINVAL;
   }
-  if (client.mxs.size() >= limits::kMxs) return -EDQUOT;
+  if (client.mxs.size() >= quotas.mxs) return -EDQUOT;
   std::uint16_t mx = 0;
   if (auto const error = node.alloc_mx(request.region, request.vc,
                                        static_cast<std::uint8_t>(request.permissions), mx);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
 #include <cerrno>
 #include <new>
 
 #include "libst/service/service_impl.h"
+#include "libst/service/text_field.h"
 
 namespace stp::service {
 
@@ -45,6 +45,12 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
       return accept(client, request.endpoint, attachments, reply);
     case RequestKind::kConnect:
       return connect(client, request, attachments, reply);
+    case RequestKind::kBacklog:
+      return backlog(client, request.endpoint, reply);
+    case RequestKind::kDecide:
+      return decide(client, request);
+    case RequestKind::kOpenPort:
+      return open_port(client, request.endpoint, attachments, reply);
     case RequestKind::kVcInfo:
       return vc_info(client, request.vc, reply);
     case RequestKind::kClose:
@@ -63,18 +69,17 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
       return unlisten(client, request.endpoint);
     case RequestKind::kStats:
       return stats(request, reply);
+    case RequestKind::kAdminLink:
+    case RequestKind::kAdminConnection:
+    case RequestKind::kAdminRegion:
+      return admin(client, request, reply);
+    case RequestKind::kTraceStart:
+    case RequestKind::kTraceStop:
+    case RequestKind::kTraceStatus:
+      return -EOPNOTSUPP;  // whoever owns the service answers these
   }
   return -EINVAL;
 }
-
-namespace {
-
-void set_text(Reply& reply, std::string_view text) {
-  auto const length = std::min(text.size(), sizeof reply.text - 1);
-  std::copy_n(text.begin(), length, reply.text);
-}
-
-}  // namespace
 
 int Service::Impl::hello(const Client& client, Attachments& attachments, Reply& reply) {
   auto const& info = port->info();
@@ -82,7 +87,7 @@ int Service::Impl::hello(const Client& client, Attachments& attachments, Reply& 
   reply.mtu = info.mtu;
   reply.max_stu = info.max_stu;
   if (info.address) reply.ipv4 = info.address->value;
-  set_text(reply, info.link);
+  set_text(reply.text, info.link);
   attachments.memory = client.page_memory;
   return 0;
 }
@@ -101,20 +106,29 @@ int Service::Impl::resolve(const Request& request, Reply& reply) {
   return 0;
 }
 
-// The Node's counters first, then the link's.
+// The Node's counters first, then the others.
 int Service::Impl::stats(const Request& request, Reply& reply) const {
   if (request.index < kCounterCount) {
     auto const counter = static_cast<Counter>(request.index);
-    set_text(reply, Counters::name(counter));
+    set_text(reply.text, Counters::name(counter));
     reply.value = node.counters().get(counter);
     return 0;
   }
-  auto const counters = port->counters();
+  auto const counters = other_counters();
   auto const index = request.index - kCounterCount;
   if (index >= counters.size()) return -ENOENT;
-  set_text(reply, counters[index].name);
+  set_text(reply.text, counters[index].name);
   reply.value = counters[index].value;
   return 0;
+}
+
+// The link's, then those of whoever owns this service.
+std::vector<port::PortCounter> Service::Impl::other_counters() const {
+  auto counters = port->counters();
+  if (!more_counters) return counters;
+  auto const more = more_counters();
+  counters.insert(counters.end(), more.begin(), more.end());
+  return counters;
 }
 
 }  // namespace stp::service

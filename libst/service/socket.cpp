@@ -141,11 +141,17 @@ int send_reply(int socket, const Reply& reply, std::span<const int> fds, Wait wa
   return send_message(socket, &reply, sizeof reply, fds, dont_wait(wait));
 }
 
+std::string socket_of(const std::string& target) {
+  if (target.empty()) return kDefaultSocket;
+  if (target.find('/') != std::string::npos) return target;
+  return std::string(kSocketDirectory) + target + ".sock";
+}
+
 int connect_to(const std::string& path, UniqueFd& out) {
   return connect_flags(path, 0, out);
 }
 
-int listen_at(const std::string& path, UniqueFd& out) {
+int listen_at(const std::string& path, UniqueFd& out, const SocketAccess& access) {
   sockaddr_un address{};
   if (auto const error = address_of(path, address); error != 0) return error;
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -153,9 +159,11 @@ int listen_at(const std::string& path, UniqueFd& out) {
   auto error = bind_to(fd.get(), address);
   if (error == -EADDRINUSE && remove_stale(path)) error = bind_to(fd.get(), address);
   if (error != 0) return error;
-  // Any local user may connect: a client reaches only what it made itself, and only root's may
-  // choose Keys.
-  if (::chmod(path.c_str(), 0666) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
+  // Nobody connects before listen(): by then the file is whose it should be.
+  auto const owner = access.owner.value_or(static_cast<uid_t>(-1));
+  auto const group = access.group.value_or(static_cast<gid_t>(-1));
+  if (::chown(path.c_str(), owner, group) != 0 || ::chmod(path.c_str(), access.mode) != 0 ||
+      ::listen(fd.get(), SOMAXCONN) != 0) {
     error = -errno;
     ::unlink(path.c_str());
     return error;

@@ -6,6 +6,9 @@
 //   -EPROTO      received what is no such message, or with more than kMaxFds descriptors
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,10 +30,22 @@ int receive_reply(int socket, Reply& reply, std::vector<UniqueFd>& fds);
 int receive_request(int socket, Request& request, std::vector<UniqueFd>& fds, Wait wait);
 int send_reply(int socket, const Reply& reply, std::span<const int> fds, Wait wait);
 
+// What may stand behind "stpd:": a path (it has a '/'), the name of one of the daemon's links, or
+// nothing for the one that is named stpd.
+std::string socket_of(const std::string& target);
+
 // A connection to the daemon at `path`: 0, or -ENOENT, -ECONNREFUSED (nobody answers there), ...
 int connect_to(const std::string& path, UniqueFd& out);
+// Who may connect. Any local user by default: a client reaches only what it made itself, and only
+// root's may choose Keys.
+struct SocketAccess {
+  mode_t mode = 0666;
+  std::optional<uid_t> owner;
+  std::optional<gid_t> group;
+};
+
 // Listens at `path`. A socket file that nobody answers on is removed first; -EADDRINUSE when
 // somebody does.
-int listen_at(const std::string& path, UniqueFd& out);
+int listen_at(const std::string& path, UniqueFd& out, const SocketAccess& access = {});
 
 }  // namespace stp::service

@@ -14,6 +14,9 @@
 //                             tries used up        |    v    |                               |
 //                                                  v   BothClosing                   close() |
 //                                                Gone <---------------------------------------
+//
+// A listener that inspects: RC -> Asked; the user accepts: CA, Open; refuses: CA Reject, Gone; does
+// not decide in time: CA Reject, Failed.
 #pragma once
 
 #include <array>
@@ -26,6 +29,7 @@ namespace stp {
 
 enum class VcEvent : std::uint8_t {
   kAnswer,     // CA
+  kAdmit,      // the user accepts what was asked for
   kRefusal,    // CA with Reject
   kClose,      // the user closes, and all it queued has been sent
   kRequest,    // RD
@@ -50,6 +54,9 @@ inline constexpr std::array kVcTransitions{
     VcTransition{VcState::kConnecting, VcEvent::kGaveUp, VcState::kFailed},
     VcTransition{VcState::kConnecting, VcEvent::kRequest, VcState::kPeerClosing},
     VcTransition{VcState::kConnecting, VcEvent::kClose, kVcGone},
+    VcTransition{VcState::kAsked, VcEvent::kAdmit, VcState::kOpen},
+    VcTransition{VcState::kAsked, VcEvent::kGaveUp, VcState::kFailed},
+    VcTransition{VcState::kAsked, VcEvent::kClose, kVcGone},
     VcTransition{VcState::kOpen, VcEvent::kClose, VcState::kClosing},
     VcTransition{VcState::kOpen, VcEvent::kRequest, VcState::kPeerClosing},
     VcTransition{VcState::kOpen, VcEvent::kGaveUp, VcState::kFailed},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections: made, answered, ended (docs/protocol.md, section 5).
+// Connections: made and ended (docs/protocol.md, section 5). What a listener does: listen.cpp.
 #include <algorithm>
 #include <cerrno>
 
@@ -17,26 +17,6 @@ Vc* Node::Impl::find_vc(VcId id) const {
   auto const port = id & wire::kMaxPort;
   if (port >= ports.size() || !ports[port] || ports[port]->id != id) return nullptr;
   return ports[port].get();
-}
-
-int Node::Impl::listen(EndpointId id, std::uint32_t uport) {
-  auto* const endpoint = endpoints.find(id);
-  if (endpoint == nullptr) return -EBADF;
-  if (endpoint->listening) return endpoint->uport == uport ? 0 : -EINVAL;
-  if (!listeners.emplace(uport, endpoint).second) return -EADDRINUSE;
-  endpoint->listening = true;
-  endpoint->uport = uport;
-  return 0;
-}
-
-int Node::Impl::accept(EndpointId id, VcId& out) {
-  auto* const endpoint = endpoints.find(id);
-  if (endpoint == nullptr) return -EBADF;
-  if (!endpoint->listening) return -EINVAL;
-  if (endpoint->backlog.empty()) return -EAGAIN;
-  out = endpoint->backlog.front();
-  endpoint->backlog.pop_front();
-  return 0;
 }
 
 // A Port not in use: the one the user asked for, else the next in turn, so that a Port rests as
@@ -95,15 +75,18 @@ void Node::Impl::adopt_peer(Vc& vc, const wire::Frame& frame) {
 }
 
 int Node::Impl::connect(EndpointId id, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
-                        std::uint64_t cookie, VcId& out, Time now) {
+                        std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option) {
   auto* const endpoint = endpoints.find(id);
   if (endpoint == nullptr) return -EBADF;
+  if (endpoint->config.connectionless) return -EOPNOTSUPP;
   if (peer.is_group() || peer.is_zero()) return -EINVAL;
   auto* const vc = make_vc(*endpoint, channel, cookie, now);
   if (vc == nullptr) return endpoint->config.port != 0 ? -EADDRINUSE : -ENOSPC;
   vc->peer_mac = peer;
   vc->peer_uport = uport;
-  vc->handshake.start(now, RoundTrip::kInitial);
+  vc->option = option;
+  // protocol: 5.31
+  vc->handshake.start(now, RoundTrip::kInitial, endpoint->config.connect_patience);
   send_request_connection(*vc);
   set_timer(*vc);
   out = vc->id;
@@ -123,6 +106,8 @@ int Node::Impl::close(VcId id, bool at_once, Time now) {
     case VcState::kConnecting:
       begin_closing(*vc, now);
       break;
+    case VcState::kAsked:
+      return refuse(id, {}, now);
     case VcState::kOpen:
       if (at_once)
         begin_closing(*vc, now);
@@ -138,6 +123,7 @@ int Node::Impl::close(VcId id, bool at_once, Time now) {
 
 // protocol: 5.2
 void Node::Impl::begin_closing(Vc& vc, Time now) {
+  if (vc.connectionless()) return forget(vc, now);  // there is nobody to tell
   vc.state = *vc_next(vc.state, VcEvent::kClose);
   // Not answered yet: should a CA still come, it is answered as a ghost's.
   if (vc.state == kVcGone) return forget(vc, now);
@@ -174,10 +160,9 @@ void Node::Impl::fail(Vc& vc, int error, Time now) {
   vc.channel.set_state(ChannelState::kFailed, error);
   touch(vc);
   bool const unseen = std::erase(vc.endpoint->backlog, vc.id) > 0;
-  if (vc.user_closed || unseen)
-    forget(vc, now);
-  else
-    set_timer(vc);
+  if (vc.user_closed || unseen) return forget(vc, now);
+  event(Event::Kind::kVcOver, vc.id, vc.cookie);
+  set_timer(vc);
 }
 
 // Each connection that was open ends once, however many steps its end takes.
@@ -193,7 +178,8 @@ void Node::Impl::forget(Vc& vc, Time now) {
   if (vc.channel.state() != ChannelState::kFailed) vc.channel.set_state(ChannelState::kClosed);
   if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
   event(Event::Kind::kVcGone, vc.id, vc.cookie);
-  if (vc.peer_key != 0) closed.remember({vc.peer_mac, vc.peer_port, vc.peer_key}, now);
+  if (vc.peer_key != 0 && !vc.connectionless())
+    closed.remember({vc.peer_mac, vc.peer_port, vc.peer_key}, now);
   if (vc.passive) by_peer.erase({vc.peer_mac, vc.peer_port, vc.peer_key});
   timers.remove(vc);
   std::erase(ready, &vc);
@@ -205,56 +191,6 @@ void Node::Impl::forget(Vc& vc, Time now) {
 }
 
 // protocol: 5.1
-void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
-  auto const& h = frame.header;
-  PeerName const peer{frame.src, h.s_port, h.offset};
-  if (auto const known = by_peer.find(peer); known != by_peer.end()) {
-    // protocol: 5.4
-    counters.add(Counter::kDuplicateRc);
-    if (known->second->state == VcState::kOpen) send_connection_answer(*known->second);
-    return;
-  }
-  // protocol: 5.10
-  if (closed.contains(peer, now)) return counters.add(Counter::kLateRc);
-
-  // protocol: 5.6
-  auto const refuse = [&](Counter why) {
-    counters.add(why);
-    wire::Header no;
-    no.op_flags = wire::op_flags(wire::Op::kConnectionAnswer, wire::flag::kReject);
-    no.d_port = h.s_port;
-    no.d_key = h.offset;
-    no.d_id = h.s_id;
-    no.s_id = h.d_id;
-    answer(frame.src, no);
-  };
-  auto const listener = listeners.find(h.d_id);
-  if (listener == listeners.end()) return refuse(Counter::kNoListener);
-  auto& endpoint = *listener->second;
-  // protocol: 5.7
-  if (endpoint.stock.empty()) {
-    counters.add(Counter::kBacklogFull);
-    event(Event::Kind::kStockLow, endpoint.id);
-    return;
-  }
-  auto const stocked = endpoint.stock.front();
-  auto* const vc = make_vc(endpoint, stocked.channel, stocked.cookie, now);
-  if (vc == nullptr) return refuse(Counter::kNoResources);
-  endpoint.stock.pop_front();
-  vc->passive = true;
-  vc->peer_uport = h.s_id;
-  vc->state = VcState::kOpen;
-  adopt_peer(*vc, frame);
-  by_peer.emplace(peer, vc);
-  vc->channel.set_state(ChannelState::kOpen);
-  endpoint.backlog.push_back(vc->id);
-  counters.add(Counter::kVcOpened);
-  send_connection_answer(*vc);
-  set_timer(*vc);
-  event(Event::Kind::kAcceptReady, endpoint.id);
-  event(Event::Kind::kStockLow, endpoint.id);
-}
-
 void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   auto const& h = frame.header;
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
@@ -263,6 +199,8 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   // protocol: 5.8
   if (ours && vc->state == VcState::kConnecting) {
     vc->heard = now;
+    // protocol: 5.19
+    vc->peer_option = to_option(frame.option);
     if (refused) {
       counters.add(Counter::kVcRefused);
       return fail(*vc, -ECONNREFUSED, now);
@@ -310,6 +248,8 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   }
   // protocol: 5.13
   if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
+  // protocol: 11.10
+  if (vc->connectionless()) return counters.add(Counter::kBadState);
   if (vc->peer_mac != frame.src) return counters.add(Counter::kBadPeer);
   vc->heard = now;
   auto const before = vc->state;
@@ -327,6 +267,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
     vc->channel.set_state(ChannelState::kPeerClosed);
     vc->handshake.start(now, vc->round_trip.timeout());
     count_end(*vc, Counter::kVcClosed);
+    event(Event::Kind::kVcOver, vc->id, vc->cookie);
     touch(*vc);
   }
   send_disconnect(*vc, wire::Op::kDisconnectAnswer);
@@ -364,7 +305,7 @@ void Node::Impl::send_request_connection(const Vc& vc) {
   h.offset = vc.local_key;
   h.sync = vc.local_max_stu;
   h.d_id = vc.peer_uport;
-  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum, vc.option);
 }
 
 void Node::Impl::send_connection_answer(const Vc& vc) {
@@ -375,7 +316,7 @@ void Node::Impl::send_connection_answer(const Vc& vc) {
   h.sync = vc.local_max_stu;
   h.d_id = vc.peer_uport;
   h.s_id = vc.endpoint->uport;
-  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum, vc.option);
 }
 
 void Node::Impl::send_disconnect(const Vc& vc, wire::Op op) {

@@ -41,52 +41,64 @@ void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
     if (repeat && h.has(wire::flag::kSendState)) answer_state(vc, h.sync, h.b_num, h.d_id, 0);
     return;
   }
-  bool const last = h.has(wire::flag::kLast);
-  bool const completes = block->stus.completes(h.param, last);
-  bool const silent = last ? h.has(wire::flag::kSilent) : block->last.has(wire::flag::kSilent);
-  // protocol: 6.9
-  if (completes && !silent && vc.channel.free_slots() == 0)
-    return counters.add(Counter::kSlotOverrun);  // as if lost: a repeat will complete the Block
+  if (!place(vc, frame, *block, memory)) return;
+  vc.inbound.progress(*block, length, now);
+  if (!block->stus.complete()) return;
+  deliver_block(vc, frame.src, *block);
+  auto const done = block->last;
+  vc.inbound.complete(*block);
+  // protocol: 6.15
+  if (done.has(wire::flag::kSendState)) answer_state(vc, done.sync, done.b_num, done.d_id, 0);
+}
 
-  if (block->value) {  // the one operand that is a number: host order in users' memory
+// Puts an STU that has passed every check where it belongs. False: it is dropped after all.
+bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory) {
+  auto const& h = frame.header;
+  auto const length = frame.stu.size();
+  bool const last = h.has(wire::flag::kLast);
+  bool const silent = last ? h.has(wire::flag::kSilent) : block.last.has(wire::flag::kSilent);
+  // protocol: 6.9
+  if (block.stus.completes(h.param, last) && !silent && vc.channel.free_slots() == 0) {
+    counters.add(Counter::kSlotOverrun);  // as if lost: a repeat will complete the Block
+    return false;
+  }
+  if (block.value) {  // the one operand that is a number: host order in users' memory
     auto const value = wire::load64(frame.stu.data());
     std::memcpy(memory, &value, sizeof value);
   } else if (length != 0) {
     std::memcpy(memory, frame.stu.data(), length);
   }
-  vc.inbound.progress(*block, length, now);
   counters.add(Counter::kRxStus);
   counters.add(Counter::kRxDataBytes, length);
+  vc.traffic.rx_data_bytes += length;
   auto const bufsize = vc.endpoint->config.bufsize;
   auto const address = Address{h.bufx, h.offset}.linear(bufsize);
-  if (!block->tile_known) {
-    block->first_tile =
+  if (!block.tile_known) {
+    block.first_tile =
         (address >> stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize)) - h.param;
-    block->tile_known = true;
+    block.tile_known = true;
   }
-  if (h.param == 0) block->first_address = address;
-  block->stus.place(h.param, last);
+  if (h.param == 0) block.first_address = address;
+  block.stus.place(h.param, last);
   if (last) {
-    block->last = h;
-    block->has_append = !frame.append.empty();
-    if (block->has_append) std::memcpy(block->append, frame.append.data(), frame.append.size());
+    block.last = h;
+    block.has_append = !frame.append.empty();
+    if (block.has_append) std::memcpy(block.append, frame.append.data(), frame.append.size());
   }
-  if (completes) complete_block(vc, *block);
+  return true;
 }
 
-// protocol: 6.15, 8.9
-void Node::Impl::complete_block(Vc& vc, InboundBlock& block) {
+// The header of a complete Block, for its user.
+// protocol: 8.9
+void Node::Impl::deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& block) {
   counters.add(Counter::kRxBlocks);
+  if (block.last.has(wire::flag::kSilent)) return;
   auto header = block.last;
   auto const first = Address::from_linear(block.first_address, vc.endpoint->config.bufsize);
   header.bufx = first.bufx;
   header.offset = first.offset;
-  if (!header.has(wire::flag::kSilent))
-    deliver(vc, header, block.has_append ? std::as_bytes(std::span(block.append)) : Bytes{},
-            NodeChannel::Place::kSlot);
-  vc.inbound.complete(block);
-  if (header.has(wire::flag::kSendState))
-    answer_state(vc, header.sync, header.b_num, header.d_id, 0);
+  deliver(vc, from, header, block.has_append ? std::as_bytes(std::span(block.append)) : Bytes{},
+          NodeChannel::Place::kSlot);
 }
 
 }  // namespace stp

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The inside of Node. Its functions are spread over the files of this folder by subject:
 //   endpoints.cpp   endpoints and mapped memory        receive.cpp   frames, up to the operation
-//   connect.cpp     connections made, answered, ended  data.cpp      placing STUs
-//   timers.cpp      retries, keep-alive                state.cpp     Slots: RS and RSR
+//   connect.cpp     connections made and ended         data.cpp      placing STUs
+//   listen.cpp      the listener's side                state.cpp     Slots: RS and RSR
+//   timers.cpp      retries, keep-alive
 //   transmit.cpp    bursts to send                     request.cpp   checks on users' requests
 //   one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks asked for again
-//   pacing.cpp      CTS held back
+//   pacing.cpp      CTS held back                      connectionless.cpp  endpoints without peers
 #pragma once
 
 #include <map>
 #include <vector>
 
 #include "stp/connection/closed_connections.h"
+#include "stp/connection/refusals.h"
 #include "stp/connection/timer_heap.h"
 #include "stp/connection/vc_state.h"
 #include "stp/engine/id_table.h"
@@ -36,12 +38,23 @@ struct Node::Impl {
   int alloc_mx(RegionId region, VcId vc, std::uint8_t permissions, std::uint16_t& out);
   int free_mx(EndpointId endpoint, std::uint16_t mx);
 
-  // --- connect.cpp
+  // --- listen.cpp
   int listen(EndpointId endpoint, std::uint32_t uport);
   int unlisten(EndpointId endpoint);
   int accept(EndpointId endpoint, VcId& out);
+  int admit(VcId id, const OptionPayload& option, Time now);
+  int refuse(VcId id, const OptionPayload& option, Time now);
+  void on_request_connection(const wire::Frame& frame, Time now);
+  void open_passive(Vc& vc);
+  void ask_user(Vc& vc, Time now);
+  void end_undecided(Vc& vc, Time now);
+  [[nodiscard]] static Time undecided_deadline(const Vc& vc);
+  void answer_refusal(const Vc& vc, const OptionPayload& option, Time now);
+  void send_refusal(const MacAddr& to, const wire::Header& request, const OptionPayload& option);
+
+  // --- connect.cpp
   int connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
-              std::uint64_t cookie, VcId& out, Time now);
+              std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option);
   int close(VcId id, bool at_once, Time now);
   Vc* find_vc(VcId id) const;
   Vc* make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now);
@@ -52,7 +65,6 @@ struct Node::Impl {
   void fail(Vc& vc, int error, Time now);
   void forget(Vc& vc, Time now);
   void count_end(Vc& vc, Counter how);
-  void on_request_connection(const wire::Frame& frame, Time now);
   void on_connection_answer(const wire::Frame& frame, Time now);
   void on_request_disconnect(const wire::Frame& frame, Time now);
   void on_disconnect_answer(Vc& vc, Time now);
@@ -65,15 +77,24 @@ struct Node::Impl {
   void receive_frame(Bytes bytes, Time now);
   void receive_on_vc(Vc& vc, const wire::Frame& frame, Time now);
   void deliver_control(Vc& vc, const wire::Frame& frame);
-  bool deliver(Vc& vc, const wire::Header& header, Bytes payload, NodeChannel::Place place);
-  void touch(Vc& vc);
-  void flush_wakes();
+  bool deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
+               NodeChannel::Place place);
+  void touch(Vc& vc, bool urgent = true);
+  void flush_wakes(Time now);
+  void wake_touched(bool all);
 
   // --- data.cpp
   void on_data(Vc& vc, const wire::Frame& frame, Time now);
   Counter check_memory(const Vc& vc, const wire::Header& header, std::size_t length,
                        std::uint8_t permission, std::byte*& memory) const;
-  void complete_block(Vc& vc, InboundBlock& block);
+  bool place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory);
+  void deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& block);
+
+  // --- connectionless.cpp
+  int open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out, Time now);
+  void receive_on_endpoint(Vc& vc, const wire::Frame& frame, Time now);
+  void on_unscheduled_data(Vc& vc, const wire::Frame& frame, Time now);
+  static int address_request(Vc& vc, const SendEntry& entry);
 
   // --- one_sided.cpp
   void on_get(Vc& vc, const wire::Frame& frame);
@@ -137,9 +158,11 @@ struct Node::Impl {
     MacAddr dst;
     wire::Header header;
     bool checksum;
+    OptionPayload option;
   };
   static constexpr std::size_t kMaxAnswers = 1024;
-  void answer(const MacAddr& dst, const wire::Header& header, bool checksum = false);
+  void answer(const MacAddr& dst, const wire::Header& header, bool checksum = false,
+              const OptionPayload& option = {});
   [[nodiscard]] wire::Header header_for(const Vc& vc, wire::Op op, std::uint16_t flags = 0) const;
 
   void event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie = 0);
@@ -159,6 +182,7 @@ struct Node::Impl {
   std::uint64_t next_vc_serial = 1;
   std::map<PeerName, Vc*> by_peer;  // connections that came by RC
   ClosedConnections closed;
+  Refusals refusals;
   TimerHeap timers;
 
   std::vector<Answer> answers;  // a ring of kMaxAnswers
@@ -172,6 +196,9 @@ struct Node::Impl {
   std::deque<Held> held;  // CTS that wait for others' bytes to arrive, oldest first
   std::uint64_t releases = 0;
   std::vector<Vc*> touched;
+  // What is not urgent is told no later than this.
+  static constexpr Time kWakeDelay = 50 * kMicrosecond;
+  Time wake_by = kNever;
   std::deque<Event> events;
 };
 

@@ -13,6 +13,7 @@
 #include "stp/node.h"
 #include "stp/sequence/inbound.h"
 #include "stp/sequence/permitted_blocks.h"
+#include "stp/sequence/unscheduled.h"
 
 namespace stp {
 
@@ -73,6 +74,8 @@ struct OneSided {
   std::deque<Reply> replies;
 };
 
+// A Virtual Connection; or the one Port of a connectionless endpoint, which has a channel as
+// connections have, is open for all its life, and whose peer is that of the request being sent.
 struct Vc : TimerNode {
   VcId id = kNoneId;
   Endpoint* endpoint = nullptr;
@@ -83,6 +86,7 @@ struct Vc : TimerNode {
   bool user_closed = false;  // the user let go of it
   bool in_ready = false;     // stands in the queue of connections with something to send
   bool touched = false;      // its user may have to be woken
+  bool urgent = false;       // and at once
   std::uint64_t cookie = 0;
 
   MacAddr peer_mac;
@@ -92,13 +96,15 @@ struct Vc : TimerNode {
   unsigned peer_bufsize = 0, peer_max_stu = 0;
   std::uint32_t peer_slots = 0;
   std::uint32_t peer_uport = 0;
+  OptionPayload option, peer_option;  // of RC and CA: ours, the peer's
   unsigned send_stu_log2 = 0;
 
   NodeChannel channel;
   SlotCredit credit;
   RoundTrip round_trip;
-  Retry handshake;  // RC, RD or DA waiting for its answer
-  Retry ask;        // our own RS waiting for its RSR
+  Retry handshake;          // RC, RD or DA waiting for its answer
+  Retry ask;                // our own RS waiting for its RSR
+  Time decide_by = kNever;  // kAsked: the user's time to decide ends
   std::uint32_t ask_sync = 0;
   Time ask_again = kNever;  // the peer had no Slot free: ask again then
   Time ask_pause = 0;
@@ -109,7 +115,12 @@ struct Vc : TimerNode {
   Inbound inbound;
   PermittedBlocks permitted;
   std::unique_ptr<OneSided> one_sided;
-  std::uint32_t held = 0;  // its CTS that pacing holds back
+  std::uint32_t held = 0;                          // its CTS that pacing holds back
+  std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
+
+  VcTraffic traffic;
+
+  [[nodiscard]] bool connectionless() const { return endpoint->config.connectionless; }
 };
 
 }  // namespace stp

@@ -20,6 +20,7 @@ constexpr std::uint64_t kOldestEvery = 8;  // releases: that often age goes befo
 bool Node::Impl::hold_grant(Vc& vc) {
   auto const& h = vc.sending.entry.header;
   if (config.granted_limit == 0 || granted == 0 || vc.held == kMaxHeld) return false;
+  if (vc.connectionless()) return false;  // it grants nothing that could be counted
   if (h.param < wire::kMinBlocksize || h.param > wire::kMaxBlocksize) return false;  // refused next
   for (auto const& other : held) {
     auto const& o = other.entry.header;
@@ -71,6 +72,7 @@ std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
     h.s_port = vc.local_port;
     h.d_key = vc.peer_key;
     counters.add(Counter::kTxControl);
+    ++vc.traffic.tx_control;
     emit(frames[count++], vc.peer_mac, h, vc.endpoint->config.checksum,
          std::as_bytes(std::span(entry.payload, entry.payload_length)), {}, false);
   }

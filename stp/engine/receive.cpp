@@ -34,6 +34,8 @@ void Node::Impl::receive_frame(Bytes bytes, Time now) {
   // protocol: 5.18
   if (vc == nullptr) return counters.add(Counter::kBadPort);
   if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
+  // protocol: 11.2
+  if (vc->connectionless()) return receive_on_endpoint(*vc, frame, now);
   if (vc->peer_mac != frame.src || vc->peer_port != h.s_port)
     return counters.add(Counter::kBadPeer);
   vc->heard = now;
@@ -43,7 +45,10 @@ void Node::Impl::receive_frame(Bytes bytes, Time now) {
 // The frame is the peer's: it named the Port, knows the Key and comes from the right address.
 void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
   auto const op = frame.header.op();
-  if (op != wire::Op::kData) counters.add(Counter::kRxControl);
+  if (op != wire::Op::kData) {
+    counters.add(Counter::kRxControl);
+    ++vc.traffic.rx_control;
+  }
   if (op == wire::Op::kDisconnectAnswer) return on_disconnect_answer(vc, now);
   if (op == wire::Op::kDisconnectComplete) return on_disconnect_complete(vc, now);
   if (vc.state != VcState::kOpen || vc.user_closed) {
@@ -68,9 +73,9 @@ void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
 void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   auto const& h = frame.header;
   if (h.op() == wire::Op::kGet && !h.has(wire::flag::kReject)) return on_get(vc, frame);
-  if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
-  if (!deliver(vc, h, frame.option, NodeChannel::Place::kSlot))
+  if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kSlot))
     return counters.add(Counter::kSlotOverrun);
+  if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
   if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h);
   if (h.op() == wire::Op::kClearToSend)
     vc.permitted.remember(h.s_id, h.b_num, Address{h.bufx, h.offset}.linear(vc.peer_bufsize));
@@ -82,32 +87,46 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
 }
 
 // Puts a header into the user's Schedule Header Queue. False: no room.
-bool Node::Impl::deliver(Vc& vc, const wire::Header& header, Bytes payload,
+bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
                          NodeChannel::Place place) {
   ReceivedEntry entry{};
   entry.header = header;
-  entry.source_mac = vc.peer_mac.to_u64();
+  entry.source_mac = from.to_u64();
   entry.payload_length = static_cast<std::uint8_t>(payload.size());
   if (!payload.empty()) std::memcpy(entry.payload, payload.data(), payload.size());
   bool const room = vc.channel.deliver(entry, place);
-  touch(vc);  // also when there was none: a user that sleeps on a full queue must look
+  // Without room it is urgent, too: a user that sleeps on a full queue must look.
+  touch(vc, !room || header.has(wire::flag::kInterrupt));
   return room;
 }
 
 // Remembers that this connection's user may sleep: looked at once per burst, not per frame.
-void Node::Impl::touch(Vc& vc) {
+void Node::Impl::touch(Vc& vc, bool urgent) {
+  vc.urgent |= urgent;
   if (vc.touched) return;
   vc.touched = true;
   touched.push_back(&vc);
 }
 
-void Node::Impl::flush_wakes() {
-  for (std::size_t i = 0; i < touched.size(); ++i) {
-    auto& vc = *touched[i];
-    vc.touched = false;
-    if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
+// Headers without Interrupt wait for more of them, so that a sleeper is woken once for many.
+// protocol: 6.17
+void Node::Impl::flush_wakes(Time now) {
+  wake_touched(now >= wake_by);
+  if (!touched.empty() && wake_by == kNever) wake_by = now + kWakeDelay;
+}
+
+void Node::Impl::wake_touched(bool all) {
+  std::size_t kept = 0;
+  for (auto* const vc : touched) {
+    if (!all && !vc->urgent) {
+      touched[kept++] = vc;
+      continue;
+    }
+    vc->touched = vc->urgent = false;
+    if (vc->channel.needs_wake()) event(Event::Kind::kWake, vc->id, vc->cookie);
   }
-  touched.clear();
+  touched.resize(kept);
+  if (kept == 0) wake_by = kNever;
 }
 
 // protocol: 3.3
@@ -120,9 +139,10 @@ wire::Header Node::Impl::header_for(const Vc& vc, wire::Op op, std::uint16_t fla
   return h;
 }
 
-void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum) {
+void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum,
+                        const OptionPayload& option) {
   if (answer_count == kMaxAnswers) return counters.add(Counter::kAnswersFull);
-  answers[(first_answer + answer_count++) % kMaxAnswers] = {dst, header, checksum};
+  answers[(first_answer + answer_count++) % kMaxAnswers] = {dst, header, checksum, option};
 }
 
 void Node::Impl::event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie) {

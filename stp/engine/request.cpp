@@ -23,6 +23,9 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
   h.s_port = vc.local_port;
   if (wire::short_name(h.op()) == nullptr) return -EINVAL;
   if (connection_operation(h.op())) return -EPERM;
+  if (vc.connectionless()) {
+    if (auto const error = address_request(vc, entry); error != 0) return error;
+  }
   if (h.op() == Op::kData) return check_data_request(vc, entry);
   // What the peer would drop as a syntax error is not sent.
   if (wire::check_op(h) != Counter::kNone || wire::check_fields(h) != Counter::kNone ||
@@ -32,7 +35,7 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
   switch (h.op()) {
     case Op::kClearToSend: {
       auto const error = check_grant_request(vc, h);
-      if (error != 0) return error;
+      if (error != 0 || vc.connectionless()) return error;
       auto const limit = entry.limited != 0 ? entry.length : ~std::uint64_t{0};
       auto const granted_error = vc.inbound.grant(h, limit, now);
       if (granted_error == 0) expect_data(vc, now);
@@ -43,7 +46,7 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
     case Op::kMemoryRegionAvailable: {
       if (h.has(wire::flag::kReject)) return 0;
       auto const error = check_grant_request(vc, h);
-      return error != 0 ? error : vc.inbound.open_region(h);
+      return error != 0 || vc.connectionless() ? error : vc.inbound.open_region(h);
     }
     case Op::kEnd:  // where the user receives what ends, its own id stands in S_id
     case Op::kEndAck:
@@ -75,7 +78,7 @@ int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
   auto const* const mx = mxs.find(h.mx);
   auto const end = Address{h.sync, h.b_num}.linear(mx->range->bufsize()) + length;
   if (end > (std::uint64_t{mx->first} + mx->count) << mx->range->bufsize()) return -ERANGE;
-  return vc.inbound.expect(h, length);
+  return vc.connectionless() ? 0 : vc.inbound.expect(h, length);
 }
 
 // A CTS or MRA can name only an Mx of this connection, and memory inside it.

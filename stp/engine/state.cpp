@@ -67,7 +67,7 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
     return set_timer(vc);
   }
   if (vc.user_closed) return;
-  if (!deliver(vc, h, frame.option, NodeChannel::Place::kReserve))
+  if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kReserve))
     counters.add(Counter::kStateLost);
 }
 

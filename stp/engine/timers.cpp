@@ -17,7 +17,8 @@ bool keeps_alive(const Vc& vc) {
 }  // namespace
 
 Time Node::Impl::deadline_of(const Vc& vc) const {
-  auto next = std::min({vc.handshake.deadline(), vc.ask.deadline(), vc.ask_again, vc.data_check});
+  auto next = std::min({vc.handshake.deadline(), vc.ask.deadline(), vc.ask_again, vc.data_check,
+                        undecided_deadline(vc)});
   if (keeps_alive(vc) && !vc.ask.running()) next = std::min(next, vc.heard + kKeepAlive);
   return next;
 }
@@ -63,6 +64,7 @@ void Node::Impl::expire_vc(Vc& vc, Time now) {
         send_disconnect(vc, wire::Op::kDisconnectAnswer);
     }
   }
+  if (now >= undecided_deadline(vc)) return end_undecided(vc, now);
   if (vc.state != VcState::kOpen) return;
   if (vc.ask.due(now)) {
     // Any frame of the peer's shows that it lives: only silence uses up the tries.

@@ -20,7 +20,8 @@ std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
     for (; count < frames.size() && answer_count > 0; --answer_count) {
       auto const& a = answers[first_answer];
       counters.add(Counter::kTxControl);
-      emit(frames[count++], a.dst, a.header, a.checksum, {}, {}, false);
+      auto const option = a.option ? Bytes(*a.option) : Bytes{};
+      emit(frames[count++], a.dst, a.header, a.checksum, option, {}, false);
       first_answer = (first_answer + 1) % kMaxAnswers;
     }
   };
@@ -81,7 +82,7 @@ bool Node::Impl::take_request(Vc& vc, Time now) {
       return true;
     };
     // protocol: 6.3
-    bool const slot = wire::consumes_slot(h);
+    bool const slot = wire::consumes_slot(h) && !vc.connectionless();
     if (slot && !has_credit(vc, now)) return false;
     if (h.op() == wire::Op::kClearToSend && hold_grant(vc)) continue;
     if (refused(check_request(vc, vc.sending.entry, now))) continue;
@@ -103,6 +104,7 @@ void Node::Impl::build_control(Vc& vc, TxFrame& frame) {
   if (h.op() == wire::Op::kClearToSend && h.sync == 0)  // a repeated one asks for the tail only
     h.sync = vc.inbound.first_missing(h.s_id, h.b_num);
   counters.add(Counter::kTxControl);
+  ++vc.traffic.tx_control;
   emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum,
        std::as_bytes(std::span(entry.payload, entry.payload_length)), {}, false);
   finish_request(vc);
@@ -182,6 +184,7 @@ void Node::Impl::build_stu(Vc& vc, TxFrame& frame) {
   emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, attach);
   counters.add(Counter::kTxStus);
   counters.add(Counter::kTxDataBytes, length);
+  vc.traffic.tx_data_bytes += length;
   if (attach) {
     frame.token = {vc.id, region};
     ++vc.attached;

@@ -119,9 +119,12 @@ void Sequencer::Impl::release_get(const GetPiece& piece) {
   request(h);
 }
 
+// A refusal that names another region leaves our Node ready to place the answer: it refuses
+// nothing.
 void Sequencer::Impl::on_get_refused(const wire::Header& h) {
   auto const index = h.s_id - first_g_num;
   if (!h.has(flag::kReject) || index >= gets_sent || gets[index].done) return;
+  if (h.d_id != gets[index].request.header.d_id) return;
   gets[index].done = true;
   gets[index].status = -ECONNREFUSED;
   finish_gets();

@@ -218,6 +218,7 @@ int Inbound::open_region(const wire::Header& mra) {
     block.transfer = &region;
     block.start = start;
     block.end = start + t_len;
+    block.anywhere = true;
     block.stus = StuMap(stus);
   }
   tracked_ += std::uint64_t{stus} * places;
@@ -284,7 +285,7 @@ bool Inbound::get_is_over(std::uint32_t g_num) {
 }
 
 void Inbound::unexpect(std::uint32_t r_id, std::uint32_t g_num) {
-  gets_.erase(key(r_id, g_num));
+  if (gets_.erase(key(r_id, g_num)) == 0) return;
   auto const behind = newest_get_ - g_num;
   if (any_get_ && behind < kMaxGets) gets_over_ |= std::uint64_t{1} << behind;
 }
@@ -302,7 +303,7 @@ Counter Inbound::find(const wire::Header& data, std::size_t length, InboundBlock
     if (get->second.cts.mx == data.mx && at >= get->second.start &&
         at + length <= get->second.end) {
       out = &get->second;
-      return check_stu(*out, data, length);
+      return out->check_stu(data, length, bufsize_, stu_log2_);
     }
   }
   auto const found = transfers_.find(data.d_id);
@@ -320,26 +321,25 @@ Counter Inbound::find(const wire::Header& data, std::size_t length, InboundBlock
     out = &block->second;
   }
   if (data.mx != transfer.mx) return Counter::kOutsideGrant;
-  return check_stu(*out, data, length);
+  return out->check_stu(data, length, bufsize_, stu_log2_);
 }
 
 // protocol: 8.6
-Counter Inbound::check_stu(InboundBlock& block, const wire::Header& data,
-                           std::size_t length) const {
-  auto const at = Address{data.bufx, data.offset}.linear(bufsize_);
-  if (at < block.start || at + length > block.end) return Counter::kOutsideGrant;
-  auto const tile = at >> stu_log2_;
-  auto const size = std::uint64_t{1} << stu_log2_;
+Counter InboundBlock::check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
+                                unsigned stu_log2) const {
+  auto const at = Address{data.bufx, data.offset}.linear(bufsize);
+  if (at < start || at + length > end) return Counter::kOutsideGrant;
+  auto const tile = at >> stu_log2;
+  auto const size = std::uint64_t{1} << stu_log2;
   auto const in_tile = at & (size - 1);
-  bool const last = data.has(wire::flag::kLast);
+  bool const is_last = data.has(wire::flag::kLast);
   // Every STU but the first begins its tile, every one but the last fills it to the end.
   if (tile < data.param || (data.param > 0 && in_tile != 0) || in_tile + length > size ||
-      (!last && in_tile + length != size) || (data.param > 0 && length == 0))
+      (!is_last && in_tile + length != size) || (data.param > 0 && length == 0))
     return Counter::kBadStuNum;
-  if (block.tile_known && tile - data.param != block.first_tile) return Counter::kBadStuNum;
-  bool const region = block.transfer != nullptr && block.transfer->region;
-  if (!region && data.param == 0 && at != block.first_address) return Counter::kBadStuNum;
-  switch (block.stus.check(data.param, last)) {
+  if (tile_known && tile - data.param != first_tile) return Counter::kBadStuNum;
+  if (!anywhere && data.param == 0 && at != first_address) return Counter::kBadStuNum;
+  switch (stus.check(data.param, is_last)) {
     case StuMap::Check::kImpossible:
       return Counter::kBadStuNum;
     case StuMap::Check::kDuplicate:
@@ -348,7 +348,7 @@ Counter Inbound::check_stu(InboundBlock& block, const wire::Header& data,
       break;
   }
   // A scheduled Block of known length ends where its Transfer does, not before.
-  if (block.exact && last != (at + length == block.end)) return Counter::kBadStuNum;
+  if (exact && is_last != (at + length == end)) return Counter::kBadStuNum;
   return Counter::kNone;
 }
 

@@ -26,11 +26,12 @@ struct InboundBlock {
   std::uint64_t first_tile = 0;      // tile of STU 0
   bool tile_known = false;
   std::uint64_t first_address = 0;  // of STU 0, once known
-  StuMap stus;
+  StuMap stus{};
   std::uint64_t received = 0;  // bytes placed
   std::uint32_t r_id = 0;
-  bool exact = false;  // ends where `end` says, and nowhere before
-  bool value = false;  // a FetchOp's old value: big-endian on the wire
+  bool exact = false;     // ends where `end` says, and nowhere before
+  bool anywhere = false;  // begins where its STU 0 lands, wherever in [start, end) that is
+  bool value = false;     // a FetchOp's old value: big-endian on the wire
   // Recovery: what to send again, and when there was progress last.
   wire::Header cts;
   Time progress = 0;
@@ -40,6 +41,10 @@ struct InboundBlock {
   wire::Header last;
   std::uint8_t append[wire::kAppendSize] = {};
   bool has_append = false;
+
+  // Whether an STU of `length` bytes fits the tiling of this Block; kNone: it may be placed.
+  [[nodiscard]] Counter check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
+                                  unsigned stu_log2) const;
 };
 
 struct InboundTransfer {
@@ -138,7 +143,6 @@ class Inbound {
   int begin(const wire::Header& cts, InboundTransfer*& out);
   bool make_room();
   void drop_blocks(InboundTransfer& transfer);
-  Counter check_stu(InboundBlock& block, const wire::Header& data, std::size_t length) const;
 
   unsigned bufsize_ = 14, stu_log2_ = 10;
   bool reuses_ids_ = true;

@@ -178,7 +178,7 @@ void Sequencer::refuse_waiting() {
 unsigned Sequencer::Impl::choose_blocksize(std::uint64_t length, unsigned max_block) const {
   auto const stu = config.receive_stu_log2;
   auto const whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
-  auto const lossy = stu + loss.max_block_stus_log2();
+  auto const lossy = stu + loss.max_block_stus_log2(stu);
   return std::max(wire::kMinBlocksize, std::min({config.max_block, max_block, whole, lossy,
                                                  stu + wire::kMaxStusOfBlockLog2}));
 }
@@ -209,12 +209,16 @@ void Sequencer::Impl::grant(Incoming& in) {
   }
 }
 
+Address Sequencer::Impl::place_of(const Incoming& in, std::uint32_t b_num) const {
+  return Address::from_linear(
+      in.landing.at.linear(config.local_bufsize) + (std::uint64_t{b_num} << in.blocksize),
+      config.local_bufsize);
+}
+
 void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
   SendEntry entry{};
   auto& h = entry.header = header(Op::kClearToSend);
-  auto const at = Address::from_linear(
-      in.landing.at.linear(config.local_bufsize) + (std::uint64_t{b_num} << in.blocksize),
-      config.local_bufsize);
+  auto const at = place_of(in, b_num);
   h.param = static_cast<std::uint16_t>(in.blocksize);
   h.mx = in.landing.mx;
   h.bufx = at.bufx;
@@ -229,15 +233,17 @@ void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
   request(entry);
 }
 
-// The header of a complete Block.
-bool Sequencer::Impl::on_block(const wire::Header& h, Time now) {
+// The header of a complete Block; or of a Get's answer that came when the Get had been taken back:
+// its ids are the peer's and may be those of a Block of ours, its place is not.
+void Sequencer::Impl::on_block(const wire::Header& h, Time now) {
   auto const found = incoming.find(h.d_id);
   if (found == incoming.end()) {
     on_put(h);
-    return false;
+    return;
   }
   auto& in = found->second;
-  if (in.open.erase(h.b_num) == 0) return true;
+  if (h.mx != in.landing.mx || Address{h.bufx, h.offset} != place_of(in, h.b_num)) return;
+  if (in.open.erase(h.b_num) == 0) return;
   // protocol: 9.26
   in.tag = h.s_id;
   in.progress = now;
@@ -247,7 +253,6 @@ bool Sequencer::Impl::on_block(const wire::Header& h, Time now) {
     advance(kInboundTransitions, in.state, InboundEvent::kLastBlock);
     finish(in, 0);
   }
-  return true;
 }
 
 // The header of a Put Block that was to wake somebody.

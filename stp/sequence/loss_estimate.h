@@ -3,6 +3,7 @@
 // Block, so half a Block for each loss (docs/protocol.md, section 10).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace stp {
@@ -17,16 +18,20 @@ class LossEstimate {
     auto const lost = static_cast<double>(repeats - last_repeats_);
     auto const seen = static_cast<double>(stus_) + lost;
     if (seen == 0) return;
-    // A small sample says little: it moves the estimate in proportion.
-    auto const weight = seen < kSample ? seen / (4.0 * kSample) : 0.25;
+    // A mean at first, then a moving one; a small sample says little and moves it in proportion.
+    total_ += seen;
+    auto const weight = std::max(std::min(seen / kSample, 1.0) / 4, seen / total_);
     rate_ += weight * (lost / seen - rate_);
     stus_ = 0;
     last_repeats_ = repeats;
   }
   [[nodiscard]] double rate() const { return rate_; }
 
-  // log2 of the STUs a Block may have so that repeats cost at most kBudget of the bytes.
-  [[nodiscard]] unsigned max_block_stus_log2() const {
+  // log2 of the STUs a Block may have so that repeats cost at most kBudget of the bytes. Before
+  // anything is known that is little, for all Blocks of a Transfer are as long as its first.
+  [[nodiscard]] unsigned max_block_stus_log2(unsigned stu_log2) const {
+    if (total_ == 0)
+      return std::max(kUnknownStus, kUnknownBytes - std::min(stu_log2, kUnknownBytes));
     unsigned log2 = kLargest;
     while (log2 > 0 && rate_ * static_cast<double>(1U << log2) / 2 > kBudget) --log2;
     return log2;
@@ -36,9 +41,10 @@ class LossEstimate {
   static constexpr std::uint64_t kSample = 256;
   static constexpr double kBudget = 0.03;
   static constexpr unsigned kLargest = 15;
+  static constexpr unsigned kUnknownStus = 3, kUnknownBytes = 16;  // exponents
   std::uint64_t stus_ = 0;
   std::uint32_t last_repeats_ = 0;
-  double rate_ = 0;
+  double rate_ = 0, total_ = 0;
 };
 
 }  // namespace stp

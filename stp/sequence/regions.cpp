@@ -170,7 +170,8 @@ void Sequencer::Impl::on_region(const ReceivedEntry& entry) {
   if (found == asked.end() || !found->second.region) return;
   auto const what = found->second;
   asked.erase(found);
-  if (h.has(flag::kReject) || h.param == 0 || h.t_len() < what.length)
+  bool const taken = puts.contains(h.s_id);  // protocol: 9.1
+  if (h.has(flag::kReject) || h.param == 0 || h.t_len() < what.length || taken)
     return complete(Completion::Kind::kRegion, what.context, -ECONNREFUSED);
   auto& stream = puts[h.s_id];
   stream.i_id = h.d_id;

@@ -123,6 +123,7 @@ class Sequencer {
   // Ends a region that was served as `request`.
   int close_region(std::uint32_t request);
   int refuse(std::uint32_t request);
+  // A put that fails, but for cancel(), has lost its region: it is ended.
   int put(Context context, const RemoteRegion& region, std::uint64_t offset, Address source,
           std::uint64_t length, std::uint16_t flags = 0);
   int get(Context context, const RemoteRegion& region, std::uint64_t offset,
@@ -160,7 +161,9 @@ class Sequencer {
   void taken(std::uint32_t count);
   // What UserChannel::cts_repeated() says: from it Block sizes are chosen.
   void observe_loss(std::uint32_t cts_repeated);
-  // The connection has ended: everything outstanding completes with `error`.
+  // The connection has ended: everything outstanding completes with `error`. Frames on their way
+  // may still read what was being sent, and the peer may take them for good: that memory keeps its
+  // bytes until it is unmapped, or UserChannel::done() says that the frames have left.
   void fail(int error);
   bool next_completion(Completion& out);
   // Operations that have no completion yet.

@@ -181,7 +181,8 @@ struct Sequencer::Impl {
   void match_receives(Time now);
   void grant(Incoming& in);
   void send_grant(const Incoming& in, std::uint32_t b_num);
-  bool on_block(const wire::Header& h, Time now);
+  void on_block(const wire::Header& h, Time now);
+  [[nodiscard]] Address place_of(const Incoming& in, std::uint32_t b_num) const;
   void on_put(const wire::Header& h);
   void pass_stale();
   void finish(Incoming& in, int status);

@@ -28,6 +28,7 @@ class StuMap {
   [[nodiscard]] bool completes(std::uint32_t number, bool last) const {
     return placed_ + 1 == (last ? number + 1 : total_);
   }
+  [[nodiscard]] bool complete() const { return placed_ == total_; }
   void place(std::uint32_t number, bool last) {
     words()[number / 64] |= std::uint64_t{1} << number % 64;
     ++placed_;

@@ -99,6 +99,27 @@ TEST_F(ManagedRules, a_write_taken_back_before_it_was_heard_of_holds_up_no_other
   EXPECT_TRUE(landed(sa, sb, 200, 0, 100));
 }
 
+// protocol: 9.1
+TEST_F(ManagedRules, a_region_with_the_id_of_another_is_not_used) {
+  auto const region = open_region(1'000);
+  ASSERT_EQ(sa.sequencer->request_region(901, 2'000, 4), 0);
+  run(kMillisecond / 10);
+  ReceivedEntry mra{};
+  mra.header.op_flags = wire::op_flags(Op::kMemoryRegionAvailable);
+  mra.header.param = 4;
+  mra.header.mx = region.mx;
+  mra.header.set_t_len(2'000);
+  mra.header.d_id = sent(Op::kRequestMemoryRegion).back().s_id;
+  mra.header.s_id = region.r_id;
+  sa.sequencer->receive(mra, now);
+  run(kMillisecond / 10);
+  ASSERT_TRUE(sa.find(Kind::kRegion, 901));
+  EXPECT_EQ(sa.find(Kind::kRegion, 901)->status, -ECONNREFUSED);
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 1'000), 0);
+  run(10 * kMillisecond);
+  EXPECT_TRUE(landed(sa, sb, 0, 0, 1'000)) << "the first one still stands";
+}
+
 // protocol: 9.27
 TEST_F(ManagedRules, puts_are_silent_unless_they_wake_and_ask_for_state) {
   auto const region = open_region(10'000);
@@ -128,15 +149,79 @@ TEST_F(ManagedRules, a_put_that_no_answer_confirms_is_sent_again) {
   EXPECT_FALSE(sent(Op::kRequestState).empty());
 }
 
+// protocol: 9.12, 9.17
+TEST_F(ManagedRules, a_refusal_refuses_only_the_get_that_it_names) {
+  auto const region = open_region(10'000);
+  lose(Op::kGet);
+  ASSERT_EQ(sa.sequencer->get(1, region, 0, landing(sa, 0, 64)), 0);
+  run(kMillisecond / 10);
+  VcInfo info{};
+  ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
+  auto const as_b_says = [&](wire::Header h) {
+    h.d_port = info.local_port;
+    h.s_port = info.remote_port;
+    h.d_key = info.local_key;
+    return h;
+  };
+  auto const asked = sent(Op::kGet).front();
+  auto no = as_b_says(asked);
+  no.op_flags |= flag::kReject;
+  ++no.d_id;
+  inject(a, kMacB, no);
+  run(kMillisecond / 10);
+  EXPECT_FALSE(sa.find(Kind::kGet, 1)) << "its answer could still be placed";
+
+  --no.d_id;
+  inject(a, kMacB, no);
+  run(kMillisecond / 10);
+  ASSERT_TRUE(sa.find(Kind::kGet, 1));
+  EXPECT_EQ(sa.find(Kind::kGet, 1)->status, -ECONNREFUSED);
+  auto late = as_b_says(asked);
+  late.op_flags = wire::op_flags(Op::kData, flag::kLast);
+  late.param = 0;
+  late.bufx = asked.sync;
+  late.offset = asked.b_num;
+  late.b_num = asked.s_id;
+  inject(a, kMacB, late, Bytes(sb.source->data() + 1, 64));
+  EXPECT_EQ(a.count(Counter::kNoGrant), 1U);
+  EXPECT_EQ(sa.landing->data()[0], std::byte{0}) << "the landing is its user's again";
+}
+
+// The ids of a Get's answer are the peer's: a Transfer of ours may have the same.
+// protocol: 9.12, 9.19
+TEST_F(ManagedRules, the_late_answer_of_a_get_is_no_block_of_a_write) {
+  ASSERT_EQ(sb.sequencer->post_receive(1, landing(sb, 0, 100)), 0);
+  lose(Op::kData);
+  ASSERT_EQ(sa.sequencer->write(1, at(0), 100), 0);
+  run(kMillisecond / 10);
+  auto const cts = sent(Op::kClearToSend).front();
+  ReceivedEntry answer{};
+  answer.header.op_flags = wire::op_flags(Op::kData, flag::kLast);
+  answer.header.mx = cts.mx;
+  answer.header.bufx = cts.bufx + 1;
+  answer.header.offset = cts.offset;
+  answer.header.b_num = cts.b_num;
+  answer.header.d_id = cts.s_id;
+  sb.sequencer->receive(answer, now);
+  run(kMillisecond / 10);
+  EXPECT_FALSE(sb.find(Kind::kReceive, 1));
+  wire = nullptr;
+  run(kSecond);
+  ASSERT_TRUE(sb.find(Kind::kReceive, 1));
+  EXPECT_TRUE(landed(sa, sb, 0, 0, 100));
+}
+
 // protocol: 10.10
 TEST(LossEstimateRules, the_more_is_lost_the_shorter_are_blocks) {
+  EXPECT_EQ(LossEstimate{}.max_block_stus_log2(13), 3U) << "nothing is known yet";
+  EXPECT_EQ(LossEstimate{}.max_block_stus_log2(10), 6U) << "64 KiB";
   LossEstimate none;
   for (int i = 0; i < 100; ++i) none.observe(256, 0);
-  EXPECT_EQ(none.max_block_stus_log2(), 15U);
+  EXPECT_EQ(none.max_block_stus_log2(13), 15U);
   LossEstimate one_percent;
   std::uint32_t repeats = 0;
   for (int i = 0; i < 1'000; ++i) one_percent.observe(100, ++repeats);
-  auto const stus = 1U << one_percent.max_block_stus_log2();
+  auto const stus = 1U << one_percent.max_block_stus_log2(13);
   EXPECT_GE(stus, 2U);
   EXPECT_LE(one_percent.rate() * stus / 2, 0.03) << "what repeats cost";
 }

@@ -25,11 +25,11 @@ node_rows() {
     }' stp/counters.cpp stp/counters.h
 }
 
-# Names that a link, or stpd itself, counts under: {"tx_kept", ...}, line("clients", ...).
+# Names that a link, or stpd itself, counts under: {"tx_kept", ...}, {"clients", ...}.
 other_names() {
   sed -E 's/\{"/\n&/g' dpdk_port/ethdev_port.cpp dpdk_port/loop_port.cpp |
     sed -nE 's/^\{"([a-z_]+)", [a-z_]+[.()a-z_]*\}.*$/\1/p'
-  sed -nE 's/^.*line\("([a-z_]+)".*$/\1/p' tools/stpd/daemon.cpp
+  sed -E 's/\{"/\n&/g' tools/stpd/served_link.cpp | sed -nE 's/^\{"([a-z_]+)", .*$/\1/p'
 }
 
 if [ "${2-}" = --print ]; then

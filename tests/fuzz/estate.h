@@ -26,6 +26,18 @@ class Estate {
     EXPECT_EQ(node.map(endpoint, Direction::kTransmit, kFirst, {&out, 1}, source_region_), 0);
     EXPECT_EQ(node.alloc_mx(landing_region_, kNoneId, permit::kAll, mx_), 0);
   }
+  // For an endpoint that everybody may write to: its Mx reaches over the middle and no farther.
+  void map_middle(Node& node, EndpointId endpoint) {
+    std::memset(landing_.data(), kCanary, landing_.size());
+    source_.fill_pattern();
+    auto const in =
+        landing_.all().subspan(kMappedAt + (std::size_t{kGranted} << kBufsize), kGrantedBytes);
+    auto const out = source_.all();
+    EXPECT_EQ(node.map(endpoint, Direction::kReceive, kFirst + kGranted, {&in, 1}, landing_region_),
+              0);
+    EXPECT_EQ(node.map(endpoint, Direction::kTransmit, kFirst, {&out, 1}, source_region_), 0);
+    EXPECT_EQ(node.alloc_mx(landing_region_, kNoneId, permit::kAll, mx_), 0);
+  }
   void unmap(Node& node) const {
     EXPECT_EQ(node.unmap(landing_region_), 0);
     EXPECT_EQ(node.unmap(source_region_), 0);

@@ -214,7 +214,9 @@ FrameMaker::Frame FrameMaker::make(ByteCode& code, const test::Host& to) {
     h.d_port = info.local_port;
     h.d_key = info.local_key;
     h.s_port = info.remote_port;
-    envelope.src = info.peer_mac;
+    // A connectionless endpoint hears anybody.
+    if (!info.peer_mac.is_zero()) envelope.src = info.peer_mac;
+    if (h.s_port == 0) h.s_port = 1;
   }
   if (auto const lie = code.u8(); lie >= 192) {
     if (lie % 5 == 0) envelope.src = kStranger;

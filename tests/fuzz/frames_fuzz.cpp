@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Frames into Nodes in every state. Two Nodes hold connections to each other: open ones, one that
-// is being made, closing ones, one whose Slots are used up; their users grant, open and ask. Frames
-// between them are lost, doubled and changed, and frames of a forger join them.
+// is being made, closing ones, one whose Slots are used up; or a connectionless endpoint each.
+// Their users grant, open and ask. Frames between them are lost, doubled and changed, and frames of
+// a forger join them.
 #include "tests/fuzz/estate.h"
 #include "tests/fuzz/frame_maker.h"
 #include "tests/fuzz/user_request.h"
@@ -28,6 +29,7 @@ class World : public test::TwoNodes {
     if ((scenario & 32) != 0) leave_closing(b, 1);
     if ((scenario & 64) != 0) fill_slots();
     if ((scenario & 128) != 0) b.stock(listener, 2);
+    if ((scenario & 136) == 136) open_ports();
   }
 
   void step(ByteCode& code) {
@@ -67,6 +69,12 @@ class World : public test::TwoNodes {
       EXPECT_TRUE(estates_[side].intact());
       estates_[side].unmap(node);
     }
+    for (auto& unconnected : unconnected_) {
+      EXPECT_TRUE(unconnected.estate.intact());
+      auto& node = host(unconnected.side).node;
+      unconnected.estate.unmap(node);
+      EXPECT_EQ(node.close_endpoint(unconnected.endpoint), 0);
+    }
     for (std::uint64_t cookie = 0; b.node.unstock(listener, cookie);) {
     }
     EXPECT_EQ(a.node.close_endpoint(endpoint_a), 0);
@@ -74,6 +82,14 @@ class World : public test::TwoNodes {
   }
 
  private:
+  struct Unconnected {
+    unsigned side = 0;
+    EndpointId endpoint = kNoneId;
+    VcId port = kNoneId;
+    VcInfo name{};
+    Estate estate;
+  };
+
   void TestBody() override {}
   test::Host& host(unsigned side) { return side == 0 ? a : b; }
 
@@ -87,6 +103,25 @@ class World : public test::TwoNodes {
     settle();
     accept();
     keep_pair();
+  }
+  // A connectionless endpoint on either side; both know each other's name.
+  void open_ports() {
+    EndpointConfig config{
+        .connectionless = true, .bufsize = Estate::kBufsize, .slots = 8, .credits = 8};
+    for (auto side : {0U, 1U}) {
+      auto& unconnected = unconnected_.emplace_back();
+      auto& node = host(side).node;
+      unconnected.side = side;
+      unconnected.endpoint = host(side).open(config);
+      test::Connection port;
+      port.memory = std::make_unique<test::ChannelMemory>(ChannelGeometry{8, 8});
+      EXPECT_EQ(node.open_port(unconnected.endpoint, port.memory->data(), 99, port.id, now), 0);
+      port.user = UserChannel(port.memory->data());
+      unconnected.port = port.id;
+      EXPECT_EQ(node.vc_info(port.id, unconnected.name), 0);
+      unconnected.estate.map_middle(node, unconnected.endpoint);
+      users_[side].push_back(std::move(port));
+    }
   }
   void leave_connecting() {
     wire = [](const Frame&, bool) { return 0U; };
@@ -165,8 +200,16 @@ class World : public test::TwoNodes {
   }
   void request(ByteCode& code, unsigned side) {
     auto& connection = pick(code, side);
-    if (connection.user.send(user_request(code, estates_[side])))
-      host(side).node.kick(connection.id);
+    auto entry = user_request(code, estates_[side]);
+    for (auto const& unconnected : unconnected_)
+      if (unconnected.port == connection.id) address(entry, unconnected_[1 - side]);
+    if (connection.user.send(entry)) host(side).node.kick(connection.id);
+  }
+  void address(SendEntry& entry, const Unconnected& to) {
+    entry.destination_mac = host(to.side).config.mac.to_u64();
+    entry.header.d_port = to.name.local_port;
+    entry.header.d_key = to.name.local_key;
+    if (entry.header.op() == wire::Op::kData) entry.header.mx = to.estate.mx();
   }
   void close(ByteCode& code, unsigned side) {
     auto const id = pick(code, side).id;
@@ -177,6 +220,7 @@ class World : public test::TwoNodes {
   static constexpr std::size_t kMaxConnections = 8;  // made here, or with a stocked channel
   std::vector<test::Connection> users_[2];
   Estate estates_[2];
+  std::deque<Unconnected> unconnected_;  // A's, then B's; or none
   FrameMaker maker_;
   std::size_t learnt_ = 0;
 };

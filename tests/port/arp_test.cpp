@@ -239,5 +239,16 @@ TEST(Arp, AFloodOfRequestsFillsNoMemory) {
   EXPECT_EQ(table.counters().dropped, 10'000 - Arp::kMaxWaiting);
 }
 
+TEST(Arp, AStationThatWasNamedIsNotAskedForAndNobodyChangesIt) {
+  auto with_station = config();
+  with_station.fixed[kTheirIp] = kTheirs;
+  Arp table(with_station);
+  EXPECT_EQ(table.resolve(kTheirIp, kStart), kTheirs);
+  EXPECT_TRUE(sent(table).empty());
+  constexpr MacAddr kImpostor{{2, 0, 0, 0, 0, 6}};
+  table.receive(reply_to_us(kImpostor, kTheirIp), kStart);
+  EXPECT_EQ(table.resolve(kTheirIp, kStart), kTheirs);
+}
+
 }  // namespace
 }  // namespace stp::port

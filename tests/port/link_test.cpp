@@ -46,6 +46,21 @@ TEST(Link, CommonOptionsAreReadForEveryKind) {
   }
 }
 
+TEST(Link, StationsCanBeNamedSoThatNobodyIsAskedForThem) {
+  const LinkConfig link =
+      good("iface:eth0,arp=10.9.0.2@02:00:00:00:00:02+10.9.0.3@02-00-00-00-00-03");
+  EXPECT_EQ(link.arp.size(), 2U);
+  EXPECT_EQ(link.arp.at(*parse_ipv4("10.9.0.3")), parse_mac("02:00:00:00:00:03"));
+  LinkConfig none;
+  std::string error;
+  for (const char* wrong :
+       {"", "10.9.0.2", "@02:00:00:00:00:02", "10.9.0.2@", "10.9.0.2@ff:ff:ff:ff:ff:ff",
+        "0.0.0.0@02:00:00:00:00:02", "10.9.0.2@02:00:00:00:00:02+10.9.0.2@02:00:00:00:00:03"}) {
+    EXPECT_FALSE(parse_link(std::string("loop,arp=") + wrong, none, error)) << wrong;
+    EXPECT_NE(error.find("10.9.0.2@02:00:00:00:00:02"), std::string::npos) << error;
+  }
+}
+
 TEST(Link, WithoutOptionsNothingIsAssumed) {
   const LinkConfig link = good("iface:eth0");
   EXPECT_FALSE(link.mac || link.address || link.mtu || link.vlan || link.copy);

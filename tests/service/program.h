@@ -46,6 +46,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
+  [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const { ::kill(pid_, number); }
   // False: it ended, or said nothing like it for long.
   bool says(const std::string& text) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -19,46 +20,11 @@
 #include "libst/service/limits.h"
 #include "libst/service/poll_loop.h"
 #include "libst/service/socket.h"
-#include "tests/service/service_fixture.h"
+#include "tests/service/raw_client.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::service {
 namespace {
-
-// A client as libst is one, and as it is not.
-class RawClient {
- public:
-  explicit RawClient(const std::string& path) { connected = connect_to(path, socket) == 0; }
-
-  // The reply's result; -ECONNRESET: disconnected.
-  int ask(const Request& request, std::span<const int> request_fds = {}) {
-    auto const sent = send_request(socket.get(), request, request_fds);
-    if (sent != 0) return sent;
-    auto const got = receive_reply(socket.get(), reply, fds);
-    return got != 0 ? got : reply.result;
-  }
-  int ask(RequestKind kind, EndpointId endpoint = kNoneId) {
-    auto request = request_for(kind);
-    request.endpoint = endpoint;
-    request.uport = 3'000;
-    request.mac = 0x020000000001;
-    request.config = usual_config();
-    return ask(request);
-  }
-  void send_bytes(std::size_t size) {
-    std::vector<std::byte> const bytes(size, std::byte{0xa5});
-    ASSERT_EQ(::send(socket.get(), bytes.data(), size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
-  }
-  bool disconnected() {
-    std::byte one;
-    return ::recv(socket.get(), &one, 1, 0) <= 0;
-  }
-
-  bool connected = false;
-  UniqueFd socket;
-  Reply reply{};
-  std::vector<UniqueFd> fds;
-};
 
 class ServerTest : public testing::Test {
  protected:
@@ -109,7 +75,8 @@ class ServerTest : public testing::Test {
     auto request = request_for(RequestKind::kMap);
     request.endpoint = endpoint;
     request.direction = static_cast<std::uint32_t>(Direction::kReceive);
-    request.length = size;
+    request.piece_count = 1;
+    request.pieces[0].length = size;
     request.segment_count = 1;
     request.segments[0].length = size;
     return request;
@@ -271,6 +238,51 @@ TEST_F(ServerTest, TooManyClientsAreTurnedAway) {
   ASSERT_TRUE(clients_become(limits::kClients - 1));
   RawClient again(path);
   EXPECT_EQ(again.ask(RequestKind::kHello), 0);
+}
+
+TEST_F(ServerTest, TheOperatorChoosesHowManyClientsThereMayBe) {
+  server.set_quotas({.clients = 1});
+  RawClient first(path);
+  ASSERT_EQ(first.ask(RequestKind::kHello), 0);
+  RawClient second(path);
+  EXPECT_TRUE(second.disconnected());
+  EXPECT_EQ(first.ask(RequestKind::kHello), 0);
+}
+
+TEST_F(ServerTest, ALargeRegionIsMappedWhileOthersAreServed) {
+  RawClient large(path), other(path);
+  ASSERT_EQ(large.ask(RequestKind::kOpenEndpoint), 0);
+  auto const memory = SharedMemory::create("test", 8 * Populator::kAtOnce);
+  auto const request = map_request(large.reply.endpoint, memory->size());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(send_request(large.socket.get(), request, std::array{memory->fd()}), 0);
+    EXPECT_EQ(other.ask(RequestKind::kHello), 0);
+    ASSERT_EQ(receive_reply(large.socket.get(), large.reply, large.fds), 0);
+    ASSERT_EQ(large.reply.result, 0);
+    auto unmap = request_for(RequestKind::kUnmap);
+    unmap.region = large.reply.region;
+    EXPECT_EQ(large.ask(unmap), 0);
+  }
+}
+
+TEST_F(ServerTest, OneWhoGoesWhileItsPagesAreMadeLeavesNothing) {
+  auto const memory = SharedMemory::create("test", 64 * Populator::kAtOnce);
+  for (int i = 0; i < 5; ++i) {
+    RawClient client(path);
+    ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+    auto const request = map_request(client.reply.endpoint, memory->size());
+    ASSERT_EQ(send_request(client.socket.get(), request, std::array{memory->fd()}), 0);
+  }
+  EXPECT_TRUE(clients_become(0));
+}
+
+TEST_F(ServerTest, TheSocketBelongsToWhomItShould) {
+  server.stop();
+  ASSERT_EQ(server.listen({.mode = 0640, .owner = ::geteuid(), .group = ::getegid()}), 0);
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640U);
+  EXPECT_EQ(server.start(), 0);
 }
 
 TEST_F(ServerTest, ASecondServerIsRefusedAndTheFirstGoesOn) {

@@ -10,22 +10,14 @@
 
 #include "libst/service/client_page.h"
 #include "libst/service/service.h"
+#include "libst/service/wire_config.h"
 #include "stp/channel/user_side.h"
 #include "tests/service/test_port.h"
 
 namespace stp::service {
 
 inline WireConfig usual_config() {
-  EndpointConfig const usual;
-  WireConfig config{};
-  config.bufsize = usual.bufsize;
-  config.max_stu = usual.max_stu;
-  config.rx_bufx_count = usual.rx_bufx_count;
-  config.tx_bufx_count = usual.tx_bufx_count;
-  config.slots = usual.slots;
-  config.credits = usual.credits;
-  config.keep_alive = 1;
-  return config;
+  return to_wire(EndpointConfig{});
 }
 
 inline Request request_for(RequestKind kind) {

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stpd as whoever runs it sees it: its messages, its exit status, what it leaves behind.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
+#include <sstream>
 
 #include "libst/service/socket.h"
 #include "tests/service/program.h"
@@ -27,6 +35,11 @@ class StpdTest : public testing::Test {
     auto program = stpd(options);
     EXPECT_TRUE(program->says("stpd: ready\n")) << program->output();
     return program;
+  }
+  std::string write(const std::string& text) {
+    auto path = directory.path() + "/stpd.conf";
+    std::ofstream(path) << text;
+    return path;
   }
   int hello() {
     UniqueFd client;
@@ -170,6 +183,192 @@ TEST_F(StpdTest, ATraceThatCannotBeWrittenIsAnError) {
       stpd({"--link", "loop", "--socket", socket, "--pcap", "/nowhere/trace.pcapng"});
   EXPECT_EQ(program->wait(), 1);
   EXPECT_NE(program->output().find("/nowhere/trace.pcapng"), std::string::npos);
+}
+
+// ---- several links, and the configuration file ----
+
+TEST_F(StpdTest, SeveralLinksEachHaveTheirSocket) {
+  auto const config = write(
+      "log-level = info  # said twice\n"
+      "[link.a]\nlink = loop\nsocket = \"" +
+      directory.path() +
+      "/a.sock\"\n"
+      "[link.b]\nlink = \"loop,mac=02:00:00:00:00:0b\"\npoll = busy\ncpus = 0\n"
+      "socket = \"" +
+      directory.path() + "/b.sock\"\n");
+  auto const program = stpd({"--config", config});
+  ASSERT_TRUE(program->says("stpd: ready: 2 links\n")) << program->output();
+  EXPECT_NE(program->output().find("stpd: [b] link loop,mac="), std::string::npos);
+  for (auto const* const name : {"/a.sock", "/b.sock"}) {
+    UniqueFd client;
+    ASSERT_EQ(connect_to(directory.path() + name, client), 0);
+    connect_to_itself(client.get());
+  }
+  EXPECT_EQ(mac, 0x02000000000bU);
+  program->signal(SIGTERM);
+  EXPECT_EQ(program->wait(), 0) << program->output();
+}
+
+TEST_F(StpdTest, OneLinkThatFailsDoesNotKeepOthersFromServing) {
+  auto const config =
+      write("[link.bad]\nlink = \"iface:nosuchinterface\"\nsocket = \"" + directory.path() +
+            "/bad.sock\"\n[link.good]\nlink = loop\nsocket = \"" + socket + "\"\n");
+  auto const program = stpd({"--config", config});
+  ASSERT_TRUE(program->says("stpd: ready: 1 of 2 links: good\n")) << program->output();
+  EXPECT_NE(program->output().find("stpd: [bad] error: "), std::string::npos) << program->output();
+  EXPECT_EQ(hello(), 0);
+}
+
+TEST_F(StpdTest, CheckNamesEveryMistakeWithItsLineAndRemedy) {
+  auto const config = write(
+      "log-level = loud\n"
+      "frobnicate = 1\n"
+      "link = iface:eth0,mtu=9000\n"
+      "cpus = 77777\n"
+      "listen = [\"user:no-such-user-here:1\",\n"
+      "          \"all:2\"]\n"
+      "[links.a]\n"
+      "[link.b]\n"
+      "link = \"loop,frob=1\"\n"
+      "log-format = json\n"
+      "poll = busy\n"
+      "poll = busy\n"
+      "hello\n");
+  auto const program = stpd({"--check", config});
+  EXPECT_EQ(program->wait(), 1);
+  auto const says = [&](int line, const std::string& what) {
+    auto const& said = program->output();
+    auto const at = said.find(config + ":" + std::to_string(line) + ": ");
+    return at != std::string::npos &&
+           said.substr(at, said.find('\n', at) - at).find(what) != std::string::npos;
+  };
+  EXPECT_TRUE(says(1, "error|warning|info|debug")) << program->output();
+  EXPECT_TRUE(says(2, "there is no option")) << program->output();
+  EXPECT_TRUE(says(3, "double quotes")) << program->output();
+  EXPECT_TRUE(says(4, "write numbers")) << program->output();
+  EXPECT_TRUE(says(6, "no user")) << program->output();
+  EXPECT_TRUE(says(7, "[link.NAME]")) << program->output();
+  EXPECT_TRUE(says(9, "frob")) << program->output();
+  EXPECT_TRUE(says(10, "move it above")) << program->output();
+  EXPECT_TRUE(says(12, "line 11")) << program->output();
+  EXPECT_TRUE(says(13, "name = value")) << program->output();
+}
+
+TEST_F(StpdTest, CheckOfAGoodFileOpensNothing) {
+  auto const program = stpd({"--check", write("link = \"iface:nosuchinterface\"\n")});
+  EXPECT_EQ(program->wait(), 0) << program->output();
+  EXPECT_NE(program->output().find("nothing is wrong"), std::string::npos);
+  EXPECT_EQ(stpd({"--check", directory.path() + "/nowhere"})->wait(), 1);
+}
+
+TEST_F(StpdTest, LinksThatCollideAreRefused) {
+  for (std::string const second :
+       {"[link.a]\nlink = loop\n", "[link.b]\nlink = loop\nsocket = /x/a\n", "[link.b]\n",
+        "[link.b/c]\nlink = loop\n"}) {
+    auto const program =
+        stpd({"--check", write("[link.a]\nlink = loop\nsocket = /x/a\n" + second)});
+    EXPECT_EQ(program->wait(), 1) << second;
+  }
+}
+
+TEST_F(StpdTest, TheCommandLineHasTheLastWord) {
+  auto const config = write("link = loop\nlog-format = json\nsocket = /nowhere/at/all.sock\n");
+  auto const program = stpd({"--config", config, "--socket", socket, "--log-format", "text"});
+  ASSERT_TRUE(program->says("stpd: ready\n")) << program->output();
+  EXPECT_EQ(hello(), 0);
+}
+
+TEST_F(StpdTest, HangUpReloadsWhatCanBeAndNamesWhatCannot) {
+  auto const config = write("link = loop\nsocket = \"" + socket + "\"\nmax-endpoints = 1\n");
+  auto const program = stpd({"--config", config});
+  ASSERT_TRUE(program->says("stpd: ready\n")) << program->output();
+  UniqueFd client;
+  ASSERT_EQ(connect_to(socket, client), 0);
+  ASSERT_EQ(ask(client.get(), RequestKind::kOpenEndpoint), 0);
+  EXPECT_EQ(ask(client.get(), RequestKind::kOpenEndpoint), -EDQUOT);
+  write("link = loop\nsocket = /elsewhere/stpd.sock\nmax-endpoints = 2\nlog-format = json\n");
+  program->signal(SIGHUP);
+  ASSERT_TRUE(program->says("takes a restart")) << program->output();
+  EXPECT_NE(program->output().find(R"("level":"warning","message":"links)"), std::string::npos)
+      << program->output();
+  EXPECT_EQ(ask(client.get(), RequestKind::kOpenEndpoint), 0);
+  EXPECT_EQ(ask(client.get(), RequestKind::kOpenEndpoint), -EDQUOT);
+}
+
+TEST_F(StpdTest, AReloadOfABadFileChangesNothing) {
+  auto const config = write("link = loop\nsocket = \"" + socket + "\"\n");
+  auto const program = stpd({"--config", config});
+  ASSERT_TRUE(program->says("stpd: ready\n")) << program->output();
+  write("link = loop\nlog-level = loud\n");
+  program->signal(SIGHUP);
+  ASSERT_TRUE(program->says("stpd: error: not reloaded")) << program->output();
+  EXPECT_NE(program->output().find(config + ":2:"), std::string::npos) << program->output();
+  EXPECT_EQ(hello(), 0);
+}
+
+// ---- who it is, and who it tells ----
+
+TEST_F(StpdTest, BecomesAUserWithoutRights) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  auto const program = serving({"--user", "nobody", "--group", "0"});
+  std::ifstream status("/proc/" + std::to_string(program->pid()) + "/status");
+  std::string const text((std::istreambuf_iterator<char>(status)), {});
+  auto const nobody = std::to_string(::getpwnam("nobody")->pw_uid);
+  EXPECT_NE(text.find("Uid:\t" + nobody + "\t" + nobody + "\t" + nobody), std::string::npos);
+  EXPECT_NE(text.find("CapPrm:\t0000000000000000"), std::string::npos) << text;
+  EXPECT_NE(text.find("NoNewPrivs:\t1"), std::string::npos) << text;
+  EXPECT_EQ(hello(), 0);
+}
+
+TEST_F(StpdTest, TellsAServiceManagerThatItIsReadyAndAlive) {
+  auto const path = directory.path() + "/notify";
+  UniqueFd const manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(manager.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ::setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  ::setenv("WATCHDOG_USEC", "100000", 1);
+  auto const program = serving();
+  ::unsetenv("NOTIFY_SOCKET");
+  ::unsetenv("WATCHDOG_USEC");
+  auto const told = [&] {
+    std::array<char, 256> text{};
+    pollfd ready{.fd = manager.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&ready, 1, 30'000) != 1) return std::string("nothing");
+    auto const length = ::recv(manager.get(), text.data(), text.size(), 0);
+    return std::string(text.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  };
+  EXPECT_EQ(told().substr(0, 8), "READY=1\n");
+  EXPECT_EQ(told(), "WATCHDOG=1");
+  program->signal(SIGHUP);
+  while (told() == "WATCHDOG=1") {
+  }
+  program->signal(SIGTERM);
+  EXPECT_EQ(program->wait(), 0);
+}
+
+TEST_F(StpdTest, LogsAsJson) {
+  auto const program =
+      stpd({"--link", "loop", "--socket", socket, "--log-format", "json", "--log-level", "info"});
+  ASSERT_TRUE(program->says(R"("level":"info","message":"ready"})"
+                            "\n"))
+      << program->output();
+  std::istringstream lines(program->output());
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_EQ(line.substr(0, 9), R"({"time":")") << line;
+    EXPECT_EQ(line.back(), '}') << line;
+  }
+}
+
+TEST_F(StpdTest, ALogOfErrorsSaysNothingElse) {
+  auto const program = stpd({"--link", "loop", "--socket", socket, "--log-level", "error"});
+  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (hello() != 0 && std::chrono::steady_clock::now() < until) {
+  }
+  program->signal(SIGTERM);
+  EXPECT_EQ(program->wait(), 0);
+  EXPECT_EQ(program->output(), "");
 }
 
 }  // namespace

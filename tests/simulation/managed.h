@@ -52,7 +52,8 @@ class ManagedParty : public Party {
     std::size_t slot = 0;      // put, get
     FetchTruth fetch;
     Time since = 0;
-    bool cancel = false;
+    bool cancel = false;     // some time
+    bool cancelled = false;  // by its program
   };
   struct Served {
     Lot lot;
@@ -65,7 +66,8 @@ class ManagedParty : public Party {
   };
   struct OpenRegion {
     RemoteRegion remote;
-    unsigned users = 0;  // operations on it
+    unsigned users = 0;     // operations on it
+    bool doubtful = false;  // a put of it was cancelled: nobody tells if that one loses it
   };
 
   // --- managed_begin.cpp: operations of its own
@@ -106,6 +108,7 @@ class ManagedParty : public Party {
   void check_read(const Pending& p, int status);
   void check_serve(const Pending& p, int status);
   void check_region(const Completion& c);
+  void lose_region(std::uint64_t length);
   void check_put(const Pending& p, int status);
   void check_get(const Pending& p, int status);
   void check_fetch(const Pending& p, int status);

@@ -36,7 +36,11 @@ bool ManagedParty::begin_something(Time now) {
 
 bool ManagedParty::started(int error, Context context, Pending pending, Time now) {
   if (error != 0) {
-    run_.verdict.fail("an operation cannot begin: " + std::to_string(error));
+    auto const region = regions_.find(pending.region);
+    if (error != -EINVAL || region == regions_.end() || !region->second.doubtful)
+      run_.verdict.fail("an operation cannot begin: " + std::to_string(error));
+    release(pending);
+    lose_region(pending.region);
     return false;
   }
   pending.since = now;
@@ -111,7 +115,8 @@ bool ManagedParty::begin_region(Time now) {
 bool ManagedParty::end_some_region() {
   for (auto const& [length, region] : regions_) {
     if (region.users != 0) continue;
-    run_.verdict.require(sequencer_->end_region(region.remote) == 0, "a region cannot be ended");
+    run_.verdict.require(sequencer_->end_region(region.remote) == 0 || region.doubtful,
+                         "a region cannot be ended");
     ledger_.regions[length].end();
     regions_.erase(length);
     ++begun_;
@@ -206,7 +211,11 @@ void ManagedParty::cancel_some() {
   for (auto& [context, p] : pending_)
     if (p.cancel && dice_.chance(kHalf)) wanted.push_back(context);
   for (auto const context : wanted) {
-    pending_.at(context).cancel = false;
+    auto& p = pending_.at(context);
+    p.cancel = false;
+    p.cancelled = true;
+    if (auto const region = regions_.find(p.region); region != regions_.end())
+      region->second.doubtful = region->second.doubtful || p.kind == Kind::kPut;
     ++ledger_.cancels;
     auto const error = sequencer_->cancel(context);
     run_.verdict.require(error == 0 || error == -ENOENT, "cancel fails");

@@ -92,6 +92,7 @@ void ManagedParty::release(const Pending& p) {
       --region->second.users;
   if (!p.lot) return;
   bool const sends = p.kind == Kind::kWrite || p.kind == Kind::kServe || p.kind == Kind::kPut;
+  if (sends && stopping_) return;  // frames on their way may still read it
   if (!sends)
     run_.verdict.require(receive_memory_->intact_around(*p.lot),
                          "bytes were written outside what was granted");
@@ -162,11 +163,17 @@ bool ManagedParty::region_holds(std::uint64_t length, std::size_t at, std::size_
   });
 }
 
+// The Sequencer has ended it, and told so by the put that failed.
+void ManagedParty::lose_region(std::uint64_t length) {
+  if (regions_.erase(length) != 0) ledger_.regions[length].end();
+}
+
 void ManagedParty::check_put(const Pending& p, int status) {
   auto& truth = ledger_.regions[p.region];
   auto& slot = truth.slot(p.slot);
   if (status != 0) {  // it may still arrive: the slot is not used again
     slot.pattern.reset();
+    if (!p.cancelled) lose_region(p.region);
     return;
   }
   slot = {p.pattern, false};

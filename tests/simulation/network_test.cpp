@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/simulation/incast.h"
+#include "tests/simulation/lossy.h"
 #include "tests/simulation/switch.h"
 
 namespace stp::sim {
@@ -108,6 +109,25 @@ TEST(incast, pacing_keeps_a_switch_port_from_overflowing) {
   auto const unpaced = play_incast(8, 0);
   EXPECT_TRUE(unpaced.passed);
   EXPECT_GT(unpaced.drops, 0U);
+}
+
+// protocol: 10.10
+TEST(lossy, one_percent_of_loss_costs_at_most_five_percent_more_bytes) {
+  auto const clean = play_lossy({}, 1);
+  ASSERT_TRUE(clean.passed);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    auto const lossy = play_lossy(kOnePercent, seed);
+    ASSERT_TRUE(lossy.passed);
+    EXPECT_GT(lossy.bytes, clean.bytes);
+    EXPECT_LE(static_cast<double>(lossy.bytes), 1.05 * static_cast<double>(clean.bytes));
+  }
+}
+
+// protocol: 10.1
+TEST(lossy, everything_completes_though_a_tenth_is_lost_and_a_tenth_reordered) {
+  auto const result = play_lossy(kTenTenFive, 1);
+  EXPECT_TRUE(result.passed);
+  EXPECT_GT(result.goodput, 0.0);
 }
 
 }  // namespace

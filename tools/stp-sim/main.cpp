@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "tests/simulation/incast.h"
+#include "tests/simulation/lossy.h"
 #include "tools/stp-sim/campaign.h"
 #include "tools/stp-sim/options.h"
 
@@ -35,6 +36,32 @@ int compare_incast(unsigned senders) {
   return passed ? 0 : 1;
 }
 
+int compare_overhead(std::uint64_t seed) {
+  std::printf("one write of %" PRIu64 " MiB, 10 Gbit/s, 2 us per hop, STUs of 8 KiB\n",
+              kLossyLength >> 20);
+  std::printf("%-34s %14s %12s %16s\n", "link", "bytes sent", "overhead", "goodput");
+  struct Line {
+    const char* name;
+    Faults faults;
+  };
+  std::uint64_t clean = 0;
+  bool passed = true;
+  for (auto const& [name, faults] : {Line{"clean", {}}, Line{"1% lost", kOnePercent},
+                                     Line{"10% lost, 10% reordered, 5% twice", kTenTenFive}}) {
+    auto const result = play_lossy(faults, seed);
+    if (clean == 0) clean = result.bytes;
+    passed = passed && result.passed;
+    if (!result.passed) {
+      std::printf("%-34s did not complete\n", name);
+      continue;
+    }
+    auto const more = static_cast<double>(result.bytes) / static_cast<double>(clean) - 1;
+    std::printf("%-34s %14" PRIu64 " %11.1f%% %9.3f Gbit/s\n", name, result.bytes, 100 * more,
+                result.goodput / 1e9);
+  }
+  return passed ? 0 : 1;
+}
+
 int play_one(const Options& options, const Profile& profile) {
   Watch watch;
   if (options.verbose) watch.text = stdout;
@@ -56,6 +83,7 @@ int play_one(const Options& options, const Profile& profile) {
 int run(const Options& options) {
   if (options.list) return list_profiles();
   if (options.incast != 0) return compare_incast(options.incast);
+  if (options.overhead) return compare_overhead(options.seed.value_or(1));
   auto const* const profile = find_profile(options.profile);
   if (profile == nullptr && options.profile != "all") {
     std::fprintf(stderr, "stp-sim: no profile %s; --list names them\n", options.profile.c_str());

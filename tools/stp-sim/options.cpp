@@ -43,12 +43,14 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   auto* const incast = app.add_option("--incast", options.incast,
                                       "So many senders to one receiver, with and without pacing")
                            ->check(CLI::Range(1, 4096));
+  auto* const overhead = app.add_flag("--overhead", options.overhead,
+                                      "What a lossy link costs one long write; --seed as well");
   seed->excludes(many)->excludes(list)->excludes(incast);
-  many->excludes(list)->excludes(incast);
+  many->excludes(list)->excludes(incast)->excludes(overhead);
   try {
     app.parse(argc, argv);
-    if (seed->empty() && many->empty() && list->empty() && incast->empty())
-      throw CLI::RequiredError("--seed, --seeds, --list or --incast");
+    if (seed->empty() && many->empty() && list->empty() && incast->empty() && overhead->empty())
+      throw CLI::RequiredError("--seed, --seeds, --list, --incast or --overhead");
   } catch (const CLI::ParseError& error) {
     exit_status = app.exit(error);
     return std::nullopt;

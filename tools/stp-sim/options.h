@@ -17,6 +17,7 @@ struct Options {
   std::string pcapng;
   bool list = false;
   unsigned incast = 0;  // senders
+  bool overhead = false;
 };
 
 // nullopt: leave with `exit_status`.

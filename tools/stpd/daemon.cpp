@@ -1,120 +1,97 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/daemon.h"
 
-#include <cerrno>
-#include <chrono>
-#include <cstring>
-#include <filesystem>
-#include <mutex>
-#include <thread>
+#include <algorithm>
 
-#include "tools/stpd/log.h"
+#include "dpdk_port/telemetry.h"
+#include "tools/stpd/privileges.h"
 
 namespace stp::stpd {
 namespace {
 
-// For peers to answer the disconnects of an ending daemon; a silent one is not waited for.
-constexpr std::chrono::seconds kGoodbye{1};
-
-// The default socket lives in a directory of its own, which a fresh /run does not have.
-void make_directory_of(const std::string& path) {
-  auto const directory = std::filesystem::path(path).parent_path();
-  std::error_code ignored;  // listening says what is wrong
-  if (!directory.empty()) std::filesystem::create_directory(directory, ignored);
+port::LinkConfig parsed(const LinkOptions& link) {
+  port::LinkConfig config;
+  std::string error;  // of what was parsed before: there is none
+  port::parse_link(link.link, config, error);
+  return config;
 }
 
-std::string listen_error(const std::string& path, int error) {
-  if (error == -EADDRINUSE)
-    return "socket " + path + ": another daemon answers there, or it is no socket";
-  return "socket " + path + ": " + std::strerror(-error);
+// A MAC address that is not the interface's own takes promiscuous mode, which has to be left.
+bool enters_promiscuous_mode(const LinkOptions& link) {
+  auto const config = parsed(link);
+  return config.kind == port::LinkKind::kIface && config.mac;
+}
+
+// DPDK looks at the PCI bus only if its first device is there.
+std::vector<LinkOptions> nics_first(std::vector<LinkOptions> links) {
+  std::stable_partition(links.begin(), links.end(), [](const LinkOptions& link) {
+    return parsed(link).kind == port::LinkKind::kPci;
+  });
+  return links;
 }
 
 }  // namespace
 
-std::unique_ptr<Daemon> Daemon::start(const Options& options, std::string& error) {
-  port::LinkConfig link;
-  if (!port::parse_link(options.link, link, error)) {
-    error = "link " + options.link + ": " + error;
+std::unique_ptr<Daemon> Daemon::start(const Options& options) {
+  std::unique_ptr<Daemon> daemon(new Daemon);
+  daemon->open_links(options);
+  if (daemon->links_.empty()) return nullptr;
+  Rights const rights{.user = options.user,
+                      .group = options.group,
+                      .keep_net_admin = std::any_of(options.links.begin(), options.links.end(),
+                                                    enters_promiscuous_mode)};
+  std::string error;
+  if (!drop_rights(rights, error)) {
+    log(LogLevel::kError, error);
     return nullptr;
   }
-  auto port = port::Port::open(link, error);
-  if (!port) return nullptr;
-  std::unique_ptr<Daemon> daemon(new Daemon(options, std::move(port)));
-  if (!daemon->start_trace(options, error)) return nullptr;
-  make_directory_of(options.socket);
-  if (auto const result = daemon->server_.start(); result != 0) {
-    error = listen_error(options.socket, result);
-    return nullptr;
-  }
-  daemon->loop_.start();
-  daemon->serving_ = true;
-  daemon->log_link(options);
-  return daemon;
+  return daemon->serve() ? std::move(daemon) : nullptr;
 }
 
-Daemon::Daemon(const Options& options, std::unique_ptr<port::Port> port)
-    : service_(std::move(port)),
-      loop_(service_, options.poll),
-      server_(service_, options.socket, log) {}
+void Daemon::open_links(const Options& options) {
+  wanted_ = options.links.size();
+  port::enable_telemetry();
+  for (auto const& link : nics_first(options.links)) {
+    std::string error;
+    auto served = ServedLink::open(link, options, wanted_ == 1, error);
+    if (served)
+      links_.push_back(std::move(served));
+    else
+      log(LogLevel::kError, error, wanted_ == 1 ? std::string() : link.name);
+  }
+}
 
-bool Daemon::start_trace(const Options& options, std::string& error) {
-  if (options.pcap.empty()) return true;
-  trace_ = trace::PcapngWriter::create(options.pcap,
-                                       {.interface = options.link,
-                                        .program = "stpd " STP_VERSION,
-                                        .max_frames = options.pcap_frames},
-                                       error);
-  if (!trace_) return false;
-  tap_.emplace(*trace_);
-  service_.port().set_tap(&*tap_);
+bool Daemon::serve() {
+  for (auto const& link : links_) {
+    std::string error;
+    if (link->serve(error)) continue;
+    log(LogLevel::kError, error, link->name());
+    return false;
+  }
   return true;
 }
 
-void Daemon::log_link(const Options& options) {
-  auto const& info = service_.port().info();
-  log("link " + info.link + ": device " + info.device + " (" + info.driver + "), mac " +
-      port::to_string(info.mac) + ", mtu " + std::to_string(info.mtu) + ", max_stu " +
-      std::to_string(info.max_stu) + " (" + std::to_string(1U << info.max_stu) + " bytes)" +
-      (info.address ? ", address " + port::to_string(*info.address) : ""));
-  log("socket " + options.socket);
-  if (trace_) log("trace " + options.pcap);
-}
-
+// All of them at once: each may have to wait for its peers.
 Daemon::~Daemon() {
-  server_.stop();
-  if (serving_) wait_for_disconnects();
-  loop_.stop();
-  service_.port().set_tap(nullptr);
-  if (serving_) log_counters();
+  for (auto const& link : links_) link->begin_to_leave();
 }
 
-void Daemon::wait_for_disconnects() {
-  auto const until = std::chrono::steady_clock::now() + kGoodbye;
-  while (std::chrono::steady_clock::now() < until) {
-    {
-      std::lock_guard guard(service_.lock());
-      if (service_.node().vc_count() == 0) return;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+void Daemon::apply(const Options& options) {
+  for (auto const& link : links_) link->apply(options);
 }
 
-void Daemon::log_counters() {
-  auto const line = [](const std::string& name, std::uint64_t value) {
-    if (value != 0) log("  " + name + " " + std::to_string(value));
-  };
-  log("counters:");
-  auto const& counters = service_.node().counters();
-  for (std::size_t i = 0; i < kCounterCount; ++i)
-    line(Counters::name(static_cast<Counter>(i)), counters.get(static_cast<Counter>(i)));
-  for (auto const& counter : service_.port().counters()) line(counter.name, counter.value);
-  auto const& clients = server_.counts();
-  line("clients", clients.clients);
-  line("clients_refused", clients.refused);
-  line("clients_bad_messages", clients.bad_messages);
-  line("clients_slow_readers", clients.slow_readers);
-  if (trace_) line("trace_frames", trace_->frames());
-  if (trace_) line("trace_dropped", trace_->dropped());
+bool Daemon::is_alive() {
+  bool alive = true;
+  for (auto const& link : links_) alive &= link->is_alive();
+  return alive;
+}
+
+std::string Daemon::status() const {
+  if (links_.size() == wanted_)
+    return std::to_string(wanted_) + (wanted_ == 1 ? " link" : " links");
+  std::string names;
+  for (auto const& link : links_) names += (names.empty() ? "" : ", ") + link->name();
+  return std::to_string(links_.size()) + " of " + std::to_string(wanted_) + " links: " + names;
 }
 
 }  // namespace stp::stpd

@@ -1,40 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpd from its start to its end: a link, a Service that is polled, a socket for clients.
+// stpd as a whole: its links, and what is about all of them.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
-#include "libst/service/poll_loop.h"
-#include "libst/service/server.h"
-#include "tools/stpd/options.h"
-#include "tools/trace/pcapng_tap.h"
+#include "tools/stpd/served_link.h"
 
 namespace stp::stpd {
 
 class Daemon {
  public:
-  // nullptr: `error` says what could not be had.
-  static std::unique_ptr<Daemon> start(const Options& options, std::string& error);
-  // Ends connections on the wire, then everything else; logs what was counted.
+  // A link that cannot be had is logged, and the others are served; nullptr when there is none
+  // left, or when rights could not be given up. Threads that face clients start without rights.
+  static std::unique_ptr<Daemon> start(const Options& options);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
- private:
-  Daemon(const Options& options, std::unique_ptr<port::Port> port);
-  bool start_trace(const Options& options, std::string& error);
-  void log_link(const Options& options);
-  void wait_for_disconnects();
-  void log_counters();
+  void apply(const Options& options);
+  // False: some thread has stopped moving since this was last asked.
+  bool is_alive();
+  // "2 links" or "1 of 2 links: b"
+  [[nodiscard]] std::string status() const;
 
-  std::unique_ptr<trace::PcapngWriter> trace_;
-  std::optional<trace::PcapngTap> tap_;
-  service::Service service_;
-  service::PollLoop loop_;
-  service::Server server_;
-  bool serving_ = false;
+ private:
+  Daemon() = default;
+  void open_links(const Options& options);
+  bool serve();
+
+  std::size_t wanted_ = 0;
+  std::vector<std::unique_ptr<ServedLink>> links_;
 };
 
 }  // namespace stp::stpd

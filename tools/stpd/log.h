@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpd's log: lines on stderr; whoever started it adds times and keeps them.
+// stpd's log: lines on stderr. As text for whoever started it, who adds times and keeps them; or
+// one JSON object each, with a time of its own.
 #pragma once
 
-#include <cstdio>
 #include <string>
+
+#include "libst/service/log_level.h"
 
 namespace stp::stpd {
 
-inline void log(const std::string& text) {
-  // One call per line, so that lines of two threads do not mix.
-  std::fputs(("stpd: " + text + "\n").c_str(), stderr);
-}
+using service::LogLevel;
+
+enum class LogFormat { kText, kJson };
+
+// May change while threads log.
+void set_log(LogLevel least, LogFormat format);
+// `link`: whose line it is; "" where there is only one, or it is about all.
+void log(LogLevel level, const std::string& text, const std::string& link = {});
 
 }  // namespace stp::stpd

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpd: owns one link and serves the programs of this machine on it.
+// stpd: owns links and serves the programs of this machine on them.
 #include <pthread.h>
+#include <time.h>
 
 #include <csignal>
 #include <exception>
@@ -9,9 +10,14 @@
 #include "libst/service/file_limit.h"
 #include "tools/stpd/daemon.h"
 #include "tools/stpd/log.h"
+#include "tools/stpd/notify.h"
 #include "tools/stpd/options.h"
 
 namespace {
+
+using stp::stpd::log;
+using stp::stpd::LogLevel;
+using stp::stpd::Options;
 
 // Before any thread starts, so that none of them takes these: main() waits for them.
 sigset_t block_signals() {
@@ -19,24 +25,70 @@ sigset_t block_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // A peer that closes first is an error of write(), no reason to die.
   std::signal(SIGPIPE, SIG_IGN);
   return signals;
 }
 
-int run(const stp::stpd::Options& options, const sigset_t& signals) {
-  using stp::stpd::log;
-  std::string error;
-  auto const daemon = stp::stpd::Daemon::start(options, error);
-  if (!daemon) {
-    log(error);
-    return 1;
+std::string reloading() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  auto const microseconds = now.tv_sec * 1'000'000 + now.tv_nsec / 1'000;
+  return "RELOADING=1\nMONOTONIC_USEC=" + std::to_string(microseconds);
+}
+
+void reload(int argc, char** argv, stp::stpd::Daemon& daemon, Options& options) {
+  std::vector<std::string> errors;
+  auto wanted = stp::stpd::reload_options(argc, argv, errors);
+  for (auto const& error : errors) log(LogLevel::kError, error);
+  if (!wanted) return log(LogLevel::kError, "not reloaded: what was, holds");
+  stp::stpd::set_log(wanted->log_level, wanted->log_format);
+  daemon.apply(*wanted);
+  log(LogLevel::kInfo, "reloaded: log, quotas and who may listen hold from now on");
+  for (auto const& name : needs_restart(options, *wanted))
+    log(LogLevel::kWarning, name + ": takes a restart of stpd to change");
+  options.log_level = wanted->log_level;
+  options.log_format = wanted->log_format;
+}
+
+// Until a signal says to leave; returns it. A watchdog hears of us while every thread moves.
+int serve(int argc, char** argv, const sigset_t& signals, const stp::stpd::Notifier& notifier,
+          stp::stpd::Daemon& daemon, Options options) {
+  // Threads beat once in a second at least: asking more often proves nothing.
+  constexpr std::chrono::microseconds kLeast{1'500'000}, kIdle{3'600'000'000};
+  auto const watchdog = notifier.watchdog();
+  auto const interval = watchdog ? std::max(*watchdog / 2, kLeast) : kIdle;
+  timespec const wait{.tv_sec = interval.count() / 1'000'000,
+                      .tv_nsec = interval.count() % 1'000'000 * 1'000};
+  for (;;) {
+    auto const signal = ::sigtimedwait(&signals, nullptr, &wait);
+    if (signal == SIGHUP) {
+      notifier.tell(reloading());
+      reload(argc, argv, daemon, options);
+      notifier.tell("READY=1");
+    } else if (signal > 0) {
+      return signal;
+    } else if (watchdog && daemon.is_alive()) {
+      notifier.tell("WATCHDOG=1");
+    }
   }
-  log("ready");
-  int signal = 0;
-  sigwait(&signals, &signal);
-  log(std::string("leaving: ") + (signal == SIGTERM ? "SIGTERM" : "SIGINT"));
+}
+
+int run(int argc, char** argv, const Options& options) {
+  auto const signals = block_signals();
+  stp::service::raise_file_limit();
+  stp::stpd::set_log(options.log_level, options.log_format);
+  stp::stpd::Notifier const notifier;
+  auto const daemon = stp::stpd::Daemon::start(options);
+  if (!daemon) return 1;
+  auto const status = daemon->status();
+  log(LogLevel::kInfo, options.links.size() == 1 ? "ready" : "ready: " + status);
+  notifier.tell("READY=1\nSTATUS=Serving " + status);
+  auto const signal = serve(argc, argv, signals, notifier, *daemon, options);
+  notifier.tell("STOPPING=1");
+  log(LogLevel::kInfo, std::string("leaving: ") + (signal == SIGTERM ? "SIGTERM" : "SIGINT"));
   return 0;
 }
 
@@ -44,14 +96,10 @@ int run(const stp::stpd::Options& options, const sigset_t& signals) {
 
 int main(int argc, char** argv) {
   try {
-    int exit_status = 0;
-    auto const options = stp::stpd::parse_options(argc, argv, exit_status);
-    if (!options) return exit_status;
-    auto const signals = block_signals();
-    stp::service::raise_file_limit();
-    return run(*options, signals);
+    auto const choice = stp::stpd::parse_options(argc, argv);
+    return choice.options ? run(argc, argv, *choice.options) : choice.exit_status;
   } catch (const std::exception& error) {
-    stp::stpd::log(error.what());
+    log(LogLevel::kError, error.what());
     return 1;
   }
 }

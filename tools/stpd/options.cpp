@@ -1,44 +1,111 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/options.h"
 
-#include <CLI/CLI.hpp>
-#include <map>
+#include <cstdio>
 
-#include "libst/service/messages.h"
+#include "tools/stpd/config_file.h"
+#include "tools/stpd/option_table.h"
 
 namespace stp::stpd {
+namespace {
 
-std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
-  using service::PollPolicy;
-  std::map<std::string, PollPolicy> const policies{{"busy", PollPolicy::kBusy},
-                                                   {"adaptive", PollPolicy::kAdaptive}};
-  Options options;
-  options.socket = service::kDefaultSocket;
-  std::string address;
+constexpr char kFooter[] =
+    "Signals: TERM or INT ends stpd, HUP reads the configuration file again.\n"
+    "Several links: a file with a section [link.NAME] for each; programs choose one by "
+    "STP_LINK=stpd:NAME.\n"
+    "Example: stpd --link iface:eth0,mtu=9000 --user stpd --poll adaptive";
 
-  CLI::App app("Serves user programs of the Scheduled Transfer Protocol on one link.", "stpd");
+struct Files {
+  std::string config;  // to run by
+  std::string check;   // to look at only
+};
+
+void describe(CLI::App& app, Options& options, Files& files) {
+  app.description("Serves user programs of the Scheduled Transfer Protocol on links that it owns.");
+  app.name("stpd");
+  app.footer(kFooter);
   app.set_version_flag("--version", "stpd " STP_VERSION);
-  app.set_config("--config", "", "Read options from this file (name=value lines, or TOML)");
-  app.add_option("--link", options.link,
-                 "The link: iface:NAME, pci:ADDRESS, memif:SOCKET, vdev:DEVICE or loop, with "
-                 "options after commas")
-      ->required();
-  app.add_option("--socket", options.socket, "Unix socket that programs connect to")
-      ->capture_default_str();
-  app.add_option("--address", address, "IPv4 address of the link, as 10.9.0.1/24");
-  app.add_option("--pcap", options.pcap, "Write a trace of all frames to this file (pcapng)");
-  app.add_option("--pcap-frames", options.pcap_frames, "End the trace after this many frames");
-  app.add_option("--poll", options.poll,
-                 "busy: keep a core; adaptive: sleep when idle (the default)")
-      ->transform(CLI::CheckedTransformer(policies, CLI::ignore_case));
+  app.add_option("--config", files.config,
+                 "Read options from this file first: name = value lines, names as here; "
+                 "[link.NAME] begins a link")
+      ->type_name("FILE");
+  app.add_option("--check", files.check, "Say what is wrong with this file, and do nothing else")
+      ->type_name("FILE");
+  add_link_options(app, options.main);
+  add_daemon_options(app, options);
+}
+
+// The file first, so that the command line has the last word.
+std::optional<Options> put_together(int argc, char** argv, const std::string& config,
+                                    std::vector<std::string>& errors) {
+  Options options;
+  if (!config.empty()) read_config(config, options, errors);
+  CLI::App app;
+  Files ignored;
+  describe(app, options, ignored);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    exit_status = app.exit(error);
-    return std::nullopt;
+    errors.emplace_back(error.what());
   }
-  if (!address.empty()) options.link += ",address=" + address;
+  if (!errors.empty() || !complete(options, errors)) return std::nullopt;
   return options;
+}
+
+int check(const std::string& path) {
+  Options options;
+  std::vector<std::string> errors;
+  if (read_config(path, options, errors)) complete(options, errors);
+  for (auto const& error : errors) std::fprintf(stderr, "stpd: %s\n", error.c_str());
+  if (!errors.empty()) return 1;
+  std::printf("%s: nothing is wrong; links:", path.c_str());
+  for (auto const& link : options.links)
+    std::printf(" %s (%s)", link.name.c_str(), link.link.c_str());
+  std::printf("\n");
+  return 0;
+}
+
+}  // namespace
+
+Choice parse_options(int argc, char** argv) {
+  CLI::App app;
+  Options scratch;
+  Files files;
+  describe(app, scratch, files);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return {std::nullopt, app.exit(error) == 0 ? 0 : 1};
+  }
+  if (!files.check.empty()) return {std::nullopt, check(files.check)};
+  std::vector<std::string> errors;
+  auto options = put_together(argc, argv, files.config, errors);
+  for (auto const& error : errors) std::fprintf(stderr, "stpd: %s\n", error.c_str());
+  return {std::move(options), 1};
+}
+
+std::optional<Options> reload_options(int argc, char** argv, std::vector<std::string>& errors) {
+  CLI::App app;
+  Options scratch;
+  Files files;
+  describe(app, scratch, files);
+  app.parse(argc, argv);  // as it could be the first time
+  return put_together(argc, argv, files.config, errors);
+}
+
+std::vector<std::string> needs_restart(const Options& now, const Options& wanted) {
+  std::vector<std::string> names;
+  auto const compare = [&](const char* name, bool same) {
+    if (!same) names.emplace_back(name);
+  };
+  compare("links and their options", now.links == wanted.links);
+  compare("user", now.user == wanted.user);
+  compare("group", now.group == wanted.group);
+  compare("socket-owner", now.socket_owner == wanted.socket_owner);
+  compare("socket-group", now.socket_group == wanted.socket_group);
+  compare("socket-mode", now.socket_access.mode == wanted.socket_access.mode);
+  compare("admin-group", now.admin_group == wanted.admin_group);
+  return names;
 }
 
 }  // namespace stp::stpd

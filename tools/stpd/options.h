@@ -1,24 +1,58 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The command line of stpd, and its configuration file: the same names in both.
+// What an operator chooses, on the command line and in the configuration file: the same names in
+// both.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libst/service/poll_loop.h"
+#include "libst/service/port_rules.h"
+#include "libst/service/quotas.h"
+#include "libst/service/socket.h"
+#include "tools/stpd/log.h"
 
 namespace stp::stpd {
 
-struct Options {
+struct LinkOptions {
+  std::string name = "stpd";  // programs say stpd:NAME
   std::string link;
-  std::string socket;
-  std::string pcap;  // empty: no trace
-  std::uint64_t pcap_frames = ~std::uint64_t{0};
+  std::string socket;  // "": from the name
+  std::string address;
   service::PollPolicy poll = service::PollPolicy::kAdaptive;
+  std::vector<unsigned> cpus;  // none: any
+  std::string pcap;            // "": no trace
+  std::uint64_t pcap_frames = ~std::uint64_t{0};
+
+  friend bool operator==(const LinkOptions&, const LinkOptions&) = default;
 };
 
-// nullopt: the program ends with `exit_status`; help or the error has been printed.
-std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
+struct Options {
+  LinkOptions main;                // of the command line, or of the file outside of its sections
+  std::vector<LinkOptions> links;  // all of them
+  std::string user, group;         // to become after start; "": stay
+  std::string admin_group;         // "": none
+  std::string socket_owner, socket_group;
+  service::SocketAccess socket_access;
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
+  service::Quotas quotas;
+  std::vector<std::string> listen;
+  std::vector<service::PortRule> rules;  // from `listen`
+};
+
+// What a command line comes to.
+struct Choice {
+  std::optional<Options> options;  // nullopt: the program ends with `exit_status`
+  int exit_status = 0;             // what there is to say has been printed
+};
+Choice parse_options(int argc, char** argv);
+// The same command line once more, its configuration file as it is now. nullopt: the errors.
+std::optional<Options> reload_options(int argc, char** argv, std::vector<std::string>& errors);
+
+// What differs between two, of what only a new start can change, by name.
+std::vector<std::string> needs_restart(const Options& now, const Options& wanted);
 
 }  // namespace stp::stpd

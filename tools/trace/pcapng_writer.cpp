@@ -109,10 +109,22 @@ static_assert(sizeof(PacketTail) == 16);
 std::unique_ptr<PcapngWriter> PcapngWriter::create(const std::string& path, Options options,
                                                    std::string& error) {
   service::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  std::unique_ptr<PcapngWriter> writer;
+  if (file)
+    writer = create(std::move(file), options, error);
+  else
+    error = std::strerror(errno);
+  if (!writer) error = path + ": " + error;
+  return writer;
+}
+
+std::unique_ptr<PcapngWriter> PcapngWriter::create(service::UniqueFd file, const Options& options,
+                                                   std::string& error) {
   auto const header = file_header(options);
-  if (!file ||
-      ::write(file.get(), header.data(), header.size()) != static_cast<ssize_t>(header.size())) {
-    error = path + ": " + std::strerror(errno);
+  auto const written = ::write(file.get(), header.data(), header.size());
+  if (written != static_cast<ssize_t>(header.size())) {
+    if (written >= 0) errno = ENOSPC;
+    error = std::strerror(errno);
     return nullptr;
   }
   std::unique_ptr<PcapngWriter> writer(new PcapngWriter(std::move(file), options));
@@ -122,15 +134,24 @@ std::unique_ptr<PcapngWriter> PcapngWriter::create(const std::string& path, Opti
 }
 
 PcapngWriter::PcapngWriter(service::UniqueFd file, const Options& options)
-    : file_(std::move(file)), max_frames_(options.max_frames), ring_(options.ring_bytes) {}
+    : file_(std::move(file)),
+      max_frames_(options.max_frames),
+      until_(options.duration == kNever
+                 ? std::chrono::steady_clock::time_point::max()
+                 : std::chrono::steady_clock::now() + std::chrono::nanoseconds(options.duration)),
+      ring_(options.ring_bytes) {}
 
 PcapngWriter::~PcapngWriter() {
+  finish();
+  thread_.join();
+}
+
+void PcapngWriter::finish() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   filling_.notify_one();
-  thread_.join();
 }
 
 void PcapngWriter::put(const void* data, std::size_t size, std::uint64_t& at) {
@@ -143,6 +164,11 @@ void PcapngWriter::put(const void* data, std::size_t size, std::uint64_t& at) {
 }
 
 void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
+  if (error_.load(std::memory_order_relaxed) != 0) {
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (closed_.load(std::memory_order_relaxed)) return;
   if (frames_.load(std::memory_order_relaxed) >= max_frames_) return;
   auto const size = head.size() + rest.size();
   auto const length = sizeof(PacketHead) + padded(size) + sizeof(PacketTail);
@@ -176,10 +202,19 @@ void PcapngWriter::run() {
   std::unique_lock lock(mutex_);
   bool last = false;
   while (drain() && !last) {
+    last = closed_ || stopping_;  // closed a whole interval ago: no frame is on its way any more
+    closed_ = closed_ || at_limit();
     // No condition: half a ring full ends the wait, too.
     if (!stopping_) filling_.wait_for(lock, std::chrono::nanoseconds(kFlushInterval));
-    last = stopping_;
+    last = last || stopping_;
   }
+  closed_ = true;
+  file_.reset();
+  finished_.store(true, std::memory_order_release);
+}
+
+bool PcapngWriter::at_limit() const {
+  return frames_ >= max_frames_ || std::chrono::steady_clock::now() >= until_;
 }
 
 // False: the file takes no more.
@@ -191,14 +226,17 @@ bool PcapngWriter::drain() {
   auto const first = std::min<std::size_t>(size, ring_.size() - place);
   std::array<iovec, 2> parts{{{ring_.data() + place, first}, {ring_.data(), size - first}}};
   auto const written = ::writev(file_.get(), parts.data(), 2);
-  if (written != static_cast<ssize_t>(size)) {
-    // A full disk: the frames before stay readable. Later ones find the ring full and are counted.
-    [[maybe_unused]] auto const cut = ::ftruncate(file_.get(), static_cast<off_t>(file_size_));
-    return false;
-  }
+  if (written != static_cast<ssize_t>(size)) return give_up(written);
   file_size_ += size;
   tail_.store(tail + size, std::memory_order_release);
   return true;
+}
+
+// A full disk, say: the frames before stay readable.
+bool PcapngWriter::give_up(ssize_t written) {
+  error_ = written < 0 ? -errno : -ENOSPC;
+  [[maybe_unused]] auto const cut = ::ftruncate(file_.get(), static_cast<off_t>(file_size_.load()));
+  return false;
 }
 
 }  // namespace stp::trace

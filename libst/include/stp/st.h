@@ -17,8 +17,10 @@
 #ifndef STP_ST_H
 #define STP_ST_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -154,7 +156,10 @@ static inline void st_set_t_len(st_header_t* header, uint64_t bytes) {
 /* 6 Configuration. Every value is an unsigned int. Options are set on an endpoint that has no
  * memory mapped, does not listen and has no connection (-EBUSY else); a connection takes over what
  * its endpoint has. _REMOTE ones can never be set (-EPERM) and are known of a connection only
- * (-ENOTCONN on an endpoint). -EINVAL: no such option, or a value that it cannot have. */
+ * (-ENOTCONN on an endpoint). -EINVAL: no such option, or a value that it cannot have.
+ * Connectionless: options are set before st_map, st_utx and st_urx, and before the Port or the Key is
+ * asked for (-EBUSY after). PORT_LOCAL and KEY_LOCAL are what others have to know; asking for them
+ * opens the endpoint: from here on it can be reached. MAXSTU_LOCAL is what the link really carries. */
 enum st_option {
   ST_OPT_BUFSIZE_LOCAL = 1, /* exponent, 8..30; default 14 */
   ST_OPT_BUFSIZE_REMOTE,
@@ -169,7 +174,14 @@ enum st_option {
   ST_OPT_RX_SLOTS,      /* 1..65535; default 64 */
   ST_OPT_TX_BUFX_BASE,  /* default 0 */
   ST_OPT_TX_BUFX_COUNT, /* default 65536 */
-  ST_OPT_TX_CREDITS     /* 1..65536; default 64: requests queued before st_tx blocks */
+  ST_OPT_TX_CREDITS,    /* 1..65536; default 64: requests queued before st_tx blocks */
+  /* beyond the document */
+  ST_OPT_CHECKSUM,        /* 1: a checksum goes with all that is sent; default 0 */
+  ST_OPT_KEEP_ALIVE,      /* 1: a peer that has fallen silent is noticed; default 1 */
+  ST_OPT_RECOVER,         /* 1: CTS are repeated while granted bytes stay away; default 0 */
+  ST_OPT_INSPECT,         /* 1: st_listen leaves each request to st_inspect; default 0 */
+  ST_OPT_CONNECT_PATIENCE /* milliseconds to wait for an answer, up to an hour; default 0: the
+                             protocol's eight tries, about 2 s */
 };
 
 /* 5 Constructors and destructors. `str`: "host:port", ":port" (this host) or NULL; host may be a
@@ -178,22 +190,76 @@ enum st_option {
  * host, -EADDRNOTAVAIL another one than this. st_delete closes the endpoint's connections as
  * st_close does and unmaps its memory. */
 ST_API int st_create(const char* str, st_ehandle_t* ehandle);
+/* 5.2 An endpoint of the connectionless model (section 8): it sends to and receives from anybody, by
+ * st_utx and st_urx. The port of `str` is its STP Port (-EADDRINUSE where it is used first, if taken);
+ * NULL: any free one. The Mx of an st_map is good for everybody who knows the endpoint's Port and
+ * Key: DATA needs no CTS. Those who talk to each other agree on BUFSIZE_LOCAL and MAXSTU_LOCAL.
+ * st_listen and st_connect: -EOPNOTSUPP. Errors as of st_create. */
+ST_API int st_endpoint(const char* str, st_ehandle_t* ehandle);
 ST_API int st_delete(st_ehandle_t ehandle);
 
 /* 6 Configuration. `handle`: st_ehandle_t or st_chandle_t. */
 ST_API int st_getopt(void* handle, int opt, void* val);
 ST_API int st_setopt(void* handle, int opt, void* val);
 
-/* 7 Connections. st_listen: -EADDRINUSE, or -EINVAL without a port. st_accept waits for a client.
- * st_connect: -ECONNREFUSED nobody listens, -ETIMEDOUT nobody there (within 5 s), -EHOSTUNREACH an
- * unknown host, -EINVAL a malformed name. st_close sends what is queued, disconnects, and waits for
- * the peer's confirmation for at most 1 s. */
+/* 7 Connections. st_listen: -EADDRINUSE, -EACCES (the operator of stpd does not let this user), or
+ * -EINVAL without a port. st_accept waits for a client.
+ * st_connect: -ECONNREFUSED nobody listens, -ETIMEDOUT nobody there (see ST_OPT_CONNECT_PATIENCE),
+ * -EHOSTUNREACH an unknown host, -EINVAL a malformed name. st_close sends what is queued,
+ * disconnects, and waits for the peer's confirmation for at most 1 s. */
 ST_API int st_listen(st_ehandle_t ehandle);
 ST_API int st_accept(st_ehandle_t ehandle, st_chandle_t* chandle);
 ST_API int st_connect(st_ehandle_t ehandle, const char* peer, st_chandle_t* chandle);
 ST_API int st_close(st_chandle_t chandle);
 
-/* 8.1 `hostname` NULL: the local interface. -EHOSTUNREACH: nobody answers for it. */
+/* Option payload on the way to a connection, and a look before the answer (Appendix A).
+ * `opt_pay`: NULL, or ST_OPTION_SIZE bytes that the other side is shown.
+ *
+ * st_connect_opt: `answer` (or NULL) tells what the peer said, as it accepted or (-ECONNREFUSED) as
+ * it refused.
+ *
+ * A listener with ST_OPT_INSPECT is asked: st_inspect waits for the next request, `timeout` as of
+ * select() (-EWOULDBLOCK), and nothing has been answered when it returns. `chandle` then is a
+ * connection on which only st_accept_opt, st_reject, st_getpeer, st_mx_alloc and st_close (which
+ * rejects) are of use; others give -ENOTCONN. Meanwhile the peer waits as long as its
+ * ST_OPT_CONNECT_PATIENCE says; a request undecided after 60 s, or of which nothing was heard for
+ * 5 s, is refused: -ETIMEDOUT, -ECONNABORTED. Such a handle still is to be closed.
+ * st_accept_opt: -EISCONN if it is accepted already. st_reject ends the handle, too. st_accept on
+ * such a listener accepts whoever is next. */
+typedef struct st_peer {
+  st_macaddr_t macaddr;
+  uint32_t uport;   /* its upper-layer port; 0: it has none */
+  uint32_t opt_len; /* 0, or ST_OPTION_SIZE: with option payload */
+  unsigned char opt_pay[ST_OPTION_SIZE];
+} st_peer_t;
+ST_API int st_connect_opt(st_ehandle_t ehandle, const char* peer, const void* opt_pay,
+                          st_chandle_t* chandle, st_peer_t* answer);
+ST_API int st_inspect(st_ehandle_t ehandle, st_chandle_t* chandle, st_peer_t* peer,
+                      struct timeval* timeout);
+ST_API int st_accept_opt(st_chandle_t chandle, const void* opt_pay);
+ST_API int st_reject(st_chandle_t chandle, const void* opt_pay);
+/* Whom a connection is with, and what came along with its request or answer. */
+ST_API int st_getpeer(st_chandle_t chandle, st_peer_t* peer);
+
+/* Notice of what happens to an endpoint (Appendix A), for who does not wait in st_accept and st_rx:
+ * 0 and the next event, or -EWOULDBLOCK after `timeout` (as of select()). That a connection waits
+ * for st_accept or st_inspect is told for as long as one does; the end of a connection once, after
+ * which st_rx still gives what had arrived before. */
+enum {
+  ST_EVENT_CONNECTION = 1, /* st_accept or st_inspect will not wait */
+  ST_EVENT_PEER_GONE,      /* the peer has disconnected `chandle` */
+  ST_EVENT_FAILED          /* `chandle` has failed: `error` tells why */
+};
+typedef struct st_event {
+  int kind;
+  st_chandle_t chandle;
+  int error; /* what st_rx will return in the end */
+} st_event_t;
+ST_API int st_next_event(st_ehandle_t ehandle, st_event_t* event, struct timeval* timeout);
+
+/* 8.1 `hostname` NULL: the local interface; else a name or an IPv4 address, which is resolved by ARP
+ * or by what the link's option arp= says, or a MAC address in brackets. -EHOSTUNREACH: nobody answers
+ * for it. Waits for an answer for at most 1 s. */
 ST_API int st_macaddr(st_ehandle_t ehandle, const char* hostname, st_macaddr_t* macaddr);
 
 /* 9 Memory. `ptr` and `len` are multiples of the local buffer size (-EINVAL); `base` and `count`
@@ -212,7 +278,25 @@ ST_API int st_macaddr(st_ehandle_t ehandle, const char* hostname, st_macaddr_t* 
 enum { ST_MAP_TX = 1, ST_MAP_RX = 2 };
 ST_API int st_map(st_ehandle_t ehandle, int flags, void* ptr, int len, int base, int count,
                   st_mhandle_t* mhandle, int* mx);
+/* Disjoint memory under consecutive Bufx (Appendix A): each piece is whole, aligned buffers; its
+ * buffers take the Bufx after those of the piece before. One handle and one Mx for all of it. */
+#define ST_MAX_PIECES 16
+ST_API int st_mapv(st_ehandle_t ehandle, int flags, const struct iovec* pieces, int piece_count,
+                   int base, st_mhandle_t* mhandle, int* mx);
 ST_API int st_unmap(st_mhandle_t mhandle);
+/* Memory to map (Appendix A): zeroed, aligned to and a multiple of the endpoint's present buffer
+ * size and of the page; on huge pages where the system has some to give; on NUMA `node`, or -1.
+ * Through stpd it needs no replacing. st_unmap it before st_free. st_meminfo tells what it has
+ * become. st_malloc: -EINVAL no such node or
+ * size, -ENOMEM. */
+typedef struct st_meminfo_t {
+  size_t size; /* usable bytes */
+  size_t huge; /* bytes of them that lie on huge pages now: pages come as they are touched */
+  int node;    /* where the first page lies; -1: the system does not tell */
+} st_meminfo_t;
+ST_API int st_malloc(st_ehandle_t ehandle, size_t size, int node, void** ptr);
+ST_API int st_free(void* ptr);
+ST_API int st_meminfo(const void* ptr, st_meminfo_t* info);
 ST_API int st_mx_alloc(st_chandle_t chandle, st_mhandle_t mhandle, int* mx);
 ST_API int st_mx_free(st_chandle_t chandle, int mx);
 
@@ -227,6 +311,19 @@ ST_API int st_mx_free(st_chandle_t chandle, int mx);
  * why the connection has ended is told. */
 ST_API int st_tx(void* chandle, st_header_t* hdr, void* opt_pay, int len, int bufx, int off);
 ST_API int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval* timeout);
+/* 10.2 Connectionless. Both open the endpoint if nothing has.
+ * st_utx: as st_tx, to the station `macaddr` (-EINVAL if it is none) and the endpoint that d_port
+ * (-EINVAL for 0) and d_key of the header name. Nothing tells whether it arrives, nor whether the
+ * receiver had a Slot for it. Each DATA takes a pair of d_id and b_num that was not used with that
+ * receiver for 4 s: by them it knows a repeat, which changes nothing once the whole Block is there.
+ * Nothing is answered for an endpoint: RS, Get and FetchOp are handed to its user.
+ * st_urx: as st_rx. `macaddr` NULL: from anyone; 0 there: from anyone, and whose it was is put there;
+ * else from that station only. What others sent meanwhile waits for a later st_urx: 4096 headers, and
+ * as many as there are Slots; -ENOBUFS once that is full. s_port of the header is the sender's. */
+ST_API int st_utx(void* ehandle, st_macaddr_t macaddr, st_header_t* hdr, void* opt_pay, int len,
+                  int bufx, int off);
+ST_API int st_urx(void* ehandle, st_macaddr_t* macaddr, st_header_t* hdr, void* opt_pay,
+                  struct timeval* timeout);
 /* Until the link no longer reads the memory of anything sent before; of an endpoint: on all its
  * connections. -EIO: requests since the last flush could not be sent after all. */
 ST_API int st_flush(void* handle);
@@ -237,6 +334,16 @@ ST_API const char* st_version(void);
 /* What `error` (either sign) means: in the words of this thread's last call if that is how it
  * failed, else the system's. Good until the thread's next call. */
 ST_API const char* st_strerror(int error);
+
+/* Hooks (Appendix A): one function each for the whole process, NULL for none. Called by the thread
+ * that made the call, at its end: `call` is its name ("st_map"), `result` what it returns, `text`
+ * as of st_strerror. The error handler hears of every call that fails; the log of these and of the
+ * control calls that succeed. Calls that move frames (st_tx, st_rx, st_flush, ...) are told of only
+ * when they fail, and then not with -EWOULDBLOCK or -EINTR. A hook may call libst (without being
+ * called for that) and must not throw. One that is replaced may still be at work elsewhere. */
+typedef void st_hook_t(void* context, const char* call, int result, const char* text);
+ST_API void st_set_error_handler(st_hook_t* handler, void* context);
+ST_API void st_set_log(st_hook_t* log, void* context);
 
 #ifdef __cplusplus
 }

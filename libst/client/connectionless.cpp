@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints of st_endpoint (libst document, section 8). Their Port is a child of theirs as a
+// connection is, and ends with them; it is opened by the first call that needs it, since options
+// can be set until then.
+#include "libst/client/connection.h"
+#include "libst/client/error.h"
+#include "libst/include/stp/st.h"
+
+namespace stp::client {
+
+int Endpoint::not_connectionless() const {
+  return connectionless_ ? 0
+                         : fail(-EOPNOTSUPP,
+                                "an endpoint of st_create: st_endpoint makes those "
+                                "that st_utx and st_urx work on");
+}
+
+int Endpoint::open_port(Handle& out) {
+  if (auto const error = not_connectionless(); error != 0) return error;
+  if ((out = port_.load(std::memory_order_acquire)) != 0) return 0;
+  std::lock_guard const one_at_a_time(opening_);
+  if ((out = port_.load(std::memory_order_acquire)) != 0) return 0;
+  auto asking = request(RequestKind::kOpenPort);
+  Reply made{};
+  Payload payload;
+  auto error = backend_->exchange(asking, payload, made);
+  if (error == -EADDRINUSE)
+    return fail(error, "Port " + std::to_string(config().port) + " of this link is in use");
+  if (error != 0) return error;
+  auto const port =
+      std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
+  error = port->wait_open(kNever);
+  if (error != 0) port->abandon();
+  if (error == 0) error = hand_out(port, out);
+  if (error == 0) port_.store(out, std::memory_order_release);
+  return error;
+}
+
+// Port and Key are known once the Port is open, and asking for them opens it: whoever has told
+// others his name can be reached by it.
+int Endpoint::get_connectionless(const OptionRule& rule, std::uint32_t& value) {
+  bool const name = rule.option == ST_OPT_PORT_LOCAL || rule.option == ST_OPT_KEY_LOCAL;
+  value = get_option(rule);
+  if (rule.option == ST_OPT_MAXSTU_LOCAL) value = std::min(value, backend_->max_stu());
+  if (!name) return 0;
+  Handle port = 0;
+  if (auto const error = open_port(port); error != 0) return error;
+  auto const open = find<Connection>(port);
+  if (!open) return -ECANCELED;
+  Reply info{};
+  if (auto const error = open->info(info); error != 0) return error;
+  value = info.*rule.connection;
+  return 0;
+}
+
+}  // namespace stp::client

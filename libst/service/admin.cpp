@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/admin.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+namespace stp::service {
+namespace {
+
+// The peer's group, then its supplementary ones, as they were when it connected.
+std::vector<gid_t> groups_of(int socket, gid_t own) {
+  std::vector<gid_t> groups(64);
+  for (;;) {
+    auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    auto const result = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size);
+    if (result != 0 && errno != ERANGE) return {own};
+    groups.resize(size / sizeof(gid_t));
+    if (result != 0) continue;
+    groups.insert(groups.begin(), own);
+    return groups;
+  }
+}
+
+bool may_be_written(int file) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  auto const mode = ::fcntl(file, F_GETFL) & O_ACCMODE;
+  return mode == O_WRONLY || mode == O_RDWR;
+}
+
+}  // namespace
+
+std::optional<ClientIdentity> identify_peer(int socket, std::optional<gid_t> admin_group) {
+  ucred who{};
+  socklen_t length = sizeof who;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return std::nullopt;
+  ClientIdentity identity{.pid = who.pid, .uid = who.uid, .groups = groups_of(socket, who.gid)};
+  auto const& groups = identity.groups;
+  auto const in_group =
+      admin_group && std::find(groups.begin(), groups.end(), *admin_group) != groups.end();
+  identity.administrator = who.uid == 0 || who.uid == ::geteuid() || in_group;
+  return identity;
+}
+
+int answer_trace(TraceControl* control, ClientId client, bool administrator, const Request& request,
+                 std::span<UniqueFd> fds, Reply& reply) {
+  if (!administrator) return -EPERM;
+  if (control == nullptr) return -EOPNOTSUPP;
+  if (request.kind == RequestKind::kTraceStop) return control->stop();
+  if (request.kind == RequestKind::kTraceStatus) return control->status(reply.admin);
+  // A pipe or a socket could make the writer wait for whoever reads it.
+  if (fds.size() != 1 || !may_be_written(fds[0].get())) return -EINVAL;
+  return control->start(request.trace, client, std::move(fds[0]));
+}
+
+}  // namespace stp::service

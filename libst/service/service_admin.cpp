@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What stpctl asks. Nothing here changes anything.
+#include <algorithm>
+#include <cerrno>
+
+#include "libst/service/service_impl.h"
+#include "libst/service/text_field.h"
+
+namespace stp::service {
+namespace {
+
+// Entries of others are passed over, but not more of them while the link waits: then the answer
+// is an empty entry, and where to go on.
+constexpr int kPassedOver = 512;
+
+bool may_see(const Client& viewer, const Client& owner) {
+  auto const user = viewer.identity.uid;
+  return viewer.identity.administrator || viewer.id == owner.id ||
+         (user != kUnknownUser && user == owner.identity.uid);
+}
+
+void set_owner(AdminEntry& entry, const Client& owner) {
+  entry.pid = static_cast<std::uint32_t>(owner.identity.pid);
+  entry.uid = owner.identity.uid;
+}
+
+ClientId owner_of(const VcInfo& info) {
+  return static_cast<ClientId>(info.cookie >> 32);
+}
+
+}  // namespace
+
+void Service::identify(ClientId id, const ClientIdentity& identity) {
+  if (auto* const client = impl_->client(id)) client->identity = identity;
+}
+
+void Service::add_counters(std::function<std::vector<port::PortCounter>()> counters) {
+  impl_->more_counters = std::move(counters);
+}
+
+std::vector<port::PortCounter> Service::all_counters() const {
+  std::vector<port::PortCounter> all;
+  for (std::size_t i = 0; i < kCounterCount; ++i) {
+    auto const counter = static_cast<Counter>(i);
+    all.push_back({Counters::name(counter), impl_->node.counters().get(counter)});
+  }
+  auto const others = impl_->other_counters();
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
+int Service::Impl::admin(const Client& client, const Request& request, Reply& reply) const {
+  switch (request.kind) {
+    case RequestKind::kAdminConnection:
+      return admin_connection(client, request, reply);
+    case RequestKind::kAdminRegion:
+      return admin_region(client, request, reply);
+    default:
+      admin_link(client, reply);
+      return 0;
+  }
+}
+
+void Service::Impl::admin_link(const Client& client, Reply& reply) const {
+  auto const& info = port->info();
+  set_text(reply.text, info.link);
+  set_text(reply.admin.device, info.device);
+  set_text(reply.admin.driver, info.driver);
+  reply.mac = info.mac.to_u64();
+  reply.mtu = info.mtu;
+  reply.max_stu = info.max_stu;
+  if (info.address) reply.ipv4 = info.address->value;
+  reply.admin.link_up = port->link_up() ? 1 : 0;
+  reply.admin.clients = static_cast<std::uint32_t>(clients.size());
+  reply.admin.connections = static_cast<std::uint32_t>(node.vc_count());
+  reply.admin.regions = static_cast<std::uint32_t>(region_owner.size());
+  reply.admin.administrator = client.identity.administrator ? 1 : 0;
+}
+
+// The cursor is a local Port: no two connections have the same.
+int Service::Impl::admin_connection(const Client& client, const Request& request,
+                                    Reply& reply) const {
+  VcInfo info{};
+  auto& entry = reply.admin;
+  entry.next = request.cursor;
+  for (int passed = 0; passed < kPassedOver; ++passed) {
+    if (entry.next > wire::kMaxPort) return -ENOENT;
+    auto const vc = node.vc_after(static_cast<std::uint16_t>(entry.next));
+    if (vc == kNoneId || node.vc_info(vc, info) != 0) return -ENOENT;
+    entry.next = info.local_port;
+    auto const owner = clients.find(owner_of(info));
+    if (owner == clients.end() || !may_see(client, owner->second)) continue;
+    set_vc_info(vc, info, reply);
+    reply.local_key = reply.remote_key = 0;  // a Key is a right
+    reply.option = {};                       // and this is between programs
+    set_owner(entry, owner->second);
+    entry.uport = info.uport;
+    entry.passive = info.passive ? 1 : 0;
+    entry.accepted = owner->second.vcs.contains(vc) ? 1 : 0;
+    entry.credit = info.credit;
+    entry.round_trip = info.round_trip;
+    entry.rx_control = info.traffic.rx_control;
+    entry.rx_data_bytes = info.traffic.rx_data_bytes;
+    entry.tx_control = info.traffic.tx_control;
+    entry.tx_data_bytes = info.traffic.tx_data_bytes;
+    return 0;
+  }
+  return 0;
+}
+
+int Service::Impl::admin_region(const Client& client, const Request& request, Reply& reply) const {
+  auto& entry = reply.admin;
+  auto at = region_owner.upper_bound(request.cursor);
+  for (int passed = 0; passed < kPassedOver; ++passed, ++at) {
+    if (at == region_owner.end()) return -ENOENT;
+    entry.next = at->first;
+    auto const& owner = clients.at(at->second);
+    if (!may_see(client, owner)) continue;
+    auto const& region = owner.regions.at(at->first);
+    EndpointConfig config;
+    node.endpoint_config(region.endpoint, config);
+    reply.region = at->first;
+    reply.endpoint = region.endpoint;
+    set_owner(entry, owner);
+    entry.direction = static_cast<std::uint32_t>(region.direction);
+    entry.base = region.base;
+    entry.bytes = region.bytes;
+    entry.bufsize = config.bufsize;
+    entry.count = static_cast<std::uint32_t>(region.bytes >> config.bufsize);
+    entry.unmapping = region.state == Region::State::kBound ? 0 : 1;
+    entry.mx_count = static_cast<std::uint32_t>(
+        std::count_if(owner.mxs.begin(), owner.mxs.end(),
+                      [&](auto const& mx) { return mx.second.region == at->first; }));
+    return 0;
+  }
+  return 0;
+}
+
+}  // namespace stp::service

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/telemetry.h"
+
+#include <mutex>
+
+#include "libst/service/names.h"
+
+namespace stp::service {
+
+std::string Telemetry::name() {
+  return service_.port().info().link;
+}
+
+port::TelemetryRow Telemetry::link() {
+  std::lock_guard guard(service_.lock());
+  auto const& info = service_.port().info();
+  return {{"link", info.link},
+          {"device", info.device},
+          {"driver", info.driver},
+          {"mac", port::to_string(info.mac)},
+          {"mtu", std::uint64_t{info.mtu}},
+          {"up", std::uint64_t{service_.port().link_up()}},
+          {"clients", std::uint64_t{service_.client_count()}},
+          {"connections", std::uint64_t{service_.node().vc_count()}}};
+}
+
+port::TelemetryRow Telemetry::stats() {
+  std::lock_guard guard(service_.lock());
+  port::TelemetryRow row;
+  for (auto& counter : service_.all_counters()) row.push_back({counter.name, counter.value});
+  return row;
+}
+
+std::vector<std::uint16_t> Telemetry::connections(std::size_t at_most) {
+  std::lock_guard guard(service_.lock());
+  std::vector<std::uint16_t> ports;
+  VcInfo info{};
+  while (ports.size() < at_most) {
+    auto const vc = service_.node().vc_after(info.local_port);
+    if (vc == kNoneId || service_.node().vc_info(vc, info) != 0) break;
+    ports.push_back(info.local_port);
+  }
+  return ports;
+}
+
+std::optional<port::TelemetryRow> Telemetry::connection(std::uint16_t local_port) {
+  if (local_port == 0) return std::nullopt;
+  std::lock_guard guard(service_.lock());
+  auto const vc = service_.node().vc_after(static_cast<std::uint16_t>(local_port - 1));
+  VcInfo info{};
+  if (vc == kNoneId || service_.node().vc_info(vc, info) != 0 || info.local_port != local_port)
+    return std::nullopt;
+  return port::TelemetryRow{{"state", std::string(name_of(info.state))},
+                            {"uport", std::uint64_t{info.uport}},
+                            {"local_port", std::uint64_t{info.local_port}},
+                            {"peer_mac", port::to_string(info.peer_mac)},
+                            {"peer_port", std::uint64_t{info.remote_port}},
+                            {"slots", std::uint64_t{info.local_slots}},
+                            {"credit", std::uint64_t{info.credit}},
+                            {"round_trip_ns", info.round_trip},
+                            {"rx_control", info.traffic.rx_control},
+                            {"rx_data_bytes", info.traffic.rx_data_bytes},
+                            {"tx_control", info.traffic.tx_control},
+                            {"tx_data_bytes", info.traffic.tx_data_bytes}};
+}
+
+}  // namespace stp::service

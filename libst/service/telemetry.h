@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A Service as a source of DPDK's telemetry.
+#pragma once
+
+#include "dpdk_port/telemetry.h"
+#include "libst/service/service.h"
+
+namespace stp::service {
+
+class Telemetry final : private port::TelemetrySource {
+ public:
+  explicit Telemetry(Service& service) : service_(service), published_(*this) {}
+
+ private:
+  std::string name() override;
+  port::TelemetryRow link() override;
+  port::TelemetryRow stats() override;
+  std::vector<std::uint16_t> connections(std::size_t at_most) override;
+  std::optional<port::TelemetryRow> connection(std::uint16_t local_port) override;
+
+  Service& service_;
+  const port::PublishedSource published_;
+};
+
+}  // namespace stp::service

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Text in a message: cut where it does not fit, and always ended by a zero.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+namespace stp::service {
+
+template <std::size_t N>
+void set_text(char (&field)[N], std::string_view text) {
+  auto const length = std::min(text.size(), N - 1);
+  std::copy_n(text.begin(), length, field);
+  std::fill(field + length, field + N, '\0');
+}
+
+// What a stranger has sent may lack the zero.
+template <std::size_t N>
+std::string_view text_of(const char (&field)[N]) {
+  return {field, static_cast<std::size_t>(std::find(field, field + N, '\0') - field)};
+}
+
+}  // namespace stp::service

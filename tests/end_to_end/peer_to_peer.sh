@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: peer_to_peer.sh BUILD-DIRECTORY
+# tools/examples/peer_to_peer on two ends: through one daemon, through two that ARP joins, and with a
+# Node of its own in each program, one end knowing the other by the option arp=.
+. "$(dirname "$0")/setup.sh"
+
+# exchange NAME LINK-A HOST-OF-B LINK-B HOST-OF-A: each hears the other.
+exchange() {
+  local there=$work/$1.there back=$work/$1.back a b
+  mkfifo "$there" "$back"
+  STP_LINK=$2 setsid timeout 60 "$bin/peer_to_peer" "$3" <"$back" >"$there" 2>"$work/$1.a.log" &
+  a=$!
+  STP_LINK=$4 setsid timeout 60 "$bin/peer_to_peer" "$5" >"$back" <"$there" 2>"$work/$1.b.log" &
+  b=$!
+  started+=("$a" "$b")
+  expect wait "$a"
+  expect wait "$b"
+  expect says "$work/$1.a.log" "Hello from Port"
+  expect says "$work/$1.b.log" "Hello from Port"
+}
+
+make_work_directory
+start_stpd one - loop
+await_stpd one
+exchange daemon "stpd:$work/one.sock" localhost "stpd:$work/one.sock" localhost
+
+link_kind=memif
+start_pair
+exchange arp "stpd:$work/a.sock" 10.9.0.2 "stpd:$work/b.sock" 10.9.0.1
+
+memif=memif:$work/own.sock,mtu=9000
+exchange own "$memif,role=server,mac=02:00:00:00:09:01,arp=10.9.9.2@02:00:00:00:09:02" 10.9.9.2 \
+  "$memif,role=client,mac=02:00:00:00:09:02" "[02:00:00:00:09:01]"
+
+if can_make_namespaces; then
+  stop "$stpd_a" && stop "$stpd_b"
+  link_kind=veth
+  start_pair
+  exchange veth "stpd:$work/a.sock" 10.9.0.2 "stpd:$work/b.sock" 10.9.0.1
+fi
+passed

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: STP_LONG=1 soak.sh BINARIES; STP_SOAK_SECONDS says how long, 300 where it is not set, and a
+# thousand transfers at least.
+# Connections open, transfer and close over and over through two stpd's, 200 clients at a time now
+# and then, some of them killed: memory, files and table entries of the daemons do not grow. What an
+# idle stpd takes is measured at the end.
+. "$(dirname "$0")/setup.sh"
+[ -n "${STP_LONG-}" ] || skip "it takes five minutes: tools/test --long"
+make_work_directory
+link_kind=memif
+seconds=${STP_SOAK_SECONDS:-300}
+crowd=${STP_SOAK_CLIENTS:-200}
+start_pair
+
+start_receiver sink b "$work/out" 3000
+await_receiver sink
+random_file "$work/file" 256K
+
+send_one() {
+  timeout 120 "$bin/stp-send" --quiet --link "stpd:$work/a.sock" "$work/file" 10.9.0.2:3000
+}
+
+# kB that are there, open files, mapped memory of clients, by daemon.
+resident() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
+open_files() { find "/proc/$1/fd" -mindepth 1 | wc -l; }
+mappings() { wc -l <"/proc/$1/maps"; }
+holdings() {
+  local pid
+  for pid in "$stpd_a" "$stpd_b"; do
+    echo "$(resident "$pid") kB, $(open_files "$pid") files, $(mappings "$pid") mappings"
+  done
+}
+ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
+
+# As many clients at once as a crowd is: each is a program of its own, all but one of them idle.
+crowd_comes_and_goes() {
+  local i pids=()
+  for i in $(seq "$crowd"); do
+    "$bin/stp-recv" --link "stpd:$work/b.sock" --listen ":$((10000 + i))" --out "$work/crowd" \
+      >>"$work/crowd.log" 2>&1 &
+    pids+=($!)
+  done
+  expect wait_for 60 crowd_listens
+  expect send_one
+  if [ $((RANDOM % 2)) -eq 0 ]; then kill -KILL "${pids[@]}"; else kill "${pids[@]}"; fi
+  wait "${pids[@]}" 2>/dev/null
+  : >"$work/crowd.log"
+}
+crowd_listens() { [ "$(grep -c '^listening on' "$work/crowd.log")" -ge "$crowd" ]; }
+
+# Once before it counts: pools and tables have the size then that they need.
+mkdir -p "$work/crowd"
+crowd_comes_and_goes
+for _ in $(seq 20); do expect send_one; done
+sleep 1
+before=$(holdings)
+files_before=$(($(open_files "$stpd_a") + $(open_files "$stpd_b")))
+mappings_before=$(($(mappings "$stpd_a") + $(mappings "$stpd_b")))
+resident_before=$(($(resident "$stpd_a") + $(resident "$stpd_b")))
+
+cycles=0 crowds=0 begin=$SECONDS
+while [ $((SECONDS - begin)) -lt "$seconds" ] || [ "$cycles" -lt "${STP_SOAK_CYCLES:-1000}" ]; do
+  for _ in $(seq 100); do expect send_one; done
+  cycles=$((cycles + 100))
+  crowd_comes_and_goes
+  crowds=$((crowds + 1))
+done
+say "$cycles transfers, $crowds crowds of $crowd clients"
+
+as_before() {
+  [ $(($(open_files "$stpd_a") + $(open_files "$stpd_b"))) -le "$files_before" ] &&
+    [ $(($(mappings "$stpd_a") + $(mappings "$stpd_b"))) -le $((mappings_before + 8)) ]
+}
+wait_for 10 as_before || fail "holdings grew from" "$before" "to" "$(holdings)"
+resident_after=$(($(resident "$stpd_a") + $(resident "$stpd_b")))
+say "resident: $resident_before kB before, $resident_after kB after"
+expect [ "$resident_after" -le $((resident_before + resident_before / 10 + 4096)) ]
+
+idle_before=$(ticks "$stpd_a")
+sleep 5
+say "idle: $((($(ticks "$stpd_a") - idle_before) * 100 / (5 * $(getconf CLK_TCK))))% of a core"
+
+stop "$stpd_a"
+stop "$stpd_b"
+count() { sed -n "s/^stpd:   $2 //p" "$work/$1.log" | grep . || echo 0; }
+for side in a b; do
+  expect [ "$(count $side vc_opened)" -eq $(($(count $side vc_closed) + $(count $side vc_failed))) ]
+done
+passed

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who may listen where, and what an operator may choose for each client.
+#include "libst/service/port_rules.h"
+
+#include "tests/service/service_fixture.h"
+
+namespace stp::service {
+namespace {
+
+// Neither root nor whoever runs this.
+constexpr uid_t kSomebody = 54'321;
+
+PortRules rules(const std::vector<std::string>& texts) {
+  std::vector<PortRule> parsed;
+  for (auto const& text : texts) {
+    std::string error;
+    auto const rule = PortRules::parse(text, error);
+    EXPECT_TRUE(rule) << error;
+    if (rule) parsed.push_back(*rule);
+  }
+  return PortRules(parsed);
+}
+
+TEST(PortRulesTest, WithoutARuleEverybodyMayOnEveryPort) {
+  EXPECT_TRUE(PortRules().permit(1, kSomebody, {}));
+}
+
+TEST(PortRulesTest, WithOneRuleOnlyThoseNamedMay) {
+  auto const some = rules({"user:54321:3000-3009", "group:77:4000", "all:5000-5001"});
+  EXPECT_TRUE(some.permit(3'000, kSomebody, {}));
+  EXPECT_TRUE(some.permit(3'009, kSomebody, {}));
+  EXPECT_FALSE(some.permit(3'010, kSomebody, {}));
+  EXPECT_FALSE(some.permit(3'000, kSomebody + 1, {}));
+  EXPECT_FALSE(some.permit(4'000, kSomebody, {}));
+  EXPECT_TRUE(some.permit(4'000, kSomebody, std::vector<gid_t>{5, 77}));
+  EXPECT_TRUE(some.permit(5'001, kSomebody + 1, {}));
+}
+
+TEST(PortRulesTest, RootAndTheDaemonsUserAlwaysMay) {
+  auto const none = rules({"user:54321:1"});
+  EXPECT_TRUE(none.permit(3'000, 0, {}));
+  EXPECT_TRUE(none.permit(3'000, ::geteuid(), {}));
+}
+
+TEST(PortRulesTest, NamesAreThoseOfTheSystem) {
+  EXPECT_FALSE(rules({"user:root:1"}).permit(1, kSomebody, {}));
+  EXPECT_TRUE(rules({"group:root:1"}).permit(1, kSomebody, std::vector<gid_t>{0}));
+}
+
+TEST(PortRulesTest, WhatIsNoRuleIsExplained) {
+  for (std::string const text : {"", "3000", "all", "all:", "all:x", "all:5-4", "all:root:3000",
+                                 "user:3000", "user::3000", "somebody:root:3000", "all:1-2-3"}) {
+    std::string error;
+    EXPECT_FALSE(PortRules::parse(text, error)) << text;
+    EXPECT_NE(error.find("all:PORTS"), std::string::npos) << error;
+  }
+  std::string error;
+  EXPECT_FALSE(PortRules::parse("user:no-such-user-here:1", error));
+  EXPECT_NE(error.find("no user"), std::string::npos) << error;
+}
+
+class ChosenQuotasTest : public ServiceFixture {};
+
+TEST_F(ChosenQuotasTest, ListeningTakesARule) {
+  service.identify(alice, {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
+  service.set_port_rules(rules({"user:54321:4000"}));
+  auto const endpoint = open(alice);
+  EXPECT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), -EACCES);
+  service.set_port_rules(rules({"user:54321:3000-4000"}));
+  EXPECT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), 0);
+}
+
+TEST_F(ChosenQuotasTest, APortOfOnesOwnTakesARule) {
+  service.identify(alice, {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
+  service.set_port_rules(rules({"user:54321:4000"}));
+  auto request = request_for(RequestKind::kOpenEndpoint);
+  request.config = usual_config();
+  request.config.port = 5'000;
+  EXPECT_EQ(ask(alice, request), -EACCES);
+}
+
+TEST_F(ChosenQuotasTest, SlotsOfAllConnectionsAreBoundTogether) {
+  service.set_quotas({.slots = 3 * usual_config().slots});
+  auto const endpoint = open(alice);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0) << i;
+  auto const last = reply.vc;
+  EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), -EDQUOT);
+  // They come back.
+  EXPECT_EQ(on_vc(alice, RequestKind::kClose, last, true), 0);
+  port->ahead = 60 * kSecond;
+  turn();
+  EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0);
+}
+
+TEST_F(ChosenQuotasTest, ConnectionsAreBound) {
+  service.set_quotas({.connections = 2});
+  auto const endpoint = open(alice);
+  EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0);
+  EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0);
+  EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), -EDQUOT);
+  auto const of_bob = open(bob);
+  EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, of_bob), 0);
+}
+
+TEST_F(ChosenQuotasTest, MappedMemoryIsBound) {
+  service.set_quotas({.mapped_bytes = kBuffer});
+  auto const endpoint = open(alice);
+  auto const keep = std::make_shared<int>();
+  EXPECT_EQ(map(alice, endpoint, Direction::kReceive, destination, keep), 0);
+  EXPECT_EQ(map(alice, endpoint, Direction::kTransmit, destination, keep), -EDQUOT);
+}
+
+}  // namespace
+}  // namespace stp::service

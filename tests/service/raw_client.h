@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A client of a daemon's socket that can do what libst never would.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libst/service/socket.h"
+#include "tests/service/service_fixture.h"
+
+namespace stp::service {
+
+// A client as libst is one, and as it is not.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& path) { connected = connect_to(path, socket) == 0; }
+
+  // The reply's result; -ECONNRESET: disconnected.
+  int ask(const Request& request, std::span<const int> request_fds = {}) {
+    auto const sent = send_request(socket.get(), request, request_fds);
+    if (sent != 0) return sent;
+    auto const got = receive_reply(socket.get(), reply, fds);
+    return got != 0 ? got : reply.result;
+  }
+  int ask(RequestKind kind, EndpointId endpoint = kNoneId) {
+    auto request = request_for(kind);
+    request.endpoint = endpoint;
+    request.uport = 3'000;
+    request.mac = 0x020000000001;
+    request.config = usual_config();
+    return ask(request);
+  }
+  void send_bytes(std::size_t size) {
+    std::vector<std::byte> const bytes(size, std::byte{0xa5});
+    ASSERT_EQ(::send(socket.get(), bytes.data(), size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
+  }
+  bool disconnected() {
+    std::byte one;
+    return ::recv(socket.get(), &one, 1, 0) <= 0;
+  }
+
+  bool connected = false;
+  UniqueFd socket;
+  Reply reply{};
+  std::vector<UniqueFd> fds;
+};
+
+}  // namespace stp::service

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpctl/prometheus.h"
+
+#include <gtest/gtest.h>
+
+#include "stp/counters.h"
+#include "tools/stpctl/counter_texts.h"
+
+namespace stp::stpctl {
+namespace {
+
+LinkCounters counters_of(const std::string& link, std::vector<CounterValue> counters) {
+  LinkCounters of;
+  of.link.name = link;
+  of.counters = std::move(counters);
+  return of;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(PrometheusText, KeepsTheSamplesOfAMetricTogetherUnderOneHead) {
+  auto const text = prometheus_text({counters_of("iface:a", {{"rx_frames", 5}}),
+                                     counters_of("loop", {{"rx_frames", 7}, {"looped", 1}})});
+  EXPECT_TRUE(contains(text,
+                       "# HELP stp_rx_frames_total frames handed to the Node\n"
+                       "# TYPE stp_rx_frames_total counter\n"
+                       "stp_rx_frames_total{link=\"iface:a\"} 5\n"
+                       "stp_rx_frames_total{link=\"loop\"} 7\n"))
+      << text;
+  EXPECT_TRUE(contains(text, "stp_looped_total{link=\"loop\"} 1\n"));
+  EXPECT_FALSE(contains(text, "stp_looped_total{link=\"iface:a\"}"));
+  EXPECT_TRUE(contains(text, "# TYPE stp_connections gauge\n"));
+}
+
+TEST(PrometheusText, EscapesALinkThatHasQuotesInItsName) {
+  auto const text = prometheus_text({counters_of("vdev:net\"x\\y", {{"rx_frames", 1}})});
+  EXPECT_TRUE(contains(text, R"(stp_rx_frames_total{link="vdev:net\"x\\y"} 1)")) << text;
+}
+
+TEST(CounterTexts, SayOfANodesCounterWhatTheNodeSays) {
+  EXPECT_EQ(text_of_counter("bad_key"), Counters::description(Counter::kBadKey));
+  EXPECT_TRUE(counts_drops("bad_key"));
+  EXPECT_FALSE(counts_drops("rx_frames"));
+  EXPECT_FALSE(counts_drops("link_rx_missed_by_far"));
+  EXPECT_EQ(text_of_counter("no_such_counter"), "");
+}
+
+}  // namespace
+}  // namespace stp::stpctl

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stpctl as whoever runs it sees it.
+#include "tests/stpctl/stpctl_fixture.h"
+
+namespace stp::test {
+namespace {
+
+using StpctlTest = StpctlFixture;
+
+TEST_F(StpctlTest, WithoutADaemonTheMessageNamesCauseAndRemedy) {
+  for (std::string const command :
+       {"links", "connections", "regions", "stats", "top", "trace status"}) {
+    auto const said = shell(STPCTL_PATH " --socket " + socket + " " + command);
+    EXPECT_EQ(said.exit_status, 1) << command;
+    EXPECT_TRUE(contains(said.text, "no daemon at " + socket)) << said.text;
+    EXPECT_TRUE(contains(said.text, "start stpd")) << said.text;
+  }
+}
+
+TEST_F(StpctlTest, ASocketThatAKilledDaemonLeftIsToldFromOneThatIsNotThere) {
+  auto const stpd = serve();
+  stpd->signal(SIGKILL);
+  stpd->wait();
+  auto const said = stpctl({"links"});
+  EXPECT_EQ(said.exit_status, 1);
+  EXPECT_TRUE(contains(said.text, "the daemon that made it is not")) << said.text;
+}
+
+TEST_F(StpctlTest, AnUnknownCommandIsAnsweredWithThoseThereAre) {
+  auto const said = stpctl({"conections"});
+  EXPECT_EQ(said.exit_status, 2);
+  EXPECT_TRUE(contains(said.text, "there is no command 'conections'; there are links connections"))
+      << said.text;
+  EXPECT_EQ(stpctl({}).exit_status, 2);
+  EXPECT_EQ(stpctl({"links", "--nonsense"}).exit_status, 2);
+  EXPECT_EQ(stpctl({"links", "more"}).exit_status, 2);
+  EXPECT_EQ(stpctl({"stats", "--json", "--prometheus"}).exit_status, 2);
+  EXPECT_EQ(stpctl({"trace"}).exit_status, 2);
+}
+
+TEST_F(StpctlTest, HelpNamesEveryCommandAndItsOptions) {
+  auto const said = stpctl({"--help"});
+  EXPECT_EQ(said.exit_status, 0);
+  for (std::string const word :
+       {"links", "connections", "regions", "stats", "top", "trace", "ping", "--json", "--socket"})
+    EXPECT_TRUE(contains(said.text, word)) << word;
+  EXPECT_TRUE(contains(stpctl({"trace", "--help"}).text, "--frames"));
+}
+
+TEST_F(StpctlTest, EveryListIsATableAndValidJson) {
+  auto const stpd = serve();
+  Program listener(command({"ping", "--serve", ":3000"}));
+  ASSERT_TRUE(listener.says("listening")) << listener.output();
+  Program pinger(command({"ping", ":3000"}));
+  ASSERT_TRUE(pinger.says("answer 1")) << pinger.output();
+
+  auto const links = stpctl({"links"});
+  EXPECT_EQ(links.exit_status, 0);
+  EXPECT_TRUE(contains(links.text, "loop  up")) << links.text;
+  auto const connections = stpctl({"connections"});
+  EXPECT_TRUE(contains(connections.text, "open")) << connections.text;
+  EXPECT_TRUE(contains(connections.text, "3000")) << connections.text;
+  EXPECT_TRUE(contains(stpctl({"regions"}).text, "BUFSIZE"));
+
+  for (std::string const list : {"links", "connections", "regions", "stats"}) {
+    auto const said = stpctl({list, "--json"});
+    EXPECT_EQ(said.exit_status, 0) << said.text;
+    EXPECT_TRUE(is_json(said.text)) << list;
+  }
+  EXPECT_TRUE(contains(stpctl({"--json", "connections"}).text, R"("state":"open")"));
+}
+
+TEST_F(StpctlTest, SeveralDaemonsAreShownTogether) {
+  auto const one = serve();
+  auto const other_socket = directory.path() + "/other.sock";
+  Program other({STPD_PATH, "--link", "loop,mac=02:00:00:00:00:07", "--socket", other_socket});
+  ASSERT_TRUE(other.says("stpd: ready\n"));
+  auto const said = stpctl({"--socket", other_socket, "links"});
+  EXPECT_EQ(said.exit_status, 0);
+  EXPECT_TRUE(contains(said.text, "loop  ")) << said.text;
+  EXPECT_TRUE(contains(said.text, "02:00:00:00:00:07")) << said.text;
+  EXPECT_EQ(stpctl({"--socket", other_socket, "trace", "status"}).exit_status, 2);
+}
+
+TEST_F(StpctlTest, ADaemonThatIsDownKeepsNobodyFromSeeingTheOthers) {
+  auto const stpd = serve();
+  auto const down = directory.path() + "/down.sock";
+  for (std::string const list : {"links", "connections", "regions", "stats"}) {
+    auto const said = stpctl({"--socket", down, list});
+    EXPECT_EQ(said.exit_status, 1);
+    EXPECT_TRUE(contains(said.text, "no daemon at " + down)) << said.text;
+    EXPECT_TRUE(contains(said.text, "loop") || contains(said.text, "clients")) << said.text;
+  }
+}
+
+TEST_F(StpctlTest, ASocketMayBeGivenByTheNameOfItsLink) {
+  auto const said = run({STPCTL_PATH, "--socket", "no-such-link-of-a-test", "links"});
+  EXPECT_EQ(said.exit_status, 1);
+  EXPECT_TRUE(contains(said.text, "no daemon at /run/stpd/no-such-link-of-a-test.sock"))
+      << said.text;
+}
+
+TEST_F(StpctlTest, StatsNamesEveryCounterWithWhatItCounts) {
+  auto const stpd = serve();
+  EXPECT_TRUE(contains(stpctl({"stats"}).text, "programs that connected"));
+  EXPECT_FALSE(contains(stpctl({"stats"}).text, "bad_key"));
+  EXPECT_TRUE(contains(stpctl({"stats", "--all"}).text, "bad_key"));
+}
+
+TEST_F(StpctlTest, PrometheusGetsHelpAndTypeForEachMetric) {
+  auto const stpd = serve();
+  auto const said = stpctl({"stats", "--prometheus"});
+  EXPECT_EQ(said.exit_status, 0);
+  EXPECT_TRUE(contains(said.text, "stp_rx_frames_total{link=\"loop\"} 0\n")) << said.text;
+  EXPECT_TRUE(contains(said.text, "# TYPE stp_clients_total counter\n"));
+  std::istringstream lines(said.text);
+  unsigned helps = 0, types = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# HELP ")) {
+      ++helps;
+      EXPECT_NE(line.find(' ', 7), std::string::npos) << line;
+      EXPECT_GT(line.size(), line.find(' ', 7) + 3) << line << ": says nothing";
+    }
+    types += line.starts_with("# TYPE ") ? 1 : 0;
+    EXPECT_TRUE(line.starts_with("# ") || line.starts_with("stp_")) << line;
+  }
+  EXPECT_EQ(helps, types);
+  EXPECT_GT(helps, 60U);
+}
+
+TEST_F(StpctlTest, TopInAPipeHasNoControlCharactersAndEndsWhenItWasToldTo) {
+  auto const stpd = serve();
+  auto const said = stpctl({"top", "--interval", "0.1", "--count", "2"});
+  EXPECT_EQ(said.exit_status, 0);
+  EXPECT_FALSE(contains(said.text, "\033"));
+  auto const first = said.text.find("FRAMES/S");
+  ASSERT_NE(first, std::string::npos) << said.text;
+  EXPECT_NE(said.text.find("FRAMES/S", first + 1), std::string::npos) << said.text;
+  auto const json = stpctl({"top", "--interval", "0.1", "--count", "3", "--json"});
+  EXPECT_TRUE(is_json(json.text));
+  EXPECT_EQ(std::count(json.text.begin(), json.text.end(), '\n'), 3);
+}
+
+TEST_F(StpctlTest, TopEndsWithItsReaderAndOnASignal) {
+  auto const stpd = serve();
+  auto const said = shell(STPCTL_PATH " --socket " + socket + " top --interval 0.05 | head -n 1");
+  EXPECT_EQ(said.exit_status, 0);
+  EXPECT_EQ(said.text, "loop\n");
+  Program top(command({"top", "--interval", "0.05"}));
+  ASSERT_TRUE(top.says("FRAMES/S"));
+  top.signal(SIGINT);
+  EXPECT_EQ(top.wait(), 0);
+}
+
+class StpctlAsNobody : public StpctlFixture {
+ protected:
+  void SetUp() override {
+    if (::getuid() != 0) GTEST_SKIP() << "only root can act as somebody else";
+    if (run(as_nobody({STPCTL_PATH, "--version"})).exit_status != 0)
+      GTEST_SKIP() << "nobody may not run programs from here";
+  }
+  static std::vector<std::string> as_nobody(std::vector<std::string> arguments,
+                                            const std::string& groups = "--clear-groups") {
+    arguments.insert(arguments.begin(),
+                     {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", groups});
+    return arguments;
+  }
+};
+
+TEST_F(StpctlAsNobody, SeesItsOwnConnectionsOnlyAndIsToldSo) {
+  auto const stpd = serve();
+  Program listener(command({"ping", "--serve", ":3000"}));
+  ASSERT_TRUE(listener.says("listening"));
+  Program pinger(as_nobody(command({"ping", ":3000"})));
+  ASSERT_TRUE(pinger.says("answer 1")) << pinger.output();
+  auto const mine = run(as_nobody(command({"connections", "--json"})));
+  EXPECT_EQ(mine.exit_status, 0);
+  EXPECT_TRUE(contains(mine.text, R"("uid":65534)")) << mine.text;
+  EXPECT_FALSE(contains(mine.text, R"("uid":0,)")) << mine.text;
+  EXPECT_TRUE(contains(mine.text, R"("complete":false)"));
+  EXPECT_TRUE(contains(run(as_nobody(command({"connections"}))).text, "only what this user has"));
+  EXPECT_TRUE(contains(stpctl({"connections", "--json"}).text, R"("uid":65534)"));
+}
+
+TEST_F(StpctlAsNobody, MayNotTraceUnlessItIsInTheGroupThatTheOperatorHasNamed) {
+  auto const stpd = serve({"--admin-group", "daemon"});
+  auto const refused = run(as_nobody(command({"trace", "status"})));
+  EXPECT_EQ(refused.exit_status, 1);
+  EXPECT_TRUE(contains(refused.text, "--admin-group")) << refused.text;
+  auto const member = run(as_nobody(command({"links", "--json"}), "--groups=1"));
+  EXPECT_TRUE(contains(member.text, R"("administrator":true)")) << member.text;
+}
+
+TEST_F(StpctlTest, StpdNamesAGroupThatIsNotThere) {
+  auto const said =
+      run({STPD_PATH, "--link", "loop", "--socket", socket, "--admin-group", "no-such-group"});
+  EXPECT_NE(said.exit_status, 0);
+  EXPECT_TRUE(contains(said.text, "no-such-group")) << said.text;
+}
+
+}  // namespace
+}  // namespace stp::test

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two peers without a connection, as in section 8.2 of the libst document. Each tells the other its
+ * Port, its Key and where its memory is; that goes by some other way, here stdout and stdin:
+ *
+ *   mkfifo back
+ *   peer_to_peer HOST_B <back | ssh HOST_B peer_to_peer HOST_A >back
+ *
+ * Then each puts a greeting into the other's memory, and says on stderr what it has got. Nothing
+ * repeats what a link loses but the programs themselves: the greeting is sent until the other side
+ * has thanked for it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stp/st.h>
+#include <string.h>
+
+enum { kBufsize = 12, kBuffer = 1 << kBufsize, kTries = 50 };
+
+static void check(int result, const char* call) {
+  if (result >= 0) return;
+  fprintf(stderr, "peer_to_peer: %s: %s\n", call, st_strerror(result));
+  exit(1);
+}
+
+static unsigned option(st_ehandle_t endpoint, int which) {
+  unsigned value = 0;
+  check(st_getopt(endpoint, which, &value), "st_getopt");
+  return value;
+}
+
+/* A header for the peer. */
+static st_header_t addressed(unsigned op, unsigned port, unsigned key) {
+  st_header_t header = {0};
+  header.op_flags = ST_OP_FLAGS(op, 0);
+  header.d_port = (uint16_t)port;
+  header.d_key = key;
+  return header;
+}
+
+int main(int argc, char** argv) {
+  if (argc > 2) {
+    fprintf(stderr, "usage: peer_to_peer [HOST-OF-THE-PEER]\n");
+    return 2;
+  }
+  const char* const host = argc == 2 ? argv[1] : "localhost";
+  static _Alignas(kBuffer) char out[kBuffer], in[kBuffer];
+
+  st_ehandle_t endpoint;
+  unsigned bufsize = kBufsize;
+  check(st_endpoint(NULL, &endpoint), "st_endpoint");
+  check(st_setopt(endpoint, ST_OPT_BUFSIZE_LOCAL, &bufsize), "st_setopt");
+
+  st_mhandle_t sending, receiving;
+  int mx = 0;
+  check(st_map(endpoint, ST_MAP_TX, out, kBuffer, 0, 1, &sending, NULL), "st_map");
+  check(st_map(endpoint, ST_MAP_RX, in, kBuffer, 0, 1, &receiving, &mx), "st_map");
+
+  /* What the other side has to know, and what this side has to know of it. */
+  const unsigned own_port = option(endpoint, ST_OPT_PORT_LOCAL);
+  printf("%u %u %d\n", own_port, option(endpoint, ST_OPT_KEY_LOCAL), mx);
+  fflush(stdout);
+  unsigned port = 0, key = 0, peer_mx = 0;
+  if (scanf("%u %u %u", &port, &key, &peer_mx) != 3) {
+    fprintf(stderr, "peer_to_peer: the peer has not said its PORT KEY MX\n");
+    return 1;
+  }
+  st_macaddr_t mac;
+  check(st_macaddr(endpoint, host, &mac), "st_macaddr");
+
+  st_header_t data = addressed(ST_OP_DATA, port, key), thanks = addressed(ST_OP_NOP, port, key);
+  data.mx = (uint16_t)peer_mx;
+  const int length = snprintf(out, sizeof out, "Hello from Port %u", own_port) + 1;
+
+  int greeted = 0, thanked = 0;
+  for (int tries = 0; !(greeted && thanked);) {
+    if (!thanked) {
+      check(st_utx(endpoint, mac, &data, NULL, length, 0, 0), "st_utx");
+      ++data.b_num; /* under the same number it would be a repeat, of which nobody is told */
+    }
+    st_header_t got;
+    struct timeval patience = {0, 100000};
+    const int result = st_urx(endpoint, &mac, &got, NULL, &patience);
+    if (result == -EWOULDBLOCK && ++tries < kTries) continue;
+    check(result, "st_urx");
+    if (ST_OP(got.op_flags) == ST_OP_NOP) thanked = 1;
+    if (ST_OP(got.op_flags) != ST_OP_DATA) continue;
+    if (!greeted) fprintf(stderr, "%s\n", in);
+    greeted = 1;
+    check(st_utx(endpoint, mac, &thanks, NULL, 0, 0, 0), "st_utx");
+  }
+  check(st_delete(endpoint), "st_delete");
+  return 0;
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/replay/check/checker.h"
+
+#include "tools/replay/check/checker_impl.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+using wire::Op;
+
+// Requests that were made before the capture began are repeated for no longer than this.
+constexpr TraceTime kBeforeCapture = 3'000'000'000;
+// What capture clocks and busy machines may take from an interval.
+constexpr TraceTime slack(TraceTime interval) {
+  return interval / 5;
+}
+constexpr TraceTime kLongestInterval = 1'000'000'000;
+
+// What only one who hears its peer sends.
+bool is_answer(const wire::Header& h) {
+  switch (h.op()) {
+    case Op::kDisconnectAnswer:
+    case Op::kRequestStateResponse:
+    case Op::kRequestAnswer:
+    case Op::kMemoryRegionAvailable:
+    case Op::kClearToSend:
+    case Op::kEndAck:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::string named(const char* name, std::uint64_t value) {
+  return std::string(name) + ' ' + std::to_string(value);
+}
+
+std::string named_hex(const char* name, std::uint64_t value) {
+  return std::string(name) + ' ' + hex(value);
+}
+
+std::string line_of(const Finding& finding) {
+  auto const& rule = text_of(finding.rule);
+  auto text = std::to_string(finding.frame) + ": ";
+  if (finding.is_note()) return text + "note: " + std::string(rule.name) + ": " + finding.seen;
+  text += std::string(rule.section) + ' ' + std::string(rule.name);
+  return text + ": expected " + finding.expected + "; seen " + finding.seen;
+}
+
+std::string json_of(const Finding& finding) {
+  auto const& rule = text_of(finding.rule);
+  return "{\"frame\":" + std::to_string(finding.frame) + ",\"time\":" + seconds(finding.time) +
+         ",\"kind\":" + (finding.is_note() ? "\"note\"" : "\"finding\"") +
+         ",\"section\":" + quoted(rule.section) + ",\"rule\":" + quoted(rule.name) +
+         ",\"expected\":" + quoted(finding.expected) + ",\"seen\":" + quoted(finding.seen) + "}";
+}
+
+Checker::Impl::Impl(Sink given_sink, bool given_lossy)
+    : sink(std::move(given_sink)),
+      lossy(given_lossy),
+      connections([this](Connection& gone) { say_farewell(gone); }) {}
+
+Checker::Checker(Sink sink, bool lossy) : impl_(std::make_unique<Impl>(std::move(sink), lossy)) {}
+Checker::~Checker() = default;
+
+void Checker::frame(const Decoded& frame) {
+  auto& impl = *impl_;
+  if (!frame.is_stp()) return;
+  if (impl.start_of_trace == kNotYet) impl.start_of_trace = frame.time;
+  if (impl.newest != kNotYet && frame.time < impl.newest)
+    impl.report(frame, Rule::kClockBackwards, "",
+                "dated " + seconds(between(frame.time, impl.newest)) +
+                    " s before the frame in front of it");
+  impl.newest = frame.time;
+  impl.check_form(frame);
+  // A frame to a group is nobody's.
+  if (frame.well_formed() && !frame.frame.dst.is_group()) impl.follow(frame);
+}
+
+void Checker::finish() {
+  impl_->connections.clear();
+}
+
+bool Checker::Impl::settled(TraceTime now) const {
+  return between(start_of_trace, now) > kBeforeCapture;
+}
+
+void Checker::Impl::report(const Decoded& frame, Rule rule, std::string expected, std::string seen,
+                           bool explained) {
+  if (explained && text_of(rule).certainty == Certainty::kIfAll) {
+    seen = "not judged by " + std::string(text_of(rule).name) + ", as frames are missing: " + seen;
+    rule = Rule::kCaptureLoss;
+  }
+  sink({frame.number, frame.time, rule, std::move(expected), std::move(seen)});
+}
+
+void Checker::Impl::report(const Said& said, Rule rule, std::string expected, std::string seen) {
+  report(said.frame, rule, std::move(expected), std::move(seen), lossy || said.c.lossy);
+}
+
+// Counts one more try, and holds it against the clock of retries.
+// protocol: 5.21, 5.22
+void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, TraceTime patience,
+                           const char* what) {
+  constexpr unsigned kTries = 8;
+  auto const gap = between(tries.last, said.now);
+  if (tries.count == 0) {
+    tries = {said.now, said.now, said.frame.number, 1, false};
+    return;
+  }
+  if (gap < kLinkCopies) return;
+  auto wanted = least;
+  for (unsigned i = 1; i < tries.count && wanted < kLongestInterval; ++i) wanted *= 2;
+  wanted = std::min(wanted, kLongestInterval);
+  if (gap < wanted - slack(wanted))
+    report(said, Rule::kRetryTooSoon, std::string(what) + " again after " + seconds(wanted) + " s",
+           "after " + seconds(gap) + " s");
+  auto const whole = between(tries.first, said.now);
+  if (tries.count >= kTries && whole > patience + slack(patience))
+    report(said, Rule::kRetryTooOften, std::string("no more than 8 tries of ") + what,
+           "try " + std::to_string(tries.count + 1) + ", " + seconds(whole) + " s after the first");
+  tries.last = said.now;
+  ++tries.count;
+}
+
+// A request that nobody has answered, though its peer answered what came after it.
+void Checker::Impl::owed(const Connection& c, const Tries& tries, const Side& debtor, Rule rule,
+                         std::string what) {
+  if (tries.answered || tries.count < kOwedTries || debtor.answered < tries.last) return;
+  if (between(tries.first, tries.last) < kOwedTime) return;
+  Decoded frame;
+  frame.number = tries.first_frame;
+  frame.time = tries.first;
+  report(frame, rule, "an answer to " + what,
+         "none to " + std::to_string(tries.count) + " tries in " +
+             seconds(between(tries.first, tries.last)) + " s, from a peer that answers others",
+         lossy || c.lossy);
+}
+
+void Checker::Impl::follow(const Decoded& frame) {
+  switch (frame.frame.header.op()) {
+    case Op::kRequestConnection:
+      return on_request_connection(frame);
+    case Op::kConnectionAnswer:
+      return on_connection_answer(frame);
+    default:
+      break;
+  }
+  auto* const c = connection_of(frame);
+  if (c == nullptr) return;
+  auto& from = side_at(*c, source_of(frame));
+  auto& to = c->sides[&from == &c->sides[0] ? 1 : 0];
+  Said const said{frame, frame.frame.header, *c, from, to, frame.time};
+  check_names(said);
+  dispatch(said);
+  // Asked last: the answer counts what this very operation uses.
+  if (said.h.has(wire::flag::kSendState)) on_question(said, false);
+  from.heard = said.now;
+  if (is_answer(said.h)) from.answered = said.now;
+  connections.touch(*c, said.now);
+}
+
+void Checker::Impl::dispatch(const Said& said) {
+  auto const& h = said.h;
+  if (wire::consumes_slot(h) && h.op() != Op::kData) spend_slot(said);
+  switch (h.op()) {
+    case Op::kRequestDisconnect:
+    case Op::kDisconnectAnswer:
+    case Op::kDisconnectComplete:
+      return on_disconnection(said);
+    case Op::kRequestState:
+      return on_question(said, true);
+    case Op::kRequestStateResponse:
+      return on_state_response(said);
+    case Op::kRequestToSend:
+    case Op::kRequestToReceive:
+    case Op::kRequestMemoryRegion:
+      return on_request(said);
+    case Op::kRequestAnswer:
+      return on_answer(said);
+    case Op::kMemoryRegionAvailable:
+      return on_region(said);
+    case Op::kClearToSend:
+      return on_clear_to_send(said);
+    case Op::kGet:
+      return on_get(said);
+    case Op::kData:
+      return on_data(said);
+    case Op::kEnd:
+      return on_end(said);
+    case Op::kEndAck:
+      return on_end_ack(said);
+    default:
+      return;
+  }
+}
+
+}  // namespace stp::replay

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Follows every connection of a trace and judges each frame by what its sender must have known.
+// What may have been lost, doubled or reordered on the way is no fault; nor is what happened before
+// the capture began.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tools/replay/check/rules.h"
+#include "tools/replay/decoded.h"
+
+namespace stp::replay {
+
+struct Finding {
+  std::uint64_t frame = 0;
+  std::int64_t time = 0;
+  Rule rule = Rule::kCaptureLoss;
+  std::string expected, seen;
+
+  [[nodiscard]] bool is_note() const { return text_of(rule).certainty == Certainty::kNote; }
+};
+
+// "12: 5.18 wrong-key: expected D_Key 0x1, seen 0x2"
+std::string line_of(const Finding& finding);
+std::string json_of(const Finding& finding);
+
+class Checker {
+ public:
+  using Sink = std::function<void(const Finding&)>;
+  // `lossy`: the capture is known to lack frames; what a missing one could explain is a note.
+  Checker(Sink sink, bool lossy);
+  ~Checker();
+  Checker(const Checker&) = delete;
+  Checker& operator=(const Checker&) = delete;
+
+  void frame(const Decoded& frame);
+  void finish();  // what only the end of the trace shows
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stp::replay

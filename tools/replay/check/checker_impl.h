@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The inside of Checker: one file for each subject, like the engine's.
+#pragma once
+
+#include "tools/replay/check/checker.h"
+#include "tools/replay/check/connection_table.h"
+
+namespace stp::replay {
+
+// Frames of one sender may change places on the way to the capture, by so much at most.
+inline constexpr TraceTime kReordering = 10'000'000;
+// Copies closer together than this were made by the link, not by a timer.
+inline constexpr TraceTime kLinkCopies = 50'000;
+// A peer that has been asked so often, for so long, owes its answer.
+inline constexpr unsigned kOwedTries = 3;
+inline constexpr TraceTime kOwedTime = 1'000'000'000;
+
+// `later` - `earlier`, whatever the clock did.
+inline TraceTime between(TraceTime earlier, TraceTime later) {
+  TraceTime span = 0;
+  return __builtin_sub_overflow(later, earlier, &span) ? std::numeric_limits<TraceTime>::max()
+                                                       : span;
+}
+
+// One frame of a connection, and who sent it.
+struct Said {
+  const Decoded& frame;
+  const wire::Header& h;
+  Connection& c;
+  Side& from;
+  Side& to;
+  TraceTime now;
+};
+
+struct Checker::Impl {
+  Impl(Sink given_sink, bool given_lossy);
+
+  // --- form.cpp
+  void check_form(const Decoded& frame);
+  void check_encapsulation(const Decoded& frame);
+  void check_unused(const Decoded& frame);
+
+  // --- connect.cpp
+  void on_request_connection(const Decoded& frame);
+  void on_connection_answer(const Decoded& frame);
+  void answered_again(const Decoded& frame, Connection& c, Side& answerer);
+  void on_disconnection(const Said& said);
+  void check_names(const Said& said);  // Key, and what state allows
+  Connection* connection_of(const Decoded& frame);
+  void say_farewell(Connection& connection);
+
+  // --- slots.cpp
+  void spend_slot(const Said& said);
+  void on_question(const Said& said, bool is_rs);
+  void on_state_response(const Said& said);
+  void check_b_seq(const Said& said, Landing& landing);
+
+  // --- requests.cpp
+  void on_request(const Said& said);
+  void on_answer(const Said& said);
+  void on_end(const Said& said);
+  void on_end_ack(const Said& said);
+
+  // --- grants.cpp
+  void on_clear_to_send(const Said& said);
+  void on_region(const Said& said);
+
+  // --- gets.cpp
+  void on_get(const Said& said);
+  void on_get_request(const Said& said);
+  void note_g_num(const Said& said, Traffic& traffic);
+
+  // --- data.cpp
+  void on_data(const Said& said);
+  bool check_block_data(const Said& said, Landing& landing);
+  void on_get_data(const Said& said, GetRequest& get);
+  bool place(const Said& said, Block& block, std::uint64_t low, std::uint64_t high);
+  bool check_buffer(const Said& said);
+  bool check_tiling(const Said& said, Block& block);
+  void count_data_slot(const Said& said, Block& block);
+
+  // --- checker.cpp
+  void follow(const Decoded& frame);
+  void dispatch(const Said& said);
+  void repeat(const Said& said, Tries& tries, TraceTime least, TraceTime patience,
+              const char* what);
+  void report(const Said& said, Rule rule, std::string expected, std::string seen);
+  void report(const Decoded& frame, Rule rule, std::string expected, std::string seen,
+              bool explained = false);
+  void owed(const Connection& c, const Tries& tries, const Side& debtor, Rule rule,
+            std::string what);
+  // The capture has begun long enough ago for a request that is not in it to have been seen.
+  [[nodiscard]] bool settled(TraceTime now) const;
+
+  // An RC that waits for its CA, by (MAC, Port) of its sender.
+  struct Connecting {
+    MacAddr to;
+    std::uint32_t key = 0;
+    std::uint16_t slots = 0;
+    unsigned bufsize = 0, max_stu = 0;
+    std::uint32_t uport = 0;
+    Tries tries;
+  };
+  Sink sink;
+  bool lossy;
+  TraceTime start_of_trace = kNotYet, newest = kNotYet;
+  Recent<EndName, Connecting, 65'536, EndHash> connecting;
+  ConnectionTable connections;
+};
+
+inline EndName source_of(const Decoded& frame) {
+  return {frame.frame.src.to_u64(), frame.frame.header.s_port};
+}
+inline EndName target_of(const Decoded& frame) {
+  return {frame.frame.dst.to_u64(), frame.frame.header.d_port};
+}
+
+// "Blocksize 12": for what is expected and seen.
+std::string named(const char* name, std::uint64_t value);
+std::string named_hex(const char* name, std::uint64_t value);
+
+}  // namespace stp::replay

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections: made, named, ended (docs/protocol.md, section 5).
+#include "tools/replay/check/checker_impl.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+using wire::Op;
+
+constexpr TraceTime kFirstRc = 10'000'000;                // protocol: 5.21
+constexpr TraceTime kLeastTimeout = 200'000;              // protocol: 5.20
+constexpr TraceTime kDisconnectPatience = 1'000'000'000;  // protocol: 5.22
+constexpr TraceTime kLateRc = 4'000'000'000;              // protocol: 5.10
+
+bool connection_operation(Op op) {
+  return op <= Op::kDisconnectComplete;
+}
+
+void adopt_sizes(Side& side, const wire::Header& h) {
+  side.sized = true;
+  side.slots = h.param;
+  side.bufsize = h.bufx;
+  side.max_stu = h.sync;
+}
+
+std::string sizes_text(std::uint32_t slots, unsigned bufsize, unsigned max_stu) {
+  return named("Slots", slots) + ", " + named("Bufsize", bufsize) + ", " +
+         named("Max_STU", max_stu);
+}
+
+std::string sizes_text(const wire::Header& h) {
+  return sizes_text(h.param, h.bufx, h.sync);
+}
+
+Side side_of(const EndName& end, const MacAddr& mac) {
+  Side side;
+  side.mac = mac;
+  side.port = end.port;
+  return side;
+}
+
+}  // namespace
+
+void Checker::Impl::on_request_connection(const Decoded& frame) {
+  auto const& h = frame.frame.header;
+  if (h.offset == 0) report(frame, Rule::kZeroKey, "I_Key other than 0", "I_Key 0");
+  auto const name = source_of(frame);
+  auto* const known = connecting.find(name);
+  Connection nobody;
+  Said const said{frame, h, nobody, nobody.sides[0], nobody.sides[1], frame.time};
+  if (known != nullptr && known->key == h.offset && known->to == frame.frame.dst) {
+    if (known->slots != h.param || known->bufsize != h.bufx || known->max_stu != h.sync)
+      report(frame, Rule::kSizesChanged,
+             sizes_text(known->slots, known->bufsize, known->max_stu) + ", as before",
+             sizes_text(h));
+    return repeat(said, known->tries, kFirstRc, 0, "RC");
+  }
+  Connecting fresh{frame.frame.dst, h.offset, h.param, h.bufx, h.sync, h.d_id, {}};
+  repeat(said, fresh.tries, kFirstRc, 0, "RC");
+  connecting.put(name, fresh);
+}
+
+void Checker::Impl::on_connection_answer(const Decoded& frame) {
+  auto const& h = frame.frame.header;
+  bool const refused = h.has(wire::flag::kReject);
+  if (!refused && h.offset == 0) report(frame, Rule::kZeroKey, "R_Key other than 0", "R_Key 0");
+  auto const from = source_of(frame), to = target_of(frame);
+  auto* const asked = connecting.find(to);
+  if (asked == nullptr) {
+    if (settled(frame.time))
+      return report(frame, Rule::kCaUnasked, "a CA for an RC", operation_text(frame), lossy);
+    if (refused) return;
+  } else if (asked->key != h.d_key || asked->to != frame.frame.src) {
+    return report(
+        frame, Rule::kCaKey,
+        "a CA from " + to_string(asked->to) + " with " + named_hex("D_Key", asked->key),
+        "one from " + to_string(frame.frame.src) + " with " + named_hex("D_Key", h.d_key));
+  }
+  if (refused) {
+    asked->tries.answered = true;
+    return;
+  }
+  // The connection that this RC has made before: another may have its Ports by now.
+  auto const* const before = connections.of_end(to);
+  bool const same = before != nullptr && side_at(*before, to).key == h.d_key;
+  bool const gone = same && before->disconnected();
+  auto* const known = connections.find(from, to);
+  if (gone && between(before->closed, frame.time) < kLateRc &&
+      between(before->closed, frame.time) > kReordering)
+    report(frame, Rule::kRcLate, "silence, as that connection is gone", operation_text(frame),
+           lossy);
+  else if (same && !gone && known == nullptr)
+    report(frame, Rule::kSecondVc, "the CA that its RC was answered with before",
+           named("R_Port", h.s_port));
+  if (known != nullptr && !gone) {
+    auto& answerer = side_at(*known, from);
+    if (!answerer.key || *answerer.key == h.offset) return answered_again(frame, *known, answerer);
+  }
+  if (known != nullptr) connections.remove(*known);  // the same Ports, a later connection
+  Connection c;
+  c.complete = asked != nullptr;
+  c.sides = {side_of(to, frame.frame.dst), side_of(from, frame.frame.src)};
+  c.sides[0].key = h.d_key;
+  c.sides[1].key = h.offset;
+  adopt_sizes(c.sides[1], h);
+  c.sides[1].heard = frame.time;
+  if (asked != nullptr) {
+    asked->tries.answered = true;
+    c.sides[0].sized = true;
+    c.sides[0].slots = asked->slots;
+    c.sides[0].bufsize = asked->bufsize;
+    c.sides[0].max_stu = asked->max_stu;
+    // protocol: 6.1
+    c.sides[0].slots_limit = h.param;
+    c.sides[1].slots_limit = asked->slots;
+  }
+  connections.touch(connections.add(std::move(c)), frame.time);
+}
+
+void Checker::Impl::answered_again(const Decoded& frame, Connection& c, Side& answerer) {
+  auto const& h = frame.frame.header;
+  if (answerer.sized &&
+      (answerer.slots != h.param || answerer.bufsize != h.bufx || answerer.max_stu != h.sync))
+    report(frame, Rule::kSizesChanged,
+           sizes_text(answerer.slots, answerer.bufsize, answerer.max_stu) + ", as before",
+           sizes_text(h));
+  answerer.key = h.offset;
+  if (!answerer.sized) adopt_sizes(answerer, h);
+  answerer.heard = frame.time;
+  connections.touch(c, frame.time);
+}
+
+// The connection that a frame belongs to. nullptr: none, and the reason has been reported.
+// protocol: 5.18
+Connection* Checker::Impl::connection_of(const Decoded& frame) {
+  auto const& h = frame.frame.header;
+  auto const from = source_of(frame), to = target_of(frame);
+  if (auto* const c = connections.find(from, to)) return c;
+  auto const established = [](const Connection* c) {
+    return c != nullptr && c->complete && !c->ending;
+  };
+  auto const tell = [&](Rule rule, std::string expected, std::string seen) {
+    report(frame, rule, std::move(expected), std::move(seen), lossy);
+    return nullptr;
+  };
+  auto const* const mine = connections.of_end(from);
+  if (established(mine)) {
+    auto const& peer = peer_of(*mine, from);
+    if (peer.mac == frame.frame.dst)
+      return tell(Rule::kWrongPort, named("D_Port", peer.port), named("D_Port", h.d_port));
+  }
+  if (auto const* const theirs = connections.of_end(to); established(theirs)) {
+    auto const& peer = peer_of(*theirs, to);
+    return tell(Rule::kWrongPeer, to_string(peer.mac) + ' ' + named("S_Port", peer.port),
+                to_string(frame.frame.src) + ' ' + named("S_Port", h.s_port));
+  }
+  if (auto const* const asked = connecting.find(from);
+      asked != nullptr && asked->to == frame.frame.dst && !asked->tries.answered)
+    return tell(Rule::kNotEstablished, "nothing before the CA", operation_text(frame));
+  if (h.op() == Op::kDisconnectAnswer || h.op() == Op::kDisconnectComplete) {
+    if (!settled(frame.time)) return nullptr;
+    bool const answer = h.op() == Op::kDisconnectAnswer;
+    return tell(answer ? Rule::kDaUnasked : Rule::kDcUnasked, answer ? "an RD first" : "a DA first",
+                operation_text(frame));
+  }
+  Connection c;
+  c.sides = {side_of(from, frame.frame.src), side_of(to, frame.frame.dst)};
+  // Who is asked to connect may have lost its CA on the way to the capture.
+  bool const answered = connecting.find(to) != nullptr;
+  if (!answered)
+    report(frame, Rule::kMidTrace, "",
+           to_string(frame.frame.src) + ' ' + named("Port", h.s_port) + " and " +
+               to_string(frame.frame.dst) + ' ' + named("Port", h.d_port) +
+               " were connected before the capture");
+  return &connections.add(std::move(c));
+}
+
+// protocol: 5.17, 5.18
+void Checker::Impl::check_names(const Said& said) {
+  auto const op = said.h.op();
+  auto const expect_key = [&](std::optional<std::uint32_t>& key, std::uint32_t seen,
+                              const char* field) {
+    if (!key) key = seen;
+    if (*key != seen) report(said, Rule::kWrongKey, named_hex(field, *key), named_hex(field, seen));
+  };
+  expect_key(said.to.key, said.h.d_key, "D_Key");
+  if (connection_operation(op))
+    return expect_key(said.from.key, said.h.offset,
+                      op == Op::kDisconnectAnswer ? "R_Key" : "I_Key");
+  auto const stopped = std::max(said.from.rd, said.from.da);
+  if (stopped != kNotYet && between(stopped, said.now) > kReordering)
+    report(said, Rule::kAfterRd, "connection operations only", operation_text(said.frame));
+}
+
+// protocol: 5.2, 5.11
+void Checker::Impl::on_disconnection(const Said& said) {
+  auto& [frame, h, c, from, to, now] = said;
+  auto const first = [&](TraceTime& when) {
+    if (when == kNotYet) when = now;
+  };
+  switch (h.op()) {
+    case Op::kRequestDisconnect:
+      first(from.rd);
+      return repeat(said, from.disconnecting, kLeastTimeout, kDisconnectPatience, "RD");
+    case Op::kDisconnectAnswer:
+      if (to.rd == kNotYet && (c.complete || settled(now)))
+        return report(said, Rule::kDaUnasked, "an RD first", operation_text(frame));
+      to.disconnecting.answered = true;
+      first(from.da);
+      return;
+    default:
+      if (to.da == kNotYet && (c.complete || settled(now)))
+        return report(said, Rule::kDcUnasked, "a DA first", operation_text(frame));
+      first(from.dc);
+      if (c.closed == kNotYet && c.disconnected()) c.closed = now;
+      return;
+  }
+}
+
+// What was asked and never answered shows only at the end.
+void Checker::Impl::say_farewell(Connection& c) {
+  for (unsigned s = 0; s < 2; ++s) {
+    auto& asker = c.sides[s];
+    auto const& debtor = c.sides[1 - s];
+    owed(c, asker.disconnecting, debtor, Rule::kRdUnanswered, "RD");
+    if (!asker.traffic) continue;
+    auto& traffic = *asker.traffic;
+    if (traffic.skipped_get && between(traffic.skipped_at, asker.heard) > kReordering) {
+      Decoded frame;
+      frame.number = traffic.skipped_frame;
+      frame.time = traffic.skipped_at;
+      report(frame, Rule::kGNum, named("G_num", *traffic.skipped_get), "it was left out",
+             lossy || c.lossy);
+    }
+    auto const over = [&](const Tries& tries) {  // it need not answer any more
+      return std::max(debtor.rd, debtor.da) != kNotYet &&
+             std::max(debtor.rd, debtor.da) < tries.last;
+    };
+    for (auto& [sync, question] : traffic.questions)
+      if (!over(question.tries))
+        owed(c, question.tries, debtor, Rule::kRsrUnanswered, "RS with " + named_hex("Sync", sync));
+    for (auto& [g_num, get] : traffic.gets)
+      if (!get.taken_back && !over(get.tries))
+        owed(c, get.tries, debtor, Rule::kGetUnanswered, "GET with " + named("G_num", g_num));
+    for (auto& [ids, end] : traffic.ends)
+      if (!over(end.tries))
+        owed(c, end.tries, debtor, Rule::kEndUnanswered,
+             "END with " + named_hex("S_id", ids & 0xffffffff));
+  }
+}
+
+}  // namespace stp::replay

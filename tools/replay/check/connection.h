@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the follower knows of one connection: two sides, and what each has asked, granted and sent.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "stp/wire/header.h"
+#include "tools/replay/check/recent.h"
+
+namespace stp::replay {
+
+using TraceTime = std::int64_t;
+inline constexpr TraceTime kNotYet = std::numeric_limits<TraceTime>::min();
+
+// Tries of one request.
+struct Tries {
+  TraceTime first = kNotYet, last = kNotYet;
+  std::uint64_t first_frame = 0;
+  unsigned count = 0;
+  bool answered = false;
+};
+
+// One question for the peer's state, by its Sync.
+struct Question {
+  TraceTime asked = kNotYet;  // first
+  std::uint64_t used = 0;     // Slots used at the peer when it was last asked
+  Tries tries;
+  bool own_rs = false;  // an RS of a Node: no id, no Block
+};
+
+// RTS, RTR or RMR, by I_id.
+struct Request {
+  wire::Op op = wire::Op::kRequestToSend;
+  std::uint64_t t_len = 0;
+  unsigned max_block = 0;
+  bool over = false;
+};
+
+struct Block {
+  // A Put's is known only once STU 0 was seen; until then `tile` says where its tile 0 lies.
+  std::optional<std::uint64_t> start;
+  std::optional<std::uint64_t> tile;
+  std::uint64_t length = 0;  // at most
+  bool exact = false;        // `length` is the length
+  std::uint16_t mx = 0;
+  TraceTime granted = kNotYet;
+  std::optional<std::uint16_t> flags;  // Order and Silent of its first STU
+  std::optional<std::uint32_t> last;   // STU_num of the STU with Last
+  std::vector<bool> seen;              // by STU_num
+  std::uint32_t seen_count = 0;
+  bool slot_counted = false;
+
+  [[nodiscard]] bool whole() const { return last && seen_count == *last + 1; }
+};
+
+// A Transfer or region, at the side that receives its DATA, by R_id.
+struct Landing {
+  std::uint32_t i_id = 0;
+  bool region = false;
+  std::optional<std::uint64_t> t_len;
+  std::optional<unsigned> blocksize;
+  std::uint64_t start = 0;  // region
+  std::uint32_t b_win = 0;  // region
+  std::uint16_t mx = 0;     // region
+  std::uint32_t b_seq = 0;  // the highest that an RSR told
+  TraceTime b_seq_told = kNotYet;
+  TraceTime sender_ended = kNotYet;  // END or EA of the side that sends the DATA
+  bool over = false;
+  Recent<std::uint32_t, Block, 2048> blocks;
+};
+
+struct GetRequest {
+  wire::Header header;
+  Tries tries;
+  Block answer;
+  bool taken_back = false;
+  std::optional<std::uint64_t> value;  // of a FetchOp
+};
+
+struct Ending {
+  Tries tries;
+};
+
+// What is rare is kept apart, so that an idle connection costs little.
+struct Traffic {
+  Recent<std::uint32_t, Question, 256> questions;  // asked by this side
+  Recent<std::uint32_t, Request, 512> requests;    // made by this side
+  Recent<std::uint32_t, Landing, 512> landings;    // where this side receives
+  Recent<std::uint32_t, GetRequest, 256> gets;     // made by this side
+  Recent<std::uint64_t, Ending, 128> ends;         // sent by this side: D_id, S_id
+  std::optional<std::uint32_t> newest_get;
+  // A G_num that was skipped and may still come.
+  std::optional<std::uint32_t> skipped_get;
+  std::uint64_t skipped_frame = 0;
+  TraceTime skipped_at = kNotYet;
+};
+
+struct Side {
+  MacAddr mac;
+  std::uint16_t port = 0;
+  std::optional<std::uint32_t> key;
+  bool sized = false;  // the three that follow are known
+  unsigned bufsize = 0, max_stu = 0;
+  std::uint32_t slots = 0;
+  TraceTime rd = kNotYet, da = kNotYet, dc = kNotYet;  // when it first sent one
+  TraceTime heard = kNotYet;                           // its last frame
+  TraceTime answered = kNotYet;                        // its last answer: it hears its peer
+  Tries disconnecting;
+  std::uint64_t slots_used = 0;              // at the other side
+  std::optional<std::uint64_t> slots_limit;  // slots_used may reach this
+  std::unique_ptr<Traffic> traffic;
+
+  Traffic& with_traffic() {
+    if (!traffic) traffic = std::make_unique<Traffic>();
+    return *traffic;
+  }
+};
+
+struct Connection {
+  std::array<Side, 2> sides;
+  bool complete = false;  // seen from its RC on
+  bool lossy = false;     // the capture was seen to lack frames of it
+  TraceTime closed = kNotYet;
+  // Where it stands among all, and in which list.
+  bool ending = false;
+
+  // Whether a side's RD, DA and DC have all been seen.
+  [[nodiscard]] bool disconnected() const {
+    bool any = false;
+    for (unsigned s = 0; s < 2; ++s) {
+      if (sides[s].rd == kNotYet) continue;
+      if (sides[1 - s].da == kNotYet || sides[s].dc == kNotYet) return false;
+      any = true;
+    }
+    return any;
+  }
+};
+
+}  // namespace stp::replay

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// DATA: held against its grant and against the tiling (docs/protocol.md, sections 7 and 8).
+#include "stp/memory/tiling.h"
+#include "tools/replay/check/checker_impl.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+namespace flag = wire::flag;
+
+std::uint64_t address_of(const Said& said) {
+  return Address{said.h.bufx, said.h.offset}.linear(said.to.bufsize);
+}
+
+unsigned stu_log2(const Said& said) {
+  return stu_size_log2(said.to.max_stu, said.from.max_stu, said.to.bufsize);
+}
+
+bool answers(const Said& said, const GetRequest& get) {
+  if (!get.answer.start || said.h.mx != get.answer.mx) return false;
+  auto const at = address_of(said);
+  return at >= *get.answer.start && at < *get.answer.start + get.answer.length;
+}
+
+std::string bytes_text(std::uint64_t at, std::uint64_t length) {
+  return std::to_string(length) + " bytes at linear address " + hex(at);
+}
+
+}  // namespace
+
+void Checker::Impl::on_data(const Said& said) {
+  auto const& h = said.h;
+  // protocol: 8.11
+  if (!h.has(flag::kLast) && h.has(flag::kSendState | flag::kInterrupt))
+    report(said, Rule::kBlockFlags, "Send_state and Interrupt on Last only",
+           operation_text(said.frame));
+  auto& traffic = said.to.with_traffic();
+  auto* const landing = traffic.landings.find(h.d_id);
+  // A Transfer here and a region there may have the same number, and a Block and a Get: then the
+  // address tells which is meant.
+  if (auto* const get = traffic.gets.find(h.b_num);
+      get != nullptr && get->header.d_id == h.d_id && (landing == nullptr || answers(said, *get)))
+    return on_get_data(said, *get);
+  if (landing == nullptr) {
+    if (said.c.complete && !traffic.landings.forgot() && !traffic.gets.forgot())
+      report(said, Rule::kNoGrant, "the id of a CTS, MRA or GET", operation_text(said.frame));
+    return;
+  }
+  // protocol: 9.18
+  if (landing->sender_ended != kNotYet && between(landing->sender_ended, said.now) > kReordering)
+    return report(said, Rule::kAfterEnd, "no DATA of a Transfer that its sender has ended",
+                  operation_text(said.frame));
+  if (said.to.sized && said.from.sized) check_block_data(said, *landing);
+}
+
+// protocol: 7.6, 9.11
+bool Checker::Impl::check_block_data(const Said& said, Landing& landing) {
+  auto const& h = said.h;
+  auto const ahead = static_cast<std::int32_t>(h.b_num - landing.b_seq);
+  if (ahead < 0) return true;  // of a Block that is complete: a repeat that came too late
+  auto* block = landing.blocks.find(h.b_num);
+  if (block == nullptr && !landing.region) {
+    if (!said.c.complete || landing.blocks.forgot()) return true;
+    report(said, Rule::kBlockNotGranted, "a Block that a CTS names", named("B_num", h.b_num));
+    return false;
+  }
+  if (landing.region && static_cast<std::uint32_t>(ahead) >= landing.b_win) {
+    report(said, Rule::kPutUnacknowledged,
+           "B_num below " + std::to_string(landing.b_seq + landing.b_win), named("B_num", h.b_num));
+    return false;
+  }
+  auto const mx = landing.region ? landing.mx : block->mx;
+  if (h.mx != mx) {
+    report(said, Rule::kWrongMx, named("R_Mx", mx), named("R_Mx", h.mx));
+    return false;
+  }
+  if (!check_buffer(said)) return false;
+  if (block == nullptr) {
+    Block put;
+    put.length = *landing.t_len;
+    put.mx = mx;
+    block = &landing.blocks.put(h.b_num, std::move(put));
+  }
+  auto const low = landing.region ? landing.start : *block->start;
+  return place(said, *block, low, low + (landing.region ? *landing.t_len : block->length));
+}
+
+// protocol: 7.6, 8.7
+bool Checker::Impl::check_buffer(const Said& said) {
+  auto const length = said.frame.frame.stu.size();
+  auto const bufsize = std::uint64_t{1} << said.to.bufsize;
+  if (said.h.offset >= bufsize) {
+    report(said, Rule::kBadOffset, "R_Offset below " + std::to_string(bufsize),
+           named("R_Offset", said.h.offset));
+    return false;
+  }
+  auto const longest = std::uint64_t{1} << std::min(said.to.max_stu, said.from.max_stu);
+  if (length > longest) {
+    report(said, Rule::kStuTooLong, "at most " + std::to_string(longest) + " bytes",
+           std::to_string(length));
+    return false;
+  }
+  if (said.h.offset + length > bufsize) {
+    report(said, Rule::kCrossesBuffer, "an end inside the buffer of " + std::to_string(bufsize),
+           std::to_string(length) + " bytes at " + named("R_Offset", said.h.offset));
+    return false;
+  }
+  return true;
+}
+
+// `low` to `high`: the bytes that its grant covers.
+bool Checker::Impl::place(const Said& said, Block& block, std::uint64_t low, std::uint64_t high) {
+  auto const& h = said.h;
+  auto const at = address_of(said);
+  auto const length = said.frame.frame.stu.size();
+  if (at < low || at + length > high) {
+    report(said, Rule::kOutsideGrant, bytes_text(low, high - low) + ", or a part of them",
+           bytes_text(at, length));
+    return false;
+  }
+  auto const of_block = static_cast<std::uint16_t>(h.op_flags & (flag::kOrder | flag::kSilent));
+  if (!block.flags) block.flags = of_block;
+  if (*block.flags != of_block)
+    report(said, Rule::kBlockFlags, "Order and Silent as on the Block's other STUs",
+           operation_text(said.frame));
+  if (!check_tiling(said, block)) return false;
+  if (block.seen.size() <= h.param) block.seen.resize(std::size_t{h.param} + 1);
+  if (!block.seen[h.param]) {
+    block.seen[h.param] = true;
+    ++block.seen_count;
+  }
+  if (h.has(flag::kLast)) block.last = h.param;
+  count_data_slot(said, block);
+  return true;
+}
+
+// protocol: 8.2, 8.3, 8.6
+bool Checker::Impl::check_tiling(const Said& said, Block& block) {
+  auto const& h = said.h;
+  auto const log2 = stu_log2(said);
+  auto const size = std::uint64_t{1} << log2;
+  auto const at = address_of(said);
+  auto const length = said.frame.frame.stu.size();
+  bool const last = h.has(flag::kLast);
+  auto const wrong = [&](Rule rule, std::string expected) {
+    report(
+        said, rule, std::move(expected),
+        "STU " + std::to_string(h.param) + (last ? " with Last, " : ", ") + bytes_text(at, length));
+    return false;
+  };
+  if (!block.tile) {  // of a Put, known by any of its STUs
+    if (block.start) block.tile = *block.start >> log2;
+    if (!block.start && (at >> log2) < h.param)
+      return wrong(Rule::kStuPlace, "room for the STUs in front of it");
+    if (!block.start) block.tile = (at >> log2) - h.param;
+  }
+  if ((at >> log2) - *block.tile != h.param)
+    return wrong(Rule::kStuPlace,
+                 "STU " + std::to_string((at >> log2) - *block.tile) + " at that address");
+  if (h.param == 0 && !block.start) block.start = at;
+  if (h.param == 0 && at != *block.start)
+    return wrong(Rule::kStuPlace, "STU 0 at " + hex(*block.start));
+  if (h.param != 0 && at % size != 0) return wrong(Rule::kStuPlace, "the beginning of a tile");
+  if (at % size + length > size)
+    return wrong(Rule::kStuLength, "at most " + std::to_string(size - at % size) + " bytes there");
+  auto const end = at + length;
+  bool const block_ends = block.exact && end == *block.start + block.length;
+  if (last && block.exact && !block_ends)
+    return wrong(Rule::kLastStu,
+                 "Last on the STU that ends at " + hex(*block.start + block.length));
+  if (!last && block_ends) return wrong(Rule::kLastStu, "Last, as the Block ends here");
+  if (!last && end % size != 0)
+    return wrong(Rule::kStuLength, "an STU that fills its tile, as it is not the Last");
+  if (length == 0 && h.param != 0) return wrong(Rule::kStuLength, "at least one byte");
+  if (block.last && (last ? h.param != *block.last : h.param >= *block.last))
+    return wrong(Rule::kLastStu, "Last on STU " + std::to_string(*block.last) + " only");
+  return true;
+}
+
+// protocol: 6.2
+void Checker::Impl::count_data_slot(const Said& said, Block& block) {
+  if (!said.h.has(flag::kLast) || said.h.has(flag::kSilent) || block.slot_counted) return;
+  block.slot_counted = true;
+  spend_slot(said);
+}
+
+}  // namespace stp::replay

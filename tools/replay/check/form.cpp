@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Form: what is wrong with a frame by itself (docs/protocol.md, sections 2 to 4 and 12).
+#include "tools/replay/check/checker_impl.h"
+#include "tools/replay/fields.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+using wire::Op;
+
+struct FormRule {
+  Counter reason;
+  Rule rule;
+};
+// Every reason of rule 12.2. An STU longer than a frame can be is an STU that is too long.
+constexpr std::array kFormRules{FormRule{Counter::kTruncated, Rule::kTruncated},
+                                FormRule{Counter::kBadSource, Rule::kBadSource},
+                                FormRule{Counter::kUnknownOp, Rule::kOpCode},
+                                FormRule{Counter::kBadFlags, Rule::kIllegalFlags},
+                                FormRule{Counter::kStuTooLong, Rule::kStuTooLong},
+                                FormRule{Counter::kBadControlLength, Rule::kControlLength},
+                                FormRule{Counter::kBadChecksum, Rule::kBadChecksum},
+                                FormRule{Counter::kZeroPort, Rule::kZeroPort},
+                                FormRule{Counter::kBadExponent, Rule::kExponent},
+                                FormRule{Counter::kZeroLength, Rule::kZeroLength}};
+
+std::string what_is_wrong(const Decoded& frame) {
+  auto text = std::string(Counters::description(frame.reason));
+  if (frame.has_header) text += ": " + operation_text(frame);
+  return text + " (" + std::to_string(frame.wire_length) + " bytes)";
+}
+
+}  // namespace
+
+void Checker::Impl::check_form(const Decoded& frame) {
+  if (frame.cut_short)
+    return report(frame, Rule::kCaptureCut, "",
+                  "only " + std::to_string(frame.wire_length) +
+                      "-byte frame's beginning is there; capture with -s 0");
+  if (frame.reason != Counter::kNone) {
+    for (auto const& form : kFormRules)
+      if (form.reason == frame.reason)
+        report(frame, form.rule, std::string(text_of(form.rule).text), what_is_wrong(frame));
+    return;
+  }
+  // protocol: 2.10
+  if (frame.frame.dst.is_group())
+    report(frame, Rule::kOwnAddress, "a station's address", to_string(frame.frame.dst));
+  check_encapsulation(frame);
+  check_unused(frame);
+}
+
+// protocol: 2.4, 2.5
+void Checker::Impl::check_encapsulation(const Decoded& frame) {
+  constexpr std::size_t kShort = wire::kMinPayload - wire::kHeaderSize;
+  bool const data = frame.frame.header.op() == Op::kData;
+  auto const length = frame.frame.stu.size() + frame.frame.append.size();
+  bool const wants_snap = data && length < kShort;
+  if (wants_snap && !frame.frame.snap)
+    report(frame, Rule::kShortStuSnap, "802.3 + SNAP",
+           "Ethernet II with " + std::to_string(length) + " bytes behind the header");
+  if (!wants_snap && frame.frame.snap)
+    report(frame, Rule::kSendEthernet2, "Ethernet II",
+           "802.3 + SNAP with " + std::to_string(length) + " bytes behind the header");
+}
+
+// protocol: 3.3, 3.9, 3.14
+void Checker::Impl::check_unused(const Decoded& frame) {
+  auto const& h = frame.frame.header;
+  auto const unused = [&](std::string_view name, std::uint64_t value) {
+    if (value == 0) return;
+    report(frame, Rule::kUnusedField,
+           std::string(name) + " 0, which " + op_name(h) + " does not use",
+           std::string(name) + ' ' + hex(value));
+  };
+  bool const refusal = h.has(wire::flag::kReject) && h.op() == Op::kConnectionAnswer;
+  std::array<bool, 8> used{};
+  for (auto const& named : fields_of(h.op())) {
+    if (named.field == Field::kTLen)
+      used[static_cast<std::size_t>(Field::kSync)] = used[static_cast<std::size_t>(Field::kBNum)] =
+          true;
+    else
+      used[static_cast<std::size_t>(named.field)] = named.name != "EtherType";
+  }
+  for (auto const field : {Field::kParam, Field::kMx, Field::kBufx, Field::kOffset, Field::kSync,
+                           Field::kBNum, Field::kDId, Field::kSId})
+    if (!used[static_cast<std::size_t>(field)]) unused(header_name(field), get(h, field));
+  if (h.op() == Op::kRequestConnection) {
+    unused("D_Port", h.d_port);
+    unused("D_Key", h.d_key);
+  }
+  // protocol: 5.6
+  if (refusal && h.s_port != 0)
+    report(frame, Rule::kRejectPort, "R_Port 0", named("R_Port", h.s_port));
+  auto const extra = h.op_flags & wire::kFlagsMask & ~used_flags(h.op());
+  for (auto const& named : flag_names())
+    if ((extra & named.flag) != 0)
+      report(frame, Rule::kUnusedFlag, "no " + std::string(named.name) + " on " + op_name(h),
+             operation_text(frame));
+}
+
+}  // namespace stp::replay

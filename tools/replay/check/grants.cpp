@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a receiver lets be sent: CTS and MRA (docs/protocol.md, sections 7 and 9).
+#include "stp/memory/tiling.h"
+#include "tools/replay/check/checker_impl.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+constexpr TraceTime kLeastDataTimeout = 1'000'000;  // protocol: 10.3
+constexpr std::uint32_t kMostPutBlocks = 1024;      // protocol: 7.13
+
+// Whether an R_id that is spoken of again means the Transfer that it meant before.
+bool continues(const Landing& known, bool region, std::uint32_t i_id) {
+  return known.region == region && known.i_id == i_id && !known.over;
+}
+
+}  // namespace
+
+// protocol: 7.13
+void Checker::Impl::on_region(const Said& said) {
+  auto const& h = said.h;
+  auto& requests = said.to.with_traffic().requests;
+  auto* const request = requests.find(h.d_id);
+  bool const asked = request != nullptr && request->op == wire::Op::kRequestMemoryRegion;
+  if (!asked && said.c.complete && !requests.forgot())
+    report(said, Rule::kAnswerUnasked, "the I_id of an RMR", operation_text(said.frame));
+  if (h.has(wire::flag::kReject)) {
+    if (asked) request->over = true;
+    return;
+  }
+  if (h.mx == 0) report(said, Rule::kMxZero, "an Mx other than 0", "R_Mx 0");
+  if (h.s_id == wire::kNoId) report(said, Rule::kIdNone, "an R_id", "0xffffffff");
+  if (h.param == 0 || h.param > kMostPutBlocks)
+    report(said, Rule::kPutWindowSize, "B_win from 1 to 1024", named("B_win", h.param));
+  if (!said.from.sized) return;
+  if (h.offset >= std::uint64_t{1} << said.from.bufsize)
+    report(said, Rule::kGrantOffset, "R_Offset below 2^" + std::to_string(said.from.bufsize),
+           named_hex("R_Offset", h.offset));
+  auto& landings = said.from.with_traffic().landings;
+  if (auto* const known = landings.find(h.s_id)) {
+    if (continues(*known, true, h.d_id)) return;  // the answer once more
+    if (!known->over)
+      report(said, Rule::kIdInUse, "an R_id that is free", named_hex("R_id", h.s_id));
+  }
+  Landing region;
+  region.i_id = h.d_id;
+  region.region = true;
+  region.t_len = h.t_len();
+  region.start = Address{h.bufx, h.offset}.linear(said.from.bufsize);
+  region.b_win = h.param;
+  region.mx = h.mx;
+  landings.put(h.s_id, std::move(region));
+}
+
+void Checker::Impl::on_clear_to_send(const Said& said) {
+  auto const& [frame, h, c, from, to, now] = said;
+  if (h.mx == 0) report(said, Rule::kMxZero, "an Mx other than 0", "R_Mx 0");
+  if (h.s_id == wire::kNoId) report(said, Rule::kIdNone, "an R_id", "0xffffffff");
+  if (!from.sized) return;
+  // protocol: 7.8
+  if (h.offset >= std::uint64_t{1} << from.bufsize)
+    report(said, Rule::kGrantOffset, "R_Offset below 2^" + std::to_string(from.bufsize),
+           named_hex("R_Offset", h.offset));
+  if (to.sized) {  // protocol: 3.12
+    auto const most =
+        stu_size_log2(from.max_stu, to.max_stu, from.bufsize) + wire::kMaxStusOfBlockLog2;
+    if (h.param > most)
+      report(said, Rule::kStusOfBlock, "Blocksize of at most " + std::to_string(most),
+             named("Blocksize", h.param));
+  }
+  auto* const request = to.with_traffic().requests.find(h.d_id);
+  bool const offered = request != nullptr && request->op == wire::Op::kRequestToSend;
+  // protocol: 9.4
+  if (offered && h.param > request->max_block)
+    report(said, Rule::kBlocksize,
+           "Blocksize of at most Max_Block " + std::to_string(request->max_block),
+           named("Blocksize", h.param));
+  auto& landings = from.with_traffic().landings;
+  auto* landing = landings.find(h.s_id);
+  if (landing != nullptr && !continues(*landing, false, h.d_id)) {
+    if (!landing->over)
+      report(said, Rule::kIdInUse, "an R_id that is free", named_hex("R_id", h.s_id));
+    landing = nullptr;
+  }
+  if (landing == nullptr) {
+    Landing transfer;
+    transfer.i_id = h.d_id;
+    transfer.blocksize = h.param;
+    if (offered && !request->over) transfer.t_len = request->t_len;
+    landing = &landings.put(h.s_id, std::move(transfer));
+  }
+  if (landing->blocksize != h.param)
+    report(said, Rule::kBlocksize,
+           named("Blocksize", *landing->blocksize) + ", as in the first CTS",
+           named("Blocksize", h.param));
+  if (static_cast<std::int32_t>(h.b_num - landing->b_seq) < 0) return;  // it is complete
+  // protocol: 7.9
+  auto length = std::uint64_t{1} << *landing->blocksize;
+  auto const begins = std::uint64_t{h.b_num} << *landing->blocksize;
+  if (landing->t_len) {
+    bool const empty = *landing->t_len == 0 && h.b_num == 0;
+    if (begins >= *landing->t_len && !empty)
+      return report(said, Rule::kGrantBeyond, "a Block of T_len " + std::to_string(*landing->t_len),
+                    named("B_num", h.b_num));
+    length = std::min(length, *landing->t_len - begins);
+  }
+  auto const start = Address{h.bufx, h.offset}.linear(from.bufsize);
+  auto* block = landing->blocks.find(h.b_num);
+  bool const again = block != nullptr && block->start == start && block->mx == h.mx;
+  // protocol: 9.5
+  if (!again && h.sync != 0 && c.complete)
+    report(said, Rule::kFOffset, "F_Offset 0 in a Block's first CTS",
+           named_hex("F_Offset", h.sync));
+  if (h.sync != 0 && h.sync >= length)
+    report(said, Rule::kFOffset, "F_Offset below " + std::to_string(length),
+           named("F_Offset", h.sync));
+  if (again) {  // protocol: 10.3
+    auto const gap = between(block->granted, now);
+    if (gap > kLinkCopies && gap < kLeastDataTimeout - kLeastDataTimeout / 5)
+      report(said, Rule::kCtsTooSoon, "a repeated CTS after 1 ms", "after " + seconds(gap) + " s");
+    block->granted = now;
+    return;
+  }
+  Block fresh;
+  fresh.start = start;
+  fresh.length = length;
+  fresh.exact = landing->t_len.has_value();
+  fresh.mx = h.mx;
+  fresh.granted = now;
+  landing->blocks.put(h.b_num, std::move(fresh));
+}
+
+}  // namespace stp::replay

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A map that keeps its newest entries only: what a follower remembers has to be bounded, however
+// long or hostile the file is.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <unordered_map>
+#include <utility>
+
+namespace stp::replay {
+
+template <typename Key, typename Value, std::size_t kCapacity, typename Hash = std::hash<Key>>
+class Recent {
+ public:
+  Value* find(const Key& key) {
+    auto const at = index_.find(key);
+    return at == index_.end() ? nullptr : &at->second->second;
+  }
+  // Replaces what has that key.
+  Value& put(const Key& key, Value value) {
+    erase(key);
+    if (order_.size() == kCapacity) {
+      index_.erase(order_.front().first);
+      order_.pop_front();
+      forgot_ = true;
+    }
+    order_.emplace_back(key, std::move(value));
+    index_[key] = std::prev(order_.end());
+    return order_.back().second;
+  }
+  void erase(const Key& key) {
+    auto const at = index_.find(key);
+    if (at == index_.end()) return;
+    order_.erase(at->second);
+    index_.erase(at);
+  }
+  // Whether something had to make room: what is not here may have been.
+  [[nodiscard]] bool forgot() const { return forgot_; }
+  [[nodiscard]] bool empty() const { return order_.empty(); }
+  [[nodiscard]] std::size_t size() const { return order_.size(); }
+  auto begin() { return order_.begin(); }  // oldest first
+  auto end() { return order_.end(); }
+
+ private:
+  using Order = std::list<std::pair<Key, Value>>;
+  Order order_;
+  std::unordered_map<Key, typename Order::iterator, Hash> index_;
+  bool forgot_ = false;
+};
+
+}  // namespace stp::replay

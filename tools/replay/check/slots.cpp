@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Slots and state: credit, RS and RSR (docs/protocol.md, section 6).
+#include <algorithm>
+
+#include "tools/replay/check/checker_impl.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+constexpr TraceTime kLeastTimeout = 200'000;
+constexpr TraceTime kAskPatience = 2'000'000'000;  // protocol: 5.22
+
+}  // namespace
+
+// protocol: 6.2, 6.3
+void Checker::Impl::spend_slot(const Said& said) {
+  auto& from = said.from;
+  ++from.slots_used;
+  if (!from.slots_limit || from.slots_used <= *from.slots_limit) return;
+  report(said, Rule::kNoCredit,
+         "at most " + std::to_string(*from.slots_limit) + " Slots used since the connection began",
+         std::to_string(from.slots_used) + " with " + operation_text(said.frame));
+  from.slots_limit = from.slots_used;
+}
+
+void Checker::Impl::on_question(const Said& said, bool is_rs) {
+  auto const& h = said.h;
+  auto& questions = said.from.with_traffic().questions;
+  auto* question = questions.find(h.sync);
+  if (question == nullptr) {
+    question = &questions.put(h.sync, {});
+    question->asked = said.now;
+    question->own_rs = is_rs && h.d_id == wire::kNoId && h.b_num == wire::kNoId;
+  }
+  question->used = said.from.slots_used;
+  if (!is_rs) return;
+  if (question->own_rs) return repeat(said, question->tries, kLeastTimeout, kAskPatience, "RS");
+  auto& tries = question->tries;
+  if (tries.count == 0) tries = {said.now, said.now, said.frame.number, 0, false};
+  tries.last = said.now;
+  ++tries.count;
+}
+
+// protocol: 6.4, 6.5
+void Checker::Impl::on_state_response(const Said& said) {
+  auto const& h = said.h;
+  auto& asker = said.to;
+  if (said.from.sized && h.param > said.from.slots)
+    report(said, Rule::kRsrSlots, "at most " + std::to_string(said.from.slots) + " free Slots",
+           named("R_Slots", h.param));
+  auto& questions = asker.with_traffic().questions;
+  auto* const question = questions.find(h.sync);
+  if (question == nullptr) {
+    if (said.c.complete && !questions.forgot())
+      report(said, Rule::kRsrUnasked, "the Sync of a question", named_hex("Sync", h.sync));
+  } else {
+    question->tries.answered = true;
+    asker.slots_limit = std::max(asker.slots_limit.value_or(0), question->used + h.param);
+  }
+  if (h.has(wire::flag::kReject) || h.d_id == wire::kNoId) return;
+  auto* const landing = said.from.with_traffic().landings.find(h.s_id);
+  if (landing == nullptr) return;
+  // Only the answer to a later question must not say less: answers may overtake each other.
+  bool const later = question != nullptr && question->asked > landing->b_seq_told;
+  if (static_cast<std::int32_t>(h.offset - landing->b_seq) < 0 && landing->b_seq_told != kNotYet &&
+      later)
+    report(said, Rule::kRsrBSeqBack, "B_seq of at least " + std::to_string(landing->b_seq),
+           named("B_seq", h.offset));
+  check_b_seq(said, *landing);
+}
+
+// Each Block that B_seq passes must have been sent up to its Last. If it was, but some of its STUs
+// are not there, both sides know of frames that the capture does not have.
+// protocol: 9.6
+void Checker::Impl::check_b_seq(const Said& said, Landing& landing) {
+  auto const b_seq = said.h.offset;
+  if (static_cast<std::int32_t>(b_seq - landing.b_seq) <= 0) return;
+  for (auto k = landing.b_seq; k != b_seq && said.c.complete; ++k) {
+    auto* const block = landing.blocks.find(k);
+    if (block == nullptr && landing.blocks.forgot()) continue;
+    if (block == nullptr || !block->last) {
+      report(said, Rule::kBSeqAhead, "B_seq of at most " + std::to_string(k),
+             named("B_seq", b_seq));
+      break;
+    }
+    if (!block->whole() && !said.c.lossy) {
+      said.c.lossy = true;
+      report(said, Rule::kCaptureLoss, "",
+             "Block " + std::to_string(k) + " is acknowledged, and " +
+                 std::to_string(*block->last + 1 - block->seen_count) +
+                 " of its STUs are not in the capture");
+    }
+    block->seen = {};
+  }
+  landing.b_seq = b_seq;
+  landing.b_seq_told = said.now;
+  if (!landing.t_len || !landing.blocksize) return;
+  auto const count =
+      (*landing.t_len >> *landing.blocksize) +
+      ((*landing.t_len & ((std::uint64_t{1} << *landing.blocksize) - 1)) != 0 ? 1 : 0);
+  if (b_seq < std::max<std::uint64_t>(count, 1)) return;
+  landing.over = true;
+  if (auto* const request = said.to.with_traffic().requests.find(landing.i_id))
+    request->over = true;
+}
+
+}  // namespace stp::replay

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/replay/decoded.h"
+
+#include <algorithm>
+
+#include "stp/wire/big_endian.h"
+
+namespace stp::replay {
+namespace {
+
+// No frame is longer: a hostile file may claim that one is, and it would have to be made.
+constexpr std::size_t kLongestFrame =
+    wire::kMaxHeadSize + (std::size_t{1} << wire::kMaxMaxStu) + wire::kAppendSize;
+
+}  // namespace
+
+const char* Decoded::error() const {
+  if (cut_short) return "cut";
+  return reason == Counter::kNone ? nullptr : Counters::name(reason);
+}
+
+// The parser of the Node decides on form; here stands only what it need not care about.
+void Decoder::decode_whole(Bytes bytes, Decoded& out) const {
+  out.reason = wire::parse(bytes, wire::kMaxMaxStu, out.frame);
+  wire::LinkHeader link;
+  Bytes payload;
+  auto const wrapped = wire::unwrap(bytes, link, payload);
+  out.has_link = wrapped == Counter::kNone || wrapped == Counter::kBadSource;
+  if (wrapped != Counter::kNone || payload.size() < wire::kHeaderSize) return;
+  out.has_header = true;
+  if (out.frame.header.cksum == 0) return;
+  out.cksum = out.reason == Counter::kBadChecksum ? Cksum::kBad
+              : out.reason == Counter::kNone      ? Cksum::kGood
+                                                  : Cksum::kUnknown;
+}
+
+Decoded Decoder::decode(const CapturedFrame& captured) {
+  Decoded out;
+  out.number = captured.number;
+  out.time = captured.time;
+  out.wire_length = captured.wire_length;
+  out.cut = captured.cut();
+  if (!out.cut) {
+    decode_whole(captured.bytes, out);
+    return out;
+  }
+  // Made whole again with zeros, so that all lengths are those of the wire.
+  whole_.assign(std::min(captured.wire_length, kLongestFrame), std::byte{0});
+  auto const held = std::min(captured.bytes.size(), whole_.size());
+  std::copy_n(captured.bytes.begin(), held, whole_.begin());
+  wire::LinkHeader link;
+  Bytes payload;
+  auto const wrapped = wire::unwrap(whole_, link, payload);
+  auto const header_end = link.size() + wire::kHeaderSize;
+  if (held < wire::kEthernetSize || (wrapped == Counter::kNone && held < header_end)) {
+    out.cut_short = true;
+    if (held >= wire::kEthernetSize) {
+      static_cast<wire::LinkHeader&>(out.frame) = link;
+      out.has_link = true;
+    }
+    return out;
+  }
+  // What a checksum covers is not there any more: it cannot be verified.
+  std::uint16_t cksum = 0;
+  if (wrapped == Counter::kNone) {
+    auto* const at = whole_.data() + link.size() + wire::at::kCksum;
+    cksum = wire::load16(at);
+    wire::store16(at, 0);
+  }
+  decode_whole(whole_, out);
+  out.frame.header.cksum = cksum;
+  if (cksum != 0) out.cksum = Cksum::kUnknown;
+  return out;
+}
+
+}  // namespace stp::replay

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One captured frame, taken apart.
+#pragma once
+
+#include <vector>
+
+#include "stp/wire/frame.h"
+#include "tools/replay/capture.h"
+
+namespace stp::replay {
+
+enum class Cksum { kNone, kGood, kBad, kUnknown };  // kUnknown: the capture cut what it covers
+
+struct Decoded {
+  std::uint64_t number = 0;
+  std::int64_t time = 0;
+  std::size_t wire_length = 0;
+  bool cut = false;                 // the capture holds only a part of the frame
+  Counter reason = Counter::kNone;  // why a Node would drop it for its form
+  bool cut_short = false;           // so much is missing that the header is not known
+  bool has_link = false;            // frame.src and .dst are known
+  bool has_header = false;          // frame.header is known, though `reason` may be set
+  Cksum cksum = Cksum::kNone;
+  wire::Frame frame;  // its spans have the lengths of the wire; bytes that were cut are 0
+
+  [[nodiscard]] bool is_stp() const { return cut_short || reason != Counter::kNotStp; }
+  [[nodiscard]] bool well_formed() const { return !cut_short && reason == Counter::kNone; }
+  // "truncated", "cut", ...; nullptr: well formed.
+  [[nodiscard]] const char* error() const;
+};
+
+// Keeps the bytes of a frame that has to be made whole; what decode() returns points into the
+// captured frame or in here, and is good until the next call.
+class Decoder {
+ public:
+  Decoded decode(const CapturedFrame& captured);
+
+ private:
+  void decode_whole(Bytes bytes, Decoded& out) const;
+  std::vector<std::byte> whole_;
+};
+
+}  // namespace stp::replay

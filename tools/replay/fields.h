@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What each operation calls its fields: the table of docs/protocol.md, section 3.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "stp/wire/header.h"
+
+namespace stp::replay {
+
+// The words of a header that operations use differently. kTLen is two of them.
+enum class Field : std::uint8_t {
+  kParam,
+  kMx,
+  kBufx,
+  kOffset,
+  kSync,
+  kBNum,
+  kDId,
+  kSId,
+  kTLen,
+};
+
+struct FieldName {
+  Field field;
+  std::string_view name;
+};
+
+// Those that the operation uses, under its own names, in the order of the header's words. Empty
+// for what is no operation; a NOP's are opaque and have the header's names.
+std::span<const FieldName> fields_of(wire::Op op);
+
+std::uint64_t get(const wire::Header& header, Field field);
+void set(wire::Header& header, Field field, std::uint64_t value);
+
+// The names that every header has: Param, D_Port, S_Port, D_Key, ...
+std::string_view header_name(Field field);
+std::optional<Field> find_field(wire::Op op, std::string_view name);
+
+// "RTS", or "0x1f" for a code that is no operation.
+std::string op_name(const wire::Header& header);
+// The operation of a short name.
+std::optional<wire::Op> find_op(std::string_view name);
+// What a GET is: "Get", "Fetch_Add", ...
+std::string_view function_name(wire::Function function);
+
+struct FlagName {
+  std::uint16_t flag;
+  std::string_view name;
+};
+std::span<const FlagName> flag_names();
+
+// Flags that the operation looks at (docs/protocol.md, rule 3.5).
+std::uint16_t used_flags(wire::Op op);
+
+}  // namespace stp::replay

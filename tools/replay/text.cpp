@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/replay/text.h"
+
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+
+#include "tools/replay/fields.h"
+
+namespace stp::replay {
+namespace {
+
+std::string formatted(const char* format, std::uint64_t value) {
+  std::array<char, 32> text{};
+  auto const length = std::snprintf(text.data(), text.size(), format, value);
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+// Names and addresses of memory read best in hexadecimal, numbers in decimal.
+bool reads_as_hex(const FieldName& named) {
+  switch (named.field) {
+    case Field::kBufx:
+      return named.name.ends_with("Bufx");
+    case Field::kOffset:
+      return !named.name.ends_with("B_seq");
+    case Field::kSync:
+      return named.name == "Sync" || named.name == "I_Bufx" || named.name == "F_Offset";
+    case Field::kDId:
+    case Field::kSId:
+      return !named.name.ends_with("UPort") && named.name != "G_num";
+    default:
+      return named.name == "I_Offset";
+  }
+}
+
+std::string value_text(const FieldName& named, std::uint64_t value) {
+  bool const may_be_none =
+      named.field == Field::kDId || named.field == Field::kSId || named.name == "B_num";
+  if (may_be_none && value == wire::kNoId) return "none";
+  return reads_as_hex(named) ? hex(value) : std::to_string(value);
+}
+
+const char* cksum_name(Cksum cksum) {
+  switch (cksum) {
+    case Cksum::kNone:
+      return "none";
+    case Cksum::kGood:
+      return "good";
+    case Cksum::kBad:
+      return "bad";
+    case Cksum::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::size_t payload_length(const Decoded& frame) {
+  return frame.frame.stu.size() + frame.frame.option.size();
+}
+
+// One `"name":value` after another.
+class Object {
+ public:
+  void number(std::string_view name, std::uint64_t value) { raw(name, std::to_string(value)); }
+  void text(std::string_view name, std::string_view value) { raw(name, quoted(value)); }
+  void raw(std::string_view name, std::string_view value) {
+    text_ += text_.empty() ? '{' : ',';
+    text_ += quoted(name);
+    text_ += ':';
+    text_ += value;
+  }
+  [[nodiscard]] std::string done() const { return text_ + '}'; }
+
+ private:
+  std::string text_;
+};
+
+std::string flags_json(const wire::Header& header) {
+  std::string list = "[";
+  for (auto const& named : flag_names()) {
+    if (!header.has(named.flag)) continue;
+    if (list.size() > 1) list += ',';
+    list += quoted(named.name);
+  }
+  return list + ']';
+}
+
+void add_header(Object& object, const wire::Header& h) {
+  object.text("op", op_name(h));
+  object.raw("flags", flags_json(h));
+  if (h.op() == wire::Op::kGet) object.text("function", function_name(h.function()));
+  object.number("Param", h.param);
+  object.number("D_Port", h.d_port);
+  object.number("S_Port", h.s_port);
+  object.number("D_Key", h.d_key);
+  object.number("Cksum", h.cksum);
+  for (auto const field : {Field::kMx, Field::kBufx, Field::kOffset, Field::kSync, Field::kBNum,
+                           Field::kDId, Field::kSId})
+    object.number(header_name(field), get(h, field));
+  for (auto const& named : fields_of(h.op()))
+    if (named.name != header_name(named.field) || named.field == Field::kTLen)
+      object.number(named.name, get(h, named.field));
+}
+
+}  // namespace
+
+std::string seconds(std::int64_t nanoseconds) {
+  bool const negative = nanoseconds < 0;
+  auto const size = negative ? 0 - static_cast<std::uint64_t>(nanoseconds)
+                             : static_cast<std::uint64_t>(nanoseconds);
+  return (negative ? "-" : "") + std::to_string(size / kSecond) + '.' +
+         formatted("%09" PRIu64, size % kSecond);
+}
+
+std::string to_string(const MacAddr& mac) {
+  std::array<char, 18> text{};
+  auto const& o = mac.octets;
+  std::snprintf(text.data(), text.size(), "%02x:%02x:%02x:%02x:%02x:%02x", o[0], o[1], o[2], o[3],
+                o[4], o[5]);
+  return text.data();
+}
+
+std::optional<MacAddr> parse_mac(const std::string& text) {
+  MacAddr mac;
+  int end = 0;
+  auto& o = mac.octets;
+  auto const read = std::sscanf(text.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &o[0], &o[1],
+                                &o[2], &o[3], &o[4], &o[5], &end);
+  if (read != 6 || static_cast<std::size_t>(end) != text.size()) return std::nullopt;
+  return mac;
+}
+
+std::string hex(std::uint64_t value) {
+  return formatted("0x%" PRIx64, value);
+}
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (auto const c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < ' ')
+      out += "\\u" + formatted("%04" PRIx64, static_cast<unsigned char>(c));
+    else
+      out += c;
+  }
+  return out + '"';
+}
+
+std::string operation_text(const Decoded& decoded) {
+  auto const& h = decoded.frame.header;
+  std::string text = op_name(h);
+  if (h.op() == wire::Op::kGet && h.function() != wire::Function::kGet)
+    text += ' ' + std::string(function_name(h.function()));
+  for (auto const& named : flag_names())
+    if (h.has(named.flag)) text += ' ' + std::string(named.name);
+  text += " Port=" + std::to_string(h.s_port) + '>' + std::to_string(h.d_port);
+  text += " Key=" + hex(h.d_key);
+  for (auto const& named : fields_of(h.op()))
+    text += ' ' + std::string(named.name) + '=' + value_text(named, get(h, named.field));
+  if (auto const length = payload_length(decoded); length != 0 || h.op() == wire::Op::kData)
+    text += " +" + std::to_string(length);
+  if (!decoded.frame.append.empty()) text += " +append";
+  return text;
+}
+
+std::string line_of(const Decoded& decoded, std::int64_t start) {
+  std::int64_t since = 0;
+  if (__builtin_sub_overflow(decoded.time, start, &since)) since = 0;
+  auto text = std::to_string(decoded.number) + ' ' + seconds(since);
+  if (decoded.has_link || decoded.has_header)
+    text += ' ' + to_string(decoded.frame.src) + " > " + to_string(decoded.frame.dst);
+  if (decoded.frame.vlan) text += " vlan=" + std::to_string(*decoded.frame.vlan & 0xfff);
+  if (decoded.has_header) text += ' ' + operation_text(decoded);
+  if (decoded.has_header && decoded.frame.snap) text += " (SNAP)";
+  if (decoded.cut) text += " (cut by the capture)";
+  if (decoded.cksum == Cksum::kGood) text += " checksum good";
+  if (auto const* const error = decoded.error())
+    text +=
+        std::string(" error: ") + error + " (" + std::to_string(decoded.wire_length) + " bytes)";
+  return text;
+}
+
+std::string json_of(const Decoded& decoded) {
+  Object object;
+  object.number("frame", decoded.number);
+  object.raw("time", seconds(decoded.time));
+  if (decoded.has_link || decoded.has_header) {
+    object.text("src", to_string(decoded.frame.src));
+    object.text("dst", to_string(decoded.frame.dst));
+    if (decoded.frame.vlan) object.number("vlan", *decoded.frame.vlan & 0xfff);
+  }
+  if (decoded.has_header) {
+    object.text("encapsulation", decoded.frame.snap ? "SNAP" : "Ethernet II");
+    add_header(object, decoded.frame.header);
+    object.number("payload", payload_length(decoded));
+    if (!decoded.frame.append.empty()) object.number("append", decoded.frame.append.size());
+    object.text("checksum", cksum_name(decoded.cksum));
+  }
+  object.number("length", decoded.wire_length);
+  if (decoded.cut) object.raw("cut", "true");
+  if (auto const* const error = decoded.error()) object.text("error", error);
+  return object.done();
+}
+
+}  // namespace stp::replay

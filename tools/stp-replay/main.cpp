@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reads captures: what is in them, what is wrong with it, and whether this Node would do the same.
+#include <CLI/CLI.hpp>
+
+#include "tools/stp-replay/commands.h"
+
+namespace {
+
+constexpr const char* kFooter =
+    "Exit status: 0 nothing wrong, 1 something is, 2 the file cannot be read or the command line\n"
+    "is wrong. FILE is pcap or pcapng, or - for standard input:\n"
+    "  tcpdump -i eth0 -w - 'ether proto 0x8181 or ether[20:2] = 0x8181' | stp-replay check -\n"
+    "More in docs/conformance.md.";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  stp::replay::Options options;
+  CLI::App app("Reads captures of the Scheduled Transfer Protocol.", "stp-replay");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+
+  auto* const decode = app.add_subcommand("decode", "Print each frame");
+  auto* const check = app.add_subcommand("check", "Judge each frame by the rules of the protocol");
+  check->add_flag("--lossy", options.lossy,
+                  "The capture lacks frames: what a missing one could explain is only a note");
+  auto* const play = app.add_subcommand(
+      "play", "Put a live Node, or a peer on a link, in the place of one station of the trace");
+  play->add_option("--as", options.station, "The station's MAC address")->required();
+  play->add_option("--link", options.link,
+                   "Play to that station over this Ethernet interface, instead of to a Node");
+  auto* const rules = app.add_subcommand("rules", "List the rules that check judges by");
+  rules->add_flag("--json", options.json, "One JSON object a line");
+  for (auto* const command : {decode, check, play}) {
+    command->add_option("FILE", options.file, "The capture")->required();
+    command->add_flag("--json", options.json, "One JSON object a line");
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : stp::replay::kCannotRead;
+  }
+  if (rules->parsed()) return stp::replay::list_rules(options);
+  if (play->parsed()) return stp::replay::play(options);
+  if (check->parsed()) return stp::replay::check(options);
+  return stp::replay::decode(options);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpctl/counter_texts.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "stp/counters.h"
+
+namespace stp::stpctl {
+namespace {
+
+struct Text {
+  std::string_view name, text;
+};
+
+// Those of links and of stpd; the Node's know their own.
+constexpr std::array kTexts{
+    Text{"link_rx_packets", "frames received, as the driver counts them"},
+    Text{"link_tx_packets", "frames sent, as the driver counts them"},
+    Text{"link_rx_missed", "frames that found no descriptor: nobody polled in time"},
+    Text{"link_rx_errors", "damaged frames"},
+    Text{"link_rx_nombuf", "frames that found no buffer"},
+    Text{"link_tx_errors", "frames that the driver could not send"},
+    Text{"rx_chained", "frames that came in several buffers and were put together"},
+    Text{"rx_oversize", "such frames, longer than the MTU allows: dropped"},
+    Text{"tx_kept", "frames that the driver had no room for, each turn that they wait"},
+    Text{"tx_dropped", "frames given up: the link took none, or nobody has their address"},
+    Text{"tx_no_buffer", "turns in which no buffer was free for sending"},
+    Text{"looped", "frames to our own address, which never reach the link"},
+    Text{"arp_requests_sent", "ARP requests sent"},
+    Text{"arp_answers_sent", "ARP answers sent"},
+    Text{"arp_learned", "addresses that came to be known"},
+    Text{"arp_ignored", "ARP frames that were malformed or about others"},
+    Text{"arp_dropped", "ARP frames not sent: too many waited"},
+    Text{"clients", "programs that connected"},
+    Text{"clients_refused", "programs turned away: too many were connected"},
+    Text{"clients_bad_messages", "programs disconnected for what no libst sends"},
+    Text{"clients_slow_readers", "programs disconnected for not reading their replies"},
+    Text{"trace_frames", "frames written to the trace of --pcap"},
+    Text{"trace_dropped", "frames that found the buffer of that trace full"},
+};
+
+std::optional<Counter> counter_named(std::string_view name) {
+  for (std::size_t i = 0; i < kCounterCount; ++i)
+    if (name == Counters::name(static_cast<Counter>(i))) return static_cast<Counter>(i);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view text_of_counter(std::string_view name) {
+  if (auto const counter = counter_named(name)) return Counters::description(*counter);
+  auto const known = std::find_if(kTexts.begin(), kTexts.end(),
+                                  [&](const Text& text) { return text.name == name; });
+  return known == kTexts.end() ? std::string_view{} : known->text;
+}
+
+bool counts_drops(std::string_view name) {
+  auto const counter = counter_named(name);
+  return counter && Counters::is_drop(*counter);
+}
+
+}  // namespace stp::stpctl

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Why a command cannot do its work: said on stderr, cause and remedy, and the exit status is 1.
+#pragma once
+
+#include <stdexcept>
+
+namespace stp::stpctl {
+
+class Failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace stp::stpctl

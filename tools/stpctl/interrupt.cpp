@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpctl/interrupt.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <atomic>
+#include <csignal>
+
+namespace stp::stpctl {
+namespace {
+
+std::atomic<bool> flag{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+sigset_t signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+}  // namespace
+
+void watch_for_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { flag = true; };
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  auto const set = signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+void let_interrupts_in() {
+  auto const set = signals();
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+bool interrupted() {
+  return flag;
+}
+
+bool sleep_until(std::chrono::steady_clock::time_point until) {
+  // A signal between the look and the sleep is seen after no more than this.
+  constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(100);
+  for (;;) {
+    if (flag) return false;
+    auto const left = until - std::chrono::steady_clock::now();
+    if (left <= std::chrono::nanoseconds::zero()) return true;
+    auto const slice = std::min<std::chrono::nanoseconds>(left, kSlice);
+    timespec const length{.tv_sec = 0, .tv_nsec = static_cast<long>(slice.count())};
+    ::nanosleep(&length, nullptr);
+  }
+}
+
+}  // namespace stp::stpctl

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stpctl: shows what stpd does, makes traces of it, and measures round trips.
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "tools/stpctl/options.h"
+#include "tools/stpctl/ping.h"
+#include "tools/stpctl/show.h"
+#include "tools/stpctl/top.h"
+#include "tools/stpctl/trace.h"
+
+namespace {
+
+void run(const stp::stpctl::Options& options) {
+  using stp::stpctl::Command;
+  switch (options.command) {
+    case Command::kLinks:
+    case Command::kConnections:
+    case Command::kRegions:
+    case Command::kStats:
+      return show(options);
+    case Command::kTop:
+      return top(options);
+    case Command::kTrace:
+    case Command::kTraceStart:
+    case Command::kTraceStop:
+    case Command::kTraceStatus:
+      return trace(options);
+    case Command::kPing:
+      return ping(options);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    int exit_status = EXIT_SUCCESS;
+    auto const options = stp::stpctl::parse_options(argc, argv, exit_status);
+    if (!options) return exit_status;
+    run(*options);
+    return EXIT_SUCCESS;
+  } catch (const std::exception& failure) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "stpctl: %s\n", failure.what());
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpctl/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+
+#include "dpdk_port/link.h"
+#include "libst/service/socket.h"
+
+namespace stp::stpctl {
+namespace {
+
+constexpr int kUsageError = 2;
+constexpr double kLongest = 1e9;  // seconds: fits into nanoseconds of 64 bits
+
+std::string link_of_environment() {
+  auto const* const text = std::getenv("STP_LINK");
+  return text == nullptr ? "" : text;
+}
+
+// All links of the daemon, whose sockets lie side by side; at least the usual one, so that there is
+// somebody to miss.
+std::vector<std::string> all_sockets() {
+  std::vector<std::string> all;
+  std::error_code ignored;
+  for (auto const& file : std::filesystem::directory_iterator(service::kSocketDirectory, ignored))
+    if (file.path().extension() == ".sock") all.push_back(file.path());
+  std::sort(all.begin(), all.end());
+  if (all.empty()) all.push_back(service::kDefaultSocket);
+  return all;
+}
+
+// Where no socket is named: the daemon that libst would use, or all there are.
+std::vector<std::string> usual_sockets(bool one) {
+  port::LinkConfig link;
+  std::string ignored;
+  if (port::parse_link(link_of_environment(), link, ignored) && link.kind == port::LinkKind::kStpd)
+    return {service::socket_of(link.target)};
+  auto const all = all_sockets();
+  bool const there = std::find(all.begin(), all.end(), service::kDefaultSocket) != all.end();
+  return one && there ? std::vector<std::string>{service::kDefaultSocket} : all;
+}
+
+bool is_for_one_link(Command command) {
+  return command >= Command::kTrace;
+}
+
+// What was not said: the daemon, and the link to ping on, which need not be a daemon's.
+void complete(Options& options) {
+  for (auto& socket : options.sockets) socket = service::socket_of(socket);
+  bool const any = options.sockets.empty();
+  if (any) options.sockets = usual_sockets(is_for_one_link(options.command));
+  if (any && options.link.empty()) options.link = link_of_environment();
+  if (options.link.empty()) options.link = "stpd:" + options.sockets.front();
+}
+
+void add_lists(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
+  is(app.add_subcommand("links", "The link of each daemon: device, addresses, who uses it"),
+     Command::kLinks);
+  is(app.add_subcommand("connections", "Connections: whose, with whom, state, bytes both ways"),
+     Command::kConnections);
+  is(app.add_subcommand("regions", "Memory that programs have mapped"), Command::kRegions);
+  auto* const stats = app.add_subcommand("stats", "Counters by name; docs: \"Counters\"");
+  stats->add_flag("--all", options.all, "Those that are 0, too");
+  stats->add_flag("--prometheus", options.prometheus, "Prometheus text exposition format");
+  is(stats, Command::kStats);
+}
+
+void add_top(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
+  auto* const top = app.add_subcommand("top", "Live rates of links and of their connections");
+  top->add_option("--interval", options.interval, "Seconds between two looks")
+      ->check(CLI::Range(0.05, kLongest))
+      ->capture_default_str();
+  top->add_option("--count", options.count, "End after so many; 0: until Ctrl-C")
+      ->capture_default_str();
+  is(top, Command::kTop);
+}
+
+void add_trace(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
+  auto* const trace = app.add_subcommand(
+      "trace", "Capture frames inside the daemon, as pcapng, until Ctrl-C or a bound is reached");
+  trace->add_option("--out", options.out, "File to write; it is made or emptied");
+  trace->add_option("--for", options.seconds, "End after so many seconds")
+      ->check(CLI::Range(0.0, kLongest));
+  trace->add_option("--frames", options.frames, "End after so many frames");
+  trace->add_flag("--all", options.everything, "Other frames than STP and ARP, too");
+  trace->fallthrough();
+  is(trace, Command::kTrace);
+  // After their parent: the later one tells which command it is.
+  auto const action = [&](const char* name, const char* text, Command command) {
+    auto* const sub = trace->add_subcommand(name, text);
+    sub->fallthrough();
+    sub->final_callback([&options, command] { options.command = command; });
+  };
+  trace->require_subcommand(0, 1);
+  action("start", "Begin one that goes on after stpctl has ended", Command::kTraceStart);
+  action("stop", "End the one that runs", Command::kTraceStop);
+  action("status", "What has been captured so far", Command::kTraceStatus);
+}
+
+void add_ping(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
+  auto* const ping = app.add_subcommand(
+      "ping",
+      "Connect to HOST:PORT, where any program listens, and measure round trips of Request_State, "
+      "which the peer's Node answers without that program");
+  ping->add_option("peer", options.peer, "HOST:PORT, or with --serve the :PORT to listen on")
+      ->required();
+  ping->add_flag("--serve", options.serve, "Be the one that listens, until Ctrl-C");
+  ping->add_option("--count", options.count, "End after so many; 0: until Ctrl-C")
+      ->capture_default_str();
+  ping->add_option("--interval", options.interval, "Seconds between two; 0: without a pause")
+      ->check(CLI::Range(0.0, kLongest))
+      ->capture_default_str();
+  ping->add_option("--timeout", options.timeout, "Seconds until one counts as lost")
+      ->check(CLI::Range(0.001, kLongest))
+      ->capture_default_str();
+  ping->add_option("--link", options.link, "Any link, as for STP_LINK; default: the daemon's");
+  is(ping, Command::kPing);
+}
+
+// CLI11 names the word, but not what would be right.
+std::string unknown_command(const CLI::App& app) {
+  auto const words = app.remaining();
+  if (words.empty()) return "";
+  std::string text = "there is no command '" + words.front() + "'; there are";
+  for (auto const* const sub : app.get_subcommands({})) text += ' ' + sub->get_name();
+  return text;
+}
+
+// What CLI11 cannot see. "": nothing is wrong.
+std::string check(const Options& options) {
+  bool const traces = options.command == Command::kTrace || options.command == Command::kTraceStart;
+  if (traces && options.out.empty()) return "trace needs --out FILE";
+  if (is_for_one_link(options.command) && options.sockets.size() != 1)
+    return "this command is for one link: name one with --socket";
+  if (options.prometheus && options.json) return "--json or --prometheus, not both";
+  return "";
+}
+
+int usage_error(const std::string& text) {
+  std::cerr << "stpctl: " << text << "\nRun with --help for more information.\n";
+  return kUsageError;
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
+  Options options;
+  CLI::App app("Shows what the daemons of the Scheduled Transfer Protocol do.", "stpctl");
+  app.set_version_flag("--version", "stpctl " STP_VERSION);
+  app.add_option("--socket", options.sockets,
+                 "Socket of the daemon: its path, or the NAME of its link; may be given several "
+                 "times [that of STP_LINK; else all in " +
+                     std::string(service::kSocketDirectory) + "]")
+      ->type_name("PATH|NAME")
+      ->allow_extra_args(false);
+  app.add_flag("--json", options.json, "JSON instead of text");
+  app.footer(
+      "Exit status: 0; 1 when the command could not do its work; 2 for a wrong command line.");
+  auto const is = [&options](CLI::App* sub, Command command) {
+    sub->fallthrough();
+    sub->final_callback([&options, command] { options.command = command; });
+  };
+  auto const is_parent = [&options](CLI::App* sub, Command command) {
+    sub->fallthrough();
+    sub->parse_complete_callback([&options, command] { options.command = command; });
+  };
+  add_lists(app, options, is);
+  add_top(app, options, is);
+  add_trace(app, options, is_parent);
+  add_ping(app, options, is);
+  app.require_subcommand(0, 1);
+  app.allow_extras();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_status = app.exit(error) == 0 ? 0 : kUsageError;
+    return std::nullopt;
+  }
+  auto wrong = unknown_command(app);
+  if (wrong.empty() && app.get_subcommands().empty()) wrong = "a command is missing";
+  complete(options);
+  if (wrong.empty()) wrong = check(options);
+  if (wrong.empty()) return options;
+  exit_status = usage_error(wrong);
+  return std::nullopt;
+}
+
+}  // namespace stp::stpctl

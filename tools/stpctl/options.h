@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The command line of stpctl.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stp::stpctl {
+
+enum class Command {
+  kLinks,
+  kConnections,
+  kRegions,
+  kStats,
+  kTop,
+  kTrace,
+  kTraceStart,
+  kTraceStop,
+  kTraceStatus,
+  kPing,
+};
+
+struct Options {
+  Command command = Command::kLinks;
+  std::vector<std::string> sockets;  // at least one
+  bool json = false;
+  // stats
+  bool all = false, prometheus = false;
+  // top, ping
+  double interval = 1;
+  std::uint64_t count = 0;  // 0: until a signal comes
+  // trace
+  std::string out;
+  double seconds = 0;        // 0: no bound
+  std::uint64_t frames = 0;  // likewise
+  bool everything = false;
+  // ping
+  std::string peer, link;
+  double timeout = 1;
+  bool serve = false;
+};
+
+// nullopt: the program ends with `exit_status`; help or the error has been printed.
+std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
+
+}  // namespace stp::stpctl

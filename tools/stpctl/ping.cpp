@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpctl/ping.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "tools/stpctl/failure.h"
+#include "tools/stpctl/handles.h"
+#include "tools/stpctl/interrupt.h"
+#include "tools/stpctl/json.h"
+#include "tools/stpctl/ping_server.h"
+#include "tools/stpctl/round_trips.h"
+
+namespace stp::stpctl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double microseconds(Time time) {
+  return static_cast<double>(time) / static_cast<double>(kMicrosecond);
+}
+
+Time since(Clock::time_point start) {
+  return static_cast<Time>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+}
+
+Clock::duration duration_of(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+[[noreturn]] void cannot_connect(const std::string& peer, int error) {
+  std::string text = peer + ": " + st_strerror(error);
+  if (error == -ECONNREFUSED)
+    text += ". Its Node has answered: the link works. `stpctl ping --serve :PORT` there listens";
+  if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
+    text += ". Is its stpd up, on this Ethernet, with that address?";
+  throw Failure(text);
+}
+
+class Pinger {
+ public:
+  explicit Pinger(const Options& options) : options_(options) { connect(); }
+
+  // Until the count is reached, a signal comes or the connection ends. The latter gives its error.
+  int run() {
+    auto next = Clock::now();
+    while (!interrupted() && (options_.count == 0 || sent_ < options_.count)) {
+      if (auto const error = one(); error != 0) return error;
+      next = std::max(next + duration_of(options_.interval), Clock::now());
+      bool const more = options_.count == 0 || sent_ < options_.count;
+      if (more && !sleep_until(next)) break;
+    }
+    return 0;
+  }
+  void report() const { options_.json ? report_json() : report_text(); }
+  [[nodiscard]] bool answered() const { return times_.count() != 0; }
+
+ private:
+  void connect() {
+    st_ehandle_t endpoint = nullptr;
+    if (auto const error = st_create(nullptr, &endpoint); error != 0)
+      throw Failure(st_strerror(error));
+    endpoint_.reset(endpoint);
+    let_interrupts_in();
+    st_chandle_t connection = nullptr;
+    auto const start = Clock::now();
+    if (auto const error = st_connect(endpoint, options_.peer.c_str(), &connection); error != 0)
+      cannot_connect(options_.peer, error);
+    connect_time_ = since(start);
+    connection_.reset(connection);
+    if (!options_.json)
+      std::printf("%s: connected in %.1f us\n", options_.peer.c_str(), microseconds(connect_time_));
+  }
+
+  // One question and its answer, or none in time. Not 0: the connection has ended.
+  int one() {
+    st_header_t ask{};
+    ask.op_flags = ST_OP_FLAGS(ST_OP_RS, 0);
+    ask.sync = ++sequence_;
+    ask.b_num = ST_NO_ID;
+    ask.d_id = ST_NO_ID;
+    ask.s_id = ST_NO_ID;
+    auto const start = Clock::now();
+    if (auto const error = st_tx(connection_.get(), &ask, nullptr, 0, 0, 0); error != 0)
+      return error == -EINTR ? 0 : error;
+    ++sent_;
+    unsigned slots = 0;
+    auto const error = await_answer(start + duration_of(options_.timeout), slots);
+    if (error == 0) {
+      auto const time = since(start);
+      times_.add(time);
+      say(time, slots);
+    } else if (error == -EWOULDBLOCK) {
+      ++lost_;
+      if (!quiet()) std::printf("no answer %u\n", sequence_);
+    } else if (error == -EINTR) {
+      --sent_;  // it was not waited for
+    }
+    return error == -EWOULDBLOCK || error == -EINTR ? 0 : error;
+  }
+
+  int await_answer(Clock::time_point until, unsigned& slots) {
+    for (;;) {
+      auto const left = std::chrono::duration_cast<std::chrono::microseconds>(
+          std::max(until - Clock::now(), Clock::duration::zero()));
+      timeval timeout{.tv_sec = static_cast<time_t>(left.count() / 1'000'000),
+                      .tv_usec = static_cast<suseconds_t>(left.count() % 1'000'000)};
+      st_header_t header;
+      if (auto const got = st_rx(connection_.get(), &header, nullptr, &timeout); got < 0)
+        return got;
+      if (ST_OP(header.op_flags) != ST_OP_RSR) continue;  // something of the peer's program
+      slots = header.r_slots;
+      if (header.sync == sequence_) return 0;
+      ++late_;  // it was counted as lost, and still is
+    }
+  }
+
+  [[nodiscard]] bool quiet() const { return options_.json || options_.interval == 0; }
+  void say(Time time, unsigned slots) const {
+    if (quiet()) return;
+    std::printf("answer %u: %.1f us, %u Slots free\n", sequence_, microseconds(time), slots);
+    std::fflush(stdout);
+  }
+
+  [[nodiscard]] double lost_percent() const {
+    return sent_ == 0 ? 0 : 100.0 * static_cast<double>(lost_) / static_cast<double>(sent_);
+  }
+  void report_text() const {
+    std::printf("%ju sent, %ju answered, %ju lost (%.1f%%), %ju late\n", std::uintmax_t{sent_},
+                std::uintmax_t{times_.count()}, std::uintmax_t{lost_}, lost_percent(),
+                std::uintmax_t{late_});
+    if (answered())
+      std::printf("round trip us: min %.1f, avg %.1f, p50 %.1f, p99 %.1f, max %.1f\n",
+                  microseconds(times_.min()), microseconds(times_.average()),
+                  microseconds(times_.percentile(50)), microseconds(times_.percentile(99)),
+                  microseconds(times_.max()));
+  }
+  void report_json() const {
+    Json json;
+    json.object().value("peer", options_.peer).value("connect_us", microseconds(connect_time_));
+    json.value("sent", sent_).value("answered", times_.count()).value("lost", lost_);
+    json.value("lost_percent", lost_percent()).value("late", late_).object("round_trip_us");
+    auto const time = [&](const char* name, Time value) {
+      answered() ? json.value(name, microseconds(value)) : json.null(name);
+    };
+    time("min", times_.min());
+    time("avg", times_.average());
+    time("p50", times_.percentile(50));
+    time("p99", times_.percentile(99));
+    time("max", times_.max());
+    std::puts(json.end().end().text().c_str());
+  }
+
+  const Options& options_;
+  EndpointHandle endpoint_;
+  ConnectionHandle connection_;  // goes first
+  Time connect_time_ = 0;
+  std::uint32_t sequence_ = 0;
+  std::uint64_t sent_ = 0, lost_ = 0, late_ = 0;
+  RoundTrips times_;
+};
+
+}  // namespace
+
+void ping(const Options& options) {
+  ::setenv("STP_LINK", options.link.c_str(), 1);
+  watch_for_interrupts();
+  if (options.serve) return serve_pings(options);
+  Pinger pinger(options);
+  auto const error = pinger.run();
+  pinger.report();
+  if (error != 0) throw Failure(options.peer + ": the connection has ended: " + st_strerror(error));
+  if (!pinger.answered()) throw Failure(options.peer + ": no answer");
+}
+
+}  // namespace stp::stpctl

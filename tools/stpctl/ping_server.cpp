@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpctl/ping_server.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <list>
+#include <thread>
+
+#include "tools/stpctl/failure.h"
+#include "tools/stpctl/handles.h"
+#include "tools/stpctl/interrupt.h"
+
+namespace stp::stpctl {
+namespace {
+
+// The Node answers; what is left to do is to notice when the peer has gone.
+class Visitor {
+ public:
+  explicit Visitor(st_chandle_t connection)
+      : connection_(connection), thread_([this] { stay(); }) {}
+  ~Visitor() { thread_.join(); }
+  Visitor(const Visitor&) = delete;
+  Visitor& operator=(const Visitor&) = delete;
+  [[nodiscard]] bool gone() const { return gone_; }
+
+ private:
+  void stay() {
+    constexpr timeval kLook{.tv_sec = 0, .tv_usec = 200'000};
+    st_header_t header;
+    while (!interrupted()) {
+      auto timeout = kLook;
+      auto const got = st_rx(connection_.get(), &header, nullptr, &timeout);
+      if (got < 0 && got != -EWOULDBLOCK && got != -EINTR) break;
+    }
+    connection_.reset();
+    gone_ = true;
+  }
+
+  ConnectionHandle connection_;
+  std::atomic<bool> gone_{false};
+  std::thread thread_;
+};
+
+}  // namespace
+
+void serve_pings(const Options& options) {
+  st_ehandle_t handle = nullptr;
+  if (auto const error = st_create(options.peer.c_str(), &handle); error != 0)
+    throw Failure(options.peer + ": " + st_strerror(error));
+  EndpointHandle const endpoint(handle);
+  if (auto const error = st_listen(handle); error != 0)
+    throw Failure(options.peer + ": " + st_strerror(error));
+  std::printf("listening on %s; Ctrl-C ends it\n", options.peer.c_str());
+  std::fflush(stdout);
+  std::list<Visitor> visitors;
+  while (!interrupted()) {
+    st_chandle_t connection = nullptr;
+    // Threads that start take no signals: they are let in while this one waits.
+    let_interrupts_in();
+    auto const error = st_accept(handle, &connection);
+    watch_for_interrupts();
+    visitors.remove_if([](const Visitor& visitor) { return visitor.gone(); });
+    if (error == -EINTR) continue;
+    if (error != 0) throw Failure(options.peer + ": " + st_strerror(error));
+    visitors.emplace_back(connection);
+  }
+}
+
+}  // namespace stp::stpctl

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Listens for those who ping, until Ctrl-C.
+#pragma once
+
+#include "tools/stpctl/options.h"
+
+namespace stp::stpctl {
+
+void serve_pings(const Options& options);
+
+}  // namespace stp::stpctl

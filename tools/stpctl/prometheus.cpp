@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpctl/prometheus.h"
+
+#include <algorithm>
+
+#include "tools/stpctl/counter_texts.h"
+
+namespace stp::stpctl {
+namespace {
+
+std::string escaped(std::string_view text, std::string_view special) {
+  std::string out;
+  for (char const c : text) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (special.find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+void head(std::string& out, const std::string& metric, std::string_view help, const char* type) {
+  out += "# HELP " + metric + ' ' + escaped(help, "\\") + '\n';
+  out += "# TYPE " + metric + ' ' + type + '\n';
+}
+
+void sample(std::string& out, const std::string& metric, const Link& link, std::uint64_t value) {
+  out += metric + "{link=\"" + escaped(link.name, "\\\"") + "\"} " + std::to_string(value) + '\n';
+}
+
+template <typename Value>
+void gauge(std::string& out, const std::vector<LinkCounters>& links, const std::string& metric,
+           std::string_view help, Value&& value) {
+  head(out, metric, help, "gauge");
+  for (auto const& of : links) sample(out, metric, of.link, value(of.link));
+}
+
+// Links of different kinds count different things.
+std::vector<std::string> names_of(const std::vector<LinkCounters>& links) {
+  std::vector<std::string> names;
+  for (auto const& of : links)
+    for (auto const& counter : of.counters)
+      if (std::find(names.begin(), names.end(), counter.name) == names.end())
+        names.push_back(counter.name);
+  return names;
+}
+
+}  // namespace
+
+std::string prometheus_text(const std::vector<LinkCounters>& links) {
+  std::string out;
+  for (auto const& name : names_of(links)) {
+    auto const metric = "stp_" + name + "_total";
+    head(out, metric, text_of_counter(name), "counter");
+    for (auto const& of : links)
+      for (auto const& counter : of.counters)
+        if (counter.name == name) sample(out, metric, of.link, counter.value);
+  }
+  gauge(out, links, "stp_link_up", "whether the link is up", [](auto& l) { return l.up ? 1 : 0; });
+  gauge(out, links, "stp_connected_clients", "programs that are connected to the daemon",
+        [](auto& l) { return l.clients; });
+  gauge(out, links, "stp_connections", "connections of the link",
+        [](auto& l) { return l.connections; });
+  gauge(out, links, "stp_regions", "mapped regions of memory", [](auto& l) { return l.regions; });
+  return out;
+}
+
+}  // namespace stp::stpctl

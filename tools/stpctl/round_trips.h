@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How long answers took.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "stp/types.h"
+
+namespace stp::stpctl {
+
+class RoundTrips {
+ public:
+  void add(Time round_trip);
+
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+  [[nodiscard]] Time min() const { return min_; }
+  [[nodiscard]] Time max() const { return max_; }
+  [[nodiscard]] Time average() const { return count_ == 0 ? 0 : sum_ / count_; }
+  // `percent` of the kKept latest took no longer than this; 0 without any.
+  [[nodiscard]] Time percentile(unsigned percent) const;
+
+  static constexpr std::size_t kKept = std::size_t{1} << 20;
+
+ private:
+  std::vector<Time> latest_;
+  std::uint64_t count_ = 0;
+  Time sum_ = 0, min_ = 0, max_ = 0;
+};
+
+}  // namespace stp::stpctl

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpctl/show.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "libst/service/names.h"
+#include "tools/stpctl/counter_texts.h"
+#include "tools/stpctl/failure.h"
+#include "tools/stpctl/json.h"
+#include "tools/stpctl/prometheus.h"
+#include "tools/stpctl/snapshot.h"
+#include "tools/stpctl/table.h"
+
+namespace stp::stpctl {
+namespace {
+
+// A state and, where it has one, its reason.
+std::string state_of(const Connection& c) {
+  std::string text(service::name_of(c.state));
+  if (c.error != 0) text += std::string(": ") + std::strerror(std::abs(c.error));
+  if (c.passive && !c.accepted) text += ", not accepted";
+  return text;
+}
+
+void put_owner(Json& json, const Owner& owner) {
+  json.value("pid", owner.pid).value("uid", owner.uid);
+}
+
+// ---- one entry of each list: for people, for programs
+
+Table table_of_links() {
+  return Table({"LINK", "STATE", "MAC", "ADDRESS", "MTU>", "STU>", "CLIENTS>", "CONNECTIONS>",
+                "REGIONS>", "DRIVER", "SOCKET"});
+}
+void add(Table& table, const Link& link) {
+  table.row({link.name, link.up ? "up" : "down", link.mac, link.address.value_or("-"),
+             std::to_string(link.mtu), std::to_string(1U << link.max_stu),
+             std::to_string(link.clients), std::to_string(link.connections),
+             std::to_string(link.regions), link.driver, link.socket});
+}
+void add(Json& json, const Link& link) {
+  json.object();
+  json.value("link", link.name).value("socket", link.socket);
+  json.value("device", link.device).value("driver", link.driver).value("up", link.up);
+  json.value("mac", link.mac);
+  link.address ? json.value("address", *link.address) : json.null("address");
+  json.value("mtu", link.mtu).value("max_stu_bytes", 1U << link.max_stu);
+  json.value("clients", link.clients).value("connections", link.connections);
+  json.value("regions", link.regions).value("administrator", link.administrator).end();
+}
+
+Table table_of_connections() {
+  return Table({"PID>", "UID>", "", "UPORT>", "PORT>", "PEER", "PEER-PORT>", "STATE", "STU>",
+                "SLOTS>", "RTT-US>", "RX-BYTES>", "TX-BYTES>"});
+}
+void add(Table& table, const Connection& c) {
+  table.row({std::to_string(c.owner.pid), std::to_string(c.owner.uid), c.passive ? "<-" : "->",
+             std::to_string(c.uport), std::to_string(c.local_port), c.peer,
+             std::to_string(c.peer_port), state_of(c), std::to_string(1U << c.max_stu),
+             std::to_string(c.credit) + "/" + std::to_string(c.slots),
+             std::to_string(c.round_trip / kMicrosecond), std::to_string(c.traffic.rx_data_bytes),
+             std::to_string(c.traffic.tx_data_bytes)});
+}
+void add(Json& json, const Connection& c) {
+  json.object();
+  put_owner(json, c.owner);
+  json.value("direction", c.passive ? "in" : "out").value("uport", c.uport);
+  json.value("local_port", c.local_port);
+  json.value("peer_mac", c.peer).value("peer_port", c.peer_port);
+  json.value("state", service::name_of(c.state)).value("accepted", c.accepted);
+  c.error != 0 ? json.value("error", std::strerror(std::abs(c.error))) : json.null("error");
+  json.value("max_stu_bytes", 1U << c.max_stu);
+  json.value("peer_slots", c.slots).value("credit", c.credit);
+  json.value("round_trip_ns", c.round_trip);
+  json.value("rx_control", c.traffic.rx_control).value("rx_data_bytes", c.traffic.rx_data_bytes);
+  json.value("tx_control", c.traffic.tx_control).value("tx_data_bytes", c.traffic.tx_data_bytes);
+  json.end();
+}
+
+Table table_of_regions() {
+  return Table({"PID>", "UID>", "FOR", "BYTES>", "BUFX>", "COUNT>", "BUFSIZE>", "MX>", "STATE"});
+}
+const char* state_of(const Region& region) {
+  return region.unmapping ? "unmapping" : "mapped";
+}
+void add(Table& table, const Region& r) {
+  table.row({std::to_string(r.owner.pid), std::to_string(r.owner.uid),
+             std::string(service::name_of(r.direction)), short_bytes(r.bytes),
+             std::to_string(r.base), std::to_string(r.count),
+             short_bytes(std::uint64_t{1} << r.bufsize), std::to_string(r.mx_count), state_of(r)});
+}
+void add(Json& json, const Region& r) {
+  json.object();
+  put_owner(json, r.owner);
+  json.value("direction", service::name_of(r.direction)).value("bytes", r.bytes);
+  json.value("first_bufx", r.base).value("bufx_count", r.count);
+  json.value("bufsize_bytes", std::uint64_t{1} << r.bufsize).value("mx_count", r.mx_count);
+  json.value("state", state_of(r)).end();
+}
+
+// ---- lists of one link each
+
+// One that does not answer keeps nobody from seeing the others.
+class Failures {
+ public:
+  template <typename Work>
+  void guard(Work&& work) {
+    try {
+      work();
+    } catch (const Failure& failure) {
+      text_ += (text_.empty() ? "" : "\nstpctl: ") + std::string(failure.what());
+    }
+  }
+  void raise() const {
+    if (!text_.empty()) throw Failure(text_);
+  }
+
+ private:
+  std::string text_;
+};
+
+void note_if_partial(const Link& link) {
+  if (!link.administrator)
+    std::fprintf(stderr,
+                 "stpctl: %s: only what this user has; an administrator sees all (see "
+                 "--admin-group of stpd)\n",
+                 link.name.c_str());
+}
+
+template <typename Entry>
+void show_list(const Options& options, const char* name, Table (*make_table)(),
+               std::vector<Entry> (*read)(DaemonClient&)) {
+  Json json;
+  Failures failures;
+  json.object().array("links");
+  auto const show_link = [&](const std::string& socket) {
+    DaemonClient daemon(socket);
+    auto const link = read_link(daemon);
+    auto const entries = read(daemon);
+    json.object().value("link", link.name).value("socket", link.socket);
+    json.value("complete", link.administrator).array(name);
+    auto table = make_table();
+    for (auto const& entry : entries) {
+      add(json, entry);
+      add(table, entry);
+    }
+    json.end().end();
+    if (options.json) return;
+    note_if_partial(link);
+    if (options.sockets.size() > 1) std::printf("%s\n", link.name.c_str());
+    std::fputs(table.text().c_str(), stdout);
+  };
+  for (auto const& socket : options.sockets) failures.guard([&] { show_link(socket); });
+  json.end().end();
+  if (options.json) std::puts(json.text().c_str());
+  failures.raise();
+}
+
+void show_links(const Options& options) {
+  Json json;
+  Failures failures;
+  json.object().array("links");
+  auto table = table_of_links();
+  for (auto const& socket : options.sockets)
+    failures.guard([&] {
+      DaemonClient daemon(socket);
+      auto const link = read_link(daemon);
+      add(json, link);
+      add(table, link);
+    });
+  json.end().end();
+  if (options.json)
+    std::puts(json.text().c_str());
+  else if (!table.empty())
+    std::fputs(table.text().c_str(), stdout);
+  failures.raise();
+}
+
+// ---- stats
+
+void print_stats(const Options& options, const LinkCounters& of) {
+  Table table({"COUNTER", "VALUE>", ""});
+  for (auto const& counter : of.counters)
+    if (options.all || counter.value != 0)
+      table.row({counter.name, std::to_string(counter.value),
+                 std::string(text_of_counter(counter.name)) +
+                     (counts_drops(counter.name) ? " (dropped)" : "")});
+  if (options.sockets.size() > 1) std::printf("%s\n", of.link.name.c_str());
+  std::fputs(table.text().c_str(), stdout);
+}
+
+void add(Json& json, const LinkCounters& of) {
+  json.object().value("link", of.link.name).value("socket", of.link.socket).object("counters");
+  for (auto const& counter : of.counters) json.value(counter.name, counter.value);
+  json.end().end();
+}
+
+void show_stats(const Options& options) {
+  std::vector<LinkCounters> all;
+  Failures failures;
+  for (auto const& socket : options.sockets)
+    failures.guard([&] {
+      DaemonClient daemon(socket);
+      auto link = read_link(daemon);
+      all.push_back({std::move(link), read_counters(daemon)});
+    });
+  if (options.prometheus) {
+    std::fputs(prometheus_text(all).c_str(), stdout);
+  } else if (options.json) {
+    Json json;
+    json.object().array("links");
+    for (auto const& of : all) add(json, of);
+    std::puts(json.end().end().text().c_str());
+  } else {
+    for (auto const& of : all) print_stats(options, of);
+  }
+  failures.raise();
+}
+
+}  // namespace
+
+void show(const Options& options) {
+  switch (options.command) {
+    case Command::kConnections:
+      return show_list<Connection>(options, "connections", table_of_connections, read_connections);
+    case Command::kRegions:
+      return show_list<Region>(options, "regions", table_of_regions, read_regions);
+    case Command::kStats:
+      return show_stats(options);
+    default:
+      return show_links(options);
+  }
+}
+
+}  // namespace stp::stpctl

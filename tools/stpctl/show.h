@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// links, connections, regions and stats: one look at each daemon, as text or JSON.
+#pragma once
+
+#include "tools/stpctl/options.h"
+
+namespace stp::stpctl {
+
+void show(const Options& options);
+
+}  // namespace stp::stpctl

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a daemon says of itself, as values. Each list is read entry by entry while the daemon works
+// on, so that entries are of slightly different moments.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stp/node.h"
+#include "tools/stpctl/daemon_client.h"
+
+namespace stp::stpctl {
+
+struct Link {
+  std::string socket, name, device, driver, mac;
+  std::optional<std::string> address;
+  unsigned mtu = 0, max_stu = 0;
+  bool up = false;
+  unsigned clients = 0, connections = 0, regions = 0;
+  bool administrator = false;  // this user is shown what is others'
+};
+
+struct Owner {
+  unsigned pid = 0, uid = 0;
+};
+
+struct Connection {
+  Owner owner;
+  VcState state = VcState::kOpen;
+  int error = 0;
+  bool passive = false, accepted = false;
+  unsigned uport = 0, local_port = 0, peer_port = 0;
+  std::string peer;
+  unsigned max_stu = 0;  // exponent: the smaller of both sides'
+  unsigned slots = 0, credit = 0;
+  Time round_trip = 0;
+  VcTraffic traffic;
+};
+
+struct Region {
+  Owner owner;
+  std::uint64_t id = 0, bytes = 0;
+  Direction direction = Direction::kTransmit;
+  unsigned base = 0, count = 0, bufsize = 0, mx_count = 0;
+  bool unmapping = false;
+};
+
+struct CounterValue {
+  std::string name;
+  std::uint64_t value = 0;
+};
+
+Link read_link(DaemonClient& daemon);
+std::vector<Connection> read_connections(DaemonClient& daemon);
+std::vector<Region> read_regions(DaemonClient& daemon);
+std::vector<CounterValue> read_counters(DaemonClient& daemon);
+
+}  // namespace stp::stpctl

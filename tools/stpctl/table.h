@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Columns for people: text to the left, numbers to the right, as wide as their content.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stp::stpctl {
+
+class Table {
+ public:
+  // A heading that ends in '>' heads numbers.
+  explicit Table(std::vector<std::string> headings);
+  void row(std::vector<std::string> cells);
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] bool empty() const { return rows_.size() == 1; }
+
+ private:
+  std::vector<bool> numbers_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// 1536 -> "1.5K": three digits that matter, in powers of 1024 (bytes) or of 1000 (rates).
+std::string short_bytes(std::uint64_t bytes);
+std::string short_rate(double per_second);
+
+}  // namespace stp::stpctl

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Live rates: what has changed from one look to the next.
+#pragma once
+
+#include "tools/stpctl/options.h"
+
+namespace stp::stpctl {
+
+void top(const Options& options);
+
+}  // namespace stp::stpctl

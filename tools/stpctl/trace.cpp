@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpctl/trace.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "tools/stpctl/daemon_client.h"
+#include "tools/stpctl/failure.h"
+#include "tools/stpctl/interrupt.h"
+#include "tools/stpctl/json.h"
+
+namespace stp::stpctl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using service::RequestKind;
+
+constexpr auto kLookInterval = std::chrono::milliseconds(100);
+// For the daemon to write what it still holds.
+constexpr auto kWriteOut = std::chrono::seconds(10);
+constexpr double kNanoseconds = 1e9;
+
+[[noreturn]] void refuse(int error) {
+  switch (error) {
+    case -EPERM:
+      throw Failure(
+          "only an administrator may trace, for frames hold everybody's data: root, the "
+          "user of stpd, or a member of its --admin-group");
+    case -EBUSY:
+      throw Failure("a trace runs already: `stpctl trace stop` ends it");
+    case -ENOENT:
+      throw Failure("there was no trace since the daemon started");
+    case -EINVAL:
+      throw Failure("the daemon writes to regular files only: name one with --out");
+    default:
+      throw Failure(std::string("the daemon cannot trace: ") + std::strerror(-error));
+  }
+}
+
+service::AdminEntry status_of(DaemonClient& daemon) {
+  service::Reply reply;
+  if (auto const error = daemon.ask(RequestKind::kTraceStatus, reply); error != 0) refuse(error);
+  return reply.admin;
+}
+
+// A trace begins only where none runs: nobody's file is emptied for nothing.
+void begin(DaemonClient& daemon, const Options& options) {
+  service::Reply reply;
+  auto const known = daemon.ask(RequestKind::kTraceStatus, reply);
+  if (known != 0 && known != -ENOENT) refuse(known);
+  if (known == 0 && reply.admin.finished == 0) refuse(-EBUSY);
+  service::UniqueFd const file(
+      ::open(options.out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
+  if (!file) throw Failure(options.out + ": " + std::strerror(errno));
+  service::Request request{};
+  request.kind = RequestKind::kTraceStart;
+  request.trace.max_frames = options.frames;
+  request.trace.nanoseconds = static_cast<std::uint64_t>(options.seconds * kNanoseconds);
+  request.trace.everything = options.everything ? 1 : 0;
+  request.trace.stays = options.command == Command::kTraceStart ? 1 : 0;
+  int const fd = file.get();
+  if (auto const error = daemon.ask(request, reply, {&fd, 1}); error != 0) refuse(error);
+}
+
+// Until the daemon has written everything, or time is up.
+service::AdminEntry await_file(DaemonClient& daemon) {
+  auto const until = Clock::now() + kWriteOut;
+  for (;;) {
+    auto const status = status_of(daemon);
+    if (status.finished != 0 || Clock::now() >= until) return status;
+    ::usleep(std::chrono::microseconds(kLookInterval).count());
+  }
+}
+
+void stop(DaemonClient& daemon) {
+  service::Reply reply;
+  if (auto const error = daemon.ask(RequestKind::kTraceStop, reply); error != 0) refuse(error);
+}
+
+void report(const Options& options, const service::AdminEntry& status) {
+  if (options.json) {
+    Json json;
+    json.object().value("running", status.finished == 0).value("frames", status.frames);
+    json.value("dropped", status.dropped).value("bytes", status.written_bytes);
+    status.error != 0 ? json.value("error", std::strerror(-status.error)) : json.null("error");
+    std::puts(json.end().text().c_str());
+    return;
+  }
+  std::printf("%s: %ju frames, %ju bytes in the file, %ju frames dropped%s\n",
+              status.finished != 0 ? "ended" : "running", std::uintmax_t{status.frames},
+              std::uintmax_t{status.written_bytes}, std::uintmax_t{status.dropped},
+              status.dropped != 0 ? " (the disk is slower than the link)" : "");
+}
+
+void check_file(const service::AdminEntry& status) {
+  if (status.error != 0)
+    throw Failure(std::string("the file ends early: ") + std::strerror(-status.error));
+  if (status.finished == 0) throw Failure("the daemon has not written everything yet");
+}
+
+void run(DaemonClient& daemon, const Options& options) {
+  watch_for_interrupts();
+  let_interrupts_in();
+  begin(daemon, options);
+  if (!options.json) std::fprintf(stderr, "tracing to %s; Ctrl-C ends it\n", options.out.c_str());
+  while (status_of(daemon).finished == 0 && sleep_until(Clock::now() + kLookInterval)) {
+  }
+  stop(daemon);
+  auto const status = await_file(daemon);
+  report(options, status);
+  check_file(status);
+}
+
+}  // namespace
+
+void trace(const Options& options) {
+  DaemonClient daemon(options.sockets.front());
+  switch (options.command) {
+    case Command::kTraceStart:
+      begin(daemon, options);
+      return report(options, status_of(daemon));
+    case Command::kTraceStop: {
+      stop(daemon);
+      auto const status = await_file(daemon);
+      report(options, status);
+      return check_file(status);
+    }
+    case Command::kTraceStatus:
+      return report(options, status_of(daemon));
+    default:
+      return run(daemon, options);
+  }
+}
+
+}  // namespace stp::stpctl

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpd/config_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tools/stpd/option_table.h"
+
+namespace stp::stpd {
+namespace {
+
+constexpr char kSectionPrefix[] = "link.";
+
+class Reader {
+ public:
+  Reader(std::string path, Options& out, std::vector<std::string>& errors)
+      : path_(std::move(path)), out_(out), errors_(errors) {}
+
+  void read(std::istream& file) {
+    for (std::string line; std::getline(file, line);) {
+      ++number_;
+      CLI::detail::trim(line);
+      if (line.empty() || line.front() == '#') continue;
+      if (line.front() == '[')
+        begin_section(line);
+      else
+        take(with_rest_of_list(line, file));
+    }
+  }
+
+ private:
+  void complain(const std::string& what) {
+    errors_.push_back(path_ + ":" + std::to_string(number_) + ": " + what);
+  }
+
+  // A list may go over several lines, up to its bracket.
+  std::string with_rest_of_list(std::string line, std::istream& file) {
+    auto const equals = line.find('=');
+    if (equals == std::string::npos) return line;
+    auto const begin = line.find_first_not_of(" \t", equals + 1);
+    if (begin == std::string::npos || line[begin] != '[') return line;
+    for (std::string more; line.find(']') == std::string::npos && std::getline(file, more);) {
+      ++number_;
+      line += " " + CLI::detail::trim_copy(more);
+    }
+    return line;
+  }
+
+  void begin_section(const std::string& line) {
+    seen_.clear();
+    auto const end = line.find(']');
+    auto const name = end == std::string::npos ? line : line.substr(1, end - 1);
+    auto const known = end != std::string::npos && name.rfind(kSectionPrefix, 0) == 0;
+    if (!known) complain("unknown section " + line + ": only [link.NAME] begins one");
+    // What stands in an unknown one is checked as if it were known.
+    LinkOptions link;
+    link.name = known ? name.substr(sizeof kSectionPrefix - 1) : "unknown";
+    link.poll = out_.main.poll;
+    out_.links.push_back(link);
+  }
+
+  void take(const std::string& line) {
+    if (line.find('=') == std::string::npos)
+      return complain("'" + line + "' is no option: write name = value");
+    std::istringstream one(line);
+    auto const items = CLI::ConfigTOML().from_config(one);
+    if (items.empty() || items[0].name.empty() || !items[0].parents.empty())
+      return complain("'" + line + "' is no option: write name = value");
+    auto const& name = items[0].name;
+    auto values = items[0].inputs;
+    if (auto const [at, is_new] = seen_.emplace(name, number_); !is_new)
+      return complain(name + " stands in line " + std::to_string(at->second) +
+                      " already: keep one of them");
+    if (name == "cpus") values = {CLI::detail::join(values, ",")};
+    if (name != "listen" && values.size() != 1)
+      return complain(name + " takes one value: put it in double quotes if it holds commas or " +
+                      "blanks, as link = \"iface:eth0,mtu=9000\"");
+    apply(name, values);
+  }
+
+  void apply(const std::string& name, const std::vector<std::string>& values) {
+    CLI::App table;
+    table.set_help_flag();
+    add_link_options(table, out_.links.empty() ? out_.main : out_.links.back());
+    if (out_.links.empty()) add_daemon_options(table, out_);
+    if (table.get_option_no_throw("--" + name) == nullptr) return complain(unknown(name, table));
+    std::vector<std::string> arguments;
+    for (auto value = values.rbegin(); value != values.rend(); ++value)
+      arguments.push_back("--" + name + "=" + *value);  // the last first, as CLI11 takes them
+    try {
+      table.parse(arguments);
+    } catch (const CLI::ParseError& error) {
+      complain(error.what());
+    }
+  }
+
+  std::string unknown(const std::string& name, const CLI::App& table) const {
+    CLI::App of_daemon;
+    Options ignored;
+    add_daemon_options(of_daemon, ignored);
+    if (of_daemon.get_option_no_throw("--" + name) != nullptr)
+      return name + " is about the whole daemon: move it above the first [link.NAME]";
+    std::string names;
+    for (auto const* const option : table.get_options())
+      names += (names.empty() ? "" : ", ") + option->get_single_name();
+    return "there is no option '" + name + "' here; there are: " + names;
+  }
+
+  const std::string path_;
+  Options& out_;
+  std::vector<std::string>& errors_;
+  int number_ = 0;
+  std::map<std::string, int> seen_;  // name -> line, of this section
+};
+
+}  // namespace
+
+bool read_config(const std::string& path, Options& out, std::vector<std::string>& errors) {
+  std::ifstream file(path);
+  if (!file) {
+    errors.push_back(path + ": " + std::strerror(errno));
+    return false;
+  }
+  auto const before = errors.size();
+  Reader(path, out, errors).read(file);
+  return errors.size() == before;
+}
+
+}  // namespace stp::stpd

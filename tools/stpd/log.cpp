@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpd/log.h"
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <ctime>
+
+namespace stp::stpd {
+namespace {
+
+std::atomic<LogLevel> least_level{LogLevel::kInfo};
+std::atomic<LogFormat> log_format{LogFormat::kText};
+
+constexpr std::array<const char*, 4> kNames{"error", "warning", "info", "debug"};
+
+const char* name_of(LogLevel level) {
+  return kNames[static_cast<std::size_t>(level)];
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (auto const c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      std::array<char, 8> code{};
+      std::snprintf(code.data(), code.size(), "\\u%04x", static_cast<unsigned>(c));
+      out += code.data();
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string time_now() {
+  timespec now{};
+  std::tm utc{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  ::gmtime_r(&now.tv_sec, &utc);
+  std::array<char, 40> text{};
+  auto const length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+  std::snprintf(text.data() + length, text.size() - length, ".%03ldZ", now.tv_nsec / 1'000'000);
+  return text.data();
+}
+
+std::string as_json(LogLevel level, const std::string& text, const std::string& link) {
+  return R"({"time":")" + time_now() + R"(","level":")" + name_of(level) + '"' +
+         (link.empty() ? std::string() : ",\"link\":" + quoted(link)) +
+         ",\"message\":" + quoted(text) + "}\n";
+}
+
+std::string as_text(LogLevel level, const std::string& text, const std::string& link) {
+  auto const weight = level <= LogLevel::kWarning ? std::string(name_of(level)) + ": " : "";
+  return "stpd: " + (link.empty() ? "" : "[" + link + "] ") + weight + text + "\n";
+}
+
+}  // namespace
+
+void set_log(LogLevel least, LogFormat format) {
+  least_level = least;
+  log_format = format;
+}
+
+void log(LogLevel level, const std::string& text, const std::string& link) {
+  if (level > least_level) return;
+  auto const line =
+      log_format == LogFormat::kJson ? as_json(level, text, link) : as_text(level, text, link);
+  // One call per line, so that lines of two threads do not mix.
+  std::fputs(line.c_str(), stderr);
+}
+
+}  // namespace stp::stpd

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpd/option_table.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "dpdk_port/link.h"
+#include "libst/service/socket.h"
+#include "libst/service/users.h"
+
+namespace stp::stpd {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw CLI::ValidationError(what);
+}
+
+// One of a few words, shown as such by --help.
+template <typename T>
+void add_choice(CLI::App& app, const std::string& name, T& out, const std::string& description,
+                const std::vector<std::pair<std::string, T>>& choices) {
+  std::string words;
+  for (auto const& [word, value] : choices) words += (words.empty() ? "" : "|") + word;
+  auto const take = [&out, choices, words, name](const std::string& text) {
+    for (auto const& [word, value] : choices)
+      if (word == text) return void(out = value);
+    refuse(name + " " + text + ": write one of " + words);
+  };
+  app.add_option_function<std::string>(name, take, description)->type_name(words);
+}
+
+template <typename T>
+void add_size(CLI::App& app, const std::string& name, T& out, const std::string& description) {
+  constexpr std::uint64_t kMebi = 1U << 20, kGibi = 1U << 30;
+  auto const usual =
+      out % kGibi == 0 ? std::to_string(out / kGibi) + "GiB" : std::to_string(out / kMebi) + "MiB";
+  app.add_option(name, out, description)
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->type_name("SIZE")
+      ->default_str(usual);
+}
+
+template <typename T>
+void add_count(CLI::App& app, const std::string& name, T& out, const std::string& description) {
+  app.add_option(name, out, description)->type_name("N")->capture_default_str();
+}
+
+// ---- values that CLI11 does not know ----
+
+unsigned parse_cpu(const std::string& text, const std::string& all) {
+  unsigned cpu = 0;
+  auto const* const end = text.data() + text.size();
+  auto const [stop, failure] = std::from_chars(text.data(), end, cpu);
+  if (failure != std::errc() || stop != end || cpu >= CPU_SETSIZE)
+    refuse("--cpus " + all + ": write numbers and ranges, as 2 or 2-3,6");
+  return cpu;
+}
+
+// "2-3,6" or what is left of it where somebody has split it at its commas already.
+std::vector<unsigned> parse_cpus(const std::string& text) {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  ::sched_getaffinity(0, sizeof usable, &usable);
+  std::vector<unsigned> cpus;
+  for (auto const& part : CLI::detail::split(text, ',')) {
+    auto const dash = part.find('-');
+    auto const first = parse_cpu(part.substr(0, dash), text);
+    auto const last = dash == std::string::npos ? first : parse_cpu(part.substr(dash + 1), text);
+    if (last < first) refuse("--cpus " + text + ": " + part + " ends before it begins");
+    for (auto cpu = first; cpu <= last; ++cpu) {
+      if (!CPU_ISSET(cpu, &usable))
+        refuse("--cpus " + text + ": this process may not run on CPU " + std::to_string(cpu) +
+               " (nproc tells how many there are)");
+      cpus.push_back(cpu);
+    }
+  }
+  return cpus;
+}
+
+void check_link(const std::string& text) {
+  port::LinkConfig link;
+  std::string error;
+  if (!port::parse_link(text, link, error)) refuse(error);  // it names the link
+  if (link.kind == port::LinkKind::kStpd)
+    refuse("--link " + text + ": that is a daemon's link; stpd needs one of its own");
+}
+
+mode_t parse_mode(const std::string& text) {
+  unsigned mode = 0;
+  auto const* const end = text.data() + text.size();
+  auto const [stop, failure] = std::from_chars(text.data(), end, mode, 8);
+  if (failure != std::errc() || stop != end || mode > 0777)
+    refuse("--socket-mode " + text + ": write three octal digits, as 660");
+  return static_cast<mode_t>(mode);
+}
+
+uid_t user_named(const std::string& option, const std::string& name) {
+  auto const user = service::find_user(name);
+  if (!user)
+    refuse(option + " " + name + ": there is no such user (useradd --system " + name + ")");
+  return *user;
+}
+
+gid_t group_named(const std::string& option, const std::string& name) {
+  auto const group = service::find_group(name);
+  if (!group)
+    refuse(option + " " + name + ": there is no such group (groupadd --system " + name + ")");
+  return *group;
+}
+
+std::vector<service::PortRule> parse_rules(const std::vector<std::string>& texts) {
+  std::vector<service::PortRule> rules;
+  for (auto const& text : texts) {
+    std::string error;
+    auto const rule = service::PortRules::parse(text, error);
+    if (!rule) refuse("--listen " + error);
+    rules.push_back(*rule);
+  }
+  return rules;
+}
+
+void add_quotas(CLI::App& app, service::Quotas& out) {
+  app.option_defaults()->group("Quotas (of one client)");
+  add_count(app, "--max-connections", out.connections, "Connections, those in wait included");
+  add_count(app, "--max-slots", out.slots, "Slots of all its connections together");
+  add_size(app, "--max-mapped", out.mapped_bytes, "Memory it has mapped");
+  add_size(app, "--max-map", out.map_bytes, "Memory in one st_map");
+  add_count(app, "--max-regions", out.regions, "Mapped regions");
+  add_count(app, "--max-mx", out.mxs, "Mx");
+  add_count(app, "--max-endpoints", out.endpoints, "Endpoints");
+  add_size(app, "--max-queues", out.queue_bytes, "Memory of the queues of its connections");
+  add_count(app, "--max-clients", out.clients, "Clients of a link at a time");
+}
+
+void add_access(CLI::App& app, Options& out) {
+  app.option_defaults()->group("Who may do what");
+  app.add_option_function<std::string>(
+         "--user",
+         [&out](const std::string& name) {
+           user_named("--user", name);
+           out.user = name;
+         },
+         "Become this user once links and sockets are open, without any capability")
+      ->type_name("NAME");
+  app.add_option_function<std::string>(
+         "--group",
+         [&out](const std::string& name) {
+           group_named("--group", name);
+           out.group = name;
+         },
+         "And this group; else the user's own")
+      ->type_name("NAME");
+  app.add_option_function<std::string>(
+         "--socket-owner",
+         [&out](const std::string& name) {
+           out.socket_access.owner = user_named("--socket-owner", name);
+           out.socket_owner = name;
+         },
+         "Whose file the socket is")
+      ->type_name("NAME");
+  app.add_option_function<std::string>(
+         "--socket-group",
+         [&out](const std::string& name) {
+           out.socket_access.group = group_named("--socket-group", name);
+           out.socket_group = name;
+         },
+         "And its group")
+      ->type_name("NAME");
+  app.add_option_function<std::string>(
+         "--socket-mode",
+         [&out](const std::string& mode) { out.socket_access.mode = parse_mode(mode); },
+         "Who may connect, as for chmod: 660 is owner and group [666]")
+      ->type_name("MODE");
+  app.add_option_function<std::vector<std::string>>(
+         "--listen",
+         [&out](const std::vector<std::string>& rules) {
+           out.rules = parse_rules(rules);
+           out.listen = rules;
+         },
+         "Who may listen on which ports: all:PORTS, user:NAME:PORTS, group:NAME:PORTS; may be "
+         "given again. With one rule, only those named may")
+      ->type_name("RULE");
+  app.add_option_function<std::string>(
+         "--admin-group",
+         [&out](const std::string& name) {
+           group_named("--admin-group", name);
+           out.admin_group = name;
+         },
+         "Members of this group may see all connections and make traces with stpctl; root and "
+         "the user of stpd may anyway")
+      ->type_name("NAME");
+}
+
+bool is_plain(const std::string& name) {
+  return !name.empty() && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+         });
+}
+
+}  // namespace
+
+void add_link_options(CLI::App& app, LinkOptions& out) {
+  using service::PollPolicy;
+  app.option_defaults()->group("Link");
+  app.add_option_function<std::string>(
+         "--link",
+         [&out](const std::string& text) {
+           check_link(text);
+           out.link = text;
+         },
+         "The link: iface:NAME, pci:ADDRESS, memif:SOCKET, vdev:DEVICE or loop, with options "
+         "after commas")
+      ->type_name("LINK");
+  app.add_option("--socket", out.socket,
+                 "Unix socket that programs connect to [/run/stpd/NAME.sock, where NAME is the "
+                 "link's name in the file, and stpd outside of it]")
+      ->type_name("PATH");
+  app.add_option("--address", out.address, "IPv4 address of the link, as 10.9.0.1/24")
+      ->type_name("IPv4/LEN");
+  add_choice<PollPolicy>(app, "--poll", out.poll,
+                         "busy: keep a core and never sleep; adaptive: sleep when idle; "
+                         "interrupt: sleep at once [adaptive]",
+                         {{"busy", PollPolicy::kBusy},
+                          {"adaptive", PollPolicy::kAdaptive},
+                          {"interrupt", PollPolicy::kInterrupt}});
+  app.add_option_function<std::string>(
+         "--cpus", [&out](const std::string& text) { out.cpus = parse_cpus(text); },
+         "CPUs that the polling thread may run on, as 2 or 2-3,6 [any]")
+      ->type_name("LIST");
+  app.add_option("--pcap", out.pcap, "Write a trace of all frames to this file (pcapng)")
+      ->type_name("FILE");
+  app.add_option("--pcap-frames", out.pcap_frames, "End the trace after this many frames")
+      ->type_name("N");
+}
+
+void add_daemon_options(CLI::App& app, Options& out) {
+  add_access(app, out);
+  app.option_defaults()->group("Log");
+  add_choice<LogLevel>(app, "--log-level", out.log_level, "What is logged, to stderr [info]",
+                       {{"error", LogLevel::kError},
+                        {"warning", LogLevel::kWarning},
+                        {"info", LogLevel::kInfo},
+                        {"debug", LogLevel::kDebug}});
+  add_choice<LogFormat>(app, "--log-format", out.log_format, "Lines, or a JSON object each [text]",
+                        {{"text", LogFormat::kText}, {"json", LogFormat::kJson}});
+  add_quotas(app, out.quotas);
+}
+
+bool complete(Options& options, std::vector<std::string>& errors) {
+  auto const before = errors.size();
+  if (!options.main.link.empty()) options.links.insert(options.links.begin(), options.main);
+  if (options.links.empty())
+    errors.emplace_back("no link: give --link LINK, or --config FILE with link = \"LINK\" in it");
+  for (auto& link : options.links) {
+    if (!is_plain(link.name))
+      errors.push_back("link name '" + link.name + "': write letters, digits, '-', '_' and '.'");
+    if (link.link.empty())
+      errors.push_back("[link." + link.name + "] names no link: add link = \"iface:NAME\"");
+    if (link.socket.empty()) link.socket = service::socket_of(link.name);
+    if (!link.address.empty()) link.link += ",address=" + link.address;
+    std::string error;
+    port::LinkConfig parsed;
+    if (!link.address.empty() && !port::parse_link(link.link, parsed, error))
+      errors.push_back("--address " + link.address + ": " + error);
+  }
+  for (auto one = options.links.begin(); one != options.links.end(); ++one)
+    for (auto other = options.links.begin(); other != one; ++other) {
+      if (one->name == other->name)
+        errors.push_back("two links are named '" + one->name + "': give each a name of its own");
+      else if (one->socket == other->socket)
+        errors.push_back("links '" + other->name + "' and '" + one->name + "' have one socket, " +
+                         one->socket + ": give each its own");
+    }
+  return errors.size() == before;
+}
+
+}  // namespace stp::stpd

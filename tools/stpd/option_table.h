@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The options of stpd, as CLI11 knows them: one table for the command line, one for what stands in
+// a section of the file.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "tools/stpd/options.h"
+
+namespace stp::stpd {
+
+void add_link_options(CLI::App& app, LinkOptions& out);
+void add_daemon_options(CLI::App& app, Options& out);
+
+// What no single option can know is wrong: names and sockets given twice, links missing. Makes
+// `links` complete.
+bool complete(Options& options, std::vector<std::string>& errors);
+
+}  // namespace stp::stpd

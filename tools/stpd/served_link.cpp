@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpd/served_link.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "libst/service/users.h"
+
+namespace stp::stpd {
+namespace {
+
+// For peers to answer the disconnects of an ending daemon; a silent one is not waited for.
+constexpr std::chrono::seconds kGoodbye{1};
+
+// The default socket lives in a directory of its own, which a fresh /run does not have. It belongs
+// to whom stpd will be, so that the socket can be removed in the end.
+void make_directory_of(const std::string& path, const Options& options) {
+  auto const directory = std::filesystem::path(path).parent_path();
+  std::error_code ignored;  // listening says what is wrong
+  if (directory.empty() || !std::filesystem::create_directory(directory, ignored)) return;
+  if (options.user.empty()) return;
+  auto const user = service::find_user(options.user);
+  // Not being able to is a socket file that stays, and that the next start replaces.
+  if (user && ::chown(directory.c_str(), *user, static_cast<gid_t>(-1)) != 0) return;
+}
+
+std::string listen_error(const std::string& path, int error) {
+  if (error == -EADDRINUSE)
+    return "socket " + path + ": another daemon answers there, or it is no socket";
+  return "socket " + path + ": " + std::strerror(-error);
+}
+
+}  // namespace
+
+std::unique_ptr<ServedLink> ServedLink::open(const LinkOptions& link, const Options& options,
+                                             bool alone, std::string& error) {
+  port::LinkConfig config;
+  if (!port::parse_link(link.link, config, error)) return nullptr;
+  auto port = port::Port::open(config, error);
+  if (!port) return nullptr;
+  std::unique_ptr<ServedLink> served(new ServedLink(link, alone, std::move(port)));
+  served->apply(options);
+  if (!served->start_trace(error) || !served->start_admin(options, error) ||
+      !served->listen(options, error))
+    return nullptr;
+  served->log_link();
+  return served;
+}
+
+ServedLink::ServedLink(const LinkOptions& link, bool alone, std::unique_ptr<port::Port> port)
+    : options_(link),
+      log_name_(alone ? std::string() : link.name),
+      service_(std::move(port)),
+      loop_(service_, link.poll, link.cpus),
+      server_(service_, link.socket,
+              [this](LogLevel level, const std::string& text) { log(level, text); }) {}
+
+bool ServedLink::start_trace(std::string& error) {
+  if (options_.pcap.empty()) return true;
+  trace_ = trace::PcapngWriter::create(options_.pcap,
+                                       {.interface = options_.link,
+                                        .program = "stpd " STP_VERSION,
+                                        .max_frames = options_.pcap_frames},
+                                       error);
+  if (!trace_) return false;
+  tap_.emplace(*trace_);
+  service_.port().set_tap(&*tap_);
+  return true;
+}
+
+bool ServedLink::start_admin(const Options& options, std::string& error) {
+  std::optional<gid_t> group;
+  if (!options.admin_group.empty()) {
+    group = service::find_group(options.admin_group);
+    if (!group) {
+      error = "admin-group " + options.admin_group + ": there is no such group";
+      return false;
+    }
+  }
+  tracer_ =
+      std::make_unique<Tracer>(service_, tap_ ? &*tap_ : nullptr,
+                               [this](const std::string& text) { log(LogLevel::kInfo, text); });
+  service_.add_counters([this] { return own_counters(); });
+  server_.set_admin(group, tracer_.get());
+  telemetry_.emplace(service_);
+  return true;
+}
+
+bool ServedLink::listen(const Options& options, std::string& error) {
+  make_directory_of(options_.socket, options);
+  auto const result = server_.listen(options.socket_access);
+  if (result != 0) error = listen_error(options_.socket, result);
+  return result == 0;
+}
+
+bool ServedLink::serve(std::string& error) {
+  if (auto const result = server_.start(); result != 0) {
+    error = std::string("cannot serve: ") + std::strerror(-result);
+    return false;
+  }
+  loop_.start();
+  serving_ = true;
+  return true;
+}
+
+void ServedLink::apply(const Options& options) {
+  server_.set_quotas(options.quotas);
+  std::lock_guard guard(service_.lock());
+  service_.set_quotas(options.quotas);
+  service_.set_port_rules(service::PortRules(options.rules));
+}
+
+void ServedLink::log_link() {
+  auto const& info = service_.port().info();
+  log(LogLevel::kInfo, "link " + info.link + ": device " + info.device + " (" + info.driver +
+                           "), mac " + port::to_string(info.mac) + ", mtu " +
+                           std::to_string(info.mtu) + ", max_stu " + std::to_string(info.max_stu) +
+                           " (" + std::to_string(1U << info.max_stu) + " bytes)" +
+                           (info.address ? ", address " + port::to_string(*info.address) : ""));
+  log(LogLevel::kInfo, "socket " + options_.socket);
+  if (trace_) log(LogLevel::kInfo, "trace " + options_.pcap);
+  if (auto const path = port::telemetry_socket(); !path.empty())
+    log(LogLevel::kInfo, "telemetry " + path);
+  warn_of_late_frames();
+}
+
+void ServedLink::warn_of_late_frames() {
+  auto const& info = service_.port().info();
+  if (options_.poll != service::PollPolicy::kInterrupt || service_.port().wake_fd() >= 0) return;
+  log(LogLevel::kWarning, "driver " + info.driver +
+                              " cannot wake a sleeper: poll=interrupt behaves as adaptive, and the "
+                              "link may be heard a millisecond late; poll=busy hears it at once");
+}
+
+bool ServedLink::is_alive() {
+  auto const turns = loop_.heartbeat().beats(), requests = server_.heartbeat().beats();
+  auto const alive = turns != seen_turns_ && requests != seen_requests_;
+  seen_turns_ = turns;
+  seen_requests_ = requests;
+  return alive;
+}
+
+void ServedLink::begin_to_leave() {
+  server_.stop();
+}
+
+ServedLink::~ServedLink() {
+  server_.stop();
+  telemetry_.reset();
+  tracer_.reset();
+  if (serving_) wait_for_disconnects();
+  loop_.stop();
+  service_.port().set_tap(nullptr);
+  if (serving_) log_counters();
+}
+
+void ServedLink::wait_for_disconnects() {
+  auto const until = std::chrono::steady_clock::now() + kGoodbye;
+  while (std::chrono::steady_clock::now() < until) {
+    {
+      std::lock_guard guard(service_.lock());
+      if (service_.node().vc_count() == 0) return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+std::vector<port::PortCounter> ServedLink::own_counters() const {
+  auto const& clients = server_.counts();
+  return {{"clients", clients.clients},
+          {"clients_refused", clients.refused},
+          {"clients_bad_messages", clients.bad_messages},
+          {"clients_slow_readers", clients.slow_readers},
+          {"trace_frames", trace_ ? trace_->frames() : 0},
+          {"trace_dropped", trace_ ? trace_->dropped() : 0}};
+}
+
+void ServedLink::log_counters() {
+  log(LogLevel::kInfo, "counters:");
+  for (auto const& counter : service_.all_counters())
+    if (counter.value != 0)
+      log(LogLevel::kInfo, "  " + counter.name + " " + std::to_string(counter.value));
+}
+
+}  // namespace stp::stpd

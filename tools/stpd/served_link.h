@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One link of stpd from its start to its end: the link, a Service that a thread of its own polls, a
+// socket for clients.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "libst/service/poll_loop.h"
+#include "libst/service/server.h"
+#include "libst/service/telemetry.h"
+#include "tools/stpd/options.h"
+#include "tools/stpd/tracer.h"
+#include "tools/trace/pcapng_tap.h"
+
+namespace stp::stpd {
+
+class ServedLink {
+ public:
+  // Opens what takes rights: link, socket, trace file. nullptr: `error` says what could not be had.
+  // `alone`: its lines in the log need not say whose they are.
+  static std::unique_ptr<ServedLink> open(const LinkOptions& link, const Options& options,
+                                          bool alone, std::string& error);
+  // Ends connections on the wire, then everything else; logs what was counted.
+  ~ServedLink();
+  ServedLink(const ServedLink&) = delete;
+  ServedLink& operator=(const ServedLink&) = delete;
+
+  // Starts the threads. False: `error` says why not.
+  bool serve(std::string& error);
+  // What may change while it serves: quotas, who may listen.
+  void apply(const Options& options);
+  // No new clients, and the old ones' connections end; the destructor waits for that.
+  void begin_to_leave();
+  // Whether both threads have moved since this was last asked.
+  bool is_alive();
+  [[nodiscard]] const std::string& name() const { return options_.name; }
+
+ private:
+  ServedLink(const LinkOptions& link, bool alone, std::unique_ptr<port::Port> port);
+  bool start_trace(std::string& error);
+  bool start_admin(const Options& options, std::string& error);
+  bool listen(const Options& options, std::string& error);
+  void log_link();
+  void warn_of_late_frames();
+  void wait_for_disconnects();
+  [[nodiscard]] std::vector<port::PortCounter> own_counters() const;
+  void log_counters();
+  void log(LogLevel level, const std::string& text) const { stpd::log(level, text, log_name_); }
+
+  const LinkOptions options_;
+  const std::string log_name_;
+  std::unique_ptr<trace::PcapngWriter> trace_;
+  std::optional<trace::PcapngTap> tap_;
+  service::Service service_;
+  service::PollLoop loop_;
+  service::Server server_;
+  std::unique_ptr<Tracer> tracer_;
+  std::optional<service::Telemetry> telemetry_;
+  bool serving_ = false;
+  std::uint64_t seen_turns_ = 0, seen_requests_ = 0;
+};
+
+}  // namespace stp::stpd

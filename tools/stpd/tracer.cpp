@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpd/tracer.h"
+
+#include <cerrno>
+#include <mutex>
+
+#include "stp/wire/big_endian.h"
+#include "stp/wire/ethernet.h"
+#include "tools/trace/pcapng_tap.h"
+
+namespace stp::stpd {
+namespace {
+
+constexpr std::uint16_t kEtherTypeArp = 0x0806;
+
+bool is_arp(Bytes head) {
+  constexpr std::size_t kTypeAt = 12;
+  auto const type_at = [&](std::size_t at) -> std::uint16_t {
+    return head.size() < at + 2 ? std::uint16_t{0} : wire::load16(head.data() + at);
+  };
+  auto const type = type_at(kTypeAt);
+  return (type == wire::kVlanEtherType ? type_at(kTypeAt + wire::kVlanSize) : type) ==
+         kEtherTypeArp;
+}
+
+bool is_stp(Bytes head) {
+  wire::LinkHeader link;
+  Bytes payload;
+  // A malformed frame of ours is what one looks for in a trace.
+  return wire::unwrap(head, link, payload) != Counter::kNotStp;
+}
+
+}  // namespace
+
+Tracer::Tracer(service::Service& service, port::Tap* beside, Log log)
+    : service_(service), beside_(beside), log_(std::move(log)) {}
+
+Tracer::~Tracer() {
+  stop();
+}
+
+int Tracer::start(const service::TraceOrder& order, service::ClientId by, service::UniqueFd file) {
+  if (writer_ && !writer_->finished()) return -EBUSY;
+  stop();  // it had come to its own end
+  trace::PcapngWriter::Options options{.interface = service_.port().info().link,
+                                       .program = "stpd " STP_VERSION};
+  if (order.max_frames != 0) options.max_frames = order.max_frames;
+  if (order.nanoseconds != 0) options.duration = order.nanoseconds;
+  std::string error;
+  writer_ = trace::PcapngWriter::create(std::move(file), options, error);
+  if (!writer_) return -errno;
+  everything_ = order.everything != 0;
+  owner_ = order.stays != 0 ? 0 : by;
+  running_ = true;
+  set_tap(this);
+  log_("trace started by client " + std::to_string(by));
+  return 0;
+}
+
+int Tracer::stop() {
+  if (!running_) return writer_ ? 0 : -ENOENT;
+  running_ = false;
+  set_tap(beside_);
+  writer_->finish();
+  log_("trace ended: " + std::to_string(writer_->frames()) + " frames, " +
+       std::to_string(writer_->dropped()) + " dropped");
+  return 0;
+}
+
+int Tracer::status(service::AdminEntry& out) {
+  if (!writer_) return -ENOENT;
+  out.finished = writer_->finished() ? 1 : 0;
+  if (out.finished != 0) stop();
+  out.error = writer_->error();
+  out.frames = writer_->frames();
+  out.dropped = writer_->dropped();
+  out.written_bytes = writer_->written_bytes();
+  return 0;
+}
+
+void Tracer::client_gone(service::ClientId client) {
+  if (running_ && owner_ == client) stop();
+}
+
+void Tracer::set_tap(port::Tap* tap) {
+  std::lock_guard guard(service_.lock());
+  service_.port().set_tap(tap);
+}
+
+void Tracer::frame(Bytes head, Bytes rest, bool sent) {
+  if (beside_ != nullptr) beside_->frame(head, rest, sent);
+  if (everything_ || is_stp(head) || is_arp(head))
+    trace::PcapngTap(*writer_).frame(head, rest, sent);
+}
+
+}  // namespace stp::stpd

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Traces that an administrator orders while stpd runs. One at a time; the file is the
+// administrator's, who has opened it: stpd needs no rights on it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "libst/service/service.h"
+#include "tools/trace/pcapng_writer.h"
+
+namespace stp::stpd {
+
+class Tracer final : public service::TraceControl, private port::Tap {
+ public:
+  using Log = std::function<void(const std::string&)>;
+
+  // `beside`: sees every frame, too; null where nobody does.
+  Tracer(service::Service& service, port::Tap* beside, Log log);
+  ~Tracer() override;
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+  // -EBUSY: a trace runs.
+  int start(const service::TraceOrder& order, service::ClientId by,
+            service::UniqueFd file) override;
+  int stop() override;
+  int status(service::AdminEntry& out) override;
+  void client_gone(service::ClientId client) override;
+
+ private:
+  void frame(Bytes head, Bytes rest, bool sent) override;
+  void set_tap(port::Tap* tap);
+
+  service::Service& service_;
+  port::Tap* const beside_;
+  const Log log_;
+  std::unique_ptr<trace::PcapngWriter> writer_;  // the latest trace
+  bool everything_ = false;
+  bool running_ = false;
+  service::ClientId owner_ = 0;  // whose going ends it; 0: nobody's
+};
+
+}  // namespace stp::stpd
