@@ -76,7 +76,7 @@ int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
   request.direction = static_cast<std::uint32_t>(direction);
   request.base = first_;
   Payload payload;
-  payload.mapped = bound_;
+  payload.mapped = {bound_};
   Reply reply{};
   if (auto const error = domain_->backend().exchange(request, payload, reply); error != 0)
     return error;
