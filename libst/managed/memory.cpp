@@ -77,7 +77,7 @@ int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
   request.direction = static_cast<std::uint32_t>(direction);
   request.base = first_;
   Payload payload;
-  payload.mapped = bound_;
+  payload.mapped = {bound_};
   Reply reply{};
   std::unique_lock const shut(mapping_gate());
   if (auto const error = domain_->backend().exchange(request, payload, reply); error != 0)
