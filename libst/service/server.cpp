@@ -44,7 +44,7 @@ void hear_requests(int epoll, int fd, std::uint64_t key, bool on) {
 // What no client library sends: it has nothing to gain from an answer.
 bool makes_sense(const Request& request, std::size_t fd_count) {
   if (request.version != kProtocolVersion) return fd_count == 0;
-  auto const known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kStats;
+  auto const known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kUnlisten;
   if (!known && !is_admin(request.kind)) return false;
   if (request.reserved != 0) return false;
   if (request.kind == RequestKind::kTraceStart) return fd_count == 1 && request.segment_count == 0;
@@ -264,7 +264,7 @@ int Server::end_map(Peer& peer, const Request& request, std::shared_ptr<RegionMe
   reply.version = kProtocolVersion;
   reply.result = result;
   if (memory) {
-    attachments.pieces = {memory->bytes()};
+    attachments.pieces = memory->pieces();
     attachments.keep = Reaper::guard(reaper_, std::move(memory));
   }
   if (result == 0) {

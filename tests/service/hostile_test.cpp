@@ -55,9 +55,12 @@ class Hostile {
       case 4:
       case 5:
       case 6:
+        return spoil_channel();
       case 7:
       case 8:
-        return spoil_channel();
+      case 12:
+      case 13:
+        return send_from_channel();
       case 9:
       case 10:
       case 11:
@@ -90,11 +93,29 @@ class Hostile {
 
   void spoil_channel() {
     if (channels_.empty()) return make_channel();
-    auto const& channel = *channels_[dice_() % channels_.size()];
+    auto const& channel = *channels_[dice_() % channels_.size()].memory;
     auto const memory = std::span(channel.data(), channel.size());
     // The indices, in the first lines, more often than entries.
     auto const at = dice_() % 2 == 0 ? dice_() % 256 : dice_() % memory.size();
     fill(memory.subspan(at, std::min<std::size_t>(memory.size() - at, 1 + dice_() % 256)), dice_);
+    ring();
+  }
+
+  // What its rings may hold, from memory that may be there and may have been taken away.
+  void send_from_channel() {
+    if (channels_.empty()) return make_channel();
+    auto& channel = channels_[dice_() % channels_.size()].rings;
+    for (auto count = 1 + dice_() % 8; count > 0; --count) {
+      SendEntry entry{};
+      auto const op = dice_() % 2 == 0 ? wire::Op::kData : static_cast<wire::Op>(dice_() % 32);
+      entry.header.op_flags = wire::op_flags(op);
+      entry.header.mx = static_cast<std::uint16_t>(dice_() % 4);
+      entry.header.d_id = static_cast<std::uint16_t>(dice_() % 2);
+      entry.header.s_id = static_cast<std::uint16_t>(dice_() % 2);
+      entry.header.param = static_cast<std::uint8_t>(dice_() % 16);
+      entry.length = dice_() % 8 == 0 ? static_cast<std::uint32_t>(dice_()) : kBuffer;
+      if (!channel.send(entry)) break;
+    }
     ring();
   }
 
@@ -124,7 +145,9 @@ class Hostile {
     if (result != 0 || client_.fds.empty()) return;
     vc_ = client_.reply.vc;
     auto channel = SharedMemory::adopt(client_.fds[0].release(), 0, client_.reply.channel_size);
-    if (channel != nullptr) channels_.push_back(std::move(channel));
+    if (channel == nullptr) return;
+    UserChannel const rings(channel->data());  // it believes what it finds: while it is good
+    channels_.push_back({std::move(channel), rings});
   }
 
   // A request whose every field is likely, random, or something in between.
@@ -159,8 +182,10 @@ class Hostile {
     auto const count = 1 + dice_() % 3;
     for (std::uint64_t i = 0; i < count; ++i) fds.push_back(some_descriptor());
     request.segment_count = static_cast<std::uint32_t>(dice_() % 16 == 0 ? dice_() : count);
-    request.lead = dice_() % 4 == 0 ? dice_() : 0;
-    request.length = dice_() % 4 == 0 ? dice_() : kMemory / 2;
+    request.piece_count = dice_() % 16 == 0 ? static_cast<std::uint32_t>(dice_()) : 1;
+    for (auto& piece : request.pieces)
+      piece = {.at = dice_() % 4 == 0 ? dice_() : 0,
+               .length = dice_() % 4 == 0 ? dice_() : kMemory / 2};
     request.direction = static_cast<std::uint32_t>(dice_() % 3);
     for (std::uint32_t i = 0; i < count; ++i)
       request.segments[i] = {.fd_index = static_cast<std::uint32_t>(dice_() % 8 == 0 ? dice_() : i),
@@ -199,12 +224,17 @@ class Hostile {
   }
 
   static constexpr std::uint32_t kUports = 5'000;
+  static constexpr std::uint32_t kBuffer = 1U << 14;
   static constexpr std::size_t kMemory = std::size_t{1} << 18;
   Dice dice_;
   RawClient client_;
   std::shared_ptr<SharedMemory> page_;
   UniqueFd bell_;
-  std::vector<std::shared_ptr<SharedMemory>> channels_;
+  struct OwnChannel {
+    std::shared_ptr<SharedMemory> memory;
+    UserChannel rings;
+  };
+  std::vector<OwnChannel> channels_;
   EndpointId endpoint_ = kNoneId;
   VcId vc_ = kNoneId;
   bool gone_ = false;
@@ -297,7 +327,8 @@ TEST_P(HostileTest, HurtsOnlyItself) {
   EXPECT_TRUE(eventually([&] { return client_count() == 2; })) << client_count();
   // They were not turned away before they could do harm.
   std::lock_guard guard(service.lock());
-  EXPECT_GT(service.node().counters().get(Counter::kRingBroken), 0U);
+  auto const& counters = service.node().counters();
+  EXPECT_GT(counters.get(Counter::kRingBroken) + counters.get(Counter::kTxRefused), 0U);
   EXPECT_GT(server.counts().bad_messages, 0U);
 }
 
