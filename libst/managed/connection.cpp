@@ -151,9 +151,10 @@ void Connection::flush(int status) {
   }
   waiting_.clear();
   while (!operations_.empty()) complete(operations_.begin()->first, status);
-  for (auto& [id, receive] : landings_) complete(receive, status, 0, 0, 0);
-  landings_.clear();
-  for (auto& receive : receives_) complete(receive, status, 0, 0, 0);
+  for (auto& [id, matched] : matched_)
+    outlets_.receives.push(matched.done ? matched.told : received(matched.receive, status));
+  matched_.clear();
+  for (auto const& receive : receives_) outlets_.receives.push(received(receive, status));
   receives_.clear();
   read_requests_.clear();
   remotes_.clear();
@@ -230,7 +231,7 @@ void Connection::query(stm_connection_info_t& info) const {
   info.context = outlets_.context;
   info.peer_mac = peer_mac_.to_u64();
   info.operations = operations_.size();
-  info.receives = receives_.size() + landings_.size();
+  info.receives = receives_.size() + matched_.size();
   info.eager = eager_out_.is_open() ? kEagerMost : 0;
 }
 

@@ -91,6 +91,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static constexpr std::uint64_t kWriteWindow = 64;
   static constexpr Context kKeyMark = Context{1} << 63;
 
+  // A receive that has its message. It is told when all before it are.
+  struct Matched {
+    PostedReceive receive;
+    stm_event_t told{};
+    bool done = false;
+  };
   struct Remote {
     enum class State : std::uint8_t { kAsked, kOpen, kClosed } state = State::kAsked;
     int status = 0;  // kClosed: why
@@ -149,8 +155,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool match_eager(const EagerIn::Arrived& arrived);
   bool match_offer(const Offer& offer);
   void on_received(const Completion& c);
-  void complete(PostedReceive& receive, int status, std::uint64_t length, std::uint32_t message,
+  [[nodiscard]] stm_event_t received(const PostedReceive& receive, int status) const;
+  void conclude(Matched& matched, int status, std::uint64_t length, std::uint32_t message,
                 std::uint32_t tag);
+  void tell_received();
   void on_arrived(const Completion& c);
   void tell_taken();
 
@@ -189,11 +197,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // while the oldest that is not confirmed is among them no confirmation can get lost for good.
   std::map<std::uint64_t, std::uint64_t> writes_;
   std::uint64_t next_write_ = 0;
-  std::deque<PostedReceive> receives_;               // in order
-  std::map<std::uint64_t, PostedReceive> landings_;  // being filled
-  std::deque<Completion> read_requests_;             // untold
-  std::map<std::uint32_t, Remote> remotes_;          // by key
-  std::map<std::uint32_t, std::uint32_t> served_;    // by number: key of ours
+  std::deque<PostedReceive> receives_;             // in order
+  std::map<std::uint64_t, Matched> matched_;       // by id: in the order of their messages
+  std::deque<Completion> read_requests_;           // untold
+  std::map<std::uint32_t, Remote> remotes_;        // by key
+  std::map<std::uint32_t, std::uint32_t> served_;  // by number: key of ours
   RemoteRegion eager_ring_;
   EagerOut eager_out_;
   EagerIn eager_in_;

@@ -195,15 +195,15 @@ int Connection::cancel(std::uint64_t context) {
   auto const older = [&](std::uint64_t other) { return id == 0 || other < id; };
   auto const posted = std::find_if(receives_.begin(), receives_.end(),
                                    [&](auto const& r) { return r.context == context; });
-  for (auto const& [number, receive] : landings_)
-    if (receive.context == context && older(number)) {
+  for (auto const& [number, matched] : matched_)
+    if (!matched.done && matched.receive.context == context && older(number)) {
       auto const error = sequencer_->cancel(number);
       return progress(client::now()), error;
     }
   if (posted != receives_.end() && older(posted->id)) {
     auto receive = std::move(*posted);
     receives_.erase(posted);
-    complete(receive, -ECANCELED, 0, 0, 0);
+    outlets_.receives.push(received(receive, -ECANCELED));
     return 0;
   }
   if (id == 0) return -ENOENT;

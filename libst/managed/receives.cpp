@@ -2,6 +2,7 @@
 // Messages take receives in the order in which they were sent, whichever way they came: in a slot
 // of the eager ring, or as a write that waits for its grant.
 #include <cstring>
+#include <tuple>
 
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
@@ -76,47 +77,61 @@ bool Connection::match_eager(const EagerIn::Arrived& arrived) {
   bool const fits = head.length <= receive.length;
   if (fits && head.length != 0)
     std::memcpy(receive.ptr, staging_.eager_in(arrived.slot) + kEagerHead, head.length);
+  conclude(matched_[receive.id] = {std::move(receive)}, fits ? 0 : -EMSGSIZE, head.length,
+           head.message, head.tag);
   eager_in_.take(head.message);
   sequencer_->pass_message();
-  complete(receive, fits ? 0 : -EMSGSIZE, head.length, head.message, head.tag);
   return true;
 }
 
 bool Connection::match_offer(const Offer& offer) {
   PostedReceive receive;
   if (!take_receive(receive)) return false;
-  if (offer.length > receive.length) {
+  auto const id = receive.id;
+  auto& matched = matched_[id] = {std::move(receive)};
+  if (offer.length > matched.receive.length) {
     sequencer_->refuse_waiting();
-    complete(receive, -EMSGSIZE, offer.length, offer.message, 0);
+    conclude(matched, -EMSGSIZE, offer.length, offer.message, 0);
     return true;
   }
   // The empty message needs a place as well, though nothing is written there.
-  auto const landing = receive.memory
-                           ? receive.memory->landing(endpoint_, receive.ptr, receive.length)
+  auto const& [memory, ptr, length] =
+      std::tie(matched.receive.memory, matched.receive.ptr, matched.receive.length);
+  auto const landing = memory
+                           ? memory->landing(endpoint_, ptr, length)
                            : staging_.memory->landing(endpoint_, staging_.hello_in(), kHelloSize);
-  auto const id = receive.id;
-  landings_.emplace(id, std::move(receive));
   sequencer_->post_receive(id, landing);
   if (eager_in_.has_untold()) tell_taken();
   return true;
 }
 
 void Connection::on_received(const Completion& c) {
-  auto const found = landings_.find(c.context);
-  if (found == landings_.end()) return;
-  auto receive = std::move(found->second);
-  landings_.erase(found);
-  complete(receive, c.status, c.length, c.message, c.tag);
+  auto const found = matched_.find(c.context);
+  if (found == matched_.end()) return;
+  conclude(found->second, c.status, c.length, c.message, c.tag);
 }
 
-void Connection::complete(PostedReceive& receive, int status, std::uint64_t length,
-                          std::uint32_t message, std::uint32_t tag) {
-  auto told = event(STM_RECEIVE, status, receive.context);
-  told.length = length;
-  told.message = message > 0 ? message - 1 : 0;
-  told.tag = tag;
-  receive.memory = {};
-  outlets_.receives.push(told);
+stm_event_t Connection::received(const PostedReceive& receive, int status) const {
+  return event(STM_RECEIVE, status, receive.context);
+}
+
+void Connection::conclude(Matched& matched, int status, std::uint64_t length, std::uint32_t message,
+                          std::uint32_t tag) {
+  matched.told = received(matched.receive, status);
+  matched.told.length = length;
+  matched.told.message = message > 0 ? message - 1 : 0;
+  matched.told.tag = tag;
+  matched.receive.memory = {};
+  matched.done = true;
+  tell_received();
+}
+
+// Messages are told in the order of sending, though a short one may overtake a long one.
+void Connection::tell_received() {
+  while (!matched_.empty() && matched_.begin()->second.done) {
+    outlets_.receives.push(matched_.begin()->second.told);
+    matched_.erase(matched_.begin());
+  }
 }
 
 void Connection::on_arrived(const Completion& c) {
