@@ -4,6 +4,7 @@
 
 packages=(g++ cmake ninja-build pkg-config libdpdk-dev libpcap-dev libgtest-dev libcli11-dev
   libxxhash-dev jq iproute2 nftables procps util-linux python3 tshark)
+packages+=(dpkg-dev file scdoc mandoc) # for the Debian package and the manual
 
 missing_packages() {
   local package

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: fish.sh ROOT BINARIES
+# fish, where it is installed, completes the long options of every program.
+set -u
+cd "$1" || exit 1
+command -v fish >/dev/null || { echo "SKIPPED: no fish here"; exit 77; }
+PATH=$2:$PATH
+HOME=$(mktemp -d)
+export HOME PATH
+trap 'rm -rf "$HOME"' EXIT
+wrong=0
+
+for name in stpd stp-send stp-recv; do
+  offered=$(fish --no-config -c "source tools/completion/stp.fish; complete -C'$name --'" | cut -f1)
+  for option in $("$name" --help | grep -oE '^ +(-[a-zA-Z0-9],)?--[a-z0-9-]+' | grep -oE -- '--.*'); do
+    grep -qxF -- "$option" <<<"$offered" || { echo "$name: $option is not offered"; wrong=1; }
+  done
+done
+exit $wrong

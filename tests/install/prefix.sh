@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: prefix.sh BUILD ROOT CC
+# `cmake --install --prefix` somewhere: programs run from there as they are, and programs of others
+# find library and headers there.
+# shellcheck source=setup.sh
+. "$(dirname "$0")/setup.sh"
+make_work_directory
+prefix=$work/opt
+quietly cmake --install "$build" --prefix "$prefix"
+
+no_file_of_state_threads "$work"
+programs_and_pages "$prefix"
+for file in "$prefix"/bin/* "$prefix"/sbin/*; do quietly "$file" --help; done
+if grep -rlF -e "$build" -e "$root" "$prefix/lib" "$prefix/share" --include=*.pc --include=*.cmake \
+  --include=*.service; then
+  fail "a file that is installed names the directory it was built in"
+fi
+consumers "$prefix" "$3"
+echo "PASSED"

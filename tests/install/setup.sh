@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Sourced by the tests of what is installed. Arguments: the build directory, the root of the project.
+set -uo pipefail
+# shellcheck disable=SC2034
+build=$1
+root=$2
+program=$(basename "$0" .sh)
+# shellcheck source=../../tools/lib/common.sh
+. "$root/tools/lib/common.sh"
+
+expect() { "$@" || fail "not true: $*"; }
+# quietly COMMAND...: what it said is shown where it fails.
+quietly() { "$@" >"$work/said" 2>&1 || { cat "$work/said" >&2; fail "failed: $*"; }; }
+
+# Debian's State Threads is called libst, too. The names of its files (packages libst1 and
+# libst-dev) stay its own: FOLDER is what stands for / .
+no_file_of_state_threads() {
+  local files=(usr/include/st.h usr/lib/libst.a usr/lib/libst.so usr/lib/libst.so.1
+    usr/lib/libst.so.1.9 usr/lib/pkgconfig/st.pc usr/share/doc-base/st-notes
+    usr/share/doc-base/st-performance usr/share/doc-base/st-reference usr/share/doc/libst-dev
+    usr/share/doc/libst1 usr/share/lintian/overrides/libst1)
+  local file
+  for file in "${files[@]}"; do
+    [ ! -e "$1/$file" ] || fail "$file belongs to State Threads"
+  done
+  # The same libraries in the directories where other releases of Debian have them.
+  [ -z "$(find "$1" -name 'libst.so*' -o -name libst.a -o -name st.pc)" ] || fail "a library is called libst"
+}
+
+# Programs and their manual pages below FOLDER, as a user finds them.
+programs_and_pages() {
+  local file name
+  for file in "$1"/bin/* "$1"/sbin/*; do
+    name=$(basename "$file")
+    expect test -x "$file"
+    expect test -n "$(find "$1/share/man" -name "$name.[18].gz")"
+    expect test -e "$1/share/bash-completion/completions/$name"
+  done
+  expect test -e "$1/share/man/man3/st_create.3.gz"
+  expect test -e "$1/share/man/man7/libst.7.gz"
+}
+
+# consumers PREFIX CC: somebody's program is built with what pkg-config and CMake find, and runs.
+consumers() {
+  local prefix=$1 compiler=$2 pkgconfig source=$root/tests/libst/first_program.c
+  pkgconfig=$(dirname "$(find "$prefix" -name libst.pc)")
+  # shellcheck disable=SC2046
+  quietly "$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror "$source" -o "$work/by_pkgconfig" \
+    $(PKG_CONFIG_PATH=$pkgconfig pkg-config --cflags --libs libst)
+  STP_LINK=loop LD_LIBRARY_PATH=$(dirname "$pkgconfig") quietly "$work/by_pkgconfig"
+  quietly cmake -S "$root/tests/install/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_C_COMPILER="$compiler" -DPROGRAM="$source"
+  quietly cmake --build "$work/consumer"
+  STP_LINK=loop quietly "$work/consumer/consumer"
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: options.sh ROOT BINARIES
+# The page of a program has all its long options, and no other.
+set -u
+cd "$1" || exit 1
+# shellcheck source=setup.sh
+. tests/man/setup.sh
+sort_options() { grep -oE -- '--[a-z][a-z-]*' | sort -u; }
+
+# helps COMMAND...: --help of a program, of its subcommands, and of theirs.
+helps() {
+  local help subcommand
+  help=$("$@" --help) || echo "  --help-of-$* FAILED"
+  printf '%s\n' "$help"
+  for subcommand in $(sed -nE '/^Subcommands:/,/^$/s/^  ([a-z-]+).*/\1/p' <<<"$help"); do
+    helps "$@" "$subcommand"
+  done
+}
+
+count=0
+for page in "$pages"/*.[18].scd; do
+  name=$(names_of "$page")
+  [ -x "$2/$name" ] || continue
+  count=$((count + 1))
+  help=$(helps "$2/$name")
+  diff <({ section_of "$page" OPTIONS && section_of "$page" COMMANDS; } |
+    grep -E '^'$'\t''*\*-' | sort_options) \
+    <(grep -oE '^ +(-[a-zA-Z0-9],)?--[a-z][a-z-]*' <<<"$help" | sort_options) ||
+    complain "$page: '<' is only there, '>' only in $name --help"
+  for subcommand in $(sed -nE '/^Subcommands:/,/^$/s/^  ([a-z-]+).*/\1/p' <<<"$help"); do
+    section_of "$page" COMMANDS | grep -qw -- "\*\?$subcommand\*" || complain "$page has not $name $subcommand"
+  done
+done
+[ $count -ge 3 ] || complain "only $count programs found"
+exit $wrong

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Completion for all programs. Options and subcommands are read from --help, which alone knows what
+# a program can do.
+function __stp_help
+    set -l words (commandline -opc)
+    set -l subcommands ($words[1] --help 2>/dev/null | sed -nE '/^Subcommands:/,/^$/s/^  ([a-z][a-z-]*).*/\1/p')
+    for word in $words[2..-1]
+        if contains -- $word $subcommands
+            $words[1] $word --help 2>/dev/null
+            return
+        end
+    end
+    $words[1] --help 2>/dev/null
+end
+
+function __stp_candidates
+    if string match -q -- '-*' (commandline -ct)
+        __stp_help | sed -nE 's/^ +(-[a-zA-Z0-9],)?(--[a-z0-9-]+).*/\2/p'
+    else
+        __stp_help | sed -nE '/^Subcommands:/,/^$/s/^  ([a-z][a-z-]*).*/\1/p'
+    end
+end
+
+for program in stpd stpctl stp-recv stp-replay stp-send stp-sim
+    complete -c $program -a '(__stp_candidates)'
+    complete -c $program -l link -x -a 'loop stpd: iface: memif: vdev: pci:'
+end
