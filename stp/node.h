@@ -95,12 +95,13 @@ struct Event {
     kWake,         // a user sleeps on vc's channel: wake its futex word
     kAcceptReady,  // endpoint has a connection to accept
     kStockLow,     // endpoint listens, and has used up a stocked channel
+    kVcOver,       // the peer has disconnected vc, or it has failed; its user still holds it
     kVcGone,       // the Node no longer uses vc's channel memory; `cookie` names it
     kRegionGone,   // the Node no longer uses region's memory
   };
   Kind kind;
   std::uint64_t id = kNoneId;  // VcId, EndpointId or RegionId
-  std::uint64_t cookie = 0;    // kWake, kVcGone: as given with the channel
+  std::uint64_t cookie = 0;    // kWake, kVcOver, kVcGone: as given with the channel
 };
 
 enum class VcState : std::uint8_t {
@@ -153,6 +154,8 @@ class Node {
   void transmitted(const TxToken& token);
   [[nodiscard]] Time next_deadline() const;
   void expire(Time now);
+  // Nothing has arrived lately: who would be woken a little later, to save wake-ups, is woken now.
+  void idle();
   bool next_event(Event& out);
   // Bytes a TxFrame's `head` must have room for.
   [[nodiscard]] std::size_t frame_room() const;
@@ -188,6 +191,8 @@ class Node {
   bool unstock(EndpointId endpoint, std::uint64_t& cookie);
   // -EAGAIN: none waits. Where the endpoint inspects, the connection is in state kAsked.
   int accept(EndpointId endpoint, VcId& out);
+  // Connections that wait to be accepted.
+  [[nodiscard]] std::size_t backlog(EndpointId endpoint) const;
   // The user's decision on a connection that was asked for, with option payload for the peer. A
   // refused one goes (kVcGone). -EISCONN: it is decided. What admit returns of one that was not
   // decided in time: -ETIMEDOUT, or -ECONNABORTED (the peer has given up).

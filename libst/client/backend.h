@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "libst/service/client_page.h"
 #include "libst/service/messages.h"
@@ -22,7 +23,7 @@ using service::SharedMemory;
 
 // What goes along with a request beside its fixed part.
 struct Payload {
-  MutableBytes mapped;                   // kMap: the user's memory
+  std::vector<MutableBytes> mapped;      // kMap: the user's memory, in pieces
   std::shared_ptr<void> keep;            // out, kMap: to be held as long as the region lives
   std::shared_ptr<SharedMemory> memory;  // out, kConnect, kAccept: the channel
 };
@@ -55,6 +56,8 @@ class Backend {
   virtual bool attend(Condition condition, Time deadline) = 0;
   // 0, or why the service is gone.
   [[nodiscard]] virtual int error() const = 0;
+  // Memory has to be shared with another process before it can be mapped.
+  [[nodiscard]] virtual bool lends_memory() const { return false; }
   // The process ends: tells the peers, as far as nobody else will.
   virtual void leave() {}
 

@@ -63,10 +63,13 @@ int Connection::info(Reply& reply) const {
 // 0 while the connection goes on, else why not.
 int Connection::over() const {
   if (auto const gone = backend_.error(); gone != 0) return gone;
+  if (auto const end = end_of_channel(); end != 0) return end;
+  return asked_ ? fail(-ENOTCONN, "st_accept_opt or st_reject comes first") : 0;
+}
+
+int Connection::end_of_channel() const {
   switch (channel_.state()) {
     case ChannelState::kConnecting:
-      if (asked_) return fail(-ENOTCONN, "st_accept_opt or st_reject comes first");
-      return 0;
     case ChannelState::kOpen:
       return 0;
     case ChannelState::kFailed:
@@ -76,6 +79,11 @@ int Connection::over() const {
       break;
   }
   return -ENOTCONN;
+}
+
+int Connection::take_end() {
+  auto const end = end_of_channel();
+  return end != 0 && !end_told_.exchange(true) ? end : 0;
 }
 
 int Connection::send(const Sending& what) {

@@ -52,6 +52,9 @@ class Connection {
   // How long to wait for a peer's confirmation.
   static constexpr Time kClosePatience = kSecond;
 
+  // Why the connection has ended of itself, told once; 0: it has not, or that was told.
+  int take_end();
+  [[nodiscard]] Handle handle() const { return handle_; }
   [[nodiscard]] Endpoint& endpoint() const { return *endpoint_; }
   [[nodiscard]] VcId vc() const { return vc_; }
   void set_handle(Handle handle) { handle_ = handle; }
@@ -62,6 +65,7 @@ class Connection {
   int check_data(const Sending& what) const;
   static int check_destination(const Sending& what);
   [[nodiscard]] int over() const;
+  [[nodiscard]] int end_of_channel() const;
   int learn_peer();
   int wait_flushed(bool closing);
   int disconnect(bool at_once);
@@ -79,7 +83,8 @@ class Connection {
   Inbox inbox_;                     // under receiving_
   std::uint32_t refused_ = 0;       // as of the last flush; under sending_
   std::atomic<bool> ended_{false};  // closed by this side
-  std::atomic<bool> asked_;         // the peer has asked for it, and nobody has decided
+  std::atomic<bool> end_told_{false};
+  std::atomic<bool> asked_;  // the peer has asked for it, and nobody has decided
   Handle handle_ = 0;
 };
 

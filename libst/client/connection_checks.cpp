@@ -17,6 +17,13 @@ bool is_connection_op(Op op) {
          op == Op::kDisconnectComplete;
 }
 
+// protocol: 7.17
+constexpr std::uint32_t kOperand = sizeof(std::uint64_t);
+bool is_fetch(const wire::Header& header) {
+  return header.op() == Op::kGet && header.has(wire::flag::kFunction) &&
+         header.function() != wire::Function::kFetchOpComplete;
+}
+
 int check_syntax(wire::Header header) {
   header.s_port =
       1;  // libst's to set, as these flags of DATA are: what stands there is not looked at
@@ -41,6 +48,9 @@ int Connection::check(const Sending& what) const {
   if (auto const error = check_syntax(header); error != 0) return error;
   if (header.op() == Op::kData) return check_data(what);
   if (what.length != 0) return fail(-EINVAL, "only DATA has a length");
+  if (is_fetch(header) && !header.has(wire::flag::kReject) &&
+      (header.param != kOperand || header.offset % kOperand != 0 || header.b_num % kOperand != 0))
+    return fail(-EINVAL, "a FetchOp is of 8 bytes, and r_offset and i_offset are multiples of 8");
   if (wire::needs_operands(header) && what.payload == nullptr)
     return fail(-EINVAL, "the function needs its operands in the option payload");
   bool const grants = header.op() == Op::kClearToSend || header.op() == Op::kMemoryRegionAvailable;

@@ -91,6 +91,7 @@ int Endpoint::listen() {
   auto const error = backend_->exchange(asking, reply);
   if (error == -EADDRINUSE)
     return fail(error, "port " + std::to_string(uport_) + " of this link has a listener already");
+  if (error == 0) listening_ = true;
   return error;
 }
 
@@ -199,6 +200,40 @@ int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out
   return error;
 }
 
+bool Endpoint::take_end(Occurrence& out) const {
+  for (auto const child : children())
+    if (auto const connection = find<Connection>(child); connection) {
+      out = {child, connection->take_end()};
+      if (out.reason != 0) return true;
+    }
+  return false;
+}
+
+int Endpoint::backlog(std::uint64_t& out) const {
+  auto asking = request(RequestKind::kBacklog);
+  Reply reply{};
+  auto const error = backend_->exchange(asking, reply);
+  out = reply.value;
+  return error;
+}
+
+int Endpoint::next_occurrence(Time deadline, Occurrence& out) {
+  PageEvents events(backend_->page());
+  for (;;) {
+    auto const seen = events.wake_word()->load();
+    if (ended()) return -ECANCELED;
+    if (take_end(out)) return 0;
+    out = {};
+    std::uint64_t waiting = 0;
+    if (listening_)
+      if (auto const error = backlog(waiting); error != 0) return error;
+    if (waiting != 0) return 0;
+    auto const changed = [&] { return events.wake_word()->load() != seen || ended(); };
+    if (auto const waited = wait_until(*backend_, events, deadline, changed); waited != 0)
+      return waited;
+  }
+}
+
 int Endpoint::flush() {
   int first_error = 0;
   for (auto const child : children())
@@ -211,18 +246,20 @@ int Endpoint::flush() {
 
 // ---- memory ----
 
-int Endpoint::map(Direction direction, MutableBytes memory, std::uint32_t base, Handle& out,
-                  std::uint16_t* mx) {
+int Endpoint::map(Direction direction, std::vector<MutableBytes> memory, std::uint32_t base,
+                  Handle& out, std::uint16_t* mx) {
   if (Handle port = 0; connectionless_)
     if (auto const error = open_port(port); error != 0) return error;
   auto asking = request(RequestKind::kMap);
   asking.direction = static_cast<std::uint32_t>(direction);
   asking.base = base;
   Payload payload;
-  payload.mapped = memory;
+  std::size_t bytes = 0;
+  for (auto const piece : memory) bytes += piece.size();
+  payload.mapped = std::move(memory);
   Reply made{};
   if (auto const error = backend_->exchange(asking, payload, made); error != 0) return error;
-  auto const count = static_cast<std::uint32_t>(memory.size() >> config().bufsize);
+  auto const count = static_cast<std::uint32_t>(bytes >> config().bufsize);
   mappings_.add(made.region, direction, {base, count});
   auto const region =
       std::make_shared<Region>(shared_from_this(), made.region, direction, std::move(payload.keep));

@@ -51,8 +51,14 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   int open_port(Handle& out);
   int get_connectionless(const OptionRule& rule, std::uint32_t& value);
   // `mx`: nullptr, or where to put an Mx that is good on every connection.
-  int map(Direction direction, MutableBytes memory, std::uint32_t base, Handle& out,
+  int map(Direction direction, std::vector<MutableBytes> memory, std::uint32_t base, Handle& out,
           std::uint16_t* mx);
+  // What happens to the endpoint, one at a time.
+  struct Occurrence {
+    Handle connection = 0;  // 0: one waits to be accepted
+    int reason = 0;         // why `connection` has ended
+  };
+  int next_occurrence(Time deadline, Occurrence& out);
   int flush();
   // Its handle has been retired: wakes who waits here and ends all that hangs on it.
   void end();
@@ -71,6 +77,8 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   [[nodiscard]] int not_connectionless() const;
   template <typename Child>
   int publish(const std::shared_ptr<Child>& child, Handle& out);
+  bool take_end(Occurrence& out) const;
+  int backlog(std::uint64_t& out) const;
   int wait_for_peer(Time deadline, std::shared_ptr<Connection>& out);
   int hand_out(const std::shared_ptr<Connection>& connection, Handle& out);
   [[nodiscard]] std::vector<Handle> children() const;
@@ -80,7 +88,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   const bool connectionless_;
   EndpointId id_ = kNoneId;
   Mappings mappings_;
-  std::atomic<bool> ended_{false};
+  std::atomic<bool> ended_{false}, listening_{false};
   std::mutex opening_;           // of the Port
   std::atomic<Handle> port_{0};  // 0: not open yet
   mutable std::mutex mutex_;     // of what follows

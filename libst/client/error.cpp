@@ -25,6 +25,13 @@ int not_set(const char* argument) {
   return fail(-EINVAL, std::string("argument '") + argument + "' is NULL");
 }
 
+KeepFailure::KeepFailure() : error_(last.error), text_(last.text) {}
+
+KeepFailure::~KeepFailure() {
+  last.error = error_;
+  last.text = std::move(text_);
+}
+
 void clear_failure() {
   last.error = 0;
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <system_error>
 
+#include "libst/client/hooks.h"
+
 namespace stp::client {
 
 // Remembers `text` for this thread as what `error` was about; returns `error`.
@@ -18,9 +20,21 @@ void clear_failure();
 // The remembered text if it belongs to `error` (either sign), else the system's word for it.
 const char* describe(int error);
 
-// The body of an API call: no exception gets past it.
+// Puts what is remembered back at the end of a scope.
+class KeepFailure {
+ public:
+  KeepFailure();
+  ~KeepFailure();
+  KeepFailure(const KeepFailure&) = delete;
+  KeepFailure& operator=(const KeepFailure&) = delete;
+
+ private:
+  int error_;
+  std::string text_;
+};
+
 template <typename Body>
-int guarded(Body&& body) noexcept {
+int caught(Body&& body) noexcept {
   try {
     clear_failure();
     return body();
@@ -31,6 +45,23 @@ int guarded(Body&& body) noexcept {
   } catch (...) {
     return -EIO;
   }
+}
+
+// The body of an API call, which it is named after: no exception gets past it, and who has asked
+// learns what became of it.
+template <typename Body>
+int guarded(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
+  auto const result = caught(body);
+  call_over(call, result, false);
+  return result;
+}
+
+// As guarded, of a call that moves frames.
+template <typename Body>
+int guarded_per_frame(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
+  auto const result = caught(body);
+  if (result < 0) call_over(call, result, true);
+  return result;
 }
 
 }  // namespace stp::client

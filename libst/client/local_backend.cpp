@@ -49,10 +49,7 @@ int LocalBackend::greet() {
 
 int LocalBackend::exchange(Request& request, Payload& payload, Reply& reply) {
   service::Attachments attachments;
-  if (request.kind == RequestKind::kMap) {
-    attachments.pieces = {payload.mapped};
-    request.length = payload.mapped.size();
-  }
+  attachments.pieces = payload.mapped;
   PollLoop::CallerScope const scope(loop_);
   std::lock_guard const hold(service_.lock());
   service_.handle(client_, request, attachments, reply);

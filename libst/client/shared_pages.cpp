@@ -88,21 +88,43 @@ SharedPages& SharedPages::instance() {
   return *all;
 }
 
-int SharedPages::share(Bytes memory, Share& out) {
+int SharedPages::share(std::span<const MutableBytes> memory, Share& out) {
   std::lock_guard const guard(mutex_);
   std::erase_if(known_, [](auto& entry) { return entry.second.expired(); });
+  for (auto const piece : memory)
+    if (auto const error = add(piece, out); error != 0) return error;
+  if (out.parts.size() <= service::kMaxSegments) return 0;
+  return fail(-EOPNOTSUPP, "the memory consists of too many separately mapped pieces");
+}
+
+int SharedPages::add(Bytes memory, Share& out) {
   auto const pages = pages_of(memory);
   std::vector<MappedArea> areas;
   if (auto const error = areas_of(pages, areas); error != 0) return error;
   join_alike(areas);
-  out.lead = static_cast<std::uint64_t>(memory.data() - pages.data());
+  std::uint64_t before = 0;
+  for (auto const& part : out.parts) before += part.length;
+  auto const lead = static_cast<std::uint64_t>(memory.data() - pages.data());
+  out.pieces.push_back({before + lead, memory.size()});
   for (auto const& area : areas) {
     Share::Part part;
     if (auto const error = part_of(area, part); error != 0) return error;
     append(out, std::move(part));
   }
-  if (out.parts.size() <= service::kMaxSegments) return 0;
-  return fail(-EOPNOTSUPP, "the memory consists of too many separately mapped pieces");
+  return 0;
+}
+
+std::shared_ptr<const SharedMemory> SharedPages::create(std::size_t size) {
+  std::lock_guard const guard(mutex_);
+  return remember(SharedMemory::create(kName, size));
+}
+
+std::shared_ptr<const SharedMemory> SharedPages::remember(
+    std::shared_ptr<const SharedMemory> memory) {
+  struct stat status {};
+  if (memory == nullptr || ::fstat(memory->fd(), &status) != 0) return nullptr;
+  known_[status.st_ino] = memory;
+  return memory;
 }
 
 int SharedPages::part_of(const MappedArea& area, Share::Part& out) {
@@ -129,15 +151,13 @@ int SharedPages::part_of(const MappedArea& area, Share::Part& out) {
 
 int SharedPages::replace(const MappedArea& area, Share::Part& out) {
   auto const length = area.end - area.begin;
-  std::shared_ptr<const SharedMemory> const memory = SharedMemory::create(kName, length);
-  struct stat status {};
-  if (memory == nullptr || ::fstat(memory->fd(), &status) != 0) return -errno;
+  auto const memory = remember(SharedMemory::create(kName, length));
+  if (memory == nullptr) return -errno;
   if (auto const error = copy_into(memory->fd(), area); error != 0) return error;
   auto* const at = reinterpret_cast<void*>(area.begin);
   if (::mmap(at, length, protection_of(area), MAP_SHARED | MAP_FIXED, memory->fd(), 0) ==
       MAP_FAILED)
     return fail(-EOPNOTSUPP, std::string("the pages cannot be replaced: ") + std::strerror(errno));
-  known_[status.st_ino] = memory;
   out = {memory, 0, length};
   return 0;
 }

@@ -8,9 +8,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "libst/client/address_space.h"
+#include "libst/service/messages.h"
 #include "libst/service/shared_memory.h"
 
 namespace stp::client {
@@ -20,20 +22,25 @@ struct Share {
     std::shared_ptr<const service::SharedMemory> memory;
     std::uint64_t offset = 0, length = 0;  // whole pages of `memory`
   };
-  std::vector<Part> parts;  // adjoining, at most service::kMaxSegments
-  std::uint64_t lead = 0;   // bytes of the first part before the user's memory
+  std::vector<Part> parts;             // side by side, at most service::kMaxSegments
+  std::vector<service::Piece> pieces;  // the user's memory: where it lies in the parts
 };
 
 class SharedPages {
  public:
   static SharedPages& instance();
 
-  // 0; -EFAULT where nothing is mapped; -EOPNOTSUPP for pages that cannot be replaced without
-  // cutting them from what the user mapped them to. Pages stay shared for as long as they are
-  // mapped; a memfd stays known while a Share holds it.
-  int share(Bytes memory, Share& out);
+  // At most service::kMaxPieces pieces. 0; -EFAULT where nothing is mapped; -EOPNOTSUPP for pages
+  // that cannot be replaced without cutting them from what the user mapped them to. Pages stay
+  // shared for as long as they are mapped; a memfd stays known while somebody holds it.
+  int share(std::span<const MutableBytes> memory, Share& out);
+  // Memory of `size` bytes that needs no replacing. nullptr: errno tells.
+  std::shared_ptr<const service::SharedMemory> create(std::size_t size);
 
  private:
+  int add(Bytes memory, Share& out);
+  std::shared_ptr<const service::SharedMemory> remember(
+      std::shared_ptr<const service::SharedMemory> memory);
   int part_of(const MappedArea& area, Share::Part& out);
   int replace(const MappedArea& area, Share::Part& out);
 

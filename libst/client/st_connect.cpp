@@ -11,6 +11,7 @@ using stp::client::Connection;
 using stp::client::Endpoint;
 using stp::client::find;
 using stp::client::guarded;
+using stp::client::guarded_per_frame;
 using stp::client::Handle;
 using stp::client::Name;
 using stp::client::not_set;
@@ -29,6 +30,23 @@ void tell(const Reply& told, st_peer_t& peer) {
   peer.uport = told.peer_uport;
   peer.opt_len = told.option.length;
   std::memcpy(peer.opt_pay, told.option.bytes, sizeof peer.opt_pay);
+}
+
+int connect(st_ehandle_t ehandle, const char* peer, const void* opt_pay, st_chandle_t* chandle,
+            st_peer_t* answer) {
+  auto const endpoint = find<Endpoint>(ehandle);
+  if (!endpoint) return -EBADF;
+  if (peer == nullptr) return not_set("peer");
+  if (chandle == nullptr) return not_set("chandle");
+  Name name;
+  if (auto const error = stp::client::parse_name(peer, name); error != 0) return error;
+  Handle handle = 0;
+  Reply told{};
+  auto const error =
+      endpoint->connect(name, option_of(opt_pay), handle, answer != nullptr ? &told : nullptr);
+  if (answer != nullptr) tell(told, *answer);
+  if (error == 0) *chandle = reinterpret_cast<st_chandle_t>(handle);
+  return error;
 }
 
 }  // namespace
@@ -53,26 +71,12 @@ int st_accept(st_ehandle_t ehandle, st_chandle_t* chandle) {
 }
 
 int st_connect(st_ehandle_t ehandle, const char* peer, st_chandle_t* chandle) {
-  return st_connect_opt(ehandle, peer, nullptr, chandle, nullptr);
+  return guarded([&] { return connect(ehandle, peer, nullptr, chandle, nullptr); });
 }
 
 int st_connect_opt(st_ehandle_t ehandle, const char* peer, const void* opt_pay,
                    st_chandle_t* chandle, st_peer_t* answer) {
-  return guarded([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
-    if (!endpoint) return -EBADF;
-    if (peer == nullptr) return not_set("peer");
-    if (chandle == nullptr) return not_set("chandle");
-    Name name;
-    if (auto const error = stp::client::parse_name(peer, name); error != 0) return error;
-    Handle handle = 0;
-    Reply told{};
-    auto const error =
-        endpoint->connect(name, option_of(opt_pay), handle, answer != nullptr ? &told : nullptr);
-    if (answer != nullptr) tell(told, *answer);
-    if (error == 0) *chandle = reinterpret_cast<st_chandle_t>(handle);
-    return error;
-  });
+  return guarded([&] { return connect(ehandle, peer, opt_pay, chandle, answer); });
 }
 
 int st_inspect(st_ehandle_t ehandle, st_chandle_t* chandle, st_peer_t* peer,
@@ -119,6 +123,24 @@ int st_getpeer(st_chandle_t chandle, st_peer_t* peer) {
     auto const error = connection->info(told);
     if (error == 0) tell(told, *peer);
     return error;
+  });
+}
+
+int st_next_event(st_ehandle_t ehandle, st_event_t* event, struct timeval* timeout) {
+  return guarded_per_frame([&] {
+    auto const endpoint = find<Endpoint>(ehandle);
+    if (!endpoint) return -EBADF;
+    if (event == nullptr) return not_set("event");
+    stp::Time deadline = 0;
+    if (auto const error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
+    Endpoint::Occurrence what;
+    auto const error = endpoint->next_occurrence(deadline, what);
+    if (error != 0) return error;
+    auto const gone = what.reason == -ENOTCONN ? ST_EVENT_PEER_GONE : ST_EVENT_FAILED;
+    *event = {.kind = what.connection == 0 ? ST_EVENT_CONNECTION : gone,
+              .chandle = reinterpret_cast<st_chandle_t>(what.connection),
+              .error = what.reason};
+    return 0;
   });
 }
 

@@ -10,6 +10,7 @@ using stp::client::Connection;
 using stp::client::Endpoint;
 using stp::client::find;
 using stp::client::guarded;
+using stp::client::guarded_per_frame;
 using stp::client::Handle;
 
 namespace {
@@ -33,7 +34,7 @@ int st_endpoint(const char* str, st_ehandle_t* ehandle) {
 
 int st_utx(void* ehandle, st_macaddr_t macaddr, st_header_t* hdr, void* opt_pay, int len, int bufx,
            int off) {
-  return guarded([&] {
+  return guarded_per_frame([&] {
     return with_port(ehandle, [&](Connection& port) {
       Connection::Sending what;
       auto const error = stp::client::sending_of(hdr, opt_pay, len, bufx, off, what);
@@ -45,7 +46,7 @@ int st_utx(void* ehandle, st_macaddr_t macaddr, st_header_t* hdr, void* opt_pay,
 
 int st_urx(void* ehandle, st_macaddr_t* macaddr, st_header_t* hdr, void* opt_pay,
            struct timeval* timeout) {
-  return guarded([&] {
+  return guarded_per_frame([&] {
     return with_port(ehandle, [&](Connection& port) {
       if (hdr == nullptr) return stp::client::not_set("hdr");
       stp::Time deadline = 0;

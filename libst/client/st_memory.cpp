@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The C API: memory (libst document, section 9).
+#include <span>
+#include <vector>
+
 #include "libst/client/address_space.h"
 #include "libst/client/connection.h"
 #include "libst/client/error.h"
@@ -14,7 +17,10 @@ using stp::client::fail;
 using stp::client::find;
 using stp::client::guarded;
 using stp::client::Handle;
+using stp::client::not_set;
 using stp::client::Region;
+
+static_assert(ST_MAX_PIECES == stp::service::kMaxPieces);
 
 namespace {
 
@@ -36,15 +42,23 @@ int whole_buffers(int len, int count, unsigned bufsize, std::size_t& bytes) {
   return 0;
 }
 
-int check_memory(void* ptr, int len, int count, bool receive, unsigned bufsize,
-                 MutableBytes& memory) {
-  if (ptr == nullptr) return fail(-EINVAL, "argument 'ptr' is NULL");
+int whole_pieces(std::span<const iovec> pieces, unsigned bufsize, std::vector<MutableBytes>& out) {
+  auto const size = std::size_t{1} << bufsize;
+  std::size_t entries = 0;
+  for (auto const& piece : pieces) {
+    if (piece.iov_base == nullptr || piece.iov_len == 0 || piece.iov_len % size != 0)
+      return fail(-EINVAL, "a piece is not made of buffers of " + std::to_string(size) + " bytes");
+    if ((entries += piece.iov_len / size) > std::size_t{kMostEntries})
+      return fail(-EINVAL, "more than 65536 buffers");
+    out.push_back({static_cast<std::byte*>(piece.iov_base), piece.iov_len});
+  }
+  return 0;
+}
+
+int check_memory(MutableBytes memory, bool receive, unsigned bufsize) {
   auto const size = std::uintptr_t{1} << bufsize;
-  if (reinterpret_cast<std::uintptr_t>(ptr) % size != 0)
+  if (reinterpret_cast<std::uintptr_t>(memory.data()) % size != 0)
     return fail(-EINVAL, "ptr is not aligned to the buffer size " + std::to_string(size));
-  std::size_t bytes = 0;
-  if (auto const error = whole_buffers(len, count, bufsize, bytes); error != 0) return error;
-  memory = {static_cast<std::byte*>(ptr), bytes};
   return stp::client::check_access(memory, receive);
 }
 
@@ -55,26 +69,32 @@ int check_range(std::uint32_t base, std::uint64_t count, std::uint32_t range_bas
                            " after it are not in the range that the options set");
 }
 
-int map(Endpoint& endpoint, int flags, void* ptr, int len, int base, int count, Handle& handle,
+// `pieces`: whole buffers.
+int map(Endpoint& endpoint, int flags, std::vector<MutableBytes> pieces, int base, Handle& handle,
         int* mx) {
   if (flags != ST_MAP_TX && flags != ST_MAP_RX)
     return fail(-EINVAL, "flags is either ST_MAP_TX or ST_MAP_RX");
   bool const receive = flags == ST_MAP_RX;
   auto const config = endpoint.config();
-  MutableBytes memory;
-  if (auto const error = check_memory(ptr, len, count, receive, config.bufsize, memory); error != 0)
-    return error;
+  std::size_t bytes = 0;
+  for (auto const piece : pieces) {
+    if (auto const error = check_memory(piece, receive, config.bufsize); error != 0) return error;
+    bytes += piece.size();
+  }
   auto const first = static_cast<std::uint32_t>(base);
-  auto const error = check_range(first, memory.size() >> config.bufsize,
-                                 receive ? config.rx_bufx_base : config.tx_bufx_base,
-                                 receive ? config.rx_bufx_count : config.tx_bufx_count);
-  if (error != 0) return error;
+  if (auto const error = check_range(first, bytes >> config.bufsize,
+                                     receive ? config.rx_bufx_base : config.tx_bufx_base,
+                                     receive ? config.rx_bufx_count : config.tx_bufx_count);
+      error != 0)
+    return error;
   std::uint16_t allocated = 0;
   bool const wants_mx = receive && mx != nullptr;
-  auto const failed = endpoint.map(receive ? Direction::kReceive : Direction::kTransmit, memory,
-                                   first, handle, wants_mx ? &allocated : nullptr);
-  if (failed == 0 && wants_mx) *mx = allocated;
-  return failed;
+  auto const error =
+      endpoint.map(receive ? Direction::kReceive : Direction::kTransmit, std::move(pieces), first,
+                   handle, wants_mx ? &allocated : nullptr);
+  if (error == -EBUSY) return fail(error, "a Bufx of these has memory already");
+  if (error == 0 && wants_mx) *mx = allocated;
+  return error;
 }
 
 }  // namespace
@@ -84,10 +104,35 @@ int st_map(st_ehandle_t ehandle, int flags, void* ptr, int len, int base, int co
   return guarded([&] {
     auto const endpoint = find<Endpoint>(ehandle);
     if (!endpoint) return -EBADF;
-    if (mhandle == nullptr) return fail(-EINVAL, "argument 'mhandle' is NULL");
+    if (mhandle == nullptr) return not_set("mhandle");
+    if (ptr == nullptr) return not_set("ptr");
+    std::size_t bytes = 0;
+    auto const bufsize = endpoint->config().bufsize;
+    if (auto const error = whole_buffers(len, count, bufsize, bytes); error != 0) return error;
     Handle handle = 0;
-    auto const error = map(*endpoint, flags, ptr, len, base, count, handle, mx);
-    if (error == -EBUSY) return fail(error, "a Bufx of these has memory already");
+    auto const error =
+        map(*endpoint, flags, {{static_cast<std::byte*>(ptr), bytes}}, base, handle, mx);
+    if (error == 0) *mhandle = reinterpret_cast<st_mhandle_t>(handle);
+    return error;
+  });
+}
+
+int st_mapv(st_ehandle_t ehandle, int flags, const struct iovec* pieces, int piece_count, int base,
+            st_mhandle_t* mhandle, int* mx) {
+  return guarded([&] {
+    auto const endpoint = find<Endpoint>(ehandle);
+    if (!endpoint) return -EBADF;
+    if (mhandle == nullptr) return not_set("mhandle");
+    if (pieces == nullptr) return not_set("pieces");
+    if (piece_count < 1 || piece_count > ST_MAX_PIECES)
+      return fail(-EINVAL, "there are 1 to " + std::to_string(ST_MAX_PIECES) + " pieces");
+    std::vector<MutableBytes> memory;
+    if (auto const error = whole_pieces({pieces, static_cast<std::size_t>(piece_count)},
+                                        endpoint->config().bufsize, memory);
+        error != 0)
+      return error;
+    Handle handle = 0;
+    auto const error = map(*endpoint, flags, std::move(memory), base, handle, mx);
     if (error == 0) *mhandle = reinterpret_cast<st_mhandle_t>(handle);
     return error;
   });
@@ -105,7 +150,7 @@ int st_mx_alloc(st_chandle_t chandle, st_mhandle_t mhandle, int* mx) {
     auto const connection = find<Connection>(chandle);
     auto const region = find<Region>(mhandle);
     if (!connection || !region) return -EBADF;
-    if (mx == nullptr) return fail(-EINVAL, "argument 'mx' is NULL");
+    if (mx == nullptr) return not_set("mx");
     if (region->direction() != Direction::kReceive)
       return fail(-EINVAL, "an Mx names receive memory, this is mapped with ST_MAP_TX");
     if (&region->endpoint() != &connection->endpoint())

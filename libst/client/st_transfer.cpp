@@ -10,13 +10,14 @@
 using stp::client::Connection;
 using stp::client::Endpoint;
 using stp::client::find;
-using stp::client::guarded;
+using stp::client::guarded_per_frame;
+using stp::client::not_set;
 
 static_assert(sizeof(st_header_t) == stp::wire::kHeaderSize);
 static_assert(ST_APPEND_SIZE == stp::wire::kAppendSize && ST_OPTION_SIZE == stp::wire::kOptionSize);
 
 int st_tx(void* chandle, st_header_t* hdr, void* opt_pay, int len, int bufx, int off) {
-  return guarded([&] {
+  return guarded_per_frame([&] {
     auto const connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
     Connection::Sending what;
@@ -26,10 +27,10 @@ int st_tx(void* chandle, st_header_t* hdr, void* opt_pay, int len, int bufx, int
 }
 
 int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval* timeout) {
-  return guarded([&] {
+  return guarded_per_frame([&] {
     auto const connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
-    if (hdr == nullptr) return stp::client::not_set("hdr");
+    if (hdr == nullptr) return not_set("hdr");
     stp::Time deadline = 0;
     if (auto const error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
     stp::wire::Header header;
@@ -40,7 +41,7 @@ int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval* timeou
 }
 
 int st_flush(void* handle) {
-  return guarded([&] {
+  return guarded_per_frame([&] {
     if (auto const connection = find<Connection>(handle); connection) return connection->flush();
     auto const endpoint = find<Endpoint>(handle);
     return endpoint ? endpoint->flush() : -EBADF;

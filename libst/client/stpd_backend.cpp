@@ -87,8 +87,7 @@ int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply) {
   if (auto const error = SharedPages::instance().share(payload.mapped, *share); error != 0)
     return error;
   std::vector<int> fds;
-  request.lead = share->lead;
-  request.length = payload.mapped.size();
+  for (auto const& piece : share->pieces) request.pieces[request.piece_count++] = piece;
   for (auto const& part : share->parts) {
     auto const fd = part.memory->fd();
     auto const known = std::find(fds.begin(), fds.end(), fd);

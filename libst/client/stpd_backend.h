@@ -22,6 +22,7 @@ class StpdBackend final : public Backend {
   int exchange(Request& request, Payload& payload, Reply& reply) override;
   void kick(std::uint32_t bell) override;
   bool attend(Condition condition, Time deadline) override;
+  [[nodiscard]] bool lends_memory() const override { return true; }
   [[nodiscard]] int error() const override { return error_.load(std::memory_order_acquire); }
 
  private:

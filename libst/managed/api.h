@@ -25,7 +25,8 @@ template <typename Attributes>
 int read_attributes(const Attributes* given, Attributes& out) {
   out = {};
   if (given == nullptr) return 0;
-  if (given->size < sizeof(std::size_t)) return fail(-EINVAL, "'size' of the attributes is not set");
+  if (given->size < sizeof(std::size_t))
+    return fail(-EINVAL, "'size' of the attributes is not set");
   std::memcpy(&out, given, std::min(given->size, sizeof out));
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which Bufx values of a domain are taken. The same range serves for sending and receiving, on every
-// endpoint of the domain.
+// Which Bufx values of a domain are taken. The same range serves for sending and receiving, on
+// every endpoint of the domain.
 #pragma once
 
 #include <cstdint>

@@ -87,6 +87,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   // Contexts of the Sequencer: those below are the connection's own, keys have their high half.
   static constexpr Context kHelloOut = 1, kHelloIn = 2, kFirstOperation = 16;
+  // protocol: 9.32
+  static constexpr std::uint64_t kWriteWindow = 64;
   static constexpr Context kKeyMark = Context{1} << 63;
 
   struct Remote {
@@ -127,6 +129,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int try_begin(std::uint64_t id, Operation& operation);
   int begin_remote(std::uint64_t id, Operation& operation);
   int begin_send(std::uint64_t id, Operation& operation);
+  int begin_write(std::uint64_t id, Operation& operation);
   int begin_eager(std::uint64_t id, Operation& operation);
   int access(std::uint64_t id, Operation& operation, const RemoteRegion& region);
   void complete(std::uint64_t id, int status, std::uint64_t length = 0, std::uint32_t message = 0);
@@ -175,13 +178,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Sequencer> sequencer_;
   Time wait_until_ = kNever;  // for the other side to answer
   Staging staging_;
-  Hello hello_;  // to be sent
+  Hello hello_;                 // to be sent
   bool hello_landing_ = false;  // the peer's is being received
   std::vector<std::byte> private_data_;
 
   std::uint64_t next_id_ = kFirstOperation;
-  std::map<std::uint64_t, Operation> operations_;    // in the order of posting
-  std::deque<std::uint64_t> waiting_;                // not begun
+  std::map<std::uint64_t, Operation> operations_;  // in the order of posting
+  std::deque<std::uint64_t> waiting_;              // not begun
+  // Writes under way, and which of all writes each is. The peer's Node remembers the newest ones:
+  // while the oldest that is not confirmed is among them no confirmation can get lost for good.
+  std::map<std::uint64_t, std::uint64_t> writes_;
+  std::uint64_t next_write_ = 0;
   std::deque<PostedReceive> receives_;               // in order
   std::map<std::uint64_t, PostedReceive> landings_;  // being filled
   std::deque<Completion> read_requests_;             // untold
@@ -190,7 +197,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   RemoteRegion eager_ring_;
   EagerOut eager_out_;
   EagerIn eager_in_;
-  std::uint32_t eager_served_ = 0;  // number of our ring
+  std::uint32_t eager_served_ = 0;                     // number of our ring
   std::map<std::uint64_t, std::uint32_t> eager_puts_;  // operation -> slot
 };
 

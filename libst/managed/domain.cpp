@@ -12,6 +12,7 @@
 #include "libst/managed/access.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/listener.h"
+#include "libst/managed/mapping_gate.h"
 #include "libst/managed/pool.h"
 #include "libst/managed/queue.h"
 #include "libst/service/wire_config.h"
@@ -25,10 +26,10 @@ using client::RequestKind;
 
 int Domain::open(const stm_domain_attr_t& attr, std::shared_ptr<Domain>& out) {
   std::shared_ptr<Backend> backend;
-  auto const error = attr.link != nullptr ? client::use_link(attr.link, backend)
-                                          : client::use_link(backend);
+  auto const error =
+      attr.link != nullptr ? client::use_link(attr.link, backend) : client::use_link(backend);
   if (error != 0) return error;
-  auto domain = std::make_shared<Domain>(std::move(backend), attr);
+  auto domain = std::allocate_shared<Domain>(PageAllocator<Domain>(), std::move(backend), attr);
   if (auto const failed = domain->open_first_endpoint(); failed != 0) {
     domain->close();
     return failed;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A link and all that lives on it, and the progress of it all.
 //
-// Two mutexes, taken in this order: control (registering memory, listening, ending; may wait for the
-// service) and the domain's own (everything else; never waits but for the service's answer to a
+// Two mutexes, taken in this order: control (registering memory, listening, ending; may wait for
+// the service) and the domain's own (everything else; never waits but for the service's answer to a
 // control request). The drive lock of a link in this process comes after both, so nothing that runs
 // under it may take them.
 #pragma once

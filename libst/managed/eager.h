@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages without a round trip. Each side opens a ring of slots to its peer (docs/protocol.md, 9.31);
-// a short message is put into the next one, with its number in the order of all messages, while the
-// peer has taken what stood there before. How far it has taken travels with messages the other way,
-// and in notices.
+// Messages without a round trip. Each side opens a ring of slots to its peer
+// (docs/protocol.md, 9.31); a short message is put into the next one, with its number in the order
+// of all messages, while the peer has taken what stood there before. How far it has taken travels
+// with messages the other way, and in notices.
 #pragma once
 
 #include <cstdint>

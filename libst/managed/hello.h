@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first message of each direction of a managed connection: a request, then its answer, each with
-// private data (docs/protocol.md, 9.30).
+// The first message of each direction of a managed connection: a request, then its answer, each
+// with private data (docs/protocol.md, 9.30).
 #pragma once
 
 #include <cstdint>

@@ -59,9 +59,8 @@ bool Listener::take_one() {
   Reply made{};
   if (domain_->backend().exchange(request, payload, made) != 0) return false;
   ++undecided_;
-  std::make_shared<Connection>(domain_)->expect(shared_from_this(), endpoint_, made,
-                                                std::move(payload.memory),
-                                                domain_->staging().take());
+  std::make_shared<Connection>(domain_)->expect(
+      shared_from_this(), endpoint_, made, std::move(payload.memory), domain_->staging().take());
   return true;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Takes connections from an endpoint of level 0 that listens, and tells of each once its request has
-// come.
+// Takes connections from an endpoint of level 0 that listens, and tells of each once its request
+// has come.
 #pragma once
 
 #include <deque>

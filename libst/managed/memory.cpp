@@ -6,6 +6,7 @@
 #include "libst/client/wait.h"
 #include "libst/include/stp/managed.h"
 #include "libst/managed/domain.h"
+#include "libst/managed/mapping_gate.h"
 
 namespace stp::managed {
 
@@ -76,8 +77,9 @@ int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
   request.direction = static_cast<std::uint32_t>(direction);
   request.base = first_;
   Payload payload;
-  payload.mapped = bound_;
+  payload.mapped = {bound_};
   Reply reply{};
+  std::unique_lock const shut(mapping_gate());
   if (auto const error = domain_->backend().exchange(request, payload, reply); error != 0)
     return error;
   out = reply.region;
@@ -130,7 +132,8 @@ bool Memory::contains(const void* ptr, std::size_t length) const {
 }
 
 Address Memory::at(const void* ptr) const {
-  auto const offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(ptr) - bound_.data());
+  auto const offset =
+      static_cast<std::uint64_t>(static_cast<const std::byte*>(ptr) - bound_.data());
   return Address::from_linear((std::uint64_t{first_} << domain_->bufsize()) + offset,
                               domain_->bufsize());
 }

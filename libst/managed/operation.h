@@ -26,9 +26,7 @@ struct Operation {
   bool eager = false;
   std::uint32_t message = 0;  // eager
 
-  [[nodiscard]] Address source() const {
-    return memory ? memory->at(ptr) : Address{};
-  }
+  [[nodiscard]] Address source() const { return memory ? memory->at(ptr) : Address{}; }
 };
 
 }  // namespace stp::managed

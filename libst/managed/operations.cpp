@@ -98,7 +98,7 @@ int Connection::try_begin(std::uint64_t id, Operation& operation) {
       return sequencer_->read(
           id, operation.memory->landing(endpoint_, operation.ptr, operation.length));
     case Kind::kServe:
-      return sequencer_->serve_read(operation.request, id, operation.source(), operation.length);
+      return begin_write(id, operation);
     default:
       return begin_remote(id, operation);
   }
@@ -106,8 +106,18 @@ int Connection::try_begin(std::uint64_t id, Operation& operation) {
 
 int Connection::begin_send(std::uint64_t id, Operation& operation) {
   if (operation.length <= kEagerMost && eager_out_.has_slot()) return begin_eager(id, operation);
-  return sequencer_->write(id, operation.source(), operation.length,
-                           {.tag = operation.tag, .flags = wire_flags(operation)});
+  return begin_write(id, operation);
+}
+
+int Connection::begin_write(std::uint64_t id, Operation& operation) {
+  if (!writes_.empty() && next_write_ - writes_.begin()->second >= kWriteWindow) return -EAGAIN;
+  auto const error =
+      operation.kind == Kind::kSend
+          ? sequencer_->write(id, operation.source(), operation.length,
+                              {.tag = operation.tag, .flags = wire_flags(operation)})
+          : sequencer_->serve_read(operation.request, id, operation.source(), operation.length);
+  if (error == 0) writes_[id] = next_write_++;
+  return error;
 }
 
 int Connection::begin_eager(std::uint64_t id, Operation& operation) {
@@ -122,9 +132,8 @@ int Connection::begin_eager(std::uint64_t id, Operation& operation) {
   if (operation.length != 0) std::memcpy(at + kEagerHead, operation.ptr, operation.length);
   operation.eager = true;
   eager_puts_[id] = slot;
-  return sequencer_->put(id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
-                         staging_.memory->at(at), kEagerHead + operation.length,
-                         wire::flag::kInterrupt);
+  return sequencer_->put(id, eager_ring_, std::uint64_t{slot} * kEagerSlot, staging_.memory->at(at),
+                         kEagerHead + operation.length, wire::flag::kInterrupt);
 }
 
 int Connection::begin_remote(std::uint64_t id, Operation& operation) {
@@ -158,6 +167,7 @@ void Connection::complete(std::uint64_t id, int status, std::uint64_t length,
   if (found == operations_.end()) return;
   auto const operation = std::move(found->second);
   operations_.erase(found);
+  writes_.erase(id);
   if (is_remote(operation.kind) && operation.begun)
     if (auto const remote = remotes_.find(operation.key); remote != remotes_.end())
       if (remote->second.operations > 0) --remote->second.operations;

@@ -5,6 +5,7 @@
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/domain.h"
+#include "libst/managed/mapping_gate.h"
 #include "libst/managed/queue.h"
 
 namespace stp::managed {
@@ -17,6 +18,11 @@ constexpr Time kHandover = 200 * kMicrosecond;
 constexpr Time kLongestSleep = 100 * kMillisecond;
 
 }  // namespace
+
+std::shared_mutex& mapping_gate() {
+  static constinit std::shared_mutex gate;
+  return gate;
+}
 
 class Domain::Visit {
  public:
@@ -45,6 +51,7 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
     Visit const visit(*this);
     auto once = [] { return true; };
     backend_->attend(client::Condition(once), 0);
+    std::shared_lock const open(mapping_gate());
     std::lock_guard const guard(mutex_);
     if (queue.destroyed()) return -EBADF;
     progress();
@@ -74,6 +81,7 @@ int Domain::wait_for_events(Queue& queue, int threshold, stm_event_t* events, in
     auto const seen = events_word().load();
     auto until = deadline;
     {
+      std::shared_lock const open(mapping_gate());
       std::lock_guard const guard(mutex_);
       if (queue.destroyed()) return -ECANCELED;
       progress();
@@ -88,6 +96,7 @@ int Domain::wait_for_events(Queue& queue, int threshold, stm_event_t* events, in
     if (until == 0) provide_staging();
     auto news = [&] { return events_word().load() != seen; };
     auto const waited = client::wait_until(*backend_, page, until, news);
+    std::shared_lock const open(mapping_gate());
     std::lock_guard const guard(mutex_);
     --queue.waiters;
     if (waited == -EINTR && queue.size() == 0) return -EINTR;
@@ -130,6 +139,7 @@ void Domain::run() {
     Time deadline = 0;
     bool short_of_staging = false;
     {
+      std::shared_lock const open(mapping_gate());
       std::lock_guard const guard(mutex_);
       progress();
       deadline = std::min(next_deadline_, client::now() + kLongestSleep);

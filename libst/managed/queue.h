@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A bounded queue of events. Whoever will push reserves the place first, so nothing is ever lost for
-// want of one. Everything but the constants happens under the domain's mutex.
+// A bounded queue of events. Whoever will push reserves the place first, so nothing is ever lost
+// for want of one. Everything but the constants happens under the domain's mutex.
 #pragma once
 
 #include <deque>

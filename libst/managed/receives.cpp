@@ -49,8 +49,8 @@ bool Connection::match() {
       return false;
     }
     hello_landing_ = true;
-    sequencer_->post_receive(
-        kHelloIn, staging_.memory->landing(endpoint_, staging_.hello_in(), kHelloSize));
+    sequencer_->post_receive(kHelloIn,
+                             staging_.memory->landing(endpoint_, staging_.hello_in(), kHelloSize));
     return true;
   }
   if (state_ != State::kAccepting && state_ != State::kUp && state_ != State::kDraining)
@@ -91,9 +91,9 @@ bool Connection::match_offer(const Offer& offer) {
     return true;
   }
   // The empty message needs a place as well, though nothing is written there.
-  auto const landing =
-      receive.memory ? receive.memory->landing(endpoint_, receive.ptr, receive.length)
-                     : staging_.memory->landing(endpoint_, staging_.hello_in(), kHelloSize);
+  auto const landing = receive.memory
+                           ? receive.memory->landing(endpoint_, receive.ptr, receive.length)
+                           : staging_.memory->landing(endpoint_, staging_.hello_in(), kHelloSize);
   auto const id = receive.id;
   landings_.emplace(id, std::move(receive));
   sequencer_->post_receive(id, landing);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of the library's own, registered with a domain: each connection has one block of it, for the
-// handshake and for eager messages (see eager.h).
+// Memory of the library's own, registered with a domain: each connection has one block of it, for
+// the handshake and for eager messages (see eager.h).
 #pragma once
 
 #include <memory>

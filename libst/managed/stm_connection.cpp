@@ -122,8 +122,7 @@ int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
     Name name;
     Hello hello;
     if (auto const error = stp::client::parse_name(peer, name); error != 0) return error;
-    if (auto const error = read_private_data(private_data, length, hello); error != 0)
-      return error;
+    if (auto const error = read_private_data(private_data, length, hello); error != 0) return error;
     auto const deadline = deadline_of(timeout < 0 ? kUsualPatience : timeout);
     stp::MacAddr mac;
     auto const error = stp::client::resolve(found->domain()->backend(), name.host, mac);
@@ -148,8 +147,8 @@ int stm_listen(stm_domain_t domain, const char* port, stm_queue_t queue, uint64_
       return error;
     if (mac != found->backend().mac())
       return fail(-EADDRNOTAVAIL, "'" + name.host.name + "' is not this host");
-    auto const made = std::make_shared<Listener>(found.share(), context,
-                                                 backlog != 0 ? backlog : kUsualBacklog);
+    auto const made =
+        std::make_shared<Listener>(found.share(), context, backlog != 0 ? backlog : kUsualBacklog);
     std::lock_guard const control(found->control_mutex());
     if (found->closed()) return -EBADF;
     if (auto const error = made->listen(name.uport); error != 0) return error;
@@ -190,8 +189,7 @@ int stm_accept(stm_connection_t connection, const stm_connection_attr_t* given,
     stm_connection_attr_t attr;
     Hello hello{Hello::Kind::kAccept, {}};
     if (auto const error = read_attributes(given, attr); error != 0) return error;
-    if (auto const error = read_private_data(private_data, length, hello); error != 0)
-      return error;
+    if (auto const error = read_private_data(private_data, length, hello); error != 0) return error;
     auto& domain = *found->domain();
     std::lock_guard const guard(domain.mutex());
     Connection::Outlets outlets;
@@ -207,8 +205,7 @@ int stm_reject(stm_connection_t connection, const void* private_data, size_t len
     auto const found = find<Connection>(connection);
     if (!found) return -EBADF;
     Hello hello{Hello::Kind::kReject, {}};
-    if (auto const error = read_private_data(private_data, length, hello); error != 0)
-      return error;
+    if (auto const error = read_private_data(private_data, length, hello); error != 0) return error;
     auto& domain = *found->domain();
     std::lock_guard const guard(domain.mutex());
     if (auto const error = found->reject(std::move(hello)); error != 0) return error;

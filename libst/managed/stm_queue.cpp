@@ -128,8 +128,7 @@ int stm_pool_resize(stm_pool_t pool, size_t capacity) {
   });
 }
 
-int stm_pool_destroy(stm_pool_t pool, void (*give_back)(void* user, uint64_t context),
-                     void* user) {
+int stm_pool_destroy(stm_pool_t pool, void (*give_back)(void* user, uint64_t context), void* user) {
   return guarded([&] {
     auto const found = find<Pool>(pool);
     if (!found) return -EBADF;

@@ -96,8 +96,8 @@ int stm_read(stm_connection_t connection, uint64_t context, unsigned flags, stm_
              void* ptr, size_t length) {
   return guarded([&] {
     if (auto const error = not_empty(length); error != 0) return error;
-    return post(connection, memory,
-                operation(Operation::Kind::kRead, context, flags, ptr, length), true);
+    return post(connection, memory, operation(Operation::Kind::kRead, context, flags, ptr, length),
+                true);
   });
 }
 

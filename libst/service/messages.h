@@ -11,7 +11,7 @@
 namespace stp::service {
 
 inline constexpr std::uint32_t kProtocolVersion = 2;
-inline constexpr std::uint32_t kMaxSegments = 16;
+inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr char kSocketDirectory[] = "/run/stpd/";
 inline constexpr char kDefaultSocket[] = "/run/stpd/stpd.sock";
 
@@ -26,6 +26,7 @@ enum class RequestKind : std::uint32_t {
   kAccept,
   kConnect,  // endpoint, mac, uport, option -> vc, channel, fds: channel memory (state:
              // kConnecting)
+  kBacklog,  // endpoint -> value: connections that wait to be accepted
   kDecide,   // vc, admit, option: answers a connection that was asked for
   // connectionless endpoint -> vc, channel, fds: channel memory; -EBUSY: it has one
   kOpenPort,
@@ -67,6 +68,11 @@ struct Segment {
   std::uint32_t reserved;
   std::uint64_t offset;  // within it: a multiple of the page size
   std::uint64_t length;
+};
+
+// Where one piece of a region lies in the run of all segments.
+struct Piece {
+  std::uint64_t at, length;
 };
 
 // What to trace, and how long.
@@ -116,10 +122,10 @@ struct Request {
   std::uint32_t admit;
   WireOption option;
   std::uint32_t index;
-  // kMap: the region lies `lead` bytes into the first segment and is `length` bytes long; segments
-  // are whole pages.
-  std::uint64_t lead, length;
-  std::uint32_t segment_count, reserved;
+  // kMap: segments are whole pages, side by side; pieces lie in them and make up the region.
+  std::uint32_t segment_count, piece_count;
+  std::uint64_t reserved;
+  Piece pieces[kMaxPieces];
   Segment segments[kMaxSegments];
   std::uint64_t cursor;  // kAdmin*
   TraceOrder trace;      // kTraceStart

@@ -23,9 +23,10 @@ int measure(const Request& request, std::size_t fd_count, std::uint64_t most,
     total += segment.length;
   }
   if (total > most) return -EDQUOT;
-  auto const inside = request.lead < request.segments[0].length && request.length != 0 &&
-                      request.length <= total - request.lead;
-  return inside ? 0 : -EINVAL;
+  if (request.piece_count == 0 || request.piece_count > kMaxPieces) return -EINVAL;
+  for (auto const& piece : std::span(request.pieces).first(request.piece_count))
+    if (piece.length == 0 || piece.at >= total || piece.length > total - piece.at) return -EINVAL;
+  return 0;
 }
 
 int place(std::byte* at, int fd, const Segment& segment, int protection) {
@@ -57,7 +58,8 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, std
     if (error != 0) return error;
     at += segment.length;
   }
-  memory->region_ = memory->mapped_.subspan(request.lead, request.length);
+  for (auto const& piece : std::span(request.pieces).first(request.piece_count))
+    memory->pieces_.push_back(memory->mapped_.subspan(piece.at, piece.length));
   out = std::move(memory);
   return 0;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory that a client lends to the daemon for a region: pieces of memfds of its own, mapped side
-// by side so that the Node sees one run of bytes.
+// by side, and the pieces of them that the region consists of.
 #pragma once
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "libst/service/messages.h"
 #include "libst/service/unique_fd.h"
@@ -26,12 +27,12 @@ class RegionMemory {
   RegionMemory(const RegionMemory&) = delete;
   RegionMemory& operator=(const RegionMemory&) = delete;
 
-  [[nodiscard]] MutableBytes bytes() const { return region_; }
+  [[nodiscard]] const std::vector<MutableBytes>& pieces() const { return pieces_; }
 
  private:
   RegionMemory(MutableBytes mapped, bool read_only) : mapped_(mapped), read_only_(read_only) {}
   MutableBytes mapped_;  // whole pages
-  MutableBytes region_;
+  std::vector<MutableBytes> pieces_;
   const bool read_only_;
   std::size_t populated_ = 0;
 };

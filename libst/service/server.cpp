@@ -13,7 +13,6 @@
 #include <mutex>
 #include <utility>
 
-
 namespace stp::service {
 namespace {
 
@@ -35,7 +34,7 @@ int watch(int epoll, int fd, std::uint64_t key) {
 // What no client library sends: it has nothing to gain from an answer.
 bool makes_sense(const Request& request, std::size_t fd_count) {
   if (request.version != kProtocolVersion) return fd_count == 0;
-  auto const known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kStats;
+  auto const known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kUnlisten;
   if (!known && !is_admin(request.kind)) return false;
   if (request.reserved != 0) return false;
   if (request.kind == RequestKind::kTraceStart) return fd_count == 1 && request.segment_count == 0;

@@ -36,7 +36,7 @@ int Server::end_map(Peer& peer, const Request& request, std::shared_ptr<RegionMe
   reply.version = kProtocolVersion;
   reply.result = result;
   if (memory) {
-    attachments.pieces = {memory->bytes()};
+    attachments.pieces = memory->pieces();
     attachments.keep = Reaper::guard(reaper_, std::move(memory));
   }
   if (result == 0) {

@@ -118,6 +118,7 @@ void Service::Impl::forget_if_empty(Client& client) {
 unsigned Service::poll() {
   auto const rung = impl_->collect_bells();
   auto const moved = impl_->port->poll(impl_->node, port::now());
+  if (moved == 0) impl_->node.idle();
   auto const events = impl_->handle_events();
   return moved + (rung || events ? 1 : 0);
 }

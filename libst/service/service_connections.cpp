@@ -139,6 +139,12 @@ int Service::Impl::accept(Client& client, EndpointId id, Attachments& attachment
   return vc_info(client, channel.vc, reply);
 }
 
+int Service::Impl::backlog(Client& client, EndpointId id, Reply& reply) const {
+  if (client.endpoint(id) == nullptr) return -EBADF;
+  reply.value = node.backlog(id);
+  return 0;
+}
+
 int Service::Impl::decide(Client& client, const Request& request) {
   auto* const channel = client.connection(request.vc);
   if (channel == nullptr) return -EBADF;

@@ -20,6 +20,8 @@ void Service::Impl::handle_event(const Event& event) {
       return accept_ready(event.id);
     case Event::Kind::kStockLow:
       return stock_low(event.id);
+    case Event::Kind::kVcOver:
+      return vc_over(event.cookie);
     case Event::Kind::kVcGone:
       return vc_gone(event.id, event.cookie);
     case Event::Kind::kRegionGone:
@@ -52,6 +54,11 @@ void Service::Impl::accept_ready(EndpointId id) {
   auto& page = client(at->second)->page();
   page.accepts.fetch_add(1);
   wake_page(page);
+}
+
+void Service::Impl::vc_over(std::uint64_t cookie) {
+  if (auto* const owner = client(static_cast<ClientId>(cookie >> 32)); owner != nullptr)
+    wake_page(owner->page());
 }
 
 // Channels in use by connections that wait to be accepted count as stock, so that normally there

@@ -44,6 +44,7 @@ struct Service::Impl {
 
   int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
+  int backlog(Client& client, EndpointId id, Reply& reply) const;
   int decide(Client& client, const Request& request);
   int open_port(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
   int vc_info(Client& client, VcId vc, Reply& reply) const;
@@ -87,6 +88,7 @@ struct Service::Impl {
   static void wake_user(const Client& owner, const Channel& channel);
   static void wake_page(ClientPage& page);
   void accept_ready(EndpointId id);
+  void vc_over(std::uint64_t cookie);
   void stock_low(EndpointId id);
   void vc_gone(VcId vc, std::uint64_t cookie);
   void region_gone(RegionId id);

@@ -45,6 +45,8 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
       return accept(client, request.endpoint, attachments, reply);
     case RequestKind::kConnect:
       return connect(client, request, attachments, reply);
+    case RequestKind::kBacklog:
+      return backlog(client, request.endpoint, reply);
     case RequestKind::kDecide:
       return decide(client, request);
     case RequestKind::kOpenPort:

@@ -160,10 +160,9 @@ void Node::Impl::fail(Vc& vc, int error, Time now) {
   vc.channel.set_state(ChannelState::kFailed, error);
   touch(vc);
   bool const unseen = std::erase(vc.endpoint->backlog, vc.id) > 0;
-  if (vc.user_closed || unseen)
-    forget(vc, now);
-  else
-    set_timer(vc);
+  if (vc.user_closed || unseen) return forget(vc, now);
+  event(Event::Kind::kVcOver, vc.id, vc.cookie);
+  set_timer(vc);
 }
 
 // Each connection that was open ends once, however many steps its end takes.
@@ -268,6 +267,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
     vc->channel.set_state(ChannelState::kPeerClosed);
     vc->handshake.start(now, vc->round_trip.timeout());
     count_end(*vc, Counter::kVcClosed);
+    event(Event::Kind::kVcOver, vc->id, vc->cookie);
     touch(*vc);
   }
   send_disconnect(*vc, wire::Op::kDisconnectAnswer);

@@ -63,8 +63,7 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
     return false;
   }
   if (block.value) {  // the one operand that is a number: host order in users' memory
-    auto const value =
-        std::uint64_t{wire::load32(frame.stu.data())} << 32 | wire::load32(frame.stu.data() + 4);
+    auto const value = wire::load64(frame.stu.data());
     std::memcpy(memory, &value, sizeof value);
   } else if (length != 0) {
     std::memcpy(memory, frame.stu.data(), length);

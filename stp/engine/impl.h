@@ -79,8 +79,9 @@ struct Node::Impl {
   void deliver_control(Vc& vc, const wire::Frame& frame);
   bool deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
                NodeChannel::Place place);
-  void touch(Vc& vc);
-  void flush_wakes();
+  void touch(Vc& vc, bool urgent = true);
+  void flush_wakes(Time now);
+  void wake_touched(bool all);
 
   // --- data.cpp
   void on_data(Vc& vc, const wire::Frame& frame, Time now);
@@ -195,6 +196,9 @@ struct Node::Impl {
   std::deque<Held> held;  // CTS that wait for others' bytes to arrive, oldest first
   std::uint64_t releases = 0;
   std::vector<Vc*> touched;
+  // What is not urgent is told no later than this.
+  static constexpr Time kWakeDelay = 50 * kMicrosecond;
+  Time wake_by = kNever;
   std::deque<Event> events;
 };
 

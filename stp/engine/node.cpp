@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/node.h"
 
+#include <algorithm>
+
 #include "stp/engine/impl.h"
 
 namespace stp {
@@ -14,23 +16,26 @@ Node::~Node() = default;
 
 void Node::receive(std::span<const Bytes> burst, Time now) {
   for (auto const& frame : burst) impl_->receive_frame(frame, now);
-  impl_->flush_wakes();
+  impl_->flush_wakes(now);
 }
 std::size_t Node::transmit(std::span<TxFrame> frames, Time now) {
   auto const count = impl_->transmit(frames, now);
-  impl_->flush_wakes();
+  impl_->flush_wakes(now);
   return count;
 }
 void Node::transmitted(const TxToken& token) {
   impl_->transmitted(token);
-  impl_->flush_wakes();
+  impl_->wake_touched(false);
 }
 Time Node::next_deadline() const {
-  return impl_->timers.next();
+  return std::min(impl_->timers.next(), impl_->wake_by);
 }
 void Node::expire(Time now) {
   impl_->expire(now);
-  impl_->flush_wakes();
+  impl_->flush_wakes(now);
+}
+void Node::idle() {
+  impl_->wake_touched(true);
 }
 bool Node::next_event(Event& out) {
   if (impl_->events.empty()) return false;
@@ -94,9 +99,13 @@ bool Node::unstock(EndpointId endpoint, std::uint64_t& cookie) {
 int Node::accept(EndpointId endpoint, VcId& out) {
   return impl_->accept(endpoint, out);
 }
+std::size_t Node::backlog(EndpointId endpoint) const {
+  auto const* const found = impl_->endpoints.find(endpoint);
+  return found == nullptr ? 0 : found->backlog.size();
+}
 int Node::admit(VcId vc, const OptionPayload& option, Time now) {
   auto const result = impl_->admit(vc, option, now);
-  impl_->flush_wakes();
+  impl_->flush_wakes(now);
   return result;
 }
 int Node::refuse(VcId vc, const OptionPayload& option, Time now) {
@@ -112,7 +121,7 @@ int Node::open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cooki
 }
 int Node::close(VcId vc, bool at_once, Time now) {
   auto const result = impl_->close(vc, at_once, now);
-  impl_->flush_wakes();
+  impl_->flush_wakes(now);
   return result;
 }
 int Node::vc_info(VcId vc, VcInfo& out) const {

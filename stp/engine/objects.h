@@ -86,6 +86,7 @@ struct Vc : TimerNode {
   bool user_closed = false;  // the user let go of it
   bool in_ready = false;     // stands in the queue of connections with something to send
   bool touched = false;      // its user may have to be woken
+  bool urgent = false;       // and at once
   std::uint64_t cookie = 0;
 
   MacAddr peer_mac;

@@ -11,10 +11,6 @@ namespace {
 
 using wire::Function;
 
-std::uint64_t load64(Bytes bytes, std::size_t at) {
-  return std::uint64_t{wire::load32(bytes.data() + at)} << 32 | wire::load32(bytes.data() + at + 4);
-}
-
 // Carries the function out and returns what was there before. The user's own threads may work on
 // the same word, so it is one atomic step.
 // protocol: 7.17, 9.14
@@ -28,10 +24,10 @@ std::uint64_t execute(const wire::Frame& frame, std::byte* memory) {
     case Function::kFetchClear:
       return word.exchange(0);
     case Function::kFetchAdd:
-      return word.fetch_add(load64(frame.option, 0));
+      return word.fetch_add(wire::load64(frame.option.data()));
     case Function::kCompareAndSwap: {
-      auto before = load64(frame.option, 8);
-      word.compare_exchange_strong(before, load64(frame.option, 0));
+      auto before = wire::load64(frame.option.data() + 8);
+      word.compare_exchange_strong(before, wire::load64(frame.option.data()));
       return before;
     }
     default:
@@ -143,8 +139,7 @@ void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source
   entry.length = h.param == 0 ? 65'536 : h.param;
   if (source == Sending::Source::kValue) {
     auto* const bytes = reinterpret_cast<std::byte*>(entry.payload);
-    wire::store32(bytes, static_cast<std::uint32_t>(value >> 32));
-    wire::store32(bytes + 4, static_cast<std::uint32_t>(value));
+    wire::store64(bytes, value);
   }
   replies.push_back(reply);
   make_ready(vc);

@@ -95,24 +95,38 @@ bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header
   entry.payload_length = static_cast<std::uint8_t>(payload.size());
   if (!payload.empty()) std::memcpy(entry.payload, payload.data(), payload.size());
   bool const room = vc.channel.deliver(entry, place);
-  touch(vc);  // also when there was none: a user that sleeps on a full queue must look
+  // Without room it is urgent, too: a user that sleeps on a full queue must look.
+  touch(vc, !room || header.has(wire::flag::kInterrupt));
   return room;
 }
 
 // Remembers that this connection's user may sleep: looked at once per burst, not per frame.
-void Node::Impl::touch(Vc& vc) {
+void Node::Impl::touch(Vc& vc, bool urgent) {
+  vc.urgent |= urgent;
   if (vc.touched) return;
   vc.touched = true;
   touched.push_back(&vc);
 }
 
-void Node::Impl::flush_wakes() {
-  for (std::size_t i = 0; i < touched.size(); ++i) {
-    auto& vc = *touched[i];
-    vc.touched = false;
-    if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
+// Headers without Interrupt wait for more of them, so that a sleeper is woken once for many.
+// protocol: 6.17
+void Node::Impl::flush_wakes(Time now) {
+  wake_touched(now >= wake_by);
+  if (!touched.empty() && wake_by == kNever) wake_by = now + kWakeDelay;
+}
+
+void Node::Impl::wake_touched(bool all) {
+  std::size_t kept = 0;
+  for (auto* const vc : touched) {
+    if (!all && !vc->urgent) {
+      touched[kept++] = vc;
+      continue;
+    }
+    vc->touched = vc->urgent = false;
+    if (vc->channel.needs_wake()) event(Event::Kind::kWake, vc->id, vc->cookie);
   }
-  touched.clear();
+  touched.resize(kept);
+  if (kept == 0) wake_by = kNever;
 }
 
 // protocol: 3.3

@@ -86,8 +86,7 @@ int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
 int Node::Impl::check_grant_request(const Vc& vc, const wire::Header& h) const {
   std::byte* memory = nullptr;
   // What an open region permits is the Mx's to say; what comes by CTS or as an answer is Data.
-  auto const permission =
-      h.op() == Op::kMemoryRegionAvailable ? permit::kAll : permit::kData;
+  auto const permission = h.op() == Op::kMemoryRegionAvailable ? permit::kAll : permit::kData;
   return check_memory(vc, h, 0, permission, memory) == Counter::kNone ? 0 : -ERANGE;
 }
 

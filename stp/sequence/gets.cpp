@@ -14,12 +14,6 @@ constexpr std::uint64_t kMaxPiece = 65'536;  // what a GET's 16-bit length can s
 constexpr std::size_t kOutstanding = 64;  // G_nums between the oldest and the newest
 constexpr std::size_t kMaxQueued = 65'536;
 
-void store64(std::uint8_t* to, std::uint64_t value) {
-  auto* const bytes = reinterpret_cast<std::byte*>(to);
-  wire::store32(bytes, static_cast<std::uint32_t>(value >> 32));
-  wire::store32(bytes + 4, static_cast<std::uint32_t>(value));
-}
-
 }  // namespace
 
 using wire::Function;
@@ -43,8 +37,9 @@ int Sequencer::fetch(Context context, const RemoteRegion& region, std::uint64_t 
                                                                      << wire::kFunctionShift));
   if (function == Function::kFetchAdd || function == Function::kCompareAndSwap) {
     pattern.payload_length = wire::kOptionSize;
-    store64(pattern.payload, operand);
-    store64(pattern.payload + 8, compare);
+    auto* const operands = reinterpret_cast<std::byte*>(pattern.payload);
+    wire::store64(operands, operand);
+    wire::store64(operands + 8, compare);
   }
   auto word = landing;
   word.length = 8;

@@ -20,15 +20,14 @@ void store_name(SendEntry& entry, std::uint32_t name) {
 void store_terms(SendEntry& entry, const RegionTerms& terms) {
   entry.payload_length = wire::kOptionSize;
   auto* const at = reinterpret_cast<std::byte*>(entry.payload);
-  wire::store32(at, static_cast<std::uint32_t>(terms.base >> 32));
-  wire::store32(at + 4, static_cast<std::uint32_t>(terms.base));
+  wire::store64(at, terms.base);
   wire::store32(at + 8, terms.access);
 }
 
 RegionTerms load_terms(const ReceivedEntry& entry) {
   if (entry.payload_length != wire::kOptionSize) return {};
   auto const* const at = reinterpret_cast<const std::byte*>(entry.payload);
-  return {std::uint64_t{wire::load32(at)} << 32 | wire::load32(at + 4), wire::load32(at + 8)};
+  return {wire::load64(at), wire::load32(at + 8)};
 }
 
 constexpr std::size_t kMaxPeerRequests = 1024;

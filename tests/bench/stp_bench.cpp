@@ -9,6 +9,7 @@
 
 #include "stp/engine/objects.h"
 #include "stp/wire/big_endian.h"
+#include "tests/bench/cache_control.h"
 #include "tests/bench/live_bytes.h"
 #include "tests/bench/many_connections.h"
 #include "tests/bench/put_pair.h"
@@ -53,6 +54,27 @@ BENCHMARK(receive_put)
     ->Args({1'000, 1'000})
     ->Args({60'000, 1'000})
     ->Args({60'000, 60'000});
+
+// The same with one connection, and beside it the cache misses of so many.
+void receive_put_and_miss(benchmark::State& state) {
+  auto const connections = static_cast<std::size_t>(state.range(0));
+  CacheControl control(connections);
+  ManyConnections one(1);
+  one.open_region(0);
+  auto frame = one.put(0, 0);
+  std::uint32_t b_num = 0;
+  std::size_t next = 0;
+  for (auto _ : state) {
+    wire::store32(frame.data() + wire::kEthernetSize + wire::at::kBNum, b_num++);
+    Bytes const bytes(frame);
+    one.node().receive({&bytes, 1}, one.now());
+    control.touch(next);
+    if (++next == connections) next = 0;
+  }
+  benchmark::DoNotOptimize(control.found());
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(receive_put_and_miss)->ArgName("connections")->Arg(60'000);
 
 void idle_connection(benchmark::State& state) {
   auto const connections = static_cast<std::size_t>(state.range(0));
@@ -104,6 +126,8 @@ class Ratios : public benchmark::ConsoleReporter {
           "receive_put/connections:1000/active:1000");
     ratio("60,000 active : 1, cache misses included", "receive_put/connections:60000/active:60000",
           kOne);
+    ratio("60,000 active : 1 and the misses of 60,000",
+          "receive_put/connections:60000/active:60000", "receive_put_and_miss/connections:60000");
     ratio("8 KiB Node to Node : memcpy", "node_to_node/bytes:8192", "plain_copy/bytes:8192");
     ratio("64 KiB Node to Node : memcpy", "node_to_node/bytes:65536", "plain_copy/bytes:65536");
     GetOutputStream() << "sizeof(Vc) " << sizeof(Vc) << ", of a channel with 64 Slots "

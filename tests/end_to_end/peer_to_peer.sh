@@ -9,9 +9,9 @@
 exchange() {
   local there=$work/$1.there back=$work/$1.back a b
   mkfifo "$there" "$back"
-  STP_LINK=$2 setsid timeout 60 "$bin/peer_to_peer" "$3" <"$back" >"$there" 2>"$work/$1.a.log" &
+  STP_LINK=$2 setsid timeout 120 "$bin/peer_to_peer" "$3" <"$back" >"$there" 2>"$work/$1.a.log" &
   a=$!
-  STP_LINK=$4 setsid timeout 60 "$bin/peer_to_peer" "$5" >"$back" <"$there" 2>"$work/$1.b.log" &
+  STP_LINK=$4 setsid timeout 120 "$bin/peer_to_peer" "$5" >"$back" <"$there" 2>"$work/$1.b.log" &
   b=$!
   started+=("$a" "$b")
   expect wait "$a"
@@ -34,7 +34,7 @@ exchange own "$memif,role=server,mac=02:00:00:00:09:01,arp=10.9.9.2@02:00:00:00:
   "$memif,role=client,mac=02:00:00:00:09:02" "[02:00:00:00:09:01]"
 
 if can_make_namespaces; then
-  stop "$stpd_a" && stop "$stpd_b"
+  stop "$stpd_a" && stop "$stpd_b" && rm "$work"/{a,b}.log  # they say ready, too
   link_kind=veth
   start_pair
   exchange veth "stpd:$work/a.sock" 10.9.0.2 "stpd:$work/b.sock" 10.9.0.1

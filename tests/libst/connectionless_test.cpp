@@ -316,7 +316,8 @@ TEST_P(Connectionless, AThreadThatWaitsForAStrangerTakesNothingFromOneThatWaitsF
   }
   there_.reset();
   waits_in_vain.join();
-  EXPECT_EQ(of_stranger, -ECANCELED);
+  // A machine that is busy may not have let it begin.
+  EXPECT_TRUE(of_stranger == -ECANCELED || of_stranger == -EBADF) << of_stranger;
 }
 
 TEST_P(Connectionless, TwoThreadsReceiveEachHeaderOnce) {

@@ -28,6 +28,7 @@ class Connecting : public ManagedApi {
 };
 STP_BOTH_WAYS(Connecting);
 
+// protocol: 9.30
 TEST_P(Connecting, PrivateDataTravelsBothWaysBeforeAnybodyHasDecided) {
   std::string const question(STM_PRIVATE_DATA, 'q'), answer(700, 'a');
   connect(question.data(), question.size());
@@ -109,8 +110,8 @@ TEST_P(Connecting, AGracefulEndWaitsForWhatWasPosted) {
   accept();
   ASSERT_EQ(stm_receive(client.connection, 9, source, from.data(), 1), 0);
   for (std::uint64_t i = 0; i < 20; ++i)
-    ASSERT_EQ(stm_send(client.connection, 10 + i, 0, 0, source, from.data(), i % 2 == 0 ? 9 : 50'000),
-              0);
+    ASSERT_EQ(
+        stm_send(client.connection, 10 + i, 0, 0, source, from.data(), i % 2 == 0 ? 9 : 50'000), 0);
   ASSERT_EQ(stm_disconnect(client.connection, STM_GRACEFUL), 0);
   EXPECT_EQ(stm_send(client.connection, 1, 0, 0, source, from.data(), 1), -ESHUTDOWN);
   for (std::uint64_t i = 0; i < 20; ++i)

@@ -59,9 +59,8 @@ stm_event_t Side::next(unsigned kind) {
 }
 
 stm_event_t Side::completion(std::uint64_t context) {
-  return find([=](const stm_event_t& event) {
-    return event.context == context && event.kind >= STM_SEND;
-  });
+  return find(
+      [=](const stm_event_t& event) { return event.context == context && event.kind >= STM_SEND; });
 }
 
 bool Side::quiet() {

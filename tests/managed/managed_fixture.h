@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The managed API as a program sees it, over either way to a Node: a server's domain and a client's,
-// connected, each with one queue.
+// The managed API as a program sees it, over either way to a Node: a server's domain and a
+// client's, connected, each with one queue.
 #pragma once
 
 #include <stp/managed.h>

@@ -144,7 +144,8 @@ TEST_P(Queues, ConnectionsShareTheReceivesOfAPool) {
   }
   for (auto const connection : clients)
     for (int i = 0; i < 2; ++i)
-      ASSERT_EQ(stm_send(connection, 0, STM_QUIET, 0, source, mine.data(), i == 0 ? 100 : 9'000), 0);
+      ASSERT_EQ(stm_send(connection, 0, STM_QUIET, 0, source, mine.data(), i == 0 ? 100 : 9'000),
+                0);
   EXPECT_EQ(stm_pool_available(pool), 0);
   for (std::uint64_t i = 0; i < 8; ++i)
     ASSERT_EQ(stm_pool_post(pool, 50 + i, sink, to.data() + i * 8'000, i < 6 ? 9'000 : 100), 0);
@@ -184,8 +185,8 @@ TEST_P(Queues, ThreadsPostAndWaitAtOnceAndNothingIsLost) {
   for (unsigned t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (unsigned i = 0; i < kEach; ++i)
-        ASSERT_EQ(stm_send(client.connection, i, 0, 0, source, from.data(), i % 4 == 0 ? 8'000 : 64),
-                  0);
+        ASSERT_EQ(
+            stm_send(client.connection, i, 0, 0, source, from.data(), i % 4 == 0 ? 8'000 : 64), 0);
     });
     threads.emplace_back([&] { count(server, received); });
     threads.emplace_back([&] { count(client, sent); });

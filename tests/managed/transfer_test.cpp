@@ -46,6 +46,7 @@ TEST_P(Transfers, AMessageArrivesWithItsLengthItsTagAndItsNumber) {
   }
 }
 
+// protocol: 9.31, 9.32
 TEST_P(Transfers, ManyMessagesOfAllLengthsArriveInTheOrderOfSending) {
   constexpr std::size_t kMessages = 300, kMost = 9'000;
   Buffer from(1 << 14, 1), to(std::size_t{1} << 22, 0, false);
@@ -121,6 +122,7 @@ TEST_P(Transfers, AReadIsServedOrRefusedByThePeersProgram) {
   EXPECT_EQ(client.completion(2).status, -ECONNREFUSED);
 }
 
+// protocol: 9.29
 TEST_P(Transfers, PutsAndGetsReachARegionWithoutThePeersProgram) {
   Buffer there(1 << 20), from(1 << 20, 7), back(1 << 20, 0, false);
   auto const remote = open(there.data() + 3, 900'000, STM_REMOTE_READ | STM_REMOTE_WRITE, 1'000);
@@ -131,9 +133,9 @@ TEST_P(Transfers, PutsAndGetsReachARegionWithoutThePeersProgram) {
             0);
   EXPECT_EQ(client.completion(1).status, 0);
   EXPECT_EQ(std::memcmp(there.data() + 8, from.data() + 1, 800'000), 0);
-  ASSERT_EQ(stm_get(client.connection, 2, 0, sink, back.data(), 800'000, remote.key,
-                    remote.address + 5),
-            0);
+  ASSERT_EQ(
+      stm_get(client.connection, 2, 0, sink, back.data(), 800'000, remote.key, remote.address + 5),
+      0);
   EXPECT_EQ(client.completion(2).status, 0);
   EXPECT_EQ(std::memcmp(back.data(), from.data() + 1, 800'000), 0);
   EXPECT_TRUE(server.quiet());
@@ -147,9 +149,9 @@ TEST_P(Transfers, AFencedMessageTellsOfAPutThatIsThere) {
   for (std::uint64_t round = 0; round < 50; ++round) {
     from[60'000] = static_cast<unsigned char>(round);
     ASSERT_EQ(stm_receive(server.connection, 2, sink, note.data(), 100), 0);
-    ASSERT_EQ(stm_put(client.connection, 0, STM_QUIET, source, from.data(), from.size(), remote.key,
-                      0),
-              0);
+    ASSERT_EQ(
+        stm_put(client.connection, 0, STM_QUIET, source, from.data(), from.size(), remote.key, 0),
+        0);
     ASSERT_EQ(stm_send(client.connection, 1, STM_FENCE, 0, source, from.data(), 4), 0);
     ASSERT_EQ(server.completion(2).status, 0);
     ASSERT_EQ(there[60'000], round);

@@ -182,8 +182,10 @@ class Hostile {
     auto const count = 1 + dice_() % 3;
     for (std::uint64_t i = 0; i < count; ++i) fds.push_back(some_descriptor());
     request.segment_count = static_cast<std::uint32_t>(dice_() % 16 == 0 ? dice_() : count);
-    request.lead = dice_() % 4 == 0 ? dice_() : 0;
-    request.length = dice_() % 4 == 0 ? dice_() : kMemory / 2;
+    request.piece_count = dice_() % 16 == 0 ? static_cast<std::uint32_t>(dice_()) : 1;
+    for (auto& piece : request.pieces)
+      piece = {.at = dice_() % 4 == 0 ? dice_() : 0,
+               .length = dice_() % 4 == 0 ? dice_() : kMemory / 2};
     request.direction = static_cast<std::uint32_t>(dice_() % 3);
     for (std::uint32_t i = 0; i < count; ++i)
       request.segments[i] = {.fd_index = static_cast<std::uint32_t>(dice_() % 8 == 0 ? dice_() : i),

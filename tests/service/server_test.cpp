@@ -75,7 +75,8 @@ class ServerTest : public testing::Test {
     auto request = request_for(RequestKind::kMap);
     request.endpoint = endpoint;
     request.direction = static_cast<std::uint32_t>(Direction::kReceive);
-    request.length = size;
+    request.piece_count = 1;
+    request.pieces[0].length = size;
     request.segment_count = 1;
     request.segments[0].length = size;
     return request;

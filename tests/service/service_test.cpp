@@ -156,18 +156,31 @@ TEST_F(ServiceTest, NobodyReachesWhatBelongsToAnother) {
   std::vector<std::byte> memory(kBuffer);
   ASSERT_EQ(map(bob, bob_endpoint, Direction::kReceive, memory), 0);
   auto const region = reply.region;
-  for (auto const kind :
-       {RequestKind::kConfigure, RequestKind::kEndpointConfig, RequestKind::kCloseEndpoint,
-        RequestKind::kListen, RequestKind::kAccept, RequestKind::kConnect, RequestKind::kFreeMx})
+  for (auto const kind : {RequestKind::kConfigure, RequestKind::kEndpointConfig,
+                          RequestKind::kCloseEndpoint, RequestKind::kListen, RequestKind::kAccept,
+                          RequestKind::kConnect, RequestKind::kFreeMx, RequestKind::kBacklog})
     EXPECT_EQ(on_endpoint(alice, kind, bob_endpoint), -EBADF) << static_cast<int>(kind);
   EXPECT_EQ(map(alice, bob_endpoint, Direction::kReceive, memory), -EBADF);
   EXPECT_EQ(on_vc(alice, RequestKind::kVcInfo, bob_end.vc), -EBADF);
   EXPECT_EQ(on_vc(alice, RequestKind::kClose, bob_end.vc), -EBADF);
+  EXPECT_EQ(on_vc(alice, RequestKind::kDecide, bob_end.vc), -EBADF);
   EXPECT_EQ(on_region(alice, RequestKind::kUnmap, region), -EBADF);
   EXPECT_EQ(on_region(alice, RequestKind::kAllocMx, region), -EBADF);
   // Nor does a region of one's own go on another's connection.
   EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, region, alice_end.vc), -EBADF);
   EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, region, bob_end.vc), 0);
+}
+
+TEST_F(ServiceTest, OptionPayloadIsWholeOrNotThere) {
+  connect();
+  auto request = request_for(RequestKind::kDecide);
+  request.vc = bob_end.vc;
+  for (std::uint32_t const length : {1U, 31U, 33U, ~0U}) {
+    request.option.length = length;
+    EXPECT_EQ(ask(bob, request), -EINVAL) << length;
+  }
+  request.option.length = wire::kOptionSize;
+  EXPECT_EQ(ask(bob, request), -EISCONN) << "nobody has to decide on this one";
 }
 
 TEST_F(ServiceTest, OnlyThePrivilegedChooseKeys) {

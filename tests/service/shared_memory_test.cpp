@@ -91,8 +91,8 @@ class RegionMemoryTest : public testing::Test {
     request.segments[0] = {
         .fd_index = 0, .reserved = 0, .offset = 2 * page_size(), .length = 2 * page_size()};
     request.segments[1] = {.fd_index = 1, .reserved = 0, .offset = 0, .length = page_size()};
-    request.lead = 256;
-    request.length = 3 * page_size() - 512;
+    request.piece_count = 1;
+    request.pieces[0] = {.at = 256, .length = 3 * page_size() - 512};
   }
   int map() { return RegionMemory::map(request, fds, limits::kMapRequestBytes, memory); }
 
@@ -103,9 +103,9 @@ class RegionMemoryTest : public testing::Test {
 
 TEST_F(RegionMemoryTest, SegmentsLieSideBySide) {
   ASSERT_EQ(map(), 0);
-  ASSERT_EQ(memory->bytes().size(), request.length);
-  memory->bytes()[0] = std::byte{1};
-  memory->bytes()[2 * page_size()] = std::byte{2};
+  ASSERT_EQ(memory->pieces()[0].size(), request.pieces[0].length);
+  memory->pieces()[0][0] = std::byte{1};
+  memory->pieces()[0][2 * page_size()] = std::byte{2};
   char seen = 0;
   ASSERT_EQ(::pread(fds[0].get(), &seen, 1, static_cast<off_t>(2 * page_size() + 256)), 1);
   EXPECT_EQ(seen, 1);
@@ -137,10 +137,10 @@ TEST_F(RegionMemoryTest, SegmentsThatMakeNoSenseAreRefused) {
   EXPECT_TRUE(refused([](Request& r) { r.segments[1].offset = 100; }));
   EXPECT_TRUE(refused([](Request& r) { r.segments[1].offset = 2 * page_size(); }));
   EXPECT_TRUE(refused([](Request& r) { r.segments[1].offset = ~std::uint64_t{0} << 12; }));
-  EXPECT_TRUE(refused([](Request& r) { r.lead = 2 * page_size(); }));
-  EXPECT_TRUE(refused([](Request& r) { r.length = 0; }));
-  EXPECT_TRUE(refused([](Request& r) { r.length = 3 * page_size() - 255; }));
-  EXPECT_TRUE(refused([](Request& r) { r.length = ~std::uint64_t{0}; }));
+  EXPECT_TRUE(refused([](Request& r) { r.pieces[0].at = 3 * page_size(); }));
+  EXPECT_TRUE(refused([](Request& r) { r.pieces[0].length = 0; }));
+  EXPECT_TRUE(refused([](Request& r) { r.pieces[0].length = 3 * page_size() - 255; }));
+  EXPECT_TRUE(refused([](Request& r) { r.pieces[0].length = ~std::uint64_t{0}; }));
   EXPECT_EQ(map(), 0);
 }
 

@@ -112,6 +112,8 @@ void Host::handle(const Event& event) {
       return accept_all();
     case Event::Kind::kStockLow:
       return stock();
+    case Event::Kind::kVcOver:
+      return;  // its channel tells
     case Event::Kind::kVcGone: {
       auto* const end = find(event.cookie);
       if (end == nullptr) return run_.verdict.fail("a channel went that the Node did not have");

@@ -3,6 +3,7 @@
 // names a family of scenarios; the seed draws one of it.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "tests/simulation/session.h"
@@ -22,9 +23,11 @@ struct Scenario {
   Faults faults;
   std::size_t switch_buffer = std::size_t{1} << 30;
   std::vector<Outage> outages;
-  unsigned pairs = 1;   // of hosts with a session between them
-  unsigned cycles = 1;  // sessions of a pair, one after the other
-  bool to_one = false;  // all sessions go to host 0
+  unsigned pairs = 1;                  // of hosts with a session between them
+  unsigned cycles = 1;                 // sessions of a pair, one after the other
+  Time pause = 2 * kMillisecond;       // at most, before a session begins
+  std::function<void()> session_over;  // called, unless empty, when both ends are gone
+  bool to_one = false;                 // all sessions go to host 0
   Workload workload;
   // Nothing happens that may end a connection: then none may end.
   bool reliable = true;

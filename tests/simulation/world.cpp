@@ -175,8 +175,9 @@ void World::finish(Pair& pair) {
            std::to_string(pair.session->server().error());
   });
   pair.session.reset();
+  if (scenario_.session_over) scenario_.session_over();
   if (pair.cycles_left > 0)
-    run_.clock.after(run_.dice.between(0, kSpread), [this, &pair] { begin(pair); });
+    run_.clock.after(run_.dice.between(0, scenario_.pause), [this, &pair] { begin(pair); });
 }
 
 void World::play() {

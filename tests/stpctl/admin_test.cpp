@@ -12,15 +12,19 @@ namespace {
 
 constexpr uid_t kAlice = 1'001, kBob = 1'002;
 
+ClientIdentity identity(pid_t pid, uid_t uid, bool administrator) {
+  return {.pid = pid, .uid = uid, .groups = {}, .administrator = administrator};
+}
+
 class AdminTest : public ServiceFixture {
  protected:
   AdminTest() {
-    service.identify(alice, {.pid = 11, .uid = kAlice, .administrator = false});
-    service.identify(bob, {.pid = 12, .uid = kBob, .administrator = false});
+    service.identify(alice, identity(11, kAlice, false));
+    service.identify(bob, identity(12, kBob, false));
   }
   ClientId watcher(uid_t uid, bool administrator) {
     auto const id = service.add_client(false);
-    service.identify(id, {.pid = 99, .uid = uid, .administrator = administrator});
+    service.identify(id, identity(99, uid, administrator));
     return id;
   }
   // Every entry that `client` is shown.

@@ -82,6 +82,24 @@ TEST_F(StpctlTest, SeveralDaemonsAreShownTogether) {
   EXPECT_EQ(stpctl({"--socket", other_socket, "trace", "status"}).exit_status, 2);
 }
 
+TEST_F(StpctlTest, ADaemonThatIsDownKeepsNobodyFromSeeingTheOthers) {
+  auto const stpd = serve();
+  auto const down = directory.path() + "/down.sock";
+  for (std::string const list : {"links", "connections", "regions", "stats"}) {
+    auto const said = stpctl({"--socket", down, list});
+    EXPECT_EQ(said.exit_status, 1);
+    EXPECT_TRUE(contains(said.text, "no daemon at " + down)) << said.text;
+    EXPECT_TRUE(contains(said.text, "loop") || contains(said.text, "clients")) << said.text;
+  }
+}
+
+TEST_F(StpctlTest, ASocketMayBeGivenByTheNameOfItsLink) {
+  auto const said = run({STPCTL_PATH, "--socket", "no-such-link-of-a-test", "links"});
+  EXPECT_EQ(said.exit_status, 1);
+  EXPECT_TRUE(contains(said.text, "no daemon at /run/stpd/no-such-link-of-a-test.sock"))
+      << said.text;
+}
+
 TEST_F(StpctlTest, StatsNamesEveryCounterWithWhatItCounts) {
   auto const stpd = serve();
   EXPECT_TRUE(contains(stpctl({"stats"}).text, "programs that connected"));
@@ -176,8 +194,8 @@ TEST_F(StpctlAsNobody, MayNotTraceUnlessItIsInTheGroupThatTheOperatorHasNamed) {
 TEST_F(StpctlTest, StpdNamesAGroupThatIsNotThere) {
   auto const said =
       run({STPD_PATH, "--link", "loop", "--socket", socket, "--admin-group", "no-such-group"});
-  EXPECT_EQ(said.exit_status, 1);
-  EXPECT_TRUE(contains(said.text, "no-such-group: there is no such group")) << said.text;
+  EXPECT_NE(said.exit_status, 0);
+  EXPECT_TRUE(contains(said.text, "no-such-group")) << said.text;
 }
 
 }  // namespace

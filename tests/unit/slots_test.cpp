@@ -125,17 +125,64 @@ TEST_F(Slots, a_user_that_breaks_its_ring_loses_its_connection_and_nothing_else)
   EXPECT_EQ(a.node.vc_count(), 0U);
 }
 
-TEST_F(Slots, a_sleeping_user_is_woken_by_what_arrives) {
+// protocol: 6.17
+TEST_F(Slots, a_sleeping_user_is_woken_at_once_by_interrupt) {
   connect();
   b.events.clear();
   put(a, ca, nop(1));
   settle();
   EXPECT_FALSE(has_event(b, Event::Kind::kWake)) << "nobody sleeps";
   auto const seen_word = cb.user.begin_sleep();
-  put(a, ca, nop(2));
+  auto urgent = nop(2);
+  urgent.header.op_flags |= wire::flag::kInterrupt;
+  put(a, ca, urgent);
   settle();
   EXPECT_TRUE(has_event(b, Event::Kind::kWake));
   EXPECT_NE(cb.user.wake_word()->load(), seen_word);
+  cb.user.end_sleep();
+}
+
+// protocol: 6.17
+TEST_F(Slots, without_interrupt_a_sleeping_user_is_woken_once_and_within_50_microseconds) {
+  connect();
+  cb.user.begin_sleep();
+  b.node.idle();
+  b.events.clear();
+  for (std::uint32_t i = 0; i < 3; ++i) put(a, ca, nop(i));
+  settle();
+  EXPECT_FALSE(has_event(b, Event::Kind::kWake)) << "more may follow";
+  EXPECT_LE(b.node.next_deadline(), now + 50 * kMicrosecond);
+  pass(50 * kMicrosecond);
+  EXPECT_EQ(std::count_if(b.events.begin(), b.events.end(),
+                          [](auto& e) { return e.kind == Event::Kind::kWake; }),
+            1);
+  cb.user.end_sleep();
+}
+
+// protocol: 6.17
+TEST_F(Slots, a_sleeping_user_is_woken_as_soon_as_nothing_more_arrives) {
+  connect();
+  cb.user.begin_sleep();
+  b.node.idle();
+  b.events.clear();
+  put(a, ca, nop(1));
+  settle();
+  b.node.idle();
+  settle();  // fetches the events
+  EXPECT_TRUE(has_event(b, Event::Kind::kWake));
+  EXPECT_GT(b.node.next_deadline(), now + 50 * kMicrosecond) << "nobody is left to wake";
+  cb.user.end_sleep();
+}
+
+TEST_F(Slots, a_user_that_sleeps_learns_of_the_end_at_once) {
+  connect();
+  cb.user.begin_sleep();
+  b.node.idle();
+  b.events.clear();
+  ASSERT_EQ(a.node.close(ca.id, true, now), 0);
+  settle();
+  EXPECT_TRUE(has_event(b, Event::Kind::kWake));
+  EXPECT_TRUE(has_event(b, Event::Kind::kVcOver));
   cb.user.end_sleep();
 }
 

@@ -16,7 +16,7 @@
 #include <stp/st.h>
 #include <string.h>
 
-enum { kBufsize = 12, kBuffer = 1 << kBufsize, kTries = 50 };
+enum { kBufsize = 12, kBuffer = 1 << kBufsize, kTries = 300 };
 
 static void check(int result, const char* call) {
   if (result >= 0) return;

@@ -3,7 +3,7 @@
 # From a bare machine to a build: packages, configuration, compilation. Sourced, never run.
 
 packages=(g++ cmake ninja-build pkg-config libdpdk-dev libpcap-dev libgtest-dev libcli11-dev
-  libxxhash-dev jq iproute2 nftables procps util-linux)
+  libxxhash-dev jq iproute2 nftables procps util-linux python3 tshark)
 
 missing_packages() {
   local package

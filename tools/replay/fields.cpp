@@ -11,28 +11,28 @@ using wire::Op;
 namespace flag = wire::flag;
 
 using F = FieldName;
-constexpr std::array kRequestConnection{F{Field::kParam, "I_Slots"},   F{Field::kMx, "EtherType"},
-                                        F{Field::kBufx, "I_Bufsize"},  F{Field::kOffset, "I_Key"},
-                                        F{Field::kSync, "I_Max_STU"},  F{Field::kDId, "R_UPort"},
+constexpr std::array kRequestConnection{F{Field::kParam, "I_Slots"},  F{Field::kMx, "EtherType"},
+                                        F{Field::kBufx, "I_Bufsize"}, F{Field::kOffset, "I_Key"},
+                                        F{Field::kSync, "I_Max_STU"}, F{Field::kDId, "R_UPort"},
                                         F{Field::kSId, "I_UPort"}};
 constexpr std::array kConnectionAnswer{F{Field::kParam, "R_Slots"}, F{Field::kBufx, "R_Bufsize"},
                                        F{Field::kOffset, "R_Key"},  F{Field::kSync, "R_Max_STU"},
                                        F{Field::kDId, "I_UPort"},   F{Field::kSId, "R_UPort"}};
 constexpr std::array kDisconnect{F{Field::kOffset, "I_Key"}};
 constexpr std::array kDisconnectAnswer{F{Field::kOffset, "R_Key"}};
-constexpr std::array kOpaque{F{Field::kParam, "Param"},   F{Field::kMx, "Mx"},
-                             F{Field::kBufx, "Bufx"},     F{Field::kOffset, "Offset"},
-                             F{Field::kSync, "Sync"},     F{Field::kBNum, "B_num"},
-                             F{Field::kDId, "D_id"},      F{Field::kSId, "S_id"}};
+constexpr std::array kOpaque{F{Field::kParam, "Param"}, F{Field::kMx, "Mx"},
+                             F{Field::kBufx, "Bufx"},   F{Field::kOffset, "Offset"},
+                             F{Field::kSync, "Sync"},   F{Field::kBNum, "B_num"},
+                             F{Field::kDId, "D_id"},    F{Field::kSId, "S_id"}};
 constexpr std::array kRequestToSend{F{Field::kParam, "CTS_req"}, F{Field::kMx, "Max_Block"},
                                     F{Field::kTLen, "T_len"}, F{Field::kDId, "RTR_I_id"},
                                     F{Field::kSId, "I_id"}};
 constexpr std::array kAnswer{F{Field::kDId, "I_id"}, F{Field::kSId, "R_id"}};
 constexpr std::array kRequestToReceive{F{Field::kTLen, "T_len"}, F{Field::kSId, "I_id"}};
-constexpr std::array kClearToSend{F{Field::kParam, "Blocksize"},  F{Field::kMx, "R_Mx"},
-                                  F{Field::kBufx, "R_Bufx"},      F{Field::kOffset, "R_Offset"},
-                                  F{Field::kSync, "F_Offset"},    F{Field::kBNum, "B_num"},
-                                  F{Field::kDId, "I_id"},         F{Field::kSId, "R_id"}};
+constexpr std::array kClearToSend{F{Field::kParam, "Blocksize"}, F{Field::kMx, "R_Mx"},
+                                  F{Field::kBufx, "R_Bufx"},     F{Field::kOffset, "R_Offset"},
+                                  F{Field::kSync, "F_Offset"},   F{Field::kBNum, "B_num"},
+                                  F{Field::kDId, "I_id"},        F{Field::kSId, "R_id"}};
 constexpr std::array kData{F{Field::kParam, "STU_num"}, F{Field::kMx, "R_Mx"},
                            F{Field::kBufx, "R_Bufx"},   F{Field::kOffset, "R_Offset"},
                            F{Field::kSync, "Sync"},     F{Field::kBNum, "B_num"},
@@ -43,10 +43,10 @@ constexpr std::array kMemoryRegionAvailable{
     F{Field::kParam, "B_win"},     F{Field::kMx, "R_Mx"},    F{Field::kBufx, "R_Bufx"},
     F{Field::kOffset, "R_Offset"}, F{Field::kTLen, "T_len"}, F{Field::kDId, "I_id"},
     F{Field::kSId, "R_id"}};
-constexpr std::array kGet{F{Field::kParam, "T_len"},   F{Field::kMx, "I_Mx"},
-                          F{Field::kBufx, "R_Bufx"},   F{Field::kOffset, "R_Offset"},
-                          F{Field::kSync, "I_Bufx"},   F{Field::kBNum, "I_Offset"},
-                          F{Field::kDId, "R_id"},      F{Field::kSId, "G_num"}};
+constexpr std::array kGet{F{Field::kParam, "T_len"}, F{Field::kMx, "I_Mx"},
+                          F{Field::kBufx, "R_Bufx"}, F{Field::kOffset, "R_Offset"},
+                          F{Field::kSync, "I_Bufx"}, F{Field::kBNum, "I_Offset"},
+                          F{Field::kDId, "R_id"},    F{Field::kSId, "G_num"}};
 constexpr std::array kRequestState{F{Field::kSync, "Sync"}, F{Field::kBNum, "B_num"},
                                    F{Field::kDId, "R_id"}, F{Field::kSId, "I_id"}};
 constexpr std::array kRequestStateResponse{F{Field::kParam, "R_Slots"}, F{Field::kOffset, "B_seq"},
@@ -73,14 +73,11 @@ constexpr std::array kOps{Op::kRequestConnection,
                           Op::kEnd,
                           Op::kEndAck};
 
-constexpr std::array kFlags{FlagName{flag::kReserved, "Reserved"},
-                            FlagName{flag::kAppend, "Append"},
-                            FlagName{flag::kReject, "Reject"},
-                            FlagName{flag::kLast, "Last"},
-                            FlagName{flag::kOrder, "Order"},
-                            FlagName{flag::kSendState, "Send_state"},
-                            FlagName{flag::kInterrupt, "Interrupt"},
-                            FlagName{flag::kSilent, "Silent"}};
+constexpr std::array kFlags{
+    FlagName{flag::kReserved, "Reserved"},   FlagName{flag::kAppend, "Append"},
+    FlagName{flag::kReject, "Reject"},       FlagName{flag::kLast, "Last"},
+    FlagName{flag::kOrder, "Order"},         FlagName{flag::kSendState, "Send_state"},
+    FlagName{flag::kInterrupt, "Interrupt"}, FlagName{flag::kSilent, "Silent"}};
 
 }  // namespace
 

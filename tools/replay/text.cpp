@@ -120,6 +120,16 @@ std::string to_string(const MacAddr& mac) {
   return text.data();
 }
 
+std::optional<MacAddr> parse_mac(const std::string& text) {
+  MacAddr mac;
+  int end = 0;
+  auto& o = mac.octets;
+  auto const read = std::sscanf(text.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &o[0], &o[1],
+                                &o[2], &o[3], &o[4], &o[5], &end);
+  if (read != 6 || static_cast<std::size_t>(end) != text.size()) return std::nullopt;
+  return mac;
+}
+
 std::string hex(std::uint64_t value) {
   return formatted("0x%" PRIx64, value);
 }
@@ -165,7 +175,8 @@ std::string line_of(const Decoded& decoded, std::int64_t start) {
   if (decoded.cut) text += " (cut by the capture)";
   if (decoded.cksum == Cksum::kGood) text += " checksum good";
   if (auto const* const error = decoded.error())
-    text += std::string(" error: ") + error + " (" + std::to_string(decoded.wire_length) + " bytes)";
+    text +=
+        std::string(" error: ") + error + " (" + std::to_string(decoded.wire_length) + " bytes)";
   return text;
 }
 

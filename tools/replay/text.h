@@ -2,6 +2,7 @@
 // Frames as text: a line for people, an object for programs.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tools/replay/decoded.h"
@@ -18,6 +19,7 @@ std::string json_of(const Decoded& frame);
 // Seconds with nine digits behind the point.
 std::string seconds(std::int64_t nanoseconds);
 std::string to_string(const MacAddr& mac);
+std::optional<MacAddr> parse_mac(const std::string& text);
 std::string hex(std::uint64_t value);
 // With quotes, and what JSON does not allow escaped.
 std::string quoted(std::string_view text);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "tools/replay/check/checker.h"
+#include "tools/replay/play/player.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {
@@ -13,6 +14,19 @@ namespace {
 void print(const std::string& line) {
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fputc('\n', stdout);
+}
+
+std::string json_of(const Difference& difference) {
+  return "{\"kind\":\"difference\",\"frame\":" + std::to_string(difference.frame) +
+         ",\"trace\":" + quoted(difference.in_trace) + ",\"live\":" + quoted(difference.live) + "}";
+}
+
+// One above the other, as fields are many and screens are narrow.
+std::string lines_of(const Difference& difference) {
+  auto const or_nothing = [](const std::string& text) { return text.empty() ? "(nothing)" : text; };
+  return "at frame " + std::to_string(difference.frame) +
+         "\n  trace: " + or_nothing(difference.in_trace) +
+         "\n  live:  " + or_nothing(difference.live);
 }
 
 int cannot_read(const std::string& error) {
@@ -58,6 +72,32 @@ int check(const Options& options) {
     std::printf("%" PRIu64 " frames, %" PRIu64 " findings, %" PRIu64 " notes\n", frames, findings,
                 notes);
   return findings == 0 ? kNothingWrong : kFindings;
+}
+
+int play(const Options& options) {
+  auto const station = parse_mac(options.station);
+  if (!station)
+    return cannot_read("--as " + options.station +
+                       ": a MAC address has six octets: 02:00:00:00:00:01");
+  std::string error;
+  auto capture = Capture::open(options.file, error);
+  if (!capture) return cannot_read(error);
+  auto const trace = record(*capture, error);
+  if (!trace) return cannot_read(options.file + ": " + error);
+  if (!mentions(*trace, *station))
+    return cannot_read(options.file + ": no frame is from or to " + to_string(*station));
+  auto const result = options.link.empty() ? play_node(*trace, *station)
+                                           : play_link(*trace, *station, options.link, error);
+  if (!error.empty()) return cannot_read(error);
+  for (auto const& trouble : result.troubles)
+    print(options.json ? "{\"kind\":\"not played\",\"text\":" + quoted(trouble) + "}"
+                       : "not played: " + trouble);
+  for (auto const& difference : result.differences)
+    print(options.json ? json_of(difference) : lines_of(difference));
+  if (!options.json)
+    std::printf("%zu frames delivered, %zu of %zu answered as in the trace, %zu differences\n",
+                result.delivered, result.matched, result.expected, result.differences.size());
+  return result.differences.empty() ? kNothingWrong : kFindings;
 }
 
 int list_rules(const Options& options) {

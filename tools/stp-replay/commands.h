@@ -11,11 +11,14 @@ inline constexpr int kNothingWrong = 0, kFindings = 1, kCannotRead = 2;
 struct Options {
   std::string file;
   bool json = false;
-  bool lossy = false;  // check: the capture is known to lack frames
+  bool lossy = false;   // check: the capture is known to lack frames
+  std::string station;  // play: whose place is taken
+  std::string link;     // play: an interface; empty: a Node in this program
 };
 
 int decode(const Options& options);
 int check(const Options& options);
+int play(const Options& options);
 int list_rules(const Options& options);
 
 }  // namespace stp::replay

@@ -24,9 +24,14 @@ int main(int argc, char** argv) {
   auto* const check = app.add_subcommand("check", "Judge each frame by the rules of the protocol");
   check->add_flag("--lossy", options.lossy,
                   "The capture lacks frames: what a missing one could explain is only a note");
+  auto* const play = app.add_subcommand(
+      "play", "Put a live Node, or a peer on a link, in the place of one station of the trace");
+  play->add_option("--as", options.station, "The station's MAC address")->required();
+  play->add_option("--link", options.link,
+                   "Play to that station over this Ethernet interface, instead of to a Node");
   auto* const rules = app.add_subcommand("rules", "List the rules that check judges by");
   rules->add_flag("--json", options.json, "One JSON object a line");
-  for (auto* const command : {decode, check}) {
+  for (auto* const command : {decode, check, play}) {
     command->add_option("FILE", options.file, "The capture")->required();
     command->add_flag("--json", options.json, "One JSON object a line");
   }
@@ -36,6 +41,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : stp::replay::kCannotRead;
   }
   if (rules->parsed()) return stp::replay::list_rules(options);
+  if (play->parsed()) return stp::replay::play(options);
   if (check->parsed()) return stp::replay::check(options);
   return stp::replay::decode(options);
 }

@@ -5,6 +5,7 @@
 
 #include "tests/simulation/incast.h"
 #include "tests/simulation/lossy.h"
+#include "tests/simulation/soak.h"
 #include "tools/stp-sim/campaign.h"
 #include "tools/stp-sim/options.h"
 
@@ -62,6 +63,17 @@ int compare_overhead(std::uint64_t seed) {
   return passed ? 0 : 1;
 }
 
+int soak(unsigned hours, std::uint64_t seed) {
+  auto const result = play_soak(Time{hours} * 3'600 * kSecond, seed);
+  for (auto const& failure : result.failures) std::printf("FAILED: %s\n", failure.c_str());
+  std::printf("%" PRIu64 " sessions, %.1f h simulated, %" PRIu64
+              " frames; heap between sessions at most %zu bytes early, %zu at the end\n",
+              result.sessions,
+              static_cast<double>(result.simulated) / static_cast<double>(3'600 * kSecond),
+              result.frames, result.early, result.late);
+  return result.failures.empty() ? 0 : 1;
+}
+
 int play_one(const Options& options, const Profile& profile) {
   Watch watch;
   if (options.verbose) watch.text = stdout;
@@ -83,6 +95,7 @@ int play_one(const Options& options, const Profile& profile) {
 int run(const Options& options) {
   if (options.list) return list_profiles();
   if (options.incast != 0) return compare_incast(options.incast);
+  if (options.soak != 0) return soak(options.soak, options.seed.value_or(1));
   if (options.overhead) return compare_overhead(options.seed.value_or(1));
   auto const* const profile = find_profile(options.profile);
   if (profile == nullptr && options.profile != "all") {

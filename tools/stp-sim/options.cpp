@@ -2,6 +2,7 @@
 #include "tools/stp-sim/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 
 namespace stp::sim {
@@ -45,12 +46,17 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
                            ->check(CLI::Range(1, 4096));
   auto* const overhead = app.add_flag("--overhead", options.overhead,
                                       "What a lossy link costs one long write; --seed as well");
+  auto* const soak = app.add_option("--soak", options.soak,
+                                    "So many hours of connections that come and go; --seed as well")
+                         ->check(CLI::Range(1, 96));
   seed->excludes(many)->excludes(list)->excludes(incast);
-  many->excludes(list)->excludes(incast)->excludes(overhead);
+  many->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);
+  soak->excludes(list)->excludes(incast)->excludes(overhead);
   try {
     app.parse(argc, argv);
-    if (seed->empty() && many->empty() && list->empty() && incast->empty() && overhead->empty())
-      throw CLI::RequiredError("--seed, --seeds, --list, --incast or --overhead");
+    auto const what = {seed, many, list, incast, overhead, soak};
+    if (std::all_of(what.begin(), what.end(), [](auto const* option) { return option->empty(); }))
+      throw CLI::RequiredError("--seed, --seeds, --list, --incast, --overhead or --soak");
   } catch (const CLI::ParseError& error) {
     exit_status = app.exit(error);
     return std::nullopt;

@@ -18,6 +18,7 @@ struct Options {
   bool list = false;
   unsigned incast = 0;  // senders
   bool overhead = false;
+  unsigned soak = 0;  // hours
 };
 
 // nullopt: leave with `exit_status`.

@@ -2,12 +2,14 @@
 #include "tools/stpctl/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 
 #include "dpdk_port/link.h"
-#include "libst/service/messages.h"
+#include "libst/service/socket.h"
 
 namespace stp::stpctl {
 namespace {
@@ -20,19 +22,38 @@ std::string link_of_environment() {
   return text == nullptr ? "" : text;
 }
 
-// The daemon that libst would use.
-std::string usual_socket() {
+// All links of the daemon, whose sockets lie side by side; at least the usual one, so that there is
+// somebody to miss.
+std::vector<std::string> all_sockets() {
+  std::vector<std::string> all;
+  std::error_code ignored;
+  for (auto const& file : std::filesystem::directory_iterator(service::kSocketDirectory, ignored))
+    if (file.path().extension() == ".sock") all.push_back(file.path());
+  std::sort(all.begin(), all.end());
+  if (all.empty()) all.push_back(service::kDefaultSocket);
+  return all;
+}
+
+// Where no socket is named: the daemon that libst would use, or all there are.
+std::vector<std::string> usual_sockets(bool one) {
   port::LinkConfig link;
   std::string ignored;
-  bool const names_daemon = port::parse_link(link_of_environment(), link, ignored) &&
-                            link.kind == port::LinkKind::kStpd && !link.target.empty();
-  return names_daemon ? link.target : service::kDefaultSocket;
+  if (port::parse_link(link_of_environment(), link, ignored) && link.kind == port::LinkKind::kStpd)
+    return {service::socket_of(link.target)};
+  auto const all = all_sockets();
+  bool const there = std::find(all.begin(), all.end(), service::kDefaultSocket) != all.end();
+  return one && there ? std::vector<std::string>{service::kDefaultSocket} : all;
+}
+
+bool is_for_one_link(Command command) {
+  return command >= Command::kTrace;
 }
 
 // What was not said: the daemon, and the link to ping on, which need not be a daemon's.
 void complete(Options& options) {
+  for (auto& socket : options.sockets) socket = service::socket_of(socket);
   bool const any = options.sockets.empty();
-  if (any) options.sockets.push_back(usual_socket());
+  if (any) options.sockets = usual_sockets(is_for_one_link(options.command));
   if (any && options.link.empty()) options.link = link_of_environment();
   if (options.link.empty()) options.link = "stpd:" + options.sockets.front();
 }
@@ -114,8 +135,8 @@ std::string unknown_command(const CLI::App& app) {
 std::string check(const Options& options) {
   bool const traces = options.command == Command::kTrace || options.command == Command::kTraceStart;
   if (traces && options.out.empty()) return "trace needs --out FILE";
-  bool const one = options.command >= Command::kTrace;
-  if (one && options.sockets.size() != 1) return "this command is for one daemon: one --socket";
+  if (is_for_one_link(options.command) && options.sockets.size() != 1)
+    return "this command is for one link: name one with --socket";
   if (options.prometheus && options.json) return "--json or --prometheus, not both";
   return "";
 }
@@ -132,9 +153,10 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   CLI::App app("Shows what the daemons of the Scheduled Transfer Protocol do.", "stpctl");
   app.set_version_flag("--version", "stpctl " STP_VERSION);
   app.add_option("--socket", options.sockets,
-                 "Socket of the daemon; may be given several times. Default: that of STP_LINK=stpd:"
-                 "PATH, else " +
-                     std::string(service::kDefaultSocket))
+                 "Socket of the daemon: its path, or the NAME of its link; may be given several "
+                 "times [that of STP_LINK; else all in " +
+                     std::string(service::kSocketDirectory) + "]")
+      ->type_name("PATH|NAME")
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "JSON instead of text");
   app.footer(

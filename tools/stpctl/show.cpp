@@ -7,6 +7,7 @@
 
 #include "libst/service/names.h"
 #include "tools/stpctl/counter_texts.h"
+#include "tools/stpctl/failure.h"
 #include "tools/stpctl/json.h"
 #include "tools/stpctl/prometheus.h"
 #include "tools/stpctl/snapshot.h"
@@ -101,6 +102,25 @@ void add(Json& json, const Region& r) {
 
 // ---- lists of one link each
 
+// One that does not answer keeps nobody from seeing the others.
+class Failures {
+ public:
+  template <typename Work>
+  void guard(Work&& work) {
+    try {
+      work();
+    } catch (const Failure& failure) {
+      text_ += (text_.empty() ? "" : "\nstpctl: ") + std::string(failure.what());
+    }
+  }
+  void raise() const {
+    if (!text_.empty()) throw Failure(text_);
+  }
+
+ private:
+  std::string text_;
+};
+
 void note_if_partial(const Link& link) {
   if (!link.administrator)
     std::fprintf(stderr,
@@ -113,37 +133,49 @@ template <typename Entry>
 void show_list(const Options& options, const char* name, Table (*make_table)(),
                std::vector<Entry> (*read)(DaemonClient&)) {
   Json json;
+  Failures failures;
   json.object().array("links");
-  for (auto const& socket : options.sockets) {
+  auto const show_link = [&](const std::string& socket) {
     DaemonClient daemon(socket);
     auto const link = read_link(daemon);
     auto const entries = read(daemon);
     json.object().value("link", link.name).value("socket", link.socket);
     json.value("complete", link.administrator).array(name);
     auto table = make_table();
-    for (auto const& entry : entries) add(json, entry), add(table, entry);
+    for (auto const& entry : entries) {
+      add(json, entry);
+      add(table, entry);
+    }
     json.end().end();
-    if (options.json) continue;
+    if (options.json) return;
     note_if_partial(link);
     if (options.sockets.size() > 1) std::printf("%s\n", link.name.c_str());
     std::fputs(table.text().c_str(), stdout);
-  }
+  };
+  for (auto const& socket : options.sockets) failures.guard([&] { show_link(socket); });
   json.end().end();
   if (options.json) std::puts(json.text().c_str());
+  failures.raise();
 }
 
 void show_links(const Options& options) {
   Json json;
+  Failures failures;
   json.object().array("links");
   auto table = table_of_links();
-  for (auto const& socket : options.sockets) {
-    DaemonClient daemon(socket);
-    auto const link = read_link(daemon);
-    add(json, link);
-    add(table, link);
-  }
+  for (auto const& socket : options.sockets)
+    failures.guard([&] {
+      DaemonClient daemon(socket);
+      auto const link = read_link(daemon);
+      add(json, link);
+      add(table, link);
+    });
   json.end().end();
-  std::fputs(options.json ? (json.text() + '\n').c_str() : table.text().c_str(), stdout);
+  if (options.json)
+    std::puts(json.text().c_str());
+  else if (!table.empty())
+    std::fputs(table.text().c_str(), stdout);
+  failures.raise();
 }
 
 // ---- stats
@@ -167,11 +199,13 @@ void add(Json& json, const LinkCounters& of) {
 
 void show_stats(const Options& options) {
   std::vector<LinkCounters> all;
-  for (auto const& socket : options.sockets) {
-    DaemonClient daemon(socket);
-    auto link = read_link(daemon);
-    all.push_back({std::move(link), read_counters(daemon)});
-  }
+  Failures failures;
+  for (auto const& socket : options.sockets)
+    failures.guard([&] {
+      DaemonClient daemon(socket);
+      auto link = read_link(daemon);
+      all.push_back({std::move(link), read_counters(daemon)});
+    });
   if (options.prometheus) {
     std::fputs(prometheus_text(all).c_str(), stdout);
   } else if (options.json) {
@@ -182,6 +216,7 @@ void show_stats(const Options& options) {
   } else {
     for (auto const& of : all) print_stats(options, of);
   }
+  failures.raise();
 }
 
 }  // namespace

@@ -90,7 +90,8 @@ ST_API void stm_remote_decode(const void* bytes, stm_remote_t* remote);
 /* Lets peers access [ptr, ptr + length) of `memory`, as `access` says (STM_REMOTE_*, all of them
  * granted at its registration: -EACCES), by `address` (any number: 0, or what the pointer is here).
  * `connection`: the only one that may, or NULL: every connection of the domain.
- * stm_region_close revokes: when it returns no peer's access changes or reads a byte any more. */
+ * stm_region_close revokes: once it has returned no peer's access changes a byte or is begun any
+ * more; the answer to a get that was granted before may still be on its way out. */
 ST_API int stm_region_open(stm_memory_t memory, void* ptr, size_t length, unsigned access,
                            stm_connection_t connection, uint64_t address, stm_region_t* region,
                            stm_remote_t* remote);

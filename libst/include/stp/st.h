@@ -17,8 +17,10 @@
 #ifndef STP_ST_H
 #define STP_ST_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -239,6 +241,22 @@ ST_API int st_reject(st_chandle_t chandle, const void* opt_pay);
 /* Whom a connection is with, and what came along with its request or answer. */
 ST_API int st_getpeer(st_chandle_t chandle, st_peer_t* peer);
 
+/* Notice of what happens to an endpoint (Appendix A), for who does not wait in st_accept and st_rx:
+ * 0 and the next event, or -EWOULDBLOCK after `timeout` (as of select()). That a connection waits
+ * for st_accept or st_inspect is told for as long as one does; the end of a connection once, after
+ * which st_rx still gives what had arrived before. */
+enum {
+  ST_EVENT_CONNECTION = 1, /* st_accept or st_inspect will not wait */
+  ST_EVENT_PEER_GONE,      /* the peer has disconnected `chandle` */
+  ST_EVENT_FAILED          /* `chandle` has failed: `error` tells why */
+};
+typedef struct st_event {
+  int kind;
+  st_chandle_t chandle;
+  int error; /* what st_rx will return in the end */
+} st_event_t;
+ST_API int st_next_event(st_ehandle_t ehandle, st_event_t* event, struct timeval* timeout);
+
 /* 8.1 `hostname` NULL: the local interface; else a name or an IPv4 address, which is resolved by ARP
  * or by what the link's option arp= says, or a MAC address in brackets. -EHOSTUNREACH: nobody answers
  * for it. Waits for an answer for at most 1 s. */
@@ -260,7 +278,25 @@ ST_API int st_macaddr(st_ehandle_t ehandle, const char* hostname, st_macaddr_t* 
 enum { ST_MAP_TX = 1, ST_MAP_RX = 2 };
 ST_API int st_map(st_ehandle_t ehandle, int flags, void* ptr, int len, int base, int count,
                   st_mhandle_t* mhandle, int* mx);
+/* Disjoint memory under consecutive Bufx (Appendix A): each piece is whole, aligned buffers; its
+ * buffers take the Bufx after those of the piece before. One handle and one Mx for all of it. */
+#define ST_MAX_PIECES 16
+ST_API int st_mapv(st_ehandle_t ehandle, int flags, const struct iovec* pieces, int piece_count,
+                   int base, st_mhandle_t* mhandle, int* mx);
 ST_API int st_unmap(st_mhandle_t mhandle);
+/* Memory to map (Appendix A): zeroed, aligned to and a multiple of the endpoint's present buffer
+ * size and of the page; on huge pages where the system has some to give; on NUMA `node`, or -1.
+ * Through stpd it needs no replacing. st_unmap it before st_free. st_meminfo tells what it has
+ * become. st_malloc: -EINVAL no such node or
+ * size, -ENOMEM. */
+typedef struct st_meminfo_t {
+  size_t size; /* usable bytes */
+  size_t huge; /* bytes of them that lie on huge pages now: pages come as they are touched */
+  int node;    /* where the first page lies; -1: the system does not tell */
+} st_meminfo_t;
+ST_API int st_malloc(st_ehandle_t ehandle, size_t size, int node, void** ptr);
+ST_API int st_free(void* ptr);
+ST_API int st_meminfo(const void* ptr, st_meminfo_t* info);
 ST_API int st_mx_alloc(st_chandle_t chandle, st_mhandle_t mhandle, int* mx);
 ST_API int st_mx_free(st_chandle_t chandle, int mx);
 
@@ -298,6 +334,16 @@ ST_API const char* st_version(void);
 /* What `error` (either sign) means: in the words of this thread's last call if that is how it
  * failed, else the system's. Good until the thread's next call. */
 ST_API const char* st_strerror(int error);
+
+/* Hooks (Appendix A): one function each for the whole process, NULL for none. Called by the thread
+ * that made the call, at its end: `call` is its name ("st_map"), `result` what it returns, `text`
+ * as of st_strerror. The error handler hears of every call that fails; the log of these and of the
+ * control calls that succeed. Calls that move frames (st_tx, st_rx, st_flush, ...) are told of only
+ * when they fail, and then not with -EWOULDBLOCK or -EINTR. A hook may call libst (without being
+ * called for that) and must not throw. One that is replaced may still be at work elsewhere. */
+typedef void st_hook_t(void* context, const char* call, int result, const char* text);
+ST_API void st_set_error_handler(st_hook_t* handler, void* context);
+ST_API void st_set_log(st_hook_t* log, void* context);
 
 #ifdef __cplusplus
 }

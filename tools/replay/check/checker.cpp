@@ -17,6 +17,21 @@ constexpr TraceTime slack(TraceTime interval) {
 }
 constexpr TraceTime kLongestInterval = 1'000'000'000;
 
+// What only one who hears its peer sends.
+bool is_answer(const wire::Header& h) {
+  switch (h.op()) {
+    case Op::kDisconnectAnswer:
+    case Op::kRequestStateResponse:
+    case Op::kRequestAnswer:
+    case Op::kMemoryRegionAvailable:
+    case Op::kClearToSend:
+    case Op::kEndAck:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::string named(const char* name, std::uint64_t value) {
@@ -30,8 +45,7 @@ std::string named_hex(const char* name, std::uint64_t value) {
 std::string line_of(const Finding& finding) {
   auto const& rule = text_of(finding.rule);
   auto text = std::to_string(finding.frame) + ": ";
-  if (finding.is_note())
-    return text + "note: " + std::string(rule.name) + ": " + finding.seen;
+  if (finding.is_note()) return text + "note: " + std::string(rule.name) + ": " + finding.seen;
   text += std::string(rule.section) + ' ' + std::string(rule.name);
   return text + ": expected " + finding.expected + "; seen " + finding.seen;
 }
@@ -45,9 +59,9 @@ std::string json_of(const Finding& finding) {
 }
 
 Checker::Impl::Impl(Sink given_sink, bool given_lossy)
-    : sink(std::move(given_sink)), lossy(given_lossy), connections([this](Connection& gone) {
-        say_farewell(gone);
-      }) {}
+    : sink(std::move(given_sink)),
+      lossy(given_lossy),
+      connections([this](Connection& gone) { say_farewell(gone); }) {}
 
 Checker::Checker(Sink sink, bool lossy) : impl_(std::make_unique<Impl>(std::move(sink), lossy)) {}
 Checker::~Checker() = default;
@@ -62,7 +76,8 @@ void Checker::frame(const Decoded& frame) {
                     " s before the frame in front of it");
   impl.newest = frame.time;
   impl.check_form(frame);
-  if (frame.well_formed()) impl.follow(frame);
+  // A frame to a group is nobody's.
+  if (frame.well_formed() && !frame.frame.dst.is_group()) impl.follow(frame);
 }
 
 void Checker::finish() {
@@ -111,17 +126,17 @@ void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, Trac
   ++tries.count;
 }
 
-// A request that nobody has answered, of a peer that was there.
+// A request that nobody has answered, though its peer answered what came after it.
 void Checker::Impl::owed(const Connection& c, const Tries& tries, const Side& debtor, Rule rule,
                          std::string what) {
-  if (tries.answered || tries.count < kOwedTries || debtor.heard == kNotYet) return;
-  if (between(tries.first, tries.last) < kOwedTime || debtor.heard < tries.last) return;
+  if (tries.answered || tries.count < kOwedTries || debtor.answered < tries.last) return;
+  if (between(tries.first, tries.last) < kOwedTime) return;
   Decoded frame;
   frame.number = tries.first_frame;
   frame.time = tries.first;
   report(frame, rule, "an answer to " + what,
          "none to " + std::to_string(tries.count) + " tries in " +
-             seconds(between(tries.first, tries.last)) + " s, from a peer that sends",
+             seconds(between(tries.first, tries.last)) + " s, from a peer that answers others",
          lossy || c.lossy);
 }
 
@@ -136,15 +151,15 @@ void Checker::Impl::follow(const Decoded& frame) {
   }
   auto* const c = connection_of(frame);
   if (c == nullptr) return;
-  bool const first = c->sides[0].mac == frame.frame.src && c->sides[0].port == frame.frame.header.s_port;
-  auto& from = c->sides[first ? 0 : 1];
-  auto& to = c->sides[first ? 1 : 0];
+  auto& from = side_at(*c, source_of(frame));
+  auto& to = c->sides[&from == &c->sides[0] ? 1 : 0];
   Said const said{frame, frame.frame.header, *c, from, to, frame.time};
   check_names(said);
   dispatch(said);
   // Asked last: the answer counts what this very operation uses.
   if (said.h.has(wire::flag::kSendState)) on_question(said, false);
   from.heard = said.now;
+  if (is_answer(said.h)) from.answered = said.now;
   connections.touch(*c, said.now);
 }
 

@@ -43,6 +43,7 @@ struct Checker::Impl {
   // --- connect.cpp
   void on_request_connection(const Decoded& frame);
   void on_connection_answer(const Decoded& frame);
+  void answered_again(const Decoded& frame, Connection& c, Side& answerer);
   void on_disconnection(const Said& said);
   void check_names(const Said& said);  // Key, and what state allows
   Connection* connection_of(const Decoded& frame);

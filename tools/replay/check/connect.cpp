@@ -8,10 +8,10 @@ namespace {
 
 using wire::Op;
 
-constexpr TraceTime kFirstRc = 10'000'000;         // protocol: 5.21
-constexpr TraceTime kLeastTimeout = 200'000;       // protocol: 5.20
+constexpr TraceTime kFirstRc = 10'000'000;                // protocol: 5.21
+constexpr TraceTime kLeastTimeout = 200'000;              // protocol: 5.20
 constexpr TraceTime kDisconnectPatience = 1'000'000'000;  // protocol: 5.22
-constexpr TraceTime kLateRc = 4'000'000'000;       // protocol: 5.10
+constexpr TraceTime kLateRc = 4'000'000'000;              // protocol: 5.10
 
 bool connection_operation(Op op) {
   return op <= Op::kDisconnectComplete;
@@ -25,7 +25,8 @@ void adopt_sizes(Side& side, const wire::Header& h) {
 }
 
 std::string sizes_text(std::uint32_t slots, unsigned bufsize, unsigned max_stu) {
-  return named("Slots", slots) + ", " + named("Bufsize", bufsize) + ", " + named("Max_STU", max_stu);
+  return named("Slots", slots) + ", " + named("Bufsize", bufsize) + ", " +
+         named("Max_STU", max_stu);
 }
 
 std::string sizes_text(const wire::Header& h) {
@@ -71,40 +72,32 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
       return report(frame, Rule::kCaUnasked, "a CA for an RC", operation_text(frame), lossy);
     if (refused) return;
   } else if (asked->key != h.d_key || asked->to != frame.frame.src) {
-    return report(frame, Rule::kCaKey,
-                  "a CA from " + to_string(asked->to) + " with " + named_hex("D_Key", asked->key),
-                  "one from " + to_string(frame.frame.src) + " with " + named_hex("D_Key", h.d_key));
+    return report(
+        frame, Rule::kCaKey,
+        "a CA from " + to_string(asked->to) + " with " + named_hex("D_Key", asked->key),
+        "one from " + to_string(frame.frame.src) + " with " + named_hex("D_Key", h.d_key));
   }
   if (refused) {
     asked->tries.answered = true;
     return;
   }
-  if (auto* const c = connections.find(from, to)) {
-    auto& answerer = c->sides[c->sides[0].mac == frame.frame.src && c->sides[0].port == h.s_port ? 0 : 1];
-    if (!answerer.key || *answerer.key == h.offset) {
-      if (answerer.sized && (answerer.slots != h.param || answerer.bufsize != h.bufx ||
-                             answerer.max_stu != h.sync))
-        report(frame, Rule::kSizesChanged,
-               sizes_text(answerer.slots, answerer.bufsize, answerer.max_stu) + ", as before",
-               sizes_text(h));
-      answerer.key = h.offset;
-      if (!answerer.sized) adopt_sizes(answerer, h);
-      answerer.heard = frame.time;
-      return connections.touch(*c, frame.time);
-    }
-    connections.remove(*c);  // the same Ports, a later connection
-  } else if (asked != nullptr && asked->tries.answered) {
+  // The connection that this RC has made before: another may have its Ports by now.
+  auto const* const before = connections.of_end(to);
+  bool const same = before != nullptr && side_at(*before, to).key == h.d_key;
+  bool const gone = same && before->disconnected();
+  auto* const known = connections.find(from, to);
+  if (gone && between(before->closed, frame.time) < kLateRc &&
+      between(before->closed, frame.time) > kReordering)
+    report(frame, Rule::kRcLate, "silence, as that connection is gone", operation_text(frame),
+           lossy);
+  else if (same && !gone && known == nullptr)
     report(frame, Rule::kSecondVc, "the CA that its RC was answered with before",
            named("R_Port", h.s_port));
+  if (known != nullptr && !gone) {
+    auto& answerer = side_at(*known, from);
+    if (!answerer.key || *answerer.key == h.offset) return answered_again(frame, *known, answerer);
   }
-  auto const* const old = connections.of_end(to);
-  if (asked != nullptr && old != nullptr && old->disconnected()) {
-    for (auto const& side : old->sides)
-      if (side.mac == frame.frame.dst && side.port == h.d_port && side.key == h.d_key &&
-          between(old->closed, frame.time) < kLateRc)
-        report(frame, Rule::kRcLate, "silence, as that connection is gone",
-               operation_text(frame), lossy);
-  }
+  if (known != nullptr) connections.remove(*known);  // the same Ports, a later connection
   Connection c;
   c.complete = asked != nullptr;
   c.sides = {side_of(to, frame.frame.dst), side_of(from, frame.frame.src)};
@@ -125,6 +118,19 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
   connections.touch(connections.add(std::move(c)), frame.time);
 }
 
+void Checker::Impl::answered_again(const Decoded& frame, Connection& c, Side& answerer) {
+  auto const& h = frame.frame.header;
+  if (answerer.sized &&
+      (answerer.slots != h.param || answerer.bufsize != h.bufx || answerer.max_stu != h.sync))
+    report(frame, Rule::kSizesChanged,
+           sizes_text(answerer.slots, answerer.bufsize, answerer.max_stu) + ", as before",
+           sizes_text(h));
+  answerer.key = h.offset;
+  if (!answerer.sized) adopt_sizes(answerer, h);
+  answerer.heard = frame.time;
+  connections.touch(c, frame.time);
+}
+
 // The connection that a frame belongs to. nullptr: none, and the reason has been reported.
 // protocol: 5.18
 Connection* Checker::Impl::connection_of(const Decoded& frame) {
@@ -140,18 +146,12 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
   };
   auto const* const mine = connections.of_end(from);
   if (established(mine)) {
-    auto const& peer = mine->sides[mine->sides[0].mac == frame.frame.src &&
-                                           mine->sides[0].port == h.s_port
-                                       ? 1
-                                       : 0];
+    auto const& peer = peer_of(*mine, from);
     if (peer.mac == frame.frame.dst)
       return tell(Rule::kWrongPort, named("D_Port", peer.port), named("D_Port", h.d_port));
   }
   if (auto const* const theirs = connections.of_end(to); established(theirs)) {
-    auto const& peer =
-        theirs->sides[theirs->sides[0].mac == frame.frame.dst && theirs->sides[0].port == h.d_port
-                          ? 1
-                          : 0];
+    auto const& peer = peer_of(*theirs, to);
     return tell(Rule::kWrongPeer, to_string(peer.mac) + ' ' + named("S_Port", peer.port),
                 to_string(frame.frame.src) + ' ' + named("S_Port", h.s_port));
   }
@@ -182,12 +182,12 @@ void Checker::Impl::check_names(const Said& said) {
   auto const expect_key = [&](std::optional<std::uint32_t>& key, std::uint32_t seen,
                               const char* field) {
     if (!key) key = seen;
-    if (*key != seen)
-      report(said, Rule::kWrongKey, named_hex(field, *key), named_hex(field, seen));
+    if (*key != seen) report(said, Rule::kWrongKey, named_hex(field, *key), named_hex(field, seen));
   };
   expect_key(said.to.key, said.h.d_key, "D_Key");
   if (connection_operation(op))
-    return expect_key(said.from.key, said.h.offset, op == Op::kDisconnectAnswer ? "R_Key" : "I_Key");
+    return expect_key(said.from.key, said.h.offset,
+                      op == Op::kDisconnectAnswer ? "R_Key" : "I_Key");
   auto const stopped = std::max(said.from.rd, said.from.da);
   if (stopped != kNotYet && between(stopped, said.now) > kReordering)
     report(said, Rule::kAfterRd, "connection operations only", operation_text(said.frame));
@@ -233,15 +233,20 @@ void Checker::Impl::say_farewell(Connection& c) {
       report(frame, Rule::kGNum, named("G_num", *traffic.skipped_get), "it was left out",
              lossy || c.lossy);
     }
-    if (debtor.rd != kNotYet || debtor.da != kNotYet) continue;  // it need not answer any more
+    auto const over = [&](const Tries& tries) {  // it need not answer any more
+      return std::max(debtor.rd, debtor.da) != kNotYet &&
+             std::max(debtor.rd, debtor.da) < tries.last;
+    };
     for (auto& [sync, question] : traffic.questions)
-      owed(c, question.tries, debtor, Rule::kRsrUnanswered, "RS with " + named_hex("Sync", sync));
+      if (!over(question.tries))
+        owed(c, question.tries, debtor, Rule::kRsrUnanswered, "RS with " + named_hex("Sync", sync));
     for (auto& [g_num, get] : traffic.gets)
-      if (!get.taken_back)
+      if (!get.taken_back && !over(get.tries))
         owed(c, get.tries, debtor, Rule::kGetUnanswered, "GET with " + named("G_num", g_num));
     for (auto& [ids, end] : traffic.ends)
-      owed(c, end.tries, debtor, Rule::kEndUnanswered,
-           "END with " + named_hex("S_id", ids & 0xffffffff));
+      if (!over(end.tries))
+        owed(c, end.tries, debtor, Rule::kEndUnanswered,
+             "END with " + named_hex("S_id", ids & 0xffffffff));
   }
 }
 

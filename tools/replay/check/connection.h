@@ -108,6 +108,7 @@ struct Side {
   std::uint32_t slots = 0;
   TraceTime rd = kNotYet, da = kNotYet, dc = kNotYet;  // when it first sent one
   TraceTime heard = kNotYet;                           // its last frame
+  TraceTime answered = kNotYet;                        // its last answer: it hears its peer
   Tries disconnecting;
   std::uint64_t slots_used = 0;              // at the other side
   std::optional<std::uint64_t> slots_limit;  // slots_used may reach this

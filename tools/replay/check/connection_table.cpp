@@ -8,15 +8,11 @@ constexpr TraceTime kSecondOfTrace = 1'000'000'000;
 // A late duplicate of a closed connection must still find it (docs/protocol.md, rule 5.10).
 constexpr TraceTime kKeptEnding = 10 * kSecondOfTrace;
 constexpr TraceTime kKeptSilent = 600 * kSecondOfTrace;
-constexpr std::size_t kMostConnections = 1 << 18;
+constexpr std::size_t kMostConnections = 1 << 17;
 
 bool silent_for(TraceTime since, TraceTime now, TraceTime limit) {
   TraceTime silence = 0;
   return __builtin_sub_overflow(now, since, &silence) || silence > limit;
-}
-
-EndName end_of(const Side& side) {
-  return {side.mac.to_u64(), side.port};
 }
 
 }  // namespace
@@ -51,8 +47,7 @@ void ConnectionTable::touch(Connection& connection, TraceTime now) {
   auto& place = static_cast<Place&>(connection);
   place.touched = now;
   auto& from = list_of(place);
-  place.ending =
-      place.ending || place.sides[0].rd != kNotYet || place.sides[1].rd != kNotYet;
+  place.ending = place.ending || place.sides[0].rd != kNotYet || place.sides[1].rd != kNotYet;
   auto& to = list_of(place);
   to.splice(to.end(), from, place.self);
   while (!ending_.empty() && silent_for(ending_.front().touched, now, kKeptEnding))

@@ -22,6 +22,20 @@ struct EndHash {
   }
 };
 
+inline EndName end_of(const Side& side) {
+  return {side.mac.to_u64(), side.port};
+}
+// The side of a connection that has this end, and the other.
+inline Side& side_at(Connection& c, const EndName& end) {
+  return c.sides[end_of(c.sides[0]) == end ? 0 : 1];
+}
+inline const Side& side_at(const Connection& c, const EndName& end) {
+  return c.sides[end_of(c.sides[0]) == end ? 0 : 1];
+}
+inline const Side& peer_of(const Connection& c, const EndName& end) {
+  return c.sides[end_of(c.sides[0]) == end ? 1 : 0];
+}
+
 class ConnectionTable {
  public:
   // Called with each connection that is forgotten.

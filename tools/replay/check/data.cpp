@@ -17,6 +17,12 @@ unsigned stu_log2(const Said& said) {
   return stu_size_log2(said.to.max_stu, said.from.max_stu, said.to.bufsize);
 }
 
+bool answers(const Said& said, const GetRequest& get) {
+  if (!get.answer.start || said.h.mx != get.answer.mx) return false;
+  auto const at = address_of(said);
+  return at >= *get.answer.start && at < *get.answer.start + get.answer.length;
+}
+
 std::string bytes_text(std::uint64_t at, std::uint64_t length) {
   return std::to_string(length) + " bytes at linear address " + hex(at);
 }
@@ -30,9 +36,12 @@ void Checker::Impl::on_data(const Said& said) {
     report(said, Rule::kBlockFlags, "Send_state and Interrupt on Last only",
            operation_text(said.frame));
   auto& traffic = said.to.with_traffic();
-  if (auto* const get = traffic.gets.find(h.b_num); get != nullptr && get->header.d_id == h.d_id)
-    return on_get_data(said, *get);
   auto* const landing = traffic.landings.find(h.d_id);
+  // A Transfer here and a region there may have the same number, and a Block and a Get: then the
+  // address tells which is meant.
+  if (auto* const get = traffic.gets.find(h.b_num);
+      get != nullptr && get->header.d_id == h.d_id && (landing == nullptr || answers(said, *get)))
+    return on_get_data(said, *get);
   if (landing == nullptr) {
     if (said.c.complete && !traffic.landings.forgot() && !traffic.gets.forgot())
       report(said, Rule::kNoGrant, "the id of a CTS, MRA or GET", operation_text(said.frame));
@@ -135,8 +144,9 @@ bool Checker::Impl::check_tiling(const Said& said, Block& block) {
   auto const length = said.frame.frame.stu.size();
   bool const last = h.has(flag::kLast);
   auto const wrong = [&](Rule rule, std::string expected) {
-    report(said, rule, std::move(expected),
-           "STU " + std::to_string(h.param) + (last ? " with Last, " : ", ") + bytes_text(at, length));
+    report(
+        said, rule, std::move(expected),
+        "STU " + std::to_string(h.param) + (last ? " with Last, " : ", ") + bytes_text(at, length));
     return false;
   };
   if (!block.tile) {  // of a Put, known by any of its STUs
@@ -157,7 +167,8 @@ bool Checker::Impl::check_tiling(const Said& said, Block& block) {
   auto const end = at + length;
   bool const block_ends = block.exact && end == *block.start + block.length;
   if (last && block.exact && !block_ends)
-    return wrong(Rule::kLastStu, "Last on the STU that ends at " + hex(*block.start + block.length));
+    return wrong(Rule::kLastStu,
+                 "Last on the STU that ends at " + hex(*block.start + block.length));
   if (!last && block_ends) return wrong(Rule::kLastStu, "Last, as the Block ends here");
   if (!last && end % size != 0)
     return wrong(Rule::kStuLength, "an STU that fills its tile, as it is not the Last");

@@ -70,14 +70,16 @@ void Checker::Impl::check_unused(const Decoded& frame) {
   auto const& h = frame.frame.header;
   auto const unused = [&](std::string_view name, std::uint64_t value) {
     if (value == 0) return;
-    report(frame, Rule::kUnusedField, std::string(name) + " 0, which " + op_name(h) + " does not use",
+    report(frame, Rule::kUnusedField,
+           std::string(name) + " 0, which " + op_name(h) + " does not use",
            std::string(name) + ' ' + hex(value));
   };
   bool const refusal = h.has(wire::flag::kReject) && h.op() == Op::kConnectionAnswer;
   std::array<bool, 8> used{};
   for (auto const& named : fields_of(h.op())) {
     if (named.field == Field::kTLen)
-      used[static_cast<std::size_t>(Field::kSync)] = used[static_cast<std::size_t>(Field::kBNum)] = true;
+      used[static_cast<std::size_t>(Field::kSync)] = used[static_cast<std::size_t>(Field::kBNum)] =
+          true;
     else
       used[static_cast<std::size_t>(named.field)] = named.name != "EtherType";
   }

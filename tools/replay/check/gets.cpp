@@ -111,9 +111,10 @@ void Checker::Impl::on_get_data(const Said& said, GetRequest& get) {
   auto const& h = said.h;
   get.tries.answered = true;
   if (h.has(wire::flag::kSilent) != get.header.has(wire::flag::kSilent))
-    report(said, Rule::kGetFlags,
-           get.header.has(wire::flag::kSilent) ? "Silent, as on its GET" : "no Silent, as on its GET",
-           operation_text(said.frame));
+    report(
+        said, Rule::kGetFlags,
+        get.header.has(wire::flag::kSilent) ? "Silent, as on its GET" : "no Silent, as on its GET",
+        operation_text(said.frame));
   if (h.mx != get.answer.mx)
     return report(said, Rule::kWrongMx, named("R_Mx", get.answer.mx), named("R_Mx", h.mx));
   if (!get.answer.start || !said.from.sized) return;

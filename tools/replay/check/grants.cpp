@@ -63,7 +63,8 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
     report(said, Rule::kGrantOffset, "R_Offset below 2^" + std::to_string(from.bufsize),
            named_hex("R_Offset", h.offset));
   if (to.sized) {  // protocol: 3.12
-    auto const most = stu_size_log2(from.max_stu, to.max_stu, from.bufsize) + wire::kMaxStusOfBlockLog2;
+    auto const most =
+        stu_size_log2(from.max_stu, to.max_stu, from.bufsize) + wire::kMaxStusOfBlockLog2;
     if (h.param > most)
       report(said, Rule::kStusOfBlock, "Blocksize of at most " + std::to_string(most),
              named("Blocksize", h.param));
@@ -72,7 +73,8 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   bool const offered = request != nullptr && request->op == wire::Op::kRequestToSend;
   // protocol: 9.4
   if (offered && h.param > request->max_block)
-    report(said, Rule::kBlocksize, "Blocksize of at most Max_Block " + std::to_string(request->max_block),
+    report(said, Rule::kBlocksize,
+           "Blocksize of at most Max_Block " + std::to_string(request->max_block),
            named("Blocksize", h.param));
   auto& landings = from.with_traffic().landings;
   auto* landing = landings.find(h.s_id);
@@ -89,7 +91,8 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
     landing = &landings.put(h.s_id, std::move(transfer));
   }
   if (landing->blocksize != h.param)
-    report(said, Rule::kBlocksize, named("Blocksize", *landing->blocksize) + ", as in the first CTS",
+    report(said, Rule::kBlocksize,
+           named("Blocksize", *landing->blocksize) + ", as in the first CTS",
            named("Blocksize", h.param));
   if (static_cast<std::int32_t>(h.b_num - landing->b_seq) < 0) return;  // it is complete
   // protocol: 7.9
@@ -107,9 +110,11 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   bool const again = block != nullptr && block->start == start && block->mx == h.mx;
   // protocol: 9.5
   if (!again && h.sync != 0 && c.complete)
-    report(said, Rule::kFOffset, "F_Offset 0 in a Block's first CTS", named_hex("F_Offset", h.sync));
+    report(said, Rule::kFOffset, "F_Offset 0 in a Block's first CTS",
+           named_hex("F_Offset", h.sync));
   if (h.sync != 0 && h.sync >= length)
-    report(said, Rule::kFOffset, "F_Offset below " + std::to_string(length), named("F_Offset", h.sync));
+    report(said, Rule::kFOffset, "F_Offset below " + std::to_string(length),
+           named("F_Offset", h.sync));
   if (again) {  // protocol: 10.3
     auto const gap = between(block->granted, now);
     if (gap > kLinkCopies && gap < kLeastDataTimeout - kLeastDataTimeout / 5)

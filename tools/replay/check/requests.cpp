@@ -24,7 +24,8 @@ void Checker::Impl::on_request(const Said& said) {
     auto* const read = asked.find(h.d_id);
     if (read == nullptr || read->op != Op::kRequestToReceive) {
       if (said.c.complete && !asked.forgot())
-        report(said, Rule::kReadUnasked, "the I_id of an RTR, or none", named_hex("RTR_I_id", h.d_id));
+        report(said, Rule::kReadUnasked, "the I_id of an RTR, or none",
+               named_hex("RTR_I_id", h.d_id));
     } else {
       if (h.t_len() > read->t_len)
         report(said, Rule::kReadUnasked, "no more than T_len " + std::to_string(read->t_len),
@@ -68,8 +69,7 @@ void Checker::Impl::on_end(const Said& said) {
   auto* end = mine.ends.find(pair_of(h.d_id, h.s_id));
   if (end == nullptr) end = &mine.ends.put(pair_of(h.d_id, h.s_id), {});
   auto& tries = end->tries;
-  if (tries.count == 0 || tries.answered)
-    tries = {said.now, said.now, said.frame.number, 0, false};
+  if (tries.count == 0 || tries.answered) tries = {said.now, said.now, said.frame.number, 0, false};
   tries.last = said.now;
   ++tries.count;
   if (auto* const sent = theirs.landings.find(h.d_id); sent != nullptr && sent->i_id == h.s_id) {

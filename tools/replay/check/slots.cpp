@@ -80,7 +80,8 @@ void Checker::Impl::check_b_seq(const Said& said, Landing& landing) {
     auto* const block = landing.blocks.find(k);
     if (block == nullptr && landing.blocks.forgot()) continue;
     if (block == nullptr || !block->last) {
-      report(said, Rule::kBSeqAhead, "B_seq of at most " + std::to_string(k), named("B_seq", b_seq));
+      report(said, Rule::kBSeqAhead, "B_seq of at most " + std::to_string(k),
+             named("B_seq", b_seq));
       break;
     }
     if (!block->whole() && !said.c.lossy) {
@@ -95,11 +96,13 @@ void Checker::Impl::check_b_seq(const Said& said, Landing& landing) {
   landing.b_seq = b_seq;
   landing.b_seq_told = said.now;
   if (!landing.t_len || !landing.blocksize) return;
-  auto const count = (*landing.t_len >> *landing.blocksize) +
-                     ((*landing.t_len & ((std::uint64_t{1} << *landing.blocksize) - 1)) != 0 ? 1 : 0);
+  auto const count =
+      (*landing.t_len >> *landing.blocksize) +
+      ((*landing.t_len & ((std::uint64_t{1} << *landing.blocksize) - 1)) != 0 ? 1 : 0);
   if (b_seq < std::max<std::uint64_t>(count, 1)) return;
   landing.over = true;
-  if (auto* const request = said.to.with_traffic().requests.find(landing.i_id)) request->over = true;
+  if (auto* const request = said.to.with_traffic().requests.find(landing.i_id))
+    request->over = true;
 }
 
 }  // namespace stp::replay

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/allocation.h"
+
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "libst/client/error.h"
+#include "libst/client/shared_pages.h"
+
+namespace stp::client {
+namespace {
+
+using service::page_size;
+using service::SharedMemory;
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kMostNodes = 1024;
+
+struct Allocation {
+  std::byte* at = nullptr;
+  std::size_t size = 0;
+  std::shared_ptr<const SharedMemory> lent;  // keeps its pages known to st_map
+};
+
+struct Allocations {
+  std::mutex mutex;
+  std::map<const void*, Allocation> live;
+};
+
+Allocations& allocations() {
+  static auto* const all = new Allocations;  // never destroyed: as the handle table
+  return *all;
+}
+
+std::size_t round_up(std::size_t size, std::size_t unit) {
+  return (size + unit - 1) / unit * unit;
+}
+
+// Addresses without memory: `size` aligned ones, and a page that stays empty behind them. It stops
+// who writes beyond the end, and keeps the system from joining this with its neighbours.
+std::byte* reserve(std::size_t size, std::size_t alignment) {
+  auto const whole = size + alignment + page_size();
+  auto* const at =
+      ::mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  auto const begin = reinterpret_cast<std::uintptr_t>(at);
+  auto const wanted = round_up(begin, alignment);
+  auto const end = wanted + size + page_size();
+  if (wanted != begin) ::munmap(at, wanted - begin);
+  if (end != begin + whole) ::munmap(reinterpret_cast<void*>(end), begin + whole - end);
+  return reinterpret_cast<std::byte*>(wanted);
+}
+
+void give_back(const Allocation& what) {
+  ::munmap(what.at, what.size + page_size());
+}
+
+bool place(const Allocation& what, int flags, int fd) {
+  return ::mmap(what.at, what.size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) != MAP_FAILED;
+}
+
+// Pages of this program alone. Reserved huge pages of a bound node could run out at the first
+// touch, which kills: there the system is left to make some.
+bool place_private(const Allocation& what, bool bound) {
+  constexpr int kOwn = MAP_PRIVATE | MAP_ANONYMOUS;
+  if (!bound && what.size % kHugePage == 0 && place(what, kOwn | MAP_HUGETLB, -1)) return true;
+  if (!place(what, kOwn, -1)) return false;
+  ::madvise(what.at, what.size, MADV_HUGEPAGE);
+  return true;
+}
+
+int bind(const Allocation& what, int node) {
+  if (node == kAnyNode) return 0;
+  constexpr std::size_t kBits = sizeof(unsigned long) * CHAR_BIT;
+  std::array<unsigned long, kMostNodes / kBits> mask{};
+  auto const at = static_cast<std::size_t>(node);
+  mask[at / kBits] = 1UL << at % kBits;
+  if (::syscall(SYS_mbind, what.at, what.size, MPOL_BIND, mask.data(), kMostNodes, 0) == 0)
+    return 0;
+  // A system without nodes, or one that does not let us choose: the query tells where it lies.
+  if (errno == ENOSYS || errno == EPERM) return 0;
+  return fail(-errno, "memory of NUMA node " + std::to_string(node) + ": " + std::strerror(errno));
+}
+
+// Bytes on huge pages in the part of /proc/self/smaps that speaks of `what`.
+std::size_t huge_bytes(const Allocation& what) {
+  std::ifstream maps("/proc/self/smaps");
+  std::size_t huge = 0, length = 0;
+  auto const begin = reinterpret_cast<std::uintptr_t>(what.at);
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t from = 0, to = 0;
+    std::size_t kilobytes = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2)
+      length = from >= begin && to <= begin + what.size ? to - from : 0;
+    else if (length == 0)
+      continue;
+    else if (std::sscanf(line.c_str(), "AnonHugePages: %zu", &kilobytes) == 1 ||
+             std::sscanf(line.c_str(), "ShmemPmdMapped: %zu", &kilobytes) == 1)
+      huge += kilobytes * 1024;
+    else if (std::sscanf(line.c_str(), "KernelPageSize: %zu", &kilobytes) == 1)
+      huge += kilobytes * 1024 >= kHugePage ? length : 0;
+  }
+  return std::min(huge, what.size);
+}
+
+int node_of(const void* page) {
+  int node = kAnyNode;
+  auto const asked =
+      ::syscall(SYS_get_mempolicy, &node, nullptr, 0, page, MPOL_F_NODE | MPOL_F_ADDR);
+  return asked == 0 ? node : kAnyNode;
+}
+
+}  // namespace
+
+int allocate(const MemoryRequest& wanted, void*& out) {
+  if (wanted.size == 0 || wanted.size > PTRDIFF_MAX / 2)
+    return fail(-EINVAL, "that is no size of memory");
+  if (wanted.node < kAnyNode || wanted.node >= static_cast<int>(kMostNodes))
+    return fail(-EINVAL, "a NUMA node is a small number, or -1 for any");
+  auto const unit = std::max(
+      {wanted.alignment, page_size(), wanted.size >= kHugePage ? kHugePage : std::size_t{0}});
+  Allocation made;
+  made.size = round_up(wanted.size, unit);
+  made.at = reserve(made.size, unit);
+  if (made.at == nullptr) return -ENOMEM;
+  bool placed = false;
+  if (wanted.lent) {
+    made.lent = SharedPages::instance().create(made.size);
+    placed = made.lent != nullptr && place(made, MAP_SHARED, made.lent->fd());
+    if (placed) ::madvise(made.at, made.size, MADV_HUGEPAGE);
+  } else {
+    placed = place_private(made, wanted.node != kAnyNode);
+  }
+  auto const error = placed ? bind(made, wanted.node) : -ENOMEM;
+  if (error != 0) {
+    give_back(made);
+    return error;
+  }
+  std::lock_guard const guard(allocations().mutex);
+  out = made.at;
+  allocations().live.emplace(made.at, std::move(made));
+  return 0;
+}
+
+int release(void* memory) {
+  std::lock_guard const guard(allocations().mutex);
+  auto const at = allocations().live.find(memory);
+  if (at == allocations().live.end()) return fail(-EINVAL, "st_malloc did not give this memory");
+  give_back(at->second);
+  allocations().live.erase(at);
+  return 0;
+}
+
+int describe_memory(const void* memory, MemoryFacts& out) {
+  std::lock_guard const guard(allocations().mutex);
+  auto const at = allocations().live.find(memory);
+  if (at == allocations().live.end()) return fail(-EINVAL, "st_malloc did not give this memory");
+  out = {at->second.size, huge_bytes(at->second), node_of(memory)};
+  return 0;
+}
+
+}  // namespace stp::client

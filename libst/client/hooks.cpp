@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/hooks.h"
+
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+
+#include "libst/client/error.h"
+
+namespace stp::client {
+namespace {
+
+struct Hooks {
+  std::mutex mutex;
+  Hook of[2];
+  std::atomic<bool> any{false};
+};
+
+Hooks& hooks() {
+  static auto* const all = new Hooks;  // never destroyed: as the handle table
+  return *all;
+}
+
+Hook hook(HookKind kind) {
+  std::lock_guard const guard(hooks().mutex);
+  return hooks().of[static_cast<std::size_t>(kind)];
+}
+
+// What a hook itself calls is not told to it.
+thread_local bool inside = false;
+
+void tell(HookKind kind, const char* call, int result) {
+  auto const to = hook(kind);
+  if (to.function != nullptr) to.function(to.context, call, result, describe(result));
+}
+
+bool expected(int result) {
+  return result == -EWOULDBLOCK || result == -EINTR;
+}
+
+}  // namespace
+
+void set_hook(HookKind kind, Hook wanted) {
+  std::lock_guard const guard(hooks().mutex);
+  auto& all = hooks();
+  all.of[static_cast<std::size_t>(kind)] = wanted;
+  all.any = all.of[0].function != nullptr || all.of[1].function != nullptr;
+}
+
+void call_over(const char* call, int result, bool per_frame) {
+  if (!hooks().any.load(std::memory_order_relaxed) || inside) return;
+  if (per_frame && (result >= 0 || expected(result))) return;
+  inside = true;
+  {
+    KeepFailure const keep;  // the program still wants to ask st_strerror about this call
+    tell(HookKind::kLog, call, result);
+    if (result < 0) tell(HookKind::kError, call, result);
+  }
+  inside = false;
+}
+
+}  // namespace stp::client
+
+void st_set_error_handler(st_hook_t* handler, void* context) {
+  stp::client::set_hook(stp::client::HookKind::kError, {handler, context});
+}
+
+void st_set_log(st_hook_t* log, void* context) {
+  stp::client::set_hook(stp::client::HookKind::kLog, {log, context});
+}

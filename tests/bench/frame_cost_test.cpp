@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A frame's cost does not grow with the number of connections, but for what caches charge.
+#include <algorithm>
+#include <chrono>
+
+#include "stp/wire/big_endian.h"
+#include "tests/bench/cache_control.h"
+#include "tests/bench/many_connections.h"
+
+namespace stp::bench {
+namespace {
+
+constexpr std::size_t kMany = 60'000;
+constexpr int kRounds = 5;
+
+// The quickest round: what disturbs a busy machine only ever adds.
+template <typename Round>
+double quickest(Round&& round) {
+  auto best = std::chrono::duration<double>::max();
+  for (int i = 0; i < kRounds; ++i) {
+    auto const begin = std::chrono::steady_clock::now();
+    round(static_cast<std::uint32_t>(i));
+    best = std::min<std::chrono::duration<double>>(best, std::chrono::steady_clock::now() - begin);
+  }
+  return best.count();
+}
+
+// kMany Puts, on `active` connections of `connections` in turn; `also` beside each of them.
+template <typename Also>
+double receive_puts(std::size_t connections, std::size_t active, Also&& also) {
+  ManyConnections many(connections);
+  std::vector<ManyConnections::Frame> frames;
+  for (std::size_t i = 0; i < active; ++i) {
+    auto const which = i * 40'507 % connections;
+    many.open_region(which);
+    frames.push_back(many.put(which, 0));
+  }
+  std::uint32_t b_num = 0;
+  auto const seconds = quickest([&](std::uint32_t) {
+    for (std::size_t i = 0; i < kMany; ++i) {
+      auto& frame = frames[i % active];
+      wire::store32(frame.data() + wire::kEthernetSize + wire::at::kBNum, b_num);
+      if (i % active == active - 1) ++b_num;
+      Bytes const bytes(frame);
+      many.node().receive({&bytes, 1}, many.now());
+      also(i);
+    }
+  });
+  EXPECT_EQ(many.node().counters().get(Counter::kRxBlocks), std::uint64_t{kMany} * kRounds);
+  return seconds;
+}
+
+// The margins are wide: the figures are stp-bench's.
+TEST(FrameCost, does_not_grow_with_connections_beyond_the_caches) {
+  auto const nothing = [](std::size_t) {};
+  auto const one = receive_puts(1, 1, nothing);
+  EXPECT_LE(receive_puts(kMany, 1, nothing), 4 * one) << "of which one is active";
+  CacheControl control(kMany);
+  auto const misses = receive_puts(1, 1, [&](std::size_t i) { control.touch(i); });
+  EXPECT_LE(receive_puts(kMany, kMany, nothing), 4 * misses) << "all of them active";
+  EXPECT_EQ(control.found(), 0U);
+}
+
+}  // namespace
+}  // namespace stp::bench

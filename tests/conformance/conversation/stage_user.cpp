@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls of the script's user, and what it finds.
+#include <algorithm>
+#include <cerrno>
+#include <stdexcept>
+
+#include "tests/conformance/conversation/stage.h"
+#include "tools/replay/fields.h"
+
+namespace stp::conversation {
+namespace {
+
+constexpr MacAddr kPeer{{2, 0, 0, 0, 0, 2}};
+constexpr std::size_t kSourceBuffers = 32;
+
+std::string state_name(ChannelState state) {
+  switch (state) {
+    case ChannelState::kConnecting:
+      return "connecting";
+    case ChannelState::kOpen:
+      return "open";
+    case ChannelState::kPeerClosed:
+      return "peer-closed";
+    case ChannelState::kFailed:
+      return "failed";
+    case ChannelState::kClosed:
+      return "closed";
+  }
+  return "?";
+}
+
+void expect(int result, const char* what) {
+  if (result != 0) throw std::runtime_error(std::string(what) + ": " + std::to_string(result));
+}
+
+}  // namespace
+
+std::string Stage::user_calls(const Line& line) {
+  auto const& verb = line.verb;
+  if (verb == "listen") return listen(line), std::string();
+  if (verb == "connect") return connect(line), std::string();
+  if (verb == "accept") return accept();
+  if (verb == "connected") return connected(line);
+  if (verb == "map") return map(line), std::string();
+  if (verb == "send") return user_sends(line);
+  if (verb == "recv") return user_receives(line);
+  if (verb == "state") return check_state(line);
+  if (verb == "memory") return check_memory(line);
+  if (verb == "count") return check_counter(line);
+  if (verb == "stock") return host_.stock(endpoint_), std::string();
+  if (verb == "unmap") {
+    expect(host_.node.unmap(receive_), "unmap");
+    return {};
+  }
+  if (verb == "close") {
+    expect(host_.node.close(user_.id, line.has("now"), now_), "close");
+    collect();
+    return {};
+  }
+  throw std::runtime_error("no verb " + verb);
+}
+
+EndpointConfig Stage::config_of(const Line& line) {
+  EndpointConfig config;
+  config.bufsize = static_cast<unsigned>(number(line, "bufsize", 12));
+  config.max_stu = static_cast<unsigned>(number(line, "max_stu", 10));
+  config.slots = static_cast<std::uint32_t>(number(line, "slots", 64));
+  config.checksum = line.has("checksum");
+  config.recover = line.has("recover");
+  config.keep_alive = !line.has("no-keep-alive");
+  return config;
+}
+
+void Stage::open(const Line& line) {
+  endpoint_ = host_.open(config_of(line));
+  EndpointConfig config;
+  expect(host_.node.endpoint_config(endpoint_, config), "endpoint");
+  source_ = std::make_unique<test::Buffers>(config.bufsize, kSourceBuffers);
+  source_->fill_pattern();
+  MutableBytes const piece = source_->all();
+  expect(host_.node.map(endpoint_, Direction::kTransmit, 0, {&piece, 1}, transmit_), "map");
+}
+
+// "listen UPORT [backlog=N] [slots=N ...]"
+void Stage::listen(const Line& line) {
+  open(line);
+  auto const uport = static_cast<std::uint32_t>(std::stoul(line.words.at(0)));
+  expect(host_.node.listen(endpoint_, uport), "listen");
+  host_.stock(endpoint_, static_cast<unsigned>(number(line, "backlog", 1)));
+}
+
+// "connect UPORT [slots=N ...]"
+void Stage::connect(const Line& line) {
+  open(line);
+  EndpointConfig config;
+  expect(host_.node.endpoint_config(endpoint_, config), "endpoint");
+  user_.memory =
+      std::make_unique<test::ChannelMemory>(ChannelGeometry{config.slots, config.credits});
+  auto const uport = static_cast<std::uint32_t>(std::stoul(line.words.at(0)));
+  expect(host_.node.connect(endpoint_, kPeer, uport, user_.memory->data(), 1, user_.id, now_),
+         "connect");
+  user_.user = UserChannel(user_.memory->data());
+  collect();
+}
+
+std::string Stage::accept() {
+  if (host_.node.accept(endpoint_, user_.id) != 0) return "there is no connection to accept";
+  VcInfo info{};
+  expect(host_.node.vc_info(user_.id, info), "vc_info");
+  user_.user = UserChannel(host_.stocked.at(info.cookie - 1)->data());
+  return {};
+}
+
+// "connected [slots=N ...]": listen 3000; < RC; > CA; accept; map 0x100 8
+std::string Stage::connected(const Line& line) {
+  auto step = line;
+  step.words.insert(step.words.begin(), "3000");
+  listen(step);
+  auto const spoken = [](const char* op) {
+    Line frame;
+    frame.words = {op};
+    return frame;
+  };
+  peer_sends(spoken("RC"));
+  auto wrong = node_sends(spoken("CA"));
+  if (wrong.empty()) wrong = accept();
+  if (!wrong.empty()) return wrong;
+  step.words = {"0x100", "8"};
+  map(step);
+  return {};
+}
+
+// "map BUFX COUNT [data get fetch]": receive buffers, and $mx on them; without words all is
+// permitted.
+void Stage::map(const Line& line) {
+  EndpointConfig config;
+  expect(host_.node.endpoint_config(endpoint_, config), "endpoint");
+  target_bufx_ = static_cast<std::uint32_t>(std::stoul(line.words.at(0), nullptr, 0));
+  target_ = std::make_unique<test::Buffers>(config.bufsize, std::stoul(line.words.at(1)));
+  MutableBytes const piece = target_->all();
+  expect(host_.node.map(endpoint_, Direction::kReceive, target_bufx_, {&piece, 1}, receive_),
+         "map");
+  unsigned permitted = 0;
+  if (line.has("data")) permitted |= permit::kData;
+  if (line.has("get")) permitted |= permit::kGet;
+  if (line.has("fetch")) permitted |= permit::kFetchOp;
+  std::uint16_t mx = 0;
+  expect(
+      host_.node.alloc_mx(receive_, user_.id,
+                          static_cast<std::uint8_t>(permitted == 0 ? permit::kAll : permitted), mx),
+      "alloc_mx");
+  variables_.set("mx", mx);
+}
+
+// "send OP ... [length=N]": DATA takes N bytes of the user's pattern. "refused": the Node does not
+// send it.
+std::string Stage::user_sends(const Line& line) {
+  auto plain = line;
+  bool const refused = std::erase(plain.words, "refused") > 0;
+  SendEntry entry{};
+  auto const op = replay::find_op(plain.words.at(0));
+  if (!op) throw std::runtime_error("no operation " + plain.words[0]);
+  unsigned flags = 0;
+  for (auto const& word : plain.words) {
+    for (auto const& named : replay::flag_names())
+      if (named.name == word) flags |= named.flag;
+    for (unsigned function = 1; function < 8; ++function)
+      if (replay::function_name(static_cast<wire::Function>(function)) == word)
+        flags |= function << wire::kFunctionShift;
+  }
+  entry.header.op_flags = wire::op_flags(*op, static_cast<std::uint16_t>(flags));
+  fill(plain, entry.header);
+  entry.length = static_cast<std::uint32_t>(number(plain, "length", 0));
+  entry.payload_length =
+      static_cast<std::uint8_t>(number(plain, "payload", number(plain, "append", 0)));
+  for (std::size_t i = 0; i < entry.payload_length; ++i)
+    entry.payload[i] = std::to_integer<std::uint8_t>(source_->data()[i]);
+  auto const before = user_.user.refused();
+  if (!user_.user.send(entry)) return "the transmit queue is full";
+  host_.node.kick(user_.id);
+  collect();
+  bool const was_refused = user_.user.refused() != before;
+  if (was_refused != refused) return was_refused ? "the Node refuses it" : "the Node takes it";
+  return {};
+}
+
+// "recv OP ..." or "recv nothing"
+std::string Stage::user_receives(const Line& line) {
+  ReceivedEntry entry;
+  bool const any = user_.user.receive(entry);
+  if (line.words.at(0) == "nothing") return any ? "a header is there" : "";
+  if (!any) return "no header is there";
+  auto const length = entry.payload_length;
+  auto wrong = compare(line, entry.header, length);
+  auto const* const name = wire::short_name(entry.header.op());
+  return wrong.empty() ? wrong : wrong + " (" + (name != nullptr ? name : "?") + ")";
+}
+
+// "state open", "state failed ETIMEDOUT"
+std::string Stage::check_state(const Line& line) {
+  auto const seen = state_name(user_.user.state());
+  if (seen != line.words.at(0)) return "it is " + seen;
+  if (line.words.size() < 2) return {};
+  auto const wanted = line.words[1] == "ETIMEDOUT" ? -ETIMEDOUT : -ECONNREFUSED;
+  return user_.user.error() == wanted ? "" : "its error is " + std::to_string(user_.user.error());
+}
+
+// "memory AT LENGTH [from=N]": those bytes are the pattern's from N on; "memory AT LENGTH zero".
+std::string Stage::check_memory(const Line& line) {
+  auto const at = std::stoul(line.words.at(0), nullptr, 0);
+  auto const length = std::stoul(line.words.at(1), nullptr, 0);
+  auto const from = number(line, "from", 0);
+  for (std::size_t i = 0; i < length; ++i) {
+    auto const wanted =
+        line.has("zero") ? std::byte{0} : static_cast<std::byte>((from + i) * 7 + (from + i) / 251);
+    if (target_->all()[at + i] != wanted)
+      return "byte " + std::to_string(at + i) + " is " +
+             std::to_string(std::to_integer<unsigned>(target_->all()[at + i]));
+  }
+  return {};
+}
+
+// "count bad_port 1"
+std::string Stage::check_counter(const Line& line) {
+  for (std::size_t i = 0; i < kCounterCount; ++i) {
+    auto const counter = static_cast<Counter>(i);
+    if (line.words.at(0) != Counters::name(counter)) continue;
+    auto const seen = host_.count(counter);
+    return seen == std::stoull(line.words.at(1)) ? "" : "it is " + std::to_string(seen);
+  }
+  throw std::runtime_error("no counter " + line.words[0]);
+}
+
+}  // namespace stp::conversation

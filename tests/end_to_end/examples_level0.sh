@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The level-0 client and server of tools/examples, two programs on one stpd.
+. "$(dirname "$0")/setup.sh"
+make_work_directory
+start_stpd d - loop
+await_stpd d
+export STP_LINK=stpd:$work/d.sock
+
+for text in "Hello over level 0" "and once more"; do
+  start "$work/server.log" "$bin/level0_server" localhost:3000
+  server=$!
+  expect wait_for 20 grep -q '^listening on' "$work/server.log"
+  expect timeout 20 "$bin/level0_client" localhost:3000 "$text"
+  expect wait "$server"
+  expect says "$work/server.log" "$text"
+done
+
+# What goes wrong is said in words.
+! timeout 20 "$bin/level0_client" localhost:3999 text 2>"$work/said" ||
+  fail "nobody listens, and the client is content"
+expect says "$work/said" "st_connect: "
+! "$bin/level0_client" localhost:3000 2>"$work/said" || fail "an argument is missing"
+expect says "$work/said" "usage:"
+passed

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The programs of tools/examples, as their first lines say they are used; and a client that is killed.
+. "$(dirname "$0")/setup.sh"
+make_work_directory
+start_stpd one - loop
+await_stpd one
+export STP_LINK=stpd:$work/one.sock
+
+start "$work/kv.log" "$bin/kv_store" serve :3000
+expect wait_for 20 grep -q serving "$work/kv.log"
+expect "$bin/kv_store" set :3000 color green
+expect "$bin/kv_store" set :3000 size "$(printf 'x%.0s' $(seq 150))"
+expect "$bin/kv_store" set :3000 color blue
+expect [ "$("$bin/kv_store" get :3000 color)" = blue ]
+expect [ "$("$bin/kv_store" get :3000 size | wc -c)" -eq 151 ]
+"$bin/kv_store" get :3000 weight && fail "found what nobody has set"
+for n in 1 2 3 4; do
+  "$bin/kv_store" set :3000 "key $n" "value $n" &
+  setters[n]=$!
+done
+for n in 1 2 3 4; do expect wait "${setters[n]}"; done
+for n in 1 2 3 4; do expect [ "$("$bin/kv_store" get :3000 "key $n")" = "value $n" ]; done
+
+start "$work/epoll.log" "$bin/epoll_server" serve :3001
+server=$!
+expect wait_for 20 grep -q serving "$work/epoll.log"
+long=$(printf 'y%.0s' $(seq 30000))
+for text in hello "$long" again; do
+  expect [ "$("$bin/epoll_server" ask :3001 "$text")" = "$text" ]
+done
+kill -TERM "$server"
+expect wait "$server"
+"$bin/epoll_server" ask :3001 nobody 2>"$work/nobody.log" && fail "nobody is there"
+expect says "$work/nobody.log" "Connection refused"
+passed

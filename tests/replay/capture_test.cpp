@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/replay/frame_file.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay::test {
+namespace {
+
+using wire::Op;
+
+TEST(ReadingCaptures, a_file_that_is_no_capture_is_named_with_the_cause) {
+  std::string error;
+  EXPECT_FALSE(Capture::open("/nowhere/at.all", error));
+  EXPECT_EQ(error, "/nowhere/at.all: No such file or directory");
+  EXPECT_FALSE(Capture::open("/dev/null", error));
+  EXPECT_NE(error.find("not a capture that can be read"), std::string::npos) << error;
+}
+
+TEST(ReadingCaptures, frames_of_another_link_type_are_refused_with_the_remedy) {
+  FrameFile file(113);  // what tcpdump -i any writes
+  std::string error;
+  EXPECT_FALSE(file.open(error));
+  EXPECT_NE(error.find("LINUX_SLL"), std::string::npos) << error;
+  EXPECT_NE(error.find("one Ethernet interface"), std::string::npos) << error;
+}
+
+TEST(ReadingCaptures, what_stands_in_front_of_the_damage_is_read_and_the_damage_named) {
+  FrameFile file;
+  file.add(1, frame_of(header_of(Op::kNoOperation)));
+  file.garbage("torn");
+  std::string error;
+  auto capture = file.open(error);
+  ASSERT_TRUE(capture) << error;
+  CapturedFrame frame;
+  EXPECT_TRUE(capture->next(frame));
+  EXPECT_FALSE(capture->next(frame));
+  EXPECT_NE(capture->error().find("after frame 1"), std::string::npos) << capture->error();
+}
+
+TEST(Decoding, lengths_of_a_frame_that_the_capture_cut_are_those_of_the_wire) {
+  std::vector<std::byte> const stu(1000);
+  auto const whole = frame_of(header_of(Op::kData, wire::flag::kLast), stu);
+  Decoder decoder;
+  CapturedFrame captured{1, 0, Bytes(whole).first(80), whole.size()};
+  auto const decoded = decoder.decode(captured);
+  EXPECT_TRUE(decoded.well_formed());
+  EXPECT_EQ(decoded.frame.stu.size(), 1000U);
+  EXPECT_TRUE(decoded.cut);
+}
+
+TEST(Decoding, a_frame_cut_inside_its_header_is_cut_and_not_wrong) {
+  auto const whole = frame_of(header_of(Op::kNoOperation));
+  Decoder decoder;
+  for (std::size_t held = 0; held < 54; ++held) {
+    auto const decoded = decoder.decode({1, 0, Bytes(whole).first(held), whole.size()});
+    EXPECT_TRUE(decoded.cut_short) << held;
+    EXPECT_STREQ(decoded.error(), "cut");
+  }
+}
+
+TEST(Decoding, a_claimed_length_beyond_any_frame_costs_no_memory) {
+  auto const whole = frame_of(header_of(Op::kData, wire::flag::kLast));
+  Decoder decoder;
+  auto const decoded = decoder.decode({1, 0, whole, 0xffffffff});
+  EXPECT_LE(decoded.frame.stu.size(), 70'000U);
+}
+
+TEST(Decoding, a_cut_checksum_is_neither_good_nor_bad) {
+  auto h = header_of(Op::kData, wire::flag::kLast);
+  h.cksum = 1;
+  std::vector<std::byte> bytes = frame_of(h, std::vector<std::byte>(100));
+  bytes[14 + wire::at::kCksum] = std::byte{1};
+  Decoder decoder;
+  EXPECT_EQ(decoder.decode({1, 0, bytes, bytes.size()}).cksum, Cksum::kBad);
+  EXPECT_EQ(decoder.decode({1, 0, Bytes(bytes).first(80), bytes.size()}).cksum, Cksum::kUnknown);
+}
+
+TEST(Decoding, an_object_has_the_headers_names_and_the_operations_own) {
+  auto h = header_of(Op::kRequestToSend);
+  h.param = 2;
+  h.mx = 16;
+  h.set_t_len(5'000'000'000);
+  h.d_id = wire::kNoId;
+  h.s_id = 7;
+  auto const frame = frame_of(h);
+  Decoder decoder;
+  EXPECT_EQ(json_of(decoder.decode({3, 1'000'000'001, frame, frame.size()})),
+            R"({"frame":3,"time":1.000000001,"src":"02:00:00:00:00:01","dst":"02:00:00:00:00:02",)"
+            R"("encapsulation":"Ethernet II","op":"RTS","flags":[],"Param":2,"D_Port":202,)"
+            R"("S_Port":101,"D_Key":0,"Cksum":0,"Mx":16,"Bufx":0,"Offset":0,"Sync":1,)"
+            R"("B_num":705032704,"D_id":4294967295,"S_id":7,"CTS_req":2,"Max_Block":16,)"
+            R"("T_len":5000000000,"RTR_I_id":4294967295,"I_id":7,"payload":0,"checksum":"none",)"
+            R"("length":60})");
+}
+
+TEST(Decoding, a_frame_that_is_not_well_formed_says_why) {
+  auto h = header_of(Op::kNoOperation);
+  h.s_port = 0;
+  auto const frame = frame_of(h);
+  Decoder decoder;
+  auto const json = json_of(decoder.decode({1, 0, frame, frame.size()}));
+  EXPECT_NE(json.find(R"("error":"zero_port")"), std::string::npos) << json;
+}
+
+TEST(Decoding, times_before_1970_and_at_the_ends_of_the_clock_are_printed) {
+  EXPECT_EQ(seconds(-1), "-0.000000001");
+  EXPECT_EQ(seconds(std::numeric_limits<std::int64_t>::min()), "-9223372036.854775808");
+}
+
+}  // namespace
+}  // namespace stp::replay::test

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""usage: captures.py STP-REPLAY ROOT regenerated | check | play | rules
+
+captures/ is what its README says: made by captures/make, byte for byte; judged and played as the
+table there tells; and each rule is broken by one of the traces.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+PROGRAM, ROOT, WHAT = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+HOME = ROOT / "captures"
+STATION_B = "02:00:00:00:00:02"
+wrong = []
+
+
+def rows():
+    pattern = re.compile(r"\| \[([^]]+)\]\(\1\) \| (.+) \| ([^|]+) \| ([^|]+) \|$")
+    found = [match.groups() for match in map(pattern.match, (HOME / "README.md").open()) if match]
+    if len(found) < 40:
+        wrong.append(f"README.md has only {len(found)} traces")
+    return found
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+
+
+def objects(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def regenerated():
+    with tempfile.TemporaryDirectory() as directory:
+        made = pathlib.Path(directory)
+        subprocess.run([sys.executable, HOME / "make", made], check=True)
+        names = {path.name for path in made.iterdir()}
+        committed = {path.name for path in HOME.iterdir() if path.is_file()}
+        wrong.extend(f"{name} is made but not committed, or the reverse" for name in names ^ committed)
+        for name in names & committed:
+            if (made / name).read_bytes() != (HOME / name).read_bytes():
+                wrong.append(f"{name} is not what captures/make writes")
+
+
+def check():
+    for name, _, expected, _ in rows():
+        result = run("check", "--json", HOME / name)
+        said = objects(result.stdout)
+        rules = ", ".join(sorted({finding["rule"] for finding in said})) or "nothing"
+        if rules != expected:
+            wrong.append(f"{name}: check says {rules}, the README {expected}")
+        status = 1 if any(finding["kind"] == "finding" for finding in said) else 0
+        if result.returncode != status:
+            wrong.append(f"{name}: check ends with {result.returncode}, not {status}")
+
+
+def play():
+    for name, _, _, expected in rows():
+        if expected == "-":
+            continue
+        result = run("play", HOME / name, "--as", STATION_B)
+        answer = {0: "same", 1: "differs"}.get(result.returncode, result.stderr)
+        if answer != expected:
+            wrong.append(f"{name}: play says {answer}, the README {expected}\n{result.stdout}")
+
+
+def rules():
+    broken = {rule for _, _, said, _ in rows() for rule in said.split(", ")}
+    known = {rule["rule"] for rule in objects(run("rules", "--json").stdout)}
+    wrong.extend(f"no trace shows {rule}" for rule in sorted(known - broken))
+
+
+{"regenerated": regenerated, "check": check, "play": play, "rules": rules}[WHAT]()
+print("\n".join(wrong))
+sys.exit(1 if wrong else 0)

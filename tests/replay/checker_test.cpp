@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/replay/check/checker.h"
+#include "tests/bench/live_bytes.h"
+#include "tests/replay/frame_file.h"
+#include "tools/replay/check/recent.h"
+
+namespace stp::replay::test {
+namespace {
+
+using wire::Op;
+
+class Checking : public ::testing::Test {
+ protected:
+  std::vector<Finding> findings;
+  Checker::Sink sink = [this](const Finding& finding) { findings.push_back(finding); };
+  Checker whole{sink, false}, with_losses{sink, true};
+  Checker* checker = &whole;
+  Decoder decoder;
+  std::int64_t now = 1'700'000'000'000'000'000;
+  std::uint64_t number = 0;
+
+  void say(const wire::Header& h, const MacAddr& from, const MacAddr& to) {
+    std::vector<std::byte> frame(200);
+    frame.resize(wire::emit({to, from, {}, false}, h, {}, {}, frame));
+    checker->frame(decoder.decode({++number, now, frame, frame.size()}));
+    now += 20'000;
+  }
+  void connect(std::uint16_t port, std::uint32_t key) {
+    auto rc = header_of(Op::kRequestConnection);
+    rc.s_port = port;
+    rc.d_port = 0;
+    rc.param = 64;
+    rc.bufx = 12;
+    rc.offset = key;
+    rc.sync = 10;
+    rc.d_id = 3000;
+    say(rc, kMacA, kMacB);
+    auto ca = rc;
+    ca.op_flags = wire::op_flags(Op::kConnectionAnswer);
+    ca.s_port = port;
+    ca.d_port = port;
+    ca.d_key = key;
+    ca.d_id = 0;
+    ca.s_id = 3000;
+    say(ca, kMacB, kMacA);
+  }
+  wire::Header named(Op op, std::uint16_t port, std::uint32_t key) {
+    auto h = header_of(op);
+    h.s_port = h.d_port = port;
+    h.d_key = key;
+    if (op <= Op::kDisconnectComplete) h.offset = key;
+    return h;
+  }
+  void disconnect(std::uint16_t port, std::uint32_t key) {
+    say(named(Op::kRequestDisconnect, port, key), kMacA, kMacB);
+    say(named(Op::kDisconnectAnswer, port, key), kMacB, kMacA);
+    say(named(Op::kDisconnectComplete, port, key), kMacA, kMacB);
+  }
+};
+
+TEST_F(Checking, memory_is_bounded_by_what_lives_and_not_by_the_length_of_the_trace) {
+  auto const life = [&](unsigned i) {
+    auto const key = 0x1000 + i;
+    connect(static_cast<std::uint16_t>(1 + i % 1000), key);
+    disconnect(static_cast<std::uint16_t>(1 + i % 1000), key);
+    now += 10'000'000;
+  };
+  for (unsigned i = 0; i < 5'000; ++i) life(i);
+  auto const before = stp::test::live_bytes();
+  for (unsigned i = 5'000; i < 20'000; ++i) life(i);
+  EXPECT_LE(stp::test::live_bytes(), before + 100'000);
+  checker->finish();
+  EXPECT_TRUE(findings.empty()) << line_of(findings.front());
+}
+
+TEST_F(Checking, endless_strangers_are_forgotten) {
+  for (unsigned i = 0; i < 140'000; ++i) {
+    auto h = named(Op::kNoOperation, static_cast<std::uint16_t>(1 + i % 60'000), 7);
+    say(h, MacAddr::from_u64(0x020000000100 + i / 60'000), kMacB);
+    findings.clear();
+  }
+  EXPECT_LE(stp::test::live_bytes(), std::size_t{200} << 20);
+}
+
+TEST_F(Checking,
+       what_a_lost_frame_explains_is_only_a_note_where_the_capture_is_known_to_lack_some) {
+  auto rsr = named(Op::kRequestStateResponse, 5, 1);
+  rsr.sync = 99;
+  rsr.d_id = wire::kNoId;
+  connect(5, 1);
+  say(rsr, kMacB, kMacA);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, Rule::kRsrUnasked);
+  EXPECT_FALSE(findings[0].is_note());
+
+  checker = &with_losses;
+  connect(5, 1);
+  say(rsr, kMacB, kMacA);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_TRUE(findings[1].is_note());
+}
+
+TEST_F(Checking, a_finding_names_frame_section_rule_and_both_sides_of_the_matter) {
+  connect(5, 0xabc);
+  say(named(Op::kNoOperation, 5, 0xdef), kMacA, kMacB);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(line_of(findings[0]), "3: 5.18 wrong-key: expected D_Key 0xabc; seen D_Key 0xdef");
+  EXPECT_EQ(json_of(findings[0]),
+            R"({"frame":3,"time":1700000000.000040000,"kind":"finding","section":"5.18",)"
+            R"("rule":"wrong-key","expected":"D_Key 0xabc","seen":"D_Key 0xdef"})");
+}
+
+TEST(RecentEntries, the_oldest_makes_room) {
+  Recent<int, int, 2> recent;
+  recent.put(1, 10);
+  recent.put(2, 20);
+  EXPECT_FALSE(recent.forgot());
+  recent.put(1, 11);
+  recent.put(3, 30);
+  EXPECT_TRUE(recent.forgot());
+  EXPECT_EQ(recent.find(2), nullptr);
+  EXPECT_EQ(*recent.find(1), 11);
+}
+
+TEST(RuleNames, are_unique) {
+  for (auto const& a : rules())
+    for (auto const& b : rules()) EXPECT_TRUE(a.rule == b.rule || a.name != b.name) << a.name;
+}
+
+}  // namespace
+}  // namespace stp::replay::test

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: dissector.sh ROOT [--accept]
+# What tshark says of some of captures/ with tools/wireshark/stp.lua, against expected/. With --accept
+# that becomes what is expected.
+set -u
+root=$1
+accept=${2-}
+here=$root/tests/wireshark
+command -v tshark >/dev/null || { echo "no tshark: apt-get install --no-install-recommends tshark"; exit 77; }
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+export LC_ALL=C TZ=UTC HOME=$work XDG_CONFIG_HOME=$work
+result=0
+
+shark() { tshark -X "lua_script:$root/tools/wireshark/stp.lua" "$@" 2>"$work/errors"; }
+
+columns=(-T fields -E header=y)
+for name in _ws.col.Protocol _ws.col.Info stp.request_in stp.response_in stp.response_time stp.grant_in \
+  stp.repeat_of stp.block_stus stp.block_bytes stp.block_complete stp.cksum_status stp.error \
+  _ws.expert.message; do
+  columns+=(-e "$name")
+done
+
+# Two passes, as in the window: what came later is known.
+for trace in write write-stu-lost write-append put get fetch-repeated read connect-refused checksums \
+  disconnect-crossed broken-illegal-flags broken-bad-checksum broken-no-grant broken-ca-unasked; do
+  shark -2 -r "$root/captures/$trace.pcapng" "${columns[@]}" >"$work/$trace.txt"
+  [ "$accept" = --accept ] && cp "$work/$trace.txt" "$here/expected/"
+  diff -u "$here/expected/$trace.txt" "$work/$trace.txt" || result=1
+  ! grep -i 'lua' "$work/errors" || result=1
+done
+
+# expect COUNT FILE FILTER
+expect() {
+  local found
+  found=$(shark -r "$root/captures/$2" -Y "$3" -T fields -e frame.number | wc -l)
+  [ "$found" -eq "$1" ] || { echo "$3 selects $found frames of $2, not $1"; result=1; }
+}
+expect 3 write-blocks.pcapng 'stp.op == "CTS"'
+expect 1 write-short.pcapng 'llc && stp.stu_length == 3'
+expect 2 vlan.pcapng 'vlan.id == 7 && stp.op == "CTS" || stp.op == "RSR"'
+expect 1 write-append.pcapng 'stp.append'
+expect 1 write-managed.pcapng 'stp.option && stp.t_len == 1000'
+expect 3 fetch-repeated.pcapng 'stp.function == "Fetch_Increment"'
+expect 0 write.pcapng 'stp.error || _ws.lua.error || bpdu'
+exit $result

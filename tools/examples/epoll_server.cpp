@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A server in an event loop: epoll sleeps on the queue's descriptor beside whatever else the
+// program waits for (here: signals). It sends every message back.
+//
+//   epoll_server serve :3000
+//   epoll_server ask HOST:3000 TEXT
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <stp/managed.hpp>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMessage = 65'536, kBuffers = 64;
+
+class Server {
+ public:
+  explicit Server(const char* port) : listener_(stp::listen(domain_, port, queue_)) {
+    stm_pool_t pool = nullptr;
+    stp::checked(stm_pool_create(domain_, kBuffers, &pool), "making a pool");
+    pool_ = pool;
+    for (std::size_t i = 0; i < kBuffers; ++i) post(i);
+  }
+
+  [[nodiscard]] int descriptor() const {
+    return stp::checked(stm_queue_fd(queue_), "a descriptor");
+  }
+
+  // Everything that waits: the descriptor is not readable afterwards.
+  void handle_events() {
+    stm_event_t events[16];
+    while (auto const count = stp::checked(stm_queue_poll(queue_, events, 16), "polling"))
+      for (int i = 0; i < count; ++i) handle(events[i]);
+  }
+
+ private:
+  // A buffer is in the pool, or its message on the way back; its number is the context of both.
+  void post(std::uint64_t buffer) {
+    stp::checked(stm_pool_post(pool_, buffer, memory_, at(buffer), kMessage), "posting a receive");
+  }
+  [[nodiscard]] char* at(std::uint64_t buffer) { return bytes_.data() + buffer * kMessage; }
+
+  void handle(const stm_event_t& event) {
+    switch (event.kind) {
+      case STM_REQUEST: {
+        auto attr = stp::connection_attr(queue_);
+        attr.pool = pool_;
+        stp::checked(stm_accept(event.connection, &attr, nullptr, 0), "accepting");
+        return;
+      }
+      case STM_RECEIVE:
+        if (event.status != 0 || stm_send(event.connection, event.context, 0, event.tag, memory_,
+                                          at(event.context), event.length) != 0)
+          post(event.context);
+        return;
+      case STM_SEND:  // whether it got there or not
+        return post(event.context);
+      case STM_DISCONNECTED:
+      case STM_FAILED:
+        stm_connection_close(event.connection);
+        return;
+      default:
+        return;
+    }
+  }
+
+  std::vector<char> bytes_ = std::vector<char>(kBuffers * kMessage);
+  stp::Domain domain_ = stp::open_domain();
+  stp::Queue queue_ = stp::make_queue(domain_, 4096);
+  stp::Memory memory_ =
+      stp::register_memory(domain_, bytes_.data(), bytes_.size(), STM_LOCAL_WRITE);
+  stp::Listener listener_;
+  stm_pool_t pool_ = nullptr;  // goes with the domain
+};
+
+void add(int loop, int descriptor) {
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  wanted.data.fd = descriptor;
+  ::epoll_ctl(loop, EPOLL_CTL_ADD, descriptor, &wanted);
+}
+
+int serve(const char* port) {
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  ::sigaddset(&ends, SIGINT);
+  ::sigaddset(&ends, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // before the domain starts its thread
+  Server server(port);
+  auto const loop = ::epoll_create1(EPOLL_CLOEXEC);
+  auto const signals = ::signalfd(-1, &ends, SFD_CLOEXEC);
+  add(loop, signals);
+  add(loop, server.descriptor());
+  std::printf("serving on %s\n", port);
+  std::fflush(stdout);
+  for (;;) {
+    epoll_event ready{};
+    if (::epoll_wait(loop, &ready, 1, -1) != 1) continue;
+    if (ready.data.fd == signals) return 0;
+    server.handle_events();
+  }
+}
+
+int ask(const char* peer, const std::string& text) {
+  constexpr auto kPatience = 20s;
+  std::vector<char> bytes(2 * kMessage);
+  auto const domain = stp::open_domain();
+  auto const queue = stp::make_queue(domain, 16);
+  auto const memory = stp::register_memory(domain, bytes.data(), bytes.size(), STM_LOCAL_WRITE);
+  auto const connection = stp::make_connection(domain, stp::connection_attr(queue));
+  stp::checked(stm_connect(connection, peer, -1, nullptr, 0), "connecting");
+  stp::expect_event(queue, STM_CONNECTED, kPatience);
+  auto const length = text.copy(bytes.data(), kMessage);
+  auto* const answer = bytes.data() + kMessage;
+  stp::checked(stm_receive(connection, 1, memory, answer, kMessage), "posting a receive");
+  stp::checked(stm_send(connection, 2, STM_QUIET, 0, memory, bytes.data(), length), "sending");
+  auto const event = stp::expect_event(queue, STM_RECEIVE, kPatience);
+  std::printf("%.*s\n", static_cast<int>(event.length), answer);
+  return 0;
+}
+
+int usage() {
+  std::fputs(
+      "usage: epoll_server serve :PORT | ask HOST:PORT TEXT\nThe link is that of STP_LINK.\n",
+      stderr);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::string const what = argc > 2 ? argv[1] : "";
+  if (what == "serve" && argc == 3) return serve(argv[2]);
+  if (what == "ask" && argc == 4) return ask(argv[2], argv[3]);
+  return usage();
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "epoll_server: %s\n", error.what());
+  return 3;
+}

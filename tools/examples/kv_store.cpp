@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A key-value store whose server does nothing: clients find, lock and change its table by Get, Put
+// and Compare_And_Swap.
+//
+//   kv_store serve :3000
+//   kv_store set HOST:3000 KEY VALUE
+//   kv_store get HOST:3000 KEY
+#include <stp/managed.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPatience = 20s;
+
+// The table: a power of two of entries, searched from the key's hash on. `lock` is 0 or who holds
+// it.
+struct Entry {
+  std::uint64_t lock;
+  char key[56];
+  char value[192];
+};
+constexpr std::size_t kEntries = 4096;
+
+int serve(const char* port) {
+  auto const domain = stp::open_domain();
+  auto const queue = stp::make_queue(domain, 1024);
+  std::vector<Entry> table(kEntries);
+  auto const size = table.size() * sizeof(Entry);
+  constexpr unsigned kAccess = STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATOMIC;
+  auto const memory = stp::register_memory(domain, table.data(), size, kAccess);
+  auto const open = stp::open_region(memory, table.data(), size, kAccess);
+  auto const listener = stp::listen(domain, port, queue);
+  std::array<std::uint8_t, STM_REMOTE_SIZE> key{};
+  stm_remote_encode(&open.remote, key.data());
+  std::printf("serving %zu entries on %s\n", kEntries, port);
+  std::fflush(stdout);
+  for (;;) {
+    auto const event = stp::next_event(queue);
+    if (event.kind == STM_REQUEST) {  // who connects is told where the table is
+      auto const attr = stp::connection_attr(queue);
+      stp::checked(stm_accept(event.connection, &attr, key.data(), key.size()), "accepting");
+    } else if (event.kind == STM_DISCONNECTED || event.kind == STM_FAILED) {
+      stm_connection_close(event.connection);
+    }
+  }
+}
+
+class Store {
+ public:
+  explicit Store(const char* peer) {
+    stp::checked(stm_connect(connection_, peer, -1, nullptr, 0), "connecting");
+    stp::expect_event(queue_, STM_CONNECTED, kPatience);
+    std::array<std::uint8_t, STM_REMOTE_SIZE> key{};
+    if (stm_private_data(connection_, key.data(), key.size()) != STM_REMOTE_SIZE)
+      throw stp::Error(-EPROTO, "the server names no table");
+    stm_remote_decode(key.data(), &table_);
+  }
+
+  bool get(const std::string& key, std::string& value) {
+    if (!find(key) || entry_.key[0] == '\0') return false;
+    value = entry_.value;
+    return true;
+  }
+
+  void set(const std::string& key, const std::string& value) {
+    if (key.empty() || key.size() >= sizeof entry_.key || value.size() >= sizeof entry_.value)
+      throw stp::Error(-EMSGSIZE, "key or value");
+    for (;;) {
+      if (!find(key)) throw stp::Error(-ENOSPC, "the table");
+      auto const free = entry_.key[0] == '\0';
+      lock();
+      read();  // between finding and locking another client may have taken the entry
+      auto const same = key == entry_.key;
+      if (same || (free && entry_.key[0] == '\0')) break;
+      unlock();
+    }
+    std::memcpy(entry_.key, key.c_str(), key.size() + 1);
+    std::memcpy(entry_.value, value.c_str(), value.size() + 1);
+    stp::checked(stm_put(connection_, 0, 0, memory_, entry_.key, sizeof entry_ - sizeof entry_.lock,
+                         table_.key, at() + sizeof entry_.lock),
+                 "put");
+    stp::expect_event(queue_, STM_PUT, kPatience);
+    unlock();
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t at() const { return table_.address + index_ * sizeof(Entry); }
+
+  void read() {
+    stp::checked(stm_get(connection_, 0, 0, memory_, &entry_, sizeof entry_, table_.key, at()),
+                 "get");
+    stp::expect_event(queue_, STM_GET, kPatience);
+  }
+  // The key's entry, or the free one where it would go. False: neither.
+  bool find(const std::string& key) {
+    auto const count = table_.length / sizeof(Entry);
+    auto const start = std::hash<std::string>{}(key);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      index_ = (start + i) % count;
+      read();
+      if (entry_.key[0] == '\0' || key == entry_.key) return true;
+    }
+    return false;
+  }
+  std::uint64_t swap(std::uint64_t to, std::uint64_t from) {
+    stp::checked(stm_fetch(connection_, 0, 0, STM_COMPARE_AND_SWAP, to, from, memory_, &before_,
+                           table_.key, at()),
+                 "compare and swap");
+    stp::expect_event(queue_, STM_FETCH, kPatience);
+    return before_;
+  }
+  void lock() {
+    while (swap(1, 0) != 0) {
+    }
+  }
+  void unlock() { swap(0, 1); }
+
+  // What the peer reads or writes is declared before what is registered goes.
+  Entry entry_{};
+  alignas(8) std::uint64_t before_ = 0;
+  stm_remote_t table_{};
+  std::uint64_t index_ = 0;
+  stp::Domain domain_ = stp::open_domain();
+  stp::Queue queue_ = stp::make_queue(domain_, 64);
+  stp::Memory memory_ = stp::register_memory(domain_, this, sizeof *this, STM_LOCAL_WRITE);
+  stp::Connection connection_ = stp::make_connection(domain_, stp::connection_attr(queue_));
+};
+
+int usage() {
+  std::fputs(
+      "usage: kv_store serve :PORT | set HOST:PORT KEY VALUE | get HOST:PORT KEY\n"
+      "The link is that of STP_LINK.\n",
+      stderr);
+  return 2;
+}
+
+int run(int argc, char** argv) {
+  std::string const what = argc > 2 ? argv[1] : "";
+  if (what == "serve" && argc == 3) return serve(argv[2]);
+  bool const sets = what == "set" && argc == 5;
+  if (!sets && !(what == "get" && argc == 4)) return usage();
+  // Not on the stack: through stpd its pages are shared with the daemon.
+  auto const store = std::make_unique<Store>(argv[2]);
+  if (sets) {
+    store->set(argv[3], argv[4]);
+    return 0;
+  }
+  std::string value;
+  if (!store->get(argv[3], value)) return 1;
+  std::puts(value.c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return run(argc, argv);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "kv_store: %s\n", error.what());
+  return 3;
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/replay/play/link_subject.h"
+
+#include <pcap/pcap.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+constexpr int kSnaplen = 66'000;
+// How long an answer to the frame before may take before the next frame of the trace goes.
+constexpr std::int64_t kLeastPause = 2'000'000;
+constexpr std::chrono::microseconds kNap(200);
+
+std::int64_t real_now() {
+  auto const now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+}  // namespace
+
+void LinkSubject::Close::operator()(pcap* link) const {
+  pcap_close(link);
+}
+
+std::unique_ptr<LinkSubject> LinkSubject::open(const std::string& link, const MacAddr& station,
+                                               Output output, std::string& error) {
+  std::array<char, PCAP_ERRBUF_SIZE> why{};
+  std::unique_ptr<pcap, Close> file(pcap_create(link.c_str(), why.data()));
+  auto const fail = [&](const std::string& text) {
+    error = link + ": " + text;
+    return nullptr;
+  };
+  if (!file) return fail(why.data());
+  pcap_set_snaplen(file.get(), kSnaplen);
+  pcap_set_promisc(file.get(), 1);
+  pcap_set_immediate_mode(file.get(), 1);
+  if (auto const result = pcap_activate(file.get()); result < 0)
+    return fail(std::string(pcap_statustostr(result)) + " (" + pcap_geterr(file.get()) +
+                "); it needs the name of an interface, and root or CAP_NET_RAW");
+  if (pcap_datalink(file.get()) != DLT_EN10MB) return fail("not an Ethernet interface");
+  auto const filter = "ether src " + to_string(station);
+  bpf_program program{};
+  if (pcap_compile(file.get(), &program, filter.c_str(), 1, PCAP_NETMASK_UNKNOWN) != 0)
+    return fail(pcap_geterr(file.get()));
+  auto const set = pcap_setfilter(file.get(), &program);
+  pcap_freecode(&program);
+  if (set != 0 || pcap_setnonblock(file.get(), 1, why.data()) != 0)
+    return fail(pcap_geterr(file.get()));
+  return std::unique_ptr<LinkSubject>(new LinkSubject(file.release(), station, std::move(output)));
+}
+
+// Frames of the trace that follow each other faster than a peer can answer are given time.
+void LinkSubject::advance(std::int64_t now) {
+  if (trace_start_ < 0) {
+    trace_start_ = now;
+    real_start_ = real_now();
+  }
+  auto const due = std::max(real_start_ + (now - trace_start_), real_now() + kLeastPause);
+  do {
+    read(now);
+    std::this_thread::sleep_for(kNap);
+  } while (real_now() < due);
+  read(now);
+}
+
+void LinkSubject::read(std::int64_t trace_now) {
+  pcap_pkthdr* head = nullptr;
+  const unsigned char* bytes = nullptr;
+  int result = 0;
+  while ((result = pcap_next_ex(link_.get(), &head, &bytes)) == 1) {
+    Recorded frame;
+    auto const* const first = reinterpret_cast<const std::byte*>(bytes);
+    frame.bytes.assign(first, first + head->caplen);
+    Decoder decoder;
+    frame.decoded = decoder.decode({0, trace_now, frame.bytes, frame.bytes.size()});
+    if (frame.decoded.well_formed() && frame.decoded.is_stp()) output_(frame);
+  }
+  if (result == PCAP_ERROR) error_ = pcap_geterr(link_.get());
+}
+
+void LinkSubject::deliver(std::size_t /*at*/, Bytes frame) {
+  if (pcap_inject(link_.get(), frame.data(), frame.size()) < 0) error_ = pcap_geterr(link_.get());
+}
+
+}  // namespace stp::replay

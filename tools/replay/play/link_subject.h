@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A station on a real link, under a real clock.
+#pragma once
+
+#include <memory>
+
+#include "tools/replay/play/subject.h"
+
+struct pcap;
+
+namespace stp::replay {
+
+class LinkSubject final : public Subject {
+ public:
+  // nullptr: `error` says why the interface cannot be used.
+  static std::unique_ptr<LinkSubject> open(const std::string& link, const MacAddr& station,
+                                           Output output, std::string& error);
+  [[nodiscard]] const std::string& error() const { return error_; }
+
+  void advance(std::int64_t now) override;
+  void deliver(std::size_t at, Bytes frame) override;
+  void decide(std::size_t /*at*/) override {}  // its users decide for themselves
+
+ private:
+  struct Close {
+    void operator()(pcap* link) const;
+  };
+  LinkSubject(pcap* link, const MacAddr& station, Output output)
+      : link_(link), station_(station), output_(std::move(output)) {}
+  void read(std::int64_t trace_now);
+
+  std::unique_ptr<pcap, Close> link_;
+  MacAddr station_;
+  Output output_;
+  std::string error_;
+  std::int64_t trace_start_ = -1, real_start_ = 0;
+};
+
+}  // namespace stp::replay

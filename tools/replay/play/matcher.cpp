@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/replay/play/matcher.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+using wire::Header;
+using wire::Op;
+
+// A partner is looked for no farther away than this.
+constexpr std::int64_t kWindow = 2'000'000'000;
+
+bool own_question(const Header& h) {
+  return h.op() == Op::kRequestState && h.d_id == wire::kNoId && h.b_num == wire::kNoId;
+}
+
+// What the sender of this operation named by itself, and where it stands.
+struct NamedField {
+  Name kind;
+  std::uint32_t value;
+};
+std::vector<NamedField> own_names(const Header& h) {
+  std::vector<NamedField> names;
+  bool const refusal = h.op() == Op::kConnectionAnswer && h.has(wire::flag::kReject);
+  if (!refusal) names.push_back({Name::kPort, h.s_port});  // a refusal has none to give
+  switch (h.op()) {
+    case Op::kRequestConnection:
+    case Op::kConnectionAnswer:
+    case Op::kRequestDisconnect:
+    case Op::kDisconnectAnswer:
+    case Op::kDisconnectComplete:
+      names.push_back({Name::kKey, h.offset});
+      break;
+    case Op::kClearToSend:
+    case Op::kMemoryRegionAvailable:
+      names.push_back({Name::kMx, h.mx});
+      break;
+    case Op::kGet:
+      if (!h.has(wire::flag::kReject)) names.push_back({Name::kMx, h.mx});
+      break;
+    case Op::kRequestState:
+      if (own_question(h)) names.push_back({Name::kSync, h.sync});
+      break;
+    default:
+      break;
+  }
+  return names;
+}
+
+// The header without what is a local choice.
+Header neutral(Header h) {
+  auto const names = own_names(h);
+  h.cksum = 0;
+  for (auto const& named : names) {
+    if (named.kind == Name::kPort) h.s_port = 0;
+    if (named.kind == Name::kKey) h.offset = 0;
+    if (named.kind == Name::kMx) h.mx = 0;
+    if (named.kind == Name::kSync) h.sync = 0;
+  }
+  // How soon a user reads its queue is its own affair.
+  if (h.op() == Op::kRequestStateResponse) h.param = 0;
+  return h;
+}
+
+bool same_bytes(Bytes a, Bytes b) {
+  return std::ranges::equal(a, b);
+}
+
+using Translate = std::function<std::uint32_t(Name, std::uint32_t)>;
+
+// A frame under the live side's names: by it a repeat is known.
+std::vector<std::byte> under_live_names(const wire::Frame& frame, const Translate& live) {
+  auto h = neutral(frame.header);
+  for (auto const& named : own_names(frame.header)) {
+    auto const name = live(named.kind, named.value);
+    if (named.kind == Name::kPort) h.s_port = static_cast<std::uint16_t>(name);
+    if (named.kind == Name::kKey) h.offset = name;
+    if (named.kind == Name::kMx) h.mx = static_cast<std::uint16_t>(name);
+  }
+  std::vector<std::byte> bytes(wire::kHeaderSize);
+  wire::encode(h, bytes.data());
+  for (auto const& part : {frame.option, frame.stu, frame.append})
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  return bytes;
+}
+
+std::vector<std::byte> live_bytes(const Decoded& live) {
+  return under_live_names(live.frame, [](Name, std::uint32_t name) { return name; });
+}
+
+}  // namespace
+
+// Binds the names of both where they are the same frame.
+bool Matcher::pair(const Decoded& in_trace, const Decoded& live) {
+  auto const& a = in_trace.frame;
+  auto const& b = live.frame;
+  if (std::abs(in_trace.time - live.time) > kWindow) return false;
+  if (a.dst != b.dst || a.snap != b.snap || a.vlan != b.vlan ||
+      neutral(a.header) != neutral(b.header) || !same_bytes(a.option, b.option) ||
+      !same_bytes(a.stu, b.stu) || !same_bytes(a.append, b.append) ||
+      (a.header.cksum == 0) != (b.header.cksum == 0))
+    return false;
+  auto const mine = own_names(a.header), theirs = own_names(b.header);
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    if (!names_.agree(mine[i].kind, mine[i].value, theirs[i].value)) return false;
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    names_.bind(mine[i].kind, mine[i].value, theirs[i].value);
+  return true;
+}
+
+void Matcher::expect(const Recorded& frame) {
+  for (auto at = live_.begin(); at != live_.end(); ++at) {
+    if (!pair(frame.decoded, at->decoded)) continue;
+    done_.insert(live_bytes(at->decoded));
+    live_.erase(at);
+    ++matched_;
+    return;
+  }
+  expected_.push_back(&frame);
+}
+
+void Matcher::sent(const Recorded& frame) {
+  for (auto at = expected_.begin(); at != expected_.end(); ++at) {
+    if (!pair((*at)->decoded, frame.decoded)) continue;
+    done_.insert(live_bytes(frame.decoded));
+    expected_.erase(at);
+    ++matched_;
+    return;
+  }
+  auto& live = live_.emplace_back();
+  live.bytes = frame.bytes;
+  Decoder decoder;
+  live.decoded =
+      decoder.decode({frame.decoded.number, frame.decoded.time, live.bytes, live.bytes.size()});
+  live.reached = reached_;
+}
+
+std::vector<Difference> Matcher::differences() {
+  expected_.remove_if([&](const Recorded* frame) {
+    return own_question(frame->decoded.frame.header) ||
+           done_.contains(under_live_names(
+               frame->decoded.frame,
+               [&](Name kind, std::uint32_t name) { return names_.live(kind, name); }));
+  });
+  live_.remove_if([&](const Live& frame) {
+    return own_question(frame.decoded.frame.header) || done_.contains(live_bytes(frame.decoded));
+  });
+  std::vector<Difference> found;
+  for (auto const* const frame : expected_) {
+    auto const& wanted = frame->decoded.frame.header;
+    Difference difference{frame->decoded.number, operation_text(frame->decoded), ""};
+    // The same operation of the same connection is what was sent instead.
+    auto const instead = std::ranges::find_if(live_, [&](const Live& live) {
+      auto const& h = live.decoded.frame.header;
+      return h.op() == wanted.op() && h.d_port == wanted.d_port &&
+             live.decoded.frame.dst == frame->decoded.frame.dst;
+    });
+    if (instead != live_.end()) {
+      difference.live = operation_text(instead->decoded);
+      live_.erase(instead);
+    }
+    found.push_back(std::move(difference));
+  }
+  for (auto const& live : live_) found.push_back({live.reached, "", operation_text(live.decoded)});
+  std::ranges::stable_sort(found, {}, &Difference::frame);
+  return found;
+}
+
+}  // namespace stp::replay

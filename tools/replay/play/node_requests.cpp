@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Users' requests and memory, as the trace shows them.
+#include <algorithm>
+#include <bit>
+
+#include "stp/memory/tiling.h"
+#include "tools/replay/play/node_subject.h"
+
+namespace stp::replay {
+namespace {
+
+using wire::Op;
+
+void copy_payload(Bytes from, SendEntry& entry) {
+  std::ranges::copy(from, reinterpret_cast<std::byte*>(entry.payload));
+  entry.payload_length = static_cast<std::uint8_t>(from.size());
+}
+
+}  // namespace
+
+std::uint16_t NodeSubject::live_mx(Vc& vc, std::uint16_t in_trace) {
+  auto& user = *vc.user;
+  if (in_trace == 0) return 0;
+  auto const known = user.mx.find(in_trace);
+  if (known != user.mx.end()) return known->second;
+  std::uint16_t mx = 0;
+  if (node_.alloc_mx(user.receive, kNoneId, permit::kAll, mx) != 0) return in_trace;
+  names_.bind(Name::kMx, in_trace, mx);
+  return user.mx[in_trace] = mx;
+}
+
+void NodeSubject::request(Vc& vc, std::size_t at) {
+  auto const& frame = trace_[at].decoded.frame;
+  SendEntry entry{};
+  entry.header = frame.header;
+  switch (frame.header.op()) {
+    case Op::kClearToSend:
+    case Op::kGet:
+    case Op::kMemoryRegionAvailable:
+      entry.header.mx = live_mx(vc, frame.header.mx);
+      break;
+    case Op::kData:
+      if (!fill_data(vc, at, entry)) return;
+      break;
+    default:
+      break;
+  }
+  if (frame.header.op() != Op::kData) copy_payload(frame.option, entry);
+  auto const refused = vc.channel.refused();
+  if (!vc.channel.send(entry)) return trouble(at, "the Node takes no more requests");
+  node_.kick(vc.id);
+  pump();
+  if (vc_of(frame.header.s_port) == &vc && vc.channel.refused() != refused)
+    trouble(at, "the Node does not send what breaks the protocol");
+}
+
+// A Block is one request, so its first STU stands for all. False: there is nothing to ask for.
+bool NodeSubject::fill_data(Vc& vc, std::size_t at, SendEntry& entry) {
+  auto const& h = trace_[at].decoded.frame.header;
+  auto const stus = plan_.request_at(at);
+  if (stus.empty()) return false;
+  auto& user = *vc.user;
+  auto const place = user.transmit_memory.all().subspan(user.sent);
+  std::size_t length = 0;
+  for (auto const stu : stus) {
+    auto const bytes = trace_[stu].decoded.frame.stu;
+    if (length + bytes.size() > place.size()) return false;
+    std::ranges::copy(bytes, place.begin() + static_cast<std::ptrdiff_t>(length));
+    length += bytes.size();
+    if (stu != at) requested_.insert(stu);
+  }
+  if (requested_.contains(at)) return false;
+  auto const& last = trace_[stus.back()].decoded.frame;
+  auto const from = Address::from_linear(user.sent, user.plan->config.bufsize);
+  // What stands on the Last belongs to the Block.
+  entry.header.op_flags =
+      h.op_flags | (last.header.op_flags & (wire::flag::kSendState | wire::flag::kInterrupt));
+  entry.header.op_flags &= static_cast<std::uint16_t>(~(wire::flag::kLast | wire::flag::kAppend));
+  entry.length = static_cast<std::uint32_t>(length);
+  entry.bufx = from.bufx;
+  entry.offset = from.offset;
+  copy_payload(last.append, entry);
+  user.sent += length;
+  return true;
+}
+
+// What a Get reads is a user's affair, unless the trace itself has put it there: bytes that it has
+// not told yet are taken from the answer.
+void NodeSubject::prepare_get(std::size_t at) {
+  auto const& get = trace_[at].decoded.frame.header;
+  auto* const vc = vc_of(get.d_port);
+  if (vc == nullptr || vc->user->known.empty()) return;
+  auto& user = *vc->user;
+  auto const bufsize = user.plan->config.bufsize;
+  auto const start = user.plan->first_bufx << bufsize;
+  auto place = Address{get.bufx, get.offset}.linear(bufsize);
+  bool const number = get.function() != wire::Function::kGet;
+  for (auto const stu : plan_.answer_to(at)) {
+    auto const told = trace_[stu].decoded.frame.stu;
+    std::vector<std::byte> bytes(told.begin(), told.end());
+    // protocol: 7.17
+    if (number && std::endian::native == std::endian::little) std::ranges::reverse(bytes);
+    for (auto const byte : bytes) {
+      auto const offset = place++ - start;
+      if (offset >= user.known.size() || user.known[offset]) continue;
+      user.receive_memory.all()[offset] = byte;
+      user.known[offset] = true;
+    }
+  }
+}
+
+void NodeSubject::learn_data(std::size_t at) {
+  auto const& frame = trace_[at].decoded.frame;
+  auto* const vc = vc_of(frame.header.d_port);
+  if (vc == nullptr) return;
+  auto& user = *vc->user;
+  auto const bufsize = user.plan->config.bufsize;
+  auto const start = user.plan->first_bufx << bufsize;
+  auto const from = Address{frame.header.bufx, frame.header.offset}.linear(bufsize) - start;
+  for (std::size_t i = 0; i < frame.stu.size() && from + i < user.known.size(); ++i)
+    user.known[from + i] = true;
+}
+
+}  // namespace stp::replay

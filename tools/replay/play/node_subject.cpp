@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/replay/play/node_subject.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "stp/memory/tiling.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+using wire::Op;
+
+constexpr std::size_t kPage = 4096;
+// A trace whose users grant memory farther apart than this is not played.
+constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 28;
+
+bool own_question(const wire::Header& h) {
+  return h.op() == Op::kRequestState && h.d_id == wire::kNoId && h.b_num == wire::kNoId;
+}
+
+// Operations that no user asks for: the Node sends them by itself.
+bool is_nodes_own(const wire::Header& h) {
+  return h.op() <= Op::kDisconnectComplete || h.op() == Op::kRequestStateResponse ||
+         own_question(h) || (h.op() == Op::kGet && h.has(wire::flag::kReject));
+}
+
+NodeConfig node_config(const MacAddr& station, const Plan& plan) {
+  NodeConfig config;
+  config.mac = station;
+  config.max_stu = wire::kMaxMaxStu;
+  config.vlan = plan.vlan();
+  return config;
+}
+
+}  // namespace
+
+PageMemory::PageMemory(std::size_t size)
+    : size_(size),
+      bytes_(
+          static_cast<std::byte*>(std::aligned_alloc(kPage, (size + kPage - 1) & ~(kPage - 1)))) {
+  if (!bytes_) throw std::bad_alloc();
+  std::memset(bytes_.get(), 0, size);
+}
+
+void PageMemory::Free::operator()(std::byte* bytes) const {
+  std::free(bytes);
+}
+
+NodeSubject::NodeSubject(const std::deque<Recorded>& trace, const MacAddr& station, Renaming& names,
+                         Output output)
+    : trace_(trace),
+      plan_(trace, station),
+      station_(station),
+      names_(names),
+      output_(std::move(output)),
+      node_(node_config(station, plan_), keys_) {
+  for (auto const& plan : plan_.users()) make_user(plan);
+}
+
+void NodeSubject::make_user(const std::shared_ptr<UserPlan>& plan) {
+  auto& user = *users_.emplace_back(std::make_unique<User>());
+  user.plan = plan;
+  if (node_.open_endpoint(plan->config, user.endpoint) != 0) {
+    troubles_.push_back("the Node takes no endpoint with the sizes of the trace");
+    return;
+  }
+  map_memory(user);
+  if (plan->listens) node_.listen(user.endpoint, *plan->listens);
+}
+
+void NodeSubject::map_memory(User& user) {
+  auto const& plan = *user.plan;
+  auto const bufsize = plan.config.bufsize;
+  auto const map = [&](Direction direction, std::uint64_t first, std::uint64_t bytes,
+                       PageMemory& memory, RegionId& region) {
+    memory = PageMemory(bytes);
+    MutableBytes const piece = memory.all();
+    if (node_.map(user.endpoint, direction, static_cast<std::uint32_t>(first), {&piece, 1},
+                  region) != 0)
+      troubles_.push_back("the Node cannot map the buffers that the trace names");
+  };
+  if (plan.receives()) {
+    auto const count = plan.end_bufx - plan.first_bufx;
+    if (count > kMostMemory >> bufsize) {
+      troubles_.push_back("the trace grants memory too far apart to be played");
+    } else {
+      map(Direction::kReceive, plan.first_bufx, count << bufsize, user.receive_memory,
+          user.receive);
+      user.known.resize(user.receive_memory.all().size());
+    }
+  }
+  if (plan.sent_bytes == 0) return;
+  auto const whole = ((plan.sent_bytes - 1) >> bufsize) + 1;
+  RegionId transmit = kNoneId;
+  map(Direction::kTransmit, 0, whole << bufsize, user.transmit_memory, transmit);
+}
+
+std::byte* NodeSubject::channel_of(const User& user) {
+  auto const& config = user.plan->config;
+  channels_.emplace_back(ChannelGeometry{config.slots, config.credits}.size());
+  return channels_.back().all().data();
+}
+
+void NodeSubject::advance(std::int64_t now) {
+  auto const until = static_cast<Time>(std::max<std::int64_t>(now, 0));
+  while (node_.next_deadline() <= until) {
+    now_ = std::max(now_, node_.next_deadline());
+    node_.expire(now_);
+    pump();
+  }
+  now_ = until;
+}
+
+// A listener answers as many RCs as it has channels for: it is given one just before an RC that the
+// trace's listener accepted.
+void NodeSubject::deliver(std::size_t at, Bytes frame) {
+  auto const& h = trace_[at].decoded.frame.header;
+  if (trace_[at].decoded.well_formed()) {
+    if (h.op() == Op::kRequestConnection && plan_.welcome(at) == Welcome::kAccept) listen(h);
+    if (h.op() == Op::kGet && !h.has(wire::flag::kReject)) prepare_get(at);
+    if (h.op() == Op::kData) learn_data(at);
+  }
+  node_.receive({&frame, 1}, now_);
+  pump();
+}
+
+void NodeSubject::listen(const wire::Header& rc) {
+  for (auto const& user : users_) {
+    if (user->plan->listens != rc.d_id) continue;
+    auto* const channel = channel_of(*user);
+    node_.stock(user->endpoint, channel, channels_.size() - 1);
+  }
+}
+
+// Moves all that is due: frames out, headers to users who drop them, connections to accept.
+void NodeSubject::pump() {
+  Recorded sent;
+  for (;;) {
+    sent.bytes.resize(node_.frame_room());
+    TxFrame frame{.head = sent.bytes.data(), .attached = {}, .token = {}};
+    if (node_.transmit({&frame, 1}, now_) == 0) break;
+    sent.bytes.resize(frame.head_length);
+    sent.bytes.insert(sent.bytes.end(), frame.attached.begin(), frame.attached.end());
+    node_.transmitted(frame.token);
+    Decoder decoder;
+    sent.decoded =
+        decoder.decode({0, static_cast<std::int64_t>(now_), sent.bytes, sent.bytes.size()});
+    output_(sent);
+  }
+  Event event{};
+  while (node_.next_event(event)) {
+    if (event.kind == Event::Kind::kVcGone)
+      std::erase_if(vcs_, [&](auto const& vc) { return vc.second.id == event.id; });
+  }
+  for (auto const& user : users_) {
+    VcId id = kNoneId;
+    while (user->plan->listens && node_.accept(user->endpoint, id) == 0) {
+      VcInfo info{};
+      if (node_.vc_info(id, info) != 0) continue;
+      vcs_[info.local_port] = {id, user.get(), UserChannel(channels_[info.cookie].all().data())};
+    }
+  }
+  read_queues();
+}
+
+void NodeSubject::read_queues() {
+  ReceivedEntry entry;
+  for (auto& [port, vc] : vcs_)
+    while (vc.channel.receive(entry)) continue;
+}
+
+NodeSubject::Vc* NodeSubject::vc_of(std::uint16_t own_port) {
+  auto const at = vcs_.find(static_cast<std::uint16_t>(names_.live(Name::kPort, own_port)));
+  return at == vcs_.end() ? nullptr : &at->second;
+}
+
+void NodeSubject::trouble(std::size_t at, const std::string& what) {
+  troubles_.push_back("frame " + std::to_string(trace_[at].decoded.number) + ": " + what + ": " +
+                      operation_text(trace_[at].decoded));
+}
+
+void NodeSubject::decide(std::size_t at) {
+  auto const& h = trace_[at].decoded.frame.header;
+  if (h.op() == Op::kRequestConnection) return connect(at);
+  auto* const vc = vc_of(h.s_port);
+  if (h.op() == Op::kRequestDisconnect && vc != nullptr && !vc->closing) {
+    vc->closing = true;
+    node_.close(vc->id, true, now_);
+    return pump();
+  }
+  if (is_nodes_own(h)) return;
+  if (vc == nullptr) return trouble(at, "no such connection lives");
+  request(*vc, at);
+}
+
+void NodeSubject::connect(std::size_t at) {
+  auto const& frame = trace_[at].decoded.frame;
+  auto const& h = frame.header;
+  if (names_.knows(Name::kPort, h.s_port)) return;  // its repeats are the Node's own
+  for (auto const& user : users_) {
+    if (user->plan != plan_.user_of(h.s_port)) continue;
+    auto* const channel = channel_of(*user);
+    VcId id = kNoneId;
+    if (node_.connect(user->endpoint, frame.dst, h.d_id, channel, channels_.size() - 1, id, now_) !=
+        0)
+      return trouble(at, "the Node cannot connect");
+    VcInfo info{};
+    node_.vc_info(id, info);
+    vcs_[info.local_port] = {id, user.get(), UserChannel(channel)};
+    return pump();
+  }
+}
+
+}  // namespace stp::replay

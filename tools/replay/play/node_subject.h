@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A live Node, with users that decide what the trace's users decided.
+#pragma once
+
+#include "stp/channel/user_side.h"
+#include "tools/replay/play/plan.h"
+#include "tools/replay/play/subject.h"
+
+namespace stp::replay {
+
+// Memory that a Node uses: zeroed, and aligned to a page.
+class PageMemory {
+ public:
+  PageMemory() = default;
+  explicit PageMemory(std::size_t size);
+  [[nodiscard]] MutableBytes all() const { return {bytes_.get(), size_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* bytes) const;
+  };
+  std::size_t size_ = 0;
+  std::unique_ptr<std::byte, Free> bytes_;
+};
+
+class NodeSubject final : public Subject {
+ public:
+  NodeSubject(const std::deque<Recorded>& trace, const MacAddr& station, Renaming& names,
+              Output output);
+
+  // What the Node would not do that the trace's users had it do, in words.
+  [[nodiscard]] const std::vector<std::string>& troubles() const { return troubles_; }
+
+  void advance(std::int64_t now) override;
+  void deliver(std::size_t at, Bytes frame) override;
+  void decide(std::size_t at) override;
+
+ private:
+  class Keys final : public Random {
+   public:
+    std::uint32_t next() override { return state_ = state_ * 1'664'525 + 1'013'904'223; }
+
+   private:
+    std::uint32_t state_ = 0x53545021;
+  };
+  struct User {
+    std::shared_ptr<UserPlan> plan;
+    EndpointId endpoint = kNoneId;
+    RegionId receive = kNoneId;
+    PageMemory receive_memory, transmit_memory;
+    std::vector<bool> known;  // receive bytes that the trace has told already
+    std::uint64_t sent = 0;
+    std::map<std::uint16_t, std::uint16_t> mx;  // by the trace's
+  };
+  struct Vc {
+    VcId id = kNoneId;
+    User* user = nullptr;
+    UserChannel channel;
+    bool closing = false;
+  };
+
+  void make_user(const std::shared_ptr<UserPlan>& plan);
+  void map_memory(User& user);
+  void listen(const wire::Header& rc);
+  void pump();
+  void read_queues();
+  void connect(std::size_t at);
+  void request(Vc& vc, std::size_t at);
+  bool fill_data(Vc& vc, std::size_t at, SendEntry& entry);
+  std::uint16_t live_mx(Vc& vc, std::uint16_t in_trace);
+  void prepare_get(std::size_t at);
+  void learn_data(std::size_t at);
+  Vc* vc_of(std::uint16_t own_port);
+  std::byte* channel_of(const User& user);
+  void trouble(std::size_t at, const std::string& what);
+
+  const std::deque<Recorded>& trace_;
+  Plan plan_;
+  MacAddr station_;
+  Renaming& names_;
+  Output output_;
+  Keys keys_;
+  Node node_;
+  Time now_ = 0;
+  std::vector<std::unique_ptr<User>> users_;
+  std::vector<PageMemory> channels_;  // by cookie
+  std::map<std::uint16_t, Vc> vcs_;   // by live Port
+  std::set<std::size_t> requested_;   // STUs that went with the first of their Block
+  std::vector<std::string> troubles_;
+};
+
+}  // namespace stp::replay

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/replay/play/plan.h"
+
+#include <algorithm>
+
+#include "stp/memory/tiling.h"
+
+namespace stp::replay {
+namespace {
+
+using wire::Op;
+
+EndpointConfig config_of(const wire::Header& h) {
+  EndpointConfig config;
+  config.bufsize = h.bufx;
+  config.max_stu = h.sync;
+  config.slots = std::max<std::uint32_t>(h.param, 1);
+  config.credits = 1024;
+  config.port = h.s_port;
+  config.key = h.offset;
+  config.checksum = h.cksum != 0;
+  config.rx_bufx_count = ~std::uint32_t{0};
+  return config;
+}
+
+// More than this a trace's grant need not be believed.
+constexpr std::uint64_t kMostGranted = std::uint64_t{1} << 24;
+
+std::uint64_t granted_bytes(const wire::Header& h) {
+  switch (h.op()) {
+    case Op::kClearToSend:
+      return std::min(std::uint64_t{1} << h.param, kMostGranted);
+    case Op::kMemoryRegionAvailable:
+      return std::min(h.t_len(), kMostGranted);
+    default:
+      return h.param == 0 ? 65'536 : h.param;
+  }
+}
+
+}  // namespace
+
+Plan::Plan(const std::deque<Recorded>& trace, const MacAddr& station)
+    : trace_(trace), station_(station) {
+  find_users();
+  for (std::size_t at = 0; at < trace_.size(); ++at) {
+    auto const& frame = trace_[at].decoded;
+    auto const& h = header(at);
+    if (receives(at) && h.op() == Op::kGet && !h.has(wire::flag::kReject))
+      gets_.insert({h.s_port, h.d_id, h.s_id});
+    if (!sends(at)) continue;
+    if (h.op() == Op::kClearToSend || h.op() == Op::kGet ||
+        (h.op() == Op::kMemoryRegionAvailable && !h.has(wire::flag::kReject)))
+      note_grant(frame);
+    if (auto const user = user_of(h.s_port); user && h.op() == Op::kData)
+      user->sent_bytes += frame.frame.stu.size();
+  }
+}
+
+bool Plan::sends(std::size_t at) const {
+  auto const& frame = trace_[at].decoded;
+  return frame.well_formed() && frame.frame.src == station_;
+}
+
+bool Plan::receives(std::size_t at) const {
+  auto const& frame = trace_[at].decoded;
+  return frame.has_header && frame.frame.dst == station_;
+}
+
+std::shared_ptr<UserPlan> Plan::user_of(std::uint16_t own_port) const {
+  auto const at = by_port_.find(own_port);
+  return at == by_port_.end() ? nullptr : at->second;
+}
+
+Welcome Plan::welcome(std::size_t at) const {
+  auto const known = welcomes_.find(at);
+  return known == welcomes_.end() ? Welcome::kIgnore : known->second;
+}
+
+std::optional<std::uint16_t> Plan::vlan() const {
+  for (std::size_t at = 0; at < trace_.size(); ++at)
+    if (sends(at)) return trace_[at].decoded.frame.vlan;
+  return std::nullopt;
+}
+
+// RCs of the station make a user each; those to it, one for each UPort that was answered.
+void Plan::find_users() {
+  std::map<std::pair<MacAddr, std::uint32_t>, std::size_t> open;  // the asker's address and Key
+  for (std::size_t at = 0; at < trace_.size(); ++at) {
+    if (!trace_[at].decoded.well_formed()) continue;
+    auto const& frame = trace_[at].decoded.frame;
+    auto const& h = frame.header;
+    if (h.op() == Op::kRequestConnection && frame.src == station_ && !by_port_.contains(h.s_port)) {
+      users_.push_back(std::make_shared<UserPlan>());
+      users_.back()->config = config_of(h);
+      by_port_[h.s_port] = users_.back();
+    }
+    if (h.op() == Op::kRequestConnection && frame.dst == station_) open[{frame.src, h.offset}] = at;
+    if (h.op() != Op::kConnectionAnswer || frame.src != station_) continue;
+    auto const asked = open.find({frame.dst, h.d_key});
+    if (asked == open.end()) continue;
+    bool const refused = h.has(wire::flag::kReject);
+    welcomes_[asked->second] = refused ? Welcome::kRefuse : Welcome::kAccept;
+    if (refused) continue;
+    auto& user = by_uport_[header(asked->second).d_id];
+    if (!user) {
+      user = std::make_shared<UserPlan>();
+      user->config = config_of(h);
+      user->config.key = 0;  // each of its connections has another
+      user->listens = header(asked->second).d_id;
+      users_.push_back(user);
+    }
+    by_port_[h.s_port] = user;
+  }
+}
+
+void Plan::note_grant(const Decoded& frame) {
+  auto const& h = frame.frame.header;
+  auto const user = user_of(h.s_port);
+  if (!user) return;
+  bool const get = h.op() == Op::kGet;
+  auto const bufsize = user->config.bufsize;
+  auto const start = (get ? Address{h.sync, h.b_num} : Address{h.bufx, h.offset}).linear(bufsize);
+  auto const end = start + std::max<std::uint64_t>(granted_bytes(h), 1);
+  user->first_bufx = std::min(user->first_bufx, start >> bufsize);
+  user->end_bufx = std::max(user->end_bufx, ((end - 1) >> bufsize) + 1);
+}
+
+bool Plan::answers_get(std::size_t at) const {
+  auto const& h = header(at);
+  return gets_.contains({h.d_port, h.d_id, h.b_num});
+}
+
+std::vector<std::size_t> Plan::request_at(std::size_t at) const {
+  if (answers_get(at)) return {};
+  auto const& first = header(at);
+  std::vector<std::size_t> stus;
+  auto next = first.param;
+  for (auto i = at; i < trace_.size(); ++i) {
+    auto const& h = header(i);
+    bool const same = sends(i) && h.op() == Op::kData && h.d_port == first.d_port &&
+                      h.d_id == first.d_id && h.b_num == first.b_num;
+    if (!same) continue;
+    if (h.param != next++) return {};
+    stus.push_back(i);
+    if (h.has(wire::flag::kLast)) return stus;
+  }
+  return {};
+}
+
+std::vector<std::size_t> Plan::answer_to(std::size_t at) const {
+  auto const& get = header(at);
+  std::vector<std::size_t> stus;
+  for (auto i = at; i < trace_.size(); ++i) {
+    auto const& h = header(i);
+    if (!sends(i) || h.op() != Op::kData || h.d_port != get.s_port || h.d_id != get.d_id ||
+        h.b_num != get.s_id)
+      continue;
+    stus.push_back(i);
+    if (h.has(wire::flag::kLast)) break;
+  }
+  return stus;
+}
+
+}  // namespace stp::replay

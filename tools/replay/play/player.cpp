@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/replay/play/player.h"
+
+#include "stp/wire/big_endian.h"
+#include "stp/wire/checksum.h"
+#include "tools/replay/play/link_subject.h"
+#include "tools/replay/play/node_subject.h"
+
+namespace stp::replay {
+namespace {
+
+using wire::Op;
+
+// The frame with the station's own names as the live side has drawn them.
+std::vector<std::byte> translated(const Recorded& frame, const Renaming& names) {
+  auto bytes = frame.bytes;
+  if (!frame.decoded.has_header) return bytes;
+  auto const& link = static_cast<const wire::LinkHeader&>(frame.decoded.frame);
+  auto h = frame.decoded.frame.header;
+  h.d_port = static_cast<std::uint16_t>(names.live(Name::kPort, h.d_port));
+  h.d_key = names.live(Name::kKey, h.d_key);
+  if (h.op() == Op::kData) h.mx = static_cast<std::uint16_t>(names.live(Name::kMx, h.mx));
+  if (h.op() == Op::kRequestStateResponse && names.knows(Name::kSync, h.sync))
+    h.sync = names.live(Name::kSync, h.sync);
+  if (h.op() == Op::kRequestConnection) h.d_port = 0, h.d_key = frame.decoded.frame.header.d_key;
+  auto* const at = bytes.data() + link.size();
+  bool const good = frame.decoded.cksum == Cksum::kGood;
+  if (good) h.cksum = 0;
+  wire::encode(h, at);
+  if (!good) return bytes;
+  auto const& f = frame.decoded.frame;
+  wire::Checksum sum;
+  sum.add({at, wire::kHeaderSize + f.option.size() + f.stu.size() + f.append.size()});
+  wire::store16(at + wire::at::kCksum, sum.wire_value());
+  return bytes;
+}
+
+bool sent_by(const Recorded& frame, const MacAddr& station) {
+  return frame.decoded.well_formed() && frame.decoded.frame.src == station;
+}
+
+bool sent_to(const Recorded& frame, const MacAddr& station) {
+  return (frame.decoded.has_header || frame.decoded.has_link) && frame.decoded.frame.dst == station;
+}
+
+PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renaming& names,
+                Matcher& matcher, Subject& subject) {
+  PlayResult result;
+  for (std::size_t at = 0; at < trace.size(); ++at) {
+    auto const& frame = trace[at];
+    matcher.reach(frame.decoded.number);
+    subject.advance(frame.decoded.time);
+    if (sent_by(frame, station)) {
+      subject.decide(at);
+      matcher.expect(frame);
+      ++result.expected;
+    }
+    if (sent_to(frame, station)) {
+      subject.deliver(at, translated(frame, names));
+      ++result.delivered;
+    }
+  }
+  result.differences = matcher.differences();
+  result.matched = matcher.matched();
+  return result;
+}
+
+}  // namespace
+
+bool mentions(const std::deque<Recorded>& trace, const MacAddr& station) {
+  for (auto const& frame : trace)
+    if (sent_by(frame, station) || sent_to(frame, station)) return true;
+  return false;
+}
+
+PlayResult play_node(const std::deque<Recorded>& trace, const MacAddr& station) {
+  Renaming names;
+  Matcher matcher(names);
+  NodeSubject subject(trace, station, names, [&](const Recorded& frame) { matcher.sent(frame); });
+  auto result = play(trace, station, names, matcher, subject);
+  result.troubles = subject.troubles();
+  return result;
+}
+
+PlayResult play_link(const std::deque<Recorded>& trace, const MacAddr& station,
+                     const std::string& link, std::string& error) {
+  Renaming names;
+  Matcher matcher(names);
+  auto const subject = LinkSubject::open(
+      link, station, [&](const Recorded& frame) { matcher.sent(frame); }, error);
+  if (!subject) return {};
+  auto result = play(trace, station, names, matcher, *subject);
+  error = subject->error();
+  return result;
+}
+
+}  // namespace stp::replay

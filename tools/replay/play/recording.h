@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A whole trace in memory, as playing needs it: what comes later decides what a user is made to do.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/replay/decoded.h"
+
+namespace stp::replay {
+
+struct Recorded {
+  std::vector<std::byte> bytes;
+  Decoded decoded;  // points into `bytes`
+};
+
+// nullopt: `error` says why it cannot be played.
+std::optional<std::deque<Recorded>> record(Capture& capture, std::string& error);
+
+// Both ends of a connection as one side names it: its own Port, the peer's address and Port.
+struct Line {
+  std::uint16_t own = 0;
+  MacAddr peer_mac;
+  std::uint16_t peer = 0;
+  friend auto operator<=>(const Line&, const Line&) = default;
+};
+
+}  // namespace stp::replay

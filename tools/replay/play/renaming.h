@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Names that each implementation draws for itself: what the trace calls one and what the live side
+// calls the same. Consistent both ways: one name never stands for two.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace stp::replay {
+
+enum class Name : std::uint8_t { kPort, kKey, kMx, kSync };
+
+class Renaming {
+ public:
+  // Whether the two can be the same, with what is known already.
+  [[nodiscard]] bool agree(Name kind, std::uint32_t in_trace, std::uint32_t live) const {
+    auto const there = to_live_.find({kind, in_trace});
+    auto const back = to_trace_.find({kind, live});
+    if (there == to_live_.end() && back == to_trace_.end()) return true;
+    return there != to_live_.end() && there->second == live && back != to_trace_.end() &&
+           back->second == in_trace;
+  }
+  void bind(Name kind, std::uint32_t in_trace, std::uint32_t live) {
+    to_live_[{kind, in_trace}] = live;
+    to_trace_[{kind, live}] = in_trace;
+  }
+  // The name itself where none other is known; but never one that stands for something else.
+  [[nodiscard]] std::uint32_t live(Name kind, std::uint32_t in_trace) const {
+    auto const at = to_live_.find({kind, in_trace});
+    if (at != to_live_.end()) return at->second;
+    return to_trace_.contains({kind, in_trace}) ? in_trace ^ 0x8000 : in_trace;
+  }
+  [[nodiscard]] bool knows(Name kind, std::uint32_t in_trace) const {
+    return to_live_.contains({kind, in_trace});
+  }
+
+ private:
+  std::map<std::pair<Name, std::uint32_t>, std::uint32_t> to_live_, to_trace_;
+};
+
+}  // namespace stp::replay

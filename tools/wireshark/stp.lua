@@ -1,0 +1,393 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Wireshark dissector of the Scheduled Transfer Protocol: EtherType 0x8181, Ethernet II and 802.3
+-- with SNAP. Wireshark itself takes that type for spanning tree.
+--   once:     tshark -X lua_script:tools/wireshark/stp.lua -r FILE
+--   for good: copy it to ~/.local/lib/wireshark/plugins/ (Help > About > Folders)
+-- The colours: View > Coloring Rules > Import, tools/wireshark/colorfilters.
+
+local stp = Proto("scheduled_transfer", "Scheduled Transfer Protocol")
+local NONE = 0xffffffff
+local HEADER, OPTION, APPEND = 40, 32, 64
+
+-- What each operation calls its words: { name, words of the header, base }. docs/protocol.md, section 3.
+local PARAM, MX, BUFX, OFFSET, SYNC, B_NUM, D_ID, S_ID = 2, 14, 16, 20, 24, 28, 32, 36
+local OPS = {
+  [0x01] = { "RC", { "I_Slots", PARAM }, { "I_Bufsize", BUFX }, { "I_Key", OFFSET },
+             { "I_Max_STU", SYNC }, { "R_UPort", D_ID }, { "I_UPort", S_ID } },
+  [0x02] = { "CA", { "R_Slots", PARAM }, { "R_Bufsize", BUFX }, { "R_Key", OFFSET },
+             { "R_Max_STU", SYNC }, { "I_UPort", D_ID }, { "R_UPort", S_ID } },
+  [0x03] = { "RD", { "I_Key", OFFSET } },
+  [0x04] = { "DA", { "R_Key", OFFSET } },
+  [0x05] = { "DC", { "I_Key", OFFSET } },
+  [0x10] = { "NOP", { "Param", PARAM }, { "Mx", MX }, { "Bufx", BUFX }, { "Offset", OFFSET },
+             { "Sync", SYNC }, { "B_num", B_NUM }, { "D_id", D_ID }, { "S_id", S_ID } },
+  [0x13] = { "RMR", { "B_win", PARAM }, { "T_len", SYNC }, { "I_id", S_ID } },
+  [0x14] = { "MRA", { "B_win", PARAM }, { "R_Mx", MX }, { "R_Bufx", BUFX }, { "R_Offset", OFFSET },
+             { "T_len", SYNC }, { "I_id", D_ID }, { "R_id", S_ID } },
+  [0x15] = { "GET", { "Length", PARAM }, { "I_Mx", MX }, { "R_Bufx", BUFX }, { "R_Offset", OFFSET },
+             { "I_Bufx", SYNC }, { "I_Offset", B_NUM }, { "R_id", D_ID }, { "G_num", S_ID } },
+  [0x16] = { "RTS", { "CTS_req", PARAM }, { "Max_Block", MX }, { "T_len", SYNC },
+             { "RTR_I_id", D_ID }, { "I_id", S_ID } },
+  [0x17] = { "RA", { "I_id", D_ID }, { "R_id", S_ID } },
+  [0x18] = { "RTR", { "T_len", SYNC }, { "I_id", S_ID } },
+  [0x1a] = { "CTS", { "Blocksize", PARAM }, { "R_Mx", MX }, { "R_Bufx", BUFX },
+             { "R_Offset", OFFSET }, { "F_Offset", SYNC }, { "B_num", B_NUM }, { "I_id", D_ID },
+             { "R_id", S_ID } },
+  [0x1b] = { "DATA", { "STU_num", PARAM }, { "R_Mx", MX }, { "R_Bufx", BUFX },
+             { "R_Offset", OFFSET }, { "Sync", SYNC }, { "B_num", B_NUM }, { "R_id", D_ID },
+             { "Opaque", S_ID } },
+  [0x1c] = { "RS", { "Sync", SYNC }, { "B_num", B_NUM }, { "R_id", D_ID }, { "I_id", S_ID } },
+  [0x1d] = { "RSR", { "R_Slots", PARAM }, { "B_seq", OFFSET }, { "Sync", SYNC },
+             { "B_num", B_NUM }, { "I_id", D_ID }, { "R_id", S_ID } },
+  [0x1e] = { "END", { "R_id", D_ID }, { "I_id", S_ID } },
+  [0x1f] = { "EA", { "I_id", D_ID }, { "R_id", S_ID } },
+}
+local FUNCTIONS = { [0] = "Get", "Fetch_Increment", "Fetch_Decrement", "Fetch_Clear", "Fetch_Add",
+                    "Compare_And_Swap", "illegal", "FetchOp_Complete" }
+local FLAGS = { { "Reserved", 0x0001 }, { "Append", 0x0002 }, { "Reject", 0x0004 },
+                { "Last", 0x0008 }, { "Order", 0x0010 }, { "Send_state", 0x0020 },
+                { "Interrupt", 0x0040 }, { "Silent", 0x0080 } }
+local HEX = { Bufx = true, R_Bufx = true, I_Bufx = true, R_Offset = true, I_Offset = true,
+              Offset = true, F_Offset = true, Sync = true, I_id = true, R_id = true,
+              RTR_I_id = true, Opaque = true, I_Key = true, R_Key = true, D_id = true, S_id = true }
+
+-- Fields. -------------------------------------------------------------------------------------------
+local field = {
+  op = ProtoField.string("stp.op", "Operation"),
+  code = ProtoField.uint8("stp.op_code", "Op code", base.HEX),
+  func = ProtoField.string("stp.function", "Function"),
+  d_port = ProtoField.uint16("stp.d_port", "D_Port"),
+  s_port = ProtoField.uint16("stp.s_port", "S_Port"),
+  d_key = ProtoField.uint32("stp.d_key", "D_Key", base.HEX),
+  cksum = ProtoField.uint16("stp.cksum", "Cksum", base.HEX),
+  cksum_status = ProtoField.string("stp.cksum_status", "Checksum"),
+  option = ProtoField.bytes("stp.option", "Option payload"),
+  stu = ProtoField.bytes("stp.stu", "STU"),
+  stu_length = ProtoField.uint32("stp.stu_length", "STU length"),
+  append = ProtoField.bytes("stp.append", "Append"),
+  error = ProtoField.string("stp.error", "Error"),
+  connection = ProtoField.uint32("stp.connection", "Connection"),
+  request_in = ProtoField.framenum("stp.request_in", "Answers the request in", base.NONE,
+                                   frametype.REQUEST),
+  response_in = ProtoField.framenum("stp.response_in", "Answered in", base.NONE,
+                                    frametype.RESPONSE),
+  response_time = ProtoField.relative_time("stp.response_time", "Response time"),
+  grant_in = ProtoField.framenum("stp.grant_in", "Granted in"),
+  repeat_of = ProtoField.framenum("stp.repeat_of", "Repeats", base.NONE, frametype.RETRANS_PREV),
+  block_bytes = ProtoField.uint32("stp.block_bytes", "Bytes of this Block so far"),
+  block_stus = ProtoField.uint32("stp.block_stus", "STUs of this Block so far"),
+  block_complete = ProtoField.bool("stp.block_complete", "Block complete"),
+  block_first = ProtoField.framenum("stp.block_first", "First STU of this Block in"),
+}
+for _, flag in ipairs(FLAGS) do
+  field["flag_" .. flag[1]] = ProtoField.bool("stp.flag." .. flag[1]:lower(), flag[1], 16, nil, flag[2])
+end
+local own = {} -- by the operations' own names
+for _, op in pairs(OPS) do
+  for i = 2, #op do
+    local name, at = op[i][1], op[i][2]
+    if not own[name] then
+      local make = (name == "T_len") and ProtoField.uint64 or
+                   ((at == PARAM or at == MX) and ProtoField.uint16 or ProtoField.uint32)
+      own[name] = make("stp." .. name:lower(), name, HEX[name] and base.HEX or base.DEC)
+    end
+  end
+end
+local all = {}
+for _, list in ipairs({ field, own }) do for _, f in pairs(list) do all[#all + 1] = f end end
+stp.fields = all
+
+local expert = {
+  malformed = ProtoExpert.new("stp.malformed", "Not well formed", expert.group.MALFORMED,
+                              expert.severity.ERROR),
+  checksum = ProtoExpert.new("stp.bad_checksum", "Cksum does not match", expert.group.CHECKSUM,
+                             expert.severity.ERROR),
+  reject = ProtoExpert.new("stp.rejected", "Refused", expert.group.RESPONSE_CODE,
+                           expert.severity.NOTE),
+  repeated = ProtoExpert.new("stp.repeated", "Repeated", expert.group.SEQUENCE,
+                             expert.severity.NOTE),
+  ungranted = ProtoExpert.new("stp.ungranted", "DATA without a grant", expert.group.SEQUENCE,
+                              expert.severity.WARN),
+  unasked = ProtoExpert.new("stp.unasked", "Answer without a request", expert.group.SEQUENCE,
+                            expert.severity.WARN),
+}
+stp.experts = { expert.malformed, expert.checksum, expert.reject, expert.repeated,
+                expert.ungranted, expert.unasked }
+
+-- Present where the frame came as 802.3 with SNAP, which states its length.
+local snap_type = Field.new("llc.type")
+
+-- What the first pass over a file finds out, by frame number. ---------------------------------------
+local facts, connections, requests, blocks, grants, count
+
+function stp.init()
+  facts, connections, requests, blocks, grants, count = {}, {}, {}, {}, {}, 0
+end
+
+local function flag(h, name)
+  for _, f in ipairs(FLAGS) do if f[1] == name then return bit.band(h.bits, f[2]) ~= 0 end end
+end
+
+-- The connection of two ends, whichever speaks. An RC does not know the other Port yet.
+local function connection_of(h)
+  local a, b = h.src .. "/" .. h.s_port, h.dst .. "/" .. h.d_port
+  local pair = a < b and a .. " " .. b or b .. " " .. a
+  local c = connections[pair]
+  if not c or (h.name == "CA" and c.key ~= h.d_key) then
+    count = count + 1
+    c = { number = count, whole = h.name == "CA", key = h.name == "CA" and h.d_key or nil }
+    connections[pair] = c
+  end
+  return c
+end
+
+-- Under which name a request waits for its answer, and an answer looks for its request. `who` is
+-- the side that asked.
+local function question_key(h)
+  local who = h.c.number .. " " .. h.src .. "/" .. h.s_port .. " "
+  local name = h.name
+  if name == "RC" then return "RC " .. h.src .. "/" .. h.s_port .. " " .. h.offset end
+  if name == "RD" then return who .. "RD" end
+  if name == "DA" then return who .. "DA" end
+  if name == "RTS" or name == "RTR" or name == "RMR" then return who .. "id " .. h.s_id end
+  if name == "RS" then return who .. "sync " .. h.sync end
+  if name == "END" then return who .. "end " .. h.s_id end
+  if name == "GET" and not flag(h, "Reject") and h.func ~= 7 then return who .. "get " .. h.s_id end
+  if flag(h, "Send_state") then return who .. "sync " .. h.sync end
+end
+
+local function answer_key(h)
+  local who = h.c.number .. " " .. h.dst .. "/" .. h.d_port .. " "
+  local name = h.name
+  if name == "CA" then return "RC " .. h.dst .. "/" .. h.d_port .. " " .. h.d_key end
+  if name == "DA" then return who .. "RD" end
+  if name == "DC" then return who .. "DA" end
+  if name == "RA" or name == "MRA" or name == "CTS" then return who .. "id " .. h.d_id end
+  if name == "RTS" and h.d_id ~= NONE then return who .. "id " .. h.d_id end
+  if name == "RSR" then return who .. "sync " .. h.sync end
+  if name == "EA" then return who .. "end " .. h.d_id end
+  if name == "GET" and flag(h, "Reject") then return who .. "get " .. h.s_id end
+  if name == "DATA" then return who .. "get " .. h.b_num end
+end
+
+local function note_answer(h, fact)
+  local key = answer_key(h)
+  local request = key and requests[key]
+  if request and (h.name ~= "DATA" or request.id == h.d_id) then
+    fact.request_in, fact.response_time = request.frame, h.time - request.time
+    local asked = facts[request.frame]
+    asked.response_in = asked.response_in or h.frame
+    if h.name == "DATA" then fact.grant_in = request.frame end
+  elseif key and h.c.whole and h.name ~= "DATA" and h.name ~= "CTS" then
+    fact.unasked = true
+  end
+end
+
+local function note_request(h, fact)
+  local key = question_key(h)
+  if not key then return end
+  local before = requests[key]
+  if before and h.name ~= "DATA" and before.name == h.name then fact.repeat_of = before.frame end
+  requests[key] = { frame = h.frame, time = h.time, name = h.name, id = h.d_id }
+end
+
+-- A CTS grants a Block, an MRA every Block of its region.
+local function note_grant(h)
+  if h.name ~= "CTS" and h.name ~= "MRA" or flag(h, "Reject") then return end
+  local key = h.c.number .. " " .. h.src .. " " .. h.s_id
+  grants[h.name == "CTS" and key .. " " .. h.b_num or key] = h.frame
+end
+
+local function note_block(h, fact)
+  local key = h.c.number .. " " .. h.dst .. " " .. h.d_id
+  fact.grant_in = fact.grant_in or grants[key .. " " .. h.b_num] or grants[key]
+  fact.ungranted = not fact.grant_in and h.c.whole
+  local block = blocks[key .. " " .. h.b_num]
+  if not block then
+    block = { stus = {}, count = 0, bytes = 0, first = h.frame }
+    blocks[key .. " " .. h.b_num] = block
+  end
+  if block.stus[h.param] then
+    fact.repeat_of = block.stus[h.param]
+  else
+    block.stus[h.param], block.count = h.frame, block.count + 1
+    block.bytes = block.bytes + h.stu_length
+  end
+  if flag(h, "Last") then block.last = h.param end
+  fact.block_first, fact.block_bytes, fact.block_stus = block.first, block.bytes, block.count
+  fact.block_complete = block.last ~= nil and block.count == block.last + 1
+end
+
+local function learn(h)
+  local fact = {}
+  facts[h.frame] = fact
+  if h.name ~= "RC" then
+    h.c = connection_of(h)
+    fact.connection = h.c.number
+  else
+    h.c = { number = 0 }
+  end
+  note_answer(h, fact)
+  note_request(h, fact)
+  note_grant(h)
+  if h.name == "DATA" then note_block(h, fact) end
+end
+
+-- One frame. ----------------------------------------------------------------------------------------
+local function checksum_matches(buffer)
+  local sum, length = 0, buffer:len()
+  for at = 0, length - 2, 2 do sum = sum + buffer(at, 2):uint() end
+  if length % 2 == 1 then sum = sum + buffer(length - 1, 1):uint() * 256 end
+  while sum > 0xffff do sum = bit.band(sum, 0xffff) + bit.rshift(sum, 16) end
+  return sum == 0xffff
+end
+
+local function read_header(buffer, pinfo)
+  local bits = buffer(0, 2):uint()
+  local code = bit.rshift(bits, 11)
+  return {
+    frame = pinfo.number, time = pinfo.rel_ts, src = tostring(pinfo.dl_src),
+    dst = tostring(pinfo.dl_dst), bits = bits, code = code, name = OPS[code] and OPS[code][1],
+    func = bit.band(bit.rshift(bits, 8), 7), param = buffer(2, 2):uint(),
+    d_port = buffer(4, 2):uint(), s_port = buffer(6, 2):uint(), d_key = buffer(8, 4):uint(),
+    offset = buffer(20, 4):uint(), sync = buffer(24, 4):uint(), b_num = buffer(28, 4):uint(),
+    d_id = buffer(32, 4):uint(), s_id = buffer(36, 4):uint(),
+  }
+end
+
+local function syntax_error(h, body, snap)
+  if not h.name then return "no such operation" end
+  if bit.band(h.bits, 1) ~= 0 then return "the reserved flag is set" end
+  if h.code ~= 0x15 and h.func ~= 0 then return "a function on what is no GET" end
+  if h.func == 6 then return "function 6 is illegal" end
+  if h.name ~= "DATA" then
+    if flag(h, "Append") then return "Append on what is no DATA" end
+    if (snap and body ~= 0 or body > OPTION) and body ~= OPTION then
+      return "control payload of a wrong length"
+    end
+  elseif flag(h, "Append") and (body < APPEND or not flag(h, "Last")) then
+    return "Append without Last, or without room"
+  end
+  if h.s_port == 0 and not (h.name == "CA" and flag(h, "Reject")) then return "S_Port 0" end
+end
+
+local function add_header(tree, buffer, h)
+  tree:add(field.op, buffer(0, 2), h.name or string.format("0x%02x", h.code))
+  tree:add(field.code, buffer(0, 2), h.code)
+  if h.name == "GET" then tree:add(field.func, buffer(0, 2), FUNCTIONS[h.func]) end
+  for _, f in ipairs(FLAGS) do tree:add(field["flag_" .. f[1]], buffer(0, 2)) end
+  tree:add(field.d_port, buffer(4, 2))
+  tree:add(field.s_port, buffer(6, 2))
+  tree:add(field.d_key, buffer(8, 4))
+  tree:add(field.cksum, buffer(12, 2))
+  local op = OPS[h.code] or {}
+  for i = 2, #op do
+    local name, at = op[i][1], op[i][2]
+    local width = name == "T_len" and 8 or ((at == PARAM or at == MX) and 2 or 4)
+    tree:add(own[name], buffer(at, width))
+  end
+end
+
+-- "RTS Last 101 > 202 T_len=3000 ..."
+local function summary(buffer, h)
+  local text = { h.name or string.format("op 0x%02x", h.code) }
+  if h.name == "GET" and h.func ~= 0 then text[#text + 1] = FUNCTIONS[h.func] end
+  for _, f in ipairs(FLAGS) do if bit.band(h.bits, f[2]) ~= 0 then text[#text + 1] = f[1] end end
+  text[#text + 1] = h.s_port .. " > " .. h.d_port
+  local op = OPS[h.code] or {}
+  for i = 2, #op do
+    local name, at = op[i][1], op[i][2]
+    local value
+    if name == "T_len" then
+      value = tostring(buffer(at, 8):uint64())
+    else
+      value = buffer(at, (at == PARAM or at == MX) and 2 or 4):uint()
+      if value == NONE then value = "none"
+      elseif HEX[name] then value = string.format("0x%x", value) end
+    end
+    if h.name ~= "NOP" or buffer(at, 2):uint() ~= 0 then text[#text + 1] = name .. "=" .. value end
+  end
+  if h.name == "DATA" then text[#text + 1] = "+" .. h.stu_length end
+  return table.concat(text, " ")
+end
+
+local function add_facts(tree, h, fact)
+  local function put(name, value)
+    if value ~= nil then tree:add(field[name], value):set_generated() end
+  end
+  put("connection", fact.connection)
+  put("request_in", fact.request_in)
+  if fact.response_time then
+    local whole = math.floor(fact.response_time)
+    put("response_time", NSTime.new(whole, math.floor((fact.response_time - whole) * 1e9 + 0.5)))
+  end
+  put("response_in", fact.response_in)
+  put("grant_in", fact.grant_in)
+  for _, name in ipairs({ "block_first", "block_stus", "block_bytes", "block_complete" }) do
+    put(name, fact[name])
+  end
+  if fact.repeat_of then
+    put("repeat_of", fact.repeat_of)
+    tree:add_proto_expert_info(expert.repeated)
+  end
+  if fact.ungranted then tree:add_proto_expert_info(expert.ungranted) end
+  if fact.unasked then tree:add_proto_expert_info(expert.unasked) end
+  if flag(h, "Reject") then tree:add_proto_expert_info(expert.reject) end
+end
+
+-- The bytes behind the header. Returns how many bytes the checksum covers.
+local function add_body(tree, buffer, h, body)
+  if h.name == "DATA" then
+    local append = flag(h, "Append") and APPEND or 0
+    tree:add(field.stu_length, h.stu_length):set_generated()
+    if h.stu_length > 0 then tree:add(field.stu, buffer(HEADER, h.stu_length)) end
+    if append > 0 then tree:add(field.append, buffer(HEADER + h.stu_length, append)) end
+    return HEADER + body
+  end
+  if body == OPTION then
+    tree:add(field.option, buffer(HEADER, OPTION))
+    return HEADER + OPTION
+  end
+  return HEADER
+end
+
+function stp.dissector(buffer, pinfo, parent)
+  pinfo.cols.protocol = "STP"
+  local tree = parent:add(stp, buffer())
+  local function malformed(why)
+    tree:add(field.error, why):set_generated()
+    tree:add_proto_expert_info(expert.malformed, why)
+    pinfo.cols.info = "[" .. why .. "]"
+  end
+  if buffer:len() < HEADER then
+    malformed("shorter than a header")
+    return
+  end
+  local h = read_header(buffer, pinfo)
+  local body = buffer:reported_len() - HEADER
+  local snap = snap_type() ~= nil
+  h.stu_length = h.name == "DATA" and math.max(body - (flag(h, "Append") and APPEND or 0), 0) or 0
+  add_header(tree, buffer, h)
+  local why = syntax_error(h, body, snap)
+  if why then
+    malformed(why .. ": " .. summary(buffer, h))
+    return
+  end
+  if not pinfo.visited then learn(h) end
+  pinfo.cols.info = summary(buffer, h)
+  tree:append_text(", " .. summary(buffer, h))
+  if buffer:len() == buffer:reported_len() then
+    local covered = add_body(tree, buffer, h, body)
+    if buffer(12, 2):uint() == 0 then
+      tree:add(field.cksum_status, "none"):set_generated()
+    elseif checksum_matches(buffer(0, covered)) then
+      tree:add(field.cksum_status, "good"):set_generated()
+    else
+      tree:add(field.cksum_status, "bad"):set_generated()
+      tree:add_proto_expert_info(expert.checksum)
+    end
+  end
+  add_facts(tree, h, facts[pinfo.number] or {})
+end
+
+DissectorTable.get("ethertype"):add(0x8181, stp)
