@@ -13,8 +13,6 @@
 #include <mutex>
 #include <utility>
 
-#include "libst/service/region_memory.h"
-
 namespace stp::service {
 namespace {
 
@@ -31,14 +29,6 @@ int watch(int epoll, int fd, std::uint64_t key) {
   event.events = EPOLLIN;
   event.data.u64 = key;
   return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
-
-// Hanging up is heard in any case.
-void hear_requests(int epoll, int fd, std::uint64_t key, bool on) {
-  epoll_event event{};
-  event.events = on ? static_cast<std::uint32_t>(EPOLLIN) : 0;
-  event.data.u64 = key;
-  ::epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event);
 }
 
 // What no client library sends: it has nothing to gain from an answer.
@@ -242,46 +232,6 @@ int Server::reply_to(Peer& peer, const Request& request, Attachments& attachment
   // A channel is handed out once; the client page again whenever the client says hello.
   if (attachments.memory && request.kind != RequestKind::kHello) attachments.memory->forget_fd();
   return sent;
-}
-
-// ---- memory: small regions at once, others when their pages are there ----
-
-int Server::begin_map(Peer& peer, const Request& request, std::span<const UniqueFd> fds) {
-  std::shared_ptr<RegionMemory> memory;
-  auto result = RegionMemory::map(request, fds, most_map_bytes_, memory);
-  if (result == 0) result = memory->populate(Populator::kAtOnce);
-  if (result != -EAGAIN) return end_map(peer, request, std::move(memory), result);
-  peer.mapping = true;
-  hear_requests(epoll_.get(), peer.socket.get(), peer.client, false);
-  populator_->add({.key = peer.client, .request = request, .memory = std::move(memory)});
-  return 0;
-}
-
-int Server::end_map(Peer& peer, const Request& request, std::shared_ptr<RegionMemory> memory,
-                    int result) {
-  Attachments attachments;
-  Reply reply{};
-  reply.version = kProtocolVersion;
-  reply.result = result;
-  if (memory) {
-    attachments.pieces = memory->pieces();
-    attachments.keep = Reaper::guard(reaper_, std::move(memory));
-  }
-  if (result == 0) {
-    std::lock_guard guard(service_.lock());
-    service_.handle(peer.client, request, attachments, reply);
-  }
-  return reply_to(peer, request, attachments, reply);
-}
-
-void Server::end_maps() {
-  while (auto job = populator_->take()) {
-    auto const at = peers_.find(job->key);
-    if (at == peers_.end()) continue;
-    at->second.mapping = false;
-    hear_requests(epoll_.get(), at->second.socket.get(), job->key, true);
-    judge(job->key, end_map(at->second, job->request, std::move(job->memory), job->result));
-  }
 }
 
 void Server::drop(std::uint64_t key, const std::string& why) {

@@ -74,6 +74,7 @@ class Server {
   int answer(Peer& peer);
   int pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds);
   int reply_to(Peer& peer, const Request& request, Attachments& attachments, Reply& reply);
+  void hear(const Peer& peer, bool requests);
   int begin_map(Peer& peer, const Request& request, std::span<const UniqueFd> fds);
   int end_map(Peer& peer, const Request& request, std::shared_ptr<RegionMemory> memory, int result);
   void end_maps();
