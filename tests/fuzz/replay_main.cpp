@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 void collect(const fs::path& path, std::vector<fs::path>& files) {
   if (!fs::is_directory(path)) return files.push_back(path);
-  for (auto const& entry : fs::directory_iterator(path)) files.push_back(entry.path());
+  for (auto const& entry : fs::directory_iterator(path))
+    if (entry.is_regular_file()) files.push_back(entry.path());
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ void Checker::Impl::check_b_seq(const Said& said, Landing& landing) {
                  std::to_string(*block->last + 1 - block->seen_count) +
                  " of its STUs are not in the capture");
     }
-    block->seen = {};
+    landing.blocks.erase(k);  // what comes of it from now on is a duplicate
   }
   landing.b_seq = b_seq;
   landing.b_seq_told = said.now;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/play/node_subject.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include "stp/memory/tiling.h"
@@ -14,9 +14,8 @@ namespace {
 
 using wire::Op;
 
-constexpr std::size_t kPage = 4096;
-// A trace whose users grant memory farther apart than this is not played.
-constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 28;
+// A trace whose users grant memory farther apart than this, or send more, is not played.
+constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 26;
 
 bool own_question(const wire::Header& h) {
   return h.op() == Op::kRequestState && h.d_id == wire::kNoId && h.b_num == wire::kNoId;
@@ -38,16 +37,16 @@ NodeConfig node_config(const MacAddr& station, const Plan& plan) {
 
 }  // namespace
 
-PageMemory::PageMemory(std::size_t size)
-    : size_(size),
-      bytes_(
-          static_cast<std::byte*>(std::aligned_alloc(kPage, (size + kPage - 1) & ~(kPage - 1)))) {
-  if (!bytes_) throw std::bad_alloc();
-  std::memset(bytes_.get(), 0, size);
+// Mapped, not allocated: pages that no frame touches cost nothing, however much a trace asks for.
+PageMemory::PageMemory(std::size_t size) {
+  auto* const pages =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  bytes_ = {static_cast<std::byte*>(pages), Unmap{size}};
 }
 
-void PageMemory::Free::operator()(std::byte* bytes) const {
-  std::free(bytes);
+void PageMemory::Unmap::operator()(std::byte* bytes) const {
+  ::munmap(bytes, size);
 }
 
 NodeSubject::NodeSubject(const std::deque<Recorded>& trace, const MacAddr& station, Renaming& names,
@@ -95,6 +94,10 @@ void NodeSubject::map_memory(User& user) {
   }
   if (plan.sent_bytes == 0) return;
   auto const whole = ((plan.sent_bytes - 1) >> bufsize) + 1;
+  if (whole > kMostMemory >> bufsize) {
+    troubles_.push_back("the trace sends more from one user than can be played");
+    return;
+  }
   RegionId transmit = kNoneId;
   map(Direction::kTransmit, 0, whole << bufsize, user.transmit_memory, transmit);
 }

@@ -13,14 +13,14 @@ class PageMemory {
  public:
   PageMemory() = default;
   explicit PageMemory(std::size_t size);
-  [[nodiscard]] MutableBytes all() const { return {bytes_.get(), size_}; }
+  [[nodiscard]] MutableBytes all() const { return {bytes_.get(), bytes_.get_deleter().size}; }
 
  private:
-  struct Free {
+  struct Unmap {
+    std::size_t size;
     void operator()(std::byte* bytes) const;
   };
-  std::size_t size_ = 0;
-  std::unique_ptr<std::byte, Free> bytes_;
+  std::unique_ptr<std::byte, Unmap> bytes_;
 };
 
 class NodeSubject final : public Subject {

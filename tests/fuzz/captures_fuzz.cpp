@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Files: any bytes are a capture that can be decoded, judged and played, or a clear error.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tools/replay/check/checker.h"
+#include "tools/replay/play/player.h"
+#include "tools/replay/text.h"
+
+namespace stp::fuzz {
+namespace {
+
+using namespace stp::replay;
+
+// Playing costs a Node and its users' memory: a long file tells no more than a short one.
+constexpr std::size_t kMostPlayed = 64;
+
+std::optional<Capture> open(std::vector<char>& file, std::string& error) {
+  auto capture = Capture::read(fmemopen(file.data(), file.size(), "rb"), "fuzz", error);
+  EXPECT_NE(capture.has_value(), !error.empty());
+  return capture;
+}
+
+void decode_and_check(std::vector<char>& file) {
+  std::string error;
+  auto capture = open(file, error);
+  if (!capture) return;
+  std::size_t said = 0;
+  Checker checker(
+      [&](const Finding& finding) { said += line_of(finding).size() + json_of(finding).size(); },
+      false);
+  Decoder decoder;
+  CapturedFrame captured;
+  while (capture->next(captured)) {
+    auto const frame = decoder.decode(captured);
+    said += line_of(frame, 0).size() + json_of(frame).size();
+    checker.frame(frame);
+  }
+  checker.finish();
+}
+
+void play(std::vector<char>& file) {
+  std::string error;
+  auto capture = open(file, error);
+  if (!capture) return;
+  auto const trace = record(*capture, error);
+  if (!trace || trace->empty() || trace->size() > kMostPlayed) return;
+  play_node(*trace, trace->front().decoded.frame.dst);
+  play_node(*trace, trace->front().decoded.frame.src);
+}
+
+}  // namespace
+}  // namespace stp::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  if (size == 0) return 0;
+  std::vector<char> file(data, data + size);
+  stp::fuzz::decode_and_check(file);
+  stp::fuzz::play(file);
+  return 0;
+}
