@@ -26,9 +26,9 @@ offers() { # LINE WORD...
 long_options() { grep -oE '^ +(-[a-zA-Z0-9],)?--[a-z0-9-]+' | grep -oE -- '--.*'; }
 
 programs=()
-for file in "$2"/stpd "$2"/stpctl "$2"/stp-*; do
+for page in docs/man/*.[18].scd; do
+  name=$(basename "${page%.[18].scd}") file=$2/$(basename "${page%.[18].scd}")
   [ -x "$file" ] || continue
-  name=$(basename "$file")
   programs+=("$name")
   complete -p "$name" >/dev/null || wrong=1
   # shellcheck disable=SC2046

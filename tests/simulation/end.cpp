@@ -38,6 +38,8 @@ void End::run() {
   }
   ReceivedEntry entry;
   while (opened_ && user_.receive(entry)) application_->receive(entry, now);
+  // What arrived before the end counts, though both are seen at once.
+  if (opened_) application_->work(now);
   if (!end_if_over(now)) serve(now);
   host_.poke();
 }
