@@ -198,8 +198,8 @@ void Checker::Impl::check_names(const Said& said) {
 // protocol: 5.2, 5.11
 void Checker::Impl::on_disconnection(const Said& said) {
   auto& [frame, h, c, from, to, now] = said;
-  auto const first = [&](TraceTime& when) {
-    if (when == kNotYet) when = now;
+  auto const first = [seen = said.now](TraceTime& when) {
+    if (when == kNotYet) when = seen;
   };
   switch (h.op()) {
     case Op::kRequestDisconnect:

@@ -189,6 +189,7 @@ void NodeSubject::trouble(std::size_t at, const std::string& what) {
 void NodeSubject::decide(std::size_t at) {
   auto const& h = trace_[at].decoded.frame.header;
   if (h.op() == Op::kRequestConnection) return connect(at);
+  if (h.op() == Op::kConnectionAnswer) return welcome(at);
   auto* const vc = vc_of(h.s_port);
   if (h.op() == Op::kRequestDisconnect && vc != nullptr && !vc->closing) {
     vc->closing = true;
@@ -200,6 +201,22 @@ void NodeSubject::decide(std::size_t at) {
   request(*vc, at);
 }
 
+// Where the user has a word in it, it is said when the trace shows the answer.
+void NodeSubject::welcome(std::size_t at) {
+  auto const& frame = trace_[at].decoded.frame;
+  for (auto& [port, vc] : vcs_) {
+    VcInfo info{};
+    if (node_.vc_info(vc.id, info) != 0 || info.state != VcState::kAsked) continue;
+    if (info.peer_mac != frame.dst || info.remote_port != frame.header.d_port) continue;
+    auto const option = to_option(frame.option);
+    if (frame.header.has(wire::flag::kReject))
+      node_.refuse(vc.id, option, now_);
+    else
+      node_.admit(vc.id, option, now_);
+    return pump();
+  }
+}
+
 void NodeSubject::connect(std::size_t at) {
   auto const& frame = trace_[at].decoded.frame;
   auto const& h = frame.header;
@@ -208,8 +225,8 @@ void NodeSubject::connect(std::size_t at) {
     if (user->plan != plan_.user_of(h.s_port)) continue;
     auto* const channel = channel_of(*user);
     VcId id = kNoneId;
-    if (node_.connect(user->endpoint, frame.dst, h.d_id, channel, channels_.size() - 1, id, now_) !=
-        0)
+    if (node_.connect(user->endpoint, frame.dst, h.d_id, channel, channels_.size() - 1, id, now_,
+                      to_option(frame.option)) != 0)
       return trouble(at, "the Node cannot connect");
     VcInfo info{};
     node_.vc_info(id, info);

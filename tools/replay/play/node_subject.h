@@ -65,6 +65,7 @@ class NodeSubject final : public Subject {
   void pump();
   void read_queues();
   void connect(std::size_t at);
+  void welcome(std::size_t at);
   void request(Vc& vc, std::size_t at);
   bool fill_data(Vc& vc, std::size_t at, SendEntry& entry);
   std::uint16_t live_mx(Vc& vc, std::uint16_t in_trace);

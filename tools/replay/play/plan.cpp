@@ -98,18 +98,22 @@ void Plan::find_users() {
     if (h.op() != Op::kConnectionAnswer || frame.src != station_) continue;
     auto const asked = open.find({frame.dst, h.d_key});
     if (asked == open.end()) continue;
+    // An option payload is a user's, so a refusal that has one is a user's decision, too.
+    // protocol: 5.28
+    bool const decided = !frame.option.empty();
     bool const refused = h.has(wire::flag::kReject);
-    welcomes_[asked->second] = refused ? Welcome::kRefuse : Welcome::kAccept;
-    if (refused) continue;
+    welcomes_[asked->second] = refused && !decided ? Welcome::kRefuse : Welcome::kAccept;
+    if (refused && !decided) continue;
     auto& user = by_uport_[header(asked->second).d_id];
     if (!user) {
       user = std::make_shared<UserPlan>();
-      user->config = config_of(h);
+      user->config = refused ? EndpointConfig{} : config_of(h);
+      user->config.inspect = decided;
       user->config.key = 0;  // each of its connections has another
       user->listens = header(asked->second).d_id;
       users_.push_back(user);
     }
-    by_port_[h.s_port] = user;
+    if (!refused) by_port_[h.s_port] = user;
   }
 }
 
