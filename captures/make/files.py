@@ -40,7 +40,7 @@ def format_pcapng_micro_big_endian():
 
 @trace("pcapng of two interfaces, whose frames take turns")
 def format_two_interfaces():
-    return File(pcapng(small().frames, interfaces=2))
+    return File(pcapng(small().frames, link_types=(1, 1)))
 
 
 @trace("cut after 80 bytes: headers are whole, users' bytes are not", play="-")
