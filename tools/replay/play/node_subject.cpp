@@ -14,7 +14,7 @@ namespace {
 
 using wire::Op;
 
-// A trace whose users grant memory farther apart than this, or send more, is not played.
+// What one user of a trace may have, to grant and to send from.
 constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 26;
 
 bool own_question(const wire::Header& h) {
@@ -71,35 +71,44 @@ void NodeSubject::make_user(const std::shared_ptr<UserPlan>& plan) {
   if (plan->listens) node_.listen(user.endpoint, *plan->listens);
 }
 
+RegionId NodeSubject::map(const User& user, Direction direction, std::uint64_t first,
+                          const PageMemory& memory) {
+  MutableBytes const piece = memory.all();
+  RegionId region = kNoneId;
+  if (node_.map(user.endpoint, direction, static_cast<std::uint32_t>(first), {&piece, 1}, region) !=
+      0)
+    troubles_.push_back("the Node cannot map the buffers that the trace names");
+  return region;
+}
+
 void NodeSubject::map_memory(User& user) {
-  auto const& plan = *user.plan;
-  auto const bufsize = plan.config.bufsize;
-  auto const map = [&](Direction direction, std::uint64_t first, std::uint64_t bytes,
-                       PageMemory& memory, RegionId& region) {
-    memory = PageMemory(bytes);
-    MutableBytes const piece = memory.all();
-    if (node_.map(user.endpoint, direction, static_cast<std::uint32_t>(first), {&piece, 1},
-                  region) != 0)
-      troubles_.push_back("the Node cannot map the buffers that the trace names");
+  auto const bufsize = user.plan->config.bufsize;
+  auto left = kMostMemory >> bufsize;
+  auto const take = [&](std::uint64_t buffers) {
+    bool const enough = buffers <= left;
+    if (enough) left -= buffers;
+    if (!enough) troubles_.push_back("the trace's users have more memory than can be played");
+    return enough;
   };
-  if (plan.receives()) {
-    auto const count = plan.end_bufx - plan.first_bufx;
-    if (count > kMostMemory >> bufsize) {
-      troubles_.push_back("the trace grants memory too far apart to be played");
-    } else {
-      map(Direction::kReceive, plan.first_bufx, count << bufsize, user.receive_memory,
-          user.receive);
-      user.known.resize(user.receive_memory.all().size());
-    }
+  for (auto const& [first, end] : user.plan->granted) {
+    if (!take(end - first)) break;
+    auto& landing = user.landings.emplace_back();
+    landing.start = first << bufsize;
+    landing.memory = PageMemory((end - first) << bufsize);
+    landing.known.resize(landing.memory.all().size());
+    landing.region = map(user, Direction::kReceive, first, landing.memory);
   }
-  if (plan.sent_bytes == 0) return;
-  auto const whole = ((plan.sent_bytes - 1) >> bufsize) + 1;
-  if (whole > kMostMemory >> bufsize) {
-    troubles_.push_back("the trace sends more from one user than can be played");
-    return;
-  }
-  RegionId transmit = kNoneId;
-  map(Direction::kTransmit, 0, whole << bufsize, user.transmit_memory, transmit);
+  if (user.plan->sent_bytes == 0) return;
+  auto const whole = ((user.plan->sent_bytes - 1) >> bufsize) + 1;
+  if (!take(whole)) return;
+  user.transmit_memory = PageMemory(whole << bufsize);
+  map(user, Direction::kTransmit, 0, user.transmit_memory);
+}
+
+NodeSubject::Landing* NodeSubject::User::landing_of(std::uint64_t address) {
+  for (auto& landing : landings)
+    if (address >= landing.start && address - landing.start < landing.known.size()) return &landing;
+  return nullptr;
 }
 
 std::byte* NodeSubject::channel_of(const User& user) {
@@ -220,9 +229,9 @@ void NodeSubject::welcome(std::size_t at) {
 void NodeSubject::connect(std::size_t at) {
   auto const& frame = trace_[at].decoded.frame;
   auto const& h = frame.header;
-  if (names_.knows(Name::kPort, h.s_port)) return;  // its repeats are the Node's own
+  if (names_.knows(Name::kKey, h.offset)) return;  // its repeats are the Node's own
   for (auto const& user : users_) {
-    if (user->plan != plan_.user_of(h.s_port)) continue;
+    if (user->plan != plan_.asker(h.offset)) continue;
     auto* const channel = channel_of(*user);
     VcId id = kNoneId;
     if (node_.connect(user->endpoint, frame.dst, h.d_id, channel, channels_.size() - 1, id, now_,

@@ -43,14 +43,23 @@ class NodeSubject final : public Subject {
    private:
     std::uint32_t state_ = 0x53545021;
   };
+  // Receive buffers that stand side by side, mapped as one.
+  struct Landing {
+    std::uint64_t start = 0;  // linear address of the first byte
+    RegionId region = kNoneId;
+    PageMemory memory;
+    std::vector<bool> known;                    // bytes that the trace has told already
+    std::map<std::uint16_t, std::uint16_t> mx;  // by the trace's
+  };
   struct User {
     std::shared_ptr<UserPlan> plan;
     EndpointId endpoint = kNoneId;
-    RegionId receive = kNoneId;
-    PageMemory receive_memory, transmit_memory;
-    std::vector<bool> known;  // receive bytes that the trace has told already
+    std::vector<Landing> landings;
+    PageMemory transmit_memory;
     std::uint64_t sent = 0;
-    std::map<std::uint16_t, std::uint16_t> mx;  // by the trace's
+
+    // Where a linear address lies; nullptr: in no mapped buffer.
+    Landing* landing_of(std::uint64_t address);
   };
   struct Vc {
     VcId id = kNoneId;
@@ -61,6 +70,8 @@ class NodeSubject final : public Subject {
 
   void make_user(const std::shared_ptr<UserPlan>& plan);
   void map_memory(User& user);
+  RegionId map(const User& user, Direction direction, std::uint64_t first,
+               const PageMemory& memory);
   void listen(const wire::Header& rc);
   void pump();
   void read_queues();
@@ -68,7 +79,7 @@ class NodeSubject final : public Subject {
   void welcome(std::size_t at);
   void request(Vc& vc, std::size_t at);
   bool fill_data(Vc& vc, std::size_t at, SendEntry& entry);
-  std::uint16_t live_mx(Vc& vc, std::uint16_t in_trace);
+  std::uint16_t live_mx(Vc& vc, const wire::Header& h);
   void prepare_get(std::size_t at);
   void learn_data(std::size_t at);
   Vc* vc_of(std::uint16_t own_port);
