@@ -145,6 +145,13 @@ void Matcher::sent(const Recorded& frame) {
   live.reached = reached_;
 }
 
+void Matcher::question_over(std::uint32_t sync) {
+  expected_.remove_if([&](const Recorded* frame) {
+    auto const& h = frame->decoded.frame.header;
+    return own_question(h) && h.sync == sync;
+  });
+}
+
 std::vector<Difference> Matcher::differences() {
   expected_.remove_if([&](const Recorded* frame) {
     return own_question(frame->decoded.frame.header) ||

@@ -24,6 +24,8 @@ class Matcher {
   void reach(std::uint64_t frame) { reached_ = frame; }  // how far the trace has been played
   void expect(const Recorded& frame);                    // must stay where it is
   void sent(const Recorded& frame);                      // kept as a copy
+  // The peer has answered a Node's own RS of that Sync: no later one can be it.
+  void question_over(std::uint32_t sync);
   // What found no partner, in the order of the trace. Repeats of frames that did are no
   // difference, for their number is the link's and the timers' doing; nor are a Node's own
   // questions for Slots.

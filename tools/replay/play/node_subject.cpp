@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <new>
 
 #include "stp/memory/tiling.h"
@@ -162,6 +163,7 @@ void NodeSubject::pump() {
     sent.decoded =
         decoder.decode({0, static_cast<std::int64_t>(now_), sent.bytes, sent.bytes.size()});
     output_(sent);
+    if (own_question(sent.decoded.frame.header)) answer_question(sent.decoded.frame);
   }
   Event event{};
   while (node_.next_event(event)) {
@@ -177,6 +179,28 @@ void NodeSubject::pump() {
     }
   }
   read_queues();
+}
+
+// When to ask is a Node's choice, so it may ask where the trace's did not. Such an RS is answered
+// when it comes again, with all Slots: what is sent is decided by the trace's users anyway.
+void NodeSubject::answer_question(const wire::Frame& sent) {
+  auto const& asked = sent.header;
+  if (asked_.insert(asked.sync).second || names_.stands(Name::kSync, asked.sync)) return;
+  auto const vc = vcs_.find(asked.s_port);
+  VcInfo info{};
+  if (vc == vcs_.end() || node_.vc_info(vc->second.id, info) != 0) return;
+  wire::Header h;
+  h.op_flags = wire::op_flags(Op::kRequestStateResponse);
+  h.param = static_cast<std::uint16_t>(info.remote_slots);
+  h.d_port = info.local_port;
+  h.s_port = info.remote_port;
+  h.d_key = info.local_key;
+  h.sync = asked.sync;
+  h.b_num = h.d_id = wire::kNoId;
+  std::array<std::byte, wire::kMaxHeadSize + wire::kMinPayload> frame{};
+  auto const length = wire::emit({station_, sent.dst, {}, false}, h, {}, {}, frame);
+  Bytes const bytes(frame.data(), length);
+  node_.receive({&bytes, 1}, now_);
 }
 
 void NodeSubject::read_queues() {

@@ -75,6 +75,7 @@ class NodeSubject final : public Subject {
   void listen(const wire::Header& rc);
   void pump();
   void read_queues();
+  void answer_question(const wire::Frame& sent);
   void connect(std::size_t at);
   void welcome(std::size_t at);
   void request(Vc& vc, std::size_t at);
@@ -98,6 +99,7 @@ class NodeSubject final : public Subject {
   std::vector<PageMemory> channels_;  // by cookie
   std::map<std::uint16_t, Vc> vcs_;   // by live Port
   std::set<std::size_t> requested_;   // STUs that went with the first of their Block
+  std::set<std::uint32_t> asked_;     // Syncs of the Node's own RS
   std::vector<std::string> troubles_;
 };
 

@@ -39,8 +39,11 @@ std::uint64_t granted_bytes(const wire::Header& h) {
 
 }  // namespace
 
-void UserPlan::grant(std::uint64_t first, std::uint64_t end) {
+void UserPlan::grant(std::uint16_t mx, std::uint64_t first, std::uint64_t end) {
   constexpr std::uint64_t kNear = 16;
+  auto& under_mx = by_mx_.try_emplace(mx, first, end).first->second;
+  first = under_mx.first = std::min(first, under_mx.first);
+  end = under_mx.second = std::max(end, under_mx.second);
   auto at = granted.upper_bound(end + kNear);
   while (at != granted.begin()) {
     auto const before = std::prev(at);
@@ -136,11 +139,11 @@ void Plan::note_request(std::size_t at) {
   if (h.op() == Op::kData) user.sent_bytes += frame.stu.size();
   bool const get = h.op() == Op::kGet;
   bool const grants = h.op() == Op::kClearToSend || get || h.op() == Op::kMemoryRegionAvailable;
-  if (!grants || h.has(wire::flag::kReject)) return;
+  if (!grants || h.mx == 0 || h.has(wire::flag::kReject)) return;
   auto const bufsize = user.config.bufsize;
   auto const start = (get ? Address{h.sync, h.b_num} : Address{h.bufx, h.offset}).linear(bufsize);
   auto const end = start + std::max<std::uint64_t>(granted_bytes(h), 1);
-  user.grant(start >> bufsize, ((end - 1) >> bufsize) + 1);
+  user.grant(h.mx, start >> bufsize, ((end - 1) >> bufsize) + 1);
 }
 
 bool Plan::answers_get(std::size_t at) const {

@@ -22,7 +22,11 @@ struct UserPlan {
   std::map<std::uint64_t, std::uint64_t> granted;
   std::uint64_t sent_bytes = 0;  // of its own DATA
 
-  void grant(std::uint64_t first, std::uint64_t end);
+  // An Mx is a part of one run, so all that is granted under it goes into one.
+  void grant(std::uint16_t mx, std::uint64_t first, std::uint64_t end);
+
+ private:
+  std::map<std::uint16_t, std::pair<std::uint64_t, std::uint64_t>> by_mx_;
 };
 
 // What happens to an RC.

@@ -56,6 +56,10 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
       ++result.expected;
     }
     if (sent_to(frame, station)) {
+      auto const& h = frame.decoded.frame.header;
+      if (frame.decoded.well_formed() && h.op() == Op::kRequestStateResponse &&
+          !names.knows(Name::kSync, h.sync))
+        matcher.question_over(h.sync);
       subject.deliver(at, translated(frame, names));
       ++result.delivered;
     }
