@@ -16,7 +16,6 @@ EndpointConfig config_of(const wire::Header& h) {
   config.max_stu = h.sync;
   config.slots = std::max<std::uint32_t>(h.param, 1);
   config.credits = 1024;
-  config.port = h.s_port;
   config.key = h.offset;
   config.checksum = h.cksum != 0;
   config.rx_bufx_count = ~std::uint32_t{0};
