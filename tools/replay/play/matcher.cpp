@@ -137,6 +137,7 @@ void Matcher::sent(const Recorded& frame) {
     ++matched_;
     return;
   }
+  if (over_) return;
   auto& live = live_.emplace_back();
   live.bytes = frame.bytes;
   Decoder decoder;

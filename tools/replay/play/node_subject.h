@@ -2,6 +2,8 @@
 // A live Node, with users that decide what the trace's users decided.
 #pragma once
 
+#include <set>
+
 #include "stp/channel/user_side.h"
 #include "tools/replay/play/plan.h"
 #include "tools/replay/play/subject.h"

@@ -62,7 +62,7 @@ Plan::Plan(const std::deque<Recorded>& trace, const MacAddr& station)
     auto const& h = header(at);
     note_connection(at, open);
     if (receives(at) && h.op() == Op::kGet && !h.has(wire::flag::kReject))
-      gets_.insert({h.s_port, h.d_id, h.s_id});
+      gets_[{h.s_port, h.d_id, h.s_id}] = at;
     if (sends(at)) note_request(at);
   }
 }
@@ -145,9 +145,16 @@ void Plan::note_request(std::size_t at) {
   user.grant(h.mx, start >> bufsize, ((end - 1) >> bufsize) + 1);
 }
 
+// A Transfer of the peer's may have the number of a region here, and a Block that of a Get: then
+// the place tells the two apart.
 bool Plan::answers_get(std::size_t at) const {
   auto const& h = header(at);
-  return gets_.contains({h.d_port, h.d_id, h.b_num});
+  auto const asked = gets_.find({h.d_port, h.d_id, h.b_num});
+  if (asked == gets_.end()) return false;
+  auto const& get = header(asked->second);
+  auto const most_buffers = (granted_bytes(get) >> wire::kMinBufsize) + 1;
+  return h.mx == get.mx && std::pair(h.bufx, h.offset) >= std::pair(get.sync, get.b_num) &&
+         h.bufx - get.sync <= most_buffers;
 }
 
 std::vector<std::size_t> Plan::request_at(std::size_t at) const {
@@ -173,7 +180,7 @@ std::vector<std::size_t> Plan::answer_to(std::size_t at) const {
   for (auto i = at; i < trace_.size(); ++i) {
     auto const& h = header(i);
     if (!sends(i) || h.op() != Op::kData || h.d_port != get.s_port || h.d_id != get.d_id ||
-        h.b_num != get.s_id)
+        h.b_num != get.s_id || !answers_get(i))
       continue;
     stus.push_back(i);
     if (h.has(wire::flag::kLast)) break;

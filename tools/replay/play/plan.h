@@ -5,7 +5,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "stp/node.h"
@@ -65,8 +64,8 @@ class Plan {
   std::map<std::uint32_t, std::shared_ptr<UserPlan>> by_key_;   // of its RC
   std::map<std::uint32_t, std::shared_ptr<UserPlan>> by_uport_;
   std::map<std::size_t, Welcome> welcomes_;
-  // (peer's Port, R_id, G_num) of the GETs that the station was asked.
-  std::set<std::tuple<std::uint16_t, std::uint32_t, std::uint32_t>> gets_;
+  // The GETs that the station was asked: by the peer's Port, R_id and G_num, the newest.
+  std::map<std::tuple<std::uint16_t, std::uint32_t, std::uint32_t>, std::size_t> gets_;
 };
 
 }  // namespace stp::replay

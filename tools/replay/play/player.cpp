@@ -11,6 +11,9 @@ namespace {
 
 using wire::Op;
 
+// What the trace has last may take the live side a little longer.
+constexpr std::int64_t kLastWords = 100'000'000;
+
 // The frame with the station's own names as the live side has drawn them.
 std::vector<std::byte> translated(const Recorded& frame, const Renaming& names) {
   auto bytes = frame.bytes;
@@ -64,6 +67,8 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
       ++result.delivered;
     }
   }
+  matcher.trace_over();
+  if (!trace.empty()) subject.advance(trace.back().decoded.time + kLastWords);
   result.differences = matcher.differences();
   result.matched = matcher.matched();
   return result;
