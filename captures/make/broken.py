@@ -244,11 +244,11 @@ def _():
     return t
 
 
-@broken("retry-too-often", "a ninth RC", play="-")
+@broken("retry-too-often", "a ninth RD", play="-")
 def _():
-    t = Talk()
+    t = Talk().connect()
     for i in range(9):
-        t.rc()
+        t.a("RD")
         t.wait(min(10 * MILLISECOND << i, SECOND) - 20_000)
     return t
 

@@ -85,8 +85,9 @@ def pattern(length, start=0):
     return bytes((start + i) * 7 + (start + i) // 251 & 0xFF for i in range(length))
 
 
-def pcapng(frames, order="<", nano=True, snaplen=0, interfaces=1):
-    """`frames`: pairs of nanoseconds and bytes. They take turns on the interfaces."""
+def pcapng(frames, order="<", nano=True, snaplen=0, link_types=(1,)):
+    """`frames`: pairs of nanoseconds and bytes. They take turns on the interfaces, one for each of
+    `link_types`; 1 is Ethernet."""
     def block(kind, body):
         body += bytes(-len(body) % 4)
         length = struct.pack(order + "I", len(body) + 12)
@@ -94,12 +95,12 @@ def pcapng(frames, order="<", nano=True, snaplen=0, interfaces=1):
 
     out = block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))
     resolution = struct.pack(order + "HHB3xHH", 9, 1, 9 if nano else 6, 0, 0)
-    for _ in range(interfaces):
-        out += block(1, struct.pack(order + "HHI", 1, 0, snaplen) + resolution)
+    for link_type in link_types:
+        out += block(1, struct.pack(order + "HHI", link_type, 0, snaplen) + resolution)
     for number, (time, frame) in enumerate(frames):
         ticks = time if nano else time // 1000
         held = frame[:snaplen] if snaplen else frame
-        out += block(6, struct.pack(order + "IIIII", number % interfaces, ticks >> 32,
+        out += block(6, struct.pack(order + "IIIII", number % len(link_types), ticks >> 32,
                                     ticks & 0xFFFFFFFF, len(held), len(frame)) + held)
     return out
 

@@ -25,6 +25,25 @@ def connect_refused():
     return t
 
 
+@trace("RC and CA with option payloads: words between the users")
+def connect_options():
+    t = Talk()
+    t.rc(payload=pattern(32))
+    t.ca(payload=pattern(32, 100))
+    t.disconnect()
+    return t
+
+
+@trace("a user refuses, with an option payload that says why; the RC comes again, and the refusal")
+def connect_refused_by_user():
+    t = Talk()
+    for _ in range(2):
+        t.rc()
+        t.ca_reject(payload=pattern(32, 100))
+        t.wait(10 * MILLISECOND - 40_000)
+    return t
+
+
 @trace("two RC that nobody answers, after 10 and 20 ms again; the third is")
 def connect_retried():
     t = Talk()

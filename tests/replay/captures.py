@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""usage: captures.py STP-REPLAY ROOT regenerated | check | play | rules
+"""usage: captures.py STP-REPLAY ROOT regenerated | check | play | formats | rules [--accept]
 
 captures/ is what its README says: made by captures/make, byte for byte; judged and played as the
-table there tells; and each rule is broken by one of the traces.
+table there tells; each rule is broken by one of the traces, and docs/conformance.md says by which.
+With --accept its table is written anew.
 """
 import json
 import pathlib
@@ -68,12 +69,62 @@ def play():
             wrong.append(f"{name}: play says {answer}, the README {expected}\n{result.stdout}")
 
 
+def formats():
+    """The same conversation reads the same from every kind of file; what cannot be read says why."""
+    def said(path):
+        result = run("decode", "--json", path)
+        return [{**frame, "frame": 0} for frame in objects(result.stdout)], result
+
+    one, _ = said(HOME / "format-pcap-micro.pcap")
+    if len(one) != 10 or one[0]["op"] != "RC":
+        wrong.append(f"format-pcap-micro.pcap reads as {one}")
+    for path in HOME.glob("format-*"):
+        if said(path)[0] != one:
+            wrong.append(f"{path.name} does not read as the others")
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(HOME / "make"))
+    import files
+    import frames
+    with tempfile.TemporaryDirectory() as directory:
+        mixed = pathlib.Path(directory, "mixed.pcapng")
+        mixed.write_bytes(frames.pcapng(files.small().frames, link_types=(1, 113)))
+        _, result = said(mixed)
+        if result.returncode != 2 or "capture the Ethernet interface alone" not in result.stderr:
+            wrong.append(f"interfaces of two kinds: {result.returncode} {result.stderr}")
+
+
+def rules_table(known):
+    marks = dict(re.findall(r"^- \*\*(\d+\.\d+) [a-z0-9-]+\*\* (\[[SLP]\])",
+                            (ROOT / "docs/protocol.md").read_text(), flags=re.M))
+    shown = {}
+    for name, _, said, _ in rows():
+        for rule in said.split(", "):
+            # The trace that was made for it, where there is one.
+            if rule not in shown or name.startswith("broken-" + rule + "."):
+                shown[rule] = name
+    wrong.extend(f"no trace shows {rule['rule']}" for rule in known if rule["rule"] not in shown)
+    words = {"sure": "", "if-all": "if all", "note": "note"}
+    lines = ["| rule | | mark | what a frame has to be like | shown by |", "| --- | --- | --- | --- | --- |"]
+    for rule in known:
+        name = shown.get(rule["rule"], "")
+        lines.append(f"| {rule['section']} {rule['rule']} | {words[rule['certainty']]} | "
+                     f"{marks.get(rule['section'], '')} | {rule['text']} | "
+                     f"[{name}](../captures/{name}) |".replace("|  |", "| |"))
+    return "\n".join(lines) + "\n"
+
+
 def rules():
-    broken = {rule for _, _, said, _ in rows() for rule in said.split(", ")}
-    known = {rule["rule"] for rule in objects(run("rules", "--json").stdout)}
-    wrong.extend(f"no trace shows {rule}" for rule in sorted(known - broken))
+    page = ROOT / "docs/conformance.md"
+    begin, end = "<!-- rules -->\n", "<!-- end of rules -->\n"
+    table = rules_table(objects(run("rules", "--json").stdout))
+    pattern = re.escape(begin) + ".*" + re.escape(end)
+    text = re.sub(pattern, lambda _: begin + table + end, page.read_text(), flags=re.S)
+    if sys.argv[4:] == ["--accept"]:
+        page.write_text(text)
+    if text != page.read_text():
+        wrong.append("the table of docs/conformance.md is not what captures.py rules --accept writes")
 
 
-{"regenerated": regenerated, "check": check, "play": play, "rules": rules}[WHAT]()
+{"regenerated": regenerated, "check": check, "play": play, "formats": formats, "rules": rules}[WHAT]()
 print("\n".join(wrong))
 sys.exit(1 if wrong else 0)

@@ -75,7 +75,7 @@ std::string Capture::explain(const std::string& cause) const {
   auto text = name_ + ": after frame " + std::to_string(count_) + ": " + cause;
   // libpcap gives up on a file whose interfaces are of several kinds.
   if (cause.find("different from the type of the first interface") != std::string::npos)
-    text += "; keep one interface: tshark -r FILE -Y 'frame.interface_id == 0' -w ONE.pcapng";
+    text += "; libpcap reads no such file: capture the Ethernet interface alone, not with others";
   return text;
 }
 

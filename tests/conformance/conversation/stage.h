@@ -39,6 +39,7 @@ class Stage {
   void connect(const Line& line);
   std::string accept();
   std::string connected(const Line& line);
+  void endpoint(const Line& line);
   void map(const Line& line);
   std::string user_sends(const Line& line);
   std::string user_receives(const Line& line);

@@ -41,6 +41,7 @@ std::string Stage::user_calls(const Line& line) {
   if (verb == "connect") return connect(line), std::string();
   if (verb == "accept") return accept();
   if (verb == "connected") return connected(line);
+  if (verb == "endpoint") return endpoint(line), std::string();
   if (verb == "map") return map(line), std::string();
   if (verb == "send") return user_sends(line);
   if (verb == "recv") return user_receives(line);
@@ -68,6 +69,7 @@ EndpointConfig Stage::config_of(const Line& line) {
   config.checksum = line.has("checksum");
   config.recover = line.has("recover");
   config.keep_alive = !line.has("no-keep-alive");
+  config.connectionless = line.has("connectionless");
   return config;
 }
 
@@ -109,6 +111,25 @@ std::string Stage::accept() {
   expect(host_.node.vc_info(user_.id, info), "vc_info");
   user_.user = UserChannel(host_.stocked.at(info.cookie - 1)->data());
   return {};
+}
+
+// "endpoint [slots=N ...]": one without connections, and its memory as after "connected".
+void Stage::endpoint(const Line& line) {
+  auto step = line;
+  step.words.emplace_back("connectionless");
+  open(step);
+  EndpointConfig config;
+  expect(host_.node.endpoint_config(endpoint_, config), "endpoint");
+  user_.memory =
+      std::make_unique<test::ChannelMemory>(ChannelGeometry{config.slots, config.credits});
+  expect(host_.node.open_port(endpoint_, user_.memory->data(), 1, user_.id, now_), "open_port");
+  user_.user = UserChannel(user_.memory->data());
+  VcInfo info{};
+  expect(host_.node.vc_info(user_.id, info), "vc_info");
+  variables_.set("port", info.local_port);
+  variables_.set("key", info.local_key);
+  step.words = {"0x100", "8"};
+  map(step);
 }
 
 // "connected [slots=N ...]": listen 3000; < RC; > CA; accept; map 0x100 8
@@ -170,6 +191,7 @@ std::string Stage::user_sends(const Line& line) {
   }
   entry.header.op_flags = wire::op_flags(*op, static_cast<std::uint16_t>(flags));
   fill(plain, entry.header);
+  entry.destination_mac = kPeer.to_u64();  // only an endpoint's is looked at
   entry.length = static_cast<std::uint32_t>(number(plain, "length", 0));
   entry.payload_length =
       static_cast<std::uint8_t>(number(plain, "payload", number(plain, "append", 0)));

@@ -8,7 +8,9 @@ namespace {
 
 using wire::Op;
 
-constexpr TraceTime kFirstRc = 10'000'000;                // protocol: 5.21
+constexpr TraceTime kFirstRc = 10'000'000;  // protocol: 5.21
+// protocol: 5.31
+constexpr TraceTime kForever = std::numeric_limits<TraceTime>::max() / 2;
 constexpr TraceTime kLeastTimeout = 200'000;              // protocol: 5.20
 constexpr TraceTime kDisconnectPatience = 1'000'000'000;  // protocol: 5.22
 constexpr TraceTime kLateRc = 4'000'000'000;              // protocol: 5.10
@@ -54,10 +56,10 @@ void Checker::Impl::on_request_connection(const Decoded& frame) {
       report(frame, Rule::kSizesChanged,
              sizes_text(known->slots, known->bufsize, known->max_stu) + ", as before",
              sizes_text(h));
-    return repeat(said, known->tries, kFirstRc, 0, "RC");
+    return repeat(said, known->tries, kFirstRc, kForever, "RC");
   }
   Connecting fresh{frame.frame.dst, h.offset, h.param, h.bufx, h.sync, h.d_id, {}};
-  repeat(said, fresh.tries, kFirstRc, 0, "RC");
+  repeat(said, fresh.tries, kFirstRc, kForever, "RC");
   connecting.put(name, fresh);
 }
 
@@ -172,7 +174,7 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
     report(frame, Rule::kMidTrace, "",
            to_string(frame.frame.src) + ' ' + named("Port", h.s_port) + " and " +
                to_string(frame.frame.dst) + ' ' + named("Port", h.d_port) +
-               " were connected before the capture");
+               " were connected before the capture, or one is an endpoint without connections");
   return &connections.add(std::move(c));
 }
 
@@ -196,8 +198,8 @@ void Checker::Impl::check_names(const Said& said) {
 // protocol: 5.2, 5.11
 void Checker::Impl::on_disconnection(const Said& said) {
   auto& [frame, h, c, from, to, now] = said;
-  auto const first = [&](TraceTime& when) {
-    if (when == kNotYet) when = now;
+  auto const first = [seen = said.now](TraceTime& when) {
+    if (when == kNotYet) when = seen;
   };
   switch (h.op()) {
     case Op::kRequestDisconnect:

@@ -44,7 +44,7 @@ namespace stp::replay {
   X(WrongKey,         "5.18", "wrong-key",         kIfAll, "D_Key is the one that the receiver gave") \
   X(WrongPeer,        "5.18", "wrong-peer",        kIfAll, "a Port is used by its peer's MAC address and Port only") \
   X(RetryTooSoon,     "5.21", "retry-too-soon",    kSure,  "a request is repeated after a timeout, then after twice that") \
-  X(RetryTooOften,    "5.21", "retry-too-often",   kSure,  "a request is given up after 8 tries")     \
+  X(RetryTooOften,    "5.21", "retry-too-often",   kSure,  "RD and a Node's own RS are given up after 8 tries")   \
   X(SizesChanged,     "5.26", "sizes-changed",     kSure,  "a repeated RC or CA says what the first said") \
   X(NoCredit,         "6.3",  "no-credit",         kIfAll, "at credit 0 nothing is sent that uses a Slot") \
   X(RsrUnasked,       "6.4",  "rsr-unasked",       kIfAll, "an RSR has the Sync of a question")       \

@@ -106,8 +106,13 @@ bool Matcher::pair(const Decoded& in_trace, const Decoded& live) {
       (a.header.cksum == 0) != (b.header.cksum == 0))
     return false;
   auto const mine = own_names(a.header), theirs = own_names(b.header);
+  // A new connection may have the Port of one that is over; its Key tells the two apart.
+  bool const begins =
+      a.header.op() == Op::kRequestConnection || a.header.op() == Op::kConnectionAnswer;
   for (std::size_t i = 0; i < mine.size(); ++i)
-    if (!names_.agree(mine[i].kind, mine[i].value, theirs[i].value)) return false;
+    if (!(begins && mine[i].kind == Name::kPort) &&
+        !names_.agree(mine[i].kind, mine[i].value, theirs[i].value))
+      return false;
   for (std::size_t i = 0; i < mine.size(); ++i)
     names_.bind(mine[i].kind, mine[i].value, theirs[i].value);
   return true;
@@ -132,12 +137,20 @@ void Matcher::sent(const Recorded& frame) {
     ++matched_;
     return;
   }
+  if (over_) return;
   auto& live = live_.emplace_back();
   live.bytes = frame.bytes;
   Decoder decoder;
   live.decoded =
       decoder.decode({frame.decoded.number, frame.decoded.time, live.bytes, live.bytes.size()});
   live.reached = reached_;
+}
+
+void Matcher::question_over(std::uint32_t sync) {
+  expected_.remove_if([&](const Recorded* frame) {
+    auto const& h = frame->decoded.frame.header;
+    return own_question(h) && h.sync == sync;
+  });
 }
 
 std::vector<Difference> Matcher::differences() {

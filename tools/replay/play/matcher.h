@@ -22,8 +22,12 @@ class Matcher {
   explicit Matcher(Renaming& names) : names_(names) {}
 
   void reach(std::uint64_t frame) { reached_ = frame; }  // how far the trace has been played
-  void expect(const Recorded& frame);                    // must stay where it is
-  void sent(const Recorded& frame);                      // kept as a copy
+  // The trace is over: what is still missing may come, what else comes is nobody's business.
+  void trace_over() { over_ = true; }
+  void expect(const Recorded& frame);  // must stay where it is
+  void sent(const Recorded& frame);    // kept as a copy
+  // The peer has answered a Node's own RS of that Sync: no later one can be it.
+  void question_over(std::uint32_t sync);
   // What found no partner, in the order of the trace. Repeats of frames that did are no
   // difference, for their number is the link's and the timers' doing; nor are a Node's own
   // questions for Slots.
@@ -43,6 +47,7 @@ class Matcher {
   std::list<Live> live_;
   std::set<std::vector<std::byte>> done_;  // without local choices
   std::uint64_t reached_ = 0;
+  bool over_ = false;
   std::size_t matched_ = 0;
 };
 

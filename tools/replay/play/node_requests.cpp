@@ -18,15 +18,19 @@ void copy_payload(Bytes from, SendEntry& entry) {
 
 }  // namespace
 
-std::uint16_t NodeSubject::live_mx(Vc& vc, std::uint16_t in_trace) {
+// The Mx for what a CTS, MRA or GET names. 0: the trace's user names what is not its own.
+std::uint16_t NodeSubject::live_mx(Vc& vc, const wire::Header& h) {
   auto& user = *vc.user;
-  if (in_trace == 0) return 0;
-  auto const known = user.mx.find(in_trace);
-  if (known != user.mx.end()) return known->second;
-  std::uint16_t mx = 0;
-  if (node_.alloc_mx(user.receive, kNoneId, permit::kAll, mx) != 0) return in_trace;
-  names_.bind(Name::kMx, in_trace, mx);
-  return user.mx[in_trace] = mx;
+  bool const get = h.op() == Op::kGet;
+  auto const at = (get ? Address{h.sync, h.b_num} : Address{h.bufx, h.offset})
+                      .linear(user.plan->config.bufsize);
+  auto* const landing = user.landing_of(at);
+  if (h.mx == 0 || landing == nullptr) return 0;
+  auto& mx = landing->mx[h.mx];
+  if (mx != 0) return mx;
+  if (node_.alloc_mx(landing->region, kNoneId, permit::kAll, mx) != 0) return 0;
+  names_.bind(Name::kMx, h.mx, mx);
+  return mx;
 }
 
 void NodeSubject::request(Vc& vc, std::size_t at) {
@@ -37,7 +41,7 @@ void NodeSubject::request(Vc& vc, std::size_t at) {
     case Op::kClearToSend:
     case Op::kGet:
     case Op::kMemoryRegionAvailable:
-      entry.header.mx = live_mx(vc, frame.header.mx);
+      entry.header.mx = live_mx(vc, frame.header);
       break;
     case Op::kData:
       if (!fill_data(vc, at, entry)) return;
@@ -89,11 +93,11 @@ bool NodeSubject::fill_data(Vc& vc, std::size_t at, SendEntry& entry) {
 void NodeSubject::prepare_get(std::size_t at) {
   auto const& get = trace_[at].decoded.frame.header;
   auto* const vc = vc_of(get.d_port);
-  if (vc == nullptr || vc->user->known.empty()) return;
-  auto& user = *vc->user;
-  auto const bufsize = user.plan->config.bufsize;
-  auto const start = user.plan->first_bufx << bufsize;
-  auto place = Address{get.bufx, get.offset}.linear(bufsize);
+  if (vc == nullptr) return;
+  auto const place = Address{get.bufx, get.offset}.linear(vc->user->plan->config.bufsize);
+  auto* const landing = vc->user->landing_of(place);
+  if (landing == nullptr) return;
+  auto offset = place - landing->start;
   bool const number = get.function() != wire::Function::kGet;
   for (auto const stu : plan_.answer_to(at)) {
     auto const told = trace_[stu].decoded.frame.stu;
@@ -101,10 +105,11 @@ void NodeSubject::prepare_get(std::size_t at) {
     // protocol: 7.17
     if (number && std::endian::native == std::endian::little) std::ranges::reverse(bytes);
     for (auto const byte : bytes) {
-      auto const offset = place++ - start;
-      if (offset >= user.known.size() || user.known[offset]) continue;
-      user.receive_memory.all()[offset] = byte;
-      user.known[offset] = true;
+      if (offset < landing->known.size() && !landing->known[offset]) {
+        landing->memory.all()[offset] = byte;
+        landing->known[offset] = true;
+      }
+      ++offset;
     }
   }
 }
@@ -113,12 +118,13 @@ void NodeSubject::learn_data(std::size_t at) {
   auto const& frame = trace_[at].decoded.frame;
   auto* const vc = vc_of(frame.header.d_port);
   if (vc == nullptr) return;
-  auto& user = *vc->user;
-  auto const bufsize = user.plan->config.bufsize;
-  auto const start = user.plan->first_bufx << bufsize;
-  auto const from = Address{frame.header.bufx, frame.header.offset}.linear(bufsize) - start;
-  for (std::size_t i = 0; i < frame.stu.size() && from + i < user.known.size(); ++i)
-    user.known[from + i] = true;
+  auto const place =
+      Address{frame.header.bufx, frame.header.offset}.linear(vc->user->plan->config.bufsize);
+  auto* const landing = vc->user->landing_of(place);
+  if (landing == nullptr) return;
+  auto const from = place - landing->start;
+  for (std::size_t i = 0; i < frame.stu.size() && from + i < landing->known.size(); ++i)
+    landing->known[from + i] = true;
 }
 
 }  // namespace stp::replay

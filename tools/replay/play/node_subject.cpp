@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <new>
 
 #include "stp/memory/tiling.h"
@@ -14,7 +15,7 @@ namespace {
 
 using wire::Op;
 
-// A trace whose users grant memory farther apart than this, or send more, is not played.
+// What one user of a trace may have, to grant and to send from.
 constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 26;
 
 bool own_question(const wire::Header& h) {
@@ -71,35 +72,44 @@ void NodeSubject::make_user(const std::shared_ptr<UserPlan>& plan) {
   if (plan->listens) node_.listen(user.endpoint, *plan->listens);
 }
 
+RegionId NodeSubject::map(const User& user, Direction direction, std::uint64_t first,
+                          const PageMemory& memory) {
+  MutableBytes const piece = memory.all();
+  RegionId region = kNoneId;
+  if (node_.map(user.endpoint, direction, static_cast<std::uint32_t>(first), {&piece, 1}, region) !=
+      0)
+    troubles_.push_back("the Node cannot map the buffers that the trace names");
+  return region;
+}
+
 void NodeSubject::map_memory(User& user) {
-  auto const& plan = *user.plan;
-  auto const bufsize = plan.config.bufsize;
-  auto const map = [&](Direction direction, std::uint64_t first, std::uint64_t bytes,
-                       PageMemory& memory, RegionId& region) {
-    memory = PageMemory(bytes);
-    MutableBytes const piece = memory.all();
-    if (node_.map(user.endpoint, direction, static_cast<std::uint32_t>(first), {&piece, 1},
-                  region) != 0)
-      troubles_.push_back("the Node cannot map the buffers that the trace names");
+  auto const bufsize = user.plan->config.bufsize;
+  auto left = kMostMemory >> bufsize;
+  auto const take = [&](std::uint64_t buffers) {
+    bool const enough = buffers <= left;
+    if (enough) left -= buffers;
+    if (!enough) troubles_.push_back("the trace's users have more memory than can be played");
+    return enough;
   };
-  if (plan.receives()) {
-    auto const count = plan.end_bufx - plan.first_bufx;
-    if (count > kMostMemory >> bufsize) {
-      troubles_.push_back("the trace grants memory too far apart to be played");
-    } else {
-      map(Direction::kReceive, plan.first_bufx, count << bufsize, user.receive_memory,
-          user.receive);
-      user.known.resize(user.receive_memory.all().size());
-    }
+  for (auto const& [first, end] : user.plan->granted) {
+    if (!take(end - first)) break;
+    auto& landing = user.landings.emplace_back();
+    landing.start = first << bufsize;
+    landing.memory = PageMemory((end - first) << bufsize);
+    landing.known.resize(landing.memory.all().size());
+    landing.region = map(user, Direction::kReceive, first, landing.memory);
   }
-  if (plan.sent_bytes == 0) return;
-  auto const whole = ((plan.sent_bytes - 1) >> bufsize) + 1;
-  if (whole > kMostMemory >> bufsize) {
-    troubles_.push_back("the trace sends more from one user than can be played");
-    return;
-  }
-  RegionId transmit = kNoneId;
-  map(Direction::kTransmit, 0, whole << bufsize, user.transmit_memory, transmit);
+  if (user.plan->sent_bytes == 0) return;
+  auto const whole = ((user.plan->sent_bytes - 1) >> bufsize) + 1;
+  if (!take(whole)) return;
+  user.transmit_memory = PageMemory(whole << bufsize);
+  map(user, Direction::kTransmit, 0, user.transmit_memory);
+}
+
+NodeSubject::Landing* NodeSubject::User::landing_of(std::uint64_t address) {
+  for (auto& landing : landings)
+    if (address >= landing.start && address - landing.start < landing.known.size()) return &landing;
+  return nullptr;
 }
 
 std::byte* NodeSubject::channel_of(const User& user) {
@@ -153,6 +163,7 @@ void NodeSubject::pump() {
     sent.decoded =
         decoder.decode({0, static_cast<std::int64_t>(now_), sent.bytes, sent.bytes.size()});
     output_(sent);
+    if (own_question(sent.decoded.frame.header)) answer_question(sent.decoded.frame);
   }
   Event event{};
   while (node_.next_event(event)) {
@@ -168,6 +179,28 @@ void NodeSubject::pump() {
     }
   }
   read_queues();
+}
+
+// When to ask is a Node's choice, so it may ask where the trace's did not. Such an RS is answered
+// when it comes again, with all Slots: what is sent is decided by the trace's users anyway.
+void NodeSubject::answer_question(const wire::Frame& sent) {
+  auto const& asked = sent.header;
+  if (asked_.insert(asked.sync).second || names_.stands(Name::kSync, asked.sync)) return;
+  auto const vc = vcs_.find(asked.s_port);
+  VcInfo info{};
+  if (vc == vcs_.end() || node_.vc_info(vc->second.id, info) != 0) return;
+  wire::Header h;
+  h.op_flags = wire::op_flags(Op::kRequestStateResponse);
+  h.param = static_cast<std::uint16_t>(info.remote_slots);
+  h.d_port = info.local_port;
+  h.s_port = info.remote_port;
+  h.d_key = info.local_key;
+  h.sync = asked.sync;
+  h.b_num = h.d_id = wire::kNoId;
+  std::array<std::byte, wire::kMaxHeadSize + wire::kMinPayload> frame{};
+  auto const length = wire::emit({station_, sent.dst, {}, false}, h, {}, {}, frame);
+  Bytes const bytes(frame.data(), length);
+  node_.receive({&bytes, 1}, now_);
 }
 
 void NodeSubject::read_queues() {
@@ -189,6 +222,7 @@ void NodeSubject::trouble(std::size_t at, const std::string& what) {
 void NodeSubject::decide(std::size_t at) {
   auto const& h = trace_[at].decoded.frame.header;
   if (h.op() == Op::kRequestConnection) return connect(at);
+  if (h.op() == Op::kConnectionAnswer) return welcome(at);
   auto* const vc = vc_of(h.s_port);
   if (h.op() == Op::kRequestDisconnect && vc != nullptr && !vc->closing) {
     vc->closing = true;
@@ -200,16 +234,32 @@ void NodeSubject::decide(std::size_t at) {
   request(*vc, at);
 }
 
+// Where the user has a word in it, it is said when the trace shows the answer.
+void NodeSubject::welcome(std::size_t at) {
+  auto const& frame = trace_[at].decoded.frame;
+  for (auto& [port, vc] : vcs_) {
+    VcInfo info{};
+    if (node_.vc_info(vc.id, info) != 0 || info.state != VcState::kAsked) continue;
+    if (info.peer_mac != frame.dst || info.remote_port != frame.header.d_port) continue;
+    auto const option = to_option(frame.option);
+    if (frame.header.has(wire::flag::kReject))
+      node_.refuse(vc.id, option, now_);
+    else
+      node_.admit(vc.id, option, now_);
+    return pump();
+  }
+}
+
 void NodeSubject::connect(std::size_t at) {
   auto const& frame = trace_[at].decoded.frame;
   auto const& h = frame.header;
-  if (names_.knows(Name::kPort, h.s_port)) return;  // its repeats are the Node's own
+  if (names_.knows(Name::kKey, h.offset)) return;  // its repeats are the Node's own
   for (auto const& user : users_) {
-    if (user->plan != plan_.user_of(h.s_port)) continue;
+    if (user->plan != plan_.asker(h.offset)) continue;
     auto* const channel = channel_of(*user);
     VcId id = kNoneId;
-    if (node_.connect(user->endpoint, frame.dst, h.d_id, channel, channels_.size() - 1, id, now_) !=
-        0)
+    if (node_.connect(user->endpoint, frame.dst, h.d_id, channel, channels_.size() - 1, id, now_,
+                      to_option(frame.option)) != 0)
       return trouble(at, "the Node cannot connect");
     VcInfo info{};
     node_.vc_info(id, info);

@@ -2,6 +2,8 @@
 // A live Node, with users that decide what the trace's users decided.
 #pragma once
 
+#include <set>
+
 #include "stp/channel/user_side.h"
 #include "tools/replay/play/plan.h"
 #include "tools/replay/play/subject.h"
@@ -43,14 +45,23 @@ class NodeSubject final : public Subject {
    private:
     std::uint32_t state_ = 0x53545021;
   };
+  // Receive buffers that stand side by side, mapped as one.
+  struct Landing {
+    std::uint64_t start = 0;  // linear address of the first byte
+    RegionId region = kNoneId;
+    PageMemory memory;
+    std::vector<bool> known;                    // bytes that the trace has told already
+    std::map<std::uint16_t, std::uint16_t> mx;  // by the trace's
+  };
   struct User {
     std::shared_ptr<UserPlan> plan;
     EndpointId endpoint = kNoneId;
-    RegionId receive = kNoneId;
-    PageMemory receive_memory, transmit_memory;
-    std::vector<bool> known;  // receive bytes that the trace has told already
+    std::vector<Landing> landings;
+    PageMemory transmit_memory;
     std::uint64_t sent = 0;
-    std::map<std::uint16_t, std::uint16_t> mx;  // by the trace's
+
+    // Where a linear address lies; nullptr: in no mapped buffer.
+    Landing* landing_of(std::uint64_t address);
   };
   struct Vc {
     VcId id = kNoneId;
@@ -61,13 +72,17 @@ class NodeSubject final : public Subject {
 
   void make_user(const std::shared_ptr<UserPlan>& plan);
   void map_memory(User& user);
+  RegionId map(const User& user, Direction direction, std::uint64_t first,
+               const PageMemory& memory);
   void listen(const wire::Header& rc);
   void pump();
   void read_queues();
+  void answer_question(const wire::Frame& sent);
   void connect(std::size_t at);
+  void welcome(std::size_t at);
   void request(Vc& vc, std::size_t at);
   bool fill_data(Vc& vc, std::size_t at, SendEntry& entry);
-  std::uint16_t live_mx(Vc& vc, std::uint16_t in_trace);
+  std::uint16_t live_mx(Vc& vc, const wire::Header& h);
   void prepare_get(std::size_t at);
   void learn_data(std::size_t at);
   Vc* vc_of(std::uint16_t own_port);
@@ -86,6 +101,7 @@ class NodeSubject final : public Subject {
   std::vector<PageMemory> channels_;  // by cookie
   std::map<std::uint16_t, Vc> vcs_;   // by live Port
   std::set<std::size_t> requested_;   // STUs that went with the first of their Block
+  std::set<std::uint32_t> asked_;     // Syncs of the Node's own RS
   std::vector<std::string> troubles_;
 };
 

@@ -16,7 +16,6 @@ EndpointConfig config_of(const wire::Header& h) {
   config.max_stu = h.sync;
   config.slots = std::max<std::uint32_t>(h.param, 1);
   config.credits = 1024;
-  config.port = h.s_port;
   config.key = h.offset;
   config.checksum = h.cksum != 0;
   config.rx_bufx_count = ~std::uint32_t{0};
@@ -39,20 +38,32 @@ std::uint64_t granted_bytes(const wire::Header& h) {
 
 }  // namespace
 
+void UserPlan::grant(std::uint16_t mx, std::uint64_t first, std::uint64_t end) {
+  constexpr std::uint64_t kNear = 16;
+  auto& under_mx = by_mx_.try_emplace(mx, first, end).first->second;
+  first = under_mx.first = std::min(first, under_mx.first);
+  end = under_mx.second = std::max(end, under_mx.second);
+  auto at = granted.upper_bound(end + kNear);
+  while (at != granted.begin()) {
+    auto const before = std::prev(at);
+    if (before->second + kNear < first) break;
+    first = std::min(first, before->first);
+    end = std::max(end, before->second);
+    at = granted.erase(before);
+  }
+  granted[first] = end;
+}
+
 Plan::Plan(const std::deque<Recorded>& trace, const MacAddr& station)
     : trace_(trace), station_(station) {
-  find_users();
+  OpenRequests open;
   for (std::size_t at = 0; at < trace_.size(); ++at) {
-    auto const& frame = trace_[at].decoded;
+    if (!trace_[at].decoded.well_formed()) continue;
     auto const& h = header(at);
+    note_connection(at, open);
     if (receives(at) && h.op() == Op::kGet && !h.has(wire::flag::kReject))
-      gets_.insert({h.s_port, h.d_id, h.s_id});
-    if (!sends(at)) continue;
-    if (h.op() == Op::kClearToSend || h.op() == Op::kGet ||
-        (h.op() == Op::kMemoryRegionAvailable && !h.has(wire::flag::kReject)))
-      note_grant(frame);
-    if (auto const user = user_of(h.s_port); user && h.op() == Op::kData)
-      user->sent_bytes += frame.frame.stu.size();
+      gets_[{h.s_port, h.d_id, h.s_id}] = at;
+    if (sends(at)) note_request(at);
   }
 }
 
@@ -66,9 +77,9 @@ bool Plan::receives(std::size_t at) const {
   return frame.has_header && frame.frame.dst == station_;
 }
 
-std::shared_ptr<UserPlan> Plan::user_of(std::uint16_t own_port) const {
-  auto const at = by_port_.find(own_port);
-  return at == by_port_.end() ? nullptr : at->second;
+std::shared_ptr<UserPlan> Plan::asker(std::uint32_t key) const {
+  auto const at = by_key_.find(key);
+  return at == by_key_.end() ? nullptr : at->second;
 }
 
 Welcome Plan::welcome(std::size_t at) const {
@@ -83,51 +94,67 @@ std::optional<std::uint16_t> Plan::vlan() const {
 }
 
 // RCs of the station make a user each; those to it, one for each UPort that was answered.
-void Plan::find_users() {
-  std::map<std::pair<MacAddr, std::uint32_t>, std::size_t> open;  // the asker's address and Key
-  for (std::size_t at = 0; at < trace_.size(); ++at) {
-    if (!trace_[at].decoded.well_formed()) continue;
-    auto const& frame = trace_[at].decoded.frame;
-    auto const& h = frame.header;
-    if (h.op() == Op::kRequestConnection && frame.src == station_ && !by_port_.contains(h.s_port)) {
-      users_.push_back(std::make_shared<UserPlan>());
-      users_.back()->config = config_of(h);
-      by_port_[h.s_port] = users_.back();
-    }
-    if (h.op() == Op::kRequestConnection && frame.dst == station_) open[{frame.src, h.offset}] = at;
-    if (h.op() != Op::kConnectionAnswer || frame.src != station_) continue;
-    auto const asked = open.find({frame.dst, h.d_key});
-    if (asked == open.end()) continue;
-    bool const refused = h.has(wire::flag::kReject);
-    welcomes_[asked->second] = refused ? Welcome::kRefuse : Welcome::kAccept;
-    if (refused) continue;
-    auto& user = by_uport_[header(asked->second).d_id];
+// `open`: the RCs to it, by the asker's address and Key.
+void Plan::note_connection(std::size_t at, OpenRequests& open) {
+  auto const& frame = trace_[at].decoded.frame;
+  auto const& h = frame.header;
+  if (h.op() == Op::kRequestConnection && frame.src == station_) {
+    auto& user = by_key_[h.offset];
     if (!user) {
       user = std::make_shared<UserPlan>();
       user->config = config_of(h);
-      user->config.key = 0;  // each of its connections has another
-      user->listens = header(asked->second).d_id;
       users_.push_back(user);
     }
     by_port_[h.s_port] = user;
   }
+  if (h.op() == Op::kRequestConnection && frame.dst == station_) open[{frame.src, h.offset}] = at;
+  if (h.op() != Op::kConnectionAnswer || frame.src != station_) return;
+  auto const asked = open.find({frame.dst, h.d_key});
+  if (asked == open.end()) return;
+  // An option payload is a user's, so a refusal that has one is a user's decision, too.
+  // protocol: 5.28
+  bool const decided = !frame.option.empty();
+  bool const refused = h.has(wire::flag::kReject);
+  welcomes_[asked->second] = refused && !decided ? Welcome::kRefuse : Welcome::kAccept;
+  if (refused && !decided) return;
+  auto& user = by_uport_[header(asked->second).d_id];
+  if (!user) {
+    user = std::make_shared<UserPlan>();
+    user->config = refused ? EndpointConfig{} : config_of(h);
+    user->config.inspect = decided;
+    user->config.key = 0;  // each of its connections has another
+    user->listens = header(asked->second).d_id;
+    users_.push_back(user);
+  }
+  if (!refused) by_port_[h.s_port] = user;
 }
 
-void Plan::note_grant(const Decoded& frame) {
-  auto const& h = frame.frame.header;
-  auto const user = user_of(h.s_port);
-  if (!user) return;
+void Plan::note_request(std::size_t at) {
+  auto const& frame = trace_[at].decoded.frame;
+  auto const& h = frame.header;
+  auto const known = by_port_.find(h.s_port);
+  if (known == by_port_.end()) return;
+  auto& user = *known->second;
+  if (h.op() == Op::kData) user.sent_bytes += frame.stu.size();
   bool const get = h.op() == Op::kGet;
-  auto const bufsize = user->config.bufsize;
+  bool const grants = h.op() == Op::kClearToSend || get || h.op() == Op::kMemoryRegionAvailable;
+  if (!grants || h.mx == 0 || h.has(wire::flag::kReject)) return;
+  auto const bufsize = user.config.bufsize;
   auto const start = (get ? Address{h.sync, h.b_num} : Address{h.bufx, h.offset}).linear(bufsize);
   auto const end = start + std::max<std::uint64_t>(granted_bytes(h), 1);
-  user->first_bufx = std::min(user->first_bufx, start >> bufsize);
-  user->end_bufx = std::max(user->end_bufx, ((end - 1) >> bufsize) + 1);
+  user.grant(h.mx, start >> bufsize, ((end - 1) >> bufsize) + 1);
 }
 
+// A Transfer of the peer's may have the number of a region here, and a Block that of a Get: then
+// the place tells the two apart.
 bool Plan::answers_get(std::size_t at) const {
   auto const& h = header(at);
-  return gets_.contains({h.d_port, h.d_id, h.b_num});
+  auto const asked = gets_.find({h.d_port, h.d_id, h.b_num});
+  if (asked == gets_.end()) return false;
+  auto const& get = header(asked->second);
+  auto const most_buffers = (granted_bytes(get) >> wire::kMinBufsize) + 1;
+  return h.mx == get.mx && std::pair(h.bufx, h.offset) >= std::pair(get.sync, get.b_num) &&
+         h.bufx - get.sync <= most_buffers;
 }
 
 std::vector<std::size_t> Plan::request_at(std::size_t at) const {
@@ -153,7 +180,7 @@ std::vector<std::size_t> Plan::answer_to(std::size_t at) const {
   for (auto i = at; i < trace_.size(); ++i) {
     auto const& h = header(i);
     if (!sends(i) || h.op() != Op::kData || h.d_port != get.s_port || h.d_id != get.d_id ||
-        h.b_num != get.s_id)
+        h.b_num != get.s_id || !answers_get(i))
       continue;
     stus.push_back(i);
     if (h.has(wire::flag::kLast)) break;

@@ -5,7 +5,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "stp/node.h"
@@ -17,11 +16,16 @@ namespace stp::replay {
 struct UserPlan {
   EndpointConfig config;
   std::optional<std::uint32_t> listens;  // on this UPort
-  // Receive buffers that its CTS, MRA and GET name.
-  std::uint64_t first_bufx = ~std::uint64_t{0}, end_bufx = 0;
+  // Receive buffers that its CTS, MRA and GET name: the first of a run, and the one behind it.
+  // Runs that nearly touch are one.
+  std::map<std::uint64_t, std::uint64_t> granted;
   std::uint64_t sent_bytes = 0;  // of its own DATA
 
-  [[nodiscard]] bool receives() const { return first_bufx < end_bufx; }
+  // An Mx is a part of one run, so all that is granted under it goes into one.
+  void grant(std::uint16_t mx, std::uint64_t first, std::uint64_t end);
+
+ private:
+  std::map<std::uint16_t, std::pair<std::uint64_t, std::uint64_t>> by_mx_;
 };
 
 // What happens to an RC.
@@ -34,8 +38,8 @@ class Plan {
   [[nodiscard]] bool sends(std::size_t at) const;
   [[nodiscard]] bool receives(std::size_t at) const;
   std::vector<std::shared_ptr<UserPlan>>& users() { return users_; }
-  // Whose Port it is; nullptr: that of no connection which began in this trace.
-  std::shared_ptr<UserPlan> user_of(std::uint16_t own_port) const;
+  // Who asks for a connection with that Key.
+  [[nodiscard]] std::shared_ptr<UserPlan> asker(std::uint32_t key) const;
   [[nodiscard]] Welcome welcome(std::size_t at) const;
   // The frames of one DATA request, from its first; empty: not a request (a Node's answer to a
   // GET), or none that a Node can be asked for.
@@ -45,8 +49,9 @@ class Plan {
   [[nodiscard]] std::optional<std::uint16_t> vlan() const;
 
  private:
-  void find_users();
-  void note_grant(const Decoded& frame);
+  using OpenRequests = std::map<std::pair<MacAddr, std::uint32_t>, std::size_t>;
+  void note_connection(std::size_t at, OpenRequests& open);
+  void note_request(std::size_t at);
   [[nodiscard]] const wire::Header& header(std::size_t at) const {
     return trace_[at].decoded.frame.header;
   }
@@ -55,11 +60,12 @@ class Plan {
   const std::deque<Recorded>& trace_;
   MacAddr station_;
   std::vector<std::shared_ptr<UserPlan>> users_;
-  std::map<std::uint16_t, std::shared_ptr<UserPlan>> by_port_;
+  std::map<std::uint16_t, std::shared_ptr<UserPlan>> by_port_;  // whose it is, as the trace goes
+  std::map<std::uint32_t, std::shared_ptr<UserPlan>> by_key_;   // of its RC
   std::map<std::uint32_t, std::shared_ptr<UserPlan>> by_uport_;
   std::map<std::size_t, Welcome> welcomes_;
-  // (peer's Port, R_id, G_num) of the GETs that the station was asked.
-  std::set<std::tuple<std::uint16_t, std::uint32_t, std::uint32_t>> gets_;
+  // The GETs that the station was asked: by the peer's Port, R_id and G_num, the newest.
+  std::map<std::tuple<std::uint16_t, std::uint32_t, std::uint32_t>, std::size_t> gets_;
 };
 
 }  // namespace stp::replay

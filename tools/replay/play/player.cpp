@@ -11,6 +11,9 @@ namespace {
 
 using wire::Op;
 
+// What the trace has last may take the live side a little longer.
+constexpr std::int64_t kLastWords = 100'000'000;
+
 // The frame with the station's own names as the live side has drawn them.
 std::vector<std::byte> translated(const Recorded& frame, const Renaming& names) {
   auto bytes = frame.bytes;
@@ -56,10 +59,16 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
       ++result.expected;
     }
     if (sent_to(frame, station)) {
+      auto const& h = frame.decoded.frame.header;
+      if (frame.decoded.well_formed() && h.op() == Op::kRequestStateResponse &&
+          !names.knows(Name::kSync, h.sync))
+        matcher.question_over(h.sync);
       subject.deliver(at, translated(frame, names));
       ++result.delivered;
     }
   }
+  matcher.trace_over();
+  if (!trace.empty()) subject.advance(trace.back().decoded.time + kLastWords);
   result.differences = matcher.differences();
   result.matched = matcher.matched();
   return result;

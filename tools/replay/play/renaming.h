@@ -21,7 +21,12 @@ class Renaming {
     return there != to_live_.end() && there->second == live && back != to_trace_.end() &&
            back->second == in_trace;
   }
+  // What either stood for before is forgotten.
   void bind(Name kind, std::uint32_t in_trace, std::uint32_t live) {
+    if (auto const at = to_live_.find({kind, in_trace}); at != to_live_.end())
+      to_trace_.erase({kind, at->second});
+    if (auto const at = to_trace_.find({kind, live}); at != to_trace_.end())
+      to_live_.erase({kind, at->second});
     to_live_[{kind, in_trace}] = live;
     to_trace_[{kind, live}] = in_trace;
   }
@@ -33,6 +38,10 @@ class Renaming {
   }
   [[nodiscard]] bool knows(Name kind, std::uint32_t in_trace) const {
     return to_live_.contains({kind, in_trace});
+  }
+  // Whether a live name is known to stand for one of the trace.
+  [[nodiscard]] bool stands(Name kind, std::uint32_t live) const {
+    return to_trace_.contains({kind, live});
   }
 
  private:

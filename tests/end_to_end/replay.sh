@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# stp-replay on real links: what stpd records of a real transfer breaks no rule, and a peer on a link
+# can be held against a trace.
+. "$(dirname "$0")/setup.sh"
+make_work_directory
+needs_namespaces
+captures=$tools/../captures
+station=02:00:00:00:00:02
+
+make_namespace side_a
+make_namespace side_b
+join_by_wire "$side_a" "$side_b" 9000
+within "$side_b" ip link set stp0 address "$station"
+start_pair_in "$side_a" "$side_b" --pcap "$work/real.pcapng"
+
+random_file "$work/file" 2M
+start_receiver receiver b "$work/out" 3000
+receiver=$!
+await_receiver receiver
+expect send_from a 60 "$work/file" 10.9.0.2:3000
+stop "$receiver"
+stop "$stpd_a"
+expect "$bin/stp-replay" check "$work/real.pcapng" >"$work/check.log"
+expect [ "$("$bin/stp-replay" decode --json "$work/real.pcapng" | grep -c '"op":"DATA"')" -ge 256 ]
+
+play() { within "$side_a" "$bin/stp-replay" play "$captures/$1.pcapng" --as "$station" --link stp0; }
+expect play connect-refused >"$work/play.log"
+expect says "$work/play.log" "1 of 1 answered as in the trace, 0 differences"
+! play broken-reject-port >"$work/differs.log" || fail "a difference went unseen"
+expect says "$work/differs.log" "  live:  CA Reject Port=0>101"
+! within "$side_a" "$bin/stp-replay" play "$captures/write.pcapng" --as "$station" --link nowhere \
+  2>"$work/nowhere.log" || fail "an interface that is not there was used"
+expect says "$work/nowhere.log" "nowhere"
+passed
