@@ -121,6 +121,7 @@ struct Node::Impl {
   void answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
                     std::uint32_t asker_id);
   void ask_slots(Vc& vc, bool keep_alive, Time now);
+  void ask_again_later(Vc& vc, Time now);
   bool has_credit(Vc& vc, Time now);
   void spend_slot(Vc& vc, Time now);
 

@@ -57,18 +57,26 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
     vc.ask_pause = 0;
     make_ready(vc);
   }
-  if (vc.ask.running() && h.d_id == wire::kNoId && h.sync == vc.ask_sync) {
+  bool const own = vc.ask.running() && h.d_id == wire::kNoId && h.sync == vc.ask_sync;
+  if (own) {
     if (auto const measured = vc.ask.measured(now)) vc.round_trip.sample(measured);
     vc.ask.stop();
-    if (!vc.credit.available()) {
-      vc.ask_pause = vc.ask_pause == 0 ? kFirstPause : std::min(vc.ask_pause * 2, kLongestPause);
-      vc.ask_again = now + vc.ask_pause;
-    }
-    return set_timer(vc);
   }
+  if (own || news) ask_again_later(vc, now);
+  if (own) return set_timer(vc);
   if (vc.user_closed) return;
   if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kReserve))
     counters.add(Counter::kStateLost);
+}
+
+// Whoever asked: after an answer of no credit nothing is sent that would bring another answer, and
+// what waits for a Slot (a repeated CTS, say) may not be the user's.
+// protocol: 6.7
+void Node::Impl::ask_again_later(Vc& vc, Time now) {
+  if (vc.credit.available() || vc.ask.running() || vc.ask_again != kNever) return;
+  vc.ask_pause = vc.ask_pause == 0 ? kFirstPause : std::min(vc.ask_pause * 2, kLongestPause);
+  vc.ask_again = now + vc.ask_pause;
+  set_timer(vc);
 }
 
 void Node::Impl::ask_slots(Vc& vc, bool keep_alive, Time now) {

@@ -34,6 +34,41 @@ TEST_F(Slots, a_sender_stops_when_the_receiver_has_no_room_and_goes_on_when_it_r
   EXPECT_EQ(b.count(Counter::kSlotOverrun), 0U);
 }
 
+// The user's own question is answered with no credit while the Node has none open. What waits for a
+// Slot then need not be the user's: the Node asks by itself.
+// protocol: 6.7
+TEST_F(Slots, no_credit_in_an_answer_to_the_user_makes_the_node_ask_again) {
+  connect({}, {.slots = 4});
+  auto ask = nop(3);
+  ask.header.op_flags |= wire::flag::kSendState;
+  ask.header.sync = 77;
+  for (auto const& entry : {nop(1), nop(2), ask}) put(a, ca, entry);
+  std::vector<Frame> late;  // than the Node's own question, and than its answer
+  while (auto frame = take(a)) {
+    if (parsed(*frame).header.op() == Op::kRequestState)
+      arrive(b, *frame);
+    else
+      late.push_back(*frame);
+  }
+  auto const all_free = take(b);
+  ASSERT_TRUE(all_free);
+  arrive(a, *all_free);
+  put(a, ca, nop(4));
+  while (auto frame = take(a)) late.push_back(*frame);
+  ASSERT_EQ(late.size(), 4U);
+  for (auto const& frame : late) arrive(b, frame);
+  settle();
+  ASSERT_TRUE(get(ca)) << "the answer to the user";
+  VcInfo info{};
+  ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
+  ASSERT_EQ(info.credit, 0U);
+  while (get(cb)) {
+  }
+  pass(200 * kMicrosecond);
+  ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
+  EXPECT_EQ(info.credit, 4U);
+}
+
 TEST_F(Slots, one_slot_is_enough) {
   connect({}, {.slots = 1});
   for (std::uint32_t i = 0; i < 10; ++i) put(a, ca, nop(i));
