@@ -102,10 +102,10 @@ void Connection::on_answer(const Hello& hello) {
 }
 
 int Connection::accept(Outlets outlets, Hello hello) {
-  if (state_ != State::kRequested && !(state_ == State::kEnded && !outlets_.events))
+  if (state_ != State::kRequested && !(over() && !outlets_.events))
     return -EISCONN;
   if (auto const error = set_outlets(std::move(outlets)); error != 0) return error;
-  if (state_ == State::kEnded) {  // while the program thought about it
+  if (over()) {  // while the program thought about it
     tell(STM_FAILED, reason_);
     release_outlets();
     return 0;
@@ -119,7 +119,7 @@ int Connection::accept(Outlets outlets, Hello hello) {
 }
 
 int Connection::reject(Hello hello) {
-  if (state_ == State::kEnded) return 0;
+  if (over()) return 0;
   if (state_ != State::kRequested) return -EISCONN;
   listener_->decided();
   listener_.reset();

@@ -17,17 +17,19 @@ Time Connection::next_deadline() const {
 }
 
 void Connection::progress(Time now) {
+  if (state_ == State::kEnding) return go_on_ending();
   // The end is looked at first and told last: what came before it is dealt with in between.
   auto const state = channel_.state();
   if (!sequencer_ && state != ChannelState::kConnecting && !opened()) return;
   if (sequencer_) {
-    // Others have their turn as well.
+    // Others have their turn as well; but nothing more comes after the end.
     constexpr unsigned kTurns = 8;
-    for (unsigned turn = 0; turn < kTurns && state_ != State::kEnded && move(now); ++turn) {
+    bool const last = state != ChannelState::kOpen;
+    for (unsigned turn = 0; (last || turn < kTurns) && !over() && move(now); ++turn) {
     }
-    if (state_ != State::kEnded && channel_.readable()) domain_->wake_waiters();
+    if (!over() && channel_.readable()) domain_->wake_waiters();
   }
-  if (state_ == State::kEnded) return;
+  if (over()) return;
   settle();
   check_end(state);
   check_time(now);
@@ -41,8 +43,8 @@ bool Connection::move(Time now) {
   sequencer_->observe_loss(channel_.cts_repeated());
   sequencer_->expire(now);
   Completion c;
-  for (; state_ != State::kEnded && sequencer_->next_completion(c); moved = true) on_completion(c);
-  if (state_ == State::kEnded) return false;
+  for (; !over() && sequencer_->next_completion(c); moved = true) on_completion(c);
+  if (over()) return false;
   moved |= match();
   tell_read_requests();
   begin_operations();
@@ -84,11 +86,12 @@ void Connection::check_end(ChannelState state) {
   bool const ours = state_ == State::kClosing;
   bool const was_up = ours || state_ == State::kUp || state_ == State::kDraining;
   if (!was_up) return end(-ENOTCONN, STM_FAILED, -ENOTCONN);
+  ending_.keeps_messages = state_ == State::kUp;
   end(ours ? -ECANCELED : -ENOTCONN, STM_DISCONNECTED, 0);
 }
 
 void Connection::check_time(Time now) {
-  if (state_ == State::kEnded || now < wait_until_) return;
+  if (over() || now < wait_until_) return;
   end(-ETIMEDOUT, STM_FAILED, -ETIMEDOUT);
 }
 
@@ -100,6 +103,10 @@ int Connection::disconnect(bool abrupt) {
     case State::kRequested:
     case State::kRejecting:
       return -ENOTCONN;
+    case State::kEnding:
+      ending_.keeps_messages = false;
+      go_on_ending();
+      return 0;
     case State::kUp:
       if (!abrupt) {
         state_ = State::kDraining;
@@ -123,23 +130,39 @@ int Connection::disconnect(bool abrupt) {
 void Connection::abandon() {
   if (state_ == State::kRejecting) return;
   end(-ECANCELED, 0, -ECANCELED);
-  release_outlets();
+  ending_.event = 0;
+  ending_.keeps_messages = false;
+  go_on_ending();
+  if (state_ == State::kEnded) release_outlets();
 }
 
 void Connection::end(int flushed, std::uint32_t event, int status) {
-  if (state_ == State::kEnded) return;
+  if (over()) return;
   // Grants are void, and nothing is sent any more, before memory is given back.
   if (vc_ != kNoneId) disconnect_channel(true);
-  state_ = State::kEnded;
+  state_ = State::kEnding;
   reason_ = status;
   wait_until_ = kNever;
-  flush(flushed);
+  ending_ = {flushed, event, status, ending_.keeps_messages, false};
+  go_on_ending();
+}
+
+bool Connection::let_go() const {
+  return vc_ == kNoneId || channel_.done(channel_.sent()) || domain_->backend().error() != 0;
+}
+
+void Connection::go_on_ending() {
+  if (state_ != State::kEnding || !let_go()) return;
+  if (ending_.keeps_messages) match_arrived();
+  if (!std::exchange(ending_.has_flushed, true)) flush(ending_.flushed);
+  if (ending_.keeps_messages && has_arrived()) return;
+  state_ = State::kEnded;
   if (staging_.base != nullptr) domain_->staging().give_back(staging_);
   staging_ = {};
   // One that the program has not decided on yet keeps its news until it does.
   if (listener_) listener_->decided();
   listener_.reset();
-  if (event != 0) tell(event, status);
+  if (ending_.event != 0) tell(ending_.event, ending_.status);
   if (outlets_.events) release_outlets();
 }
 
@@ -221,6 +244,7 @@ void Connection::query(stm_connection_info_t& info) const {
     case State::kDraining:
     case State::kClosing:
     case State::kRejecting:
+    case State::kEnding:
       info.state = STM_ENDING;
       break;
     case State::kEnded:

@@ -36,6 +36,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     kUp,
     kDraining,  // disconnects once all is done
     kClosing,   // disconnects
+    kEnding,    // is over: what is left is told once it may be
     kEnded,
   };
   // Who is told what.
@@ -74,8 +75,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // ---- the end ----
   int disconnect(bool abrupt);
   void lose(int error) { end(error, STM_FAILED, error); }
-  // Nobody asks for it any more.
+  // Nobody asks for it any more. It is gone when the link has let go of its memory.
   void abandon();
+  [[nodiscard]] bool ending() const { return state_ == State::kEnding; }
+  void go_on_ending();
   [[nodiscard]] bool gone() const { return state_ == State::kEnded; }
 
   void query(stm_connection_info_t& info) const;
@@ -96,6 +99,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
     PostedReceive receive;
     stm_event_t told{};
     bool done = false;
+  };
+  // How it ends.
+  struct Ending {
+    int flushed = 0;
+    std::uint32_t event = 0;
+    int status = 0;
+    // Messages that are here can still be received: their sender has seen them arrive.
+    bool keeps_messages = false;
+    bool has_flushed = false;
   };
   struct Remote {
     enum class State : std::uint8_t { kAsked, kOpen, kClosed } state = State::kAsked;
@@ -121,6 +133,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void check_time(Time now);
   // What is outstanding completes with `flushed`; then `event` (0: none) tells.
   void end(int flushed, std::uint32_t event, int status);
+  [[nodiscard]] bool over() const { return state_ == State::kEnding || state_ == State::kEnded; }
+  // No frame on its way reads what was being sent.
+  [[nodiscard]] bool let_go() const;
   void flush(int status);
   void disconnect_channel(bool at_once);
   void release_outlets();
@@ -150,6 +165,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // receives.cpp
   bool match();
+  // Those that came by the ring, as far as there are receives.
+  bool match_arrived();
+  [[nodiscard]] bool has_arrived() const;
   bool take_receive(PostedReceive& out);
   [[nodiscard]] bool has_receive() const;
   bool match_eager(const EagerIn::Arrived& arrived);
@@ -173,7 +191,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::shared_ptr<Domain> domain_;
   Handle handle_ = 0;
   State state_ = State::kIdle;
-  int reason_ = 0;  // kEnded
+  int reason_ = 0;  // kEnding, kEnded
+  Ending ending_;
   EndpointId endpoint_ = kNoneId;
   std::shared_ptr<Listener> listener_;  // of one that is not decided
   Outlets outlets_;

@@ -53,6 +53,7 @@ int Connection::post(Operation operation) {
     case State::kDraining:
     case State::kClosing:
       return -ESHUTDOWN;
+    case State::kEnding:
     case State::kEnded:
       return reason_ != 0 ? reason_ : -ENOTCONN;
     default:
@@ -197,6 +198,7 @@ int Connection::cancel(std::uint64_t context) {
                                    [&](auto const& r) { return r.context == context; });
   for (auto const& [number, matched] : matched_)
     if (!matched.done && matched.receive.context == context && older(number)) {
+      if (over()) return 0;
       auto const error = sequencer_->cancel(number);
       return progress(client::now()), error;
     }
@@ -207,6 +209,7 @@ int Connection::cancel(std::uint64_t context) {
     return 0;
   }
   if (id == 0) return -ENOENT;
+  if (over()) return 0;  // it completes as soon as the link lets go of it
   return cancel_operation(id, operations_.at(id));
 }
 

@@ -11,11 +11,13 @@ namespace stp::managed {
 
 int Connection::post_receive(PostedReceive receive) {
   if (outlets_.pool) return -EINVAL;
-  if (!outlets_.events) return state_ == State::kEnded && reason_ != 0 ? reason_ : -ENOTCONN;
+  bool const leftovers = state_ == State::kEnding && ending_.keeps_messages;
+  if (!outlets_.events || (over() && !leftovers)) return reason_ != 0 ? reason_ : -ENOTCONN;
   if (state_ == State::kDraining || state_ == State::kClosing) return -ESHUTDOWN;
   if (!outlets_.receives.reserve()) return -EAGAIN;
   receive.id = next_id_++;
   receives_.push_back(std::move(receive));
+  if (leftovers) return go_on_ending(), 0;
   if (!sequencer_) return 0;
   auto const now = client::now();
   sequencer_->expire(now);
@@ -58,15 +60,22 @@ bool Connection::match() {
     return false;
   bool any = false;
   for (;; any = true) {
-    auto const* const arrived = eager_in_.find(sequencer_->expected_message());
-    if (arrived != nullptr) {
-      if (!match_eager(*arrived)) break;
-      continue;
-    }
-    auto const offer = sequencer_->waiting();
+    any |= match_arrived();
+    auto const offer = has_arrived() ? std::nullopt : sequencer_->waiting();
     if (!offer || !match_offer(*offer)) break;
   }
   if (eager_in_.should_tell()) tell_taken();
+  return any;
+}
+
+bool Connection::has_arrived() const {
+  return sequencer_ && eager_in_.find(sequencer_->expected_message()) != nullptr;
+}
+
+bool Connection::match_arrived() {
+  bool any = false;
+  for (; has_arrived(); any = true)
+    if (!match_eager(*eager_in_.find(sequencer_->expected_message()))) break;
   return any;
 }
 

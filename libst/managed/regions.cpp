@@ -100,7 +100,7 @@ void Connection::on_region_request(const Completion& c) {
 }
 
 void Connection::revoke(const Access& access) {
-  if (!sequencer_ || state_ == State::kEnded) return;
+  if (!sequencer_ || over()) return;
   for (auto at = served_.begin(); at != served_.end();) {
     auto const [number, key] = *at;
     if (key != access.key()) {

@@ -244,9 +244,17 @@ int stm_connection_close(stm_connection_t connection) {
     auto const closing = retire<Connection>(connection);
     if (!closing) return -EBADF;
     auto& domain = *closing->domain();
-    std::lock_guard const guard(domain.mutex());
+    std::unique_lock guard(domain.mutex());
     domain.forget(reinterpret_cast<Handle>(connection));
     closing->abandon();
+    // Its queues and its memory are the program's again once this call is over.
+    while (closing->ending()) {
+      constexpr stp::Time kInterval = 100 * stp::kMicrosecond;
+      guard.unlock();
+      stp::client::pause(domain.backend(), kInterval);
+      guard.lock();
+      closing->go_on_ending();
+    }
     return 0;
   });
 }

@@ -175,9 +175,6 @@ void Node::Impl::count_end(Vc& vc, Counter how) {
 void Node::Impl::forget(Vc& vc, Time now) {
   stop_traffic(vc);
   count_end(vc, Counter::kVcClosed);
-  if (vc.channel.state() != ChannelState::kFailed) vc.channel.set_state(ChannelState::kClosed);
-  if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
-  event(Event::Kind::kVcGone, vc.id, vc.cookie);
   if (vc.peer_key != 0 && !vc.connectionless())
     closed.remember({vc.peer_mac, vc.peer_port, vc.peer_key}, now);
   if (vc.passive) by_peer.erase({vc.peer_mac, vc.peer_port, vc.peer_key});
@@ -187,7 +184,20 @@ void Node::Impl::forget(Vc& vc, Time now) {
   std::erase(vc.endpoint->backlog, vc.id);
   --vc.endpoint->vcs;
   --vcs;
-  ports[vc.local_port].reset();
+  auto gone = std::move(ports[vc.local_port]);
+  // Its user is told once no frame reads the user's memory any more.
+  if (vc.attached > 0)
+    leaving.emplace(vc.id, std::move(gone));
+  else
+    let_go(vc);
+}
+
+// The last that the user sees of the channel.
+void Node::Impl::let_go(Vc& vc) {
+  vc.channel.complete(vc.channel.taken());
+  if (vc.channel.state() != ChannelState::kFailed) vc.channel.set_state(ChannelState::kClosed);
+  if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
+  event(Event::Kind::kVcGone, vc.id, vc.cookie);
 }
 
 // protocol: 5.1

@@ -64,6 +64,7 @@ struct Node::Impl {
   void stop_traffic(Vc& vc);
   void fail(Vc& vc, int error, Time now);
   void forget(Vc& vc, Time now);
+  void let_go(Vc& vc);
   void count_end(Vc& vc, Counter how);
   void on_connection_answer(const wire::Frame& frame, Time now);
   void on_request_disconnect(const wire::Frame& frame, Time now);
@@ -142,6 +143,7 @@ struct Node::Impl {
   // --- transmit.cpp
   std::size_t transmit(std::span<TxFrame> frames, Time now);
   void transmitted(const TxToken& token);
+  void left_behind(VcId id);
   std::size_t send_from(Vc& vc, std::span<TxFrame> frames, Time now);
   bool take_request(Vc& vc, Time now);
   void build_control(Vc& vc, TxFrame& frame);
@@ -178,6 +180,7 @@ struct Node::Impl {
   std::map<std::uint32_t, Endpoint*> listeners;  // by UPort
 
   std::vector<std::unique_ptr<Vc>> ports;  // by Port; grows with the connections
+  std::map<VcId, std::unique_ptr<Vc>> leaving;  // over, but frames still read their users' memory
   std::size_t vcs = 0;
   std::uint32_t next_port = 1;
   std::uint64_t next_vc_serial = 1;

@@ -234,9 +234,18 @@ void Node::Impl::transmitted(const TxToken& token) {
   auto& region = *regions.find(token.region);
   if (--region.attached == 0 && region.unmapped) region_gone(region);
   auto* const vc = find_vc(token.vc);
-  if (vc == nullptr || --vc->attached > 0) return;
+  if (vc == nullptr) return left_behind(token.vc);
+  if (--vc->attached > 0) return;
   vc->channel.complete(vc->channel.taken());
   touch(*vc);
+}
+
+// A frame has gone whose connection went before it.
+void Node::Impl::left_behind(VcId id) {
+  auto const found = leaving.find(id);
+  if (found == leaving.end() || --found->second->attached > 0) return;
+  let_go(*found->second);
+  leaving.erase(found);
 }
 
 void Node::Impl::make_ready(Vc& vc) {

@@ -163,7 +163,7 @@ class Sequencer {
   void observe_loss(std::uint32_t cts_repeated);
   // The connection has ended: everything outstanding completes with `error`. Frames on their way
   // may still read what was being sent, and the peer may take them for good: that memory keeps its
-  // bytes until it is unmapped, or UserChannel::done() says that the frames have left.
+  // bytes until UserChannel::done() says that the frames have left.
   void fail(int error);
   bool next_completion(Completion& out);
   // Operations that have no completion yet.

@@ -300,6 +300,26 @@ TEST_F(Write, memory_attached_to_frames_is_released_when_the_link_lets_go) {
   EXPECT_TRUE(has_event(a, Event::Kind::kRegionGone));
 }
 
+TEST_F(Write, a_connection_is_gone_for_its_user_only_when_no_frame_reads_its_memory) {
+  auto const permission = grant(8'192);
+  put(a, ca, data(permission, 8'192));
+  std::vector<std::byte> head(a.node.frame_room());
+  TxFrame frame{.head = head.data(), .attached = {}, .token = {}};
+  ASSERT_EQ(a.node.transmit({&frame, 1}, now), 1U);
+  ASSERT_FALSE(frame.attached.empty());
+  ASSERT_EQ(a.node.close(ca.id, true, now), 0);
+  settle();
+  ASSERT_EQ(a.node.vc_count(), 0U);
+  EXPECT_FALSE(has_event(a, Event::Kind::kVcGone));
+  EXPECT_FALSE(ca.user.done(ca.user.sent()));
+  EXPECT_NE(ca.user.state(), ChannelState::kClosed);
+  a.node.transmitted(frame.token);
+  EXPECT_TRUE(ca.user.done(ca.user.sent()));
+  EXPECT_EQ(ca.user.state(), ChannelState::kClosed);
+  settle();
+  EXPECT_TRUE(has_event(a, Event::Kind::kVcGone));
+}
+
 // protocol: 5.17
 TEST_F(Write, closing_sends_what_is_queued_first) {
   auto const permission = grant(60'000);

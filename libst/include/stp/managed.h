@@ -106,7 +106,7 @@ enum stm_event_kind {
   STM_CONNECTED,    /* both sides have said yes */
   STM_REFUSED,      /* the peer has said no: stm_private_data may tell why */
   STM_FAILED,       /* not connected, or no more: `status` is the reason */
-  STM_DISCONNECTED, /* ended in good order, by either side */
+  STM_DISCONNECTED, /* ended in good order, by either side: told after the last message */
   STM_SEND,         /* the message is with the peer; its memory can be used again */
   STM_RECEIVE,      /* `length`, `message` and `tag` are the message's */
   STM_READ,         /* all of it has arrived */
@@ -208,7 +208,8 @@ ST_API int stm_private_data(stm_connection_t connection, void* data, size_t size
 enum { STM_GRACEFUL = 0, STM_ABRUPT = 1 };
 ST_API int stm_disconnect(stm_connection_t connection, int how);
 /* The handle is none from here on. One that is up ends abruptly; what is outstanding completes
- * first, without a further event; of a connection that was closed before its end no news comes. */
+ * first, without a further event; of a connection that was closed before its end no news comes. It
+ * may block for as long as frames that leave still use the memory of what was outstanding. */
 ST_API int stm_connection_close(stm_connection_t connection);
 
 enum stm_state {
