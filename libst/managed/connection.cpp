@@ -166,7 +166,18 @@ void Connection::go_on_ending() {
   if (outlets_.events) release_outlets();
 }
 
+// A message that came whole behind one that did not is as if it had not come: who took it for the
+// next one would leave a hole in the order of messages.
+void Connection::drop_behind_gap(int status) {
+  bool gap = false;
+  for (auto& [id, matched] : matched_) {
+    gap = gap || !matched.done;
+    if (gap && matched.done) matched.told = received(matched.receive, status);
+  }
+}
+
 void Connection::flush(int status) {
+  drop_behind_gap(status);
   if (sequencer_) {
     sequencer_->fail(status);
     Completion c;

@@ -136,6 +136,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool over() const { return state_ == State::kEnding || state_ == State::kEnded; }
   // No frame on its way reads what was being sent.
   [[nodiscard]] bool let_go() const;
+  void drop_behind_gap(int status);
   void flush(int status);
   void disconnect_channel(bool at_once);
   void release_outlets();

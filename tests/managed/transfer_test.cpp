@@ -74,6 +74,36 @@ TEST_P(Transfers, ManyMessagesOfAllLengthsArriveInTheOrderOfSending) {
   for (std::size_t i = 0; i < kMessages; ++i) ASSERT_EQ(client.completion(i).status, 0);
 }
 
+TEST_P(Transfers, AShortMessageThatOvertakesALongOneIsToldBehindIt) {
+  Buffer from(std::size_t{1} << 23, 3), to(std::size_t{1} << 23, 0, false);
+  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  auto const sink = server.memory(to.data(), to.size());
+  auto const length = from.size() / 2;
+  ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), length), 0);
+  ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data() + length, length), 0);
+  ASSERT_EQ(stm_send(client.connection, 1, 0, 0, source, from.data(), length), 0);
+  ASSERT_EQ(stm_send(client.connection, 2, 0, 0, source, from.data(), 8), 0);
+  EXPECT_EQ(server.next(STM_RECEIVE).context, 1U);
+  EXPECT_EQ(server.next(STM_RECEIVE).context, 2U);
+}
+
+TEST_P(Transfers, NoMessageIsToldBehindOneThatTheEndOfTheConnectionCutOff) {
+  Buffer from(std::size_t{1} << 26, 3), to(std::size_t{1} << 26, 0, false);
+  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  auto const sink = server.memory(to.data(), to.size());
+  auto const length = from.size() - 4096;
+  ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), length), 0);
+  ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data() + length, 4096), 0);
+  ASSERT_EQ(stm_send(client.connection, 1, 0, 0, source, from.data(), length), 0);
+  ASSERT_EQ(stm_send(client.connection, 2, 0, 0, source, from.data(), 8), 0);
+  // The short one is there as soon as this is told; the long one takes a while longer.
+  ASSERT_EQ(client.completion(2).status, 0);
+  ASSERT_EQ(stm_disconnect(client.connection, STM_ABRUPT), 0);
+  auto const cut_off = server.completion(1).status != 0;
+  EXPECT_EQ(server.completion(2).status != 0, cut_off);
+  EXPECT_TRUE(cut_off) << "the long message was faster: nothing was tried";
+}
+
 TEST_P(Transfers, NothingIsAlignedAndNothingBesideIsTouched) {
   Buffer from(1 << 16, 5), to(1 << 16, 0, false);
   auto const source = client.memory(from.data() + 13, 40'001, STM_LOCAL_READ);

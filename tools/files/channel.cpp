@@ -175,12 +175,14 @@ void Channel::handle(const stm_event_t& event) {
       sent_[event.context].busy = false;
       break;
     case STM_RECEIVE:
-      // One that failed for another reason is followed by the end of the connection.
+      // One that failed for another reason is followed by the end of the connection. Whatever it
+      // was, nothing that comes behind it may be taken for the next one.
+      if (event.status != 0) broken_ = true;
       if (event.status == -EMSGSIZE) {
         ended_ = true;
         reason_ = -EPROTO;
       }
-      if (event.status == 0)
+      if (!broken_)
         arrived_.push_back({static_cast<MessageTag>(event.tag),
                             memory_.bytes().subspan(event.context * kChunk, event.length),
                             event.context});

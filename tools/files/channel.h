@@ -71,6 +71,7 @@ class Channel {
   Queue queue_;
   stm_connection_t connection_ = nullptr;
   bool connected_ = false, ended_ = false;
+  bool broken_ = false;  // a message is missing
   int reason_ = 0;
   std::vector<Sent> sent_;
   std::uint64_t delivered_ = 0;

@@ -233,8 +233,9 @@ typedef struct stm_connection_info {
 ST_API int stm_connection_query(stm_connection_t connection, stm_connection_info_t* info);
 
 /* ---- receives --------------------------------------------------------------------------------
- * Messages take receives in the order in which they were sent; one message, one receive. One that
- * finds none waits at its sender. `memory` is registered with STM_LOCAL_WRITE; `length` may be 0,
+ * Messages take receives in the order in which they were sent, and are told in it; one message, one
+ * receive. When a connection ends, none is told as received behind one that was not. One that finds
+ * no receive waits at its sender. `memory` is registered with STM_LOCAL_WRITE; `length` may be 0,
  * and `memory` NULL then. A receive on a connection with a pool is refused (-EINVAL). */
 ST_API int stm_receive(stm_connection_t connection, uint64_t context, stm_memory_t memory,
                        void* ptr, size_t length);
