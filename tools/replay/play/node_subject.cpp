@@ -163,7 +163,7 @@ void NodeSubject::pump() {
     sent.decoded =
         decoder.decode({0, static_cast<std::int64_t>(now_), sent.bytes, sent.bytes.size()});
     output_(sent);
-    if (own_question(sent.decoded.frame.header)) answer_question(sent.decoded.frame);
+    if (own_question(sent.decoded.frame.header)) note_question(sent.decoded.frame.header);
   }
   Event event{};
   while (node_.next_event(event)) {
@@ -175,31 +175,39 @@ void NodeSubject::pump() {
     while (user->plan->listens && node_.accept(user->endpoint, id) == 0) {
       VcInfo info{};
       if (node_.vc_info(id, info) != 0) continue;
-      vcs_[info.local_port] = {id, user.get(), UserChannel(channels_[info.cookie].all().data())};
+      vcs_[info.local_port] = {
+          id, user.get(), UserChannel(channels_[info.cookie].all().data()), false, {}};
     }
   }
   read_queues();
 }
 
 // When to ask is a Node's choice, so it may ask where the trace's did not. Such an RS is answered
-// when it comes again, with all Slots: what is sent is decided by the trace's users anyway.
-void NodeSubject::answer_question(const wire::Frame& sent) {
-  auto const& asked = sent.header;
-  if (asked_.insert(asked.sync).second || names_.stands(Name::kSync, asked.sync)) return;
+// when it comes again.
+void NodeSubject::note_question(const wire::Header& asked) {
   auto const vc = vcs_.find(asked.s_port);
+  if (vc == vcs_.end()) return;
+  bool const again = vc->second.question == asked.sync;
+  vc->second.question = asked.sync;
+  if (again && !names_.stands(Name::kSync, asked.sync)) give_credit(vc->second);
+}
+
+// Answers the Node's own open question with all Slots.
+void NodeSubject::give_credit(Vc& vc) {
   VcInfo info{};
-  if (vc == vcs_.end() || node_.vc_info(vc->second.id, info) != 0) return;
+  if (!vc.question || node_.vc_info(vc.id, info) != 0) return;
   wire::Header h;
   h.op_flags = wire::op_flags(Op::kRequestStateResponse);
   h.param = static_cast<std::uint16_t>(info.remote_slots);
   h.d_port = info.local_port;
   h.s_port = info.remote_port;
   h.d_key = info.local_key;
-  h.sync = asked.sync;
+  h.sync = *vc.question;
   h.b_num = h.d_id = wire::kNoId;
   std::array<std::byte, wire::kMaxHeadSize + wire::kMinPayload> frame{};
-  auto const length = wire::emit({station_, sent.dst, {}, false}, h, {}, {}, frame);
+  auto const length = wire::emit({station_, info.peer_mac, {}, false}, h, {}, {}, frame);
   Bytes const bytes(frame.data(), length);
+  vc.question.reset();
   node_.receive({&bytes, 1}, now_);
 }
 
@@ -263,7 +271,7 @@ void NodeSubject::connect(std::size_t at) {
       return trouble(at, "the Node cannot connect");
     VcInfo info{};
     node_.vc_info(id, info);
-    vcs_[info.local_port] = {id, user.get(), UserChannel(channel)};
+    vcs_[info.local_port] = {id, user.get(), UserChannel(channel), false, {}};
     return pump();
   }
 }

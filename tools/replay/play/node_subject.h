@@ -68,6 +68,7 @@ class NodeSubject final : public Subject {
     User* user = nullptr;
     UserChannel channel;
     bool closing = false;
+    std::optional<std::uint32_t> question;  // Sync of the Node's own RS
   };
 
   void make_user(const std::shared_ptr<UserPlan>& plan);
@@ -77,7 +78,8 @@ class NodeSubject final : public Subject {
   void listen(const wire::Header& rc);
   void pump();
   void read_queues();
-  void answer_question(const wire::Frame& sent);
+  void note_question(const wire::Header& asked);
+  void give_credit(Vc& vc);
   void connect(std::size_t at);
   void welcome(std::size_t at);
   void request(Vc& vc, std::size_t at);
@@ -101,7 +103,6 @@ class NodeSubject final : public Subject {
   std::vector<PageMemory> channels_;  // by cookie
   std::map<std::uint16_t, Vc> vcs_;   // by live Port
   std::set<std::size_t> requested_;   // STUs that went with the first of their Block
-  std::set<std::uint32_t> asked_;     // Syncs of the Node's own RS
   std::vector<std::string> troubles_;
 };
 
