@@ -20,7 +20,7 @@ void BulkParty::begin(Time now) {
   host_ = &end_->host();
   auto const& memory = sends_ ? bulk.source : bulk.landing;
   auto const copies = (bulk.length + memory->all().size() - 1) / memory->all().size();
-  region_ = host_->map(sends_ ? Direction::kTransmit : Direction::kReceive, memory,
+  region_ = host_->map(info_.endpoint, sends_ ? Direction::kTransmit : Direction::kReceive, memory,
                        static_cast<unsigned>(std::max<std::uint64_t>(copies, 1)), at_.bufx);
   if (sends_) return;
   Landing landing{0, at_, bulk.length};

@@ -49,13 +49,15 @@ class Host {
 
   // nullptr: the Node has no room. The VcInfo tells what will name it at the other side.
   End* connect(const MacAddr& peer, Application& application, VcInfo& out);
+  // A connectionless endpoint for one program; it goes with the program's end of it.
+  void open_port(Application& application);
   [[nodiscard]] End* find(std::uint64_t cookie) const;
   [[nodiscard]] std::size_t connected_ends() const { return ends_.size() - stocked_; }
   void abort_all();
 
   // Maps memory at Bufx entries that are free; it is kept until the Node has let go of it.
-  RegionId map(Direction direction, const std::shared_ptr<Memory>& memory, unsigned copies,
-               std::uint32_t& bufx);
+  RegionId map(EndpointId endpoint, Direction direction, const std::shared_ptr<Memory>& memory,
+               unsigned copies, std::uint32_t& bufx);
   void unmap(RegionId region);
 
  private:
@@ -68,6 +70,7 @@ class Host {
   void drain_events();
   void handle(const Event& event);
   void accept_all();
+  void close_unused_ports();
   void send();
   Frame sent(const TxToken& token, Bytes attached);
   void set_timer();
@@ -83,6 +86,7 @@ class Host {
   std::unique_ptr<Node> node_;
   Wire* uplink_ = nullptr;
   EndpointId listener_ = kNoneId;
+  std::vector<EndpointId> ports_;  // connectionless endpoints
   bool up_ = false, settling_ = false, retiring_ = false;
   unsigned life_ = 0;
   Time timer_ = kNever;

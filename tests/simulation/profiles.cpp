@@ -180,6 +180,25 @@ void level0(Scenario& s, Dice& dice) {
   kAny[dice.below(kAny.size())](s, dice);
 }
 
+// --- without connections
+
+void connectionless(Scenario& s, Dice& dice) {
+  using Draw = void (*)(Scenario&, Dice&);
+  constexpr std::array<Draw, 14> kAny{clean,     loss,    burst,  duplicate, reorder,
+                                      delay,     corrupt, mixed,  slow,      small_buffers,
+                                      partition, reboot,  abrupt, liar};
+  kAny[dice.below(kAny.size())](s, dice);
+  s.workload.kind = Workload::Kind::kConnectionless;
+  s.workload.operations = static_cast<unsigned>(dice.between(2, 40));
+  // Nobody negotiates sizes: programs agree on them as they agree on Ports and Keys.
+  auto const& first = s.hosts.front();
+  for (auto& host : s.hosts) {
+    host.node.max_stu = first.node.max_stu;
+    host.endpoint.max_stu = first.endpoint.max_stu;
+    host.endpoint.bufsize = first.endpoint.bufsize;
+  }
+}
+
 constexpr std::array kProfiles{
     Profile{"clean", "nothing goes wrong", clean},
     Profile{"loss", "0.1% to 10% of the frames are lost", loss},
@@ -198,6 +217,8 @@ constexpr std::array kProfiles{
     Profile{"many-vcs", "up to 100 connections at once", many_vcs},
     Profile{"huge", "a Transfer of more than 4 GiB", huge, 0},
     Profile{"level0", "RTS, CTS and DATA written by hand, under any of the above", level0, 2},
+    Profile{"connectionless", "Blocks between endpoints without a peer, under any of the above",
+            connectionless, 2},
 };
 
 }  // namespace
