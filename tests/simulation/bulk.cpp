@@ -60,8 +60,9 @@ void BulkParty::on_completion(const Completion& c, Time now) {
          "a long write arrived with the wrong bytes");
 }
 
-void BulkParty::stop(int error, Time) {
+void BulkParty::stop(int error, Time now) {
   if (!sequencer_) return;
+  work(now);  // the last header may have come together with the peer's goodbye
   sequencer_->fail(error != 0 ? error : -ECANCELED);
   host_->unmap(region_);
 }

@@ -5,6 +5,7 @@ namespace stp::sim {
 namespace {
 
 constexpr std::size_t kStock = 4;
+constexpr Time kTurn = 200;  // ns, of the loop that drives the Node
 
 }  // namespace
 
@@ -97,7 +98,19 @@ void Host::receive(const Frame& frame) {
   if (liar_) liar_->overhear(frame);
   Bytes const bytes(frame);
   node_->receive({&bytes, 1}, run_.now());
+  look_again();
   poke();
+}
+
+// The loop's next turn, should it bring nothing.
+// protocol: 6.17
+void Host::look_again() {
+  if (config_.never_idle) return;
+  run_.clock.after(kTurn, [this, life = life_, received = ++received_] {
+    if (life != life_ || received != received_) return;
+    node_->idle();
+    settle();
+  });
 }
 
 void Host::poke() {

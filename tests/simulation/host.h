@@ -19,6 +19,8 @@ struct HostConfig {
   EndpointConfig endpoint;
   Time reaction = 0;  // a user program looks at most this long after it was woken
   Rate lies = 0;
+  // The loop that drives the Node has other work, and never finds that nothing has arrived.
+  bool never_idle = false;
 };
 
 class Host {
@@ -67,6 +69,7 @@ class Host {
     std::uint32_t bufx, count;
   };
   void settle();
+  void look_again();
   void drain_events();
   void handle(const Event& event);
   void accept_all();
@@ -89,6 +92,7 @@ class Host {
   std::vector<EndpointId> ports_;  // connectionless endpoints
   bool up_ = false, settling_ = false, retiring_ = false;
   unsigned life_ = 0;
+  std::uint64_t received_ = 0;  // frames
   Time timer_ = kNever;
   Frame head_;
   std::uint64_t next_cookie_ = 1;

@@ -37,6 +37,7 @@ HostConfig draw_host(unsigned number, Dice& dice) {
       {2, 0, 0, 0, static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number + 1)}};
   h.node.max_stu = static_cast<unsigned>(dice.between(8, 13));
   h.node.attach_from = dice.chance(percent(50)) ? dice.between(64, 1024) : std::size_t{1} << 17;
+  h.never_idle = dice.chance(percent(20));
   if (dice.chance(percent(10))) h.node.vlan = static_cast<std::uint16_t>(dice.between(1, 4094));
   if (dice.chance(percent(10))) h.node.granted_limit = dice.magnitude(1 << 10, 1 << 16);
   auto& e = h.endpoint;
