@@ -17,7 +17,8 @@ struct Lot {
 
 class Arena {
  public:
-  Arena(Host& host, Direction direction, std::size_t lots, std::size_t lot_size);
+  Arena(Host& host, EndpointId endpoint, Direction direction, std::size_t lots,
+        std::size_t lot_size);
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
@@ -30,6 +31,8 @@ class Arena {
   [[nodiscard]] Address address(const Lot& lot) const;
   // An Mx for all of it, good on one connection.
   std::uint16_t allow(VcId vc, std::uint8_t permissions);
+  // Who knows its Mx needs no grant, and not everybody is honest: it may hold anything.
+  void open_to_all() { open_ = true; }
   [[nodiscard]] std::size_t largest() const { return lot_size_ - 2 * kMargin; }
 
   // Nobody has written around the operation's bytes.
@@ -49,6 +52,7 @@ class Arena {
   std::size_t lot_size_;
   std::shared_ptr<Memory> memory_;
   std::vector<bool> taken_;
+  bool open_ = false;
   std::uint32_t bufx_ = 0;
   RegionId region_;
 };

@@ -20,7 +20,7 @@ void BulkParty::begin(Time now) {
   host_ = &end_->host();
   auto const& memory = sends_ ? bulk.source : bulk.landing;
   auto const copies = (bulk.length + memory->all().size() - 1) / memory->all().size();
-  region_ = host_->map(sends_ ? Direction::kTransmit : Direction::kReceive, memory,
+  region_ = host_->map(info_.endpoint, sends_ ? Direction::kTransmit : Direction::kReceive, memory,
                        static_cast<unsigned>(std::max<std::uint64_t>(copies, 1)), at_.bufx);
   if (sends_) return;
   Landing landing{0, at_, bulk.length};
@@ -60,8 +60,9 @@ void BulkParty::on_completion(const Completion& c, Time now) {
          "a long write arrived with the wrong bytes");
 }
 
-void BulkParty::stop(int error, Time) {
+void BulkParty::stop(int error, Time now) {
   if (!sequencer_) return;
+  work(now);  // the last header may have come together with the peer's goodbye
   sequencer_->fail(error != 0 ? error : -ECANCELED);
   host_->unmap(region_);
 }

@@ -5,6 +5,7 @@ namespace stp::sim {
 namespace {
 
 constexpr std::size_t kStock = 4;
+constexpr Time kTurn = 200;  // ns, of the loop that drives the Node
 
 }  // namespace
 
@@ -35,6 +36,7 @@ void Host::go_down() {
   node_.reset();  // before the memory that it knows
   ends_.clear();
   mappings_.clear();
+  ports_.clear();
   stocked_ = 0;
   timer_ = kNever;
 }
@@ -73,13 +75,42 @@ End* Host::connect(const MacAddr& peer, Application& application, VcInfo& out) {
   return &end;
 }
 
+void Host::open_port(Application& application) {
+  auto config = config_.endpoint;
+  config.connectionless = true;
+  auto const cookie = new_end();
+  auto& end = *ends_.at(cookie);
+  VcId id = kNoneId;
+  run_.verdict.require(
+      node_->open_endpoint(config, ports_.emplace_back()) == 0 &&
+          node_->open_port(ports_.back(), end.channel(), cookie, id, run_.now()) == 0,
+      "a connectionless endpoint cannot be opened");
+  end.attach(id, application);
+}
+
+void Host::close_unused_ports() {
+  std::erase_if(ports_, [this](EndpointId id) { return node_->close_endpoint(id) == 0; });
+}
+
 void Host::receive(const Frame& frame) {
   if (!up_) return run_.trace.fault(run_.now(), Fault::kHostDown, frame);
   run_.trace.received(run_.now(), frame);
   if (liar_) liar_->overhear(frame);
   Bytes const bytes(frame);
   node_->receive({&bytes, 1}, run_.now());
+  look_again();
   poke();
+}
+
+// The loop's next turn, should it bring nothing.
+// protocol: 6.17
+void Host::look_again() {
+  if (config_.never_idle) return;
+  run_.clock.after(kTurn, [this, life = life_, received = ++received_] {
+    if (life != life_ || received != received_) return;
+    node_->idle();
+    settle();
+  });
 }
 
 void Host::poke() {
@@ -121,11 +152,11 @@ void Host::handle(const Event& event) {
       if (end == nullptr) return run_.verdict.fail("a channel went that the Node did not have");
       if (auto* const application = end->application()) application->gone();
       ends_.erase(event.cookie);
-      return;
+      return close_unused_ports();
     }
     case Event::Kind::kRegionGone:
       run_.verdict.require(mappings_.erase(event.id) == 1, "a region went that was not mapped");
-      return;
+      return close_unused_ports();
   }
 }
 
@@ -199,14 +230,14 @@ std::uint32_t Host::free_bufx(Direction direction, std::uint32_t count) const {
   return at;
 }
 
-RegionId Host::map(Direction direction, const std::shared_ptr<Memory>& memory, unsigned copies,
-                   std::uint32_t& bufx) {
+RegionId Host::map(EndpointId endpoint, Direction direction, const std::shared_ptr<Memory>& memory,
+                   unsigned copies, std::uint32_t& bufx) {
   std::vector<MutableBytes> const pieces(copies, memory->all());
   auto const count =
       static_cast<std::uint32_t>(memory->all().size() >> config_.endpoint.bufsize) * copies;
   bufx = free_bufx(direction, count);
   RegionId region = kNoneId;
-  if (auto const error = node_->map(listener_, direction, bufx, pieces, region); error != 0)
+  if (auto const error = node_->map(endpoint, direction, bufx, pieces, region); error != 0)
     run_.verdict.fail("memory cannot be mapped: " + std::to_string(error));
   mappings_[region] = {memory, direction, bufx, count};
   return region;
@@ -227,6 +258,7 @@ void Host::retire() {
   for (std::uint64_t cookie = 0; node_->unstock(listener_, cookie); --stocked_) ends_.erase(cookie);
   auto& verdict = run_.verdict;
   verdict.require(node_->close_endpoint(listener_) == 0, "an endpoint cannot be closed");
+  verdict.require(ports_.empty(), "a Node keeps a connectionless endpoint");
   verdict.require(ends_.empty(), "a Node keeps a channel");
   verdict.require(mappings_.empty(), "a Node keeps user memory");
   verdict.require(node_->vc_count() == 0, "a Node keeps a connection");

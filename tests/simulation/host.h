@@ -19,6 +19,8 @@ struct HostConfig {
   EndpointConfig endpoint;
   Time reaction = 0;  // a user program looks at most this long after it was woken
   Rate lies = 0;
+  // The loop that drives the Node has other work, and never finds that nothing has arrived.
+  bool never_idle = false;
 };
 
 class Host {
@@ -49,13 +51,15 @@ class Host {
 
   // nullptr: the Node has no room. The VcInfo tells what will name it at the other side.
   End* connect(const MacAddr& peer, Application& application, VcInfo& out);
+  // A connectionless endpoint for one program; it goes with the program's end of it.
+  void open_port(Application& application);
   [[nodiscard]] End* find(std::uint64_t cookie) const;
   [[nodiscard]] std::size_t connected_ends() const { return ends_.size() - stocked_; }
   void abort_all();
 
   // Maps memory at Bufx entries that are free; it is kept until the Node has let go of it.
-  RegionId map(Direction direction, const std::shared_ptr<Memory>& memory, unsigned copies,
-               std::uint32_t& bufx);
+  RegionId map(EndpointId endpoint, Direction direction, const std::shared_ptr<Memory>& memory,
+               unsigned copies, std::uint32_t& bufx);
   void unmap(RegionId region);
 
  private:
@@ -65,9 +69,11 @@ class Host {
     std::uint32_t bufx, count;
   };
   void settle();
+  void look_again();
   void drain_events();
   void handle(const Event& event);
   void accept_all();
+  void close_unused_ports();
   void send();
   Frame sent(const TxToken& token, Bytes attached);
   void set_timer();
@@ -83,8 +89,10 @@ class Host {
   std::unique_ptr<Node> node_;
   Wire* uplink_ = nullptr;
   EndpointId listener_ = kNoneId;
+  std::vector<EndpointId> ports_;  // connectionless endpoints
   bool up_ = false, settling_ = false, retiring_ = false;
   unsigned life_ = 0;
+  std::uint64_t received_ = 0;  // frames
   Time timer_ = kNever;
   Frame head_;
   std::uint64_t next_cookie_ = 1;

@@ -37,6 +37,7 @@ HostConfig draw_host(unsigned number, Dice& dice) {
       {2, 0, 0, 0, static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number + 1)}};
   h.node.max_stu = static_cast<unsigned>(dice.between(8, 13));
   h.node.attach_from = dice.chance(percent(50)) ? dice.between(64, 1024) : std::size_t{1} << 17;
+  h.never_idle = dice.chance(percent(20));
   if (dice.chance(percent(10))) h.node.vlan = static_cast<std::uint16_t>(dice.between(1, 4094));
   if (dice.chance(percent(10))) h.node.granted_limit = dice.magnitude(1 << 10, 1 << 16);
   auto& e = h.endpoint;
@@ -180,6 +181,25 @@ void level0(Scenario& s, Dice& dice) {
   kAny[dice.below(kAny.size())](s, dice);
 }
 
+// --- without connections
+
+void connectionless(Scenario& s, Dice& dice) {
+  using Draw = void (*)(Scenario&, Dice&);
+  constexpr std::array<Draw, 14> kAny{clean,     loss,    burst,  duplicate, reorder,
+                                      delay,     corrupt, mixed,  slow,      small_buffers,
+                                      partition, reboot,  abrupt, liar};
+  kAny[dice.below(kAny.size())](s, dice);
+  s.workload.kind = Workload::Kind::kConnectionless;
+  s.workload.operations = static_cast<unsigned>(dice.between(2, 40));
+  // Nobody negotiates sizes: programs agree on them as they agree on Ports and Keys.
+  auto const& first = s.hosts.front();
+  for (auto& host : s.hosts) {
+    host.node.max_stu = first.node.max_stu;
+    host.endpoint.max_stu = first.endpoint.max_stu;
+    host.endpoint.bufsize = first.endpoint.bufsize;
+  }
+}
+
 constexpr std::array kProfiles{
     Profile{"clean", "nothing goes wrong", clean},
     Profile{"loss", "0.1% to 10% of the frames are lost", loss},
@@ -198,6 +218,8 @@ constexpr std::array kProfiles{
     Profile{"many-vcs", "up to 100 connections at once", many_vcs},
     Profile{"huge", "a Transfer of more than 4 GiB", huge, 0},
     Profile{"level0", "RTS, CTS and DATA written by hand, under any of the above", level0, 2},
+    Profile{"connectionless", "Blocks between endpoints without a peer, under any of the above",
+            connectionless, 2},
 };
 
 }  // namespace

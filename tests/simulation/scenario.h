@@ -32,7 +32,10 @@ struct Scenario {
   // Nothing happens that may end a connection: then none may end.
   bool reliable = true;
   // A Node can tell a duplicate or late operation from a new one only by the Slot it takes.
-  [[nodiscard]] bool slots_hold() const { return faults.keeps_order(); }
+  // Nobody knows of those of a connectionless endpoint.
+  [[nodiscard]] bool slots_hold() const {
+    return faults.keeps_order() && workload.kind != Workload::Kind::kConnectionless;
+  }
 };
 
 struct Profile {

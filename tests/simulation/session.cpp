@@ -13,11 +13,16 @@ void Party::opened(End& end, const VcInfo& info, Time now) {
   state_ = State::kOpen;
   end_ = &end;
   info_ = info;
-  auto const lots = kLotsPerOperation * workload_.at_once + kLotsForRegions;
-  receive_memory_.emplace(end.host(), Direction::kReceive, lots, workload_.longest);
-  transmit_memory_.emplace(end.host(), Direction::kTransmit, lots, workload_.longest);
+  map_memory();
   mx_ = receive_memory_->allow(end.id(), permit::kAll);
   begin(now);
+}
+
+void Party::map_memory() {
+  auto const lots = kLotsPerOperation * workload_.at_once + kLotsForRegions;
+  auto& host = end_->host();
+  receive_memory_.emplace(host, info_.endpoint, Direction::kReceive, lots, workload_.longest);
+  transmit_memory_.emplace(host, info_.endpoint, Direction::kTransmit, lots, workload_.longest);
 }
 
 void Party::ended(int error, Time now) {

@@ -19,7 +19,7 @@ struct Bulk {
 
 // What the programs of a session do.
 struct Workload {
-  enum class Kind : std::uint8_t { kLevel0, kManaged, kBulk } kind = Kind::kLevel0;
+  enum class Kind : std::uint8_t { kLevel0, kManaged, kBulk, kConnectionless } kind = Kind::kLevel0;
   unsigned operations = 12;        // of each session
   std::size_t longest = 16 << 10;  // bytes of one operation
   unsigned at_once = 4;            // operations that run at the same time
@@ -57,7 +57,7 @@ class Party : public Application {
     if (end_ != nullptr) end_->abort();
   }
   // Nobody wrote where nobody may; asked when all is over.
-  [[nodiscard]] bool memory_intact() const {
+  [[nodiscard]] virtual bool memory_intact() const {
     return (!receive_memory_ || receive_memory_->intact());
   }
 
@@ -67,6 +67,7 @@ class Party : public Application {
   void lost() final;
 
  protected:
+  virtual void map_memory();
   virtual void begin(Time now) = 0;
   virtual void stop(int error, Time now) = 0;
   virtual void forget() {}  // the program is no more: what it had begun has no outcome

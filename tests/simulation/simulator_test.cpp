@@ -31,7 +31,7 @@ unsigned failures(const char* name, void (*change)(Scenario&)) {
 }
 
 TEST(simulation, same_seed_gives_the_same_run) {
-  for (auto const* const name : {"mixed", "reboot", "abrupt", "liar", "level0"}) {
+  for (auto const* const name : {"mixed", "reboot", "abrupt", "liar", "level0", "connectionless"}) {
     auto const first = simulate(profile(name), 7), second = simulate(profile(name), 7);
     EXPECT_EQ(first.hash, second.hash) << name;
     EXPECT_EQ(first.frames, second.frames) << name;
@@ -81,8 +81,27 @@ TEST(simulation, wrong_bytes_are_noticed) {
             kSeeds / 2);
 }
 
+TEST(simulation, wrong_bytes_at_an_endpoint_are_noticed) {
+  EXPECT_GT(failures("connectionless",
+                     [](Scenario& s) {
+                       s.faults = {};
+                       s.faults.corrupt = kAlways / 5;
+                       for (auto& host : s.hosts) {
+                         host.endpoint.checksum = false;
+                         host.lies = 0;
+                       }
+                     }),
+            kSeeds / 2);
+}
+
 TEST(simulation, operations_that_fail_without_a_reason_are_noticed) {
   EXPECT_EQ(failures("clean", [](Scenario& s) { s.faults.loss = kAlways; }), kSeeds);
+  EXPECT_EQ(failures("connectionless",
+                     [](Scenario& s) {
+                       s.faults.loss = kAlways;
+                       s.reliable = true;
+                     }),
+            kSeeds);
 }
 
 TEST(simulation, waits_without_an_end_are_noticed) {

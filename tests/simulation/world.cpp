@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tests/simulation/bulk.h"
+#include "tests/simulation/connectionless.h"
 #include "tests/simulation/level0.h"
 #include "tests/simulation/managed.h"
 
@@ -21,6 +22,8 @@ std::unique_ptr<Session> make_session(Run& run, const SessionConfig& config) {
       return std::make_unique<Level0Session>(run, config);
     case Workload::Kind::kBulk:
       return std::make_unique<BulkSession>(run, config);
+    case Workload::Kind::kConnectionless:
+      return std::make_unique<ConnectionlessSession>(run, config);
     default:
       return std::make_unique<ManagedSession>(run, config);
   }
@@ -98,13 +101,19 @@ void World::begin(Pair& pair) {
   pair.honest = !client.lies() && !machines_[pair.server].host->lies();
   auto const later = [&] { run_.clock.after(kSpread, [this, &pair] { begin(pair); }); };
   if (!client.up()) return later();
+  bool const connected = scenario_.workload.kind != Workload::Kind::kConnectionless;
+  auto& server = *machines_[pair.server].host;
+  if (!connected && !server.up()) return later();
   auto session = make_session(run_, {scenario_.workload, ++sessions_, pair.honest});
-  if (client.connect(machines_[pair.server].host->config().node.mac, session->client(),
-                     pair.names) == nullptr)
+  if (!connected) {
+    client.open_port(session->client());
+    server.open_port(session->server());
+  } else if (client.connect(server.config().node.mac, session->client(), pair.names) == nullptr) {
     return later();
+  }
   pair.session = std::move(session);
   pair.number = sessions_;
-  pair.taken = false;
+  pair.taken = !connected;
   pair.begun = run_.now();
   pair.parted = kNever;
   --pair.cycles_left;

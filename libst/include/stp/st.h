@@ -315,7 +315,8 @@ ST_API int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval*
  * st_utx: as st_tx, to the station `macaddr` (-EINVAL if it is none) and the endpoint that d_port
  * (-EINVAL for 0) and d_key of the header name. Nothing tells whether it arrives, nor whether the
  * receiver had a Slot for it. Each DATA takes a pair of d_id and b_num that was not used with that
- * receiver for 4 s: by them it knows a repeat, which changes nothing once the whole Block is there.
+ * receiver for 4 s (and the time that a frame may be under way): by them it knows a repeat, which
+ * changes nothing once the whole Block is there, unless it comes more than 4 s after that.
  * Nothing is answered for an endpoint: RS, Get and FetchOp are handed to its user.
  * st_urx: as st_rx. `macaddr` NULL: from anyone; 0 there: from anyone, and whose it was is put there;
  * else from that station only. What others sent meanwhile waits for a later st_urx: 4096 headers, and
