@@ -102,8 +102,7 @@ void Connection::on_answer(const Hello& hello) {
 }
 
 int Connection::accept(Outlets outlets, Hello hello) {
-  if (state_ != State::kRequested && !(over() && !outlets_.events))
-    return -EISCONN;
+  if (state_ != State::kRequested && !(over() && !outlets_.events)) return -EISCONN;
   if (auto const error = set_outlets(std::move(outlets)); error != 0) return error;
   if (over()) {  // while the program thought about it
     tell(STM_FAILED, reason_);

@@ -62,16 +62,15 @@ TEST_P(Rough, PutsGetsAndCountsAreExact) {
   stm_region_t region = nullptr;
   stm_remote_t remote{};
   auto const all = STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATOMIC;
-  ASSERT_EQ(stm_region_open(memory.server, memory.there.data(), kSize, all, nullptr, 0, &region,
-                            &remote),
-            0);
+  ASSERT_EQ(
+      stm_region_open(memory.server, memory.there.data(), kSize, all, nullptr, 0, &region, &remote),
+      0);
   auto const c = sides.client.connection;
   constexpr std::size_t kPart = 100'001, kSecond = 200'000;
   ASSERT_EQ(stm_put(c, 1, 0, memory.client, memory.mine.data() + 5, kPart, remote.key, 9), 0);
   ASSERT_EQ(sides.client.completion(1).status, 0);
   EXPECT_EQ(std::memcmp(memory.there.data() + 9, memory.mine.data() + 5, kPart), 0);
-  ASSERT_EQ(
-      stm_get(c, 2, 0, memory.client, memory.mine.data() + kSecond, kPart, remote.key, 9), 0);
+  ASSERT_EQ(stm_get(c, 2, 0, memory.client, memory.mine.data() + kSecond, kPart, remote.key, 9), 0);
   ASSERT_EQ(sides.client.completion(2).status, 0);
   EXPECT_EQ(std::memcmp(memory.mine.data() + kSecond, memory.mine.data() + 5, kPart), 0);
   auto* const counter = reinterpret_cast<std::uint64_t*>(memory.there.data() + kSecond);
@@ -141,8 +140,8 @@ TEST(RoughMessages, ManyGoBothWaysAtOnceIntoPools) {
   auto const length = [](std::uint64_t i) { return i * 2'111 % kMost; };
   for (std::uint64_t i = 0; i < kEach; ++i)
     for (std::size_t n = 0; n < 2; ++n)
-      ASSERT_EQ(stm_send(both[n]->connection, 1'000 + i, 0, 0, sources[n], out.data() + i, length(i)),
-                0);
+      ASSERT_EQ(
+          stm_send(both[n]->connection, 1'000 + i, 0, 0, sources[n], out.data() + i, length(i)), 0);
   for (std::uint64_t i = 0; i < kEach; ++i)
     for (std::size_t n = 0; n < 2; ++n) {
       auto const got = both[n]->next(STM_RECEIVE);
