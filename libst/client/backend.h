@@ -66,6 +66,7 @@ class Backend {
   [[nodiscard]] MacAddr mac() const { return mac_; }
   [[nodiscard]] std::uint32_t ipv4() const { return ipv4_; }
   [[nodiscard]] std::uint32_t max_stu() const { return max_stu_; }
+  [[nodiscard]] std::uint32_t mtu() const { return mtu_; }
 
   int exchange(Request& request, Reply& reply) {
     Payload none;
@@ -79,6 +80,7 @@ class Backend {
     mac_ = MacAddr::from_u64(hello.mac);
     ipv4_ = hello.ipv4;
     max_stu_ = hello.max_stu;
+    mtu_ = hello.mtu;
   }
 
  private:
@@ -86,6 +88,7 @@ class Backend {
   MacAddr mac_;
   std::uint32_t ipv4_ = 0;     // host order; 0: the link has none
   std::uint32_t max_stu_ = 0;  // exponent: the longest STU that the link carries
+  std::uint32_t mtu_ = 0;      // bytes behind an Ethernet header
 };
 
 inline Request request_for(RequestKind kind) {

@@ -104,9 +104,10 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // A caller that moves things itself; the thread stays away meanwhile.
   class Visit;
   void run();
-  int wait_for_events(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
   int drain(Queue& queue, stm_event_t* events, int max);
   void take_over();
+  void call();
+  bool stay_away(bool visited);
   void sleep_until(std::uint32_t seen, Time deadline);
   [[nodiscard]] std::atomic<std::uint32_t>& events_word() const { return backend_->page().events; }
   void end_connections();
@@ -138,6 +139,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> visits_{0}, visitors_{0};
+  std::atomic<bool> far_away_{false};  // until a visitor leaves
   std::atomic<Time> thread_looks_{0};  // when it will look next, unless woken
   std::mutex called_mutex_;
   std::condition_variable called_;

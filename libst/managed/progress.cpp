@@ -28,9 +28,13 @@ class Domain::Visit {
  public:
   explicit Visit(Domain& domain) : domain_(domain) {
     domain_.visits_.fetch_add(1, std::memory_order_relaxed);
-    domain_.visitors_.fetch_add(1, std::memory_order_relaxed);
+    domain_.visitors_.fetch_add(1);
   }
-  ~Visit() { domain_.visitors_.fetch_sub(1, std::memory_order_relaxed); }
+  ~Visit() {
+    // Sequentially consistent, as is the thread's part: one of the two sees the other.
+    domain_.visitors_.fetch_sub(1);
+    if (domain_.far_away_.load()) domain_.call();
+  }
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
 
@@ -66,15 +70,6 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
 }
 
 int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline) {
-  auto const begin = client::now();
-  auto const result = wait_for_events(queue, threshold, events, max, deadline);
-  // The thread has been away for as long as somebody waited.
-  if (client::now() - begin >= kHandover) called_.notify_all();
-  return result;
-}
-
-int Domain::wait_for_events(Queue& queue, int threshold, stm_event_t* events, int max,
-                            Time deadline) {
   Visit const visit(*this);
   client::PageEvents page(backend_->page());
   for (int lost = 0;;) {
@@ -114,6 +109,22 @@ void Domain::take_over() {
   called_.notify_all();
 }
 
+void Domain::call() {
+  { std::lock_guard const guard(called_mutex_); }  // it sleeps, or has not looked yet
+  called_.notify_all();
+}
+
+// Away for a moment after a visit that was short; for as long as a visitor stays who has stayed for
+// that moment, does all there is to do, and calls when leaving. True: the domain is the thread's.
+bool Domain::stay_away(bool visited) {
+  std::unique_lock guard(called_mutex_);
+  far_away_ = !visited;
+  auto const away = far_away_ && visitors_.load() != 0 ? kLongestSleep : kHandover;
+  if (!taken_over_ && !stopping_) called_.wait_for(guard, std::chrono::nanoseconds(away));
+  far_away_ = false;
+  return std::exchange(taken_over_, false);
+}
+
 void Domain::sleep_until(std::uint32_t seen, Time deadline) {
   client::PageEvents page(backend_->page());
   auto const present = page.begin_sleep();
@@ -126,13 +137,7 @@ void Domain::run() {
   while (!stopping_) {
     auto const visits = visits_.load(std::memory_order_relaxed);
     if (visits != visits_seen || visitors_.load(std::memory_order_relaxed) != 0) {
-      visits_seen = visits;
-      // A visitor that waits does all there is to do, and calls when it leaves.
-      auto const away = visitors_.load(std::memory_order_relaxed) != 0 ? kLongestSleep : kHandover;
-      std::unique_lock guard(called_mutex_);
-      if (!taken_over_ && !stopping_) called_.wait_for(guard, std::chrono::nanoseconds(away));
-      if (taken_over_) visits_seen = visits_;
-      taken_over_ = false;
+      visits_seen = stay_away(visits != visits_seen) ? visits_.load() : visits;
       continue;
     }
     auto const seen = events_word().load();

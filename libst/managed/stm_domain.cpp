@@ -77,6 +77,7 @@ int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info) {
     stm_domain_info_t known{};
     known.mac = found->backend().mac().to_u64();
     known.ipv4 = found->backend().ipv4();
+    known.mtu = found->backend().mtu();
     return write_info(known, info);
   });
 }

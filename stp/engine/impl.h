@@ -179,7 +179,7 @@ struct Node::Impl {
   MxTable mxs;
   std::map<std::uint32_t, Endpoint*> listeners;  // by UPort
 
-  std::vector<std::unique_ptr<Vc>> ports;  // by Port; grows with the connections
+  std::vector<std::unique_ptr<Vc>> ports;       // by Port; grows with the connections
   std::map<VcId, std::unique_ptr<Vc>> leaving;  // over, but frames still read their users' memory
   std::size_t vcs = 0;
   std::uint32_t next_port = 1;

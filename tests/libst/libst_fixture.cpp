@@ -29,8 +29,8 @@ std::string temporary_folder() {
 }  // namespace
 
 struct Daemon::Parts {
-  Parts(const std::string& link, const std::string& path)
-      : service(open_port(link)),
+  Parts(std::unique_ptr<port::Port> port, const std::string& path)
+      : service(std::move(port)),
         loop(service, service::PollPolicy::kAdaptive),
         server(service, path) {}
   service::Service service;
@@ -38,10 +38,12 @@ struct Daemon::Parts {
   service::Server server;
 };
 
-Daemon::Daemon(const std::string& link) : folder_(temporary_folder()) {
+Daemon::Daemon(const std::string& link) : Daemon(open_port(link)) {}
+
+Daemon::Daemon(std::unique_ptr<port::Port> port) : folder_(temporary_folder()) {
   auto const path = folder_ + "/stpd.sock";
   link_ = "stpd:" + path;
-  parts_ = std::make_unique<Parts>(link, path);
+  parts_ = std::make_unique<Parts>(std::move(port), path);
   if (parts_->server.start() != 0) throw std::runtime_error("no daemon at " + path);
   parts_->loop.start();
 }

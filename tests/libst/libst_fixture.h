@@ -13,11 +13,16 @@
 #include <string>
 #include <vector>
 
+namespace stp::port {
+class Port;
+}
+
 namespace stp::test {
 
 class Daemon {
  public:
   explicit Daemon(const std::string& link = "loop");
+  explicit Daemon(std::unique_ptr<port::Port> port);
   ~Daemon();
   [[nodiscard]] const std::string& link() const { return link_; }  // for STP_LINK
   void stop();

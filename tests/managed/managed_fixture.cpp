@@ -2,6 +2,7 @@
 #include "tests/managed/managed_fixture.h"
 
 #include <chrono>
+#include <thread>
 
 namespace stp::test {
 namespace {
@@ -10,8 +11,8 @@ constexpr std::int64_t kPatience = 20'000'000;
 
 }  // namespace
 
-Side::Side(std::size_t capacity) {
-  auto error = stm_domain_open(nullptr, &domain);
+Side::Side(std::size_t capacity, const stm_domain_attr_t* attr) {
+  auto error = stm_domain_open(attr, &domain);
   if (error == 0) error = stm_queue_create(domain, capacity, &queue);
   EXPECT_EQ(error, 0) << st_strerror(error);
 }
@@ -70,6 +71,15 @@ bool Side::quiet() {
   return seen.empty();
 }
 
+void Side::await_eager() const {
+  stm_connection_info_t info{};
+  info.size = sizeof info;
+  do {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_EQ(stm_connection_query(connection, &info), 0);
+  } while (info.eager == 0);
+}
+
 stm_memory_t Side::memory(void* ptr, std::size_t length, unsigned access) {
   stm_memory_t made = nullptr;
   auto const error = stm_memory_register(domain, ptr, length, access, &made);
@@ -77,21 +87,19 @@ stm_memory_t Side::memory(void* ptr, std::size_t length, unsigned access) {
   return made;
 }
 
-ManagedApi::ManagedApi() = default;
-
-void ManagedApi::listen() {
+void TwoSides::listen() {
   auto const error = stm_listen(server.domain, ":3000", server.queue, 7, 0, &listener);
   ASSERT_EQ(error, 0) << st_strerror(error);
 }
 
-void ManagedApi::connect(const void* private_data, std::size_t length) {
+void TwoSides::connect(const void* private_data, std::size_t length) {
   auto const attr = client.attr(1);
   ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
   auto const error = stm_connect(client.connection, ":3000", -1, private_data, length);
   ASSERT_EQ(error, 0) << st_strerror(error);
 }
 
-void ManagedApi::SetUp() {
+void TwoSides::establish() {
   listen();
   connect();
   server.connection = server.next(STM_REQUEST).connection;

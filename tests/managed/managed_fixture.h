@@ -15,7 +15,7 @@ namespace stp::test {
 // A domain with a queue; events that were not asked for yet wait in `seen`.
 class Side {
  public:
-  explicit Side(std::size_t capacity = 4096);
+  explicit Side(std::size_t capacity = 4096, const stm_domain_attr_t* attr = nullptr);
   ~Side() { close(); }
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
@@ -28,6 +28,8 @@ class Side {
   stm_event_t completion(std::uint64_t context);
   // What comes within a moment, if anything.
   bool quiet();
+  // Until short messages of its connection leave without a receive at the peer.
+  void await_eager() const;
   stm_memory_t memory(void* ptr, std::size_t length, unsigned access = STM_LOCAL_WRITE);
 
   stm_domain_t domain = nullptr;
@@ -40,17 +42,24 @@ class Side {
   stm_event_t find(Wanted wanted);
 };
 
-class ManagedApi : public LibstTest {
- protected:
-  ManagedApi();
+// A server's domain and a client's on the link of STP_LINK.
+class TwoSides {
+ public:
+  explicit TwoSides(const stm_domain_attr_t* attr = nullptr)
+      : server(4096, attr), client(4096, attr) {}
   // The server listens on :3000.
   void listen();
   void connect(const void* private_data = nullptr, std::size_t length = 0);
-  // Connects and accepts.
-  void SetUp() override;
+  // Listens, connects and accepts.
+  void establish();
 
   Side server, client;
   stm_listener_t listener = nullptr;
+};
+
+class ManagedApi : public LibstTest, protected TwoSides {
+ protected:
+  void SetUp() override { establish(); }
 };
 
 }  // namespace stp::test

@@ -2,6 +2,7 @@
 // A link without a NIC: what its Node sends comes back to it with the next turn, as on a loop.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <vector>
 
@@ -9,7 +10,7 @@
 
 namespace stp::test {
 
-class TestPort final : public port::Port {
+class TestPort : public port::Port {
  public:
   TestPort() {
     info_.link = "test";
@@ -23,7 +24,7 @@ class TestPort final : public port::Port {
   }
 
   // While set, the link behaves as one that still reads what it was given to send.
-  bool keeps_frames = false;
+  std::atomic<bool> keeps_frames = false;
   // While set, what is sent gets lost.
   bool cut = false;
   // How much later it is for the Node than by the clock: what else takes seconds of waiting.
@@ -35,8 +36,9 @@ class TestPort final : public port::Port {
 
   unsigned poll(Node& node, Time clock) override {
     auto const now = clock + ahead;
-    auto const arrived = std::move(on_wire_);
+    auto arrived = std::move(on_wire_);
     on_wire_.clear();
+    disturb(arrived);
     std::vector<Bytes> const burst(arrived.begin(), arrived.end());
     if (!burst.empty()) node.receive(burst, now);
     if (now >= node.next_deadline()) node.expire(now);
@@ -51,6 +53,11 @@ class TestPort final : public port::Port {
     return {{"test_frames", frames_}};
   }
   [[nodiscard]] bool link_up() const override { return true; }
+
+ protected:
+  using Frames = std::vector<std::vector<std::byte>>;
+  // What the link does to the frames of one turn before they arrive.
+  virtual void disturb(Frames&) {}
 
  private:
   unsigned send(Node& node, Time now) {
@@ -75,7 +82,7 @@ class TestPort final : public port::Port {
 
   port::PortInfo info_;
   port::Tap* tap_ = nullptr;
-  std::vector<std::vector<std::byte>> on_wire_;
+  Frames on_wire_;
   std::deque<TxToken> kept_;
   std::vector<std::byte> head_;
   std::uint64_t frames_ = 0;

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/bench/managed_pair.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace stp::bench {
+namespace {
+
+void check(int result, const char* what) {
+  if (result < 0) throw std::runtime_error(std::string(what) + ": " + st_strerror(result));
+}
+
+constexpr unsigned kAccess = STM_REMOTE_WRITE;
+constexpr std::size_t kCapacity = 256;
+
+}  // namespace
+
+ManagedPair::Side::Side() : bytes(2 * kMost) {
+  stm_domain_attr_t attr{};
+  attr.size = sizeof attr;
+  attr.link = "loop";
+  check(stm_domain_open(&attr, &domain), "stm_domain_open");
+  check(stm_queue_create(domain, kCapacity, &queue), "stm_queue_create");
+  check(stm_memory_register(domain, bytes.data(), bytes.size(), kAccess, &memory),
+        "stm_memory_register");
+}
+
+// Events that are not looked at are those of no interest here: sends, mostly.
+bool ManagedPair::Side::take(unsigned kind) {
+  stm_event_t events[16];
+  auto const count = stm_queue_poll(queue, events, 16);
+  check(count, "stm_queue_poll");
+  for (int i = 0; i < count; ++i) {
+    check(events[i].status, "an operation");
+    seen.push_back(events[i]);
+  }
+  auto const found = std::find_if(seen.begin(), seen.end(),
+                                  [=](auto const& event) { return event.kind == kind; });
+  if (found == seen.end()) return false;
+  if (kind == STM_REQUEST) connection = found->connection;
+  seen.erase(found);
+  return true;
+}
+
+void ManagedPair::Side::await(unsigned kind, Side& other) {
+  while (!take(kind)) other.take(0);
+}
+
+ManagedPair::ManagedPair() {
+  stm_connection_attr_t attr{};
+  attr.size = sizeof attr;
+  attr.events = b_.queue;
+  stm_listener_t listener = nullptr;
+  check(stm_listen(b_.domain, ":3000", b_.queue, 0, 0, &listener), "stm_listen");
+  auto mine = attr;
+  mine.events = a_.queue;
+  check(stm_connection_create(a_.domain, &mine, &a_.connection), "stm_connection_create");
+  check(stm_connect(a_.connection, ":3000", -1, nullptr, 0), "stm_connect");
+  b_.await(STM_REQUEST, a_);
+  check(stm_accept(b_.connection, &attr, nullptr, 0), "stm_accept");
+  a_.await(STM_CONNECTED, b_);
+  b_.await(STM_CONNECTED, a_);
+  stm_region_t region = nullptr;
+  check(stm_region_open(b_.memory, b_.bytes.data() + kMost, kMost, kAccess, nullptr, 0, &region,
+                        &remote_),
+        "stm_region_open");
+  stm_connection_info_t info{};
+  info.size = sizeof info;
+  for (auto* const side : {&a_, &b_})
+    for (info.eager = 0; info.eager == 0; a_.take(0), b_.take(0))
+      check(stm_connection_query(side->connection, &info), "stm_connection_query");
+}
+
+ManagedPair::~ManagedPair() {
+  stm_domain_close(a_.domain);
+  stm_domain_close(b_.domain);
+}
+
+void ManagedPair::message(Side& from, Side& to, std::size_t length) {
+  check(stm_receive(to.connection, 0, to.memory, to.bytes.data() + kMost, kMost), "stm_receive");
+  check(stm_send(from.connection, 0, STM_QUIET, 0, from.memory, from.bytes.data(), length),
+        "stm_send");
+  to.await(STM_RECEIVE, from);
+}
+
+void ManagedPair::round_trip(std::size_t length) {
+  message(a_, b_, length);
+  message(b_, a_, length);
+}
+
+void ManagedPair::put(std::size_t length) {
+  check(stm_put(a_.connection, 0, 0, a_.memory, a_.bytes.data(), length, remote_.key, 0),
+        "stm_put");
+  a_.await(STM_PUT, b_);
+}
+
+}  // namespace stp::bench

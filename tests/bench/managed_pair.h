@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two domains of one program on the loop, connected: what the managed layer and the way to the Node
+// cost, without a link. One thread polls both.
+#pragma once
+
+#include <stp/managed.h>
+
+#include <vector>
+
+namespace stp::bench {
+
+class ManagedPair {
+ public:
+  ManagedPair();
+  ~ManagedPair();
+  ManagedPair(const ManagedPair&) = delete;
+  ManagedPair& operator=(const ManagedPair&) = delete;
+
+  static constexpr std::size_t kMost = 1 << 16;
+  // A message of `length` bytes there and one back.
+  void round_trip(std::size_t length);
+  // `length` bytes into the other side's memory, until they are known to be there.
+  void put(std::size_t length);
+
+ private:
+  struct Side {
+    Side();
+    void await(unsigned kind, Side& other);
+    bool take(unsigned kind);
+
+    stm_domain_t domain = nullptr;
+    stm_queue_t queue = nullptr;
+    stm_memory_t memory = nullptr;
+    stm_connection_t connection = nullptr;
+    std::vector<unsigned char> bytes;
+    std::vector<stm_event_t> seen;
+  };
+  static void message(Side& from, Side& to, std::size_t length);
+
+  Side a_, b_;
+  stm_remote_t remote_{};
+};
+
+}  // namespace stp::bench

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a connection leaves behind when it ends: memory that frames still read, messages that nobody
+// has received yet.
+#include <chrono>
+#include <thread>
+
+#include "tests/managed/rough_link.h"
+
+namespace stp::test {
+namespace {
+
+class Ending : public ManagedApi {
+ protected:
+  static constexpr std::size_t kShort = 100;
+  // Messages that have arrived, as their sender knows, before it disconnects.
+  void send_and_leave(std::uint64_t count) {
+    client.await_eager();
+    Buffer from(1 << 16, 6);
+    auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+    for (std::uint64_t i = 0; i < count; ++i)
+      ASSERT_EQ(stm_send(client.connection, i, 0, static_cast<std::uint32_t>(i), source,
+                         from.data() + i, kShort),
+                0);
+    for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(client.completion(i).status, 0);
+    ASSERT_EQ(stm_disconnect(client.connection, STM_GRACEFUL), 0);
+    ASSERT_EQ(client.next(STM_DISCONNECTED).status, 0);
+  }
+};
+STP_BOTH_WAYS(Ending);
+
+TEST_P(Ending, MessagesThatHaveArrivedAreReceivedAfterTheirSenderHasLeft) {
+  constexpr std::uint64_t kMessages = 5;
+  Buffer from(1 << 16, 6), to(1 << 16, 0, false);
+  auto const sink = server.memory(to.data(), to.size());
+  send_and_leave(kMessages);
+  EXPECT_TRUE(server.quiet()) << "the end is told after the last message";
+  for (std::uint64_t i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(stm_receive(server.connection, 50 + i, sink, to.data(), to.size()), 0);
+    auto const got = server.completion(50 + i);
+    EXPECT_EQ(got.status, 0);
+    EXPECT_EQ(got.tag, i);
+    EXPECT_EQ(std::memcmp(to.data(), from.data() + i, kShort), 0);
+  }
+  EXPECT_EQ(server.next(STM_DISCONNECTED).status, 0);
+  EXPECT_LT(stm_receive(server.connection, 60, sink, to.data(), to.size()), 0);
+  EXPECT_EQ(stm_memory_release(sink), 0);
+}
+
+TEST_P(Ending, NobodyHasToReceiveWhatIsLeft) {
+  send_and_leave(2);
+  EXPECT_TRUE(server.quiet());
+  ASSERT_EQ(stm_disconnect(server.connection, STM_GRACEFUL), 0);
+  EXPECT_EQ(server.next(STM_DISCONNECTED).status, 0);
+  EXPECT_EQ(stm_connection_close(server.connection), 0);
+}
+
+TEST_P(Ending, ALongMessageAndTheShortOneBehindItOutliveTheirSender) {
+  Buffer from(1 << 20, 6), to(1 << 20, 0, false);
+  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  auto const sink = server.memory(to.data(), to.size());
+  client.await_eager();
+  ASSERT_EQ(stm_receive(server.connection, 50, sink, to.data(), to.size()), 0);
+  ASSERT_EQ(stm_send(client.connection, 1, 0, 1, source, from.data(), from.size()), 0);
+  ASSERT_EQ(stm_send(client.connection, 2, 0, 2, source, from.data(), kShort), 0);
+  EXPECT_EQ(client.completion(1).status, 0);
+  EXPECT_EQ(client.completion(2).status, 0);
+  client.close();
+  auto const first = server.completion(50);
+  EXPECT_EQ(first.status, 0);
+  EXPECT_EQ(first.tag, 1U);
+  EXPECT_EQ(std::memcmp(to.data(), from.data(), from.size()), 0);
+  EXPECT_TRUE(server.quiet());
+  ASSERT_EQ(stm_receive(server.connection, 51, sink, to.data(), to.size()), 0);
+  EXPECT_EQ(server.completion(51).tag, 2U);
+  EXPECT_EQ(server.next(STM_DISCONNECTED).status, 0);
+}
+
+TEST_P(Ending, APoolGetsWhatIsLeftAsWell) {
+  stm_pool_t pool = nullptr;
+  ASSERT_EQ(stm_pool_create(server.domain, 8, &pool), 0);
+  Buffer to(1 << 16, 0, false);
+  auto const sink = server.memory(to.data(), to.size());
+  connect();
+  auto attr = server.attr(2);
+  attr.pool = pool;
+  ASSERT_EQ(stm_accept(server.next(STM_REQUEST).connection, &attr, nullptr, 0), 0);
+  client.next(STM_CONNECTED);
+  server.next(STM_CONNECTED);
+  send_and_leave(2);
+  EXPECT_TRUE(server.quiet());
+  ASSERT_EQ(stm_pool_post(pool, 50, sink, to.data(), kShort), 0);
+  EXPECT_EQ(server.completion(50).status, 0);
+  ASSERT_EQ(stm_pool_post(pool, 51, sink, to.data(), kShort), 0);
+  EXPECT_EQ(server.completion(51).status, 0);
+  EXPECT_EQ(server.next(STM_DISCONNECTED).status, 0);
+  EXPECT_EQ(stm_pool_destroy(pool, nullptr, nullptr), 0) << "the connection has let go of it";
+}
+
+// A message under way whose frames are lost, but still read.
+class FramesThatStay : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kSend = 1;
+
+  void SetUp() override {
+    sides.establish();
+    source = sides.client.memory(from.data(), from.size(), STM_LOCAL_READ);
+    auto const sink = sides.server.memory(to.data(), to.size());
+    link.port->keeps_frames = true;
+    link.port->loses_long_frames = true;
+    ASSERT_EQ(stm_receive(sides.server.connection, 5, sink, to.data(), to.size()), 0);
+    ASSERT_EQ(stm_send(sides.client.connection, kSend, 0, 0, source, from.data(), from.size()), 0);
+    while (link.port->lost == 0) std::this_thread::yield();
+  }
+  void TearDown() override { link.port->keeps_frames = false; }
+
+  RoughLink link;
+  Buffer from{1 << 16, 1}, to{1 << 16};
+  TwoSides sides;
+  stm_memory_t source = nullptr;
+};
+
+TEST_F(FramesThatStay, HoldTheirOperationUntilTheyAreGone) {
+  auto& client = sides.client;
+  ASSERT_EQ(stm_disconnect(client.connection, STM_ABRUPT), 0);
+  EXPECT_TRUE(client.quiet());
+  EXPECT_EQ(stm_memory_release(source), -EBUSY);
+  EXPECT_EQ(stm_send(client.connection, 2, 0, 0, source, from.data(), 1), -ENOTCONN);
+  link.port->keeps_frames = false;
+  EXPECT_EQ(client.completion(kSend).status, -ECANCELED);
+  EXPECT_EQ(client.next(STM_DISCONNECTED).status, 0);
+  EXPECT_EQ(stm_memory_release(source), 0);
+}
+
+TEST_F(FramesThatStay, HoldTheClosingOfTheirConnection) {
+  auto& client = sides.client;
+  std::atomic<bool> closed = false;
+  std::thread closer([&] {
+    EXPECT_EQ(stm_connection_close(client.connection), 0);
+    closed = true;
+  });
+  EXPECT_TRUE(client.quiet());
+  EXPECT_FALSE(closed);
+  link.port->keeps_frames = false;
+  closer.join();
+  stm_event_t event{};
+  ASSERT_EQ(stm_queue_poll(client.queue, &event, 1), 1) << "it was told before the call was over";
+  EXPECT_EQ(event.status, -ECANCELED);
+  EXPECT_EQ(stm_queue_destroy(client.queue), 0);
+}
+
+}  // namespace
+}  // namespace stp::test
