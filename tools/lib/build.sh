@@ -3,8 +3,7 @@
 # From a bare machine to a build: packages, configuration, compilation. Sourced, never run.
 
 packages=(g++ cmake ninja-build pkg-config libdpdk-dev libpcap-dev libgtest-dev libcli11-dev
-  libxxhash-dev jq iproute2 nftables procps util-linux python3 tshark)
-packages+=(dpkg-dev file scdoc mandoc) # for the Debian package and the manual
+  libxxhash-dev scdoc iproute2 nftables procps util-linux)
 
 missing_packages() {
   local package
@@ -35,6 +34,12 @@ install_packages() {
       --no-install-recommends "${missing[@]}" >&2 || fail "apt could not install them"
 }
 
+# Clones of the project have the same things to compile.
+use_ccache() {
+  command -v ccache >/dev/null || return 0
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+}
+
 build_directory_of() {
   case $1 in
     release) echo build ;;
@@ -48,7 +53,7 @@ build() {
   shift
   directory=$(build_directory_of "$preset")
   log=$work/build-$preset.log
-  if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
+  use_ccache
   say "building ($preset, in $directory)"
   cmake --preset "$preset" -G Ninja "$@" >"$log" 2>&1 && cmake --build "$directory" -j2 >>"$log" 2>&1 ||
     { tail -n 60 "$log" >&2; fail "the build failed"; }
