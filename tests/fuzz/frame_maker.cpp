@@ -88,15 +88,21 @@ std::vector<std::byte> body(ByteCode& code, Op op) {
   if (op == Op::kData) {
     bytes.assign(code.chance(200) ? kStus[code.below(kStus.size())] : code.u16() % 1100U,
                  std::byte{0x5a});
-  } else if (code.chance(96)) {
-    auto const option = code.take(wire::kOptionSize);
-    bytes.assign(option.begin(), option.end());
-    bytes.resize(wire::kOptionSize);
+  } else if (auto const option = some_option(code)) {
+    bytes.assign(option->begin(), option->end());
   }
   return bytes;
 }
 
 }  // namespace
+
+OptionPayload some_option(ByteCode& code) {
+  if (!code.chance(96)) return {};
+  OptionPayload option{std::in_place};
+  option->fill(std::byte{0});
+  std::ranges::copy(code.take(option->size()), option->begin());
+  return option;
+}
 
 void flip_flags(ByteCode& code, Header& h) {
   h.op_flags = static_cast<std::uint16_t>(h.op_flags ^ (code.u16() & wire::kFlagsMask));

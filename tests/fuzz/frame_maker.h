@@ -34,6 +34,8 @@ class FrameMaker {
   std::size_t next_ = 0;
 };
 
+// Anything that may come along with a control operation, or nothing.
+OptionPayload some_option(ByteCode& code);
 // Flags as they were but for some.
 void flip_flags(ByteCode& code, wire::Header& h);
 // The connections of a Node, in the order of their Ports.

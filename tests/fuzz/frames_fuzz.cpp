@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Frames into Nodes in every state. Two Nodes hold connections to each other: open ones, one that
 // is being made, closing ones, one whose Slots are used up; or a connectionless endpoint each.
+// Others are asked for at listeners that inspect, and wait for their users to decide.
 // Their users grant, open and ask. Frames between them are lost, doubled and changed, and frames of
 // a forger join them.
+#include "tests/fuzz/doorkeeper.h"
 #include "tests/fuzz/estate.h"
 #include "tests/fuzz/frame_maker.h"
 #include "tests/fuzz/user_request.h"
@@ -34,7 +36,9 @@ class World : public test::TwoNodes {
 
   void step(ByteCode& code) {
     auto const side = code.below(2);
-    switch (auto const what = code.below(10); what) {
+    auto const what = code.u8();
+    if (what >= kDoor) return doors_[side].step(code, now, users_[side], users_[1 - side]);
+    switch (what % 10) {
       case 0:
         return settle();
       case 1:
@@ -75,6 +79,7 @@ class World : public test::TwoNodes {
       unconnected.estate.unmap(node);
       EXPECT_EQ(node.close_endpoint(unconnected.endpoint), 0);
     }
+    for (auto const& door : doors_) door.close();
     for (std::uint64_t cookie = 0; b.node.unstock(listener, cookie);) {
     }
     EXPECT_EQ(a.node.close_endpoint(endpoint_a), 0);
@@ -217,9 +222,13 @@ class World : public test::TwoNodes {
     if (code.chance(64)) host(side).node.close(id, at_once, now);
   }
 
-  static constexpr std::size_t kMaxConnections = 8;  // made here, or with a stocked channel
+  // Made here, or with a stocked channel.
+  static constexpr std::size_t kMaxConnections =
+      8 + Doorkeeper::kMostAsking + Doorkeeper::kMostStocked;
+  static constexpr unsigned kDoor = 240;  // of 256: steps that are a Doorkeeper's
   std::vector<test::Connection> users_[2];
   Estate estates_[2];
+  Doorkeeper doors_[2]{{a, b}, {b, a}};
   std::deque<Unconnected> unconnected_;  // A's, then B's; or none
   FrameMaker maker_;
   std::size_t learnt_ = 0;

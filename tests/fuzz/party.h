@@ -90,7 +90,8 @@ class Party {
       }
       case 13:
       case 14:
-        return connect(endpoint, code.chance(240) ? peer_ : MacAddr{}, code.below(4), now);
+        return connect(endpoint, code.chance(240) ? peer_ : MacAddr{}, code.below(4), now,
+                       some_option(code));
       case 15:
         node.close(vc, code.chance(128), now);
         break;
@@ -99,6 +100,12 @@ class Party {
         node.vc_info(vc, info);
         break;
       }
+      case 17:
+        if (code.chance(160))
+          node.admit(vc, some_option(code), now);
+        else
+          node.refuse(vc, some_option(code), now);
+        break;
       default:
         scribble(code);
         for (auto const id : connections_of(node)) node.kick(id);
@@ -189,6 +196,8 @@ class Party {
     auto const flags = code.u8();
     c.checksum = (flags & 1) != 0;
     c.recover = (flags & 2) != 0;
+    c.inspect = (flags & 4) != 0;
+    c.connect_patience = (flags & 8) != 0 ? kSecond : 0;
     return c;
   }
   void open_endpoint(ByteCode& code) {
@@ -231,11 +240,12 @@ class Party {
     if (memory == nullptr) return;
     EXPECT_EQ(host_.node.stock(endpoint, memory, cookie_), 0);
   }
-  void connect(EndpointId endpoint, const MacAddr& to, std::uint32_t uport, Time now) {
+  void connect(EndpointId endpoint, const MacAddr& to, std::uint32_t uport, Time now,
+               const OptionPayload& option = {}) {
     auto* const memory = new_channel(endpoint);
     if (memory == nullptr) return;
     VcId id = kNoneId;
-    if (host_.node.connect(endpoint, to, uport, memory, cookie_, id, now) != 0)
+    if (host_.node.connect(endpoint, to, uport, memory, cookie_, id, now, option) != 0)
       channels_.erase(cookie_);
   }
   Channel* some_channel(ByteCode& code) {

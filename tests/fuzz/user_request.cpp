@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/fuzz/user_request.h"
 
+#include <cstring>
+
+#include "tests/fuzz/frame_maker.h"
+
 namespace stp::fuzz {
 namespace {
 
@@ -108,12 +112,15 @@ SendEntry user_request(ByteCode& code, const Estate& estate) {
       break;
     case 3:
       e.header = get(code, estate);
-      if (code.chance(128)) e.payload_length = wire::kOptionSize;
       break;
     case 4:
       return data(code, estate);
     default:
       e.header = simple(code);
+  }
+  if (auto const option = some_option(code)) {
+    e.payload_length = wire::kOptionSize;
+    std::memcpy(e.payload, option->data(), option->size());
   }
   return e;
 }

@@ -263,6 +263,7 @@ void Correspondent::receive(const ReceivedEntry& entry, Time now) {
   schedule(now);
 }
 
+// protocol: 11.5, 11.7
 void Correspondent::on_block(const ReceivedEntry& entry, Time now) {
   auto const& h = entry.header;
   auto* const parcel = peer_->find(h.d_id, h.b_num, h.s_id);
@@ -294,26 +295,6 @@ void Correspondent::answer(const wire::Header& question) {
       has_pattern(receive_memory_->bytes(parcel->place), pattern_of(*parcel, peer_->mac_));
   h.offset = seen || (parcel != nullptr && parcel->delivered) ? 1 : 0;
   requests_.push_back(entry);
-}
-
-// --- session
-
-ConnectionlessSession::ConnectionlessSession(Run& run, const SessionConfig& config)
-    : run_(run), config_(config), one_(run, config), other_(run, config) {
-  one_.write_to(other_);
-  other_.write_to(one_);
-}
-
-std::string ConnectionlessSession::overdue(Time now) {
-  if (now < config_.workload.patience) return {};
-  auto const since = now - config_.workload.patience;
-  return one_.waits_since(since) || other_.waits_since(since) ? "a Block is repeated forever" : "";
-}
-
-void ConnectionlessSession::check(bool reliable) {
-  if (reliable)
-    run_.verdict.require(one_.all_confirmed() && other_.all_confirmed(),
-                         "Blocks to an endpoint never arrived");
 }
 
 }  // namespace stp::sim
