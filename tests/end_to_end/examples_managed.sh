@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The programs of tools/examples, as their first lines say they are used; and a client that is killed.
+# The programs of tools/examples above the managed API, as their first lines say they are used.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 start_stpd one - loop

@@ -20,6 +20,32 @@ bool readable(int fd, int milliseconds) {
   return ::poll(&what, 1, milliseconds) == 1;
 }
 
+TEST_P(Queues, ADomainKnowsItsLink) {
+  stm_domain_info_t info{};
+  info.size = sizeof info;
+  ASSERT_EQ(stm_domain_query(client.domain, &info), 0);
+  EXPECT_NE(info.mac, 0U);
+  EXPECT_GE(info.mtu, 1'500U);
+}
+
+// What a thread has to do for a domain that nobody visits does not wait for its sleep to end.
+TEST_P(Queues, ADomainThatIsNotVisitedGoesOnAtOnce) {
+  constexpr std::uint64_t kRounds = 500;
+  Buffer mine(1 << 16);
+  auto const source = client.memory(mine.data(), mine.size());
+  auto const sink = server.memory(mine.data(), mine.size());
+  auto const begin = std::chrono::steady_clock::now();
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    ASSERT_EQ(stm_send(client.connection, i, STM_QUIET, 0, source, mine.data(), 60'000), 0);
+    ASSERT_EQ(stm_receive(server.connection, i, sink, mine.data(), 60'000), 0);
+    ASSERT_EQ(server.completion(i).status, 0);
+    stm_event_t event;
+    stm_queue_poll(client.queue, &event, 1);
+  }
+  auto const took = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(took, kRounds * std::chrono::milliseconds(20));
+}
+
 TEST_P(Queues, APostThatWouldFindNoPlaceForItsCompletionIsRefused) {
   Buffer mine(1 << 16);
   auto const memory = client.memory(mine.data(), mine.size());

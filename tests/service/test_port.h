@@ -26,7 +26,7 @@ class TestPort : public port::Port {
   // While set, the link behaves as one that still reads what it was given to send.
   std::atomic<bool> keeps_frames = false;
   // While set, what is sent gets lost.
-  bool cut = false;
+  std::atomic<bool> cut = false;
   // How much later it is for the Node than by the clock: what else takes seconds of waiting.
   Time ahead = 0;
   // Who answers when asked for an address; nullopt: nobody does.

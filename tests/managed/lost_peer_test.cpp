@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Peers that go without a word: their program is killed, or nothing of theirs arrives any more.
+#include <csignal>
+
+#include "tests/managed/rough_link.h"
+#include "tests/service/program.h"
+
+namespace stp::test {
+namespace {
+
+constexpr std::uint64_t kReceive = 1, kSend = 2, kRead = 3;
+
+// One of each that waits for the peer's program.
+void post_everything(const Side& side, stm_memory_t memory, const Buffer& bytes) {
+  ASSERT_EQ(stm_receive(side.connection, kReceive, memory, bytes.data(), 100), 0);
+  ASSERT_EQ(stm_send(side.connection, kSend, 0, 0, memory, bytes.data(), bytes.size()), 0);
+  ASSERT_EQ(stm_read(side.connection, kRead, 0, memory, bytes.data(), 100), 0);
+}
+
+TEST(LostPeers, AProgramThatIsKilledEndsItsConnections) {
+  Daemon const daemon;
+  UseLink const link(daemon.link());
+  Program peer({MANAGED_PEER});
+  ASSERT_TRUE(peer.says("listening")) << peer.output();
+  Side client;
+  auto const attr = client.attr(9);
+  ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
+  ASSERT_EQ(stm_connect(client.connection, ":3000", -1, nullptr, 0), 0);
+  ASSERT_EQ(client.next(STM_CONNECTED).status, 0);
+  ASSERT_TRUE(peer.says("connected")) << peer.output();
+  Buffer const mine(1 << 16);
+  auto const memory = client.memory(mine.data(), mine.size());
+  post_everything(client, memory, mine);
+  peer.signal(SIGKILL);
+  for (auto const context : {kReceive, kSend, kRead})
+    EXPECT_EQ(client.completion(context).status, -ENOTCONN);
+  EXPECT_EQ(client.next(STM_DISCONNECTED).context, 9U);
+  EXPECT_EQ(stm_memory_release(memory), 0);
+}
+
+TEST(LostPeers, OneThatHasFallenSilentIsGivenUp) {
+  RoughLink const link;
+  TwoSides sides;
+  sides.establish();
+  Buffer const mine(1 << 16);
+  auto& client = sides.client;
+  auto const memory = client.memory(mine.data(), mine.size());
+  link.port->cut = true;
+  post_everything(client, memory, mine);
+  for (auto const context : {kReceive, kSend, kRead})
+    EXPECT_EQ(client.completion(context).status, -ETIMEDOUT);
+  EXPECT_EQ(client.next(STM_FAILED).status, -ETIMEDOUT);
+  EXPECT_EQ(stm_memory_release(memory), 0);
+}
+
+}  // namespace
+}  // namespace stp::test
