@@ -124,8 +124,6 @@ void Host::settle() {
   if (!up_) return;
   drain_events();
   send();
-  // A slow host's poller is not idle at once: its users are woken when their time is up.
-  if (config_.reaction == 0 || dice_.between(0, 1) == 0) node_->idle();
   drain_events();
   set_timer();
 }
