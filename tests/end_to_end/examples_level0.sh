@@ -8,12 +8,13 @@ await_stpd d
 export STP_LINK=stpd:$work/d.sock
 
 for text in "Hello over level 0" "and once more"; do
-  start "$work/server.log" "$bin/level0_server" localhost:3000
+  log=$work/${text// /-}.log
+  start "$log" "$bin/level0_server" localhost:3000
   server=$!
-  expect wait_for 20 grep -q '^listening on' "$work/server.log"
+  expect wait_for 20 grep -q '^listening on' "$log"
   expect timeout 20 "$bin/level0_client" localhost:3000 "$text"
   expect wait "$server"
-  expect says "$work/server.log" "$text"
+  expect says "$log" "$text"
 done
 
 # What goes wrong is said in words.

@@ -16,7 +16,7 @@
 #include <stp/st.h>
 #include <string.h>
 
-enum { kBufsize = 12, kBuffer = 1 << kBufsize, kTries = 300 };
+enum { kBufsize = 12, kBuffer = 1 << kBufsize, kTries = 300, kSilence = 10 };
 
 static void check(int result, const char* call) {
   if (result >= 0) return;
@@ -73,8 +73,10 @@ int main(int argc, char** argv) {
   data.mx = (uint16_t)peer_mx;
   const int length = snprintf(out, sizeof out, "Hello from Port %u", own_port) + 1;
 
+  /* Once all is said this side stays until the other has been silent for a while: its thanks may
+   * have been lost, and then the greeting comes again. */
   int greeted = 0, thanked = 0;
-  for (int tries = 0; !(greeted && thanked);) {
+  for (int tries = 0, silent = 0; !(greeted && thanked) || silent < kSilence;) {
     if (!thanked) {
       check(st_utx(endpoint, mac, &data, NULL, length, 0, 0), "st_utx");
       ++data.b_num; /* under the same number it would be a repeat, of which nobody is told */
@@ -82,7 +84,8 @@ int main(int argc, char** argv) {
     st_header_t got;
     struct timeval patience = {0, 100000};
     const int result = st_urx(endpoint, &mac, &got, NULL, &patience);
-    if (result == -EWOULDBLOCK && ++tries < kTries) continue;
+    silent = result == -EWOULDBLOCK ? silent + 1 : 0;
+    if (silent > 0 && ((greeted && thanked) || ++tries < kTries)) continue;
     check(result, "st_urx");
     if (ST_OP(got.op_flags) == ST_OP_NOP) thanked = 1;
     if (ST_OP(got.op_flags) != ST_OP_DATA) continue;
