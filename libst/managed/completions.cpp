@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the Sequencer tells, and what the program is told of it.
+#include "libst/client/wait.h"
 #include "libst/managed/connection.h"
 
 namespace stp::managed {
@@ -80,8 +81,10 @@ void Connection::tell_read_requests() {
 
 int Connection::refuse_read(std::uint32_t request) {
   if (state_ != State::kUp && state_ != State::kDraining) return -ENOTCONN;
+  auto const now = client::now();
+  sequencer_->expire(now);
   auto const error = sequencer_->refuse(request);
-  if (error == 0) pump(0);
+  if (error == 0) pump(now);
   return error;
 }
 

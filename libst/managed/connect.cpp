@@ -45,7 +45,7 @@ void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
 }
 
 // The Virtual Connection is there, or will never be. False: it was not.
-bool Connection::opened() {
+bool Connection::opened(Time now) {
   auto request = client::request_for(client::RequestKind::kVcInfo);
   request.vc = vc_;
   client::Reply info{};
@@ -67,15 +67,15 @@ bool Connection::opened() {
   config.receive_stu_log2 =
       stu_size_log2(info.local_max_stu, info.remote_max_stu, info.local_bufsize);
   sequencer_.emplace(config);
-  sequencer_->expire(client::now());
   if (state_ == State::kConnecting) {
     state_ = State::kAsking;
-    say_hello(hello_);
+    say_hello(hello_, now);
   }
   return true;
 }
 
-void Connection::say_hello(const Hello& hello) {
+void Connection::say_hello(const Hello& hello, Time now) {
+  sequencer_->expire(now);
   auto* const out = staging_.hello_out();
   auto const length = encode(hello, out);
   sequencer_->write(kHelloOut, staging_.memory->at(out), length);
@@ -112,8 +112,9 @@ int Connection::accept(Outlets outlets, Hello hello) {
   listener_->decided();
   listener_.reset();
   state_ = State::kAccepting;
-  say_hello(hello);
-  progress(client::now());
+  auto const now = client::now();
+  say_hello(hello, now);
+  progress(now);
   return 0;
 }
 
@@ -123,8 +124,9 @@ int Connection::reject(Hello hello) {
   listener_->decided();
   listener_.reset();
   state_ = State::kRejecting;
-  say_hello(hello);
-  progress(client::now());
+  auto const now = client::now();
+  say_hello(hello, now);
+  progress(now);
   return 0;
 }
 

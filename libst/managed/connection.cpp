@@ -20,7 +20,7 @@ void Connection::progress(Time now) {
   if (state_ == State::kEnding) return go_on_ending();
   // The end is looked at first and told last: what came before it is dealt with in between.
   auto const state = channel_.state();
-  if (!sequencer_ && state != ChannelState::kConnecting && !opened()) return;
+  if (!sequencer_ && state != ChannelState::kConnecting && !opened(now)) return;
   if (sequencer_) {
     // Others have their turn as well; but nothing more comes after the end.
     constexpr unsigned kTurns = 8;

@@ -119,8 +119,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // connect.cpp
   void take_channel(EndpointId endpoint, const client::Reply& made,
                     std::shared_ptr<service::SharedMemory> memory, const Staging& staging);
-  bool opened();
-  void say_hello(const Hello& hello);
+  bool opened(Time now);
+  void say_hello(const Hello& hello, Time now);
   void on_hello(const Completion& c);
   void on_answer(const Hello& hello);
   void hello_sent(int status);

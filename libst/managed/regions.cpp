@@ -2,6 +2,7 @@
 // Keys: the peer's regions that this side uses, and its own that the peer does.
 #include <algorithm>
 
+#include "libst/client/wait.h"
 #include "libst/managed/access.h"
 #include "libst/managed/connection.h"
 
@@ -101,6 +102,8 @@ void Connection::on_region_request(const Completion& c) {
 
 void Connection::revoke(const Access& access) {
   if (!sequencer_ || over()) return;
+  auto const now = client::now();
+  sequencer_->expire(now);
   for (auto at = served_.begin(); at != served_.end();) {
     auto const [number, key] = *at;
     if (key != access.key()) {
@@ -110,7 +113,7 @@ void Connection::revoke(const Access& access) {
     at = served_.erase(at);
     sequencer_->close_region(number);
   }
-  pump(0);
+  pump(now);
 }
 
 }  // namespace stp::managed

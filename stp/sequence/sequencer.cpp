@@ -140,13 +140,18 @@ void Sequencer::Impl::dispatch(const ReceivedEntry& entry, Time now) {
   }
 }
 
+// A round trip that ends before it began would be taken for one without end.
+Time Sequencer::Impl::tell_time(Time now) {
+  return clock = std::max(clock, now);
+}
+
 void Sequencer::receive(const ReceivedEntry& entry, Time now) {
-  impl_->clock = now;
-  if (impl_->ended == 0) impl_->dispatch(entry, now);
+  auto const present = impl_->tell_time(now);
+  if (impl_->ended == 0) impl_->dispatch(entry, present);
 }
 
 bool Sequencer::transmit(SendEntry& out, Time now) {
-  impl_->clock = now;
+  impl_->tell_time(now);
   if (impl_->outbox.empty()) return false;
   out = impl_->outbox.front().entry;
   impl_->in_ring.push_back(impl_->outbox.front().number);
@@ -170,7 +175,7 @@ Time Sequencer::next_deadline() const {
 
 void Sequencer::expire(Time now) {
   auto& self = *impl_;
-  self.clock = now;
+  now = self.tell_time(now);
   if (self.ended != 0 || now < self.deadline) return;
   self.deadline = kNever;
   self.expire_outbound(now);

@@ -143,6 +143,7 @@ struct Sequencer::Impl {
   explicit Impl(const SequencerConfig& sequencer_config) : config(sequencer_config) {}
 
   // --- sequencer.cpp
+  Time tell_time(Time now);
   void dispatch(const ReceivedEntry& entry, Time now);
   void request(const wire::Header& header);
   void request(const SendEntry& entry);

@@ -36,8 +36,8 @@ bool ManagedPair::Side::take(unsigned kind) {
     check(events[i].status, "an operation");
     seen.push_back(events[i]);
   }
-  auto const found = std::find_if(seen.begin(), seen.end(),
-                                  [=](auto const& event) { return event.kind == kind; });
+  auto const found =
+      std::find_if(seen.begin(), seen.end(), [=](auto const& event) { return event.kind == kind; });
   if (found == seen.end()) return false;
   if (kind == STM_REQUEST) connection = found->connection;
   seen.erase(found);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the engine costs on one core, without any link: frames go from Node to Node by copy or not
-// at all; and what the managed API above it adds, on the loop. The figures are set beside each other at the end; nothing here passes or fails.
+// at all; and what the managed API above it adds, on the loop. The figures are set beside each
+// other at the end; nothing here passes or fails.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

@@ -114,7 +114,7 @@ TEST(RoughMessages, ManyGoBothWaysAtOnceIntoPools) {
   TwoSides sides;
   constexpr std::uint64_t kEach = 400;
   constexpr std::size_t kMost = 9'000, kWaiting = 16;
-  Memories const memory(sides, kWaiting * kMost + kMost);
+  Memories const memory(sides, 1 << 18);
   stm_pool_t pools[2]{};
   Side* const both[2]{&sides.client, &sides.server};
   unsigned char* const places[2]{memory.mine.data(), memory.there.data()};

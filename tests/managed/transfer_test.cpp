@@ -190,7 +190,7 @@ TEST_P(Transfers, AFencedMessageTellsOfAPutThatIsThere) {
 }
 
 TEST_P(Transfers, FiveFetchOpsAreExecutedOnceEach) {
-  alignas(8) static std::atomic<std::uint64_t> words[512];
+  alignas(4'096) static std::atomic<std::uint64_t> words[512];
   words[3] = 40;
   auto const remote = open(words, sizeof words, STM_REMOTE_ATOMIC);
   Buffer before(1 << 16, 0, false);

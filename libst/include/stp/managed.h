@@ -204,7 +204,8 @@ ST_API int stm_private_data(stm_connection_t connection, void* data, size_t size
 
 /* Graceful: nothing new may be posted (-ESHUTDOWN), what was posted is done, but for receives; then
  * the connection ends. Abrupt: it ends at once. What is left completes with -ECANCELED;
- * _DISCONNECTED follows. Does not block. */
+ * _DISCONNECTED follows. Does not block. When the peer has disconnected, messages of its that are
+ * here can still be received, and _DISCONNECTED follows the last one: this call drops them. */
 enum { STM_GRACEFUL = 0, STM_ABRUPT = 1 };
 ST_API int stm_disconnect(stm_connection_t connection, int how);
 /* The handle is none from here on. One that is up ends abruptly; what is outstanding completes
