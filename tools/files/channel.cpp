@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/channel.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -22,7 +23,8 @@ constexpr std::int64_t microseconds(Duration wait) {
 
 // Places of `sent_`: content first, then control.
 Channel::Channel(Link& link, const std::string& peer, const std::atomic<bool>& stop)
-    : memory_(link, kDepth * (2 * kChunk + kControlRoom)),
+    : chunk_(chunk_for(link)),
+      memory_(link, kDepth * (2 * kChunk + kControlRoom)),
       queue_(link, 4 * kDepth),
       sent_(2 * kDepth) {
   auto const attr = attributes();
@@ -41,7 +43,8 @@ Channel::Channel(Link& link, const std::string& peer, const std::atomic<bool>& s
 }
 
 Channel::Channel(Link& link, stm_connection_t request)
-    : memory_(link, kDepth * (2 * kChunk + kControlRoom)),
+    : chunk_(chunk_for(link)),
+      memory_(link, kDepth * (2 * kChunk + kControlRoom)),
       queue_(link, 4 * kDepth),
       connection_(request),
       sent_(2 * kDepth) {
@@ -71,6 +74,11 @@ Channel::~Channel() {
     // Nobody is left to hear it.
   }
   ::stm_connection_close(connection_);
+}
+
+std::size_t Channel::chunk_for(const Link& link) {
+  constexpr std::size_t kLeast = std::size_t{16} << 10;
+  return std::clamp(link.stu() * kStusUnderWay / kDepth, kLeast, kChunk);
 }
 
 stm_connection_attr_t Channel::attributes() const {
@@ -130,7 +138,7 @@ std::span<std::byte> Channel::content_buffer(Duration wait) {
   if (!place && step(wait)) place = free_place(0, kDepth);
   check_ended();
   if (!place) return {};
-  return memory_.bytes().subspan((kDepth + *place) * kChunk, kChunk);
+  return memory_.bytes().subspan((kDepth + *place) * kChunk, chunk_);
 }
 
 void Channel::send_content(std::span<const std::byte> filled) {

@@ -37,8 +37,8 @@ class Channel {
 
   // At most kMaxMetadata bytes, which are copied. Waits for a place.
   void send(MessageTag tag, std::span<const std::byte> bytes);
-  // A buffer of kChunk bytes to fill, and to send the first `length` bytes of. nullptr: none is
-  // free yet.
+  // A buffer of at most kChunk bytes to fill, and to send the first `length` bytes of. nullptr:
+  // none is free yet.
   std::span<std::byte> content_buffer(Duration wait);
   void send_content(std::span<const std::byte> filled);
   // The next message; false: `wait` has passed.
@@ -57,6 +57,7 @@ class Channel {
     bool busy = false;
   };
 
+  static std::size_t chunk_for(const Link& link);
   [[nodiscard]] stm_connection_attr_t attributes() const;
   void post_receive(std::size_t place);
   void post_send(MessageTag tag, std::size_t at, std::size_t place, std::size_t length);
@@ -67,6 +68,11 @@ class Channel {
   void await_connection(const std::string& peer, const std::atomic<bool>& stop);
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;
 
+  // All content under way together, in STUs: what the receive ring of a driver usually holds (512
+  // frames), less what control operations need.
+  static constexpr std::size_t kStusUnderWay = 384;
+
+  const std::size_t chunk_;  // of content
   Buffers memory_;  // kDepth to receive, kDepth of content to send, kDepth of control to send
   Queue queue_;
   stm_connection_t connection_ = nullptr;

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <bit>
 #include <cerrno>
 
 #include "tools/files/failure.h"
@@ -20,6 +21,14 @@ Link::Link() {
   attributes.buffer_log2 = kBufferLog2;
   if (auto const error = ::stm_domain_open(&attributes, &domain_); error != 0)
     throw link_failure(error);
+}
+
+std::size_t Link::stu() const {
+  constexpr std::uint32_t kAround = 40 + 64;  // Schedule Header, append
+  stm_domain_info_t info{};
+  info.size = sizeof info;
+  auto const known = ::stm_domain_query(domain_, &info) == 0 && info.mtu > kAround;
+  return known ? std::bit_floor(info.mtu - kAround) : 1;
 }
 
 Queue::Queue(Link& link, std::size_t capacity) {

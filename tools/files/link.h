@@ -24,6 +24,8 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   [[nodiscard]] stm_domain_t domain() const { return domain_; }
+  // Bytes of the longest STU that it carries.
+  [[nodiscard]] std::size_t stu() const;
 
  private:
   stm_domain_t domain_ = nullptr;

@@ -42,6 +42,13 @@ class Visitor {
   std::thread thread_;
 };
 
+st_chandle_t accept(st_ehandle_t endpoint) {
+  st_chandle_t connection = nullptr;
+  if (auto const error = st_accept(endpoint, &connection); error != 0)
+    throw Failure(st_strerror(error));
+  return connection;
+}
+
 }  // namespace
 
 void serve_pings(const Options& options) {
@@ -55,15 +62,17 @@ void serve_pings(const Options& options) {
   std::fflush(stdout);
   std::list<Visitor> visitors;
   while (!interrupted()) {
-    st_chandle_t connection = nullptr;
-    // Threads that start take no signals: they are let in while this one waits.
+    // Threads that start take no signals: they are let in while this one waits. One that comes just
+    // before it does is seen when the wait is over.
+    timeval look{.tv_sec = 0, .tv_usec = 200'000};
+    st_event_t event;
     let_interrupts_in();
-    auto const error = st_accept(handle, &connection);
+    auto const error = st_next_event(handle, &event, &look);
     watch_for_interrupts();
     visitors.remove_if([](const Visitor& visitor) { return visitor.gone(); });
-    if (error == -EINTR) continue;
-    if (error != 0) throw Failure(options.peer + ": " + st_strerror(error));
-    visitors.emplace_back(connection);
+    if (error == 0 && event.kind == ST_EVENT_CONNECTION) visitors.emplace_back(accept(handle));
+    if (error != 0 && error != -EINTR && error != -EWOULDBLOCK)
+      throw Failure(options.peer + ": " + st_strerror(error));
   }
 }
 
