@@ -15,7 +15,7 @@ constexpr std::size_t kQueueCapacity = std::size_t{1} << 20;
 
 }  // namespace
 
-Ia::Ia() : Object(Kind::kIa, *this), progress_([this](const stm_event_t& e) { handle(e); }) {}
+Ia::Ia() : Object(Kind::kIa, *this), progress_([this](const stm_event_t& e) { on_event(e); }) {}
 
 Ia::~Ia() {
   if (domain_ != nullptr) stm_domain_close(domain_);
@@ -124,7 +124,7 @@ std::shared_ptr<ServicePoint> Ia::find_service_point(std::uint64_t conn_qual) co
   return nullptr;
 }
 
-void Ia::handle(const stm_event_t& event) {
+void Ia::on_event(const stm_event_t& event) {
   if (event.kind == STM_USER) {
     auto const found = graves_.find(event.context);
     if (found == graves_.end()) return;

@@ -64,7 +64,7 @@ class Ia : public Object {
 
  private:
   int open_domain(const std::string& link);
-  void handle(const stm_event_t& event);
+  void on_event(const stm_event_t& event);
   void request(const stm_event_t& event);
   void run_watcher();
   void stop();

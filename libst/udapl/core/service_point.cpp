@@ -111,7 +111,7 @@ void ServicePoint::arrived(stm_connection_t connection) {
   if (make_handle != nullptr) cr->set_handle(make_handle(cr));
   Event event;
   event.number = EventNumber::kConnectionRequest;
-  event.handle = handle();
+  event.handle = ep_ ? nullptr : handle();  // an RSP is none any more
   event.cr = cr->handle() != nullptr ? cr->handle() : cr.get();
   event.conn_qual = conn_qual_;
   if (ep_) retire();  // for one request
