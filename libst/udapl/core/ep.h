@@ -108,8 +108,7 @@ class Ep : public Object {
   void tell_connection(EventNumber number);
   void break_connection();
 
-  Result prepare(std::span<const LmrTriplet> segments, std::uint64_t most, unsigned privilege,
-                 Request& request);
+  Result prepare(std::span<const LmrTriplet> segments, unsigned privilege, Request& request);
   Result post(Request request, const RmrTriplet& remote);
   int begin_request(Request& request, const RmrTriplet& remote);
   [[nodiscard]] unsigned managed_flags(const Request& request) const;

@@ -41,13 +41,13 @@ Result Ep::check_request(Flags flags) {
   return full() ? Result::kInsufficientResources : Result::kSuccess;
 }
 
-Result Ep::prepare(std::span<const LmrTriplet> segments, std::uint64_t most, unsigned privilege,
-                   Request& request) {
+Result Ep::prepare(std::span<const LmrTriplet> segments, unsigned privilege, Request& request) {
   if (auto const result = check_request(request.flags); result != Result::kSuccess) return result;
   if (auto const result = request.iov.assign(ia(), pz(), segments, privilege);
       result != Result::kSuccess)
     return result;
-  return request.iov.length() > most ? Result::kLengthError : Result::kSuccess;
+  // The EP's own maxima are what was asked for, not a fence: programs send more, and may.
+  return request.iov.length() > kMaxMessage ? Result::kLengthError : Result::kSuccess;
 }
 
 Result Ep::post_send(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags) {
@@ -55,8 +55,7 @@ Result Ep::post_send(std::span<const LmrTriplet> segments, std::uint64_t cookie,
   if (segments.size() > static_cast<std::size_t>(attr_.max_request_iov))
     return Result::kInvalidParameter;
   Request request{Dto::kSend, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
-  if (auto const result = prepare(segments, attr_.max_message_size, kLocalRead, request);
-      result != Result::kSuccess)
+  if (auto const result = prepare(segments, kLocalRead, request); result != Result::kSuccess)
     return result;
   request.iov.gather();
   return post(std::move(request), {});
@@ -68,8 +67,7 @@ Result Ep::post_rdma_write(std::span<const LmrTriplet> segments, std::uint64_t c
   if (segments.size() > static_cast<std::size_t>(attr_.max_rdma_write_iov))
     return Result::kInvalidParameter;
   Request request{Dto::kRdmaWrite, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
-  if (auto const result = prepare(segments, attr_.max_rdma_size, kLocalRead, request);
-      result != Result::kSuccess)
+  if (auto const result = prepare(segments, kLocalRead, request); result != Result::kSuccess)
     return result;
   if (request.iov.length() > remote.length) return Result::kLengthError;
   request.iov.gather();
@@ -82,8 +80,7 @@ Result Ep::post_rdma_read(std::span<const LmrTriplet> segments, std::uint64_t co
   if (segments.size() > static_cast<std::size_t>(attr_.max_rdma_read_iov))
     return Result::kInvalidParameter;
   Request request{Dto::kRdmaRead, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
-  if (auto const result = prepare(segments, attr_.max_rdma_size, kLocalWrite, request);
-      result != Result::kSuccess)
+  if (auto const result = prepare(segments, kLocalWrite, request); result != Result::kSuccess)
     return result;
   if (request.iov.length() < remote.length) return Result::kLengthError;
   return post(std::move(request), remote);

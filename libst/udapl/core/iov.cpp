@@ -15,7 +15,7 @@ Result Iov::assign(Ia& ia, const Pz& pz, std::span<const LmrTriplet> segments, u
     auto const* const lmr = ia.find_lmr(segment.context);
     if (lmr == nullptr) return Result::kPrivilegesViolation;
     if (&lmr->pz() != &pz) return Result::kProtectionViolation;
-    if ((lmr->attr().privileges & privilege) == 0) return Result::kPrivilegesViolation;
+    if (!lmr->allows(privilege)) return Result::kPrivilegesViolation;
     auto* const data = lmr->part(segment);
     if (data == nullptr) return Result::kInvalidParameter;
     if (length_ != 0 && segments_.empty()) segments_.push_back({data_, length_});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/udapl/core/lmr.h"
 
-#include "libst/udapl/core/flags.h"
 #include "libst/udapl/core/ia.h"
 
 namespace stp::udapl {

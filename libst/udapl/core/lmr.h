@@ -5,6 +5,7 @@
 
 #include <stp/managed.h>
 
+#include "libst/udapl/core/flags.h"
 #include "libst/udapl/core/pz.h"
 
 namespace stp::udapl {
@@ -47,6 +48,11 @@ class Lmr : public Object {
   // Its first byte, in addresses of triplets.
   [[nodiscard]] std::uint64_t base() const {
     return attr_.zero_based ? 0 : reinterpret_cast<std::uint64_t>(attr_.start);
+  }
+  // Who may write locally may read, as programs expect of RDMA adapters.
+  [[nodiscard]] bool allows(unsigned privilege) const {
+    auto const sufficient = privilege == kLocalRead ? kLocalRead | kLocalWrite : privilege;
+    return (attr_.privileges & sufficient) != 0;
   }
   // Where the triplet's bytes are; nullptr: not inside.
   [[nodiscard]] std::byte* part(const LmrTriplet& triplet) const;
