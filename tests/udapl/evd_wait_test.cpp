@@ -130,9 +130,11 @@ TEST_P(EvdWait, ASignalInterruptsAndNmoreIsDefined) {
   struct sigaction action {};
   action.sa_handler = [](int) {};
   ASSERT_EQ(::sigaction(SIGUSR1, &action, nullptr), 0);
-  post(1);
-  auto const result =
-      waited([](std::thread& waiter) { ::pthread_kill(waiter.native_handle(), SIGUSR1); }, 2);
+  auto const interrupt = [&](std::thread& waiter) {
+    post(1);
+    ::pthread_kill(waiter.native_handle(), SIGUSR1);
+  };
+  auto const result = waited(interrupt, 2);
   EXPECT_EQ(result, Result::kInterruptedCall);
   EXPECT_EQ(nmore, 1);
 }

@@ -70,12 +70,12 @@ bool find_optional(DAT_HANDLE handle, std::shared_ptr<Wanted>& out) {
   return out != nullptr;
 }
 
+// Without the class bit of errors: programs compare with the bare type.
 inline DAT_RETURN error(DAT_RETURN_TYPE type) {
-  return static_cast<DAT_RETURN>(DAT_CLASS_ERROR) | static_cast<DAT_RETURN>(type);
+  return static_cast<DAT_RETURN>(type);
 }
 inline DAT_RETURN to_dat(Result result) {
-  if (result == Result::kSuccess) return DAT_SUCCESS;
-  return DAT_CLASS_ERROR | static_cast<DAT_RETURN>(result);
+  return static_cast<DAT_RETURN>(result);
 }
 inline DAT_RETURN bad_handle() {
   return error(DAT_INVALID_HANDLE);
