@@ -161,15 +161,16 @@ TEST_P(EpTest, SuppressedCompletionsAreNotToldUnlessTheyFail) {
 TEST_P(EpTest, SolicitedWaitLetsTheSenderDecideWhetherTheWaiterIsWoken) {
   server.attr.recv_flags = kSolicitedWait;
   connect();
+  LmrTriplet const into[] = {server.at(0, 8)}, from[] = {client.at(0, 8)};
   for (std::uint64_t i = 1; i <= 3; ++i)
-    ASSERT_EQ(server.ep->post_recv({}, i, 0), Result::kSuccess);
-  ASSERT_EQ(client.ep->post_send({}, 1, 0), Result::kSuccess);
+    ASSERT_EQ(server.ep->post_recv(into, i, 0), Result::kSuccess);
+  ASSERT_EQ(client.ep->post_send(from, 1, 0), Result::kSuccess);
   DatSide::next(*client.request);
   Event event;
   int more = 0;
   EXPECT_EQ(server.recv->wait(500'000, 1, event, more), Result::kTimeoutExpired);
   EXPECT_EQ(more, 1);
-  ASSERT_EQ(client.ep->post_send({}, 2, kSolicitedWait), Result::kSuccess);
+  ASSERT_EQ(client.ep->post_send(from, 2, kSolicitedWait), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*server.recv).cookie, 1U);
   EXPECT_EQ(DatSide::next(*server.recv).cookie, 2U);
 }
