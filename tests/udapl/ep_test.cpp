@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections, messages and RDMA between two EPs.
 #include <cstring>
+#include <thread>
 
 #include "tests/udapl/udapl_fixture.h"
 
@@ -164,11 +165,14 @@ TEST_P(EpTest, SolicitedWaitLetsTheSenderDecideWhetherTheWaiterIsWoken) {
   LmrTriplet const into[] = {server.at(0, 8)}, from[] = {client.at(0, 8)};
   for (std::uint64_t i = 1; i <= 3; ++i)
     ASSERT_EQ(server.ep->post_recv(into, i, 0), Result::kSuccess);
-  ASSERT_EQ(client.ep->post_send(from, 1, 0), Result::kSuccess);
-  DatSide::next(*client.request);
-  Event event;
+  Event event, other;
   int more = 0;
-  EXPECT_EQ(server.recv->wait(500'000, 1, event, more), Result::kTimeoutExpired);
+  auto result = Result::kSuccess;
+  std::thread waiter([&] { result = server.recv->wait(1'000'000, 1, event, more); });
+  while (server.recv->dequeue(other) != Result::kInvalidState) std::this_thread::yield();
+  ASSERT_EQ(client.ep->post_send(from, 1, 0), Result::kSuccess);
+  waiter.join();
+  EXPECT_EQ(result, Result::kTimeoutExpired);
   EXPECT_EQ(more, 1);
   ASSERT_EQ(client.ep->post_send(from, 2, kSolicitedWait), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*server.recv).cookie, 1U);
