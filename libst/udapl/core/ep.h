@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An Endpoint. By subject:
+//   ep.cpp            made, queried, freed        ep_connect.cpp    states and connections
+//   ep_requests.cpp   send, RDMA, bind            ep_receives.cpp   receives, of its own or an
+//   SRQ's
+// What says so happens under the IA's mutex.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "libst/udapl/core/ep_attr.h"
+#include "libst/udapl/core/ep_state.h"
+#include "libst/udapl/core/evd.h"
+#include "libst/udapl/core/iov.h"
+#include "libst/udapl/core/private_data.h"
+#include "libst/udapl/core/srq.h"
+
+namespace stp::udapl {
+
+class Rmr;
+
+class Ep : public Object {
+ public:
+  static constexpr int kUnknown = -2;  // DAT_VALUE_UNKNOWN
+
+  // Any of the EVDs may be null.
+  struct Parts {
+    std::shared_ptr<Pz> pz;
+    std::shared_ptr<Evd> recv, request, connect;
+    std::shared_ptr<Srq> srq;
+  };
+  Ep(Ia& ia, Parts parts, const EpAttr& attr);
+  ~Ep() override;
+  // With an SRQ if `parts` has one.
+  static Result create(Ia& ia, const Parts& parts, const EpAttr& attr, std::shared_ptr<Ep>& out);
+  Result free();
+  Result reset();
+
+  struct Param {
+    EpState state;
+    Parts parts;
+    EpAttr attr;
+    std::uint32_t remote_ipv4;
+    std::uint64_t remote_qual;
+  };
+  Result query(Param& out);
+  // Unconnected EPs only; parts that are null and an attr that is null stay.
+  Result modify(const Parts& parts, const EpAttr* attr);
+  Result status(EpState& state, bool& recv_idle, bool& request_idle);
+
+  // ---- ep_connect.cpp ----
+  // `host` as the managed API names it. `timeout` in microseconds.
+  Result connect(const std::string& host, std::uint32_t ipv4, std::uint64_t conn_qual,
+                 std::uint32_t timeout, std::span<const std::byte> private_data);
+  // To where `other` is connected.
+  Result dup_connect(Ep& other, std::uint32_t timeout, std::span<const std::byte> private_data);
+  Result disconnect(bool abrupt);
+
+  // ---- ep_requests.cpp ----
+  Result post_send(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags);
+  Result post_rdma_write(std::span<const LmrTriplet> segments, std::uint64_t cookie,
+                         const RmrTriplet& remote, Flags flags);
+  Result post_rdma_read(std::span<const LmrTriplet> segments, std::uint64_t cookie,
+                        const RmrTriplet& remote, Flags flags);
+
+  // ---- ep_receives.cpp ----
+  Result post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags);
+  // dat_ep_recv_query; both may be null.
+  Result recv_query(int* buffers, int* span);
+  // Of buffers that this EP has from its SRQ; negative: none. Soft: an asynchronous event, once.
+  // Hard: the connection is broken.
+  Result set_watermarks(int soft, int hard);
+
+  // ---- under the IA's mutex ----
+  // False: not in this state.
+  bool enter(EpInput input);
+  [[nodiscard]] EpState state() const { return state_; }
+  Result accept(stm_connection_t connection, std::span<const std::byte> private_data);
+  void on_event(const stm_event_t& event);
+  [[nodiscard]] const Pz& pz() const { return *parts_.pz; }
+  [[nodiscard]] stm_connection_t connection() const { return connection_; }
+  // Completes in the order of the requests, without a frame.
+  Result post_bind(Rmr& rmr, std::uint64_t cookie, Flags flags);
+  [[nodiscard]] Result check_request(Flags flags);
+  void abandon() override;
+
+ private:
+  struct Request {
+    Dto dto = Dto::kSend;
+    Iov iov;
+    std::uint64_t cookie = 0;
+    Flags flags = 0;
+    void* handle = nullptr;  // of the RMR
+    bool done = false;
+    DtoStatus status = DtoStatus::kSuccess;
+  };
+
+  Result attach();
+  void detach();
+  [[nodiscard]] Result check_parts() const;
+
+  Result begin(Lock& lock, const std::string& host, std::uint64_t conn_qual, std::uint32_t timeout);
+  [[nodiscard]] stm_connection_attr_t connection_attr() const;
+  void connection_event(const stm_event_t& event);
+  void established();
+  void ended(EventNumber number);
+  void tell_connection(EventNumber number);
+  void break_connection();
+
+  Result prepare(std::span<const LmrTriplet> segments, unsigned privilege, Request& request);
+  Result post(Request request, const RmrTriplet& remote);
+  int begin_request(Request& request, const RmrTriplet& remote);
+  [[nodiscard]] unsigned managed_flags(const Request& request) const;
+  void complete_request(const stm_event_t& event);
+  void tell_requests();
+  void tell_request(const Request& request);
+
+  [[nodiscard]] int post_pending_receives();
+  void complete_receive(const stm_event_t& event);
+  void tell_receive(const Receive& receive, DtoStatus status, std::uint64_t length, bool solicited);
+  void flush_receives();
+  [[nodiscard]] int allocated() const;
+  void check_watermarks();
+
+  Parts parts_;
+  EpAttr attr_;
+  EpState state_ = EpState::kUnconnected;
+  bool broken_ = false;  // by this side
+  stm_connection_t connection_ = nullptr;
+  PrivateData peer_data_;
+  std::string host_;
+  std::uint32_t remote_ipv4_ = 0;
+  std::uint64_t remote_qual_ = 0;
+  std::deque<Request> requests_;     // in order; contexts point into it
+  unsigned writes_ = 0, reads_ = 0;  // under way
+  std::deque<Receive> receives_;     // of an EP without SRQ
+  std::size_t posted_ = 0;           // of them, those that the connection has
+  int soft_ = -1, hard_ = -1;
+};
+
+}  // namespace stp::udapl

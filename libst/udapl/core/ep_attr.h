@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Attributes of Endpoints, and what an IA can give.
+#pragma once
+
+#include <cstdint>
+
+#include "libst/udapl/core/flags.h"
+
+namespace stp::udapl {
+
+inline constexpr int kMaxDtos = 4096;  // of one kind on an EP
+inline constexpr int kMaxReads = 256;
+inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30;
+
+struct EpAttr {
+  std::uint64_t max_message_size = kMaxMessage, max_rdma_size = kMaxMessage;
+  Flags recv_flags = 0, request_flags = 0;
+  int max_recv_dtos = 256, max_request_dtos = 256;
+  int max_recv_iov = 16, max_request_iov = 16;
+  int max_rdma_read_in = 16, max_rdma_read_out = 16;
+  int max_rdma_read_iov = 16, max_rdma_write_iov = 16;
+};
+
+// False: more than there is, or a combination that makes no sense.
+[[nodiscard]] bool is_valid(const EpAttr& attr);
+
+}  // namespace stp::udapl

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receives: of the EP itself, or those that it takes from its SRQ.
+#include "libst/udapl/core/ep.h"
+#include "libst/udapl/core/ia.h"
+
+namespace stp::udapl {
+
+Result Ep::post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags) {
+  Lock const lock(ia().mutex());
+  if (freed()) return Result::kInvalidHandle;
+  if (parts_.srq) return Result::kInvalidState;  // they are posted to the SRQ
+  if ((flags & ~(kSuppress | kUnsignalled)) != 0 ||
+      segments.size() > static_cast<std::size_t>(attr_.max_recv_iov))
+    return Result::kInvalidParameter;
+  if ((flags & kUnsignalled) != 0 && (attr_.recv_flags & kUnsignalled) == 0)
+    return Result::kInvalidParameter;
+  auto const full = [&] { return allocated() >= attr_.max_recv_dtos; };
+  if (full()) ia().progress().poll();
+  if (full()) return Result::kInsufficientResources;
+  Receive receive{{}, cookie, flags};
+  if (auto const result = receive.iov.assign(ia(), pz(), segments, kLocalWrite);
+      result != Result::kSuccess)
+    return result;
+  receives_.push_back(std::move(receive));
+  if (state_ == EpState::kDisconnected) {
+    flush_receives();
+  } else if (connection_ != nullptr && post_pending_receives() == -EAGAIN) {
+    receives_.pop_back();
+    return Result::kInsufficientResources;
+  }
+  return Result::kSuccess;
+}
+
+// Those that were posted before there was a connection. Not 0: the connection is none any more (it
+// will tell so), or has no place.
+int Ep::post_pending_receives() {
+  for (; posted_ < receives_.size(); ++posted_) {
+    auto const& iov = receives_[posted_].iov;
+    auto const error =
+        stm_receive(connection_, reinterpret_cast<std::uint64_t>(&receives_[posted_]), iov.memory(),
+                    iov.data(), iov.length());
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+void Ep::complete_receive(const stm_event_t& event) {
+  auto status = DtoStatus::kFlushed;
+  if (event.status == 0) status = DtoStatus::kSuccess;
+  if (event.status == -EMSGSIZE) status = DtoStatus::kLocalLength;
+  auto const solicited = (event.tag & kSolicitedWait) != 0;
+  auto const finish = [&](const Receive& receive) {
+    if (event.status == 0) receive.iov.scatter(event.length);
+    tell_receive(receive, status, event.length, solicited);
+  };
+  if (parts_.srq) {
+    auto const receive = parts_.srq->completed(event.context);
+    if (!receive) return;
+    finish(*receive);
+    parts_.srq->check_watermark();
+    check_watermarks();
+  } else {
+    finish(receives_.front());  // they complete in the order of their messages
+    receives_.pop_front();
+    --posted_;
+  }
+  if (status == DtoStatus::kLocalLength) break_connection();
+}
+
+void Ep::tell_receive(const Receive& receive, DtoStatus status, std::uint64_t length,
+                      bool solicited) {
+  auto const good = status == DtoStatus::kSuccess;
+  auto const suppressed = good && (receive.flags & kSuppress) != 0;
+  if (!parts_.recv || parts_.recv->freed() || suppressed) {
+    if (parts_.srq) parts_.srq->reaped();
+    return;
+  }
+  Event event;
+  event.number = EventNumber::kDtoCompletion;
+  event.handle = handle();
+  event.dto = Dto::kReceive;
+  event.status = status;
+  event.cookie = receive.cookie;
+  event.length = length;
+  event.srq = parts_.srq;
+  if (good && (attr_.recv_flags & kSolicitedWait) != 0) event.notify = solicited;
+  if (good && (receive.flags & kUnsignalled) != 0) event.notify = false;
+  parts_.recv->push(std::move(event));
+}
+
+// Those that no connection has.
+void Ep::flush_receives() {
+  while (receives_.size() > posted_) {
+    tell_receive(receives_[posted_], DtoStatus::kFlushed, 0, false);
+    receives_.erase(receives_.begin() + static_cast<std::ptrdiff_t>(posted_));
+  }
+}
+
+// Of an SRQ: those that the connection has taken for messages that are arriving.
+int Ep::allocated() const {
+  if (!parts_.srq) return static_cast<int>(receives_.size());
+  stm_connection_info_t info{};
+  info.size = sizeof info;
+  if (connection_ == nullptr || stm_connection_query(connection_, &info) != 0) return 0;
+  return static_cast<int>(info.receives);
+}
+
+Result Ep::recv_query(int* buffers, int* span) {
+  Lock const lock(ia().mutex());
+  if (freed()) return Result::kInvalidHandle;
+  ia().progress().poll();
+  auto const count = allocated();
+  if (buffers != nullptr) *buffers = count;
+  // The managed API gives buffers to messages in their order: the span has no gaps.
+  if (span != nullptr) *span = count;
+  return Result::kSuccess;
+}
+
+Result Ep::set_watermarks(int soft, int hard) {
+  Lock const lock(ia().mutex());
+  if (freed()) return Result::kInvalidHandle;
+  if (!parts_.srq) return Result::kInvalidState;
+  soft_ = soft;
+  hard_ = hard;
+  check_watermarks();
+  return Result::kSuccess;
+}
+
+void Ep::check_watermarks() {
+  if (soft_ < 0 && hard_ < 0) return;
+  auto const count = allocated();
+  if (hard_ >= 0 && count > hard_) break_connection();
+  if (soft_ < 0 || count <= soft_) return;
+  soft_ = -1;
+  Event event;
+  event.number = EventNumber::kProviderInternalError;
+  event.handle = handle();
+  event.reason = AsyncReason::kSoftHighWatermark;
+  ia().tell_async(std::move(event));
+}
+
+}  // namespace stp::udapl

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Send, RDMA write, RDMA read and bind. They complete in the order of posting, though the managed
+// API may finish them in another.
+#include "libst/udapl/core/ep.h"
+#include "libst/udapl/core/ia.h"
+#include "libst/udapl/core/rmr.h"
+
+namespace stp::udapl {
+namespace {
+
+DtoStatus status_of(int error) {
+  switch (error) {
+    case 0:
+      return DtoStatus::kSuccess;
+    case -EACCES:
+    case -ERANGE:
+      return DtoStatus::kRemoteAccess;
+    case -EMSGSIZE:
+      return DtoStatus::kRemoteResponder;
+    case -EPROTO:
+      return DtoStatus::kTransport;
+    default:
+      return DtoStatus::kFlushed;
+  }
+}
+
+}  // namespace
+
+Result Ep::check_request(Flags flags) {
+  if (freed()) return Result::kInvalidHandle;
+  constexpr Flags kKnown = kSuppress | kSolicitedWait | kUnsignalled | kBarrierFence;
+  if ((flags & ~kKnown) != 0) return Result::kInvalidParameter;
+  if ((flags & kUnsignalled) != 0 && (attr_.request_flags & kUnsignalled) == 0)
+    return Result::kInvalidParameter;
+  auto const ready = [&] {
+    return state_ == EpState::kConnected || state_ == EpState::kDisconnected;
+  };
+  auto const full = [&] { return static_cast<int>(requests_.size()) >= attr_.max_request_dtos; };
+  if (!ready() || full()) ia().progress().poll();
+  if (!ready()) return Result::kInvalidState;
+  return full() ? Result::kInsufficientResources : Result::kSuccess;
+}
+
+Result Ep::prepare(std::span<const LmrTriplet> segments, unsigned privilege, Request& request) {
+  if (auto const result = check_request(request.flags); result != Result::kSuccess) return result;
+  if (auto const result = request.iov.assign(ia(), pz(), segments, privilege);
+      result != Result::kSuccess)
+    return result;
+  // The EP's own maxima are what was asked for, not a fence: programs send more, and may.
+  return request.iov.length() > kMaxMessage ? Result::kLengthError : Result::kSuccess;
+}
+
+Result Ep::post_send(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags) {
+  Lock const lock(ia().mutex());
+  if (segments.size() > static_cast<std::size_t>(attr_.max_request_iov))
+    return Result::kInvalidParameter;
+  Request request{Dto::kSend, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
+  if (auto const result = prepare(segments, kLocalRead, request); result != Result::kSuccess)
+    return result;
+  request.iov.gather();
+  return post(std::move(request), {});
+}
+
+Result Ep::post_rdma_write(std::span<const LmrTriplet> segments, std::uint64_t cookie,
+                           const RmrTriplet& remote, Flags flags) {
+  Lock const lock(ia().mutex());
+  if (segments.size() > static_cast<std::size_t>(attr_.max_rdma_write_iov))
+    return Result::kInvalidParameter;
+  Request request{Dto::kRdmaWrite, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
+  if (auto const result = prepare(segments, kLocalRead, request); result != Result::kSuccess)
+    return result;
+  if (request.iov.length() > remote.length) return Result::kLengthError;
+  request.iov.gather();
+  return post(std::move(request), remote);
+}
+
+Result Ep::post_rdma_read(std::span<const LmrTriplet> segments, std::uint64_t cookie,
+                          const RmrTriplet& remote, Flags flags) {
+  Lock const lock(ia().mutex());
+  if (segments.size() > static_cast<std::size_t>(attr_.max_rdma_read_iov))
+    return Result::kInvalidParameter;
+  Request request{Dto::kRdmaRead, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
+  if (auto const result = prepare(segments, kLocalWrite, request); result != Result::kSuccess)
+    return result;
+  if (request.iov.length() < remote.length) return Result::kLengthError;
+  return post(std::move(request), remote);
+}
+
+Result Ep::post(Request request, const RmrTriplet& remote) {
+  requests_.push_back(std::move(request));
+  auto& posted = requests_.back();
+  if (state_ == EpState::kDisconnected) {
+    posted.done = true;
+    posted.status = DtoStatus::kFlushed;
+    tell_requests();
+    return Result::kSuccess;
+  }
+  auto const error = begin_request(posted, remote);
+  if (error == -EAGAIN) {
+    requests_.pop_back();
+    return Result::kInsufficientResources;
+  }
+  if (error != 0) {  // the connection has just ended
+    posted.done = true;
+    posted.status = DtoStatus::kFlushed;
+    tell_requests();
+  } else if (posted.dto == Dto::kRdmaWrite) {
+    ++writes_;
+  } else if (posted.dto == Dto::kRdmaRead) {
+    ++reads_;
+  }
+  return Result::kSuccess;
+}
+
+// What DAT keeps in order, and the managed API by itself does not: what follows an RDMA write
+// finds its bytes; a fence waits for RDMA reads.
+unsigned Ep::managed_flags(const Request& request) const {
+  auto const after_write = writes_ != 0 && request.dto != Dto::kRdmaWrite;
+  auto const after_read = reads_ != 0 && (request.flags & kBarrierFence) != 0;
+  return after_write || after_read ? STM_FENCE : 0;
+}
+
+int Ep::begin_request(Request& request, const RmrTriplet& remote) {
+  auto const context = reinterpret_cast<std::uint64_t>(&request);
+  auto const flags = managed_flags(request);
+  auto const& iov = request.iov;
+  switch (request.dto) {
+    case Dto::kSend:
+      return stm_send(connection_, context, flags, request.flags & kSolicitedWait, iov.memory(),
+                      iov.data(), iov.length());
+    case Dto::kRdmaWrite:
+      return stm_put(connection_, context, flags, iov.memory(), iov.data(), iov.length(),
+                     remote.context, remote.address);
+    default:
+      return stm_get(connection_, context, flags, iov.memory(), iov.data(), remote.length,
+                     remote.context, remote.address);
+  }
+}
+
+Result Ep::post_bind(Rmr& rmr, std::uint64_t cookie, Flags flags) {
+  requests_.push_back({Dto::kBind, {}, cookie, flags, rmr.handle(), true, DtoStatus::kSuccess});
+  tell_requests();
+  return Result::kSuccess;
+}
+
+void Ep::complete_request(const stm_event_t& event) {
+  auto& request = *reinterpret_cast<Request*>(event.context);
+  request.done = true;
+  request.status = status_of(event.status);
+  if (request.dto == Dto::kRdmaWrite) --writes_;
+  if (request.dto == Dto::kRdmaRead) {
+    --reads_;
+    if (event.status == 0) request.iov.scatter(event.length);
+  }
+  auto const failed =
+      request.status != DtoStatus::kSuccess && request.status != DtoStatus::kFlushed;
+  tell_requests();
+  if (failed) break_connection();
+}
+
+void Ep::tell_requests() {
+  while (!requests_.empty() && requests_.front().done) {
+    tell_request(requests_.front());
+    requests_.pop_front();
+  }
+}
+
+void Ep::tell_request(const Request& request) {
+  auto const good = request.status == DtoStatus::kSuccess;
+  if (!parts_.request || (good && (request.flags & kSuppress) != 0)) return;
+  Event event;
+  auto const bind = request.dto == Dto::kBind;
+  event.number = bind ? EventNumber::kRmrBindCompletion : EventNumber::kDtoCompletion;
+  event.handle = bind ? request.handle : handle();
+  event.notify = !good || (request.flags & kUnsignalled) == 0;
+  event.dto = request.dto;
+  event.status = request.status;
+  event.cookie = request.cookie;
+  event.length = request.iov.length();
+  parts_.request->push(std::move(event));
+}
+
+}  // namespace stp::udapl

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/udapl/core/ia.h"
+
+#include <utility>
+
+#include "libst/udapl/core/cr.h"
+#include "libst/udapl/core/ep.h"
+#include "libst/udapl/core/service_point.h"
+
+namespace stp::udapl {
+namespace {
+
+// Places are reserved, not made: EVDs are the bounds that the consumer sees.
+constexpr std::size_t kQueueCapacity = std::size_t{1} << 20;
+
+}  // namespace
+
+Ia::Ia() : Object(Kind::kIa, *this), progress_([this](const stm_event_t& e) { on_event(e); }) {}
+
+Ia::~Ia() {
+  if (domain_ != nullptr) stm_domain_close(domain_);
+}
+
+int Ia::open_domain(const std::string& link) {
+  stm_domain_attr_t attr{};
+  attr.size = sizeof attr;
+  attr.link = link.empty() ? nullptr : link.c_str();
+  auto error = stm_domain_open(&attr, &domain_);
+  if (error != 0) return error;
+  info_.size = sizeof info_;
+  error = stm_domain_query(domain_, &info_);
+  if (error != 0) return error;
+  stm_queue_t queue = nullptr;
+  error = stm_queue_create(domain_, kQueueCapacity, &queue);
+  progress_.set_queue(queue);
+  staging_.set_domain(domain_);
+  return error;
+}
+
+Result Ia::open(const std::string& link, int async_length, std::shared_ptr<Evd>& async,
+                std::shared_ptr<Ia>& out) {
+  if (!async && async_length <= 0) return Result::kInvalidParameter;
+  auto ia = std::make_shared<Ia>();
+  if (auto const error = ia->open_domain(link); error != 0) return result_of(error);
+  if (!async) {
+    auto const result = Evd::create(*ia, async_length, nullptr, kStreamAsync, async);
+    if (result != Result::kSuccess) return result;
+    ia->own_async_ = true;
+  }
+  Lock const lock(async->ia().mutex());
+  if (auto const result = async->attach_other(); result != Result::kSuccess) return result;
+  ia->async_ = async;
+  out = std::move(ia);
+  return Result::kSuccess;
+}
+
+Result Ia::close(bool abrupt) {
+  {
+    Lock const lock(mutex_);
+    if (freed()) return Result::kInvalidHandle;
+    auto const own = own_async_ ? 1U : 0U;
+    if (!abrupt && objects_.size() > own) return Result::kInvalidState;
+    mark_freed();
+    for (auto const& [object, owner] : objects_) object->mark_freed();
+    for (auto const& [object, owner] : objects_) object->abandon();
+    stopping_ = true;
+    progress_.wake_all();
+  }
+  if (watcher_.joinable()) watcher_.join();
+  stop();
+  Lock const lock(async_->ia().mutex());
+  async_->detach_other();
+  return Result::kSuccess;
+}
+
+// Nobody finds an object any more; those who wait in one go before the domain does.
+void Ia::stop() {
+  for (Lock lock(mutex_); !progress_.idle(); lock.lock()) {
+    progress_.wake_all();
+    lock.unlock();
+    std::this_thread::yield();
+  }
+  stm_domain_close(std::exchange(domain_, nullptr));
+  Lock const lock(mutex_);
+  connections_.clear();
+  service_points_.clear();
+  objects_.clear();
+}
+
+void Ia::forget(Object& object) {
+  object.mark_freed();
+  objects_.erase(&object);
+}
+
+std::uint32_t Ia::add_lmr(Lmr& lmr) {
+  lmrs_.emplace(next_lmr_, &lmr);
+  return next_lmr_++;
+}
+
+Lmr* Ia::find_lmr(std::uint32_t context) const {
+  auto const found = lmrs_.find(context);
+  return found == lmrs_.end() ? nullptr : found->second;
+}
+
+void Ia::add_connection(stm_connection_t connection, std::shared_ptr<Ep> ep) {
+  connections_.emplace(connection, std::move(ep));
+}
+
+void Ia::close_connection(stm_connection_t connection) {
+  stm_connection_close(connection);
+  auto const marker = next_id_++;
+  // Without a place for the marker the EP lives as long as the IA.
+  if (stm_queue_post(progress_.queue(), marker) == 0) graves_.emplace(marker, connection);
+}
+
+std::uint64_t Ia::add_service_point(std::shared_ptr<ServicePoint> point) {
+  service_points_.emplace(next_id_, std::move(point));
+  return next_id_++;
+}
+
+std::shared_ptr<ServicePoint> Ia::find_service_point(std::uint64_t conn_qual) const {
+  for (auto const& [id, point] : service_points_)
+    if (point->conn_qual() == conn_qual) return point;
+  return nullptr;
+}
+
+void Ia::on_event(const stm_event_t& event) {
+  if (event.kind == STM_USER) {
+    auto const found = graves_.find(event.context);
+    if (found == graves_.end()) return;
+    connections_.erase(found->second);
+    graves_.erase(found);
+    return;
+  }
+  if (event.kind == STM_REQUEST) {
+    request(event);
+    return;
+  }
+  auto const found = connections_.find(event.connection);
+  if (found == connections_.end()) return;
+  auto const ep = found->second;
+  ep->on_event(event);
+}
+
+void Ia::request(const stm_event_t& event) {
+  auto const found = service_points_.find(event.context);
+  if (found == service_points_.end())
+    stm_reject(event.connection, nullptr, 0);
+  else
+    std::shared_ptr(found->second)->arrived(event.connection);
+}
+
+void Ia::tell_async(Event event, const Evd* about) {
+  if (async_ && async_.get() != about && &async_->ia() == this) async_->push(std::move(event));
+}
+
+void Ia::watch() {
+  if (!watcher_.joinable()) watcher_ = std::thread([this] { run_watcher(); });
+}
+
+void Ia::run_watcher() {
+  Lock lock(mutex_);
+  while (!stopping_) {
+    progress_.wait(
+        lock, watcher_waiter_, [this] { return stopping_ || !calls_.empty(); }, Deadline::max());
+    while (!calls_.empty()) {
+      auto const call = std::move(calls_.front());
+      calls_.pop_front();
+      lock.unlock();
+      call();
+      lock.lock();
+    }
+  }
+}
+
+}  // namespace stp::udapl

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An Interface Adapter: a link, and all objects that live on it, under one mutex.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include "libst/udapl/core/cno.h"
+#include "libst/udapl/core/lmr.h"
+#include "libst/udapl/core/srq.h"
+#include "libst/udapl/core/staging.h"
+
+namespace stp::udapl {
+
+class Ep;
+class ServicePoint;
+
+class Ia : public Object {
+ public:
+  Ia();
+  ~Ia() override;
+  // `link` as STP_LINK, empty: what that says. `async`: an EVD of another IA, or null: one is made.
+  static Result open(const std::string& link, int async_length, std::shared_ptr<Evd>& async,
+                     std::shared_ptr<Ia>& out);
+  // Not abrupt: kInvalidState while there are objects but the asynchronous EVD. Waiters get kAbort.
+  Result close(bool abrupt);
+
+  [[nodiscard]] const stm_domain_info_t& info() const { return info_; }
+  [[nodiscard]] const std::shared_ptr<Evd>& async_evd() const { return async_; }
+
+  // ---- for the objects; but for the first, under the mutex ----
+  std::mutex& mutex() { return mutex_; }
+  Progress& progress() { return progress_; }
+  StagingPool& staging() { return staging_; }
+  [[nodiscard]] stm_domain_t domain() const { return domain_; }
+
+  template <typename Made>
+  std::shared_ptr<Made> adopt(std::shared_ptr<Made> object) {
+    objects_.emplace(object.get(), object);
+    return object;
+  }
+  void forget(Object& object);
+
+  std::uint32_t add_lmr(Lmr& lmr);
+  void remove_lmr(std::uint32_t context) { lmrs_.erase(context); }
+  [[nodiscard]] Lmr* find_lmr(std::uint32_t context) const;
+
+  void add_connection(stm_connection_t connection, std::shared_ptr<Ep> ep);
+  // Closes it; the EP lives until all that the connection told has been handed out.
+  void close_connection(stm_connection_t connection);
+
+  std::uint64_t add_service_point(std::shared_ptr<ServicePoint> point);
+  void remove_service_point(std::uint64_t id) { service_points_.erase(id); }
+  [[nodiscard]] std::shared_ptr<ServicePoint> find_service_point(std::uint64_t conn_qual) const;
+
+  // `about`: the EVD that the event is about, which does not hear of itself.
+  void tell_async(Event event, const Evd* about = nullptr);
+  // A thread that hands out events though nobody waits: for agents and descriptors.
+  void watch();
+  void call_later(std::function<void()> call) { calls_.push_back(std::move(call)); }
+
+ private:
+  int open_domain(const std::string& link);
+  void on_event(const stm_event_t& event);
+  void request(const stm_event_t& event);
+  void run_watcher();
+  void stop();
+
+  std::mutex mutex_;
+  Progress progress_;
+  stm_domain_t domain_ = nullptr;
+  stm_domain_info_t info_{};
+  std::shared_ptr<Evd> async_;
+  bool own_async_ = false;
+  StagingPool staging_;
+  std::unordered_map<Object*, std::shared_ptr<Object>> objects_;
+  std::unordered_map<std::uint32_t, Lmr*> lmrs_;
+  std::uint32_t next_lmr_ = 1;
+  std::unordered_map<stm_connection_t, std::shared_ptr<Ep>> connections_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<ServicePoint>> service_points_;
+  std::uint64_t next_id_ = 1;
+  // Markers in the queue: behind each, nothing more of that connection.
+  std::unordered_map<std::uint64_t, stm_connection_t> graves_;
+  std::deque<std::function<void()>> calls_;
+  std::thread watcher_;
+  Progress::Waiter watcher_waiter_;
+  bool stopping_ = false;
+};
+
+}  // namespace stp::udapl

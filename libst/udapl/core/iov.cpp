@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/udapl/core/iov.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "libst/udapl/core/ia.h"
+
+namespace stp::udapl {
+
+Result Iov::assign(Ia& ia, const Pz& pz, std::span<const LmrTriplet> segments, unsigned privilege) {
+  if (segments.size() > static_cast<std::size_t>(kMaxIov)) return Result::kInvalidParameter;
+  for (auto const& segment : segments) {
+    if (segment.length == 0) continue;
+    auto const* const lmr = ia.find_lmr(segment.context);
+    if (lmr == nullptr) return Result::kPrivilegesViolation;
+    if (&lmr->pz() != &pz) return Result::kProtectionViolation;
+    if (!lmr->allows(privilege)) return Result::kPrivilegesViolation;
+    auto* const data = lmr->part(segment);
+    if (data == nullptr) return Result::kInvalidParameter;
+    if (length_ != 0 && segments_.empty()) segments_.push_back({data_, length_});
+    if (length_ != 0) segments_.push_back({data, segment.length});
+    memory_ = lmr->memory();
+    data_ = data;
+    length_ += segment.length;
+  }
+  if (segments_.empty()) return Result::kSuccess;
+  if (auto const error = ia.staging().take(length_, staging_); error != 0) return result_of(error);
+  memory_ = staging_.memory();
+  data_ = staging_.data();
+  return Result::kSuccess;
+}
+
+void Iov::gather() const {
+  auto* to = data_;
+  for (auto const& segment : segments_) {
+    std::memcpy(to, segment.data, segment.length);
+    to += segment.length;
+  }
+}
+
+void Iov::scatter(std::size_t length) const {
+  auto const* from = data_;
+  for (auto const& segment : segments_) {
+    auto const part = std::min(length, segment.length);
+    if (part == 0) return;
+    std::memcpy(segment.data, from, part);
+    from += part;
+    length -= part;
+  }
+}
+
+}  // namespace stp::udapl

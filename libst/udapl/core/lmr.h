@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A Local Memory Region: registered memory, and the region that peers may access if its
+// privileges say so.
+#pragma once
+
+#include <stp/managed.h>
+
+#include "libst/udapl/core/flags.h"
+#include "libst/udapl/core/pz.h"
+
+namespace stp::udapl {
+
+// A part of an LMR: addresses are virtual, or count from the LMR's first byte if it is zero-based.
+struct LmrTriplet {
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
+  std::uint32_t context = 0;
+};
+
+struct RmrTriplet {
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
+  std::uint32_t context = 0;
+};
+
+class Lmr : public Object {
+ public:
+  struct Attr {
+    void* start = nullptr;
+    std::uint64_t length = 0;
+    unsigned privileges = 0;
+    bool zero_based = false;
+  };
+
+  Lmr(Ia& ia, std::shared_ptr<Pz> pz, const Attr& attr)
+      : Object(Kind::kLmr, ia), pz_(std::move(pz)), attr_(attr) {}
+  static Result create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
+                       std::shared_ptr<Lmr>& out);
+  // kInvalidState: operations or RMRs use it.
+  Result free();
+  void abandon() override;
+
+  [[nodiscard]] const Pz& pz() const { return *pz_; }
+  [[nodiscard]] const Attr& attr() const { return attr_; }
+  [[nodiscard]] std::uint32_t context() const { return context_; }
+  [[nodiscard]] std::uint32_t rmr_context() const { return remote_.key; }
+  [[nodiscard]] stm_memory_t memory() const { return memory_; }
+  // Its first byte, in addresses of triplets.
+  [[nodiscard]] std::uint64_t base() const {
+    return attr_.zero_based ? 0 : reinterpret_cast<std::uint64_t>(attr_.start);
+  }
+  // Who may write locally may read, as programs expect of RDMA adapters.
+  [[nodiscard]] bool allows(unsigned privilege) const {
+    auto const sufficient = privilege == kLocalRead ? kLocalRead | kLocalWrite : privilege;
+    return (attr_.privileges & sufficient) != 0;
+  }
+  // Where the triplet's bytes are; nullptr: not inside.
+  [[nodiscard]] std::byte* part(const LmrTriplet& triplet) const;
+
+ private:
+  int open();
+  int close();
+
+  const std::shared_ptr<Pz> pz_;
+  const Attr attr_;
+  std::uint32_t context_ = 0;
+  stm_memory_t memory_ = nullptr;
+  stm_region_t region_ = nullptr;
+  stm_remote_t remote_{};
+};
+
+// What the managed API calls these privileges.
+unsigned access_of(unsigned privileges);
+
+}  // namespace stp::udapl

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What every DAT object has. All but construction happens under the IA's mutex.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace stp::udapl {
+
+class Ia;
+
+class Object : public std::enable_shared_from_this<Object> {
+ public:
+  enum class Kind : std::uint8_t { kCr, kEp, kEvd, kIa, kLmr, kPsp, kPz, kRmr, kRsp, kCno, kSrq };
+
+  Object(Kind kind, Ia& ia);
+  virtual ~Object() = default;
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+
+  [[nodiscard]] Kind kind() const { return kind_; }
+  [[nodiscard]] Ia& ia() const { return ia_; }
+
+  // What the front calls it; events carry it.
+  void set_handle(void* handle) { handle_ = handle; }
+  [[nodiscard]] void* handle() const { return handle_; }
+
+  // Freed, by its own call or with the IA: no call may find it any more.
+  [[nodiscard]] bool freed() const { return freed_.load(std::memory_order_acquire); }
+  void mark_freed() { freed_.store(true, std::memory_order_release); }
+
+  // Objects that depend on this one.
+  void use() { ++users_; }
+  void unuse() { --users_; }
+  [[nodiscard]] bool used() const { return users_ != 0; }
+
+  // The IA closes abruptly: lets go of what the managed API holds.
+  virtual void abandon() {}
+
+  std::atomic<std::uint64_t> consumer_context{0};
+
+ protected:
+  template <typename Self>
+  std::shared_ptr<Self> self() {
+    return std::static_pointer_cast<Self>(shared_from_this());
+  }
+
+ private:
+  Ia& ia_;
+  const std::shared_ptr<Object> keep_;  // the IA outlives what lives on it
+  void* handle_ = nullptr;
+  unsigned users_ = 0;
+  std::atomic<bool> freed_{false};
+  const Kind kind_;
+};
+
+}  // namespace stp::udapl

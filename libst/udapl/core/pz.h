@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A Protection Zone: what memory and which EPs belong together.
+#pragma once
+
+#include "libst/udapl/core/object.h"
+#include "libst/udapl/core/result.h"
+
+namespace stp::udapl {
+
+class Pz : public Object {
+ public:
+  explicit Pz(Ia& ia) : Object(Kind::kPz, ia) {}
+  static Result create(Ia& ia, std::shared_ptr<Pz>& out);
+  Result free();
+};
+
+}  // namespace stp::udapl

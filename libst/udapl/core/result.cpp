@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/udapl/core/result.h"
+
+#include <cerrno>
+
+namespace stp::udapl {
+
+Result result_of(int error) {
+  switch (error) {
+    case 0:
+      return Result::kSuccess;
+    case -EAGAIN:
+    case -ENOMEM:
+    case -EDQUOT:
+    case -EMFILE:
+      return Result::kInsufficientResources;
+    case -EINVAL:
+    case -EFAULT:
+    case -ERANGE:
+      return Result::kInvalidParameter;
+    case -EACCES:
+      return Result::kPrivilegesViolation;
+    case -EBADF:
+      return Result::kInvalidHandle;
+    case -EBUSY:
+    case -EISCONN:
+    case -ENOTCONN:
+    case -ESHUTDOWN:
+      return Result::kInvalidState;
+    case -EADDRINUSE:
+      return Result::kConnQualInUse;
+    case -EHOSTUNREACH:
+      return Result::kInvalidAddress;
+    default:
+      return Result::kInternalError;
+  }
+}
+
+}  // namespace stp::udapl

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/udapl/core/service_point.h"
+
+#include <string>
+
+#include "libst/udapl/core/cr.h"
+#include "libst/udapl/core/ep.h"
+#include "libst/udapl/core/ia.h"
+
+namespace stp::udapl {
+namespace {
+
+// Ports that are nobody's by assignment.
+constexpr std::uint64_t kFirstDynamic = 49152;
+
+ServicePoint::MakeHandle make_handle = nullptr;
+
+}  // namespace
+
+void ServicePoint::set_make_handle(MakeHandle make) {
+  make_handle = make;
+}
+
+ServicePoint::ServicePoint(Ia& ia, std::uint64_t conn_qual, std::shared_ptr<Evd> evd,
+                           std::shared_ptr<Ep> ep)
+    : Object(ep ? Kind::kRsp : Kind::kPsp, ia),
+      conn_qual_(conn_qual),
+      evd_(std::move(evd)),
+      ep_(std::move(ep)) {}
+
+ServicePoint::~ServicePoint() = default;
+
+Result ServicePoint::listen() {
+  id_ = ia().add_service_point(self<ServicePoint>());
+  auto const port = ":" + std::to_string(conn_qual_);
+  auto const error =
+      stm_listen(ia().domain(), port.c_str(), ia().progress().queue(), id_, 0, &listener_);
+  if (error == 0) return evd_->attach_other();
+  ia().remove_service_point(id_);
+  return result_of(error);
+}
+
+Result ServicePoint::create_psp(Ia& ia, std::uint64_t conn_qual, const std::shared_ptr<Evd>& evd,
+                                std::shared_ptr<ServicePoint>& out) {
+  if (conn_qual == 0 || conn_qual > kMaxConnQual) return Result::kInvalidParameter;
+  Lock const lock(ia.mutex());
+  if (evd->freed()) return Result::kInvalidHandle;
+  if ((evd->streams() & kStreamCr) == 0) return Result::kInvalidParameter;
+  auto point = std::make_shared<ServicePoint>(ia, conn_qual, evd, nullptr);
+  if (auto const result = point->listen(); result != Result::kSuccess) return result;
+  out = ia.adopt(std::move(point));
+  return Result::kSuccess;
+}
+
+Result ServicePoint::create_psp_any(Ia& ia, const std::shared_ptr<Evd>& evd,
+                                    std::shared_ptr<ServicePoint>& out) {
+  for (auto qual = kFirstDynamic; qual <= kMaxConnQual; ++qual) {
+    auto const result = create_psp(ia, qual, evd, out);
+    if (result != Result::kConnQualInUse) return result;
+  }
+  return Result::kConnQualUnavailable;
+}
+
+Result ServicePoint::create_rsp(Ia& ia, std::uint64_t conn_qual, const std::shared_ptr<Evd>& evd,
+                                const std::shared_ptr<Ep>& ep, std::shared_ptr<ServicePoint>& out) {
+  if (conn_qual == 0 || conn_qual > kMaxConnQual) return Result::kInvalidParameter;
+  Lock const lock(ia.mutex());
+  if (evd->freed() || ep->freed()) return Result::kInvalidHandle;
+  if ((evd->streams() & kStreamCr) == 0) return Result::kInvalidParameter;
+  if (!ep->enter(EpInput::kReserve)) return Result::kInvalidState;
+  auto point = std::make_shared<ServicePoint>(ia, conn_qual, evd, ep);
+  if (auto const result = point->listen(); result != Result::kSuccess) {
+    ep->enter(EpInput::kUnreserve);
+    return result;
+  }
+  out = ia.adopt(std::move(point));
+  return Result::kSuccess;
+}
+
+Result ServicePoint::free() {
+  Lock const lock(ia().mutex());
+  if (freed()) return Result::kInvalidHandle;
+  auto const keep = shared_from_this();
+  if (ep_) ep_->enter(EpInput::kUnreserve);
+  retire();
+  return Result::kSuccess;
+}
+
+void ServicePoint::retire() {
+  ia().remove_service_point(id_);
+  stm_listener_close(listener_);
+  evd_->detach_other();
+  ep_.reset();
+  ia().forget(*this);
+}
+
+void ServicePoint::abandon() {
+  ep_.reset();
+}
+
+void ServicePoint::arrived(stm_connection_t connection) {
+  auto data = unpack(connection);
+  // A stranger; or the consumer does not look at its queue: both hear a non-peer's no.
+  if (!data || !evd_->has_place()) {
+    stm_reject(connection, nullptr, 0);
+    return;
+  }
+  auto const keep = shared_from_this();
+  if (ep_) ep_->enter(EpInput::kRequest);
+  auto const cr = ia().adopt(std::make_shared<Cr>(ia(), connection, std::move(*data), ep_));
+  if (make_handle != nullptr) cr->set_handle(make_handle(cr));
+  Event event;
+  event.number = EventNumber::kConnectionRequest;
+  event.handle = ep_ ? nullptr : handle();  // an RSP is none any more
+  event.cr = cr->handle() != nullptr ? cr->handle() : cr.get();
+  event.conn_qual = conn_qual_;
+  if (ep_) retire();  // for one request
+  evd_->push(std::move(event));
+}
+
+}  // namespace stp::udapl

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/udapl/core/srq.h"
+
+#include "libst/udapl/core/ia.h"
+
+namespace stp::udapl {
+
+Result Srq::create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
+                   std::shared_ptr<Srq>& out) {
+  if (attr.max_recv_dtos <= 0 || attr.max_recv_iov < 0 || attr.max_recv_iov > kMaxIov ||
+      attr.low_watermark < 0 || attr.low_watermark > attr.max_recv_dtos)
+    return Result::kInvalidParameter;
+  if (attr.max_recv_dtos > kMaxReceives) return Result::kInsufficientResources;
+  Lock const lock(ia.mutex());
+  if (pz->freed()) return Result::kInvalidHandle;
+  auto srq = std::make_shared<Srq>(ia, pz, attr);
+  auto const error =
+      stm_pool_create(ia.domain(), static_cast<std::size_t>(attr.max_recv_dtos), &srq->pool_);
+  if (error != 0) return result_of(error);
+  pz->use();
+  out = ia.adopt(std::move(srq));
+  return Result::kSuccess;
+}
+
+Result Srq::free() {
+  Lock const lock(ia().mutex());
+  if (freed()) return Result::kInvalidHandle;
+  if (used()) return Result::kInvalidState;
+  if (auto const error = stm_pool_destroy(pool_, nullptr, nullptr); error != 0)
+    return result_of(error);
+  pz_->unuse();
+  receives_.clear();
+  ia().forget(*this);
+  return Result::kSuccess;
+}
+
+Result Srq::post(std::span<const LmrTriplet> segments, std::uint64_t cookie) {
+  Lock const lock(ia().mutex());
+  if (freed()) return Result::kInvalidHandle;
+  auto const most = attr_.max_recv_iov == 0 ? kMaxIov : attr_.max_recv_iov;
+  if (segments.size() > static_cast<std::size_t>(most)) return Result::kInvalidParameter;
+  if (outstanding() >= attr_.max_recv_dtos) ia().progress().poll();
+  if (outstanding() >= attr_.max_recv_dtos) return Result::kInsufficientResources;
+  auto receive = std::make_unique<Receive>();
+  receive->cookie = cookie;
+  if (auto const result = receive->iov.assign(ia(), *pz_, segments, kLocalWrite);
+      result != Result::kSuccess)
+    return result;
+  auto const& iov = receive->iov;
+  auto const error = stm_pool_post(pool_, reinterpret_cast<std::uint64_t>(receive.get()),
+                                   iov.memory(), iov.data(), iov.length());
+  if (error != 0) return result_of(error);
+  receives_.emplace(receive.get(), std::move(receive));
+  return Result::kSuccess;
+}
+
+Result Srq::resize(int max_recv_dtos) {
+  Lock const lock(ia().mutex());
+  if (freed()) return Result::kInvalidHandle;
+  if (max_recv_dtos <= 0) return Result::kInvalidParameter;
+  if (max_recv_dtos > kMaxReceives) return Result::kInsufficientResources;
+  ia().progress().poll();
+  if (max_recv_dtos < outstanding() || max_recv_dtos < attr_.low_watermark)
+    return Result::kInvalidState;
+  auto const error = stm_pool_resize(pool_, static_cast<std::size_t>(max_recv_dtos));
+  if (error == 0) attr_.max_recv_dtos = max_recv_dtos;
+  return result_of(error);
+}
+
+Result Srq::set_low_watermark(int low_watermark) {
+  Lock const lock(ia().mutex());
+  if (freed()) return Result::kInvalidHandle;
+  if (low_watermark < 0 || low_watermark > attr_.max_recv_dtos) return Result::kInvalidParameter;
+  ia().progress().poll();
+  attr_.low_watermark = low_watermark;
+  armed_ = low_watermark > 0;
+  check_watermark();
+  return Result::kSuccess;
+}
+
+Result Srq::query(Param& out) {
+  Lock const lock(ia().mutex());
+  if (freed()) return Result::kInvalidHandle;
+  ia().progress().poll();
+  out = {attr_, available(), outstanding()};
+  return Result::kSuccess;
+}
+
+std::unique_ptr<Receive> Srq::completed(std::uint64_t context) {
+  auto const found = receives_.find(reinterpret_cast<Receive*>(context));
+  if (found == receives_.end()) return nullptr;
+  auto receive = std::move(found->second);
+  receives_.erase(found);
+  ++unreaped_;
+  return receive;
+}
+
+void Srq::check_watermark() {
+  if (!armed_ || available() >= attr_.low_watermark) return;
+  armed_ = false;
+  Event event;
+  event.number = EventNumber::kProviderInternalError;
+  event.handle = handle();
+  event.reason = AsyncReason::kLowWatermark;
+  ia().tell_async(std::move(event));
+}
+
+}  // namespace stp::udapl

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A Shared Receive Queue. A buffer is outstanding from dat_srq_post_recv until its completion has
+// been taken from an EVD; it is available until an EP has taken it.
+#pragma once
+
+#include <stp/managed.h>
+
+#include <unordered_map>
+
+#include "libst/udapl/core/iov.h"
+
+namespace stp::udapl {
+
+// A posted receive: of an EP or of an SRQ.
+struct Receive {
+  Iov iov;
+  std::uint64_t cookie = 0;
+  unsigned flags = 0;
+};
+
+class Srq : public Object {
+ public:
+  static constexpr int kMaxReceives = 1 << 20;
+  struct Attr {
+    int max_recv_dtos = 0, max_recv_iov = 0, low_watermark = 0;
+  };
+  struct Param {
+    Attr attr;
+    int available, outstanding;
+  };
+
+  Srq(Ia& ia, std::shared_ptr<Pz> pz, const Attr& attr)
+      : Object(Kind::kSrq, ia), pz_(std::move(pz)), attr_(attr) {}
+  static Result create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
+                       std::shared_ptr<Srq>& out);
+  // kInvalidState: EPs use it. Buffers that no EP took are the consumer's again, without a word.
+  Result free();
+  Result post(std::span<const LmrTriplet> segments, std::uint64_t cookie);
+  Result resize(int max_recv_dtos);
+  // Told once, when fewer are available than `low_watermark`; 0: never.
+  Result set_low_watermark(int low_watermark);
+  Result query(Param& out);
+
+  // ---- under the IA's mutex ----
+  [[nodiscard]] Pz& pz() const { return *pz_; }
+  [[nodiscard]] stm_pool_t pool() const { return pool_; }
+  [[nodiscard]] int available() const { return static_cast<int>(stm_pool_available(pool_)); }
+  // Posted, and not told by an event yet: in the queue, or at an EP.
+  [[nodiscard]] int untold() const { return static_cast<int>(receives_.size()); }
+  // The buffer of a completion, whose event is going to be pushed.
+  std::unique_ptr<Receive> completed(std::uint64_t context);
+  void reaped() { --unreaped_; }
+  void check_watermark();
+
+ private:
+  [[nodiscard]] int outstanding() const { return untold() + unreaped_; }
+
+  const std::shared_ptr<Pz> pz_;
+  Attr attr_;
+  stm_pool_t pool_ = nullptr;
+  std::unordered_map<Receive*, std::unique_ptr<Receive>> receives_;
+  int unreaped_ = 0;
+  bool armed_ = false;
+};
+
+}  // namespace stp::udapl

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "libst/udapl/core/ep_attr.h"
+#include "libst/udapl/core/private_data.h"
+#include "libst/udapl/dat2/front.h"
+
+namespace stp::udapl::dat2 {
+namespace {
+
+constexpr DAT_COUNT kMany = 1 << 20;
+constexpr std::uint32_t kAlignment = 64;
+
+template <std::size_t kSize>
+void copy_name(char (&to)[kSize], std::string_view from) {
+  auto const length = std::min(from.size(), kSize - 1);
+  std::copy_n(from.begin(), length, to);
+  to[length] = '\0';
+}
+
+DAT_RETURN open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE* async_handle,
+                DAT_IA_HANDLE* ia_handle) {
+  if (name == nullptr || async_handle == nullptr || ia_handle == nullptr) return bad_parameter();
+  auto const* const registration = find_registration(name);
+  if (registration == nullptr) return error(DAT_PROVIDER_NOT_FOUND);
+  std::shared_ptr<Evd> async;
+  if (!find_optional<Evd, Object::Kind::kEvd>(*async_handle, async)) return bad_handle();
+  std::shared_ptr<Ia> ia;
+  auto const own = async == nullptr;
+  if (auto const result = Ia::open(registration->link, qlen, async, ia); result != Result::kSuccess)
+    return to_dat(result);
+  *ia_handle = add_shell(&registration->provider, ia);
+  shell_of(*ia_handle).local = address_of(ia->info().ipv4);
+  if (own) *async_handle = publish(*ia_handle, async);
+  return DAT_SUCCESS;
+}
+
+DAT_RETURN close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags) {
+  auto const ia = find_ia(handle);
+  if (!ia) return bad_handle();
+  if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) return bad_parameter();
+  auto const result = ia->close(flags == DAT_CLOSE_ABRUPT_FLAG);
+  if (result == Result::kSuccess) drop_shell(handle);
+  return to_dat(result);
+}
+
+void fill(const Ia& ia, DAT_IA_ATTR& attr) {
+  attr = {};
+  copy_name(attr.adapter_name, "Scheduled Transfer");
+  copy_name(attr.vendor_name, "stp");
+  attr.ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell_of(ia.handle()).local);
+  attr.max_eps = attr.max_evds = attr.max_lmrs = attr.max_pzs = attr.max_rmrs = attr.max_srqs =
+      kMany;
+  attr.max_dto_per_ep = kMaxDtos;
+  attr.max_rdma_read_per_ep_in = attr.max_rdma_read_per_ep_out = kMaxReads;
+  attr.max_rdma_read_in = attr.max_rdma_read_out = kMany;
+  attr.max_rdma_read_per_ep_in_guaranteed = attr.max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
+  attr.max_evd_qlen = Evd::kMaxLength;
+  attr.max_iov_segments_per_dto = attr.max_iov_segments_per_rdma_read =
+      attr.max_iov_segments_per_rdma_write = kMaxIov;
+  attr.max_lmr_block_size = ~DAT_SEG_LENGTH{0};
+  attr.max_lmr_virtual_address = attr.max_rmr_target_address = ~DAT_VADDR{0};
+  attr.max_message_size = attr.max_rdma_size = DAT_SEG_LENGTH{kMaxMessage};
+  attr.max_ep_per_srq = kMany;
+  attr.max_recv_per_srq = Srq::kMaxReceives;
+  attr.zb_supported = DAT_TRUE;
+  attr.extension_supported = DAT_EXTENSION_NONE;
+}
+
+void fill(const Registration& registration, DAT_PROVIDER_ATTR& attr) {
+  std::memset(static_cast<void*>(&attr), 0, sizeof attr);
+  // The interface has it constant, and the provider fill it.
+  auto* const merging = const_cast<DAT_BOOLEAN*>(&attr.evd_stream_merging_supported[0][0]);
+  std::fill_n(merging, sizeof attr.evd_stream_merging_supported / sizeof *merging, DAT_TRUE);
+  // dat_ia_close finds the registration by these four.
+  copy_name(attr.provider_name, registration.info.ia_name);
+  attr.dapl_version_major = registration.info.dapl_version_major;
+  attr.dapl_version_minor = registration.info.dapl_version_minor;
+  attr.is_thread_safe = registration.info.is_thread_safe;
+  attr.provider_version_major = 2;
+  attr.lmr_mem_types_supported = DAT_MEM_TYPE_VIRTUAL;
+  attr.iov_ownership_on_return = DAT_IOV_CONSUMER;
+  attr.dat_qos_supported = DAT_QOS_BEST_EFFORT;
+  attr.completion_flags_supported = static_cast<DAT_COMPLETION_FLAGS>(
+      DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+      DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
+      DAT_COMPLETION_EVD_THRESHOLD_FLAG);
+  attr.max_private_data_size = DAT_COUNT{kMaxPrivateData};
+  attr.ep_creator = DAT_PSP_CREATES_EP_NEVER;
+  attr.pz_support = DAT_PZ_UNIQUE;
+  attr.optimal_buffer_alignment = kAlignment;
+  attr.srq_supported = attr.srq_ep_pz_difference_supported = DAT_TRUE;
+  attr.srq_watermarks_supported = attr.srq_info_supported = attr.ep_recv_info_supported = 1;
+  attr.dto_async_return_guaranteed = DAT_TRUE;
+  attr.rmr_scope_supported = DAT_RMR_SCOPE_EP;
+}
+
+DAT_RETURN query(DAT_IA_HANDLE handle, DAT_EVD_HANDLE* async, DAT_IA_ATTR_MASK ia_mask,
+                 DAT_IA_ATTR* ia_attr, DAT_PROVIDER_ATTR_MASK provider_mask,
+                 DAT_PROVIDER_ATTR* provider_attr) {
+  auto const ia = find_ia(handle);
+  if (!ia) return bad_handle();
+  if ((ia_mask != 0 && ia_attr == nullptr) || (provider_mask != 0 && provider_attr == nullptr) ||
+      (ia_mask & ~DAT_IA_FIELD_ALL) != 0 || (provider_mask & ~DAT_PROVIDER_FIELD_ALL) != 0)
+    return bad_parameter();
+  if (async != nullptr) *async = handle_of(ia->async_evd());
+  if (ia_attr != nullptr) fill(*ia, *ia_attr);
+  if (provider_attr != nullptr) fill(registration_of(handle), *provider_attr);
+  return DAT_SUCCESS;
+}
+
+}  // namespace
+
+void fill_ia(DAT_PROVIDER& table) {
+  table.ia_open_func = open;
+  table.ia_close_func = close;
+  table.ia_query_func = query;
+}
+
+}  // namespace stp::udapl::dat2

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The DAT objects as a front sees them: two IAs on one link, each with EVDs, a PZ and memory.
+#pragma once
+
+#include "libst/udapl/core/cr.h"
+#include "libst/udapl/core/ep.h"
+#include "libst/udapl/core/ia.h"
+#include "libst/udapl/core/rmr.h"
+#include "libst/udapl/core/service_point.h"
+#include "tests/libst/libst_fixture.h"
+
+namespace stp::test {
+
+using udapl::Event;
+using udapl::EventNumber;
+using udapl::Result;
+
+inline constexpr std::uint32_t kPatience = 20'000'000;
+
+// One side: what a program makes first.
+struct DatSide {
+  explicit DatSide(udapl::Flags recv_flags = 0, udapl::Flags request_flags = 0);
+  ~DatSide();
+  DatSide(const DatSide&) = delete;
+  DatSide& operator=(const DatSide&) = delete;
+
+  std::shared_ptr<udapl::Evd> evd(int length, udapl::Flags streams);
+  std::shared_ptr<udapl::Ep> make_ep(const std::shared_ptr<udapl::Srq>& srq = nullptr);
+  // The part of the buffer, as a segment.
+  [[nodiscard]] udapl::LmrTriplet at(std::size_t offset, std::size_t length) const;
+  // The next event of `from`; kNone: none came in 20 s.
+  static Event next(udapl::Evd& from);
+
+  std::shared_ptr<udapl::Ia> ia;
+  std::shared_ptr<udapl::Evd> async, recv, request, connect, requests;
+  std::shared_ptr<udapl::Pz> pz;
+  Buffer buffer{1 << 16, 1};
+  std::shared_ptr<udapl::Lmr> lmr;
+  udapl::EpAttr attr;
+  std::shared_ptr<udapl::Ep> ep;
+};
+
+class Dat : public LibstTest {
+ protected:
+  // The server listens on 3000; the client connects, and the server accepts with `server.ep`.
+  void connect();
+  static std::span<const std::byte> text(const char* value);
+
+  DatSide server, client;
+  std::shared_ptr<udapl::ServicePoint> psp;
+  std::shared_ptr<udapl::Cr> cr;
+};
+
+}  // namespace stp::test
