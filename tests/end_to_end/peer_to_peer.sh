@@ -5,14 +5,18 @@
 # Node of its own in each program, one end knowing the other by the option arp=.
 . "$(dirname "$0")/setup.sh"
 
-# exchange NAME LINK-A HOST-OF-B LINK-B HOST-OF-A: each hears the other.
+# exchange NAME LINK-A HOST-OF-B LINK-B HOST-OF-A [SOCKET]: each hears the other. SOCKET: has to be
+# there before B can begin.
 exchange() {
   local there=$work/$1.there back=$work/$1.back a b
   mkfifo "$there" "$back"
-  STP_LINK=$2 setsid timeout 120 "$bin/peer_to_peer" "$3" <"$back" >"$there" 2>"$work/$1.a.log" &
+  exec 8<>"$back" 9<>"$there" # so that A can begin without B
+  STP_LINK=$2 setsid timeout 120 "$bin/peer_to_peer" "$3" <&8 >&9 2>"$work/$1.a.log" &
   a=$!
-  STP_LINK=$4 setsid timeout 120 "$bin/peer_to_peer" "$5" >"$back" <"$there" 2>"$work/$1.b.log" &
+  [ $# -lt 6 ] || expect wait_for 60 test -S "$6"
+  STP_LINK=$4 setsid timeout 120 "$bin/peer_to_peer" "$5" >&8 <&9 2>"$work/$1.b.log" &
   b=$!
+  exec 8>&- 9>&-
   started+=("$a" "$b")
   expect wait "$a"
   expect wait "$b"
@@ -31,7 +35,7 @@ exchange arp "stpd:$work/a.sock" 10.9.0.2 "stpd:$work/b.sock" 10.9.0.1
 
 memif=memif:$work/own.sock,mtu=9000
 exchange own "$memif,role=server,mac=02:00:00:00:09:01,arp=10.9.9.2@02:00:00:00:09:02" 10.9.9.2 \
-  "$memif,role=client,mac=02:00:00:00:09:02" "[02:00:00:00:09:01]"
+  "$memif,role=client,mac=02:00:00:00:09:02" "[02:00:00:00:09:01]" "$work/own.sock"
 
 if can_make_namespaces; then
   stop "$stpd_a" && stop "$stpd_b" && rm "$work"/{a,b}.log  # they say ready, too

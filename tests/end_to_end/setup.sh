@@ -7,6 +7,7 @@ build=$1
 bin=$build/bin
 program=$(basename "$0" .sh)
 tools=$(dirname "$0")/../../tools
+export TSAN_OPTIONS="suppressions=$(realpath "$tools/../tests/tsan.supp")"
 # shellcheck source=../../tools/lib/common.sh
 . "$tools/lib/common.sh"
 # shellcheck source=../../tools/lib/network.sh
