@@ -157,9 +157,10 @@ static inline void st_set_t_len(st_header_t* header, uint64_t bytes) {
  * memory mapped, does not listen and has no connection (-EBUSY else); a connection takes over what
  * its endpoint has. _REMOTE ones can never be set (-EPERM) and are known of a connection only
  * (-ENOTCONN on an endpoint). -EINVAL: no such option, or a value that it cannot have.
- * Connectionless: options are set before st_map, st_utx and st_urx, and before the Port or the Key is
- * asked for (-EBUSY after). PORT_LOCAL and KEY_LOCAL are what others have to know; asking for them
- * opens the endpoint: from here on it can be reached. MAXSTU_LOCAL is what the link really carries. */
+ * Connectionless: options are set before st_map, st_utx and st_urx, and before the Port or the Key
+ * is asked for (-EBUSY after). PORT_LOCAL and KEY_LOCAL are what others have to know; asking for
+ * them opens the endpoint: from here on it can be reached. MAXSTU_LOCAL is what the link really
+ * carries. */
 enum st_option {
   ST_OPT_BUFSIZE_LOCAL = 1, /* exponent, 8..30; default 14 */
   ST_OPT_BUFSIZE_REMOTE,
@@ -190,11 +191,11 @@ enum st_option {
  * host, -EADDRNOTAVAIL another one than this. st_delete closes the endpoint's connections as
  * st_close does and unmaps its memory. */
 ST_API int st_create(const char* str, st_ehandle_t* ehandle);
-/* 5.2 An endpoint of the connectionless model (section 8): it sends to and receives from anybody, by
- * st_utx and st_urx. The port of `str` is its STP Port (-EADDRINUSE where it is used first, if taken);
- * NULL: any free one. The Mx of an st_map is good for everybody who knows the endpoint's Port and
- * Key: DATA needs no CTS. Those who talk to each other agree on BUFSIZE_LOCAL and MAXSTU_LOCAL.
- * st_listen and st_connect: -EOPNOTSUPP. Errors as of st_create. */
+/* 5.2 An endpoint of the connectionless model (section 8): it sends to and receives from anybody,
+ * by st_utx and st_urx. The port of `str` is its STP Port (-EADDRINUSE where it is used first, if
+ * taken); NULL: any free one. The Mx of an st_map is good for everybody who knows the endpoint's
+ * Port and Key: DATA needs no CTS. Those who talk to each other agree on BUFSIZE_LOCAL and
+ * MAXSTU_LOCAL. st_listen and st_connect: -EOPNOTSUPP. Errors as of st_create. */
 ST_API int st_endpoint(const char* str, st_ehandle_t* ehandle);
 ST_API int st_delete(st_ehandle_t ehandle);
 
@@ -257,9 +258,9 @@ typedef struct st_event {
 } st_event_t;
 ST_API int st_next_event(st_ehandle_t ehandle, st_event_t* event, struct timeval* timeout);
 
-/* 8.1 `hostname` NULL: the local interface; else a name or an IPv4 address, which is resolved by ARP
- * or by what the link's option arp= says, or a MAC address in brackets. -EHOSTUNREACH: nobody answers
- * for it. Waits for an answer for at most 1 s. */
+/* 8.1 `hostname` NULL: the local interface; else a name or an IPv4 address, which is resolved by
+ * ARP or by what the link's option arp= says, or a MAC address in brackets. -EHOSTUNREACH: nobody
+ * answers for it. Waits for an answer for at most 1 s. */
 ST_API int st_macaddr(st_ehandle_t ehandle, const char* hostname, st_macaddr_t* macaddr);
 
 /* 9 Memory. `ptr` and `len` are multiples of the local buffer size (-EINVAL); `base` and `count`
@@ -318,9 +319,10 @@ ST_API int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval*
  * receiver for 4 s (and the time that a frame may be under way): by them it knows a repeat, which
  * changes nothing once the whole Block is there, unless it comes more than 4 s after that.
  * Nothing is answered for an endpoint: RS, Get and FetchOp are handed to its user.
- * st_urx: as st_rx. `macaddr` NULL: from anyone; 0 there: from anyone, and whose it was is put there;
- * else from that station only. What others sent meanwhile waits for a later st_urx: 4096 headers, and
- * as many as there are Slots; -ENOBUFS once that is full. s_port of the header is the sender's. */
+ * st_urx: as st_rx. `macaddr` NULL: from anyone; 0 there: from anyone, and whose it was is put
+ * there; else from that station only. What others sent meanwhile waits for a later st_urx: 4096
+ * headers, and as many as there are Slots; -ENOBUFS once that is full. s_port of the header is the
+ * sender's. */
 ST_API int st_utx(void* ehandle, st_macaddr_t macaddr, st_header_t* hdr, void* opt_pay, int len,
                   int bufx, int off);
 ST_API int st_urx(void* ehandle, st_macaddr_t* macaddr, st_header_t* hdr, void* opt_pay,
