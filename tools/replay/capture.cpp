@@ -3,6 +3,7 @@
 
 #include <pcap/pcap.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -11,14 +12,16 @@
 namespace stp::replay {
 namespace {
 
-// Saturates: a hostile file may put its frames anywhere in time.
+// A hostile file may put its frames anywhere in time: so far, and sums and differences of a few
+// times still fit.
+constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max() / 4;
+
 std::int64_t nanoseconds(const timeval& time) {
   std::int64_t scaled = 0, sum = 0;
   if (__builtin_mul_overflow(std::int64_t{time.tv_sec}, std::int64_t{kSecond}, &scaled) ||
       __builtin_add_overflow(scaled, std::int64_t{time.tv_usec}, &sum))
-    return time.tv_sec < 0 ? std::numeric_limits<std::int64_t>::min()
-                           : std::numeric_limits<std::int64_t>::max();
-  return sum;
+    return time.tv_sec < 0 ? -kLatest : kLatest;
+  return std::clamp(sum, -kLatest, kLatest);
 }
 
 }  // namespace
