@@ -98,7 +98,9 @@ class NodeSubject final : public Subject {
   Output output_;
   Keys keys_;
   Node node_;
-  Time now_ = 0;
+  static constexpr Time kLongestGap = 3600 * kSecond;
+  Time now_ = 0;      // the Node's
+  Time skipped_ = 0;  // by which the trace's clock is ahead of it
   std::vector<std::unique_ptr<User>> users_;
   std::vector<PageMemory> channels_;  // by cookie
   std::map<std::uint16_t, Vc> vcs_;   // by live Port
