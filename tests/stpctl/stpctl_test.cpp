@@ -158,6 +158,8 @@ class StpctlAsNobody : public StpctlFixture {
     if (::getuid() != 0) GTEST_SKIP() << "only root can act as somebody else";
     if (run(as_nobody({STPCTL_PATH, "--version"})).exit_status != 0)
       GTEST_SKIP() << "nobody may not run programs from here";
+    ASSERT_EQ(run(as_nobody({"/usr/bin/test", "-x", directory.path()})).exit_status, 0)
+        << "others cannot reach " << directory.path() << ": a directory above it is closed to them";
   }
   static std::vector<std::string> as_nobody(std::vector<std::string> arguments,
                                             const std::string& groups = "--clear-groups") {
