@@ -13,7 +13,8 @@ Connection::~Connection() = default;
 // ---- going on ----
 
 Time Connection::next_deadline() const {
-  return sequencer_ ? std::min(wait_until_, sequencer_->next_deadline()) : wait_until_;
+  bool const at_work = sequencer_ && state_ != State::kClosing && state_ != State::kEnding;
+  return at_work ? std::min(wait_until_, sequencer_->next_deadline()) : wait_until_;
 }
 
 void Connection::progress(Time now) {
@@ -52,6 +53,7 @@ bool Connection::move(Time now) {
 }
 
 bool Connection::pump(Time now) {
+  if (state_ == State::kClosing) return false;  // nobody may be left who takes it
   bool any = false;
   SendEntry entry;
   for (; channel_.writable() && sequencer_->transmit(entry, now); any = true) channel_.send(entry);
@@ -148,7 +150,8 @@ void Connection::end(int flushed, std::uint32_t event, int status) {
 }
 
 bool Connection::let_go() const {
-  return vc_ == kNoneId || channel_.done(channel_.sent()) || domain_->backend().error() != 0;
+  return vc_ == kNoneId || channel_.done(channel_.sent()) ||
+         channel_.state() == ChannelState::kClosed || domain_->backend().error() != 0;
 }
 
 void Connection::go_on_ending() {
