@@ -48,10 +48,11 @@ random_file "$work/long" 100M
 (
   ulimit -f 65536 # KiB: writing more fails as on a full disk
   start_receiver limited b "$work/limited" 3001
+  limited=$!
   await_receiver limited
   expect refused_with "not enough space" "$work/long" 10.9.0.2:3001
   expect is_empty_directory "$work/limited"
-  stop "${started[-1]}"
+  stop "$limited"
 ) || exit 1
 
 timeout 20 "$bin/stp-recv" --link "stpd:$work/nobody.sock" --listen :1 --out "$work" \
