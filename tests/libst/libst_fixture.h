@@ -50,7 +50,10 @@ enum class Way { kInProcess, kThroughDaemon };
 // An endpoint that deletes itself.
 class Endpoint {
  public:
-  explicit Endpoint(const char* name = nullptr) { error_ = st_create(name, &handle_); }
+  explicit Endpoint(const char* name = nullptr,
+                    int (*open)(const char*, st_ehandle_t*) = st_create) {
+    error_ = open(name, &handle_);
+  }
   ~Endpoint() { reset(); }
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;

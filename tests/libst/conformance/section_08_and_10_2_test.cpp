@@ -8,23 +8,8 @@
 namespace stp::test {
 namespace {
 
-// An endpoint of st_endpoint that deletes itself.
-class Unconnected {
- public:
-  explicit Unconnected(const char* name = nullptr) { error_ = st_endpoint(name, &handle_); }
-  ~Unconnected() { reset(); }
-  Unconnected(const Unconnected&) = delete;
-  Unconnected& operator=(const Unconnected&) = delete;
-  operator st_ehandle_t() const { return handle_; }
-  [[nodiscard]] int error() const { return error_; }
-  void reset() {
-    if (handle_ != nullptr) st_delete(handle_);
-    handle_ = nullptr;
-  }
-
- private:
-  st_ehandle_t handle_ = nullptr;
-  int error_ = 0;
+struct Unconnected : Endpoint {
+  explicit Unconnected(const char* name = nullptr) : Endpoint(name, st_endpoint) {}
 };
 
 class Connectionless : public LibstTest {
