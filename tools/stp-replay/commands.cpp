@@ -61,7 +61,7 @@ int check(const Options& options) {
     ++(finding.is_note() ? notes : findings);
     print(options.json ? json_of(finding) : line_of(finding));
   };
-  Checker checker(tell, options.lossy);
+  Checker checker(tell, options.check);
   Decoder decoder;
   CapturedFrame captured;
   std::uint64_t frames = 0;

@@ -4,6 +4,7 @@
 
 #include "tools/replay/check/checker.h"
 #include "tools/replay/check/connection_table.h"
+#include "tools/replay/check/endpoint.h"
 
 namespace stp::replay {
 
@@ -33,7 +34,7 @@ struct Said {
 };
 
 struct Checker::Impl {
-  Impl(Sink given_sink, bool given_lossy);
+  Impl(Sink given_sink, const CheckerOptions& given_options);
 
   // --- form.cpp
   void check_form(const Decoded& frame);
@@ -72,12 +73,21 @@ struct Checker::Impl {
 
   // --- data.cpp
   void on_data(const Said& said);
+  void check_last_flags(const Said& said);
   bool check_block_data(const Said& said, Landing& landing);
   void on_get_data(const Said& said, GetRequest& get);
   bool place(const Said& said, Block& block, std::uint64_t low, std::uint64_t high);
   bool check_buffer(const Said& said);
   bool check_tiling(const Said& said, Block& block);
   void count_data_slot(const Said& said, Block& block);
+
+  // --- endpoints.cpp
+  bool follow_endpoint(const Decoded& frame);
+  void recognize(const Decoded& frame, Endpoint& endpoint);
+  bool check_endpoint_key(const Said& said, Endpoint& endpoint);
+  void on_endpoint_data(const Said& said, Endpoint& endpoint);
+  bool learn_bufsize(const Said& said, Endpoint& endpoint, const SentBlock& known);
+  SentBlock* sent_block(const Said& said, Endpoint& endpoint);
 
   // --- checker.cpp
   void follow(const Decoded& frame);
@@ -102,10 +112,11 @@ struct Checker::Impl {
     Tries tries;
   };
   Sink sink;
-  bool lossy;
+  const CheckerOptions options;
   TraceTime start_of_trace = kNotYet, newest = kNotYet;
   Recent<EndName, Connecting, 65'536, EndHash> connecting;
   ConnectionTable connections;
+  Recent<EndName, Endpoint, 1024, EndHash> endpoints;
 };
 
 inline EndName source_of(const Decoded& frame) {

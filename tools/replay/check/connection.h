@@ -122,12 +122,16 @@ struct Side {
 
 struct Connection {
   std::array<Side, 2> sides;
-  bool complete = false;  // seen from its RC on
-  bool lossy = false;     // the capture was seen to lack frames of it
+  bool complete = false;   // seen from its RC on
+  bool scheduled = false;  // one has granted, or ended the connection: no endpoint does
+  bool mute = false;       // what it is is not known: nothing is held against anybody
+  bool lossy = false;      // the capture was seen to lack frames of it
   TraceTime closed = kNotYet;
   // Where it stands among all, and in which list.
   bool ending = false;
 
+  // Else the two may be endpoints without connections.
+  [[nodiscard]] bool certain() const { return complete || scheduled; }
   // Whether a side's RD, DA and DC have all been seen.
   [[nodiscard]] bool disconnected() const {
     bool any = false;

@@ -32,6 +32,7 @@ namespace stp::replay {
   X(CaUnasked,        "5.1",  "ca-unasked",        kIfAll, "a CA answers an RC")                      \
   X(DaUnasked,        "5.2",  "da-unasked",        kIfAll, "a DA answers an RD")                      \
   X(DcUnasked,        "5.2",  "dc-unasked",        kIfAll, "a DC answers a DA")                       \
+  X(NoPort,           "5.3",  "no-port",           kSure,  "D_Port is 0 in RC only")                  \
   X(SecondVc,         "5.4",  "second-vc",         kSure,  "a repeated RC makes no second connection") \
   X(ZeroKey,          "5.5",  "zero-key",          kSure,  "Keys are never 0")                        \
   X(RejectPort,       "5.6",  "reject-port",       kSure,  "a CA with Reject has R_Port 0")           \
@@ -87,12 +88,15 @@ namespace stp::replay {
   X(EaUnasked,        "9.18", "ea-unasked",        kIfAll, "EA answers END")                          \
   X(EndUnanswered,    "9.18", "end-unanswered",    kIfAll, "END is answered")                         \
   X(CtsTooSoon,       "10.3", "cts-too-soon",      kSure,  "a CTS is repeated after a data timeout, 1 ms at least") \
+  X(BlockMx,          "11.6", "block-mx",          kIfAll, "all STUs of a Block to an endpoint name one Mx") \
+  X(BlockName,        "11.7", "block-name",        kIfAll, "a Block's name rests for 4 s before it names another") \
+  X(EndpointOperation,"11.10","endpoint-operations",kIfAll,"RD, DA and DC name no endpoint")          \
   X(ZeroPort,         "12.2", "zero-port",         kSure,  "S_Port is not 0")                         \
   X(Truncated,        "12.2", "truncated",         kSure,  "the frame is as long as its headers say") \
   X(CaptureLoss,      "",     "capture-loss",      kNote,  "the capture lacks frames that both sides know of") \
   X(CaptureCut,       "",     "capture-cut",       kNote,  "the capture cut a frame inside its header") \
   X(ClockBackwards,   "",     "clock-backwards",   kNote,  "a frame is dated before the one in front of it") \
-  X(MidTrace,         "",     "mid-trace",         kNote,  "a connection began before the capture did")
+  X(MidTrace,         "",     "mid-trace",         kNote,  "a connection began before the capture did, or an end is an endpoint")
 // clang-format on
 
 enum class Rule : std::uint8_t {
