@@ -211,6 +211,8 @@ void Checker::Impl::dispatch(const Said& said) {
       return on_end(said);
     case Op::kEndAck:
       return on_end_ack(said);
+    case Op::kNoOperation:
+      return on_notice(said);
     default:
       return;
   }

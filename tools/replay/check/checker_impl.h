@@ -16,6 +16,10 @@ inline constexpr TraceTime kLinkCopies = 50'000;
 inline constexpr unsigned kOwedTries = 3;
 inline constexpr TraceTime kOwedTime = 1'000'000'000;
 
+// The name of the region of short messages.
+// protocol: 9.29
+inline constexpr std::uint32_t kRingName = 1;
+
 // `later` - `earlier`, whatever the clock did.
 inline TraceTime between(TraceTime earlier, TraceTime later) {
   TraceTime span = 0;
@@ -81,6 +85,20 @@ struct Checker::Impl {
   bool check_tiling(const Said& said, Block& block);
   void count_data_slot(const Said& said, Block& block);
 
+  // --- managed.cpp
+  void on_managed_request(const Said& said, Request& request, bool fresh);
+  void on_managed_data(const Said& said, Landing& landing);
+  void on_managed_region(const Said& said, const Request& asked);
+  void check_withdrawal(const Said& said, const Request& ended);
+  void check_outstanding(const Said& said, Landing& landing, const Request& offer);
+  void on_notice(const Said& said);
+  void note_message(const Said& said, std::uint32_t number, std::uint64_t what);
+  void check_write_window(const Said& said, Request& request);
+  void on_hello(const Said& said);
+  void on_eager(const Said& said, Landing& ring, const Block& block);
+  void note_taken(const Said& said, std::uint32_t count);
+  void miss_messages(const Connection& c, const Side& side);
+
   // --- endpoints.cpp
   bool follow_endpoint(const Decoded& frame);
   void recognize(const Decoded& frame, Endpoint& endpoint);
@@ -125,6 +143,9 @@ inline EndName source_of(const Decoded& frame) {
 inline EndName target_of(const Decoded& frame) {
   return {frame.frame.dst.to_u64(), frame.frame.header.d_port};
 }
+
+// The first word of its option payload; 0: it has none, or the capture cut it.
+std::uint32_t option_word(const Decoded& frame);
 
 // "Blocksize 12": for what is expected and seen.
 std::string named(const char* name, std::uint64_t value);

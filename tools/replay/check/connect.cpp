@@ -253,6 +253,11 @@ void Checker::Impl::say_farewell(Connection& c) {
     for (auto& [sync, question] : traffic.questions)
       if (!over(question.tries))
         owed(c, question.tries, debtor, Rule::kRsrUnanswered, "RS with " + named_hex("Sync", sync));
+    miss_messages(c, asker);
+    for (auto& [i_id, request] : traffic.requests)
+      if (c.managed && request.op == Op::kRequestToSend && !request.over && !over(request.tries))
+        owed(c, request.tries, debtor, Rule::kOfferUnanswered,
+             "RTS with " + named_hex("I_id", i_id));
     for (auto& [g_num, get] : traffic.gets)
       if (!get.taken_back && !over(get.tries))
         owed(c, get.tries, debtor, Rule::kGetUnanswered, "GET with " + named("G_num", g_num));

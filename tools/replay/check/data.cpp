@@ -55,7 +55,8 @@ void Checker::Impl::on_data(const Said& said) {
   if (landing->sender_ended != kNotYet && between(landing->sender_ended, said.now) > kReordering)
     return report(said, Rule::kAfterEnd, "no DATA of a Transfer that its sender has ended",
                   operation_text(said.frame));
-  if (said.to.sized && said.from.sized) check_block_data(said, *landing);
+  if (said.to.sized && said.from.sized && check_block_data(said, *landing))
+    on_managed_data(said, *landing);
 }
 
 // protocol: 7.6, 9.11

@@ -62,7 +62,7 @@ Plan::Plan(const std::deque<Recorded>& trace, const MacAddr& station)
     auto const& h = header(at);
     note_connection(at, open);
     if (receives(at) && h.op() == Op::kGet && !h.has(wire::flag::kReject))
-      gets_[{h.s_port, h.d_id, h.s_id}] = at;
+      gets_[{line(at), h.d_id, h.s_id}].push_back(at);
     if (sends(at)) note_request(at);
   }
 }
@@ -75,6 +75,12 @@ bool Plan::sends(std::size_t at) const {
 bool Plan::receives(std::size_t at) const {
   auto const& frame = trace_[at].decoded;
   return frame.has_header && frame.frame.dst == station_;
+}
+
+Line Plan::line(std::size_t at) const {
+  auto const& frame = trace_[at].decoded.frame;
+  auto const& h = frame.header;
+  return sends(at) ? Line{h.s_port, frame.dst, h.d_port} : Line{h.d_port, frame.src, h.s_port};
 }
 
 std::shared_ptr<UserPlan> Plan::asker(std::uint32_t key) const {
@@ -149,9 +155,11 @@ void Plan::note_request(std::size_t at) {
 // the place tells the two apart.
 bool Plan::answers_get(std::size_t at) const {
   auto const& h = header(at);
-  auto const asked = gets_.find({h.d_port, h.d_id, h.b_num});
+  auto const asked = gets_.find({line(at), h.d_id, h.b_num});
   if (asked == gets_.end()) return false;
-  auto const& get = header(asked->second);
+  auto const after = std::ranges::upper_bound(asked->second, at);
+  if (after == asked->second.begin()) return false;
+  auto const& get = header(*std::prev(after));
   auto const most_buffers = (granted_bytes(get) >> wire::kMinBufsize) + 1;
   return h.mx == get.mx && std::pair(h.bufx, h.offset) >= std::pair(get.sync, get.b_num) &&
          h.bufx - get.sync <= most_buffers;
@@ -164,7 +172,7 @@ std::vector<std::size_t> Plan::request_at(std::size_t at) const {
   auto next = first.param;
   for (auto i = at; i < trace_.size(); ++i) {
     auto const& h = header(i);
-    bool const same = sends(i) && h.op() == Op::kData && h.d_port == first.d_port &&
+    bool const same = sends(i) && h.op() == Op::kData && line(i) == line(at) &&
                       h.d_id == first.d_id && h.b_num == first.b_num;
     if (!same) continue;
     if (h.param != next++) return {};
@@ -179,7 +187,7 @@ std::vector<std::size_t> Plan::answer_to(std::size_t at) const {
   std::vector<std::size_t> stus;
   for (auto i = at; i < trace_.size(); ++i) {
     auto const& h = header(i);
-    if (!sends(i) || h.op() != Op::kData || h.d_port != get.s_port || h.d_id != get.d_id ||
+    if (!sends(i) || h.op() != Op::kData || line(i) != line(at) || h.d_id != get.d_id ||
         h.b_num != get.s_id || !answers_get(i))
       continue;
     stus.push_back(i);

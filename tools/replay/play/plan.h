@@ -55,6 +55,8 @@ class Plan {
   [[nodiscard]] const wire::Header& header(std::size_t at) const {
     return trace_[at].decoded.frame.header;
   }
+  // The connection of a frame of the station's, or to it.
+  [[nodiscard]] Line line(std::size_t at) const;
   [[nodiscard]] bool answers_get(std::size_t at) const;
 
   const std::deque<Recorded>& trace_;
@@ -64,8 +66,8 @@ class Plan {
   std::map<std::uint32_t, std::shared_ptr<UserPlan>> by_key_;   // of its RC
   std::map<std::uint32_t, std::shared_ptr<UserPlan>> by_uport_;
   std::map<std::size_t, Welcome> welcomes_;
-  // The GETs that the station was asked: by the peer's Port, R_id and G_num, the newest.
-  std::map<std::tuple<std::uint16_t, std::uint32_t, std::uint32_t>, std::size_t> gets_;
+  // Where the station was asked by a GET, by who asked, R_id and G_num.
+  std::map<std::tuple<Line, std::uint32_t, std::uint32_t>, std::vector<std::size_t>> gets_;
 };
 
 }  // namespace stp::replay
