@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <new>
+#include <utility>
 
 #include "stp/memory/tiling.h"
 #include "tools/replay/text.h"
@@ -139,6 +139,7 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
     if (h.op() == Op::kRequestConnection && plan_.welcome(at) == Welcome::kAccept) listen(h);
     if (h.op() == Op::kGet && !h.has(wire::flag::kReject)) prepare_get(at);
     if (h.op() == Op::kData) learn_data(at);
+    if (auto* const vc = vc_of(h.d_port); vc != nullptr && plan_.closed_before(at)) close(*vc);
   }
   node_.receive({&frame, 1}, now_);
   pump();
@@ -166,7 +167,6 @@ void NodeSubject::pump() {
     sent.decoded = decoder.decode(
         {0, static_cast<std::int64_t>(now_ + skipped_), sent.bytes, sent.bytes.size()});
     output_(sent);
-    if (own_question(sent.decoded.frame.header)) note_question(sent.decoded.frame.header);
   }
   Event event{};
   while (node_.next_event(event)) {
@@ -183,35 +183,6 @@ void NodeSubject::pump() {
     }
   }
   read_queues();
-}
-
-// When to ask is a Node's choice, so it may ask where the trace's did not. Such an RS is answered
-// when it comes again.
-void NodeSubject::note_question(const wire::Header& asked) {
-  auto const vc = vcs_.find(asked.s_port);
-  if (vc == vcs_.end()) return;
-  bool const again = vc->second.question == asked.sync;
-  vc->second.question = asked.sync;
-  if (again && !names_.stands(Name::kSync, asked.sync)) give_credit(vc->second);
-}
-
-// Answers the Node's own open question with all Slots.
-void NodeSubject::give_credit(Vc& vc) {
-  VcInfo info{};
-  if (!vc.question || node_.vc_info(vc.id, info) != 0) return;
-  wire::Header h;
-  h.op_flags = wire::op_flags(Op::kRequestStateResponse);
-  h.param = static_cast<std::uint16_t>(info.remote_slots);
-  h.d_port = info.local_port;
-  h.s_port = info.remote_port;
-  h.d_key = info.local_key;
-  h.sync = *vc.question;
-  h.b_num = h.d_id = wire::kNoId;
-  std::array<std::byte, wire::kMaxHeadSize + wire::kMinPayload> frame{};
-  auto const length = wire::emit({station_, info.peer_mac, {}, false}, h, {}, {}, frame);
-  Bytes const bytes(frame.data(), length);
-  vc.question.reset();
-  node_.receive({&bytes, 1}, now_);
 }
 
 void NodeSubject::read_queues() {
@@ -235,14 +206,16 @@ void NodeSubject::decide(std::size_t at) {
   if (h.op() == Op::kRequestConnection) return connect(at);
   if (h.op() == Op::kConnectionAnswer) return welcome(at);
   auto* const vc = vc_of(h.s_port);
-  if (h.op() == Op::kRequestDisconnect && vc != nullptr && !vc->closing) {
-    vc->closing = true;
-    node_.close(vc->id, true, now_);
-    return pump();
-  }
+  if (h.op() == Op::kRequestDisconnect && vc != nullptr) return close(*vc);
   if (is_nodes_own(h)) return;
   if (vc == nullptr) return trouble(at, "no such connection lives");
   request(*vc, at);
+}
+
+void NodeSubject::close(Vc& vc) {
+  if (std::exchange(vc.closing, true)) return;
+  node_.close(vc.id, true, now_);
+  pump();
 }
 
 // Where the user has a word in it, it is said when the trace shows the answer.

@@ -33,6 +33,7 @@ class NodeSubject final : public Subject {
   // What the Node would not do that the trace's users had it do, in words.
   [[nodiscard]] const std::vector<std::string>& troubles() const { return troubles_; }
 
+  [[nodiscard]] bool wants_credit() const override { return true; }
   void advance(std::int64_t now) override;
   void deliver(std::size_t at, Bytes frame) override;
   void decide(std::size_t at) override;
@@ -68,7 +69,8 @@ class NodeSubject final : public Subject {
     User* user = nullptr;
     UserChannel channel;
     bool closing = false;
-    std::optional<std::uint32_t> question;  // Sync of the Node's own RS
+    // The newest grants, by operation, R_id and B_num.
+    std::map<std::tuple<wire::Op, std::uint32_t, std::uint32_t>, wire::Header> grants;
   };
 
   void make_user(const std::shared_ptr<UserPlan>& plan);
@@ -78,11 +80,11 @@ class NodeSubject final : public Subject {
   void listen(const wire::Header& rc);
   void pump();
   void read_queues();
-  void note_question(const wire::Header& asked);
-  void give_credit(Vc& vc);
   void connect(std::size_t at);
   void welcome(std::size_t at);
+  void close(Vc& vc);
   void request(Vc& vc, std::size_t at);
+  void forget_bytes(Vc& vc, const wire::Header& grant);
   bool fill_data(Vc& vc, std::size_t at, SendEntry& entry);
   std::uint16_t live_mx(Vc& vc, const wire::Header& h);
   void prepare_get(std::size_t at);

@@ -25,6 +25,14 @@ EndpointConfig config_of(const wire::Header& h) {
 // More than this a trace's grant need not be believed.
 constexpr std::uint64_t kMostGranted = std::uint64_t{1} << 24;
 
+// A GET that DATA answers.
+bool asks_for_answer(const wire::Header& h) {
+  return h.op() == Op::kGet && !h.has(wire::flag::kReject) &&
+         h.function() != wire::Function::kFetchOpComplete;
+}
+
+}  // namespace
+
 std::uint64_t granted_bytes(const wire::Header& h) {
   switch (h.op()) {
     case Op::kClearToSend:
@@ -35,8 +43,6 @@ std::uint64_t granted_bytes(const wire::Header& h) {
       return h.param == 0 ? 65'536 : h.param;
   }
 }
-
-}  // namespace
 
 void UserPlan::grant(std::uint16_t mx, std::uint64_t first, std::uint64_t end) {
   constexpr std::uint64_t kNear = 16;
@@ -61,7 +67,7 @@ Plan::Plan(const std::deque<Recorded>& trace, const MacAddr& station)
     if (!trace_[at].decoded.well_formed()) continue;
     auto const& h = header(at);
     note_connection(at, open);
-    if (receives(at) && h.op() == Op::kGet && !h.has(wire::flag::kReject))
+    if (receives(at) && asks_for_answer(h))
       gets_[{line(at), h.d_id, h.s_id}].push_back(at);
     if (sends(at)) note_request(at);
   }
@@ -163,6 +169,15 @@ bool Plan::answers_get(std::size_t at) const {
   auto const most_buffers = (granted_bytes(get) >> wire::kMinBufsize) + 1;
   return h.mx == get.mx && std::pair(h.bufx, h.offset) >= std::pair(get.sync, get.b_num) &&
          h.bufx - get.sync <= most_buffers;
+}
+
+// What a station sends has been on its way for a while when a capture sees it.
+bool Plan::closed_before(std::size_t at) const {
+  constexpr std::int64_t kOnItsWay = 1'000'000;
+  auto const deadline = trace_[at].decoded.time + kOnItsWay;
+  for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
+    if (sends(i) && line(i) == line(at)) return header(i).op() == Op::kRequestDisconnect;
+  return false;
 }
 
 std::vector<std::size_t> Plan::request_at(std::size_t at) const {

@@ -28,6 +28,9 @@ struct UserPlan {
   std::map<std::uint16_t, std::pair<std::uint64_t, std::uint64_t>> by_mx_;
 };
 
+// Bytes that a CTS, MRA or GET speaks of; no more than need be believed.
+std::uint64_t granted_bytes(const wire::Header& h);
+
 // What happens to an RC.
 enum class Welcome { kAccept, kRefuse, kIgnore };
 
@@ -41,6 +44,9 @@ class Plan {
   // Who asks for a connection with that Key.
   [[nodiscard]] std::shared_ptr<UserPlan> asker(std::uint32_t key) const;
   [[nodiscard]] Welcome welcome(std::size_t at) const;
+  // Whether the user of the connection has closed it when this frame arrives: the station leaves
+  // the frame unanswered, and the RD is next.
+  [[nodiscard]] bool closed_before(std::size_t at) const;
   // The frames of one DATA request, from its first; empty: not a request (a Node's answer to a
   // GET), or none that a Node can be asked for.
   [[nodiscard]] std::vector<std::size_t> request_at(std::size_t at) const;

@@ -16,6 +16,9 @@ class Subject {
   using Output = std::function<void(const Recorded&)>;
   virtual ~Subject() = default;
 
+  // Whether it may be told of Slots that no peer has.
+  [[nodiscard]] virtual bool wants_credit() const = 0;
+
   // Lets the trace's clock run to `now`.
   virtual void advance(std::int64_t now) = 0;
   // A frame for it, in the subject's names. `at`: its place in the trace.
