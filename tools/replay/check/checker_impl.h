@@ -104,8 +104,7 @@ struct Checker::Impl {
   void recognize(const Decoded& frame, Endpoint& endpoint);
   bool check_endpoint_key(const Said& said, Endpoint& endpoint);
   void on_endpoint_data(const Said& said, Endpoint& endpoint);
-  bool learn_bufsize(const Said& said, Endpoint& endpoint, const SentBlock& known);
-  SentBlock* sent_block(const Said& said, Endpoint& endpoint);
+  SentBlock& sent_block(const Said& said, Endpoint& endpoint);
 
   // --- checker.cpp
   void follow(const Decoded& frame);

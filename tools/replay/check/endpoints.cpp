@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints without connections (docs/protocol.md, section 11). Programs tell each other Ports,
 // Keys and sizes by other ways, so the first frame that names one is believed.
+#include <utility>
+
 #include "stp/memory/tiling.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
@@ -29,8 +31,8 @@ BlockName name_of(const Said& said) {
 void adopt_sizes(Connection& pair, const Endpoint& endpoint) {
   for (auto& side : pair.sides) {
     side.sized = true;
-    side.max_stu = endpoint.stu_size.log2();
-    side.bufsize = endpoint.bufsize.value_or(wire::kMaxBufsize);
+    side.max_stu = endpoint.sizes.stu_log2();
+    side.bufsize = endpoint.sizes.bufsize().value_or(wire::kMaxBufsize);
   }
 }
 
@@ -102,44 +104,50 @@ bool Checker::Impl::check_endpoint_key(const Said& said, Endpoint& endpoint) {
 // protocol: 11.6, 11.7
 void Checker::Impl::on_endpoint_data(const Said& said, Endpoint& endpoint) {
   auto const& h = said.h;
-  bool const last = h.has(wire::flag::kLast);
   check_last_flags(said);
   if (h.mx == 0) return report(said, Rule::kMxZero, "an Mx other than 0", "R_Mx 0");
-  bool const guessed = !endpoint.stu_size.known();
-  if (!endpoint.stu_size.allow(h.param, last, h.offset, said.frame.frame.stu.size()))
+  bool const guessed = !endpoint.sizes.stu_known();
+  auto const stu = SeenStu::of(h, said.frame.frame.stu.size());
+  if (!endpoint.sizes.allow(stu))
     return report(said, Rule::kStuLength, "an STU of the size that others had",
                   operation_text(said.frame));
-  if (guessed && endpoint.stu_size.known()) endpoint.blocks = {};  // they stood on a guess
-  auto* sent = sent_block(said, endpoint);
-  if (sent == nullptr) return;
+  if (guessed && endpoint.sizes.stu_known()) endpoint.blocks = {};  // they stood on a guess
+  auto* sent = &sent_block(said, endpoint);
   if (sent->block.mx != h.mx)
     return report(said, Rule::kBlockMx,
                   named("R_Mx", sent->block.mx) + ", as in the Block's others",
                   named("R_Mx", h.mx));
-  if (!endpoint.bufsize && sent->sent != kNotYet && sent->newest.bufx != h.bufx) {
-    if (!learn_bufsize(said, endpoint, *sent)) return;
-    sent = sent_block(said, endpoint);  // what was there stood on a guess
+  auto const before = std::exchange(sent->newest, stu);
+  bool const first = std::exchange(sent->sent, said.now) == kNotYet;
+  if (!endpoint.sizes.stu_known()) return;
+  if (!endpoint.sizes.bufsize() && !first && before.bufx != stu.bufx) {
+    if (!endpoint.sizes.span(before, stu))
+      return report(said, Rule::kStuPlace,
+                    "a place that follows from STU " + std::to_string(before.number),
+                    operation_text(said.frame));
+    endpoint.blocks = {};  // they stood on a guess
+    sent = &sent_block(said, endpoint);
+    sent->sent = said.now;
+    sent->newest = stu;
   }
-  sent->sent = said.now;
-  sent->newest = {h.param, h.bufx, h.offset, said.frame.frame.stu.size()};
-  if (!endpoint.stu_size.known()) return;
   adopt_sizes(said.c, endpoint);
-  if (endpoint.bufsize && !check_buffer(said)) return;
+  if (endpoint.sizes.bufsize() && !check_buffer(said)) return;
   constexpr auto kAnywhere = std::uint64_t{1} << 62;
   if (place(said, sent->block, 0, kAnywhere) && sent->block.whole() && sent->whole == kNotYet)
     sent->whole = said.now;
 }
 
-// The Block that an STU belongs to, begun if it is new. nullptr: its name is not free.
-SentBlock* Checker::Impl::sent_block(const Said& said, Endpoint& endpoint) {
+// The Block that an STU belongs to, begun if it is new.
+SentBlock& Checker::Impl::sent_block(const Said& said, Endpoint& endpoint) {
   auto const& h = said.h;
   auto* const known = endpoint.blocks.find(name_of(said));
   bool fresh = known == nullptr;
   if (known != nullptr && known->whole != kNotYet) {
     bool const other =
         known->block.mx != h.mx ||
-        (h.param == 0 && known->block.start != Address{h.bufx, h.offset}.linear(
-                                                   endpoint.bufsize.value_or(wire::kMaxBufsize)));
+        (h.param == 0 &&
+         known->block.start != Address{h.bufx, h.offset}.linear(
+                                   endpoint.sizes.bufsize().value_or(wire::kMaxBufsize)));
     bool const rested = between(known->whole, said.now) >= kNameRests;
     if (other && !rested) {
       report(said, Rule::kBlockName, "a name that no Block of the last 4 s had",
@@ -150,36 +158,10 @@ SentBlock* Checker::Impl::sent_block(const Said& said, Endpoint& endpoint) {
   } else if (known != nullptr && between(known->sent, said.now) >= kNameRests) {
     fresh = true;  // it is given up, or begins anew
   }
-  if (!fresh) return known;
+  if (!fresh) return *known;
   SentBlock begun;
   begun.block.mx = h.mx;
-  return &endpoint.blocks.put(name_of(said), std::move(begun));
-}
-
-// Where a Block goes on in another buffer, the distance of two of its STUs tells how long buffers
-// are. False: not yet, or none can be.
-bool Checker::Impl::learn_bufsize(const Said& said, Endpoint& endpoint, const SentBlock& known) {
-  auto const& h = said.h;
-  auto const& before = known.newest;
-  if (!endpoint.stu_size.known()) return false;
-  auto const size = std::int64_t{1} << endpoint.stu_size.log2();
-  auto const tile = [&](std::uint32_t offset) { return std::int64_t{offset} / size; };
-  auto const buffers = std::int64_t{h.bufx} - before.bufx;
-  auto const tiles = std::int64_t{h.param} - before.number - tile(h.offset) + tile(before.offset);
-  auto const bytes = tiles * size;
-  auto const bufsize = bytes / buffers;
-  bool const whole = bytes % buffers == 0 && bufsize > 0 &&
-                     std::has_single_bit(static_cast<std::uint64_t>(bufsize));
-  auto const log2 =
-      whole ? static_cast<unsigned>(std::countr_zero(static_cast<std::uint64_t>(bufsize))) : 0;
-  if (log2 < std::max(wire::kMinBufsize, endpoint.stu_size.log2()) || log2 > wire::kMaxBufsize) {
-    report(said, Rule::kStuPlace, "a place that follows from STU " + std::to_string(before.number),
-           operation_text(said.frame));
-    return false;
-  }
-  endpoint.bufsize = log2;
-  endpoint.blocks = {};
-  return true;
+  return endpoint.blocks.put(name_of(said), std::move(begun));
 }
 
 }  // namespace stp::replay

@@ -53,6 +53,7 @@ void NodeSubject::request(Vc& vc, std::size_t at) {
   auto const& frame = trace_[at].decoded.frame;
   SendEntry entry{};
   entry.header = frame.header;
+  entry.destination_mac = frame.dst.to_u64();
   switch (frame.header.op()) {
     case Op::kClearToSend:
     case Op::kMemoryRegionAvailable:

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/play/player.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
 #include "tools/replay/play/link_subject.h"
+#include "tools/replay/play/lives.h"
 #include "tools/replay/play/node_subject.h"
 
 namespace stp::replay {
@@ -64,9 +68,10 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
     matcher.reach(frame.decoded.number);
     subject.advance(frame.decoded.time);
     if (sent_by(frame, station)) {
-      subject.decide(at);
-      matcher.expect(frame);
-      ++result.expected;
+      if (subject.decide(at)) {
+        matcher.expect(frame);
+        ++result.expected;
+      }
     }
     if (sent_to(frame, station)) {
       auto const& h = frame.decoded.frame.header;
@@ -94,13 +99,42 @@ bool mentions(const std::deque<Recorded>& trace, const MacAddr& station) {
   return false;
 }
 
-PlayResult play_node(const std::deque<Recorded>& trace, const MacAddr& station) {
+namespace {
+
+PlayResult play_life(const std::deque<Recorded>& trace, const MacAddr& station) {
   Renaming names;
   Matcher matcher(names);
   NodeSubject subject(trace, station, names, [&](const Recorded& frame) { matcher.sent(frame); });
   auto result = play(trace, station, names, matcher, subject);
   result.troubles = subject.troubles();
+  result.notes = subject.notes();
   return result;
+}
+
+void append(PlayResult& all, PlayResult more) {
+  std::ranges::move(more.differences, std::back_inserter(all.differences));
+  std::ranges::move(more.troubles, std::back_inserter(all.troubles));
+  std::ranges::move(more.notes, std::back_inserter(all.notes));
+  all.delivered += more.delivered;
+  all.expected += more.expected;
+  all.matched += more.matched;
+}
+
+}  // namespace
+
+PlayResult play_node(const std::deque<Recorded>& trace, const MacAddr& station) {
+  auto const lives = lives_of(trace, station);
+  if (lives.size() == 1) return play_life(trace, station);
+  PlayResult all;
+  for (auto const& life : lives) {
+    if (life.begin != 0)
+      all.notes.push_back(
+          "the station forgets everything behind frame " +
+          std::to_string(trace[life.begin - 1].decoded.number) +
+          ", as it uses the Ports of live connections again: a new Node takes its place");
+    append(all, play_life(piece_of(trace, life), station));
+  }
+  return all;
 }
 
 PlayResult play_link(const std::deque<Recorded>& trace, const MacAddr& station,

@@ -23,8 +23,9 @@ class Subject {
   virtual void advance(std::int64_t now) = 0;
   // A frame for it, in the subject's names. `at`: its place in the trace.
   virtual void deliver(std::size_t at, Bytes frame) = 0;
-  // The trace shows the station sending frame `at`: its user decided so, if a user does.
-  virtual void decide(std::size_t at) = 0;
+  // The trace shows the station sending frame `at`: its user decided so, if a user does. False: the
+  // subject cannot be made to.
+  virtual bool decide(std::size_t at) = 0;
 };
 
 }  // namespace stp::replay
