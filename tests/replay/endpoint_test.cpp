@@ -25,7 +25,7 @@ class CheckingEndpoints : public ::testing::Test {
   void say(const MacAddr& from, std::uint32_t key, Op op = Op::kNoOperation) {
     auto h = header_of(op);
     h.d_key = key;
-    h.sync = 7;
+    if (op == Op::kRequestState) h.sync = 7;
     std::vector<std::byte> frame(200);
     frame.resize(wire::emit({kMacB, from, {}, false}, h, {}, {}, frame));
     checker->frame(decoder.decode({++number, now, frame, frame.size()}));

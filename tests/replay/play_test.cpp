@@ -165,7 +165,7 @@ TEST_F(Playing, a_gap_of_years_is_passed_over) {
   EXPECT_EQ(result.matched, 2U);
 }
 
-TEST_F(Playing, frames_at_the_end_of_the_clock_are_played) {
+TEST_F(Playing, frames_of_before_1970_are_played) {
   a(0xfffffffe, request());
   b(0xffffffff, answer(202, 0xb2));
   play();
