@@ -137,6 +137,7 @@ struct VcInfo {
   std::uint32_t peer_uport;
   OptionPayload peer_option;  // of its RC, its CA, or its refusal
   bool passive;               // the peer has asked for the connection
+  bool connectionless;        // an endpoint's own: it has no peer
   std::uint32_t uport;        // the listener's upper-layer port, here or at the peer
   VcTraffic traffic;
 };

@@ -147,6 +147,7 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
          .peer_uport = found->peer_uport,
          .peer_option = found->peer_option,
          .passive = found->passive,
+         .connectionless = found->connectionless(),
          .uport = found->passive ? found->endpoint->uport : found->peer_uport,
          .traffic = found->traffic};
   return 0;
