@@ -135,7 +135,7 @@ struct VcInfo {
   std::uint32_t credit;  // Slots believed free at the peer
   Time round_trip;       // smoothed estimate
   std::uint32_t peer_uport;
-  OptionPayload peer_option;  // of its RC, its CA, or its refusal
+  OptionPayload peer_option;  // of its RC, its CA, its refusal, or its RD
   bool passive;               // the peer has asked for the connection
   bool connectionless;        // an endpoint's own: it has no peer
   std::uint32_t uport;        // the listener's upper-layer port, here or at the peer
@@ -207,7 +207,8 @@ class Node {
   // close, vc_info (whose remote part says nothing).
   int open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out, Time now);
   // Sends what is queued, then disconnects; kVcGone follows. `at_once`: drops what is queued.
-  int close(VcId vc, bool at_once, Time now);
+  // `option`: for the peer's user, along with the RD.
+  int close(VcId vc, bool at_once, Time now, const OptionPayload& option = {});
   int vc_info(VcId vc, VcInfo& out) const;
   // The user has put requests into vc's transmit queue.
   void kick(VcId vc);

@@ -31,7 +31,7 @@ enum class RequestKind : std::uint32_t {
   // connectionless endpoint -> vc, channel, fds: channel memory; -EBUSY: it has one
   kOpenPort,
   kVcInfo,    // vc -> info
-  kClose,     // vc, at_once; the channel's state becomes kClosed (or kFailed) in the end
+  kClose,     // vc, at_once, option; the channel's state becomes kClosed (or kFailed) in the end
   kMap,       // endpoint, direction, base, segments (+ fds) -> region
   kUnmap,     // region; -EINPROGRESS while frames still read it: ask again
   kAllocMx,   // region, vc or 0, permissions -> mx

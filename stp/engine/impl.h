@@ -56,7 +56,7 @@ struct Node::Impl {
   // --- connect.cpp
   int connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
               std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option);
-  int close(VcId id, bool at_once, Time now);
+  int close(VcId id, bool at_once, Time now, const OptionPayload& option = {});
   Vc* find_vc(VcId id) const;
   Vc* make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now);
   std::uint16_t choose_port(const Endpoint& endpoint);

@@ -119,8 +119,8 @@ int Node::open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cooki
                     Time now) {
   return impl_->open_port(endpoint, channel, cookie, out, now);
 }
-int Node::close(VcId vc, bool at_once, Time now) {
-  auto const result = impl_->close(vc, at_once, now);
+int Node::close(VcId vc, bool at_once, Time now, const OptionPayload& option) {
+  auto const result = impl_->close(vc, at_once, now, option);
   impl_->flush_wakes(now);
   return result;
 }

@@ -105,7 +105,7 @@ struct Vc : TimerNode {
   unsigned peer_bufsize = 0, peer_max_stu = 0;
   std::uint32_t peer_slots = 0;
   std::uint32_t peer_uport = 0;
-  OptionPayload option, peer_option;  // of RC and CA: ours, the peer's
+  OptionPayload option, peer_option;  // of RC and CA, in the end of RD: ours, the peer's
   unsigned send_stu_log2 = 0;
 
   NodeChannel channel;

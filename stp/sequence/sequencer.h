@@ -152,6 +152,12 @@ class Sequencer {
   // Refuses that one.
   void refuse_waiting();
 
+  // --- a message may be given its receive ahead of its turn, which then passes over it
+  // The first write beyond the one whose turn it is that waits for a receive.
+  std::optional<Offer> waiting_ahead();
+  // Begins that one.
+  void receive_ahead(Context context, const Landing& landing);
+
   // --- headers, requests, time
   void receive(const ReceivedEntry& entry, Time now);
   bool transmit(SendEntry& out, Time now);

@@ -23,6 +23,9 @@ inline constexpr Time kAnswerPatience = 4 * kSecond;
 inline constexpr Time kUserPatience = 10 * kSecond;  // an answer that a user has to give
 inline constexpr Time kProgressPatience = 30 * kSecond;
 
+inline constexpr std::uint32_t kMaxAhead =
+    4096;  // messages between the expected one and the newest
+
 struct Outbound {
   OutboundState state = OutboundState::kOffered;
   Completion::Kind kind = Completion::Kind::kWrite;
@@ -186,6 +189,10 @@ struct Sequencer::Impl {
   void send_grant(const Incoming& in, std::uint32_t b_num);
   void on_block(const wire::Header& h, Time now);
   [[nodiscard]] Address place_of(const Incoming& in, std::uint32_t b_num) const;
+
+  // --- ahead.cpp
+  std::deque<WaitingOffer>::iterator first_ahead();
+
   void on_put(const wire::Header& h);
   void pass_stale();
   void finish(Incoming& in, int status);
@@ -260,7 +267,7 @@ struct Sequencer::Impl {
   std::deque<std::pair<Context, Landing>> receives;    // posted, in order
   std::deque<WaitingOffer> waiting;                    // by MSN
   std::uint32_t expected_msn = 1;                      // of the write that the next receive takes
-  std::set<std::uint32_t> skipped;                     // ended before their RTS came
+  std::set<std::uint32_t> skipped;                     // ended, or begun, ahead of their turn
   std::uint32_t next_msn = 1;                          // of our next write
   std::deque<std::uint32_t> finished_order;            // I_ids of the peer's that are over
   std::map<std::uint32_t, bool> finished;              // true: it was refused
