@@ -24,7 +24,7 @@ class Client {
         plan_(plan),
         domain_(open_link(setup)),
         room_(domain_, setup.buffer_log2, plan),
-        events_(room_.queue(), plan.sleeps) {
+        events_(room_.queue(), plan.sleeps, plan.crowded) {
     auto const greeting = Greeting{plan_, room_.remote()}.encoded();
     control_connection_ = connect(Control::kContext, greeting.data(), greeting.size());
     auto const remote = remote_of(control_connection_);
@@ -140,6 +140,8 @@ class Client {
 
 Result run_client(const Setup& setup, const std::string& peer, const Plan& plan, const Pace& pace,
                   const UsageMeter& usage, Histogram& latency) {
+  auto here = plan;
+  here.crowded = is_crowded(setup);
   Result result;
   result.operation = name_of(plan.operation);
   result.link = setup.link;
@@ -147,7 +149,7 @@ Result run_client(const Setup& setup, const std::string& peer, const Plan& plan,
   result.window = plan.window;
   result.connections = plan.connections;
   result.bidirectional = plan.bidirectional;
-  Client(setup, peer, plan).measure(pace, usage, latency, result);
+  Client(setup, peer, here).measure(pace, usage, latency, result);
   if (plan.test == Test::kLatency) result.latency = &latency;
   return result;
 }

@@ -4,20 +4,16 @@
 #include <sched.h>
 
 #include <cerrno>
-#include <thread>
 
 namespace stp::perf {
 namespace {
 
-// Client, server and what drives their links want a core each. With fewer, who polls in vain lets
-// the next one run.
-constexpr unsigned kCoresToSpin = 4;
 constexpr std::int64_t kLongestSleep = 100'000;  // us
 
 }  // namespace
 
-Events::Events(stm_queue_t queue, bool sleeps)
-    : queue_(queue), sleeps_(sleeps), yields_(std::thread::hardware_concurrency() < kCoresToSpin) {}
+Events::Events(stm_queue_t queue, bool sleeps, bool crowded)
+    : queue_(queue), sleeps_(sleeps), crowded_(crowded) {}
 
 int Events::take() {
   auto const most = static_cast<int>(batch_.size());
@@ -27,7 +23,7 @@ int Events::take() {
     return checked(count, "waiting for events");
   }
   auto const count = checked(stm_queue_poll(queue_, batch_.data(), most), "polling for events");
-  if (count == 0 && yields_) ::sched_yield();
+  if (count == 0 && crowded_) ::sched_yield();
   return count;
 }
 

@@ -9,7 +9,8 @@ namespace stp::perf {
 
 class Events {
  public:
-  Events(stm_queue_t queue, bool sleeps);
+  // `crowded`: there are more pollers than cores, so who polls in vain lets the next one run.
+  Events(stm_queue_t queue, bool sleeps, bool crowded);
 
   // Hands those that are there to `handle`; without any it first sleeps a while, if it may.
   template <typename Handle>
@@ -21,7 +22,7 @@ class Events {
   int take();
 
   stm_queue_t queue_;
-  bool sleeps_, yields_;
+  bool sleeps_, crowded_;
   std::array<stm_event_t, 64> batch_;
 };
 

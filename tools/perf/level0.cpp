@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <stp/managed.hpp>
-#include <thread>
 
 namespace stp::perf {
 namespace {
@@ -69,12 +68,11 @@ void Level0::send() {
 }
 
 bool Level0::receive() {
-  static bool const yields = std::thread::hardware_concurrency() < 4;
   timeval timeout{.tv_sec = 0, .tv_usec = plan_.sleeps ? 100'000 : 0};
   st_header_t header;
   auto const result = st_rx(connection_.get(), &header, nullptr, &timeout);
   if (result == -EWOULDBLOCK || result == -EINTR) {
-    if (yields && !plan_.sleeps) ::sched_yield();
+    if (plan_.crowded && !plan_.sleeps) ::sched_yield();
     return false;
   }
   checked(result, "st_rx");

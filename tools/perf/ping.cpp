@@ -13,7 +13,7 @@ Ping::Ping(const Plan& plan, const Room& room, const stm_remote_t& peer,
       peer_(peer),
       connection_(connection),
       others_(std::move(others)),
-      events_(room.queue(), plan.sleeps) {
+      events_(room.queue(), plan.sleeps, plan.crowded) {
   if (plan_.operation == Operation::kWrite) land();
 }
 
@@ -50,8 +50,7 @@ void Ping::send() {
                          peer_.key, 0);
         break;
       case Operation::kWrite:
-        result = stm_send(connection_, context, flags, 0, memory, room_.source(),
-                          plan_.size);
+        result = stm_send(connection_, context, flags, 0, memory, room_.source(), plan_.size);
         break;
       case Operation::kGet:
         result = stm_get(connection_, context, 0, memory, room_.target(), plan_.size, peer_.key, 0);

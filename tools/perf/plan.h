@@ -19,7 +19,8 @@ struct Plan {
   Test test = Test::kLatency;
   Operation operation = Operation::kPut;
   bool bidirectional = false;
-  bool sleeps = false;  // waits for events in the kernel instead of polling for them
+  bool crowded = false;  // more pollers than cores: see Events. Each side's own affair
+  bool sleeps = false;   // waits for events in the kernel instead of polling for them
   std::uint64_t size = 8;
   std::uint32_t window = 1;       // operations outstanding on each connection
   std::uint32_t connections = 1;  // that carry them

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <thread>
 
 namespace stp::perf {
 namespace {
@@ -32,6 +33,11 @@ Domain open_link(const Setup& setup) {
   stm_domain_t domain = nullptr;
   checked(stm_domain_open(&attr, &domain), "opening the link");
   return Domain(domain);
+}
+
+bool is_crowded(const Setup& setup) {
+  constexpr unsigned kCoresToSpin = 4;
+  return setup.link.starts_with("stpd:") && std::thread::hardware_concurrency() < kCoresToSpin;
 }
 
 Room::Room(stm_domain_t domain, unsigned buffer_log2, const Plan& plan) : domain_(domain) {

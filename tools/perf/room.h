@@ -17,6 +17,8 @@ struct Setup {
   unsigned buffer_log2 = 0;  // 0: the library's own
 };
 Domain open_link(const Setup& setup);
+// Client, server and what drives their links want a core each; through stpd that is four.
+bool is_crowded(const Setup& setup);
 
 class Room {
  public:

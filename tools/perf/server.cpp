@@ -29,7 +29,7 @@ class Service {
         plan_(greeting.plan),
         peer_(greeting.remote),
         room_(domain, serving.setup.buffer_log2, plan_),
-        events_(room_.queue(), plan_.sleeps),
+        events_(room_.queue(), plan_.sleeps, plan_.crowded),
         control_connection_(std::move(control)) {
     if (plan_.operation == Operation::kLevel0) level0_.emplace(serving.port, plan_);
     auto const attr = connection_attr(room_.queue(), Control::kContext);
@@ -139,11 +139,12 @@ class Service {
 void serve(const Serving& serving, const UsageMeter& usage, stm_domain_t domain,
            stm_queue_t requests, stm_connection_t requested) {
   Connection control(requested);
-  auto const greeting = Greeting::of(control);
+  auto greeting = Greeting::of(control);
   if (!greeting) {
     stm_reject(control.release(), nullptr, 0);
     throw std::runtime_error("refused a client that is no stp-perf, or of another version");
   }
+  greeting->plan.crowded = is_crowded(serving.setup);
   Service(serving, usage, domain, requests, std::move(control), *greeting).run();
 }
 

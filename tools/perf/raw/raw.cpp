@@ -16,11 +16,14 @@ using port::BareLink;
 
 // kStream frames count in the stream that their number names; kAsk asks for what has arrived of
 // it, and kTold tells: `number` the frames, `value` the nanoseconds from the first to the last.
-enum Kind : std::uint32_t { kPing = 1, kPong, kStream, kAsk, kTold };
+// kBye: the client goes.
+enum Kind : std::uint32_t { kPing = 1, kPong, kStream, kAsk, kTold, kBye };
 
 constexpr MacAddr kEverybody{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 constexpr std::chrono::milliseconds kLost(50);  // after which a frame is sent again
-constexpr std::chrono::seconds kPatience(10);   // for a server that is about to start
+// When a client goes memif takes the rings away, without asking who polls them.
+constexpr std::chrono::milliseconds kLeaving(500);
+constexpr std::chrono::seconds kPatience(10);  // for a server that is about to start
 
 std::unique_ptr<BareLink> open(const std::string& text) {
   port::LinkConfig config;
@@ -49,6 +52,13 @@ class RawClient {
     frame_.payload = size;
     frame_.peer = exchange(kPing, kPong, 0).peer;
   }
+
+  ~RawClient() {
+    frame_.kind = kBye;
+    link_->send(frame_, 1);
+  }
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
 
   void round_trip() { exchange(kPing, kPong, ++sequence_); }
 
@@ -175,6 +185,8 @@ void run_raw_server(const std::string& text, const std::function<void()>& ready,
         link->send(frame, 1);
       } else if (frame.kind == kAsk) {
         link->send(arrivals.told_to(frame.peer), 1);
+      } else if (frame.kind == kBye) {
+        std::this_thread::sleep_for(kLeaving);
       }
     }
   }
