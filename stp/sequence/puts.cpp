@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::size_t kMaxQueued = 65'536;  // Blocks of one region
 
+// Of short Blocks that leave together one in so many asks: an answer costs as much as they do.
+constexpr std::uint32_t kAskOnce = 8;
+constexpr std::uint32_t kShort = 4'096;
+
 }  // namespace
 
 using wire::Op;
@@ -74,6 +78,21 @@ void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index) {
   entry.offset = block.source.offset;
   entry.length = block.length;
   request(entry);
+  outbox.back().short_put = block.length <= kShort && !wake;
+}
+
+// The first of the outbox leaves. The answer to a later Block tells of all before it, so it asks
+// only if its successor is not one that will.
+// protocol: 9.27
+void Sequencer::Impl::leave_asking(SendEntry& put) {
+  auto const& first = outbox[0];
+  bool const others_ask = first.short_put && outbox.size() > 1 && outbox[1].short_put &&
+                          outbox[1].entry.header.d_id == put.header.d_id;
+  if (!others_ask || ++puts_not_asked == kAskOnce) {
+    puts_not_asked = 0;
+    return;
+  }
+  put.header.op_flags = static_cast<std::uint16_t>(put.header.op_flags & ~flag::kSendState);
 }
 
 Completion Sequencer::Impl::completion_of(const PutBlock& block, int status) {

@@ -162,6 +162,7 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
   impl_->tell_time(now);
   if (impl_->outbox.empty()) return false;
   out = impl_->outbox.front().entry;
+  if (impl_->outbox.front().short_put) impl_->leave_asking(out);
   impl_->in_ring.push_back(impl_->outbox.front().number);
   impl_->outbox.pop_front();
   return true;

@@ -225,6 +225,7 @@ struct Sequencer::Impl {
   // --- puts.cpp
   void send_puts(PutStream& stream);
   void send_put(PutStream& stream, std::uint32_t index);
+  void leave_asking(SendEntry& put);
   void put_state(PutStream& stream, const wire::Header& h, Time now);
   void abandon(PutStream& stream, int status);
   void expire_puts(Time now);
@@ -251,8 +252,10 @@ struct Sequencer::Impl {
   struct Outgoing {
     SendEntry entry;
     std::uint64_t number;
+    bool short_put = false;  // which its successor may ask for, too: leave_asking()
   };
   std::deque<Outgoing> outbox;
+  std::uint32_t puts_not_asked = 0;  // the last ones of the outbox that left without asking
   std::uint64_t last_number = 0;      // of the request queued last
   std::deque<std::uint64_t> in_ring;  // handed out, not taken by the Node yet
   std::uint32_t taken_count = 0;
