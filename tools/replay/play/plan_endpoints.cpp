@@ -71,7 +71,7 @@ void Plan::learn_sizes(std::uint16_t port, UserPlan& user) const {
     if (h.op() != Op::kData || (!sends(at) && !receives(at))) continue;
     auto const stu = SeenStu::of(h, trace_[at].decoded.frame.stu.size());
     if (!sizes.allow(stu)) continue;
-    buffer_end = std::max(buffer_end, stu.offset + stu.length);
+    if (sends(at)) buffer_end = std::max(buffer_end, stu.offset + stu.length);
     auto& before = newest[{line(at), sends(at), h.d_id, h.b_num}];
     bool const next = stu.number == before.number + 1 && !before.last && stu.bufx != before.bufx;
     if (next && sizes.stu_known() && !sizes.bufsize()) sizes.span(before, stu);
