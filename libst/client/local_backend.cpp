@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -13,6 +14,22 @@
 namespace stp::client {
 
 using service::PollLoop;
+
+namespace {
+
+// Inside one process there is nobody that a program could take something from: only names are
+// scarce.
+service::Quotas own_quotas() {
+  constexpr std::uint32_t kPorts = 65'535, kMxs = 65'535;
+  service::Quotas quotas;
+  quotas.connections = kPorts;
+  quotas.mxs = kMxs;
+  quotas.slots = std::numeric_limits<std::uint64_t>::max();
+  quotas.queue_bytes = std::numeric_limits<std::uint64_t>::max();
+  return quotas;
+}
+
+}  // namespace
 
 int LocalBackend::open(const port::LinkConfig& link, std::shared_ptr<Backend>& out) {
   std::string reason;
@@ -27,7 +44,9 @@ int LocalBackend::open(const port::LinkConfig& link, std::shared_ptr<Backend>& o
 LocalBackend::LocalBackend(std::unique_ptr<port::Port> port)
     : service_(std::move(port)),
       loop_(service_, service::PollPolicy::kAdaptive),
-      yields_(std::thread::hardware_concurrency() <= 2) {}
+      yields_(std::thread::hardware_concurrency() <= 2) {
+  service_.set_quotas(own_quotas());
+}
 
 LocalBackend::~LocalBackend() {
   leave();
@@ -72,6 +91,7 @@ void LocalBackend::kick(std::uint32_t bell) {
 }
 
 bool LocalBackend::attend(Condition condition, Time deadline) {
+  if (deadline == 0) return drive(condition, 0);
   auto const begin = port::now();
   if (drive(condition, std::min(deadline, begin + kPatience))) return true;
   if (deadline > begin) loop_.take_over();

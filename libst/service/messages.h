@@ -98,9 +98,9 @@ struct AdminEntry {
   std::uint32_t clients, connections, regions, link_up;
   std::uint32_t administrator;  // 1: the asker sees what is others'
   // Trace
-  std::uint32_t finished;  // everything is in the file
-  std::int32_t error;      // why the file ends early
-  std::uint32_t reserved;
+  std::uint32_t finished;        // everything is in the file
+  std::int32_t error;            // why the file ends early
+  std::uint32_t connectionless;  // kAdminConnection: 1: an endpoint without connections
   std::uint64_t frames, dropped, written_bytes;
   char device[64];
   char driver[32];

@@ -19,7 +19,7 @@
 namespace stp::service {
 
 struct Service::Impl {
-  explicit Impl(std::unique_ptr<port::Port> port);
+  Impl(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted);
 
   // ---- clients ----
   Client* client(ClientId id);

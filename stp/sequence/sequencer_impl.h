@@ -102,13 +102,13 @@ struct PeerRequest {
 struct PutBlock {
   Context context = 0;
   std::uint64_t total = 0;  // bytes of the whole put, at its last Block
-  bool last = false;        // of its put
+  bool last = false;        // of its put, or of what is sent of it
   Address source;
   std::uint64_t offset = 0;  // in the region
   std::uint32_t length = 0;
   std::uint16_t flags = 0;
   bool complete = false;
-  bool cancelled = false;
+  bool cancelled = false;  // the rest of its put is not sent
 };
 
 // The Puts into one remote region.
@@ -153,8 +153,10 @@ struct Sequencer::Impl {
   void answer(const wire::Header& header);
   void answer(const SendEntry& entry);
   void complete_once_taken(const Completion& completion);
+  void give_held();
   void complete(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
   void complete(const Outbound& out, int status);
+  [[nodiscard]] static Completion completion_of(const PutBlock& block, int status);
   [[nodiscard]] static wire::Header header(wire::Op op, std::uint16_t flags = 0);
   std::uint32_t new_id();
   Time interval() const { return std::max<Time>(4 * round_trip.smoothed(), kMillisecond); }
@@ -217,11 +219,13 @@ struct Sequencer::Impl {
 
   // --- cancel.cpp
   bool cancel_transfer(Context context);
-  bool cancel_one_sided(Context context);
+  bool cancel_put(Context context);
+  bool cancel_get(Context context);
 
   // --- puts.cpp
   void send_puts(PutStream& stream);
   void send_put(PutStream& stream, std::uint32_t index);
+  void leave_asking(SendEntry& put);
   void put_state(PutStream& stream, const wire::Header& h, Time now);
   void abandon(PutStream& stream, int status);
   void expire_puts(Time now);
@@ -248,14 +252,16 @@ struct Sequencer::Impl {
   struct Outgoing {
     SendEntry entry;
     std::uint64_t number;
+    bool short_put = false;  // which its successor may ask for, too: leave_asking()
   };
   std::deque<Outgoing> outbox;
+  std::uint32_t puts_not_asked = 0;  // the last ones of the outbox that left without asking
   std::uint64_t last_number = 0;      // of the request queued last
   std::deque<std::uint64_t> in_ring;  // handed out, not taken by the Node yet
   std::uint32_t taken_count = 0;
   std::uint64_t taken_number = 0;  // of the last one taken
-  // Completions that wait until the Node has taken a request: before that it may still write into
-  // memory that the completion gives back.
+  // Completions that wait until the Node has taken a request and all before it: until then it may
+  // still use memory that the completion gives back.
   std::deque<std::pair<std::uint64_t, Completion>> held;
   std::deque<Completion> completions;
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "stp/wire/big_endian.h"
 #include "tests/bench/cache_control.h"
 #include "tests/bench/many_connections.h"
 
@@ -39,7 +38,7 @@ double receive_puts(std::size_t connections, std::size_t active, Also&& also) {
   auto const seconds = quickest([&](std::uint32_t) {
     for (std::size_t i = 0; i < kMany; ++i) {
       auto& frame = frames[i % active];
-      wire::store32(frame.data() + wire::kEthernetSize + wire::at::kBNum, b_num);
+      ManyConnections::set_b_num(frame, b_num);
       if (i % active == active - 1) ++b_num;
       Bytes const bytes(frame);
       many.node().receive({&bytes, 1}, many.now());

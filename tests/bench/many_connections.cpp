@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-#include "stp/channel/user_side.h"
+#include "stp/wire/big_endian.h"
 
 namespace stp::bench {
 namespace {
@@ -67,27 +67,44 @@ void ManyConnections::open_region(std::size_t i) {
   mra.header.mx = mx_;
   mra.header.set_t_len(std::size_t{1} << kBufsize);
   mra.header.s_id = kRegion;
-  UserChannel user(channels_.data() + i * channel_size_);
-  user.send(mra);
+  user(i).send(mra);
   host_.node.kick(ids_[i]);
   discard_frames();
 }
 
-ManyConnections::Frame ManyConnections::put(std::size_t i, std::uint32_t b_num) {
-  VcInfo info{};
-  host_.node.vc_info(ids_[i], info);
+ManyConnections::Frame ManyConnections::put(std::size_t i, std::uint32_t b_num,
+                                            std::size_t length) {
   wire::Header h;
   h.op_flags = wire::op_flags(Op::kData, wire::flag::kLast | wire::flag::kSilent);
-  h.d_port = info.local_port;
-  h.s_port = info.remote_port;
-  h.d_key = info.local_key;
   h.mx = mx_;
   h.b_num = b_num;
   h.d_id = kRegion;
-  std::array<std::byte, 8> const stu{};
-  Frame frame(wire::kMaxHeadSize + wire::kMinPayload);
-  frame.resize(wire::emit({kMac, kPeer, {}, false}, h, stu, {}, frame));
-  return frame;
+  return frame(i, h, std::vector<std::byte>(length));
+}
+
+void ManyConnections::set_b_num(Frame& frame, std::uint32_t b_num) {
+  wire::store32(frame.data() + wire::kEthernetSize + wire::at::kBNum, b_num);
+}
+
+ManyConnections::Frame ManyConnections::no_operation(std::size_t i) {
+  wire::Header h;
+  h.op_flags = wire::op_flags(Op::kNoOperation);
+  return frame(i, h, {});
+}
+
+ManyConnections::Frame ManyConnections::frame(std::size_t i, wire::Header h, Bytes payload) {
+  VcInfo info{};
+  host_.node.vc_info(ids_[i], info);
+  h.d_port = info.local_port;
+  h.s_port = info.remote_port;
+  h.d_key = info.local_key;
+  Frame bytes(wire::kMaxHeadSize + wire::kMinPayload + payload.size());
+  bytes.resize(wire::emit({kMac, kPeer, {}, false}, h, payload, {}, bytes));
+  return bytes;
+}
+
+UserChannel ManyConnections::user(std::size_t i) const {
+  return UserChannel(channels_.data() + i * channel_size_);
 }
 
 }  // namespace stp::bench

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "stp/channel/layout.h"
+#include "stp/channel/user_side.h"
 #include "stp/node.h"
 #include "tests/unit/two_nodes.h"
 
@@ -22,14 +22,21 @@ class ManyConnections {
   [[nodiscard]] std::size_t channel_bytes() const { return channels_.size(); }
   // Opens a region on connection `i` to the peer, for one Put Block at a time.
   void open_region(std::size_t i);
-  // The peer's Put number `b_num` of 8 bytes on connection `i`, Silent.
-  [[nodiscard]] Frame put(std::size_t i, std::uint32_t b_num);
+  // The peer's Put number `b_num` of `length` bytes on connection `i`, Silent; the number can be
+  // set anew.
+  [[nodiscard]] Frame put(std::size_t i, std::uint32_t b_num, std::size_t length = 8);
+  static void set_b_num(Frame& frame, std::uint32_t b_num);
+  // A NOP of the peer's, for the user.
+  [[nodiscard]] Frame no_operation(std::size_t i);
+  // The user's side of connection `i`. One at a time, from the first header on.
+  [[nodiscard]] UserChannel user(std::size_t i) const;
 
  private:
   static constexpr MacAddr kMac{{2, 0, 0, 0, 0, 1}}, kPeer{{2, 0, 0, 0, 0, 2}};
-  static constexpr unsigned kBufsize = 12;
+  static constexpr unsigned kBufsize = 13;
   static constexpr std::uint32_t kRegion = 7;
   void connect(std::size_t i);
+  [[nodiscard]] Frame frame(std::size_t i, wire::Header header, Bytes payload);
   void discard_frames();
 
   Time now_ = kSecond;

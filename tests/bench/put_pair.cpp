@@ -30,12 +30,22 @@ PutPair::PutPair() : TwoNodes(NodeConfig{.mac = {}, .max_stu = 13, .vlan = {}}) 
   for (std::size_t i = 0; i < kBurst; ++i) frames_[i].head = heads_.data() + i * room;
 }
 
-void PutPair::put(std::uint32_t length) {
+void PutPair::request(std::uint32_t length) {
   request_.length = length;
   ca.user.send(request_);
   ++request_.header.b_num;
   a.node.kick(ca.id);
+}
+
+void PutPair::put(std::uint32_t length) {
+  request(length);
   move_frames();
+}
+
+void PutPair::send(std::uint32_t length) {
+  request(length);
+  while (a.node.transmit(frames_, now) != 0) {
+  }
 }
 
 void PutPair::move_frames() {

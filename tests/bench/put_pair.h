@@ -11,6 +11,8 @@ class PutPair : public test::TwoNodes {
   PutPair();
   // One Put Block of `length` bytes, from A's memory to B's.
   void put(std::uint32_t length);
+  // The first half of it: nobody receives what A sends.
+  void send(std::uint32_t length);
   // Whether the last one brought the right bytes.
   [[nodiscard]] bool arrived(std::size_t length) const {
     return std::memcmp(source_.data(), target_.data(), length) == 0;
@@ -21,6 +23,7 @@ class PutPair : public test::TwoNodes {
   static constexpr std::uint32_t kRegion = 7;
   static constexpr std::size_t kBurst = 32;
   void TestBody() override {}
+  void request(std::uint32_t length);
   void move_frames();
 
   test::Buffers source_{kBufsize, 16}, target_{kBufsize, 16};

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "stp/engine/objects.h"
-#include "stp/wire/big_endian.h"
 #include "tests/bench/cache_control.h"
 #include "tests/bench/live_bytes.h"
 #include "tests/bench/managed_pair.h"
@@ -31,14 +30,11 @@ void receive_put(benchmark::State& state) {
     many.open_region(which);
     frames.push_back(many.put(which, 0));
   }
-  auto const b_num = [](std::vector<std::byte>& frame) {
-    return frame.data() + wire::kEthernetSize + wire::at::kBNum;
-  };
   std::uint32_t round = 0;
   std::size_t next = 0;
   for (auto _ : state) {
     auto& frame = frames[next];
-    wire::store32(b_num(frame), round);
+    ManyConnections::set_b_num(frame, round);
     Bytes const bytes(frame);
     many.node().receive({&bytes, 1}, many.now());
     if (++next == active) next = 0, ++round;
@@ -67,7 +63,7 @@ void receive_put_and_miss(benchmark::State& state) {
   std::uint32_t b_num = 0;
   std::size_t next = 0;
   for (auto _ : state) {
-    wire::store32(frame.data() + wire::kEthernetSize + wire::at::kBNum, b_num++);
+    ManyConnections::set_b_num(frame, b_num++);
     Bytes const bytes(frame);
     one.node().receive({&bytes, 1}, one.now());
     control.touch(next);

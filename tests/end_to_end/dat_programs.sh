@@ -22,17 +22,17 @@ tcp_is_free() { ! "${on_b[@]}" ss -tanH "sport = :15828" | grep -q .; }
 
 dtestsrq_is_ready() { grep -q '^ Accepting' "$work/dtestsrq.b.log"; }
 
-# pair NAME READY ARGUMENT...: a dtest program as server on b (adapter stp1), and when READY says so
-# as client on a.
+# pair NAME READY HOST ARGUMENT...: a dtest program as server on b (adapter stp1), and when READY says
+# so as client on a, which finds the server on HOST.
 pair() {
-  local name=$1 ready=$2 server
-  shift 2
+  local name=$1 ready=$2 host=$3 server
+  shift 3
   wait_for 90 tcp_is_free
   start "$work/$name.b.log" "${on_b[@]}" timeout 120 stdbuf -oL "$name" -P stp1 -s "$@"
   server=$!
   expect wait_for 60 "$ready"
   sleep 0.5 # it is there before it takes anybody
-  "${on_a[@]}" timeout 120 stdbuf -oL "$name" -P stp0 -h 10.9.0.2 "$@" >"$work/$name.a.log" 2>&1 ||
+  "${on_a[@]}" timeout 120 stdbuf -oL "$name" -P stp0 -h "$host" "$@" >"$work/$name.a.log" 2>&1 ||
     { tail "$work/$name.a.log" >&2 && fail "$name does not end well"; }
   expect wait "$server"
 }
@@ -57,9 +57,9 @@ programs() {
   export DAT_OVERRIDE=$work/dat.conf
   "$bin/stpctl" --socket "$work/a.sock" --socket "$work/b.sock" dat-conf >"$DAT_OVERRIDE"
 
-  pair dtestcm tcp_is_open -c 50
+  pair dtestcm tcp_is_open "$tcp_host" -c 50
   expect says "$work/dtestcm.a.log" "DAPL Connection Test Complete"
-  pair dtestsrq dtestsrq_is_ready -S 0 -c 4 -B 4
+  pair dtestsrq dtestsrq_is_ready 10.9.0.2 -S 0 -c 4 -B 4
   expect says "$work/dtestsrq.a.log" "Test Complete"
 
   start "$work/dapltest.b.log" "${on_b[@]}" timeout 400 dapltest -T S -D stp1
@@ -85,7 +85,7 @@ programs() {
   feature pz
   feature mem case0 case1 case3 case4
   feature queryinfo case0 case1 case2 case4 case5 case6 case7 case8 case9 case10 case11 case12 case14
-  pair dtest tcp_is_open
+  pair dtest tcp_is_open "$tcp_host"
   expect says "$work/dtest.a.log" "Test Complete. PASSED"
   expect says "$work/dtest.b.log" "Test Complete. PASSED"
 }

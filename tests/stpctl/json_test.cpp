@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpctl/json.h"
+#include "tools/json/json.h"
 
 #include <gtest/gtest.h>
 

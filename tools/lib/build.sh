@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # From a bare machine to a build: packages, configuration, compilation. Sourced, never run.
 
-packages=(g++ cmake ninja-build pkg-config libdpdk-dev libpcap-dev libgtest-dev libcli11-dev
+packages=(g++ cmake ninja-build pkg-config libdpdk-dev libpcap-dev libgtest-dev libcli11-dev libboost-dev
   libxxhash-dev scdoc iproute2 nftables procps util-linux)
 
 missing_packages() {

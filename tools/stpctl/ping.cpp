@@ -11,7 +11,7 @@
 #include "tools/stpctl/failure.h"
 #include "tools/stpctl/handles.h"
 #include "tools/stpctl/interrupt.h"
-#include "tools/stpctl/json.h"
+#include "tools/json/json.h"
 #include "tools/stpctl/ping_server.h"
 #include "tools/stpctl/round_trips.h"
 

@@ -12,7 +12,7 @@
 #include "libst/service/names.h"
 #include "tools/stpctl/counter_texts.h"
 #include "tools/stpctl/interrupt.h"
-#include "tools/stpctl/json.h"
+#include "tools/json/json.h"
 #include "tools/stpctl/snapshot.h"
 #include "tools/stpctl/table.h"
 

@@ -11,7 +11,7 @@
 #include "tools/stpctl/daemon_client.h"
 #include "tools/stpctl/failure.h"
 #include "tools/stpctl/interrupt.h"
-#include "tools/stpctl/json.h"
+#include "tools/json/json.h"
 
 namespace stp::stpctl {
 namespace {

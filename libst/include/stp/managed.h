@@ -318,7 +318,8 @@ ST_API int stm_fetch(stm_connection_t connection, uint64_t context, unsigned fla
                      enum stm_fetch_op op, uint64_t operand, uint64_t compare, stm_memory_t memory,
                      void* ptr, uint32_t key, uint64_t address);
 /* Ends the oldest outstanding operation (a receive, too) of that context, at both sides; it
- * completes with -ECANCELED, or as done when it was too late. -ENOENT: there is none. */
+ * completes with -ECANCELED, or as done when it was too late: once the link reads and writes its
+ * memory no more. -ENOENT: there is none. */
 ST_API int stm_cancel(stm_connection_t connection, uint64_t context);
 
 #ifdef __cplusplus

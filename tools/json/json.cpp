@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpctl/json.h"
+#include "tools/json/json.h"
 
 #include <array>
 #include <charconv>
 #include <cmath>
 
-namespace stp::stpctl {
+namespace stp {
 
 Json& Json::open(std::string_view key, char bracket) {
   begin_value(key);
@@ -71,4 +71,4 @@ void Json::quote(std::string_view text) {
   text_ += '"';
 }
 
-}  // namespace stp::stpctl
+}  // namespace stp

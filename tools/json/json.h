@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stp::stpctl {
+namespace stp {
 
 class Json {
  public:
@@ -44,4 +44,4 @@ class Json {
   bool first_ = true;          // nothing stands yet in what is open
 };
 
-}  // namespace stp::stpctl
+}  // namespace stp

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The figures that are taken, and the ratios between them that are wanted."""
+
+from dataclasses import dataclass
+from typing import Callable
+
+import measurements as m
+
+MANY = 10_000
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Figure:
+    name: str
+    unit: str
+    measure: Callable
+
+
+FIGURES = [
+    Figure("put-rtt/memif", "us", lambda b: m.latency(b, "memif")),
+    Figure("raw-rtt/memif", "us", lambda b: m.raw_latency(b, "memif")),
+    Figure("put-rtt/veth", "us", lambda b: m.latency(b, "veth")),
+    Figure("raw-rtt/veth", "us", lambda b: m.raw_latency(b, "veth")),
+    Figure("level0-rtt/memif", "us", lambda b: m.latency(b, "memif", "level0")),
+    Figure("fetch-rtt/memif", "us", lambda b: m.latency(b, "memif", "fetch")),
+    Figure("write-rtt/memif", "us", lambda b: m.latency(b, "memif", "write")),
+    Figure("tcp-rtt/veth", "us", m.tcp_latency),
+    Figure("tcp-rtt-no-offload/veth", "us", lambda b: m.tcp_latency(b, offload=False)),
+    Figure("libfabric-tcp-rtt/veth", "us", lambda b: m.fi_pingpong(b, "tcp", 8)[0]),
+    Figure("libfabric-udp-rtt/veth", "us", lambda b: m.fi_pingpong(b, "udp;ofi_rxd", 8)[0]),
+    Figure("libfabric-shm-rtt", "us", lambda b: m.fi_pingpong(b, "shm", 8)[0]),
+    Figure("ucx-posix-rtt", "us", lambda b: m.ucx_latency(b, "posix")),
+    Figure("ucx-tcp-rtt/loopback", "us", lambda b: m.ucx_latency(b, "tcp")),
+    Figure("write-1M/memif", "B/s", lambda b: m.bandwidth(b, "memif")),
+    Figure("put-1M/memif", "B/s", lambda b: m.bandwidth(b, "memif", "put")),
+    Figure("get-1M/memif", "B/s", lambda b: m.bandwidth(b, "memif", "get")),
+    Figure("raw-one-way/memif", "B/s", lambda b: m.raw_bandwidth(b, "memif")),
+    Figure("libfabric-shm-1M", "B/s", lambda b: m.fi_pingpong(b, "shm", MIB)[1]),
+    Figure("ucx-posix-1M", "B/s", lambda b: m.ucx_bandwidth(b, "posix")),
+    Figure("memcpy-1M", "B/s", m.memcpy_bandwidth),
+    Figure("write-1M/veth", "B/s", lambda b: m.bandwidth(b, "veth")),
+    Figure("raw-one-way/veth", "B/s", lambda b: m.raw_bandwidth(b, "veth")),
+    Figure("tcp/veth", "B/s", m.iperf3),
+    Figure("tcp-no-offload/veth", "B/s", lambda b: m.iperf3(b, offload=False)),
+    Figure("libfabric-udp-1M/veth", "B/s", lambda b: m.fi_pingpong(b, "udp;ofi_rxd", MIB)[1]),
+    Figure("libfabric-tcp-1M/veth", "B/s", lambda b: m.fi_pingpong(b, "tcp", MIB)[1]),
+    Figure("ucx-tcp-1M/loopback", "B/s", lambda b: m.ucx_bandwidth(b, "tcp")),
+    Figure("put-rate/memif", "1/s", lambda b: m.put_rate(b, "memif")),
+    Figure("put-rate-many/memif", "1/s", lambda b: m.put_rate(b, "memif", MANY, 1)),
+    Figure("put-rtt/stpd", "us", lambda b: m.latency(b, "stpd")),
+    Figure("write-1M/stpd", "B/s", lambda b: m.bandwidth(b, "stpd")),
+    Figure("write-1M/bridge", "B/s", lambda b: m.bandwidth(b, "veth-bridge")),
+    Figure("write-1M/loss", "B/s", lambda b: m.bandwidth(b, "veth-loss")),
+    Figure("node-8B", "ns", lambda b: m.engine(b, "node_to_node/bytes:8")),
+    Figure("node-8K", "ns", lambda b: m.engine(b, "node_to_node/bytes:8192")),
+    Figure("memcpy-8K", "ns", lambda b: m.engine(b, "plain_copy/bytes:8192")),
+]
+
+
+@dataclass(frozen=True)
+class Goal:
+    what: str
+    figure: str
+    control: str | float  # of the same run; a number: of the figure itself
+    bound: float
+    at_most: bool = False
+
+
+GOALS = [
+    Goal("8-byte Put round trip, memif : bare frames", "put-rtt/memif", "raw-rtt/memif", 1.5, True),
+    Goal("8-byte Put round trip, veth : bare frames", "put-rtt/veth", "raw-rtt/veth", 1.25, True),
+    Goal("8-byte Put round trip, veth : TCP", "put-rtt/veth", "tcp-rtt/veth", 0.2, True),
+    Goal("1 MiB Write, memif : bare frames", "write-1M/memif", "raw-one-way/memif", 0.6),
+    Goal("1 MiB Write, memif : libfabric shm", "write-1M/memif", "libfabric-shm-1M", 1),
+    Goal("1 MiB Write, memif : UCX posix", "write-1M/memif", "ucx-posix-1M", 1),
+    Goal("1 MiB Write, veth : bare frames", "write-1M/veth", "raw-one-way/veth", 0.92),
+    Goal("1 MiB Write, veth : TCP without segmentation offload", "write-1M/veth",
+         "tcp-no-offload/veth", 1),
+    Goal("1 MiB Write, veth : libfabric udp;ofi_rxd", "write-1M/veth", "libfabric-udp-1M/veth", 10),
+    Goal("8-byte Puts a second, memif", "put-rate/memif", 1, 8e6),
+    Goal("8-byte Puts a second, Node to Node", "node-8B", "a second", 12e6),
+    Goal("8 KiB STU, Node to Node : memcpy", "node-8K", "memcpy-8K", 1 / 0.8, True),
+    Goal("8-byte Put round trip through stpd : in the process", "put-rtt/stpd", "put-rtt/memif", 2,
+         True),
+    Goal("1 MiB Write through stpd : in the process", "write-1M/stpd", "write-1M/memif", 0.7),
+    Goal("Put rate of 10,000 connections : of one", "put-rate-many/memif", "put-rate/memif", 0.7),
+    Goal("1 MiB Write at 1 % loss : lossless", "write-1M/loss", "write-1M/bridge", 0.8),
+]
+
+SIZES = [8, 64, 512, 4096, 32 << 10, 256 << 10, MIB]
+
+# Plots: (title, unit, lines of (name, figure at a size)).
+SWEEPS = {
+    "latency": ("Round trip by size", "us", [
+        ("Put, memif", lambda b, size: m.latency(b, "memif", "put", size)),
+        ("Put, veth", lambda b, size: m.latency(b, "veth", "put", size)),
+        ("TCP, veth", lambda b, size: m.tcp_latency(b, True, size)),
+        ("libfabric shm", lambda b, size: m.fi_pingpong(b, "shm", size)[0]),
+        ("UCX posix", lambda b, size: m.ucx_latency(b, "posix", size)),
+    ]),
+    "bandwidth": ("Bandwidth by size", "B/s", [
+        ("Write, memif", lambda b, size: m.bandwidth(b, "memif", "write", size)),
+        ("Write, veth", lambda b, size: m.bandwidth(b, "veth", "write", size)),
+        ("libfabric shm", lambda b, size: m.fi_pingpong(b, "shm", size)[1]),
+        ("UCX posix", lambda b, size: m.ucx_bandwidth(b, "posix", size)),
+        ("memcpy", m.memcpy_bandwidth),
+    ]),
+}

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Processes, namespaces and the machine, for figures that are to be compared."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+
+class Skipped(Exception):
+    """This machine cannot run a measurement; the text says why."""
+
+
+def program(name, package):
+    """Skipped where the program of a Debian package is not installed."""
+    if shutil.which(name) is None:
+        raise Skipped(f"{name} is missing: apt-get install --no-install-recommends {package}")
+    return name
+
+
+def pinned(cpu, command):
+    return ["taskset", "-c", str(cpu)] + list(command)
+
+
+def output_of(command, timeout=120, env=None):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[-300:]}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def background(command, ready=None, env=None, patience=20):
+    """A process that runs meanwhile; with `ready`, once it has said that."""
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=env)
+        try:
+            await_word(process, log, ready, patience)
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def await_word(process, log, word, patience):
+    """Programs that say nothing when they are ready are given a moment."""
+    if word is None:
+        time.sleep(0.5)
+        return
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        log.seek(0)
+        text = log.read()
+        if word in text:
+            return
+        if process.poll() is not None:
+            break
+        time.sleep(0.02)
+    log.seek(0)
+    raise RuntimeError(f"{' '.join(process.args)} does not start: {log.read().strip()[-300:]}")
+
+
+class Wire:
+    """Two network namespaces joined by a veth pair, interfaces stp0 at 10.9.0.1 and 10.9.0.2; or
+    by a bridge that drops `loss` per cent. They end with it."""
+
+    addresses = ("10.9.0.1", "10.9.0.2")
+
+    def __init__(self, mtu=9000, loss=None):
+        if os.geteuid() != 0:
+            raise Skipped("a wire between namespaces needs root, or `unshare -rn`")
+        self.mtu, self.loss = mtu, loss
+        self.stack = contextlib.ExitStack()
+        self.sides = []
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            holders = [self.namespace(stack) for _ in range(2 if self.loss is None else 3)]
+            self.sides = holders[:2]
+            if self.loss is not None:
+                self.join_by_bridge(holders[2])
+            else:
+                self.run(0, "ip", "link", "add", "stp0", "type", "veth", "peer", "name", "stp0",
+                         "netns", str(self.sides[1]))
+            for side, address in enumerate(self.addresses):
+                self.run(side, "ip", "link", "set", "stp0", "mtu", str(self.mtu))
+                self.run(side, "ip", "address", "add", address + "/24", "dev", "stp0")
+                self.run(side, "sysctl", "-qw", "net.ipv6.conf.stp0.disable_ipv6=1")
+                self.run(side, "ip", "link", "set", "stp0", "up")
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *failure):
+        self.stack.close()
+
+    @staticmethod
+    def namespace(stack):
+        holder = stack.enter_context(background(["unshare", "-n", "sleep", "86400"]))
+        output_of(["nsenter", "-t", str(holder.pid), "-n", "ip", "link", "set", "lo", "up"])
+        return holder.pid
+
+    def join_by_bridge(self, bridge):
+        within = ["nsenter", "-t", str(bridge), "-n"]
+        output_of(within + ["ip", "link", "add", "bridge0", "mtu", str(self.mtu), "type", "bridge"])
+        for side in (0, 1):
+            port, table = f"port{side}", f"loss{side}"
+            self.run(side, "ip", "link", "add", "stp0", "type", "veth", "peer", "name", port,
+                     "netns", str(bridge))
+            for change in (["mtu", str(self.mtu)], ["master", "bridge0"], ["up"]):
+                output_of(within + ["ip", "link", "set", port] + change)
+            if self.loss == 0:
+                continue
+            chain = "{ type filter hook ingress device " + port + " priority 0; }"
+            rule = f"numgen random mod 100 < {self.loss} counter drop"
+            output_of(within + ["nft", f"add table netdev {table}; add chain netdev {table} drops "
+                                f"{chain}; add rule netdev {table} drops {rule}"])
+        output_of(within + ["ip", "link", "set", "bridge0", "up"])
+
+    def within(self, side):
+        return ["nsenter", "-t", str(self.sides[side]), "-n"]
+
+    def run(self, side, *command):
+        return output_of(self.within(side) + list(command))
+
+    def offload(self, on):
+        program("ethtool", "ethtool")
+        for side in (0, 1):
+            self.run(side, "ethtool", "-K", "stp0", *sum(
+                ([feature, "on" if on else "off"] for feature in ("tso", "gso", "gro")), []))
+
+
+def cpu_times():
+    """Ticks of all CPUs so far: busy ones, all."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        ticks = [int(word) for word in stat.readline().split()[1:]]
+    idle = ticks[3] + ticks[4]
+    return sum(ticks) - idle, sum(ticks)
+
+
+def strangers_load(seconds=1):
+    """Per cent of the machine that others use while nothing of ours runs."""
+    busy, total = cpu_times()
+    time.sleep(seconds)
+    later_busy, later_total = cpu_times()
+    return 100 * (later_busy - busy) / max(later_total - total, 1)
+
+
+def model():
+    with open("/proc/cpuinfo", encoding="utf-8") as lines:
+        for line in lines:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return "unknown"

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stp-paths PATH COUNT: goes one way of frames through the engine that often, for a tool that
+// counts instructions (tests/bench/instructions). Nothing in it depends on time, chance or threads.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "stp/channel/node_side.h"
+#include "stp/channel/user_side.h"
+#include "tests/bench/many_connections.h"
+#include "tests/bench/put_pair.h"
+
+namespace stp::bench {
+namespace {
+
+constexpr std::size_t kJumbo = 8192;
+
+// Of each frame of DATA: 32 come at once, as from a link.
+void receive_data(std::uint32_t count, std::size_t length) {
+  constexpr std::uint32_t kBurst = 32;
+  ManyConnections one(1);
+  one.open_region(0);
+  std::vector<ManyConnections::Frame> frames(kBurst, one.put(0, 0, length));
+  std::vector<Bytes> const burst(frames.begin(), frames.end());
+  for (std::uint32_t b_num = 0; b_num < count; b_num += kBurst) {
+    for (std::uint32_t i = 0; i < kBurst; ++i) ManyConnections::set_b_num(frames[i], b_num + i);
+    one.node().receive(burst, one.now());
+  }
+}
+
+// Into the user's queue, and out of it.
+void receive_control(std::uint32_t count) {
+  ManyConnections one(1);
+  auto const frame = one.no_operation(0);
+  Bytes const bytes(frame);
+  auto user = one.user(0);
+  ReceivedEntry entry{};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    one.node().receive({&bytes, 1}, one.now());
+    user.receive(entry);
+  }
+}
+
+void send_data(std::uint32_t count, std::uint32_t length) {
+  PutPair pair;
+  for (std::uint32_t i = 0; i < count; ++i) pair.send(length);
+}
+
+void node_to_node(std::uint32_t count, std::uint32_t length) {
+  PutPair pair;
+  for (std::uint32_t i = 0; i < count; ++i) pair.put(length);
+}
+
+// A user's request into the ring: what st_tx does last.
+void request_to_ring(std::uint32_t count) {
+  ChannelGeometry const geometry{64, 64};
+  test::ChannelMemory const memory(geometry);
+  NodeChannel node(memory.data(), geometry);
+  UserChannel user(memory.data());
+  SendEntry entry{};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    user.send(entry);
+    node.pop();
+  }
+}
+
+// A header out of the ring: what st_rx does first.
+void ring_to_user(std::uint32_t count) {
+  ChannelGeometry const geometry{64, 64};
+  test::ChannelMemory const memory(geometry);
+  NodeChannel node(memory.data(), geometry);
+  UserChannel user(memory.data());
+  ReceivedEntry entry{};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    node.deliver(entry, NodeChannel::Place::kSlot);
+    user.receive(entry);
+  }
+}
+
+// What the bytes of a long STU cost by themselves: to be taken off.
+void copy(std::uint32_t count) {
+  test::Buffers const from(13, 1), to(13, 1);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::memcpy(to.data(), from.data(), kJumbo);
+    asm volatile("" : : "r"(to.data()) : "memory");
+  }
+}
+
+struct Path {
+  std::string_view name;
+  void (*walk)(std::uint32_t count);
+};
+constexpr std::array kPaths{
+    Path{"receive_data_8", [](std::uint32_t n) { receive_data(n, 8); }},
+    Path{"receive_data_8192", [](std::uint32_t n) { receive_data(n, kJumbo); }},
+    Path{"copy_8192", copy},
+    Path{"receive_control", receive_control},
+    Path{"send_data_8", [](std::uint32_t n) { send_data(n, 8); }},
+    Path{"send_data_8192", [](std::uint32_t n) { send_data(n, kJumbo); }},
+    Path{"node_to_node_8", [](std::uint32_t n) { node_to_node(n, 8); }},
+    Path{"request_to_ring", request_to_ring},
+    Path{"ring_to_user", ring_to_user},
+};
+
+}  // namespace
+}  // namespace stp::bench
+
+int main(int argc, char** argv) {
+  using stp::bench::kPaths;
+  if (argc == 2 && std::string_view(argv[1]) == "--list") {
+    for (auto const& path : kPaths) std::puts(path.name.data());
+    return 0;
+  }
+  auto const* const path =
+      argc == 3 ? std::find_if(kPaths.begin(), kPaths.end(),
+                               [&](auto const& each) { return each.name == argv[1]; })
+                : kPaths.end();
+  if (path == kPaths.end()) {
+    std::fprintf(stderr, "usage: %s --list | PATH COUNT\n", argv[0]);
+    return 2;
+  }
+  path->walk(static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10)));
+}

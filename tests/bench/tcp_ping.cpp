@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// tcp_ping SERVER-ADDRESS PORT [SIZE SECONDS]: a ping-pong over the kernel's TCP, as a program
+// would write it: blocking, without Nagle's algorithm. With SIZE the client, which prints the
+// median round trip in microseconds; without it the server, of one client.
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+int checked(int result, const char* what) {
+  if (result < 0) throw std::runtime_error(what);
+  return result;
+}
+
+sockaddr_in address_of(char** arguments) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(arguments[2])));
+  if (::inet_pton(AF_INET, arguments[1], &address.sin_addr) != 1)
+    throw std::runtime_error("not an IPv4 address");
+  return address;
+}
+
+void no_delay(int socket) {
+  int const one = 1;
+  checked(::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), "TCP_NODELAY");
+}
+
+// False: the other side has gone.
+bool receive_all(int socket, std::vector<char>& bytes) {
+  return ::recv(socket, bytes.data(), bytes.size(), MSG_WAITALL) ==
+         static_cast<ssize_t>(bytes.size());
+}
+bool send_all(int socket, const std::vector<char>& bytes) {
+  return ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
+void serve(const sockaddr_in& address) {
+  auto const listener = checked(::socket(AF_INET, SOCK_STREAM, 0), "socket");
+  int const one = 1;
+  checked(::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one), "SO_REUSEADDR");
+  checked(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), "bind");
+  checked(::listen(listener, 1), "listen");
+  std::puts("listening");
+  std::fflush(stdout);
+  auto const peer = checked(::accept(listener, nullptr, nullptr), "accept");
+  no_delay(peer);
+  std::uint32_t size = 0;
+  if (::recv(peer, &size, sizeof size, MSG_WAITALL) != sizeof size || size > (1U << 20)) return;
+  std::vector<char> bytes(size);
+  while (receive_all(peer, bytes) && send_all(peer, bytes)) {
+  }
+}
+
+double median_round_trip(const sockaddr_in& address, std::uint32_t size, double seconds) {
+  auto const peer = checked(::socket(AF_INET, SOCK_STREAM, 0), "socket");
+  checked(::connect(peer, reinterpret_cast<const sockaddr*>(&address), sizeof address), "connect");
+  no_delay(peer);
+  if (::send(peer, &size, sizeof size, MSG_NOSIGNAL) != sizeof size)
+    throw std::runtime_error("send");
+  std::vector<char> bytes(size);
+  std::vector<double> times;
+  auto const end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                      std::chrono::duration<double>(seconds));
+  for (auto start = Clock::now(); start < end;) {
+    if (!send_all(peer, bytes) || !receive_all(peer, bytes))
+      throw std::runtime_error("the server has gone");
+    auto const now = Clock::now();
+    times.push_back(std::chrono::duration<double, std::micro>(now - start).count());
+    start = now;
+  }
+  auto const middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3 && argc != 5) {
+    std::fprintf(stderr, "usage: %s SERVER-ADDRESS PORT [SIZE SECONDS]\n", argv[0]);
+    return 2;
+  }
+  try {
+    auto const address = address_of(argv);
+    if (argc == 3)
+      serve(address);
+    else
+      std::printf("%.3f\n",
+                  median_round_trip(address, static_cast<std::uint32_t>(std::atoi(argv[3])),
+                                    std::atof(argv[4])));
+    return 0;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "tcp_ping: %s\n", failure.what());
+    return 1;
+  }
+}

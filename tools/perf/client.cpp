@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/perf/client.h"
+
+#include <stdexcept>
+
+#include "tools/perf/control.h"
+#include "tools/perf/events.h"
+#include "tools/perf/greeting.h"
+#include "tools/perf/level0.h"
+#include "tools/perf/ping.h"
+#include "tools/perf/stream.h"
+
+namespace stp::perf {
+namespace {
+
+constexpr std::int64_t kConnectTimeout = 10'000'000;  // us
+constexpr std::chrono::microseconds kPatience(kConnectTimeout + 1'000'000);
+
+class Client {
+ public:
+  Client(const Setup& setup, const std::string& peer, const Plan& plan)
+      : setup_(setup),
+        peer_(peer),
+        plan_(plan),
+        domain_(open_link(setup)),
+        room_(domain_, setup.buffer_log2, plan),
+        events_(room_.queue(), plan.sleeps, plan.crowded) {
+    auto const greeting = Greeting{plan_, room_.remote()}.encoded();
+    control_connection_ = connect(Control::kContext, greeting.data(), greeting.size());
+    auto const remote = remote_of(control_connection_);
+    if (!remote) throw std::runtime_error(peer_ + " is no stp-perf server, or of another version");
+    remote_ = *remote;
+    control_.emplace(room_, control_connection_);
+  }
+
+  void measure(const Pace& pace, const UsageMeter& usage, Histogram& latency, Result& result) {
+    if (plan_.test == Test::kStream) return measure_stream(pace, usage, result);
+    if (plan_.operation == Operation::kLevel0) {
+      Level0Client ping(peer_, plan_);
+      return measure_latency([&] { ping.round_trip(); }, pace, usage, latency, result);
+    }
+    auto const connection = connect(Ping::kContext, nullptr, 0);
+    Ping ping(plan_, room_, remote_, connection,
+              [this](const stm_event_t& event) { control_->handle(event); });
+    measure_latency([&] { ping.round_trip(); }, pace, usage, latency, result);
+  }
+
+ private:
+  Connection connect(std::uint64_t context, const void* data, std::size_t length) {
+    auto connection = make_connection(domain_, connection_attr(room_.queue(), context));
+    checked(stm_connect(connection, peer_.c_str(), kConnectTimeout, data, length), "connecting");
+    auto event = next_event(room_.queue(), kPatience);
+    while (event.connection != connection) {
+      if (control_) control_->handle(event);
+      event = next_event(room_.queue(), kPatience);
+    }
+    if (event.kind == STM_REFUSED) throw std::runtime_error(peer_ + " serves somebody else");
+    checked(event.status, "connecting");
+    return connection;
+  }
+
+  template <typename RoundTrip>
+  void measure_latency(RoundTrip&& round_trip, const Pace& pace, const UsageMeter& usage,
+                       Histogram& latency, Result& result) {
+    for (Stretch warm_up(pace.warm_up, pace.quiet, "warming up"); !warm_up.past(0);) round_trip();
+    control_->send(Note::kBegin);
+    auto const before = usage.now();
+    Stretch stretch(pace.measure, pace.quiet, "measuring");
+    do {
+      auto const start = Clock::now();
+      round_trip();
+      latency.add(Clock::now() - start);
+    } while (!stretch.past(latency.count()));
+    result.seconds = stretch.seconds();
+    result.here = usage.now() - before;
+    result.operations = latency.count();
+    finish(result, [](const stm_event_t&) {});
+  }
+
+  void measure_stream(const Pace& pace, const UsageMeter& usage, Result& result) {
+    std::vector<Connection> owned;
+    std::vector<stm_connection_t> connections;
+    for (std::uint32_t i = 0; i < plan_.connections; ++i) {
+      owned.push_back(connect(Stream::context_of(i, Stream::Role::kConnection), nullptr, 0));
+      connections.push_back(owned.back());
+    }
+    Stream stream(plan_, room_, remote_, connections);
+    auto const handle = [&](const stm_event_t& event) {
+      if (!control_->handle(event)) stream.handle(event);
+    };
+    auto const run = [&](Stretch&& stretch) {
+      auto const done = stream.operations();
+      do {
+        events_.turn(handle);
+        stream.retry();
+      } while (!stretch.past(stream.operations() - done));
+      result.seconds = stretch.seconds();
+      result.operations = stream.operations() - done;
+    };
+    stream.start();
+    run(Stretch(pace.warm_up, pace.quiet, "warming up"));
+    control_->send(Note::kBegin);
+    auto const before = usage.now();
+    run(Stretch(pace.measure, pace.quiet, "measuring"));
+    result.here = usage.now() - before;
+    stream.stop();
+    while (!stream.drained() && !control_->ended()) events_.turn(handle);
+    finish(result, [&](const stm_event_t& event) {
+      stream.handle(event);
+      stream.retry();
+    });
+  }
+
+  // Asks the server for its report. What it still sends is taken meanwhile.
+  template <typename Others>
+  void finish(Result& result, Others&& others) {
+    control_->send(Note::kEnd);
+    while (control_->take() != Note::kReport) {
+      if (control_->ended()) throw std::runtime_error(peer_ + " has gone");
+      events_.turn([&](const stm_event_t& event) {
+        if (!control_->handle(event)) others(event);
+      });
+    }
+    result.peer = control_->report().usage;
+    result.peer_operations = control_->report().operations;
+  }
+
+  const Setup& setup_;
+  const std::string& peer_;
+  const Plan plan_;
+  Domain domain_;
+  Room room_;
+  Events events_;
+  Connection control_connection_;
+  stm_remote_t remote_{};
+  std::optional<Control> control_;
+};
+
+}  // namespace
+
+Result run_client(const Setup& setup, const std::string& peer, const Plan& plan, const Pace& pace,
+                  const UsageMeter& usage, Histogram& latency) {
+  auto here = plan;
+  here.crowded = is_crowded(setup);
+  Result result;
+  result.operation = name_of(plan.operation);
+  result.link = setup.link;
+  result.size = plan.size;
+  result.window = plan.window;
+  result.connections = plan.connections;
+  result.bidirectional = plan.bidirectional;
+  Client(setup, peer, here).measure(pace, usage, latency, result);
+  if (plan.test == Test::kLatency) result.latency = &latency;
+  return result;
+}
+
+}  // namespace stp::perf

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whoever asks for a test: connects to a server and measures.
+#pragma once
+
+#include <memory>
+
+#include "tools/perf/pace.h"
+#include "tools/perf/result.h"
+#include "tools/perf/room.h"
+
+namespace stp::perf {
+
+// `latency` is filled where the test is one of latency. Errors are exceptions.
+Result run_client(const Setup& setup, const std::string& peer, const Plan& plan, const Pace& pace,
+                  const UsageMeter& usage, Histogram& latency);
+
+}  // namespace stp::perf

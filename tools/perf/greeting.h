@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What client and server tell each other as private data while they connect.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <stp/managed.hpp>
+
+#include "tools/perf/plan.h"
+
+namespace stp::perf {
+
+// Of the control connection: the test, and the client's memory. The other connections say nothing.
+struct Greeting {
+  Plan plan;
+  stm_remote_t remote{};
+
+  static constexpr std::size_t kSize = kPlanSize + STM_REMOTE_SIZE;
+  [[nodiscard]] std::array<unsigned char, kSize> encoded() const;
+  // nullopt: another program, or another version of this one.
+  static std::optional<Greeting> of(stm_connection_t connection);
+};
+
+// The server's answer: its memory.
+std::array<unsigned char, STM_REMOTE_SIZE> encoded(const stm_remote_t& remote);
+std::optional<stm_remote_t> remote_of(stm_connection_t connection);
+
+}  // namespace stp::perf

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/perf/histogram.h"
+
+#include <algorithm>
+#include <boost/histogram.hpp>
+#include <cmath>
+#include <vector>
+
+namespace stp::perf {
+namespace {
+
+namespace bh = boost::histogram;
+// From 10 ns to 100 s, each bin half a percent wider than the one before.
+constexpr double kFrom = 0.01, kTo = 1e8;
+constexpr unsigned kBins = 4606;
+
+}  // namespace
+
+struct Histogram::Bins {
+  using Axis = bh::axis::regular<double, bh::axis::transform::log>;
+  bh::histogram<std::tuple<Axis>, bh::dense_storage<std::uint64_t>> counts =
+      bh::make_histogram_with(bh::dense_storage<std::uint64_t>(), Axis(kBins, kFrom, kTo));
+};
+
+Histogram::Histogram() : bins_(std::make_unique<Bins>()) {}
+Histogram::~Histogram() = default;
+
+void Histogram::add(std::chrono::nanoseconds time) {
+  Time const value = time;
+  bins_->counts(value.count());
+  min_ = count_ == 0 ? value : std::min(min_, value);
+  max_ = std::max(max_, value);
+  sum_ += value;
+  ++count_;
+}
+
+Histogram::Time Histogram::mean() const {
+  return count_ == 0 ? Time{} : sum_ / static_cast<double>(count_);
+}
+
+Histogram::Time Histogram::percentile(double percent) const {
+  if (count_ == 0) return {};
+  auto const rank = std::max(std::ceil(static_cast<double>(count_) * percent / 100), 1.0);
+  std::uint64_t seen = 0;
+  for (auto&& bin : bh::indexed(bins_->counts, bh::coverage::all)) {
+    seen += *bin;
+    // The bins at the two ends have no middle of their own.
+    if (static_cast<double>(seen) >= rank) return std::clamp(Time(bin.bin(0).center()), min_, max_);
+  }
+  return max_;
+}
+
+}  // namespace stp::perf

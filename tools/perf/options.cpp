@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/perf/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+
+namespace stp::perf {
+namespace {
+
+constexpr int kUsageError = 2;
+constexpr double kLongest = 86'400;
+constexpr std::uint64_t kBandwidthSize = 1 << 20, kRateSize = 8;
+constexpr std::uint32_t kBandwidthWindow = 16, kRateWindow = 256;
+
+const CLI::AsSizeValue kSize(false);  // K is 1024
+
+class Parser {
+ public:
+  Parser() : app_("Measures what Scheduled Transfers cost on a link.", "stp-perf") {
+    app_.set_version_flag("--version", std::string(st_version()));
+    app_.add_option("--link", options_.setup.link,
+                    "Any link, as for STP_LINK, of which it is the default")
+        ->type_name("LINK");
+    app_.add_option("--buffer", options_.setup.buffer_log2,
+                    "Buffers of 2^N bytes: 13 for STUs of 8 KiB (MTU 9000)")
+        ->type_name("N")
+        ->check(CLI::Range(12, 24));
+    app_.add_option("--cpu", cpu_, "Stay on this CPU")->type_name("N");
+    app_.add_flag("--json", options_.json, "One line of JSON instead of text");
+    app_.add_flag("-q,--quiet", options_.pace.quiet, "Say nothing of progress");
+    app_.footer(
+        "Without HOST:PORT, client and server are two threads of one program, as loop needs it.\n"
+        "Exit status: 0; 1 when it could not be measured; 2 for a wrong command line.");
+    app_.require_subcommand(1);
+    add_server();
+    add_latency();
+    add_bandwidth();
+    add_rate();
+    add_raw();
+    add_memcpy();
+  }
+
+  std::optional<Options> parse(int argc, char** argv, int& exit_status) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      exit_status = app_.exit(error) == 0 ? 0 : kUsageError;
+      return std::nullopt;
+    }
+    if (auto const wrong = complete(); !wrong.empty()) {
+      std::cerr << "stp-perf: " << wrong << "\nRun with --help for more information.\n";
+      exit_status = kUsageError;
+      return std::nullopt;
+    }
+    return options_;
+  }
+
+ private:
+  CLI::App* command(const char* name, const char* text, Command which) {
+    auto* const sub = app_.add_subcommand(name, text);
+    sub->fallthrough();
+    sub->final_callback([this, which] { options_.command = which; });
+    return sub;
+  }
+  void add_pace(CLI::App* sub) {
+    sub->add_option("--seconds", seconds_, "To measure for")
+        ->check(CLI::Range(0.001, kLongest))
+        ->capture_default_str();
+    sub->add_option("--warm-up", warm_up_, "Seconds to run before")
+        ->check(CLI::Range(0.0, kLongest))
+        ->capture_default_str();
+  }
+  void add_size(CLI::App* sub, const char* text) {
+    sub->add_option("--size", size_, text)->transform(kSize)->type_name("BYTES");
+  }
+  void add_test(CLI::App* sub, const char* operations, const char* normally) {
+    sub->add_option("peer", options_.peer, "HOST:PORT of an stp-perf server")
+        ->type_name("HOST:PORT");
+    add_size(sub, "Of each operation; K, M and G allowed");
+    sub->add_option("--op", operation_, std::string("Operation [") + normally + ']')
+        ->type_name(operations);
+    sub->add_flag("--sleep", options_.plan.sleeps, "Wait in the kernel, not in a loop");
+    add_pace(sub);
+  }
+  void add_streams(CLI::App* sub) {
+    sub->add_option("--window", window_, "Operations outstanding on each connection");
+    sub->add_option("--connections", options_.plan.connections, "That carry them")
+        ->capture_default_str();
+    sub->add_flag("--bidirectional", options_.plan.bidirectional, "The server sends as well");
+  }
+
+  void add_server() {
+    auto* const sub = command("server", "Do what clients ask for, until Ctrl-C", Command::kServer);
+    sub->add_option("--port", options_.port, "To listen on; level0 uses the next one, too")
+        ->capture_default_str();
+    sub->add_flag("--once", options_.once, "End after the first client");
+  }
+  void add_latency() {
+    add_test(command("latency", "Round trips, one after the other", Command::kLatency),
+             "put|get|write|fetch|level0", "put");
+  }
+  void add_bandwidth() {
+    auto* const sub =
+        command("bandwidth", "Large operations, several outstanding", Command::kBandwidth);
+    add_test(sub, "put|get|write|read", "write");
+    add_streams(sub);
+  }
+  void add_rate() {
+    auto* const sub = command("rate", "Small operations, many outstanding", Command::kRate);
+    add_test(sub, "put|get|write|read|fetch", "put");
+    add_streams(sub);
+  }
+  void add_raw() {
+    auto* const sub = command("raw", "Bare frames on the same link", Command::kRaw);
+    sub->add_flag("--serve", options_.serve, "Be the other side, until Ctrl-C");
+    sub->add_flag("--one-way", options_.one_way, "Bandwidth instead of round trips");
+    add_size(sub, "Of a frame, less its Ethernet header: 46 to the MTU");
+    add_pace(sub);
+  }
+  void add_memcpy() {
+    auto* const sub = command("memcpy", "Copies of the same size", Command::kMemcpy);
+    add_size(sub, "Of each copy; K, M and G allowed");
+    sub->add_option("--working-set", options_.working_set,
+                    "Bytes to go through, on each side, before coming back")
+        ->transform(kSize)
+        ->type_name("BYTES");
+    add_pace(sub);
+  }
+
+  // "" or what is wrong.
+  std::string complete() {
+    using Seconds = std::chrono::duration<double>;
+    auto& plan = options_.plan;
+    options_.cpu = cpu_;
+    options_.pace.measure = Seconds(seconds_);
+    options_.pace.warm_up = Seconds(warm_up_);
+    options_.pace.quiet |= options_.json;
+    if (options_.setup.link.empty()) {
+      auto const* const link = std::getenv("STP_LINK");
+      options_.setup.link = link == nullptr ? "" : link;
+    }
+    bool const bandwidth = options_.command == Command::kBandwidth;
+    bool const rate = options_.command == Command::kRate;
+    auto const operation = operation_named(operation_.value_or(bandwidth ? "write" : "put"));
+    if (!operation) return "there is no operation '" + *operation_ + "'";
+    plan.operation = *operation;
+    plan.test = bandwidth || rate ? Test::kStream : Test::kLatency;
+    plan.size = size_.value_or(options_.command == Command::kRaw ? 64
+                               : bandwidth                       ? kBandwidthSize
+                                                                 : kRateSize);
+    plan.window = window_.value_or(bandwidth ? kBandwidthWindow : rate ? kRateWindow : 1);
+    bool const measures_stp = bandwidth || rate || options_.command == Command::kLatency;
+    if (measures_stp) return complaint(plan);
+    if (options_.command == Command::kMemcpy && plan.size == 0) return "a copy has at least 1 byte";
+    if (options_.command == Command::kRaw && options_.setup.link.empty())
+      return "raw needs a --link";
+    return "";
+  }
+
+  CLI::App app_;
+  Options options_;
+  std::optional<unsigned> cpu_;
+  std::optional<std::string> operation_;
+  std::optional<std::uint64_t> size_;
+  std::optional<std::uint32_t> window_;
+  double seconds_ = 2, warm_up_ = 0.5;
+};
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
+  return Parser().parse(argc, argv, exit_status);
+}
+
+}  // namespace stp::perf

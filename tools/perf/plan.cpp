@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/perf/plan.h"
+
+#include <algorithm>
+#include <array>
+
+namespace stp::perf {
+namespace {
+
+constexpr unsigned char kVersion = 1;
+constexpr std::array<const char*, 6> kNames{"put", "get", "write", "read", "fetch", "level0"};
+enum : unsigned char { kBidirectional = 1, kSleeps = 2 };
+
+template <typename Number>
+unsigned char* store(unsigned char* to, Number number) {
+  for (std::size_t i = 0; i < sizeof number; ++i)
+    *to++ = static_cast<unsigned char>(number >> 8 * (sizeof number - 1 - i));
+  return to;
+}
+
+template <typename Number>
+const unsigned char* load(const unsigned char* from, Number& number) {
+  number = 0;
+  for (std::size_t i = 0; i < sizeof number; ++i)
+    number = static_cast<Number>(number << 8 | *from++);
+  return from;
+}
+
+}  // namespace
+
+void encode(const Plan& plan, std::span<unsigned char, kPlanSize> out) {
+  auto* at = out.data();
+  *at++ = kVersion;
+  *at++ = static_cast<unsigned char>(plan.test);
+  *at++ = static_cast<unsigned char>(plan.operation);
+  *at++ = static_cast<unsigned char>((plan.bidirectional ? kBidirectional : 0) |
+                                     (plan.sleeps ? kSleeps : 0));
+  at = store(at, plan.size);
+  at = store(at, plan.window);
+  store(at, plan.connections);
+}
+
+std::optional<Plan> decode_plan(std::span<const unsigned char, kPlanSize> bytes) {
+  if (bytes[0] != kVersion || bytes[1] > 1 || bytes[2] >= kNames.size()) return std::nullopt;
+  Plan plan;
+  plan.test = static_cast<Test>(bytes[1]);
+  plan.operation = static_cast<Operation>(bytes[2]);
+  plan.bidirectional = (bytes[3] & kBidirectional) != 0;
+  plan.sleeps = (bytes[3] & kSleeps) != 0;
+  auto const* at = load(bytes.data() + 4, plan.size);
+  at = load(at, plan.window);
+  load(at, plan.connections);
+  if (!complaint(plan).empty()) return std::nullopt;
+  return plan;
+}
+
+const char* name_of(Operation operation) {
+  return kNames[static_cast<std::size_t>(operation)];
+}
+
+std::optional<Operation> operation_named(std::string_view name) {
+  auto const found = std::find(kNames.begin(), kNames.end(), name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<Operation>(found - kNames.begin());
+}
+
+std::string complaint(const Plan& plan) {
+  if (plan.size > kLargest) return "the size is at most 1G";
+  if (plan.window == 0 || plan.window > kMostOutstanding) return "the window is 1 to 4096";
+  if (plan.connections == 0 || plan.connections > kMostConnections)
+    return "there are 1 to 60000 connections";
+  bool const one_way = plan.operation == Operation::kPut || plan.operation == Operation::kLevel0;
+  if (plan.operation == Operation::kFetch && plan.size != 8) return "fetch works on 8 bytes";
+  if (plan.test == Test::kLatency) {
+    if (plan.operation == Operation::kRead) return "there is no latency of read: use get";
+    if (one_way && plan.size < kSmallestPing) return "a ping-pong has at least 8 bytes";
+    if (plan.operation == Operation::kPut && plan.sleeps)
+      return "a put tells nobody, so nobody can sleep until it comes: write does";
+    return "";
+  }
+  if (plan.operation == Operation::kLevel0) return "level0 is measured by latency";
+  if (plan.size == 0) return "a stream has at least 1 byte";
+  return "";
+}
+
+}  // namespace stp::perf

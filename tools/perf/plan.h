@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is measured. The client decides, and tells the server as it connects.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace stp::perf {
+
+enum class Test : std::uint8_t { kLatency, kStream };
+// kWrite is a message: stm_send puts short ones into the peer's ring and writes the others.
+enum class Operation : std::uint8_t { kPut, kGet, kWrite, kRead, kFetch, kLevel0 };
+
+struct Plan {
+  Test test = Test::kLatency;
+  Operation operation = Operation::kPut;
+  bool bidirectional = false;
+  bool crowded = false;  // more pollers than cores: see Events. Each side's own affair
+  bool sleeps = false;   // waits for events in the kernel instead of polling for them
+  std::uint64_t size = 8;
+  std::uint32_t window = 1;       // operations outstanding on each connection
+  std::uint32_t connections = 1;  // that carry them
+};
+
+inline constexpr std::size_t kPlanSize = 20;
+void encode(const Plan& plan, std::span<unsigned char, kPlanSize> out);
+// nullopt: not a Plan of this version, or one beyond the limits below.
+std::optional<Plan> decode_plan(std::span<const unsigned char, kPlanSize> bytes);
+
+inline constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
+inline constexpr std::uint32_t kMostOutstanding = 4096;  // on a connection: the library's limit
+inline constexpr std::uint32_t kMostConnections = 60'000;
+// A sequence number stands in the last bytes of what a ping-pong moves.
+inline constexpr std::uint64_t kSmallestPing = 8;
+
+const char* name_of(Operation operation);
+std::optional<Operation> operation_named(std::string_view name);
+// "" or why this is no test that can be run.
+std::string complaint(const Plan& plan);
+
+}  // namespace stp::perf

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/perf/raw/raw.h"
+
+#include <sched.h>
+
+#include <stdexcept>
+#include <thread>
+
+#include "dpdk_port/bare_link.h"
+
+namespace stp::perf {
+namespace {
+
+using port::BareFrame;
+using port::BareLink;
+
+// kStream frames count in the stream that their number names; kAsk asks for what has arrived of
+// it, and kTold tells: `number` the frames, `value` the nanoseconds from the first to the last.
+// kBye: the client goes.
+enum Kind : std::uint32_t { kPing = 1, kPong, kStream, kAsk, kTold, kBye };
+
+constexpr MacAddr kEverybody{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+constexpr std::chrono::milliseconds kLost(50);  // after which a frame is sent again
+// When a client goes memif takes the rings away, without asking who polls them.
+constexpr std::chrono::milliseconds kLeaving(500);
+constexpr std::chrono::seconds kPatience(10);  // for a server that is about to start
+
+std::unique_ptr<BareLink> open(const std::string& text) {
+  port::LinkConfig config;
+  std::string error;
+  if (!port::parse_link(text, config, error)) throw std::runtime_error(error);
+  if (config.kind == port::LinkKind::kStpd || config.kind == port::LinkKind::kLoop)
+    throw std::runtime_error("link '" + text +
+                             "' has no frames of its own: raw wants iface:, memif:, pci: or vdev:");
+  auto link = BareLink::open(config, error);
+  if (!link) throw std::runtime_error(error);
+  return link;
+}
+
+void yield_if_crowded() {
+  static bool const crowded = std::thread::hardware_concurrency() < 2;
+  if (crowded) ::sched_yield();
+}
+
+class RawClient {
+ public:
+  RawClient(const std::string& link, std::uint64_t size) : link_(open(link)) {
+    if (size < BareFrame::kSmallest || size > link_->mtu())
+      throw std::runtime_error("a bare frame has " + std::to_string(BareFrame::kSmallest) +
+                               " bytes to the link's MTU, " + std::to_string(link_->mtu()));
+    frame_.peer = kEverybody;
+    frame_.payload = size;
+    frame_.peer = exchange(kPing, kPong, 0).peer;
+  }
+
+  ~RawClient() {
+    frame_.kind = kBye;
+    link_->send(frame_, 1);
+  }
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
+
+  void round_trip() { exchange(kPing, kPong, ++sequence_); }
+
+  // Sends for as long as that, then asks what has come.
+  BareFrame stream(Stretch&& stretch) {
+    frame_.kind = kStream;
+    frame_.number = ++sequence_;
+    std::uint64_t sent = 0;
+    do {
+      sent += link_->send(frame_, port::kBurst);
+      link_->receive();
+    } while (!stretch.past(sent));
+    return exchange(kAsk, kTold, sequence_);
+  }
+
+ private:
+  BareFrame exchange(Kind ask, Kind answer, std::uint64_t number) {
+    auto const give_up = Clock::now() + kPatience;
+    frame_.kind = ask;
+    frame_.number = number;
+    for (;;) {
+      link_->send(frame_, 1);
+      for (auto const again = Clock::now() + kLost; Clock::now() < again; yield_if_crowded())
+        for (auto const& frame : link_->receive())
+          if (frame.kind == answer && (answer == kTold || frame.number == number)) return frame;
+      if (Clock::now() >= give_up)
+        throw std::runtime_error(
+            "nobody answers: is `stp-perf raw --serve` up at the link's other end?");
+    }
+  }
+
+  std::unique_ptr<BareLink> link_;
+  BareFrame frame_;
+  std::uint64_t sequence_ = 0;
+};
+
+Result result_of(const std::string& link, std::uint64_t size, const char* operation) {
+  Result result;
+  result.what = "raw";
+  result.operation = operation;
+  result.link = link;
+  result.size = size;
+  return result;
+}
+
+// What has arrived of a stream.
+class Arrivals {
+ public:
+  void count(const BareFrame& frame) {
+    auto const now = Clock::now();
+    if (frame.number != stream_) {
+      stream_ = frame.number;
+      frames_ = 0;
+      first_ = now;
+    }
+    ++frames_;
+    last_ = now;
+  }
+  // The one that began the time has come before it.
+  [[nodiscard]] BareFrame told_to(const MacAddr& peer) const {
+    BareFrame told;
+    told.peer = peer;
+    told.kind = kTold;
+    told.number = frames_ > 0 ? frames_ - 1 : 0;
+    told.value = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(last_ - first_).count());
+    told.payload = BareFrame::kSmallest;
+    return told;
+  }
+
+ private:
+  std::uint64_t stream_ = 0, frames_ = 0;
+  Clock::time_point first_, last_;
+};
+
+}  // namespace
+
+Result measure_raw_latency(const std::string& link, std::uint64_t size, const Pace& pace,
+                           const UsageMeter& usage, Histogram& latency) {
+  RawClient client(link, size);
+  for (Stretch warm_up(pace.warm_up, pace.quiet, "warming up"); !warm_up.past(0);)
+    client.round_trip();
+  auto result = result_of(link, size, "round trip");
+  auto const before = usage.now();
+  Stretch stretch(pace.measure, pace.quiet, "measuring");
+  do {
+    auto const start = Clock::now();
+    client.round_trip();
+    latency.add(Clock::now() - start);
+  } while (!stretch.past(latency.count()));
+  result.seconds = stretch.seconds();
+  result.here = usage.now() - before;
+  result.operations = latency.count();
+  result.latency = &latency;
+  return result;
+}
+
+Result measure_raw_stream(const std::string& link, std::uint64_t size, const Pace& pace,
+                          const UsageMeter& usage) {
+  RawClient client(link, size);
+  client.stream(Stretch(pace.warm_up, pace.quiet, "warming up"));
+  auto result = result_of(link, size, "one way");
+  auto const before = usage.now();
+  auto const told = client.stream(Stretch(pace.measure, pace.quiet, "measuring"));
+  result.here = usage.now() - before;
+  result.seconds = static_cast<double>(told.value) / 1e9;
+  result.operations = told.number;
+  return result;
+}
+
+void run_raw_server(const std::string& text, const std::function<void()>& ready,
+                    const std::atomic<bool>& stop) {
+  auto const link = open(text);
+  if (ready) ready();
+  Arrivals arrivals;
+  while (!stop) {
+    auto const frames = link->receive();
+    if (frames.empty()) yield_if_crowded();
+    for (auto frame : frames) {
+      if (frame.kind == kStream) {
+        arrivals.count(frame);
+      } else if (frame.kind == kPing) {
+        frame.kind = kPong;
+        link->send(frame, 1);
+      } else if (frame.kind == kAsk) {
+        link->send(arrivals.told_to(frame.peer), 1);
+      } else if (frame.kind == kBye) {
+        std::this_thread::sleep_for(kLeaving);
+      }
+    }
+  }
+}
+
+}  // namespace stp::perf

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/perf/result.h"
+
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+
+#include "tools/json/json.h"
+
+namespace stp::perf {
+namespace {
+
+[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
+  char text[256];
+  std::va_list values;
+  va_start(values, pattern);
+  auto const length = std::vsnprintf(text, sizeof text, pattern, values);
+  va_end(values);
+  return {text, length < 0 ? 0 : std::min(static_cast<std::size_t>(length), sizeof text - 1)};
+}
+
+double each(double amount, double count) {
+  return count > 0 ? amount / count : 0;
+}
+
+std::uint64_t all_operations(const Result& result) {
+  return result.operations + result.peer_operations;
+}
+
+double rate(const Result& result) {
+  return each(static_cast<double>(all_operations(result)), result.seconds);
+}
+
+double gbit_per_second(const Result& result) {
+  return rate(result) * static_cast<double>(result.size) * 8 / 1e9;
+}
+
+void add_usage(Json& json, const char* name, const std::optional<Usage>& usage,
+               std::uint64_t operations) {
+  if (!usage) {
+    json.null(name);
+    return;
+  }
+  auto const count = static_cast<double>(operations);
+  json.object(name).value("cpu_s", usage->cpu_seconds);
+  json.value("cpu_us_per_operation", each(usage->cpu_seconds * 1e6, count));
+  if (usage->instructions) {
+    json.value("instructions_per_operation",
+               each(static_cast<double>(*usage->instructions), count));
+  } else {
+    json.null("instructions_per_operation");
+  }
+  json.end();
+}
+
+void add_latency(Json& json, const Histogram& latency) {
+  json.object("round_trip_us").value("min", latency.min().count());
+  json.value("mean", latency.mean().count()).value("p50", latency.percentile(50).count());
+  json.value("p99", latency.percentile(99).count());
+  json.value("p99.9", latency.percentile(99.9).count()).value("max", latency.max().count()).end();
+}
+
+std::string usage_text(const char* who, const Result& result, const Usage& usage) {
+  auto const count = static_cast<double>(all_operations(result));
+  auto text =
+      format("%s: CPU %.0f %%, %.3f us each", who, 100 * each(usage.cpu_seconds, result.seconds),
+             each(usage.cpu_seconds * 1e6, count));
+  if (usage.instructions)
+    text +=
+        format(", %.0f instructions each", each(static_cast<double>(*usage.instructions), count));
+  return text + '\n';
+}
+
+}  // namespace
+
+std::string text_of_size(std::uint64_t size) {
+  constexpr const char* kUnits[] = {"", "K", "M", "G"};
+  std::size_t unit = 0;
+  while (size >= 1024 && size % 1024 == 0 && unit + 1 < std::size(kUnits)) size /= 1024, ++unit;
+  return std::to_string(size) + kUnits[unit];
+}
+
+std::string text_of(const Result& result) {
+  auto text = format("%s of %s, %s bytes", result.what.c_str(), result.operation.c_str(),
+                     text_of_size(result.size).c_str());
+  if (result.latency == nullptr)
+    text += format(", window %u, %u connection%s%s", result.window, result.connections,
+                   result.connections == 1 ? "" : "s", result.bidirectional ? ", both ways" : "");
+  text += format(": %" PRIu64 " in %.2f s\n", all_operations(result), result.seconds);
+  if (auto const* const latency = result.latency) {
+    text += format("round trip us: p50 %.2f, p99 %.2f, p99.9 %.2f, min %.2f, mean %.2f, max %.2f\n",
+                   latency->percentile(50).count(), latency->percentile(99).count(),
+                   latency->percentile(99.9).count(), latency->min().count(),
+                   latency->mean().count(), latency->max().count());
+  } else {
+    text += format("%.3f Gbit/s, %.3f GB/s, %.0f a second\n", gbit_per_second(result),
+                   gbit_per_second(result) / 8, rate(result));
+  }
+  if (result.here) text += usage_text("here", result, *result.here);
+  if (result.peer) text += usage_text("peer", result, *result.peer);
+  return text;
+}
+
+std::string json_of(const Result& result) {
+  Json json;
+  json.object().value("test", result.what).value("operation", result.operation);
+  json.value("link", result.link).value("size", result.size).value("window", result.window);
+  json.value("connections", result.connections).value("bidirectional", result.bidirectional);
+  json.value("seconds", result.seconds).value("operations", all_operations(result));
+  if (result.latency != nullptr) {
+    add_latency(json, *result.latency);
+  } else {
+    json.value("gbit_s", gbit_per_second(result)).value("per_second", rate(result));
+  }
+  add_usage(json, "here", result.here, all_operations(result));
+  add_usage(json, "peer", result.peer, all_operations(result));
+  return json.end().text();
+}
+
+}  // namespace stp::perf

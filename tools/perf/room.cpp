@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/perf/room.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <thread>
+
+namespace stp::perf {
+namespace {
+
+constexpr unsigned kPageLog2 = 12;
+constexpr unsigned kAccess = STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATOMIC;
+
+std::size_t round_up(std::size_t length, std::size_t unit) {
+  return (std::max<std::size_t>(length, 1) + unit - 1) / unit * unit;
+}
+
+// Places for all that can be outstanding: what is begun, what it lands in, and a connection's news.
+std::size_t places(const Plan& plan) {
+  return std::min<std::size_t>(
+      std::size_t{plan.connections} * (std::size_t{plan.window} * 2 + 4) + 64,
+      std::size_t{1} << 20);
+}
+
+}  // namespace
+
+Domain open_link(const Setup& setup) {
+  stm_domain_attr_t attr{};
+  attr.size = sizeof attr;
+  attr.link = setup.link.empty() ? nullptr : setup.link.c_str();
+  attr.buffer_log2 = setup.buffer_log2;
+  stm_domain_t domain = nullptr;
+  checked(stm_domain_open(&attr, &domain), "opening the link");
+  return Domain(domain);
+}
+
+bool is_crowded(const Setup& setup) {
+  constexpr unsigned kCoresToSpin = 4;
+  return setup.link.starts_with("stpd:") && std::thread::hardware_concurrency() < kCoresToSpin;
+}
+
+Room::Room(stm_domain_t domain, unsigned buffer_log2, const Plan& plan) : domain_(domain) {
+  auto const unit = std::size_t{1} << std::max(buffer_log2, kPageLog2);
+  part_ = round_up(plan.size, unit);
+  auto const length = 2 * part_ + unit;
+  bytes_.reset(static_cast<unsigned char*>(std::aligned_alloc(unit, length)));
+  if (!bytes_) throw std::bad_alloc();
+  std::memset(bytes_.get(), 0, length);  // no page is met for the first time while time is taken
+  queue_ = make_queue(domain, places(plan));
+  memory_ = register_memory(domain, bytes_.get(), length, kAccess);
+  region_ = open_region(memory_, target(), part_, kAccess);
+}
+
+}  // namespace stp::perf

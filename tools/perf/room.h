@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What client and server both have on their link for one test: a queue, and memory that is sent
+// from, landed in, and opened to the peer.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <stp/managed.hpp>
+#include <string>
+
+#include "tools/perf/plan.h"
+
+namespace stp::perf {
+
+struct Setup {
+  std::string link;          // "": what STP_LINK says
+  unsigned buffer_log2 = 0;  // 0: the library's own
+};
+Domain open_link(const Setup& setup);
+// Client, server and what drives their links want a core each; through stpd that is four.
+bool is_crowded(const Setup& setup);
+
+class Room {
+ public:
+  Room(stm_domain_t domain, unsigned buffer_log2, const Plan& plan);
+
+  [[nodiscard]] stm_domain_t domain() const { return domain_; }
+  [[nodiscard]] stm_queue_t queue() const { return queue_; }
+  [[nodiscard]] stm_memory_t memory() const { return memory_; }
+  [[nodiscard]] unsigned char* source() const { return bytes_.get(); }
+  [[nodiscard]] unsigned char* target() const { return bytes_.get() + part_; }
+  // Two short messages of the control connection.
+  static constexpr std::size_t kNote = 256;
+  [[nodiscard]] unsigned char* outgoing_note() const { return bytes_.get() + 2 * part_; }
+  [[nodiscard]] unsigned char* incoming_note() const { return outgoing_note() + kNote; }
+  // The target, as the peer has to name it.
+  [[nodiscard]] const stm_remote_t& remote() const { return region_.remote; }
+
+ private:
+  struct Free {
+    void operator()(void* bytes) const { std::free(bytes); }
+  };
+  stm_domain_t domain_;
+  std::size_t part_;  // bytes from the source to the target
+  std::unique_ptr<unsigned char[], Free> bytes_;
+  Queue queue_;
+  Memory memory_;
+  OpenRegion region_;
+};
+
+}  // namespace stp::perf

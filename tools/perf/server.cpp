@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/perf/server.h"
+
+#include <cerrno>
+#include <stdexcept>
+
+#include "tools/perf/control.h"
+#include "tools/perf/events.h"
+#include "tools/perf/greeting.h"
+#include "tools/perf/level0.h"
+#include "tools/perf/ping.h"
+#include "tools/perf/stream.h"
+
+namespace stp::perf {
+namespace {
+
+constexpr std::chrono::seconds kPatience(10);
+constexpr std::chrono::milliseconds kBetweenLooks(100);
+constexpr std::size_t kWaiting = 1024;  // requests, and the listener's own
+
+// The test of one client.
+class Service {
+ public:
+  Service(const Serving& serving, const UsageMeter& usage, stm_domain_t domain,
+          stm_queue_t requests, Connection control, const Greeting& greeting)
+      : serving_(serving),
+        usage_(usage),
+        requests_(requests),
+        plan_(greeting.plan),
+        peer_(greeting.remote),
+        room_(domain, serving.setup.buffer_log2, plan_),
+        events_(room_.queue(), plan_.sleeps, plan_.crowded),
+        control_connection_(std::move(control)) {
+    if (plan_.operation == Operation::kLevel0) level0_.emplace(serving.port, plan_);
+    auto const attr = connection_attr(room_.queue(), Control::kContext);
+    auto const answer = encoded(room_.remote());
+    checked(stm_accept(control_connection_, &attr, answer.data(), answer.size()), "accepting");
+    control_.emplace(room_, control_connection_);
+  }
+
+  void run() {
+    if (plan_.test == Test::kStream)
+      serve_stream();
+    else if (level0_)
+      serve_level0();
+    else
+      serve_ping();
+    report_.usage = usage_.now() - begun_;
+    control_->send(report_);
+    // The client closes everything.
+    while (!control_->ended())
+      events_.turn([&](const stm_event_t& event) { control_->handle(event); });
+  }
+
+ private:
+  // False: the client has heard, or is gone, and the test is over.
+  bool heed_notes(const Stream* stream = nullptr) {
+    if (control_->ended()) throw std::runtime_error("the client has gone");
+    auto const note = control_->take();
+    if (note == Note::kBegin) {
+      begun_ = usage_.now();
+      before_ = stream != nullptr ? stream->operations() : 0;
+    }
+    return note != Note::kEnd;
+  }
+
+  Connection accept_next(std::uint64_t context) {
+    auto const event = expect_event(requests_, STM_REQUEST, kPatience);
+    Connection connection(event.connection);
+    auto const attr = connection_attr(room_.queue(), context);
+    checked(stm_accept(connection, &attr, nullptr, 0), "accepting");
+    return connection;
+  }
+
+  void serve_ping() {
+    auto const connection = accept_next(Ping::kContext);
+    Ping ping(plan_, room_, peer_, connection,
+              [this](const stm_event_t& event) { control_->handle(event); });
+    while (heed_notes()) ping.answer();
+  }
+
+  void serve_level0() {
+    constexpr unsigned kTurnsBetweenLooks = 4096;
+    level0_->accept();
+    for (unsigned turn = 0; heed_notes(); ++turn) {
+      bool const came = level0_->answer();
+      if (turn % kTurnsBetweenLooks == 0 || (plan_.sleeps && !came)) look_for_notes();
+    }
+  }
+
+  // Level 0 has no events of the managed API.
+  void look_for_notes() {
+    stm_event_t event{};
+    while (checked(stm_queue_poll(room_.queue(), &event, 1), "polling for events") == 1)
+      control_->handle(event);
+  }
+
+  void serve_stream() {
+    std::vector<Connection> owned;
+    std::vector<stm_connection_t> connections;
+    for (std::uint32_t i = 0; i < plan_.connections; ++i) {
+      owned.push_back(accept_next(Stream::context_of(i, Stream::Role::kConnection)));
+      connections.push_back(owned.back());
+    }
+    Stream stream(plan_, room_, peer_, connections);
+    auto const turn = [&] {
+      events_.turn([&](const stm_event_t& event) {
+        if (!control_->handle(event)) stream.handle(event);
+      });
+      stream.retry();
+    };
+    for (bool started = false; heed_notes(&stream); turn()) {
+      if (started || !plan_.bidirectional) continue;
+      stream.start();
+      started = true;
+    }
+    report_.operations = stream.operations() - before_;
+    stream.stop();
+    while (!stream.drained() && !control_->ended()) turn();
+    connections_ = std::move(owned);
+  }
+
+  const Serving& serving_;
+  const UsageMeter& usage_;
+  stm_queue_t requests_;
+  const Plan plan_;
+  const stm_remote_t peer_;
+  Room room_;
+  Events events_;
+  std::optional<Level0Server> level0_;
+  Connection control_connection_;
+  std::vector<Connection> connections_;
+  std::optional<Control> control_;
+  Usage begun_;
+  std::uint64_t before_ = 0;  // operations when time began to be taken
+  ServerReport report_;
+};
+
+void serve(const Serving& serving, const UsageMeter& usage, stm_domain_t domain,
+           stm_queue_t requests, stm_connection_t requested) {
+  Connection control(requested);
+  auto greeting = Greeting::of(control);
+  if (!greeting) {
+    stm_reject(control.release(), nullptr, 0);
+    throw std::runtime_error("refused a client that is no stp-perf, or of another version");
+  }
+  greeting->plan.crowded = is_crowded(serving.setup);
+  Service(serving, usage, domain, requests, std::move(control), *greeting).run();
+}
+
+}  // namespace
+
+void run_server(const Serving& serving, const UsageMeter& usage, const std::atomic<bool>& stop) {
+  auto const domain = open_link(serving.setup);
+  auto const requests = make_queue(domain, kWaiting);
+  auto const listener = listen(domain, serving.port.c_str(), requests);
+  if (serving.listening) serving.listening();
+  while (!stop) {
+    stm_event_t event{};
+    auto const got = stm_queue_wait(
+        requests, 1, &event, 1,
+        std::chrono::duration_cast<std::chrono::microseconds>(kBetweenLooks).count());
+    if (got == -EWOULDBLOCK || got == -EINTR) continue;
+    checked(got, "waiting for a client");
+    try {
+      serve(serving, usage, domain, requests, event.connection);
+    } catch (const std::exception& failure) {
+      if (serving.mishap) serving.mishap(failure.what());
+    }
+    if (serving.once) return;
+  }
+}
+
+}  // namespace stp::perf

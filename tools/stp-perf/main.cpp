@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stp-perf: measures what Scheduled Transfers cost on a link, and what the link and the machine do
+// without them.
+#include <sched.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include "tools/files/signals.h"
+#include "tools/perf/client.h"
+#include "tools/perf/copy.h"
+#include "tools/perf/options.h"
+#include "tools/perf/raw/raw.h"
+#include "tools/perf/server.h"
+
+namespace stp::perf {
+namespace {
+
+void say(const std::string& text) {
+  std::fprintf(stderr, "stp-perf: %s\n", text.c_str());
+}
+
+void stay_on(unsigned cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
+  if (::sched_setaffinity(0, sizeof set, &set) != 0)
+    throw std::runtime_error("this process cannot run on CPU " + std::to_string(cpu) + ": " +
+                             std::strerror(errno));
+}
+
+// A server on a thread of this program.
+class InnerServer {
+ public:
+  InnerServer(const Options& options, const UsageMeter& usage) {
+    serving_.setup = options.setup;
+    serving_.port = options.port;
+    serving_.listening = [this] { announce({}); };
+    serving_.mishap = say;
+    thread_ = std::thread([this, &usage] { run(usage); });
+    std::unique_lock guard(mutex_);
+    announced_.wait(guard, [this] { return ready_; });
+    if (failure_) {
+      guard.unlock();
+      thread_.join();
+      std::rethrow_exception(failure_);
+    }
+  }
+  ~InnerServer() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  InnerServer(const InnerServer&) = delete;
+  InnerServer& operator=(const InnerServer&) = delete;
+
+ private:
+  void run(const UsageMeter& usage) {
+    try {
+      run_server(serving_, usage, stop_);
+    } catch (...) {
+      announce(std::current_exception());
+    }
+  }
+  void announce(std::exception_ptr failure) {
+    std::lock_guard const guard(mutex_);
+    failure_ = std::move(failure);
+    ready_ = true;
+    announced_.notify_all();
+  }
+
+  Serving serving_;
+  std::mutex mutex_;
+  std::condition_variable announced_;
+  bool ready_ = false;
+  std::exception_ptr failure_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+Result measure(const Options& options, const UsageMeter& usage, Histogram& latency) {
+  if (options.command == Command::kMemcpy)
+    return measure_copy(options.plan.size, options.working_set, options.pace, usage);
+  auto const& link = options.setup.link;
+  if (options.command == Command::kRaw)
+    return options.one_way
+               ? measure_raw_stream(link, options.plan.size, options.pace, usage)
+               : measure_raw_latency(link, options.plan.size, options.pace, usage, latency);
+  std::optional<InnerServer> server;
+  if (options.peer.empty()) server.emplace(options, usage);
+  auto result = run_client(options.setup, options.peer.empty() ? options.port : options.peer,
+                           options.plan, options.pace, usage, latency);
+  if (server) result.peer.reset();  // it is this process
+  constexpr const char* kNames[] = {"", "latency", "bandwidth", "rate"};
+  result.what = kNames[static_cast<std::size_t>(options.command)];
+  return result;
+}
+
+void serve(const Options& options, const UsageMeter& usage) {
+  files::Signals const signals;
+  auto const& link = options.setup.link;
+  if (options.command == Command::kRaw)
+    return run_raw_server(
+        link, [&] { say("answering bare frames on " + link); }, signals.stop());
+  Serving const serving{options.setup, options.port, options.once,
+                        [&] { say("listening on " + options.port); }, say};
+  run_server(serving, usage, signals.stop());
+}
+
+void run(const Options& options) {
+  if (options.cpu) stay_on(*options.cpu);
+  if (!options.setup.link.empty()) ::setenv("STP_LINK", options.setup.link.c_str(), 1);
+  UsageMeter const usage;
+  if (options.command == Command::kServer || options.serve) return serve(options, usage);
+  Histogram latency;
+  auto const result = measure(options, usage, latency);
+  std::fputs((options.json ? json_of(result) + '\n' : text_of(result)).c_str(), stdout);
+}
+
+}  // namespace
+}  // namespace stp::perf
+
+int main(int argc, char** argv) {
+  int exit_status = EXIT_SUCCESS;
+  auto const options = stp::perf::parse_options(argc, argv, exit_status);
+  if (!options) return exit_status;
+  try {
+    stp::perf::run(*options);
+    return EXIT_SUCCESS;
+  } catch (const std::exception& failure) {
+    stp::perf::say(failure.what());
+    return EXIT_FAILURE;
+  }
+}
