@@ -38,9 +38,9 @@ typedef struct dat_ia_attr {
   DAT_BOOLEAN max_rdma_read_per_ep_in_guaranteed;
   DAT_BOOLEAN max_rdma_read_per_ep_out_guaranteed;
   DAT_COUNT num_transport_attr;
-  DAT_NAMED_ATTR *transport_attr;
+  DAT_NAMED_ATTR* transport_attr;
   DAT_COUNT num_vendor_attr;
-  DAT_NAMED_ATTR *vendor_attr;
+  DAT_NAMED_ATTR* vendor_attr;
 } DAT_IA_ATTR;
 
 typedef DAT_UINT64 DAT_IA_ATTR_MASK;
@@ -129,7 +129,7 @@ typedef struct dat_provider_attr {
   DAT_BOOLEAN dto_async_return_guaranteed;
   DAT_BOOLEAN rdma_write_for_rdma_read_req;
   DAT_COUNT num_provider_specific_attr;
-  DAT_NAMED_ATTR *provider_specific_attr;
+  DAT_NAMED_ATTR* provider_specific_attr;
 } DAT_PROVIDER_ATTR;
 
 typedef DAT_UINT64 DAT_PROVIDER_ATTR_MASK;

@@ -6,15 +6,15 @@
 #include <dat/dat_types.h>
 
 typedef struct dat_named_attr {
-  const char *name;
-  const char *value;
+  const char* name;
+  const char* value;
 } DAT_NAMED_ATTR;
 
 /* Programs of 1.1, and some of 1.2, call the size of messages by its older name. */
-#define DAT_MESSAGE_SIZE        \
-  __extension__ union {         \
-    DAT_VLEN max_message_size;  \
-    DAT_VLEN max_mtu_size;      \
+#define DAT_MESSAGE_SIZE       \
+  __extension__ union {        \
+    DAT_VLEN max_message_size; \
+    DAT_VLEN max_mtu_size;     \
   }
 
 /* ---- Endpoints ---- */
@@ -36,9 +36,9 @@ typedef struct dat_ep_attr {
   DAT_COUNT max_rdma_read_iov;
   DAT_COUNT max_rdma_write_iov;
   DAT_COUNT ep_transport_specific_count;
-  DAT_NAMED_ATTR *ep_transport_specific;
+  DAT_NAMED_ATTR* ep_transport_specific;
   DAT_COUNT ep_provider_specific_count;
-  DAT_NAMED_ATTR *ep_provider_specific;
+  DAT_NAMED_ATTR* ep_provider_specific;
 } DAT_EP_ATTR;
 
 typedef enum dat_ep_state {

@@ -24,7 +24,7 @@ typedef uint32_t DAT_UINT32;
 typedef uint64_t DAT_UINT64;
 typedef unsigned long DAT_UVERYLONG;
 
-typedef void *DAT_PVOID;
+typedef void* DAT_PVOID;
 typedef int DAT_COUNT;
 
 /* How programs print 64 bits. */
@@ -36,6 +36,6 @@ typedef int DAT_COUNT;
 /* Addresses of Interface Adapters; here those of IPv4. */
 typedef struct sockaddr DAT_SOCK_ADDR;
 typedef struct sockaddr_storage DAT_SOCK_ADDR6;
-typedef DAT_SOCK_ADDR *DAT_IA_ADDRESS_PTR;
+typedef DAT_SOCK_ADDR* DAT_IA_ADDRESS_PTR;
 
 #endif

@@ -8,7 +8,7 @@
 
 typedef enum dat_boolean { DAT_FALSE = 0, DAT_TRUE = 1 } DAT_BOOLEAN;
 
-typedef char *DAT_NAME_PTR;
+typedef char* DAT_NAME_PTR;
 #define DAT_NAME_MAX_LENGTH 256
 
 typedef DAT_PVOID DAT_HANDLE;
