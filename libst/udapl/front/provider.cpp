@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the registry loads: one registration for each line of dat.conf.
+#include <algorithm>
 #include <cstring>
 #include <list>
 #include <mutex>
 
 #include "libst/udapl/core/service_point.h"
-#include "libst/udapl/dat2/front.h"
+#include "libst/udapl/front/front.h"
 
-namespace stp::udapl::dat2 {
+namespace stp::udapl::front {
 namespace {
 
 struct Registrations {
@@ -45,24 +46,12 @@ DAT_RETURN get_type(DAT_HANDLE handle, DAT_HANDLE_TYPE* type) {
 static_assert(static_cast<int>(Object::Kind::kSrq) == DAT_HANDLE_TYPE_SRQ &&
               static_cast<int>(Object::Kind::kRmr) == DAT_HANDLE_TYPE_RMR);
 
-DAT_RETURN no_extension(DAT_HANDLE, DAT_EXTENDED_OP, va_list) {
-  return error(DAT_NOT_IMPLEMENTED);
-}
-
-DAT_RETURN not_related(DAT_IA_HANDLE, const DAT_NAME_PTR, DAT_BOOLEAN* answer) {
-  if (answer == nullptr) return bad_parameter();
-  *answer = DAT_FALSE;
-  return DAT_SUCCESS;
-}
-
 DAT_PROVIDER make_table(const char* name) {
   DAT_PROVIDER table{};
   table.device_name = name;
   table.set_consumer_context_func = set_context;
   table.get_consumer_context_func = get_context;
   table.get_handle_type_func = get_type;
-  table.handle_extendedop_func = no_extension;
-  table.ia_ha_related_func = not_related;
   fill_ia(table);
   fill_evd(table);
   fill_cno(table);
@@ -71,6 +60,7 @@ DAT_PROVIDER make_table(const char* name) {
   fill_transfer(table);
   fill_connect(table);
   fill_srq(table);
+  fill_own(table);
   return table;
 }
 
@@ -88,32 +78,42 @@ const Registration* find_registration(const char* name) {
   return nullptr;
 }
 
+// That of an earlier time, if there was one: handles point to its table.
+Registration& registration_for(const DAT_PROVIDER_INFO& info, const char* link) {
+  auto& [mutex, all] = registrations();
+  std::lock_guard const guard(mutex);
+  auto found = std::find_if(all.begin(), all.end(), [&](auto const& registration) {
+    return std::strcmp(registration.info.ia_name, info.ia_name) == 0 &&
+           registration.info.is_thread_safe == info.is_thread_safe;
+  });
+  if (found == all.end()) {
+    found = all.emplace(all.end());
+    found->info = info;
+    found->provider = make_table(found->info.ia_name);
+    found->provider.extension = &*found;
+    found->link = link;
+  }
+  return *found;
+}
+
 const Registration& registration_of(DAT_HANDLE handle) {
   return *static_cast<const Registration*>(shell_of(handle).provider->extension);
 }
 
-}  // namespace stp::udapl::dat2
+}  // namespace stp::udapl::front
 
-using namespace stp::udapl::dat2;
+using namespace stp::udapl::front;
 
 extern "C" __attribute__((visibility("default"))) void dat_provider_init(
     const DAT_PROVIDER_INFO* info, const char* instance_data) {
   if (info == nullptr) return;
   stp::udapl::ServicePoint::set_make_handle(handle_for_request);
-  auto& [mutex, all] = registrations();
-  std::unique_lock lock(mutex);
-  auto& made = all.emplace_back();
-  made.info = *info;
-  made.link = instance_data != nullptr ? instance_data : "";
-  made.provider = make_table(made.info.ia_name);
-  made.provider.extension = &made;
-  lock.unlock();
+  auto& made = registration_for(*info, instance_data != nullptr ? instance_data : "");
   dat_registry_add_provider(&made.provider, &made.info);
 }
 
 extern "C" __attribute__((visibility("default"))) void dat_provider_fini(
     const DAT_PROVIDER_INFO* info) {
   auto const* const found = info != nullptr ? find_registration(info->ia_name) : nullptr;
-  // The registration stays: handles point to its table.
   if (found != nullptr) dat_registry_remove_provider(&found->provider, &found->info);
 }

@@ -4,9 +4,9 @@
 
 #include <array>
 
-#include "libst/udapl/dat2/front.h"
+#include "libst/udapl/front/front.h"
 
-namespace stp::udapl::dat2 {
+namespace stp::udapl::front {
 
 class Segments {
  public:
@@ -26,4 +26,4 @@ class Segments {
   std::array<LmrTriplet, kMaxIov> segments_;
 };
 
-}  // namespace stp::udapl::dat2
+}  // namespace stp::udapl::front

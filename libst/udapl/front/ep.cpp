@@ -2,9 +2,9 @@
 // Endpoints: made, queried, modified, freed.
 #include "libst/udapl/core/ep.h"
 
-#include "libst/udapl/dat2/front.h"
+#include "libst/udapl/front/front.h"
 
-namespace stp::udapl::dat2 {
+namespace stp::udapl::front {
 namespace {
 
 auto find_ep(DAT_HANDLE h) {
@@ -230,4 +230,4 @@ void fill_ep(DAT_PROVIDER& table) {
   table.ep_set_watermark_func = set_watermark;
 }
 
-}  // namespace stp::udapl::dat2
+}  // namespace stp::udapl::front

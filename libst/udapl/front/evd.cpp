@@ -1,24 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/udapl/dat2/front.h"
+#include "libst/udapl/front/front.h"
 
-namespace stp::udapl::dat2 {
+namespace stp::udapl::front {
 namespace {
-
-DAT_DTOS operation_of(Dto dto) {
-  switch (dto) {
-    case Dto::kSend:
-      return DAT_DTO_SEND;
-    case Dto::kRdmaWrite:
-      return DAT_DTO_RDMA_WRITE;
-    case Dto::kRdmaRead:
-      return DAT_DTO_RDMA_READ;
-    case Dto::kReceive:
-      return DAT_DTO_RECEIVE;
-    case Dto::kBind:
-      break;
-  }
-  return DAT_DTO_BIND_MW;
-}
 
 DAT_COUNT reason_of(AsyncReason reason) {
   switch (reason) {
@@ -40,7 +24,14 @@ void convert_request(const Event& event, DAT_EVD_HANDLE evd, DAT_CR_ARRIVAL_EVEN
   data.local_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell_of(ia).local);
   data.conn_qual = event.conn_qual;
   data.cr_handle = event.cr;
-  data.truncate_flag = DAT_FALSE;
+}
+
+void convert_dto(const Event& event, DAT_DTO_COMPLETION_EVENT_DATA& data) {
+  data.ep_handle = event.handle;
+  data.user_cookie.as_64 = event.cookie;
+  data.status = static_cast<DAT_DTO_COMPLETION_STATUS>(event.status);
+  data.transfered_length = static_cast<DAT_SEG_LENGTH>(event.length);
+  fill_own(event, data);
 }
 
 void convert(const Event& event, DAT_EVD_HANDLE evd, DAT_EVENT& out) {
@@ -50,12 +41,7 @@ void convert(const Event& event, DAT_EVD_HANDLE evd, DAT_EVENT& out) {
   auto& data = out.event_data;
   switch (event.number) {
     case EventNumber::kDtoCompletion:
-      data.dto_completion_event_data = {event.handle,
-                                        {.as_64 = event.cookie},
-                                        static_cast<DAT_DTO_COMPLETION_STATUS>(event.status),
-                                        static_cast<DAT_SEG_LENGTH>(event.length),
-                                        operation_of(event.dto),
-                                        0};
+      convert_dto(event, data.dto_completion_event_data);
       break;
     case EventNumber::kRmrBindCompletion:
       data.rmr_completion_event_data = {event.handle,
@@ -185,4 +171,4 @@ void fill_evd(DAT_PROVIDER& table) {
   table.evd_query_func = query;
 }
 
-}  // namespace stp::udapl::dat2
+}  // namespace stp::udapl::front

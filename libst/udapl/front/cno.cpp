@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/udapl/dat2/front.h"
+#include "libst/udapl/front/front.h"
 
-namespace stp::udapl::dat2 {
+namespace stp::udapl::front {
 namespace {
 
 Cno::Agent agent_of(DAT_OS_WAIT_PROXY_AGENT agent) {
@@ -15,18 +15,10 @@ DAT_RETURN create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CN
   if (out == nullptr) return bad_parameter();
   std::shared_ptr<Cno> cno;
   auto const result = Cno::create(*ia, agent_of(agent), cno);
-  if (result == Result::kSuccess) *out = publish(ia_handle, cno);
-  return to_dat(result);
-}
-
-DAT_RETURN create_fd(DAT_IA_HANDLE ia_handle, DAT_FD* fd, DAT_CNO_HANDLE* out) {
-  auto const ia = find_ia(ia_handle);
-  if (!ia) return bad_handle();
-  if (fd == nullptr || out == nullptr) return bad_parameter();
-  std::shared_ptr<Cno> cno;
-  auto const result = Cno::create_with_fd(*ia, *fd, cno);
-  if (result == Result::kSuccess) *out = publish(ia_handle, cno);
-  return to_dat(result);
+  if (result != Result::kSuccess) return to_dat(result);
+  *out = publish(ia_handle, cno);
+  shell_of(*out).agent = agent;
+  return DAT_SUCCESS;
 }
 
 DAT_RETURN free(DAT_CNO_HANDLE handle) {
@@ -35,7 +27,10 @@ DAT_RETURN free(DAT_CNO_HANDLE handle) {
 
 DAT_RETURN modify_agent(DAT_CNO_HANDLE handle, DAT_OS_WAIT_PROXY_AGENT agent) {
   auto const cno = find_cno(handle);
-  return cno ? to_dat(cno->modify_agent(agent_of(agent))) : bad_handle();
+  if (!cno) return bad_handle();
+  auto const result = cno->modify_agent(agent_of(agent));
+  if (result == Result::kSuccess) shell_of(handle).agent = agent;
+  return to_dat(result);
 }
 
 DAT_RETURN wait(DAT_CNO_HANDLE handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
@@ -46,21 +41,13 @@ DAT_RETURN wait(DAT_CNO_HANDLE handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd)
   return to_dat(cno->wait(timeout, *evd));
 }
 
-DAT_RETURN trigger(DAT_CNO_HANDLE handle, DAT_EVD_HANDLE* evd) {
+DAT_RETURN query(DAT_CNO_HANDLE handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* out) {
   auto const cno = find_cno(handle);
   if (!cno) return bad_handle();
-  if (evd == nullptr) return bad_parameter();
-  return to_dat(cno->take_trigger(*evd));
-}
-
-DAT_RETURN query(DAT_CNO_HANDLE handle, DAT_CNO_PARAM_MASK, DAT_CNO_PARAM* out) {
-  auto const cno = find_cno(handle);
-  if (!cno) return bad_handle();
-  if (out == nullptr) return bad_parameter();
+  if (out == nullptr || (mask & ~DAT_CNO_FIELD_ALL) != 0) return bad_parameter();
   *out = {};
   out->ia_handle = consumers_ia(cno->ia());
-  out->proxy_type = cno->fd() >= 0 ? DAT_PROXY_TYPE_FD : DAT_PROXY_TYPE_NONE;
-  if (cno->fd() >= 0) out->proxy.fd = cno->fd();
+  fill_own(*cno, cno->has_agent() ? shell_of(handle).agent : DAT_OS_WAIT_PROXY_AGENT{}, *out);
   return DAT_SUCCESS;
 }
 
@@ -68,12 +55,10 @@ DAT_RETURN query(DAT_CNO_HANDLE handle, DAT_CNO_PARAM_MASK, DAT_CNO_PARAM* out) 
 
 void fill_cno(DAT_PROVIDER& table) {
   table.cno_create_func = create;
-  table.cno_fd_create_func = create_fd;
   table.cno_free_func = free;
   table.cno_modify_agent_func = modify_agent;
   table.cno_wait_func = wait;
-  table.cno_trigger_func = trigger;
   table.cno_query_func = query;
 }
 
-}  // namespace stp::udapl::dat2
+}  // namespace stp::udapl::front

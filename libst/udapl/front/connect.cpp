@@ -5,16 +5,13 @@
 #include "libst/udapl/core/cr.h"
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/service_point.h"
-#include "libst/udapl/dat2/front.h"
+#include "libst/udapl/front/front.h"
 
-namespace stp::udapl::dat2 {
+namespace stp::udapl::front {
 namespace {
 
 auto find_ep(DAT_HANDLE h) {
   return find<Ep, Object::Kind::kEp>(h);
-}
-auto find_cr(DAT_HANDLE h) {
-  return find<Cr, Object::Kind::kCr>(h);
 }
 auto find_psp(DAT_HANDLE h) {
   return find<ServicePoint, Object::Kind::kPsp>(h);
@@ -23,17 +20,13 @@ auto find_rsp(DAT_HANDLE h) {
   return find<ServicePoint, Object::Kind::kRsp>(h);
 }
 
-bool is_data(DAT_COUNT size, const void* data) {
-  return size == 0 || (size > 0 && data != nullptr);
-}
-
 DAT_RETURN ep_connect(DAT_EP_HANDLE handle, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual,
                       DAT_TIMEOUT timeout, DAT_COUNT size, const DAT_PVOID data, DAT_QOS,
                       DAT_CONNECT_FLAGS flags) {
   auto const ep = find_ep(handle);
   if (!ep) return bad_handle();
   if (address == nullptr || !is_data(size, data)) return bad_parameter();
-  if (flags == DAT_CONNECT_MULTIPATH_REQUIRED_FLAG) return error(DAT_MODEL_NOT_SUPPORTED);
+  if (flags == kMultipath) return error(DAT_MODEL_NOT_SUPPORTED);
   if (address->sa_family != AF_INET) return error(DAT_INVALID_ADDRESS);
   auto const& ip = reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
   char host[INET_ADDRSTRLEN];
@@ -47,11 +40,6 @@ DAT_RETURN ep_dup_connect(DAT_EP_HANDLE handle, DAT_EP_HANDLE other_handle, DAT_
   if (!ep || !other) return bad_handle();
   if (!is_data(size, data)) return bad_parameter();
   return to_dat(ep->dup_connect(*other, timeout, bytes(data, size)));
-}
-
-DAT_RETURN ep_common_connect(DAT_EP_HANDLE, DAT_IA_ADDRESS_PTR, DAT_TIMEOUT, DAT_COUNT,
-                             const DAT_PVOID) {
-  return error(DAT_MODEL_NOT_SUPPORTED);
 }
 
 DAT_RETURN ep_disconnect(DAT_EP_HANDLE handle, DAT_CLOSE_FLAGS flags) {
@@ -126,17 +114,6 @@ DAT_RETURN rsp_query(DAT_RSP_HANDLE handle, DAT_RSP_PARAM_MASK mask, DAT_RSP_PAR
   return DAT_SUCCESS;
 }
 
-DAT_RETURN csp_create(DAT_IA_HANDLE, DAT_COMM*, DAT_IA_ADDRESS_PTR, DAT_EVD_HANDLE,
-                      DAT_CSP_HANDLE*) {
-  return error(DAT_MODEL_NOT_SUPPORTED);
-}
-DAT_RETURN csp_query(DAT_CSP_HANDLE, DAT_CSP_PARAM_MASK, DAT_CSP_PARAM*) {
-  return bad_handle();
-}
-DAT_RETURN csp_free(DAT_CSP_HANDLE) {
-  return bad_handle();
-}
-
 DAT_RETURN cr_query(DAT_CR_HANDLE handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* out) {
   auto const cr = find_cr(handle);
   if (!cr) return bad_handle();
@@ -150,12 +127,6 @@ DAT_RETURN cr_query(DAT_CR_HANDLE handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* 
   return DAT_SUCCESS;
 }
 
-// The decision destroys the request.
-DAT_RETURN decided(DAT_CR_HANDLE handle, Result result) {
-  if (result == Result::kSuccess) drop_shell(handle);
-  return to_dat(result);
-}
-
 DAT_RETURN cr_accept(DAT_CR_HANDLE handle, DAT_EP_HANDLE ep_handle, DAT_COUNT size,
                      const DAT_PVOID data) {
   auto const cr = find_cr(handle);
@@ -163,13 +134,6 @@ DAT_RETURN cr_accept(DAT_CR_HANDLE handle, DAT_EP_HANDLE ep_handle, DAT_COUNT si
   if (!cr || !find_optional<Ep, Object::Kind::kEp>(ep_handle, ep)) return bad_handle();
   if (!is_data(size, data)) return bad_parameter();
   return decided(handle, cr->accept(ep, bytes(data, size)));
-}
-
-DAT_RETURN cr_reject(DAT_CR_HANDLE handle, DAT_COUNT size, const DAT_PVOID data) {
-  auto const cr = find_cr(handle);
-  if (!cr) return bad_handle();
-  if (!is_data(size, data)) return bad_parameter();
-  return decided(handle, cr->reject(bytes(data, size)));
 }
 
 DAT_RETURN cr_handoff(DAT_CR_HANDLE handle, DAT_CONN_QUAL qual) {
@@ -182,7 +146,6 @@ DAT_RETURN cr_handoff(DAT_CR_HANDLE handle, DAT_CONN_QUAL qual) {
 void fill_connect(DAT_PROVIDER& table) {
   table.ep_connect_func = ep_connect;
   table.ep_dup_connect_func = ep_dup_connect;
-  table.ep_common_connect_func = ep_common_connect;
   table.ep_disconnect_func = ep_disconnect;
   table.psp_create_func = psp_create;
   table.psp_create_any_func = psp_create_any;
@@ -191,13 +154,9 @@ void fill_connect(DAT_PROVIDER& table) {
   table.rsp_create_func = rsp_create;
   table.rsp_free_func = rsp_free;
   table.rsp_query_func = rsp_query;
-  table.csp_create_func = csp_create;
-  table.csp_query_func = csp_query;
-  table.csp_free_func = csp_free;
   table.cr_query_func = cr_query;
   table.cr_accept_func = cr_accept;
-  table.cr_reject_func = cr_reject;
   table.cr_handoff_func = cr_handoff;
 }
 
-}  // namespace stp::udapl::dat2
+}  // namespace stp::udapl::front

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sends, receives and RDMA.
 #include "libst/udapl/core/ep.h"
-#include "libst/udapl/dat2/segments.h"
+#include "libst/udapl/front/segments.h"
 
-namespace stp::udapl::dat2 {
+namespace stp::udapl::front {
 namespace {
 
 auto find_ep(DAT_HANDLE h) {
@@ -19,14 +19,6 @@ DAT_RETURN post_send(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov
   return to_dat(ep->post_send(segments.get(), cookie.as_64, static_cast<Flags>(flags)));
 }
 
-// No peer of ours can invalidate for another.
-DAT_RETURN post_send_with_invalidate(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov,
-                                     DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
-                                     DAT_BOOLEAN invalidate, DAT_RMR_CONTEXT) {
-  if (invalidate == DAT_TRUE) return error(DAT_MODEL_NOT_SUPPORTED);
-  return post_send(handle, count, iov, cookie, flags);
-}
-
 DAT_RETURN post_recv(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov,
                      DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
   auto const ep = find_ep(handle);
@@ -37,7 +29,7 @@ DAT_RETURN post_recv(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov
 }
 
 RmrTriplet to_core(const DAT_RMR_TRIPLET& remote) {
-  return {remote.virtual_address, remote.segment_length, remote.rmr_context};
+  return {address_in(remote), remote.segment_length, remote.rmr_context};
 }
 
 DAT_RETURN post_rdma_write(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov,
@@ -62,20 +54,13 @@ DAT_RETURN post_rdma_read(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET
                                    static_cast<Flags>(flags)));
 }
 
-DAT_RETURN post_rdma_read_to_rmr(DAT_EP_HANDLE, const DAT_RMR_TRIPLET*, DAT_DTO_COOKIE,
-                                 const DAT_RMR_TRIPLET*, DAT_COMPLETION_FLAGS) {
-  return error(DAT_MODEL_NOT_SUPPORTED);
-}
-
 }  // namespace
 
 void fill_transfer(DAT_PROVIDER& table) {
   table.ep_post_send_func = post_send;
-  table.ep_post_send_with_invalidate_func = post_send_with_invalidate;
   table.ep_post_recv_func = post_recv;
   table.ep_post_rdma_write_func = post_rdma_write;
   table.ep_post_rdma_read_func = post_rdma_read;
-  table.ep_post_rdma_read_to_rmr_func = post_rdma_read_to_rmr;
 }
 
-}  // namespace stp::udapl::dat2
+}  // namespace stp::udapl::front

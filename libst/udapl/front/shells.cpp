@@ -4,9 +4,9 @@
 #include <shared_mutex>
 #include <unordered_set>
 
-#include "libst/udapl/dat2/front.h"
+#include "libst/udapl/front/front.h"
 
-namespace stp::udapl::dat2 {
+namespace stp::udapl::front {
 namespace {
 
 // A shell rests for as many others before it is used again, so a stale handle is long known as one.
@@ -61,4 +61,4 @@ void drop_shell(DAT_HANDLE handle) {
   all.resting.push_back(&shell_of(handle));
 }
 
-}  // namespace stp::udapl::dat2
+}  // namespace stp::udapl::front

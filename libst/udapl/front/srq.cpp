@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/udapl/core/srq.h"
 
-#include "libst/udapl/dat2/segments.h"
+#include "libst/udapl/front/segments.h"
 
-namespace stp::udapl::dat2 {
+namespace stp::udapl::front {
 namespace {
 
 DAT_RETURN create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR* attr,
@@ -65,4 +65,4 @@ void fill_srq(DAT_PROVIDER& table) {
   table.srq_query_func = query;
 }
 
-}  // namespace stp::udapl::dat2
+}  // namespace stp::udapl::front

@@ -2,24 +2,16 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "libst/udapl/core/ep_attr.h"
 #include "libst/udapl/core/private_data.h"
-#include "libst/udapl/dat2/front.h"
+#include "libst/udapl/front/front.h"
 
-namespace stp::udapl::dat2 {
+namespace stp::udapl::front {
 namespace {
 
 constexpr DAT_COUNT kMany = 1 << 20;
 constexpr std::uint32_t kAlignment = 64;
-
-template <std::size_t kSize>
-void copy_name(char (&to)[kSize], std::string_view from) {
-  auto const length = std::min(from.size(), kSize - 1);
-  std::copy_n(from.begin(), length, to);
-  to[length] = '\0';
-}
 
 DAT_RETURN open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE* async_handle,
                 DAT_IA_HANDLE* ia_handle) {
@@ -49,7 +41,6 @@ DAT_RETURN close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags) {
 
 void fill(const Ia& ia, DAT_IA_ATTR& attr) {
   attr = {};
-  copy_name(attr.adapter_name, "Scheduled Transfer");
   copy_name(attr.vendor_name, "stp");
   attr.ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell_of(ia.handle()).local);
   attr.max_eps = attr.max_evds = attr.max_lmrs = attr.max_pzs = attr.max_rmrs = attr.max_srqs =
@@ -66,8 +57,7 @@ void fill(const Ia& ia, DAT_IA_ATTR& attr) {
   attr.max_message_size = attr.max_rdma_size = DAT_SEG_LENGTH{kMaxMessage};
   attr.max_ep_per_srq = kMany;
   attr.max_recv_per_srq = Srq::kMaxReceives;
-  attr.zb_supported = DAT_TRUE;
-  attr.extension_supported = DAT_EXTENSION_NONE;
+  fill_own(registration_of(ia.handle()), attr);
 }
 
 // What programs ask for by the name that InfiniBand's providers gave it: the bytes of a message
@@ -95,8 +85,6 @@ void fill(const Ia& ia, const Registration& registration, DAT_PROVIDER_ATTR& att
   attr.dapl_version_major = registration.info.dapl_version_major;
   attr.dapl_version_minor = registration.info.dapl_version_minor;
   attr.is_thread_safe = registration.info.is_thread_safe;
-  attr.provider_version_major = 2;
-  attr.lmr_mem_types_supported = DAT_MEM_TYPE_VIRTUAL;
   attr.iov_ownership_on_return = DAT_IOV_CONSUMER;
   attr.dat_qos_supported = DAT_QOS_BEST_EFFORT;
   attr.completion_flags_supported = static_cast<DAT_COMPLETION_FLAGS>(
@@ -110,9 +98,9 @@ void fill(const Ia& ia, const Registration& registration, DAT_PROVIDER_ATTR& att
   attr.srq_supported = attr.srq_ep_pz_difference_supported = DAT_TRUE;
   attr.srq_watermarks_supported = attr.srq_info_supported = attr.ep_recv_info_supported = 1;
   attr.dto_async_return_guaranteed = DAT_TRUE;
-  attr.rmr_scope_supported = DAT_RMR_SCOPE_EP;
   attr.num_provider_specific_attr = 1;
   attr.provider_specific_attr = frame_payload(ia);
+  fill_own(attr);
 }
 
 DAT_RETURN query(DAT_IA_HANDLE handle, DAT_EVD_HANDLE* async, DAT_IA_ATTR_MASK ia_mask,
@@ -137,4 +125,4 @@ void fill_ia(DAT_PROVIDER& table) {
   table.ia_query_func = query;
 }
 
-}  // namespace stp::udapl::dat2
+}  // namespace stp::udapl::front
