@@ -28,7 +28,10 @@ void Connection::progress(Time now) {
     bool const last = state != ChannelState::kOpen;
     for (unsigned turn = 0; (last || turn < kTurns) && !over() && move(now); ++turn) {
     }
-    if (!over() && channel_.readable()) domain_->wake_waiters();
+    if (!over() && channel_.readable()) {
+      domain_->backend().page().news.ring(bell_);
+      domain_->wake_waiters();
+    }
   }
   if (over()) return;
   settle();

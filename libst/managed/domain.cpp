@@ -122,6 +122,9 @@ void Domain::free_mx(EndpointId endpoint, std::uint16_t mx) {
 // ---- who lives on it ----
 
 void Domain::activate(std::shared_ptr<Connection> connection) {
+  auto const channel = connection->channel_number();
+  if (channel >= by_channel_.size()) by_channel_.resize(channel + 1);
+  by_channel_[channel] = connection.get();
   connections_.push_back(std::move(connection));
 }
 
@@ -147,8 +150,8 @@ std::uint32_t Domain::new_key() {
 
 // ---- progress ----
 
-void Domain::progress() {
-  auto const now = client::now();
+// What is not of any one connection.
+void Domain::look_around() {
   auto const lost = backend_->error();
   if (lost != 0 && !link_lost_) {
     link_lost_ = true;
@@ -160,6 +163,21 @@ void Domain::progress() {
     look_for_connections_ = false;
     for (auto const& listener : listeners_) listener->accept();
   }
+}
+
+void Domain::drop_gone() {
+  std::erase_if(connections_, [this](auto const& connection) {
+    if (!connection->gone()) return false;
+    // Another one may have its channel already.
+    auto& place = by_channel_[connection->channel_number()];
+    if (place == connection.get()) place = nullptr;
+    return true;
+  });
+}
+
+void Domain::progress() {
+  auto const now = client::now();
+  look_around();
   next_deadline_ = kNever;
   do {
     places_freed_ = false;
@@ -168,7 +186,25 @@ void Domain::progress() {
       next_deadline_ = std::min(next_deadline_, connections_[i]->next_deadline());
     }
   } while (places_freed_);
-  std::erase_if(connections_, [](auto const& connection) { return connection->gone(); });
+  drop_gone();
+}
+
+void Domain::progress_some() {
+  constexpr std::size_t kFew = 16;
+  if (connections_.size() <= kFew) return progress();
+  auto const now = client::now();
+  look_around();
+  places_freed_ = false;
+  bool any_gone = false;
+  auto const go_on = [&](Connection& connection) {
+    connection.progress(now);
+    any_gone |= connection.gone();
+  };
+  backend_->page().news.collect(static_cast<std::uint32_t>(by_channel_.size()), [&](auto channel) {
+    if (auto* const connection = by_channel_[channel]) go_on(*connection);
+  });
+  for (std::size_t i = 0; i < kFew; ++i) go_on(*connections_[next_turn_++ % connections_.size()]);
+  if (any_gone) drop_gone();
 }
 
 void Domain::look_before(Time deadline) {
@@ -221,6 +257,7 @@ void Domain::end_connections() {
   accesses_.clear();
   for (auto const& connection : connections_) connection->abandon();
   connections_.clear();
+  by_channel_.clear();
 }
 
 }  // namespace stp::managed

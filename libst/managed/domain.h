@@ -82,6 +82,9 @@ class Domain : public std::enable_shared_from_this<Domain> {
   [[nodiscard]] std::uint32_t new_key();
   // Moves what can be moved: headers, requests, timers, completions.
   void progress();
+  // The same where there are many connections: those that have news, and a few of the others in
+  // turn, whose timers may be due. What it costs does not grow with their number.
+  void progress_some();
   // Something was posted on a connection: its deadline may come before the thread would look.
   void look_before(Time deadline);
   void look_for_connections() { look_for_connections_ = true; }
@@ -101,6 +104,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   int wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
 
  private:
+  void look_around();
+  void drop_gone();
   // A caller that moves things itself; the thread stays away meanwhile.
   class Visit;
   void run();
@@ -128,6 +133,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   StagingArea staging_;
   std::map<Handle, client::Kind> children_;
   std::vector<std::shared_ptr<Connection>> connections_;  // that have a channel
+  std::vector<Connection*> by_channel_;                   // the same, by its number
+  std::size_t next_turn_ = 0;                             // whose turn it is without news
   std::vector<std::shared_ptr<Listener>> listeners_;
   std::map<std::uint32_t, std::shared_ptr<Access>> accesses_;  // by key
   std::uint32_t accepts_seen_ = 0;

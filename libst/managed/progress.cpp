@@ -44,7 +44,7 @@ class Domain::Visit {
 
 int Domain::drain(Queue& queue, stm_event_t* events, int max) {
   auto const count = queue.take(events, max);
-  if (places_freed_) progress();
+  if (places_freed_) progress_some();
   return count;
 }
 
@@ -58,7 +58,7 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
     std::shared_lock const open(mapping_gate());
     std::lock_guard const guard(mutex_);
     if (queue.destroyed()) return -EBADF;
-    progress();
+    progress_some();
     count = drain(queue, events, max);
     watched = queue.has_descriptor();
     short_of_staging = needs_staging_;
