@@ -60,7 +60,10 @@ bool Connection::pump(Time now) {
   bool any = false;
   SendEntry entry;
   for (; channel_.writable() && sequencer_->transmit(entry, now); any = true) channel_.send(entry);
-  if (any) domain_->backend().kick(bell_);
+  if (any) {
+    domain_->expect(*this);
+    domain_->backend().kick(bell_);
+  }
   return any;
 }
 

@@ -123,8 +123,12 @@ void Domain::free_mx(EndpointId endpoint, std::uint16_t mx) {
 
 void Domain::activate(std::shared_ptr<Connection> connection) {
   auto const channel = connection->channel_number();
-  if (channel >= by_channel_.size()) by_channel_.resize(channel + 1);
+  if (channel >= by_channel_.size()) {
+    by_channel_.resize(channel + 1);
+    deadlines_.resize(channel + 1, kNever);
+  }
   by_channel_[channel] = connection.get();
+  deadlines_[channel] = 0;
   connections_.push_back(std::move(connection));
 }
 
@@ -170,7 +174,10 @@ void Domain::drop_gone() {
     if (!connection->gone()) return false;
     // Another one may have its channel already.
     auto& place = by_channel_[connection->channel_number()];
-    if (place == connection.get()) place = nullptr;
+    if (place == connection.get()) {
+      place = nullptr;
+      deadlines_[connection->channel_number()] = kNever;
+    }
     return true;
   });
 }
@@ -183,31 +190,49 @@ void Domain::progress() {
     places_freed_ = false;
     for (std::size_t i = 0; i < connections_.size(); ++i) {
       connections_[i]->progress(now);
-      next_deadline_ = std::min(next_deadline_, connections_[i]->next_deadline());
+      expect(*connections_[i]);
     }
   } while (places_freed_);
   drop_gone();
 }
 
 void Domain::progress_some() {
-  constexpr std::size_t kFew = 16;
+  constexpr std::size_t kFew = 16, kSearched = 64;
   if (connections_.size() <= kFew) return progress();
   auto const now = client::now();
   look_around();
   places_freed_ = false;
   bool any_gone = false;
-  auto const go_on = [&](Connection& connection) {
-    connection.progress(now);
-    any_gone |= connection.gone();
+  auto const go_on = [&](std::size_t channel) {
+    auto* const connection = by_channel_[channel];
+    if (connection == nullptr) return;
+    connection->progress(now);
+    expect(*connection);
+    any_gone |= connection->gone();
   };
-  backend_->page().news.collect(static_cast<std::uint32_t>(by_channel_.size()), [&](auto channel) {
-    if (auto* const connection = by_channel_[channel]) go_on(*connection);
-  });
-  for (std::size_t i = 0; i < kFew; ++i) go_on(*connections_[next_turn_++ % connections_.size()]);
+  backend_->page().news.collect(static_cast<std::uint32_t>(by_channel_.size()), go_on);
+  for (std::size_t i = 0; i < kSearched; ++i) {
+    if (++next_turn_ >= deadlines_.size()) next_turn_ = 0;
+    if (deadlines_[next_turn_] <= now) go_on(next_turn_);
+  }
+  go_on(next_turn_);  // what it waits for may be a place in a queue, of which nobody tells
   if (any_gone) drop_gone();
 }
 
-void Domain::look_before(Time deadline) {
+void Domain::progress_before_sleep() {
+  if (client::now() >= next_deadline_) return progress();
+  progress_some();
+}
+
+void Domain::expect(const Connection& connection) {
+  auto const deadline = connection.next_deadline();
+  deadlines_[connection.channel_number()] = deadline;
+  next_deadline_ = std::min(next_deadline_, deadline);
+}
+
+void Domain::look_before(const Connection& connection) {
+  expect(connection);
+  auto const deadline = connection.next_deadline();
   if (deadline >= thread_looks_.load(std::memory_order_relaxed)) return;
   thread_looks_.store(deadline, std::memory_order_relaxed);
   wake_waiters();

@@ -79,7 +79,7 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
       std::shared_lock const open(mapping_gate());
       std::lock_guard const guard(mutex_);
       if (queue.destroyed()) return -ECANCELED;
-      progress();
+      progress_before_sleep();
       auto const over = client::now() >= deadline;
       if (queue.size() >= static_cast<std::size_t>(threshold) || (over && queue.size() > 0))
         return drain(queue, events, max);

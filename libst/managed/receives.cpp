@@ -23,7 +23,7 @@ int Connection::post_receive(PostedReceive receive) {
   sequencer_->expire(now);
   if (match()) {
     pump(now);
-    domain_->look_before(next_deadline());
+    domain_->look_before(*this);
   }
   return 0;
 }
