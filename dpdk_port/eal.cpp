@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpdk_port/runtime_directory.h"
 #include "dpdk_port/telemetry.h"
 
 namespace stp::port {
@@ -122,7 +123,7 @@ std::atomic<bool>& telemetry_wanted() {
 
 std::vector<std::string> arguments(const std::string& pci_address) {
   std::vector<std::string> list{"stp", "--log-level=error", "--lcores=" + lcores(),
-                                "--file-prefix=stp-" + std::to_string(getpid())};
+                                "--file-prefix=" + file_prefix_of(getpid())};
   if (!telemetry_wanted()) list.push_back("--no-telemetry");
   if (hugepages_are_free()) {
     list.insert(list.end(), {"--in-memory", "--single-file-segments"});
@@ -166,7 +167,9 @@ void initialise(Eal& eal, const std::string& pci_address) {
     eal.error = "DPDK does not start: " + (said.empty() ? rte_strerror(rte_errno) : said);
     return;
   }
-  if (result >= 0 && !telemetry_wanted()) remove_runtime_directory();
+  if (result < 0) return;
+  if (!telemetry_wanted()) remove_runtime_directory();
+  remove_left_behind(std::filesystem::path(rte_eal_get_runtime_dir()).parent_path());
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct NodeConfig {
   // Larger than any STU: the link cannot attach, copy all.
   std::size_t attach_from = std::size_t{1} << 17;
   // Receiver-driven pacing: bytes granted by CTS and not yet arrived, over all connections.
-  // 0: no bound.
+  // An owner of whom nothing is outstanding may always grant one Block more. 0: no bound.
   std::uint64_t granted_limit = 0;
 };
 
@@ -136,8 +136,9 @@ struct VcInfo {
   std::uint32_t credit;  // Slots believed free at the peer
   Time round_trip;       // smoothed estimate
   std::uint32_t peer_uport;
-  OptionPayload peer_option;  // of its RC, its CA, or its refusal
+  OptionPayload peer_option;  // of its RC, its CA, its refusal, or its RD
   bool passive;               // the peer has asked for the connection
+  bool connectionless;        // an endpoint's own: it has no peer
   std::uint32_t uport;        // the listener's upper-layer port, here or at the peer
   VcTraffic traffic;
 };
@@ -162,7 +163,8 @@ class Node {
   [[nodiscard]] std::size_t frame_room() const;
 
   // --- endpoints -------------------------------------------------------------------------------
-  int open_endpoint(const EndpointConfig& config, EndpointId& out);
+  // `owner`: whose it is, of those that share the Node.
+  int open_endpoint(const EndpointConfig& config, EndpointId& out, std::uint64_t owner = 0);
   // Sizes, ranges, port, key: -EBUSY once memory is mapped or a connection exists.
   int configure(EndpointId endpoint, const EndpointConfig& config);
   int endpoint_config(EndpointId endpoint, EndpointConfig& out) const;
@@ -206,7 +208,8 @@ class Node {
   // close, vc_info (whose remote part says nothing).
   int open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out, Time now);
   // Sends what is queued, then disconnects; kVcGone follows. `at_once`: drops what is queued.
-  int close(VcId vc, bool at_once, Time now);
+  // `option`: for the peer's user, along with the RD.
+  int close(VcId vc, bool at_once, Time now, const OptionPayload& option = {});
   int vc_info(VcId vc, VcInfo& out) const;
   // The user has put requests into vc's transmit queue.
   void kick(VcId vc);

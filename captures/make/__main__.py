@@ -11,7 +11,9 @@ import sys
 sys.dont_write_bytecode = True
 
 import broken  # noqa: F401
+import endpoints  # noqa: F401
 import files  # noqa: F401
+import managed  # noqa: F401
 import sequences  # noqa: F401
 from catalogue import TRACES
 

@@ -189,6 +189,11 @@ def _():
     return t
 
 
+@during("no-port", "a NOP to Port 0")
+def _(t):
+    t.a("NOP", d_port=0)
+
+
 @broken("rd-unanswered", "three RD, no DA, though B answers something else", by="B")
 def _():
     t = Talk().connect()

@@ -53,26 +53,6 @@ def cut_header():
     return File(pcapng(small().frames, snaplen=40))
 
 
-@trace("an endpoint without connections: a NOP, a Block, and no answer", check="mid-trace", play="-")
-def endpoint():
-    t = Talk()
-    t.a("NOP", param=1)
-    t.block(2500, flags=(), B_num=1, Sync=0)
-    return t
-
-
-@trace("two senders to one endpoint; one STU of a Block is sent again under its name",
-       check="mid-trace", play="-")
-def endpoint_of_many():
-    t = Talk()
-    t.block(2500, flags=(), B_num=1, Sync=0, skip=(1,))
-    t.A = type(t.A)(3)
-    t.block(100, flags=(), bufx=0x110, B_num=1, Sync=0)
-    t.A = type(t.A)(1)
-    t.block(2500, flags=(), B_num=1, Sync=0, only=(1,))
-    return t
-
-
 @trace("the capture begins after the connection did", check="mid-trace", play="-")
 def mid_trace():
     t = small()

@@ -19,11 +19,16 @@ class Access {
     unsigned access = 0;
     std::uint64_t address = 0;
     const Connection* only = nullptr;  // nullptr: any connection
+    std::uint64_t group = 0;           // 0: any; else those of that group
   };
   Access(std::shared_ptr<Memory> memory, const Terms& terms, std::uint32_t key)
       : memory_(std::move(memory)), terms_(terms), key_(key) {}
 
   [[nodiscard]] const Terms& terms() const { return terms_; }
+  [[nodiscard]] bool permits(const Connection& connection, std::uint64_t group) const {
+    if (terms_.only != nullptr && terms_.only != &connection) return false;
+    return terms_.group == 0 || terms_.group == group;
+  }
   [[nodiscard]] std::uint32_t key() const { return key_; }
   [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return memory_->domain(); }
   [[nodiscard]] Memory& memory() const { return *memory_; }

@@ -40,11 +40,14 @@ int write_info(const Info& known, Info* out) {
   return 0;
 }
 
+// Of microseconds, which are not negative.
+inline Time duration(std::int64_t microseconds) {
+  constexpr std::int64_t kMost = INT64_MAX / static_cast<std::int64_t>(kMicrosecond) / 2;
+  return static_cast<Time>(std::min(microseconds, kMost)) * kMicrosecond;
+}
 // When a timeout in microseconds is over.
 inline Time deadline_of(std::int64_t timeout) {
-  if (timeout < 0) return kNever;
-  constexpr std::int64_t kMost = INT64_MAX / static_cast<std::int64_t>(kMicrosecond) / 2;
-  return client::now() + static_cast<Time>(std::min(timeout, kMost)) * kMicrosecond;
+  return timeout < 0 ? kNever : client::now() + duration(timeout);
 }
 
 // Makes `object` known by a handle of `domain`. 0: no more handles.

@@ -14,7 +14,8 @@ Connection::~Connection() = default;
 
 Time Connection::next_deadline() const {
   bool const at_work = sequencer_ && state_ != State::kClosing && state_ != State::kEnding;
-  return at_work ? std::min(wait_until_, sequencer_->next_deadline()) : wait_until_;
+  if (!at_work) return wait_until_;
+  return std::min({wait_until_, starved_at_, sequencer_->next_deadline()});
 }
 
 void Connection::progress(Time now) {
@@ -50,6 +51,7 @@ bool Connection::move(Time now) {
   for (; !over() && sequencer_->next_completion(c); moved = true) on_completion(c);
   if (over()) return false;
   moved |= match();
+  watch_wait(now);
   tell_read_requests();
   begin_operations();
   return pump(now) || moved;
@@ -94,16 +96,29 @@ void Connection::check_end(ChannelState state) {
   bool const ours = state_ == State::kClosing;
   bool const was_up = ours || state_ == State::kUp || state_ == State::kDraining;
   if (!was_up) return end(-ENOTCONN, STM_FAILED, -ENOTCONN);
+  if (auto const reason = peers_reason(); reason != 0) return end(reason, STM_FAILED, reason);
   ending_.keeps_messages = state_ == State::kUp;
   end(ours ? -ECANCELED : -ENOTCONN, STM_DISCONNECTED, 0);
 }
 
-void Connection::check_time(Time now) {
-  if (over() || now < wait_until_) return;
-  end(-ETIMEDOUT, STM_FAILED, -ETIMEDOUT);
+int Connection::peers_reason() const {
+  if (channel_.state() != ChannelState::kPeerClosed) return 0;
+  auto request = client::request_for(client::RequestKind::kVcInfo);
+  request.vc = vc_;
+  client::Reply info{};
+  return domain_->backend().exchange(request, info) == 0 ? status_of_end(info.option) : 0;
 }
 
-int Connection::disconnect(bool abrupt) {
+void Connection::check_time(Time now) {
+  if (over()) return;
+  if (now >= starved_at_) {
+    farewell_ = Farewell::kNoReceive;
+    return end(-ECANCELED, STM_FAILED, -ENOBUFS);
+  }
+  if (now >= wait_until_) end(-ETIMEDOUT, STM_FAILED, -ETIMEDOUT);
+}
+
+int Connection::disconnect(bool abrupt, Farewell why) {
   switch (state_) {
     case State::kIdle:
     case State::kEnded:
@@ -131,6 +146,7 @@ int Connection::disconnect(bool abrupt) {
     case State::kAccepting:
       break;
   }
+  farewell_ = why;
   end(-ECANCELED, STM_DISCONNECTED, 0);
   return 0;
 }
@@ -180,7 +196,7 @@ void Connection::go_on_ending() {
 void Connection::drop_behind_gap(int status) {
   bool gap = false;
   for (auto& [id, matched] : matched_) {
-    gap = gap || !matched.done;
+    gap = gap || !matched.done || is_ahead(id);
     if (gap && matched.done) matched.told = received(matched.receive, status);
   }
 }
@@ -208,6 +224,7 @@ void Connection::disconnect_channel(bool at_once) {
   auto request = client::request_for(client::RequestKind::kClose);
   request.vc = vc_;
   request.at_once = at_once ? 1 : 0;
+  request.option = to_option(farewell_);
   client::Reply reply{};
   domain_->backend().exchange(request, reply);
 }
@@ -277,6 +294,7 @@ void Connection::query(stm_connection_info_t& info) const {
   info.operations = operations_.size();
   info.receives = receives_.size() + matched_.size();
   info.eager = eager_out_.is_open() ? kEagerMost : 0;
+  info.span = span();
 }
 
 }  // namespace stp::managed

@@ -3,6 +3,7 @@
 //   connection.cpp   progress, the end          connect.cpp      being connected
 //   operations.cpp   posting, beginning         completions.cpp  what the Sequencer tells
 //   receives.cpp     messages and receives      regions.cpp      keys: the peer's, and its own
+//   arrivals.cpp     receives on arrival, and messages that wait for one
 // Everything under the domain's mutex, but for the constructor.
 #pragma once
 
@@ -12,6 +13,7 @@
 
 #include "libst/managed/domain.h"
 #include "libst/managed/eager.h"
+#include "libst/managed/farewell.h"
 #include "libst/managed/hello.h"
 #include "libst/managed/operation.h"
 #include "libst/managed/pool.h"
@@ -44,6 +46,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     QueueUse events, sends, receives;
     std::shared_ptr<Pool> pool;
     std::uint64_t context = 0;
+    std::uint64_t group = 0;     // of regions
+    Time receive_wait = kNever;  // for a message without a receive
+    bool on_arrival = false;     // receives are taken from the pool
   };
 
   explicit Connection(std::shared_ptr<Domain> domain) : domain_(std::move(domain)) {}
@@ -73,7 +78,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void revoke(const Access& access);
 
   // ---- the end ----
-  int disconnect(bool abrupt);
+  int disconnect(bool abrupt, Farewell why = Farewell::kNone);
   void lose(int error) { end(error, STM_FAILED, error); }
   // Nobody asks for it any more. It is gone when the link has let go of its memory.
   void abandon();
@@ -94,6 +99,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // protocol: 9.32
   static constexpr std::uint64_t kWriteWindow = 64;
   static constexpr Context kKeyMark = Context{1} << 63;
+  // Receives from a pool are named by their message.
+  static constexpr Context kMessageMark = Context{1} << 62;
 
   // A receive that has its message. It is told when all before it are.
   struct Matched {
@@ -131,6 +138,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool move(Time now);
   bool pump(Time now);
   void check_end(ChannelState state);
+  // What the peer says of the end; 0: nothing.
+  [[nodiscard]] int peers_reason() const;
   void check_time(Time now);
   // What is outstanding completes with `flushed`; then `event` (0: none) tells.
   void end(int flushed, std::uint32_t event, int status);
@@ -170,8 +179,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Those that came by the ring, as far as there are receives.
   bool match_arrived();
   [[nodiscard]] bool has_arrived() const;
-  bool take_receive(PostedReceive& out);
+  bool take_receive(std::uint32_t message, PostedReceive& out);
   [[nodiscard]] bool has_receive() const;
+  [[nodiscard]] Landing landing_of(const PostedReceive& receive) const;
   bool match_eager(const EagerIn::Arrived& arrived);
   bool match_offer(const Offer& offer);
   void on_received(const Completion& c);
@@ -181,6 +191,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void tell_received();
   void on_arrived(const Completion& c);
   void tell_taken();
+
+  // arrivals.cpp
+  Context name_of(std::uint32_t message);
+  // Of a receive from a pool: its message is beyond the one whose turn it is.
+  [[nodiscard]] bool is_ahead(Context id) const;
+  bool match_ahead();
+  [[nodiscard]] bool can_spare_receive(const Offer& offer) const;
+  [[nodiscard]] std::uint64_t span() const;
+  void watch_wait(Time now);
 
   // regions.cpp
   Remote* remote(std::uint32_t key);
@@ -218,8 +237,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // while the oldest that is not confirmed is among them no confirmation can get lost for good.
   std::map<std::uint64_t, std::uint64_t> writes_;
   std::uint64_t next_write_ = 0;
-  std::deque<PostedReceive> receives_;             // in order
-  std::map<std::uint64_t, Matched> matched_;       // by id: in the order of their messages
+  std::deque<PostedReceive> receives_;        // in order
+  std::map<std::uint64_t, Matched> matched_;  // by id: in the order of their messages
+  std::uint64_t last_message_ = 0;            // matched, of a pool's; in 64 bits
+  Time starved_at_ = kNever;                  // a message has waited too long for a receive
+  Farewell farewell_ = Farewell::kNone;
   std::deque<Completion> read_requests_;           // untold
   std::map<std::uint32_t, Remote> remotes_;        // by key
   std::map<std::uint32_t, std::uint32_t> served_;  // by number: key of ours

@@ -2,7 +2,6 @@
 // Messages take receives in the order in which they were sent, whichever way they came: in a slot
 // of the eager ring, or as a write that waits for its grant.
 #include <cstring>
-#include <tuple>
 
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
@@ -33,12 +32,13 @@ bool Connection::has_receive() const {
 }
 
 // False: there is none, or its completion would find no place.
-bool Connection::take_receive(PostedReceive& out) {
+bool Connection::take_receive(std::uint32_t message, PostedReceive& out) {
   auto& from = outlets_.pool ? outlets_.pool->receives : receives_;
   if (from.empty() || (outlets_.pool && !outlets_.receives.reserve())) return false;
   out = std::move(from.front());
   from.pop_front();
-  if (outlets_.pool) out.id = next_id_++;
+  if (outlets_.pool) out.id = name_of(message);
+  starved_at_ = kNever;
   return true;
 }
 
@@ -64,6 +64,8 @@ bool Connection::match() {
     auto const offer = has_arrived() ? std::nullopt : sequencer_->waiting();
     if (!offer || !match_offer(*offer)) break;
   }
+  any |= match_ahead();
+  tell_received();  // a message that was taken back may have been in the way
   if (eager_in_.should_tell()) tell_taken();
   return any;
 }
@@ -81,21 +83,25 @@ bool Connection::match_arrived() {
 
 bool Connection::match_eager(const EagerIn::Arrived& arrived) {
   PostedReceive receive;
-  if (!take_receive(receive)) return false;
   auto const head = arrived.head;
+  if (!take_receive(head.message, receive)) return false;
   bool const fits = head.length <= receive.length;
   if (fits && head.length != 0)
     std::memcpy(receive.ptr, staging_.eager_in(arrived.slot) + kEagerHead, head.length);
-  conclude(matched_[receive.id] = {std::move(receive)}, fits ? 0 : -EMSGSIZE, head.length,
-           head.message, head.tag);
   eager_in_.take(head.message);
   sequencer_->pass_message();
+  conclude(matched_[receive.id] = {std::move(receive)}, fits ? 0 : -EMSGSIZE, head.length,
+           head.message, head.tag);
   return true;
 }
 
 bool Connection::match_offer(const Offer& offer) {
+  if (offer.message == 0) {  // it does not speak the managed layer
+    end(-EPROTO, STM_FAILED, -EPROTO);
+    return false;
+  }
   PostedReceive receive;
-  if (!take_receive(receive)) return false;
+  if (!take_receive(offer.message, receive)) return false;
   auto const id = receive.id;
   auto& matched = matched_[id] = {std::move(receive)};
   if (offer.length > matched.receive.length) {
@@ -103,15 +109,15 @@ bool Connection::match_offer(const Offer& offer) {
     conclude(matched, -EMSGSIZE, offer.length, offer.message, 0);
     return true;
   }
-  // The empty message needs a place as well, though nothing is written there.
-  auto const& [memory, ptr, length] =
-      std::tie(matched.receive.memory, matched.receive.ptr, matched.receive.length);
-  auto const landing = memory
-                           ? memory->landing(endpoint_, ptr, length)
-                           : staging_.memory->landing(endpoint_, staging_.hello_in(), kHelloSize);
-  sequencer_->post_receive(id, landing);
+  sequencer_->post_receive(id, landing_of(matched.receive));
   if (eager_in_.has_untold()) tell_taken();
   return true;
+}
+
+// The empty message needs a place as well, though nothing is written there.
+Landing Connection::landing_of(const PostedReceive& receive) const {
+  if (!receive.memory) return staging_.memory->landing(endpoint_, staging_.hello_in(), kHelloSize);
+  return receive.memory->landing(endpoint_, receive.ptr, receive.length);
 }
 
 void Connection::on_received(const Completion& c) {
@@ -137,7 +143,7 @@ void Connection::conclude(Matched& matched, int status, std::uint64_t length, st
 
 // Messages are told in the order of sending, though a short one may overtake a long one.
 void Connection::tell_received() {
-  while (!matched_.empty() && matched_.begin()->second.done) {
+  while (!matched_.empty() && matched_.begin()->second.done && !is_ahead(matched_.begin()->first)) {
     outlets_.receives.push(matched_.begin()->second.told);
     matched_.erase(matched_.begin());
   }

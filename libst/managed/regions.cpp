@@ -88,8 +88,7 @@ void Connection::on_region_request(const Completion& c) {
   }
   auto const access = domain_->find_access(c.tag);
   Landing landing;
-  bool const allowed =
-      access != nullptr && (access->terms().only == nullptr || access->terms().only == this);
+  bool const allowed = access != nullptr && access->permits(*this, outlets_.group);
   if (!allowed || access->landing(endpoint_, landing) != 0 || landing.length < c.length) {
     sequencer_->refuse(c.request);
     return;

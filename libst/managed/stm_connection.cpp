@@ -33,7 +33,12 @@ int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Connection::
   if (error == 0) error = of(sends, out.sends);
   if (error == 0) error = of(receives, out.receives);
   if (error != 0) return error;
+  if ((attr.flags & ~unsigned{STM_ON_ARRIVAL}) != 0 || attr.reserved != 0)
+    return fail(-EINVAL, "flags of the attributes that mean nothing");
   out.context = attr.context;
+  out.group = attr.group;
+  out.on_arrival = (attr.flags & STM_ON_ARRIVAL) != 0;
+  if (attr.receive_wait > 0) out.receive_wait = duration(attr.receive_wait);
   if (attr.pool == nullptr) return 0;
   auto const pool = find<Pool>(attr.pool);
   if (!pool) return -EBADF;
@@ -232,10 +237,12 @@ int stm_disconnect(stm_connection_t connection, int how) {
   return guarded([&] {
     auto const found = find<Connection>(connection);
     if (!found) return -EBADF;
-    if (how != STM_GRACEFUL && how != STM_ABRUPT)
-      return fail(-EINVAL, "how is STM_GRACEFUL or STM_ABRUPT");
+    if (how < STM_GRACEFUL || how > STM_BROKEN)
+      return fail(-EINVAL, "how is STM_GRACEFUL, STM_ABRUPT or STM_BROKEN");
     std::lock_guard const guard(found->domain()->mutex());
-    return found->disconnect(how == STM_ABRUPT);
+    auto const why =
+        how == STM_BROKEN ? stp::managed::Farewell::kBroken : stp::managed::Farewell::kNone;
+    return found->disconnect(how != STM_GRACEFUL, why);
   });
 }
 

@@ -39,6 +39,32 @@ int check_region(const Memory& memory, void* ptr, std::size_t length, unsigned a
   return 0;
 }
 
+int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* region,
+                stm_remote_t* remote) {
+  auto const from = find<Memory>(memory);
+  if (!from) return -EBADF;
+  if (region == nullptr) return missing("region");
+  if (remote == nullptr) return missing("remote");
+  auto* const ptr = terms.bytes.data();
+  auto const length = terms.bytes.size();
+  if (auto const error = check_region(*from, ptr, length, terms.access); error != 0) return error;
+  auto& domain = *from->domain();
+  std::shared_ptr<Access> made;
+  {
+    std::lock_guard const guard(domain.mutex());
+    made = std::make_shared<Access>(from.share(), terms, domain.new_key());
+    domain.add_access(made->key(), made);
+    ++from->uses;
+  }
+  *remote = {terms.address, length, made->key(), terms.access};
+  auto const error = publish(domain, made, region);
+  if (error != 0) {
+    std::lock_guard const guard(domain.mutex());
+    made->revoke();
+  }
+  return error;
+}
+
 }  // namespace
 
 int stm_domain_open(const stm_domain_attr_t* given, stm_domain_t* domain) {
@@ -127,31 +153,28 @@ int stm_region_open(stm_memory_t memory, void* ptr, size_t length, unsigned acce
                     stm_connection_t connection, uint64_t address, stm_region_t* region,
                     stm_remote_t* remote) {
   return guarded([&] {
-    auto const from = find<Memory>(memory);
     auto const only = find<stp::managed::Connection>(connection);
-    if (!from || (connection != nullptr && !only)) return -EBADF;
-    if (region == nullptr) return missing("region");
-    if (remote == nullptr) return missing("remote");
-    if (auto const error = check_region(*from, ptr, length, access); error != 0) return error;
-    Access::Terms const terms{.bytes = {static_cast<std::byte*>(ptr), length},
-                              .access = access,
-                              .address = address,
-                              .only = only ? &*only : nullptr};
-    auto& domain = *from->domain();
-    std::shared_ptr<Access> made;
-    {
-      std::lock_guard const guard(domain.mutex());
-      made = std::make_shared<Access>(from.share(), terms, domain.new_key());
-      domain.add_access(made->key(), made);
-      ++from->uses;
-    }
-    *remote = {.address = address, .length = length, .key = made->key(), .access = access};
-    auto const error = publish(domain, made, region);
-    if (error != 0) {
-      std::lock_guard const guard(domain.mutex());
-      made->revoke();
-    }
-    return error;
+    if (connection != nullptr && !only) return -EBADF;
+    return open_region(memory,
+                       {.bytes = {static_cast<std::byte*>(ptr), length},
+                        .access = access,
+                        .address = address,
+                        .only = only ? &*only : nullptr},
+                       region, remote);
+  });
+}
+
+int stm_region_open_group(stm_memory_t memory, void* ptr, size_t length, unsigned access,
+                          uint64_t group, uint64_t address, stm_region_t* region,
+                          stm_remote_t* remote) {
+  return guarded([&] {
+    if (group == 0) return fail(-EINVAL, "group 0 is none");
+    return open_region(memory,
+                       {.bytes = {static_cast<std::byte*>(ptr), length},
+                        .access = access,
+                        .address = address,
+                        .group = group},
+                       region, remote);
   });
 }
 

@@ -31,7 +31,7 @@ enum class RequestKind : std::uint32_t {
   // connectionless endpoint -> vc, channel, fds: channel memory; -EBUSY: it has one
   kOpenPort,
   kVcInfo,    // vc -> info
-  kClose,     // vc, at_once; the channel's state becomes kClosed (or kFailed) in the end
+  kClose,     // vc, at_once, option; the channel's state becomes kClosed (or kFailed) in the end
   kMap,       // endpoint, direction, base, segments (+ fds) -> region
   kUnmap,     // region; -EINPROGRESS while frames still read it: ask again
   kAllocMx,   // region, vc or 0, permissions -> mx
@@ -98,9 +98,9 @@ struct AdminEntry {
   std::uint32_t clients, connections, regions, link_up;
   std::uint32_t administrator;  // 1: the asker sees what is others'
   // Trace
-  std::uint32_t finished;  // everything is in the file
-  std::int32_t error;      // why the file ends early
-  std::uint32_t reserved;
+  std::uint32_t finished;        // everything is in the file
+  std::int32_t error;            // why the file ends early
+  std::uint32_t connectionless;  // kAdminConnection: 1: an endpoint without connections
   std::uint64_t frames, dropped, written_bytes;
   char device[64];
   char driver[32];

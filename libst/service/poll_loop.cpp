@@ -10,6 +10,8 @@
 #include <chrono>
 #include <utility>
 
+#include "libst/service/scheduling.h"
+
 namespace stp::service {
 namespace {
 
@@ -71,6 +73,7 @@ bool PollLoop::callers_came() const {
 void PollLoop::settle() const {
   // The kernel may round sleeps up by this much; its default would double the short ones.
   ::prctl(PR_SET_TIMERSLACK, kMicrosecond);
+  ask_for_short_slices();
   if (cpus_.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -16,7 +16,7 @@ namespace {
 // second segment of a frame does.
 constexpr std::size_t kAttachFrom = 1'024;
 
-NodeConfig node_config(const port::PortInfo& info) {
+NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> granted) {
   NodeConfig config;
   config.mac = info.mac;
   config.max_stu = info.max_stu;
@@ -24,19 +24,21 @@ NodeConfig node_config(const port::PortInfo& info) {
   std::string error;
   if (port::parse_link(info.link, link, error)) config.vlan = link.vlan;
   if (info.attaches) config.attach_from = kAttachFrom;
+  config.granted_limit = granted.value_or(kGrantedStus << info.max_stu);
   return config;
 }
 
 }  // namespace
 
-Service::Impl::Impl(std::unique_ptr<port::Port> link)
+Service::Impl::Impl(std::unique_ptr<port::Port> link, std::optional<std::uint64_t> granted)
     : bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       port(std::move(link)),
-      node(node_config(port->info()), port::system_random()) {
+      node(node_config(port->info(), granted), port::system_random()) {
   if (!bell) throw std::system_error(errno, std::generic_category(), "eventfd");
 }
 
-Service::Service(std::unique_ptr<port::Port> port) : impl_(new Impl(std::move(port))) {}
+Service::Service(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted)
+    : impl_(new Impl(std::move(port), granted)) {}
 Service::~Service() = default;
 DriveLock& Service::lock() {
   return impl_->lock;

@@ -96,6 +96,7 @@ int Service::Impl::admin_connection(const Client& client, const Request& request
     set_owner(entry, owner->second);
     entry.uport = info.uport;
     entry.passive = info.passive ? 1 : 0;
+    entry.connectionless = info.connectionless ? 1 : 0;
     entry.accepted = owner->second.vcs.contains(vc) ? 1 : 0;
     entry.credit = info.credit;
     entry.round_trip = info.round_trip;

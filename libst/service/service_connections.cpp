@@ -201,11 +201,13 @@ void Service::Impl::set_vc_info(VcId vc, const VcInfo& info, Reply& reply) {
   reply.option = to_wire(info.peer_option);
 }
 
-int Service::Impl::close(Client& client, VcId vc, bool at_once) {
-  auto* const channel = client.connection(vc);
+int Service::Impl::close(Client& client, const Request& request) {
+  auto* const channel = client.connection(request.vc);
   if (channel == nullptr) return -EBADF;
+  OptionPayload option;
+  if (auto const error = from_wire(request.option, option); error != 0) return error;
   channel->closing = true;
-  return node.close(vc, at_once, port::now());
+  return node.close(request.vc, request.at_once != 0, port::now(), option);
 }
 
 }  // namespace stp::service

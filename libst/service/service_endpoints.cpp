@@ -16,7 +16,7 @@ int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& 
   if (config.port != 0 && !may_listen(client, config.port)) return -EACCES;
   if (client.endpoints.size() >= quotas.endpoints) return -EDQUOT;
   EndpointId id = kNoneId;
-  if (auto const error = node.open_endpoint(config, id); error != 0) return error;
+  if (auto const error = node.open_endpoint(config, id, client.id); error != 0) return error;
   client.endpoints.emplace(id, Endpoint{});
   endpoint_owner.emplace(id, client.id);
   reply.endpoint = id;

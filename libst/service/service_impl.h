@@ -19,7 +19,7 @@
 namespace stp::service {
 
 struct Service::Impl {
-  explicit Impl(std::unique_ptr<port::Port> port);
+  Impl(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted);
 
   // ---- clients ----
   Client* client(ClientId id);
@@ -49,7 +49,7 @@ struct Service::Impl {
   int open_port(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
   int vc_info(Client& client, VcId vc, Reply& reply) const;
   static void set_vc_info(VcId vc, const VcInfo& info, Reply& reply);
-  int close(Client& client, VcId vc, bool at_once);
+  int close(Client& client, const Request& request);
 
   int map(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int unmap(Client& client, RegionId id);

@@ -54,7 +54,7 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
     case RequestKind::kVcInfo:
       return vc_info(client, request.vc, reply);
     case RequestKind::kClose:
-      return close(client, request.vc, request.at_once != 0);
+      return close(client, request);
     case RequestKind::kMap:
       return map(client, request, attachments, reply);
     case RequestKind::kUnmap:

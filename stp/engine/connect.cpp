@@ -71,7 +71,7 @@ void Node::Impl::adopt_peer(Vc& vc, const wire::Frame& frame) {
   vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
   auto const bufsize = vc.endpoint->config.bufsize;
   vc.inbound.configure(bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize),
-                       !vc.endpoint->config.recover, &granted);
+                       !vc.endpoint->config.recover, {granted, vc.endpoint->owner->granted});
 }
 
 int Node::Impl::connect(EndpointId id, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
@@ -93,7 +93,7 @@ int Node::Impl::connect(EndpointId id, const MacAddr& peer, std::uint32_t uport,
   return 0;
 }
 
-int Node::Impl::close(VcId id, bool at_once, Time now) {
+int Node::Impl::close(VcId id, bool at_once, Time now, const OptionPayload& option) {
   auto* const vc = find_vc(id);
   if (vc == nullptr) return -EBADF;
   vc->user_closed = true;
@@ -109,6 +109,8 @@ int Node::Impl::close(VcId id, bool at_once, Time now) {
     case VcState::kAsked:
       return refuse(id, {}, now);
     case VcState::kOpen:
+      // protocol: 5.32
+      vc->option = option;
       if (at_once)
         begin_closing(*vc, now);
       else
@@ -274,6 +276,8 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   vc->state = *after;
   if (vc->state == VcState::kPeerClosing && before != VcState::kPeerClosing) {
     stop_traffic(*vc);
+    // protocol: 5.32
+    vc->peer_option = to_option(frame.option);
     vc->channel.set_state(ChannelState::kPeerClosed);
     vc->handshake.start(now, vc->round_trip.timeout());
     count_end(*vc, Counter::kVcClosed);
@@ -332,7 +336,8 @@ void Node::Impl::send_connection_answer(const Vc& vc) {
 void Node::Impl::send_disconnect(const Vc& vc, wire::Op op) {
   auto h = header_for(vc, op);
   h.offset = vc.local_key;
-  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+  bool const asks = op == wire::Op::kRequestDisconnect;
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum, asks ? vc.option : OptionPayload{});
 }
 
 }  // namespace stp

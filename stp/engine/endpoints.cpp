@@ -26,9 +26,12 @@ void apply(Endpoint& endpoint, const EndpointConfig& c) {
 
 }  // namespace
 
-int Node::Impl::open_endpoint(const EndpointConfig& wanted, EndpointId& out) {
+int Node::Impl::open_endpoint(const EndpointConfig& wanted, EndpointId& out, std::uint64_t owner) {
   if (!sensible(wanted)) return -EINVAL;
   auto& endpoint = endpoints.add(std::make_unique<Endpoint>());
+  endpoint.owner_id = owner;
+  endpoint.owner = &owners[owner];
+  ++endpoint.owner->endpoints;
   apply(endpoint, wanted);
   out = endpoint.id;
   return 0;
@@ -56,6 +59,7 @@ int Node::Impl::close_endpoint(EndpointId id) {
   if (auto const error = unlisten(id); error != 0) return error;
   auto* const endpoint = endpoints.find(id);
   if (endpoint->vcs > 0 || endpoint->regions > 0 || !endpoint->stock.empty()) return -EBUSY;
+  if (--endpoint->owner->endpoints == 0) owners.erase(endpoint->owner_id);
   endpoints.remove(id);
   return 0;
 }

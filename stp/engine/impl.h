@@ -16,6 +16,7 @@
 #include "stp/connection/refusals.h"
 #include "stp/connection/timer_heap.h"
 #include "stp/connection/vc_state.h"
+#include "stp/engine/held_grants.h"
 #include "stp/engine/id_table.h"
 #include "stp/engine/objects.h"
 #include "stp/memory/mx_table.h"
@@ -28,7 +29,7 @@ struct Node::Impl {
   Impl(const NodeConfig& node_config, Random& node_random);
 
   // --- endpoints.cpp
-  int open_endpoint(const EndpointConfig& wanted, EndpointId& out);
+  int open_endpoint(const EndpointConfig& wanted, EndpointId& out, std::uint64_t owner);
   int configure(EndpointId id, const EndpointConfig& wanted);
   int close_endpoint(EndpointId id);
   int map(EndpointId endpoint, Direction direction, std::uint32_t base,
@@ -55,7 +56,7 @@ struct Node::Impl {
   // --- connect.cpp
   int connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
               std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option);
-  int close(VcId id, bool at_once, Time now);
+  int close(VcId id, bool at_once, Time now, const OptionPayload& option = {});
   Vc* find_vc(VcId id) const;
   Vc* make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now);
   std::uint16_t choose_port(const Endpoint& endpoint);
@@ -111,7 +112,11 @@ struct Node::Impl {
   void expect_data(Vc& vc, Time now);
 
   // --- pacing.cpp
-  bool hold_grant(Vc& vc);
+  bool hold_grant(Vc& vc, Time now);
+  bool send_held(const HeldGrants::Transfer& transfer, TxFrame& frame, Time now);
+  void watch_grants(Vc& vc, Time now);
+  void write_off_grants(Time now);
+  [[nodiscard]] Time pacing_deadline() const;
   std::size_t release_grants(std::span<TxFrame> frames, Time now);
   void drop_held(Vc& vc);
   void drop_held(Vc& vc, std::uint32_t r_id);
@@ -191,14 +196,18 @@ struct Node::Impl {
 
   std::vector<Answer> answers;  // a ring of kMaxAnswers
   std::size_t first_answer = 0, answer_count = 0;
-  std::deque<Vc*> ready;      // have something to send, in turn
-  std::uint64_t granted = 0;  // bytes of CTS that have not arrived
-  struct Held {
-    VcId vc;
-    SendEntry entry;
-  };
-  std::deque<Held> held;  // CTS that wait for others' bytes to arrive, oldest first
+  std::deque<Vc*> ready;                  // have something to send, in turn
+  std::map<std::uint64_t, Owner> owners;  // who has endpoints
+  NodeGrants granted;
+  HeldGrants held;  // CTS that wait for others' bytes to arrive
+  // None of them can go while more than this is granted.
+  std::uint64_t release_from = ~std::uint64_t{0};
   std::uint64_t releases = 0;
+  struct Watched {
+    VcId vc;
+    Time look_at;
+  };
+  std::deque<Watched> watched;  // connections with grants, in the order of their next look
   std::vector<Vc*> touched;
   // What is not urgent is told no later than this.
   static constexpr Time kWakeDelay = 50 * kMicrosecond;

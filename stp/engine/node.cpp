@@ -28,7 +28,7 @@ void Node::transmitted(const TxToken& token) {
   impl_->wake_touched(false);
 }
 Time Node::next_deadline() const {
-  return std::min(impl_->timers.next(), impl_->wake_by);
+  return std::min({impl_->timers.next(), impl_->wake_by, impl_->pacing_deadline()});
 }
 void Node::expire(Time now) {
   impl_->expire(now);
@@ -47,8 +47,8 @@ std::size_t Node::frame_room() const {
   return wire::kMaxHeadSize + (std::size_t{1} << impl_->config.max_stu) + wire::kAppendSize;
 }
 
-int Node::open_endpoint(const EndpointConfig& config, EndpointId& out) {
-  return impl_->open_endpoint(config, out);
+int Node::open_endpoint(const EndpointConfig& config, EndpointId& out, std::uint64_t owner) {
+  return impl_->open_endpoint(config, out, owner);
 }
 int Node::configure(EndpointId endpoint, const EndpointConfig& config) {
   return impl_->configure(endpoint, config);
@@ -119,8 +119,8 @@ int Node::open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cooki
                     Time now) {
   return impl_->open_port(endpoint, channel, cookie, out, now);
 }
-int Node::close(VcId vc, bool at_once, Time now) {
-  auto const result = impl_->close(vc, at_once, now);
+int Node::close(VcId vc, bool at_once, Time now, const OptionPayload& option) {
+  auto const result = impl_->close(vc, at_once, now, option);
   impl_->flush_wakes(now);
   return result;
 }
@@ -147,6 +147,7 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
          .peer_uport = found->peer_uport,
          .peer_option = found->peer_option,
          .passive = found->passive,
+         .connectionless = found->connectionless(),
          .uport = found->passive ? found->endpoint->uport : found->peer_uport,
          .traffic = found->traffic};
   return 0;

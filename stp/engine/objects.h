@@ -22,8 +22,17 @@ struct Stocked {
   std::uint64_t cookie;
 };
 
+// Whose endpoints are: pacing lets none be held up by what another owner's peers owe it.
+struct Owner {
+  std::uint64_t granted = 0;  // bytes of CTS that have not arrived
+  std::uint32_t held = 0;     // CTS that pacing holds back
+  std::uint32_t endpoints = 0;
+};
+
 struct Endpoint {
   EndpointId id = kNoneId;
+  std::uint64_t owner_id = 0;
+  Owner* owner = nullptr;
   EndpointConfig config;
   BufxRange receive, transmit;
   bool listening = false;
@@ -97,7 +106,7 @@ struct Vc : TimerNode {
   unsigned peer_bufsize = 0, peer_max_stu = 0;
   std::uint32_t peer_slots = 0;
   std::uint32_t peer_uport = 0;
-  OptionPayload option, peer_option;  // of RC and CA: ours, the peer's
+  OptionPayload option, peer_option;  // of RC and CA, in the end of RD: ours, the peer's
   unsigned send_stu_log2 = 0;
 
   NodeChannel channel;
@@ -116,7 +125,8 @@ struct Vc : TimerNode {
   Inbound inbound;
   PermittedBlocks permitted;
   std::unique_ptr<OneSided> one_sided;
-  std::uint32_t held = 0;                          // its CTS that pacing holds back
+  std::uint32_t held = 0;       // its CTS that pacing holds back
+  bool grants_watched = false;  // pacing looks whether anything comes of its grants
   std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
 
   VcTraffic traffic;

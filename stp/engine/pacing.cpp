@@ -9,30 +9,37 @@
 namespace stp {
 namespace {
 
-constexpr std::uint32_t kMaxHeld = 1024;   // CTS of one connection
+constexpr std::uint32_t kMaxHeld = 4096;   // CTS of one owner; more are not held back
 constexpr std::uint64_t kOldestEvery = 8;  // releases: that often age goes before size
+// Grants of a connection from which nothing has come for so long hold up no others. A sender may
+// have its reasons to wait; those who wait for it would not know them.
+// protocol: 10.12
+constexpr Time kGrantPatience = 20 * kMillisecond;
 
 }  // namespace
 
 // The CTS just peeked would exceed the limit: it leaves the user's queue and waits here, so that
 // the connection's other requests go on. False: it may be sent now.
 // protocol: 10.8
-bool Node::Impl::hold_grant(Vc& vc) {
+bool Node::Impl::hold_grant(Vc& vc, Time now) {
   auto const& h = vc.sending.entry.header;
-  if (config.granted_limit == 0 || granted == 0 || vc.held == kMaxHeld) return false;
-  if (vc.connectionless()) return false;  // it grants nothing that could be counted
+  if (config.granted_limit == 0 || vc.connectionless()) return false;
   if (h.param < wire::kMinBlocksize || h.param > wire::kMaxBlocksize) return false;  // refused next
-  for (auto const& other : held) {
-    auto const& o = other.entry.header;
-    if (other.vc != vc.id || o.s_id != h.s_id || o.b_num != h.b_num) continue;
+  HeldGrants::Transfer const transfer{vc.id, h.s_id};
+  if (held.contains(transfer, h.b_num)) {
     finish_request(vc);  // a repeat of one that waits already
     return true;
   }
+  write_off_grants(now);
   auto const demand = vc.inbound.demand(h);
-  if (demand.bytes == 0 || granted + demand.bytes <= config.granted_limit) return false;
+  auto& owner = *vc.endpoint->owner;
+  if (demand.bytes == 0 || owner.granted == 0 || owner.held == kMaxHeld) return false;
+  if (granted.bytes + demand.bytes <= config.granted_limit) return false;
   counters.add(Counter::kCtsHeld);
-  held.push_back({vc.id, vc.sending.entry});
+  held.push(transfer, vc.sending.entry, demand);
+  granted.look_again = true;
   ++vc.held;
+  ++owner.held;
   finish_request(vc);
   return true;
 }
@@ -41,55 +48,87 @@ bool Node::Impl::hold_grant(Vc& vc) {
 // protocol: 10.9
 std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
   std::size_t count = 0;
-  while (count < frames.size() && !held.empty()) {
-    bool const by_age = releases % kOldestEvery == 0;
-    auto best = held.end();
-    Inbound::Demand best_demand;
-    for (auto h = held.begin(); h != held.end(); ++h) {
-      auto* const vc = find_vc(h->vc);
-      if (vc == nullptr || !vc->credit.available()) continue;
-      auto const demand = vc->inbound.demand(h->entry.header);
-      if (granted != 0 && granted + demand.bytes > config.granted_limit) continue;
-      if (best != held.end() && demand.remaining >= best_demand.remaining) continue;
-      best = h;
-      best_demand = demand;
-      if (by_age) break;
+  while (count < frames.size() && !held.empty() &&
+         (granted.look_again || granted.bytes <= release_from)) {
+    auto smallest = ~std::uint64_t{0};
+    auto const chosen =
+        held.choose(releases % kOldestEvery == 0, [&](VcId id, std::uint64_t bytes) {
+          auto const& vc = *find_vc(id);
+          if (!vc.credit.available()) return false;
+          smallest = std::min(smallest, bytes);
+          return vc.endpoint->owner->granted == 0 || granted.bytes + bytes <= config.granted_limit;
+        });
+    if (!chosen) {
+      granted.look_again = false;
+      release_from = config.granted_limit - std::min(smallest, config.granted_limit);
+      return count;
     }
-    if (best == held.end()) return count;
     ++releases;
-    auto& vc = *find_vc(best->vc);
-    auto const entry = best->entry;
-    held.erase(best);
-    --vc.held;
-    if (check_request(vc, entry, now) != 0) {
-      counters.add(Counter::kTxRefused);
-      vc.channel.count_refused();
-      continue;
-    }
-    spend_slot(vc, now);
-    auto h = entry.header;
-    h.d_port = vc.peer_port;
-    h.s_port = vc.local_port;
-    h.d_key = vc.peer_key;
-    counters.add(Counter::kTxControl);
-    ++vc.traffic.tx_control;
-    emit(frames[count++], vc.peer_mac, h, vc.endpoint->config.checksum,
-         std::as_bytes(std::span(entry.payload, entry.payload_length)), {}, false);
+    if (send_held(*chosen, frames[count], now)) ++count;
   }
   return count;
 }
 
+// False: its user may not send it any more.
+bool Node::Impl::send_held(const HeldGrants::Transfer& transfer, TxFrame& frame, Time now) {
+  auto& vc = *find_vc(transfer.first);
+  auto const entry = held.pop(transfer);
+  --vc.held;
+  --vc.endpoint->owner->held;
+  if (check_request(vc, entry, now) != 0) {
+    counters.add(Counter::kTxRefused);
+    vc.channel.count_refused();
+    return false;
+  }
+  spend_slot(vc, now);
+  auto h = entry.header;
+  h.d_port = vc.peer_port;
+  h.s_port = vc.local_port;
+  h.d_key = vc.peer_key;
+  counters.add(Counter::kTxControl);
+  ++vc.traffic.tx_control;
+  emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum,
+       std::as_bytes(std::span(entry.payload, entry.payload_length)), {}, false);
+  return true;
+}
+
+// From now on it is seen whether anything comes of this connection's grants.
+void Node::Impl::watch_grants(Vc& vc, Time now) {
+  if (config.granted_limit == 0 || vc.grants_watched) return;
+  vc.grants_watched = true;
+  watched.push_back({vc.id, now + kGrantPatience});
+}
+
+// protocol: 10.12
+void Node::Impl::write_off_grants(Time now) {
+  while (!watched.empty() && watched.front().look_at <= now) {
+    auto* const vc = find_vc(watched.front().vc);
+    watched.pop_front();
+    if (vc == nullptr) continue;
+    vc->grants_watched = vc->inbound.outstanding() != 0;
+    if (!vc->grants_watched) continue;
+    if (now - vc->inbound.silent_since() >= kGrantPatience) vc->inbound.write_off();
+    watched.push_back({vc->id, now + kGrantPatience});
+  }
+}
+
+// Nobody has to look while nothing is held back.
+Time Node::Impl::pacing_deadline() const {
+  return held.empty() || watched.empty() ? kNever : watched.front().look_at;
+}
+
 void Node::Impl::drop_held(Vc& vc) {
   if (vc.held == 0) return;
-  std::erase_if(held, [&](const Held& h) { return h.vc == vc.id; });
+  vc.endpoint->owner->held -= held.drop(vc.id);
   vc.held = 0;
 }
 
 // The Transfer has ended: its CTS must not begin it anew.
 void Node::Impl::drop_held(Vc& vc, std::uint32_t r_id) {
   if (vc.held == 0) return;
-  vc.held -= static_cast<std::uint32_t>(std::erase_if(
-      held, [&](const Held& h) { return h.vc == vc.id && h.entry.header.s_id == r_id; }));
+  auto const count = held.drop(HeldGrants::Transfer{vc.id, r_id});
+  vc.held -= count;
+  vc.endpoint->owner->held -= count;
 }
 
 }  // namespace stp

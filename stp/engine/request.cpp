@@ -39,6 +39,7 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
       auto const limit = entry.limited != 0 ? entry.length : ~std::uint64_t{0};
       auto const granted_error = vc.inbound.grant(h, limit, now);
       if (granted_error == 0) expect_data(vc, now);
+      watch_grants(vc, now);
       return granted_error;
     }
     case Op::kGet:

@@ -55,6 +55,7 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
   bool const news = vc.credit.answered(h.sync, h.param);
   if (news && vc.credit.available() && !had_credit) {
     vc.ask_pause = 0;
+    granted.look_again |= vc.held > 0;
     make_ready(vc);
   }
   bool const own = vc.ask.running() && h.d_id == wire::kNoId && h.sync == vc.ask_sync;

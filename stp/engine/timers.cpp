@@ -31,6 +31,7 @@ void Node::Impl::set_timer(Vc& vc) {
 }
 
 void Node::Impl::expire(Time now) {
+  write_off_grants(now);
   while (timers.next() <= now) {
     auto& vc = static_cast<Vc&>(*timers.first());
     auto const id = vc.id;

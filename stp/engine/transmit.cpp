@@ -84,7 +84,7 @@ bool Node::Impl::take_request(Vc& vc, Time now) {
     // protocol: 6.3
     bool const slot = wire::consumes_slot(h) && !vc.connectionless();
     if (slot && !has_credit(vc, now)) return false;
-    if (h.op() == wire::Op::kClearToSend && hold_grant(vc)) continue;
+    if (h.op() == wire::Op::kClearToSend && hold_grant(vc, now)) continue;
     if (refused(check_request(vc, vc.sending.entry, now))) continue;
     vc.sending.active = true;
     vc.sending.done = 0;

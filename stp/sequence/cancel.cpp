@@ -8,7 +8,9 @@ namespace stp {
 
 int Sequencer::cancel(Context context) {
   if (impl_->ended != 0) return impl_->ended;
-  return impl_->cancel_transfer(context) || impl_->cancel_one_sided(context) ? 0 : -ENOENT;
+  bool const found =
+      impl_->cancel_transfer(context) || impl_->cancel_put(context) || impl_->cancel_get(context);
+  return found ? 0 : -ENOENT;
 }
 
 bool Sequencer::Impl::cancel_transfer(Context context) {
@@ -46,23 +48,28 @@ bool Sequencer::Impl::cancel_transfer(Context context) {
   return false;
 }
 
-bool Sequencer::Impl::cancel_one_sided(Context context) {
+// What has been sent of a put has its number, and may be sent again until the peer has it: only
+// then is its memory given back. The rest is never sent; where there is none, the put is done.
+bool Sequencer::Impl::cancel_put(Context context) {
+  auto const is_its = [context](const PutBlock& b) { return b.context == context; };
   for (auto& [r_id, stream] : puts) {
-    bool found = false;
-    for (auto& block : stream.blocks) {
-      if (block.context != context || block.cancelled) continue;
-      found = true;
-      block.cancelled = true;
-    }
-    if (!found) continue;
-    // What has been sent keeps its number until the peer has it; the rest is never sent.
+    if (std::none_of(stream.blocks.begin(), stream.blocks.end(), is_its)) continue;
     auto const unsent = stream.blocks.begin() + static_cast<std::ptrdiff_t>(stream.sent);
-    stream.blocks.erase(
-        std::remove_if(unsent, stream.blocks.end(), [](const PutBlock& b) { return b.cancelled; }),
-        stream.blocks.end());
-    complete(Completion::Kind::kPut, context, -ECANCELED);
+    auto const kept = std::remove_if(unsent, stream.blocks.end(), is_its);
+    if (kept == stream.blocks.end()) return true;
+    stream.blocks.erase(kept, stream.blocks.end());
+    auto const last_sent = std::find_if(stream.blocks.rbegin(), stream.blocks.rend(), is_its);
+    if (last_sent == stream.blocks.rend()) {
+      complete(Completion::Kind::kPut, context, -ECANCELED);
+    } else {
+      last_sent->last = last_sent->cancelled = true;
+    }
     return true;
   }
+  return false;
+}
+
+bool Sequencer::Impl::cancel_get(Context context) {
   bool found = false;
   for (std::size_t i = 0; i < gets.size(); ++i) {
     auto& piece = gets[i];

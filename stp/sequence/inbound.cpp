@@ -36,11 +36,11 @@ void InboundTransfer::complete(std::uint32_t b_num) {
 }
 
 void Inbound::configure(unsigned bufsize, unsigned stu_log2, bool reuses_ids,
-                        std::uint64_t* granted) {
+                        const GrantAccount& account) {
   reuses_ids_ = reuses_ids;
   bufsize_ = bufsize;
   stu_log2_ = stu_log2;
-  granted_ = granted;
+  account_ = account;
 }
 
 const Inbound::Offer* Inbound::find_offer(std::uint32_t i_id) const {
@@ -87,7 +87,7 @@ void Inbound::end(std::uint32_t r_id) {
 
 void Inbound::drop_block(const InboundBlock& block) {
   tracked_ -= block.stus.capacity();
-  *granted_ -= block.end - block.start - block.received;
+  account_.settle(block.end - block.start - block.received);
 }
 
 void Inbound::clear() {
@@ -180,7 +180,8 @@ int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
   block.cts = cts;
   block.progress = now;
   block.serial = ++next_serial_;
-  *granted_ += size;
+  if (account_.outstanding() == 0) silent_since_ = now;
+  account_.grant(size);
   transfer->mx = cts.mx;
   ++transfer->open_blocks;
   tracked_ += stus;
@@ -236,8 +237,7 @@ Inbound::Demand Inbound::demand(const wire::Header& cts) const {
   if (offer == nullptr) return {block, block};
   if (before > offer->t_len) return {};
   auto const left = offer->t_len - before;
-  auto const arrived = begun ? std::uint64_t{found->second.b_seq} << cts.param : 0;
-  return {std::min(block, left), offer->t_len - std::min(arrived, offer->t_len)};
+  return {std::min(block, left), left};
 }
 
 // protocol: 9.5
@@ -355,7 +355,9 @@ Counter InboundBlock::check_stu(const wire::Header& data, std::size_t length, un
 void Inbound::progress(InboundBlock& block, std::size_t length, Time now) {
   block.received += length;
   if (block.transfer == nullptr || block.transfer->region) return;
-  *granted_ -= length;
+  account_.arrived();
+  account_.settle(length);
+  silent_since_ = now;
   block.progress = now;
   block.repeats = 0;
   latest_serial_ = std::max(latest_serial_, block.serial);

@@ -9,6 +9,7 @@
 
 #include "stp/counters.h"
 #include "stp/memory/tiling.h"
+#include "stp/sequence/grant_account.h"
 #include "stp/sequence/stu_map.h"
 #include "stp/types.h"
 #include "stp/wire/header.h"
@@ -79,9 +80,8 @@ class Inbound {
   static constexpr std::size_t kMaxGets = 64;
   static constexpr std::size_t kMaxOpenBlocks = 4096;
 
-  // `granted` counts, over all connections, the bytes of CTS that have not arrived yet.
   // `reuses_ids`: the user may begin a new Transfer with the ids of one that is over.
-  void configure(unsigned bufsize, unsigned stu_log2, bool reuses_ids, std::uint64_t* granted);
+  void configure(unsigned bufsize, unsigned stu_log2, bool reuses_ids, const GrantAccount& account);
 
   // A Request_To_Send arrived: its T_len and Max_Block bound what a CTS for it grants.
   void offered(const wire::Header& rts);
@@ -89,8 +89,8 @@ class Inbound {
   // (Blocksize changed, or more than the RTS or an STU number allows; no such Block), -ENOBUFS.
   // `limit`: so many bytes at most, where the user knows better than T_len and Blocksize.
   int grant(const wire::Header& cts, std::uint64_t limit, Time now);
-  // The bytes that a CTS would grant, and those its Transfer still lacks; 0 where it would be
-  // refused or grants nothing new.
+  // The bytes that a CTS would grant, and those its Transfer lacks from there on; 0 where it would
+  // be refused or grants nothing new.
   struct Demand {
     std::uint64_t bytes = 0, remaining = 0;
   };
@@ -119,6 +119,11 @@ class Inbound {
   void for_each_open(Visit&& visit) {
     for (auto& entry : blocks_) visit(entry.second);
   }
+  // What was granted and has not arrived, and since when nothing has.
+  [[nodiscard]] std::uint64_t outstanding() const { return account_.outstanding(); }
+  [[nodiscard]] Time silent_since() const { return silent_since_; }
+  // It does not count until something arrives.
+  void write_off() { account_.write_off(); }
   // The latest grant of which something has arrived, and when anything did.
   [[nodiscard]] std::uint64_t latest_serial() const { return latest_serial_; }
   [[nodiscard]] Time last_arrival() const { return last_arrival_; }
@@ -159,7 +164,8 @@ class Inbound {
   std::uint64_t next_serial_ = 0;
   std::uint64_t latest_serial_ = 0;
   Time last_arrival_ = 0;
-  std::uint64_t* granted_ = nullptr;
+  Time silent_since_ = 0;  // of a connection that waits for DATA
+  GrantAccount account_;
 };
 
 }  // namespace stp

@@ -11,7 +11,6 @@ namespace stp {
 namespace {
 
 constexpr std::size_t kMaxWaiting = 1024;   // offers without a receive; more are refused
-constexpr std::uint32_t kMaxAhead = 4096;   // messages between the expected one and the newest
 constexpr std::size_t kMaxFinished = 4096;  // I_ids remembered, so that a late RTS begins nothing
 
 }  // namespace

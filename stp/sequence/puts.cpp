@@ -95,6 +95,15 @@ void Sequencer::Impl::leave_asking(SendEntry& put) {
   put.header.op_flags = static_cast<std::uint16_t>(put.header.op_flags & ~flag::kSendState);
 }
 
+Completion Sequencer::Impl::completion_of(const PutBlock& block, int status) {
+  Completion c{};
+  c.kind = Completion::Kind::kPut;
+  c.context = block.context;
+  c.status = block.cancelled ? -ECANCELED : status;
+  c.length = c.status == 0 ? block.total : 0;
+  return c;
+}
+
 // RSR of the region: B_seq, and whether the Block asked for is complete.
 void Sequencer::Impl::put_state(PutStream& stream, const wire::Header& h, Time now) {
   if (h.has(flag::kReject)) return abandon(stream, -ECANCELED);
@@ -102,8 +111,7 @@ void Sequencer::Impl::put_state(PutStream& stream, const wire::Header& h, Time n
   if (done > stream.sent) return;  // an old answer
   for (; done > 0; --done) {
     auto const& block = stream.blocks.front();
-    if (block.last && !block.cancelled)
-      complete(Completion::Kind::kPut, block.context, 0, block.total);
+    if (block.last) completions.push_back(completion_of(block, 0));
     stream.blocks.pop_front();
     ++stream.b_seq;
     --stream.sent;
@@ -125,12 +133,16 @@ void Sequencer::Impl::abandon(PutStream& stream, int status) {
   auto const region = stream.region;
   auto const r_id = region.r_id, i_id = stream.i_id;
   forget_requests(r_id);
-  for (auto const& block : stream.blocks)
-    if (block.last && !block.cancelled) complete(Completion::Kind::kPut, block.context, status);
-  complete(Completion::Kind::kRevoked, 0, 0);
-  completions.back().region = region;
-  puts.erase(r_id);
   end(r_id, i_id, std::nullopt);
+  // The peer has the region until it sees that END: nothing may be sent into it from memory that
+  // has been given back.
+  for (auto const& block : stream.blocks)
+    if (block.last) complete_once_taken(completion_of(block, status));
+  Completion revoked{};
+  revoked.kind = Completion::Kind::kRevoked;
+  revoked.region = region;
+  complete_once_taken(revoked);
+  puts.erase(r_id);
 }
 
 // protocol: 10.6

@@ -281,7 +281,7 @@ bool Sequencer::Impl::end_remote(const wire::Header& h) {
   forget_requests(h.s_id);
   puts.erase(found);
   for (auto const& block : stream.blocks)
-    if (block.last && !block.cancelled) complete(Completion::Kind::kPut, block.context, -ECANCELED);
+    if (block.last) completions.push_back(completion_of(block, -ECANCELED));
   complete(Completion::Kind::kRevoked, 0, 0);
   completions.back().region = stream.region;
   return true;

@@ -70,8 +70,16 @@ void Sequencer::Impl::answer(const wire::Header& h) {
 }
 
 void Sequencer::Impl::complete_once_taken(const Completion& completion) {
-  if (last_number == taken_number) return completions.push_back(completion);
   held.emplace_back(last_number, completion);
+  give_held();
+}
+
+void Sequencer::Impl::give_held() {
+  auto next = ~std::uint64_t{0};  // the first request that the Node has not taken
+  if (!outbox.empty()) next = outbox.front().number;
+  if (!in_ring.empty()) next = in_ring.front();
+  for (; !held.empty() && held.front().first < next; held.pop_front())
+    completions.push_back(held.front().second);
 }
 
 // Ids count up, so that none is used again while a duplicate of an old frame can live.
@@ -166,8 +174,7 @@ void Sequencer::taken(std::uint32_t count) {
     self.taken_number = self.in_ring.front();
     self.in_ring.pop_front();
   }
-  for (; !self.held.empty() && self.held.front().first <= self.taken_number; self.held.pop_front())
-    self.completions.push_back(self.held.front().second);
+  self.give_held();
 }
 
 Time Sequencer::next_deadline() const {
@@ -232,8 +239,7 @@ void Sequencer::fail(int error) {
                   error);
   for (auto const& [id, stream] : self.puts)
     for (auto const& block : stream.blocks)
-      if (block.last && !block.cancelled)
-        self.complete(Completion::Kind::kPut, block.context, error);
+      if (block.last) self.completions.push_back(Impl::completion_of(block, error));
   for (auto const& piece : self.gets)
     if (piece.last) self.complete(piece.kind, piece.context, error);
   for (auto const& [number, completion] : self.held) self.completions.push_back(completion);

@@ -133,7 +133,8 @@ class Sequencer {
             wire::Function function, std::uint64_t operand, std::uint64_t compare,
             const Landing& landing);
   int end_region(const RemoteRegion& region);
-  // Ends the operation of that context at both sides; its completion says -ECANCELED.
+  // Ends the operation of that context at both sides; its completion says -ECANCELED. A put all of
+  // which has been sent goes on; of another, what has been sent arrives before it completes.
   int cancel(Context context);
   int no_operation();
   // 32 bits for the peer's user, in a NOP: they may get lost.
@@ -150,6 +151,12 @@ class Sequencer {
   std::optional<Offer> waiting();
   // Refuses that one.
   void refuse_waiting();
+
+  // --- a message may be given its receive ahead of its turn, which then passes over it
+  // The first write beyond the one whose turn it is that waits for a receive.
+  std::optional<Offer> waiting_ahead();
+  // Begins that one.
+  void receive_ahead(Context context, const Landing& landing);
 
   // --- headers, requests, time
   void receive(const ReceivedEntry& entry, Time now);

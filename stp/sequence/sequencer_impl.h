@@ -23,6 +23,9 @@ inline constexpr Time kAnswerPatience = 4 * kSecond;
 inline constexpr Time kUserPatience = 10 * kSecond;  // an answer that a user has to give
 inline constexpr Time kProgressPatience = 30 * kSecond;
 
+inline constexpr std::uint32_t kMaxAhead =
+    4096;  // messages between the expected one and the newest
+
 struct Outbound {
   OutboundState state = OutboundState::kOffered;
   Completion::Kind kind = Completion::Kind::kWrite;
@@ -99,13 +102,13 @@ struct PeerRequest {
 struct PutBlock {
   Context context = 0;
   std::uint64_t total = 0;  // bytes of the whole put, at its last Block
-  bool last = false;        // of its put
+  bool last = false;        // of its put, or of what is sent of it
   Address source;
   std::uint64_t offset = 0;  // in the region
   std::uint32_t length = 0;
   std::uint16_t flags = 0;
   bool complete = false;
-  bool cancelled = false;
+  bool cancelled = false;  // the rest of its put is not sent
 };
 
 // The Puts into one remote region.
@@ -150,8 +153,10 @@ struct Sequencer::Impl {
   void answer(const wire::Header& header);
   void answer(const SendEntry& entry);
   void complete_once_taken(const Completion& completion);
+  void give_held();
   void complete(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
   void complete(const Outbound& out, int status);
+  [[nodiscard]] static Completion completion_of(const PutBlock& block, int status);
   [[nodiscard]] static wire::Header header(wire::Op op, std::uint16_t flags = 0);
   std::uint32_t new_id();
   Time interval() const { return std::max<Time>(4 * round_trip.smoothed(), kMillisecond); }
@@ -184,6 +189,10 @@ struct Sequencer::Impl {
   void send_grant(const Incoming& in, std::uint32_t b_num);
   void on_block(const wire::Header& h, Time now);
   [[nodiscard]] Address place_of(const Incoming& in, std::uint32_t b_num) const;
+
+  // --- ahead.cpp
+  std::deque<WaitingOffer>::iterator first_ahead();
+
   void on_put(const wire::Header& h);
   void pass_stale();
   void finish(Incoming& in, int status);
@@ -210,7 +219,8 @@ struct Sequencer::Impl {
 
   // --- cancel.cpp
   bool cancel_transfer(Context context);
-  bool cancel_one_sided(Context context);
+  bool cancel_put(Context context);
+  bool cancel_get(Context context);
 
   // --- puts.cpp
   void send_puts(PutStream& stream);
@@ -250,8 +260,8 @@ struct Sequencer::Impl {
   std::deque<std::uint64_t> in_ring;  // handed out, not taken by the Node yet
   std::uint32_t taken_count = 0;
   std::uint64_t taken_number = 0;  // of the last one taken
-  // Completions that wait until the Node has taken a request: before that it may still write into
-  // memory that the completion gives back.
+  // Completions that wait until the Node has taken a request and all before it: until then it may
+  // still use memory that the completion gives back.
   std::deque<std::pair<std::uint64_t, Completion>> held;
   std::deque<Completion> completions;
 
@@ -260,7 +270,7 @@ struct Sequencer::Impl {
   std::deque<std::pair<Context, Landing>> receives;    // posted, in order
   std::deque<WaitingOffer> waiting;                    // by MSN
   std::uint32_t expected_msn = 1;                      // of the write that the next receive takes
-  std::set<std::uint32_t> skipped;                     // ended before their RTS came
+  std::set<std::uint32_t> skipped;                     // ended, or begun, ahead of their turn
   std::uint32_t next_msn = 1;                          // of our next write
   std::deque<std::uint32_t> finished_order;            // I_ids of the peer's that are over
   std::map<std::uint32_t, bool> finished;              // true: it was refused

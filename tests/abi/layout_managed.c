@@ -43,17 +43,21 @@ static void event(void) {
 }
 
 static void connection_attr(void) {
-  TYPE(stm_connection_attr_t, 48);
+  TYPE(stm_connection_attr_t, 72);
   FIELD(stm_connection_attr_t, size, 0, 8);
   FIELD(stm_connection_attr_t, context, 8, 8);
   FIELD(stm_connection_attr_t, events, 16, 8);
   FIELD(stm_connection_attr_t, sends, 24, 8);
   FIELD(stm_connection_attr_t, receives, 32, 8);
   FIELD(stm_connection_attr_t, pool, 40, 8);
+  FIELD(stm_connection_attr_t, group, 48, 8);
+  FIELD(stm_connection_attr_t, receive_wait, 56, 8);
+  FIELD(stm_connection_attr_t, flags, 64, 4);
+  FIELD(stm_connection_attr_t, reserved, 68, 4);
 }
 
 static void connection_info(void) {
-  TYPE(stm_connection_info_t, 56);
+  TYPE(stm_connection_info_t, 64);
   FIELD(stm_connection_info_t, size, 0, 8);
   FIELD(stm_connection_info_t, state, 8, 4);
   FIELD(stm_connection_info_t, reason, 12, 4);
@@ -62,6 +66,7 @@ static void connection_info(void) {
   FIELD(stm_connection_info_t, operations, 32, 8);
   FIELD(stm_connection_info_t, receives, 40, 8);
   FIELD(stm_connection_info_t, eager, 48, 8);
+  FIELD(stm_connection_info_t, span, 56, 8);
 }
 
 static void events(void) {
@@ -100,6 +105,8 @@ static void others(void) {
   VALUE(STM_PRIVATE_DATA, 1024);
   VALUE(STM_GRACEFUL, 0);
   VALUE(STM_ABRUPT, 1);
+  VALUE(STM_BROKEN, 2);
+  VALUE(STM_ON_ARRIVAL, 1);
   VALUE(STM_QUIET, 1);
   VALUE(STM_FENCE, 2);
   VALUE(STM_URGENT, 4);

@@ -124,7 +124,7 @@ TEST(LongTrace, is_checked_fast_and_in_memory_that_does_not_grow_with_it) {
   auto capture = Capture::read(fdopen(ends[0], "rb"), "pipe", error);
   ASSERT_TRUE(capture) << error;
   std::string first_finding;
-  Checker checker([&](const Finding& finding) { first_finding = line_of(finding); }, false);
+  Checker checker([&](const Finding& finding) { first_finding = line_of(finding); });
   Decoder decoder;
   CapturedFrame captured;
   std::size_t early = 0;

@@ -40,7 +40,7 @@ exchange own "$memif,role=server,mac=02:00:00:00:09:01,arp=10.9.9.2@02:00:00:00:
 if can_make_namespaces; then
   stop "$stpd_a" && stop "$stpd_b" && rm "$work"/{a,b}.log  # they say ready, too
   link_kind=veth
-  start_pair
+  start_pair --user nobody # links work on after the rights that opened them are gone
   exchange veth "stpd:$work/a.sock" 10.9.0.2 "stpd:$work/b.sock" 10.9.0.1
 fi
 passed

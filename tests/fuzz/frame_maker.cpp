@@ -10,25 +10,7 @@ using wire::Header;
 using wire::Op;
 namespace flag = wire::flag;
 
-constexpr std::array kOps{Op::kRequestConnection,
-                          Op::kConnectionAnswer,
-                          Op::kRequestDisconnect,
-                          Op::kDisconnectAnswer,
-                          Op::kDisconnectComplete,
-                          Op::kNoOperation,
-                          Op::kRequestMemoryRegion,
-                          Op::kMemoryRegionAvailable,
-                          Op::kGet,
-                          Op::kRequestToSend,
-                          Op::kRequestAnswer,
-                          Op::kRequestToReceive,
-                          Op::kClearToSend,
-                          Op::kData,
-                          Op::kRequestState,
-                          Op::kRequestStateResponse,
-                          Op::kEnd,
-                          Op::kEndAck,
-                          static_cast<Op>(0x0a)};
+constexpr auto kUnknownOp = static_cast<Op>(0x0a);
 constexpr unsigned kMaxStu = 16;
 constexpr unsigned kFields = 8;
 
@@ -205,8 +187,9 @@ Header FrameMaker::header(ByteCode& code) {
     auto const& pattern = patterns_[code.below(kPatterns) % patterns_.size()];
     h = code.chance(128) ? natural_answer(pattern, code.below(16)) : pattern;
   }
-  if (auto const op = code.u8(); op < 4 * kOps.size())
-    h.op_flags = wire::op_flags(kOps[op / 4], h.op_flags);
+  if (auto const op = code.u8() / 4U; op <= wire::kOperations.size())
+    h.op_flags = wire::op_flags(
+        op < wire::kOperations.size() ? wire::kOperations[op] : kUnknownOp, h.op_flags);
   for (auto changes = code.below(4); changes > 0; --changes) change(code, h);
   return h;
 }

@@ -17,6 +17,10 @@ expect grep -qw librte-meta-net <<<"$(control Depends)"
 expect grep -qx 'libstp 0 stp.*' <(dpkg-deb --info "$package" shlibs)
 expect grep -qx 'activate-noawait ldconfig' <(dpkg-deb --info "$package" triggers)
 
+if command -v lintian >/dev/null; then
+  expect lintian --allow-root --fail-on error,warning "$package"
+fi
+
 tree=$work/tree
 dpkg-deb --extract "$package" "$tree"
 no_file_of_state_threads "$tree"

@@ -37,6 +37,7 @@ programs_and_pages() {
     expect test -n "$(find "$1/share/man" -name "$name.[18].gz")"
     expect test -e "$1/share/bash-completion/completions/$name"
   done
+  expect test -e "$1/share/zsh/vendor-completions/_stp"
   expect test -e "$1/share/man/man3/st_create.3.gz"
   expect test -e "$1/share/man/man7/libst.7.gz"
 }

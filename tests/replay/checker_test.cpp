@@ -13,7 +13,7 @@ class Checking : public ::testing::Test {
  protected:
   std::vector<Finding> findings;
   Checker::Sink sink = [this](const Finding& finding) { findings.push_back(finding); };
-  Checker whole{sink, false}, with_losses{sink, true};
+  Checker whole{sink}, with_losses{sink, {.lossy = true}};
   Checker* checker = &whole;
   Decoder decoder;
   std::int64_t now = 1'700'000'000'000'000'000;

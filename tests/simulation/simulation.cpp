@@ -24,7 +24,7 @@ Result simulate(const Profile& profile, std::uint64_t seed, Watch watch) {
 }
 
 Result simulate(const Scenario& scenario, Dice dice, Watch watch) {
-  Run run{{}, {watch.text, std::move(watch.file)}, {}, dice};
+  Run run{{}, {watch.text, std::move(watch.file), watch.station}, {}, dice};
   auto const begin = run.now();
   World world(run, scenario);
   world.play();

@@ -17,7 +17,8 @@ struct Result {
 
 struct Watch {
   std::FILE* text = nullptr;         // a line per frame and event
-  std::unique_ptr<PcapngFile> file;  // every frame
+  std::unique_ptr<PcapngFile> file;  // every frame, as it is sent
+  std::optional<MacAddr> station;    // only those that it sends, and that reach it
 };
 
 Result simulate(const Profile& profile, std::uint64_t seed, Watch watch = {});

@@ -55,6 +55,17 @@ void Trace::mix(Time now, Bytes frame) {
   }
 }
 
+// Whether a frame has the file's station as its source, or its destination.
+bool Trace::at_station(Bytes frame, std::size_t place) const {
+  return frame.size() >= place + sizeof station_->octets &&
+         std::memcmp(frame.data() + place, station_->octets.data(), sizeof station_->octets) == 0;
+}
+
+void Trace::received(Time now, Bytes frame) {
+  mix(now, frame);
+  if (file_ && station_ && at_station(frame, 0)) file_->frame(now, frame);
+}
+
 void Trace::sent(Time now, Bytes frame) {
   ++frames_;
   bytes_ += frame.size();
@@ -63,7 +74,7 @@ void Trace::sent(Time now, Bytes frame) {
   Bytes payload;
   if (wire::unwrap(frame, link, payload) == Counter::kNone && payload.size() >= wire::kHeaderSize)
     ++ops_[static_cast<std::size_t>(wire::decode(payload.data()).op())];
-  if (file_) file_->frame(now, frame);
+  if (file_ && (!station_ || at_station(frame, sizeof station_->octets))) file_->frame(now, frame);
   if (text_ != nullptr) print(now, "", frame);
 }
 

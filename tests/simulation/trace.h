@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "tests/simulation/pcapng_file.h"
@@ -31,11 +32,13 @@ using OpCounts = std::array<std::uint64_t, 32>;  // by op code
 
 class Trace {
  public:
-  // Lines of text go to `text` unless it is nullptr.
-  Trace(std::FILE* text, std::unique_ptr<PcapngFile> file) : text_(text), file_(std::move(file)) {}
+  // Lines of text go to `text` unless it is nullptr. The file has what is sent, or what one station
+  // sends and what reaches it.
+  Trace(std::FILE* text, std::unique_ptr<PcapngFile> file, std::optional<MacAddr> station = {})
+      : text_(text), file_(std::move(file)), station_(station) {}
 
   void sent(Time now, Bytes frame);
-  void received(Time now, Bytes frame) { mix(now, frame); }
+  void received(Time now, Bytes frame);
   void fault(Time now, Fault fault, Bytes frame);
   // `line` is asked for only where somebody reads it.
   void note(Time now, const std::function<std::string()>& line) const;
@@ -49,10 +52,12 @@ class Trace {
 
  private:
   void mix(Time now, Bytes frame);
+  [[nodiscard]] bool at_station(Bytes frame, std::size_t place) const;
   void print(Time now, const char* what, Bytes frame) const;
 
   std::FILE* text_;
   std::unique_ptr<PcapngFile> file_;
+  std::optional<MacAddr> station_;
   std::uint64_t hash_ = 0xcbf29ce484222325;
   OpCounts ops_{};
   std::uint64_t frames_ = 0, bytes_ = 0, faults_ = 0, overflows_ = 0;

@@ -97,6 +97,22 @@ TEST_F(AdminTest, UserBytesAreCountedAtBothEnds) {
   EXPECT_EQ(receiver.rx_data_bytes, kBuffer);
 }
 
+TEST_F(AdminTest, AnEndpointWithoutConnectionsIsTakenForNoConnection) {
+  connect();
+  for (auto const& entry : connections(watcher(0, true)))
+    EXPECT_EQ(entry.admin.connectionless, 0U);
+  auto request = request_for(RequestKind::kOpenEndpoint);
+  request.config = usual_config();
+  request.config.connectionless = 1;
+  ASSERT_EQ(ask(alice, request), 0);
+  request = request_for(RequestKind::kOpenPort);
+  request.endpoint = reply.endpoint;
+  ASSERT_EQ(ask(alice, request), 0);
+  unsigned alone = 0;
+  for (auto const& entry : connections(watcher(0, true))) alone += entry.admin.connectionless;
+  EXPECT_EQ(alone, 1U);
+}
+
 TEST_F(AdminTest, NobodyIsShownAKey) {
   connect();
   for (auto const& entry : connections(watcher(0, true))) {

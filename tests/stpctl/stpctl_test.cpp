@@ -41,10 +41,31 @@ TEST_F(StpctlTest, AnUnknownCommandIsAnsweredWithThoseThereAre) {
 TEST_F(StpctlTest, HelpNamesEveryCommandAndItsOptions) {
   auto const said = stpctl({"--help"});
   EXPECT_EQ(said.exit_status, 0);
-  for (std::string const word :
-       {"links", "connections", "regions", "stats", "top", "trace", "ping", "--json", "--socket"})
+  for (std::string const word : {"links", "connections", "regions", "stats", "top", "trace", "ping",
+                                 "dat-conf", "--json", "--socket"})
     EXPECT_TRUE(contains(said.text, word)) << word;
   EXPECT_TRUE(contains(stpctl({"trace", "--help"}).text, "--frames"));
+}
+
+TEST_F(StpctlTest, DatConfPrintsALineForEitherKindOfProgramAndEachLink) {
+  auto const said =
+      shell(STPCTL_PATH " --socket /a.sock --socket /b.sock dat-conf --provider /p.so");
+  EXPECT_EQ(said.exit_status, 0);
+  EXPECT_EQ(said.text,
+            "stp0 u2.0 nonthreadsafe default /p.so stp.2.0 \"stpd:/a.sock\" \"\"\n"
+            "stp0 u2.0 threadsafe default /p.so stp.2.0 \"stpd:/a.sock\" \"\"\n"
+            "stp1 u2.0 nonthreadsafe default /p.so stp.2.0 \"stpd:/b.sock\" \"\"\n"
+            "stp1 u2.0 threadsafe default /p.so stp.2.0 \"stpd:/b.sock\" \"\"\n");
+  auto const other = shell(STPCTL_PATH " dat-conf --name x --link loop");
+  EXPECT_TRUE(contains(other.text, "x0 u2.0 nonthreadsafe default ")) << other.text;
+  EXPECT_TRUE(contains(other.text, "libdaplstp.so.0 stp.2.0 \"loop\" \"\"\n")) << other.text;
+}
+
+TEST_F(StpctlTest, DatConfRefusesWhatTheRegistryCouldNotRead) {
+  auto const said = shell(STPCTL_PATH " dat-conf --name 'a b' --link loop");
+  EXPECT_EQ(said.exit_status, 1);
+  EXPECT_TRUE(contains(said.text, "cannot stand in dat.conf")) << said.text;
+  EXPECT_EQ(shell(STPCTL_PATH " dat-conf --json").exit_status, 2);
 }
 
 TEST_F(StpctlTest, EveryListIsATableAndValidJson) {

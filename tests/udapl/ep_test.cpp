@@ -27,8 +27,7 @@ TEST_P(EpTest, PrivateDataGoesBothWays) {
   ASSERT_EQ(ServicePoint::create_psp(*server.ia, 3000, server.requests, psp), Result::kSuccess);
   ASSERT_EQ(client.ep->connect("127.0.0.1", 0, 3000, kPatience, text("hello")), Result::kSuccess);
   EXPECT_EQ(state_of(client.ep), EpState::kActivePending);
-  auto const request = DatSide::next(*server.requests);
-  cr = std::static_pointer_cast<Cr>(static_cast<Object*>(request.cr)->shared_from_this());
+  cr = next_request();
   EXPECT_EQ(std::memcmp(cr->data().bytes.data(), "hello", 5), 0);
   ASSERT_EQ(cr->accept(server.ep, text("come in")), Result::kSuccess);
   auto const active = DatSide::next(*client.connect);
@@ -43,8 +42,7 @@ TEST_P(EpTest, ARejectionTellsWhyAndTheEpCanBeResetAndUsedAgain) {
   client.ep = client.make_ep();
   ASSERT_EQ(ServicePoint::create_psp(*server.ia, 3000, server.requests, psp), Result::kSuccess);
   ASSERT_EQ(client.ep->connect("127.0.0.1", 0, 3000, kPatience, {}), Result::kSuccess);
-  auto const request = DatSide::next(*server.requests);
-  cr = std::static_pointer_cast<Cr>(static_cast<Object*>(request.cr)->shared_from_this());
+  cr = next_request();
   ASSERT_EQ(cr->reject(text("no")), Result::kSuccess);
   auto const told = DatSide::next(*client.connect);
   EXPECT_EQ(told.number, EventNumber::kPeerRejected);

@@ -47,20 +47,31 @@ Event DatSide::next(Evd& from) {
   return event;
 }
 
-std::span<const std::byte> Dat::text(const char* value) {
+std::span<const std::byte> text(const char* value) {
   return {reinterpret_cast<const std::byte*>(value), std::strlen(value)};
 }
 
-void Dat::connect() {
+std::shared_ptr<Cr> DatPair::next_request() {
+  auto const request = DatSide::next(*server.requests);
+  EXPECT_EQ(request.number, EventNumber::kConnectionRequest);
+  if (request.cr == nullptr) return nullptr;
+  return std::static_pointer_cast<Cr>(static_cast<Object*>(request.cr)->shared_from_this());
+}
+
+void DatPair::connect() {
   if (!server.ep) server.ep = server.make_ep();
   if (!client.ep) client.ep = client.make_ep();
-  ASSERT_EQ(ServicePoint::create_psp(*server.ia, 3000, server.requests, psp), Result::kSuccess);
-  ASSERT_EQ(client.ep->connect("127.0.0.1", 0, 3000, kPatience, text("who is there")),
-            Result::kSuccess);
-  auto const request = DatSide::next(*server.requests);
-  ASSERT_EQ(request.number, EventNumber::kConnectionRequest);
-  cr = std::static_pointer_cast<Cr>(static_cast<Object*>(request.cr)->shared_from_this());
-  ASSERT_EQ(cr->accept(server.ep, text("come in")), Result::kSuccess);
+  connect(client.ep, server.ep);
+}
+
+void DatPair::connect(const std::shared_ptr<Ep>& from, const std::shared_ptr<Ep>& to) {
+  if (!psp || psp->freed()) {
+    ASSERT_EQ(ServicePoint::create_psp(*server.ia, 3000, server.requests, psp), Result::kSuccess);
+  }
+  ASSERT_EQ(from->connect("127.0.0.1", 0, 3000, kPatience, text("who is there")), Result::kSuccess);
+  cr = next_request();
+  ASSERT_TRUE(cr);
+  ASSERT_EQ(cr->accept(to, text("come in")), Result::kSuccess);
   ASSERT_EQ(DatSide::next(*client.connect).number, EventNumber::kEstablished);
   ASSERT_EQ(DatSide::next(*server.connect).number, EventNumber::kEstablished);
 }

@@ -40,15 +40,22 @@ struct DatSide {
   std::shared_ptr<udapl::Ep> ep;
 };
 
-class Dat : public LibstTest {
- protected:
+std::span<const std::byte> text(const char* value);
+
+// A server's IA and a client's, on the link of STP_LINK.
+struct DatPair {
   // The server listens on 3000; the client connects, and the server accepts with `server.ep`.
   void connect();
-  static std::span<const std::byte> text(const char* value);
+  // Another pair of EPs, by the same service point.
+  void connect(const std::shared_ptr<udapl::Ep>& from, const std::shared_ptr<udapl::Ep>& to);
+  // The server's next request.
+  std::shared_ptr<udapl::Cr> next_request();
 
   DatSide server, client;
   std::shared_ptr<udapl::ServicePoint> psp;
   std::shared_ptr<udapl::Cr> cr;
 };
+
+class Dat : public LibstTest, protected DatPair {};
 
 }  // namespace stp::test

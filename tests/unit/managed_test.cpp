@@ -196,5 +196,30 @@ TEST_P(ManagedHostile, everything_arrives_right_and_once) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ManagedHostile, ::testing::Range(1U, 25U));
 
+// A turn of a program may begin with a frame that is older than the time it told last. An answer
+// from before its question would measure a round trip without end, and every repeat wait a second.
+TEST(ManagedTime, never_goes_back) {
+  Sequencer sequencer({});
+  sequencer.expire(5 * kSecond);
+  ASSERT_EQ(sequencer.write(1, Address{}, 100), 0);
+  SendEntry offer;
+  ASSERT_TRUE(sequencer.transmit(offer, 5 * kSecond));
+  std::uint32_t taken = 1;
+  sequencer.taken(taken);
+  ReceivedEntry seen{};
+  seen.header.op_flags = wire::op_flags(wire::Op::kRequestAnswer);
+  seen.header.d_id = offer.header.s_id;
+  seen.header.s_id = 1;
+  sequencer.receive(seen, 5 * kSecond - 20 * kMicrosecond);
+  ASSERT_EQ(sequencer.write(2, Address{}, 100), 0);
+  for (auto now = 5 * kSecond; now < 5 * kSecond + 500 * kMillisecond; now += 10 * kMillisecond) {
+    sequencer.expire(now);
+    for (; sequencer.transmit(offer, now); ++taken)
+      ;
+    sequencer.taken(taken);
+  }
+  EXPECT_GE(taken, 5U) << "the second offer, and its repeats after 40, 80 and 160 ms";
+}
+
 }  // namespace
 }  // namespace stp::test

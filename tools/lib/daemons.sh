@@ -72,7 +72,7 @@ await_receiver() {
 send_from() {
   local side=$1 seconds=$2
   shift 2
-  setsid timeout "$seconds" "$bin/stp-send" --link "stpd:$work/$side.sock" "$@" &
+  setsid timeout -k 5 "$seconds" "$bin/stp-send" --link "stpd:$work/$side.sock" "$@" &
   started+=($!)
   wait $!
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/fields.h"
 
-#include <algorithm>
 #include <array>
 
 namespace stp::replay {
@@ -53,25 +52,6 @@ constexpr std::array kRequestStateResponse{F{Field::kParam, "R_Slots"}, F{Field:
                                            F{Field::kSync, "Sync"},     F{Field::kBNum, "B_num"},
                                            F{Field::kDId, "I_id"},      F{Field::kSId, "R_id"}};
 constexpr std::array kEnd{F{Field::kDId, "R_id"}, F{Field::kSId, "I_id"}};
-
-constexpr std::array kOps{Op::kRequestConnection,
-                          Op::kConnectionAnswer,
-                          Op::kRequestDisconnect,
-                          Op::kDisconnectAnswer,
-                          Op::kDisconnectComplete,
-                          Op::kNoOperation,
-                          Op::kRequestMemoryRegion,
-                          Op::kMemoryRegionAvailable,
-                          Op::kGet,
-                          Op::kRequestToSend,
-                          Op::kRequestAnswer,
-                          Op::kRequestToReceive,
-                          Op::kClearToSend,
-                          Op::kData,
-                          Op::kRequestState,
-                          Op::kRequestStateResponse,
-                          Op::kEnd,
-                          Op::kEndAck};
 
 constexpr std::array kFlags{
     FlagName{flag::kReserved, "Reserved"},   FlagName{flag::kAppend, "Append"},
@@ -200,10 +180,9 @@ std::string op_name(const wire::Header& header) {
 }
 
 std::optional<wire::Op> find_op(std::string_view name) {
-  auto const* const op =
-      std::ranges::find_if(kOps, [&](Op candidate) { return wire::short_name(candidate) == name; });
-  if (op == kOps.end()) return std::nullopt;
-  return *op;
+  for (auto const op : wire::kOperations)
+    if (wire::short_name(op) == name) return op;
+  return std::nullopt;
 }
 
 std::string_view function_name(wire::Function function) {

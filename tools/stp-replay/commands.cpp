@@ -61,7 +61,7 @@ int check(const Options& options) {
     ++(finding.is_note() ? notes : findings);
     print(options.json ? json_of(finding) : line_of(finding));
   };
-  Checker checker(tell, options.lossy);
+  Checker checker(tell, options.check);
   Decoder decoder;
   CapturedFrame captured;
   std::uint64_t frames = 0;
@@ -92,6 +92,8 @@ int play(const Options& options) {
   for (auto const& trouble : result.troubles)
     print(options.json ? "{\"kind\":\"not played\",\"text\":" + quoted(trouble) + "}"
                        : "not played: " + trouble);
+  for (auto const& note : result.notes)
+    print(options.json ? "{\"kind\":\"note\",\"text\":" + quoted(note) + "}" : "note: " + note);
   for (auto const& difference : result.differences)
     print(options.json ? json_of(difference) : lines_of(difference));
   if (!options.json)

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "tools/replay/check/checker.h"
+
 namespace stp::replay {
 
 inline constexpr int kNothingWrong = 0, kFindings = 1, kCannotRead = 2;
@@ -11,7 +13,7 @@ inline constexpr int kNothingWrong = 0, kFindings = 1, kCannotRead = 2;
 struct Options {
   std::string file;
   bool json = false;
-  bool lossy = false;   // check: the capture is known to lack frames
+  CheckerOptions check;
   std::string station;  // play: whose place is taken
   std::string link;     // play: an interface; empty: a Node in this program
 };

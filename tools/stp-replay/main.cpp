@@ -22,8 +22,12 @@ int main(int argc, char** argv) {
 
   auto* const decode = app.add_subcommand("decode", "Print each frame");
   auto* const check = app.add_subcommand("check", "Judge each frame by the rules of the protocol");
-  check->add_flag("--lossy", options.lossy,
+  check->add_flag("--lossy", options.check.lossy,
                   "The capture lacks frames: what a missing one could explain is only a note");
+  check->add_flag(
+      "--endpoints", options.check.endpoints,
+      "Ports whose connection is not in the capture are endpoints without connections,\n"
+      "not connections of before it");
   auto* const play = app.add_subcommand(
       "play", "Put a live Node, or a peer on a link, in the place of one station of the trace");
   play->add_option("--as", options.station, "The station's MAC address")->required();

@@ -81,6 +81,8 @@ int play_one(const Options& options, const Profile& profile) {
     std::fprintf(stderr, "stp-sim: cannot write %s\n", options.pcapng.c_str());
     return 1;
   }
+  if (options.pcapng_host != 0)
+    watch.station = MacAddr::from_u64(0x020000000000 + options.pcapng_host);
   set_current_run(profile, *options.seed);
   auto const result = simulate(profile, *options.seed, std::move(watch));
   for (auto const& failure : result.failures) std::printf("FAILED: %s\n", failure.c_str());

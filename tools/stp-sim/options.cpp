@@ -38,8 +38,13 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app.add_flag("--verbose", options.verbose, "A line per frame and event")->needs(seed);
-  app.add_option("--pcapng", options.pcapng, "Write all frames of the run to this file")
-      ->needs(seed);
+  auto* const pcapng =
+      app.add_option("--pcapng", options.pcapng, "Write all frames of the run to this file")
+          ->needs(seed);
+  app.add_option("--pcapng-host", options.pcapng_host,
+                 "Only those that host N (02:00:00:00:00:N) sends, and that reach it")
+      ->check(CLI::Range(1, 255))
+      ->needs(pcapng);
   auto* const list = app.add_flag("--list", options.list, "Name the profiles");
   auto* const incast = app.add_option("--incast", options.incast,
                                       "So many senders to one receiver, with and without pacing")

@@ -15,6 +15,7 @@ struct Options {
   unsigned jobs = 1;
   bool verbose = false;
   std::string pcapng;
+  unsigned pcapng_host = 0;  // 0: all
   bool list = false;
   unsigned incast = 0;  // senders
   bool overhead = false;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "tools/stpctl/dat_conf.h"
 #include "tools/stpctl/options.h"
 #include "tools/stpctl/ping.h"
 #include "tools/stpctl/show.h"
@@ -22,6 +23,8 @@ void run(const stp::stpctl::Options& options) {
       return show(options);
     case Command::kTop:
       return top(options);
+    case Command::kDatConf:
+      return dat_conf(options);
     case Command::kTrace:
     case Command::kTraceStart:
     case Command::kTraceStop:

@@ -55,7 +55,8 @@ void complete(Options& options) {
   bool const any = options.sockets.empty();
   if (any) options.sockets = usual_sockets(is_for_one_link(options.command));
   if (any && options.link.empty()) options.link = link_of_environment();
-  if (options.link.empty()) options.link = "stpd:" + options.sockets.front();
+  if (options.link.empty() && options.command != Command::kDatConf)
+    options.link = "stpd:" + options.sockets.front();
 }
 
 void add_lists(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
@@ -102,6 +103,20 @@ void add_trace(CLI::App& app, Options& options, const std::function<void(CLI::Ap
   action("status", "What has been captured so far", Command::kTraceStatus);
 }
 
+void add_dat_conf(CLI::App& app, Options& options,
+                  const std::function<void(CLI::App*, Command)>& is) {
+  auto* const conf = app.add_subcommand(
+      "dat-conf",
+      "Lines for /etc/dat.conf, by which DAT programs find the links; no daemon is asked");
+  conf->add_option("--name", options.name, "Of the adapters: NAME0, NAME1, ...")
+      ->capture_default_str();
+  conf->add_option("--provider", options.provider,
+                   "FILE of the provider [libdaplstp.so.0, where it was installed]")
+      ->type_name("FILE");
+  conf->add_option("--link", options.link, "Any link, as for STP_LINK; default: the daemon's");
+  is(conf, Command::kDatConf);
+}
+
 void add_ping(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
   auto* const ping = app.add_subcommand(
       "ping",
@@ -138,6 +153,7 @@ std::string check(const Options& options) {
   if (is_for_one_link(options.command) && options.sockets.size() != 1)
     return "this command is for one link: name one with --socket";
   if (options.prometheus && options.json) return "--json or --prometheus, not both";
+  if (options.command == Command::kDatConf && options.json) return "dat-conf has no --json";
   return "";
 }
 
@@ -173,6 +189,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   add_top(app, options, is);
   add_trace(app, options, is_parent);
   add_ping(app, options, is);
+  add_dat_conf(app, options, is);
   app.require_subcommand(0, 1);
   app.allow_extras();
   try {

@@ -15,6 +15,7 @@ enum class Command {
   kRegions,
   kStats,
   kTop,
+  kDatConf,
   kTrace,
   kTraceStart,
   kTraceStop,
@@ -40,6 +41,8 @@ struct Options {
   std::string peer, link;
   double timeout = 1;
   bool serve = false;
+  // dat-conf: its link is `link`, or those of all sockets
+  std::string name = "stp", provider;
 };
 
 // nullopt: the program ends with `exit_status`; help or the error has been printed.

@@ -18,6 +18,7 @@ namespace {
 
 // A state and, where it has one, its reason.
 std::string state_of(const Connection& c) {
+  if (c.connectionless) return "connectionless";
   std::string text(service::name_of(c.state));
   if (c.error != 0) text += std::string(": ") + std::strerror(std::abs(c.error));
   if (c.passive && !c.accepted) text += ", not accepted";
@@ -56,16 +57,20 @@ Table table_of_connections() {
                 "SLOTS>", "RTT-US>", "RX-BYTES>", "TX-BYTES>"});
 }
 void add(Table& table, const Connection& c) {
-  table.row({std::to_string(c.owner.pid), std::to_string(c.owner.uid), c.passive ? "<-" : "->",
-             std::to_string(c.uport), std::to_string(c.local_port), c.peer,
-             std::to_string(c.peer_port), state_of(c), std::to_string(1U << c.max_stu),
-             std::to_string(c.credit) + "/" + std::to_string(c.slots),
-             std::to_string(c.round_trip / kMicrosecond), std::to_string(c.traffic.rx_data_bytes),
-             std::to_string(c.traffic.tx_data_bytes)});
+  bool const alone = c.connectionless;
+  auto const of_peer = [&](const std::string& text) { return alone ? std::string("-") : text; };
+  table.row({std::to_string(c.owner.pid), std::to_string(c.owner.uid),
+             alone ? "" : (c.passive ? "<-" : "->"), of_peer(std::to_string(c.uport)),
+             std::to_string(c.local_port), of_peer(c.peer), of_peer(std::to_string(c.peer_port)),
+             state_of(c), std::to_string(1U << c.max_stu),
+             of_peer(std::to_string(c.credit) + "/" + std::to_string(c.slots)),
+             of_peer(std::to_string(c.round_trip / kMicrosecond)),
+             std::to_string(c.traffic.rx_data_bytes), std::to_string(c.traffic.tx_data_bytes)});
 }
 void add(Json& json, const Connection& c) {
   json.object();
   put_owner(json, c.owner);
+  json.value("connectionless", c.connectionless);
   json.value("direction", c.passive ? "in" : "out").value("uport", c.uport);
   json.value("local_port", c.local_port);
   json.value("peer_mac", c.peer).value("peer_port", c.peer_port);

@@ -41,6 +41,7 @@ Connection connection_of(const Reply& reply) {
           .error = static_cast<int>(reply.error),
           .passive = entry.passive != 0,
           .accepted = entry.accepted != 0,
+          .connectionless = entry.connectionless != 0,
           .uport = entry.uport,
           .local_port = reply.local_port,
           .peer_port = reply.remote_port,

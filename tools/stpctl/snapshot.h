@@ -29,7 +29,7 @@ struct Connection {
   Owner owner;
   VcState state = VcState::kOpen;
   int error = 0;
-  bool passive = false, accepted = false;
+  bool passive = false, accepted = false, connectionless = false;
   unsigned uport = 0, local_port = 0, peer_port = 0;
   std::string peer;
   unsigned max_stu = 0;  // exponent: the smaller of both sides'

@@ -231,6 +231,12 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
          "--cpus", [&out](const std::string& text) { out.cpus = parse_cpus(text); },
          "CPUs that the polling thread may run on, as 2 or 2-3,6 [any]")
       ->type_name("LIST");
+  app.add_option(
+         "--granted", out.granted,
+         "Bytes that programs may have asked their peers for, together, and not received; 0 "
+         "is no bound [384 of the link's longest STUs]")
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->type_name("SIZE");
   app.add_option("--pcap", out.pcap, "Write a trace of all frames to this file (pcapng)")
       ->type_name("FILE");
   app.add_option("--pcap-frames", out.pcap_frames, "End the trace after this many frames")

@@ -22,8 +22,9 @@ struct LinkOptions {
   std::string socket;  // "": from the name
   std::string address;
   service::PollPolicy poll = service::PollPolicy::kAdaptive;
-  std::vector<unsigned> cpus;  // none: any
-  std::string pcap;            // "": no trace
+  std::vector<unsigned> cpus;            // none: any
+  std::optional<std::uint64_t> granted;  // bytes under way by CTS; nullopt: as Service has it
+  std::string pcap;                      // "": no trace
   std::uint64_t pcap_frames = ~std::uint64_t{0};
 
   friend bool operator==(const LinkOptions&, const LinkOptions&) = default;

@@ -56,7 +56,7 @@ std::unique_ptr<ServedLink> ServedLink::open(const LinkOptions& link, const Opti
 ServedLink::ServedLink(const LinkOptions& link, bool alone, std::unique_ptr<port::Port> port)
     : options_(link),
       log_name_(alone ? std::string() : link.name),
-      service_(std::move(port)),
+      service_(std::move(port), link.granted),
       loop_(service_, link.poll, link.cpus),
       server_(service_, link.socket,
               [this](LogLevel level, const std::string& text) { log(level, text); }) {}

@@ -95,6 +95,11 @@ ST_API void stm_remote_decode(const void* bytes, stm_remote_t* remote);
 ST_API int stm_region_open(stm_memory_t memory, void* ptr, size_t length, unsigned access,
                            stm_connection_t connection, uint64_t address, stm_region_t* region,
                            stm_remote_t* remote);
+/* For the connections of a group (see stm_connection_attr), those to come as well. -EINVAL: group
+ * 0 is none. */
+ST_API int stm_region_open_group(stm_memory_t memory, void* ptr, size_t length, unsigned access,
+                                 uint64_t group, uint64_t address, stm_region_t* region,
+                                 stm_remote_t* remote);
 ST_API int stm_region_close(stm_region_t region);
 
 /* ---- queues ----------------------------------------------------------------------------------
@@ -127,6 +132,9 @@ enum stm_event_kind {
  *   -ECANCELED    ended by stm_cancel, by either side; or this side has disconnected
  *   -ENOTCONN     the peer has disconnected, or its program is gone
  *   -ETIMEDOUT    the peer fell silent, or the time to connect was over
+ *   -ECONNRESET   the peer's program broke the connection off (STM_BROKEN)
+ *   -ENOBUFS      a message waited for a receive for longer than `receive_wait` of its receiver:
+ *                 told to both sides, as the reason of the end
  *   -EPROTO       the peer does not speak the managed layer, or another version of it
  * or why the link is gone. */
 typedef struct stm_event {
@@ -171,7 +179,17 @@ typedef struct stm_connection_attr {
   stm_queue_t sends;    /* completions of all but receives; NULL: events */
   stm_queue_t receives; /* NULL: sends */
   stm_pool_t pool;
+  uint64_t group;       /* any number; 0: none. See stm_region_open_group */
+  int64_t receive_wait; /* how long the peer's next message may wait for a receive before the
+                           connection ends with -ENOBUFS; 0: for ever */
+  uint32_t flags;       /* STM_ON_ARRIVAL */
+  uint32_t reserved;    /* 0 */
 } stm_connection_attr_t;
+
+/* A message that is announced ahead of earlier ones takes its receive from the pool at once, if as
+ * many stay as there are earlier ones without; it is told in its turn. Without this flag, and
+ * without a pool, messages take their receives in the order in which they were sent. */
+enum { STM_ON_ARRIVAL = 1 };
 
 #define STM_PRIVATE_DATA 1024 /* bytes that connect, accept and reject may send along */
 
@@ -205,8 +223,9 @@ ST_API int stm_private_data(stm_connection_t connection, void* data, size_t size
 /* Graceful: nothing new may be posted (-ESHUTDOWN), what was posted is done, but for receives; then
  * the connection ends. Abrupt: it ends at once. What is left completes with -ECANCELED;
  * _DISCONNECTED follows. Does not block. When the peer has disconnected, messages of its that are
- * here can still be received, and _DISCONNECTED follows the last one: this call drops them. */
-enum { STM_GRACEFUL = 0, STM_ABRUPT = 1 };
+ * here can still be received, and _DISCONNECTED follows the last one: this call drops them.
+ * Broken: as abrupt, but the peer hears _FAILED, with -ECONNRESET. */
+enum { STM_GRACEFUL = 0, STM_ABRUPT = 1, STM_BROKEN = 2 };
 ST_API int stm_disconnect(stm_connection_t connection, int how);
 /* The handle is none from here on. One that is up ends abruptly; what is outstanding completes
  * first, without a further event; of a connection that was closed before its end no news comes. It
@@ -230,6 +249,8 @@ typedef struct stm_connection_info {
   uint64_t operations; /* outstanding, without receives */
   uint64_t receives;   /* posted, not filled */
   uint64_t eager;      /* messages up to this length need no round trip before they leave */
+  uint64_t span;       /* pool: messages from the one behind the last that was told, to the last
+                          that has a receive: more than `receives` where earlier ones have none */
 } stm_connection_info_t;
 ST_API int stm_connection_query(stm_connection_t connection, stm_connection_info_t* info);
 
@@ -292,7 +313,8 @@ ST_API int stm_fetch(stm_connection_t connection, uint64_t context, unsigned fla
                      enum stm_fetch_op op, uint64_t operand, uint64_t compare, stm_memory_t memory,
                      void* ptr, uint32_t key, uint64_t address);
 /* Ends the oldest outstanding operation (a receive, too) of that context, at both sides; it
- * completes with -ECANCELED, or as done when it was too late. -ENOENT: there is none. */
+ * completes with -ECANCELED, or as done when it was too late: once the link reads and writes its
+ * memory no more. -ENOENT: there is none. */
 ST_API int stm_cancel(stm_connection_t connection, uint64_t context);
 
 #ifdef __cplusplus

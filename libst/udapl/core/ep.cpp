@@ -126,7 +126,7 @@ Result Ep::status(EpState& state, bool& recv_idle, bool& request_idle) {
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
   state = state_;
-  recv_idle = allocated() == 0;
+  recv_idle = allocation().buffers == 0;
   request_idle = requests_.empty();
   return Result::kSuccess;
 }

@@ -120,13 +120,16 @@ class Ep : public Object {
   void complete_receive(const stm_event_t& event);
   void tell_receive(const Receive& receive, DtoStatus status, std::uint64_t length, bool solicited);
   void flush_receives();
-  [[nodiscard]] int allocated() const;
+  struct Allocation {
+    int buffers = 0, span = 0;
+  };
+  [[nodiscard]] Allocation allocation() const;
   void check_watermarks();
 
   Parts parts_;
   EpAttr attr_;
   EpState state_ = EpState::kUnconnected;
-  bool broken_ = false;  // by this side
+  bool broken_ = false;
   stm_connection_t connection_ = nullptr;
   PrivateData peer_data_;
   std::string host_;

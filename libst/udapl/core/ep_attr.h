@@ -19,6 +19,8 @@ struct EpAttr {
   int max_recv_iov = 16, max_request_iov = 16;
   int max_rdma_read_in = 16, max_rdma_read_out = 16;
   int max_rdma_read_iov = 16, max_rdma_write_iov = 16;
+  // Microseconds that a message of the peer may wait for a receive.
+  std::int64_t receive_wait = 30'000'000;
 };
 
 // False: more than there is, or a combination that makes no sense.

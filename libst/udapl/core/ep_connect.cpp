@@ -19,6 +19,9 @@ stm_connection_attr_t Ep::connection_attr() const {
   attr.size = sizeof attr;
   attr.events = ia().progress().queue();
   attr.pool = parts_.srq ? parts_.srq->pool() : nullptr;
+  attr.flags = STM_ON_ARRIVAL;
+  attr.group = parts_.pz->group();
+  attr.receive_wait = attr_.receive_wait;
   return attr;
 }
 
@@ -104,7 +107,7 @@ Result Ep::disconnect(bool abrupt) {
 
 void Ep::break_connection() {
   broken_ = true;
-  if (connection_ != nullptr) stm_disconnect(connection_, STM_ABRUPT);
+  if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
 }
 
 void Ep::on_event(const stm_event_t& event) {

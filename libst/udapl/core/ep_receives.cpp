@@ -14,7 +14,7 @@ Result Ep::post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie,
     return Result::kInvalidParameter;
   if ((flags & kUnsignalled) != 0 && (attr_.recv_flags & kUnsignalled) == 0)
     return Result::kInvalidParameter;
-  auto const full = [&] { return allocated() >= attr_.max_recv_dtos; };
+  auto const full = [&] { return allocation().buffers >= attr_.max_recv_dtos; };
   if (full()) ia().progress().poll();
   if (full()) return Result::kInsufficientResources;
   Receive receive{{}, cookie, flags};
@@ -97,22 +97,24 @@ void Ep::flush_receives() {
 }
 
 // Of an SRQ: those that the connection has taken for messages that are arriving.
-int Ep::allocated() const {
-  if (!parts_.srq) return static_cast<int>(receives_.size());
+Ep::Allocation Ep::allocation() const {
+  if (!parts_.srq) {
+    auto const posted = static_cast<int>(receives_.size());
+    return {posted, posted};
+  }
   stm_connection_info_t info{};
   info.size = sizeof info;
-  if (connection_ == nullptr || stm_connection_query(connection_, &info) != 0) return 0;
-  return static_cast<int>(info.receives);
+  if (connection_ == nullptr || stm_connection_query(connection_, &info) != 0) return {};
+  return {static_cast<int>(info.receives), static_cast<int>(info.span)};
 }
 
 Result Ep::recv_query(int* buffers, int* span) {
   Lock const lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
-  auto const count = allocated();
-  if (buffers != nullptr) *buffers = count;
-  // The managed API gives buffers to messages in their order: the span has no gaps.
-  if (span != nullptr) *span = count;
+  auto const now = allocation();
+  if (buffers != nullptr) *buffers = now.buffers;
+  if (span != nullptr) *span = now.span;
   return Result::kSuccess;
 }
 
@@ -128,7 +130,7 @@ Result Ep::set_watermarks(int soft, int hard) {
 
 void Ep::check_watermarks() {
   if (soft_ < 0 && hard_ < 0) return;
-  auto const count = allocated();
+  auto const count = allocation().buffers;
   if (hard_ >= 0 && count > hard_) break_connection();
   if (soft_ < 0 || count <= soft_) return;
   soft_ = -1;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Send, RDMA write, RDMA read and bind. They complete in the order of posting, though the managed
 // API may finish them in another.
+#include <utility>
+
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/ia.h"
 #include "libst/udapl/core/rmr.h"
@@ -19,6 +21,8 @@ DtoStatus status_of(int error) {
       return DtoStatus::kRemoteResponder;
     case -EPROTO:
       return DtoStatus::kTransport;
+    case -ENOBUFS:
+      return DtoStatus::kReceiverNotReady;
     default:
       return DtoStatus::kFlushed;
   }
@@ -147,6 +151,9 @@ void Ep::complete_request(const stm_event_t& event) {
   auto& request = *reinterpret_cast<Request*>(event.context);
   request.done = true;
   request.status = status_of(event.status);
+  // Whatever else was outstanding is not to blame.
+  if (request.status == DtoStatus::kReceiverNotReady && std::exchange(broken_, true))
+    request.status = DtoStatus::kFlushed;
   if (request.dto == Dto::kRdmaWrite) --writes_;
   if (request.dto == Dto::kRdmaRead) {
     --reads_;

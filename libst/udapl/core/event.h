@@ -36,6 +36,7 @@ enum class DtoStatus : std::uint32_t {
   kRemoteAccess = 6,
   kRemoteResponder = 7,
   kTransport = 8,
+  kReceiverNotReady = 9,
 };
 
 enum class Dto : std::uint8_t { kSend, kRdmaWrite, kRdmaRead, kReceive, kBind };

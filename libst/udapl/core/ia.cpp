@@ -68,8 +68,10 @@ Result Ia::close(bool abrupt) {
   }
   if (watcher_.joinable()) watcher_.join();
   stop();
-  Lock const lock(async_->ia().mutex());
-  async_->detach_other();
+  // An EVD of its own keeps the IA.
+  auto const async = std::move(async_);
+  Lock const lock(async->ia().mutex());
+  async->detach_other();
   return Result::kSuccess;
 }
 

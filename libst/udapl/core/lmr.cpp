@@ -34,8 +34,8 @@ int Lmr::open() {
   if (error != 0) return error;
   auto const remote = access & (STM_REMOTE_READ | STM_REMOTE_WRITE);
   if (remote == 0) return 0;
-  error = stm_region_open(memory_, attr_.start, attr_.length, remote, nullptr, base(), &region_,
-                          &remote_);
+  error = stm_region_open_group(memory_, attr_.start, attr_.length, remote, pz_->group(), base(),
+                                &region_, &remote_);
   if (error != 0) stm_memory_release(memory_);
   return error;
 }

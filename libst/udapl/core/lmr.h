@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Local Memory Region: registered memory, and the region that peers may access if its
-// privileges say so.
+// A Local Memory Region: registered memory, and the region that peers of the zone's EPs may
+// access if its privileges say so.
 #pragma once
 
 #include <stp/managed.h>

@@ -12,6 +12,8 @@ class Pz : public Object {
   explicit Pz(Ia& ia) : Object(Kind::kPz, ia) {}
   static Result create(Ia& ia, std::shared_ptr<Pz>& out);
   Result free();
+  // What the managed API calls the EPs of this zone.
+  [[nodiscard]] std::uint64_t group() const { return reinterpret_cast<std::uintptr_t>(this); }
 };
 
 }  // namespace stp::udapl

@@ -17,6 +17,20 @@ constexpr TraceTime slack(TraceTime interval) {
 }
 constexpr TraceTime kLongestInterval = 1'000'000'000;
 
+// What only the two sides of a connection have to say to each other.
+bool is_scheduled(Op op) {
+  switch (op) {
+    case Op::kRequestDisconnect:
+    case Op::kDisconnectAnswer:
+    case Op::kDisconnectComplete:
+    case Op::kClearToSend:
+    case Op::kMemoryRegionAvailable:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // What only one who hears its peer sends.
 bool is_answer(const wire::Header& h) {
   switch (h.op()) {
@@ -58,12 +72,13 @@ std::string json_of(const Finding& finding) {
          ",\"expected\":" + quoted(finding.expected) + ",\"seen\":" + quoted(finding.seen) + "}";
 }
 
-Checker::Impl::Impl(Sink given_sink, bool given_lossy)
+Checker::Impl::Impl(Sink given_sink, const CheckerOptions& given_options)
     : sink(std::move(given_sink)),
-      lossy(given_lossy),
+      options(given_options),
       connections([this](Connection& gone) { say_farewell(gone); }) {}
 
-Checker::Checker(Sink sink, bool lossy) : impl_(std::make_unique<Impl>(std::move(sink), lossy)) {}
+Checker::Checker(Sink sink, const CheckerOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(sink), options)) {}
 Checker::~Checker() = default;
 
 void Checker::frame(const Decoded& frame) {
@@ -98,7 +113,8 @@ void Checker::Impl::report(const Decoded& frame, Rule rule, std::string expected
 }
 
 void Checker::Impl::report(const Said& said, Rule rule, std::string expected, std::string seen) {
-  report(said.frame, rule, std::move(expected), std::move(seen), lossy || said.c.lossy);
+  if (said.c.mute) return;
+  report(said.frame, rule, std::move(expected), std::move(seen), options.lossy || said.c.lossy);
 }
 
 // Counts one more try, and holds it against the clock of retries.
@@ -137,7 +153,7 @@ void Checker::Impl::owed(const Connection& c, const Tries& tries, const Side& de
   report(frame, rule, "an answer to " + what,
          "none to " + std::to_string(tries.count) + " tries in " +
              seconds(between(tries.first, tries.last)) + " s, from a peer that answers others",
-         lossy || c.lossy);
+         options.lossy || c.lossy);
 }
 
 void Checker::Impl::follow(const Decoded& frame) {
@@ -154,6 +170,8 @@ void Checker::Impl::follow(const Decoded& frame) {
   auto& from = side_at(*c, source_of(frame));
   auto& to = c->sides[&from == &c->sides[0] ? 1 : 0];
   Said const said{frame, frame.frame.header, *c, from, to, frame.time};
+  c->scheduled = c->scheduled || is_scheduled(said.h.op());
+  c->mute = !c->certain();
   check_names(said);
   dispatch(said);
   // Asked last: the answer counts what this very operation uses.
@@ -193,6 +211,8 @@ void Checker::Impl::dispatch(const Said& said) {
       return on_end(said);
     case Op::kEndAck:
       return on_end_ack(said);
+    case Op::kNoOperation:
+      return on_notice(said);
     default:
       return;
   }

@@ -26,11 +26,17 @@ struct Finding {
 std::string line_of(const Finding& finding);
 std::string json_of(const Finding& finding);
 
+struct CheckerOptions {
+  // The capture is known to lack frames; what a missing one could explain is a note.
+  bool lossy = false;
+  // It holds every connection from its beginning: other Ports are those of endpoints.
+  bool endpoints = false;
+};
+
 class Checker {
  public:
   using Sink = std::function<void(const Finding&)>;
-  // `lossy`: the capture is known to lack frames; what a missing one could explain is a note.
-  Checker(Sink sink, bool lossy);
+  explicit Checker(Sink sink, const CheckerOptions& options = {});
   ~Checker();
   Checker(const Checker&) = delete;
   Checker& operator=(const Checker&) = delete;

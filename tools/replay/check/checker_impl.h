@@ -4,6 +4,7 @@
 
 #include "tools/replay/check/checker.h"
 #include "tools/replay/check/connection_table.h"
+#include "tools/replay/check/endpoint.h"
 
 namespace stp::replay {
 
@@ -14,6 +15,10 @@ inline constexpr TraceTime kLinkCopies = 50'000;
 // A peer that has been asked so often, for so long, owes its answer.
 inline constexpr unsigned kOwedTries = 3;
 inline constexpr TraceTime kOwedTime = 1'000'000'000;
+
+// The name of the region of short messages.
+// protocol: 9.29
+inline constexpr std::uint32_t kRingName = 1;
 
 // `later` - `earlier`, whatever the clock did.
 inline TraceTime between(TraceTime earlier, TraceTime later) {
@@ -33,7 +38,7 @@ struct Said {
 };
 
 struct Checker::Impl {
-  Impl(Sink given_sink, bool given_lossy);
+  Impl(Sink given_sink, const CheckerOptions& given_options);
 
   // --- form.cpp
   void check_form(const Decoded& frame);
@@ -72,12 +77,34 @@ struct Checker::Impl {
 
   // --- data.cpp
   void on_data(const Said& said);
+  void check_last_flags(const Said& said);
   bool check_block_data(const Said& said, Landing& landing);
   void on_get_data(const Said& said, GetRequest& get);
   bool place(const Said& said, Block& block, std::uint64_t low, std::uint64_t high);
   bool check_buffer(const Said& said);
   bool check_tiling(const Said& said, Block& block);
   void count_data_slot(const Said& said, Block& block);
+
+  // --- managed.cpp
+  void on_managed_request(const Said& said, Request& request, bool fresh);
+  void on_managed_data(const Said& said, Landing& landing);
+  void on_managed_region(const Said& said, const Request& asked);
+  void check_withdrawal(const Said& said, const Request& ended);
+  void check_outstanding(const Said& said, Landing& landing, const Request& offer);
+  void on_notice(const Said& said);
+  void note_message(const Said& said, std::uint32_t number, std::uint64_t what);
+  void check_write_window(const Said& said, Request& request);
+  void on_hello(const Said& said);
+  void on_eager(const Said& said, Landing& ring, const Block& block);
+  void note_taken(const Said& said, std::uint32_t count);
+  void miss_messages(const Connection& c, const Side& side);
+
+  // --- endpoints.cpp
+  bool follow_endpoint(const Decoded& frame);
+  void recognize(const Decoded& frame, Endpoint& endpoint);
+  bool check_endpoint_key(const Said& said, Endpoint& endpoint);
+  void on_endpoint_data(const Said& said, Endpoint& endpoint);
+  SentBlock& sent_block(const Said& said, Endpoint& endpoint);
 
   // --- checker.cpp
   void follow(const Decoded& frame);
@@ -102,10 +129,11 @@ struct Checker::Impl {
     Tries tries;
   };
   Sink sink;
-  bool lossy;
+  const CheckerOptions options;
   TraceTime start_of_trace = kNotYet, newest = kNotYet;
   Recent<EndName, Connecting, 65'536, EndHash> connecting;
   ConnectionTable connections;
+  Recent<EndName, Endpoint, 1024, EndHash> endpoints;
 };
 
 inline EndName source_of(const Decoded& frame) {
@@ -114,6 +142,9 @@ inline EndName source_of(const Decoded& frame) {
 inline EndName target_of(const Decoded& frame) {
   return {frame.frame.dst.to_u64(), frame.frame.header.d_port};
 }
+
+// The first word of its option payload; 0: it has none, or the capture cut it.
+std::uint32_t option_word(const Decoded& frame);
 
 // "Blocksize 12": for what is expected and seen.
 std::string named(const char* name, std::uint64_t value);

@@ -71,7 +71,8 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
   auto* const asked = connecting.find(to);
   if (asked == nullptr) {
     if (settled(frame.time))
-      return report(frame, Rule::kCaUnasked, "a CA for an RC", operation_text(frame), lossy);
+      return report(frame, Rule::kCaUnasked, "a CA for an RC", operation_text(frame),
+                    options.lossy);
     if (refused) return;
   } else if (asked->key != h.d_key || asked->to != frame.frame.src) {
     return report(
@@ -91,7 +92,7 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
   if (gone && between(before->closed, frame.time) < kLateRc &&
       between(before->closed, frame.time) > kReordering)
     report(frame, Rule::kRcLate, "silence, as that connection is gone", operation_text(frame),
-           lossy);
+           options.lossy);
   else if (same && !gone && known == nullptr)
     report(frame, Rule::kSecondVc, "the CA that its RC was answered with before",
            named("R_Port", h.s_port));
@@ -138,12 +139,20 @@ void Checker::Impl::answered_again(const Decoded& frame, Connection& c, Side& an
 Connection* Checker::Impl::connection_of(const Decoded& frame) {
   auto const& h = frame.frame.header;
   auto const from = source_of(frame), to = target_of(frame);
-  if (auto* const c = connections.find(from, to)) return c;
+  if (to.port == 0) {  // protocol: 5.3
+    report(frame, Rule::kNoPort, "a Port", operation_text(frame));
+    return nullptr;
+  }
+  if (auto* const c = connections.find(from, to)) {
+    if (c->certain() || !follow_endpoint(frame)) return c;
+    connections.remove(*c);
+    return nullptr;
+  }
   auto const established = [](const Connection* c) {
     return c != nullptr && c->complete && !c->ending;
   };
   auto const tell = [&](Rule rule, std::string expected, std::string seen) {
-    report(frame, rule, std::move(expected), std::move(seen), lossy);
+    report(frame, rule, std::move(expected), std::move(seen), options.lossy);
     return nullptr;
   };
   auto const* const mine = connections.of_end(from);
@@ -160,6 +169,7 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
   if (auto const* const asked = connecting.find(from);
       asked != nullptr && asked->to == frame.frame.dst && !asked->tries.answered)
     return tell(Rule::kNotEstablished, "nothing before the CA", operation_text(frame));
+  if (follow_endpoint(frame)) return nullptr;
   if (h.op() == Op::kDisconnectAnswer || h.op() == Op::kDisconnectComplete) {
     if (!settled(frame.time)) return nullptr;
     bool const answer = h.op() == Op::kDisconnectAnswer;
@@ -174,7 +184,7 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
     report(frame, Rule::kMidTrace, "",
            to_string(frame.frame.src) + ' ' + named("Port", h.s_port) + " and " +
                to_string(frame.frame.dst) + ' ' + named("Port", h.d_port) +
-               " were connected before the capture, or one is an endpoint without connections");
+               " were connected before the capture, or are endpoints without connections");
   return &connections.add(std::move(c));
 }
 
@@ -222,6 +232,7 @@ void Checker::Impl::on_disconnection(const Said& said) {
 
 // What was asked and never answered shows only at the end.
 void Checker::Impl::say_farewell(Connection& c) {
+  if (!c.certain()) return;  // nobody owes an answer for an endpoint
   for (unsigned s = 0; s < 2; ++s) {
     auto& asker = c.sides[s];
     auto const& debtor = c.sides[1 - s];
@@ -233,7 +244,7 @@ void Checker::Impl::say_farewell(Connection& c) {
       frame.number = traffic.skipped_frame;
       frame.time = traffic.skipped_at;
       report(frame, Rule::kGNum, named("G_num", *traffic.skipped_get), "it was left out",
-             lossy || c.lossy);
+             options.lossy || c.lossy);
     }
     auto const over = [&](const Tries& tries) {  // it need not answer any more
       return std::max(debtor.rd, debtor.da) != kNotYet &&
@@ -242,6 +253,11 @@ void Checker::Impl::say_farewell(Connection& c) {
     for (auto& [sync, question] : traffic.questions)
       if (!over(question.tries))
         owed(c, question.tries, debtor, Rule::kRsrUnanswered, "RS with " + named_hex("Sync", sync));
+    miss_messages(c, asker);
+    for (auto& [i_id, request] : traffic.requests)
+      if (c.managed && request.op == Op::kRequestToSend && !request.over && !over(request.tries))
+        owed(c, request.tries, debtor, Rule::kOfferUnanswered,
+             "RTS with " + named_hex("I_id", i_id));
     for (auto& [g_num, get] : traffic.gets)
       if (!get.taken_back && !over(get.tries))
         owed(c, get.tries, debtor, Rule::kGetUnanswered, "GET with " + named("G_num", g_num));

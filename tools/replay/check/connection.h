@@ -37,7 +37,11 @@ struct Request {
   wire::Op op = wire::Op::kRequestToSend;
   std::uint64_t t_len = 0;
   unsigned max_block = 0;
+  std::uint32_t cts_req = 0;
+  std::uint32_t word = 0;  // the first of its option payload: a message's number, a region's name
   bool over = false;
+  Tries tries;              // RTS
+  std::uint64_t begun = 0;  // managed: Writes of its side before it
 };
 
 struct Block {
@@ -66,6 +70,10 @@ struct Landing {
   std::uint64_t start = 0;  // region
   std::uint32_t b_win = 0;  // region
   std::uint16_t mx = 0;     // region
+  bool ring = false;        // region: of short messages (managed)
+  // Managed: the tag of a Write; the Block of a ring that said how long it is.
+  std::optional<std::uint32_t> tag;
+  std::optional<std::pair<std::uint32_t, std::uint64_t>> told_length;
   std::uint32_t b_seq = 0;  // the highest that an RSR told
   TraceTime b_seq_told = kNotYet;
   TraceTime sender_ended = kNotYet;  // END or EA of the side that sends the DATA
@@ -85,6 +93,20 @@ struct Ending {
   Tries tries;
 };
 
+// What one side of a managed connection has sent.
+struct Messages {
+  struct Missing {
+    std::uint64_t frame = 0;
+    TraceTime at = kNotYet;
+  };
+  Recent<std::uint32_t, std::uint64_t, 8192> known;  // which RTS, or which Block, has a number
+  Recent<std::uint32_t, Missing, 64> missing;        // numbers that were passed over
+  std::uint32_t newest = 0;
+  std::uint64_t writes = 0;
+  std::uint32_t eager = 0;  // short messages
+  std::uint32_t taken = 0;  // those of the other side, as this one says
+};
+
 // What is rare is kept apart, so that an idle connection costs little.
 struct Traffic {
   Recent<std::uint32_t, Question, 256> questions;  // asked by this side
@@ -93,6 +115,7 @@ struct Traffic {
   Recent<std::uint32_t, GetRequest, 256> gets;     // made by this side
   Recent<std::uint64_t, Ending, 128> ends;         // sent by this side: D_id, S_id
   std::optional<std::uint32_t> newest_get;
+  std::unique_ptr<Messages> messages;
   // A G_num that was skipped and may still come.
   std::optional<std::uint32_t> skipped_get;
   std::uint64_t skipped_frame = 0;
@@ -122,12 +145,19 @@ struct Side {
 
 struct Connection {
   std::array<Side, 2> sides;
-  bool complete = false;  // seen from its RC on
-  bool lossy = false;     // the capture was seen to lack frames of it
+  bool complete = false;   // seen from its RC on
+  bool scheduled = false;  // one has granted, or ended the connection: no endpoint does
+  bool managed = false;    // it began with a request (9.30), which side `asker` made
+  bool accepted = false;
+  unsigned asker = 0;
+  bool mute = false;   // what it is is not known: nothing is held against anybody
+  bool lossy = false;  // the capture was seen to lack frames of it
   TraceTime closed = kNotYet;
   // Where it stands among all, and in which list.
   bool ending = false;
 
+  // Else the two may be endpoints without connections.
+  [[nodiscard]] bool certain() const { return complete || scheduled; }
   // Whether a side's RD, DA and DC have all been seen.
   [[nodiscard]] bool disconnected() const {
     bool any = false;

@@ -29,12 +29,16 @@ std::string bytes_text(std::uint64_t at, std::uint64_t length) {
 
 }  // namespace
 
-void Checker::Impl::on_data(const Said& said) {
-  auto const& h = said.h;
-  // protocol: 8.11
-  if (!h.has(flag::kLast) && h.has(flag::kSendState | flag::kInterrupt))
+// protocol: 8.11
+void Checker::Impl::check_last_flags(const Said& said) {
+  if (!said.h.has(flag::kLast) && said.h.has(flag::kSendState | flag::kInterrupt))
     report(said, Rule::kBlockFlags, "Send_state and Interrupt on Last only",
            operation_text(said.frame));
+}
+
+void Checker::Impl::on_data(const Said& said) {
+  auto const& h = said.h;
+  check_last_flags(said);
   auto& traffic = said.to.with_traffic();
   auto* const landing = traffic.landings.find(h.d_id);
   // A Transfer here and a region there may have the same number, and a Block and a Get: then the
@@ -51,7 +55,8 @@ void Checker::Impl::on_data(const Said& said) {
   if (landing->sender_ended != kNotYet && between(landing->sender_ended, said.now) > kReordering)
     return report(said, Rule::kAfterEnd, "no DATA of a Transfer that its sender has ended",
                   operation_text(said.frame));
-  if (said.to.sized && said.from.sized) check_block_data(said, *landing);
+  if (said.to.sized && said.from.sized && check_block_data(said, *landing))
+    on_managed_data(said, *landing);
 }
 
 // protocol: 7.6, 9.11

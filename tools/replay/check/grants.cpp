@@ -43,8 +43,10 @@ void Checker::Impl::on_region(const Said& said) {
     if (!known->over)
       report(said, Rule::kIdInUse, "an R_id that is free", named_hex("R_id", h.s_id));
   }
+  if (asked) on_managed_region(said, *request);
   Landing region;
   region.i_id = h.d_id;
+  region.ring = said.c.managed && asked && request->word == kRingName;
   region.region = true;
   region.t_len = h.t_len();
   region.start = Address{h.bufx, h.offset}.linear(said.from.bufsize);
@@ -71,6 +73,7 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   }
   auto* const request = to.with_traffic().requests.find(h.d_id);
   bool const offered = request != nullptr && request->op == wire::Op::kRequestToSend;
+  if (offered) request->tries.answered = true;
   // protocol: 9.4
   if (offered && h.param > request->max_block)
     report(said, Rule::kBlocksize,
@@ -129,6 +132,7 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   fresh.mx = h.mx;
   fresh.granted = now;
   landing->blocks.put(h.b_num, std::move(fresh));
+  if (offered) check_outstanding(said, *landing, *request);
 }
 
 }  // namespace stp::replay

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // RTS, RTR, RMR and their answers; END and EA (docs/protocol.md, section 9).
+#include "stp/wire/big_endian.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
 
@@ -13,6 +14,10 @@ std::uint64_t pair_of(std::uint32_t d_id, std::uint32_t s_id) {
 }
 
 }  // namespace
+
+std::uint32_t option_word(const Decoded& frame) {
+  return frame.frame.option.empty() || frame.cut ? 0 : wire::load32(frame.frame.option.data());
+}
 
 // protocol: 9.1, 9.9
 void Checker::Impl::on_request(const Said& said) {
@@ -33,15 +38,22 @@ void Checker::Impl::on_request(const Said& said) {
       read->over = true;  // from here on the RTS speaks for it
     }
   }
-  Request const made{h.op(), h.t_len(), h.mx, false};
-  auto* const known = requests.find(h.s_id);
-  if (known == nullptr || known->over) {
-    requests.put(h.s_id, made);
+  Request made;
+  made.op = h.op();
+  made.t_len = h.t_len();
+  made.max_block = h.mx;
+  made.cts_req = h.param;
+  made.word = option_word(said.frame);
+  auto* known = requests.find(h.s_id);
+  bool const fresh = known == nullptr || known->over;
+  if (fresh) {
+    known = &requests.put(h.s_id, made);
   } else if (known->op != made.op || known->t_len != made.t_len ||
              known->max_block != made.max_block) {
     report(said, Rule::kIdInUse, "another I_id, or the same request again",
            operation_text(said.frame));
   }
+  if (h.op() == Op::kRequestToSend) on_managed_request(said, *known, fresh);
 }
 
 // protocol: 9.2
@@ -54,6 +66,7 @@ void Checker::Impl::on_answer(const Said& said) {
       report(said, Rule::kAnswerUnasked, "the I_id of an RTS or RTR", operation_text(said.frame));
     return;
   }
+  request->tries.answered = true;
   if (h.has(wire::flag::kReject))
     request->over = true;
   else if (h.s_id == wire::kNoId)
@@ -79,7 +92,10 @@ void Checker::Impl::on_end(const Said& said) {
   if (auto* const received = mine.landings.find(h.s_id);
       received != nullptr && (received->i_id == h.d_id || h.d_id == wire::kNoId))
     received->over = true;
-  if (auto* const request = mine.requests.find(h.s_id)) request->over = true;
+  if (auto* const request = mine.requests.find(h.s_id)) {
+    check_withdrawal(said, *request);
+    request->over = true;
+  }
   if (auto* const request = theirs.requests.find(h.d_id)) request->over = true;
 }
 

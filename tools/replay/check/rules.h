@@ -32,6 +32,7 @@ namespace stp::replay {
   X(CaUnasked,        "5.1",  "ca-unasked",        kIfAll, "a CA answers an RC")                      \
   X(DaUnasked,        "5.2",  "da-unasked",        kIfAll, "a DA answers an RD")                      \
   X(DcUnasked,        "5.2",  "dc-unasked",        kIfAll, "a DC answers a DA")                       \
+  X(NoPort,           "5.3",  "no-port",           kSure,  "D_Port is 0 in RC only")                  \
   X(SecondVc,         "5.4",  "second-vc",         kSure,  "a repeated RC makes no second connection") \
   X(ZeroKey,          "5.5",  "zero-key",          kSure,  "Keys are never 0")                        \
   X(RejectPort,       "5.6",  "reject-port",       kSure,  "a CA with Reject has R_Port 0")           \
@@ -86,13 +87,26 @@ namespace stp::replay {
   X(AfterEnd,         "9.18", "after-end",         kSure,  "no DATA is sent after END or EA")         \
   X(EaUnasked,        "9.18", "ea-unasked",        kIfAll, "EA answers END")                          \
   X(EndUnanswered,    "9.18", "end-unanswered",    kIfAll, "END is answered")                         \
+  X(MessageNumber,    "9.21", "message-number",    kIfAll, "managed messages are numbered from 1, one number each") \
+  X(MessageWithdrawn, "9.22", "message-withdrawn", kIfAll, "the END of a managed Write says its number") \
+  X(OfferUnanswered,  "9.24", "offer-unanswered",  kIfAll, "the RTS of a managed Write is answered")  \
+  X(GrantsOutstanding,"9.25", "grants-outstanding",kIfAll, "no more CTS are outstanding than CTS_req asks for") \
+  X(Tag,              "9.26", "tag",               kIfAll, "all DATA of a managed Write has one Opaque") \
+  X(PutFlags,         "9.27", "put-flags",         kIfAll, "a managed Put has Send_state, and Silent or Interrupt") \
+  X(RegionTerms,      "9.29", "region-terms",      kIfAll, "the MRA for a named region has its terms, and the length that was asked for") \
+  X(Hello,            "9.30", "hello",             kIfAll, "a managed connection begins with a request and its answer") \
+  X(EagerSlot,        "9.31", "eager-slot",        kIfAll, "a short message stands in the next slot, which is free") \
+  X(WriteWindow,      "9.32", "write-window",      kIfAll, "no Write begins while 64 have since the oldest that is not confirmed") \
   X(CtsTooSoon,       "10.3", "cts-too-soon",      kSure,  "a CTS is repeated after a data timeout, 1 ms at least") \
+  X(BlockMx,          "11.6", "block-mx",          kIfAll, "all STUs of a Block to an endpoint name one Mx") \
+  X(BlockName,        "11.7", "block-name",        kIfAll, "a Block's name rests for 4 s before it names another") \
+  X(EndpointOperation,"11.10","endpoint-operations",kIfAll,"RD, DA and DC name no endpoint")          \
   X(ZeroPort,         "12.2", "zero-port",         kSure,  "S_Port is not 0")                         \
   X(Truncated,        "12.2", "truncated",         kSure,  "the frame is as long as its headers say") \
   X(CaptureLoss,      "",     "capture-loss",      kNote,  "the capture lacks frames that both sides know of") \
   X(CaptureCut,       "",     "capture-cut",       kNote,  "the capture cut a frame inside its header") \
   X(ClockBackwards,   "",     "clock-backwards",   kNote,  "a frame is dated before the one in front of it") \
-  X(MidTrace,         "",     "mid-trace",         kNote,  "a connection began before the capture did")
+  X(MidTrace,         "",     "mid-trace",         kNote,  "a connection began before the capture did, or an end is an endpoint")
 // clang-format on
 
 enum class Rule : std::uint8_t {

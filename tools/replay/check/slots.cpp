@@ -17,7 +17,7 @@ constexpr TraceTime kAskPatience = 2'000'000'000;  // protocol: 5.22
 void Checker::Impl::spend_slot(const Said& said) {
   auto& from = said.from;
   ++from.slots_used;
-  if (!from.slots_limit || from.slots_used <= *from.slots_limit) return;
+  if (!said.c.certain() || !from.slots_limit || from.slots_used <= *from.slots_limit) return;
   report(said, Rule::kNoCredit,
          "at most " + std::to_string(*from.slots_limit) + " Slots used since the connection began",
          std::to_string(from.slots_used) + " with " + operation_text(said.frame));

@@ -17,9 +17,10 @@ class LinkSubject final : public Subject {
                                            Output output, std::string& error);
   [[nodiscard]] const std::string& error() const { return error_; }
 
+  [[nodiscard]] bool wants_credit() const override { return false; }
   void advance(std::int64_t now) override;
   void deliver(std::size_t at, Bytes frame) override;
-  void decide(std::size_t /*at*/) override {}  // its users decide for themselves
+  bool decide(std::size_t /*at*/) override { return true; }  // its users decide for themselves
 
  private:
   struct Close {

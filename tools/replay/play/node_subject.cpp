@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <new>
+#include <utility>
 
 #include "stp/memory/tiling.h"
 #include "tools/replay/text.h"
@@ -70,6 +70,20 @@ void NodeSubject::make_user(const std::shared_ptr<UserPlan>& plan) {
   }
   map_memory(user);
   if (plan->listens) node_.listen(user.endpoint, *plan->listens);
+  if (plan->config.connectionless) open_port(user);
+}
+
+// protocol: 11.1
+void NodeSubject::open_port(User& user) {
+  auto const port = user.plan->config.port;
+  auto* const channel = channel_of(user);
+  VcId id = kNoneId;
+  if (node_.open_port(user.endpoint, channel, channels_.size() - 1, id, now_) != 0) {
+    troubles_.push_back("the Node cannot open the endpoint with Port " + std::to_string(port));
+    return;
+  }
+  names_.bind(Name::kPort, port, port);
+  vcs_[port] = {id, &user, UserChannel(channel), false, {}};
 }
 
 RegionId NodeSubject::map(const User& user, Direction direction, std::uint64_t first,
@@ -137,8 +151,13 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
   auto const& h = trace_[at].decoded.frame.header;
   if (trace_[at].decoded.well_formed()) {
     if (h.op() == Op::kRequestConnection && plan_.welcome(at) == Welcome::kAccept) listen(h);
-    if (h.op() == Op::kGet && !h.has(wire::flag::kReject)) prepare_get(at);
+    if (h.op() == Op::kGet && !h.has(wire::flag::kReject)) {
+      prepare_get(at);
+      if (plan_.left_unanswered(at))
+        unanswered_.insert({trace_[at].decoded.frame.src, h.s_port, h.d_id, h.s_id});
+    }
     if (h.op() == Op::kData) learn_data(at);
+    if (auto* const vc = vc_of(h.d_port); vc != nullptr && plan_.closed_before(at)) close(*vc);
   }
   node_.receive({&frame, 1}, now_);
   pump();
@@ -165,8 +184,7 @@ void NodeSubject::pump() {
     Decoder decoder;
     sent.decoded = decoder.decode(
         {0, static_cast<std::int64_t>(now_ + skipped_), sent.bytes, sent.bytes.size()});
-    output_(sent);
-    if (own_question(sent.decoded.frame.header)) note_question(sent.decoded.frame.header);
+    if (!is_owed(sent.decoded.frame)) output_(sent);
   }
   Event event{};
   while (node_.next_event(event)) {
@@ -185,35 +203,6 @@ void NodeSubject::pump() {
   read_queues();
 }
 
-// When to ask is a Node's choice, so it may ask where the trace's did not. Such an RS is answered
-// when it comes again.
-void NodeSubject::note_question(const wire::Header& asked) {
-  auto const vc = vcs_.find(asked.s_port);
-  if (vc == vcs_.end()) return;
-  bool const again = vc->second.question == asked.sync;
-  vc->second.question = asked.sync;
-  if (again && !names_.stands(Name::kSync, asked.sync)) give_credit(vc->second);
-}
-
-// Answers the Node's own open question with all Slots.
-void NodeSubject::give_credit(Vc& vc) {
-  VcInfo info{};
-  if (!vc.question || node_.vc_info(vc.id, info) != 0) return;
-  wire::Header h;
-  h.op_flags = wire::op_flags(Op::kRequestStateResponse);
-  h.param = static_cast<std::uint16_t>(info.remote_slots);
-  h.d_port = info.local_port;
-  h.s_port = info.remote_port;
-  h.d_key = info.local_key;
-  h.sync = *vc.question;
-  h.b_num = h.d_id = wire::kNoId;
-  std::array<std::byte, wire::kMaxHeadSize + wire::kMinPayload> frame{};
-  auto const length = wire::emit({station_, info.peer_mac, {}, false}, h, {}, {}, frame);
-  Bytes const bytes(frame.data(), length);
-  vc.question.reset();
-  node_.receive({&bytes, 1}, now_);
-}
-
 void NodeSubject::read_queues() {
   ReceivedEntry entry;
   for (auto& [port, vc] : vcs_)
@@ -230,19 +219,52 @@ void NodeSubject::trouble(std::size_t at, const std::string& what) {
                       operation_text(trace_[at].decoded));
 }
 
-void NodeSubject::decide(std::size_t at) {
+bool NodeSubject::is_owed(const wire::Frame& sent) const {
+  auto const& h = sent.header;
+  return h.op() == Op::kData && unanswered_.contains({sent.dst, h.d_port, h.d_id, h.b_num});
+}
+
+std::vector<std::string> NodeSubject::notes() const {
+  std::vector<std::string> notes;
+  auto const first_of = [](std::size_t count, std::uint64_t frame, const char* what) {
+    return std::to_string(count) + what + ", the first in frame " + std::to_string(frame);
+  };
+  if (!torn_.empty())
+    notes.push_back(first_of(torn_.size(), torn_.front(),
+                             " STUs are of Blocks whose Last the trace does not have"));
+  if (!unanswered_.empty())
+    notes.push_back(
+        std::to_string(unanswered_.size()) +
+        " GET had no answer when their connection ended: it may have waited for credit");
+  return notes;
+}
+
+bool NodeSubject::decide(std::size_t at) {
   auto const& h = trace_[at].decoded.frame.header;
-  if (h.op() == Op::kRequestConnection) return connect(at);
-  if (h.op() == Op::kConnectionAnswer) return welcome(at);
   auto* const vc = vc_of(h.s_port);
-  if (h.op() == Op::kRequestDisconnect && vc != nullptr && !vc->closing) {
-    vc->closing = true;
-    node_.close(vc->id, true, now_);
-    return pump();
+  bool const endpoint = vc != nullptr && vc->user->plan->config.connectionless;
+  if (h.op() == Op::kRequestConnection) {
+    connect(at);
+  } else if (h.op() == Op::kConnectionAnswer) {
+    welcome(at);
+  } else if (h.op() == Op::kRequestDisconnect && vc != nullptr) {
+    close(*vc);
+  } else if (h.op() == Op::kData && !requested_.contains(at) && plan_.lacks_last(at)) {
+    torn_.push_back(trace_[at].decoded.number);
+    return false;
+  } else if (endpoint || !is_nodes_own(h)) {
+    if (vc != nullptr)
+      request(*vc, at);
+    else
+      trouble(at, "no such connection lives");
   }
-  if (is_nodes_own(h)) return;
-  if (vc == nullptr) return trouble(at, "no such connection lives");
-  request(*vc, at);
+  return true;
+}
+
+void NodeSubject::close(Vc& vc) {
+  if (std::exchange(vc.closing, true)) return;
+  node_.close(vc.id, true, now_);
+  pump();
 }
 
 // Where the user has a word in it, it is said when the trace shows the answer.

@@ -32,10 +32,13 @@ class NodeSubject final : public Subject {
 
   // What the Node would not do that the trace's users had it do, in words.
   [[nodiscard]] const std::vector<std::string>& troubles() const { return troubles_; }
+  // What the trace cannot decide, in words.
+  [[nodiscard]] std::vector<std::string> notes() const;
 
+  [[nodiscard]] bool wants_credit() const override { return true; }
   void advance(std::int64_t now) override;
   void deliver(std::size_t at, Bytes frame) override;
-  void decide(std::size_t at) override;
+  bool decide(std::size_t at) override;
 
  private:
   class Keys final : public Random {
@@ -68,21 +71,24 @@ class NodeSubject final : public Subject {
     User* user = nullptr;
     UserChannel channel;
     bool closing = false;
-    std::optional<std::uint32_t> question;  // Sync of the Node's own RS
+    // The newest grants, by operation, R_id and B_num.
+    std::map<std::tuple<wire::Op, std::uint32_t, std::uint32_t>, wire::Header> grants;
   };
 
   void make_user(const std::shared_ptr<UserPlan>& plan);
+  void open_port(User& user);
   void map_memory(User& user);
   RegionId map(const User& user, Direction direction, std::uint64_t first,
                const PageMemory& memory);
   void listen(const wire::Header& rc);
   void pump();
   void read_queues();
-  void note_question(const wire::Header& asked);
-  void give_credit(Vc& vc);
   void connect(std::size_t at);
   void welcome(std::size_t at);
+  void close(Vc& vc);
   void request(Vc& vc, std::size_t at);
+  void forget_bytes(Vc& vc, const wire::Header& grant);
+  bool is_owed(const wire::Frame& sent) const;
   bool fill_data(Vc& vc, std::size_t at, SendEntry& entry);
   std::uint16_t live_mx(Vc& vc, const wire::Header& h);
   void prepare_get(std::size_t at);
@@ -106,6 +112,9 @@ class NodeSubject final : public Subject {
   std::map<std::uint16_t, Vc> vcs_;   // by live Port
   std::set<std::size_t> requested_;   // STUs that went with the first of their Block
   std::vector<std::string> troubles_;
+  // Answers that the Node gives and the trace's station owed: by whom they go to, R_id and G_num.
+  std::set<std::tuple<MacAddr, std::uint16_t, std::uint32_t, std::uint32_t>> unanswered_;
+  std::vector<std::uint64_t> torn_;  // frames of Blocks that have no Last
 };
 
 }  // namespace stp::replay

@@ -15,7 +15,7 @@ EndpointConfig config_of(const wire::Header& h) {
   config.bufsize = h.bufx;
   config.max_stu = h.sync;
   config.slots = std::max<std::uint32_t>(h.param, 1);
-  config.credits = 1024;
+  config.credits = kCredits;
   config.key = h.offset;
   config.checksum = h.cksum != 0;
   config.rx_bufx_count = ~std::uint32_t{0};
@@ -24,6 +24,14 @@ EndpointConfig config_of(const wire::Header& h) {
 
 // More than this a trace's grant need not be believed.
 constexpr std::uint64_t kMostGranted = std::uint64_t{1} << 24;
+
+// A GET that DATA answers.
+bool asks_for_answer(const wire::Header& h) {
+  return h.op() == Op::kGet && !h.has(wire::flag::kReject) &&
+         h.function() != wire::Function::kFetchOpComplete;
+}
+
+}  // namespace
 
 std::uint64_t granted_bytes(const wire::Header& h) {
   switch (h.op()) {
@@ -35,8 +43,6 @@ std::uint64_t granted_bytes(const wire::Header& h) {
       return h.param == 0 ? 65'536 : h.param;
   }
 }
-
-}  // namespace
 
 void UserPlan::grant(std::uint16_t mx, std::uint64_t first, std::uint64_t end) {
   constexpr std::uint64_t kNear = 16;
@@ -56,13 +62,15 @@ void UserPlan::grant(std::uint16_t mx, std::uint64_t first, std::uint64_t end) {
 
 Plan::Plan(const std::deque<Recorded>& trace, const MacAddr& station)
     : trace_(trace), station_(station) {
+  find_endpoints();
   OpenRequests open;
   for (std::size_t at = 0; at < trace_.size(); ++at) {
     if (!trace_[at].decoded.well_formed()) continue;
     auto const& h = header(at);
     note_connection(at, open);
-    if (receives(at) && h.op() == Op::kGet && !h.has(wire::flag::kReject))
-      gets_[{h.s_port, h.d_id, h.s_id}] = at;
+    // An endpoint's Node answers nothing.
+    if (receives(at) && asks_for_answer(h) && !at_endpoint(at))
+      gets_[{line(at), h.d_id, h.s_id}].push_back(at);
     if (sends(at)) note_request(at);
   }
 }
@@ -75,6 +83,17 @@ bool Plan::sends(std::size_t at) const {
 bool Plan::receives(std::size_t at) const {
   auto const& frame = trace_[at].decoded;
   return frame.has_header && frame.frame.dst == station_;
+}
+
+bool Plan::at_endpoint(std::size_t at) const {
+  auto const user = by_port_.find(line(at).own);
+  return user != by_port_.end() && user->second->config.connectionless;
+}
+
+Line Plan::line(std::size_t at) const {
+  auto const& frame = trace_[at].decoded.frame;
+  auto const& h = frame.header;
+  return sends(at) ? Line{h.s_port, frame.dst, h.d_port} : Line{h.d_port, frame.src, h.s_port};
 }
 
 std::shared_ptr<UserPlan> Plan::asker(std::uint32_t key) const {
@@ -108,9 +127,12 @@ void Plan::note_connection(std::size_t at, OpenRequests& open) {
     by_port_[h.s_port] = user;
   }
   if (h.op() == Op::kRequestConnection && frame.dst == station_) open[{frame.src, h.offset}] = at;
-  if (h.op() != Op::kConnectionAnswer || frame.src != station_) return;
+  if (h.op() != Op::kConnectionAnswer) return;
+  if (receives(at) && !h.has(wire::flag::kReject)) peer_bufsizes_[line(at)] = h.bufx;
+  if (!sends(at)) return;
   auto const asked = open.find({frame.dst, h.d_key});
   if (asked == open.end()) return;
+  peer_bufsizes_[line(at)] = header(asked->second).bufx;
   // An option payload is a user's, so a refusal that has one is a user's decision, too.
   // protocol: 5.28
   bool const decided = !frame.option.empty();
@@ -149,12 +171,48 @@ void Plan::note_request(std::size_t at) {
 // the place tells the two apart.
 bool Plan::answers_get(std::size_t at) const {
   auto const& h = header(at);
-  auto const asked = gets_.find({h.d_port, h.d_id, h.b_num});
+  auto const asked = gets_.find({line(at), h.d_id, h.b_num});
   if (asked == gets_.end()) return false;
-  auto const& get = header(asked->second);
-  auto const most_buffers = (granted_bytes(get) >> wire::kMinBufsize) + 1;
-  return h.mx == get.mx && std::pair(h.bufx, h.offset) >= std::pair(get.sync, get.b_num) &&
-         h.bufx - get.sync <= most_buffers;
+  auto const after = std::ranges::upper_bound(asked->second, at);
+  if (after == asked->second.begin()) return false;
+  auto const& get = header(*std::prev(after));
+  auto const sizes = peer_bufsizes_.find(line(at));
+  auto const bufsize = sizes == peer_bufsizes_.end() ? wire::kMinBufsize : sizes->second;
+  auto const start = Address{get.sync, get.b_num}.linear(bufsize);
+  auto const place = Address{h.bufx, h.offset}.linear(bufsize);
+  return h.mx == get.mx && place >= start && place < start + granted_bytes(get);
+}
+
+// What a station sends has been on its way for a while when a capture sees it.
+bool Plan::closed_before(std::size_t at) const {
+  constexpr std::int64_t kOnItsWay = 1'000'000;
+  auto const deadline = trace_[at].decoded.time + kOnItsWay;
+  for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
+    if (sends(i) && line(i) == line(at)) return header(i).op() == Op::kRequestDisconnect;
+  return false;
+}
+
+// A patient peer asks again; one whose connection ends does not.
+bool Plan::left_unanswered(std::size_t at) const {
+  constexpr std::int64_t kSoon = 1'000'000'000;
+  if (!answer_to(at).empty()) return false;
+  auto const deadline = trace_[at].decoded.time + kSoon;
+  for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
+    if ((sends(i) || receives(i)) && line(i) == line(at) &&
+        header(i).op() == Op::kRequestDisconnect)
+      return true;
+  return false;
+}
+
+bool Plan::lacks_last(std::size_t at) const {
+  auto const& first = header(at);
+  for (auto i = at; i < trace_.size(); ++i) {
+    auto const& h = header(i);
+    if (sends(i) && h.op() == Op::kData && line(i) == line(at) && h.d_id == first.d_id &&
+        h.b_num == first.b_num && h.has(wire::flag::kLast))
+      return false;
+  }
+  return !answers_get(at);
 }
 
 std::vector<std::size_t> Plan::request_at(std::size_t at) const {
@@ -164,7 +222,7 @@ std::vector<std::size_t> Plan::request_at(std::size_t at) const {
   auto next = first.param;
   for (auto i = at; i < trace_.size(); ++i) {
     auto const& h = header(i);
-    bool const same = sends(i) && h.op() == Op::kData && h.d_port == first.d_port &&
+    bool const same = sends(i) && h.op() == Op::kData && line(i) == line(at) &&
                       h.d_id == first.d_id && h.b_num == first.b_num;
     if (!same) continue;
     if (h.param != next++) return {};
@@ -179,7 +237,7 @@ std::vector<std::size_t> Plan::answer_to(std::size_t at) const {
   std::vector<std::size_t> stus;
   for (auto i = at; i < trace_.size(); ++i) {
     auto const& h = header(i);
-    if (!sends(i) || h.op() != Op::kData || h.d_port != get.s_port || h.d_id != get.d_id ||
+    if (!sends(i) || h.op() != Op::kData || line(i) != line(at) || h.d_id != get.d_id ||
         h.b_num != get.s_id || !answers_get(i))
       continue;
     stus.push_back(i);

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "stp/node.h"
+#include "tools/replay/endpoint_sizes.h"
 #include "tools/replay/play/recording.h"
 
 namespace stp::replay {
 
-// One endpoint: of a connection that the station asks for, or of a UPort that it listens on.
+// One endpoint: of a connection that the station asks for, of a UPort that it listens on, or one
+// without connections.
 struct UserPlan {
   EndpointConfig config;
   std::optional<std::uint32_t> listens;  // on this UPort
@@ -28,6 +30,12 @@ struct UserPlan {
   std::map<std::uint16_t, std::pair<std::uint64_t, std::uint64_t>> by_mx_;
 };
 
+// Requests that one user may have waiting.
+inline constexpr std::uint32_t kCredits = 1024;
+
+// Bytes that a CTS, MRA or GET speaks of; no more than need be believed.
+std::uint64_t granted_bytes(const wire::Header& h);
+
 // What happens to an RC.
 enum class Welcome { kAccept, kRefuse, kIgnore };
 
@@ -41,6 +49,14 @@ class Plan {
   // Who asks for a connection with that Key.
   [[nodiscard]] std::shared_ptr<UserPlan> asker(std::uint32_t key) const;
   [[nodiscard]] Welcome welcome(std::size_t at) const;
+  // Whether the connection ends soon after a GET that the station has not answered: its answer may
+  // have waited for credit.
+  [[nodiscard]] bool left_unanswered(std::size_t at) const;
+  // Whether DATA belongs to a Block whose Last the trace does not have.
+  [[nodiscard]] bool lacks_last(std::size_t at) const;
+  // Whether the user of the connection has closed it when this frame arrives: the station leaves
+  // the frame unanswered, and the RD is next.
+  [[nodiscard]] bool closed_before(std::size_t at) const;
   // The frames of one DATA request, from its first; empty: not a request (a Node's answer to a
   // GET), or none that a Node can be asked for.
   [[nodiscard]] std::vector<std::size_t> request_at(std::size_t at) const;
@@ -52,10 +68,16 @@ class Plan {
   using OpenRequests = std::map<std::pair<MacAddr, std::uint32_t>, std::size_t>;
   void note_connection(std::size_t at, OpenRequests& open);
   void note_request(std::size_t at);
+  void find_endpoints();
+  void learn_sizes(std::uint16_t port, UserPlan& user) const;
   [[nodiscard]] const wire::Header& header(std::size_t at) const {
     return trace_[at].decoded.frame.header;
   }
+  // The connection of a frame of the station's, or to it.
+  [[nodiscard]] Line line(std::size_t at) const;
   [[nodiscard]] bool answers_get(std::size_t at) const;
+  // As far as the trace has been looked at.
+  [[nodiscard]] bool at_endpoint(std::size_t at) const;
 
   const std::deque<Recorded>& trace_;
   MacAddr station_;
@@ -64,8 +86,9 @@ class Plan {
   std::map<std::uint32_t, std::shared_ptr<UserPlan>> by_key_;   // of its RC
   std::map<std::uint32_t, std::shared_ptr<UserPlan>> by_uport_;
   std::map<std::size_t, Welcome> welcomes_;
-  // The GETs that the station was asked: by the peer's Port, R_id and G_num, the newest.
-  std::map<std::tuple<std::uint16_t, std::uint32_t, std::uint32_t>, std::size_t> gets_;
+  std::map<Line, unsigned> peer_bufsizes_;
+  // Where the station was asked by a GET, by who asked, R_id and G_num.
+  std::map<std::tuple<Line, std::uint32_t, std::uint32_t>, std::vector<std::size_t>> gets_;
 };
 
 }  // namespace stp::replay

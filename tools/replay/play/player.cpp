@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/play/player.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
 #include "tools/replay/play/link_subject.h"
+#include "tools/replay/play/lives.h"
 #include "tools/replay/play/node_subject.h"
 
 namespace stp::replay {
@@ -14,8 +18,17 @@ using wire::Op;
 // What the trace has last may take the live side a little longer.
 constexpr std::int64_t kLastWords = 100'000'000;
 
+// When credit suffices, and when a Node asks for more, hangs on moments that no trace shows. What
+// it shows as sent had credit: so a Node is told of more Slots than it can use up.
+void give_plenty(wire::Header& h) {
+  constexpr std::uint16_t kPlenty = 0xffff;
+  bool const announces = h.op() == Op::kRequestConnection || h.op() == Op::kConnectionAnswer ||
+                         h.op() == Op::kRequestStateResponse;
+  if (announces && !h.has(wire::flag::kReject)) h.param = kPlenty;
+}
+
 // The frame with the station's own names as the live side has drawn them.
-std::vector<std::byte> translated(const Recorded& frame, const Renaming& names) {
+std::vector<std::byte> translated(const Recorded& frame, const Renaming& names, bool plenty) {
   auto bytes = frame.bytes;
   if (!frame.decoded.has_header) return bytes;
   auto const& link = static_cast<const wire::LinkHeader&>(frame.decoded.frame);
@@ -26,6 +39,7 @@ std::vector<std::byte> translated(const Recorded& frame, const Renaming& names) 
   if (h.op() == Op::kRequestStateResponse && names.knows(Name::kSync, h.sync))
     h.sync = names.live(Name::kSync, h.sync);
   if (h.op() == Op::kRequestConnection) h.d_port = 0, h.d_key = frame.decoded.frame.header.d_key;
+  if (plenty && frame.decoded.well_formed()) give_plenty(h);
   auto* const at = bytes.data() + link.size();
   bool const good = frame.decoded.cksum == Cksum::kGood;
   if (good) h.cksum = 0;
@@ -54,23 +68,26 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
     matcher.reach(frame.decoded.number);
     subject.advance(frame.decoded.time);
     if (sent_by(frame, station)) {
-      subject.decide(at);
-      matcher.expect(frame);
-      ++result.expected;
+      if (subject.decide(at)) {
+        matcher.expect(frame);
+        ++result.expected;
+      }
     }
     if (sent_to(frame, station)) {
       auto const& h = frame.decoded.frame.header;
       if (frame.decoded.well_formed() && h.op() == Op::kRequestStateResponse &&
           !names.knows(Name::kSync, h.sync))
         matcher.question_over(h.sync);
-      subject.deliver(at, translated(frame, names));
+      subject.deliver(at, translated(frame, names, subject.wants_credit()));
       ++result.delivered;
     }
   }
   matcher.trace_over();
   if (!trace.empty()) subject.advance(trace.back().decoded.time + kLastWords);
   result.differences = matcher.differences();
-  result.matched = matcher.matched();
+  result.matched = result.expected;
+  for (auto const& difference : result.differences)
+    result.matched -= difference.in_trace.empty() ? 0 : 1;
   return result;
 }
 
@@ -82,13 +99,42 @@ bool mentions(const std::deque<Recorded>& trace, const MacAddr& station) {
   return false;
 }
 
-PlayResult play_node(const std::deque<Recorded>& trace, const MacAddr& station) {
+namespace {
+
+PlayResult play_life(const std::deque<Recorded>& trace, const MacAddr& station) {
   Renaming names;
   Matcher matcher(names);
   NodeSubject subject(trace, station, names, [&](const Recorded& frame) { matcher.sent(frame); });
   auto result = play(trace, station, names, matcher, subject);
   result.troubles = subject.troubles();
+  result.notes = subject.notes();
   return result;
+}
+
+void append(PlayResult& all, PlayResult more) {
+  std::ranges::move(more.differences, std::back_inserter(all.differences));
+  std::ranges::move(more.troubles, std::back_inserter(all.troubles));
+  std::ranges::move(more.notes, std::back_inserter(all.notes));
+  all.delivered += more.delivered;
+  all.expected += more.expected;
+  all.matched += more.matched;
+}
+
+}  // namespace
+
+PlayResult play_node(const std::deque<Recorded>& trace, const MacAddr& station) {
+  auto const lives = lives_of(trace, station);
+  if (lives.size() == 1) return play_life(trace, station);
+  PlayResult all;
+  for (auto const& life : lives) {
+    if (life.begin != 0)
+      all.notes.push_back(
+          "the station forgets everything behind frame " +
+          std::to_string(trace[life.begin - 1].decoded.number) +
+          ", as it uses the Ports of live connections again: a new Node takes its place");
+    append(all, play_life(piece_of(trace, life), station));
+  }
+  return all;
 }
 
 PlayResult play_link(const std::deque<Recorded>& trace, const MacAddr& station,

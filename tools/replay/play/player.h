@@ -10,6 +10,7 @@ namespace stp::replay {
 struct PlayResult {
   std::vector<Difference> differences;
   std::vector<std::string> troubles;  // what could not be played
+  std::vector<std::string> notes;     // what the trace cannot decide
   std::size_t delivered = 0, expected = 0, matched = 0;
 };
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receives that are taken from a pool on arrival, and messages that wait for one.
+#include <algorithm>
+
+#include "libst/managed/connection.h"
+
+namespace stp::managed {
+
+// Numbers of messages wrap; names do not, so that those of a pool's receives are in the order of
+// their messages, whichever was given one first.
+Context Connection::name_of(std::uint32_t message) {
+  auto const step = static_cast<std::int32_t>(message - static_cast<std::uint32_t>(last_message_));
+  last_message_ += static_cast<std::uint64_t>(static_cast<std::int64_t>(step));
+  return kMessageMark | last_message_;
+}
+
+bool Connection::is_ahead(Context id) const {
+  if ((id & kMessageMark) == 0 || !sequencer_) return false;
+  auto const turn = sequencer_->expected_message();
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(id) - turn) >= 0;
+}
+
+// One that is too long for the receive is refused in its turn, if it still is too long then.
+bool Connection::match_ahead() {
+  if (!outlets_.on_arrival || !outlets_.pool) return false;
+  bool any = false;
+  for (;; any = true) {
+    auto const offer = sequencer_->waiting_ahead();
+    PostedReceive receive;
+    if (!offer || !can_spare_receive(*offer) || !take_receive(offer->message, receive)) return any;
+    auto const& matched = matched_[receive.id] = {std::move(receive)};
+    sequencer_->receive_ahead(last_message_ | kMessageMark, landing_of(matched.receive));
+  }
+}
+
+// As many stay in the pool as there are earlier messages without: whoever takes the last one is
+// told, however many connections share the pool, and the program can post anew.
+bool Connection::can_spare_receive(const Offer& offer) const {
+  auto const& receives = outlets_.pool->receives;
+  if (receives.empty() || offer.length > receives.front().length) return false;
+  auto const earlier = offer.message - sequencer_->expected_message();
+  auto const served = std::count_if(matched_.begin(), matched_.end(), [&](auto const& m) {
+    return is_ahead(m.first) &&
+           static_cast<std::int32_t>(static_cast<std::uint32_t>(m.first) - offer.message) < 0;
+  });
+  return receives.size() > earlier - static_cast<std::size_t>(served);
+}
+
+std::uint64_t Connection::span() const {
+  if (!outlets_.pool || matched_.empty()) return receives_.size() + matched_.size();
+  auto const first = static_cast<std::uint32_t>(matched_.begin()->first);
+  auto const last = static_cast<std::uint32_t>(matched_.rbegin()->first);
+  auto const turn = sequencer_->expected_message();
+  auto const begin = static_cast<std::int32_t>(turn - first) < 0 ? turn : first;
+  return last - begin + 1;
+}
+
+// protocol: 9.35
+void Connection::watch_wait(Time now) {
+  bool const open = state_ == State::kUp || state_ == State::kDraining;
+  bool const waits = open && !has_receive() && (has_arrived() || sequencer_->waiting());
+  if (!waits || outlets_.receive_wait == kNever)
+    starved_at_ = kNever;
+  else if (starved_at_ == kNever)
+    starved_at_ = now + outlets_.receive_wait;
+}
+
+}  // namespace stp::managed

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a connection has granted by CTS and what of it has not arrived: its part in the sums of its
+// owner and of the Node, by which pacing goes.
+#pragma once
+
+#include <cstdint>
+
+namespace stp {
+
+// Over all connections of a Node.
+struct NodeGrants {
+  std::uint64_t bytes = 0;
+  bool look_again = false;  // a CTS that is held may go now, however many bytes that is
+};
+
+class GrantAccount {
+ public:
+  GrantAccount() = default;
+  GrantAccount(NodeGrants& node, std::uint64_t& owner) : node_(&node), owner_(&owner) {}
+
+  void grant(std::uint64_t bytes) {
+    outstanding_ += bytes;
+    if (counts_) add(bytes);
+  }
+  // They have arrived, or will not.
+  void settle(std::uint64_t bytes) {
+    outstanding_ -= bytes;
+    if (counts_) take(bytes);
+    if (outstanding_ == 0) counts_ = true;
+  }
+  // Its peer is silent: until something arrives, what is outstanding stands in no sum.
+  void write_off() {
+    if (counts_) take(outstanding_);
+    counts_ = outstanding_ == 0;
+  }
+  void arrived() {
+    if (counts_) return;
+    add(outstanding_);
+    counts_ = true;
+  }
+  [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
+
+ private:
+  void add(std::uint64_t bytes) const {
+    node_->bytes += bytes;
+    *owner_ += bytes;
+  }
+  void take(std::uint64_t bytes) const {
+    node_->bytes -= bytes;
+    *owner_ -= bytes;
+    if (*owner_ == 0) node_->look_again = true;
+  }
+
+  NodeGrants* node_ = nullptr;
+  std::uint64_t* owner_ = nullptr;
+  std::uint64_t outstanding_ = 0;
+  bool counts_ = true;
+};
+
+}  // namespace stp

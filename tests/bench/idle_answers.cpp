@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How soon an idle stpd answers, and what its idling costs: a frame goes to a stpd that has had
+// nothing to do for a while, and the time until its answer is taken by a prober that never sleeps.
+// The frame is an RD for a Port that is no more, which every Node answers by itself (§5.12): no
+// connection, and no program on either side, is part of what is measured.
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "dpdk_port/link_port.h"
+#include "stp/wire/frame.h"
+
+namespace stp::bench {
+namespace {
+
+constexpr Time kGiveUp = kSecond;
+
+// Sends one frame at a time and notes when its answer has come.
+class Prober final : public port::Engine {
+ public:
+  Prober(const MacAddr& own, const MacAddr& peer) : own_(own), peer_(peer) {}
+  void ask() {
+    waiting_ = pending_ = true;
+    ++asked_;
+  }
+  [[nodiscard]] bool waiting() const { return waiting_; }
+
+  void receive(std::span<const Bytes> burst, Time) override {
+    for (auto const& bytes : burst) {
+      wire::Frame frame;
+      if (wire::parse(bytes, wire::kMaxMaxStu, frame) != Counter::kNone) continue;
+      if (frame.header.op() == wire::Op::kDisconnectAnswer && frame.header.d_key == asked_)
+        waiting_ = false;
+    }
+  }
+  std::size_t transmit(std::span<TxFrame> frames, Time) override {
+    if (!std::exchange(pending_, false)) return 0;
+    wire::Header end;
+    end.op_flags = wire::op_flags(wire::Op::kRequestDisconnect);
+    end.d_port = wire::kMaxPort;
+    end.s_port = 1;
+    end.offset = asked_;  // comes back as the answer's D_Key
+    frames[0].head_length =
+        wire::emit({peer_, own_, {}, false}, end, {}, {}, {frames[0].head, wire::kMaxHeadSize});
+    return 1;
+  }
+  void transmitted(std::span<const TxToken>) override {}
+  [[nodiscard]] Time next_deadline() const override { return kNever; }
+  void expire(Time) override {}
+
+ private:
+  MacAddr own_, peer_;
+  bool waiting_ = false, pending_ = false;
+  std::uint32_t asked_ = 0;
+};
+
+// CPU time of all threads of a process, in nanoseconds.
+std::uint64_t cpu_time(const std::string& pid) {
+  std::uint64_t sum = 0;
+  for (auto const& task : std::filesystem::directory_iterator("/proc/" + pid + "/task")) {
+    std::uint64_t spent = 0;
+    std::ifstream(task.path() / "schedstat") >> spent;
+    sum += spent;
+  }
+  return sum;
+}
+
+void show_idle_share(const std::string& pid) {
+  auto const cpu_before = cpu_time(pid);
+  auto const before = port::now();
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  auto const spent = static_cast<double>(cpu_time(pid) - cpu_before);
+  std::printf("idle: %.2f %% of a core\n",
+              100.0 * spent / static_cast<double>(port::now() - before));
+}
+
+// The answer's delay; kNever: there was none.
+Time probe(port::LinkPort& link, Prober& prober) {
+  prober.ask();
+  auto const before = port::now();
+  auto after = before;
+  while (prober.waiting() && after - before < kGiveUp) {
+    link.turn(prober, after);
+    after = port::now();
+  }
+  return prober.waiting() ? kNever : after - before;
+}
+
+int run(const std::string& link_text, const std::string& peer_text, const std::string& pid,
+        std::size_t count) {
+  port::LinkConfig config;
+  std::string error;
+  auto const peer = port::parse_mac(peer_text);
+  if (!peer) error = "no MAC address: " + peer_text;
+  std::unique_ptr<port::Port> port;
+  if (peer && port::parse_link(link_text, config, error)) port = port::Port::open(config, error);
+  if (!port) {
+    std::fprintf(stderr, "stp-idle-answers: %s\n", error.c_str());
+    return 1;
+  }
+  auto& link = static_cast<port::LinkPort&>(*port);
+  Prober prober(link.info().mac, *peer);
+  // Whatever a new link has to agree on comes before what is measured.
+  for (int i = 0; i < 20 && probe(link, prober) == kNever; ++i)
+    ;
+  show_idle_share(pid);
+  std::mt19937 random(1);
+  std::uniform_int_distribution<int> pause(5'000, 20'000);  // µs: no rhythm of a sleeper fits
+  std::vector<Time> delays;
+  std::size_t lost = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(pause(random)));
+    auto const delay = probe(link, prober);
+    if (delay == kNever)
+      ++lost;
+    else
+      delays.push_back(delay);
+  }
+  if (delays.empty()) {
+    std::fprintf(stderr, "stp-idle-answers: no answer at all\n");
+    return 1;
+  }
+  std::sort(delays.begin(), delays.end());
+  auto const at = [&](std::size_t percent) {
+    return static_cast<double>(delays[(delays.size() - 1) * percent / 100]) / kMicrosecond;
+  };
+  std::printf("answers: p50 %.1f us, p90 %.1f us, p99 %.1f us, max %.1f us, %zu of %zu lost\n",
+              at(50), at(90), at(99), at(100), lost, count);
+  return 0;
+}
+
+}  // namespace
+}  // namespace stp::bench
+
+int main(int count, char** arguments) {
+  std::vector<std::string> const given(arguments + 1, arguments + count);
+  std::size_t probes = 1000;
+  bool const counted = given.size() == 4;
+  if (counted) std::from_chars(given[3].data(), given[3].data() + given[3].size(), probes);
+  if (given.size() < 3 || given.size() > 4 || probes == 0) {
+    std::fprintf(stderr,
+                 "usage: stp-idle-answers LINK MAC PID [PROBES]\n"
+                 "Asks the idle stpd of process PID, which has the address MAC on the link, and\n"
+                 "prints what its idling costs and how soon it answers.\n");
+    return 2;
+  }
+  return stp::bench::run(given[0], given[1], given[2], probes);
+}

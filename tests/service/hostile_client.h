@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A client that does anything it likes to a daemon's socket and to the memory it shares with it.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "libst/service/shared_memory.h"
+#include "stp/channel/user_side.h"
+#include "tests/service/raw_client.h"
+
+namespace stp::service {
+
+// Where its whims come from: a seed, or a fuzzer's input.
+using Dice = std::function<std::uint64_t()>;
+
+class Hostile {
+ public:
+  Hostile(const std::string& path, Dice dice) : dice_(std::move(dice)), client_(path) {}
+
+  void live() {
+    if (!greet()) return;
+    for (auto steps = dice_() % 64; steps > 0 && !gone_; --steps) step();
+  }
+
+ private:
+  void fill(std::span<std::byte> bytes) {
+    for (auto& byte : bytes) byte = static_cast<std::byte>(dice_());
+  }
+
+  bool greet() {
+    if (client_.ask(RequestKind::kHello) != 0 || client_.fds.size() != 2) return false;
+    page_ = SharedMemory::adopt(client_.fds[0].release(), 0, sizeof(ClientPage));
+    bell_ = std::move(client_.fds[1]);
+    return page_ != nullptr;
+  }
+
+  void step() {
+    switch (dice_() % 32) {
+      case 0:
+        return send_noise();
+      case 1:
+      case 2:
+        return spoil_page();
+      case 3:
+      case 4:
+      case 5:
+      case 6:
+        return spoil_channel();
+      case 7:
+      case 8:
+      case 12:
+      case 13:
+        return send_from_channel();
+      case 9:
+      case 10:
+      case 11:
+        return make_channel();
+      default:
+        return ask_anything();
+    }
+  }
+
+  // Not always the right size, and not always a reader of what comes back.
+  void send_noise() {
+    std::vector<std::byte> noise(dice_() % 4 == 0 ? sizeof(Request) : dice_() % 2'000 + 1);
+    fill(noise);
+    ::send(client_.socket.get(), noise.data(), noise.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    read_replies();
+  }
+
+  void spoil_page() {
+    auto const size = std::min<std::size_t>(page_->size(), sizeof(ClientPage));
+    auto const at = dice_() % size;
+    fill(std::span(page_->data(), size).subspan(at, std::min<std::size_t>(size - at, 512)));
+    ring();
+  }
+
+  void ring() {
+    auto& page = *reinterpret_cast<ClientPage*>(page_->data());
+    for (std::uint32_t i = 0; i < 8; ++i) page.bells.ring(i);
+    ::eventfd_write(bell_.get(), dice_() % 3);
+  }
+
+  void spoil_channel() {
+    if (channels_.empty()) return make_channel();
+    auto const& channel = *channels_[dice_() % channels_.size()].memory;
+    auto const memory = std::span(channel.data(), channel.size());
+    // The indices, in the first lines, more often than entries.
+    auto const at = dice_() % 2 == 0 ? dice_() % 256 : dice_() % memory.size();
+    fill(memory.subspan(at, std::min<std::size_t>(memory.size() - at, 1 + dice_() % 256)));
+    ring();
+  }
+
+  // What its rings may hold, from memory that may be there and may have been taken away.
+  void send_from_channel() {
+    if (channels_.empty()) return make_channel();
+    auto& channel = channels_[dice_() % channels_.size()].rings;
+    for (auto count = 1 + dice_() % 8; count > 0; --count) {
+      SendEntry entry{};
+      auto const op = dice_() % 2 == 0 ? wire::Op::kData : static_cast<wire::Op>(dice_() % 32);
+      entry.header.op_flags = wire::op_flags(op);
+      entry.header.mx = static_cast<std::uint16_t>(dice_() % 4);
+      entry.header.d_id = static_cast<std::uint16_t>(dice_() % 2);
+      entry.header.s_id = static_cast<std::uint16_t>(dice_() % 2);
+      entry.header.param = static_cast<std::uint8_t>(dice_() % 16);
+      entry.length = dice_() % 8 == 0 ? static_cast<std::uint32_t>(dice_()) : kBuffer;
+      if (!channel.send(entry)) break;
+    }
+    ring();
+  }
+
+  // A connection to a listener of its own, so that there is a peer for what its rings ask for.
+  void make_channel() {
+    if (client_.ask(RequestKind::kOpenEndpoint) != 0) return lose();
+    endpoint_ = client_.reply.endpoint;
+    auto listen = request_for(RequestKind::kListen);
+    listen.endpoint = endpoint_;
+    listen.uport = kUports + static_cast<std::uint32_t>(dice_() % 64);
+    if (client_.ask(listen) == -ECONNRESET) return lose();
+    if (client_.ask(RequestKind::kOpenEndpoint) != 0) return lose();
+    auto connect = request_for(RequestKind::kConnect);
+    connect.endpoint = client_.reply.endpoint;
+    connect.uport = listen.uport;
+    connect.mac = 0x020000000001;
+    keep_channel(connect);
+    auto accept = request_for(RequestKind::kAccept);
+    accept.endpoint = endpoint_;
+    std::this_thread::yield();
+    keep_channel(accept);
+  }
+
+  void keep_channel(const Request& request) {
+    auto const result = client_.ask(request);
+    if (result == -ECONNRESET) return lose();
+    if (result != 0 || client_.fds.empty()) return;
+    vc_ = client_.reply.vc;
+    auto channel = SharedMemory::adopt(client_.fds[0].release(), 0, client_.reply.channel_size);
+    if (channel == nullptr) return;
+    UserChannel const rings(channel->data());  // it believes what it finds: while it is good
+    channels_.push_back({std::move(channel), rings});
+  }
+
+  // A request whose every field is likely, random, or something in between.
+  void ask_anything() {
+    Request request{};
+    if (dice_() % 4 == 0) fill(std::as_writable_bytes(std::span(&request, 1)));
+    request.version = kProtocolVersion;
+    request.kind = static_cast<RequestKind>(1 + dice_() % (dice_() % 32 == 0 ? 20 : 16));
+    if (dice_() % 32 != 0) request.reserved = 0;
+    if (dice_() % 2 == 0) request.endpoint = endpoint_;
+    if (dice_() % 2 == 0) request.vc = vc_;
+    if (dice_() % 2 == 0) request.region = dice_() % 8;
+    if (dice_() % 2 == 0) request.config = usual_config();
+    request.mac = 0x020000000001;
+    request.segment_count = 0;
+    std::vector<UniqueFd> fds;
+    if (request.kind == RequestKind::kMap || dice_() % 128 == 0) add_memory(request, fds);
+    std::vector<int> numbers;
+    for (auto const& fd : fds) numbers.push_back(fd.get());
+    if (send_request(client_.socket.get(), request, numbers) != 0) return lose();
+    // Taken away while the daemon is at it, where nothing forbids that.
+    for (auto const& fd : fds)
+      if (dice_() % 2 == 0) [[maybe_unused]]
+        auto const cut = ::ftruncate(fd.get(), 0);
+    if (dice_() % 64 == 0) return lose();  // gone before the answer
+    Reply reply;
+    std::vector<UniqueFd> received;
+    if (receive_reply(client_.socket.get(), reply, received) != 0) lose();
+  }
+
+  void add_memory(Request& request, std::vector<UniqueFd>& fds) {
+    auto const count = 1 + dice_() % 3;
+    for (std::uint64_t i = 0; i < count; ++i) fds.push_back(some_descriptor());
+    request.segment_count = static_cast<std::uint32_t>(dice_() % 16 == 0 ? dice_() : count);
+    request.piece_count = dice_() % 16 == 0 ? static_cast<std::uint32_t>(dice_()) : 1;
+    for (auto& piece : request.pieces)
+      piece = {.at = dice_() % 4 == 0 ? dice_() : 0,
+               .length = dice_() % 4 == 0 ? dice_() : kMemory / 2};
+    request.direction = static_cast<std::uint32_t>(dice_() % 3);
+    for (std::uint32_t i = 0; i < count; ++i)
+      request.segments[i] = {.fd_index = static_cast<std::uint32_t>(dice_() % 8 == 0 ? dice_() : i),
+                             .reserved = 0,
+                             .offset = dice_() % 8 == 0 ? dice_() : 0,
+                             .length = dice_() % 8 == 0 ? dice_() : kMemory};
+  }
+
+  UniqueFd some_descriptor() {
+    switch (dice_() % 8) {
+      case 0:
+        return UniqueFd(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+      case 1:
+        return UniqueFd(::open("/", O_RDONLY | O_CLOEXEC));
+      case 2:
+        return UniqueFd(::eventfd(0, EFD_CLOEXEC));
+      case 3:
+        return UniqueFd(::dup(client_.socket.get()));
+      default: {
+        UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        if (::ftruncate(fd.get(), dice_() % 4 == 0 ? 100 : kMemory) != 0) return fd;
+        if (dice_() % 4 != 0) ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK);
+        return fd;
+      }
+    }
+  }
+
+  void read_replies() {
+    std::array<std::byte, sizeof(Reply)> ignored;
+    if (::recv(client_.socket.get(), ignored.data(), ignored.size(), 0) <= 0) lose();
+  }
+
+  void lose() {
+    client_.socket.reset();
+    gone_ = true;
+  }
+
+  static constexpr std::uint32_t kUports = 5'000;
+  static constexpr std::uint32_t kBuffer = 1U << 14;
+  static constexpr std::size_t kMemory = std::size_t{1} << 18;
+  const Dice dice_;
+  RawClient client_;
+  std::shared_ptr<SharedMemory> page_;
+  UniqueFd bell_;
+  struct OwnChannel {
+    std::shared_ptr<SharedMemory> memory;
+    UserChannel rings;
+  };
+  std::vector<OwnChannel> channels_;
+  EndpointId endpoint_ = kNoneId;
+  VcId vc_ = kNoneId;
+  bool gone_ = false;
+};
+
+}  // namespace stp::service

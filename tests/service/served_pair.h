@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A daemon without its program, and two clients that behave, connected to each other.
+#pragma once
+
+#include <sys/eventfd.h>
+
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "libst/service/poll_loop.h"
+#include "libst/service/server.h"
+#include "tests/service/raw_client.h"
+#include "tests/temporary_directory.h"
+
+namespace stp::service {
+
+struct Side {
+  explicit Side(const std::string& path) : client(path) {
+    EXPECT_EQ(client.ask(RequestKind::kHello), 0);
+    page = SharedMemory::adopt(client.fds.at(0).release(), 0, sizeof(ClientPage));
+    bell = std::move(client.fds.at(1));
+    EXPECT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+    endpoint = client.reply.endpoint;
+  }
+  void take_channel() {
+    number = client.reply.channel;
+    memory = SharedMemory::adopt(client.fds.at(0).release(), 0, client.reply.channel_size);
+    channel = UserChannel(memory->data());
+  }
+  void send(std::uint32_t value) {
+    SendEntry entry{};
+    entry.header.op_flags = wire::op_flags(wire::Op::kNoOperation);
+    entry.header.sync = value;
+    EXPECT_TRUE(channel.send(entry));
+    reinterpret_cast<ClientPage*>(page->data())->bells.ring(number);
+    ::eventfd_write(bell.get(), 1);
+  }
+
+  RawClient client;
+  std::shared_ptr<SharedMemory> page, memory;
+  UniqueFd bell;
+  EndpointId endpoint = kNoneId;
+  std::uint32_t number = 0;
+  UserChannel channel;
+};
+
+class ServedPair {
+ public:
+  ServedPair() {
+    EXPECT_EQ(server.start(), 0);
+    loop.start();
+    alice.emplace(path);
+    bob.emplace(path);
+    connect();
+  }
+
+  // A header of each reaches the other.
+  bool talks(std::uint32_t value) {
+    return passes(*alice, *bob, value) && passes(*bob, *alice, value + 1);
+  }
+  // Nobody else is served, and both still are.
+  bool is_alone() {
+    return alice->client.ask(RequestKind::kHello) == 0 &&
+           bob->client.ask(RequestKind::kHello) == 0 &&
+           eventually([&] { return client_count() == 2; });
+  }
+  std::size_t client_count() {
+    std::lock_guard guard(service.lock());
+    return service.client_count();
+  }
+
+  test::TemporaryDirectory directory;
+  std::string const path = directory.path() + "/stpd.sock";
+  Service service{std::make_unique<test::TestPort>()};
+  PollLoop loop{service, PollPolicy::kAdaptive};
+  Server server{service, path};
+  std::optional<Side> alice, bob;
+
+ private:
+  template <typename Holds>
+  static bool eventually(Holds&& holds) {
+    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+  static bool passes(Side& from, Side& to, std::uint32_t value) {
+    ReceivedEntry received;
+    from.send(value);
+    return eventually([&] { return to.channel.receive(received); }) &&
+           received.header.sync == value;
+  }
+  void connect() {
+    ASSERT_EQ(bob->client.ask(RequestKind::kListen, bob->endpoint), 0);
+    ASSERT_EQ(alice->client.ask(RequestKind::kConnect, alice->endpoint), 0);
+    alice->take_channel();
+    ASSERT_TRUE(eventually(
+        [&] { return bob->client.ask(RequestKind::kAccept, bob->endpoint) != -EAGAIN; }));
+    ASSERT_EQ(bob->client.reply.result, 0);
+    bob->take_channel();
+    ASSERT_TRUE(eventually([&] { return alice->channel.state() == ChannelState::kOpen; }));
+  }
+};
+
+}  // namespace stp::service

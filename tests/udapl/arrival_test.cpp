@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Buffers of an SRQ are given out in the order in which messages arrive, and messages that find
+// none.
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "stp/wire/big_endian.h"
+#include "stp/wire/header.h"
+#include "tests/service/test_port.h"
+#include "tests/udapl/udapl_fixture.h"
+
+namespace stp::test {
+namespace {
+
+using namespace udapl;
+
+// Loses, while it is told so, all DATA that is long, and the announcements of some messages.
+class GapPort final : public TestPort {
+ public:
+  std::atomic<bool> loses = false;
+  // As the wire counts, where the request to connect and its answer are the first messages.
+  std::atomic<std::uint32_t> first_lost = 0, last_lost = 0;
+
+ private:
+  void disturb(Frames& frames) override {
+    if (loses) std::erase_if(frames, [this](auto const& frame) { return is_lost(frame); });
+  }
+  template <typename Frame>
+  bool is_lost(const Frame& frame) const {
+    constexpr std::size_t kEthernet = 14, kHeader = 40, kLong = 1'000;
+    if (frame.size() > kLong) return true;
+    auto const* const at = reinterpret_cast<const std::byte*>(frame.data()) + kEthernet;
+    if (wire::load16(at) >> wire::kOpShift != static_cast<int>(wire::Op::kRequestToSend))
+      return false;
+    auto const message = wire::load32(at + kHeader);
+    return message >= first_lost && message <= last_lost;
+  }
+};
+
+struct GapLink {
+  GapPort* const port = new GapPort;
+  Daemon daemon{std::unique_ptr<port::Port>(port)};
+  UseLink link{daemon.link()};
+};
+
+// Each message is one that is announced.
+constexpr std::size_t kLength = 5'000;
+
+class Arrival : public testing::Test, protected GapLink, protected DatPair {
+ protected:
+  Arrival() { EXPECT_EQ(Srq::create(*server.ia, server.pz, {16, 1, 0}, srq), Result::kSuccess); }
+  void post(std::uint64_t cookie) {
+    LmrTriplet const into[] = {server.at(cookie % 12 * kLength, kLength)};
+    ASSERT_EQ(srq->post(into, cookie), Result::kSuccess);
+  }
+  void send(std::uint64_t number) {
+    LmrTriplet const from[] = {client.at(number, kLength)};
+    ASSERT_EQ(client.ep->post_send(from, number, 0), Result::kSuccess);
+  }
+  // Messages 1 to 18 have come; of the next ones 19, 22 and 23 are arriving.
+  void lose_some() {
+    server.ep = server.make_ep(srq);
+    connect();
+    for (std::uint64_t i = 1; i <= 18; ++i) {
+      post(i);
+      send(i);
+      ASSERT_EQ(DatSide::next(*server.recv).cookie, i);
+    }
+    port->first_lost = 20 + 1;
+    port->last_lost = 21 + 1;
+    port->loses = true;
+    for (std::uint64_t i = 19; i <= 23; ++i) send(i);
+  }
+  void query() { ASSERT_EQ(server.ep->recv_query(&buffers, &span), Result::kSuccess); }
+  void await_buffers(int wanted) {
+    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (query(); buffers != wanted && std::chrono::steady_clock::now() < until; query())
+      std::this_thread::yield();
+    ASSERT_EQ(buffers, wanted);
+  }
+
+  std::shared_ptr<Srq> srq;
+  int buffers = -1, span = -1;
+};
+
+// protocol: 9.33
+TEST_F(Arrival, RecvQuerySaysThreeBuffersAndASpanOfFiveWhere19And22And23AreArriving) {
+  lose_some();
+  for (std::uint64_t i = 19; i <= 23; ++i) post(i);
+  await_buffers(3);
+  EXPECT_EQ(span, 5);
+  Srq::Param param{};
+  ASSERT_EQ(srq->query(param), Result::kSuccess);
+  EXPECT_EQ(param.available, 2);
+  EXPECT_EQ(param.outstanding, 5);
+}
+
+TEST_F(Arrival, MessagesAreDeliveredInOrderThoughTheirBuffersWereNotGivenOutInIt) {
+  lose_some();
+  for (std::uint64_t i = 19; i <= 23; ++i) post(i);
+  await_buffers(3);
+  port->loses = false;
+  for (std::uint64_t i = 19; i <= 23; ++i) {
+    auto const got = DatSide::next(*server.recv);
+    ASSERT_EQ(got.status, DtoStatus::kSuccess);
+    ASSERT_EQ(std::memcmp(server.buffer.data() + got.cookie % 12 * kLength,
+                          client.buffer.data() + i, kLength),
+              0)
+        << i;
+  }
+  query();
+  EXPECT_EQ(buffers, 0);
+  EXPECT_EQ(span, 0);
+}
+
+TEST_F(Arrival, ALaterMessageTakesNoBufferThatAnEarlierOneWillNeed) {
+  lose_some();
+  for (std::uint64_t i = 19; i <= 21; ++i) post(i);
+  await_buffers(1);
+  EXPECT_EQ(span, 1);
+  post(22);
+  await_buffers(2);
+  EXPECT_EQ(span, 4);
+}
+
+TEST_F(Arrival, WhatWasGivenABufferAheadIsFlushedInItsTurnWhenTheConnectionEnds) {
+  lose_some();
+  for (std::uint64_t i = 19; i <= 23; ++i) post(i);
+  await_buffers(3);
+  port->loses = false;
+  port->cut = true;
+  ASSERT_EQ(server.ep->disconnect(true), Result::kSuccess);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(DatSide::next(*server.recv).status, DtoStatus::kFlushed);
+  Srq::Param param{};
+  ASSERT_EQ(srq->query(param), Result::kSuccess);
+  EXPECT_EQ(param.outstanding, 2);
+}
+
+}  // namespace
+}  // namespace stp::test

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints without connections (docs/protocol.md, section 11). Programs tell each other Ports,
+// Keys and sizes by other ways, so the first frame that names one is believed.
+#include <utility>
+
+#include "stp/memory/tiling.h"
+#include "tools/replay/check/checker_impl.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+using wire::Op;
+
+constexpr TraceTime kNameRests = 4'000'000'000;  // protocol: 11.7
+// Whoever goes on using a Key for longer than this after another has come up was not told of it.
+constexpr TraceTime kTold = 1'000'000'000;
+
+bool ends_connection(Op op) {
+  return op == Op::kRequestDisconnect || op == Op::kDisconnectAnswer ||
+         op == Op::kDisconnectComplete;
+}
+
+BlockName name_of(const Said& said) {
+  return {source_of(said.frame), said.h.d_id, said.h.b_num};
+}
+
+// A pair of sides for the checks of connections' DATA: an endpoint takes its own sizes for those of
+// everybody.
+// protocol: 11.8
+void adopt_sizes(Connection& pair, const Endpoint& endpoint) {
+  for (auto& side : pair.sides) {
+    side.sized = true;
+    side.max_stu = endpoint.sizes.stu_log2();
+    side.bufsize = endpoint.sizes.bufsize().value_or(wire::kMaxBufsize);
+  }
+}
+
+}  // namespace
+
+// True: the frame is none of a connection's.
+bool Checker::Impl::follow_endpoint(const Decoded& frame) {
+  auto const& h = frame.frame.header;
+  auto* endpoint = endpoints.find(target_of(frame));
+  if (ends_connection(h.op())) {
+    if (endpoint == nullptr || !endpoint->certain) return false;
+    // protocol: 11.10
+    report(frame, Rule::kEndpointOperation, "no end of a connection, as there is none",
+           operation_text(frame), options.lossy);
+    return true;
+  }
+  if (endpoint == nullptr) {
+    endpoint = &endpoints.put(target_of(frame), {});
+    endpoint->sender = source_of(frame);
+  }
+  Connection pair;
+  pair.sides[0].mac = frame.frame.src;
+  pair.sides[1].mac = frame.frame.dst;
+  Said const said{frame, h, pair, pair.sides[0], pair.sides[1], frame.time};
+  if (!check_endpoint_key(said, *endpoint)) return endpoint->certain;
+  recognize(frame, *endpoint);
+  pair.mute = !endpoint->certain;
+  if (h.op() == Op::kData) on_endpoint_data(said, *endpoint);
+  return endpoint->certain;
+}
+
+// A connection has one peer; and an endpoint talks to endpoints only.
+void Checker::Impl::recognize(const Decoded& frame, Endpoint& endpoint) {
+  auto* const sender = endpoints.find(source_of(frame));
+  endpoint.certain = endpoint.certain || options.endpoints || endpoint.sender != source_of(frame) ||
+                     (sender != nullptr && sender->certain);
+  if (endpoint.certain && sender != nullptr) sender->certain = true;
+}
+
+// A new Key may be a wrong one, or that of an endpoint opened anew: which, shows when the old one
+// comes back. False: the frame is not for the endpoint that is there now.
+// protocol: 11.2
+bool Checker::Impl::check_endpoint_key(const Said& said, Endpoint& endpoint) {
+  auto const key = said.h.d_key;
+  auto const sender = source_of(said.frame);
+  if (endpoint.key == key) return true;
+  if (endpoint.key && endpoint.key_before == key) {
+    bool const stale = sender != endpoint.key_by && between(endpoint.key_since, said.now) < kTold;
+    if (stale) return false;
+    Decoded wrong;
+    wrong.number = endpoint.key_frame;
+    wrong.time = endpoint.key_since;
+    report(wrong, Rule::kWrongKey, named_hex("D_Key", key), named_hex("D_Key", *endpoint.key),
+           options.lossy);
+    endpoint.key_before.reset();
+    endpoint.key = key;
+    return true;
+  }
+  endpoint.key_before = endpoint.key;
+  endpoint.key = key;
+  endpoint.key_by = sender;
+  endpoint.key_since = said.now;
+  endpoint.key_frame = said.frame.number;
+  endpoint.blocks = {};
+  if (endpoint.key_before) endpoint.sender = sender;  // that of an endpoint opened anew
+  return true;
+}
+
+// protocol: 11.6, 11.7
+void Checker::Impl::on_endpoint_data(const Said& said, Endpoint& endpoint) {
+  auto const& h = said.h;
+  check_last_flags(said);
+  if (h.mx == 0) return report(said, Rule::kMxZero, "an Mx other than 0", "R_Mx 0");
+  bool const guessed = !endpoint.sizes.stu_known();
+  auto const stu = SeenStu::of(h, said.frame.frame.stu.size());
+  if (!endpoint.sizes.allow(stu))
+    return report(said, Rule::kStuLength, "an STU of the size that others had",
+                  operation_text(said.frame));
+  if (guessed && endpoint.sizes.stu_known()) endpoint.blocks = {};  // they stood on a guess
+  auto* sent = &sent_block(said, endpoint);
+  if (sent->block.mx != h.mx)
+    return report(said, Rule::kBlockMx,
+                  named("R_Mx", sent->block.mx) + ", as in the Block's others",
+                  named("R_Mx", h.mx));
+  auto const before = std::exchange(sent->newest, stu);
+  bool const first = std::exchange(sent->sent, said.now) == kNotYet;
+  if (!endpoint.sizes.stu_known()) return;
+  if (!endpoint.sizes.bufsize() && !first && before.bufx != stu.bufx) {
+    if (!endpoint.sizes.span(before, stu))
+      return report(said, Rule::kStuPlace,
+                    "a place that follows from STU " + std::to_string(before.number),
+                    operation_text(said.frame));
+    endpoint.blocks = {};  // they stood on a guess
+    sent = &sent_block(said, endpoint);
+    sent->sent = said.now;
+    sent->newest = stu;
+  }
+  adopt_sizes(said.c, endpoint);
+  if (endpoint.sizes.bufsize() && !check_buffer(said)) return;
+  constexpr auto kAnywhere = std::uint64_t{1} << 62;
+  if (place(said, sent->block, 0, kAnywhere) && sent->block.whole() && sent->whole == kNotYet)
+    sent->whole = said.now;
+}
+
+// The Block that an STU belongs to, begun if it is new.
+SentBlock& Checker::Impl::sent_block(const Said& said, Endpoint& endpoint) {
+  auto const& h = said.h;
+  auto* const known = endpoint.blocks.find(name_of(said));
+  bool fresh = known == nullptr;
+  if (known != nullptr && known->whole != kNotYet) {
+    bool const other =
+        known->block.mx != h.mx ||
+        (h.param == 0 &&
+         known->block.start != Address{h.bufx, h.offset}.linear(
+                                   endpoint.sizes.bufsize().value_or(wire::kMaxBufsize)));
+    bool const rested = between(known->whole, said.now) >= kNameRests;
+    if (other && !rested) {
+      report(said, Rule::kBlockName, "a name that no Block of the last 4 s had",
+             operation_text(said.frame));
+      fresh = true;
+    }
+    fresh = fresh || rested;
+  } else if (known != nullptr && between(known->sent, said.now) >= kNameRests) {
+    fresh = true;  // it is given up, or begins anew
+  }
+  if (!fresh) return *known;
+  SentBlock begun;
+  begun.block.mx = h.mx;
+  return endpoint.blocks.put(name_of(said), std::move(begun));
+}
+
+}  // namespace stp::replay

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The managed layer (docs/protocol.md, 9.21 to 9.32), on connections that begin with its request.
+#include "stp/wire/big_endian.h"
+#include "tools/replay/check/checker_impl.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+namespace flag = wire::flag;
+
+constexpr std::uint32_t kHelloMagic = 0x53544d48, kNoticeMark = 0x53544d4e;
+constexpr std::uint32_t kHelloVersion = 1, kHelloHead = 12, kMostPrivate = 1024;
+enum HelloKind : std::uint32_t { kRequest = 1, kAccept = 2, kReject = 3 };
+
+constexpr std::uint32_t kSlots = 16, kSlotSize = 4096, kEagerHead = 16;
+constexpr std::uint64_t kRingSize = std::uint64_t{kSlots} * kSlotSize;
+constexpr std::uint64_t kMostWrites = 64;
+constexpr std::uint32_t kAccess = 4 | 8 | 16;
+
+Messages& messages_of(Side& side) {
+  auto& traffic = side.with_traffic();
+  if (!traffic.messages) traffic.messages = std::make_unique<Messages>();
+  return *traffic.messages;
+}
+
+// What has a number, so that its repeats are known: an RTS or a Block.
+std::uint64_t as_write(std::uint32_t i_id) {
+  return i_id;
+}
+std::uint64_t as_block(std::uint32_t b_num) {
+  return std::uint64_t{1} << 32 | b_num;
+}
+
+// The beginning of a Block's bytes; empty: not in this frame.
+Bytes beginning(const Said& said, std::size_t length) {
+  auto const& stu = said.frame.frame.stu;
+  bool const there = said.h.param == 0 && !said.frame.cut && stu.size() >= length;
+  return there ? stu.first(length) : Bytes{};
+}
+
+unsigned index_of(const Said& said) {
+  return &said.from == &said.c.sides[0] ? 0 : 1;
+}
+
+}  // namespace
+
+// protocol: 9.21, 9.24
+void Checker::Impl::on_managed_request(const Said& said, Request& request, bool fresh) {
+  if (fresh) request.tries = {said.now, said.now, said.frame.number, 0, false};
+  request.tries.last = said.now;
+  ++request.tries.count;
+  if (!said.c.managed || said.frame.cut) return;
+  if (option_word(said.frame) != request.word)
+    report(said, Rule::kMessageNumber, named("message", request.word) + ", as before",
+           named("message", option_word(said.frame)));
+  if (!fresh) return;
+  check_write_window(said, request);
+  if (said.h.d_id != wire::kNoId) return;  // the answer to an RTR is no message
+  if (request.word == 0)
+    return report(said, Rule::kMessageNumber, "a number in the option payload",
+                  operation_text(said.frame));
+  // protocol: 9.30
+  if (!said.c.accepted && index_of(said) == said.c.asker)
+    report(said, Rule::kHello, "no message before the accept", named("message", request.word));
+  note_message(said, request.word, as_write(said.h.s_id));
+}
+
+// protocol: 9.32
+void Checker::Impl::check_write_window(const Said& said, Request& request) {
+  request.begun = messages_of(said.from).writes++;
+  for (auto const& [i_id, older] : said.from.with_traffic().requests) {
+    if (older.op != wire::Op::kRequestToSend || older.over || &older == &request) continue;
+    if (request.begun > older.begun + kMostWrites)
+      report(said, Rule::kWriteWindow,
+             "no Write, as that with " + named_hex("I_id", i_id) + " is open",
+             std::to_string(request.begun - older.begun - 1) + " others since");
+    return;  // the oldest
+  }
+}
+
+// A number that was passed over may still come, where the link reorders.
+// protocol: 9.21
+void Checker::Impl::note_message(const Said& said, std::uint32_t number, std::uint64_t what) {
+  auto& messages = messages_of(said.from);
+  messages.missing.erase(number);
+  if (auto const* const known = messages.known.find(number); known != nullptr && *known != what)
+    return report(said, Rule::kMessageNumber, "a number of its own",
+                  named("message", number) + " once more");
+  messages.known.put(number, what);
+  auto const ahead = static_cast<std::int32_t>(number - messages.newest);
+  if (ahead <= 0) return;
+  auto const first = std::max(
+      messages.newest + 1, number - std::min<std::uint32_t>(static_cast<std::uint32_t>(ahead), 64));
+  for (auto between = first; between != number; ++between)
+    messages.missing.put(between, {said.frame.number, said.now});
+  messages.newest = number;
+}
+
+void Checker::Impl::miss_messages(const Connection& c, const Side& side) {
+  if (!side.traffic || !side.traffic->messages) return;
+  for (auto const& [number, missing] : side.traffic->messages->missing) {
+    if (between(missing.at, side.heard) <= kReordering) continue;
+    Decoded frame;
+    frame.number = missing.frame;
+    frame.time = missing.at;
+    return report(frame, Rule::kMessageNumber, named("message", number), "it was left out",
+                  options.lossy || c.lossy);
+  }
+}
+
+// protocol: 9.22
+void Checker::Impl::check_withdrawal(const Said& said, const Request& ended) {
+  if (!said.c.managed || said.frame.cut || ended.op != wire::Op::kRequestToSend || ended.word == 0)
+    return;
+  if (auto const word = option_word(said.frame); word != ended.word)
+    report(said, Rule::kMessageWithdrawn, named("message", ended.word) + " in the option payload",
+           word == 0 ? "none" : named("message", word));
+}
+
+// protocol: 9.25
+void Checker::Impl::check_outstanding(const Said& said, Landing& landing, const Request& offer) {
+  auto const most = std::max(offer.cts_req, 1U);
+  if (!said.c.managed || landing.blocks.size() <= most) return;
+  std::size_t open = 0;
+  for (auto const& [b_num, block] : landing.blocks) open += block.whole() ? 0 : 1;
+  if (open > most)
+    report(said, Rule::kGrantsOutstanding, "at most " + std::to_string(most) + " Blocks open",
+           std::to_string(open));
+}
+
+// protocol: 9.29, 9.31
+void Checker::Impl::on_managed_region(const Said& said, const Request& asked) {
+  if (!said.c.managed || asked.word == 0 || said.frame.cut) return;
+  auto const& h = said.h;
+  if (h.t_len() < asked.t_len)
+    report(said, Rule::kRegionTerms, "T_len of at least " + std::to_string(asked.t_len),
+           named("T_len", h.t_len()));
+  auto const terms = said.frame.frame.option;
+  constexpr std::size_t kAccessAt = 8;
+  if (terms.empty())
+    report(said, Rule::kRegionTerms, "an option payload with the region's terms", "none");
+  else if (auto const access = wire::load32(terms.data() + kAccessAt); (access & ~kAccess) != 0)
+    report(said, Rule::kRegionTerms, "4 Get, 8 Put and 16 FetchOp only", named("access", access));
+  if (asked.word == kRingName && h.t_len() != kRingSize)
+    report(said, Rule::kEagerSlot, "a ring of 65536 bytes", named("T_len", h.t_len()));
+}
+
+void Checker::Impl::on_managed_data(const Said& said, Landing& landing) {
+  auto const& h = said.h;
+  auto const* const block = landing.blocks.find(h.b_num);
+  if (block == nullptr) return;  // it is complete
+  auto const* const offer = said.from.with_traffic().requests.find(landing.i_id);
+  bool const first = !landing.region && h.b_num == 0 && offer != nullptr && offer->word == 1;
+  if (first) on_hello(said);
+  if (!said.c.managed) return;
+  if (landing.region) {
+    // protocol: 9.27
+    bool const right = h.has(flag::kSendState) && h.has(flag::kSilent) != h.has(flag::kInterrupt);
+    if (h.has(flag::kLast) && !right)
+      report(said, Rule::kPutFlags, "Send_state, and Silent or Interrupt",
+             operation_text(said.frame));
+    if (landing.ring) on_eager(said, landing, *block);
+    return;
+  }
+  // protocol: 9.26
+  if (!landing.tag) landing.tag = h.s_id;
+  if (*landing.tag != h.s_id)
+    report(said, Rule::kTag, named_hex("Opaque", *landing.tag) + ", as before",
+           named_hex("Opaque", h.s_id));
+}
+
+// The first message of a side.
+// protocol: 9.30
+void Checker::Impl::on_hello(const Said& said) {
+  auto& c = said.c;
+  auto const head = beginning(said, kHelloHead);
+  if (head.empty()) return;
+  bool const hello = wire::load32(head.data()) == kHelloMagic;
+  if (!c.managed) {
+    if (!hello) return;
+    c.managed = true;
+    c.asker = index_of(said);
+    auto& messages = messages_of(said.from);
+    messages.newest = 1;
+    messages.writes = 1;
+  }
+  auto const word = wire::load32(head.data() + 4);
+  auto const kind = word & 0xffff, version = word >> 16;
+  auto const length = wire::load32(head.data() + 8);
+  bool const asks = index_of(said) == c.asker;
+  bool const legal = hello && version == kHelloVersion && length <= kMostPrivate &&
+                     (asks ? kind == kRequest : kind == kAccept || kind == kReject);
+  if (!legal)
+    return report(said, Rule::kHello,
+                  std::string(asks ? "a request" : "an accept or reject") +
+                      " of version 1 with at most 1024 bytes of private data",
+                  named_hex("magic", wire::load32(head.data())) + ", " + named("version", version) +
+                      ", " + named("kind", kind) + ", " + named("length", length));
+  if (!asks && kind == kAccept) c.accepted = true;
+  if (said.h.has(flag::kLast) && said.frame.frame.stu.size() != kHelloHead + length)
+    report(said, Rule::kHello, std::to_string(kHelloHead + length) + " bytes",
+           std::to_string(said.frame.frame.stu.size()));
+}
+
+// protocol: 9.31
+void Checker::Impl::on_eager(const Said& said, Landing& ring, const Block& block) {
+  auto const& h = said.h;
+  auto& messages = messages_of(said.from);
+  auto const length = said.frame.frame.stu.size();
+  if (h.has(flag::kLast) && !h.has(flag::kInterrupt))
+    report(said, Rule::kEagerSlot, "Interrupt on a short message", operation_text(said.frame));
+  auto const at = (std::uint64_t{h.bufx} << said.to.bufsize) + h.offset;
+  if (auto const head = beginning(said, kEagerHead); !head.empty()) {
+    auto const slot = h.b_num % kSlots;
+    if (at != ring.start + std::uint64_t{slot} * kSlotSize)
+      report(said, Rule::kEagerSlot, named("slot", slot),
+             "the place " + named("of byte", at - ring.start));
+    auto const taken = messages_of(said.to).taken;
+    if (h.b_num - taken >= kSlots)
+      report(said, Rule::kEagerSlot, "no short message, as 16 are not taken",
+             named("B_num", h.b_num) + " and " + named("taken", taken));
+    auto const number = wire::load32(head.data());
+    ring.told_length = {h.b_num, std::uint64_t{kEagerHead} + wire::load32(head.data() + 4)};
+    messages.eager = std::max(messages.eager, h.b_num + 1);
+    note_message(said, number, as_block(h.b_num));
+    note_taken(said, wire::load32(head.data() + 12));
+  }
+  bool const told = ring.told_length && ring.told_length->first == h.b_num && block.start;
+  if (told && h.has(flag::kLast) && at + length - *block.start != ring.told_length->second)
+    report(said, Rule::kEagerSlot, std::to_string(ring.told_length->second) + " bytes, as it says",
+           std::to_string(at + length - *block.start));
+}
+
+void Checker::Impl::on_notice(const Said& said) {
+  if (said.c.managed && said.h.sync == kNoticeMark) note_taken(said, said.h.b_num);
+}
+
+void Checker::Impl::note_taken(const Said& said, std::uint32_t count) {
+  auto const sent = messages_of(said.to).eager;
+  auto& mine = messages_of(said.from);
+  if (static_cast<std::int32_t>(count - sent) > 0)
+    return report(said, Rule::kEagerSlot, "at most " + std::to_string(sent) + " taken",
+                  std::to_string(count));
+  if (static_cast<std::int32_t>(count - mine.taken) > 0) mine.taken = count;
+}
+
+}  // namespace stp::replay

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpctl/dat_conf.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <stdexcept>
+
+namespace stp::stpctl {
+namespace {
+
+constexpr char kProvider[] = "libdaplstp.so.0";
+
+// Beside this program, as it was built or installed; else wherever the loader looks.
+std::string provider() {
+  std::error_code ignored;
+  auto const program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  auto const prefix = program.parent_path().parent_path();
+  for (auto const* const folder : {STP_LIBDIR, "lib"}) {
+    auto const file = prefix / folder / kProvider;
+    if (std::filesystem::exists(file, ignored)) return file;
+  }
+  return kProvider;
+}
+
+void check(const std::string& text, const char* what, const char* forbidden) {
+  if (text.empty() || text.find_first_of(forbidden) != std::string::npos)
+    throw std::runtime_error(std::string(what) + " '" + text + "' cannot stand in dat.conf");
+}
+
+}  // namespace
+
+// Stock programs are given lines of the first kind alone, programs that ask for thread safety those
+// of the second.
+void dat_conf(const Options& options) {
+  auto const file = options.provider.empty() ? provider() : options.provider;
+  check(options.name, "the name", " \t\n\"\\#");
+  check(file, "the provider", " \t\n\"\\#");
+  std::vector<std::string> links{options.link};
+  if (options.link.empty()) {
+    links.clear();
+    for (auto const& socket : options.sockets) links.push_back("stpd:" + socket);
+  }
+  unsigned number = 0;
+  for (auto const& link : links) {
+    check(link, "the link", "\n\"\\");
+    for (auto const* const safety : {"nonthreadsafe", "threadsafe"})
+      std::printf("%s%u u2.0 %s default %s stp.2.0 \"%s\" \"\"\n", options.name.c_str(), number,
+                  safety, file.c_str(), link.c_str());
+    ++number;
+  }
+}
+
+}  // namespace stp::stpctl
