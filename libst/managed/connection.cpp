@@ -29,10 +29,7 @@ void Connection::progress(Time now) {
     bool const last = state != ChannelState::kOpen;
     for (unsigned turn = 0; (last || turn < kTurns) && !over() && move(now); ++turn) {
     }
-    if (!over() && channel_.readable()) {
-      domain_->backend().page().news.ring(bell_);
-      domain_->wake_waiters();
-    }
+    if (!over() && channel_.readable()) domain_->wake_waiters();
   }
   if (over()) return;
   settle();
@@ -62,10 +59,7 @@ bool Connection::pump(Time now) {
   bool any = false;
   SendEntry entry;
   for (; channel_.writable() && sequencer_->transmit(entry, now); any = true) channel_.send(entry);
-  if (any) {
-    domain_->expect(*this);
-    domain_->backend().kick(bell_);
-  }
+  if (any) domain_->backend().kick(bell_);
   return any;
 }
 

@@ -84,7 +84,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void abandon();
   [[nodiscard]] bool ending() const { return state_ == State::kEnding; }
   void go_on_ending();
-  [[nodiscard]] std::uint32_t channel_number() const { return bell_; }
   [[nodiscard]] bool gone() const { return state_ == State::kEnded; }
 
   void query(stm_connection_info_t& info) const;

@@ -122,13 +122,6 @@ void Domain::free_mx(EndpointId endpoint, std::uint16_t mx) {
 // ---- who lives on it ----
 
 void Domain::activate(std::shared_ptr<Connection> connection) {
-  auto const channel = connection->channel_number();
-  if (channel >= by_channel_.size()) {
-    by_channel_.resize(channel + 1);
-    deadlines_.resize(channel + 1, kNever);
-  }
-  by_channel_[channel] = connection.get();
-  deadlines_[channel] = 0;
   connections_.push_back(std::move(connection));
 }
 
@@ -154,8 +147,8 @@ std::uint32_t Domain::new_key() {
 
 // ---- progress ----
 
-// What is not of any one connection.
-void Domain::look_around() {
+void Domain::progress() {
+  auto const now = client::now();
   auto const lost = backend_->error();
   if (lost != 0 && !link_lost_) {
     link_lost_ = true;
@@ -167,72 +160,18 @@ void Domain::look_around() {
     look_for_connections_ = false;
     for (auto const& listener : listeners_) listener->accept();
   }
-}
-
-void Domain::drop_gone() {
-  std::erase_if(connections_, [this](auto const& connection) {
-    if (!connection->gone()) return false;
-    // Another one may have its channel already.
-    auto& place = by_channel_[connection->channel_number()];
-    if (place == connection.get()) {
-      place = nullptr;
-      deadlines_[connection->channel_number()] = kNever;
-    }
-    return true;
-  });
-}
-
-void Domain::progress() {
-  auto const now = client::now();
-  look_around();
   next_deadline_ = kNever;
   do {
     places_freed_ = false;
     for (std::size_t i = 0; i < connections_.size(); ++i) {
       connections_[i]->progress(now);
-      expect(*connections_[i]);
+      next_deadline_ = std::min(next_deadline_, connections_[i]->next_deadline());
     }
   } while (places_freed_);
-  drop_gone();
+  std::erase_if(connections_, [](auto const& connection) { return connection->gone(); });
 }
 
-void Domain::progress_some() {
-  constexpr std::size_t kFew = 16, kSearched = 64;
-  if (connections_.size() <= kFew) return progress();
-  auto const now = client::now();
-  look_around();
-  places_freed_ = false;
-  bool any_gone = false;
-  auto const go_on = [&](std::size_t channel) {
-    auto* const connection = by_channel_[channel];
-    if (connection == nullptr) return;
-    connection->progress(now);
-    expect(*connection);
-    any_gone |= connection->gone();
-  };
-  backend_->page().news.collect(static_cast<std::uint32_t>(by_channel_.size()), go_on);
-  for (std::size_t i = 0; i < kSearched; ++i) {
-    if (++next_turn_ >= deadlines_.size()) next_turn_ = 0;
-    if (deadlines_[next_turn_] <= now) go_on(next_turn_);
-  }
-  go_on(next_turn_);  // what it waits for may be a place in a queue, of which nobody tells
-  if (any_gone) drop_gone();
-}
-
-void Domain::progress_before_sleep() {
-  if (client::now() >= next_deadline_) return progress();
-  progress_some();
-}
-
-void Domain::expect(const Connection& connection) {
-  auto const deadline = connection.next_deadline();
-  deadlines_[connection.channel_number()] = deadline;
-  next_deadline_ = std::min(next_deadline_, deadline);
-}
-
-void Domain::look_before(const Connection& connection) {
-  expect(connection);
-  auto const deadline = connection.next_deadline();
+void Domain::look_before(Time deadline) {
   if (deadline >= thread_looks_.load(std::memory_order_relaxed)) return;
   thread_looks_.store(deadline, std::memory_order_relaxed);
   wake_waiters();
@@ -282,7 +221,6 @@ void Domain::end_connections() {
   accesses_.clear();
   for (auto const& connection : connections_) connection->abandon();
   connections_.clear();
-  by_channel_.clear();
 }
 
 }  // namespace stp::managed

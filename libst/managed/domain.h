@@ -82,15 +82,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   [[nodiscard]] std::uint32_t new_key();
   // Moves what can be moved: headers, requests, timers, completions.
   void progress();
-  // The same where there are many connections: those that have news, and those of whom a timer is
-  // due, which is looked after in turn. What it costs does not grow with their number.
-  void progress_some();
-  // The same for who will sleep until the next deadline if there is nothing for it.
-  void progress_before_sleep();
-  // A connection's deadline may be another now.
-  void expect(const Connection& connection);
   // Something was posted on a connection: its deadline may come before the thread would look.
-  void look_before(const Connection& connection);
+  void look_before(Time deadline);
   void look_for_connections() { look_for_connections_ = true; }
   void wake_waiters();
   // Queues have places again: what waited for one is looked at.
@@ -108,8 +101,6 @@ class Domain : public std::enable_shared_from_this<Domain> {
   int wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
 
  private:
-  void look_around();
-  void drop_gone();
   // A caller that moves things itself; the thread stays away meanwhile.
   class Visit;
   void run();
@@ -137,15 +128,12 @@ class Domain : public std::enable_shared_from_this<Domain> {
   StagingArea staging_;
   std::map<Handle, client::Kind> children_;
   std::vector<std::shared_ptr<Connection>> connections_;  // that have a channel
-  std::vector<Connection*> by_channel_;                   // the same, by its number
-  std::vector<Time> deadlines_;  // theirs, likewise: close together, for they are searched
-  std::size_t next_turn_ = 0;    // where to search on
   std::vector<std::shared_ptr<Listener>> listeners_;
   std::map<std::uint32_t, std::shared_ptr<Access>> accesses_;  // by key
   std::uint32_t accepts_seen_ = 0;
   bool look_for_connections_ = false, places_freed_ = false, link_lost_ = false;
   bool needs_staging_ = false;
-  Time next_deadline_ = 0;  // of all connections, or earlier
+  Time next_deadline_ = kNever;
 
   // The thread of its own.
   std::thread thread_;

@@ -68,7 +68,7 @@ int Connection::post(Operation operation) {
   sequencer_->expire(now);
   begin_operations();
   pump(now);
-  domain_->look_before(*this);
+  domain_->look_before(next_deadline());
   return 0;
 }
 

@@ -44,7 +44,7 @@ class Domain::Visit {
 
 int Domain::drain(Queue& queue, stm_event_t* events, int max) {
   auto const count = queue.take(events, max);
-  if (places_freed_) progress_some();
+  if (places_freed_) progress();
   return count;
 }
 
@@ -58,7 +58,7 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
     std::shared_lock const open(mapping_gate());
     std::lock_guard const guard(mutex_);
     if (queue.destroyed()) return -EBADF;
-    progress_some();
+    progress();
     count = drain(queue, events, max);
     watched = queue.has_descriptor();
     short_of_staging = needs_staging_;
@@ -79,7 +79,7 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
       std::shared_lock const open(mapping_gate());
       std::lock_guard const guard(mutex_);
       if (queue.destroyed()) return -ECANCELED;
-      progress_before_sleep();
+      progress();
       auto const over = client::now() >= deadline;
       if (queue.size() >= static_cast<std::size_t>(threshold) || (over && queue.size() > 0))
         return drain(queue, events, max);

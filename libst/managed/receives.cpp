@@ -22,7 +22,7 @@ int Connection::post_receive(PostedReceive receive) {
   sequencer_->expire(now);
   if (match()) {
     pump(now);
-    domain_->look_before(*this);
+    domain_->look_before(next_deadline());
   }
   return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The page a client shares with the service: which of its transmit queues have something new, which
-// of its gathered channels have, and a word to sleep on for events that belong to no single
-// connection (a connection to accept), or to any of those whose channels are gathered.
+// The page a client shares with the service: which of its transmit queues have something new, and
+// a word to sleep on for events that belong to no single connection (a connection to accept), or to
+// any of those whose channels are gathered.
 #pragma once
 
 #include <atomic>
@@ -62,7 +62,6 @@ struct ClientPage {
   alignas(64) std::atomic<std::uint32_t> events;  // futex word, bumped by the service
   std::atomic<std::uint32_t> service_asleep;      // 1: after ringing, write to the bell eventfd
   std::atomic<std::uint32_t> accepts;  // bumped by the service: a listener has a connection
-  alignas(64) Doorbells news;          // rung by the service: gathered channels to be looked at
 };
 inline constexpr std::uint32_t kClientPageMagic = 0x53545047;  // "STPG"
 

@@ -96,7 +96,6 @@ struct Vc : TimerNode {
   bool in_ready = false;     // stands in the queue of connections with something to send
   bool touched = false;      // its user may have to be woken
   bool urgent = false;       // and at once
-  bool fresh = false;        // touched since its user was last told of news
   std::uint64_t cookie = 0;
 
   MacAddr peer_mac;

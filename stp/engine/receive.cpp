@@ -2,7 +2,6 @@
 // Frames, from their bytes to the operation.
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "stp/engine/impl.h"
 
@@ -104,7 +103,6 @@ bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header
 // Remembers that this connection's user may sleep: looked at once per burst, not per frame.
 void Node::Impl::touch(Vc& vc, bool urgent) {
   vc.urgent |= urgent;
-  vc.fresh = true;
   if (vc.touched) return;
   vc.touched = true;
   touched.push_back(&vc);
@@ -120,9 +118,6 @@ void Node::Impl::flush_wakes(Time now) {
 void Node::Impl::wake_touched(bool all) {
   std::size_t kept = 0;
   for (auto* const vc : touched) {
-    // News cost no system call and wake nobody: who polls is told at once.
-    if (std::exchange(vc->fresh, false) && vc->channel.gathered())
-      event(Event::Kind::kNews, vc->id, vc->cookie);
     if (!all && !vc->urgent) {
       touched[kept++] = vc;
       continue;
