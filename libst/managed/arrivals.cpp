@@ -55,6 +55,23 @@ std::uint64_t Connection::span() const {
   return last - begin + 1;
 }
 
+int Connection::set_watermark(std::uint64_t receives) {
+  if (!outlets_.events || over()) return -ENOTCONN;
+  if (!outlets_.pool) return -EINVAL;
+  if (!watermark_ && !outlets_.events.reserve()) return -EAGAIN;
+  watermark_ = receives;
+  check_watermark();
+  return 0;
+}
+
+void Connection::check_watermark() {
+  if (!watermark_ || matched_.size() <= *watermark_) return;
+  watermark_.reset();
+  auto told = event(STM_HIGH, 0, outlets_.context);
+  told.length = matched_.size();
+  outlets_.events.push(told);
+}
+
 // protocol: 9.35
 void Connection::watch_wait(Time now) {
   bool const open = state_ == State::kUp || state_ == State::kDraining;

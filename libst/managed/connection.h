@@ -69,6 +69,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // ---- posting ----
   int post(Operation operation);
   int post_receive(PostedReceive receive);
+  int set_watermark(std::uint64_t receives);
   int refuse_read(std::uint32_t request);
   int cancel(std::uint64_t context);
 
@@ -199,6 +200,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool can_spare_receive(const Offer& offer) const;
   [[nodiscard]] std::uint64_t span() const;
   void watch_wait(Time now);
+  void check_watermark();
 
   // regions.cpp
   Remote* remote(std::uint32_t key);
@@ -240,6 +242,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::map<std::uint64_t, Matched> matched_;  // by id: in the order of their messages
   std::uint64_t last_message_ = 0;            // matched, of a pool's; in 64 bits
   Time starved_at_ = kNever;                  // a message has waited too long for a receive
+  std::optional<std::uint64_t> watermark_;    // to be told of; has a place among the events
   Farewell farewell_ = Farewell::kNone;
   std::deque<Completion> read_requests_;           // untold
   std::map<std::uint32_t, Remote> remotes_;        // by key

@@ -65,6 +65,7 @@ bool Connection::match() {
     if (!offer || !match_offer(*offer)) break;
   }
   any |= match_ahead();
+  check_watermark();
   tell_received();  // a message that was taken back may have been in the way
   if (eager_in_.should_tell()) tell_taken();
   return any;

@@ -83,6 +83,15 @@ int stm_receive(stm_connection_t connection, uint64_t context, stm_memory_t memo
   });
 }
 
+int stm_set_watermark(stm_connection_t connection, uint64_t receives) {
+  return guarded([&] {
+    auto const found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    std::lock_guard const guard(found->domain()->mutex());
+    return found->set_watermark(receives);
+  });
+}
+
 int stm_send(stm_connection_t connection, uint64_t context, unsigned flags, uint32_t tag,
              stm_memory_t memory, const void* ptr, size_t length) {
   return guarded([&] {

@@ -358,6 +358,7 @@ void Inbound::progress(InboundBlock& block, std::size_t length, Time now) {
   if (block.transfer == nullptr || block.transfer->region) return;
   account_.arrived();
   account_.settle(length);
+  if (block.repeats == 0) pauses_.note(now - silent_since_, now);
   silent_since_ = now;
   block.progress = now;
   block.repeats = 0;

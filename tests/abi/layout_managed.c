@@ -84,6 +84,7 @@ static void events(void) {
   VALUE(STM_GET, 12);
   VALUE(STM_FETCH, 13);
   VALUE(STM_USER, 14);
+  VALUE(STM_HIGH, 15);
 }
 
 static void states(void) {

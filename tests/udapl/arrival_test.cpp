@@ -137,5 +137,29 @@ TEST_F(Arrival, WhatWasGivenABufferAheadIsFlushedInItsTurnWhenTheConnectionEnds)
   EXPECT_EQ(param.outstanding, 2);
 }
 
+// Messages that are arriving keep their buffers: more of them than the EP may have.
+TEST_F(Arrival, MoreBuffersThanTheSoftWatermarkAreToldOnce) {
+  lose_some();
+  ASSERT_EQ(server.ep->set_watermarks(2, -1), Result::kSuccess);
+  for (std::uint64_t i = 19; i <= 23; ++i) post(i);
+  await_buffers(3);
+  port->loses = false;
+  for (std::uint64_t i = 19; i <= 23; ++i) DatSide::next(*server.recv);
+  auto const told = DatSide::next(*server.async);
+  EXPECT_EQ(told.reason, AsyncReason::kSoftHighWatermark);
+  Event event;
+  EXPECT_EQ(server.async->dequeue(event), Result::kQueueEmpty);
+}
+
+TEST_F(Arrival, MoreBuffersThanTheHardWatermarkBreakTheConnection) {
+  lose_some();
+  for (std::uint64_t i = 19; i <= 23; ++i) post(i);
+  await_buffers(3);
+  ASSERT_EQ(server.ep->set_watermarks(-1, 2), Result::kSuccess);
+  EXPECT_EQ(DatSide::next(*server.connect).number, EventNumber::kBroken);
+  port->loses = false;
+  EXPECT_EQ(DatSide::next(*client.connect).number, EventNumber::kBroken);
+}
+
 }  // namespace
 }  // namespace stp::test

@@ -120,7 +120,8 @@ enum stm_event_kind {
   STM_PUT,          /* it is in the peer's memory */
   STM_GET,          /* all of it has arrived */
   STM_FETCH,        /* the old value, 8 bytes in host order, has arrived */
-  STM_USER          /* stm_queue_post */
+  STM_USER,         /* stm_queue_post */
+  STM_HIGH          /* more receives of the pool than stm_set_watermark said: `length` are taken */
 };
 
 /* status: 0, or
@@ -140,8 +141,8 @@ enum stm_event_kind {
 typedef struct stm_event {
   uint32_t kind;
   int32_t status;
-  uint64_t context; /* of the operation; of the connection (_CONNECTED to _DISCONNECTED and
-                       _READ_REQUEST), the listener (_REQUEST), or as posted (_USER) */
+  uint64_t context; /* of the operation; of the connection (_CONNECTED to _DISCONNECTED,
+                       _READ_REQUEST and _HIGH), the listener (_REQUEST), or as posted (_USER) */
   uint64_t length;
   stm_connection_t connection;
   uint32_t message; /* _SEND, _RECEIVE: number of the message, from 1, in the order of sending */
@@ -273,6 +274,10 @@ ST_API int stm_pool_post(stm_pool_t pool, uint64_t context, stm_memory_t memory,
                          size_t length);
 /* How many receives wait in it. */
 ST_API int64_t stm_pool_available(stm_pool_t pool);
+/* One STM_HIGH to the connection's events when it has taken more than `receives` of its pool for
+ * messages that have not been told yet, or has now. -EAGAIN: the queue has no place for that.
+ * -EINVAL: no pool; -ENOTCONN: no queues yet, or none any more. */
+ST_API int stm_set_watermark(stm_connection_t connection, uint64_t receives);
 
 /* ---- operations ------------------------------------------------------------------------------
  * They begin in the order of posting; several are under way at once. -EAGAIN: the queue has no

@@ -124,7 +124,8 @@ class Ep : public Object {
     int buffers = 0, span = 0;
   };
   [[nodiscard]] Allocation allocation() const;
-  void check_watermarks();
+  void watch_allocation();
+  void passed_watermark(std::uint64_t buffers);
 
   Parts parts_;
   EpAttr attr_;

@@ -126,6 +126,9 @@ void Ep::on_event(const stm_event_t& event) {
     case STM_GET:
       complete_request(event);
       break;
+    case STM_HIGH:
+      passed_watermark(event.length);
+      break;
     case STM_READ_REQUEST:
       stm_refuse_read(event.connection, event.request);
       break;
@@ -162,6 +165,7 @@ void Ep::established() {
   if (!enter(EpInput::kEstablish)) return;
   auto data = active ? unpack(connection_) : std::nullopt;
   if (data) peer_data_ = std::move(*data);
+  watch_allocation();
   tell_connection(EventNumber::kEstablished);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Receives: of the EP itself, or those that it takes from its SRQ.
+#include <algorithm>
+
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/ia.h"
 
@@ -58,7 +60,6 @@ void Ep::complete_receive(const stm_event_t& event) {
     if (!receive) return;
     finish(*receive);
     parts_.srq->check_watermark();
-    check_watermarks();
   } else {
     finish(receives_.front());  // they complete in the order of their messages
     receives_.pop_front();
@@ -124,21 +125,34 @@ Result Ep::set_watermarks(int soft, int hard) {
   if (!parts_.srq) return Result::kInvalidState;
   soft_ = soft;
   hard_ = hard;
-  check_watermarks();
+  watch_allocation();
   return Result::kSuccess;
 }
 
-void Ep::check_watermarks() {
-  if (soft_ < 0 && hard_ < 0) return;
-  auto const count = allocation().buffers;
-  if (hard_ >= 0 && count > hard_) break_connection();
-  if (soft_ < 0 || count <= soft_) return;
-  soft_ = -1;
-  Event event;
-  event.number = EventNumber::kProviderInternalError;
-  event.handle = handle();
-  event.reason = AsyncReason::kSoftHighWatermark;
-  ia().tell_async(std::move(event));
+// The connection tells when the lower one is passed.
+void Ep::watch_allocation() {
+  auto const next = soft_ < 0 || hard_ < 0 ? std::max(soft_, hard_) : std::min(soft_, hard_);
+  if (next >= 0 && connection_ != nullptr)
+    stm_set_watermark(connection_, static_cast<std::uint64_t>(next));
+}
+
+void Ep::passed_watermark(std::uint64_t buffers) {
+  auto const passed = [&](int mark) {
+    return mark >= 0 && buffers > static_cast<std::uint64_t>(mark);
+  };
+  if (passed(hard_)) {
+    hard_ = -1;
+    break_connection();
+  }
+  if (passed(soft_)) {
+    soft_ = -1;
+    Event event;
+    event.number = EventNumber::kProviderInternalError;
+    event.handle = handle();
+    event.reason = AsyncReason::kSoftHighWatermark;
+    ia().tell_async(std::move(event));
+  }
+  watch_allocation();
 }
 
 }  // namespace stp::udapl

@@ -160,6 +160,11 @@ void Ia::watch() {
   if (!watcher_.joinable()) watcher_ = std::thread([this] { run_watcher(); });
 }
 
+void Ia::call_later(std::function<void()> call) {
+  calls_.push_back(std::move(call));
+  progress_.wake(watcher_waiter_);
+}
+
 void Ia::run_watcher() {
   Lock lock(mutex_);
   while (!stopping_) {

@@ -60,7 +60,8 @@ class Ia : public Object {
   void tell_async(Event event, const Evd* about = nullptr);
   // A thread that hands out events though nobody waits: for agents and descriptors.
   void watch();
-  void call_later(std::function<void()> call) { calls_.push_back(std::move(call)); }
+  // From that thread.
+  void call_later(std::function<void()> call);
 
  private:
   int open_domain(const std::string& link);
