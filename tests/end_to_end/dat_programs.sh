@@ -59,7 +59,7 @@ feature() { # NAME CASE...
 }
 
 programs() {
-  local socket tests=(-T T -s 10.9.0.2 -D stp0) rounds=300
+  local socket tests=(-T T -s 10.9.0.2 -D stp0) rounds=100
   [ -z "${STP_LONG-}" ] || rounds=60000
   pair dtestcm tcp_is_open "$tcp_host" -c 50
   expect says "$work/dtestcm.a.log" "DAPL Connection Test Complete"
