@@ -14,21 +14,28 @@ for needed in dtest dtestcm dtestsrq dapltest; do
 done
 make_work_directory
 
-# What goes before a command of side a or b: nothing, or its namespace.
+# What goes before a command of side a or b: its dat.conf, and its namespace if it has one. Clients of
+# dtest and dtestcm take over their server's adapter, so that both sides call theirs stp0.
 on_a=() on_b=()
+use_side() { # SIDE [NAMESPACE-HOLDER]
+  local -n prefix=on_$1
+  "$bin/stpctl" --socket "$work/$1.sock" dat-conf >"$work/$1.conf" || fail "stpctl dat-conf"
+  prefix=(env "DAT_OVERRIDE=$work/$1.conf")
+  [ $# -lt 2 ] || prefix+=(nsenter -t "$2" -n)
+}
 # What they announce by TCP, besides.
 tcp_is_open() { "${on_b[@]}" ss -ltnH "sport = :15828" | grep -q .; }
 tcp_is_free() { ! "${on_b[@]}" ss -tanH "sport = :15828" | grep -q .; }
 
 dtestsrq_is_ready() { grep -q '^ Accepting' "$work/dtestsrq.b.log"; }
 
-# pair NAME READY HOST ARGUMENT...: a dtest program as server on b (adapter stp1), and when READY says
+# pair NAME READY HOST ARGUMENT...: a dtest program as server on b, and when READY says
 # so as client on a, which finds the server on HOST.
 pair() {
   local name=$1 ready=$2 host=$3 server
   shift 3
   wait_for 90 tcp_is_free
-  start "$work/$name.b.log" "${on_b[@]}" timeout 120 stdbuf -oL "$name" -P stp1 -s "$@"
+  start "$work/$name.b.log" "${on_b[@]}" timeout 120 stdbuf -oL "$name" -P stp0 -s "$@"
   server=$!
   expect wait_for 60 "$ready"
   sleep 0.5 # it is there before it takes anybody
@@ -52,17 +59,14 @@ feature() { # NAME CASE...
 }
 
 programs() {
-  local socket tests=(-T T -s 10.9.0.2 -D stp0) rounds=300
+  local socket tests=(-T T -s 10.9.0.2 -D stp0) rounds=100
   [ -z "${STP_LONG-}" ] || rounds=60000
-  export DAT_OVERRIDE=$work/dat.conf
-  "$bin/stpctl" --socket "$work/a.sock" --socket "$work/b.sock" dat-conf >"$DAT_OVERRIDE"
-
   pair dtestcm tcp_is_open "$tcp_host" -c 50
   expect says "$work/dtestcm.a.log" "DAPL Connection Test Complete"
   pair dtestsrq dtestsrq_is_ready 10.9.0.2 -S 0 -c 4 -B 4
   expect says "$work/dtestsrq.a.log" "Test Complete"
 
-  start "$work/dapltest.b.log" "${on_b[@]}" timeout 400 dapltest -T S -D stp1
+  start "$work/dapltest.b.log" "${on_b[@]}" timeout 400 dapltest -T S -D stp0
   local server=$!
   wait_for 20 grep -q "Service Point Ready" "$work/dapltest.b.log"
   sleep 1 # its lines are late
@@ -70,7 +74,7 @@ programs() {
   expect says "$work/transactions.log" "4 threads, 8 EPs"
   dapltest_of mixed "${tests[@]}" -i 50 -t 2 -w 4 -V client SR 256 4 server RW 4096 2 \
     server RR 4096 2 client RR 4096 2 client RW 4096 2 server SR 256 4
-  dapltest_of long-ones "${tests[@]}" -i 20 -t 1 -w 2 -r client SR 100000 2 server SR 100000 2
+  dapltest_of long-ones "${tests[@]}" -i 20 -t 1 -w 2 client SR 100000 2 server SR 100000 2
   dapltest_of writes -T P -s 10.9.0.2 -D stp0 -i 1024 -p 16 -m p RW 65536 1
   dapltest_of reads -T P -s 10.9.0.2 -D stp0 -i 256 -p 8 -m b RR 65536 1
   dapltest_of quit -T Q -s 10.9.0.2 -D stp0
@@ -92,13 +96,15 @@ programs() {
 
 link_kind=memif tcp_host=127.0.0.1
 start_pair
+use_side a
+use_side b
 programs
 if can_make_namespaces; then
   stop "$stpd_a" && stop "$stpd_b" && rm "$work"/*.log
   link_kind=veth tcp_host=10.9.0.2
   start_pair
   # shellcheck disable=SC2154 # of start_pair
-  on_a=(nsenter -t "$side_a" -n) on_b=(nsenter -t "$side_b" -n)
+  use_side a "$side_a" && use_side b "$side_b"
   programs
 fi
 passed

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a program may say of a connection: its group, how long messages wait, how it ends.
+#include "tests/managed/managed_fixture.h"
+
+namespace stp::test {
+namespace {
+
+class Terms : public LibstTest, protected TwoSides {
+ protected:
+  // The server accepts with these.
+  void establish_with(const stm_connection_attr_t& terms) {
+    listen();
+    auto const asking = client.attr();
+    ASSERT_EQ(stm_connection_create(client.domain, &asking, &client.connection), 0);
+    ASSERT_EQ(stm_connect(client.connection, ":3000", -1, nullptr, 0), 0);
+    server.connection = server.next(STM_REQUEST).connection;
+    ASSERT_EQ(stm_accept(server.connection, &terms, nullptr, 0), 0);
+    ASSERT_EQ(client.next(STM_CONNECTED).kind, unsigned{STM_CONNECTED});
+    ASSERT_EQ(server.next(STM_CONNECTED).kind, unsigned{STM_CONNECTED});
+  }
+  // What the client's put into a region of that group says.
+  int put_into(std::uint64_t group) {
+    stm_region_t region = nullptr;
+    stm_remote_t remote{};
+    EXPECT_EQ(stm_region_open_group(there, buffer.data(), 64, STM_REMOTE_WRITE, group, 0, &region,
+                                    &remote),
+              0);
+    EXPECT_EQ(stm_put(client.connection, group, 0, mine, source.data(), 8, remote.key, 0), 0);
+    return client.completion(group).status;
+  }
+
+  Buffer buffer{4096}, source{4096};
+  stm_memory_t there = server.memory(buffer.data(), 4096, STM_REMOTE_WRITE);
+  stm_memory_t mine = client.memory(source.data(), 4096);
+};
+STP_BOTH_WAYS(Terms);
+
+TEST_P(Terms, ARegionOfAGroupIsForTheConnectionsOfThatGroupAlone) {
+  auto terms = server.attr();
+  terms.group = 7;
+  establish_with(terms);
+  EXPECT_EQ(put_into(7), 0);
+  EXPECT_EQ(put_into(8), -EACCES);
+  stm_region_t region = nullptr;
+  stm_remote_t remote{};
+  EXPECT_EQ(
+      stm_region_open_group(there, buffer.data(), 64, STM_REMOTE_WRITE, 0, 0, &region, &remote),
+      -EINVAL);
+}
+
+TEST_P(Terms, AConnectionWithoutAGroupReachesNoGroupsRegion) {
+  establish_with(server.attr());
+  EXPECT_EQ(put_into(7), -EACCES);
+}
+
+// protocol: 5.32, 9.34
+TEST_P(Terms, WhoBreaksAConnectionOffTellsItsPeer) {
+  establish_with(server.attr());
+  ASSERT_EQ(stm_receive(client.connection, 5, nullptr, nullptr, 0), 0);
+  ASSERT_EQ(stm_disconnect(server.connection, STM_BROKEN), 0);
+  EXPECT_EQ(client.completion(5).status, -ECONNRESET);
+  EXPECT_EQ(client.next(STM_FAILED).status, -ECONNRESET);
+  EXPECT_EQ(server.next(STM_DISCONNECTED).status, 0);
+}
+
+// protocol: 9.35
+TEST_P(Terms, AMessageThatFindsNoReceiveInTimeEndsTheConnectionForBoth) {
+  auto terms = server.attr();
+  terms.receive_wait = 50'000;
+  establish_with(terms);
+  ASSERT_EQ(stm_send(client.connection, 5, 0, 0, mine, source.data(), 4096), 0);
+  EXPECT_EQ(client.completion(5).status, -ENOBUFS);
+  EXPECT_EQ(client.next(STM_FAILED).status, -ENOBUFS);
+  EXPECT_EQ(server.next(STM_FAILED).status, -ENOBUFS);
+}
+
+TEST_P(Terms, AWatermarkNeedsAPool) {
+  establish_with(server.attr());
+  EXPECT_EQ(stm_set_watermark(server.connection, 1), -EINVAL);
+  EXPECT_EQ(stm_set_watermark(nullptr, 1), -EBADF);
+}
+
+TEST_P(Terms, FlagsThatMeanNothingAreRefused) {
+  auto terms = client.attr();
+  terms.flags = 2;
+  EXPECT_EQ(stm_connection_create(client.domain, &terms, &client.connection), -EINVAL);
+}
+
+}  // namespace
+}  // namespace stp::test
