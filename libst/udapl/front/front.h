@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A provider of DAT: handles, and what is the same in all calls. Its sources are compiled for each
-// interface, 1.2 and 2.0, against that one's headers; interface.h is the one in dat1/ or dat2/,
-// which has what differs.
+// interface, 1.2 and 2.0, against that one's headers; interface.h is the one in dat1/provider/ or
+// dat2/, which has what differs.
 #pragma once
 
 #include <netinet/in.h>
@@ -178,7 +178,7 @@ struct BindRequest {
 };
 DAT_RETURN bind_rmr(DAT_RMR_HANDLE rmr, const BindRequest& request, DAT_RMR_CONTEXT* out);
 
-// ---- what differs: in dat1/ and dat2/ ----
+// ---- what differs: in dat1/provider/ and dat2/ ----
 
 // The IA's handle as calls of the interface take it.
 DAT_IA_HANDLE consumers_ia(const Ia& ia);
