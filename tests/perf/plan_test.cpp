@@ -10,7 +10,7 @@ namespace {
 
 Plan stream(Operation operation) {
   Plan plan;
-  plan.test = Test::kStream;
+  plan.test = perf::Test::kStream;
   plan.operation = operation;
   return plan;
 }
@@ -26,7 +26,7 @@ TEST(Plan, reaches_the_server_as_it_is) {
   auto const read = decode_plan(bytes);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->operation, Operation::kRead);
-  EXPECT_EQ(read->test, Test::kStream);
+  EXPECT_EQ(read->test, perf::Test::kStream);
   EXPECT_TRUE(read->bidirectional);
   EXPECT_TRUE(read->sleeps);
   EXPECT_EQ(read->size, plan.size);
