@@ -296,9 +296,8 @@ const InboundTransfer* Inbound::transfer(std::uint32_t r_id) const {
 }
 
 Counter Inbound::find(const wire::Header& data, std::size_t length, InboundBlock*& out) {
-  // A Get's answer carries the peer's id of its region. It may equal an id of ours, but not with the
-  // same B_num, Mx and place at once.
-  // protocol: 7.18
+  // A Get's answer carries the peer's id of its region. It may equal an id of ours, but not with
+  // the same B_num, Mx and place at once. protocol: 7.18
   if (auto const get = gets_.find(key(data.d_id, data.b_num)); get != gets_.end()) {
     auto const at = Address{data.bufx, data.offset}.linear(bufsize_);
     if (get->second.cts.mx == data.mx && at >= get->second.start &&

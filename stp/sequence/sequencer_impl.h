@@ -255,7 +255,7 @@ struct Sequencer::Impl {
     bool short_put = false;  // which its successor may ask for, too: leave_asking()
   };
   std::deque<Outgoing> outbox;
-  std::uint32_t puts_not_asked = 0;  // the last ones of the outbox that left without asking
+  std::uint32_t puts_not_asked = 0;   // the last ones of the outbox that left without asking
   std::uint64_t last_number = 0;      // of the request queued last
   std::deque<std::uint64_t> in_ring;  // handed out, not taken by the Node yet
   std::uint32_t taken_count = 0;

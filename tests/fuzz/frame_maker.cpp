@@ -188,8 +188,8 @@ Header FrameMaker::header(ByteCode& code) {
     h = code.chance(128) ? natural_answer(pattern, code.below(16)) : pattern;
   }
   if (auto const op = code.u8() / 4U; op <= wire::kOperations.size())
-    h.op_flags = wire::op_flags(
-        op < wire::kOperations.size() ? wire::kOperations[op] : kUnknownOp, h.op_flags);
+    h.op_flags = wire::op_flags(op < wire::kOperations.size() ? wire::kOperations[op] : kUnknownOp,
+                                h.op_flags);
   for (auto changes = code.below(4); changes > 0; --changes) change(code, h);
   return h;
 }

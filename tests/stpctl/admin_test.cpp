@@ -99,8 +99,7 @@ TEST_F(AdminTest, UserBytesAreCountedAtBothEnds) {
 
 TEST_F(AdminTest, AnEndpointWithoutConnectionsIsTakenForNoConnection) {
   connect();
-  for (auto const& entry : connections(watcher(0, true)))
-    EXPECT_EQ(entry.admin.connectionless, 0U);
+  for (auto const& entry : connections(watcher(0, true))) EXPECT_EQ(entry.admin.connectionless, 0U);
   auto request = request_for(RequestKind::kOpenEndpoint);
   request.config = usual_config();
   request.config.connectionless = 1;

@@ -8,10 +8,10 @@
 #include <cstring>
 #include <optional>
 
+#include "tools/json/json.h"
 #include "tools/stpctl/failure.h"
 #include "tools/stpctl/handles.h"
 #include "tools/stpctl/interrupt.h"
-#include "tools/json/json.h"
 #include "tools/stpctl/ping_server.h"
 #include "tools/stpctl/round_trips.h"
 

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "libst/service/names.h"
+#include "tools/json/json.h"
 #include "tools/stpctl/counter_texts.h"
 #include "tools/stpctl/failure.h"
-#include "tools/json/json.h"
 #include "tools/stpctl/prometheus.h"
 #include "tools/stpctl/snapshot.h"
 #include "tools/stpctl/table.h"

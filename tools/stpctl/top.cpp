@@ -10,9 +10,9 @@
 #include <map>
 
 #include "libst/service/names.h"
+#include "tools/json/json.h"
 #include "tools/stpctl/counter_texts.h"
 #include "tools/stpctl/interrupt.h"
-#include "tools/json/json.h"
 #include "tools/stpctl/snapshot.h"
 #include "tools/stpctl/table.h"
 

@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tools/json/json.h"
 #include "tools/stpctl/daemon_client.h"
 #include "tools/stpctl/failure.h"
 #include "tools/stpctl/interrupt.h"
-#include "tools/json/json.h"
 
 namespace stp::stpctl {
 namespace {
