@@ -51,6 +51,7 @@ bool Counters::is_drop(Counter c) {
     case Counter::kBadKey:
     case Counter::kBadPeer:
     case Counter::kBadState:
+    case Counter::kCrossedEnd:
     case Counter::kBacklogFull:
     case Counter::kLateRc:
     // Slots.

@@ -41,6 +41,7 @@ namespace stp {
   X(BadKey,            bad_key,             "D_Key is wrong")                                      \
   X(BadPeer,           bad_peer,            "not from the connection's peer")                      \
   X(BadState,          bad_state,           "operation not legal in the connection's state")       \
+  X(CrossedEnd,        crossed_end,         "operation that crossed its connection's end")         \
   X(NoListener,        no_listener,         "connection refused: nobody listens on the UPort")     \
   X(BacklogFull,       backlog_full,        "Request_Connection left unanswered: backlog full")    \
   X(NoResources,       no_resources,        "connection refused: no Port or memory left")          \

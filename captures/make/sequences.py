@@ -482,6 +482,19 @@ def get_long():
     return t
 
 
+@trace("a Get's answer and a Block have the same R_id and B_num: their places tell them apart")
+def get_or_block():
+    t = talk()
+    t.region()
+    t.b("RTS", CTS_req=2, Max_Block=10, T_len=2048, RTR_I_id=NONE, I_id=11)
+    t.a("CTS", Blocksize=10, R_Mx=5, R_Bufx=0x210, B_num=1, I_id=11, R_id=9)
+    t.get()
+    t.got()
+    t.block(1024, 0x210, sender=t.B, R_Mx=5, B_num=1, flags=(), source=1024)
+    t.disconnect()
+    return t
+
+
 @trace("a Get outside every region is sent back with Reject", check="get-checks")
 def get_refused():
     t = talk()

@@ -12,7 +12,8 @@ NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
       tx_(reinterpret_cast<SendEntry*>(memory + geometry.tx_at())),
       slots_(geometry.slots),
       rx_mask_(geometry.rx_capacity() - 1),
-      tx_mask_(geometry.tx_capacity() - 1) {
+      tx_mask_(geometry.tx_capacity() - 1),
+      in_reserve_((geometry.rx_capacity() + 63) / 64) {
   control_->magic = kChannelMagic;
   control_->size = static_cast<std::uint32_t>(geometry.size());
   control_->slots = geometry.slots;
@@ -26,15 +27,17 @@ NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
 std::uint32_t NodeChannel::queued() {
   auto const tail = control_->rx_tail.load(std::memory_order_acquire);
   auto const count = rx_head_ - tail;
-  if (count > rx_mask_ + 1) {
+  if (count > rx_head_ - seen_tail_) {  // beyond the end, or back
     broken_ = true;
     return rx_mask_ + 1;
   }
-  while (reserve_count_ > 0 &&
-         rx_head_ - reserve_[reserve_first_] > count) {  // already read by the user
-    reserve_first_ = (reserve_first_ + 1) % kStateReserve;
+  for (; reserve_count_ > 0 && seen_tail_ != tail; ++seen_tail_) {
+    auto& word = reserve_word(seen_tail_);
+    if ((word & reserve_bit(seen_tail_)) == 0) continue;
+    word &= ~reserve_bit(seen_tail_);
     --reserve_count_;
   }
+  seen_tail_ = tail;
   return count;
 }
 
@@ -45,10 +48,12 @@ std::uint32_t NodeChannel::free_slots() {
 
 bool NodeChannel::deliver(const ReceivedEntry& entry, Place place) {
   if (place == Place::kSlot ? free_slots() == 0
-                            : (queued(), broken_ || reserve_count_ == kStateReserve))
+                            : (queued(), broken_ || reserve_count_ == rx_mask_ + 1 - slots_))
     return false;
-  if (place == Place::kReserve)
-    reserve_[(reserve_first_ + reserve_count_++) % kStateReserve] = rx_head_;
+  if (place == Place::kReserve) {
+    reserve_word(rx_head_) |= reserve_bit(rx_head_);
+    ++reserve_count_;
+  }
   rx_[rx_head_ & rx_mask_] = entry;
   control_->rx_head.store(++rx_head_, std::memory_order_release);
   return true;

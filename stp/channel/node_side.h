@@ -3,7 +3,7 @@
 // does not, so that whatever a user writes into the rings can only hurt that user.
 #pragma once
 
-#include <array>
+#include <vector>
 
 #include "stp/channel/layout.h"
 #include "stp/types.h"
@@ -23,7 +23,7 @@ class NodeChannel {
   [[nodiscard]] std::uint32_t free_slots();
 
   // Appends to the Schedule Header Queue. A kSlot entry needs a free Slot, a kReserve entry one of
-  // the kStateReserve places beyond them. False: no room, nothing was written.
+  // the places beyond them. False: no room, nothing was written.
   enum class Place { kSlot, kReserve };
   bool deliver(const ReceivedEntry& entry, Place place);
 
@@ -50,6 +50,8 @@ class NodeChannel {
 
  private:
   std::uint32_t queued();  // unread entries of the Schedule Header Queue
+  std::uint64_t& reserve_word(std::uint32_t index) { return in_reserve_[(index & rx_mask_) / 64]; }
+  static std::uint64_t reserve_bit(std::uint32_t index) { return std::uint64_t{1} << index % 64; }
 
   ChannelControl* control_ = nullptr;
   ReceivedEntry* rx_ = nullptr;
@@ -57,9 +59,10 @@ class NodeChannel {
   std::uint32_t slots_ = 0;
   std::uint32_t rx_mask_ = 0, tx_mask_ = 0;
   std::uint32_t rx_head_ = 0, tx_tail_ = 0, refused_ = 0, cts_repeated_ = 0;
-  // Positions of unread entries that hold no Slot, oldest first.
-  std::array<std::uint32_t, kStateReserve> reserve_{};
-  std::uint32_t reserve_first_ = 0, reserve_count_ = 0;
+  std::uint32_t seen_tail_ = 0;  // how far the user had read at the last look
+  // Which places of the ring hold no Slot, and how many of those are unread.
+  std::vector<std::uint64_t> in_reserve_;
+  std::uint32_t reserve_count_ = 0;
   ChannelState state_ = ChannelState::kConnecting;
   bool broken_ = false;
 };

@@ -291,7 +291,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
 void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
   auto const after = vc_next(vc.state, VcEvent::kConfirmed);
   // A repeated DA says that our DC was lost; it is gone with the connection unless both closed.
-  if (!after) return counters.add(Counter::kBadState);
+  if (!after) return counters.add(not_legal(vc));
   send_disconnect(vc, wire::Op::kDisconnectComplete);
   vc.state = *after;
   if (vc.state == kVcGone) return forget(vc, now);
@@ -301,7 +301,7 @@ void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
 
 void Node::Impl::on_disconnect_complete(Vc& vc, Time now) {
   auto const after = vc_next(vc.state, VcEvent::kComplete);
-  if (!after) return counters.add(Counter::kBadState);
+  if (!after) return counters.add(not_legal(vc));
   vc.state = *after;
   if (vc.state != VcState::kPeerClosed) return;  // our own RD still waits for its DA
   vc.handshake.stop();

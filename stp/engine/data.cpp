@@ -42,7 +42,9 @@ void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
     return;
   }
   if (!place(vc, frame, *block, memory)) return;
+  bool const was_repeated = block->repeats != 0;
   vc.inbound.progress(*block, length, now);
+  if (was_repeated) look_earlier(vc, now);
   if (!block->stus.complete()) return;
   deliver_block(vc, frame.src, *block);
   auto const done = block->last;

@@ -79,6 +79,7 @@ struct Node::Impl {
   void receive_frame(Bytes bytes, Time now);
   void receive_on_vc(Vc& vc, const wire::Frame& frame, Time now);
   void deliver_control(Vc& vc, const wire::Frame& frame);
+  static Counter not_legal(const Vc& vc);
   bool deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
                NodeChannel::Place place);
   void touch(Vc& vc, bool urgent = true);
@@ -110,6 +111,7 @@ struct Node::Impl {
   // --- recover.cpp
   void recover_blocks(Vc& vc, Time now);
   void expect_data(Vc& vc, Time now);
+  void look_earlier(Vc& vc, Time now);
 
   // --- pacing.cpp
   bool hold_grant(Vc& vc, Time now);

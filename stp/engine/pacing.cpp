@@ -2,7 +2,6 @@
 // Receiver-driven pacing: CTS wait while too many granted bytes are on their way, so that many
 // senders to one receiver do not overflow the switch before it (docs/protocol.md, section 10).
 #include <algorithm>
-#include <cerrno>
 
 #include "stp/engine/impl.h"
 

@@ -55,7 +55,7 @@ void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
     // While our RD waits for its answer the peer may still ask; nothing else is wanted any more.
     bool const draining = vc.state == VcState::kOpen && op == wire::Op::kRequestStateResponse;
     bool const asked = vc.state == VcState::kOpen && op == wire::Op::kRequestState;
-    if (!draining && !asked) return counters.add(Counter::kBadState);
+    if (!draining && !asked) return counters.add(not_legal(vc));
   }
   switch (op) {
     case wire::Op::kData:
@@ -84,6 +84,15 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
     vc.inbound.end(h.d_id);
   }
   if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, wire::kNoId, wire::kNoId, 0);
+}
+
+// Why a frame is dropped that its connection's state has no use for: while a connection ends, its
+// peer may have sent it before it saw that.
+// protocol: 5.17
+Counter Node::Impl::not_legal(const Vc& vc) {
+  bool const begins = vc.state == VcState::kConnecting || vc.state == VcState::kAsked;
+  bool const ends = !begins && (vc.state != VcState::kOpen || vc.user_closed);
+  return ends ? Counter::kCrossedEnd : Counter::kBadState;
 }
 
 // Puts a header into the user's Schedule Header Queue. False: no room.

@@ -9,11 +9,22 @@ namespace stp {
 namespace {
 
 constexpr Time kMinDataTimeout = kMillisecond;
+constexpr Time kLongestPause = 10 * kMillisecond;
 constexpr unsigned kMaxDoublings = 10;
 
-Time data_timeout(const Vc& vc, unsigned repeats) {
-  auto const base = std::max(4 * vc.round_trip.smoothed(), kMinDataTimeout);
+Time data_timeout(Time base, unsigned repeats) {
   return std::min(base << std::min(repeats, kMaxDoublings), kSecond);
+}
+
+Time shortest_timeout(const Vc& vc) {
+  return std::max(4 * vc.round_trip.smoothed(), kMinDataTimeout);
+}
+
+// A sender that has not been scheduled is silent for as long as one whose frames got lost. How long
+// that was lately, without anything being lost, tells what silence says now.
+// protocol: 10.13
+Time timeout_in_silence(const Vc& vc) {
+  return std::max(shortest_timeout(vc), 2 * std::min(vc.inbound.longest_pause(), kLongestPause));
 }
 
 // When `block` counts as stalled. One that others have overtaken is judged by itself; one whose
@@ -21,9 +32,9 @@ Time data_timeout(const Vc& vc, unsigned repeats) {
 // protocol: 10.4
 Time stalled_at(const Vc& vc, const InboundBlock& block) {
   bool const overtaken = block.serial <= vc.inbound.latest_serial();
-  auto const since =
-      overtaken ? block.progress : std::max(block.progress, vc.inbound.last_arrival());
-  return since + data_timeout(vc, block.repeats);
+  if (overtaken) return block.progress + data_timeout(shortest_timeout(vc), block.repeats);
+  return std::max(block.progress, vc.inbound.last_arrival()) +
+         data_timeout(timeout_in_silence(vc), block.repeats);
 }
 
 }  // namespace
@@ -31,7 +42,14 @@ Time stalled_at(const Vc& vc, const InboundBlock& block) {
 // A Block was granted: from now on its progress is watched.
 void Node::Impl::expect_data(Vc& vc, Time now) {
   if (!vc.endpoint->config.recover || vc.data_check != kNever) return;
-  vc.data_check = now + data_timeout(vc, 0);
+  vc.data_check = now + shortest_timeout(vc);
+  set_timer(vc);
+}
+
+// A Block whose interval had been doubled moves again: it is the first one's turn.
+// protocol: 10.3
+void Node::Impl::look_earlier(Vc& vc, Time now) {
+  vc.data_check = std::min(vc.data_check, now + shortest_timeout(vc));
   set_timer(vc);
 }
 

@@ -296,8 +296,9 @@ const InboundTransfer* Inbound::transfer(std::uint32_t r_id) const {
 }
 
 Counter Inbound::find(const wire::Header& data, std::size_t length, InboundBlock*& out) {
-  // A Get's answer carries the peer's id of its region. It may equal an id of ours, but hardly
-  // with the same B_num, Mx and place at once.
+  // A Get's answer carries the peer's id of its region. It may equal an id of ours, but not with the
+  // same B_num, Mx and place at once.
+  // protocol: 7.18
   if (auto const get = gets_.find(key(data.d_id, data.b_num)); get != gets_.end()) {
     auto const at = Address{data.bufx, data.offset}.linear(bufsize_);
     if (get->second.cts.mx == data.mx && at >= get->second.start &&
@@ -357,6 +358,7 @@ void Inbound::progress(InboundBlock& block, std::size_t length, Time now) {
   if (block.transfer == nullptr || block.transfer->region) return;
   account_.arrived();
   account_.settle(length);
+  if (block.repeats == 0) pauses_.note(now - silent_since_, now);
   silent_since_ = now;
   block.progress = now;
   block.repeats = 0;

@@ -10,6 +10,7 @@
 #include "stp/counters.h"
 #include "stp/memory/tiling.h"
 #include "stp/sequence/grant_account.h"
+#include "stp/sequence/recent_maximum.h"
 #include "stp/sequence/stu_map.h"
 #include "stp/types.h"
 #include "stp/wire/header.h"
@@ -127,6 +128,9 @@ class Inbound {
   // The latest grant of which something has arrived, and when anything did.
   [[nodiscard]] std::uint64_t latest_serial() const { return latest_serial_; }
   [[nodiscard]] Time last_arrival() const { return last_arrival_; }
+  // The longest time in the last second or two in which granted bytes stayed away, and came
+  // unasked.
+  [[nodiscard]] Time longest_pause() const { return pauses_.longest(); }
 
   [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
 
@@ -165,6 +169,7 @@ class Inbound {
   std::uint64_t latest_serial_ = 0;
   Time last_arrival_ = 0;
   Time silent_since_ = 0;  // of a connection that waits for DATA
+  RecentMaximum pauses_;
   GrantAccount account_;
 };
 

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # idle_answers.sh BUILD veth|memif [PROBES [STPD-OPTION...]]: how soon an idle stpd answers a frame,
 # and what its idling costs. Prints figures, and judges nothing.

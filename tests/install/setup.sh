@@ -54,4 +54,14 @@ consumers() {
     -DCMAKE_C_COMPILER="$compiler" -DPROGRAM="$source"
   quietly cmake --build "$work/consumer"
   STP_LINK=loop quietly "$work/consumer/consumer"
+  [ ! -e "$pkgconfig/stp-dat1.2.pc" ] || dat_consumer "$pkgconfig" "$compiler"
+}
+
+# dat_consumer PKGCONFIG CC: a program of uDAPL 1.2; dat.conf names the provider without its folder.
+dat_consumer() {
+  # shellcheck disable=SC2046
+  quietly "$2" -std=c99 -Wall -Wextra -Wpedantic -Werror "$root/tests/udapl/dat1/every_call.c" \
+    -o "$work/by_dat" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs stp-dat1.2)
+  echo 'stp0 u1.2 nonthreadsafe default libdaplstp1.so.0 stp.1.2 "loop" ""' >"$work/dat.conf"
+  DAT_OVERRIDE=$work/dat.conf LD_LIBRARY_PATH=$(dirname "$1") quietly "$work/by_dat"
 }

@@ -10,8 +10,8 @@ class Terms : public LibstTest, protected TwoSides {
   // The server accepts with these.
   void establish_with(const stm_connection_attr_t& terms) {
     listen();
-    auto const mine = client.attr();
-    ASSERT_EQ(stm_connection_create(client.domain, &mine, &client.connection), 0);
+    auto const asking = client.attr();
+    ASSERT_EQ(stm_connection_create(client.domain, &asking, &client.connection), 0);
     ASSERT_EQ(stm_connect(client.connection, ":3000", -1, nullptr, 0), 0);
     server.connection = server.next(STM_REQUEST).connection;
     ASSERT_EQ(stm_accept(server.connection, &terms, nullptr, 0), 0);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <limits>
+
 #include "tests/replay/frame_file.h"
 #include "tools/replay/text.h"
 
@@ -34,6 +36,17 @@ TEST(ReadingCaptures, what_stands_in_front_of_the_damage_is_read_and_the_damage_
   EXPECT_TRUE(capture->next(frame));
   EXPECT_FALSE(capture->next(frame));
   EXPECT_NE(capture->error().find("after frame 1"), std::string::npos) << capture->error();
+}
+
+TEST(ReadingCaptures, times_beyond_the_end_of_the_clock_leave_room_for_sums) {
+  auto file = far_away(std::uint64_t{1} << 40, frame_of(header_of(Op::kNoOperation)));
+  std::string error;
+  auto capture = Capture::read(fmemopen(file.data(), file.size(), "rb"), "test", error);
+  ASSERT_TRUE(capture) << error;
+  CapturedFrame frame;
+  ASSERT_TRUE(capture->next(frame)) << capture->error();
+  EXPECT_GT(frame.time, 0);
+  EXPECT_LE(frame.time, std::numeric_limits<std::int64_t>::max() / 4);
 }
 
 TEST(Decoding, lengths_of_a_frame_that_the_capture_cut_are_those_of_the_wire) {

@@ -36,6 +36,43 @@ class FrameFile {
   std::string bytes_;
 };
 
+// A pcapng file of one frame, dated in whole seconds: farther away than nanoseconds can count.
+inline std::string far_away(std::uint64_t seconds, Bytes frame) {
+  std::string file;
+  auto const put = [&](std::uint32_t word) {
+    file.append(reinterpret_cast<const char*>(&word), sizeof word);
+  };
+  auto const length = static_cast<std::uint32_t>(frame.size());
+  auto const padding = (4 - length % 4) % 4;
+  for (auto const word : {0x0a0d0d0aU,
+                          28U,
+                          0x1a2b3c4dU,
+                          1U,
+                          ~0U,
+                          ~0U,
+                          28U,  // section
+                          1U,
+                          32U,
+                          1U,
+                          0U,
+                          0x00010009U,
+                          0U,
+                          0U,
+                          32U,  // Ethernet, resolution 10^-0 s
+                          6U,
+                          32 + length + padding,
+                          0U,
+                          static_cast<std::uint32_t>(seconds >> 32),
+                          static_cast<std::uint32_t>(seconds),
+                          length,
+                          length})
+    put(word);
+  file.append(reinterpret_cast<const char*>(frame.data()), frame.size());
+  file.append(padding, '\0');
+  put(32 + length + padding);
+  return file;
+}
+
 inline std::vector<std::byte> frame_of(const wire::Header& header, Bytes payload = {}) {
   std::vector<std::byte> frame(20'000);
   frame.resize(wire::emit({kMacB, kMacA, {}, false}, header, payload, {}, frame));

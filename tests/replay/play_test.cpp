@@ -94,5 +94,112 @@ TEST(Recording, a_trace_that_cannot_be_played_says_why) {
   EXPECT_NE(error.find("reordercap"), std::string::npos) << error;
 }
 
+class Playing : public ::testing::Test {
+ protected:
+  FrameFile file;
+  PlayResult result;
+
+  static wire::Header request() {
+    auto h = header_of(Op::kRequestConnection);
+    h.d_port = 0;
+    h.param = 64;
+    h.bufx = 12;
+    h.offset = 0xa1;
+    h.sync = 10;
+    h.d_id = 3000;
+    return h;
+  }
+  static wire::Header answer(std::uint16_t port, std::uint32_t key) {
+    auto h = request();
+    h.op_flags = wire::op_flags(Op::kConnectionAnswer);
+    h.s_port = port;
+    h.d_port = 101;
+    h.d_key = 0xa1;
+    h.offset = key;
+    h.d_id = 0;
+    h.s_id = 3000;
+    return h;
+  }
+  static wire::Header named(Op op) {
+    auto h = header_of(op);
+    h.d_key = 0xb2;
+    return h;
+  }
+  static wire::Header from_b(Op op) {
+    auto h = header_of(op);
+    h.s_port = 202;
+    h.d_port = 101;
+    h.d_key = 0xa1;
+    return h;
+  }
+  void a(std::uint32_t second, const wire::Header& h) { file.add(second, frame_of(h)); }
+  void b(std::uint32_t second, const wire::Header& h) {
+    std::vector<std::byte> frame(200);
+    frame.resize(wire::emit({kMacA, kMacB, {}, false}, h, {}, {}, frame));
+    file.add(second, frame);
+  }
+  void play() {
+    std::string error;
+    auto capture = file.open(error);
+    ASSERT_TRUE(capture) << error;
+    auto const trace = record(*capture, error);
+    ASSERT_TRUE(trace) << error;
+    result = play_node(*trace, kMacB);
+  }
+};
+
+TEST_F(Playing, a_gap_of_years_is_passed_over) {
+  constexpr std::uint32_t kThirtyYears = 946'080'000;
+  a(1, request());
+  b(1, answer(202, 0xb2));
+  auto state = named(Op::kRequestState);
+  state.sync = 5;
+  state.b_num = state.d_id = wire::kNoId;
+  a(kThirtyYears, state);
+  auto told = from_b(Op::kRequestStateResponse);
+  told.sync = 5;
+  told.b_num = told.d_id = wire::kNoId;
+  b(kThirtyYears, told);
+  play();
+  EXPECT_TRUE(result.differences.empty()) << result.differences.front().live;
+  EXPECT_EQ(result.matched, 2U);
+}
+
+TEST_F(Playing, frames_of_before_1970_are_played) {
+  a(0xfffffffe, request());
+  b(0xffffffff, answer(202, 0xb2));
+  play();
+  EXPECT_TRUE(result.differences.empty());
+}
+
+TEST_F(Playing, a_station_that_uses_the_port_of_a_live_connection_again_has_begun_anew) {
+  a(1, request());
+  b(1, answer(202, 0xb2));
+  a(2, named(Op::kNoOperation));
+  auto again = request();
+  again.offset = 0xa3;
+  again.s_port = 102;
+  a(3, again);
+  auto second = answer(202, 0xb4);
+  second.d_port = 102;
+  second.d_key = 0xa3;
+  b(3, second);
+  play();
+  EXPECT_TRUE(result.differences.empty());
+  ASSERT_EQ(result.notes.size(), 1U);
+  EXPECT_NE(result.notes[0].find("behind frame 2"), std::string::npos) << result.notes[0];
+}
+
+TEST_F(Playing, an_endpoint_says_what_its_program_says_and_nothing_else) {
+  a(1, named(Op::kRequestState));
+  auto told = from_b(Op::kRequestStateResponse);
+  told.s_id = 9;
+  b(2, told);
+  play();
+  EXPECT_TRUE(result.differences.empty()) << result.differences.front().live;
+  EXPECT_TRUE(result.troubles.empty()) << result.troubles.front();
+  EXPECT_EQ(result.matched, 1U);
+}
+
 }  // namespace
 }  // namespace stp::replay::test

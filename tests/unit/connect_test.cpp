@@ -332,6 +332,25 @@ TEST_F(Connect, a_refused_connection_and_every_other_state_ignore_what_is_not_le
   EXPECT_EQ(cb.user.state(), ChannelState::kOpen);
 }
 
+// What was sent before the end was seen, and what the end's own repeats bring about, are nobody's
+// mistake: an operator who sees bad_state count has to look for one.
+// protocol: 5.17
+TEST_F(Connect, an_orderly_end_counts_nothing_as_bad) {
+  connect();
+  ASSERT_EQ(a.node.close(ca.id, false, now), 0);
+  auto const rd = take(a);
+  ASSERT_TRUE(rd);
+  put(b, cb, control(Op::kNoOperation));  // on its way when the RD arrives
+  arrive(a, *take(b));
+  EXPECT_EQ(a.count(Counter::kCrossedEnd), 1U);
+  ASSERT_EQ(b.node.close(cb.id, false, now), 0);  // and both end it at once
+  wire = [](const Frame&, bool) { return 2U; };
+  arrive(b, *rd);
+  pass(kSecond);
+  EXPECT_EQ(a.count(Counter::kBadState) + b.count(Counter::kBadState), 0U);
+  EXPECT_EQ(a.count(Counter::kVcClosed) + b.count(Counter::kVcClosed), 2U);
+}
+
 // protocol: 5.3
 TEST_F(Connect, a_port_chosen_by_the_user_is_used_once) {
   EndpointConfig of_a{.port = 4321};

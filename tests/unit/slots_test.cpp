@@ -133,6 +133,47 @@ TEST_F(Slots, state_responses_use_no_slot) {
   EXPECT_EQ(others, 2U);
 }
 
+// A program that has asked about many Transfers, and is not scheduled while the answers come, must
+// not have to ask again: on a busy machine that would go on and on.
+// protocol: 6.11
+TEST_F(Slots, the_answers_to_all_that_a_user_asked_wait_for_it) {
+  connect({.slots = 64, .credits = 256});
+  auto const ask = [this](std::uint32_t first, std::uint32_t count) {
+    for (auto i = first; i < first + count; ++i) {
+      auto rs = control(Op::kRequestState);
+      rs.header.sync = i;
+      rs.header.b_num = wire::kNoId;
+      rs.header.d_id = 5;
+      put(a, ca, rs);
+    }
+    settle();
+  };
+  ask(0, 64);
+  EXPECT_EQ(a.count(Counter::kStateLost), 0U);
+  ask(64, 1);
+  EXPECT_EQ(a.count(Counter::kStateLost), 1U);
+  for (std::uint32_t i = 0; i < 40; ++i) EXPECT_EQ(get(ca)->header.sync, i);
+  ask(65, 41);
+  EXPECT_EQ(a.count(Counter::kStateLost), 2U) << "40 places have come free";
+}
+
+// protocol: 6.11
+TEST_F(Slots, a_reader_that_goes_back_breaks_its_own_ring) {
+  connect({.slots = 8});
+  for (std::uint32_t i = 0; i < 4; ++i) put(b, cb, nop(i));
+  settle();
+  while (get(ca))
+    ;
+  put(b, cb, nop(4));
+  settle();
+  reinterpret_cast<ChannelControl*>(ca.memory->data())->rx_tail.store(0);
+  put(b, cb, nop(5));
+  settle();
+  put(a, ca, nop(6));
+  settle();
+  EXPECT_EQ(a.count(Counter::kRingBroken), 1U);
+}
+
 // protocol: 10.7
 TEST_F(Slots, a_lost_request_state_is_asked_again) {
   connect({}, {.slots = 2});

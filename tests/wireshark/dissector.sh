@@ -43,5 +43,7 @@ expect 2 vlan.pcapng 'vlan.id == 7 && stp.op == "CTS" || stp.op == "RSR"'
 expect 1 write-append.pcapng 'stp.append'
 expect 1 write-managed.pcapng 'stp.option && stp.t_len == 1000'
 expect 3 fetch-repeated.pcapng 'stp.function == "Fetch_Increment"'
+expect 1 broken-exponents.pcapng 'stp.error contains "Bufsize"'
+expect 1 broken-zero-length.pcapng 'stp.error contains "T_len 0"'
 expect 0 write.pcapng 'stp.error || _ws.lua.error || bpdu'
 exit $result

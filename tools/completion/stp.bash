@@ -89,4 +89,4 @@ _stp() {
   fi
 }
 
-complete -F _stp stpd stpctl stp-recv stp-replay stp-send stp-sim
+complete -F _stp stpd stpctl stp-perf stp-recv stp-replay stp-send stp-sim

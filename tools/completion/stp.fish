@@ -21,7 +21,7 @@ function __stp_candidates
     end
 end
 
-for program in stpd stpctl stp-recv stp-replay stp-send stp-sim
+for program in stpd stpctl stp-perf stp-recv stp-replay stp-send stp-sim
     complete -c $program -a '(__stp_candidates)'
     complete -c $program -l link -x -a 'loop stpd: iface: memif: vdev: pci:'
 end

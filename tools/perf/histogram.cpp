@@ -41,10 +41,12 @@ Histogram::Time Histogram::mean() const {
 Histogram::Time Histogram::percentile(double percent) const {
   if (count_ == 0) return {};
   auto const rank = std::max(std::ceil(static_cast<double>(count_) * percent / 100), 1.0);
+  // The ends are known, and the bins at the two ends have no middle of their own.
+  if (rank <= 1) return min_;
+  if (rank >= static_cast<double>(count_)) return max_;
   std::uint64_t seen = 0;
   for (auto&& bin : bh::indexed(bins_->counts, bh::coverage::all)) {
     seen += *bin;
-    // The bins at the two ends have no middle of their own.
     if (static_cast<double>(seen) >= rank) return std::clamp(Time(bin.bin(0).center()), min_, max_);
   }
   return max_;

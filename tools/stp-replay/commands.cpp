@@ -35,6 +35,10 @@ int cannot_read(const std::string& error) {
   return kCannotRead;
 }
 
+int no_station(const std::string& option, const std::string& text) {
+  return cannot_read(option + ' ' + text + ": a MAC address has six octets: 02:00:00:00:00:01");
+}
+
 }  // namespace
 
 int decode(const Options& options) {
@@ -53,6 +57,9 @@ int decode(const Options& options) {
 }
 
 int check(const Options& options) {
+  auto how = options.check;
+  if (!options.station.empty() && !(how.at = parse_mac(options.station)))
+    return no_station("--at", options.station);
   std::string error;
   auto capture = Capture::open(options.file, error);
   if (!capture) return cannot_read(error);
@@ -61,7 +68,7 @@ int check(const Options& options) {
     ++(finding.is_note() ? notes : findings);
     print(options.json ? json_of(finding) : line_of(finding));
   };
-  Checker checker(tell, options.check);
+  Checker checker(tell, how);
   Decoder decoder;
   CapturedFrame captured;
   std::uint64_t frames = 0;
@@ -76,9 +83,7 @@ int check(const Options& options) {
 
 int play(const Options& options) {
   auto const station = parse_mac(options.station);
-  if (!station)
-    return cannot_read("--as " + options.station +
-                       ": a MAC address has six octets: 02:00:00:00:00:01");
+  if (!station) return no_station("--as", options.station);
   std::string error;
   auto capture = Capture::open(options.file, error);
   if (!capture) return cannot_read(error);

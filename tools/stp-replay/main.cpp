@@ -28,6 +28,10 @@ int main(int argc, char** argv) {
       "--endpoints", options.check.endpoints,
       "Ports whose connection is not in the capture are endpoints without connections,\n"
       "not connections of before it");
+  check->add_option(
+      "--at", options.station,
+      "The MAC address of the station at which the capture was made: what others send\n"
+      "may have been lost, doubled or delayed on the way there");
   auto* const play = app.add_subcommand(
       "play", "Put a live Node, or a peer on a link, in the place of one station of the trace");
   play->add_option("--as", options.station, "The station's MAC address")->required();

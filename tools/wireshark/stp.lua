@@ -170,10 +170,16 @@ local function answer_key(h)
   if name == "DATA" then return who .. "get " .. h.b_num end
 end
 
+-- A Block may have the ids of a Get: Mx and place tell them apart (rule 7.18).
+local function lands_for(h, get)
+  return get.id == h.d_id and get.mx == h.mx and
+    (h.bufx > get.bufx or h.bufx == get.bufx and h.offset >= get.offset)
+end
+
 local function note_answer(h, fact)
   local key = answer_key(h)
   local request = key and requests[key]
-  if request and (h.name ~= "DATA" or request.id == h.d_id) then
+  if request and (h.name ~= "DATA" or lands_for(h, request)) then
     fact.request_in, fact.response_time = request.frame, h.time - request.time
     local asked = facts[request.frame]
     asked.response_in = asked.response_in or h.frame
@@ -188,7 +194,8 @@ local function note_request(h, fact)
   if not key then return end
   local before = requests[key]
   if before and h.name ~= "DATA" and before.name == h.name then fact.repeat_of = before.frame end
-  requests[key] = { frame = h.frame, time = h.time, name = h.name, id = h.d_id }
+  requests[key] = { frame = h.frame, time = h.time, name = h.name, id = h.d_id, mx = h.mx,
+                    bufx = h.sync, offset = h.b_num }
 end
 
 -- A CTS grants a Block, an MRA every Block of its region.
@@ -250,9 +257,25 @@ local function read_header(buffer, pinfo)
     dst = tostring(pinfo.dl_dst), bits = bits, code = code, name = OPS[code] and OPS[code][1],
     func = bit.band(bit.rshift(bits, 8), 7), param = buffer(2, 2):uint(),
     d_port = buffer(4, 2):uint(), s_port = buffer(6, 2):uint(), d_key = buffer(8, 4):uint(),
+    mx = buffer(MX, 2):uint(), bufx = buffer(BUFX, 4):uint(),
     offset = buffer(20, 4):uint(), sync = buffer(24, 4):uint(), b_num = buffer(28, 4):uint(),
     d_id = buffer(32, 4):uint(), s_id = buffer(36, 4):uint(),
   }
+end
+
+-- Sizes are exponents of two (rule 3.11), and Transfers into a user's memory are not empty (9.8).
+local function size_error(h)
+  local function illegal(name, value, least, most)
+    if value < least or value > most then return name .. " is no legal exponent" end
+  end
+  if h.name == "RC" or h.name == "CA" and not flag(h, "Reject") then
+    return illegal("Bufsize", h.bufx, 8, 30) or illegal("Max_STU", h.sync, 8, 16)
+  end
+  if h.name == "RTS" then return illegal("Max_Block", h.mx, 8, 31) end
+  if h.name == "CTS" then return illegal("Blocksize", h.param, 8, 31) end
+  if (h.name == "RTR" or h.name == "RMR") and h.sync == 0 and h.b_num == 0 then
+    return "T_len 0"
+  end
 end
 
 local function syntax_error(h, body, snap)
@@ -269,6 +292,7 @@ local function syntax_error(h, body, snap)
     return "Append without Last, or without room"
   end
   if h.s_port == 0 and not (h.name == "CA" and flag(h, "Reject")) then return "S_Port 0" end
+  return size_error(h)
 end
 
 local function add_header(tree, buffer, h)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "libst/udapl/core/ia.h"
 
@@ -49,6 +50,11 @@ Result Cno::modify_agent(Agent agent) {
   return Result::kSuccess;
 }
 
+bool Cno::has_agent() {
+  Lock const lock(ia().mutex());
+  return static_cast<bool>(agent_);
+}
+
 void* Cno::next() {
   auto* const evd = triggered_.front()->handle();
   triggered_.pop_front();
@@ -87,7 +93,8 @@ Result Cno::take_trigger(void*& evd) {
 }
 
 void Cno::trigger(const std::shared_ptr<Evd>& evd) {
-  if (agent_) ia().call_later([agent = agent_, handle = evd->handle()] { agent(handle); });
+  if (agent_)
+    ia().call_later([agent = std::exchange(agent_, {}), handle = evd->handle()] { agent(handle); });
   if (std::find(triggered_.begin(), triggered_.end(), evd) != triggered_.end()) return;
   triggered_.push_back(evd);
   if (fd_ >= 0) ::eventfd_write(fd_, 1);

@@ -11,7 +11,7 @@ namespace stp::udapl {
 
 class Cno : public Object {
  public:
-  // Called with the EVD's handle, from a thread of the IA; empty: nobody.
+  // Called once, with the EVD's handle, from a thread of the IA; empty: nobody.
   using Agent = std::function<void(void*)>;
 
   explicit Cno(Ia& ia) : Object(Kind::kCno, ia) {}
@@ -25,6 +25,8 @@ class Cno : public Object {
   Result wait(std::uint32_t timeout, void*& evd);
   // The next trigger, without waiting: kQueueEmpty where there is none.
   Result take_trigger(void*& evd);
+  // Of those that create() or modify_agent() gave, and that no trigger has used up.
+  [[nodiscard]] bool has_agent();
   [[nodiscard]] int fd() const { return fd_; }
 
   // ---- under the IA's mutex ----

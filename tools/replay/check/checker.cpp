@@ -106,7 +106,8 @@ bool Checker::Impl::settled(TraceTime now) const {
 void Checker::Impl::report(const Decoded& frame, Rule rule, std::string expected, std::string seen,
                            bool explained) {
   if (explained && text_of(rule).certainty == Certainty::kIfAll) {
-    seen = "not judged by " + std::string(text_of(rule).name) + ", as frames are missing: " + seen;
+    seen = "not judged by " + std::string(text_of(rule).name) +
+           ", as frames may be missing or come twice: " + seen;
     rule = Rule::kCaptureLoss;
   }
   sink({frame.number, frame.time, rule, std::move(expected), std::move(seen)});
@@ -114,7 +115,8 @@ void Checker::Impl::report(const Decoded& frame, Rule rule, std::string expected
 
 void Checker::Impl::report(const Said& said, Rule rule, std::string expected, std::string seen) {
   if (said.c.mute) return;
-  report(said.frame, rule, std::move(expected), std::move(seen), options.lossy || said.c.lossy);
+  report(said.frame, rule, std::move(expected), std::move(seen),
+         options.lossy || said.c.lossy || disturbed(said));
 }
 
 // Counts one more try, and holds it against the clock of retries.
@@ -128,18 +130,19 @@ void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, Trac
     return;
   }
   if (gap < kLinkCopies) return;
+  tries.last = said.now;
+  ++tries.count;
+  if (disturbed(said)) return;
   auto wanted = least;
-  for (unsigned i = 1; i < tries.count && wanted < kLongestInterval; ++i) wanted *= 2;
+  for (unsigned i = 2; i < tries.count && wanted < kLongestInterval; ++i) wanted *= 2;
   wanted = std::min(wanted, kLongestInterval);
   if (gap < wanted - slack(wanted))
     report(said, Rule::kRetryTooSoon, std::string(what) + " again after " + seconds(wanted) + " s",
            "after " + seconds(gap) + " s");
   auto const whole = between(tries.first, said.now);
-  if (tries.count >= kTries && whole > patience + slack(patience))
+  if (tries.count > kTries && whole > patience + slack(patience))
     report(said, Rule::kRetryTooOften, std::string("no more than 8 tries of ") + what,
-           "try " + std::to_string(tries.count + 1) + ", " + seconds(whole) + " s after the first");
-  tries.last = said.now;
-  ++tries.count;
+           "try " + std::to_string(tries.count) + ", " + seconds(whole) + " s after the first");
 }
 
 // A request that nobody has answered, though its peer answered what came after it.

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tools/replay/check/rules.h"
@@ -31,6 +32,9 @@ struct CheckerOptions {
   bool lossy = false;
   // It holds every connection from its beginning: other Ports are those of endpoints.
   bool endpoints = false;
+  // It was made at this station: what the others send may have been lost, doubled, delayed or
+  // overtaken before it got there.
+  std::optional<MacAddr> at = {};
 };
 
 class Checker {

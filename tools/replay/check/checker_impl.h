@@ -116,6 +116,10 @@ struct Checker::Impl {
               bool explained = false);
   void owed(const Connection& c, const Tries& tries, const Side& debtor, Rule rule,
             std::string what);
+  // What a link may have done to this frame before the capture saw it is not its sender's doing.
+  [[nodiscard]] bool disturbed(const Said& said) const {
+    return options.at && said.from.mac != *options.at;
+  }
   // The capture has begun long enough ago for a request that is not in it to have been seen.
   [[nodiscard]] bool settled(TraceTime now) const;
 

@@ -50,6 +50,7 @@ void Checker::Impl::on_request_connection(const Decoded& frame) {
   auto const name = source_of(frame);
   auto* const known = connecting.find(name);
   Connection nobody;
+  nobody.sides[0].mac = frame.frame.src;
   Said const said{frame, h, nobody, nobody.sides[0], nobody.sides[1], frame.time};
   if (known != nullptr && known->key == h.offset && known->to == frame.frame.dst) {
     if (known->slots != h.param || known->bufsize != h.bufx || known->max_stu != h.sync)

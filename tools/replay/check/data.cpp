@@ -41,8 +41,8 @@ void Checker::Impl::on_data(const Said& said) {
   check_last_flags(said);
   auto& traffic = said.to.with_traffic();
   auto* const landing = traffic.landings.find(h.d_id);
-  // A Transfer here and a region there may have the same number, and a Block and a Get: then the
-  // address tells which is meant.
+  // A Transfer here and a region there may have the same number, and a Block and a Get.
+  // protocol: 7.18
   if (auto* const get = traffic.gets.find(h.b_num);
       get != nullptr && get->header.d_id == h.d_id && (landing == nullptr || answers(said, *get)))
     return on_get_data(said, *get);

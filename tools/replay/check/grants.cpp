@@ -120,7 +120,7 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
            named("F_Offset", h.sync));
   if (again) {  // protocol: 10.3
     auto const gap = between(block->granted, now);
-    if (gap > kLinkCopies && gap < kLeastDataTimeout - kLeastDataTimeout / 5)
+    if (!disturbed(said) && gap > kLinkCopies && gap < kLeastDataTimeout - kLeastDataTimeout / 5)
       report(said, Rule::kCtsTooSoon, "a repeated CTS after 1 ms", "after " + seconds(gap) + " s");
     block->granted = now;
     return;

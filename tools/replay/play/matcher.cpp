@@ -15,10 +15,6 @@ using wire::Op;
 // A partner is looked for no farther away than this.
 constexpr std::int64_t kWindow = 2'000'000'000;
 
-bool own_question(const Header& h) {
-  return h.op() == Op::kRequestState && h.d_id == wire::kNoId && h.b_num == wire::kNoId;
-}
-
 // What the sender of this operation named by itself, and where it stands.
 struct NamedField {
   Name kind;

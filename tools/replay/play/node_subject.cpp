@@ -18,16 +18,6 @@ using wire::Op;
 // What one user of a trace may have, to grant and to send from.
 constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 26;
 
-bool own_question(const wire::Header& h) {
-  return h.op() == Op::kRequestState && h.d_id == wire::kNoId && h.b_num == wire::kNoId;
-}
-
-// Operations that no user asks for: the Node sends them by itself.
-bool is_nodes_own(const wire::Header& h) {
-  return h.op() <= Op::kDisconnectComplete || h.op() == Op::kRequestStateResponse ||
-         own_question(h) || (h.op() == Op::kGet && h.has(wire::flag::kReject));
-}
-
 NodeConfig node_config(const MacAddr& station, const Plan& plan) {
   NodeConfig config;
   config.mac = station;
@@ -154,7 +144,7 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
     if (h.op() == Op::kGet && !h.has(wire::flag::kReject)) {
       prepare_get(at);
       if (plan_.left_unanswered(at))
-        unanswered_.insert({trace_[at].decoded.frame.src, h.s_port, h.d_id, h.s_id});
+        unanswered_[{trace_[at].decoded.frame.src, h.s_port, h.d_id, h.s_id}] = at;
     }
     if (h.op() == Op::kData) learn_data(at);
     if (auto* const vc = vc_of(h.d_port); vc != nullptr && plan_.closed_before(at)) close(*vc);
@@ -221,7 +211,9 @@ void NodeSubject::trouble(std::size_t at, const std::string& what) {
 
 bool NodeSubject::is_owed(const wire::Frame& sent) const {
   auto const& h = sent.header;
-  return h.op() == Op::kData && unanswered_.contains({sent.dst, h.d_port, h.d_id, h.b_num});
+  if (h.op() != Op::kData) return false;
+  auto const get = unanswered_.find({sent.dst, h.d_port, h.d_id, h.b_num});
+  return get != unanswered_.end() && plan_.is_answer(get->second, h);
 }
 
 std::vector<std::string> NodeSubject::notes() const {
@@ -231,74 +223,12 @@ std::vector<std::string> NodeSubject::notes() const {
   };
   if (!torn_.empty())
     notes.push_back(first_of(torn_.size(), torn_.front(),
-                             " STUs are of Blocks whose Last the trace does not have"));
+                             " STUs are of Blocks that the trace does not have whole"));
   if (!unanswered_.empty())
     notes.push_back(
         std::to_string(unanswered_.size()) +
         " GET had no answer when their connection ended: it may have waited for credit");
   return notes;
-}
-
-bool NodeSubject::decide(std::size_t at) {
-  auto const& h = trace_[at].decoded.frame.header;
-  auto* const vc = vc_of(h.s_port);
-  bool const endpoint = vc != nullptr && vc->user->plan->config.connectionless;
-  if (h.op() == Op::kRequestConnection) {
-    connect(at);
-  } else if (h.op() == Op::kConnectionAnswer) {
-    welcome(at);
-  } else if (h.op() == Op::kRequestDisconnect && vc != nullptr) {
-    close(*vc);
-  } else if (h.op() == Op::kData && !requested_.contains(at) && plan_.lacks_last(at)) {
-    torn_.push_back(trace_[at].decoded.number);
-    return false;
-  } else if (endpoint || !is_nodes_own(h)) {
-    if (vc != nullptr)
-      request(*vc, at);
-    else
-      trouble(at, "no such connection lives");
-  }
-  return true;
-}
-
-void NodeSubject::close(Vc& vc) {
-  if (std::exchange(vc.closing, true)) return;
-  node_.close(vc.id, true, now_);
-  pump();
-}
-
-// Where the user has a word in it, it is said when the trace shows the answer.
-void NodeSubject::welcome(std::size_t at) {
-  auto const& frame = trace_[at].decoded.frame;
-  for (auto& [port, vc] : vcs_) {
-    VcInfo info{};
-    if (node_.vc_info(vc.id, info) != 0 || info.state != VcState::kAsked) continue;
-    if (info.peer_mac != frame.dst || info.remote_port != frame.header.d_port) continue;
-    auto const option = to_option(frame.option);
-    if (frame.header.has(wire::flag::kReject))
-      node_.refuse(vc.id, option, now_);
-    else
-      node_.admit(vc.id, option, now_);
-    return pump();
-  }
-}
-
-void NodeSubject::connect(std::size_t at) {
-  auto const& frame = trace_[at].decoded.frame;
-  auto const& h = frame.header;
-  if (names_.knows(Name::kKey, h.offset)) return;  // its repeats are the Node's own
-  for (auto const& user : users_) {
-    if (user->plan != plan_.asker(h.offset)) continue;
-    auto* const channel = channel_of(*user);
-    VcId id = kNoneId;
-    if (node_.connect(user->endpoint, frame.dst, h.d_id, channel, channels_.size() - 1, id, now_,
-                      to_option(frame.option)) != 0)
-      return trouble(at, "the Node cannot connect");
-    VcInfo info{};
-    node_.vc_info(id, info);
-    vcs_[info.local_port] = {id, user.get(), UserChannel(channel), false, {}};
-    return pump();
-  }
 }
 
 }  // namespace stp::replay

@@ -112,9 +112,10 @@ class NodeSubject final : public Subject {
   std::map<std::uint16_t, Vc> vcs_;   // by live Port
   std::set<std::size_t> requested_;   // STUs that went with the first of their Block
   std::vector<std::string> troubles_;
-  // Answers that the Node gives and the trace's station owed: by whom they go to, R_id and G_num.
-  std::set<std::tuple<MacAddr, std::uint16_t, std::uint32_t, std::uint32_t>> unanswered_;
-  std::vector<std::uint64_t> torn_;  // frames of Blocks that have no Last
+  // GETs that the Node answers and the trace's station did not, by who asked, R_id and G_num.
+  std::map<std::tuple<MacAddr, std::uint16_t, std::uint32_t, std::uint32_t>, std::size_t>
+      unanswered_;
+  std::vector<std::uint64_t> torn_;  // frames of Blocks that lack STUs
 };
 
 }  // namespace stp::replay

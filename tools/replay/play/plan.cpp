@@ -18,6 +18,7 @@ EndpointConfig config_of(const wire::Header& h) {
   config.credits = kCredits;
   config.key = h.offset;
   config.checksum = h.cksum != 0;
+  config.keep_alive = false;  // a silent peer of the trace is not gone
   config.rx_bufx_count = ~std::uint32_t{0};
   return config;
 }
@@ -175,7 +176,11 @@ bool Plan::answers_get(std::size_t at) const {
   if (asked == gets_.end()) return false;
   auto const after = std::ranges::upper_bound(asked->second, at);
   if (after == asked->second.begin()) return false;
-  auto const& get = header(*std::prev(after));
+  return is_answer(*std::prev(after), h);
+}
+
+bool Plan::is_answer(std::size_t at, const wire::Header& h) const {
+  auto const& get = header(at);
   auto const sizes = peer_bufsizes_.find(line(at));
   auto const bufsize = sizes == peer_bufsizes_.end() ? wire::kMinBufsize : sizes->second;
   auto const start = Address{get.sync, get.b_num}.linear(bufsize);
@@ -204,15 +209,21 @@ bool Plan::left_unanswered(std::size_t at) const {
   return false;
 }
 
-bool Plan::lacks_last(std::size_t at) const {
+bool Plan::is_torn(std::size_t at) const {
   auto const& first = header(at);
+  if (answers_get(at)) return false;
+  std::uint32_t last = first.param, count = 0;
   for (auto i = at; i < trace_.size(); ++i) {
     auto const& h = header(i);
-    if (sends(i) && h.op() == Op::kData && line(i) == line(at) && h.d_id == first.d_id &&
-        h.b_num == first.b_num && h.has(wire::flag::kLast))
-      return false;
+    bool const same = sends(i) && h.op() == Op::kData && line(i) == line(at) &&
+                      h.d_id == first.d_id && h.b_num == first.b_num;
+    if (!same) continue;
+    if (i != at && h.param <= first.param) return true;  // it begins once more
+    last = std::max<std::uint32_t>(last, h.param);
+    ++count;
+    if (h.has(wire::flag::kLast)) return count != last - first.param + 1;
   }
-  return !answers_get(at);
+  return true;
 }
 
 std::vector<std::size_t> Plan::request_at(std::size_t at) const {

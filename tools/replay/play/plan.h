@@ -52,8 +52,10 @@ class Plan {
   // Whether the connection ends soon after a GET that the station has not answered: its answer may
   // have waited for credit.
   [[nodiscard]] bool left_unanswered(std::size_t at) const;
-  // Whether DATA belongs to a Block whose Last the trace does not have.
-  [[nodiscard]] bool lacks_last(std::size_t at) const;
+  // Whether DATA of the ids of the GET at that place goes where that asked for it.
+  [[nodiscard]] bool is_answer(std::size_t at, const wire::Header& data) const;
+  // Whether DATA belongs to a Block of which the trace lacks STUs: no request can be made of it.
+  [[nodiscard]] bool is_torn(std::size_t at) const;
   // Whether the user of the connection has closed it when this frame arrives: the station leaves
   // the frame unanswered, and the RD is next.
   [[nodiscard]] bool closed_before(std::size_t at) const;

@@ -71,11 +71,11 @@ void Plan::learn_sizes(std::uint16_t port, UserPlan& user) const {
     if (h.op() != Op::kData || (!sends(at) && !receives(at))) continue;
     auto const stu = SeenStu::of(h, trace_[at].decoded.frame.stu.size());
     if (!sizes.allow(stu)) continue;
-    buffer_end = std::max(buffer_end, stu.offset + stu.length);
-    auto const [before, fresh] = newest.try_emplace({line(at), sends(at), h.d_id, h.b_num}, stu);
-    if (!fresh && sizes.stu_known() && !sizes.bufsize() && before->second.bufx != stu.bufx)
-      sizes.span(before->second, stu);
-    before->second = stu;
+    if (sends(at)) buffer_end = std::max(buffer_end, stu.offset + stu.length);
+    auto& before = newest[{line(at), sends(at), h.d_id, h.b_num}];
+    bool const next = stu.number == before.number + 1 && !before.last && stu.bufx != before.bufx;
+    if (next && sizes.stu_known() && !sizes.bufsize()) sizes.span(before, stu);
+    before = stu;
   }
   auto const least = static_cast<unsigned>(std::bit_width(buffer_end - 1));
   user.config.max_stu = sizes.stu_log2();

@@ -19,6 +19,12 @@ struct Recorded {
 // nullopt: `error` says why it cannot be played.
 std::optional<std::deque<Recorded>> record(Capture& capture, std::string& error);
 
+// An RS by which a Node asks about its credit, or whether its peer lives.
+// protocol: 6.10
+inline bool own_question(const wire::Header& h) {
+  return h.op() == wire::Op::kRequestState && h.d_id == wire::kNoId && h.b_num == wire::kNoId;
+}
+
 // Both ends of a connection as one side names it: its own Port, the peer's address and Port.
 struct Line {
   std::uint16_t own = 0;

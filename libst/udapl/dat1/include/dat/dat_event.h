@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uDAPL 1.2: events, as EVDs give them out. */
+#ifndef DAT_EVENT_H
+#define DAT_EVENT_H
+
+#include <dat/dat_types.h>
+
+typedef enum dat_event_number {
+  DAT_DTO_COMPLETION_EVENT = 0x00001,
+  DAT_RMR_BIND_COMPLETION_EVENT = 0x01001,
+  DAT_CONNECTION_REQUEST_EVENT = 0x02001,
+  DAT_CONNECTION_EVENT_ESTABLISHED = 0x04001,
+  DAT_CONNECTION_EVENT_PEER_REJECTED = 0x04002,
+  DAT_CONNECTION_EVENT_NON_PEER_REJECTED = 0x04003,
+  DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR = 0x04004,
+  DAT_CONNECTION_EVENT_DISCONNECTED = 0x04005,
+  DAT_CONNECTION_EVENT_BROKEN = 0x04006,
+  DAT_CONNECTION_EVENT_TIMED_OUT = 0x04007,
+  DAT_CONNECTION_EVENT_UNREACHABLE = 0x04008,
+  DAT_ASYNC_ERROR_EVD_OVERFLOW = 0x08001,
+  DAT_ASYNC_ERROR_IA_CATASTROPHIC = 0x08002,
+  DAT_ASYNC_ERROR_EP_BROKEN = 0x08003,
+  DAT_ASYNC_ERROR_TIMED_OUT = 0x08004,
+  DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR = 0x08005,
+  DAT_SOFTWARE_EVENT = 0x10001
+} DAT_EVENT_NUMBER;
+
+typedef enum dat_dto_completion_status {
+  DAT_DTO_SUCCESS = 0,
+  DAT_DTO_ERR_FLUSHED = 1,
+  DAT_DTO_ERR_LOCAL_LENGTH = 2,
+  DAT_DTO_ERR_LOCAL_EP = 3,
+  DAT_DTO_ERR_LOCAL_PROTECTION = 4,
+  DAT_DTO_ERR_BAD_RESPONSE = 5,
+  DAT_DTO_ERR_REMOTE_ACCESS = 6,
+  DAT_DTO_ERR_REMOTE_RESPONDER = 7,
+  DAT_DTO_ERR_TRANSPORT = 8,
+  DAT_DTO_ERR_RECEIVER_NOT_READY = 9,
+  DAT_DTO_ERR_PARTIAL_PACKET = 10,
+  DAT_RMR_OPERATION_FAILED = 11
+} DAT_DTO_COMPLETION_STATUS;
+
+typedef DAT_DTO_COMPLETION_STATUS DAT_RMR_BIND_COMPLETION_STATUS;
+#define DAT_RMR_BIND_SUCCESS DAT_DTO_SUCCESS
+#define DAT_RMR_BIND_FAILURE DAT_DTO_ERR_FLUSHED
+
+typedef struct dat_dto_completion_event_data {
+  DAT_EP_HANDLE ep_handle;
+  DAT_DTO_COOKIE user_cookie;
+  DAT_DTO_COMPLETION_STATUS status;
+  DAT_VLEN transfered_length;
+} DAT_DTO_COMPLETION_EVENT_DATA;
+
+typedef struct dat_rmr_bind_completion_event_data {
+  DAT_RMR_HANDLE rmr_handle;
+  DAT_RMR_COOKIE user_cookie;
+  DAT_RMR_BIND_COMPLETION_STATUS status;
+} DAT_RMR_BIND_COMPLETION_EVENT_DATA;
+
+typedef union dat_sp_handle {
+  DAT_RSP_HANDLE rsp_handle;
+  DAT_PSP_HANDLE psp_handle;
+} DAT_SP_HANDLE;
+
+typedef struct dat_cr_arrival_event_data {
+  DAT_SP_HANDLE sp_handle;
+  DAT_IA_ADDRESS_PTR local_ia_address_ptr;
+  DAT_CONN_QUAL conn_qual;
+  DAT_CR_HANDLE cr_handle;
+} DAT_CR_ARRIVAL_EVENT_DATA;
+
+typedef struct dat_connection_event_data {
+  DAT_EP_HANDLE ep_handle;
+  DAT_COUNT private_data_size;
+  DAT_PVOID private_data;
+} DAT_CONNECTION_EVENT_DATA;
+
+/* Why an asynchronous error; dat_handle says of what. */
+typedef enum dat_async_error_reason {
+  DAT_IA_CATASTROPHIC_ERROR,
+  DAT_IA_OTHER_ERROR,
+  DAT_EP_TRANSFER_TO_ERROR_STATE,
+  DAT_EP_OTHER_ERROR,
+  DAT_EVD_OVERFLOW_ERROR,
+  DAT_EVD_OTHER_ERROR,
+  DAT_SRQ_TRANSFER_TO_ERROR_STATE,
+  DAT_SRQ_OTHER_ERROR,
+  DAT_SRQ_LOW_WATERMARK_EVENT,
+  DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT
+} DAT_ASYNC_ERROR_REASON;
+
+typedef struct dat_asynch_error_event_data {
+  DAT_HANDLE dat_handle;
+  DAT_COUNT reason;
+} DAT_ASYNCH_ERROR_EVENT_DATA;
+
+typedef struct dat_software_event_data {
+  DAT_PVOID pointer;
+} DAT_SOFTWARE_EVENT_DATA;
+
+typedef union dat_event_data {
+  DAT_DTO_COMPLETION_EVENT_DATA dto_completion_event_data;
+  DAT_RMR_BIND_COMPLETION_EVENT_DATA rmr_completion_event_data;
+  DAT_CR_ARRIVAL_EVENT_DATA cr_arrival_event_data;
+  DAT_CONNECTION_EVENT_DATA connect_event_data;
+  DAT_ASYNCH_ERROR_EVENT_DATA asynch_error_event_data;
+  DAT_SOFTWARE_EVENT_DATA software_event_data;
+} DAT_EVENT_DATA;
+
+typedef struct dat_event {
+  DAT_EVENT_NUMBER event_number;
+  DAT_EVD_HANDLE evd_handle;
+  DAT_EVENT_DATA event_data;
+} DAT_EVENT;
+
+#endif

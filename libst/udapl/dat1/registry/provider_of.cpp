@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which provider a handle belongs to: the first word of its object says so. A handle may point
+// anywhere, so that word is only read where memory is known to be, and only believed if it is a
+// provider's address.
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include "libst/udapl/dat1/registry/registry.h"
+
+namespace stp::udapl::registry {
+namespace {
+
+std::array<std::atomic<const DAT_PROVIDER*>, kMaxProviders> providers;
+std::atomic<std::size_t> used_places{0};  // beyond them all are free
+
+// Pages on which objects of providers were seen, counted from 1: no call of the system for those.
+constexpr std::uintptr_t kPageBits = 12;
+std::array<std::atomic<std::uintptr_t>, 256> seen_pages;
+
+std::atomic<std::uintptr_t>& place_of(std::uintptr_t page) {
+  return seen_pages[page % seen_pages.size()];
+}
+
+// Where the kernel does not let a process look at itself, the handle has to be trusted.
+bool is_readable(DAT_HANDLE handle) {
+  void* word = nullptr;
+  iovec const local{&word, sizeof word}, remote{handle, sizeof word};
+  return ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) ==
+             static_cast<ssize_t>(sizeof word) ||
+         errno == ENOSYS || errno == EPERM;
+}
+
+bool is_provider(const DAT_PROVIDER* provider) {
+  auto const places = used_places.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < places; ++i)
+    if (providers[i].load(std::memory_order_acquire) == provider) return provider != nullptr;
+  return false;
+}
+
+}  // namespace
+
+bool admit(const DAT_PROVIDER& provider) {
+  for (std::size_t i = 0; i < kMaxProviders; ++i) {
+    if (providers[i].load(std::memory_order_relaxed) != nullptr) continue;
+    providers[i].store(&provider, std::memory_order_release);
+    if (i >= used_places.load(std::memory_order_relaxed))
+      used_places.store(i + 1, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+void expel(const DAT_PROVIDER& provider) {
+  for (auto& place : providers)
+    if (place.load(std::memory_order_relaxed) == &provider)
+      return place.store(nullptr, std::memory_order_release);
+}
+
+const DAT_PROVIDER* provider_of(DAT_HANDLE handle) {
+  auto const address = reinterpret_cast<std::uintptr_t>(handle);
+  if (address == 0 || address % alignof(void*) != 0) return nullptr;
+  auto const page = (address >> kPageBits) + 1;
+  auto const seen = place_of(page).load(std::memory_order_relaxed) == page;
+  if (!seen && !is_readable(handle)) return nullptr;
+  auto const* const provider = *static_cast<const DAT_PROVIDER* const*>(handle);
+  if (!is_provider(provider)) return nullptr;
+  if (!seen) place_of(page).store(page, std::memory_order_relaxed);
+  return provider;
+}
+
+}  // namespace stp::udapl::registry

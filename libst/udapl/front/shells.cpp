@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <deque>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_set>
+
+#include "libst/udapl/front/front.h"
+
+namespace stp::udapl::front {
+namespace {
+
+// A shell rests for as many others before it is used again, so a stale handle is long known as one.
+constexpr std::size_t kResting = 1024;
+
+struct Table {
+  std::shared_mutex mutex;
+  std::deque<Shell> shells;
+  std::unordered_set<const void*> known;
+  std::deque<Shell*> resting;
+};
+
+// Never destroyed: threads of the program may still call while it exits.
+Table& table() {
+  static auto& made = *new Table;
+  return made;
+}
+
+}  // namespace
+
+DAT_HANDLE add_shell(const DAT_PROVIDER* provider, std::shared_ptr<Object> object) {
+  auto& all = table();
+  std::lock_guard const guard(all.mutex);
+  Shell* shell = nullptr;
+  if (all.resting.size() > kResting) {
+    shell = all.resting.front();
+    all.resting.pop_front();
+  } else {
+    shell = &all.shells.emplace_back();
+    all.known.insert(shell);
+  }
+  object->set_handle(shell);
+  shell->provider = provider;
+  shell->object = std::move(object);
+  return shell;
+}
+
+std::shared_ptr<Object> find_object(DAT_HANDLE handle) {
+  auto& all = table();
+  std::shared_lock const guard(all.mutex);
+  if (!all.known.contains(handle)) return nullptr;
+  auto const& object = shell_of(handle).object;
+  return object && !object->freed() ? object : nullptr;
+}
+
+void drop_shell(DAT_HANDLE handle) {
+  auto& all = table();
+  std::shared_ptr<Object> dropped;  // destroyed after the lock is gone
+  std::lock_guard const guard(all.mutex);
+  if (!shell_of(handle).object) return;
+  dropped.swap(shell_of(handle).object);
+  all.resting.push_back(&shell_of(handle));
+}
+
+}  // namespace stp::udapl::front

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Each test runs within one program on the loop, and its JSON has the figures that it is for.
+. "$(dirname "$0")/setup.sh"
+perf() { timeout 60 "$bin/stp-perf" --link loop --json "$@" --seconds 0.2 --warm-up 0.05; }
+
+for operation in put get write fetch level0; do
+  result=$(perf latency --op $operation) || fail "latency of $operation"
+  for figure in p50 p99 p99.9; do expect_figure "$result" "round_trip_us/$figure"; done
+  expect_figure "$result" operations
+done
+for operation in put get write read; do
+  result=$(perf bandwidth --op $operation --size 64K --window 4) || fail "bandwidth of $operation"
+  expect_figure "$result" gbit_s
+done
+for options in "--op put" "--op fetch" "--op write --connections 20 --window 2" "--bidirectional"; do
+  # shellcheck disable=SC2086 # several words
+  result=$(perf rate $options) || fail "rate $options"
+  expect_figure "$result" per_second
+done
+result=$(perf latency --op write --size 32K --sleep) || fail "latency of a program that sleeps"
+expect_figure "$result" round_trip_us/p50
+result=$("$bin/stp-perf" --json memcpy --size 1M --working-set 4M --seconds 0.1) || fail memcpy
+expect_figure "$result" gbit_s

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What cannot be measured is refused, and said in words that help.
+. "$(dirname "$0")/setup.sh"
+
+# refuses STATUS WORDS OPTION...
+refuses() {
+  local status=$1 words=$2 said
+  shift 2
+  said=$("$bin/stp-perf" "$@" 2>&1)
+  [ $? -eq "$status" ] || fail "stp-perf $*: not exit status $status: $said"
+  [[ $said == *$words* ]] || fail "stp-perf $*: does not say '$words': $said"
+}
+
+refuses 2 "there is no operation 'send'" --link loop latency --op send
+refuses 2 "a put tells nobody" --link loop latency --sleep
+refuses 2 "at least 8 bytes" --link loop latency --size 4
+refuses 2 "the window is 1 to 4096" --link loop rate --window 5000
+refuses 2 "raw needs a --link" raw
+refuses 2 "subcommand" --link loop
+refuses 1 "has no frames of its own" --link loop raw
+refuses 1 "cannot run on CPU 9999" --link loop --cpu 9999 latency
+STP_LINK='' refuses 1 "nonsense" --link nonsense latency

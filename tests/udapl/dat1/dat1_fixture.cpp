@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/udapl/dat1/dat1_fixture.h"
+
+#include <netinet/in.h>
+
+#include <cstdlib>
+
+namespace stp::test {
+
+void use_conf() {
+  ::setenv("DAT_OVERRIDE", STP_DAT_CONF, 1);
+}
+
+std::string name_of(DAT_RETURN value) {
+  const char *major = nullptr, *minor = nullptr;
+  return dat_strerror(value, &major, &minor) == DAT_SUCCESS ? major : "?";
+}
+
+Side::Side(DAT_COMPLETION_FLAGS recv_flags, DAT_COMPLETION_FLAGS request_flags) {
+  use_conf();
+  char name[] = "stp0";
+  EXPECT_EQ(name_of(dat_ia_open(name, 16, &async, &ia)), "DAT_SUCCESS");
+  recv = evd(64, DAT_EVD_DTO_FLAG);
+  request = evd(64, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG);
+  connect = evd(16, DAT_EVD_CONNECTION_FLAG);
+  requests = evd(16, DAT_EVD_CR_FLAG);
+  EXPECT_EQ(dat_pz_create(ia, &pz), DAT_SUCCESS);
+  DAT_REGION_DESCRIPTION region{};
+  region.for_va = buffer.data();
+  EXPECT_EQ(name_of(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, buffer.size(), pz,
+                                   DAT_MEM_PRIV_ALL_FLAG, &lmr, &lmr_context, &rmr_context, nullptr,
+                                   nullptr)),
+            "DAT_SUCCESS");
+  attr.max_rdma_read_in = attr.max_rdma_read_out = 4;
+  attr.recv_completion_flags = recv_flags;
+  attr.request_completion_flags = request_flags;
+}
+
+Side::~Side() {
+  dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
+}
+
+DAT_EVD_HANDLE Side::evd(DAT_COUNT length, unsigned flags) const {
+  DAT_EVD_HANDLE made = DAT_HANDLE_NULL;
+  EXPECT_EQ(name_of(dat_evd_create(ia, length, DAT_HANDLE_NULL, static_cast<DAT_EVD_FLAGS>(flags),
+                                   &made)),
+            "DAT_SUCCESS");
+  return made;
+}
+
+DAT_EP_HANDLE Side::make_ep(DAT_SRQ_HANDLE srq) const {
+  DAT_EP_HANDLE made = DAT_HANDLE_NULL;
+  auto const result =
+      srq == DAT_HANDLE_NULL
+          ? dat_ep_create(ia, pz, recv, request, connect, &attr, &made)
+          : dat_ep_create_with_srq(ia, pz, recv, request, connect, srq, &attr, &made);
+  EXPECT_EQ(name_of(result), "DAT_SUCCESS");
+  return made;
+}
+
+DAT_LMR_TRIPLET Side::at(std::size_t offset, std::size_t length) const {
+  return {lmr_context, 0, reinterpret_cast<DAT_VADDR>(buffer.data() + offset), length};
+}
+
+DAT_RMR_TRIPLET Side::remote(std::size_t offset, std::size_t length) const {
+  return {rmr_context, 0, reinterpret_cast<DAT_VADDR>(buffer.data() + offset), length};
+}
+
+DAT_EVENT Side::next(DAT_EVD_HANDLE from) {
+  DAT_EVENT event{};
+  DAT_COUNT more = 0;
+  EXPECT_EQ(name_of(dat_evd_wait(from, kPatience, 1, &event, &more)), "DAT_SUCCESS");
+  return event;
+}
+
+DAT_DTO_COMPLETION_EVENT_DATA Side::completion(DAT_EVD_HANDLE from) {
+  auto const event = next(from);
+  EXPECT_EQ(event.event_number, DAT_DTO_COMPLETION_EVENT);
+  return event.event_data.dto_completion_event_data;
+}
+
+void Dat1::connect() {
+  if (server.ep == DAT_HANDLE_NULL) server.ep = server.make_ep();
+  if (client.ep == DAT_HANDLE_NULL) client.ep = client.make_ep();
+  ASSERT_EQ(dat_psp_create(server.ia, kPort, server.requests, DAT_PSP_CONSUMER_FLAG, &psp),
+            DAT_SUCCESS);
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  char question[] = "who is there", answer[] = "come in";
+  ASSERT_EQ(name_of(dat_ep_connect(client.ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&here), kPort,
+                                   kPatience, sizeof question, question, DAT_QOS_BEST_EFFORT,
+                                   DAT_CONNECT_DEFAULT_FLAG)),
+            "DAT_SUCCESS");
+  auto const request = Side::next(server.requests);
+  ASSERT_EQ(request.event_number, DAT_CONNECTION_REQUEST_EVENT);
+  EXPECT_EQ(request.event_data.cr_arrival_event_data.sp_handle.psp_handle, psp);
+  EXPECT_EQ(request.event_data.cr_arrival_event_data.conn_qual, kPort);
+  cr = request.event_data.cr_arrival_event_data.cr_handle;
+  DAT_CR_PARAM param{};
+  ASSERT_EQ(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_SUCCESS);
+  EXPECT_STREQ(static_cast<const char*>(param.private_data), question);
+  ASSERT_EQ(name_of(dat_cr_accept(cr, server.ep, sizeof answer, answer)), "DAT_SUCCESS");
+  auto const established = Side::next(client.connect);
+  ASSERT_EQ(established.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+  EXPECT_STREQ(static_cast<char*>(established.event_data.connect_event_data.private_data), answer);
+  ASSERT_EQ(Side::next(server.connect).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+DAT_RETURN Dat1::send(std::size_t length, DAT_UINT64 value, DAT_COMPLETION_FLAGS flags) {
+  auto from = client.at(0, length);
+  return dat_ep_post_send(client.ep, 1, &from, cookie(value), flags);
+}
+
+}  // namespace stp::test

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Programs of uDAPL 1.2: two IAs on one link, each with EVDs, a PZ and memory.
+#pragma once
+
+#include <dat/udat.h>
+
+#include <cstdint>
+#include <string>
+
+#include "tests/libst/libst_fixture.h"
+
+namespace stp::test {
+
+inline constexpr DAT_TIMEOUT kPatience = 20'000'000;
+inline constexpr DAT_CONN_QUAL kPort = 3000;
+
+// Makes the registry read the file of these tests.
+void use_conf();
+// What a call returned, by its name.
+std::string name_of(DAT_RETURN value);
+
+inline DAT_DTO_COOKIE cookie(DAT_UINT64 value) {
+  DAT_DTO_COOKIE made;
+  made.as_64 = value;
+  return made;
+}
+
+struct Side {
+  explicit Side(DAT_COMPLETION_FLAGS recv_flags = DAT_COMPLETION_DEFAULT_FLAG,
+                DAT_COMPLETION_FLAGS request_flags = DAT_COMPLETION_DEFAULT_FLAG);
+  ~Side();
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  DAT_EVD_HANDLE evd(DAT_COUNT length, unsigned flags) const;
+  DAT_EP_HANDLE make_ep(DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL) const;
+  // The part of the buffer, as a segment and as what the peer may access.
+  [[nodiscard]] DAT_LMR_TRIPLET at(std::size_t offset, std::size_t length) const;
+  [[nodiscard]] DAT_RMR_TRIPLET remote(std::size_t offset, std::size_t length) const;
+  // The next event of the EVD; its number is 0 if none came in 20 s.
+  static DAT_EVENT next(DAT_EVD_HANDLE from);
+  static DAT_DTO_COMPLETION_EVENT_DATA completion(DAT_EVD_HANDLE from);
+
+  DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+  DAT_EVD_HANDLE async = DAT_HANDLE_NULL, recv, request, connect, requests;
+  DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
+  Buffer buffer{1 << 16, 1};
+  DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
+  DAT_LMR_CONTEXT lmr_context = 0;
+  DAT_RMR_CONTEXT rmr_context = 0;
+  DAT_EP_ATTR attr{};
+  DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+};
+
+class Dat1 : public LibstTest {
+ protected:
+  // The client connects to the server's port, and the server accepts with `server.ep`.
+  void connect();
+  DAT_RETURN send(std::size_t length, DAT_UINT64 value = 0,
+                  DAT_COMPLETION_FLAGS flags = DAT_COMPLETION_DEFAULT_FLAG);
+
+  Side server, client;
+  DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+  DAT_CR_HANDLE cr = DAT_HANDLE_NULL;  // decided
+};
+
+}  // namespace stp::test

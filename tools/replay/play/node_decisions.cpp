@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the trace's users decided: to connect, to accept, to send, to close.
+#include <utility>
+
+#include "tools/replay/play/node_subject.h"
+
+namespace stp::replay {
+namespace {
+
+using wire::Op;
+
+// Operations that no user asks for: the Node sends them by itself.
+bool is_nodes_own(const wire::Header& h) {
+  return h.op() <= Op::kDisconnectComplete || h.op() == Op::kRequestStateResponse ||
+         own_question(h) || (h.op() == Op::kGet && h.has(wire::flag::kReject));
+}
+
+}  // namespace
+
+bool NodeSubject::decide(std::size_t at) {
+  auto const& h = trace_[at].decoded.frame.header;
+  auto* const vc = vc_of(h.s_port);
+  bool const endpoint = vc != nullptr && vc->user->plan->config.connectionless;
+  if (h.op() == Op::kRequestConnection) {
+    connect(at);
+  } else if (h.op() == Op::kConnectionAnswer) {
+    welcome(at);
+  } else if (h.op() == Op::kRequestDisconnect && vc != nullptr) {
+    close(*vc);
+  } else if (h.op() == Op::kData && !requested_.contains(at) && plan_.is_torn(at)) {
+    torn_.push_back(trace_[at].decoded.number);
+    return false;
+  } else if (endpoint || !is_nodes_own(h)) {
+    if (vc != nullptr)
+      request(*vc, at);
+    else
+      trouble(at, "no such connection lives");
+  }
+  return true;
+}
+
+void NodeSubject::close(Vc& vc) {
+  if (std::exchange(vc.closing, true)) return;
+  node_.close(vc.id, true, now_);
+  pump();
+}
+
+// Where the user has a word in it, it is said when the trace shows the answer.
+void NodeSubject::welcome(std::size_t at) {
+  auto const& frame = trace_[at].decoded.frame;
+  for (auto& [port, vc] : vcs_) {
+    VcInfo info{};
+    if (node_.vc_info(vc.id, info) != 0 || info.state != VcState::kAsked) continue;
+    if (info.peer_mac != frame.dst || info.remote_port != frame.header.d_port) continue;
+    auto const option = to_option(frame.option);
+    if (frame.header.has(wire::flag::kReject))
+      node_.refuse(vc.id, option, now_);
+    else
+      node_.admit(vc.id, option, now_);
+    return pump();
+  }
+}
+
+void NodeSubject::connect(std::size_t at) {
+  auto const& frame = trace_[at].decoded.frame;
+  auto const& h = frame.header;
+  if (names_.knows(Name::kKey, h.offset)) return;  // its repeats are the Node's own
+  for (auto const& user : users_) {
+    if (user->plan != plan_.asker(h.offset)) continue;
+    auto* const channel = channel_of(*user);
+    VcId id = kNoneId;
+    if (node_.connect(user->endpoint, frame.dst, h.d_id, channel, channels_.size() - 1, id, now_,
+                      to_option(frame.option)) != 0)
+      return trouble(at, "the Node cannot connect");
+    VcInfo info{};
+    node_.vc_info(id, info);
+    vcs_[info.local_port] = {id, user.get(), UserChannel(channel), false, {}};
+    return pump();
+  }
+}
+
+}  // namespace stp::replay
