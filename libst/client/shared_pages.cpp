@@ -102,6 +102,7 @@ int SharedPages::add(Bytes memory, Share& out) {
   auto const pages = pages_of(memory);
   std::vector<MappedArea> areas;
   if (auto const error = areas_of(pages, areas); error != 0) return error;
+  for (auto& area : areas) disown(area);
   join_alike(areas);
   std::uint64_t before = 0;
   for (auto const& part : out.parts) before += part.length;
@@ -128,16 +129,25 @@ std::shared_ptr<const SharedMemory> SharedPages::remember(
   return memory;
 }
 
+std::shared_ptr<const SharedMemory> SharedPages::known(const MappedArea& area) const {
+  auto const found = is_ours(area) ? known_.find(area.inode) : known_.end();
+  return found == known_.end() ? nullptr : found->second.lock();
+}
+
+// What was lent once and is lent no more is memory like any other: it joins its neighbours, so that
+// many small regions do not cut a heap into ever more pieces.
+void SharedPages::disown(MappedArea& area) const {
+  if (!is_ours(area) || known(area) != nullptr) return;
+  area.shared = false;
+  area.name.clear();
+}
+
 int SharedPages::part_of(const MappedArea& area, Share::Part& out) {
-  if (is_ours(area)) {
-    auto const known = known_.find(area.inode);
-    out.memory = known == known_.end() ? nullptr : known->second.lock();
-    if (out.memory != nullptr) {
-      out.offset = area.offset;
-      out.length = area.end - area.begin;
-      return 0;
-    }
-  } else if (area.shared) {
+  if (auto memory = known(area)) {
+    out = {std::move(memory), area.offset, area.end - area.begin};
+    return 0;
+  }
+  if (area.shared) {
     return fail(-EOPNOTSUPP, "memory of a shared mapping (" + area.name +
                                  ") cannot be lent to stpd: it would be cut off from the others "
                                  "who share it");

@@ -41,6 +41,9 @@ class SharedPages {
   int add(Bytes memory, Share& out);
   std::shared_ptr<const service::SharedMemory> remember(
       std::shared_ptr<const service::SharedMemory> memory);
+  // The memfd of ours that lies there and is still lent, if one does.
+  std::shared_ptr<const service::SharedMemory> known(const MappedArea& area) const;
+  void disown(MappedArea& area) const;
   int part_of(const MappedArea& area, Share::Part& out);
   int replace(const MappedArea& area, Share::Part& out);
 

@@ -112,6 +112,22 @@ TEST_P(SharedPages, PiecesOfDifferentOriginMakeOneRegion) {
   ::munmap(at, kSize);
 }
 
+TEST_P(SharedPages, ManySmallRegionsLeaveNothingThatALargeOneMindsLater) {
+  constexpr int kPieces = 40;
+  Buffer source(kPieces * kBufsize, 3), target(kPieces * kBufsize, 0, false);
+  std::vector<st_mhandle_t> regions;
+  for (int i = 0; i < kPieces; ++i) {
+    ASSERT_EQ(map(client_, ST_MAP_TX, source.data() + i * kBufsize, kBufsize, i), 0);
+    regions.push_back(region_);
+  }
+  for (auto const region : regions) ASSERT_EQ(st_unmap(region), 0);
+  ASSERT_EQ(map(client_, ST_MAP_TX, source.data(), source.size(), 0), 0)
+      << st_strerror(-EOPNOTSUPP);
+  ASSERT_EQ(map(server_, ST_MAP_RX, target.data(), target.size(), 0), 0);
+  transfer(0, 0, 8 * kBufsize);
+  EXPECT_EQ(std::memcmp(source.data(), target.data(), 8 * kBufsize), 0);
+}
+
 TEST_P(SharedPages, ConstantsOfTheProgramCanBeSent) {
   alignas(4'096) static const unsigned char constants[4'096] = {1, 2, 3, 4};
   Buffer target(kBufsize, 0, false);
