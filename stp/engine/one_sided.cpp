@@ -138,6 +138,7 @@ void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source
   entry.offset = h.offset;
   entry.length = h.param == 0 ? 65'536 : h.param;
   if (source == Sending::Source::kValue) {
+    entry.length = sizeof value;  // whatever length a repeat speaks of: there is no more of it
     auto* const bytes = reinterpret_cast<std::byte*>(entry.payload);
     wire::store64(bytes, value);
   }

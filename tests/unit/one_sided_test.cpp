@@ -133,6 +133,22 @@ TEST_F(OneSided, a_repeated_fetch_op_is_answered_and_not_carried_out_again) {
   EXPECT_EQ(b.count(Counter::kRxFetchOps), 1U);
 }
 
+// A peer that repeats itself as no peer should must not be told what lies behind the result.
+// protocol: 9.15
+TEST_F(OneSided, a_repeated_fetch_op_that_speaks_of_more_bytes_gets_the_same_eight) {
+  put(a, ca, request(Function::kFetchIncrement, 1, 0));
+  auto repeat = take(a);
+  ASSERT_TRUE(repeat);
+  arrive(b, *repeat);
+  auto const answered = take(b);
+  ASSERT_TRUE(answered);
+  constexpr std::size_t kParam = wire::kEthernetSize + 2;
+  (*repeat)[kParam] = std::byte{0x10};  // 4 KiB
+  (*repeat)[kParam + 1] = std::byte{0};
+  arrive(b, *repeat);
+  EXPECT_EQ(take(b), answered);
+}
+
 // protocol: 9.16
 TEST_F(OneSided, a_fetch_op_from_beyond_the_window_is_dropped) {
   put(a, ca, request(Function::kFetchIncrement, 36, 0));
