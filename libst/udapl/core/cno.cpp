@@ -105,6 +105,12 @@ void Cno::forget(const Evd& evd) {
   std::erase_if(triggered_, [&](auto const& waiting) { return waiting.get() == &evd; });
 }
 
+// EVDs keep their CNO: it must not keep them as well.
+void Cno::abandon() {
+  triggered_.clear();
+  abort();
+}
+
 void Cno::abort() {
   for (auto* const waiter : waiters_) ia().progress().wake(*waiter);
 }

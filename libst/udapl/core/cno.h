@@ -33,7 +33,7 @@ class Cno : public Object {
   void trigger(const std::shared_ptr<Evd>& evd);
   void forget(const Evd& evd);
   void abort();
-  void abandon() override { abort(); }
+  void abandon() override;
 
  private:
   void* next();
