@@ -23,6 +23,7 @@ void Connection::take_channel(EndpointId endpoint, const client::Reply& made,
   channel_ = UserChannel(channel_memory_->data());
   channel_.gather();
   staging_ = staging;
+  look();
   domain_->activate(shared_from_this());
 }
 

@@ -19,21 +19,33 @@ Time Connection::next_deadline() const {
 }
 
 void Connection::progress(Time now) {
+  look();
+  advance(now);
+  conclude(now);
+}
+
+void Connection::look() {
+  seen_ = channel_.state();
+}
+
+void Connection::advance(Time now) {
   if (state_ == State::kEnding) return go_on_ending();
-  // The end is looked at first and told last: what came before it is dealt with in between.
-  auto const state = channel_.state();
-  if (!sequencer_ && state != ChannelState::kConnecting && !opened(now)) return;
+  if (!sequencer_ && seen_ != ChannelState::kConnecting && !opened(now)) return;
   if (sequencer_) {
     // Others have their turn as well; but nothing more comes after the end.
     constexpr unsigned kTurns = 8;
-    bool const last = state != ChannelState::kOpen;
+    bool const last = seen_ != ChannelState::kOpen;
     for (unsigned turn = 0; (last || turn < kTurns) && !over() && move(now); ++turn) {
     }
     if (!over() && channel_.readable()) domain_->wake_waiters();
   }
+}
+
+void Connection::conclude(Time now) {
   if (over()) return;
+  if (!sequencer_ && seen_ != ChannelState::kConnecting) return;  // it ended when it was opened
   settle();
-  check_end(state);
+  check_end(seen_);
   check_time(now);
 }
 

@@ -74,7 +74,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int cancel(std::uint64_t context);
 
   // ---- going on ----
+  // In three steps: whether it has ended is looked at first and told last, and all that came before
+  // is dealt with in between. A domain takes each step for all its connections, so that no end is
+  // told before what came earlier on another connection.
   void progress(Time now);
+  void look();
+  void advance(Time now);
+  void conclude(Time now);
   [[nodiscard]] Time next_deadline() const;
   void revoke(const Access& access);
 
@@ -213,6 +219,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::shared_ptr<Domain> domain_;
   Handle handle_ = 0;
   State state_ = State::kIdle;
+  ChannelState seen_ = ChannelState::kConnecting;
   int reason_ = 0;  // kEnding, kEnded
   Ending ending_;
   EndpointId endpoint_ = kNoneId;

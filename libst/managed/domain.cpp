@@ -163,8 +163,10 @@ void Domain::progress() {
   next_deadline_ = kNever;
   do {
     places_freed_ = false;
+    for (auto const& connection : connections_) connection->look();
+    for (std::size_t i = 0; i < connections_.size(); ++i) connections_[i]->advance(now);
     for (std::size_t i = 0; i < connections_.size(); ++i) {
-      connections_[i]->progress(now);
+      connections_[i]->conclude(now);
       next_deadline_ = std::min(next_deadline_, connections_[i]->next_deadline());
     }
   } while (places_freed_);
