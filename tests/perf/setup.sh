@@ -5,6 +5,8 @@ set -u
 bin=$1
 program=perf-test
 . "$(dirname "$0")/../../tools/lib/common.sh"
+TSAN_OPTIONS="suppressions=$(realpath "$(dirname "$0")")/tsan.supp"
+export TSAN_OPTIONS
 command -v python3 >/dev/null || exit 77
 make_work_directory
 
