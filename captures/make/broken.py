@@ -16,11 +16,11 @@ def broken(rule, how, by="A", play=None):
     return register
 
 
-def during(rule, how, by="A", play=None):
-    """The conversation stands between RC, CA and RD, DA, DC."""
+def during(rule, how, by="A", play=None, connected=lambda: Talk().connect()):
+    """The conversation stands between the connection's beginning and RD, DA, DC."""
     def register(scene):
         def make():
-            t = Talk().connect()
+            t = connected()
             scene(t)
             t.wait(MILLISECOND).disconnect()
             return t

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Managed connections: requests and answers in their first messages, rings of short messages, regions
 by name; and one trace for each rule of the managed layer, which it breaks."""
-from broken import broken
+from broken import broken, during
 from catalogue import trace
 from frames import NONE, pattern
 from talk import MILLISECOND, Talk
@@ -96,15 +96,7 @@ class Managed(Talk):
 
 
 def managed(rule, how, by="A", play=None):
-    def register(scene):
-        def make():
-            t = Managed().up()
-            scene(t)
-            t.wait(MILLISECOND).disconnect()
-            return t
-        broken(rule, how, by, play)(make)
-        return scene
-    return register
+    return during(rule, how, by, play, connected=lambda: Managed().up())
 
 
 @trace("a managed connection: request and accept, rings of short messages, and one that is offered")
