@@ -151,6 +151,7 @@ wire::Header Node::Impl::header_for(const Vc& vc, wire::Op op, std::uint16_t fla
 void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum,
                         const OptionPayload& option) {
   if (answer_count == kMaxAnswers) return counters.add(Counter::kAnswersFull);
+  if (is_pressing(header)) ++pressing_answers;
   answers[(first_answer + answer_count++) % kMaxAnswers] = {dst, header, checksum, option};
 }
 
