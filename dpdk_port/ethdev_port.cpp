@@ -50,7 +50,7 @@ class EthdevPort final : public LinkPort {
     return info_.attaches;
   }
 
-  // What a turn receives is answered in the next one: a program sees its data before that is
+  // What is received is answered in the next turn: a program sees its data before that is
   // acknowledged, and its own answer shares a burst with the acknowledgement.
   unsigned turn(Engine& engine, Time now) override {
     unsigned moved = loopback_.deliver(engine, now);
