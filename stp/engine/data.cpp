@@ -26,7 +26,8 @@ Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_
   return Counter::kNone;
 }
 
-void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
+// Once per STU: all that it needs in one function.
+[[gnu::flatten]] void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
   auto const& h = frame.header;
   auto const length = frame.stu.size();
   std::byte* memory = nullptr;

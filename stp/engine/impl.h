@@ -140,10 +140,10 @@ struct Node::Impl {
   [[nodiscard]] Time deadline_of(const Vc& vc) const;
 
   // --- request.cpp
-  // 0: may be sent; else why not. Learns grants.
+  // 0: may be sent; else why not. Learns grants, and the number of a Block's first STU.
   int check_request(Vc& vc, const SendEntry& entry, Time now);
   int check_get_request(Vc& vc, const wire::Header& header);
-  int check_data_request(const Vc& vc, const SendEntry& entry) const;
+  static int check_data_request(Vc& vc, const SendEntry& entry);
   [[nodiscard]] static std::uint32_t first_stu(const Vc& vc, const wire::Header& header);
   int check_grant_request(const Vc& vc, const wire::Header& header) const;
 
@@ -186,6 +186,8 @@ struct Node::Impl {
   NodeConfig config;
   Random& random;
   Counters counters;
+
+  wire::Frame parsed;  // that is being received: not made anew, for each frame fills all of it
 
   IdTable<Endpoint> endpoints;
   IdTable<Region> regions;

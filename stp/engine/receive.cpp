@@ -10,7 +10,7 @@ namespace stp {
 void Node::Impl::receive_frame(Bytes bytes, Time now) {
   counters.add(Counter::kRxFrames);
   counters.add(Counter::kRxBytes, bytes.size());
-  wire::Frame frame;
+  auto& frame = parsed;
   if (auto const drop = wire::parse(bytes, config.max_stu, frame); drop != Counter::kNone)
     return counters.add(drop);
   // protocol: 2.10
@@ -120,6 +120,7 @@ void Node::Impl::touch(Vc& vc, bool urgent) {
 // Headers without Interrupt wait for more of them, so that a sleeper is woken once for many.
 // protocol: 6.17
 void Node::Impl::flush_wakes(Time now) {
+  if (touched.empty()) return;
   wake_touched(now >= wake_by);
   if (!touched.empty() && wake_by == kNever) wake_by = now + kWakeDelay;
 }

@@ -20,12 +20,13 @@ std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
   // before them, and the program at its other end sees it that much sooner.
   if (answer_count != 0 && pressing_answers == 0 && !ready.empty() && frames.size() > 1)
     count = send_next(frames.first(1), now);
-  count += send_answers(frames.subspan(count));
+  if (answer_count != 0) count += send_answers(frames.subspan(count));
   if (!held.empty()) count += release_grants(frames.subspan(count), now);
   while (count < frames.size() && !ready.empty())
     count += send_next(frames.subspan(count, std::min(frames.size() - count, kTurn)), now);
   // What the requests brought about: an RS for Slots, an RD.
-  return count + send_answers(frames.subspan(count));
+  if (answer_count != 0) count += send_answers(frames.subspan(count));
+  return count;
 }
 
 std::size_t Node::Impl::send_answers(std::span<TxFrame> frames) {
@@ -98,7 +99,6 @@ bool Node::Impl::take_request(Vc& vc, Time now) {
     if (refused(check_request(vc, vc.sending.entry, now))) continue;
     vc.sending.active = true;
     vc.sending.done = 0;
-    vc.sending.stu_num = h.op() == wire::Op::kData ? first_stu(vc, h) : 0;
     if (slot) spend_slot(vc, now);
     if (h.op() == wire::Op::kRequestState || h.has(wire::flag::kSendState)) vc.credit.asked(h.sync);
     return true;
@@ -157,7 +157,8 @@ bool Node::Impl::gather(const BufxRange& source, std::uint64_t from, std::size_t
   return true;
 }
 
-void Node::Impl::build_stu(Vc& vc, TxFrame& frame) {
+// Once per STU: all that it needs in one function.
+[[gnu::flatten]] void Node::Impl::build_stu(Vc& vc, TxFrame& frame) {
   auto& sending = vc.sending;
   auto const& entry = sending.entry;
   auto const remaining = entry.length - sending.done;

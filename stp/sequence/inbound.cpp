@@ -244,7 +244,37 @@ const InboundTransfer* Inbound::transfer(std::uint32_t r_id) const {
   return transfers_.find(r_id);
 }
 
-Counter Inbound::find(const wire::Header& data, std::size_t length, InboundBlock*& out) {
+// protocol: 8.6
+Counter InboundBlock::check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
+                                unsigned stu_log2) const {
+  auto const at = Address{data.bufx, data.offset}.linear(bufsize);
+  if (at < start || at + length > end) return Counter::kOutsideGrant;
+  auto const tile = at >> stu_log2;
+  auto const size = std::uint64_t{1} << stu_log2;
+  auto const in_tile = at & (size - 1);
+  bool const is_last = data.has(wire::flag::kLast);
+  // Every STU but the first begins its tile, every one but the last fills it to the end.
+  if (tile < data.param || (data.param > 0 && in_tile != 0) || in_tile + length > size ||
+      (!is_last && in_tile + length != size) || (data.param > 0 && length == 0))
+    return Counter::kBadStuNum;
+  if (tile_known && tile - data.param != first_tile) return Counter::kBadStuNum;
+  if (!anywhere && data.param == 0 && at != first_address) return Counter::kBadStuNum;
+  switch (stus.check(data.param, is_last)) {
+    case StuMap::Check::kImpossible:
+      return Counter::kBadStuNum;
+    case StuMap::Check::kDuplicate:
+      return Counter::kDuplicateStu;
+    case StuMap::Check::kNew:
+      break;
+  }
+  // A scheduled Block of known length ends where its Transfer does, not before.
+  if (exact && is_last != (at + length == end)) return Counter::kBadStuNum;
+  return Counter::kNone;
+}
+
+// Once per STU: all that it needs in one function.
+[[gnu::flatten]] Counter Inbound::find(const wire::Header& data, std::size_t length,
+                                       InboundBlock*& out) {
   if (!gets_.empty() && is_answer(data, length, out))
     return out->check_stu(data, length, bufsize_, stu_log2_);
   if (recent_ != nullptr && recent_->r_id == data.d_id && recent_->b_num == data.b_num) {
@@ -281,34 +311,6 @@ Counter Inbound::find_granted(const wire::Header& data, InboundBlock*& out) {
   auto const block = blocks_.find(key(data.d_id, data.b_num));
   if (block == blocks_.end()) return Counter::kBadBNum;
   out = recent_ = &block->second;
-  return Counter::kNone;
-}
-
-// protocol: 8.6
-Counter InboundBlock::check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
-                                unsigned stu_log2) const {
-  auto const at = Address{data.bufx, data.offset}.linear(bufsize);
-  if (at < start || at + length > end) return Counter::kOutsideGrant;
-  auto const tile = at >> stu_log2;
-  auto const size = std::uint64_t{1} << stu_log2;
-  auto const in_tile = at & (size - 1);
-  bool const is_last = data.has(wire::flag::kLast);
-  // Every STU but the first begins its tile, every one but the last fills it to the end.
-  if (tile < data.param || (data.param > 0 && in_tile != 0) || in_tile + length > size ||
-      (!is_last && in_tile + length != size) || (data.param > 0 && length == 0))
-    return Counter::kBadStuNum;
-  if (tile_known && tile - data.param != first_tile) return Counter::kBadStuNum;
-  if (!anywhere && data.param == 0 && at != first_address) return Counter::kBadStuNum;
-  switch (stus.check(data.param, is_last)) {
-    case StuMap::Check::kImpossible:
-      return Counter::kBadStuNum;
-    case StuMap::Check::kDuplicate:
-      return Counter::kDuplicateStu;
-    case StuMap::Check::kNew:
-      break;
-  }
-  // A scheduled Block of known length ends where its Transfer does, not before.
-  if (exact && is_last != (at + length == end)) return Counter::kBadStuNum;
   return Counter::kNone;
 }
 

@@ -10,21 +10,13 @@ std::uint64_t InboundTransfer::block_count() const {
   return t_len == 0 ? 1 : (t_len + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
 }
 
-bool InboundTransfer::finished() const {
-  return !region && t_len != kUnknownLength && b_seq == block_count();
-}
-
 bool InboundTransfer::is_ahead(std::uint32_t b_num) const {
   return std::find(ahead.begin(), ahead.end(), b_num) != ahead.end();
 }
 
-// protocol: 9.6
-void InboundTransfer::complete(std::uint32_t b_num) {
-  if (b_num != b_seq) {
-    ahead.push_back(b_num);
-    return;
-  }
-  for (++b_seq; !ahead.empty(); ++b_seq) {
+// Blocks that came before their turn have it now.
+void InboundTransfer::pass_ahead() {
+  for (; !ahead.empty(); ++b_seq) {
     auto const next = std::find(ahead.begin(), ahead.end(), b_seq);
     if (next == ahead.end()) return;
     ahead.erase(next);

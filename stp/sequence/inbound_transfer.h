@@ -26,17 +26,25 @@ struct InboundTransfer {
 
   static constexpr std::uint64_t kUnknownLength = ~std::uint64_t{0};
   [[nodiscard]] std::uint64_t block_count() const;
-  [[nodiscard]] bool finished() const;
+  [[nodiscard]] bool finished() const {
+    return !region && t_len != kUnknownLength && b_seq == block_count();
+  }
   [[nodiscard]] bool has(std::uint32_t b_num) const {  // is Block b_num complete?
     // Put Blocks are numbered without end, so "before" is taken modulo 2^32 there.
     bool const before = region ? static_cast<std::int32_t>(b_num - b_seq) < 0 : b_num < b_seq;
     return before || (!ahead.empty() && is_ahead(b_num));
   }
-  void complete(std::uint32_t b_num);
+  // protocol: 9.6
+  void complete(std::uint32_t b_num) {
+    if (b_num != b_seq) return ahead.push_back(b_num);
+    ++b_seq;
+    if (!ahead.empty()) pass_ahead();
+  }
 
  private:
   friend class TransferTable;
   [[nodiscard]] bool is_ahead(std::uint32_t b_num) const;
+  void pass_ahead();
   InboundTransfer* older = nullptr;  // in its table
   InboundTransfer* newer = nullptr;
 };
