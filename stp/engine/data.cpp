@@ -48,10 +48,11 @@ Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_
   if (was_repeated) look_earlier(vc, now);
   if (!block->stus.complete()) return;
   deliver_block(vc, frame.src, *block);
-  auto const done = block->last;
+  bool const asks = block->last.has(wire::flag::kSendState);
+  auto const sync = block->last.sync;
   vc.inbound.complete(*block);
   // protocol: 6.15
-  if (done.has(wire::flag::kSendState)) answer_state(vc, done.sync, done.b_num, done.d_id, 0);
+  if (asks) answer_state(vc, sync, h.b_num, h.d_id, 0);
 }
 
 // Puts an STU that has passed every check where it belongs. False: it is dropped after all.

@@ -120,7 +120,10 @@ void Node::Impl::touch(Vc& vc, bool urgent) {
 // Headers without Interrupt wait for more of them, so that a sleeper is woken once for many.
 // protocol: 6.17
 void Node::Impl::flush_wakes(Time now) {
-  if (touched.empty()) return;
+  if (touched.empty()) {  // or those who were have gone
+    wake_by = kNever;
+    return;
+  }
   wake_touched(now >= wake_by);
   if (!touched.empty() && wake_by == kNever) wake_by = now + kWakeDelay;
 }
