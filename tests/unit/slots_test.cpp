@@ -266,19 +266,6 @@ TEST_F(Slots, a_sleeping_user_is_woken_as_soon_as_nothing_more_arrives) {
   cb.user.end_sleep();
 }
 
-TEST_F(Slots, nobody_is_woken_later_whose_connection_has_gone) {
-  connect();
-  put(a, ca, nop(1));
-  settle();
-  ASSERT_EQ(b.node.next_deadline(), now + 50 * kMicrosecond) << "its user may sleep";
-  ASSERT_EQ(b.node.close(cb.id, true, now), 0);
-  settle();
-  ASSERT_EQ(b.node.vc_count(), 0U);
-  now += kMillisecond;
-  b.node.expire(now);
-  EXPECT_GT(b.node.next_deadline(), now);
-}
-
 TEST_F(Slots, a_user_that_sleeps_learns_of_the_end_at_once) {
   connect();
   cb.user.begin_sleep();
