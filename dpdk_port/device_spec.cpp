@@ -73,16 +73,26 @@ MacAddr memif_mac(const LinkConfig& link, const std::string& role) {
   return mac;
 }
 
+// A ring's length, as an exponent of two. Rings of long frames are kept short, so that their memory
+// stays in the processors' caches; nothing is lost where a ring is full.
+unsigned memif_ring(std::size_t buffer) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  constexpr unsigned kShortest = 6, kLongest = 10;
+  return std::clamp(static_cast<unsigned>(std::bit_width(kBytes / buffer)) - 1, kShortest,
+                    kLongest);
+}
+
 void make_memif(const LinkConfig& link, unsigned serial, DeviceSpec& out) {
   constexpr std::size_t kCacheLine = 64, kMaxBuffer = 65'535;
   const std::string role = option(link, "role", "client");
   const std::size_t buffer = (frame_room(out.mtu) + kCacheLine - 1) & ~(kCacheLine - 1);
+  const std::string bsize = option(link, "bsize", std::to_string(std::min(buffer, kMaxBuffer)));
   out.name = "net_memif" + std::to_string(serial);
   out.mac = link.mac.value_or(memif_mac(link, role));
   out.arguments = "role=" + role + ",id=" + option(link, "id", "0") +
-                  ",rsize=" + option(link, "rsize", "10") +
-                  ",bsize=" + option(link, "bsize", std::to_string(std::min(buffer, kMaxBuffer))) +
-                  ",socket=" + link.target + ",socket-abstract=no,mac=" + to_string(*out.mac) +
+                  ",rsize=" + option(link, "rsize", std::to_string(memif_ring(std::stoul(bsize)))) +
+                  ",bsize=" + bsize + ",socket=" + link.target +
+                  ",socket-abstract=no,mac=" + to_string(*out.mac) +
                   ",zero-copy=" + option(link, "zero-copy", "no");
 }
 

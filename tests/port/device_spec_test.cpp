@@ -40,6 +40,14 @@ TEST(DeviceSpec, MemifOptionsReachTheDriver) {
   }
 }
 
+TEST(DeviceSpec, MemifRingsOfLongFramesAreShorter) {
+  EXPECT_TRUE(says(spec_of("memif:/a,mtu=1500"), "rsize=10"));
+  EXPECT_TRUE(says(spec_of("memif:/a"), "rsize=9")) << "9088 bytes each";
+  EXPECT_TRUE(says(spec_of("memif:/a,mtu=33000"), "rsize=7"));
+  EXPECT_TRUE(says(spec_of("memif:/a,mtu=65000"), "rsize=7"));
+  EXPECT_TRUE(says(spec_of("memif:/a,bsize=2048"), "rsize=10")) << "frames in several buffers";
+}
+
 TEST(DeviceSpec, MemifEndsHaveTheirOwnAddressesAndKeepThem) {
   const auto mac_of = [](const std::string& text) { return spec_of(text).mac.value(); };
   EXPECT_EQ(mac_of("memif:/a,role=server"), mac_of("memif:/a,role=server"));
