@@ -156,6 +156,7 @@ ServedLink::~ServedLink() {
   tracer_.reset();
   if (serving_) wait_for_disconnects();
   loop_.stop();
+  service_.poll();  // the last answer: a turn sends what the one before it received
   service_.port().set_tap(nullptr);
   if (serving_) log_counters();
 }
