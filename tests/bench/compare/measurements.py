@@ -112,6 +112,14 @@ def raw_bandwidth(bench, kind):
     return measure_raw(bench, kind, "--one-way", "--size", str(size))["gbit_s"] * 1e9 / 8
 
 
+def dat_bench(bench, api, figure):
+    """Of `api` (dat or managed), both of which one run measures."""
+    rounds = max(round(bench.seconds * 50_000), 1000)
+    found = json.loads(output_of([os.path.join(bench.bin, "dat-bench"), "--json", "--repeats", "1",
+                                  "--rounds", str(rounds), "--writes", str(rounds // 25)]))
+    return found[api][figure]
+
+
 def memcpy_bandwidth(bench, size=1 << 20):
     found = json.loads(output_of(pinned(CLIENT_CPU, bench.perf("memcpy", "--size", str(size),
                                                                *bench.pace()))))
