@@ -60,6 +60,8 @@ bool Connection::opened(Time now) {
     return false;
   }
   peer_mac_ = MacAddr::from_u64(info.mac);
+  local_port_ = static_cast<std::uint16_t>(info.local_port);
+  peer_port_ = static_cast<std::uint16_t>(info.remote_port);
   SequencerConfig config;
   config.local_bufsize = info.local_bufsize;
   config.remote_bufsize = info.remote_bufsize;

@@ -301,6 +301,8 @@ void Connection::query(stm_connection_info_t& info) const {
   info.receives = receives_.size() + matched_.size();
   info.eager = eager_out_.is_open() ? kEagerMost : 0;
   info.span = span();
+  info.local_port = local_port_;
+  info.peer_port = peer_port_;
 }
 
 }  // namespace stp::managed

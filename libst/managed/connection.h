@@ -231,6 +231,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<service::SharedMemory> channel_memory_;
   UserChannel channel_;
   MacAddr peer_mac_;
+  std::uint16_t local_port_ = 0, peer_port_ = 0;
   std::optional<Sequencer> sequencer_;
   Time wait_until_ = kNever;  // for the other side to answer
   Staging staging_;

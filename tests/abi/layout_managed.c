@@ -57,7 +57,7 @@ static void connection_attr(void) {
 }
 
 static void connection_info(void) {
-  TYPE(stm_connection_info_t, 64);
+  TYPE(stm_connection_info_t, 72);
   FIELD(stm_connection_info_t, size, 0, 8);
   FIELD(stm_connection_info_t, state, 8, 4);
   FIELD(stm_connection_info_t, reason, 12, 4);
@@ -67,6 +67,9 @@ static void connection_info(void) {
   FIELD(stm_connection_info_t, receives, 40, 8);
   FIELD(stm_connection_info_t, eager, 48, 8);
   FIELD(stm_connection_info_t, span, 56, 8);
+  FIELD(stm_connection_info_t, local_port, 64, 2);
+  FIELD(stm_connection_info_t, peer_port, 66, 2);
+  FIELD(stm_connection_info_t, reserved, 68, 4);
 }
 
 static void events(void) {

@@ -252,6 +252,9 @@ typedef struct stm_connection_info {
   uint64_t eager;      /* messages up to this length need no round trip before they leave */
   uint64_t span;       /* pool: messages from the one behind the last that was told, to the last
                           that has a receive: more than `receives` where earlier ones have none */
+  uint16_t local_port; /* of the connection itself, as peer_mac from its establishing on */
+  uint16_t peer_port;
+  uint32_t reserved;
 } stm_connection_info_t;
 ST_API int stm_connection_query(stm_connection_t connection, stm_connection_info_t* info);
 

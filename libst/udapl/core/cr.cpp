@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/udapl/core/cr.h"
 
+#include "libst/udapl/core/connection_info.h"
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/ia.h"
 #include "libst/udapl/core/service_point.h"
@@ -11,6 +12,7 @@ Cr::Cr(Ia& ia, stm_connection_t connection, PrivateData data, std::shared_ptr<Ep
     : Object(Kind::kCr, ia),
       connection_(connection),
       data_(std::move(data)),
+      remote_port_(info_of(connection).peer_port),
       reserved_(std::move(reserved)) {}
 
 Cr::~Cr() = default;

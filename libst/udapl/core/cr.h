@@ -21,6 +21,8 @@ class Cr : public Object {
   Result handoff(std::uint64_t conn_qual);
 
   [[nodiscard]] const PrivateData& data() const { return data_; }
+  // The requester's, of this connection.
+  [[nodiscard]] std::uint64_t remote_port() const { return remote_port_; }
   [[nodiscard]] const std::shared_ptr<Ep>& reserved() const { return reserved_; }
 
   void abandon() override;
@@ -28,6 +30,7 @@ class Cr : public Object {
  private:
   stm_connection_t connection_;
   const PrivateData data_;
+  const std::uint64_t remote_port_;
   std::shared_ptr<Ep> reserved_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "libst/udapl/core/connection_info.h"
 #include "libst/udapl/core/ia.h"
 
 namespace stp::udapl {
@@ -95,7 +96,7 @@ Result Ep::query(Param& out) {
   Lock const lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
-  out = {state_, parts_, attr_, remote_ipv4_, remote_qual_};
+  out = {state_, parts_, attr_, remote_ipv4_, info_of(connection_).local_port, remote_qual_};
   return Result::kSuccess;
 }
 

@@ -42,7 +42,7 @@ class Ep : public Object {
     Parts parts;
     EpAttr attr;
     std::uint32_t remote_ipv4;
-    std::uint64_t remote_qual;
+    std::uint64_t local_qual, remote_qual;
   };
   Result query(Param& out);
   // Unconnected EPs only; parts that are null and an attr that is null stay.

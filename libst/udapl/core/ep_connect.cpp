@@ -2,6 +2,7 @@
 // States and connections of an EP.
 #include <string>
 
+#include "libst/udapl/core/connection_info.h"
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/ia.h"
 #include "libst/udapl/core/service_point.h"
@@ -86,6 +87,7 @@ Result Ep::accept(stm_connection_t connection, std::span<const std::byte> privat
   enter(EpInput::kAccept);
   connection_ = connection;
   remote_ipv4_ = data ? data->ipv4 : 0;
+  remote_qual_ = info_of(connection).peer_port;
   ia().add_connection(connection, self<Ep>());
   if (error != 0)
     ended(EventNumber::kAcceptCompletionError);

@@ -2,6 +2,7 @@
 // Receives: of the EP itself, or those that it takes from its SRQ.
 #include <algorithm>
 
+#include "libst/udapl/core/connection_info.h"
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/ia.h"
 
@@ -103,9 +104,7 @@ Ep::Allocation Ep::allocation() const {
     auto const posted = static_cast<int>(receives_.size());
     return {posted, posted};
   }
-  stm_connection_info_t info{};
-  info.size = sizeof info;
-  if (connection_ == nullptr || stm_connection_query(connection_, &info) != 0) return {};
+  auto const info = info_of(connection_);
   return {static_cast<int>(info.receives), static_cast<int>(info.span)};
 }
 

@@ -121,7 +121,7 @@ DAT_RETURN cr_query(DAT_CR_HANDLE handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* 
   auto& shell = shell_of(handle);
   auto const& data = cr->data();
   shell.remote = address_of(data.ipv4);
-  *out = {reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell.remote), 0,
+  *out = {reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell.remote), cr->remote_port(),
           static_cast<DAT_COUNT>(data.bytes.size()), const_cast<std::byte*>(data.bytes.data()),
           handle_of(cr->reserved())};
   return DAT_SUCCESS;

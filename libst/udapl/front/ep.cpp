@@ -137,6 +137,7 @@ DAT_RETURN query(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* out
   out->ep_state = to_dat_state(param.state);
   out->local_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell.local);
   out->remote_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell.remote);
+  out->local_port_qual = param.local_qual;
   out->remote_port_qual = param.remote_qual;
   out->pz_handle = handle_of(param.parts.pz);
   out->recv_evd_handle = handle_of(param.parts.recv);

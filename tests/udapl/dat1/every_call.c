@@ -132,6 +132,7 @@ static void events(struct side* side) {
   SUCCEEDS(dat_evd_enable(evd));
   SUCCEEDS(dat_evd_resize(evd, 8));
   SUCCEEDS(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &evd_param));
+  RETURNS(DAT_INVALID_PARAMETER, dat_evd_query(evd, ~0U, &evd_param));
   SUCCEEDS(dat_evd_post_se(evd, &event));
   SUCCEEDS(dat_cno_wait(cno, PATIENCE, &triggered));
   SUCCEEDS(dat_evd_dequeue(evd, &event));

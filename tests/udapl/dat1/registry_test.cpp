@@ -7,7 +7,7 @@
 #include <cstring>
 #include <set>
 
-#include "tests/udapl/dat1/dat1_fixture.h"
+#include "tests/udapl/fronts/front_fixture.h"
 
 namespace stp::test {
 namespace {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs of uDAPL 1.2: two IAs on one link, each with EVDs, a PZ and memory.
+// Programs of DAT: two IAs on one link, each with EVDs, a PZ and memory.
 #pragma once
-
-#include <dat/udat.h>
 
 #include <cstdint>
 #include <string>
 
+#include "interface.h"
 #include "tests/libst/libst_fixture.h"
 
 namespace stp::test {
@@ -52,7 +51,7 @@ struct Side {
   DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
 };
 
-class Dat1 : public LibstTest {
+class Front : public LibstTest {
  protected:
   // The client connects to the server's port, and the server accepts with `server.ep`.
   void connect();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sends, RDMA and RMRs over uDAPL 1.2.
+// Sends, RDMA and RMRs.
 #include <cstring>
 
-#include "tests/udapl/dat1/dat1_fixture.h"
+#include "tests/udapl/fronts/front_fixture.h"
 
 namespace stp::test {
 namespace {
 
-class Dat1Transfer : public Dat1 {
+class FrontTransfer : public Front {
  protected:
   void SetUp() override {
     connect();
@@ -22,9 +22,9 @@ class Dat1Transfer : public Dat1 {
     return std::memcmp(server.buffer.data() + at, client.buffer.data() + from, length) == 0;
   }
 };
-STP_BOTH_WAYS(Dat1Transfer);
+STP_BOTH_WAYS(FrontTransfer);
 
-TEST_P(Dat1Transfer, MessagesOfAllSizesGoToAndFro) {
+TEST_P(FrontTransfer, MessagesOfAllSizesGoToAndFro) {
   for (auto const length : {std::size_t{0}, std::size_t{64}, std::size_t{20'000}}) {
     post_recv(0, length, 7);
     ASSERT_EQ(name_of(send(length, 8)), "DAT_SUCCESS");
@@ -45,7 +45,7 @@ TEST_P(Dat1Transfer, MessagesOfAllSizesGoToAndFro) {
   }
 }
 
-TEST_P(Dat1Transfer, AnRdmaWriteOfSeveralSegmentsIsThereBeforeASendBehindIt) {
+TEST_P(FrontTransfer, AnRdmaWriteOfSeveralSegmentsIsThereBeforeASendBehindIt) {
   post_recv(0, 16, 1);
   DAT_LMR_TRIPLET from[] = {client.at(100, 1000), client.at(5000, 24)};
   auto const to = server.remote(2000, 1024);
@@ -59,7 +59,7 @@ TEST_P(Dat1Transfer, AnRdmaWriteOfSeveralSegmentsIsThereBeforeASendBehindIt) {
   EXPECT_EQ(Side::completion(client.request).user_cookie.as_64, 2U);
 }
 
-TEST_P(Dat1Transfer, AnRdmaReadFetchesWhatThePeerHas) {
+TEST_P(FrontTransfer, AnRdmaReadFetchesWhatThePeerHas) {
   server.buffer[30'000] = 77;
   auto into = client.at(64, 512);
   auto const from = server.remote(30'000, 512);
@@ -72,13 +72,13 @@ TEST_P(Dat1Transfer, AnRdmaReadFetchesWhatThePeerHas) {
   EXPECT_TRUE(arrived(30'000, 64, 512));
 }
 
-TEST_P(Dat1Transfer, ABoundRmrIsAccessibleUntilItIsUnbound) {
+TEST_P(FrontTransfer, ABoundRmrIsAccessibleUntilItIsUnbound) {
   DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
   ASSERT_EQ(dat_rmr_create(server.pz, &rmr), DAT_SUCCESS);
   auto part = server.at(4096, 256);
   DAT_RMR_CONTEXT context = 0;
-  ASSERT_EQ(name_of(dat_rmr_bind(rmr, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, server.ep, cookie(5),
-                                 DAT_COMPLETION_DEFAULT_FLAG, &context)),
+  ASSERT_EQ(name_of(bind_rmr(rmr, server.lmr, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, server.ep,
+                             cookie(5), &context)),
             "DAT_SUCCESS");
   auto const bound = Side::next(server.request);
   ASSERT_EQ(bound.event_number, DAT_RMR_BIND_COMPLETION_EVENT);
@@ -91,14 +91,15 @@ TEST_P(Dat1Transfer, ABoundRmrIsAccessibleUntilItIsUnbound) {
   EXPECT_EQ(param.lmr_triplet.segment_length, 256U);
 
   auto from = client.at(0, 256);
-  DAT_RMR_TRIPLET const to{context, 0, part.virtual_address, 256};
+  auto const to = target(context, server.buffer.data() + 4096, 256);
   ASSERT_EQ(dat_ep_post_rdma_write(client.ep, 1, &from, cookie(0), &to, {}), DAT_SUCCESS);
   EXPECT_EQ(Side::completion(client.request).status, DAT_DTO_SUCCESS);
   EXPECT_TRUE(arrived(4096, 0, 256));
 
   part.segment_length = 0;
-  ASSERT_EQ(dat_rmr_bind(rmr, &part, DAT_MEM_PRIV_NONE_FLAG, server.ep, cookie(6), {}, &context),
-            DAT_SUCCESS);
+  ASSERT_EQ(
+      bind_rmr(rmr, server.lmr, &part, DAT_MEM_PRIV_NONE_FLAG, server.ep, cookie(6), &context),
+      DAT_SUCCESS);
   Side::next(server.request);
   std::memset(server.buffer.data() + 4096, 0, 256);
   ASSERT_EQ(dat_ep_post_rdma_write(client.ep, 1, &from, cookie(0), &to, {}), DAT_SUCCESS);
@@ -106,7 +107,7 @@ TEST_P(Dat1Transfer, ABoundRmrIsAccessibleUntilItIsUnbound) {
   EXPECT_EQ(server.buffer[4096 + 1], 0);
 }
 
-TEST_P(Dat1Transfer, DisconnectingFlushesReceivesAndIsToldToBoth) {
+TEST_P(FrontTransfer, DisconnectingFlushesReceivesAndIsToldToBoth) {
   post_recv(0, 16, 1);
   ASSERT_EQ(dat_ep_disconnect(server.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
   EXPECT_EQ(Side::completion(server.recv).status, DAT_DTO_ERR_FLUSHED);
@@ -114,7 +115,7 @@ TEST_P(Dat1Transfer, DisconnectingFlushesReceivesAndIsToldToBoth) {
   EXPECT_EQ(Side::next(server.connect).event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
-TEST_P(Dat1Transfer, SegmentsThatAreNotAllowedAreRefusedEachWithItsCode) {
+TEST_P(FrontTransfer, SegmentsThatAreNotAllowedAreRefusedEachWithItsCode) {
   auto outside = client.at(client.buffer.size(), 1);
   EXPECT_EQ(name_of(dat_ep_post_send(client.ep, 1, &outside, cookie(0), {})),
             "DAT_INVALID_PARAMETER");
@@ -123,7 +124,7 @@ TEST_P(Dat1Transfer, SegmentsThatAreNotAllowedAreRefusedEachWithItsCode) {
   EXPECT_EQ(name_of(dat_ep_post_send(client.ep, 1, nullptr, cookie(0), {})),
             "DAT_INVALID_PARAMETER");
   auto inside = client.at(0, 1);
-  EXPECT_EQ(name_of(dat_ep_post_send(client.ia, 1, &inside, cookie(0), {})), "DAT_INVALID_HANDLE");
+  EXPECT_EQ(name_of(dat_ep_post_send(client.pz, 1, &inside, cookie(0), {})), "DAT_INVALID_HANDLE");
   auto huge = client.at(0, 1);
   huge.segment_length = ~DAT_SEG_LENGTH{0};
   EXPECT_EQ(name_of(dat_ep_post_send(client.ep, 1, &huge, cookie(0), {})), "DAT_INVALID_PARAMETER");
@@ -133,16 +134,15 @@ TEST_P(Dat1Transfer, SegmentsThatAreNotAllowedAreRefusedEachWithItsCode) {
   DAT_REGION_DESCRIPTION region{};
   region.for_lmr_handle = client.lmr;
   auto wrong = client.at(0, 1);
-  ASSERT_EQ(
-      name_of(dat_lmr_create(client.ia, DAT_MEM_TYPE_LMR, region, 0, other, DAT_MEM_PRIV_ALL_FLAG,
-                             &foreign, &wrong.lmr_context, nullptr, nullptr, nullptr)),
-      "DAT_SUCCESS");
+  ASSERT_EQ(name_of(create_lmr(client.ia, DAT_MEM_TYPE_LMR, region, 0, other, DAT_MEM_PRIV_ALL_FLAG,
+                               &foreign, &wrong.lmr_context, nullptr)),
+            "DAT_SUCCESS");
   EXPECT_EQ(name_of(dat_ep_post_send(client.ep, 1, &wrong, cookie(0), {})),
             "DAT_PROTECTION_VIOLATION");
 }
 
-TEST_P(Dat1Transfer, ADecidedRequestAndAFreedObjectAreInvalidHandles) {
-  EXPECT_EQ(name_of(dat_cr_reject(cr)), "DAT_INVALID_HANDLE");
+TEST_P(FrontTransfer, ADecidedRequestAndAFreedObjectAreInvalidHandles) {
+  EXPECT_EQ(name_of(reject(cr)), "DAT_INVALID_HANDLE");
   ASSERT_EQ(dat_psp_free(psp), DAT_SUCCESS);
   EXPECT_EQ(name_of(dat_psp_free(psp)), "DAT_INVALID_HANDLE");
   ASSERT_EQ(dat_ep_free(client.ep), DAT_SUCCESS);

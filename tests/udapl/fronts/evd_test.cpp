@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dat_evd_wait of uDAPL 1.2, a case for each promise of its page; and CNOs.
+// dat_evd_wait, a case for each promise of its page; and CNOs.
 #include <pthread.h>
 
 #include <atomic>
@@ -7,12 +7,12 @@
 #include <csignal>
 #include <thread>
 
-#include "tests/udapl/dat1/dat1_fixture.h"
+#include "tests/udapl/fronts/front_fixture.h"
 
 namespace stp::test {
 namespace {
 
-class Dat1Evd : public LibstTest {
+class FrontEvd : public LibstTest {
  protected:
   void post(int count) {
     DAT_EVENT made{};
@@ -44,9 +44,9 @@ class Dat1Evd : public LibstTest {
   DAT_EVENT event{};
   DAT_COUNT nmore = -1;
 };
-STP_BOTH_WAYS(Dat1Evd);
+STP_BOTH_WAYS(FrontEvd);
 
-TEST_P(Dat1Evd, TheFirstEventIsRemovedAndNmoreTellsTheRest) {
+TEST_P(FrontEvd, TheFirstEventIsRemovedAndNmoreTellsTheRest) {
   post(3);
   EXPECT_EQ(wait(0), "DAT_SUCCESS");
   EXPECT_EQ(event.event_number, DAT_SOFTWARE_EVENT);
@@ -55,21 +55,21 @@ TEST_P(Dat1Evd, TheFirstEventIsRemovedAndNmoreTellsTheRest) {
   EXPECT_EQ(nmore, 2);
 }
 
-TEST_P(Dat1Evd, ThresholdsAgainstQueueLength) {
+TEST_P(FrontEvd, ThresholdsAgainstQueueLength) {
   EXPECT_EQ(wait(0, 9), "DAT_INVALID_PARAMETER");
   EXPECT_EQ(wait(0, 0), "DAT_INVALID_PARAMETER");
   EXPECT_EQ(wait(0, -1), "DAT_INVALID_PARAMETER");
   EXPECT_EQ(wait(0, 8), "DAT_TIMEOUT_EXPIRED");
 }
 
-TEST_P(Dat1Evd, ATimeoutDequeuesNothingAndReturnsNmore) {
+TEST_P(FrontEvd, ATimeoutDequeuesNothingAndReturnsNmore) {
   post(2);
   EXPECT_EQ(wait(1000, 3), "DAT_TIMEOUT_EXPIRED");
   EXPECT_EQ(nmore, 2);
   EXPECT_EQ(wait(0, 2), "DAT_SUCCESS");
 }
 
-TEST_P(Dat1Evd, AThresholdOtherThanOneWhereTheConsumerControlsNotificationIsAnInvalidState) {
+TEST_P(FrontEvd, AThresholdOtherThanOneWhereTheConsumerControlsNotificationIsAnInvalidState) {
   for (auto const flag : {DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_COMPLETION_SOLICITED_WAIT_FLAG}) {
     Side const controlled(flag);
     controlled.make_ep();
@@ -78,7 +78,7 @@ TEST_P(Dat1Evd, AThresholdOtherThanOneWhereTheConsumerControlsNotificationIsAnIn
   }
 }
 
-TEST_P(Dat1Evd, AWaiterIsWokenByTheThresholdAndHasTheEvdForItself) {
+TEST_P(FrontEvd, AWaiterIsWokenByTheThresholdAndHasTheEvdForItself) {
   auto const result = waited(
       [&](auto&) {
         DAT_EVENT other;
@@ -92,14 +92,14 @@ TEST_P(Dat1Evd, AWaiterIsWokenByTheThresholdAndHasTheEvdForItself) {
   EXPECT_EQ(nmore, 2);
 }
 
-TEST_P(Dat1Evd, AnUnwaitableEvdIsAnInvalidStateBeforeAndDuringAWait) {
+TEST_P(FrontEvd, AnUnwaitableEvdIsAnInvalidStateBeforeAndDuringAWait) {
   EXPECT_EQ(waited([&](auto&) { dat_evd_set_unwaitable(evd); }), "DAT_INVALID_STATE");
   EXPECT_EQ(wait(0), "DAT_INVALID_STATE");
   ASSERT_EQ(dat_evd_clear_unwaitable(evd), DAT_SUCCESS);
   EXPECT_EQ(wait(0), "DAT_TIMEOUT_EXPIRED");
 }
 
-TEST_P(Dat1Evd, DestroyingTheEvdOrClosingTheIaEndsAWaitWithAbort) {
+TEST_P(FrontEvd, DestroyingTheEvdOrClosingTheIaEndsAWaitWithAbort) {
   EXPECT_EQ(waited([&](auto&) { EXPECT_EQ(dat_evd_free(evd), DAT_SUCCESS); }), "DAT_ABORT");
   EXPECT_EQ(wait(0), "DAT_INVALID_HANDLE");
   evd = side.evd(8, DAT_EVD_SOFTWARE_FLAG);
@@ -108,7 +108,7 @@ TEST_P(Dat1Evd, DestroyingTheEvdOrClosingTheIaEndsAWaitWithAbort) {
       "DAT_ABORT");
 }
 
-TEST_P(Dat1Evd, ASignalInterruptsAWait) {
+TEST_P(FrontEvd, ASignalInterruptsAWait) {
   struct sigaction action {};
   action.sa_handler = [](int) {};
   ASSERT_EQ(::sigaction(SIGUSR1, &action, nullptr), 0);
@@ -118,7 +118,7 @@ TEST_P(Dat1Evd, ASignalInterruptsAWait) {
   EXPECT_EQ(waited(interrupt), "DAT_INTERRUPTED_CALL");
 }
 
-TEST_P(Dat1Evd, QueryTellsStateFlagsAndLength) {
+TEST_P(FrontEvd, QueryTellsStateFlagsAndLength) {
   ASSERT_EQ(dat_evd_disable(evd), DAT_SUCCESS);
   ASSERT_EQ(dat_evd_resize(evd, 20), DAT_SUCCESS);
   DAT_EVD_PARAM param{};
@@ -128,10 +128,9 @@ TEST_P(Dat1Evd, QueryTellsStateFlagsAndLength) {
   EXPECT_EQ(param.evd_state, DAT_EVD_STATE_DISABLED | DAT_EVD_STATE_WAITABLE);
   EXPECT_EQ(param.evd_flags, DAT_EVD_SOFTWARE_FLAG);
   EXPECT_EQ(param.cno_handle, DAT_HANDLE_NULL);
-  EXPECT_EQ(name_of(dat_evd_query(evd, ~0U, &param)), "DAT_INVALID_PARAMETER");
 }
 
-TEST_P(Dat1Evd, AFullQueueRefusesASoftwareEvent) {
+TEST_P(FrontEvd, AFullQueueRefusesASoftwareEvent) {
   post(8);
   DAT_EVENT made{};
   made.event_number = DAT_SOFTWARE_EVENT;
@@ -140,7 +139,7 @@ TEST_P(Dat1Evd, AFullQueueRefusesASoftwareEvent) {
   EXPECT_EQ(name_of(dat_evd_post_se(evd, &made)), "DAT_INVALID_PARAMETER");
 }
 
-TEST_P(Dat1Evd, ACnoTellsWhichEvdHasSomething) {
+TEST_P(FrontEvd, ACnoTellsWhichEvdHasSomething) {
   DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
   ASSERT_EQ(dat_cno_create(side.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno), DAT_SUCCESS);
   ASSERT_EQ(dat_evd_modify_cno(evd, cno), DAT_SUCCESS);
@@ -152,7 +151,7 @@ TEST_P(Dat1Evd, ACnoTellsWhichEvdHasSomething) {
   EXPECT_EQ(triggered, evd);
 }
 
-TEST_P(Dat1Evd, AnAgentIsCalledOnceAndThenNoLongerAssociated) {
+TEST_P(FrontEvd, AnAgentIsCalledOnceAndThenNoLongerAssociated) {
   std::atomic<int> calls{0};
   DAT_OS_WAIT_PROXY_AGENT const agent{
       &calls, [](DAT_PVOID data, DAT_EVD_HANDLE) { ++*static_cast<std::atomic<int>*>(data); }};
@@ -160,12 +159,12 @@ TEST_P(Dat1Evd, AnAgentIsCalledOnceAndThenNoLongerAssociated) {
   ASSERT_EQ(dat_cno_create(side.ia, agent, &cno), DAT_SUCCESS);
   DAT_CNO_PARAM param{};
   ASSERT_EQ(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param), DAT_SUCCESS);
-  EXPECT_EQ(param.agent.instance_data, &calls);
+  EXPECT_EQ(agent_of(param).instance_data, &calls);
   ASSERT_EQ(dat_evd_modify_cno(evd, cno), DAT_SUCCESS);
   post(2);
   while (calls == 0) std::this_thread::yield();
-  ASSERT_EQ(dat_cno_query(cno, DAT_CNO_FIELD_AGENT, &param), DAT_SUCCESS);
-  EXPECT_EQ(param.agent.proxy_agent_func, nullptr);
+  ASSERT_EQ(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param), DAT_SUCCESS);
+  EXPECT_EQ(agent_of(param).proxy_agent_func, nullptr);
   ASSERT_EQ(dat_cno_modify_agent(cno, agent), DAT_SUCCESS);
   post(1);
   while (calls < 2) std::this_thread::yield();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tests/udapl/dat1/dat1_fixture.h"
+#include "tests/udapl/fronts/front_fixture.h"
 
 #include <netinet/in.h>
 
@@ -27,9 +27,8 @@ Side::Side(DAT_COMPLETION_FLAGS recv_flags, DAT_COMPLETION_FLAGS request_flags) 
   EXPECT_EQ(dat_pz_create(ia, &pz), DAT_SUCCESS);
   DAT_REGION_DESCRIPTION region{};
   region.for_va = buffer.data();
-  EXPECT_EQ(name_of(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, buffer.size(), pz,
-                                   DAT_MEM_PRIV_ALL_FLAG, &lmr, &lmr_context, &rmr_context, nullptr,
-                                   nullptr)),
+  EXPECT_EQ(name_of(create_lmr(ia, DAT_MEM_TYPE_VIRTUAL, region, buffer.size(), pz,
+                               DAT_MEM_PRIV_ALL_FLAG, &lmr, &lmr_context, &rmr_context)),
             "DAT_SUCCESS");
   attr.max_rdma_read_in = attr.max_rdma_read_out = 4;
   attr.recv_completion_flags = recv_flags;
@@ -59,11 +58,11 @@ DAT_EP_HANDLE Side::make_ep(DAT_SRQ_HANDLE srq) const {
 }
 
 DAT_LMR_TRIPLET Side::at(std::size_t offset, std::size_t length) const {
-  return {lmr_context, 0, reinterpret_cast<DAT_VADDR>(buffer.data() + offset), length};
+  return segment(lmr_context, buffer.data() + offset, length);
 }
 
 DAT_RMR_TRIPLET Side::remote(std::size_t offset, std::size_t length) const {
-  return {rmr_context, 0, reinterpret_cast<DAT_VADDR>(buffer.data() + offset), length};
+  return target(rmr_context, buffer.data() + offset, length);
 }
 
 DAT_EVENT Side::next(DAT_EVD_HANDLE from) {
@@ -79,7 +78,7 @@ DAT_DTO_COMPLETION_EVENT_DATA Side::completion(DAT_EVD_HANDLE from) {
   return event.event_data.dto_completion_event_data;
 }
 
-void Dat1::connect() {
+void Front::connect() {
   if (server.ep == DAT_HANDLE_NULL) server.ep = server.make_ep();
   if (client.ep == DAT_HANDLE_NULL) client.ep = client.make_ep();
   ASSERT_EQ(dat_psp_create(server.ia, kPort, server.requests, DAT_PSP_CONSUMER_FLAG, &psp),
@@ -107,7 +106,7 @@ void Dat1::connect() {
   ASSERT_EQ(Side::next(server.connect).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-DAT_RETURN Dat1::send(std::size_t length, DAT_UINT64 value, DAT_COMPLETION_FLAGS flags) {
+DAT_RETURN Front::send(std::size_t length, DAT_UINT64 value, DAT_COMPLETION_FLAGS flags) {
   auto from = client.at(0, length);
   return dat_ep_post_send(client.ep, 1, &from, cookie(value), flags);
 }

@@ -3,14 +3,14 @@
 // uDAPL 1.2: a case for each promise of their pages.
 #include <cstring>
 
-#include "tests/udapl/dat1/dat1_fixture.h"
+#include "tests/udapl/fronts/front_fixture.h"
 
 namespace stp::test {
 namespace {
 
-class Dat1Srq : public Dat1 {
+class FrontSrq : public Front {
  protected:
-  Dat1Srq() {
+  FrontSrq() {
     DAT_SRQ_ATTR attr{10, 4, DAT_SRQ_LW_DEFAULT};
     EXPECT_EQ(name_of(dat_srq_create(server.ia, server.pz, &attr, &srq)), "DAT_SUCCESS");
     server.ep = server.make_ep(srq);
@@ -26,9 +26,9 @@ class Dat1Srq : public Dat1 {
   }
   DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL;
 };
-STP_BOTH_WAYS(Dat1Srq);
+STP_BOTH_WAYS(FrontSrq);
 
-TEST_P(Dat1Srq, TheCountsAreThoseOfTheExampleOfThePage) {
+TEST_P(FrontSrq, TheCountsAreThoseOfTheExampleOfThePage) {
   connect();
   for (DAT_UINT64 i = 0; i < 3; ++i) post(i);
   EXPECT_EQ(query().max_recv_dtos, 10);
@@ -45,7 +45,7 @@ TEST_P(Dat1Srq, TheCountsAreThoseOfTheExampleOfThePage) {
   EXPECT_EQ(query().pz_handle, server.pz);
 }
 
-TEST_P(Dat1Srq, ResizeCountsAllOutstandingBuffersAndTheLowWatermark) {
+TEST_P(FrontSrq, ResizeCountsAllOutstandingBuffersAndTheLowWatermark) {
   connect();
   for (DAT_UINT64 i = 0; i < 4; ++i) post(i);
   ASSERT_EQ(send(16), DAT_SUCCESS);
@@ -63,7 +63,7 @@ TEST_P(Dat1Srq, ResizeCountsAllOutstandingBuffersAndTheLowWatermark) {
   EXPECT_EQ(name_of(dat_srq_resize(server.ep, 5)), "DAT_INVALID_HANDLE");
 }
 
-TEST_P(Dat1Srq, ResizingUnderTrafficLosesNoMessage) {
+TEST_P(FrontSrq, ResizingUnderTrafficLosesNoMessage) {
   connect();
   DAT_UINT64 posted = 0, sent = 0;
   for (; posted < 4; ++posted) post(posted);
@@ -76,7 +76,7 @@ TEST_P(Dat1Srq, ResizingUnderTrafficLosesNoMessage) {
   }
 }
 
-TEST_P(Dat1Srq, PostRecvFillsSegmentsInTheirOrderAndReturnsTheCookie) {
+TEST_P(FrontSrq, PostRecvFillsSegmentsInTheirOrderAndReturnsTheCookie) {
   connect();
   std::memset(server.buffer.data(), 0, 1024);
   DAT_LMR_TRIPLET into[] = {server.at(100, 10), server.at(200, 10)};
@@ -90,14 +90,14 @@ TEST_P(Dat1Srq, PostRecvFillsSegmentsInTheirOrderAndReturnsTheCookie) {
   EXPECT_EQ(server.buffer[205], 0);
 }
 
-TEST_P(Dat1Srq, PostRecvOfNoSegmentsTakesAMessageOfNoBytes) {
+TEST_P(FrontSrq, PostRecvOfNoSegmentsTakesAMessageOfNoBytes) {
   connect();
   ASSERT_EQ(dat_srq_post_recv(srq, 0, nullptr, cookie(1)), DAT_SUCCESS);
   ASSERT_EQ(send(0), DAT_SUCCESS);
   EXPECT_EQ(Side::completion(server.recv).transfered_length, 0U);
 }
 
-TEST_P(Dat1Srq, PostRecvChecksTheQueueAndEachSegment) {
+TEST_P(FrontSrq, PostRecvChecksTheQueueAndEachSegment) {
   auto outside = server.at(server.buffer.size(), 1);
   EXPECT_EQ(name_of(dat_srq_post_recv(srq, 1, &outside, cookie(0))), "DAT_INVALID_PARAMETER");
   auto unknown = server.at(0, 1);
@@ -107,7 +107,7 @@ TEST_P(Dat1Srq, PostRecvChecksTheQueueAndEachSegment) {
   EXPECT_EQ(name_of(dat_srq_post_recv(srq, 0, nullptr, cookie(0))), "DAT_INSUFFICIENT_RESOURCES");
 }
 
-TEST_P(Dat1Srq, AnEpWithSrqTakesNoReceivesOfItsOwnAndNeedsAttributes) {
+TEST_P(FrontSrq, AnEpWithSrqTakesNoReceivesOfItsOwnAndNeedsAttributes) {
   EXPECT_EQ(name_of(dat_ep_post_recv(server.ep, 0, nullptr, cookie(0), {})), "DAT_INVALID_STATE");
   DAT_EP_HANDLE made = DAT_HANDLE_NULL;
   EXPECT_EQ(name_of(dat_ep_create_with_srq(server.ia, server.pz, server.recv, server.request,
@@ -124,8 +124,8 @@ TEST_P(Dat1Srq, AnEpWithSrqTakesNoReceivesOfItsOwnAndNeedsAttributes) {
             "DAT_INVALID_PARAMETER");
 }
 
-TEST_P(Dat1Srq, TheEpHasTheAttributesThatWereAskedForInBothSpellings) {
-  server.attr.max_mtu_size = 5000;
+TEST_P(FrontSrq, TheEpHasTheAttributesThatWereAskedFor) {
+  ask_for_message_size(server.attr, 5000);
   server.attr.max_rdma_size = 70'000;
   DAT_EP_PARAM param{};
   ASSERT_EQ(dat_ep_query(server.make_ep(srq), DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
@@ -135,7 +135,7 @@ TEST_P(Dat1Srq, TheEpHasTheAttributesThatWereAskedForInBothSpellings) {
   EXPECT_EQ(param.ep_state, DAT_EP_STATE_UNCONNECTED);
 }
 
-TEST_P(Dat1Srq, FewerBuffersThanTheLowWatermarkAreToldOnce) {
+TEST_P(FrontSrq, FewerBuffersThanTheLowWatermarkAreToldOnce) {
   connect();
   for (DAT_UINT64 i = 0; i < 4; ++i) post(i);
   ASSERT_EQ(dat_srq_set_lw(srq, 3), DAT_SUCCESS);
@@ -150,7 +150,7 @@ TEST_P(Dat1Srq, FewerBuffersThanTheLowWatermarkAreToldOnce) {
   EXPECT_EQ(dat_evd_dequeue(server.async, &event), DAT_QUEUE_EMPTY);
 }
 
-TEST_P(Dat1Srq, RecvQueryCountsBuffersOfTheEpAndNoneThatAreStillInTheSrq) {
+TEST_P(FrontSrq, RecvQueryCountsBuffersOfTheEpAndNoneThatAreStillInTheSrq) {
   auto* const own = client.make_ep();
   for (int i = 0; i < 2; ++i)
     ASSERT_EQ(dat_ep_post_recv(own, 0, nullptr, cookie(0), {}), DAT_SUCCESS);

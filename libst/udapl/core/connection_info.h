@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the managed API knows of a connection; zeros if there is none.
+#pragma once
+
+#include <stp/managed.h>
+
+namespace stp::udapl {
+
+inline stm_connection_info_t info_of(stm_connection_t connection) {
+  stm_connection_info_t info{};
+  info.size = sizeof info;
+  if (connection == nullptr || stm_connection_query(connection, &info) != 0) return {};
+  return info;
+}
+
+}  // namespace stp::udapl
