@@ -72,9 +72,9 @@ UseLink::~UseLink() {
     ::unsetenv("STP_LINK");
 }
 
-LibstTest::LibstTest() {
-  if (GetParam() == Way::kThroughDaemon) daemon_.emplace();
-  link_.emplace(daemon_ ? daemon_->link() : "loop");
+LibstTest::LibstTest(const std::string& link) {
+  if (GetParam() == Way::kThroughDaemon) daemon_.emplace(link);
+  link_.emplace(daemon_ ? daemon_->link() : link);
 }
 
 void ConnectedTest::SetUp() {

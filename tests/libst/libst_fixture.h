@@ -71,7 +71,7 @@ class Endpoint {
 
 class LibstTest : public testing::TestWithParam<Way> {
  protected:
-  LibstTest();
+  explicit LibstTest(const std::string& link = "loop");
   std::optional<Daemon> daemon_;
   std::optional<UseLink> link_;
 };

@@ -43,6 +43,8 @@ class Ia : public Object {
     return object;
   }
   void forget(Object& object);
+  // No longer one that has to be freed before the IA closes.
+  void release(Object& object) { objects_.erase(&object); }
 
   std::uint32_t add_lmr(Lmr& lmr);
   void remove_lmr(std::uint32_t context) { lmrs_.erase(context); }

@@ -82,8 +82,9 @@ Result ServicePoint::free() {
   if (freed()) return Result::kInvalidHandle;
   auto const keep = shared_from_this();
   if (ep_) ep_->enter(EpInput::kUnreserve);
-  retire();
-  return Result::kSuccess;
+  if (!spent_) retire();
+  ia().forget(*this);
+  return ia().freed() ? Result::kInvalidHandle : Result::kSuccess;
 }
 
 void ServicePoint::retire() {
@@ -91,7 +92,14 @@ void ServicePoint::retire() {
   stm_listener_close(listener_);
   evd_->detach_other();
   ep_.reset();
-  ia().forget(*this);
+}
+
+// It has had its request: nothing depends on it any more, and it is in nobody's way. Its handle is
+// one until the consumer frees it, as programs do that find it in the event.
+void ServicePoint::spend() {
+  spent_ = true;
+  retire();
+  ia().release(*this);
 }
 
 void ServicePoint::abandon() {
@@ -111,10 +119,10 @@ void ServicePoint::arrived(stm_connection_t connection) {
   if (make_handle != nullptr) cr->set_handle(make_handle(cr));
   Event event;
   event.number = EventNumber::kConnectionRequest;
-  event.handle = ep_ ? nullptr : handle();  // an RSP is none any more
+  event.handle = handle();
   event.cr = cr->handle() != nullptr ? cr->handle() : cr.get();
   event.conn_qual = conn_qual_;
-  if (ep_) retire();  // for one request
+  if (ep_) spend();
   evd_->push(std::move(event));
 }
 

@@ -41,12 +41,14 @@ class ServicePoint : public Object {
  private:
   Result listen();
   void retire();
+  void spend();
 
   const std::uint64_t conn_qual_;
   const std::shared_ptr<Evd> evd_;
   std::shared_ptr<Ep> ep_;
   std::uint64_t id_ = 0;
   stm_listener_t listener_ = nullptr;
+  bool spent_ = false;  // an RSP after its request
 };
 
 }  // namespace stp::udapl

@@ -78,19 +78,36 @@ DAT_DTO_COMPLETION_EVENT_DATA Side::completion(DAT_EVD_HANDLE from) {
   return event.event_data.dto_completion_event_data;
 }
 
-void Front::connect() {
-  if (server.ep == DAT_HANDLE_NULL) server.ep = server.make_ep();
-  if (client.ep == DAT_HANDLE_NULL) client.ep = client.make_ep();
+void Front::listen() {
   ASSERT_EQ(dat_psp_create(server.ia, kPort, server.requests, DAT_PSP_CONSUMER_FLAG, &psp),
             DAT_SUCCESS);
+}
+
+void Front::ask_server(const std::string& question) {
   sockaddr_in here{};
   here.sin_family = AF_INET;
   here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  char question[] = "who is there", answer[] = "come in";
+  auto copy = question;
   ASSERT_EQ(name_of(dat_ep_connect(client.ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&here), kPort,
-                                   kPatience, sizeof question, question, DAT_QOS_BEST_EFFORT,
-                                   DAT_CONNECT_DEFAULT_FLAG)),
+                                   kPatience, static_cast<DAT_COUNT>(copy.size()), copy.data(),
+                                   DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG)),
             "DAT_SUCCESS");
+}
+
+DAT_EVENT Front::await_established() {
+  auto const established = Side::next(client.connect);
+  EXPECT_EQ(established.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+  EXPECT_EQ(Side::next(server.connect).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+  return established;
+}
+
+void Front::connect() {
+  if (server.ep == DAT_HANDLE_NULL) server.ep = server.make_ep();
+  if (client.ep == DAT_HANDLE_NULL) client.ep = client.make_ep();
+  std::string const question = "who is there";
+  char answer[] = "come in";
+  listen();
+  ask_server(question);
   auto const request = Side::next(server.requests);
   ASSERT_EQ(request.event_number, DAT_CONNECTION_REQUEST_EVENT);
   EXPECT_EQ(request.event_data.cr_arrival_event_data.sp_handle.psp_handle, psp);
@@ -98,12 +115,12 @@ void Front::connect() {
   cr = request.event_data.cr_arrival_event_data.cr_handle;
   DAT_CR_PARAM param{};
   ASSERT_EQ(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_SUCCESS);
-  EXPECT_STREQ(static_cast<const char*>(param.private_data), question);
+  EXPECT_EQ(std::string(static_cast<const char*>(param.private_data),
+                        static_cast<std::size_t>(param.private_data_size)),
+            question);
   ASSERT_EQ(name_of(dat_cr_accept(cr, server.ep, sizeof answer, answer)), "DAT_SUCCESS");
-  auto const established = Side::next(client.connect);
-  ASSERT_EQ(established.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+  auto const established = await_established();
   EXPECT_STREQ(static_cast<char*>(established.event_data.connect_event_data.private_data), answer);
-  ASSERT_EQ(Side::next(server.connect).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
 DAT_RETURN Front::send(std::size_t length, DAT_UINT64 value, DAT_COMPLETION_FLAGS flags) {

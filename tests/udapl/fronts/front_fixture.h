@@ -53,8 +53,13 @@ struct Side {
 
 class Front : public LibstTest {
  protected:
+  using LibstTest::LibstTest;
   // The client connects to the server's port, and the server accepts with `server.ep`.
   void connect();
+  // Its parts.
+  void listen();
+  void ask_server(const std::string& question);
+  DAT_EVENT await_established();  // the client's
   DAT_RETURN send(std::size_t length, DAT_UINT64 value = 0,
                   DAT_COMPLETION_FLAGS flags = DAT_COMPLETION_DEFAULT_FLAG);
 

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Requests, and the service points that they come to.
+#include <netinet/in.h>
+
+#include "tests/udapl/fronts/front_fixture.h"
+
+namespace stp::test {
+namespace {
+
+constexpr in_addr_t kAddress = 0x0a090007;
+
+class FrontConnect : public Front {
+ protected:
+  FrontConnect() : Front("loop,address=10.9.0.7/24") {
+    server.ep = server.make_ep();
+    client.ep = client.make_ep();
+  }
+  static in_addr_t ipv4_of(DAT_IA_ADDRESS_PTR address) {
+    EXPECT_EQ(address->sa_family, AF_INET);
+    return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
+  }
+  void reserve(DAT_EP_HANDLE ep) {
+    ASSERT_EQ(name_of(dat_rsp_create(server.ia, kPort, ep, server.requests, &rsp)), "DAT_SUCCESS");
+  }
+  // The client asks; what the server is told of it.
+  DAT_CR_ARRIVAL_EVENT_DATA ask() {
+    ask_server({});
+    auto const event = Side::next(server.requests);
+    EXPECT_EQ(event.event_number, DAT_CONNECTION_REQUEST_EVENT);
+    return event.event_data.cr_arrival_event_data;
+  }
+  DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+};
+STP_BOTH_WAYS(FrontConnect);
+
+TEST_P(FrontConnect, CrQueryTellsTheAddressAndThePortOfWhoAsks) {
+  listen();
+  auto const request = ask();
+  DAT_CR_PARAM param{};
+  ASSERT_EQ(dat_cr_query(request.cr_handle, DAT_CR_FIELD_ALL, &param), DAT_SUCCESS);
+  EXPECT_EQ(ipv4_of(param.remote_ia_address_ptr), kAddress);
+  EXPECT_EQ(ipv4_of(request.local_ia_address_ptr), kAddress);
+  EXPECT_EQ(param.local_ep_handle, DAT_HANDLE_NULL);
+  ASSERT_EQ(dat_cr_accept(request.cr_handle, server.ep, 0, nullptr), DAT_SUCCESS);
+  await_established();
+
+  // They are those of the EPs that are connected, either way.
+  DAT_EP_PARAM asked{}, answered{};
+  ASSERT_EQ(dat_ep_query(client.ep, DAT_EP_FIELD_ALL, &asked), DAT_SUCCESS);
+  ASSERT_EQ(dat_ep_query(server.ep, DAT_EP_FIELD_ALL, &answered), DAT_SUCCESS);
+  EXPECT_NE(param.remote_port_qual, 0U);
+  EXPECT_EQ(asked.local_port_qual, param.remote_port_qual);
+  EXPECT_EQ(answered.remote_port_qual, param.remote_port_qual);
+  EXPECT_EQ(asked.remote_port_qual, kPort);
+  EXPECT_EQ(ipv4_of(answered.remote_ia_address_ptr), kAddress);
+}
+
+TEST_P(FrontConnect, TwoRequestsOfOneProgramComeFromTwoPorts) {
+  listen();
+  auto const first = ask();
+  client.ep = client.make_ep();
+  auto const second = ask();
+  DAT_CR_PARAM one{}, other{};
+  ASSERT_EQ(dat_cr_query(first.cr_handle, DAT_CR_FIELD_ALL, &one), DAT_SUCCESS);
+  ASSERT_EQ(dat_cr_query(second.cr_handle, DAT_CR_FIELD_ALL, &other), DAT_SUCCESS);
+  EXPECT_NE(one.remote_port_qual, other.remote_port_qual);
+}
+
+TEST_P(FrontConnect, CrQueryOfWhatIsNoRequestIsAnInvalidHandleAndWithoutAPlaceAnInvalidParameter) {
+  listen();
+  auto const request = ask();
+  DAT_CR_PARAM param{};
+  EXPECT_EQ(name_of(dat_cr_query(server.ep, DAT_CR_FIELD_ALL, &param)), "DAT_INVALID_HANDLE");
+  EXPECT_EQ(name_of(dat_cr_query(request.cr_handle, DAT_CR_FIELD_ALL, nullptr)),
+            "DAT_INVALID_PARAMETER");
+  ASSERT_EQ(reject(request.cr_handle), DAT_SUCCESS);
+  EXPECT_EQ(name_of(dat_cr_query(request.cr_handle, DAT_CR_FIELD_ALL, &param)),
+            "DAT_INVALID_HANDLE");
+}
+
+TEST_P(FrontConnect, ARequestToAnRspNamesItAndItsEp) {
+  reserve(server.ep);
+  auto const request = ask();
+  EXPECT_EQ(request.sp_handle.rsp_handle, rsp);
+  EXPECT_EQ(request.conn_qual, kPort);
+  DAT_CR_PARAM param{};
+  ASSERT_EQ(dat_cr_query(request.cr_handle, DAT_CR_FIELD_ALL, &param), DAT_SUCCESS);
+  EXPECT_EQ(param.local_ep_handle, server.ep);
+  ASSERT_EQ(name_of(dat_cr_accept(request.cr_handle, server.ep, 0, nullptr)), "DAT_SUCCESS");
+  await_established();
+}
+
+TEST_P(FrontConnect, AnRspThatHasHadItsRequestIsFreedOnceAndIsInNobodysWay) {
+  reserve(server.ep);
+  ASSERT_EQ(reject(ask().cr_handle), DAT_SUCCESS);
+  auto const spent = rsp;
+  reserve(server.ep);  // its qualifier and its EP are free
+  EXPECT_EQ(name_of(dat_rsp_free(spent)), "DAT_SUCCESS");
+  EXPECT_EQ(name_of(dat_rsp_free(spent)), "DAT_INVALID_HANDLE");
+  EXPECT_EQ(name_of(dat_rsp_free(rsp)), "DAT_SUCCESS");
+  ASSERT_EQ(dat_evd_free(server.requests), DAT_SUCCESS);
+}
+
+TEST_P(FrontConnect, AnRspThatHasHadItsRequestKeepsNoIaOpen) {
+  reserve(server.ep);
+  ASSERT_EQ(reject(ask().cr_handle), DAT_SUCCESS);
+  ASSERT_EQ(dat_ep_free(server.ep), DAT_SUCCESS);
+  ASSERT_EQ(dat_lmr_free(server.lmr), DAT_SUCCESS);
+  ASSERT_EQ(dat_pz_free(server.pz), DAT_SUCCESS);
+  for (auto* const evd : {server.recv, server.request, server.connect, server.requests})
+    ASSERT_EQ(dat_evd_free(evd), DAT_SUCCESS);
+  EXPECT_EQ(name_of(dat_ia_close(server.ia, DAT_CLOSE_GRACEFUL_FLAG)), "DAT_SUCCESS");
+  EXPECT_EQ(name_of(dat_rsp_free(rsp)), "DAT_INVALID_HANDLE");
+}
+
+TEST_P(FrontConnect, AnRspWantsAnEpThatNobodyUsesAndAQualifierThatIsFree) {
+  DAT_RSP_HANDLE other = DAT_HANDLE_NULL;
+  auto const create = [&](DAT_EP_HANDLE ep, DAT_CONN_QUAL qual) {
+    return name_of(dat_rsp_create(server.ia, qual, ep, server.requests, &other));
+  };
+  reserve(server.ep);
+  EXPECT_EQ(create(server.ep, kPort + 1), "DAT_INVALID_STATE");
+  auto* const ep = server.make_ep();
+  EXPECT_EQ(create(ep, kPort), "DAT_CONN_QUAL_IN_USE");
+  EXPECT_EQ(create(ep, 0), "DAT_INVALID_PARAMETER");
+  EXPECT_EQ(create(server.pz, kPort + 1), "DAT_INVALID_HANDLE");
+  EXPECT_EQ(create(ep, kPort + 1), "DAT_SUCCESS");  // what failed has left it alone
+}
+
+}  // namespace
+}  // namespace stp::test
