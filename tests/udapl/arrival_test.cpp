@@ -94,6 +94,8 @@ TEST_F(Arrival, RecvQuerySaysThreeBuffersAndASpanOfFiveWhere19And22And23AreArriv
   ASSERT_EQ(srq->query(param), Result::kSuccess);
   EXPECT_EQ(param.available, 2);
   EXPECT_EQ(param.outstanding, 5);
+  EXPECT_EQ(srq->resize(4), Result::kInvalidState);  // those at the EP count as well
+  EXPECT_EQ(srq->resize(5), Result::kSuccess);
 }
 
 TEST_F(Arrival, MessagesAreDeliveredInOrderThoughTheirBuffersWereNotGivenOutInIt) {

@@ -9,7 +9,7 @@
 namespace stp::udapl {
 
 Ep::Ep(Ia& ia, Parts parts, const EpAttr& attr)
-    : Object(Kind::kEp, ia), parts_(std::move(parts)), attr_(attr) {}
+    : Object(Kind::kEp, ia), parts_(std::move(parts)), attr_(attr), soft_(attr.soft_watermark) {}
 
 Ep::~Ep() = default;
 
@@ -18,7 +18,9 @@ Result Ep::create(Ia& ia, const Parts& parts, const EpAttr& attr, std::shared_pt
   Lock const lock(ia.mutex());
   auto ep = std::make_shared<Ep>(ia, parts, attr);
   if (auto const result = ep->check_parts(); result != Result::kSuccess) return result;
+  if (!ia.has_place_for_ep()) return Result::kInsufficientResources;
   if (auto const result = ep->attach(); result != Result::kSuccess) return result;
+  ia.count_ep(1);
   out = ia.adopt(std::move(ep));
   return Result::kSuccess;
 }
@@ -72,6 +74,7 @@ Result Ep::free() {
   }
   flush_receives();
   detach();
+  ia().count_ep(-1);
   ia().forget(*this);
   return Result::kSuccess;
 }
@@ -115,7 +118,10 @@ Result Ep::modify(const Parts& parts, const EpAttr* attr) {
   if (attr != nullptr) attr_ = *attr;
   auto result = check_parts();
   if (result == Result::kSuccess) result = attach();
-  if (result == Result::kSuccess) return result;
+  if (result == Result::kSuccess) {
+    soft_ = attr_.soft_watermark;
+    return result;
+  }
   parts_ = before_parts;
   attr_ = before_attr;
   attach();

@@ -10,6 +10,7 @@ namespace stp::udapl {
 
 inline constexpr int kMaxDtos = 4096;  // of one kind on an EP
 inline constexpr int kMaxReads = 256;
+inline constexpr int kMaxEps = 65535;  // of an IA: a connection each, and each has a Port
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30;
 
 struct EpAttr {
@@ -19,6 +20,7 @@ struct EpAttr {
   int max_recv_iov = 16, max_request_iov = 16;
   int max_rdma_read_in = 16, max_rdma_read_out = 16;
   int max_rdma_read_iov = 16, max_rdma_write_iov = 16;
+  int soft_watermark = -1;  // of buffers from the SRQ; negative: none
   // Microseconds that a message of the peer may wait for a receive.
   std::int64_t receive_wait = 30'000'000;
 };

@@ -122,7 +122,7 @@ Result Ep::set_watermarks(int soft, int hard) {
   Lock const lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (!parts_.srq) return Result::kInvalidState;
-  soft_ = soft;
+  soft_ = attr_.soft_watermark = soft;
   hard_ = hard;
   watch_allocation();
   return Result::kSuccess;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "libst/udapl/core/cno.h"
+#include "libst/udapl/core/ep_attr.h"
 #include "libst/udapl/core/lmr.h"
 #include "libst/udapl/core/srq.h"
 #include "libst/udapl/core/staging.h"
@@ -46,6 +47,9 @@ class Ia : public Object {
   // No longer one that has to be freed before the IA closes.
   void release(Object& object) { objects_.erase(&object); }
 
+  [[nodiscard]] bool has_place_for_ep() const { return eps_ < kMaxEps; }
+  void count_ep(int change) { eps_ += change; }
+
   std::uint32_t add_lmr(Lmr& lmr);
   void remove_lmr(std::uint32_t context) { lmrs_.erase(context); }
   [[nodiscard]] Lmr* find_lmr(std::uint32_t context) const;
@@ -80,6 +84,7 @@ class Ia : public Object {
   bool own_async_ = false;
   StagingPool staging_;
   std::unordered_map<Object*, std::shared_ptr<Object>> objects_;
+  int eps_ = 0;
   std::unordered_map<std::uint32_t, Lmr*> lmrs_;
   std::uint32_t next_lmr_ = 1;
   std::unordered_map<stm_connection_t, std::shared_ptr<Ep>> connections_;

@@ -11,6 +11,14 @@ auto find_ep(DAT_HANDLE h) {
   return find<Ep, Object::Kind::kEp>(h);
 }
 
+// What is there of models: reliable connections, best effort, no attributes by name.
+DAT_RETURN check_model(const DAT_EP_ATTR& attr) {
+  if (attr.service_type != DAT_SERVICE_TYPE_RC || attr.qos != DAT_QOS_BEST_EFFORT)
+    return error(DAT_MODEL_NOT_SUPPORTED);
+  auto const named = attr.ep_transport_specific_count != 0 || attr.ep_provider_specific_count != 0;
+  return named ? bad_parameter() : to_dat(Result::kSuccess);
+}
+
 // What is 0 is left to the provider; reads are as many as was said.
 EpAttr to_core(const DAT_EP_ATTR* given) {
   EpAttr attr;
@@ -26,6 +34,7 @@ EpAttr to_core(const DAT_EP_ATTR* given) {
   take(attr.max_request_iov, given->max_request_iov);
   take(attr.max_rdma_read_iov, given->max_rdma_read_iov);
   take(attr.max_rdma_write_iov, given->max_rdma_write_iov);
+  take(attr.soft_watermark, given->srq_soft_hw);
   attr.max_rdma_read_in = given->max_rdma_read_in;
   attr.max_rdma_read_out = given->max_rdma_read_out;
   attr.recv_flags = static_cast<Flags>(given->recv_completion_flags);
@@ -47,7 +56,7 @@ DAT_EP_ATTR to_dat_attr(const EpAttr& attr) {
   out.max_request_iov = attr.max_request_iov;
   out.max_rdma_read_in = attr.max_rdma_read_in;
   out.max_rdma_read_out = attr.max_rdma_read_out;
-  out.srq_soft_hw = DAT_HW_DEFAULT;
+  out.srq_soft_hw = attr.soft_watermark < 0 ? DAT_HW_DEFAULT : attr.soft_watermark;
   out.max_rdma_read_iov = attr.max_rdma_read_iov;
   out.max_rdma_write_iov = attr.max_rdma_write_iov;
   return out;
@@ -89,6 +98,8 @@ DAT_RETURN make(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz, Ep::Parts& parts,
   parts.pz = find_pz(pz);
   if (!ia || !parts.pz) return bad_handle();
   if (out == nullptr) return bad_parameter();
+  if (attr != nullptr)
+    if (auto const result = check_model(*attr); result != DAT_SUCCESS) return result;
   std::shared_ptr<Ep> ep;
   auto const result = Ep::create(*ia, parts, to_core(attr), ep);
   if (result == Result::kSuccess) *out = publish(ia_handle, ep);
@@ -154,6 +165,9 @@ DAT_EP_ATTR merge(const EpAttr& now, const DAT_EP_ATTR& given, DAT_EP_PARAM_MASK
   auto const take = [&](DAT_EP_PARAM_MASK field, auto member) {
     if ((mask & field) != 0) attr.*member = given.*member;
   };
+  take(DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE, &DAT_EP_ATTR::service_type);
+  take(DAT_EP_FIELD_EP_ATTR_QOS, &DAT_EP_ATTR::qos);
+  take(DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &DAT_EP_ATTR::srq_soft_hw);
   take(DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE, &DAT_EP_ATTR::max_message_size);
   take(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE, &DAT_EP_ATTR::max_rdma_size);
   take(DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS, &DAT_EP_ATTR::recv_completion_flags);
@@ -189,6 +203,7 @@ DAT_RETURN modify(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, const DAT_EP_PAR
   Ep::Param now{};
   if (auto const result = ep->query(now); result != Result::kSuccess) return to_dat(result);
   auto const merged = merge(now.attr, given->ep_attr, mask);
+  if (auto const result = check_model(merged); result != DAT_SUCCESS) return result;
   auto const attr = to_core(&merged);
   return to_dat(ep->modify(parts, &attr));
 }
@@ -209,7 +224,9 @@ DAT_RETURN get_status(DAT_EP_HANDLE handle, DAT_EP_STATE* state, DAT_BOOLEAN* re
 
 DAT_RETURN recv_query(DAT_EP_HANDLE handle, DAT_COUNT* buffers, DAT_COUNT* span) {
   auto const ep = find_ep(handle);
-  return ep ? to_dat(ep->recv_query(buffers, span)) : bad_handle();
+  if (!ep) return bad_handle();
+  if (buffers == nullptr && span == nullptr) return bad_parameter();
+  return to_dat(ep->recv_query(buffers, span));
 }
 
 DAT_RETURN set_watermark(DAT_EP_HANDLE handle, DAT_COUNT soft, DAT_COUNT hard) {

@@ -33,6 +33,8 @@ DAT_HANDLE add_shell(const DAT_PROVIDER* provider, std::shared_ptr<Object> objec
 // Null: no handle of ours, or of an object that is no more.
 std::shared_ptr<Object> find_object(DAT_HANDLE handle);
 void drop_shell(DAT_HANDLE handle);
+// Its own and those of all that lived on it.
+void drop_shells_of(const Ia& ia);
 inline Shell& shell_of(DAT_HANDLE handle) {
   return *static_cast<Shell*>(handle);
 }

@@ -35,7 +35,7 @@ DAT_RETURN close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags) {
   if (!ia) return bad_handle();
   if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) return bad_parameter();
   auto const result = ia->close(flags == DAT_CLOSE_ABRUPT_FLAG);
-  if (result == Result::kSuccess) drop_shell(handle);
+  if (result == Result::kSuccess) drop_shells_of(*ia);
   return to_dat(result);
 }
 
@@ -43,8 +43,8 @@ void fill(const Ia& ia, DAT_IA_ATTR& attr) {
   attr = {};
   copy_name(attr.vendor_name, "stp");
   attr.ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell_of(ia.handle()).local);
-  attr.max_eps = attr.max_evds = attr.max_lmrs = attr.max_pzs = attr.max_rmrs = attr.max_srqs =
-      kMany;
+  attr.max_eps = kMaxEps;
+  attr.max_evds = attr.max_lmrs = attr.max_pzs = attr.max_rmrs = attr.max_srqs = kMany;
   attr.max_dto_per_ep = kMaxDtos;
   attr.max_rdma_read_per_ep_in = attr.max_rdma_read_per_ep_out = kMaxReads;
   attr.max_rdma_read_in = attr.max_rdma_read_out = kMany;

@@ -3,6 +3,8 @@
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "libst/udapl/front/front.h"
 
@@ -59,6 +61,17 @@ void drop_shell(DAT_HANDLE handle) {
   if (!shell_of(handle).object) return;
   dropped.swap(shell_of(handle).object);
   all.resting.push_back(&shell_of(handle));
+}
+
+void drop_shells_of(const Ia& ia) {
+  auto& all = table();
+  std::vector<std::shared_ptr<Object>> dropped;  // destroyed after the lock is gone
+  std::lock_guard const guard(all.mutex);
+  for (auto& shell : all.shells) {
+    if (!shell.object || &shell.object->ia() != &ia) continue;
+    dropped.push_back(std::move(shell.object));
+    all.resting.push_back(&shell);
+  }
 }
 
 }  // namespace stp::udapl::front

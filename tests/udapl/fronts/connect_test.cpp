@@ -2,6 +2,8 @@
 // Requests, and the service points that they come to.
 #include <netinet/in.h>
 
+#include <set>
+
 #include "tests/udapl/fronts/front_fixture.h"
 
 namespace stp::test {
@@ -125,6 +127,52 @@ TEST_P(FrontConnect, AnRspWantsAnEpThatNobodyUsesAndAQualifierThatIsFree) {
   EXPECT_EQ(create(ep, 0), "DAT_INVALID_PARAMETER");
   EXPECT_EQ(create(server.pz, kPort + 1), "DAT_INVALID_HANDLE");
   EXPECT_EQ(create(ep, kPort + 1), "DAT_SUCCESS");  // what failed has left it alone
+}
+
+TEST_P(FrontConnect, PrivateDataStaysUntilTheEpIsResetOrFreed) {
+  connect();
+  auto const established = connected;
+  auto const& data = established.event_data.connect_event_data;
+  ASSERT_EQ(dat_ep_disconnect(server.ep, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
+  EXPECT_EQ(Side::next(client.connect).event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+  EXPECT_STREQ(static_cast<const char*>(data.private_data), "come in");
+}
+
+TEST_P(FrontConnect, MorePrivateDataThanTheProviderSaysIsAnInvalidParameter) {
+  DAT_PROVIDER_ATTR attr{};
+  ASSERT_EQ(
+      dat_ia_query(client.ia, nullptr, DAT_IA_FIELD_NONE, nullptr, DAT_PROVIDER_FIELD_ALL, &attr),
+      DAT_SUCCESS);
+  auto const most = static_cast<std::size_t>(attr.max_private_data_size);
+  EXPECT_GE(most, 256U);
+  listen();
+  std::string const all(most, 'x');
+  auto more = all + "x";
+  auto const size = static_cast<DAT_COUNT>(more.size());
+  EXPECT_EQ(name_of(connect_with(more)), "DAT_INVALID_PARAMETER");
+  ask_server(all);
+  auto const request = Side::next(server.requests).event_data.cr_arrival_event_data;
+  DAT_CR_PARAM param{};
+  ASSERT_EQ(dat_cr_query(request.cr_handle, DAT_CR_FIELD_ALL, &param), DAT_SUCCESS);
+  EXPECT_EQ(param.private_data_size, attr.max_private_data_size);
+  EXPECT_EQ(name_of(dat_cr_accept(request.cr_handle, server.ep, size, more.data())),
+            "DAT_INVALID_PARAMETER");
+  ASSERT_EQ(dat_cr_accept(request.cr_handle, server.ep, 0, nullptr), DAT_SUCCESS);
+  await_established();
+  EXPECT_EQ(name_of(dat_ep_dup_connect(client.make_ep(), client.ep, kPatience, size, more.data(),
+                                       DAT_QOS_BEST_EFFORT)),
+            "DAT_INVALID_PARAMETER");
+}
+
+TEST_P(FrontConnect, AnIaThatClosesAbruptlyGivesItsHandlesBack) {
+  std::set<DAT_HANDLE> seen;
+  bool again = false;
+  for (int i = 0; i < 4; ++i) {
+    Side const side;
+    for (int made = 0; made < 1000; ++made)
+      again |= !seen.insert(side.evd(1, DAT_EVD_SOFTWARE_FLAG)).second;
+  }
+  EXPECT_TRUE(again);
 }
 
 }  // namespace

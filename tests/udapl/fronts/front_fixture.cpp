@@ -83,21 +83,26 @@ void Front::listen() {
             DAT_SUCCESS);
 }
 
-void Front::ask_server(const std::string& question) {
+DAT_RETURN Front::connect_with(const std::string& question) const {
   sockaddr_in here{};
   here.sin_family = AF_INET;
   here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   auto copy = question;
-  ASSERT_EQ(name_of(dat_ep_connect(client.ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&here), kPort,
-                                   kPatience, static_cast<DAT_COUNT>(copy.size()), copy.data(),
-                                   DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG)),
-            "DAT_SUCCESS");
+  return dat_ep_connect(client.ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&here), kPort, kPatience,
+                        static_cast<DAT_COUNT>(copy.size()), copy.data(), DAT_QOS_BEST_EFFORT,
+                        DAT_CONNECT_DEFAULT_FLAG);
+}
+
+void Front::ask_server(const std::string& question) {
+  ASSERT_EQ(name_of(connect_with(question)), "DAT_SUCCESS");
 }
 
 DAT_EVENT Front::await_established() {
   auto const established = Side::next(client.connect);
   EXPECT_EQ(established.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
-  EXPECT_EQ(Side::next(server.connect).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+  auto const passive = Side::next(server.connect);
+  EXPECT_EQ(passive.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+  EXPECT_EQ(passive.event_data.connect_event_data.private_data_size, 0);
   return established;
 }
 
@@ -119,8 +124,8 @@ void Front::connect() {
                         static_cast<std::size_t>(param.private_data_size)),
             question);
   ASSERT_EQ(name_of(dat_cr_accept(cr, server.ep, sizeof answer, answer)), "DAT_SUCCESS");
-  auto const established = await_established();
-  EXPECT_STREQ(static_cast<char*>(established.event_data.connect_event_data.private_data), answer);
+  connected = await_established();
+  EXPECT_STREQ(static_cast<char*>(connected.event_data.connect_event_data.private_data), answer);
 }
 
 DAT_RETURN Front::send(std::size_t length, DAT_UINT64 value, DAT_COMPLETION_FLAGS flags) {

@@ -58,6 +58,7 @@ class Front : public LibstTest {
   void connect();
   // Its parts.
   void listen();
+  DAT_RETURN connect_with(const std::string& question) const;
   void ask_server(const std::string& question);
   DAT_EVENT await_established();  // the client's
   DAT_RETURN send(std::size_t length, DAT_UINT64 value = 0,
@@ -66,6 +67,7 @@ class Front : public LibstTest {
   Side server, client;
   DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
   DAT_CR_HANDLE cr = DAT_HANDLE_NULL;  // decided
+  DAT_EVENT connected{};               // to the client, when it was connected
 };
 
 }  // namespace stp::test
