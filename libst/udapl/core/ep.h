@@ -6,14 +6,12 @@
 // What says so happens under the IA's mutex.
 #pragma once
 
-#include <deque>
-#include <vector>
-
 #include "libst/udapl/core/ep_attr.h"
 #include "libst/udapl/core/ep_state.h"
 #include "libst/udapl/core/evd.h"
 #include "libst/udapl/core/iov.h"
 #include "libst/udapl/core/private_data.h"
+#include "libst/udapl/core/ring.h"
 #include "libst/udapl/core/srq.h"
 
 namespace stp::udapl {
@@ -110,7 +108,7 @@ class Ep : public Object {
 
   Result prepare(std::span<const LmrTriplet> segments, unsigned privilege, Request& request);
   Result post(Request request, const RmrTriplet& remote);
-  int begin_request(Request& request, const RmrTriplet& remote);
+  int begin_last_request(const RmrTriplet& remote);
   [[nodiscard]] unsigned managed_flags(const Request& request) const;
   void complete_request(const stm_event_t& event);
   void tell_requests();
@@ -136,9 +134,10 @@ class Ep : public Object {
   std::string host_;
   std::uint32_t remote_ipv4_ = 0;
   std::uint64_t remote_qual_ = 0;
-  std::deque<Request> requests_;     // in order; contexts point into it
+  Ring<Request> requests_;           // in order
+  std::uint64_t told_requests_ = 0;  // the number of the first of them: contexts are numbers
   unsigned writes_ = 0, reads_ = 0;  // under way
-  std::deque<Receive> receives_;     // of an EP without SRQ
+  Ring<Receive> receives_;           // of an EP without SRQ
   std::size_t posted_ = 0;           // of them, those that the connection has
   int soft_ = -1, hard_ = -1;
 };

@@ -39,9 +39,7 @@ Result Ep::post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie,
 int Ep::post_pending_receives() {
   for (; posted_ < receives_.size(); ++posted_) {
     auto const& iov = receives_[posted_].iov;
-    auto const error =
-        stm_receive(connection_, reinterpret_cast<std::uint64_t>(&receives_[posted_]), iov.memory(),
-                    iov.data(), iov.length());
+    auto const error = stm_receive(connection_, 0, iov.memory(), iov.data(), iov.length());
     if (error != 0) return error;
   }
   return 0;
@@ -92,10 +90,9 @@ void Ep::tell_receive(const Receive& receive, DtoStatus status, std::uint64_t le
 
 // Those that no connection has.
 void Ep::flush_receives() {
-  while (receives_.size() > posted_) {
-    tell_receive(receives_[posted_], DtoStatus::kFlushed, 0, false);
-    receives_.erase(receives_.begin() + static_cast<std::ptrdiff_t>(posted_));
-  }
+  for (auto i = posted_; i < receives_.size(); ++i)
+    tell_receive(receives_[i], DtoStatus::kFlushed, 0, false);
+  while (receives_.size() > posted_) receives_.pop_back();
 }
 
 // Of an SRQ: those that the connection has taken for messages that are arriving.

@@ -99,7 +99,7 @@ Result Ep::post(Request request, const RmrTriplet& remote) {
     tell_requests();
     return Result::kSuccess;
   }
-  auto const error = begin_request(posted, remote);
+  auto const error = begin_last_request(remote);
   if (error == -EAGAIN) {
     requests_.pop_back();
     return Result::kInsufficientResources;
@@ -124,8 +124,9 @@ unsigned Ep::managed_flags(const Request& request) const {
   return after_write || after_read ? STM_FENCE : 0;
 }
 
-int Ep::begin_request(Request& request, const RmrTriplet& remote) {
-  auto const context = reinterpret_cast<std::uint64_t>(&request);
+int Ep::begin_last_request(const RmrTriplet& remote) {
+  auto const& request = requests_.back();
+  auto const context = told_requests_ + requests_.size() - 1;
   auto const flags = managed_flags(request);
   auto const& iov = request.iov;
   switch (request.dto) {
@@ -148,7 +149,7 @@ Result Ep::post_bind(Rmr& rmr, std::uint64_t cookie, Flags flags) {
 }
 
 void Ep::complete_request(const stm_event_t& event) {
-  auto& request = *reinterpret_cast<Request*>(event.context);
+  auto& request = requests_[event.context - told_requests_];
   request.done = true;
   request.status = status_of(event.status);
   // Whatever else was outstanding is not to blame.
@@ -169,6 +170,7 @@ void Ep::tell_requests() {
   while (!requests_.empty() && requests_.front().done) {
     tell_request(requests_.front());
     requests_.pop_front();
+    ++told_requests_;
   }
 }
 

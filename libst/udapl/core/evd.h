@@ -2,7 +2,6 @@
 // An Event Dispatcher: a bounded queue of events of any streams, and at most one waiter.
 #pragma once
 
-#include <deque>
 #include <map>
 
 #include "libst/udapl/core/event.h"
@@ -10,6 +9,7 @@
 #include "libst/udapl/core/object.h"
 #include "libst/udapl/core/progress.h"
 #include "libst/udapl/core/result.h"
+#include "libst/udapl/core/ring.h"
 
 namespace stp::udapl {
 
@@ -67,7 +67,7 @@ class Evd : public Object {
   Event take();
   void overflow();
 
-  std::deque<Event> events_;
+  Ring<Event> events_;
   std::shared_ptr<Cno> cno_;
   const Flags streams_;
   int length_;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/udapl/core/srq.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "libst/udapl/core/ia.h"
 
 namespace stp::udapl {
@@ -17,9 +20,17 @@ Result Srq::create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
   auto const error =
       stm_pool_create(ia.domain(), static_cast<std::size_t>(attr.max_recv_dtos), &srq->pool_);
   if (error != 0) return result_of(error);
+  srq->provide_slots(attr.max_recv_dtos);
   pz->use();
   out = ia.adopt(std::move(srq));
   return Result::kSuccess;
+}
+
+void Srq::provide_slots(int count) {
+  auto const wanted = static_cast<std::size_t>(count);
+  free_.reserve(std::max(wanted, slots_.size()));
+  for (auto i = slots_.size(); i < wanted; ++i) free_.push_back(i);
+  if (wanted > slots_.size()) slots_.resize(wanted);
 }
 
 Result Srq::free() {
@@ -29,7 +40,8 @@ Result Srq::free() {
   if (auto const error = stm_pool_destroy(pool_, nullptr, nullptr); error != 0)
     return result_of(error);
   pz_->unuse();
-  receives_.clear();
+  slots_.clear();
+  free_.clear();
   ia().forget(*this);
   return Result::kSuccess;
 }
@@ -41,16 +53,17 @@ Result Srq::post(std::span<const LmrTriplet> segments, std::uint64_t cookie) {
   if (segments.size() > static_cast<std::size_t>(most)) return Result::kInvalidParameter;
   if (outstanding() >= attr_.max_recv_dtos) ia().progress().poll();
   if (outstanding() >= attr_.max_recv_dtos) return Result::kInsufficientResources;
-  auto receive = std::make_unique<Receive>();
-  receive->cookie = cookie;
-  if (auto const result = receive->iov.assign(ia(), *pz_, segments, kLocalWrite);
+  Receive receive{{}, cookie, 0};
+  if (auto const result = receive.iov.assign(ia(), *pz_, segments, kLocalWrite);
       result != Result::kSuccess)
     return result;
-  auto const& iov = receive->iov;
-  auto const error = stm_pool_post(pool_, reinterpret_cast<std::uint64_t>(receive.get()),
-                                   iov.memory(), iov.data(), iov.length());
-  if (error != 0) return result_of(error);
-  receives_.emplace(receive.get(), std::move(receive));
+  auto const& iov = receive.iov;
+  auto const slot = free_.back();
+  if (auto const error = stm_pool_post(pool_, slot, iov.memory(), iov.data(), iov.length());
+      error != 0)
+    return result_of(error);
+  slots_[slot] = std::move(receive);
+  free_.pop_back();
   return Result::kSuccess;
 }
 
@@ -63,8 +76,10 @@ Result Srq::resize(int max_recv_dtos) {
   if (max_recv_dtos < outstanding() || max_recv_dtos < attr_.low_watermark)
     return Result::kInvalidState;
   auto const error = stm_pool_resize(pool_, static_cast<std::size_t>(max_recv_dtos));
-  if (error == 0) attr_.max_recv_dtos = max_recv_dtos;
-  return result_of(error);
+  if (error != 0) return result_of(error);
+  provide_slots(max_recv_dtos);
+  attr_.max_recv_dtos = max_recv_dtos;
+  return Result::kSuccess;
 }
 
 Result Srq::set_low_watermark(int low_watermark) {
@@ -86,11 +101,10 @@ Result Srq::query(Param& out) {
   return Result::kSuccess;
 }
 
-std::unique_ptr<Receive> Srq::completed(std::uint64_t context) {
-  auto const found = receives_.find(reinterpret_cast<Receive*>(context));
-  if (found == receives_.end()) return nullptr;
-  auto receive = std::move(found->second);
-  receives_.erase(found);
+std::optional<Receive> Srq::completed(std::uint64_t context) {
+  if (context >= slots_.size() || !slots_[context]) return std::nullopt;
+  auto receive = std::exchange(slots_[context], std::nullopt);
+  free_.push_back(context);
   ++unreaped_;
   return receive;
 }

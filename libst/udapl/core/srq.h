@@ -5,7 +5,8 @@
 
 #include <stp/managed.h>
 
-#include <unordered_map>
+#include <optional>
+#include <vector>
 
 #include "libst/udapl/core/iov.h"
 
@@ -46,19 +47,22 @@ class Srq : public Object {
   [[nodiscard]] stm_pool_t pool() const { return pool_; }
   [[nodiscard]] int available() const { return static_cast<int>(stm_pool_available(pool_)); }
   // Posted, and not told by an event yet: in the queue, or at an EP.
-  [[nodiscard]] int untold() const { return static_cast<int>(receives_.size()); }
+  [[nodiscard]] int untold() const { return static_cast<int>(slots_.size() - free_.size()); }
   // The buffer of a completion, whose event is going to be pushed.
-  std::unique_ptr<Receive> completed(std::uint64_t context);
+  std::optional<Receive> completed(std::uint64_t context);
   void reaped() { --unreaped_; }
   void check_watermark();
 
  private:
   [[nodiscard]] int outstanding() const { return untold() + unreaped_; }
+  void provide_slots(int count);
 
   const std::shared_ptr<Pz> pz_;
   Attr attr_;
   stm_pool_t pool_ = nullptr;
-  std::unordered_map<Receive*, std::unique_ptr<Receive>> receives_;
+  // Made with the queue and when it grows, so that posting allocates nothing. Contexts are indices.
+  std::vector<std::optional<Receive>> slots_;
+  std::vector<std::size_t> free_;
   int unreaped_ = 0;
   bool armed_ = false;
 };

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A queue that keeps its memory: it grows to what it once had to hold, and then allocates no more.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace stp::udapl {
+
+template <typename Value>
+class Ring {
+ public:
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  // 0: the oldest.
+  Value& operator[](std::size_t index) { return slots_[slot(index)]; }
+  Value& front() { return (*this)[0]; }
+  Value& back() { return (*this)[size_ - 1]; }
+
+  void push_back(Value value) {
+    if (size_ == slots_.size()) grow();
+    slots_[slot(size_++)] = std::move(value);
+  }
+  void pop_front() {
+    front() = {};
+    head_ = slot(1);
+    --size_;
+  }
+  void pop_back() {
+    back() = {};
+    --size_;
+  }
+
+ private:
+  static constexpr std::size_t kLeast = 4;
+
+  // There is a power of two of slots.
+  [[nodiscard]] std::size_t slot(std::size_t index) const {
+    return (head_ + index) & (slots_.size() - 1);
+  }
+  void grow() {
+    std::vector<Value> larger(std::max(kLeast, 2 * slots_.size()));
+    for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
+    slots_.swap(larger);
+    head_ = 0;
+  }
+
+  std::vector<Value> slots_;
+  std::size_t head_ = 0, size_ = 0;
+};
+
+}  // namespace stp::udapl
