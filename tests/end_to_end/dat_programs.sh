@@ -35,11 +35,11 @@ pair() {
   local name=$1 ready=$2 host=$3 server
   shift 3
   wait_for 90 tcp_is_free
-  start "$work/$name.b.log" "${on_b[@]}" timeout 120 stdbuf -oL "$name" -P stp0 -s "$@"
+  start "$work/$name.b.log" "${on_b[@]}" timeout 240 stdbuf -oL "$name" -P stp0 -s "$@"
   server=$!
   expect wait_for 60 "$ready"
   sleep 0.5 # it is there before it takes anybody
-  "${on_a[@]}" timeout 120 stdbuf -oL "$name" -P stp0 -h "$host" "$@" >"$work/$name.a.log" 2>&1 ||
+  "${on_a[@]}" timeout 240 stdbuf -oL "$name" -P stp0 -h "$host" "$@" >"$work/$name.a.log" 2>&1 ||
     { tail "$work/$name.a.log" >&2 && fail "$name does not end well"; }
   expect wait "$server"
 }
