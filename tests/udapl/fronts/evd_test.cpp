@@ -171,5 +171,20 @@ TEST_P(FrontEvd, AnAgentIsCalledOnceAndThenNoLongerAssociated) {
   EXPECT_EQ(calls, 2);
 }
 
+class FrontStale : public LibstTest {};
+STP_BOTH_WAYS(FrontStale);
+
+TEST_P(FrontStale, AHandleThatOutlivesTheLastIaIsInvalidAndNoCrash) {
+  DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+  for (int i = 0; i < 2; ++i) {
+    Side const side;
+    EXPECT_EQ(name_of(dat_evd_enable(side.recv)), "DAT_SUCCESS");
+    if (i == 0) evd = side.recv;
+  }
+  DAT_EVENT event;
+  EXPECT_EQ(name_of(dat_evd_dequeue(evd, &event)), "DAT_INVALID_HANDLE");
+  EXPECT_EQ(name_of(dat_evd_free(evd)), "DAT_INVALID_HANDLE");
+}
+
 }  // namespace
 }  // namespace stp::test
