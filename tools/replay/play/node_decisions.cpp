@@ -18,6 +18,19 @@ bool is_nodes_own(const wire::Header& h) {
 }  // namespace
 
 bool NodeSubject::decide(std::size_t at) {
+  auto const before = decided_.find(at);
+  return before == decided_.end() ? decide_now(at) : before->second;
+}
+
+// An RD of other names answers the CA of a connection that nobody holds: that is the Node's affair.
+// protocol: 5.9
+bool NodeSubject::ends(const Vc& vc, const wire::Header& rd) const {
+  VcInfo info{};
+  return node_.vc_info(vc.id, info) == 0 && rd.d_key == info.remote_key &&
+         names_.live(Name::kKey, rd.offset) == info.local_key;
+}
+
+bool NodeSubject::decide_now(std::size_t at) {
   auto const& h = trace_[at].decoded.frame.header;
   auto* const vc = vc_of(h.s_port);
   bool const endpoint = vc != nullptr && vc->user->plan->config.connectionless;
@@ -26,7 +39,7 @@ bool NodeSubject::decide(std::size_t at) {
   } else if (h.op() == Op::kConnectionAnswer) {
     welcome(at);
   } else if (h.op() == Op::kRequestDisconnect && vc != nullptr) {
-    close(*vc);
+    if (ends(*vc, h)) close(*vc);
   } else if (h.op() == Op::kData && !requested_.contains(at) && plan_.is_torn(at)) {
     torn_.push_back(trace_[at].decoded.number);
     return false;

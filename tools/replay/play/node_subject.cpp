@@ -44,6 +44,7 @@ NodeSubject::NodeSubject(const std::deque<Recorded>& trace, const MacAddr& stati
                          Output output)
     : trace_(trace),
       plan_(trace, station),
+      shortage_(trace, station),
       station_(station),
       names_(names),
       output_(std::move(output)),
@@ -139,7 +140,10 @@ void NodeSubject::advance(std::int64_t now) {
 // trace's listener accepted.
 void NodeSubject::deliver(std::size_t at, Bytes frame) {
   auto const& h = trace_[at].decoded.frame.header;
+  if (shortage_.drops(at)) return no_slot_.push_back(trace_[at].decoded.number);
   if (trace_[at].decoded.well_formed()) {
+    if (h.op() == Op::kRequestDisconnect)
+      for (auto const sent : plan_.on_its_way(at)) decided_[sent] = decide_now(sent);
     if (h.op() == Op::kRequestConnection && plan_.welcome(at) == Welcome::kAccept) listen(h);
     if (h.op() == Op::kGet && !h.has(wire::flag::kReject)) {
       prepare_get(at);
@@ -147,7 +151,9 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
         unanswered_[{trace_[at].decoded.frame.src, h.s_port, h.d_id, h.s_id}] = at;
     }
     if (h.op() == Op::kData) learn_data(at);
-    if (auto* const vc = vc_of(h.d_port); vc != nullptr && plan_.closed_before(at)) close(*vc);
+    auto const* const rd = plan_.closed_before(at);
+    if (auto* const vc = vc_of(h.d_port); vc != nullptr && rd != nullptr && ends(*vc, *rd))
+      close(*vc);
   }
   node_.receive({&frame, 1}, now_);
   pump();
@@ -224,6 +230,9 @@ std::vector<std::string> NodeSubject::notes() const {
   if (!torn_.empty())
     notes.push_back(first_of(torn_.size(), torn_.front(),
                              " STUs are of Blocks that the trace does not have whole"));
+  if (!no_slot_.empty())
+    notes.push_back(first_of(no_slot_.size(), no_slot_.front(),
+                             " frames to the station found no free Slot there"));
   if (!unanswered_.empty())
     notes.push_back(
         std::to_string(unanswered_.size()) +

@@ -6,6 +6,7 @@
 
 #include "stp/channel/user_side.h"
 #include "tools/replay/play/plan.h"
+#include "tools/replay/play/shortage.h"
 #include "tools/replay/play/subject.h"
 
 namespace stp::replay {
@@ -86,6 +87,8 @@ class NodeSubject final : public Subject {
   void connect(std::size_t at);
   void welcome(std::size_t at);
   void close(Vc& vc);
+  bool decide_now(std::size_t at);
+  [[nodiscard]] bool ends(const Vc& vc, const wire::Header& rd) const;
   void request(Vc& vc, std::size_t at);
   void forget_bytes(Vc& vc, const wire::Header& grant);
   bool is_owed(const wire::Frame& sent) const;
@@ -99,6 +102,7 @@ class NodeSubject final : public Subject {
 
   const std::deque<Recorded>& trace_;
   Plan plan_;
+  Shortage shortage_;
   MacAddr station_;
   Renaming& names_;
   Output output_;
@@ -115,7 +119,9 @@ class NodeSubject final : public Subject {
   // GETs that the Node answers and the trace's station did not, by who asked, R_id and G_num.
   std::map<std::tuple<MacAddr, std::uint16_t, std::uint32_t, std::uint32_t>, std::size_t>
       unanswered_;
-  std::vector<std::uint64_t> torn_;  // frames of Blocks that lack STUs
+  std::vector<std::uint64_t> torn_;     // frames of Blocks that lack STUs
+  std::vector<std::uint64_t> no_slot_;  // frames that found no Slot at the station
+  std::map<std::size_t, bool> decided_;  // before the trace shows them, and whether they could be
 };
 
 }  // namespace stp::replay

@@ -26,6 +26,9 @@ EndpointConfig config_of(const wire::Header& h) {
 // More than this a trace's grant need not be believed.
 constexpr std::uint64_t kMostGranted = std::uint64_t{1} << 24;
 
+// What a station sends has been on its way for a while when a capture sees it.
+constexpr std::int64_t kOnItsWay = 1'000'000;
+
 // A GET that DATA answers.
 bool asks_for_answer(const wire::Header& h) {
   return h.op() == Op::kGet && !h.has(wire::flag::kReject) &&
@@ -89,12 +92,6 @@ bool Plan::receives(std::size_t at) const {
 bool Plan::at_endpoint(std::size_t at) const {
   auto const user = by_port_.find(line(at).own);
   return user != by_port_.end() && user->second->config.connectionless;
-}
-
-Line Plan::line(std::size_t at) const {
-  auto const& frame = trace_[at].decoded.frame;
-  auto const& h = frame.header;
-  return sends(at) ? Line{h.s_port, frame.dst, h.d_port} : Line{h.d_port, frame.src, h.s_port};
 }
 
 std::shared_ptr<UserPlan> Plan::asker(std::uint32_t key) const {
@@ -188,13 +185,23 @@ bool Plan::is_answer(std::size_t at, const wire::Header& h) const {
   return h.mx == get.mx && place >= start && place < start + granted_bytes(get);
 }
 
-// What a station sends has been on its way for a while when a capture sees it.
-bool Plan::closed_before(std::size_t at) const {
-  constexpr std::int64_t kOnItsWay = 1'000'000;
+// What a station has sent after an RD it had sent before the RD came.
+// protocol: 5.17
+std::vector<std::size_t> Plan::on_its_way(std::size_t at) const {
+  std::vector<std::size_t> frames;
   auto const deadline = trace_[at].decoded.time + kOnItsWay;
   for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
-    if (sends(i) && line(i) == line(at)) return header(i).op() == Op::kRequestDisconnect;
-  return false;
+    if (sends(i) && line(i) == line(at) && header(i).op() > Op::kDisconnectComplete)
+      frames.push_back(i);
+  return frames;
+}
+
+const wire::Header* Plan::closed_before(std::size_t at) const {
+  auto const deadline = trace_[at].decoded.time + kOnItsWay;
+  for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
+    if (sends(i) && line(i) == line(at))
+      return header(i).op() == Op::kRequestDisconnect ? &header(i) : nullptr;
+  return nullptr;
 }
 
 // A patient peer asks again; one whose connection ends does not.
@@ -212,6 +219,9 @@ bool Plan::left_unanswered(std::size_t at) const {
 bool Plan::is_torn(std::size_t at) const {
   auto const& first = header(at);
   if (answers_get(at)) return false;
+  // Where no CTS says how a Block begins, no user can name a part of it.
+  // protocol: 8.12
+  if (at_endpoint(at) && first.param != 0) return true;
   std::uint32_t last = first.param, count = 0;
   for (auto i = at; i < trace_.size(); ++i) {
     auto const& h = header(i);

@@ -56,9 +56,11 @@ class Plan {
   [[nodiscard]] bool is_answer(std::size_t at, const wire::Header& data) const;
   // Whether DATA belongs to a Block of which the trace lacks STUs: no request can be made of it.
   [[nodiscard]] bool is_torn(std::size_t at) const;
-  // Whether the user of the connection has closed it when this frame arrives: the station leaves
+  // What the station sends on a connection at whose end it arrives: it was on its way already.
+  [[nodiscard]] std::vector<std::size_t> on_its_way(std::size_t at) const;
+  // The RD, if the user of the connection has closed it when this frame arrives: the station leaves
   // the frame unanswered, and the RD is next.
-  [[nodiscard]] bool closed_before(std::size_t at) const;
+  [[nodiscard]] const wire::Header* closed_before(std::size_t at) const;
   // The frames of one DATA request, from its first; empty: not a request (a Node's answer to a
   // GET), or none that a Node can be asked for.
   [[nodiscard]] std::vector<std::size_t> request_at(std::size_t at) const;
@@ -75,8 +77,7 @@ class Plan {
   [[nodiscard]] const wire::Header& header(std::size_t at) const {
     return trace_[at].decoded.frame.header;
   }
-  // The connection of a frame of the station's, or to it.
-  [[nodiscard]] Line line(std::size_t at) const;
+  [[nodiscard]] Line line(std::size_t at) const { return line_of(trace_[at], station_); }
   [[nodiscard]] bool answers_get(std::size_t at) const;
   // As far as the trace has been looked at.
   [[nodiscard]] bool at_endpoint(std::size_t at) const;
