@@ -101,6 +101,42 @@ def disconnect_retried():
     return t
 
 
+@trace("B ends the connection and says why, in the option payload of its RD")
+def disconnect_says_why():
+    t = talk()
+    t.wait(MILLISECOND)
+    t.b("RD", payload=b"enough".ljust(32, b"\0"))
+    t.a("DA")
+    t.b("DC")
+    return t
+
+
+@trace("A's RD meets DATA of B that is on its way")
+def disconnect_meets_data():
+    t = talk()
+    t.b("RTS", CTS_req=1, Max_Block=16, T_len=1500, RTR_I_id=NONE, I_id=7)
+    t.a("CTS", Blocksize=16, R_Mx=3, R_Bufx=0x200, I_id=7, R_id=9)
+    t.a("RD")
+    t.block(1500, bufx=0x200, sender=t.B)
+    t.b("DA")
+    t.a("DC")
+    return t
+
+
+@trace("B gives up, as nobody answers its eight RS; A comes back and finds no answer but to RD")
+def given_up():
+    t = talk()
+    t.wait(2 * SECOND)
+    for i in range(8):
+        t.b("RS", Sync=0x61, B_num=NONE, R_id=NONE)
+        t.wait(10 * MILLISECOND << i)
+    t.wait(SECOND)
+    t.a("NOP", "Send_state", sync=0x62)
+    t.wait(100 * MILLISECOND)
+    t.disconnect()
+    return t
+
+
 @trace("RD for a connection that is gone: answered from its own fields")
 def disconnect_gone():
     t = talk()
@@ -169,6 +205,29 @@ def slots_spent():
     t.a("RS", Sync=0x31, B_num=NONE, R_id=NONE)
     t.b("RSR", R_Slots=2, Sync=0x31, B_num=NONE, I_id=NONE)
     t.a("NOP", param=3)
+    t.disconnect()
+    return t
+
+
+@trace("B has no free Slot for a Block: its last STU is dropped; RS shows it, and a repeat completes it",
+       check="no-credit")
+def slots_overrun():
+    t = Talk()
+    t.B.slots = 2
+    t.connect()
+    t.rts(2000)
+    t.cts()
+    t.a("NOP")
+    t.block(2000)
+    t.wait(MILLISECOND)
+    t.a("RS", Sync=0x52, B_num=NONE, R_id=9, I_id=7)
+    t.b("RSR", R_Slots=0, B_seq=0, Sync=0x52, B_num=NONE, I_id=7, R_id=9)
+    t.wait(MILLISECOND)
+    t.a("RS", Sync=0x53, B_num=NONE, R_id=NONE)
+    t.b("RSR", R_Slots=2, Sync=0x53, B_num=NONE, I_id=NONE)
+    t.cts(F_Offset=1024)
+    t.block(2000, only=(1,), Sync=0x54)
+    t.rsr(R_Slots=1, Sync=0x54)
     t.disconnect()
     return t
 

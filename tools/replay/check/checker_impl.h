@@ -50,6 +50,7 @@ struct Checker::Impl {
   void on_connection_answer(const Decoded& frame);
   void answered_again(const Decoded& frame, Connection& c, Side& answerer);
   void on_disconnection(const Said& said);
+  void check_last_words(const Said& said);
   void check_names(const Said& said);  // Key, and what state allows
   Connection* connection_of(const Decoded& frame);
   void say_farewell(Connection& connection);
@@ -97,6 +98,8 @@ struct Checker::Impl {
   void on_hello(const Said& said);
   void on_eager(const Said& said, Landing& ring, const Block& block);
   void note_taken(const Said& said, std::uint32_t count);
+  void check_managed_end(const Said& said);
+  static bool has_message_waiting(const Said& said);
   void miss_messages(const Connection& c, const Side& side);
 
   // --- endpoints.cpp

@@ -15,13 +15,37 @@ bool needs_no_memory(const wire::Header& h) {
          (h.op() == Op::kConnectionAnswer && h.has(wire::flag::kReject));
 }
 
+// A connection of the station's, from the frame that begins it to the last it has sent there.
+struct Span {
+  std::uint32_t key = 0;
+  std::size_t begin = 0, last = 0;
+  bool over = false;
+};
+using Spans = std::map<std::uint16_t, Span>;  // the newest, by the station's Port
+
+// The earliest place behind the last words of `old` where no connection of before says more.
+std::size_t restart_behind(const Span& old, const Spans& spans, const std::vector<Span>& gone) {
+  auto place = old.last + 1;
+  auto const pass = [&](const Span& span) {
+    bool const goes_on = span.begin < place && span.last >= place;
+    if (goes_on) place = span.last + 1;
+    return goes_on;
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (auto const& [port, span] : spans) moved = pass(span) || moved;
+    for (auto const& span : gone) moved = pass(span) || moved;
+  }
+  return place;
+}
+
 }  // namespace
 
 // protocol: 5.3
 std::vector<Life> lives_of(const std::deque<Recorded>& trace, const MacAddr& station) {
   std::vector<Life> lives{{0, trace.size()}};
-  std::map<std::uint16_t, std::uint32_t> keys;  // of live connections, by the station's Port
-  std::size_t silent_from = 0;                  // behind the last frame that shows it alive
+  Spans spans;
+  std::vector<Span> gone;  // others had their Ports after them
   for (std::size_t at = 0; at < trace.size(); ++at) {
     auto const& decoded = trace[at].decoded;
     if (!decoded.well_formed()) continue;
@@ -30,16 +54,26 @@ std::vector<Life> lives_of(const std::deque<Recorded>& trace, const MacAddr& sta
     if (!sends && decoded.frame.dst != station) continue;
     bool const begins = h.op() == Op::kRequestConnection ||
                         (h.op() == Op::kConnectionAnswer && !h.has(wire::flag::kReject));
-    if (sends && begins) {
-      auto const [known, fresh] = keys.try_emplace(h.s_port, h.offset);
-      if (!fresh && known->second != h.offset) {
-        lives.back().end = silent_from;
-        lives.push_back({silent_from, trace.size()});
-        keys = {{h.s_port, h.offset}};
+    auto known = spans.find(sends ? h.s_port : h.d_port);
+    if (sends && begins && known != spans.end() && known->second.key != h.offset) {
+      auto const old = known->second;
+      auto const place = restart_behind(old, spans, gone);
+      if (!old.over && place <= at) {
+        lives.back().end = place;
+        lives.push_back({place, trace.size()});
+        std::erase_if(spans, [&](auto const& span) { return span.second.begin < place; });
+        gone.clear();
+      } else {
+        gone.push_back(old);
       }
+      spans.erase(h.s_port);
+      known = spans.end();
     }
-    if (!begins && h.op() <= Op::kDisconnectComplete) keys.erase(sends ? h.s_port : h.d_port);
-    if (sends && !needs_no_memory(h)) silent_from = at + 1;
+    if (sends && begins && known == spans.end())
+      known = spans.try_emplace(h.s_port, Span{h.offset, at, at, false}).first;
+    if (known == spans.end()) continue;
+    if (sends && !needs_no_memory(h)) known->second.last = at;
+    if (!begins && h.op() <= Op::kDisconnectComplete) known->second.over = true;
   }
   return lives;
 }

@@ -22,14 +22,6 @@ bool NodeSubject::decide(std::size_t at) {
   return before == decided_.end() ? decide_now(at) : before->second;
 }
 
-// An RD of other names answers the CA of a connection that nobody holds: that is the Node's affair.
-// protocol: 5.9
-bool NodeSubject::ends(const Vc& vc, const wire::Header& rd) const {
-  VcInfo info{};
-  return node_.vc_info(vc.id, info) == 0 && rd.d_key == info.remote_key &&
-         names_.live(Name::kKey, rd.offset) == info.local_key;
-}
-
 bool NodeSubject::decide_now(std::size_t at) {
   auto const& h = trace_[at].decoded.frame.header;
   auto* const vc = vc_of(h.s_port);
@@ -39,7 +31,7 @@ bool NodeSubject::decide_now(std::size_t at) {
   } else if (h.op() == Op::kConnectionAnswer) {
     welcome(at);
   } else if (h.op() == Op::kRequestDisconnect && vc != nullptr) {
-    if (ends(*vc, h)) close(*vc);
+    close(*vc, trace_[at].decoded.frame);
   } else if (h.op() == Op::kData && !requested_.contains(at) && plan_.is_torn(at)) {
     torn_.push_back(trace_[at].decoded.number);
     return false;
@@ -52,9 +44,14 @@ bool NodeSubject::decide_now(std::size_t at) {
   return true;
 }
 
-void NodeSubject::close(Vc& vc) {
-  if (std::exchange(vc.closing, true)) return;
-  node_.close(vc.id, true, now_);
+// An RD of other names answers the CA of a connection that nobody holds: that is the Node's affair.
+// protocol: 5.9, 5.32
+void NodeSubject::close(Vc& vc, const wire::Frame& rd) {
+  VcInfo info{};
+  bool const same = node_.vc_info(vc.id, info) == 0 && rd.header.d_key == info.remote_key &&
+                    names_.live(Name::kKey, rd.header.offset) == info.local_key;
+  if (!same || std::exchange(vc.closing, true)) return;
+  node_.close(vc.id, true, now_, to_option(rd.option));
   pump();
 }
 

@@ -45,6 +45,7 @@ NodeSubject::NodeSubject(const std::deque<Recorded>& trace, const MacAddr& stati
     : trace_(trace),
       plan_(trace, station),
       shortage_(trace, station),
+      given_up_(trace, station),
       station_(station),
       names_(names),
       output_(std::move(output)),
@@ -141,6 +142,7 @@ void NodeSubject::advance(std::int64_t now) {
 void NodeSubject::deliver(std::size_t at, Bytes frame) {
   auto const& h = trace_[at].decoded.frame.header;
   if (shortage_.drops(at)) return no_slot_.push_back(trace_[at].decoded.number);
+  if (given_up_.ignores(at)) return ignored_.push_back(trace_[at].decoded.number);
   if (trace_[at].decoded.well_formed()) {
     if (h.op() == Op::kRequestDisconnect)
       for (auto const sent : plan_.on_its_way(at)) decided_[sent] = decide_now(sent);
@@ -152,8 +154,7 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
     }
     if (h.op() == Op::kData) learn_data(at);
     auto const* const rd = plan_.closed_before(at);
-    if (auto* const vc = vc_of(h.d_port); vc != nullptr && rd != nullptr && ends(*vc, *rd))
-      close(*vc);
+    if (auto* const vc = vc_of(h.d_port); vc != nullptr && rd != nullptr) close(*vc, *rd);
   }
   node_.receive({&frame, 1}, now_);
   pump();
@@ -233,6 +234,9 @@ std::vector<std::string> NodeSubject::notes() const {
   if (!no_slot_.empty())
     notes.push_back(first_of(no_slot_.size(), no_slot_.front(),
                              " frames to the station found no free Slot there"));
+  if (!ignored_.empty())
+    notes.push_back(first_of(ignored_.size(), ignored_.front(),
+                             " frames are of connections that the station has given up"));
   if (!unanswered_.empty())
     notes.push_back(
         std::to_string(unanswered_.size()) +

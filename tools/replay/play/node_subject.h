@@ -5,6 +5,7 @@
 #include <set>
 
 #include "stp/channel/user_side.h"
+#include "tools/replay/play/given_up.h"
 #include "tools/replay/play/plan.h"
 #include "tools/replay/play/shortage.h"
 #include "tools/replay/play/subject.h"
@@ -86,9 +87,8 @@ class NodeSubject final : public Subject {
   void read_queues();
   void connect(std::size_t at);
   void welcome(std::size_t at);
-  void close(Vc& vc);
+  void close(Vc& vc, const wire::Frame& rd);
   bool decide_now(std::size_t at);
-  [[nodiscard]] bool ends(const Vc& vc, const wire::Header& rd) const;
   void request(Vc& vc, std::size_t at);
   void forget_bytes(Vc& vc, const wire::Header& grant);
   bool is_owed(const wire::Frame& sent) const;
@@ -103,6 +103,7 @@ class NodeSubject final : public Subject {
   const std::deque<Recorded>& trace_;
   Plan plan_;
   Shortage shortage_;
+  GivenUp given_up_;
   MacAddr station_;
   Renaming& names_;
   Output output_;
@@ -121,6 +122,7 @@ class NodeSubject final : public Subject {
       unanswered_;
   std::vector<std::uint64_t> torn_;     // frames of Blocks that lack STUs
   std::vector<std::uint64_t> no_slot_;  // frames that found no Slot at the station
+  std::vector<std::uint64_t> ignored_;  // frames of connections that the station has given up
   std::map<std::size_t, bool> decided_;  // before the trace shows them, and whether they could be
 };
 

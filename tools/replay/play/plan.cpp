@@ -196,11 +196,11 @@ std::vector<std::size_t> Plan::on_its_way(std::size_t at) const {
   return frames;
 }
 
-const wire::Header* Plan::closed_before(std::size_t at) const {
+const wire::Frame* Plan::closed_before(std::size_t at) const {
   auto const deadline = trace_[at].decoded.time + kOnItsWay;
   for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
     if (sends(i) && line(i) == line(at))
-      return header(i).op() == Op::kRequestDisconnect ? &header(i) : nullptr;
+      return header(i).op() == Op::kRequestDisconnect ? &trace_[i].decoded.frame : nullptr;
   return nullptr;
 }
 

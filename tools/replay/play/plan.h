@@ -60,7 +60,7 @@ class Plan {
   [[nodiscard]] std::vector<std::size_t> on_its_way(std::size_t at) const;
   // The RD, if the user of the connection has closed it when this frame arrives: the station leaves
   // the frame unanswered, and the RD is next.
-  [[nodiscard]] const wire::Header* closed_before(std::size_t at) const;
+  [[nodiscard]] const wire::Frame* closed_before(std::size_t at) const;
   // The frames of one DATA request, from its first; empty: not a request (a Node's answer to a
   // GET), or none that a Node can be asked for.
   [[nodiscard]] std::vector<std::size_t> request_at(std::size_t at) const;
