@@ -79,6 +79,7 @@ struct Checker::Impl {
   // --- data.cpp
   void on_data(const Said& said);
   void check_last_flags(const Said& said);
+  bool is_late_repeat(const Decoded& frame);
   bool check_block_data(const Said& said, Landing& landing);
   void on_get_data(const Said& said, GetRequest& get);
   bool place(const Said& said, Block& block, std::uint64_t low, std::uint64_t high);

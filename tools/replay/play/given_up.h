@@ -15,6 +15,10 @@ class GivenUp {
 
   // Whether the frame to the station at that place comes too late: the connection has failed.
   [[nodiscard]] bool ignores(std::size_t at) const;
+  // Whether the connection of that frame fails in the end.
+  [[nodiscard]] bool fails(std::size_t at) const {
+    return from_.contains(line_of(trace_[at], station_));
+  }
 
  private:
   const std::deque<Recorded>& trace_;

@@ -48,10 +48,26 @@ bool NodeSubject::decide_now(std::size_t at) {
 // protocol: 5.9, 5.32
 void NodeSubject::close(Vc& vc, const wire::Frame& rd) {
   VcInfo info{};
-  bool const same = node_.vc_info(vc.id, info) == 0 && rd.header.d_key == info.remote_key &&
+  bool const same = node_.vc_info(vc.id, info) == 0 && rd.dst == info.peer_mac &&
+                    rd.header.d_port == info.remote_port && rd.header.d_key == info.remote_key &&
                     names_.live(Name::kKey, rd.header.offset) == info.local_key;
   if (!same || std::exchange(vc.closing, true)) return;
   node_.close(vc.id, true, now_, to_option(rd.option));
+  pump();
+}
+
+// The close of a user whose peer has closed before is in no frame. It shows when an RD of other names
+// gets a DA made of its own fields.
+// protocol: 5.12
+void NodeSubject::forget_gone(std::size_t at) {
+  auto const& h = trace_[at].decoded.frame.header;
+  auto* const vc = vc_of(h.d_port);
+  VcInfo info{};
+  if (vc == nullptr || node_.vc_info(vc->id, info) != 0) return;
+  bool const over = info.state == VcState::kPeerClosed || info.state == VcState::kFailed;
+  bool const same = info.remote_port == h.s_port && info.remote_key == h.offset;
+  if (!over || same || !plan_.is_answered(at)) return;
+  node_.close(vc->id, true, now_, {});
   pump();
 }
 

@@ -144,12 +144,15 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
   if (shortage_.drops(at)) return no_slot_.push_back(trace_[at].decoded.number);
   if (given_up_.ignores(at)) return ignored_.push_back(trace_[at].decoded.number);
   if (trace_[at].decoded.well_formed()) {
-    if (h.op() == Op::kRequestDisconnect)
+    if (h.op() == Op::kRequestDisconnect) {
       for (auto const sent : plan_.on_its_way(at)) decided_[sent] = decide_now(sent);
+      forget_gone(at);
+    }
     if (h.op() == Op::kRequestConnection && plan_.welcome(at) == Welcome::kAccept) listen(h);
     if (h.op() == Op::kGet && !h.has(wire::flag::kReject)) {
       prepare_get(at);
-      if (plan_.left_unanswered(at))
+      // Its answer may have waited for credit until the end.
+      if (plan_.answer_to(at).empty() && (plan_.ends_soon(at) || given_up_.fails(at)))
         unanswered_[{trace_[at].decoded.frame.src, h.s_port, h.d_id, h.s_id}] = at;
     }
     if (h.op() == Op::kData) learn_data(at);

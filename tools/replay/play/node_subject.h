@@ -88,6 +88,7 @@ class NodeSubject final : public Subject {
   void connect(std::size_t at);
   void welcome(std::size_t at);
   void close(Vc& vc, const wire::Frame& rd);
+  void forget_gone(std::size_t at);
   bool decide_now(std::size_t at);
   void request(Vc& vc, std::size_t at);
   void forget_bytes(Vc& vc, const wire::Header& grant);

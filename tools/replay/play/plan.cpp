@@ -204,10 +204,18 @@ const wire::Frame* Plan::closed_before(std::size_t at) const {
   return nullptr;
 }
 
+bool Plan::is_answered(std::size_t at) const {
+  auto const deadline = trace_[at].decoded.time + kOnItsWay;
+  for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
+    if (sends(i) && line(i) == line(at) && header(i).op() == Op::kDisconnectAnswer &&
+        header(i).d_key == header(at).offset)
+      return true;
+  return false;
+}
+
 // A patient peer asks again; one whose connection ends does not.
-bool Plan::left_unanswered(std::size_t at) const {
+bool Plan::ends_soon(std::size_t at) const {
   constexpr std::int64_t kSoon = 1'000'000'000;
-  if (!answer_to(at).empty()) return false;
   auto const deadline = trace_[at].decoded.time + kSoon;
   for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
     if ((sends(i) || receives(i)) && line(i) == line(at) &&

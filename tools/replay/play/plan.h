@@ -49,9 +49,10 @@ class Plan {
   // Who asks for a connection with that Key.
   [[nodiscard]] std::shared_ptr<UserPlan> asker(std::uint32_t key) const;
   [[nodiscard]] Welcome welcome(std::size_t at) const;
-  // Whether the connection ends soon after a GET that the station has not answered: its answer may
-  // have waited for credit.
-  [[nodiscard]] bool left_unanswered(std::size_t at) const;
+  // Whether the RD at that place is answered by a DA with its names.
+  [[nodiscard]] bool is_answered(std::size_t at) const;
+  // Whether the connection of a frame ends soon.
+  [[nodiscard]] bool ends_soon(std::size_t at) const;
   // Whether DATA of the ids of the GET at that place goes where that asked for it.
   [[nodiscard]] bool is_answer(std::size_t at, const wire::Header& data) const;
   // Whether DATA belongs to a Block of which the trace lacks STUs: no request can be made of it.

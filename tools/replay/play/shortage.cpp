@@ -103,27 +103,28 @@ bool Shortage::answered(std::size_t at, std::uint32_t sync) const {
          trace_[*next].decoded.time - trace_[at].decoded.time <= kSoon;
 }
 
-// Whether the station has the Block that the frame at that place completes: it answers Send_state,
-// and tells who asks later how far it is.
+// Whether the station has the Block that the frame at that place completes: it answers Send_state
+// at once, and tells who asks later how far it is.
 // protocol: 6.13, 6.15
 bool Shortage::taken(std::size_t at, const Block& block) const {
-  if (block.asked) return answered(at, *block.asked);
   auto const& stu = header(at);
   auto const line = line_of(trace_[at], station_);
   auto const end = std::min(trace_.size(), at + kFarthest);
   std::set<std::uint32_t> asked_since;
   for (auto i = at + 1; i < end; ++i) {
     auto const& decoded = trace_[i].decoded;
+    if (decoded.time - trace_[at].decoded.time > kSoon) break;
     if (!decoded.well_formed() || !(line_of(trace_[i], station_) == line)) continue;
     auto const& h = header(i);
     bool const heard = decoded.frame.dst == station_;
-    if (heard && h.op() == Op::kData && h.d_id == stu.d_id && h.b_num == stu.b_num) return true;
+    bool const repeat = h.op() == Op::kData && h.d_id == stu.d_id && h.b_num == stu.b_num;
+    if (heard && repeat && !block.asked) return true;
     if (heard && h.op() == Op::kRequestState) asked_since.insert(h.sync);
-    if (!heard && h.op() == Op::kRequestStateResponse && h.s_id == stu.d_id &&
-        asked_since.contains(h.sync))
-      return h.offset != stu.b_num;
+    if (heard || h.op() != Op::kRequestStateResponse) continue;
+    if (h.sync == block.asked) return true;
+    if (h.s_id == stu.d_id && asked_since.contains(h.sync)) return h.offset != stu.b_num;
   }
-  return true;
+  return !block.asked;
 }
 
 }  // namespace stp::replay
