@@ -66,6 +66,19 @@ def ca_lost():
     return t
 
 
+@trace("A has restarted and gives its Port to a new connection; what B says there overtakes its CA")
+def restarted():
+    t = Talk().connect()
+    t.wait(10 * MILLISECOND)
+    t.A.key, t.B.port, t.B.key = 0xC1C1C1C1, 203, 0xC2C2C2C2
+    t.rc()
+    t.b("NOP")
+    t.ca()
+    t.a("NOP")
+    t.disconnect()
+    return t
+
+
 @trace("eight RC, intervals doubling, and nobody there", play="-")
 def connect_unanswered():
     t = Talk()
@@ -413,6 +426,33 @@ def write_rsr_lost():
         t.wait(MILLISECOND)
         t.a("RS", Sync=sync, B_num=0, R_id=9, I_id=7)
         t.rsr(1, Sync=sync)
+    t.disconnect()
+    return t
+
+
+@trace("A repeats an STU whose Block B_seq has passed; its bytes have changed since its checksum was made")
+def write_late_repeat():
+    t = Talk()
+    t.checksum = True
+    t.connect()
+    t.rts(2000)
+    t.cts()
+    t.block(2000)
+    t.rsr()
+    t.block(2000, only=(0,), damage=True)
+    t.disconnect()
+    return t
+
+
+@trace("B has a Block whole, with a Slot for it, and says that it has not", play="differs")
+def write_not_seen():
+    t = talk()
+    t.rts(2000)
+    t.cts()
+    t.block(2000, flags=())
+    t.wait(MILLISECOND)
+    t.a("RS", Sync=0x52, B_num=NONE, R_id=9, I_id=7)
+    t.b("RSR", R_Slots=62, B_seq=0, Sync=0x52, B_num=NONE, I_id=7, R_id=9)
     t.disconnect()
     return t
 
