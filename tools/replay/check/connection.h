@@ -136,7 +136,7 @@ struct Side {
   TraceTime heard = kNotYet;                           // its last frame
   TraceTime answered = kNotYet;                        // its last answer: it hears its peer
   Tries disconnecting;
-  std::unique_ptr<LastWords> last_words;  // nullptr: none
+  std::unique_ptr<LastWords> last_words;     // nullptr: none
   std::uint64_t slots_used = 0;              // at the other side
   std::optional<std::uint64_t> slots_limit;  // slots_used may reach this
   std::unique_ptr<Traffic> traffic;

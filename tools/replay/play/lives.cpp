@@ -9,19 +9,34 @@ namespace {
 
 using wire::Op;
 
-// What a Node says without knowing of any connection.
-bool needs_no_memory(const wire::Header& h) {
-  return h.op() == Op::kDisconnectAnswer ||
-         (h.op() == Op::kConnectionAnswer && h.has(wire::flag::kReject));
-}
-
 // A connection of the station's, from the frame that begins it to the last it has sent there.
 struct Span {
   std::uint32_t key = 0;
   std::size_t begin = 0, last = 0;
-  bool over = false;
+  unsigned ends = 0;         // RD of the station
+  bool over = false;         // as the station knows
+  bool just_called = false;  // the last to come was a CA
+
+  void sends(const wire::Header& h, std::size_t at);
+  void receives(const wire::Header& h);
 };
 using Spans = std::map<std::uint16_t, Span>;  // the newest, by the station's Port
+
+// What a Node says without knowing of any connection changes nothing: DA, a refusal, and the RD
+// that answers the CA of a connection that nobody holds. protocol: 5.9, 5.12
+void Span::sends(const wire::Header& h, std::size_t at) {
+  constexpr unsigned kTries = 8;
+  bool const closes = h.op() == Op::kRequestDisconnect;
+  if (h.op() == Op::kDisconnectAnswer || (closes && just_called)) return;
+  ends += closes ? 1 : 0;
+  over = over || ends >= kTries || h.op() == Op::kDisconnectComplete;
+  last = at;
+}
+
+void Span::receives(const wire::Header& h) {
+  just_called = h.op() == Op::kConnectionAnswer;
+  over = over || h.op() == Op::kRequestDisconnect;
+}
 
 // The earliest place behind the last words of `old` where no connection of before says more.
 std::size_t restart_behind(const Span& old, const Spans& spans, const std::vector<Span>& gone) {
@@ -70,10 +85,12 @@ std::vector<Life> lives_of(const std::deque<Recorded>& trace, const MacAddr& sta
       known = spans.end();
     }
     if (sends && begins && known == spans.end())
-      known = spans.try_emplace(h.s_port, Span{h.offset, at, at, false}).first;
+      known = spans.try_emplace(h.s_port, Span{.key = h.offset, .begin = at, .last = at}).first;
     if (known == spans.end()) continue;
-    if (sends && !needs_no_memory(h)) known->second.last = at;
-    if (!begins && h.op() <= Op::kDisconnectComplete) known->second.over = true;
+    if (sends)
+      known->second.sends(h, at);
+    else
+      known->second.receives(h);
   }
   return lives;
 }

@@ -56,9 +56,8 @@ void NodeSubject::close(Vc& vc, const wire::Frame& rd) {
   pump();
 }
 
-// The close of a user whose peer has closed before is in no frame. It shows when an RD of other names
-// gets a DA made of its own fields.
-// protocol: 5.12
+// The close of a user whose peer has closed before is in no frame. It shows when an RD of other
+// names gets a DA made of its own fields. protocol: 5.12
 void NodeSubject::forget_gone(std::size_t at) {
   auto const& h = trace_[at].decoded.frame.header;
   auto* const vc = vc_of(h.d_port);

@@ -121,9 +121,9 @@ class NodeSubject final : public Subject {
   // GETs that the Node answers and the trace's station did not, by who asked, R_id and G_num.
   std::map<std::tuple<MacAddr, std::uint16_t, std::uint32_t, std::uint32_t>, std::size_t>
       unanswered_;
-  std::vector<std::uint64_t> torn_;     // frames of Blocks that lack STUs
-  std::vector<std::uint64_t> no_slot_;  // frames that found no Slot at the station
-  std::vector<std::uint64_t> ignored_;  // frames of connections that the station has given up
+  std::vector<std::uint64_t> torn_;      // frames of Blocks that lack STUs
+  std::vector<std::uint64_t> no_slot_;   // frames that found no Slot at the station
+  std::vector<std::uint64_t> ignored_;   // frames of connections that the station has given up
   std::map<std::size_t, bool> decided_;  // before the trace shows them, and whether they could be
 };
 
