@@ -150,6 +150,18 @@ def given_up():
     return t
 
 
+@trace("two RTS of one I_id differ; B's CTS was on its way when the second came", check="id-in-use")
+def write_offer_changed():
+    t = talk()
+    t.rts(180)
+    t.rts(5000)
+    t.cts()
+    t.block(180)
+    t.rsr()
+    t.disconnect()
+    return t
+
+
 @trace("RD for a connection that is gone: answered from its own fields")
 def disconnect_gone():
     t = talk()
@@ -601,6 +613,30 @@ def get_refused():
     t.get(R_Offset=4090)
     t.b("GET", "Reject", Length=100, I_Mx=5, R_Bufx=0x100, R_Offset=4090, I_Bufx=0x200, R_id=9,
         G_num=1)
+    t.disconnect()
+    return t
+
+
+@trace("B's user closes while its Node answers a Get: one STU of two has been sent")
+def get_torn():
+    t = talk()
+    t.region()
+    t.get(Length=1500)
+    t.block(1500, 0x200, sender=t.B, R_Mx=5, B_num=1, Sync=0, Opaque=0, flags=(), only=(0,))
+    t.b("RD")
+    t.a("DA")
+    t.b("DC")
+    return t
+
+
+@trace("a Get that B has no credit to answer, and that A takes back")
+def get_taken_back():
+    t = talk()
+    t.region()
+    t.get()
+    t.wait(MILLISECOND)
+    t.a("GET", "FetchOp_Complete", R_id=9, G_num=1)
+    t.wait(2 * SECOND)
     t.disconnect()
     return t
 

@@ -152,7 +152,7 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
     if (h.op() == Op::kGet && !h.has(wire::flag::kReject)) {
       prepare_get(at);
       // Its answer may have waited for credit until the end.
-      if (plan_.answer_to(at).empty() && (plan_.ends_soon(at) || given_up_.fails(at)))
+      if (!plan_.is_answered_whole(at) && (plan_.is_given_up(at) || given_up_.fails(at)))
         unanswered_[{trace_[at].decoded.frame.src, h.s_port, h.d_id, h.s_id}] = at;
     }
     if (h.op() == Op::kData) learn_data(at);
@@ -243,7 +243,7 @@ std::vector<std::string> NodeSubject::notes() const {
   if (!unanswered_.empty())
     notes.push_back(
         std::to_string(unanswered_.size()) +
-        " GET had no answer when their connection ended: it may have waited for credit");
+        " GET had no whole answer when they were given up: it may have waited for credit");
   return notes;
 }
 

@@ -51,8 +51,9 @@ class Plan {
   [[nodiscard]] Welcome welcome(std::size_t at) const;
   // Whether the RD at that place is answered by a DA with its names.
   [[nodiscard]] bool is_answered(std::size_t at) const;
-  // Whether the connection of a frame ends soon.
-  [[nodiscard]] bool ends_soon(std::size_t at) const;
+  // Whether a GET is soon taken back, or its connection ended.
+  [[nodiscard]] bool is_given_up(std::size_t get) const;
+  [[nodiscard]] bool is_answered_whole(std::size_t get) const;
   // Whether DATA of the ids of the GET at that place goes where that asked for it.
   [[nodiscard]] bool is_answer(std::size_t at, const wire::Header& data) const;
   // Whether DATA belongs to a Block of which the trace lacks STUs: no request can be made of it.
@@ -79,7 +80,8 @@ class Plan {
     return trace_[at].decoded.frame.header;
   }
   [[nodiscard]] Line line(std::size_t at) const { return line_of(trace_[at], station_); }
-  [[nodiscard]] bool answers_get(std::size_t at) const;
+  // The GET that DATA answers.
+  [[nodiscard]] std::optional<std::size_t> get_of(std::size_t at) const;
   // As far as the trace has been looked at.
   [[nodiscard]] bool at_endpoint(std::size_t at) const;
 
