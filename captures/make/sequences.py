@@ -25,6 +25,22 @@ def connect_refused():
     return t
 
 
+@trace("B's listener goes, and comes back: the second of three RC is refused")
+def listener_goes():
+    t = Talk()
+    for port in (101, 102, 103):
+        t.A.port, t.A.key = port, t.A.key + 1
+        t.B.port, t.B.key = 101 + port, t.B.key + 1
+        t.rc()
+        if port == 102:
+            t.ca_reject()
+        else:
+            t.ca()
+            t.disconnect()
+        t.wait(MILLISECOND)
+    return t
+
+
 @trace("RC and CA with option payloads: words between the users")
 def connect_options():
     t = Talk()

@@ -61,7 +61,7 @@ void NodeSubject::make_user(const std::shared_ptr<UserPlan>& plan) {
     return;
   }
   map_memory(user);
-  if (plan->listens) node_.listen(user.endpoint, *plan->listens);
+  if (plan->listens) user.listening = node_.listen(user.endpoint, *plan->listens) == 0;
   if (plan->config.connectionless) open_port(user);
 }
 
@@ -148,8 +148,8 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
       for (auto const sent : plan_.on_its_way(at)) decided_[sent] = decide_now(sent);
       forget_gone(at);
     }
-    if (h.op() == Op::kRequestConnection && plan_.welcome(at) == Welcome::kAccept) listen(h);
-    if (h.op() == Op::kGet && !h.has(wire::flag::kReject)) {
+    if (h.op() == Op::kRequestConnection) welcome_by(h, plan_.welcome(at));
+    if (asks_for_answer(h)) {
       prepare_get(at);
       // Its answer may have waited for credit until the end.
       if (!plan_.is_answered_whole(at) && (plan_.is_given_up(at) || given_up_.fails(at)))
@@ -163,9 +163,15 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
   pump();
 }
 
-void NodeSubject::listen(const wire::Header& rc) {
+// One that refuses has stopped to listen.
+void NodeSubject::welcome_by(const wire::Header& rc, Welcome welcome) {
   for (auto const& user : users_) {
-    if (user->plan->listens != rc.d_id) continue;
+    if (user->plan->listens != rc.d_id || welcome == Welcome::kIgnore) continue;
+    bool const listens = welcome == Welcome::kAccept;
+    bool const listened = std::exchange(user->listening, listens);
+    if (listens && !listened) node_.listen(user->endpoint, rc.d_id);
+    if (!listens && listened) node_.unlisten(user->endpoint);
+    if (!listens) continue;
     auto* const channel = channel_of(*user);
     node_.stock(user->endpoint, channel, channels_.size() - 1);
   }

@@ -64,6 +64,7 @@ class NodeSubject final : public Subject {
     std::vector<Landing> landings;
     PageMemory transmit_memory;
     std::uint64_t sent = 0;
+    bool listening = false;
 
     // Where a linear address lies; nullptr: in no mapped buffer.
     Landing* landing_of(std::uint64_t address);
@@ -82,7 +83,7 @@ class NodeSubject final : public Subject {
   void map_memory(User& user);
   RegionId map(const User& user, Direction direction, std::uint64_t first,
                const PageMemory& memory);
-  void listen(const wire::Header& rc);
+  void welcome_by(const wire::Header& rc, Welcome welcome);
   void pump();
   void read_queues();
   void connect(std::size_t at);

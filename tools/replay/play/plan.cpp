@@ -29,13 +29,12 @@ constexpr std::uint64_t kMostGranted = std::uint64_t{1} << 24;
 // What a station sends has been on its way for a while when a capture sees it.
 constexpr std::int64_t kOnItsWay = 1'000'000;
 
-// A GET that DATA answers.
+}  // namespace
+
 bool asks_for_answer(const wire::Header& h) {
   return h.op() == Op::kGet && !h.has(wire::flag::kReject) &&
          h.function() != wire::Function::kFetchOpComplete;
 }
-
-}  // namespace
 
 std::uint64_t granted_bytes(const wire::Header& h) {
   switch (h.op()) {

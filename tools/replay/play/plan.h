@@ -36,6 +36,9 @@ inline constexpr std::uint32_t kCredits = 1024;
 // Bytes that a CTS, MRA or GET speaks of; no more than need be believed.
 std::uint64_t granted_bytes(const wire::Header& h);
 
+// Whether it is a GET that DATA answers.
+bool asks_for_answer(const wire::Header& h);
+
 // What happens to an RC.
 enum class Welcome { kAccept, kRefuse, kIgnore };
 
