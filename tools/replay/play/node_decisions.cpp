@@ -64,7 +64,8 @@ void NodeSubject::forget_gone(std::size_t at) {
   VcInfo info{};
   if (vc == nullptr || node_.vc_info(vc->id, info) != 0) return;
   bool const over = info.state == VcState::kPeerClosed || info.state == VcState::kFailed;
-  bool const same = info.remote_port == h.s_port && info.remote_key == h.offset;
+  bool const same = info.remote_port == h.s_port && info.remote_key == h.offset &&
+                    info.local_key == names_.live(Name::kKey, h.d_key);
   if (!over || same || !plan_.is_answered(at)) return;
   node_.close(vc->id, true, now_, {});
   pump();
