@@ -291,6 +291,17 @@ def _(t):
     t.b("RSR", R_Slots=65, Sync=0x99, B_num=NONE, I_id=NONE)
 
 
+@broken("rd-option", "an RD comes again with another option payload")
+def _():
+    t = Talk().connect()
+    for why in (b"enough", b"too much"):
+        t.wait(MILLISECOND)
+        t.a("RD", payload=why.ljust(32, b"\0"))
+        t.b("DA")
+    t.a("DC")
+    return t
+
+
 @during("rs-unanswered", "three RS, no RSR, though B answers something else", by="B")
 def _(t):
     for pause in (500, 700, 1):

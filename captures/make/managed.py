@@ -6,7 +6,8 @@ from catalogue import trace
 from frames import NONE, pattern
 from talk import MILLISECOND, Talk
 
-MAGIC, NOTICE = 0x53544D48, 0x53544D4E
+MAGIC, NOTICE, ENDED = 0x53544D48, 0x53544D4E, 0x53544D45
+BROKEN_OFF, NO_RECEIVE = 1, 2
 REQUEST, ACCEPT, REJECT = 1, 2, 3
 SLOT = 4096
 
@@ -139,6 +140,43 @@ def managed_withdrawn():
     t.b("EA", I_id=0x102, R_id=0x302)
     t.disconnect()
     return t
+
+
+@trace("B's program breaks a managed connection off: its RD says so")
+def managed_broken_off():
+    t = Managed().up()
+    t.b("RD", payload=option(ENDED, BROKEN_OFF))
+    t.a("DA")
+    t.b("DC")
+    return t
+
+
+@trace("a message finds no receive at B for 50 ms, and B ends the managed connection")
+def managed_no_receive():
+    t = Managed().up()
+    t.offer(2, 500)
+    t.b("RA", I_id=0x102, R_id=0x302)
+    t.wait(50 * MILLISECOND)
+    t.b("RD", payload=option(ENDED, NO_RECEIVE))
+    t.a("DA")
+    t.b("DC")
+    return t
+
+
+def ended(rule, how, why):
+    """A ends a managed connection, for a reason that is none."""
+    def make():
+        t = Managed().up()
+        t.a("RD", payload=option(ENDED, why))
+        t.b("DA")
+        t.a("DC")
+        return t
+    broken(rule, how)(make)
+
+
+ended("managed-end", "the RD of a managed connection says 3", 3)
+ended("receive-wait", "A's RD says that a message of B's has waited for a receive; there is none",
+      NO_RECEIVE)
 
 
 @managed("message-number", "two messages have number 2")

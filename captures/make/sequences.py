@@ -25,6 +25,22 @@ def connect_refused():
     return t
 
 
+@trace("B's listener goes, and comes back: the second of three RC is refused")
+def listener_goes():
+    t = Talk()
+    for port in (101, 102, 103):
+        t.A.port, t.A.key = port, t.A.key + 1
+        t.B.port, t.B.key = 101 + port, t.B.key + 1
+        t.rc()
+        if port == 102:
+            t.ca_reject()
+        else:
+            t.ca()
+            t.disconnect()
+        t.wait(MILLISECOND)
+    return t
+
+
 @trace("RC and CA with option payloads: words between the users")
 def connect_options():
     t = Talk()
@@ -66,6 +82,19 @@ def ca_lost():
     return t
 
 
+@trace("A has restarted and gives its Port to a new connection; what B says there overtakes its CA")
+def restarted():
+    t = Talk().connect()
+    t.wait(10 * MILLISECOND)
+    t.A.key, t.B.port, t.B.key = 0xC1C1C1C1, 203, 0xC2C2C2C2
+    t.rc()
+    t.b("NOP")
+    t.ca()
+    t.a("NOP")
+    t.disconnect()
+    return t
+
+
 @trace("eight RC, intervals doubling, and nobody there", play="-")
 def connect_unanswered():
     t = Talk()
@@ -98,6 +127,54 @@ def disconnect_retried():
     t.a("RD")
     t.b("DA")
     t.a("DC")
+    return t
+
+
+@trace("B ends the connection and says why, in the option payload of its RD")
+def disconnect_says_why():
+    t = talk()
+    t.wait(MILLISECOND)
+    t.b("RD", payload=b"enough".ljust(32, b"\0"))
+    t.a("DA")
+    t.b("DC")
+    return t
+
+
+@trace("A's RD meets DATA of B that is on its way")
+def disconnect_meets_data():
+    t = talk()
+    t.b("RTS", CTS_req=1, Max_Block=16, T_len=1500, RTR_I_id=NONE, I_id=7)
+    t.a("CTS", Blocksize=16, R_Mx=3, R_Bufx=0x200, I_id=7, R_id=9)
+    t.a("RD")
+    t.block(1500, bufx=0x200, sender=t.B)
+    t.b("DA")
+    t.a("DC")
+    return t
+
+
+@trace("B gives up, as nobody answers its eight RS; A comes back and finds no answer but to RD")
+def given_up():
+    t = talk()
+    t.wait(2 * SECOND)
+    for i in range(8):
+        t.b("RS", Sync=0x61, B_num=NONE, R_id=NONE)
+        t.wait(10 * MILLISECOND << i)
+    t.wait(SECOND)
+    t.a("NOP", "Send_state", sync=0x62)
+    t.wait(100 * MILLISECOND)
+    t.disconnect()
+    return t
+
+
+@trace("two RTS of one I_id differ; B's CTS was on its way when the second came", check="id-in-use")
+def write_offer_changed():
+    t = talk()
+    t.rts(180)
+    t.rts(5000)
+    t.cts()
+    t.block(180)
+    t.rsr()
+    t.disconnect()
     return t
 
 
@@ -169,6 +246,29 @@ def slots_spent():
     t.a("RS", Sync=0x31, B_num=NONE, R_id=NONE)
     t.b("RSR", R_Slots=2, Sync=0x31, B_num=NONE, I_id=NONE)
     t.a("NOP", param=3)
+    t.disconnect()
+    return t
+
+
+@trace("B has no free Slot for a Block: its last STU is dropped; RS shows it, and a repeat completes it",
+       check="no-credit")
+def slots_overrun():
+    t = Talk()
+    t.B.slots = 2
+    t.connect()
+    t.rts(2000)
+    t.cts()
+    t.a("NOP")
+    t.block(2000)
+    t.wait(MILLISECOND)
+    t.a("RS", Sync=0x52, B_num=NONE, R_id=9, I_id=7)
+    t.b("RSR", R_Slots=0, B_seq=0, Sync=0x52, B_num=NONE, I_id=7, R_id=9)
+    t.wait(MILLISECOND)
+    t.a("RS", Sync=0x53, B_num=NONE, R_id=NONE)
+    t.b("RSR", R_Slots=2, Sync=0x53, B_num=NONE, I_id=NONE)
+    t.cts(F_Offset=1024)
+    t.block(2000, only=(1,), Sync=0x54)
+    t.rsr(R_Slots=1, Sync=0x54)
     t.disconnect()
     return t
 
@@ -358,6 +458,33 @@ def write_rsr_lost():
     return t
 
 
+@trace("A repeats an STU whose Block B_seq has passed; its bytes have changed since its checksum was made")
+def write_late_repeat():
+    t = Talk()
+    t.checksum = True
+    t.connect()
+    t.rts(2000)
+    t.cts()
+    t.block(2000)
+    t.rsr()
+    t.block(2000, only=(0,), damage=True)
+    t.disconnect()
+    return t
+
+
+@trace("B has a Block whole, with a Slot for it, and says that it has not", play="differs")
+def write_not_seen():
+    t = talk()
+    t.rts(2000)
+    t.cts()
+    t.block(2000, flags=())
+    t.wait(MILLISECOND)
+    t.a("RS", Sync=0x52, B_num=NONE, R_id=9, I_id=7)
+    t.b("RSR", R_Slots=62, B_seq=0, Sync=0x52, B_num=NONE, I_id=7, R_id=9)
+    t.disconnect()
+    return t
+
+
 @trace("A ends its Transfer after one Block of two: END, EA")
 def write_ended():
     t = talk()
@@ -502,6 +629,30 @@ def get_refused():
     t.get(R_Offset=4090)
     t.b("GET", "Reject", Length=100, I_Mx=5, R_Bufx=0x100, R_Offset=4090, I_Bufx=0x200, R_id=9,
         G_num=1)
+    t.disconnect()
+    return t
+
+
+@trace("B's user closes while its Node answers a Get: one STU of two has been sent")
+def get_torn():
+    t = talk()
+    t.region()
+    t.get(Length=1500)
+    t.block(1500, 0x200, sender=t.B, R_Mx=5, B_num=1, Sync=0, Opaque=0, flags=(), only=(0,))
+    t.b("RD")
+    t.a("DA")
+    t.b("DC")
+    return t
+
+
+@trace("a Get that B has no credit to answer, and that A takes back")
+def get_taken_back():
+    t = talk()
+    t.region()
+    t.get()
+    t.wait(MILLISECOND)
+    t.a("GET", "FetchOp_Complete", R_id=9, G_num=1)
+    t.wait(2 * SECOND)
     t.disconnect()
     return t
 

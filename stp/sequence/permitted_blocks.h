@@ -17,7 +17,10 @@ class PermittedBlocks {
   void remember(std::uint32_t r_id, std::uint32_t b_num, std::uint64_t start) {
     auto const key = key_of(r_id, b_num);
     auto at = place_of(key);
-    if (at != blocks_.end() && at->key == key) return void(at->start = start);
+    if (at != blocks_.end() && at->key == key) {
+      at->start = start;
+      return renew(key);
+    }
     if (keys_.size() < kCapacity) {
       keys_.push_back(key);
     } else {
@@ -49,6 +52,15 @@ class PermittedBlocks {
   static bool before(const Block& block, std::uint64_t key) { return block.key < key; }
   std::vector<Block>::iterator place_of(std::uint64_t key) {
     return std::lower_bound(blocks_.begin(), blocks_.end(), key, before);
+  }
+
+  // A repeated CTS is the newest: its Block is the one that is about to be sent from the middle.
+  void renew(std::uint64_t key) {
+    auto const newest = (next_ + keys_.size() - 1) % keys_.size();
+    auto const found = std::find(keys_.begin(), keys_.end(), key);
+    auto at = static_cast<std::size_t>(found - keys_.begin());
+    for (; at != newest; at = (at + 1) % keys_.size()) keys_[at] = keys_[(at + 1) % keys_.size()];
+    keys_[newest] = key;
   }
 
   std::vector<Block> blocks_;        // by key

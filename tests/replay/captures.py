@@ -4,7 +4,8 @@
 
 captures/ is what its README says: made by captures/make, byte for byte; judged and played as the
 table there tells; each rule is broken by one of the traces, and docs/conformance.md says by which.
-With --accept its table is written anew.
+With --accept its table is written anew. It also says why check does not judge the other rules of
+docs/protocol.md.
 """
 import json
 import pathlib
@@ -93,9 +94,33 @@ def formats():
             wrong.append(f"interfaces of two kinds: {result.returncode} {result.stderr}")
 
 
+def protocol_rules():
+    """The mark of each rule of docs/protocol.md."""
+    return dict(re.findall(r"^- \*\*(\d+\.\d+) [a-z0-9-]+\*\* (\[[SLP]\])",
+                           (ROOT / "docs/protocol.md").read_text(), flags=re.M))
+
+
+def not_judged(page):
+    """The rules of the table that says why check does not judge them; 7.1–7.3 are three."""
+    table = re.search("<!-- not judged -->(.*)<!-- end of not judged -->", page, flags=re.S)[1]
+    for cell in re.findall(r"^\| (\d[^|]+) \|", table, flags=re.M):
+        for part in cell.split(", "):
+            first, _, last = part.partition("–")
+            section, number = map(int, first.split("."))
+            for each in range(number, int((last or first).split(".")[1]) + 1):
+                yield f"{section}.{each}"
+
+
+def all_are_spoken_of(page, known):
+    judged, spared = {rule["section"] for rule in known}, list(not_judged(page))
+    for rule in protocol_rules():
+        if (rule in judged) + spared.count(rule) != 1:
+            wrong.append(f"rule {rule}: judged, or listed once in docs/conformance.md as not judged")
+    wrong.extend(f"there is no rule {rule}" for rule in spared if rule not in protocol_rules())
+
+
 def rules_table(known):
-    marks = dict(re.findall(r"^- \*\*(\d+\.\d+) [a-z0-9-]+\*\* (\[[SLP]\])",
-                            (ROOT / "docs/protocol.md").read_text(), flags=re.M))
+    marks = protocol_rules()
     shown = {}
     for name, _, said, _ in rows():
         for rule in said.split(", "):
@@ -116,7 +141,9 @@ def rules_table(known):
 def rules():
     page = ROOT / "docs/conformance.md"
     begin, end = "<!-- rules -->\n", "<!-- end of rules -->\n"
-    table = rules_table(objects(run("rules", "--json").stdout))
+    known = objects(run("rules", "--json").stdout)
+    table = rules_table(known)
+    all_are_spoken_of(page.read_text(), known)
     pattern = re.escape(begin) + ".*" + re.escape(end)
     text = re.sub(pattern, lambda _: begin + table + end, page.read_text(), flags=re.S)
     if sys.argv[4:] == ["--accept"]:

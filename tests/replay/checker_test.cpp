@@ -110,6 +110,24 @@ TEST_F(Checking, a_finding_names_frame_section_rule_and_both_sides_of_the_matter
             R"("rule":"wrong-key","expected":"D_Key 0xabc","seen":"D_Key 0xdef"})");
 }
 
+// protocol: 10.3
+TEST_F(Checking, what_comes_by_a_timer_does_not_show_that_its_sender_hears) {
+  connect(5, 1);
+  auto rs = named(Op::kRequestState, 5, 1);
+  rs.sync = 9;
+  rs.d_id = rs.b_num = wire::kNoId;
+  auto cts = named(Op::kClearToSend, 5, 1);
+  cts.param = 12;
+  cts.mx = 3;
+  for (auto const pause : {400'000'000, 800'000'000, 1'000'000}) {
+    say(rs, kMacA, kMacB);
+    now += pause;
+    say(cts, kMacB, kMacA);
+  }
+  checker->finish();
+  EXPECT_TRUE(findings.empty()) << line_of(findings.front());
+}
+
 TEST(RecentEntries, the_oldest_makes_room) {
   Recent<int, int, 2> recent;
   recent.put(1, 10);

@@ -190,6 +190,74 @@ TEST_F(Playing, a_station_that_uses_the_port_of_a_live_connection_again_has_begu
   EXPECT_NE(result.notes[0].find("behind frame 2"), std::string::npos) << result.notes[0];
 }
 
+TEST_F(Playing, a_restart_stands_in_front_of_all_that_outlives_it) {
+  auto const connect = [this](std::uint32_t second, std::uint16_t a_port, std::uint16_t b_port) {
+    auto rc = request();
+    rc.s_port = a_port;
+    rc.offset = 0x100U + a_port;
+    a(second, rc);
+    auto ca = answer(b_port, 0x200U + a_port);
+    ca.d_port = a_port;
+    ca.d_key = rc.offset;
+    b(second, ca);
+  };
+  connect(1, 101, 202);
+  connect(2, 102, 203);
+  auto rd = named(Op::kRequestDisconnect);
+  rd.s_port = 102;
+  rd.d_port = 203;
+  rd.d_key = 0x200 + 102;
+  rd.offset = 0x100 + 102;
+  a(3, rd);
+  auto da = from_b(Op::kDisconnectAnswer);
+  da.s_port = 203;
+  da.d_port = 102;
+  da.d_key = rd.offset;
+  da.offset = rd.d_key;
+  b(3, da);
+  connect(4, 103, 203);  // a Port that is free
+  connect(5, 104, 202);  // one that is not
+  auto state = named(Op::kNoOperation);
+  state.s_port = 103;
+  state.d_port = 203;
+  state.d_key = 0x200 + 103;
+  state.op_flags |= wire::flag::kSendState;
+  a(6, state);
+  auto told = from_b(Op::kRequestStateResponse);
+  told.s_port = 203;
+  told.d_port = 103;
+  told.d_key = 0x100 + 103;
+  told.b_num = told.d_id = wire::kNoId;
+  b(6, told);
+  play();
+  EXPECT_TRUE(result.differences.empty()) << result.differences.front().in_trace;
+  ASSERT_EQ(result.notes.size(), 1U);
+  EXPECT_NE(result.notes[0].find("behind frame 2"), std::string::npos) << result.notes[0];
+}
+
+// protocol: 5.9
+TEST_F(Playing, an_rd_that_answers_a_ghost_leaves_the_connection_of_that_port_alone) {
+  a(1, request());
+  b(1, answer(202, 0xb2));
+  auto ghost = answer(101, 0xaa);
+  ghost.d_port = 202;
+  ghost.d_key = 0xdead;
+  a(2, ghost);
+  auto rd = from_b(Op::kRequestDisconnect);
+  rd.d_key = 0xaa;
+  rd.offset = 0xdead;
+  b(2, rd);
+  auto state = named(Op::kNoOperation);
+  state.op_flags |= wire::flag::kSendState;
+  a(3, state);
+  auto told = from_b(Op::kRequestStateResponse);
+  told.b_num = told.d_id = wire::kNoId;
+  b(3, told);
+  play();
+  EXPECT_TRUE(result.differences.empty()) << result.differences.front().in_trace;
+  EXPECT_EQ(result.matched, 3U);
+}
+
 TEST_F(Playing, an_endpoint_says_what_its_program_says_and_nothing_else) {
   a(1, named(Op::kRequestState));
   auto told = from_b(Op::kRequestStateResponse);

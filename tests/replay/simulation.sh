@@ -3,7 +3,7 @@
 # usage: simulation.sh BINARIES SEEDS
 # Runs of the simulation, whatever its links do to frames, break no rule: neither does the engine
 # send what check finds fault with, nor check find fault with what is right. And a Node in the place of
-# a host, given what reached that host, does what it did.
+# a host, given what reached that host, does what it did, though others lie to it.
 set -u
 bin=$1
 seeds=$2
@@ -36,6 +36,23 @@ for profile in clean loss burst duplicate reorder delay corrupt mixed partition 
     "$bin/stp-replay" play "$run" --as "$station" >"$work/said" 2>&1
     # 2: nobody has spoken to that host.
     [ $? -ne 1 ] || complain "(at host 2), played:"
+  done
+done
+
+# liar SEED: who of the hosts it is, as in "  lie   01>03 RTS ..."; nothing: that does not show.
+liar() {
+  "$bin/stp-sim" --seed "$1" --profile liar --verbose |
+    sed -nE 's/.* lie +([0-9]{2})>.*/\1/p' | head -n 1
+}
+profile=liar
+for seed in $(seq "$seeds"); do
+  lying=$(liar "$seed")
+  [ -n "$lying" ] || continue
+  for host in 1 2 3; do
+    [ "0$host" != "$lying" ] || continue
+    "$bin/stp-sim" --seed "$seed" --profile liar --pcapng "$run" --pcapng-host "$host" >"$work/said"
+    "$bin/stp-replay" play "$run" --as "02:00:00:00:00:0$host" >"$work/said" 2>&1
+    [ $? -ne 1 ] || complain "(at host $host), played:"
   done
 done
 exit $result

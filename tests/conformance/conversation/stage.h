@@ -37,7 +37,10 @@ class Stage {
   void open(const Line& line);
   void listen(const Line& line);
   void connect(const Line& line);
+  OptionPayload words_of(const Line& line);
   std::string accept();
+  void decide(const Line& line);
+  std::string check_told(const Line& line);
   std::string connected(const Line& line);
   void endpoint(const Line& line);
   void map(const Line& line);

@@ -40,6 +40,8 @@ std::string Stage::user_calls(const Line& line) {
   if (verb == "listen") return listen(line), std::string();
   if (verb == "connect") return connect(line), std::string();
   if (verb == "accept") return accept();
+  if (verb == "admit" || verb == "refuse") return decide(line), std::string();
+  if (verb == "told") return check_told(line);
   if (verb == "connected") return connected(line);
   if (verb == "endpoint") return endpoint(line), std::string();
   if (verb == "map") return map(line), std::string();
@@ -54,7 +56,7 @@ std::string Stage::user_calls(const Line& line) {
     return {};
   }
   if (verb == "close") {
-    expect(host_.node.close(user_.id, line.has("now"), now_), "close");
+    expect(host_.node.close(user_.id, line.has("now"), now_, words_of(line)), "close");
     collect();
     return {};
   }
@@ -70,7 +72,16 @@ EndpointConfig Stage::config_of(const Line& line) {
   config.recover = line.has("recover");
   config.keep_alive = !line.has("no-keep-alive");
   config.connectionless = line.has("connectionless");
+  config.inspect = line.has("inspect");
+  config.connect_patience = number(line, "patience", 0) * kSecond;
   return config;
+}
+
+// "payload=N": N bytes of the pattern, as an option payload.
+OptionPayload Stage::words_of(const Line& line) {
+  std::vector<std::byte> bytes(number(line, "payload", 0));
+  std::ranges::copy_n(source_->data(), static_cast<std::ptrdiff_t>(bytes.size()), bytes.begin());
+  return to_option(bytes);
 }
 
 void Stage::open(const Line& line) {
@@ -99,7 +110,8 @@ void Stage::connect(const Line& line) {
   user_.memory =
       std::make_unique<test::ChannelMemory>(ChannelGeometry{config.slots, config.credits});
   auto const uport = static_cast<std::uint32_t>(std::stoul(line.words.at(0)));
-  expect(host_.node.connect(endpoint_, kPeer, uport, user_.memory->data(), 1, user_.id, now_),
+  expect(host_.node.connect(endpoint_, kPeer, uport, user_.memory->data(), 1, user_.id, now_,
+                            words_of(line)),
          "connect");
   user_.user = UserChannel(user_.memory->data());
   collect();
@@ -111,6 +123,22 @@ std::string Stage::accept() {
   expect(host_.node.vc_info(user_.id, info), "vc_info");
   user_.user = UserChannel(host_.stocked.at(info.cookie - 1)->data());
   return {};
+}
+
+// "admit [payload=N]", "refuse [payload=N]": what the user says to an RC that it has inspected.
+void Stage::decide(const Line& line) {
+  auto const words = words_of(line);
+  expect(line.verb == "admit" ? host_.node.admit(user_.id, words, now_)
+                              : host_.node.refuse(user_.id, words, now_),
+         line.verb.c_str());
+  collect();
+}
+
+// "told payload=N": the option payload of the peer's last connection operation.
+std::string Stage::check_told(const Line& line) {
+  VcInfo info{};
+  expect(host_.node.vc_info(user_.id, info), "vc_info");
+  return info.peer_option == words_of(line) ? "" : "the peer has said something else";
 }
 
 // "endpoint [slots=N ...]": one without connections, and its memory as after "connected".

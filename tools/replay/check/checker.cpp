@@ -31,19 +31,10 @@ bool is_scheduled(Op op) {
   }
 }
 
-// What only one who hears its peer sends.
-bool is_answer(const wire::Header& h) {
-  switch (h.op()) {
-    case Op::kDisconnectAnswer:
-    case Op::kRequestStateResponse:
-    case Op::kRequestAnswer:
-    case Op::kMemoryRegionAvailable:
-    case Op::kClearToSend:
-    case Op::kEndAck:
-      return true;
-    default:
-      return false;
-  }
+// What only one who hears its peer sends, now. CTS and DA come by timers, too, and a user may take
+// its time for RA and MRA.
+bool is_answer(Op op) {
+  return op == Op::kRequestStateResponse || op == Op::kEndAck;
 }
 
 }  // namespace
@@ -180,7 +171,7 @@ void Checker::Impl::follow(const Decoded& frame) {
   // Asked last: the answer counts what this very operation uses.
   if (said.h.has(wire::flag::kSendState)) on_question(said, false);
   from.heard = said.now;
-  if (is_answer(said.h)) from.answered = said.now;
+  if (is_answer(said.h.op())) from.answered = said.now;
   connections.touch(*c, said.now);
 }
 

@@ -50,6 +50,7 @@ struct Checker::Impl {
   void on_connection_answer(const Decoded& frame);
   void answered_again(const Decoded& frame, Connection& c, Side& answerer);
   void on_disconnection(const Said& said);
+  void check_last_words(const Said& said);
   void check_names(const Said& said);  // Key, and what state allows
   Connection* connection_of(const Decoded& frame);
   void say_farewell(Connection& connection);
@@ -78,6 +79,7 @@ struct Checker::Impl {
   // --- data.cpp
   void on_data(const Said& said);
   void check_last_flags(const Said& said);
+  bool is_late_repeat(const Decoded& frame);
   bool check_block_data(const Said& said, Landing& landing);
   void on_get_data(const Said& said, GetRequest& get);
   bool place(const Said& said, Block& block, std::uint64_t low, std::uint64_t high);
@@ -97,6 +99,8 @@ struct Checker::Impl {
   void on_hello(const Said& said);
   void on_eager(const Said& said, Landing& ring, const Block& block);
   void note_taken(const Said& said, std::uint32_t count);
+  void check_managed_end(const Said& said);
+  static bool has_message_waiting(const Said& said);
   void miss_messages(const Connection& c, const Side& side);
 
   // --- endpoints.cpp

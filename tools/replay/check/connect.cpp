@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections: made, named, ended (docs/protocol.md, section 5).
+#include <algorithm>
+
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
 
@@ -156,13 +158,18 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
     report(frame, rule, std::move(expected), std::move(seen), options.lossy);
     return nullptr;
   };
-  auto const* const mine = connections.of_end(from);
+  // Who is asked to connect may have lost its CA on the way to the capture.
+  auto const* const asking = connecting.find(to);
+  bool const ca_lost = asking != nullptr && !asking->tries.answered && asking->key == h.d_key &&
+                       asking->to == frame.frame.src;
+  auto const* const mine = ca_lost ? nullptr : connections.of_end(from);
   if (established(mine)) {
     auto const& peer = peer_of(*mine, from);
     if (peer.mac == frame.frame.dst)
       return tell(Rule::kWrongPort, named("D_Port", peer.port), named("D_Port", h.d_port));
   }
-  if (auto const* const theirs = connections.of_end(to); established(theirs)) {
+  auto const* const theirs = ca_lost ? nullptr : connections.of_end(to);
+  if (established(theirs)) {
     auto const& peer = peer_of(*theirs, to);
     return tell(Rule::kWrongPeer, to_string(peer.mac) + ' ' + named("S_Port", peer.port),
                 to_string(frame.frame.src) + ' ' + named("S_Port", h.s_port));
@@ -179,9 +186,7 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
   }
   Connection c;
   c.sides = {side_of(from, frame.frame.src), side_of(to, frame.frame.dst)};
-  // Who is asked to connect may have lost its CA on the way to the capture.
-  bool const answered = connecting.find(to) != nullptr;
-  if (!answered)
+  if (asking == nullptr)
     report(frame, Rule::kMidTrace, "",
            to_string(frame.frame.src) + ' ' + named("Port", h.s_port) + " and " +
                to_string(frame.frame.dst) + ' ' + named("Port", h.d_port) +
@@ -214,6 +219,7 @@ void Checker::Impl::on_disconnection(const Said& said) {
   };
   switch (h.op()) {
     case Op::kRequestDisconnect:
+      check_last_words(said);
       first(from.rd);
       return repeat(said, from.disconnecting, kLeastTimeout, kDisconnectPatience, "RD");
     case Op::kDisconnectAnswer:
@@ -229,6 +235,28 @@ void Checker::Impl::on_disconnection(const Said& said) {
       if (c.closed == kNotYet && c.disconnected()) c.closed = now;
       return;
   }
+}
+
+// protocol: 5.32
+void Checker::Impl::check_last_words(const Said& said) {
+  auto const option = said.frame.frame.option;
+  if (said.frame.cut || option.empty()) return;  // a ghost's RD may follow, and has none
+  auto& from = said.from;
+  auto const tell = [&](std::string expected) {
+    report(said, Rule::kRdOption, std::move(expected), operation_text(said.frame));
+  };
+  if (from.rd != kNotYet) {
+    if (!from.last_words)
+      tell("no option payload, as its first RD had none");
+    else if (!std::ranges::equal(*from.last_words, option))
+      tell("the option payload of its first RD");
+    return;
+  }
+  if (from.da != kNotYet && between(from.da, said.now) > kReordering)
+    tell("no option payload, as the other side has ended the connection");
+  from.last_words = std::make_unique<LastWords>();
+  std::ranges::copy(option, from.last_words->begin());
+  check_managed_end(said);
 }
 
 // What was asked and never answered shows only at the end.

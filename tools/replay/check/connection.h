@@ -122,6 +122,9 @@ struct Traffic {
   TraceTime skipped_at = kNotYet;
 };
 
+// The option payload of a side's first RD.
+using LastWords = std::array<std::byte, wire::kOptionSize>;
+
 struct Side {
   MacAddr mac;
   std::uint16_t port = 0;
@@ -133,6 +136,7 @@ struct Side {
   TraceTime heard = kNotYet;                           // its last frame
   TraceTime answered = kNotYet;                        // its last answer: it hears its peer
   Tries disconnecting;
+  std::unique_ptr<LastWords> last_words;     // nullptr: none
   std::uint64_t slots_used = 0;              // at the other side
   std::optional<std::uint64_t> slots_limit;  // slots_used may reach this
   std::unique_ptr<Traffic> traffic;

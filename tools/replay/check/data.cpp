@@ -36,6 +36,17 @@ void Checker::Impl::check_last_flags(const Said& said) {
            operation_text(said.frame));
 }
 
+// Whether B_seq has passed the Block: a repeat that still waited to be sent may find its bytes
+// changed.
+// protocol: 9.7
+bool Checker::Impl::is_late_repeat(const Decoded& frame) {
+  auto const& h = frame.frame.header;
+  auto* const c = connections.find(source_of(frame), target_of(frame));
+  if (h.op() != wire::Op::kData || c == nullptr) return false;
+  auto const* const landing = side_at(*c, target_of(frame)).with_traffic().landings.find(h.d_id);
+  return landing != nullptr && static_cast<std::int32_t>(h.b_num - landing->b_seq) < 0;
+}
+
 void Checker::Impl::on_data(const Said& said) {
   auto const& h = said.h;
   check_last_flags(said);

@@ -39,6 +39,7 @@ void Checker::Impl::check_form(const Decoded& frame) {
                   "only " + std::to_string(frame.wire_length) +
                       "-byte frame's beginning is there; capture with -s 0");
   if (frame.reason != Counter::kNone) {
+    if (frame.reason == Counter::kBadChecksum && is_late_repeat(frame)) return;
     for (auto const& form : kFormRules)
       if (form.reason == frame.reason)
         report(frame, form.rule, std::string(text_of(form.rule).text), what_is_wrong(frame));

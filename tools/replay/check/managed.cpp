@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The managed layer (docs/protocol.md, 9.21 to 9.32), on connections that begin with its request.
+// The managed layer (docs/protocol.md, 9.21 to 9.35), on connections that begin with its request.
 #include "stp/wire/big_endian.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
@@ -9,9 +9,10 @@ namespace {
 
 namespace flag = wire::flag;
 
-constexpr std::uint32_t kHelloMagic = 0x53544d48, kNoticeMark = 0x53544d4e;
+constexpr std::uint32_t kHelloMagic = 0x53544d48, kNoticeMark = 0x53544d4e, kEndMark = 0x53544d45;
 constexpr std::uint32_t kHelloVersion = 1, kHelloHead = 12, kMostPrivate = 1024;
 enum HelloKind : std::uint32_t { kRequest = 1, kAccept = 2, kReject = 3 };
+enum EndReason : std::uint32_t { kBrokenOff = 1, kNoReceive = 2 };
 
 constexpr std::uint32_t kSlots = 16, kSlotSize = 4096, kEagerHead = 16;
 constexpr std::uint64_t kRingSize = std::uint64_t{kSlots} * kSlotSize;
@@ -116,6 +117,32 @@ void Checker::Impl::check_withdrawal(const Said& said, const Request& ended) {
   if (auto const word = option_word(said.frame); word != ended.word)
     report(said, Rule::kMessageWithdrawn, named("message", ended.word) + " in the option payload",
            word == 0 ? "none" : named("message", word));
+}
+
+// protocol: 9.34, 9.35
+void Checker::Impl::check_managed_end(const Said& said) {
+  if (!said.c.managed) return;
+  auto const* const words = said.frame.frame.option.data();
+  auto const mark = wire::load32(words), why = wire::load32(words + 4);
+  if (mark != kEndMark || (why != kBrokenOff && why != kNoReceive))
+    return report(said, Rule::kManagedEnd, named_hex("mark", kEndMark) + " and 1 or 2",
+                  named_hex("mark", mark) + " and " + std::to_string(why));
+  if (why == kNoReceive && !has_message_waiting(said))
+    report(said, Rule::kReceiveWait, "a message that waits for a receive", "none");
+}
+
+// Whether the peer has offered a message that was not granted, or put one that was not taken.
+bool Checker::Impl::has_message_waiting(const Said& said) {
+  if (messages_of(said.to).eager != messages_of(said.from).taken) return true;
+  auto& landings = said.from.with_traffic().landings;
+  for (auto const& [i_id, offer] : said.to.with_traffic().requests) {
+    if (offer.op != wire::Op::kRequestToSend || offer.over || offer.word == 0) continue;
+    bool granted = false;
+    for (auto const& [r_id, landing] : landings)
+      granted = granted || (!landing.region && landing.i_id == i_id);
+    if (!granted) return true;
+  }
+  return false;
 }
 
 // protocol: 9.25

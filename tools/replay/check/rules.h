@@ -47,6 +47,7 @@ namespace stp::replay {
   X(RetryTooSoon,     "5.21", "retry-too-soon",    kSure,  "a request is repeated after a timeout, then after twice that") \
   X(RetryTooOften,    "5.21", "retry-too-often",   kSure,  "RD and a Node's own RS are given up after 8 tries")   \
   X(SizesChanged,     "5.26", "sizes-changed",     kSure,  "a repeated RC or CA says what the first said") \
+  X(RdOption,         "5.32", "rd-option",         kIfAll, "an RD has the option payload of the first; one of a connection that is not open has none") \
   X(NoCredit,         "6.3",  "no-credit",         kIfAll, "at credit 0 nothing is sent that uses a Slot") \
   X(RsrUnasked,       "6.4",  "rsr-unasked",       kIfAll, "an RSR has the Sync of a question")       \
   X(RsrSlots,         "6.4",  "rsr-slots",         kSure,  "R_Slots is no more than was announced")   \
@@ -97,6 +98,8 @@ namespace stp::replay {
   X(Hello,            "9.30", "hello",             kIfAll, "a managed connection begins with a request and its answer") \
   X(EagerSlot,        "9.31", "eager-slot",        kIfAll, "a short message stands in the next slot, which is free") \
   X(WriteWindow,      "9.32", "write-window",      kIfAll, "no Write begins while 64 have since the oldest that is not confirmed") \
+  X(ManagedEnd,       "9.34", "managed-end",       kIfAll, "the option payload of a managed connection's RD says 1 or 2") \
+  X(ReceiveWait,      "9.35", "receive-wait",      kIfAll, "an RD that says 2 leaves a message of its peer's waiting") \
   X(CtsTooSoon,       "10.3", "cts-too-soon",      kSure,  "a CTS is repeated after a data timeout, 1 ms at least") \
   X(BlockMx,          "11.6", "block-mx",          kIfAll, "all STUs of a Block to an endpoint name one Mx") \
   X(BlockName,        "11.7", "block-name",        kIfAll, "a Block's name rests for 4 s before it names another") \

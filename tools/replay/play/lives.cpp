@@ -9,10 +9,49 @@ namespace {
 
 using wire::Op;
 
-// What a Node says without knowing of any connection.
-bool needs_no_memory(const wire::Header& h) {
-  return h.op() == Op::kDisconnectAnswer ||
-         (h.op() == Op::kConnectionAnswer && h.has(wire::flag::kReject));
+// A connection of the station's, from the frame that begins it to the last it has sent there.
+struct Span {
+  std::uint32_t key = 0;
+  std::size_t begin = 0, last = 0;
+  unsigned ends = 0;         // RD of the station
+  bool over = false;         // as the station knows
+  bool just_called = false;  // the last to come was a CA
+
+  void sends(const wire::Header& h, std::size_t at);
+  void receives(const wire::Header& h);
+};
+using Spans = std::map<std::uint16_t, Span>;  // the newest, by the station's Port
+
+// What a Node says without knowing of any connection changes nothing: DA, a refusal, and the RD
+// that answers the CA of a connection that nobody holds. protocol: 5.9, 5.12
+void Span::sends(const wire::Header& h, std::size_t at) {
+  constexpr unsigned kTries = 8;
+  bool const closes = h.op() == Op::kRequestDisconnect;
+  if (h.op() == Op::kDisconnectAnswer || (closes && just_called)) return;
+  ends += closes ? 1 : 0;
+  over = over || ends >= kTries || h.op() == Op::kDisconnectComplete;
+  last = at;
+}
+
+void Span::receives(const wire::Header& h) {
+  just_called = h.op() == Op::kConnectionAnswer;
+  over = over || h.op() == Op::kRequestDisconnect;
+}
+
+// The earliest place behind the last words of `old` where no connection of before says more.
+std::size_t restart_behind(const Span& old, const Spans& spans, const std::vector<Span>& gone) {
+  auto place = old.last + 1;
+  auto const pass = [&](const Span& span) {
+    bool const goes_on = span.begin < place && span.last >= place;
+    if (goes_on) place = span.last + 1;
+    return goes_on;
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (auto const& [port, span] : spans) moved = pass(span) || moved;
+    for (auto const& span : gone) moved = pass(span) || moved;
+  }
+  return place;
 }
 
 }  // namespace
@@ -20,8 +59,8 @@ bool needs_no_memory(const wire::Header& h) {
 // protocol: 5.3
 std::vector<Life> lives_of(const std::deque<Recorded>& trace, const MacAddr& station) {
   std::vector<Life> lives{{0, trace.size()}};
-  std::map<std::uint16_t, std::uint32_t> keys;  // of live connections, by the station's Port
-  std::size_t silent_from = 0;                  // behind the last frame that shows it alive
+  Spans spans;
+  std::vector<Span> gone;  // others had their Ports after them
   for (std::size_t at = 0; at < trace.size(); ++at) {
     auto const& decoded = trace[at].decoded;
     if (!decoded.well_formed()) continue;
@@ -30,16 +69,28 @@ std::vector<Life> lives_of(const std::deque<Recorded>& trace, const MacAddr& sta
     if (!sends && decoded.frame.dst != station) continue;
     bool const begins = h.op() == Op::kRequestConnection ||
                         (h.op() == Op::kConnectionAnswer && !h.has(wire::flag::kReject));
-    if (sends && begins) {
-      auto const [known, fresh] = keys.try_emplace(h.s_port, h.offset);
-      if (!fresh && known->second != h.offset) {
-        lives.back().end = silent_from;
-        lives.push_back({silent_from, trace.size()});
-        keys = {{h.s_port, h.offset}};
+    auto known = spans.find(sends ? h.s_port : h.d_port);
+    if (sends && begins && known != spans.end() && known->second.key != h.offset) {
+      auto const old = known->second;
+      auto const place = restart_behind(old, spans, gone);
+      if (!old.over && place <= at) {
+        lives.back().end = place;
+        lives.push_back({place, trace.size()});
+        std::erase_if(spans, [&](auto const& span) { return span.second.begin < place; });
+        gone.clear();
+      } else {
+        gone.push_back(old);
       }
+      spans.erase(h.s_port);
+      known = spans.end();
     }
-    if (!begins && h.op() <= Op::kDisconnectComplete) keys.erase(sends ? h.s_port : h.d_port);
-    if (sends && !needs_no_memory(h)) silent_from = at + 1;
+    if (sends && begins && known == spans.end())
+      known = spans.try_emplace(h.s_port, Span{.key = h.offset, .begin = at, .last = at}).first;
+    if (known == spans.end()) continue;
+    if (sends)
+      known->second.sends(h, at);
+    else
+      known->second.receives(h);
   }
   return lives;
 }

@@ -122,7 +122,13 @@ void Matcher::expect(const Recorded& frame) {
     ++matched_;
     return;
   }
-  expected_.push_back(&frame);
+  // Asked now, too: its names may stand for others in the end.
+  if (!is_repeat(frame.decoded)) expected_.push_back(&frame);
+}
+
+bool Matcher::is_repeat(const Decoded& in_trace) const {
+  return done_.contains(under_live_names(
+      in_trace.frame, [&](Name kind, std::uint32_t name) { return names_.live(kind, name); }));
 }
 
 void Matcher::sent(const Recorded& frame) {
@@ -151,10 +157,7 @@ void Matcher::question_over(std::uint32_t sync) {
 
 std::vector<Difference> Matcher::differences() {
   expected_.remove_if([&](const Recorded* frame) {
-    return own_question(frame->decoded.frame.header) ||
-           done_.contains(under_live_names(
-               frame->decoded.frame,
-               [&](Name kind, std::uint32_t name) { return names_.live(kind, name); }));
+    return own_question(frame->decoded.frame.header) || is_repeat(frame->decoded);
   });
   live_.remove_if([&](const Live& frame) {
     return own_question(frame.decoded.frame.header) || done_.contains(live_bytes(frame.decoded));

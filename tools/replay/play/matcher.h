@@ -41,6 +41,7 @@ class Matcher {
     std::uint64_t reached = 0;
   };
   bool pair(const Decoded& in_trace, const Decoded& live);
+  [[nodiscard]] bool is_repeat(const Decoded& in_trace) const;
 
   Renaming& names_;
   std::list<const Recorded*> expected_;

@@ -18,6 +18,11 @@ bool is_nodes_own(const wire::Header& h) {
 }  // namespace
 
 bool NodeSubject::decide(std::size_t at) {
+  auto const before = decided_.find(at);
+  return before == decided_.end() ? decide_now(at) : before->second;
+}
+
+bool NodeSubject::decide_now(std::size_t at) {
   auto const& h = trace_[at].decoded.frame.header;
   auto* const vc = vc_of(h.s_port);
   bool const endpoint = vc != nullptr && vc->user->plan->config.connectionless;
@@ -26,7 +31,7 @@ bool NodeSubject::decide(std::size_t at) {
   } else if (h.op() == Op::kConnectionAnswer) {
     welcome(at);
   } else if (h.op() == Op::kRequestDisconnect && vc != nullptr) {
-    close(*vc);
+    close(*vc, trace_[at].decoded.frame);
   } else if (h.op() == Op::kData && !requested_.contains(at) && plan_.is_torn(at)) {
     torn_.push_back(trace_[at].decoded.number);
     return false;
@@ -39,9 +44,30 @@ bool NodeSubject::decide(std::size_t at) {
   return true;
 }
 
-void NodeSubject::close(Vc& vc) {
-  if (std::exchange(vc.closing, true)) return;
-  node_.close(vc.id, true, now_);
+// An RD of other names answers the CA of a connection that nobody holds: that is the Node's affair.
+// protocol: 5.9, 5.32
+void NodeSubject::close(Vc& vc, const wire::Frame& rd) {
+  VcInfo info{};
+  bool const same = node_.vc_info(vc.id, info) == 0 && rd.dst == info.peer_mac &&
+                    rd.header.d_port == info.remote_port && rd.header.d_key == info.remote_key &&
+                    names_.live(Name::kKey, rd.header.offset) == info.local_key;
+  if (!same || std::exchange(vc.closing, true)) return;
+  node_.close(vc.id, true, now_, to_option(rd.option));
+  pump();
+}
+
+// The close of a user whose peer has closed before is in no frame. It shows when an RD of other
+// names gets a DA made of its own fields. protocol: 5.12
+void NodeSubject::forget_gone(std::size_t at) {
+  auto const& h = trace_[at].decoded.frame.header;
+  auto* const vc = vc_of(h.d_port);
+  VcInfo info{};
+  if (vc == nullptr || node_.vc_info(vc->id, info) != 0) return;
+  bool const over = info.state == VcState::kPeerClosed || info.state == VcState::kFailed;
+  bool const same = info.remote_port == h.s_port && info.remote_key == h.offset &&
+                    info.local_key == names_.live(Name::kKey, h.d_key);
+  if (!over || same || !plan_.is_answered(at)) return;
+  node_.close(vc->id, true, now_, {});
   pump();
 }
 

@@ -44,6 +44,8 @@ NodeSubject::NodeSubject(const std::deque<Recorded>& trace, const MacAddr& stati
                          Output output)
     : trace_(trace),
       plan_(trace, station),
+      shortage_(trace, station),
+      given_up_(trace, station),
       station_(station),
       names_(names),
       output_(std::move(output)),
@@ -59,7 +61,7 @@ void NodeSubject::make_user(const std::shared_ptr<UserPlan>& plan) {
     return;
   }
   map_memory(user);
-  if (plan->listens) node_.listen(user.endpoint, *plan->listens);
+  if (plan->listens) user.listening = node_.listen(user.endpoint, *plan->listens) == 0;
   if (plan->config.connectionless) open_port(user);
 }
 
@@ -139,23 +141,37 @@ void NodeSubject::advance(std::int64_t now) {
 // trace's listener accepted.
 void NodeSubject::deliver(std::size_t at, Bytes frame) {
   auto const& h = trace_[at].decoded.frame.header;
+  if (shortage_.drops(at)) return no_slot_.push_back(trace_[at].decoded.number);
+  if (given_up_.ignores(at)) return ignored_.push_back(trace_[at].decoded.number);
   if (trace_[at].decoded.well_formed()) {
-    if (h.op() == Op::kRequestConnection && plan_.welcome(at) == Welcome::kAccept) listen(h);
-    if (h.op() == Op::kGet && !h.has(wire::flag::kReject)) {
+    if (h.op() == Op::kRequestDisconnect) {
+      for (auto const sent : plan_.on_its_way(at)) decided_[sent] = decide_now(sent);
+      forget_gone(at);
+    }
+    if (h.op() == Op::kRequestConnection) welcome_by(h, plan_.welcome(at));
+    if (asks_for_answer(h)) {
       prepare_get(at);
-      if (plan_.left_unanswered(at))
+      // Its answer may have waited for credit until the end.
+      if (!plan_.is_answered_whole(at) && (plan_.is_given_up(at) || given_up_.fails(at)))
         unanswered_[{trace_[at].decoded.frame.src, h.s_port, h.d_id, h.s_id}] = at;
     }
     if (h.op() == Op::kData) learn_data(at);
-    if (auto* const vc = vc_of(h.d_port); vc != nullptr && plan_.closed_before(at)) close(*vc);
+    auto const* const rd = plan_.closed_before(at);
+    if (auto* const vc = vc_of(h.d_port); vc != nullptr && rd != nullptr) close(*vc, *rd);
   }
   node_.receive({&frame, 1}, now_);
   pump();
 }
 
-void NodeSubject::listen(const wire::Header& rc) {
+// One that refuses has stopped to listen.
+void NodeSubject::welcome_by(const wire::Header& rc, Welcome welcome) {
   for (auto const& user : users_) {
-    if (user->plan->listens != rc.d_id) continue;
+    if (user->plan->listens != rc.d_id || welcome == Welcome::kIgnore) continue;
+    bool const listens = welcome == Welcome::kAccept;
+    bool const listened = std::exchange(user->listening, listens);
+    if (listens && !listened) node_.listen(user->endpoint, rc.d_id);
+    if (!listens && listened) node_.unlisten(user->endpoint);
+    if (!listens) continue;
     auto* const channel = channel_of(*user);
     node_.stock(user->endpoint, channel, channels_.size() - 1);
   }
@@ -224,10 +240,16 @@ std::vector<std::string> NodeSubject::notes() const {
   if (!torn_.empty())
     notes.push_back(first_of(torn_.size(), torn_.front(),
                              " STUs are of Blocks that the trace does not have whole"));
+  if (!no_slot_.empty())
+    notes.push_back(first_of(no_slot_.size(), no_slot_.front(),
+                             " frames to the station found no free Slot there"));
+  if (!ignored_.empty())
+    notes.push_back(first_of(ignored_.size(), ignored_.front(),
+                             " frames are of connections that the station has given up"));
   if (!unanswered_.empty())
     notes.push_back(
         std::to_string(unanswered_.size()) +
-        " GET had no answer when their connection ended: it may have waited for credit");
+        " GET had no whole answer when they were given up: it may have waited for credit");
   return notes;
 }
 

@@ -5,7 +5,9 @@
 #include <set>
 
 #include "stp/channel/user_side.h"
+#include "tools/replay/play/given_up.h"
 #include "tools/replay/play/plan.h"
+#include "tools/replay/play/shortage.h"
 #include "tools/replay/play/subject.h"
 
 namespace stp::replay {
@@ -62,6 +64,7 @@ class NodeSubject final : public Subject {
     std::vector<Landing> landings;
     PageMemory transmit_memory;
     std::uint64_t sent = 0;
+    bool listening = false;
 
     // Where a linear address lies; nullptr: in no mapped buffer.
     Landing* landing_of(std::uint64_t address);
@@ -80,12 +83,14 @@ class NodeSubject final : public Subject {
   void map_memory(User& user);
   RegionId map(const User& user, Direction direction, std::uint64_t first,
                const PageMemory& memory);
-  void listen(const wire::Header& rc);
+  void welcome_by(const wire::Header& rc, Welcome welcome);
   void pump();
   void read_queues();
   void connect(std::size_t at);
   void welcome(std::size_t at);
-  void close(Vc& vc);
+  void close(Vc& vc, const wire::Frame& rd);
+  void forget_gone(std::size_t at);
+  bool decide_now(std::size_t at);
   void request(Vc& vc, std::size_t at);
   void forget_bytes(Vc& vc, const wire::Header& grant);
   bool is_owed(const wire::Frame& sent) const;
@@ -99,6 +104,8 @@ class NodeSubject final : public Subject {
 
   const std::deque<Recorded>& trace_;
   Plan plan_;
+  Shortage shortage_;
+  GivenUp given_up_;
   MacAddr station_;
   Renaming& names_;
   Output output_;
@@ -115,7 +122,10 @@ class NodeSubject final : public Subject {
   // GETs that the Node answers and the trace's station did not, by who asked, R_id and G_num.
   std::map<std::tuple<MacAddr, std::uint16_t, std::uint32_t, std::uint32_t>, std::size_t>
       unanswered_;
-  std::vector<std::uint64_t> torn_;  // frames of Blocks that lack STUs
+  std::vector<std::uint64_t> torn_;      // frames of Blocks that lack STUs
+  std::vector<std::uint64_t> no_slot_;   // frames that found no Slot at the station
+  std::vector<std::uint64_t> ignored_;   // frames of connections that the station has given up
+  std::map<std::size_t, bool> decided_;  // before the trace shows them, and whether they could be
 };
 
 }  // namespace stp::replay

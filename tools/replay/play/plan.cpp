@@ -26,13 +26,15 @@ EndpointConfig config_of(const wire::Header& h) {
 // More than this a trace's grant need not be believed.
 constexpr std::uint64_t kMostGranted = std::uint64_t{1} << 24;
 
-// A GET that DATA answers.
+// What a station sends has been on its way for a while when a capture sees it.
+constexpr std::int64_t kOnItsWay = 1'000'000;
+
+}  // namespace
+
 bool asks_for_answer(const wire::Header& h) {
   return h.op() == Op::kGet && !h.has(wire::flag::kReject) &&
          h.function() != wire::Function::kFetchOpComplete;
 }
-
-}  // namespace
 
 std::uint64_t granted_bytes(const wire::Header& h) {
   switch (h.op()) {
@@ -89,12 +91,6 @@ bool Plan::receives(std::size_t at) const {
 bool Plan::at_endpoint(std::size_t at) const {
   auto const user = by_port_.find(line(at).own);
   return user != by_port_.end() && user->second->config.connectionless;
-}
-
-Line Plan::line(std::size_t at) const {
-  auto const& frame = trace_[at].decoded.frame;
-  auto const& h = frame.header;
-  return sends(at) ? Line{h.s_port, frame.dst, h.d_port} : Line{h.d_port, frame.src, h.s_port};
 }
 
 std::shared_ptr<UserPlan> Plan::asker(std::uint32_t key) const {
@@ -170,13 +166,18 @@ void Plan::note_request(std::size_t at) {
 
 // A Transfer of the peer's may have the number of a region here, and a Block that of a Get: then
 // the place tells the two apart.
-bool Plan::answers_get(std::size_t at) const {
+std::optional<std::size_t> Plan::get_of(std::size_t at) const {
   auto const& h = header(at);
   auto const asked = gets_.find({line(at), h.d_id, h.b_num});
-  if (asked == gets_.end()) return false;
+  if (asked == gets_.end()) return std::nullopt;
   auto const after = std::ranges::upper_bound(asked->second, at);
-  if (after == asked->second.begin()) return false;
-  return is_answer(*std::prev(after), h);
+  if (after == asked->second.begin() || !is_answer(*std::prev(after), h)) return std::nullopt;
+  return *std::prev(after);
+}
+
+bool Plan::is_answered_whole(std::size_t get) const {
+  auto const answer = answer_to(get);
+  return !answer.empty() && header(answer.back()).has(wire::flag::kLast);
 }
 
 bool Plan::is_answer(std::size_t at, const wire::Header& h) const {
@@ -188,30 +189,54 @@ bool Plan::is_answer(std::size_t at, const wire::Header& h) const {
   return h.mx == get.mx && place >= start && place < start + granted_bytes(get);
 }
 
-// What a station sends has been on its way for a while when a capture sees it.
-bool Plan::closed_before(std::size_t at) const {
-  constexpr std::int64_t kOnItsWay = 1'000'000;
+// What a station has sent after an RD it had sent before the RD came.
+// protocol: 5.17
+std::vector<std::size_t> Plan::on_its_way(std::size_t at) const {
+  std::vector<std::size_t> frames;
   auto const deadline = trace_[at].decoded.time + kOnItsWay;
   for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
-    if (sends(i) && line(i) == line(at)) return header(i).op() == Op::kRequestDisconnect;
+    if (sends(i) && line(i) == line(at) && header(i).op() > Op::kDisconnectComplete)
+      frames.push_back(i);
+  return frames;
+}
+
+const wire::Frame* Plan::closed_before(std::size_t at) const {
+  auto const deadline = trace_[at].decoded.time + kOnItsWay;
+  for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
+    if (sends(i) && line(i) == line(at) && !(header(i).op() == Op::kData && is_torn(i)))
+      return header(i).op() == Op::kRequestDisconnect ? &trace_[i].decoded.frame : nullptr;
+  return nullptr;
+}
+
+bool Plan::is_answered(std::size_t at) const {
+  auto const deadline = trace_[at].decoded.time + kOnItsWay;
+  for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
+    if (sends(i) && line(i) == line(at) && header(i).op() == Op::kDisconnectAnswer &&
+        header(i).d_key == header(at).offset)
+      return true;
   return false;
 }
 
-// A patient peer asks again; one whose connection ends does not.
-bool Plan::left_unanswered(std::size_t at) const {
+// A patient peer asks again; one that takes it back, or whose connection ends, does not.
+bool Plan::is_given_up(std::size_t get) const {
   constexpr std::int64_t kSoon = 1'000'000'000;
-  if (!answer_to(at).empty()) return false;
-  auto const deadline = trace_[at].decoded.time + kSoon;
-  for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
-    if ((sends(i) || receives(i)) && line(i) == line(at) &&
-        header(i).op() == Op::kRequestDisconnect)
-      return true;
+  auto const deadline = trace_[get].decoded.time + kSoon;
+  for (auto i = get + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i) {
+    if (!(sends(i) || receives(i)) || line(i) != line(get)) continue;
+    auto const& h = header(i);
+    bool const taken_back = h.op() == Op::kGet && h.s_id == header(get).s_id &&
+                            h.function() == wire::Function::kFetchOpComplete;
+    if (taken_back || h.op() == Op::kRequestDisconnect) return true;
+  }
   return false;
 }
 
 bool Plan::is_torn(std::size_t at) const {
   auto const& first = header(at);
-  if (answers_get(at)) return false;
+  if (auto const get = get_of(at)) return !is_answered_whole(*get);
+  // Where no CTS says how a Block begins, no user can name a part of it.
+  // protocol: 8.12
+  if (at_endpoint(at) && first.param != 0) return true;
   std::uint32_t last = first.param, count = 0;
   for (auto i = at; i < trace_.size(); ++i) {
     auto const& h = header(i);
@@ -227,7 +252,7 @@ bool Plan::is_torn(std::size_t at) const {
 }
 
 std::vector<std::size_t> Plan::request_at(std::size_t at) const {
-  if (answers_get(at)) return {};
+  if (get_of(at)) return {};
   auto const& first = header(at);
   std::vector<std::size_t> stus;
   auto next = first.param;
@@ -249,7 +274,7 @@ std::vector<std::size_t> Plan::answer_to(std::size_t at) const {
   for (auto i = at; i < trace_.size(); ++i) {
     auto const& h = header(i);
     if (!sends(i) || h.op() != Op::kData || line(i) != line(at) || h.d_id != get.d_id ||
-        h.b_num != get.s_id || !answers_get(i))
+        h.b_num != get.s_id || !get_of(i))
       continue;
     stus.push_back(i);
     if (h.has(wire::flag::kLast)) break;

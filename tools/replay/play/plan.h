@@ -36,6 +36,9 @@ inline constexpr std::uint32_t kCredits = 1024;
 // Bytes that a CTS, MRA or GET speaks of; no more than need be believed.
 std::uint64_t granted_bytes(const wire::Header& h);
 
+// Whether it is a GET that DATA answers.
+bool asks_for_answer(const wire::Header& h);
+
 // What happens to an RC.
 enum class Welcome { kAccept, kRefuse, kIgnore };
 
@@ -49,16 +52,20 @@ class Plan {
   // Who asks for a connection with that Key.
   [[nodiscard]] std::shared_ptr<UserPlan> asker(std::uint32_t key) const;
   [[nodiscard]] Welcome welcome(std::size_t at) const;
-  // Whether the connection ends soon after a GET that the station has not answered: its answer may
-  // have waited for credit.
-  [[nodiscard]] bool left_unanswered(std::size_t at) const;
+  // Whether the RD at that place is answered by a DA with its names.
+  [[nodiscard]] bool is_answered(std::size_t at) const;
+  // Whether a GET is soon taken back, or its connection ended.
+  [[nodiscard]] bool is_given_up(std::size_t get) const;
+  [[nodiscard]] bool is_answered_whole(std::size_t get) const;
   // Whether DATA of the ids of the GET at that place goes where that asked for it.
   [[nodiscard]] bool is_answer(std::size_t at, const wire::Header& data) const;
   // Whether DATA belongs to a Block of which the trace lacks STUs: no request can be made of it.
   [[nodiscard]] bool is_torn(std::size_t at) const;
-  // Whether the user of the connection has closed it when this frame arrives: the station leaves
+  // What the station sends on a connection at whose end it arrives: it was on its way already.
+  [[nodiscard]] std::vector<std::size_t> on_its_way(std::size_t at) const;
+  // The RD, if the user of the connection has closed it when this frame arrives: the station leaves
   // the frame unanswered, and the RD is next.
-  [[nodiscard]] bool closed_before(std::size_t at) const;
+  [[nodiscard]] const wire::Frame* closed_before(std::size_t at) const;
   // The frames of one DATA request, from its first; empty: not a request (a Node's answer to a
   // GET), or none that a Node can be asked for.
   [[nodiscard]] std::vector<std::size_t> request_at(std::size_t at) const;
@@ -75,9 +82,9 @@ class Plan {
   [[nodiscard]] const wire::Header& header(std::size_t at) const {
     return trace_[at].decoded.frame.header;
   }
-  // The connection of a frame of the station's, or to it.
-  [[nodiscard]] Line line(std::size_t at) const;
-  [[nodiscard]] bool answers_get(std::size_t at) const;
+  [[nodiscard]] Line line(std::size_t at) const { return line_of(trace_[at], station_); }
+  // The GET that DATA answers.
+  [[nodiscard]] std::optional<std::size_t> get_of(std::size_t at) const;
   // As far as the trace has been looked at.
   [[nodiscard]] bool at_endpoint(std::size_t at) const;
 

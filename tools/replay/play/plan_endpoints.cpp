@@ -79,7 +79,8 @@ void Plan::learn_sizes(std::uint16_t port, UserPlan& user) const {
   }
   auto const least = static_cast<unsigned>(std::bit_width(buffer_end - 1));
   user.config.max_stu = sizes.stu_log2();
-  user.config.bufsize = std::clamp(sizes.bufsize().value_or(std::max(least, sizes.stu_log2())),
+  // Two Blocks of one name may look like one, in smaller buffers than others show.
+  user.config.bufsize = std::clamp(std::max(least, sizes.bufsize().value_or(sizes.stu_log2())),
                                    wire::kMinBufsize, wire::kMaxBufsize);
 }
 

@@ -6,6 +6,7 @@
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
+#include "tools/replay/play/doubts.h"
 #include "tools/replay/play/link_subject.h"
 #include "tools/replay/play/lives.h"
 #include "tools/replay/play/node_subject.h"
@@ -61,14 +62,14 @@ bool sent_to(const Recorded& frame, const MacAddr& station) {
 }
 
 PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renaming& names,
-                Matcher& matcher, Subject& subject) {
+                const Doubts& doubts, Matcher& matcher, Subject& subject) {
   PlayResult result;
   for (std::size_t at = 0; at < trace.size(); ++at) {
     auto const& frame = trace[at];
     matcher.reach(frame.decoded.number);
     subject.advance(frame.decoded.time);
     if (sent_by(frame, station)) {
-      if (subject.decide(at)) {
+      if (subject.decide(at) && !doubts.concern(frame.decoded.frame)) {
         matcher.expect(frame);
         ++result.expected;
       }
@@ -84,6 +85,7 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
   }
   matcher.trace_over();
   if (!trace.empty()) subject.advance(trace.back().decoded.time + kLastWords);
+  if (auto note = doubts.note(); !note.empty()) result.notes.push_back(std::move(note));
   result.differences = matcher.differences();
   result.matched = result.expected;
   for (auto const& difference : result.differences)
@@ -104,10 +106,13 @@ namespace {
 PlayResult play_life(const std::deque<Recorded>& trace, const MacAddr& station) {
   Renaming names;
   Matcher matcher(names);
-  NodeSubject subject(trace, station, names, [&](const Recorded& frame) { matcher.sent(frame); });
-  auto result = play(trace, station, names, matcher, subject);
+  Doubts const doubts(trace, station);
+  NodeSubject subject(trace, station, names, [&](const Recorded& frame) {
+    if (!doubts.concern(frame.decoded.frame, names)) matcher.sent(frame);
+  });
+  auto result = play(trace, station, names, doubts, matcher, subject);
   result.troubles = subject.troubles();
-  result.notes = subject.notes();
+  std::ranges::move(subject.notes(), std::back_inserter(result.notes));
   return result;
 }
 
@@ -141,10 +146,13 @@ PlayResult play_link(const std::deque<Recorded>& trace, const MacAddr& station,
                      const std::string& link, std::string& error) {
   Renaming names;
   Matcher matcher(names);
-  auto const subject = LinkSubject::open(
-      link, station, [&](const Recorded& frame) { matcher.sent(frame); }, error);
+  Doubts const doubts(trace, station);
+  auto const compare = [&](const Recorded& frame) {
+    if (!doubts.concern(frame.decoded.frame, names)) matcher.sent(frame);
+  };
+  auto const subject = LinkSubject::open(link, station, compare, error);
   if (!subject) return {};
-  auto result = play(trace, station, names, matcher, *subject);
+  auto result = play(trace, station, names, doubts, matcher, *subject);
   error = subject->error();
   return result;
 }

@@ -32,5 +32,12 @@ struct Line {
   std::uint16_t peer = 0;
   friend auto operator<=>(const Line&, const Line&) = default;
 };
+// That of a frame of the station's, or to it.
+inline Line line_of(const Recorded& recorded, const MacAddr& station) {
+  auto const& frame = recorded.decoded.frame;
+  auto const& h = frame.header;
+  return frame.src == station ? Line{h.s_port, frame.dst, h.d_port}
+                              : Line{h.d_port, frame.src, h.s_port};
+}
 
 }  // namespace stp::replay
