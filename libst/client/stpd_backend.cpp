@@ -24,7 +24,8 @@ int StpdBackend::open(const std::string& path, std::shared_ptr<Backend>& out) {
   auto backend = std::make_shared<StpdBackend>(std::move(socket));
   if (auto const error = backend->greet(); error != 0)
     return fail(error, "stpd:" + path +
-                           ": the daemon does not welcome this program: " + std::strerror(-error));
+                           ": the daemon does not welcome this program: " + std::strerror(-error) +
+                           "; it may be full, or of another version: its log tells");
   out = std::move(backend);
   return 0;
 }

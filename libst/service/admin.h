@@ -52,6 +52,11 @@ constexpr bool is_trace(RequestKind kind) {
   return kind >= RequestKind::kTraceStart && kind <= RequestKind::kTraceStatus;
 }
 
+// What watching takes, and nothing that uses the link.
+constexpr bool is_watching(RequestKind kind) {
+  return is_admin(kind) || kind == RequestKind::kStats;
+}
+
 // Answers kTrace*: 0 or a negative errno. `control` may be null: -EOPNOTSUPP.
 int answer_trace(TraceControl* control, ClientId client, bool administrator, const Request& request,
                  std::span<UniqueFd> fds, Reply& reply);

@@ -32,5 +32,7 @@ inline constexpr std::size_t kStockBytes = std::size_t{4} << 20;
 
 // Clients of one daemon.
 inline constexpr std::size_t kClients = 256;
+// Places beyond those, for administrators to watch from.
+inline constexpr std::size_t kOperatorPlaces = 8;
 
 }  // namespace stp::service::limits

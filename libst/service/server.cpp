@@ -151,10 +151,11 @@ void Server::admit() {
   }
   auto const who = identify_peer(socket.get(), admin_group_);
   if (!who) return;
-  if (peers_.size() >= most_clients_) {
+  bool operating = false;
+  if (!find_place(*who, operating)) {
     ++counts_.refused;
-    return log(LogLevel::kWarning,
-               "client refused: " + std::to_string(peers_.size()) + " are connected already");
+    return log(LogLevel::kWarning, "client refused: pid " + std::to_string(who->pid) + ": " +
+                                       std::to_string(most_clients_) + " are connected already");
   }
   ClientId client = 0;
   {
@@ -165,11 +166,33 @@ void Server::admit() {
   if (client == 0)
     return log(LogLevel::kError, std::string("client refused: ") + std::strerror(errno));
   auto const& peer =
-      peers_.emplace(client, Peer{std::move(socket), client, *who, false}).first->second;
+      peers_.emplace(client, Peer{std::move(socket), client, *who, false, operating, ++asked_})
+          .first->second;
+  if (operating) ++operators_;
   ++counts_.clients;
   log(LogLevel::kInfo, "client " + std::to_string(client) + " connected: pid " +
                            std::to_string(who->pid) + ", uid " + std::to_string(who->uid));
   if (watch(epoll_.get(), peer.socket.get(), client) != 0) drop(client, std::strerror(errno));
+}
+
+// Whoever may administer the daemon gets in when it is full, too. Programs of an administrator do
+// not: what they ask disconnects them.
+bool Server::find_place(const ClientIdentity& who, bool& operating) {
+  operating = peers_.size() - operators_ >= most_clients_;
+  if (!operating) return true;
+  if (!who.administrator) return false;
+  if (operators_ >= limits::kOperatorPlaces) make_room_for_operator();
+  return true;
+}
+
+// A tool that was left running somewhere must not keep out who needs to look now.
+void Server::make_room_for_operator() {
+  auto longest = peers_.end();
+  for (auto at = peers_.begin(); at != peers_.end(); ++at) {
+    if (!at->second.operating) continue;
+    if (longest == peers_.end() || at->second.last_asked < longest->second.last_asked) longest = at;
+  }
+  drop(longest->first, "another operator needs the place");
 }
 
 // One message per turn, so that a client that sends without pause does not hold up the others.
@@ -189,6 +212,9 @@ void Server::judge(std::uint64_t key, int result) {
     case -EPROTO:
       ++counts_.bad_messages;
       return drop(key, "sent what no client sends");
+    case -EUSERS:
+      ++counts_.refused;
+      return drop(key, "too many are connected: this place was for an operator who watches");
     case -EAGAIN:
       ++counts_.slow_readers;
       return drop(key, "does not read its replies");
@@ -203,7 +229,10 @@ int Server::answer(Peer& peer) {
   auto const result = receive_request(peer.socket.get(), request, fds, Wait::kDontWait);
   if (result == -EAGAIN) return 0;
   if (result != 0) return result;
-  return makes_sense(request, fds.size()) ? pass_on(peer, request, fds) : -EPROTO;
+  if (!makes_sense(request, fds.size())) return -EPROTO;
+  if (peer.operating && !is_watching(request.kind)) return -EUSERS;
+  peer.last_asked = ++asked_;
+  return pass_on(peer, request, fds);
 }
 
 int Server::pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds) {
@@ -239,6 +268,7 @@ void Server::drop(std::uint64_t key, const std::string& why) {
   auto const client = at->second.client;
   auto const pid = at->second.identity.pid;
   if (at->second.mapping) populator_->abandon(key);
+  if (at->second.operating) --operators_;
   peers_.erase(at);
   if (trace_ != nullptr) trace_->client_gone(client);
   {

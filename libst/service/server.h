@@ -44,7 +44,8 @@ class Server {
   // Before start(). Whose group's members are administrators, and what makes traces.
   void set_admin(std::optional<gid_t> group, TraceControl* trace);
   // Clients at a time, and bytes in one request to map; what else one client may have is the
-  // Service's. At any time.
+  // Service's. At any time. Administrators find limits::kOperatorPlaces more places, in which
+  // they may watch and do nothing else.
   void set_quotas(const Quotas& quotas);
   // Makes the socket. 0; -EADDRINUSE: another daemon answers there; or what the system says.
   int listen(const SocketAccess& access = {});
@@ -62,13 +63,17 @@ class Server {
     UniqueFd socket;
     ClientId client = 0;
     ClientIdentity identity;
-    bool mapping = false;  // the reply to its kMap waits for pages: nothing more is read from it
+    bool mapping = false;    // the reply to its kMap waits for pages: nothing more is read from it
+    bool operating = false;  // in a place kept for operators
+    std::uint64_t last_asked = 0;  // when, counted in requests of all
   };
 
   void run();
   void handle_event(std::uint64_t key);
   void watch_listener(bool on);
   void admit();
+  bool find_place(const ClientIdentity& who, bool& operating);
+  void make_room_for_operator();
   void serve(std::uint64_t key);
   void judge(std::uint64_t key, int result);
   int answer(Peer& peer);
@@ -98,6 +103,8 @@ class Server {
   ino_t file_inode_ = 0;
   bool listener_watched_ = false;
   std::map<std::uint64_t, Peer> peers_;  // by epoll key
+  std::size_t operators_ = 0;            // of them
+  std::uint64_t asked_ = 0;
   std::thread thread_;
 };
 

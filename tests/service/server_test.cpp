@@ -16,8 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "libst/service/file_limit.h"
-#include "libst/service/limits.h"
 #include "libst/service/poll_loop.h"
 #include "libst/service/socket.h"
 #include "tests/service/raw_client.h"
@@ -221,32 +219,6 @@ TEST_F(ServerTest, ClientsThatCloseAtRandomMomentsLeaveNothing) {
   }
   EXPECT_TRUE(clients_become(1));
   EXPECT_EQ(steady.ask(RequestKind::kHello), 0);
-}
-
-TEST_F(ServerTest, TooManyClientsAreTurnedAway) {
-  if (raise_file_limit() < 10 * limits::kClients + 100)
-    GTEST_SKIP() << "this user may not have as many files open (ulimit -Hn)";
-  std::vector<std::unique_ptr<RawClient>> clients;
-  for (std::size_t i = 0; i < limits::kClients; ++i) {
-    clients.push_back(std::make_unique<RawClient>(path));
-    ASSERT_EQ(clients.back()->ask(RequestKind::kHello), 0) << i;
-  }
-  RawClient one_more(path);
-  EXPECT_TRUE(one_more.disconnected());
-  EXPECT_EQ(server.counts().refused, 1U);
-  clients.pop_back();
-  ASSERT_TRUE(clients_become(limits::kClients - 1));
-  RawClient again(path);
-  EXPECT_EQ(again.ask(RequestKind::kHello), 0);
-}
-
-TEST_F(ServerTest, TheOperatorChoosesHowManyClientsThereMayBe) {
-  server.set_quotas({.clients = 1});
-  RawClient first(path);
-  ASSERT_EQ(first.ask(RequestKind::kHello), 0);
-  RawClient second(path);
-  EXPECT_TRUE(second.disconnected());
-  EXPECT_EQ(first.ask(RequestKind::kHello), 0);
 }
 
 TEST_F(ServerTest, ALargeRegionIsMappedWhileOthersAreServed) {

@@ -38,8 +38,9 @@ std::string why_silent(int error) {
       return "it has not answered for " + std::to_string(kPatience.tv_sec) +
              " seconds: is it stopped, or its machine overloaded?";
     case -ECONNRESET:
-      return "it has closed the connection: it ended, has too many clients (clients_refused), or "
-             "is of another version than stpctl " STP_VERSION;
+      return "it has closed the connection: it ended, has too many clients (only administrators "
+             "get "
+             "in then), or is of another version than stpctl " STP_VERSION;
     case -EPROTO:
       return "its answer is not understood: it is of another version than stpctl " STP_VERSION;
     default:
