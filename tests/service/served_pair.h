@@ -33,6 +33,9 @@ struct Side {
     entry.header.op_flags = wire::op_flags(wire::Op::kNoOperation);
     entry.header.sync = value;
     EXPECT_TRUE(channel.send(entry));
+    ring();
+  }
+  void ring() {
     reinterpret_cast<ClientPage*>(page->data())->bells.ring(number);
     ::eventfd_write(bell.get(), 1);
   }

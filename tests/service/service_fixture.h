@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "libst/service/client_page.h"
@@ -32,7 +33,8 @@ class ServiceFixture : public testing::Test {
   static constexpr std::uint32_t kUport = 3'000;
   static constexpr std::size_t kBuffer = std::size_t{1} << 14;
 
-  ServiceFixture() : port(new test::TestPort), service(std::unique_ptr<port::Port>(port)) {
+  explicit ServiceFixture(std::optional<std::uint64_t> granted = std::nullopt)
+      : port(new test::TestPort), service(std::unique_ptr<port::Port>(port), granted) {
     alice = service.add_client(false);
     bob = service.add_client(false);
   }
