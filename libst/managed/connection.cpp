@@ -59,6 +59,8 @@ bool Connection::move(Time now) {
   Completion c;
   for (; !over() && sequencer_->next_completion(c); moved = true) on_completion(c);
   if (over()) return false;
+  // Only a peer that knows it was accepted asks for something: that it has said so was lost.
+  if (state_ == State::kAccepting && (sequencer_->waiting() || !read_requests_.empty())) up();
   moved |= match();
   watch_wait(now);
   tell_read_requests();
