@@ -74,6 +74,8 @@ int LocalBackend::exchange(Request& request, Payload& payload, Reply& reply) {
   service_.handle(client_, request, attachments, reply);
   service_.poll();  // what it asks of the link goes out now
   payload.memory = std::move(attachments.memory);
+  // It is mapped, and nobody is to be shown it: a connection costs its program no descriptor.
+  if (payload.memory) payload.memory->forget_fd();
   return reply.result;
 }
 

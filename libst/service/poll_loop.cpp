@@ -32,7 +32,7 @@ PollLoop::PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cp
       policy_(policy),
       cpus_(std::move(cpus)),
       wake_fd_(service.port().wake_fd()),
-      longest_sleep_(wake_fd_ >= 0 ? kLongestWakeableSleep : kLongestSleep),
+      looks_(kFirstSleep, kLongestSleep),
       yields_(policy != PollPolicy::kBusy && std::thread::hardware_concurrency() < kCoresToSpin) {}
 
 PollLoop::~PollLoop() {
@@ -113,9 +113,10 @@ void PollLoop::drive() {
     if (service_.poll() != 0) {
       idle_since = port::now();
       interval = kFirstSleep;
+      looks_.restart();
     } else if (may_sleep(idle_since)) {
       sleep(guard, interval);
-      interval = std::min(interval * 2, longest_sleep_);
+      interval = std::min(interval * 2, longest_sleep());
     } else if (yields_) {
       guard.unlock();
       ::sched_yield();
@@ -132,6 +133,12 @@ bool PollLoop::may_sleep(Time idle_since) const {
   if (policy_ == PollPolicy::kBusy) return false;
   if (policy_ == PollPolicy::kInterrupt && wake_fd_ >= 0) return true;
   return port::now() - idle_since >= (yields_ ? kSpinYielding : kSpin);
+}
+
+Time PollLoop::longest_sleep() {
+  if (wake_fd_ >= 0) return kLongestWakeableSleep;
+  looks_.looked();
+  return looks_.pause();
 }
 
 void PollLoop::sleep(std::unique_lock<DriveLock>& guard, Time interval) {

@@ -13,6 +13,7 @@
 
 #include "libst/service/heartbeat.h"
 #include "libst/service/service.h"
+#include "libst/service/sleep_budget.h"
 
 namespace stp::service {
 
@@ -23,8 +24,9 @@ enum class PollPolicy {
 };
 
 // A sleeper is woken by clients, by its timers, and by frames where the link's driver has a
-// descriptor for that (Port::wake_fd). Where it has none it looks after ever longer intervals, at
-// least once in a millisecond, and kInterrupt behaves as kAdaptive does.
+// descriptor for that (Port::wake_fd). Where it has none it looks after ever longer intervals: as
+// often as 2% of a core allow, and at least once in a millisecond. kInterrupt behaves as kAdaptive
+// does there.
 class PollLoop {
  public:
   // `cpus`: where the thread may run; none: wherever the process may.
@@ -67,13 +69,14 @@ class PollLoop {
   void wait_for_callers();
   void drive();
   [[nodiscard]] bool may_sleep(Time idle_since) const;
+  Time longest_sleep();
   void sleep(std::unique_lock<DriveLock>& guard, Time interval);
 
   Service& service_;
   const PollPolicy policy_;
   const std::vector<unsigned> cpus_;
   const int wake_fd_;  // readable: frames have come; -1: nothing tells
-  const Time longest_sleep_;
+  SleepBudget looks_;  // where nothing tells: the thread's own
   const bool yields_;  // gives its core away each turn that it is idle
   Heartbeat heartbeat_;
   std::thread thread_;

@@ -106,6 +106,33 @@ TEST_P(PollLoopTest, StopsAndStartsAgain) {
   }
 }
 
+TEST(SleepBudget, LooksAsOftenAsTwoPercentOfACoreAllow) {
+  constexpr Time kShortest = 50 * kMicrosecond, kLongest = kMillisecond;
+  SleepBudget looks(kShortest, kLongest);
+  EXPECT_EQ(looks.pause(), kLongest) << "nothing is known yet";
+  for (Time const cost : {1'000, 5'000, 10'000}) {
+    looks.set_cost(cost);
+    EXPECT_LE(100 * cost, 2 * looks.pause()) << "of " << cost << " ns";
+    EXPECT_GE(100 * cost, looks.pause()) << "of " << cost << " ns";
+  }
+  looks.set_cost(1);
+  EXPECT_EQ(looks.pause(), kShortest);
+  looks.set_cost(kMillisecond);
+  EXPECT_EQ(looks.pause(), kLongest);
+}
+
+TEST(SleepBudget, MeasuresWhatALookCosts) {
+  SleepBudget looks(1, kSecond);
+  for (int i = 0; i < 100; ++i) {
+    auto const until = port::now() + 20 * kMicrosecond;
+    while (port::now() < until) {
+    }
+    looks.looked();
+  }
+  EXPECT_LT(looks.pause(), kSecond);
+  EXPECT_GT(looks.pause(), 10 * kMicrosecond);
+}
+
 INSTANTIATE_TEST_SUITE_P(Policies, PollLoopTest,
                          testing::Values(PollPolicy::kBusy, PollPolicy::kAdaptive),
                          [](auto& policy) {

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::int64_t kConnectTimeout = 10'000'000;  // us
 constexpr std::chrono::microseconds kPatience(kConnectTimeout + 1'000'000);
+// Connections begun and not made yet: as many as a listener answers before anybody accepts.
+constexpr std::size_t kAtOnce = 16;
 
 class Client {
  public:
@@ -46,17 +48,36 @@ class Client {
   }
 
  private:
-  Connection connect(std::uint64_t context, const void* data, std::size_t length) {
+  Connection begin(std::uint64_t context, const void* data, std::size_t length) {
     auto connection = make_connection(domain_, connection_attr(room_.queue(), context));
     checked(stm_connect(connection, peer_.c_str(), kConnectTimeout, data, length), "connecting");
+    return connection;
+  }
+
+  // Until one that was begun is there.
+  void await_connection() {
     auto event = next_event(room_.queue(), kPatience);
-    while (event.connection != connection) {
-      if (control_) control_->handle(event);
-      event = next_event(room_.queue(), kPatience);
-    }
+    while (control_ && control_->handle(event)) event = next_event(room_.queue(), kPatience);
     if (event.kind == STM_REFUSED) throw std::runtime_error(peer_ + " serves somebody else");
     checked(event.status, "connecting");
+  }
+
+  Connection connect(std::uint64_t context, const void* data, std::size_t length) {
+    auto connection = begin(context, data, length);
+    await_connection();
     return connection;
+  }
+
+  std::vector<Connection> connect_all(std::uint32_t count) {
+    std::vector<Connection> all;
+    for (std::uint32_t made = 0; made < count; ++made) {
+      while (all.size() < count && all.size() - made < kAtOnce) {
+        auto const index = static_cast<std::uint32_t>(all.size());
+        all.push_back(begin(Stream::context_of(index, Stream::Role::kConnection), nullptr, 0));
+      }
+      await_connection();
+    }
+    return all;
   }
 
   template <typename RoundTrip>
@@ -78,12 +99,8 @@ class Client {
   }
 
   void measure_stream(const Pace& pace, const UsageMeter& usage, Result& result) {
-    std::vector<Connection> owned;
-    std::vector<stm_connection_t> connections;
-    for (std::uint32_t i = 0; i < plan_.connections; ++i) {
-      owned.push_back(connect(Stream::context_of(i, Stream::Role::kConnection), nullptr, 0));
-      connections.push_back(owned.back());
-    }
+    auto const owned = connect_all(plan_.connections);
+    std::vector<stm_connection_t> const connections(owned.begin(), owned.end());
     Stream stream(plan_, room_, remote_, connections);
     auto const handle = [&](const stm_event_t& event) {
       if (!control_->handle(event)) stream.handle(event);
