@@ -85,10 +85,7 @@ int Node::Impl::connect(EndpointId id, const MacAddr& peer, std::uint32_t uport,
   vc->peer_mac = peer;
   vc->peer_uport = uport;
   vc->option = option;
-  // protocol: 5.31
-  vc->handshake.start(now, RoundTrip::kInitial, endpoint->config.connect_patience);
-  send_request_connection(*vc);
-  set_timer(*vc);
+  dial(*vc, now);
   out = vc->id;
   return 0;
 }
@@ -156,6 +153,7 @@ void Node::Impl::stop_traffic(Vc& vc) {
 void Node::Impl::fail(Vc& vc, int error, Time now) {
   vc.state = VcState::kFailed;
   vc.error = error;
+  dialed(vc, now);
   count_end(vc, Counter::kVcFailed);
   vc.handshake.stop();
   stop_traffic(vc);
@@ -175,6 +173,7 @@ void Node::Impl::count_end(Vc& vc, Counter how) {
 }
 
 void Node::Impl::forget(Vc& vc, Time now) {
+  dialed(vc, now);
   stop_traffic(vc);
   count_end(vc, Counter::kVcClosed);
   if (vc.peer_key != 0 && !vc.connectionless())
@@ -219,6 +218,7 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
     }
     if (auto const measured = vc->handshake.measured(now)) vc->round_trip.sample(measured);
     vc->handshake.stop();
+    dialed(*vc, now);
     adopt_peer(*vc, frame);
     vc->state = *vc_next(vc->state, VcEvent::kAnswer);
     vc->channel.set_state(ChannelState::kOpen);
@@ -270,6 +270,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   // protocol: 5.14
   if (before == VcState::kConnecting) {  // its CA was lost: these are the names it gave
     counters.add(Counter::kVcOpened);
+    dialed(*vc, now);
     vc->peer_port = h.s_port;
     vc->peer_key = h.offset;
   }

@@ -3,13 +3,15 @@
 //   endpoints.cpp   endpoints and mapped memory        receive.cpp   frames, up to the operation
 //   connect.cpp     connections made and ended         data.cpp      placing STUs
 //   listen.cpp      the listener's side                state.cpp     Slots: RS and RSR
-//   timers.cpp      retries, keep-alive
+//   dial.cpp        RCs waiting for their turn         timers.cpp    retries, keep-alive
 //   transmit.cpp    bursts to send                     request.cpp   checks on users' requests
 //   one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks asked for again
 //   pacing.cpp      CTS held back                      connectionless.cpp  endpoints without peers
 #pragma once
 
 #include <map>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "stp/connection/closed_connections.h"
@@ -74,6 +76,12 @@ struct Node::Impl {
   void send_request_connection(const Vc& vc);
   void send_connection_answer(const Vc& vc);
   void send_disconnect(const Vc& vc, wire::Op op);
+
+  // --- dial.cpp
+  using ListenerName = std::tuple<std::uint64_t, MacAddr, std::uint32_t>;  // owner, peer, UPort
+  void dial(Vc& vc, Time now);
+  void dialed(Vc& vc, Time now);
+  static ListenerName listener_of(const Vc& vc);
 
   // --- receive.cpp
   void receive_frame(Bytes bytes, Time now);
@@ -200,6 +208,11 @@ struct Node::Impl {
   std::uint32_t next_port = 1;
   std::uint64_t next_vc_serial = 1;
   std::map<PeerName, Vc*> by_peer;  // connections that came by RC
+  struct Dialing {
+    std::size_t unanswered = 0;
+    std::set<VcId> waiting;  // in the order in which they were made
+  };
+  std::map<ListenerName, Dialing> dialing;  // each has something unanswered
   ClosedConnections closed;
   Refusals refusals;
   TimerHeap timers;

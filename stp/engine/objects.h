@@ -83,6 +83,9 @@ struct OneSided {
   std::deque<Reply> replies;
 };
 
+// An RC of ours: not any more, or never; for others to be answered; on its way.
+enum class Dial : std::uint8_t { kNone, kWaits, kSent };
+
 // A Virtual Connection; or the one Port of a connectionless endpoint, which has a channel as
 // connections have, is open for all its life, and whose peer is that of the request being sent.
 struct Vc : TimerNode {
@@ -111,6 +114,7 @@ struct Vc : TimerNode {
   NodeChannel channel;
   SlotCredit credit;
   RoundTrip round_trip;
+  Dial dial = Dial::kNone;
   Retry handshake;          // RC, RD or DA waiting for its answer
   Retry ask;                // our own RS waiting for its RSR
   Time decide_by = kNever;  // kAsked: the user's time to decide ends
