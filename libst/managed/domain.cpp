@@ -62,6 +62,7 @@ int Domain::open_endpoint(EndpointId& out) {
   config.slots = config.credits = attr_.slots;
   config.checksum = attr_.checksum;
   config.keep_alive = config.recover = 1;
+  config.connect_patience = service::kLongestPatience;  // each connection ends it in its own time
   Reply reply{};
   if (auto const error = backend_->exchange(request, reply); error != 0) return error;
   out = reply.endpoint;

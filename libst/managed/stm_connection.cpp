@@ -71,11 +71,14 @@ int no_places() {
 int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, Hello hello,
           stp::Time deadline) {
   auto& domain = *connection.domain();
-  if (auto const error = domain.provide_staging(); error != 0) return error;
-  std::lock_guard const guard(domain.mutex());
+  std::unique_lock guard(domain.mutex());
+  while (!domain.staging().has_free()) {  // others may take what there is
+    guard.unlock();
+    if (auto const error = domain.provide_staging(); error != 0) return error;
+    guard.lock();
+  }
   if (connection.state() != Connection::State::kIdle)
     return fail(-EISCONN, "a connection is connected once");
-  if (!domain.staging().has_free()) return -EAGAIN;
   auto request = stp::client::request_for(stp::client::RequestKind::kConnect);
   request.endpoint = domain.first_endpoint();
   request.mac = mac.to_u64();
