@@ -11,10 +11,21 @@
 #include "libst/client/error.h"
 #include "libst/client/shared_pages.h"
 #include "libst/service/socket.h"
+#include "libst/service/text_field.h"
 
 namespace stp::client {
 
 using service::UniqueFd;
+
+namespace {
+
+int quota_used_up(const Reply& reply) {
+  auto const option = std::string(service::text_of(reply.text));
+  if (option.empty()) return -EDQUOT;
+  return fail(-EDQUOT, "stpd allows this program no more: see its option --" + option);
+}
+
+}  // namespace
 
 int StpdBackend::open(const std::string& path, std::shared_ptr<Backend>& out) {
   UniqueFd socket;
@@ -67,7 +78,7 @@ int StpdBackend::ask(const Request& request, std::span<const int> fds, Reply& re
   if (auto const gone = error(); gone != 0) return gone;
   auto failed = service::send_request(socket_.get(), request, fds);
   if (failed == 0) failed = service::receive_reply(socket_.get(), reply, received);
-  if (failed == 0) return reply.result;
+  if (failed == 0) return reply.result == -EDQUOT ? quota_used_up(reply) : reply.result;
   lost();  // whatever it was: request and reply no longer go in pairs
   return error();
 }

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "libst/include/stp/managed.h"
@@ -16,7 +17,8 @@ void StagingArea::Unmap::operator()(std::byte* memory) const {
 
 int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
   auto const align = std::size_t{1} << domain->bufsize();
-  auto const size = (kBlocks * kStagingBlock + align - 1) / align * align;
+  auto const blocks = std::clamp(blocks_, kFewest, kMost);
+  auto const size = (blocks * kStagingBlock + align - 1) / align * align;
   auto const room = size + align;
   auto* const mapped =
       ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -30,7 +32,8 @@ int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
   if (auto const error = chunk.memory->bind(); error != 0) return error;
   domain->add_memory(chunk.memory);
   std::lock_guard const guard(domain->mutex());
-  for (std::size_t i = 0; i < kBlocks; ++i)
+  blocks_ += blocks;
+  for (std::size_t i = 0; i < blocks; ++i)
     free_.push_back({base + i * kStagingBlock, chunk.memory.get()});
   chunks_.push_back(std::move(chunk));
   return 0;

@@ -50,7 +50,9 @@ class StagingArea {
     std::unique_ptr<std::byte, Unmap> bytes;
     std::shared_ptr<Memory> memory;
   };
-  static constexpr std::size_t kBlocks = 8;  // of one chunk
+  // Of one chunk: as many as there are already. Each costs the service several requests.
+  static constexpr std::size_t kFewest = 8, kMost = 256;
+  std::size_t blocks_ = 0;
   std::vector<Chunk> chunks_;
   std::vector<Staging> free_;
 };

@@ -149,7 +149,7 @@ struct Reply {
   std::uint32_t local_slots, remote_slots;
   std::uint32_t peer_uport;
   WireOption option;  // what came along with the peer's RC or CA
-  // kHello: the link; kStats: a counter
+  // kHello: the link; kStats: a counter; -EDQUOT: the quota, by its option's name, if it has one
   char text[128];
   std::uint64_t value;
   AdminEntry admin;  // kAdmin*, kTrace*

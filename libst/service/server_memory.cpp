@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "libst/service/server.h"
+#include "libst/service/text_field.h"
 
 namespace stp::service {
 
@@ -35,6 +36,7 @@ int Server::end_map(Peer& peer, const Request& request, std::shared_ptr<RegionMe
   Reply reply{};
   reply.version = kProtocolVersion;
   reply.result = result;
+  if (result == -EDQUOT) set_text(reply.text, "max-map");
   if (memory) {
     attachments.pieces = memory->pieces();
     attachments.keep = Reaper::guard(reaper_, std::move(memory));

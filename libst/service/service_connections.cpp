@@ -17,9 +17,9 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   auto const size = ChannelGeometry{config.slots, config.credits}.size();
   auto const bytes = size + (config.connectionless ? UnscheduledBlocks::footprint() : 0);
   auto const live = client.channels.size() - client.free_bells.size();
-  if (live >= quotas.connections || client.channel_bytes + bytes > quotas.queue_bytes ||
-      client.slots + config.slots > quotas.slots)
-    return -EDQUOT;
+  if (live >= quotas.connections) return over_quota("max-connections");
+  if (client.channel_bytes + bytes > quotas.queue_bytes) return over_quota("max-queues");
+  if (client.slots + config.slots > quotas.slots) return over_quota("max-slots");
   auto channel = std::make_unique<Channel>();
   channel->bytes = bytes;
   channel->memory = SharedMemory::create("stp-channel", size);

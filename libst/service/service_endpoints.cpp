@@ -14,7 +14,7 @@ int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& 
   // A Key is what keeps others out: only the system may say what it is.
   if (config.key != 0 && !client.privileged) return -EPERM;
   if (config.port != 0 && !may_listen(client, config.port)) return -EACCES;
-  if (client.endpoints.size() >= quotas.endpoints) return -EDQUOT;
+  if (client.endpoints.size() >= quotas.endpoints) return over_quota("max-endpoints");
   EndpointId id = kNoneId;
   if (auto const error = node.open_endpoint(config, id, client.id); error != 0) return error;
   client.endpoints.emplace(id, Endpoint{});

@@ -28,6 +28,11 @@ struct Service::Impl {
   void forget_if_empty(Client& client);
 
   // ---- requests ----
+  // -EDQUOT, with the option of the operator's that says so, for the reply.
+  int over_quota(const char* option) {
+    exceeded = option;
+    return -EDQUOT;
+  }
   int answer(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int hello(const Client& client, Attachments& attachments, Reply& reply);
   int resolve(const Request& request, Reply& reply);
@@ -101,6 +106,7 @@ struct Service::Impl {
   DriveLock lock;
   UniqueFd bell;
   Quotas quotas;
+  const char* exceeded = nullptr;  // by the request that is being answered
   PortRules port_rules;
   bool asleep = false;
   std::unordered_map<ClientId, Client> clients;

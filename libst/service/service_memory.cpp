@@ -44,10 +44,9 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
   auto& reach = endpoint->bufx_reach[request.direction];
   auto const more_entries = std::max(extent.reach, reach) - reach;
   auto const mapped = attachments.keep ? extent.bytes : 0;
-  if (client.regions.size() >= quotas.regions ||
-      client.mapped_bytes + mapped > quotas.mapped_bytes ||
-      client.bufx_entries + more_entries > limits::kBufxEntries)
-    return -EDQUOT;
+  if (client.regions.size() >= quotas.regions) return over_quota("max-regions");
+  if (client.mapped_bytes + mapped > quotas.mapped_bytes) return over_quota("max-mapped");
+  if (client.bufx_entries + more_entries > limits::kBufxEntries) return -EDQUOT;
 
   RegionId id = kNoneId;
   if (auto const error =
@@ -98,7 +97,7 @@ int Service::Impl::alloc_mx(Client& client, const Request& request, Reply& reply
     if (channel == nullptr) return -EBADF;
     if (channel->endpoint != region->endpoint) return -EINVAL;
   }
-  if (client.mxs.size() >= quotas.mxs) return -EDQUOT;
+  if (client.mxs.size() >= quotas.mxs) return over_quota("max-mx");
   std::uint16_t mx = 0;
   if (auto const error = node.alloc_mx(request.region, request.vc,
                                        static_cast<std::uint8_t>(request.permissions), mx);

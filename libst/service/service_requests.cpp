@@ -17,7 +17,10 @@ void Service::handle(ClientId id, const Request& request, Attachments& attachmen
     reply.result = -EPROTONOSUPPORT;
   } else {
     try {
+      impl_->exceeded = nullptr;
       reply.result = impl_->answer(*client, request, attachments, reply);
+      if (reply.result == -EDQUOT && impl_->exceeded != nullptr)
+        set_text(reply.text, impl_->exceeded);
     } catch (const std::bad_alloc&) {
       reply.result = -ENOMEM;
     }

@@ -86,6 +86,7 @@ TEST_F(ChosenQuotasTest, SlotsOfAllConnectionsAreBoundTogether) {
     EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0) << i;
   auto const last = reply.vc;
   EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), -EDQUOT);
+  EXPECT_STREQ(reply.text, "max-slots");
   // They come back.
   EXPECT_EQ(on_vc(alice, RequestKind::kClose, last, true), 0);
   port->ahead = 60 * kSecond;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a program is told that has as much of something as the operator of stpd allows it.
+#include <vector>
+
+#include "libst/service/limits.h"
+#include "tests/libst/libst_fixture.h"
+
+namespace stp::test {
+namespace {
+
+TEST(Quotas, OneThatIsUsedUpIsNamed) {
+  Daemon const daemon;
+  UseLink const link(daemon.link());
+  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  do {
+    endpoints.push_back(std::make_unique<Endpoint>());
+  } while (endpoints.back()->error() == 0);
+  EXPECT_EQ(endpoints.back()->error(), -EDQUOT);
+  EXPECT_NE(std::string(st_strerror(-EDQUOT)).find("--max-endpoints"), std::string::npos)
+      << st_strerror(-EDQUOT);
+  EXPECT_EQ(endpoints.size(), service::limits::kEndpoints + 1);
+}
+
+}  // namespace
+}  // namespace stp::test
