@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Many connections begun at once, before anybody has answered the first.
+#include <vector>
+
+#include "tests/managed/managed_fixture.h"
+
+namespace stp::test {
+namespace {
+
+class Many : public LibstTest, protected TwoSides {
+ protected:
+  static constexpr int kConnections = 400;
+  void SetUp() override { listen(); }
+  void accept_all() {
+    auto const attr = server.attr();
+    for (int i = 0; i < kConnections; ++i)
+      ASSERT_EQ(stm_accept(server.next(STM_REQUEST).connection, &attr, nullptr, 0), 0);
+  }
+};
+STP_BOTH_WAYS(Many);
+
+// protocol: 5.33
+TEST_P(Many, AllOfThemComeUp) {
+  std::vector<stm_connection_t> connections(kConnections);
+  auto const attr = client.attr();
+  for (auto& connection : connections) {
+    ASSERT_EQ(stm_connection_create(client.domain, &attr, &connection), 0);
+    ASSERT_EQ(stm_connect(connection, ":3000", -1, nullptr, 0), 0);
+  }
+  accept_all();
+  for (int i = 0; i < kConnections; ++i) ASSERT_EQ(client.next(STM_CONNECTED).status, 0) << i;
+}
+
+}  // namespace
+}  // namespace stp::test
