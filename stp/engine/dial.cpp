@@ -2,6 +2,7 @@
 // Request_Connections on their way: as many at a time as a listener answers before anybody accepts.
 // What is sent beyond that is left unanswered there, and comes again after ever longer intervals.
 #include <algorithm>
+#include <utility>
 
 #include "stp/engine/impl.h"
 
