@@ -43,7 +43,7 @@ bool is_remote(Kind kind) {
 
 }  // namespace
 
-int Connection::post(Operation operation) {
+int Connection::post(const Operation& operation) {
   switch (state_) {
     case State::kConnecting:
     case State::kAsking:
@@ -60,33 +60,28 @@ int Connection::post(Operation operation) {
       return -ENOTCONN;
   }
   if (operations_.size() >= kMaxOutstanding || !outlets_.sends.reserve()) return -EAGAIN;
-  auto const id = next_id_++;
-  operations_.emplace(id, std::move(operation));
-  waiting_.push_back(id);
+  auto const id = operations_.add(operation);
+  operations_.find(id)->posted = posted_++;
   if (state_ != State::kUp) return 0;
-  auto const now = client::now();
-  sequencer_->expire(now);
+  sequencer_->expire(domain_->time());
   begin_operations();
-  pump(now);
-  domain_->look_before(next_deadline());
+  send_soon();
+  domain_->look_before(*this);
   return 0;
 }
 
 void Connection::begin_operations() {
   if (state_ != State::kUp && state_ != State::kDraining) return;
-  while (!waiting_.empty()) {
-    auto const id = waiting_.front();
-    auto const found = operations_.find(id);  // none: cancelled
-    if (found != operations_.end() && begin(id, found->second) == Begun::kLater) return;
-    waiting_.pop_front();
-  }
+  while (auto const id = operations_.waiting())
+    if (begin(id, *operations_.find(id)) == Begun::kLater) return;
 }
 
 Connection::Begun Connection::begin(std::uint64_t id, Operation& operation) {
-  if ((operation.flags & STM_FENCE) != 0 && operations_.begin()->first != id) return Begun::kLater;
+  if ((operation.flags & STM_FENCE) != 0 && operations_.oldest() != id) return Begun::kLater;
   auto const error = try_begin(id, operation);
   if (error == -EAGAIN) return Begun::kLater;
   operation.begun = true;
+  operations_.begun();
   if (error != 0) complete(id, error);
   return Begun::kYes;
 }
@@ -122,7 +117,7 @@ int Connection::begin_write(std::uint64_t id, Operation& operation) {
 }
 
 int Connection::begin_eager(std::uint64_t id, Operation& operation) {
-  auto const slot = eager_out_.use_slot();
+  auto const slot = operation.slot = eager_out_.use_slot();
   auto* const at = staging_.eager_out(slot);
   EagerHead head;
   head.message = operation.message = sequencer_->take_message();
@@ -132,7 +127,6 @@ int Connection::begin_eager(std::uint64_t id, Operation& operation) {
   encode(head, at);
   if (operation.length != 0) std::memcpy(at + kEagerHead, operation.ptr, operation.length);
   operation.eager = true;
-  eager_puts_[id] = slot;
   return sequencer_->put(id, eager_ring_, std::uint64_t{slot} * kEagerSlot, staging_.memory->at(at),
                          kEagerHead + operation.length, wire::flag::kInterrupt);
 }
@@ -164,11 +158,11 @@ int Connection::access(std::uint64_t id, Operation& operation, const RemoteRegio
 
 void Connection::complete(std::uint64_t id, int status, std::uint64_t length,
                           std::uint32_t message) {
-  auto const found = operations_.find(id);
-  if (found == operations_.end()) return;
-  auto const operation = std::move(found->second);
-  operations_.erase(found);
-  writes_.erase(id);
+  auto const* const found = operations_.find(id);
+  if (found == nullptr) return;
+  auto const operation = *found;
+  operations_.remove(id);
+  if (!writes_.empty()) writes_.erase(id);
   if (is_remote(operation.kind) && operation.begun)
     if (auto const remote = remotes_.find(operation.key); remote != remotes_.end())
       if (remote->second.operations > 0) --remote->second.operations;
@@ -186,14 +180,21 @@ void Connection::complete(std::uint64_t id, int status, std::uint64_t length,
 
 // ---- cancelling ----
 
+// The oldest with that context; 0: none.
+std::uint64_t Connection::find_operation(std::uint64_t context) {
+  for (auto id = operations_.oldest(); id != 0; id = operations_.next(id)) {
+    auto const& operation = *operations_.find(id);
+    if (operation.context == context && !operation.cancelled) return id;
+  }
+  return 0;
+}
+
 int Connection::cancel(std::uint64_t context) {
-  std::uint64_t id = 0;
-  for (auto const& [number, operation] : operations_)
-    if (operation.context == context && !operation.cancelled) {
-      id = number;
-      break;
-    }
-  auto const older = [&](std::uint64_t other) { return id == 0 || other < id; };
+  auto const id = find_operation(context);
+  auto* const operation = operations_.find(id);
+  auto const older = [&](std::uint64_t other) {
+    return operation == nullptr || other < operation->posted;
+  };
   auto const posted = std::find_if(receives_.begin(), receives_.end(),
                                    [&](auto const& r) { return r.context == context; });
   for (auto const& [number, matched] : matched_)
@@ -208,9 +209,9 @@ int Connection::cancel(std::uint64_t context) {
     outlets_.receives.push(received(receive, -ECANCELED));
     return 0;
   }
-  if (id == 0) return -ENOENT;
+  if (operation == nullptr) return -ENOENT;
   if (over()) return 0;  // it completes as soon as the link lets go of it
-  return cancel_operation(id, operations_.at(id));
+  return cancel_operation(id, *operation);
 }
 
 int Connection::cancel_operation(std::uint64_t id, Operation& operation) {

@@ -14,15 +14,14 @@ int Connection::post_receive(PostedReceive receive) {
   if (!outlets_.events || (over() && !leftovers)) return reason_ != 0 ? reason_ : -ENOTCONN;
   if (state_ == State::kDraining || state_ == State::kClosing) return -ESHUTDOWN;
   if (!outlets_.receives.reserve()) return -EAGAIN;
-  receive.id = next_id_++;
+  receive.id = posted_++;
   receives_.push_back(std::move(receive));
   if (leftovers) return go_on_ending(), 0;
   if (!sequencer_) return 0;
-  auto const now = client::now();
-  sequencer_->expire(now);
+  sequencer_->expire(domain_->time());
   if (match()) {
-    pump(now);
-    domain_->look_before(next_deadline());
+    send_soon();
+    domain_->look_before(*this);
   }
   return 0;
 }
