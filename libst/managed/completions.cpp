@@ -35,9 +35,9 @@ void Connection::on_completion(const Completion& c) {
 }
 
 void Connection::on_operation(const Completion& c) {
-  auto const* const found = operations_.find(c.context);
+  auto* const found = operations_.find(c.context);
   if (found == nullptr) return;
-  auto const& operation = *found;
+  auto& operation = *found;
   auto message = c.message;
   auto length = c.length;
   if (operation.eager) {
@@ -45,7 +45,7 @@ void Connection::on_operation(const Completion& c) {
     message = operation.message;
     if (length != 0) length -= kEagerHead;
   }
-  complete(c.context, status_of(operation, c), length, message);
+  complete(operation, status_of(operation, c), length, message);
 }
 
 // In the words of the managed API.

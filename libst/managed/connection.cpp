@@ -64,21 +64,21 @@ void Connection::conclude(Time now) {
 }
 
 bool Connection::move(Time now) {
-  bool moved = false;
   ReceivedEntry entry;
-  for (; channel_.receive(entry); moved = true) sequencer_->receive(entry, now);
+  while (channel_.receive(entry)) sequencer_->receive(entry, now);
   sequencer_->taken(channel_.taken());
   sequencer_->observe_loss(channel_.cts_repeated());
   sequencer_->expire(now);
   Completion c;
-  for (; !over() && sequencer_->next_completion(c); moved = true) on_completion(c);
+  while (!over() && sequencer_->next_completion(c)) on_completion(c);
   if (over()) return false;
-  moved |= match();
+  match();
+  if (over()) return false;
   watch_wait(now);
   tell_read_requests();
   begin_operations();
   send_soon();
-  return moved;
+  return channel_.readable() || sequencer_->has_completion();
 }
 
 void Connection::send_soon() {
@@ -237,7 +237,7 @@ void Connection::flush(int status) {
     Completion c;
     while (sequencer_->next_completion(c)) on_completion(c);
   }
-  while (!operations_.empty()) complete(operations_.oldest(), status);
+  while (!operations_.empty()) complete(*operations_.oldest(), status);
   for (auto& [id, matched] : matched_)
     outlets_.receives.push(matched.done ? matched.told : received(matched.receive, status));
   matched_.clear();

@@ -154,7 +154,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void up();
 
   // connection.cpp
-  bool move(Time now);
+  bool move(Time now);  // true: there is more at once
   void send_soon();
   void check_end(ChannelState state);
   // What the peer says of the end; 0: nothing.
@@ -176,16 +176,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // operations.cpp
   void begin_operations();
   enum class Begun : std::uint8_t { kYes, kLater };
-  Begun begin(std::uint64_t id, Operation& operation);
-  int try_begin(std::uint64_t id, Operation& operation);
-  int begin_remote(std::uint64_t id, Operation& operation);
-  int begin_send(std::uint64_t id, Operation& operation);
-  int begin_write(std::uint64_t id, Operation& operation);
-  int begin_eager(std::uint64_t id, Operation& operation);
-  int access(std::uint64_t id, Operation& operation, const RemoteRegion& region);
-  void complete(std::uint64_t id, int status, std::uint64_t length = 0, std::uint32_t message = 0);
-  [[nodiscard]] std::uint64_t find_operation(std::uint64_t context);
-  int cancel_operation(std::uint64_t id, Operation& operation);
+  Begun begin(Operation& operation);
+  int try_begin(Operation& operation);
+  int begin_remote(Operation& operation);
+  int begin_send(Operation& operation);
+  int begin_write(Operation& operation);
+  int begin_eager(Operation& operation);
+  int access(const Operation& operation, const RemoteRegion& region);
+  // It is over, and its place may be another's.
+  void complete(Operation& operation, int status, std::uint64_t length = 0,
+                std::uint32_t message = 0);
+  [[nodiscard]] Operation* find_operation(std::uint64_t context) const;
+  int cancel_operation(Operation& operation);
 
   // completions.cpp
   void on_completion(const Completion& c);

@@ -60,8 +60,7 @@ int Connection::post(const Operation& operation) {
       return -ENOTCONN;
   }
   if (operations_.size() >= kMaxOutstanding || !outlets_.sends.reserve()) return -EAGAIN;
-  auto const id = operations_.add(operation);
-  operations_.find(id)->posted = posted_++;
+  operations_.add(operation).posted = posted_++;
   if (state_ != State::kUp) return 0;
   sequencer_->expire(domain_->time());
   begin_operations();
@@ -72,51 +71,52 @@ int Connection::post(const Operation& operation) {
 
 void Connection::begin_operations() {
   if (state_ != State::kUp && state_ != State::kDraining) return;
-  while (auto const id = operations_.waiting())
-    if (begin(id, *operations_.find(id)) == Begun::kLater) return;
+  while (auto* const next = operations_.waiting())
+    if (begin(*next) == Begun::kLater) return;
 }
 
-Connection::Begun Connection::begin(std::uint64_t id, Operation& operation) {
-  if ((operation.flags & STM_FENCE) != 0 && operations_.oldest() != id) return Begun::kLater;
-  auto const error = try_begin(id, operation);
+Connection::Begun Connection::begin(Operation& operation) {
+  if ((operation.flags & STM_FENCE) != 0 && operations_.oldest() != &operation)
+    return Begun::kLater;
+  auto const error = try_begin(operation);
   if (error == -EAGAIN) return Begun::kLater;
   operation.begun = true;
   operations_.begun();
-  if (error != 0) complete(id, error);
+  if (error != 0) complete(operation, error);
   return Begun::kYes;
 }
 
-int Connection::try_begin(std::uint64_t id, Operation& operation) {
+int Connection::try_begin(Operation& operation) {
   switch (operation.kind) {
     case Kind::kSend:
-      return begin_send(id, operation);
+      return begin_send(operation);
     case Kind::kRead:
       return sequencer_->read(
-          id, operation.memory->landing(endpoint_, operation.ptr, operation.length));
+          operation.id, operation.memory->landing(endpoint_, operation.ptr, operation.length));
     case Kind::kServe:
-      return begin_write(id, operation);
+      return begin_write(operation);
     default:
-      return begin_remote(id, operation);
+      return begin_remote(operation);
   }
 }
 
-int Connection::begin_send(std::uint64_t id, Operation& operation) {
-  if (operation.length <= kEagerMost && eager_out_.has_slot()) return begin_eager(id, operation);
-  return begin_write(id, operation);
+int Connection::begin_send(Operation& operation) {
+  if (operation.length <= kEagerMost && eager_out_.has_slot()) return begin_eager(operation);
+  return begin_write(operation);
 }
 
-int Connection::begin_write(std::uint64_t id, Operation& operation) {
+int Connection::begin_write(Operation& operation) {
   if (!writes_.empty() && next_write_ - writes_.begin()->second >= kWriteWindow) return -EAGAIN;
   auto const error =
       operation.kind == Kind::kSend
-          ? sequencer_->write(id, operation.source(), operation.length,
+          ? sequencer_->write(operation.id, operation.source(), operation.length,
                               {.tag = operation.tag, .flags = wire_flags(operation)})
-          : sequencer_->serve_read(operation.request, id, operation.source(), operation.length);
-  if (error == 0) writes_[id] = next_write_++;
+          : sequencer_->serve_read(operation.request, operation.id, operation.source(), operation.length);
+  if (error == 0) writes_[operation.id] = next_write_++;
   return error;
 }
 
-int Connection::begin_eager(std::uint64_t id, Operation& operation) {
+int Connection::begin_eager(Operation& operation) {
   auto const slot = operation.slot = eager_out_.use_slot();
   auto* const at = staging_.eager_out(slot);
   EagerHead head;
@@ -127,20 +127,20 @@ int Connection::begin_eager(std::uint64_t id, Operation& operation) {
   encode(head, at);
   if (operation.length != 0) std::memcpy(at + kEagerHead, operation.ptr, operation.length);
   operation.eager = true;
-  return sequencer_->put(id, eager_ring_, std::uint64_t{slot} * kEagerSlot, staging_.memory->at(at),
-                         kEagerHead + operation.length, wire::flag::kInterrupt);
+  return sequencer_->put(operation.id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
+                         staging_.memory->at(at), kEagerHead + operation.length, wire::flag::kInterrupt);
 }
 
-int Connection::begin_remote(std::uint64_t id, Operation& operation) {
+int Connection::begin_remote(Operation& operation) {
   auto* const remote = this->remote(operation.key);
   if (remote == nullptr || remote->state == Remote::State::kAsked) return -EAGAIN;
   if (remote->state == Remote::State::kClosed) return remote->status;
-  auto const error = access(id, operation, remote->region);
+  auto const error = access(operation, remote->region);
   if (error == 0) ++remote->operations;
   return error;
 }
 
-int Connection::access(std::uint64_t id, Operation& operation, const RemoteRegion& region) {
+int Connection::access(const Operation& operation, const RemoteRegion& region) {
   auto const needed = needed_access(operation.kind);
   if ((region.access & needed) == 0) return -EACCES;
   auto const offset = operation.address - region.base;
@@ -148,25 +148,22 @@ int Connection::access(std::uint64_t id, Operation& operation, const RemoteRegio
       operation.length > region.length - offset)
     return -ERANGE;
   if (operation.kind == Kind::kPut)
-    return sequencer_->put(id, region, offset, operation.source(), operation.length,
+    return sequencer_->put(operation.id, region, offset, operation.source(), operation.length,
                            wire_flags(operation));
   auto const landing = operation.memory->landing(endpoint_, operation.ptr, operation.length);
-  if (operation.kind == Kind::kGet) return sequencer_->get(id, region, offset, landing);
-  return sequencer_->fetch(id, region, offset, operation.function, operation.operand,
+  if (operation.kind == Kind::kGet) return sequencer_->get(operation.id, region, offset, landing);
+  return sequencer_->fetch(operation.id, region, offset, operation.function, operation.operand,
                            operation.compare, landing);
 }
 
-void Connection::complete(std::uint64_t id, int status, std::uint64_t length,
+void Connection::complete(Operation& operation, int status, std::uint64_t length,
                           std::uint32_t message) {
-  auto const* const found = operations_.find(id);
-  if (found == nullptr) return;
-  auto const operation = *found;
-  operations_.remove(id);
-  if (!writes_.empty()) writes_.erase(id);
+  if (!writes_.empty()) writes_.erase(operation.id);
   if (is_remote(operation.kind) && operation.begun)
     if (auto const remote = remotes_.find(operation.key); remote != remotes_.end())
       if (remote->second.operations > 0) --remote->second.operations;
   if (status == 0 && (operation.flags & STM_QUIET) != 0) {
+    operations_.remove(operation);
     outlets_.sends.release();
     domain_->places_freed();
     return;
@@ -175,23 +172,22 @@ void Connection::complete(std::uint64_t id, int status, std::uint64_t length,
   told.length = length;
   // The peers' first messages are the request and its answer.
   told.message = message > 0 ? message - 1 : 0;
+  operations_.remove(operation);
   outlets_.sends.push(told);
 }
 
 // ---- cancelling ----
 
-// The oldest with that context; 0: none.
-std::uint64_t Connection::find_operation(std::uint64_t context) {
-  for (auto id = operations_.oldest(); id != 0; id = operations_.next(id)) {
-    auto const& operation = *operations_.find(id);
-    if (operation.context == context && !operation.cancelled) return id;
-  }
-  return 0;
+// The oldest with that context; nullptr: none.
+Operation* Connection::find_operation(std::uint64_t context) const {
+  auto* found = operations_.oldest();
+  while (found != nullptr && (found->context != context || found->cancelled))
+    found = OperationList::next(*found);
+  return found;
 }
 
 int Connection::cancel(std::uint64_t context) {
-  auto const id = find_operation(context);
-  auto* const operation = operations_.find(id);
+  auto* const operation = find_operation(context);
   auto const older = [&](std::uint64_t other) {
     return operation == nullptr || other < operation->posted;
   };
@@ -211,15 +207,15 @@ int Connection::cancel(std::uint64_t context) {
   }
   if (operation == nullptr) return -ENOENT;
   if (over()) return 0;  // it completes as soon as the link lets go of it
-  return cancel_operation(id, *operation);
+  return cancel_operation(*operation);
 }
 
-int Connection::cancel_operation(std::uint64_t id, Operation& operation) {
+int Connection::cancel_operation(Operation& operation) {
   operation.cancelled = true;
   if (operation.eager) return 0;  // it has left
   if (!operation.begun) {
-    complete(id, -ECANCELED);
-  } else if (auto const error = sequencer_->cancel(id); error != 0) {
+    complete(operation, -ECANCELED);
+  } else if (auto const error = sequencer_->cancel(operation.id); error != 0) {
     return error;
   }
   // What stood behind it may begin.

@@ -88,7 +88,7 @@ bool Connection::match_eager(const EagerIn::Arrived& arrived) {
   bool const fits = head.length <= receive.length;
   if (fits && head.length != 0)
     std::memcpy(receive.ptr, staging_.eager_in(arrived.slot) + kEagerHead, head.length);
-  eager_in_.take(head.message);
+  eager_in_.take(arrived);
   sequencer_->pass_message();
   conclude(matched_[receive.id] = {std::move(receive)}, fits ? 0 : -EMSGSIZE, head.length,
            head.message, head.tag);

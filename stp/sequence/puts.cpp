@@ -28,7 +28,7 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
   auto& stream = found->second;
   if (offset > stream.region.length || length > stream.region.length - offset) return -EINVAL;
   auto const block = std::uint64_t{1} << self.config.max_block;
-  auto const count = length == 0 ? 1 : length / block + (length % block != 0);
+  auto const count = length == 0 ? 1 : ((length - 1) >> self.config.max_block) + 1;
   if (count > kMaxQueued - stream.blocks.size()) return -EAGAIN;
   auto const from = source.linear(self.config.local_bufsize);
   for (std::uint64_t i = 0; i < count; ++i) {

@@ -211,6 +211,10 @@ bool Sequencer::next_completion(Completion& out) {
   return true;
 }
 
+bool Sequencer::has_completion() const {
+  return !impl_->completions.empty();
+}
+
 bool Sequencer::has_offers() const {
   return !impl_->waiting.empty();
 }

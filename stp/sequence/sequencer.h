@@ -175,6 +175,7 @@ class Sequencer {
   // bytes until UserChannel::done() says that the frames have left.
   void fail(int error);
   bool next_completion(Completion& out);
+  [[nodiscard]] bool has_completion() const;
   // transmit() has something.
   [[nodiscard]] bool has_request() const;
   // So it has, or completions wait for taken().
