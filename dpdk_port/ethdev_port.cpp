@@ -50,11 +50,13 @@ class EthdevPort final : public LinkPort {
     return info_.attaches;
   }
 
+  // What is received is answered in the next turn: a program sees its data before that is
+  // acknowledged, and its own answer shares a burst with the acknowledgement.
   unsigned turn(Engine& engine, Time now) override {
     unsigned moved = loopback_.deliver(engine, now);
-    moved += receiver_.run(engine, tap_, now);
     if (now >= engine.next_deadline()) engine.expire(now);
-    return moved + transmitter_.run(engine, tap_, now);
+    moved += transmitter_.run(engine, tap_, now);
+    return moved + receiver_.run(engine, tap_, now);
   }
 
   std::optional<MacAddr> resolve(Ipv4 address, Time now) override {

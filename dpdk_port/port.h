@@ -48,8 +48,8 @@ class Port {
 
   [[nodiscard]] virtual const PortInfo& info() const = 0;
 
-  // One turn: receives bursts into the Node, runs its timers, sends what it has. Returns the
-  // frames moved; 0 means idle.
+  // One turn: runs the Node's timers, sends what it has, receives bursts into it. What these are
+  // answered with goes out in the next turn. Returns the frames moved; 0 means idle.
   virtual unsigned poll(Node& node, Time now) = 0;
 
   // Name resolution, last step. nullopt: not known (yet); ask again after poll() has run a while.

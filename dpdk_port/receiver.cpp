@@ -10,14 +10,27 @@ Bytes segment(const rte_mbuf* mbuf) {
   return {rte_pktmbuf_mtod(mbuf, const std::byte*), mbuf->data_len};
 }
 
+// Long frames come fewer at a time: what a driver has copied into mbufs should still be in the
+// processor's nearest caches when it is copied out of them.
+std::uint16_t burst_of(std::size_t frame) {
+  constexpr std::size_t kBytes = 64 * 1024, kLeast = 4;
+  return static_cast<std::uint16_t>(std::clamp(kBytes / frame, kLeast, kBurst));
+}
+
 }  // namespace
+
+Receiver::Receiver(Device& device, Arp& arp)
+    : device_(device),
+      arp_(arp),
+      joined_(kBurst, frame_room(device.mtu())),
+      burst_(burst_of(joined_.room())) {}
 
 unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
   if (device_.is_gone()) return 0;
   unsigned moved = 0;
-  for (std::size_t burst = 0; burst < kTurnBursts; ++burst) {
+  while (moved < kBurst * kTurnBursts) {
     std::array<rte_mbuf*, kBurst> mbufs;
-    const std::uint16_t count = rte_eth_rx_burst(device_.port(), 0, mbufs.data(), kBurst);
+    const std::uint16_t count = rte_eth_rx_burst(device_.port(), 0, mbufs.data(), burst_);
     if (count == 0) break;
     std::array<Bytes, kBurst> frames;
     std::size_t kept = 0;
@@ -30,7 +43,7 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
     if (kept > 0) engine.receive(std::span(frames).first(kept), now);
     rte_pktmbuf_free_bulk(mbufs.data(), count);
     moved += count;
-    if (count < kBurst) break;
+    if (count < burst_) break;
   }
   return moved;
 }

@@ -17,10 +17,9 @@ struct ReceiveCounters {
 
 class Receiver {
  public:
-  Receiver(Device& device, Arp& arp)
-      : device_(device), arp_(arp), joined_(kBurst, frame_room(device.mtu())) {}
+  Receiver(Device& device, Arp& arp);
 
-  // Hands what has arrived to the engine, up to kTurnBursts. Returns the frames moved.
+  // Hands what has arrived to the engine, up to kTurnBursts of them. Returns the frames moved.
   unsigned run(Engine& engine, Tap* tap, Time now);
 
   [[nodiscard]] const ReceiveCounters& counters() const { return counters_; }
@@ -31,6 +30,7 @@ class Receiver {
   Device& device_;
   Arp& arp_;
   FrameBuffers joined_;  // one frame per place in a burst
+  const std::uint16_t burst_;
   ReceiveCounters counters_;
 };
 

@@ -49,6 +49,8 @@ bool Transmitter::fill_spares() {
     return false;
   }
   spare_count_ = kBurst;
+  // Kept from turn to turn: most turns have nothing to send, and should do as little.
+  for (std::size_t i = 0; i < kBurst; ++i) frames_[i].head = data_of(spares_[i]);
   return true;
 }
 
@@ -66,12 +68,11 @@ void Transmitter::take_arp(Tap* tap) {
 
 unsigned Transmitter::take_frames(Engine& engine, Tap* tap, Time now) {
   if (!fill_spares()) return 0;
-  std::array<TxFrame, kBurst> frames;
-  for (std::size_t i = 0; i < kBurst; ++i) frames[i].head = data_of(spares_[i]);
-  const std::size_t count = engine.transmit(frames, now);
+  const std::size_t count = engine.transmit(frames_, now);
+  if (count == 0) return 0;
   std::size_t unused = 0;  // heads of frames that were for ourselves, moved to the front
   for (std::size_t i = 0; i < count; ++i) {
-    const TxFrame& frame = frames[i];
+    const TxFrame& frame = frames_[i];
     const bool attached = keep_frame(i, frame, tap);
     if (!attached && frame.token.region != kNoneId) {
       engine.transmitted(std::span(&frame.token, 1));

@@ -53,6 +53,7 @@ class Transmitter {
   Attachments attachments_;
   std::array<rte_mbuf*, kBurst> spares_{};  // empty heads; those in front of spare_count_
   std::size_t spare_count_ = 0;
+  std::array<TxFrame, kBurst> frames_;       // the spares, as the engine is offered them
   std::array<rte_mbuf*, kBurst> pending_{};  // built, not yet taken by the driver
   std::uint16_t pending_count_ = 0;
   Time refusing_since_ = kNever;

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <type_traits>
 
 namespace stp {
 
@@ -23,6 +25,18 @@ struct MacAddr {
   std::array<std::uint8_t, 6> octets{};
 
   friend constexpr auto operator<=>(const MacAddr&, const MacAddr&) = default;
+  // Of each frame, whose address was stored a moment ago: read as it was written, in pieces of 4
+  // and 2 bytes, since a longer load would have to wait for all stores before it.
+  friend constexpr bool operator==(const MacAddr& a, const MacAddr& b) {
+    if (std::is_constant_evaluated()) return a.octets == b.octets;
+    std::uint32_t a4, b4;
+    std::uint16_t a2, b2;
+    std::memcpy(&a4, a.octets.data(), 4);
+    std::memcpy(&b4, b.octets.data(), 4);
+    std::memcpy(&a2, a.octets.data() + 4, 2);
+    std::memcpy(&b2, b.octets.data() + 4, 2);
+    return ((a4 ^ b4) | static_cast<std::uint32_t>(a2 ^ b2)) == 0;
+  }
 
   // The group bit: set in multicast and broadcast addresses, never in a station's own.
   [[nodiscard]] constexpr bool is_group() const { return (octets[0] & 1) != 0; }

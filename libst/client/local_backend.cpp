@@ -104,7 +104,7 @@ bool LocalBackend::drive(Condition condition, Time until) {
   for (;;) {
     auto const moved = service_.poll();
     if (condition()) break;
-    if (port::now() >= until) return false;
+    if (until == 0 || port::now() >= until) return false;
     if (moved == 0 && yields_) std::this_thread::yield();
     if (service_.lock().wanted()) {
       hold.unlock();
@@ -123,6 +123,7 @@ void LocalBackend::leave() {
   do {
     service_.poll();
   } while (service_.node().vc_count() > 0 && port::now() < until);
+  service_.poll();  // the last answer: a turn sends what the one before it received
 }
 
 }  // namespace stp::client

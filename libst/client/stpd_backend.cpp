@@ -108,11 +108,11 @@ void StpdBackend::rung() {
 }
 
 bool StpdBackend::attend(Condition condition, Time deadline) {
-  auto const until = std::min(deadline, port::now() + kPatience);
+  auto const until = deadline == 0 ? 0 : std::min(deadline, port::now() + kPatience);
   do {
     if (condition()) return true;
     std::this_thread::yield();  // stpd may need this core to get on
-  } while (port::now() < until);
+  } while (until != 0 && port::now() < until);
   return condition();
 }
 

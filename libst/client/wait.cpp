@@ -27,6 +27,10 @@ int deadline_of(const timeval* timeout, Time& out) {
   constexpr long kMicrosecondsOfSecond = 1'000'000;
   if (timeout->tv_sec < 0 || timeout->tv_usec < 0 || timeout->tv_usec >= kMicrosecondsOfSecond)
     return fail(-EINVAL, "the timeout is no time");
+  if (timeout->tv_sec == 0 && timeout->tv_usec == 0) {
+    out = 0;
+    return 0;
+  }
   auto const seconds = static_cast<Time>(timeout->tv_sec);
   constexpr auto kLongest = std::numeric_limits<std::int64_t>::max() / kSecond;
   if (seconds < kLongest)

@@ -19,7 +19,8 @@ int sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, Time deadline
 // Makes everybody who sleeps on `word` look at what they wait for.
 void wake_all(std::atomic<std::uint32_t>& word);
 [[nodiscard]] Time now();
-// When a timeout as of select() has passed; NULL is for ever. 0 or -EINVAL.
+// When a timeout as of select() has passed: NULL is for ever, and 0 of it now, which is 0 and costs
+// no look at the clock. 0 or -EINVAL.
 int deadline_of(const timeval* timeout, Time& out);
 
 // The page's word as a place to sleep on, as UserChannel is one.
@@ -43,6 +44,10 @@ class PageEvents {
 template <typename Place, typename Ready>
 int wait_until(Backend& backend, Place& place, Time deadline, Ready ready) {
   if (backend.attend(Condition(ready), deadline)) return 0;
+  if (deadline == 0) {
+    auto const gone = backend.error();
+    return gone != 0 ? gone : -EWOULDBLOCK;
+  }
   for (;;) {
     auto const seen = place.begin_sleep();
     bool done = ready();

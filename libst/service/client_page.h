@@ -30,7 +30,7 @@ class Doorbells {
   template <typename Visit>
   bool collect(std::uint32_t channels, Visit&& visit) {
     bool any = false;
-    for (std::uint32_t t = 0; t < 16; ++t) {
+    for (std::uint32_t t = 0; t < 16 && t * 4096 < channels; ++t) {
       if (top_[t].load(std::memory_order_relaxed) == 0) continue;
       auto mids = top_[t].exchange(0, std::memory_order_seq_cst);
       for (; mids != 0; mids &= mids - 1) {

@@ -5,24 +5,41 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 namespace stp::service {
 
+// Tickets, served in the order they were drawn. Where nobody waits, which is nearly always, each
+// call is one atomic operation: a link is driven some million times a second.
 class DriveLock {
  public:
-  void lock();
-  bool try_lock();
-  void unlock();
+  void lock() {
+    auto const ticket = drawn_.fetch_add(1);
+    if (serving_.load() != ticket) wait(ticket);
+  }
+  bool try_lock() {
+    auto ticket = serving_.load();
+    return drawn_.compare_exchange_strong(ticket, ticket + 1);
+  }
+  void unlock() {
+    auto const next = serving_.load(std::memory_order_relaxed) + 1;
+    // Sequentially consistent, as is the drawing of tickets: a waiter sees that it is its turn, or
+    // this sees that there is a waiter.
+    serving_.store(next);
+    if (drawn_.load() != next) call();
+  }
   // Somebody waits in lock(): the poller should unlock and lock again.
   [[nodiscard]] bool wanted() const { return waiting_.load(std::memory_order_relaxed) != 0; }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable freed_;
-  bool held_ = false;
-  unsigned next_ticket_ = 0, serving_ = 0;  // waiters go in the order they came
+  void wait(std::uint32_t ticket);
+  void call();
+
+  std::atomic<std::uint32_t> drawn_{0}, serving_{0};  // the lock is free when they are equal
   std::atomic<unsigned> waiting_{0};
+  std::mutex mutex_;
+  std::condition_variable called_;
 };
 
 }  // namespace stp::service

@@ -66,8 +66,8 @@ void PollLoop::take_over() {
 }
 
 bool PollLoop::callers_came() const {
-  return callers_.load(std::memory_order_relaxed) != 0 ||
-         visits_.load(std::memory_order_relaxed) != seen_visits_;
+  auto const calls = calls_.load(std::memory_order_relaxed);
+  return calls % kVisit != 0 || calls >> kVisitShift != seen_visits_;
 }
 
 void PollLoop::settle() const {
@@ -84,7 +84,7 @@ void PollLoop::settle() const {
 
 void PollLoop::run() {
   settle();
-  seen_visits_ = visits_;
+  seen_visits_ = visits();
   while (!stopping_) {
     heartbeat_.beat();
     if (callers_came())
@@ -95,11 +95,11 @@ void PollLoop::run() {
 }
 
 void PollLoop::wait_for_callers() {
-  seen_visits_ = visits_;
+  seen_visits_ = visits();
   std::unique_lock guard(mutex_);
   auto const called = called_.wait_for(guard, std::chrono::nanoseconds(kHandover),
                                        [this] { return taken_over_ || stopping_.load(); });
-  if (called) seen_visits_ = visits_;
+  if (called) seen_visits_ = visits();
   taken_over_ = false;
 }
 

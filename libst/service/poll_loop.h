@@ -42,10 +42,9 @@ class PollLoop {
   class CallerScope {
    public:
     explicit CallerScope(PollLoop& loop) : loop_(loop) {
-      loop_.visits_.fetch_add(1, std::memory_order_relaxed);
-      loop_.callers_.fetch_add(1, std::memory_order_relaxed);
+      loop_.calls_.fetch_add(kVisit | 1, std::memory_order_relaxed);
     }
-    ~CallerScope() { loop_.callers_.fetch_sub(1, std::memory_order_relaxed); }
+    ~CallerScope() { loop_.calls_.fetch_sub(1, std::memory_order_relaxed); }
     CallerScope(const CallerScope&) = delete;
     CallerScope& operator=(const CallerScope&) = delete;
 
@@ -79,9 +78,14 @@ class PollLoop {
   Heartbeat heartbeat_;
   std::thread thread_;
   std::atomic<bool> stopping_{false}, sleeping_{false};
-  std::atomic<std::uint32_t> callers_{0};
-  std::atomic<std::uint32_t> visits_{0};
-  std::uint32_t seen_visits_ = 0;  // the loop's own: visits it has stayed away for
+  // Visits so far, and below them how many callers are here.
+  static constexpr unsigned kVisitShift = 32;
+  static constexpr std::uint64_t kVisit = std::uint64_t{1} << kVisitShift;
+  [[nodiscard]] std::uint64_t visits() const {
+    return calls_.load(std::memory_order_relaxed) >> kVisitShift;
+  }
+  std::atomic<std::uint64_t> calls_{0};
+  std::uint64_t seen_visits_ = 0;  // the loop's own: visits it has stayed away for
   std::mutex mutex_;
   std::condition_variable called_;
   bool taken_over_ = false;  // under mutex_

@@ -15,6 +15,11 @@ class UserChannel {
 
   bool receive(ReceivedEntry& out);  // false: the Schedule Header Queue is empty
   [[nodiscard]] bool readable() const;
+  // The same for threads that are not the one that receives.
+  [[nodiscard]] bool waiting() const {
+    return control_->rx_head.load(std::memory_order_acquire) !=
+           control_->rx_tail.load(std::memory_order_relaxed);
+  }
   bool send(const SendEntry& entry);  // false: the transmit queue is full
   [[nodiscard]] bool writable() const;
   // The same without a copy, while writable(): the entry to fill, and that it is filled.

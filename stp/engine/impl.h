@@ -141,10 +141,10 @@ struct Node::Impl {
   [[nodiscard]] Time deadline_of(const Vc& vc) const;
 
   // --- request.cpp
-  // 0: may be sent; else why not. Learns grants.
+  // 0: may be sent; else why not. Learns grants, and the number of a Block's first STU.
   int check_request(Vc& vc, const SendEntry& entry, Time now);
   int check_get_request(Vc& vc, const wire::Header& header);
-  int check_data_request(const Vc& vc, const SendEntry& entry) const;
+  static int check_data_request(Vc& vc, const SendEntry& entry);
   [[nodiscard]] static std::uint32_t first_stu(const Vc& vc, const wire::Header& header);
   int check_grant_request(const Vc& vc, const wire::Header& header) const;
 
@@ -152,6 +152,8 @@ struct Node::Impl {
   std::size_t transmit(std::span<TxFrame> frames, Time now);
   void transmitted(const TxToken& token);
   void left_behind(VcId id);
+  std::size_t send_answers(std::span<TxFrame> frames);
+  std::size_t send_next(std::span<TxFrame> frames, Time now);
   std::size_t send_from(Vc& vc, std::span<TxFrame> frames, Time now);
   bool take_request(Vc& vc, Time now);
   void build_control(Vc& vc, TxFrame& frame);
@@ -164,7 +166,7 @@ struct Node::Impl {
             Bytes payload, Bytes append, bool attach);
   void make_ready(Vc& vc);
 
-  // Answers and requests of the Node's own: small, sent before anything of users.
+  // Answers and requests of the Node's own: small, sent before anything of users but for a frame.
   struct Answer {
     MacAddr dst;
     wire::Header header;
@@ -172,6 +174,10 @@ struct Node::Impl {
     OptionPayload option;
   };
   static constexpr std::size_t kMaxAnswers = 1024;
+  // A connection's data must not overtake what opens it.
+  static bool is_pressing(const wire::Header& header) {
+    return header.op() != wire::Op::kRequestStateResponse;
+  }
   void answer(const MacAddr& dst, const wire::Header& header, bool checksum = false,
               const OptionPayload& option = {});
   [[nodiscard]] wire::Header header_for(const Vc& vc, wire::Op op, std::uint16_t flags = 0) const;
@@ -181,6 +187,8 @@ struct Node::Impl {
   NodeConfig config;
   Random& random;
   Counters counters;
+
+  wire::Frame parsed;  // that is being received: not made anew, for each frame fills all of it
 
   IdTable<Endpoint> endpoints;
   IdTable<Region> regions;
@@ -198,7 +206,7 @@ struct Node::Impl {
   TimerHeap timers;
 
   std::vector<Answer> answers;  // a ring of kMaxAnswers
-  std::size_t first_answer = 0, answer_count = 0;
+  std::size_t first_answer = 0, answer_count = 0, pressing_answers = 0;
   std::deque<Vc*> ready;                  // have something to send, in turn
   std::map<std::uint64_t, Owner> owners;  // who has endpoints
   NodeGrants granted;

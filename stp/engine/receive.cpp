@@ -11,7 +11,7 @@ namespace stp {
 void Node::Impl::receive_frame(Bytes bytes, Time now) {
   counters.add(Counter::kRxFrames);
   counters.add(Counter::kRxBytes, bytes.size());
-  wire::Frame frame;
+  auto& frame = parsed;
   if (auto const drop = wire::parse(bytes, config.max_stu, frame); drop != Counter::kNone)
     return counters.add(drop);
   // protocol: 2.10
@@ -129,6 +129,10 @@ void Node::Impl::touch_room(Vc& vc) {
 // Headers without Interrupt wait for more of them, so that a sleeper is woken once for many.
 // protocol: 6.17
 void Node::Impl::flush_wakes(Time now) {
+  if (touched.empty()) {  // or those who were have gone
+    wake_by = kNever;
+    return;
+  }
   wake_touched(now >= wake_by);
   if (!touched.empty() && wake_by == kNever) wake_by = now + kWakeDelay;
 }
@@ -165,6 +169,7 @@ wire::Header Node::Impl::header_for(const Vc& vc, wire::Op op, std::uint16_t fla
 void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum,
                         const OptionPayload& option) {
   if (answer_count == kMaxAnswers) return counters.add(Counter::kAnswersFull);
+  if (is_pressing(header)) ++pressing_answers;
   answers[(first_answer + answer_count++) % kMaxAnswers] = {dst, header, checksum, option};
 }
 

@@ -101,7 +101,7 @@ std::uint32_t Node::Impl::first_stu(const Vc& vc, const wire::Header& h) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(tiles, Inbound::kMaxStusOfBlock));
 }
 
-int Node::Impl::check_data_request(const Vc& vc, const SendEntry& entry) const {
+int Node::Impl::check_data_request(Vc& vc, const SendEntry& entry) {
   auto const& h = entry.header;
   if (h.has(wire::flag::kReserved | wire::flag::kFunction) ||
       (entry.payload_length != 0 && entry.payload_length != wire::kAppendSize))
@@ -109,7 +109,8 @@ int Node::Impl::check_data_request(const Vc& vc, const SendEntry& entry) const {
   if (h.offset >= std::uint64_t{1} << vc.peer_bufsize) return -EINVAL;
   auto const start = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
   if (start + entry.length > std::uint64_t{1} << 32 << vc.peer_bufsize) return -EINVAL;
-  if (first_stu(vc, h) + stu_count(start, entry.length, vc.send_stu_log2) >
+  vc.sending.stu_num = first_stu(vc, h);
+  if (vc.sending.stu_num + stu_count(start, entry.length, vc.send_stu_log2) >
       Inbound::kMaxStusOfBlock)
     return -EINVAL;
   if (entry.length == 0) return 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/memory/bufx_range.h"
 
-#include <algorithm>
 #include <cerrno>
 
 namespace stp {
@@ -33,27 +32,23 @@ void BufxRange::unbind(std::uint32_t first, std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; ++i) entries_[first - base_ + i] = {};
 }
 
-Bytes BufxRange::run(std::uint64_t at, std::uint64_t length, RegionId& region) const {
+std::uint64_t BufxRange::run_on(std::uint64_t at, std::uint64_t length) const {
   auto const size = std::uint64_t{1} << bufsize_;
   auto bufx = at >> bufsize_;
-  auto const* entry = bufx > 0xffffffff ? nullptr : find(static_cast<std::uint32_t>(bufx));
-  if (entry == nullptr) return {};
-  region = entry->region;
-  auto const* const start = entry->memory + (at & (size - 1));
-  auto found = size - (at & (size - 1));
+  auto const& first = *find(static_cast<std::uint32_t>(bufx));
+  std::uint64_t found = 0;
   while (found < length && ++bufx <= 0xffffffff) {
     auto const* const next = find(static_cast<std::uint32_t>(bufx));
-    if (next == nullptr || next->region != region || next->memory != start + found) break;
+    if (next == nullptr || next->region != first.region ||
+        next->memory != first.memory + size + found)
+      break;
     found += size;
   }
-  return {start, static_cast<std::size_t>(std::min(found, length))};
+  return found;
 }
 
-bool BufxRange::covers(std::uint32_t bufx, std::uint32_t offset, std::uint64_t length) const {
-  auto const size = std::uint64_t{1} << bufsize_;
-  if (offset >= size || find(bufx) == nullptr) return false;
-  if (length == 0) return true;
-  auto const last = std::uint64_t{bufx} + ((offset + length - 1) >> bufsize_);
+bool BufxRange::covers_on(std::uint32_t bufx, std::uint64_t end) const {
+  auto const last = std::uint64_t{bufx} + ((end - 1) >> bufsize_);
   if (last > 0xffffffff) return false;
   for (auto b = std::uint64_t{bufx} + 1; b <= last; ++b)
     if (find(static_cast<std::uint32_t>(b)) == nullptr) return false;

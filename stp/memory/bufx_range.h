@@ -2,6 +2,7 @@
 // A range of Bufx values, [base, base + count), and the user memory bound to each (section 7).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -43,13 +44,34 @@ class BufxRange {
   }
   // The longest run of memory, at most `length` bytes, that begins `at` (a linear address) and is
   // contiguous and of one region. Empty where nothing is bound.
-  [[nodiscard]] Bytes run(std::uint64_t at, std::uint64_t length, RegionId& region) const;
+  [[nodiscard]] Bytes run(std::uint64_t at, std::uint64_t length, RegionId& region) const {
+    auto const left = (std::uint64_t{1} << bufsize_) - offset_of(at);
+    if (at >> bufsize_ > 0xffffffff) return {};
+    auto const* const entry = find(static_cast<std::uint32_t>(at >> bufsize_));
+    if (entry == nullptr) return {};
+    region = entry->region;
+    auto const* const start = entry->memory + offset_of(at);
+    if (length <= left) return {start, static_cast<std::size_t>(length)};
+    return {start, static_cast<std::size_t>(std::min(left + run_on(at, length - left), length))};
+  }
 
   // Whether `length` bytes from (bufx, offset) on are all bound; an empty run needs only its start
   // to be inside a bound buffer.
-  [[nodiscard]] bool covers(std::uint32_t bufx, std::uint32_t offset, std::uint64_t length) const;
+  [[nodiscard]] bool covers(std::uint32_t bufx, std::uint32_t offset, std::uint64_t length) const {
+    auto const size = std::uint64_t{1} << bufsize_;
+    if (offset >= size || find(bufx) == nullptr) return false;
+    return offset + length <= size || covers_on(bufx, offset + length);
+  }
 
  private:
+  [[nodiscard]] std::uint64_t offset_of(std::uint64_t at) const {
+    return at & ((std::uint64_t{1} << bufsize_) - 1);
+  }
+  // Beyond the buffer that holds `at`: whole buffers of the same run, until `length` bytes are
+  // reached; whether those up to `end`, counted from the beginning of `bufx`, are all bound.
+  [[nodiscard]] std::uint64_t run_on(std::uint64_t at, std::uint64_t length) const;
+  [[nodiscard]] bool covers_on(std::uint32_t bufx, std::uint64_t end) const;
+
   std::uint32_t base_ = 0, count_ = 0;
   unsigned bufsize_ = 14;
   std::vector<Entry> entries_;  // as many as the highest bound entry needs

@@ -7,34 +7,6 @@
 
 namespace stp {
 
-// protocol: 9.8
-std::uint64_t InboundTransfer::block_count() const {
-  return t_len == 0 ? 1 : (t_len + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
-}
-
-bool InboundTransfer::finished() const {
-  return !region && t_len != kUnknownLength && b_seq == block_count();
-}
-
-bool InboundTransfer::has(std::uint32_t b_num) const {
-  // Put Blocks are numbered without end, so "before" is taken modulo 2^32 there.
-  bool const before = region ? static_cast<std::int32_t>(b_num - b_seq) < 0 : b_num < b_seq;
-  return before || std::find(ahead.begin(), ahead.end(), b_num) != ahead.end();
-}
-
-// protocol: 9.6
-void InboundTransfer::complete(std::uint32_t b_num) {
-  if (b_num != b_seq) {
-    ahead.push_back(b_num);
-    return;
-  }
-  for (auto next = ahead.end();; ahead.erase(next)) {
-    ++b_seq;
-    next = std::find(ahead.begin(), ahead.end(), b_seq);
-    if (next == ahead.end()) return;
-  }
-}
-
 void Inbound::configure(unsigned bufsize, unsigned stu_log2, bool reuses_ids,
                         const GrantAccount& account) {
   reuses_ids_ = reuses_ids;
@@ -52,10 +24,7 @@ const Inbound::Offer* Inbound::find_offer(std::uint32_t i_id) const {
 void Inbound::offered(const wire::Header& rts) {
   auto const i_id = rts.s_id;
   auto const t_len = rts.t_len();
-  bool const repeated = std::any_of(transfers_.begin(), transfers_.end(), [&](const auto& entry) {
-    auto const& t = entry.second;
-    return !t.region && t.i_id == i_id && t.t_len == t_len && !t.finished();
-  });
+  bool const repeated = transfers_.under_way(i_id, t_len);
   Offer const offer{i_id, t_len, rts.mx, !repeated};
   if (auto const* const known = find_offer(i_id)) {
     offers_[static_cast<std::size_t>(known - offers_.data())] = offer;
@@ -79,13 +48,14 @@ void Inbound::drop_blocks(InboundTransfer& transfer) {
 }
 
 void Inbound::end(std::uint32_t r_id) {
-  auto const found = transfers_.find(r_id);
-  if (found == transfers_.end()) return;
-  drop_blocks(found->second);
-  transfers_.erase(found);
+  auto* const found = transfers_.find(r_id);
+  if (found == nullptr) return;
+  drop_blocks(*found);
+  transfers_.erase(*found);
 }
 
 void Inbound::drop_block(const InboundBlock& block) {
+  if (recent_ == &block) recent_ = nullptr;
   tracked_ -= block.stus.capacity();
   account_.settle(block.end - block.start - block.received);
 }
@@ -100,25 +70,11 @@ void Inbound::clear() {
   tracked_ = 0;
 }
 
-// Forgets the oldest Transfer that nothing is expected for any more.
-bool Inbound::make_room() {
-  if (transfers_.size() < kMaxTransfers) return true;
-  auto oldest = transfers_.end();
-  for (auto t = transfers_.begin(); t != transfers_.end(); ++t)
-    if (!t->second.region && t->second.open_blocks == 0 &&
-        (oldest == transfers_.end() || t->second.serial < oldest->second.serial))
-      oldest = t;
-  if (oldest == transfers_.end()) return false;
-  transfers_.erase(oldest);
-  return true;
-}
-
 // The Transfer a CTS belongs to, begun anew where the CTS starts one.
 int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
   auto const* const offer = find_offer(cts.d_id);
-  auto found = transfers_.find(cts.s_id);
-  if (found != transfers_.end()) {
-    auto& old = found->second;
+  if (auto* const found = transfers_.find(cts.s_id); found != nullptr) {
+    auto& old = *found;
     bool const same = !old.region && old.i_id == cts.d_id &&
                       !(reuses_ids_ && offer != nullptr && offer->fresh && old.has(cts.b_num));
     if (same) {
@@ -129,13 +85,11 @@ int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
     end(cts.s_id);
   }
   if (offer != nullptr && cts.param > offer->max_block) return -EINVAL;
-  if (!make_room()) return -ENOBUFS;
-  auto& transfer = transfers_[cts.s_id];
-  transfer.r_id = cts.s_id;
+  if (!transfers_.make_room()) return -ENOBUFS;
+  auto& transfer = transfers_.add(cts.s_id, false);
   transfer.i_id = cts.d_id;
   transfer.blocksize = cts.param;
   transfer.t_len = offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength;
-  transfer.serial = next_serial_++;
   if (offer != nullptr) offers_[static_cast<std::size_t>(offer - offers_.data())].fresh = false;
   out = &transfer;
   return 0;
@@ -192,9 +146,8 @@ int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
 int Inbound::open_region(const wire::Header& mra) {
   auto const start = Address{mra.bufx, mra.offset}.linear(bufsize_);
   auto const t_len = mra.t_len();
-  auto const known = transfers_.find(mra.s_id);
-  if (known != transfers_.end()) {
-    auto const& old = known->second;
+  if (auto const* const known = transfers_.find(mra.s_id); known != nullptr) {
+    auto const& old = *known;
     if (old.region && old.i_id == mra.d_id && old.start == start && old.t_len == t_len &&
         old.mx == mra.mx && old.b_win == mra.param)
       return 0;  // repeated
@@ -204,15 +157,13 @@ int Inbound::open_region(const wire::Header& mra) {
   auto const stus = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(stu_count(start, t_len, stu_log2_), kMaxStusOfBlock));
   auto const places = std::bit_ceil(std::uint32_t{mra.param});
-  if (tracked_ + std::uint64_t{stus} * places > kMaxTrackedStus || !make_room()) return -ENOBUFS;
-  auto& region = transfers_[mra.s_id];
-  region.r_id = mra.s_id;
+  if (tracked_ + std::uint64_t{stus} * places > kMaxTrackedStus || !transfers_.make_room())
+    return -ENOBUFS;
+  auto& region = transfers_.add(mra.s_id, true);
   region.i_id = mra.d_id;
-  region.region = true;
   region.mx = mra.mx;
   region.t_len = t_len;
   region.start = start;
-  region.serial = next_serial_++;
   region.b_win = mra.param;
   region.window.resize(places);
   for (auto& block : region.window) {
@@ -227,11 +178,10 @@ int Inbound::open_region(const wire::Header& mra) {
 }
 
 Inbound::Demand Inbound::demand(const wire::Header& cts) const {
-  auto const found = transfers_.find(cts.s_id);
+  auto const* const found = transfers_.find(cts.s_id);
   auto const* const offer = find_offer(cts.d_id);
-  bool const begun = found != transfers_.end() && !found->second.region;
-  if (begun && (found->second.has(cts.b_num) || blocks_.contains(key(cts.s_id, cts.b_num))))
-    return {};
+  bool const begun = found != nullptr && !found->region;
+  if (begun && (found->has(cts.b_num) || blocks_.contains(key(cts.s_id, cts.b_num)))) return {};
   auto const block = std::uint64_t{1} << cts.param;
   auto const before = std::uint64_t{cts.b_num} << cts.param;
   if (offer == nullptr) return {block, block};
@@ -291,37 +241,7 @@ void Inbound::unexpect(std::uint32_t r_id, std::uint32_t g_num) {
 }
 
 const InboundTransfer* Inbound::transfer(std::uint32_t r_id) const {
-  auto const found = transfers_.find(r_id);
-  return found == transfers_.end() ? nullptr : &found->second;
-}
-
-Counter Inbound::find(const wire::Header& data, std::size_t length, InboundBlock*& out) {
-  // A Get's answer carries the peer's id of its region. It may equal an id of ours, but not with
-  // the same B_num, Mx and place at once. protocol: 7.18
-  if (auto const get = gets_.find(key(data.d_id, data.b_num)); get != gets_.end()) {
-    auto const at = Address{data.bufx, data.offset}.linear(bufsize_);
-    if (get->second.cts.mx == data.mx && at >= get->second.start &&
-        at + length <= get->second.end) {
-      out = &get->second;
-      return out->check_stu(data, length, bufsize_, stu_log2_);
-    }
-  }
-  auto const found = transfers_.find(data.d_id);
-  if (found == transfers_.end()) return Counter::kNoGrant;
-  auto& transfer = found->second;
-  // protocol: 8.10
-  if (transfer.has(data.b_num)) return Counter::kDuplicateBlock;
-  if (transfer.region) {
-    if (data.b_num - transfer.b_seq >= transfer.b_win) return Counter::kBadBNum;
-    out = &transfer.window[data.b_num & (transfer.window.size() - 1)];
-    if (out->stus.placed() == 0) out->b_num = data.b_num;
-  } else {
-    auto const block = blocks_.find(key(data.d_id, data.b_num));
-    if (block == blocks_.end()) return Counter::kBadBNum;
-    out = &block->second;
-  }
-  if (data.mx != transfer.mx) return Counter::kOutsideGrant;
-  return out->check_stu(data, length, bufsize_, stu_log2_);
+  return transfers_.find(r_id);
 }
 
 // protocol: 8.6
@@ -349,6 +269,48 @@ Counter InboundBlock::check_stu(const wire::Header& data, std::size_t length, un
   }
   // A scheduled Block of known length ends where its Transfer does, not before.
   if (exact && is_last != (at + length == end)) return Counter::kBadStuNum;
+  return Counter::kNone;
+}
+
+// Once per STU: all that it needs in one function.
+[[gnu::flatten]] Counter Inbound::find(const wire::Header& data, std::size_t length,
+                                       InboundBlock*& out) {
+  if (!gets_.empty() && is_answer(data, length, out))
+    return out->check_stu(data, length, bufsize_, stu_log2_);
+  if (recent_ != nullptr && recent_->r_id == data.d_id && recent_->b_num == data.b_num) {
+    out = recent_;
+  } else if (auto const why = find_granted(data, out); why != Counter::kNone) {
+    return why;
+  }
+  if (data.mx != out->transfer->mx) return Counter::kOutsideGrant;
+  return out->check_stu(data, length, bufsize_, stu_log2_);
+}
+
+// A Get's answer carries the peer's id of its region. It may equal an id of ours, but not with the
+// same B_num, Mx and place at once.
+// protocol: 7.18
+bool Inbound::is_answer(const wire::Header& data, std::size_t length, InboundBlock*& out) {
+  auto const get = gets_.find(key(data.d_id, data.b_num));
+  if (get == gets_.end()) return false;
+  out = &get->second;
+  auto const at = Address{data.bufx, data.offset}.linear(bufsize_);
+  return out->cts.mx == data.mx && at >= out->start && at + length <= out->end;
+}
+
+Counter Inbound::find_granted(const wire::Header& data, InboundBlock*& out) {
+  auto* const transfer = transfers_.find(data.d_id);
+  if (transfer == nullptr) return Counter::kNoGrant;
+  // protocol: 8.10
+  if (transfer->has(data.b_num)) return Counter::kDuplicateBlock;
+  if (transfer->region) {
+    if (data.b_num - transfer->b_seq >= transfer->b_win) return Counter::kBadBNum;
+    out = &transfer->window[data.b_num & (transfer->window.size() - 1)];
+    if (out->stus.placed() == 0) out->b_num = data.b_num;
+    return Counter::kNone;
+  }
+  auto const block = blocks_.find(key(data.d_id, data.b_num));
+  if (block == blocks_.end()) return Counter::kBadBNum;
+  out = recent_ = &block->second;
   return Counter::kNone;
 }
 
@@ -380,6 +342,7 @@ void Inbound::complete(InboundBlock& block) {
     blocks_.erase(key(transfer.r_id, b_num));
   }
   transfer.complete(b_num);
+  if (transfer.finished()) transfers_.finished(transfer);
 }
 
 }  // namespace stp

@@ -8,73 +8,17 @@
 #include <vector>
 
 #include "stp/counters.h"
-#include "stp/memory/tiling.h"
 #include "stp/sequence/grant_account.h"
+#include "stp/sequence/inbound_transfer.h"
 #include "stp/sequence/recent_maximum.h"
-#include "stp/sequence/stu_map.h"
 #include "stp/types.h"
-#include "stp/wire/header.h"
 
 namespace stp {
-
-struct InboundTransfer;
-
-struct InboundBlock {
-  InboundTransfer* transfer = nullptr;  // nullptr: the answer to a Get or FetchOp
-  std::uint32_t b_num = 0;
-  // Linear destination addresses. A scheduled Block begins where its CTS says; a Put Block begins
-  // where its STU 0 lands, and any of its STUs tells which tile that is in.
-  std::uint64_t start = 0, end = 0;  // what it may touch: [start, end)
-  std::uint64_t first_tile = 0;      // tile of STU 0
-  bool tile_known = false;
-  std::uint64_t first_address = 0;  // of STU 0, once known
-  StuMap stus{};
-  std::uint64_t received = 0;  // bytes placed
-  std::uint32_t r_id = 0;
-  bool exact = false;     // ends where `end` says, and nowhere before
-  bool anywhere = false;  // begins where its STU 0 lands, wherever in [start, end) that is
-  bool value = false;     // a FetchOp's old value: big-endian on the wire
-  // Recovery: what to send again, and when there was progress last.
-  wire::Header cts;
-  Time progress = 0;
-  unsigned repeats = 0;      // CTS sent again since then
-  std::uint64_t serial = 0;  // order of grants
-  // The header to deliver on completion, once the Last STU has come.
-  wire::Header last;
-  std::uint8_t append[wire::kAppendSize] = {};
-  bool has_append = false;
-
-  // Whether an STU of `length` bytes fits the tiling of this Block; kNone: it may be placed.
-  [[nodiscard]] Counter check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
-                                  unsigned stu_log2) const;
-};
-
-struct InboundTransfer {
-  std::uint32_t r_id = 0, i_id = 0;
-  bool region = false;  // opened by MRA
-  std::uint16_t mx = 0;
-  std::uint64_t t_len = 0;           // kUnknownLength: its RTS was not seen
-  std::uint64_t start = 0;           // region: linear address
-  unsigned blocksize = 0;            // scheduled: exponent, fixed by the first CTS
-  std::uint32_t b_seq = 0;           // the first Block not complete
-  std::vector<std::uint32_t> ahead;  // complete Blocks beyond b_seq
-  std::uint32_t b_win = 0;           // region: Blocks that may be on their way
-  std::vector<InboundBlock> window;  // region: places, a power of two; Block b at b mod their count
-  std::uint32_t open_blocks = 0;     // scheduled: granted, not complete
-  std::uint64_t serial = 0;          // age
-
-  static constexpr std::uint64_t kUnknownLength = ~std::uint64_t{0};
-  [[nodiscard]] std::uint64_t block_count() const;
-  [[nodiscard]] bool finished() const;
-  [[nodiscard]] bool has(std::uint32_t b_num) const;  // is Block b_num complete?
-  void complete(std::uint32_t b_num);
-};
 
 class Inbound {
  public:
   // Bounds of what one connection can make a Node keep.
   // protocol: 7.14
-  static constexpr std::size_t kMaxTransfers = 256;
   static constexpr std::size_t kMaxWindow = 1024;
   static constexpr std::uint64_t kMaxTrackedStus = std::uint64_t{1} << 24;
   static constexpr std::uint32_t kMaxStusOfBlock = 65'535;
@@ -148,16 +92,18 @@ class Inbound {
   }
   [[nodiscard]] bool get_is_over(std::uint32_t g_num);
   [[nodiscard]] const Offer* find_offer(std::uint32_t i_id) const;
+  bool is_answer(const wire::Header& data, std::size_t length, InboundBlock*& out);
+  Counter find_granted(const wire::Header& data, InboundBlock*& out);
   void drop_block(const InboundBlock& block);
   int begin(const wire::Header& cts, InboundTransfer*& out);
-  bool make_room();
   void drop_blocks(InboundTransfer& transfer);
 
   unsigned bufsize_ = 14, stu_log2_ = 10;
   bool reuses_ids_ = true;
-  std::unordered_map<std::uint32_t, InboundTransfer> transfers_;  // by R_id
-  std::unordered_map<std::uint64_t, InboundBlock> blocks_;        // scheduled, by (R_id, B_num)
-  std::unordered_map<std::uint64_t, InboundBlock> gets_;          // by (R_id, G_num)
+  TransferTable transfers_;
+  std::unordered_map<std::uint64_t, InboundBlock> blocks_;  // scheduled, by (R_id, B_num)
+  std::unordered_map<std::uint64_t, InboundBlock> gets_;    // by (R_id, G_num)
+  InboundBlock* recent_ = nullptr;  // scheduled: STUs of a Block come in runs
   std::vector<Offer> offers_;
   std::size_t next_offer_ = 0;
   // G_nums of ours that are over: the newest that left, and bit n for n before it.

@@ -4,38 +4,55 @@
 // of the first STU (docs/protocol.md, section 8).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace stp {
 
+// Asked for each DATA of a user: sorted, so that asking costs little; the oldest goes first.
 class PermittedBlocks {
  public:
   void remember(std::uint32_t r_id, std::uint32_t b_num, std::uint64_t start) {
-    for (auto& block : blocks_)
-      if (block.r_id == r_id && block.b_num == b_num) return void(block.start = start);
-    if (blocks_.size() < kCapacity)
-      blocks_.push_back({r_id, b_num, start});
-    else
-      blocks_[next_++ % kCapacity] = {r_id, b_num, start};
+    auto const key = key_of(r_id, b_num);
+    auto at = place_of(key);
+    if (at != blocks_.end() && at->key == key) return void(at->start = start);
+    if (keys_.size() < kCapacity) {
+      keys_.push_back(key);
+    } else {
+      auto& oldest = keys_[next_++ % kCapacity];
+      blocks_.erase(place_of(oldest));
+      oldest = key;
+      at = place_of(key);
+    }
+    blocks_.insert(at, {key, start});
   }
   // The linear address of its first byte; none for a Block that no CTS permitted, or long ago.
   [[nodiscard]] std::optional<std::uint64_t> start_of(std::uint32_t r_id,
                                                       std::uint32_t b_num) const {
-    for (auto const& block : blocks_)
-      if (block.r_id == r_id && block.b_num == b_num) return block.start;
-    return std::nullopt;
+    auto const key = key_of(r_id, b_num);
+    auto const at = std::lower_bound(blocks_.begin(), blocks_.end(), key, before);
+    if (at == blocks_.end() || at->key != key) return std::nullopt;
+    return at->start;
   }
-  void clear() { blocks_ = {}; }
+  void clear() { *this = {}; }
 
  private:
   static constexpr std::size_t kCapacity = 64;
   struct Block {
-    std::uint32_t r_id, b_num;
-    std::uint64_t start;
+    std::uint64_t key, start;
   };
-  std::vector<Block> blocks_;
+  static std::uint64_t key_of(std::uint32_t r_id, std::uint32_t b_num) {
+    return std::uint64_t{r_id} << 32 | b_num;
+  }
+  static bool before(const Block& block, std::uint64_t key) { return block.key < key; }
+  std::vector<Block>::iterator place_of(std::uint64_t key) {
+    return std::lower_bound(blocks_.begin(), blocks_.end(), key, before);
+  }
+
+  std::vector<Block> blocks_;        // by key
+  std::vector<std::uint64_t> keys_;  // in the order they came, from next_ on
   std::size_t next_ = 0;
 };
 

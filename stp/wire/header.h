@@ -47,9 +47,23 @@ constexpr std::uint16_t op_flags(Op op, std::uint16_t flags = 0) {
   return static_cast<std::uint16_t>(static_cast<unsigned>(op) << kOpShift | (flags & kFlagsMask));
 }
 
-// Both need exactly kHeaderSize bytes at `wire`.
-void encode(const Header& header, std::byte* wire);
-// Inline, so that the fields of each received frame are stored once, where they stay.
+// Both need exactly kHeaderSize bytes at `wire`; inline, so that the fields of each frame are stored
+// once, where they stay.
+inline void encode(const Header& header, std::byte* wire) {
+  store16(wire + at::kOpFlags, header.op_flags);
+  store16(wire + at::kParam, header.param);
+  store16(wire + at::kDPort, header.d_port);
+  store16(wire + at::kSPort, header.s_port);
+  store32(wire + at::kDKey, header.d_key);
+  store16(wire + at::kCksum, header.cksum);
+  store16(wire + at::kMx, header.mx);
+  store32(wire + at::kBufx, header.bufx);
+  store32(wire + at::kOffset, header.offset);
+  store32(wire + at::kSync, header.sync);
+  store32(wire + at::kBNum, header.b_num);
+  store32(wire + at::kDId, header.d_id);
+  store32(wire + at::kSId, header.s_id);
+}
 inline Header decode(const std::byte* wire) {
   return {
       .op_flags = load16(wire + at::kOpFlags),

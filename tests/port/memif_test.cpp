@@ -120,6 +120,21 @@ TEST_F(Memif, TapSeesBothWays) {
   EXPECT_EQ(tap.received[0], make_frame(client.mac(), server.mac(), 60, 3));
 }
 
+TEST_F(Memif, WhatATurnReceivesIsAnsweredInTheNext) {
+  open();
+  ASSERT_TRUE(turn_until(client, server, [&] { return client.port->link_up(); }));
+  server.engine.answer = make_frame(client.mac(), server.mac(), 60, 2);
+  client.engine.send(make_frame(server.mac(), client.mac(), 60, 1));
+  client.turn();
+  ASSERT_EQ(server.turn(), 1U);
+  ASSERT_EQ(server.engine.received.size(), 1U) << "its user sees it now";
+  client.turn();
+  EXPECT_TRUE(client.engine.received.empty());
+  server.turn();
+  client.turn();
+  EXPECT_EQ(client.engine.received.size(), 1U);
+}
+
 TEST_F(Memif, FramesAPeerHasNoRoomForAreKeptAndArriveLater) {
   open(",rsize=5");  // 32 frames
   ASSERT_TRUE(turn_until(client, server, [&] { return client.port->link_up(); }));

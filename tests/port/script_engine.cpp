@@ -8,7 +8,10 @@
 namespace stp::port {
 
 void ScriptEngine::receive(std::span<const Bytes> burst, Time) {
-  for (const Bytes frame : burst) received.emplace_back(frame.begin(), frame.end());
+  for (const Bytes frame : burst) {
+    received.emplace_back(frame.begin(), frame.end());
+    if (!answer.empty()) send(answer);
+  }
 }
 
 std::size_t ScriptEngine::transmit(std::span<TxFrame> frames, Time) {

@@ -30,6 +30,7 @@ class ScriptEngine final : public Engine {
 
   std::vector<Frame> received;
   std::map<RegionId, unsigned> returned;  // how often each token came back
+  Frame answer;                           // unless empty: sent for each frame that arrives
   Time deadline = kNever;
   unsigned expired = 0;
   [[nodiscard]] std::size_t waiting() const { return outgoing_.size(); }

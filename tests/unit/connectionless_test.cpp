@@ -62,6 +62,15 @@ TEST_F(Endpoints, StusInAnyOrderTwiceMakeOneBlock) {
   EXPECT_FALSE(get(pb.port));
 }
 
+TEST_F(Endpoints, NobodyIsWokenLaterWhoHasGone) {
+  send(to_b(Op::kNoOperation));
+  ASSERT_EQ(b.node.next_deadline(), now + 50 * kMicrosecond) << "the user may sleep";
+  ASSERT_EQ(b.node.close(pb.port.id, true, now), 0);
+  now += kMillisecond;
+  b.node.expire(now);
+  EXPECT_EQ(b.node.next_deadline(), kNever);
+}
+
 TEST_F(Endpoints, ASilentBlockTakesNoSlot) {
   for (std::uint32_t i = 0; i < pb.name.local_slots; ++i) send(to_b(Op::kNoOperation));
   send(data(1, 100, 0, flag::kSilent));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Slots: nothing is sent that has no room at the receiver (protocol, section 6).
+#include <array>
+
 #include "stp/connection/slot_credit.h"
 #include "tests/unit/two_nodes.h"
 
@@ -14,6 +16,20 @@ class Slots : public TwoNodes {
     auto e = control(Op::kNoOperation);
     e.header.s_id = number;
     return e;
+  }
+  // What `from` sends in one burst.
+  std::vector<Op> burst(Host& from) {
+    constexpr std::size_t kFrames = 8;
+    std::vector<Frame> heads(kFrames, Frame(from.node.frame_room()));
+    std::array<TxFrame, kFrames> frames;
+    for (std::size_t i = 0; i < kFrames; ++i) frames[i].head = heads[i].data();
+    auto const count = from.node.transmit(frames, now);
+    std::vector<Op> ops;
+    for (std::size_t i = 0; i < count; ++i)
+      ops.push_back(parsed({heads[i].begin(),
+                            heads[i].begin() + static_cast<std::ptrdiff_t>(frames[i].head_length)})
+                        .header.op());
+    return ops;
   }
 };
 
@@ -260,6 +276,28 @@ TEST_F(Slots, a_user_that_sleeps_learns_of_the_end_at_once) {
   EXPECT_TRUE(has_event(b, Event::Kind::kWake));
   EXPECT_TRUE(has_event(b, Event::Kind::kVcOver));
   cb.user.end_sleep();
+}
+
+TEST_F(Slots, one_frame_of_a_user_goes_before_the_states_that_its_peer_asked_for) {
+  connect();
+  for (int i = 0; i < 3; ++i) put(a, ca, control(Op::kRequestState));
+  while (auto frame = take(a)) arrive(b, *frame);
+  for (std::uint32_t i = 0; i < 2; ++i) put(b, cb, nop(i));
+  EXPECT_EQ(burst(b),
+            (std::vector{Op::kNoOperation, Op::kRequestStateResponse, Op::kRequestStateResponse,
+                         Op::kRequestStateResponse, Op::kNoOperation}));
+}
+
+TEST_F(Slots, nothing_of_a_user_overtakes_the_answer_that_opens_its_connection) {
+  listener = b.open();
+  ASSERT_EQ(b.node.listen(listener, 3000), 0);
+  b.stock(listener);
+  endpoint_a = a.open();
+  begin_connect();
+  arrive(b, take(a).value());
+  accept();
+  put(b, cb, nop(1));
+  EXPECT_EQ(burst(b), (std::vector{Op::kConnectionAnswer, Op::kNoOperation}));
 }
 
 // protocol: 6.4, 6.5

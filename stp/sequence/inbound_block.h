@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A Block that is coming in: where it may land, and which of its STUs have (section 8).
+#pragma once
+
+#include <cstdint>
+
+#include "stp/counters.h"
+#include "stp/memory/tiling.h"
+#include "stp/sequence/stu_map.h"
+#include "stp/types.h"
+#include "stp/wire/header.h"
+
+namespace stp {
+
+struct InboundTransfer;
+
+struct InboundBlock {
+  InboundTransfer* transfer = nullptr;  // nullptr: the answer to a Get or FetchOp
+  std::uint32_t b_num = 0;
+  // Linear destination addresses. A scheduled Block begins where its CTS says; a Put Block begins
+  // where its STU 0 lands, and any of its STUs tells which tile that is in.
+  std::uint64_t start = 0, end = 0;  // what it may touch: [start, end)
+  std::uint64_t first_tile = 0;      // tile of STU 0
+  bool tile_known = false;
+  std::uint64_t first_address = 0;  // of STU 0, once known
+  StuMap stus{};
+  std::uint64_t received = 0;  // bytes placed
+  std::uint32_t r_id = 0;
+  bool exact = false;     // ends where `end` says, and nowhere before
+  bool anywhere = false;  // begins where its STU 0 lands, wherever in [start, end) that is
+  bool value = false;     // a FetchOp's old value: big-endian on the wire
+  // Recovery: what to send again, and when there was progress last.
+  wire::Header cts;
+  Time progress = 0;
+  unsigned repeats = 0;      // CTS sent again since then
+  std::uint64_t serial = 0;  // order of grants
+  // The header to deliver on completion, once the Last STU has come.
+  wire::Header last;
+  std::uint8_t append[wire::kAppendSize] = {};
+  bool has_append = false;
+
+  // Whether an STU of `length` bytes fits the tiling of this Block; kNone: it may be placed.
+  [[nodiscard]] Counter check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
+                                  unsigned stu_log2) const;
+};
+
+}  // namespace stp

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Transfers to this side, and the regions that it opened: which of their Blocks have come
+// (section 9), and a table of them that forgets the oldest (section 7).
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "stp/sequence/inbound_block.h"
+
+namespace stp {
+
+struct InboundTransfer {
+  std::uint32_t r_id = 0, i_id = 0;
+  bool region = false;  // opened by MRA
+  std::uint16_t mx = 0;
+  std::uint64_t t_len = 0;           // kUnknownLength: its RTS was not seen
+  std::uint64_t start = 0;           // region: linear address
+  unsigned blocksize = 0;            // scheduled: exponent, fixed by the first CTS
+  std::uint32_t b_seq = 0;           // the first Block not complete
+  std::vector<std::uint32_t> ahead;  // complete Blocks beyond b_seq
+  std::uint32_t b_win = 0;           // region: Blocks that may be on their way
+  std::vector<InboundBlock> window;  // region: places, a power of two; Block b at b mod their count
+  std::uint32_t open_blocks = 0;     // scheduled: granted, not complete
+
+  static constexpr std::uint64_t kUnknownLength = ~std::uint64_t{0};
+  [[nodiscard]] std::uint64_t block_count() const;
+  [[nodiscard]] bool finished() const {
+    return !region && t_len != kUnknownLength && b_seq == block_count();
+  }
+  [[nodiscard]] bool has(std::uint32_t b_num) const {  // is Block b_num complete?
+    // Put Blocks are numbered without end, so "before" is taken modulo 2^32 there.
+    bool const before = region ? static_cast<std::int32_t>(b_num - b_seq) < 0 : b_num < b_seq;
+    return before || (!ahead.empty() && is_ahead(b_num));
+  }
+  // protocol: 9.6
+  void complete(std::uint32_t b_num) {
+    if (b_num != b_seq) return ahead.push_back(b_num);
+    ++b_seq;
+    if (!ahead.empty()) pass_ahead();
+  }
+
+ private:
+  friend class TransferTable;
+  [[nodiscard]] bool is_ahead(std::uint32_t b_num) const;
+  void pass_ahead();
+  InboundTransfer* older = nullptr;  // in its table
+  InboundTransfer* newer = nullptr;
+};
+
+// By R_id. No reference to a Transfer outlives its erase() or make_room().
+class TransferTable {
+ public:
+  // protocol: 7.14
+  static constexpr std::size_t kMost = 256;
+
+  [[nodiscard]] InboundTransfer* find(std::uint32_t r_id) const {
+    if (recent_ != nullptr && recent_->r_id == r_id) return recent_;
+    auto const found = by_id_.find(r_id);
+    if (found == by_id_.end()) return nullptr;
+    return recent_ = const_cast<InboundTransfer*>(&found->second);
+  }
+  // A place for one more, of the oldest that nothing is expected for if need be. False: there is
+  // none.
+  bool make_room();
+  // Of an R_id that is not in the table, which has room. A region, or a Transfer under way.
+  InboundTransfer& add(std::uint32_t r_id, bool region);
+  void erase(InboundTransfer& transfer);
+  void clear();
+  // Whether a Transfer of `t_len` bytes that the peer calls `i_id` is under way.
+  [[nodiscard]] bool under_way(std::uint32_t i_id, std::uint64_t t_len) const;
+  // The last Block of it is complete.
+  void finished(const InboundTransfer& transfer);
+
+ private:
+  std::unordered_map<std::uint32_t, InboundTransfer> by_id_;
+  InboundTransfer *oldest_ = nullptr, *newest_ = nullptr;
+  std::vector<const InboundTransfer*> under_way_;  // few: what is granted at once
+  mutable InboundTransfer* recent_ = nullptr;      // DATA comes in runs
+};
+
+}  // namespace stp
