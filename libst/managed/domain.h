@@ -156,7 +156,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   bool needs_staging_ = false;
   Agenda agenda_;
   std::vector<Agenda::Entry*> gone_;
-  std::vector<Connection*> unsent_;       // have something to send
+  std::vector<Connection*> unsent_;      // have something to send
   std::atomic<bool> has_unsent_{false};  // that nobody has been told of
   bool in_turn_ = false;
   // The program takes several events at a time: it will post as many, and poll again.
@@ -171,7 +171,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> visits_{0}, visitors_{0};
   std::atomic<bool> far_away_{false};  // until a visitor leaves
-  std::atomic<Time> thread_looks_{0};  // when it will look next, unless woken
+  std::atomic<Time> thread_looks_{0};  // when it, or who waits, looks next, unless woken
   std::mutex called_mutex_;
   std::condition_variable called_;
   bool taken_over_ = false;  // under called_mutex_

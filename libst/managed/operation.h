@@ -28,9 +28,7 @@ struct Operation {
   std::uint64_t posted = 0;             // its place among operations and receives
   std::uint64_t id = 0;                 // in its OperationList; 0: over
 
-  [[nodiscard]] Address source() const {
-    return memory != nullptr ? memory->at(ptr) : Address{};
-  }
+  [[nodiscard]] Address source() const { return memory != nullptr ? memory->at(ptr) : Address{}; }
 };
 
 }  // namespace stp::managed

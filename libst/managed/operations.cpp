@@ -107,11 +107,11 @@ int Connection::begin_send(Operation& operation) {
 
 int Connection::begin_write(Operation& operation) {
   if (!writes_.empty() && next_write_ - writes_.begin()->second >= kWriteWindow) return -EAGAIN;
-  auto const error =
-      operation.kind == Kind::kSend
-          ? sequencer_->write(operation.id, operation.source(), operation.length,
-                              {.tag = operation.tag, .flags = wire_flags(operation)})
-          : sequencer_->serve_read(operation.request, operation.id, operation.source(), operation.length);
+  auto const error = operation.kind == Kind::kSend
+                         ? sequencer_->write(operation.id, operation.source(), operation.length,
+                                             {.tag = operation.tag, .flags = wire_flags(operation)})
+                         : sequencer_->serve_read(operation.request, operation.id,
+                                                  operation.source(), operation.length);
   if (error == 0) writes_[operation.id] = next_write_++;
   return error;
 }
@@ -128,7 +128,8 @@ int Connection::begin_eager(Operation& operation) {
   if (operation.length != 0) std::memcpy(at + kEagerHead, operation.ptr, operation.length);
   operation.eager = true;
   return sequencer_->put(operation.id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
-                         staging_.memory->at(at), kEagerHead + operation.length, wire::flag::kInterrupt);
+                         staging_.memory->at(at), kEagerHead + operation.length,
+                         wire::flag::kInterrupt);
 }
 
 int Connection::begin_remote(Operation& operation) {

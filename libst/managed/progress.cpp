@@ -57,7 +57,8 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
     if (has_unsent_.load(std::memory_order_relaxed)) {
       std::shared_lock const open(mapping_gate());
       std::lock_guard const guard(mutex_);
-      pump_all();  // and the next line sends it
+      // Attending sends it, but where the service is another process's and sleeps.
+      if (pump_all() && backend_->page().service_asleep.load() != 0) backend_->rung();
     }
     auto once = [] { return true; };
     backend_->attend(client::Condition(once), 0);
@@ -94,6 +95,8 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
       until = needs_staging_ ? 0 : std::min(deadline, agenda_.next_deadline());
       ++queue.waiters;
       ++waiters_;
+      // Whoever posts with an earlier deadline wakes this thread: the domain's own stays away.
+      thread_looks_.store(agenda_.next_deadline(), std::memory_order_relaxed);
     }
     if (until == 0) provide_staging();
     auto news = [&] { return events_word().load() != seen; };

@@ -71,9 +71,7 @@ int stm_receive(stm_connection_t connection, uint64_t context, stm_memory_t memo
     auto const found = find<Connection>(connection);
     auto const into = find<Memory>(memory);
     if (!found) return -EBADF;
-    if (auto const error =
-            check_part(into.get(), memory != nullptr, ptr, length, true);
-        error != 0)
+    if (auto const error = check_part(into.get(), memory != nullptr, ptr, length, true); error != 0)
       return error;
     auto& domain = *found->domain();
     if (into && into->domain().get() != &domain) return other_domain();

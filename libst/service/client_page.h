@@ -23,7 +23,8 @@ class Doorbells {
     leaves_[channel / 64].fetch_or(std::uint64_t{1} << channel % 64, std::memory_order_seq_cst);
     auto& top = top_[channel / 4096];
     auto const bit = std::uint64_t{1} << channel / 64 % 64;
-    if ((top.load(std::memory_order_seq_cst) & bit) == 0) top.fetch_or(bit, std::memory_order_seq_cst);
+    if ((top.load(std::memory_order_seq_cst) & bit) == 0)
+      top.fetch_or(bit, std::memory_order_seq_cst);
   }
   // Calls visit(channel) for every bell rung below `channels`, and silences it. True: there was
   // one. The bound keeps the work in proportion to what the client has, whatever bits it sets.

@@ -115,8 +115,8 @@ struct PutBlock {
 // The Puts into one remote region.
 struct PutStream {
   RemoteRegion region;
-  std::uint32_t i_id = 0;       // of our RMR
-  RingQueue<PutBlock> blocks;   // from B_seq on; the first `sent` of them have been sent
+  std::uint32_t i_id = 0;      // of our RMR
+  RingQueue<PutBlock> blocks;  // from B_seq on; the first `sent` of them have been sent
   std::uint32_t b_seq = 0, sent = 0;
   Retry retry;
   std::uint64_t queued = 0;
@@ -257,9 +257,9 @@ struct Sequencer::Impl {
     bool short_put = false;  // which its successor may ask for, too: leave_asking()
   };
   RingQueue<Outgoing> outbox;
-  std::uint32_t puts_not_asked = 0;   // the last ones of the outbox that left without asking
-  std::uint64_t last_number = 0;      // of the request queued last
-  RingQueue<std::uint64_t> in_ring;   // handed out, not taken by the Node yet
+  std::uint32_t puts_not_asked = 0;  // the last ones of the outbox that left without asking
+  std::uint64_t last_number = 0;     // of the request queued last
+  RingQueue<std::uint64_t> in_ring;  // handed out, not taken by the Node yet
   std::uint32_t taken_count = 0;
   std::uint64_t taken_number = 0;  // of the last one taken
   // Completions that wait until the Node has taken a request and all before it: until then it may
