@@ -92,6 +92,7 @@ struct TxFrame {
 
 struct Event {
   enum class Kind : std::uint8_t {
+    kNews,         // vc's channel is gathered, and has a header or another state for its user
     kWake,         // a user sleeps on vc's channel: wake its futex word
     kAcceptReady,  // endpoint has a connection to accept
     kStockLow,     // endpoint listens, and has used up a stocked channel
@@ -101,7 +102,7 @@ struct Event {
   };
   Kind kind;
   std::uint64_t id = kNoneId;  // VcId, EndpointId or RegionId
-  std::uint64_t cookie = 0;    // kWake, kVcOver, kVcGone: as given with the channel
+  std::uint64_t cookie = 0;    // kNews, kWake, kVcOver, kVcGone: as given with the channel
 };
 
 enum class VcState : std::uint8_t {

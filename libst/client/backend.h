@@ -50,7 +50,13 @@ class Backend {
   // Asks the service and waits for its answer, which is returned.
   virtual int exchange(Request& request, Payload& payload, Reply& reply) = 0;
   // Something stands in the transmit queue of the channel with this bell.
-  virtual void kick(std::uint32_t bell) = 0;
+  void kick(std::uint32_t bell) {
+    ring(bell);
+    rung();
+  }
+  // The same in two steps, for several channels: whoever drives the link next sees to those rung.
+  void ring(std::uint32_t bell) const { page().bells.ring(bell); }
+  virtual void rung() = 0;
   // A short while of looking for `condition`, moving frames meanwhile if that is ours to do.
   // False: it is time to sleep, or `deadline` has passed.
   virtual bool attend(Condition condition, Time deadline) = 0;

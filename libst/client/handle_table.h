@@ -97,6 +97,7 @@ class Ref {
   explicit Ref(HandleTable::Pin pin) : pin_(std::move(pin)) {}
   [[nodiscard]] explicit operator bool() const { return static_cast<bool>(pin_); }
   T* operator->() const { return static_cast<T*>(pin_.object().get()); }
+  [[nodiscard]] T* get() const { return pin_ ? operator->() : nullptr; }
   T& operator*() const { return *operator->(); }
   [[nodiscard]] std::shared_ptr<T> share() const {
     return std::static_pointer_cast<T>(pin_.object());

@@ -79,9 +79,8 @@ int LocalBackend::exchange(Request& request, Payload& payload, Reply& reply) {
   return reply.result;
 }
 
-void LocalBackend::kick(std::uint32_t bell) {
+void LocalBackend::rung() {
   auto& page = this->page();
-  page.bells.ring(bell);
   // The loop has gone to sleep: it is needed for what follows this request.
   if (page.service_asleep.load(std::memory_order_seq_cst) != 0) ::eventfd_write(service_.bell(), 1);
   PollLoop::CallerScope const scope(loop_);

@@ -15,7 +15,7 @@ class LocalBackend final : public Backend {
   ~LocalBackend() override;
 
   int exchange(Request& request, Payload& payload, Reply& reply) override;
-  void kick(std::uint32_t bell) override;
+  void rung() override;
   bool attend(Condition condition, Time deadline) override;
   [[nodiscard]] int error() const override { return 0; }
   void leave() override;

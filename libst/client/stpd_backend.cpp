@@ -115,10 +115,8 @@ int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply) {
   return error;
 }
 
-void StpdBackend::kick(std::uint32_t bell) {
-  auto& page = this->page();
-  page.bells.ring(bell);
-  if (page.service_asleep.load(std::memory_order_seq_cst) != 0) ::eventfd_write(bell_.get(), 1);
+void StpdBackend::rung() {
+  if (page().service_asleep.load(std::memory_order_seq_cst) != 0) ::eventfd_write(bell_.get(), 1);
 }
 
 bool StpdBackend::attend(Condition condition, Time deadline) {

@@ -20,7 +20,7 @@ class StpdBackend final : public Backend {
   ~StpdBackend() override;
 
   int exchange(Request& request, Payload& payload, Reply& reply) override;
-  void kick(std::uint32_t bell) override;
+  void rung() override;
   bool attend(Condition condition, Time deadline) override;
   [[nodiscard]] bool lends_memory() const override { return true; }
   [[nodiscard]] int error() const override { return error_.load(std::memory_order_acquire); }

@@ -73,9 +73,9 @@ client::Ref<Object> retire(const void* handle) {
   return client::retire<Object>(reinterpret_cast<Handle>(handle));
 }
 
-// The part of `memory` that an operation is about; NULL memory is legal for no bytes.
-int check_part(const client::Ref<Memory>& memory, bool given, const void* ptr, std::size_t length,
-               bool written);
+// The part of `memory` that an operation is about. `given`: it was not NULL, which is legal for no
+// bytes.
+int check_part(const Memory* memory, bool given, const void* ptr, std::size_t length, bool written);
 
 // 0, with the queues that `attr` names.
 int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Connection::Outlets& out);

@@ -35,19 +35,17 @@ void Connection::on_completion(const Completion& c) {
 }
 
 void Connection::on_operation(const Completion& c) {
-  auto const found = operations_.find(c.context);
-  if (found == operations_.end()) return;
-  auto const& operation = found->second;
+  auto* const found = operations_.find(c.context);
+  if (found == nullptr) return;
+  auto& operation = *found;
   auto message = c.message;
   auto length = c.length;
   if (operation.eager) {
-    auto const slot = eager_puts_.find(c.context);
-    eager_out_.delivered(slot->second);
-    eager_puts_.erase(slot);
+    eager_out_.delivered(operation.slot);
     message = operation.message;
     if (length != 0) length -= kEagerHead;
   }
-  complete(c.context, status_of(operation, c), length, message);
+  complete(operation, status_of(operation, c), length, message);
 }
 
 // In the words of the managed API.
@@ -81,10 +79,9 @@ void Connection::tell_read_requests() {
 
 int Connection::refuse_read(std::uint32_t request) {
   if (state_ != State::kUp && state_ != State::kDraining) return -ENOTCONN;
-  auto const now = client::now();
-  sequencer_->expire(now);
+  sequencer_->expire(domain_->time());
   auto const error = sequencer_->refuse(request);
-  if (error == 0) pump(now);
+  if (error == 0) send_soon();
   return error;
 }
 

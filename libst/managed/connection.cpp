@@ -22,10 +22,24 @@ void Connection::progress(Time now) {
   look();
   advance(now);
   conclude(now);
+  domain_->visit(*this);
 }
 
-void Connection::look() {
+bool Connection::look() {
   seen_ = channel_.state();
+  return seen_ != ChannelState::kConnecting && seen_ != ChannelState::kOpen && !over();
+}
+
+bool Connection::wants_another_look() const {
+  if (state_ == State::kEnding) return !let_go();
+  if (over() || !sequencer_) return false;
+  return channel_.readable() || sequencer_->waits_for_node();
+}
+
+bool Connection::waits_for_this_side() const {
+  if (!read_requests_.empty() || has_arrived()) return true;
+  if (over() || !sequencer_) return false;
+  return sequencer_->has_offers();
 }
 
 void Connection::advance(Time now) {
@@ -50,30 +64,36 @@ void Connection::conclude(Time now) {
 }
 
 bool Connection::move(Time now) {
-  bool moved = false;
   ReceivedEntry entry;
-  for (; channel_.receive(entry); moved = true) sequencer_->receive(entry, now);
+  while (channel_.receive(entry)) sequencer_->receive(entry, now);
   sequencer_->taken(channel_.taken());
   sequencer_->observe_loss(channel_.cts_repeated());
   sequencer_->expire(now);
   Completion c;
-  for (; !over() && sequencer_->next_completion(c); moved = true) on_completion(c);
+  while (!over() && sequencer_->next_completion(c)) on_completion(c);
   if (over()) return false;
   // Only a peer that knows it was accepted asks for something: that it has said so was lost.
   if (state_ == State::kAccepting && (sequencer_->waiting() || !read_requests_.empty())) up();
-  moved |= match();
+  match();
+  if (over()) return false;
   watch_wait(now);
   tell_read_requests();
   begin_operations();
-  return pump(now) || moved;
+  send_soon();
+  return channel_.readable() || sequencer_->has_completion();
+}
+
+void Connection::send_soon() {
+  if (sequencer_->has_request()) domain_->send_soon(*this);
 }
 
 bool Connection::pump(Time now) {
-  if (state_ == State::kClosing) return false;  // nobody may be left who takes it
+  if (state_ == State::kClosing || over()) return false;  // nobody may be left who takes it
   bool any = false;
-  SendEntry entry;
-  for (; channel_.writable() && sequencer_->transmit(entry, now); any = true) channel_.send(entry);
-  if (any) domain_->backend().kick(bell_);
+  sequencer_->taken(channel_.taken());
+  for (; channel_.writable() && sequencer_->transmit(channel_.next(), now); any = true)
+    channel_.send_next();
+  if (any) domain_->backend().ring(bell_);
   return any;
 }
 
@@ -81,7 +101,7 @@ bool Connection::pump(Time now) {
 void Connection::settle() {
   if (state_ != State::kDraining || !operations_.empty()) return;
   if (eager_in_.has_untold()) sequencer_->notify(eager_in_.tell());
-  pump(client::now());
+  if (pump(client::now())) domain_->backend().rung();
   disconnect_channel(false);
   state_ = State::kClosing;
 }
@@ -142,6 +162,7 @@ int Connection::disconnect(bool abrupt, Farewell why) {
       if (!abrupt) {
         state_ = State::kDraining;
         settle();
+        domain_->visit(*this);
         return 0;
       }
       break;
@@ -176,6 +197,7 @@ void Connection::end(int flushed, std::uint32_t event, int status) {
   reason_ = status;
   wait_until_ = kNever;
   ending_ = {flushed, event, status, ending_.keeps_messages, false};
+  domain_->visit(*this);
   go_on_ending();
 }
 
@@ -190,6 +212,7 @@ void Connection::go_on_ending() {
   if (!std::exchange(ending_.has_flushed, true)) flush(ending_.flushed);
   if (ending_.keeps_messages && has_arrived()) return;
   state_ = State::kEnded;
+  if (vc_ != kNoneId) channel_.leave();
   if (staging_.base != nullptr) domain_->staging().give_back(staging_);
   staging_ = {};
   // One that the program has not decided on yet keeps its news until it does.
@@ -216,8 +239,7 @@ void Connection::flush(int status) {
     Completion c;
     while (sequencer_->next_completion(c)) on_completion(c);
   }
-  waiting_.clear();
-  while (!operations_.empty()) complete(operations_.begin()->first, status);
+  while (!operations_.empty()) complete(*operations_.oldest(), status);
   for (auto& [id, matched] : matched_)
     outlets_.receives.push(matched.done ? matched.told : received(matched.receive, status));
   matched_.clear();

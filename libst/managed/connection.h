@@ -15,7 +15,7 @@
 #include "libst/managed/eager.h"
 #include "libst/managed/farewell.h"
 #include "libst/managed/hello.h"
-#include "libst/managed/operation.h"
+#include "libst/managed/operation_list.h"
 #include "libst/managed/pool.h"
 #include "libst/managed/queue.h"
 #include "stp/channel/user_side.h"
@@ -67,7 +67,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] const std::vector<std::byte>& private_data() const { return private_data_; }
 
   // ---- posting ----
-  int post(Operation operation);
+  int post(const Operation& operation);
   int post_receive(PostedReceive receive);
   int set_watermark(std::uint64_t receives);
   int refuse_read(std::uint32_t request);
@@ -78,9 +78,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // is dealt with in between. A domain takes each step for all its connections, so that no end is
   // told before what came earlier on another connection.
   void progress(Time now);
-  void look();
+  bool look();  // true: it has ended, which has not been dealt with
   void advance(Time now);
   void conclude(Time now);
+  // Hands requests to the Node. True: there were some, and the backend is to be told.
+  bool pump(Time now);
+  // There are headers of the Node's to be read.
+  [[nodiscard]] bool has_headers() const { return channel_.readable(); }
+  // Of what it waits for there will be no news.
+  [[nodiscard]] bool wants_another_look() const;
+  // It waits for a place in a queue, or for a receive.
+  [[nodiscard]] bool waits_for_this_side() const;
+  [[nodiscard]] std::uint32_t channel_number() const { return bell_; }
+  [[nodiscard]] Agenda::Entry& entry() { return entry_; }
   [[nodiscard]] Time next_deadline() const;
   void revoke(const Access& access);
 
@@ -89,6 +99,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void lose(int error) { end(error, STM_FAILED, error); }
   // Nobody asks for it any more. It is gone when the link has let go of its memory.
   void abandon();
+  // What is outstanding completes no more.
+  void forget_operations() { operations_.forget(); }
   [[nodiscard]] bool ending() const { return state_ == State::kEnding; }
   void go_on_ending();
   [[nodiscard]] bool gone() const { return state_ == State::kEnded; }
@@ -100,8 +112,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] Handle handle() const { return handle_; }
 
  private:
-  // Contexts of the Sequencer: those below are the connection's own, keys have their high half.
-  static constexpr Context kHelloOut = 1, kHelloIn = 2, kFirstOperation = 16;
+  // Contexts of the Sequencer: these two are the connection's own, then come receives; operations
+  // and the others below are marked.
+  static constexpr Context kHelloOut = 1, kHelloIn = 2, kFirstReceive = 16;
   // protocol: 9.32
   static constexpr std::uint64_t kWriteWindow = 64;
   static constexpr Context kKeyMark = Context{1} << 63;
@@ -141,8 +154,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void up();
 
   // connection.cpp
-  bool move(Time now);
-  bool pump(Time now);
+  bool move(Time now);  // true: there is more at once
+  void send_soon();
   void check_end(ChannelState state);
   // What the peer says of the end; 0: nothing.
   [[nodiscard]] int peers_reason() const;
@@ -163,15 +176,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // operations.cpp
   void begin_operations();
   enum class Begun : std::uint8_t { kYes, kLater };
-  Begun begin(std::uint64_t id, Operation& operation);
-  int try_begin(std::uint64_t id, Operation& operation);
-  int begin_remote(std::uint64_t id, Operation& operation);
-  int begin_send(std::uint64_t id, Operation& operation);
-  int begin_write(std::uint64_t id, Operation& operation);
-  int begin_eager(std::uint64_t id, Operation& operation);
-  int access(std::uint64_t id, Operation& operation, const RemoteRegion& region);
-  void complete(std::uint64_t id, int status, std::uint64_t length = 0, std::uint32_t message = 0);
-  int cancel_operation(std::uint64_t id, Operation& operation);
+  Begun begin(Operation& operation);
+  int try_begin(Operation& operation);
+  int begin_remote(Operation& operation);
+  int begin_send(Operation& operation);
+  int begin_write(Operation& operation);
+  int begin_eager(Operation& operation);
+  int access(const Operation& operation, const RemoteRegion& region);
+  // It is over, and its place may be another's.
+  void complete(Operation& operation, int status, std::uint64_t length = 0,
+                std::uint32_t message = 0);
+  [[nodiscard]] Operation* find_operation(std::uint64_t context) const;
+  int cancel_operation(Operation& operation);
 
   // completions.cpp
   void on_completion(const Completion& c);
@@ -217,6 +233,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void open_eager();
 
   const std::shared_ptr<Domain> domain_;
+  Agenda::Entry entry_;
   Handle handle_ = 0;
   State state_ = State::kIdle;
   ChannelState seen_ = ChannelState::kConnecting;
@@ -239,14 +256,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool hello_landing_ = false;  // the peer's is being received
   std::vector<std::byte> private_data_;
 
-  std::uint64_t next_id_ = kFirstOperation;
-  std::map<std::uint64_t, Operation> operations_;  // in the order of posting
-  std::deque<std::uint64_t> waiting_;              // not begun
+  std::uint64_t posted_ = kFirstReceive;  // operations and receives so far
+  OperationList operations_;
   // Writes under way, and which of all writes each is. The peer's Node remembers the newest ones:
   // while the oldest that is not confirmed is among them no confirmation can get lost for good.
   std::map<std::uint64_t, std::uint64_t> writes_;
   std::uint64_t next_write_ = 0;
-  std::deque<PostedReceive> receives_;        // in order
+  RingQueue<PostedReceive> receives_;         // in order
   std::map<std::uint64_t, Matched> matched_;  // by id: in the order of their messages
   std::uint64_t last_message_ = 0;            // matched, of a pool's; in 64 bits
   Time starved_at_ = kNever;                  // a message has waited too long for a receive
@@ -258,8 +274,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   RemoteRegion eager_ring_;
   EagerOut eager_out_;
   EagerIn eager_in_;
-  std::uint32_t eager_served_ = 0;                     // number of our ring
-  std::map<std::uint64_t, std::uint32_t> eager_puts_;  // operation -> slot
+  std::uint32_t eager_served_ = 0;  // number of our ring
 };
 
 }  // namespace stp::managed

@@ -2,6 +2,7 @@
 #include "libst/managed/domain.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dpdk_port/port.h"
 
@@ -123,6 +124,9 @@ void Domain::free_mx(EndpointId endpoint, std::uint16_t mx) {
 // ---- who lives on it ----
 
 void Domain::activate(std::shared_ptr<Connection> connection) {
+  auto& entry = connection->entry();
+  agenda_.add(entry, *connection, connection->channel_number());
+  entry.place = connections_.size();
   connections_.push_back(std::move(connection));
 }
 
@@ -146,38 +150,17 @@ std::uint32_t Domain::new_key() {
   }
 }
 
-// ---- progress ----
-
-void Domain::progress() {
-  auto const now = client::now();
-  auto const lost = backend_->error();
-  if (lost != 0 && !link_lost_) {
-    link_lost_ = true;
-    for (auto const& connection : connections_) connection->lose(lost);
-  }
-  auto const accepts = backend_->page().accepts.load(std::memory_order_acquire);
-  if (accepts != accepts_seen_ || look_for_connections_) {
-    accepts_seen_ = accepts;
-    look_for_connections_ = false;
-    for (auto const& listener : listeners_) listener->accept();
-  }
-  next_deadline_ = kNever;
-  do {
-    places_freed_ = false;
-    for (auto const& connection : connections_) connection->look();
-    for (std::size_t i = 0; i < connections_.size(); ++i) connections_[i]->advance(now);
-    for (std::size_t i = 0; i < connections_.size(); ++i) {
-      connections_[i]->conclude(now);
-      next_deadline_ = std::min(next_deadline_, connections_[i]->next_deadline());
-    }
-  } while (places_freed_);
-  std::erase_if(connections_, [](auto const& connection) { return connection->gone(); });
+void Domain::forget(Handle child) {
+  children_.erase(child);
+  if (child == known_memory_.first) known_memory_ = {};
 }
 
-void Domain::look_before(Time deadline) {
-  if (deadline >= thread_looks_.load(std::memory_order_relaxed)) return;
-  thread_looks_.store(deadline, std::memory_order_relaxed);
-  wake_waiters();
+Memory* Domain::find_memory(Handle handle) {
+  if (handle == known_memory_.first) return known_memory_.second;
+  auto const found = client::find<Memory>(handle);
+  if (!found || found->domain().get() != this) return nullptr;
+  known_memory_ = {handle, &*found};
+  return known_memory_.second;
 }
 
 void Domain::wake_waiters() {
@@ -222,8 +205,14 @@ void Domain::end_connections() {
   std::lock_guard const guard(mutex_);
   listeners_.clear();
   accesses_.clear();
-  for (auto const& connection : connections_) connection->abandon();
+  for (auto const& connection : connections_) {
+    connection->abandon();
+    connection->forget_operations();
+    agenda_.remove(connection->entry());
+  }
+  unsent_.clear();
   connections_.clear();
+  known_memory_ = {};
 }
 
 }  // namespace stp::managed

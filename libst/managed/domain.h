@@ -18,6 +18,7 @@
 #include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
 #include "libst/include/stp/managed.h"
+#include "libst/managed/agenda.h"
 #include "libst/managed/bufx_space.h"
 #include "libst/managed/memory.h"
 #include "libst/managed/staging.h"
@@ -69,7 +70,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   [[nodiscard]] StagingArea& staging() { return staging_; }
   // Handles of what lives on it.
   void adopt(Handle child, client::Kind kind) { children_[child] = kind; }
-  void forget(Handle child) { children_.erase(child); }
+  void forget(Handle child);
   void activate(std::shared_ptr<Connection> connection);
   void activate(std::shared_ptr<Listener> listener) { listeners_.push_back(std::move(listener)); }
   void deactivate(const Listener& listener);
@@ -80,14 +81,27 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void remove_access(std::uint32_t key) { accesses_.erase(key); }
   [[nodiscard]] std::shared_ptr<Access> find_access(std::uint32_t key) const;
   [[nodiscard]] std::uint32_t new_key();
-  // Moves what can be moved: headers, requests, timers, completions.
+  // Moves what can be moved: headers, requests, timers, completions. It visits the connections for
+  // which there is something.
   void progress();
+  // The next turn visits that connection, whatever news there are of it.
+  void visit(Connection& connection);
+  // It has something to send. What is posted one after the other leaves together: the first at
+  // once, or with a burst; else with the next turn, whose ever that is.
+  void send_soon(Connection& connection);
   // Something was posted on a connection: its deadline may come before the thread would look.
+  void look_before(Connection& connection);
   void look_before(Time deadline);
+  // The clock, read once for a burst of posts.
+  Time time();
   void look_for_connections() { look_for_connections_ = true; }
   void wake_waiters();
   // Queues have places again: what waited for one is looked at.
   void places_freed() { places_freed_ = true; }
+  // The one that `handle` names; nullptr: none of this domain's.
+  Memory* find_memory(Handle handle);
+  // A pool has got a receive: a message may wait for it.
+  void receive_posted();
   int alloc_mx(RegionId region, std::uint8_t permissions, std::uint16_t& out);
   void free_mx(EndpointId endpoint, std::uint16_t mx);
 
@@ -105,6 +119,13 @@ class Domain : public std::enable_shared_from_this<Domain> {
   class Visit;
   void run();
   int drain(Queue& queue, stm_event_t* events, int max);
+  void look_around();
+  void take_turn(Time now);
+  void look_at_states();
+  void end_turn();
+  void drop(Agenda::Entry& entry);
+  bool pump_all();
+  void send_all();
   void take_over();
   void call();
   bool stay_away(bool visited);
@@ -133,14 +154,24 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::uint32_t accepts_seen_ = 0;
   bool look_for_connections_ = false, places_freed_ = false, link_lost_ = false;
   bool needs_staging_ = false;
-  Time next_deadline_ = kNever;
+  Agenda agenda_;
+  std::vector<Agenda::Entry*> gone_;
+  std::vector<Connection*> unsent_;      // have something to send
+  std::atomic<bool> has_unsent_{false};  // that nobody has been told of
+  bool in_turn_ = false;
+  // The program takes several events at a time: it will post as many, and poll again.
+  bool in_bulk_ = false;
+  unsigned posts_ = 0;    // since the last turn
+  unsigned waiters_ = 0;  // threads asleep in wait()
+  Time time_ = 0;
+  std::pair<Handle, Memory*> known_memory_{};  // the one last found
 
   // The thread of its own.
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> visits_{0}, visitors_{0};
   std::atomic<bool> far_away_{false};  // until a visitor leaves
-  std::atomic<Time> thread_looks_{0};  // when it will look next, unless woken
+  std::atomic<Time> thread_looks_{0};  // when it, or who waits, looks next, unless woken
   std::mutex called_mutex_;
   std::condition_variable called_;
   bool taken_over_ = false;  // under called_mutex_

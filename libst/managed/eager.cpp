@@ -22,8 +22,12 @@ bool EagerIn::arrived(std::uint64_t offset, const Staging& staging, EagerHead& o
   auto const slot = static_cast<std::uint32_t>(offset / kEagerSlot);
   if (offset % kEagerSlot != 0 || slot >= kEagerSlots) return false;
   out = decode_eager(staging.eager_in(slot));
-  if (out.length > kEagerMost || waiting_.size() == kEagerSlots) return false;
-  return waiting_.emplace(out.message, Arrived{slot, out}).second;
+  auto const bit = 1U << slot;
+  if (out.length > kEagerMost || (waiting_ & bit) != 0 || find(out.message) != nullptr)
+    return false;
+  slots_[slot] = {slot, out};
+  waiting_ |= bit;
+  return true;
 }
 
 }  // namespace stp::managed

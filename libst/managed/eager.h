@@ -5,8 +5,9 @@
 // with messages the other way, and in notices.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdint>
-#include <map>
 
 #include "libst/managed/staging.h"
 
@@ -62,11 +63,14 @@ class EagerIn {
   // False: that is none.
   bool arrived(std::uint64_t offset, const Staging& staging, EagerHead& out);
   [[nodiscard]] const Arrived* find(std::uint32_t message) const {
-    auto const found = waiting_.find(message);
-    return found == waiting_.end() ? nullptr : &found->second;
+    for (auto left = waiting_; left != 0; left &= left - 1) {
+      auto const& arrived = slots_[static_cast<std::size_t>(std::countr_zero(left))];
+      if (arrived.head.message == message) return &arrived;
+    }
+    return nullptr;
   }
-  void take(std::uint32_t message) {
-    waiting_.erase(message);
+  void take(const Arrived& arrived) {
+    waiting_ &= ~(1U << arrived.slot);
     ++taken_;
   }
   [[nodiscard]] std::uint32_t taken() const { return taken_; }
@@ -77,7 +81,8 @@ class EagerIn {
   [[nodiscard]] bool has_untold() const { return taken_ != told_; }
 
  private:
-  std::map<std::uint32_t, Arrived> waiting_;  // by message
+  std::array<Arrived, kEagerSlots> slots_;
+  std::uint32_t waiting_ = 0;  // bit per slot
   std::uint32_t taken_ = 0, told_ = 0;
 };
 

@@ -46,6 +46,7 @@ void Listener::accept() {
   tell();
   while (undecided_ < backlog_ && take_one()) {
   }
+  if (!untold_.empty()) domain_->look_for_connections();  // again, once the queue has a place
 }
 
 bool Listener::take_one() {

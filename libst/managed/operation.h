@@ -10,23 +10,25 @@ namespace stp::managed {
 struct Operation {
   enum class Kind : std::uint8_t { kSend, kRead, kServe, kPut, kGet, kFetch };
   Kind kind = Kind::kSend;
+  // Once begun:
+  bool begun = false, cancelled = false;
+  bool eager = false;
   unsigned flags = 0;  // STM_QUIET, ...
   std::uint64_t context = 0;
-  MemoryUse memory;
+  Memory* memory = nullptr;  // counts this operation among its uses while it is outstanding
   void* ptr = nullptr;
   std::size_t length = 0;
   std::uint32_t tag = 0;
   std::uint32_t request = 0;  // kServe
   std::uint32_t key = 0;      // kPut, kGet, kFetch
-  std::uint64_t address = 0;
   wire::Function function = wire::Function::kGet;
+  std::uint64_t address = 0;
   std::uint64_t operand = 0, compare = 0;
-  // Once begun:
-  bool begun = false, cancelled = false;
-  bool eager = false;
-  std::uint32_t message = 0;  // eager
+  std::uint32_t message = 0, slot = 0;  // eager
+  std::uint64_t posted = 0;             // its place among operations and receives
+  std::uint64_t id = 0;                 // in its OperationList; 0: over
 
-  [[nodiscard]] Address source() const { return memory ? memory->at(ptr) : Address{}; }
+  [[nodiscard]] Address source() const { return memory != nullptr ? memory->at(ptr) : Address{}; }
 };
 
 }  // namespace stp::managed

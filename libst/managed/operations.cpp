@@ -43,7 +43,7 @@ bool is_remote(Kind kind) {
 
 }  // namespace
 
-int Connection::post(Operation operation) {
+int Connection::post(const Operation& operation) {
   switch (state_) {
     case State::kConnecting:
     case State::kAsking:
@@ -60,69 +60,64 @@ int Connection::post(Operation operation) {
       return -ENOTCONN;
   }
   if (operations_.size() >= kMaxOutstanding || !outlets_.sends.reserve()) return -EAGAIN;
-  auto const id = next_id_++;
-  operations_.emplace(id, std::move(operation));
-  waiting_.push_back(id);
+  operations_.add(operation).posted = posted_++;
   if (state_ != State::kUp) return 0;
-  auto const now = client::now();
-  sequencer_->expire(now);
+  sequencer_->expire(domain_->time());
   begin_operations();
-  pump(now);
-  domain_->look_before(next_deadline());
+  send_soon();
+  domain_->look_before(*this);
   return 0;
 }
 
 void Connection::begin_operations() {
   if (state_ != State::kUp && state_ != State::kDraining) return;
-  while (!waiting_.empty()) {
-    auto const id = waiting_.front();
-    auto const found = operations_.find(id);  // none: cancelled
-    if (found != operations_.end() && begin(id, found->second) == Begun::kLater) return;
-    waiting_.pop_front();
-  }
+  while (auto* const next = operations_.waiting())
+    if (begin(*next) == Begun::kLater) return;
 }
 
-Connection::Begun Connection::begin(std::uint64_t id, Operation& operation) {
-  if ((operation.flags & STM_FENCE) != 0 && operations_.begin()->first != id) return Begun::kLater;
-  auto const error = try_begin(id, operation);
+Connection::Begun Connection::begin(Operation& operation) {
+  if ((operation.flags & STM_FENCE) != 0 && operations_.oldest() != &operation)
+    return Begun::kLater;
+  auto const error = try_begin(operation);
   if (error == -EAGAIN) return Begun::kLater;
   operation.begun = true;
-  if (error != 0) complete(id, error);
+  operations_.begun();
+  if (error != 0) complete(operation, error);
   return Begun::kYes;
 }
 
-int Connection::try_begin(std::uint64_t id, Operation& operation) {
+int Connection::try_begin(Operation& operation) {
   switch (operation.kind) {
     case Kind::kSend:
-      return begin_send(id, operation);
+      return begin_send(operation);
     case Kind::kRead:
       return sequencer_->read(
-          id, operation.memory->landing(endpoint_, operation.ptr, operation.length));
+          operation.id, operation.memory->landing(endpoint_, operation.ptr, operation.length));
     case Kind::kServe:
-      return begin_write(id, operation);
+      return begin_write(operation);
     default:
-      return begin_remote(id, operation);
+      return begin_remote(operation);
   }
 }
 
-int Connection::begin_send(std::uint64_t id, Operation& operation) {
-  if (operation.length <= kEagerMost && eager_out_.has_slot()) return begin_eager(id, operation);
-  return begin_write(id, operation);
+int Connection::begin_send(Operation& operation) {
+  if (operation.length <= kEagerMost && eager_out_.has_slot()) return begin_eager(operation);
+  return begin_write(operation);
 }
 
-int Connection::begin_write(std::uint64_t id, Operation& operation) {
+int Connection::begin_write(Operation& operation) {
   if (!writes_.empty() && next_write_ - writes_.begin()->second >= kWriteWindow) return -EAGAIN;
-  auto const error =
-      operation.kind == Kind::kSend
-          ? sequencer_->write(id, operation.source(), operation.length,
-                              {.tag = operation.tag, .flags = wire_flags(operation)})
-          : sequencer_->serve_read(operation.request, id, operation.source(), operation.length);
-  if (error == 0) writes_[id] = next_write_++;
+  auto const error = operation.kind == Kind::kSend
+                         ? sequencer_->write(operation.id, operation.source(), operation.length,
+                                             {.tag = operation.tag, .flags = wire_flags(operation)})
+                         : sequencer_->serve_read(operation.request, operation.id,
+                                                  operation.source(), operation.length);
+  if (error == 0) writes_[operation.id] = next_write_++;
   return error;
 }
 
-int Connection::begin_eager(std::uint64_t id, Operation& operation) {
-  auto const slot = eager_out_.use_slot();
+int Connection::begin_eager(Operation& operation) {
+  auto const slot = operation.slot = eager_out_.use_slot();
   auto* const at = staging_.eager_out(slot);
   EagerHead head;
   head.message = operation.message = sequencer_->take_message();
@@ -132,21 +127,21 @@ int Connection::begin_eager(std::uint64_t id, Operation& operation) {
   encode(head, at);
   if (operation.length != 0) std::memcpy(at + kEagerHead, operation.ptr, operation.length);
   operation.eager = true;
-  eager_puts_[id] = slot;
-  return sequencer_->put(id, eager_ring_, std::uint64_t{slot} * kEagerSlot, staging_.memory->at(at),
-                         kEagerHead + operation.length, wire::flag::kInterrupt);
+  return sequencer_->put(operation.id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
+                         staging_.memory->at(at), kEagerHead + operation.length,
+                         wire::flag::kInterrupt);
 }
 
-int Connection::begin_remote(std::uint64_t id, Operation& operation) {
+int Connection::begin_remote(Operation& operation) {
   auto* const remote = this->remote(operation.key);
   if (remote == nullptr || remote->state == Remote::State::kAsked) return -EAGAIN;
   if (remote->state == Remote::State::kClosed) return remote->status;
-  auto const error = access(id, operation, remote->region);
+  auto const error = access(operation, remote->region);
   if (error == 0) ++remote->operations;
   return error;
 }
 
-int Connection::access(std::uint64_t id, Operation& operation, const RemoteRegion& region) {
+int Connection::access(const Operation& operation, const RemoteRegion& region) {
   auto const needed = needed_access(operation.kind);
   if ((region.access & needed) == 0) return -EACCES;
   auto const offset = operation.address - region.base;
@@ -154,25 +149,22 @@ int Connection::access(std::uint64_t id, Operation& operation, const RemoteRegio
       operation.length > region.length - offset)
     return -ERANGE;
   if (operation.kind == Kind::kPut)
-    return sequencer_->put(id, region, offset, operation.source(), operation.length,
+    return sequencer_->put(operation.id, region, offset, operation.source(), operation.length,
                            wire_flags(operation));
   auto const landing = operation.memory->landing(endpoint_, operation.ptr, operation.length);
-  if (operation.kind == Kind::kGet) return sequencer_->get(id, region, offset, landing);
-  return sequencer_->fetch(id, region, offset, operation.function, operation.operand,
+  if (operation.kind == Kind::kGet) return sequencer_->get(operation.id, region, offset, landing);
+  return sequencer_->fetch(operation.id, region, offset, operation.function, operation.operand,
                            operation.compare, landing);
 }
 
-void Connection::complete(std::uint64_t id, int status, std::uint64_t length,
+void Connection::complete(Operation& operation, int status, std::uint64_t length,
                           std::uint32_t message) {
-  auto const found = operations_.find(id);
-  if (found == operations_.end()) return;
-  auto const operation = std::move(found->second);
-  operations_.erase(found);
-  writes_.erase(id);
+  if (!writes_.empty()) writes_.erase(operation.id);
   if (is_remote(operation.kind) && operation.begun)
     if (auto const remote = remotes_.find(operation.key); remote != remotes_.end())
       if (remote->second.operations > 0) --remote->second.operations;
   if (status == 0 && (operation.flags & STM_QUIET) != 0) {
+    operations_.remove(operation);
     outlets_.sends.release();
     domain_->places_freed();
     return;
@@ -181,19 +173,25 @@ void Connection::complete(std::uint64_t id, int status, std::uint64_t length,
   told.length = length;
   // The peers' first messages are the request and its answer.
   told.message = message > 0 ? message - 1 : 0;
+  operations_.remove(operation);
   outlets_.sends.push(told);
 }
 
 // ---- cancelling ----
 
+// The oldest with that context; nullptr: none.
+Operation* Connection::find_operation(std::uint64_t context) const {
+  auto* found = operations_.oldest();
+  while (found != nullptr && (found->context != context || found->cancelled))
+    found = OperationList::next(*found);
+  return found;
+}
+
 int Connection::cancel(std::uint64_t context) {
-  std::uint64_t id = 0;
-  for (auto const& [number, operation] : operations_)
-    if (operation.context == context && !operation.cancelled) {
-      id = number;
-      break;
-    }
-  auto const older = [&](std::uint64_t other) { return id == 0 || other < id; };
+  auto* const operation = find_operation(context);
+  auto const older = [&](std::uint64_t other) {
+    return operation == nullptr || other < operation->posted;
+  };
   auto const posted = std::find_if(receives_.begin(), receives_.end(),
                                    [&](auto const& r) { return r.context == context; });
   for (auto const& [number, matched] : matched_)
@@ -208,17 +206,17 @@ int Connection::cancel(std::uint64_t context) {
     outlets_.receives.push(received(receive, -ECANCELED));
     return 0;
   }
-  if (id == 0) return -ENOENT;
+  if (operation == nullptr) return -ENOENT;
   if (over()) return 0;  // it completes as soon as the link lets go of it
-  return cancel_operation(id, operations_.at(id));
+  return cancel_operation(*operation);
 }
 
-int Connection::cancel_operation(std::uint64_t id, Operation& operation) {
+int Connection::cancel_operation(Operation& operation) {
   operation.cancelled = true;
   if (operation.eager) return 0;  // it has left
   if (!operation.begun) {
-    complete(id, -ECANCELED);
-  } else if (auto const error = sequencer_->cancel(id); error != 0) {
+    complete(operation, -ECANCELED);
+  } else if (auto const error = sequencer_->cancel(operation.id); error != 0) {
     return error;
   }
   // What stood behind it may begin.

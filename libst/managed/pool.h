@@ -2,11 +2,11 @@
 // Posted receives: a connection's own, or shared in a pool. All under the domain's mutex.
 #pragma once
 
-#include <deque>
 #include <memory>
 
 #include "libst/client/handle_table.h"
 #include "libst/managed/memory.h"
+#include "stp/sequence/ring_queue.h"
 
 namespace stp::managed {
 
@@ -28,7 +28,7 @@ class Pool {
   [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
 
   std::size_t capacity;
-  std::deque<PostedReceive> receives;
+  RingQueue<PostedReceive> receives;
   unsigned users = 0;  // connections that were given it
 
  private:

@@ -44,7 +44,8 @@ class Domain::Visit {
 
 int Domain::drain(Queue& queue, stm_event_t* events, int max) {
   auto const count = queue.take(events, max);
-  if (places_freed_) progress();
+  in_bulk_ = count > 1;
+  if (places_freed_ && (agenda_.has_parked() || look_for_connections_)) progress();
   return count;
 }
 
@@ -53,6 +54,12 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
   bool watched = false, short_of_staging = false;
   {
     Visit const visit(*this);
+    if (has_unsent_.load(std::memory_order_relaxed)) {
+      std::shared_lock const open(mapping_gate());
+      std::lock_guard const guard(mutex_);
+      // Attending sends it, but where the service is another process's and sleeps.
+      if (pump_all() && backend_->page().service_asleep.load() != 0) backend_->rung();
+    }
     auto once = [] { return true; };
     backend_->attend(client::Condition(once), 0);
     std::shared_lock const open(mapping_gate());
@@ -85,8 +92,11 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
         return drain(queue, events, max);
       if (over) return -EWOULDBLOCK;
       if (lost != 0) return queue.size() > 0 ? drain(queue, events, max) : lost;
-      until = needs_staging_ ? 0 : std::min(deadline, next_deadline_);
+      until = needs_staging_ ? 0 : std::min(deadline, agenda_.next_deadline());
       ++queue.waiters;
+      ++waiters_;
+      // Whoever posts with an earlier deadline wakes this thread: the domain's own stays away.
+      thread_looks_.store(agenda_.next_deadline(), std::memory_order_relaxed);
     }
     if (until == 0) provide_staging();
     auto news = [&] { return events_word().load() != seen; };
@@ -94,6 +104,7 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
     std::shared_lock const open(mapping_gate());
     std::lock_guard const guard(mutex_);
     --queue.waiters;
+    --waiters_;
     if (waited == -EINTR && queue.size() == 0) return -EINTR;
     lost = backend_->error();
   }
@@ -147,7 +158,7 @@ void Domain::run() {
       std::shared_lock const open(mapping_gate());
       std::lock_guard const guard(mutex_);
       progress();
-      deadline = std::min(next_deadline_, client::now() + kLongestSleep);
+      deadline = std::min(agenda_.next_deadline(), time_ + kLongestSleep);
       thread_looks_.store(deadline, std::memory_order_relaxed);
       short_of_staging = needs_staging_;
     }

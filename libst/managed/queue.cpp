@@ -26,8 +26,7 @@ void Queue::push(const stm_event_t& event) {
 
 int Queue::take(stm_event_t* events, int max) {
   auto const count = std::min(events_.size(), static_cast<std::size_t>(std::max(max, 0)));
-  std::copy_n(events_.begin(), count, events);
-  events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count));
+  for (std::size_t i = 0; i < count; ++i, events_.pop_front()) events[i] = events_.front();
   if (count == 0) return 0;
   domain_->places_freed();
   if (fd_ && events_.empty()) {

@@ -3,12 +3,12 @@
 // for want of one. Everything but the constants happens under the domain's mutex.
 #pragma once
 
-#include <deque>
 #include <memory>
 
 #include "libst/client/handle_table.h"
 #include "libst/include/stp/managed.h"
 #include "libst/service/unique_fd.h"
+#include "stp/sequence/ring_queue.h"
 
 namespace stp::managed {
 
@@ -52,7 +52,7 @@ class Queue {
  private:
   const std::shared_ptr<Domain> domain_;
   std::size_t capacity_, reserved_ = 0;
-  std::deque<stm_event_t> events_;
+  RingQueue<stm_event_t> events_;
   service::UniqueFd fd_;
   unsigned users_ = 0;
   bool destroyed_ = false;

@@ -14,15 +14,14 @@ int Connection::post_receive(PostedReceive receive) {
   if (!outlets_.events || (over() && !leftovers)) return reason_ != 0 ? reason_ : -ENOTCONN;
   if (state_ == State::kDraining || state_ == State::kClosing) return -ESHUTDOWN;
   if (!outlets_.receives.reserve()) return -EAGAIN;
-  receive.id = next_id_++;
+  receive.id = posted_++;
   receives_.push_back(std::move(receive));
   if (leftovers) return go_on_ending(), 0;
   if (!sequencer_) return 0;
-  auto const now = client::now();
-  sequencer_->expire(now);
+  sequencer_->expire(domain_->time());
   if (match()) {
-    pump(now);
-    domain_->look_before(next_deadline());
+    send_soon();
+    domain_->look_before(*this);
   }
   return 0;
 }
@@ -89,7 +88,7 @@ bool Connection::match_eager(const EagerIn::Arrived& arrived) {
   bool const fits = head.length <= receive.length;
   if (fits && head.length != 0)
     std::memcpy(receive.ptr, staging_.eager_in(arrived.slot) + kEagerHead, head.length);
-  eager_in_.take(head.message);
+  eager_in_.take(arrived);
   sequencer_->pass_message();
   conclude(matched_[receive.id] = {std::move(receive)}, fits ? 0 : -EMSGSIZE, head.length,
            head.message, head.tag);

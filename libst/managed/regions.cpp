@@ -101,8 +101,10 @@ void Connection::on_region_request(const Completion& c) {
 
 void Connection::revoke(const Access& access) {
   if (!sequencer_ || over()) return;
-  auto const now = client::now();
-  sequencer_->expire(now);
+  if (std::none_of(served_.begin(), served_.end(),
+                   [&](auto const& served) { return served.second == access.key(); }))
+    return;
+  sequencer_->expire(domain_->time());
   for (auto at = served_.begin(); at != served_.end();) {
     auto const [number, key] = *at;
     if (key != access.key()) {
@@ -112,7 +114,8 @@ void Connection::revoke(const Access& access) {
     at = served_.erase(at);
     sequencer_->close_region(number);
   }
-  pump(now);
+  send_soon();
+  domain_->visit(*this);
 }
 
 }  // namespace stp::managed

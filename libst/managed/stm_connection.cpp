@@ -203,7 +203,7 @@ int stm_accept(stm_connection_t connection, const stm_connection_attr_t* given,
     Connection::Outlets outlets;
     if (auto const error = find_outlets(domain, attr, outlets); error != 0) return error;
     auto const error = found->accept(std::move(outlets), std::move(hello));
-    domain.look_before(found->next_deadline());
+    domain.look_before(*found);
     return error == -EAGAIN ? no_places() : error;
   });
 }
@@ -217,7 +217,7 @@ int stm_reject(stm_connection_t connection, const void* private_data, size_t len
     auto& domain = *found->domain();
     std::lock_guard const guard(domain.mutex());
     if (auto const error = found->reject(std::move(hello)); error != 0) return error;
-    domain.look_before(found->next_deadline());
+    domain.look_before(*found);
     if (!retire<Connection>(connection)) return -EBADF;
     domain.forget(reinterpret_cast<Handle>(connection));
     return 0;

@@ -34,7 +34,10 @@ int stm_queue_resize(stm_queue_t queue, size_t capacity) {
     if (!found) return -EBADF;
     std::lock_guard const guard(found->domain().mutex());
     auto const error = found->resize(capacity);
-    if (error == 0) found->domain().progress();
+    if (error == 0) {
+      found->domain().places_freed();
+      found->domain().progress();
+    }
     return error;
   });
 }
@@ -132,14 +135,14 @@ int stm_pool_destroy(stm_pool_t pool, void (*give_back)(void* user, uint64_t con
   return guarded([&] {
     auto const found = find<Pool>(pool);
     if (!found) return -EBADF;
-    std::deque<PostedReceive> left;
+    stp::RingQueue<PostedReceive> left;
     {
       auto& domain = *found->domain();
       std::lock_guard const guard(domain.mutex());
       if (found->users != 0) return fail(-EBUSY, "connections have the pool");
       if (!retire<Pool>(pool)) return -EBADF;
       domain.forget(reinterpret_cast<Handle>(pool));
-      left.swap(found->receives);
+      std::swap(left, found->receives);
       for (auto& receive : left) receive.memory = {};
     }
     if (give_back != nullptr)
@@ -154,7 +157,7 @@ int stm_pool_post(stm_pool_t pool, uint64_t context, stm_memory_t memory, void* 
     auto const found = find<Pool>(pool);
     auto const into = find<Memory>(memory);
     if (!found) return -EBADF;
-    if (auto const error = check_part(into, memory != nullptr, ptr, length, true); error != 0)
+    if (auto const error = check_part(into.get(), memory != nullptr, ptr, length, true); error != 0)
       return error;
     auto& domain = *found->domain();
     std::lock_guard const guard(domain.mutex());
@@ -165,7 +168,7 @@ int stm_pool_post(stm_pool_t pool, uint64_t context, stm_memory_t memory, void* 
     receive.ptr = ptr;
     receive.length = length;
     found->receives.push_back(std::move(receive));
-    domain.progress();  // a message may wait for it
+    domain.receive_posted();
     return 0;
   });
 }

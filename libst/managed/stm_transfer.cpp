@@ -11,10 +11,10 @@ using namespace stp::managed::api;
 
 namespace stp::managed::api {
 
-int check_part(const client::Ref<Memory>& memory, bool given, const void* ptr, std::size_t length,
+int check_part(const Memory* memory, bool given, const void* ptr, std::size_t length,
                bool written) {
   if (!given) return length == 0 ? 0 : missing("memory");
-  if (!memory) return -EBADF;
+  if (memory == nullptr) return -EBADF;
   if (!memory->contains(ptr, length)) return fail(-EINVAL, "these bytes are not in the memory");
   if (written && !memory->writable())
     return fail(-EACCES, "the memory was not registered with STM_LOCAL_WRITE");
@@ -28,21 +28,24 @@ namespace {
 constexpr unsigned kAllFlags = STM_QUIET | STM_FENCE | STM_URGENT;
 constexpr std::size_t kWord = 8;
 
-int post(stm_connection_t handle, stm_memory_t memory, Operation operation, bool written) {
+int other_domain() {
+  return fail(-EINVAL, "the memory is of another domain");
+}
+
+int post(stm_connection_t handle, stm_memory_t memory, Operation&& operation, bool written) {
   auto const connection = find<Connection>(handle);
-  auto const part = find<Memory>(memory);
   if (!connection) return -EBADF;
   if ((operation.flags & ~kAllFlags) != 0) return fail(-EINVAL, "flags that mean nothing");
+  auto& domain = *connection->domain();
+  std::lock_guard const guard(domain.mutex());
+  bool const given = memory != nullptr;
+  if (given) operation.memory = domain.find_memory(reinterpret_cast<stp::client::Handle>(memory));
+  if (given && operation.memory == nullptr && find<Memory>(memory)) return other_domain();
   if (auto const error =
-          check_part(part, memory != nullptr, operation.ptr, operation.length, written);
+          check_part(operation.memory, given, operation.ptr, operation.length, written);
       error != 0)
     return error;
-  auto& domain = *connection->domain();
-  if (part && part->domain().get() != &domain)
-    return fail(-EINVAL, "the memory is of another domain");
-  std::lock_guard const guard(domain.mutex());
-  if (part) operation.memory = MemoryUse(part.share());
-  return connection->post(std::move(operation));
+  return connection->post(operation);
 }
 
 int not_empty(std::size_t length) {
@@ -68,11 +71,10 @@ int stm_receive(stm_connection_t connection, uint64_t context, stm_memory_t memo
     auto const found = find<Connection>(connection);
     auto const into = find<Memory>(memory);
     if (!found) return -EBADF;
-    if (auto const error = check_part(into, memory != nullptr, ptr, length, true); error != 0)
+    if (auto const error = check_part(into.get(), memory != nullptr, ptr, length, true); error != 0)
       return error;
     auto& domain = *found->domain();
-    if (into && into->domain().get() != &domain)
-      return fail(-EINVAL, "the memory is of another domain");
+    if (into && into->domain().get() != &domain) return other_domain();
     std::lock_guard const guard(domain.mutex());
     PostedReceive receive;
     receive.context = context;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The page a client shares with the service: which of its transmit queues have something new, and
-// a word to sleep on for events that belong to no single connection (a connection to accept), or to
-// any of those whose channels are gathered.
+// The page a client shares with the service: which of its transmit queues have something new, which
+// of its gathered channels have, and a word to sleep on for events that belong to no single
+// connection (a connection to accept), or to any of those whose channels are gathered.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace stp::service {
 
@@ -16,10 +17,14 @@ inline constexpr std::uint32_t kMaxChannels = 65'536;
 class Doorbells {
  public:
   void ring(std::uint32_t channel) {
-    leaves_[channel / 64].fetch_or(std::uint64_t{1} << channel % 64, std::memory_order_release);
     // Sequentially consistent, as is the load of service_asleep that follows: either the service
-    // sees the bell before it sleeps, or the client sees that it sleeps.
-    top_[channel / 4096].fetch_or(std::uint64_t{1} << channel / 64 % 64, std::memory_order_seq_cst);
+    // sees the bell before it sleeps, or the client sees that it sleeps. Likewise who collects
+    // clears the top first: where its bit still stands here, the leaf is looked at after this.
+    leaves_[channel / 64].fetch_or(std::uint64_t{1} << channel % 64, std::memory_order_seq_cst);
+    auto& top = top_[channel / 4096];
+    auto const bit = std::uint64_t{1} << channel / 64 % 64;
+    if ((top.load(std::memory_order_seq_cst) & bit) == 0)
+      top.fetch_or(bit, std::memory_order_seq_cst);
   }
   // Calls visit(channel) for every bell rung below `channels`, and silences it. True: there was
   // one. The bound keeps the work in proportion to what the client has, whatever bits it sets.
@@ -28,11 +33,11 @@ class Doorbells {
     bool any = false;
     for (std::uint32_t t = 0; t < 16 && t * 4096 < channels; ++t) {
       if (top_[t].load(std::memory_order_relaxed) == 0) continue;
-      auto mids = top_[t].exchange(0, std::memory_order_acquire);
+      auto mids = top_[t].exchange(0, std::memory_order_seq_cst);
       for (; mids != 0; mids &= mids - 1) {
         auto const leaf = t * 64 + static_cast<std::uint32_t>(__builtin_ctzll(mids));
         if (leaf * 64 >= channels) break;
-        auto bits = leaves_[leaf].exchange(0, std::memory_order_acquire);
+        auto bits = leaves_[leaf].exchange(0, std::memory_order_seq_cst);
         for (; bits != 0; bits &= bits - 1) {
           auto const channel = leaf * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits));
           if (channel >= channels) break;
@@ -42,6 +47,32 @@ class Doorbells {
       }
     }
     return any;
+  }
+  // The same where several collect, each what is its own: those that are set in `own`, a word for
+  // each 64 of them. Others' bells go on ringing.
+  template <typename Visit>
+  void collect(std::span<const std::uint64_t> own, Visit&& visit) {
+    for (std::uint32_t leaf = 0; leaf < own.size(); ++leaf) {
+      auto& top = top_[leaf / 64];
+      if (leaf % 64 == 0 && top.load(std::memory_order_relaxed) == 0) {
+        leaf += 63;
+        continue;
+      }
+      auto const bit = std::uint64_t{1} << leaf % 64;
+      if ((top.load(std::memory_order_relaxed) & bit) == 0) continue;
+      auto& word = leaves_[leaf];
+      auto const mine = own[leaf];
+      auto bits = (word.load(std::memory_order_relaxed) & mine) != 0
+                      ? word.fetch_and(~mine, std::memory_order_seq_cst) & mine
+                      : 0;
+      // Whoever rings between these two finds the bit of the top cleared, or is seen here.
+      if (word.load(std::memory_order_relaxed) == 0) {
+        top.fetch_and(~bit, std::memory_order_seq_cst);
+        if (word.load(std::memory_order_seq_cst) != 0) top.fetch_or(bit, std::memory_order_seq_cst);
+      }
+      for (; bits != 0; bits &= bits - 1)
+        visit(leaf * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
+    }
   }
   [[nodiscard]] bool any() const {
     for (auto& t : top_)
@@ -62,6 +93,7 @@ struct ClientPage {
   alignas(64) std::atomic<std::uint32_t> events;  // futex word, bumped by the service
   std::atomic<std::uint32_t> service_asleep;      // 1: after ringing, write to the bell eventfd
   std::atomic<std::uint32_t> accepts;  // bumped by the service: a listener has a connection
+  alignas(64) Doorbells news;          // rung by the service: gathered channels to be looked at
 };
 inline constexpr std::uint32_t kClientPageMagic = 0x53545047;  // "STPG"
 

@@ -14,6 +14,8 @@ bool Service::Impl::handle_events() {
 
 void Service::Impl::handle_event(const Event& event) {
   switch (event.kind) {
+    case Event::Kind::kNews:
+      return ring_news(event.cookie);
     case Event::Kind::kWake:
       return wake_channel(event.cookie);
     case Event::Kind::kAcceptReady:
@@ -27,6 +29,15 @@ void Service::Impl::handle_event(const Event& event) {
     case Event::Kind::kRegionGone:
       return region_gone(event.id);
   }
+}
+
+void Service::Impl::ring_news(std::uint64_t cookie) {
+  auto* const owner = client(static_cast<ClientId>(cookie >> 32));
+  if (owner == nullptr) return;
+  auto const number = static_cast<Bell>(cookie);
+  auto const* const channel = owner->channel(number);
+  if (channel != nullptr && channel->control().gathered.load(std::memory_order_relaxed) != 0)
+    owner->page().news.ring(number);
 }
 
 void Service::Impl::wake_channel(std::uint64_t cookie) {
@@ -57,6 +68,7 @@ void Service::Impl::accept_ready(EndpointId id) {
 }
 
 void Service::Impl::vc_over(std::uint64_t cookie) {
+  ring_news(cookie);
   if (auto* const owner = client(static_cast<ClientId>(cookie >> 32)); owner != nullptr)
     wake_page(owner->page());
 }
@@ -87,6 +99,7 @@ void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
   owner->vcs.erase(vc);
   std::erase_if(owner->mxs, [vc](auto& mx) { return mx.second.vc == vc; });
   // Its last state has been written: nobody should go on sleeping on it.
+  ring_news(cookie);
   wake_user(*owner, channel);
   release_channel(*owner, number);
   erase_if_ended(*owner, id);

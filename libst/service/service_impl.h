@@ -89,6 +89,7 @@ struct Service::Impl {
   // ---- events ----
   bool handle_events();
   void handle_event(const Event& event);
+  void ring_news(std::uint64_t cookie);
   void wake_channel(std::uint64_t cookie);
   static void wake_user(const Client& owner, const Channel& channel);
   static void wake_page(ClientPage& page);

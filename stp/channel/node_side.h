@@ -45,6 +45,10 @@ class NodeChannel {
   // Whether a user sleeps on the wake word. If so the word has been bumped, and the caller has to
   // wake the sleepers (a futex call, which stp/ leaves to others).
   bool needs_wake();
+  // Its user looks at many channels, and wants to know at which.
+  [[nodiscard]] bool gathered() const {
+    return control_->gathered.load(std::memory_order_relaxed) != 0;
+  }
   // The futex word.
   [[nodiscard]] std::atomic<std::uint32_t>* wake_word() { return &control_->wake; }
 

@@ -28,8 +28,8 @@ bool UserChannel::writable() const {
 
 bool UserChannel::send(const SendEntry& entry) {
   if (!writable()) return false;
-  tx_[tx_head_ & tx_mask_] = entry;
-  control_->tx_head.store(++tx_head_, std::memory_order_release);
+  next() = entry;
+  send_next();
   return true;
 }
 

@@ -22,6 +22,9 @@ class UserChannel {
   }
   bool send(const SendEntry& entry);  // false: the transmit queue is full
   [[nodiscard]] bool writable() const;
+  // The same without a copy, while writable(): the entry to fill, and that it is filled.
+  [[nodiscard]] SendEntry& next() { return tx_[tx_head_ & tx_mask_]; }
+  void send_next() { control_->tx_head.store(++tx_head_, std::memory_order_release); }
 
   // For flushing: how far this side has filled, and whether all before `index` is done with.
   [[nodiscard]] std::uint32_t sent() const { return tx_head_; }
@@ -52,6 +55,8 @@ class UserChannel {
   // For a user of many channels, who sleeps on one word for all of them: from now on whatever
   // would wake a sleeper here is told there.
   void gather();
+  // The end of that: it looks at this one no more.
+  void leave() { control_->gathered.store(0, std::memory_order_relaxed); }
 
  private:
   ChannelControl* control_ = nullptr;

@@ -91,6 +91,7 @@ struct Node::Impl {
   bool deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
                NodeChannel::Place place);
   void touch(Vc& vc, bool urgent = true);
+  void touch_room(Vc& vc);
   void flush_wakes(Time now);
   void wake_touched(bool all);
 

@@ -99,6 +99,7 @@ struct Vc : TimerNode {
   bool in_ready = false;     // stands in the queue of connections with something to send
   bool touched = false;      // its user may have to be woken
   bool urgent = false;       // and at once
+  bool has_news = false;     // that its user was not told of: a header, or another state
   std::uint64_t cookie = 0;
 
   MacAddr peer_mac;

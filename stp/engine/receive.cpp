@@ -2,6 +2,7 @@
 // Frames, from their bytes to the operation.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "stp/engine/impl.h"
 
@@ -111,10 +112,18 @@ bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header
 
 // Remembers that this connection's user may sleep: looked at once per burst, not per frame.
 void Node::Impl::touch(Vc& vc, bool urgent) {
+  vc.has_news = true;
   vc.urgent |= urgent;
   if (vc.touched) return;
   vc.touched = true;
   touched.push_back(&vc);
+}
+
+// The same where the user finds nothing but room: requests of its own are done with.
+void Node::Impl::touch_room(Vc& vc) {
+  auto const had_news = vc.has_news;
+  touch(vc);
+  vc.has_news = had_news;
 }
 
 // Headers without Interrupt wait for more of them, so that a sleeper is woken once for many.
@@ -130,7 +139,12 @@ void Node::Impl::flush_wakes(Time now) {
 
 void Node::Impl::wake_touched(bool all) {
   std::size_t kept = 0;
+  // What was published before is seen by a user who gathers now and looks after that.
+  if (!touched.empty()) std::atomic_thread_fence(std::memory_order_seq_cst);
   for (auto* const vc : touched) {
+    // News wake nobody and cost no system call: who polls is told at once.
+    if (std::exchange(vc->has_news, false) && vc->channel.gathered())
+      event(Event::Kind::kNews, vc->id, vc->cookie);
     if (!all && !vc->urgent) {
       touched[kept++] = vc;
       continue;

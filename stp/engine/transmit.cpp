@@ -211,7 +211,7 @@ void Node::Impl::finish_request(Vc& vc) {
   if (vc.sending.source != Sending::Source::kUser) return;
   vc.channel.pop();
   if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
-  touch(vc);
+  touch_room(vc);
 }
 
 // One frame. `payload` may already stand in the frame, behind where the head will end.
@@ -248,7 +248,7 @@ void Node::Impl::transmitted(const TxToken& token) {
   if (vc == nullptr) return left_behind(token.vc);
   if (--vc->attached > 0) return;
   vc->channel.complete(vc->channel.taken());
-  touch(*vc);
+  touch_room(*vc);
 }
 
 // A frame has gone whose connection went before it.

@@ -57,9 +57,11 @@ bool Sequencer::Impl::cancel_put(Context context) {
     auto const unsent = stream.blocks.begin() + static_cast<std::ptrdiff_t>(stream.sent);
     auto const kept = std::remove_if(unsent, stream.blocks.end(), is_its);
     if (kept == stream.blocks.end()) return true;
-    stream.blocks.erase(kept, stream.blocks.end());
-    auto const last_sent = std::find_if(stream.blocks.rbegin(), stream.blocks.rend(), is_its);
-    if (last_sent == stream.blocks.rend()) {
+    stream.blocks.truncate(static_cast<std::size_t>(kept - stream.blocks.begin()));
+    auto const newest_first = std::make_reverse_iterator(stream.blocks.end());
+    auto const oldest = std::make_reverse_iterator(stream.blocks.begin());
+    auto const last_sent = std::find_if(newest_first, oldest, is_its);
+    if (last_sent == oldest) {
       complete(Completion::Kind::kPut, context, -ECANCELED);
     } else {
       last_sent->last = last_sent->cancelled = true;

@@ -28,12 +28,12 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
   auto& stream = found->second;
   if (offset > stream.region.length || length > stream.region.length - offset) return -EINVAL;
   auto const block = std::uint64_t{1} << self.config.max_block;
-  auto const count = length == 0 ? 1 : length / block + (length % block != 0);
+  auto const count = length == 0 ? 1 : ((length - 1) >> self.config.max_block) + 1;
   if (count > kMaxQueued - stream.blocks.size()) return -EAGAIN;
   auto const from = source.linear(self.config.local_bufsize);
   for (std::uint64_t i = 0; i < count; ++i) {
     auto const at = i * block;
-    PutBlock piece;
+    auto& piece = stream.blocks.place();
     piece.context = context;
     piece.last = i + 1 == count;
     piece.total = length;
@@ -41,7 +41,7 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
     piece.offset = offset + at;
     piece.length = static_cast<std::uint32_t>(std::min(block, length - at));
     piece.flags = flags;
-    stream.blocks.push_back(piece);
+    piece.complete = piece.cancelled = false;
   }
   self.send_puts(stream);
   return 0;
@@ -62,12 +62,13 @@ void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index) {
   auto const& block = stream.blocks[index];
   auto const to = Address::from_linear(
       stream.region.at.linear(config.remote_bufsize) + block.offset, config.remote_bufsize);
-  SendEntry entry{};
   // Nobody waits for its header there, unless it is to wake somebody.
   auto const wake = (block.flags & flag::kInterrupt) != 0;
   auto flags = flag::kSendState | (block.flags & (flag::kInterrupt | flag::kOrder));
   if (!wake) flags |= flag::kSilent;
-  auto& h = entry.header = header(Op::kData, static_cast<std::uint16_t>(flags));
+  auto& entry = request();
+  auto& h = entry.header;
+  h.op_flags = wire::op_flags(Op::kData, static_cast<std::uint16_t>(flags));
   h.mx = stream.region.mx;
   h.bufx = to.bufx;
   h.offset = to.offset;
@@ -77,7 +78,6 @@ void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index) {
   entry.bufx = block.source.bufx;
   entry.offset = block.source.offset;
   entry.length = block.length;
-  request(entry);
   outbox.back().short_put = block.length <= kShort && !wake;
 }
 

@@ -29,13 +29,19 @@ wire::Header Sequencer::Impl::header(Op op, std::uint16_t flags) {
 }
 
 void Sequencer::Impl::request(const wire::Header& h) {
-  SendEntry entry{};
-  entry.header = h;
-  request(entry);
+  request().header = h;
 }
 
 void Sequencer::Impl::request(const SendEntry& entry) {
-  outbox.push_back({entry, ++last_number});
+  request() = entry;
+}
+
+SendEntry& Sequencer::Impl::request() {
+  auto& out = outbox.place();
+  out.entry = {};
+  out.number = ++last_number;
+  out.short_put = false;
+  return out.entry;
 }
 
 void Sequencer::Impl::complete(Completion::Kind kind, Context context, int status,
@@ -70,7 +76,7 @@ void Sequencer::Impl::answer(const wire::Header& h) {
 }
 
 void Sequencer::Impl::complete_once_taken(const Completion& completion) {
-  held.emplace_back(last_number, completion);
+  held.push_back({last_number, completion});
   give_held();
 }
 
@@ -107,7 +113,7 @@ bool Sequencer::Impl::again(Retry& retry, std::uint64_t queued, Time now, bool& 
 
 // Takes back what has not been sent yet of the Transfer or region with the peer's id `d_id`.
 void Sequencer::Impl::forget_requests(std::uint32_t d_id) {
-  std::erase_if(outbox, [&](const Outgoing& out) {
+  erase_if(outbox, [&](const Outgoing& out) {
     return out.entry.header.op() == Op::kData && out.entry.header.d_id == d_id;
   });
 }
@@ -203,6 +209,22 @@ bool Sequencer::next_completion(Completion& out) {
   out = impl_->completions.front();
   impl_->completions.pop_front();
   return true;
+}
+
+bool Sequencer::has_completion() const {
+  return !impl_->completions.empty();
+}
+
+bool Sequencer::has_offers() const {
+  return !impl_->waiting.empty();
+}
+
+bool Sequencer::has_request() const {
+  return !impl_->outbox.empty();
+}
+
+bool Sequencer::waits_for_node() const {
+  return !impl_->outbox.empty() || !impl_->held.empty();
 }
 
 int Sequencer::no_operation() {

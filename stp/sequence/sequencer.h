@@ -147,6 +147,8 @@ class Sequencer {
   [[nodiscard]] std::uint32_t expected_message() const;
   // The expected one has come otherwise.
   void pass_message();
+  // Writes wait for a receive.
+  [[nodiscard]] bool has_offers() const;
   // The write whose turn it is, when no receive is posted for it.
   std::optional<Offer> waiting();
   // Refuses that one.
@@ -173,6 +175,11 @@ class Sequencer {
   // bytes until UserChannel::done() says that the frames have left.
   void fail(int error);
   bool next_completion(Completion& out);
+  [[nodiscard]] bool has_completion() const;
+  // transmit() has something.
+  [[nodiscard]] bool has_request() const;
+  // So it has, or completions wait for taken().
+  [[nodiscard]] bool waits_for_node() const;
   // Operations that have no completion yet.
   [[nodiscard]] std::size_t outstanding() const;
 

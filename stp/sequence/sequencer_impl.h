@@ -12,6 +12,7 @@
 #include "stp/connection/retry.h"
 #include "stp/connection/round_trip.h"
 #include "stp/sequence/loss_estimate.h"
+#include "stp/sequence/ring_queue.h"
 #include "stp/sequence/sequencer.h"
 #include "stp/sequence/states.h"
 
@@ -114,8 +115,8 @@ struct PutBlock {
 // The Puts into one remote region.
 struct PutStream {
   RemoteRegion region;
-  std::uint32_t i_id = 0;       // of our RMR
-  std::deque<PutBlock> blocks;  // from B_seq on; the first `sent` of them have been sent
+  std::uint32_t i_id = 0;      // of our RMR
+  RingQueue<PutBlock> blocks;  // from B_seq on; the first `sent` of them have been sent
   std::uint32_t b_seq = 0, sent = 0;
   Retry retry;
   std::uint64_t queued = 0;
@@ -150,6 +151,7 @@ struct Sequencer::Impl {
   void dispatch(const ReceivedEntry& entry, Time now);
   void request(const wire::Header& header);
   void request(const SendEntry& entry);
+  SendEntry& request();  // the same, to be filled: all of it is 0
   void answer(const wire::Header& header);
   void answer(const SendEntry& entry);
   void complete_once_taken(const Completion& completion);
@@ -251,19 +253,19 @@ struct Sequencer::Impl {
 
   struct Outgoing {
     SendEntry entry;
-    std::uint64_t number;
+    std::uint64_t number = 0;
     bool short_put = false;  // which its successor may ask for, too: leave_asking()
   };
-  std::deque<Outgoing> outbox;
-  std::uint32_t puts_not_asked = 0;   // the last ones of the outbox that left without asking
-  std::uint64_t last_number = 0;      // of the request queued last
-  std::deque<std::uint64_t> in_ring;  // handed out, not taken by the Node yet
+  RingQueue<Outgoing> outbox;
+  std::uint32_t puts_not_asked = 0;  // the last ones of the outbox that left without asking
+  std::uint64_t last_number = 0;     // of the request queued last
+  RingQueue<std::uint64_t> in_ring;  // handed out, not taken by the Node yet
   std::uint32_t taken_count = 0;
   std::uint64_t taken_number = 0;  // of the last one taken
   // Completions that wait until the Node has taken a request and all before it: until then it may
   // still use memory that the completion gives back.
-  std::deque<std::pair<std::uint64_t, Completion>> held;
-  std::deque<Completion> completions;
+  RingQueue<std::pair<std::uint64_t, Completion>> held;
+  RingQueue<Completion> completions;
 
   std::map<std::uint32_t, Outbound> outbound;          // by our I_id
   std::map<std::uint32_t, Incoming> incoming;          // by our R_id

@@ -5,6 +5,7 @@
 
 #include <stp/managed.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace stp::bench {
@@ -21,6 +22,11 @@ class ManagedPair {
   void round_trip(std::size_t length);
   // `length` bytes into the other side's memory, until they are known to be there.
   void put(std::size_t length);
+  // So many, a window of them at once: posted, moved and told, all by this thread. A function of
+  // its own whatever the compiler does, for tools that count what it takes.
+  [[gnu::noinline]] void puts(std::uint32_t count, std::size_t length);
+  // As many connections beside that one, with nothing to do.
+  void connect_idle(std::size_t count);
 
  private:
   struct Side {

@@ -10,6 +10,7 @@
 
 #include "stp/channel/node_side.h"
 #include "stp/channel/user_side.h"
+#include "tests/bench/managed_pair.h"
 #include "tests/bench/many_connections.h"
 #include "tests/bench/put_pair.h"
 
@@ -80,6 +81,14 @@ void ring_to_user(std::uint32_t count) {
   }
 }
 
+// Puts through the managed API on the loop, both ends: posted, sent, received, answered and told.
+// Only puts() is counted, which is this thread's alone.
+void managed_put(std::uint32_t count, std::size_t idle) {
+  ManagedPair pair;
+  pair.connect_idle(idle);
+  pair.puts(count, 8);
+}
+
 // What the bytes of a long STU cost by themselves: to be taken off.
 void copy(std::uint32_t count) {
   test::Buffers const from(13, 1), to(13, 1);
@@ -103,6 +112,8 @@ constexpr std::array kPaths{
     Path{"node_to_node_8", [](std::uint32_t n) { node_to_node(n, 8); }},
     Path{"request_to_ring", request_to_ring},
     Path{"ring_to_user", ring_to_user},
+    Path{"managed_put", [](std::uint32_t n) { managed_put(n, 0); }},
+    Path{"managed_put_among_200", [](std::uint32_t n) { managed_put(n, 200); }},
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "libst/service/client_page.h"
@@ -31,6 +34,53 @@ TEST(Doorbells, BellsOfChannelsThatDoNotExistAreIgnored) {
   for (std::uint32_t channel = 0; channel < kMaxChannels; ++channel) bells->ring(channel);
   EXPECT_EQ(collect(*bells, 3), (std::vector<std::uint32_t>{0, 1, 2}));
   EXPECT_TRUE(collect(*bells, 0).empty());
+}
+
+std::vector<std::uint32_t> collect_own(Doorbells& bells, const std::vector<std::uint64_t>& own) {
+  std::vector<std::uint32_t> rung;
+  bells.collect(own, [&](std::uint32_t channel) { rung.push_back(channel); });
+  return rung;
+}
+
+TEST(Doorbells, WhoeverCollectsItsOwnLeavesThoseOfOthersRinging) {
+  auto const bells = std::make_unique<Doorbells>();
+  for (auto const channel : {1U, 2U, 70U, 5'000U}) bells->ring(channel);
+  std::vector<std::uint64_t> mine(5'000 / 64 + 1), others(2);
+  mine[0] = 1U << 2;
+  mine[5'000 / 64] = std::uint64_t{1} << 5'000 % 64;
+  others[0] = 1U << 1;
+  others[1] = 1U << 70 % 64;
+  EXPECT_EQ(collect_own(*bells, mine), (std::vector<std::uint32_t>{2, 5'000}));
+  EXPECT_TRUE(collect_own(*bells, mine).empty());
+  EXPECT_EQ(collect_own(*bells, others), (std::vector<std::uint32_t>{1, 70}));
+  EXPECT_FALSE(bells->any());
+  bells->ring(2);
+  EXPECT_EQ(collect_own(*bells, mine), (std::vector<std::uint32_t>{2}));
+}
+
+// A collector that silences the last bell of its word must not silence one that rings meanwhile.
+TEST(Doorbells, NoBellThatRingsWhileOthersAreCollectedIsLost) {
+  constexpr std::uint32_t kRounds = 2'000;
+  auto const bells = std::make_unique<Doorbells>();
+  std::atomic<std::uint32_t> heard[2]{};
+  std::atomic<bool> done{false};
+  std::vector<std::thread> collectors;
+  for (std::uint32_t id = 0; id < 2; ++id)
+    collectors.emplace_back([&, id] {
+      std::vector<std::uint64_t> const own{std::uint64_t{1} << id};
+      while (!done) bells->collect(own, [&](std::uint32_t) { heard[id].fetch_add(1); });
+    });
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    auto const id = round % 2;
+    auto const before = heard[id].load();
+    bells->ring(id);
+    auto const patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (heard[id].load() == before && std::chrono::steady_clock::now() < patience)
+      std::this_thread::yield();
+    ASSERT_EQ(heard[id].load(), before + 1) << round;
+  }
+  done = true;
+  for (auto& collector : collectors) collector.join();
 }
 
 }  // namespace

@@ -135,6 +135,8 @@ void Host::drain_events() {
 
 void Host::handle(const Event& event) {
   switch (event.kind) {
+    case Event::Kind::kNews:  // whose channels are gathered: nobody here
+      return;
     case Event::Kind::kWake:
       if (auto* const end = find(event.cookie))
         end->wake(config_.reaction == 0 ? 0 : dice_.between(0, config_.reaction));

@@ -7,6 +7,8 @@ namespace {
 
 using Kind = Completion::Kind;
 using wire::Function;
+using wire::Op;
+namespace flag = wire::flag;
 
 // protocol: 9.2, 9.26
 TEST_F(Managed, a_write_fills_the_receive_that_was_posted) {
@@ -82,6 +84,53 @@ TEST_F(Managed, a_read_is_served_or_refused_by_the_peers_user) {
   ASSERT_TRUE(sa.find(Kind::kRead, 2));
   EXPECT_EQ(sa.find(Kind::kRead, 2)->status, -ECONNREFUSED);
   EXPECT_TRUE(sb.find(Kind::kServe, 50));
+}
+
+// Of the DATA that leaves for A's user: whether it asks.
+std::vector<bool> asks_of(Sequencer& sequencer, Time now) {
+  std::vector<bool> asks;
+  SendEntry entry;
+  while (sequencer.transmit(entry, now)) {
+    EXPECT_EQ(entry.header.op(), Op::kData);
+    asks.push_back(entry.header.has(flag::kSendState));
+  }
+  return asks;
+}
+
+// protocol: 9.27
+TEST_F(Managed, of_short_puts_that_leave_together_one_in_eight_asks_and_the_last) {
+  auto const region = open_region(200'000, 64);
+  for (Context i = 0; i < 20; ++i) ASSERT_EQ(sa.sequencer->put(i, region, 8 * i, at(8 * i), 8), 0);
+  std::vector<bool> expected(20);
+  expected[7] = expected[15] = expected[19] = true;
+  EXPECT_EQ(asks_of(*sa.sequencer, now), expected);
+}
+
+// protocol: 9.27
+TEST_F(Managed, a_put_that_is_alone_or_long_or_wakes_somebody_asks) {
+  auto const region = open_region(200'000, 64);
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8), 0);
+  EXPECT_EQ(asks_of(*sa.sequencer, now), std::vector<bool>{true});
+  ASSERT_EQ(sa.sequencer->put(2, region, 0, at(0), 8), 0);
+  ASSERT_EQ(sa.sequencer->put(3, region, 0, at(0), 5'000), 0);
+  ASSERT_EQ(sa.sequencer->put(4, region, 0, at(0), 8, flag::kInterrupt), 0);
+  ASSERT_EQ(sa.sequencer->put(5, region, 0, at(0), 8), 0);
+  EXPECT_EQ(asks_of(*sa.sequencer, now), (std::vector<bool>{true, true, true, true}));
+}
+
+// protocol: 9.27
+TEST_F(Managed, puts_that_do_not_ask_complete_with_the_one_that_does) {
+  auto const region = open_region(200'000, 64);
+  std::size_t answers = 0;
+  wire = [&](const Frame& frame, bool) -> unsigned {
+    answers += parsed(frame).header.op() == Op::kRequestStateResponse;
+    return 1;
+  };
+  for (Context i = 0; i < 20; ++i) ASSERT_EQ(sa.sequencer->put(i, region, 8 * i, at(8 * i), 8), 0);
+  run(kMillisecond / 2);  // sooner than anything is asked for again
+  for (Context i = 0; i < 20; ++i) EXPECT_TRUE(sa.find(Kind::kPut, i)) << i;
+  EXPECT_TRUE(landed(sa, sb, 0, 0, 160));
+  EXPECT_EQ(answers, 3U);
 }
 
 // protocol: 9.10, 9.18, 9.28

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/managed/agenda.h"
+
+#include <utility>
+
+namespace stp::managed {
+
+void Agenda::add(Entry& entry, Connection& connection, std::uint32_t channel) {
+  entry.connection = &connection;
+  entry.channel = channel;
+  if (channel >= by_channel_.size()) {
+    by_channel_.resize(channel + 1);
+    own_.resize(channel / 64 + 1);
+  }
+  by_channel_[channel] = &entry;
+  own_[channel / 64] |= std::uint64_t{1} << channel % 64;
+  again(entry);
+}
+
+void Agenda::remove(Entry& entry) {
+  timers_.remove(entry);
+  if (std::exchange(entry.in_turn, false)) std::erase(turn_, &entry);
+  if (std::exchange(entry.again, false)) std::erase(again_, &entry);
+  if (std::exchange(entry.parked, false)) std::erase(parked_, &entry);
+  entry.connection = nullptr;
+  // Another one may have its channel already.
+  auto& place = by_channel_[entry.channel];
+  if (place != &entry) return;
+  place = nullptr;
+  own_[entry.channel / 64] &= ~(std::uint64_t{1} << entry.channel % 64);
+}
+
+void Agenda::gather(service::Doorbells& news, Time now) {
+  news.collect(own_, [this](std::uint32_t channel) { visit(*by_channel_[channel]); });
+  while (timers_.next() <= now) {
+    auto& entry = static_cast<Entry&>(*timers_.first());
+    timers_.remove(entry);
+    visit(entry);
+  }
+  for (auto* const entry : again_) {
+    entry->again = false;
+    visit(*entry);
+  }
+  again_.clear();
+}
+
+void Agenda::visit(Entry& entry) {
+  if (std::exchange(entry.in_turn, true)) return;
+  turn_.push_back(&entry);
+}
+
+void Agenda::end_turn() {
+  for (auto* const entry : turn_) entry->in_turn = false;
+  turn_.clear();
+}
+
+void Agenda::again(Entry& entry) {
+  if (!std::exchange(entry.again, true)) again_.push_back(&entry);
+}
+
+void Agenda::park(Entry& entry) {
+  if (!std::exchange(entry.parked, true)) parked_.push_back(&entry);
+}
+
+void Agenda::call_parked() {
+  for (auto* const entry : parked_) {
+    entry->parked = false;
+    again(*entry);
+  }
+  parked_.clear();
+}
+
+}  // namespace stp::managed

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The outstanding operations of a connection, in the order of posting, each known by a number that
+// no later one has. Places are used again, so posting takes nothing from the heap, and none moves.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "libst/managed/operation.h"
+
+namespace stp::managed {
+
+class OperationList {
+ public:
+  OperationList() = default;
+  OperationList(const OperationList&) = delete;
+  OperationList& operator=(const OperationList&) = delete;
+  ~OperationList() { forget(); }
+
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+  // Numbers have this bit, and are below twice its value.
+  static constexpr std::uint64_t kMark = std::uint64_t{1} << 60;
+  Operation& add(const Operation& operation);
+  void remove(Operation& operation);
+  // nullptr: it is over.
+  [[nodiscard]] Operation* find(std::uint64_t id) const {
+    auto const place = id % kPlaces;
+    if (place >= chunks_.size() * kChunk) return nullptr;
+    auto& found = (*chunks_[place / kChunk])[place % kChunk];
+    return found.id == id ? &found : nullptr;
+  }
+  // nullptr: none.
+  [[nodiscard]] Operation* oldest() const { return first_; }
+  [[nodiscard]] static Operation* next(const Operation& operation) {
+    return static_cast<const Node&>(operation).next;
+  }
+  // The oldest one that has not begun; nullptr: none.
+  [[nodiscard]] Operation* waiting() const { return waiting_; }
+  // That one has.
+  void begun() { waiting_ = waiting_->next; }
+  // All of them, with their holds on memory.
+  void forget();
+
+ private:
+  // Number: mark | use of the place | place.
+  static constexpr std::uint64_t kPlaces = std::uint64_t{1} << 16;
+  static constexpr std::size_t kChunk = 16;
+  struct Node : Operation {
+    std::uint64_t next_id = 0;
+    Node *previous = nullptr, *next = nullptr;
+  };
+  using Chunk = std::array<Node, kChunk>;
+  void grow();
+
+  std::vector<std::unique_ptr<Chunk>> chunks_;
+  Node* free_ = nullptr;  // by next
+  Node *first_ = nullptr, *last_ = nullptr, *waiting_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace stp::managed

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Turns of a domain: which connections are visited, what they have to send, and when.
+#include <utility>
+
+#include "libst/client/wait.h"
+#include "libst/managed/connection.h"
+#include "libst/managed/domain.h"
+#include "libst/managed/listener.h"
+
+namespace stp::managed {
+namespace {
+
+// So many posts leave together at most, and none stays longer than this if the program does nothing
+// more: then the thread sends it.
+constexpr unsigned kBurst = 32;
+constexpr Time kLongestBurst = 200 * kMicrosecond;
+
+}  // namespace
+
+// What is not of any one connection.
+void Domain::look_around() {
+  auto const lost = backend_->error();
+  if (lost != 0 && !link_lost_) {
+    link_lost_ = true;
+    for (auto const& connection : connections_) connection->lose(lost);
+  }
+  auto const accepts = backend_->page().accepts.load(std::memory_order_acquire);
+  if (accepts == accepts_seen_ && !look_for_connections_) return;
+  accepts_seen_ = accepts;
+  look_for_connections_ = false;
+  for (auto const& listener : listeners_) listener->accept();
+}
+
+void Domain::progress() {
+  time_ = client::now();
+  posts_ = 0;
+  in_turn_ = true;
+  look_around();
+  do {
+    if (std::exchange(places_freed_, false)) agenda_.call_parked();
+    take_turn(time_);
+  } while (places_freed_ && agenda_.has_parked());
+  in_turn_ = false;
+  send_all();
+}
+
+void Domain::take_turn(Time now) {
+  agenda_.gather(backend_->page().news, now);
+  look_at_states();
+  auto const& turn = agenda_.turn();
+  for (auto* const entry : turn) entry->connection->advance(now);
+  for (auto* const entry : turn) entry->connection->conclude(now);
+  end_turn();
+}
+
+// What came before the end of one connection on others is told before it, and it may have come
+// after the news were gathered.
+void Domain::look_at_states() {
+  bool ends = false;
+  for (auto* const entry : agenda_.turn()) ends |= entry->connection->look();
+  if (!ends) return;
+  for (auto const& connection : connections_)
+    if (connection->has_headers()) agenda_.visit(connection->entry());
+}
+
+void Domain::end_turn() {
+  for (auto* const entry : agenda_.turn()) {
+    auto const& connection = *entry->connection;
+    if (connection.gone()) {
+      gone_.push_back(entry);
+      continue;
+    }
+    agenda_.expect(*entry, connection.next_deadline());
+    if (connection.wants_another_look()) agenda_.again(*entry);
+    if (connection.waits_for_this_side()) agenda_.park(*entry);
+  }
+  agenda_.end_turn();
+  for (auto* const entry : gone_) drop(*entry);
+  gone_.clear();
+}
+
+void Domain::drop(Agenda::Entry& entry) {
+  if (entry.unsent) std::erase(unsent_, entry.connection);
+  agenda_.remove(entry);
+  auto const place = entry.place;
+  auto const connection = std::exchange(connections_[place], std::move(connections_.back()));
+  connections_.pop_back();
+  if (place < connections_.size()) connections_[place]->entry().place = place;
+}
+
+void Domain::receive_posted() {
+  if (!agenda_.has_parked()) return;
+  places_freed_ = true;
+  progress();
+}
+
+void Domain::visit(Connection& connection) {
+  if (agenda_.knows(connection.entry())) agenda_.again(connection.entry());
+}
+
+void Domain::send_soon(Connection& connection) {
+  auto& entry = connection.entry();
+  if (!std::exchange(entry.unsent, true)) unsent_.push_back(&connection);
+  if (in_turn_) return;
+  // Whoever sleeps in stm_queue_wait() will not look before there is an answer.
+  bool const alone = posts_++ == 0 && !in_bulk_;
+  if (alone || posts_ % kBurst == 0 || waiters_ != 0) return send_all();
+  has_unsent_.store(true, std::memory_order_relaxed);
+  look_before(time_ + kLongestBurst);
+}
+
+bool Domain::pump_all() {
+  bool any = false;
+  for (auto* const connection : unsent_) {
+    connection->entry().unsent = false;
+    any |= connection->pump(time_);
+    if (connection->wants_another_look()) visit(*connection);
+  }
+  unsent_.clear();
+  has_unsent_.store(false, std::memory_order_relaxed);
+  return any;
+}
+
+void Domain::send_all() {
+  if (!unsent_.empty() && pump_all()) backend_->rung();
+}
+
+Time Domain::time() {
+  if (posts_ % kBurst == 0) time_ = client::now();
+  return time_;
+}
+
+void Domain::look_before(Connection& connection) {
+  if (!agenda_.knows(connection.entry())) return;
+  auto const deadline = connection.next_deadline();
+  agenda_.expect(connection.entry(), deadline);
+  look_before(deadline);
+}
+
+void Domain::look_before(Time deadline) {
+  if (deadline >= thread_looks_.load(std::memory_order_relaxed)) return;
+  thread_looks_.store(deadline, std::memory_order_relaxed);
+  wake_waiters();
+}
+
+}  // namespace stp::managed

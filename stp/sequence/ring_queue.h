@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A queue in one block of memory, which grows by doubling and is kept: what comes and goes all the
+// time takes nothing from the heap. Elements may move when it grows.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace stp {
+
+template <typename T>
+class RingQueue {
+  template <typename Queue, typename Value>
+  class Place {
+   public:
+    using iterator_category = std::random_access_iterator_tag;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using pointer = Value*;
+    using reference = Value&;
+
+    Place() = default;
+    Place(Queue* queue, std::size_t index) : queue_(queue), index_(index) {}
+    reference operator*() const { return (*queue_)[index_]; }
+    pointer operator->() const { return &**this; }
+    reference operator[](difference_type n) const { return *(*this + n); }
+    Place& operator++() { return *this += 1; }
+    Place& operator--() { return *this -= 1; }
+    Place operator++(int) { return {queue_, index_++}; }
+    Place operator--(int) { return {queue_, index_--}; }
+    Place& operator+=(difference_type n) {
+      index_ += static_cast<std::size_t>(n);
+      return *this;
+    }
+    Place& operator-=(difference_type n) { return *this += -n; }
+    friend Place operator+(Place place, difference_type n) { return place += n; }
+    friend Place operator+(difference_type n, Place place) { return place += n; }
+    friend Place operator-(Place place, difference_type n) { return place -= n; }
+    friend difference_type operator-(const Place& a, const Place& b) {
+      return static_cast<difference_type>(a.index_ - b.index_);
+    }
+    friend bool operator==(const Place& a, const Place& b) { return a.index_ == b.index_; }
+    friend auto operator<=>(const Place& a, const Place& b) { return a.index_ <=> b.index_; }
+
+   private:
+    Queue* queue_ = nullptr;
+    std::size_t index_ = 0;
+  };
+
+ public:
+  using iterator = Place<RingQueue, T>;
+  using const_iterator = Place<const RingQueue, const T>;
+
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  T& operator[](std::size_t index) { return places_[(first_ + index) & mask()]; }
+  const T& operator[](std::size_t index) const { return places_[(first_ + index) & mask()]; }
+  T& front() { return places_[first_]; }
+  const T& front() const { return places_[first_]; }
+  T& back() { return (*this)[size_ - 1]; }
+  const T& back() const { return (*this)[size_ - 1]; }
+  iterator begin() { return {this, 0}; }
+  iterator end() { return {this, size_}; }
+  const_iterator begin() const { return {this, 0}; }
+  const_iterator end() const { return {this, size_}; }
+
+  // Arguments may be elements of this queue.
+  void push_back(T value) { place() = std::move(value); }
+  // To be filled: of a type without resources it has whatever stood there before.
+  T& place() {
+    if (size_ == places_.size()) grow();
+    return (*this)[size_++];
+  }
+  void pop_front() {
+    reset(front());
+    first_ = (first_ + 1) & mask();
+    --size_;
+  }
+  void pop_back() {
+    reset(back());
+    --size_;
+  }
+  iterator erase(iterator at) {
+    std::move(at + 1, end(), at);
+    pop_back();
+    return at;
+  }
+  // The last ones, until there are `size`.
+  void truncate(std::size_t size) {
+    while (size_ > size) pop_back();
+  }
+  void clear() { truncate(0); }
+
+ private:
+  static constexpr std::size_t kFirst = 8;
+
+  [[nodiscard]] std::size_t mask() const { return places_.size() - 1; }
+  static void reset(T& element) {
+    if constexpr (!std::is_trivially_destructible_v<T>) element = T{};
+  }
+  void grow() {
+    std::vector<T> larger(places_.empty() ? kFirst : places_.size() * 2);
+    for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
+    places_ = std::move(larger);
+    first_ = 0;
+  }
+
+  std::vector<T> places_;  // a power of two of them
+  std::size_t first_ = 0, size_ = 0;
+};
+
+template <typename T, typename Predicate>
+void erase_if(RingQueue<T>& queue, Predicate predicate) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    if (predicate(queue[i])) continue;
+    if (kept != i) queue[kept] = std::move(queue[i]);
+    ++kept;
+  }
+  queue.truncate(kept);
+}
+
+}  // namespace stp

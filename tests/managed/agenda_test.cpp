@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whom a turn visits, counted: what it costs does not grow with the connections that have nothing.
+#include "libst/managed/agenda.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace stp::managed {
+namespace {
+
+constexpr std::size_t kMany = 10'000;
+constexpr Time kNow = kSecond;
+
+class Agendas : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // An Agenda does not look into connections, so any address will do.
+    for (std::uint32_t i = 0; i < kMany; ++i)
+      agenda.add(entries[i], reinterpret_cast<Connection&>(entries[i]), i);
+    EXPECT_EQ(turn(), kMany) << "all are new";
+    EXPECT_EQ(turn(), 0U);
+  }
+  // How many the turn visits.
+  std::size_t turn(Time now = kNow) {
+    agenda.gather(*news, now);
+    visited.assign(agenda.turn().begin(), agenda.turn().end());
+    agenda.end_turn();
+    return visited.size();
+  }
+
+  std::unique_ptr<service::Doorbells> news = std::make_unique<service::Doorbells>();
+  std::vector<Agenda::Entry> entries = std::vector<Agenda::Entry>(kMany);
+  Agenda agenda;
+  std::vector<Agenda::Entry*> visited;
+};
+
+TEST_F(Agendas, ThoseWithNewsAreVisitedOnce) {
+  for (auto const channel : {9'999U, 3U, 3U}) news->ring(channel);
+  ASSERT_EQ(turn(), 2U);
+  EXPECT_EQ(visited, (std::vector{&entries[3], &entries[9'999]}));
+  EXPECT_EQ(turn(), 0U);
+}
+
+TEST_F(Agendas, ATimerThatIsDueBringsAVisitAndOneThatIsNotDoesNot) {
+  agenda.expect(entries[7], kNow + kMillisecond);
+  agenda.expect(entries[7], kNow + kSecond);  // later: fires early
+  EXPECT_EQ(agenda.next_deadline(), kNow + kMillisecond);
+  EXPECT_EQ(turn(), 0U);
+  EXPECT_EQ(turn(kNow + kMillisecond), 1U);
+  EXPECT_EQ(agenda.next_deadline(), kNever);
+}
+
+TEST_F(Agendas, WhoeverAsksIsVisitedAgainAndWhoeverWaitsWhenItIsCalled) {
+  agenda.again(entries[1]);
+  agenda.park(entries[2]);
+  EXPECT_EQ(turn(), 1U);
+  EXPECT_TRUE(agenda.has_parked());
+  agenda.call_parked();
+  EXPECT_FALSE(agenda.has_parked());
+  EXPECT_EQ(turn(), 1U);
+  EXPECT_EQ(visited.front(), &entries[2]);
+}
+
+TEST_F(Agendas, OneThatIsGoneIsVisitedNoMoreAndItsChannelIsItsSuccessors) {
+  agenda.again(entries[5]);
+  agenda.expect(entries[5], kNow);
+  Agenda::Entry successor;
+  agenda.add(successor, reinterpret_cast<Connection&>(successor), 5);
+  agenda.remove(entries[5]);
+  EXPECT_FALSE(Agenda::knows(entries[5]));
+  EXPECT_EQ(turn(), 1U);
+  news->ring(5);
+  EXPECT_EQ(turn(), 1U);
+  EXPECT_EQ(visited.front(), &successor);
+}
+
+}  // namespace
+}  // namespace stp::managed
