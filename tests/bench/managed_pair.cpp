@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
-#include <tuple>
 
 namespace stp::bench {
 namespace {
@@ -109,25 +108,6 @@ void ManagedPair::puts(std::uint32_t count, std::size_t length) {
     done += static_cast<std::uint32_t>(told);
     b_.take(0);
   }
-}
-
-void ManagedPair::connect_idle(std::size_t count) {
-  stm_connection_attr_t attr{};
-  attr.size = sizeof attr;
-  for (auto* const side : {&a_, &b_})
-    check(stm_queue_resize(side->queue, kCapacity + 4 * count), "stm_queue_resize");
-  auto const first = std::pair(a_.connection, b_.connection);
-  for (std::size_t i = 0; i < count; ++i) {
-    attr.events = a_.queue;
-    check(stm_connection_create(a_.domain, &attr, &a_.connection), "stm_connection_create");
-    check(stm_connect(a_.connection, ":3000", -1, nullptr, 0), "stm_connect");
-    b_.await(STM_REQUEST, a_);
-    attr.events = b_.queue;
-    check(stm_accept(b_.connection, &attr, nullptr, 0), "stm_accept");
-    a_.await(STM_CONNECTED, b_);
-    b_.await(STM_CONNECTED, a_);
-  }
-  std::tie(a_.connection, b_.connection) = first;
 }
 
 }  // namespace stp::bench

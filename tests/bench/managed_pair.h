@@ -25,8 +25,6 @@ class ManagedPair {
   // So many, a window of them at once: posted, moved and told, all by this thread. A function of
   // its own whatever the compiler does, for tools that count what it takes.
   [[gnu::noinline]] void puts(std::uint32_t count, std::size_t length);
-  // As many connections beside that one, with nothing to do.
-  void connect_idle(std::size_t count);
 
  private:
   struct Side {

@@ -83,9 +83,8 @@ void ring_to_user(std::uint32_t count) {
 
 // Puts through the managed API on the loop, both ends: posted, sent, received, answered and told.
 // Only puts() is counted, which is this thread's alone.
-void managed_put(std::uint32_t count, std::size_t idle) {
+void managed_put(std::uint32_t count) {
   ManagedPair pair;
-  pair.connect_idle(idle);
   pair.puts(count, 8);
 }
 
@@ -112,8 +111,7 @@ constexpr std::array kPaths{
     Path{"node_to_node_8", [](std::uint32_t n) { node_to_node(n, 8); }},
     Path{"request_to_ring", request_to_ring},
     Path{"ring_to_user", ring_to_user},
-    Path{"managed_put", [](std::uint32_t n) { managed_put(n, 0); }},
-    Path{"managed_put_among_200", [](std::uint32_t n) { managed_put(n, 200); }},
+    Path{"managed_put", managed_put},
 };
 
 }  // namespace
