@@ -47,8 +47,8 @@ constexpr std::uint16_t op_flags(Op op, std::uint16_t flags = 0) {
   return static_cast<std::uint16_t>(static_cast<unsigned>(op) << kOpShift | (flags & kFlagsMask));
 }
 
-// Both need exactly kHeaderSize bytes at `wire`; inline, so that the fields of each frame are stored
-// once, where they stay.
+// Both need exactly kHeaderSize bytes at `wire`; inline, so that the fields of each frame are
+// stored once, where they stay.
 inline void encode(const Header& header, std::byte* wire) {
   store16(wire + at::kOpFlags, header.op_flags);
   store16(wire + at::kParam, header.param);
