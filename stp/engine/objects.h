@@ -2,6 +2,7 @@
 // What a Node keeps: endpoints, regions of mapped memory, Virtual Connections.
 #pragma once
 
+#include <array>
 #include <deque>
 
 #include "stp/channel/node_side.h"
@@ -120,6 +121,9 @@ struct Vc : TimerNode {
   Retry ask;                // our own RS waiting for its RSR
   Time decide_by = kNever;  // kAsked: the user's time to decide ends
   std::uint32_t ask_sync = 0;
+  // Of the last RS of our own, by turns: what answers them, however often, is not the user's.
+  std::array<std::uint32_t, 4> own_asks{};
+  std::uint32_t own_ask_count = 0;
   Time ask_again = kNever;  // the peer had no Slot free: ask again then
   Time ask_pause = 0;
   Time data_check = kNever;    // look then whether granted Blocks make progress

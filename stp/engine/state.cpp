@@ -18,6 +18,12 @@ constexpr Time kAskPatience = 2 * kSecond;
 constexpr unsigned kKeepAliveTries = 5;
 constexpr Time kKeepAliveInterval = 250 * kMillisecond;
 
+bool asked_by_node(const Vc& vc, std::uint32_t sync) {
+  auto const kept = std::min<std::size_t>(vc.own_ask_count, vc.own_asks.size());
+  auto const end = vc.own_asks.begin() + static_cast<std::ptrdiff_t>(kept);
+  return std::find(vc.own_asks.begin(), end, sync) != end;
+}
+
 }  // namespace
 
 void Node::Impl::on_request_state(Vc& vc, const wire::Header& h) {
@@ -58,14 +64,15 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
     granted.look_again |= vc.held > 0;
     make_ready(vc);
   }
-  bool const own = vc.ask.running() && h.d_id == wire::kNoId && h.sync == vc.ask_sync;
+  bool const ours = h.d_id == wire::kNoId && asked_by_node(vc, h.sync);
+  bool const own = ours && vc.ask.running() && h.sync == vc.ask_sync;
   if (own) {
     if (auto const measured = vc.ask.measured(now)) vc.round_trip.sample(measured);
     vc.ask.stop();
   }
   if (own || news) ask_again_later(vc, now);
   if (own) return set_timer(vc);
-  if (vc.user_closed) return;
+  if (ours || vc.user_closed) return;
   if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kReserve))
     counters.add(Counter::kStateLost);
 }
@@ -84,6 +91,7 @@ void Node::Impl::ask_slots(Vc& vc, bool keep_alive, Time now) {
   if (vc.ask.running()) return;
   vc.ask_again = kNever;
   vc.ask_sync = random.next();
+  vc.own_asks[vc.own_ask_count++ % vc.own_asks.size()] = vc.ask_sync;
   if (keep_alive)
     vc.ask.start(now, std::max(vc.round_trip.timeout(), kKeepAliveInterval), 0, kKeepAliveTries);
   else

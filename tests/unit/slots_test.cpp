@@ -278,6 +278,20 @@ TEST_F(Slots, a_user_that_sleeps_learns_of_the_end_at_once) {
   cb.user.end_sleep();
 }
 
+TEST_F(Slots, what_answers_the_nodes_own_question_again_is_not_told_to_the_user) {
+  connect({}, {.slots = 8});
+  wire = [](const Frame& frame, bool) {
+    return parsed(frame).header.op() == Op::kRequestStateResponse ? 2U : 1U;
+  };
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    put(a, ca, nop(i));
+    settle();
+    while (get(cb)) {
+    }
+  }
+  EXPECT_FALSE(get(ca));
+}
+
 TEST_F(Slots, one_frame_of_a_user_goes_before_the_states_that_its_peer_asked_for) {
   connect();
   for (int i = 0; i < 3; ++i) put(a, ca, control(Op::kRequestState));
