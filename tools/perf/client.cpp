@@ -21,8 +21,7 @@ constexpr std::size_t kAtOnce = 16;
 class Client {
  public:
   Client(const Setup& setup, const std::string& peer, const Plan& plan)
-      : setup_(setup),
-        peer_(peer),
+      : peer_(peer),
         plan_(plan),
         domain_(open_link(setup)),
         room_(domain_, setup.buffer_log2, plan),
@@ -142,7 +141,6 @@ class Client {
     result.peer_operations = control_->report().operations;
   }
 
-  const Setup& setup_;
   const std::string& peer_;
   const Plan plan_;
   Domain domain_;
