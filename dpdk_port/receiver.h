@@ -19,7 +19,8 @@ class Receiver {
  public:
   Receiver(Device& device, Arp& arp);
 
-  // Hands what has arrived to the engine, up to kTurnBursts of them. Returns the frames moved.
+  // Hands what has arrived to the engine, up to kTurnBursts * kBurst frames or a burst more.
+  // Returns the frames moved.
   unsigned run(Engine& engine, Tap* tap, Time now);
 
   [[nodiscard]] const ReceiveCounters& counters() const { return counters_; }

@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "stp/channel/node_side.h"
+#include "stp/connection/own_asks.h"
 #include "stp/connection/retry.h"
 #include "stp/connection/round_trip.h"
 #include "stp/connection/slot_credit.h"
@@ -120,10 +121,7 @@ struct Vc : TimerNode {
   Retry handshake;          // RC, RD or DA waiting for its answer
   Retry ask;                // our own RS waiting for its RSR
   Time decide_by = kNever;  // kAsked: the user's time to decide ends
-  std::uint32_t ask_sync = 0;
-  // Of the last RS of our own, by turns: what answers them, however often, is not the user's.
-  std::array<std::uint32_t, 4> own_asks{};
-  std::uint32_t own_ask_count = 0;
+  OwnAsks own_asks;
   Time ask_again = kNever;  // the peer had no Slot free: ask again then
   Time ask_pause = 0;
   Time data_check = kNever;    // look then whether granted Blocks make progress

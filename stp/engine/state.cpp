@@ -18,12 +18,6 @@ constexpr Time kAskPatience = 2 * kSecond;
 constexpr unsigned kKeepAliveTries = 5;
 constexpr Time kKeepAliveInterval = 250 * kMillisecond;
 
-bool asked_by_node(const Vc& vc, std::uint32_t sync) {
-  auto const kept = std::min<std::size_t>(vc.own_ask_count, vc.own_asks.size());
-  auto const end = vc.own_asks.begin() + static_cast<std::ptrdiff_t>(kept);
-  return std::find(vc.own_asks.begin(), end, sync) != end;
-}
-
 }  // namespace
 
 void Node::Impl::on_request_state(Vc& vc, const wire::Header& h) {
@@ -64,8 +58,8 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
     granted.look_again |= vc.held > 0;
     make_ready(vc);
   }
-  bool const ours = h.d_id == wire::kNoId && asked_by_node(vc, h.sync);
-  bool const own = ours && vc.ask.running() && h.sync == vc.ask_sync;
+  bool const ours = h.d_id == wire::kNoId && vc.own_asks.contains(h.sync);
+  bool const own = ours && vc.ask.running() && h.sync == vc.own_asks.newest();
   if (own) {
     if (auto const measured = vc.ask.measured(now)) vc.round_trip.sample(measured);
     vc.ask.stop();
@@ -90,17 +84,17 @@ void Node::Impl::ask_again_later(Vc& vc, Time now) {
 void Node::Impl::ask_slots(Vc& vc, bool keep_alive, Time now) {
   if (vc.ask.running()) return;
   vc.ask_again = kNever;
-  vc.ask_sync = random.next();
-  vc.own_asks[vc.own_ask_count++ % vc.own_asks.size()] = vc.ask_sync;
+  auto const sync = random.next();
+  vc.own_asks.add(sync);
   if (keep_alive)
     vc.ask.start(now, std::max(vc.round_trip.timeout(), kKeepAliveInterval), 0, kKeepAliveTries);
   else
     vc.ask.start(now, vc.round_trip.timeout(), kAskPatience);
   // The RS overtakes the STUs of a Block that is being sent.
   bool const overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
-  vc.credit.asked(vc.ask_sync, overtakes ? 1 : 0);
+  vc.credit.asked(sync, overtakes ? 1 : 0);
   auto h = header_for(vc, wire::Op::kRequestState);
-  h.sync = vc.ask_sync;
+  h.sync = sync;
   h.b_num = wire::kNoId;
   h.d_id = wire::kNoId;
   answer(vc.peer_mac, h, vc.endpoint->config.checksum);

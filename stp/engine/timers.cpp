@@ -75,7 +75,7 @@ void Node::Impl::expire_vc(Vc& vc, Time now) {
     if (!vc.ask.running()) return ask_slots(vc, false, now);
     counters.add(Counter::kRetries);
     auto h = header_for(vc, wire::Op::kRequestState);
-    h.sync = vc.ask_sync;
+    h.sync = vc.own_asks.newest();
     h.b_num = h.d_id = wire::kNoId;
     answer(vc.peer_mac, h, vc.endpoint->config.checksum);
   }

@@ -8,18 +8,10 @@
 #include <string.h>
 
 #define PATIENCE 20000000U
+#include "succeeds.h"
+
 #define PORT 3100
 #define SIZE 4096
-
-static void check(const char* call, DAT_RETURN is, DAT_RETURN wanted) {
-  const char *major = "?", *minor = "?";
-  if (is == wanted) return;
-  dat_strerror(is, &major, &minor);
-  printf("%s: %s %s\n", call, major, minor);
-  exit(1);
-}
-#define SUCCEEDS(call) check(#call, call, DAT_SUCCESS)
-#define RETURNS(value, call) check(#call, call, value)
 
 struct side {
   char name[8];
@@ -34,23 +26,6 @@ struct side {
 };
 
 static struct side server, client;
-
-static DAT_DTO_COOKIE cookie(DAT_UINT64 value) {
-  DAT_DTO_COOKIE made;
-  made.as_64 = value;
-  return made;
-}
-
-static DAT_EVENT next(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number) {
-  DAT_EVENT event;
-  DAT_COUNT more;
-  SUCCEEDS(dat_evd_wait(evd, PATIENCE, 1, &event, &more));
-  if (event.event_number != number) {
-    printf("event %#x instead of %#x\n", (unsigned)event.event_number, (unsigned)number);
-    exit(1);
-  }
-  return event;
-}
 
 static void provider_that_registers_itself(void) {
   static DAT_PROVIDER provider;

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define PATIENCE 30000000U
+#include "succeeds.h"
+
 #define PORT 3200
 #define SIZE 200000 /* of what is sent, written and read */
 
@@ -26,15 +28,6 @@ static void fail(const char* what) {
   exit(1);
 }
 
-static void check(const char* call, DAT_RETURN is) {
-  const char *major = "?", *minor = "?";
-  if (is == DAT_SUCCESS) return;
-  dat_strerror(is, &major, &minor);
-  printf("%s: %s %s\n", call, major, minor);
-  exit(1);
-}
-#define SUCCEEDS(call) check(#call, call)
-
 static struct {
   DAT_IA_HANDLE ia;
   DAT_EVD_HANDLE async, recv, request, connect, requests;
@@ -45,23 +38,6 @@ static struct {
   DAT_EP_HANDLE ep;
 } my;
 static unsigned char memory[SIZE];
-
-static DAT_DTO_COOKIE cookie(DAT_UINT64 value) {
-  DAT_DTO_COOKIE made;
-  made.as_64 = value;
-  return made;
-}
-
-static DAT_EVENT next(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number) {
-  DAT_EVENT event;
-  DAT_COUNT more;
-  SUCCEEDS(dat_evd_wait(evd, PATIENCE, 1, &event, &more));
-  if (event.event_number != number) {
-    printf("event %#x instead of %#x\n", (unsigned)event.event_number, (unsigned)number);
-    exit(1);
-  }
-  return event;
-}
 
 static void await(DAT_EVD_HANDLE evd, DAT_UINT64 value, DAT_VLEN length) {
   DAT_DTO_COMPLETION_EVENT_DATA done =

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The Syncs of a Node's own questions about Slots: what answers the last few of them, however often
+// it comes, is the Node's and not its user's (section 6).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace stp {
+
+// protocol: 6.10
+class OwnAsks {
+ public:
+  void add(std::uint32_t sync) { syncs_[count_++ % kKept] = sync; }
+  // Of the last one. There is one.
+  [[nodiscard]] std::uint32_t newest() const { return syncs_[(count_ - 1) % kKept]; }
+  [[nodiscard]] bool contains(std::uint32_t sync) const {
+    auto const kept = static_cast<std::ptrdiff_t>(std::min(count_, kKept));
+    auto const end = syncs_.begin() + kept;
+    return std::find(syncs_.begin(), end, sync) != end;
+  }
+
+ private:
+  static constexpr std::size_t kKept = 4;
+  std::array<std::uint32_t, kKept> syncs_{};
+  std::size_t count_ = 0;
+};
+
+}  // namespace stp
