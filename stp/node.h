@@ -90,6 +90,13 @@ struct TxFrame {
   TxToken token;                // out: see Node::transmitted
 };
 
+// One that a Node sent to itself, as it left: what is attached is copied once, from the one user's
+// memory to the other's.
+struct LoopedFrame {
+  Bytes head;
+  Bytes attached;
+};
+
 struct Event {
   enum class Kind : std::uint8_t {
     kNews,         // vc's channel is gathered, and has a header or another state for its user
@@ -152,6 +159,8 @@ class Node {
 
   // --- frames and time -------------------------------------------------------------------------
   void receive(std::span<const Bytes> burst, Time now);
+  // Tokens of such frames are handed to transmitted() after this.
+  void receive_looped(std::span<const LoopedFrame> burst, Time now);
   std::size_t transmit(std::span<TxFrame> frames, Time now);
   void transmitted(const TxToken& token);
   [[nodiscard]] Time next_deadline() const;

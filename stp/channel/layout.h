@@ -71,7 +71,7 @@ struct ChannelControl {
   std::atomic<std::uint32_t> tx_refused;  // requests the Node would not send
   std::atomic<ChannelState> state;
   std::atomic<std::int32_t> error;          // negative errno, with kFailed
-  std::atomic<std::uint32_t> cts_repeated;  // CTS the Node sent again: what loss looks like
+  std::atomic<std::uint32_t> cts_repeated;  // CTS sent again because STUs were lost
   std::atomic<std::uint32_t> wake;          // futex word: bumped when a sleeping user should look
 
   // Written by the user's side only.

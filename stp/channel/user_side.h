@@ -42,7 +42,7 @@ class UserChannel {
     return control_->tx_refused.load(std::memory_order_relaxed);
   }
 
-  // CTS that the Node sent again on this connection, so far.
+  // CTS that the Node sent again on this connection because STUs were lost, so far.
   [[nodiscard]] std::uint32_t cts_repeated() const {
     return control_->cts_repeated.load(std::memory_order_relaxed);
   }

@@ -31,8 +31,11 @@ Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_
   auto const& h = frame.header;
   auto const length = frame.stu.size();
   std::byte* memory = nullptr;
+  InboundTransfer* region = nullptr;
   InboundBlock* block = nullptr;
   auto drop = check_memory(vc, h, length, permit::kData, memory);
+  if (drop == Counter::kNone && vc.inbound.find_whole(h, length, region))
+    return place_whole(vc, frame, *region, memory);
   if (drop == Counter::kNone) drop = vc.inbound.find(h, length, block);
   if (drop != Counter::kNone) {
     counters.add(drop);
@@ -44,7 +47,7 @@ Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_
   }
   if (!place(vc, frame, *block, memory)) return;
   bool const was_repeated = block->repeats != 0;
-  vc.inbound.progress(*block, length, now);
+  if (vc.inbound.progress(*block, length, h.sync, now)) vc.channel.count_cts_repeated();
   if (was_repeated) look_earlier(vc, now);
   if (!block->stus.complete()) return;
   deliver_block(vc, frame.src, *block);
@@ -53,6 +56,30 @@ Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_
   vc.inbound.complete(*block);
   // protocol: 6.15
   if (asks) answer_state(vc, sync, h.b_num, h.d_id, 0);
+}
+
+// The same for the only STU of a Put Block.
+void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region,
+                             std::byte* memory) {
+  auto const& h = frame.header;
+  bool const silent = h.has(wire::flag::kSilent);
+  // protocol: 6.9
+  if (!silent && vc.channel.free_slots() == 0) return counters.add(Counter::kSlotOverrun);
+  auto const length = frame.stu.size();
+  if (length != 0) std::memmove(memory, frame.stu.data(), length);
+  count_stu(vc, length);
+  region.complete(h.b_num);
+  counters.add(Counter::kRxBlocks);
+  // protocol: 8.9
+  if (!silent) deliver(vc, frame.src, h, frame.append, NodeChannel::Place::kSlot);
+  // protocol: 6.15
+  if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, h.b_num, h.d_id, 0);
+}
+
+void Node::Impl::count_stu(Vc& vc, std::size_t length) {
+  counters.add(Counter::kRxStus);
+  counters.add(Counter::kRxDataBytes, length);
+  vc.traffic.rx_data_bytes += length;
 }
 
 // Puts an STU that has passed every check where it belongs. False: it is dropped after all.
@@ -70,11 +97,9 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
     auto const value = wire::load64(frame.stu.data());
     std::memcpy(memory, &value, sizeof value);
   } else if (length != 0) {
-    std::memcpy(memory, frame.stu.data(), length);
+    std::memmove(memory, frame.stu.data(), length);
   }
-  counters.add(Counter::kRxStus);
-  counters.add(Counter::kRxDataBytes, length);
-  vc.traffic.rx_data_bytes += length;
+  count_stu(vc, length);
   auto const bufsize = vc.endpoint->config.bufsize;
   auto const address = Address{h.bufx, h.offset}.linear(bufsize);
   if (!block.tile_known) {

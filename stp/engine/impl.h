@@ -84,7 +84,8 @@ struct Node::Impl {
   static ListenerName listener_of(const Vc& vc);
 
   // --- receive.cpp
-  void receive_frame(Bytes bytes, Time now);
+  void receive_frame(Bytes bytes, Bytes apart, Time now);
+  void count_received(std::size_t frames, std::size_t bytes);
   void receive_on_vc(Vc& vc, const wire::Frame& frame, Time now);
   void deliver_control(Vc& vc, const wire::Frame& frame);
   static Counter not_legal(const Vc& vc);
@@ -99,7 +100,9 @@ struct Node::Impl {
   void on_data(Vc& vc, const wire::Frame& frame, Time now);
   Counter check_memory(const Vc& vc, const wire::Header& header, std::size_t length,
                        std::uint8_t permission, std::byte*& memory) const;
+  void place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region, std::byte* memory);
   bool place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory);
+  void count_stu(Vc& vc, std::size_t length);
   void deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& block);
 
   // --- connectionless.cpp
@@ -119,6 +122,8 @@ struct Node::Impl {
 
   // --- recover.cpp
   void recover_blocks(Vc& vc, Time now);
+  void ask_in_silence(Vc& vc, Time now);
+  bool ask_again(Vc& vc, InboundBlock& block, Time now);
   void expect_data(Vc& vc, Time now);
   void look_earlier(Vc& vc, Time now);
 

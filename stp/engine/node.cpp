@@ -14,10 +14,6 @@ Node::Node(const NodeConfig& config, Random& random)
     : impl_(std::make_unique<Impl>(config, random)) {}
 Node::~Node() = default;
 
-void Node::receive(std::span<const Bytes> burst, Time now) {
-  for (auto const& frame : burst) impl_->receive_frame(frame, now);
-  impl_->flush_wakes(now);
-}
 std::size_t Node::transmit(std::span<TxFrame> frames, Time now) {
   auto const count = impl_->transmit(frames, now);
   impl_->flush_wakes(now);

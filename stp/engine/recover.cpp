@@ -24,17 +24,29 @@ Time shortest_timeout(const Vc& vc) {
 // that was lately, without anything being lost, tells what silence says now.
 // protocol: 10.13
 Time timeout_in_silence(const Vc& vc) {
-  return std::max(shortest_timeout(vc), 2 * std::min(vc.inbound.longest_pause(), kLongestPause));
+  auto const pause = std::min(vc.inbound.silence().longest_pause(), kLongestPause);
+  return std::max(shortest_timeout(vc), 2 * pause);
 }
 
 // When `block` counts as stalled. One that others have overtaken is judged by itself; one whose
 // turn has not come waits while anything arrives on the connection.
 // protocol: 10.4
 Time stalled_at(const Vc& vc, const InboundBlock& block) {
-  bool const overtaken = block.serial <= vc.inbound.latest_serial();
-  if (overtaken) return block.progress + data_timeout(shortest_timeout(vc), block.repeats);
+  if (vc.inbound.overtaken(block))
+    return block.progress + data_timeout(shortest_timeout(vc), block.repeats);
   return std::max(block.progress, vc.inbound.last_arrival()) +
          data_timeout(timeout_in_silence(vc), block.repeats);
+}
+
+// Of the Blocks that nothing has overtaken the one granted first, but after `serial`; nullptr:
+// there is none.
+InboundBlock* next_waiting(Vc& vc, std::uint64_t serial) {
+  InboundBlock* next = nullptr;
+  vc.inbound.for_each_open([&](InboundBlock& block) {
+    if (block.serial <= serial || vc.inbound.overtaken(block)) return;
+    if (next == nullptr || block.serial < next->serial) next = &block;
+  });
+  return next;
 }
 
 }  // namespace
@@ -55,29 +67,48 @@ void Node::Impl::look_earlier(Vc& vc, Time now) {
 
 // protocol: 10.3, 10.5
 void Node::Impl::recover_blocks(Vc& vc, Time now) {
-  vc.data_check = kNever;
+  auto next = kNever;
   vc.inbound.for_each_open([&](InboundBlock& block) {
-    if (stalled_at(vc, block) <= now && vc.credit.available()) {
-      auto h = header_for(vc, wire::Op::kClearToSend);
-      h.param = block.cts.param;
-      h.mx = block.cts.mx;
-      h.bufx = block.cts.bufx;
-      h.offset = block.cts.offset;
-      h.sync = vc.inbound.first_missing(block);
-      h.b_num = block.cts.b_num;
-      h.d_id = block.cts.d_id;
-      h.s_id = block.cts.s_id;
-      answer(vc.peer_mac, h, vc.endpoint->config.checksum);
-      counters.add(Counter::kCtsRepeated);
-      vc.channel.count_cts_repeated();
-      spend_slot(vc, now);
-      ++block.repeats;
-      block.progress = now;
-    }
-    // Without credit nothing can be asked; the look comes again a little later.
-    auto const next = std::max(stalled_at(vc, block), now + kMinDataTimeout);
-    vc.data_check = std::min(vc.data_check, next);
+    if (!vc.inbound.overtaken(block)) return;
+    if (stalled_at(vc, block) <= now && ask_again(vc, block, now)) vc.inbound.grant_again(block);
+    next = std::min(next, stalled_at(vc, block));
   });
+  ask_in_silence(vc, now);
+  if (auto const* const first = next_waiting(vc, 0)) next = std::min(next, stalled_at(vc, *first));
+  // Without credit nothing can be asked; the look comes again a little later.
+  vc.data_check = next == kNever ? kNever : std::max(next, now + kMinDataTimeout);
+}
+
+// Whether all is lost or only late, the answer to a few tells what the others need.
+// protocol: 10.14
+void Node::Impl::ask_in_silence(Vc& vc, Time now) {
+  auto* block = next_waiting(vc, 0);
+  if (block == nullptr || stalled_at(vc, *block) > now) return;
+  for (auto left = vc.inbound.silence().asks(); left > 0 && block != nullptr; --left) {
+    if (stalled_at(vc, *block) <= now && !ask_again(vc, *block, now)) break;
+    block = next_waiting(vc, block->serial);
+  }
+  vc.inbound.ask_in_silence();
+}
+
+// The CTS of `block`, for what is missing of it. False: there is no credit.
+bool Node::Impl::ask_again(Vc& vc, InboundBlock& block, Time now) {
+  if (!vc.credit.available()) return false;
+  auto h = header_for(vc, wire::Op::kClearToSend);
+  h.param = block.cts.param;
+  h.mx = block.cts.mx;
+  h.bufx = block.cts.bufx;
+  h.offset = block.cts.offset;
+  h.sync = vc.inbound.first_missing(block);
+  h.b_num = block.cts.b_num;
+  h.d_id = block.cts.d_id;
+  h.s_id = block.cts.s_id;
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+  counters.add(Counter::kCtsRepeated);
+  spend_slot(vc, now);
+  ++block.repeats;
+  block.progress = now;
+  return true;
 }
 
 }  // namespace stp

@@ -19,20 +19,21 @@ bool connection_operation(Op op) {
 
 // protocol: 7.7, 12.4
 int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
-  auto h = entry.header;
-  h.s_port = vc.local_port;
-  if (wire::short_name(h.op()) == nullptr) return -EINVAL;
-  if (connection_operation(h.op())) return -EPERM;
+  auto const op = entry.header.op();
+  if (wire::short_name(op) == nullptr) return -EINVAL;
+  if (connection_operation(op)) return -EPERM;
   if (vc.connectionless()) {
     if (auto const error = address_request(vc, entry); error != 0) return error;
   }
-  if (h.op() == Op::kData) return check_data_request(vc, entry);
+  if (op == Op::kData) return check_data_request(vc, entry);
+  auto h = entry.header;
+  h.s_port = vc.local_port;
   // What the peer would drop as a syntax error is not sent.
   if (wire::check_op(h) != Counter::kNone || wire::check_fields(h) != Counter::kNone ||
       (entry.payload_length != 0 && entry.payload_length != wire::kOptionSize) ||
       (wire::needs_operands(h) && entry.payload_length == 0))
     return -EINVAL;
-  switch (h.op()) {
+  switch (op) {
     case Op::kClearToSend: {
       auto const error = check_grant_request(vc, h);
       if (error != 0 || vc.connectionless()) return error;

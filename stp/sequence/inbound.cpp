@@ -7,6 +7,19 @@
 
 namespace stp {
 
+namespace {
+
+// Places for so many Blocks of a region.
+std::uint32_t places_of(const InboundTransfer& region) {
+  return std::bit_ceil(region.b_win);
+}
+
+std::uint64_t tracked_by(const InboundTransfer& region) {
+  return std::uint64_t{region.most_stus} * places_of(region);
+}
+
+}  // namespace
+
 void Inbound::configure(unsigned bufsize, unsigned stu_log2, bool reuses_ids,
                         const GrantAccount& account) {
   reuses_ids_ = reuses_ids;
@@ -36,7 +49,7 @@ void Inbound::offered(const wire::Header& rts) {
 }
 
 void Inbound::drop_blocks(InboundTransfer& transfer) {
-  for (auto const& block : transfer.window) tracked_ -= block.stus.capacity();
+  if (transfer.region) tracked_ -= tracked_by(transfer);
   transfer.window.clear();
   if (transfer.open_blocks == 0) return;
   std::erase_if(blocks_, [&](const auto& entry) {
@@ -165,16 +178,24 @@ int Inbound::open_region(const wire::Header& mra) {
   region.t_len = t_len;
   region.start = start;
   region.b_win = mra.param;
-  region.window.resize(places);
-  for (auto& block : region.window) {
-    block.transfer = &region;
-    block.start = start;
-    block.end = start + t_len;
-    block.anywhere = true;
-    block.stus = StuMap(stus);
-  }
-  tracked_ += std::uint64_t{stus} * places;
+  region.most_stus = stus;
+  tracked_ += tracked_by(region);
   return 0;
+}
+
+InboundBlock& Inbound::place_of(InboundTransfer& region, std::uint32_t b_num) {
+  auto& window = region.window;
+  if (window.empty()) {
+    window.resize(places_of(region));
+    for (auto& block : window) {
+      block.transfer = &region;
+      block.start = region.start;
+      block.end = region.start + region.t_len;
+      block.anywhere = true;
+      block.stus = StuMap(region.most_stus);
+    }
+  }
+  return window[b_num & (window.size() - 1)];
 }
 
 Inbound::Demand Inbound::demand(const wire::Header& cts) const {
@@ -272,6 +293,24 @@ Counter InboundBlock::check_stu(const wire::Header& data, std::size_t length, un
   return Counter::kNone;
 }
 
+// protocol: 8.6
+bool Inbound::find_whole(const wire::Header& data, std::size_t length,
+                         InboundTransfer*& out) const {
+  // What it answers, or completes, is a matter for find().
+  if (data.param != 0 || !data.has(wire::flag::kLast) || !gets_.empty()) return false;
+  auto* const region = transfers_.find(data.d_id);
+  if (region == nullptr || !region->region || region->partial != 0) return false;
+  if (data.mx != region->mx || region->has(data.b_num) ||
+      data.b_num - region->b_seq >= region->b_win)
+    return false;
+  auto const at = Address{data.bufx, data.offset}.linear(bufsize_);
+  auto const tile = std::uint64_t{1} << stu_log2_;
+  if (at < region->start || at + length > region->start + region->t_len) return false;
+  if ((at & (tile - 1)) + length > tile) return false;
+  out = region;
+  return true;
+}
+
 // Once per STU: all that it needs in one function.
 [[gnu::flatten]] Counter Inbound::find(const wire::Header& data, std::size_t length,
                                        InboundBlock*& out) {
@@ -304,7 +343,7 @@ Counter Inbound::find_granted(const wire::Header& data, InboundBlock*& out) {
   if (transfer->has(data.b_num)) return Counter::kDuplicateBlock;
   if (transfer->region) {
     if (data.b_num - transfer->b_seq >= transfer->b_win) return Counter::kBadBNum;
-    out = &transfer->window[data.b_num & (transfer->window.size() - 1)];
+    out = &place_of(*transfer, data.b_num);
     if (out->stus.placed() == 0) out->b_num = data.b_num;
     return Counter::kNone;
   }
@@ -314,17 +353,31 @@ Counter Inbound::find_granted(const wire::Header& data, InboundBlock*& out) {
   return Counter::kNone;
 }
 
-void Inbound::progress(InboundBlock& block, std::size_t length, Time now) {
+// Each sending of a Block has a Sync of its own: more of the one that had begun was not asked for.
+// Of one of which nothing had come it is the CTS that was lost, or nothing at all, unless others
+// overtook it.
+// protocol: 10.14
+bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sync, Time now) {
+  bool const begun = block.received > 0;
   block.received += length;
-  if (block.transfer == nullptr || block.transfer->region) return;
+  if (block.transfer == nullptr) return false;
+  if (block.transfer->region) {
+    if (block.stus.placed() == 1) ++block.transfer->partial;
+    return false;
+  }
   account_.arrived();
   account_.settle(length);
-  if (block.repeats == 0) pauses_.note(now - silent_since_, now);
+  if (block.repeats != 0) block.asked_for = !begun || sync != block.sync;
+  bool const lost = block.repeats != 0 && block.asked_for && (begun || block.overtaken);
+  silence_.broken(block.serial, block.asked_for, now - silent_since_, now);
   silent_since_ = now;
   block.progress = now;
   block.repeats = 0;
+  block.overtaken = false;
+  block.sync = sync;
   latest_serial_ = std::max(latest_serial_, block.serial);
   last_arrival_ = now;
+  return lost;
 }
 
 void Inbound::complete(InboundBlock& block) {
@@ -332,6 +385,7 @@ void Inbound::complete(InboundBlock& block) {
   auto& transfer = *block.transfer;
   auto const b_num = block.b_num;
   if (transfer.region) {
+    --transfer.partial;
     block.stus.reset();
     block.tile_known = false;
     block.has_append = false;

@@ -10,7 +10,7 @@
 #include "stp/counters.h"
 #include "stp/sequence/grant_account.h"
 #include "stp/sequence/inbound_transfer.h"
-#include "stp/sequence/recent_maximum.h"
+#include "stp/sequence/silence.h"
 #include "stp/types.h"
 
 namespace stp {
@@ -53,10 +53,14 @@ class Inbound {
   void unexpect(std::uint32_t r_id, std::uint32_t g_num);
   void clear();
 
+  // Whether an STU of `length` bytes is a whole Put Block, and may be placed: of such a Block there
+  // is nothing to remember but that it has come. False: find() tells.
+  bool find_whole(const wire::Header& data, std::size_t length, InboundTransfer*& out) const;
   // The Block that an STU of `length` bytes belongs to; or why it must be dropped.
   Counter find(const wire::Header& data, std::size_t length, InboundBlock*& out);
-  // `length` bytes of it have been placed.
-  void progress(InboundBlock& block, std::size_t length, Time now);
+  // `length` bytes of it have been placed, of a sending that carries `sync`. True: something of it
+  // had been lost.
+  bool progress(InboundBlock& block, std::size_t length, std::uint32_t sync, Time now);
   // `block` is complete. The reference dies.
   void complete(InboundBlock& block);
   // Scheduled Blocks that are granted and not complete.
@@ -69,12 +73,20 @@ class Inbound {
   [[nodiscard]] Time silent_since() const { return silent_since_; }
   // It does not count until something arrives.
   void write_off() { account_.write_off(); }
-  // The latest grant of which something has arrived, and when anything did.
-  [[nodiscard]] std::uint64_t latest_serial() const { return latest_serial_; }
+  // When anything has arrived.
   [[nodiscard]] Time last_arrival() const { return last_arrival_; }
-  // The longest time in the last second or two in which granted bytes stayed away, and came
-  // unasked.
-  [[nodiscard]] Time longest_pause() const { return pauses_.longest(); }
+  // Whether something has arrived that was granted after `block` was.
+  [[nodiscard]] bool overtaken(const InboundBlock& block) const {
+    return block.serial < latest_serial_;
+  }
+  // The CTS of one that was overtaken leaves again: a grant like any other from now on.
+  void grant_again(InboundBlock& block) {
+    block.overtaken = true;
+    block.serial = ++next_serial_;
+  }
+  // Nothing having come at all, as many CTS leave again as silence() says.
+  void ask_in_silence() { silence_.asked(next_serial_); }
+  [[nodiscard]] const Silence& silence() const { return silence_; }
 
   [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
 
@@ -94,6 +106,7 @@ class Inbound {
   [[nodiscard]] const Offer* find_offer(std::uint32_t i_id) const;
   bool is_answer(const wire::Header& data, std::size_t length, InboundBlock*& out);
   Counter find_granted(const wire::Header& data, InboundBlock*& out);
+  static InboundBlock& place_of(InboundTransfer& region, std::uint32_t b_num);
   void drop_block(const InboundBlock& block);
   int begin(const wire::Header& cts, InboundTransfer*& out);
   void drop_blocks(InboundTransfer& transfer);
@@ -112,10 +125,10 @@ class Inbound {
   std::uint64_t gets_over_ = 0;
   std::uint64_t tracked_ = 0;  // STUs that all maps can hold
   std::uint64_t next_serial_ = 0;
-  std::uint64_t latest_serial_ = 0;
+  std::uint64_t latest_serial_ = 0;  // the latest grant of which something has arrived
   Time last_arrival_ = 0;
   Time silent_since_ = 0;  // of a connection that waits for DATA
-  RecentMaximum pauses_;
+  Silence silence_;
   GrantAccount account_;
 };
 

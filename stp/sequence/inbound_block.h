@@ -34,6 +34,9 @@ struct InboundBlock {
   Time progress = 0;
   unsigned repeats = 0;      // CTS sent again since then
   std::uint64_t serial = 0;  // order of grants
+  bool asked_for = false;    // what comes now answers a CTS that was sent again
+  bool overtaken = false;    // when that was sent, others had overtaken it
+  std::uint32_t sync = 0;    // of the last STU placed: which sending of the Block it was of
   // The header to deliver on completion, once the Last STU has come.
   wire::Header last;
   std::uint8_t append[wire::kAppendSize] = {};

@@ -21,7 +21,10 @@ struct InboundTransfer {
   std::uint32_t b_seq = 0;           // the first Block not complete
   std::vector<std::uint32_t> ahead;  // complete Blocks beyond b_seq
   std::uint32_t b_win = 0;           // region: Blocks that may be on their way
-  std::vector<InboundBlock> window;  // region: places, a power of two; Block b at b mod their count
+  std::uint32_t partial = 0;         // region: Blocks of which an STU has come, and not all
+  std::uint32_t most_stus = 0;       // region: of one Block
+  std::vector<InboundBlock> window;  // region: places, a power of two; Block b at b mod their
+                                     // count. None until a Block comes that is more than one STU
   std::uint32_t open_blocks = 0;     // scheduled: granted, not complete
 
   static constexpr std::uint64_t kUnknownLength = ~std::uint64_t{0};

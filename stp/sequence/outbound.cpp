@@ -41,7 +41,7 @@ int Sequencer::Impl::offer(Completion::Kind kind, std::uint32_t answers, Context
   if (kind == Completion::Kind::kWrite) out.msn = next_msn++;
   out.stalled_since = clock;
   auto& stored = outbound[out.i_id] = out;
-  stored.retry.start(clock, interval(), kAnswerPatience);
+  stored.retry.start(clock, interval(), stored.patience());
   due_at(stored.retry.deadline());
   send_offer(stored);
   return 0;
@@ -109,15 +109,16 @@ void Sequencer::Impl::on_grant(const wire::Header& h, Time now) {
   }
   if (h.b_num >= out.block_count() || h.b_num < out.b_seq) return;
   if (!advance(kOutboundTransitions, out.state, OutboundEvent::kGranted)) return;
+  bool const repeated = h.b_num < out.granted;
   out.granted = std::max(out.granted, h.b_num + 1);
   out.stalled_since = now;
-  out.retry.start(now, interval(), kAnswerPatience);
+  out.retry.start(now, interval(), out.patience());
   due_at(out.retry.deadline());
-  send_block(out, h);
+  send_block(out, h, repeated);
 }
 
 // The Block that a CTS permits, from the STU on that holds the first byte still missing.
-void Sequencer::Impl::send_block(Outbound& out, const wire::Header& cts) {
+void Sequencer::Impl::send_block(Outbound& out, const wire::Header& cts, bool repeated) {
   auto const at = std::uint64_t{cts.b_num} << out.blocksize;
   auto const length = std::min(out.length - at, std::uint64_t{1} << out.blocksize);
   if (cts.sync > length) return;
@@ -126,23 +127,17 @@ void Sequencer::Impl::send_block(Outbound& out, const wire::Header& cts) {
   auto const number = tile - (to >> config.send_stu_log2);
   auto const skip = number == 0 ? 0 : (tile << config.send_stu_log2) - to;
   auto const start = Address::from_linear(to + skip, config.remote_bufsize);
-  for (auto const& queued : outbox)  // not left yet: it will serve for this CTS as well
-    if (queued.entry.header.op() == Op::kData && queued.entry.header.d_id == out.r_id &&
-        queued.entry.header.b_num == cts.b_num &&
-        Address{queued.entry.header.bufx, queued.entry.header.offset}.linear(
-            config.remote_bufsize) <= to + skip)
-      return;
-
   SendEntry entry{};
   auto const wanted = out.options.flags & (flag::kInterrupt | flag::kOrder);
   auto& h = entry.header = header(Op::kData, static_cast<std::uint16_t>(flag::kSendState | wanted));
   h.mx = cts.mx;
   h.bufx = start.bufx;
   h.offset = start.offset;
-  h.sync = next_sync++;
   h.b_num = cts.b_num;
   h.d_id = out.r_id;
   h.s_id = out.options.tag;
+  if (repeated && is_leaving(h)) return;
+  h.sync = next_sync++;
   auto const from = Address::from_linear(out.source.linear(config.local_bufsize) + at + skip,
                                          config.local_bufsize);
   entry.bufx = from.bufx;
@@ -150,6 +145,22 @@ void Sequencer::Impl::send_block(Outbound& out, const wire::Header& cts) {
   entry.length = static_cast<std::uint32_t>(length - skip);
   request(entry);
   out.queued = last_number;
+}
+
+// Whether `data`, or what holds it, has not left yet: it will serve for the repeated CTS as well.
+// protocol: 10.15
+bool Sequencer::Impl::is_leaving(const wire::Header& data) const {
+  auto const from = Address{data.bufx, data.offset}.linear(config.remote_bufsize);
+  auto const holds = [&](Op op, std::uint32_t d_id, std::uint32_t b_num, const Address& at) {
+    return op == Op::kData && d_id == data.d_id && b_num == data.b_num &&
+           at.linear(config.remote_bufsize) <= from;
+  };
+  for (auto const& handed : in_ring)
+    if (holds(handed.op, handed.d_id, handed.b_num, handed.at)) return true;
+  return std::any_of(outbox.begin(), outbox.end(), [&](const Outgoing& queued) {
+    auto const& h = queued.entry.header;
+    return holds(h.op(), h.d_id, h.b_num, {h.bufx, h.offset});
+  });
 }
 
 // RSR: of a Transfer of ours, or of a region that we put into.
@@ -174,7 +185,7 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::Header& h, Time 
     out.b_seq = h.offset;
     out.stalled_since = now;
   }
-  out.retry.start(now, interval(), kAnswerPatience);
+  out.retry.start(now, interval(), out.patience());
   due_at(out.retry.deadline());
   // protocol: 9.7
   if (out.b_seq < out.block_count()) return;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxQueued = 65'536;  // Blocks of one region
 
 // Of short Blocks that leave together one in so many asks: an answer costs as much as they do.
-constexpr std::uint32_t kAskOnce = 8;
+constexpr std::uint32_t kAskOnce = 32;
 constexpr std::uint32_t kShort = 4'096;
 
 }  // namespace

@@ -83,7 +83,7 @@ void Sequencer::Impl::complete_once_taken(const Completion& completion) {
 void Sequencer::Impl::give_held() {
   auto next = ~std::uint64_t{0};  // the first request that the Node has not taken
   if (!outbox.empty()) next = outbox.front().number;
-  if (!in_ring.empty()) next = in_ring.front();
+  if (!in_ring.empty()) next = in_ring.front().number;
   for (; !held.empty() && held.front().first < next; held.pop_front())
     completions.push_back(held.front().second);
 }
@@ -169,7 +169,9 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
   if (impl_->outbox.empty()) return false;
   out = impl_->outbox.front().entry;
   if (impl_->outbox.front().short_put) impl_->leave_asking(out);
-  impl_->in_ring.push_back(impl_->outbox.front().number);
+  auto const& h = out.header;
+  impl_->in_ring.push_back(
+      {impl_->outbox.front().number, h.op(), h.d_id, h.b_num, {h.bufx, h.offset}});
   impl_->outbox.pop_front();
   return true;
 }
@@ -177,7 +179,7 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
 void Sequencer::taken(std::uint32_t count) {
   auto& self = *impl_;
   for (; self.taken_count != count && !self.in_ring.empty(); ++self.taken_count) {
-    self.taken_number = self.in_ring.front();
+    self.taken_number = self.in_ring.front().number;
     self.in_ring.pop_front();
   }
   self.give_held();

@@ -98,6 +98,7 @@ struct SequencerConfig {
 struct WriteOptions {
   std::uint32_t tag = 0;
   std::uint16_t flags = 0;  // wire::flag::kInterrupt, kOrder
+  Time patience = 0;        // with an answer that stays away, where more than is usual
 };
 
 // Calls that begin something return 0, or -EINVAL, -EAGAIN (too much outstanding), -ENOTCONN.

@@ -4,6 +4,7 @@
 // gets.cpp.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -44,6 +45,7 @@ struct Outbound {
   std::uint64_t queued = 0;   // number of its last request
   Time stalled_since = 0;
 
+  [[nodiscard]] Time patience() const { return std::max(kAnswerPatience, options.patience); }
   [[nodiscard]] std::uint64_t block_count() const {
     return length == 0 ? 1 : (length + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
   }
@@ -172,7 +174,8 @@ struct Sequencer::Impl {
   void send_offer(Outbound& out);
   void on_answer(const wire::Header& h, Time now);
   void on_grant(const wire::Header& h, Time now);
-  void send_block(Outbound& out, const wire::Header& cts);
+  void send_block(Outbound& out, const wire::Header& cts, bool repeated);
+  [[nodiscard]] bool is_leaving(const wire::Header& data) const;
   void on_state(const wire::Header& h, Time now);
   void outbound_state(Outbound& out, const wire::Header& h, Time now);
   void ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uint32_t b_num);
@@ -259,7 +262,13 @@ struct Sequencer::Impl {
   RingQueue<Outgoing> outbox;
   std::uint32_t puts_not_asked = 0;  // the last ones of the outbox that left without asking
   std::uint64_t last_number = 0;     // of the request queued last
-  RingQueue<std::uint64_t> in_ring;  // handed out, not taken by the Node yet
+  struct HandedOut {
+    std::uint64_t number = 0;
+    wire::Op op{};
+    std::uint32_t d_id = 0, b_num = 0;
+    Address at;  // where it begins to land
+  };
+  RingQueue<HandedOut> in_ring;  // handed out, not taken by the Node yet
   std::uint32_t taken_count = 0;
   std::uint64_t taken_number = 0;  // of the last one taken
   // Completions that wait until the Node has taken a request and all before it: until then it may

@@ -21,8 +21,9 @@ struct Frame : LinkHeader {
 
 // Parses and checks form: encapsulation, lengths, op, flags, exponents, checksum. Nothing that
 // depends on state, but for the longest STU that this receiver announced (2^max_stu).
-// Returns Counter::kNone and fills `out`, or the reason to drop.
-Counter parse(Bytes frame, unsigned max_stu, Frame& out);
+// Returns Counter::kNone and fills `out`, or the reason to drop. `apart`: what follows the Schedule
+// Header, of a frame that never was in one piece; `frame` ends with that header then.
+Counter parse(Bytes frame, unsigned max_stu, Frame& out, Bytes apart = {});
 
 // How to put one operation on the link.
 struct Envelope {

@@ -79,22 +79,30 @@ inline constexpr unsigned kLegalFunctions =
     bit(Function::kFetchOpComplete);
 
 // UnknownOp, BadFlags or kNone. To be asked before any length is derived from the flags.
-constexpr Counter check_op(const Header& header) {
-  const Syntax& syntax = syntax_of(header.op());
+// `op`: the header's own, which the caller may know beforehand.
+constexpr Counter check_op(const Header& header, Op op) {
+  const Syntax& syntax = syntax_of(op);
   if (syntax.name == nullptr) return Counter::kUnknownOp;
   if (header.has(syntax.illegal_flags)) return Counter::kBadFlags;
-  // What is no GET has function 0 here, which is legal.
-  if ((kLegalFunctions & bit(header.function())) == 0) return Counter::kBadFlags;
+  // Only a GET has a function, and only DATA an append.
+  if (op == Op::kGet && (kLegalFunctions & bit(header.function())) == 0) return Counter::kBadFlags;
   // protocol: 3.8
-  if (header.has(flag::kAppend) && !header.has(flag::kLast)) return Counter::kBadFlags;
+  if (op == Op::kData && header.has(flag::kAppend) && !header.has(flag::kLast))
+    return Counter::kBadFlags;
   return Counter::kNone;
+}
+constexpr Counter check_op(const Header& header) {
+  return check_op(header, header.op());
 }
 
 Counter check_constrained(const Header& header);
 // ZeroPort, BadExponent, ZeroLength or kNone, for a header that check_op found good.
-inline Counter check_fields(const Header& header) {
-  if (syntax_of(header.op()).constraint != Constraint::kNone) return check_constrained(header);
+inline Counter check_fields(const Header& header, Op op) {
+  if (syntax_of(op).constraint != Constraint::kNone) return check_constrained(header);
   return header.s_port != 0 ? Counter::kNone : Counter::kZeroPort;
+}
+inline Counter check_fields(const Header& header) {
+  return check_fields(header, header.op());
 }
 
 // Fetch_Add and Compare_And_Swap are nothing without the operands in their option payload; a

@@ -14,6 +14,15 @@ void ScriptEngine::receive(std::span<const Bytes> burst, Time) {
   }
 }
 
+void ScriptEngine::receive_looped(std::span<const LoopedFrame> burst, Time now) {
+  for (const LoopedFrame& frame : burst) {
+    Frame whole(frame.head.begin(), frame.head.end());
+    whole.insert(whole.end(), frame.attached.begin(), frame.attached.end());
+    const Bytes bytes(whole);
+    receive({&bytes, 1}, now);
+  }
+}
+
 std::size_t ScriptEngine::transmit(std::span<TxFrame> frames, Time) {
   std::size_t count = 0;
   for (; count < frames.size() && !outgoing_.empty(); ++count) {
@@ -33,6 +42,7 @@ void ScriptEngine::transmitted(std::span<const TxToken> tokens) {
 
 void ScriptEngine::expire(Time) {
   ++expired;
+  received_when_expired = received.size();
   deadline = kNever;
 }
 

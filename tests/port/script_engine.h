@@ -23,6 +23,7 @@ class ScriptEngine final : public Engine {
   }
 
   void receive(std::span<const Bytes> burst, Time now) override;
+  void receive_looped(std::span<const LoopedFrame> burst, Time now) override;
   std::size_t transmit(std::span<TxFrame> frames, Time now) override;
   void transmitted(std::span<const TxToken> tokens) override;
   [[nodiscard]] Time next_deadline() const override { return deadline; }
@@ -33,6 +34,7 @@ class ScriptEngine final : public Engine {
   Frame answer;                           // unless empty: sent for each frame that arrives
   Time deadline = kNever;
   unsigned expired = 0;
+  std::size_t received_when_expired = 0;
   [[nodiscard]] std::size_t waiting() const { return outgoing_.size(); }
 
  private:

@@ -5,7 +5,8 @@ namespace stp::sim {
 namespace {
 
 constexpr std::size_t kStock = 4;
-constexpr Time kTurn = 200;  // ns, of the loop that drives the Node
+constexpr Time kTurn = 200;                 // ns, of the loop that drives the Node
+constexpr std::size_t kDescriptors = 1024;  // frames that wait for the loop; more are lost
 
 }  // namespace
 
@@ -26,6 +27,8 @@ void Host::boot() {
   node_->open_endpoint(config_.endpoint, listener_);
   node_->listen(listener_, kUport);
   stock();
+  pauses_left_ = config_.pauses.count;
+  plan_pause();
 }
 
 void Host::go_down() {
@@ -37,6 +40,8 @@ void Host::go_down() {
   ends_.clear();
   mappings_.clear();
   ports_.clear();
+  unread_.clear();
+  paused_ = false;
   stocked_ = 0;
   timer_ = kNever;
 }
@@ -94,6 +99,12 @@ void Host::close_unused_ports() {
 
 void Host::receive(const Frame& frame) {
   if (!up_) return run_.trace.fault(run_.now(), Fault::kHostDown, frame);
+  if (!paused_) return take(frame);
+  if (unread_.size() == kDescriptors) return run_.trace.fault(run_.now(), Fault::kOverflow, frame);
+  unread_.push_back(frame);
+}
+
+void Host::take(const Frame& frame) {
   run_.trace.received(run_.now(), frame);
   if (liar_) liar_->overhear(frame);
   Bytes const bytes(frame);
@@ -107,21 +118,44 @@ void Host::receive(const Frame& frame) {
 void Host::look_again() {
   if (config_.never_idle) return;
   run_.clock.after(kTurn, [this, life = life_, received = ++received_] {
-    if (life != life_ || received != received_) return;
+    if (life != life_ || received != received_ || paused_) return;
     node_->idle();
     settle();
   });
 }
 
+void Host::plan_pause() {
+  auto const& pauses = config_.pauses;
+  if (pauses_left_ == 0) return;
+  --pauses_left_;
+  run_.clock.after(dice_.between(pauses.every / 2, pauses.every), [this, &pauses, life = life_] {
+    if (life != life_) return;
+    paused_ = true;
+    run_.clock.after(dice_.between(pauses.shortest, pauses.longest), [this, life] {
+      if (life == life_) resume();
+    });
+  });
+}
+
+// What has come meanwhile is read before it is seen whose time has come, as a link's turn does it.
+void Host::resume() {
+  paused_ = false;
+  for (; !unread_.empty(); unread_.pop_front()) take(unread_.front());
+  if (run_.now() >= node_->next_deadline()) node_->expire(run_.now());
+  timer_ = kNever;
+  settle();
+  plan_pause();
+}
+
 void Host::poke() {
-  if (settling_ || !up_) return;
+  if (settling_ || !up_ || paused_) return;
   settling_ = true;
   run_.clock.after(0, [this] { settle(); });
 }
 
 void Host::settle() {
   settling_ = false;
-  if (!up_) return;
+  if (!up_ || paused_) return;
   drain_events();
   send();
   drain_events();
@@ -209,7 +243,7 @@ void Host::set_timer() {
   if (deadline >= timer_) return;
   timer_ = deadline;
   run_.clock.at(deadline, [this, deadline, life = life_] {
-    if (life != life_ || timer_ != deadline) return;
+    if (life != life_ || timer_ != deadline || paused_) return;
     timer_ = kNever;
     node_->expire(run_.now());
     settle();

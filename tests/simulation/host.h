@@ -2,6 +2,7 @@
 // One machine: a Node, the loop that drives it, and the user programs with their memory.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +22,13 @@ struct HostConfig {
   Rate lies = 0;
   // The loop that drives the Node has other work, and never finds that nothing has arrived.
   bool never_idle = false;
+  // The loop shares its core: that often it is scheduled out, for so long, after it has run for
+  // `every` at most.
+  struct Pauses {
+    unsigned count = 0;
+    Time every = 0, shortest = 0, longest = 0;
+  };
+  Pauses pauses{};
 };
 
 class Host {
@@ -70,6 +78,9 @@ class Host {
   };
   void settle();
   void look_again();
+  void plan_pause();
+  void resume();
+  void take(const Frame& frame);
   void drain_events();
   void handle(const Event& event);
   void accept_all();
@@ -91,6 +102,9 @@ class Host {
   EndpointId listener_ = kNoneId;
   std::vector<EndpointId> ports_;  // connectionless endpoints
   bool up_ = false, settling_ = false, retiring_ = false;
+  bool paused_ = false;
+  unsigned pauses_left_ = 0;
+  std::deque<Frame> unread_;  // that came during a pause
   unsigned life_ = 0;
   std::uint64_t received_ = 0;  // frames
   Time timer_ = kNever;

@@ -39,10 +39,13 @@ Scenario long_write(const Faults& faults, std::vector<Time>& finished) {
 
 }  // namespace
 
-LossyResult play_lossy(const Faults& faults, std::uint64_t seed) {
+LossyResult play_lossy(const Faults& faults, std::uint64_t seed,
+                       const HostConfig::Pauses& of_receiver, const HostConfig::Pauses& of_sender) {
   Run run{{}, {nullptr, nullptr}, {}, Dice(seed)};
   std::vector<Time> finished;
-  auto const scenario = long_write(faults, finished);
+  auto scenario = long_write(faults, finished);
+  scenario.hosts[0].pauses = of_receiver;
+  scenario.hosts[1].pauses = of_sender;
   World world(run, scenario);
   world.play();
   LossyResult result;

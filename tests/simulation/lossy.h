@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One long write over a link that loses, reorders and duplicates: what it costs beyond the bytes.
+// One long write over a link that loses, reorders and duplicates, between hosts that are not always
+// scheduled: what it costs beyond the bytes.
 #pragma once
 
-#include "tests/simulation/wire.h"
+#include "tests/simulation/host.h"
 
 namespace stp::sim {
 
@@ -21,7 +22,15 @@ struct LossyResult {
   double goodput = 0;       // users' bits per second
 };
 
-// STUs of 8 KiB, 10 Gbit/s, 2 us per hop.
-LossyResult play_lossy(const Faults& faults, std::uint64_t seed);
+// A host whose core is shared with others: the loop runs for some milliseconds at a time.
+inline constexpr HostConfig::Pauses kBusyCore{.count = 40,
+                                              .every = 4 * kMillisecond,
+                                              .shortest = 10 * kMillisecond,
+                                              .longest = 200 * kMillisecond};
+
+// STUs of 8 KiB, 10 Gbit/s, 2 us per hop. The two hosts pause as they say.
+LossyResult play_lossy(const Faults& faults, std::uint64_t seed,
+                       const HostConfig::Pauses& of_receiver = {},
+                       const HostConfig::Pauses& of_sender = {});
 
 }  // namespace stp::sim

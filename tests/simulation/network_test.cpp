@@ -123,6 +123,18 @@ TEST(lossy, one_percent_of_loss_costs_at_most_five_percent_more_bytes) {
   }
 }
 
+// protocol: 10.14, 10.15
+TEST(lossy, a_host_that_is_not_scheduled_is_not_made_to_send_everything_twice) {
+  auto const clean = play_lossy({}, 1);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    auto const sender = play_lossy({}, seed, {}, kBusyCore);
+    auto const both = play_lossy({}, seed, kBusyCore, kBusyCore);
+    ASSERT_TRUE(sender.passed && both.passed);
+    EXPECT_LE(static_cast<double>(sender.bytes), 1.01 * static_cast<double>(clean.bytes));
+    EXPECT_LE(static_cast<double>(both.bytes), 1.01 * static_cast<double>(clean.bytes));
+  }
+}
+
 // protocol: 10.1
 TEST(lossy, everything_completes_though_a_tenth_is_lost_and_a_tenth_reordered) {
   auto const result = play_lossy(kTenTenFive, 1);

@@ -99,6 +99,13 @@ void slow(Scenario& s, Dice& dice) {
     host.endpoint.slots = static_cast<std::uint32_t>(dice.between(1, 8));
   }
 }
+void busy(Scenario& s, Dice& dice) {
+  for (auto& host : s.hosts)
+    host.pauses = {static_cast<unsigned>(dice.between(1, 10)),
+                   dice.magnitude(10 * kMicrosecond, 10 * kMillisecond), 10 * kMillisecond,
+                   200 * kMillisecond};
+  if (dice.chance(percent(30))) loss(s, dice);
+}
 void small_buffers(Scenario& s, Dice& dice) {
   add_hosts(s, dice.between(3, 5), dice);
   s.pairs = static_cast<unsigned>(dice.between(2, 6));
@@ -214,6 +221,7 @@ constexpr std::array kProfiles{
     Profile{"abrupt", "connections are closed in the middle of everything", abrupt},
     Profile{"liar", "one host sends what the protocol forbids", liar, 2},
     Profile{"slow", "programs that look at their connection late, with few Slots", slow},
+    Profile{"busy", "hosts that are not scheduled for 10 to 200 ms", busy},
     Profile{"small-buffers", "several senders through a switch with little room", small_buffers},
     Profile{"many-vcs", "up to 100 connections at once", many_vcs},
     Profile{"huge", "a Transfer of more than 4 GiB", huge, 0},

@@ -37,6 +37,23 @@ TEST_F(Managed, a_write_waits_until_a_receive_is_posted) {
   EXPECT_TRUE(landed(sa, sb, 0, 0, 10'000));
 }
 
+// protocol: 10.11
+TEST_F(Managed, a_write_waits_for_its_answer_as_long_as_its_user_says) {
+  ASSERT_EQ(sa.sequencer->write(5, at(0), 100), 0);
+  WriteOptions options;
+  options.patience = 20 * kSecond;
+  ASSERT_EQ(sa.sequencer->write(6, at(0), 100, options), 0);
+  auto const without_peers_user = [this](Time span) {
+    for (auto const end = now + span; now < end; pass(100 * kMillisecond)) drive(a, ca, sa);
+  };
+  without_peers_user(15 * kSecond);
+  ASSERT_TRUE(sa.find(Kind::kWrite, 5)) << "the usual patience, and that with its END";
+  EXPECT_FALSE(sa.find(Kind::kWrite, 6));
+  without_peers_user(15 * kSecond);
+  ASSERT_TRUE(sa.find(Kind::kWrite, 6));
+  EXPECT_EQ(sa.find(Kind::kWrite, 6)->status, -ETIMEDOUT);
+}
+
 // protocol: 9.8, 9.21
 TEST_F(Managed, several_writes_at_once_and_empty_ones_keep_their_order_of_receives) {
   for (Context i = 0; i < 20; ++i) {
@@ -98,11 +115,11 @@ std::vector<bool> asks_of(Sequencer& sequencer, Time now) {
 }
 
 // protocol: 9.27
-TEST_F(Managed, of_short_puts_that_leave_together_one_in_eight_asks_and_the_last) {
-  auto const region = open_region(200'000, 64);
-  for (Context i = 0; i < 20; ++i) ASSERT_EQ(sa.sequencer->put(i, region, 8 * i, at(8 * i), 8), 0);
-  std::vector<bool> expected(20);
-  expected[7] = expected[15] = expected[19] = true;
+TEST_F(Managed, of_short_puts_that_leave_together_one_in_32_asks_and_the_last) {
+  auto const region = open_region(200'000, 128);
+  for (Context i = 0; i < 80; ++i) ASSERT_EQ(sa.sequencer->put(i, region, 8 * i, at(8 * i), 8), 0);
+  std::vector<bool> expected(80);
+  expected[31] = expected[63] = expected[79] = true;
   EXPECT_EQ(asks_of(*sa.sequencer, now), expected);
 }
 
@@ -120,16 +137,16 @@ TEST_F(Managed, a_put_that_is_alone_or_long_or_wakes_somebody_asks) {
 
 // protocol: 9.27
 TEST_F(Managed, puts_that_do_not_ask_complete_with_the_one_that_does) {
-  auto const region = open_region(200'000, 64);
+  auto const region = open_region(200'000, 128);
   std::size_t answers = 0;
   wire = [&](const Frame& frame, bool) -> unsigned {
     answers += parsed(frame).header.op() == Op::kRequestStateResponse;
     return 1;
   };
-  for (Context i = 0; i < 20; ++i) ASSERT_EQ(sa.sequencer->put(i, region, 8 * i, at(8 * i), 8), 0);
+  for (Context i = 0; i < 80; ++i) ASSERT_EQ(sa.sequencer->put(i, region, 8 * i, at(8 * i), 8), 0);
   run(kMillisecond / 2);  // sooner than anything is asked for again
-  for (Context i = 0; i < 20; ++i) EXPECT_TRUE(sa.find(Kind::kPut, i)) << i;
-  EXPECT_TRUE(landed(sa, sb, 0, 0, 160));
+  for (Context i = 0; i < 80; ++i) EXPECT_TRUE(sa.find(Kind::kPut, i)) << i;
+  EXPECT_TRUE(landed(sa, sb, 0, 0, 640));
   EXPECT_EQ(answers, 3U);
 }
 

@@ -9,19 +9,11 @@ namespace flag = wire::flag;
 
 class Placement : public Writing {
  protected:
-  static constexpr std::size_t kStu = 1U << kBufsize;
   wire::Header permission;
 
   void SetUp() override {
     Writing::SetUp();
     permission = grant(3 * kStu);
-  }
-  // The STU is dropped for exactly this reason, and not a byte of memory changes.
-  void expect_dropped(const wire::Header& h, Counter why, std::size_t length = kStu) {
-    auto const before = b.count(why);
-    inject_stu(h, 0, length);
-    EXPECT_EQ(b.count(why), before + 1) << Counters::name(why);
-    EXPECT_TRUE(untouched()) << Counters::name(why);
   }
 };
 

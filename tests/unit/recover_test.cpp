@@ -9,7 +9,51 @@ using wire::Op;
 
 class Recover : public Writing {
  protected:
+  static constexpr std::uint32_t kBlock = 4096;
+  // Longer than the data timeout, shorter than its first doubling.
+  static constexpr Time kSilence = 60 * kMillisecond;
+
   void SetUp() override { start({.recover = true}); }
+
+  // A Transfer of `count` Blocks, all granted; what A got for that.
+  std::vector<wire::Header> grant_blocks(std::uint32_t count) {
+    put(a, ca, rts(count * kBlock));
+    settle();
+    for (std::uint32_t i = 0; i < count; ++i) put(b, cb, cts(i, kTargetBufx + i, 0, 12));
+    settle();
+    std::vector<wire::Header> permissions;
+    while (auto const got = get(ca)) permissions.push_back(got->header);
+    EXPECT_EQ(permissions.size(), count);
+    return permissions;
+  }
+  // A Transfer of its own, under ids of its own.
+  wire::Header grant_next(std::uint32_t length) {
+    auto offer = rts(length), permission = cts();
+    offer.header.s_id = permission.header.d_id = ++transfers_;
+    permission.header.s_id = transfers_;
+    put(a, ca, offer);
+    settle();
+    put(b, cb, permission);
+    settle();
+    auto const got = get(ca);
+    EXPECT_TRUE(got);
+    return got ? got->header : wire::Header{};
+  }
+  static wire::Header with_sync(wire::Header h, std::uint32_t sync) {
+    h.sync = sync;
+    return h;
+  }
+  // The Blocks whose CTS A gets again while so much time passes.
+  std::vector<std::uint32_t> asked_in(Time span) {
+    pass(span);
+    std::vector<std::uint32_t> blocks;
+    while (auto const got = get(ca))
+      if (got->header.op() == Op::kClearToSend) blocks.push_back(got->header.b_num);
+    return blocks;
+  }
+
+ private:
+  std::uint32_t transfers_ = 100;
 };
 
 // protocol: 9.5, 10.3
@@ -56,6 +100,50 @@ TEST_F(Recover, an_stu_that_comes_late_ends_the_doubling_of_intervals) {
   auto const again = get(ca);
   ASSERT_TRUE(again) << "four round trips of 10 ms, not the second that was running";
   EXPECT_EQ(again->header.sync, 4096U);
+}
+
+// protocol: 10.14
+TEST_F(Recover, in_silence_one_block_is_asked_for_and_each_answer_lets_twice_as_many_be) {
+  auto const permissions = grant_blocks(7);
+  EXPECT_EQ(asked_in(kSilence), std::vector<std::uint32_t>({0}));
+  put(a, ca, data(permissions[0], kBlock));
+  settle();
+  EXPECT_EQ(asked_in(kSilence), std::vector<std::uint32_t>({1, 2}));
+  for (auto const i : {1, 2}) put(a, ca, data(permissions[i], kBlock));
+  settle();
+  EXPECT_EQ(asked_in(kSilence), std::vector<std::uint32_t>({3, 4, 5, 6}));
+}
+
+// protocol: 10.14
+TEST_F(Recover, blocks_that_come_unasked_after_silence_show_that_it_was_a_pause) {
+  auto const permissions = grant_blocks(7);
+  EXPECT_EQ(asked_in(kSilence).size(), 1U);
+  for (auto const i : {0, 1, 2, 3}) put(a, ca, data(permissions[i], kBlock));
+  settle();
+  EXPECT_EQ(cb.user.cts_repeated(), 0U) << "nothing was lost";
+  EXPECT_EQ(asked_in(kSilence), std::vector<std::uint32_t>({4}));
+}
+
+// protocol: 10.14
+TEST_F(Recover, a_sending_that_goes_on_had_lost_nothing_and_another_one_had) {
+  for (std::uint32_t const sync : {5, 6}) {
+    auto const permission = grant_next(3 * kBlock);
+    inject_stu(with_sync(stu(permission, 0, 0), 5), 0, kBlock);
+    EXPECT_FALSE(asked_in(kSilence).empty());
+    inject_stu(with_sync(stu(permission, 1, kBlock), sync), kBlock, kBlock);
+    EXPECT_EQ(cb.user.cts_repeated(), sync - 5);
+  }
+}
+
+// protocol: 10.4, 10.14
+TEST_F(Recover, a_block_that_others_overtook_is_asked_for_alone_and_counts_as_lost) {
+  auto const permissions = grant_blocks(3);
+  put(a, ca, data(permissions[1], kBlock));
+  EXPECT_EQ(asked_in(kSilence), std::vector<std::uint32_t>({0, 2}))
+      << "the one that was overtaken, and one for the silence";
+  put(a, ca, data(permissions[0], kBlock));
+  settle();
+  EXPECT_EQ(cb.user.cts_repeated(), 1U);
 }
 
 // protocol: 10.13

@@ -258,6 +258,28 @@ TEST(Syntax, ACksumThatWouldBeZeroIsSentAsAllOnesAndVerified) {
   EXPECT_EQ(verdict(frame), Counter::kBadChecksum);
 }
 
+// protocol: 4.3, 8.7
+TEST(Syntax, AnStuThatStandsApartIsReadAsIfItFollowed) {
+  const Buffer stu = pattern(501), append = pattern(kAppendSize);
+  for (const bool appends : {false, true}) {
+    const Header header =
+        good_header(Op::kData, flag::kLast | (appends ? flag::kAppend : std::uint16_t{0}));
+    const Buffer whole = with_cksum(header, stu, appends ? append : Buffer{});
+    const std::size_t head = head_size(header, stu.size(), false);
+    const Bytes apart = Bytes(whole).subspan(head);
+    Frame joined, split;
+    ASSERT_EQ(parse(whole, kMaxStu, joined), Counter::kNone);
+    ASSERT_EQ(parse(Bytes(whole).first(head), kMaxStu, split, apart), Counter::kNone);
+    EXPECT_TRUE(std::ranges::equal(split.stu, joined.stu));
+    EXPECT_TRUE(std::ranges::equal(split.append, joined.append));
+    Buffer wrong(apart.begin(), apart.end());
+    wrong.back() ^= std::byte{1};
+    EXPECT_EQ(parse(Bytes(whole).first(head), kMaxStu, split, wrong), Counter::kBadChecksum);
+    EXPECT_EQ(parse(Bytes(whole).first(head), kMaxStu, split, pattern((1U << kMaxStu) + 65)),
+              Counter::kStuTooLong);
+  }
+}
+
 // protocol: 4.2
 TEST(Syntax, CksumZeroIsNotLookedAt) {
   Header header = good_header(Op::kNoOperation);

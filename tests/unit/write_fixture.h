@@ -15,6 +15,7 @@ class Writing : public TwoNodes {
   static constexpr std::uint32_t kSourceBufx = 40, kTargetBufx = 0x100;
   static constexpr std::uint32_t kIId = 7, kRId = 9;
   static constexpr unsigned kBlocksize = 16;
+  static constexpr std::uint32_t kStu = 1U << kBufsize;
 
   Buffers source{kBufsize, kBuffers}, target{kBufsize, kBuffers};
   RegionId source_region = kNoneId, target_region = kNoneId;
@@ -107,6 +108,13 @@ class Writing : public TwoNodes {
   }
   void inject_stu(const wire::Header& h, std::size_t from, std::size_t length) {
     inject(b, kMacA, h, Bytes(source.data() + from, length));
+  }
+  // The STU is dropped for exactly this reason, and not a byte of memory changes.
+  void expect_dropped(const wire::Header& h, Counter why, std::size_t length = kStu) {
+    auto const before = b.count(why);
+    inject_stu(h, 0, length);
+    EXPECT_EQ(b.count(why), before + 1) << Counters::name(why);
+    EXPECT_TRUE(untouched()) << Counters::name(why);
   }
 };
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Blocks put into an open region: most are one STU, of which nothing is remembered; those of
+// several come between them.
+#include "tests/unit/write_fixture.h"
+
+namespace stp::test {
+namespace {
+
+namespace flag = wire::flag;
+
+class Put : public Writing {
+ protected:
+  static constexpr std::uint16_t kWindow = 4;
+  wire::Header region;
+
+  void SetUp() override {
+    Writing::SetUp();
+    auto mra = control(wire::Op::kMemoryRegionAvailable);
+    mra.header.param = kWindow;
+    mra.header.mx = mx;
+    mra.header.bufx = kTargetBufx;
+    mra.header.set_t_len(8 * kStu);
+    mra.header.s_id = kRId;
+    put(b, cb, mra);
+    settle();
+    auto const got = get(ca);
+    ASSERT_TRUE(got);
+    region = got->header;
+  }
+  // STU `number` of Block `b_num`, to `at` in the region.
+  wire::Header piece(std::uint32_t b_num, std::uint16_t number, std::uint32_t at,
+                     std::uint16_t flags) {
+    auto h = stu(region, number, at, flags);
+    h.b_num = b_num;
+    return h;
+  }
+  wire::Header whole(std::uint32_t b_num, std::uint32_t at) {
+    return piece(b_num, 0, at, flag::kLast | flag::kSilent);
+  }
+};
+
+// protocol: 8.6, 9.10
+TEST_F(Put, blocks_of_one_stu_land_anywhere_in_the_region) {
+  for (std::uint32_t b_num = 0; b_num < 3 * kWindow; ++b_num) {
+    auto const at = 100 * b_num;
+    inject_stu(whole(b_num, at), at, 100);
+  }
+  EXPECT_TRUE(arrived(100 * 3 * kWindow));
+  EXPECT_EQ(b.count(Counter::kRxBlocks), 3U * kWindow);
+}
+
+// protocol: 7.6, 8.6, 8.10, 9.10
+TEST_F(Put, a_block_of_one_stu_that_fails_a_check_writes_nothing) {
+  expect_dropped(whole(kWindow, 0), Counter::kBadBNum, 8);
+  expect_dropped(whole(0, 8 * kStu), Counter::kOutsideGrant, 8);
+  expect_dropped(whole(0, 8 * kStu - 4), Counter::kStuCrossesBuffer, 8);
+  auto h = whole(0, 0);
+  h.d_id = kRId + 1;
+  expect_dropped(h, Counter::kNoGrant, 8);
+  h = whole(0, 0);
+  std::uint16_t wider = 0;
+  ASSERT_EQ(b.node.alloc_mx(target_region, cb.id, permit::kData, wider), 0);
+  h.mx = wider;
+  expect_dropped(h, Counter::kOutsideGrant, 8);
+}
+
+// protocol: 8.10
+TEST_F(Put, a_block_of_one_stu_is_placed_once) {
+  inject_stu(whole(0, 0), 0, 8);
+  inject_stu(whole(1, 8), 8, 8);
+  std::fill_n(target.data(), 16, std::byte{0});
+  expect_dropped(whole(0, 0), Counter::kDuplicateBlock, 8);
+  expect_dropped(whole(1, 0), Counter::kDuplicateBlock, 8);
+  inject_stu(whole(3, 0), 0, 8);  // ahead of one that is missing
+  std::fill_n(target.data(), 16, std::byte{0});
+  expect_dropped(whole(3, 0), Counter::kDuplicateBlock, 8);
+}
+
+// protocol: 8.6, 9.10
+TEST_F(Put, blocks_of_several_stus_and_of_one_mix) {
+  inject_stu(piece(1, 1, 3 * kStu, flag::kLast | flag::kSilent), 3 * kStu, 100);
+  inject_stu(whole(0, 0), 0, kStu);
+  inject_stu(whole(2, kStu), kStu, kStu);
+  EXPECT_EQ(b.count(Counter::kRxBlocks), 2U);
+  inject_stu(piece(1, 0, 2 * kStu, flag::kSilent), 2 * kStu, kStu);
+  EXPECT_EQ(b.count(Counter::kRxBlocks), 3U);
+  inject_stu(whole(3, 3 * kStu + 100), 3 * kStu + 100, 100);
+  EXPECT_TRUE(arrived(3 * kStu + 200));
+}
+
+// protocol: 8.3, 8.6
+TEST_F(Put, a_block_that_has_begun_does_not_become_one_of_one_stu) {
+  inject_stu(piece(0, 1, kStu, flag::kLast | flag::kSilent), kStu, 100);
+  std::fill_n(target.data(), 2 * kStu, std::byte{0});
+  expect_dropped(whole(0, 0), Counter::kBadStuNum, 8);
+  inject_stu(piece(0, 0, 0, flag::kSilent), 0, kStu);
+  EXPECT_EQ(b.count(Counter::kRxBlocks), 1U);
+}
+
+// A Node's frame to itself: the memory that it refers to may be where it is going.
+TEST_F(Put, an_stu_that_stands_apart_is_copied_also_onto_itself) {
+  auto const length = kStu - 200;
+  std::copy_n(source.data(), length, target.data());
+  Frame head(1'000);
+  head.resize(wire::emit_head({b.config.mac, kMacA, {}, false}, whole(0, 100), {}, head.data()));
+  LoopedFrame const looped{head, Bytes(target.data(), length)};
+  b.node.receive_looped({&looped, 1}, now);
+  EXPECT_EQ(std::memcmp(target.data() + 100, source.data(), length), 0);
+}
+
+// protocol: 6.9
+TEST_F(Put, a_full_queue_drops_a_block_that_is_to_be_told_of) {
+  wire::Header nop = stu(region, 0, 0);
+  nop.op_flags = wire::op_flags(wire::Op::kNoOperation);
+  for (int i = 0; i < 64; ++i) inject(b, kMacA, nop);
+  auto const told = piece(0, 0, 0, flag::kLast);
+  expect_dropped(told, Counter::kSlotOverrun, 8);
+  while (get(cb)) {
+  }
+  inject_stu(told, 0, 8);
+  EXPECT_TRUE(arrived(8));
+  auto const header = get(cb);
+  ASSERT_TRUE(header);
+  EXPECT_EQ(header->header.bufx, kTargetBufx);
+}
+
+}  // namespace
+}  // namespace stp::test
