@@ -6,7 +6,7 @@
 namespace stp::port {
 
 bool Attachments::open(const std::string& name) {
-  pool_ = make_mbuf_pool(name, kCapacity, 0);
+  pool_ = make_mbuf_pool(name, kCapacity, 0, PoolUse::kOneThread);
   if (!pool_) return false;
   for (Slot& slot : slots_) {
     slot.owner = this;

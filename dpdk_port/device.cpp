@@ -43,6 +43,15 @@ std::string failure(const std::string& what, int result) {
   return what + ": " + (said.empty() ? rte_strerror(-result) : said);
 }
 
+// Other drivers may hold on to a frame, and so to user memory, for as long as nothing more is sent,
+// or reach it by an address that only DPDK's own memory has (hardware, virtio-user).
+bool copies_frames(const DeviceSpec& spec, std::string_view driver) {
+  constexpr std::array<std::string_view, 4> kDrivers{kAfPacketDriver, "net_memif", "net_pcap",
+                                                     kTapDriver};
+  return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end() &&
+         spec.arguments.find("zero-copy=yes") == std::string::npos;
+}
+
 MacAddr from_dpdk(const rte_ether_addr& address) {
   MacAddr mac;
   std::memcpy(mac.octets.data(), address.addr_bytes, mac.octets.size());
@@ -121,6 +130,7 @@ bool Device::configure(std::string& error) {
     return false;
   }
   driver_ = info.driver_name;
+  copies_ = copies_frames(spec_, driver_);
   chains_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
   rte_eth_conf conf{};  // rxmode.mtu stays 0: drivers that carry jumbo frames refuse to be told so
   if (chains_) conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
@@ -141,8 +151,8 @@ bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
   if (rte_eth_dev_adjust_nb_rx_tx_desc(port_, &rx, &tx) != 0) {
     rx = tx = kDescriptors;  // not every driver states its limits
   }
-  pool_ =
-      make_mbuf_pool("stp_frames_" + std::to_string(port_), rx + tx + kSpareMbufs, spec_.data_room);
+  pool_ = make_mbuf_pool("stp_frames_" + std::to_string(port_), rx + tx + kSpareMbufs,
+                         spec_.data_room, copies_ ? PoolUse::kOneThread : PoolUse::kAnyThread);
   if (!pool_) {
     error =
         failure("no memory for frame buffers (with hugepages: free or reserve more)", -rte_errno);

@@ -28,6 +28,9 @@ class Device {
   [[nodiscard]] unsigned mtu() const { return mtu_; }
   [[nodiscard]] std::string driver() const { return driver_; }
   [[nodiscard]] bool chains() const { return chains_; }  // sends frames of several mbufs
+  // Its driver has copied a frame, or given it to the kernel, when its transmit call returns, and
+  // holds on to no mbuf of ours between calls.
+  [[nodiscard]] bool copies() const { return copies_; }
   [[nodiscard]] rte_mempool* pool() const { return pool_.get(); }
   // The hardware has been pulled: its queues must not be touched any more.
   [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_relaxed); }
@@ -53,7 +56,7 @@ class Device {
   MacAddr mac_;
   int wake_fd_ = -1;
   unsigned mtu_ = 0;
-  bool chains_ = false;
+  bool chains_ = false, copies_ = false;
   bool probed_ = false, started_ = false, promiscuous_ = false, watched_ = false;
   std::atomic<bool> gone_{false};
   MbufPool pool_;

@@ -2,7 +2,6 @@
 // The Port of every link that is a DPDK device.
 #include <rte_errno.h>
 
-#include <algorithm>
 #include <atomic>
 
 #include "dpdk_port/link_port.h"
@@ -11,16 +10,6 @@
 
 namespace stp::port {
 namespace {
-
-// Drivers that have copied a frame, or given it to the kernel, when their transmit call returns.
-// Others may hold on to user memory for as long as nothing more is sent, or reach it by an address
-// that only DPDK's own memory has (hardware, virtio-user): for them frames are copied.
-bool releases_at_once(const DeviceSpec& spec, const std::string& driver) {
-  constexpr std::array<std::string_view, 4> kDrivers{"net_af_packet", "net_memif", "net_pcap",
-                                                     "net_tap"};
-  return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end() &&
-         spec.arguments.find("zero-copy=yes") == std::string::npos;
-}
 
 PortInfo describe(const LinkConfig& config, const Device& device) {
   PortInfo info;
@@ -54,7 +43,11 @@ class EthdevPort final : public LinkPort {
   // acknowledged, and its own answer shares a burst with the acknowledgement.
   unsigned turn(Engine& engine, Time now) override {
     unsigned moved = loopback_.deliver(engine, now);
-    if (now >= engine.next_deadline()) engine.expire(now);
+    if (now >= engine.next_deadline()) {
+      // This thread may have been away for long: what came meanwhile is no silence.
+      moved += receiver_.run(engine, tap_, now);
+      engine.expire(now);
+    }
     moved += transmitter_.run(engine, tap_, now);
     return moved + receiver_.run(engine, tap_, now);
   }
@@ -107,8 +100,7 @@ std::unique_ptr<LinkPort> open_ethdev_port(const LinkConfig& config, std::string
   }
   std::unique_ptr<Device> device = Device::open(spec, error);
   if (!device) return nullptr;
-  const bool attaches =
-      !config.copy && device->chains() && releases_at_once(spec, device->driver());
+  const bool attaches = !config.copy && device->chains() && device->copies();
   PortInfo info = describe(config, *device);
   auto port = std::make_unique<EthdevPort>(std::move(info), std::move(device), config);
   if (attaches && !port->enable_attaching(error)) return nullptr;

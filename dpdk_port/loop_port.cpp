@@ -48,10 +48,10 @@ class LoopPort final : public LinkPort {
       const Bytes head(frame.head, frame.head_length);
       if (tap_ != nullptr) tap_->frame(head, frame.attached, true);
       if (destination(head) == info_.mac) {
-        loopback_.push(head, frame.attached);
-      } else {
-        ++dropped_;
+        loopback_.push(frame);
+        continue;
       }
+      ++dropped_;
       if (frame.token.region != kNoneId) engine.transmitted(std::span(&frame.token, 1));
     }
     return static_cast<unsigned>(count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Frames to our own address never reach the link: they wait here until the next turn, when the
-// Node receives them.
+// Node receives them. Attached memory is not copied on the way.
 #pragma once
 
 #include <array>
@@ -18,19 +18,20 @@ class Loopback {
   // A turn empties it first and fills it at most this far: it cannot overflow.
   static constexpr std::size_t kCapacity = kBurst * kTurnBursts;
 
-  explicit Loopback(std::size_t room) : buffers_(kCapacity, room) {}
+  explicit Loopback(std::size_t room) : heads_(kCapacity, room) {}
 
-  // Copies the frame. It is at most as long as the room, and there is room for it.
-  void push(Bytes head, Bytes rest);
+  // Keeps the frame, whose head is copied, and its token. There is room for it.
+  void push(const TxFrame& frame);
 
-  // Hands all that waits to the engine; returns how many frames that were.
+  // Hands all that waits to the engine, and the tokens back; returns how many frames that were.
   unsigned deliver(Engine& engine, Time now);
 
   [[nodiscard]] std::uint64_t total() const { return total_; }
 
  private:
-  FrameBuffers buffers_;
-  std::array<Bytes, kCapacity> frames_;
+  FrameBuffers heads_;
+  std::array<LoopedFrame, kCapacity> frames_;
+  std::array<TxToken, kCapacity> tokens_;
   std::size_t count_ = 0;
   std::uint64_t total_ = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pools of mbufs that one thread at a time uses.
+// Pools of mbufs.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -14,7 +14,11 @@ struct FreePool {
 };
 using MbufPool = std::unique_ptr<rte_mempool, FreePool>;
 
+// Whether one thread at a time takes mbufs and gives them back, or others of the driver's, too.
+enum class PoolUse { kOneThread, kAnyThread };
+
 // `data_room`: bytes of a frame that fit one mbuf; 0: for attached memory only. nullptr: rte_errno.
-MbufPool make_mbuf_pool(const std::string& name, unsigned count, std::size_t data_room);
+MbufPool make_mbuf_pool(const std::string& name, unsigned count, std::size_t data_room,
+                        PoolUse use);
 
 }  // namespace stp::port

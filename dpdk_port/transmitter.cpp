@@ -85,13 +85,14 @@ unsigned Transmitter::take_frames(Engine& engine, Tap* tap, Time now) {
   return static_cast<unsigned>(count);
 }
 
-// True: the frame refers to user memory until it has been sent; else that memory is done with.
+// True: the frame refers to user memory until it has been sent, or received here; else that memory
+// is done with.
 bool Transmitter::keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap) {
   const Bytes head(frame.head, frame.head_length);
   if (tap != nullptr) tap->frame(head, frame.attached, true);
   if (destination(head) == device_.mac()) {
-    loopback_.push(head, frame.attached);
-    return false;
+    loopback_.push(frame);
+    return true;
   }
   rte_mbuf* const mbuf = std::exchange(spares_[spare], nullptr);
   set_length(mbuf, head.size());

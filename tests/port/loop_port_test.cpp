@@ -49,6 +49,8 @@ TEST(LoopPort, AttachedMemoryArrivesAndItsTokenComesBackOnce) {
   const Frame memory = make_bytes(8192, 3);
   const Frame head = make_frame(end.mac(), end.mac(), 54);
   end.engine.send_attached(head, memory, 77);
+  end.turn();
+  EXPECT_TRUE(end.engine.returned.empty()) << "it is on its way, in the user's memory";
   while (end.turn() > 0) {
   }
   ASSERT_EQ(end.engine.received.size(), 1U);

@@ -63,6 +63,15 @@ TEST(Vdev, ATurnEndsThoughFramesNeverDo) {
   EXPECT_FALSE(end.engine.received.empty());
 }
 
+TEST(Vdev, WhatHasComeIsReceivedBeforeSilenceIsJudged) {
+  LinkEnd end;
+  end.open("vdev:net_null0");
+  end.engine.deadline = 1;  // long past: this thread has been away
+  end.turn();
+  EXPECT_EQ(end.engine.expired, 1U);
+  EXPECT_GT(end.engine.received_when_expired, 0U);
+}
+
 TEST(Vdev, SeveralDevicesLiveInOneProcess) {
   LinkEnd ring, null;
   ring.open("vdev:net_ring0");
