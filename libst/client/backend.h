@@ -49,12 +49,14 @@ class Backend {
 
   // Asks the service and waits for its answer, which is returned.
   virtual int exchange(Request& request, Payload& payload, Reply& reply) = 0;
-  // Something stands in the transmit queue of the channel with this bell.
-  void kick(std::uint32_t bell) {
+  // Something stands in the transmit queue of the channel with this bell. What is posted in a row
+  // may leave together.
+  virtual void kick(std::uint32_t bell) {
     ring(bell);
     rung();
   }
-  // The same in two steps, for several channels: whoever drives the link next sees to those rung.
+  // The same at once, in two steps, for several channels: whoever drives the link next sees to
+  // those rung.
   void ring(std::uint32_t bell) const { page().bells.ring(bell); }
   virtual void rung() = 0;
   // A short while of looking for `condition`, moving frames meanwhile if that is ours to do.

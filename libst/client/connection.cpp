@@ -89,30 +89,36 @@ int Connection::take_end() {
 int Connection::send(const Sending& what) {
   if (auto const error = check(what); error != 0) return error;
   if (auto const reason = over(); reason != 0) return reason;
-  SendEntry entry{};
-  entry.header = what.header;
-  entry.length = what.length;
-  entry.bufx = what.bufx;
-  entry.offset = what.offset;
-  entry.destination_mac = what.destination;
-  if (what.payload != nullptr) {
-    auto const data = what.header.op() == wire::Op::kData;
-    entry.payload_length = data ? wire::kAppendSize : wire::kOptionSize;
-    std::memcpy(entry.payload, what.payload, entry.payload_length);
-  }
-  bool sent = false;
-  auto const try_send = [&] {
-    std::lock_guard const guard(sending_);
-    return sent = channel_.send(entry);
-  };
-  if (!try_send()) {
-    auto const waited =
-        wait_until(backend_, channel_, kNever, [&] { return ended_ || over() != 0 || try_send(); });
+  if (!try_send(what)) {
+    bool sent = false;
+    auto const waited = wait_until(backend_, channel_, kNever, [&] {
+      return ended_ || over() != 0 || (sent = try_send(what));
+    });
     if (waited != 0) return waited;
     if (!sent) return ended_ ? -ECANCELED : over();
   }
   backend_.kick(bell_);
   return 0;
+}
+
+bool Connection::try_send(const Sending& what) {
+  std::lock_guard const guard(sending_);
+  if (!channel_.writable()) return false;
+  auto& entry = channel_.next();
+  entry.header = what.header;
+  entry.length = what.length;
+  entry.bufx = what.bufx;
+  entry.offset = what.offset;
+  entry.destination_mac = what.destination;
+  entry.limited = 0;
+  entry.payload_length = 0;
+  if (what.payload != nullptr) {
+    auto const data = what.header.op() == wire::Op::kData;
+    entry.payload_length = data ? wire::kAppendSize : wire::kOptionSize;
+    std::memcpy(entry.payload, what.payload, entry.payload_length);
+  }
+  channel_.send_next();
+  return true;
 }
 
 int Connection::receive(wire::Header& header, void* payload, Time deadline, std::uint64_t* sender) {

@@ -61,6 +61,7 @@ class Connection {
 
  private:
   int decide(bool admit, const OptionPayload& option);
+  bool try_send(const Sending& what);  // false: the transmit queue is full
   int check(const Sending& what) const;
   int check_data(const Sending& what) const;
   static int check_destination(const Sending& what);

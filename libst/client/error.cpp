@@ -7,17 +7,16 @@
 namespace stp::client {
 namespace {
 
-struct Failure {
-  int error = 0;  // positive
-  std::string text;
-};
-thread_local Failure last;
+// Of the thread's last call: what it failed of (positive), and the text. Each call forgets the
+// number alone, which takes nothing to set up in a thread.
+constinit thread_local int last_error = 0;
+thread_local std::string last_text;
 
 }  // namespace
 
 int fail(int error, std::string text) {
-  last.error = std::abs(error);
-  last.text = std::move(text);
+  last_error = std::abs(error);
+  last_text = std::move(text);
   return error;
 }
 
@@ -25,20 +24,20 @@ int not_set(const char* argument) {
   return fail(-EINVAL, std::string("argument '") + argument + "' is NULL");
 }
 
-KeepFailure::KeepFailure() : error_(last.error), text_(last.text) {}
+KeepFailure::KeepFailure() : error_(last_error), text_(last_text) {}
 
 KeepFailure::~KeepFailure() {
-  last.error = error_;
-  last.text = std::move(text_);
+  last_error = error_;
+  last_text = std::move(text_);
 }
 
 void clear_failure() {
-  last.error = 0;
+  last_error = 0;
 }
 
 const char* describe(int error) {
   auto const number = std::abs(error);
-  if (number == last.error && !last.text.empty()) return last.text.c_str();
+  if (number == last_error && !last_text.empty()) return last_text.c_str();
   thread_local char text[128];
   return ::strerror_r(number, text, sizeof text);
 }

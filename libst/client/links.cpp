@@ -45,7 +45,7 @@ std::string chosen_link() {
   if (auto const* const text = std::getenv("STP_LINK"); text != nullptr && *text != '\0')
     return text;
   if (::access(service::kDefaultSocket, F_OK) == 0)
-    return std::string("stpd:") + service::kDefaultSocket;
+    return std::string("stpd:").append(service::kDefaultSocket);
   return "loop";
 }
 

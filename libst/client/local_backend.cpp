@@ -69,8 +69,8 @@ int LocalBackend::greet() {
 int LocalBackend::exchange(Request& request, Payload& payload, Reply& reply) {
   service::Attachments attachments;
   attachments.pieces = payload.mapped;
-  PollLoop::CallerScope const scope(loop_);
   std::lock_guard const hold(service_.lock());
+  loop_.visited();
   service_.handle(client_, request, attachments, reply);
   service_.poll();  // what it asks of the link goes out now
   payload.memory = std::move(attachments.memory);
@@ -79,16 +79,59 @@ int LocalBackend::exchange(Request& request, Payload& payload, Reply& reply) {
   return reply.result;
 }
 
+// The loop has gone to sleep: it is needed for what follows a request.
+void LocalBackend::wake_loop() {
+  if (page().service_asleep.load(std::memory_order_seq_cst) != 0)
+    ::eventfd_write(service_.bell(), 1);
+}
+
 void LocalBackend::rung() {
-  auto& page = this->page();
-  // The loop has gone to sleep: it is needed for what follows this request.
-  if (page.service_asleep.load(std::memory_order_seq_cst) != 0) ::eventfd_write(service_.bell(), 1);
-  PollLoop::CallerScope const scope(loop_);
-  // Who holds the lock looks at the bells once more after letting go of it.
-  while (page.bells.any() && service_.lock().try_lock()) {
+  wake_loop();
+  answer_bells();
+}
+
+// Who holds the lock looks at the bells once more after letting go of it.
+void LocalBackend::answer_bells() {
+  while (page().bells.any() && service_.lock().try_lock()) {
     std::lock_guard const hold(service_.lock(), std::adopt_lock);
+    loop_.visited();
     service_.poll();
   }
+}
+
+void LocalBackend::kick(std::uint32_t bell) {
+  if (!leaves_at_once()) {
+    ring(bell);
+    wake_loop();  // it may have gone to sleep since it was asked for
+    return loop_.leave_to_loop();
+  }
+  if (service_.lock().try_lock()) {
+    // Nobody else has to be told: four atomic operations less.
+    std::lock_guard const hold(service_.lock(), std::adopt_lock);
+    loop_.visited();
+    service_.kick(client_, bell);
+    service_.poll();
+    wake_loop();
+  } else {
+    ring(bell);
+    wake_loop();
+  }
+  answer_bells();
+  driven_.store(loop_.visits(), std::memory_order_relaxed);
+}
+
+// A turn for each of many requests costs more than the requests do.
+bool LocalBackend::leaves_at_once() {
+  auto const look = loop_.looks();
+  auto const before = row_.load(std::memory_order_relaxed);
+  // Threads that post at the same time may overlook each other: a turn more, or one less.
+  auto const row = before >> 32 == look ? before + 1 : std::uint64_t{look} << 32;
+  row_.store(row, std::memory_order_relaxed);
+  auto const posts = static_cast<std::uint32_t>(row);
+  if (posts < kAtOnce || posts % kBurst == 0) return true;
+  // A loop that sleeps has to be woken.
+  return loop_.visits() != driven_.load(std::memory_order_relaxed) ||
+         page().service_asleep.load() != 0;
 }
 
 bool LocalBackend::attend(Condition condition, Time deadline) {
@@ -101,9 +144,9 @@ bool LocalBackend::attend(Condition condition, Time deadline) {
 
 // At least one turn, then until the condition holds or the time has come.
 bool LocalBackend::drive(Condition condition, Time until) {
-  PollLoop::CallerScope const scope(loop_);
   std::unique_lock hold(service_.lock());
   for (;;) {
+    loop_.visited();
     auto const moved = service_.poll();
     if (condition()) break;
     if (until == 0 || port::now() >= until) return false;

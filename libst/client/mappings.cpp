@@ -15,7 +15,10 @@ void Mappings::remove(RegionId region) {
   std::unique_lock const guard(mutex_);
   auto const at = regions_.find(region);
   if (at == regions_.end()) return;
-  if (at->second.direction == Direction::kTransmit) transmit_.erase(at->second.interval.first);
+  if (at->second.direction == Direction::kTransmit) {
+    transmit_.erase(at->second.interval.first);
+    found_.store(0, std::memory_order_relaxed);
+  }
   regions_.erase(at);
   std::erase_if(mxs_, [region](auto& mx) { return mx.second.region == region; });
 }
@@ -50,6 +53,12 @@ const Mappings::MxRecord* Mappings::find_mx(VcId vc, std::uint16_t mx) const {
 bool Mappings::can_send(std::uint32_t bufx, std::uint32_t offset, std::uint32_t length,
                         unsigned bufsize) const {
   auto const last = bufx + ((std::uint64_t{offset} + length - 1) >> bufsize);
+  auto const found = found_.load(std::memory_order_relaxed);
+  if (bufx >= found >> 32 && last < (found >> 32) + (found & UINT32_MAX)) return true;
+  return find_transmit(bufx, last);
+}
+
+bool Mappings::find_transmit(std::uint32_t bufx, std::uint64_t last) const {
   std::shared_lock const guard(mutex_);
   for (std::uint64_t next = bufx; next <= last;) {
     auto after = transmit_.upper_bound(static_cast<std::uint32_t>(next));
@@ -57,6 +66,8 @@ bool Mappings::can_send(std::uint32_t bufx, std::uint32_t offset, std::uint32_t 
     auto const& [first, count] = *--after;
     auto const end = std::uint64_t{first} + count;
     if (next >= end) return false;
+    // Under the lock, so that it is not stored after remove().
+    found_.store(std::uint64_t{first} << 32 | count, std::memory_order_relaxed);
     next = end;
   }
   return true;

@@ -3,6 +3,7 @@
 // later. The Node does not rely on it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <shared_mutex>
@@ -47,6 +48,11 @@ class Mappings {
   };
   [[nodiscard]] const MxRecord* find_mx(VcId vc, std::uint16_t mx) const;
 
+  [[nodiscard]] bool find_transmit(std::uint32_t bufx, std::uint64_t last) const;
+
+  // The interval of transmit memory last found, first << 32 | count, which most who ask look for:
+  // they need no lock. 0: none.
+  mutable std::atomic<std::uint64_t> found_{0};
   mutable std::shared_mutex mutex_;
   std::unordered_map<RegionId, RegionRecord> regions_;
   std::map<std::uint32_t, std::uint32_t> transmit_;  // first Bufx -> count; none overlap

@@ -25,6 +25,14 @@ int quota_used_up(const Reply& reply) {
   return fail(-EDQUOT, "stpd allows this program no more: see its option --" + option);
 }
 
+// What a reply says, in words that tell the daemon's troubles from the program's own.
+int result_of(const Reply& reply) {
+  if (reply.result == -EDQUOT) return quota_used_up(reply);
+  if (reply.result == -EMFILE)
+    return fail(-EMFILE, "stpd may not have more files open: raise its limit (LimitNOFILE)");
+  return reply.result;
+}
+
 }  // namespace
 
 int StpdBackend::open(const std::string& path, std::shared_ptr<Backend>& out) {
@@ -78,7 +86,7 @@ int StpdBackend::ask(const Request& request, std::span<const int> fds, Reply& re
   if (auto const gone = error(); gone != 0) return gone;
   auto failed = service::send_request(socket_.get(), request, fds);
   if (failed == 0) failed = service::receive_reply(socket_.get(), reply, received);
-  if (failed == 0) return reply.result == -EDQUOT ? quota_used_up(reply) : reply.result;
+  if (failed == 0) return result_of(reply);
   lost();  // whatever it was: request and reply no longer go in pairs
   return error();
 }

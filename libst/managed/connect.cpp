@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Being connected: a Virtual Connection, then a request and its answer as its first messages.
+#include <algorithm>
+
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/listener.h"
@@ -10,6 +12,8 @@ namespace {
 
 // How long a connection may exist before it says what it wants.
 constexpr Time kRequestPatience = 10 * kSecond;
+// How long the answer to a request may be on its way: who asked may have to wait for a core.
+constexpr Time kAcceptPatience = 30 * kSecond;
 
 }  // namespace
 
@@ -81,7 +85,11 @@ void Connection::say_hello(const Hello& hello, Time now) {
   sequencer_->expire(now);
   auto* const out = staging_.hello_out();
   auto const length = encode(hello, out);
-  sequencer_->write(kHelloOut, staging_.memory->at(out), length);
+  // Who asks for a connection says how long.
+  WriteOptions options;
+  options.patience =
+      state_ == State::kAsking ? wait_until_ - std::min(wait_until_, now) : kAcceptPatience;
+  sequencer_->write(kHelloOut, staging_.memory->at(out), length, options);
 }
 
 // The peer's first message has arrived.

@@ -20,8 +20,10 @@
 #include "libst/include/stp/managed.h"
 #include "libst/managed/agenda.h"
 #include "libst/managed/bufx_space.h"
+#include "libst/managed/mapping_gate.h"
 #include "libst/managed/memory.h"
 #include "libst/managed/staging.h"
+#include "libst/service/absence.h"
 
 namespace stp::managed {
 
@@ -115,9 +117,13 @@ class Domain : public std::enable_shared_from_this<Domain> {
   int wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
 
  private:
-  // A caller that moves things itself; the thread stays away meanwhile.
+  // A caller that stays; the thread stays away meanwhile.
   class Visit;
   void run();
+  // Under its mutex: a caller moves things itself.
+  void visited() {
+    visits_.store(visits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   int drain(Queue& queue, stm_event_t* events, int max);
   void look_around();
   void take_turn(Time now);
@@ -145,6 +151,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::set<std::shared_ptr<Memory>> memories_;
 
   std::mutex mutex_;  // of what follows
+  MappingGateMember const gate_{mutex_};
   BufxSpace bufx_space_;
   StagingArea staging_;
   std::map<Handle, client::Kind> children_;
@@ -171,6 +178,10 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> visits_{0}, visitors_{0};
   std::atomic<bool> far_away_{false};  // until a visitor leaves
+  // After the last caller has gone the thread comes back so much later, unless it is called:
+  // programs that poll in a loop keep the domain to themselves.
+  static constexpr Time kHandover = 200 * kMicrosecond;
+  service::Absence absence_{kHandover};
   std::atomic<Time> thread_looks_{0};  // when it, or who waits, looks next, unless woken
   std::mutex called_mutex_;
   std::condition_variable called_;

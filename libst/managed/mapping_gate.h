@@ -1,19 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Registering memory with stpd replaces pages in place, and what another thread writes to them
 // meanwhile is lost. Programs keep their own threads away; the library's own activity is none of
-// theirs to know of, so it keeps out of the way by itself: progress holds the gate open, and
-// replacing pages shuts it. What a thread touches while it only waits lies in pages of its own.
+// theirs to know of, so it keeps out of the way by itself: all progress is made under a domain's
+// mutex, and whoever replaces pages holds those of all domains. What a thread touches while it only
+// waits lies in pages of its own.
 #pragma once
 
 #include <sys/mman.h>
 
+#include <mutex>
 #include <new>
-#include <shared_mutex>
 
 namespace stp::managed {
 
-// Static storage: on no page that a program could register.
-std::shared_mutex& mapping_gate();
+// A domain's own: makes its mutex one of those.
+class MappingGateMember {
+ public:
+  explicit MappingGateMember(std::mutex& domain);
+  ~MappingGateMember();
+  MappingGateMember(const MappingGateMember&) = delete;
+  MappingGateMember& operator=(const MappingGateMember&) = delete;
+
+ private:
+  friend class MappingGateShut;
+  std::mutex& domain_;
+  MappingGateMember* next_ = nullptr;
+};
+
+// While it lives no domain moves. Its maker holds no domain's mutex.
+class MappingGateShut {
+ public:
+  MappingGateShut();
+  ~MappingGateShut();
+  MappingGateShut(const MappingGateShut&) = delete;
+  MappingGateShut& operator=(const MappingGateShut&) = delete;
+};
 
 // For std::allocate_shared: whole pages for each object.
 template <typename T>

@@ -79,7 +79,7 @@ int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
   Payload payload;
   payload.mapped = {bound_};
   Reply reply{};
-  std::unique_lock const shut(mapping_gate());
+  MappingGateShut const shut;
   if (auto const error = domain_->backend().exchange(request, payload, reply); error != 0)
     return error;
   out = reply.region;

@@ -5,31 +5,19 @@
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/domain.h"
-#include "libst/managed/mapping_gate.h"
 #include "libst/managed/queue.h"
 
 namespace stp::managed {
 namespace {
 
-// After the last caller has gone the thread comes back so much later, unless it is called: programs
-// that poll in a loop keep the domain to themselves.
-constexpr Time kHandover = 200 * kMicrosecond;
 // How long the thread sleeps at most.
 constexpr Time kLongestSleep = 100 * kMillisecond;
 
 }  // namespace
 
-std::shared_mutex& mapping_gate() {
-  static constinit std::shared_mutex gate;
-  return gate;
-}
-
 class Domain::Visit {
  public:
-  explicit Visit(Domain& domain) : domain_(domain) {
-    domain_.visits_.fetch_add(1, std::memory_order_relaxed);
-    domain_.visitors_.fetch_add(1);
-  }
+  explicit Visit(Domain& domain) : domain_(domain) { domain_.visitors_.fetch_add(1); }
   ~Visit() {
     // Sequentially consistent, as is the thread's part: one of the two sees the other.
     domain_.visitors_.fetch_sub(1);
@@ -53,17 +41,15 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
   int count = 0;
   bool watched = false, short_of_staging = false;
   {
-    Visit const visit(*this);
     if (has_unsent_.load(std::memory_order_relaxed)) {
-      std::shared_lock const open(mapping_gate());
       std::lock_guard const guard(mutex_);
       // Attending sends it, but where the service is another process's and sleeps.
       if (pump_all() && backend_->page().service_asleep.load() != 0) backend_->rung();
     }
     auto once = [] { return true; };
     backend_->attend(client::Condition(once), 0);
-    std::shared_lock const open(mapping_gate());
     std::lock_guard const guard(mutex_);
+    visited();
     if (queue.destroyed()) return -EBADF;
     progress();
     count = drain(queue, events, max);
@@ -83,8 +69,8 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
     auto const seen = events_word().load();
     auto until = deadline;
     {
-      std::shared_lock const open(mapping_gate());
       std::lock_guard const guard(mutex_);
+      visited();
       if (queue.destroyed()) return -ECANCELED;
       progress();
       auto const over = client::now() >= deadline;
@@ -101,7 +87,6 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
     if (until == 0) provide_staging();
     auto news = [&] { return events_word().load() != seen; };
     auto const waited = client::wait_until(*backend_, page, until, news);
-    std::shared_lock const open(mapping_gate());
     std::lock_guard const guard(mutex_);
     --queue.waiters;
     --waiters_;
@@ -130,7 +115,8 @@ void Domain::call() {
 bool Domain::stay_away(bool visited) {
   std::unique_lock guard(called_mutex_);
   far_away_ = !visited;
-  auto const away = far_away_ && visitors_.load() != 0 ? kLongestSleep : kHandover;
+  if (!visited) absence_.end();
+  auto const away = far_away_ && visitors_.load() != 0 ? kLongestSleep : absence_.prolong();
   if (!taken_over_ && !stopping_) called_.wait_for(guard, std::chrono::nanoseconds(away));
   far_away_ = false;
   return std::exchange(taken_over_, false);
@@ -155,7 +141,6 @@ void Domain::run() {
     Time deadline = 0;
     bool short_of_staging = false;
     {
-      std::shared_lock const open(mapping_gate());
       std::lock_guard const guard(mutex_);
       progress();
       deadline = std::min(agenda_.next_deadline(), time_ + kLongestSleep);

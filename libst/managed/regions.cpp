@@ -12,7 +12,7 @@ namespace {
 // Regions of the peer that are kept open.
 constexpr std::size_t kMaxRemotes = 64;
 // Put Blocks under way at once: fewer into a large region, where each takes more to keep track of.
-constexpr std::uint32_t kWindow = 64, kLargeWindow = 16;
+constexpr std::uint32_t kWindow = 128, kLargeWindow = 16;
 constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;
 
 }  // namespace

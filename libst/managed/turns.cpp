@@ -10,8 +10,8 @@
 namespace stp::managed {
 namespace {
 
-// So many posts leave together at most, and none stays longer than this if the program does nothing
-// more: then the thread sends it.
+// So many posts leave together at most. If the program does nothing more the thread sends them:
+// when it is back (kHandover), or after this.
 constexpr unsigned kBurst = 32;
 constexpr Time kLongestBurst = 200 * kMicrosecond;
 

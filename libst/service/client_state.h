@@ -88,7 +88,9 @@ struct Client {
     auto const at = vcs.find(vc);
     return at == vcs.end() ? nullptr : channels[at->second].get();
   }
-  Channel* channel(Bell bell) { return bell < channels.size() ? channels[bell].get() : nullptr; }
+  [[nodiscard]] Channel* channel(Bell bell) const {
+    return bell < channels.size() ? channels[bell].get() : nullptr;
+  }
 };
 
 }  // namespace stp::service

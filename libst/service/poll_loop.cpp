@@ -65,11 +65,6 @@ void PollLoop::take_over() {
   [[maybe_unused]] auto const put = ::write(service_.bell(), &one, sizeof one);
 }
 
-bool PollLoop::callers_came() const {
-  auto const calls = calls_.load(std::memory_order_relaxed);
-  return calls % kVisit != 0 || calls >> kVisitShift != seen_visits_;
-}
-
 void PollLoop::settle() const {
   // The kernel may round sleeps up by this much; its default would double the short ones.
   ::prctl(PR_SET_TIMERSLACK, kMicrosecond);
@@ -84,9 +79,10 @@ void PollLoop::settle() const {
 
 void PollLoop::run() {
   settle();
-  seen_visits_ = visits();
+  seen_visits_ = visits_;
   while (!stopping_) {
     heartbeat_.beat();
+    looks_around_.fetch_add(1, std::memory_order_relaxed);
     if (callers_came())
       wait_for_callers();
     else
@@ -95,15 +91,25 @@ void PollLoop::run() {
 }
 
 void PollLoop::wait_for_callers() {
-  seen_visits_ = visits();
+  seen_visits_ = visits_;
+  auto time = absence_.prolong();
+  if (left_.exchange(false)) time = std::min(time, kLongestLeft);
+  far_away_ = time > kLongestLeft;
   std::unique_lock guard(mutex_);
-  auto const called = called_.wait_for(guard, std::chrono::nanoseconds(kHandover),
-                                       [this] { return taken_over_ || stopping_.load(); });
-  if (called) seen_visits_ = visits();
+  called_.wait_for(guard, std::chrono::nanoseconds(time),
+                   [this] { return taken_over_ || stopping_ || (far_away_ && left_); });
+  far_away_ = false;
+  if (taken_over_) seen_visits_ = visits_;
   taken_over_ = false;
 }
 
+void PollLoop::call() {
+  { std::lock_guard const guard(mutex_); }  // it waits, or has not looked yet
+  called_.notify_all();
+}
+
 void PollLoop::drive() {
+  absence_.end();
   auto& lock = service_.lock();
   std::unique_lock guard(lock);
   auto idle_since = port::now();

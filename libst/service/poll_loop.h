@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "libst/service/absence.h"
 #include "libst/service/heartbeat.h"
 #include "libst/service/service.h"
 #include "libst/service/sleep_budget.h"
@@ -38,34 +39,45 @@ class PollLoop {
   void start();
   void stop();  // waits for the thread; may be called again
 
-  // While one lives, a caller drives the Service itself (under the drive lock) and the loop stays
-  // away. The loop comes back kHandover after the last one has gone, unless a new one came:
-  // programs that call often keep the link to themselves, and leaving costs no system call.
-  class CallerScope {
-   public:
-    explicit CallerScope(PollLoop& loop) : loop_(loop) {
-      loop_.calls_.fetch_add(kVisit | 1, std::memory_order_relaxed);
-    }
-    ~CallerScope() { loop_.calls_.fetch_sub(1, std::memory_order_relaxed); }
-    CallerScope(const CallerScope&) = delete;
-    CallerScope& operator=(const CallerScope&) = delete;
+  // By a caller that drives the Service itself, under the drive lock, each time that it does. The
+  // loop stays away meanwhile. It comes back kHandover after the last one, and later where they
+  // come all the time: programs that call often keep the link to themselves, and leaving costs
+  // nothing.
+  void visited() {
+    visits_.store(visits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
 
-   private:
-    PollLoop& loop_;
-  };
+  [[nodiscard]] std::uint64_t visits() const { return visits_.load(std::memory_order_relaxed); }
 
-  // For a caller that has ended its scope and is about to sleep: the loop comes back at once.
+  // For a caller that is about to sleep: the loop comes back at once.
   void take_over();
+
+  // A caller that has visited the Service leaves something in it to be moved: unless it is visited
+  // again, the loop sees to that within a millisecond.
+  void leave_to_loop() {
+    if (left_.load(std::memory_order_relaxed)) return;
+    left_ = true;
+    if (far_away_) call();
+  }
+  // How often it has looked whether callers still come, and driven the Service where they did not.
+  [[nodiscard]] std::uint32_t looks() const {
+    return looks_around_.load(std::memory_order_relaxed);
+  }
 
   // Beats every turn, and several times a second when asleep.
   [[nodiscard]] const Heartbeat& heartbeat() const { return heartbeat_; }
 
   static constexpr Time kHandover = 100 * kMicrosecond;
+  // How long it stays away where something is left to it and callers keep coming.
+  static constexpr Time kLongestLeft = 4 * kHandover;
 
  private:
   void run();
   void settle() const;
-  [[nodiscard]] bool callers_came() const;
+  void call();
+  [[nodiscard]] bool callers_came() const {
+    return visits_.load(std::memory_order_relaxed) != seen_visits_;
+  }
   void wait_for_callers();
   void drive();
   [[nodiscard]] bool may_sleep(Time idle_since) const;
@@ -79,15 +91,14 @@ class PollLoop {
   SleepBudget looks_;  // where nothing tells: the thread's own
   const bool yields_;  // gives its core away each turn that it is idle
   Heartbeat heartbeat_;
+  std::atomic<std::uint32_t> looks_around_{0};
   std::thread thread_;
   std::atomic<bool> stopping_{false}, sleeping_{false};
-  // Visits so far, and below them how many callers are here.
-  static constexpr unsigned kVisitShift = 32;
-  static constexpr std::uint64_t kVisit = std::uint64_t{1} << kVisitShift;
-  [[nodiscard]] std::uint64_t visits() const {
-    return calls_.load(std::memory_order_relaxed) >> kVisitShift;
-  }
-  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<std::uint64_t> visits_{0};
+  Absence absence_{kHandover};
+  // Sequentially consistent where one is stored and the other looked at: the loop does not stay
+  // away for long without having seen that something is left to it.
+  std::atomic<bool> left_{false}, far_away_{false};
   std::uint64_t seen_visits_ = 0;  // the loop's own: visits it has stayed away for
   std::mutex mutex_;
   std::condition_variable called_;

@@ -3,7 +3,6 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 #include <cstring>
 #include <mutex>
 #include <utility>
+
+#include "libst/service/file_limit.h"
 
 namespace stp::service {
 namespace {
@@ -23,13 +24,6 @@ constexpr std::uint64_t kMapsKey = kStopKey - 1;
 // After running out of descriptors: how long before clients are accepted again.
 constexpr int kAcceptPauseMs = 100;
 constexpr int kHeartbeatMs = 1'000;
-
-int watch(int epoll, int fd, std::uint64_t key) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = key;
-  return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
 
 // What no client library sends: it has nothing to gain from an answer.
 bool makes_sense(const Request& request, std::size_t fd_count) {
@@ -77,10 +71,14 @@ int Server::start() {
   stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!stop_ || !epoll_) return -errno;
+  first_reserved_file_ = first_reserved_file();
+  {
+    std::lock_guard guard(service_.lock());
+    service_.reserve_files_from(first_reserved_file_);
+  }
   populator_.emplace();
-  if (auto const error = watch(epoll_.get(), stop_.get(), kStopKey); error != 0) return error;
-  if (auto const error = watch(epoll_.get(), populator_->done_fd(), kMapsKey); error != 0)
-    return error;
+  if (auto const error = watch(stop_.get(), kStopKey); error != 0) return error;
+  if (auto const error = watch(populator_->done_fd(), kMapsKey); error != 0) return error;
   listener_watched_ = false;
   watch_listener(true);
   reaper_ = std::make_shared<Reaper>();
@@ -133,66 +131,19 @@ void Server::handle_event(std::uint64_t key) {
     serve(key);
 }
 
+int Server::watch(int fd, std::uint64_t key) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = key;
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
 void Server::watch_listener(bool on) {
   if (on == listener_watched_) return;
   if (on)
-    listener_watched_ = watch(epoll_.get(), listener_.get(), kListenerKey) == 0;
+    listener_watched_ = watch(listener_.get(), kListenerKey) == 0;
   else
     listener_watched_ = ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr) != 0;
-}
-
-void Server::admit() {
-  UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket) {
-    // Out of descriptors: the client waits in the backlog, and epoll would never rest.
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-      watch_listener(false);
-    return;
-  }
-  auto const who = identify_peer(socket.get(), admin_group_);
-  if (!who) return;
-  bool operating = false;
-  if (!find_place(*who, operating)) {
-    ++counts_.refused;
-    return log(LogLevel::kWarning, "client refused: pid " + std::to_string(who->pid) + ": " +
-                                       std::to_string(most_clients_) + " are connected already");
-  }
-  ClientId client = 0;
-  {
-    std::lock_guard guard(service_.lock());
-    client = service_.add_client(who->uid == 0);
-    service_.identify(client, *who);
-  }
-  if (client == 0)
-    return log(LogLevel::kError, std::string("client refused: ") + std::strerror(errno));
-  auto const& peer =
-      peers_.emplace(client, Peer{std::move(socket), client, *who, false, operating, ++asked_})
-          .first->second;
-  if (operating) ++operators_;
-  ++counts_.clients;
-  log(LogLevel::kInfo, "client " + std::to_string(client) + " connected: pid " +
-                           std::to_string(who->pid) + ", uid " + std::to_string(who->uid));
-  if (watch(epoll_.get(), peer.socket.get(), client) != 0) drop(client, std::strerror(errno));
-}
-
-// Whoever may administer the daemon gets in when it is full, too. Programs of an administrator do
-// not: what they ask disconnects them.
-bool Server::find_place(const ClientIdentity& who, bool& operating) {
-  operating = peers_.size() - operators_ >= most_clients_;
-  if (!operating) return true;
-  if (!who.administrator) return false;
-  if (operators_ >= limits::kOperatorPlaces) make_room_for_operator();
-  return true;
-}
-
-// A tool that was left running somewhere must not keep out who needs to look now.
-void Server::make_room_for_operator() {
-  auto longest = peers_.end();
-  for (auto at = peers_.begin(); at != peers_.end(); ++at) {
-    if (!at->second.operating) continue;
-    if (longest == peers_.end() || at->second.last_asked < longest->second.last_asked) longest = at;
-  }
-  drop(longest->first, "another operator needs the place");
 }
 
 // One message per turn, so that a client that sends without pause does not hold up the others.

@@ -31,7 +31,7 @@ class Server {
 
   struct Counts {
     std::atomic<std::uint64_t> clients{0};       // accepted
-    std::atomic<std::uint64_t> refused{0};       // turned away: too many
+    std::atomic<std::uint64_t> refused{0};       // turned away: too many, or too few files
     std::atomic<std::uint64_t> bad_messages{0};  // disconnected for what they sent
     std::atomic<std::uint64_t> slow_readers{0};  // disconnected for what they did not read
   };
@@ -70,9 +70,11 @@ class Server {
 
   void run();
   void handle_event(std::uint64_t key);
+  int watch(int fd, std::uint64_t key);
   void watch_listener(bool on);
   void admit();
-  bool find_place(const ClientIdentity& who, bool& operating);
+  bool find_place(const ClientIdentity& who, bool scarce, bool& operating);
+  void refuse(const ClientIdentity& who, const std::string& why);
   void make_room_for_operator();
   void serve(std::uint64_t key);
   void judge(std::uint64_t key, int result);
@@ -99,9 +101,11 @@ class Server {
   std::shared_ptr<Reaper> reaper_;
   std::optional<Populator> populator_;
   UniqueFd listener_, epoll_, stop_;
+  int first_reserved_file_ = 0;
   dev_t file_device_ = 0;
   ino_t file_inode_ = 0;
   bool listener_watched_ = false;
+  bool starved_ = false;                 // somebody waits whom no descriptor was left for
   std::map<std::uint64_t, Peer> peers_;  // by epoll key
   std::size_t operators_ = 0;            // of them
   std::uint64_t asked_ = 0;

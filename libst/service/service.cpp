@@ -92,6 +92,10 @@ void Service::set_port_rules(PortRules rules) {
   impl_->port_rules = std::move(rules);
 }
 
+void Service::reserve_files_from(int first) {
+  impl_->first_reserved_file = first;
+}
+
 Client* Service::Impl::client(ClientId id) {
   auto const at = clients.find(id);
   return at == clients.end() ? nullptr : &at->second;
@@ -125,16 +129,23 @@ unsigned Service::poll() {
   return moved + (rung || events ? 1 : 0);
 }
 
+void Service::kick(ClientId id, std::uint32_t bell) {
+  if (auto* const client = impl_->client(id); client != nullptr && !client->leaving)
+    impl_->kick(*client, bell);
+}
+
+void Service::Impl::kick(const Client& client, Bell number) {
+  auto const* const channel = client.channel(number);
+  if (channel != nullptr && channel->vc != kNoneId) node.kick(channel->vc);
+}
+
 bool Service::Impl::collect_bells() {
   bool any = false;
   for (auto& entry : clients) {
     auto& client = entry.second;
     if (client.leaving) continue;
     auto const channels = static_cast<std::uint32_t>(client.channels.size());
-    any |= client.page().bells.collect(channels, [&](Bell number) {
-      auto const* const channel = client.channel(number);
-      if (channel != nullptr && channel->vc != kNoneId) node.kick(channel->vc);
-    });
+    any |= client.page().bells.collect(channels, [&](Bell number) { kick(client, number); });
   }
   return any;
 }

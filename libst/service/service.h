@@ -56,7 +56,11 @@ class Service {
   // Both hold for what is asked from now on: what a client has it keeps.
   void set_quotas(const Quotas& quotas);
   void set_port_rules(PortRules rules);
+  // Channels are made of files below this one only; -EMFILE where there is none.
+  void reserve_files_from(int first);
   void handle(ClientId client, const Request& request, Attachments& attachments, Reply& reply);
+  // As if `bell` had rung at the client's page: there is something in that channel's queue.
+  void kick(ClientId client, std::uint32_t bell);
   // One turn: bells, link, timers, events. Frames and requests moved; 0 means idle.
   unsigned poll();
   // Before sleeping: asks clients to ring the bell; false when something came in meanwhile.

@@ -24,6 +24,7 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   channel->bytes = bytes;
   channel->memory = SharedMemory::create("stp-channel", size);
   if (!channel->memory) return -errno;
+  if (channel->memory->fd() >= first_reserved_file) return -EMFILE;
   channel->endpoint = id;
   channel->slots = config.slots;
   if (client.free_bells.empty()) {

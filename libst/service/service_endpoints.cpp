@@ -58,7 +58,10 @@ int Service::Impl::listen(Client& client, const Request& request) {
   endpoint->listening = true;
   auto const error = restock(client, request.endpoint, *endpoint);
   // Fewer connections at a time is still listening.
-  return endpoint->unaccepted != 0 ? 0 : error;
+  if (error == 0 || endpoint->unaccepted != 0) return 0;
+  endpoint->listening = false;
+  node.unlisten(request.endpoint);
+  return error;
 }
 
 int Service::Impl::unlisten(Client& client, EndpointId id) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "libst/service/client_state.h"
@@ -100,6 +101,7 @@ struct Service::Impl {
   void region_gone(RegionId id);
 
   // ---- turns ----
+  void kick(const Client& client, Bell number);
   bool collect_bells();
   bool any_bell() const;
   void ring_own_bell();
@@ -109,6 +111,7 @@ struct Service::Impl {
   Quotas quotas;
   const char* exceeded = nullptr;  // by the request that is being answered
   PortRules port_rules;
+  int first_reserved_file = std::numeric_limits<int>::max();
   bool asleep = false;
   std::unordered_map<ClientId, Client> clients;
   ClientId last_client = 0;

@@ -81,6 +81,17 @@ TEST_P(Checks, DataComesFromMappedTransmitMemoryOnly) {
   EXPECT_EQ(data(1, 0, kBufsize), -ERANGE) << "an offset beyond its buffer";
 }
 
+TEST_P(Checks, MemoryThatWasJustSentFromIsOutOfReachOnceItIsUnmapped) {
+  st_mhandle_t region = nullptr;
+  ASSERT_EQ(st_map(client_, ST_MAP_TX, buffer_.data(), -1, 12, 2, &region, nullptr), 0);
+  EXPECT_EQ(data(2 * kBufsize, 12, 0), 0);
+  EXPECT_EQ(data(1, 13, 0), 0);
+  ASSERT_EQ(st_unmap(region), 0);
+  EXPECT_EQ(data(1, 12, 0), -ERANGE);
+  EXPECT_EQ(data(1, 13, 0), -ERANGE);
+  EXPECT_EQ(data(1, 8, 0), 0) << "other memory is not";
+}
+
 TEST_P(Checks, WhereDataGoesIsCheckedAgainstWhatThePeerAnnounced) {
   auto h = header(ST_OP_DATA);
   h.r_offset = kBufsize;
@@ -143,6 +154,19 @@ TEST_P(Checks, FlushingAnEndpointFlushesItsConnections) {
   EXPECT_EQ(st_flush(client_), 0);
   EXPECT_EQ(st_flush(connected_), 0);
   EXPECT_EQ(st_flush(server_), 0);
+}
+
+TEST_P(Checks, FlushTellsOnceOfWhatCouldNotLeaveAfterAll) {
+  constexpr int kSlots = 64;
+  ASSERT_EQ(option(connected_, ST_OPT_TX_CREDITS), unsigned{kSlots});
+  for (int i = 0; i < kSlots; ++i) ASSERT_EQ(send(connected_, header(ST_OP_NOP)), 0);
+  ASSERT_EQ(st_map(client_, ST_MAP_TX, buffer_.data(), -1, 30, 1, &region_, nullptr), 0);
+  ASSERT_EQ(data(100, 30, 0), 0) << "it waits: the other side has no Slot left";
+  ASSERT_EQ(st_unmap(region_), 0);
+  st_header_t got;
+  for (int i = 0; i < kSlots; ++i) ASSERT_EQ(receive(accepted_, got), 0);
+  EXPECT_EQ(st_flush(connected_), -EIO);
+  EXPECT_EQ(st_flush(connected_), 0);
 }
 
 }  // namespace

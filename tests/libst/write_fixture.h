@@ -8,6 +8,11 @@
 
 namespace stp::test {
 
+// Looks at memory that somebody else may be writing to at this moment, which is what it is about.
+__attribute__((no_sanitize("thread"))) inline bool has_arrived(const volatile unsigned char* byte) {
+  return *byte != 0;
+}
+
 class WriteTest : public ConnectedTest {
  protected:
   static constexpr std::size_t kBufsize = 16'384;

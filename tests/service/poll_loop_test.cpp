@@ -68,11 +68,11 @@ TEST_P(PollLoopTest, LetsRequestsIn) {
 TEST_P(PollLoopTest, StaysAwayWhileACallerDrives) {
   PollLoop loop(service, GetParam());
   loop.start();
-  PollLoop::CallerScope const caller(loop);
   // Once it has seen the caller it asks for the lock no more.
   ASSERT_TRUE(eventually([&] {
-    if (!service.lock().try_lock()) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    service.lock().lock();
+    auto const until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    while (std::chrono::steady_clock::now() < until) loop.visited();
     auto const wanted = service.lock().wanted();
     service.lock().unlock();
     return !wanted;
@@ -84,8 +84,8 @@ TEST_P(PollLoopTest, TakesOverWhenTheLastCallerHasGone) {
   loop.start();
   for (std::uint32_t i = 0; i < 20; ++i) {
     {
-      PollLoop::CallerScope const caller(loop);
       std::lock_guard guard(service.lock());
+      loop.visited();
       service.poll();
     }
     if (i % 2 != 0) loop.take_over();
@@ -131,6 +131,20 @@ TEST(SleepBudget, MeasuresWhatALookCosts) {
   }
   EXPECT_LT(looks.pause(), kSecond);
   EXPECT_GT(looks.pause(), 10 * kMicrosecond);
+}
+
+TEST(Absence, IsLongerEachTimeForWhoKeepsComing) {
+  Absence absence(100 * kMicrosecond);
+  for (Time const expected : {100, 200, 400, 800, 1'600, 2'000, 2'000})
+    EXPECT_EQ(absence.prolong(), expected * kMicrosecond);
+}
+
+TEST(Absence, IsShortAgainAfterTheProgramStayedAway) {
+  Absence absence(200 * kMicrosecond);
+  for (int i = 0; i < 10; ++i) absence.prolong();
+  absence.end();
+  EXPECT_EQ(absence.prolong(), 200 * kMicrosecond);
+  EXPECT_EQ(absence.prolong(), 400 * kMicrosecond);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, PollLoopTest,

@@ -219,58 +219,6 @@ TEST_F(StpdTest, OneLinkThatFailsDoesNotKeepOthersFromServing) {
   EXPECT_EQ(hello(), 0);
 }
 
-TEST_F(StpdTest, CheckNamesEveryMistakeWithItsLineAndRemedy) {
-  auto const config = write(
-      "log-level = loud\n"
-      "frobnicate = 1\n"
-      "link = iface:eth0,mtu=9000\n"
-      "cpus = 77777\n"
-      "listen = [\"user:no-such-user-here:1\",\n"
-      "          \"all:2\"]\n"
-      "[links.a]\n"
-      "[link.b]\n"
-      "link = \"loop,frob=1\"\n"
-      "log-format = json\n"
-      "poll = busy\n"
-      "poll = busy\n"
-      "hello\n");
-  auto const program = stpd({"--check", config});
-  EXPECT_EQ(program->wait(), 1);
-  auto const says = [&](int line, const std::string& what) {
-    auto const& said = program->output();
-    auto const at = said.find(config + ":" + std::to_string(line) + ": ");
-    return at != std::string::npos &&
-           said.substr(at, said.find('\n', at) - at).find(what) != std::string::npos;
-  };
-  EXPECT_TRUE(says(1, "error|warning|info|debug")) << program->output();
-  EXPECT_TRUE(says(2, "there is no option")) << program->output();
-  EXPECT_TRUE(says(3, "double quotes")) << program->output();
-  EXPECT_TRUE(says(4, "write numbers")) << program->output();
-  EXPECT_TRUE(says(6, "no user")) << program->output();
-  EXPECT_TRUE(says(7, "[link.NAME]")) << program->output();
-  EXPECT_TRUE(says(9, "frob")) << program->output();
-  EXPECT_TRUE(says(10, "move it above")) << program->output();
-  EXPECT_TRUE(says(12, "line 11")) << program->output();
-  EXPECT_TRUE(says(13, "name = value")) << program->output();
-}
-
-TEST_F(StpdTest, CheckOfAGoodFileOpensNothing) {
-  auto const program = stpd({"--check", write("link = \"iface:nosuchinterface\"\n")});
-  EXPECT_EQ(program->wait(), 0) << program->output();
-  EXPECT_NE(program->output().find("nothing is wrong"), std::string::npos);
-  EXPECT_EQ(stpd({"--check", directory.path() + "/nowhere"})->wait(), 1);
-}
-
-TEST_F(StpdTest, LinksThatCollideAreRefused) {
-  for (std::string const second :
-       {"[link.a]\nlink = loop\n", "[link.b]\nlink = loop\nsocket = /x/a\n", "[link.b]\n",
-        "[link.b/c]\nlink = loop\n"}) {
-    auto const program =
-        stpd({"--check", write("[link.a]\nlink = loop\nsocket = /x/a\n" + second)});
-    EXPECT_EQ(program->wait(), 1) << second;
-  }
-}
-
 TEST_F(StpdTest, TheCommandLineHasTheLastWord) {
   auto const config = write("link = loop\nlog-format = json\nsocket = /nowhere/at/all.sock\n");
   auto const program = stpd({"--config", config, "--socket", socket, "--log-format", "text"});

@@ -9,9 +9,11 @@
 namespace stp::stpctl {
 namespace {
 
-LinkCounters counters_of(const std::string& link, std::vector<CounterValue> counters) {
+LinkCounters counters_of(const std::string& link, std::vector<CounterValue> counters,
+                         const std::string& socket = "/s") {
   LinkCounters of;
   of.link.name = link;
+  of.link.socket = socket;
   of.counters = std::move(counters);
   return of;
 }
@@ -26,17 +28,25 @@ TEST(PrometheusText, KeepsTheSamplesOfAMetricTogetherUnderOneHead) {
   EXPECT_TRUE(contains(text,
                        "# HELP stp_rx_frames_total frames handed to the Node\n"
                        "# TYPE stp_rx_frames_total counter\n"
-                       "stp_rx_frames_total{link=\"iface:a\"} 5\n"
-                       "stp_rx_frames_total{link=\"loop\"} 7\n"))
+                       "stp_rx_frames_total{link=\"iface:a\",socket=\"/s\"} 5\n"
+                       "stp_rx_frames_total{link=\"loop\",socket=\"/s\"} 7\n"))
       << text;
-  EXPECT_TRUE(contains(text, "stp_looped_total{link=\"loop\"} 1\n"));
-  EXPECT_FALSE(contains(text, "stp_looped_total{link=\"iface:a\"}"));
+  EXPECT_TRUE(contains(text, "stp_looped_total{link=\"loop\",socket=\"/s\"} 1\n"));
+  EXPECT_FALSE(contains(text, "stp_looped_total{link=\"iface:a\""));
   EXPECT_TRUE(contains(text, "# TYPE stp_connections gauge\n"));
 }
 
 TEST(PrometheusText, EscapesALinkThatHasQuotesInItsName) {
   auto const text = prometheus_text({counters_of("vdev:net\"x\\y", {{"rx_frames", 1}})});
-  EXPECT_TRUE(contains(text, R"(stp_rx_frames_total{link="vdev:net\"x\\y"} 1)")) << text;
+  EXPECT_TRUE(contains(text, R"(stp_rx_frames_total{link="vdev:net\"x\\y",socket="/s"} 1)"))
+      << text;
+}
+
+TEST(PrometheusText, TellsLinksOfOneNameApart) {
+  auto const text = prometheus_text({counters_of("iface:eth0", {{"rx_frames", 1}}, "/a"),
+                                     counters_of("iface:eth0", {{"rx_frames", 2}}, "/b")});
+  EXPECT_TRUE(contains(text, R"(stp_rx_frames_total{link="iface:eth0",socket="/a"} 1)")) << text;
+  EXPECT_TRUE(contains(text, R"(stp_rx_frames_total{link="iface:eth0",socket="/b"} 2)")) << text;
 }
 
 TEST(CounterTexts, SayOfANodesCounterWhatTheNodeSays) {

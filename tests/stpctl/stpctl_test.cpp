@@ -132,7 +132,9 @@ TEST_F(StpctlTest, PrometheusGetsHelpAndTypeForEachMetric) {
   auto const stpd = serve();
   auto const said = stpctl({"stats", "--prometheus"});
   EXPECT_EQ(said.exit_status, 0);
-  EXPECT_TRUE(contains(said.text, "stp_rx_frames_total{link=\"loop\"} 0\n")) << said.text;
+  EXPECT_TRUE(
+      contains(said.text, "stp_rx_frames_total{link=\"loop\",socket=\"" + socket + "\"} 0\n"))
+      << said.text;
   EXPECT_TRUE(contains(said.text, "# TYPE stp_clients_total counter\n"));
   std::istringstream lines(said.text);
   unsigned helps = 0, types = 0;

@@ -34,7 +34,7 @@ constexpr std::array kTexts{
     Text{"arp_ignored", "ARP frames that were malformed or about others"},
     Text{"arp_dropped", "ARP frames not sent: too many waited"},
     Text{"clients", "programs that connected"},
-    Text{"clients_refused", "programs turned away: too many were connected"},
+    Text{"clients_refused", "programs turned away: too many were connected, or files open"},
     Text{"clients_bad_messages", "programs disconnected for what no libst sends"},
     Text{"clients_slow_readers", "programs disconnected for not reading their replies"},
     Text{"trace_frames", "frames written to the trace of --pcap"},

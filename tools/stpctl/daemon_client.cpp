@@ -20,7 +20,8 @@ constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
 std::string remedy_for(int error) {
   switch (error) {
     case -ENOENT:
-      return "there is no such socket: start stpd, or name its socket with --socket";
+      return "there is no such socket: start stpd, or name its socket with --socket (a path has a "
+             "'/' in it)";
     case -ECONNREFUSED:
       return "the socket is there, but the daemon that made it is not: start stpd again";
     case -EACCES:

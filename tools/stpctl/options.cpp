@@ -51,7 +51,12 @@ bool is_for_one_link(Command command) {
 
 // What was not said: the daemon, and the link to ping on, which need not be a daemon's.
 void complete(Options& options) {
-  for (auto& socket : options.sockets) socket = service::socket_of(socket);
+  std::vector<std::string> once;
+  for (auto const& name : options.sockets)
+    if (auto const socket = service::socket_of(name);
+        std::find(once.begin(), once.end(), socket) == once.end())
+      once.push_back(socket);
+  options.sockets = once;
   bool const any = options.sockets.empty();
   if (any) options.sockets = usual_sockets(is_for_one_link(options.command));
   if (any && options.link.empty()) options.link = link_of_environment();

@@ -27,7 +27,13 @@ void head(std::string& out, const std::string& metric, std::string_view help, co
 }
 
 void sample(std::string& out, const std::string& metric, const Link& link, std::uint64_t value) {
-  out += metric + "{link=\"" + escaped(link.name, "\\\"") + "\"} " + std::to_string(value) + '\n';
+  auto const label = [](const char* name, const std::string& text) {
+    return std::string(name) + "=\"" + escaped(text, "\\\"") + '"';
+  };
+  // Two daemons may have links of one name, as those of two network namespaces; no two have a
+  // socket in common.
+  out += metric + '{' + label("link", link.name) + ',' + label("socket", link.socket) + "} " +
+         std::to_string(value) + '\n';
 }
 
 template <typename Value>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/config_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -13,6 +15,19 @@ namespace stp::stpd {
 namespace {
 
 constexpr char kSectionPrefix[] = "link.";
+
+// What stands before the first # outside of quotes.
+std::string without_comment(const std::string& line) {
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quote == 0 && line[i] == '#') return line.substr(0, i);
+    if (line[i] == quote)
+      quote = 0;
+    else if (quote == 0 && (line[i] == '"' || line[i] == '\''))
+      quote = line[i];
+  }
+  return line;
+}
 
 class Reader {
  public:
@@ -29,37 +44,65 @@ class Reader {
       else
         take(with_rest_of_list(line, file));
     }
+    end_section();
   }
 
  private:
-  void complain(const std::string& what) {
-    errors_.push_back(path_ + ":" + std::to_string(number_) + ": " + what);
+  void complain(const std::string& what) { complain_of(number_, what); }
+  void complain_of(int line, const std::string& what) {
+    errors_.push_back(path_ + ":" + std::to_string(line) + ": " + what);
   }
 
-  // A list may go over several lines, up to its bracket.
+  // A list may go over several lines, up to its bracket; each may have a comment.
   std::string with_rest_of_list(std::string line, std::istream& file) {
     auto const equals = line.find('=');
     if (equals == std::string::npos) return line;
-    auto const begin = line.find_first_not_of(" \t", equals + 1);
-    if (begin == std::string::npos || line[begin] != '[') return line;
-    for (std::string more; line.find(']') == std::string::npos && std::getline(file, more);) {
+    auto const opening = line.find_first_not_of(" \t", equals + 1);
+    if (opening == std::string::npos || line[opening] != '[') return line;
+    auto const begin = number_;
+    line = without_comment(line);
+    for (std::string more; line.find(']') == std::string::npos;) {
+      if (!std::getline(file, more)) {
+        complain_of(begin, "a list begins here and does not end: close it with ]");
+        break;
+      }
       ++number_;
-      line += " " + CLI::detail::trim_copy(more);
+      line += " " + CLI::detail::trim_copy(without_comment(more));
     }
     return line;
   }
 
   void begin_section(const std::string& line) {
+    end_section();
     seen_.clear();
     auto const end = line.find(']');
     auto const name = end == std::string::npos ? line : line.substr(1, end - 1);
     auto const known = end != std::string::npos && name.rfind(kSectionPrefix, 0) == 0;
-    if (!known) complain("unknown section " + line + ": only [link.NAME] begins one");
+    section_ = known ? number_ : 0;
+    if (known)
+      check_name(name.substr(sizeof kSectionPrefix - 1));
+    else
+      complain("unknown section " + line + ": only [link.NAME] begins one");
     // What stands in an unknown one is checked as if it were known.
     LinkOptions link;
     link.name = known ? name.substr(sizeof kSectionPrefix - 1) : "unknown";
     link.poll = out_.main.poll;
     out_.links.push_back(link);
+  }
+
+  void check_name(const std::string& name) {
+    if (!is_plain(name))
+      return complain("link name '" + name + "': write letters, digits, '-', '_' and '.'");
+    auto const same = [&](const LinkOptions& link) { return link.name == name; };
+    if (std::any_of(out_.links.begin(), out_.links.end(), same) ||
+        (!out_.main.link.empty() && same(out_.main)))
+      complain("two links are named '" + name + "': give each a name of its own");
+  }
+
+  // What stood above the first section needs none: the command line may have it.
+  void end_section() {
+    if (section_ != 0 && seen_.count("link") == 0)
+      complain_of(section_, "this section names no link: add link = \"iface:NAME\"");
   }
 
   void take(const std::string& line) {
@@ -74,6 +117,8 @@ class Reader {
     if (auto const [at, is_new] = seen_.emplace(name, number_); !is_new)
       return complain(name + " stands in line " + std::to_string(at->second) +
                       " already: keep one of them");
+    if (!values.empty() && !values[0].empty() && (values[0][0] == '"' || values[0][0] == '\''))
+      return complain("the quotes of " + name + " do not end in this line; no value holds a #");
     if (name == "cpus") values = {CLI::detail::join(values, ",")};
     if (name != "listen" && values.size() != 1)
       return complain(name + " takes one value: put it in double quotes if it holds commas or " +
@@ -99,6 +144,7 @@ class Reader {
 
   std::string unknown(const std::string& name, const CLI::App& table) const {
     CLI::App of_daemon;
+    of_daemon.set_help_flag();
     Options ignored;
     add_daemon_options(of_daemon, ignored);
     if (of_daemon.get_option_no_throw("--" + name) != nullptr)
@@ -113,12 +159,18 @@ class Reader {
   Options& out_;
   std::vector<std::string>& errors_;
   int number_ = 0;
+  int section_ = 0;  // the line where the one that is being read begins; 0: none that could be one
   std::map<std::string, int> seen_;  // name -> line, of this section
 };
 
 }  // namespace
 
 bool read_config(const std::string& path, Options& out, std::vector<std::string>& errors) {
+  std::error_code ignored;  // opening says what is wrong
+  if (std::filesystem::is_directory(path, ignored)) {
+    errors.push_back(path + ": this is a directory: name the file");
+    return false;
+  }
   std::ifstream file(path);
   if (!file) {
     errors.push_back(path + ": " + std::strerror(errno));

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/option_table.h"
 
-#include <sched.h>
+#include <sys/un.h>
 
 #include <algorithm>
-#include <charconv>
+#include <limits>
 #include <utility>
 
 #include "dpdk_port/link.h"
 #include "libst/service/socket.h"
 #include "libst/service/users.h"
+#include "tools/stpd/option_values.h"
 
 namespace stp::stpd {
 namespace {
-
-[[noreturn]] void refuse(const std::string& what) {
-  throw CLI::ValidationError(what);
-}
 
 // One of a few words, shown as such by --help.
 template <typename T>
@@ -37,48 +34,27 @@ void add_size(CLI::App& app, const std::string& name, T& out, const std::string&
   constexpr std::uint64_t kMebi = 1U << 20, kGibi = 1U << 30;
   auto const usual =
       out % kGibi == 0 ? std::to_string(out / kGibi) + "GiB" : std::to_string(out / kMebi) + "MiB";
-  app.add_option(name, out, description)
-      ->transform(CLI::AsSizeValue(false).description(""))
+  auto const take = [&out, name](const std::string& text) { out = parse_size(name, text); };
+  app.add_option_function<std::string>(name, take, description)
       ->type_name("SIZE")
       ->default_str(usual);
 }
 
 template <typename T>
-void add_count(CLI::App& app, const std::string& name, T& out, const std::string& description) {
-  app.add_option(name, out, description)->type_name("N")->capture_default_str();
+CLI::Option* add_count(CLI::App& app, const std::string& name, T& out,
+                       const std::string& description) {
+  auto const take = [&out, name](const std::string& text) {
+    out = static_cast<T>(parse_count(name, text, std::numeric_limits<T>::max()));
+  };
+  return app.add_option_function<std::string>(name, take, description)->type_name("N");
 }
 
-// ---- values that CLI11 does not know ----
-
-unsigned parse_cpu(const std::string& text, const std::string& all) {
-  unsigned cpu = 0;
-  auto const* const end = text.data() + text.size();
-  auto const [stop, failure] = std::from_chars(text.data(), end, cpu);
-  if (failure != std::errc() || stop != end || cpu >= CPU_SETSIZE)
-    refuse("--cpus " + all + ": write numbers and ranges, as 2 or 2-3,6");
-  return cpu;
+template <typename T>
+void add_quota(CLI::App& app, const std::string& name, T& out, const std::string& description) {
+  add_count(app, name, out, description)->default_str(std::to_string(out));
 }
 
-// "2-3,6" or what is left of it where somebody has split it at its commas already.
-std::vector<unsigned> parse_cpus(const std::string& text) {
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  ::sched_getaffinity(0, sizeof usable, &usable);
-  std::vector<unsigned> cpus;
-  for (auto const& part : CLI::detail::split(text, ',')) {
-    auto const dash = part.find('-');
-    auto const first = parse_cpu(part.substr(0, dash), text);
-    auto const last = dash == std::string::npos ? first : parse_cpu(part.substr(dash + 1), text);
-    if (last < first) refuse("--cpus " + text + ": " + part + " ends before it begins");
-    for (auto cpu = first; cpu <= last; ++cpu) {
-      if (!CPU_ISSET(cpu, &usable))
-        refuse("--cpus " + text + ": this process may not run on CPU " + std::to_string(cpu) +
-               " (nproc tells how many there are)");
-      cpus.push_back(cpu);
-    }
-  }
-  return cpus;
-}
+// ---- values that CLI11 does not know, nor option_values.h
 
 void check_link(const std::string& text) {
   port::LinkConfig link;
@@ -88,13 +64,19 @@ void check_link(const std::string& text) {
     refuse("--link " + text + ": that is a daemon's link; stpd needs one of its own");
 }
 
-mode_t parse_mode(const std::string& text) {
-  unsigned mode = 0;
-  auto const* const end = text.data() + text.size();
-  auto const [stop, failure] = std::from_chars(text.data(), end, mode, 8);
-  if (failure != std::errc() || stop != end || mode > 0777)
-    refuse("--socket-mode " + text + ": write three octal digits, as 660");
-  return static_cast<mode_t>(mode);
+void check_socket(const std::string& path) {
+  constexpr auto kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  if (path.size() > kLongest)
+    refuse("--socket " + path + ": the path of a socket has " + std::to_string(kLongest) +
+           " bytes at most");
+}
+
+void check_address(const std::string& text) {
+  port::LinkConfig link;
+  std::string ignored;
+  if (text.find(',') != std::string::npos ||
+      !port::parse_link("loop,address=" + text, link, ignored))
+    refuse("--address " + text + ": write IPv4 address and prefix length, as 10.9.0.1/24");
 }
 
 uid_t user_named(const std::string& option, const std::string& name) {
@@ -124,15 +106,15 @@ std::vector<service::PortRule> parse_rules(const std::vector<std::string>& texts
 
 void add_quotas(CLI::App& app, service::Quotas& out) {
   app.option_defaults()->group("Quotas (of one client)");
-  add_count(app, "--max-connections", out.connections, "Connections, those in wait included");
-  add_count(app, "--max-slots", out.slots, "Slots of all its connections together");
+  add_quota(app, "--max-connections", out.connections, "Connections, those in wait included");
+  add_quota(app, "--max-slots", out.slots, "Slots of all its connections together");
   add_size(app, "--max-mapped", out.mapped_bytes, "Memory it has mapped");
   add_size(app, "--max-map", out.map_bytes, "Memory in one st_map");
-  add_count(app, "--max-regions", out.regions, "Mapped regions");
-  add_count(app, "--max-mx", out.mxs, "Mx");
-  add_count(app, "--max-endpoints", out.endpoints, "Endpoints");
+  add_quota(app, "--max-regions", out.regions, "Mapped regions");
+  add_quota(app, "--max-mx", out.mxs, "Mx");
+  add_quota(app, "--max-endpoints", out.endpoints, "Endpoints");
   add_size(app, "--max-queues", out.queue_bytes, "Memory of the queues of its connections");
-  add_count(app, "--max-clients", out.clients, "Clients of a link at a time");
+  add_quota(app, "--max-clients", out.clients, "Clients of a link at a time");
 }
 
 void add_access(CLI::App& app, Options& out) {
@@ -194,14 +176,14 @@ void add_access(CLI::App& app, Options& out) {
       ->type_name("NAME");
 }
 
+}  // namespace
+
 bool is_plain(const std::string& name) {
   return !name.empty() && name.front() != '.' &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
            return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
          });
 }
-
-}  // namespace
 
 void add_link_options(CLI::App& app, LinkOptions& out) {
   using service::PollPolicy;
@@ -215,11 +197,22 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
          "The link: iface:NAME, pci:ADDRESS, memif:SOCKET, vdev:DEVICE or loop, with options "
          "after commas")
       ->type_name("LINK");
-  app.add_option("--socket", out.socket,
-                 "Unix socket that programs connect to [/run/stpd/NAME.sock, where NAME is the "
-                 "link's name in the file, and stpd outside of it]")
+  app.add_option_function<std::string>(
+         "--socket",
+         [&out](const std::string& path) {
+           check_socket(path);
+           out.socket = path;
+         },
+         "Unix socket that programs connect to [/run/stpd/NAME.sock, where NAME is the "
+         "link's name in the file, and stpd outside of it]")
       ->type_name("PATH");
-  app.add_option("--address", out.address, "IPv4 address of the link, as 10.9.0.1/24")
+  app.add_option_function<std::string>(
+         "--address",
+         [&out](const std::string& text) {
+           check_address(text);
+           out.address = text;
+         },
+         "IPv4 address of the link, as 10.9.0.1/24")
       ->type_name("IPv4/LEN");
   add_choice<PollPolicy>(app, "--poll", out.poll,
                          "busy: keep a core and never sleep; adaptive: sleep when idle; "
@@ -231,16 +224,15 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
          "--cpus", [&out](const std::string& text) { out.cpus = parse_cpus(text); },
          "CPUs that the polling thread may run on, as 2 or 2-3,6 [any]")
       ->type_name("LIST");
-  app.add_option(
-         "--granted", out.granted,
+  app.add_option_function<std::string>(
+         "--granted",
+         [&out](const std::string& text) { out.granted = parse_size("--granted", text); },
          "Bytes that programs may have asked their peers for, together, and not received; 0 "
          "is no bound [384 of the link's longest STUs]")
-      ->transform(CLI::AsSizeValue(false).description(""))
       ->type_name("SIZE");
   app.add_option("--pcap", out.pcap, "Write a trace of all frames to this file (pcapng)")
       ->type_name("FILE");
-  app.add_option("--pcap-frames", out.pcap_frames, "End the trace after this many frames")
-      ->type_name("N");
+  add_count(app, "--pcap-frames", out.pcap_frames, "End the trace after this many frames");
 }
 
 void add_daemon_options(CLI::App& app, Options& out) {
@@ -262,10 +254,6 @@ bool complete(Options& options, std::vector<std::string>& errors) {
   if (options.links.empty())
     errors.emplace_back("no link: give --link LINK, or --config FILE with link = \"LINK\" in it");
   for (auto& link : options.links) {
-    if (!is_plain(link.name))
-      errors.push_back("link name '" + link.name + "': write letters, digits, '-', '_' and '.'");
-    if (link.link.empty())
-      errors.push_back("[link." + link.name + "] names no link: add link = \"iface:NAME\"");
     if (link.socket.empty()) link.socket = service::socket_of(link.name);
     if (!link.address.empty()) link.link += ",address=" + link.address;
     std::string error;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The libst document, section 6: configuration. One test for each option.
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -69,10 +70,15 @@ TEST_P(Section06, PortRemoteIsExchangedAndNotSet) {
 }
 
 TEST_P(Section06, KeyLocalIsSetByRootOnly) {
-  if (::geteuid() == 0)
-    can_be_set(ST_OPT_KEY_LOCAL, 0x12345678);
-  else
-    EXPECT_EQ(set(endpoint_, ST_OPT_KEY_LOCAL, 1), -EPERM);
+  int as_another = 0;
+  std::thread([&] {
+    // The system call itself changes this thread alone, and the thread ends here.
+    if (::geteuid() == 0) ::syscall(SYS_setresuid, -1, 65'534, -1);
+    as_another = set(endpoint_, ST_OPT_KEY_LOCAL, 1);
+  }).join();
+  EXPECT_EQ(as_another, -EPERM);
+  EXPECT_EQ(option(endpoint_, ST_OPT_KEY_LOCAL), 0U);
+  if (::geteuid() == 0) can_be_set(ST_OPT_KEY_LOCAL, 0x12345678);
 }
 
 TEST_P(Section06, PortLocalIsTheLocalStpPort) {
@@ -126,6 +132,8 @@ class Section06Connection : public ConnectedTest {
     set_option(server_, ST_OPT_BUFSIZE_LOCAL, 12);
     set_option(server_, ST_OPT_MAXSTU_LOCAL, 9);
     set_option(server_, ST_OPT_RX_SLOTS, 7);
+    set_option(server_, ST_OPT_PORT_LOCAL, 4321);
+    if (::geteuid() == 0) set_option(server_, ST_OPT_KEY_LOCAL, 0x12345678);
     set_option(client_, ST_OPT_TX_CREDITS, 2);
     set_option(client_, ST_OPT_CHECKSUM, 1);
   }
@@ -138,6 +146,18 @@ TEST_P(Section06Connection, RemoteValuesAreWhatTheOtherSideChose) {
   EXPECT_EQ(option(connected_, ST_OPT_KEY_REMOTE), option(accepted_, ST_OPT_KEY_LOCAL));
   EXPECT_EQ(option(connected_, ST_OPT_PORT_REMOTE), option(accepted_, ST_OPT_PORT_LOCAL));
   EXPECT_EQ(option(accepted_, ST_OPT_KEY_REMOTE), option(connected_, ST_OPT_KEY_LOCAL));
+}
+
+TEST_P(Section06Connection, PortAndKeyThatWereSetAreThoseOfTheConnection) {
+  EXPECT_EQ(option(connected_, ST_OPT_PORT_REMOTE), 4321U);
+  if (::geteuid() == 0) {
+    EXPECT_EQ(option(connected_, ST_OPT_KEY_REMOTE), 0x12345678U);
+  }
+  st_header_t got;
+  ASSERT_EQ(send(connected_, header(ST_OP_NOP)), 0);
+  ASSERT_EQ(receive(accepted_, got), 0);
+  EXPECT_EQ(got.d_port, 4321U);
+  EXPECT_EQ(got.d_key, option(connected_, ST_OPT_KEY_REMOTE));
 }
 
 // 4.4: one side sends checksums, the other does not, and both are understood.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A daemon that has nearly as many files open as it may: programs get no more of them, so that its
+// operators can still see why.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <memory>
+#include <vector>
+
+#include "libst/service/file_limit.h"
+#include "libst/service/poll_loop.h"
+#include "libst/service/server.h"
+#include "tests/service/raw_client.h"
+#include "tests/temporary_directory.h"
+
+namespace stp::service {
+namespace {
+
+class ScarceFiles : public testing::Test {
+ protected:
+  ScarceFiles() {
+    ::getrlimit(RLIMIT_NOFILE, &usual_);
+    rlimit few = usual_;
+    few.rlim_cur = 512;
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    EXPECT_EQ(server.start(), 0);
+    loop.start();
+  }
+  ~ScarceFiles() override { ::setrlimit(RLIMIT_NOFILE, &usual_); }
+  // Clients have their files in this process, too: what is open is open to both.
+  void use_up_files() {
+    while (opened_.empty() || opened_.back().get() + 1 < first_reserved_file())
+      opened_.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+  }
+  void free_files() { opened_.clear(); }
+
+  test::TemporaryDirectory directory;
+  std::string const path = directory.path() + "/stpd.sock";
+  Service service{std::make_unique<test::TestPort>()};
+  PollLoop loop{service, PollPolicy::kAdaptive};
+  Server server{service, path};
+
+ private:
+  rlimit usual_{};
+  std::vector<UniqueFd> opened_;
+};
+
+TEST_F(ScarceFiles, KeepNoOperatorOut) {
+  use_up_files();
+  RawClient program(path);
+  EXPECT_EQ(program.ask(RequestKind::kHello), -ECONNRESET);
+  EXPECT_EQ(server.counts().refused, 1U);
+  RawClient administrator(path);
+  EXPECT_EQ(administrator.ask(RequestKind::kAdminLink), 0);
+  EXPECT_EQ(administrator.ask(RequestKind::kStats), 0);
+  free_files();
+  RawClient again(path);
+  EXPECT_EQ(again.ask(RequestKind::kHello), 0);
+}
+
+TEST_F(ScarceFiles, CostAProgramWhatItAsksForAndNothingThatItHas) {
+  RawClient program(path);
+  ASSERT_EQ(program.ask(RequestKind::kOpenEndpoint), 0);
+  auto const endpoint = program.reply.endpoint;
+  use_up_files();
+  EXPECT_EQ(program.ask(RequestKind::kConnect, endpoint), -EMFILE);
+  EXPECT_EQ(program.ask(RequestKind::kListen, endpoint), -EMFILE);
+  EXPECT_EQ(program.ask(RequestKind::kEndpointConfig, endpoint), 0);
+  free_files();
+  EXPECT_EQ(program.ask(RequestKind::kListen, endpoint), 0);
+}
+
+}  // namespace
+}  // namespace stp::service

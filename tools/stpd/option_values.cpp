@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpd/option_values.h"
+
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <optional>
+
+namespace stp::stpd {
+namespace {
+
+// All of `text`, and nothing else: no sign, no blanks.
+template <typename T>
+std::optional<T> whole_number(const std::string& text, int base = 10) {
+  T number{};
+  auto const* const end = text.data() + text.size();
+  auto const [stop, failure] = std::from_chars(text.data(), end, number, base);
+  if (failure != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+// The power of two that a unit stands for: "K", "kb" and "KiB" are 10.
+std::optional<unsigned> unit_bits(std::string unit) {
+  unit = CLI::detail::to_lower(CLI::detail::trim_copy(unit));
+  if (unit.empty() || unit == "b") return 0;
+  auto const at = std::string("kmgt").find(unit.front());
+  auto const rest = unit.substr(1);
+  if (at == std::string::npos || !(rest.empty() || rest == "b" || rest == "i" || rest == "ib"))
+    return std::nullopt;
+  return 10 * (static_cast<unsigned>(at) + 1);
+}
+
+unsigned parse_cpu(const std::string& text, const std::string& all) {
+  auto const cpu = whole_number<unsigned>(text);
+  if (!cpu || *cpu >= CPU_SETSIZE)
+    refuse("--cpus " + all + ": write numbers and ranges, as 2 or 2-3,6");
+  return *cpu;
+}
+
+}  // namespace
+
+void refuse(const std::string& what) {
+  throw CLI::ValidationError(what);
+}
+
+std::uint64_t parse_count(const std::string& option, const std::string& text, std::uint64_t most) {
+  auto const count = whole_number<std::uint64_t>(text);
+  if (!count || *count > most)
+    refuse(option + " " + text + ": write a whole number from 0 to " + std::to_string(most));
+  return *count;
+}
+
+std::uint64_t parse_size(const std::string& option, const std::string& text) {
+  auto const digits = text.find_first_not_of("0123456789");
+  auto const number = whole_number<std::uint64_t>(text.substr(0, digits));
+  auto const bits = unit_bits(digits == std::string::npos ? "" : text.substr(digits));
+  if (!number || !bits || *number > ~std::uint64_t{0} >> *bits)
+    refuse(option + " " + text + ": write a size, as 4096, 512KiB, 64MiB or 4GiB");
+  return *number << *bits;
+}
+
+// Or what is left of it where somebody has split it at its commas already.
+std::vector<unsigned> parse_cpus(const std::string& text) {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  ::sched_getaffinity(0, sizeof usable, &usable);
+  std::vector<unsigned> cpus;
+  for (auto const& part : CLI::detail::split(text, ',')) {
+    auto const dash = part.find('-');
+    auto const first = parse_cpu(part.substr(0, dash), text);
+    auto const last = dash == std::string::npos ? first : parse_cpu(part.substr(dash + 1), text);
+    if (last < first) refuse("--cpus " + text + ": " + part + " ends before it begins");
+    for (auto cpu = first; cpu <= last; ++cpu) {
+      if (!CPU_ISSET(cpu, &usable))
+        refuse("--cpus " + text + ": this process may not run on CPU " + std::to_string(cpu) +
+               " (nproc tells how many there are)");
+      cpus.push_back(cpu);
+    }
+  }
+  return cpus;
+}
+
+mode_t parse_mode(const std::string& text) {
+  auto const mode = whole_number<unsigned>(text, 8);
+  if (!mode || *mode > 0777) refuse("--socket-mode " + text + ": write three octal digits, as 660");
+  return static_cast<mode_t>(*mode);
+}
+
+}  // namespace stp::stpd
