@@ -25,6 +25,8 @@ await_receiver receiver
 expect refused_with "No such file" "$work/nowhere" 10.9.0.2:3000
 expect refused_with "send it and all that it holds with -r" "$work" 10.9.0.2:3000
 mkfifo "$work/fifo"
+python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$work/socket"
+expect refused_with "socket: is no regular file" "$work/socket" 10.9.0.2:3000
 # With nothing to send it disconnects while the two sides still agree on what follows the connection;
 # ending must not wait for that, in whichever order it happens.
 for _ in {1..50}; do expect refused_with "is no regular file" "$work/fifo" 10.9.0.2:3000; done
@@ -60,5 +62,15 @@ random_file "$work/long" 100M
 timeout 20 "$bin/stp-recv" --link "stpd:$work/nobody.sock" --listen :1 --out "$work" \
   >"$work/said" 2>&1
 expect [ $? -eq 1 ]
-expect says "$work/said" "nobody.sock"
+expect says "$work/said" "nobody.sock: no daemon answers there"
+
+# A daemon's own reasons are told in its words.
+start "$work/strict.log" "$bin/stpd" --link loop --socket "$work/strict.sock" --max-endpoints 1 \
+  --listen all:4000
+strict=$!
+expect wait_for 10 grep -q ready "$work/strict.log"
+timeout 20 "$bin/stp-recv" --link "stpd:$work/strict.sock" --listen :1 --out "$work" >"$work/said" 2>&1
+expect [ $? -eq 1 ]
+expect says "$work/said" "option --max-endpoints"
+stop "$strict"
 passed

@@ -40,6 +40,17 @@ programs_and_pages() {
   expect test -e "$1/share/zsh/vendor-completions/_stp"
   expect test -e "$1/share/man/man3/st_create.3.gz"
   expect test -e "$1/share/man/man7/libst.7.gz"
+  pictures_of_documents "$1/share/doc/stp"
+}
+
+# Pictures stand where the pages in FOLDER look for them.
+pictures_of_documents() {
+  local page picture
+  for page in "$1"/docs/*.md; do
+    for picture in $(sed -nE 's/.*!\[[^]]*\]\(([^)]*)\).*/\1/p' "$page"); do
+      expect test -e "$1/docs/$picture"
+    done
+  done
 }
 
 # consumers PREFIX CC: somebody's program is built with what pkg-config and CMake find, and runs.

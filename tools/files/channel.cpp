@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::array<std::byte, 6> kGreeting{std::byte{'S'}, std::byte{'T'}, std::byte{'P'},
                                              std::byte{'F'}, std::byte{0},   std::byte{2}};
-constexpr auto kConnectPatience = std::chrono::seconds(5);
+// With a host from which nothing comes at all; and with a program that may have to wait for a core.
+constexpr auto kHostPatience = std::chrono::seconds(10);
+constexpr auto kConnectPatience = std::chrono::seconds(30);
 constexpr auto kFarewell = std::chrono::seconds(2);
 
 constexpr std::int64_t microseconds(Duration wait) {
@@ -89,11 +91,22 @@ stm_connection_attr_t Channel::attributes() const {
 }
 
 void Channel::await_connection(const std::string& peer, const std::atomic<bool>& stop) {
+  auto const until = std::chrono::steady_clock::now() + kHostPatience;
   while (!connected_) {
     if (stop) throw Stopped();
+    auto const answered = host_has_answered();
+    if (ended_ && reason_ == -ETIMEDOUT && answered) throw busy_failure(peer);
     if (ended_) throw connect_failure(reason_, peer);
+    if (!answered && std::chrono::steady_clock::now() > until)
+      throw connect_failure(-ETIMEDOUT, peer);
     step(kAttention);
   }
+}
+
+bool Channel::host_has_answered() const {
+  stm_connection_info_t info{};
+  info.size = sizeof info;
+  return ::stm_connection_query(connection_, &info) == 0 && info.peer_port != 0;
 }
 
 void Channel::post_receive(std::size_t place) {

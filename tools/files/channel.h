@@ -66,6 +66,7 @@ class Channel {
   void handle(const stm_event_t& event);
   void check_ended() const;
   void await_connection(const std::string& peer, const std::atomic<bool>& stop);
+  [[nodiscard]] bool host_has_answered() const;
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;
 
   // All content under way together, in STUs: what the receive ring of a driver usually holds (512

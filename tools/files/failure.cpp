@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/failure.h"
 
+#include <stp/st.h>
+
 #include <cerrno>
-#include <cstdlib>
 #include <system_error>
 
 namespace stp::files {
@@ -12,15 +13,12 @@ std::string error_text(int error) {
 }
 
 LinkFailure link_failure(int result) {
-  auto const* const chosen = std::getenv("STP_LINK");
-  std::string const link = chosen != nullptr ? chosen : "the default link";
-  return LinkFailure("cannot open " + link + ": " + error_text(-result) +
-                     "; name a link that works with --link (stpd:PATH, iface:NAME, memif:PATH) "
-                     "and see that its stpd is running");
+  return LinkFailure(std::string("cannot open the link: ") + st_strerror(result) +
+                     "; --link names another one (stpd:PATH, iface:NAME, memif:PATH)");
 }
 
 LinkFailure lost_link(int result) {
-  return LinkFailure("the link failed: " + error_text(-result) +
+  return LinkFailure("the link failed: " + std::string(st_strerror(result)) +
                      "; see that it or its stpd is still there");
 }
 
@@ -40,8 +38,14 @@ LinkFailure connect_failure(int result, const std::string& peer) {
     case EINVAL:
       return LinkFailure("\"" + peer + "\" is no destination; write host:port");
     default:
-      return LinkFailure("cannot connect to " + peer + ": " + error_text(-result));
+      return LinkFailure("cannot connect to " + peer + ": " + st_strerror(result));
   }
+}
+
+LinkFailure busy_failure(const std::string& peer) {
+  return LinkFailure(peer +
+                     " does not accept: its host answers, but stp-recv there does not get on; " +
+                     "see that it is not stopped, and what its host is busy with");
 }
 
 LinkFailure listen_failure(int result, const std::string& address) {
@@ -50,8 +54,11 @@ LinkFailure listen_failure(int result, const std::string& address) {
       return LinkFailure("another program listens on " + address + "; choose another port");
     case EINVAL:
       return LinkFailure("\"" + address + "\" is no address to listen on; write :port");
+    case EACCES:
+      return LinkFailure("this user may not listen on " + address +
+                         "; choose another port, or ask for a rule: stpd's option --listen");
     default:
-      return LinkFailure("cannot listen on " + address + ": " + error_text(-result));
+      return LinkFailure("cannot listen on " + address + ": " + st_strerror(result));
   }
 }
 

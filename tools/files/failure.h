@@ -31,6 +31,8 @@ std::string error_text(int error);
 LinkFailure link_failure(int result);  // opening the link
 LinkFailure lost_link(int result);     // a link that was there
 LinkFailure connect_failure(int result, const std::string& peer);
+// Its host has answered, its program has not.
+LinkFailure busy_failure(const std::string& peer);
 LinkFailure listen_failure(int result, const std::string& address);
 // Of a connection; Closed where it is that.
 [[noreturn]] void throw_connection_failure(int result);

@@ -33,12 +33,13 @@ std::string target_of(const std::string& path) {
 
 // Opened without waiting, so that a FIFO is told from a file instead of hanging.
 service::UniqueFd open_for_reading(const std::string& path, struct stat& found) {
+  constexpr char kNoFile[] = "is no regular file; devices, sockets and FIFOs are not sent";
   service::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd && errno == ENXIO) throw FileFailure(kNoFile);  // a socket, or a device that is not there
   if (!fd || ::fstat(fd.get(), &found) != 0) throw unreadable(errno);
-  if (!S_ISREG(found.st_mode))
-    throw FileFailure(S_ISDIR(found.st_mode)
-                          ? "is a directory; send it and all that it holds with -r"
-                          : "is no regular file; devices, sockets and FIFOs are not sent");
+  if (S_ISDIR(found.st_mode))
+    throw FileFailure("is a directory; send it and all that it holds with -r");
+  if (!S_ISREG(found.st_mode)) throw FileFailure(kNoFile);
   return fd;
 }
 
