@@ -5,8 +5,9 @@ namespace stp::bench {
 
 using wire::Op;
 
-// Frames arrive as they leave, so nothing is attached: one copy into the frame, one out of it.
-PutPair::PutPair() : TwoNodes(NodeConfig{.mac = {}, .max_stu = 13, .vlan = {}}) {
+// Frames arrive as they leave; long STUs are attached, and copied once.
+PutPair::PutPair()
+    : TwoNodes(NodeConfig{.mac = {}, .max_stu = 13, .vlan = {}, .attach_from = 1024}) {
   connect({.bufsize = kBufsize}, {.bufsize = kBufsize});
   source_.fill_pattern();
   auto const from = source_.all(), to = target_.all();
@@ -58,16 +59,22 @@ std::uint32_t PutPair::put_burst(std::uint32_t length) {
 
 void PutPair::send(std::uint32_t length) {
   request(length);
-  while (a.node.transmit(frames_, now) != 0) {
-  }
+  while (auto const count = a.node.transmit(frames_, now)) let_go(count);
 }
 
 void PutPair::move_frames() {
   while (auto const count = a.node.transmit(frames_, now)) {
-    std::array<Bytes, kBurst> burst;
-    for (std::size_t i = 0; i < count; ++i) burst[i] = {frames_[i].head, frames_[i].head_length};
-    b.node.receive({burst.data(), count}, now);
+    std::array<LoopedFrame, kBurst> burst;
+    for (std::size_t i = 0; i < count; ++i)
+      burst[i] = {Bytes(frames_[i].head, frames_[i].head_length), frames_[i].attached};
+    b.node.receive_looped({burst.data(), count}, now);
+    let_go(count);
   }
+}
+
+void PutPair::let_go(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    if (frames_[i].token.region != kNoneId) a.node.transmitted(frames_[i].token);
 }
 
 }  // namespace stp::bench

@@ -27,6 +27,7 @@ class PutPair : public test::TwoNodes {
   void TestBody() override {}
   void request(std::uint32_t length);
   void move_frames();
+  void let_go(std::size_t count);
 
   test::Buffers source_{kBufsize, kBuffers}, target_{kBufsize, kBuffers};
   std::uint16_t mx_ = 0;

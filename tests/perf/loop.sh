@@ -9,11 +9,12 @@ for operation in put get write fetch level0; do
   for figure in p50 p99 p99.9; do expect_figure "$result" "round_trip_us/$figure"; done
   expect_figure "$result" operations
 done
-for operation in put get write read; do
+for operation in put get write read level0; do
   result=$(perf bandwidth --op $operation --size 64K --window 4) || fail "bandwidth of $operation"
   expect_figure "$result" gbit_s
 done
-for options in "--op put" "--op fetch" "--op write --connections 20 --window 2" "--bidirectional"; do
+for options in "--op put" "--op fetch" "--op write --connections 20 --window 2" "--bidirectional" \
+  "--op level0" "--op level0 --sleep" "--op level0 --connections 20 --window 3 --bidirectional"; do
   # shellcheck disable=SC2086 # several words
   result=$(perf rate $options) || fail "rate $options"
   expect_figure "$result" per_second

@@ -23,6 +23,11 @@ expect_figure "$result" round_trip_us/p50
 expect_figure "$result" peer/cpu_s
 wait "$server" || fail "the server has failed: $(cat "$work/server.log")"
 
+serve server --once
+result=$(client rate --op level0 '[02:00:00:00:09:02]:3000') || fail "rate at level 0"
+expect_figure "$result" per_second
+wait "$server" || fail "the server has failed: $(cat "$work/server.log")"
+
 serve raw --serve
 result=$(client raw) || fail raw
 expect_figure "$result" round_trip_us/p50

@@ -59,7 +59,16 @@ TEST(Plan, that_cannot_be_run_is_complained_about) {
   EXPECT_NE(complaint(plan), "") << "nobody is told of a put";
   plan.operation = Operation::kWrite;
   EXPECT_EQ(complaint(plan), "");
-  EXPECT_NE(complaint(stream(Operation::kLevel0)), "");
+  auto level0 = stream(Operation::kLevel0);
+  level0.window = kMostLevel0Blocks;
+  EXPECT_EQ(complaint(level0), "");
+  ++level0.window;
+  EXPECT_NE(complaint(level0), "") << "more Blocks than a region has at a time";
+  auto sleepers = stream(Operation::kLevel0);
+  sleepers.sleeps = true;
+  EXPECT_EQ(complaint(sleepers), "");
+  sleepers.connections = 2;
+  EXPECT_NE(complaint(sleepers), "") << "one sleeps on one connection";
   auto windowless = stream(Operation::kPut);
   windowless.window = 0;
   EXPECT_NE(complaint(windowless), "");

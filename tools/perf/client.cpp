@@ -6,7 +6,8 @@
 #include "tools/perf/control.h"
 #include "tools/perf/events.h"
 #include "tools/perf/greeting.h"
-#include "tools/perf/level0.h"
+#include "tools/perf/level0_ping.h"
+#include "tools/perf/level0_stream.h"
 #include "tools/perf/ping.h"
 #include "tools/perf/stream.h"
 
@@ -23,6 +24,7 @@ class Client {
   Client(const Setup& setup, const std::string& peer, const Plan& plan)
       : peer_(peer),
         plan_(plan),
+        buffer_log2_(setup.buffer_log2),
         domain_(open_link(setup)),
         room_(domain_, setup.buffer_log2, plan),
         events_(room_.queue(), plan.sleeps, plan.crowded) {
@@ -35,11 +37,8 @@ class Client {
   }
 
   void measure(const Pace& pace, const UsageMeter& usage, Histogram& latency, Result& result) {
+    if (plan_.operation == Operation::kLevel0) return measure_level0(pace, usage, latency, result);
     if (plan_.test == Test::kStream) return measure_stream(pace, usage, result);
-    if (plan_.operation == Operation::kLevel0) {
-      Level0Client ping(peer_, plan_);
-      return measure_latency([&] { ping.round_trip(); }, pace, usage, latency, result);
-    }
     auto const connection = connect(Ping::kContext, nullptr, 0);
     Ping ping(plan_, room_, remote_, connection,
               [this](const stm_event_t& event) { control_->handle(event); });
@@ -79,6 +78,21 @@ class Client {
     return all;
   }
 
+  void measure_level0(const Pace& pace, const UsageMeter& usage, Histogram& latency,
+                      Result& result) {
+    Level0 level0("", plan_, buffer_log2_);
+    if (plan_.test == Test::kLatency) {
+      Level0Ping ping(plan_, level0.connect(peer_));
+      return measure_latency([&] { ping.round_trip(); }, pace, usage, latency, result);
+    }
+    std::vector<Level0Connection> connections;
+    while (connections.size() < plan_.connections) connections.push_back(level0.connect(peer_));
+    Level0Stream stream(plan_, std::move(connections));
+    measure_stream(
+        stream, [&] { stream.turn(); }, pace, usage, result);
+    finish(result, [](const stm_event_t&) {});
+  }
+
   template <typename RoundTrip>
   void measure_latency(RoundTrip&& round_trip, const Pace& pace, const UsageMeter& usage,
                        Histogram& latency, Result& result) {
@@ -104,11 +118,24 @@ class Client {
     auto const handle = [&](const stm_event_t& event) {
       if (!control_->handle(event)) stream.handle(event);
     };
+    auto const turn = [&] {
+      events_.turn(handle);
+      stream.retry();
+    };
+    measure_stream(stream, turn, pace, usage, result);
+    finish(result, [&](const stm_event_t& event) {
+      stream.handle(event);
+      stream.retry();
+    });
+  }
+
+  template <typename AnyStream, typename Turn>
+  void measure_stream(AnyStream& stream, Turn&& turn, const Pace& pace, const UsageMeter& usage,
+                      Result& result) {
     auto const run = [&](Stretch&& stretch) {
       auto const done = stream.operations();
       do {
-        events_.turn(handle);
-        stream.retry();
+        turn();
       } while (!stretch.past(stream.operations() - done));
       result.seconds = stretch.seconds();
       result.operations = stream.operations() - done;
@@ -120,11 +147,7 @@ class Client {
     run(Stretch(pace.measure, pace.quiet, "measuring"));
     result.here = usage.now() - before;
     stream.stop();
-    while (!stream.drained() && !control_->ended()) events_.turn(handle);
-    finish(result, [&](const stm_event_t& event) {
-      stream.handle(event);
-      stream.retry();
-    });
+    while (!stream.drained() && !control_->ended()) turn();
   }
 
   // Asks the server for its report. What it still sends is taken meanwhile.
@@ -143,6 +166,7 @@ class Client {
 
   const std::string& peer_;
   const Plan plan_;
+  const unsigned buffer_log2_;
   Domain domain_;
   Room room_;
   Events events_;

@@ -103,12 +103,12 @@ class Parser {
   void add_bandwidth() {
     auto* const sub =
         command("bandwidth", "Large operations, several outstanding", Command::kBandwidth);
-    add_test(sub, "put|get|write|read", "write");
+    add_test(sub, "put|get|write|read|level0", "write");
     add_streams(sub);
   }
   void add_rate() {
     auto* const sub = command("rate", "Small operations, many outstanding", Command::kRate);
-    add_test(sub, "put|get|write|read|fetch", "put");
+    add_test(sub, "put|get|write|read|fetch|level0", "put");
     add_streams(sub);
   }
   void add_raw() {

@@ -78,7 +78,10 @@ std::string complaint(const Plan& plan) {
       return "a put tells nobody, so nobody can sleep until it comes: write does";
     return "";
   }
-  if (plan.operation == Operation::kLevel0) return "level0 is measured by latency";
+  if (plan.operation == Operation::kLevel0 && plan.window > kMostLevel0Blocks)
+    return "the window of level0 is 1 to 1024";
+  if (plan.operation == Operation::kLevel0 && plan.sleeps && plan.connections > 1)
+    return "level0 sleeps on one connection, not on several";
   if (plan.size == 0) return "a stream has at least 1 byte";
   return "";
 }

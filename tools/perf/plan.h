@@ -32,7 +32,8 @@ void encode(const Plan& plan, std::span<unsigned char, kPlanSize> out);
 std::optional<Plan> decode_plan(std::span<const unsigned char, kPlanSize> bytes);
 
 inline constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
-inline constexpr std::uint32_t kMostOutstanding = 4096;  // on a connection: the library's limit
+inline constexpr std::uint32_t kMostOutstanding = 4096;   // on a connection: the library's limit
+inline constexpr std::uint16_t kMostLevel0Blocks = 1024;  // in a region: the protocol's limit
 inline constexpr std::uint32_t kMostConnections = 60'000;
 // A sequence number stands in the last bytes of what a ping-pong moves.
 inline constexpr std::uint64_t kSmallestPing = 8;

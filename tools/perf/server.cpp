@@ -7,7 +7,9 @@
 #include "tools/perf/control.h"
 #include "tools/perf/events.h"
 #include "tools/perf/greeting.h"
-#include "tools/perf/level0.h"
+#include "tools/perf/level0_ping.h"
+#include "tools/perf/level0_stream.h"
+#include "tools/perf/pace.h"
 #include "tools/perf/ping.h"
 #include "tools/perf/stream.h"
 
@@ -31,7 +33,8 @@ class Service {
         room_(domain, serving.setup.buffer_log2, plan_),
         events_(room_.queue(), plan_.sleeps, plan_.crowded),
         control_connection_(std::move(control)) {
-    if (plan_.operation == Operation::kLevel0) level0_.emplace(serving.port, plan_);
+    if (plan_.operation == Operation::kLevel0)
+      level0_.emplace(serving.port, plan_, serving.setup.buffer_log2);
     auto const attr = connection_attr(room_.queue(), Control::kContext);
     auto const answer = encoded(room_.remote());
     checked(stm_accept(control_connection_, &attr, answer.data(), answer.size()), "accepting");
@@ -39,12 +42,11 @@ class Service {
   }
 
   void run() {
-    if (plan_.test == Test::kStream)
-      serve_stream();
-    else if (level0_)
-      serve_level0();
+    bool const streams = plan_.test == Test::kStream;
+    if (level0_)
+      streams ? serve_level0_stream() : serve_level0_ping();
     else
-      serve_ping();
+      streams ? serve_stream() : serve_ping();
     report_.usage = usage_.now() - begun_;
     control_->send(report_);
     // The client closes everything.
@@ -54,12 +56,17 @@ class Service {
 
  private:
   // False: the client has heard, or is gone, and the test is over.
-  bool heed_notes(const Stream* stream = nullptr) {
+  bool heed_notes() {
+    return heed_notes([] { return std::uint64_t{0}; });
+  }
+  // `operations`: how many this side has begun and are complete.
+  template <typename Operations>
+  bool heed_notes(Operations&& operations) {
     if (control_->ended()) throw std::runtime_error("the client has gone");
     auto const note = control_->take();
     if (note == Note::kBegin) {
       begun_ = usage_.now();
-      before_ = stream != nullptr ? stream->operations() : 0;
+      before_ = operations();
     }
     return note != Note::kEnd;
   }
@@ -79,17 +86,33 @@ class Service {
     while (heed_notes()) ping.answer();
   }
 
-  void serve_level0() {
-    constexpr unsigned kTurnsBetweenLooks = 4096;
-    level0_->accept();
-    for (unsigned turn = 0; heed_notes(); ++turn) {
-      bool const came = level0_->answer();
-      if (turn % kTurnsBetweenLooks == 0 || (plan_.sleeps && !came)) look_for_notes();
-    }
+  void serve_level0_ping() {
+    Level0Ping ping(plan_, level0_->accept());
+    while (heed_notes()) look_for_notes(ping.answer());
   }
 
-  // Level 0 has no events of the managed API.
-  void look_for_notes() {
+  void serve_level0_stream() {
+    std::vector<Level0Connection> connections;
+    while (connections.size() < plan_.connections) connections.push_back(level0_->accept());
+    Level0Stream stream(plan_, std::move(connections));
+    if (plan_.bidirectional) stream.start();
+    while (heed_notes([&] { return stream.operations(); })) look_for_notes(stream.turn());
+    report_.operations = stream.operations() - before_;
+    stream.stop();
+    while (!stream.drained() && !control_->ended()) look_for_notes(stream.turn());
+  }
+
+  // Level 0 has no events of the managed API: once in a while they are looked for, too. `came`:
+  // the last turn has brought something. Turns take a fraction of a microsecond, or, where others
+  // have the cores, milliseconds.
+  void look_for_notes(bool came) {
+    constexpr unsigned kTurnsBetweenClocks = 64;
+    if (came || !plan_.sleeps) {
+      if (turns_++ % kTurnsBetweenClocks != 0) return;
+      auto const now = Clock::now();
+      if (now < next_look_) return;
+      next_look_ = now + std::chrono::milliseconds(1);
+    }
     stm_event_t event{};
     while (checked(stm_queue_poll(room_.queue(), &event, 1), "polling for events") == 1)
       control_->handle(event);
@@ -109,7 +132,7 @@ class Service {
       });
       stream.retry();
     };
-    for (bool started = false; heed_notes(&stream); turn()) {
+    for (bool started = false; heed_notes([&] { return stream.operations(); }); turn()) {
       if (started || !plan_.bidirectional) continue;
       stream.start();
       started = true;
@@ -127,12 +150,14 @@ class Service {
   const stm_remote_t peer_;
   Room room_;
   Events events_;
-  std::optional<Level0Server> level0_;
+  std::optional<Level0> level0_;
   Connection control_connection_;
   std::vector<Connection> connections_;
   std::optional<Control> control_;
   Usage begun_;
   std::uint64_t before_ = 0;  // operations when time began to be taken
+  unsigned turns_ = 0;        // at level 0
+  Clock::time_point next_look_{};
   ServerReport report_;
 };
 

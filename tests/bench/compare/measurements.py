@@ -86,9 +86,9 @@ def bandwidth(bench, kind, operation="write", size=1 << 20, window=16):
     return found["gbit_s"] * 1e9 / 8
 
 
-def put_rate(bench, kind, connections=1, window=256):
-    found = measure_stp(bench, kind, "rate", "--connections", str(connections), "--window",
-                        str(window))
+def put_rate(bench, kind, connections=1, window=256, operation="put"):
+    found = measure_stp(bench, kind, "rate", "--op", operation, "--connections", str(connections),
+                        "--window", str(window))
     return found["per_second"]
 
 
