@@ -149,7 +149,7 @@ bool LocalBackend::drive(Condition condition, Time until) {
     loop_.visited();
     auto const moved = service_.poll();
     if (condition()) break;
-    if (until == 0 || port::now() >= until) return false;
+    if (until == 0 || service_.now() >= until) return false;
     if (moved == 0 && yields_) std::this_thread::yield();
     if (service_.lock().wanted()) {
       hold.unlock();

@@ -44,7 +44,7 @@ void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
                         const client::Reply& made, std::shared_ptr<service::SharedMemory> memory,
                         const Staging& staging) {
   listener_ = std::move(listener);
-  wait_until_ = client::now() + kRequestPatience;
+  wait_until_ = domain_->now() + kRequestPatience;
   state_ = State::kExpected;
   take_channel(endpoint, made, std::move(memory), staging);
 }
@@ -123,7 +123,7 @@ int Connection::accept(Outlets outlets, Hello hello) {
   listener_->decided();
   listener_.reset();
   state_ = State::kAccepting;
-  auto const now = client::now();
+  auto const now = domain_->now();
   say_hello(hello, now);
   progress(now);
   return 0;
@@ -135,7 +135,7 @@ int Connection::reject(Hello hello) {
   listener_->decided();
   listener_.reset();
   state_ = State::kRejecting;
-  auto const now = client::now();
+  auto const now = domain_->now();
   say_hello(hello, now);
   progress(now);
   return 0;

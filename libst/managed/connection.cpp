@@ -101,7 +101,7 @@ bool Connection::pump(Time now) {
 void Connection::settle() {
   if (state_ != State::kDraining || !operations_.empty()) return;
   if (eager_in_.has_untold()) sequencer_->notify(eager_in_.tell());
-  if (pump(client::now())) domain_->backend().rung();
+  if (pump(domain_->now())) domain_->backend().rung();
   disconnect_channel(false);
   state_ = State::kClosing;
 }

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "dpdk_port/turn_clock.h"
 #include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
 #include "libst/include/stp/managed.h"
@@ -96,6 +97,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void look_before(Time deadline);
   // The clock, read once for a burst of posts.
   Time time();
+  // That of this moment. All that its connections are told comes from here, and never goes back.
+  Time now() { return time_ = clock_.now(); }
   void look_for_connections() { look_for_connections_ = true; }
   void wake_waiters();
   // Queues have places again: what waited for one is looked at.
@@ -170,6 +173,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   bool in_bulk_ = false;
   unsigned posts_ = 0;    // since the last turn
   unsigned waiters_ = 0;  // threads asleep in wait()
+  port::TurnClock clock_;
   Time time_ = 0;
   std::pair<Handle, Memory*> known_memory_{};  // the one last found
 

@@ -198,7 +198,7 @@ int Connection::cancel(std::uint64_t context) {
     if (!matched.done && matched.receive.context == context && older(number)) {
       if (over()) return 0;
       auto const error = sequencer_->cancel(number);
-      return progress(client::now()), error;
+      return progress(domain_->now()), error;
     }
   if (posted != receives_.end() && older(posted->id)) {
     auto receive = std::move(*posted);
@@ -220,7 +220,7 @@ int Connection::cancel_operation(Operation& operation) {
     return error;
   }
   // What stood behind it may begin.
-  if (sequencer_) progress(client::now());
+  if (sequencer_) progress(domain_->now());
   return 0;
 }
 

@@ -89,7 +89,7 @@ int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, 
     return error;
   connection.connect(request.endpoint, made, std::move(payload.memory), domain.staging().take(),
                      std::move(hello), deadline);
-  domain.look_before(stp::client::now());
+  domain.look_before(domain.now());
   return 0;
 }
 

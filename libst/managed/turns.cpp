@@ -32,7 +32,7 @@ void Domain::look_around() {
 }
 
 void Domain::progress() {
-  time_ = client::now();
+  now();
   posts_ = 0;
   in_turn_ = true;
   look_around();
@@ -126,8 +126,7 @@ void Domain::send_all() {
 }
 
 Time Domain::time() {
-  if (posts_ % kBurst == 0) time_ = client::now();
-  return time_;
+  return posts_ % kBurst == 0 ? now() : time_;
 }
 
 void Domain::look_before(Connection& connection) {

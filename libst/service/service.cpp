@@ -105,7 +105,7 @@ void Service::Impl::leave(Client& client) {
   client.leaving = true;
   for (auto& [vc, number] : client.vcs) {
     client.channels[number]->closing = true;
-    node.close(vc, true, port::now());
+    node.close(vc, true, clock.now());
   }
   for (auto& [id, region] : client.regions) start_unmap(client, id, region);
   std::vector<EndpointId> endpoints;
@@ -121,9 +121,13 @@ void Service::Impl::forget_if_empty(Client& client) {
 
 // ---- turns ----
 
+Time Service::now() {
+  return impl_->clock.now();
+}
+
 unsigned Service::poll() {
   auto const rung = impl_->collect_bells();
-  auto const moved = impl_->port->poll(impl_->node, port::now());
+  auto const moved = impl_->port->poll(impl_->node, impl_->clock.now());
   if (moved == 0) impl_->node.idle();
   auto const events = impl_->handle_events();
   return moved + (rung || events ? 1 : 0);

@@ -61,6 +61,8 @@ class Service {
   void handle(ClientId client, const Request& request, Attachments& attachments, Reply& reply);
   // As if `bell` had rung at the client's page: there is something in that channel's queue.
   void kick(ClientId client, std::uint32_t bell);
+  // What the Node is told.
+  Time now();
   // One turn: bells, link, timers, events. Frames and requests moved; 0 means idle.
   unsigned poll();
   // Before sleeping: asks clients to ring the bell; false when something came in meanwhile.

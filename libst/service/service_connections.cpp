@@ -100,7 +100,7 @@ void Service::Impl::drop_backlog(Client& client, EndpointId id, Endpoint& endpoi
   for (Bell number = 0; take_connection(client, id, endpoint, number) == 0;) {
     auto& channel = *client.channels[number];
     channel.closing = true;
-    node.close(channel.vc, true, port::now());
+    node.close(channel.vc, true, clock.now());
   }
 }
 
@@ -117,7 +117,7 @@ int Service::Impl::connect(Client& client, const Request& request, Attachments& 
   if (auto const error = make_channel(client, request.endpoint, number); error != 0) return error;
   auto& channel = *client.channels[number];
   if (auto const error = node.connect(request.endpoint, peer, request.uport, channel.memory->data(),
-                                      cookie(client, number), channel.vc, port::now(), option);
+                                      cookie(client, number), channel.vc, clock.now(), option);
       error != 0) {
     release_channel(client, number);
     return error;
@@ -151,8 +151,8 @@ int Service::Impl::decide(Client& client, const Request& request) {
   if (channel == nullptr) return -EBADF;
   OptionPayload option;
   if (auto const error = from_wire(request.option, option); error != 0) return error;
-  if (request.admit != 0) return node.admit(request.vc, option, port::now());
-  auto const error = node.refuse(request.vc, option, port::now());
+  if (request.admit != 0) return node.admit(request.vc, option, clock.now());
+  auto const error = node.refuse(request.vc, option, clock.now());
   if (error == 0) channel->closing = true;
   return error;
 }
@@ -164,7 +164,7 @@ int Service::Impl::open_port(Client& client, EndpointId id, Attachments& attachm
   if (auto const error = make_channel(client, id, number); error != 0) return error;
   auto& channel = *client.channels[number];
   if (auto const error = node.open_port(id, channel.memory->data(), cookie(client, number),
-                                        channel.vc, port::now());
+                                        channel.vc, clock.now());
       error != 0) {
     release_channel(client, number);
     return error;
@@ -208,7 +208,7 @@ int Service::Impl::close(Client& client, const Request& request) {
   OptionPayload option;
   if (auto const error = from_wire(request.option, option); error != 0) return error;
   channel->closing = true;
-  return node.close(request.vc, request.at_once != 0, port::now(), option);
+  return node.close(request.vc, request.at_once != 0, clock.now(), option);
 }
 
 }  // namespace stp::service

@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 
+#include "dpdk_port/turn_clock.h"
 #include "libst/service/client_state.h"
 #include "libst/service/unique_fd.h"
 
@@ -120,6 +121,8 @@ struct Service::Impl {
   std::map<RegionId, ClientId> region_owner;
   std::function<std::vector<port::PortCounter>()> more_counters;
   std::unique_ptr<port::Port> port;
+  // All that the Node is told of time; under the drive lock.
+  port::TurnClock clock;
   Node node;  // goes first: it holds what the clients own
 };
 

@@ -103,7 +103,7 @@ int Service::Impl::resolve(const Request& request, Reply& reply) {
     reply.mac = info.mac.to_u64();
     return 0;
   }
-  auto const mac = port->resolve(address, port::now());
+  auto const mac = port->resolve(address, clock.now());
   if (!mac) return -EAGAIN;
   reply.mac = mac->to_u64();
   return 0;
