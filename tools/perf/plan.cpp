@@ -64,6 +64,14 @@ std::optional<Operation> operation_named(std::string_view name) {
   return static_cast<Operation>(found - kNames.begin());
 }
 
+std::size_t places_for_events(const Plan& plan) {
+  constexpr std::size_t kOwnNews = 4, kControl = 64;
+  // Of a message and of a Read the other side has an event as well, and each side may be that.
+  bool const two_sided = plan.operation == Operation::kWrite || plan.operation == Operation::kRead;
+  auto const outstanding = std::size_t{plan.window} * (two_sided ? 2 : 1);
+  return plan.connections * (outstanding + kOwnNews) + kControl;
+}
+
 std::string complaint(const Plan& plan) {
   if (plan.size > kLargest) return "the size is at most 1G";
   if (plan.window == 0 || plan.window > kMostOutstanding) return "the window is 1 to 4096";
@@ -82,6 +90,8 @@ std::string complaint(const Plan& plan) {
     return "the window of level0 is 1 to 1024";
   if (plan.operation == Operation::kLevel0 && plan.sleeps && plan.connections > 1)
     return "level0 sleeps on one connection, not on several";
+  if (places_for_events(plan) > kMostEvents)
+    return "fewer connections, or a smaller window: what is outstanding has at most 2^20 events";
   if (plan.size == 0) return "a stream has at least 1 byte";
   return "";
 }

@@ -32,14 +32,17 @@ void encode(const Plan& plan, std::span<unsigned char, kPlanSize> out);
 std::optional<Plan> decode_plan(std::span<const unsigned char, kPlanSize> bytes);
 
 inline constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
-inline constexpr std::uint32_t kMostOutstanding = 4096;   // on a connection: the library's limit
-inline constexpr std::uint16_t kMostLevel0Blocks = 1024;  // in a region: the protocol's limit
+inline constexpr std::uint32_t kMostOutstanding = 4096;           // on a connection: the library's
+inline constexpr std::size_t kMostEvents = std::size_t{1} << 20;  // in a queue: likewise
+inline constexpr std::uint16_t kMostLevel0Blocks = 1024;          // in a region: the protocol's
 inline constexpr std::uint32_t kMostConnections = 60'000;
 // A sequence number stands in the last bytes of what a ping-pong moves.
 inline constexpr std::uint64_t kSmallestPing = 8;
 
 const char* name_of(Operation operation);
 std::optional<Operation> operation_named(std::string_view name);
+// So many a side's queue has to take: what is begun, what it lands in, and a connection's news.
+std::size_t places_for_events(const Plan& plan);
 // "" or why this is no test that can be run.
 std::string complaint(const Plan& plan);
 

@@ -16,13 +16,6 @@ std::size_t round_up(std::size_t length, std::size_t unit) {
   return (std::max<std::size_t>(length, 1) + unit - 1) / unit * unit;
 }
 
-// Places for all that can be outstanding: what is begun, what it lands in, and a connection's news.
-std::size_t places(const Plan& plan) {
-  return std::min<std::size_t>(
-      std::size_t{plan.connections} * (std::size_t{plan.window} * 2 + 4) + 64,
-      std::size_t{1} << 20);
-}
-
 }  // namespace
 
 Domain open_link(const Setup& setup) {
@@ -47,7 +40,7 @@ Room::Room(stm_domain_t domain, unsigned buffer_log2, const Plan& plan) : domain
   bytes_.reset(static_cast<unsigned char*>(std::aligned_alloc(unit, length)));
   if (!bytes_) throw std::bad_alloc();
   std::memset(bytes_.get(), 0, length);  // no page is met for the first time while time is taken
-  queue_ = make_queue(domain, places(plan));
+  queue_ = make_queue(domain, places_for_events(plan));
   memory_ = register_memory(domain, bytes_.get(), length, kAccess);
   region_ = open_region(memory_, target(), part_, kAccess);
 }

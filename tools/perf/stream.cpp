@@ -16,8 +16,8 @@ Stream::Stream(const Plan& plan, const Room& room, const stm_remote_t& peer,
 
 void Stream::start() {
   running_ = true;
-  for (std::uint32_t i = 0; i < plan_.window; ++i)
-    for (std::size_t index = 0; index < connections_.size(); ++index) begin(index);
+  for (std::size_t index = 0; index < connections_.size(); ++index)
+    for (std::uint32_t i = 0; i < plan_.window; ++i) begin(index);
 }
 
 void Stream::begin(std::size_t index) {

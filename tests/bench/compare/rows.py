@@ -51,7 +51,9 @@ FIGURES = [
     Figure("ucx-tcp-1M/loopback", "B/s", lambda b: m.ucx_bandwidth(b, "tcp")),
     Figure("put-rate/memif", "1/s", lambda b: m.put_rate(b, "memif")),
     Figure("level0-rate/memif", "1/s", lambda b: m.put_rate(b, "memif", operation="level0")),
-    Figure("put-rate-many/memif", "1/s", lambda b: m.put_rate(b, "memif", MANY, 1)),
+    Figure("put-rate-64/memif", "1/s", lambda b: m.put_rate(b, "memif", 1, 64)),
+    Figure("put-rate-many/memif", "1/s", lambda b: m.put_rate(b, "memif", MANY, 64)),
+    Figure("put-rate-many-single/memif", "1/s", lambda b: m.put_rate(b, "memif", MANY, 1)),
     Figure("put-rtt/stpd", "us", lambda b: m.latency(b, "stpd")),
     Figure("write-1M/stpd", "B/s", lambda b: m.bandwidth(b, "stpd")),
     Figure("write-1M/bridge", "B/s", lambda b: m.bandwidth(b, "veth-bridge")),
@@ -107,7 +109,10 @@ GOALS = [
     Goal("8-byte Put round trip through stpd : in the process", "put-rtt/stpd", "put-rtt/memif", 2,
          True),
     Goal("1 MiB Write through stpd : in the process", "write-1M/stpd", "write-1M/memif", 0.7),
-    Goal("Put rate of 10,000 connections : of one", "put-rate-many/memif", "put-rate/memif", 0.7),
+    Goal("Put rate of 10,000 connections : of one, 64 outstanding on each", "put-rate-many/memif",
+         "put-rate-64/memif", 0.7),
+    Goal("Put rate of 10,000 connections with one outstanding on each : of one with 256",
+         "put-rate-many-single/memif", "put-rate/memif", 0.7),
     Goal("1 MiB Write at 1 % loss : lossless", "write-1M/loss", "write-1M/bridge", 0.8),
 ]
 
