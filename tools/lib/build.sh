@@ -17,7 +17,7 @@ missing_packages() {
 may_sudo() { command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }
 
 install_packages() {
-  local missing as_root=()
+  local missing as_root=() retries=-oAcquire::Retries=3
   command -v dpkg-query >/dev/null || return 0 # not Debian: cmake names what it does not find
   mapfile -t missing < <(missing_packages)
   [ ${#missing[@]} -gt 0 ] || return 0
@@ -29,8 +29,8 @@ install_packages() {
     as_root=(sudo)
   fi
   say "installing with apt: ${missing[*]}"
-  "${as_root[@]}" apt-get -qq update >&2 &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+  "${as_root[@]}" apt-get -qq "$retries" update >&2 &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq "$retries" install -y \
       --no-install-recommends "${missing[@]}" >&2 || fail "apt could not install them"
 }
 
