@@ -12,6 +12,7 @@
 
 #include "dpdk_port/eal.h"
 #include "dpdk_port/interface.h"
+#include "dpdk_port/stale_socket.h"
 
 namespace stp::port {
 namespace {
@@ -68,6 +69,7 @@ rte_ether_addr to_dpdk(const MacAddr& mac) {
 
 std::unique_ptr<Device> Device::open(const DeviceSpec& spec, std::string& error) {
   if (!start_eal(spec.bus == "pci" ? spec.name : "", error)) return nullptr;
+  if (spec.makes_socket) remove_stale_socket(spec.socket);
   take_dpdk_message();  // what was said about others
   std::unique_ptr<Device> device(new Device(spec));
   const std::vector<int> sockets_before = packet_sockets_on(spec.interface);
@@ -209,6 +211,16 @@ bool Device::start(std::string& error) {
   const int result = rte_eth_dev_start(port_);
   started_ = result == 0;
   if (!started_) error = failure("the device does not start", result);
+  if (!started_ && seeks_peer()) error += " (the side with role=server starts first)";
+  return started_;
+}
+
+// The driver connects when it is started, and not again.
+bool Device::seek_peer() {
+  run_on_interrupt_thread([this] {
+    if (started_) rte_eth_dev_stop(port_);
+    started_ = rte_eth_dev_start(port_) == 0;
+  });
   return started_;
 }
 
@@ -233,7 +245,7 @@ int Device::on_removal(std::uint16_t, rte_eth_event_type, void* device, void*) {
 }
 
 bool Device::link_up() const {
-  if (is_gone()) return false;
+  if (!runs()) return false;
   // af_packet says "up" whatever its interface does.
   if (!spec_.interface.empty()) return interface_runs(spec_.interface);
   rte_eth_link link{};

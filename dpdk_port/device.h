@@ -34,7 +34,14 @@ class Device {
   [[nodiscard]] rte_mempool* pool() const { return pool_.get(); }
   // The hardware has been pulled: its queues must not be touched any more.
   [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_relaxed); }
+  // Its queues may be used: it is there and started.
+  [[nodiscard]] bool runs() const { return started_.load(std::memory_order_relaxed) && !is_gone(); }
   [[nodiscard]] bool link_up() const;
+  // A memif client: where its server has gone it is for this side to come back.
+  [[nodiscard]] bool seeks_peer() const { return !spec_.socket.empty() && !spec_.makes_socket; }
+  // Looks for it. By the thread that sends and receives. False: nobody is there; else it shows
+  // later whether the link comes up.
+  bool seek_peer();
   // Readable while frames wait to be received; -1: the driver has none.
   [[nodiscard]] int wake_fd() const { return wake_fd_; }
 
@@ -57,8 +64,8 @@ class Device {
   int wake_fd_ = -1;
   unsigned mtu_ = 0;
   bool chains_ = false, copies_ = false;
-  bool probed_ = false, started_ = false, promiscuous_ = false, watched_ = false;
-  std::atomic<bool> gone_{false};
+  bool probed_ = false, promiscuous_ = false, watched_ = false;
+  std::atomic<bool> started_{false}, gone_{false};
   MbufPool pool_;
 };
 

@@ -88,6 +88,8 @@ void make_memif(const LinkConfig& link, unsigned serial, DeviceSpec& out) {
   const std::size_t buffer = (frame_room(out.mtu) + kCacheLine - 1) & ~(kCacheLine - 1);
   const std::string bsize = option(link, "bsize", std::to_string(std::min(buffer, kMaxBuffer)));
   out.name = "net_memif" + std::to_string(serial);
+  out.socket = link.target;
+  out.makes_socket = role == "server";
   out.mac = link.mac.value_or(memif_mac(link, role));
   out.arguments = "role=" + role + ",id=" + option(link, "id", "0") +
                   ",rsize=" + option(link, "rsize", std::to_string(memif_ring(std::stoul(bsize)))) +

@@ -15,6 +15,9 @@ struct DeviceSpec {
   std::string arguments;  // of the driver
   std::string interface;  // iface: the kernel's name
 
+  std::string socket;         // memif: its file
+  bool makes_socket = false;  // and whose side makes it: the other one looks for its peer
+
   unsigned mtu = 0;
   std::size_t data_room = 0;   // of an mbuf: a whole frame fits, and what the driver insists on
   bool sets_mtu = false;       // tell the driver the MTU

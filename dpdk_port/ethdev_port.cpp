@@ -3,6 +3,7 @@
 #include <rte_errno.h>
 
 #include <atomic>
+#include <utility>
 
 #include "dpdk_port/link_port.h"
 #include "dpdk_port/receiver.h"
@@ -43,6 +44,7 @@ class EthdevPort final : public LinkPort {
   // acknowledged, and its own answer shares a burst with the acknowledgement.
   unsigned turn(Engine& engine, Time now) override {
     unsigned moved = loopback_.deliver(engine, now);
+    if (now >= look_for_peer_) look_for_peer(now);
     if (now >= engine.next_deadline()) {
       // This thread may have been away for long: what came meanwhile is no silence.
       moved += receiver_.run(engine, tap_, now);
@@ -71,6 +73,7 @@ class EthdevPort final : public LinkPort {
             {"tx_kept", transmitter_.counters().kept},
             {"tx_dropped", transmitter_.counters().dropped},
             {"tx_no_buffer", transmitter_.counters().no_buffer},
+            {"link_sought", sought_},
             {"looped", loopback_.total()},
             {"arp_requests_sent", arp.requests_sent},
             {"arp_answers_sent", arp.answers_sent},
@@ -83,11 +86,29 @@ class EthdevPort final : public LinkPort {
   [[nodiscard]] int wake_fd() const override { return device_->wake_fd(); }
 
  private:
+  // Whoever takes a connection and finds it closed ends (DPDK's memif): a peer that may only be
+  // slow gets more time.
+  static constexpr Time kLookForPeer = kSecond, kPeersTime = 5 * kSecond;
+
+  // Where the link has been down for a while.
+  void look_for_peer(Time now) {
+    look_for_peer_ = now + kLookForPeer;
+    if (device_->link_up()) {
+      down_ = false;
+    } else if (std::exchange(down_, true)) {
+      if (device_->seek_peer()) look_for_peer_ = now + kPeersTime;
+      ++sought_;
+    }
+  }
+
   // In this order: frames that wait go back to the device's pool before the device closes.
   std::unique_ptr<Device> device_;
   Arp arp_;
   Receiver receiver_;
   Transmitter transmitter_;
+  Time look_for_peer_ = device_->seeks_peer() ? 0 : kNever;
+  bool down_ = false;
+  std::uint64_t sought_ = 0;  // how often
 };
 
 }  // namespace

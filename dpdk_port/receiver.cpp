@@ -26,7 +26,7 @@ Receiver::Receiver(Device& device, Arp& arp)
       burst_(burst_of(joined_.room())) {}
 
 unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
-  if (device_.is_gone()) return 0;
+  if (!device_.runs()) return 0;
   unsigned moved = 0;
   while (moved < kBurst * kTurnBursts) {
     std::array<rte_mbuf*, kBurst> mbufs;

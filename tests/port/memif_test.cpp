@@ -2,12 +2,26 @@
 // Two links of one process over shared memory.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#include <fstream>
 
 #include "link_pair.h"
 
 namespace stp::port {
 namespace {
+
+void leave_socket_behind(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  ASSERT_EQ(bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(socket, 1), 0);
+  close(socket);
+}
 
 class Memif : public ::testing::Test {
  protected:
@@ -165,6 +179,36 @@ TEST_F(Memif, ALinkThatStaysDownCountsAndDropsWhatItIsGiven) {
   server.port->turn(server.engine, t);
   EXPECT_EQ(counter(*server.port, "tx_dropped"), 40U);
   EXPECT_EQ(server.engine.returned.size(), 40U);
+}
+
+TEST_F(Memif, AClientFindsItsServerAgain) {
+  open();
+  expect_frames_arrive_in_order(client, server, 60, 100);
+  server.port.reset();
+  EXPECT_TRUE(turn_until(client, client, [&] { return !client.port->link_up(); }));
+  client.engine.send(make_frame(client.mac(), client.mac(), 60));  // goes on meanwhile
+  EXPECT_TRUE(turn_until(client, client, [&] { return counter(*client.port, "link_sought") > 0; }));
+  EXPECT_EQ(client.engine.received.size(), 1U);
+  server.open("memif:" + path + ",role=server");
+  EXPECT_TRUE(turn_until(client, server, [&] { return client.port->link_up(); }));
+  server.engine.received.clear();
+  client.engine.received.clear();
+  expect_frames_arrive_in_order(client, server, 60, 100);
+  expect_attached_memory_arrives(server, client, 8192, 10);
+}
+
+TEST_F(Memif, TheSocketOfAServerThatWasKilledIsTakenOver) {
+  leave_socket_behind(path);
+  open();
+  expect_frames_arrive_in_order(client, server, 60, 100);
+}
+
+TEST_F(Memif, WhatIsNoSocketOfADeadServerIsLeftAlone) {
+  std::ofstream(path) << "a file";
+  std::string error;
+  EXPECT_EQ(open_link("memif:" + path + ",role=server", error), nullptr);
+  EXPECT_NE(error.find("already in use"), std::string::npos) << error;
+  EXPECT_TRUE(std::ifstream(path).good());
 }
 
 TEST_F(Memif, LinksOpenAndCloseAtAnyTime) {

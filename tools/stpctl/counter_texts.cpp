@@ -26,6 +26,7 @@ constexpr std::array kTexts{
     Text{"rx_oversize", "such frames, longer than the MTU allows: dropped"},
     Text{"tx_kept", "frames that the driver had no room for, each turn that they wait"},
     Text{"tx_dropped", "frames given up: the link took none, or nobody has their address"},
+    Text{"link_sought", "times a memif client looked for its server, which had gone"},
     Text{"tx_no_buffer", "turns in which no buffer was free for sending"},
     Text{"looped", "frames to our own address, which never reach the link"},
     Text{"arp_requests_sent", "ARP requests sent"},
