@@ -175,6 +175,19 @@ TEST_F(Inspect, a_request_whose_sender_has_fallen_silent_does_not_block_the_back
   EXPECT_EQ(b.node.accept(listener, none), -EAGAIN);
 }
 
+// protocol: 5.30
+TEST_F(Inspect, who_decides_after_the_sender_has_fallen_silent_is_told_that_it_gave_up) {
+  ask();
+  accept();
+  a.node.close(ca.id, true, now);
+  pass(6 * kSecond);
+  EXPECT_EQ(info(b, cb).state, VcState::kFailed);
+  EXPECT_EQ(cb.user.error(), -ECONNABORTED);
+  EXPECT_EQ(b.node.admit(cb.id, {}, now), -ECONNABORTED);
+  EXPECT_EQ(b.node.refuse(cb.id, {}, now), 0);
+  EXPECT_EQ(b.node.vc_count(), 0U);
+}
+
 // protocol: 5.28
 TEST_F(Inspect, closing_what_was_asked_for_refuses_it) {
   ask();
