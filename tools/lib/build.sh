@@ -16,8 +16,18 @@ missing_packages() {
 # Without a password, or with somebody there to type it.
 may_sudo() { command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }
 
+# apt_install PREFIX... -- PACKAGE...: PREFIX runs a command as root.
+apt_install() {
+  local as_root=() patience=(-oAcquire::Retries=3 -oDPkg::Lock::Timeout=120)
+  while [ "$1" != -- ]; do as_root+=("$1") && shift; done
+  shift
+  "${as_root[@]}" apt-get -qq "${patience[@]}" update >&2 &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq "${patience[@]}" install -y \
+      --no-install-recommends "$@" >&2
+}
+
 install_packages() {
-  local missing as_root=() retries=-oAcquire::Retries=3
+  local missing as_root=() attempt
   command -v dpkg-query >/dev/null || return 0 # not Debian: cmake names what it does not find
   mapfile -t missing < <(missing_packages)
   [ ${#missing[@]} -gt 0 ] || return 0
@@ -29,9 +39,12 @@ install_packages() {
     as_root=(sudo)
   fi
   say "installing with apt: ${missing[*]}"
-  "${as_root[@]}" apt-get -qq "$retries" update >&2 &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq "$retries" install -y \
-      --no-install-recommends "${missing[@]}" >&2 || fail "apt could not install them"
+  for attempt in 1 2 3; do
+    apt_install "${as_root[@]}" -- "${missing[@]}" && return
+    say "apt could not install them (attempt $attempt of 3)" # another apt at work, or a server away
+    [ "$attempt" -eq 3 ] || sleep 10
+  done
+  exit 1
 }
 
 # Clones of the project have the same things to compile.
