@@ -106,7 +106,7 @@ class EthdevPort final : public LinkPort {
   Arp arp_;
   Receiver receiver_;
   Transmitter transmitter_;
-  Time look_for_peer_ = device_->seeks_peer() ? 0 : kNever;
+  Time look_for_peer_ = device_->seeks_peer() ? now() + kPeersTime : kNever;
   bool down_ = false;
   std::uint64_t sought_ = 0;  // how often
 };
