@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Objects by id, where an id is never used again: it carries its place and a serial number.
+// Objects by id, where an id is never used again: it carries its place and a serial number. Both
+// have their bounds: beyond them nothing is added, so that no id ever runs into another.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -11,42 +14,50 @@ namespace stp {
 template <typename T>
 class IdTable {
  public:
-  // T has a member `id`, which is set.
-  T& add(std::unique_ptr<T> object) {
+  static constexpr unsigned kIndexBits = 20;
+  static constexpr std::size_t kMost = std::size_t{1} << kIndexBits;
+  static constexpr std::uint64_t kLastSerial = ~std::uint64_t{0} >> kIndexBits;
+
+  // `first_serial`: for tests of what happens when they are used up.
+  explicit IdTable(std::size_t most = kMost, std::uint64_t first_serial = 1)
+      : most_(std::min(most, kMost)), next_serial_(first_serial) {}
+
+  // T has a member `id`, which is set. nullptr: there is no room, or no name, for one more.
+  T* add(std::unique_ptr<T> object) {
+    if (size_ >= most_ || next_serial_ > kLastSerial) return nullptr;
     std::size_t index;
     if (free_.empty()) {
       index = slots_.size();
       slots_.emplace_back();
     } else {
-      index = free_.back();
-      free_.pop_back();
+      index = free_.front();
+      free_.pop_front();
     }
-    object->id = ++serial_ << kIndexBits | index;
+    object->id = next_serial_++ << kIndexBits | index;
     slots_[index] = std::move(object);
-    return *slots_[index];
+    ++size_;
+    return slots_[index].get();
   }
   [[nodiscard]] T* find(std::uint64_t id) const {
-    auto const index = id & ((std::uint64_t{1} << kIndexBits) - 1);
+    auto const index = id & (kMost - 1);
     if (index >= slots_.size() || !slots_[index] || slots_[index]->id != id) return nullptr;
     return slots_[index].get();
   }
   void remove(std::uint64_t id) {
     if (find(id) == nullptr) return;
-    auto const index = id & ((std::uint64_t{1} << kIndexBits) - 1);
-    slots_[index].reset();
+    auto const index = id & (kMost - 1);
     free_.push_back(index);
+    slots_[index].reset();
+    --size_;
   }
-  template <typename Visit>
-  void for_each(Visit&& visit) const {
-    for (auto const& slot : slots_)
-      if (slot) visit(*slot);
-  }
+  [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
-  static constexpr unsigned kIndexBits = 20;
+  std::size_t most_;
+  std::uint64_t next_serial_;
+  std::size_t size_ = 0;
   std::vector<std::unique_ptr<T>> slots_;
-  std::vector<std::size_t> free_;
-  std::uint64_t serial_ = 0;
+  std::deque<std::size_t> free_;  // the one that rests longest is used first
 };
 
 }  // namespace stp

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Lists whose links stand in the members: entering, leaving and appending one list to another cost
+// a few stores, however long they are. A member leaves by itself when it is destroyed.
+#pragma once
+
+namespace stp {
+
+// A base of each member. `Tag`: a member may be in one list of each tag at a time.
+template <typename Tag>
+class Link {
+ public:
+  Link() = default;
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  ~Link() { unlink(); }
+
+  [[nodiscard]] bool linked() const { return next_ != nullptr; }
+  // Of a member that is in no list: nothing.
+  void unlink() {
+    if (next_ == nullptr) return;
+    previous_->next_ = next_;
+    next_->previous_ = previous_;
+    next_ = previous_ = nullptr;
+  }
+
+ private:
+  template <typename T, typename Same>
+  friend class LinkedList;
+  Link* previous_ = nullptr;
+  Link* next_ = nullptr;
+};
+
+template <typename T, typename Tag>
+class LinkedList {
+ public:
+  LinkedList() { end_.next_ = end_.previous_ = &end_; }
+
+  [[nodiscard]] bool empty() const { return end_.next_ == &end_; }
+  // Of a list that is not empty.
+  [[nodiscard]] T& front() const { return static_cast<T&>(*end_.next_); }
+  // nullptr: there is none.
+  [[nodiscard]] T* first() const { return member(end_.next_); }
+  [[nodiscard]] T* after(const T& each) const {
+    return member(static_cast<const Link<Tag>&>(each).next_);
+  }
+  // Of a member that is in no list of this tag.
+  void push_back(T& each) { insert(static_cast<Link<Tag>&>(each)); }
+  T& pop_front() {
+    auto& each = front();
+    static_cast<Link<Tag>&>(each).unlink();
+    return each;
+  }
+  // All members of `other`, which is empty afterwards.
+  void append(LinkedList& other) {
+    if (other.empty()) return;
+    auto* const from = other.end_.next_;
+    auto* const to = other.end_.previous_;
+    other.end_.next_ = other.end_.previous_ = &other.end_;
+    from->previous_ = end_.previous_;
+    end_.previous_->next_ = from;
+    to->next_ = &end_;
+    end_.previous_ = to;
+  }
+  // No member is in it any more. They leave what they still are to each other by themselves.
+  void disband() {
+    end_.unlink();
+    end_.next_ = end_.previous_ = &end_;
+  }
+
+ private:
+  [[nodiscard]] T* member(Link<Tag>* link) const {
+    return link == &end_ ? nullptr : static_cast<T*>(link);
+  }
+  void insert(Link<Tag>& link) {
+    link.previous_ = end_.previous_;
+    link.next_ = &end_;
+    end_.previous_->next_ = &link;
+    end_.previous_ = &link;
+  }
+  Link<Tag> end_;  // before the first, behind the last
+};
+
+}  // namespace stp
