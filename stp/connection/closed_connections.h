@@ -4,7 +4,7 @@
 #pragma once
 
 #include <deque>
-#include <set>
+#include <map>
 #include <tuple>
 
 #include "stp/types.h"
@@ -27,27 +27,38 @@ class ClosedConnections {
   void remember(const PeerName& peer, Time now) {
     forget(now);
     if (queue_.size() == kCapacity) drop_oldest();
-    if (names_.insert(peer).second) queue_.push_back({now + kMemory, peer});
+    auto& until = until_[peer];
+    if (until > now) return;
+    until = now + kMemory;
+    queue_.push_back({until, peer});
   }
   [[nodiscard]] bool contains(const PeerName& peer, Time now) {
     forget(now);
-    return names_.contains(peer);
+    auto const at = until_.find(peer);
+    return at != until_.end() && at->second > now;
   }
 
  private:
+  // Many may have been closed at the same time: those that are left go with the next looks.
+  static constexpr unsigned kForgottenAtOnce = 16;
   struct Entry {
     Time until;
     PeerName peer;
   };
   void drop_oldest() {
-    names_.erase(queue_.front().peer);
+    auto const& oldest = queue_.front();
+    // It may have been connected and closed once more since.
+    if (auto const at = until_.find(oldest.peer); at != until_.end() && at->second == oldest.until)
+      until_.erase(at);
     queue_.pop_front();
   }
   void forget(Time now) {
-    while (!queue_.empty() && queue_.front().until <= now) drop_oldest();
+    for (auto left = kForgottenAtOnce; left > 0 && !queue_.empty() && queue_.front().until <= now;
+         --left)
+      drop_oldest();
   }
   std::deque<Entry> queue_;
-  std::set<PeerName> names_;
+  std::map<PeerName, Time> until_;
 };
 
 }  // namespace stp

@@ -29,6 +29,17 @@ class Retry {
     first_ = now;
     deadline_ = now + interval_;
   }
+  // Its request has left by now.
+  void left(Time now) {
+    if (running()) deadline_ = std::max(deadline_, now + interval_);
+  }
+  // An answer has come that brings nothing on. Who answers lives, so the patience begins anew; the
+  // intervals go on growing.
+  void answered(Time now) {
+    first_ = now;
+    deadline_ = now + interval_;
+    tries_ = std::max(tries_, 2U);  // which try it answers is not known
+  }
   void stop() { deadline_ = kNever; }
   [[nodiscard]] bool running() const { return deadline_ != kNever; }
   [[nodiscard]] Time deadline() const { return deadline_; }

@@ -14,9 +14,13 @@ class RoundTrip {
   static constexpr Time kInitial = 10 * kMillisecond;
   static constexpr Time kMinimum = 200 * kMicrosecond;
   static constexpr Time kMaximum = kSecond;
+  // A peer that has not had its turn on a core makes a round trip long that is short: a request
+  // that gets lost then does not wait for long to be sent again.
+  static constexpr Time kLongestPause = 50 * kMillisecond;
 
   // Only of exchanges whose request was sent once (Karn's rule).
   void sample(Time measured) {
+    shortest_ = std::min(shortest_, std::max<Time>(measured, 1));
     if (smoothed_ == 0) {
       smoothed_ = std::max<Time>(measured, 1);
       variation_ = measured / 2;
@@ -29,11 +33,13 @@ class RoundTrip {
   [[nodiscard]] Time smoothed() const { return smoothed_ == 0 ? kInitial : smoothed_; }
   [[nodiscard]] Time timeout() const {
     if (smoothed_ == 0) return kInitial;
-    return std::clamp(smoothed_ + 4 * variation_, kMinimum, kMaximum);
+    auto const longest = std::min(std::max(kLongestPause, 4 * shortest_), kMaximum);
+    return std::clamp(smoothed_ + 4 * variation_, kMinimum, longest);
   }
 
  private:
   Time smoothed_ = 0, variation_ = 0;
+  Time shortest_ = kSecond;
 };
 
 }  // namespace stp

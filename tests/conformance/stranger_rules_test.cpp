@@ -94,7 +94,7 @@ TEST_F(StrangerRules, no_frame_makes_a_node_keep_anything) {
   auto const before = live_bytes();
   flood(100);
   EXPECT_LE(live_bytes(), before) << "though none of its answers has left yet";
-  EXPECT_GT(b.count(Counter::kAnswersFull), 0U);
+  EXPECT_GT(b.count(Counter::kAddressFull), 0U);
   EXPECT_EQ(b.node.vc_count(), 1U);
   EXPECT_EQ(cb.user.state(), ChannelState::kOpen);
 }
