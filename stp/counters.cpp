@@ -54,6 +54,7 @@ bool Counters::is_drop(Counter c) {
     case Counter::kCrossedEnd:
     case Counter::kBacklogFull:
     case Counter::kLateRc:
+    case Counter::kRcFirst:
     // Slots.
     case Counter::kSlotOverrun:
     case Counter::kStateLost:
@@ -72,6 +73,7 @@ bool Counters::is_drop(Counter c) {
     case Counter::kStaleFetch:
     case Counter::kDuplicateBlock:
     // Connectionless endpoints.
+    case Counter::kKeyGuesses:
     case Counter::kBlocksFull:
       return true;
     default:

@@ -26,7 +26,7 @@ namespace stp {
   /* form, section 12 */                                                                           \
   X(NotStp,            not_stp,             "frames of another EtherType")                         \
   X(NotForUs,          not_for_us,          "frames for another MAC address")                      \
-  X(BadSource,         bad_source,          "source MAC address is zero or a group address")       \
+  X(BadSource,         bad_source,          "source MAC address is zero, a group, or our own")     \
   X(Truncated,         truncated,           "frame shorter than its headers say")                  \
   X(UnknownOp,         unknown_op,          "no such operation")                                   \
   X(BadFlags,          bad_flags,           "illegal flag or GET function")                        \
@@ -47,10 +47,15 @@ namespace stp {
   X(NoResources,       no_resources,        "connection refused: no Port or memory left")          \
   X(RcRejected,        rc_rejected,         "connections refused by the listening user")           \
   X(RcUndecided,       rc_undecided,        "connections refused: the user did not decide in time")\
-  X(DuplicateRc,       duplicate_rc,        "Request_Connection repeated: answered again")         \
+  X(DuplicateRc,       duplicate_rc,        "Request_Connection repeated: no second connection")   \
   X(LateRc,            late_rc,             "Request_Connection of a closed connection")           \
+  X(RcCookies,         rc_cookies,          "connections answered, and made once they are proven") \
+  X(RcProven,          rc_proven,           "connections made: the answer has come back")          \
+  X(RcFirst,           rc_first,            "Request_Connection left unanswered: not repeated yet")\
+  X(UnprovenEnded,     unproven_ended,      "silent connections ended: others needed their place") \
   X(GhostCa,           ghost_ca,            "Connection_Answer nobody waits for: answered with RD")\
   X(AnswersFull,       answers_full,        "answer not sent: queue of answers full")              \
+  X(AddressFull,       address_full,        "answer not sent: too many to its MAC address wait")   \
   X(Retries,           retries,             "requests sent again by a timer")                      \
   X(VcOpened,          vc_opened,           "connections established")                             \
   X(VcClosed,          vc_closed,           "connections closed in order")                         \
@@ -81,6 +86,7 @@ namespace stp {
   X(CtsHeld,           cts_held,            "CTS held back until others' bytes arrived")           \
   X(DuplicateBlock,    duplicate_block,     "DATA of a Block that is complete")                    \
   /* connectionless endpoints, section 11 */                                                       \
+  X(KeyGuesses,        key_guesses,         "frames dropped unread: too many wrong Keys before")   \
   X(BlocksFull,        blocks_full,         "DATA of a new Block: too many others are incomplete") \
   X(BlocksAbandoned,   blocks_abandoned,    "Blocks of endpoints given up: no STU came for 1 s")   \
   /* requests of users */                                                                          \

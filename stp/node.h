@@ -8,6 +8,8 @@
 //   n = node.transmit(frames, now);                // frames to send, until 0
 //   node.transmitted(frames[i].token);             // once the link no longer reads attached memory
 //   while (node.next_event(event)) ...             // who to wake, what has ended
+// Each call does a bounded amount of work, whatever users and peers do. What is left of it is done
+// by expire() and transmit() of the next turn: until then next_deadline() is a time that has come.
 // Functions that can fail return 0 or a negative errno.
 #pragma once
 
@@ -23,6 +25,13 @@
 
 namespace stp {
 
+// What a Node has room for, all owners together: more of them are refused with -ENOSPC. Ports and
+// Mx have names of 16 bits, of which 0 is none.
+inline constexpr std::size_t kMaxEndpoints = std::size_t{1} << 17;
+inline constexpr std::size_t kMaxRegions = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxPorts = 0xffff;
+inline constexpr std::size_t kMaxMxs = 0xffff;
+
 struct NodeConfig {
   MacAddr mac;
   unsigned max_stu = 10;              // exponent: the longest STU the link carries, both ways
@@ -33,6 +42,8 @@ struct NodeConfig {
   // Receiver-driven pacing: bytes granted by CTS and not yet arrived, over all connections.
   // An owner of whom nothing is outstanding may always grant one Block more. 0: no bound.
   std::uint64_t granted_limit = 0;
+  // Fewer than there is room for, if need be.
+  std::size_t max_endpoints = kMaxEndpoints, max_regions = kMaxRegions;
 };
 
 // Ids carry a generation: one that has ended is never mistaken for its successor.
@@ -182,12 +193,19 @@ class Node {
 
   // --- memory ----------------------------------------------------------------------------------
   // Binds memory to consecutive Bufx entries from `base` on. Each piece is a whole number of
-  // buffers. The memory must stay readable (and for kReceive writable) until kRegionGone.
+  // buffers; there are at most 16. The memory must stay readable (and for kReceive writable) until
+  // kRegionGone.
   int map(EndpointId endpoint, Direction direction, std::uint32_t base,
           std::span<const MutableBytes> pieces, RegionId& out);
   // The Bufx entries and every Mx on them stop working at once; kRegionGone tells when the last
   // frame has let go of the memory.
   int unmap(RegionId region);
+  // Bytes of the tables that say what is bound where, those of one endpoint; and, at most, those
+  // that a mapping would add to them. 0: there is no such endpoint.
+  [[nodiscard]] std::size_t table_bytes(EndpointId endpoint) const;
+  [[nodiscard]] std::size_t table_growth(EndpointId endpoint, Direction direction,
+                                         std::uint32_t base,
+                                         std::span<const MutableBytes> pieces) const;
   // `vc` kNoneId: good on every connection of the region's endpoint.
   int alloc_mx(RegionId region, VcId vc, std::uint8_t permissions, std::uint16_t& out);
   int free_mx(EndpointId endpoint, std::uint16_t mx);

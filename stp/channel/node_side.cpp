@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/channel/node_side.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
+
+#include "stp/base/work_meter.h"
 
 namespace stp {
 
@@ -31,14 +35,26 @@ std::uint32_t NodeChannel::queued() {
     broken_ = true;
     return rx_mask_ + 1;
   }
-  for (; reserve_count_ > 0 && seen_tail_ != tail; ++seen_tail_) {
-    auto& word = reserve_word(seen_tail_);
-    if ((word & reserve_bit(seen_tail_)) == 0) continue;
-    word &= ~reserve_bit(seen_tail_);
-    --reserve_count_;
-  }
+  if (reserve_count_ != 0) return pass_reserve(tail);
   seen_tail_ = tail;
   return count;
+}
+
+// A user may have read a lot: what it has read beyond kLook counts at one of the next looks.
+std::uint32_t NodeChannel::pass_reserve(std::uint32_t tail) {
+  auto const until = tail - seen_tail_ > kLook ? seen_tail_ + kLook : tail;
+  while (reserve_count_ > 0 && seen_tail_ != until) {
+    auto& word = reserve_word(seen_tail_);
+    auto const bits = std::min(64 - seen_tail_ % 64, until - seen_tail_);  // of this word
+    auto const mask = (bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1)
+                      << seen_tail_ % 64;
+    reserve_count_ -= static_cast<std::uint32_t>(std::popcount(word & mask));
+    word &= ~mask;
+    seen_tail_ += bits;
+    work::count("headers that a user has read");
+  }
+  seen_tail_ = until;
+  return rx_head_ - until;
 }
 
 std::uint32_t NodeChannel::free_slots() {
@@ -81,6 +97,16 @@ void NodeChannel::complete(std::uint32_t index) {
 
 void NodeChannel::count_refused() {
   control_->tx_refused.store(++refused_, std::memory_order_relaxed);
+}
+
+void NodeChannel::refuse_all() {
+  auto const waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
+  if (waiting > tx_mask_ + 1) broken_ = true;
+  if (waiting == 0 || broken_) return;
+  refused_ += waiting;
+  control_->tx_refused.store(refused_, std::memory_order_relaxed);
+  tx_tail_ += waiting;
+  control_->tx_tail.store(tx_tail_, std::memory_order_release);
 }
 
 void NodeChannel::count_cts_repeated() {

@@ -35,6 +35,8 @@ class NodeChannel {
   // Requests before `index` (as of taken()) no longer use the user's memory.
   void complete(std::uint32_t index);
   void count_refused();
+  // Drops all requests that are in the transmit queue at this moment, as refused.
+  void refuse_all();
   void count_cts_repeated();
 
   void set_state(ChannelState state, int error = 0);
@@ -53,6 +55,9 @@ class NodeChannel {
   [[nodiscard]] std::atomic<std::uint32_t>* wake_word() { return &control_->wake; }
 
  private:
+  // Entries that one look at what the user has read goes on by, where some hold no Slot.
+  static constexpr std::uint32_t kLook = 4'096;
+  [[gnu::noinline]] std::uint32_t pass_reserve(std::uint32_t tail);
   std::uint32_t queued();  // unread entries of the Schedule Header Queue
   std::uint64_t& reserve_word(std::uint32_t index) { return in_reserve_[(index & rx_mask_) / 64]; }
   static std::uint64_t reserve_bit(std::uint32_t index) { return std::uint64_t{1} << index % 64; }

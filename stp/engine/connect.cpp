@@ -22,8 +22,9 @@ Vc* Node::Impl::find_vc(VcId id) const {
 // A Port not in use: the one the user asked for, else the next in turn, so that a Port rests as
 // long as possible before it names another connection. 0: none left.
 // protocol: 5.3
-std::uint16_t Node::Impl::choose_port(const Endpoint& endpoint) {
+std::uint16_t Node::Impl::choose_port(const Endpoint& endpoint, Time now) {
   if (endpoint.config.port != 0) {
+    // Once in the life of a Node.
     if (endpoint.config.port >= ports.size()) ports.resize(std::size_t{wire::kMaxPort} + 1);
     if (!ports[endpoint.config.port]) return endpoint.config.port;
     if (!endpoint.listening) return 0;
@@ -31,13 +32,27 @@ std::uint16_t Node::Impl::choose_port(const Endpoint& endpoint) {
   if (vcs >= wire::kMaxPort) return 0;
   if (vcs * 2 >= ports.size() && ports.size() <= wire::kMaxPort)
     ports.resize(std::min<std::size_t>(ports.size() * 2, wire::kMaxPort + 1));
-  while (next_port >= ports.size() || next_port == 0 || ports[next_port])
-    next_port = next_port + 1 >= ports.size() ? 1 : next_port + 1;
-  return static_cast<std::uint16_t>(next_port++);
+  auto const next = [this](std::uint32_t from) {
+    auto const port = used_ports.next_missing(from);
+    return port && *port < ports.size() ? port : used_ports.next_missing(1);
+  };
+  auto chosen = next(next_port);
+  // Some may have been promised to requesters who are about to show that they are there.
+  // protocol: 5.36
+  constexpr unsigned kMostSteps = 64;
+  for (unsigned i = 0; i < kMostSteps && strangers && chosen; ++i) {
+    if (!strangers->promises(static_cast<std::uint16_t>(*chosen), now)) break;
+    chosen = next(*chosen + 1);
+  }
+  if (!chosen || *chosen >= ports.size()) return 0;
+  next_port = *chosen + 1;
+  return static_cast<std::uint16_t>(*chosen);
 }
 
-Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now) {
-  auto const port = choose_port(endpoint);
+// `names`: those that the answer has given; none: they are chosen here.
+Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now,
+                        const Strangers::Names& names) {
+  auto const port = names.port != 0 ? names.port : choose_port(endpoint, now);
   if (port == 0) return nullptr;
   auto vc = std::make_unique<Vc>();
   auto const& wanted = endpoint.config;
@@ -46,22 +61,22 @@ Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t co
   vc->cookie = cookie;
   vc->local_port = port;
   // protocol: 5.5
-  vc->local_key = wanted.key;
+  vc->local_key = names.key != 0 ? names.key : wanted.key;
   while (vc->local_key == 0) vc->local_key = random.next();
   vc->local_max_stu = std::min(wanted.max_stu, config.max_stu);
   vc->channel = NodeChannel(channel, {wanted.slots, wanted.credits});
   vc->heard = now;
   ++endpoint.vcs;
   ++vcs;
+  used_ports.insert(port);
   ports[port] = std::move(vc);
   return ports[port].get();
 }
 
 // What the peer announced in its RC or CA.
 // protocol: 5.26, 6.1
-void Node::Impl::adopt_peer(Vc& vc, const wire::Frame& frame) {
-  auto const& h = frame.header;
-  vc.peer_mac = frame.src;
+void Node::Impl::adopt_peer(Vc& vc, const MacAddr& mac, const wire::Header& h) {
+  vc.peer_mac = mac;
   vc.peer_port = h.s_port;
   vc.peer_key = h.offset;
   vc.peer_bufsize = h.bufx;
@@ -94,7 +109,7 @@ int Node::Impl::close(VcId id, bool at_once, Time now, const OptionPayload& opti
   auto* const vc = find_vc(id);
   if (vc == nullptr) return -EBADF;
   vc->user_closed = true;
-  std::erase(vc->endpoint->backlog, id);
+  leave_backlog(*vc);
   switch (vc->state) {
     case VcState::kPeerClosed:
     case VcState::kFailed:
@@ -128,24 +143,26 @@ void Node::Impl::begin_closing(Vc& vc, Time now) {
   if (vc.state == kVcGone) return forget(vc, now);
   stop_traffic(vc);
   vc.handshake.start(now, vc.round_trip.timeout(), kClosePatience);
+  leaves(vc, kHandshakeClock);
   send_disconnect(vc, wire::Op::kRequestDisconnect);
   set_timer(vc);
 }
 
 // No more data either way: grants and queued requests are void.
 void Node::Impl::stop_traffic(Vc& vc) {
-  vc.inbound.clear();
+  tidy_later(vc.inbound.clear());
+  vc.leave<IsUntidy>();
   vc.sending.active = false;
   vc.permitted.clear();
   vc.one_sided.reset();
   vc.data_check = kNever;
   drop_held(vc);
-  SendEntry dropped;
-  for (; vc.channel.peek(dropped); vc.channel.pop()) vc.channel.count_refused();
+  vc.channel.refuse_all();
   if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
   vc.ask.stop();
   vc.ask_again = kNever;
-  mxs.free_if([&](const MxEntry& mx) { return mx.vc == vc.id; });
+  mxs.abandon(vc.mxs);
+  mxs.tidy(kTidiedAtOnce);
   touch(vc);
 }
 
@@ -159,7 +176,7 @@ void Node::Impl::fail(Vc& vc, int error, Time now) {
   stop_traffic(vc);
   vc.channel.set_state(ChannelState::kFailed, error);
   touch(vc);
-  bool const unseen = std::erase(vc.endpoint->backlog, vc.id) > 0;
+  bool const unseen = leave_backlog(vc);
   if (vc.user_closed || unseen) return forget(vc, now);
   event(Event::Kind::kVcOver, vc.id, vc.cookie);
   set_timer(vc);
@@ -172,25 +189,37 @@ void Node::Impl::count_end(Vc& vc, Counter how) {
   counters.add(how);
 }
 
-void Node::Impl::forget(Vc& vc, Time now) {
+void Node::Impl::forget(Vc& vc, Time now, bool remember) {
   dialed(vc, now);
   stop_traffic(vc);
   count_end(vc, Counter::kVcClosed);
-  if (vc.peer_key != 0 && !vc.connectionless())
+  if (remember && vc.peer_key != 0 && !vc.connectionless())
     closed.remember({vc.peer_mac, vc.peer_port, vc.peer_key}, now);
   if (vc.passive) by_peer.erase({vc.peer_mac, vc.peer_port, vc.peer_key});
   timers.remove(vc);
-  std::erase(ready, &vc);
-  std::erase(touched, &vc);
-  std::erase(vc.endpoint->backlog, vc.id);
+  auto& owner = *vc.endpoint->owner;
+  vc.leave<IsReady>();
+  if (owner.ready.empty()) owner.unlink();
+  vc.leave<IsTouched>();
+  vc.leave<IsWatched>();
+  leave_backlog(vc);
   --vc.endpoint->vcs;
   --vcs;
+  used_ports.erase(vc.local_port);
   auto gone = std::move(ports[vc.local_port]);
   // Its user is told once no frame reads the user's memory any more.
   if (vc.attached > 0)
     leaving.emplace(vc.id, std::move(gone));
   else
     let_go(vc);
+}
+
+// True: it was waiting to be accepted.
+bool Node::Impl::leave_backlog(Vc& vc) {
+  if (!vc.in<IsInBacklog>()) return false;
+  vc.leave<IsInBacklog>();
+  --vc.endpoint->in_backlog;
+  return true;
 }
 
 // The last that the user sees of the channel.
@@ -203,12 +232,16 @@ void Node::Impl::let_go(Vc& vc) {
 
 // protocol: 5.1
 void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
+  // protocol: 5.42
+  if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
   auto const& h = frame.header;
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
   bool const ours = vc != nullptr && vc->local_key == h.d_key && vc->peer_mac == frame.src;
   bool const refused = h.has(wire::flag::kReject);
   // protocol: 5.8
-  if (ours && vc->state == VcState::kConnecting) {
+  // protocol: 5.5
+  bool const keyless = h.offset == 0 && !refused;
+  if (ours && vc->state == VcState::kConnecting && !keyless) {
     vc->heard = now;
     // protocol: 5.19
     vc->peer_option = to_option(frame.option);
@@ -219,7 +252,7 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
     if (auto const measured = vc->handshake.measured(now)) vc->round_trip.sample(measured);
     vc->handshake.stop();
     dialed(*vc, now);
-    adopt_peer(*vc, frame);
+    adopt_peer(*vc, frame.src, h);
     vc->state = *vc_next(vc->state, VcEvent::kAnswer);
     vc->channel.set_state(ChannelState::kOpen);
     counters.add(Counter::kVcOpened);
@@ -228,6 +261,7 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
     return make_ready(*vc);
   }
   if (h.d_port == 0) return counters.add(Counter::kBadPort);
+  if (keyless) return counters.add(Counter::kBadKey);
   bool const repeated = ours && h.s_port == vc->peer_port && h.offset == vc->peer_key;
   if (repeated || refused) return counters.add(Counter::kBadState);
   // The answerer holds a connection that nobody here wants: let it end at once.
@@ -239,15 +273,20 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   end.s_port = h.d_port;
   end.d_key = h.offset;
   end.offset = h.d_key;
-  answer(frame.src, end);
+  answer_stranger(frame.src, {end});
 }
 
 // protocol: 5.11
 void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
+  // protocol: 5.42
+  if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
   auto const& h = frame.header;
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
   if (h.d_port == 0) return counters.add(Counter::kBadPort);  // never named a connection
   if (vc == nullptr) {
+    // One that was answered, and ends before it was made.
+    if (strangers && strangers->drop(frame.src, h))
+      closed.remember({frame.src, h.s_port, h.offset}, now);
     // protocol: 5.12
     // Long gone here: answered from the request itself, so that the peer can always finish.
     wire::Header yes;
@@ -256,7 +295,8 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
     yes.s_port = h.d_port;
     yes.d_key = h.offset;
     yes.offset = h.d_key;
-    return answer(frame.src, yes);
+    answer_stranger(frame.src, {yes});
+    return;
   }
   // protocol: 5.13
   if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
@@ -267,6 +307,8 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   auto const before = vc->state;
   auto const after = vc_next(before, VcEvent::kRequest);
   if (!after) return counters.add(Counter::kBadState);
+  // protocol: 5.5
+  if (before == VcState::kConnecting && h.offset == 0) return counters.add(Counter::kBadKey);
   // protocol: 5.14
   if (before == VcState::kConnecting) {  // its CA was lost: these are the names it gave
     counters.add(Counter::kVcOpened);
@@ -281,6 +323,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
     vc->peer_option = to_option(frame.option);
     vc->channel.set_state(ChannelState::kPeerClosed);
     vc->handshake.start(now, vc->round_trip.timeout());
+    leaves(*vc, kHandshakeClock);
     count_end(*vc, Counter::kVcClosed);
     event(Event::Kind::kVcOver, vc->id, vc->cookie);
     touch(*vc);
@@ -297,6 +340,7 @@ void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
   vc.state = *after;
   if (vc.state == kVcGone) return forget(vc, now);
   vc.handshake.start(now, vc.round_trip.timeout());  // from here only our DA waits, for its DC
+  leaves(vc, kHandshakeClock);
   set_timer(vc);
 }
 
@@ -323,7 +367,7 @@ void Node::Impl::send_request_connection(const Vc& vc) {
   answer(vc.peer_mac, h, vc.endpoint->config.checksum, vc.option);
 }
 
-void Node::Impl::send_connection_answer(const Vc& vc) {
+wire::Header Node::Impl::connection_answer(const Vc& vc) const {
   auto h = header_for(vc, wire::Op::kConnectionAnswer);
   h.param = static_cast<std::uint16_t>(vc.channel.slots());
   h.bufx = vc.endpoint->config.bufsize;
@@ -331,7 +375,7 @@ void Node::Impl::send_connection_answer(const Vc& vc) {
   h.sync = vc.local_max_stu;
   h.d_id = vc.peer_uport;
   h.s_id = vc.endpoint->uport;
-  answer(vc.peer_mac, h, vc.endpoint->config.checksum, vc.option);
+  return h;
 }
 
 void Node::Impl::send_disconnect(const Vc& vc, wire::Op op) {

@@ -23,14 +23,29 @@ int Node::Impl::open_port(EndpointId id, std::byte* channel, std::uint64_t cooki
   vc->peer_max_stu = vc->local_max_stu;
   vc->send_stu_log2 = stu_size_log2(vc->local_max_stu, vc->local_max_stu, vc->peer_bufsize);
   vc->unscheduled = std::make_unique<UnscheduledBlocks>(vc->peer_bufsize, vc->send_stu_log2);
+  vc->guard = std::make_unique<KeyGuard>();
   vc->channel.set_state(ChannelState::kOpen);
   out = vc->id;
   return 0;
 }
 
+// The frame names the Port of an endpoint, or of a connection, and another Key than it has.
+// protocol: 5.18, 11.12
+void Node::Impl::on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now) {
+  if (!vc.guard) return counters.add(Counter::kBadKey);
+  auto const sender = KeySender::of(frame.src, frame.header.s_port);
+  if (!vc.guard->admits(sender, now)) return counters.add(Counter::kKeyGuesses);
+  vc.guard->wrong(sender, now);
+  counters.add(Counter::kBadKey);
+}
+
 // The frame named the Port and knows the Key.
 // protocol: 11.4, 11.9
 void Node::Impl::receive_on_endpoint(Vc& vc, const wire::Frame& frame, Time now) {
+  // protocol: 11.12, 11.13
+  auto const sender = KeySender::of(frame.src, frame.header.s_port);
+  if (!vc.guard->admits(sender, now)) return counters.add(Counter::kKeyGuesses);
+  vc.guard->right(sender);
   auto const op = frame.header.op();
   if (op != wire::Op::kData) counters.add(Counter::kRxControl);
   // protocol: 11.10

@@ -14,15 +14,17 @@ Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_
   auto const* const mx = mxs.find(h.mx);
   if (mx == nullptr) return Counter::kBadMx;
   if (mx->endpoint != vc.endpoint->id || (mx->vc != kNoneId && mx->vc != vc.id))
-    return Counter::kMxNotOwned;
-  if (!mx->contains(h.bufx)) return Counter::kBadBufx;
-  auto const* const entry = mx->range->find(h.bufx);
-  if (entry == nullptr) return Counter::kBadBufx;
-  auto const size = std::uint64_t{1} << mx->range->bufsize();
+    return is_live(*mx) ? Counter::kMxNotOwned : Counter::kBadMx;
+  if (!mx->contains(h.bufx)) return is_live(*mx) ? Counter::kBadBufx : Counter::kBadMx;
+  auto const& range = vc.endpoint->receive;
+  auto const entry = range.find(h.bufx);
+  // Of an unmapped region nothing is bound, and no other has its id.
+  if (entry.region != mx->region) return is_live(*mx) ? Counter::kBadBufx : Counter::kBadMx;
+  auto const size = std::uint64_t{1} << range.bufsize();
   if (h.offset >= size) return Counter::kBadOffset;
   if (h.offset + length > size) return Counter::kStuCrossesBuffer;
   if ((mx->permissions & permission) == 0) return Counter::kNoPermission;
-  memory = entry->memory + h.offset;
+  memory = entry.memory + h.offset;
   return Counter::kNone;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints and the memory mapped on them.
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
+#include <new>
 
 #include "stp/engine/impl.h"
 
@@ -28,12 +30,13 @@ void apply(Endpoint& endpoint, const EndpointConfig& c) {
 
 int Node::Impl::open_endpoint(const EndpointConfig& wanted, EndpointId& out, std::uint64_t owner) {
   if (!sensible(wanted)) return -EINVAL;
-  auto& endpoint = endpoints.add(std::make_unique<Endpoint>());
-  endpoint.owner_id = owner;
-  endpoint.owner = &owners[owner];
-  ++endpoint.owner->endpoints;
-  apply(endpoint, wanted);
-  out = endpoint.id;
+  auto* const endpoint = endpoints.add(std::make_unique<Endpoint>());
+  if (endpoint == nullptr) return -ENOSPC;
+  endpoint->owner_id = owner;
+  endpoint->owner = &owners[owner];
+  ++endpoint->owner->endpoints;
+  apply(*endpoint, wanted);
+  out = endpoint->id;
   return 0;
 }
 
@@ -68,21 +71,30 @@ int Node::Impl::map(EndpointId endpoint_id, Direction direction, std::uint32_t b
                     std::span<const MutableBytes> pieces, RegionId& out) {
   auto* const endpoint = endpoints.find(endpoint_id);
   if (endpoint == nullptr) return -EBADF;
-  auto& range = direction == Direction::kReceive ? endpoint->receive : endpoint->transmit;
-  auto& region = regions.add(std::make_unique<Region>());
-  if (auto const error = range.bind(base, pieces, region.id); error != 0) {
-    regions.remove(region.id);
+  auto* const region = regions.add(std::make_unique<Region>());
+  if (region == nullptr) return -ENOSPC;
+  auto error = -ENOMEM;
+  try {
+    error = range_of(*endpoint, direction).bind(base, pieces, region->id);
+  } catch (const std::bad_alloc&) {
+  }
+  if (error != 0) {
+    regions.remove(region->id);
     return error;
   }
   std::size_t bytes = 0;
   for (auto const& piece : pieces) bytes += piece.size();
-  region.endpoint = endpoint_id;
-  region.direction = direction;
-  region.first = base;
-  region.count = static_cast<std::uint32_t>(bytes >> endpoint->config.bufsize);
+  region->endpoint = endpoint_id;
+  region->direction = direction;
+  region->first = base;
+  region->count = static_cast<std::uint32_t>(bytes >> endpoint->config.bufsize);
   ++endpoint->regions;
-  out = region.id;
+  out = region->id;
   return 0;
+}
+
+BufxRange& Node::Impl::range_of(Endpoint& endpoint, Direction direction) {
+  return direction == Direction::kReceive ? endpoint.receive : endpoint.transmit;
 }
 
 // protocol: 7.5
@@ -90,10 +102,13 @@ int Node::Impl::unmap(RegionId id) {
   auto* const region = regions.find(id);
   if (region == nullptr || region->unmapped) return -EBADF;
   auto* const endpoint = endpoints.find(region->endpoint);
-  auto& range = region->direction == Direction::kReceive ? endpoint->receive : endpoint->transmit;
-  range.unbind(region->first, region->count);
-  mxs.free_if([&](const MxEntry& mx) { return mx.region == id; });
+  // From here on neither a request nor a frame finds the memory: nothing of it stays bound.
+  [[maybe_unused]] auto const unbound =
+      range_of(*endpoint, region->direction).unbind(region->first, region->count, id);
+  assert(unbound == region->count);
   region->unmapped = true;
+  mxs.abandon(region->mxs);
+  mxs.tidy(kTidiedAtOnce);
   if (region->attached == 0) region_gone(*region);
   return 0;
 }
@@ -106,22 +121,22 @@ void Node::Impl::region_gone(Region& region) {
 
 int Node::Impl::alloc_mx(RegionId region_id, VcId vc_id, std::uint8_t permissions,
                          std::uint16_t& out) {
-  auto const* const region = regions.find(region_id);
+  auto* const region = regions.find(region_id);
   if (region == nullptr || region->unmapped) return -EBADF;
   if (region->direction != Direction::kReceive) return -EINVAL;
+  Vc* vc = nullptr;
   if (vc_id != kNoneId) {
-    auto const* const vc = find_vc(vc_id);
+    vc = find_vc(vc_id);
     if (vc == nullptr) return -EBADF;
     if (vc->endpoint->id != region->endpoint) return -EINVAL;
   }
-  auto const* const endpoint = endpoints.find(region->endpoint);
-  auto const mx = mxs.allocate({.range = &endpoint->receive,
+  auto const mx = mxs.allocate({.region = region_id,
                                 .first = region->first,
                                 .count = region->count,
-                                .endpoint = endpoint->id,
+                                .endpoint = region->endpoint,
                                 .vc = vc_id,
-                                .region = region_id,
-                                .permissions = permissions});
+                                .permissions = permissions},
+                               region->mxs, vc == nullptr ? nullptr : &vc->mxs);
   if (mx < 0) return mx;
   out = static_cast<std::uint16_t>(mx);
   return 0;
@@ -129,9 +144,16 @@ int Node::Impl::alloc_mx(RegionId region_id, VcId vc_id, std::uint8_t permission
 
 int Node::Impl::free_mx(EndpointId endpoint, std::uint16_t mx) {
   auto const* const entry = mxs.find(mx);
-  if (entry == nullptr || entry->endpoint != endpoint) return -ERANGE;
+  if (entry == nullptr || entry->endpoint != endpoint || !is_live(*entry)) return -ERANGE;
   mxs.free(mx);
   return 0;
+}
+
+// Whether what it permits has not ended, with its region or with its connection.
+bool Node::Impl::is_live(const MxEntry& mx) const {
+  auto const* const region = regions.find(mx.region);
+  if (region == nullptr || region->unmapped) return false;
+  return mx.vc == kNoneId || find_vc(mx.vc) != nullptr;
 }
 
 }  // namespace stp

@@ -7,6 +7,7 @@
 //   transmit.cpp    bursts to send                     request.cpp   checks on users' requests
 //   one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks asked for again
 //   pacing.cpp      CTS held back                      connectionless.cpp  endpoints without peers
+//   stranger.cpp    requesters who have not shown that answers reach them
 #pragma once
 
 #include <map>
@@ -14,10 +15,15 @@
 #include <tuple>
 #include <vector>
 
+#include "stp/base/number_set.h"
+#include "stp/base/work_meter.h"
 #include "stp/connection/closed_connections.h"
 #include "stp/connection/refusals.h"
+#include "stp/connection/strangers.h"
 #include "stp/connection/timer_heap.h"
+#include "stp/connection/unproven.h"
 #include "stp/connection/vc_state.h"
+#include "stp/engine/answers.h"
 #include "stp/engine/held_grants.h"
 #include "stp/engine/id_table.h"
 #include "stp/engine/objects.h"
@@ -38,6 +44,8 @@ struct Node::Impl {
           std::span<const MutableBytes> pieces, RegionId& out);
   int unmap(RegionId id);
   void region_gone(Region& region);
+  static BufxRange& range_of(Endpoint& endpoint, Direction direction);
+  [[nodiscard]] bool is_live(const MxEntry& mx) const;
   int alloc_mx(RegionId region, VcId vc, std::uint8_t permissions, std::uint16_t& out);
   int free_mx(EndpointId endpoint, std::uint16_t mx);
 
@@ -48,6 +56,8 @@ struct Node::Impl {
   int admit(VcId id, const OptionPayload& option, Time now);
   int refuse(VcId id, const OptionPayload& option, Time now);
   void on_request_connection(const wire::Frame& frame, Time now);
+  Vc* make_passive(Endpoint& endpoint, const Requester& asker, const Strangers::Names& names,
+                   Time now);
   void open_passive(Vc& vc);
   void ask_user(Vc& vc, Time now);
   void end_undecided(Vc& vc, Time now);
@@ -55,18 +65,34 @@ struct Node::Impl {
   void answer_refusal(const Vc& vc, const OptionPayload& option, Time now);
   void send_refusal(const MacAddr& to, const wire::Header& request, const OptionPayload& option);
 
+  // --- stranger.cpp
+  [[nodiscard]] bool is_spoofed(const wire::Frame& frame) const;
+  bool must_prove(const Endpoint& endpoint, const MacAddr& from, Time now);
+  bool is_proven(const Unproven::Entry& entry) const;
+  void look_at_unproven(Time now);
+  bool reclaim(Endpoint& endpoint, Time now);
+  bool make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time now);
+  void give_up_unproven(Vc& vc, Time now);
+  void answer_unproven(Endpoint& endpoint, const Requester& asker, Time now);
+  void on_unknown_port(const wire::Frame& frame, Time now);
+  Vc* make_proven(const Requester& asker, const Strangers::Names& names, Time now);
+  bool answer_stranger(const MacAddr& dst, std::initializer_list<wire::Header> headers,
+                       bool checksum = false, const OptionPayload& option = {});
+
   // --- connect.cpp
   int connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
               std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option);
   int close(VcId id, bool at_once, Time now, const OptionPayload& option = {});
   Vc* find_vc(VcId id) const;
-  Vc* make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now);
-  std::uint16_t choose_port(const Endpoint& endpoint);
-  void adopt_peer(Vc& vc, const wire::Frame& frame);
+  Vc* make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now,
+              const Strangers::Names& names = {});
+  std::uint16_t choose_port(const Endpoint& endpoint, Time now);
+  void adopt_peer(Vc& vc, const MacAddr& mac, const wire::Header& announced);
   void begin_closing(Vc& vc, Time now);
   void stop_traffic(Vc& vc);
   void fail(Vc& vc, int error, Time now);
-  void forget(Vc& vc, Time now);
+  void forget(Vc& vc, Time now, bool remember = true);
+  static bool leave_backlog(Vc& vc);
   void let_go(Vc& vc);
   void count_end(Vc& vc, Counter how);
   void on_connection_answer(const wire::Frame& frame, Time now);
@@ -74,7 +100,7 @@ struct Node::Impl {
   void on_disconnect_answer(Vc& vc, Time now);
   void on_disconnect_complete(Vc& vc, Time now);
   void send_request_connection(const Vc& vc);
-  void send_connection_answer(const Vc& vc);
+  [[nodiscard]] wire::Header connection_answer(const Vc& vc) const;
   void send_disconnect(const Vc& vc, wire::Op op);
 
   // --- dial.cpp
@@ -86,8 +112,10 @@ struct Node::Impl {
   // --- receive.cpp
   void receive_frame(Bytes bytes, Bytes apart, Time now);
   void count_received(std::size_t frames, std::size_t bytes);
+  void on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now);
   void receive_on_vc(Vc& vc, const wire::Frame& frame, Time now);
   void deliver_control(Vc& vc, const wire::Frame& frame);
+  void end_transfer(Vc& vc, const wire::Header& end);
   static Counter not_legal(const Vc& vc);
   bool deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
                NodeChannel::Place place);
@@ -121,8 +149,8 @@ struct Node::Impl {
   bool take_reply(Vc& vc, Time now);
 
   // --- recover.cpp
-  void recover_blocks(Vc& vc, Time now);
-  void ask_in_silence(Vc& vc, Time now);
+  std::size_t recover_blocks(Vc& vc, Time now);  // how many it has looked at
+  void ask_in_silence(Vc& vc, GrantedBlock* first, Time now);
   bool ask_again(Vc& vc, InboundBlock& block, Time now);
   void expect_data(Vc& vc, Time now);
   void look_earlier(Vc& vc, Time now);
@@ -148,8 +176,22 @@ struct Node::Impl {
   void spend_slot(Vc& vc, Time now);
 
   // --- timers.cpp
+  // Clocks of requests begin when these have left: with the first look at the time after that.
+  enum Clock : std::uint8_t { kHandshakeClock = 1, kAskClock = 2, kGrantClock = 4 };
+  void leaves(Vc& vc, Clock clock);
+  void start_clocks(Time now);
+  void have_left();
   void expire(Time now);
-  void expire_vc(Vc& vc, Time now);
+  std::size_t expire_vc(Vc& vc, Time now);  // the Blocks it has looked at
+  // What has ended goes a piece at a time: a few at once, more in slices of later turns.
+  static constexpr std::size_t kTidiedAtOnce = 64, kTidiedInATurn = 1'024;
+  void tidy();
+  void tidy_later(InboundRemains remains);
+  void tidy_later(Vc& vc);
+  [[nodiscard]] bool untidy() const {
+    return mxs.untidy() || held.untidy() || !remains.empty() || !untidy_vcs.empty();
+  }
+  [[nodiscard]] Time next_deadline() const;
   void set_timer(Vc& vc);
   [[nodiscard]] Time deadline_of(const Vc& vc) const;
 
@@ -158,6 +200,7 @@ struct Node::Impl {
   int check_request(Vc& vc, const SendEntry& entry, Time now);
   int check_get_request(Vc& vc, const wire::Header& header);
   static int check_data_request(Vc& vc, const SendEntry& entry);
+  [[nodiscard]] static std::size_t work_of(const Vc& vc, const SendEntry& entry);
   [[nodiscard]] static std::uint32_t first_stu(const Vc& vc, const wire::Header& header);
   int check_grant_request(const Vc& vc, const wire::Header& header) const;
 
@@ -166,9 +209,9 @@ struct Node::Impl {
   void transmitted(const TxToken& token);
   void left_behind(VcId id);
   std::size_t send_answers(std::span<TxFrame> frames);
-  std::size_t send_next(std::span<TxFrame> frames, Time now);
-  std::size_t send_from(Vc& vc, std::span<TxFrame> frames, Time now);
-  bool take_request(Vc& vc, Time now);
+  std::size_t send_next(std::span<TxFrame> frames, std::size_t& work, Time now);
+  std::size_t send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
+  bool take_request(Vc& vc, std::size_t& work, Time now);
   void build_control(Vc& vc, TxFrame& frame);
   void build_stu(Vc& vc, TxFrame& frame);
   wire::Header stu_header(Vc& vc, std::uint64_t at, bool last) const;
@@ -180,17 +223,6 @@ struct Node::Impl {
   void make_ready(Vc& vc);
 
   // Answers and requests of the Node's own: small, sent before anything of users but for a frame.
-  struct Answer {
-    MacAddr dst;
-    wire::Header header;
-    bool checksum;
-    OptionPayload option;
-  };
-  static constexpr std::size_t kMaxAnswers = 1024;
-  // A connection's data must not overtake what opens it.
-  static bool is_pressing(const wire::Header& header) {
-    return header.op() != wire::Op::kRequestStateResponse;
-  }
   void answer(const MacAddr& dst, const wire::Header& header, bool checksum = false,
               const OptionPayload& option = {});
   [[nodiscard]] wire::Header header_for(const Vc& vc, wire::Op op, std::uint16_t flags = 0) const;
@@ -203,12 +235,13 @@ struct Node::Impl {
 
   wire::Frame parsed;  // that is being received: not made anew, for each frame fills all of it
 
-  IdTable<Endpoint> endpoints;
-  IdTable<Region> regions;
+  IdTable<Endpoint> endpoints{config.max_endpoints};
+  IdTable<Region> regions{config.max_regions};
   MxTable mxs;
   std::map<std::uint32_t, Endpoint*> listeners;  // by UPort
 
-  std::vector<std::unique_ptr<Vc>> ports;       // by Port; grows with the connections
+  std::vector<std::unique_ptr<Vc>> ports;  // by Port; grows with the connections
+  NumberSet used_ports;
   std::map<VcId, std::unique_ptr<Vc>> leaving;  // over, but frames still read their users' memory
   std::size_t vcs = 0;
   std::uint32_t next_port = 1;
@@ -219,25 +252,30 @@ struct Node::Impl {
     std::set<VcId> waiting;  // in the order in which they were made
   };
   std::map<ListenerName, Dialing> dialing;  // each has something unanswered
+  // Connections with requests that are about to leave; and that have left since the last look.
+  std::vector<VcId> leaving_now, just_left;
   ClosedConnections closed;
   Refusals refusals;
+  Unproven unproven;
+  std::unique_ptr<Strangers> strangers;  // from the first listener on
+  bool looped = false;                   // what is received has not been on the link
   TimerHeap timers;
 
-  std::vector<Answer> answers;  // a ring of kMaxAnswers
-  std::size_t first_answer = 0, answer_count = 0, pressing_answers = 0;
-  std::deque<Vc*> ready;                  // have something to send, in turn
+  Answers answers;
   std::map<std::uint64_t, Owner> owners;  // who has endpoints
+  LinkedList<Owner, HasReady> ready;      // whose connections have something to send, in turn
+  bool unfinished = false;                // there is more to look at than one call does
+  Time seen = 0;                          // the last time of the loop
   NodeGrants granted;
   HeldGrants held;  // CTS that wait for others' bytes to arrive
   // None of them can go while more than this is granted.
   std::uint64_t release_from = ~std::uint64_t{0};
   std::uint64_t releases = 0;
-  struct Watched {
-    VcId vc;
-    Time look_at;
-  };
-  std::deque<Watched> watched;  // connections with grants, in the order of their next look
-  std::vector<Vc*> touched;
+  std::deque<InboundRemains> remains;  // of connections that have ended
+  LinkedList<Vc, IsUntidy> untidy_vcs;
+  LinkedList<Vc, IsWatched> watched;  // connections with grants, in the order of their next look
+  LinkedList<Vc, IsTouched> touched;  // whose users are to be told what is new
+  LinkedList<Vc, IsTouched> drowsy;   // who have been told, and may be woken a little later
   // What is not urgent is told no later than this.
   static constexpr Time kWakeDelay = 50 * kMicrosecond;
   Time wake_by = kNever;

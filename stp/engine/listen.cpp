@@ -25,6 +25,7 @@ int Node::Impl::listen(EndpointId id, std::uint32_t uport) {
   if (!listeners.emplace(uport, endpoint).second) return -EADDRINUSE;
   endpoint->listening = true;
   endpoint->uport = uport;
+  if (!strangers) strangers = std::make_unique<Strangers>();
   return 0;
 }
 
@@ -33,14 +34,18 @@ int Node::Impl::accept(EndpointId id, VcId& out) {
   if (endpoint == nullptr) return -EBADF;
   if (!endpoint->listening) return -EINVAL;
   if (endpoint->backlog.empty()) return -EAGAIN;
-  out = endpoint->backlog.front();
-  endpoint->backlog.pop_front();
+  out = endpoint->backlog.front().id;
+  leave_backlog(endpoint->backlog.front());
   return 0;
 }
 
 // protocol: 5.1
 void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
+  // protocol: 5.42
+  if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
   auto const& h = frame.header;
+  // protocol: 5.5
+  if (h.offset == 0) return counters.add(Counter::kBadKey);
   PeerName const peer{frame.src, h.s_port, h.offset};
   // protocol: 5.29
   if (auto const* const refusal = refusals.find(peer, now)) {
@@ -51,7 +56,11 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
     // protocol: 5.4
     counters.add(Counter::kDuplicateRc);
     auto& vc = *known->second;
-    if (vc.state == VcState::kOpen) send_connection_answer(vc);
+    // What comes again may still be anybody's.
+    // protocol: 5.41
+    if (vc.state == VcState::kOpen)
+      answer_stranger(vc.peer_mac, {connection_answer(vc)}, vc.endpoint->config.checksum,
+                      vc.option);
     if (vc.state == VcState::kAsked) vc.heard = now;  // it still waits
     return;
   }
@@ -66,35 +75,60 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   auto const listener = listeners.find(h.d_id);
   if (listener == listeners.end()) return refuse_for(Counter::kNoListener);
   auto& endpoint = *listener->second;
+  Requester const asker{frame.src, h, to_option(frame.option)};
+  bool const inspects = endpoint.config.inspect;
+  // It comes from a user of this Node, whom nobody can pretend to be.
+  // protocol: 5.34, 5.42
+  bool const own = frame.src == config.mac;
+  // protocol: 5.36
+  if (!inspects && strangers->has_answered(peer, ports.size(), now))
+    return answer_unproven(endpoint, asker, now);
+  bool const room = !endpoint.stock.empty();
+  bool const crowded =
+      !own && (must_prove(endpoint, frame.src, now) || now < endpoint.crowded_until);
+  if (inspects && !own && (crowded || !room) && !make_room_to_ask(endpoint, peer, now)) return;
   // protocol: 5.7
-  if (endpoint.stock.empty()) {
+  if (!room && (inspects || own || !reclaim(endpoint, now))) {
     counters.add(Counter::kBacklogFull);
     event(Event::Kind::kStockLow, endpoint.id);
     return;
   }
-  auto const stocked = endpoint.stock.front();
-  auto* const vc = make_vc(endpoint, stocked.channel, stocked.cookie, now);
+  // protocol: 5.35
+  if (!inspects && (crowded || !room)) return answer_unproven(endpoint, asker, now);
+  auto* const vc = make_passive(endpoint, asker, {}, now);
   if (vc == nullptr) return refuse_for(Counter::kNoResources);
-  endpoint.stock.pop_front();
-  vc->passive = true;
-  vc->peer_uport = h.s_id;
-  vc->peer_option = to_option(frame.option);
-  adopt_peer(*vc, frame);
-  by_peer.emplace(peer, vc);
-  endpoint.backlog.push_back(vc->id);
+  // protocol: 5.34
+  if (!own) unproven.add({.vc = vc->id, .listener = endpoint.id, .mac = frame.src, .made = now});
   if (endpoint.config.inspect)
     ask_user(*vc, now);
   else
     open_passive(*vc);
+}
+
+// A connection that was asked for, with a channel from stock, for the user to accept.
+Vc* Node::Impl::make_passive(Endpoint& endpoint, const Requester& asker,
+                             const Strangers::Names& names, Time now) {
+  auto const stocked = endpoint.stock.front();
+  auto* const vc = make_vc(endpoint, stocked.channel, stocked.cookie, now, names);
+  if (vc == nullptr) return nullptr;
+  endpoint.stock.pop_front();
+  vc->passive = true;
+  vc->peer_uport = asker.rc.s_id;
+  vc->peer_option = asker.option;
+  adopt_peer(*vc, asker.mac, asker.rc);
+  by_peer.emplace(asker.name(), vc);
+  endpoint.backlog.push_back(*vc);
+  ++endpoint.in_backlog;
   event(Event::Kind::kAcceptReady, endpoint.id);
   event(Event::Kind::kStockLow, endpoint.id);
+  return vc;
 }
 
 void Node::Impl::open_passive(Vc& vc) {
   vc.state = VcState::kOpen;
   vc.channel.set_state(ChannelState::kOpen);
   counters.add(Counter::kVcOpened);
-  send_connection_answer(vc);
+  answer(vc.peer_mac, connection_answer(vc), vc.endpoint->config.checksum, vc.option);
   set_timer(vc);
 }
 
@@ -120,6 +154,10 @@ int Node::Impl::admit(VcId id, const OptionPayload& option, Time now) {
   vc->option = option;
   vc->end_counted = false;
   vc->heard = now;
+  // Its peer has the answer to show for from here on.
+  unproven.remove_if([id](auto const& entry) { return entry.vc == id; });
+  if (vc->peer_mac != config.mac)
+    unproven.add({.vc = id, .listener = vc->endpoint->id, .mac = vc->peer_mac, .made = now});
   open_passive(*vc);
   touch(*vc);
   make_ready(*vc);
@@ -167,7 +205,7 @@ void Node::Impl::send_refusal(const MacAddr& to, const wire::Header& request,
   no.d_key = request.offset;
   no.d_id = request.s_id;
   no.s_id = request.d_id;
-  answer(to, no, false, option);
+  answer_stranger(to, {no}, false, option);
 }
 
 }  // namespace stp

@@ -8,29 +8,35 @@
 namespace stp {
 
 Node::Impl::Impl(const NodeConfig& node_config, Random& node_random)
-    : config(node_config), random(node_random), ports(256), answers(kMaxAnswers) {}
+    : config(node_config), random(node_random), ports(256) {
+  used_ports.insert(0);  // names none
+}
 
 Node::Node(const NodeConfig& config, Random& random)
     : impl_(std::make_unique<Impl>(config, random)) {}
 Node::~Node() = default;
 
 std::size_t Node::transmit(std::span<TxFrame> frames, Time now) {
+  work::Call const call("Node::transmit");
   auto const count = impl_->transmit(frames, now);
   impl_->flush_wakes(now);
   return count;
 }
 void Node::transmitted(const TxToken& token) {
+  work::Call const call("Node::transmitted");
   impl_->transmitted(token);
   impl_->wake_touched(false);
 }
 Time Node::next_deadline() const {
-  return std::min({impl_->timers.next(), impl_->wake_by, impl_->pacing_deadline()});
+  return impl_->next_deadline();
 }
 void Node::expire(Time now) {
+  work::Call const call("Node::expire");
   impl_->expire(now);
   impl_->flush_wakes(now);
 }
 void Node::idle() {
+  work::Call const call("Node::idle");
   impl_->wake_touched(true);
 }
 bool Node::next_event(Event& out) {
@@ -61,10 +67,21 @@ int Node::close_endpoint(EndpointId endpoint) {
 
 int Node::map(EndpointId endpoint, Direction direction, std::uint32_t base,
               std::span<const MutableBytes> pieces, RegionId& out) {
+  work::Call const call("Node::map");
   return impl_->map(endpoint, direction, base, pieces, out);
 }
 int Node::unmap(RegionId region) {
+  work::Call const call("Node::unmap");
   return impl_->unmap(region);
+}
+std::size_t Node::table_bytes(EndpointId endpoint) const {
+  auto const* const found = impl_->endpoints.find(endpoint);
+  return found == nullptr ? 0 : found->receive.footprint() + found->transmit.footprint();
+}
+std::size_t Node::table_growth(EndpointId endpoint, Direction direction, std::uint32_t base,
+                               std::span<const MutableBytes> pieces) const {
+  auto* const found = impl_->endpoints.find(endpoint);
+  return found == nullptr ? 0 : Impl::range_of(*found, direction).growth(base, pieces);
 }
 int Node::alloc_mx(RegionId region, VcId vc, std::uint8_t permissions, std::uint16_t& out) {
   return impl_->alloc_mx(region, vc, permissions, out);
@@ -97,7 +114,7 @@ int Node::accept(EndpointId endpoint, VcId& out) {
 }
 std::size_t Node::backlog(EndpointId endpoint) const {
   auto const* const found = impl_->endpoints.find(endpoint);
-  return found == nullptr ? 0 : found->backlog.size();
+  return found == nullptr ? 0 : found->in_backlog;
 }
 int Node::admit(VcId vc, const OptionPayload& option, Time now) {
   auto const result = impl_->admit(vc, option, now);
@@ -116,6 +133,7 @@ int Node::open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cooki
   return impl_->open_port(endpoint, channel, cookie, out, now);
 }
 int Node::close(VcId vc, bool at_once, Time now, const OptionPayload& option) {
+  work::Call const call("Node::close");
   auto const result = impl_->close(vc, at_once, now, option);
   impl_->flush_wakes(now);
   return result;
@@ -169,9 +187,8 @@ void Node::for_each_vc(void (*visit)(void* context, VcId vc), void* context) con
     if (vc) visit(context, vc->id);
 }
 VcId Node::vc_after(std::uint16_t port) const {
-  for (std::size_t at = std::size_t{port} + 1; at < impl_->ports.size(); ++at)
-    if (impl_->ports[at]) return impl_->ports[at]->id;
-  return kNoneId;
+  auto const next = impl_->used_ports.next(std::uint32_t{port} + 1);
+  return next ? impl_->ports[*next]->id : kNoneId;
 }
 
 }  // namespace stp

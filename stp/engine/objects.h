@@ -5,13 +5,16 @@
 #include <array>
 #include <deque>
 
+#include "stp/base/linked_list.h"
 #include "stp/channel/node_side.h"
+#include "stp/connection/key_guard.h"
 #include "stp/connection/own_asks.h"
 #include "stp/connection/retry.h"
 #include "stp/connection/round_trip.h"
 #include "stp/connection/slot_credit.h"
 #include "stp/connection/timer_heap.h"
 #include "stp/memory/bufx_range.h"
+#include "stp/memory/mx_table.h"
 #include "stp/node.h"
 #include "stp/sequence/inbound.h"
 #include "stp/sequence/permitted_blocks.h"
@@ -24,8 +27,20 @@ struct Stocked {
   std::uint64_t cookie;
 };
 
-// Whose endpoints are: pacing lets none be held up by what another owner's peers owe it.
-struct Owner {
+struct Vc;
+
+// The lists that a connection can stand in.
+struct IsReady;      // it has something to send, or may have
+struct IsTouched;    // its user may have to be told or woken
+struct IsWatched;    // pacing looks whether anything comes of its grants
+struct IsInBacklog;  // established, or asked for; not yet accepted
+struct IsUntidy;     // something of what was granted has ended, and has to be taken down
+struct HasReady;     // of Owners
+
+// Whose endpoints are: pacing lets none be held up by what another owner's peers owe it, and each
+// has its turn to send, however many connections another one has.
+struct Owner : Link<HasReady> {
+  LinkedList<Vc, IsReady> ready;
   std::uint64_t granted = 0;  // bytes of CTS that have not arrived
   std::uint32_t held = 0;     // CTS that pacing holds back
   std::uint32_t endpoints = 0;
@@ -40,7 +55,10 @@ struct Endpoint {
   bool listening = false;
   std::uint32_t uport = 0;
   std::deque<Stocked> stock;
-  std::deque<VcId> backlog;  // established, not yet accepted
+  LinkedList<Vc, IsInBacklog> backlog;
+  std::uint32_t in_backlog = 0;  // how many
+  // Until then there is no place but for those who show that they are there.
+  Time crowded_until = 0;
   std::uint32_t vcs = 0, regions = 0;
 };
 
@@ -51,6 +69,7 @@ struct Region {
   std::uint32_t first = 0, count = 0;
   std::uint32_t attached = 0;  // frames that still read this memory
   bool unmapped = false;
+  RegionMxs mxs;
 };
 
 // The user's request that is being sent, and how far.
@@ -90,7 +109,12 @@ enum class Dial : std::uint8_t { kNone, kWaits, kSent };
 
 // A Virtual Connection; or the one Port of a connectionless endpoint, which has a channel as
 // connections have, is open for all its life, and whose peer is that of the request being sent.
-struct Vc : TimerNode {
+struct Vc : TimerNode,
+            Link<IsReady>,
+            Link<IsTouched>,
+            Link<IsWatched>,
+            Link<IsInBacklog>,
+            Link<IsUntidy> {
   VcId id = kNoneId;
   Endpoint* endpoint = nullptr;
   VcState state = VcState::kConnecting;
@@ -98,10 +122,10 @@ struct Vc : TimerNode {
   bool passive = false;      // came by RC; `peer_key` with its MAC and Port finds it again
   bool end_counted = false;  // vc_opened = vc_closed + vc_failed, in the end
   bool user_closed = false;  // the user let go of it
-  bool in_ready = false;     // stands in the queue of connections with something to send
-  bool touched = false;      // its user may have to be woken
-  bool urgent = false;       // and at once
+  bool urgent = false;       // its user is to be woken at once
+  bool drowsy = false;       // of those that have been touched: its user has been told
   bool has_news = false;     // that its user was not told of: a header, or another state
+  std::uint8_t leaving = 0;  // clocks (of Departures) whose requests are about to leave
   std::uint64_t cookie = 0;
 
   MacAddr peer_mac;
@@ -124,6 +148,7 @@ struct Vc : TimerNode {
   OwnAsks own_asks;
   Time ask_again = kNever;  // the peer had no Slot free: ask again then
   Time ask_pause = 0;
+  Time granted_at = 0;         // the last CTS has left by then
   Time data_check = kNever;    // look then whether granted Blocks make progress
   Time heard = 0;              // last frame from the peer
   std::uint32_t attached = 0;  // frames that still read the user's memory
@@ -131,13 +156,23 @@ struct Vc : TimerNode {
   Inbound inbound;
   PermittedBlocks permitted;
   std::unique_ptr<OneSided> one_sided;
-  std::uint32_t held = 0;       // its CTS that pacing holds back
-  bool grants_watched = false;  // pacing looks whether anything comes of its grants
+  std::uint32_t held = 0;  // its CTS that pacing holds back
+  Time look_at = 0;        // where pacing watches its grants: its next look
+  VcMxs mxs;
   std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
+  std::unique_ptr<KeyGuard> guard;                 // the same
 
   VcTraffic traffic;
 
   [[nodiscard]] bool connectionless() const { return endpoint->config.connectionless; }
+  template <typename List>
+  [[nodiscard]] bool in() const {
+    return static_cast<const Link<List>&>(*this).linked();
+  }
+  template <typename List>
+  void leave() {
+    static_cast<Link<List>&>(*this).unlink();
+  }
 };
 
 }  // namespace stp

@@ -122,6 +122,7 @@ void Node::Impl::refuse_get(const Vc& vc, const wire::Header& h) {
 void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source,
                            std::uint64_t value) {
   auto& replies = vc.one_sided->replies;
+  work::count("answers that a connection owes", replies.size());
   for (auto const& reply : replies)
     if (reply.entry.header.b_num == h.s_id) return;  // it asks again for what is about to leave
   if (replies.size() == OneSided::kWindow) return counters.add(Counter::kAnswersFull);

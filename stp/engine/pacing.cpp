@@ -14,6 +14,8 @@ constexpr std::uint64_t kOldestEvery = 8;  // releases: that often age goes befo
 // have its reasons to wait; those who wait for it would not know them.
 // protocol: 10.12
 constexpr Time kGrantPatience = 20 * kMillisecond;
+constexpr unsigned kMostLooks = 32;     // connections looked at at once: the others are next
+constexpr unsigned kMostReleased = 32;  // CTS in one burst
 
 }  // namespace
 
@@ -35,7 +37,7 @@ bool Node::Impl::hold_grant(Vc& vc, Time now) {
   if (demand.bytes == 0 || owner.granted == 0 || owner.held == kMaxHeld) return false;
   if (granted.bytes + demand.bytes <= config.granted_limit) return false;
   counters.add(Counter::kCtsHeld);
-  held.push(transfer, vc.sending.entry, demand);
+  held.push(transfer, vc.endpoint->owner_id, vc.sending.entry, demand);
   granted.look_again = true;
   ++vc.held;
   ++owner.held;
@@ -47,15 +49,19 @@ bool Node::Impl::hold_grant(Vc& vc, Time now) {
 // protocol: 10.9
 std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
   std::size_t count = 0;
-  while (count < frames.size() && !held.empty() &&
-         (granted.look_again || granted.bytes <= release_from)) {
+  // Refused ones count as well: that many are looked at.
+  for (auto left = kMostReleased; left > 0 && count < frames.size() && !held.empty() &&
+                                  (granted.look_again || granted.bytes <= release_from);
+       --left) {
     auto smallest = ~std::uint64_t{0};
     auto const chosen =
         held.choose(releases % kOldestEvery == 0, [&](VcId id, std::uint64_t bytes) {
-          auto const& vc = *find_vc(id);
-          if (!vc.credit.available()) return false;
+          auto const* const vc = find_vc(id);
+          if (vc == nullptr || !vc->credit.available()) return HeldGrants::Fit::kNoCredit;
           smallest = std::min(smallest, bytes);
-          return vc.endpoint->owner->granted == 0 || granted.bytes + bytes <= config.granted_limit;
+          bool const fits =
+              vc->endpoint->owner->granted == 0 || granted.bytes + bytes <= config.granted_limit;
+          return fits ? HeldGrants::Fit::kFits : HeldGrants::Fit::kTooMuch;
         });
     if (!chosen) {
       granted.look_again = false;
@@ -93,21 +99,21 @@ bool Node::Impl::send_held(const HeldGrants::Transfer& transfer, TxFrame& frame,
 
 // From now on it is seen whether anything comes of this connection's grants.
 void Node::Impl::watch_grants(Vc& vc, Time now) {
-  if (config.granted_limit == 0 || vc.grants_watched) return;
-  vc.grants_watched = true;
-  watched.push_back({vc.id, now + kGrantPatience});
+  if (config.granted_limit == 0 || vc.in<IsWatched>()) return;
+  vc.look_at = now + kGrantPatience;
+  watched.push_back(vc);
 }
 
 // protocol: 10.12
 void Node::Impl::write_off_grants(Time now) {
-  while (!watched.empty() && watched.front().look_at <= now) {
-    auto* const vc = find_vc(watched.front().vc);
-    watched.pop_front();
-    if (vc == nullptr) continue;
-    vc->grants_watched = vc->inbound.outstanding() != 0;
-    if (!vc->grants_watched) continue;
-    if (now - vc->inbound.silent_since() >= kGrantPatience) vc->inbound.write_off();
-    watched.push_back({vc->id, now + kGrantPatience});
+  for (auto left = kMostLooks; left > 0 && !watched.empty() && watched.front().look_at <= now;
+       --left) {
+    auto& vc = watched.pop_front();
+    work::count("connections whose grants are watched");
+    if (vc.inbound.outstanding() == 0) continue;
+    if (now - vc.inbound.silent_since() >= kGrantPatience) vc.inbound.write_off();
+    vc.look_at = now + kGrantPatience;
+    watched.push_back(vc);
   }
 }
 
@@ -120,6 +126,7 @@ void Node::Impl::drop_held(Vc& vc) {
   if (vc.held == 0) return;
   vc.endpoint->owner->held -= held.drop(vc.id);
   vc.held = 0;
+  held.tidy(kTidiedAtOnce);
 }
 
 // The Transfer has ended: its CTS must not begin it anew.
@@ -128,6 +135,7 @@ void Node::Impl::drop_held(Vc& vc, std::uint32_t r_id) {
   auto const count = held.drop(HeldGrants::Transfer{vc.id, r_id});
   vc.held -= count;
   vc.endpoint->owner->held -= count;
+  held.tidy(kTidiedAtOnce);
 }
 
 }  // namespace stp

@@ -10,6 +10,7 @@
 namespace stp {
 
 [[gnu::always_inline]] inline void Node::Impl::receive_frame(Bytes bytes, Bytes apart, Time now) {
+  work::count("frames received");
   auto& frame = parsed;
   if (auto const drop = wire::parse_inline(bytes, config.max_stu, frame, apart);
       drop != Counter::kNone)
@@ -33,8 +34,8 @@ namespace stp {
   }
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
   // protocol: 5.18
-  if (vc == nullptr) return counters.add(Counter::kBadPort);
-  if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
+  if (vc == nullptr) return on_unknown_port(frame, now);
+  if (vc->local_key != h.d_key) return on_wrong_key(*vc, frame, now);
   // protocol: 11.2
   if (vc->connectionless()) return receive_on_endpoint(*vc, frame, now);
   if (vc->peer_mac != frame.src || vc->peer_port != h.s_port)
@@ -47,6 +48,7 @@ namespace stp {
 }
 
 void Node::receive(std::span<const Bytes> burst, Time now) {
+  work::Call const call("Node::receive");
   std::size_t bytes = 0;
   for (auto const& frame : burst) {
     bytes += frame.size();
@@ -57,11 +59,14 @@ void Node::receive(std::span<const Bytes> burst, Time now) {
 }
 
 void Node::receive_looped(std::span<const LoopedFrame> burst, Time now) {
+  work::Call const call("Node::receive_looped");
   std::size_t bytes = 0;
+  impl_->looped = true;
   for (auto const& frame : burst) {
     bytes += frame.head.size() + frame.attached.size();
     impl_->receive_frame(frame.head, frame.attached, now);
   }
+  impl_->looped = false;
   impl_->count_received(burst.size(), bytes);
   impl_->flush_wakes(now);
 }
@@ -108,10 +113,19 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   if (h.op() == wire::Op::kClearToSend)
     vc.permitted.remember(h.s_id, h.b_num, Address{h.bufx, h.offset}.linear(vc.peer_bufsize));
   if (h.op() == wire::Op::kEnd) {
-    drop_held(vc, h.d_id);
-    vc.inbound.end(h.d_id);
+    end_transfer(vc, h);
+    tidy_later(vc);
   }
   if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, wire::kNoId, wire::kNoId, 0);
+}
+
+// The peer may not know our id of what it ends.
+// protocol: 7.12, 9.20
+void Node::Impl::end_transfer(Vc& vc, const wire::Header& end) {
+  auto r_id = end.d_id;
+  if (r_id == wire::kNoId && !vc.inbound.find_initiated(end.s_id, r_id)) return;
+  drop_held(vc, r_id);
+  vc.inbound.end(r_id);
 }
 
 // Why a frame is dropped that its connection's state has no use for: while a connection ends, its
@@ -141,9 +155,12 @@ bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header
 void Node::Impl::touch(Vc& vc, bool urgent) {
   vc.has_news = true;
   vc.urgent |= urgent;
-  if (vc.touched) return;
-  vc.touched = true;
-  touched.push_back(&vc);
+  if (vc.in<IsTouched>()) {
+    if (!vc.drowsy) return;
+    vc.leave<IsTouched>();
+  }
+  vc.drowsy = false;
+  touched.push_back(vc);
 }
 
 // The same where the user finds nothing but room: requests of its own are done with.
@@ -156,31 +173,38 @@ void Node::Impl::touch_room(Vc& vc) {
 // Headers without Interrupt wait for more of them, so that a sleeper is woken once for many.
 // protocol: 6.17
 void Node::Impl::flush_wakes(Time now) {
-  if (touched.empty()) {  // or those who were have gone
-    wake_by = kNever;
+  if (touched.empty() && now < wake_by) {  // or those who were have gone
+    if (drowsy.empty()) wake_by = kNever;
     return;
   }
   wake_touched(now >= wake_by);
-  if (!touched.empty() && wake_by == kNever) wake_by = now + kWakeDelay;
+  if (!drowsy.empty() && wake_by == kNever) wake_by = now + kWakeDelay;
 }
 
 void Node::Impl::wake_touched(bool all) {
-  std::size_t kept = 0;
+  if (touched.empty() && !all) return;
+  // Who is touched again has left `drowsy`: each is looked at once for each time it was touched.
+  if (all) {
+    drowsy.append(touched);
+    touched.append(drowsy);
+  }
   // What was published before is seen by a user who gathers now and looks after that.
   if (!touched.empty()) std::atomic_thread_fence(std::memory_order_seq_cst);
-  for (auto* const vc : touched) {
+  while (!touched.empty()) {
+    auto& vc = touched.pop_front();
+    work::count("connections touched");
     // News wake nobody and cost no system call: who polls is told at once.
-    if (std::exchange(vc->has_news, false) && vc->channel.gathered())
-      event(Event::Kind::kNews, vc->id, vc->cookie);
-    if (!all && !vc->urgent) {
-      touched[kept++] = vc;
+    if (std::exchange(vc.has_news, false) && vc.channel.gathered())
+      event(Event::Kind::kNews, vc.id, vc.cookie);
+    if (!all && !vc.urgent) {
+      vc.drowsy = true;
+      drowsy.push_back(vc);
       continue;
     }
-    vc->touched = vc->urgent = false;
-    if (vc->channel.needs_wake()) event(Event::Kind::kWake, vc->id, vc->cookie);
+    vc.urgent = vc.drowsy = false;
+    if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
   }
-  touched.resize(kept);
-  if (kept == 0) wake_by = kNever;
+  if (drowsy.empty()) wake_by = kNever;
 }
 
 // protocol: 3.3
@@ -195,9 +219,7 @@ wire::Header Node::Impl::header_for(const Vc& vc, wire::Op op, std::uint16_t fla
 
 void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum,
                         const OptionPayload& option) {
-  if (answer_count == kMaxAnswers) return counters.add(Counter::kAnswersFull);
-  if (is_pressing(header)) ++pressing_answers;
-  answers[(first_answer + answer_count++) % kMaxAnswers] = {dst, header, checksum, option};
+  if (!answers.add({dst, header, checksum, option})) counters.add(Counter::kAnswersFull);
 }
 
 void Node::Impl::event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie) {

@@ -34,26 +34,17 @@ Time timeout_in_silence(const Vc& vc) {
 Time stalled_at(const Vc& vc, const InboundBlock& block) {
   if (vc.inbound.overtaken(block))
     return block.progress + data_timeout(shortest_timeout(vc), block.repeats);
-  return std::max(block.progress, vc.inbound.last_arrival()) +
+  return std::max({block.progress, vc.inbound.last_arrival(), vc.granted_at}) +
          data_timeout(timeout_in_silence(vc), block.repeats);
-}
-
-// Of the Blocks that nothing has overtaken the one granted first, but after `serial`; nullptr:
-// there is none.
-InboundBlock* next_waiting(Vc& vc, std::uint64_t serial) {
-  InboundBlock* next = nullptr;
-  vc.inbound.for_each_open([&](InboundBlock& block) {
-    if (block.serial <= serial || vc.inbound.overtaken(block)) return;
-    if (next == nullptr || block.serial < next->serial) next = &block;
-  });
-  return next;
 }
 
 }  // namespace
 
 // A Block was granted: from now on its progress is watched.
 void Node::Impl::expect_data(Vc& vc, Time now) {
-  if (!vc.endpoint->config.recover || vc.data_check != kNever) return;
+  if (!vc.endpoint->config.recover) return;
+  leaves(vc, kGrantClock);
+  if (vc.data_check != kNever) return;
   vc.data_check = now + shortest_timeout(vc);
   set_timer(vc);
 }
@@ -66,27 +57,34 @@ void Node::Impl::look_earlier(Vc& vc, Time now) {
 }
 
 // protocol: 10.3, 10.5
-void Node::Impl::recover_blocks(Vc& vc, Time now) {
+std::size_t Node::Impl::recover_blocks(Vc& vc, Time now) {
   auto next = kNever;
-  vc.inbound.for_each_open([&](InboundBlock& block) {
-    if (!vc.inbound.overtaken(block)) return;
-    if (stalled_at(vc, block) <= now && ask_again(vc, block, now)) vc.inbound.grant_again(block);
-    next = std::min(next, stalled_at(vc, block));
-  });
-  ask_in_silence(vc, now);
-  if (auto const* const first = next_waiting(vc, 0)) next = std::min(next, stalled_at(vc, *first));
+  std::size_t looked = 0;
+  auto* block = vc.inbound.first_open();
+  while (block != nullptr && vc.inbound.overtaken(*block)) {
+    auto* const after = vc.inbound.open_after(*block);
+    bool const asked = stalled_at(vc, *block) <= now && ask_again(vc, *block, now);
+    if (asked) vc.inbound.grant_again(*block);  // it is the last one now
+    next = std::min(next, stalled_at(vc, *block));
+    ++looked;
+    block = after != nullptr || !asked ? after : block;
+  }
+  // Of the Blocks that nothing has overtaken this is the one granted first.
+  ask_in_silence(vc, block, now);
+  if (block != nullptr) next = std::min(next, stalled_at(vc, *block));
+  work::count("Blocks of a connection", looked);
   // Without credit nothing can be asked; the look comes again a little later.
   vc.data_check = next == kNever ? kNever : std::max(next, now + kMinDataTimeout);
+  return looked;
 }
 
 // Whether all is lost or only late, the answer to a few tells what the others need.
 // protocol: 10.14
-void Node::Impl::ask_in_silence(Vc& vc, Time now) {
-  auto* block = next_waiting(vc, 0);
+void Node::Impl::ask_in_silence(Vc& vc, GrantedBlock* block, Time now) {
   if (block == nullptr || stalled_at(vc, *block) > now) return;
   for (auto left = vc.inbound.silence().asks(); left > 0 && block != nullptr; --left) {
     if (stalled_at(vc, *block) <= now && !ask_again(vc, *block, now)) break;
-    block = next_waiting(vc, block->serial);
+    block = vc.inbound.open_after(*block);
   }
   vc.inbound.ask_in_silence();
 }
@@ -104,6 +102,7 @@ bool Node::Impl::ask_again(Vc& vc, InboundBlock& block, Time now) {
   h.d_id = block.cts.d_id;
   h.s_id = block.cts.s_id;
   answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+  leaves(vc, kGrantClock);
   counters.add(Counter::kCtsRepeated);
   spend_slot(vc, now);
   ++block.repeats;

@@ -39,6 +39,7 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
       if (error != 0 || vc.connectionless()) return error;
       auto const limit = entry.limited != 0 ? entry.length : ~std::uint64_t{0};
       auto const granted_error = vc.inbound.grant(h, limit, now);
+      tidy_later(vc);
       if (granted_error == 0) expect_data(vc, now);
       watch_grants(vc, now);
       return granted_error;
@@ -47,14 +48,18 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
       return check_get_request(vc, h);
     case Op::kMemoryRegionAvailable: {
       if (h.has(wire::flag::kReject)) return 0;
-      auto const error = check_grant_request(vc, h);
-      return error != 0 || vc.connectionless() ? error : vc.inbound.open_region(h);
+      if (auto const error = check_grant_request(vc, h); error != 0) return error;
+      if (vc.connectionless()) return 0;
+      auto const error = vc.inbound.open_region(h);
+      tidy_later(vc);
+      return error;
     }
     case Op::kEnd:  // where the user receives what ends, its own id stands in S_id
     case Op::kEndAck:
       drop_held(vc, h.s_id);
       // protocol: 7.12
       vc.inbound.end(h.s_id);
+      tidy_later(vc);
       return 0;
     default:
       return 0;
@@ -78,8 +83,9 @@ int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
   auto const error = check_grant_request(vc, landing);
   if (error != 0) return error;
   auto const* const mx = mxs.find(h.mx);
-  auto const end = Address{h.sync, h.b_num}.linear(mx->range->bufsize()) + length;
-  if (end > (std::uint64_t{mx->first} + mx->count) << mx->range->bufsize()) return -ERANGE;
+  auto const bufsize = vc.endpoint->config.bufsize;
+  auto const end = Address{h.sync, h.b_num}.linear(bufsize) + length;
+  if (end > (std::uint64_t{mx->first} + mx->count) << bufsize) return -ERANGE;
   return vc.connectionless() ? 0 : vc.inbound.expect(h, length);
 }
 
@@ -100,6 +106,20 @@ std::uint32_t Node::Impl::first_stu(const Vc& vc, const wire::Header& h) {
   if (!start || at < *start) return 0;
   auto const tiles = (at >> vc.send_stu_log2) - (*start >> vc.send_stu_log2);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(tiles, Inbound::kMaxStusOfBlock));
+}
+
+// What a request costs beside its frames, in units of one short request: looking whether all of
+// its memory is mapped takes a step for each buffer, or for each page of them.
+std::size_t Node::Impl::work_of(const Vc& vc, const SendEntry& entry) {
+  constexpr std::uint64_t kStepsOfUnit = 64;
+  constexpr std::size_t kControlWork = TransferTable::kMost / kStepsOfUnit;
+  // A new Transfer or region looks for a place among all others.
+  if (entry.header.op() != wire::Op::kData) return kControlWork;
+  auto const buffers = std::uint64_t{entry.length} >> vc.endpoint->transmit.bufsize();
+  if (buffers < kStepsOfUnit) return 1;
+  auto const steps = std::min<std::uint64_t>(buffers, 2 * BufxRange::kPageEntries) +
+                     (buffers >> BufxRange::kPageBits);
+  return 1 + static_cast<std::size_t>(steps / kStepsOfUnit);
 }
 
 int Node::Impl::check_data_request(Vc& vc, const SendEntry& entry) {

@@ -55,7 +55,10 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
   bool const news = vc.credit.answered(h.sync, h.param);
   if (news && vc.credit.available() && !had_credit) {
     vc.ask_pause = 0;
-    granted.look_again |= vc.held > 0;
+    if (vc.held > 0) {
+      held.unpark(vc.id);
+      granted.look_again = true;
+    }
     make_ready(vc);
   }
   bool const ours = h.d_id == wire::kNoId && vc.own_asks.contains(h.sync);
@@ -66,7 +69,10 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
   }
   if (own || news) ask_again_later(vc, now);
   if (own) return set_timer(vc);
-  if (ours || vc.user_closed) return;
+  // What the question said that came with the answer to its RC.
+  // protocol: 5.37
+  bool const proof = vc.passive && h.sync == vc.peer_key && h.has(wire::flag::kReject);
+  if (ours || proof || vc.user_closed) return;
   if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kReserve))
     counters.add(Counter::kStateLost);
 }
@@ -90,6 +96,7 @@ void Node::Impl::ask_slots(Vc& vc, bool keep_alive, Time now) {
     vc.ask.start(now, std::max(vc.round_trip.timeout(), kKeepAliveInterval), 0, kKeepAliveTries);
   else
     vc.ask.start(now, vc.round_trip.timeout(), kAskPatience);
+  leaves(vc, kAskClock);
   // The RS overtakes the STUs of a Block that is being sent.
   bool const overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
   vc.credit.asked(sync, overtakes ? 1 : 0);

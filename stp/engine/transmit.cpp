@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Bursts to send: the Node's own answers first, then users' requests, connection by connection.
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 
@@ -9,52 +10,77 @@
 namespace stp {
 namespace {
 
-constexpr std::size_t kTurn = 16;  // frames of one connection before the next has its turn
+// Before the next owner, and of one owner the next connection, has its turn: frames of one
+// connection, and the work that its requests are, those that are refused included.
+constexpr std::size_t kTurn = 16, kWorkOfTurn = 64;
+// Of one call. What is left is for the next turn of the loop: users may fill their queues faster
+// than they are emptied, for ever.
+constexpr std::size_t kWorkOfCall = 256;  // units of 64 steps
 constexpr std::size_t kMinFrame = wire::kEthernetSize + wire::kMinPayload;
 
 }  // namespace
 
 std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
   std::size_t count = 0;
+  auto work = kWorkOfCall;
+  seen = now;
+  if (!just_left.empty()) start_clocks(now);
   // Where all answers are states that peers asked for, nobody loses by one frame of a user going
   // before them, and the program at its other end sees it that much sooner.
-  if (answer_count != 0 && pressing_answers == 0 && !ready.empty() && frames.size() > 1)
-    count = send_next(frames.first(1), now);
-  if (answer_count != 0) count += send_answers(frames.subspan(count));
+  if (!answers.empty() && !answers.has_pressing() && !ready.empty() && frames.size() > 1)
+    count = send_next(frames.first(1), work, now);
+  if (!answers.empty()) count += send_answers(frames.subspan(count));
+  auto const answered = count;
   if (!held.empty()) count += release_grants(frames.subspan(count), now);
-  while (count < frames.size() && !ready.empty())
-    count += send_next(frames.subspan(count, std::min(frames.size() - count, kTurn)), now);
+  while (count < frames.size() && !ready.empty() && work > 0)
+    count += send_next(frames.subspan(count, std::min(frames.size() - count, kTurn)), work, now);
+  unfinished = !ready.empty() && work == 0;
   // What the requests brought about: an RS for Slots, an RD.
-  if (answer_count != 0) count += send_answers(frames.subspan(count));
+  if (!answers.empty()) {
+    answers.users_sent(count - answered);
+    count += send_answers(frames.subspan(count));
+  }
+  have_left();
   return count;
 }
 
 std::size_t Node::Impl::send_answers(std::span<TxFrame> frames) {
   std::size_t count = 0;
-  for (; count < frames.size() && answer_count > 0; --answer_count) {
-    auto const& a = answers[first_answer];
+  bool const users_wait = !ready.empty();
+  while (count < frames.size()) {
+    auto const* const a = answers.next(users_wait);
+    if (a == nullptr) return count;
     counters.add(Counter::kTxControl);
-    auto const option = a.option ? Bytes(*a.option) : Bytes{};
-    emit(frames[count++], a.dst, a.header, a.checksum, option, {}, false);
-    if (is_pressing(a.header)) --pressing_answers;
-    first_answer = (first_answer + 1) % kMaxAnswers;
+    auto const option = a->option ? Bytes(*a->option) : Bytes{};
+    emit(frames[count++], a->dst, a->header, a->checksum, option, {}, false);
+    answers.sent(users_wait);
   }
   return count;
 }
 
-// Frames of the connection whose turn it is.
-std::size_t Node::Impl::send_next(std::span<TxFrame> frames, Time now) {
-  auto& vc = *ready.front();
-  ready.pop_front();
-  vc.in_ready = false;
-  return send_from(vc, frames, now);
+// Frames of the connection whose turn it is: that of the owner whose turn it is. `work`: what all
+// of them together may still do.
+std::size_t Node::Impl::send_next(std::span<TxFrame> frames, std::size_t& work, Time now) {
+  auto& owner = ready.front();
+  auto& vc = owner.ready.pop_front();
+  if (owner.ready.empty())
+    owner.unlink();
+  else if (ready.after(owner) != nullptr)
+    ready.push_back(ready.pop_front());
+  auto share = std::min(work, kWorkOfTurn);
+  work -= share;
+  auto const count = send_from(vc, frames, share, now);
+  work += share;
+  return count;
 }
 
 // Sends up to frames.size() frames of one connection. It queues itself again when there is more.
-std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, Time now) {
+std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now) {
   std::size_t count = 0;
-  while (count < frames.size()) {
-    if (!vc.sending.active && !take_request(vc, now)) return count;
+  while (count < frames.size() && work > 0) {
+    work::count("frames sent");
+    if (!vc.sending.active && !take_request(vc, work, now)) return count;
+    if (!vc.sending.active) break;  // the work of this turn is used up
     auto& frame = frames[count++];
     if (vc.sending.entry.header.op() == wire::Op::kData)
       build_stu(vc, frame);
@@ -66,10 +92,10 @@ std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, Time now) {
   return count;
 }
 
-// Makes the next request of the user's queue the one being sent. False: there is none that can go
-// now; whatever will change that queues the connection again.
-bool Node::Impl::take_request(Vc& vc, Time now) {
-  for (;;) {
+// Makes the next request of the user's queue the one being sent, if `work` lasts for those before
+// it. False: there is none that can go now; whatever will change that queues the connection again.
+bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
+  while (work > 0) {
     if (vc.state != VcState::kOpen) return false;
     if (vc.one_sided && !vc.one_sided->replies.empty()) return take_reply(vc, now);
     if (!vc.channel.peek(vc.sending.entry)) {
@@ -82,6 +108,8 @@ bool Node::Impl::take_request(Vc& vc, Time now) {
       return false;
     }
     vc.sending.source = Sending::Source::kUser;
+    work -= std::min(work, work_of(vc, vc.sending.entry));
+    work::count("requests");
     auto const& h = vc.sending.entry.header;
     auto const refused = [&](int error) {
       if (error == 0) return false;
@@ -103,6 +131,7 @@ bool Node::Impl::take_request(Vc& vc, Time now) {
     if (h.op() == wire::Op::kRequestState || h.has(wire::flag::kSendState)) vc.credit.asked(h.sync);
     return true;
   }
+  return true;
 }
 
 void Node::Impl::build_control(Vc& vc, TxFrame& frame) {
@@ -149,6 +178,7 @@ bool Node::Impl::gather(const BufxRange& source, std::uint64_t from, std::size_t
   for (RegionId region = kNoneId; length > 0;) {
     auto const piece = source.run(from, length, region);
     if (piece.empty()) return false;
+    work::count("pieces of an STU");
     std::memcpy(to, piece.data(), piece.size());
     from += piece.size();
     to += piece.size();
@@ -170,17 +200,19 @@ bool Node::Impl::gather(const BufxRange& source, std::uint64_t from, std::size_t
   auto const append = last && sending.appends() ? std::as_bytes(std::span(entry.payload)) : Bytes{};
 
   Bytes payload;
-  RegionId region = kNoneId;
-  bool attach = false;
+  RegionId region_id = kNoneId;
+  Region* region = nullptr;  // that of the memory that is attached
   if (sending.source == Sending::Source::kValue) {
     payload = std::as_bytes(std::span(entry.payload)).first(length);
   } else if (length != 0) {
     auto const& source =
         sending.source == Sending::Source::kUser ? vc.endpoint->transmit : vc.endpoint->receive;
     auto const from = Address{entry.bufx, entry.offset}.linear(source.bufsize()) + sending.done;
-    payload = source.run(from, length, region);
-    attach = payload.size() == length && length >= config.attach_from && append.empty();
-    if (!attach) {  // copied to where it will stand behind the header
+    payload = source.run(from, length, region_id);
+    if (payload.size() == length && length >= config.attach_from && append.empty())
+      region = regions.find(region_id);  // there is one: what is bound is mapped
+    assert(region == nullptr || !region->unmapped);
+    if (region == nullptr) {  // copied to where it will stand behind the header
       auto* const behind =
           frame.head + wire::head_size(h, length + append.size(), config.vlan.has_value());
       if (!gather(source, from, length, behind)) {  // unmapped in the middle of the Block
@@ -192,14 +224,14 @@ bool Node::Impl::gather(const BufxRange& source, std::uint64_t from, std::size_t
       payload = {behind, length};
     }
   }
-  emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, attach);
+  emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, region != nullptr);
   counters.add(Counter::kTxStus);
   counters.add(Counter::kTxDataBytes, length);
   vc.traffic.tx_data_bytes += length;
-  if (attach) {
-    frame.token = {vc.id, region};
+  if (region != nullptr) {
+    frame.token = {vc.id, region_id};
     ++vc.attached;
-    ++regions.find(region)->attached;
+    ++region->attached;
   }
   sending.done += length;
   if (last) finish_request(vc);
@@ -242,11 +274,13 @@ void Node::Impl::emit(TxFrame& frame, const MacAddr& dst, const wire::Header& he
 
 void Node::Impl::transmitted(const TxToken& token) {
   if (token.region == kNoneId) return;
-  auto& region = *regions.find(token.region);
-  if (--region.attached == 0 && region.unmapped) region_gone(region);
+  auto* const region = regions.find(token.region);
+  // It stays until the last of its frames has gone: this is a token given back twice.
+  if (region == nullptr || region->attached == 0) return;
+  if (--region->attached == 0 && region->unmapped) region_gone(*region);
   auto* const vc = find_vc(token.vc);
   if (vc == nullptr) return left_behind(token.vc);
-  if (--vc->attached > 0) return;
+  if (vc->attached == 0 || --vc->attached > 0) return;
   vc->channel.complete(vc->channel.taken());
   touch_room(*vc);
 }
@@ -260,9 +294,10 @@ void Node::Impl::left_behind(VcId id) {
 }
 
 void Node::Impl::make_ready(Vc& vc) {
-  if (vc.in_ready) return;
-  vc.in_ready = true;
-  ready.push_back(&vc);
+  if (vc.in<IsReady>()) return;
+  auto& owner = *vc.endpoint->owner;
+  owner.ready.push_back(vc);
+  if (!owner.linked()) ready.push_back(owner);
 }
 
 }  // namespace stp

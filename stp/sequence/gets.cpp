@@ -105,6 +105,8 @@ bool Sequencer::Impl::on_get_answer(const wire::Header& h, Time now) {
   if (piece.done) return true;
   if (auto const measured = piece.retry.measured(now)) round_trip.sample(measured);
   piece.done = true;
+  get_answered = now;
+  if (static_cast<std::int32_t>(h.b_num - newest_answered) > 0) newest_answered = h.b_num;
   if (piece.kind == Completion::Kind::kFetch) release_get(piece);
   finish_gets();
   return true;
@@ -158,6 +160,10 @@ void Sequencer::Impl::expire_gets(Time now) {
   for (std::size_t i = 0; i < gets_sent; ++i) {
     auto& piece = gets[i];
     if (piece.done) continue;
+    // The peer answers in order: it has its turn behind those before it.
+    // protocol: 10.19
+    auto const ahead = newest_answered - first_g_num - static_cast<std::uint32_t>(i);
+    if (static_cast<std::int32_t>(ahead) < 0) piece.retry.left(get_answered);
     bool gave_up = false;
     if (again(piece.retry, piece.queued, now, gave_up)) {
       request(piece.request);

@@ -9,13 +9,25 @@ namespace stp {
 
 namespace {
 
+// Of what has ended; the rest follows in slices.
+constexpr std::size_t kTidiedAtOnce = 64;
+
+// A place for a Block of a region counts as a map of so many STUs at least: about what it takes
+// itself, so that many small windows are no way to more memory than a few large ones.
+// protocol: 7.14
+constexpr std::uint64_t kLeastTracked = 1'024;
+
 // Places for so many Blocks of a region.
 std::uint32_t places_of(const InboundTransfer& region) {
   return std::bit_ceil(region.b_win);
 }
 
+std::uint64_t tracked(std::uint64_t stus, std::uint32_t places) {
+  return std::max(stus, kLeastTracked) * places;
+}
+
 std::uint64_t tracked_by(const InboundTransfer& region) {
-  return std::uint64_t{region.most_stus} * places_of(region);
+  return tracked(region.most_stus, places_of(region));
 }
 
 }  // namespace
@@ -29,6 +41,7 @@ void Inbound::configure(unsigned bufsize, unsigned stu_log2, bool reuses_ids,
 }
 
 const Inbound::Offer* Inbound::find_offer(std::uint32_t i_id) const {
+  work::count("Requests_To_Send", offers_.size());
   auto const found =
       std::find_if(offers_.begin(), offers_.end(), [&](const Offer& o) { return o.i_id == i_id; });
   return found == offers_.end() ? nullptr : &*found;
@@ -48,39 +61,60 @@ void Inbound::offered(const wire::Header& rts) {
   }
 }
 
-void Inbound::drop_blocks(InboundTransfer& transfer) {
-  if (transfer.region) tracked_ -= tracked_by(transfer);
-  transfer.window.clear();
-  if (transfer.open_blocks == 0) return;
-  std::erase_if(blocks_, [&](const auto& entry) {
-    if (entry.second.transfer != &transfer) return false;
-    drop_block(entry.second);
-    return true;
-  });
-  transfer.open_blocks = 0;
-}
-
 void Inbound::end(std::uint32_t r_id) {
   auto* const found = transfers_.find(r_id);
   if (found == nullptr) return;
-  drop_blocks(*found);
-  transfers_.erase(*found);
+  if (recent_ != nullptr && recent_->transfer == found) recent_ = nullptr;
+  tracked_ -= found->region ? tracked_by(*found) : found->tracked;
+  open_count_ -= found->blocks.size();
+  if (!found->blocks.empty()) account_.settle(found->outstanding);
+  remains_.add(transfers_.take(*found));
+  remains_.dismantle(kTidiedAtOnce);
 }
 
-void Inbound::drop_block(const InboundBlock& block) {
+std::size_t InboundRemains::dismantle(std::size_t most) {
+  std::size_t done = 0;
+  while (done < most && !apart_.empty()) {
+    auto& transfer = apart_.back().mapped();
+    done += transfer.dismantle(most - done) + 1;
+    if (transfer.blocks.empty() && transfer.window.empty()) apart_.pop_back();
+  }
+  while (done < most && !together_.empty()) {
+    auto& transfers = together_.back();
+    if (transfers.empty()) {
+      together_.pop_back();
+      continue;
+    }
+    auto const first = transfers.begin();
+    done += first->second.dismantle(most - done) + 1;
+    if (first->second.blocks.empty() && first->second.window.empty()) transfers.erase(first);
+  }
+  return done;
+}
+
+void Inbound::drop_block(const GrantedBlock& block) {
   if (recent_ == &block) recent_ = nullptr;
+  auto const left = block.end - block.start - block.received;
   tracked_ -= block.stus.capacity();
-  account_.settle(block.end - block.start - block.received);
+  block.transfer->tracked -= block.stus.capacity();
+  block.transfer->outstanding -= left;
+  --open_count_;
+  account_.settle(left);
 }
 
-void Inbound::clear() {
-  for (auto const& entry : blocks_) drop_block(entry.second);
-  blocks_.clear();
+InboundRemains Inbound::clear() {
+  if (open_count_ != 0) account_.settle(account_.outstanding());
+  auto remains = std::move(remains_);
+  remains_ = {};
+  remains.add(transfers_.take_all());
+  open_.disband();
+  open_count_ = 0;
+  recent_ = nullptr;
   gets_.clear();
   any_get_ = false;
-  transfers_.clear();
   offers_.clear();
   tracked_ = 0;
+  return remains;
 }
 
 // The Transfer a CTS belongs to, begun anew where the CTS starts one.
@@ -99,10 +133,9 @@ int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
   }
   if (offer != nullptr && cts.param > offer->max_block) return -EINVAL;
   if (!transfers_.make_room()) return -ENOBUFS;
-  auto& transfer = transfers_.add(cts.s_id, false);
-  transfer.i_id = cts.d_id;
+  auto const t_len = offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength;
+  auto& transfer = transfers_.begin(cts.s_id, cts.d_id, t_len);
   transfer.blocksize = cts.param;
-  transfer.t_len = offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength;
   if (offer != nullptr) offers_[static_cast<std::size_t>(offer - offers_.data())].fresh = false;
   out = &transfer;
   return 0;
@@ -124,17 +157,16 @@ int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
   size = std::min(size, limit);
 
   auto const start = Address{cts.bufx, cts.offset}.linear(bufsize_);
-  auto const known = blocks_.find(key(cts.s_id, cts.b_num));
-  if (known != blocks_.end()) {
+  auto& blocks = transfer->blocks;
+  if (auto const known = blocks.find(cts.b_num); known != blocks.end()) {
     if (known->second.start == start && transfer->mx == cts.mx) return 0;  // repeated
     drop_block(known->second);
-    blocks_.erase(known);
-    --transfer->open_blocks;
+    blocks.erase(known);
   }
   auto const stus = stu_count(start, size, stu_log2_);
   if (stus > kMaxStusOfBlock) return -EINVAL;
-  if (tracked_ + stus > kMaxTrackedStus || blocks_.size() >= kMaxOpenBlocks) return -ENOBUFS;
-  auto& block = blocks_[key(cts.s_id, cts.b_num)];
+  if (tracked_ + stus > kMaxTrackedStus || open_count_ >= kMaxOpenBlocks) return -ENOBUFS;
+  auto& block = blocks[cts.b_num];
   block.transfer = transfer;
   block.b_num = cts.b_num;
   block.start = block.first_address = start;
@@ -147,10 +179,13 @@ int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
   block.cts = cts;
   block.progress = now;
   block.serial = ++next_serial_;
+  open_.push_back(block);
+  ++open_count_;
   if (account_.outstanding() == 0) silent_since_ = now;
   account_.grant(size);
   transfer->mx = cts.mx;
-  ++transfer->open_blocks;
+  transfer->tracked += stus;
+  transfer->outstanding += size;
   tracked_ += stus;
   return 0;
 }
@@ -170,9 +205,9 @@ int Inbound::open_region(const wire::Header& mra) {
   auto const stus = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(stu_count(start, t_len, stu_log2_), kMaxStusOfBlock));
   auto const places = std::bit_ceil(std::uint32_t{mra.param});
-  if (tracked_ + std::uint64_t{stus} * places > kMaxTrackedStus || !transfers_.make_room())
+  if (tracked_ + tracked(stus, places) > kMaxTrackedStus || !transfers_.make_room())
     return -ENOBUFS;
-  auto& region = transfers_.add(mra.s_id, true);
+  auto& region = transfers_.add_region(mra.s_id);
   region.i_id = mra.d_id;
   region.mx = mra.mx;
   region.t_len = t_len;
@@ -185,24 +220,24 @@ int Inbound::open_region(const wire::Header& mra) {
 
 InboundBlock& Inbound::place_of(InboundTransfer& region, std::uint32_t b_num) {
   auto& window = region.window;
-  if (window.empty()) {
-    window.resize(places_of(region));
-    for (auto& block : window) {
-      block.transfer = &region;
-      block.start = region.start;
-      block.end = region.start + region.t_len;
-      block.anywhere = true;
-      block.stus = StuMap(region.most_stus);
-    }
+  if (window.empty()) window.resize(places_of(region));
+  auto& place = window[b_num & (window.size() - 1)];
+  if (place == nullptr) {
+    place = std::make_unique<InboundBlock>();
+    place->transfer = &region;
+    place->start = region.start;
+    place->end = region.start + region.t_len;
+    place->anywhere = true;
+    place->stus = StuMap(region.most_stus);
   }
-  return window[b_num & (window.size() - 1)];
+  return *place;
 }
 
 Inbound::Demand Inbound::demand(const wire::Header& cts) const {
   auto const* const found = transfers_.find(cts.s_id);
   auto const* const offer = find_offer(cts.d_id);
   bool const begun = found != nullptr && !found->region;
-  if (begun && (found->has(cts.b_num) || blocks_.contains(key(cts.s_id, cts.b_num)))) return {};
+  if (begun && (found->has(cts.b_num) || found->blocks.contains(cts.b_num))) return {};
   auto const block = std::uint64_t{1} << cts.param;
   auto const before = std::uint64_t{cts.b_num} << cts.param;
   if (offer == nullptr) return {block, block};
@@ -219,8 +254,10 @@ std::uint32_t Inbound::first_missing(const InboundBlock& block) const {
 }
 
 std::uint32_t Inbound::first_missing(std::uint32_t r_id, std::uint32_t b_num) const {
-  auto const found = blocks_.find(key(r_id, b_num));
-  return found == blocks_.end() ? 0 : first_missing(found->second);
+  auto const* const transfer = transfers_.find(r_id);
+  if (transfer == nullptr) return 0;
+  auto const found = transfer->blocks.find(b_num);
+  return found == transfer->blocks.end() ? 0 : first_missing(found->second);
 }
 
 int Inbound::expect(const wire::Header& get, std::uint64_t length) {
@@ -347,8 +384,8 @@ Counter Inbound::find_granted(const wire::Header& data, InboundBlock*& out) {
     if (out->stus.placed() == 0) out->b_num = data.b_num;
     return Counter::kNone;
   }
-  auto const block = blocks_.find(key(data.d_id, data.b_num));
-  if (block == blocks_.end()) return Counter::kBadBNum;
+  auto const block = transfer->blocks.find(data.b_num);
+  if (block == transfer->blocks.end()) return Counter::kBadBNum;
   out = recent_ = &block->second;
   return Counter::kNone;
 }
@@ -365,6 +402,7 @@ bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sy
     if (block.stus.placed() == 1) ++block.transfer->partial;
     return false;
   }
+  block.transfer->outstanding -= length;
   account_.arrived();
   account_.settle(length);
   if (block.repeats != 0) block.asked_for = !begun || sync != block.sync;
@@ -391,9 +429,9 @@ void Inbound::complete(InboundBlock& block) {
     block.has_append = false;
     block.received = 0;
   } else {
-    drop_block(block);
-    --transfer.open_blocks;
-    blocks_.erase(key(transfer.r_id, b_num));
+    auto const at = transfer.blocks.find(b_num);
+    drop_block(at->second);
+    transfer.blocks.erase(at);
   }
   transfer.complete(b_num);
   if (transfer.finished()) transfers_.finished(transfer);

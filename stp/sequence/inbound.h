@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stp/base/work_meter.h"
 #include "stp/counters.h"
 #include "stp/sequence/grant_account.h"
 #include "stp/sequence/inbound_transfer.h"
@@ -14,6 +15,20 @@
 #include "stp/types.h"
 
 namespace stp {
+
+// What has ended of what a connection granted: nothing finds it, it has to be taken down.
+class InboundRemains {
+ public:
+  void add(TransferTable::Transfers::node_type transfer) { apart_.push_back(std::move(transfer)); }
+  void add(TransferTable::Transfers transfers) { together_.push_back(std::move(transfers)); }
+  [[nodiscard]] bool empty() const { return apart_.empty() && together_.empty(); }
+  // Up to `most` Blocks, places and Transfers. How many it was.
+  std::size_t dismantle(std::size_t most);
+
+ private:
+  std::vector<TransferTable::Transfers::node_type> apart_;
+  std::vector<TransferTable::Transfers> together_;
+};
 
 class Inbound {
  public:
@@ -47,11 +62,19 @@ class Inbound {
   int open_region(const wire::Header& mra);
   // The Transfer or region `r_id` has ended; its DATA is dropped from now on.
   void end(std::uint32_t r_id);
+  // One that the peer calls `i_id`, and that is not over. False: there is none.
+  bool find_initiated(std::uint32_t i_id, std::uint32_t& r_id) const {
+    return transfers_.find_initiated(i_id, r_id);
+  }
   // A Get or FetchOp leaves: its answer may be placed. 0 (also when repeated), -ENOBUFS, or
   // -EALREADY: its answer has come, or was given up; a repeat must not open its landing again.
   int expect(const wire::Header& get, std::uint64_t length);
   void unexpect(std::uint32_t r_id, std::uint32_t g_num);
-  void clear();
+  // The end of all of them. What they were is with the result.
+  InboundRemains clear();
+  // Takes down up to `most` pieces of what has ended; whether there is more.
+  std::size_t tidy(std::size_t most) { return remains_.dismantle(most); }
+  [[nodiscard]] bool untidy() const { return !remains_.empty(); }
 
   // Whether an STU of `length` bytes is a whole Put Block, and may be placed: of such a Block there
   // is nothing to remember but that it has come. False: find() tells.
@@ -63,10 +86,11 @@ class Inbound {
   bool progress(InboundBlock& block, std::size_t length, std::uint32_t sync, Time now);
   // `block` is complete. The reference dies.
   void complete(InboundBlock& block);
-  // Scheduled Blocks that are granted and not complete.
-  template <typename Visit>
-  void for_each_open(Visit&& visit) {
-    for (auto& entry : blocks_) visit(entry.second);
+  // Scheduled Blocks that are granted and not complete, in the order of their grants: those that
+  // others have overtaken come first. nullptr: there is none.
+  [[nodiscard]] GrantedBlock* first_open() { return skip_ended(open_.first()); }
+  [[nodiscard]] GrantedBlock* open_after(const GrantedBlock& block) {
+    return skip_ended(open_.after(block));
   }
   // What was granted and has not arrived, and since when nothing has.
   [[nodiscard]] std::uint64_t outstanding() const { return account_.outstanding(); }
@@ -80,9 +104,11 @@ class Inbound {
     return block.serial < latest_serial_;
   }
   // The CTS of one that was overtaken leaves again: a grant like any other from now on.
-  void grant_again(InboundBlock& block) {
+  void grant_again(GrantedBlock& block) {
     block.overtaken = true;
     block.serial = ++next_serial_;
+    block.unlink();
+    open_.push_back(block);
   }
   // Nothing having come at all, as many CTS leave again as silence() says.
   void ask_in_silence() { silence_.asked(next_serial_); }
@@ -107,16 +133,27 @@ class Inbound {
   bool is_answer(const wire::Header& data, std::size_t length, InboundBlock*& out);
   Counter find_granted(const wire::Header& data, InboundBlock*& out);
   static InboundBlock& place_of(InboundTransfer& region, std::uint32_t b_num);
-  void drop_block(const InboundBlock& block);
+  void drop_block(const GrantedBlock& block);
   int begin(const wire::Header& cts, InboundTransfer*& out);
-  void drop_blocks(InboundTransfer& transfer);
+  // Blocks of a Transfer that has ended stand in the list until they are taken down.
+  GrantedBlock* skip_ended(GrantedBlock* block) {
+    while (block != nullptr && block->transfer->over) {
+      auto* const next = open_.after(*block);
+      block->unlink();
+      block = next;
+      work::count("Blocks of ended Transfers");
+    }
+    return block;
+  }
 
   unsigned bufsize_ = 14, stu_log2_ = 10;
   bool reuses_ids_ = true;
+  InboundRemains remains_;
   TransferTable transfers_;
-  std::unordered_map<std::uint64_t, InboundBlock> blocks_;  // scheduled, by (R_id, B_num)
-  std::unordered_map<std::uint64_t, InboundBlock> gets_;    // by (R_id, G_num)
-  InboundBlock* recent_ = nullptr;  // scheduled: STUs of a Block come in runs
+  LinkedList<GrantedBlock, InOrderOfGrant> open_;         // scheduled
+  std::size_t open_count_ = 0;                            // of Transfers that have not ended
+  std::unordered_map<std::uint64_t, InboundBlock> gets_;  // by (R_id, G_num)
+  InboundBlock* recent_ = nullptr;                        // scheduled: STUs of a Block come in runs
   std::vector<Offer> offers_;
   std::size_t next_offer_ = 0;
   // G_nums of ours that are over: the newest that left, and bit n for n before it.

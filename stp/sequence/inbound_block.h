@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "stp/base/linked_list.h"
 #include "stp/counters.h"
 #include "stp/memory/tiling.h"
 #include "stp/sequence/stu_map.h"
@@ -46,5 +47,9 @@ struct InboundBlock {
   [[nodiscard]] Counter check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
                                   unsigned stu_log2) const;
 };
+
+struct InOrderOfGrant;
+// One that a CTS granted: among those of its connection in the order of their serial numbers.
+struct GrantedBlock : InboundBlock, Link<InOrderOfGrant> {};
 
 }  // namespace stp

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/sequence/inbound_transfer.h"
 
-#include <algorithm>
-
 namespace stp {
 
 // protocol: 9.8
@@ -10,59 +8,82 @@ std::uint64_t InboundTransfer::block_count() const {
   return t_len == 0 ? 1 : (t_len + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
 }
 
-bool InboundTransfer::is_ahead(std::uint32_t b_num) const {
-  return std::find(ahead.begin(), ahead.end(), b_num) != ahead.end();
-}
-
-// Blocks that came before their turn have it now.
-void InboundTransfer::pass_ahead() {
-  for (; !ahead.empty(); ++b_seq) {
-    auto const next = std::find(ahead.begin(), ahead.end(), b_seq);
-    if (next == ahead.end()) return;
-    ahead.erase(next);
-  }
+std::size_t InboundTransfer::dismantle(std::size_t most) {
+  std::size_t done = 0;
+  for (; done < most && !blocks.empty(); ++done) blocks.erase(blocks.begin());
+  for (; done < most && !window.empty(); ++done) window.pop_back();
+  work::count("what a Transfer held", done);
+  return done;
 }
 
 bool TransferTable::make_room() {
   if (by_id_.size() < kMost) return true;
   for (auto* each = oldest_; each != nullptr; each = each->newer) {
-    if (each->region || each->open_blocks != 0) continue;
-    erase(*each);
+    work::count("Transfers of a connection");
+    if (each->region || !each->blocks.empty()) continue;
+    take(*each);
     return true;
   }
   return false;
 }
 
-InboundTransfer& TransferTable::add(std::uint32_t r_id, bool region) {
+// protocol: 9.1
+bool TransferTable::find_initiated(std::uint32_t i_id, std::uint32_t& r_id) const {
+  for (auto const* each = newest_; each != nullptr; each = each->older) {
+    work::count("Transfers of a connection");
+    if (each->i_id != i_id || (!each->region && each->blocks.empty())) continue;
+    r_id = each->r_id;
+    return true;
+  }
+  return false;
+}
+
+InboundTransfer& TransferTable::add(std::uint32_t r_id) {
   auto& transfer = by_id_[r_id];
   transfer.r_id = r_id;
-  transfer.region = region;
   transfer.older = newest_;
   (newest_ == nullptr ? oldest_ : newest_->newer) = &transfer;
   newest_ = &transfer;
-  if (!region) under_way_.push_back(&transfer);
   return transfer;
 }
 
-void TransferTable::erase(InboundTransfer& transfer) {
-  if (recent_ == &transfer) recent_ = nullptr;
-  finished(transfer);
-  (transfer.older == nullptr ? oldest_ : transfer.older->newer) = transfer.newer;
-  (transfer.newer == nullptr ? newest_ : transfer.newer->older) = transfer.older;
-  by_id_.erase(transfer.r_id);
+InboundTransfer& TransferTable::add_region(std::uint32_t r_id) {
+  auto& region = add(r_id);
+  region.region = true;
+  return region;
 }
 
-void TransferTable::clear() {
+InboundTransfer& TransferTable::begin(std::uint32_t r_id, std::uint32_t i_id, std::uint64_t t_len) {
+  auto& transfer = add(r_id);
+  transfer.i_id = i_id;
+  transfer.t_len = t_len;
+  under_way_.emplace(i_id, t_len);
+  transfer.under_way = true;
+  return transfer;
+}
+
+TransferTable::Transfers::node_type TransferTable::take(InboundTransfer& transfer) {
+  if (recent_ == &transfer) recent_ = nullptr;
+  finished(transfer);
+  transfer.over = true;
+  (transfer.older == nullptr ? oldest_ : transfer.older->newer) = transfer.newer;
+  (transfer.newer == nullptr ? newest_ : transfer.newer->older) = transfer.older;
+  return by_id_.extract(transfer.r_id);
+}
+
+TransferTable::Transfers TransferTable::take_all() {
+  auto all = std::move(by_id_);
   *this = {};
+  return all;
 }
 
 bool TransferTable::under_way(std::uint32_t i_id, std::uint64_t t_len) const {
-  return std::any_of(under_way_.begin(), under_way_.end(),
-                     [&](auto const* t) { return t->i_id == i_id && t->t_len == t_len; });
+  return under_way_.contains({i_id, t_len});
 }
 
-void TransferTable::finished(const InboundTransfer& transfer) {
-  std::erase(under_way_, &transfer);
+void TransferTable::finished(InboundTransfer& transfer) {
+  if (!std::exchange(transfer.under_way, false)) return;
+  under_way_.erase(under_way_.find({transfer.i_id, transfer.t_len}));
 }
 
 }  // namespace stp

@@ -4,9 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "stp/sequence/blocks_ahead.h"
 #include "stp/sequence/inbound_block.h"
 
 namespace stp {
@@ -15,17 +20,21 @@ struct InboundTransfer {
   std::uint32_t r_id = 0, i_id = 0;
   bool region = false;  // opened by MRA
   std::uint16_t mx = 0;
-  std::uint64_t t_len = 0;           // kUnknownLength: its RTS was not seen
-  std::uint64_t start = 0;           // region: linear address
-  unsigned blocksize = 0;            // scheduled: exponent, fixed by the first CTS
-  std::uint32_t b_seq = 0;           // the first Block not complete
-  std::vector<std::uint32_t> ahead;  // complete Blocks beyond b_seq
-  std::uint32_t b_win = 0;           // region: Blocks that may be on their way
-  std::uint32_t partial = 0;         // region: Blocks of which an STU has come, and not all
-  std::uint32_t most_stus = 0;       // region: of one Block
-  std::vector<InboundBlock> window;  // region: places, a power of two; Block b at b mod their
-                                     // count. None until a Block comes that is more than one STU
-  std::uint32_t open_blocks = 0;     // scheduled: granted, not complete
+  std::uint64_t t_len = 0;      // kUnknownLength: its RTS was not seen
+  std::uint64_t start = 0;      // region: linear address
+  unsigned blocksize = 0;       // scheduled: exponent, fixed by the first CTS
+  std::uint32_t b_seq = 0;      // the first Block not complete
+  BlocksAhead ahead;            // complete Blocks beyond b_seq
+  std::uint32_t b_win = 0;      // region: Blocks that may be on their way
+  std::uint32_t partial = 0;    // region: Blocks of which an STU has come, and not all
+  std::uint32_t most_stus = 0;  // region: of one Block
+  // Region: places, a power of two; Block b at b mod their count. None until a Block comes that is
+  // more than one STU, and each is made for the first Block that has it.
+  std::vector<std::unique_ptr<InboundBlock>> window;
+  std::unordered_map<std::uint32_t, GrantedBlock> blocks;  // scheduled: granted, not complete
+  std::uint64_t tracked = 0;      // scheduled: STUs that their maps can hold
+  std::uint64_t outstanding = 0;  // scheduled: bytes of theirs that have not arrived
+  bool over = false;              // has ended, and is being taken down
 
   static constexpr std::uint64_t kUnknownLength = ~std::uint64_t{0};
   [[nodiscard]] std::uint64_t block_count() const;
@@ -35,19 +44,20 @@ struct InboundTransfer {
   [[nodiscard]] bool has(std::uint32_t b_num) const {  // is Block b_num complete?
     // Put Blocks are numbered without end, so "before" is taken modulo 2^32 there.
     bool const before = region ? static_cast<std::int32_t>(b_num - b_seq) < 0 : b_num < b_seq;
-    return before || (!ahead.empty() && is_ahead(b_num));
+    return before || (!ahead.empty() && ahead.contains(b_num, b_seq));
   }
   // protocol: 9.6
   void complete(std::uint32_t b_num) {
-    if (b_num != b_seq) return ahead.push_back(b_num);
+    if (b_num != b_seq) return ahead.insert(b_num, b_seq);
     ++b_seq;
-    if (!ahead.empty()) pass_ahead();
+    if (!ahead.empty()) b_seq += ahead.pass(b_seq);
   }
+  // Takes up to `most` of what it still holds away. How much it was.
+  std::size_t dismantle(std::size_t most);
 
  private:
   friend class TransferTable;
-  [[nodiscard]] bool is_ahead(std::uint32_t b_num) const;
-  void pass_ahead();
+  bool under_way = false;
   InboundTransfer* older = nullptr;  // in its table
   InboundTransfer* newer = nullptr;
 };
@@ -57,6 +67,7 @@ class TransferTable {
  public:
   // protocol: 7.14
   static constexpr std::size_t kMost = 256;
+  using Transfers = std::map<std::uint32_t, InboundTransfer>;
 
   [[nodiscard]] InboundTransfer* find(std::uint32_t r_id) const {
     if (recent_ != nullptr && recent_->r_id == r_id) return recent_;
@@ -67,20 +78,26 @@ class TransferTable {
   // A place for one more, of the oldest that nothing is expected for if need be. False: there is
   // none.
   bool make_room();
-  // Of an R_id that is not in the table, which has room. A region, or a Transfer under way.
-  InboundTransfer& add(std::uint32_t r_id, bool region);
-  void erase(InboundTransfer& transfer);
-  void clear();
+  // A region, or a Transfer with Blocks open, that the peer calls `i_id`. False: there is none.
+  bool find_initiated(std::uint32_t i_id, std::uint32_t& r_id) const;
+  // Of an R_id that is not in the table, which has room. A region, or a Transfer of `t_len` bytes
+  // under way.
+  InboundTransfer& add_region(std::uint32_t r_id);
+  InboundTransfer& begin(std::uint32_t r_id, std::uint32_t i_id, std::uint64_t t_len);
+  // It is not found any more. What it holds is with the result.
+  Transfers::node_type take(InboundTransfer& transfer);
+  Transfers take_all();
   // Whether a Transfer of `t_len` bytes that the peer calls `i_id` is under way.
   [[nodiscard]] bool under_way(std::uint32_t i_id, std::uint64_t t_len) const;
   // The last Block of it is complete.
-  void finished(const InboundTransfer& transfer);
+  void finished(InboundTransfer& transfer);
 
  private:
-  std::unordered_map<std::uint32_t, InboundTransfer> by_id_;
+  InboundTransfer& add(std::uint32_t r_id);
+  Transfers by_id_;
   InboundTransfer *oldest_ = nullptr, *newest_ = nullptr;
-  std::vector<const InboundTransfer*> under_way_;  // few: what is granted at once
-  mutable InboundTransfer* recent_ = nullptr;      // DATA comes in runs
+  std::multiset<std::pair<std::uint32_t, std::uint64_t>> under_way_;  // I_id, T_len
+  mutable InboundTransfer* recent_ = nullptr;                         // DATA comes in runs
 };
 
 }  // namespace stp

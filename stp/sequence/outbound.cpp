@@ -39,7 +39,7 @@ int Sequencer::Impl::offer(Completion::Kind kind, std::uint32_t answers, Context
   out.options = options;
   out.i_id = new_id();
   if (kind == Completion::Kind::kWrite) out.msn = next_msn++;
-  out.stalled_since = clock;
+  out.begun = out.stalled_since = clock;
   auto& stored = outbound[out.i_id] = out;
   stored.retry.start(clock, interval(), stored.patience());
   due_at(stored.retry.deadline());
@@ -68,8 +68,7 @@ void Sequencer::Impl::on_answer(const wire::Header& h, Time now) {
       complete(Completion::Kind::kRead, found->second.context, -ECONNREFUSED);
       asked.erase(found);
     } else {
-      found->second.seen = true;
-      found->second.retry.start(now, kSecond, kProgressPatience);
+      found->second.retry.start(now, kSecond, kUserPatience);
     }
     return;
   }
@@ -89,7 +88,8 @@ void Sequencer::Impl::on_answer(const wire::Header& h, Time now) {
     out.r_id = h.s_id;
     // From here the receiver is in charge: a CTS comes when it has room. The RTS is repeated now
     // and then only to learn whether it still knows of it.
-    out.retry.start(now, kSecond, kProgressPatience);
+    out.retry.start(now, kSecond, kUserPatience);
+    due_at(out.retry.deadline());
   }
 }
 
@@ -111,8 +111,12 @@ void Sequencer::Impl::on_grant(const wire::Header& h, Time now) {
   if (!advance(kOutboundTransitions, out.state, OutboundEvent::kGranted)) return;
   bool const repeated = h.b_num < out.granted;
   out.granted = std::max(out.granted, h.b_num + 1);
-  out.stalled_since = now;
-  out.retry.start(now, interval(), out.patience());
+  if (repeated) {
+    out.retry.answered(now);
+  } else {
+    out.stalled_since = now;
+    out.retry.start(now, interval(), out.patience());
+  }
   due_at(out.retry.deadline());
   send_block(out, h, repeated);
 }
@@ -171,6 +175,7 @@ void Sequencer::Impl::on_state(const wire::Header& h, Time now) {
   if (stream != puts.end() && stream->second.i_id == h.d_id) put_state(stream->second, h, now);
 }
 
+// protocol: 10.16
 void Sequencer::Impl::outbound_state(Outbound& out, const wire::Header& h, Time now) {
   if (out.state != OutboundState::kSending || h.s_id != out.r_id) return;
   auto const i_id = out.i_id;
@@ -184,8 +189,10 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::Header& h, Time 
   if (h.offset > out.b_seq) {
     out.b_seq = h.offset;
     out.stalled_since = now;
+    out.retry.start(now, interval(), out.patience());
+  } else {
+    out.retry.answered(now);
   }
-  out.retry.start(now, interval(), out.patience());
   due_at(out.retry.deadline());
   // protocol: 9.7
   if (out.b_seq < out.block_count()) return;
@@ -194,24 +201,26 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::Header& h, Time 
   outbound.erase(i_id);
 }
 
-void Sequencer::Impl::ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uint32_t b_num) {
+// Returns its Sync, which the answer repeats.
+std::uint32_t Sequencer::Impl::ask_state(std::uint32_t r_id, std::uint32_t i_id,
+                                         std::uint32_t b_num) {
   auto h = header(Op::kRequestState);
   h.sync = next_sync++;
   h.b_num = b_num;
   h.d_id = r_id;
   h.s_id = i_id;
   request(h);
+  return h.sync;
 }
 
+// protocol: 10.11, 10.17
 void Sequencer::Impl::expire_outbound(Time now) {
   for (auto next = outbound.begin(); next != outbound.end();) {
     auto& out = next->second;
     auto const here = next++;
     bool gave_up = false;
     bool const repeat = again(out.retry, out.queued, now, gave_up);
-    bool const stalled =
-        out.state == OutboundState::kSending && now - out.stalled_since >= kProgressPatience;
-    if (gave_up || stalled) {
+    if (gave_up || out.is_over(now)) {
       advance(kOutboundTransitions, out.state, OutboundEvent::kSilence);
       forget_requests(out.r_id);
       Completion c{};

@@ -9,6 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "stp/base/work_meter.h"
+
 namespace stp {
 
 // Asked for each DATA of a user: sorted, so that asking costs little; the oldest goes first.
@@ -59,6 +61,7 @@ class PermittedBlocks {
     auto const newest = (next_ + keys_.size() - 1) % keys_.size();
     auto const found = std::find(keys_.begin(), keys_.end(), key);
     auto at = static_cast<std::size_t>(found - keys_.begin());
+    work::count("CTS remembered", keys_.size());
     for (; at != newest; at = (at + 1) % keys_.size()) keys_[at] = keys_[(at + 1) % keys_.size()];
     keys_[newest] = key;
   }

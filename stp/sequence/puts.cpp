@@ -41,7 +41,7 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
     piece.offset = offset + at;
     piece.length = static_cast<std::uint32_t>(std::min(block, length - at));
     piece.flags = flags;
-    piece.complete = piece.cancelled = false;
+    piece.cancelled = false;
   }
   self.send_puts(stream);
   return 0;
@@ -49,6 +49,7 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
 
 // protocol: 9.11
 void Sequencer::Impl::send_puts(PutStream& stream) {
+  if (stream.sent == 0) stream.stalled_since = clock;
   while (stream.sent < stream.blocks.size() && stream.sent < stream.region.window)
     send_put(stream, stream.sent++);
   if (stream.sent == 0) return stream.retry.stop();
@@ -104,11 +105,23 @@ Completion Sequencer::Impl::completion_of(const PutBlock& block, int status) {
   return c;
 }
 
-// RSR of the region: B_seq, and whether the Block asked for is complete.
+// RSR of the region: B_seq is its first Block that is not complete, whatever B_num says.
+// protocol: 9.36, 10.16
 void Sequencer::Impl::put_state(PutStream& stream, const wire::Header& h, Time now) {
   if (h.has(flag::kReject)) return abandon(stream, -ECANCELED);
   auto done = h.offset - stream.b_seq;
   if (done > stream.sent) return;  // an old answer
+  bool const answers = stream.question && stream.question->sync == h.sync;
+  bool const lost = answers && h.offset == stream.question->b_num;
+  if (answers) stream.question.reset();
+  if (done == 0) {
+    if (!answers) return;
+    if (lost) {
+      send_put(stream, 0);
+      stream.queued = last_number;
+    }
+    return stream.retry.answered(now);
+  }
   for (; done > 0; --done) {
     auto const& block = stream.blocks.front();
     if (block.last) completions.push_back(completion_of(block, 0));
@@ -116,13 +129,8 @@ void Sequencer::Impl::put_state(PutStream& stream, const wire::Header& h, Time n
     ++stream.b_seq;
     --stream.sent;
   }
-  auto const asked_index = stream.asked - stream.b_seq;
-  if (h.b_num != wire::kNoId) {
-    auto const index = h.b_num - stream.b_seq;
-    if (index < stream.sent) stream.blocks[index].complete = true;
-  } else if (asked_index < stream.sent && !stream.blocks[asked_index].complete) {
-    send_put(stream, asked_index);  // it was lost
-  }
+  stream.question.reset();  // it was about a Block that is complete
+  stream.stalled_since = now;
   stream.retry.stop();
   if (stream.sent > 0) stream.retry.start(now, interval(), kAnswerPatience);
   send_puts(stream);
@@ -145,17 +153,19 @@ void Sequencer::Impl::abandon(PutStream& stream, int status) {
   puts.erase(r_id);
 }
 
-// protocol: 10.6
+// protocol: 10.6, 10.17
 void Sequencer::Impl::expire_puts(Time now) {
   for (auto next = puts.begin(); next != puts.end();) {
     auto& stream = (next++)->second;
     bool gave_up = false;
-    if (again(stream.retry, stream.queued, now, gave_up)) {
-      stream.asked = stream.b_seq;
-      ask_state(stream.region.r_id, stream.i_id, stream.asked);
+    bool const repeat = again(stream.retry, stream.queued, now, gave_up);
+    if (gave_up || (stream.sent > 0 && now - stream.stalled_since >= kProgressPatience)) {
+      abandon(stream, -ETIMEDOUT);
+    } else if (repeat) {
+      auto const sync = ask_state(stream.region.r_id, stream.i_id, stream.b_seq);
+      stream.question = {.b_num = stream.b_seq, .sync = sync};
       stream.queued = last_number;
     }
-    if (gave_up) abandon(stream, -ETIMEDOUT);
   }
 }
 

@@ -46,7 +46,8 @@ int Sequencer::read(Context context, const Landing& landing) {
   asked.context = context;
   asked.landing = landing;
   asked.length = landing.length;
-  asked.retry.start(impl_->clock, impl_->interval(), kAnswerPatience);
+  asked.begun = impl_->clock;
+  asked.retry.start(impl_->clock, impl_->interval(), kUserPatience);
   impl_->due_at(asked.retry.deadline());
   impl_->send_ask(i_id, asked);
   return 0;
@@ -63,6 +64,7 @@ int Sequencer::request_region(Context context, std::uint64_t length, std::uint32
   asked.length = length;
   asked.window = window;
   asked.name = name;
+  asked.begun = impl_->clock;
   asked.retry.start(impl_->clock, impl_->interval(), kUserPatience);
   impl_->due_at(asked.retry.deadline());
   impl_->send_ask(i_id, asked);
@@ -218,12 +220,13 @@ void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
   // The peer may not have learnt our id of what it ends.
   for (auto const& [r_id, in] : incoming)
     if (h.d_id == wire::kNoId && in.i_id == h.s_id) ack.s_id = r_id;
+  auto const given = opened.find(h.s_id);
+  if (h.d_id == wire::kNoId && given != opened.end()) ack.s_id = given->second.header.s_id;
   auto const out = outbound.find(h.d_id);
   auto const in = incoming.find(ack.s_id);
-  auto const given = opened.find(h.s_id);
   bool const known = (out != outbound.end() && out->second.r_id == h.s_id) ||
                      (in != incoming.end() && in->second.i_id == h.s_id) ||
-                     (given != opened.end() && given->second.header.s_id == h.d_id);
+                     (given != opened.end() && given->second.header.s_id == ack.s_id);
   if (known) {
     request(ack);  // what ends is given back once the Node has taken this
   } else {
@@ -260,7 +263,7 @@ bool Sequencer::Impl::end_transfer(const wire::Header& h) {
 
 bool Sequencer::Impl::end_regions(const wire::Header& h) {
   if (auto const given = opened.find(h.s_id);
-      given != opened.end() && given->second.header.s_id == h.d_id) {
+      given != opened.end() && (given->second.header.s_id == h.d_id || h.d_id == wire::kNoId)) {
     remember_finished(h.s_id);
     Completion c{};
     c.kind = Completion::Kind::kEnded;
@@ -294,13 +297,17 @@ void Sequencer::Impl::on_end_ack(const wire::Header& h) {
   endings.erase(found);
 }
 
+// protocol: 10.11
 void Sequencer::Impl::expire_asked(Time now) {
   for (auto next = asked.begin(); next != asked.end();) {
     auto const here = next++;
     auto& what = here->second;
     bool gave_up = false;
-    if (again(what.retry, what.queued, now, gave_up)) send_ask(here->first, what);
-    if (!gave_up) continue;
+    bool const repeat = again(what.retry, what.queued, now, gave_up);
+    if (!gave_up && now - what.begun < kSeenPatience) {
+      if (repeat) send_ask(here->first, what);
+      continue;
+    }
     auto const kind = what.region ? Completion::Kind::kRegion : Completion::Kind::kRead;
     Completion c{};
     c.kind = kind;

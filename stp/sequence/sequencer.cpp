@@ -102,6 +102,8 @@ std::uint32_t Sequencer::Impl::new_id() {
 bool Sequencer::Impl::again(Retry& retry, std::uint64_t queued, Time now, bool& gave_up) {
   gave_up = false;
   if (retry.running() && queued > taken_number) retry.postpone(now);
+  // protocol: 10.20
+  if (retry.due(now)) retry.left(departures.of(queued));
   if (!retry.due(now)) {
     due_at(retry.deadline());
     return false;
@@ -170,19 +172,31 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
   out = impl_->outbox.front().entry;
   if (impl_->outbox.front().short_put) impl_->leave_asking(out);
   auto const& h = out.header;
+  if (impl_->in_ring.empty()) {
+    impl_->taken_at = impl_->clock;
+    impl_->due_at(impl_->taken_at + kProgressPatience);
+  }
   impl_->in_ring.push_back(
       {impl_->outbox.front().number, h.op(), h.d_id, h.b_num, {h.bufx, h.offset}});
   impl_->outbox.pop_front();
   return true;
 }
 
-void Sequencer::taken(std::uint32_t count) {
+void Sequencer::taken(std::uint32_t count, Time now) {
   auto& self = *impl_;
+  self.tell_time(now);
+  if (self.taken_count == count || self.in_ring.empty()) return self.give_held();
   for (; self.taken_count != count && !self.in_ring.empty(); ++self.taken_count) {
     self.taken_number = self.in_ring.front().number;
     self.in_ring.pop_front();
   }
+  self.taken_at = self.clock;
+  self.departures.add(self.taken_number, self.clock);
   self.give_held();
+}
+
+bool Sequencer::is_stuck() const {
+  return impl_->stuck;
 }
 
 Time Sequencer::next_deadline() const {
@@ -200,6 +214,10 @@ void Sequencer::expire(Time now) {
   self.expire_puts(now);
   self.expire_gets(now);
   self.expire_endings(now);
+  // protocol: 10.18
+  if (self.in_ring.empty()) return;
+  self.stuck = now - self.taken_at >= kProgressPatience;
+  if (!self.stuck) self.due_at(self.taken_at + kProgressPatience);
 }
 
 void Sequencer::observe_loss(std::uint32_t cts_repeated) {

@@ -168,7 +168,10 @@ class Sequencer {
   void expire(Time now);
   // What UserChannel::taken() says. Completions that give back memory which the peer may still have
   // written to wait until the Node has taken the request that forbids it.
-  void taken(std::uint32_t count);
+  void taken(std::uint32_t count, Time now = 0);
+  // The Node has taken nothing for 30 s though requests wait: the peer has no Slot free for them.
+  // Nothing can end while they wait, so the connection is to be ended, which fail() then tells.
+  [[nodiscard]] bool is_stuck() const;
   // What UserChannel::cts_repeated() says: from it Block sizes are chosen.
   void observe_loss(std::uint32_t cts_repeated);
   // The connection has ended: everything outstanding completes with `error`. Frames on their way

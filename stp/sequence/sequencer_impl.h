@@ -12,6 +12,7 @@
 
 #include "stp/connection/retry.h"
 #include "stp/connection/round_trip.h"
+#include "stp/sequence/departures.h"
 #include "stp/sequence/loss_estimate.h"
 #include "stp/sequence/ring_queue.h"
 #include "stp/sequence/sequencer.h"
@@ -19,11 +20,13 @@
 
 namespace stp {
 
-// How long this layer waits for an answer, a Block, or the state of what was sent.
-// protocol: 10.11
-inline constexpr Time kAnswerPatience = 4 * kSecond;
-inline constexpr Time kUserPatience = 10 * kSecond;  // an answer that a user has to give
+// How long this layer waits: for what the other side's Node answers, for what its user or its layer
+// does, for a Transfer to get on, and for a user who is said to know of it.
+// protocol: 10.11, 10.17
+inline constexpr Time kAnswerPatience = 10 * kSecond;
+inline constexpr Time kUserPatience = 30 * kSecond;
 inline constexpr Time kProgressPatience = 30 * kSecond;
+inline constexpr Time kSeenPatience = 24 * 3600 * kSecond;
 
 inline constexpr std::uint32_t kMaxAhead =
     4096;  // messages between the expected one and the newest
@@ -43,9 +46,15 @@ struct Outbound {
   std::uint32_t granted = 0;  // one past the highest Block granted so far
   Retry retry;                // RTS, later RS
   std::uint64_t queued = 0;   // number of its last request
+  Time begun = 0;
   Time stalled_since = 0;
 
-  [[nodiscard]] Time patience() const { return std::max(kAnswerPatience, options.patience); }
+  // With its RTS, and with the state of what was sent.
+  [[nodiscard]] Time patience() const { return std::max(kUserPatience, options.patience); }
+  [[nodiscard]] bool is_over(Time now) const {
+    return state == OutboundState::kSending ? now - stalled_since >= kProgressPatience
+                                            : now - begun >= kSeenPatience;
+  }
   [[nodiscard]] std::uint64_t block_count() const {
     return length == 0 ? 1 : (length + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
   }
@@ -88,7 +97,7 @@ struct Asked {
   std::uint64_t length = 0;
   std::uint32_t window = 0;  // region
   std::uint32_t name = 0;    // region
-  bool seen = false;         // an RA said that the peer's user has it
+  Time begun = 0;
   Retry retry;
   std::uint64_t queued = 0;
 };
@@ -110,7 +119,6 @@ struct PutBlock {
   std::uint64_t offset = 0;  // in the region
   std::uint32_t length = 0;
   std::uint16_t flags = 0;
-  bool complete = false;
   bool cancelled = false;  // the rest of its put is not sent
 };
 
@@ -122,7 +130,12 @@ struct PutStream {
   std::uint32_t b_seq = 0, sent = 0;
   Retry retry;
   std::uint64_t queued = 0;
-  std::uint32_t asked = 0;  // Block of the last RS
+  Time stalled_since = 0;
+  // The RS that waits for its RSR: the Block that it asks about, and its Sync.
+  struct Question {
+    std::uint32_t b_num = 0, sync = 0;
+  };
+  std::optional<Question> question;
 };
 
 struct GetPiece {
@@ -178,7 +191,7 @@ struct Sequencer::Impl {
   [[nodiscard]] bool is_leaving(const wire::Header& data) const;
   void on_state(const wire::Header& h, Time now);
   void outbound_state(Outbound& out, const wire::Header& h, Time now);
-  void ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uint32_t b_num);
+  std::uint32_t ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uint32_t b_num);
   void expire_outbound(Time now);
 
   // --- incoming.cpp
@@ -271,6 +284,9 @@ struct Sequencer::Impl {
   RingQueue<HandedOut> in_ring;  // handed out, not taken by the Node yet
   std::uint32_t taken_count = 0;
   std::uint64_t taken_number = 0;  // of the last one taken
+  Time taken_at = 0;               // or of the first one handed out since
+  Departures departures;
+  bool stuck = false;
   // Completions that wait until the Node has taken a request and all before it: until then it may
   // still use memory that the completion gives back.
   RingQueue<std::pair<std::uint64_t, Completion>> held;
@@ -291,7 +307,9 @@ struct Sequencer::Impl {
   std::map<std::uint32_t, PutStream> puts;             // by the peer's R_id
   std::deque<GetPiece> gets;                           // by G_num, from first_g_num on
   std::uint32_t first_g_num = 1;
-  std::size_t gets_sent = 0;                // the first so many of `gets`
+  std::size_t gets_sent = 0;  // the first so many of `gets`
+  Time get_answered = 0;      // the last answer came then, of this G_num
+  std::uint32_t newest_answered = 0;
   int get_status = 0;                       // of the pieces of one get so far
   std::map<std::uint32_t, Ending> endings;  // by our id
 };

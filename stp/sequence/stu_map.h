@@ -2,9 +2,13 @@
 // Which STUs of a Block have been placed. Sized when the Block is granted; never grows after.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
+
+#include "stp/base/work_meter.h"
 
 namespace stp {
 
@@ -38,6 +42,7 @@ class StuMap {
   // Forgets all, for the next Block that uses this place.
   void reset() {
     for (std::uint32_t w = 0; w * 64 < highest_; ++w) words()[w] = 0;
+    work::count("words of a map of STUs", highest_ / 64 + 1);
     placed_ = highest_ = 0;
     total_ = kUnknown;
   }
@@ -45,9 +50,11 @@ class StuMap {
   [[nodiscard]] std::uint32_t placed() const { return placed_; }
   // The lowest STU number not placed yet.
   [[nodiscard]] std::uint32_t first_missing() const {
-    std::uint32_t number = 0;
-    while (number < max_ && bit(number)) ++number;
-    return number;
+    std::uint32_t word = 0;
+    while (word * 64 < max_ && ~words()[word] == 0) ++word;
+    work::count("words of a map of STUs", word + 1);
+    if (word * 64 >= max_) return max_;
+    return std::min(max_, word * 64 + static_cast<std::uint32_t>(std::countr_one(words()[word])));
   }
 
  private:

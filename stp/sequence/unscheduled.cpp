@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "stp/base/work_meter.h"
+
 namespace stp {
 namespace {
 
@@ -21,6 +23,7 @@ UnscheduledBlocks::UnscheduledBlocks(unsigned bufsize, unsigned stu_log2)
 template <typename Place>
 std::span<Place> UnscheduledBlocks::places(std::vector<Place>& table, std::size_t ways,
                                            const BlockName& name) {
+  work::count("Blocks that nobody granted", ways);
   auto const set = mixed(name) % (table.size() / ways);
   return std::span(table).subspan(set * ways, ways);
 }

@@ -100,7 +100,14 @@ TEST(RoundTripRules, timeouts_follow_rfc_6298_between_200_us_and_1_s) {
   for (int i = 0; i < 200; ++i) trip.sample(kMicrosecond);
   EXPECT_EQ(trip.timeout(), 200 * kMicrosecond);
   for (int i = 0; i < 200; ++i) trip.sample(5 * kSecond);
-  EXPECT_EQ(trip.timeout(), kSecond);
+  EXPECT_EQ(trip.timeout(), 50 * kMillisecond) << "pauses: it has been shorter";
+  RoundTrip far;
+  for (int i = 0; i < 200; ++i) far.sample(100 * kMillisecond);
+  far.sample(5 * kSecond);
+  EXPECT_EQ(far.timeout(), 400 * kMillisecond) << "four times the shortest";
+  RoundTrip farther;
+  for (int i = 0; i < 200; ++i) farther.sample(5 * kSecond);
+  EXPECT_EQ(farther.timeout(), kSecond);
 }
 
 // protocol: 5.20

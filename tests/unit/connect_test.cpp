@@ -50,6 +50,35 @@ TEST_F(Connect, both_ends_learn_what_the_other_announced) {
   EXPECT_TRUE(has_event(b, Event::Kind::kAcceptReady));
 }
 
+// protocol: 5.5
+TEST_F(Connect, a_key_of_0_makes_no_connection_and_ends_none) {
+  listener = b.open();
+  ASSERT_EQ(b.node.listen(listener, 3000), 0);
+  b.stock(listener);
+  wire::Header h;
+  h.op_flags = wire::op_flags(Op::kRequestConnection);
+  h.param = 8;
+  h.s_port = 5;
+  h.bufx = h.sync = 12;
+  h.d_id = 3000;
+  inject(b, kMacA, h);
+  EXPECT_EQ(b.count(Counter::kBadKey), 1U);
+  EXPECT_FALSE(take(b)) << "who has no Key is not answered";
+  endpoint_a = a.open();
+  begin_connect();
+  take(a);
+  auto const at = info(a, ca);
+  for (auto const op : {Op::kConnectionAnswer, Op::kRequestDisconnect}) {
+    h.op_flags = wire::op_flags(op);
+    h.d_port = at.local_port;
+    h.d_key = at.local_key;
+    inject(a, kMacB, h);
+    EXPECT_EQ(info(a, ca).state, VcState::kConnecting);
+  }
+  EXPECT_EQ(a.count(Counter::kBadKey), 2U);
+  EXPECT_FALSE(take(a));
+}
+
 // protocol: 5.6
 TEST_F(Connect, nobody_listens_is_a_refusal) {
   endpoint_a = a.open();

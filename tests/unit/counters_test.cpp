@@ -44,15 +44,19 @@ TEST(Counters, NoReasonHasATextToo) {
 
 TEST(Counters, DropsAreTheFramesOfWhichNothingCame) {
   const std::set<Counter> no_drops = {
-      Counter::kRxFrames,       Counter::kRxBytes,     Counter::kRxControl,   Counter::kRxStus,
-      Counter::kRxDataBytes,    Counter::kRxBlocks,    Counter::kTxFrames,    Counter::kTxBytes,
-      Counter::kTxControl,      Counter::kTxStus,      Counter::kTxDataBytes, Counter::kNoListener,
-      Counter::kNoResources,    Counter::kDuplicateRc, Counter::kGhostCa,     Counter::kAnswersFull,
-      Counter::kRetries,        Counter::kVcOpened,    Counter::kVcClosed,    Counter::kVcRefused,
-      Counter::kVcFailed,       Counter::kSlotWaits,   Counter::kTxRefused,   Counter::kRingBroken,
-      Counter::kVcUnanswered,   Counter::kRxGets,      Counter::kRxFetchOps,  Counter::kGetRefused,
-      Counter::kCtsRepeated,    Counter::kCtsHeld,     Counter::kRcRejected,  Counter::kRcUndecided,
-      Counter::kBlocksAbandoned};
+      Counter::kRxFrames,     Counter::kRxBytes,     Counter::kRxControl,
+      Counter::kRxStus,       Counter::kRxDataBytes, Counter::kRxBlocks,
+      Counter::kTxFrames,     Counter::kTxBytes,     Counter::kTxControl,
+      Counter::kTxStus,       Counter::kTxDataBytes, Counter::kNoListener,
+      Counter::kNoResources,  Counter::kDuplicateRc, Counter::kGhostCa,
+      Counter::kAnswersFull,  Counter::kRetries,     Counter::kVcOpened,
+      Counter::kVcClosed,     Counter::kVcRefused,   Counter::kVcFailed,
+      Counter::kSlotWaits,    Counter::kTxRefused,   Counter::kRingBroken,
+      Counter::kVcUnanswered, Counter::kRxGets,      Counter::kRxFetchOps,
+      Counter::kGetRefused,   Counter::kCtsRepeated, Counter::kCtsHeld,
+      Counter::kRcRejected,   Counter::kRcUndecided, Counter::kBlocksAbandoned,
+      Counter::kRcCookies,    Counter::kRcProven,    Counter::kUnprovenEnded,
+      Counter::kAddressFull};
   for (std::size_t i = 0; i < kCounterCount; ++i) {
     const auto counter = static_cast<Counter>(i);
     EXPECT_EQ(Counters::is_drop(counter), !no_drops.contains(counter)) << Counters::name(counter);

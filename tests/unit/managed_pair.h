@@ -76,7 +76,7 @@ class Managed : public TwoNodes {
       side.sequencer->receive(*entry, now);
       moved = true;
     }
-    side.sequencer->taken(c.user.taken());
+    side.sequencer->taken(c.user.taken(), now);
     side.sequencer->observe_loss(c.user.cts_repeated());
     if (now >= side.sequencer->next_deadline()) side.sequencer->expire(now);
     auto const state = c.user.state();

@@ -41,15 +41,15 @@ TEST_F(Managed, a_write_waits_until_a_receive_is_posted) {
 TEST_F(Managed, a_write_waits_for_its_answer_as_long_as_its_user_says) {
   ASSERT_EQ(sa.sequencer->write(5, at(0), 100), 0);
   WriteOptions options;
-  options.patience = 20 * kSecond;
+  options.patience = 60 * kSecond;
   ASSERT_EQ(sa.sequencer->write(6, at(0), 100, options), 0);
   auto const without_peers_user = [this](Time span) {
     for (auto const end = now + span; now < end; pass(100 * kMillisecond)) drive(a, ca, sa);
   };
-  without_peers_user(15 * kSecond);
+  without_peers_user(45 * kSecond);
   ASSERT_TRUE(sa.find(Kind::kWrite, 5)) << "the usual patience, and that with its END";
   EXPECT_FALSE(sa.find(Kind::kWrite, 6));
-  without_peers_user(15 * kSecond);
+  without_peers_user(45 * kSecond);
   ASSERT_TRUE(sa.find(Kind::kWrite, 6));
   EXPECT_EQ(sa.find(Kind::kWrite, 6)->status, -ETIMEDOUT);
 }

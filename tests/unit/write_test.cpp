@@ -320,6 +320,34 @@ TEST_F(Write, a_connection_is_gone_for_its_user_only_when_no_frame_reads_its_mem
   EXPECT_TRUE(has_event(a, Event::Kind::kVcGone));
 }
 
+// A takes its Write back before it has learnt R_id; B's user has not seen that yet.
+// protocol: 7.12, 9.20
+TEST_F(Write, an_end_that_does_not_know_the_id_ends_the_grant_at_once) {
+  put(a, ca, rts(10'000));
+  settle();
+  put(b, cb, cts());
+  settle();
+  auto const permission = *get(ca);
+  auto end = control(Op::kEnd);
+  end.header.d_id = wire::kNoId;
+  end.header.s_id = kIId;
+  put(a, ca, end);
+  settle();
+  expect_dropped(stu(permission.header, 0, 0), Counter::kNoGrant);
+}
+
+// protocol: 7.12, 9.20
+TEST_F(Write, an_end_that_does_not_know_the_id_ends_nothing_else) {
+  auto const permission = grant(10'000);
+  auto end = control(Op::kEnd);
+  end.header.d_id = wire::kNoId;
+  end.header.s_id = kIId + 1;
+  put(a, ca, end);
+  put(a, ca, data(permission, 10'000));
+  settle();
+  EXPECT_TRUE(arrived(10'000));
+}
+
 // protocol: 5.17
 TEST_F(Write, closing_sends_what_is_queued_first) {
   auto const permission = grant(60'000);

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The Blocks of a Transfer that are complete before their turn: bits by number, in a ring that
+// covers those from the first incomplete one on (section 9).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "stp/base/work_meter.h"
+
+namespace stp {
+
+class BlocksAhead {
+ public:
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  // `b_num` lies at or behind `first`, the first incomplete one.
+  [[nodiscard]] bool contains(std::uint32_t b_num, std::uint32_t first) const {
+    return b_num - first < size() && (word(b_num) >> b_num % 64 & 1) != 0;
+  }
+  void insert(std::uint32_t b_num, std::uint32_t first) {
+    if (b_num - first >= size()) grow(b_num, first);
+    word(b_num) |= std::uint64_t{1} << b_num % 64;
+    ++count_;
+  }
+  // How many follow each other from `first` on: they are forgotten.
+  std::uint32_t pass(std::uint32_t first) {
+    auto const from = first;
+    while (count_ > 0) {
+      auto const at = first % 64;
+      auto const run = static_cast<std::uint32_t>(std::countr_one(word(first) >> at));
+      if (run == 0) break;
+      word(first) &= ~((run == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << run) - 1) << at);
+      count_ -= run;
+      first += run;
+      work::count("Blocks ahead of their turn");
+      if (at + run < 64) break;
+    }
+    return first - from;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t size() const {
+    return static_cast<std::uint32_t>(64 * words_.size());
+  }
+  [[nodiscard]] const std::uint64_t& word(std::uint32_t b_num) const {
+    return words_[b_num / 64 & (words_.size() - 1)];
+  }
+  std::uint64_t& word(std::uint32_t b_num) { return words_[b_num / 64 & (words_.size() - 1)]; }
+
+  // Numbers may wrap, and the ring is aligned to them: that of a size that holds a window of any
+  // alignment covers each number once.
+  void grow(std::uint32_t b_num, std::uint32_t first) {
+    std::vector<std::uint64_t> more(std::bit_ceil((b_num - first) / 64 + 1));
+    for (std::size_t w = 0; w < words_.size(); ++w) {
+      auto const number = first + static_cast<std::uint32_t>(64 * w);
+      // From the word that `first` is in, once round. What is of its part before `first` wraps to
+      // the numbers behind the others.
+      auto const bits = word(number);
+      auto const before = w == 0 ? (std::uint64_t{1} << first % 64) - 1 : 0;
+      more[number / 64 & (more.size() - 1)] |= bits & ~before;
+      auto const wrapped = number / 64 + static_cast<std::uint32_t>(words_.size());
+      more[wrapped & (more.size() - 1)] |= bits & before;
+    }
+    work::count("Blocks ahead of their turn", more.size());
+    words_ = std::move(more);
+  }
+
+  std::vector<std::uint64_t> words_;  // a power of two of them, or none
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace stp

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When the Node took the last few requests: the clock of a repeat begins then.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "stp/types.h"
+
+namespace stp {
+
+// protocol: 10.20
+class Departures {
+ public:
+  // The request `number`, and all before it that had not been, were seen to be taken at `when`.
+  void add(std::uint64_t number, Time when) { seen_[next_++ % seen_.size()] = {number, when}; }
+  // When `number`, which has been taken, was seen to be; 0: long ago.
+  [[nodiscard]] Time of(std::uint64_t number) const {
+    Time when = 0;
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      auto const& seen = seen_[(next_ + seen_.size() - 1 - i) % seen_.size()];
+      if (seen.number < number) return when;
+      when = seen.when;
+    }
+    return 0;
+  }
+
+ private:
+  struct Seen {
+    std::uint64_t number = 0;
+    Time when = 0;
+  };
+  std::array<Seen, 16> seen_{};
+  std::size_t next_ = 0;
+};
+
+}  // namespace stp
