@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"
@@ -72,8 +73,8 @@ std::optional<MacAddr> Arp::resolve(Ipv4 address, Time now) {
   Entry& entry = entry_for(address);
   if (is_known(entry, now)) return entry.mac;
   if (entry.asked == kNever || now - entry.asked >= kAskInterval) {
-    entry.asked = now;
-    send({true, kBroadcast, address});
+    // One that finds no room is asked again at the next call.
+    if (send({true, kBroadcast, address})) entry.asked = now;
   }
   return std::nullopt;
 }
@@ -119,29 +120,39 @@ void Arp::learn(Entry& entry, const MacAddr& mac, Time now) {
   entry.learned = now;
 }
 
+bool Arp::is_wanted(const Entry& entry) {
+  return entry.asked != kNever && entry.learned != kNever;
+}
+
 Arp::Entry& Arp::entry_for(Ipv4 address) {
   const auto known = entries_.find(address.value);
   if (known != entries_.end()) return known->second;
   if (entries_.size() >= kMaxEntries) {
     entries_.erase(std::min_element(entries_.begin(), entries_.end(), [](auto& a, auto& b) {
-      return last_used(a.second) < last_used(b.second);
+      return std::pair(is_wanted(a.second), last_used(a.second)) <
+             std::pair(is_wanted(b.second), last_used(b.second));
     }));
   }
   return entries_[address.value];
 }
 
-void Arp::send(const Waiting& frame) {
-  if (waiting_.size() >= kMaxWaiting) {
+// Each kind has its own room: who asks us without end does not keep us from asking.
+bool Arp::send(const Waiting& frame) {
+  auto const like_it = frame.request ? requests_waiting_ : waiting_.size() - requests_waiting_;
+  if (like_it >= kMaxWaiting) {
     ++counters_.dropped;
-  } else {
-    waiting_.push_back(frame);
+    return false;
   }
+  if (frame.request) ++requests_waiting_;
+  waiting_.push_back(frame);
+  return true;
 }
 
 std::size_t Arp::take(std::byte* out) {
   if (waiting_.empty()) return 0;
   const Waiting frame = waiting_.front();
   waiting_.pop_front();
+  if (frame.request) --requests_waiting_;
   ++(frame.request ? counters_.requests_sent : counters_.answers_sent);
 
   std::memset(out, 0, kFrameSize);

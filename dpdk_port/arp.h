@@ -38,7 +38,7 @@ class Arp {
   static constexpr Time kAskInterval = 100 * kMillisecond;
   static constexpr Time kLifetime = 60 * kSecond;
   static constexpr std::size_t kMaxEntries = 1024;
-  static constexpr std::size_t kMaxWaiting = 32;  // frames that wait to be sent
+  static constexpr std::size_t kMaxWaiting = 32;  // requests, and answers, that wait to be sent
   static constexpr std::size_t kFrameSize = 64;   // bytes of a frame to send, at most
 
   // nullopt: not known (yet); a request goes out, at most one per kAskInterval and address.
@@ -66,14 +66,17 @@ class Arp {
 
   static bool is_known(const Entry& entry, Time now);
   static Time last_used(const Entry& entry);
+  // Asked for by us, and answered. What others say by themselves never displaces it.
+  static bool is_wanted(const Entry& entry);
   Entry& entry_for(Ipv4 address);
   void learn(Entry& entry, const MacAddr& mac, Time now);
   void handle(Bytes packet, Time now);
-  void send(const Waiting& frame);
+  bool send(const Waiting& frame);  // false: too many of its kind wait
 
   ArpConfig config_;
   std::unordered_map<std::uint32_t, Entry> entries_;
   std::deque<Waiting> waiting_;
+  std::size_t requests_waiting_ = 0;
   ArpCounters counters_;
 };
 

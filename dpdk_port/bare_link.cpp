@@ -28,15 +28,14 @@ class EthdevBareLink final : public BareLink {
       mbufs[i]->data_len = length;
       mbufs[i]->pkt_len = length;
     }
-    auto const sent =
-        rte_eth_tx_burst(device_->port(), 0, mbufs.data(), static_cast<std::uint16_t>(count));
+    auto const sent = device_->send(mbufs.data(), static_cast<std::uint16_t>(count));
     rte_pktmbuf_free_bulk(mbufs.data() + sent, count - sent);
     return sent;
   }
 
   std::span<const BareFrame> receive() override {
     std::array<rte_mbuf*, kBurst> mbufs;
-    auto const count = rte_eth_rx_burst(device_->port(), 0, mbufs.data(), kBurst);
+    auto const count = device_->receive(mbufs.data(), kBurst);
     std::size_t kept = 0;
     for (unsigned i = 0; i < count; ++i)
       if (read(mbufs[i], frames_[kept])) ++kept;

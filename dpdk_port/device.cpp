@@ -11,13 +11,14 @@
 #include <string_view>
 
 #include "dpdk_port/eal.h"
+#include "dpdk_port/frame_buffers.h"
 #include "dpdk_port/interface.h"
 #include "dpdk_port/stale_socket.h"
 
 namespace stp::port {
 namespace {
 
-constexpr std::string_view kTapDriver = "net_tap", kAfPacketDriver = "net_af_packet";
+constexpr std::string_view kTapDriver = "net_tap";
 constexpr std::uint16_t kDescriptors = 512;
 // Mbufs beside those in descriptors: bursts in hand, and what software devices hold in their rings.
 constexpr unsigned kSpareMbufs = 1536;
@@ -28,9 +29,6 @@ struct Translation {
   const char* ours;
 };
 constexpr std::array kTranslations{
-    // The driver makes a number of process id and interface that must not be another program's.
-    Translation{"PACKET_FANOUT",
-                "the kernel takes it for part of another program's link: start this one again"},
     Translation{"Zero-copy doesn't support multi-file segments",
                 "zero-copy needs hugepages: sysctl vm.nr_hugepages=512, or leave it out"},
 };
@@ -47,7 +45,7 @@ std::string failure(const std::string& what, int result) {
 // Other drivers may hold on to a frame, and so to user memory, for as long as nothing more is sent,
 // or reach it by an address that only DPDK's own memory has (hardware, virtio-user).
 bool copies_frames(const DeviceSpec& spec, std::string_view driver) {
-  constexpr std::array<std::string_view, 4> kDrivers{kAfPacketDriver, "net_memif", "net_pcap",
+  constexpr std::array<std::string_view, 4> kDrivers{"net_af_packet", "net_memif", "net_pcap",
                                                      kTapDriver};
   return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end() &&
          spec.arguments.find("zero-copy=yes") == std::string::npos;
@@ -72,10 +70,13 @@ std::unique_ptr<Device> Device::open(const DeviceSpec& spec, std::string& error)
   if (spec.makes_socket) remove_stale_socket(spec.socket);
   take_dpdk_message();  // what was said about others
   std::unique_ptr<Device> device(new Device(spec));
-  const std::vector<int> sockets_before = packet_sockets_on(spec.interface);
+  if (spec.packet_socket) {
+    if (!device->open_socket(error)) return nullptr;
+    return device;
+  }
   if (device->probe(error) && device->configure(error) && device->take_mtu(error) &&
       device->take_mac(error) && device->start(error)) {
-    device->find_wake_fd(sockets_before);
+    device->find_wake_fd();
     return device;
   }
   return nullptr;
@@ -153,13 +154,7 @@ bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
   if (rte_eth_dev_adjust_nb_rx_tx_desc(port_, &rx, &tx) != 0) {
     rx = tx = kDescriptors;  // not every driver states its limits
   }
-  pool_ = make_mbuf_pool("stp_frames_" + std::to_string(port_), rx + tx + kSpareMbufs,
-                         spec_.data_room, copies_ ? PoolUse::kOneThread : PoolUse::kAnyThread);
-  if (!pool_) {
-    error =
-        failure("no memory for frame buffers (with hugepages: free or reserve more)", -rte_errno);
-    return false;
-  }
+  if (!make_pool(rx + tx + kSpareMbufs, error)) return false;
   const auto socket = static_cast<unsigned>(rte_eth_dev_socket_id(port_));
   rte_eth_txconf txconf = info.default_txconf;
   txconf.offloads = chains_ ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
@@ -167,6 +162,68 @@ bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
   if (result == 0) result = rte_eth_tx_queue_setup(port_, 0, tx, socket, &txconf);
   if (result != 0) error = failure("the device's queues cannot be set up", result);
   return result == 0;
+}
+
+bool Device::make_pool(unsigned mbufs, std::string& error) {
+  pool_ = make_mbuf_pool("stp_frames_" + number(), mbufs, spec_.data_room,
+                         copies_ ? PoolUse::kOneThread : PoolUse::kAnyThread);
+  if (!pool_) {
+    error =
+        failure("no memory for frame buffers (with hugepages: free or reserve more)", -rte_errno);
+  }
+  return pool_ != nullptr;
+}
+
+bool Device::open_socket(std::string& error) {
+  driver_ = "af_packet";
+  chains_ = copies_ = true;
+  mtu_ = spec_.mtu;
+  mac_ = *spec_.mac;
+  socket_ = PacketSocket::open(
+      {.interface = spec_.interface, .room = frame_room(mtu_), .mac = mac_}, error);
+  if (!socket_ || !make_pool(kSpareMbufs, error)) return false;
+  wake_fd_ = socket_->fd();
+  started_ = true;
+  return true;
+}
+
+std::string Device::number() const {
+  return socket_ ? "socket" + std::to_string(socket_->fd()) : std::to_string(port_);
+}
+
+rte_eth_stats Device::statistics() const {
+  rte_eth_stats out{};
+  if (!socket_) {
+    if (!is_gone()) rte_eth_stats_get(port_, &out);
+    return out;
+  }
+  const PacketCounters& counted = socket_->counters();
+  out.ipackets = counted.received;
+  out.opackets = counted.sent;
+  out.imissed = counted.missed;
+  out.ierrors = counted.too_long;
+  out.rx_nombuf = counted.no_buffer;
+  return out;
+}
+
+std::string Device::trouble() const {
+  if (!socket_) return {};
+  const std::string& name = spec_.interface;
+  if (!socket_->runs()) {
+    if (!socket_->obstacle().empty()) return socket_->obstacle();
+    return "interface " + name + " is down, or has gone: ip link set " + name + " up";
+  }
+  if (socket_->address_changed()) {
+    return "interface " + name +
+           " has come back with another MAC address, which new peers find: restart this program";
+  }
+  const std::size_t length = socket_->refused_length();
+  if (length == 0) return {};
+  const std::string payload = std::to_string(length - wire::kEthernetSize);
+  return "frames with " + payload + " bytes or more do not leave: interface " + name +
+         " or what it leads to has a smaller MTU; make it " + std::to_string(mtu_) +
+         " at both ends and between (ip link set DEVICE mtu " + std::to_string(mtu_) +
+         "), or open this link with mtu= of the smallest";
 }
 
 bool Device::take_mtu(std::string& error) {
@@ -224,19 +281,8 @@ bool Device::seek_peer() {
   return started_;
 }
 
-// af_packet does not give its socket away, but the socket can be slept on as any other: it is the
-// one that was not there before.
-void Device::find_wake_fd(const std::vector<int>& sockets_before) {
-  if (driver_ == kTapDriver) {
-    wake_fd_ = rte_eth_dev_rx_intr_ctl_q_get_fd(port_, 0);
-    return;
-  }
-  if (driver_ != kAfPacketDriver) return;
-  for (const int socket : packet_sockets_on(spec_.interface)) {
-    const bool is_new =
-        std::find(sockets_before.begin(), sockets_before.end(), socket) == sockets_before.end();
-    if (is_new) wake_fd_ = socket;
-  }
+void Device::find_wake_fd() {
+  if (driver_ == kTapDriver) wake_fd_ = rte_eth_dev_rx_intr_ctl_q_get_fd(port_, 0);
 }
 
 int Device::on_removal(std::uint16_t, rte_eth_event_type, void* device, void*) {
@@ -246,7 +292,7 @@ int Device::on_removal(std::uint16_t, rte_eth_event_type, void* device, void*) {
 
 bool Device::link_up() const {
   if (!runs()) return false;
-  // af_packet says "up" whatever its interface does.
+  if (socket_ && !socket_->runs()) return false;
   if (!spec_.interface.empty()) return interface_runs(spec_.interface);
   rte_eth_link link{};
   return rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;

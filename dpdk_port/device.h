@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One ethdev with one queue each way: found or made, configured by what it says it can do,
-// started; stopped and closed at the end.
+// What a link sends and receives by. Of an `iface:` link it is a packet socket; of all others an
+// ethdev with one queue each way: found or made, configured by what it says it can do, started;
+// stopped and closed at the end.
 #pragma once
 
 #include <rte_ethdev.h>
@@ -8,10 +9,10 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "dpdk_port/device_spec.h"
 #include "dpdk_port/mbuf_pool.h"
+#include "dpdk_port/packet_socket.h"
 
 namespace stp::port {
 
@@ -22,7 +23,28 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  [[nodiscard]] std::uint16_t port() const { return port_; }
+  // Takes frames as rte_eth_tx_burst does, and gives them as rte_eth_rx_burst does. Not where it
+  // does not run.
+  std::uint16_t send(rte_mbuf** mbufs, std::uint16_t count) {
+    if (socket_) return socket_->send(mbufs, count);
+    return rte_eth_tx_burst(port_, 0, mbufs, count);
+  }
+  std::uint16_t receive(rte_mbuf** mbufs, std::uint16_t count) {
+    if (socket_) return socket_->receive(pool(), mbufs, count);
+    return rte_eth_rx_burst(port_, 0, mbufs, count);
+  }
+  // What has to be looked after while frames come and go, and while none do. Often.
+  void tend(Time now) {
+    if (socket_) socket_->tend(now);
+  }
+  [[nodiscard]] rte_eth_stats statistics() const;
+  // Frames that the kernel would not send.
+  [[nodiscard]] std::uint64_t refused() const { return socket_ ? socket_->counters().refused : 0; }
+  // As Port's.
+  [[nodiscard]] std::string trouble() const;
+
+  // Unique among the devices of this process, for names.
+  [[nodiscard]] std::string number() const;
   [[nodiscard]] const DeviceSpec& spec() const { return spec_; }
   [[nodiscard]] const MacAddr& mac() const { return mac_; }
   [[nodiscard]] unsigned mtu() const { return mtu_; }
@@ -47,13 +69,15 @@ class Device {
 
  private:
   explicit Device(const DeviceSpec& spec) : spec_(spec) {}
+  bool open_socket(std::string& error);
+  bool make_pool(unsigned mbufs, std::string& error);
   bool probe(std::string& error);
   bool configure(std::string& error);
   bool set_up_queues(const rte_eth_dev_info& info, std::string& error);
   bool take_mtu(std::string& error);
   bool take_mac(std::string& error);
   bool start(std::string& error);
-  void find_wake_fd(const std::vector<int>& sockets_before);
+  void find_wake_fd();
   void close();
   static int on_removal(std::uint16_t port, rte_eth_event_type event, void* device, void* result);
 
@@ -67,6 +91,7 @@ class Device {
   bool probed_ = false, promiscuous_ = false, watched_ = false;
   std::atomic<bool> started_{false}, gone_{false};
   MbufPool pool_;
+  std::unique_ptr<PacketSocket> socket_;
 };
 
 }  // namespace stp::port

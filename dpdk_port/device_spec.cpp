@@ -2,7 +2,6 @@
 #include "dpdk_port/device_spec.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "dpdk_port/frame_buffers.h"
 #include "dpdk_port/interface.h"
@@ -17,19 +16,6 @@ constexpr unsigned kMaxAfPacketMtu = 32'000, kMaxAfXdpMtu = 3506;
 std::string option(const LinkConfig& link, const std::string& name, const std::string& otherwise) {
   const auto found = link.options.find(name);
   return found == link.options.end() ? otherwise : found->second;
-}
-
-// The kernel writes each frame into a slot of a ring behind a header of its own. Slots are powers
-// of two so that they divide a block, and a ring has the same size whatever the slots: many short
-// frames may wait while the polling thread is off its core.
-std::string af_packet_arguments(const std::string& interface, std::size_t room, DeviceSpec& out) {
-  constexpr std::size_t kSlotHeader = 128, kMinSlot = 2048, kMinBlock = 4096;
-  constexpr std::size_t kRing = std::size_t{8} << 20;
-  const std::size_t slot = std::max(std::bit_ceil(room + kSlotHeader), kMinSlot);
-  out.data_room = slot;  // the driver insists
-  return "iface=" + interface + ",blocksz=" + std::to_string(std::max(slot, kMinBlock)) +
-         ",framesz=" + std::to_string(slot) + ",framecnt=" + std::to_string(kRing / slot) +
-         ",qdisc_bypass=1";
 }
 
 bool make_iface(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::string& error) {
@@ -47,8 +33,8 @@ bool make_iface(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::s
   out.mtu = link.mtu.value_or(facts.mtu);
   if (option(link, "driver", "af_packet") == "af_packet") {
     out.mtu = std::min(out.mtu, kMaxAfPacketMtu);
-    out.name = "net_af_packet" + std::to_string(serial);
-    out.arguments = af_packet_arguments(link.target, frame_room(out.mtu), out);
+    out.name = link.target;
+    out.packet_socket = true;
     return true;
   }
   if (facts.mtu > kMaxAfXdpMtu) {

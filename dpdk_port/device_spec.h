@@ -10,10 +10,11 @@
 namespace stp::port {
 
 struct DeviceSpec {
-  std::string bus;        // "vdev" or "pci"
-  std::string name;       // of the device, and of its ethdev
-  std::string arguments;  // of the driver
-  std::string interface;  // iface: the kernel's name
+  std::string bus;             // "vdev" or "pci"
+  std::string name;            // of the device, and of its ethdev
+  std::string arguments;       // of the driver
+  std::string interface;       // iface: the kernel's name
+  bool packet_socket = false;  // reached by a PacketSocket: no ethdev is made
 
   std::string socket;         // memif: its file
   bool makes_socket = false;  // and whose side makes it: the other one looks for its peer

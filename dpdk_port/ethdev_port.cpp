@@ -34,8 +34,7 @@ class EthdevPort final : public LinkPort {
         transmitter_(*device_, arp_, loopback_) {}
 
   bool enable_attaching(std::string& error) {
-    info_.attaches =
-        transmitter_.enable_attaching("stp_attached_" + std::to_string(device_->port()));
+    info_.attaches = transmitter_.enable_attaching("stp_attached_" + device_->number());
     if (!info_.attaches) error = std::string("no memory for frames: ") + rte_strerror(rte_errno);
     return info_.attaches;
   }
@@ -45,6 +44,7 @@ class EthdevPort final : public LinkPort {
   unsigned turn(Engine& engine, Time now) override {
     unsigned moved = loopback_.deliver(engine, now);
     if (now >= look_for_peer_) look_for_peer(now);
+    device_->tend(now);
     if (now >= engine.next_deadline()) {
       // This thread may have been away for long: what came meanwhile is no silence.
       moved += receiver_.run(engine, tap_, now);
@@ -59,8 +59,7 @@ class EthdevPort final : public LinkPort {
   }
 
   [[nodiscard]] std::vector<PortCounter> counters() const override {
-    rte_eth_stats link{};
-    if (!device_->is_gone()) rte_eth_stats_get(device_->port(), &link);
+    const rte_eth_stats link = device_->statistics();
     const ArpCounters& arp = arp_.counters();
     return {{"link_rx_packets", link.ipackets},
             {"link_tx_packets", link.opackets},
@@ -68,6 +67,7 @@ class EthdevPort final : public LinkPort {
             {"link_rx_errors", link.ierrors},
             {"link_rx_nombuf", link.rx_nombuf},
             {"link_tx_errors", link.oerrors},
+            {"link_tx_refused", device_->refused()},
             {"rx_chained", receiver_.counters().chained},
             {"rx_oversize", receiver_.counters().oversize},
             {"tx_kept", transmitter_.counters().kept},
@@ -83,6 +83,7 @@ class EthdevPort final : public LinkPort {
   }
 
   [[nodiscard]] bool link_up() const override { return device_->link_up(); }
+  [[nodiscard]] std::string trouble() const override { return device_->trouble(); }
   [[nodiscard]] int wake_fd() const override { return device_->wake_fd(); }
 
  private:

@@ -4,15 +4,12 @@
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <netinet/in.h>
-#include <netpacket/packet.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 namespace stp::port {
 namespace {
@@ -87,23 +84,6 @@ bool interface_runs(const std::string& name) {
   ifreq answer;
   return Socket(AF_INET, SOCK_DGRAM).ask(SIOCGIFFLAGS, name, answer) &&
          (answer.ifr_flags & IFF_UP) != 0 && (answer.ifr_flags & IFF_RUNNING) != 0;
-}
-
-std::vector<int> packet_sockets_on(const std::string& name) {
-  std::vector<int> found;
-  const unsigned index = name.empty() ? 0 : if_nametoindex(name.c_str());
-  if (index == 0) return found;
-  std::error_code failure;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", failure)) {
-    const int fd = std::atoi(entry.path().filename().c_str());
-    sockaddr_ll bound{};
-    socklen_t length = sizeof bound;
-    if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length) == 0 &&
-        bound.sll_family == AF_PACKET && bound.sll_ifindex == static_cast<int>(index)) {
-      found.push_back(fd);
-    }
-  }
-  return found;
 }
 
 }  // namespace stp::port

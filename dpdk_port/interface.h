@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "dpdk_port/link.h"
 
@@ -19,9 +18,6 @@ struct InterfaceFacts {
 // False: `error` says what is wrong with the interface (missing, down, not Ethernet) or that this
 // user may not open raw sockets, and the remedy.
 bool look_up_interface(const std::string& name, InterfaceFacts& out, std::string& error);
-
-// Descriptors of this process that are packet sockets bound to the interface. None for "".
-std::vector<int> packet_sockets_on(const std::string& name);
 
 // Up, and with a carrier. Also false when the interface has gone.
 bool interface_runs(const std::string& name);

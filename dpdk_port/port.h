@@ -59,6 +59,8 @@ class Port {
   virtual void set_tap(Tap* tap) = 0;  // nullptr: none
   [[nodiscard]] virtual std::vector<PortCounter> counters() const = 0;
   [[nodiscard]] virtual bool link_up() const = 0;
+  // What keeps the link from carrying all frames, and the remedy; "": nothing that is known.
+  [[nodiscard]] virtual std::string trouble() const { return {}; }
   // Readable while frames have arrived that poll() has not taken; -1: this driver has no such
   // descriptor. The Port's own: to be slept on, and nothing else.
   [[nodiscard]] virtual int wake_fd() const { return -1; }

@@ -30,7 +30,7 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
   unsigned moved = 0;
   while (moved < kBurst * kTurnBursts) {
     std::array<rte_mbuf*, kBurst> mbufs;
-    const std::uint16_t count = rte_eth_rx_burst(device_.port(), 0, mbufs.data(), burst_);
+    const std::uint16_t count = device_.receive(mbufs.data(), burst_);
     if (count == 0) break;
     std::array<Bytes, kBurst> frames;
     std::size_t kept = 0;

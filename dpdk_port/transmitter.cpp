@@ -108,9 +108,7 @@ bool Transmitter::keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap) 
 unsigned Transmitter::flush(Time now) {
   if (pending_count_ == 0) return 0;
   std::uint16_t sent = 0;
-  if (device_.runs()) {
-    sent = rte_eth_tx_burst(device_.port(), 0, pending_.data(), pending_count_);
-  }
+  if (device_.runs()) sent = device_.send(pending_.data(), pending_count_);
   std::copy(pending_.begin() + sent, pending_.begin() + pending_count_, pending_.begin());
   pending_count_ = static_cast<std::uint16_t>(pending_count_ - sent);
   if (sent > 0) {

@@ -239,6 +239,39 @@ TEST(Arp, AFloodOfRequestsFillsNoMemory) {
   EXPECT_EQ(table.counters().dropped, 10'000 - Arp::kMaxWaiting);
 }
 
+TEST(Arp, AFloodOfRequestsKeepsUsNeitherFromAskingNorFromKnowing) {
+  Arp table(config());
+  table.resolve(kTheirIp, kStart);
+  table.receive(reply_to_us(kTheirs, kTheirIp), kStart);
+  sent(table);
+  for (std::uint32_t i = 0; i < 10'000; ++i) {
+    table.receive(arp(kBroadcast, kRequest, kTheirs, Ipv4{0x0b000000 + i}, MacAddr{}, kOurIp),
+                  kStart + i);
+  }
+  EXPECT_EQ(table.resolve(kTheirIp, kStart + 10'000), kTheirs);
+  table.resolve(kOtherIp, kStart + 10'000);
+  EXPECT_EQ(table.counters().requests_sent, 1U);
+  sent(table);
+  EXPECT_EQ(table.counters().requests_sent, 2U);
+}
+
+TEST(Arp, QuestionsAboutNobodyKeepWhatIsKnown) {
+  Arp table(config());
+  table.resolve(kTheirIp, kStart);
+  table.receive(reply_to_us(kTheirs, kTheirIp), kStart);
+  for (std::uint32_t i = 0; i < 10'000; ++i) table.resolve(Ipv4{0x0b000000 + i}, kStart + 1 + i);
+  EXPECT_EQ(table.resolve(kTheirIp, kStart + 10'001), kTheirs);
+}
+
+TEST(Arp, AQuestionThatFoundNoRoomIsAskedAtTheNextCall) {
+  Arp table(config());
+  for (std::uint32_t i = 0; i < Arp::kMaxWaiting; ++i) table.resolve(Ipv4{0x0b000000 + i}, kStart);
+  table.resolve(kTheirIp, kStart);
+  EXPECT_EQ(sent(table).size(), Arp::kMaxWaiting);
+  table.resolve(kTheirIp, kStart + 1);
+  EXPECT_EQ(sent(table).size(), 1U);
+}
+
 TEST(Arp, AStationThatWasNamedIsNotAskedForAndNobodyChangesIt) {
   auto with_station = config();
   with_station.fixed[kTheirIp] = kTheirs;

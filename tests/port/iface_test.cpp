@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Linux interfaces: a veth pair in a network namespace of the test's own.
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 #include "link_pair.h"
 #include "network_namespace.h"
@@ -44,7 +51,7 @@ TEST_F(Iface, TakesAddressesAndMtuFromTheInterface) {
   EXPECT_EQ(info.address, parse_ipv4("10.9.0.1"));
   EXPECT_EQ(info.mtu, 9000U);
   EXPECT_EQ(info.max_stu, 13U);
-  EXPECT_EQ(info.driver, "net_af_packet");
+  EXPECT_EQ(info.driver, "af_packet");
   EXPECT_TRUE(info.attaches);
 }
 
@@ -150,6 +157,114 @@ TEST_F(Iface, AnInterfaceThatIsRemovedTakesNothingDownWithIt) {
   const Time start = now();
   for (Time t = start; t < start + kSecond; t += kMillisecond) a.port->turn(a.engine, t);
   EXPECT_EQ(a.engine.returned.size(), 100U);
+}
+
+// The kernel keeps a frame that the device does not take in front of all others.
+TEST_F(Iface, AFrameThatTheOtherEndIsTooNarrowForHoldsUpNoShorterOne) {
+  open(9000);
+  expect_frames_arrive_in_order(a, b, 60, 1);  // both are up
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp1 mtu 1500"));
+  const Frame long_one = make_frame(b.mac(), a.mac(), 9014, 1);
+  for (unsigned i = 0; i < 3; ++i) {
+    a.engine.send(long_one);
+    a.engine.send(make_frame(b.mac(), a.mac(), 8014, i));
+    expect_frames_arrive_in_order(a, b, 1514, 20);
+  }
+  EXPECT_FALSE(has_arrived(long_one));
+  EXPECT_EQ(counter(*a.port, "link_tx_refused"), 6U);
+  EXPECT_NE(a.port->trouble().find("frames with 8000 bytes or more do not leave"),
+            std::string::npos)
+      << a.port->trouble();
+  EXPECT_NE(a.port->trouble().find("ip link set DEVICE mtu 9000"), std::string::npos);
+  EXPECT_TRUE(a.port->link_up());
+
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp1 mtu 9000"));
+  EXPECT_TRUE(turn_until(a, b, [&] {
+    if (a.engine.waiting() == 0) a.engine.send(long_one);
+    return has_arrived(long_one) && a.port->trouble().empty();
+  }));
+}
+
+TEST_F(Iface, FramesTooLongForAnMtuThatWasLoweredAreCountedAndTheOthersSent) {
+  open(9000);
+  expect_frames_arrive_in_order(a, b, 60, 1);
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 mtu 1500"));
+  for (unsigned i = 0; i < 5'000; ++i) {  // more than the ring holds
+    a.engine.send(make_frame(b.mac(), a.mac(), 9014, i));
+  }
+  expect_frames_arrive_in_order(a, b, 1514, 20);
+  EXPECT_EQ(counter(*a.port, "link_tx_refused"), 5'000U);
+  EXPECT_NE(a.port->trouble(), "");
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 mtu 9000"));
+  expect_frames_arrive_in_order(a, b, 9014, 20);
+  EXPECT_TRUE(turn_until(a, b, [&] { return a.port->trouble().empty(); }));
+}
+
+// Who sleeps on the socket must not be woken again and again.
+TEST_F(Iface, AnInterfaceThatIsDownOrGoneWakesNobodyAndIsTakenUpAgain) {
+  open(1500);
+  expect_frames_arrive_in_order(a, b, 60, 10);
+  const auto wakes = [&] {
+    pollfd waker{.fd = a.port->wake_fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&waker, 1, 0) > 0;
+  };
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 down"));
+  EXPECT_TRUE(turn_until(a, b, [&] { return !a.port->trouble().empty() && !wakes(); }));
+  EXPECT_FALSE(a.port->link_up());
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 up"));
+  EXPECT_TRUE(turn_until(a, b, [&] { return a.port->trouble().empty(); }));
+  expect_frames_arrive_in_order(a, b, 60, 10);
+
+  ASSERT_TRUE(NetworkNamespace::ip("link delete stp0"));
+  EXPECT_TRUE(turn_until(a, b, [&] { return !a.port->trouble().empty() && !wakes(); }));
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  expect_frames_arrive_in_order(a, b, 60, 10);  // both have been taken up
+  expect_frames_arrive_in_order(b, a, 60, 10);  // and keep their addresses
+  EXPECT_NE(a.port->trouble().find("another MAC address"), std::string::npos);
+  EXPECT_FALSE(wakes());
+}
+
+TEST_F(Iface, AnAddressOnAnInterfaceHasOneOwner) {
+  open(1500);
+  const std::string error = error_of("iface:stp0");
+  EXPECT_NE(error.find("pid " + std::to_string(getpid())), std::string::npos) << error;
+  EXPECT_NE(error.find("mac="), std::string::npos) << error;
+  a.port.reset();
+  a.open("iface:stp0");
+  expect_frames_arrive_in_order(a, b, 60, 10);
+}
+
+// Anybody may take a name; only who may open packet sockets owns an interface.
+TEST_F(Iface, ANameWithoutALinkBehindItKeepsNobodyOut) {
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 address 02:00:00:00:0a:01"));
+  const std::string name =
+      "stp-link:" + std::to_string(if_nametoindex("stp0")) + ":02:00:00:00:0a:01";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  const int squatter = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  ASSERT_EQ(::bind(squatter, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(squatter, 1), 0);
+  a.open("iface:stp0");
+  ::close(squatter);
+}
+
+TEST_F(Iface, FramesOfOtherProtocolsStayOutside) {
+  open(1500);
+  expect_frames_arrive_in_order(b, a, 60, 1);
+  Frame other = make_frame(a.mac(), b.mac(), 60);
+  other[12] = std::byte{0x08};
+  other[13] = std::byte{0x00};
+  Frame snap = make_frame(a.mac(), b.mac(), 60);
+  const std::array<std::uint8_t, 10> head{0, 46, 0xaa, 0xaa, 3, 0, 0, 0, 0x81, 0x81};
+  std::transform(head.begin(), head.end(), snap.begin() + 12, [](auto v) { return std::byte{v}; });
+  a.engine.received.clear();
+  b.engine.send(other);
+  b.engine.send(snap);
+  EXPECT_TRUE(turn_until(a, b, [&] { return !a.engine.received.empty(); }));
+  EXPECT_EQ(a.engine.received, std::vector<Frame>{snap});
 }
 
 TEST_F(Iface, ErrorsNameTheCauseAndTheRemedy) {
