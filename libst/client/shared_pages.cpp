@@ -75,6 +75,24 @@ int copy_into(int fd, const MappedArea& area) {
   return 0;
 }
 
+// All of them, by this program, whose memory they are: the daemon refuses what has pages missing.
+int make_pages(const MappedArea& area) {
+  auto* const at = reinterpret_cast<std::byte*>(area.begin);
+  auto const length = area.end - area.begin;
+  int result = 0;
+  do {
+    result = ::madvise(at, length, MADV_POPULATE_READ);
+  } while (result != 0 && (errno == EINTR || errno == EAGAIN));
+  if (result == 0) return 0;
+  // Kernels before 5.14 do not know it: there pages come as they are touched.
+  if (errno != EINVAL)
+    return fail(-ENOMEM,
+                std::string("the pages of the memory cannot be made: ") + std::strerror(errno));
+  for (std::size_t i = 0; i < length; i += service::page_size())
+    static_cast<void>(*static_cast<volatile std::byte*>(at + i));
+  return 0;
+}
+
 // Frames of this very call lie there: what they hold would change between copy and replacement.
 bool holds_this_stack(const MappedArea& area) {
   auto const here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
@@ -111,6 +129,7 @@ int SharedPages::add(Bytes memory, Share& out) {
   for (auto const& area : areas) {
     Share::Part part;
     if (auto const error = part_of(area, part); error != 0) return error;
+    if (auto const error = make_pages(area); error != 0) return error;
     append(out, std::move(part));
   }
   return 0;

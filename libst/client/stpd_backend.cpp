@@ -19,10 +19,10 @@ using service::UniqueFd;
 
 namespace {
 
+// The daemon says which quota, or which budget of this user, how large it is, and what would help.
 int quota_used_up(const Reply& reply) {
-  auto const option = std::string(service::text_of(reply.text));
-  if (option.empty()) return -EDQUOT;
-  return fail(-EDQUOT, "stpd allows this program no more: see its option --" + option);
+  auto const why = std::string(service::text_of(reply.text));
+  return why.empty() ? -EDQUOT : fail(-EDQUOT, "stpd: " + why);
 }
 
 // What a reply says, in words that tell the daemon's troubles from the program's own.
@@ -30,6 +30,10 @@ int result_of(const Reply& reply) {
   if (reply.result == -EDQUOT) return quota_used_up(reply);
   if (reply.result == -EMFILE)
     return fail(-EMFILE, "stpd may not have more files open: raise its limit (LimitNOFILE)");
+  if (reply.result == -EFAULT)
+    return fail(-EFAULT,
+                "stpd takes no memory of which pages are missing: something has cut holes "
+                "into it (MADV_REMOVE, fallocate)");
   return reply.result;
 }
 

@@ -14,6 +14,8 @@ namespace {
 constexpr Time kRequestPatience = 10 * kSecond;
 // How long the answer to a request may be on its way: who asked may have to wait for a core.
 constexpr Time kAcceptPatience = 30 * kSecond;
+// The same whatever the other side's layer answers meanwhile.
+constexpr Time kDecisionPatience = 45 * kSecond;
 
 }  // namespace
 
@@ -44,6 +46,7 @@ void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
                         const client::Reply& made, std::shared_ptr<service::SharedMemory> memory,
                         const Staging& staging) {
   listener_ = std::move(listener);
+  peer_mac_ = MacAddr::from_u64(made.mac);
   wait_until_ = domain_->now() + kRequestPatience;
   state_ = State::kExpected;
   take_channel(endpoint, made, std::move(memory), staging);
@@ -120,10 +123,11 @@ int Connection::accept(Outlets outlets, Hello hello) {
     release_outlets();
     return 0;
   }
-  listener_->decided();
+  listener_->decided(*this);
   listener_.reset();
   state_ = State::kAccepting;
   auto const now = domain_->now();
+  wait_until_ = now + kDecisionPatience;
   say_hello(hello, now);
   progress(now);
   return 0;
@@ -132,10 +136,11 @@ int Connection::accept(Outlets outlets, Hello hello) {
 int Connection::reject(Hello hello) {
   if (over()) return 0;
   if (state_ != State::kRequested) return -EISCONN;
-  listener_->decided();
+  listener_->decided(*this);
   listener_.reset();
   state_ = State::kRejecting;
   auto const now = domain_->now();
+  wait_until_ = now + kDecisionPatience;
   say_hello(hello, now);
   progress(now);
   return 0;

@@ -7,6 +7,12 @@
 #include "libst/managed/listener.h"
 
 namespace stp::managed {
+namespace {
+
+// How long what is queued may take to leave, and the peer to confirm the end.
+constexpr Time kClosePatience = 30 * kSecond;
+
+}  // namespace
 
 Connection::~Connection() = default;
 
@@ -66,7 +72,7 @@ void Connection::conclude(Time now) {
 bool Connection::move(Time now) {
   ReceivedEntry entry;
   while (channel_.receive(entry)) sequencer_->receive(entry, now);
-  sequencer_->taken(channel_.taken());
+  sequencer_->taken(channel_.taken(), now);
   sequencer_->observe_loss(channel_.cts_repeated());
   sequencer_->expire(now);
   Completion c;
@@ -90,7 +96,7 @@ void Connection::send_soon() {
 bool Connection::pump(Time now) {
   if (state_ == State::kClosing || over()) return false;  // nobody may be left who takes it
   bool any = false;
-  sequencer_->taken(channel_.taken());
+  sequencer_->taken(channel_.taken(), now);
   for (; channel_.writable() && sequencer_->transmit(channel_.next(), now); any = true)
     channel_.send_next();
   if (any) domain_->backend().ring(bell_);
@@ -104,6 +110,7 @@ void Connection::settle() {
   if (pump(domain_->now())) domain_->backend().rung();
   disconnect_channel(false);
   state_ = State::kClosing;
+  wait_until_ = domain_->now() + kClosePatience;
 }
 
 // ---- the end ----
@@ -143,7 +150,14 @@ void Connection::check_time(Time now) {
     farewell_ = Farewell::kNoReceive;
     return end(-ECANCELED, STM_FAILED, -ENOBUFS);
   }
-  if (now >= wait_until_) end(-ETIMEDOUT, STM_FAILED, -ETIMEDOUT);
+  bool const late = now >= wait_until_;
+  if (late && state_ == State::kRejecting) return end(-ECANCELED, 0, 0);
+  if (late && state_ == State::kClosing) return end(-ECANCELED, STM_DISCONNECTED, 0);
+  if (late || (sequencer_ && sequencer_->is_stuck())) end(-ETIMEDOUT, STM_FAILED, -ETIMEDOUT);
+}
+
+void Connection::give_up() {
+  end(-ETIMEDOUT, STM_FAILED, -ETIMEDOUT);
 }
 
 int Connection::disconnect(bool abrupt, Farewell why) {
@@ -216,7 +230,7 @@ void Connection::go_on_ending() {
   if (staging_.base != nullptr) domain_->staging().give_back(staging_);
   staging_ = {};
   // One that the program has not decided on yet keeps its news until it does.
-  if (listener_) listener_->decided();
+  if (listener_) listener_->decided(*this);
   listener_.reset();
   if (ending_.event != 0) tell(ending_.event, ending_.status);
   if (outlets_.events) release_outlets();

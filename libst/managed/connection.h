@@ -18,6 +18,7 @@
 #include "libst/managed/operation_list.h"
 #include "libst/managed/pool.h"
 #include "libst/managed/queue.h"
+#include "libst/managed/write_window.h"
 #include "stp/channel/user_side.h"
 
 namespace stp::managed {
@@ -60,6 +61,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
                Time deadline);
   void expect(std::shared_ptr<Listener> listener, EndpointId endpoint, const client::Reply& made,
               std::shared_ptr<service::SharedMemory> memory, const Staging& staging);
+  // Its request has not come, and others need its place.
+  void give_up();
+  [[nodiscard]] const MacAddr& peer_mac() const { return peer_mac_; }
   // -EAGAIN: the queues have no places.
   int set_outlets(Outlets outlets);
   int accept(Outlets outlets, Hello hello);
@@ -87,6 +91,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool has_headers() const { return channel_.readable(); }
   // Of what it waits for there will be no news.
   [[nodiscard]] bool wants_another_look() const;
+  // It ends, or has ended.
+  [[nodiscard]] bool over() const { return state_ == State::kEnding || state_ == State::kEnded; }
   // It waits for a place in a queue, or for a receive.
   [[nodiscard]] bool waits_for_this_side() const;
   [[nodiscard]] std::uint32_t channel_number() const { return bell_; }
@@ -115,8 +121,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Contexts of the Sequencer: these two are the connection's own, then come receives; operations
   // and the others below are marked.
   static constexpr Context kHelloOut = 1, kHelloIn = 2, kFirstReceive = 16;
-  // protocol: 9.32
-  static constexpr std::uint64_t kWriteWindow = 64;
   static constexpr Context kKeyMark = Context{1} << 63;
   // Receives from a pool are named by their message.
   static constexpr Context kMessageMark = Context{1} << 62;
@@ -162,7 +166,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void check_time(Time now);
   // What is outstanding completes with `flushed`; then `event` (0: none) tells.
   void end(int flushed, std::uint32_t event, int status);
-  [[nodiscard]] bool over() const { return state_ == State::kEnding || state_ == State::kEnded; }
   // No frame on its way reads what was being sent.
   [[nodiscard]] bool let_go() const;
   void drop_behind_gap(int status);
@@ -258,10 +261,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::uint64_t posted_ = kFirstReceive;  // operations and receives so far
   OperationList operations_;
-  // Writes under way, and which of all writes each is. The peer's Node remembers the newest ones:
-  // while the oldest that is not confirmed is among them no confirmation can get lost for good.
-  std::map<std::uint64_t, std::uint64_t> writes_;
-  std::uint64_t next_write_ = 0;
+  WriteWindow writes_;
   RingQueue<PostedReceive> receives_;         // in order
   std::map<std::uint64_t, Matched> matched_;  // by id: in the order of their messages
   std::uint64_t last_message_ = 0;            // matched, of a pool's; in 64 bits

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/listener.h"
 
+#include <algorithm>
+
 #include "libst/client/error.h"
 
 namespace stp::managed {
@@ -9,6 +11,9 @@ using client::Payload;
 using client::Reply;
 using client::request_for;
 using client::RequestKind;
+
+// How long who says nothing keeps its place where others want it.
+constexpr Time kSilence = kSecond;
 
 int Listener::listen(std::uint32_t uport) {
   if (auto const error = domain_->take_endpoint(endpoint_); error != 0) return error;
@@ -44,9 +49,11 @@ void Listener::close() {
 
 void Listener::accept() {
   tell();
-  while (undecided_ < backlog_ && take_one()) {
-  }
-  if (!untold_.empty()) domain_->look_for_connections();  // again, once the queue has a place
+  bool full = false;
+  do full = requested_ + expected_.size() >= backlog_ && !make_room();
+  while (!full && requested_ < backlog_ && take_one());
+  // Again, once the queue has a place, or somebody has been silent for too long.
+  if (!untold_.empty() || full) domain_->look_for_connections();
 }
 
 bool Listener::take_one() {
@@ -59,13 +66,43 @@ bool Listener::take_one() {
   Payload payload;
   Reply made{};
   if (domain_->backend().exchange(request, payload, made) != 0) return false;
-  ++undecided_;
-  std::make_shared<Connection>(domain_)->expect(
-      shared_from_this(), endpoint_, made, std::move(payload.memory), domain_->staging().take());
+  auto const connection = std::make_shared<Connection>(domain_);
+  expected_.push_back({&*connection, domain_->now()});
+  connection->expect(shared_from_this(), endpoint_, made, std::move(payload.memory),
+                     domain_->staging().take());
   return true;
 }
 
+// All places are taken by connections that are not decided. Of the station that has most of those
+// that say nothing the one goes that came first, once it has had its time. False: none has yet.
+// protocol: 9.40
+bool Listener::make_room() {
+  auto const now = domain_->now();
+  auto const silent_of = [this](const MacAddr& mac) {
+    return std::ranges::count_if(expected_, [&mac](const Expected& other) {
+      return !other.connection->over() && other.connection->peer_mac() == mac;
+    });
+  };
+  Connection* goes = nullptr;
+  std::ptrdiff_t most = 0;
+  for (auto const& [connection, since] : expected_) {
+    if (connection->over()) continue;
+    if (now < since + kSilence) {
+      if (goes == nullptr) domain_->look_before(since + kSilence);
+      break;
+    }
+    auto const count = silent_of(connection->peer_mac());
+    if (count <= most) continue;
+    most = count;
+    goes = connection;
+  }
+  if (goes != nullptr) goes->give_up();
+  return goes != nullptr;
+}
+
 void Listener::requested(const std::shared_ptr<Connection>& connection) {
+  drop_expected(*connection);
+  ++requested_;
   auto const handle = client::HandleTable::instance().add(Connection::kKind, connection);
   connection->set_handle(handle);
   if (closed_ || handle == 0) {
@@ -90,8 +127,14 @@ void Listener::tell() {
   }
 }
 
-void Listener::decided() {
-  --undecided_;
+bool Listener::drop_expected(const Connection& connection) {
+  return std::erase_if(expected_, [&connection](const Expected& expected) {
+           return expected.connection == &connection;
+         }) != 0;
+}
+
+void Listener::decided(const Connection& connection) {
+  if (!drop_expected(connection)) --requested_;
   if (!closed_) domain_->look_for_connections();
 }
 

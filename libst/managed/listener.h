@@ -27,20 +27,28 @@ class Listener : public std::enable_shared_from_this<Listener> {
   // The request of `connection` has come.
   void requested(const std::shared_ptr<Connection>& connection);
   // One that was not decided yet has been, or is gone.
-  void decided();
+  void decided(const Connection& connection);
 
   [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
 
  private:
   void tell();
   bool take_one();
+  bool make_room();
+  bool drop_expected(const Connection& connection);
 
   const std::shared_ptr<Domain> domain_;
   const std::uint64_t context_;
   const unsigned backlog_;
   EndpointId endpoint_ = kNoneId;
   QueueUse queue_;
-  unsigned undecided_ = 0;
+  // Those whose requests have not come, oldest first; and how many the program has to decide on.
+  struct Expected {
+    Connection* connection;
+    Time since;
+  };
+  std::deque<Expected> expected_;
+  unsigned requested_ = 0;
   bool closed_ = false;
   std::deque<std::shared_ptr<Connection>> untold_;  // their events wait for a place
 };

@@ -106,13 +106,13 @@ int Connection::begin_send(Operation& operation) {
 }
 
 int Connection::begin_write(Operation& operation) {
-  if (!writes_.empty() && next_write_ - writes_.begin()->second >= kWriteWindow) return -EAGAIN;
+  if (!writes_.may_begin()) return -EAGAIN;
   auto const error = operation.kind == Kind::kSend
                          ? sequencer_->write(operation.id, operation.source(), operation.length,
                                              {.tag = operation.tag, .flags = wire_flags(operation)})
                          : sequencer_->serve_read(operation.request, operation.id,
                                                   operation.source(), operation.length);
-  if (error == 0) writes_[operation.id] = next_write_++;
+  if (error == 0) operation.write = writes_.begin();
   return error;
 }
 
@@ -159,7 +159,7 @@ int Connection::access(const Operation& operation, const RemoteRegion& region) {
 
 void Connection::complete(Operation& operation, int status, std::uint64_t length,
                           std::uint32_t message) {
-  if (!writes_.empty()) writes_.erase(operation.id);
+  if (operation.write != 0) writes_.complete(operation.write);
   if (is_remote(operation.kind) && operation.begun)
     if (auto const remote = remotes_.find(operation.key); remote != remotes_.end())
       if (remote->second.operations > 0) --remote->second.operations;

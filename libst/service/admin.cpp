@@ -28,9 +28,12 @@ std::vector<gid_t> groups_of(int socket, gid_t own) {
   }
 }
 
+// Asks the kernel alone: whoever serves the file may not answer.
 bool may_be_written(int file) {
-  struct stat status {};
-  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  struct statx status {};
+  if (::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 ||
+      !S_ISREG(status.stx_mode))
+    return false;
   auto const mode = ::fcntl(file, F_GETFL) & O_ACCMODE;
   return mode == O_WRONLY || mode == O_RDWR;
 }
@@ -57,7 +60,7 @@ int answer_trace(TraceControl* control, ClientId client, bool administrator, con
   if (request.kind == RequestKind::kTraceStatus) return control->status(reply.admin);
   // A pipe or a socket could make the writer wait for whoever reads it.
   if (fds.size() != 1 || !may_be_written(fds[0].get())) return -EINVAL;
-  return control->start(request.trace, client, std::move(fds[0]));
+  return control->start(request.trace, client, fds[0]);
 }
 
 }  // namespace stp::service

@@ -2,7 +2,7 @@
 // Watching a service from outside: who may, and what a trace is to it.
 //   link, counters    every client: sums that name nobody
 //   connections,      a client sees those of its own user; an administrator all. Nobody is shown
-//   regions           Keys or addresses of memory.
+//   regions, users    Keys or addresses of memory.
 //   traces            administrators only: frames hold everybody's data
 // An administrator is root, the user that the service runs as, or a member of the group that the
 // operator has named for it.
@@ -38,7 +38,8 @@ std::optional<ClientIdentity> identify_peer(int socket, std::optional<gid_t> adm
 class TraceControl {
  public:
   virtual ~TraceControl() = default;
-  virtual int start(const TraceOrder& order, ClientId by, UniqueFd file) = 0;
+  // Takes `file` over where it succeeds. What is wrong with the file itself status() tells.
+  virtual int start(const TraceOrder& order, ClientId by, UniqueFd& file) = 0;
   virtual int stop() = 0;
   virtual int status(AdminEntry& out) = 0;
   // Ends a trace that was not to outlive its client.
@@ -46,7 +47,7 @@ class TraceControl {
 };
 
 constexpr bool is_admin(RequestKind kind) {
-  return kind >= RequestKind::kAdminLink && kind <= RequestKind::kTraceStatus;
+  return kind >= RequestKind::kAdminLink && kind <= RequestKind::kAdminUser;
 }
 constexpr bool is_trace(RequestKind kind) {
   return kind >= RequestKind::kTraceStart && kind <= RequestKind::kTraceStatus;

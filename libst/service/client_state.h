@@ -3,12 +3,17 @@
 // client reaches nothing but its own.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "libst/service/bell_credit.h"
+#include "libst/service/budget.h"
 #include "libst/service/client_page.h"
 #include "libst/service/service.h"
+#include "libst/service/unique_fd.h"
 #include "stp/channel/layout.h"
 
 namespace stp::service {
@@ -21,8 +26,11 @@ struct Channel {
   EndpointId endpoint = kNoneId;
   VcId vc = kNoneId;  // kNoneId: in stock, or its connection is not accepted yet
   std::uint32_t slots = 0;
-  bool closing = false;   // the client has asked to close it
-  std::size_t bytes = 0;  // that it costs the service
+  std::uint32_t rung_head = 0;  // how far its transmit queue reached when it was last rung for
+  bool closing = false;         // the client has asked to close it
+  std::size_t bytes = 0;        // that it costs the service
+  std::unordered_set<std::uint16_t> mxs;  // that are for its connection alone
+  Reservation place, queue;
 
   [[nodiscard]] ChannelControl& control() const {
     return *reinterpret_cast<ChannelControl*>(memory->data());
@@ -31,11 +39,13 @@ struct Channel {
 
 struct Endpoint {
   bool listening = false;
-  bool ending = false;            // closed by the client; goes once nothing of it is left
-  std::uint32_t unaccepted = 0;   // channels in stock or of connections not accepted yet
-  std::uint32_t channels = 0;     // all channels
-  std::uint32_t regions = 0;      // those the Node still uses
-  std::uint64_t bufx_reach[2]{};  // entries of its Bufx tables, by Direction
+  bool ending = false;                // closed by the client; goes once nothing of it is left
+  std::uint32_t unaccepted = 0;       // channels in stock or of connections not accepted yet
+  std::uint32_t channels = 0;         // all channels
+  std::uint32_t in_use = 0;           // connections that the client has and has not closed
+  std::uint32_t regions = 0;          // those the Node still uses
+  std::unordered_set<RegionId> gone;  // regions that the client may still ask after
+  Reservation place, tables;
 };
 
 struct Region {
@@ -48,29 +58,47 @@ struct Region {
   Direction direction = Direction::kTransmit;
   std::uint32_t base = 0;
   std::uint64_t bytes = 0;
+  std::unordered_set<std::uint16_t> mxs;
+  Reservation place;
 };
 
 // What an Mx is on: it goes with either.
 struct MxUse {
   RegionId region = kNoneId;
   VcId vc = kNoneId;  // kNoneId: all connections of the region's endpoint
+  Reservation place;
 };
 
 struct Client {
   ClientId id = 0;
   bool privileged = false;
   ClientIdentity identity;
+  Account account;
+  Reservation place;
   bool leaving = false;
+  // How far it has been taken down since.
+  Bell next_bell = 0;
+  EndpointId next_endpoint = kNoneId;
+  RegionId next_region = kNoneId;
   std::shared_ptr<SharedMemory> page_memory;
+  // What it rings while the service sleeps: an eventfd of its own, which this side never reads,
+  // writes or sets flags of. None for a client in this process.
+  UniqueFd bell_file;
+  BellCredit bell_credit;
+  std::shared_ptr<Torn> torn = std::make_shared<Torn>(false);
 
   std::vector<std::unique_ptr<Channel>> channels;  // by bell number
   std::vector<Bell> free_bells;
   std::unordered_map<VcId, Bell> vcs;
-  std::unordered_map<EndpointId, Endpoint> endpoints;
-  std::unordered_map<RegionId, Region> regions;
+  std::map<EndpointId, Endpoint> endpoints;
+  std::map<RegionId, Region> regions;
   std::unordered_map<std::uint16_t, MxUse> mxs;
 
-  std::uint64_t channel_bytes = 0, slots = 0, mapped_bytes = 0, bufx_entries = 0;
+  // What its questions about addresses that nobody knows have used up: see Impl::resolve.
+  Time asked_until = 0;
+
+  std::uint64_t channel_bytes = 0, slots = 0, mapped_bytes = 0;
+  std::uint64_t table_bytes = 0;  // of the Bufx of all its endpoints
 
   [[nodiscard]] ClientPage& page() const {
     return *reinterpret_cast<ClientPage*>(page_memory->data());
@@ -88,9 +116,23 @@ struct Client {
     auto const at = vcs.find(vc);
     return at == vcs.end() ? nullptr : channels[at->second].get();
   }
+  [[nodiscard]] std::size_t live_channels() const { return channels.size() - free_bells.size(); }
+  [[nodiscard]] bool empty() const {
+    return endpoints.empty() && regions.empty() && mxs.empty() && live_channels() == 0;
+  }
   [[nodiscard]] Channel* channel(Bell bell) const {
     return bell < channels.size() ? channels[bell].get() : nullptr;
   }
 };
+
+// After `last`, and none of those in use, whatever has come and gone since their numbers were
+// given.
+template <typename Clients>
+ClientId next_client_id(ClientId last, const Clients& in_use) {
+  do {
+    ++last;
+  } while (last == 0 || in_use.contains(last));
+  return last;
+}
 
 }  // namespace stp::service

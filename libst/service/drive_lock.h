@@ -8,21 +8,28 @@
 #include <cstdint>
 #include <mutex>
 
+#include "stp/base/work_meter.h"
+
 namespace stp::service {
 
 // Tickets, served in the order they were drawn. Where nobody waits, which is nearly always, each
-// call is one atomic operation: a link is driven some million times a second.
+// call is one atomic operation: a link is driven some million times a second. What is done in one
+// hold is bounded, and counted in builds that have a work meter.
 class DriveLock {
  public:
   void lock() {
     auto const ticket = drawn_.fetch_add(1);
     if (serving_.load() != ticket) wait(ticket);
+    work::begin(kHold);
   }
   bool try_lock() {
     auto ticket = serving_.load();
-    return drawn_.compare_exchange_strong(ticket, ticket + 1);
+    if (!drawn_.compare_exchange_strong(ticket, ticket + 1)) return false;
+    work::begin(kHold);
+    return true;
   }
   void unlock() {
+    work::end();
     auto const next = serving_.load(std::memory_order_relaxed) + 1;
     // Sequentially consistent, as is the drawing of tickets: a waiter sees that it is its turn, or
     // this sees that there is a waiter.
@@ -33,6 +40,7 @@ class DriveLock {
   [[nodiscard]] bool wanted() const { return waiting_.load(std::memory_order_relaxed) != 0; }
 
  private:
+  static constexpr const char* kHold = "one hold of the drive lock";
   void wait(std::uint32_t ticket);
   void call();
 

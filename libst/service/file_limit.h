@@ -20,14 +20,28 @@ inline rlim_t raise_file_limit() {
 }
 
 // A file gets the lowest number that is free: one from here on says that nearly all are in use. The
-// few that are left are for operators, and for descriptors that come along with requests.
+// ones that are left are for operators, for descriptors that come along with requests, and for what
+// waits to be closed.
+inline rlim_t reserved_files(rlim_t limit) {
+  constexpr rlim_t kLeast = 384, kMost = 16'384;
+  return std::min(std::clamp(limit / 4, kLeast, kMost), limit / 2);
+}
+
 inline int first_reserved_file() {
-  constexpr rlim_t kReserve = 64;
   constexpr int kHighest = std::numeric_limits<int>::max();
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kHighest;
-  auto const first = limit.rlim_cur - std::min(kReserve, limit.rlim_cur / 4);
+  auto const first = limit.rlim_cur - reserved_files(limit.rlim_cur);
   return static_cast<int>(std::min<rlim_t>(first, kHighest));
+}
+
+// How many of those may be foreign: in the hands of a request, or waiting to be closed.
+inline std::size_t room_for_foreign_files() {
+  constexpr rlim_t kForOperators = 64;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  auto const reserved = reserved_files(limit.rlim_cur);
+  return reserved - std::min(kForOperators, reserved);
 }
 
 }  // namespace stp::service

@@ -22,8 +22,18 @@ inline constexpr std::uint64_t kSlots = std::uint64_t{1} << 21;
 inline constexpr std::uint64_t kMappedBytes = std::uint64_t{16} << 30;
 // At most this much in one request.
 inline constexpr std::uint64_t kMapRequestBytes = std::uint64_t{4} << 30;
-// Entries of Bufx tables, 16 bytes each: a table reaches as far as its highest bound entry.
-inline constexpr std::uint64_t kBufxEntries = std::uint64_t{1} << 23;
+// Nobody has a region as large; sums of lengths stay far from 2^64.
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+// Memory of the tables that say what is bound to its Bufx.
+inline constexpr std::uint64_t kTableBytes = std::uint64_t{128} << 20;
+
+// Of all clients of a link together. Ports and Mx are names of 16 bits.
+inline constexpr std::uint64_t kTotalEndpoints = 65'536;
+inline constexpr std::uint64_t kTotalRegions = 262'144;
+inline constexpr std::uint64_t kTotalPorts = 65'535;
+inline constexpr std::uint64_t kTotalMxs = 65'535;
+// Where nothing was chosen: one part of the machine's memory in so many.
+inline constexpr std::uint64_t kQueuePart = 4, kMappedPart = 1, kTablePart = 16;
 
 // Connections per listening endpoint that nobody has accepted yet: the channels kept in stock for
 // them, fewer where a channel is so large that they would take more than kStockBytes.

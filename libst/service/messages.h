@@ -10,8 +10,9 @@
 
 namespace stp::service {
 
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
+inline constexpr std::uint32_t kMaxBudgets = 16;  // as many as Resource has, and some to come
 inline constexpr char kSocketDirectory[] = "/run/stpd/";
 inline constexpr char kDefaultSocket[] = "/run/stpd/stpd.sock";
 
@@ -47,6 +48,7 @@ enum class RequestKind : std::uint32_t {
   kTraceStart,         // trace; fd: a regular file, open for writing
   kTraceStop,          // no more frames; what was seen is still being written until `finished`
   kTraceStatus,        // -> the trace that runs, or the last one; -ENOENT: there was none
+  kAdminUser,          // cursor -> a user, and what it has of each budget
 };
 
 // EndpointConfig in a fixed form.
@@ -104,6 +106,11 @@ struct AdminEntry {
   std::uint64_t frames, dropped, written_bytes;
   char device[64];
   char driver[32];
+  char trouble[320];  // kAdminLink: Port::trouble
+  // kAdminUser: by Resource. An entry that shows nothing is of a user whom the asker may not see.
+  std::uint32_t shown, trusted;  // trusted: held by the totals only
+  std::uint64_t used[kMaxBudgets];
+  std::uint64_t most[kMaxBudgets];  // that it may have now; all bits set: no bound
 };
 
 struct Request {
@@ -149,7 +156,8 @@ struct Reply {
   std::uint32_t local_slots, remote_slots;
   std::uint32_t peer_uport;
   WireOption option;  // what came along with the peer's RC or CA
-  // kHello: the link; kStats: a counter; -EDQUOT: the quota, by its option's name, if it has one
+  // kHello: the link; kStats: a counter; -EDQUOT: what is used up, how much of it there is, and the
+  // remedy
   char text[128];
   std::uint64_t value;
   AdminEntry admin;  // kAdmin*, kTrace*

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/service/poll_loop.h"
 
-#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 
@@ -154,11 +152,7 @@ void PollLoop::sleep(std::unique_lock<DriveLock>& guard, Time interval) {
   guard.unlock();
   sleeping_ = true;
   auto const length = std::min(interval, deadline - now);
-  timespec const timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(length)};
-  // poll() passes over a descriptor below 0.
-  std::array<pollfd, 2> wakers{{{.fd = service_.bell(), .events = POLLIN, .revents = 0},
-                                {.fd = wake_fd_, .events = POLLIN, .revents = 0}}};
-  ::ppoll(wakers.data(), wakers.size(), &timeout, nullptr);
+  service_.sleep(wake_fd_, length);
   sleeping_ = false;
   guard.lock();
   service_.woke_up();

@@ -23,6 +23,7 @@ class Populator {
     std::uint64_t key = 0;  // whose it is: one at a time each
     Request request{};
     std::shared_ptr<RegionMemory> memory;
+    Reservation place;  // of the region
     int result = 0;
   };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one client may have, all its endpoints together, as an operator can choose it: the limits
-// are what holds where nothing was chosen.
+// What one client may have, all its endpoints together, and what the clients of a link may have
+// together, as an operator can choose it: the limits are what holds where nothing was chosen.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "libst/service/budget.h"
 #include "libst/service/limits.h"
 
 namespace stp::service {
@@ -20,6 +21,12 @@ struct Quotas {
   std::uint64_t queue_bytes = limits::kChannelBytes;
   std::uint64_t mapped_bytes = limits::kMappedBytes;
   std::uint64_t map_bytes = limits::kMapRequestBytes;  // in one request
+  // All clients together, and how much of it one user may have (budget.h).
+  unsigned user_share = kUserShare;
+  std::uint64_t total_endpoints = limits::kTotalEndpoints;
+  std::uint64_t total_regions = limits::kTotalRegions;
+  // 0: a part of the machine's memory.
+  std::uint64_t total_queue_bytes = 0, total_mapped_bytes = 0, total_table_bytes = 0;
 };
 
 }  // namespace stp::service

@@ -1,32 +1,41 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/service/region_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "libst/service/limits.h"
 #include "libst/service/shared_memory.h"
 
 namespace stp::service {
 namespace {
 
-// Adds up the segments, and checks all that can be checked without the memory itself.
-int measure(const Request& request, std::size_t fd_count, std::uint64_t most,
-            std::uint64_t& total) {
-  if (request.segment_count == 0 || request.segment_count > kMaxSegments) return -EINVAL;
-  total = 0;
-  for (auto const& segment : std::span(request.segments).first(request.segment_count)) {
-    if (segment.fd_index >= fd_count || segment.length == 0 || segment.length % page_size() != 0)
-      return -EINVAL;
-    if (segment.length > most) return -EDQUOT;
-    total += segment.length;
-  }
-  if (total > most) return -EDQUOT;
-  if (request.piece_count == 0 || request.piece_count > kMaxPieces) return -EINVAL;
-  for (auto const& piece : std::span(request.pieces).first(request.piece_count))
-    if (piece.length == 0 || piece.at >= total || piece.length > total - piece.at) return -EINVAL;
-  return 0;
+// Where no guard tells of missing pages as they are looked up. The kernel looks at the whole file
+// from there on, so that it must not be larger than what may be mapped at all.
+int check_for_holes(int fd, const Segment& segment) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return -errno;
+  if (static_cast<std::uint64_t>(status.st_size) > limits::kMappedBytes) return -EINVAL;
+  auto const hole = ::lseek(fd, static_cast<off_t>(segment.offset), SEEK_HOLE);
+  if (hole < 0) return -errno;
+  return static_cast<std::uint64_t>(hole) < segment.offset + segment.length ? -EFAULT : 0;
+}
+
+constexpr int kSealFutureWrite = 0x10;  // F_SEAL_FUTURE_WRITE, which older headers lack
+
+// Into memory that is sealed against writing nobody can cut a hole any more.
+int guard_pages(std::byte* at, int fd, const Segment& segment) {
+  auto const& guard = MemoryGuard::instance();
+  auto const seals = ::fcntl(fd, F_GET_SEALS);
+  bool const sealed = seals >= 0 && (seals & (F_SEAL_WRITE | kSealFutureWrite)) != 0;
+  if (sealed || !guard.watches()) return check_for_holes(fd, segment);
+  auto const error = guard.watch({at, segment.length});
+  return error == -EPERM ? -EINVAL : error;
 }
 
 int place(std::byte* at, int fd, const Segment& segment, int protection) {
@@ -35,15 +44,35 @@ int place(std::byte* at, int fd, const Segment& segment, int protection) {
   auto* const mapped = ::mmap(at, segment.length, protection, MAP_SHARED | MAP_FIXED, fd,
                               static_cast<off_t>(segment.offset));
   if (mapped == MAP_FAILED) return -errno;
-  return 0;
+  return guard_pages(at, fd, segment);
 }
 
 }  // namespace
 
-int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, std::uint64_t most,
+// Adds up the segments, and checks all that can be checked without the memory itself.
+int RegionMemory::measure(const Request& request, std::size_t fd_count, std::uint64_t most,
+                          std::uint64_t& bytes) {
+  if (request.segment_count == 0 || request.segment_count > kMaxSegments) return -EINVAL;
+  bytes = 0;
+  for (auto const& segment : std::span(request.segments).first(request.segment_count)) {
+    if (segment.fd_index >= fd_count || segment.length == 0 || segment.length % page_size() != 0)
+      return -EINVAL;
+    if (segment.length > most) return -EDQUOT;
+    bytes += segment.length;
+  }
+  if (bytes > most) return -EDQUOT;
+  if (request.piece_count == 0 || request.piece_count > kMaxPieces) return -EINVAL;
+  for (auto const& piece : std::span(request.pieces).first(request.piece_count))
+    if (piece.length == 0 || piece.at >= bytes || piece.length > bytes - piece.at) return -EINVAL;
+  return 0;
+}
+
+int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, Reservation bytes,
+                      Reservation mappings, std::shared_ptr<Torn> torn,
                       std::shared_ptr<RegionMemory>& out) {
   std::uint64_t total = 0;
-  if (auto const error = measure(request, fds.size(), most, total); error != 0) return error;
+  for (auto const& segment : std::span(request.segments).first(request.segment_count))
+    total += segment.length;
   // The Node only reads what it sends, so memory that is sealed against writing will do for that.
   auto const transmit = request.direction == static_cast<std::uint32_t>(Direction::kTransmit);
   auto const protection = transmit ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -52,12 +81,16 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, std
   if (reserved == MAP_FAILED) return -errno;
   std::shared_ptr<RegionMemory> memory(
       new RegionMemory({static_cast<std::byte*>(reserved), total}, transmit));
+  memory->bytes_ = std::move(bytes);
+  memory->mappings_ = std::move(mappings);
   auto* at = memory->mapped_.data();
   for (auto const& segment : std::span(request.segments).first(request.segment_count)) {
     auto const error = place(at, fds[segment.fd_index].get(), segment, protection);
     if (error != 0) return error;
     at += segment.length;
   }
+  if (auto const error = memory->guarded_.begin(memory->mapped_, std::move(torn)); error != 0)
+    return error;
   for (auto const& piece : std::span(request.pieces).first(request.piece_count))
     memory->pieces_.push_back(memory->mapped_.subspan(piece.at, piece.length));
   out = std::move(memory);
@@ -77,6 +110,7 @@ int RegionMemory::populate(std::uint64_t bytes) {
 }
 
 RegionMemory::~RegionMemory() {
+  guarded_.reset();
   ::munmap(mapped_.data(), mapped_.size());
 }
 

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "libst/service/budget.h"
+#include "libst/service/memory_guard.h"
 #include "libst/service/messages.h"
 #include "libst/service/unique_fd.h"
 #include "stp/types.h"
@@ -15,22 +17,31 @@ namespace stp::service {
 
 class RegionMemory {
  public:
-  // Maps what the kMap `request` says, `most` bytes at most. 0; -EINVAL (segments that make no
-  // sense, memory that its owner could take away), -EDQUOT (too much at once) or what mmap says.
-  static int map(const Request& request, std::span<const UniqueFd> fds, std::uint64_t most,
+  // The bytes that the kMap `request` would map, in segments that make sense: 0, -EINVAL, or
+  // -EDQUOT where they are more than `most`.
+  static int measure(const Request& request, std::size_t fd_count, std::uint64_t most,
+                     std::uint64_t& bytes);
+  // Maps what was measured. 0; -EINVAL (memory that its owner could take away) or what mmap says.
+  // `bytes` and `mappings` are given back when it is unmapped. `torn`: set where its owner has
+  // taken away pages of it that were used.
+  static int map(const Request& request, std::span<const UniqueFd> fds, Reservation bytes,
+                 Reservation mappings, std::shared_ptr<Torn> torn,
                  std::shared_ptr<RegionMemory>& out);
-  // Makes the next `bytes` of it be there: a gigabyte of pages that nobody has touched takes a
-  // second. 0: every page is, and no fault is left for the thread that polls; -EAGAIN: some are
-  // missing yet; or why they cannot be had.
+  // Looks up the pages of the next `bytes` of it, so that no fault is left for the thread that
+  // polls. 0: that was all; -EAGAIN: there is more; -EFAULT: its owner has not made them all, and
+  // it is not for this process to do so; or why they cannot be had.
   int populate(std::uint64_t bytes);
   ~RegionMemory();
   RegionMemory(const RegionMemory&) = delete;
   RegionMemory& operator=(const RegionMemory&) = delete;
 
   [[nodiscard]] const std::vector<MutableBytes>& pieces() const { return pieces_; }
+  [[nodiscard]] std::size_t size() const { return mapped_.size(); }
 
  private:
   RegionMemory(MutableBytes mapped, bool read_only) : mapped_(mapped), read_only_(read_only) {}
+  Reservation bytes_, mappings_;
+  Guarded guarded_;
   MutableBytes mapped_;  // whole pages
   std::vector<MutableBytes> pieces_;
   const bool read_only_;

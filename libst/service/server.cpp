@@ -3,16 +3,18 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <utility>
 
 #include "libst/service/file_limit.h"
+#include "libst/service/process_limits.h"
 
 namespace stp::service {
 namespace {
@@ -21,13 +23,15 @@ namespace {
 constexpr std::uint64_t kListenerKey = 0;
 constexpr std::uint64_t kStopKey = ~std::uint64_t{0};
 constexpr std::uint64_t kMapsKey = kStopKey - 1;
+constexpr std::uint64_t kExpelledKey = kStopKey - 2;
 // After running out of descriptors: how long before clients are accepted again.
-constexpr int kAcceptPauseMs = 100;
+constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kHeartbeatMs = 1'000;
 
 // What no client library sends: it has nothing to gain from an answer.
 bool makes_sense(const Request& request, std::size_t fd_count) {
   if (request.version != kProtocolVersion) return fd_count == 0;
+  if (fd_count > kMaxFds) return false;
   auto const known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kUnlisten;
   if (!known && !is_admin(request.kind)) return false;
   if (request.reserved != 0) return false;
@@ -56,16 +60,10 @@ void Server::set_quotas(const Quotas& quotas) {
 }
 
 int Server::listen(const SocketAccess& access) {
-  if (auto const error = listen_at(path_, listener_, access); error != 0) return error;
-  struct stat status {};
-  if (::lstat(path_.c_str(), &status) == 0) {
-    file_device_ = status.st_dev;
-    file_inode_ = status.st_ino;
-  }
-  return 0;
+  return listen_at(path_, listener_, file_, access);
 }
 
-int Server::start() {
+int Server::start(std::size_t links) {
   if (!listener_)
     if (auto const error = listen(); error != 0) return error;
   stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -75,10 +73,14 @@ int Server::start() {
   {
     std::lock_guard guard(service_.lock());
     service_.reserve_files_from(first_reserved_file_);
+    service_.set_process_totals(free_mappings() / links, free_files() / links);
   }
+  room_for_foreign_ = room_for_foreign_files();
   populator_.emplace();
+  closer_.emplace();
   if (auto const error = watch(stop_.get(), kStopKey); error != 0) return error;
   if (auto const error = watch(populator_->done_fd(), kMapsKey); error != 0) return error;
+  if (auto const error = watch(service_.expelled_fd(), kExpelledKey); error != 0) return error;
   listener_watched_ = false;
   watch_listener(true);
   reaper_ = std::make_shared<Reaper>();
@@ -91,34 +93,61 @@ void Server::stop() {
     ::eventfd_write(stop_.get(), 1);  // the counter was 0: this cannot fail
     thread_.join();
   }
-  if (listener_) remove_file();
+  if (listener_) file_.remove();
+  // With those that nobody has accepted, and what they have sent.
+  if (closer_) closer_->close(::geteuid(), std::move(listener_), Closer::Kind::kSocket);
   listener_.reset();
   while (!peers_.empty()) drop(peers_.begin()->first, "the daemon ends");
   populator_.reset();
   reaper_.reset();
-}
-
-// Only what listen() made: by now another daemon may have taken the path over.
-void Server::remove_file() {
-  struct stat status {};
-  if (::lstat(path_.c_str(), &status) == 0 && status.st_dev == file_device_ &&
-      status.st_ino == file_inode_)
-    ::unlink(path_.c_str());
+  closer_.reset();
 }
 
 void Server::run() {
   std::array<epoll_event, 64> events;
+  nudge_.emplace();
   for (;;) {
-    auto const timeout = listener_watched_ ? kHeartbeatMs : kAcceptPauseMs;
+    auto const timeout = listener_watched_ ? kHeartbeatMs : static_cast<int>(kAcceptPause.count());
     auto const count =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     heartbeat_.beat();
     for (auto const& event :
          std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
-      if (event.data.u64 == kStopKey) return;
-      handle_event(event.data.u64);
+      if (event.data.u64 == kStopKey) return nudge_.reset();
+      handle_event_safely(event.data.u64);
     }
-    if (count == 0) watch_listener(true);
+    tend();
+  }
+}
+
+// What no event tells.
+void Server::tend() {
+  log_budget_.end_intervals(Clock::now(), [this](uid_t user, std::uint64_t lines) {
+    log(LogLevel::kWarning, std::to_string(lines) +
+                                " more lines of clients that came and went, of " +
+                                (user == LogBudget::kTheRest ? std::string("several users")
+                                                             : "uid " + std::to_string(user)));
+  });
+  if (!listener_watched_ && Clock::now() >= accepts_from_) watch_listener(true);
+  auto const lost = closer_->lost();
+  if (lost > lost_closers_) {
+    counts_.stuck_descriptors += lost - lost_closers_;
+    log(LogLevel::kError,
+        "a descriptor of uid " + std::to_string(closer_->who_holds_up().value_or(0)) +
+            " cannot be closed: whoever serves that file does not answer. New programs of this "
+            "user "
+            "are refused, and those there are map no memory, until it does: end its FUSE server");
+  }
+  lost_closers_ = lost;
+}
+
+// What one client's requests bring to throw is no end for the others.
+void Server::handle_event_safely(std::uint64_t key) {
+  try {
+    handle_event(key);
+  } catch (const std::exception& failure) {
+    log(LogLevel::kError, std::string("a request could not be served: ") + failure.what());
+    if (peers_.contains(key)) drop(key, "its request could not be served");
   }
 }
 
@@ -127,8 +156,12 @@ void Server::handle_event(std::uint64_t key) {
     admit();
   else if (key == kMapsKey)
     end_maps();
-  else
+  else if (key == kExpelledKey)
+    drop_expelled();
+  else if ((key & kProcessBit) == 0)
     serve(key);
+  else if (peers_.contains(key ^ kProcessBit))
+    drop(key ^ kProcessBit, "its process has ended");
 }
 
 int Server::watch(int fd, std::uint64_t key) {
@@ -144,6 +177,11 @@ void Server::watch_listener(bool on) {
     listener_watched_ = watch(listener_.get(), kListenerKey) == 0;
   else
     listener_watched_ = ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr) != 0;
+}
+
+void Server::pause_accepting() {
+  watch_listener(false);
+  accepts_from_ = Clock::now() + kAcceptPause;
 }
 
 // One message per turn, so that a client that sends without pause does not hold up the others.
@@ -166,6 +204,9 @@ void Server::judge(std::uint64_t key, int result) {
     case -EUSERS:
       ++counts_.refused;
       return drop(key, "too many are connected: this place was for an operator who watches");
+    case -ETOOMANYREFS:
+      ++counts_.bad_messages;
+      return drop(key, "sent descriptors, and earlier ones of its user cannot be closed");
     case -EAGAIN:
       ++counts_.slow_readers;
       return drop(key, "does not read its replies");
@@ -177,19 +218,57 @@ void Server::judge(std::uint64_t key, int result) {
 int Server::answer(Peer& peer) {
   Request request;
   std::vector<UniqueFd> fds;
-  auto const result = receive_request(peer.socket.get(), request, fds, Wait::kDontWait);
-  if (result == -EAGAIN) return 0;
-  if (result != 0) return result;
+  auto const uid = peer.identity.uid;
+  auto const received = receive(peer, request, fds);
+  auto const result = answer(peer, received, request, fds);
+  closer_->close(uid, fds);  // those that nobody has taken over
+  return result;
+}
+
+// No more of a user of whom so many wait to be closed, and none that there may be no room for.
+Descriptors Server::descriptors_of(const Peer& peer) const {
+  auto const uid = peer.identity.uid;
+  auto const waiting = closer_->waiting();
+  if (waiting == 0) return Descriptors::kTake;
+  auto const too_many = waiting + kMostFds > room_for_foreign_ ||
+                        closer_->waiting(uid) >= Closer::kMostPerUser || closer_->lost(uid) != 0;
+  return too_many ? Descriptors::kRefuse : Descriptors::kTake;
+}
+
+int Server::receive(Peer& peer, Request& request, std::vector<UniqueFd>& fds) {
+  auto const descriptors = descriptors_of(peer);
+  if (descriptors == Descriptors::kTake && room_for_foreign_ >= kMostFds)
+    return receive_request(peer.socket.get(), request, fds, Wait::kDontWait);
+  Nudge::Span const span(*nudge_);
+  return receive_request(peer.socket.get(), request, fds, Wait::kDontWait, descriptors);
+}
+
+int Server::answer(Peer& peer, int received, const Request& request, std::span<UniqueFd> fds) {
+  if (received == -EAGAIN) return 0;
+  if (received == -EMFILE) return refuse_descriptors(peer, request);
+  if (received != 0) return received;
   if (!makes_sense(request, fds.size())) return -EPROTO;
   if (peer.operating && !is_watching(request.kind)) return -EUSERS;
   peer.last_asked = ++asked_;
   return pass_on(peer, request, fds);
 }
 
+int Server::refuse_descriptors(Peer& peer, const Request& request) {
+  if (closer_->waiting(peer.identity.uid) >= Closer::kMostPerUser ||
+      closer_->lost(peer.identity.uid) != 0)
+    return -ETOOMANYREFS;
+  Attachments none;
+  Reply reply{};
+  reply.version = kProtocolVersion;
+  reply.result = -EMFILE;
+  return reply_to(peer, request, none, reply);
+}
+
 int Server::pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds) {
   if (request.kind == RequestKind::kMap) return begin_map(peer, request, fds);
   Attachments attachments;
   Reply reply{};
+  int bell = -1;
   reply.version = kProtocolVersion;
   if (is_trace(request.kind)) {
     reply.result =
@@ -197,16 +276,18 @@ int Server::pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds)
   } else {
     std::lock_guard guard(service_.lock());
     service_.handle(peer.client, request, attachments, reply);
+    if (request.kind == RequestKind::kHello && reply.result == 0)
+      reply.result = service_.bell_of(peer.client, bell);
   }
-  return reply_to(peer, request, attachments, reply);
+  return reply_to(peer, request, attachments, reply, bell);
 }
 
-int Server::reply_to(Peer& peer, const Request& request, Attachments& attachments, Reply& reply) {
+int Server::reply_to(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
+                     int bell) {
   std::array<int, 2> reply_fds{};
   std::size_t fd_count = 0;
-  if (attachments.memory) reply_fds[fd_count++] = attachments.memory->fd();
-  if (request.kind == RequestKind::kHello && reply.result == 0)
-    reply_fds[fd_count++] = service_.bell();
+  if (attachments.memory && reply.result == 0) reply_fds[fd_count++] = attachments.memory->fd();
+  if (bell >= 0 && reply.result == 0) reply_fds[fd_count++] = bell;
   auto const sent =
       send_reply(peer.socket.get(), reply, std::span(reply_fds).first(fd_count), Wait::kDontWait);
   // A channel is handed out once; the client page again whenever the client says hello.
@@ -218,8 +299,11 @@ void Server::drop(std::uint64_t key, const std::string& why) {
   auto const at = peers_.find(key);
   auto const client = at->second.client;
   auto const pid = at->second.identity.pid;
+  auto const user = at->second.identity.uid;
   if (at->second.mapping) populator_->abandon(key);
   if (at->second.operating) --operators_;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, at->second.socket.get(), nullptr);
+  hang_up(user, std::move(at->second.socket));
   peers_.erase(at);
   if (trace_ != nullptr) trace_->client_gone(client);
   {
@@ -227,8 +311,18 @@ void Server::drop(std::uint64_t key, const std::string& why) {
     service_.remove_client(client);
   }
   watch_listener(true);
-  log(LogLevel::kInfo,
-      "client " + std::to_string(client) + " gone: pid " + std::to_string(pid) + ", " + why);
+  log_client(user, LogLevel::kInfo,
+             "client " + std::to_string(client) + " gone: pid " + std::to_string(pid) + ", " + why);
+}
+
+// Told at once; its messages, and what came along with them, are let go of by and by.
+void Server::hang_up(uid_t user, UniqueFd socket) {
+  ::shutdown(socket.get(), SHUT_RDWR);
+  closer_->close(user, std::move(socket), Closer::Kind::kSocket);
+}
+
+void Server::log_client(uid_t user, LogLevel level, const std::string& text) {
+  if (log_budget_.allows(user, Clock::now())) log(level, text);
 }
 
 void Server::log(LogLevel level, const std::string& text) const {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libst/service/limits.h"
+#include "libst/service/peer_process.h"
 #include "libst/service/server.h"
 
 namespace stp::service {
@@ -18,47 +19,72 @@ void Server::admit() {
     // Out of descriptors: the client waits in the backlog, and epoll would never rest.
     auto const error = errno;
     if (error != EMFILE && error != ENFILE && error != ENOMEM && error != ENOBUFS) return;
-    watch_listener(false);
+    pause_accepting();
     if (std::exchange(starved_, true)) return;
     return log(LogLevel::kError, std::string("a client has to wait: ") + std::strerror(error));
   }
   starved_ = false;
   auto const who = identify_peer(socket.get(), admin_group_);
-  if (!who) return;
+  if (who) admit(*who, socket);
+  // Turned away; it may have messages in it already.
+  if (socket) hang_up(who ? who->uid : kUnknownUser, std::move(socket));
+  if (closer_->waiting() > room_for_foreign_ / 2) pause_accepting();
+}
+
+void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
+  if (!who.administrator && closer_->lost(who.uid) != 0)
+    return refuse(who, "descriptors of its user cannot be closed");
+  UniqueFd process;
+  if (auto const error = open_process(socket.get(), who.pid, process); error != 0)
+    return refuse(who, error == -ESRCH ? "its process has ended" : std::strerror(-error));
   bool const scarce = socket.get() >= first_reserved_file_;
   bool operating = false;
-  if (!find_place(*who, scarce, operating))
-    return refuse(*who, scarce
-                            ? "no more files may be open: raise the limit, LimitNOFILE of systemd"
-                            : std::to_string(most_clients_) + " are connected already");
-  ClientId client = 0;
-  {
-    std::lock_guard guard(service_.lock());
-    client = service_.add_client(who->uid == 0);
-    service_.identify(client, *who);
+  if (!find_place(who, scarce, operating))
+    return refuse(who, scarce ? "no more files may be open: raise the limit, LimitNOFILE of systemd"
+                              : std::to_string(most_clients_) + " are connected already");
+  std::string why;
+  auto client = join(who, operating, why);
+  // An operator whose own programs have all its places still gets in to look.
+  if (client == 0 && !operating && find_operator_place(who)) {
+    operating = true;
+    client = join(who, operating, why);
   }
-  if (client == 0)
-    return log(LogLevel::kError, std::string("client refused: ") + std::strerror(errno));
-  auto const& peer =
-      peers_.emplace(client, Peer{std::move(socket), client, *who, false, operating, ++asked_})
-          .first->second;
+  if (client == 0) return refuse(who, why);
+  auto const& peer = peers_
+                         .emplace(client, Peer{std::move(socket), std::move(process), client, who,
+                                               false, operating, ++asked_})
+                         .first->second;
   if (operating) ++operators_;
   ++counts_.clients;
-  log(LogLevel::kInfo, "client " + std::to_string(client) + " connected: pid " +
-                           std::to_string(who->pid) + ", uid " + std::to_string(who->uid));
-  if (watch(peer.socket.get(), client) != 0) drop(client, std::strerror(errno));
+  log_client(who.uid, LogLevel::kInfo,
+             "client " + std::to_string(client) + " connected: pid " + std::to_string(who.pid) +
+                 ", uid " + std::to_string(who.uid));
+  auto failed = watch(peer.socket.get(), client);
+  if (failed == 0 && peer.process) failed = watch(peer.process.get(), client | kProcessBit);
+  if (failed != 0) drop(client, std::strerror(-failed));
+}
+
+ClientId Server::join(const ClientIdentity& who, bool operating, std::string& why) {
+  std::lock_guard guard(service_.lock());
+  auto const client = service_.add_client(who, operating, why);
+  if (client == 0 && errno != EDQUOT) why = std::strerror(errno);
+  return client;
 }
 
 void Server::refuse(const ClientIdentity& who, const std::string& why) {
   ++counts_.refused;
-  log(LogLevel::kWarning, "client refused: pid " + std::to_string(who.pid) + ": " + why);
+  log_client(who.uid, LogLevel::kWarning,
+             "client refused: pid " + std::to_string(who.pid) + ": " + why);
 }
 
 // Whoever may administer the daemon gets in when it is full, or short of files, too. Programs of an
 // administrator do not: what they ask disconnects them.
 bool Server::find_place(const ClientIdentity& who, bool scarce, bool& operating) {
   operating = scarce || peers_.size() - operators_ >= most_clients_;
-  if (!operating) return true;
+  return !operating || find_operator_place(who);
+}
+
+bool Server::find_operator_place(const ClientIdentity& who) {
   if (!who.administrator) return false;
   if (operators_ >= limits::kOperatorPlaces) make_room_for_operator();
   return true;

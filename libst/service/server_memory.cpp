@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory that clients lend to the daemon: small regions at once, others when their pages are there.
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include <cerrno>
 #include <mutex>
@@ -19,33 +20,77 @@ void Server::hear(const Peer& peer, bool requests) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.socket.get(), &event);
 }
 
-int Server::begin_map(Peer& peer, const Request& request, std::span<const UniqueFd> fds) {
-  std::shared_ptr<RegionMemory> memory;
-  auto result = RegionMemory::map(request, fds, most_map_bytes_, memory);
-  if (result == 0) result = memory->populate(Populator::kAtOnce);
-  if (result != -EAGAIN) return end_map(peer, request, std::move(memory), result);
+// Nothing is mapped, nor looked at, before it is known to be wanted and paid for.
+int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fds) {
+  Attachments none;
+  Reply reply{};
+  reply.version = kProtocolVersion;
+  auto const refuse = [&](int error) {
+    reply.result = error;
+    return reply_to(peer, request, none, reply);
+  };
+  std::uint64_t bytes = 0;
+  auto error = RegionMemory::measure(request, fds.size(), most_map_bytes_, bytes);
+  if (error == -EDQUOT)
+    set_text(reply.text, "one st_map takes no more than --max-map " +
+                             std::to_string(most_map_bytes_) + " of stpd: raise it, then SIGHUP");
+  if (error != 0) return refuse(error);
+  RegionClaim claim;
+  {
+    std::lock_guard guard(service_.lock());
+    error = service_.claim_region(peer.client, request, bytes, claim, reply);
+  }
+  if (error != 0) return refuse(error);
+  Populator::Job job{.key = peer.client,
+                     .request = request,
+                     .memory = nullptr,
+                     .place = std::move(claim.place),
+                     .result = 0};
+  error = RegionMemory::map(request, fds, std::move(claim.bytes), std::move(claim.mappings),
+                            std::move(claim.torn), job.memory);
+  if (error != 0) return refuse(error);
+  // Memory that is mapped here keeps its file: to close the descriptor is nothing. All others are
+  // left to the closer.
+  for (auto const& segment : std::span(request.segments).first(request.segment_count))
+    fds[segment.fd_index].reset();
+  job.result = job.memory->populate(Populator::kAtOnce);
+  if (job.result != -EAGAIN) return end_map(peer, std::move(job));
   peer.mapping = true;
   hear(peer, false);
-  populator_->add({.key = peer.client, .request = request, .memory = std::move(memory)});
+  populator_->add(std::move(job));
   return 0;
 }
 
-int Server::end_map(Peer& peer, const Request& request, std::shared_ptr<RegionMemory> memory,
-                    int result) {
+int Server::end_map(Peer& peer, Populator::Job job) {
   Attachments attachments;
   Reply reply{};
   reply.version = kProtocolVersion;
-  reply.result = result;
-  if (result == -EDQUOT) set_text(reply.text, "max-map");
-  if (memory) {
-    attachments.pieces = memory->pieces();
-    attachments.keep = Reaper::guard(reaper_, std::move(memory));
-  }
-  if (result == 0) {
+  reply.result = job.result;
+  attachments.pieces = job.memory->pieces();
+  attachments.mapped_bytes = job.memory->size();
+  attachments.place = std::move(job.place);
+  attachments.keep = Reaper::guard(reaper_, std::move(job.memory));
+  if (job.result == 0) {
     std::lock_guard guard(service_.lock());
-    service_.handle(peer.client, request, attachments, reply);
+    service_.handle(peer.client, job.request, attachments, reply);
   }
-  return reply_to(peer, request, attachments, reply);
+  attachments.place.reset();  // what was not taken goes back before anybody hears of it
+  return reply_to(peer, job.request, attachments, reply);
+}
+
+void Server::drop_expelled() {
+  eventfd_t ignored;
+  ::eventfd_read(service_.expelled_fd(), &ignored);
+  for (;;) {
+    std::optional<ClientId> id;
+    {
+      std::lock_guard guard(service_.lock());
+      id = service_.next_expelled();
+    }
+    if (!id) return;
+    ++counts_.torn_memory;
+    if (peers_.contains(*id)) drop(*id, "took away memory that it had mapped");
+  }
 }
 
 void Server::end_maps() {
@@ -54,7 +99,8 @@ void Server::end_maps() {
     if (at == peers_.end()) continue;
     at->second.mapping = false;
     hear(at->second, true);
-    judge(job->key, end_map(at->second, job->request, std::move(job->memory), job->result));
+    auto const key = job->key;
+    judge(key, end_map(at->second, std::move(*job)));
   }
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/service/service.h"
 
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <system_error>
@@ -32,13 +35,18 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
 
 Service::Impl::Impl(std::unique_ptr<port::Port> link, std::optional<std::uint64_t> granted)
     : bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      bells(::epoll_create1(EPOLL_CLOEXEC)),
+      expelled_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       port(std::move(link)),
       node(node_config(port->info(), granted), port::system_random()) {
-  if (!bell) throw std::system_error(errno, std::generic_category(), "eventfd");
+  if (!bell || !bells || !expelled_fd || watch_bell(EPOLL_CTL_ADD, bell.get(), 0, true) != 0)
+    throw std::system_error(errno, std::generic_category(), "eventfd");
 }
 
 Service::Service(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted)
-    : impl_(new Impl(std::move(port), granted)) {}
+    : impl_(new Impl(std::move(port), granted)) {
+  set_quotas({});
+}
 Service::~Service() = default;
 DriveLock& Service::lock() {
   return impl_->lock;
@@ -52,30 +60,74 @@ Node& Service::node() {
 int Service::bell() const {
   return impl_->bell.get();
 }
+std::uint64_t Service::silenced_bells() const {
+  return impl_->silences;
+}
 Time Service::next_deadline() const {
-  return impl_->node.next_deadline();
+  return std::min(impl_->node.next_deadline(), impl_->silent_until);
 }
 
 // ---- clients ----
 
-ClientId Service::add_client(bool privileged) {
+// 32 bits of a channel's cookie name its client: those in use are passed over.
+ClientId Service::Impl::unused_id() {
+  return last_client = next_client_id(last_client, clients);
+}
+
+Client* Service::Impl::make_client(bool privileged) {
   auto page = SharedMemory::create("stp-client", sizeof(ClientPage));
-  if (!page) return 0;
-  auto const id = ++impl_->last_client;
-  auto& client = impl_->clients[id];
+  if (!page) return nullptr;
+  auto const id = unused_id();
+  auto& client = clients[id];
   client.id = id;
   client.privileged = privileged;
   client.page_memory = std::move(page);
   client.page().magic = kClientPageMagic;
   client.page().version = kProtocolVersion;
-  client.page().service_asleep.store(impl_->asleep ? 1 : 0);
-  return id;
+  client.page().service_asleep.store(asleep ? 1 : 0);
+  return &client;
+}
+
+void Service::Impl::pay_by(Client& client, uid_t uid) {
+  client.account = budgets->account(uid, uid == 0 || uid == ::geteuid() || uid == kUnknownUser);
+}
+
+ClientId Service::add_client(bool privileged) {
+  auto* const client = impl_->make_client(privileged);
+  if (client == nullptr) return 0;
+  impl_->pay_by(*client, kUnknownUser);
+  return client->id;
+}
+
+ClientId Service::add_client(const ClientIdentity& identity, bool operating, std::string& why) {
+  Client paying;
+  impl_->pay_by(paying, identity.uid);
+  Reservation place, page, files;
+  auto const reserve = [&](Resource resource, std::uint64_t amount, Reservation& out) {
+    if (paying.account.reserve(resource, amount, out)) return true;
+    why = paying.account.refusal(resource);
+    errno = EDQUOT;
+    return false;
+  };
+  // Its socket, its process, its page and its bell; places of operators are few, and their own.
+  if (!operating &&
+      (!reserve(Resource::kClients, 1, place) || !reserve(Resource::kMappings, 1, page) ||
+       !reserve(Resource::kFiles, 4, files)))
+    return 0;
+  auto* const client = impl_->make_client(identity.uid == 0);
+  if (client == nullptr) return 0;
+  client->account = std::move(paying.account);
+  client->place = std::move(place);
+  client->page_memory->charge(std::move(files), std::move(page));
+  client->identity = identity;
+  return client->id;
 }
 
 void Service::remove_client(ClientId id) {
   auto* const client = impl_->client(id);
   if (client == nullptr || client->leaving) return;
   impl_->leave(*client);
+  impl_->clean_up();
   impl_->handle_events();
   impl_->ring_own_bell();
 }
@@ -84,8 +136,43 @@ std::size_t Service::client_count() const {
   return impl_->clients.size();
 }
 
+std::optional<ClientId> Service::next_expelled() {
+  if (impl_->expelled.empty()) return std::nullopt;
+  auto const id = impl_->expelled.front();
+  impl_->expelled.pop_front();
+  return id;
+}
+
+int Service::expelled_fd() const {
+  return impl_->expelled_fd.get();
+}
+
+const Budgets& Service::budgets() const {
+  return *impl_->budgets;
+}
+
 void Service::set_quotas(const Quotas& quotas) {
   impl_->quotas = quotas;
+  auto const memory =
+      static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 1L)) * service::page_size();
+  auto const bytes = [&](std::uint64_t chosen, std::uint64_t part) {
+    return chosen != 0 ? chosen : memory / part;
+  };
+  auto& budgets = *impl_->budgets;
+  budgets.set_share(quotas.user_share);
+  budgets.set_total(Resource::kClients, quotas.clients);
+  budgets.set_total(Resource::kEndpoints, quotas.total_endpoints);
+  budgets.set_total(Resource::kConnections, limits::kTotalPorts);
+  budgets.set_total(Resource::kRegions, quotas.total_regions);
+  budgets.set_total(Resource::kMx, limits::kTotalMxs);
+  budgets.set_total(Resource::kQueueBytes, bytes(quotas.total_queue_bytes, limits::kQueuePart));
+  budgets.set_total(Resource::kMappedBytes, bytes(quotas.total_mapped_bytes, limits::kMappedPart));
+  budgets.set_total(Resource::kTableBytes, bytes(quotas.total_table_bytes, limits::kTablePart));
+}
+
+void Service::set_process_totals(std::uint64_t mappings, std::uint64_t files) {
+  impl_->budgets->set_total(Resource::kMappings, mappings);
+  impl_->budgets->set_total(Resource::kFiles, files);
 }
 
 void Service::set_port_rules(PortRules rules) {
@@ -101,24 +188,6 @@ Client* Service::Impl::client(ClientId id) {
   return at == clients.end() ? nullptr : &at->second;
 }
 
-void Service::Impl::leave(Client& client) {
-  client.leaving = true;
-  for (auto& [vc, number] : client.vcs) {
-    client.channels[number]->closing = true;
-    node.close(vc, true, clock.now());
-  }
-  for (auto& [id, region] : client.regions) start_unmap(client, id, region);
-  std::vector<EndpointId> endpoints;
-  for (auto& [id, endpoint] : client.endpoints)
-    if (!endpoint.ending) endpoints.push_back(id);
-  for (auto const id : endpoints) end_endpoint(client, id, client.endpoints.at(id));
-  forget_if_empty(client);
-}
-
-void Service::Impl::forget_if_empty(Client& client) {
-  if (client.leaving && client.endpoints.empty()) clients.erase(client.id);
-}
-
 // ---- turns ----
 
 Time Service::now() {
@@ -126,11 +195,14 @@ Time Service::now() {
 }
 
 unsigned Service::poll() {
+  work::Hold const turn("one turn of a link");
   auto const rung = impl_->collect_bells();
   auto const moved = impl_->port->poll(impl_->node, impl_->clock.now());
+  impl_->expel_torn();
   if (moved == 0) impl_->node.idle();
   auto const events = impl_->handle_events();
-  return moved + (rung || events ? 1 : 0);
+  auto const cleaned = impl_->clean_up();
+  return moved + (rung || events || cleaned ? 1 : 0);
 }
 
 void Service::kick(ClientId id, std::uint32_t bell) {
@@ -138,25 +210,48 @@ void Service::kick(ClientId id, std::uint32_t bell) {
     impl_->kick(*client, bell);
 }
 
-void Service::Impl::kick(const Client& client, Bell number) {
-  auto const* const channel = client.channel(number);
-  if (channel != nullptr && channel->vc != kNoneId) node.kick(channel->vc);
+// True: something new stands in that channel's transmit queue. How far the queue reaches is what
+// the user says, and counts only when it is further than before: going back and forth is no news.
+bool Service::Impl::kick(const Client& client, Bell number) {
+  auto* const channel = client.channel(number);
+  if (channel == nullptr || channel->vc == kNoneId) return false;
+  node.kick(channel->vc);
+  auto const head = channel->control().tx_head.load(std::memory_order_relaxed);
+  if (static_cast<std::int32_t>(head - channel->rung_head) <= 0) return false;
+  channel->rung_head = head;
+  return true;
 }
 
 bool Service::Impl::collect_bells() {
+  if (silent_until != kNever && clock.now() >= silent_until) end_silences();
   bool any = false;
   for (auto& entry : clients) {
-    auto& client = entry.second;
-    if (client.leaving) continue;
-    auto const channels = static_cast<std::uint32_t>(client.channels.size());
-    any |= client.page().bells.collect(channels, [&](Bell number) { kick(client, number); });
+    work::count("clients");
+    if (!entry.second.leaving) any |= collect_bells_of(entry.second);
   }
   return any;
 }
 
+// True: that was a reason to stay awake.
+bool Service::Impl::collect_bells_of(Client& client) {
+  auto const channels = static_cast<std::uint32_t>(client.channels.size());
+  bool reason = false;
+  auto const rang =
+      client.page().bells.collect(channels, [&](Bell number) { reason |= kick(client, number); });
+  if (!rang || !client.bell_file) return rang;  // in this process: nobody has to be guarded from it
+  if (reason)
+    client.bell_credit.rang_with_reason();
+  else
+    rang_in_vain(client);
+  return reason || !client.bell_credit.silent();
+}
+
 bool Service::Impl::any_bell() const {
-  for (auto& [id, client] : clients)
-    if (!client.leaving && client.page().bells.any()) return true;
+  for (auto& [id, client] : clients) {
+    auto const channels = static_cast<std::uint32_t>(client.channels.size());
+    if (!client.leaving && !client.bell_credit.silent() && client.page().bells.any(channels))
+      return true;
+  }
   return false;
 }
 
@@ -171,9 +266,7 @@ bool Service::prepare_to_sleep() {
 void Service::woke_up() {
   impl_->asleep = false;
   for (auto& [id, client] : impl_->clients) client.page().service_asleep.store(0);
-  std::uint64_t count;
-  // Nothing to read is as good: the bell is silent afterwards either way.
-  [[maybe_unused]] auto const got = ::read(impl_->bell.get(), &count, sizeof count);
+  impl_->hear_bells();
 }
 
 void Service::Impl::ring_own_bell() {

@@ -13,10 +13,13 @@ namespace {
 // is an empty entry, and where to go on.
 constexpr int kPassedOver = 512;
 
-bool may_see(const Client& viewer, const Client& owner) {
+bool may_see(const Client& viewer, uid_t owner) {
   auto const user = viewer.identity.uid;
-  return viewer.identity.administrator || viewer.id == owner.id ||
-         (user != kUnknownUser && user == owner.identity.uid);
+  return viewer.identity.administrator || (user != kUnknownUser && user == owner);
+}
+
+bool may_see(const Client& viewer, const Client& owner) {
+  return viewer.id == owner.id || may_see(viewer, owner.identity.uid);
 }
 
 void set_owner(AdminEntry& entry, const Client& owner) {
@@ -31,7 +34,10 @@ ClientId owner_of(const VcInfo& info) {
 }  // namespace
 
 void Service::identify(ClientId id, const ClientIdentity& identity) {
-  if (auto* const client = impl_->client(id)) client->identity = identity;
+  auto* const client = impl_->client(id);
+  if (client == nullptr) return;
+  client->identity = identity;
+  impl_->pay_by(*client, identity.uid);
 }
 
 void Service::add_counters(std::function<std::vector<port::PortCounter>()> counters) {
@@ -55,6 +61,8 @@ int Service::Impl::admin(const Client& client, const Request& request, Reply& re
       return admin_connection(client, request, reply);
     case RequestKind::kAdminRegion:
       return admin_region(client, request, reply);
+    case RequestKind::kAdminUser:
+      return admin_user(client, request, reply);
     default:
       admin_link(client, reply);
       return 0;
@@ -66,6 +74,7 @@ void Service::Impl::admin_link(const Client& client, Reply& reply) const {
   set_text(reply.text, info.link);
   set_text(reply.admin.device, info.device);
   set_text(reply.admin.driver, info.driver);
+  set_text(reply.admin.trouble, port->trouble());
   reply.mac = info.mac.to_u64();
   reply.mtu = info.mtu;
   reply.max_stu = info.max_stu;
@@ -129,11 +138,27 @@ int Service::Impl::admin_region(const Client& client, const Request& request, Re
     entry.bufsize = config.bufsize;
     entry.count = static_cast<std::uint32_t>(region.bytes >> config.bufsize);
     entry.unmapping = region.state == Region::State::kBound ? 0 : 1;
-    entry.mx_count = static_cast<std::uint32_t>(
-        std::count_if(owner.mxs.begin(), owner.mxs.end(),
-                      [&](auto const& mx) { return mx.second.region == at->first; }));
+    entry.mx_count = static_cast<std::uint32_t>(region.mxs.size());
     return 0;
   }
+  return 0;
+}
+
+// The cursor is the lowest uid of interest.
+int Service::Impl::admin_user(const Client& client, const Request& request, Reply& reply) const {
+  static_assert(kResources <= kMaxBudgets);
+  auto& entry = reply.admin;
+  if (request.cursor > kUnknownUser) return -ENOENT;
+  auto const from = static_cast<uid_t>(request.cursor);
+  auto const user = budgets->after(from == 0 ? std::nullopt : std::optional(from - 1));
+  if (!user) return -ENOENT;
+  entry.next = std::uint64_t{user->uid} + 1;
+  if (!may_see(client, user->uid)) return 0;
+  entry.shown = 1;
+  entry.uid = user->uid;
+  entry.trusted = user->trusted ? 1 : 0;
+  std::ranges::copy(user->used, entry.used);
+  std::ranges::copy(user->most, entry.most);
   return 0;
 }
 

@@ -16,14 +16,22 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   if (auto const error = node.endpoint_config(id, config); error != 0) return error;
   auto const size = ChannelGeometry{config.slots, config.credits}.size();
   auto const bytes = size + (config.connectionless ? UnscheduledBlocks::footprint() : 0);
-  auto const live = client.channels.size() - client.free_bells.size();
-  if (live >= quotas.connections) return over_quota("max-connections");
-  if (client.channel_bytes + bytes > quotas.queue_bytes) return over_quota("max-queues");
-  if (client.slots + config.slots > quotas.slots) return over_quota("max-slots");
+  if (client.live_channels() >= quotas.connections)
+    return over_quota("max-connections", quotas.connections);
+  if (client.channel_bytes + bytes > quotas.queue_bytes)
+    return over_quota("max-queues", quotas.queue_bytes);
+  if (client.slots + config.slots > quotas.slots) return over_quota("max-slots", quotas.slots);
   auto channel = std::make_unique<Channel>();
+  Reservation mapping, file;
+  if (reserve(client, Resource::kConnections, 1, channel->place) != 0 ||
+      reserve(client, Resource::kQueueBytes, bytes, channel->queue) != 0 ||
+      reserve(client, Resource::kMappings, 1, mapping) != 0 ||
+      reserve(client, Resource::kFiles, 1, file) != 0)
+    return -EDQUOT;
   channel->bytes = bytes;
   channel->memory = SharedMemory::create("stp-channel", size);
   if (!channel->memory) return -errno;
+  channel->memory->charge(std::move(file), std::move(mapping));
   if (channel->memory->fd() >= first_reserved_file) return -EMFILE;
   channel->endpoint = id;
   channel->slots = config.slots;
@@ -46,6 +54,20 @@ void Service::Impl::release_channel(Client& client, Bell number) {
   client.channel_bytes -= channel->bytes;
   client.slots -= channel->slots;
   --client.endpoints.at(channel->endpoint).channels;
+}
+
+void Service::Impl::put_to_use(Client& client, VcId vc, Bell bell) {
+  auto& channel = *client.channels[bell];
+  client.vcs.emplace(vc, bell);
+  channel.vc = vc;
+  ++client.endpoints.at(channel.endpoint).in_use;
+}
+
+// The client will not ask for it any more.
+void Service::Impl::set_closing(Client& client, Channel& channel) {
+  if (channel.closing) return;
+  channel.closing = true;
+  if (channel.vc != kNoneId) --client.endpoints.at(channel.endpoint).in_use;
 }
 
 void Service::Impl::hand_out(const Channel& channel, Bell number, Attachments& attachments,
@@ -73,6 +95,7 @@ int Service::Impl::restock(Client& client, EndpointId id, Endpoint& endpoint) {
 }
 
 int Service::Impl::stock(Client& client, EndpointId id, Endpoint& endpoint, Bell number) {
+  client.channels[number]->rung_head = 0;
   auto const error =
       node.stock(id, client.channels[number]->memory->data(), cookie(client, number));
   if (error == 0) return 0;
@@ -88,8 +111,7 @@ int Service::Impl::take_connection(Client& client, EndpointId id, Endpoint& endp
   if (auto const error = node.accept(id, vc); error != 0) return error;
   if (auto const error = node.vc_info(vc, info); error != 0) return error;
   out = static_cast<Bell>(info.cookie);
-  client.channels[out]->vc = vc;
-  client.vcs.emplace(vc, out);
+  put_to_use(client, vc, out);
   --endpoint.unaccepted;
   return 0;
 }
@@ -99,7 +121,7 @@ void Service::Impl::drop_backlog(Client& client, EndpointId id, Endpoint& endpoi
     release_channel(client, static_cast<Bell>(stocked));
   for (Bell number = 0; take_connection(client, id, endpoint, number) == 0;) {
     auto& channel = *client.channels[number];
-    channel.closing = true;
+    set_closing(client, channel);
     node.close(channel.vc, true, clock.now());
   }
 }
@@ -115,14 +137,15 @@ int Service::Impl::connect(Client& client, const Request& request, Attachments& 
   if (auto const error = from_wire(request.option, option); error != 0) return error;
   Bell number = 0;
   if (auto const error = make_channel(client, request.endpoint, number); error != 0) return error;
-  auto& channel = *client.channels[number];
+  auto const& channel = *client.channels[number];
+  VcId vc = kNoneId;
   if (auto const error = node.connect(request.endpoint, peer, request.uport, channel.memory->data(),
-                                      cookie(client, number), channel.vc, clock.now(), option);
+                                      cookie(client, number), vc, clock.now(), option);
       error != 0) {
     release_channel(client, number);
     return error;
   }
-  client.vcs.emplace(channel.vc, number);
+  put_to_use(client, vc, number);
   hand_out(channel, number, attachments, reply);
   return 0;
 }
@@ -153,7 +176,7 @@ int Service::Impl::decide(Client& client, const Request& request) {
   if (auto const error = from_wire(request.option, option); error != 0) return error;
   if (request.admit != 0) return node.admit(request.vc, option, clock.now());
   auto const error = node.refuse(request.vc, option, clock.now());
-  if (error == 0) channel->closing = true;
+  if (error == 0) set_closing(client, *channel);
   return error;
 }
 
@@ -162,14 +185,15 @@ int Service::Impl::open_port(Client& client, EndpointId id, Attachments& attachm
   if (client.endpoint(id) == nullptr) return -EBADF;
   Bell number = 0;
   if (auto const error = make_channel(client, id, number); error != 0) return error;
-  auto& channel = *client.channels[number];
-  if (auto const error = node.open_port(id, channel.memory->data(), cookie(client, number),
-                                        channel.vc, clock.now());
+  auto const& channel = *client.channels[number];
+  VcId vc = kNoneId;
+  if (auto const error =
+          node.open_port(id, channel.memory->data(), cookie(client, number), vc, clock.now());
       error != 0) {
     release_channel(client, number);
     return error;
   }
-  client.vcs.emplace(channel.vc, number);
+  put_to_use(client, vc, number);
   hand_out(channel, number, attachments, reply);
   return 0;
 }
@@ -207,7 +231,7 @@ int Service::Impl::close(Client& client, const Request& request) {
   if (channel == nullptr) return -EBADF;
   OptionPayload option;
   if (auto const error = from_wire(request.option, option); error != 0) return error;
-  channel->closing = true;
+  set_closing(client, *channel);
   return node.close(request.vc, request.at_once != 0, clock.now(), option);
 }
 

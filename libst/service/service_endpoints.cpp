@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
 #include <cerrno>
 
 #include "libst/service/limits.h"
@@ -14,10 +13,16 @@ int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& 
   // A Key is what keeps others out: only the system may say what it is.
   if (config.key != 0 && !client.privileged) return -EPERM;
   if (config.port != 0 && !may_listen(client, config.port)) return -EACCES;
-  if (client.endpoints.size() >= quotas.endpoints) return over_quota("max-endpoints");
+  if (client.endpoints.size() >= quotas.endpoints)
+    return over_quota("max-endpoints", quotas.endpoints);
+  Endpoint made;
+  if (auto const error = reserve(client, Resource::kEndpoints, 1, made.place); error != 0)
+    return error;
+  if (auto const error = reserve(client, Resource::kTableBytes, 0, made.tables); error != 0)
+    return error;
   EndpointId id = kNoneId;
   if (auto const error = node.open_endpoint(config, id, client.id); error != 0) return error;
-  client.endpoints.emplace(id, Endpoint{});
+  client.endpoints.emplace(id, std::move(made));
   endpoint_owner.emplace(id, client.id);
   reply.endpoint = id;
   if (auto const error = node.endpoint_config(id, config); error != 0) return error;
@@ -77,11 +82,7 @@ int Service::Impl::close_endpoint(Client& client, EndpointId id) {
   auto* const endpoint = client.endpoint(id);
   if (endpoint == nullptr) return -EBADF;
   if (endpoint->regions != 0) return -EBUSY;
-  auto const in_use = [&](auto& vc) {
-    auto const& channel = *client.channels[vc.second];
-    return channel.endpoint == id && !channel.closing;
-  };
-  if (std::any_of(client.vcs.begin(), client.vcs.end(), in_use)) return -EBUSY;
+  if (endpoint->in_use != 0) return -EBUSY;
   end_endpoint(client, id, *endpoint);
   return 0;
 }
@@ -90,6 +91,7 @@ int Service::Impl::close_endpoint(Client& client, EndpointId id) {
 void Service::Impl::end_endpoint(Client& client, EndpointId id, Endpoint& endpoint) {
   endpoint.ending = true;
   if (endpoint.listening) drop_backlog(client, id, endpoint);
+  if (!endpoint.gone.empty()) forget_later({.client = client.id, .endpoint = id, .mxs = {}});
   erase_if_ended(client, id);
 }
 
@@ -100,9 +102,8 @@ void Service::Impl::erase_if_ended(Client& client, EndpointId id) {
   if (!endpoint.ending) return;
   // Busy or not, the Node stops listening. Once it is done there may still be news of it to come.
   auto const closed = node.close_endpoint(id) != -EBUSY;
-  if (!closed || endpoint.channels != 0 || endpoint.regions != 0) return;
-  for (auto const reach : endpoint.bufx_reach) client.bufx_entries -= reach;
-  std::erase_if(client.regions, [&](auto& region) { return region.second.endpoint == id; });
+  if (!closed || endpoint.channels != 0 || endpoint.regions != 0 || !endpoint.gone.empty()) return;
+  client.table_bytes -= endpoint.tables.amount();
   client.endpoints.erase(at);
   endpoint_owner.erase(id);
 }

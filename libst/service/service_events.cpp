@@ -4,12 +4,16 @@
 
 namespace stp::service {
 
-// True: there was something.
+// True: there was something, and there may be more: in one go so many at most.
 bool Service::Impl::handle_events() {
+  constexpr int kAtOnce = 512;
   Event event{};
-  bool any = false;
-  for (; node.next_event(event); any = true) handle_event(event);
-  return any;
+  int handled = 0;
+  for (; handled < kAtOnce && node.next_event(event); ++handled) {
+    work::count("events of a Node");
+    handle_event(event);
+  }
+  return handled != 0;
 }
 
 void Service::Impl::handle_event(const Event& event) {
@@ -79,7 +83,8 @@ void Service::Impl::stock_low(EndpointId id) {
   auto const at = endpoint_owner.find(id);
   if (at == endpoint_owner.end()) return;
   auto& owner = *client(at->second);
-  if (auto* const endpoint = owner.endpoint(id); endpoint != nullptr) restock(owner, id, *endpoint);
+  auto* const endpoint = owner.endpoint(id);
+  if (endpoint != nullptr && !owner.leaving) restock(owner, id, *endpoint);
 }
 
 void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
@@ -96,8 +101,10 @@ void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
     return;
   }
   if (channel.vc == kNoneId) --endpoint.unaccepted;
+  set_closing(*owner, channel);
   owner->vcs.erase(vc);
-  std::erase_if(owner->mxs, [vc](auto& mx) { return mx.second.vc == vc; });
+  if (!channel.mxs.empty())
+    forget_later({.client = owner->id, .vc = vc, .mxs = std::move(channel.mxs)});
   // Its last state has been written: nobody should go on sleeping on it.
   ring_news(cookie);
   wake_user(*owner, channel);
@@ -116,7 +123,16 @@ void Service::Impl::region_gone(RegionId id) {
   region.state = Region::State::kGone;
   region.keep.reset();
   owner.mapped_bytes -= region.mapped_bytes;
-  --owner.endpoints.at(endpoint).regions;
+  if (!region.mxs.empty())
+    forget_later({.client = owner.id, .region = id, .mxs = std::move(region.mxs)});
+  region.mxs.clear();
+  auto& of = owner.endpoints.at(endpoint);
+  --of.regions;
+  settle_tables(owner, endpoint, of);
+  if (owner.leaving || of.ending)
+    owner.regions.erase(id);
+  else
+    of.gone.insert(id);
   erase_if_ended(owner, endpoint);
   forget_if_empty(owner);
 }

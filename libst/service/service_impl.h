@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The inside of a Service, by subject:
 //   service.cpp              turns, sleeping, clients
+//   service_bells.cpp        what wakes a sleeper
 //   service_requests.cpp     from a Request to the function that answers it
 //   service_endpoints.cpp    endpoints, listening
 //   service_connections.cpp  channels, connections, Ports of connectionless endpoints
 //   service_memory.cpp       regions, Mx
 //   service_events.cpp       what the Node tells
+//   service_leaving.cpp      what is over, taken down a slice in each turn
 //   service_admin.cpp        what stpctl asks
 // Functions that answer a request return 0 or a negative errno.
 #pragma once
 
+#include <sys/epoll.h>
+
+#include <array>
+#include <cerrno>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
+#include <new>
+#include <string>
 
 #include "dpdk_port/turn_clock.h"
 #include "libst/service/client_state.h"
+#include "libst/service/text_field.h"
 #include "libst/service/unique_fd.h"
 
 namespace stp::service {
@@ -25,19 +35,56 @@ struct Service::Impl {
 
   // ---- clients ----
   Client* client(ClientId id);
+  ClientId unused_id();
+  Client* make_client(bool privileged);
+  void pay_by(Client& client, uid_t uid);
   void leave(Client& client);
+  // Takes down one thing of it. False: nothing is left but to wait for the Node.
+  bool leave_step(Client& client);
   // Forgets a leaving client of which nothing is left.
   void forget_if_empty(Client& client);
 
+  // ---- what is over, and is forgotten a slice in each turn ----
+  struct Leftover {
+    ClientId client = 0;
+    EndpointId endpoint = kNoneId;  // it has ended: the regions that might have been asked after
+    RegionId region = kNoneId;      // it has gone, and these Mx with it
+    VcId vc = kNoneId;              // likewise
+    std::unordered_set<std::uint16_t> mxs;
+  };
+  // True: there was something to do, and there may be more.
+  bool clean_up();
+  // Ends the clients whose memory was found torn.
+  void expel_torn();
+  bool forget_one(Leftover& of);
+  void forget_later(Leftover what);
+  static void forget_mx(Client& client, std::uint16_t mx);
+
   // ---- requests ----
   // -EDQUOT, with the option of the operator's that says so, for the reply.
-  int over_quota(const char* option) {
-    exceeded = option;
-    return -EDQUOT;
+  int over_quota(const char* option, std::uint64_t value);
+  // The same where it is its user's budget.
+  int over_budget(const Client& client, Resource resource);
+  int reserve(const Client& client, Resource resource, std::uint64_t amount, Reservation& out);
+  // Whatever goes wrong in answering is the asker's alone.
+  template <typename Work>
+  int guarded(Reply& reply, Work&& work) {
+    exceeded.clear();
+    answering = true;
+    try {
+      reply.result = work();
+    } catch (const std::bad_alloc&) {
+      reply.result = -ENOMEM;
+    } catch (...) {
+      reply.result = -EIO;
+    }
+    answering = false;
+    if (reply.result == -EDQUOT) set_text(reply.text, exceeded);
+    return reply.result;
   }
   int answer(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int hello(const Client& client, Attachments& attachments, Reply& reply);
-  int resolve(const Request& request, Reply& reply);
+  int resolve(Client& client, const Request& request, Reply& reply);
   int stats(const Request& request, Reply& reply) const;
   std::vector<port::PortCounter> other_counters() const;
 
@@ -58,6 +105,8 @@ struct Service::Impl {
   static void set_vc_info(VcId vc, const VcInfo& info, Reply& reply);
   int close(Client& client, const Request& request);
 
+  struct Extent;
+  int measure(Client& client, const Request& request, std::uint64_t mapped, Extent& out);
   int map(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int unmap(Client& client, RegionId id);
   int alloc_mx(Client& client, const Request& request, Reply& reply);
@@ -67,11 +116,14 @@ struct Service::Impl {
   void admin_link(const Client& client, Reply& reply) const;
   int admin_connection(const Client& client, const Request& request, Reply& reply) const;
   int admin_region(const Client& client, const Request& request, Reply& reply) const;
+  int admin_user(const Client& client, const Request& request, Reply& reply) const;
 
   // ---- endpoints ----
   void end_endpoint(Client& client, EndpointId id, Endpoint& endpoint);
   void drop_backlog(Client& client, EndpointId id, Endpoint& endpoint);
   void erase_if_ended(Client& client, EndpointId id);
+  static void forget_region(Client& client, RegionId id);
+  void settle_tables(Client& client, EndpointId id, Endpoint& endpoint);
 
   // ---- channels ----
   int make_channel(Client& client, EndpointId id, Bell& out);
@@ -80,13 +132,15 @@ struct Service::Impl {
   int restock(Client& client, EndpointId id, Endpoint& endpoint);
   int stock(Client& client, EndpointId id, Endpoint& endpoint, Bell bell);
   int take_connection(Client& client, EndpointId id, Endpoint& endpoint, Bell& out);
+  static void put_to_use(Client& client, VcId vc, Bell bell);
+  static void set_closing(Client& client, Channel& channel);
   // A channel's cookie names its client, too.
   static std::uint64_t cookie(const Client& client, Bell bell) {
     return std::uint64_t{client.id} << 32 | bell;
   }
 
   // ---- memory ----
-  void start_unmap(Client& client, RegionId id, Region& region);
+  void start_unmap(RegionId id, Region& region);
 
   // ---- events ----
   bool handle_events();
@@ -102,22 +156,44 @@ struct Service::Impl {
   void region_gone(RegionId id);
 
   // ---- turns ----
-  void kick(const Client& client, Bell number);
+  bool kick(const Client& client, Bell number);
   bool collect_bells();
+  bool collect_bells_of(Client& client);
   bool any_bell() const;
   void ring_own_bell();
+  // service_bells.cpp
+  int watch_bell(int operation, int fd, ClientId whose, bool heard);
+  void watch_link(int fd);
+  void sleep_on_bells(Time length);
+  void hear_bells();
+  void rang_in_vain(Client& client);
+  void end_silences();
 
   DriveLock lock;
-  UniqueFd bell;
+  UniqueFd bell;                       // of this process
+  UniqueFd bells;                      // an epoll: that one, and those of clients
+  int link_fd = -1;                    // what tells of frames, as far as `bells` has it
+  std::array<epoll_event, 64> rung{};  // what ended the last sleep
+  int rung_count = 0;
+  Time silent_until = kNever;  // when the first of the clients that are not heard is heard again
+  std::uint64_t silences = 0;
   Quotas quotas;
-  const char* exceeded = nullptr;  // by the request that is being answered
+  const std::shared_ptr<Budgets> budgets = std::make_shared<Budgets>();
+  bool answering = false;
+  std::string exceeded;  // by the request that is being answered: what, and what would help
   PortRules port_rules;
   int first_reserved_file = std::numeric_limits<int>::max();
   bool asleep = false;
+  // As many as there are places, those included that are leaving: who walks them takes few steps.
   std::unordered_map<ClientId, Client> clients;
+  std::deque<ClientId> leaving;  // of whom there is something to take down
+  std::deque<Leftover> leftovers;
+  std::deque<ClientId> expelled;
+  UniqueFd expelled_fd;
+  std::uint64_t seen_tears = 0;
   ClientId last_client = 0;
   // Whose an endpoint or a region is, for events.
-  std::unordered_map<EndpointId, ClientId> endpoint_owner;
+  std::map<EndpointId, ClientId> endpoint_owner;
   std::map<RegionId, ClientId> region_owner;
   std::function<std::vector<port::PortCounter>()> more_counters;
   std::unique_ptr<port::Port> port;

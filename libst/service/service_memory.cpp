@@ -7,103 +7,150 @@
 #include "libst/service/service_impl.h"
 
 namespace stp::service {
-namespace {
 
-struct Extent {
+struct Service::Impl::Extent {
   std::uint64_t bytes = 0;
-  std::uint64_t reach = 0;  // how far into its range it goes, in Bufx entries
 };
 
-int measure(const EndpointConfig& config, Direction direction, std::uint32_t base,
-            std::span<const MutableBytes> pieces, Extent& out) {
-  auto const receive = direction == Direction::kReceive;
-  auto const first = receive ? config.rx_bufx_base : config.tx_bufx_base;
-  auto const count = receive ? config.rx_bufx_count : config.tx_bufx_count;
-  for (auto const piece : pieces) out.bytes += piece.size();
-  if (out.bytes == 0) return -EINVAL;
-  if (base < first) return -ERANGE;
-  out.reach = base - first + (out.bytes >> config.bufsize);
-  return out.reach <= count ? 0 : -ERANGE;
-}
-
-}  // namespace
-
-int Service::Impl::map(Client& client, const Request& request, Attachments& attachments,
-                       Reply& reply) {
+// Whether it could be mapped, but for the budgets of its user. `bytes` of `out` are known.
+int Service::Impl::measure(Client& client, const Request& request, std::uint64_t mapped,
+                           Extent& out) {
   auto* const endpoint = client.endpoint(request.endpoint);
   if (endpoint == nullptr) return -EBADF;
   if (request.direction > static_cast<std::uint32_t>(Direction::kReceive)) return -EINVAL;
-  auto const direction = static_cast<Direction>(request.direction);
   EndpointConfig config;
-  Extent extent;
   if (auto const error = node.endpoint_config(request.endpoint, config); error != 0) return error;
-  if (auto const error = measure(config, direction, request.base, attachments.pieces, extent);
-      error != 0)
-    return error;
+  auto const receive = static_cast<Direction>(request.direction) == Direction::kReceive;
+  auto const first = receive ? config.rx_bufx_base : config.tx_bufx_base;
+  auto const count = receive ? config.rx_bufx_count : config.tx_bufx_count;
+  if (out.bytes == 0) return -EINVAL;
+  if (request.base < first) return -ERANGE;
+  if (request.base - first + (out.bytes >> config.bufsize) > count) return -ERANGE;
+  if (client.regions.size() >= quotas.regions) return over_quota("max-regions", quotas.regions);
+  if (client.mapped_bytes + mapped > quotas.mapped_bytes)
+    return over_quota("max-mapped", quotas.mapped_bytes);
+  return 0;
+}
 
-  auto& reach = endpoint->bufx_reach[request.direction];
-  auto const more_entries = std::max(extent.reach, reach) - reach;
-  auto const mapped = attachments.keep ? extent.bytes : 0;
-  if (client.regions.size() >= quotas.regions) return over_quota("max-regions");
-  if (client.mapped_bytes + mapped > quotas.mapped_bytes) return over_quota("max-mapped");
-  if (client.bufx_entries + more_entries > limits::kBufxEntries) return -EDQUOT;
+int Service::claim_region(ClientId id, const Request& request, std::uint64_t bytes,
+                          RegionClaim& out, Reply& reply) {
+  return impl_->guarded(reply, [&] {
+    auto* const client = impl_->client(id);
+    if (client == nullptr || client->leaving) return -EBADF;
+    Impl::Extent extent;
+    auto const pieces = std::min(request.piece_count, kMaxPieces);
+    for (auto const& piece : std::span(request.pieces).first(pieces)) {
+      if (piece.length > limits::kMostBytes - extent.bytes) return -EINVAL;
+      extent.bytes += piece.length;
+    }
+    if (auto const error = impl_->measure(*client, request, bytes, extent); error != 0)
+      return error;
+    out.torn = client->torn;
+    if (auto const error = impl_->reserve(*client, Resource::kRegions, 1, out.place); error != 0)
+      return error;
+    if (auto const error = impl_->reserve(*client, Resource::kMappedBytes, bytes, out.bytes);
+        error != 0)
+      return error;
+    return impl_->reserve(*client, Resource::kMappings, request.segment_count, out.mappings);
+  });
+}
+
+int Service::Impl::map(Client& client, const Request& request, Attachments& attachments,
+                       Reply& reply) {
+  Extent extent;
+  for (auto const piece : attachments.pieces) extent.bytes += piece.size();
+  auto const mapped = attachments.keep ? std::max(extent.bytes, attachments.mapped_bytes) : 0;
+  if (auto const error = measure(client, request, mapped, extent); error != 0) return error;
+  auto& endpoint = client.endpoints.at(request.endpoint);
+  auto const direction = static_cast<Direction>(request.direction);
+  Region made{.endpoint = request.endpoint,
+              .keep = nullptr,
+              .mapped_bytes = mapped,
+              .direction = direction,
+              .base = request.base,
+              .bytes = extent.bytes,
+              .mxs = {},
+              .place = std::move(attachments.place)};
+  if (made.place.amount() == 0)
+    if (auto const error = reserve(client, Resource::kRegions, 1, made.place); error != 0)
+      return error;
+  auto const growth =
+      node.table_growth(request.endpoint, direction, request.base, attachments.pieces);
+  if (client.table_bytes + growth > limits::kTableBytes) {
+    exceeded = "the tables of this program's Bufx have " + std::to_string(client.table_bytes) +
+               " of " + std::to_string(limits::kTableBytes) + " bytes: map fewer";
+    return -EDQUOT;
+  }
+  Reservation tables;
+  if (auto const error = reserve(client, Resource::kTableBytes, growth, tables); error != 0)
+    return error;
 
   RegionId id = kNoneId;
   if (auto const error =
           node.map(request.endpoint, direction, request.base, attachments.pieces, id);
       error != 0)
     return error;
-  reach += more_entries;
-  client.bufx_entries += more_entries;
+  made.keep = std::move(attachments.keep);
+  client.table_bytes += growth;
+  endpoint.tables.join(std::move(tables));
+  settle_tables(client, request.endpoint, endpoint);
   client.mapped_bytes += mapped;
-  ++endpoint->regions;
-  client.regions.emplace(id, Region{.state = Region::State::kBound,
-                                    .endpoint = request.endpoint,
-                                    .keep = std::move(attachments.keep),
-                                    .mapped_bytes = mapped,
-                                    .direction = direction,
-                                    .base = request.base,
-                                    .bytes = extent.bytes});
+  ++endpoint.regions;
+  client.regions.emplace(id, std::move(made));
   region_owner.emplace(id, client.id);
   reply.region = id;
   return 0;
+}
+
+// What was reserved for the tables of its Bufx becomes what they take.
+void Service::Impl::settle_tables(Client& client, EndpointId id, Endpoint& endpoint) {
+  client.table_bytes -= endpoint.tables.amount();
+  endpoint.tables.shrink(node.table_bytes(id));
+  client.table_bytes += endpoint.tables.amount();
 }
 
 // Known until the answer is 0: one who asked too early can ask again.
 int Service::Impl::unmap(Client& client, RegionId id) {
   auto* const region = client.region(id);
   if (region == nullptr || client.endpoint(region->endpoint) == nullptr) return -EBADF;
-  start_unmap(client, id, *region);
+  start_unmap(id, *region);
   handle_events();
   if (region->state != Region::State::kGone) return -EINPROGRESS;
-  client.regions.erase(id);
+  clean_up();
+  forget_region(client, id);
   return 0;
 }
 
-void Service::Impl::start_unmap(Client& client, RegionId id, Region& region) {
+// Its Mx stop working at once; they are forgotten when the region has gone.
+void Service::Impl::start_unmap(RegionId id, Region& region) {
   if (region.state != Region::State::kBound) return;
   region.state = Region::State::kUnbinding;
-  std::erase_if(client.mxs, [id](auto& mx) { return mx.second.region == id; });
   node.unmap(id);
 }
 
 int Service::Impl::alloc_mx(Client& client, const Request& request, Reply& reply) {
   constexpr std::uint32_t kAll = permit::kData | permit::kGet | permit::kFetchOp;
-  auto const* const region = client.region(request.region);
+  auto* const region = client.region(request.region);
   if (region == nullptr || region->state != Region::State::kBound) return -EBADF;
   if (request.permissions == 0 || (request.permissions & ~kAll) != 0) return -EINVAL;
+  Channel* channel = nullptr;
   if (request.vc != kNoneId) {
-    auto const* const channel = client.connection(request.vc);
+    channel = client.connection(request.vc);
     if (channel == nullptr) return -EBADF;
     if (channel->endpoint != region->endpoint) return -EINVAL;
   }
-  if (client.mxs.size() >= quotas.mxs) return over_quota("max-mx");
+  if (client.mxs.size() >= quotas.mxs) return over_quota("max-mx", quotas.mxs);
+  MxUse use{.region = request.region, .vc = request.vc, .place = {}};
+  if (auto const error = reserve(client, Resource::kMx, 1, use.place); error != 0) return error;
   std::uint16_t mx = 0;
   if (auto const error = node.alloc_mx(request.region, request.vc,
                                        static_cast<std::uint8_t>(request.permissions), mx);
       error != 0)
     return error;
-  client.mxs.insert_or_assign(mx, MxUse{.region = request.region, .vc = request.vc});
+  forget_mx(client, mx);  // what had this number, and is over
+  client.mxs.emplace(mx, std::move(use));
+  region->mxs.insert(mx);
+  if (channel != nullptr) channel->mxs.insert(mx);
   reply.mx = mx;
   return 0;
 }
@@ -113,7 +160,7 @@ int Service::Impl::free_mx(Client& client, const Request& request) {
   if (request.mx > std::numeric_limits<std::uint16_t>::max()) return -ERANGE;
   auto const mx = static_cast<std::uint16_t>(request.mx);
   if (auto const error = node.free_mx(request.endpoint, mx); error != 0) return error;
-  client.mxs.erase(mx);
+  forget_mx(client, mx);
   return 0;
 }
 

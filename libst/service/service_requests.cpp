@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cerrno>
-#include <new>
 
 #include "libst/service/service_impl.h"
 #include "libst/service/text_field.h"
@@ -16,17 +16,27 @@ void Service::handle(ClientId id, const Request& request, Attachments& attachmen
   } else if (request.version != kProtocolVersion) {
     reply.result = -EPROTONOSUPPORT;
   } else {
-    try {
-      impl_->exceeded = nullptr;
-      reply.result = impl_->answer(*client, request, attachments, reply);
-      if (reply.result == -EDQUOT && impl_->exceeded != nullptr)
-        set_text(reply.text, impl_->exceeded);
-    } catch (const std::bad_alloc&) {
-      reply.result = -ENOMEM;
-    }
+    impl_->guarded(reply, [&] { return impl_->answer(*client, request, attachments, reply); });
   }
   impl_->handle_events();
   impl_->ring_own_bell();
+}
+
+int Service::Impl::over_quota(const char* option, std::uint64_t value) {
+  if (answering)
+    exceeded = std::string("this program has all that --") + option + ' ' + std::to_string(value) +
+               " of stpd allows: raise it, then SIGHUP";
+  return -EDQUOT;
+}
+
+int Service::Impl::over_budget(const Client& client, Resource resource) {
+  if (answering) exceeded = client.account.refusal(resource);
+  return -EDQUOT;
+}
+
+int Service::Impl::reserve(const Client& client, Resource resource, std::uint64_t amount,
+                           Reservation& out) {
+  return client.account.reserve(resource, amount, out) ? 0 : over_budget(client, resource);
 }
 
 int Service::Impl::answer(Client& client, const Request& request, Attachments& attachments,
@@ -67,7 +77,7 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
     case RequestKind::kFreeMx:
       return free_mx(client, request);
     case RequestKind::kResolve:
-      return resolve(request, reply);
+      return resolve(client, request, reply);
     case RequestKind::kUnlisten:
       return unlisten(client, request.endpoint);
     case RequestKind::kStats:
@@ -75,6 +85,7 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
     case RequestKind::kAdminLink:
     case RequestKind::kAdminConnection:
     case RequestKind::kAdminRegion:
+    case RequestKind::kAdminUser:
       return admin(client, request, reply);
     case RequestKind::kTraceStart:
     case RequestKind::kTraceStop:
@@ -95,7 +106,11 @@ int Service::Impl::hello(const Client& client, Attachments& attachments, Reply& 
   return 0;
 }
 
-int Service::Impl::resolve(const Request& request, Reply& reply) {
+// A question is a broadcast, and a place in a small table that all clients share: 16 at once and
+// 100 in a second are enough for one client. Who asks more is told to ask again, and costs nobody
+// that.
+int Service::Impl::resolve(Client& client, const Request& request, Reply& reply) {
+  constexpr Time kPerQuestion = 10 * kMillisecond, kAhead = 16 * kPerQuestion;
   constexpr std::uint32_t kLoopbackNet = 127;
   port::Ipv4 const address{request.ipv4};
   auto const& info = port->info();
@@ -103,8 +118,13 @@ int Service::Impl::resolve(const Request& request, Reply& reply) {
     reply.mac = info.mac.to_u64();
     return 0;
   }
-  auto const mac = port->resolve(address, clock.now());
-  if (!mac) return -EAGAIN;
+  auto const now = clock.now();
+  if (client.asked_until > now + kAhead) return -EAGAIN;
+  auto const mac = port->resolve(address, now);
+  if (!mac) {
+    client.asked_until = std::max(client.asked_until, now) + kPerQuestion;
+    return -EAGAIN;
+  }
   reply.mac = mac->to_u64();
   return 0;
 }

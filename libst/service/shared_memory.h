@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "libst/service/budget.h"
 #include "libst/service/unique_fd.h"
 #include "stp/types.h"
 
@@ -28,12 +29,21 @@ class SharedMemory {
   [[nodiscard]] int fd() const { return fd_.get(); }
   // Closes the descriptor; the memory stays. For memory that will not be handed on any more:
   // descriptors are scarcer than mappings.
-  void forget_fd() { fd_.reset(); }
+  void forget_fd() {
+    fd_.reset();
+    file_.reset();
+  }
+  // What the descriptor and the mapping were reserved from: given back with each of them.
+  void charge(Reservation file, Reservation mapping) {
+    file_ = std::move(file);
+    mapping_ = std::move(mapping);
+  }
 
  private:
   static std::shared_ptr<SharedMemory> map(UniqueFd fd, std::size_t offset, std::size_t size);
   SharedMemory(UniqueFd fd, std::byte* data, std::size_t size)
       : fd_(std::move(fd)), data_(data), size_(size) {}
+  Reservation file_, mapping_;  // go last
   UniqueFd fd_;
   std::byte* data_;
   std::size_t size_;

@@ -3,22 +3,26 @@
 // descriptors going along. Functions return 0 or a negative errno:
 //   -EAGAIN      kDontWait, and it would have waited
 //   -ECONNRESET  the other side has gone
-//   -EPROTO      received what is no such message, or with more than kMaxFds descriptors
+//   -EPROTO      received what is no such message
+//   -EMFILE      received one with descriptors, and none were wanted or could be had
 #pragma once
 
-#include <sys/types.h>
+#include <sys/un.h>
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "libst/service/messages.h"
+#include "libst/service/socket_file.h"
 #include "libst/service/unique_fd.h"
 
 namespace stp::service {
 
-inline constexpr std::size_t kMaxFds = kMaxSegments;
+inline constexpr std::size_t kMaxFds = kMaxSegments;  // that one of ours has
+// What the kernel lets any message have. With less room the kernel would close the others, in the
+// thread that receives, and that can wait for ever.
+inline constexpr std::size_t kMostFds = 253;
 
 enum class Wait { kWait, kDontWait };
 
@@ -27,7 +31,14 @@ int send_request(int socket, const Request& request, std::span<const int> fds);
 // kConnect. They belong to the caller, and are closed on exec.
 int receive_reply(int socket, Reply& reply, std::vector<UniqueFd>& fds);
 
-int receive_request(int socket, Request& request, std::vector<UniqueFd>& fds, Wait wait);
+// kRefuse: the message's descriptors are let go of inside the kernel, which may wait for whoever
+// stands behind them: see Nudge. The request itself is there even with -EMFILE.
+enum class Descriptors { kTake, kRefuse };
+
+// All descriptors of a message are taken, whatever else is wrong with it, and are the caller's to
+// close: whatever the result, `fds` has them.
+int receive_request(int socket, Request& request, std::vector<UniqueFd>& fds, Wait wait,
+                    Descriptors descriptors = Descriptors::kTake);
 int send_reply(int socket, const Reply& reply, std::span<const int> fds, Wait wait);
 
 // What may stand behind "stpd:": a path (it has a '/'), the name of one of the daemon's links, or
@@ -36,16 +47,13 @@ std::string socket_of(const std::string& target);
 
 // A connection to the daemon at `path`: 0, or -ENOENT, -ECONNREFUSED (nobody answers there), ...
 int connect_to(const std::string& path, UniqueFd& out);
-// Who may connect. Any local user by default: a client reaches only what it made itself, and only
-// root's may choose Keys.
-struct SocketAccess {
-  mode_t mode = 0666;
-  std::optional<uid_t> owner;
-  std::optional<gid_t> group;
-};
+// -ENAMETOOLONG, -EINVAL: no socket has such a path.
+int address_of(const std::string& path, sockaddr_un& out);
+// Whether a daemon listens at `path`, or may: a full backlog is an answer, too.
+bool somebody_answers(const std::string& path);
 
-// Listens at `path`. A socket file that nobody answers on is removed first; -EADDRINUSE when
-// somebody does.
-int listen_at(const std::string& path, UniqueFd& out, const SocketAccess& access = {});
+// Listens at `path`, whose file becomes `file`: see SocketFile::bind for errors.
+int listen_at(const std::string& path, UniqueFd& out, SocketFile& file,
+              const SocketAccess& access = {});
 
 }  // namespace stp::service

@@ -1,15 +1,50 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A client of stpd's socket whose messages, descriptors, rings and manners the fuzzer chooses. The
-// pair beside it goes on, and nothing of it stays.
+// One to three clients of stpd's socket whose messages, descriptors, rings and manners the fuzzer
+// chooses, of as many users where it runs as root. The pair beside them goes on, and nothing of
+// them stays.
+#include <sys/syscall.h>
+
+#include <list>
+#include <thread>
+
 #include "tests/fuzz/byte_code.h"
 #include "tests/service/hostile_client.h"
 #include "tests/service/served_pair.h"
 
+namespace {
+
+constexpr uid_t kFirstUser = 65'530;
+
+// Whoever connects on a thread that is somebody else is somebody else to stpd.
+template <typename Make>
+void as_user(uid_t uid, Make&& make) {
+  std::thread([&] {
+    if (::geteuid() == 0) ::syscall(SYS_setresuid, uid, uid, uid);
+    make();
+  }).join();
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace stp;
   service::ServedPair pair;
+  std::filesystem::permissions(pair.directory.path(), std::filesystem::perms(0711));
+  std::filesystem::permissions(pair.path, std::filesystem::perms(0666));
   fuzz::ByteCode code(Bytes(reinterpret_cast<const std::byte*>(data), size));
-  service::Hostile(pair.path, [&] { return std::uint64_t{code.number()}; }).live();
+  auto const dice = [&] { return std::uint64_t{code.number()}; };
+  {
+    std::list<service::Hostile> clients;
+    for (auto count = 1 + dice() % 3; count > 0; --count)
+      as_user(kFirstUser + static_cast<uid_t>(count),
+              [&] { clients.emplace_back(pair.path, dice); });
+    std::erase_if(clients, [](auto& client) { return !client.greet(); });
+    for (auto steps = dice() % 64; steps > 0 && !clients.empty(); --steps) {
+      auto const which = std::next(clients.begin(), static_cast<long>(dice() % clients.size()));
+      which->step();
+      if (which->gone()) clients.erase(which);
+    }
+  }
   EXPECT_TRUE(pair.talks(1));
   EXPECT_TRUE(pair.is_alone());
   return 0;

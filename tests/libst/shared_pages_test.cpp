@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "tests/libst/libst_fixture.h"
 
@@ -61,6 +63,22 @@ TEST_P(SharedPages, OverlappingMapsShowTheSameMemory) {
   EXPECT_EQ(std::memcmp(target.data(), source.data(), 8 * kBufsize), 0);
   transfer(100, 0, 12 * kBufsize);
   EXPECT_EQ(std::memcmp(target.data(), source.data() + 4 * kBufsize, 12 * kBufsize), 0);
+}
+
+// stpd makes no page of a program's: where one is missing, it refuses the memory.
+TEST_P(SharedPages, PagesThatNobodyHasTouchedAreMadeByTheProgram) {
+  constexpr std::size_t kSize = std::size_t{4} << 20;
+  void* memory = nullptr;
+  ASSERT_EQ(st_malloc(server_, kSize, -1, &memory), 0);
+  std::vector<unsigned char> present(kSize / 4'096);
+  EXPECT_EQ(map(server_, ST_MAP_RX, memory, kSize, 0), 0) << st_strerror(-EFAULT);
+  if (GetParam() == Way::kThroughDaemon) {
+    ASSERT_EQ(::mincore(memory, kSize, present.data()), 0);
+    EXPECT_EQ(std::count_if(present.begin(), present.end(), [](auto p) { return (p & 1) == 0; }),
+              0);
+  }
+  EXPECT_EQ(st_unmap(region_), 0);
+  EXPECT_EQ(st_free(memory), 0);
 }
 
 TEST_P(SharedPages, MemoryMappedForReceivingCanBeMappedForSendingOn) {

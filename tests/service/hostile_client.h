@@ -3,10 +3,17 @@
 #pragma once
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -25,25 +32,27 @@ class Hostile {
  public:
   Hostile(const std::string& path, Dice dice) : dice_(std::move(dice)), client_(path) {}
 
+  ~Hostile() {
+    // A child that held everything of this one longer than itself.
+    for (auto const child : children_) ::waitpid(child, nullptr, 0);
+  }
+  Hostile(const Hostile&) = delete;
+  Hostile& operator=(const Hostile&) = delete;
+
   void live() {
     if (!greet()) return;
     for (auto steps = dice_() % 64; steps > 0 && !gone_; --steps) step();
   }
-
- private:
-  void fill(std::span<std::byte> bytes) {
-    for (auto& byte : bytes) byte = static_cast<std::byte>(dice_());
-  }
-
+  // The same for several that take turns: first this, then steps while it is there.
   bool greet() {
     if (client_.ask(RequestKind::kHello) != 0 || client_.fds.size() != 2) return false;
     page_ = SharedMemory::adopt(client_.fds[0].release(), 0, sizeof(ClientPage));
     bell_ = std::move(client_.fds[1]);
     return page_ != nullptr;
   }
-
+  [[nodiscard]] bool gone() const { return gone_; }
   void step() {
-    switch (dice_() % 32) {
+    switch (dice_() % 40) {
       case 0:
         return send_noise();
       case 1:
@@ -63,9 +72,24 @@ class Hostile {
       case 10:
       case 11:
         return make_channel();
+      case 32:
+      case 33:
+        return refill_ring();
+      case 34:
+      case 35:
+        return meddle();
+      case 36:
+        return send_many_descriptors();
+      case 37:
+        return leave_a_child();
       default:
         return ask_anything();
     }
+  }
+
+ private:
+  void fill(std::span<std::byte> bytes) {
+    for (auto& byte : bytes) byte = static_cast<std::byte>(dice_());
   }
 
   // Not always the right size, and not always a reader of what comes back.
@@ -86,6 +110,7 @@ class Hostile {
   void ring() {
     auto& page = *reinterpret_cast<ClientPage*>(page_->data());
     for (std::uint32_t i = 0; i < 8; ++i) page.bells.ring(i);
+    ::fcntl(bell_.get(), F_SETFL, O_NONBLOCK);  // it may be full: nobody but this program reads it
     ::eventfd_write(bell_.get(), dice_() % 3);
   }
 
@@ -97,6 +122,108 @@ class Hostile {
     auto const at = dice_() % 2 == 0 ? dice_() % 256 : dice_() % memory.size();
     fill(memory.subspan(at, std::min<std::size_t>(memory.size() - at, 1 + dice_() % 256)));
     ring();
+  }
+
+  // Always full: what the daemon takes out of it is there again. The entries are what they are.
+  void refill_ring() {
+    if (channels_.empty()) return make_channel();
+    auto const& channel = channels_[dice_() % channels_.size()];
+    auto& control = *reinterpret_cast<ChannelControl*>(channel.memory->data());
+    auto const capacity = dice_() % 8 == 0 ? static_cast<std::uint32_t>(dice_()) : kRing;
+    for (auto rounds = dice_() % 2'000; rounds > 0; --rounds) {
+      control.tx_head.store(control.tx_tail.load() + capacity);
+      if (rounds % 64 == 0) ring();
+    }
+  }
+
+  // What holds for all who share a descriptor, or for the memory behind it.
+  void meddle() {
+    auto const fd = shared_descriptor();
+    switch (dice_() % 8) {
+      case 0:
+        ::fcntl(fd, F_SETFL, 0);
+        break;
+      case 1:
+        ::fcntl(fd, F_SETOWN, 0);
+        ::fcntl(fd, F_SETFL, O_NONBLOCK | O_APPEND);
+        break;
+      case 2:
+        ::flock(fd, LOCK_EX | LOCK_NB);
+        break;
+      case 3:
+        ::fcntl(fd, F_ADD_SEALS, 1 << dice_() % 5);
+        break;
+      case 4:
+        ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kMemory);
+        break;
+      case 5: {
+        [[maybe_unused]] auto const cut = ::ftruncate(fd, static_cast<off_t>(dice_() % kMemory));
+        break;
+      }
+      case 6:
+        ::fcntl(fd, F_SETLEASE, F_WRLCK);
+        break;
+      default:
+        drain_or_fill(bell_.get());
+    }
+    ring();
+  }
+  // Its own socket is left out: this client would wait on it itself.
+  int shared_descriptor() {
+    auto const which = dice_() % (2 + channels_.size());
+    if (which == 0) return page_->fd();
+    if (which == 1) return bell_.get();
+    return channels_[which - 2].memory->fd();
+  }
+  void drain_or_fill(int bell) {
+    std::uint64_t value = dice_() % 2 == 0 ? ~std::uint64_t{1} : 1;
+    pollfd ready{.fd = bell, .events = POLLIN | POLLOUT, .revents = 0};
+    ::poll(&ready, 1, 0);
+    ::fcntl(bell, F_SETFL, O_NONBLOCK);
+    if (dice_() % 2 == 0) [[maybe_unused]]
+      auto const put = ::write(bell, &value, sizeof value);
+    else [[maybe_unused]]
+      auto const got = ::read(bell, &value, sizeof value);
+    if (dice_() % 2 == 0) ::fcntl(bell, F_SETFL, 0);
+  }
+
+  // More than any request has, up to what the kernel lets through.
+  void send_many_descriptors() {
+    constexpr std::size_t kMost = 253;
+    std::vector<UniqueFd> fds;
+    for (auto kinds = 1 + dice_() % 4; kinds > 0; --kinds) fds.push_back(some_descriptor());
+    std::vector<int> numbers;
+    for (auto count = 1 + dice_() % kMost; count > 0; --count)
+      if (auto const fd = fds[count % fds.size()].get(); fd >= 0) numbers.push_back(fd);
+    if (numbers.empty()) return;
+    std::vector<std::byte> bytes(dice_() % 4 == 0 ? dice_() % 2'000 : sizeof(Request));
+    std::vector<std::byte> control(CMSG_SPACE(numbers.size() * sizeof(int)));
+    iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    auto* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(numbers.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), numbers.data(), numbers.size() * sizeof(int));
+    // Nobody answers what has not left: too much was under way.
+    auto const sent = ::sendmsg(client_.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+    if (!sent || dice_() % 2 == 0) return lose();  // unread, perhaps
+    read_replies();
+  }
+
+  // It goes; a child of it has all that it had, for a while.
+  void leave_a_child() {
+    auto const child = ::fork();
+    if (child == 0) {
+      ::usleep(2'000);
+      ::_exit(0);
+    }
+    if (child > 0) children_.push_back(child);
+    if (dice_() % 2 == 0) lose();
   }
 
   // What its rings may hold, from memory that may be there and may have been taken away.
@@ -193,7 +320,7 @@ class Hostile {
   }
 
   UniqueFd some_descriptor() {
-    switch (dice_() % 8) {
+    switch (dice_() % 24) {
       case 0:
         return UniqueFd(::open("/dev/zero", O_RDWR | O_CLOEXEC));
       case 1:
@@ -202,10 +329,37 @@ class Hostile {
         return UniqueFd(::eventfd(0, EFD_CLOEXEC));
       case 3:
         return UniqueFd(::dup(client_.socket.get()));
+      case 4:
+        return UniqueFd(::dup(bell_.get()));
+      case 5:
+        return UniqueFd(::open("/tmp", O_PATH | O_CLOEXEC));
+      case 6:
+        return UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+      case 7:
+        return UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+      case 8:
+        return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      case 9:
+        return UniqueFd(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+      case 10: {
+        std::array<int, 2> pipe{-1, -1};
+        if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return {};
+        UniqueFd const reader(pipe[0]);
+        return UniqueFd(pipe[1]);
+      }
+      case 11: {
+        std::array<int, 2> pair{-1, -1};
+        if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) return {};
+        UniqueFd const other(pair[1]);
+        return UniqueFd(pair[0]);
+      }
       default: {
         UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
         if (::ftruncate(fd.get(), dice_() % 4 == 0 ? 100 : kMemory) != 0) return fd;
+        // As a client should: with all its pages.
+        if (dice_() % 2 == 0) ::fallocate(fd.get(), 0, 0, kMemory);
         if (dice_() % 4 != 0) ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK);
+        if (dice_() % 16 == 0) ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE);
         return fd;
       }
     }
@@ -221,7 +375,7 @@ class Hostile {
     gone_ = true;
   }
 
-  static constexpr std::uint32_t kUports = 5'000;
+  static constexpr std::uint32_t kUports = 5'000, kRing = 64;
   static constexpr std::uint32_t kBuffer = 1U << 14;
   static constexpr std::size_t kMemory = std::size_t{1} << 18;
   const Dice dice_;
@@ -236,6 +390,7 @@ class Hostile {
   EndpointId endpoint_ = kNoneId;
   VcId vc_ = kNoneId;
   bool gone_ = false;
+  std::vector<pid_t> children_;
 };
 
 }  // namespace stp::service

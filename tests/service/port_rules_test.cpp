@@ -86,7 +86,8 @@ TEST_F(ChosenQuotasTest, SlotsOfAllConnectionsAreBoundTogether) {
     EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0) << i;
   auto const last = reply.vc;
   EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), -EDQUOT);
-  EXPECT_STREQ(reply.text, "max-slots");
+  EXPECT_STREQ(reply.text,
+               "this program has all that --max-slots 192 of stpd allows: raise it, then SIGHUP");
   // They come back.
   EXPECT_EQ(on_vc(alice, RequestKind::kClose, last, true), 0);
   port->ahead = 60 * kSecond;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <span>
 #include <string>
@@ -13,6 +15,23 @@
 #include "tests/service/service_fixture.h"
 
 namespace stp::service {
+
+// As libst does before it lends memory: whoever owns it makes its pages.
+inline void make_pages(int fd, std::size_t size) {
+  std::vector<std::byte> const zeros(size);
+  EXPECT_EQ(::pwrite(fd, zeros.data(), size, 0), static_cast<ssize_t>(size));
+}
+inline std::shared_ptr<SharedMemory> made_memory(std::size_t size) {
+  auto memory = SharedMemory::create("test", size);
+  make_pages(memory->fd(), size);
+  return memory;
+}
+// Bytes that its pages take.
+inline std::int64_t bytes_made(int fd) {
+  struct stat status {};
+  EXPECT_EQ(::fstat(fd, &status), 0);
+  return status.st_blocks * 512;
+}
 
 // A client as libst is one, and as it is not.
 class RawClient {

@@ -123,7 +123,7 @@ TEST_F(ServerTest, TwoClientsConnectThroughTheirChannels) {
 TEST_F(ServerTest, MemoryGoesAlongAndComesBack) {
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
-  auto const memory = SharedMemory::create("test", 1 << 16);
+  auto const memory = made_memory(1 << 16);
   std::array<int, 1> const fd{memory->fd()};
   auto request = map_request(client.reply.endpoint, memory->size());
   ASSERT_EQ(client.ask(request, fd), 0);
@@ -141,6 +141,8 @@ TEST_F(ServerTest, MemoryThatCouldFaultIsRefusedButTheClientStays) {
   ASSERT_EQ(::ftruncate(unsealed.get(), 1 << 16), 0);
   EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), -EINVAL);
   ASSERT_EQ(::fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), -EFAULT);  // nobody has made its pages
+  make_pages(unsealed.get(), 1 << 16);
   EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), 0);
   UniqueFd const folder(::open("/", O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(client.ask(request, std::array{folder.get()}), -EINVAL);
@@ -178,7 +180,7 @@ TEST_F(ServerTest, RequestsThatNoClientMakesDisconnect) {
     RawClient client(path);
     return client.ask(request, fds) == -ECONNRESET;
   };
-  auto const memory = SharedMemory::create("test", 1 << 16);
+  auto const memory = made_memory(1 << 16);
   std::array<int, 1> const fd{memory->fd()};
   EXPECT_TRUE(disconnects(request_for(RequestKind::kHello), fd));
   EXPECT_TRUE(disconnects(request_for(static_cast<RequestKind>(0)), {}));
@@ -212,7 +214,7 @@ TEST_F(ServerTest, ClientsThatCloseAtRandomMomentsLeaveNothing) {
   ASSERT_EQ(steady.ask(RequestKind::kOpenEndpoint), 0);
   auto const listener = steady.reply.endpoint;
   ASSERT_EQ(steady.ask(RequestKind::kListen, listener), 0);
-  auto const memory = SharedMemory::create("test", 1 << 16);
+  auto const memory = made_memory(1 << 16);
   for (int i = 0; i < 150; ++i) {
     live_a_little(random() % 5, *memory);
     if (i % 8 == 7) accept_and_close_all(steady, listener);
@@ -224,7 +226,7 @@ TEST_F(ServerTest, ClientsThatCloseAtRandomMomentsLeaveNothing) {
 TEST_F(ServerTest, ALargeRegionIsMappedWhileOthersAreServed) {
   RawClient large(path), other(path);
   ASSERT_EQ(large.ask(RequestKind::kOpenEndpoint), 0);
-  auto const memory = SharedMemory::create("test", 8 * Populator::kAtOnce);
+  auto const memory = made_memory(8 * Populator::kAtOnce);
   auto const request = map_request(large.reply.endpoint, memory->size());
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(send_request(large.socket.get(), request, std::array{memory->fd()}), 0);
@@ -238,7 +240,7 @@ TEST_F(ServerTest, ALargeRegionIsMappedWhileOthersAreServed) {
 }
 
 TEST_F(ServerTest, OneWhoGoesWhileItsPagesAreMadeLeavesNothing) {
-  auto const memory = SharedMemory::create("test", 64 * Populator::kAtOnce);
+  auto const memory = made_memory(64 * Populator::kAtOnce);
   for (int i = 0; i < 5; ++i) {
     RawClient client(path);
     ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);

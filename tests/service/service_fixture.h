@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -85,6 +86,15 @@ class ServiceFixture : public testing::Test {
 
   void turn(int times = 10) {
     for (int i = 0; i < times; ++i) service.poll();
+  }
+  // Of many silent connections begun at once some are answered only when they are asked for again.
+  // protocol: 5.39
+  int accept_soon(ClientId of, EndpointId endpoint) {
+    auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    for (int error = 0;; turn(1))
+      if (error = on_endpoint(of, RequestKind::kAccept, endpoint);
+          error != -EAGAIN || std::chrono::steady_clock::now() > end)
+        return error;
   }
 
   struct End {

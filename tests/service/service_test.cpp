@@ -76,8 +76,7 @@ TEST_F(ServiceTest, AListenerIsRestockedAsConnectionsAreAccepted) {
   ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
   for (std::uint32_t i = 0; i < 3 * limits::kBacklog; ++i) {
     ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
-    turn();
-    ASSERT_EQ(on_endpoint(bob, RequestKind::kAccept, bob_endpoint), 0) << i;
+    ASSERT_EQ(accept_soon(bob, bob_endpoint), 0) << i;
   }
   EXPECT_EQ(service.node().counters().get(Counter::kBacklogFull), 0U);
 }
@@ -144,8 +143,7 @@ TEST_F(ServiceTest, BellNumbersAreUniqueAmongLiveConnections) {
     ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
     ASSERT_FALSE(seen.at(reply.channel));
     seen[reply.channel] = true;
-    turn();
-    ASSERT_EQ(on_endpoint(alice, RequestKind::kAccept, alice_endpoint), 0);
+    ASSERT_EQ(accept_soon(alice, alice_endpoint), 0);
     ASSERT_FALSE(seen.at(reply.channel));
     seen[reply.channel] = true;
   }

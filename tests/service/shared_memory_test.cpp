@@ -18,7 +18,8 @@ namespace {
 
 UniqueFd memory_of(std::size_t size, int seals) {
   UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(size)), 0);
+  std::vector<std::byte> const zeros(size);
+  EXPECT_EQ(::pwrite(fd.get(), zeros.data(), size, 0), static_cast<ssize_t>(size));
   EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
   return fd;
 }
@@ -94,7 +95,11 @@ class RegionMemoryTest : public testing::Test {
     request.piece_count = 1;
     request.pieces[0] = {.at = 256, .length = 3 * page_size() - 512};
   }
-  int map() { return RegionMemory::map(request, fds, limits::kMapRequestBytes, memory); }
+  int map() {
+    std::uint64_t bytes = 0;
+    auto const error = RegionMemory::measure(request, fds.size(), limits::kMapRequestBytes, bytes);
+    return error != 0 ? error : RegionMemory::map(request, fds, {}, {}, nullptr, memory);
+  }
 
   Request request{};
   std::vector<UniqueFd> fds;

@@ -9,10 +9,12 @@
 #include <sys/un.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "tests/temporary_directory.h"
@@ -109,38 +111,53 @@ TEST_F(SocketTest, MessagesOfAnotherSizeAreRefused) {
   EXPECT_EQ(receive(), 0);
 }
 
-TEST_F(SocketTest, DescriptorsOfARefusedMessageAreClosed) {
+TEST_F(SocketTest, DescriptorsOfAMessageAreTakenWhateverIsWrongWithIt) {
   auto const before = open_descriptors();
   for (auto const& [size, count] : std::vector<std::pair<std::size_t, std::size_t>>{
-           {1, 3}, {sizeof(Request), kMaxFds + 1}, {sizeof(Request), 250}, {0, 2}}) {
+           {1, 3}, {sizeof(Request) + 1, kMaxFds + 1}, {1, kMostFds}, {0, 2}}) {
     send_raw(size, count);
     EXPECT_EQ(receive(), -EPROTO) << size << " bytes, " << count << " descriptors";
-    EXPECT_TRUE(fds.empty());
+    EXPECT_EQ(fds.size(), count);
+    fds.clear();
     EXPECT_EQ(open_descriptors(), before);
   }
 }
 
-TEST_F(SocketTest, AsManyDescriptorsAsSegmentsAreFine) {
-  send_raw(sizeof(Request), kMaxFds);
-  ASSERT_EQ(receive(), 0);
-  EXPECT_EQ(fds.size(), kMaxFds);
+TEST_F(SocketTest, AsManyDescriptorsAsAMessageCanHaveAreTaken) {
+  for (auto const count : {kMaxFds, kMostFds}) {
+    send_raw(sizeof(Request), count);
+    ASSERT_EQ(receive(), 0);
+    EXPECT_EQ(fds.size(), count);
+  }
+}
+
+TEST_F(SocketTest, DescriptorsThatAreNotWantedDoNotGetIn) {
+  auto const before = open_descriptors();
+  send_raw(sizeof(Request), 2);
+  EXPECT_EQ(receive_request(server.get(), received, fds, Wait::kDontWait, Descriptors::kRefuse),
+            -EMFILE);
+  EXPECT_TRUE(fds.empty());
+  EXPECT_EQ(open_descriptors(), before);
+  send_raw(sizeof(Request), 0);
+  EXPECT_EQ(receive_request(server.get(), received, fds, Wait::kDontWait, Descriptors::kRefuse), 0);
 }
 
 class SocketPath : public testing::Test {
  protected:
   test::TemporaryDirectory directory;
   std::string const path = directory.path() + "/socket";
+  SocketFile file;
   UniqueFd listener, client;
 };
 
 TEST_F(SocketPath, ClientsFindTheListener) {
-  ASSERT_EQ(listen_at(path, listener), 0);
+  ASSERT_EQ(listen_at(path, listener, file), 0);
   EXPECT_EQ(connect_to(path, client), 0);
 }
 
 TEST_F(SocketPath, NobodyThereIsTold) {
   EXPECT_EQ(connect_to(path, client), -ENOENT);
-  ASSERT_EQ(listen_at(path, listener), 0);
+  ASSERT_EQ(listen_at(path, listener, file), 0);
   listener.reset();
   EXPECT_EQ(connect_to(path, client), -ECONNREFUSED);
   EXPECT_EQ(connect_to(std::string(200, 'x'), client), -ENAMETOOLONG);
@@ -148,30 +165,94 @@ TEST_F(SocketPath, NobodyThereIsTold) {
 }
 
 TEST_F(SocketPath, AStaleSocketIsReplaced) {
-  ASSERT_EQ(listen_at(path, listener), 0);
+  ASSERT_EQ(listen_at(path, listener, file), 0);
   listener.reset();
-  EXPECT_EQ(listen_at(path, listener), 0);
+  EXPECT_EQ(listen_at(path, listener, file), 0);
   EXPECT_EQ(connect_to(path, client), 0);
 }
 
 TEST_F(SocketPath, ALiveOneIsNot) {
-  ASSERT_EQ(listen_at(path, listener), 0);
+  ASSERT_EQ(listen_at(path, listener, file), 0);
   UniqueFd second;
-  EXPECT_EQ(listen_at(path, second), -EADDRINUSE);
+  SocketFile its_file;
+  EXPECT_EQ(listen_at(path, second, its_file), -EADDRINUSE);
   EXPECT_EQ(connect_to(path, client), 0);
 }
 
 TEST_F(SocketPath, AnotherKindOfFileIsLeftAlone) {
   std::ofstream(path) << "precious";
-  EXPECT_EQ(listen_at(path, listener), -EADDRINUSE);
+  EXPECT_EQ(listen_at(path, listener, file), -EADDRINUSE);
   EXPECT_EQ(std::filesystem::file_size(path), 8U);
 }
 
 TEST_F(SocketPath, AnyUserMayConnect) {
-  ASSERT_EQ(listen_at(path, listener), 0);
+  ASSERT_EQ(listen_at(path, listener, file), 0);
   struct stat status {};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0666U);
+}
+
+TEST_F(SocketPath, ADirectoryThatAnybodyMayChangeIsRefused) {
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0777), 0);
+  EXPECT_EQ(listen_at(path, listener, file), -EPERM);
+  EXPECT_FALSE(directory_is_safe(path));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  ASSERT_EQ(::chmod(directory.path().c_str(), 01777), 0);
+  EXPECT_TRUE(directory_is_safe(path));
+  EXPECT_EQ(listen_at(path, listener, file), 0);
+}
+
+// As the owner of the directory can do it between any two calls: what stands there now is his.
+TEST_F(SocketPath, WhatHasTakenItsPlaceIsNotRemoved) {
+  ASSERT_EQ(listen_at(path, listener, file), 0);
+  std::filesystem::rename(path, path + ".away");
+  std::ofstream(path) << "precious";
+  file.remove();
+  EXPECT_EQ(std::filesystem::file_size(path), 8U);
+}
+
+TEST_F(SocketPath, NothingElseIsGivenAway) {
+  auto const victim = directory.path() + "/victim";
+  std::ofstream(victim) << "precious";
+  ASSERT_EQ(::chmod(victim.c_str(), 0600), 0);
+  auto const mode_of_victim = [&] {
+    struct stat status {};
+    ::stat(victim.c_str(), &status);
+    return status.st_mode & 0777;
+  };
+  // Somebody who swaps the name back and forth while a daemon starts again and again.
+  std::atomic<bool> done{false};
+  std::thread swapping([&] {
+    while (!done) {
+      if (::rename(path.c_str(), (path + ".away").c_str()) == 0) {
+        [[maybe_unused]] auto const made = ::symlink(victim.c_str(), path.c_str());
+      }
+      ::unlink(path.c_str());
+      ::unlink((path + ".away").c_str());
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    UniqueFd socket;
+    SocketFile its_file;
+    if (listen_at(path, socket, its_file) == 0) its_file.remove();
+  }
+  done = true;
+  swapping.join();
+  EXPECT_EQ(mode_of_victim(), 0600U);
+}
+
+TEST_F(SocketPath, ADirectoryOfItsOwnIsMadeForAllToEnter) {
+  auto const deeper = directory.path() + "/made/socket";
+  auto const usual = ::umask(0077);
+  EXPECT_EQ(make_directory_of(deeper, std::nullopt), 0);
+  ::umask(usual);
+  struct stat status {};
+  ASSERT_EQ(::stat((directory.path() + "/made").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0755U);
+  ASSERT_EQ(::chmod((directory.path() + "/made").c_str(), 0700), 0);
+  EXPECT_EQ(make_directory_of(deeper, std::nullopt), 0);
+  ASSERT_EQ(::stat((directory.path() + "/made").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700U) << "one that was there already is left as it is";
 }
 
 }  // namespace

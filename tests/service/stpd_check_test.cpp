@@ -85,6 +85,10 @@ TEST_F(StpdCheck, AFileThatCannotBeReadIsNamedWithTheReason) {
 TEST_F(StpdCheck, TakesCountsThatAreWholeNumbersInTheirRange) {
   for (std::string const count : {"-1", "many", "1.5", "99999999999999999999", "\"1 000\""})
     refuses("max-clients = " + count, "whole number");
+  for (std::string const share : {"0", "101", "half"})
+    refuses("user-share = " + share, "user-share");
+  refuses("total-mapped = 0", "a size above 0");
+  EXPECT_EQ(check("link = loop\nuser-share = 100\ntotal-queues = 1GiB\ntotal-regions = 9\n"), 0);
   refuses("max-connections = 4294967296", "from 0 to 4294967295");
   refuses("pcap-frames = -1", "whole number");
   EXPECT_EQ(check("link = loop\nmax-clients = 0\nmax-connections = 4294967295\n"), 0);

@@ -72,7 +72,7 @@ TEST_P(Granted, IsWhatTheOperatorSays) {
   ASSERT_TRUE(stpd.says("stpd: ready\n")) << stpd.output();
   Side receiver(path), sender(path);
   connect(receiver, sender);
-  auto const memory = SharedMemory::create("test", kBlock);
+  auto const memory = made_memory(kBlock);
   grant(receiver, receive_memory(receiver, *memory));
   // Held or not, all of them leave in the end: nothing ever comes of the first.
   std::uint32_t arrived = 0;

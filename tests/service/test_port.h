@@ -39,8 +39,9 @@ class TestPort : public port::Port {
     auto arrived = std::move(on_wire_);
     on_wire_.clear();
     disturb(arrived);
-    std::vector<Bytes> const burst(arrived.begin(), arrived.end());
-    if (!burst.empty()) node.receive(burst, now);
+    std::vector<LoopedFrame> burst;
+    for (auto const& frame : arrived) burst.push_back({frame, {}});
+    if (!burst.empty()) node.receive_looped(burst, now);
     if (now >= node.next_deadline()) node.expire(now);
     auto const sent = send(node, now);
     if (!keeps_frames) give_back(node);

@@ -9,7 +9,8 @@
  * -ECANCELED. Calls that block (st_accept, st_connect, st_tx, st_rx, st_flush) return -EINTR when
  * a signal handler ran while they slept, whatever SA_RESTART says; nothing was done then.
  * If stpd goes away every call fails with -ENOTCONN; st_create opens the link anew.
- * In a child of fork() no handle works (-EBADF); exec() and go on.
+ * In a child of fork() no handle works (-EBADF); exec() and go on. Connections through stpd end
+ * with the process that opened the link: daemons fork before their first call.
  * Sizes: Bufsize, Max_STU, Blocksize are exponents of two (14 = 16 KiB). Lengths are bytes.
  * Byte order: every field of st_header_t is in host order; libst converts.
  * The link is chosen by the environment variable STP_LINK, else the default stpd, else `loop`.

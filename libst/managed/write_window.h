@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Writes under way of a connection. The peer's Node remembers the newest ones: while the oldest
+// that is not confirmed is among them no confirmation can get lost for good.
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+namespace stp::managed {
+
+// protocol: 9.32
+class WriteWindow {
+ public:
+  static constexpr std::uint64_t kMost = 64;
+
+  [[nodiscard]] bool may_begin() const {
+    return open_.empty() || last_ + 1 - *open_.begin() < kMost;
+  }
+  // Which Write of all this one is, from 1.
+  std::uint64_t begin() {
+    open_.insert(open_.end(), ++last_);
+    return last_;
+  }
+  // Confirmed, or given up.
+  void complete(std::uint64_t write) { open_.erase(write); }
+
+ private:
+  std::set<std::uint64_t> open_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace stp::managed

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/closer.h"
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "libst/service/nudge.h"
+
+namespace stp::service {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What one user has of one kind.
+struct Lane {
+  std::deque<UniqueFd> waiting;
+  // Since when a thread has been at one of them.
+  std::array<std::optional<Clock::time_point>, Closer::kThreadsPerUser> busy;
+
+  [[nodiscard]] std::optional<std::size_t> free_place() const {
+    for (std::size_t i = 0; i < busy.size(); ++i)
+      if (!busy[i]) return i;
+    return std::nullopt;
+  }
+  [[nodiscard]] std::size_t busy_count() const {
+    std::size_t count = 0;
+    for (auto const& since : busy) count += since ? 1 : 0;
+    return count;
+  }
+  [[nodiscard]] std::size_t lost(Clock::time_point now) const {
+    std::size_t count = 0;
+    for (auto const& since : busy) count += since && now - *since >= Closer::kLost ? 1 : 0;
+    return count;
+  }
+};
+
+}  // namespace
+
+struct Closer::State {
+  std::mutex mutex;
+  std::condition_variable given, done;
+  using Key = std::pair<uid_t, Kind>;
+  using Lanes = std::map<Key, Lane>;
+  Lanes lanes;  // with anything that waits or is being closed
+  Key last_served{};
+  std::size_t waiting = 0;         // of all users, and what is being closed
+  unsigned threads = 0, free = 0;  // free: not at a descriptor
+  bool stopping = false;
+
+  [[nodiscard]] bool needs_thread() {
+    return free == 0 && threads < kThreads && next() != lanes.end();
+  }
+  void count_thread() {
+    ++threads;
+    ++free;
+  }
+
+  // Users in turn, so that one with many does not keep the threads to itself.
+  Lanes::iterator next() {
+    auto const may = [](const Lane& lane) { return !lane.waiting.empty() && lane.free_place(); };
+    for (auto at = lanes.upper_bound(last_served); at != lanes.end(); ++at)
+      if (may(at->second)) return at;
+    for (auto at = lanes.begin(); at != lanes.end() && at->first <= last_served; ++at)
+      if (may(at->second)) return at;
+    return lanes.end();
+  }
+
+  [[nodiscard]] const Lane* lane(uid_t user, Kind kind) const {
+    auto const at = lanes.find({user, kind});
+    return at == lanes.end() ? nullptr : &at->second;
+  }
+
+  // Without the lock.
+  static void start_thread(const std::shared_ptr<State>& state) {
+    try {
+      std::thread([state] { work(state); }).detach();
+    } catch (const std::system_error&) {  // too many of them: those there are go on
+      std::lock_guard const guard(state->mutex);
+      --state->threads;
+      --state->free;
+    }
+  }
+
+  static void work(const std::shared_ptr<State>& state) {
+    Nudge nudge;
+    std::unique_lock lock(state->mutex);
+    for (;;) {
+      auto const at = state->next();
+      if (at != state->lanes.end())
+        close_one(state, lock, at, nudge);
+      else if (!state->stopping)
+        state->given.wait(lock);
+      else
+        break;
+    }
+    --state->free;
+    --state->threads;
+    state->done.notify_all();
+  }
+
+  // Nobody erases a lane with a busy thread.
+  static void close_one(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock,
+                        Lanes::iterator at, Nudge& nudge) {
+    auto& lane = at->second;
+    state->last_served = at->first;
+    auto file = std::move(lane.waiting.front());
+    lane.waiting.pop_front();
+    auto& since = lane.busy[*lane.free_place()];
+    since = Clock::now();
+    --state->free;
+    auto const another = state->needs_thread();  // this one may not come back
+    if (another) state->count_thread();
+    lock.unlock();
+    if (another) start_thread(state);
+    {
+      Nudge::Span const span(nudge);
+      file.reset();
+    }
+    lock.lock();
+    since.reset();
+    ++state->free;
+    --state->waiting;
+    if (lane.waiting.empty() && lane.busy_count() == 0) state->lanes.erase(at);
+  }
+};
+
+Closer::Closer() : state_(std::make_shared<State>()) {}
+
+Closer::~Closer() {
+  std::unique_lock lock(state_->mutex);
+  state_->stopping = true;
+  state_->given.notify_all();
+  state_->done.wait_for(lock, kFarewell, [this] { return state_->threads == 0; });
+}
+
+void Closer::close(uid_t user, UniqueFd file, Kind kind) {
+  if (!file) return;
+  bool more_threads = false;
+  {
+    std::lock_guard const guard(state_->mutex);
+    state_->lanes[{user, kind}].waiting.push_back(std::move(file));
+    ++state_->waiting;
+    more_threads = state_->needs_thread();
+    if (more_threads) state_->count_thread();
+  }
+  state_->given.notify_one();
+  if (more_threads) State::start_thread(state_);
+}
+
+void Closer::close(uid_t user, std::vector<UniqueFd>& files) {
+  for (auto& file : files) close(user, std::move(file));
+  files.clear();
+}
+
+std::size_t Closer::waiting() const {
+  std::lock_guard const guard(state_->mutex);
+  return state_->waiting;
+}
+
+std::size_t Closer::waiting(uid_t user) const {
+  std::lock_guard const guard(state_->mutex);
+  auto const* const lane = state_->lane(user, Kind::kFile);
+  return lane == nullptr ? 0 : lane->waiting.size() + lane->busy_count();
+}
+
+std::size_t Closer::lost() const {
+  std::lock_guard const guard(state_->mutex);
+  std::size_t count = 0;
+  for (auto const& [key, lane] : state_->lanes) count += lane.lost(Clock::now());
+  return count;
+}
+
+std::size_t Closer::lost(uid_t user) const {
+  std::lock_guard const guard(state_->mutex);
+  std::size_t count = 0;
+  for (auto const kind : {Kind::kFile, Kind::kSocket})
+    if (auto const* const lane = state_->lane(user, kind)) count += lane->lost(Clock::now());
+  return count;
+}
+
+std::optional<uid_t> Closer::who_holds_up() const {
+  std::lock_guard const guard(state_->mutex);
+  for (auto const& [key, lane] : state_->lanes)
+    if (lane.lost(Clock::now()) != 0) return key.first;
+  return std::nullopt;
+}
+
+}  // namespace stp::service

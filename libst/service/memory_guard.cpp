@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/memory_guard.h"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <new>
+#include <utility>
+
+#include "libst/service/shared_memory.h"
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+
+namespace stp::service {
+namespace {
+
+struct sigaction before {};  // whose SIGBUS was before
+
+UniqueFd make_watcher() {
+  UniqueFd made(
+      static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY)));
+  uffdio_api wanted{};
+  wanted.api = UFFD_API;
+  wanted.features = UFFD_FEATURE_SIGBUS;
+  if (!made || ::ioctl(made.get(), UFFDIO_API, &wanted) != 0) return {};
+  return made;
+}
+
+void* zeros(std::uintptr_t begin, std::size_t size) {
+  return ::mmap(reinterpret_cast<void*>(begin), size, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}
+
+}  // namespace
+
+MemoryGuard& MemoryGuard::instance() {
+  static auto* const guard = new MemoryGuard;
+  return *guard;
+}
+
+MemoryGuard::MemoryGuard() : watcher_(make_watcher()) {
+  // Pages of it come as they are used.
+  auto* const room = ::mmap(nullptr, kMost * sizeof(Entry), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  entries_ = static_cast<Entry*>(room);
+  static_cast<void>(page_size());  // known before a handler asks
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGBUS, &action, &before);
+}
+
+// ---- the table, by whoever maps and unmaps
+
+std::size_t MemoryGuard::first_not_below(std::uintptr_t begin) const {
+  std::size_t low = 0, high = count_.load(std::memory_order_relaxed);
+  while (low < high) {
+    auto const middle = (low + high) / 2;
+    if (entries_[middle].begin.load(std::memory_order_relaxed) < begin)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+void MemoryGuard::move(std::size_t to, std::size_t from) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  entries_[to].begin.store(entries_[from].begin.load(kRelaxed), kRelaxed);
+  entries_[to].end.store(entries_[from].end.load(kRelaxed), kRelaxed);
+  entries_[to].torn.store(entries_[from].torn.load(kRelaxed), kRelaxed);
+}
+
+int MemoryGuard::watch(MutableBytes mapped) const {
+  uffdio_register range{};
+  range.range = {.start = reinterpret_cast<std::uintptr_t>(mapped.data()), .len = mapped.size()};
+  range.mode = UFFDIO_REGISTER_MODE_MISSING;
+  return ::ioctl(watcher_.get(), UFFDIO_REGISTER, &range) == 0 ? 0 : -errno;
+}
+
+int MemoryGuard::guard(MutableBytes mapped, std::shared_ptr<Torn> torn) {
+  auto const begin = reinterpret_cast<std::uintptr_t>(mapped.data());
+  std::lock_guard const lock(mutex_);
+  auto const count = count_.load();
+  if (count == kMost) return -ENOMEM;
+  auto const at = first_not_below(begin);
+  changes_.fetch_add(1);
+  for (auto i = count; i > at; --i) move(i, i - 1);
+  entries_[at].begin.store(begin);
+  entries_[at].end.store(begin + mapped.size());
+  entries_[at].torn.store(torn.get());
+  count_.store(count + 1);
+  changes_.fetch_add(1);
+  return 0;
+}
+
+void MemoryGuard::forget(MutableBytes mapped) {
+  auto const begin = reinterpret_cast<std::uintptr_t>(mapped.data());
+  std::lock_guard const lock(mutex_);
+  auto const count = count_.load();
+  auto const at = first_not_below(begin);
+  if (at == count || entries_[at].begin.load() != begin) return;
+  changes_.fetch_add(1);
+  for (auto i = at; i + 1 < count; ++i) move(i, i + 1);
+  count_.store(count - 1);
+  changes_.fetch_add(1);
+}
+
+// ---- the handler: it may call nothing but what a handler may
+
+bool MemoryGuard::look_up(std::uintptr_t at, std::uintptr_t& begin, std::uintptr_t& end,
+                          Torn*& torn) const {
+  for (;;) {
+    auto const version = changes_.load();
+    if (version % 2 != 0) continue;  // another thread is at it, for some microseconds
+    auto const after = first_not_below(at + 1);
+    if (after != 0) {
+      begin = entries_[after - 1].begin.load();
+      end = entries_[after - 1].end.load();
+      torn = entries_[after - 1].torn.load();
+    }
+    if (changes_.load() == version) return after != 0 && at < end;
+  }
+}
+
+// One page, so that no fault takes long; all of it where there is no room for one more mapping.
+bool MemoryGuard::mend(std::uintptr_t at) {
+  std::uintptr_t begin = 0, end = 0;
+  Torn* torn = nullptr;
+  if (!look_up(at, begin, end, torn)) return false;
+  if (torn != nullptr) torn->store(true);
+  tears_.fetch_add(1);
+  auto const page = at / page_size() * page_size();
+  return zeros(page, page_size()) != MAP_FAILED || zeros(begin, end - begin) != MAP_FAILED;
+}
+
+void MemoryGuard::on_bus_error(int signal, siginfo_t* info, void* context) {
+  auto const error = errno;
+  if (instance().mend(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
+    errno = error;
+    return;
+  }
+  // Not a program's memory: whoever was here before knows what to do, or the process ends.
+  if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction != nullptr)
+    return before.sa_sigaction(signal, info, context);
+  ::sigaction(SIGBUS, &before, nullptr);
+}
+
+// ---- Guarded
+
+int Guarded::begin(MutableBytes mapped, std::shared_ptr<Torn> torn) {
+  torn_ = std::move(torn);
+  auto const error = MemoryGuard::instance().guard(mapped, torn_);
+  if (error == 0) mapped_ = mapped;
+  return error;
+}
+
+void Guarded::reset() {
+  if (!mapped_.empty()) MemoryGuard::instance().forget(std::exchange(mapped_, {}));
+}
+
+}  // namespace stp::service

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/peer_process.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+
+// Newer than the headers that this is compiled with may be.
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+namespace stp::service {
+namespace {
+
+// For kernels before 6.5: between connect() and this the number may have become another process's.
+int open_by_number(pid_t pid, UniqueFd& out) {
+  if (pid <= 0) return 0;
+  out.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  return out || errno == ENOSYS || errno == EPERM ? 0 : -errno;
+}
+
+int open_by_socket(int socket, pid_t pid, UniqueFd& out) {
+  int descriptor = -1;
+  socklen_t size = sizeof descriptor;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &descriptor, &size) == 0) {
+    out.reset(descriptor);
+    return 0;
+  }
+  if (errno == ENOPROTOOPT) return open_by_number(pid, out);
+  return errno == EINVAL ? -ESRCH : -errno;  // as some kernels say it
+}
+
+bool has_ended(int process) {
+  pollfd look{.fd = process, .events = POLLIN, .revents = 0};
+  return ::poll(&look, 1, 0) == 1;
+}
+
+}  // namespace
+
+int open_process(int socket, pid_t pid, UniqueFd& out) {
+  if (auto const error = open_by_socket(socket, pid, out); error != 0) return error;
+  return out && has_ended(out.get()) ? -ESRCH : 0;
+}
+
+}  // namespace stp::service

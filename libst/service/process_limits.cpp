@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/process_limits.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "libst/service/file_limit.h"
+
+namespace stp::service {
+namespace {
+
+// Stacks, the heap's arenas, what DPDK maps later.
+constexpr std::uint64_t kOwnMappings = 2'048;
+// Files that come along with requests and are looked at; a few of its own.
+constexpr std::uint64_t kOwnFiles = 64;
+// Where the system does not say: its default of all these years.
+constexpr std::uint64_t kUsualMappings = 65'530;
+
+std::uint64_t left(std::uint64_t most, std::uint64_t taken) {
+  return most - std::min(most, taken);
+}
+
+}  // namespace
+
+std::uint64_t free_mappings() {
+  std::uint64_t most = kUsualMappings;
+  std::ifstream("/proc/sys/vm/max_map_count") >> most;
+  if (most == 0) most = kUsualMappings;
+  std::ifstream maps("/proc/self/maps");
+  std::uint64_t now = 0;
+  for (std::string line; std::getline(maps, line);) ++now;
+  return left(most, now + kOwnMappings);
+}
+
+std::uint64_t free_files() {
+  std::error_code ignored;
+  std::filesystem::directory_iterator const files("/proc/self/fd", ignored);
+  auto const now = ignored ? 0 : std::distance(begin(files), end(files));
+  return left(static_cast<std::uint64_t>(first_reserved_file()),
+              static_cast<std::uint64_t>(now) + kOwnFiles);
+}
+
+}  // namespace stp::service

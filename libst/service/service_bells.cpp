@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What wakes a sleeper. A bell is shared with a client, and whoever shares a descriptor can change
+// its flags, read it and write it as often as it likes. So each client has one of its own, and this
+// side only asks epoll whether it was written since: that never waits, and depends on no flag.
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include "libst/service/service_impl.h"
+
+namespace stp::service {
+
+int Service::bell_of(ClientId id, int& out) {
+  auto* const client = impl_->client(id);
+  if (client == nullptr || client->leaving) return -EBADF;
+  if (!client->bell_file) {
+    UniqueFd fresh(::eventfd(0, EFD_CLOEXEC));
+    if (!fresh) return -errno;
+    if (fresh.get() >= impl_->first_reserved_file) return -EMFILE;
+    if (auto const error = impl_->watch_bell(EPOLL_CTL_ADD, fresh.get(), id, true); error != 0)
+      return error;
+    client->bell_file = std::move(fresh);
+  }
+  out = client->bell_file.get();
+  return 0;
+}
+
+// Edge-triggered: each write is told once, and nothing has to be read to silence it. Client 0: this
+// process.
+int Service::Impl::watch_bell(int operation, int fd, ClientId whose, bool heard) {
+  epoll_event event{};
+  event.events = heard ? static_cast<std::uint32_t>(EPOLLIN | EPOLLET) : 0;
+  event.data.u64 = whose;
+  return ::epoll_ctl(bells.get(), operation, fd, &event) == 0 ? 0 : -errno;
+}
+
+void Service::sleep(int wake_fd, Time length) {
+  if (wake_fd != impl_->link_fd) impl_->watch_link(wake_fd);
+  impl_->sleep_on_bells(length);
+}
+
+// For as long as it is readable, as poll() has it.
+void Service::Impl::watch_link(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (link_fd >= 0) ::epoll_ctl(bells.get(), EPOLL_CTL_DEL, link_fd, nullptr);
+  if (fd >= 0) ::epoll_ctl(bells.get(), EPOLL_CTL_ADD, fd, &event);
+  link_fd = fd;
+}
+
+// One call to sleep and to hear who rang. Those for whom there is no room ring again.
+void Service::Impl::sleep_on_bells(Time length) {
+  timespec const timeout{.tv_sec = static_cast<time_t>(length / kSecond),
+                         .tv_nsec = static_cast<long>(length % kSecond)};
+  auto const most = static_cast<int>(rung.size());
+  rung_count = ::epoll_pwait2(bells.get(), rung.data(), most, &timeout, nullptr);
+  if (rung_count >= 0 || errno == EINTR) return;
+  // Kernels before 5.11 do not know it.
+  pollfd any{.fd = bells.get(), .events = POLLIN, .revents = 0};
+  ::ppoll(&any, 1, &timeout, nullptr);
+  rung_count = ::epoll_wait(bells.get(), rung.data(), most, 0);
+}
+
+void Service::Impl::hear_bells() {
+  auto const count = static_cast<std::size_t>(std::max(std::exchange(rung_count, 0), 0));
+  for (auto const& event : std::span(rung).first(count))
+    if (auto* const from = client(static_cast<ClientId>(event.data.u64)); from != nullptr)
+      rang_in_vain(*from);  // until its page tells the reason
+}
+
+void Service::Impl::rang_in_vain(Client& client) {
+  if (client.leaving || !client.bell_file || !client.bell_credit.rang_in_vain(clock.now())) return;
+  ++silences;
+  watch_bell(EPOLL_CTL_MOD, client.bell_file.get(), client.id, false);
+  silent_until = std::min(silent_until, client.bell_credit.silent_until());
+}
+
+void Service::Impl::end_silences() {
+  silent_until = kNever;
+  for (auto& [id, client] : clients) {
+    if (client.leaving || !client.bell_credit.silent()) continue;
+    if (client.bell_credit.silent_until() <= clock.now()) {
+      client.bell_credit.listen_again();
+      watch_bell(EPOLL_CTL_MOD, client.bell_file.get(), id, true);
+    } else {
+      silent_until = std::min(silent_until, client.bell_credit.silent_until());
+    }
+  }
+}
+
+}  // namespace stp::service

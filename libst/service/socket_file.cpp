@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/socket_file.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "libst/service/socket.h"
+
+namespace stp::service {
+namespace {
+
+std::string directory_of(const std::string& path) {
+  auto const directory = std::filesystem::path(path).parent_path().string();
+  return directory.empty() ? "." : directory;
+}
+
+bool is_safe(const struct stat& directory) {
+  return (directory.st_mode & S_IWOTH) == 0 || (directory.st_mode & S_ISVTX) != 0;
+}
+
+int bind_to(int socket, const std::string& path) {
+  sockaddr_un address{};
+  if (auto const error = address_of(path, address); error != 0) return error;
+  return ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0
+                                                                                          : -errno;
+}
+
+// chmod() follows the link that /proc has for a descriptor, and nothing else.
+int set_mode(int file, mode_t mode) {
+  return ::chmod(("/proc/self/fd/" + std::to_string(file)).c_str(), mode) == 0 ? 0 : -errno;
+}
+
+}  // namespace
+
+int SocketFile::open_directory(const std::string& path) {
+  directory_.reset(::open(directory_of(path).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct stat status {};
+  if (!directory_ || ::fstat(directory_.get(), &status) != 0) return -errno;
+  name_ = std::filesystem::path(path).filename().string();
+  return is_safe(status) ? 0 : -EPERM;
+}
+
+int SocketFile::bind(int socket, const std::string& path, const SocketAccess& access) {
+  sockaddr_un address{};
+  if (auto const error = address_of(path, address); error != 0) return error;
+  if (auto const error = open_directory(path); error != 0) return error;
+  auto error = bind_to(socket, path);
+  if (error == -EADDRINUSE && remove_stale(path)) error = bind_to(socket, path);
+  if (error != 0) return error;
+  error = give(access);
+  if (error != 0) remove();
+  return error;
+}
+
+// To the file that bind() has made: a socket, ours, and under no other name.
+int SocketFile::give(const SocketAccess& access) {
+  UniqueFd const file(::openat(directory_.get(), name_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return -errno;
+  if (!S_ISSOCK(status.st_mode) || status.st_uid != ::geteuid() || status.st_nlink != 1)
+    return -EPERM;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  auto const owner = access.owner.value_or(static_cast<uid_t>(-1));
+  auto const group = access.group.value_or(static_cast<gid_t>(-1));
+  if ((access.owner || access.group) &&
+      ::fchownat(file.get(), "", owner, group, AT_EMPTY_PATH) != 0)
+    return -errno;
+  return set_mode(file.get(), access.mode);
+}
+
+void SocketFile::remove() {
+  struct stat status {};
+  if (inode_ != 0 &&
+      ::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      status.st_dev == device_ && status.st_ino == inode_)
+    ::unlinkat(directory_.get(), name_.c_str(), 0);
+  inode_ = 0;
+}
+
+// What a daemon that was killed leaves behind. Anything that is not a socket, or that somebody
+// answers on (a full backlog is an answer, too), stays.
+bool SocketFile::remove_stale(const std::string& path) {
+  struct stat status {};
+  if (::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !S_ISSOCK(status.st_mode) || somebody_answers(path))
+    return false;
+  return ::unlinkat(directory_.get(), name_.c_str(), 0) == 0;
+}
+
+bool directory_is_safe(const std::string& path) {
+  struct stat status {};
+  return ::stat(directory_of(path).c_str(), &status) == 0 && is_safe(status);
+}
+
+int make_directory_of(const std::string& path, std::optional<uid_t> owner) {
+  auto const directory = directory_of(path);
+  if (::mkdir(directory.c_str(), 0755) != 0) return errno == EEXIST ? 0 : -errno;
+  UniqueFd const made(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!made || ::fstat(made.get(), &status) != 0) return -errno;
+  if (status.st_uid != ::geteuid()) return -EPERM;  // somebody has put another one in its place
+  if (::fchmod(made.get(), 0755) != 0) return -errno;
+  return owner && ::fchown(made.get(), *owner, static_cast<gid_t>(-1)) != 0 ? -errno : 0;
+}
+
+}  // namespace stp::service

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Descriptors that come along with requests, and what it may mean to let go of them: each kind that
+// makes whoever closes it wait holds up nobody.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "libst/service/file_limit.h"
+#include "libst/service/poll_loop.h"
+#include "libst/service/server.h"
+#include "tests/service/fuse_file.h"
+#include "tests/service/lingering_socket.h"
+#include "tests/service/raw_client.h"
+#include "tests/temporary_directory.h"
+
+namespace stp::service {
+namespace {
+
+template <typename Holds>
+bool eventually(Holds&& holds) {
+  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// One message of any size with any descriptors.
+void send_with(int socket, const void* data, std::size_t size, const std::vector<int>& fds) {
+  std::vector<std::byte> control(CMSG_SPACE(fds.size() * sizeof(int)));
+  iovec part{const_cast<void*>(data), size};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  auto* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+  std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
+  ASSERT_EQ(::sendmsg(socket, &message, MSG_NOSIGNAL), static_cast<ssize_t>(size))
+      << std::strerror(errno);
+}
+
+// What is sent before start() waits in the socket, so that the daemon is the last to have it.
+class Foreign : public testing::Test {
+ protected:
+  Foreign() {
+    ::chmod(directory.path().c_str(), 0755);
+    EXPECT_EQ(server.listen(), 0);
+    loop.start();
+  }
+  // Well before any of these sockets has waited as long as it would.
+  static bool answers(RawClient& client) {
+    timeval const patience{.tv_sec = test::LingeringSocket::kSeconds / 3, .tv_usec = 0};
+    ::setsockopt(client.socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    return client.ask(RequestKind::kHello) == 0;
+  }
+  bool others_are_served() {
+    RawClient other(path);
+    return answers(other);
+  }
+  static Request map_request() {
+    auto request = request_for(RequestKind::kMap);
+    request.endpoint = 1;
+    request.segment_count = 1;
+    request.segments[0].length = 4'096;
+    request.piece_count = 1;
+    request.pieces[0].length = 4'096;
+    return request;
+  }
+  void send_lingering(int socket, RequestKind kind, std::size_t count) {
+    auto const request = kind == RequestKind::kMap ? map_request() : request_for(kind);
+    send_bytes_with_lingering(socket, &request, sizeof request, count);
+  }
+  // The daemon is the only one to have it then.
+  void send_bytes_with_lingering(int socket, const void* data, std::size_t size,
+                                 std::size_t count) {
+    auto& lingering = lingering_.emplace_back();
+    send_with(socket, data, size, std::vector<int>(count, lingering.fd.get()));
+    ::close(lingering.fd.release());
+  }
+  std::size_t client_count() {
+    std::lock_guard guard(service.lock());
+    return service.client_count();
+  }
+
+  test::TemporaryDirectory directory;
+  std::string const path = directory.path() + "/stpd.sock";
+  Service service{std::make_unique<test::TestPort>()};
+  PollLoop loop{service, PollPolicy::kAdaptive};
+  Server server{service, path};
+
+ private:
+  std::vector<test::LingeringSocket> lingering_;
+};
+
+TEST_F(Foreign, ALingeringSocketInARequest) {
+  RawClient maps(path), greets(path);
+  send_lingering(maps.socket.get(), RequestKind::kMap, 1);
+  send_lingering(greets.socket.get(), RequestKind::kHello, 1);
+  ASSERT_EQ(server.start(), 0);
+  EXPECT_TRUE(others_are_served());
+  EXPECT_TRUE(greets.disconnected());
+  // The other has no endpoint to map it for: what came along is not looked at.
+  EXPECT_EQ(receive_reply(maps.socket.get(), maps.reply, maps.fds), 0);
+  EXPECT_EQ(maps.reply.result, -EBADF);
+}
+
+TEST_F(Foreign, AsManyAsAMessageCanHave) {
+  RawClient client(path);
+  send_lingering(client.socket.get(), RequestKind::kMap, kMostFds);
+  ASSERT_EQ(server.start(), 0);
+  EXPECT_TRUE(others_are_served());
+}
+
+TEST_F(Foreign, AMessageThatIsTooLongOrTooShort) {
+  RawClient client(path), second(path);
+  std::vector<char> const bytes(sizeof(Request) + 1);
+  send_bytes_with_lingering(client.socket.get(), bytes.data(), 1, 5);
+  send_bytes_with_lingering(second.socket.get(), bytes.data(), bytes.size(), 5);
+  ASSERT_EQ(server.start(), 0);
+  EXPECT_TRUE(others_are_served());
+  EXPECT_TRUE(client.disconnected());
+  EXPECT_TRUE(second.disconnected());
+}
+
+TEST_F(Foreign, MessagesThatNobodyReadsAnyMore) {
+  std::optional<RawClient> client(path);
+  client->send_bytes(1);
+  for (int i = 0; i < 5; ++i) send_lingering(client->socket.get(), RequestKind::kMap, 2);
+  client.reset();
+  ASSERT_EQ(server.start(), 0);
+  EXPECT_TRUE(others_are_served());
+  EXPECT_TRUE(eventually([&] { return client_count() == 0; }));
+}
+
+TEST_F(Foreign, ThoseOfClientsThatAreTurnedAway) {
+  server.set_quotas({.clients = 0});
+  RawClient client(path);
+  send_lingering(client.socket.get(), RequestKind::kMap, 2);
+  ASSERT_EQ(server.start(), 0);
+  RawClient administrator(path);
+  timeval const patience{.tv_sec = test::LingeringSocket::kSeconds / 3, .tv_usec = 0};
+  ::setsockopt(administrator.socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  EXPECT_EQ(administrator.ask(RequestKind::kAdminLink), 0);
+}
+
+TEST_F(Foreign, ThoseOfClientsThatWereNeverAccepted) {
+  RawClient client(path);
+  send_lingering(client.socket.get(), RequestKind::kMap, 2);
+  client.socket.reset();
+  ASSERT_EQ(server.start(), 0);
+  auto const begin = std::chrono::steady_clock::now();
+  server.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin,
+            std::chrono::seconds(test::LingeringSocket::kSeconds / 3));
+}
+
+// The kernel gives as many as there is room for, and lets go of the others in the thread that asks.
+TEST_F(Foreign, ThoseThatThereIsNoRoomFor) {
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  RawClient client(path);
+  std::vector<test::LingeringSocket> sockets(3);
+  std::vector<int> fds;
+  for (int i = 0; i < 60; ++i) fds.push_back(sockets[static_cast<std::size_t>(i) % 3].fd.get());
+  auto const request = map_request();
+  rlimit few = usual;
+  few.rlim_cur = 256;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  send_with(client.socket.get(), &request, sizeof request, fds);
+  for (auto& socket : sockets) ::close(socket.fd.release());
+  ASSERT_EQ(server.start(), 0);
+  std::vector<UniqueFd> used_up;
+  while (used_up.empty() || used_up.back().get() < 230)
+    used_up.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+  EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
+  EXPECT_EQ(client.reply.result, -EMFILE);
+  used_up.clear();
+  EXPECT_TRUE(others_are_served());
+  ::setrlimit(RLIMIT_NOFILE, &usual);
+}
+
+// Takes the file of any trace, and does nothing.
+class StubControl final : public TraceControl {
+ public:
+  int start(const TraceOrder&, ClientId, UniqueFd& file) override {
+    taken = std::move(file);
+    return 0;
+  }
+  int stop() override { return 0; }
+  int status(AdminEntry&) override { return -ENOENT; }
+  void client_gone(ClientId) override {}
+
+  UniqueFd taken;
+};
+
+class ForeignFuse : public Foreign {
+ protected:
+  ForeignFuse() { server.set_admin(std::nullopt, &control); }
+  void SetUp() override {
+    if (!fuse.why_not().empty()) GTEST_SKIP() << fuse.why_not();
+    ASSERT_EQ(server.start(), 0);
+  }
+  // It asks `control` as long as it runs.
+  void TearDown() override { server.stop(); }
+  // A client of a user whom nobody has named an administrator.
+  std::unique_ptr<RawClient> stranger() {
+    std::unique_ptr<RawClient> client;
+    std::thread([&] {
+      if (::syscall(SYS_setresuid, -1, ::getpwnam("nobody")->pw_uid, -1) == 0)
+        client = std::make_unique<RawClient>(path);
+    }).join();
+    return client;
+  }
+  bool beats() {
+    auto const before = server.heartbeat().beats();
+    return eventually([&] { return server.heartbeat().beats() > before; });
+  }
+
+  StubControl control;
+  test::FuseFile fuse;
+};
+
+TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
+  auto const hostile = stranger(), accomplice = stranger();
+  RawClient honest(path);
+  ASSERT_TRUE(answers(*hostile) && answers(*accomplice) && answers(honest));
+  auto request = map_request();
+  ASSERT_EQ(hostile->ask(RequestKind::kOpenEndpoint), 0);
+  request.endpoint = hostile->reply.endpoint;
+  send_with(hostile->socket.get(), &request, sizeof request, std::vector<int>(10, fuse.fd()));
+  EXPECT_EQ(receive_reply(hostile->socket.get(), hostile->reply, hostile->fds), 0);
+  EXPECT_EQ(hostile->reply.result, -EINVAL);
+  ASSERT_TRUE(eventually([&] { return fuse.flushes() == Closer::kThreadsPerUser; }));
+  // Nobody else notices.
+  EXPECT_TRUE(answers(honest) && others_are_served());
+  ASSERT_TRUE(eventually([&] { return server.counts().stuck_descriptors != 0; }));
+  EXPECT_EQ(fuse.flushes(), Closer::kThreadsPerUser);
+  // This user gets no more descriptors in, and no more programs.
+  EXPECT_TRUE(stranger()->disconnected());
+  EXPECT_EQ(server.counts().refused, 1U);
+  EXPECT_TRUE(answers(*accomplice));
+  send_with(accomplice->socket.get(), &request, sizeof request, {fuse.fd()});
+  EXPECT_TRUE(accomplice->disconnected());
+  EXPECT_TRUE(beats());
+  // Memory of others goes along as before.
+  EXPECT_EQ(honest.ask(RequestKind::kOpenEndpoint), 0);
+  auto const memory = made_memory(1 << 16);
+  auto map = map_request();
+  map.endpoint = honest.reply.endpoint;
+  map.segments[0].length = map.pieces[0].length = memory->size();
+  EXPECT_EQ(honest.ask(map, std::array{memory->fd()}), 0);
+}
+
+TEST_F(ForeignFuse, TheDaemonLeavesWithoutIt) {
+  RawClient client(path);
+  auto const request = map_request();
+  send_with(client.socket.get(), &request, sizeof request, {fuse.fd()});
+  ASSERT_TRUE(eventually([&] { return fuse.flushes() != 0; }));
+  auto const begin = std::chrono::steady_clock::now();
+  server.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+// Not even a question about it reaches whoever serves the file.
+TEST_F(ForeignFuse, OneThatIsLookedAtIsAskedNothing) {
+  fuse.fall_silent();
+  RawClient client(path), other(path);
+  auto const request = map_request();
+  send_with(client.socket.get(), &request, sizeof request, {fuse.fd()});
+  EXPECT_TRUE(answers(other));
+  EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
+  auto const trace = request_for(RequestKind::kTraceStart);
+  send_with(client.socket.get(), &trace, sizeof trace, {fuse.fd()});
+  EXPECT_TRUE(answers(other));
+  EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
+  EXPECT_EQ(client.reply.result, 0);
+}
+
+TEST(Closer, OneUsersDescriptorsHoldUpThoseOfNoOther) {
+  test::FuseFile fuse;
+  if (!fuse.why_not().empty()) GTEST_SKIP() << fuse.why_not();
+  Closer closer;
+  for (int i = 0; i < 5; ++i) closer.close(1, UniqueFd(::fcntl(fuse.fd(), F_DUPFD_CLOEXEC, 0)));
+  ASSERT_TRUE(eventually([&] { return fuse.flushes() == Closer::kThreadsPerUser; }));
+  EXPECT_EQ(closer.waiting(1), 5U);
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  UniqueFd const reader(pipe[0]);
+  closer.close(2, UniqueFd(pipe[1]));
+  char byte;
+  EXPECT_EQ(::read(reader.get(), &byte, 1), 0);
+  EXPECT_TRUE(eventually([&] { return closer.waiting(2) == 0; }));
+  ASSERT_TRUE(eventually([&] { return closer.lost(1) == Closer::kThreadsPerUser; }));
+  EXPECT_EQ(closer.lost(2), 0U);
+  EXPECT_EQ(closer.who_holds_up(), uid_t{1});
+}
+
+TEST(Closer, ClosesWhatWouldWaitForItsPeer) {
+  Closer closer;
+  for (int i = 0; i < 20; ++i) {
+    test::LingeringSocket socket;
+    closer.close(1, std::move(socket.fd));
+  }
+  EXPECT_TRUE(eventually([&] { return closer.waiting() == 0; }));
+}
+
+// A program that connects, then forks: its child has the socket as well.
+class Forked : public Foreign {
+ protected:
+  ~Forked() override {
+    hold_.reset();  // ends the child
+    if (program_ > 0) ::waitpid(program_, nullptr, 0);
+  }
+  // Only calls that a child of a program with threads may make.
+  void start_program(bool with_child) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    std::array<int, 2> hold{}, said{};
+    ASSERT_EQ(::pipe2(hold.data(), O_CLOEXEC), 0);
+    ASSERT_EQ(::pipe2(said.data(), O_CLOEXEC), 0);
+    UniqueFd const hears(hold[0]), says(said[1]), told(said[0]);
+    hold_.reset(hold[1]);
+    socket_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    program_ = ::fork();
+    if (program_ == 0) {
+      ::close(hold[1]);
+      char byte = 'x';
+      if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+        ::_exit(1);
+      if (with_child && ::fork() == 0) {
+        while (::read(hold[0], &byte, 1) > 0) {
+        }
+        ::_exit(0);
+      }
+      [[maybe_unused]] auto const put = ::write(said[1], &byte, 1);
+      while (::read(hold[0], &byte, 1) > 0) {
+      }
+      ::_exit(0);
+    }
+    char byte;
+    ASSERT_EQ(::read(told.get(), &byte, 1), 1);
+  }
+  void kill_program() {
+    ::kill(program_, SIGKILL);
+    ASSERT_EQ(::waitpid(program_, nullptr, 0), program_);
+    program_ = -1;
+  }
+
+  pid_t program_ = -1;
+  UniqueFd socket_, hold_;
+};
+
+TEST_F(Forked, AChildDoesNotKeepWhatItsProgramHad) {
+  ASSERT_EQ(server.start(), 0);
+  start_program(true);
+  socket_.reset();
+  ASSERT_TRUE(eventually([&] { return client_count() == 1; }));
+  kill_program();
+  EXPECT_TRUE(eventually([&] { return client_count() == 0; }));
+}
+
+TEST_F(Forked, OneThatHasEndedBeforeItWasAcceptedIsRefused) {
+  start_program(true);
+  kill_program();
+  ASSERT_EQ(server.start(), 0);
+  EXPECT_TRUE(eventually([&] { return server.counts().refused == 1; }));
+  EXPECT_EQ(client_count(), 0U);
+}
+
+}  // namespace
+}  // namespace stp::service

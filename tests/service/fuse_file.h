@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A file whose close() is never answered: a FUSE file system of one file, spoken to by hand, that
+// leaves every FLUSH open until it is taken down. Its server is a process of its own, which ends
+// with the test in any case: threads that wait for it are free then.
+#pragma once
+
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "libst/service/unique_fd.h"
+#include "tests/temporary_directory.h"
+
+namespace stp::test {
+
+class FuseFile {
+ public:
+  FuseFile() {
+    auto const path = directory_.path();
+    std::array<int, 2> said{};
+    shared_ = static_cast<Shared*>(
+        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    if (shared_ == MAP_FAILED || ::pipe2(said.data(), O_CLOEXEC) != 0) {
+      why_not_ = std::strerror(errno);
+      return;
+    }
+    service::UniqueFd const told(said[0]);
+    service::UniqueFd says(said[1]);
+    server_ = ::fork();
+    if (server_ == 0) Server{*shared_, path.c_str(), says.get()}.run();
+    says.reset();
+    int error = EIO;
+    if (::read(told.get(), &error, sizeof error) != sizeof error) error = EIO;
+    if (error != 0) {
+      why_not_ = std::string("cannot mount a FUSE file system: ") + std::strerror(error);
+      return;
+    }
+    // It is mounted where the server is, and nowhere else.
+    auto const inside = "/proc/" + std::to_string(server_) + "/root" + path + "/file";
+    file_.reset(::open(inside.c_str(), O_RDWR | O_CLOEXEC));
+    if (!file_) why_not_ = std::string("the FUSE file: ") + std::strerror(errno);
+  }
+  ~FuseFile() {
+    if (server_ > 0) {
+      ::kill(server_, SIGKILL);
+      ::waitpid(server_, nullptr, 0);
+    }
+    file_.reset();
+    ::munmap(shared_, sizeof(Shared));
+  }
+  FuseFile(const FuseFile&) = delete;
+  FuseFile& operator=(const FuseFile&) = delete;
+
+  // Empty: it is there.
+  [[nodiscard]] const std::string& why_not() const { return why_not_; }
+  [[nodiscard]] int fd() const { return file_.get(); }
+  [[nodiscard]] unsigned flushes() const { return shared_->flushes; }
+  // From now on the server is silent about everything.
+  void fall_silent() { shared_->silent = true; }
+
+ private:
+  struct Shared {
+    std::atomic<unsigned> flushes;
+    std::atomic<bool> silent;
+  };
+
+  // In the child of a program with threads: system calls and the stack, nothing else.
+  struct Server {
+    Shared& shared;
+    const char* path;
+    int says;
+    int device = -1;
+
+    [[noreturn]] void run() {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      auto const error = mount();
+      [[maybe_unused]] auto const put = ::write(says, &error, sizeof error);
+      if (error == 0) serve();
+      ::_exit(0);
+    }
+
+    int mount() {
+      device = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
+      if (device < 0) return errno;
+      std::array<char, 96> options{};
+      std::snprintf(options.data(), options.size(),
+                    "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", device);
+      auto const mounted =
+          ::unshare(CLONE_NEWNS) == 0 &&
+          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+          ::mount("stp-test", path, "fuse", MS_NOSUID | MS_NODEV, options.data()) == 0;
+      return mounted ? 0 : errno;
+    }
+
+    void serve() {
+      alignas(8) std::array<char, FUSE_MIN_READ_BUFFER + 4'096> buffer;
+      for (;;) {
+        auto const got = ::read(device, buffer.data(), buffer.size());
+        if (got < 0 && errno == ENODEV) return;
+        if (got < static_cast<ssize_t>(sizeof(fuse_in_header))) continue;
+        fuse_in_header in;
+        std::memcpy(&in, buffer.data(), sizeof in);
+        if (!shared.silent) answer(in);
+      }
+    }
+
+    static fuse_attr attributes(std::uint64_t node) {
+      fuse_attr attr{};
+      attr.ino = node;
+      attr.mode = node == FUSE_ROOT_ID ? S_IFDIR | 0755 : S_IFREG | 0666;
+      attr.nlink = 1;
+      attr.size = 1 << 20;
+      return attr;
+    }
+
+    void answer(const fuse_in_header& in) {
+      constexpr std::uint64_t kFileNode = 2;
+      switch (in.opcode) {
+        case FUSE_INIT: {
+          fuse_init_out out{};
+          out.major = FUSE_KERNEL_VERSION;
+          out.minor = 31;
+          out.max_write = 4'096;
+          return reply(in, out);
+        }
+        case FUSE_LOOKUP: {
+          fuse_entry_out out{};
+          out.nodeid = kFileNode;
+          out.entry_valid = 1'000;
+          out.attr = attributes(kFileNode);  // valid for no time: who asks, asks the server
+          return reply(in, out);
+        }
+        case FUSE_GETATTR: {
+          fuse_attr_out out{};
+          out.attr = attributes(in.nodeid);
+          return reply(in, out);
+        }
+        case FUSE_OPEN:
+          return reply(in, fuse_open_out{});
+        case FUSE_FLUSH:
+          ++shared.flushes;
+          return;
+        case FUSE_FORGET:
+        case FUSE_BATCH_FORGET:
+        case FUSE_INTERRUPT:
+          return;
+        default:
+          return refuse(in);
+      }
+    }
+
+    template <typename Body>
+    void reply(const fuse_in_header& in, const Body& body) {
+      std::array<char, sizeof(fuse_out_header) + sizeof(Body)> message;
+      fuse_out_header const out{.len = message.size(), .error = 0, .unique = in.unique};
+      std::memcpy(message.data(), &out, sizeof out);
+      std::memcpy(message.data() + sizeof out, &body, sizeof body);
+      [[maybe_unused]] auto const put = ::write(device, message.data(), message.size());
+    }
+    void refuse(const fuse_in_header& in) {
+      fuse_out_header const out{.len = sizeof out, .error = -ENOSYS, .unique = in.unique};
+      [[maybe_unused]] auto const put = ::write(device, &out, sizeof out);
+    }
+  };
+
+  TemporaryDirectory directory_;
+  std::string why_not_;
+  Shared* shared_ = nullptr;
+  pid_t server_ = -1;
+  service::UniqueFd file_;
+};
+
+}  // namespace stp::test

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that programs lend: the daemon makes none of its pages, and survives what they do to it.
+#include "libst/service/region_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <cstring>
+
+#include "tests/service/raw_client.h"
+
+namespace stp::service {
+namespace {
+
+// Memory of a program's own, as it would send it.
+class Lent {
+ public:
+  explicit Lent(std::size_t size, bool made = true) : size_(size) {
+    fds_[0].reset(::memfd_create("lent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    EXPECT_EQ(::ftruncate(fd(), static_cast<off_t>(size)), 0);
+    EXPECT_EQ(::fcntl(fd(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    if (made) make_pages(fd(), size);
+  }
+  [[nodiscard]] int fd() const { return fds_[0].get(); }
+  [[nodiscard]] int punch(std::size_t at, std::size_t length) const {
+    return ::fallocate(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at),
+                       static_cast<off_t>(length));
+  }
+  [[nodiscard]] Request request(Direction direction) const {
+    auto request = request_for(RequestKind::kMap);
+    request.direction = static_cast<std::uint32_t>(direction);
+    request.segment_count = request.piece_count = 1;
+    request.segments[0] = {.fd_index = 0, .reserved = 0, .offset = 0, .length = size_};
+    request.pieces[0] = {.at = 0, .length = size_};
+    return request;
+  }
+  int map(Direction direction) {
+    return RegionMemory::map(request(direction), fds_, {}, {}, torn, memory);
+  }
+
+  std::shared_ptr<Torn> torn = std::make_shared<Torn>(false);
+  std::shared_ptr<RegionMemory> memory;
+
+ private:
+  const std::size_t size_;
+  std::array<UniqueFd, 1> fds_;
+};
+
+constexpr std::size_t kSize = std::size_t{1} << 16;
+
+class LentMemory : public testing::TestWithParam<Direction> {
+ protected:
+  void SetUp() override {
+    if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+  }
+};
+
+TEST_P(LentMemory, IsThereWhereItsOwnerHasMadeIt) {
+  Lent lent(kSize);
+  ASSERT_EQ(lent.map(GetParam()), 0);
+  EXPECT_EQ(lent.memory->populate(kSize / 2), -EAGAIN);
+  EXPECT_EQ(lent.memory->populate(kSize / 2), 0);
+  EXPECT_FALSE(*lent.torn);
+}
+
+TEST_P(LentMemory, WithAHoleIsRefusedAndNoPageIsMade) {
+  Lent lent(kSize);
+  ASSERT_EQ(lent.punch(2 * page_size(), page_size()), 0);
+  auto const before = bytes_made(lent.fd());
+  ASSERT_EQ(lent.map(GetParam()), 0);
+  EXPECT_EQ(lent.memory->populate(kSize), -EFAULT);
+  EXPECT_EQ(bytes_made(lent.fd()), before);
+  Lent empty(kSize, false);
+  ASSERT_EQ(empty.map(GetParam()), 0);
+  EXPECT_EQ(empty.memory->populate(kSize), -EFAULT);
+  EXPECT_EQ(bytes_made(empty.fd()), 0);
+}
+
+TEST_P(LentMemory, WhoTouchesAPageThatWasTakenAwayFindsZerosAndItsOwnerIsTold) {
+  Lent lent(kSize), other(kSize);
+  ASSERT_EQ(lent.map(GetParam()), 0);
+  ASSERT_EQ(other.map(GetParam()), 0);
+  ASSERT_EQ(lent.memory->populate(kSize), 0);
+  ASSERT_EQ(lent.punch(0, kSize), 0);
+  auto const tears = MemoryGuard::tears();
+  auto const* const bytes = reinterpret_cast<volatile char*>(lent.memory->pieces()[0].data());
+  for (auto const at : {3 * page_size() + 5, 3 * page_size() + 6}) {
+    auto const found = static_cast<int>(bytes[at]);
+    EXPECT_EQ(found, 0);
+  }
+  EXPECT_EQ(MemoryGuard::tears(), tears + 1);
+  EXPECT_TRUE(*lent.torn);
+  EXPECT_FALSE(*other.torn);
+  EXPECT_EQ(bytes_made(lent.fd()), 0);
+  lent.memory.reset();
+  EXPECT_EQ(other.memory->populate(kSize), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(BothWays, LentMemory,
+                         testing::Values(Direction::kTransmit, Direction::kReceive));
+
+TEST(LentMemoryOfMany, FindsEachOfManyRegionsAndForgetsThem) {
+  if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+  std::vector<std::unique_ptr<Lent>> all;
+  for (int i = 0; i < 100; ++i) {
+    all.push_back(std::make_unique<Lent>(page_size()));
+    ASSERT_EQ(all.back()->map(Direction::kReceive), 0);
+    if (i % 3 == 2) all.erase(all.begin() + i / 3);
+  }
+  for (auto const& lent : all) {
+    ASSERT_EQ(lent->punch(0, page_size()), 0);
+    *reinterpret_cast<volatile char*>(lent->memory->pieces()[0].data()) = 1;
+    EXPECT_TRUE(*lent->torn);
+  }
+}
+
+TEST(LentMemoryKinds, HugePagesAreRefused) {
+  UniqueFd huge(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+  if (!huge) GTEST_SKIP() << "this kernel has no huge pages";
+  constexpr std::size_t kHuge = std::size_t{2} << 20;
+  // Without a page reserved: touching it would be a SIGBUS.
+  ASSERT_EQ(::ftruncate(huge.get(), kHuge), 0);
+  ASSERT_EQ(::fcntl(huge.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  EXPECT_EQ(check_shareable(huge.get(), 0, kHuge), -EINVAL);
+}
+
+TEST(LentMemoryKinds, WhatIsSealedAgainstWritingIsLookedThroughOnce) {
+  constexpr auto kTransmit = Direction::kTransmit;
+  Lent whole(kSize), torn(kSize);
+  ASSERT_EQ(torn.punch(page_size(), page_size()), 0);
+  for (auto* lent : {&whole, &torn}) ASSERT_EQ(::fcntl(lent->fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  EXPECT_EQ(whole.map(kTransmit), 0);
+  EXPECT_EQ(torn.map(kTransmit), -EFAULT);
+}
+
+TEST(LentMemoryKinds, WhatOnlyItsOwnerMayWriteIsRefused) {
+  if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+  Lent lent(kSize);
+  auto const path = "/proc/self/fd/" + std::to_string(lent.fd());
+  std::array<UniqueFd, 1> const read_only{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
+  std::shared_ptr<RegionMemory> memory;
+  EXPECT_EQ(
+      RegionMemory::map(lent.request(Direction::kTransmit), read_only, {}, {}, lent.torn, memory),
+      -EINVAL);
+}
+
+// Through a service: who takes memory away that is being sent is ended, and nobody else.
+class TornMemory : public ServiceFixture {
+ protected:
+  void map_lent(Lent& lent) {
+    auto request = lent.request(Direction::kTransmit);
+    request.endpoint = alice_endpoint;
+    RegionClaim claim;
+    ASSERT_EQ(service.claim_region(alice, request, kSize, claim, reply), 0);
+    lent.torn = claim.torn;
+    ASSERT_EQ(lent.map(Direction::kTransmit), 0);
+    ASSERT_EQ(lent.memory->populate(kSize), 0);
+    attachments.pieces = lent.memory->pieces();
+    attachments.place = std::move(claim.place);
+    attachments.keep = lent.memory;
+    attachments.mapped_bytes = kSize;
+    ASSERT_EQ(ask(alice, request), 0);
+  }
+  std::uint16_t grant_to_alice() {
+    EXPECT_EQ(map(bob, bob_endpoint, Direction::kReceive, destination), 0);
+    EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, reply.region), 0);
+    SendEntry grant{};
+    grant.header.op_flags = wire::op_flags(wire::Op::kClearToSend);
+    grant.header.param = 14;
+    grant.header.mx = static_cast<std::uint16_t>(reply.mx);
+    grant.header.d_id = 1;
+    grant.header.s_id = 7;
+    EXPECT_TRUE(bob_end.channel.send(grant));
+    page_of(bob).bells.ring(bob_end.bell);
+    turn();
+    return grant.header.mx;
+  }
+  void send_to_bob(std::uint16_t mx) {
+    SendEntry data{};
+    data.header.op_flags = wire::op_flags(wire::Op::kData);
+    data.header.mx = mx;
+    data.header.d_id = 7;
+    data.length = kBuffer;
+    EXPECT_TRUE(alice_end.channel.send(data));
+    page_of(alice).bells.ring(alice_end.bell);
+    turn();
+  }
+};
+
+TEST_F(TornMemory, EndsWhoTookItAwayAndNobodyElse) {
+  if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+  connect();
+  Lent lent(kSize);
+  map_lent(lent);
+  auto const mx = grant_to_alice();
+  EXPECT_FALSE(service.next_expelled());
+  ASSERT_EQ(lent.punch(0, kSize), 0);
+  send_to_bob(mx);
+  auto const expelled = service.next_expelled();
+  ASSERT_TRUE(expelled);
+  EXPECT_EQ(*expelled, alice);
+  EXPECT_FALSE(service.next_expelled());
+  EXPECT_EQ(bytes_made(lent.fd()), 0);
+  EXPECT_EQ(ask(alice, RequestKind::kHello), -EBADF);
+  service.remove_client(alice);  // as the server does then
+  turn(20);
+  EXPECT_EQ(bob_end.channel.state(), ChannelState::kPeerClosed);
+  EXPECT_EQ(service.client_count(), 1U);
+}
+
+}  // namespace
+}  // namespace stp::service

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Budgets of users as their programs meet them at the daemon's socket.
+#include <pwd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <thread>
+
+#include "libst/service/poll_loop.h"
+#include "libst/service/server.h"
+#include "libst/service/text_field.h"
+#include "tests/service/raw_client.h"
+#include "tests/temporary_directory.h"
+
+namespace stp::service {
+namespace {
+
+class ServerBudgets : public testing::Test {
+ protected:
+  ServerBudgets() {
+    ::chmod(directory.path().c_str(), 0755);
+    EXPECT_EQ(server.start(), 0);
+    loop.start();
+  }
+  // A client of another user. Only root can be somebody else.
+  std::unique_ptr<RawClient> program_of(uid_t uid) {
+    std::unique_ptr<RawClient> client;
+    std::thread([&] {
+      // The system call itself changes this thread alone, and the thread ends here.
+      if (::syscall(SYS_setresuid, -1, uid, -1) == 0) client = std::make_unique<RawClient>(path);
+    }).join();
+    return client;
+  }
+  void set_quotas(const Quotas& quotas) {
+    server.set_quotas(quotas);
+    std::lock_guard guard(service.lock());
+    service.set_quotas(quotas);
+  }
+  static Request map_request(EndpointId endpoint, std::size_t size) {
+    auto request = request_for(RequestKind::kMap);
+    request.endpoint = endpoint;
+    request.segment_count = request.piece_count = 1;
+    request.segments[0] = {.fd_index = 0, .reserved = 0, .offset = 0, .length = size};
+    request.pieces[0] = {.at = 0, .length = size};
+    return request;
+  }
+  [[nodiscard]] std::uint64_t used(Resource resource) const {
+    return service.budgets().used(resource);
+  }
+
+  test::TemporaryDirectory directory;
+  std::string const path = directory.path() + "/stpd.sock";
+  Service service{std::make_unique<test::TestPort>()};
+  PollLoop loop{service, PollPolicy::kAdaptive};
+  Server server{service, path};
+};
+
+constexpr std::size_t kSize = std::size_t{1} << 16;
+
+TEST_F(ServerBudgets, AUserWhoTakesAllItMayLeavesPlacesForOthers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as somebody else";
+  set_quotas({.clients = 8});
+  std::vector<std::unique_ptr<RawClient>> programs;
+  std::size_t in = 0;
+  for (int i = 0; i < 12; ++i) {
+    programs.push_back(program_of(1'001));
+    in += programs.back()->ask(RequestKind::kHello) == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(in, 4U);
+  EXPECT_EQ(server.counts().refused, 8U);
+  EXPECT_EQ(program_of(1'002)->ask(RequestKind::kHello), 0);
+}
+
+TEST_F(ServerBudgets, MemoryThatCannotBePaidForIsNotLookedAt) {
+  RawClient client(path);
+  ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+  auto const endpoint = client.reply.endpoint;
+  set_quotas({.mapped_bytes = kSize / 2});
+  auto const memory = SharedMemory::create("test", kSize);  // none of its pages is made
+  auto const files = std::array{memory->fd()};
+  EXPECT_EQ(client.ask(map_request(endpoint, kSize), files), -EDQUOT);
+  EXPECT_EQ(std::string(text_of(client.reply.text)),
+            "this program has all that --max-mapped 32768 of stpd allows: raise it, then SIGHUP");
+  set_quotas({.map_bytes = kSize / 2});
+  EXPECT_EQ(client.ask(map_request(endpoint, kSize), files), -EDQUOT);
+  EXPECT_NE(std::string(text_of(client.reply.text)).find("--max-map 32768"), std::string::npos);
+  set_quotas({});
+  EXPECT_EQ(client.ask(map_request(endpoint + 1, kSize), files), -EBADF);
+  // It would be taken, but for the pages that its owner has not made.
+  EXPECT_EQ(client.ask(map_request(endpoint, kSize), files), -EFAULT);
+  EXPECT_EQ(bytes_made(memory->fd()), 0);
+  EXPECT_EQ(used(Resource::kRegions), 0U);
+  // What was mapped to look at it is unmapped by a thread of its own.
+  for (int i = 0; i < 20'000 && used(Resource::kMappedBytes) != 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(used(Resource::kMappedBytes), 0U);
+}
+
+TEST_F(ServerBudgets, AllOfASegmentCountsHoweverLittleOfItIsUsed) {
+  set_quotas({.mapped_bytes = kSize});
+  RawClient client(path);
+  ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+  auto const memory = made_memory(2 * kSize);
+  auto request = map_request(client.reply.endpoint, 2 * kSize);
+  request.pieces[0].length = std::uint64_t{1} << 14;
+  EXPECT_EQ(client.ask(request, std::array{memory->fd()}), -EDQUOT);
+}
+
+TEST_F(ServerBudgets, WhatAProgramHadComesBackWhenItGoes) {
+  {
+    RawClient client(path);
+    ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+    auto const endpoint = client.reply.endpoint;
+    ASSERT_EQ(client.ask(RequestKind::kListen, endpoint), 0);
+    auto const memory = made_memory(kSize);
+    ASSERT_EQ(client.ask(map_request(endpoint, kSize), std::array{memory->fd()}), 0);
+    EXPECT_EQ(used(Resource::kMappedBytes), kSize);
+    EXPECT_EQ(used(Resource::kConnections), limits::kBacklog);
+    EXPECT_EQ(used(Resource::kFiles), 4 + limits::kBacklog);
+    EXPECT_EQ(used(Resource::kMappings), 2 + limits::kBacklog);
+  }
+  for (int i = 0; i < 20'000 && service.budgets().users() != 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (std::size_t i = 0; i < kResources; ++i)
+    EXPECT_EQ(used(static_cast<Resource>(i)), 0U) << describe(static_cast<Resource>(i)).name;
+}
+
+TEST_F(ServerBudgets, AChannelThatWasHandedOutTakesNoFileAnyMore) {
+  RawClient client(path);
+  ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+  auto const before = used(Resource::kFiles);
+  ASSERT_EQ(client.ask(RequestKind::kConnect, client.reply.endpoint), 0);
+  ASSERT_EQ(client.ask(RequestKind::kHello), 0);  // after what follows the reply
+  EXPECT_EQ(used(Resource::kFiles), before);
+  EXPECT_EQ(used(Resource::kConnections), 1U);
+}
+
+}  // namespace
+}  // namespace stp::service
