@@ -71,6 +71,6 @@ strict=$!
 expect wait_for 10 grep -q ready "$work/strict.log"
 timeout 20 "$bin/stp-recv" --link "stpd:$work/strict.sock" --listen :1 --out "$work" >"$work/said" 2>&1
 expect [ $? -eq 1 ]
-expect says "$work/said" "option --max-endpoints"
+expect says "$work/said" "all that --max-endpoints 1 of stpd allows"
 stop "$strict"
 passed

@@ -27,6 +27,7 @@ no_file_of_state_threads "$tree"
 programs_and_pages "$tree/usr"
 unit=$tree/usr/lib/systemd/system/stpd.service
 expect grep -q '^ExecStart=/usr/sbin/stpd ' "$unit"
+expect grep -q '^ExecStart=/usr/bin/stp-recv ' "$tree/usr/lib/systemd/system/stp-recv.service"
 expect test -e "$tree/usr/share/doc/stp/examples/stpd.conf"
 library=$(dirname "$(find "$tree" -name 'libstp.so.0')")
 for file in "$tree"/usr/bin/* "$tree"/usr/sbin/*; do

@@ -34,7 +34,8 @@ class AdminTest : public ServiceFixture {
     questions = 0;
     for (;; ++questions) {
       if (ask(client, request) != 0) break;
-      if (reply.vc != kNoneId || reply.region != kNoneId) all.push_back(reply);
+      if (reply.vc != kNoneId || reply.region != kNoneId || reply.admin.shown != 0)
+        all.push_back(reply);
       EXPECT_GT(reply.admin.next, request.cursor);
       request.cursor = reply.admin.next;
     }
@@ -147,6 +148,28 @@ TEST_F(AdminTest, RegionsAreListedWithTheirBufxAndMxUntilTheyAreGone) {
   EXPECT_TRUE(list(watcher(kBob, false), RequestKind::kAdminRegion).empty());
   ASSERT_EQ(on_region(alice, RequestKind::kUnmap, region), 0);
   EXPECT_TRUE(list(watcher(0, true), RequestKind::kAdminRegion).empty());
+}
+
+TEST_F(AdminTest, AUserSeesItsOwnBudgetsAndAnAdministratorThoseOfAll) {
+  open(alice);
+  std::vector<std::byte> memory(kBuffer);
+  ASSERT_EQ(map(alice, open(alice), Direction::kReceive, memory), 0);
+  auto const of_bob = list(watcher(kBob, false), RequestKind::kAdminUser);
+  ASSERT_EQ(of_bob.size(), 1U);
+  EXPECT_EQ(of_bob[0].admin.uid, kBob);
+  auto const all = list(watcher(0, true), RequestKind::kAdminUser);
+  ASSERT_EQ(all.size(), 3U);  // root, alice, bob
+  EXPECT_EQ(all[0].admin.trusted, 1U);
+  auto const& of_alice = all[1].admin;
+  EXPECT_EQ(of_alice.uid, kAlice);
+  EXPECT_EQ(of_alice.trusted, 0U);
+  EXPECT_EQ(of_alice.used[static_cast<std::size_t>(Resource::kEndpoints)], 2U);
+  EXPECT_EQ(of_alice.most[static_cast<std::size_t>(Resource::kEndpoints)], 65'536U / 2);
+  EXPECT_EQ(of_alice.used[static_cast<std::size_t>(Resource::kRegions)], 1U);
+  EXPECT_EQ(of_alice.most[static_cast<std::size_t>(Resource::kMappings)], kNoBound);
+  auto request = request_for(RequestKind::kAdminUser);
+  request.cursor = ~std::uint64_t{0};
+  EXPECT_EQ(ask(alice, request), -ENOENT);
 }
 
 TEST_F(AdminTest, TheLinkIsHeldForNoMoreThanAFewHundredEntriesOfOthers) {

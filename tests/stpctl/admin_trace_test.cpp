@@ -14,7 +14,7 @@ namespace {
 
 class StubControl final : public TraceControl {
  public:
-  int start(const TraceOrder& given, ClientId by, UniqueFd file) override {
+  int start(const TraceOrder& given, ClientId by, UniqueFd& file) override {
     order = given;
     client = by;
     taken = std::move(file);

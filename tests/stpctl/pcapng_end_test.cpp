@@ -2,6 +2,7 @@
 // How a trace that somebody has ordered comes to its end.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <chrono>
@@ -18,11 +19,8 @@ namespace {
 class PcapngEndTest : public testing::Test {
  protected:
   std::unique_ptr<PcapngWriter> create(PcapngWriter::Options options) {
-    std::string error;
     service::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    auto writer = PcapngWriter::create(std::move(file), options, error);
-    EXPECT_NE(writer, nullptr) << error;
-    return writer;
+    return PcapngWriter::create(std::move(file), options);
   }
   static void write(PcapngWriter& writer) {
     std::array<std::byte, 60> const frame{};
@@ -73,10 +71,34 @@ TEST_F(PcapngEndTest, WhenItsTimeIsUpItEndsThoughFramesGoOn) {
 }
 
 TEST_F(PcapngEndTest, AFullDiskIsReportedAndWhatDidNotFitIsCounted) {
-  std::string error;
   service::UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
-  EXPECT_EQ(PcapngWriter::create(std::move(full), {}, error), nullptr);
-  EXPECT_EQ(error, std::strerror(ENOSPC));
+  auto const writer = PcapngWriter::create(std::move(full), {});
+  ASSERT_TRUE(finishes(*writer));
+  EXPECT_EQ(writer->error(), -ENOSPC);
+  write(*writer);
+  EXPECT_EQ(writer->dropped(), 1U);
+  std::string error;
+  EXPECT_EQ(PcapngWriter::create("/dev/full", {}, error), nullptr);
+  EXPECT_EQ(error, "/dev/full: " + std::string(std::strerror(ENOSPC)));
+}
+
+// Nobody reads the pipe: the writer's thread is lost, and nobody else with it.
+TEST_F(PcapngEndTest, AFileThatNeverAnswersHoldsUpNobody) {
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  service::UniqueFd const reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  service::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  auto const begin = std::chrono::steady_clock::now();
+  {
+    auto const writer =
+        PcapngWriter::create(std::move(file), {.interface = "test",
+                                               .program = "test",
+                                               .ring_bytes = std::size_t{1} << 17,
+                                               .farewell = std::chrono::milliseconds(50)});
+    for (int i = 0; writer->dropped() == 0 && i < 100'000; ++i) write(*writer);
+    EXPECT_NE(writer->dropped(), 0U);
+    EXPECT_FALSE(writer->is_overdue());
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 }  // namespace

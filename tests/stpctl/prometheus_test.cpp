@@ -49,6 +49,24 @@ TEST(PrometheusText, TellsLinksOfOneNameApart) {
   EXPECT_TRUE(contains(text, R"(stp_rx_frames_total{link="iface:eth0",socket="/b"} 2)")) << text;
 }
 
+TEST(PrometheusText, TellsWhatEachUserHasAndMayHaveOfEachBudget) {
+  auto of = counters_of("loop", {});
+  of.users = {{.uid = 1'001,
+               .trusted = false,
+               .budgets = {{"clients", 3, 128}, {"mappings", 7, std::nullopt}}}};
+  auto const text = prometheus_text({of});
+  EXPECT_TRUE(contains(text,
+                       "# TYPE stp_user_used gauge\n"
+                       "stp_user_used{link=\"loop\",socket=\"/s\",uid=\"1001\","
+                       "budget=\"clients\"} 3\n"))
+      << text;
+  EXPECT_TRUE(
+      contains(text, R"(stp_user_most{link="loop",socket="/s",uid="1001",budget="clients"} 128)"));
+  EXPECT_TRUE(contains(text, R"(uid="1001",budget="mappings"} 7)"));
+  EXPECT_FALSE(
+      contains(text, R"(stp_user_most{link="loop",socket="/s",uid="1001",budget="mappings"})"));
+}
+
 TEST(CounterTexts, SayOfANodesCounterWhatTheNodeSays) {
   EXPECT_EQ(text_of_counter("bad_key"), Counters::description(Counter::kBadKey));
   EXPECT_TRUE(counts_drops("bad_key"));

@@ -9,7 +9,7 @@ using StpctlTest = StpctlFixture;
 
 TEST_F(StpctlTest, WithoutADaemonTheMessageNamesCauseAndRemedy) {
   for (std::string const command :
-       {"links", "connections", "regions", "stats", "top", "trace status"}) {
+       {"links", "connections", "regions", "users", "stats", "top", "trace status"}) {
     auto const said = shell(STPCTL_PATH " --socket " + socket + " " + command);
     EXPECT_EQ(said.exit_status, 1) << command;
     EXPECT_TRUE(contains(said.text, "no daemon at " + socket)) << said.text;
@@ -41,8 +41,8 @@ TEST_F(StpctlTest, AnUnknownCommandIsAnsweredWithThoseThereAre) {
 TEST_F(StpctlTest, HelpNamesEveryCommandAndItsOptions) {
   auto const said = stpctl({"--help"});
   EXPECT_EQ(said.exit_status, 0);
-  for (std::string const word : {"links", "connections", "regions", "stats", "top", "trace", "ping",
-                                 "dat-conf", "--json", "--socket"})
+  for (std::string const word : {"links", "connections", "regions", "users", "stats", "top",
+                                 "trace", "ping", "dat-conf", "--json", "--socket"})
     EXPECT_TRUE(contains(said.text, word)) << word;
   EXPECT_TRUE(contains(stpctl({"trace", "--help"}).text, "--frames"));
 }
@@ -82,8 +82,9 @@ TEST_F(StpctlTest, EveryListIsATableAndValidJson) {
   EXPECT_TRUE(contains(connections.text, "open")) << connections.text;
   EXPECT_TRUE(contains(connections.text, "3000")) << connections.text;
   EXPECT_TRUE(contains(stpctl({"regions"}).text, "BUFSIZE"));
+  EXPECT_TRUE(contains(stpctl({"users"}).text, "MAPPINGS"));
 
-  for (std::string const list : {"links", "connections", "regions", "stats"}) {
+  for (std::string const list : {"links", "connections", "regions", "users", "stats"}) {
     auto const said = stpctl({list, "--json"});
     EXPECT_EQ(said.exit_status, 0) << said.text;
     EXPECT_TRUE(is_json(said.text)) << list;
@@ -106,7 +107,7 @@ TEST_F(StpctlTest, SeveralDaemonsAreShownTogether) {
 TEST_F(StpctlTest, ADaemonThatIsDownKeepsNobodyFromSeeingTheOthers) {
   auto const stpd = serve();
   auto const down = directory.path() + "/down.sock";
-  for (std::string const list : {"links", "connections", "regions", "stats"}) {
+  for (std::string const list : {"links", "connections", "regions", "users", "stats"}) {
     auto const said = stpctl({"--socket", down, list});
     EXPECT_EQ(said.exit_status, 1);
     EXPECT_TRUE(contains(said.text, "no daemon at " + down)) << said.text;

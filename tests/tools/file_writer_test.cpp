@@ -48,7 +48,7 @@ class FileWriterTest : public ::testing::Test {
   }
   Digest digest_of_what_is_there() {
     ContentDigest digest;
-    EXPECT_EQ(writer_.read_back(digest), 0);
+    EXPECT_EQ(writer_.read_back(digest, stop_), 0);
     return digest.value();
   }
   static Digest digest_of(const std::string& text) {
@@ -63,6 +63,7 @@ class FileWriterTest : public ::testing::Test {
   }
 
   test::TemporaryDirectory directory_;
+  std::atomic<bool> stop_{false};
   FileWriter writer_;
 };
 
@@ -75,11 +76,50 @@ TEST_F(FileWriterTest, a_file_has_no_name_before_it_is_committed) {
   EXPECT_EQ(directory_.names().size(), 1U);
 }
 
-TEST_F(FileWriterTest, permissions_are_kept_whatever_the_umask_says) {
-  auto const before = ::umask(077);
+TEST_F(FileWriterTest, the_umask_takes_permissions_away) {
+  auto const before = ::umask(022);
+  write("file", "", file_of(0, 0777));
+  EXPECT_EQ(status("file").st_mode & 07777U, 0755U);
+  ::umask(077);
   write("file", "", file_of(0, 0754));
-  ::umask(before);
-  EXPECT_EQ(status("file").st_mode & 07777U, 0754U);
+  EXPECT_EQ(status("file").st_mode & 07777U, 0700U);
+  EXPECT_EQ(::umask(before), 077U);
+}
+
+TEST_F(FileWriterTest, a_partial_file_that_somebody_else_has_put_there_is_left_alone) {
+  std::string part;
+  ASSERT_EQ(open("file", resumed(5)), 0);
+  part = directory_.names().front();
+  writer_.discard();
+  ASSERT_TRUE(directory_.names().empty());
+  // A FIFO, which would block; a second name of another file, which would be cut.
+  ASSERT_EQ(::mkfifo((directory_ / part).c_str(), 0600), 0);
+  EXPECT_EQ(open("file", resumed(5)), -EEXIST);
+  std::filesystem::remove(directory_ / part);
+  std::ofstream(directory_ / "precious") << "precious";
+  std::filesystem::create_hard_link(directory_ / "precious", directory_ / part);
+  EXPECT_EQ(open("file", resumed(5)), -EEXIST);
+  EXPECT_EQ(directory_.content("precious"), "precious");
+  EXPECT_EQ(directory_.names().size(), 2U);
+}
+
+TEST_F(FileWriterTest, a_partial_file_of_another_user_is_left_alone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  ASSERT_EQ(open("file", resumed(5)), 0);
+  auto const part = directory_.names().front();
+  writer_.discard();
+  std::ofstream(directory_ / part) << "x";
+  ASSERT_EQ(::chown((directory_ / part).c_str(), 65'530, 65'530), 0);
+  EXPECT_EQ(open("file", resumed(5)), -EEXIST);
+}
+
+TEST_F(FileWriterTest, reading_back_ends_when_the_receiver_is_to_end) {
+  write("file", "hello", resumed(5));
+  ASSERT_EQ(open("file", resumed(5)), 0);
+  ASSERT_EQ(writer_.have(), 5U);
+  stop_ = true;
+  ContentDigest digest;
+  EXPECT_EQ(writer_.read_back(digest, stop_), -ECANCELED);
 }
 
 TEST_F(FileWriterTest, a_time_is_kept_to_the_nanosecond_where_it_is_to_be_kept) {

@@ -51,7 +51,8 @@ class IncomingFileTest : public ::testing::Test {
   test::TemporaryDirectory directory_;
   std::string out_ = directory_.path();
   Progress progress_{"test", true};
-  IncomingFile file_{out_, progress_};
+  std::atomic<bool> stop_{false};
+  IncomingFile file_{out_, progress_, stop_};
 };
 
 TEST_F(IncomingFileTest, a_file_with_the_right_digest_gets_its_name) {

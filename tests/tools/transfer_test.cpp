@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A sender and a receiver in one process, over the loop link.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,11 +17,13 @@ namespace {
 
 class TransferTest : public ::testing::Test {
  protected:
-  TransferTest() {
+  TransferTest() : TransferTest(true, [](ReceiverContext&) {}) {}
+  TransferTest(bool once, const std::function<void(ReceiverContext&)>& adapt) {
     ::setenv("STP_LINK", "loop", 1);
     std::filesystem::create_directory(directory_ / "out");
+    adapt(context_);
     receiver_.emplace(":3000", context_);
-    thread_ = std::thread([this] { complete_ = receiver_->run(true); });
+    thread_ = std::thread([this, once] { complete_ = receiver_->run(once); });
   }
   ~TransferTest() override {
     stop_receiver_ = true;
@@ -36,7 +39,11 @@ class TransferTest : public ::testing::Test {
   // One connection.
   struct Client {
     explicit Client(const std::atomic<bool>& stop)
-        : channel(link, "localhost:3000", stop), sender(channel, stop) {}
+        : channel(link, "localhost:3000",
+                  [&stop] {
+                    if (stop) throw Stopped();
+                  }),
+          sender(channel, stop) {}
     std::uint64_t send(const FileReader& reader) {
       return sender.send(const_cast<FileReader&>(reader), [](std::uint64_t) {});
     }
@@ -145,16 +152,117 @@ TEST_F(TransferTest, of_a_file_in_a_tree_only_what_is_missing_is_sent) {
   {
     Client client(stop_sender_);
     // Nothing is there; then all of it, which is verified.
-    EXPECT_EQ(client.send(FileReader::in_tree(path, "file")), 3'000'000U);
-    EXPECT_EQ(client.send(FileReader::in_tree(path, "file")), 0U);
+    EXPECT_EQ(client.send(FileReader::in_tree({AT_FDCWD, path, path, "file"})), 3'000'000U);
+    EXPECT_EQ(client.send(FileReader::in_tree({AT_FDCWD, path, path, "file"})), 0U);
     // Of the same size and time, but not the same: the digest tells.
     auto const time = std::filesystem::last_write_time(path);
     std::fstream(path, std::ios::in | std::ios::out).put('~');
     std::filesystem::last_write_time(path, time);
-    EXPECT_EQ(client.send(FileReader::in_tree(path, "file")), 3'000'000U);
+    EXPECT_EQ(client.send(FileReader::in_tree({AT_FDCWD, path, path, "file"})), 3'000'000U);
   }
   await_receiver();
   EXPECT_TRUE(arrived("file"));
+}
+
+// Nothing comes of them, and they stay.
+class SilentSendersTest : public TransferTest {
+ protected:
+  explicit SilentSendersTest(const std::function<void(ReceiverContext&)>& adapt)
+      : TransferTest(false, adapt) {}
+  void connect_silently(std::size_t count) {
+    while (count-- > 0) silent_.push_back(std::make_unique<Client>(stop_sender_));
+  }
+  void send_and_stop() {
+    {
+      Client client(stop_sender_);
+      client.send(FileReader::single(make_file("file", 100'000)));
+    }
+    stop_receiver_ = true;
+    thread_.join();
+    EXPECT_TRUE(arrived("file"));
+  }
+  std::vector<std::unique_ptr<Client>> silent_;
+};
+
+class PressedReceiverTest : public SilentSendersTest {
+ protected:
+  PressedReceiverTest()
+      : SilentSendersTest([](ReceiverContext& context) {
+          context.most_senders = 3;
+          context.most_per_peer = 100;
+          context.idle_under_pressure = std::chrono::milliseconds(50);
+        }) {}
+};
+
+TEST_F(PressedReceiverTest, a_silent_sender_makes_room_for_one_that_waits) {
+  connect_silently(3);
+  send_and_stop();
+}
+
+class ImpatientReceiverTest : public SilentSendersTest {
+ protected:
+  ImpatientReceiverTest()
+      : SilentSendersTest([](ReceiverContext& context) {
+          context.idle_timeout = std::chrono::milliseconds(200);
+        }) {}
+};
+
+TEST_F(ImpatientReceiverTest, a_silent_sender_is_let_go) {
+  connect_silently(1);
+  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  EXPECT_THROW(
+      {
+        Message message;
+        while (std::chrono::steady_clock::now() < until)
+          silent_[0]->channel.receive(message, kAttention);
+      },
+      LinkFailure);
+  send_and_stop();
+}
+
+class FewPerPeerTest : public SilentSendersTest {
+ protected:
+  FewPerPeerTest()
+      : SilentSendersTest([](ReceiverContext& context) { context.most_per_peer = 2; }) {}
+};
+
+TEST_F(FewPerPeerTest, one_more_of_the_same_host_is_refused_until_another_has_gone) {
+  connect_silently(2);
+  try {
+    Client one_more(stop_sender_);
+    ADD_FAILURE() << "it was taken";
+  } catch (const LinkFailure& failure) {
+    EXPECT_NE(std::string(failure.what()).find("--per-peer"), std::string::npos) << failure.what();
+  }
+  silent_.pop_back();
+  // That one is gone for the receiver a moment later.
+  for (int tries = 0;; ++tries) {
+    try {
+      Client client(stop_sender_);
+      break;
+    } catch (const LinkFailure&) {
+      ASSERT_LT(tries, 100);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+}
+
+// It announces files and takes no answer: the receiver must not wait for it for ever.
+TEST_F(ImpatientReceiverTest, a_sender_that_takes_no_answers_does_not_keep_the_receiver) {
+  Client client(stop_sender_);
+  Metadata metadata;
+  metadata.kind = FileKind::kDirectory;
+  metadata.mode = 0755;
+  auto const announce_without_end = [&] {
+    for (int i = 0; i < 1'000; ++i) {
+      metadata.path = "d" + std::to_string(i);
+      client.channel.send(MessageTag::kMetadata, encode(metadata));
+    }
+  };
+  EXPECT_THROW(announce_without_end(), LinkFailure);
+  stop_receiver_ = true;
+  thread_.join();
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "out/d999"));
 }
 
 }  // namespace

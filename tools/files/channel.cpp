@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::array<std::byte, 6> kGreeting{std::byte{'S'}, std::byte{'T'}, std::byte{'P'},
                                              std::byte{'F'}, std::byte{0},   std::byte{2}};
+// What a receiver sends instead when it has enough senders of that host.
+constexpr std::array<std::byte, 6> kEnough{std::byte{'S'}, std::byte{'T'}, std::byte{'P'},
+                                           std::byte{'E'}, std::byte{0},   std::byte{2}};
 // With a host from which nothing comes at all; and with a program that may have to wait for a core.
 constexpr auto kHostPatience = std::chrono::seconds(10);
 constexpr auto kConnectPatience = std::chrono::seconds(30);
@@ -24,8 +27,9 @@ constexpr std::int64_t microseconds(Duration wait) {
 }  // namespace
 
 // Places of `sent_`: content first, then control.
-Channel::Channel(Link& link, const std::string& peer, const std::atomic<bool>& stop)
-    : chunk_(chunk_for(link)),
+Channel::Channel(Link& link, const std::string& peer, Attend attend)
+    : attend_(std::move(attend)),
+      chunk_(chunk_for(link)),
       memory_(link, kDepth * (2 * kChunk + kControlRoom)),
       queue_(link, 4 * kDepth),
       sent_(2 * kDepth) {
@@ -37,15 +41,16 @@ Channel::Channel(Link& link, const std::string& peer, const std::atomic<bool>& s
     error = ::stm_connect(connection_, peer.c_str(), microseconds(kConnectPatience),
                           kGreeting.data(), kGreeting.size());
     if (error != 0) throw connect_failure(error, peer);
-    await_connection(peer, stop);
+    await_connection(peer);
   } catch (...) {
     ::stm_connection_close(connection_);
     throw;
   }
 }
 
-Channel::Channel(Link& link, stm_connection_t request)
-    : chunk_(chunk_for(link)),
+Channel::Channel(Link& link, stm_connection_t request, Attend attend)
+    : attend_(std::move(attend)),
+      chunk_(chunk_for(link)),
       memory_(link, kDepth * (2 * kChunk + kControlRoom)),
       queue_(link, 4 * kDepth),
       connection_(request),
@@ -90,10 +95,20 @@ stm_connection_attr_t Channel::attributes() const {
   return attr;
 }
 
-void Channel::await_connection(const std::string& peer, const std::atomic<bool>& stop) {
+void Channel::refuse(stm_connection_t request) {
+  ::stm_reject(request, kEnough.data(), kEnough.size());
+}
+
+int Channel::reason_of_refusal() const {
+  std::array<std::byte, kEnough.size()> said{};
+  auto const length = ::stm_private_data(connection_, said.data(), said.size());
+  return length == static_cast<int>(said.size()) && said == kEnough ? -EUSERS : -EPROTO;
+}
+
+void Channel::await_connection(const std::string& peer) {
   auto const until = std::chrono::steady_clock::now() + kHostPatience;
   while (!connected_) {
-    if (stop) throw Stopped();
+    attend_();
     auto const answered = host_has_answered();
     if (ended_ && reason_ == -ETIMEDOUT && answered) throw busy_failure(peer);
     if (ended_) throw connect_failure(reason_, peer);
@@ -134,8 +149,12 @@ void Channel::post_send(MessageTag tag, std::size_t at, std::size_t place, std::
 
 void Channel::send(MessageTag tag, std::span<const std::byte> bytes) {
   auto place = free_place(kDepth, kDepth);
+  auto const until = std::chrono::steady_clock::now() + kPatience;
   while (!place) {
     check_ended();
+    attend_();
+    if (std::chrono::steady_clock::now() > until)
+      throw LinkFailure("the other side takes no more messages; see what holds it up");
     step(kAttention);
     place = free_place(kDepth, kDepth);
   }
@@ -210,7 +229,7 @@ void Channel::handle(const stm_event_t& event) {
       break;
     case STM_REFUSED:
       ended_ = true;
-      reason_ = -EPROTO;
+      reason_ = reason_of_refusal();
       break;
     case STM_FAILED:
       ended_ = true;

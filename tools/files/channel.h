@@ -2,7 +2,6 @@
 // One connection between stp-send and stp-recv: messages in order, each with a tag.
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <functional>
 #include <string>
@@ -25,17 +24,24 @@ class Channel {
   // Messages under way each way, and so the buffers: enough to read the disk meanwhile.
   static constexpr std::size_t kDepth = 8;
 
+  // A peer that takes no message for so long counts as gone.
+  static constexpr Duration kPatience = std::chrono::seconds(60);
+  // Called every now and then while a function waits: what it throws ends the waiting.
+  using Attend = std::function<void()>;
+
   // All functions throw LinkFailure once the connection is lost, Closed when the peer closed it.
-  // Connects, and waits for the answer; Stopped.
-  Channel(Link& link, const std::string& peer, const std::atomic<bool>& stop);
+  // Connects, and waits for the answer.
+  Channel(Link& link, const std::string& peer, Attend attend);
   // Takes a request.
-  Channel(Link& link, stm_connection_t request);
+  Channel(Link& link, stm_connection_t request, Attend attend);
+  // Says that there are too many of that peer, or in all.
+  static void refuse(stm_connection_t request);
   // Sends what is under way, for a short while.
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // At most kMaxMetadata bytes, which are copied. Waits for a place.
+  // At most kMaxMetadata bytes, which are copied. Waits for a place: LinkFailure after kPatience.
   void send(MessageTag tag, std::span<const std::byte> bytes);
   // A buffer of at most kChunk bytes to fill, and to send the first `length` bytes of. nullptr:
   // none is free yet.
@@ -65,7 +71,8 @@ class Channel {
   bool step(Duration wait);
   void handle(const stm_event_t& event);
   void check_ended() const;
-  void await_connection(const std::string& peer, const std::atomic<bool>& stop);
+  void await_connection(const std::string& peer);
+  [[nodiscard]] int reason_of_refusal() const;
   [[nodiscard]] bool host_has_answered() const;
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;
 
@@ -73,6 +80,7 @@ class Channel {
   // frames), less what control operations need.
   static constexpr std::size_t kStusUnderWay = 384;
 
+  const Attend attend_;
   const std::size_t chunk_;  // of content
   Buffers memory_;  // kDepth to receive, kDepth of content to send, kDepth of control to send
   Queue queue_;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <mutex>
 
 namespace stp::files {
 namespace {
@@ -14,6 +15,16 @@ constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 std::array<std::timespec, 2> times_of(const Metadata& metadata) {
   return {std::timespec{0, UTIME_OMIT}, metadata.modified};
+}
+
+// Only setting the umask tells it. Meanwhile it is the strictest: what another thread makes then
+// has no permissions for others anyway.
+mode_t current_umask() {
+  static std::mutex mutex;
+  std::lock_guard const guard(mutex);
+  auto const mask = ::umask(077);
+  ::umask(mask);
+  return mask;
 }
 
 }  // namespace
@@ -33,7 +44,7 @@ int open_below(const std::string& root, std::span<const std::string> names,
 }
 
 int apply(int fd, const Metadata& metadata) {
-  if (::fchmod(fd, metadata.mode) != 0) return -errno;
+  if (::fchmod(fd, metadata.mode & ~current_umask()) != 0) return -errno;
   if (!metadata.keep_times) return 0;
   return ::futimens(fd, times_of(metadata).data()) == 0 ? 0 : -errno;
 }

@@ -16,7 +16,8 @@ namespace stp::files {
 int open_below(const std::string& root, std::span<const std::string> names,
                service::UniqueFd& directory);
 
-// Gives an open file or directory its permissions and, where they are kept, its times.
+// Gives an open file or directory its permissions, less what the umask of this process takes away,
+// and, where they are kept, its times.
 int apply(int fd, const Metadata& metadata);
 
 // Makes or replaces a symbolic link; a directory is not replaced (-EISDIR).

@@ -35,6 +35,9 @@ LinkFailure connect_failure(int result, const std::string& peer) {
                          "; check the name, or give its MAC address: [02:00:00:00:00:01]:3000");
     case EPROTO:
       return LinkFailure("what listens on " + peer + " is no stp-recv of this version");
+    case EUSERS:
+      return LinkFailure(peer + " takes no more senders from this host at once; wait until one " +
+                         "has finished, or start stp-recv there with a higher --per-peer");
     case EINVAL:
       return LinkFailure("\"" + peer + "\" is no destination; write host:port");
     default:

@@ -9,6 +9,7 @@
 
 #include "libst/service/unique_fd.h"
 #include "tools/files/metadata.h"
+#include "tools/files/tree.h"
 
 namespace stp::files {
 
@@ -18,9 +19,9 @@ class FileReader {
   // receiver accepts.
   // A file that is sent by itself, under its base name; what a symbolic link leads to.
   static FileReader single(const std::string& path);
-  // Of a tree: with its time, and resumed where an earlier transfer broke. `path_there`: what it is
-  // called below the receiver's directory.
-  static FileReader in_tree(const std::string& path, const std::string& path_there);
+  // Of a tree: with its time, and resumed where an earlier transfer broke. A symbolic link is sent
+  // as one, and never followed.
+  static FileReader in_tree(const TreeEntry& entry);
 
   [[nodiscard]] const Metadata& metadata() const { return metadata_; }
   // The next bytes, exactly as many as asked. FileFailure: the file became shorter, or an error.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/file_receiver.h"
 
+#include <algorithm>
+
 #include "tools/files/failure.h"
 
 namespace stp::files {
@@ -39,17 +41,29 @@ void FileReceiver::serve_messages() {
 }
 
 void FileReceiver::await(Message& message) {
-  auto const until = Clock::now() + kPatience;
+  presence_.hear();
+  auto const since = Clock::now();
   while (!channel_.receive(message, kAttention)) {
     if (context_.stop) {
       if (file_.under_way()) fail(because(Reason::kStopped));
       throw Stopped();
     }
-    if (!file_.under_way() || Clock::now() < until) continue;
-    fail(because(Reason::kTimeout));
-    throw LinkFailure("the sender made no progress for a minute; see what holds it up");
+    if (presence_.leave) give_up("it was silent while others waited for its place");
+    if (Clock::now() - since >= patience())
+      give_up(
+          "nothing came from the sender for as long as --idle-timeout says; see what holds it up");
   }
+  presence_.hear();
   if (context_.stop && file_.under_way()) fail(because(Reason::kStopped));
+}
+
+Duration FileReceiver::patience() const {
+  return comparing_ ? std::max(kDiskPatience, context_.idle_timeout) : context_.idle_timeout;
+}
+
+void FileReceiver::give_up(const std::string& why) {
+  if (file_.under_way()) fail(because(Reason::kTimeout));
+  throw LinkFailure(why);
 }
 
 void FileReceiver::handle(const Message& message) {
@@ -77,10 +91,12 @@ void FileReceiver::announced(const Message& message) {
   auto const note = file_.announce(message.bytes);
   say(note);
   passing_over_ = note.reason != Reason::kNone;
+  comparing_ = file_.under_way() && note.have > 0;
   if (passing_over_ || file_.metadata().kind != FileKind::kRegular) report(note);
 }
 
 void FileReceiver::told(const Note& note) {
+  comparing_ = false;
   if (note.kind == NoteKind::kAbandon && !passing_over_) {
     report(because(Reason::kAbandoned));
     file_.discard();

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -26,6 +27,12 @@ std::string part_name(const std::string& name) {
     text += {kHex[byte >> 4], kHex[byte & 15]};
   }
   return text + ".part";
+}
+
+// The name of a partial file can be guessed, and others may write to the directory: a FIFO would
+// block the first write, a link would lead to another file, a file of somebody else's stays theirs.
+bool is_own(const struct stat& part) {
+  return S_ISREG(part.st_mode) && part.st_nlink == 1 && part.st_uid == ::geteuid();
 }
 
 }  // namespace
@@ -66,10 +73,14 @@ int FileWriter::open_temporary() {
   auto const flags = metadata_.resume ? 0 : O_EXCL;
   temporary_ = metadata_.resume ? part_name(name_) : temporary_name();
   part_.reset(::openat(directory_.get(), temporary_.c_str(),
-                       O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600));
+                       O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600));
   if (part_ && ::flock(part_.get(), LOCK_EX | LOCK_NB) == 0) {
     struct stat part {};
-    if (::fstat(part_.get(), &part) != 0) return -errno;
+    auto const error = ::fstat(part_.get(), &part) != 0 ? -errno : is_own(part) ? 0 : -EEXIST;
+    if (error != 0) {
+      temporary_.clear();  // not ours to remove
+      return error;
+    }
     have_ = std::min(static_cast<std::uint64_t>(part.st_size), metadata_.size);
     return 0;
   }
@@ -86,11 +97,12 @@ int FileWriter::refuse_size() const {
   return known && missing > 0 && missing / space.f_frsize >= space.f_bavail ? -ENOSPC : 0;
 }
 
-int FileWriter::read_back(ContentDigest& digest) const {
+int FileWriter::read_back(ContentDigest& digest, const std::atomic<bool>& stop) const {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, have_)));
   auto const fd = complete_ ? complete_.get() : part_.get();
   for (std::uint64_t at = 0; at < have_;) {
+    if (stop) return -ECANCELED;
     auto const want = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), have_ - at));
     auto const n = ::pread(fd, bytes.data(), want, static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;

@@ -4,6 +4,7 @@
 // keeps it for the next time. Functions give 0 or a negative errno.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -23,12 +24,13 @@ class FileWriter {
   FileWriter& operator=(const FileWriter&) = delete;
 
   // -ENOSPC here already: the file does not fit. -EBUSY: someone else resumes the same file.
+  // -EEXIST: what has the temporary's name is none that this program has left.
   int open(service::UniqueFd directory, const std::string& name, const Metadata& metadata);
   // Bytes that are there from an earlier time: of a partial file, or of one that seems to be the
   // same (size and time).
   [[nodiscard]] std::uint64_t have() const { return have_; }
-  // Adds them to `digest`.
-  int read_back(ContentDigest& digest) const;
+  // Adds them to `digest`. -ECANCELED: `stop` became true meanwhile.
+  int read_back(ContentDigest& digest, const std::atomic<bool>& stop) const;
   // The content follows from there on; at most have().
   int go_on_from(std::uint64_t at);
   int append(std::span<const std::byte> bytes);

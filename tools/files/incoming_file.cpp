@@ -11,6 +11,10 @@ namespace {
 Note result(int error) {
   Note note;
   if (error == 0) return note;
+  if (error == -ECANCELED) {
+    note.reason = Reason::kStopped;
+    return note;
+  }
   note.reason =
       error == -ENOSPC || error == -EDQUOT || error == -EFBIG ? Reason::kNoSpace : Reason::kWrite;
   note.error = static_cast<std::uint16_t>(-error);
@@ -48,7 +52,7 @@ Note IncomingFile::open(std::span<const std::string> path) {
     return result(make_link(directory.get(), path.back(), metadata_));
 
   auto error = writer_.open(std::move(directory), path.back(), metadata_);
-  if (error == 0) error = writer_.read_back(digest_);
+  if (error == 0) error = writer_.read_back(digest_, stop_);
   auto note = result(error);
   if (error != 0) return note;
   note.have = writer_.have();

@@ -4,6 +4,7 @@
 // step says in a Note how it went.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -19,8 +20,9 @@ namespace stp::files {
 
 class IncomingFile {
  public:
-  IncomingFile(const std::string& directory, Progress& progress)
-      : directory_(directory), progress_(progress) {}
+  // `stop` ends the reading of what is there already, however long it is.
+  IncomingFile(const std::string& directory, Progress& progress, const std::atomic<bool>& stop)
+      : directory_(directory), progress_(progress), stop_(stop) {}
 
   // A new file; one that was under way is discarded.
   Note announce(std::span<const std::byte> metadata);
@@ -43,6 +45,7 @@ class IncomingFile {
 
   const std::string& directory_;
   Progress& progress_;
+  const std::atomic<bool>& stop_;
   Metadata metadata_;
   FileWriter writer_;
   ContentDigest digest_;  // of what is there; while the sender has not said from where it goes on,

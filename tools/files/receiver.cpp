@@ -1,14 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/receiver.h"
 
+#include <algorithm>
+
 #include "tools/files/failure.h"
 
 namespace stp::files {
 
+namespace {
+
+constexpr std::size_t kWaitingRequests = 16;
+
+st_macaddr_t address_of(stm_connection_t request) {
+  stm_connection_info_t info{};
+  info.size = sizeof info;
+  return ::stm_connection_query(request, &info) == 0 ? info.peer_mac : 0;
+}
+
+}  // namespace
+
 Receiver::Receiver(const std::string& address, ReceiverContext& context)
-    : context_(context), requests_(link_, kMaxSenders) {
-  auto const error =
-      ::stm_listen(link_.domain(), address.c_str(), requests_.handle(), 0, kMaxSenders, &listener_);
+    : context_(context), requests_(link_, kWaitingRequests) {
+  auto const error = ::stm_listen(link_.domain(), address.c_str(), requests_.handle(), 0,
+                                  kWaitingRequests, &listener_);
   if (error != 0) throw listen_failure(error, address);
 }
 
@@ -21,7 +35,16 @@ bool Receiver::run(bool once) {
   do {
     auto* const request = await_request();
     if (request == nullptr) break;
-    begin(request);
+    auto const peer = address_of(request);
+    if (has_enough_of(peer)) {
+      Channel::refuse(request);
+      context_.progress.complain("a sender is refused: its host has as many as --per-peer allows");
+    } else if (await_place()) {
+      begin(request, peer);
+    } else {
+      ::stm_connection_close(request);
+      break;
+    }
   } while (!once);
   reap(true);
   return failures_ == 0 && (files_ != 0 || !once);
@@ -29,30 +52,59 @@ bool Receiver::run(bool once) {
 
 stm_connection_t Receiver::await_request() {
   while (!context_.stop) {
-    reap(false);
-    if (places_.size() == kMaxSenders) {
-      std::this_thread::sleep_for(kAttention);
-      continue;
-    }
     auto const event = requests_.next(kAttention);
+    reap(false);
     if (event && event->kind == STM_REQUEST) return event->connection;
   }
   return nullptr;
 }
 
-void Receiver::begin(stm_connection_t request) {
-  auto& place = places_.emplace_back();
+bool Receiver::await_place() {
+  while (places_.size() >= context_.most_senders) {
+    if (context_.stop) return false;
+    ask_the_most_silent_to_leave();
+    std::this_thread::sleep_for(kAttention);
+    reap(false);
+  }
+  return true;
+}
+
+bool Receiver::has_enough_of(st_macaddr_t peer) const {
+  auto const same = [peer](const Place& place) { return place.peer == peer && !place.done; };
+  return static_cast<std::size_t>(std::count_if(places_.begin(), places_.end(), same)) >=
+         context_.most_per_peer;
+}
+
+// One at a time: who waits needs one place.
+void Receiver::ask_the_most_silent_to_leave() {
+  Place* most_silent = nullptr;
+  for (auto& place : places_) {
+    if (place.presence.leave) return;
+    if (most_silent == nullptr || place.presence.silence() > most_silent->presence.silence())
+      most_silent = &place;
+  }
+  if (most_silent == nullptr) return;
+  if (most_silent->presence.silence() > context_.idle_under_pressure)
+    most_silent->presence.leave = true;
+}
+
+void Receiver::begin(stm_connection_t request, st_macaddr_t peer) {
+  auto& place = places_.emplace_back(peer);
   place.thread = std::thread([this, request, &place] {
-    serve(request);
+    serve(request, place.presence);
     place.done = true;
   });
 }
 
-void Receiver::serve(stm_connection_t request) {
+void Receiver::serve(stm_connection_t request, Presence& presence) {
   unsigned files = 0, failures = 0;
   try {
-    Channel channel(link_, request);
-    FileReceiver receiver(channel, context_);
+    Channel channel(link_, request, [&] {
+      if (context_.stop) throw Stopped();
+      if (presence.leave || presence.silence() > context_.idle_timeout)
+        throw LinkFailure("it takes no answers; see what holds it up");
+    });
+    FileReceiver receiver(channel, context_, presence);
     auto const count = [&] {
       files = receiver.files();
       failures = receiver.failures();

@@ -14,9 +14,6 @@ namespace stp::files {
 
 class Receiver {
  public:
-  // At once; further senders wait for their turn.
-  static constexpr std::size_t kMaxSenders = 16;
-
   Receiver(const std::string& address, ReceiverContext& context);
   ~Receiver();
   Receiver(const Receiver&) = delete;
@@ -28,13 +25,20 @@ class Receiver {
 
  private:
   struct Place {
+    explicit Place(st_macaddr_t who) : peer(who) {}
+    const st_macaddr_t peer;
     std::thread thread;
     std::atomic<bool> done{false};
+    Presence presence;
   };
   // nullptr: the program is to stop.
   stm_connection_t await_request();
-  void begin(stm_connection_t request);
-  void serve(stm_connection_t request);
+  // False: the program is to stop.
+  bool await_place();
+  [[nodiscard]] bool has_enough_of(st_macaddr_t peer) const;
+  void ask_the_most_silent_to_leave();
+  void begin(stm_connection_t request, st_macaddr_t peer);
+  void serve(stm_connection_t request, Presence& presence);
   void reap(bool all);
 
   ReceiverContext& context_;

@@ -49,9 +49,9 @@ class Sender {
     Tally tally;
     walk_tree(
         root,
-        [&](const std::string& path, const std::string& there) {
-          guard(path, [&] {
-            auto file = FileReader::in_tree(path, there);
+        [&](const TreeEntry& entry) {
+          guard(entry.path, [&] {
+            auto file = FileReader::in_tree(entry);
             count(tally, file.metadata(), send(file));
           });
         },
@@ -103,7 +103,9 @@ class Sender {
 
 std::size_t send_all(const Sending& sending, const std::atomic<bool>& stop, Progress& progress) {
   Link link;
-  Channel channel(link, sending.destination, stop);
+  Channel channel(link, sending.destination, [&stop] {
+    if (stop) throw Stopped();
+  });
   FileSender files(channel, stop);
   Sender sender(files, progress);
   for (auto const& path : sending.paths) {

@@ -1,65 +1,95 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/tree.h"
 
-#include <fts.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cerrno>
 #include <memory>
-#include <new>
+#include <vector>
 
+#include "libst/service/unique_fd.h"
 #include "tools/files/failure.h"
 #include "tools/files/name.h"
 
 namespace stp::files {
 namespace {
 
-struct CloseTree {
-  void operator()(FTS* tree) const { ::fts_close(tree); }
+using Visit = std::function<void(const TreeEntry&)>;
+using Failed = std::function<void(const std::string&, const std::string&)>;
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
 };
-using Tree = std::unique_ptr<FTS, CloseTree>;
 
-int by_name(const FTSENT** a, const FTSENT** b) {
-  return std::strcmp((*a)->fts_name, (*b)->fts_name);
+std::string joined(const std::string& above, const std::string& name) {
+  return above.empty() || above.ends_with('/') ? above + name : above + '/' + name;
 }
 
-Tree open_tree(std::string root) {
-  char* paths[] = {root.data(), nullptr};
-  Tree tree(::fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name));
-  if (!tree) throw std::bad_alloc();
-  return tree;
+// 0 or a positive errno.
+int names_in(int directory, std::vector<std::string>& names) {
+  // Of its own: fdopendir() takes the descriptor over.
+  service::UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return errno;
+  std::unique_ptr<DIR, CloseDirectory> const list(::fdopendir(fd.get()));
+  if (!list) return errno;
+  [[maybe_unused]] auto const taken = fd.release();
+  for (;;) {
+    errno = 0;
+    auto const* const entry = ::readdir(list.get());
+    if (entry == nullptr) break;
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
+  }
+  auto const error = errno;
+  std::sort(names.begin(), names.end());
+  return error;
 }
 
-// What stands below `root` in `path`, which begins with it.
-std::string below(const std::string& root, std::string_view path) {
-  path.remove_prefix(root.size());
-  while (path.starts_with('/')) path.remove_prefix(1);
-  auto const top = base_name(root);
-  if (top.empty() || path.empty()) return top + std::string(path);
-  return top + '/' + std::string(path);
-}
+class Walk {
+ public:
+  Walk(const Visit& visit, const Failed& failed) : visit_(visit), failed_(failed) {}
+
+  void go(const TreeEntry& entry) {
+    struct stat found {};
+    if (::fstatat(entry.directory, entry.name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
+      return fail(entry, errno);
+    if (S_ISDIR(found.st_mode))
+      descend(entry);
+    else
+      visit_(entry);
+  }
+
+ private:
+  void fail(const TreeEntry& entry, int error) {
+    failed_(entry.path, "cannot read it: " + error_text(error));
+  }
+
+  void descend(const TreeEntry& entry) {
+    // No receiver takes what lies so deep.
+    if (entry.path_there.size() > kMaxPathLength) return fail(entry, ENAMETOOLONG);
+    service::UniqueFd const here(::openat(entry.directory, entry.name.c_str(),
+                                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!here) return fail(entry, errno);
+    std::vector<std::string> names;
+    auto const error = names_in(here.get(), names);
+    for (auto const& name : names)
+      go({here.get(), name, joined(entry.path, name), joined(entry.path_there, name)});
+    if (error != 0) return fail(entry, error);
+    // "." itself has no name there.
+    if (!entry.path_there.empty()) visit_({here.get(), "", entry.path, entry.path_there});
+  }
+
+  const Visit& visit_;
+  const Failed& failed_;
+};
 
 }  // namespace
 
-void walk_tree(const std::string& root,
-               const std::function<void(const std::string&, const std::string&)>& visit,
-               const std::function<void(const std::string&, const std::string&)>& failed) {
-  auto const tree = open_tree(root);
-  while (auto const* const entry = ::fts_read(tree.get())) {
-    std::string const path = entry->fts_path;
-    switch (entry->fts_info) {
-      case FTS_D:
-        break;  // comes again as FTS_DP
-      case FTS_DNR:
-      case FTS_ERR:
-      case FTS_NS:
-        failed(path, "cannot read it: " + error_text(entry->fts_errno));
-        break;
-      default:
-        // "." itself has no name there.
-        if (auto const there = below(root, path); !there.empty()) visit(path, there);
-        break;
-    }
-  }
+void walk_tree(const std::string& root, const Visit& visit, const Failed& failed) {
+  Walk(visit, failed).go({AT_FDCWD, root, root, base_name(root)});
 }
 
 }  // namespace stp::files

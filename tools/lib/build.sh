@@ -62,7 +62,7 @@ build_directory_of() {
 
 # build PRESET [CMAKE-OPTION...]: quiet unless something is wrong. In the root of the project.
 build() {
-  local preset=$1 directory log
+  local preset=$1 directory log begun=$SECONDS
   shift
   directory=$(build_directory_of "$preset")
   log=$work/build-$preset.log
@@ -70,4 +70,5 @@ build() {
   say "building ($preset, in $directory)"
   cmake --preset "$preset" -G Ninja "$@" >"$log" 2>&1 && cmake --build "$directory" -j2 >>"$log" 2>&1 ||
     { tail -n 60 "$log" >&2; fail "the build failed"; }
+  say "built ($preset) in $((SECONDS - begun)) s"
 }

@@ -41,7 +41,7 @@ start() {
   started+=($!)
 }
 
-session_of() { ps -o pid= -s "$1" 2>/dev/null; }
+session_of() { ps -o pid= -s "$1" 2>/dev/null | tr -d ' '; } # ps pads short ones
 
 # Ends a process that start() began, and what it started: politely for five seconds, then for sure.
 stop() {

@@ -16,6 +16,8 @@ using namespace stp::files;
 struct Options {
   std::string listen, directory, link;
   bool once = false, quiet = false;
+  unsigned idle_seconds = 60;
+  std::size_t per_peer = 8;
 };
 
 }  // namespace
@@ -29,6 +31,12 @@ int main(int argc, char** argv) {
       ->check(CLI::ExistingDirectory);
   app.add_option("--link", options.link,
                  "Link to use (stpd:PATH, iface:NAME, memif:PATH, loop); default: STP_LINK");
+  app.add_option("--idle-timeout", options.idle_seconds,
+                 "Seconds after which a sender that is silent loses its connection; default: 60")
+      ->check(CLI::Range(1, 86'400));
+  app.add_option("--per-peer", options.per_peer,
+                 "Senders of one host at once, 16 in all; default: 8")
+      ->check(CLI::Range(1, 16));
   app.add_flag("--once", options.once, "End after the first sender");
   app.add_flag("-q,--quiet", options.quiet, "Say nothing but errors");
   app.set_version_flag("--version", std::string(st_version()));
@@ -38,6 +46,8 @@ int main(int argc, char** argv) {
   Signals const signals;
   Progress progress("stp-recv", options.quiet);
   ReceiverContext context{options.directory, progress, signals.stop()};
+  context.idle_timeout = std::chrono::seconds(options.idle_seconds);
+  context.most_per_peer = options.per_peer;
   try {
     Receiver receiver(options.listen, context);
     progress.say("listening on " + options.listen + ", writing to " + options.directory);

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
+#include "libst/service/file_limit.h"
 #include "tools/files/failure.h"
 #include "tools/files/send_all.h"
 #include "tools/files/signals.h"
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
 
   sending.destination = sending.paths.back();
   sending.paths.pop_back();
+  stp::service::raise_file_limit();  // a tree has one open for each level
   if (!link.empty()) ::setenv("STP_LINK", link.c_str(), 1);
   Signals const signals;
   Progress progress("stp-send", quiet);

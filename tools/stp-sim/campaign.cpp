@@ -16,6 +16,7 @@ namespace {
 
 struct Totals {
   std::uint64_t runs = 0, failures = 0, frames = 0, faults = 0;
+  std::uint64_t intact_frames = 0, repeats = 0;  // of runs in which no frame met with anything
   Time simulated = 0;
 
   void add(const Result& result) {
@@ -24,6 +25,9 @@ struct Totals {
     frames += result.frames;
     faults += result.faults;
     simulated += result.simulated;
+    if (result.faults != 0) return;
+    intact_frames += result.frames;
+    repeats += result.repeats;
   }
 };
 
@@ -99,10 +103,11 @@ std::uint64_t play(const Campaign& campaign) {
     work();
   }
   std::printf("%" PRIu64 " seeds, %" PRIu64 " failures, %.1f s simulated, %" PRIu64
-              " frames, %" PRIu64 " faults\n",
+              " frames, %" PRIu64 " faults; %" PRIu64 " repeats among %" PRIu64
+              " frames of runs without faults\n",
               totals.runs, totals.failures,
               static_cast<double>(totals.simulated) / static_cast<double>(kSecond), totals.frames,
-              totals.faults);
+              totals.faults, totals.repeats, totals.intact_frames);
   return totals.failures;
 }
 

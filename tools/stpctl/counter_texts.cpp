@@ -22,6 +22,7 @@ constexpr std::array kTexts{
     Text{"link_rx_errors", "damaged frames"},
     Text{"link_rx_nombuf", "frames that found no buffer"},
     Text{"link_tx_errors", "frames that the driver could not send"},
+    Text{"link_tx_refused", "frames that the kernel did not send: too long, or the link went down"},
     Text{"rx_chained", "frames that came in several buffers and were put together"},
     Text{"rx_oversize", "such frames, longer than the MTU allows: dropped"},
     Text{"tx_kept", "frames that the driver had no room for, each turn that they wait"},
@@ -38,6 +39,9 @@ constexpr std::array kTexts{
     Text{"clients_refused", "programs turned away: too many were connected, or files open"},
     Text{"clients_bad_messages", "programs disconnected for what no libst sends"},
     Text{"clients_slow_readers", "programs disconnected for not reading their replies"},
+    Text{"bells_silenced", "times a program that rang for nothing was not listened to"},
+    Text{"descriptors_stuck", "descriptors of programs that could not be closed for a second"},
+    Text{"clients_torn_memory", "programs disconnected for taking away memory in use"},
     Text{"trace_frames", "frames written to the trace of --pcap"},
     Text{"trace_dropped", "frames that found the buffer of that trace full"},
 };

@@ -19,6 +19,7 @@ void run(const stp::stpctl::Options& options) {
     case Command::kLinks:
     case Command::kConnections:
     case Command::kRegions:
+    case Command::kUsers:
     case Command::kStats:
       return show(options);
     case Command::kTop:

@@ -70,6 +70,8 @@ void add_lists(CLI::App& app, Options& options, const std::function<void(CLI::Ap
   is(app.add_subcommand("connections", "Connections: whose, with whom, state, bytes both ways"),
      Command::kConnections);
   is(app.add_subcommand("regions", "Memory that programs have mapped"), Command::kRegions);
+  is(app.add_subcommand("users", "What each user has of what all share, and may have"),
+     Command::kUsers);
   auto* const stats = app.add_subcommand("stats", "Counters by name; docs: \"Counters\"");
   stats->add_flag("--all", options.all, "Those that are 0, too");
   stats->add_flag("--prometheus", options.prometheus, "Prometheus text exposition format");

@@ -13,6 +13,7 @@ enum class Command {
   kLinks,
   kConnections,
   kRegions,
+  kUsers,
   kStats,
   kTop,
   kDatConf,

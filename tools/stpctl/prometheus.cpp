@@ -26,21 +26,37 @@ void head(std::string& out, const std::string& metric, std::string_view help, co
   out += "# TYPE " + metric + ' ' + type + '\n';
 }
 
-void sample(std::string& out, const std::string& metric, const Link& link, std::uint64_t value) {
-  auto const label = [](const char* name, const std::string& text) {
-    return std::string(name) + "=\"" + escaped(text, "\\\"") + '"';
-  };
-  // Two daemons may have links of one name, as those of two network namespaces; no two have a
-  // socket in common.
-  out += metric + '{' + label("link", link.name) + ',' + label("socket", link.socket) + "} " +
-         std::to_string(value) + '\n';
+std::string label(const char* name, const std::string& text) {
+  return std::string(name) + "=\"" + escaped(text, "\\\"") + '"';
+}
+
+// Two daemons may have links of one name, as those of two network namespaces; no two have a socket
+// in common.
+void add_sample(std::string& out, const std::string& metric, const Link& link, std::uint64_t value,
+                const std::string& more = {}) {
+  out += metric + '{' + label("link", link.name) + ',' + label("socket", link.socket) + more +
+         "} " + std::to_string(value) + '\n';
 }
 
 template <typename Value>
 void gauge(std::string& out, const std::vector<LinkCounters>& links, const std::string& metric,
            std::string_view help, Value&& value) {
   head(out, metric, help, "gauge");
-  for (auto const& of : links) sample(out, metric, of.link, value(of.link));
+  for (auto const& of : links) add_sample(out, metric, of.link, value(of.link));
+}
+
+// Of each user that may be seen, by budget.
+template <typename Value>
+void gauge_of_users(std::string& out, const std::vector<LinkCounters>& links,
+                    const std::string& metric, std::string_view help, Value&& value) {
+  head(out, metric, help, "gauge");
+  for (auto const& of : links)
+    for (auto const& user : of.users)
+      for (auto const& budget : user.budgets)
+        if (auto const number = value(budget))
+          add_sample(
+              out, metric, of.link, *number,
+              ',' + label("uid", std::to_string(user.uid)) + ',' + label("budget", budget.name));
 }
 
 // Links of different kinds count different things.
@@ -62,7 +78,7 @@ std::string prometheus_text(const std::vector<LinkCounters>& links) {
     head(out, metric, text_of_counter(name), "counter");
     for (auto const& of : links)
       for (auto const& counter : of.counters)
-        if (counter.name == name) sample(out, metric, of.link, counter.value);
+        if (counter.name == name) add_sample(out, metric, of.link, counter.value);
   }
   gauge(out, links, "stp_link_up", "whether the link is up", [](auto& l) { return l.up ? 1 : 0; });
   gauge(out, links, "stp_connected_clients", "programs that are connected to the daemon",
@@ -70,6 +86,10 @@ std::string prometheus_text(const std::vector<LinkCounters>& links) {
   gauge(out, links, "stp_connections", "connections of the link",
         [](auto& l) { return l.connections; });
   gauge(out, links, "stp_regions", "mapped regions of memory", [](auto& l) { return l.regions; });
+  gauge_of_users(out, links, "stp_user_used", "what a user has of a budget",
+                 [](auto& budget) { return std::optional(budget.used); });
+  gauge_of_users(out, links, "stp_user_most", "what a user may have of it now",
+                 [](auto& budget) { return budget.most; });
   return out;
 }
 

@@ -12,6 +12,7 @@ namespace stp::stpctl {
 struct LinkCounters {
   Link link;
   std::vector<CounterValue> counters;
+  std::vector<User> users{};  // whom this user may see
 };
 
 // All samples of a metric stand together, as the format wants it, links being told apart by a

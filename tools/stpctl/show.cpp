@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "libst/service/admin.h"
 #include "libst/service/names.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/counter_texts.h"
@@ -49,7 +50,8 @@ void add(Json& json, const Link& link) {
   link.address ? json.value("address", *link.address) : json.null("address");
   json.value("mtu", link.mtu).value("max_stu_bytes", 1U << link.max_stu);
   json.value("clients", link.clients).value("connections", link.connections);
-  json.value("regions", link.regions).value("administrator", link.administrator).end();
+  json.value("regions", link.regions).value("administrator", link.administrator);
+  json.value("trouble", link.trouble).end();
 }
 
 Table table_of_connections() {
@@ -103,6 +105,35 @@ void add(Json& json, const Region& r) {
   json.value("first_bufx", r.base).value("bufx_count", r.count);
   json.value("bufsize_bytes", std::uint64_t{1} << r.bufsize).value("mx_count", r.mx_count);
   json.value("state", state_of(r)).end();
+}
+
+// A line for each user; "used/most" of each budget.
+bool is_bytes(const std::string& budget) {
+  return budget.ends_with("_bytes");
+}
+Table table_of_users() {
+  return Table({"UID>", "CLIENTS>", "ENDPOINTS>", "CONNECTIONS>", "QUEUES>", "REGIONS>", "MAPPED>",
+                "MX>", "TABLES>", "MAPPINGS>", "FILES>"});
+}
+void add(Table& table, const User& user) {
+  std::vector<std::string> cells{user.uid == service::kUnknownUser ? "-"
+                                                                   : std::to_string(user.uid)};
+  for (auto const& budget : user.budgets) {
+    auto const text = [&](std::uint64_t value) {
+      return is_bytes(budget.name) ? short_bytes(value) : std::to_string(value);
+    };
+    cells.push_back(text(budget.used) + '/' + (budget.most ? text(*budget.most) : "-"));
+  }
+  table.row(std::move(cells));
+}
+void add(Json& json, const User& user) {
+  json.object().value("uid", user.uid).value("trusted", user.trusted).object("budgets");
+  for (auto const& budget : user.budgets) {
+    json.object(budget.name).value("used", budget.used);
+    budget.most ? json.value("most", *budget.most) : json.null("most");
+    json.end();
+  }
+  json.end().end();
 }
 
 // ---- lists of one link each
@@ -168,18 +199,20 @@ void show_links(const Options& options) {
   Failures failures;
   json.object().array("links");
   auto table = table_of_links();
+  std::string troubles;
   for (auto const& socket : options.sockets)
     failures.guard([&] {
       DaemonClient daemon(socket);
       auto const link = read_link(daemon);
       add(json, link);
       add(table, link);
+      if (!link.trouble.empty()) troubles += link.name + ": " + link.trouble + "\n";
     });
   json.end().end();
   if (options.json)
     std::puts(json.text().c_str());
   else if (!table.empty())
-    std::fputs(table.text().c_str(), stdout);
+    std::fputs((table.text() + troubles).c_str(), stdout);
   failures.raise();
 }
 
@@ -209,7 +242,8 @@ void show_stats(const Options& options) {
     failures.guard([&] {
       DaemonClient daemon(socket);
       auto link = read_link(daemon);
-      all.push_back({std::move(link), read_counters(daemon)});
+      all.push_back({std::move(link), read_counters(daemon),
+                     options.prometheus ? read_users(daemon) : std::vector<User>{}});
     });
   if (options.prometheus) {
     std::fputs(prometheus_text(all).c_str(), stdout);
@@ -232,6 +266,8 @@ void show(const Options& options) {
       return show_list<Connection>(options, "connections", table_of_connections, read_connections);
     case Command::kRegions:
       return show_list<Region>(options, "regions", table_of_regions, read_regions);
+    case Command::kUsers:
+      return show_list<User>(options, "users", table_of_users, read_users);
     case Command::kStats:
       return show_stats(options);
     default:

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "dpdk_port/link.h"
+#include "libst/service/budget.h"
 #include "libst/service/text_field.h"
 #include "tools/stpctl/failure.h"
 
@@ -88,7 +89,8 @@ Link read_link(DaemonClient& daemon) {
             .clients = entry.clients,
             .connections = entry.connections,
             .regions = entry.regions,
-            .administrator = entry.administrator != 0};
+            .administrator = entry.administrator != 0,
+            .trouble = std::string(service::text_of(entry.trouble))};
   if (reply.ipv4 != 0) link.address = port::to_string(port::Ipv4{reply.ipv4});
   return link;
 }
@@ -105,6 +107,24 @@ std::vector<Region> read_regions(DaemonClient& daemon) {
   std::vector<Region> all;
   walk(daemon, RequestKind::kAdminRegion, [&](const Reply& reply) {
     if (reply.region != kNoneId) all.push_back(region_of(reply));
+  });
+  return all;
+}
+
+std::vector<User> read_users(DaemonClient& daemon) {
+  std::vector<User> all;
+  walk(daemon, RequestKind::kAdminUser, [&](const Reply& reply) {
+    auto const& entry = reply.admin;
+    if (entry.shown == 0) return;
+    auto& user = all.emplace_back();
+    user.uid = entry.uid;
+    user.trusted = entry.trusted != 0;
+    for (std::size_t i = 0; i < service::kResources; ++i) {
+      auto const most = entry.most[i];
+      user.budgets.push_back({service::describe(static_cast<service::Resource>(i)).name,
+                              entry.used[i],
+                              most == service::kNoBound ? std::nullopt : std::optional(most)});
+    }
   });
   return all;
 }

@@ -19,6 +19,7 @@ struct Link {
   bool up = false;
   unsigned clients = 0, connections = 0, regions = 0;
   bool administrator = false;  // this user is shown what is others'
+  std::string trouble;         // and the remedy; "": none
 };
 
 struct Owner {
@@ -46,6 +47,17 @@ struct Region {
   bool unmapping = false;
 };
 
+struct User {
+  unsigned uid = 0;
+  bool trusted = false;  // held by the totals only
+  struct Budget {
+    std::string name;
+    std::uint64_t used = 0;
+    std::optional<std::uint64_t> most;  // nullopt: no bound
+  };
+  std::vector<Budget> budgets;
+};
+
 struct CounterValue {
   std::string name;
   std::uint64_t value = 0;
@@ -54,6 +66,7 @@ struct CounterValue {
 Link read_link(DaemonClient& daemon);
 std::vector<Connection> read_connections(DaemonClient& daemon);
 std::vector<Region> read_regions(DaemonClient& daemon);
+std::vector<User> read_users(DaemonClient& daemon);
 std::vector<CounterValue> read_counters(DaemonClient& daemon);
 
 }  // namespace stp::stpctl

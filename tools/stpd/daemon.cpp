@@ -45,6 +45,7 @@ std::unique_ptr<Daemon> Daemon::start(const Options& options) {
     log(LogLevel::kError, error);
     return nullptr;
   }
+  daemon->log_thread_.emplace();  // without rights, and before anybody can make it say anything
   return daemon->serve() ? std::move(daemon) : nullptr;
 }
 
@@ -64,7 +65,7 @@ void Daemon::open_links(const Options& options) {
 bool Daemon::serve() {
   for (auto const& link : links_) {
     std::string error;
-    if (link->serve(error)) continue;
+    if (link->serve(links_.size(), error)) continue;
     log(LogLevel::kError, error, link->name());
     return false;
   }
@@ -74,6 +75,7 @@ bool Daemon::serve() {
 // All of them at once: each may have to wait for its peers.
 Daemon::~Daemon() {
   for (auto const& link : links_) link->begin_to_leave();
+  links_.clear();
 }
 
 void Daemon::apply(const Options& options) {
@@ -84,6 +86,10 @@ bool Daemon::is_alive() {
   bool alive = true;
   for (auto const& link : links_) alive &= link->is_alive();
   return alive;
+}
+
+void Daemon::look_at_links() {
+  for (auto const& link : links_) link->log_trouble();
 }
 
 std::string Daemon::status() const {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/stpd/log.h"
 #include "tools/stpd/served_link.h"
 
 namespace stp::stpd {
@@ -22,6 +24,8 @@ class Daemon {
   void apply(const Options& options);
   // False: some thread has stopped moving since this was last asked.
   bool is_alive();
+  // Logs which links have come into trouble since this was last called, or got out of it.
+  void look_at_links();
   // "2 links" or "1 of 2 links: b"
   [[nodiscard]] std::string status() const;
 
@@ -30,6 +34,7 @@ class Daemon {
   void open_links(const Options& options);
   bool serve();
 
+  std::optional<LogThread> log_thread_;  // goes last
   std::size_t wanted_ = 0;
   std::vector<std::unique_ptr<ServedLink>> links_;
 };

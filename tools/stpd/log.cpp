@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/log.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <cstdio>
 #include <ctime>
+#include <mutex>
+#include <utility>
 
 namespace stp::stpd {
 namespace {
 
 std::atomic<LogLevel> least_level{LogLevel::kInfo};
 std::atomic<LogFormat> log_format{LogFormat::kText};
+
+// Threads may log for as long as the process lives: never taken down.
+struct Writer {
+  std::mutex mutex;
+  std::shared_ptr<LogWriter> now;  // none: whoever logs writes
+  bool lost = false;               // stderr does not take anything: nobody is to try
+};
+
+Writer& writer() {
+  static auto* const one = new Writer;
+  return *one;
+}
 
 constexpr std::array<const char*, 4> kNames{"error", "warning", "info", "debug"};
 
@@ -57,6 +73,10 @@ std::string as_text(LogLevel level, const std::string& text, const std::string& 
   return "stpd: " + (link.empty() ? "" : "[" + link + "] ") + weight + text + "\n";
 }
 
+std::string as_line(LogLevel level, const std::string& text, const std::string& link) {
+  return log_format == LogFormat::kJson ? as_json(level, text, link) : as_text(level, text, link);
+}
+
 }  // namespace
 
 void set_log(LogLevel least, LogFormat format) {
@@ -66,10 +86,36 @@ void set_log(LogLevel least, LogFormat format) {
 
 void log(LogLevel level, const std::string& text, const std::string& link) {
   if (level > least_level) return;
-  auto const line =
-      log_format == LogFormat::kJson ? as_json(level, text, link) : as_text(level, text, link);
+  auto line = as_line(level, text, link);
+  std::shared_ptr<LogWriter> thread;
+  {
+    std::lock_guard const guard(writer().mutex);
+    if (writer().lost) return;
+    thread = writer().now;
+  }
   // One call per line, so that lines of two threads do not mix.
-  std::fputs(line.c_str(), stderr);
+  if (thread)
+    thread->write(std::move(line));
+  else
+    std::fputs(line.c_str(), stderr);
+}
+
+LogThread::LogThread()
+    : writer_(std::make_shared<LogWriter>(STDERR_FILENO, [](std::size_t lines) {
+        return as_line(
+            LogLevel::kWarning,
+            std::to_string(lines) + " lines of this log are missing here: nobody read them in time",
+            {});
+      })) {
+  std::lock_guard const guard(writer().mutex);
+  writer().now = writer_;
+}
+
+LogThread::~LogThread() {
+  auto const written = writer_->flush(LogWriter::kFarewell);
+  std::lock_guard const guard(writer().mutex);
+  writer().now.reset();
+  writer().lost = !written;
 }
 
 }  // namespace stp::stpd

@@ -53,15 +53,16 @@ void reload(int argc, char** argv, stp::stpd::Daemon& daemon, Options& options) 
   options.log_format = wanted->log_format;
 }
 
-// Until a signal says to leave; returns it. A watchdog hears of us while every thread moves.
+// Until a signal says to leave; returns it. A watchdog hears of us while every thread moves, and
+// the operator of links that have trouble.
 int serve(int argc, char** argv, const sigset_t& signals, const stp::stpd::Notifier& notifier,
           stp::stpd::Daemon& daemon, Options options) {
   // Threads beat once in a second at least: asking more often proves nothing.
-  constexpr std::chrono::microseconds kLeast{1'500'000}, kIdle{3'600'000'000};
+  constexpr std::chrono::microseconds kLeast{1'500'000}, kLook{500'000};
   auto const watchdog = notifier.watchdog();
-  auto const interval = watchdog ? std::max(*watchdog / 2, kLeast) : kIdle;
-  timespec const wait{.tv_sec = interval.count() / 1'000'000,
-                      .tv_nsec = interval.count() % 1'000'000 * 1'000};
+  auto const interval = watchdog ? std::max(*watchdog / 2, kLeast) : kLook;
+  auto since_asked = std::chrono::microseconds{0};
+  timespec const wait{.tv_sec = 0, .tv_nsec = kLook.count() * 1'000};
   for (;;) {
     auto const signal = ::sigtimedwait(&signals, nullptr, &wait);
     if (signal == SIGHUP) {
@@ -70,8 +71,12 @@ int serve(int argc, char** argv, const sigset_t& signals, const stp::stpd::Notif
       notifier.tell("READY=1");
     } else if (signal > 0) {
       return signal;
-    } else if (watchdog && daemon.is_alive()) {
-      notifier.tell("WATCHDOG=1");
+    } else {
+      daemon.look_at_links();
+      since_asked += kLook;
+      if (!watchdog || since_asked < interval) continue;
+      since_asked = std::chrono::microseconds{0};
+      if (daemon.is_alive()) notifier.tell("WATCHDOG=1");
     }
   }
 }

@@ -40,6 +40,16 @@ void add_size(CLI::App& app, const std::string& name, T& out, const std::string&
       ->default_str(usual);
 }
 
+// Where 0 stands for a part of the machine's memory, which the description says.
+void add_size_of_memory(CLI::App& app, const std::string& name, std::uint64_t& out,
+                        const std::string& description) {
+  auto const take = [&out, name](const std::string& text) {
+    out = parse_size(name, text);
+    if (out == 0) refuse(name + " 0: write a size above 0, as 4GiB, or leave it out");
+  };
+  app.add_option_function<std::string>(name, take, description)->type_name("SIZE");
+}
+
 template <typename T>
 CLI::Option* add_count(CLI::App& app, const std::string& name, T& out,
                        const std::string& description) {
@@ -104,6 +114,32 @@ std::vector<service::PortRule> parse_rules(const std::vector<std::string>& texts
   return rules;
 }
 
+// One who is alone may have all of it, and then nothing is left for who comes later.
+unsigned parse_share(const std::string& text) {
+  auto const percent = parse_count("--user-share", text, 100);
+  if (percent == 0)
+    refuse("--user-share 0: write how many per cent a user may have who is alone, 1 to 100");
+  return static_cast<unsigned>(percent);
+}
+
+void add_budgets(CLI::App& app, service::Quotas& out) {
+  app.option_defaults()->group("Budgets (of all clients of a link, shared by their users)");
+  app.add_option_function<std::string>(
+         "--user-share", [&out](const std::string& text) { out.user_share = parse_share(text); },
+         "Per cent of everything that one user may have while no other has any; those who come "
+         "later get less, never nothing")
+      ->type_name("PERCENT")
+      ->default_str(std::to_string(out.user_share));
+  add_size_of_memory(app, "--total-queues", out.total_queue_bytes,
+                     "Memory of the queues of connections [a quarter of the machine's]");
+  add_size_of_memory(app, "--total-mapped", out.total_mapped_bytes,
+                     "Mapped memory [as much as the machine has]");
+  add_size_of_memory(app, "--total-tables", out.total_table_bytes,
+                     "Memory of tables of Bufx [a sixteenth of the machine's]");
+  add_quota(app, "--total-regions", out.total_regions, "Mapped regions");
+  add_quota(app, "--total-endpoints", out.total_endpoints, "Endpoints");
+}
+
 void add_quotas(CLI::App& app, service::Quotas& out) {
   app.option_defaults()->group("Quotas (of one client)");
   add_quota(app, "--max-connections", out.connections, "Connections, those in wait included");
@@ -115,6 +151,7 @@ void add_quotas(CLI::App& app, service::Quotas& out) {
   add_quota(app, "--max-endpoints", out.endpoints, "Endpoints");
   add_size(app, "--max-queues", out.queue_bytes, "Memory of the queues of its connections");
   add_quota(app, "--max-clients", out.clients, "Clients of a link at a time");
+  add_budgets(app, out);
 }
 
 void add_access(CLI::App& app, Options& out) {

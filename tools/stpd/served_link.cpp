@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/served_link.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -18,21 +15,13 @@ namespace {
 // For peers to answer the disconnects of an ending daemon; a silent one is not waited for.
 constexpr std::chrono::seconds kGoodbye{1};
 
-// The default socket lives in a directory of its own, which a fresh /run does not have. It belongs
-// to whom stpd will be, so that the socket can be removed in the end.
-void make_directory_of(const std::string& path, const Options& options) {
-  auto const directory = std::filesystem::path(path).parent_path();
-  std::error_code ignored;  // listening says what is wrong
-  if (directory.empty() || !std::filesystem::create_directory(directory, ignored)) return;
-  if (options.user.empty()) return;
-  auto const user = service::find_user(options.user);
-  // Not being able to is a socket file that stays, and that the next start replaces.
-  if (user && ::chown(directory.c_str(), *user, static_cast<gid_t>(-1)) != 0) return;
-}
-
 std::string listen_error(const std::string& path, int error) {
   if (error == -EADDRINUSE)
     return "socket " + path + ": another daemon answers there, or it is no socket";
+  if (error == -EPERM && !service::directory_is_safe(path))
+    return "socket " + path +
+           ": anybody may replace files in that directory: take write permission from others "
+           "(chmod o-w), set its sticky bit, or name another directory";
   return "socket " + path + ": " + std::strerror(-error);
 }
 
@@ -93,17 +82,24 @@ bool ServedLink::start_admin(const Options& options, std::string& error) {
 }
 
 bool ServedLink::listen(const Options& options, std::string& error) {
-  make_directory_of(options_.socket, options);
+  // The default socket lives in a directory of its own, which a fresh /run does not have. It
+  // belongs to whom stpd will be, so that the socket can be removed in the end. Where it cannot be
+  // made, listening says what is wrong.
+  service::make_directory_of(options_.socket, service::find_user(options.user));
   auto const result = server_.listen(options.socket_access);
   if (result != 0) error = listen_error(options_.socket, result);
   return result == 0;
 }
 
-bool ServedLink::serve(std::string& error) {
-  if (auto const result = server_.start(); result != 0) {
+bool ServedLink::serve(std::size_t links, std::string& error) {
+  if (auto const result = server_.start(links); result != 0) {
     error = std::string("cannot serve: ") + std::strerror(-result);
     return false;
   }
+  if (!service::MemoryGuard::instance().watches())
+    log(LogLevel::kWarning,
+        "the system permits no userfaultfd: pages that a program takes away after it has mapped "
+        "them are made anew, at the cost of stpd");
   loop_.start();
   serving_ = true;
   return true;
@@ -146,6 +142,20 @@ bool ServedLink::is_alive() {
   return alive;
 }
 
+void ServedLink::log_trouble() {
+  std::string trouble;
+  {
+    std::lock_guard guard(service_.lock());
+    trouble = service_.port().trouble();
+  }
+  if (trouble == trouble_) return;
+  trouble_ = std::move(trouble);
+  if (trouble_.empty())
+    log(LogLevel::kInfo, "link " + options_.link + ": the trouble is over");
+  else
+    log(LogLevel::kWarning, "link " + options_.link + ": " + trouble_);
+}
+
 void ServedLink::begin_to_leave() {
   server_.stop();
 }
@@ -178,6 +188,9 @@ std::vector<port::PortCounter> ServedLink::own_counters() const {
           {"clients_refused", clients.refused},
           {"clients_bad_messages", clients.bad_messages},
           {"clients_slow_readers", clients.slow_readers},
+          {"bells_silenced", service_.silenced_bells()},
+          {"descriptors_stuck", clients.stuck_descriptors},
+          {"clients_torn_memory", clients.torn_memory},
           {"trace_frames", trace_ ? trace_->frames() : 0},
           {"trace_dropped", trace_ ? trace_->dropped() : 0}};
 }

@@ -29,13 +29,15 @@ class ServedLink {
   ServedLink& operator=(const ServedLink&) = delete;
 
   // Starts the threads. False: `error` says why not.
-  bool serve(std::string& error);
+  bool serve(std::size_t links, std::string& error);
   // What may change while it serves: quotas, who may listen.
   void apply(const Options& options);
   // No new clients, and the old ones' connections end; the destructor waits for that.
   void begin_to_leave();
   // Whether both threads have moved since this was last asked.
   bool is_alive();
+  // Says what troubles the link, once, and when that is over.
+  void log_trouble();
   [[nodiscard]] const std::string& name() const { return options_.name; }
 
  private:
@@ -61,6 +63,7 @@ class ServedLink {
   std::optional<service::Telemetry> telemetry_;
   bool serving_ = false;
   std::uint64_t seen_turns_ = 0, seen_requests_ = 0;
+  std::string trouble_;
 };
 
 }  // namespace stp::stpd

@@ -12,6 +12,7 @@ namespace stp::stpd {
 namespace {
 
 constexpr std::uint16_t kEtherTypeArp = 0x0806;
+constexpr unsigned kMostLost = 4;  // writers, each with a ring
 
 bool is_arp(Bytes head) {
   constexpr std::size_t kTypeAt = 12;
@@ -39,16 +40,23 @@ Tracer::~Tracer() {
   stop();
 }
 
-int Tracer::start(const service::TraceOrder& order, service::ClientId by, service::UniqueFd file) {
-  if (writer_ && !writer_->finished()) return -EBUSY;
+// A writer that was told to end and does not waits for its file: it is left behind with it.
+bool Tracer::has_let_go() {
+  if (!writer_ || writer_->finished()) return true;
+  if (!writer_->is_overdue() || lost_writers_ == kMostLost) return false;
+  ++lost_writers_;
+  log_("the file of the last trace does not answer: it is left as it is");
+  return true;
+}
+
+int Tracer::start(const service::TraceOrder& order, service::ClientId by, service::UniqueFd& file) {
+  if (!has_let_go()) return -EBUSY;
   stop();  // it had come to its own end
   trace::PcapngWriter::Options options{.interface = service_.port().info().link,
                                        .program = "stpd " STP_VERSION};
   if (order.max_frames != 0) options.max_frames = order.max_frames;
   if (order.nanoseconds != 0) options.duration = order.nanoseconds;
-  std::string error;
-  writer_ = trace::PcapngWriter::create(std::move(file), options, error);
-  if (!writer_) return -errno;
+  writer_ = trace::PcapngWriter::create(std::move(file), options);
   everything_ = order.everything != 0;
   owner_ = order.stays != 0 ? 0 : by;
   running_ = true;

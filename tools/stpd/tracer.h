@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Traces that an administrator orders while stpd runs. One at a time; the file is the
-// administrator's, who has opened it: stpd needs no rights on it.
+// administrator's, who has opened it: stpd needs no rights on it, and does not wait for it either.
 #pragma once
 
 #include <functional>
@@ -22,9 +22,9 @@ class Tracer final : public service::TraceControl, private port::Tap {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // -EBUSY: a trace runs.
+  // -EBUSY: a trace runs, or too many files have never answered.
   int start(const service::TraceOrder& order, service::ClientId by,
-            service::UniqueFd file) override;
+            service::UniqueFd& file) override;
   int stop() override;
   int status(service::AdminEntry& out) override;
   void client_gone(service::ClientId client) override;
@@ -32,11 +32,13 @@ class Tracer final : public service::TraceControl, private port::Tap {
  private:
   void frame(Bytes head, Bytes rest, bool sent) override;
   void set_tap(port::Tap* tap);
+  bool has_let_go();
 
   service::Service& service_;
   port::Tap* const beside_;
   const Log log_;
   std::unique_ptr<trace::PcapngWriter> writer_;  // the latest trace
+  unsigned lost_writers_ = 0;                    // whose file has never answered
   bool everything_ = false;
   bool running_ = false;
   service::ClientId owner_ = 0;  // whose going ends it; 0: nobody's

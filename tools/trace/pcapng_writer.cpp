@@ -6,9 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
-#include <chrono>
+#include <condition_variable>
+#include <csignal>
 #include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace stp::trace {
 namespace {
@@ -106,76 +111,135 @@ static_assert(sizeof(PacketTail) == 16);
 
 }  // namespace
 
+struct PcapngWriter::State {
+  State(service::UniqueFd opened, const Options& options);
+
+  void put(const void* data, std::size_t size, std::uint64_t& at);
+  void run();
+  bool drain();
+  bool give_up(ssize_t written);
+  [[nodiscard]] bool at_limit() const {
+    return frames >= max_frames || std::chrono::steady_clock::now() >= until;
+  }
+
+  service::UniqueFd file;
+  const std::uint64_t max_frames;
+  const std::chrono::steady_clock::time_point until;
+  const std::chrono::milliseconds farewell;
+  std::vector<std::byte> ring;
+  // Positions run freely; the ring holds whole blocks between them.
+  std::atomic<std::uint64_t> head{0}, tail{0};
+  std::atomic<std::uint64_t> frames{0}, dropped{0};
+  std::atomic<std::uint64_t> file_size{0};  // of whole blocks
+  std::atomic<int> error{0};
+  // No frame is taken any more; the writer has been told to end; it has ended.
+  std::atomic<bool> closed{false}, stopping{false}, finished{false};
+  std::mutex mutex;  // never held while the file is asked for anything
+  std::condition_variable filling, ended;
+};
+
+PcapngWriter::State::State(service::UniqueFd opened, const Options& options)
+    : file(std::move(opened)),
+      max_frames(options.max_frames),
+      until(options.duration == kNever
+                ? std::chrono::steady_clock::time_point::max()
+                : std::chrono::steady_clock::now() + std::chrono::nanoseconds(options.duration)),
+      farewell(options.farewell),
+      ring(options.ring_bytes) {}
+
 std::unique_ptr<PcapngWriter> PcapngWriter::create(const std::string& path, Options options,
                                                    std::string& error) {
   service::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  std::unique_ptr<PcapngWriter> writer;
-  if (file)
-    writer = create(std::move(file), options, error);
-  else
-    error = std::strerror(errno);
-  if (!writer) error = path + ": " + error;
-  return writer;
-}
-
-std::unique_ptr<PcapngWriter> PcapngWriter::create(service::UniqueFd file, const Options& options,
-                                                   std::string& error) {
   auto const header = file_header(options);
-  auto const written = ::write(file.get(), header.data(), header.size());
+  auto const written = file ? ::write(file.get(), header.data(), header.size()) : -1;
   if (written != static_cast<ssize_t>(header.size())) {
-    if (written >= 0) errno = ENOSPC;
-    error = std::strerror(errno);
+    error = path + ": " + std::strerror(written < 0 ? errno : ENOSPC);
     return nullptr;
   }
-  std::unique_ptr<PcapngWriter> writer(new PcapngWriter(std::move(file), options));
-  writer->file_size_ = header.size();
-  writer->thread_ = std::thread([self = writer.get()] { self->run(); });
-  return writer;
+  auto state = std::make_shared<State>(std::move(file), options);
+  state->file_size = header.size();
+  return std::unique_ptr<PcapngWriter>(new PcapngWriter(std::move(state)));
 }
 
-PcapngWriter::PcapngWriter(service::UniqueFd file, const Options& options)
-    : file_(std::move(file)),
-      max_frames_(options.max_frames),
-      until_(options.duration == kNever
-                 ? std::chrono::steady_clock::time_point::max()
-                 : std::chrono::steady_clock::now() + std::chrono::nanoseconds(options.duration)),
-      ring_(options.ring_bytes) {}
+std::unique_ptr<PcapngWriter> PcapngWriter::create(service::UniqueFd file, const Options& options) {
+  auto state = std::make_shared<State>(std::move(file), options);
+  auto const header = file_header(options);
+  std::uint64_t at = 0;
+  state->put(header.data(), header.size(), at);
+  state->head = at;
+  return std::unique_ptr<PcapngWriter>(new PcapngWriter(std::move(state)));
+}
+
+PcapngWriter::PcapngWriter(std::shared_ptr<State> state) : state_(std::move(state)) {
+  std::thread([shared = state_] {
+    // A pipe whose reader goes is an error of the file, and no reason to end the program.
+    sigset_t pipe;
+    ::sigemptyset(&pipe);
+    ::sigaddset(&pipe, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+    shared->run();
+  }).detach();
+}
 
 PcapngWriter::~PcapngWriter() {
   finish();
-  thread_.join();
+  std::unique_lock lock(state_->mutex);
+  state_->ended.wait_until(lock, finished_since_ + state_->farewell, [this] { return finished(); });
 }
 
 void PcapngWriter::finish() {
+  if (finished_since_ == std::chrono::steady_clock::time_point())
+    finished_since_ = std::chrono::steady_clock::now();
   {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
+    std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
   }
-  filling_.notify_one();
+  state_->filling.notify_one();
 }
 
-void PcapngWriter::put(const void* data, std::size_t size, std::uint64_t& at) {
-  auto const place = at % ring_.size();
-  auto const first = std::min(size, ring_.size() - place);
-  if (first != 0) std::memcpy(ring_.data() + place, data, first);
+bool PcapngWriter::finished() const {
+  return state_->finished.load(std::memory_order_acquire);
+}
+bool PcapngWriter::is_overdue() const {
+  return finished_since_ != std::chrono::steady_clock::time_point() && !finished() &&
+         std::chrono::steady_clock::now() >= finished_since_ + state_->farewell;
+}
+std::uint64_t PcapngWriter::frames() const {
+  return state_->frames;
+}
+std::uint64_t PcapngWriter::dropped() const {
+  return state_->dropped;
+}
+std::uint64_t PcapngWriter::written_bytes() const {
+  return state_->file_size;
+}
+int PcapngWriter::error() const {
+  return state_->error;
+}
+
+void PcapngWriter::State::put(const void* data, std::size_t size, std::uint64_t& at) {
+  auto const place = at % ring.size();
+  auto const first = std::min(size, ring.size() - place);
+  if (first != 0) std::memcpy(ring.data() + place, data, first);
   if (first != size)
-    std::memcpy(ring_.data(), static_cast<const std::byte*>(data) + first, size - first);
+    std::memcpy(ring.data(), static_cast<const std::byte*>(data) + first, size - first);
   at += size;
 }
 
 void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
-  if (error_.load(std::memory_order_relaxed) != 0) {
-    dropped_.fetch_add(1, std::memory_order_relaxed);
+  auto& state = *state_;
+  if (state.error.load(std::memory_order_relaxed) != 0) {
+    state.dropped.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  if (closed_.load(std::memory_order_relaxed)) return;
-  if (frames_.load(std::memory_order_relaxed) >= max_frames_) return;
+  if (state.closed.load(std::memory_order_relaxed)) return;
+  if (state.frames.load(std::memory_order_relaxed) >= state.max_frames) return;
   auto const size = head.size() + rest.size();
   auto const length = sizeof(PacketHead) + padded(size) + sizeof(PacketTail);
-  auto at = head_.load(std::memory_order_relaxed);
-  auto const used = at - tail_.load(std::memory_order_acquire);
-  if (length > ring_.size() - used) {
-    dropped_.fetch_add(1, std::memory_order_relaxed);
+  auto at = state.head.load(std::memory_order_relaxed);
+  auto const used = at - state.tail.load(std::memory_order_acquire);
+  if (length > state.ring.size() - used) {
+    state.dropped.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   PacketHead const packet{.length = static_cast<std::uint32_t>(length),
@@ -186,56 +250,54 @@ void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
   PacketTail const tail{.flags = static_cast<std::uint32_t>(way),
                         .length = static_cast<std::uint32_t>(length)};
   constexpr std::array<std::byte, 3> kPadding{};
-  put(&packet, sizeof packet, at);
-  put(head.data(), head.size(), at);
-  put(rest.data(), rest.size(), at);
-  put(kPadding.data(), padded(size) - size, at);
-  put(&tail, sizeof tail, at);
-  head_.store(at, std::memory_order_release);
-  frames_.fetch_add(1, std::memory_order_relaxed);
+  state.put(&packet, sizeof packet, at);
+  state.put(head.data(), head.size(), at);
+  state.put(rest.data(), rest.size(), at);
+  state.put(kPadding.data(), padded(size) - size, at);
+  state.put(&tail, sizeof tail, at);
+  state.head.store(at, std::memory_order_release);
+  state.frames.fetch_add(1, std::memory_order_relaxed);
   // Once per filling, so that a busy link does not cost a system call per frame.
-  auto const half = ring_.size() / 2;
-  if (used < half && used + length >= half) filling_.notify_one();
+  auto const half = state.ring.size() / 2;
+  if (used < half && used + length >= half) state.filling.notify_one();
 }
 
-void PcapngWriter::run() {
-  std::unique_lock lock(mutex_);
+void PcapngWriter::State::run() {
   bool last = false;
   while (drain() && !last) {
-    last = closed_ || stopping_;  // closed a whole interval ago: no frame is on its way any more
-    closed_ = closed_ || at_limit();
+    std::unique_lock lock(mutex);
+    last = closed || stopping;  // closed a whole interval ago: no frame is on its way any more
+    closed = closed || at_limit();
     // No condition: half a ring full ends the wait, too.
-    if (!stopping_) filling_.wait_for(lock, std::chrono::nanoseconds(kFlushInterval));
-    last = last || stopping_;
+    if (!stopping) filling.wait_for(lock, std::chrono::nanoseconds(kFlushInterval));
+    last = last || stopping;
   }
-  closed_ = true;
-  file_.reset();
-  finished_.store(true, std::memory_order_release);
-}
-
-bool PcapngWriter::at_limit() const {
-  return frames_ >= max_frames_ || std::chrono::steady_clock::now() >= until_;
+  closed = true;
+  file.reset();
+  std::lock_guard const guard(mutex);
+  finished.store(true, std::memory_order_release);
+  ended.notify_all();
 }
 
 // False: the file takes no more.
-bool PcapngWriter::drain() {
-  auto const tail = tail_.load(std::memory_order_relaxed);
-  auto const size = head_.load(std::memory_order_acquire) - tail;
+bool PcapngWriter::State::drain() {
+  auto const from = tail.load(std::memory_order_relaxed);
+  auto const size = head.load(std::memory_order_acquire) - from;
   if (size == 0) return true;
-  auto const place = tail % ring_.size();
-  auto const first = std::min<std::size_t>(size, ring_.size() - place);
-  std::array<iovec, 2> parts{{{ring_.data() + place, first}, {ring_.data(), size - first}}};
-  auto const written = ::writev(file_.get(), parts.data(), 2);
+  auto const place = from % ring.size();
+  auto const first = std::min<std::size_t>(size, ring.size() - place);
+  std::array<iovec, 2> parts{{{ring.data() + place, first}, {ring.data(), size - first}}};
+  auto const written = ::writev(file.get(), parts.data(), 2);
   if (written != static_cast<ssize_t>(size)) return give_up(written);
-  file_size_ += size;
-  tail_.store(tail + size, std::memory_order_release);
+  file_size += size;
+  tail.store(from + size, std::memory_order_release);
   return true;
 }
 
 // A full disk, say: the frames before stay readable.
-bool PcapngWriter::give_up(ssize_t written) {
-  error_ = written < 0 ? -errno : -ENOSPC;
-  [[maybe_unused]] auto const cut = ::ftruncate(file_.get(), static_cast<off_t>(file_size_.load()));
+bool PcapngWriter::State::give_up(ssize_t written) {
+  error = written < 0 ? -errno : -ENOSPC;
+  [[maybe_unused]] auto const cut = ::ftruncate(file.get(), static_cast<off_t>(file_size.load()));
   return false;
 }
 

@@ -91,11 +91,13 @@ void Checker::finish() {
 }
 
 bool Checker::Impl::settled(TraceTime now) const {
-  return between(start_of_trace, now) > kBeforeCapture;
+  return options.endpoints || between(start_of_trace, now) > kBeforeCapture;
 }
 
 void Checker::Impl::report(const Decoded& frame, Rule rule, std::string expected, std::string seen,
                            bool explained) {
+  ++faults;
+  if (hushed) return;
   if (explained && text_of(rule).certainty == Certainty::kIfAll) {
     seen = "not judged by " + std::string(text_of(rule).name) +
            ", as frames may be missing or come twice: " + seen;
@@ -117,7 +119,7 @@ void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, Trac
   constexpr unsigned kTries = 8;
   auto const gap = between(tries.last, said.now);
   if (tries.count == 0) {
-    tries = {said.now, said.now, said.frame.number, 1, false};
+    tries = {.first = said.now, .last = said.now, .first_frame = said.frame.number, .count = 1};
     return;
   }
   if (gap < kLinkCopies) return;
@@ -127,13 +129,20 @@ void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, Trac
   auto wanted = least;
   for (unsigned i = 2; i < tries.count && wanted < kLongestInterval; ++i) wanted *= 2;
   wanted = std::min(wanted, kLongestInterval);
-  if (gap < wanted - slack(wanted))
-    report(said, Rule::kRetryTooSoon, std::string(what) + " again after " + seconds(wanted) + " s",
-           "after " + seconds(gap) + " s");
+  if (gap < wanted - slack(wanted)) {
+    --tries.count;  // those that follow are not late for it
+    once(tries.too_soon, [&] {
+      report(said, Rule::kRetryTooSoon,
+             std::string(what) + " again after " + seconds(wanted) + " s",
+             "after " + seconds(gap) + " s");
+    });
+  }
   auto const whole = between(tries.first, said.now);
-  if (tries.count > kTries && whole > patience + slack(patience))
+  if (tries.count <= kTries || whole <= patience + slack(patience)) return;
+  once(tries.too_often, [&] {
     report(said, Rule::kRetryTooOften, std::string("no more than 8 tries of ") + what,
            "try " + std::to_string(tries.count) + ", " + seconds(whole) + " s after the first");
+  });
 }
 
 // A request that nobody has answered, though its peer answered what came after it.
@@ -166,7 +175,7 @@ void Checker::Impl::follow(const Decoded& frame) {
   Said const said{frame, frame.frame.header, *c, from, to, frame.time};
   c->scheduled = c->scheduled || is_scheduled(said.h.op());
   c->mute = !c->certain();
-  check_names(said);
+  if (!check_names(said)) return;
   dispatch(said);
   // Asked last: the answer counts what this very operation uses.
   if (said.h.has(wire::flag::kSendState)) on_question(said, false);

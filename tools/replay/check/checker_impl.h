@@ -2,6 +2,8 @@
 // The inside of Checker: one file for each subject, like the engine's.
 #pragma once
 
+#include <utility>
+
 #include "tools/replay/check/checker.h"
 #include "tools/replay/check/connection_table.h"
 #include "tools/replay/check/endpoint.h"
@@ -44,6 +46,7 @@ struct Checker::Impl {
   void check_form(const Decoded& frame);
   void check_encapsulation(const Decoded& frame);
   void check_unused(const Decoded& frame);
+  std::uint16_t flags_sent_back(const Decoded& frame);
 
   // --- connect.cpp
   void on_request_connection(const Decoded& frame);
@@ -51,7 +54,10 @@ struct Checker::Impl {
   void answered_again(const Decoded& frame, Connection& c, Side& answerer);
   void on_disconnection(const Said& said);
   void check_last_words(const Said& said);
-  void check_names(const Said& said);  // Key, and what state allows
+  bool check_names(const Said& said);  // Key, and what state allows; false: nobody's
+  bool check_key(const Said& said, Side& whose, std::uint32_t seen, const char* field);
+  void note_ghost(const Decoded& answer);
+  bool ends_ghost(const Decoded& frame);
   Connection* connection_of(const Decoded& frame);
   void say_farewell(Connection& connection);
 
@@ -60,6 +66,8 @@ struct Checker::Impl {
   void on_question(const Said& said, bool is_rs);
   void on_state_response(const Said& said);
   void check_b_seq(const Said& said, Landing& landing);
+  void check_b_num(const Said& said, const Question& question, Landing& landing);
+  void count_question(const Said& said);
 
   // --- requests.cpp
   void on_request(const Said& said);
@@ -81,6 +89,7 @@ struct Checker::Impl {
   void check_last_flags(const Said& said);
   bool is_late_repeat(const Decoded& frame);
   bool check_block_data(const Said& said, Landing& landing);
+  void check_bytes(const Said& said, Block& block);
   void on_get_data(const Said& said, GetRequest& get);
   bool place(const Said& said, Block& block, std::uint64_t low, std::uint64_t high);
   bool check_buffer(const Said& said);
@@ -90,6 +99,7 @@ struct Checker::Impl {
   // --- managed.cpp
   void on_managed_request(const Said& said, Request& request, bool fresh);
   void on_managed_data(const Said& said, Landing& landing);
+  void on_managed_put(const Said& said, Landing& landing);
   void on_managed_region(const Said& said, const Request& asked);
   void check_withdrawal(const Said& said, const Request& ended);
   void check_outstanding(const Said& said, Landing& landing, const Request& offer);
@@ -118,6 +128,15 @@ struct Checker::Impl {
   void report(const Said& said, Rule rule, std::string expected, std::string seen);
   void report(const Decoded& frame, Rule rule, std::string expected, std::string seen,
               bool explained = false);
+  // Judges what belongs to something of which one fault has been `told`: others follow from it.
+  template <typename Judge>
+  void once(bool& told, Judge&& judge) {
+    auto const before = faults;
+    auto const outside = std::exchange(hushed, hushed || told);
+    judge();
+    hushed = outside;
+    told = told || faults != before;
+  }
   void owed(const Connection& c, const Tries& tries, const Side& debtor, Rule rule,
             std::string what);
   // What a link may have done to this frame before the capture saw it is not its sender's doing.
@@ -135,11 +154,28 @@ struct Checker::Impl {
     unsigned bufsize = 0, max_stu = 0;
     std::uint32_t uport = 0;
     Tries tries;
+    std::optional<std::uint32_t> key_before;  // of an RC from there before
+  };
+  // A CA that made no connection, by the two ends that it names: of its sender first.
+  struct Ghost {
+    std::uint32_t sender_key = 0, receiver_key = 0;
+  };
+  struct GhostName {
+    EndName sender, receiver;
+    friend bool operator==(const GhostName&, const GhostName&) = default;
+  };
+  struct GhostHash {
+    std::size_t operator()(const GhostName& name) const {
+      return EndHash()(name.sender) * 31 + EndHash()(name.receiver);
+    }
   };
   Sink sink;
   const CheckerOptions options;
   TraceTime start_of_trace = kNotYet, newest = kNotYet;
   Recent<EndName, Connecting, 65'536, EndHash> connecting;
+  Recent<GhostName, Ghost, 1024, GhostHash> ghosts;
+  std::uint64_t faults = 0;  // reported, or hushed
+  bool hushed = false;
   ConnectionTable connections;
   Recent<EndName, Endpoint, 1024, EndHash> endpoints;
 };

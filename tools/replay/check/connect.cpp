@@ -61,7 +61,8 @@ void Checker::Impl::on_request_connection(const Decoded& frame) {
              sizes_text(h));
     return repeat(said, known->tries, kFirstRc, kForever, "RC");
   }
-  Connecting fresh{frame.frame.dst, h.offset, h.param, h.bufx, h.sync, h.d_id, {}};
+  Connecting fresh{frame.frame.dst, h.offset, h.param, h.bufx, h.sync, h.d_id, {}, {}};
+  if (known != nullptr) fresh.key_before = known->key;
   repeat(said, fresh.tries, kFirstRc, kForever, "RC");
   connecting.put(name, fresh);
 }
@@ -73,11 +74,18 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
   auto const from = source_of(frame), to = target_of(frame);
   auto* const asked = connecting.find(to);
   if (asked == nullptr) {
-    if (settled(frame.time))
+    if (settled(frame.time)) {
+      if (!refused) note_ghost(frame);
       return report(frame, Rule::kCaUnasked, "a CA for an RC", operation_text(frame),
                     options.lossy);
+    }
+    if (connections.find(from, to) == nullptr)
+      report(frame, Rule::kMidTrace, "", "a CA whose RC is not in the capture");
     if (refused) return;
   } else if (asked->key != h.d_key || asked->to != frame.frame.src) {
+    if (!refused) note_ghost(frame);
+    // Of a life of that Port before: it was on its way, or an RC was.
+    if (asked->key_before == h.d_key && asked->to == frame.frame.src) return;
     return report(
         frame, Rule::kCaKey,
         "a CA from " + to_string(asked->to) + " with " + named_hex("D_Key", asked->key),
@@ -124,6 +132,26 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
   connections.touch(connections.add(std::move(c)), frame.time);
 }
 
+// Who gets a CA that it does not wait for ends it by an RD made of the CA's fields.
+// protocol: 5.9
+void Checker::Impl::note_ghost(const Decoded& answer) {
+  auto const& h = answer.frame.header;
+  ghosts.put({source_of(answer), target_of(answer)},
+             {.sender_key = h.offset, .receiver_key = h.d_key});
+}
+
+bool Checker::Impl::ends_ghost(const Decoded& frame) {
+  auto const& h = frame.frame.header;
+  bool const answer = h.op() == Op::kDisconnectAnswer;
+  if (!answer && h.op() != Op::kRequestDisconnect && h.op() != Op::kDisconnectComplete)
+    return false;
+  auto const from = source_of(frame), to = target_of(frame);
+  auto const* const ghost = answer ? ghosts.find({from, to}) : ghosts.find({to, from});
+  if (ghost == nullptr) return false;
+  return answer ? h.d_key == ghost->receiver_key && h.offset == ghost->sender_key
+                : h.d_key == ghost->sender_key && h.offset == ghost->receiver_key;
+}
+
 void Checker::Impl::answered_again(const Decoded& frame, Connection& c, Side& answerer) {
   auto const& h = frame.frame.header;
   if (answerer.sized &&
@@ -146,6 +174,7 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
     report(frame, Rule::kNoPort, "a Port", operation_text(frame));
     return nullptr;
   }
+  if (ends_ghost(frame)) return nullptr;
   if (auto* const c = connections.find(from, to)) {
     if (c->certain() || !follow_endpoint(frame)) return c;
     connections.remove(*c);
@@ -195,20 +224,33 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
 }
 
 // protocol: 5.17, 5.18
-void Checker::Impl::check_names(const Said& said) {
+bool Checker::Impl::check_names(const Said& said) {
   auto const op = said.h.op();
-  auto const expect_key = [&](std::optional<std::uint32_t>& key, std::uint32_t seen,
-                              const char* field) {
-    if (!key) key = seen;
-    if (*key != seen) report(said, Rule::kWrongKey, named_hex(field, *key), named_hex(field, seen));
-  };
-  expect_key(said.to.key, said.h.d_key, "D_Key");
+  if (!check_key(said, said.to, said.h.d_key, "D_Key")) return false;
   if (connection_operation(op))
-    return expect_key(said.from.key, said.h.offset,
-                      op == Op::kDisconnectAnswer ? "R_Key" : "I_Key");
+    return check_key(said, said.from, said.h.offset,
+                     op == Op::kDisconnectAnswer ? "R_Key" : "I_Key");
   auto const stopped = std::max(said.from.rd, said.from.da);
-  if (stopped != kNotYet && between(stopped, said.now) > kReordering)
+  if (stopped == kNotYet || between(stopped, said.now) <= kReordering) return true;
+  once(said.from.after_rd, [&] {
     report(said, Rule::kAfterRd, "connection operations only", operation_text(said.frame));
+  });
+  return false;
+}
+
+// What has a wrong Key is dropped where it arrives. Who goes on with it has made one mistake; who
+// may have been right before the capture began is believed.
+bool Checker::Impl::check_key(const Said& said, Side& whose, std::uint32_t seen,
+                              const char* field) {
+  if (!whose.key) whose.key = seen;
+  if (*whose.key == seen) return true;
+  bool told = whose.wrong_key == seen;
+  once(told, [&] {
+    report(said, Rule::kWrongKey, named_hex(field, *whose.key), named_hex(field, seen));
+  });
+  whose.wrong_key = seen;
+  if (!said.c.certain()) whose.key = seen;
+  return !said.c.certain();
 }
 
 // protocol: 5.2, 5.11

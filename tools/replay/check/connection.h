@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "stp/wire/header.h"
@@ -22,6 +23,7 @@ struct Tries {
   std::uint64_t first_frame = 0;
   unsigned count = 0;
   bool answered = false;
+  bool too_soon = false, too_often = false;  // has been told
 };
 
 // One question for the peer's state, by its Sync.
@@ -30,6 +32,9 @@ struct Question {
   std::uint64_t used = 0;     // Slots used at the peer when it was last asked
   Tries tries;
   bool own_rs = false;  // an RS of a Node: no id, no Block
+  // What it was asked about; several: that Sync asked about different things.
+  std::uint32_t r_id = wire::kNoId, b_num = wire::kNoId;
+  bool several = false;
 };
 
 // RTS, RTR or RMR, by I_id.
@@ -56,6 +61,7 @@ struct Block {
   std::optional<std::uint32_t> last;   // STU_num of the STU with Last
   std::vector<bool> seen;              // by STU_num
   std::uint32_t seen_count = 0;
+  std::unordered_map<std::uint32_t, std::size_t> sums;  // of bytes, by STU_num
   bool slot_counted = false;
 
   [[nodiscard]] bool whole() const { return last && seen_count == *last + 1; }
@@ -74,18 +80,34 @@ struct Landing {
   // Managed: the tag of a Write; the Block of a ring that said how long it is.
   std::optional<std::uint32_t> tag;
   std::optional<std::pair<std::uint32_t, std::uint64_t>> told_length;
-  std::uint32_t b_seq = 0;  // the highest that an RSR told
+  std::uint32_t not_asked = 0;  // managed, region: Blocks without Send_state since one with it
+  std::uint32_t b_seq = 0;      // the highest that an RSR told
   TraceTime b_seq_told = kNotYet;
   TraceTime sender_ended = kNotYet;  // END or EA of the side that sends the DATA
   bool over = false;
+  bool unknown = false;                 // never granted: that has been told
+  std::optional<std::uint32_t> faulty;  // the Block of which a fault was told last
+  // RS about it since it got on, from when.
+  std::uint32_t asked = 0;
+  TraceTime asked_since = kNotYet;
+  bool asked_too_often = false;  // has been told
   Recent<std::uint32_t, Block, 2048> blocks;
 };
+
+// How far a Block, or a B_seq, lies ahead of what is complete. Blocks of Puts have no end, and are
+// counted modulo 2^32.
+// protocol: 9.11
+inline std::int64_t ahead_of(const Landing& landing, std::uint32_t b_num) {
+  if (landing.region) return static_cast<std::int32_t>(b_num - landing.b_seq);
+  return std::int64_t{b_num} - landing.b_seq;
+}
 
 struct GetRequest {
   wire::Header header;
   Tries tries;
   Block answer;
   bool taken_back = false;
+  bool faulty = false;                 // a fault of its answer has been told
   std::optional<std::uint64_t> value;  // of a FetchOp
 };
 
@@ -129,7 +151,9 @@ struct Side {
   MacAddr mac;
   std::uint16_t port = 0;
   std::optional<std::uint32_t> key;
-  bool sized = false;  // the three that follow are known
+  std::optional<std::uint32_t> wrong_key;    // that was used for it last
+  bool after_rd = false, no_credit = false;  // has been told
+  bool sized = false;                        // the three that follow are known
   unsigned bufsize = 0, max_stu = 0;
   std::uint32_t slots = 0;
   TraceTime rd = kNotYet, da = kNotYet, dc = kNotYet;  // when it first sent one

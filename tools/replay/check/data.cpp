@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // DATA: held against its grant and against the tiling (docs/protocol.md, sections 7 and 8).
+#include <string_view>
+
 #include "stp/memory/tiling.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
@@ -44,36 +46,48 @@ bool Checker::Impl::is_late_repeat(const Decoded& frame) {
   auto* const c = connections.find(source_of(frame), target_of(frame));
   if (h.op() != wire::Op::kData || c == nullptr) return false;
   auto const* const landing = side_at(*c, target_of(frame)).with_traffic().landings.find(h.d_id);
-  return landing != nullptr && static_cast<std::int32_t>(h.b_num - landing->b_seq) < 0;
+  return landing != nullptr && ahead_of(*landing, h.b_num) < 0;
 }
 
 void Checker::Impl::on_data(const Said& said) {
   auto const& h = said.h;
-  check_last_flags(said);
   auto& traffic = said.to.with_traffic();
   auto* const landing = traffic.landings.find(h.d_id);
   // A Transfer here and a region there may have the same number, and a Block and a Get.
   // protocol: 7.18
   if (auto* const get = traffic.gets.find(h.b_num);
       get != nullptr && get->header.d_id == h.d_id && (landing == nullptr || answers(said, *get)))
-    return on_get_data(said, *get);
+    return once(get->faulty, [&] {
+      check_last_flags(said);
+      on_get_data(said, *get);
+    });
   if (landing == nullptr) {
-    if (said.c.complete && !traffic.landings.forgot() && !traffic.gets.forgot())
-      report(said, Rule::kNoGrant, "the id of a CTS, MRA or GET", operation_text(said.frame));
+    check_last_flags(said);
+    if (!said.c.complete || traffic.landings.forgot() || traffic.gets.forgot()) return;
+    report(said, Rule::kNoGrant, "the id of a CTS, MRA or GET", operation_text(said.frame));
+    Landing unknown;
+    unknown.over = unknown.unknown = true;
+    traffic.landings.put(h.d_id, std::move(unknown));
     return;
   }
+  if (landing->unknown) return;
   // protocol: 9.18
-  if (landing->sender_ended != kNotYet && between(landing->sender_ended, said.now) > kReordering)
-    return report(said, Rule::kAfterEnd, "no DATA of a Transfer that its sender has ended",
-                  operation_text(said.frame));
-  if (said.to.sized && said.from.sized && check_block_data(said, *landing))
-    on_managed_data(said, *landing);
+  bool faulty = landing->faulty == h.b_num;
+  once(faulty, [&] {
+    check_last_flags(said);
+    if (landing->sender_ended != kNotYet && between(landing->sender_ended, said.now) > kReordering)
+      return report(said, Rule::kAfterEnd, "no DATA of a Transfer that its sender has ended",
+                    operation_text(said.frame));
+    if (said.to.sized && said.from.sized && check_block_data(said, *landing))
+      on_managed_data(said, *landing);
+  });
+  if (faulty) landing->faulty = h.b_num;
 }
 
 // protocol: 7.6, 9.11
 bool Checker::Impl::check_block_data(const Said& said, Landing& landing) {
   auto const& h = said.h;
-  auto const ahead = static_cast<std::int32_t>(h.b_num - landing.b_seq);
+  auto const ahead = ahead_of(landing, h.b_num);
   if (ahead < 0) return true;  // of a Block that is complete: a repeat that came too late
   auto* block = landing.blocks.find(h.b_num);
   if (block == nullptr && !landing.region) {
@@ -81,7 +95,7 @@ bool Checker::Impl::check_block_data(const Said& said, Landing& landing) {
     report(said, Rule::kBlockNotGranted, "a Block that a CTS names", named("B_num", h.b_num));
     return false;
   }
-  if (landing.region && static_cast<std::uint32_t>(ahead) >= landing.b_win) {
+  if (landing.region && ahead >= std::int64_t{landing.b_win}) {
     report(said, Rule::kPutUnacknowledged,
            "B_num below " + std::to_string(landing.b_seq + landing.b_win), named("B_num", h.b_num));
     return false;
@@ -99,7 +113,23 @@ bool Checker::Impl::check_block_data(const Said& said, Landing& landing) {
     block = &landing.blocks.put(h.b_num, std::move(put));
   }
   auto const low = landing.region ? landing.start : *block->start;
-  return place(said, *block, low, low + (landing.region ? *landing.t_len : block->length));
+  if (!place(said, *block, low, low + (landing.region ? *landing.t_len : block->length)))
+    return false;
+  check_bytes(said, *block);
+  return true;
+}
+
+// protocol: 9.7
+void Checker::Impl::check_bytes(const Said& said, Block& block) {
+  if (said.frame.cut || disturbed(said)) return;
+  auto const& stu = said.frame.frame.stu;
+  auto const sum =
+      std::hash<std::string_view>()({reinterpret_cast<const char*>(stu.data()), stu.size()});
+  auto const [at, fresh] = block.sums.try_emplace(said.h.param, sum);
+  if (at->second == sum) return;
+  at->second = sum;
+  report(said, Rule::kBytesChanged, "STU " + std::to_string(said.h.param) + " as it was before",
+         "other bytes, though no B_seq has passed " + named("B_num", said.h.b_num));
 }
 
 // protocol: 7.6, 8.7

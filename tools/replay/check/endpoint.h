@@ -24,6 +24,7 @@ struct SentBlock {
   SeenStu newest;
   TraceTime sent = kNotYet;   // its newest STU
   TraceTime whole = kNotYet;  // since when all of it has been sent
+  bool faulty = false;        // a fault of it has been told
 };
 
 struct Endpoint {

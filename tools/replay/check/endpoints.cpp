@@ -114,9 +114,10 @@ void Checker::Impl::on_endpoint_data(const Said& said, Endpoint& endpoint) {
   if (guessed && endpoint.sizes.stu_known()) endpoint.blocks = {};  // they stood on a guess
   auto* sent = &sent_block(said, endpoint);
   if (sent->block.mx != h.mx)
-    return report(said, Rule::kBlockMx,
-                  named("R_Mx", sent->block.mx) + ", as in the Block's others",
-                  named("R_Mx", h.mx));
+    return once(sent->faulty, [&] {
+      report(said, Rule::kBlockMx, named("R_Mx", sent->block.mx) + ", as in the Block's others",
+             named("R_Mx", h.mx));
+    });
   auto const before = std::exchange(sent->newest, stu);
   bool const first = std::exchange(sent->sent, said.now) == kNotYet;
   if (!endpoint.sizes.stu_known()) return;
@@ -131,10 +132,12 @@ void Checker::Impl::on_endpoint_data(const Said& said, Endpoint& endpoint) {
     sent->newest = stu;
   }
   adopt_sizes(said.c, endpoint);
-  if (endpoint.sizes.bufsize() && !check_buffer(said)) return;
-  constexpr auto kAnywhere = std::uint64_t{1} << 62;
-  if (place(said, sent->block, 0, kAnywhere) && sent->block.whole() && sent->whole == kNotYet)
-    sent->whole = said.now;
+  once(sent->faulty, [&] {
+    if (endpoint.sizes.bufsize() && !check_buffer(said)) return;
+    constexpr auto kAnywhere = std::uint64_t{1} << 62;
+    if (place(said, sent->block, 0, kAnywhere) && sent->block.whole() && sent->whole == kNotYet)
+      sent->whole = said.now;
+  });
 }
 
 // The Block that an STU belongs to, begun if it is new.

@@ -66,6 +66,17 @@ void Checker::Impl::check_encapsulation(const Decoded& frame) {
            "802.3 + SNAP with " + std::to_string(length) + " bytes behind the header");
 }
 
+// A GET that is refused is the GET itself, sent back: what stood on it is its sender's.
+// protocol: 9.17
+std::uint16_t Checker::Impl::flags_sent_back(const Decoded& frame) {
+  auto const& h = frame.frame.header;
+  if (h.op() != Op::kGet || !h.has(wire::flag::kReject)) return 0;
+  auto* const c = connections.find(source_of(frame), target_of(frame));
+  if (c == nullptr) return 0;
+  auto const* const get = side_at(*c, target_of(frame)).with_traffic().gets.find(h.s_id);
+  return get == nullptr ? 0 : get->header.op_flags;
+}
+
 // protocol: 3.3, 3.9, 3.14
 void Checker::Impl::check_unused(const Decoded& frame) {
   auto const& h = frame.frame.header;
@@ -94,7 +105,7 @@ void Checker::Impl::check_unused(const Decoded& frame) {
   // protocol: 5.6
   if (refusal && h.s_port != 0)
     report(frame, Rule::kRejectPort, "R_Port 0", named("R_Port", h.s_port));
-  auto const extra = h.op_flags & wire::kFlagsMask & ~used_flags(h.op());
+  auto const extra = h.op_flags & wire::kFlagsMask & ~used_flags(h.op()) & ~flags_sent_back(frame);
   for (auto const& named : flag_names())
     if ((extra & named.flag) != 0)
       report(frame, Rule::kUnusedFlag, "no " + std::string(named.name) + " on " + op_name(h),

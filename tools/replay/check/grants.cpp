@@ -97,7 +97,7 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
     report(said, Rule::kBlocksize,
            named("Blocksize", *landing->blocksize) + ", as in the first CTS",
            named("Blocksize", h.param));
-  if (static_cast<std::int32_t>(h.b_num - landing->b_seq) < 0) return;  // it is complete
+  if (ahead_of(*landing, h.b_num) < 0) return;  // it is complete
   // protocol: 7.9
   auto length = std::uint64_t{1} << *landing->blocksize;
   auto const begins = std::uint64_t{h.b_num} << *landing->blocksize;
@@ -132,6 +132,8 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   fresh.mx = h.mx;
   fresh.granted = now;
   landing->blocks.put(h.b_num, std::move(fresh));
+  landing->asked = 0;
+  if (landing->faulty == h.b_num) landing->faulty.reset();
   if (offered) check_outstanding(said, *landing, *request);
 }
 

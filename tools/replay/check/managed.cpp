@@ -182,11 +182,7 @@ void Checker::Impl::on_managed_data(const Said& said, Landing& landing) {
   if (first) on_hello(said);
   if (!said.c.managed) return;
   if (landing.region) {
-    // protocol: 9.27
-    bool const right = h.has(flag::kSendState) && h.has(flag::kSilent) != h.has(flag::kInterrupt);
-    if (h.has(flag::kLast) && !right)
-      report(said, Rule::kPutFlags, "Send_state, and Silent or Interrupt",
-             operation_text(said.frame));
+    if (h.has(flag::kLast)) on_managed_put(said, landing);
     if (landing.ring) on_eager(said, landing, *block);
     return;
   }
@@ -195,6 +191,19 @@ void Checker::Impl::on_managed_data(const Said& said, Landing& landing) {
   if (*landing.tag != h.s_id)
     report(said, Rule::kTag, named_hex("Opaque", *landing.tag) + ", as before",
            named_hex("Opaque", h.s_id));
+}
+
+// Of Silent ones that leave together one in so many asks.
+// protocol: 9.27
+void Checker::Impl::on_managed_put(const Said& said, Landing& landing) {
+  constexpr std::uint32_t kAskOnce = 32;
+  auto const& h = said.h;
+  bool const asks = h.has(flag::kSendState), silent = h.has(flag::kSilent);
+  landing.not_asked = asks ? 0 : landing.not_asked + 1;
+  bool const may_not_ask = silent && landing.not_asked < kAskOnce;
+  if (silent != h.has(flag::kInterrupt) && (asks || may_not_ask)) return;
+  report(said, Rule::kPutFlags, "Silent or Interrupt, and Send_state on one in 32 Silent ones",
+         operation_text(said.frame));
 }
 
 // The first message of a side.

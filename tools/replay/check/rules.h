@@ -53,6 +53,7 @@ namespace stp::replay {
   X(RsrSlots,         "6.4",  "rsr-slots",         kSure,  "R_Slots is no more than was announced")   \
   X(RsrUnanswered,    "6.4",  "rs-unanswered",     kIfAll, "RS is answered")                          \
   X(RsrBSeqBack,      "6.13", "b-seq-back",        kIfAll, "B_seq never falls")                       \
+  X(RsrBNum,          "6.13", "rsr-b-num",         kIfAll, "B_num of an RSR is that of the Block asked about if it is complete, else none") \
   X(MxZero,           "7.4",  "mx-zero",           kSure,  "Mx 0 is never given out")                 \
   X(BadOffset,        "7.6",  "bad-offset",        kSure,  "Offset lies inside a buffer")             \
   X(CrossesBuffer,    "7.6",  "crosses-buffer",    kSure,  "an STU crosses no buffer")                \
@@ -76,6 +77,7 @@ namespace stp::replay {
   X(Blocksize,        "9.4",  "blocksize",         kSure,  "Blocksize is at most Max_Block, and stays") \
   X(FOffset,          "9.5",  "f-offset",          kIfAll, "F_Offset is 0 in a Block's first CTS, and lies in the Block") \
   X(BSeqAhead,        "9.6",  "b-seq",             kIfAll, "B_seq passes no Block that was not sent whole") \
+  X(BytesChanged,     "9.7",  "bytes-changed",     kIfAll, "the bytes of a Block stay until B_seq has passed it") \
   X(ZeroLength,       "9.8",  "zero-length",       kSure,  "T_len is not 0 in RTR and RMR")           \
   X(ReadUnasked,      "9.9",  "read-unasked",      kIfAll, "the RTS that answers an RTR names it, and offers no more") \
   X(PutUnacknowledged,"9.11", "put-unacknowledged",kIfAll, "no more than B_win Put Blocks are sent beyond B_seq") \
@@ -93,7 +95,7 @@ namespace stp::replay {
   X(OfferUnanswered,  "9.24", "offer-unanswered",  kIfAll, "the RTS of a managed Write is answered")  \
   X(GrantsOutstanding,"9.25", "grants-outstanding",kIfAll, "no more CTS are outstanding than CTS_req asks for") \
   X(Tag,              "9.26", "tag",               kIfAll, "all DATA of a managed Write has one Opaque") \
-  X(PutFlags,         "9.27", "put-flags",         kIfAll, "a managed Put has Send_state, and Silent or Interrupt") \
+  X(PutFlags,         "9.27", "put-flags",         kIfAll, "a managed Put is Silent or has Interrupt, and one in 32 asks by Send_state") \
   X(RegionTerms,      "9.29", "region-terms",      kIfAll, "the MRA for a named region has its terms, and the length that was asked for") \
   X(Hello,            "9.30", "hello",             kIfAll, "a managed connection begins with a request and its answer") \
   X(EagerSlot,        "9.31", "eager-slot",        kIfAll, "a short message stands in the next slot, which is free") \
@@ -101,6 +103,7 @@ namespace stp::replay {
   X(ManagedEnd,       "9.34", "managed-end",       kIfAll, "the option payload of a managed connection's RD says 1 or 2") \
   X(ReceiveWait,      "9.35", "receive-wait",      kIfAll, "an RD that says 2 leaves a message of its peer's waiting") \
   X(CtsTooSoon,       "10.3", "cts-too-soon",      kSure,  "a CTS is repeated after a data timeout, 1 ms at least") \
+  X(PacedRepeats,     "10.16","paced-repeats",     kIfAll, "RS about a managed Transfer without progress come at doubling intervals, up to 1 s") \
   X(BlockMx,          "11.6", "block-mx",          kIfAll, "all STUs of a Block to an endpoint name one Mx") \
   X(BlockName,        "11.7", "block-name",        kIfAll, "a Block's name rests for 4 s before it names another") \
   X(EndpointOperation,"11.10","endpoint-operations",kIfAll,"RD, DA and DC name no endpoint")          \

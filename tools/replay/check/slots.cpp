@@ -11,6 +11,13 @@ namespace {
 constexpr TraceTime kLeastTimeout = 200'000;
 constexpr TraceTime kAskPatience = 2'000'000'000;  // protocol: 5.22
 
+// Of a Transfer whose length is known.
+std::optional<std::uint64_t> number_of_blocks(const Landing& landing) {
+  if (!landing.t_len || !landing.blocksize) return {};
+  auto const rest = *landing.t_len & ((std::uint64_t{1} << *landing.blocksize) - 1);
+  return std::max<std::uint64_t>((*landing.t_len >> *landing.blocksize) + (rest != 0 ? 1 : 0), 1);
+}
+
 }  // namespace
 
 // protocol: 6.2, 6.3
@@ -18,9 +25,12 @@ void Checker::Impl::spend_slot(const Said& said) {
   auto& from = said.from;
   ++from.slots_used;
   if (!said.c.certain() || !from.slots_limit || from.slots_used <= *from.slots_limit) return;
-  report(said, Rule::kNoCredit,
-         "at most " + std::to_string(*from.slots_limit) + " Slots used since the connection began",
-         std::to_string(from.slots_used) + " with " + operation_text(said.frame));
+  once(from.no_credit, [&] {
+    report(
+        said, Rule::kNoCredit,
+        "at most " + std::to_string(*from.slots_limit) + " Slots used since the connection began",
+        std::to_string(from.slots_used) + " with " + operation_text(said.frame));
+  });
   from.slots_limit = from.slots_used;
 }
 
@@ -28,12 +38,20 @@ void Checker::Impl::on_question(const Said& said, bool is_rs) {
   auto const& h = said.h;
   auto& questions = said.from.with_traffic().questions;
   auto* question = questions.find(h.sync);
-  if (question == nullptr) {
+  bool const fresh = question == nullptr;
+  if (fresh) {
     question = &questions.put(h.sync, {});
     question->asked = said.now;
     question->own_rs = is_rs && h.d_id == wire::kNoId && h.b_num == wire::kNoId;
   }
+  bool const of_transfer = is_rs || h.op() == wire::Op::kData;
+  auto const r_id = of_transfer ? h.d_id : wire::kNoId, b_num = of_transfer ? h.b_num : wire::kNoId;
+  question->several =
+      question->several || (!fresh && (question->r_id != r_id || question->b_num != b_num));
+  question->r_id = r_id;
+  question->b_num = b_num;
   question->used = said.from.slots_used;
+  if (is_rs) count_question(said);
   if (!is_rs) return;
   if (question->own_rs) return repeat(said, question->tries, kLeastTimeout, kAskPatience, "RS");
   auto& tries = question->tries;
@@ -56,6 +74,7 @@ void Checker::Impl::on_state_response(const Said& said) {
       report(said, Rule::kRsrUnasked, "the Sync of a question", named_hex("Sync", h.sync));
   } else {
     question->tries.answered = true;
+    asker.no_credit = false;
     asker.slots_limit = std::max(asker.slots_limit.value_or(0), question->used + h.param);
   }
   if (h.has(wire::flag::kReject) || h.d_id == wire::kNoId) return;
@@ -63,11 +82,48 @@ void Checker::Impl::on_state_response(const Said& said) {
   if (landing == nullptr) return;
   // Only the answer to a later question must not say less: answers may overtake each other.
   bool const later = question != nullptr && question->asked > landing->b_seq_told;
-  if (static_cast<std::int32_t>(h.offset - landing->b_seq) < 0 && landing->b_seq_told != kNotYet &&
-      later)
+  if (ahead_of(*landing, h.offset) < 0 && landing->b_seq_told != kNotYet && later)
     report(said, Rule::kRsrBSeqBack, "B_seq of at least " + std::to_string(landing->b_seq),
            named("B_seq", h.offset));
+  if (question != nullptr) check_b_num(said, *question, *landing);
   check_b_seq(said, *landing);
+}
+
+// A Block behind B_seq is complete; of another it can be so if all of it has been sent.
+// protocol: 6.13
+void Checker::Impl::check_b_num(const Said& said, const Question& question, Landing& landing) {
+  auto const& h = said.h;
+  if (question.several || question.r_id != h.s_id) return;
+  auto const asked = question.b_num;
+  auto* const block = landing.blocks.find(asked);
+  bool const behind =
+      asked != wire::kNoId && ahead_of(landing, asked) < ahead_of(landing, h.offset);
+  bool const sent = block != nullptr && block->last;
+  bool const known = said.c.complete && !landing.blocks.forgot() && landing.faulty != asked;
+  if (h.b_num == wire::kNoId ? !behind : h.b_num == asked && (behind || sent || !known)) return;
+  report(said, Rule::kRsrBNum, behind ? named("B_num", asked) : "B_num none",
+         h.b_num == wire::kNoId ? "B_num none" : named("B_num", h.b_num));
+}
+
+// The managed layer asks about what does not get on, ever more seldom.
+// protocol: 10.16
+void Checker::Impl::count_question(const Said& said) {
+  constexpr std::uint32_t kMost = 64;
+  constexpr TraceTime kWithin = 30'000'000'000;
+  auto* const landing = said.c.managed && said.h.d_id != wire::kNoId
+                            ? said.to.with_traffic().landings.find(said.h.d_id)
+                            : nullptr;
+  if (landing == nullptr) return;
+  if (landing->asked == 0 || between(landing->asked_since, said.now) > kWithin) {
+    landing->asked = 0;
+    landing->asked_since = said.now;
+  }
+  if (++landing->asked <= kMost) return;
+  once(landing->asked_too_often, [&] {
+    report(said, Rule::kPacedRepeats, "some 40 RS in 30 s without progress",
+           "the " + std::to_string(landing->asked) + "th in " +
+               seconds(between(landing->asked_since, said.now)) + " s");
+  });
 }
 
 // Each Block that B_seq passes must have been sent up to its Last. If it was, but some of its STUs
@@ -75,10 +131,19 @@ void Checker::Impl::on_state_response(const Said& said) {
 // protocol: 9.6
 void Checker::Impl::check_b_seq(const Said& said, Landing& landing) {
   auto const b_seq = said.h.offset;
-  if (static_cast<std::int32_t>(b_seq - landing.b_seq) <= 0) return;
+  if (ahead_of(landing, b_seq) <= 0) return;
+  auto const end = number_of_blocks(landing);
+  if (end && b_seq > *end)
+    return report(said, Rule::kBSeqAhead, "B_seq of at most " + std::to_string(*end),
+                  named("B_seq", b_seq));
+  landing.asked = 0;
   for (auto k = landing.b_seq; k != b_seq && said.c.complete; ++k) {
     auto* const block = landing.blocks.find(k);
     if (block == nullptr && landing.blocks.forgot()) continue;
+    if (landing.faulty == k) {
+      landing.blocks.erase(k);
+      continue;
+    }
     if (block == nullptr || !block->last) {
       report(said, Rule::kBSeqAhead, "B_seq of at most " + std::to_string(k),
              named("B_seq", b_seq));
@@ -95,11 +160,7 @@ void Checker::Impl::check_b_seq(const Said& said, Landing& landing) {
   }
   landing.b_seq = b_seq;
   landing.b_seq_told = said.now;
-  if (!landing.t_len || !landing.blocksize) return;
-  auto const count =
-      (*landing.t_len >> *landing.blocksize) +
-      ((*landing.t_len & ((std::uint64_t{1} << *landing.blocksize) - 1)) != 0 ? 1 : 0);
-  if (b_seq < std::max<std::uint64_t>(count, 1)) return;
+  if (!end || b_seq < *end) return;
   landing.over = true;
   if (auto* const request = said.to.with_traffic().requests.find(landing.i_id))
     request->over = true;

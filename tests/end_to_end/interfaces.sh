@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Interfaces in an operator's day: many daemons that start at once, one that goes down, is removed
+# and comes back, and an MTU that does not fit the other end's.
+. "$(dirname "$0")/setup.sh"
+needs_namespaces
+make_work_directory
+
+links() { "$bin/stpctl" --socket "$work/$1.sock" links; }
+pings() { "$bin/stpctl" --socket "$work/a.sock" ping 10.9.0.2:2999 --count 1 >"$work/ping" 2>&1; }
+ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
+
+# costs_nothing PID: less than 3% of a core, over a second.
+costs_nothing() {
+  local before
+  before=$(ticks "$1")
+  sleep 1
+  [ $(($(ticks "$1") - before)) -lt $(($(getconf CLK_TCK) * 3 / 100 + 1)) ]
+}
+troubled() { links "$1" | grep -qF -- "$2"; }
+untroubled() { links "$1" | tee "$work/links.log" | awk "END { exit NR != 2 }"; }
+
+# Eight daemons at once in one namespace.
+make_namespace many
+for i in 1 2 3 4; do
+  within "$many" ip link add "many$i" type veth peer name "more$i"
+  within "$many" ip link set "many$i" up
+  within "$many" ip link set "more$i" up
+done
+for i in 1 2 3 4; do
+  for end in many more; do start_stpd "$end$i" "$many" "iface:$end$i"; done
+done
+for i in 1 2 3 4; do
+  await_stpd "many$i"
+  await_stpd "more$i"
+done
+for pid in "${started[@]:1}"; do stop "$pid"; done
+
+# NICs keep their addresses, and so do these.
+join() {
+  join_by_wire "$side_a" "$side_b" 9000
+  within "$side_a" ip link set stp0 address 02:00:00:00:0a:01
+  within "$side_b" ip link set stp0 address 02:00:00:00:0a:02
+}
+make_namespace side_a
+make_namespace side_b
+join
+start_pair_in "$side_a" "$side_b"
+start "$work/pings.log" "$bin/stpctl" --socket "$work/b.sock" ping --serve :2999
+wait_for 20 pings || fail "no answer to a ping"
+
+# Down, and removed: no cost, one line in the log; back by itself.
+within "$side_a" ip link set stp0 down
+wait_for 5 troubled a "ip link set stp0 up" || fail "stpctl links does not tell that it is down"
+expect costs_nothing "$(session_of "$stpd_a" | tail -n 1)"
+within "$side_a" ip link set stp0 up
+wait_for 10 pings || fail "the link is not taken up again"
+expect untroubled a
+within "$side_a" ip link delete stp0
+wait_for 5 troubled a "has gone" || fail "stpctl links does not tell that it has gone"
+expect costs_nothing "$(session_of "$stpd_a" | tail -n 1)"
+join
+wait_for 10 pings || fail "the new interface is not taken up"
+expect untroubled a
+expect [ "$(grep -c 'is down, or has gone' "$work/a.log")" -le 2 ]
+
+# The other end takes 1500 bytes: a file waits, short frames go on, and so does the file when it may.
+random_file "$work/file" 4M
+start_receiver receiver b "$work/out" 3000
+await_receiver receiver
+within "$side_b" ip link set stp0 mtu 1500
+send_from a 60 "$work/file" 10.9.0.2:3000 >"$work/sent" 2>&1 &
+sending=$!
+wait_for 10 troubled a "bytes or more do not leave" || fail "stpctl links tells of no MTU"
+for _ in 1 2 3; do expect pings; done
+expect [ "$(grep -c 'bytes or more do not leave' "$work/a.log")" -eq 1 ]
+within "$side_b" ip link set stp0 mtu 9000
+wait "$sending" || {
+  cat "$work/sent" >&2
+  fail "the file was not sent"
+}
+expect same "$work/file" "$work/out/file"
+wait_for 10 untroubled a || fail "the trouble is not over"
+passed

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The units that are installed: how much they leave open, and that stpd serves a link and carries a
+# file under what they forbid.
+. "$(dirname "$0")/setup.sh"
+make_work_directory
+here=$(dirname "$(realpath "$0")")
+root=$here/../..
+quietly() { "$@" >"$work/said" 2>&1 || { cat "$work/said" >&2; return 1; }; }
+command -v systemd-analyze >/dev/null || skip "no systemd-analyze here"
+for unit in stpd stp-recv; do
+  sed -e "s#@SBINDIR@#$bin#; s#@BINDIR@#$bin#" "$root/tools/$unit/$unit.service.in" \
+    >"$work/$unit.service"
+  quietly systemd-analyze verify --man=no "$work/$unit.service" || fail "$unit.service is not valid"
+  # In tenths: 2.4 at most.
+  quietly systemd-analyze security --offline=true --threshold=24 "$work/$unit.service" ||
+    fail "$unit.service leaves too much open: systemd-analyze security --offline=true"
+done
+
+needs_namespaces
+for needed in setpriv python3; do command -v "$needed" >/dev/null || skip "no $needed here"; done
+setpriv --reuid=65534 --clear-groups test -x "$bin/stpd" || skip "others may not run $bin/stpd"
+export ASAN_OPTIONS=detect_leaks=0 # which takes ptrace
+make_namespace side_a
+make_namespace side_b
+join_by_wire "$side_a" "$side_b" 1500
+chmod 0755 "$work"
+under_unit=(python3 "$here/under_unit.py" "$work/stpd.service")
+for side in a b; do
+  holder=side_$side
+  mkdir -m 0755 "$work/run_$side"
+  chown 65534 "$work/run_$side"
+  printf 'socket-mode = 666\n[link.stpd]\nlink = "iface:stp0"\nsocket = "%s"\n' \
+    "$work/run_$side/stpd.sock" >"$work/$side.conf"
+  chmod 0644 "$work/$side.conf"
+  start "$work/$side.log" nsenter -t "${!holder}" -n "${under_unit[@]}" \
+    "$bin/stpd" --config "$work/$side.conf"
+done
+for side in a b; do
+  wait_for 20 grep -qE '^stpd: ready|^SKIPPED' "$work/$side.log" || {
+    cat "$work/$side.log" >&2
+    fail "stpd does not start under its unit"
+  }
+  ln -s "run_$side/stpd.sock" "$work/$side.sock"
+done
+if why=$(grep -h '^SKIPPED' "$work"/[ab].log); then skip "${why#SKIPPED: }"; fi
+daemon=$(pgrep -f "^$bin/stpd --config $work/a.conf")
+expect [ "$(awk '/^NoNewPrivs/ { print $2 }' "/proc/$daemon/status")" = 1 ]
+expect [ "$(awk '/^Seccomp:/ { print $2 }' "/proc/$daemon/status")" = 2 ]
+expect [ "$(awk '/^Uid/ { print $2 }' "/proc/$daemon/status")" = 65534 ]
+expect [ "$(awk '/^CapEff/ { print $2 }' "/proc/$daemon/status")" = 0000000000000000 ]
+
+random_file "$work/file" 3000000
+start_receiver receiver b "$work/out" 3000
+await_receiver receiver
+expect send_from a 60 --quiet "$work/file" 10.9.0.2:3000
+expect same "$work/file" "$work/out/file"
+passed
