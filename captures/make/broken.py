@@ -321,6 +321,14 @@ def _(t):
     t.b("RSR", R_Slots=63, B_seq=0, Sync=0x61, B_num=NONE, I_id=7, R_id=9)
 
 
+@during("rsr-b-num", "an RSR names a Block of which nothing has come as complete", by="B")
+def _(t):
+    t.rts(1000)
+    t.cts()
+    t.a("RS", Sync=0x61, B_num=0, R_id=9, I_id=7)
+    t.b("RSR", R_Slots=64, B_seq=0, Sync=0x61, B_num=0, I_id=7, R_id=9)
+
+
 # --- memory ----------------------------------------------------------------------------------------
 @during("mx-zero", "a CTS with Mx 0", by="B")
 def _(t):
@@ -380,6 +388,15 @@ def _(t):
 def _(t):
     t.rts(1000)
     t.cts(3)
+
+
+@trace("a CTS for Block 0xfffffffe of a Transfer of one", "grant-bounded", "differs")
+def grant_far_beyond():
+    t = Talk().connect()
+    t.rts(1000)
+    t.cts(0xfffffffe)
+    t.disconnect()
+    return t
 
 
 @during("put-window", "an MRA with B_win 0", by="B")
@@ -472,6 +489,30 @@ def _(t):
     t.rts(3000)
     t.cts()
     t.a("RS", Sync=0x51, B_num=0, R_id=9, I_id=7)
+    t.rsr()
+
+
+@trace("B acknowledges Block 0xfffffff0 of a Transfer of one, then what it has", "b-seq", "differs")
+def b_seq_far_beyond():
+    t = Talk().connect()
+    t.rts(1000)
+    t.cts()
+    t.a("RS", Sync=0x61, B_num=NONE, R_id=9, I_id=7)
+    t.b("RSR", R_Slots=64, B_seq=0xfffffff0, Sync=0x61, B_num=NONE, I_id=7, R_id=9)
+    t.block(1000)
+    t.rsr()
+    t.disconnect()
+    return t
+
+
+@during("bytes-changed", "a repeat of an STU has other bytes, though its Block is not complete")
+def _(t):
+    t.rts(2000)
+    t.cts()
+    t.block(2000, skip=(1,))
+    t.wait(2 * MILLISECOND)
+    t.cts(F_Offset=1024)
+    t.block(2000, source=5)
     t.rsr()
 
 

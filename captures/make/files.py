@@ -60,6 +60,13 @@ def mid_trace():
     return t
 
 
+@trace("the capture begins with a CA", check="mid-trace", play="-")
+def mid_connect():
+    t = small()
+    t.frames = t.frames[1:]
+    return t
+
+
 @trace("the capture lacks an STU that both sides know of", check="capture-loss", play="-")
 def capture_loss():
     t = small()

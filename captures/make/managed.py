@@ -74,6 +74,26 @@ class Managed(Talk):
         self.message(1, hello(answer, b"me"), self.B)
         return self
 
+    def end_of_up(self):
+        self.up()
+        self.disconnect()
+        return self
+
+    def open(self, b_win=2):
+        """B's region 77 to A."""
+        self.a("RMR", B_win=b_win, T_len=1000, I_id=0x190, payload=option(77))
+        self.b("MRA", B_win=b_win, R_Mx=4, R_Bufx=0x200, T_len=8192, I_id=0x190, R_id=0x390,
+               payload=words(0x7000, size=8) + words(28) + bytes(20))
+        return self
+
+    def put(self, b_num, payload, asks=True, told=None):
+        self.sync += 1
+        self.a("DATA", "Last", "Silent", *(("Send_state",) if asks else ()), payload=payload, R_Mx=4,
+               R_Bufx=0x200, R_Offset=len(payload) * b_num, Sync=self.sync, B_num=b_num, R_id=0x390)
+        if asks:
+            self.b("RSR", R_Slots=60, B_seq=b_num + 1 if told is None else told, Sync=self.sync, B_num=b_num, I_id=0x190,
+                   R_id=0x390)
+
     def ring(self, **changed):
         """B opens its ring to A."""
         self.a("RMR", B_win=16, T_len=16 * SLOT, I_id=0x180, payload=option(1))
@@ -118,15 +138,194 @@ def managed_rejected():
     return t
 
 
+@trace("a managed connection's request is lost twice behind the capture: its RTS comes again")
+def managed_request_again():
+    t = Managed()
+    for pause in (40, 80):
+        t.offer(1, len(hello(REQUEST, b"who")))
+        t.wait(pause * MILLISECOND)
+    return t.end_of_up()
+
+
+@trace("a message of three Blocks, two CTS outstanding: each Block that completes brings the next CTS")
+def managed_blocks():
+    t = Managed().up()
+    t.offer(2, 2500, CTS_req=2, Max_Block=10)
+    for k in range(2):
+        t.grant(2, Blocksize=10, B_num=k, R_Offset=1024 * k)
+    for k in range(3):
+        t.body(2, pattern(min(1024, 2500 - 1024 * k), 1024 * k), b_num=k, tag=7, R_Offset=1024 * k)
+        t.told(2, b_seq=k + 1)
+        if k == 0:
+            t.grant(2, Blocksize=10, B_num=2, R_Offset=2048)
+    t.disconnect()
+    return t
+
+
+@trace("an offer waits for a receive: RA, the RTS again after a second, RA again, then CTS")
+def managed_waits():
+    t = Managed().up()
+    for pause in (1000, 300):
+        t.offer(2, 500)
+        t.b("RA", I_id=0x102, R_id=0x302)
+        t.wait(pause * MILLISECOND)
+    t.grant(2)
+    t.body(2, pattern(500))
+    t.told(2)
+    t.disconnect()
+    return t
+
+
+@trace("a message longer than its receive is refused, and again; the next one takes the receive")
+def managed_too_long():
+    t = Managed().up()
+    for _ in range(2):
+        t.offer(2, 5000)
+        t.b("RA", "Reject", I_id=0x102)
+        t.wait(40 * MILLISECOND)
+    t.message(3, pattern(500))
+    t.disconnect()
+    return t
+
+
+@trace("message 2 is lost behind the capture and 3 waits for it: both get their CTS when it comes again")
+def managed_order():
+    t = Managed().up()
+    t.offer(2, 500)
+    t.offer(3, 600)
+    t.b("RA", I_id=0x103, R_id=0x303)
+    t.wait(40 * MILLISECOND)
+    t.offer(2, 500)
+    t.grant(2)
+    t.grant(3, R_Bufx=0x101)
+    t.body(2, pattern(500))
+    t.told(2)
+    t.body(3, pattern(600), R_Bufx=0x101)
+    t.told(3)
+    t.disconnect()
+    return t
+
+
+@trace("the RSR of a message is lost behind the capture: its sender asks by RS")
+def managed_state_asked():
+    t = Managed().up()
+    t.offer(2, 500)
+    t.grant(2)
+    t.body(2, pattern(500))
+    t.told(2)
+    t.wait(2 * MILLISECOND)
+    t.a("RS", Sync=0x99, B_num=NONE, R_id=0x302, I_id=0x102)
+    t.told(2, Sync=0x99, B_num=NONE)
+    t.disconnect()
+    return t
+
+
+@trace("all 16 slots of a ring are full: the next short message is offered; the notice frees the slots")
+def managed_ring_full():
+    t = Managed().up().ring()
+    for i in range(16):
+        t.eager(i, 2 + i, pattern(50))
+    t.offer(18, 50)
+    t.b("RA", I_id=0x112, R_id=0x312)
+    t.b("NOP", sync=NOTICE, b_num=16)
+    t.grant(18)
+    t.body(18, pattern(50))
+    t.told(18)
+    t.eager(16, 19, pattern(50))
+    t.disconnect()
+    return t
+
+
+@trace("a read of a managed connection: RTR, RA, then a Write back without a number")
+def managed_read():
+    t = Managed().up()
+    t.a("RTR", T_len=700, I_id=0x1A0)
+    t.b("RA", I_id=0x1A0, R_id=0x3A0)
+    t.b("RTS", CTS_req=4, Max_Block=16, T_len=700, RTR_I_id=0x1A0, I_id=0x2A0)
+    t.a("CTS", Blocksize=16, R_Mx=3, R_Bufx=0x100, I_id=0x2A0, R_id=0x4A0)
+    t.b("DATA", "Last", "Send_state", payload=pattern(700), R_Mx=3, R_Bufx=0x100, Sync=0x99, R_id=0x4A0)
+    t.a("RSR", R_Slots=60, B_seq=1, Sync=0x99, B_num=0, I_id=0x2A0, R_id=0x4A0)
+    t.disconnect()
+    return t
+
+
+@trace("a read of a managed connection that the program refuses; asked again, refused again")
+def managed_read_refused():
+    t = Managed().up()
+    t.a("RTR", T_len=700, I_id=0x1A0)
+    t.b("RA", I_id=0x1A0, R_id=0x3A0)
+    t.wait(10 * MILLISECOND)
+    t.b("RA", "Reject", I_id=0x1A0)
+    t.wait(1000 * MILLISECOND)
+    t.a("RTR", T_len=700, I_id=0x1A0)
+    t.b("RA", "Reject", I_id=0x1A0)
+    t.disconnect()
+    return t
+
+
 @trace("a region opened by name, with its terms; a Silent Put into it; a Get")
 def managed_region():
+    t = Managed().up().open()
+    t.put(0, pattern(100))
+    t.get(Length=100, R_Bufx=0x200, R_id=0x390, I_Bufx=0x300)
+    t.got(R_Bufx=0x300, R_id=0x390)
+    t.disconnect()
+    return t
+
+
+@trace("three short Puts that leave together: the last one asks, and its RSR tells of all")
+def managed_puts():
+    t = Managed().up().open(8)
+    for i in range(3):
+        t.put(i, pattern(100), asks=i == 2)
+    t.disconnect()
+    return t
+
+
+@trace("the first of two Puts is lost: RSR of the second shows a hole, RS asks for the first, it is sent again")
+def managed_put_again():
+    t = Managed().up().open(8)
+    t.put(1, pattern(100), told=0)
+    t.wait(2 * MILLISECOND)
+    t.a("RS", Sync=0x99, R_id=0x390, I_id=0x190)
+    t.b("RSR", R_Slots=60, Sync=0x99, B_num=NONE, I_id=0x190, R_id=0x390)
+    t.put(0, pattern(100), told=2)
+    t.disconnect()
+    return t
+
+
+@trace("a FetchOp of a managed connection: FetchOp_Complete follows its answer")
+def managed_fetch():
+    t = Managed().up().open()
+    t.get("Fetch_Increment", Length=8, R_Bufx=0x200, R_id=0x390, I_Bufx=0x300)
+    t.got(R_Bufx=0x300, R_id=0x390, payload=bytes(8))
+    t.a("GET", "FetchOp_Complete", R_id=0x390, G_num=1)
+    t.disconnect()
+    return t
+
+
+@trace("B's program closes a region: END, EA; asked for again by its name, it is refused")
+def managed_revoked():
+    t = Managed().up().open()
+    t.put(0, pattern(100))
+    t.b("END", R_id=0x190, I_id=0x390)
+    t.a("EA", I_id=0x390, R_id=0x190)
+    t.a("RMR", B_win=8, T_len=1, I_id=0x191, payload=option(77))
+    t.b("MRA", "Reject", I_id=0x191)
+    t.disconnect()
+    return t
+
+
+@trace("nobody answers an offer for 4 s, though B's Node lives: it is taken back", play="-")
+def managed_unanswered():
     t = Managed().up()
-    t.a("RMR", B_win=2, T_len=1000, I_id=0x190, payload=option(77))
-    t.b("MRA", B_win=2, R_Mx=4, R_Bufx=0x200, T_len=8192, I_id=0x190, R_id=0x390,
-        payload=words(0x7000, size=8) + words(28) + bytes(20))
-    t.a("DATA", "Last", "Send_state", "Silent", payload=pattern(100), R_Mx=4, R_Bufx=0x200, Sync=0x99,
-        R_id=0x390)
-    t.b("RSR", R_Slots=60, B_seq=1, Sync=0x99, B_num=0, I_id=0x190, R_id=0x390)
+    pause = 40
+    for _ in range(34):
+        t.offer(2, 500)
+        t.wait(pause * MILLISECOND)
+        pause = min(2 * pause, 1000)
+    t.a("END", R_id=NONE, I_id=0x102, payload=option(2))
+    t.b("EA", I_id=0x102, R_id=NONE)
     t.disconnect()
     return t
 
@@ -230,6 +429,14 @@ def _(t):
     t.b("RSR", R_Slots=60, B_seq=1, Sync=0x99, B_num=0, I_id=0x190, R_id=0x390)
 
 
+@trace("32 Puts, and none asks by Send_state", check="put-flags")
+def broken_put_asks():
+    t = Managed().up().open(64)
+    for i in range(32):
+        t.put(i, pattern(10), asks=False)
+    return t
+
+
 @managed("region-terms", "an MRA for a named region without its terms", by="B", play="same")
 def _(t):
     t.a("RMR", B_win=2, T_len=1000, I_id=0x190, payload=option(77))
@@ -260,3 +467,13 @@ def _():
         t.b("RA", "Reject", I_id=0x100 + number)
     t.disconnect()
     return t
+
+
+@managed("paced-repeats", "65 RS about a Write, 20 ms apart, while nothing gets on")
+def _(t):
+    t.offer(2, 500)
+    t.grant(2)
+    for number in range(65):
+        t.a("RS", Sync=0x1000 + number, B_num=0, R_id=0x302, I_id=0x102)
+        t.b("RSR", R_Slots=60, Sync=0x1000 + number, B_num=NONE, I_id=0x102, R_id=0x302)
+        t.wait(20 * MILLISECOND)

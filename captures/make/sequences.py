@@ -198,6 +198,37 @@ def ghost_answer():
     return t
 
 
+@trace("a CA with a Key that no RC gave: A ends by RD, made of its fields, what it holds for a ghost",
+       check="ca-key", play="-")
+def ghost_wrong_key():
+    t = Talk()
+    t.rc()
+    own = t.A.key
+    t.ca(d_key=0x12345678)
+    t.A.key = 0x12345678
+    t.disconnect()
+    t.A.key = own
+    t.ca()
+    t.a("NOP")
+    t.disconnect()
+    return t
+
+
+@trace("A has restarted while its RC was answered: the CA is a ghost's, and ended", play="-")
+def ghost_of_another_life():
+    t = Talk()
+    t.rc()
+    t.A.key, before = 0xC1C1C1C1, t.A.key
+    t.rc()
+    t.ca(d_key=before)
+    t.A.key, now = before, t.A.key
+    t.disconnect()
+    t.A.key, t.B.port, t.B.key = now, 203, 0xC2C2C2C2
+    t.ca()
+    t.disconnect()
+    return t
+
+
 @trace("2 s of silence: A asks whether B lives")
 def keep_alive():
     t = talk()
@@ -327,6 +358,22 @@ def write_blocks():
     t.rsr(2, Sync=0x52)
     t.block(452, bufx=0x120, B_num=2, Sync=0x53, source=2048)
     t.rsr(3, Sync=0x53)
+    t.disconnect()
+    return t
+
+
+@trace("Block 1 of a Write is complete before Block 0 is, and both are asked about")
+def write_asked_ahead():
+    t = talk()
+    t.rts(2048, CTS_req=2, Max_Block=10)
+    t.cts(0, Blocksize=10)
+    t.cts(1, bufx=0x110, Blocksize=10)
+    t.block(1024, bufx=0x110, B_num=1, Sync=0x52, source=1024)
+    t.rsr(0, Sync=0x52, B_num=1)
+    t.a("RS", Sync=0x61, B_num=0, R_id=9, I_id=7)
+    t.rsr(0, Sync=0x61, B_num=NONE)
+    t.block(1024, B_num=0, Sync=0x51)
+    t.rsr(2, B_num=0)
     t.disconnect()
     return t
 
@@ -665,6 +712,17 @@ def get_repeated():
         t.get()
         t.got()
         t.wait(10 * MILLISECOND)
+    t.disconnect()
+    return t
+
+
+@trace("a GET that is refused has a flag that it does not use, and comes back with it",
+       check="unused-flags", play="-")
+def get_refused_flags():
+    t = talk()
+    t.region()
+    t.get("Last")
+    t.b("GET", "Reject", "Last", Length=100, I_Mx=5, R_Bufx=0x100, I_Bufx=0x200, R_id=9, G_num=1)
     t.disconnect()
     return t
 

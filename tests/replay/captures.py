@@ -55,6 +55,10 @@ def check():
         rules = ", ".join(sorted({finding["rule"] for finding in said})) or "nothing"
         if rules != expected:
             wrong.append(f"{name}: check says {rules}, the README {expected}")
+        # One fault is told once, whatever follows from it.
+        faults = [finding for finding in said if finding["kind"] == "finding"]
+        if len(faults) != (expected != "nothing" and bool(faults)):
+            wrong.append(f"{name}: one fault, and check finds {len(faults)}:\n{result.stdout}")
         status = 1 if any(finding["kind"] == "finding" for finding in said) else 0
         if result.returncode != status:
             wrong.append(f"{name}: check ends with {result.returncode}, not {status}")

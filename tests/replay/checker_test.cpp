@@ -110,6 +110,67 @@ TEST_F(Checking, a_finding_names_frame_section_rule_and_both_sides_of_the_matter
             R"("rule":"wrong-key","expected":"D_Key 0xabc","seen":"D_Key 0xdef"})");
 }
 
+// protocol: 5.9
+TEST_F(Checking, an_rd_made_of_the_fields_of_a_ghost_answers_it_and_no_other_does) {
+  auto rc = header_of(Op::kRequestConnection);
+  rc.s_port = 5;
+  rc.d_port = 0;
+  rc.bufx = 12;
+  rc.offset = 1;
+  rc.sync = 10;
+  say(rc, kMacA, kMacB);
+  auto ca = rc;
+  ca.op_flags = wire::op_flags(Op::kConnectionAnswer);
+  ca.s_port = 6;
+  ca.d_port = 5;
+  ca.d_key = 9;  // that no RC gave
+  ca.offset = 7;
+  say(ca, kMacB, kMacA);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, Rule::kCaKey);
+  auto rd = header_of(Op::kRequestDisconnect);
+  rd.s_port = 5;
+  rd.d_port = 6;
+  rd.d_key = 7;
+  rd.offset = 9;
+  say(rd, kMacA, kMacB);
+  EXPECT_EQ(findings.size(), 1U);
+  rd.offset = 1;
+  say(rd, kMacA, kMacB);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[1].rule, Rule::kNotEstablished);
+}
+
+// protocol: 5.18
+TEST_F(Checking, one_mistake_is_told_once_and_what_nobody_takes_changes_nothing) {
+  connect(5, 0xabc);
+  for (int i = 0; i < 3; ++i) say(named(Op::kNoOperation, 5, 0xdef), kMacA, kMacB);
+  EXPECT_EQ(findings.size(), 1U);
+  say(named(Op::kRequestDisconnect, 5, 0xeee), kMacA, kMacB);
+  EXPECT_EQ(findings.size(), 2U);
+  now += 50'000'000;
+  say(named(Op::kNoOperation, 5, 0xabc), kMacA, kMacB);  // it has not been disconnected
+  EXPECT_EQ(findings.size(), 2U);
+  disconnect(5, 0xabc);
+  EXPECT_EQ(findings.size(), 2U);
+}
+
+TEST_F(Checking, a_ca_without_an_rc_is_a_fault_where_the_capture_has_every_connection) {
+  Checker complete{sink, {.endpoints = true}};
+  auto ca = header_of(Op::kConnectionAnswer);
+  ca.s_port = ca.d_port = 5;
+  ca.bufx = 12;
+  ca.sync = 10;
+  ca.offset = ca.d_key = 7;
+  say(ca, kMacB, kMacA);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_TRUE(findings[0].is_note());
+  checker = &complete;
+  say(ca, kMacB, kMacA);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[1].rule, Rule::kCaUnasked);
+}
+
 // protocol: 10.3
 TEST_F(Checking, what_comes_by_a_timer_does_not_show_that_its_sender_hears) {
   connect(5, 1);

@@ -41,7 +41,7 @@ void ManagedParty::take_completions() {
 }
 
 void ManagedParty::work(Time now) {
-  sequencer_->taken(end_->taken());
+  sequencer_->taken(end_->taken(), now);
   sequencer_->observe_loss(end_->cts_repeated());
   take_completions();
   serve_all(now);

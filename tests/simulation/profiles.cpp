@@ -157,12 +157,12 @@ void liar(Scenario& s, Dice& dice) {
 // --- a Transfer longer than 32 bits can count, through memory mapped again and again
 
 void huge(Scenario& s, Dice& dice) {
-  constexpr std::size_t kMemory = std::size_t{32} << 20;
+  constexpr std::size_t kMemory = std::size_t{64} << 20;
   s.pairs = s.cycles = 1;
   for (auto& host : s.hosts) {
     host.node.max_stu = host.endpoint.max_stu = wire::kMaxMaxStu;
     host.node.attach_from = kKilobyte;
-    host.endpoint.bufsize = static_cast<unsigned>(dice.between(16, 25));
+    host.endpoint.bufsize = static_cast<unsigned>(dice.between(18, 25));
     host.endpoint.checksum = false;
     host.node.granted_limit = 0;
   }

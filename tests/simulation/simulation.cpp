@@ -37,6 +37,7 @@ Result simulate(const Scenario& scenario, Dice dice, Watch watch) {
   result.faults = run.trace.faults();
   result.delivered = world.delivered();
   result.ops = run.trace.ops();
+  result.repeats = run.trace.repeats() + world.repeats();
   return result;
 }
 

@@ -13,6 +13,9 @@ struct Result {
   std::uint64_t frames = 0, bytes = 0, faults = 0;
   std::uint64_t delivered = 0;  // users' bytes placed in memory
   OpCounts ops{};               // frames of each operation
+  // Requests and CTS sent once more, and STUs that came once more: where nothing went wrong, in
+  // vain.
+  std::uint64_t repeats = 0;
 };
 
 struct Watch {

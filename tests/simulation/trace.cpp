@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstring>
+#include <string_view>
 
 #include "stp/wire/frame.h"
 
@@ -70,12 +71,39 @@ void Trace::sent(Time now, Bytes frame) {
   ++frames_;
   bytes_ += frame.size();
   mix(now, frame);
-  wire::LinkHeader link;
-  Bytes payload;
-  if (wire::unwrap(frame, link, payload) == Counter::kNone && payload.size() >= wire::kHeaderSize)
-    ++ops_[static_cast<std::size_t>(wire::decode(payload.data()).op())];
+  count(frame);
   if (file_ && (!station_ || at_station(frame, sizeof station_->octets))) file_->frame(now, frame);
   if (text_ != nullptr) print(now, "", frame);
+}
+
+// Blocks and their CTS are counted by who receives them.
+void Trace::count(Bytes frame) {
+  using wire::Op;
+  wire::LinkHeader link;
+  Bytes payload;
+  if (wire::unwrap(frame, link, payload) != Counter::kNone || payload.size() < wire::kHeaderSize)
+    return;
+  auto const h = wire::decode(payload.data());
+  ++ops_[static_cast<std::size_t>(h.op())];
+  switch (h.op()) {
+    case Op::kRequestState:
+      if (h.d_id == wire::kNoId) break;
+      ++repeats_;  // its Block's Send_state has asked before
+      return;
+    case Op::kRequestConnection:
+    case Op::kRequestDisconnect:
+    case Op::kRequestToSend:
+    case Op::kRequestToReceive:
+    case Op::kRequestMemoryRegion:
+    case Op::kGet:
+    case Op::kEnd:
+      break;
+    default:
+      return;
+  }
+  if (requests_.size() == kRemembered) requests_.clear();  // a repeat comes soon, or not at all
+  std::string_view const content(reinterpret_cast<const char*>(frame.data()), frame.size());
+  if (!requests_.insert(std::hash<std::string_view>{}(content)).second) ++repeats_;
 }
 
 void Trace::fault(Time now, Fault fault, Bytes frame) {

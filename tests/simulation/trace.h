@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_set>
 
 #include "tests/simulation/pcapng_file.h"
 
@@ -49,9 +50,12 @@ class Trace {
   [[nodiscard]] std::uint64_t faults() const { return faults_; }
   [[nodiscard]] std::uint64_t overflows() const { return overflows_; }
   [[nodiscard]] const OpCounts& ops() const { return ops_; }
+  // Requests that were sent once more, and questions for what did not come by itself.
+  [[nodiscard]] std::uint64_t repeats() const { return repeats_; }
 
  private:
   void mix(Time now, Bytes frame);
+  void count(Bytes frame);
   [[nodiscard]] bool at_station(Bytes frame, std::size_t place) const;
   void print(Time now, const char* what, Bytes frame) const;
 
@@ -60,6 +64,9 @@ class Trace {
   std::optional<MacAddr> station_;
   std::uint64_t hash_ = 0xcbf29ce484222325;
   OpCounts ops_{};
+  static constexpr std::size_t kRemembered = 1'024;
+  std::unordered_set<std::size_t> requests_;  // hashes of the last ones
+  std::uint64_t repeats_ = 0;
   std::uint64_t frames_ = 0, bytes_ = 0, faults_ = 0, overflows_ = 0;
 };
 

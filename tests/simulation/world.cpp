@@ -198,6 +198,8 @@ void World::play() {
 void World::count(Host& host) {
   delivered_ += host.node().counters().get(Counter::kRxDataBytes);
   overruns_ += host.node().counters().get(Counter::kSlotOverrun);
+  for (auto const again : {Counter::kCtsRepeated, Counter::kDuplicateStu, Counter::kDuplicateBlock})
+    repeats_ += host.node().counters().get(again);
 }
 
 void World::retire() {

@@ -19,6 +19,8 @@ class World {
   void play();
   // Users' bytes placed in memory, by all Nodes.
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
+  // CTS that Nodes sent again, and STUs that came again.
+  [[nodiscard]] std::uint64_t repeats() const { return repeats_; }
 
  private:
   struct Machine {
@@ -58,7 +60,7 @@ class World {
   std::vector<Machine> machines_;
   std::vector<Pair> pairs_;
   std::vector<std::unique_ptr<Stray>> strays_;
-  std::uint64_t sessions_ = 0, delivered_ = 0, overruns_ = 0;
+  std::uint64_t sessions_ = 0, delivered_ = 0, overruns_ = 0, repeats_ = 0;
 };
 
 }  // namespace stp::sim

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# 100,000 seeds of the simulation, over all profiles: STP-SIM.
+if [ -z "${STP_LONG-}" ]; then
+  echo "skipped: takes some minutes; tools/test --long runs it"
+  exit 77
+fi
+exec "$1" --seeds 100001..200000 --profile all --jobs 2
