@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages of a managed connection, offered and in the ring: 9.21 to 9.26, 9.31 to 9.33."""
+import errno
+import random
+import time
+
+from connections import demand
+from conversation import pattern
+from layer import LONGEST, NOTICE, SLOT, Request, number_of, words
+from managed import (RECEIVED, SENT, Event, busy, event, has, managed, no_event, posts, sends, up, up_called)
+from vc import Grant
+from wire import NONE
+
+
+@managed("9.2", "9.21", "9.26")
+def m_offers_come(t):
+    _, layer = up(t)
+    for i, length in enumerate((0, 1, 5, 255, 256, 4080, 4081, 20000, 70000)):
+        context = posts(t, 100000)
+        message = layer.offer(pattern(length, i), tag=0xABC0 + i)
+        demand(layer.finish(message) == "done", f"a message of {length}")
+        event(t, RECEIVED, layer=layer, length=length, message=i + 1, tag=0xABC0 + i, context=context)
+        has(t, 0, pattern(length, i))
+
+
+@managed("9.2", "9.3", "9.25", "9.26")
+def m_offers_leave(t):
+    vc, layer = up_called(t, ring=False)
+    for i, length in enumerate((0, 1, 5, 255, 4080, 4081, 20000, 70000)):
+        layer.receive(length)
+        context = sends(t, pattern(length, i), tag=i + 7)
+        number, (tag, data) = layer.next_message()
+        demand((number, tag) == (i + 2, i + 7) and data == pattern(length, i), f"message {number} of {len(data)}")
+        event(t, SENT, layer=layer, context=context, message=i + 1)
+    demand(not vc.closed.is_set(), "an RD")
+
+
+@managed("9.31", "9.27")
+def m_ring_comes(t):
+    _, layer = up(t)
+    layer.open_ring()
+    for i in range(40):
+        posts(t, 5000)
+        message = layer.send(pattern(102 * i, i), tag=i)
+        event(t, RECEIVED, layer=layer, length=102 * i, tag=i, message=i + 1)
+        has(t, 0, pattern(102 * i, i))
+    layer.settled(layer.ring_out)
+    demand(message.slot is None and layer.ring_sent == 40, "9.31 the ring was not used")
+
+
+@managed("9.31")
+def m_ring_leaves(t):
+    _, layer = up_called(t)
+    layer.pump(lambda: layer.ring_in is not None)
+    for i in range(40):
+        layer.receive(5000)
+        sends(t, pattern(100 * i, i), tag=i)
+        number, (tag, data) = layer.next_message()
+        demand((number, tag) == (i + 2, i) and data == pattern(100 * i, i), f"message {number} of {len(data)}")
+        event(t, SENT, layer=layer, message=i + 1)
+    demand(layer.ring_in.b_seq > 30, f"9.31 {layer.ring_in.b_seq} in the ring")
+
+
+@managed("9.31")
+def m_ring_full(t):
+    vc, layer = up_called(t)
+    layer.pump(lambda: layer.ring_in is not None)
+    busy(t, vc, layer)
+    for i in range(20):
+        sends(t, pattern(10, i), at=16 * i)
+    layer.pump(lambda: len(layer.slots_in) == 16 and len(layer.offers) == 4)
+    layer.receives(*[100] * 20)
+    for i in range(20):
+        number, (_, data) = layer.next_message()
+        demand((number, data) == (i + 2, pattern(10, i)), f"message {number}")
+    vc.send("NOP", sync=NOTICE, b_num=layer.told)
+    busy(t, vc, layer)
+    layer.receive(100)
+    sends(t, b"again")
+    layer.next_message()
+    demand(layer.ring_in.b_seq == 17, "9.31 the ring is not used again")
+
+
+@managed("9.31")
+def m_ring_notice(t):
+    """The program takes 8: a notice says so."""
+    _, layer = up(t)
+    layer.open_ring()
+    for i in range(8):
+        posts(t, 100)
+        layer.send(pattern(10, i))
+        event(t, RECEIVED, layer=layer)
+    layer.pump(lambda: layer.ring_taken == 8)
+
+
+@managed("9.31")
+def m_ring_notice_lies(t):
+    """Counts that cannot be do not let more than 16 be sent."""
+    vc, layer = up_called(t)
+    layer.pump(lambda: layer.ring_in is not None)
+    for count in (17, 100, 0x80000000, NONE):
+        vc.send("NOP", sync=NOTICE, b_num=count)
+    busy(t, vc, layer)
+    for i in range(18):
+        sends(t, pattern(10, i), at=16 * i)
+    layer.pump(lambda: len(layer.offers) == 2)
+    demand(len(layer.slots_in) == 16, "9.31 a slot that is not free")
+
+
+@managed("9.31")
+def m_ring_lies(t):
+    """Slots with a length, place or number that cannot be, and Silent ones, are not told."""
+    vc, layer = up(t)
+    ring = layer.open_ring()
+    posts(t, 5000)
+    layer.put(ring, 0, words(2, LONGEST + 1, 0, 0) + b"x", "Interrupt")
+    layer.put(ring, 100, words(2, 1, 0, 0) + b"x", "Interrupt")
+    layer.put(ring, 5 * SLOT, words(2, 1, 0, 0) + b"x", "Silent")
+    layer.put(ring, 15 * SLOT + 4092, b"abcd", "Interrupt")
+    layer.put(ring, 3 * SLOT, words(9, 1, 0, 0) + b"9", "Interrupt")
+    layer.put(ring, 3 * SLOT, words(8, 1, 0, 0) + b"8", "Interrupt")
+    layer.put(ring, 4 * SLOT, words(9, 1, 0, 0) + b"n", "Interrupt")
+    layer.settled(ring)
+    busy(t, vc, layer)
+    no_event(t)
+    layer.put(ring, 7 * SLOT, words(2, 4, 77, 0) + b"true", "Interrupt")
+    layer.next_number += 1
+    event(t, RECEIVED, layer=layer, tag=77, length=4)
+    has(t, 0, b"true")
+
+
+@managed("9.21", "10.1")
+def m_order(t):
+    """Message 3 is offered before 2."""
+    vc, layer = up(t)
+    posts(t, 1000, 0)
+    posts(t, 1000, 1000)
+    two, three = layer.offer(pattern(500, 2)), layer.offer(pattern(600, 3))
+    two.request = None
+    layer.pump(lambda: three.request is None or three.request.interval == 1.0)  # RA
+    busy(t, vc, layer)
+    demand(three.r_id is None, "9.21 message 3 before 2")
+    layer.rts(two)
+    layer.finish(two)
+    layer.rts(three)
+    layer.finish(three)
+    event(t, RECEIVED, layer=layer, length=500, message=1)
+    event(t, RECEIVED, layer=layer, length=600, message=2)
+    has(t, 0, pattern(500, 2))
+
+
+@managed("9.21", "9.31")
+def m_order_of_ways(t):
+    """An offer and ring messages share one order."""
+    _, layer = up(t)
+    layer.open_ring()
+    long = layer.offer(pattern(9000))
+    long.request = None  # its RTS comes last
+    for i in range(3):
+        layer.put_message(pattern(10, i))
+    for i in range(4):
+        posts(t, 10000, 10000 * i)
+    layer.settled(layer.ring_out)
+    no_event(t)
+    layer.rts(long)
+    layer.finish(long)
+    for length in (9000, 10, 10, 10):
+        event(t, RECEIVED, layer=layer, length=length)
+
+
+@managed("9.24")
+def m_waits(t):
+    _, layer = up(t)
+    message = layer.offer(pattern(500))
+    for _ in range(3):
+        layer.rts(message)
+    layer.pump(lambda: message.request.interval == 1.0)
+    demand(message.r_id is None, "9.24 a CTS though there is no receive")
+    posts(t, 1000)
+    demand(layer.finish(message) == "done", "the message")
+    layer.rts(message)  # of one that is over: begins nothing
+    event(t, RECEIVED, layer=layer, length=500)
+    no_event(t)
+
+
+@managed("9.24", "10.11", slow=3)
+def m_waits_long(t):
+    """RA and no CTS: the RTS comes again each second; then CTS."""
+    vc, layer = up_called(t, ring=False)
+    sends(t, pattern(9000))
+    layer.pump(lambda: layer.offers)
+    rts = next(iter(layer.offers.values()))
+    demand(number_of(rts) == 2 and rts.CTS_req == 4, f"{rts}")
+    seen = len([1 for _, way, frame in vc.station.log if way == "<" and frame.op == "RTS"])
+    begin = time.monotonic()
+    layer.pump(lambda: len([1 for _, way, f in vc.station.log if way == "<" and f.op == "RTS"]) >= seen + 2)
+    demand(time.monotonic() - begin > 0.9, "the RTS again within a second")
+    layer.receive(9000)
+    layer.next_message()
+    event(t, SENT, layer=layer)
+
+
+@managed("9.17", "9.23")
+def m_too_long_comes(t):
+    vc, layer = up(t)
+    posts(t, 100)
+    for i in range(2):
+        message = layer.offer(pattern(101))
+        demand(layer.finish(message) == "refused", "9.23 a message longer than its receive")
+        event(t, RECEIVED, -errno.EMSGSIZE, layer) if i == 0 else None
+        layer.sending[message.i_id] = message
+        message.status = None
+        layer.rts(message)
+        demand(layer.finish(message) == "refused", "9.24 the refusal again")
+        if i == 0:
+            posts(t, 100)
+        else:
+            event(t, RECEIVED, -errno.EMSGSIZE, layer)
+    posts(t, 100)
+    demand(layer.finish(layer.offer(pattern(100))) == "done", "the next message")
+    event(t, RECEIVED, layer=layer, length=100)
+    demand(not vc.closed.is_set(), "an RD")
+
+
+@managed("9.17", "9.23")
+def m_too_long_leaves(t):
+    _, layer = up_called(t, ring=False)
+    layer.receive(100)
+    sends(t, pattern(101))
+    event(t, SENT, -errno.EMSGSIZE, layer)
+    sends(t, pattern(100))
+    demand(layer.next_message()[0] == 3, "9.21 the refused message has used its number")
+    event(t, SENT, layer=layer)
+
+
+@managed("9.21")
+def m_far_ahead(t):
+    vc, layer = up(t)
+    layer.next_number = 2 + 4096
+    demand(layer.finish(layer.offer(pattern(10))) == "refused", "9.21 4096 ahead")
+    layer.next_number = 1  # had its turn
+    layer.rts(layer.offer(pattern(10)))
+    busy(t, vc, layer)
+    layer.sending.clear()
+    layer.next_number = 2
+    posts(t, 10)
+    demand(layer.finish(layer.offer(pattern(10))) == "done", "message 2")
+
+
+@managed("9.22", "9.20", "9.18")
+def m_withdrawn(t):
+    """2 is taken back before its RTS arrives, 3 after RA; 4 comes."""
+    _, layer = up(t)
+    two, three, four = (layer.offer(pattern(100, i)) for i in (2, 3, 4))
+    two.request = None
+    layer.pump(lambda: three.request.interval == 1.0 and four.request.interval == 1.0)
+    layer.withdraw(two)
+    layer.rts(two)
+    layer.withdraw(three)
+    posts(t, 100)
+    demand(layer.finish(four) == "done", "9.22 the message behind those that were taken back")
+    event(t, RECEIVED, layer=layer, length=100, message=3)
+    has(t, 0, pattern(100, 4))
+
+
+@managed("9.22", "9.18")
+def m_withdraws(t):
+    _, layer = up_called(t, ring=False)
+    context = sends(t, pattern(9000))
+    layer.pump(lambda: layer.offers)
+    t.side.do("mcancel", context)
+    end = layer.note("END")
+    demand(number_of(end) == 2, f"9.22 the END's number: {end}")
+    event(t, SENT, -errno.ECANCELED, layer, context=context)
+    sends(t, pattern(50))
+    layer.receive(100)
+    demand(layer.next_message()[0] == 3, "the next message")
+
+
+@managed("9.2", "10.11", slow=6)
+def m_answer_late(t):
+    """Neither RA nor CTS for 5 s: RTS again and again, all alike; then the CTS is welcome."""
+    vc, layer = up_called(t, ring=False)
+    layer.on_rts = lambda frame: layer.notes.append(frame)
+    sends(t, pattern(9000))
+    rts = layer.note("RTS")
+    begin = time.monotonic()
+    layer.pump(lambda: time.monotonic() - begin > 5)
+    heads = [frame.head for frame in layer.notes]
+    demand(set(heads) == {rts.head} and 6 <= len(heads) <= 12, f"5.21 {len(heads)} RTS, {len(set(heads))} different")
+    layer.begin(rts, 0x777)
+    event(t, SENT, layer=layer)
+    demand(vc.memory.bytes(vc.grants[0x777].start, 9000) == pattern(9000), "the bytes")
+
+
+@managed("10.11", "9.22", long=31)
+def m_offer_unanswered(t):
+    """Neither RA nor CTS: RTS again and again, then END with the number."""
+    vc, layer = up_called(t, ring=False)
+    layer.on_rts = lambda frame: layer.notes.append(frame)
+    sends(t, pattern(9000))
+    begin = time.monotonic()
+    end = layer.note("END", 60)
+    took = time.monotonic() - begin
+    demand(29 < took < 45 and number_of(end) == 2, f"10.11 END after {took:.1f} s: {end}")
+    event(t, SENT, -errno.ETIMEDOUT, layer)
+    demand(sum(f.op == "RTS" for f in layer.notes) < 45, "10.16 too many RTS")
+    demand(not vc.closed.is_set(), "an RD")
+
+
+@managed("9.4", "9.5", "9.2", "9.24")
+def m_cts_lies(t):
+    vc, layer = up_called(t, ring=False)
+    layer.on_rts = lambda frame: False
+    sends(t, pattern(9000))
+    rts = layer.note("RTS")
+    good = dict(Blocksize=13, R_Mx=3, R_Bufx=0x900, I_id=rts.I_id, R_id=0x77)
+    for wrong in (dict(B_num=2), dict(B_num=NONE), dict(I_id=0x9999), dict(Blocksize=31)):
+        vc.send("CTS", **{**good, **wrong})
+    busy(t, vc, layer)
+    demand(not any(f.op == "DATA" for f in layer.notes), "DATA for a CTS that cannot be")
+    vc.grants[0x77] = Grant(vc, 0x77, rts.I_id, 3, 0x900 << 12, 9000)
+    vc.send("CTS", **good)
+    layer.note("DATA")
+    for wrong in (dict(R_id=0x78, B_num=1), dict(Blocksize=12, B_num=1), dict(B_num=1, R_Bufx=0x902, F_Offset=5000)):
+        vc.send("CTS", **{**good, **wrong})
+    busy(t, vc, layer)
+    demand(not any(f.op == "DATA" for f in layer.notes), "DATA for a CTS that cannot be")
+    vc.send("CTS", **{**good, "B_num": 1, "R_Bufx": 0x902})
+    layer.note("DATA")
+    event(t, SENT, layer=layer)
+    demand(vc.memory.bytes(0x900 << 12, 9000) == pattern(9000), "the bytes")
+
+
+@managed("6.13", "9.6", "9.18")
+def m_rsr_lies(t):
+    vc, layer = up_called(t, ring=False)
+    layer.on_rts = lambda frame: False
+    sends(t, pattern(9000))
+    rts = layer.note("RTS")
+    vc.keeps_state = vc.tells_transfers = False
+    for reject in ((), ("Reject",)):
+        vc.send("RSR", *reject, R_Slots=60, B_seq=2, Sync=1, B_num=0, I_id=rts.I_id, R_id=0x77)  # before any CTS
+    vc.send("CTS", Blocksize=13, R_Mx=3, R_Bufx=0x900, I_id=rts.I_id, R_id=0x77)
+    layer.note("DATA")
+    vc.send("RSR", R_Slots=60, B_seq=2, Sync=1, B_num=0, I_id=rts.I_id, R_id=0x78)
+    vc.send("RSR", R_Slots=60, B_seq=2, Sync=1, B_num=0, I_id=rts.I_id + 1, R_id=0x77)
+    vc.send("RSR", R_Slots=60, B_seq=1, Sync=1, B_num=NONE, I_id=rts.I_id, R_id=0x77)
+    busy(t, vc, layer)
+    no_event(t)
+    vc.send("RSR", "Reject", R_Slots=60, Sync=1, B_num=NONE, I_id=rts.I_id, R_id=0x77)
+    event(t, SENT, -errno.ECANCELED, layer)
+
+
+@managed("9.32")
+def m_write_window(t):
+    vc, layer = up_called(t, ring=False, slots=512)
+    for i in range(70):
+        sends(t, pattern(20, i), at=32 * i)
+    layer.pump(lambda: len(layer.offers) >= 64)
+    busy(t, vc, layer)
+    demand(len(layer.offers) == 64, f"9.32 {len(layer.offers)} Writes")
+    layer.receives(*[100] * 70)
+    for i in range(70):
+        demand(layer.next_message()[1][1] == pattern(20, i), f"message {i}")
+    for _ in range(70):
+        event(t, SENT, layer=layer)
+
+
+@managed("9.25", "9.3", "9.4")
+def m_rts_extremes(t):
+    """CTS_req and Max_Block at their limits."""
+    vc, layer = up(t)
+    for cts_req, max_block in ((0, 8), (1, 8), (65535, 31), (4, 12)):
+        posts(t, 5000)
+        message = layer.offer(pattern(5000, cts_req & 255))
+        message.request = Request(lambda m=message, c=cts_req, b=max_block: layer.rts(m, CTS_req=c, Max_Block=b))
+        first = len(vc.station.log)
+        demand(layer.finish(message) == "done", f"CTS_req {cts_req}, Max_Block {max_block}")
+        event(t, RECEIVED, layer=layer, length=5000)
+        has(t, 0, pattern(5000, cts_req & 255))
+        demand(message.blocksize <= max_block, f"9.4 Blocksize {message.blocksize}")
+        del first
+
+
+@managed("9.33", "9.21")
+def m_on_arrival(t):
+    """With STM_ON_ARRIVAL message 3 takes a receive of the pool before 2 has come; it is told behind it."""
+    _, layer = up(t, "pool=8", "arrival=1")
+    two, three = layer.offer(pattern(500, 2)), layer.offer(pattern(600, 3))
+    two.request = None
+    layer.finish(three)
+    no_event(t)
+    layer.rts(two)
+    layer.finish(two)
+    event(t, RECEIVED, layer=layer, length=500, message=1)
+    event(t, RECEIVED, layer=layer, length=600, message=2)
+
+
+@managed("10.1", "9.21", "9.31")
+def m_lossy_comes(t):
+    """Loss, doubles and delays: 60 messages of all lengths, by both ways, in order."""
+    vc, layer = up(t, "pool=28")
+    layer.open_ring()
+    dice = random.Random(921)
+    vc.wire.random.seed(921)
+    vc.wire.loss, vc.wire.double, vc.wire.late = 0.1, 0.1, 0.2
+    lengths = [dice.choice((0, 10, 300, 3000, 4081, 8000)) for _ in range(24)]
+    for i, length in enumerate(lengths):
+        layer.send(pattern(length, i), tag=i, wait=False)
+    for i, length in enumerate(lengths):
+        got = event(t, RECEIVED, layer=layer, timeout=60000, message=i + 1, tag=i, length=length)
+        has(t, 8192 * (got.context - 100), pattern(length, i))
+    vc.wire.loss = 0
+
+
+@managed("10.1", "9.21", "9.31")
+def m_lossy_leaves(t):
+    vc, layer = up_called(t)
+    layer.pump(lambda: layer.ring_in is not None)
+    dice = random.Random(931)
+    vc.wire.random.seed(931)
+    vc.wire.loss, vc.wire.double, vc.wire.late = 0.1, 0.1, 0.2
+    lengths = [dice.choice((0, 10, 300, 3000, 4081, 8000)) for _ in range(30)]
+    layer.receives(*[8000] * 30)
+    for i, length in enumerate(lengths):
+        sends(t, pattern(length, i), tag=i, at=8192 * i)
+    for i, length in enumerate(lengths):
+        number, (tag, data) = layer.next_message(60)
+        demand((number, tag, len(data)) == (i + 2, i, length) and data == pattern(length, i), f"message {number}")
+    for _ in lengths:
+        event(t, SENT, layer=layer, timeout=60000)
+    vc.wire.loss = 0
+
+
+@managed("10.13", "10.3", slow=2)
+def m_pause(t):
+    """The sender pauses for a second in the middle of a Block: nothing is lost by that."""
+    _, layer = up(t)
+    posts(t, 20000)
+    message = layer.offer(pattern(20000))
+    layer.pump(lambda: message.r_id is None and any(n for n in ()) or message.blocksize is not None)
+    time.sleep(1.2)
+    demand(layer.finish(message) == "done", "the message")
+    event(t, RECEIVED, layer=layer, length=20000)
+    has(t, 0, pattern(20000))
+
+
+@managed("9.21", "9.31", "10.1", slow=2)
+def m_both_ways_lossy(t):
+    """Messages both ways at once, while a tenth of all frames is lost."""
+    vc, layer = up(t, "pool=28")
+    layer.open_ring()
+    vc.wire.random.seed(42)
+    vc.wire.loss, vc.wire.double, vc.wire.late = 0.1, 0.05, 0.1
+    layer.receives(*[5000] * 24)
+    for i in range(24):
+        layer.send(pattern(150 * i, i), tag=i, wait=False)
+        sends(t, pattern(50 * i, i), tag=i, at=28 * 8192 + 1200 * i)
+    kinds = []
+    for _ in range(48):
+        t.side.begin("mwait", 60000)
+        layer.pump(lambda: len(t.side.replies), 65)
+        got = Event(t.side.answer())
+        demand(got.status == 0, f"{got}")
+        if got.kind == RECEIVED:
+            demand((got.tag, got.length) == (kinds.count(RECEIVED), 150 * got.tag), f"9.21 {got}")
+        kinds.append(got.kind)
+    demand(kinds.count(SENT) == 24, "every message is confirmed")
+    for i in range(24):
+        number, (tag, data) = layer.next_message(60)
+        demand((number, tag) == (i + 2, i) and data == pattern(50 * i, i), f"message {number}")
+    vc.wire.loss = 0

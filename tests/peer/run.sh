@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# run.sh BUILD stpd|node level0|managed|GROUP,... [NAME]: the peer at one end of a veth pair; at the
+# other a program of libst, through stpd or with a Node of its own.
+# shellcheck source=../end_to_end/setup.sh
+. "$(dirname "$0")/../end_to_end/setup.sh"
+needs_namespaces
+python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()' 2>/dev/null ||
+  skip "only root may open raw sockets here"
+other=$2
+case $3 in
+  level0) groups=connections,forms,slots,blocks,regions,endpoints ;;
+  *) groups=$3 ;;
+esac
+make_work_directory
+make_namespace side_peer
+make_namespace side_node
+join_by_wire "$side_peer" "$side_node" 1500
+mac=$(within "$side_node" ip -o link show stp0 | grep -o 'link/ether [0-9a-f:]*' | cut -d' ' -f2)
+[ -n "$mac" ] || fail "stp0 has no address"
+case $other in
+  stpd)
+    start_stpd a "$side_node" iface:stp0
+    await_stpd a
+    link=stpd:$work/a.sock
+    ;;
+  *) link=iface:stp0 ;;
+esac
+within "$side_peer" python3 "$(dirname "$0")/peer.py" stp0 "$mac" "$groups" ${4+"$4"} -- \
+  nsenter -t "$side_node" -n env STP_LINK="$link" "$bin/peer_responder" 2>"$work/responder.log" || {
+  tail -n 30 "$work"/*.log >&2
+  fail "conversations have failed: FAILED above says which, and why"
+}
+passed
