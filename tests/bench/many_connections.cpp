@@ -48,7 +48,26 @@ void ManyConnections::connect(std::size_t i) {
   discard_frames();
   VcId id = kNoneId;
   if (node.accept(endpoint_, id) != 0) throw std::runtime_error("connection refused");
+  prove(id);
   ids_.push_back(id);
+}
+
+// The peer shows that the answer has reached it.
+void ManyConnections::prove(VcId id) {
+  auto& node = host_.node;
+  VcInfo info{};
+  if (node.vc_info(id, info) != 0) throw std::runtime_error("no such connection");
+  wire::Header rs;
+  rs.op_flags = wire::op_flags(wire::Op::kRequestState);
+  rs.d_port = info.local_port;
+  rs.d_key = info.local_key;
+  rs.s_port = info.remote_port;
+  rs.b_num = rs.d_id = wire::kNoId;
+  Frame frame(wire::kMaxHeadSize + wire::kMinPayload);
+  frame.resize(wire::emit({kMac, kPeer, {}, false}, rs, {}, {}, frame));
+  Bytes const bytes(frame);
+  node.receive({&bytes, 1}, now_);
+  discard_frames();
 }
 
 void ManyConnections::discard_frames() {

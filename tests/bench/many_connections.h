@@ -37,6 +37,7 @@ class ManyConnections {
   static constexpr std::uint32_t kRegion = 7;
   void connect(std::size_t i);
   [[nodiscard]] Frame frame(std::size_t i, wire::Header header, Bytes payload);
+  void prove(VcId id);
   void discard_frames();
 
   Time now_ = kSecond;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// hostile_attacker MOVE SOCKET SECONDS [--uid N] [--seed N] [--uport N] [--most N]
+// One hostile program. Exit status: 0 done, 3 a breach, 77 it cannot be done here.
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "libst/service/file_limit.h"
+#include "tests/hostile/cannot.h"
+#include "tests/hostile/moves.h"
+
+namespace stp::hostile {
+
+void say_ready() {
+  std::printf("ready\n");
+  std::fflush(stdout);
+}
+
+void say(const std::string& name, std::uint64_t count) {
+  std::printf("%s=%llu\n", name.c_str(), static_cast<unsigned long long>(count));
+  std::fflush(stdout);
+}
+
+void rest(const Attack& attack) {
+  while (!attack.over()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+}  // namespace stp::hostile
+
+int main(int argc, char** argv) {
+  using namespace stp::hostile;
+  std::map<std::string, void (*)(Attack&)> const moves{{"spin", spin},
+                                                       {"busy", busy},
+                                                       {"refill", refill},
+                                                       {"stream", stream},
+                                                       {"spoil", spoil},
+                                                       {"holes", holes},
+                                                       {"descriptors", descriptors},
+                                                       {"fuse", fuse},
+                                                       {"deaf", deaf},
+                                                       {"sharing", sharing},
+                                                       {"hoard", hoard},
+                                                       {"mappings", mappings},
+                                                       {"places", places},
+                                                       {"forked", forked},
+                                                       {"absent", absent},
+                                                       {"forge", forge},
+                                                       {"noise", noise},
+                                                       {"strangers", strangers}};
+  auto const move = argc > 3 ? moves.find(argv[1]) : moves.end();
+  if (move == moves.end() || argc % 2 != 0) {
+    std::fprintf(stderr,
+                 "usage: hostile_attacker MOVE SOCKET SECONDS [--uid N] [--seed N] "
+                 "[--uport N] [--most N]; moves:");
+    for (auto const& [name, function] : moves) std::fprintf(stderr, " %s", name.c_str());
+    std::fprintf(stderr, "\n");
+    return 2;
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::signal(SIGPIPE, SIG_IGN);
+  stp::service::raise_file_limit();
+  Attack attack{.socket = argv[2],
+                .until = std::chrono::steady_clock::now() +
+                         std::chrono::milliseconds(static_cast<int>(std::atof(argv[3]) * 1'000)),
+                .dice = std::mt19937_64(1),
+                .uport = 20'000};
+  for (int i = 4; i + 1 < argc; i += 2) {
+    std::string const option = argv[i];
+    auto const value = std::strtoull(argv[i + 1], nullptr, 10);
+    if (option == "--seed") attack.dice.seed(value);
+    if (option == "--uport") attack.uport = static_cast<std::uint32_t>(value);
+    if (option == "--most") attack.most = value;
+    if (option == "--uid") {
+      auto const uid = static_cast<uid_t>(value);
+      if (::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0) {
+        std::perror("setresuid");
+        return 77;
+      }
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a new user loses it
+    }
+  }
+  try {
+    move->second(attack);
+    std::printf("done\n");
+    return 0;
+  } catch (const Breach& breach) {
+    std::printf("BREACH: %s\n", breach.what());
+    return 3;
+  } catch (const Cannot& cannot) {
+    std::printf("CANNOT: %s\n", cannot.what());
+    return 77;
+  }
+}

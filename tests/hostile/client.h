@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A client of stpd that speaks the socket's protocol by hand, for honest and for hostile ends. It
+// checks nothing by itself and never throws away what it was given: whatever stpd shares with a
+// client is at hand.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libst/service/client_page.h"
+#include "libst/service/messages.h"
+#include "libst/service/shared_memory.h"
+#include "libst/service/unique_fd.h"
+#include "stp/channel/user_side.h"
+
+namespace stp::hostile {
+
+using service::Reply;
+using service::Request;
+using service::RequestKind;
+using service::SharedMemory;
+using service::UniqueFd;
+
+inline constexpr std::size_t kPage = 4'096;
+// One Bufx, and the longest STU that a client here asks for.
+inline constexpr unsigned kBufferLog2 = 14;
+inline constexpr std::size_t kBuffer = std::size_t{1} << kBufferLog2;
+
+// Sealed against shrinking, with all of its pages: what stpd takes.
+UniqueFd shareable(std::size_t bytes);
+
+struct Channel {
+  std::uint64_t vc = 0;
+  std::uint32_t bell = 0;
+  UniqueFd fd;  // the memory's own, kept
+  std::shared_ptr<SharedMemory> memory;
+  UserChannel rings;
+
+  [[nodiscard]] explicit operator bool() const { return memory != nullptr; }
+  [[nodiscard]] ChannelControl& control() const {
+    return *reinterpret_cast<ChannelControl*>(memory->data());
+  }
+};
+
+class Client {
+ public:
+  // Connects to stpd and says hello; see ok().
+  explicit Client(const std::string& socket);
+  [[nodiscard]] bool ok() const { return page_ != nullptr; }
+
+  static Request request(RequestKind kind, std::uint64_t endpoint = 0);
+  // The reply's result, which is in reply() then, its descriptors in fds(); -ECONNRESET: thrown
+  // out.
+  int ask(const Request& request, std::span<const int> fds = {});
+  int ask(RequestKind kind, std::uint64_t endpoint = 0) { return ask(request(kind, endpoint)); }
+  // Without waiting for an answer, as any bytes with any descriptors. False: it did not leave.
+  bool send_raw(std::span<const std::byte> bytes, std::span<const int> fds) const;
+
+  // `credits`: entries of its transmit queues. 0: refused
+  std::uint64_t open_endpoint(std::uint32_t credits = 64);
+  int listen(std::uint64_t endpoint, std::uint32_t uport);
+  Channel connect(std::uint64_t endpoint, std::uint32_t uport);
+  Channel accept(std::uint64_t endpoint);  // empty: nobody waits
+  // Waits for somebody for a few seconds.
+  Channel await_accept(std::uint64_t endpoint);
+  // Two ends of one connection of this client with itself.
+  struct Ends {
+    Channel out, in;
+    std::uint64_t caller = 0, listener = 0;  // endpoints
+  };
+  Ends connect_to_itself(std::uint32_t uport, std::uint32_t credits = 64);
+  int map(std::uint64_t endpoint, Direction direction, std::uint32_t base, int fd,
+          std::size_t bytes, std::uint64_t& region);
+  int alloc_mx(std::uint64_t region, std::uint16_t& mx);
+  void ring(const Channel& channel) const;
+
+  [[nodiscard]] const Reply& reply() const { return reply_; }
+  [[nodiscard]] std::vector<UniqueFd>& fds() { return fds_; }
+  [[nodiscard]] int socket() const { return socket_.get(); }
+  [[nodiscard]] service::ClientPage& page() const {
+    return *reinterpret_cast<service::ClientPage*>(page_->data());
+  }
+  [[nodiscard]] const SharedMemory& page_memory() const { return *page_; }
+  [[nodiscard]] int page_fd() const { return page_fd_.get(); }
+  [[nodiscard]] int bell() const { return bell_.get(); }
+  [[nodiscard]] std::uint64_t mac() const { return mac_; }
+  void hang_up() { socket_.reset(); }
+
+ private:
+  Channel take_channel();
+
+  UniqueFd socket_, page_fd_, bell_;
+  std::shared_ptr<SharedMemory> page_;
+  std::uint64_t mac_ = 0;
+  Reply reply_{};
+  std::vector<UniqueFd> fds_;
+};
+
+}  // namespace stp::hostile

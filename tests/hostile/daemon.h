@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stpd itself, on the loop link, watched as systemd watches it, and as an administrator would: what
+// it holds, whether its threads move, whether it ends when it is told to.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "libst/service/unique_fd.h"
+#include "tests/temporary_directory.h"
+
+namespace stp::hostile {
+
+// Sanitizers make everything slower and larger.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+inline constexpr int kSlowness = kSanitized ? 4 : 1;
+
+struct Usage {
+  std::size_t resident = 0;  // bytes
+  std::size_t files = 0, threads = 0, mappings = 0;
+};
+
+class Daemon {
+ public:
+  explicit Daemon(const std::vector<std::string>& options = {}, const std::string& link = "loop");
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  [[nodiscard]] bool ready() const { return ready_; }
+  [[nodiscard]] const std::string& socket() const { return socket_; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] std::string directory() const { return directory_.path(); }
+  [[nodiscard]] bool alive() const;
+  [[nodiscard]] Usage usage() const;
+  // Waits until it holds no more than before: descriptors and threads exactly, others nearly. ""
+  // or what it still holds.
+  [[nodiscard]] std::string returns_to(const Usage& before) const;
+  // How long its threads have been silent for the watchdog, at most.
+  [[nodiscard]] std::chrono::milliseconds longest_silence() const;
+  // By SIGTERM. "" or what was wrong: too late, an exit status, a sanitizer's words.
+  std::string end();
+  [[nodiscard]] std::string log() const;
+
+ private:
+  void watch();
+  [[nodiscard]] bool await_ready() const;
+
+  test::TemporaryDirectory directory_;
+  std::string const socket_ = directory_.path() + "/stpd.sock";
+  service::UniqueFd notices_;
+  pid_t pid_ = -1;
+  bool ready_ = false;
+  std::atomic<bool> stop_{false};
+  std::atomic<std::int64_t> longest_silence_ms_{0};
+  std::thread watcher_;
+};
+
+}  // namespace stp::hostile

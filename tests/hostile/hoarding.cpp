@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <list>
+#include <vector>
+
+#include "tests/hostile/cannot.h"
+#include "tests/hostile/moves.h"
+
+namespace stp::hostile {
+namespace {
+
+// A sixteenth of what one request may bring along, again and again, each a mapping of its own.
+struct Rows {
+  static constexpr std::uint32_t kSegments = service::kMaxSegments;
+  UniqueFd fd = shareable(2 * kSegments * kBuffer);
+
+  // Every other buffer of the same file: neighbours in the file would become one mapping.
+  [[nodiscard]] Request request(std::uint64_t endpoint, std::uint32_t base) const {
+    auto order = Client::request(RequestKind::kMap, endpoint);
+    order.direction = static_cast<std::uint32_t>(Direction::kReceive);
+    order.base = base;
+    order.segment_count = kSegments;
+    order.piece_count = 1;
+    order.pieces[0] = {.at = 0, .length = kSegments * kBuffer};
+    for (std::uint32_t i = 0; i < kSegments; ++i)
+      order.segments[i] = {
+          .fd_index = 0, .reserved = 0, .offset = 2 * i * kBuffer, .length = kBuffer};
+    return order;
+  }
+};
+
+// Regions of one buffer, all of the same memory, each with an Mx.
+std::uint64_t fill_with_regions(Attack& attack, Client& client, std::uint64_t endpoint, int fd) {
+  std::uint64_t count = 0, region = 0;
+  std::uint16_t mx = 0;
+  for (std::uint32_t base = 0; base < 65'536 && !attack.over() && !attack.enough(count); ++base) {
+    if (client.map(endpoint, Direction::kReceive, base, fd, kBuffer, region) != 0) break;
+    client.alloc_mx(region, mx);
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+void hoard(Attack& attack) {
+  Client client(attack.socket);
+  if (!client.ok()) throw Cannot("stpd does not take it");
+  auto const memory = shareable(kBuffer);
+  // Connections with itself first, all on one listener, as many as it gets.
+  std::list<Channel> channels;
+  auto const listener = client.open_endpoint();
+  std::uint64_t endpoints = 1;
+  if (listener == 0 || client.listen(listener, attack.uport) != 0) throw Cannot("no listener");
+  auto const begun = std::chrono::steady_clock::now();
+  auto const third = (attack.until - begun) / 3;
+  while (std::chrono::steady_clock::now() < begun + third) {
+    auto const caller = client.open_endpoint();
+    if (caller == 0) break;
+    ++endpoints;
+    auto out = client.connect(caller, attack.uport);
+    if (!out) break;
+    channels.push_back(std::move(out));
+    auto in = client.await_accept(listener);
+    if (!in) break;
+    channels.push_back(std::move(in));
+  }
+  // Neither the memory of channels nor their descriptors are needed to keep the places.
+  auto const connections = channels.size();
+  channels.clear();
+  std::uint64_t regions = 0;
+  for (int i = 0; i < 16; ++i) {
+    auto const endpoint = client.open_endpoint();
+    if (endpoint == 0) break;
+    auto const more = fill_with_regions(attack, client, endpoint, memory.get());
+    regions += more;
+    if (more == 0 || attack.over() || attack.enough(regions)) break;
+  }
+  while (client.open_endpoint() != 0) ++endpoints;
+  say("connections", connections);
+  say("regions", regions);
+  say("endpoints", endpoints);
+  say_ready();
+  ::pause();
+}
+
+void mappings(Attack& attack) {
+  Client client(attack.socket);
+  if (!client.ok()) throw Cannot("stpd does not take it");
+  Rows const rows;
+  std::uint64_t count = 0;
+  int result = 0;
+  while (result == 0 && !attack.over() && !attack.enough(count)) {
+    auto const endpoint = client.open_endpoint();
+    if (endpoint == 0) break;
+    result = 0;
+    for (std::uint32_t base = 0;
+         base + Rows::kSegments <= 65'536 && !attack.over() && !attack.enough(count);
+         base += Rows::kSegments) {
+      auto const fd = rows.fd.get();
+      result = client.ask(rows.request(endpoint, base), std::span(&fd, 1));
+      if (result != 0) break;
+      ++count;
+    }
+  }
+  say("maps", count);
+  say("refused", result < 0 ? static_cast<std::uint64_t>(-result) : 0);
+  say_ready();
+  rest(attack);
+}
+
+void places(Attack& attack) {
+  constexpr std::size_t kTries = 600;
+  std::list<Client> clients;
+  std::uint64_t taken = 0;
+  for (std::size_t i = 0; i < kTries && !attack.over() && !attack.enough(taken); ++i) {
+    clients.emplace_back(attack.socket);
+    if (clients.back().ok())
+      ++taken;
+    else
+      clients.pop_back();
+    if (i > taken + 32) break;
+  }
+  say("places", taken);
+  say_ready();
+  rest(attack);
+}
+
+void forked(Attack& attack) {
+  Client client(attack.socket);
+  if (!client.ok()) throw Cannot("stpd does not take it");
+  auto const ends = client.connect_to_itself(attack.uport);
+  auto const child = ::fork();
+  if (child == 0) {
+    // All descriptors and all mappings, and as long as it takes.
+    for (auto const fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
+    ::sleep(60);
+    ::_exit(0);
+  }
+  say("child", static_cast<std::uint64_t>(child));
+  say_ready();
+  ::pause();
+}
+
+void absent(Attack& attack) {
+  constexpr std::uint64_t kBytes = std::uint64_t{1} << 30;
+  Client client(attack.socket);
+  if (!client.ok()) throw Cannot("stpd does not take it");
+  auto const endpoint = client.open_endpoint();
+  say_ready();
+  std::uint64_t taken = 0, refused = 0, region = 0;
+  for (std::uint32_t base = 0; !attack.over() && !attack.enough(taken + refused);
+       base += kBytes / kBuffer) {
+    UniqueFd const fd(::memfd_create("absent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (::ftruncate(fd.get(), kBytes) != 0) break;
+    ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK);
+    auto const result =
+        client.map(endpoint, Direction::kReceive, base % 65'536, fd.get(), kBytes, region);
+    if (result == -ECONNRESET) break;
+    ++(result == 0 ? taken : refused);
+  }
+  say("taken", taken);
+  say("refused", refused);
+}
+
+}  // namespace stp::hostile

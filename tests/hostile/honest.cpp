@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/hostile/honest.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace stp::hostile {
+namespace {
+
+constexpr std::uint32_t kTransfersEvery = 16, kAnswersEvery = 64;
+constexpr auto kPause = std::chrono::microseconds(200);
+
+// As libst waits: a few looks, then asleep until the Node wakes.
+void wait_a_moment(UserChannel& rings, unsigned looks) {
+  if (looks < 50) {
+    ::sched_yield();
+    return;
+  }
+  auto const seen = rings.begin_sleep();
+  timespec const most{.tv_sec = 0, .tv_nsec = 5'000'000};
+  if (!rings.readable() && rings.state() == ChannelState::kOpen)
+    ::syscall(SYS_futex, rings.wake_word(), FUTEX_WAIT, seen, &most, nullptr, 0);
+  rings.end_sleep();
+}
+
+}  // namespace
+
+double Tally::percentile(double part) const {
+  if (microseconds.empty()) return 0;
+  auto sorted = microseconds;
+  auto const at = static_cast<std::ptrdiff_t>(part * static_cast<double>(sorted.size() - 1));
+  std::nth_element(sorted.begin(), sorted.begin() + at, sorted.end());
+  return static_cast<double>(sorted[static_cast<std::size_t>(at)]);
+}
+
+HonestPair::HonestPair(const std::string& socket, std::uint32_t uport, std::optional<uid_t> uid) {
+  // The kernel's setresuid is of one thread: whoever connects there is that user to stpd.
+  std::thread([&] {
+    if (uid && ::syscall(SYS_setresuid, *uid, *uid, *uid) != 0)
+      tally_.fault = "cannot become another user";
+    else
+      make(socket, uport);
+  }).join();
+}
+
+void HonestPair::make(const std::string& socket, std::uint32_t uport) {
+  for (auto* side : {&alice_, &bob_}) {
+    side->client.emplace(socket);
+    if (!side->client->ok()) return void(fail("stpd does not take an honest client"));
+    side->endpoint = side->client->open_endpoint();
+    if (side->endpoint == 0) return void(fail("no endpoint"));
+  }
+  if (bob_.client->listen(bob_.endpoint, uport) != 0) return void(fail("cannot listen"));
+  alice_.channel = alice_.client->connect(alice_.endpoint, uport);
+  if (!alice_.channel) return void(fail("cannot connect"));
+  bob_.channel = bob_.client->await_accept(bob_.endpoint);
+  if (!bob_.channel) return void(fail("nobody to accept"));
+  auto const until = Clock::now() + std::chrono::seconds(20);
+  while (alice_.channel.rings.state() != ChannelState::kOpen && Clock::now() < until)
+    ::sched_yield();
+  if (!lend_memory()) fail("memory is not taken");
+}
+
+bool HonestPair::lend_memory() {
+  source_fd_ = shareable(kBuffer);
+  sink_fd_ = shareable(kBuffer);
+  if (!source_fd_ || !sink_fd_) return false;
+  source_ = SharedMemory::adopt(::fcntl(source_fd_.get(), F_DUPFD_CLOEXEC, 0), 0, kBuffer);
+  sink_ = SharedMemory::adopt(::fcntl(sink_fd_.get(), F_DUPFD_CLOEXEC, 0), 0, kBuffer);
+  std::uint64_t region = 0;
+  return source_ && sink_ &&
+         alice_.client->map(alice_.endpoint, Direction::kTransmit, 0, source_fd_.get(), kBuffer,
+                            region) == 0 &&
+         bob_.client->map(bob_.endpoint, Direction::kReceive, 0, sink_fd_.get(), kBuffer, region) ==
+             0 &&
+         bob_.client->alloc_mx(region, mx_) == 0;
+}
+
+bool HonestPair::fail(const std::string& why) {
+  if (tally_.fault.empty()) tally_.fault = why;
+  return false;
+}
+
+bool HonestPair::send(Side& from, const SendEntry& entry) {
+  if (!from.channel.rings.send(entry)) return fail("the transmit queue is full");
+  from.client->ring(from.channel);
+  return true;
+}
+
+bool HonestPair::await(Side& at, ReceivedEntry& entry, Duration patience) {
+  auto const until = Clock::now() + patience;
+  for (unsigned looks = 0; !at.channel.rings.receive(entry); ++looks) {
+    if (at.channel.rings.state() != ChannelState::kOpen) return fail("the connection ended");
+    if (Clock::now() > until) return fail("a header did not arrive");
+    wait_a_moment(at.channel.rings, looks);
+  }
+  return true;
+}
+
+bool HonestPair::trip(Duration patience) {
+  auto const began = Clock::now();
+  for (auto const& [from, to] : {std::pair(&alice_, &bob_), std::pair(&bob_, &alice_)}) {
+    SendEntry entry{};
+    ReceivedEntry received;
+    entry.header.op_flags = wire::op_flags(wire::Op::kNoOperation);
+    entry.header.sync = ++number_;
+    if (!send(*from, entry) || !await(*to, received, patience)) return false;
+    if (received.header.sync != number_) return fail("a header was lost");
+  }
+  auto const took = Clock::now() - began;
+  ++tally_.trips;
+  tally_.longest_trip = std::max(tally_.longest_trip, took);
+  tally_.microseconds.push_back(std::chrono::duration<float, std::micro>(took).count());
+  return true;
+}
+
+bool HonestPair::transfer(Duration patience) {
+  ++number_;
+  for (std::size_t at = 0; at < kBuffer; at += sizeof number_)
+    std::memcpy(source_->data() + at, &number_, sizeof number_);
+  SendEntry grant{};
+  grant.header.op_flags = wire::op_flags(wire::Op::kClearToSend);
+  grant.header.param = kBufferLog2;
+  grant.header.mx = mx_;
+  grant.header.d_id = number_;  // another one of the same Block number ends the one before
+  grant.header.s_id = 7;
+  ReceivedEntry received;
+  if (!send(bob_, grant) || !await(alice_, received, patience)) return false;
+  SendEntry data{};
+  data.header.op_flags = wire::op_flags(wire::Op::kData);
+  data.header.mx = mx_;
+  data.header.d_id = 7;
+  data.length = kBuffer;
+  if (!send(alice_, data)) return false;
+  // What tells that the Block is complete.
+  if (!await(bob_, received, patience)) return false;
+  if (std::memcmp(source_->data(), sink_->data(), kBuffer) != 0)
+    return fail("data did not arrive as they were sent");
+  ++tally_.transfers;
+  return true;
+}
+
+bool HonestPair::is_answered() {
+  for (auto* side : {&alice_, &bob_}) {
+    auto request = Client::request(RequestKind::kVcInfo);
+    request.vc = side->channel.vc;
+    auto const began = Clock::now();
+    if (side->client->ask(request) != 0) return fail("stpd does not answer an honest client");
+    tally_.longest_answer = std::max(tally_.longest_answer, Clock::now() - began);
+  }
+  return true;
+}
+
+void HonestPair::run() {
+  for (std::uint32_t i = 0; !stop_; ++i) {
+    if (!trip()) return;
+    if (i % kTransfersEvery == 0 && !transfer()) return;
+    if (i % kAnswersEvery == 0 && !is_answered()) return;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+void HonestPair::start() {
+  stop();
+  if (!fault().empty()) return;
+  tally_ = {};
+  stop_ = false;
+  thread_ = std::thread([this] { run(); });
+}
+
+Tally HonestPair::stop() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+  return tally_;
+}
+
+}  // namespace stp::hostile

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Hostile programs against stpd: whatever they do, an honest pair goes on, nobody gets what is
+// another's, stpd's threads move, it holds in the end what it held before, and it ends when told
+// to.
+#include "tests/hostile/hostile_fixture.h"
+
+#include <cerrno>
+#include <csignal>
+
+namespace stp::hostile {
+namespace {
+
+using UnderAttack = HostileFixture;
+
+// The rate of the pair beside `move`, which uses as many cores as the others do.
+class RateUnderAttack : public HostileFixture {
+ protected:
+  double rate_beside(const std::string& move, double seconds) {
+    auto const tally = endure({{move, kFirst}, {move, kSecond}}, seconds);
+    EXPECT_EQ(tally.fault, "");
+    return static_cast<double>(tally.trips) / seconds;
+  }
+  void keeps_its_rate_beside(const std::string& move) {
+    constexpr double kSeconds = 1.5, kFactor = 12;
+    auto const usual = rate_beside("spin", kSeconds);
+    auto const beside = rate_beside(move, kSeconds);
+    RecordProperty("usual", std::to_string(usual));
+    RecordProperty("beside", std::to_string(beside));
+    EXPECT_GT(beside * kFactor, usual);
+    EXPECT_EQ(daemon->returns_to(before), "");
+    EXPECT_EQ(daemon->end(), "");
+  }
+};
+
+TEST_F(RateUnderAttack, RingsThatAreRefilledWithRefusedRequestsTakeAShareAndNoMore) {
+  keeps_its_rate_beside("refill");
+}
+
+TEST_F(RateUnderAttack, RingsThatAreAlwaysFullTakeAShareAndNoMore) {
+  keeps_its_rate_beside("stream");
+}
+
+TEST_F(UnderAttack, NoiseInSharedPagesHurtsNobody) {
+  withstands({{"spoil", kFirst}, {"spoil", kSecond, {"--seed", "2"}}}, 1.5);
+}
+
+TEST_F(UnderAttack, MemoryWhosePagesGoHurtsNobody) {
+  withstands({{"holes"}}, 1.5);
+}
+
+TEST_F(UnderAttack, ClientsThatReadNoAnswersAreDropped) {
+  withstands({{"deaf"}}, 1.0);
+}
+
+TEST_F(UnderAttack, GuessedIdsReachNothing) {
+  withstands({{"forge", kFirst}, {"forge", kSecond, {"--seed", "7"}}}, 1.5);
+}
+
+TEST_F(UnderAttack, AnythingByTheDiceHurtsNobody) {
+  withstands({{"noise", kFirst, {"--seed", "11"}}, {"noise", kSecond, {"--seed", "12"}}}, 2.0);
+}
+
+TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
+  test::TemporaryDirectory directory;
+  auto const memif = "memif:" + directory.path() + "/memif,address=10.9.0.";
+  Daemon const there({}, memif + "2/16,role=server,mac=02:00:00:00:09:02");
+  ASSERT_TRUE(there.ready()) << there.log();
+  Daemon here({}, memif + "1/16,role=client,mac=02:00:00:00:09:01");
+  ASSERT_TRUE(here.ready()) << here.log();
+  std::vector<std::unique_ptr<test::Program>> programs;
+  for (auto const* const uid : {"65530", "65531"}) {
+    std::vector<std::string> arguments{HOSTILE_ATTACKER, "strangers", here.socket(), "3"};
+    if (several_users()) arguments.insert(arguments.end(), {"--uid", uid});
+    programs.push_back(std::make_unique<test::Program>(arguments));
+    ASSERT_TRUE(programs.back()->says("ready")) << programs.back()->output();
+  }
+  // Now and then for as long as they are at it: an address may have to be asked for again.
+  Client honest(here.socket());
+  ASSERT_TRUE(honest.ok());
+  auto order = Client::request(RequestKind::kResolve);
+  order.ipv4 = 0x0a090002;
+  auto const until = Clock::now() + std::chrono::milliseconds(2'000);
+  int result = -EAGAIN;
+  while (result == -EAGAIN && Clock::now() < until) {
+    result = honest.ask(order);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(result, 0);
+  for (auto const& program : programs) EXPECT_EQ(program->wait(), 0) << program->output();
+  EXPECT_EQ(here.end(), "");
+}
+
+// ---- deaths
+
+TEST_F(UnderAttack, ADeathAtAllQuotasStallsNobody) {
+  std::vector<std::unique_ptr<test::Program>> programs;
+  for (auto const uid : {kFirst, kSecond, kThird}) {
+    programs.push_back(attack({"hoard", uid}, 1.0));
+    ASSERT_TRUE(started_) << programs.back()->output();
+    outputs_ += programs.back()->output();
+  }
+  pair->start();
+  for (auto& program : programs) {
+    program->signal(SIGKILL);
+    program->wait();
+  }
+  // As long as it takes to bury them.
+  auto const gone = daemon->returns_to(before);
+  auto const tally = pair->stop();
+  EXPECT_EQ(gone, "") << outputs_;
+  check(tally);
+}
+
+TEST_F(UnderAttack, SigtermWhileClientsAreAtAllQuotas) {
+  auto const hoarder = attack({"hoard", kFirst}, 1.0);
+  ASSERT_TRUE(started_) << hoarder->output();
+  EXPECT_EQ(daemon->end(), "") << hoarder->output();
+}
+
+}  // namespace
+}  // namespace stp::hostile

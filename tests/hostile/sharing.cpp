@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tests/hostile/cannot.h"
+#include "tests/hostile/moves.h"
+
+namespace stp::hostile {
+namespace {
+
+// Flags of an open file description hold for all who share it.
+void take_flags(int fd) {
+  ::fcntl(fd, F_SETOWN, ::getpid());
+  ::fcntl(fd, F_SETSIG, SIGURG);
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  ::fcntl(fd, F_SETFL, (::fcntl(fd, F_GETFL) | O_ASYNC) & ~O_NONBLOCK);
+}
+
+void lock(int fd) {
+  ::flock(fd, LOCK_EX | LOCK_NB);
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  ::fcntl(fd, F_OFD_SETLK, &range);
+  range.l_pid = 0;
+  ::fcntl(fd, F_SETLK, &range);
+  ::fcntl(fd, F_SETLEASE, F_WRLCK);
+}
+
+// What must not succeed, on memory that stpd has mapped as well.
+void cut(int fd, const char* what) {
+  struct stat before {};
+  if (::fstat(fd, &before) != 0) return;
+  ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, before.st_size);
+  if (::ftruncate(fd, 0) == 0) throw Breach(std::string("could shrink ") + what);
+  ::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE);
+  ::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+// A bell that is always full, or always empty.
+void disturb_bell(int bell, bool fill) {
+  pollfd ready{.fd = bell, .events = POLLIN, .revents = 0};
+  std::uint64_t count = ~std::uint64_t{1};
+  if (fill) {
+    ready.events = POLLOUT;
+    if (::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0) {
+      ::fcntl(bell, F_SETFL, O_NONBLOCK);
+      [[maybe_unused]] auto const put = ::write(bell, &count, sizeof count);
+      ::fcntl(bell, F_SETFL, 0);
+    }
+  } else if (::poll(&ready, 1, 0) == 1) {
+    ::fcntl(bell, F_SETFL, O_NONBLOCK);
+    [[maybe_unused]] auto const got = ::read(bell, &count, sizeof count);
+    ::fcntl(bell, F_SETFL, 0);
+  }
+}
+
+}  // namespace
+
+void sharing(Attack& attack) {
+  std::signal(SIGURG, SIG_IGN);
+  Client client(attack.socket);
+  if (!client.ok()) throw Cannot("stpd does not take it");
+  auto ends = client.connect_to_itself(attack.uport);
+  if (!ends.out || !ends.in) throw Cannot("no connection with itself");
+  auto const memory = shareable(64 * kPage);
+  std::uint64_t region = 0;
+  // Their base lies beyond what is used: what is tried is the descriptor.
+  if (client.map(ends.listener, Direction::kReceive, 0, memory.get(), 4 * kBuffer, region) != 0)
+    throw Cannot("its memory is not taken");
+  auto const all = {client.bell(),    client.page_fd(), ends.out.fd.get(),
+                    ends.in.fd.get(), client.socket(),  memory.get()};
+  for (auto const fd : all) take_flags(fd);
+  for (auto const fd : all) lock(fd);
+  // A client of stpd leaves its socket as it is, or could not ask any more.
+  ::fcntl(client.socket(), F_SETFL, 0);
+  say_ready();
+  std::uint64_t rounds = 0;
+  while (!attack.over()) {
+    for (auto const fd : all) take_flags(fd);
+    disturb_bell(client.bell(), rounds / 1'000 % 2 == 0);
+    client.page().bells.ring(ends.out.bell);
+    if (rounds++ % 100 != 0) continue;
+    // Without the page's own flag too: stpd believes that nobody sleeps.
+    client.page().service_asleep.store(0);
+    std::uint64_t const one = 1;
+    ::fcntl(client.bell(), F_SETFL, O_NONBLOCK);
+    [[maybe_unused]] auto const put = ::write(client.bell(), &one, sizeof one);
+    ::fcntl(client.bell(), F_SETFL, 0);
+  }
+  cut(memory.get(), "memory that it has mapped");
+  cut(ends.out.fd.get(), "a channel");
+  cut(client.page_fd(), "its page");
+  ::fcntl(client.bell(), F_SETFL, O_NONBLOCK);  // this program filled it itself
+  client.ring(ends.out);
+  say("rounds", rounds);
+}
+
+}  // namespace stp::hostile

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a hostile program can do to what it shares with stpd: descriptors that it hands over, flags
+// and seals of those that it was given, memory, and children that keep all of it.
+#include <csignal>
+
+#include "tests/hostile/hostile_fixture.h"
+
+namespace stp::hostile {
+namespace {
+
+using SharedUnderAttack = HostileFixture;
+
+TEST_F(SharedUnderAttack, FlagsLocksAndSealsOfWhatIsSharedHurtNobody) {
+  withstands({{"sharing", kFirst}, {"sharing", kSecond}}, 1.0);
+}
+
+TEST_F(SharedUnderAttack, DescriptorsOfEveryKindAreRefusedAndClosed) {
+  withstands({{"descriptors", kFirst}, {"descriptors", kSecond}}, 2.0);
+}
+
+TEST_F(SharedUnderAttack, AFileThatNeverClosesHoldsNobodyUp) {
+  if (!several_users()) GTEST_SKIP() << "only root may mount";
+  auto const tally = [&] {
+    pair->start();
+    // As root: who mounts is the only one who may open.
+    std::vector<std::string> arguments{HOSTILE_ATTACKER, "fuse", daemon->socket(), "4"};
+    test::Program program(arguments);
+    auto const status = program.wait();
+    if (status == 77) skipped_ = program.output();
+    EXPECT_TRUE(status == 0 || status == 77) << program.output();
+    outputs_ = program.output();
+    return pair->stop();
+  }();
+  // While nobody answered for the file, which was most of four seconds.
+  EXPECT_LT(tally.longest_answer, std::chrono::seconds(3));
+  check(tally);
+  if (!skipped_.empty() && !HasFailure()) GTEST_SKIP() << skipped_;
+}
+
+TEST_F(SharedUnderAttack, MemoryWithoutPagesIsNotMadeByStpd) {
+  auto const tally = endure({{"absent", kFirst, {"--most", "8"}}}, 3.0);
+  // A gibibyte each, of which stpd should have made none.
+  EXPECT_LT(daemon->usage().resident, before.resident + (std::size_t{256} << 20));
+  check(tally);
+}
+
+TEST_F(SharedUnderAttack, AForkedChildKeepsNothingOfAKilledProgram) {
+  auto const program = attack({"forked"}, 30);
+  ASSERT_TRUE(started_) << program->output();
+  auto const child = static_cast<pid_t>(count_of(program->output(), "child"));
+  pair->start();
+  program->signal(SIGKILL);
+  auto const left = daemon->returns_to(before);
+  auto const tally = pair->stop();
+  ASSERT_GT(child, 0);
+  EXPECT_EQ(::kill(child, 0), 0);  // it was there all the time
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(left, "");
+  check(tally);
+}
+
+}  // namespace
+}  // namespace stp::hostile

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What one user leaves to others, whatever it takes.
+#include <csignal>
+
+#include "tests/hostile/hostile_fixture.h"
+
+namespace stp::hostile {
+namespace {
+
+class SeveralUsers : public HostileFixture {
+ protected:
+  void SetUp() override {
+    if (!several_users()) GTEST_SKIP() << "only root can act as several users";
+    HostileFixture::SetUp();
+    if (!HasFatalFailure() && !others_reach_it())
+      GTEST_SKIP() << "TMPDIR lies in a directory that other users may not enter";
+  }
+};
+
+TEST_F(SeveralUsers, OneUserDoesNotTakeAllPlaces) {
+  auto const greedy = attack({"places", kFirst}, 20);
+  ASSERT_TRUE(started_) << greedy->output();
+  EXPECT_GT(count_of(greedy->output(), "places"), 0U);
+  auto const modest = attack({"places", kSecond, {"--most", "8"}}, 0.5);
+  EXPECT_EQ(modest->wait(), 0);
+  EXPECT_EQ(count_of(modest->output(), "places"), 8U) << greedy->output();
+}
+
+TEST_F(SeveralUsers, OneUserDoesNotTakeAllMappings) {
+  std::vector<std::unique_ptr<test::Program>> greedy;
+  for (int i = 0; i < 2; ++i) greedy.push_back(attack({"mappings", kFirst}, 15));
+  auto const modest = attack({"mappings", kSecond, {"--most", "16"}}, 5);
+  EXPECT_EQ(count_of(modest->output(), "maps"), 16U) << modest->output() << greedy[0]->output();
+}
+
+TEST_F(SeveralUsers, AllOfThemTogether) {
+  std::vector<Hostility> all;
+  int seed = 100;
+  for (auto const uid : {kFirst, kSecond, kThird})
+    for (auto const* const move : {"spoil", "noise", "sharing"})
+      all.push_back({move, uid, {"--seed", std::to_string(seed++)}});
+  auto const hoarder = attack({"hoard", kThird}, 1.0);
+  auto const tally = endure(all, 3.0);
+  hoarder->signal(SIGKILL);
+  hoarder->wait();
+  check(tally);
+}
+
+}  // namespace
+}  // namespace stp::hostile
