@@ -149,6 +149,7 @@ static void check_ia_attr(void) {
   FIELD(DAT_IA_ATTR, max_eps, 536, 4);
   FIELD(DAT_IA_ATTR, max_dto_per_ep, 540, 4);
   FIELD(DAT_IA_ATTR, max_rdma_read_per_ep_in, 544, 4);
+  FIELD(DAT_IA_ATTR, max_rdma_read_per_ep, 544, 4);
   FIELD(DAT_IA_ATTR, max_rdma_read_per_ep_out, 548, 4);
   FIELD(DAT_IA_ATTR, max_evds, 552, 4);
   FIELD(DAT_IA_ATTR, max_evd_qlen, 556, 4);

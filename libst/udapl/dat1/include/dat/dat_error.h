@@ -44,6 +44,7 @@ typedef enum dat_return_type {
   DAT_CONN_QUAL_UNAVAILABLE = 0x00140000,
   DAT_NOT_IMPLEMENTED = 0x0fff0000
 } DAT_RETURN_TYPE;
+#define DAT_NAME_NOT_FOUND DAT_PROVIDER_NOT_FOUND /* as programs of 1.0 call it */
 
 /* The STP provider gives none; dat_strerror() names those of others. */
 typedef enum dat_return_subtype {

@@ -15,7 +15,10 @@ typedef struct dat_ia_attr {
   DAT_IA_ADDRESS_PTR ia_address_ptr;
   DAT_COUNT max_eps;
   DAT_COUNT max_dto_per_ep;
-  DAT_COUNT max_rdma_read_per_ep_in;
+  __extension__ union {
+    DAT_COUNT max_rdma_read_per_ep_in;
+    DAT_COUNT max_rdma_read_per_ep; /* as programs of 1.0 call it */
+  };
   DAT_COUNT max_rdma_read_per_ep_out;
   DAT_COUNT max_evds;
   DAT_COUNT max_evd_qlen;

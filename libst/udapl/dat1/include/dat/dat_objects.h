@@ -56,6 +56,7 @@ typedef enum dat_ep_state {
   DAT_EP_STATE_DISCONNECTED,
   DAT_EP_STATE_COMPLETION_PENDING
 } DAT_EP_STATE;
+#define DAT_EP_STATE_ERROR DAT_EP_STATE_DISCONNECTED /* as programs of 1.0 call it */
 
 typedef struct dat_ep_param {
   DAT_IA_HANDLE ia_handle;

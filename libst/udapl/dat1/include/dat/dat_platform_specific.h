@@ -27,6 +27,14 @@ typedef unsigned long DAT_UVERYLONG;
 typedef void* DAT_PVOID;
 typedef int DAT_COUNT;
 
+/* How programs declare calls as those of the interface are. */
+#define DAT_API
+#define DAT_EXPORT extern
+
+/* A handle of an IA as a number, and back. */
+#define DAT_IA_HANDLE_TO_UL(handle) ((DAT_UVERYLONG)(handle))
+#define DAT_UL_TO_IA_HANDLE(number) ((DAT_IA_HANDLE)(number))
+
 /* How programs print 64 bits. */
 #define F64d "%" PRId64
 #define F64u "%" PRIu64
@@ -34,6 +42,8 @@ typedef int DAT_COUNT;
 #define F64X "%" PRIX64
 
 /* Addresses of Interface Adapters; here those of IPv4. */
+#define DAT_AF_INET AF_INET
+#define DAT_AF_INET6 AF_INET6
 typedef struct sockaddr DAT_SOCK_ADDR;
 typedef struct sockaddr_storage DAT_SOCK_ADDR6;
 typedef DAT_SOCK_ADDR* DAT_IA_ADDRESS_PTR;

@@ -62,6 +62,7 @@ typedef DAT_UINT64 DAT_PORT_QUAL;
 /* ---- memory ---- */
 
 typedef DAT_UINT64 DAT_VADDR;
+typedef DAT_UINT64 DAT_PADDR;
 typedef DAT_UINT64 DAT_VLEN;
 typedef DAT_UINT64 DAT_SEG_LENGTH;
 typedef DAT_UINT32 DAT_LMR_CONTEXT;
@@ -98,6 +99,9 @@ typedef enum dat_mem_priv_flags {
   DAT_MEM_PRIV_REMOTE_WRITE_FLAG = 0x20,
   DAT_MEM_PRIV_ALL_FLAG = 0x33
 } DAT_MEM_PRIV_FLAGS;
+/* As programs of 1.0 have them. */
+#define DAT_MEM_PRIV_READ_FLAG (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG)
+#define DAT_MEM_PRIV_WRITE_FLAG (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
 /* Names memory that processes share; all its bytes count. */
 #define DAT_LMR_COOKIE_SIZE 40
@@ -124,8 +128,10 @@ typedef enum dat_close_flags {
 
 typedef enum dat_connect_flags {
   DAT_CONNECT_DEFAULT_FLAG = 0x00,
-  DAT_MULTIPATH_FLAG = 0x01
+  DAT_MULTIPATH_FLAG = 0x01,
+  DAT_CONNECT_MULTIPATH_FLAG = DAT_MULTIPATH_FLAG
 } DAT_CONNECT_FLAGS;
+#define DAT_CONNECT_MULTIPATH_REQUESTED_FLAG DAT_CONNECT_MULTIPATH_FLAG
 
 typedef enum dat_psp_flags {
   DAT_PSP_CONSUMER_FLAG = 0x00,
