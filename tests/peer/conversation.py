@@ -221,6 +221,7 @@ class Runner:
                 talk.end()
             except Exception as error:  # pylint: disable=broad-except
                 trouble = trouble or self.explain(error)
+                history = talk.station.history()
         took = time.monotonic() - begin
         with self.lock:
             self.times.append((took, function.title))

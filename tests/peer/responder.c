@@ -31,7 +31,11 @@ uint64_t option(int count, char** words, const char* name, uint64_t otherwise) {
   return otherwise;
 }
 
-void to_hex(const unsigned char* bytes, size_t length, char* out) {
+/* Memory of a region changes while the peer writes to it, and the peer is another program:
+   ThreadSanitizer cannot know what orders its writes and the reads here. */
+#define SHARED_WITH_THE_PEER __attribute__((no_sanitize_thread))
+
+SHARED_WITH_THE_PEER void to_hex(const unsigned char* bytes, size_t length, char* out) {
   static const char digits[] = "0123456789abcdef";
   for (size_t i = 0; i < length; ++i) {
     *out++ = digits[bytes[i] >> 4];
@@ -40,7 +44,7 @@ void to_hex(const unsigned char* bytes, size_t length, char* out) {
   *out = 0;
 }
 
-size_t from_hex(const char* text, unsigned char* bytes, size_t most) {
+SHARED_WITH_THE_PEER size_t from_hex(const char* text, unsigned char* bytes, size_t most) {
   size_t length = 0;
   unsigned value;
   for (; length < most && sscanf(text + 2 * length, "%2x", &value) == 1; ++length)
