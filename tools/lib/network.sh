@@ -36,9 +36,11 @@ set_up_interface() {
     { [ -z "${4-}" ] || within "$1" ip address add "$4" dev "$2"; } && within "$1" ip link set "$2" up
 }
 
-# join_by_wire HOLDER-A HOLDER-B MTU: interfaces stp0 at 10.9.0.1 and 10.9.0.2.
+# join_by_wire HOLDER-A HOLDER-B MTU: interfaces stp0 at 10.9.0.1 and 10.9.0.2. As those of NICs,
+# their MAC addresses are the same each time.
 join_by_wire() {
-  within "$1" ip link add stp0 type veth peer name stp0 netns "$2" &&
+  within "$1" ip link add stp0 address 02:00:00:00:0a:01 type veth \
+    peer name stp0 address 02:00:00:00:0a:02 netns "$2" &&
     set_up_interface "$1" stp0 "$3" 10.9.0.1/24 && set_up_interface "$2" stp0 "$3" 10.9.0.2/24 ||
     fail "cannot join two namespaces by a veth pair"
 }
