@@ -17,15 +17,6 @@ namespace {
 
 class Bells : public testing::Test {
  protected:
-  template <typename Holds>
-  static bool eventually(Holds&& holds) {
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
-  }
   ClientPage& page_of(const Side& side) {
     return *reinterpret_cast<ClientPage*>(side.page->data());
   }

@@ -21,25 +21,13 @@
 #include <vector>
 
 #include "libst/service/file_limit.h"
-#include "libst/service/poll_loop.h"
-#include "libst/service/server.h"
 #include "tests/service/fuse_file.h"
 #include "tests/service/lingering_socket.h"
 #include "tests/service/raw_client.h"
-#include "tests/temporary_directory.h"
+#include "tests/service/served_socket.h"
 
 namespace stp::service {
 namespace {
-
-template <typename Holds>
-bool eventually(Holds&& holds) {
-  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
 
 // One message of any size with any descriptors.
 void send_with(int socket, const void* data, std::size_t size, const std::vector<int>& fds) {
@@ -60,10 +48,10 @@ void send_with(int socket, const void* data, std::size_t size, const std::vector
 }
 
 // What is sent before start() waits in the socket, so that the daemon is the last to have it.
-class Foreign : public testing::Test {
+class Foreign : public testing::Test, protected ServedSocket {
  protected:
   Foreign() {
-    ::chmod(directory.path().c_str(), 0755);
+    open_directory();
     EXPECT_EQ(server.listen(), 0);
     loop.start();
   }
@@ -101,12 +89,6 @@ class Foreign : public testing::Test {
     std::lock_guard guard(service.lock());
     return service.client_count();
   }
-
-  test::TemporaryDirectory directory;
-  std::string const path = directory.path() + "/stpd.sock";
-  Service service{std::make_unique<test::TestPort>()};
-  PollLoop loop{service, PollPolicy::kAdaptive};
-  Server server{service, path};
 
  private:
   std::vector<test::LingeringSocket> lingering_;
@@ -223,14 +205,7 @@ class ForeignFuse : public Foreign {
   // It asks `control` as long as it runs.
   void TearDown() override { server.stop(); }
   // A client of a user whom nobody has named an administrator.
-  std::unique_ptr<RawClient> stranger() {
-    std::unique_ptr<RawClient> client;
-    std::thread([&] {
-      if (::syscall(SYS_setresuid, -1, ::getpwnam("nobody")->pw_uid, -1) == 0)
-        client = std::make_unique<RawClient>(path);
-    }).join();
-    return client;
-  }
+  std::unique_ptr<RawClient> stranger() { return client_of(::getpwnam("nobody")->pw_uid); }
   bool beats() {
     auto const before = server.heartbeat().beats();
     return eventually([&] { return server.heartbeat().beats() > before; });

@@ -2,8 +2,6 @@
 // A daemon that has as many clients as it may: programs are turned away, its operators are not.
 #include <gtest/gtest.h>
 #include <pwd.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,29 +10,21 @@
 #include <vector>
 
 #include "libst/service/file_limit.h"
-#include "libst/service/poll_loop.h"
-#include "libst/service/server.h"
 #include "tests/service/raw_client.h"
-#include "tests/temporary_directory.h"
+#include "tests/service/served_socket.h"
 
 namespace stp::service {
 namespace {
 
-class FullServer : public testing::Test {
+class FullServer : public testing::Test, protected ServedSocket {
  protected:
   FullServer() {
-    ::chmod(directory.path().c_str(), 0755);
-    EXPECT_EQ(server.start(), 0);
-    loop.start();
+    open_directory();
+    start();
   }
-  // A client of a user whom nobody has named an administrator. Only root can be somebody else.
+  // A client of a user whom nobody has named an administrator.
   std::unique_ptr<RawClient> stranger() {
-    std::unique_ptr<RawClient> client;
-    std::thread([&] {
-      // The system call itself changes this thread alone, and the thread ends here.
-      if (::syscall(SYS_setresuid, -1, ::getpwnam("nobody")->pw_uid, -1) == 0)
-        client = std::make_unique<RawClient>(path);
-    }).join();
+    auto client = client_of(::getpwnam("nobody")->pw_uid);
     EXPECT_TRUE(client && client->connected);
     return client;
   }
@@ -48,23 +38,6 @@ class FullServer : public testing::Test {
     EXPECT_EQ(client->ask(RequestKind::kAdminLink), 0);
     return client;
   }
-  bool clients_become(std::size_t count) {
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    for (;;) {
-      {
-        std::lock_guard guard(service.lock());
-        if (service.client_count() == count) return true;
-      }
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-
-  test::TemporaryDirectory directory;
-  std::string const path = directory.path() + "/stpd.sock";
-  Service service{std::make_unique<test::TestPort>()};
-  PollLoop loop{service, PollPolicy::kAdaptive};
-  Server server{service, path};
 };
 
 TEST_F(FullServer, TurnsFurtherProgramsAwayUntilOneGoes) {

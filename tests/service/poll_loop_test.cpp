@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "tests/service/eventually.h"
 #include "tests/service/service_fixture.h"
 
 namespace stp::service {
@@ -11,15 +12,6 @@ namespace {
 class PollLoopTest : public ServiceFixture, public testing::WithParamInterface<PollPolicy> {
  protected:
   // Generous: only a loop that does not run fails it.
-  template <typename Holds>
-  static bool eventually(Holds&& holds) {
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  }
   bool nop_arrives(std::uint32_t value) {
     SendEntry entry{};
     entry.header.op_flags = wire::op_flags(wire::Op::kNoOperation);

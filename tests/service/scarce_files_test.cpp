@@ -9,23 +9,20 @@
 #include <vector>
 
 #include "libst/service/file_limit.h"
-#include "libst/service/poll_loop.h"
-#include "libst/service/server.h"
 #include "tests/service/raw_client.h"
-#include "tests/temporary_directory.h"
+#include "tests/service/served_socket.h"
 
 namespace stp::service {
 namespace {
 
-class ScarceFiles : public testing::Test {
+class ScarceFiles : public testing::Test, protected ServedSocket {
  protected:
   ScarceFiles() {
     ::getrlimit(RLIMIT_NOFILE, &usual_);
     rlimit few = usual_;
     few.rlim_cur = 512;
     EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-    EXPECT_EQ(server.start(), 0);
-    loop.start();
+    start();
   }
   ~ScarceFiles() override { ::setrlimit(RLIMIT_NOFILE, &usual_); }
   // Clients have their files in this process, too: what is open is open to both.
@@ -34,12 +31,6 @@ class ScarceFiles : public testing::Test {
       opened_.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
   }
   void free_files() { opened_.clear(); }
-
-  test::TemporaryDirectory directory;
-  std::string const path = directory.path() + "/stpd.sock";
-  Service service{std::make_unique<test::TestPort>()};
-  PollLoop loop{service, PollPolicy::kAdaptive};
-  Server server{service, path};
 
  private:
   rlimit usual_{};

@@ -8,10 +8,8 @@
 #include <optional>
 #include <thread>
 
-#include "libst/service/poll_loop.h"
-#include "libst/service/server.h"
 #include "tests/service/raw_client.h"
-#include "tests/temporary_directory.h"
+#include "tests/service/served_socket.h"
 
 namespace stp::service {
 
@@ -48,11 +46,10 @@ struct Side {
   UserChannel channel;
 };
 
-class ServedPair {
+class ServedPair : public ServedSocket {
  public:
   ServedPair() {
-    EXPECT_EQ(server.start(), 0);
-    loop.start();
+    start();
     alice.emplace(path);
     bob.emplace(path);
     connect();
@@ -68,28 +65,10 @@ class ServedPair {
            bob->client.ask(RequestKind::kHello) == 0 &&
            eventually([&] { return client_count() == 2; });
   }
-  std::size_t client_count() {
-    std::lock_guard guard(service.lock());
-    return service.client_count();
-  }
 
-  test::TemporaryDirectory directory;
-  std::string const path = directory.path() + "/stpd.sock";
-  Service service{std::make_unique<test::TestPort>()};
-  PollLoop loop{service, PollPolicy::kAdaptive};
-  Server server{service, path};
   std::optional<Side> alice, bob;
 
  private:
-  template <typename Holds>
-  static bool eventually(Holds&& holds) {
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  }
   static bool passes(Side& from, Side& to, std::uint32_t value) {
     ReceivedEntry received;
     from.send(value);

@@ -2,35 +2,21 @@
 // Budgets of users as their programs meet them at the daemon's socket.
 #include <pwd.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include <thread>
 
-#include "libst/service/poll_loop.h"
-#include "libst/service/server.h"
 #include "libst/service/text_field.h"
 #include "tests/service/raw_client.h"
-#include "tests/temporary_directory.h"
+#include "tests/service/served_socket.h"
 
 namespace stp::service {
 namespace {
 
-class ServerBudgets : public testing::Test {
+class ServerBudgets : public testing::Test, protected ServedSocket {
  protected:
   ServerBudgets() {
-    ::chmod(directory.path().c_str(), 0755);
-    EXPECT_EQ(server.start(), 0);
-    loop.start();
-  }
-  // A client of another user. Only root can be somebody else.
-  std::unique_ptr<RawClient> program_of(uid_t uid) {
-    std::unique_ptr<RawClient> client;
-    std::thread([&] {
-      // The system call itself changes this thread alone, and the thread ends here.
-      if (::syscall(SYS_setresuid, -1, uid, -1) == 0) client = std::make_unique<RawClient>(path);
-    }).join();
-    return client;
+    open_directory();
+    start();
   }
   void set_quotas(const Quotas& quotas) {
     server.set_quotas(quotas);
@@ -48,12 +34,6 @@ class ServerBudgets : public testing::Test {
   [[nodiscard]] std::uint64_t used(Resource resource) const {
     return service.budgets().used(resource);
   }
-
-  test::TemporaryDirectory directory;
-  std::string const path = directory.path() + "/stpd.sock";
-  Service service{std::make_unique<test::TestPort>()};
-  PollLoop loop{service, PollPolicy::kAdaptive};
-  Server server{service, path};
 };
 
 constexpr std::size_t kSize = std::size_t{1} << 16;
@@ -64,12 +44,12 @@ TEST_F(ServerBudgets, AUserWhoTakesAllItMayLeavesPlacesForOthers) {
   std::vector<std::unique_ptr<RawClient>> programs;
   std::size_t in = 0;
   for (int i = 0; i < 12; ++i) {
-    programs.push_back(program_of(1'001));
+    programs.push_back(client_of(1'001));
     in += programs.back()->ask(RequestKind::kHello) == 0 ? 1 : 0;
   }
   EXPECT_EQ(in, 4U);
   EXPECT_EQ(server.counts().refused, 8U);
-  EXPECT_EQ(program_of(1'002)->ask(RequestKind::kHello), 0);
+  EXPECT_EQ(client_of(1'002)->ask(RequestKind::kHello), 0);
 }
 
 TEST_F(ServerBudgets, MemoryThatCannotBePaidForIsNotLookedAt) {

@@ -16,36 +16,16 @@
 #include <thread>
 #include <vector>
 
-#include "libst/service/poll_loop.h"
 #include "libst/service/socket.h"
 #include "tests/service/raw_client.h"
-#include "tests/temporary_directory.h"
+#include "tests/service/served_socket.h"
 
 namespace stp::service {
 namespace {
 
-class ServerTest : public testing::Test {
+class ServerTest : public testing::Test, protected ServedSocket {
  protected:
-  ServerTest() {
-    EXPECT_EQ(server.start(), 0);
-    loop.start();
-  }
-  template <typename Holds>
-  static bool eventually(Holds&& holds) {
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
-  }
-  std::size_t client_count() {
-    std::lock_guard guard(service.lock());
-    return service.client_count();
-  }
-  bool clients_become(std::size_t count) {
-    return eventually([&] { return client_count() == count; });
-  }
+  ServerTest() { start(); }
   // As far as `steps` goes, and then gone.
   void live_a_little(std::size_t steps, const SharedMemory& memory) {
     RawClient client(path);
@@ -79,12 +59,6 @@ class ServerTest : public testing::Test {
     request.segments[0].length = size;
     return request;
   }
-
-  test::TemporaryDirectory directory;
-  std::string const path = directory.path() + "/stpd.sock";
-  Service service{std::make_unique<test::TestPort>()};
-  PollLoop loop{service, PollPolicy::kAdaptive};
-  Server server{service, path};
 };
 
 TEST_F(ServerTest, HelloGivesThePageAndTheBell) {

@@ -2,6 +2,7 @@
 // What an operator allows to be on its way is what the programs of a daemon get.
 #include <chrono>
 
+#include "tests/service/eventually.h"
 #include "tests/service/program.h"
 #include "tests/service/served_pair.h"
 
@@ -53,13 +54,6 @@ class Granted : public testing::TestWithParam<std::pair<const char*, std::uint64
     auto request = request_for(RequestKind::kStats);
     while (side.client.ask(request) == 0 && name != side.client.reply.text) ++request.index;
     return side.client.reply.value;
-  }
-  template <typename Holds>
-  static bool eventually(Holds&& holds) {
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!holds())
-      if (std::chrono::steady_clock::now() > until) return false;
-    return true;
   }
 
   test::TemporaryDirectory directory;
