@@ -83,7 +83,7 @@ namespace stp {
   X(RxFetchOps,        rx_fetch_ops,        "FetchOps carried out")                                \
   X(GetRefused,        get_refused,         "Gets and FetchOps refused: no such region, or right") \
   X(CtsRepeated,       cts_repeated,        "CTS sent again for Blocks without progress")          \
-  X(CtsHeld,           cts_held,            "CTS held back until others' bytes arrived")           \
+  X(CtsHeld,           cts_held,            "CTS held: until others' bytes or memory came back")   \
   X(DuplicateBlock,    duplicate_block,     "DATA of a Block that is complete")                    \
   /* connectionless endpoints, section 11 */                                                       \
   X(KeyGuesses,        key_guesses,         "frames dropped unread: too many wrong Keys before")   \
@@ -91,6 +91,7 @@ namespace stp {
   X(BlocksAbandoned,   blocks_abandoned,    "Blocks of endpoints given up: no STU came for 1 s")   \
   /* requests of users */                                                                          \
   X(TxRefused,         tx_refused,          "requests of users refused by the Node's own checks")  \
+  X(WindowsFull,       windows_full,        "CTS and MRA that found no memory to track their DATA")\
   X(RingBroken,        ring_broken,         "connections ended: user's ring made no sense")
 // clang-format on
 

@@ -21,6 +21,7 @@
 
 #include "stp/counters.h"
 #include "stp/types.h"
+#include "stp/window_budget.h"
 #include "stp/wire/layout.h"
 
 namespace stp {
@@ -42,6 +43,9 @@ struct NodeConfig {
   // Receiver-driven pacing: bytes granted by CTS and not yet arrived, over all connections.
   // An owner of whom nothing is outstanding may always grant one Block more. 0: no bound.
   std::uint64_t granted_limit = 0;
+  // Memory to keep track of what is on its way: what it refuses, CTS wait for and MRA are rejected
+  // for. It outlives the Node. nullptr: there is no bound.
+  WindowBudget* windows = nullptr;
   // Fewer than there is room for, if need be.
   std::size_t max_endpoints = kMaxEndpoints, max_regions = kMaxRegions;
 };

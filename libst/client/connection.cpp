@@ -2,6 +2,7 @@
 #include "libst/client/connection.h"
 
 #include <cstring>
+#include <utility>
 
 #include "libst/client/error.h"
 #include "libst/client/wait.h"
@@ -159,6 +160,12 @@ int Connection::flush() {
   auto const more = refused - refused_;
   refused_ = refused;
   if (more == 0) return 0;
+  auto const over_budget = channel_.over_budget();
+  auto const over = over_budget - std::exchange(over_budget_, over_budget);
+  if (over != 0)
+    return fail(-EDQUOT, std::to_string(over) +
+                             " permissions could not be given: the user has no window_bytes left "
+                             "(stpctl users)");
   return fail(-EIO, std::to_string(more) +
                         " requests could not be sent: what they named was no "
                         "longer there, or they came after the end");

@@ -83,6 +83,7 @@ class Connection {
   std::mutex sending_, receiving_;  // the channel's two ends
   Inbox inbox_;                     // under receiving_
   std::uint32_t refused_ = 0;       // as of the last flush; under sending_
+  std::uint32_t over_budget_ = 0;   // of those
   std::atomic<bool> ended_{false};  // closed by this side
   std::atomic<bool> end_told_{false};
   std::atomic<bool> asked_;  // the peer has asked for it, and nobody has decided

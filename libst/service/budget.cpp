@@ -19,6 +19,7 @@ constexpr std::array<ResourceName, kResources> kNames{{
     {"mapped_bytes", "mapped bytes", "--total-mapped"},
     {"mx", "Mx", "--user-share"},
     {"table_bytes", "bytes of Bufx tables", "--total-tables"},
+    {"window_bytes", "bytes of windows", "--total-windows"},
     {"mappings", "mappings of the daemon", "vm.max_map_count"},
     {"files", "open files of the daemon", "LimitNOFILE"},
 }};

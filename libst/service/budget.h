@@ -30,10 +30,11 @@ enum class Resource : std::uint8_t {
   kMappedBytes,  // the programs' memory that is mapped
   kMx,           // Mx
   kTableBytes,   // memory of the Node's tables: Bufx entries
+  kWindowBytes,  // memory that keeps track of what is on its way to them
   kMappings,     // mappings of the daemon's address space
   kFiles,        // open files of the daemon
 };
-inline constexpr std::size_t kResources = 10;
+inline constexpr std::size_t kResources = 11;
 
 struct ResourceName {
   const char* name;    // for programs: in JSON, and of a metric

@@ -33,7 +33,7 @@ inline constexpr std::uint64_t kTotalRegions = 262'144;
 inline constexpr std::uint64_t kTotalPorts = 65'535;
 inline constexpr std::uint64_t kTotalMxs = 65'535;
 // Where nothing was chosen: one part of the machine's memory in so many.
-inline constexpr std::uint64_t kQueuePart = 4, kMappedPart = 1, kTablePart = 16;
+inline constexpr std::uint64_t kQueuePart = 4, kMappedPart = 1, kTablePart = 16, kWindowPart = 16;
 
 // Connections per listening endpoint that nobody has accepted yet: the channels kept in stock for
 // them, fewer where a channel is so large that they would take more than kStockBytes.

@@ -27,6 +27,7 @@ struct Quotas {
   std::uint64_t total_regions = limits::kTotalRegions;
   // 0: a part of the machine's memory.
   std::uint64_t total_queue_bytes = 0, total_mapped_bytes = 0, total_table_bytes = 0;
+  std::uint64_t total_window_bytes = 0;
 };
 
 }  // namespace stp::service

@@ -19,8 +19,10 @@ namespace {
 // second segment of a frame does.
 constexpr std::size_t kAttachFrom = 1'024;
 
-NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> granted) {
+NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> granted,
+                       WindowBudget& windows) {
   NodeConfig config;
+  config.windows = &windows;
   config.mac = info.mac;
   config.max_stu = info.max_stu;
   port::LinkConfig link;
@@ -38,7 +40,7 @@ Service::Impl::Impl(std::unique_ptr<port::Port> link, std::optional<std::uint64_
       bells(::epoll_create1(EPOLL_CLOEXEC)),
       expelled_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       port(std::move(link)),
-      node(node_config(port->info(), granted), port::system_random()) {
+      node(node_config(port->info(), granted, windows), port::system_random()) {
   if (!bell || !bells || !expelled_fd || watch_bell(EPOLL_CTL_ADD, bell.get(), 0, true) != 0)
     throw std::system_error(errno, std::generic_category(), "eventfd");
 }
@@ -168,6 +170,7 @@ void Service::set_quotas(const Quotas& quotas) {
   budgets.set_total(Resource::kQueueBytes, bytes(quotas.total_queue_bytes, limits::kQueuePart));
   budgets.set_total(Resource::kMappedBytes, bytes(quotas.total_mapped_bytes, limits::kMappedPart));
   budgets.set_total(Resource::kTableBytes, bytes(quotas.total_table_bytes, limits::kTablePart));
+  budgets.set_total(Resource::kWindowBytes, bytes(quotas.total_window_bytes, limits::kWindowPart));
 }
 
 void Service::set_process_totals(std::uint64_t mappings, std::uint64_t files) {

@@ -5,6 +5,7 @@
 #include "libst/service/limits.h"
 #include "libst/service/service_impl.h"
 #include "libst/service/wire_config.h"
+#include "stp/connection/key_guard.h"
 #include "stp/sequence/unscheduled.h"
 
 namespace stp::service {
@@ -15,7 +16,8 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   EndpointConfig config;
   if (auto const error = node.endpoint_config(id, config); error != 0) return error;
   auto const size = ChannelGeometry{config.slots, config.credits}.size();
-  auto const bytes = size + (config.connectionless ? UnscheduledBlocks::footprint() : 0);
+  auto const bytes =
+      size + (config.connectionless ? UnscheduledBlocks::footprint() + sizeof(KeyGuard) : 0);
   if (client.live_channels() >= quotas.connections)
     return over_quota("max-connections", quotas.connections);
   if (client.channel_bytes + bytes > quotas.queue_bytes)

@@ -84,7 +84,11 @@ void Service::Impl::stock_low(EndpointId id) {
   if (at == endpoint_owner.end()) return;
   auto& owner = *client(at->second);
   auto* const endpoint = owner.endpoint(id);
-  if (endpoint != nullptr && !owner.leaving) restock(owner, id, *endpoint);
+  if (endpoint == nullptr || owner.leaving) return;
+  try {
+    restock(owner, id, *endpoint);
+  } catch (const std::bad_alloc&) {  // as where its quota is used up: fewer at a time
+  }
 }
 
 void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {

@@ -197,6 +197,14 @@ struct Service::Impl {
   std::map<RegionId, ClientId> region_owner;
   std::function<std::vector<port::PortCounter>()> more_counters;
   std::unique_ptr<port::Port> port;
+  // Memory that keeps track of what is on its way, from the budgets of whose clients these are.
+  // What a client has taken may outlive it for some turns.
+  struct Windows final : WindowBudget {
+    explicit Windows(Impl& impl) : service(impl) {}
+    bool hold(std::uint64_t owner, std::uint64_t bytes) override;
+    Impl& service;
+    std::unordered_map<ClientId, Reservation> held;
+  } windows{*this};
   // All that the Node is told of time; under the drive lock.
   port::TurnClock clock;
   Node node;  // goes first: it holds what the clients own

@@ -70,9 +70,10 @@ struct ChannelControl {
   std::atomic<std::uint32_t> tx_done;     // entries before it no longer use the user's memory
   std::atomic<std::uint32_t> tx_refused;  // requests the Node would not send
   std::atomic<ChannelState> state;
-  std::atomic<std::int32_t> error;          // negative errno, with kFailed
-  std::atomic<std::uint32_t> cts_repeated;  // CTS sent again because STUs were lost
-  std::atomic<std::uint32_t> wake;          // futex word: bumped when a sleeping user should look
+  std::atomic<std::int32_t> error;            // negative errno, with kFailed
+  std::atomic<std::uint32_t> cts_repeated;    // CTS sent again because STUs were lost
+  std::atomic<std::uint32_t> wake;            // futex word: bumped when a sleeping user should look
+  std::atomic<std::uint32_t> tx_over_budget;  // of tx_refused: no memory to track what they permit
 
   // Written by the user's side only.
   alignas(kCacheLine) std::atomic<std::uint32_t> rx_tail;  // next entry the user reads

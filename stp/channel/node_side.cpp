@@ -95,7 +95,8 @@ void NodeChannel::complete(std::uint32_t index) {
   control_->tx_done.store(index, std::memory_order_release);
 }
 
-void NodeChannel::count_refused() {
+void NodeChannel::count_refused(bool over_budget) {
+  if (over_budget) control_->tx_over_budget.store(++over_budget_, std::memory_order_relaxed);
   control_->tx_refused.store(++refused_, std::memory_order_relaxed);
 }
 

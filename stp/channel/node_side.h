@@ -34,7 +34,7 @@ class NodeChannel {
   [[nodiscard]] std::uint32_t taken() const { return tx_tail_; }
   // Requests before `index` (as of taken()) no longer use the user's memory.
   void complete(std::uint32_t index);
-  void count_refused();
+  void count_refused(bool over_budget = false);
   // Drops all requests that are in the transmit queue at this moment, as refused.
   void refuse_all();
   void count_cts_repeated();
@@ -67,7 +67,7 @@ class NodeChannel {
   SendEntry* tx_ = nullptr;
   std::uint32_t slots_ = 0;
   std::uint32_t rx_mask_ = 0, tx_mask_ = 0;
-  std::uint32_t rx_head_ = 0, tx_tail_ = 0, refused_ = 0, cts_repeated_ = 0;
+  std::uint32_t rx_head_ = 0, tx_tail_ = 0, refused_ = 0, over_budget_ = 0, cts_repeated_ = 0;
   std::uint32_t seen_tail_ = 0;  // how far the user had read at the last look
   // Which places of the ring hold no Slot, and how many of those are unread.
   std::vector<std::uint64_t> in_reserve_;

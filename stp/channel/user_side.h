@@ -41,6 +41,10 @@ class UserChannel {
   [[nodiscard]] std::uint32_t refused() const {
     return control_->tx_refused.load(std::memory_order_relaxed);
   }
+  // Of those: for want of memory in the budget of whose program this is.
+  [[nodiscard]] std::uint32_t over_budget() const {
+    return control_->tx_over_budget.load(std::memory_order_relaxed);
+  }
 
   // CTS that the Node sent again on this connection because STUs were lost, so far.
   [[nodiscard]] std::uint32_t cts_repeated() const {

@@ -86,7 +86,8 @@ void Node::Impl::adopt_peer(Vc& vc, const MacAddr& mac, const wire::Header& h) {
   vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
   auto const bufsize = vc.endpoint->config.bufsize;
   vc.inbound.configure(bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize),
-                       !vc.endpoint->config.recover, {granted, vc.endpoint->owner->granted});
+                       !vc.endpoint->config.recover, {granted, vc.endpoint->owner->granted},
+                       vc.endpoint->owner->windows);
 }
 
 int Node::Impl::connect(EndpointId id, const MacAddr& peer, std::uint32_t uport, std::byte* channel,

@@ -22,7 +22,8 @@ int Node::Impl::open_port(EndpointId id, std::byte* channel, std::uint64_t cooki
   vc->peer_bufsize = endpoint->config.bufsize;
   vc->peer_max_stu = vc->local_max_stu;
   vc->send_stu_log2 = stu_size_log2(vc->local_max_stu, vc->local_max_stu, vc->peer_bufsize);
-  vc->unscheduled = std::make_unique<UnscheduledBlocks>(vc->peer_bufsize, vc->send_stu_log2);
+  vc->unscheduled = std::make_unique<UnscheduledBlocks>(vc->peer_bufsize, vc->send_stu_log2,
+                                                        endpoint->owner->windows);
   vc->guard = std::make_unique<KeyGuard>();
   vc->channel.set_state(ChannelState::kOpen);
   out = vc->id;

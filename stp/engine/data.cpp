@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Placing STUs (docs/protocol.md, sections 7 and 8). Every check comes before the one copy.
 #include <cstring>
+#include <new>
 
 #include "stp/engine/impl.h"
 #include "stp/wire/big_endian.h"
@@ -28,6 +29,16 @@ Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_
   return Counter::kNone;
 }
 
+// The first STU of a Put Block takes memory. Where the system has none it is as if it were lost.
+Counter Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t length,
+                               InboundBlock*& out) {
+  try {
+    return vc.inbound.find(h, length, out);
+  } catch (const std::bad_alloc&) {
+    return Counter::kBlocksFull;
+  }
+}
+
 // Once per STU: all that it needs in one function.
 [[gnu::flatten]] void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
   auto const& h = frame.header;
@@ -38,7 +49,7 @@ Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_
   auto drop = check_memory(vc, h, length, permit::kData, memory);
   if (drop == Counter::kNone && vc.inbound.find_whole(h, length, region))
     return place_whole(vc, frame, *region, memory);
-  if (drop == Counter::kNone) drop = vc.inbound.find(h, length, block);
+  if (drop == Counter::kNone) drop = find_block(vc, h, length, block);
   if (drop != Counter::kNone) {
     counters.add(drop);
     // Its sender may not know that the Block is complete: the state that it asks for tells.

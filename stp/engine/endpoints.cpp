@@ -35,6 +35,8 @@ int Node::Impl::open_endpoint(const EndpointConfig& wanted, EndpointId& out, std
   endpoint->owner_id = owner;
   endpoint->owner = &owners[owner];
   ++endpoint->owner->endpoints;
+  if (!endpoint->owner->windows)
+    endpoint->owner->windows = std::make_shared<WindowPurse>(config.windows, owner, window_freed);
   apply(*endpoint, wanted);
   out = endpoint->id;
   return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CTS that pacing holds back. Those of one Transfer keep their order; between Transfers the one
-// that lacks the fewest bytes goes first, or the one that waits longest. Of each owner only its
-// next one is looked at, and connections without credit stand aside: however many CTS are held,
-// choosing costs a few steps for each owner.
+// CTS that pacing or a lack of memory holds back. Those of one Transfer keep their order; between
+// Transfers the one that lacks the fewest bytes goes first, or the one that waits longest. Of each
+// owner only its next one is looked at, and connections without credit stand aside: however many
+// CTS are held, choosing costs a few steps for each owner.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ namespace stp {
 class HeldGrants {
  public:
   using Transfer = std::pair<VcId, std::uint32_t>;  // connection, R_id
-  // Whether a CTS may go now: kTooMuch says that its bytes are too many, kNoCredit that nothing of
-  // its connection can go until unpark().
+  // Whether a CTS may go now: kTooMuch says that what it takes is too much, kNoCredit that nothing
+  // of its connection can go until unpark().
   enum class Fit { kFits, kTooMuch, kNoCredit };
 
   [[nodiscard]] bool empty() const { return vcs_.empty(); }
   [[nodiscard]] bool contains(const Transfer& transfer, std::uint32_t b_num) const;
   void push(const Transfer& transfer, std::uint64_t owner, const SendEntry& entry,
             const Inbound::Demand& demand);
-  // The Transfer whose first CTS goes next, of those that `fits(connection, bytes)` says may go.
+  // The Transfer whose first CTS goes next, of those that `fits(connection, demand)` says may go.
   template <typename Fits>
   [[nodiscard]] std::optional<Transfer> choose(bool by_age, Fits&& fits);
   // The connection has credit again.
@@ -107,7 +107,7 @@ std::optional<HeldGrants::Transfer> HeldGrants::choose(bool by_age, Fits&& fits)
     auto const vc = owner.first(by_age);
     auto& of = vcs_.at(vc);
     auto const& held = first_of(of, by_age);
-    auto const fit = fits(vc, held.demand.bytes);
+    auto const fit = fits(vc, held.demand);
     if (fit == Fit::kNoCredit) {
       auto const next = owner.by_age.size() == 1 ? std::next(at) : at;
       leave(vc, of);

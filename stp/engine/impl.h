@@ -126,6 +126,8 @@ struct Node::Impl {
 
   // --- data.cpp
   void on_data(Vc& vc, const wire::Frame& frame, Time now);
+  static Counter find_block(Vc& vc, const wire::Header& header, std::size_t length,
+                            InboundBlock*& out);
   Counter check_memory(const Vc& vc, const wire::Header& header, std::size_t length,
                        std::uint8_t permission, std::byte*& memory) const;
   void place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region, std::byte* memory);
@@ -157,6 +159,9 @@ struct Node::Impl {
 
   // --- pacing.cpp
   bool hold_grant(Vc& vc, Time now);
+  void hold(Vc& vc, const HeldGrants::Transfer& transfer, const Inbound::Demand& demand);
+  bool hold_for_memory(Vc& vc, Time now);
+  void forget_idle_transfers();
   bool send_held(const HeldGrants::Transfer& transfer, TxFrame& frame, Time now);
   void watch_grants(Vc& vc, Time now);
   void write_off_grants(Time now);
@@ -212,6 +217,8 @@ struct Node::Impl {
   std::size_t send_next(std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
   bool take_request(Vc& vc, std::size_t& work, Time now);
+  void count_refused(Vc& vc, int error);
+  void reject_region(Vc& vc);
   void build_control(Vc& vc, TxFrame& frame);
   void build_stu(Vc& vc, TxFrame& frame);
   wire::Header stu_header(Vc& vc, std::uint64_t at, bool last) const;
@@ -230,6 +237,7 @@ struct Node::Impl {
   void event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie = 0);
 
   NodeConfig config;
+  bool window_freed = false;  // memory that was missing has come back
   Random& random;
   Counters counters;
 
@@ -267,7 +275,10 @@ struct Node::Impl {
   bool unfinished = false;                // there is more to look at than one call does
   Time seen = 0;                          // the last time of the loop
   NodeGrants granted;
-  HeldGrants held;  // CTS that wait for others' bytes to arrive
+  HeldGrants held;  // CTS that wait for others' bytes to arrive, or for memory
+  // Then a look whether there is memory for one: others may have given some of theirs back.
+  Time memory_look = kNever;
+  std::size_t idle_look = 0;  // the Port that this look came to
   // None of them can go while more than this is granted.
   std::uint64_t release_from = ~std::uint64_t{0};
   std::uint64_t releases = 0;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <deque>
+#include <memory>
 
 #include "stp/base/linked_list.h"
 #include "stp/channel/node_side.h"
@@ -44,6 +45,8 @@ struct Owner : Link<HasReady> {
   std::uint64_t granted = 0;  // bytes of CTS that have not arrived
   std::uint32_t held = 0;     // CTS that pacing holds back
   std::uint32_t endpoints = 0;
+  // That takes the memory which keeps track of what is on its way to them.
+  std::shared_ptr<WindowPurse> windows;
 };
 
 struct Endpoint {

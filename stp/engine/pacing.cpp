@@ -36,31 +36,72 @@ bool Node::Impl::hold_grant(Vc& vc, Time now) {
   auto& owner = *vc.endpoint->owner;
   if (demand.bytes == 0 || owner.granted == 0 || owner.held == kMaxHeld) return false;
   if (granted.bytes + demand.bytes <= config.granted_limit) return false;
+  granted.look_again = true;
+  hold(vc, transfer, demand);
+  return true;
+}
+
+void Node::Impl::hold(Vc& vc, const HeldGrants::Transfer& transfer, const Inbound::Demand& demand) {
   counters.add(Counter::kCtsHeld);
   held.push(transfer, vc.endpoint->owner_id, vc.sending.entry, demand);
-  granted.look_again = true;
   ++vc.held;
-  ++owner.held;
+  ++vc.endpoint->owner->held;
   finish_request(vc);
+}
+
+// The CTS just peeked was refused: its owner has no memory to keep track of the Block. It waits
+// until there is some. False: too many do.
+// protocol: 7.19
+bool Node::Impl::hold_for_memory(Vc& vc, Time now) {
+  auto const& h = vc.sending.entry.header;
+  HeldGrants::Transfer const transfer{vc.id, h.s_id};
+  if (vc.endpoint->owner->held == kMaxHeld) return false;
+  if (held.contains(transfer, h.b_num)) {
+    finish_request(vc);
+    return true;
+  }
+  memory_look = std::min(memory_look, now + kGrantPatience);
+  hold(vc, transfer, vc.inbound.demand(h));
   return true;
+}
+
+// What other connections of an owner that lacks memory remember of Transfers that are over.
+void Node::Impl::forget_idle_transfers() {
+  constexpr unsigned kLooks = 512, kForgotten = 16;
+  for (unsigned looks = 0, forgotten = 0; looks < kLooks && forgotten < kForgotten; ++looks) {
+    work::count("connections that may remember less");
+    idle_look = (idle_look + 1) % ports.size();
+    auto* const vc = ports[idle_look].get();
+    if (vc == nullptr || !vc->endpoint->owner->windows->is_short()) continue;
+    while (forgotten < kForgotten && vc->inbound.forget_oldest()) ++forgotten;
+  }
 }
 
 // Sends CTS that were held, those of the Transfers nearest to their end first.
 // protocol: 10.9
 std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
   std::size_t count = 0;
+  if (now >= memory_look) forget_idle_transfers();
+  if (window_freed || now >= memory_look) granted.look_again = true;
+  window_freed = false;
+  if (now >= memory_look) memory_look = kNever;
   // Refused ones count as well: that many are looked at.
   for (auto left = kMostReleased; left > 0 && count < frames.size() && !held.empty() &&
                                   (granted.look_again || granted.bytes <= release_from);
        --left) {
     auto smallest = ~std::uint64_t{0};
     auto const chosen =
-        held.choose(releases % kOldestEvery == 0, [&](VcId id, std::uint64_t bytes) {
-          auto const* const vc = find_vc(id);
+        held.choose(releases % kOldestEvery == 0, [&](VcId id, const Inbound::Demand& demand) {
+          auto* const vc = find_vc(id);
           if (vc == nullptr || !vc->credit.available()) return HeldGrants::Fit::kNoCredit;
-          smallest = std::min(smallest, bytes);
-          bool const fits =
-              vc->endpoint->owner->granted == 0 || granted.bytes + bytes <= config.granted_limit;
+          auto const& owner = *vc->endpoint->owner;
+          if (!vc->inbound.has_memory(demand.memory)) {
+            memory_look = std::min(memory_look, now + kGrantPatience);
+            return HeldGrants::Fit::kTooMuch;
+          }
+          smallest = std::min(smallest, demand.bytes);
+          bool const fits = config.granted_limit == 0 || owner.granted == 0 ||
+                            granted.bytes + demand.bytes <= config.granted_limit;
           return fits ? HeldGrants::Fit::kFits : HeldGrants::Fit::kTooMuch;
         });
     if (!chosen) {
@@ -80,9 +121,8 @@ bool Node::Impl::send_held(const HeldGrants::Transfer& transfer, TxFrame& frame,
   auto const entry = held.pop(transfer);
   --vc.held;
   --vc.endpoint->owner->held;
-  if (check_request(vc, entry, now) != 0) {
-    counters.add(Counter::kTxRefused);
-    vc.channel.count_refused();
+  if (auto const error = check_request(vc, entry, now); error != 0) {
+    count_refused(vc, error);
     return false;
   }
   spend_slot(vc, now);
@@ -119,7 +159,8 @@ void Node::Impl::write_off_grants(Time now) {
 
 // Nobody has to look while nothing is held back.
 Time Node::Impl::pacing_deadline() const {
-  return held.empty() || watched.empty() ? kNever : watched.front().look_at;
+  if (held.empty()) return kNever;
+  return watched.empty() ? memory_look : std::min(watched.front().look_at, memory_look);
 }
 
 void Node::Impl::drop_held(Vc& vc) {

@@ -2,6 +2,7 @@
 // Users' requests are checked as if they came from a stranger: through stpd they do.
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "stp/engine/impl.h"
 #include "stp/wire/syntax.h"
@@ -10,6 +11,16 @@ namespace stp {
 namespace {
 
 using wire::Op;
+
+// Memory that the system does not have for one user's request is that user's lack.
+template <typename Work>
+int within_memory(Work&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  }
+}
 
 bool connection_operation(Op op) {
   return op <= Op::kDisconnectComplete;
@@ -38,7 +49,7 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
       auto const error = check_grant_request(vc, h);
       if (error != 0 || vc.connectionless()) return error;
       auto const limit = entry.limited != 0 ? entry.length : ~std::uint64_t{0};
-      auto const granted_error = vc.inbound.grant(h, limit, now);
+      auto const granted_error = within_memory([&] { return vc.inbound.grant(h, limit, now); });
       tidy_later(vc);
       if (granted_error == 0) expect_data(vc, now);
       watch_grants(vc, now);
@@ -50,7 +61,7 @@ int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
       if (h.has(wire::flag::kReject)) return 0;
       if (auto const error = check_grant_request(vc, h); error != 0) return error;
       if (vc.connectionless()) return 0;
-      auto const error = vc.inbound.open_region(h);
+      auto const error = within_memory([&] { return vc.inbound.open_region(h); });
       tidy_later(vc);
       return error;
     }
@@ -86,7 +97,8 @@ int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
   auto const bufsize = vc.endpoint->config.bufsize;
   auto const end = Address{h.sync, h.b_num}.linear(bufsize) + length;
   if (end > (std::uint64_t{mx->first} + mx->count) << bufsize) return -ERANGE;
-  return vc.connectionless() ? 0 : vc.inbound.expect(h, length);
+  if (vc.connectionless()) return 0;
+  return within_memory([&] { return vc.inbound.expect(h, length); });
 }
 
 // A CTS or MRA can name only an Mx of this connection, and memory inside it.

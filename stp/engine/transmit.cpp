@@ -113,10 +113,8 @@ bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
     auto const& h = vc.sending.entry.header;
     auto const refused = [&](int error) {
       if (error == 0) return false;
-      if (error != -EALREADY) {  // a repeat that came too late is dropped in silence
-        counters.add(Counter::kTxRefused);
-        vc.channel.count_refused();
-      }
+      // A repeat that came too late is dropped in silence.
+      if (error != -EALREADY) count_refused(vc, error);
       finish_request(vc);
       return true;
     };
@@ -124,7 +122,12 @@ bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
     bool const slot = wire::consumes_slot(h) && !vc.connectionless();
     if (slot && !has_credit(vc, now)) return false;
     if (h.op() == wire::Op::kClearToSend && hold_grant(vc, now)) continue;
-    if (refused(check_request(vc, vc.sending.entry, now))) continue;
+    auto const error = check_request(vc, vc.sending.entry, now);
+    if (error == -EDQUOT && h.op() == wire::Op::kClearToSend && hold_for_memory(vc, now)) continue;
+    if (error == -EDQUOT && h.op() == wire::Op::kMemoryRegionAvailable)
+      reject_region(vc);
+    else if (refused(error))
+      continue;
     vc.sending.active = true;
     vc.sending.done = 0;
     if (slot) spend_slot(vc, now);
@@ -132,6 +135,24 @@ bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
     return true;
   }
   return true;
+}
+
+void Node::Impl::count_refused(Vc& vc, int error) {
+  counters.add(Counter::kTxRefused);
+  if (error == -EDQUOT) counters.add(Counter::kWindowsFull);
+  vc.channel.count_refused(error == -EDQUOT);
+}
+
+// There is no memory for the region that the user would open: its peer is told so in its stead.
+// protocol: 7.19
+void Node::Impl::reject_region(Vc& vc) {
+  count_refused(vc, -EDQUOT);
+  auto& entry = vc.sending.entry;
+  wire::Header no;
+  no.op_flags = wire::op_flags(wire::Op::kMemoryRegionAvailable, wire::flag::kReject);
+  no.d_id = entry.header.d_id;
+  entry.header = no;
+  entry.payload_length = 0;
 }
 
 void Node::Impl::build_control(Vc& vc, TxFrame& frame) {
@@ -216,8 +237,7 @@ bool Node::Impl::gather(const BufxRange& source, std::uint64_t from, std::size_t
       auto* const behind =
           frame.head + wire::head_size(h, length + append.size(), config.vlan.has_value());
       if (!gather(source, from, length, behind)) {  // unmapped in the middle of the Block
-        counters.add(Counter::kTxRefused);
-        vc.channel.count_refused();
+        count_refused(vc, -ERANGE);
         frame.head_length = 0;
         return finish_request(vc);
       }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <utility>
 
 namespace stp {
 
@@ -30,14 +31,37 @@ std::uint64_t tracked_by(const InboundTransfer& region) {
   return tracked(region.most_stus, places_of(region));
 }
 
+// What the tables and the allocator add to each of them.
+constexpr std::uint64_t kTableEntry = 64;
+
+// With the numbers of Blocks that are complete ahead of their turn, of which there are so many.
+std::uint64_t memory_of_transfer(std::uint64_t blocks) {
+  return sizeof(InboundTransfer) + 2 * kTableEntry + std::bit_ceil((blocks + 63) / 64) * 8;
+}
+
+std::uint64_t memory_of_transfer(std::uint64_t t_len, unsigned blocksize) {
+  return memory_of_transfer(
+      std::min<std::uint64_t>(t_len >> blocksize, Inbound::kMaxOpenBlocks - 1) + 1);
+}
+
+std::uint64_t memory_of_block(std::uint64_t stus) {
+  return sizeof(GrantedBlock) + kTableEntry + StuMap::footprint(stus);
+}
+
+std::uint64_t memory_of_window(std::uint64_t stus, std::uint32_t places) {
+  return places * (sizeof(InboundBlock) + kTableEntry + StuMap::footprint(stus));
+}
+
 }  // namespace
 
 void Inbound::configure(unsigned bufsize, unsigned stu_log2, bool reuses_ids,
-                        const GrantAccount& account) {
+                        const GrantAccount& account, std::shared_ptr<WindowPurse> purse) {
   reuses_ids_ = reuses_ids;
   bufsize_ = bufsize;
   stu_log2_ = stu_log2;
   account_ = account;
+  purse_ = std::move(purse);
+  remains_ = InboundRemains(purse_);
 }
 
 const Inbound::Offer* Inbound::find_offer(std::uint32_t i_id) const {
@@ -97,6 +121,7 @@ void Inbound::drop_block(const GrantedBlock& block) {
   auto const left = block.end - block.start - block.received;
   tracked_ -= block.stus.capacity();
   block.transfer->tracked -= block.stus.capacity();
+  block.transfer->memory.give(memory_of_block(block.stus.capacity()));
   block.transfer->outstanding -= left;
   --open_count_;
   account_.settle(left);
@@ -104,8 +129,7 @@ void Inbound::drop_block(const GrantedBlock& block) {
 
 InboundRemains Inbound::clear() {
   if (open_count_ != 0) account_.settle(account_.outstanding());
-  auto remains = std::move(remains_);
-  remains_ = {};
+  auto remains = std::exchange(remains_, InboundRemains(purse_));
   remains.add(transfers_.take_all());
   open_.disband();
   open_count_ = 0;
@@ -115,6 +139,14 @@ InboundRemains Inbound::clear() {
   offers_.clear();
   tracked_ = 0;
   return remains;
+}
+
+bool Inbound::has_memory(std::uint64_t bytes, const InboundTransfer* but) {
+  constexpr int kForgotten = 2;  // about what a Block and its Transfer take
+  if (!purse_ || purse_->has(bytes)) return true;
+  for (int i = 0; i < kForgotten && transfers_.forget_oldest(but); ++i)
+    if (purse_->has(bytes)) return true;
+  return false;
 }
 
 // The Transfer a CTS belongs to, begun anew where the CTS starts one.
@@ -134,7 +166,11 @@ int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
   if (offer != nullptr && cts.param > offer->max_block) return -EINVAL;
   if (!transfers_.make_room()) return -ENOBUFS;
   auto const t_len = offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength;
+  WindowBytes memory;
+  auto const bytes = memory_of_transfer(t_len, cts.param);
+  if (!has_memory(bytes) || !memory.add(purse_.get(), bytes)) return -EDQUOT;
   auto& transfer = transfers_.begin(cts.s_id, cts.d_id, t_len);
+  transfer.memory = std::move(memory);
   transfer.blocksize = cts.param;
   if (offer != nullptr) offers_[static_cast<std::size_t>(offer - offers_.data())].fresh = false;
   out = &transfer;
@@ -166,14 +202,18 @@ int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
   auto const stus = stu_count(start, size, stu_log2_);
   if (stus > kMaxStusOfBlock) return -EINVAL;
   if (tracked_ + stus > kMaxTrackedStus || open_count_ >= kMaxOpenBlocks) return -ENOBUFS;
+  auto const bytes = memory_of_block(stus);
+  if (!has_memory(bytes, transfer) || !transfer->memory.add(purse_.get(), bytes)) return -EDQUOT;
+  StuMap map(static_cast<std::uint32_t>(stus));
   auto& block = blocks[cts.b_num];
+  // From here on nothing can fail.
   block.transfer = transfer;
   block.b_num = cts.b_num;
   block.start = block.first_address = start;
   block.end = start + size;
   block.first_tile = start >> stu_log2_;
   block.tile_known = true;
-  block.stus = StuMap(static_cast<std::uint32_t>(stus));
+  block.stus = std::move(map);
   block.r_id = cts.s_id;
   block.exact = transfer->t_len != InboundTransfer::kUnknownLength;
   block.cts = cts;
@@ -207,7 +247,11 @@ int Inbound::open_region(const wire::Header& mra) {
   auto const places = std::bit_ceil(std::uint32_t{mra.param});
   if (tracked_ + tracked(stus, places) > kMaxTrackedStus || !transfers_.make_room())
     return -ENOBUFS;
+  WindowBytes memory;
+  auto const bytes = memory_of_transfer(places) + memory_of_window(stus, places);
+  if (!has_memory(bytes) || !memory.add(purse_.get(), bytes)) return -EDQUOT;
   auto& region = transfers_.add_region(mra.s_id);
+  region.memory = std::move(memory);
   region.i_id = mra.d_id;
   region.mx = mra.mx;
   region.t_len = t_len;
@@ -223,12 +267,13 @@ InboundBlock& Inbound::place_of(InboundTransfer& region, std::uint32_t b_num) {
   if (window.empty()) window.resize(places_of(region));
   auto& place = window[b_num & (window.size() - 1)];
   if (place == nullptr) {
-    place = std::make_unique<InboundBlock>();
-    place->transfer = &region;
-    place->start = region.start;
-    place->end = region.start + region.t_len;
-    place->anywhere = true;
-    place->stus = StuMap(region.most_stus);
+    auto made = std::make_unique<InboundBlock>();
+    made->transfer = &region;
+    made->start = region.start;
+    made->end = region.start + region.t_len;
+    made->anywhere = true;
+    made->stus = StuMap(region.most_stus);
+    place = std::move(made);
   }
   return *place;
 }
@@ -240,10 +285,16 @@ Inbound::Demand Inbound::demand(const wire::Header& cts) const {
   if (begun && (found->has(cts.b_num) || found->blocks.contains(cts.b_num))) return {};
   auto const block = std::uint64_t{1} << cts.param;
   auto const before = std::uint64_t{cts.b_num} << cts.param;
-  if (offer == nullptr) return {block, block};
-  if (before > offer->t_len) return {};
-  auto const left = offer->t_len - before;
-  return {std::min(block, left), left};
+  if (offer != nullptr && before > offer->t_len) return {};
+  Demand demand{.bytes = block, .remaining = block};
+  if (offer != nullptr) {
+    demand.remaining = offer->t_len - before;
+    demand.bytes = std::min(block, demand.remaining);
+  }
+  auto const start = Address{cts.bufx, cts.offset}.linear(bufsize_);
+  demand.memory = memory_of_block(stu_count(start, demand.bytes, stu_log2_));
+  if (!begun) demand.memory += memory_of_transfer(before + demand.remaining, cts.param);
+  return demand;
 }
 
 // protocol: 9.5
@@ -265,16 +316,18 @@ int Inbound::expect(const wire::Header& get, std::uint64_t length) {
   if (gets_.contains(name)) return 0;
   if (get_is_over(get.s_id)) return -EALREADY;
   if (gets_.size() == kMaxGets) return -ENOBUFS;
+  auto const start = Address{get.sync, get.b_num}.linear(bufsize_);
+  StuMap map(static_cast<std::uint32_t>(stu_count(start, length, stu_log2_)));
   auto& block = gets_[name];
   block.b_num = get.s_id;
   block.r_id = get.d_id;
-  block.start = block.first_address = Address{get.sync, get.b_num}.linear(bufsize_);
+  block.start = block.first_address = start;
   block.end = block.start + length;
   block.first_tile = block.start >> stu_log2_;
   block.tile_known = block.exact = true;
   block.value = get.has(wire::flag::kFunction);
   block.cts.mx = get.mx;
-  block.stus = StuMap(static_cast<std::uint32_t>(stu_count(block.start, length, stu_log2_)));
+  block.stus = std::move(map);
   return 0;
 }
 

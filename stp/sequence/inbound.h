@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -19,6 +20,8 @@ namespace stp {
 // What has ended of what a connection granted: nothing finds it, it has to be taken down.
 class InboundRemains {
  public:
+  InboundRemains() = default;
+  explicit InboundRemains(std::shared_ptr<WindowPurse> purse) : purse_(std::move(purse)) {}
   void add(TransferTable::Transfers::node_type transfer) { apart_.push_back(std::move(transfer)); }
   void add(TransferTable::Transfers transfers) { together_.push_back(std::move(transfers)); }
   [[nodiscard]] bool empty() const { return apart_.empty() && together_.empty(); }
@@ -26,6 +29,7 @@ class InboundRemains {
   std::size_t dismantle(std::size_t most);
 
  private:
+  std::shared_ptr<WindowPurse> purse_;  // goes last: they give back to it
   std::vector<TransferTable::Transfers::node_type> apart_;
   std::vector<TransferTable::Transfers> together_;
 };
@@ -40,21 +44,29 @@ class Inbound {
   static constexpr std::size_t kMaxGets = 64;
   static constexpr std::size_t kMaxOpenBlocks = 4096;
 
-  // `reuses_ids`: the user may begin a new Transfer with the ids of one that is over.
-  void configure(unsigned bufsize, unsigned stu_log2, bool reuses_ids, const GrantAccount& account);
+  // `reuses_ids`: the user may begin a new Transfer with the ids of one that is over. `purse`: what
+  // pays for the memory that all this takes; without one there is no bound.
+  void configure(unsigned bufsize, unsigned stu_log2, bool reuses_ids, const GrantAccount& account,
+                 std::shared_ptr<WindowPurse> purse = {});
 
   // A Request_To_Send arrived: its T_len and Max_Block bound what a CTS for it grants.
   void offered(const wire::Header& rts);
   // A CTS leaves. 0 (also where it repeats a grant, or names a Block that is complete), -EINVAL
-  // (Blocksize changed, or more than the RTS or an STU number allows; no such Block), -ENOBUFS.
+  // (Blocksize changed, or more than the RTS or an STU number allows; no such Block), -ENOBUFS,
+  // -EDQUOT (its owner has no memory for it in its budget).
   // `limit`: so many bytes at most, where the user knows better than T_len and Blocksize.
   int grant(const wire::Header& cts, std::uint64_t limit, Time now);
   // The bytes that a CTS would grant, and those its Transfer lacks from there on; 0 where it would
-  // be refused or grants nothing new.
+  // be refused or grants nothing new. `memory`: what it takes to keep track of them.
   struct Demand {
-    std::uint64_t bytes = 0, remaining = 0;
+    std::uint64_t bytes = 0, remaining = 0, memory = 0;
   };
   [[nodiscard]] Demand demand(const wire::Header& cts) const;
+  // Whether there is so much memory. Transfers that nothing is expected for, other than `but`, make
+  // room, the oldest first.
+  bool has_memory(std::uint64_t bytes, const InboundTransfer* but = nullptr);
+  // Forgets one of those. False: there is none.
+  bool forget_oldest() { return transfers_.forget_oldest(); }
   // First byte of an incomplete Block that has not arrived: F_Offset of a repeated CTS.
   [[nodiscard]] std::uint32_t first_missing(const InboundBlock& block) const;
   [[nodiscard]] std::uint32_t first_missing(std::uint32_t r_id, std::uint32_t b_num) const;
@@ -146,6 +158,7 @@ class Inbound {
     return block;
   }
 
+  std::shared_ptr<WindowPurse> purse_;  // goes last: what is below gives back to it
   unsigned bufsize_ = 14, stu_log2_ = 10;
   bool reuses_ids_ = true;
   InboundRemains remains_;

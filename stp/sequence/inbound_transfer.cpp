@@ -16,11 +16,10 @@ std::size_t InboundTransfer::dismantle(std::size_t most) {
   return done;
 }
 
-bool TransferTable::make_room() {
-  if (by_id_.size() < kMost) return true;
+bool TransferTable::forget_oldest(const InboundTransfer* but) {
   for (auto* each = oldest_; each != nullptr; each = each->newer) {
     work::count("Transfers of a connection");
-    if (each->region || !each->blocks.empty()) continue;
+    if (each == but || each->region || !each->blocks.empty()) continue;
     take(*each);
     return true;
   }

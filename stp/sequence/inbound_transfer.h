@@ -13,6 +13,7 @@
 
 #include "stp/sequence/blocks_ahead.h"
 #include "stp/sequence/inbound_block.h"
+#include "stp/sequence/window_purse.h"
 
 namespace stp {
 
@@ -35,6 +36,7 @@ struct InboundTransfer {
   std::uint64_t tracked = 0;      // scheduled: STUs that their maps can hold
   std::uint64_t outstanding = 0;  // scheduled: bytes of theirs that have not arrived
   bool over = false;              // has ended, and is being taken down
+  WindowBytes memory;             // that it takes, with its Blocks or its window
 
   static constexpr std::uint64_t kUnknownLength = ~std::uint64_t{0};
   [[nodiscard]] std::uint64_t block_count() const;
@@ -77,7 +79,9 @@ class TransferTable {
   }
   // A place for one more, of the oldest that nothing is expected for if need be. False: there is
   // none.
-  bool make_room();
+  bool make_room() { return by_id_.size() < kMost || forget_oldest(); }
+  // The oldest that nothing is expected for, other than `but`. False: there is none.
+  bool forget_oldest(const InboundTransfer* but = nullptr);
   // A region, or a Transfer with Blocks open, that the peer calls `i_id`. False: there is none.
   bool find_initiated(std::uint32_t i_id, std::uint32_t& r_id) const;
   // Of an R_id that is not in the table, which has room. A region, or a Transfer of `t_len` bytes

@@ -47,6 +47,10 @@ class StuMap {
     total_ = kUnknown;
   }
   [[nodiscard]] std::uint32_t capacity() const { return max_; }
+  // Bytes of a map of so many STUs, beside the object itself.
+  [[nodiscard]] static std::uint64_t footprint(std::uint64_t stus) {
+    return stus > kInline ? (stus + 63) / 64 * sizeof(std::uint64_t) : 0;
+  }
   [[nodiscard]] std::uint32_t placed() const { return placed_; }
   // The lowest STU number not placed yet.
   [[nodiscard]] std::uint32_t first_missing() const {

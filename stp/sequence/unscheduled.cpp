@@ -17,8 +17,13 @@ std::uint64_t mixed(const BlockName& name) {
 
 }  // namespace
 
-UnscheduledBlocks::UnscheduledBlocks(unsigned bufsize, unsigned stu_log2)
-    : bufsize_(bufsize), stu_log2_(stu_log2), open_(kMaxOpen), remembered_(kMaxRemembered) {}
+UnscheduledBlocks::UnscheduledBlocks(unsigned bufsize, unsigned stu_log2,
+                                     std::shared_ptr<WindowPurse> purse)
+    : purse_(std::move(purse)),
+      bufsize_(bufsize),
+      stu_log2_(stu_log2),
+      open_(kMaxOpen),
+      remembered_(kMaxRemembered) {}
 
 template <typename Place>
 std::span<Place> UnscheduledBlocks::places(std::vector<Place>& table, std::size_t ways,
@@ -56,28 +61,37 @@ bool UnscheduledBlocks::is_complete(const BlockName& name, Time now) {
   });
 }
 
-void UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::Header& data,
-                              const Bounds& bounds, Time now) const {
+// False: there is no memory for a map of its STUs.
+bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::Header& data,
+                              const Bounds& bounds, Time now) {
+  auto const start = std::uint64_t{bounds.first} << bufsize_;
+  auto const end = start + (std::uint64_t{bounds.count} << bufsize_);
+  bool const single = data.param == 0 && data.has(wire::flag::kLast);
+  auto const most =
+      single ? 1 : std::min<std::uint64_t>((end - start) >> stu_log2_, Inbound::kMaxStusOfBlock);
+  auto stus = std::move(place.block.stus);  // kept from Block to Block: it may be large
+  place.used = false;
+  if (stus.capacity() >= most) {
+    stus.reset();
+  } else {
+    memory_.give(StuMap::footprint(stus.capacity()));
+    stus = StuMap();
+    if (memory_.add(purse_.get(), StuMap::footprint(most)))
+      stus = StuMap(static_cast<std::uint32_t>(most));
+  }
+  auto& block = place.block = {};
+  block.stus = std::move(stus);
+  if (block.stus.capacity() < most) return false;
   place.name = name;
   place.used = true;
-  auto stus = std::move(place.block.stus);  // kept from Block to Block: it may be large
-  auto& block = place.block = {};
   block.b_num = data.b_num;
   block.r_id = data.d_id;
-  block.start = std::uint64_t{bounds.first} << bufsize_;
-  block.end = block.start + (std::uint64_t{bounds.count} << bufsize_);
+  block.start = start;
+  block.end = end;
   block.anywhere = true;
   block.cts.mx = data.mx;
   block.progress = now;
-  bool const single = data.param == 0 && data.has(wire::flag::kLast);
-  auto const most = single ? 1
-                           : std::min<std::uint64_t>((block.end - block.start) >> stu_log2_,
-                                                     Inbound::kMaxStusOfBlock);
-  if (stus.capacity() < most)
-    stus = StuMap(static_cast<std::uint32_t>(most));
-  else
-    stus.reset();
-  block.stus = std::move(stus);
+  return true;
 }
 
 // protocol: 11.6
@@ -89,7 +103,7 @@ Counter UnscheduledBlocks::find(const BlockName& name, const wire::Header& data,
   if (forgotten) ++abandoned_;  // the name is used once more
   bool const fresh = place == nullptr || forgotten;
   if (place == nullptr && (place = make_room(name, now)) == nullptr) return Counter::kBlocksFull;
-  if (fresh) begin(*place, name, data, bounds, now);
+  if (fresh && !begin(*place, name, data, bounds, now)) return Counter::kBlocksFull;
   if (place->block.cts.mx != data.mx) return Counter::kOutsideGrant;
   auto const drop = place->block.check_stu(data, length, bufsize_, stu_log2_);
   if (fresh && drop != Counter::kNone) place->used = false;

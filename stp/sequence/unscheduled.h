@@ -29,7 +29,8 @@ class UnscheduledBlocks {
   // As long as a duplicate is expected to live: from then on a name may mean another Block.
   static constexpr Time kMemory = 4 * kSecond;
 
-  UnscheduledBlocks(unsigned bufsize, unsigned stu_log2);
+  // `purse` pays for the maps of large Blocks.
+  UnscheduledBlocks(unsigned bufsize, unsigned stu_log2, std::shared_ptr<WindowPurse> purse = {});
 
   // The memory that a Block may lie in, in Bufx entries: its Mx's.
   struct Bounds {
@@ -67,9 +68,11 @@ class UnscheduledBlocks {
   Open* find_open(const BlockName& name);
   Open* make_room(const BlockName& name, Time now);
   [[nodiscard]] bool is_complete(const BlockName& name, Time now);
-  void begin(Open& place, const BlockName& name, const wire::Header& data, const Bounds& bounds,
-             Time now) const;
+  bool begin(Open& place, const BlockName& name, const wire::Header& data, const Bounds& bounds,
+             Time now);
 
+  std::shared_ptr<WindowPurse> purse_;
+  WindowBytes memory_;
   const unsigned bufsize_, stu_log2_;
   std::vector<Open> open_;
   std::vector<Remembered> remembered_;

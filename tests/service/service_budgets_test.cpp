@@ -5,6 +5,8 @@
 #include "libst/service/file_limit.h"
 #include "libst/service/limits.h"
 #include "libst/service/text_field.h"
+#include "stp/connection/key_guard.h"
+#include "stp/sequence/unscheduled.h"
 #include "tests/service/service_fixture.h"
 
 namespace stp::service {
@@ -135,6 +137,98 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllMappingsAndFilesOfTheDaemon) {
   service.set_process_totals(1'000, 4);
   EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, open(bob)), -EDQUOT);
   EXPECT_NE(std::string(text_of(reply.text)).find("LimitNOFILE"), std::string::npos);
+}
+
+// What regions that many connections open would take to keep track of.
+class Windows : public ServiceBudgets {
+ protected:
+  static constexpr std::size_t kConnections = 24;
+  static constexpr std::uint32_t kRegions = 16;  // of each
+  static constexpr std::uint64_t kTotal = std::uint64_t{16} << 20;
+
+  // Two ends of one connection.
+  struct Pair {
+    End out, in;
+  };
+  void serve() {
+    service.set_quotas({.total_window_bytes = kTotal});
+    bob_endpoint = open(bob);
+    ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
+    lend(bob, bob_endpoint);
+  }
+  void lend(ClientId of, EndpointId endpoint) {
+    ASSERT_EQ(map(of, endpoint, Direction::kReceive, destination), 0);
+    ASSERT_EQ(on_region(of, RequestKind::kAllocMx, reply.region), 0);
+    mx = static_cast<std::uint16_t>(reply.mx);
+  }
+  Pair connect_to_bob(ClientId from, EndpointId endpoint) {
+    Pair pair;
+    EXPECT_EQ(on_endpoint(from, RequestKind::kConnect, endpoint), 0);
+    pair.out = take_end();
+    turn();
+    EXPECT_EQ(accept_soon(bob, bob_endpoint), 0);
+    pair.in = take_end();
+    return pair;
+  }
+  // True: the peer sees the region, false: that there is none.
+  bool open_region(ClientId of, End& own, End& peer, std::uint32_t id) {
+    SendEntry mra{};
+    mra.header.op_flags = wire::op_flags(wire::Op::kMemoryRegionAvailable);
+    mra.header.param = 1'024;
+    mra.header.mx = mx;
+    mra.header.set_t_len(kBuffer);
+    mra.header.d_id = mra.header.s_id = id;
+    EXPECT_TRUE(own.channel.send(mra));
+    page_of(of).bells.ring(own.bell);
+    turn();
+    ReceivedEntry seen;
+    EXPECT_TRUE(peer.channel.receive(seen)) << "the peer has its answer";
+    EXPECT_EQ(seen.header.op(), wire::Op::kMemoryRegionAvailable);
+    return !seen.header.has(wire::flag::kReject);
+  }
+
+  std::uint16_t mx = 0;
+};
+
+// protocol: 7.19
+TEST_F(Windows, OfManyConnectionsOfOneUserStayWithinItsBudget) {
+  serve();
+  std::vector<Pair> pairs;
+  std::uint32_t opened = 0, refused = 0;
+  for (std::size_t i = 0; i < kConnections; ++i) {
+    pairs.push_back(connect_to_bob(alice, open(alice)));
+    auto& pair = pairs.back();
+    for (std::uint32_t id = 1; id <= kRegions; ++id)
+      ++(open_region(bob, pair.in, pair.out, id) ? opened : refused);
+    EXPECT_LE(used(Resource::kWindowBytes), kTotal / 2);
+  }
+  EXPECT_GT(opened, 0U);
+  EXPECT_EQ(opened + refused, kConnections * kRegions);
+  EXPECT_LT(opened, refused);
+  EXPECT_EQ(service.node().counters().get(Counter::kWindowsFull), refused);
+  // The half that is left is for others, by their parts.
+  auto const carol = join(1'003);
+  auto const endpoint = open(carol);
+  auto pair = connect_to_bob(carol, endpoint);
+  lend(carol, endpoint);
+  EXPECT_TRUE(open_region(carol, pair.out, pair.in, 1));
+  service.remove_client(bob);
+  turn(2'000);
+  EXPECT_LT(used(Resource::kWindowBytes), kTotal / 16) << "carol's";
+  service.remove_client(carol);
+  turn(2'000);
+  EXPECT_EQ(used(Resource::kWindowBytes), 0U);
+}
+
+TEST_F(ServiceBudgets, AnEndpointWithoutConnectionsPaysForItsTables) {
+  auto request = request_for(RequestKind::kOpenEndpoint);
+  request.config = usual_config();
+  request.config.connectionless = 1;
+  ASSERT_EQ(ask(alice, request), 0);
+  ASSERT_EQ(on_endpoint(alice, RequestKind::kOpenPort, reply.endpoint), 0);
+  ChannelGeometry const queues{64, 64};
+  EXPECT_EQ(used(Resource::kQueueBytes),
+            queues.size() + UnscheduledBlocks::footprint() + sizeof(KeyGuard));
 }
 
 TEST_F(ServiceBudgets, AProgramOfRootsAndOneWithItsOwnNodeAreHeldByTheWholeOnly) {

@@ -136,6 +136,8 @@ void add_budgets(CLI::App& app, service::Quotas& out) {
                      "Mapped memory [as much as the machine has]");
   add_size_of_memory(app, "--total-tables", out.total_table_bytes,
                      "Memory of tables of Bufx [a sixteenth of the machine's]");
+  add_size_of_memory(app, "--total-windows", out.total_window_bytes,
+                     "Memory to keep track of what is on its way [a sixteenth of the machine's]");
   add_quota(app, "--total-regions", out.total_regions, "Mapped regions");
   add_quota(app, "--total-endpoints", out.total_endpoints, "Endpoints");
 }

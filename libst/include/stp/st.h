@@ -329,7 +329,8 @@ ST_API int st_utx(void* ehandle, st_macaddr_t macaddr, st_header_t* hdr, void* o
 ST_API int st_urx(void* ehandle, st_macaddr_t* macaddr, st_header_t* hdr, void* opt_pay,
                   struct timeval* timeout);
 /* Until the link no longer reads the memory of anything sent before; of an endpoint: on all its
- * connections. -EIO: requests since the last flush could not be sent after all. */
+ * connections. -EIO: requests since the last flush could not be sent after all; -EDQUOT: since this
+ * user's budget has no memory left to keep track of what they would permit. */
 ST_API int st_flush(void* handle);
 
 /* 11 Miscellaneous */
