@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// hostile_attacker MOVE SOCKET SECONDS [--uid N] [--seed N] [--uport N] [--most N]
+// hostile_attacker MOVE SOCKET SECONDS [--group FILE] [--uid N] [--seed N] [--uport N] [--most N]
+//                  [--rate N]
 // One hostile program. Exit status: 0 done, 3 a breach, 77 it cannot be done here.
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -8,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
@@ -51,14 +53,16 @@ int main(int argc, char** argv) {
                                                        {"places", places},
                                                        {"forked", forked},
                                                        {"absent", absent},
+                                                       {"lend", lend},
+                                                       {"idle", idle},
                                                        {"forge", forge},
                                                        {"noise", noise},
                                                        {"strangers", strangers}};
   auto const move = argc > 3 ? moves.find(argv[1]) : moves.end();
   if (move == moves.end() || argc % 2 != 0) {
     std::fprintf(stderr,
-                 "usage: hostile_attacker MOVE SOCKET SECONDS [--uid N] [--seed N] "
-                 "[--uport N] [--most N]; moves:");
+                 "usage: hostile_attacker MOVE SOCKET SECONDS [--group FILE] [--uid N] [--seed N] "
+                 "[--uport N] [--most N] [--rate N]; moves:");
     for (auto const& [name, function] : moves) std::fprintf(stderr, " %s", name.c_str());
     std::fprintf(stderr, "\n");
     return 2;
@@ -71,12 +75,20 @@ int main(int argc, char** argv) {
                          std::chrono::milliseconds(static_cast<int>(std::atof(argv[3]) * 1'000)),
                 .dice = std::mt19937_64(1),
                 .uport = 20'000};
+  // Before it is another user, who may not.
+  for (int i = 4; i + 1 < argc; i += 2) {
+    if (std::string(argv[i]) != "--group") continue;
+    if (std::ofstream(argv[i + 1]) << ::getpid() << std::flush) continue;
+    std::perror(argv[i + 1]);
+    return 77;
+  }
   for (int i = 4; i + 1 < argc; i += 2) {
     std::string const option = argv[i];
     auto const value = std::strtoull(argv[i + 1], nullptr, 10);
     if (option == "--seed") attack.dice.seed(value);
     if (option == "--uport") attack.uport = static_cast<std::uint32_t>(value);
     if (option == "--most") attack.most = value;
+    if (option == "--rate") attack.rate = value;
     if (option == "--uid") {
       auto const uid = static_cast<uid_t>(value);
       if (::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0) {

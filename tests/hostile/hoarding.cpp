@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <list>
+#include <thread>
 #include <vector>
 
 #include "tests/hostile/cannot.h"
@@ -165,6 +167,43 @@ void absent(Attack& attack) {
   }
   say("taken", taken);
   say("refused", refused);
+}
+
+// It makes the pages itself, as it has to. The kernel ends it, or makes no more of them.
+void lend(Attack& attack) {
+  constexpr std::size_t kBytes = std::size_t{4} << 20;
+  Client client(attack.socket);
+  if (!client.ok()) throw Cannot("stpd does not take it");
+  auto const endpoint = client.open_endpoint();
+  say_ready();
+  std::uint64_t lent = 0, region = 0;
+  for (std::uint32_t base = 0; !attack.over(); base += kBytes / kBuffer) {
+    auto const memory = shareable(kBytes);
+    if (!memory) break;
+    if (client.map(endpoint, Direction::kReceive, base, memory.get(), kBytes, region) != 0) break;
+    lent += kBytes;
+    say("lent", lent);
+  }
+  rest(attack);
+}
+
+void idle(Attack& attack) {
+  Client client(attack.socket);
+  auto const endpoint = client.ok() ? client.open_endpoint() : 0;
+  if (endpoint == 0) throw Cannot("stpd does not take it");
+  std::list<Channel> channels;
+  auto next = std::chrono::steady_clock::now();
+  say_ready();
+  while (!attack.over() && !attack.enough(channels.size())) {
+    auto channel = client.connect(endpoint, attack.uport);
+    if (!channel) break;
+    channels.push_back(std::move(channel));
+    if (attack.rate == 0) continue;
+    next += std::chrono::nanoseconds(1'000'000'000 / attack.rate);
+    std::this_thread::sleep_until(next);
+  }
+  say("connections", channels.size());
+  rest(attack);
 }
 
 }  // namespace stp::hostile

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two honest pairs beside eight clients of three users, first ones that keep the rules and use all
 // that they get, then hostile ones for ten minutes. The pairs' round trips may take three times as
-// long (p99), nothing is lost, and stpd holds in the end what it held before.
+// long (p99), nothing is lost, and stpd holds in the end what it held before: looked at each time
+// that the hostile ones have gone, its descriptors are as many as they were, and its memory grows
+// no more once it has seen every move.
 //
 // STP_LONG=1 hostile_long; STP_HOSTILE_SECONDS says how long, 600 where it is not set.
 #include <unistd.h>
@@ -25,7 +27,13 @@ constexpr std::size_t kClients = 8;
 constexpr std::array<uid_t, 3> kUsers{65'530, 65'531, 65'532};
 constexpr uid_t kHonest = 65'533;
 constexpr double kFactor = 3;
-constexpr auto kTurn = std::chrono::seconds(10);  // of one move, before the next one's
+// Of one move, before the next one's: ten seconds, or less, so that each comes several times.
+constexpr auto kLongestTurn = std::chrono::seconds(10);
+constexpr auto kShortestTurn = std::chrono::seconds(1);
+constexpr int kTurns = 60;
+// What the second half of the turns may add to the most that was resident in the first: the
+// allocator keeps what was freed in pieces that differ from time to time.
+constexpr std::size_t kSettled = std::size_t{4} << 20;
 // The last two are killed when their time is over.
 constexpr std::array kHostile{"refill", "stream", "spoil", "holes", "sharing", "descriptors",
                               "noise",  "deaf",   "forge", "hoard", "mappings"};
@@ -43,18 +51,26 @@ class LongRun {
     for (auto const& pair : pairs_)
       if (!pair->fault().empty()) return complain("an honest pair: " + pair->fault());
     auto const usual = beside(std::max(length_ / 5, std::chrono::seconds(5)), false);
-    auto const before = daemon_.usage();
+    before_ = daemon_.usage();
     auto const attacked = beside(length_, true);
-    auto const left = daemon_.returns_to(before);
+    auto const left = daemon_.returns_to(before_);
     auto const after = daemon_.usage();
-    std::printf("resident %zu KiB before, %zu KiB after; files %zu, %zu\n", before.resident / 1'024,
-                after.resident / 1'024, before.files, after.files);
+    auto const first = most_resident(0, residents_.size() / 2);
+    auto const second = most_resident(residents_.size() / 2, residents_.size());
+    std::printf(
+        "resident %zu KiB before, %zu KiB after, at most %zu KiB in the first half of %zu turns "
+        "and "
+        "%zu KiB in the second; files %zu, %zu\n",
+        before_.resident / 1'024, after.resident / 1'024, first / 1'024, residents_.size(),
+        second / 1'024, before_.files, after.files);
     std::printf("watchdog: silent for %lld ms at most\n",
                 static_cast<long long>(daemon_.longest_silence().count()));
     if (!usual.fault.empty()) return complain("beside honest clients: " + usual.fault);
     if (!attacked.fault.empty()) return complain("beside hostile clients: " + attacked.fault);
     if (!breach_.empty()) return complain(breach_);
     if (!left.empty()) return complain("stpd holds more than before: " + left);
+    if (!held_.empty()) return complain("stpd holds more after a turn: " + held_);
+    if (second > first + kSettled) return complain("stpd's memory goes on growing");
     if (auto const how = daemon_.end(); !how.empty()) return complain("stpd: " + how);
     if (attacked.percentile(0.99) > kFactor * usual.percentile(0.99))
       return complain("round trips take more than three times as long");
@@ -62,6 +78,17 @@ class LongRun {
   }
 
  private:
+  // Nobody but the honest is there.
+  void look_at_daemon() {
+    auto const held = daemon_.returns_to(before_);
+    if (held_.empty()) held_ = held;
+    residents_.push_back(daemon_.usage().resident);
+  }
+  [[nodiscard]] std::size_t most_resident(std::size_t from, std::size_t to) const {
+    std::size_t most = 0;
+    for (auto i = from; i < to; ++i) most = std::max(most, residents_[i]);
+    return most;
+  }
   static int complain(const std::string& why) {
     std::printf("FAILED: %s\n", why.c_str());
     return 1;
@@ -85,7 +112,7 @@ class LongRun {
     auto const until = Clock::now() + length;
     while (Clock::now() < until) {
       auto const left = std::chrono::ceil<std::chrono::seconds>(until - Clock::now());
-      auto const turn = std::min<std::chrono::seconds>(kTurn, left);
+      auto const turn = std::min({kLongestTurn, std::max(length_ / kTurns, kShortestTurn), left});
       for (std::size_t i = 0; i < kClients; ++i) others[i] = start(i, hostile, turn);
       auto const end = Clock::now() + turn + std::chrono::milliseconds(500);
       std::this_thread::sleep_until(end);
@@ -96,6 +123,7 @@ class LongRun {
         if (status == 3 && breach_.empty()) breach_ = other->output();
         other.reset();
       }
+      if (hostile) look_at_daemon();
     }
     Tally both;
     for (auto const& pair : pairs_) {
@@ -123,7 +151,9 @@ class LongRun {
   Daemon daemon_;
   std::vector<std::unique_ptr<HonestPair>> pairs_;
   std::size_t next_ = 0;
-  std::string breach_;
+  Usage before_;
+  std::vector<std::size_t> residents_;
+  std::string breach_, held_;
 };
 
 }  // namespace

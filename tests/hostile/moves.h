@@ -23,6 +23,7 @@ struct Attack {
   std::mt19937_64 dice;
   std::uint32_t uport = 0;  // its own, and the 63 behind it
   std::uint64_t most = 0;   // 0: as much as it gets
+  std::uint64_t rate = 0;   // in a second; 0: as fast as it gets
 
   [[nodiscard]] bool over() const { return std::chrono::steady_clock::now() >= until; }
   [[nodiscard]] bool enough(std::uint64_t count) const { return most != 0 && count >= most; }
@@ -56,6 +57,8 @@ void mappings(Attack& attack);
 void places(Attack& attack);
 void forked(Attack& attack);  // a child that holds all of it survives
 void absent(Attack& attack);  // memory without pages, which stpd would have to make
+void lend(Attack& attack);    // all the memory that its control group has, and more
+void idle(Attack& attack);    // connections to somebody else's listener, and not a word
 
 // ids.cpp
 void forge(Attack& attack);      // what others have, by guessing its ids

@@ -3,6 +3,7 @@
 // and seals of those that it was given, memory, and children that keep all of it.
 #include <csignal>
 
+#include "tests/hostile/control_group.h"
 #include "tests/hostile/hostile_fixture.h"
 
 namespace stp::hostile {
@@ -41,6 +42,22 @@ TEST_F(SharedUnderAttack, MemoryWithoutPagesIsNotMadeByStpd) {
   auto const tally = endure({{"absent", kFirst, {"--most", "8"}}}, 3.0);
   // A gibibyte each, of which stpd should have made none.
   EXPECT_LT(daemon->usage().resident, before.resident + (std::size_t{256} << 20));
+  check(tally);
+}
+
+TEST_F(SharedUnderAttack, AProgramAtTheMemoryLimitOfItsGroupPaysForWhatItLends) {
+  constexpr std::uint64_t kLimit = std::uint64_t{48} << 20;
+  ControlGroup const group(kLimit);
+  if (group.empty()) GTEST_SKIP() << "no control group with a memory limit can be made here";
+  auto const program = attack({"lend", kFirst, {"--group", group.members()}}, 3);
+  ASSERT_TRUE(started_) << program->output();
+  pair->start();
+  // The kernel kills it, or stpd hears that there is no more.
+  auto const status = program->wait();
+  auto const tally = pair->stop();
+  EXPECT_TRUE(status == 0 || status == 128 + SIGKILL) << status << program->output();
+  EXPECT_GT(count_of(program->output(), "lent"), 0U) << program->output();
+  EXPECT_GT(group.peak(), kLimit / 2) << "its own pages are in its group";
   check(tally);
 }
 
