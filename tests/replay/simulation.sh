@@ -21,7 +21,7 @@ complain() {
 }
 
 for profile in clean loss burst duplicate reorder delay corrupt mixed partition reboot abrupt slow \
-  small-buffers many-vcs level0 connectionless; do
+  small-buffers many-vcs flood level0 connectionless; do
   known=()
   [ "$profile" = connectionless ] && known=(--endpoints)
   for seed in $(seq "$seeds"); do
@@ -33,6 +33,8 @@ for profile in clean loss burst duplicate reorder delay corrupt mixed partition 
     [ "$profile" = corrupt ] ||
       "$bin/stp-replay" check "${known[@]}" --at "$station" "$run" >"$work/said" ||
       complain "(at host 2), checked:"
+    # Whom of a flood a Node answers, and by which names, is its own secret.
+    [ "$profile" != flood ] || continue
     "$bin/stp-replay" play "$run" --as "$station" >"$work/said" 2>&1
     # 2: nobody has spoken to that host.
     [ $? -ne 1 ] || complain "(at host 2), played:"

@@ -120,6 +120,12 @@ void many_vcs(Scenario& s, Dice& dice) {
   s.workload.at_once = 2;
 }
 
+// Up to 200,000 a second in all: they end nobody's connection.
+void flood(Scenario& s, Dice& dice) {
+  s.flood_every = dice.magnitude(5 * kMicrosecond, kMillisecond);
+  if (dice.chance(percent(30))) loss(s, dice);
+}
+
 // --- faults that may end connections
 
 void partition(Scenario& s, Dice& dice) {
@@ -224,6 +230,7 @@ constexpr std::array kProfiles{
     Profile{"busy", "hosts that are not scheduled for 10 to 200 ms", busy},
     Profile{"small-buffers", "several senders through a switch with little room", small_buffers},
     Profile{"many-vcs", "up to 100 connections at once", many_vcs},
+    Profile{"flood", "requests to connect from addresses that nobody has", flood},
     Profile{"huge", "a Transfer of more than 4 GiB", huge, 0},
     Profile{"level0", "RTS, CTS and DATA written by hand, under any of the above", level0, 2},
     Profile{"connectionless", "Blocks between endpoints without a peer, under any of the above",

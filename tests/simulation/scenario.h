@@ -23,6 +23,7 @@ struct Scenario {
   Faults faults;
   std::size_t switch_buffer = std::size_t{1} << 30;
   std::vector<Outage> outages;
+  Time flood_every = 0;                // a host is asked for a connection by nobody; 0: never
   unsigned pairs = 1;                  // of hosts with a session between them
   unsigned cycles = 1;                 // sessions of a pair, one after the other
   Time pause = 2 * kMillisecond;       // at most, before a session begins

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "stp/wire/frame.h"
 #include "tests/simulation/bulk.h"
 #include "tests/simulation/connectionless.h"
 #include "tests/simulation/level0.h"
@@ -94,6 +95,33 @@ void World::start_pairs() {
   for (auto& pair : pairs_)
     run_.clock.after(run_.dice.between(0, kSpread), [this, &pair] { begin(pair); });
   run_.clock.after(kLookEvery, [this] { watch(); });
+  if (scenario_.flood_every == 0) return;
+  flood_dice_ = run_.dice.fork();
+  flood();
+}
+
+// A Request_Connection under an address that nobody has. It comes in at the switch, where its like
+// comes from.
+void World::flood() {
+  bool const sessions = std::any_of(pairs_.begin(), pairs_.end(),
+                                    [](const Pair& p) { return p.session || p.cycles_left > 0; });
+  if (!sessions) return;
+  auto& dice = *flood_dice_;
+  auto const& asked = machines_[dice.below(machines_.size())].host->config();
+  wire::Header rc;
+  rc.op_flags = wire::op_flags(wire::Op::kRequestConnection);
+  rc.param = 64;
+  rc.s_port = static_cast<std::uint16_t>(dice.between(1, wire::kMaxPort));
+  rc.bufx = 14;
+  rc.offset = dice.next() | 1;
+  rc.sync = 10;
+  rc.d_id = kUport;
+  auto const nobody = MacAddr::from_u64(std::uint64_t{0x06} << 40 | dice.next64() >> 24);
+  Frame frame(256);
+  frame.resize(wire::emit({asked.node.mac, nobody, asked.node.vlan}, rc, {}, {}, frame));
+  run_.trace.sent(run_.now(), frame);
+  switch_.forward(std::move(frame));
+  run_.clock.after(scenario_.flood_every, [this] { flood(); });
 }
 
 void World::begin(Pair& pair) {

@@ -51,6 +51,7 @@ class World {
   void set_outage(const Outage& outage, bool begins);
   [[nodiscard]] bool all_done() const;
   void start_pairs();
+  void flood();
   void count(Host& host);
   void retire();
 
@@ -60,6 +61,7 @@ class World {
   std::vector<Machine> machines_;
   std::vector<Pair> pairs_;
   std::vector<std::unique_ptr<Stray>> strays_;
+  std::optional<Dice> flood_dice_;
   std::uint64_t sessions_ = 0, delivered_ = 0, overruns_ = 0, repeats_ = 0;
 };
 
