@@ -7,6 +7,8 @@
 
 namespace stp {
 
+const BufxRange::Piece BufxRange::kNone{};
+
 // protocol: 7.2
 int BufxRange::check(std::uint32_t first, std::span<const MutableBytes> pieces,
                      std::size_t& wanted) const {
@@ -30,38 +32,59 @@ int BufxRange::bind(std::uint32_t first, std::span<const MutableBytes> pieces, R
     if (!is_free(part_of(at, from + wanted))) return -EBUSY;
 
   // All that can fail comes before anything is bound.
+  auto made = joined(first, pieces, region);
   make_places(from, from + wanted);
-  auto const each_part = [&](auto&& visit) {
-    auto at = from;
-    for (auto const& piece : pieces) {
-      auto const end = at + (piece.size() >> bufsize_);
-      for (auto* memory = piece.data(); at < end;) {
-        auto const part = part_of(at, end);
-        visit(part, memory);
-        memory += (part.to - part.from) << bufsize_;
-        at += part.to - part.from;
-      }
-    }
-  };
-  each_part([this](const Part& part, std::byte*) {
-    if (!part.whole()) make_page(part);
-  });
-  each_part([&](const Part& part, std::byte* memory) { fill(part, memory, region); });
+  for (auto const& each : made)
+    each_part(each.second, [this](const Part& part) {
+      if (!part.whole()) make_page(part);
+    });
+  for (auto const& each : made)
+    each_part(each.second, [&](const Part& part) { fill(part, each.second); });
+  pieces_.merge(made);
   bound_ += wanted;
-  if (pieces.size() == 1 && wanted > main_.count)
-    main_ = {first, static_cast<std::uint32_t>(wanted), pieces.front().data(), region};
   return 0;
 }
 
 std::size_t BufxRange::unbind(std::uint32_t first, std::uint32_t count, RegionId region) {
   std::size_t cleared = 0;
-  auto const from = std::size_t{first} - base_, to = from + count;
-  for (auto at = from; at < to; at = (at | (kPageEntries - 1)) + 1)
-    cleared += clear(part_of(at, to), region);
+  auto const end = std::uint64_t{first} + count;
+  for (auto at = pieces_.lower_bound(first); at != pieces_.end() && at->first < end;) {
+    auto const& piece = at->second;
+    if (piece.region != region || std::uint64_t{piece.first} + piece.count > end) {
+      ++at;
+      continue;
+    }
+    each_part(piece, [this](const Part& part) { clear(part); });
+    cleared += piece.count;
+    at = pieces_.erase(at);
+  }
   bound_ -= cleared;
-  if (main_.region == region) main_ = {};
+  recent_ = &kNone;
   if (bound_ == 0) places_ = std::vector<Place>();
   return cleared;
+}
+
+// As they are bound: memory that goes on in the next piece is one.
+BufxRange::Pieces BufxRange::joined(std::uint32_t first, std::span<const MutableBytes> pieces,
+                                    RegionId region) const {
+  Pieces made;
+  for (auto const& memory : pieces) {
+    auto const count = static_cast<std::uint32_t>(memory.size() >> bufsize_);
+    auto* const last = made.empty() ? nullptr : &made.rbegin()->second;
+    if (last != nullptr && last->memory + (std::size_t{last->count} << bufsize_) == memory.data())
+      last->count += count;
+    else
+      made[first] = {.first = first, .count = count, .memory = memory.data(), .region = region};
+    first += count;
+  }
+  return made;
+}
+
+template <typename Visit>
+void BufxRange::each_part(const Piece& piece, Visit&& visit) const {
+  auto const to = std::size_t{piece.first - base_} + piece.count;
+  for (auto at = std::size_t{piece.first - base_}; at < to; at = (at | (kPageEntries - 1)) + 1)
+    visit(part_of(at, to));
 }
 
 // The first part of entries [from, to) that is in one page.
@@ -73,10 +96,10 @@ BufxRange::Part BufxRange::part_of(std::size_t from, std::size_t to) {
 bool BufxRange::is_free(const Part& part) const {
   auto const* const place = place_at(part.place);
   if (place == nullptr) return true;
-  if (place->page == nullptr) return place->memory == nullptr;
+  if (place->page == nullptr) return place->piece == nullptr;
   work::count("Bufx", part.to - part.from);
   for (auto at = part.from; at < part.to; ++at)
-    if (place->page->find(at).memory != nullptr) return false;
+    if (place->page->find(at) != nullptr) return false;
   return true;
 }
 
@@ -114,50 +137,37 @@ void BufxRange::Page::reach(std::size_t from, std::size_t to) {
     if (to - from == entries.size()) return;
   }
   work::count("Bufx", to - from);
-  std::vector<Entry> more(to - from);
+  std::vector<const Piece*> more(to - from);
   std::copy(entries.begin(), entries.end(),
             more.begin() + static_cast<std::ptrdiff_t>(entries.empty() ? 0 : first - from));
   entries = std::move(more);
   first = from;
 }
 
-void BufxRange::fill(const Part& part, std::byte* memory, RegionId region) {
+void BufxRange::fill(const Part& part, const Piece& piece) {
   auto& place = made_place(part.place);
   work::count("Bufx", part.whole() ? 1 : part.to - part.from);
   if (part.whole()) {
     if (place.page != nullptr) page_bytes_ -= place.page->bytes();
-    place = {.page = nullptr, .memory = memory, .region = region};
+    place = {.page = nullptr, .piece = &piece};
     return;
   }
   auto& page = *place.page;
-  for (auto at = part.from; at < part.to; ++at, memory += std::size_t{1} << bufsize_)
-    page.entries[at - page.first] = {memory, region};
+  for (auto at = part.from; at < part.to; ++at) page.entries[at - page.first] = &piece;
   page.bound += part.to - part.from;
 }
 
-std::size_t BufxRange::clear(const Part& part, RegionId region) {
-  if (place_at(part.place) == nullptr) return 0;
-  work::count("pages of Bufx");
+void BufxRange::clear(const Part& part) {
+  work::count("Bufx", part.whole() ? 1 : part.to - part.from);
   auto& place = made_place(part.place);
-  if (place.page == nullptr) {
-    if (place.memory == nullptr || place.region != region || !part.whole()) return 0;
-    place = {};
-    return kPageEntries;
-  }
+  place.piece = nullptr;
+  if (place.page == nullptr) return;
   auto& page = *place.page;
-  std::size_t cleared = 0;
-  work::count("Bufx", part.to - part.from);
-  for (auto at = part.from; at < part.to; ++at) {
-    if (page.find(at).memory == nullptr || page.find(at).region != region) continue;
-    page.entries[at - page.first] = {};
-    ++cleared;
-  }
-  page.bound -= cleared;
-  if (page.bound == 0) {
-    page_bytes_ -= page.bytes();
-    place.page.reset();
-  }
-  return cleared;
+  for (auto at = part.from; at < part.to; ++at) page.entries[at - page.first] = nullptr;
+  page.bound -= part.to - part.from;
+  if (page.bound != 0) return;
+  page_bytes_ -= page.bytes();
+  place.page.reset();
 }
 
 std::size_t BufxRange::growth(std::uint32_t first, std::span<const MutableBytes> pieces) const {
@@ -169,7 +179,7 @@ std::size_t BufxRange::growth(std::uint32_t first, std::span<const MutableBytes>
     low = std::min(low, first_place_);
     high = std::max(high, first_place_ + places_.size() - 1);
   }
-  auto bytes = (high - low + 1 - places_.size()) * sizeof(Place);
+  auto bytes = (high - low + 1 - places_.size()) * sizeof(Place) + pieces.size() * kPieceBytes;
   auto const add = [&](const Part& part) {
     if (part.whole()) return;
     auto const* const place = place_at(part.place);
@@ -178,7 +188,7 @@ std::size_t BufxRange::growth(std::uint32_t first, std::span<const MutableBytes>
                              ? part.to - part.from
                              : std::max(part.to, page->first + page->entries.size()) -
                                    std::min(part.from, page->first) - page->entries.size();
-    bytes += (page == nullptr ? sizeof(Page) : 0) + entries * sizeof(Entry);
+    bytes += (page == nullptr ? sizeof(Page) : 0) + entries * sizeof(const Piece*);
   };
   // Only at its ends does a piece not fill a page.
   for (auto const& piece : pieces) {
@@ -191,37 +201,15 @@ std::size_t BufxRange::growth(std::uint32_t first, std::span<const MutableBytes>
   return bytes;
 }
 
-Bytes BufxRange::look_up_run(std::uint64_t at, std::uint64_t length, RegionId& region) const {
-  auto const left = (std::uint64_t{1} << bufsize_) - offset_of(at);
-  if (at >> bufsize_ > 0xffffffff) return {};
-  auto const entry = look_up(static_cast<std::uint32_t>(at >> bufsize_));
-  if (entry.memory == nullptr) return {};
-  region = entry.region;
-  auto const* const start = entry.memory + offset_of(at);
-  if (length <= left) return {start, static_cast<std::size_t>(length)};
-  return {start,
-          static_cast<std::size_t>(std::min(left + run_on(at, length - left, entry), length))};
-}
-
-bool BufxRange::look_up_all(std::uint32_t bufx, std::uint32_t offset, std::uint64_t length) const {
-  auto const size = std::uint64_t{1} << bufsize_;
-  if (find(bufx).memory == nullptr) return false;
-  return offset + length <= size || covers_on(bufx, offset + length);
-}
-
-std::uint64_t BufxRange::run_on(std::uint64_t at, std::uint64_t length, const Entry& first) const {
-  auto const size = std::uint64_t{1} << bufsize_;
-  auto bufx = at >> bufsize_;
-  std::uint64_t found = 0;
-  while (found < length && ++bufx <= 0xffffffff) {
-    auto const next = find(static_cast<std::uint32_t>(bufx));
-    if (next.memory == nullptr || next.region != first.region ||
-        next.memory != first.memory + size + found)
-      break;
-    found += size;
-  }
-  work::count("Bufx", found >> bufsize_);
-  return found;
+bool BufxRange::look_up(std::uint64_t bufx) const {
+  if (bufx > 0xffffffff) return false;
+  auto const index = std::size_t{static_cast<std::uint32_t>(bufx) - base_};
+  auto const* const place = place_at(index >> kPageBits);
+  if (place == nullptr) return false;
+  auto const* const found =
+      place->page != nullptr ? place->page->find(index % kPageEntries) : place->piece;
+  if (found != nullptr) recent_ = found;
+  return found != nullptr;
 }
 
 bool BufxRange::covers_on(std::uint32_t bufx, std::uint64_t end) const {
@@ -234,11 +222,11 @@ bool BufxRange::covers_on(std::uint32_t bufx, std::uint64_t end) const {
     work::count("pages of Bufx");
     if (place == nullptr) return false;
     if (place->page == nullptr) {
-      if (place->memory == nullptr) return false;
+      if (place->piece == nullptr) return false;
     } else if (place->page->bound != kPageEntries) {
       work::count("Bufx", part.to - part.from);
       for (auto each = part.from; each < part.to; ++each)
-        if (place->page->find(each).memory == nullptr) return false;
+        if (place->page->find(each) == nullptr) return false;
     }
     at += part.to - part.from;
   }

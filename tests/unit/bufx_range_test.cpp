@@ -107,6 +107,55 @@ TEST_F(Range, what_another_region_has_in_a_page_stays) {
   EXPECT_EQ(range.bound(), 30U);
 }
 
+// The piece that was found last is looked at first: it must be one that is bound.
+TEST_F(Range, what_was_found_last_is_not_found_once_it_is_unbound) {
+  ASSERT_EQ(bind(kBase, {buffers(0, 4)}, 7), 0);
+  expect_bound(kBase, buffers(0, 4), 7);
+  EXPECT_EQ(range.unbind(kBase, 4, 7), 4U);
+  EXPECT_EQ(range.find(kBase + 1).memory, nullptr);
+  EXPECT_FALSE(range.covers(kBase + 1, 0, 1));
+  RegionId region = 0;
+  EXPECT_TRUE(range.run(std::uint64_t{kBase + 1} << kBufsize, 1, region).empty());
+  ASSERT_EQ(bind(kBase, {buffers(8, 2)}, 8), 0);
+  expect_bound(kBase, buffers(8, 2), 8);
+  EXPECT_EQ(range.find(kBase + 2).memory, nullptr);
+}
+
+TEST_F(Range, pieces_are_found_in_turn_and_a_run_ends_with_its_region) {
+  auto const a = buffers(0, 3), b = buffers(3, 3);
+  ASSERT_EQ(bind(kBase, {a}, 7), 0);
+  ASSERT_EQ(bind(kBase + 3, {b}, 8), 0);
+  for (int turn = 0; turn < 2; ++turn) {
+    expect_bound(kBase, a, 7);
+    expect_bound(kBase + 3, b, 8);
+  }
+  RegionId region = 0;
+  EXPECT_EQ(range.run(std::uint64_t{kBase} << kBufsize, 1 << 20, region).size(), 3 * kBuffer);
+  EXPECT_EQ(region, 7U);
+  EXPECT_TRUE(range.covers(kBase, 0, 6 * kBuffer));
+  EXPECT_FALSE(range.covers(kBase, 1, 6 * kBuffer));
+  EXPECT_EQ(range.find(kBase - 1).memory, nullptr);
+  EXPECT_EQ(range.find(kBase + 6).memory, nullptr);
+}
+
+TEST_F(Range, memory_that_goes_on_in_the_next_piece_is_one_run) {
+  ASSERT_EQ(bind(kBase, {buffers(0, 3), buffers(3, kPage), buffers(2 * kPage, 1)}, 7), 0);
+  RegionId region = 0;
+  EXPECT_EQ(range.run(std::uint64_t{kBase} << kBufsize, std::uint64_t{1} << 30, region).size(),
+            (kPage + 3) * kBuffer);
+  EXPECT_TRUE(range.covers(kBase, 0, (kPage + 4) * kBuffer));
+  EXPECT_EQ(range.unbind(kBase, kPage + 4, 7), kPage + 4U);
+  EXPECT_EQ(range.footprint(), 0U);
+}
+
+TEST_F(Range, a_piece_goes_as_a_whole) {
+  ASSERT_EQ(bind(kBase, {buffers(0, 4)}, 7), 0);
+  EXPECT_EQ(range.unbind(kBase, 3, 7), 0U);
+  EXPECT_EQ(range.unbind(kBase + 1, 3, 7), 0U);
+  expect_bound(kBase, buffers(0, 4), 7);
+  EXPECT_EQ(range.bound(), 4U);
+}
+
 TEST_F(Range, what_does_not_fit_binds_nothing) {
   auto const one = buffers(0, 1);
   EXPECT_EQ(bind(kBase - 1, {one}, 7), -ERANGE);
