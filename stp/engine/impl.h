@@ -203,6 +203,7 @@ struct Node::Impl {
   // --- request.cpp
   // 0: may be sent; else why not. Learns grants, and the number of a Block's first STU.
   int check_request(Vc& vc, const SendEntry& entry, Time now);
+  int check_control_request(Vc& vc, const SendEntry& entry, Time now);
   int check_get_request(Vc& vc, const wire::Header& header);
   static int check_data_request(Vc& vc, const SendEntry& entry);
   [[nodiscard]] static std::size_t work_of(const Vc& vc, const SendEntry& entry);
@@ -219,6 +220,8 @@ struct Node::Impl {
   bool take_request(Vc& vc, std::size_t& work, Time now);
   void count_refused(Vc& vc, int error);
   void reject_region(Vc& vc);
+  void no_request(Vc& vc, Time now);
+  bool refuse_request(Vc& vc, int error, Time now);
   void build_control(Vc& vc, TxFrame& frame);
   void build_stu(Vc& vc, TxFrame& frame);
   wire::Header stu_header(Vc& vc, std::uint64_t at, bool last) const;

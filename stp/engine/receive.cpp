@@ -151,12 +151,13 @@ bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header
   return room;
 }
 
-// Remembers that this connection's user may sleep: looked at once per burst, not per frame.
+// Remembers that this connection's user may sleep: looked at once per burst, not per frame. Who is
+// drowsy is looked at soon anyway; only who gathers is told of news before.
 void Node::Impl::touch(Vc& vc, bool urgent) {
   vc.has_news = true;
   vc.urgent |= urgent;
   if (vc.in<IsTouched>()) {
-    if (!vc.drowsy) return;
+    if (!vc.drowsy || !(urgent || vc.channel.gathered())) return;
     vc.leave<IsTouched>();
   }
   vc.drowsy = false;
@@ -165,9 +166,9 @@ void Node::Impl::touch(Vc& vc, bool urgent) {
 
 // The same where the user finds nothing but room: requests of its own are done with.
 void Node::Impl::touch_room(Vc& vc) {
-  auto const had_news = vc.has_news;
-  touch(vc);
-  vc.has_news = had_news;
+  if (vc.in<IsTouched>()) return;
+  vc.drowsy = false;
+  touched.push_back(vc);
 }
 
 // Headers without Interrupt wait for more of them, so that a sleeper is woken once for many.

@@ -31,12 +31,16 @@ bool connection_operation(Op op) {
 // protocol: 7.7, 12.4
 int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
   auto const op = entry.header.op();
-  if (wire::short_name(op) == nullptr) return -EINVAL;
+  if (op != Op::kData && wire::short_name(op) == nullptr) return -EINVAL;
   if (connection_operation(op)) return -EPERM;
   if (vc.connectionless()) {
     if (auto const error = address_request(vc, entry); error != 0) return error;
   }
-  if (op == Op::kData) return check_data_request(vc, entry);
+  return op == Op::kData ? check_data_request(vc, entry) : check_control_request(vc, entry, now);
+}
+
+int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) {
+  auto const op = entry.header.op();
   auto h = entry.header;
   h.s_port = vc.local_port;
   // What the peer would drop as a syntax error is not sent.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "stp/engine/impl.h"
+#include "stp/wire/emit.h"
 
 namespace stp {
 namespace {
@@ -99,35 +100,19 @@ bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
     if (vc.state != VcState::kOpen) return false;
     if (vc.one_sided && !vc.one_sided->replies.empty()) return take_reply(vc, now);
     if (!vc.channel.peek(vc.sending.entry)) {
-      if (vc.channel.broken()) {
-        counters.add(Counter::kRingBroken);
-        vc.channel.set_state(ChannelState::kFailed, -EPROTO);
-        vc.user_closed = true;
-      }
-      if (vc.user_closed) begin_closing(vc, now);
+      if (vc.channel.broken() || vc.user_closed) no_request(vc, now);
       return false;
     }
     vc.sending.source = Sending::Source::kUser;
     work -= std::min(work, work_of(vc, vc.sending.entry));
     work::count("requests");
     auto const& h = vc.sending.entry.header;
-    auto const refused = [&](int error) {
-      if (error == 0) return false;
-      // A repeat that came too late is dropped in silence.
-      if (error != -EALREADY) count_refused(vc, error);
-      finish_request(vc);
-      return true;
-    };
     // protocol: 6.3
     bool const slot = wire::consumes_slot(h) && !vc.connectionless();
     if (slot && !has_credit(vc, now)) return false;
     if (h.op() == wire::Op::kClearToSend && hold_grant(vc, now)) continue;
     auto const error = check_request(vc, vc.sending.entry, now);
-    if (error == -EDQUOT && h.op() == wire::Op::kClearToSend && hold_for_memory(vc, now)) continue;
-    if (error == -EDQUOT && h.op() == wire::Op::kMemoryRegionAvailable)
-      reject_region(vc);
-    else if (refused(error))
-      continue;
+    if (error != 0 && !refuse_request(vc, error, now)) continue;
     vc.sending.active = true;
     vc.sending.done = 0;
     if (slot) spend_slot(vc, now);
@@ -135,6 +120,27 @@ bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
     return true;
   }
   return true;
+}
+
+// Its queue is empty for good, or makes no sense.
+[[gnu::noinline]] void Node::Impl::no_request(Vc& vc, Time now) {
+  if (vc.channel.broken()) {
+    counters.add(Counter::kRingBroken);
+    vc.channel.set_state(ChannelState::kFailed, -EPROTO);
+    vc.user_closed = true;
+  }
+  begin_closing(vc, now);
+}
+
+// The request cannot be sent as it is. True: another is, in its stead.
+[[gnu::noinline]] bool Node::Impl::refuse_request(Vc& vc, int error, Time now) {
+  auto const op = vc.sending.entry.header.op();
+  if (error == -EDQUOT && op == wire::Op::kClearToSend && hold_for_memory(vc, now)) return false;
+  if (error == -EDQUOT && op == wire::Op::kMemoryRegionAvailable) return reject_region(vc), true;
+  // A repeat that came too late is dropped in silence.
+  if (error != -EALREADY) count_refused(vc, error);
+  finish_request(vc);
+  return false;
 }
 
 void Node::Impl::count_refused(Vc& vc, int error) {
@@ -194,8 +200,8 @@ wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
 }
 
 // Copies `length` bytes from as many pieces as they stand in. False: some are not mapped any more.
-bool Node::Impl::gather(const BufxRange& source, std::uint64_t from, std::size_t length,
-                        std::byte* to) {
+[[gnu::noinline]] bool Node::Impl::gather(const BufxRange& source, std::uint64_t from,
+                                          std::size_t length, std::byte* to) {
   for (RegionId region = kNoneId; length > 0;) {
     auto const piece = source.run(from, length, region);
     if (piece.empty()) return false;
@@ -236,7 +242,9 @@ bool Node::Impl::gather(const BufxRange& source, std::uint64_t from, std::size_t
     if (region == nullptr) {  // copied to where it will stand behind the header
       auto* const behind =
           frame.head + wire::head_size(h, length + append.size(), config.vlan.has_value());
-      if (!gather(source, from, length, behind)) {  // unmapped in the middle of the Block
+      if (payload.size() == length) {
+        std::memcpy(behind, payload.data(), length);
+      } else if (!gather(source, from, length, behind)) {  // unmapped in the middle of the Block
         count_refused(vc, -ERANGE);
         frame.head_length = 0;
         return finish_request(vc);
@@ -269,19 +277,18 @@ void Node::Impl::finish_request(Vc& vc) {
 // One frame. `payload` may already stand in the frame, behind where the head will end.
 void Node::Impl::emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
                       Bytes payload, Bytes append, bool attach) {
-  wire::Envelope const envelope{dst, config.mac, config.vlan, checksum};
-  std::array const pieces{payload, append};
-  auto size = wire::emit_head(envelope, header, pieces, frame.head);
-  frame.attached = {};
+  auto* const at_header = wire::emit_unsummed(dst, config.mac, config.vlan, header,
+                                              payload.size() + append.size(), frame.head);
+  if (checksum) wire::fill_checksum(at_header, std::array{payload, append});
+  auto size = static_cast<std::size_t>(at_header - frame.head) + wire::kHeaderSize;
   frame.token = {};
-  if (attach) {
-    frame.attached = payload;
-  } else {
-    for (auto const& piece : pieces) {
-      if (!piece.empty() && piece.data() != frame.head + size)
-        std::memcpy(frame.head + size, piece.data(), piece.size());
-      size += piece.size();
-    }
+  frame.attached = attach ? payload : Bytes{};
+  if (!attach) {
+    auto* const behind = frame.head + size;
+    if (!payload.empty() && payload.data() != behind)
+      std::memcpy(behind, payload.data(), payload.size());
+    if (!append.empty()) std::memcpy(behind + payload.size(), append.data(), append.size());
+    size += payload.size() + append.size();
     if (size < kMinFrame) {
       std::memset(frame.head + size, 0, kMinFrame - size);
       size = kMinFrame;

@@ -8,13 +8,6 @@
 namespace stp::wire {
 namespace {
 
-constexpr std::size_t kMacSize = sizeof(MacAddr::octets);
-constexpr std::size_t kTypeAt = 2 * kMacSize;
-
-// LLC addresses and control of an unnumbered SNAP frame, organization 0, then the EtherType.
-constexpr std::array<std::uint8_t, kSnapSize> kSnap = {
-    0xaa, 0xaa, 0x03, 0x00, 0x00, 0x00, kEtherType >> 8, kEtherType & 0xff};
-
 // `rest`: what follows the length field, cut down here to the payload.
 // protocol: 2.6, 2.11
 Counter unwrap_snap(std::size_t length, Bytes& rest) {
@@ -41,21 +34,9 @@ Counter unwrap_more(std::uint16_t type, LinkHeader& link, Bytes& payload) {
 }
 
 std::size_t wrap(const LinkHeader& link, std::size_t payload_length, std::byte* out) {
-  std::memcpy(out, link.dst.octets.data(), kMacSize);
-  std::memcpy(out + kMacSize, link.src.octets.data(), kMacSize);
-  std::byte* type = out + kTypeAt;
-  if (link.vlan) {
-    store16(type, kVlanEtherType);
-    store16(type + 2, *link.vlan);
-    type += kVlanSize;
-  }
-  if (link.snap) {
-    store16(type, static_cast<std::uint16_t>(kSnapSize + payload_length));
-    std::memcpy(type + 2, kSnap.data(), kSnapSize);
-  } else {
-    store16(type, kEtherType);
-  }
-  return link.size();
+  const std::byte* const end =
+      wrap_inline(link.dst, link.src, link.vlan, link.snap, payload_length, out);
+  return static_cast<std::size_t>(end - out);
 }
 
 }  // namespace stp::wire

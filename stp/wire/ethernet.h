@@ -2,6 +2,7 @@
 // The two encapsulations of profile section 2, each with or without one 802.1Q tag.
 #pragma once
 
+#include <array>
 #include <cstring>
 #include <optional>
 
@@ -51,6 +52,30 @@ inline Counter unwrap(Bytes frame, LinkHeader& link, Bytes& payload) {
     if (const Counter why = unwrap_more(type, link, payload); why != Counter::kNone) return why;
   }
   return is_station(frame.data() + kMac) ? Counter::kNone : Counter::kBadSource;
+}
+
+// LLC addresses and control of an unnumbered SNAP frame, organization 0, then the EtherType.
+inline constexpr std::array<std::uint8_t, kSnapSize> kSnap = {
+    0xaa, 0xaa, 0x03, 0x00, 0x00, 0x00, kEtherType >> 8, kEtherType & 0xff};
+
+// What follows, without a LinkHeader: inline, so that nothing of it is copied for a frame. Returns
+// the end.
+[[gnu::always_inline]] inline std::byte* wrap_inline(const MacAddr& dst, const MacAddr& src,
+                                                     const std::optional<std::uint16_t>& vlan,
+                                                     bool snap, std::size_t payload_length,
+                                                     std::byte* out) {
+  constexpr std::size_t kMac = sizeof dst.octets;
+  std::memcpy(out, dst.octets.data(), kMac);
+  std::memcpy(out + kMac, src.octets.data(), kMac);
+  std::byte* type = out + 2 * kMac;
+  if (vlan) {
+    store16(type, kVlanEtherType);
+    store16(type + 2, *vlan);
+    type += kVlanSize;
+  }
+  store16(type, snap ? static_cast<std::uint16_t>(kSnapSize + payload_length) : kEtherType);
+  if (snap) std::memcpy(type + 2, kSnap.data(), kSnapSize);
+  return type + 2 + (snap ? kSnapSize : 0);
 }
 
 // Writes the link.size() bytes that go before a payload, and returns how many they are.

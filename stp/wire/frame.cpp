@@ -6,21 +6,10 @@
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
+#include "stp/wire/emit.h"
 #include "stp/wire/parse.h"
 
 namespace stp::wire {
-namespace {
-
-// In an Ethernet II frame a shorter STU (with append) would be lost in the padding.
-constexpr std::size_t kMinEthernet2Stu = kMinPayload - kHeaderSize;
-
-// protocol: 2.4, 2.5
-bool goes_as_snap(const Header& header, std::size_t stu_length) {
-  return header.op() == Op::kData && stu_length < kMinEthernet2Stu;
-}
-
-}  // namespace
-
 Counter parse(Bytes frame, unsigned max_stu, Frame& out, Bytes apart) {
   return parse_inline(frame, max_stu, out, apart);
 }
@@ -34,18 +23,17 @@ std::size_t emit_head(const Envelope& envelope, const Header& header,
                       std::span<const Bytes> payload, std::byte* head) {
   std::size_t length = 0;
   for (const Bytes piece : payload) length += piece.size();
-  const LinkHeader link{envelope.dst, envelope.src, envelope.vlan, goes_as_snap(header, length)};
-  std::byte* const at_header = head + wrap(link, kHeaderSize + length, head);
+  std::byte* const at_header =
+      emit_unsummed(envelope.dst, envelope.src, envelope.vlan, header, length, head);
+  if (envelope.checksum) fill_checksum(at_header, payload);
+  return static_cast<std::size_t>(at_header - head) + kHeaderSize;
+}
 
-  encode(header, at_header);
-  store16(at_header + at::kCksum, 0);
-  if (envelope.checksum) {
-    Checksum checksum;
-    checksum.add({at_header, kHeaderSize});
-    for (const Bytes piece : payload) checksum.add(piece);
-    store16(at_header + at::kCksum, checksum.wire_value());
-  }
-  return link.size() + kHeaderSize;
+void fill_checksum(std::byte* at_header, std::span<const Bytes> payload) {
+  Checksum checksum;
+  checksum.add({at_header, kHeaderSize});
+  for (const Bytes piece : payload) checksum.add(piece);
+  store16(at_header + at::kCksum, checksum.wire_value());
 }
 
 std::size_t emit(const Envelope& envelope, const Header& header, Bytes payload, Bytes append,

@@ -266,6 +266,28 @@ TEST_F(Slots, a_sleeping_user_is_woken_as_soon_as_nothing_more_arrives) {
   cb.user.end_sleep();
 }
 
+// Who has been told waits for its wake, and is told of more before that only where it gathers.
+// protocol: 6.17
+TEST_F(Slots, a_user_that_gathers_is_told_of_each_header_at_once) {
+  connect();
+  put(a, ca, nop(1));
+  settle();  // from here on it is to be woken
+  b.events.clear();
+  put(a, ca, nop(2));
+  settle();
+  EXPECT_FALSE(has_event(b, Event::Kind::kNews)) << "it looks at this channel itself";
+  cb.user.gather();
+  for (std::uint32_t i = 3; i < 5; ++i) {
+    b.events.clear();
+    put(a, ca, nop(i));
+    settle();
+    EXPECT_TRUE(has_event(b, Event::Kind::kNews)) << i;
+    EXPECT_FALSE(has_event(b, Event::Kind::kWake)) << "that can wait";
+  }
+  pass(50 * kMicrosecond);
+  EXPECT_TRUE(has_event(b, Event::Kind::kWake));
+}
+
 TEST_F(Slots, a_user_that_sleeps_learns_of_the_end_at_once) {
   connect();
   cb.user.begin_sleep();
