@@ -144,7 +144,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     enum class State : std::uint8_t { kAsked, kOpen, kClosed } state = State::kAsked;
     int status = 0;  // kClosed: why
     RemoteRegion region;
-    unsigned operations = 0;  // under way
+    unsigned operations = 0;  // under way: while there are any it stays where it is
   };
 
   // connect.cpp

@@ -26,6 +26,7 @@ struct Operation {
   std::uint64_t operand = 0, compare = 0;
   std::uint32_t message = 0, slot = 0;  // eager
   std::uint64_t write = 0;              // kSend, kServe: which of all Writes; 0: none
+  unsigned* remote_uses = nullptr;      // kPut, kGet, kFetch: counts it while it is under way
   std::uint64_t posted = 0;             // its place among operations and receives
   std::uint64_t id = 0;                 // in its OperationList; 0: over
 

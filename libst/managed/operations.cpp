@@ -37,10 +37,6 @@ unsigned needed_access(Kind kind) {
   return kind == Kind::kGet ? STM_REMOTE_READ : STM_REMOTE_ATOMIC;
 }
 
-bool is_remote(Kind kind) {
-  return kind == Kind::kPut || kind == Kind::kGet || kind == Kind::kFetch;
-}
-
 }  // namespace
 
 int Connection::post(const Operation& operation) {
@@ -137,8 +133,10 @@ int Connection::begin_remote(Operation& operation) {
   if (remote == nullptr || remote->state == Remote::State::kAsked) return -EAGAIN;
   if (remote->state == Remote::State::kClosed) return remote->status;
   auto const error = access(operation, remote->region);
-  if (error == 0) ++remote->operations;
-  return error;
+  if (error != 0) return error;
+  operation.remote_uses = &remote->operations;
+  ++remote->operations;
+  return 0;
 }
 
 int Connection::access(const Operation& operation, const RemoteRegion& region) {
@@ -160,9 +158,7 @@ int Connection::access(const Operation& operation, const RemoteRegion& region) {
 void Connection::complete(Operation& operation, int status, std::uint64_t length,
                           std::uint32_t message) {
   if (operation.write != 0) writes_.complete(operation.write);
-  if (is_remote(operation.kind) && operation.begun)
-    if (auto const remote = remotes_.find(operation.key); remote != remotes_.end())
-      if (remote->second.operations > 0) --remote->second.operations;
+  if (operation.remote_uses != nullptr) --*operation.remote_uses;
   if (status == 0 && (operation.flags & STM_QUIET) != 0) {
     operations_.remove(operation);
     outlets_.sends.release();

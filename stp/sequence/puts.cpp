@@ -124,7 +124,7 @@ void Sequencer::Impl::put_state(PutStream& stream, const wire::Header& h, Time n
   }
   for (; done > 0; --done) {
     auto const& block = stream.blocks.front();
-    if (block.last) completions.push_back(completion_of(block, 0));
+    if (block.last) completions.place() = completion_of(block, 0);
     stream.blocks.pop_front();
     ++stream.b_seq;
     --stream.sent;

@@ -71,7 +71,7 @@ class RingQueue {
   void push_back(T value) { place() = std::move(value); }
   // To be filled: of a type without resources it has whatever stood there before.
   T& place() {
-    if (size_ == places_.size()) grow();
+    if (size_ == capacity_) grow();
     return (*this)[size_++];
   }
   void pop_front() {
@@ -97,18 +97,21 @@ class RingQueue {
  private:
   static constexpr std::size_t kFirst = 8;
 
-  [[nodiscard]] std::size_t mask() const { return places_.size() - 1; }
+  [[nodiscard]] std::size_t mask() const { return capacity_ - 1; }
   static void reset(T& element) {
     if constexpr (!std::is_trivially_destructible_v<T>) element = T{};
   }
   void grow() {
-    std::vector<T> larger(places_.empty() ? kFirst : places_.size() * 2);
+    std::vector<T> larger(capacity_ == 0 ? kFirst : capacity_ * 2);
     for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
     places_ = std::move(larger);
+    capacity_ = places_.size();
     first_ = 0;
   }
 
   std::vector<T> places_;  // a power of two of them
+  // How many, which a vector of elements of most sizes tells by a multiplication.
+  std::size_t capacity_ = 0;
   std::size_t first_ = 0, size_ = 0;
 };
 

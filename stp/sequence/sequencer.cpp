@@ -46,12 +46,12 @@ SendEntry& Sequencer::Impl::request() {
 
 void Sequencer::Impl::complete(Completion::Kind kind, Context context, int status,
                                std::uint64_t length) {
-  Completion c{};
+  auto& c = completions.place();
+  c = {};
   c.kind = kind;
   c.context = context;
   c.status = status;
   c.length = length;
-  completions.push_back(c);
 }
 
 void Sequencer::Impl::complete(const Outbound& out, int status) {
