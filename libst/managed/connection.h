@@ -26,7 +26,7 @@ namespace stp::managed {
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   static constexpr client::Kind kKind = client::Kind::kLink;
-  static constexpr std::size_t kMaxOutstanding = 4096;
+  static constexpr std::size_t kMaxOutstanding = OperationList::kMost;
 
   enum class State : std::uint8_t {
     kIdle,        // created

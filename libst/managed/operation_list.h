@@ -13,6 +13,9 @@ namespace stp::managed {
 
 class OperationList {
  public:
+  // Places, and so operations at one time.
+  static constexpr std::size_t kMost = std::size_t{1} << 16;
+
   OperationList() = default;
   OperationList(const OperationList&) = delete;
   OperationList& operator=(const OperationList&) = delete;
@@ -46,7 +49,7 @@ class OperationList {
 
  private:
   // Number: mark | use of the place | place.
-  static constexpr std::uint64_t kPlaces = std::uint64_t{1} << 16;
+  static constexpr std::uint64_t kPlaces = kMost;
   static constexpr std::size_t kChunk = 16;
   struct Node : Operation {
     std::uint64_t next_id = 0;

@@ -284,7 +284,7 @@ ST_API int stm_set_watermark(stm_connection_t connection, uint64_t receives);
 
 /* ---- operations ------------------------------------------------------------------------------
  * They begin in the order of posting; several are under way at once. -EAGAIN: the queue has no
- * place, or 4096 are outstanding on the connection. -EINVAL: not inside `memory`. -EACCES: memory
+ * place, or 65536 are outstanding on the connection. -EINVAL: not inside `memory`. -EACCES: memory
  * not registered for it. -ENOTCONN, or the reason of the end: the connection is none any more. */
 enum {
   STM_QUIET = 1, /* no event where the status is 0 */

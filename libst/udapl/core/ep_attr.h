@@ -8,7 +8,7 @@
 
 namespace stp::udapl {
 
-inline constexpr int kMaxDtos = 4096;  // of one kind on an EP
+inline constexpr int kMaxDtos = 65'536;  // of one kind on an EP
 inline constexpr int kMaxReads = 256;
 inline constexpr int kMaxEps = 65535;  // of an IA: a connection each, and each has a Port
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30;
