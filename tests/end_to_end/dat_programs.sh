@@ -103,7 +103,7 @@ programs() {
   feature hwconn
   feature endpoint
   feature pz
-  feature mem case0 case1 case3 case4
+  feature mem case0 case1 case2 case3 case4
   feature queryinfo case0 case1 case2 case4 case5 case6 case7 case8 case9 case10 case11 case12 case14
   pair dtest tcp_is_open "$tcp_host"
   expect says "$work/dtest.a.log" "Test Complete. PASSED"

@@ -181,6 +181,25 @@ TEST_P(EvdWait, TheCnoIsNotTriggeredWhileAConsumerWaits) {
   EXPECT_EQ(cno->wait(0, triggered), Result::kSuccess);
 }
 
+TEST_P(EvdWait, WhoDoesNotSleepIsNotInTheWayOfOthers) {
+  constexpr int kRounds = 20'000;
+  auto const looks = [&](auto look) {
+    for (int i = 0; i < kRounds; ++i) ASSERT_EQ(look(), Result::kSuccess);
+  };
+  auto const fine = [](Result result) {
+    auto const empty = result == Result::kTimeoutExpired || result == Result::kQueueEmpty;
+    return empty ? Result::kSuccess : result;
+  };
+  std::thread waits([&] { looks([&] { return fine(wait(0)); }); });
+  std::thread dequeues([&] {
+    Event other;
+    looks([&] { return fine(evd->dequeue(other)); });
+  });
+  for (int i = 0; i < kRounds; ++i) static_cast<void>(evd->post_software(nullptr));
+  waits.join();
+  dequeues.join();
+}
+
 TEST_P(EvdWait, AnEventThatOverflowsTheQueueIsToldAsynchronously) {
   auto const small = side.evd(1, kStreamDto);
   side.recv = small;

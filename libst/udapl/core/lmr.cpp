@@ -16,7 +16,8 @@ unsigned access_of(unsigned privileges) {
 
 Result Lmr::create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
                    std::shared_ptr<Lmr>& out) {
-  if (attr.start == nullptr || attr.length == 0 || (attr.privileges & ~kAllPrivileges) != 0)
+  if (attr.length == 0) return Result::kLengthError;
+  if (attr.start == nullptr || (attr.privileges & ~kAllPrivileges) != 0)
     return Result::kInvalidParameter;
   Lock const lock(ia.mutex());
   if (pz->freed()) return Result::kInvalidHandle;
