@@ -35,13 +35,13 @@ std::uint32_t ipv4_of(const sockaddr* address) {
   return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
 }
 
-int parse_port(const std::string& text, std::uint32_t& out) {
+int parse_port(const std::string& text, std::uint32_t last, std::uint32_t& out) {
   auto const* const end = text.data() + text.size();
   auto const [stop, problem] = std::from_chars(text.data(), end, out);
-  if (problem == std::errc{} && stop == end && out >= 1 && out <= 0xffff) return 0;
+  if (problem == std::errc{} && stop == end && out >= 1 && out <= last) return 0;
   bool const digits =
       std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
-  if (digits) return fail(-EINVAL, "'" + text + "' is no port: 1..65535");
+  if (digits) return fail(-EINVAL, "'" + text + "' is no port: 1.." + std::to_string(last));
   auto const found = look_up(nullptr, text.c_str());
   if (found == nullptr) return fail(-EINVAL, "no service is called '" + text + "'");
   out = ntohs(reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_port);
@@ -99,12 +99,12 @@ int parse_host(const std::string& text, Host& out) {
   return 0;
 }
 
-int parse_name(const std::string& text, Name& out) {
+int parse_name(const std::string& text, Name& out, std::uint32_t last_port) {
   auto const colon = text.rfind(':');
   if (colon == std::string::npos || colon + 1 == text.size())
     return fail(-EINVAL, "'" + text + "' is not of the form host:port");
   if (auto const error = parse_host(text.substr(0, colon), out.host); error != 0) return error;
-  return parse_port(text.substr(colon + 1), out.uport);
+  return parse_port(text.substr(colon + 1), last_port, out.uport);
 }
 
 int resolve(Backend& backend, const Host& host, MacAddr& out) {

@@ -21,9 +21,12 @@ struct Name {
   std::uint32_t uport = 0;
 };
 
+// Ports of the host's services; and all that the protocol has.
+inline constexpr std::uint32_t kLastPort = 0xffff, kLastUport = 0xffff'ffff;
+
 // -EINVAL for what is no name.
 int parse_host(const std::string& text, Host& out);
-int parse_name(const std::string& text, Name& out);
+int parse_name(const std::string& text, Name& out, std::uint32_t last_port = kLastPort);
 
 // The MAC address of `host` on the link of `backend`, by IPv4 address and ARP if need be:
 // -EHOSTUNREACH if nothing is known by that name, -ETIMEDOUT if nobody answers for its address.

@@ -129,7 +129,8 @@ int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
     if (peer == nullptr) return missing("peer");
     Name name;
     Hello hello;
-    if (auto const error = stp::client::parse_name(peer, name); error != 0) return error;
+    if (auto const error = stp::client::parse_name(peer, name, stp::client::kLastUport); error != 0)
+      return error;
     if (auto const error = read_private_data(private_data, length, hello); error != 0) return error;
     auto const deadline = deadline_of(timeout < 0 ? kUsualPatience : timeout);
     stp::MacAddr mac;
@@ -149,7 +150,8 @@ int stm_listen(stm_domain_t domain, const char* port, stm_queue_t queue, uint64_
     if (listener == nullptr) return missing("listener");
     if (&events->domain() != &*found) return fail(-EINVAL, "the queue is of another domain");
     Name name;
-    if (auto const error = stp::client::parse_name(port, name); error != 0) return error;
+    if (auto const error = stp::client::parse_name(port, name, stp::client::kLastUport); error != 0)
+      return error;
     stp::MacAddr mac;
     if (auto const error = stp::client::resolve(found->backend(), name.host, mac); error != 0)
       return error;

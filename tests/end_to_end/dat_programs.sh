@@ -96,10 +96,10 @@ programs() {
   dapltest_of quit -T Q -s 10.9.0.2 -D stp0
   expect wait "$server"
 
-  # All that dapltest has, but for what service points that make EPs are needed for, qualifiers
-  # beyond 65535, and handles that crash the registry.
+  # All that dapltest has, but for what service points that make EPs are needed for, and handles
+  # that crash the registry.
   dapltest_of limits -T L -D stp0 -m 100 limit_ia limit_pz limit_cno limit_evd limit_ep limit_lmr \
-    limit_rpost limit_size_lmr
+    limit_rpost limit_size_lmr limit_psp limit_rsp
   feature hwconn
   feature endpoint
   feature pz

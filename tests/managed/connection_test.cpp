@@ -46,6 +46,17 @@ TEST_P(Connecting, PrivateDataTravelsBothWaysBeforeAnybodyHasDecided) {
   EXPECT_EQ(stm_connect(client.connection, ":3000", -1, nullptr, 0), -EISCONN);
 }
 
+TEST_P(Connecting, APortHas32Bits) {
+  stm_listener_t high = nullptr;
+  ASSERT_EQ(stm_listen(server.domain, ":4294967295", server.queue, 8, 0, &high), 0);
+  auto const attr = client.attr(1);
+  ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
+  EXPECT_EQ(stm_connect(client.connection, ":4294967296", -1, nullptr, 0), -EINVAL);
+  EXPECT_EQ(stm_connect(client.connection, ":0", -1, nullptr, 0), -EINVAL);
+  ASSERT_EQ(stm_connect(client.connection, ":4294967295", -1, nullptr, 0), 0);
+  EXPECT_EQ(server.next(STM_REQUEST).context, 8U);
+}
+
 TEST_P(Connecting, ARejectionSaysWhy) {
   connect();
   auto const request = server.next(STM_REQUEST).connection;

@@ -36,6 +36,12 @@ TEST(PortRulesTest, WithOneRuleOnlyThoseNamedMay) {
   EXPECT_TRUE(some.permit(5'001, kSomebody + 1, {}));
 }
 
+TEST(PortRulesTest, PortsHave32Bits) {
+  auto const high = rules({"all:2147483648-4294967295"});
+  EXPECT_TRUE(high.permit(0xffff'ffff, kSomebody, {}));
+  EXPECT_FALSE(high.permit(0x7fff'ffff, kSomebody, {}));
+}
+
 TEST(PortRulesTest, RootAndTheDaemonsUserAlwaysMay) {
   auto const none = rules({"user:54321:1"});
   EXPECT_TRUE(none.permit(3'000, 0, {}));

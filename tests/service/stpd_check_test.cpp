@@ -108,7 +108,7 @@ TEST_F(StpdCheck, NamesWhatNoAddressSocketOrPortCanBe) {
   refuses("address = \"10.9.0.1/24,mtu=9000\"", "10.9.0.1/24");
   refuses("socket = /" + std::string(200, 'a'), "bytes at most");
   refuses("socket-mode = 888", "octal");
-  refuses("listen = all:3000-70000", "65535");
+  refuses("listen = all:3000-4294967296", "4294967295");
   refuses("help = 1", "there is no option");
 }
 

@@ -197,10 +197,10 @@ enum { STM_ON_ARRIVAL = 1 };
 /* One that is not connected yet: receives may be posted. */
 ST_API int stm_connection_create(stm_domain_t domain, const stm_connection_attr_t* attr,
                                  stm_connection_t* connection);
-/* Begins to connect to "host:port" (as st_connect names it); _CONNECTED, _REFUSED or _FAILED
- * follows, within `timeout` (negative: 30 s). Resolving the host is done in the caller and may
- * block for a second: -EHOSTUNREACH. -EISCONN: it was begun before; a connection is used once.
- * Operations may be posted from here on; they leave once the peer has accepted. */
+/* Begins to connect to "host:port" (as st_connect names it, but of 32 bits); _CONNECTED, _REFUSED
+ * or _FAILED follows, within `timeout` (negative: 30 s). Resolving the host is done in the caller
+ * and may block for a second: -EHOSTUNREACH. -EISCONN: it was begun before; a connection is used
+ * once. Operations may be posted from here on; they leave once the peer has accepted. */
 ST_API int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
                        const void* private_data, size_t length);
 

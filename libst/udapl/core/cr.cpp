@@ -45,7 +45,7 @@ Result Cr::reject(std::span<const std::byte> private_data) {
 Result Cr::handoff(std::uint64_t conn_qual) {
   Lock const lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
-  auto const point = ia().find_service_point(conn_qual);
+  auto const point = ia().listeners().find(conn_qual);
   if (!point) return Result::kInvalidParameter;
   auto const keep = shared_from_this();
   if (reserved_) reserved_->enter(EpInput::kUnreserve);

@@ -5,7 +5,7 @@
 #include "libst/udapl/core/connection_info.h"
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/ia.h"
-#include "libst/udapl/core/service_point.h"
+#include "libst/udapl/core/qualifier.h"
 
 namespace stp::udapl {
 
@@ -28,7 +28,6 @@ stm_connection_attr_t Ep::connection_attr() const {
 
 Result Ep::connect(const std::string& host, std::uint32_t ipv4, std::uint64_t conn_qual,
                    std::uint32_t timeout, std::span<const std::byte> private_data) {
-  if (conn_qual == 0 || conn_qual > ServicePoint::kMaxConnQual) return Result::kInvalidParameter;
   if (private_data.size() > kMaxPrivateData) return Result::kInvalidParameter;
   auto const keep = shared_from_this();
   stm_connection_t connection = nullptr;
@@ -49,8 +48,8 @@ Result Ep::connect(const std::string& host, std::uint32_t ipv4, std::uint64_t co
     if (post_pending_receives() != 0) break_connection();
   }
   // Finding the host may take a second, during which others go on.
-  auto const peer = host + ":" + std::to_string(conn_qual);
-  auto const packed = pack(ia().info().ipv4, private_data);
+  auto const peer = host + ":" + std::to_string(port_of(conn_qual));
+  auto const packed = pack_request(ia().info().ipv4, conn_qual, private_data);
   auto const limit = timeout == Evd::kForEver ? -1 : static_cast<std::int64_t>(timeout);
   auto const error = stm_connect(connection, peer.c_str(), limit, packed.data(), packed.size());
   if (error == 0) return Result::kSuccess;

@@ -5,6 +5,7 @@
 
 #include "libst/udapl/core/cr.h"
 #include "libst/udapl/core/ep.h"
+#include "libst/udapl/core/private_data.h"
 #include "libst/udapl/core/service_point.h"
 
 namespace stp::udapl {
@@ -85,7 +86,7 @@ void Ia::stop() {
   stm_domain_close(std::exchange(domain_, nullptr));
   Lock const lock(mutex_);
   connections_.clear();
-  service_points_.clear();
+  listeners_.forget();
   objects_.clear();
 }
 
@@ -115,17 +116,6 @@ void Ia::close_connection(stm_connection_t connection) {
   if (stm_queue_post(progress_.queue(), marker) == 0) graves_.emplace(marker, connection);
 }
 
-std::uint64_t Ia::add_service_point(std::shared_ptr<ServicePoint> point) {
-  service_points_.emplace(next_id_, std::move(point));
-  return next_id_++;
-}
-
-std::shared_ptr<ServicePoint> Ia::find_service_point(std::uint64_t conn_qual) const {
-  for (auto const& [id, point] : service_points_)
-    if (point->conn_qual() == conn_qual) return point;
-  return nullptr;
-}
-
 void Ia::on_event(const stm_event_t& event) {
   if (event.kind == STM_USER) {
     auto const found = graves_.find(event.context);
@@ -145,11 +135,12 @@ void Ia::on_event(const stm_event_t& event) {
 }
 
 void Ia::request(const stm_event_t& event) {
-  auto const found = service_points_.find(event.context);
-  if (found == service_points_.end())
+  auto const data = unpack(event.connection);
+  auto const point = data ? listeners_.asked(event.context, data->conn_qual) : nullptr;
+  if (point)
+    point->arrived(event.connection);
+  else  // a stranger, or nobody's qualifier: a non-peer's no
     stm_reject(event.connection, nullptr, 0);
-  else
-    std::shared_ptr(found->second)->arrived(event.connection);
 }
 
 void Ia::tell_async(Event event, const Evd* about) {

@@ -10,6 +10,7 @@
 
 #include "libst/udapl/core/cno.h"
 #include "libst/udapl/core/ep_attr.h"
+#include "libst/udapl/core/listeners.h"
 #include "libst/udapl/core/lmr.h"
 #include "libst/udapl/core/srq.h"
 #include "libst/udapl/core/staging.h"
@@ -17,7 +18,6 @@
 namespace stp::udapl {
 
 class Ep;
-class ServicePoint;
 
 class Ia : public Object {
  public:
@@ -58,9 +58,7 @@ class Ia : public Object {
   // Closes it; the EP lives until all that the connection told has been handed out.
   void close_connection(stm_connection_t connection);
 
-  std::uint64_t add_service_point(std::shared_ptr<ServicePoint> point);
-  void remove_service_point(std::uint64_t id) { service_points_.erase(id); }
-  [[nodiscard]] std::shared_ptr<ServicePoint> find_service_point(std::uint64_t conn_qual) const;
+  Listeners& listeners() { return listeners_; }
 
   // `about`: the EVD that the event is about, which does not hear of itself.
   void tell_async(Event event, const Evd* about = nullptr);
@@ -88,7 +86,7 @@ class Ia : public Object {
   std::unordered_map<std::uint32_t, Lmr*> lmrs_;
   std::uint32_t next_lmr_ = 1;
   std::unordered_map<stm_connection_t, std::shared_ptr<Ep>> connections_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<ServicePoint>> service_points_;
+  Listeners listeners_;
   std::uint64_t next_id_ = 1;
   // Markers in the queue: behind each, nothing more of that connection.
   std::unordered_map<std::uint64_t, stm_connection_t> graves_;

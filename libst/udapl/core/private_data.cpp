@@ -4,18 +4,46 @@
 #include <array>
 #include <cstring>
 
+#include "libst/udapl/core/qualifier.h"
+
 namespace stp::udapl {
 namespace {
 
-constexpr std::array<std::byte, 4> kMagic{std::byte{'D'}, std::byte{'A'}, std::byte{'T'},
-                                          std::byte{1}};
+// Then a version: whether a qualifier follows the address.
+constexpr std::array<std::byte, 3> kMagic{std::byte{'D'}, std::byte{'A'}, std::byte{'T'}};
+constexpr std::byte kPlain{1}, kWithQualifier{2};
+
+void append(std::vector<std::byte>& out, std::uint64_t value, int bits) {
+  for (int shift = bits - 8; shift >= 0; shift -= 8)
+    out.push_back(static_cast<std::byte>(value >> shift));
+}
+
+std::uint64_t read(std::span<const std::byte> from) {
+  std::uint64_t value = 0;
+  for (auto const byte : from) value = value << 8 | std::to_integer<std::uint64_t>(byte);
+  return value;
+}
+
+std::vector<std::byte> head(std::byte version, std::uint32_t ipv4) {
+  std::vector<std::byte> made(kMagic.begin(), kMagic.end());
+  made.push_back(version);
+  append(made, ipv4, 32);
+  return made;
+}
 
 }  // namespace
 
 std::vector<std::byte> pack(std::uint32_t ipv4, std::span<const std::byte> bytes) {
-  std::vector<std::byte> packed(kMagic.begin(), kMagic.end());
-  for (int shift = 24; shift >= 0; shift -= 8)
-    packed.push_back(static_cast<std::byte>(ipv4 >> shift));
+  auto packed = head(kPlain, ipv4);
+  packed.insert(packed.end(), bytes.begin(), bytes.end());
+  return packed;
+}
+
+std::vector<std::byte> pack_request(std::uint32_t ipv4, std::uint64_t conn_qual,
+                                    std::span<const std::byte> bytes) {
+  if (is_port(conn_qual)) return pack(ipv4, bytes);
+  auto packed = head(kWithQualifier, ipv4);
+  append(packed, conn_qual, 64);
   packed.insert(packed.end(), bytes.begin(), bytes.end());
   return packed;
 }
@@ -26,10 +54,18 @@ std::optional<PrivateData> unpack(stm_connection_t connection) {
   if (size < static_cast<int>(kPrivateHead) ||
       std::memcmp(data.data(), kMagic.data(), kMagic.size()) != 0)
     return std::nullopt;
+  auto rest = std::span(data).first(static_cast<std::size_t>(size)).subspan(kMagic.size());
+  auto const version = rest.front();
   PrivateData out;
-  for (auto at = kMagic.size(); at < kPrivateHead; ++at)
-    out.ipv4 = out.ipv4 << 8 | std::to_integer<std::uint32_t>(data[at]);
-  out.bytes.assign(data.begin() + kPrivateHead, data.begin() + size);
+  out.ipv4 = static_cast<std::uint32_t>(read(rest.subspan(1, 4)));
+  rest = rest.subspan(5);
+  if (version == kWithQualifier && rest.size() >= kQualifierSize) {
+    out.conn_qual = read(rest.first(kQualifierSize));
+    rest = rest.subspan(kQualifierSize);
+  } else if (version != kPlain) {
+    return std::nullopt;
+  }
+  out.bytes.assign(rest.begin(), rest.end());
   return out;
 }
 

@@ -13,15 +13,19 @@
 
 namespace stp::udapl {
 
-inline constexpr std::size_t kPrivateHead = 8;
-inline constexpr std::size_t kMaxPrivateData = STM_PRIVATE_DATA - kPrivateHead;
+inline constexpr std::size_t kPrivateHead = 8, kQualifierSize = 8;
+inline constexpr std::size_t kMaxPrivateData = STM_PRIVATE_DATA - kPrivateHead - kQualifierSize;
 
 struct PrivateData {
-  std::uint32_t ipv4 = 0;  // of the sender, host order; 0: it has none
+  std::uint32_t ipv4 = 0;                  // of the sender, host order; 0: it has none
+  std::optional<std::uint64_t> conn_qual;  // that it asks for, where that is no port
   std::vector<std::byte> bytes;
 };
 
 std::vector<std::byte> pack(std::uint32_t ipv4, std::span<const std::byte> bytes);
+// Of a request for `conn_qual`.
+std::vector<std::byte> pack_request(std::uint32_t ipv4, std::uint64_t conn_qual,
+                                    std::span<const std::byte> bytes);
 // None: no DAT consumer has sent it.
 std::optional<PrivateData> unpack(stm_connection_t connection);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/udapl/core/service_point.h"
 
-#include <string>
-
 #include "libst/udapl/core/cr.h"
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/ia.h"
@@ -11,7 +9,7 @@ namespace stp::udapl {
 namespace {
 
 // Ports that are nobody's by assignment.
-constexpr std::uint64_t kFirstDynamic = 49152;
+constexpr std::uint64_t kFirstDynamic = 49152, kLastDynamic = 65535;
 
 ServicePoint::MakeHandle make_handle = nullptr;
 
@@ -31,18 +29,16 @@ ServicePoint::ServicePoint(Ia& ia, std::uint64_t conn_qual, std::shared_ptr<Evd>
 ServicePoint::~ServicePoint() = default;
 
 Result ServicePoint::listen() {
-  id_ = ia().add_service_point(self<ServicePoint>());
-  auto const port = ":" + std::to_string(conn_qual_);
   auto const error =
-      stm_listen(ia().domain(), port.c_str(), ia().progress().queue(), id_, 0, &listener_);
-  if (error == 0) return evd_->attach_other();
-  ia().remove_service_point(id_);
-  return result_of(error);
+      ia().listeners().add(ia().domain(), ia().progress().queue(), self<ServicePoint>());
+  if (error != 0) return result_of(error);
+  auto const result = evd_->attach_other();
+  if (result != Result::kSuccess) ia().listeners().remove(*this);
+  return result;
 }
 
 Result ServicePoint::create_psp(Ia& ia, std::uint64_t conn_qual, const std::shared_ptr<Evd>& evd,
                                 std::shared_ptr<ServicePoint>& out) {
-  if (conn_qual == 0 || conn_qual > kMaxConnQual) return Result::kInvalidParameter;
   Lock const lock(ia.mutex());
   if (evd->freed()) return Result::kInvalidHandle;
   if ((evd->streams() & kStreamCr) == 0) return Result::kInvalidParameter;
@@ -54,7 +50,7 @@ Result ServicePoint::create_psp(Ia& ia, std::uint64_t conn_qual, const std::shar
 
 Result ServicePoint::create_psp_any(Ia& ia, const std::shared_ptr<Evd>& evd,
                                     std::shared_ptr<ServicePoint>& out) {
-  for (auto qual = kFirstDynamic; qual <= kMaxConnQual; ++qual) {
+  for (auto qual = kFirstDynamic; qual <= kLastDynamic; ++qual) {
     auto const result = create_psp(ia, qual, evd, out);
     if (result != Result::kConnQualInUse) return result;
   }
@@ -63,7 +59,6 @@ Result ServicePoint::create_psp_any(Ia& ia, const std::shared_ptr<Evd>& evd,
 
 Result ServicePoint::create_rsp(Ia& ia, std::uint64_t conn_qual, const std::shared_ptr<Evd>& evd,
                                 const std::shared_ptr<Ep>& ep, std::shared_ptr<ServicePoint>& out) {
-  if (conn_qual == 0 || conn_qual > kMaxConnQual) return Result::kInvalidParameter;
   Lock const lock(ia.mutex());
   if (evd->freed() || ep->freed()) return Result::kInvalidHandle;
   if ((evd->streams() & kStreamCr) == 0) return Result::kInvalidParameter;
@@ -88,8 +83,7 @@ Result ServicePoint::free() {
 }
 
 void ServicePoint::retire() {
-  ia().remove_service_point(id_);
-  stm_listener_close(listener_);
+  ia().listeners().remove(*this);
   evd_->detach_other();
   ep_.reset();
 }

@@ -13,8 +13,6 @@ class Ep;
 
 class ServicePoint : public Object {
  public:
-  static constexpr std::uint64_t kMaxConnQual = 65535;
-
   // `ep` null: a PSP.
   ServicePoint(Ia& ia, std::uint64_t conn_qual, std::shared_ptr<Evd> evd, std::shared_ptr<Ep> ep);
   ~ServicePoint() override;
@@ -46,8 +44,6 @@ class ServicePoint : public Object {
   const std::uint64_t conn_qual_;
   const std::shared_ptr<Evd> evd_;
   std::shared_ptr<Ep> ep_;
-  std::uint64_t id_ = 0;
-  stm_listener_t listener_ = nullptr;
   bool spent_ = false;  // an RSP after its request
 };
 

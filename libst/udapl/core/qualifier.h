@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connection qualifiers have 64 bits, the upper-layer ports that listeners have 32. Whoever asks
+// for a qualifier that is no port asks a port that is computed from it, and sends the qualifier
+// along: several qualifiers may have one port.
+#pragma once
+
+#include <cstdint>
+
+namespace stp::udapl {
+
+[[nodiscard]] constexpr bool is_port(std::uint64_t conn_qual) {
+  return conn_qual != 0 && conn_qual <= UINT32_MAX;
+}
+
+// Both sides compute it, so it is part of what goes over the wire.
+[[nodiscard]] constexpr std::uint32_t port_of(std::uint64_t conn_qual) {
+  constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
+  constexpr std::uint32_t kHigh = std::uint32_t{1} << 31;
+  if (is_port(conn_qual)) return static_cast<std::uint32_t>(conn_qual);
+  return kHigh | static_cast<std::uint32_t>(conn_qual * kSpread >> 33);
+}
+
+}  // namespace stp::udapl
