@@ -41,6 +41,7 @@ void Access::revoke() {
   domain()->remove_access(key_);
   for (auto const& connection : domain()->connections()) connection->revoke(*this);
   --memory_->uses;
+  --memory_->regions;
 }
 
 }  // namespace stp::managed

@@ -20,7 +20,7 @@ bool Connection::is_ahead(Context id) const {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(id) - turn) >= 0;
 }
 
-// One that is too long for the receive is refused in its turn, if it still is too long then.
+// One that the receive refuses is refused in its turn, if it still is then.
 bool Connection::match_ahead() {
   if (!outlets_.on_arrival || !outlets_.pool) return false;
   bool any = false;
@@ -37,7 +37,7 @@ bool Connection::match_ahead() {
 // told, however many connections share the pool, and the program can post anew.
 bool Connection::can_spare_receive(const Offer& offer) const {
   auto const& receives = outlets_.pool->receives;
-  if (receives.empty() || offer.length > receives.front().length) return false;
+  if (receives.empty() || receives.front().refusal(offer.length) != 0) return false;
   auto const earlier = offer.message - sequencer_->expected_message();
   auto const served = std::count_if(matched_.begin(), matched_.end(), [&](auto const& m) {
     return is_ahead(m.first) &&

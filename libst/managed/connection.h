@@ -76,6 +76,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int set_watermark(std::uint64_t receives);
   int refuse_read(std::uint32_t request);
   int cancel(std::uint64_t context);
+  // The program takes that memory back. True: something under way used it; the connection ends for
+  // that, and this is asked again until it has let go.
+  bool withdraw(const Memory& memory);
 
   // ---- going on ----
   // In three steps: whether it has ended is looked at first and told last, and all that came before

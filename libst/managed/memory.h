@@ -38,7 +38,9 @@ class Memory {
   [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
 
   // Operations and regions on it, under the domain's mutex.
-  unsigned uses = 0;
+  unsigned uses = 0, regions = 0;
+  // The program has taken it back though receives are posted in it: what comes for them fails.
+  bool withdrawn = false;
 
  private:
   struct Binding {
@@ -76,6 +78,7 @@ class MemoryUse {
   }
   [[nodiscard]] explicit operator bool() const { return memory_ != nullptr; }
   Memory* operator->() const { return memory_.get(); }
+  [[nodiscard]] bool is(const Memory& memory) const { return memory_.get() == &memory; }
 
  private:
   std::shared_ptr<Memory> memory_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operations: posted in any order of threads, begun in that of posting.
+#include <algorithm>
 #include <cstring>
 
 #include "libst/client/wait.h"
@@ -171,6 +172,18 @@ void Connection::complete(Operation& operation, int status, std::uint64_t length
   told.message = message > 0 ? message - 1 : 0;
   operations_.remove(operation);
   outlets_.sends.push(told);
+}
+
+bool Connection::withdraw(const Memory& memory) {
+  auto const lands = [&](auto const& entry) {
+    return !entry.second.done && entry.second.receive.memory.is(memory);
+  };
+  auto const* operation = operations_.oldest();
+  while (operation != nullptr && operation->memory != &memory)
+    operation = OperationList::next(*operation);
+  if (operation == nullptr && std::ranges::none_of(matched_, lands)) return false;
+  disconnect(true, Farewell::kBroken);
+  return true;
 }
 
 // ---- cancelling ----

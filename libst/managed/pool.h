@@ -2,6 +2,7 @@
 // Posted receives: a connection's own, or shared in a pool. All under the domain's mutex.
 #pragma once
 
+#include <cerrno>
 #include <memory>
 
 #include "libst/client/handle_table.h"
@@ -16,6 +17,12 @@ struct PostedReceive {
   MemoryUse memory;
   void* ptr = nullptr;
   std::size_t length = 0;
+
+  // Why a message of that length cannot be received here; 0: it can.
+  [[nodiscard]] int refusal(std::uint64_t message_length) const {
+    if (memory && memory->withdrawn) return -EACCES;
+    return message_length <= length ? 0 : -EMSGSIZE;
+  }
 };
 
 class Pool {

@@ -85,13 +85,13 @@ bool Connection::match_eager(const EagerIn::Arrived& arrived) {
   PostedReceive receive;
   auto const head = arrived.head;
   if (!take_receive(head.message, receive)) return false;
-  bool const fits = head.length <= receive.length;
-  if (fits && head.length != 0)
+  auto const refusal = receive.refusal(head.length);
+  if (refusal == 0 && head.length != 0)
     std::memcpy(receive.ptr, staging_.eager_in(arrived.slot) + kEagerHead, head.length);
   eager_in_.take(arrived);
   sequencer_->pass_message();
-  conclude(matched_[receive.id] = {std::move(receive)}, fits ? 0 : -EMSGSIZE, head.length,
-           head.message, head.tag);
+  conclude(matched_[receive.id] = {std::move(receive)}, refusal, head.length, head.message,
+           head.tag);
   return true;
 }
 
@@ -104,9 +104,9 @@ bool Connection::match_offer(const Offer& offer) {
   if (!take_receive(offer.message, receive)) return false;
   auto const id = receive.id;
   auto& matched = matched_[id] = {std::move(receive)};
-  if (offer.length > matched.receive.length) {
+  if (auto const refusal = matched.receive.refusal(offer.length); refusal != 0) {
     sequencer_->refuse_waiting();
-    conclude(matched, -EMSGSIZE, offer.length, offer.message, 0);
+    conclude(matched, refusal, offer.length, offer.message, 0);
     return true;
   }
   sequencer_->post_receive(id, landing_of(matched.receive));

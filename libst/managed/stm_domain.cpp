@@ -55,6 +55,7 @@ int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* r
     made = std::make_shared<Access>(from.share(), terms, domain.new_key());
     domain.add_access(made->key(), made);
     ++from->uses;
+    ++from->regions;
   }
   *remote = {terms.address, length, made->key(), terms.access};
   auto const error = publish(domain, made, region);
@@ -141,6 +142,36 @@ int stm_memory_release(stm_memory_t memory) {
       if (!retired) return -EBADF;
       domain->forget(reinterpret_cast<Handle>(memory));
     }
+    domain->remove_memory(found.share());
+    found->unbind();
+    return 0;
+  });
+}
+
+int stm_memory_withdraw(stm_memory_t memory) {
+  return guarded([&] {
+    auto const found = find<Memory>(memory);
+    if (!found) return -EBADF;
+    auto const domain = found->domain();
+    std::lock_guard const control(domain->control_mutex());
+    std::unique_lock guard(domain->mutex());
+    if (found->regions != 0) return fail(-EBUSY, "regions use the memory");
+    if (!retire<Memory>(memory)) return -EBADF;
+    domain->forget(reinterpret_cast<Handle>(memory));
+    found->withdrawn = true;
+    auto const in_use = [&] {
+      bool any = false;
+      for (auto const& connection : std::vector(domain->connections()))
+        any |= connection->withdraw(*found);
+      return any;
+    };
+    while (in_use()) {
+      constexpr stp::Time kInterval = 100 * stp::kMicrosecond;
+      guard.unlock();
+      stp::client::pause(domain->backend(), kInterval);
+      guard.lock();
+    }
+    guard.unlock();
     domain->remove_memory(found.share());
     found->unbind();
     return 0;

@@ -46,7 +46,7 @@ TEST_P(ManyDtosTest, AnEpTakesAllThatItsAttributesSayEachWay) {
 
 TEST_P(ManyDtosTest, RequestsWithoutAReceiveWaitUntilThereAreAsManyAsTheEpTakes) {
   connect();
-  LmrTriplet const into[] = {server.at(0, 8)}, from[] = {client.at(0, 8)};
+  LmrTriplet const from[] = {client.at(0, 8)};
   auto result = Result::kSuccess;
   std::uint64_t posted = 0;
   for (; result == Result::kSuccess && posted <= 2 * kMaxDtos; posted += result == Result::kSuccess)

@@ -75,6 +75,10 @@ enum {
 ST_API int stm_memory_register(stm_domain_t domain, void* ptr, size_t length, unsigned access,
                                stm_memory_t* memory);
 ST_API int stm_memory_release(stm_memory_t memory);
+/* As stm_memory_release, but operations hinder nothing. Receives that wait in it stay posted: a
+ * message that one of them gets is refused, and both sides hear -EACCES and -EMSGSIZE. A connection
+ * of which anything else in it is under way breaks. -EBUSY: regions use it. */
+ST_API int stm_memory_withdraw(stm_memory_t memory);
 
 /* What a peer needs to know of a region: by whatever way the program sends it. */
 typedef struct stm_remote {

@@ -49,9 +49,11 @@ void Ep::complete_receive(const stm_event_t& event) {
   auto status = DtoStatus::kFlushed;
   if (event.status == 0) status = DtoStatus::kSuccess;
   if (event.status == -EMSGSIZE) status = DtoStatus::kLocalLength;
+  if (event.status == -EACCES) status = DtoStatus::kLocalProtection;
   auto const solicited = (event.tag & kSolicitedWait) != 0;
   auto const finish = [&](const Receive& receive) {
-    if (event.status == 0) receive.iov.scatter(event.length);
+    if (event.status == 0 && !receive.iov.scatter(event.length))
+      status = DtoStatus::kLocalProtection;
     tell_receive(receive, status, event.length, solicited);
   };
   if (parts_.srq) {
@@ -64,7 +66,8 @@ void Ep::complete_receive(const stm_event_t& event) {
     receives_.pop_front();
     --posted_;
   }
-  if (status == DtoStatus::kLocalLength) break_connection();
+  if (status == DtoStatus::kLocalLength || status == DtoStatus::kLocalProtection)
+    break_connection();
 }
 
 void Ep::tell_receive(const Receive& receive, DtoStatus status, std::uint64_t length,

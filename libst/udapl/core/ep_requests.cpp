@@ -158,7 +158,8 @@ void Ep::complete_request(const stm_event_t& event) {
   if (request.dto == Dto::kRdmaWrite) --writes_;
   if (request.dto == Dto::kRdmaRead) {
     --reads_;
-    if (event.status == 0) request.iov.scatter(event.length);
+    if (event.status == 0 && !request.iov.scatter(event.length))
+      request.status = DtoStatus::kLocalProtection;
   }
   auto const failed =
       request.status != DtoStatus::kSuccess && request.status != DtoStatus::kFlushed;

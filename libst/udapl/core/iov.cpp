@@ -10,16 +10,19 @@ namespace stp::udapl {
 
 Result Iov::assign(Ia& ia, const Pz& pz, std::span<const LmrTriplet> segments, unsigned privilege) {
   if (segments.size() > static_cast<std::size_t>(kMaxIov)) return Result::kInvalidParameter;
+  Lmr* first = nullptr;
   for (auto const& segment : segments) {
     if (segment.length == 0) continue;
-    auto const* const lmr = ia.find_lmr(segment.context);
+    auto* const lmr = ia.find_lmr(segment.context);
     if (lmr == nullptr) return Result::kPrivilegesViolation;
     if (&lmr->pz() != &pz) return Result::kProtectionViolation;
     if (!lmr->allows(privilege)) return Result::kPrivilegesViolation;
     auto* const data = lmr->part(segment);
     if (data == nullptr) return Result::kInvalidParameter;
-    if (length_ != 0 && segments_.empty()) segments_.push_back({data_, length_});
-    if (length_ != 0) segments_.push_back({data, segment.length});
+    if (length_ != 0 && segments_.empty())
+      segments_.push_back({data_, length_, first->shared_from_this()});
+    if (length_ != 0) segments_.push_back({data, segment.length, lmr->shared_from_this()});
+    if (length_ == 0) first = lmr;
     memory_ = lmr->memory();
     data_ = data;
     length_ += segment.length;
@@ -39,15 +42,18 @@ void Iov::gather() const {
   }
 }
 
-void Iov::scatter(std::size_t length) const {
+bool Iov::scatter(std::size_t length) const {
+  if (std::ranges::any_of(segments_, [](auto const& segment) { return segment.lmr->freed(); }))
+    return false;
   auto const* from = data_;
   for (auto const& segment : segments_) {
     auto const part = std::min(length, segment.length);
-    if (part == 0) return;
+    if (part == 0) break;
     std::memcpy(segment.data, from, part);
     from += part;
     length -= part;
   }
+  return true;
 }
 
 }  // namespace stp::udapl

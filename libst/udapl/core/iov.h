@@ -20,8 +20,9 @@ class Iov {
 
   // From the segments into staging, before it leaves.
   void gather() const;
-  // The first `length` bytes, from staging into the segments, in their order.
-  void scatter(std::size_t length) const;
+  // The first `length` bytes, from staging into the segments, in their order. False: one of their
+  // LMRs is no more.
+  [[nodiscard]] bool scatter(std::size_t length) const;
 
   [[nodiscard]] stm_memory_t memory() const { return memory_; }
   [[nodiscard]] std::byte* data() const { return data_; }
@@ -31,6 +32,7 @@ class Iov {
   struct Segment {
     std::byte* data;
     std::size_t length;
+    std::shared_ptr<const Object> lmr;
   };
   stm_memory_t memory_ = nullptr;
   std::byte* data_ = nullptr;

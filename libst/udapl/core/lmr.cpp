@@ -44,7 +44,7 @@ int Lmr::open() {
 int Lmr::close() {
   if (region_ != nullptr) stm_region_close(region_);
   region_ = nullptr;
-  return stm_memory_release(memory_);
+  return stm_memory_withdraw(memory_);
 }
 
 Result Lmr::free() {
