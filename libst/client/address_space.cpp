@@ -53,6 +53,16 @@ int areas_of(Bytes memory, std::vector<MappedArea>& out) {
   return next == end ? 0 : fail(-EFAULT, "nothing is mapped at part of the memory");
 }
 
+std::vector<MappedArea> areas_where(const std::function<bool(const MappedArea&)>& wanted) {
+  std::vector<MappedArea> out;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    MappedArea area;
+    if (parse(line, area) && wanted(area)) out.push_back(std::move(area));
+  }
+  return out;
+}
+
 int check_access(Bytes memory, bool write) {
   std::vector<MappedArea> areas;
   if (auto const error = areas_of(memory, areas); error != 0) return error;

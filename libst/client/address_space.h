@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct MappedArea {
 // The areas that `memory` lies in, cut to it, without a hole between: 0, or -EFAULT where nothing
 // is mapped.
 int areas_of(Bytes memory, std::vector<MappedArea>& out);
+// All areas of the process that `wanted` wants.
+std::vector<MappedArea> areas_where(const std::function<bool(const MappedArea&)>& wanted);
 // Whether `memory` can be read, and written if asked: 0 or -EFAULT.
 int check_access(Bytes memory, bool write);
 

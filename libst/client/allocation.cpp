@@ -15,6 +15,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "libst/client/error.h"
@@ -33,6 +34,7 @@ struct Allocation {
   std::byte* at = nullptr;
   std::size_t size = 0;
   std::shared_ptr<const SharedMemory> lent;  // keeps its pages known to st_map
+  std::optional<Lease> lease;                // all of it is for stpd
 };
 
 struct Allocations {
@@ -138,9 +140,10 @@ int allocate(const MemoryRequest& wanted, void*& out) {
   if (made.at == nullptr) return -ENOMEM;
   bool placed = false;
   if (wanted.lent) {
-    made.lent = SharedPages::instance().create(made.size);
+    made.lent = SharedPages::instance().create(made.size, made.at);
     placed = made.lent != nullptr && place(made, MAP_SHARED, made.lent->fd());
     if (placed) ::madvise(made.at, made.size, MADV_HUGEPAGE);
+    if (placed) made.lease.emplace(Bytes(made.at, made.size));
   } else {
     placed = place_private(made, wanted.node != kAnyNode);
   }

@@ -24,6 +24,7 @@ using service::SharedMemory;
 // What goes along with a request beside its fixed part.
 struct Payload {
   std::vector<MutableBytes> mapped;      // kMap: the user's memory, in pieces
+  std::vector<MutableBytes> own;         // kMap: what of it is lent; empty: all
   std::shared_ptr<void> keep;            // out, kMap: to be held as long as the region lives
   std::shared_ptr<SharedMemory> memory;  // out, kConnect, kAccept: the channel
 };

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "libst/client/error.h"
+#include "libst/client/write_freeze.h"
 #include "libst/service/messages.h"
 
 namespace stp::client {
@@ -93,11 +94,8 @@ int make_pages(const MappedArea& area) {
   return 0;
 }
 
-// Frames of this very call lie there: what they hold would change between copy and replacement.
-bool holds_this_stack(const MappedArea& area) {
-  auto const here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  auto const page = service::page_size();
-  return here + page > area.begin && here < area.end + page;
+MutableBytes bytes_of(const MappedArea& area) {
+  return {reinterpret_cast<std::byte*>(area.begin), area.end - area.begin};
 }
 
 }  // namespace
@@ -107,13 +105,18 @@ SharedPages& SharedPages::instance() {
   return *all;
 }
 
-int SharedPages::share(std::span<const MutableBytes> memory, Share& out) {
-  std::lock_guard const guard(mutex_);
-  std::erase_if(known_, [](auto& entry) { return entry.second.expired(); });
-  for (auto const piece : memory)
-    if (auto const error = add(piece, out); error != 0) return error;
-  if (out.parts.size() <= service::kMaxSegments) return 0;
-  return fail(-EOPNOTSUPP, "the memory consists of too many separately mapped pieces");
+int SharedPages::share(std::span<const MutableBytes> memory, std::span<const MutableBytes> own,
+                       Share& out) {
+  {
+    std::lock_guard const guard(mutex_);
+    std::erase_if(known_, [](auto& entry) { return entry.second.expired(); });
+    for (auto const piece : memory)
+      if (auto const error = add(piece, out); error != 0) return error;
+  }
+  if (out.parts.size() > service::kMaxSegments)
+    return fail(-EOPNOTSUPP, "the memory consists of too many separately mapped pieces");
+  for (auto const piece : own) out.leases.emplace_back(piece);
+  return 0;
 }
 
 int SharedPages::add(Bytes memory, Share& out) {
@@ -135,16 +138,18 @@ int SharedPages::add(Bytes memory, Share& out) {
   return 0;
 }
 
-std::shared_ptr<const SharedMemory> SharedPages::create(std::size_t size) {
+std::shared_ptr<const SharedMemory> SharedPages::create(std::size_t size, std::byte* at) {
   std::lock_guard const guard(mutex_);
-  return remember(SharedMemory::create(kName, size));
+  return remember(SharedMemory::create(kName, size), at);
 }
 
 std::shared_ptr<const SharedMemory> SharedPages::remember(
-    std::shared_ptr<const SharedMemory> memory) {
+    std::shared_ptr<const SharedMemory> memory, const std::byte* at) {
   struct stat status {};
   if (memory == nullptr || ::fstat(memory->fd(), &status) != 0) return nullptr;
   known_[status.st_ino] = memory;
+  auto const begin = reinterpret_cast<std::uintptr_t>(at);
+  placements_.add({begin, begin + memory->size()}, status.st_ino, 0);
   return memory;
 }
 
@@ -172,7 +177,7 @@ int SharedPages::part_of(const MappedArea& area, Share::Part& out) {
                                  "who share it");
   }
   if (area.executable) return fail(-EOPNOTSUPP, "executable memory cannot be lent to stpd");
-  if (holds_this_stack(area))
+  if (holds_this_thread(bytes_of(area)))
     return fail(-EOPNOTSUPP,
                 "the memory shares a page with the stack of the calling thread; "
                 "buffers of whole pages do not");
@@ -180,15 +185,22 @@ int SharedPages::part_of(const MappedArea& area, Share::Part& out) {
 }
 
 int SharedPages::replace(const MappedArea& area, Share::Part& out) {
-  auto const length = area.end - area.begin;
-  auto const memory = remember(SharedMemory::create(kName, length));
+  auto const pages = bytes_of(area);
+  auto const memory = remember(SharedMemory::create(kName, pages.size()), pages.data());
   if (memory == nullptr) return -errno;
-  if (auto const error = copy_into(memory->fd(), area); error != 0) return error;
-  auto* const at = reinterpret_cast<void*>(area.begin);
-  if (::mmap(at, length, protection_of(area), MAP_SHARED | MAP_FIXED, memory->fd(), 0) ==
-      MAP_FAILED)
-    return fail(-EOPNOTSUPP, std::string("the pages cannot be replaced: ") + std::strerror(errno));
-  out = {memory, 0, length};
+  ::madvise(pages.data(), pages.size(), MADV_POPULATE_READ);  // absent pages hold nobody back
+  int copied = 0, mapped = 0;
+  {
+    WriteFreeze const freeze(pages);
+    copied = copy_into(memory->fd(), area);
+    if (copied == 0 && ::mmap(pages.data(), pages.size(), protection_of(area),
+                              MAP_SHARED | MAP_FIXED, memory->fd(), 0) == MAP_FAILED)
+      mapped = errno;
+  }
+  if (copied != 0) return copied;
+  if (mapped != 0)
+    return fail(-EOPNOTSUPP, std::string("the pages cannot be replaced: ") + std::strerror(mapped));
+  out = {memory, 0, pages.size()};
   return 0;
 }
 

@@ -1,21 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Makes memory that the user allocated in whatever way visible to stpd: the pages that cover it are
-// replaced, in place, by pages of a sealed memfd with the same contents. Other threads must not
-// write to those pages meanwhile. Pages that are shared already are found again by the inode of
-// their memfd, so a stale or recycled address is never taken for a known one.
+// replaced, in place, by pages of a sealed memfd with the same contents. Who writes to them in that
+// moment waits (WriteFreeze). Pages that are shared already are found again by the inode of their
+// memfd, so a stale or recycled address is never taken for a known one.
+//
+// A child of fork() shares none of them with its parent. What is lent whole it sees as a private
+// mapping of the memfd; the rest of such pages it has as of the fork; what is lent no more is made
+// private at the next fork. A child that was made around the handlers of fork() misses what is lent
+// whole.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "libst/client/address_space.h"
+#include "libst/client/lent_ranges.h"
+#include "libst/client/placements.h"
+#include "libst/client/set_aside.h"
 #include "libst/service/messages.h"
 #include "libst/service/shared_memory.h"
 
 namespace stp::client {
+
+// The program's bytes are lent for as long as this lives.
+class Lease {
+ public:
+  explicit Lease(Bytes bytes);
+  Lease(Lease&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  Lease& operator=(Lease&&) = delete;
+  ~Lease();
+
+ private:
+  Bytes bytes_;
+};
 
 struct Share {
   struct Part {
@@ -24,31 +45,53 @@ struct Share {
   };
   std::vector<Part> parts;             // side by side, at most service::kMaxSegments
   std::vector<service::Piece> pieces;  // the user's memory: where it lies in the parts
+  std::vector<Lease> leases;           // of what is the user's
 };
 
 class SharedPages {
  public:
   static SharedPages& instance();
 
-  // At most service::kMaxPieces pieces. 0; -EFAULT where nothing is mapped; -EOPNOTSUPP for pages
-  // that cannot be replaced without cutting them from what the user mapped them to. Pages stay
-  // shared for as long as they are mapped; a memfd stays known while somebody holds it.
-  int share(std::span<const MutableBytes> memory, Share& out);
-  // Memory of `size` bytes that needs no replacing. nullptr: errno tells.
-  std::shared_ptr<const service::SharedMemory> create(std::size_t size);
+  // At most service::kMaxPieces pieces, of which `own` is what the user lends. 0; -EFAULT where
+  // nothing is mapped; -EOPNOTSUPP for pages that cannot be replaced without cutting them from what
+  // the user mapped them to. Pages stay shared for as long as they are mapped; a memfd stays known
+  // while somebody holds it.
+  int share(std::span<const MutableBytes> memory, std::span<const MutableBytes> own, Share& out);
+  // Memory of `size` bytes that needs no replacing: mapped at `at` then. nullptr: errno tells.
+  std::shared_ptr<const service::SharedMemory> create(std::size_t size, std::byte* at);
 
  private:
+  friend class Lease;
+  // The child's view of what is lent whole.
+  struct View {
+    Span pages;
+    int protection;
+    std::shared_ptr<const service::SharedMemory> memory;
+    std::uint64_t offset;
+  };
+  SharedPages();
+  void before_fork();
+  void after_fork_in_parent();
+  void after_fork_in_child();
+  void leave_to_child(const MappedArea& area);
+
   int add(Bytes memory, Share& out);
+  // It is going to be mapped at `at`.
   std::shared_ptr<const service::SharedMemory> remember(
-      std::shared_ptr<const service::SharedMemory> memory);
+      std::shared_ptr<const service::SharedMemory> memory, const std::byte* at);
   // The memfd of ours that lies there and is still lent, if one does.
   std::shared_ptr<const service::SharedMemory> known(const MappedArea& area) const;
   void disown(MappedArea& area) const;
   int part_of(const MappedArea& area, Share::Part& out);
   int replace(const MappedArea& area, Share::Part& out);
 
-  std::mutex mutex_;
+  std::mutex mutex_;                                                           // held during a fork
   std::map<std::uint64_t, std::weak_ptr<const service::SharedMemory>> known_;  // by inode
+  Placements placements_;
+  LentRanges lent_;
+  // During a fork:
+  std::vector<View> views_;
+  std::vector<SetAside> aside_;
 };
 
 }  // namespace stp::client

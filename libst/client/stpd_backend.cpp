@@ -108,7 +108,9 @@ int StpdBackend::exchange(Request& request, Payload& payload, Reply& reply) {
 
 int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply) {
   auto share = std::make_shared<Share>();
-  if (auto const error = SharedPages::instance().share(payload.mapped, *share); error != 0)
+  if (auto const error = SharedPages::instance().share(
+          payload.mapped, payload.own.empty() ? payload.mapped : payload.own, *share);
+      error != 0)
     return error;
   std::vector<int> fds;
   for (auto const& piece : share->pieces) request.pieces[request.piece_count++] = piece;

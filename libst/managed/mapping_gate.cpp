@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/mapping_gate.h"
 
+#include <pthread.h>
+
+#include "libst/client/shared_pages.h"
+
 namespace stp::managed {
 namespace {
 
@@ -11,6 +15,7 @@ constinit MappingGateMember* first = nullptr;
 }  // namespace
 
 MappingGateMember::MappingGateMember(std::mutex& domain) : domain_(domain) {
+  shut_at_forks();
   std::lock_guard const guard(gate);
   next_ = first;
   first = this;
@@ -23,12 +28,23 @@ MappingGateMember::~MappingGateMember() {
   *place = next_;
 }
 
-MappingGateShut::MappingGateShut() {
+// Handlers of fork() run in the order that the last one made: this before that of the pages, as
+// whoever replaces pages shuts the gate before.
+void MappingGateMember::shut_at_forks() {
+  static bool const once = [] {
+    client::SharedPages::instance();
+    return ::pthread_atfork(MappingGateShut::lock, MappingGateShut::unlock,
+                            MappingGateShut::unlock) == 0;
+  }();
+  static_cast<void>(once);
+}
+
+void MappingGateShut::lock() {
   gate.lock();
   for (auto* member = first; member != nullptr; member = member->next_) member->domain_.lock();
 }
 
-MappingGateShut::~MappingGateShut() {
+void MappingGateShut::unlock() {
   for (auto* member = first; member != nullptr; member = member->next_) member->domain_.unlock();
   gate.unlock();
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Registering memory with stpd replaces pages in place, and what another thread writes to them
-// meanwhile is lost. Programs keep their own threads away; the library's own activity is none of
-// theirs to know of, so it keeps out of the way by itself: all progress is made under a domain's
-// mutex, and whoever replaces pages holds those of all domains. What a thread touches while it only
-// waits lies in pages of its own.
+// Registering memory with stpd replaces pages in place, and fork() does for a moment. Where the
+// system cannot hold back who writes to them meanwhile the write is lost. Programs keep their own
+// threads away then; the library's own activity is none of theirs to know of, so it keeps out of
+// the way by itself: all progress is made under a domain's mutex, and whoever replaces pages holds
+// those of all domains. What a thread touches while it only waits lies in pages of its own.
 #pragma once
 
 #include <sys/mman.h>
@@ -23,6 +23,7 @@ class MappingGateMember {
 
  private:
   friend class MappingGateShut;
+  static void shut_at_forks();
   std::mutex& domain_;
   MappingGateMember* next_ = nullptr;
 };
@@ -30,10 +31,15 @@ class MappingGateMember {
 // While it lives no domain moves. Its maker holds no domain's mutex.
 class MappingGateShut {
  public:
-  MappingGateShut();
-  ~MappingGateShut();
+  MappingGateShut() { lock(); }
+  ~MappingGateShut() { unlock(); }
   MappingGateShut(const MappingGateShut&) = delete;
   MappingGateShut& operator=(const MappingGateShut&) = delete;
+
+ private:
+  friend class MappingGateMember;
+  static void lock();
+  static void unlock();
 };
 
 // For std::allocate_shared: whole pages for each object.

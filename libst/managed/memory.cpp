@@ -78,6 +78,7 @@ int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
   request.base = first_;
   Payload payload;
   payload.mapped = {bound_};
+  payload.own = {bytes_};
   Reply reply{};
   MappingGateShut const shut;
   if (auto const error = domain_->backend().exchange(request, payload, reply); error != 0)

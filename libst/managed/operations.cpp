@@ -182,7 +182,9 @@ bool Connection::withdraw(const Memory& memory) {
   while (operation != nullptr && operation->memory != &memory)
     operation = OperationList::next(*operation);
   if (operation == nullptr && std::ranges::none_of(matched_, lands)) return false;
-  disconnect(true, Farewell::kBroken);
+  if (state_ == State::kEnding) return disconnect(true), true;
+  farewell_ = Farewell::kBroken;
+  end(-ECANCELED, STM_FAILED, -EACCES);
   return true;
 }
 

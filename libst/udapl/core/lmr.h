@@ -36,8 +36,8 @@ class Lmr : public Object {
       : Object(Kind::kLmr, ia), pz_(std::move(pz)), attr_(attr) {}
   static Result create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
                        std::shared_ptr<Lmr>& out);
-  // kInvalidState: RMRs use it. Receives posted in it are refused their message; other operations in
-  // it break their connections.
+  // kInvalidState: RMRs use it. Receives posted in it are refused their message; other operations
+  // in it break their connections.
   Result free();
   void abandon() override;
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/placements.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace stp::client {
+
+void Placements::add(Span pages, std::uint64_t inode, std::uint64_t offset) {
+  if (by_begin_.size() >= look_at_) {
+    find();
+    look_at_ = std::max(kLook, 2 * by_begin_.size());
+  }
+  clear(pages);
+  by_begin_[pages.begin] = {pages.end, inode, offset};
+}
+
+void Placements::clear(Span pages) {
+  auto at = by_begin_.upper_bound(pages.begin);
+  if (at != by_begin_.begin() && std::prev(at)->second.end > pages.begin) --at;
+  while (at != by_begin_.end() && at->first < pages.end) {
+    auto const [begin, file] = *at;
+    at = by_begin_.erase(at);
+    if (begin < pages.begin) by_begin_[begin] = {pages.begin, file.inode, file.offset};
+    if (file.end > pages.end)
+      by_begin_[pages.end] = {file.end, file.inode, file.offset + (pages.end - begin)};
+  }
+}
+
+std::vector<MappedArea> Placements::find() {
+  auto const before = std::exchange(by_begin_, {});
+  std::vector<MappedArea> out;
+  if (before.empty()) return out;
+  for (auto& area : areas_where([](const MappedArea& a) { return a.shared && a.inode != 0; })) {
+    auto at = before.upper_bound(area.begin);
+    if (at != before.begin()) --at;
+    for (; at != before.end() && at->first < area.end; ++at) {
+      auto const& [begin, file] = *at;
+      Span const common{std::max(begin, area.begin), std::min(file.end, area.end)};
+      auto const offset = area.offset + (common.begin - area.begin);
+      if (common.empty() || file.inode != area.inode ||
+          offset != file.offset + (common.begin - begin))
+        continue;
+      auto part = area;
+      part.begin = common.begin;
+      part.end = common.end;
+      part.offset = offset;
+      by_begin_[part.begin] = {part.end, part.inode, offset};
+      out.push_back(std::move(part));
+    }
+  }
+  return out;
+}
+
+}  // namespace stp::client

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/set_aside.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <utility>
+
+#include "libst/client/write_freeze.h"
+
+namespace stp::client {
+namespace {
+
+std::byte* at(Span pages) {
+  return reinterpret_cast<std::byte*>(pages.begin);
+}
+
+MutableBytes bytes(Span pages) {
+  return {at(pages), pages.size()};
+}
+
+// Word by word, and unseen by sanitizers: the pages hold what is not the caller's, too, and what
+// other threads are writing.
+using Word = std::uint64_t;
+
+__attribute__((no_sanitize("address", "thread"))) void copy_words(std::byte* to,
+                                                                  const std::byte* from,
+                                                                  std::size_t size) {
+  for (std::size_t i = 0; i < size; i += sizeof(Word))
+    *reinterpret_cast<volatile Word*>(to + i) = *reinterpret_cast<const volatile Word*>(from + i);
+}
+
+// What differs from `before`, byte by byte: stpd may be writing to its neighbours.
+__attribute__((no_sanitize("address", "thread"))) void store_changes(std::byte* to,
+                                                                     const std::byte* now,
+                                                                     const std::byte* before,
+                                                                     std::size_t size) {
+  for (std::size_t i = 0; i < size; i += sizeof(Word)) {
+    auto const is = *reinterpret_cast<const volatile Word*>(now + i);
+    auto const was = *reinterpret_cast<const Word*>(before + i);
+    if (is == was) continue;
+    for (std::size_t k = i; k < i + sizeof(Word); ++k) {
+      auto const byte = *const_cast<const volatile std::byte*>(now + k);
+      if (byte != before[k]) *const_cast<volatile std::byte*>(to + k) = byte;
+    }
+  }
+}
+
+}  // namespace
+
+void SetAside::Unmap::operator()(std::byte* at) const {
+  ::munmap(at, size);
+}
+
+SetAside::Mapping SetAside::allocate(std::size_t size) {
+  auto* const made = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  return {made == MAP_FAILED ? nullptr : static_cast<std::byte*>(made), {size}};
+}
+
+SetAside::SetAside(Span pages, int protection, std::shared_ptr<const service::SharedMemory> memory,
+                   std::uint64_t offset)
+    : pages_(pages), protection_(protection), memory_(std::move(memory)), offset_(offset) {
+  if (holds_this_thread(bytes(pages))) return;
+  auto own = allocate(pages.size());
+  if (memory_ != nullptr) before_ = allocate(pages.size());
+  bool done = false;
+  if (own != nullptr && (memory_ == nullptr || before_ != nullptr)) {
+    WriteFreeze const freeze(bytes(pages));
+    copy_words(own.get(), at(pages), pages.size());
+    if (before_) copy_words(before_.get(), own.get(), pages.size());
+    done = replace(std::move(own));
+  }
+  if (!done) before_.reset();  // this object itself may lie on such a page
+}
+
+// In one step: nobody finds a hole.
+bool SetAside::replace(Mapping made) {
+  auto const size = pages_.size();
+  if (::mprotect(made.get(), size, protection_) != 0) return false;
+  if (::mremap(made.get(), size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at(pages_)) == MAP_FAILED)
+    return false;
+  static_cast<void>(made.release());
+  return true;
+}
+
+void SetAside::put_back() {
+  if (!before_) return;
+  WriteFreeze const freeze(bytes(pages_));
+  store_changes(memory_->data() + offset_, at(pages_), before_.get(), pages_.size());
+  ::mmap(at(pages_), pages_.size(), protection_, MAP_SHARED | MAP_FIXED, memory_->fd(),
+         static_cast<off_t>(offset_));
+}
+
+}  // namespace stp::client

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/write_freeze.h"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "libst/service/shared_memory.h"
+#include "libst/service/unique_fd.h"
+
+// Of kernels since 5.11, 5.19 and 6.4.
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+#ifndef UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+#define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1 << 12)
+#endif
+#ifndef UFFD_FEATURE_WP_UNPOPULATED
+#define UFFD_FEATURE_WP_UNPOPULATED (1 << 13)
+#endif
+
+namespace stp::client {
+namespace {
+
+using service::UniqueFd;
+
+// Who may not hold back the kernel itself (that takes a privilege) holds back threads only.
+UniqueFd open_one(std::uint64_t features) {
+  constexpr int kFlags = O_CLOEXEC | O_NONBLOCK;
+  UniqueFd fd(static_cast<int>(::syscall(SYS_userfaultfd, kFlags)));
+  if (!fd) fd.reset(static_cast<int>(::syscall(SYS_userfaultfd, kFlags | UFFD_USER_MODE_ONLY)));
+  uffdio_api api{};
+  api.api = UFFD_API;
+  api.features = features;
+  if (fd && ::ioctl(fd.get(), UFFDIO_API, &api) != 0) fd.reset();
+  return fd;
+}
+
+UniqueFd open_best() {
+  constexpr std::uint64_t kWanted[] = {
+      UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM |
+          UFFD_FEATURE_WP_UNPOPULATED,
+      UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
+      UFFD_FEATURE_PAGEFAULT_FLAG_WP};
+  for (auto const features : kWanted)
+    if (auto fd = open_one(features)) return fd;
+  return {};
+}
+
+// One for the process: what it holds back ends with each freeze.
+int userfault() {
+  static auto const* const fd = new UniqueFd(open_best());  // never closed: as the handle table
+  return fd->get();
+}
+
+uffdio_range range_of(MutableBytes pages) {
+  return {reinterpret_cast<std::uintptr_t>(pages.data()), pages.size()};
+}
+
+bool protect(MutableBytes pages, std::uint64_t mode) {
+  uffdio_writeprotect what{};
+  what.range = range_of(pages);
+  what.mode = mode;
+  int result = 0;
+  do {
+    result = ::ioctl(userfault(), UFFDIO_WRITEPROTECT, &what);
+  } while (result != 0 && errno == EAGAIN);
+  return result == 0;
+}
+
+bool freeze(MutableBytes pages) {
+  if (userfault() < 0) return false;
+  uffdio_register what{};
+  what.range = range_of(pages);
+  what.mode = UFFDIO_REGISTER_MODE_WP;
+  if (::ioctl(userfault(), UFFDIO_REGISTER, &what) != 0) return false;
+  if (protect(pages, UFFDIO_WRITEPROTECT_MODE_WP)) return true;
+  auto range = range_of(pages);
+  ::ioctl(userfault(), UFFDIO_UNREGISTER, &range);
+  return false;
+}
+
+// Where the pages were replaced there is nothing to unregister; who sleeps is woken all the same.
+void thaw(MutableBytes pages) {
+  auto range = range_of(pages);
+  ::ioctl(userfault(), UFFDIO_UNREGISTER, &range);
+  ::ioctl(userfault(), UFFDIO_WAKE, &range);
+}
+
+}  // namespace
+
+WriteFreeze::WriteFreeze(MutableBytes pages) : pages_(pages) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &signals_);
+  holds_ = freeze(pages);
+}
+
+WriteFreeze::~WriteFreeze() {
+  if (holds_) thaw(pages_);
+  ::pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
+}
+
+bool holds_this_thread(MutableBytes pages) {
+  auto const page = service::page_size();
+  auto const begin = reinterpret_cast<std::uintptr_t>(pages.data());
+  auto const end = begin + pages.size();
+  auto const frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  auto const last_error = reinterpret_cast<std::uintptr_t>(&errno);
+  return (frame + page > begin && frame < end + page) || (last_error >= begin && last_error < end);
+}
+
+}  // namespace stp::client

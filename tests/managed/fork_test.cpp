@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// fork() in a program whose memory is registered: the child has bytes of its own, and the parent's
+// go on being sent, received and written by peers.
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "tests/managed/managed_fixture.h"
+
+namespace stp::test {
+namespace {
+
+constexpr std::size_t kPage = 4096, kPages = 6;
+constexpr std::size_t kLead = 1000;  // bytes before what is registered, on its first page
+
+// What the child returns is its exit status; it ends without destructors.
+int in_child(const std::function<int()>& act, int (*make)() = ::fork) {
+  auto const child = make();
+  if (child == 0) ::_exit(act());
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+class Forking : public ManagedApi {
+ protected:
+  Forking()
+      : base(static_cast<std::byte*>(::mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    std::memset(base, 1, kPages * kPage);
+  }
+  ~Forking() override { ::munmap(base, kPages * kPage); }
+
+  // All but the lead of the first page and as much at the end of the last.
+  stm_memory_t lend() {
+    return server.memory(base + kLead, kPages * kPage - 2 * kLead,
+                         STM_REMOTE_WRITE | STM_REMOTE_READ);
+  }
+  [[nodiscard]] bool all_are(int value) const {
+    for (std::size_t i = 0; i < kPages * kPage; ++i)
+      if (base[i] != std::byte(value)) return false;
+    return true;
+  }
+  int scribble() const {
+    if (!all_are(1)) return 1;
+    std::memset(base, 2, kPages * kPage);
+    return all_are(2) ? 0 : 2;
+  }
+  // The server receives a message into `at`, of what the client has.
+  void expect_message(stm_memory_t into, std::byte* at, std::size_t length, int value) {
+    std::vector<std::byte> const data(length, std::byte(value));
+    auto const from = client.memory(const_cast<std::byte*>(data.data()), length);
+    ASSERT_EQ(stm_receive(server.connection, 5, into, at, length), 0);
+    ASSERT_EQ(stm_send(client.connection, 6, 0, 0, from, data.data(), length), 0);
+    EXPECT_EQ(server.completion(5).status, 0);
+    EXPECT_EQ(client.completion(6).status, 0);
+    EXPECT_EQ(std::memcmp(at, data.data(), length), 0);
+    EXPECT_EQ(stm_memory_release(from), 0);
+  }
+
+  std::byte* const base;
+};
+STP_BOTH_WAYS(Forking);
+
+TEST_P(Forking, TheChildsWritesAreItsOwn) {
+  auto const memory = lend();
+  EXPECT_EQ(in_child([&] { return scribble(); }), 0);
+  EXPECT_TRUE(all_are(1));
+  EXPECT_EQ(in_child([&] { return scribble(); }), 0) << "once more";
+  EXPECT_TRUE(all_are(1));
+  expect_message(memory, base + kLead, kPage, 3);
+  expect_message(memory, base + kLead + 2 * kPage, 3 * kPage, 4);
+}
+
+TEST_P(Forking, ThePagesOfMemoryThatIsNoLongerRegisteredAreTheChildsToo) {
+  ASSERT_EQ(stm_memory_release(lend()), 0);
+  EXPECT_EQ(in_child([&] { return scribble(); }), 0);
+  EXPECT_TRUE(all_are(1));
+  expect_message(lend(), base + kLead, kPage, 3);
+}
+
+TEST_P(Forking, TheRestOfAPageIsAsItWasAtTheFork) {
+  auto const memory = lend();
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  auto const child = ::fork();
+  if (child == 0) {
+    char go = 0;
+    auto const told = ::read(ends[0], &go, 1) == 1;
+    ::_exit(told && base[0] == std::byte{1} && base[kPages * kPage - 1] == std::byte{1} ? 0 : 1);
+  }
+  base[0] = base[kPages * kPage - 1] = std::byte{9};
+  ASSERT_EQ(::write(ends[1], "g", 1), 1);
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  expect_message(memory, base + kLead, kPage, 3);
+  EXPECT_EQ(base[0], std::byte{9});
+}
+
+TEST_P(Forking, AChildThatExecsLeavesTheParentAlone) {
+  lend();
+  EXPECT_EQ(in_child([&] {
+              scribble();
+              ::execl("/bin/true", "true", nullptr);
+              return 3;
+            }),
+            0);
+  EXPECT_TRUE(all_are(1));
+}
+
+// As dtors and malloc do: blocks whose first and last pages are others', too.
+TEST_P(Forking, AChildThatFreesAndExitsLeavesTheParentsHeapAlone) {
+  for (int round = 0; round < 10; ++round) {
+    std::vector<void*> blocks;
+    std::vector<stm_memory_t> lent;
+    for (std::size_t size = 500; size < 60'000; size += size / 2) {
+      blocks.push_back(std::malloc(size));
+      std::memset(blocks.back(), 7, size);
+      lent.push_back(client.memory(blocks.back(), size));
+    }
+    auto const child = ::fork();
+    if (child == 0) {
+      for (auto* const block : blocks) std::free(block);
+      for (std::size_t size = 16; size < 100'000; size += size / 3) std::free(std::malloc(size));
+      ::_exit(0);
+    }
+    for (std::size_t size = 16; size < 100'000; size += size / 3) std::free(std::malloc(size));
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    for (auto const memory : lent) EXPECT_EQ(stm_memory_release(memory), 0);
+    for (auto* const block : blocks) std::free(block);
+  }
+}
+
+// A thread counts on a page while that is registered, released, and left to children. There are so
+// many pages that copying them takes a while.
+TEST_P(Forking, WhatOtherThreadsWriteMeanwhileIsNotLost) {
+  constexpr std::size_t kMany = 512 * kPage;
+  auto* const large = static_cast<std::byte*>(::mmap(
+      nullptr, kMany, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
+  auto* const counts = reinterpret_cast<std::atomic<std::uint64_t>*>(large);
+  std::uint64_t counted = 0;
+  std::atomic<bool> stop{false};
+  std::thread counter([&] {
+    while (!stop) {
+      counts->fetch_add(1);
+      if (counts->load() != ++counted) break;  // a write of its own that it does not see
+    }
+  });
+  for (int round = 0; round < 40; ++round) {
+    auto const memory = server.memory(large + kLead, kMany - kLead);
+    if (round % 4 == 0) {
+      EXPECT_EQ(in_child([] { return 0; }), 0);
+    }
+    ASSERT_EQ(stm_memory_release(memory), 0);
+    if (round % 8 == 0) {
+      EXPECT_EQ(in_child([] { return 0; }), 0);
+    }
+  }
+  stop = true;
+  counter.join();
+  EXPECT_EQ(counts->load(), counted);
+  ::munmap(large, kMany);
+}
+
+TEST_P(Forking, ForksInTheMiddleOfTransfersHurtNoByte) {
+  auto const memory = lend();
+  std::vector<std::byte> source(kPages * kPage - 2 * kLead);
+  auto const from = client.memory(source.data(), source.size());
+  std::atomic<bool> stop{false};
+  std::thread forker([&] {
+    while (!stop) {
+      auto const child = ::fork();
+      if (child == 0) {
+        std::memset(base, 0xee, kPages * kPage);
+        ::_exit(0);
+      }
+      ::waitpid(child, nullptr, 0);
+    }
+  });
+  for (int round = 0; round < 200; ++round) {
+    std::memset(source.data(), round, source.size());
+    ASSERT_EQ(stm_receive(server.connection, 5, memory, base + kLead, source.size()), 0);
+    ASSERT_EQ(stm_send(client.connection, 6, 0, 0, from, source.data(), source.size()), 0);
+    ASSERT_EQ(server.completion(5).status, 0);
+    ASSERT_EQ(client.completion(6).status, 0);
+    ASSERT_EQ(std::memcmp(base + kLead, source.data(), source.size()), 0) << round;
+  }
+  stop = true;
+  forker.join();
+  for (std::size_t i = 0; i < kLead; ++i) ASSERT_EQ(base[i], std::byte{1});
+}
+
+// Whoever makes a child around fork()'s handlers has it without the pages that are lent whole.
+TEST_P(Forking, AChildOfTheBareSystemCallMissesWhatIsRegisteredWhole) {
+  if (GetParam() == Way::kInProcess) GTEST_SKIP() << "nothing is shared";
+  lend();
+  auto const missing = [&] {
+    unsigned char there = 0;
+    return ::mincore(base + kPage, kPage, &there) != 0 && errno == ENOMEM ? 0 : 1;
+  };
+  EXPECT_EQ(in_child(missing, [] { return static_cast<int>(::syscall(SYS_fork)); }), 0);
+  EXPECT_EQ(in_child([&] { return missing() == 0 ? 1 : 0; }), 0) << "but for fork()";
+  EXPECT_TRUE(all_are(1));
+}
+
+// Level 0: whole buffers, and what st_malloc gives.
+TEST_P(Forking, WhatStMapHasLentIsTheChildsOwn) {
+  Endpoint endpoint(":4000");
+  unsigned const bufsize = 12;
+  set_option(endpoint, ST_OPT_BUFSIZE_LOCAL, bufsize);
+  void* made = nullptr;
+  ASSERT_EQ(st_malloc(endpoint, 4 * kPage, -1, &made), 0);
+  std::memset(made, 1, 4 * kPage);
+  st_mhandle_t own = nullptr, given = nullptr;
+  ASSERT_EQ(st_map(endpoint, ST_MAP_TX, base, kPages * kPage, 0, -1, &own, nullptr), 0);
+  ASSERT_EQ(st_map(endpoint, ST_MAP_TX, made, 4 * kPage, 100, -1, &given, nullptr), 0);
+  EXPECT_EQ(in_child([&] {
+              std::memset(made, 2, 4 * kPage);
+              return scribble();
+            }),
+            0);
+  EXPECT_TRUE(all_are(1));
+  EXPECT_EQ(*static_cast<char*>(made), 1);
+  EXPECT_EQ(st_unmap(given), 0);
+  EXPECT_EQ(st_free(made), 0);
+}
+
+}  // namespace
+}  // namespace stp::test
