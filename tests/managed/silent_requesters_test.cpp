@@ -2,7 +2,10 @@
 // Connections that never say what they want do not keep a listener from those that do.
 #include "tests/managed/managed_fixture.h"
 
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <thread>
 
 namespace stp::test {
 namespace {
@@ -34,6 +37,61 @@ TEST_P(SilentRequesters, GiveTheirPlacesToWhoAsks) {
   ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
   EXPECT_EQ(client.next(STM_CONNECTED).status, 0);
   for (auto* const chandle : connected) st_close(chandle);
+}
+
+// Who asks and says nothing, again and again, on as many threads as it takes: 300 times a second.
+class Silent {
+ public:
+  Silent() {
+    for (auto& thread : threads_) thread = std::thread([this] { run(); });
+  }
+  ~Silent() { stop(); }
+  Silent(const Silent&) = delete;
+  Silent& operator=(const Silent&) = delete;
+  void stop() {
+    stop_ = true;
+    for (auto& thread : threads_)
+      if (thread.joinable()) thread.join();
+  }
+  [[nodiscard]] unsigned asked() const { return asked_; }
+
+ private:
+  static constexpr std::size_t kThreads = 30;
+  void run() {
+    Endpoint endpoint;
+    auto next = std::chrono::steady_clock::now();
+    std::vector<st_chandle_t> made;
+    while (!stop_) {
+      st_chandle_t chandle = nullptr;
+      ++asked_;
+      if (st_connect(endpoint, ":3000", &chandle) == 0) made.push_back(chandle);
+      next += std::chrono::milliseconds(1'000 * kThreads / 300);
+      std::this_thread::sleep_until(next);
+    }
+    for (auto* const chandle : made) st_close(chandle);
+  }
+
+  std::atomic<bool> stop_{false};
+  std::atomic<unsigned> asked_{0};
+  std::array<std::thread, kThreads> threads_;
+};
+
+// All of them have the address of who asks in earnest.
+// protocol: 9.40
+TEST_P(SilentRequesters, AtThreeHundredASecondKeepNobodyFromConnecting) {
+  Silent silent;
+  // More than the listener and the Node have places for.
+  while (silent.asked() < 150) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 2; ++i) {
+    connect();
+    server.connection = server.next(STM_REQUEST).connection;
+    ASSERT_NE(server.connection, nullptr);
+    auto const attr = server.attr(2);
+    ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
+    EXPECT_EQ(client.next(STM_CONNECTED).status, 0);
+  }
+  silent.stop();
+  RecordProperty("asked", std::to_string(silent.asked()));
 }
 
 }  // namespace
