@@ -72,6 +72,7 @@ bool Connection::opened(Time now) {
   SequencerConfig config;
   config.local_bufsize = info.local_bufsize;
   config.remote_bufsize = info.remote_bufsize;
+  config.remote_slots = info.remote_slots;
   config.send_stu_log2 =
       stu_size_log2(info.remote_max_stu, info.local_max_stu, info.remote_bufsize);
   config.receive_stu_log2 =

@@ -27,7 +27,9 @@ struct alignas(kCacheLine) ReceivedEntry {
   std::uint8_t payload[wire::kAppendSize];  // option payload (32) or append (64)
   std::uint64_t source_mac;                 // connectionless: who sent it (MacAddr::to_u64)
   std::uint8_t payload_length;              // 0, 32 or 64
-  std::uint8_t reserved[15];
+  std::uint8_t reserved[3];
+  std::uint32_t length;  // DATA: bytes of the Block
+  std::uint8_t more[8];
 };
 static_assert(sizeof(ReceivedEntry) == 128);
 

@@ -56,6 +56,10 @@ class Retry {
     deadline_ = now + interval_;
     return true;
   }
+  // Whether it has waited for as long as it has to, be it that it was sent once.
+  [[nodiscard]] bool is_over(Time now) const { return now - first_ >= patience_; }
+  // The tries so far, the first included.
+  [[nodiscard]] unsigned tries() const { return tries_; }
   // The round trip that an answer at `now` measured; 0 when it cannot be known which try it
   // answers.
   [[nodiscard]] Time measured(Time now) const { return tries_ == 1 ? now - first_ : 0; }

@@ -11,6 +11,12 @@ namespace {
 // RD is repeated at least this long before the peer is taken for dead.
 constexpr Time kClosePatience = kSecond;
 
+// No question can be asked about the end of a VC: RD and DA are repeated as slowly as RC.
+// protocol: 5.21
+Time unasked_interval(const Vc& vc) {
+  return std::max(vc.round_trip.timeout(), RoundTrip::kInitial);
+}
+
 }  // namespace
 
 Vc* Node::Impl::find_vc(VcId id) const {
@@ -127,13 +133,20 @@ int Node::Impl::close(VcId id, bool at_once, Time now, const OptionPayload& opti
       if (at_once)
         begin_closing(*vc, now);
       else
-        // protocol: 5.17
-        make_ready(*vc);  // what is queued goes first; RD follows when nothing is left
+        drain(*vc, now);
       break;
     default:
       break;  // the disconnection is under way
   }
   return 0;
+}
+
+// What is queued goes first; RD follows when nothing is left, or when nothing goes any more.
+// protocol: 5.17, 5.43
+void Node::Impl::drain(Vc& vc, Time now) {
+  vc.drain_by = now + kDrainPatience;
+  make_ready(vc);
+  set_timer(vc);
 }
 
 // protocol: 5.2
@@ -143,7 +156,7 @@ void Node::Impl::begin_closing(Vc& vc, Time now) {
   // Not answered yet: should a CA still come, it is answered as a ghost's.
   if (vc.state == kVcGone) return forget(vc, now);
   stop_traffic(vc);
-  vc.handshake.start(now, vc.round_trip.timeout(), kClosePatience);
+  vc.handshake.start(now, unasked_interval(vc), kClosePatience);
   leaves(vc, kHandshakeClock);
   send_disconnect(vc, wire::Op::kRequestDisconnect);
   set_timer(vc);
@@ -161,7 +174,7 @@ void Node::Impl::stop_traffic(Vc& vc) {
   vc.channel.refuse_all();
   if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
   vc.ask.stop();
-  vc.ask_again = kNever;
+  vc.ask_again = vc.drain_by = kNever;
   mxs.abandon(vc.mxs);
   mxs.tidy(kTidiedAtOnce);
   touch(vc);
@@ -323,7 +336,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
     // protocol: 5.32
     vc->peer_option = to_option(frame.option);
     vc->channel.set_state(ChannelState::kPeerClosed);
-    vc->handshake.start(now, vc->round_trip.timeout());
+    vc->handshake.start(now, unasked_interval(*vc));
     leaves(*vc, kHandshakeClock);
     count_end(*vc, Counter::kVcClosed);
     event(Event::Kind::kVcOver, vc->id, vc->cookie);
@@ -340,7 +353,7 @@ void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
   send_disconnect(vc, wire::Op::kDisconnectComplete);
   vc.state = *after;
   if (vc.state == kVcGone) return forget(vc, now);
-  vc.handshake.start(now, vc.round_trip.timeout());  // from here only our DA waits, for its DC
+  vc.handshake.start(now, unasked_interval(vc));  // from here only our DA waits, for its DC
   leaves(vc, kHandshakeClock);
   set_timer(vc);
 }

@@ -84,7 +84,7 @@ void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& 
   region.complete(h.b_num);
   counters.add(Counter::kRxBlocks);
   // protocol: 8.9
-  if (!silent) deliver(vc, frame.src, h, frame.append, NodeChannel::Place::kSlot);
+  if (!silent) deliver(vc, frame.src, h, frame.append, NodeChannel::Place::kSlot, length);
   // protocol: 6.15
   if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, h.b_num, h.d_id, 0);
 }
@@ -140,7 +140,7 @@ void Node::Impl::deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& 
   header.bufx = first.bufx;
   header.offset = first.offset;
   deliver(vc, from, header, block.has_append ? std::as_bytes(std::span(block.append)) : Bytes{},
-          NodeChannel::Place::kSlot);
+          NodeChannel::Place::kSlot, block.received);
 }
 
 }  // namespace stp

@@ -88,6 +88,9 @@ struct Node::Impl {
               const Strangers::Names& names = {});
   std::uint16_t choose_port(const Endpoint& endpoint, Time now);
   void adopt_peer(Vc& vc, const MacAddr& mac, const wire::Header& announced);
+  // Of what a user has queued that closes: without a frame that leaves for so long it is dropped.
+  static constexpr Time kDrainPatience = 30 * kSecond;
+  void drain(Vc& vc, Time now);
   void begin_closing(Vc& vc, Time now);
   void stop_traffic(Vc& vc);
   void fail(Vc& vc, int error, Time now);
@@ -118,7 +121,7 @@ struct Node::Impl {
   void end_transfer(Vc& vc, const wire::Header& end);
   static Counter not_legal(const Vc& vc);
   bool deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
-               NodeChannel::Place place);
+               NodeChannel::Place place, std::uint64_t length = 0);
   void touch(Vc& vc, bool urgent = true);
   void touch_room(Vc& vc);
   void flush_wakes(Time now);
@@ -152,8 +155,10 @@ struct Node::Impl {
 
   // --- recover.cpp
   std::size_t recover_blocks(Vc& vc, Time now);  // how many it has looked at
-  void ask_in_silence(Vc& vc, GrantedBlock* first, Time now);
+  Time ask_in_silence(Vc& vc, GrantedBlock* first, Time now);
   bool ask_again(Vc& vc, InboundBlock& block, Time now);
+  void ask_whether_seen(Vc& vc, Time now);
+  void doubt_answered(Vc& vc, std::uint32_t sync, std::uint32_t slots, Time now);
   void expect_data(Vc& vc, Time now);
   void look_earlier(Vc& vc, Time now);
 
@@ -171,11 +176,16 @@ struct Node::Impl {
   void drop_held(Vc& vc, std::uint32_t r_id);
 
   // --- state.cpp
+  // A peer that has no credit asks after this at the latest.
+  // protocol: 6.7
+  static constexpr Time kLongestSlotPause = 10 * kMillisecond;
   void on_request_state(Vc& vc, const wire::Header& header);
   void on_state_response(Vc& vc, const wire::Frame& frame, Time now);
   void answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
                     std::uint32_t asker_id);
-  void ask_slots(Vc& vc, bool keep_alive, Time now);
+  // Why: for credit; to see whether the peer lives; to see whether it has seen what it was sent.
+  enum class Ask : std::uint8_t { kCredit, kKeepAlive, kSilence };
+  void ask_slots(Vc& vc, Ask why, Time now);
   void ask_again_later(Vc& vc, Time now);
   bool has_credit(Vc& vc, Time now);
   void spend_slot(Vc& vc, Time now);

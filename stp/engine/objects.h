@@ -17,6 +17,7 @@
 #include "stp/memory/bufx_range.h"
 #include "stp/memory/mx_table.h"
 #include "stp/node.h"
+#include "stp/sequence/doubt.h"
 #include "stp/sequence/inbound.h"
 #include "stp/sequence/permitted_blocks.h"
 #include "stp/sequence/unscheduled.h"
@@ -147,12 +148,15 @@ struct Vc : TimerNode,
   Dial dial = Dial::kNone;
   Retry handshake;          // RC, RD or DA waiting for its answer
   Retry ask;                // our own RS waiting for its RSR
+  Time drain_by = kNever;   // its user has closed it: what is queued has to get on until then
   Time decide_by = kNever;  // kAsked: the user's time to decide ends
   OwnAsks own_asks;
   Time ask_again = kNever;  // the peer had no Slot free: ask again then
   Time ask_pause = 0;
   Time granted_at = 0;         // the last CTS has left by then
   Time data_check = kNever;    // look then whether granted Blocks make progress
+  Time no_slot_until = 0;      // its peer learns no later that it may send again
+  Doubt doubt;                 // whether the sender has seen what granted them
   Time heard = 0;              // last frame from the peer
   std::uint32_t attached = 0;  // frames that still read the user's memory
   Sending sending;

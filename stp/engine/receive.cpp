@@ -109,6 +109,8 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kSlot))
     return counters.add(Counter::kSlotOverrun);
   if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
+  if (h.op() == wire::Op::kRequestToSend || h.op() == wire::Op::kRequestMemoryRegion)
+    vc.inbound.asked(h.s_id);
   if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h);
   if (h.op() == wire::Op::kClearToSend)
     vc.permitted.remember(h.s_id, h.b_num, Address{h.bufx, h.offset}.linear(vc.peer_bufsize));
@@ -122,6 +124,7 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
 // The peer may not know our id of what it ends.
 // protocol: 7.12, 9.20
 void Node::Impl::end_transfer(Vc& vc, const wire::Header& end) {
+  vc.inbound.ended_by_peer(end.s_id, end.d_id);
   auto r_id = end.d_id;
   if (r_id == wire::kNoId && !vc.inbound.find_initiated(end.s_id, r_id)) return;
   drop_held(vc, r_id);
@@ -139,8 +142,9 @@ Counter Node::Impl::not_legal(const Vc& vc) {
 
 // Puts a header into the user's Schedule Header Queue. False: no room.
 bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
-                         NodeChannel::Place place) {
+                         NodeChannel::Place place, std::uint64_t length) {
   ReceivedEntry entry{};
+  entry.length = static_cast<std::uint32_t>(length);
   entry.header = header;
   entry.source_mac = from.to_u64();
   entry.payload_length = static_cast<std::uint8_t>(payload.size());

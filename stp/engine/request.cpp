@@ -69,8 +69,10 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
       tidy_later(vc);
       return error;
     }
-    case Op::kEnd:  // where the user receives what ends, its own id stands in S_id
     case Op::kEndAck:
+      vc.inbound.end_seen(h.d_id);
+      [[fallthrough]];
+    case Op::kEnd:  // where the user receives what ends, its own id stands in S_id
       drop_held(vc, h.s_id);
       // protocol: 7.12
       vc.inbound.end(h.s_id);

@@ -10,10 +10,11 @@ namespace {
 // While the peer has no Slot free it is asked again after this, doubling up to the longer one.
 // protocol: 6.7
 constexpr Time kFirstPause = 200 * kMicrosecond;
-constexpr Time kLongestPause = 10 * kMillisecond;
 // An unanswered RS ends the connection no sooner than this: a busy peer is not a dead one.
 // protocol: 5.22
 constexpr Time kAskPatience = 2 * kSecond;
+// One that asks why nothing comes leaves it at what keep-alive would find.
+constexpr Time kSilencePatience = 5'750 * kMillisecond;
 // Keep-alive: so many RS unanswered in a row, and the peer is gone.
 constexpr unsigned kKeepAliveTries = 5;
 constexpr Time kKeepAliveInterval = 250 * kMillisecond;
@@ -46,6 +47,7 @@ void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, s
     }
   }
   answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+  if (h.param == 0) vc.no_slot_until = seen + kLongestSlotPause;
 }
 
 // protocol: 6.10
@@ -66,6 +68,7 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
   if (own) {
     if (auto const measured = vc.ask.measured(now)) vc.round_trip.sample(measured);
     vc.ask.stop();
+    doubt_answered(vc, h.sync, h.param, now);
   }
   if (own || news) ask_again_later(vc, now);
   if (own) return set_timer(vc);
@@ -82,20 +85,21 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
 // protocol: 6.7
 void Node::Impl::ask_again_later(Vc& vc, Time now) {
   if (vc.credit.available() || vc.ask.running() || vc.ask_again != kNever) return;
-  vc.ask_pause = vc.ask_pause == 0 ? kFirstPause : std::min(vc.ask_pause * 2, kLongestPause);
+  vc.ask_pause = vc.ask_pause == 0 ? kFirstPause : std::min(vc.ask_pause * 2, kLongestSlotPause);
   vc.ask_again = now + vc.ask_pause;
   set_timer(vc);
 }
 
-void Node::Impl::ask_slots(Vc& vc, bool keep_alive, Time now) {
+void Node::Impl::ask_slots(Vc& vc, Ask why, Time now) {
   if (vc.ask.running()) return;
   vc.ask_again = kNever;
   auto const sync = random.next();
   vc.own_asks.add(sync);
-  if (keep_alive)
+  if (why == Ask::kKeepAlive)
     vc.ask.start(now, std::max(vc.round_trip.timeout(), kKeepAliveInterval), 0, kKeepAliveTries);
   else
-    vc.ask.start(now, vc.round_trip.timeout(), kAskPatience);
+    vc.ask.start(now, vc.round_trip.timeout(),
+                 why == Ask::kCredit ? kAskPatience : kSilencePatience);
   leaves(vc, kAskClock);
   // The RS overtakes the STUs of a Block that is being sent.
   bool const overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
@@ -113,13 +117,13 @@ void Node::Impl::ask_slots(Vc& vc, bool keep_alive, Time now) {
 bool Node::Impl::has_credit(Vc& vc, Time now) {
   if (vc.credit.available()) return true;
   counters.add(Counter::kSlotWaits);
-  if (vc.ask_again == kNever) ask_slots(vc, false, now);
+  if (vc.ask_again == kNever) ask_slots(vc, Ask::kCredit, now);
   return false;
 }
 
 void Node::Impl::spend_slot(Vc& vc, Time now) {
   vc.credit.spend();
-  if (vc.credit.should_ask() && vc.ask_again == kNever) ask_slots(vc, false, now);
+  if (vc.credit.should_ask() && vc.ask_again == kNever) ask_slots(vc, Ask::kCredit, now);
 }
 
 }  // namespace stp

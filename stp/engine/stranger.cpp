@@ -46,7 +46,7 @@ void Node::Impl::look_at_unproven(Time now) {
     if (vc.state != VcState::kOpen || vc.user_closed || entry.asked != kNever) continue;
     if (now - entry.made < Unproven::kSilence) continue;
     entry.asked = now;
-    ask_slots(vc, true, now);
+    ask_slots(vc, Ask::kKeepAlive, now);
   }
 }
 

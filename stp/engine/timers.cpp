@@ -21,7 +21,7 @@ bool keeps_alive(const Vc& vc) {
 
 Time Node::Impl::deadline_of(const Vc& vc) const {
   auto next = std::min({vc.handshake.deadline(), vc.ask.deadline(), vc.ask_again, vc.data_check,
-                        undecided_deadline(vc)});
+                        vc.drain_by, undecided_deadline(vc)});
   if (keeps_alive(vc) && !vc.ask.running()) next = std::min(next, vc.heard + kKeepAlive);
   return next;
 }
@@ -134,12 +134,13 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
   }
   if (now >= undecided_deadline(vc)) return end_undecided(vc, now), 0;
   if (vc.state != VcState::kOpen) return 0;
+  if (now >= vc.drain_by) return begin_closing(vc, now), 0;
   if (vc.ask.due(now)) {
     // Any frame of the peer's shows that it lives: only silence uses up the tries.
     // protocol: 5.23, 5.24
     bool const silent = now - vc.heard >= kKeepAlive;
     if (!vc.ask.again(now) && silent) return fail(vc, -ETIMEDOUT, now), 0;
-    if (!vc.ask.running()) return ask_slots(vc, false, now), 0;
+    if (!vc.ask.running()) return ask_slots(vc, Ask::kCredit, now), 0;
     counters.add(Counter::kRetries);
     leaves(vc, kAskClock);
     auto h = header_for(vc, wire::Op::kRequestState);
@@ -148,8 +149,8 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
     answer(vc.peer_mac, h, vc.endpoint->config.checksum);
   }
   auto const looked = now >= vc.data_check ? recover_blocks(vc, now) : 0;
-  if (now >= vc.ask_again) ask_slots(vc, false, now);
-  if (keeps_alive(vc) && now >= vc.heard + kKeepAlive) ask_slots(vc, true, now);
+  if (now >= vc.ask_again) ask_slots(vc, Ask::kCredit, now);
+  if (keeps_alive(vc) && now >= vc.heard + kKeepAlive) ask_slots(vc, Ask::kKeepAlive, now);
   return looked;
 }
 

@@ -165,7 +165,7 @@ void Sequencer::Impl::expire_gets(Time now) {
     auto const ahead = newest_answered - first_g_num - static_cast<std::uint32_t>(i);
     if (static_cast<std::int32_t>(ahead) < 0) piece.retry.left(get_answered);
     bool gave_up = false;
-    if (again(piece.retry, piece.queued, now, gave_up)) {
+    if (again(piece.retry, piece.queued, Answerer::kNode, now, gave_up)) {
       request(piece.request);
       piece.queued = last_number;
     }

@@ -85,6 +85,20 @@ void Inbound::offered(const wire::Header& rts) {
   }
 }
 
+void Inbound::ended_by_peer(std::uint32_t i_id, std::uint32_t r_id) {
+  forget_ended(i_id);
+  if (ended_.size() == kMaxEnded) ended_.erase(ended_.begin());
+  ended_.push_back({i_id, r_id});
+  work::count("ENDs", ended_.size());
+}
+
+// protocol: 7.12
+bool Inbound::has_ended(const wire::Header& grant) const {
+  return std::ranges::any_of(ended_, [&](const Ended& e) {
+    return e.i_id == grant.d_id && (e.r_id == wire::kNoId || e.r_id == grant.s_id);
+  });
+}
+
 void Inbound::end(std::uint32_t r_id) {
   auto* const found = transfers_.find(r_id);
   if (found == nullptr) return;
@@ -137,6 +151,7 @@ InboundRemains Inbound::clear() {
   gets_.clear();
   any_get_ = false;
   offers_.clear();
+  ended_.clear();
   tracked_ = 0;
   return remains;
 }
@@ -180,6 +195,7 @@ int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
 // protocol: 7.9, 7.10
 int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
   if (cts.param > stu_log2_ + wire::kMaxStusOfBlockLog2) return -EINVAL;
+  if (has_ended(cts)) return -EALREADY;
   InboundTransfer* transfer = nullptr;
   if (auto const error = begin(cts, transfer); error != 0) return error;
 
@@ -232,6 +248,7 @@ int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
 
 // protocol: 7.13, 9.10
 int Inbound::open_region(const wire::Header& mra) {
+  if (has_ended(mra)) return -EALREADY;
   auto const start = Address{mra.bufx, mra.offset}.linear(bufsize_);
   auto const t_len = mra.t_len();
   if (auto const* const known = transfers_.find(mra.s_id); known != nullptr) {

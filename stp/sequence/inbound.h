@@ -51,9 +51,16 @@ class Inbound {
 
   // A Request_To_Send arrived: its T_len and Max_Block bound what a CTS for it grants.
   void offered(const wire::Header& rts);
+  // A request of the peer's arrived: what it called `i_id` before is another's matter.
+  void asked(std::uint32_t i_id) { forget_ended(i_id); }
+  // An END of the peer's arrived, which calls it `i_id`, and us `r_id` (kNoId: it does not know).
+  // Its user may have queued a CTS or MRA before it saw that: they grant nothing.
+  void ended_by_peer(std::uint32_t i_id, std::uint32_t r_id);
+  // Its user has: an EA leaves.
+  void end_seen(std::uint32_t i_id) { forget_ended(i_id); }
   // A CTS leaves. 0 (also where it repeats a grant, or names a Block that is complete), -EINVAL
   // (Blocksize changed, or more than the RTS or an STU number allows; no such Block), -ENOBUFS,
-  // -EDQUOT (its owner has no memory for it in its budget).
+  // -EDQUOT (its owner has no memory for it in its budget), -EALREADY (the peer has ended it).
   // `limit`: so many bytes at most, where the user knows better than T_len and Blocksize.
   int grant(const wire::Header& cts, std::uint64_t limit, Time now);
   // The bytes that a CTS would grant, and those its Transfer lacks from there on; 0 where it would
@@ -140,6 +147,15 @@ class Inbound {
   static std::uint64_t key(std::uint32_t r_id, std::uint32_t b_num) {
     return std::uint64_t{r_id} << 32 | b_num;
   }
+  struct Ended {
+    std::uint32_t i_id, r_id;
+  };
+  static constexpr std::size_t kMaxEnded = 64;
+
+  void forget_ended(std::uint32_t i_id) {
+    std::erase_if(ended_, [&](const Ended& e) { return e.i_id == i_id; });
+  }
+  [[nodiscard]] bool has_ended(const wire::Header& grant) const;
   [[nodiscard]] bool get_is_over(std::uint32_t g_num);
   [[nodiscard]] const Offer* find_offer(std::uint32_t i_id) const;
   bool is_answer(const wire::Header& data, std::size_t length, InboundBlock*& out);
@@ -169,6 +185,7 @@ class Inbound {
   InboundBlock* recent_ = nullptr;                        // scheduled: STUs of a Block come in runs
   std::vector<Offer> offers_;
   std::size_t next_offer_ = 0;
+  std::vector<Ended> ended_;  // by ENDs that no EA has answered yet: the newest
   // G_nums of ours that are over: the newest that left, and bit n for n before it.
   bool any_get_ = false;
   std::uint32_t newest_get_ = 0;

@@ -234,10 +234,11 @@ void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
 
 // The header of a complete Block; or of a Get's answer that came when the Get had been taken back:
 // its ids are the peer's and may be those of a Block of ours, its place is not.
-void Sequencer::Impl::on_block(const wire::Header& h, Time now) {
+void Sequencer::Impl::on_block(const ReceivedEntry& entry, Time now) {
+  auto const& h = entry.header;
   auto const found = incoming.find(h.d_id);
   if (found == incoming.end()) {
-    on_put(h);
+    on_put(entry);
     return;
   }
   auto& in = found->second;
@@ -255,11 +256,12 @@ void Sequencer::Impl::on_block(const wire::Header& h, Time now) {
 }
 
 // The header of a Put Block that was to wake somebody.
-void Sequencer::Impl::on_put(const wire::Header& h) {
+void Sequencer::Impl::on_put(const ReceivedEntry& entry) {
+  auto const& h = entry.header;
   for (auto const& [i_id, given] : opened) {
     auto const& mra = given.header;
     if (mra.s_id != h.d_id) continue;
-    complete(Completion::Kind::kArrived, 0, 0);
+    complete(Completion::Kind::kArrived, 0, 0, entry.length);
     auto& c = completions.back();
     c.request = mra.s_id;
     c.offset = Address{h.bufx, h.offset}.linear(config.local_bufsize) -

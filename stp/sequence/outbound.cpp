@@ -169,6 +169,7 @@ bool Sequencer::Impl::is_leaving(const wire::Header& data) const {
 
 // RSR: of a Transfer of ours, or of a region that we put into.
 void Sequencer::Impl::on_state(const wire::Header& h, Time now) {
+  if (h.d_id == wire::kNoId) return on_slots(h, now);
   if (auto const found = outbound.find(h.d_id); found != outbound.end())
     return outbound_state(found->second, h, now);
   auto const stream = puts.find(h.s_id);
@@ -219,7 +220,10 @@ void Sequencer::Impl::expire_outbound(Time now) {
     auto& out = next->second;
     auto const here = next++;
     bool gave_up = false;
-    bool const repeat = again(out.retry, out.queued, now, gave_up);
+    // Once it has been seen its RTS asks whether it still is known.
+    bool const offered = out.state == OutboundState::kOffered;
+    auto const who = offered ? Answerer::kUser : Answerer::kQuestion;
+    bool const repeat = again(out.retry, out.queued, who, now, gave_up);
     if (gave_up || out.is_over(now)) {
       advance(kOutboundTransitions, out.state, OutboundEvent::kSilence);
       forget_requests(out.r_id);

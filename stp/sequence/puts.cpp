@@ -158,7 +158,7 @@ void Sequencer::Impl::expire_puts(Time now) {
   for (auto next = puts.begin(); next != puts.end();) {
     auto& stream = (next++)->second;
     bool gave_up = false;
-    bool const repeat = again(stream.retry, stream.queued, now, gave_up);
+    bool const repeat = again(stream.retry, stream.queued, Answerer::kQuestion, now, gave_up);
     if (gave_up || (stream.sent > 0 && now - stream.stalled_since >= kProgressPatience)) {
       abandon(stream, -ETIMEDOUT);
     } else if (repeat) {

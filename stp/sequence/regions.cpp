@@ -303,7 +303,7 @@ void Sequencer::Impl::expire_asked(Time now) {
     auto const here = next++;
     auto& what = here->second;
     bool gave_up = false;
-    bool const repeat = again(what.retry, what.queued, now, gave_up);
+    bool const repeat = again(what.retry, what.queued, Answerer::kUser, now, gave_up);
     if (!gave_up && now - what.begun < kSeenPatience) {
       if (repeat) send_ask(here->first, what);
       continue;
@@ -323,7 +323,7 @@ void Sequencer::Impl::expire_endings(Time now) {
     auto const here = next++;
     bool gave_up = false;
     auto& ending = here->second;
-    if (again(ending.retry, ending.queued, now, gave_up)) {
+    if (again(ending.retry, ending.queued, Answerer::kUser, now, gave_up)) {
       request(ending.request);
       ending.queued = last_number;
     }

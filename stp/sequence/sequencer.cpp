@@ -96,23 +96,6 @@ std::uint32_t Sequencer::Impl::new_id() {
   return id;
 }
 
-// Whether a request is due to be sent again. `gave_up`: it has been sent often enough.
-// `queued`: number of that request. One that the Node has not taken yet waits for room, not for its
-// answer.
-bool Sequencer::Impl::again(Retry& retry, std::uint64_t queued, Time now, bool& gave_up) {
-  gave_up = false;
-  if (retry.running() && queued > taken_number) retry.postpone(now);
-  // protocol: 10.20
-  if (retry.due(now)) retry.left(departures.of(queued));
-  if (!retry.due(now)) {
-    due_at(retry.deadline());
-    return false;
-  }
-  gave_up = !retry.again(now);
-  due_at(retry.deadline());
-  return !gave_up;
-}
-
 // Takes back what has not been sent yet of the Transfer or region with the peer's id `d_id`.
 void Sequencer::Impl::forget_requests(std::uint32_t d_id) {
   erase_if(outbox, [&](const Outgoing& out) {
@@ -130,7 +113,7 @@ void Sequencer::Impl::dispatch(const ReceivedEntry& entry, Time now) {
     case Op::kClearToSend:
       return on_grant(h, now);
     case Op::kData:
-      if (!on_get_answer(h, now)) on_block(h, now);
+      if (!on_get_answer(h, now)) on_block(entry, now);
       return;
     case Op::kRequestStateResponse:
       return on_state(h, now);
@@ -208,12 +191,14 @@ void Sequencer::expire(Time now) {
   now = self.tell_time(now);
   if (self.ended != 0 || now < self.deadline) return;
   self.deadline = kNever;
+  self.in_doubt = false;
   self.expire_outbound(now);
   self.expire_incoming(now);
   self.expire_asked(now);
   self.expire_puts(now);
   self.expire_gets(now);
   self.expire_endings(now);
+  self.in_doubt ? self.ask_whether_seen(now) : self.no_doubt();
   // protocol: 10.18
   if (self.in_ring.empty()) return;
   self.stuck = now - self.taken_at >= kProgressPatience;

@@ -91,8 +91,9 @@ struct Completion {
 struct SequencerConfig {
   unsigned local_bufsize = 14, remote_bufsize = 14;
   unsigned send_stu_log2 = 10, receive_stu_log2 = 10;  // STU sizes of the two directions
-  unsigned max_block = 20;       // exponent: longest Block granted or asked for
-  std::uint32_t cts_window = 4;  // Blocks granted, or wanted, at once
+  unsigned max_block = 20;         // exponent: longest Block granted or asked for
+  std::uint32_t cts_window = 4;    // Blocks granted, or wanted, at once
+  std::uint32_t remote_slots = 0;  // the peer's, all of them; 0: not known
 };
 
 struct WriteOptions {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The inside of Sequencer, spread over files by sequence: outbound.cpp (Write, sending side),
 // incoming.cpp (Write and Read, receiving side), regions.cpp (opening them, End), puts.cpp,
-// gets.cpp.
+// gets.cpp; repeats.cpp says when something is sent again.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "stp/connection/retry.h"
 #include "stp/connection/round_trip.h"
 #include "stp/sequence/departures.h"
+#include "stp/sequence/doubt.h"
 #include "stp/sequence/loss_estimate.h"
 #include "stp/sequence/ring_queue.h"
 #include "stp/sequence/sequencer.h"
@@ -178,7 +179,14 @@ struct Sequencer::Impl {
   std::uint32_t new_id();
   Time interval() const { return std::max<Time>(4 * round_trip.smoothed(), kMillisecond); }
   void due_at(Time when) { deadline = std::min(deadline, when); }
-  bool again(Retry& retry, std::uint64_t queued, Time now, bool& gave_up);
+  // Whose answer is waited for: that of the peer's Node, of its user; or to a question, which is
+  // asked again without another.
+  enum class Answerer : std::uint8_t { kNode, kUser, kQuestion };
+  bool again(Retry& retry, std::uint64_t queued, Answerer who, Time now, bool& gave_up);
+  bool is_lost(std::uint64_t queued, Answerer who, Time now);
+  void ask_whether_seen(Time now);
+  void no_doubt();
+  void on_slots(const wire::Header& h, Time now);
   void forget_requests(std::uint32_t d_id);
 
   // --- outbound.cpp
@@ -205,13 +213,13 @@ struct Sequencer::Impl {
   void match_receives(Time now);
   void grant(Incoming& in);
   void send_grant(const Incoming& in, std::uint32_t b_num);
-  void on_block(const wire::Header& h, Time now);
+  void on_block(const ReceivedEntry& entry, Time now);
   [[nodiscard]] Address place_of(const Incoming& in, std::uint32_t b_num) const;
 
   // --- ahead.cpp
   std::deque<WaitingOffer>::iterator first_ahead();
 
-  void on_put(const wire::Header& h);
+  void on_put(const ReceivedEntry& entry);
   void pass_stale();
   void finish(Incoming& in, int status);
   void remember_finished(std::uint32_t i_id, bool refused = false);
@@ -263,6 +271,10 @@ struct Sequencer::Impl {
   Time clock = 0;  // of the last call that brought the time
   Time deadline = kNever;
   RoundTrip round_trip;
+  Doubt doubt;
+  Retry question;              // about what is in doubt: the RS that waits for its RSR
+  std::uint64_t asked_as = 0;  // number of that request
+  bool in_doubt = false;       // something stays unanswered, and may have been seen or not
   LossEstimate loss;
   std::uint32_t repeats = 0;  // CTS that the Node sent again
   std::uint32_t next_id = 1, next_sync = 1;

@@ -38,6 +38,8 @@ Result simulate(const Scenario& scenario, Dice dice, Watch watch) {
   result.delivered = world.delivered();
   result.ops = run.trace.ops();
   result.repeats = run.trace.repeats() + world.repeats();
+  result.calls = run.trace.calls();
+  result.questions = run.trace.questions();
   return result;
 }
 

@@ -14,8 +14,8 @@ struct Result {
   std::uint64_t delivered = 0;  // users' bytes placed in memory
   OpCounts ops{};               // frames of each operation
   // Requests and CTS sent once more, and STUs that came once more: where nothing went wrong, in
-  // vain.
-  std::uint64_t repeats = 0;
+  // vain. RC and RD, of which nobody can be asked whether they came; and all RS.
+  std::uint64_t repeats = 0, calls = 0, questions = 0;
 };
 
 struct Watch {

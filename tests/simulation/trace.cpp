@@ -87,8 +87,7 @@ void Trace::count(Bytes frame) {
   ++ops_[static_cast<std::size_t>(h.op())];
   switch (h.op()) {
     case Op::kRequestState:
-      if (h.d_id == wire::kNoId) break;
-      ++repeats_;  // its Block's Send_state has asked before
+      ++questions_;
       return;
     case Op::kRequestConnection:
     case Op::kRequestDisconnect:
@@ -103,7 +102,9 @@ void Trace::count(Bytes frame) {
   }
   if (requests_.size() == kRemembered) requests_.clear();  // a repeat comes soon, or not at all
   std::string_view const content(reinterpret_cast<const char*>(frame.data()), frame.size());
-  if (!requests_.insert(std::hash<std::string_view>{}(content)).second) ++repeats_;
+  if (requests_.insert(std::hash<std::string_view>{}(content)).second) return;
+  bool const call = h.op() == Op::kRequestConnection || h.op() == Op::kRequestDisconnect;
+  ++(call ? calls_ : repeats_);
 }
 
 void Trace::fault(Time now, Fault fault, Bytes frame) {

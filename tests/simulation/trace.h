@@ -52,6 +52,8 @@ class Trace {
   [[nodiscard]] const OpCounts& ops() const { return ops_; }
   // Requests that were sent once more, and questions for what did not come by itself.
   [[nodiscard]] std::uint64_t repeats() const { return repeats_; }
+  [[nodiscard]] std::uint64_t calls() const { return calls_; }
+  [[nodiscard]] std::uint64_t questions() const { return questions_; }
 
  private:
   void mix(Time now, Bytes frame);
@@ -66,7 +68,7 @@ class Trace {
   OpCounts ops_{};
   static constexpr std::size_t kRemembered = 1'024;
   std::unordered_set<std::size_t> requests_;  // hashes of the last ones
-  std::uint64_t repeats_ = 0;
+  std::uint64_t repeats_ = 0, calls_ = 0, questions_ = 0;
   std::uint64_t frames_ = 0, bytes_ = 0, faults_ = 0, overflows_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "stp/sequence/doubt.h"
 #include "stp/sequence/sequencer.h"
 
 namespace stp::test {
@@ -25,12 +26,12 @@ constexpr unsigned most_repeats(Time span) {
   return 12 + static_cast<unsigned>(span / kSecond);
 }
 
-constexpr std::uint32_t kTheirId = 500;
+constexpr std::uint32_t kTheirId = 500, kSlots = 100;
 constexpr Landing kLanding{3, {7, 0}, 50'000};
 
 class LyingPeer : public ::testing::Test {
  protected:
-  Sequencer sequencer{SequencerConfig{.max_block = 13}};
+  Sequencer sequencer{SequencerConfig{.max_block = 13, .remote_slots = kSlots}};
   Time now = kSecond;
   std::function<void(const wire::Header&)> hears = [this](const wire::Header& h) { answer(h); };
   std::map<Op, unsigned> left;  // requests by operation
@@ -51,7 +52,7 @@ class LyingPeer : public ::testing::Test {
   }
   void say_state(const wire::Header& to, std::uint32_t b_seq) {
     auto h = header(Op::kRequestStateResponse);
-    h.param = 100;
+    h.param = kSlots;
     h.offset = b_seq;
     h.sync = to.sync;
     h.b_num = echoes_b_num ? to.b_num : b_num_of_states;
@@ -135,6 +136,7 @@ class LyingPeer : public ::testing::Test {
       SendEntry out;
       while (sequencer.transmit(out, now)) {
         moved = true;
+        ++handed;
         ++left[out.header.op()];
         if (!takes) continue;
         sequencer.taken(++taken);
@@ -172,7 +174,7 @@ class LyingPeer : public ::testing::Test {
     left.clear();
   }
 
-  std::uint32_t our_id = 0, taken = 0;
+  std::uint32_t our_id = 0, taken = 0, handed = 0;
   bool answers_data = true;
   RemoteRegion region;
 };
@@ -190,7 +192,7 @@ TEST_F(LyingPeer, a_write_that_nobody_answers) {
 TEST_F(LyingPeer, a_write_that_is_granted_and_never_complete) {
   ASSERT_EQ(sequencer.write(1, {}, 10'000), 0);
   expect_timeout(Kind::kWrite, 1, kWait + kEnd);
-  EXPECT_LE(left[Op::kRequestState], most_repeats(kWait));
+  EXPECT_LE(left[Op::kRequestState], most_repeats(kWait) + most_repeats(kEnd)) << "END's as well";
   EXPECT_EQ(left[Op::kData], 1U);
 }
 
@@ -205,7 +207,7 @@ TEST_F(LyingPeer, a_write_whose_block_is_asked_for_again_and_again) {
   };
   ASSERT_EQ(sequencer.write(1, {}, 10'000), 0);
   expect_timeout(Kind::kWrite, 1, kWait + kEnd);
-  EXPECT_LE(left[Op::kRequestState], most_repeats(kWait));
+  EXPECT_LE(left[Op::kRequestState], most_repeats(kWait) + most_repeats(kEnd)) << "END's as well";
   EXPECT_LE(left[Op::kData], most_repeats(kWait));
 }
 
@@ -273,7 +275,7 @@ TEST_P(LostPut, ends_in_time_and_is_repeated_at_growing_intervals) {
   open_region();
   ASSERT_EQ(sequencer.put(1, region, 0, {}, 100), 0);
   expect_timeout(Kind::kPut, 1, kWait);
-  EXPECT_LE(left[Op::kRequestState], most_repeats(kWait));
+  EXPECT_LE(left[Op::kRequestState], most_repeats(kWait) + most_repeats(kEnd)) << "END's as well";
   EXPECT_LE(left[Op::kData], most_repeats(kWait));
   EXPECT_GE(left[Op::kData], 10U) << "B_seq says that it is lost, whatever B_num is";
 }
@@ -347,6 +349,71 @@ TEST_F(LyingPeer, an_end_that_is_never_confirmed) {
   EXPECT_LE(ended[std::pair(Kind::kWrite, Context{1})].first - begun, kEnd);
 }
 
+class SilentUser : public LyingPeer {
+ protected:
+  static constexpr Time kFirst = 40 * kMillisecond, kTimeout = 10 * kMillisecond;
+
+  // Only its Node answers: so many Slots are free.
+  void answer_slots(std::uint32_t free) {
+    hears = [this, free](const wire::Header& h) {
+      if (h.op() != Op::kRequestState) return;
+      EXPECT_EQ(h.d_id, wire::kNoId);
+      auto rsr = header(Op::kRequestStateResponse);
+      rsr.param = static_cast<std::uint16_t>(free);
+      rsr.sync = h.sync;
+      rsr.b_num = rsr.d_id = wire::kNoId;
+      say(rsr);
+    };
+  }
+};
+
+// protocol: 10.21
+TEST_F(SilentUser, who_has_read_a_request_and_does_not_answer_has_lost_it_or_the_answer) {
+  answer_slots(kSlots);
+  ASSERT_EQ(sequencer.write(1, {}, 10'000), 0);
+  run(kFirst + kTimeout - kMicrosecond);
+  EXPECT_EQ(left[Op::kRequestState], 1U);
+  EXPECT_EQ(left[Op::kRequestToSend], 1U);
+  run(kMicrosecond);
+  EXPECT_EQ(left[Op::kRequestToSend], 2U);
+}
+
+// protocol: 10.21
+TEST_F(SilentUser, who_has_not_read_is_sent_nothing_again_for_a_while) {
+  answer_slots(kSlots - 1);
+  ASSERT_EQ(sequencer.read(1, kLanding), 0);
+  run(kFirst + Doubt::kLongest - kMicrosecond);
+  EXPECT_EQ(left[Op::kRequestToReceive], 1U);
+  EXPECT_GE(left[Op::kRequestState], 4U);
+  EXPECT_LE(left[Op::kRequestState], 8U);
+  run(kSecond);
+  EXPECT_GE(left[Op::kRequestToReceive], 2U);
+}
+
+// protocol: 10.21
+TEST_F(SilentUser, a_get_is_answered_by_the_node_whatever_its_user_has_read) {
+  open_region();
+  answer_slots(0);
+  ASSERT_EQ(sequencer.get(1, region, 0, {3, {7, 0}, 100}), 0);
+  work();
+  run(2 * kFirst - kMicrosecond);
+  EXPECT_EQ(left[Op::kGet], 1U);
+  run(kMicrosecond);
+  EXPECT_EQ(left[Op::kGet], 2U);
+}
+
+// protocol: 10.21
+TEST_F(SilentUser, a_node_that_says_nothing_is_asked_and_sent_nothing_again) {
+  hears = nullptr;
+  ASSERT_EQ(sequencer.write(1, {}, 10'000), 0);
+  run(20 * kSecond);
+  EXPECT_EQ(left[Op::kRequestToSend], 1U);
+  EXPECT_LE(left[Op::kRequestState], most_repeats(20 * kSecond));
+  answer_slots(kSlots);
+  run(2 * kSecond);
+  EXPECT_GE(left[Op::kRequestToSend], 2U);
+}
+
 // The Node takes each request late: what is repeated after a millisecond counts from then.
 // protocol: 10.20
 TEST_F(LyingPeer, each_first_repeat_counts_from_the_departure_of_its_request) {
@@ -374,9 +441,10 @@ TEST_F(LyingPeer, each_first_repeat_counts_from_the_departure_of_its_request) {
     sequencer.taken(taken += left[op], now);
     takes = true;
     run(first - kMicrosecond);
-    EXPECT_EQ(left[op], 1U) << wire::short_name(op);
+    EXPECT_EQ(left[Op::kRequestState], 0U) << wire::short_name(op);
     run(kMicrosecond);
-    EXPECT_EQ(left[op], 2U) << wire::short_name(op);
+    EXPECT_EQ(left[Op::kRequestState], 1U) << wire::short_name(op);
+    EXPECT_EQ(left[op], 1U) << wire::short_name(op);
   }
 }
 
@@ -450,6 +518,7 @@ TEST_F(LyingPeer, requests_that_wait_long_and_leave_one_by_one_are_not_stuck) {
     EXPECT_FALSE(sequencer.is_stuck());
   }
   takes = true;
+  sequencer.taken(taken = handed);
   run(kHour);
   EXPECT_FALSE(sequencer.is_stuck()) << "nothing waits";
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Blocks that stay away are asked for again (section 10).
+#include "stp/sequence/doubt.h"
 #include "tests/unit/write_fixture.h"
 
 namespace stp::test {
@@ -12,6 +13,8 @@ class Recover : public Writing {
   static constexpr std::uint32_t kBlock = 4096;
   // Longer than the data timeout, shorter than its first doubling.
   static constexpr Time kSilence = 60 * kMillisecond;
+  // The same behind a CTS that has left at its end.
+  static constexpr Time kLongSilence = 110 * kMillisecond;
 
   void SetUp() override { start({.recover = true}); }
 
@@ -45,10 +48,12 @@ class Recover : public Writing {
   }
   // The Blocks whose CTS A gets again while so much time passes.
   std::vector<std::uint32_t> asked_in(Time span) {
-    pass(span);
     std::vector<std::uint32_t> blocks;
-    while (auto const got = get(ca))
-      if (got->header.op() == Op::kClearToSend) blocks.push_back(got->header.b_num);
+    for (auto const end = now + span; now < end;) {
+      pass(kMillisecond);
+      while (auto const got = get(ca))  // who does not read is not asked again: 10.21
+        if (got->header.op() == Op::kClearToSend) blocks.push_back(got->header.b_num);
+    }
     return blocks;
   }
 
@@ -73,6 +78,29 @@ TEST_F(Recover, the_missing_tail_is_asked_for_by_a_repeated_cts) {
   EXPECT_EQ(again->header.sync, 2U * 4096) << "F_Offset: what came after it was placed";
   EXPECT_EQ(again->header.bufx, kTargetBufx);
   EXPECT_GE(b.count(Counter::kCtsRepeated), 1U);
+}
+
+// protocol: 10.21
+TEST_F(Recover, nothing_is_asked_for_again_of_a_host_that_is_away) {
+  auto const permission = grant(20'000);
+  wire = [](const Frame&, bool) { return 0U; };
+  put(a, ca, data(permission, 20'000));
+  pass(200 * kMillisecond);
+  EXPECT_EQ(b.count(Counter::kCtsRepeated), 0U);
+  EXPECT_GE(b.count(Counter::kRetries), 2U) << "RS";
+  EXPECT_LE(b.count(Counter::kRetries), 8U);
+}
+
+// A's user has not read the CTS: its Node says so.
+// protocol: 10.21
+TEST_F(Recover, nothing_is_asked_for_again_of_a_user_who_has_not_read_for_a_while) {
+  put(a, ca, rts(20'000));
+  settle();
+  put(b, cb, cts());
+  pass(40 * kMillisecond + Doubt::kLongest);
+  EXPECT_EQ(b.count(Counter::kCtsRepeated), 0U);
+  pass(300 * kMillisecond);
+  EXPECT_GE(b.count(Counter::kCtsRepeated), 1U) << "the CTS may have been lost";
 }
 
 // protocol: 10.3
@@ -129,7 +157,7 @@ TEST_F(Recover, a_sending_that_goes_on_had_lost_nothing_and_another_one_had) {
   for (std::uint32_t const sync : {5, 6}) {
     auto const permission = grant_next(3 * kBlock);
     inject_stu(with_sync(stu(permission, 0, 0), 5), 0, kBlock);
-    EXPECT_FALSE(asked_in(kSilence).empty());
+    EXPECT_FALSE(asked_in(kLongSilence).empty());
     inject_stu(with_sync(stu(permission, 1, kBlock), sync), kBlock, kBlock);
     EXPECT_EQ(cb.user.cts_repeated(), sync - 5);
   }
@@ -139,7 +167,7 @@ TEST_F(Recover, a_sending_that_goes_on_had_lost_nothing_and_another_one_had) {
 TEST_F(Recover, a_block_that_others_overtook_is_asked_for_alone_and_counts_as_lost) {
   auto const permissions = grant_blocks(3);
   put(a, ca, data(permissions[1], kBlock));
-  EXPECT_EQ(asked_in(kSilence), std::vector<std::uint32_t>({0, 2}))
+  EXPECT_EQ(asked_in(kLongSilence), std::vector<std::uint32_t>({0, 2}))
       << "the one that was overtaken, and one for the silence";
   put(a, ca, data(permissions[0], kBlock));
   settle();

@@ -50,6 +50,23 @@ TEST_F(Slots, a_sender_stops_when_the_receiver_has_no_room_and_goes_on_when_it_r
   EXPECT_EQ(b.count(Counter::kSlotOverrun), 0U);
 }
 
+// protocol: 5.43
+TEST_F(Slots, what_a_closed_connection_cannot_send_for_30_s_is_dropped) {
+  connect({}, {.slots = 4});
+  for (std::uint32_t i = 0; i < 8; ++i) put(a, ca, nop(i));
+  settle();
+  ASSERT_EQ(a.node.close(ca.id, false, now), 0);
+  pass(29 * kSecond);
+  EXPECT_EQ(a.node.vc_count(), 1U);
+  ASSERT_TRUE(get(cb));  // a frame leaves: 30 s anew
+  pass(29 * kSecond);
+  EXPECT_EQ(a.node.vc_count(), 1U);
+  EXPECT_EQ(cb.user.state(), ChannelState::kOpen);
+  pass(3 * kSecond);
+  EXPECT_EQ(a.node.vc_count(), 0U);
+  EXPECT_EQ(cb.user.state(), ChannelState::kPeerClosed);
+}
+
 // The user's own question is answered with no credit while the Node has none open. What waits for a
 // Slot then need not be the user's: the Node asks by itself.
 // protocol: 6.7

@@ -348,6 +348,73 @@ TEST_F(Write, an_end_that_does_not_know_the_id_ends_nothing_else) {
   EXPECT_TRUE(arrived(10'000));
 }
 
+class EndsCross : public Writing {
+ protected:
+  // A's queue takes two headers.
+  void SetUp() override { start({.slots = 2}); }
+  // B's user can send nothing more.
+  void use_up_slots() {
+    for (int i = 0; i < 3; ++i) put(b, cb, control(Op::kNoOperation));
+    settle();
+  }
+  void end_of_a(std::uint32_t d_id) {
+    auto end = control(Op::kEnd);
+    end.header.d_id = d_id;
+    end.header.s_id = kIId;
+    put(a, ca, end);
+    settle();
+  }
+  SendEntry end_of_b(Op op) {
+    auto end = control(op);
+    end.header.d_id = kIId;
+    end.header.s_id = kRId;
+    return end;
+  }
+};
+
+// B has revoked its grant, and its END has not left for want of a Slot, when A's END comes.
+// protocol: 7.12, 9.18
+TEST_F(EndsCross, an_end_ends_a_grant_whose_own_side_is_about_to_end_it) {
+  auto const permission = grant(10'000);
+  use_up_slots();
+  put(b, cb, end_of_b(Op::kEnd));
+  settle();
+  EXPECT_EQ(a.count(Counter::kRxControl), b.count(Counter::kTxControl)) << "nothing is lost";
+  end_of_a(kRId);
+  inject_stu(stu(permission, 0, 0), 0, kStu);
+  EXPECT_EQ(b.count(Counter::kNoGrant), 1U);
+  EXPECT_TRUE(untouched());
+}
+
+// B's CTS has not left yet when A's END comes: it opens no grant before B's user has seen that.
+// protocol: 7.12, 9.20
+TEST_F(EndsCross, a_cts_that_waits_behind_an_end_grants_nothing) {
+  for (auto const d_id : {wire::kNoId, kRId}) {
+    put(a, ca, rts(10'000));
+    settle();
+    use_up_slots();
+    put(b, cb, cts());
+    end_of_a(d_id);
+    while (get(ca)) {
+    }
+    pass(kSecond);
+    while (auto const got = get(ca)) EXPECT_NE(got->header.op(), Op::kClearToSend);
+    auto permission = cts().header;
+    inject_stu(stu(permission, 0, 0), 0, kStu);
+    EXPECT_TRUE(untouched());
+    put(b, cb, end_of_b(Op::kEndAck));
+    settle();
+    while (get(ca) || get(cb)) {
+    }
+    pass(kSecond);
+  }
+  EXPECT_EQ(b.count(Counter::kNoGrant), 2U);
+  auto const permission = grant(10'000);  // the ids are free again
+  put(a, ca, data(permission, 10'000));
+  settle();
+  EXPECT_TRUE(arrived(10'000));
+}
+
 // protocol: 5.17
 TEST_F(Write, closing_sends_what_is_queued_first) {
   auto const permission = grant(60'000);

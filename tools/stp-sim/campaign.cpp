@@ -16,7 +16,8 @@ namespace {
 
 struct Totals {
   std::uint64_t runs = 0, failures = 0, frames = 0, faults = 0;
-  std::uint64_t intact_frames = 0, repeats = 0;  // of runs in which no frame met with anything
+  // Of runs in which no frame met with anything.
+  std::uint64_t intact_frames = 0, repeats = 0, calls = 0, questions = 0;
   Time simulated = 0;
 
   void add(const Result& result) {
@@ -28,6 +29,8 @@ struct Totals {
     if (result.faults != 0) return;
     intact_frames += result.frames;
     repeats += result.repeats;
+    calls += result.calls;
+    questions += result.questions;
   }
 };
 
@@ -103,11 +106,12 @@ std::uint64_t play(const Campaign& campaign) {
     work();
   }
   std::printf("%" PRIu64 " seeds, %" PRIu64 " failures, %.1f s simulated, %" PRIu64
-              " frames, %" PRIu64 " faults; %" PRIu64 " repeats among %" PRIu64
+              " frames, %" PRIu64 " faults; %" PRIu64 " repeats, %" PRIu64
+              " RC and RD again and %" PRIu64 " RS among %" PRIu64
               " frames of runs without faults\n",
               totals.runs, totals.failures,
               static_cast<double>(totals.simulated) / static_cast<double>(kSecond), totals.frames,
-              totals.faults, totals.repeats, totals.intact_frames);
+              totals.faults, totals.repeats, totals.calls, totals.questions, totals.intact_frames);
   return totals.failures;
 }
 
