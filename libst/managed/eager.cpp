@@ -18,11 +18,15 @@ EagerHead decode_eager(const std::byte* slot) {
           wire::load32(slot + 12)};
 }
 
-bool EagerIn::arrived(std::uint64_t offset, const Staging& staging, EagerHead& out) {
+// protocol: 9.31
+bool EagerIn::arrived(std::uint64_t offset, std::uint64_t length, const Staging& staging,
+                      EagerHead& out) {
   auto const slot = static_cast<std::uint32_t>(offset / kEagerSlot);
   if (offset % kEagerSlot != 0 || slot >= kEagerSlots) return false;
   out = decode_eager(staging.eager_in(slot));
   auto const bit = 1U << slot;
+  // What stands behind the bytes that came is another message's.
+  if (length < kEagerHead || out.length > length - kEagerHead) return false;
   if (out.length > kEagerMost || (waiting_ & bit) != 0 || find(out.message) != nullptr)
     return false;
   slots_[slot] = {slot, out};

@@ -60,8 +60,8 @@ class EagerIn {
     std::uint32_t slot = 0;
     EagerHead head;
   };
-  // False: that is none.
-  bool arrived(std::uint64_t offset, const Staging& staging, EagerHead& out);
+  // `length` bytes have. False: that is none.
+  bool arrived(std::uint64_t offset, std::uint64_t length, const Staging& staging, EagerHead& out);
   [[nodiscard]] const Arrived* find(std::uint32_t message) const {
     for (auto left = waiting_; left != 0; left &= left - 1) {
       auto const& arrived = slots_[static_cast<std::size_t>(std::countr_zero(left))];

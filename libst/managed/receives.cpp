@@ -152,7 +152,7 @@ void Connection::tell_received() {
 void Connection::on_arrived(const Completion& c) {
   if (c.request != eager_served_) return;  // an urgent put into a region of the program's
   EagerHead head;
-  if (eager_in_.arrived(c.offset, staging_, head)) eager_out_.taken(head.taken);
+  if (eager_in_.arrived(c.offset, c.length, staging_, head)) eager_out_.taken(head.taken);
 }
 
 void Connection::tell_taken() {

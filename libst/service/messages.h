@@ -10,7 +10,7 @@
 
 namespace stp::service {
 
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::uint32_t kMaxBudgets = 16;  // as many as Resource has, and some to come
 inline constexpr char kSocketDirectory[] = "/run/stpd/";
@@ -40,6 +40,7 @@ enum class RequestKind : std::uint32_t {
   kResolve,   // ipv4 -> mac; -EAGAIN: ask again in a while
   kStats,     // -> next counter name and value from `index` on; -ENOENT: no more
   kUnlisten,  // endpoint: who waits to be accepted is disconnected
+  kTrouble,   // -> what troubles the link, as much as fits, from character `index` on; "": no more
   // What stpctl asks (admin.h says who sees what). Lists go by cursor, 0 first; an
   // answer without an id has nothing to show but the next cursor; -ENOENT: no more.
   kAdminLink = 0x100,  // -> the link, and how much of everything there is
@@ -156,7 +157,7 @@ struct Reply {
   std::uint32_t local_slots, remote_slots;
   std::uint32_t peer_uport;
   WireOption option;  // what came along with the peer's RC or CA
-  // kHello: the link; kStats: a counter; -EDQUOT: what is used up, how much of it there is, and the
+  // kHello: the link; kTrouble; kStats: a counter; -EDQUOT: what is used up, how much of it there is, and the
   // remedy
   char text[128];
   std::uint64_t value;
