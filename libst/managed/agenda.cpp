@@ -12,7 +12,10 @@ void Agenda::add(Entry& entry, Connection& connection, std::uint32_t channel) {
     by_channel_.resize(channel + 1);
     own_.resize(channel / 64 + 1);
   }
-  by_channel_[channel] = &entry;
+  auto& place = by_channel_[channel];
+  // The service has let go of that channel: its news were of the end of the one that had it.
+  if (place != nullptr) again(*place);
+  place = &entry;
   own_[channel / 64] |= std::uint64_t{1} << channel % 64;
   again(entry);
 }

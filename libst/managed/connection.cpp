@@ -38,6 +38,9 @@ bool Connection::look() {
 
 bool Connection::wants_another_look() const {
   if (state_ == State::kEnding) return !let_go();
+  // What the link said of its end goes to whoever has the channel's number by then: a connection of
+  // another domain, say.
+  if (state_ == State::kClosing) return true;
   if (over() || !sequencer_) return false;
   return channel_.readable() || sequencer_->waits_for_node();
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace stp::managed {
@@ -60,6 +61,17 @@ TEST_F(Agendas, WhoeverAsksIsVisitedAgainAndWhoeverWaitsWhenItIsCalled) {
   EXPECT_FALSE(agenda.has_parked());
   EXPECT_EQ(turn(), 1U);
   EXPECT_EQ(visited.front(), &entries[2]);
+}
+
+// The link gives the number of a channel away as soon as it is closed, be its owner told or not.
+TEST_F(Agendas, WhoseChannelIsGivenToAnotherIsVisitedAsWell) {
+  news->ring(5);  // it is closed
+  Agenda::Entry successor;
+  agenda.add(successor, reinterpret_cast<Connection&>(successor), 5);
+  ASSERT_EQ(turn(), 2U);
+  EXPECT_NE(std::find(visited.begin(), visited.end(), &entries[5]), visited.end());
+  EXPECT_NE(std::find(visited.begin(), visited.end(), &successor), visited.end());
+  agenda.remove(successor);
 }
 
 TEST_F(Agendas, OneThatIsGoneIsVisitedNoMoreAndItsChannelIsItsSuccessors) {
