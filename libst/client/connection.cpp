@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libst/client/error.h"
+#include "libst/client/trouble.h"
 #include "libst/client/wait.h"
 #include "libst/service/wire_config.h"
 #include "stp/memory/tiling.h"
@@ -28,10 +29,10 @@ int Connection::wait_open(Time deadline) {
     return channel_.state() != ChannelState::kConnecting || endpoint_->ended();
   };
   auto const waited = wait_until(backend_, channel_, deadline, answered);
-  if (waited == -EWOULDBLOCK) return -ETIMEDOUT;
+  if (waited == -EWOULDBLOCK) return fail_in_time(backend_);
   if (waited != 0) return waited;
   if (endpoint_->ended()) return -ECANCELED;
-  if (channel_.state() == ChannelState::kFailed) return over();
+  if (channel_.state() == ChannelState::kFailed) return why_over();
   return learn_peer();
 }
 
@@ -68,6 +69,12 @@ int Connection::over() const {
   return asked_ ? fail(-ENOTCONN, "st_accept_opt or st_reject comes first") : 0;
 }
 
+// The same for the program, with the text that belongs to it.
+int Connection::why_over() const {
+  auto const reason = over();
+  return reason == -ETIMEDOUT ? fail_in_time(backend_) : reason;
+}
+
 int Connection::end_of_channel() const {
   switch (channel_.state()) {
     case ChannelState::kConnecting:
@@ -89,14 +96,14 @@ int Connection::take_end() {
 
 int Connection::send(const Sending& what) {
   if (auto const error = check(what); error != 0) return error;
-  if (auto const reason = over(); reason != 0) return reason;
+  if (auto const reason = why_over(); reason != 0) return reason;
   if (!try_send(what)) {
     bool sent = false;
     auto const waited = wait_until(backend_, channel_, kNever, [&] {
       return ended_ || over() != 0 || (sent = try_send(what));
     });
     if (waited != 0) return waited;
-    if (!sent) return ended_ ? -ECANCELED : over();
+    if (!sent) return ended_ ? -ECANCELED : why_over();
   }
   backend_.kick(bell_);
   return 0;
@@ -140,7 +147,7 @@ int Connection::receive(wire::Header& header, void* payload, Time deadline, std:
       return try_receive() || last;
     });
     if (waited != 0) return waited;
-    if (received == 0) return ended_ ? -ECANCELED : over();
+    if (received == 0) return ended_ ? -ECANCELED : why_over();
   }
   if (received < 0)
     return fail(received, "too many headers of other senders wait: read some with macaddr NULL");
@@ -188,7 +195,7 @@ int Connection::wait_flushed(bool closing) {
   if (ended_ && !closing) return -ECANCELED;
   // It is over, but frames that leave the link may still hold the memory.
   if (backend_.error() == 0) wait_until(backend_, channel_, now() + kClosePatience, done);
-  return over();
+  return why_over();
 }
 
 // ---- the end ----

@@ -66,6 +66,7 @@ class Connection {
   int check_data(const Sending& what) const;
   static int check_destination(const Sending& what);
   [[nodiscard]] int over() const;
+  [[nodiscard]] int why_over() const;
   [[nodiscard]] int end_of_channel() const;
   int learn_peer();
   int wait_flushed(bool closing);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The managed C API: queues and pools.
+#include <algorithm>
+
+#include "libst/client/trouble.h"
 #include "libst/managed/api.h"
 
 using stp::client::Handle;
@@ -14,6 +17,14 @@ using namespace stp::managed::api;
 namespace {
 
 constexpr std::size_t kMostReceives = std::size_t{1} << 20;
+
+// st_strerror says of an operation that timed out what troubles the link, if anything does.
+int explained(Domain& domain, const stm_event_t* events, int count) {
+  auto const late = [](const stm_event_t& event) { return event.status == -ETIMEDOUT; };
+  if (std::any_of(events, events + std::max(count, 0), late))
+    stp::client::fail_in_time(domain.backend());
+  return count;
+}
 
 }  // namespace
 
@@ -63,7 +74,8 @@ int stm_queue_poll(stm_queue_t queue, stm_event_t* events, int max) {
     if (!found) return -EBADF;
     if (events == nullptr) return missing("events");
     if (max <= 0) return fail(-EINVAL, "max is positive");
-    return found->domain().poll(*found, events, max);
+    auto& domain = found->domain();
+    return explained(domain, events, domain.poll(*found, events, max));
   });
 }
 
@@ -79,7 +91,9 @@ int stm_queue_wait(stm_queue_t queue, int threshold, stm_event_t* events, int ma
       if (static_cast<std::size_t>(threshold) > found->capacity())
         return fail(-EINVAL, "threshold is beyond the queue's capacity");
     }
-    return found->domain().wait(*found, threshold, events, max, deadline_of(timeout));
+    auto& domain = found->domain();
+    return explained(domain, events,
+                     domain.wait(*found, threshold, events, max, deadline_of(timeout)));
   });
 }
 

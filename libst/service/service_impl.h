@@ -86,6 +86,7 @@ struct Service::Impl {
   int hello(const Client& client, Attachments& attachments, Reply& reply);
   int resolve(Client& client, const Request& request, Reply& reply);
   int stats(const Request& request, Reply& reply) const;
+  int trouble(const Request& request, Reply& reply) const;
   std::vector<port::PortCounter> other_counters() const;
 
   int open_endpoint(Client& client, const Request& request, Reply& reply);

@@ -82,6 +82,8 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
       return unlisten(client, request.endpoint);
     case RequestKind::kStats:
       return stats(request, reply);
+    case RequestKind::kTrouble:
+      return trouble(request, reply);
     case RequestKind::kAdminLink:
     case RequestKind::kAdminConnection:
     case RequestKind::kAdminRegion:
@@ -130,6 +132,13 @@ int Service::Impl::resolve(Client& client, const Request& request, Reply& reply)
 }
 
 // The Node's counters first, then the others.
+int Service::Impl::trouble(const Request& request, Reply& reply) const {
+  auto const text = port->trouble();
+  set_text(reply.text,
+           std::string_view(text).substr(std::min<std::size_t>(request.index, text.size())));
+  return 0;
+}
+
 int Service::Impl::stats(const Request& request, Reply& reply) const {
   if (request.index < kCounterCount) {
     auto const counter = static_cast<Counter>(request.index);

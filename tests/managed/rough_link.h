@@ -21,6 +21,12 @@ class RoughPort final : public TestPort {
   std::atomic<bool> loses_long_frames = false;
   std::atomic<unsigned> lost = 0;
 
+  [[nodiscard]] std::string trouble() const override {
+    return loses_long_frames
+               ? "frames with 987 bytes or more do not leave: " + std::string(200, 'w')
+               : "";
+  }
+
  private:
   void disturb(Frames& frames) override {
     constexpr std::size_t kLong = 1'000;

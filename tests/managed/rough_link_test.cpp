@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages and transfers over a link that loses, reorders and doubles frames.
+#include <array>
+#include <string>
+
 #include "tests/managed/rough_link.h"
 
 namespace stp::test {
@@ -107,6 +110,26 @@ TEST(RoughMessages, AShortOneThatOvertakesALongOneIsToldAfterIt) {
     EXPECT_EQ(got.message, message);
     EXPECT_EQ(got.context, 19U + message);
   }
+}
+
+// Its private data make the request a long frame, and no such frame gets through.
+TEST(RoughMessages, WhatTroublesTheLinkIsNamedWhereSomethingTimesOut) {
+  RoughLink const link;
+  TwoSides sides;
+  sides.listen();
+  auto const attr = sides.client.attr();
+  ASSERT_EQ(stm_connection_create(sides.client.domain, &attr, &sides.client.connection), 0);
+  link.port->loses_long_frames = true;
+  std::array<char, 1'024> const data{};
+  ASSERT_EQ(stm_connect(sides.client.connection, ":3000", 300'000, data.data(), data.size()), 0);
+  stm_event_t event{};
+  ASSERT_EQ(stm_queue_wait(sides.client.queue, 1, &event, 1, 20'000'000), 1);
+  EXPECT_EQ(event.kind, unsigned{STM_FAILED});
+  ASSERT_EQ(event.status, -ETIMEDOUT);
+  std::string const text = st_strerror(event.status);
+  EXPECT_NE(text.find(link.port->trouble()), std::string::npos) << text;
+  EXPECT_EQ(stm_queue_poll(sides.client.queue, &event, 1), 0);
+  EXPECT_EQ(std::string(st_strerror(-ETIMEDOUT)).find("link"), std::string::npos) << "of that call";
 }
 
 TEST(RoughMessages, ManyGoBothWaysAtOnceIntoPools) {
