@@ -354,6 +354,94 @@ def rts_changed(t):
     t.same(0, pattern(200))
 
 
+@blocks("7.14", "7.9")
+def rts_remembered(t):
+    """Of 65 RTS the first is forgotten: its CTS grants 2^Blocksize bytes, and Last ends it anywhere."""
+    vc = t.up()
+    for i_id in range(1, 66):
+        vc.send("RTS", CTS_req=1, Max_Block=16, T_len=200, RTR_id=NONE, I_id=i_id)
+        t.rx("RTS", I_id=i_id)
+    known = t.cts(vc, 200, i_id=65, r_id=65, rts=False)
+    vc.block(known, pattern(50))
+    vc.quiet()
+    t.rx_none()
+    forgotten = t.cts(vc, 200, i_id=1, r_id=1, bufx=0x101, blocksize=8, rts=False)
+    vc.block(forgotten, pattern(50))
+    t.rx("DATA", R_id=1)
+    t.same(4096, pattern(50))
+    t.untouched(0, 50)
+
+
+@blocks("7.14")
+def transfers_bounded(t):
+    """256 Transfers with a Block open; of the next the CTS is refused, until one has ended."""
+    vc = t.up()
+    for i in range(256):
+        t.cts(vc, 100, i_id=1000 + i, r_id=2000 + i, blocksize=8, rts=False)
+    t.tx_dropped(vc, "CTS", Blocksize=8, R_Mx=t.mx, R_Bufx=0x101, I_id=5, R_id=6)
+    vc.send("END", R_id=2000, I_id=1000)
+    t.rx("END")
+    cts = t.cts(vc, 100, i_id=5, r_id=6, bufx=0x101, blocksize=8, rts=False)
+    vc.block(cts, pattern(100))
+    t.rx("DATA", R_id=6)
+    t.same(4096, pattern(100))
+
+
+@blocks("7.14", "7.13")
+def window_bounded(t):
+    vc = t.up()
+    t.tx_dropped(vc, "MRA", B_win=1025, R_Mx=t.mx, R_Bufx=0x100, T_len=100, I_id=7, R_id=9)
+    vc.quiet()
+
+
+@blocks("10.8", "10.9", "10.12")
+def grants_held(t):
+    """More than may be on its way is granted: the first CTS leaves, the others when nothing came of it for
+    20 ms, the one that lacks the fewest bytes first."""
+    vc = t.up()
+    lengths = (1 << 25, 1 << 24, 1 << 22, 1 << 23)  # of which any two are beyond the bound at MTU 1500
+    for i, length in enumerate(lengths):
+        vc.send("RTS", CTS_req=1, Max_Block=25, T_len=length, RTR_id=NONE, I_id=10 + i)
+        t.rx("RTS")
+    for i in range(len(lengths)):
+        t.tx("CTS", Blocksize=25, R_Mx=t.mx, R_Bufx=0x100, I_id=10 + i, R_id=20 + i)
+    came = [vc.expect("CTS") for _ in lengths]
+    demand([cts.I_id for cts in came] == [10, 12, 13, 11], f"10.9 {came}")
+    for before, after in zip(came, came[1:]):
+        demand(after.time - before.time > 0.019, f"10.12 after {1000 * (after.time - before.time):.2f} ms")
+
+
+@blocks("10.3", "10.21")
+def recover_asks_first(t):
+    """Nothing at all comes: an RS goes before each CTS that leaves again, and none while it is unanswered."""
+    vc = t.up(recover=1)
+    vc.answers_rs = False
+    t.cts(vc, 5000)
+    for _ in range(3):
+        rs = vc.expect("RS")
+        vc.expect("RS", Sync=rs.Sync)
+        vc.send("RSR", R_Slots=vc.slots, Sync=rs.Sync, B_num=NONE, I_id=NONE)
+        vc.expect("CTS", F_Offset=0, skip=("RS",))
+
+
+@blocks("10.21")
+def recover_waits_for_reader(t):
+    """While the sender's user has not read, nothing is sent again, for 250 ms."""
+    vc = t.up(recover=1)
+    vc.answers_rs = False
+    first = t.cts(vc, 5000)
+    asked = 0
+    while True:
+        frame = vc.take()
+        demand(frame is not None and frame.op in ("RS", "CTS"), f"10.21 {frame}")
+        if frame.op == "CTS":
+            break
+        asked += 1
+        vc.send("RSR", R_Slots=vc.slots - 1, Sync=frame.Sync, B_num=NONE, I_id=NONE)
+    demand(frame.time - first.time > 0.25, f"10.21 CTS again after {1000 * (frame.time - first.time):.1f} ms")
+    demand(3 <= asked <= 40, f"10.21 {asked} questions")
+
+
 @blocks("10.3", "9.5", "10.15")
 def recover_asks_again(t):
     vc = t.up(recover=1)

@@ -119,6 +119,101 @@ def backlog_full(t):
     vcs[16].connect(t.uport)
 
 
+def strangers(t):
+    """Eight VCs of one address that never answer: the next one has to show that it is there (5.34)."""
+    t.listen()
+    for _ in range(8):
+        vc = t.vc()
+        vc.silent = True
+        vc.connect(t.uport)
+
+
+def stranger(t):
+    """One more. Its RC may have to come again (5.39), and some of the eight be given up first (5.40)."""
+    vc = t.vc()
+    vc.answers_rs = False
+    vc.connect(t.uport)
+    rs = vc.expect("RS", timeout=5)
+    words = (vc.slots << 16) + (vc.bufsize - 8 << 8) + vc.max_stu - 8
+    demand((rs.Sync, rs.I_id, rs.R_id, rs.B_num) == (vc.key, words, t.uport, NONE), f"5.37 {rs}")
+    return vc, rs
+
+
+def proves(vc, rs, **changed):
+    vc.send("RSR", "Reject", **{**dict(R_Slots=vc.slots, Sync=rs.Sync, B_num=NONE, I_id=rs.I_id, R_id=rs.R_id),
+                               **changed})
+
+
+@conversation("connections", "5.34", "5.35", "5.36", "5.37")
+def rc_cookie(t):
+    """The RSR makes the VC, once."""
+    strangers(t)
+    vc, rs = stranger(t)
+    for _ in range(2):
+        proves(vc, rs)
+    vc.quiet(skip=("RS",))
+    vc.rc(t.uport)
+    again = vc.expect("CA", skip=("RS",))
+    demand((again.s_port, again.R_Key) == (vc.peer_port, vc.peer_key), f"5.36 another CA: {again}")
+
+
+@conversation("connections", "5.35", "5.36", "5.37")
+def rc_cookie_wrong(t):
+    """Words, a Key or an address that do not fit make nothing: a frame that needs the VC is not answered."""
+    strangers(t)
+    vc, rs = stranger(t)
+    for changed in (dict(d_key=vc.peer_key ^ 1), dict(src=vc.station.mac[:-1] + b"\xEE"), dict(s_port=vc.port + 500)):
+        proves(vc, rs, **changed)
+    t.settle()
+    demand(len(vc.inbox) == 0, f"5.36 {vc.inbox.frames}")
+    proves(vc, rs)
+    vc.quiet(skip=("RS",))
+
+
+@conversation("connections", "5.38")
+def rc_cookie_kept(t):
+    """RS and RSR are lost: the first frame of the requester does what they do."""
+    strangers(t)
+    vc, _ = stranger(t)
+    vc.answers_rs = True
+    vc.send("NOP", b_num=77)
+    vc.quiet(skip=("RS",))
+    t.side.do("accept", 5000)
+
+
+@conversation("connections", "5.38", "5.10")
+def rc_cookie_ended(t):
+    """An RD ends it before it began, and its RC is late from then on."""
+    strangers(t)
+    vc, rs = stranger(t)
+    vc.send("RD")
+    vc.expect("DA", skip=("RS",))
+    vc.send("DC")
+    proves(vc, rs)
+    for _ in range(2):
+        vc.rc(t.uport)
+    t.settle()
+    demand(len(vc.inbox) == 0, f"5.10 {vc.inbox.frames}")
+
+
+@conversation("connections", "5.40")
+def rc_silent_first(t):
+    """Those that do not answer are asked, and give their places to those that do."""
+    t.listen()
+    silent = [t.vc() for _ in range(8)]
+    for vc in silent:
+        vc.connect(t.uport)
+        vc.answers_rs = False
+    vc = t.vc()
+    vc.connect(t.uport)
+    for one in silent:
+        one.expect("RS", timeout=5)
+        one.send("RSR", R_Slots=one.slots, Sync=0, B_num=NONE, I_id=NONE)  # any frame shows it (5.24)
+    for one in silent:
+        one.answers_rs = True
+        one.quiet(skip=("RS",))
+
+
 @conversation("connections", "5.8")
 def ca_again(t):
     vc = t.dialed()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Connectionless endpoints: section 11."""
+import errno
 import time
 
 from connections import demand
@@ -54,6 +55,29 @@ def endpoint_data(t):
     mac, _ = urx(t, "DATA", R_Offset=300, R_id=5, B_num=1, Opaque=4)
     demand(mac == int.from_bytes(t.station.mac, "big"), "11.5 the sender's MAC")
     t.same(300, pattern(3000))
+
+
+@endpoints("2.10", "2.9")
+def endpoint_groups(t):
+    """STP knows no groups: what is sent to one is nobody's, and what says that it is from one is dropped."""
+    vc = reach(t)
+    group = bytes([1, 0, 0x5E, 0, 0, 5])
+    for wrong in (dict(dst=group), dict(dst=b"\xFF" * 6), dict(src=group)):
+        vc.send("NOP", b_num=1, **wrong)
+        vc.block(Place(t, 5, 1), pattern(100), **wrong)
+    vc.send("NOP", b_num=2)
+    urx(t, "NOP", B_num=2)
+    t.untouched(0, 100)
+
+
+@endpoints("11.11")
+def endpoint_group_refused(t):
+    """A request of the user's to a group does not leave."""
+    reach(t)
+    words = [int.from_bytes(header("NOP")[a:b], "big") for a, b in ((0, 2), (2, 4), (14, 16), (16, 20), (20, 24),
+                                                                   (24, 28), (28, 32), (32, 36), (36, 40))]
+    for group in (0x01005E000005, 0xFFFFFFFFFFFF, 0):
+        demand(t.side.refused("utx", group, 9, 9, *words, 0, 0x100, 0) == errno.EINVAL, f"11.11 {group:#x}")
 
 
 @endpoints("11.2")

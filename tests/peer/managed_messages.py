@@ -114,6 +114,8 @@ def m_ring_lies(t):
     ring = layer.open_ring()
     posts(t, 5000)
     layer.put(ring, 0, words(2, LONGEST + 1, 0, 0) + b"x", "Interrupt")
+    layer.put(ring, 0, words(2, 5, 0, 0) + b"four", "Interrupt")
+    layer.put(ring, 0, words(2, 0, 0), "Interrupt")
     layer.put(ring, 100, words(2, 1, 0, 0) + b"x", "Interrupt")
     layer.put(ring, 5 * SLOT, words(2, 1, 0, 0) + b"x", "Silent")
     layer.put(ring, 15 * SLOT + 4092, b"abcd", "Interrupt")

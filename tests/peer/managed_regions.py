@@ -183,6 +183,7 @@ def m_region_access(t):
 
 # --- regions of this side ------------------------------------------------------------------------------------
 KEY = 0x4242
+FENCE = 2  # STM_FENCE
 
 
 def serve(layer, *, access=28, address=0x9000, length=1 << 18, window=None, bufx=0x4000, key=KEY):
@@ -394,6 +395,25 @@ def m_get_leaves(t):
     layer.on_get = on_get
     event(t, GOT, layer=layer, length=70000)
     has(t, 0, data)
+
+
+@managed("10.2")
+def m_fence(t):
+    """A Put with the fence begins when the Get before it is complete."""
+    vc, layer = up(t)
+    t.side.do("mget", next_context(), 0, 4096, 100, KEY, 0x9000)
+    grant = serve(layer)
+    ask = layer.note("GET")
+    puts(t, 0, pattern(64, 3), 0x9000 + 512, flags=FENCE)
+    busy(t, vc, layer)
+    demand(vc.memory.bytes(grant.start + 512, 64) == bytes(64), "the Put did not wait")
+    place = Grant(vc, ask.R_id, 0, ask.I_Mx, 0, 0)
+    place.op, place.R_Mx, place.R_id = "GET", ask.I_Mx, ask.R_id
+    place.R_Bufx, place.R_Offset = ask.I_Bufx, ask.I_Offset
+    vc.block(place, pattern(100), B_num=ask.G_num)
+    event(t, GOT, layer=layer, length=100)
+    event(t, PUT, layer=layer, length=64)
+    demand(vc.memory.bytes(grant.start + 512, 64) == pattern(64, 3), "the bytes")
 
 
 @managed("9.17")
