@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a connection leaves behind when it ends: memory that frames still read, messages that nobody
 // has received yet.
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -146,6 +147,48 @@ TEST_F(FramesThatStay, HoldTheClosingOfTheirConnection) {
   ASSERT_EQ(stm_queue_poll(client.queue, &event, 1), 1) << "it was told before the call was over";
   EXPECT_EQ(event.status, -ECANCELED);
   EXPECT_EQ(stm_queue_destroy(client.queue), 0);
+}
+
+// The number of a channel is somebody else's as soon as it is closed: news of its end that its
+// owner has not read by then are another domain's to read.
+TEST(Channels, OfWhichOtherDomainsGetTheNumbersAreClosedInTimeAllTheSame) {
+  constexpr unsigned kDomains = 4, kRounds = 60;
+  RoughLink const link;
+  TwoSides sides;
+  sides.listen();
+  std::atomic<unsigned> told = 0;
+  std::atomic<bool> over = false;
+  std::thread server([&] {
+    auto const attr = sides.server.attr();
+    for (stm_event_t event{}; !over;) {
+      if (stm_queue_wait(sides.server.queue, 1, &event, 1, 10'000) != 1) continue;
+      if (event.kind == STM_REQUEST) {
+        EXPECT_EQ(stm_accept(event.connection, &attr, nullptr, 0), 0);
+      } else if (event.kind == STM_DISCONNECTED) {
+        stm_connection_close(event.connection);
+      }
+    }
+  });
+  std::vector<std::thread> clients;
+  for (unsigned i = 0; i < kDomains; ++i)
+    clients.emplace_back([&] {
+      Side side;
+      auto const attr = side.attr();
+      for (unsigned round = 0; round < kRounds; ++round) {
+        ASSERT_EQ(stm_connection_create(side.domain, &attr, &side.connection), 0);
+        ASSERT_EQ(stm_connect(side.connection, ":3000", -1, nullptr, 0), 0);
+        ASSERT_EQ(side.next(STM_CONNECTED).status, 0);
+        ASSERT_EQ(stm_disconnect(side.connection, STM_GRACEFUL), 0);
+        ASSERT_EQ(side.next(STM_DISCONNECTED).kind, unsigned{STM_DISCONNECTED})
+            << "round " << round;
+        ASSERT_EQ(stm_connection_close(side.connection), 0);
+        ++told;
+      }
+    });
+  for (auto& client : clients) client.join();
+  over = true;
+  server.join();
+  EXPECT_EQ(told, kDomains * kRounds);
 }
 
 }  // namespace
