@@ -26,11 +26,20 @@ void Agenda::remove(Entry& entry) {
   if (std::exchange(entry.again, false)) std::erase(again_, &entry);
   if (std::exchange(entry.parked, false)) std::erase(parked_, &entry);
   entry.connection = nullptr;
-  // Another one may have its channel already.
+  forget_channel(entry);
+}
+
+// Another one may have its channel already.
+void Agenda::forget_channel(const Entry& entry) {
   auto& place = by_channel_[entry.channel];
   if (place != &entry) return;
   place = nullptr;
   own_[entry.channel / 64] &= ~(std::uint64_t{1} << entry.channel % 64);
+}
+
+void Agenda::disown(Entry& entry, service::Doorbells& news) {
+  forget_channel(entry);
+  news.ring(entry.channel);
 }
 
 void Agenda::gather(service::Doorbells& news, Time now) {

@@ -27,6 +27,9 @@ class Agenda {
   // Is visited by the next turn.
   void add(Entry& entry, Connection& connection, std::uint32_t channel);
   void remove(Entry& entry);
+  // Its channel is closed, or about to be: its number is another's as soon as the link says so, and
+  // so are the news. Those that were taken for this one's are passed on.
+  void disown(Entry& entry, service::Doorbells& news);
   [[nodiscard]] static bool knows(const Entry& entry) { return entry.connection != nullptr; }
 
   // Whom this turn visits, until end_turn().
@@ -47,6 +50,8 @@ class Agenda {
   [[nodiscard]] Time next_deadline() const { return timers_.next(); }
 
  private:
+  void forget_channel(const Entry& entry);
+
   std::vector<Entry*> by_channel_;
   std::vector<std::uint64_t> own_;  // a bit for each of them: domains of one link share its page
   std::vector<Entry*> turn_, again_, parked_;

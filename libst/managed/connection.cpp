@@ -210,6 +210,7 @@ void Connection::end(int flushed, std::uint32_t event, int status) {
   if (over()) return;
   // Grants are void, and nothing is sent any more, before memory is given back.
   if (vc_ != kNoneId) disconnect_channel(true);
+  domain_->disown(*this);
   state_ = State::kEnding;
   reason_ = status;
   wait_until_ = kNever;

@@ -89,6 +89,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void progress();
   // The next turn visits that connection, whatever news there are of it.
   void visit(Connection& connection);
+  // It has closed its channel, and needs no more news of it.
+  void disown(Connection& connection);
   // It has something to send. What is posted one after the other leaves together: the first at
   // once, or with a burst; else with the next turn, whose ever that is.
   void send_soon(Connection& connection);

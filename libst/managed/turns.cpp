@@ -98,6 +98,12 @@ void Domain::visit(Connection& connection) {
   if (agenda_.knows(connection.entry())) agenda_.again(connection.entry());
 }
 
+void Domain::disown(Connection& connection) {
+  if (!agenda_.knows(connection.entry())) return;
+  agenda_.disown(connection.entry(), backend_->page().news);
+  wake_waiters();
+}
+
 void Domain::send_soon(Connection& connection) {
   auto& entry = connection.entry();
   if (!std::exchange(entry.unsent, true)) unsent_.push_back(&connection);

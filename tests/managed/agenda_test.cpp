@@ -74,6 +74,25 @@ TEST_F(Agendas, WhoseChannelIsGivenToAnotherIsVisitedAsWell) {
   agenda.remove(successor);
 }
 
+// The same where the other one is of another domain.
+TEST_F(Agendas, NewsThatAnotherDomainTookForItsOwnArePassedOn) {
+  Agenda other;
+  Agenda::Entry successor;
+  other.add(successor, reinterpret_cast<Connection&>(successor), 5);
+  other.gather(*news, kNow);
+  other.end_turn();
+  news->ring(5);
+  EXPECT_EQ(turn(), 1U) << "the successor's";
+  other.gather(*news, kNow);
+  EXPECT_TRUE(other.turn().empty());
+  agenda.disown(entries[5], *news);
+  EXPECT_EQ(turn(), 0U);
+  other.gather(*news, kNow);
+  EXPECT_EQ(other.turn(), std::vector{&successor});
+  other.end_turn();
+  other.remove(successor);
+}
+
 TEST_F(Agendas, OneThatIsGoneIsVisitedNoMoreAndItsChannelIsItsSuccessors) {
   agenda.again(entries[5]);
   agenda.expect(entries[5], kNow);
