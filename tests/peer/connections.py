@@ -152,6 +152,7 @@ def rc_cookie(t):
     for _ in range(2):
         proves(vc, rs)
     vc.quiet(skip=("RS",))
+    vc.established = False  # so that a CA is told
     vc.rc(t.uport)
     again = vc.expect("CA", skip=("RS",))
     demand((again.s_port, again.R_Key) == (vc.peer_port, vc.peer_key), f"5.36 another CA: {again}")

@@ -66,7 +66,7 @@ def endpoint_groups(t):
         vc.send("NOP", b_num=1, **wrong)
         vc.block(Place(t, 5, 1), pattern(100), **wrong)
     vc.send("NOP", b_num=2)
-    urx(t, "NOP", B_num=2)
+    urx(t, "NOP", b_num=2)
     t.untouched(0, 100)
 
 

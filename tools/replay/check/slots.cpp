@@ -9,7 +9,9 @@ namespace stp::replay {
 namespace {
 
 constexpr TraceTime kLeastTimeout = 200'000;
-constexpr TraceTime kAskPatience = 2'000'000'000;  // protocol: 5.22
+// Of one that asks why nothing comes; of others it is 2 s, and a trace does not tell them apart.
+// protocol: 5.22
+constexpr TraceTime kAskPatience = 5'750'000'000;
 
 // Of a Transfer whose length is known.
 std::optional<std::uint64_t> number_of_blocks(const Landing& landing) {
