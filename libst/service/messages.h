@@ -157,8 +157,8 @@ struct Reply {
   std::uint32_t local_slots, remote_slots;
   std::uint32_t peer_uport;
   WireOption option;  // what came along with the peer's RC or CA
-  // kHello: the link; kTrouble; kStats: a counter; -EDQUOT: what is used up, how much of it there is, and the
-  // remedy
+  // kHello: the link; kTrouble; kStats: a counter; -EDQUOT: what is used up, how much of it there
+  // is, and the remedy
   char text[128];
   std::uint64_t value;
   AdminEntry admin;  // kAdmin*, kTrace*
