@@ -76,6 +76,7 @@ void Node::Impl::on_unscheduled_data(Vc& vc, const wire::Frame& frame, Time now)
   if (!place(vc, frame, *block, memory)) return;
   UnscheduledBlocks::progress(*block, now);
   if (!block->stus.complete()) return;
+  place_end(vc, *block);
   deliver_block(vc, frame.src, *block);
   blocks.complete(name, now);
 }

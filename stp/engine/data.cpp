@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Placing STUs (docs/protocol.md, sections 7 and 8). Every check comes before the one copy.
+#include <bit>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "stp/engine/impl.h"
+#include "stp/memory/ordered_copy.h"
 #include "stp/wire/big_endian.h"
 
 namespace stp {
@@ -63,10 +66,14 @@ Counter Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t length
   if (vc.inbound.progress(*block, length, h.sync, now)) vc.channel.count_cts_repeated();
   if (was_repeated) look_earlier(vc, now);
   if (!block->stus.complete()) return;
+  place_end(vc, *block);
   deliver_block(vc, frame.src, *block);
   bool const asks = block->last.has(wire::flag::kSendState);
   auto const sync = block->last.sync;
+  auto* const transfer = block->transfer;
+  auto const first = transfer != nullptr ? transfer->b_seq : 0;
   vc.inbound.complete(*block);
+  if (transfer != nullptr && !transfer->held.empty()) place_held(vc, *transfer, first);
   // protocol: 6.15
   if (asks) answer_state(vc, sync, h.b_num, h.d_id, 0);
 }
@@ -79,9 +86,17 @@ void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& 
   // protocol: 6.9
   if (!silent && vc.channel.free_slots() == 0) return counters.add(Counter::kSlotOverrun);
   auto const length = frame.stu.size();
-  if (length != 0) std::memmove(memory, frame.stu.data(), length);
+  auto now_placed = length;
+  if (silent && region.holds_end(h.b_num)) {
+    HeldEnd end;
+    now_placed = end.keep(frame.stu, h.bufx, h.offset);
+    region.held.hold(h.b_num, end, std::bit_ceil(region.b_win));
+  }
+  copy_in_order(memory, frame.stu.data(), now_placed);
   count_stu(vc, length);
+  auto const first = region.b_seq;
   region.complete(h.b_num);
+  if (!region.held.empty()) place_held(vc, region, first);
   counters.add(Counter::kRxBlocks);
   // protocol: 8.9
   if (!silent) deliver(vc, frame.src, h, frame.append, NodeChannel::Place::kSlot, length);
@@ -102,15 +117,19 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
   bool const last = h.has(wire::flag::kLast);
   bool const silent = last ? h.has(wire::flag::kSilent) : block.last.has(wire::flag::kSilent);
   // protocol: 6.9
-  if (block.stus.completes(h.param, last) && !silent && vc.channel.free_slots() == 0) {
+  bool const completes = block.stus.completes(h.param, last);
+  if (completes && !silent && vc.channel.free_slots() == 0) {
     counters.add(Counter::kSlotOverrun);  // as if lost: a repeat will complete the Block
     return false;
   }
   if (block.value) {  // the one operand that is a number: host order in users' memory
     auto const value = wire::load64(frame.stu.data());
-    std::memcpy(memory, &value, sizeof value);
-  } else if (length != 0) {
-    std::memmove(memory, frame.stu.data(), length);
+    copy_in_order(memory, reinterpret_cast<const std::byte*>(&value), sizeof value);
+  } else {
+    bool const early = block.transfer != nullptr && silent && block.transfer->holds_end(h.b_num);
+    bool const holds = last && (!completes || early);
+    auto const at_once = holds ? block.held.keep(frame.stu, h.bufx, h.offset) : length;
+    copy_in_order(memory, frame.stu.data(), at_once);
   }
   count_stu(vc, length);
   auto const bufsize = vc.endpoint->config.bufsize;
@@ -128,6 +147,38 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
     if (block.has_append) std::memcpy(block.append, frame.append.data(), frame.append.size());
   }
   return true;
+}
+
+void Node::Impl::write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end) {
+  wire::Header at;
+  at.mx = mx;
+  at.bufx = end.bufx;
+  at.offset = end.offset;
+  std::byte* memory = nullptr;
+  auto const gone = check_memory(vc, at, end.size, permit::kData, memory);
+  if (gone != Counter::kNone) return counters.add(gone);  // as if it came only now
+  copy_in_order(memory, end.bytes, end.size);
+}
+
+// `block` is complete: what was held of it has its turn, or waits for the Blocks before it.
+// protocol: 8.15
+void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
+  if (block.held.size == 0) return;
+  auto const end = std::exchange(block.held, {});
+  auto* const transfer = block.transfer;
+  if (transfer != nullptr && block.last.has(wire::flag::kSilent) &&
+      transfer->holds_end(block.b_num))
+    return transfer->held.hold(block.b_num, end, std::bit_ceil(transfer->b_win));
+  write_end(vc, block.last.mx, end);
+}
+
+// The Blocks from `first` to B_seq are complete: what is held of them has its turn.
+// protocol: 8.15
+void Node::Impl::place_held(const Vc& vc, InboundTransfer& region, std::uint32_t first) {
+  for (; first != region.b_seq && !region.held.empty(); ++first) {
+    work::count("ends of Blocks that were held");
+    if (auto const end = region.held.take(first); end.size != 0) write_end(vc, region.mx, end);
+  }
 }
 
 // The header of a complete Block, for its user.

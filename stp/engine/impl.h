@@ -136,6 +136,9 @@ struct Node::Impl {
   void place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region, std::byte* memory);
   bool place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory);
   void count_stu(Vc& vc, std::size_t length);
+  void write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end);
+  void place_end(const Vc& vc, InboundBlock& block);
+  void place_held(const Vc& vc, InboundTransfer& region, std::uint32_t first);
   void deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& block);
 
   // --- connectionless.cpp

@@ -7,6 +7,7 @@
 #include "stp/base/linked_list.h"
 #include "stp/counters.h"
 #include "stp/memory/tiling.h"
+#include "stp/sequence/held_ends.h"
 #include "stp/sequence/stu_map.h"
 #include "stp/types.h"
 #include "stp/wire/header.h"
@@ -42,6 +43,7 @@ struct InboundBlock {
   wire::Header last;
   std::uint8_t append[wire::kAppendSize] = {};
   bool has_append = false;
+  HeldEnd held;  // of the Last STU, while others are missing
 
   // Whether an STU of `length` bytes fits the tiling of this Block; kNone: it may be placed.
   [[nodiscard]] Counter check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "stp/sequence/blocks_ahead.h"
+#include "stp/sequence/held_ends.h"
 #include "stp/sequence/inbound_block.h"
 #include "stp/sequence/window_purse.h"
 
@@ -29,6 +30,7 @@ struct InboundTransfer {
   std::uint32_t b_win = 0;      // region: Blocks that may be on their way
   std::uint32_t partial = 0;    // region: Blocks of which an STU has come, and not all
   std::uint32_t most_stus = 0;  // region: of one Block
+  HeldEnds held;                // region: of complete Blocks that nobody is told of
   // Region: places, a power of two; Block b at b mod their count. None until a Block comes that is
   // more than one STU, and each is made for the first Block that has it.
   std::vector<std::unique_ptr<InboundBlock>> window;
@@ -48,6 +50,9 @@ struct InboundTransfer {
     bool const before = region ? static_cast<std::int32_t>(b_num - b_seq) < 0 : b_num < b_seq;
     return before || (!ahead.empty() && ahead.contains(b_num, b_seq));
   }
+  // Whether the end of a Block that nobody is told of waits for Blocks before it.
+  // protocol: 8.15
+  [[nodiscard]] bool holds_end(std::uint32_t b_num) const { return region && b_num != b_seq; }
   // protocol: 9.6
   void complete(std::uint32_t b_num) {
     if (b_num != b_seq) return ahead.insert(b_num, b_seq);

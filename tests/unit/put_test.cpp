@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Blocks put into an open region: most are one STU, of which nothing is remembered; those of
 // several come between them.
+#include <algorithm>
+
 #include "tests/unit/write_fixture.h"
 
 namespace stp::test {
@@ -33,6 +35,10 @@ class Put : public Writing {
     auto h = stu(region, number, at, flags);
     h.b_num = b_num;
     return h;
+  }
+  [[nodiscard]] bool is_zero(std::size_t at, std::size_t length) const {
+    return std::all_of(target.data() + at, target.data() + at + length,
+                       [](std::byte byte) { return byte == std::byte{0}; });
   }
   wire::Header whole(std::uint32_t b_num, std::uint32_t at) {
     return piece(b_num, 0, at, flag::kLast | flag::kSilent);
@@ -74,6 +80,81 @@ TEST_F(Put, a_block_of_one_stu_is_placed_once) {
   inject_stu(whole(3, 0), 0, 8);  // ahead of one that is missing
   std::fill_n(target.data(), 16, std::byte{0});
   expect_dropped(whole(3, 0), Counter::kDuplicateBlock, 8);
+}
+
+// What its user wrote after a Block, or an STU, had come stays, however often that comes again.
+// protocol: 8.10
+TEST_F(Put, a_duplicate_leaves_what_the_user_wrote_since) {
+  auto const first = piece(0, 0, 0, flag::kSilent);
+  auto const last = piece(0, 1, kStu, flag::kLast | flag::kSilent);
+  auto const reset = [&](std::size_t at, std::size_t length) {
+    std::fill_n(target.data() + at, length, std::byte{0xa5});
+  };
+  auto const stayed = [&](std::size_t at, std::size_t length) {
+    return std::all_of(target.data() + at, target.data() + at + length,
+                       [](std::byte byte) { return byte == std::byte{0xa5}; });
+  };
+  inject_stu(first, 0, kStu);
+  reset(0, kStu);
+  inject_stu(first, 0, kStu);  // its Block is not complete
+  EXPECT_TRUE(stayed(0, kStu));
+  inject_stu(last, kStu, 100);
+  inject_stu(whole(1, 3 * kStu), 3 * kStu, 100);
+  EXPECT_EQ(b.count(Counter::kRxBlocks), 2U);
+  reset(0, 4 * kStu);
+  for (int again = 0; again < 3; ++again) {
+    inject_stu(last, kStu, 100);
+    inject_stu(first, 0, kStu);
+    inject_stu(whole(1, 3 * kStu), 3 * kStu, 100);
+  }
+  EXPECT_TRUE(stayed(0, 4 * kStu));
+  EXPECT_EQ(b.count(Counter::kDuplicateStu), 1U);
+  EXPECT_EQ(b.count(Counter::kDuplicateBlock), 9U);
+}
+
+// protocol: 8.15
+TEST_F(Put, the_end_of_a_block_is_written_when_all_before_it_has_come) {
+  inject_stu(piece(0, 2, 2 * kStu, flag::kLast | flag::kSilent), 2 * kStu, 100);
+  EXPECT_EQ(std::memcmp(target.data() + 2 * kStu, source.data() + 2 * kStu, 92), 0);
+  EXPECT_TRUE(is_zero(2 * kStu + 92, 8));
+  inject_stu(piece(0, 0, 0, flag::kSilent), 0, kStu);
+  EXPECT_TRUE(is_zero(2 * kStu + 92, 8));
+  inject_stu(piece(0, 1, kStu, flag::kSilent), kStu, kStu);
+  EXPECT_TRUE(arrived(2 * kStu + 100));
+}
+
+// protocol: 8.15
+TEST_F(Put, the_end_of_a_silent_block_waits_for_the_blocks_before_it) {
+  inject_stu(whole(2, 200), 200, 100);
+  inject_stu(whole(1, 300), 300, 3);
+  inject_stu(piece(3, 0, kStu, flag::kSilent), kStu, kStu);
+  inject_stu(piece(3, 1, 2 * kStu, flag::kLast | flag::kSilent), 2 * kStu, 50);
+  EXPECT_TRUE(is_zero(292, 11));
+  EXPECT_TRUE(is_zero(2 * kStu + 42, 8));
+  EXPECT_EQ(b.count(Counter::kRxBlocks), 3U);
+  inject_stu(whole(2, 200), 200, 100);
+  EXPECT_EQ(b.count(Counter::kDuplicateBlock), 1U);
+  EXPECT_TRUE(is_zero(292, 11));
+  inject_stu(whole(0, 0), 0, 100);
+  EXPECT_EQ(std::memcmp(target.data() + 200, source.data() + 200, 103), 0);
+  EXPECT_EQ(std::memcmp(target.data() + kStu, source.data() + kStu, kStu + 50), 0);
+}
+
+// Its user is told that it is there.
+// protocol: 8.9, 8.15
+TEST_F(Put, a_block_that_is_told_of_is_whole_although_others_are_missing) {
+  inject_stu(piece(1, 0, 0, flag::kLast), 0, 100);
+  EXPECT_TRUE(arrived(100));
+  EXPECT_TRUE(get(cb));
+}
+
+// protocol: 7.5, 8.15
+TEST_F(Put, what_is_held_is_not_written_into_memory_that_was_unmapped) {
+  inject_stu(whole(1, 200), 200, 100);
+  ASSERT_EQ(b.node.free_mx(listener, mx), 0);
+  ASSERT_EQ(b.node.unmap(target_region), 0);
+  inject(b, kMacA, whole(0, 0), Bytes(source.data(), 100));
+  EXPECT_TRUE(is_zero(292, 8));
 }
 
 // protocol: 8.6, 9.10

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies into memory that somebody may poll meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace stp {
+
+// Stores each byte once and in ascending order: who sees one of the last 8, and looks with acquire,
+// sees all that was stored before it. Aligned words are stored whole, the last ones with release;
+// in the middle of long copies lines of 64 bytes keep the order on x86-64 alone.
+// Where `to` lies inside [from, from + length) it is no more than a memmove.
+// protocol: 8.14
+void copy_any_in_order(std::byte* to, const std::byte* from, std::size_t length);
+
+inline void copy_in_order(std::byte* to, const std::byte* from, std::size_t length) {
+  using Word [[gnu::may_alias]] = std::uint64_t;
+  bool const word =
+      length == sizeof(Word) && reinterpret_cast<std::uintptr_t>(to) % sizeof(Word) == 0;
+  if (!word) return copy_any_in_order(to, from, length);
+  std::uint64_t value;
+  std::memcpy(&value, from, sizeof value);
+  __atomic_store_n(reinterpret_cast<Word*>(to), value, __ATOMIC_RELEASE);
+}
+
+}  // namespace stp
