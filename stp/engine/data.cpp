@@ -88,9 +88,11 @@ void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& 
   auto const length = frame.stu.size();
   auto now_placed = length;
   if (silent && region.holds_end(h.b_num)) {
+    if (!region.held.make_room(std::bit_ceil(region.b_win)))
+      return counters.add(Counter::kBlocksFull);  // as if it were lost
     HeldEnd end;
     now_placed = end.keep(frame.stu, h.bufx, h.offset);
-    region.held.hold(h.b_num, end, std::bit_ceil(region.b_win));
+    region.held.hold(h.b_num, end);
   }
   copy_in_order(memory, frame.stu.data(), now_placed);
   count_stu(vc, length);
@@ -127,6 +129,10 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
     copy_in_order(memory, reinterpret_cast<const std::byte*>(&value), sizeof value);
   } else {
     bool const early = block.transfer != nullptr && silent && block.transfer->holds_end(h.b_num);
+    if (last && early && !block.transfer->held.make_room(std::bit_ceil(block.transfer->b_win))) {
+      counters.add(Counter::kBlocksFull);  // as if it were lost
+      return false;
+    }
     bool const holds = last && (!completes || early);
     auto const at_once = holds ? block.held.keep(frame.stu, h.bufx, h.offset) : length;
     copy_in_order(memory, frame.stu.data(), at_once);
@@ -168,7 +174,7 @@ void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
   auto* const transfer = block.transfer;
   if (transfer != nullptr && block.last.has(wire::flag::kSilent) &&
       transfer->holds_end(block.b_num))
-    return transfer->held.hold(block.b_num, end, std::bit_ceil(transfer->b_win));
+    return transfer->held.hold(block.b_num, end);
   write_end(vc, block.last.mx, end);
 }
 

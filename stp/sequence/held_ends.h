@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -35,13 +36,20 @@ struct HeldEnd {
 class HeldEnds {
  public:
   [[nodiscard]] bool empty() const { return count_ == 0; }
-  // `places`: a power of two, as many as there can be Blocks under way.
-  void hold(std::uint32_t b_num, const HeldEnd& end, std::uint32_t places) {
-    if (end.size == 0) return;
-    if (places_.empty()) {
-      work::count("ends of Blocks that are held", places);
+  // To be called before hold(). `places`: a power of two, as many as there can be Blocks under way.
+  // False: the system has no memory for them.
+  [[nodiscard]] bool make_room(std::uint32_t places) {
+    if (!places_.empty()) return true;
+    work::count("ends of Blocks that are held", places);
+    try {
       places_.resize(places);
+    } catch (const std::bad_alloc&) {
+      return false;
     }
+    return true;
+  }
+  void hold(std::uint32_t b_num, const HeldEnd& end) {
+    if (end.size == 0) return;
     place(b_num) = end;
     ++count_;
   }

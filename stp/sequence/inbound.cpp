@@ -49,7 +49,7 @@ std::uint64_t memory_of_block(std::uint64_t stus) {
 }
 
 std::uint64_t memory_of_window(std::uint64_t stus, std::uint32_t places) {
-  return places * (sizeof(InboundBlock) + kTableEntry + StuMap::footprint(stus));
+  return places * (sizeof(InboundBlock) + sizeof(HeldEnd) + kTableEntry + StuMap::footprint(stus));
 }
 
 }  // namespace

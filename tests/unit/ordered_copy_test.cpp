@@ -2,8 +2,12 @@
 #include "stp/memory/ordered_copy.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <thread>
@@ -48,6 +52,59 @@ TEST(OrderedCopy, what_overlaps_is_moved) {
       copy_in_order(room.bytes + to, room.bytes + from, 1'000);
       ASSERT_EQ(std::memcmp(room.bytes, expected.bytes, kMost), 0) << apart;
     }
+}
+
+// Two pages, of which the second cannot be written to until somebody tries: then it is seen what of
+// the first has been written.
+class WatchedPages {
+ public:
+  WatchedPages() {
+    auto const page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    pages_ = static_cast<std::byte*>(
+        ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    border_ = pages_ + page;
+    struct sigaction watch {};
+    watch.sa_handler = look;
+    ::sigaction(SIGSEGV, &watch, &before_);
+  }
+  ~WatchedPages() {
+    ::sigaction(SIGSEGV, &before_, nullptr);
+    ::munmap(pages_, 2 * static_cast<std::size_t>(border_ - pages_));
+  }
+  WatchedPages(const WatchedPages&) = delete;
+  WatchedPages& operator=(const WatchedPages&) = delete;
+
+  // How many bytes of `length` equal ones, copied so that the last `tail` lie behind the border,
+  // were not written yet when the first of these was.
+  std::size_t missing_at_the_tail(std::size_t length, std::size_t tail) {
+    auto const size = static_cast<std::size_t>(border_ - pages_);
+    std::memset(pages_, 0, 2 * size);
+    ::mprotect(border_, size, PROT_READ);
+    first_ = border_ - (length - tail);
+    missing_ = length;
+    std::vector<std::byte> const from(length, kByte);
+    copy_in_order(first_, from.data(), length);
+    return missing_;
+  }
+
+ private:
+  static constexpr std::byte kByte{0x5a};
+  static void look(int) {
+    missing_ = static_cast<std::size_t>(
+        std::count_if(first_, border_, [](std::byte each) { return each != kByte; }));
+    ::mprotect(border_, static_cast<std::size_t>(border_ - pages_), PROT_READ | PROT_WRITE);
+  }
+  struct sigaction before_ {};
+  static inline std::byte *pages_ = nullptr, *border_ = nullptr, *first_ = nullptr;
+  static inline volatile std::size_t missing_ = 0;
+};
+
+// protocol: 8.14
+TEST(OrderedCopy, nothing_of_the_tail_is_written_before_all_else_is) {
+  WatchedPages pages;
+  for (std::size_t length = 1; length <= 4'096; length += length < 300 ? 1 : 61)
+    for (std::size_t tail = 1; tail <= std::min<std::size_t>(8, length); ++tail)
+      ASSERT_EQ(pages.missing_at_the_tail(length, tail), 0U) << length << " bytes, tail " << tail;
 }
 
 // One thread copies, the other polls the last byte, then looks at all others, and takes the byte
