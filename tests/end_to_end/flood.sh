@@ -21,10 +21,9 @@ if ldd "$bin/stpd" | grep -q libtsan; then rate=5000; fi
 start "$work/flood.log" nsenter -t "$side_a" -n "$bin/stp-rc-flood" stp0 "$address" "$rate" 600 rc
 flood=$!
 sleep 0.3 # whoever has few places has none left by now
-# Fewer than the flood has different requests. To one that comes again after many others a Node may
-# name another Port (5.36), which check takes for a second connection (5.4).
+# The flood's requests repeat within it: after so many others a Node may name another Port (5.36).
 start "$work/trace.log" "$bin/stpctl" --socket "$work/b.sock" trace --out "$work/flood.pcapng" \
-  --frames "$((rate / 2))"
+  --frames "$((rate * 3 / 2))"
 trace=$!
 for file in one two one; do
   rm -f "$work/out/$file"

@@ -25,7 +25,9 @@ class Checking : public ::testing::Test {
     checker->frame(decoder.decode({++number, now, frame, frame.size()}));
     now += 20'000;
   }
-  void connect(std::uint16_t port, std::uint32_t key) {
+  void connect(std::uint16_t port, std::uint32_t key) { connect(port, port, key); }
+  // The answer comes from Port `other`.
+  void connect(std::uint16_t port, std::uint16_t other, std::uint32_t key) {
     auto rc = header_of(Op::kRequestConnection);
     rc.s_port = port;
     rc.d_port = 0;
@@ -37,7 +39,7 @@ class Checking : public ::testing::Test {
     say(rc, kMacA, kMacB);
     auto ca = rc;
     ca.op_flags = wire::op_flags(Op::kConnectionAnswer);
-    ca.s_port = port;
+    ca.s_port = other;
     ca.d_port = port;
     ca.d_key = key;
     ca.d_id = 0;
@@ -187,6 +189,21 @@ TEST_F(Checking, what_comes_by_a_timer_does_not_show_that_its_sender_hears) {
   }
   checker->finish();
   EXPECT_TRUE(findings.empty()) << line_of(findings.front());
+}
+
+// protocol: 5.4, 5.36
+TEST_F(Checking, an_answer_that_nobody_uses_may_be_forgotten_and_another_be_given) {
+  connect(7, 8, 0x1000);
+  now += 650'000'000;
+  connect(7, 9, 0x1000);
+  EXPECT_TRUE(findings.empty()) << line_of(findings.front());
+  auto used = named(Op::kNop, 7, 0x1000);
+  used.d_port = 9;
+  say(used, kMacA, kMacB);
+  now += 650'000'000;
+  connect(7, 10, 0x1000);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, Rule::kSecondVc);
 }
 
 TEST(RecentEntries, the_oldest_makes_room) {

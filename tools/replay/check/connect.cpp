@@ -16,6 +16,7 @@ constexpr TraceTime kForever = std::numeric_limits<TraceTime>::max() / 2;
 constexpr TraceTime kLeastTimeout = 200'000;              // protocol: 5.20
 constexpr TraceTime kDisconnectPatience = 1'000'000'000;  // protocol: 5.22
 constexpr TraceTime kLateRc = 4'000'000'000;              // protocol: 5.10
+constexpr TraceTime kPromised = 100'000'000;              // protocol: 5.36, 5.38
 
 bool connection_operation(Op op) {
   return op <= Op::kDisconnectComplete;
@@ -42,6 +43,14 @@ Side side_of(const EndName& end, const MacAddr& mac) {
   side.mac = mac;
   side.port = end.port;
   return side;
+}
+
+// Whether the CA that made `c` still binds who sent it: its requester has used it, or may be about
+// to. Else it may be forgotten, and a repeat of the RC get another.
+// protocol: 5.36
+bool is_promised(const Connection& c, TraceTime now) {
+  auto const& [requester, answerer] = c.sides;
+  return requester.heard != kNotYet || between(answerer.heard, now) < kPromised;
 }
 
 }  // namespace
@@ -104,7 +113,7 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
       between(before->closed, frame.time) > kReordering)
     report(frame, Rule::kRcLate, "silence, as that connection is gone", operation_text(frame),
            options.lossy);
-  else if (same && !gone && known == nullptr)
+  else if (same && !gone && known == nullptr && is_promised(*before, frame.time))
     report(frame, Rule::kSecondVc, "the CA that its RC was answered with before",
            named("R_Port", h.s_port));
   if (known != nullptr && !gone) {
