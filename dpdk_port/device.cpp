@@ -207,7 +207,7 @@ rte_eth_stats Device::statistics() const {
 }
 
 std::string Device::trouble() const {
-  if (!socket_) return {};
+  if (!socket_) return trouble_of_peer();
   const std::string& name = spec_.interface;
   if (!socket_->runs()) {
     if (!socket_->obstacle().empty()) return socket_->obstacle();
@@ -224,6 +224,14 @@ std::string Device::trouble() const {
          " or what it leads to has a smaller MTU; make it " + std::to_string(mtu_) +
          " at both ends and between (ip link set DEVICE mtu " + std::to_string(mtu_) +
          "), or open this link with mtu= of the smallest";
+}
+
+std::string Device::trouble_of_peer() const {
+  if (!seeks_peer() || link_up()) return {};
+  const std::string missing = "no memif server has opened " + spec_.socket +
+                              ": start the program whose link has role=server there, with the same "
+                              "id; this side looks for it";
+  return absent_.empty() ? missing : missing + " (" + absent_ + ")";
 }
 
 bool Device::take_mtu(std::string& error) {
@@ -265,18 +273,23 @@ bool Device::take_mac(std::string& error) {
 }
 
 bool Device::start(std::string& error) {
+  try_to_start();
+  if (!started_) error = absent_;
+  return started_ || seeks_peer();  // whose server may come later
+}
+
+void Device::try_to_start() {
+  take_dpdk_message();
   const int result = rte_eth_dev_start(port_);
   started_ = result == 0;
-  if (!started_) error = failure("the device does not start", result);
-  if (!started_ && seeks_peer()) error += " (the side with role=server starts first)";
-  return started_;
+  absent_ = started_ ? std::string() : failure("the device does not start", result);
 }
 
 // The driver connects when it is started, and not again.
 bool Device::seek_peer() {
   run_on_interrupt_thread([this] {
     if (started_) rte_eth_dev_stop(port_);
-    started_ = rte_eth_dev_start(port_) == 0;
+    try_to_start();
   });
   return started_;
 }

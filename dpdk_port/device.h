@@ -77,6 +77,8 @@ class Device {
   bool take_mtu(std::string& error);
   bool take_mac(std::string& error);
   bool start(std::string& error);
+  void try_to_start();
+  [[nodiscard]] std::string trouble_of_peer() const;
   void find_wake_fd();
   void close();
   static int on_removal(std::uint16_t port, rte_eth_event_type event, void* device, void* result);
@@ -90,6 +92,7 @@ class Device {
   bool chains_ = false, copies_ = false;
   bool probed_ = false, promiscuous_ = false, watched_ = false;
   std::atomic<bool> started_{false}, gone_{false};
+  std::string absent_;  // why it has not started
   MbufPool pool_;
   std::unique_ptr<PacketSocket> socket_;
 };

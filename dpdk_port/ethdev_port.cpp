@@ -90,13 +90,20 @@ class EthdevPort final : public LinkPort {
   // Whoever takes a connection and finds it closed ends (DPDK's memif): a peer that may only be
   // slow gets more time.
   static constexpr Time kLookForPeer = kSecond, kPeersTime = 5 * kSecond;
+  // Where no server has been yet, there is none to hurt.
+  static constexpr Time kLookForServer = 100 * kMillisecond;
+  [[nodiscard]] Time until_first_look() const {
+    if (!device_->seeks_peer()) return kNever;
+    return now() + (device_->runs() ? kPeersTime : kLookForServer);
+  }
 
-  // Where the link has been down for a while.
+  // Where the link has been down for a while, or was never up.
   void look_for_peer(Time now) {
-    look_for_peer_ = now + kLookForPeer;
+    const bool absent = !device_->runs();
+    look_for_peer_ = now + (absent ? kLookForServer : kLookForPeer);
     if (device_->link_up()) {
       down_ = false;
-    } else if (std::exchange(down_, true)) {
+    } else if (std::exchange(down_, true) || absent) {
       if (device_->seek_peer()) look_for_peer_ = now + kPeersTime;
       ++sought_;
     }
@@ -107,7 +114,7 @@ class EthdevPort final : public LinkPort {
   Arp arp_;
   Receiver receiver_;
   Transmitter transmitter_;
-  Time look_for_peer_ = device_->seeks_peer() ? now() + kPeersTime : kNever;
+  Time look_for_peer_ = until_first_look();
   bool down_ = false;
   std::uint64_t sought_ = 0;  // how often
 };

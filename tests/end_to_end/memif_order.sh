@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A memif client that comes before its server says what is missing, and goes on when the server comes.
+. "$(dirname "$0")/setup.sh"
+make_work_directory
+
+mac=02:00:00:00:09:0
+links() { "$bin/stpctl" --socket "$work/a.sock" links; }
+troubled() { links | grep -qF "no memif server has opened $work/memif.sock"; }
+untroubled() { ! troubled; }
+pings() { "$bin/stpctl" --socket "$work/a.sock" ping 10.9.0.2:2999 --count 1 >"$work/ping" 2>&1; }
+
+start_stpd a - "memif:$work/memif.sock,role=client,mac=${mac}1,address=10.9.0.1/24"
+await_stpd a
+wait_for 20 troubled || fail "stpctl links does not name the socket that is missing"
+sleep 1
+# One word about it in the log, however often the client looks.
+expect [ "$(grep -cF "no memif server has opened" "$work/a.log")" -eq 1 ]
+expect [ "$(wc -l <"$work/a.log")" -le 8 ]
+
+start_stpd b - "memif:$work/memif.sock,role=server,mac=${mac}2,address=10.9.0.2/24"
+await_stpd b
+start "$work/pings.log" "$bin/stpctl" --socket "$work/b.sock" ping --serve :2999
+wait_for 30 pings || fail "the client does not find its server"
+expect untroubled
+passed
