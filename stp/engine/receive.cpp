@@ -168,9 +168,14 @@ void Node::Impl::touch(Vc& vc, bool urgent) {
   touched.push_back(vc);
 }
 
-// The same where the user finds nothing but room: requests of its own are done with.
+// The same where the user finds nothing but room: requests of its own are done with. Nothing else
+// may happen that would wake it.
 void Node::Impl::touch_room(Vc& vc) {
-  if (vc.in<IsTouched>()) return;
+  vc.urgent = true;
+  if (vc.in<IsTouched>()) {
+    if (!vc.drowsy) return;
+    vc.leave<IsTouched>();
+  }
   vc.drowsy = false;
   touched.push_back(vc);
 }

@@ -197,7 +197,7 @@ TEST_F(Checking, an_answer_that_nobody_uses_may_be_forgotten_and_another_be_give
   now += 650'000'000;
   connect(7, 9, 0x1000);
   EXPECT_TRUE(findings.empty()) << line_of(findings.front());
-  auto used = named(Op::kNop, 7, 0x1000);
+  auto used = named(Op::kNoOperation, 7, 0x1000);
   used.d_port = 9;
   say(used, kMacA, kMacB);
   now += 650'000'000;

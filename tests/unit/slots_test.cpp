@@ -305,6 +305,20 @@ TEST_F(Slots, a_user_that_gathers_is_told_of_each_header_at_once) {
   EXPECT_TRUE(has_event(b, Event::Kind::kWake));
 }
 
+// Frames that leave are all that happens: nothing else would wake it later.
+TEST_F(Slots, a_user_that_sleeps_on_a_full_queue_learns_of_room_at_once) {
+  connect();
+  put(a, ca, nop(1));
+  settle();
+  pass(kMillisecond);
+  put(a, ca, nop(2));
+  ca.user.begin_sleep();
+  a.events.clear();
+  settle();
+  EXPECT_TRUE(has_event(a, Event::Kind::kWake));
+  ca.user.end_sleep();
+}
+
 TEST_F(Slots, a_user_that_sleeps_learns_of_the_end_at_once) {
   connect();
   cb.user.begin_sleep();

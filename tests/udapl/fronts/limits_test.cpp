@@ -31,9 +31,9 @@ Limits listed() {
   return found;
 }
 
-class FrontLimits : public LibstTest {
+class FrontIaLimits : public LibstTest {
  protected:
-  FrontLimits() {
+  FrontIaLimits() {
     EXPECT_EQ(name_of(dat_ia_query(side.ia, nullptr, DAT_IA_FIELD_ALL, &ia, DAT_PROVIDER_FIELD_ALL,
                                    &provider)),
               "DAT_SUCCESS");
@@ -72,13 +72,13 @@ class FrontLimits : public LibstTest {
   DAT_IA_ATTR ia{};
   DAT_PROVIDER_ATTR provider{};
 };
-STP_BOTH_WAYS(FrontLimits);
+STP_BOTH_WAYS(FrontIaLimits);
 
-TEST_P(FrontLimits, ThePageListsWhatTheIaTells) {
+TEST_P(FrontIaLimits, ThePageListsWhatTheIaTells) {
   EXPECT_EQ(listed(), told());
 }
 
-TEST_P(FrontLimits, AnEpHasAsManyOperationsAsTheIaTellsAndNoMore) {
+TEST_P(FrontIaLimits, AnEpHasAsManyOperationsAsTheIaTellsAndNoMore) {
   side.attr.max_recv_dtos = side.attr.max_request_dtos = ia.max_dto_per_ep;
   auto const ep = side.make_ep();
   DAT_EP_PARAM param{};
@@ -91,7 +91,7 @@ TEST_P(FrontLimits, AnEpHasAsManyOperationsAsTheIaTellsAndNoMore) {
             "DAT_INVALID_PARAMETER");
 }
 
-TEST_P(FrontLimits, AnEvdHasTheLongestLengthThatTheIaTellsAndNoMore) {
+TEST_P(FrontIaLimits, AnEvdHasTheLongestLengthThatTheIaTellsAndNoMore) {
   side.evd(ia.max_evd_qlen, DAT_EVD_SOFTWARE_FLAG);
   DAT_EVD_HANDLE none = DAT_HANDLE_NULL;
   EXPECT_EQ(name_of(dat_evd_create(side.ia, ia.max_evd_qlen + 1, DAT_HANDLE_NULL,
@@ -99,7 +99,7 @@ TEST_P(FrontLimits, AnEvdHasTheLongestLengthThatTheIaTellsAndNoMore) {
             "DAT_INSUFFICIENT_RESOURCES");
 }
 
-TEST_P(FrontLimits, MemoryOfNoBytesIsALengthError) {
+TEST_P(FrontIaLimits, MemoryOfNoBytesIsALengthError) {
   for (auto* const start : {static_cast<void*>(side.buffer.data()), static_cast<void*>(nullptr)}) {
     DAT_REGION_DESCRIPTION region{};
     region.for_va = start;
