@@ -9,9 +9,10 @@ namespace stp {
 class WindowBudget {
  public:
   virtual ~WindowBudget() = default;
-  // From now on `owner` (Node::open_endpoint) takes `bytes` in all, more or fewer than before.
-  // False: more than it may, and it stays as it was. Fewer is never refused.
-  virtual bool hold(std::uint64_t owner, std::uint64_t bytes) = 0;
+  // From now on one purse of `owner` (Node::open_endpoint), who may have several, takes `bytes` and
+  // not `before`, more or fewer. False: more than its owner may, and it stays as it was. Fewer is
+  // never refused.
+  virtual bool hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) = 0;
 };
 
 }  // namespace stp

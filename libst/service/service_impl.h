@@ -202,7 +202,7 @@ struct Service::Impl {
   // What a client has taken may outlive it for some turns.
   struct Windows final : WindowBudget {
     explicit Windows(Impl& impl) : service(impl) {}
-    bool hold(std::uint64_t owner, std::uint64_t bytes) override;
+    bool hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) override;
     Impl& service;
     std::unordered_map<ClientId, Reservation> held;
   } windows{*this};

@@ -109,20 +109,21 @@ void Service::Impl::settle_tables(Client& client, EndpointId id, Endpoint& endpo
   client.table_bytes += endpoint.tables.amount();
 }
 
-bool Service::Impl::Windows::hold(std::uint64_t owner, std::uint64_t bytes) {
+bool Service::Impl::Windows::hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) {
   auto const id = static_cast<ClientId>(owner);
   auto const at = held.find(id);
   auto const has = at == held.end() ? 0 : at->second.amount();
-  if (bytes <= has) {
-    if (bytes != 0)
-      at->second.shrink(bytes);
+  if (bytes <= before) {
+    auto const left = has - std::min<std::uint64_t>(has, before - bytes);
+    if (left != 0)
+      at->second.shrink(left);
     else if (at != held.end())
       held.erase(at);
     return true;
   }
   auto const* const client = service.client(id);
   Reservation more;
-  if (client == nullptr || !client->account.reserve(Resource::kWindowBytes, bytes - has, more))
+  if (client == nullptr || !client->account.reserve(Resource::kWindowBytes, bytes - before, more))
     return false;
   held[id].join(std::move(more));
   return true;

@@ -94,6 +94,7 @@ void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& 
     now_placed = end.keep(frame.stu, h.bufx, h.offset);
     region.held.hold(h.b_num, end);
   }
+  if (!region.held.empty()) place_older(vc, region, h, now_placed);
   copy_in_order(memory, frame.stu.data(), now_placed);
   count_stu(vc, length);
   auto const first = region.b_seq;
@@ -135,6 +136,8 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
     }
     bool const holds = last && (!completes || early);
     auto const at_once = holds ? block.held.keep(frame.stu, h.bufx, h.offset) : length;
+    if (block.transfer != nullptr && !block.transfer->held.empty())
+      place_older(vc, *block.transfer, h, at_once);
     copy_in_order(memory, frame.stu.data(), at_once);
   }
   count_stu(vc, length);
@@ -184,6 +187,22 @@ void Node::Impl::place_held(const Vc& vc, InboundTransfer& region, std::uint32_t
   for (; first != region.b_seq && !region.held.empty(); ++first) {
     work::count("ends of Blocks that were held");
     if (auto const end = region.held.take(first); end.size != 0) write_end(vc, region.mx, end);
+  }
+}
+
+// `length` bytes are about to be placed: what is held of earlier Blocks in that place goes before
+// them, or it would come back over them.
+// protocol: 8.15
+void Node::Impl::place_older(const Vc& vc, InboundTransfer& region, const wire::Header& h,
+                             std::size_t length) {
+  auto const bufsize = vc.endpoint->config.bufsize;
+  auto const at = Address{h.bufx, h.offset}.linear(bufsize);
+  for (auto b_num = region.b_seq; b_num != h.b_num && !region.held.empty(); ++b_num) {
+    work::count("ends of Blocks that are held");
+    auto const& end = region.held.of(b_num);
+    auto const from = Address{end.bufx, end.offset}.linear(bufsize);
+    if (end.size == 0 || from >= at + length || at >= from + end.size) continue;
+    write_end(vc, region.mx, region.held.take(b_num));
   }
 }
 

@@ -139,6 +139,8 @@ struct Node::Impl {
   void write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end);
   void place_end(const Vc& vc, InboundBlock& block);
   void place_held(const Vc& vc, InboundTransfer& region, std::uint32_t first);
+  void place_older(const Vc& vc, InboundTransfer& region, const wire::Header& header,
+                   std::size_t length);
   void deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& block);
 
   // --- connectionless.cpp
@@ -171,6 +173,7 @@ struct Node::Impl {
   bool hold_for_memory(Vc& vc, Time now);
   void forget_idle_transfers();
   bool send_held(const HeldGrants::Transfer& transfer, TxFrame& frame, Time now);
+  void hold_again(Vc& vc, const HeldGrants::Transfer& transfer, const SendEntry& entry, Time now);
   void watch_grants(Vc& vc, Time now);
   void write_off_grants(Time now);
   [[nodiscard]] Time pacing_deadline() const;

@@ -95,7 +95,7 @@ std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
           auto* const vc = find_vc(id);
           if (vc == nullptr || !vc->credit.available()) return HeldGrants::Fit::kNoCredit;
           auto const& owner = *vc->endpoint->owner;
-          if (!vc->inbound.has_memory(demand.memory)) {
+          if (!vc->inbound.has_room(demand.memory)) {
             memory_look = std::min(memory_look, now + kGrantPatience);
             return HeldGrants::Fit::kTooMuch;
           }
@@ -122,7 +122,10 @@ bool Node::Impl::send_held(const HeldGrants::Transfer& transfer, TxFrame& frame,
   --vc.held;
   --vc.endpoint->owner->held;
   if (auto const error = check_request(vc, entry, now); error != 0) {
-    count_refused(vc, error);
+    if (error == -EDQUOT)
+      hold_again(vc, transfer, entry, now);
+    else if (error != -EALREADY)  // a repeat that came too late is dropped in silence
+      count_refused(vc, error);
     return false;
   }
   spend_slot(vc, now);
@@ -135,6 +138,15 @@ bool Node::Impl::send_held(const HeldGrants::Transfer& transfer, TxFrame& frame,
   emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum,
        std::as_bytes(std::span(entry.payload, entry.payload_length)), {}, false);
   return true;
+}
+
+// It takes more memory than when it was held, its Transfer was forgotten say: it waits on.
+void Node::Impl::hold_again(Vc& vc, const HeldGrants::Transfer& transfer, const SendEntry& entry,
+                            Time now) {
+  held.push(transfer, vc.endpoint->owner_id, entry, vc.inbound.demand(entry.header));
+  ++vc.held;
+  ++vc.endpoint->owner->held;
+  memory_look = std::min(memory_look, now + kGrantPatience);
 }
 
 // From now on it is seen whether anything comes of this connection's grants.

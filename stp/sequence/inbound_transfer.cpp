@@ -16,10 +16,12 @@ std::size_t InboundTransfer::dismantle(std::size_t most) {
   return done;
 }
 
-bool TransferTable::forget_oldest(const InboundTransfer* but) {
+bool TransferTable::forget_oldest(const InboundTransfer* but, bool unfinished) {
   for (auto* each = oldest_; each != nullptr; each = each->newer) {
     work::count("Transfers of a connection");
     if (each == but || each->region || !each->blocks.empty()) continue;
+    // Its B_seq would begin at 0 again, and never get to the end.
+    if (!unfinished && each->under_way && (each->b_seq != 0 || !each->ahead.empty())) continue;
     take(*each);
     return true;
   }

@@ -84,9 +84,10 @@ class TransferTable {
   }
   // A place for one more, of the oldest that nothing is expected for if need be. False: there is
   // none.
-  bool make_room() { return by_id_.size() < kMost || forget_oldest(); }
-  // The oldest that nothing is expected for, other than `but`. False: there is none.
-  bool forget_oldest(const InboundTransfer* but = nullptr);
+  bool make_room() { return by_id_.size() < kMost || forget_oldest(nullptr, true); }
+  // The oldest that nothing is expected for, other than `but`; `unfinished`: also one of which some
+  // Blocks have come, and others are still to be asked for. False: there is none.
+  bool forget_oldest(const InboundTransfer* but = nullptr, bool unfinished = false);
   // A region, or a Transfer with Blocks open, that the peer calls `i_id`. False: there is none.
   bool find_initiated(std::uint32_t i_id, std::uint32_t& r_id) const;
   // Of an R_id that is not in the table, which has room. A region, or a Transfer of `t_len` bytes

@@ -2,6 +2,7 @@
 #include "stp/sequence/unscheduled.h"
 
 #include <algorithm>
+#include <new>
 
 #include "stp/base/work_meter.h"
 
@@ -76,8 +77,12 @@ bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::He
   } else {
     memory_.give(StuMap::footprint(stus.capacity()));
     stus = StuMap();
-    if (memory_.add(purse_.get(), StuMap::footprint(most)))
-      stus = StuMap(static_cast<std::uint32_t>(most));
+    try {
+      auto more = StuMap(static_cast<std::uint32_t>(most));
+      if (memory_.add(purse_.get(), StuMap::footprint(most))) stus = std::move(more);
+    } catch (const std::bad_alloc&) {
+      // as if it were lost
+    }
   }
   auto& block = place.block = {};
   block.stus = std::move(stus);

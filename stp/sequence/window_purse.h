@@ -21,7 +21,7 @@ class WindowPurse {
   WindowPurse(WindowBudget* budget, std::uint64_t owner, bool& freed)
       : budget_(budget), owner_(owner), freed_(freed) {}
   ~WindowPurse() {
-    if (held_ != 0) budget_->hold(owner_, 0);
+    if (held_ != 0) budget_->hold(owner_, held_, 0);
   }
   WindowPurse(const WindowPurse&) = delete;
   WindowPurse& operator=(const WindowPurse&) = delete;
@@ -49,7 +49,7 @@ class WindowPurse {
  private:
   static std::uint64_t rounded(std::uint64_t bytes) { return (bytes + kStep - 1) / kStep * kStep; }
   bool hold(std::uint64_t bytes) {
-    if (!budget_->hold(owner_, bytes)) return false;
+    if (!budget_->hold(owner_, held_, bytes)) return false;
     held_ = bytes;
     return true;
   }

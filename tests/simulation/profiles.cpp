@@ -120,9 +120,9 @@ void many_vcs(Scenario& s, Dice& dice) {
   s.workload.at_once = 2;
 }
 
-// Up to 200,000 a second in all: they end nobody's connection.
+// Up to 100,000 a second in all: they end nobody's connection.
 void flood(Scenario& s, Dice& dice) {
-  s.flood_every = dice.magnitude(5 * kMicrosecond, kMillisecond);
+  s.flood_every = dice.magnitude(10 * kMicrosecond, kMillisecond);
   if (dice.chance(percent(30))) loss(s, dice);
 }
 

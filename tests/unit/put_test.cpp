@@ -140,6 +140,15 @@ TEST_F(Put, the_end_of_a_silent_block_waits_for_the_blocks_before_it) {
   EXPECT_EQ(std::memcmp(target.data() + kStu, source.data() + kStu, kStu + 50), 0);
 }
 
+// protocol: 8.15
+TEST_F(Put, what_is_held_never_comes_back_over_what_a_later_block_wrote) {
+  inject_stu(whole(1, 300), 300, 8);
+  auto const newer = Bytes(source.data() + 5, 200);  // to bytes 200 to 399
+  inject(b, kMacA, whole(2, 200), newer);
+  inject_stu(whole(0, 0), 0, 100);
+  EXPECT_EQ(std::memcmp(target.data() + 200, newer.data(), newer.size()), 0);
+}
+
 // Its user is told that it is there.
 // protocol: 8.9, 8.15
 TEST_F(Put, a_block_that_is_told_of_is_whole_although_others_are_missing) {

@@ -17,18 +17,19 @@ class Slots : public TwoNodes {
     e.header.s_id = number;
     return e;
   }
-  // What `from` sends in one burst.
-  std::vector<Op> burst(Host& from) {
+  // What `from` sends in one burst. It arrives at `to`, where there is one.
+  std::vector<Op> burst(Host& from, Host* to = nullptr) {
     constexpr std::size_t kFrames = 8;
     std::vector<Frame> heads(kFrames, Frame(from.node.frame_room()));
     std::array<TxFrame, kFrames> frames;
     for (std::size_t i = 0; i < kFrames; ++i) frames[i].head = heads[i].data();
     auto const count = from.node.transmit(frames, now);
     std::vector<Op> ops;
-    for (std::size_t i = 0; i < count; ++i)
-      ops.push_back(parsed({heads[i].begin(),
-                            heads[i].begin() + static_cast<std::ptrdiff_t>(frames[i].head_length)})
-                        .header.op());
+    for (std::size_t i = 0; i < count; ++i) {
+      heads[i].resize(frames[i].head_length);
+      ops.push_back(parsed(heads[i]).header.op());
+      if (to != nullptr) arrive(*to, heads[i]);
+    }
     return ops;
   }
 };
@@ -65,6 +66,27 @@ TEST_F(Slots, what_a_closed_connection_cannot_send_for_30_s_is_dropped) {
   pass(3 * kSecond);
   EXPECT_EQ(a.node.vc_count(), 0U);
   EXPECT_EQ(cb.user.state(), ChannelState::kPeerClosed);
+}
+
+// protocol: 5.43
+TEST_F(Slots, a_closed_connection_that_sends_little_at_a_time_goes_on) {
+  connect({}, {.slots = 4});
+  for (std::uint32_t i = 0; i < 8; ++i) put(a, ca, nop(i));
+  settle();
+  ASSERT_EQ(a.node.close(ca.id, false, now), 0);
+  pass(29 * kSecond);
+  ASSERT_TRUE(get(cb));
+  std::vector<Op> sent;
+  while (std::find(sent.begin(), sent.end(), Op::kNoOperation) == sent.end()) {
+    now = std::max(now, a.node.next_deadline());
+    a.node.expire(now);
+    sent = burst(a, &b);  // of which Slots are the end, and not the room for frames
+    while (auto const answer = take(b)) arrive(a, *answer);
+  }
+  pass(29 * kSecond);
+  EXPECT_EQ(a.node.vc_count(), 1U);
+  pass(2 * kSecond);
+  EXPECT_EQ(a.node.vc_count(), 0U);
 }
 
 // The user's own question is answered with no credit while the Node has none open. What waits for a

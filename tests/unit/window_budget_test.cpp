@@ -12,9 +12,10 @@ using wire::Op;
 namespace flag = wire::flag;
 
 struct Budget : WindowBudget {
-  bool hold(std::uint64_t owner, std::uint64_t bytes) override {
-    if (bytes > held[owner] && bytes > limit) return false;
-    held[owner] = bytes;
+  bool hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) override {
+    auto const sum = held[owner] - before + bytes;
+    if (bytes > before && sum > limit) return false;
+    held[owner] = sum;
     return true;
   }
   std::uint64_t limit = std::uint64_t{1} << 20;
