@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/client/address_space.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <cstdio>
-#include <fstream>
+#include <span>
 
 #include "libst/client/error.h"
+#include "libst/service/unique_fd.h"
 
 namespace stp::client {
 namespace {
@@ -34,17 +39,83 @@ void cut(MappedArea& area, std::uintptr_t begin, std::uintptr_t end) {
   area.end = std::min(area.end, end);
 }
 
+using service::UniqueFd;
+
+UniqueFd open_maps() {
+  return UniqueFd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+}
+
+struct KeptMaps {
+  UniqueFd fd;
+  pid_t process = 0;  // whose areas it shows, whoever reads
+};
+
+KeptMaps& kept_maps() {
+  static auto* const kept = new KeptMaps;  // never destroyed: as the handle table
+  return *kept;
+}
+
+// False: it cannot be read to its end. Into the stack, for another thread may fork, and the system
+// writes to no page of the heap that is held back then (WriteFreeze).
+bool read_lines(int fd, const std::function<void(const std::string&)>& use) {
+  std::array<char, 16'384> block;
+  std::string line;
+  for (off_t offset = 0;;) {
+    auto const got = ::pread(fd, block.data(), block.size(), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got == 0;
+    offset += got;
+    for (auto const c : std::span(block.data(), static_cast<std::size_t>(got))) {
+      if (c != '\n') {
+        line += c;
+        continue;
+      }
+      use(line);
+      line.clear();
+    }
+  }
+}
+
+// What is read is a list of this process's areas only if it has this function in it: a program may
+// have closed the kept descriptor and opened something else there.
+bool read_areas(int fd, const std::function<bool(const MappedArea&)>& wanted,
+                std::vector<MappedArea>& out) {
+  auto const here = reinterpret_cast<std::uintptr_t>(&read_areas);
+  bool is_ours = false;
+  out.clear();
+  auto const whole = read_lines(fd, [&](const std::string& line) {
+    MappedArea area;
+    if (!parse(line, area)) return;
+    is_ours |= area.begin <= here && here < area.end;
+    if (wanted(area)) out.push_back(std::move(area));
+  });
+  return whole && is_ours;
+}
+
 }  // namespace
 
-int areas_of(Bytes memory, std::vector<MappedArea>& out) {
+bool areas_where(const std::function<bool(const MappedArea&)>& wanted,
+                 std::vector<MappedArea>& out) {
+  if (auto const fd = open_maps(); fd && read_areas(fd.get(), wanted, out)) return true;
+  auto const& kept = kept_maps();
+  return kept.process == ::getpid() && read_areas(kept.fd.get(), wanted, out);
+}
+
+void keep_maps_open() {
+  kept_maps() = {open_maps(), ::getpid()};
+}
+
+namespace {
+
+int look(Bytes memory, std::vector<MappedArea>& out) {
   auto next = reinterpret_cast<std::uintptr_t>(memory.data());
   auto const end = next + memory.size();
   if (end < next) return -EFAULT;
-  std::ifstream maps("/proc/self/maps");
-  if (!maps) return fail(-EOPNOTSUPP, "/proc/self/maps cannot be read");
-  for (std::string line; next < end && std::getline(maps, line);) {
-    MappedArea area;
-    if (!parse(line, area) || area.end <= next) continue;
+  auto const overlaps = [&](const MappedArea& area) { return area.begin < end && area.end > next; };
+  std::vector<MappedArea> areas;
+  if (!areas_where(overlaps, areas)) return fail(-EOPNOTSUPP, "/proc/self/maps cannot be read");
+  for (auto& area : areas) {
+    if (area.end <= next) continue;
     if (area.begin > next) break;
     cut(area, next, end);
     next = area.end;
@@ -53,14 +124,18 @@ int areas_of(Bytes memory, std::vector<MappedArea>& out) {
   return next == end ? 0 : fail(-EFAULT, "nothing is mapped at part of the memory");
 }
 
-std::vector<MappedArea> areas_where(const std::function<bool(const MappedArea&)>& wanted) {
-  std::vector<MappedArea> out;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    MappedArea area;
-    if (parse(line, area) && wanted(area)) out.push_back(std::move(area));
+}  // namespace
+
+// Kernels since 6.17 show pages missing that are being replaced in that moment: a fork in another
+// thread does that. So who finds a hole looks again.
+int areas_of(Bytes memory, std::vector<MappedArea>& out) {
+  constexpr int kLooks = 4;
+  auto const before = static_cast<std::ptrdiff_t>(out.size());
+  for (int i = 1;; ++i) {
+    auto const error = look(memory, out);
+    if (error != -EFAULT || i == kLooks) return error;
+    out.erase(out.begin() + before, out.end());
   }
-  return out;
 }
 
 int check_access(Bytes memory, bool write) {

@@ -24,8 +24,11 @@ struct MappedArea {
 // The areas that `memory` lies in, cut to it, without a hole between: 0, or -EFAULT where nothing
 // is mapped.
 int areas_of(Bytes memory, std::vector<MappedArea>& out);
-// All areas of the process that `wanted` wants.
-std::vector<MappedArea> areas_where(const std::function<bool(const MappedArea&)>& wanted);
+// All areas of the process that `wanted` wants. False: the system does not tell, nothing is known.
+bool areas_where(const std::function<bool(const MappedArea&)>& wanted,
+                 std::vector<MappedArea>& out);
+// From here on areas_where needs no new descriptor, of which there may be none left.
+void keep_maps_open();
 // Whether `memory` can be read, and written if asked: 0 or -EFAULT.
 int check_access(Bytes memory, bool write);
 

@@ -66,8 +66,12 @@ std::byte* reserve(std::size_t size, std::size_t alignment) {
   return reinterpret_cast<std::byte*>(wanted);
 }
 
-void give_back(const Allocation& what) {
-  ::munmap(what.at, what.size + page_size());
+void give_back(Allocation& what) {
+  auto const size = what.size + page_size();
+  if (what.lease)
+    SharedPages::instance().unmap({what.at, size}, *what.lease);
+  else
+    ::munmap(what.at, size);
 }
 
 bool place(const Allocation& what, int flags, int fd) {
@@ -140,10 +144,9 @@ int allocate(const MemoryRequest& wanted, void*& out) {
   if (made.at == nullptr) return -ENOMEM;
   bool placed = false;
   if (wanted.lent) {
-    made.lent = SharedPages::instance().create(made.size, made.at);
-    placed = made.lent != nullptr && place(made, MAP_SHARED, made.lent->fd());
+    made.lent = SharedPages::instance().create({made.at, made.size}, made.lease);
+    placed = made.lent != nullptr;
     if (placed) ::madvise(made.at, made.size, MADV_HUGEPAGE);
-    if (placed) made.lease.emplace(Bytes(made.at, made.size));
   } else {
     placed = place_private(made, wanted.node != kAnyNode);
   }

@@ -34,6 +34,13 @@ void advise(Span span, int advice) {
   ::madvise(reinterpret_cast<void*>(span.begin), span.size(), advice);
 }
 
+// The pages are still those of a memfd, which does not grow. One that differs, in nothing that
+// matters, makes them two areas, and the system's mremap() extends no two: realloc() copies then.
+void keep_from_growing(Span pages) {
+  auto const page = service::page_size();
+  if (pages.size() > page) advise({pages.begin, pages.begin + page}, MADV_SEQUENTIAL);
+}
+
 }  // namespace
 
 void LentRanges::add(Bytes bytes) {
@@ -46,10 +53,22 @@ void LentRanges::add(Bytes bytes) {
 void LentRanges::remove(Bytes bytes) {
   auto const filled = filled_pages(bytes);
   change(filled_, filled, -1);
-  change(touched_, touched_pages(bytes), -1);
+  auto const touched = touched_pages(bytes);
+  change(touched_, touched, -1);
+  keep_from_growing(touched);
   if (filled.empty()) return;
   for (auto const& part : parts(filled))
     if (part.kind != Kind::kFilled) advise(part.span, MADV_DOFORK);
+}
+
+void LentRanges::leave_out() const {
+  int filled = 0;
+  std::uintptr_t begin = 0;
+  for (auto const& [at, by] : filled_) {
+    if (filled == 0) begin = at;
+    filled += by;
+    if (filled == 0) advise({begin, at}, MADV_DONTFORK);
+  }
 }
 
 std::vector<LentRanges::Part> LentRanges::parts(Span area) const {

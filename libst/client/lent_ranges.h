@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which of the program's bytes are lent to stpd at the moment, each as often as it was lent. Pages
-// that they fill are left out of a fork (MADV_DONTFORK); pages that hold anything else stay in it.
+// that they fill are left out of a fork (MADV_DONTFORK); pages that hold anything else, too, are
+// set aside during one (SetAside).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,8 @@ class LentRanges {
     Kind kind = Kind::kFree;
     friend bool operator==(const Part&, const Part&) = default;
   };
+  // Leaves the filled pages out of forks, as add() did. Needs no memory.
+  void leave_out() const;
   // All of `area`, in order.
   [[nodiscard]] std::vector<Part> parts(Span area) const;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/client/placements.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -9,7 +11,8 @@ namespace stp::client {
 
 void Placements::add(Span pages, std::uint64_t inode, std::uint64_t offset) {
   if (by_begin_.size() >= look_at_) {
-    find();
+    std::vector<MappedArea> there;
+    find(there);
     look_at_ = std::max(kLook, 2 * by_begin_.size());
   }
   clear(pages);
@@ -28,14 +31,21 @@ void Placements::clear(Span pages) {
   }
 }
 
-std::vector<MappedArea> Placements::find() {
-  auto const before = std::exchange(by_begin_, {});
-  std::vector<MappedArea> out;
-  if (before.empty()) return out;
-  for (auto& area : areas_where([](const MappedArea& a) { return a.shared && a.inode != 0; })) {
-    auto at = before.upper_bound(area.begin);
-    if (at != before.begin()) --at;
-    for (; at != before.end() && at->first < area.end; ++at) {
+void Placements::advise(int advice) const {
+  for (auto const& [begin, file] : by_begin_)
+    ::madvise(reinterpret_cast<void*>(begin), file.end - begin, advice);
+}
+
+bool Placements::find(std::vector<MappedArea>& out) {
+  if (by_begin_.empty()) return true;
+  std::vector<MappedArea> areas;
+  if (!areas_where([](const MappedArea& a) { return a.shared && a.inode != 0; }, areas))
+    return false;
+  std::map<std::uintptr_t, File> still;
+  for (auto const& area : areas) {
+    auto at = by_begin_.upper_bound(area.begin);
+    if (at != by_begin_.begin()) --at;
+    for (; at != by_begin_.end() && at->first < area.end; ++at) {
       auto const& [begin, file] = *at;
       Span const common{std::max(begin, area.begin), std::min(file.end, area.end)};
       auto const offset = area.offset + (common.begin - area.begin);
@@ -46,11 +56,12 @@ std::vector<MappedArea> Placements::find() {
       part.begin = common.begin;
       part.end = common.end;
       part.offset = offset;
-      by_begin_[part.begin] = {part.end, part.inode, offset};
+      still[part.begin] = {part.end, part.inode, offset};
       out.push_back(std::move(part));
     }
   }
-  return out;
+  by_begin_ = std::move(still);
+  return true;
 }
 
 }  // namespace stp::client

@@ -15,8 +15,11 @@ class Placements {
  public:
   // The memfd with that inode is mapped at `pages` now, from `offset` on.
   void add(Span pages, std::uint64_t inode, std::uint64_t offset);
-  // Those that are still there, cut where they were cut; others are forgotten.
-  std::vector<MappedArea> find();
+  // Those that are still there, cut where they were cut; others are forgotten. False: the system
+  // does not tell, and none is forgotten.
+  bool find(std::vector<MappedArea>& out);
+  // madvise() for all of them, wherever they were put. Needs no memory.
+  void advise(int advice) const;
 
  private:
   struct File {

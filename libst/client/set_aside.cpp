@@ -2,8 +2,10 @@
 #include "libst/client/set_aside.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include <cstring>
+#include <cerrno>
 #include <utility>
 
 #include "libst/client/write_freeze.h"
@@ -46,6 +48,28 @@ __attribute__((no_sanitize("address", "thread"))) void store_changes(std::byte* 
   }
 }
 
+// Lets the library read pages that the program may not, as long as it lives.
+class Readable {
+ public:
+  Readable(Span pages, int protection) : pages_(pages), protection_(protection) {
+    if (!set(protection | PROT_READ)) protection_ = kRefused;
+  }
+  ~Readable() {
+    if (protection_ != kRefused) set(protection_);
+  }
+  Readable(const Readable&) = delete;
+  Readable& operator=(const Readable&) = delete;
+  explicit operator bool() const { return protection_ != kRefused; }
+
+ private:
+  static constexpr int kRefused = -1;
+  bool set(int to) const {
+    return (protection_ & PROT_READ) != 0 || ::mprotect(at(pages_), pages_.size(), to) == 0;
+  }
+  Span pages_;
+  int protection_;
+};
+
 }  // namespace
 
 void SetAside::Unmap::operator()(std::byte* at) const {
@@ -61,21 +85,25 @@ SetAside::Mapping SetAside::allocate(std::size_t size) {
 SetAside::SetAside(Span pages, int protection, std::shared_ptr<const service::SharedMemory> memory,
                    std::uint64_t offset)
     : pages_(pages), protection_(protection), memory_(std::move(memory)), offset_(offset) {
-  if (holds_this_thread(bytes(pages))) return;
-  auto own = allocate(pages.size());
-  if (memory_ != nullptr) before_ = allocate(pages.size());
-  bool done = false;
-  if (own != nullptr && (memory_ == nullptr || before_ != nullptr)) {
-    WriteFreeze const freeze(bytes(pages));
-    copy_words(own.get(), at(pages), pages.size());
-    if (before_) copy_words(before_.get(), own.get(), pages.size());
-    done = replace(std::move(own));
-  }
-  if (!done) before_.reset();  // this object itself may lie on such a page
+  if (!holds_this_thread(bytes(pages)) && replace()) return;
+  before_.reset();
+  left_out_ = ::madvise(at(pages), pages.size(), MADV_DONTFORK) == 0;
+}
+
+bool SetAside::replace() {
+  auto own = allocate(pages_.size());
+  if (memory_ != nullptr) before_ = allocate(pages_.size());
+  if (own == nullptr || (memory_ != nullptr && before_ == nullptr)) return false;
+  Readable const readable(pages_, protection_);
+  if (!readable) return false;
+  WriteFreeze const freeze(bytes(pages_));
+  copy_words(own.get(), at(pages_), pages_.size());
+  if (before_) copy_words(before_.get(), own.get(), pages_.size());
+  return make_private(std::move(own));  // this object itself may lie on such a page
 }
 
 // In one step: nobody finds a hole.
-bool SetAside::replace(Mapping made) {
+bool SetAside::make_private(Mapping made) {
   auto const size = pages_.size();
   if (::mprotect(made.get(), size, protection_) != 0) return false;
   if (::mremap(made.get(), size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at(pages_)) == MAP_FAILED)
@@ -84,12 +112,22 @@ bool SetAside::replace(Mapping made) {
   return true;
 }
 
-void SetAside::put_back() {
-  if (!before_) return;
+bool SetAside::put_back() const {
+  if (left_out_) ::madvise(at(pages_), pages_.size(), MADV_DOFORK);
+  if (!before_) return true;
+  Readable const readable(pages_, protection_);
+  if (!readable) return false;
   WriteFreeze const freeze(bytes(pages_));
   store_changes(memory_->data() + offset_, at(pages_), before_.get(), pages_.size());
-  ::mmap(at(pages_), pages_.size(), protection_, MAP_SHARED | MAP_FIXED, memory_->fd(),
-         static_cast<off_t>(offset_));
+  return map_over(bytes(pages_), protection_, *memory_, offset_) == 0 ||
+         map_over(bytes(pages_), protection_, *memory_, offset_) == 0;
+}
+
+int map_over(MutableBytes pages, int protection, const service::SharedMemory& memory,
+             std::uint64_t offset) {
+  auto const mapped = ::syscall(SYS_mmap, pages.data(), pages.size(), protection,
+                                MAP_SHARED | MAP_FIXED, memory.fd(), offset);
+  return mapped == -1 ? errno : 0;
 }
 
 }  // namespace stp::client

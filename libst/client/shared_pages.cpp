@@ -107,15 +107,17 @@ SharedPages& SharedPages::instance() {
 
 int SharedPages::share(std::span<const MutableBytes> memory, std::span<const MutableBytes> own,
                        Share& out) {
-  {
-    std::lock_guard const guard(mutex_);
-    std::erase_if(known_, [](auto& entry) { return entry.second.expired(); });
-    for (auto const piece : memory)
-      if (auto const error = add(piece, out); error != 0) return error;
-  }
+  std::lock_guard const guard(mutex_);  // until it is lent: a fork takes it for left otherwise
+  if (std::exchange(cut_off_, false))
+    return fail(-ENOMEM,
+                "after a fork the system refused to share pages again that hold the ends of mapped "
+                "memory: what peers write there is not seen; map it anew");
+  std::erase_if(known_, [](auto& entry) { return entry.second.expired(); });
+  for (auto const piece : memory)
+    if (auto const error = add(piece, out); error != 0) return error;
   if (out.parts.size() > service::kMaxSegments)
     return fail(-EOPNOTSUPP, "the memory consists of too many separately mapped pieces");
-  for (auto const piece : own) out.leases.emplace_back(piece);
+  for (auto const piece : own) out.leases.emplace_back(lent_, piece);
   return 0;
 }
 
@@ -138,9 +140,21 @@ int SharedPages::add(Bytes memory, Share& out) {
   return 0;
 }
 
-std::shared_ptr<const SharedMemory> SharedPages::create(std::size_t size, std::byte* at) {
+std::shared_ptr<const SharedMemory> SharedPages::create(MutableBytes pages,
+                                                        std::optional<Lease>& lease) {
+  std::lock_guard const guard(mutex_);  // until it is lent, as in share()
+  auto memory = remember(SharedMemory::create(kName, pages.size()), pages.data());
+  if (memory == nullptr || ::mmap(pages.data(), pages.size(), PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_FIXED, memory->fd(), 0) == MAP_FAILED)
+    return nullptr;
+  lease.emplace(lent_, pages);
+  return memory;
+}
+
+void SharedPages::unmap(MutableBytes pages, Lease& lease) {
   std::lock_guard const guard(mutex_);
-  return remember(SharedMemory::create(kName, size), at);
+  lent_.remove(std::exchange(lease.bytes_, {}));
+  ::munmap(pages.data(), pages.size());
 }
 
 std::shared_ptr<const SharedMemory> SharedPages::remember(
@@ -193,9 +207,7 @@ int SharedPages::replace(const MappedArea& area, Share::Part& out) {
   {
     WriteFreeze const freeze(pages);
     copied = copy_into(memory->fd(), area);
-    if (copied == 0 && ::mmap(pages.data(), pages.size(), protection_of(area),
-                              MAP_SHARED | MAP_FIXED, memory->fd(), 0) == MAP_FAILED)
-      mapped = errno;
+    if (copied == 0) mapped = map_over(pages, protection_of(area), *memory, 0);
   }
   if (copied != 0) return copied;
   if (mapped != 0)

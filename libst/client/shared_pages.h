@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -29,12 +30,14 @@ namespace stp::client {
 // The program's bytes are lent for as long as this lives.
 class Lease {
  public:
-  explicit Lease(Bytes bytes);
+  // Whoever makes one holds the pages' lock.
+  Lease(LentRanges& lent, Bytes bytes) : bytes_(bytes) { lent.add(bytes); }
   Lease(Lease&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Lease& operator=(Lease&&) = delete;
   ~Lease();
 
  private:
+  friend class SharedPages;
   Bytes bytes_;
 };
 
@@ -57,8 +60,11 @@ class SharedPages {
   // the user mapped them to. Pages stay shared for as long as they are mapped; a memfd stays known
   // while somebody holds it.
   int share(std::span<const MutableBytes> memory, std::span<const MutableBytes> own, Share& out);
-  // Memory of `size` bytes that needs no replacing: mapped at `at` then. nullptr: errno tells.
-  std::shared_ptr<const service::SharedMemory> create(std::size_t size, std::byte* at);
+  // Memory that needs no replacing, in place of `pages`, all of it lent. nullptr: errno tells.
+  std::shared_ptr<const service::SharedMemory> create(MutableBytes pages,
+                                                      std::optional<Lease>& lease);
+  // Ends the lease, and what is there with it: no fork finds the one without the other.
+  void unmap(MutableBytes pages, Lease& lease);
 
  private:
   friend class Lease;
@@ -73,7 +79,9 @@ class SharedPages {
   void before_fork();
   void after_fork_in_parent();
   void after_fork_in_child();
+  void leave_to_child();
   void leave_to_child(const MappedArea& area);
+  void put_back();
 
   int add(Bytes memory, Share& out);
   // It is going to be mapped at `at`.
@@ -90,8 +98,11 @@ class SharedPages {
   Placements placements_;
   LentRanges lent_;
   // During a fork:
+  bool leaving_ = false;  // of a process whose pages these are: a child has only left-overs
+  bool all_left_out_ = false;
   std::vector<View> views_;
   std::vector<SetAside> aside_;
+  bool cut_off_ = false;  // some could not be put back, which nobody was told yet
 };
 
 }  // namespace stp::client

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <new>
+
 #include "libst/client/handle_table.h"
 #include "libst/client/shared_pages.h"
 
@@ -14,14 +16,9 @@ namespace stp::client {
 
 SharedPages::SharedPages() {
   HandleTable::instance();  // its handler is there, and so knows of a child, before this one's
+  keep_maps_open();
   ::pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork_in_parent(); },
                    [] { instance().after_fork_in_child(); });
-}
-
-Lease::Lease(Bytes bytes) : bytes_(bytes) {
-  auto& all = SharedPages::instance();
-  std::lock_guard const guard(all.mutex_);
-  all.lent_.add(bytes_);
 }
 
 Lease::~Lease() {
@@ -31,10 +28,26 @@ Lease::~Lease() {
   all.lent_.remove(bytes_);
 }
 
+// A child that forks again has nothing to leave: its pages are its own already.
 void SharedPages::before_fork() {
   mutex_.lock();
-  if (HandleTable::instance().inherited()) return;
-  for (auto const& area : placements_.find()) leave_to_child(area);
+  leaving_ = !HandleTable::instance().inherited();
+  if (leaving_) leave_to_child();
+}
+
+// What cannot be left as it should is missing in the child: that is safer than shared.
+void SharedPages::leave_to_child() {
+  try {
+    std::vector<MappedArea> areas;
+    if (placements_.find(areas)) {
+      for (auto const& area : areas) leave_to_child(area);
+      return;
+    }
+  } catch (const std::bad_alloc&) {
+    put_back();
+  }
+  all_left_out_ = true;
+  placements_.advise(MADV_DONTFORK);
 }
 
 void SharedPages::leave_to_child(const MappedArea& area) {
@@ -42,26 +55,41 @@ void SharedPages::leave_to_child(const MappedArea& area) {
   auto const memory = known(area);
   for (auto const& [pages, kind] : lent_.parts({area.begin, area.end})) {
     auto const offset = area.offset + (pages.begin - area.begin);
-    if (kind == LentRanges::Kind::kFilled && memory != nullptr)
+    // Once more, for it may have failed, or been undone by others.
+    if (kind == LentRanges::Kind::kFilled && memory != nullptr &&
+        ::madvise(reinterpret_cast<void*>(pages.begin), pages.size(), MADV_DONTFORK) == 0)
       views_.push_back({pages, protection, memory, offset});
     else
-      aside_.emplace_back(pages, protection, kind == LentRanges::Kind::kMixed ? memory : nullptr,
+      aside_.emplace_back(pages, protection, kind == LentRanges::Kind::kFree ? nullptr : memory,
                           offset);
   }
 }
 
-void SharedPages::after_fork_in_parent() {
-  for (auto& pages : aside_) pages.put_back();
+void SharedPages::put_back() {
+  for (auto const& pages : aside_)
+    if (!pages.put_back()) cut_off_ = true;
   aside_.clear();
-  views_.clear();
+}
+
+void SharedPages::after_fork_in_parent() {
+  if (leaving_) {
+    put_back();
+    views_.clear();
+    if (all_left_out_) {
+      placements_.advise(MADV_DOFORK);
+      lent_.leave_out();
+      all_left_out_ = false;
+    }
+  }
   mutex_.unlock();
 }
 
 // Only by the system: other threads held locks that stay locked here.
 void SharedPages::after_fork_in_child() {
-  for (auto const& [pages, protection, memory, offset] : views_)
-    ::mmap(reinterpret_cast<void*>(pages.begin), pages.size(), protection,
-           MAP_PRIVATE | MAP_FIXED_NOREPLACE, memory->fd(), static_cast<off_t>(offset));
+  if (leaving_)
+    for (auto const& [pages, protection, memory, offset] : views_)
+      ::mmap(reinterpret_cast<void*>(pages.begin), pages.size(), protection,
+             MAP_PRIVATE | MAP_FIXED_NOREPLACE, memory->fd(), static_cast<off_t>(offset));
   mutex_.unlock();
 }
 

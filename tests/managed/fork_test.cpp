@@ -2,11 +2,17 @@
 // fork() in a program whose memory is registered: the child has bytes of its own, and the parent's
 // go on being sent, received and written by peers.
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cinttypes>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -76,6 +82,106 @@ TEST_P(Forking, TheChildsWritesAreItsOwn) {
   EXPECT_TRUE(all_are(1));
   expect_message(memory, base + kLead, kPage, 3);
   expect_message(memory, base + kLead + 2 * kPage, 3 * kPage, 4);
+}
+
+// The rest of a page that the parent shares is the child's own, and its child's.
+TEST_P(Forking, AChildThatForksAgainLeavesTheParentAlone) {
+  auto const memory = lend();
+  EXPECT_EQ(in_child([&] {
+              std::memset(base, 2, kPages * kPage);
+              auto const grandchild = in_child([&] {
+                if (!all_are(2)) return 1;
+                std::memset(base, 3, kPages * kPage);
+                return 0;
+              });
+              if (grandchild != 0) return 1;
+              return all_are(2) ? 0 : 2;
+            }),
+            0);
+  EXPECT_TRUE(all_are(1));
+  expect_message(memory, base + kLead, kPage, 4);
+}
+
+// Others may call MADV_DOFORK, too: a verbs library for its own regions.
+TEST_P(Forking, PagesThatOthersPutIntoForksAgainAreTheChildsOwn) {
+  auto const memory = lend();
+  ASSERT_EQ(::madvise(base, kPages * kPage, MADV_DOFORK), 0);
+  EXPECT_EQ(in_child([&] { return scribble(); }), 0);
+  EXPECT_TRUE(all_are(1));
+  expect_message(memory, base + kLead, kPage, 3);
+}
+
+// realloc() lets the system extend a block that is an area of its own: pages that were registered
+// once would then end in the middle of it.
+TEST_P(Forking, ABlockThatWasRegisteredCanGrow) {
+  constexpr std::size_t kSize = std::size_t{1} << 20;
+  auto* block = static_cast<std::byte*>(std::malloc(kSize));
+  std::memset(block, 7, kSize);
+  ASSERT_EQ(stm_memory_release(client.memory(block, kSize)), 0);
+  block = static_cast<std::byte*>(std::realloc(block, 4 * kSize));
+  ASSERT_NE(block, nullptr);
+  std::memset(block + kSize, 7, 3 * kSize);
+  for (std::size_t i = 0; i < 4 * kSize; ++i) ASSERT_EQ(block[i], std::byte{7}) << i;
+  std::free(block);
+}
+
+// A guard page, or one that a collector watches.
+TEST_P(Forking, PagesThatTheProgramMayNotReadAreLeftToo) {
+  auto const memory = lend();
+  auto* const last = base + (kPages - 1) * kPage;
+  ASSERT_EQ(::mprotect(base, kPages * kPage, PROT_NONE), 0);
+  auto const open_all = [&] {
+    return ::mprotect(base, kPages * kPage, PROT_READ | PROT_WRITE) == 0 ? scribble() : 3;
+  };
+  EXPECT_EQ(in_child(open_all), 0) << "registered";
+  ASSERT_EQ(::mprotect(base, kPages * kPage, PROT_READ | PROT_WRITE), 0);
+  EXPECT_TRUE(all_are(1));
+  expect_message(memory, last, kPage - kLead, 1);
+  ASSERT_EQ(stm_memory_release(memory), 0);
+  ASSERT_EQ(::mprotect(base, kPages * kPage, PROT_NONE), 0);
+  EXPECT_EQ(in_child(open_all), 0) << "no more";
+  ASSERT_EQ(::mprotect(base, kPages * kPage, PROT_READ | PROT_WRITE), 0);
+  EXPECT_TRUE(all_are(1));
+}
+
+TEST_P(Forking, AProgramWithoutADescriptorLeftForksAsAnyOther) {
+  auto const memory = lend();
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  auto const none = rlimit{0, before.rlim_max};
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    auto const status = in_child([&] { return scribble(); });
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(all_are(1));
+  }
+  EXPECT_EQ(in_child([&] { return scribble(); }), 0) << "with descriptors again";
+  EXPECT_TRUE(all_are(1));
+  expect_message(memory, base + kLead, kPage, 3);
+}
+
+// What cannot be copied is missing in the child rather than shared with it.
+TEST_P(Forking, AChildSharesNothingWhereMemoryHasRunOut) {
+  if (GetParam() == Way::kInProcess) GTEST_SKIP() << "nothing is shared";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer needs memory of its own";
+#endif
+  auto const memory = lend();
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  auto const none = rlimit{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &none), 0);
+  auto const status = in_child([&] {
+    base[0] = std::byte{2};
+    return 0;
+  });
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(status, 1000 + SIGSEGV);
+  EXPECT_TRUE(all_are(1));
+  EXPECT_EQ(in_child([&] { return scribble(); }), 0) << "with memory again";
+  EXPECT_TRUE(all_are(1));
+  expect_message(memory, base + kLead, kPage, 3);
 }
 
 TEST_P(Forking, ThePagesOfMemoryThatIsNoLongerRegisteredAreTheChildsToo) {
@@ -212,6 +318,48 @@ TEST_P(Forking, AChildOfTheBareSystemCallMissesWhatIsRegisteredWhole) {
   EXPECT_EQ(in_child(missing, [] { return static_cast<int>(::syscall(SYS_fork)); }), 0);
   EXPECT_EQ(in_child([&] { return missing() == 0 ? 1 : 0; }), 0) << "but for fork()";
   EXPECT_TRUE(all_are(1));
+}
+
+// Whether the page at `at` is one of a mapping that others share. The system reads into the stack:
+// a page of the heap may be held back for the fork.
+bool is_shared(const void* at) {
+  std::ifstream maps;
+  char block[16'384];
+  maps.rdbuf()->pubsetbuf(block, sizeof block);
+  maps.open("/proc/self/maps");
+  auto const wanted = reinterpret_cast<std::uintptr_t>(at);
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char rights[5] = {};
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, rights) == 3 &&
+        begin <= wanted && wanted < end)
+      return rights[3] == 's';
+  }
+  return false;
+}
+
+// What is being lent while another thread forks is not taken for what is lent no more. Level 0, for
+// the managed layer makes forks wait.
+TEST_P(Forking, WhatIsLentDuringAForkStaysShared) {
+  if (GetParam() == Way::kInProcess) GTEST_SKIP() << "nothing is shared";
+  Endpoint endpoint(":4000");
+  set_option(endpoint, ST_OPT_BUFSIZE_LOCAL, 12);
+  std::atomic<bool> stop{false};
+  std::thread forker([&] {
+    while (!stop) in_child([] { return 0; });
+  });
+  for (int round = 0; round < 300; ++round) {
+    void* made = nullptr;
+    st_mhandle_t own = nullptr;
+    EXPECT_EQ(st_malloc(endpoint, 4 * kPage, -1, &made), 0);
+    EXPECT_TRUE(is_shared(made)) << round;
+    EXPECT_EQ(st_free(made), 0);
+    EXPECT_EQ(st_map(endpoint, ST_MAP_TX, base, kPages * kPage, 0, -1, &own, nullptr), 0);
+    for (std::size_t i = 0; i < kPages; ++i) EXPECT_TRUE(is_shared(base + i * kPage)) << round;
+    EXPECT_EQ(st_unmap(own), 0);
+  }
+  stop = true;
+  forker.join();
 }
 
 // Level 0: whole buffers, and what st_malloc gives.
