@@ -47,6 +47,10 @@ class NodeChannel {
   // Whether a user sleeps on the wake word. If so the word has been bumped, and the caller has to
   // wake the sleepers (a futex call, which stp/ leaves to others).
   bool needs_wake();
+  // Whether its user sleeps, as far as is seen at a glance: it may be about to.
+  [[nodiscard]] bool seems_asleep() const {
+    return control_->sleepers.load(std::memory_order_relaxed) != 0;
+  }
   // Its user looks at many channels, and wants to know at which.
   [[nodiscard]] bool gathered() const {
     return control_->gathered.load(std::memory_order_relaxed) != 0;

@@ -169,11 +169,12 @@ void Node::Impl::touch(Vc& vc, bool urgent) {
 }
 
 // The same where the user finds nothing but room: requests of its own are done with. Nothing else
-// may happen that would wake it.
+// may happen that would wake it: who sleeps is woken now, who is about to a little later.
 void Node::Impl::touch_room(Vc& vc) {
-  vc.urgent = true;
+  bool const asleep = vc.channel.seems_asleep();
+  vc.urgent |= asleep;
   if (vc.in<IsTouched>()) {
-    if (!vc.drowsy) return;
+    if (!vc.drowsy || !asleep) return;
     vc.leave<IsTouched>();
   }
   vc.drowsy = false;
@@ -214,7 +215,10 @@ void Node::Impl::wake_touched(bool all) {
     vc.urgent = vc.drowsy = false;
     if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
   }
-  if (drowsy.empty()) wake_by = kNever;
+  if (drowsy.empty())
+    wake_by = kNever;
+  else if (wake_by == kNever)
+    wake_by = seen + kWakeDelay;
 }
 
 // protocol: 3.3

@@ -341,6 +341,17 @@ TEST_F(Slots, a_user_that_sleeps_on_a_full_queue_learns_of_room_at_once) {
   ca.user.end_sleep();
 }
 
+TEST_F(Slots, a_user_that_was_about_to_sleep_learns_of_room_a_little_later) {
+  connect();
+  put(a, ca, nop(1));
+  settle();
+  ca.user.begin_sleep();
+  a.events.clear();
+  pass(50 * kMicrosecond);
+  EXPECT_TRUE(has_event(a, Event::Kind::kWake));
+  ca.user.end_sleep();
+}
+
 TEST_F(Slots, a_user_that_sleeps_learns_of_the_end_at_once) {
   connect();
   cb.user.begin_sleep();
