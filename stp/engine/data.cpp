@@ -10,6 +10,13 @@
 #include "stp/wire/big_endian.h"
 
 namespace stp {
+namespace {
+
+std::uint64_t linear(const Vc& vc, const wire::Header& h) {
+  return Address{h.bufx, h.offset}.linear(vc.endpoint->config.bufsize);
+}
+
+}  // namespace
 
 // Whether the header names memory that `vc`'s peer may touch with `length` bytes.
 // protocol: 7.6
@@ -87,14 +94,11 @@ void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& 
   if (!silent && vc.channel.free_slots() == 0) return counters.add(Counter::kSlotOverrun);
   auto const length = frame.stu.size();
   auto now_placed = length;
-  if (silent && region.holds_end(h.b_num)) {
-    if (!region.held.make_room(std::bit_ceil(region.b_win)))
-      return counters.add(Counter::kBlocksFull);  // as if it were lost
-    HeldEnd end;
-    now_placed = end.keep(frame.stu, h.bufx, h.offset);
-    region.held.hold(h.b_num, end);
+  bool const holds = silent && region.holds_end(h.b_num);
+  if (holds || !region.held.empty()) {
+    if (!has_room_for_end(vc, region, h, length, holds)) return counters.add(Counter::kBlocksFull);
+    now_placed = hold_end(vc, region, frame, holds);
   }
-  if (!region.held.empty()) place_older(vc, region, h, now_placed);
   copy_in_order(memory, frame.stu.data(), now_placed);
   count_stu(vc, length);
   auto const first = region.b_seq;
@@ -129,21 +133,26 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
     auto const value = wire::load64(frame.stu.data());
     copy_in_order(memory, reinterpret_cast<const std::byte*>(&value), sizeof value);
   } else {
-    bool const early = block.transfer != nullptr && silent && block.transfer->holds_end(h.b_num);
-    if (last && early && !block.transfer->held.make_room(std::bit_ceil(block.transfer->b_win))) {
-      counters.add(Counter::kBlocksFull);  // as if it were lost
-      return false;
-    }
+    auto* const transfer = block.transfer;
+    bool const in_region = transfer != nullptr && transfer->region;
+    bool const early = in_region && silent && transfer->holds_end(h.b_num);
     bool const holds = last && (!completes || early);
-    auto const at_once = holds ? block.held.keep(frame.stu, h.bufx, h.offset) : length;
-    if (block.transfer != nullptr && !block.transfer->held.empty())
-      place_older(vc, *block.transfer, h, at_once);
+    auto at_once = length;
+    if (in_region && (holds || !transfer->held.empty())) {
+      if (!has_room_for_end(vc, *transfer, h, length, holds)) {
+        counters.add(Counter::kBlocksFull);
+        return false;
+      }
+      at_once = hold_end(vc, *transfer, frame, holds);
+    } else if (holds) {
+      at_once = block.held.keep(frame.stu, linear(vc, h));
+    }
     copy_in_order(memory, frame.stu.data(), at_once);
   }
   count_stu(vc, length);
-  auto const bufsize = vc.endpoint->config.bufsize;
-  auto const address = Address{h.bufx, h.offset}.linear(bufsize);
+  auto const address = linear(vc, h);
   if (!block.tile_known) {
+    auto const bufsize = vc.endpoint->config.bufsize;
     block.first_tile =
         (address >> stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize)) - h.param;
     block.tile_known = true;
@@ -159,26 +168,26 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
 }
 
 void Node::Impl::write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end) {
+  auto const place = Address::from_linear(end.address, vc.endpoint->config.bufsize);
   wire::Header at;
   at.mx = mx;
-  at.bufx = end.bufx;
-  at.offset = end.offset;
+  at.bufx = place.bufx;
+  at.offset = place.offset;
   std::byte* memory = nullptr;
   auto const gone = check_memory(vc, at, end.size, permit::kData, memory);
   if (gone != Counter::kNone) return counters.add(gone);  // as if it came only now
   copy_in_order(memory, end.bytes, end.size);
 }
 
-// `block` is complete: what was held of it has its turn, or waits for the Blocks before it.
+// `block` is complete: what is held of it has its turn, or waits for the Blocks before it.
 // protocol: 8.15
 void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
-  if (block.held.size == 0) return;
-  auto const end = std::exchange(block.held, {});
   auto* const transfer = block.transfer;
-  if (transfer != nullptr && block.last.has(wire::flag::kSilent) &&
-      transfer->holds_end(block.b_num))
-    return transfer->held.hold(block.b_num, end);
-  write_end(vc, block.last.mx, end);
+  bool const in_region = transfer != nullptr && transfer->region;
+  if (in_region && block.last.has(wire::flag::kSilent) && transfer->holds_end(block.b_num)) return;
+  auto const end =
+      in_region ? transfer->held.take(block.b_num) : std::exchange(block.held, HeldEnd{});
+  if (end.size != 0) write_end(vc, block.last.mx, end);
 }
 
 // The Blocks from `first` to B_seq are complete: what is held of them has its turn.
@@ -190,20 +199,26 @@ void Node::Impl::place_held(const Vc& vc, InboundTransfer& region, std::uint32_t
   }
 }
 
-// `length` bytes are about to be placed: what is held of earlier Blocks in that place goes before
-// them, or it would come back over them.
+// Whether an STU of `length` bytes can go into a region some ends of which are held; `holds`: its own
+// will be. If not it is dropped as if it were lost, and comes again.
+bool Node::Impl::has_room_for_end(const Vc& vc, InboundTransfer& region, const wire::Header& h,
+                                  std::size_t length, bool holds) {
+  if (holds && !region.held.make_room(std::bit_ceil(region.b_win))) return false;
+  return region.held.may_overwrite(linear(vc, h), length);
+}
+
+// How many bytes of the STU are to be placed at once. Ends that are held of earlier Blocks take over
+// what these write in their place, or they would undo it.
 // protocol: 8.15
-void Node::Impl::place_older(const Vc& vc, InboundTransfer& region, const wire::Header& h,
-                             std::size_t length) {
-  auto const bufsize = vc.endpoint->config.bufsize;
-  auto const at = Address{h.bufx, h.offset}.linear(bufsize);
-  for (auto b_num = region.b_seq; b_num != h.b_num && !region.held.empty(); ++b_num) {
-    work::count("ends of Blocks that are held");
-    auto const& end = region.held.of(b_num);
-    auto const from = Address{end.bufx, end.offset}.linear(bufsize);
-    if (end.size == 0 || from >= at + length || at >= from + end.size) continue;
-    write_end(vc, region.mx, region.held.take(b_num));
-  }
+std::size_t Node::Impl::hold_end(const Vc& vc, InboundTransfer& region, const wire::Frame& frame,
+                                 bool holds) {
+  auto const& h = frame.header;
+  auto const address = linear(vc, h);
+  HeldEnd end;
+  auto const at_once = holds ? end.keep(frame.stu, address) : frame.stu.size();
+  if (holds) region.held.hold(h.b_num, end);
+  region.held.overwrite(h.b_num, address, frame.stu.first(at_once));
+  return at_once;
 }
 
 // The header of a complete Block, for its user.

@@ -125,7 +125,7 @@ struct Node::Impl {
   void touch(Vc& vc, bool urgent = true);
   void touch_room(Vc& vc);
   void flush_wakes(Time now);
-  void wake_touched(bool all);
+  void wake_touched(bool all, Time now);
 
   // --- data.cpp
   void on_data(Vc& vc, const wire::Frame& frame, Time now);
@@ -139,8 +139,10 @@ struct Node::Impl {
   void write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end);
   void place_end(const Vc& vc, InboundBlock& block);
   void place_held(const Vc& vc, InboundTransfer& region, std::uint32_t first);
-  void place_older(const Vc& vc, InboundTransfer& region, const wire::Header& header,
-                   std::size_t length);
+  static bool has_room_for_end(const Vc& vc, InboundTransfer& region, const wire::Header& header,
+                               std::size_t length, bool holds);
+  static std::size_t hold_end(const Vc& vc, InboundTransfer& region, const wire::Frame& frame,
+                              bool holds);
   void deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& block);
 
   // --- connectionless.cpp

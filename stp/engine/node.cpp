@@ -25,7 +25,7 @@ std::size_t Node::transmit(std::span<TxFrame> frames, Time now) {
 void Node::transmitted(const TxToken& token) {
   work::Call const call("Node::transmitted");
   impl_->transmitted(token);
-  impl_->wake_touched(false);
+  impl_->wake_touched(false, impl_->seen);
 }
 Time Node::next_deadline() const {
   return impl_->next_deadline();
@@ -37,7 +37,7 @@ void Node::expire(Time now) {
 }
 void Node::idle() {
   work::Call const call("Node::idle");
-  impl_->wake_touched(true);
+  impl_->wake_touched(true, impl_->seen);
 }
 bool Node::next_event(Event& out) {
   if (impl_->events.empty()) return false;

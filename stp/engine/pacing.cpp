@@ -90,6 +90,8 @@ std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
                                   (granted.look_again || granted.bytes <= release_from);
        --left) {
     auto smallest = ~std::uint64_t{0};
+    Vc* starved = nullptr;
+    std::uint64_t lacks = 0;
     auto const chosen =
         held.choose(releases % kOldestEvery == 0, [&](VcId id, const Inbound::Demand& demand) {
           auto* const vc = find_vc(id);
@@ -97,6 +99,8 @@ std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
           auto const& owner = *vc->endpoint->owner;
           if (!vc->inbound.has_room(demand.memory)) {
             memory_look = std::min(memory_look, now + kGrantPatience);
+            if (starved == nullptr) lacks = demand.memory;
+            if (starved == nullptr) starved = vc;
             return HeldGrants::Fit::kTooMuch;
           }
           smallest = std::min(smallest, demand.bytes);
@@ -105,6 +109,8 @@ std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
           return fits ? HeldGrants::Fit::kFits : HeldGrants::Fit::kTooMuch;
         });
     if (!chosen) {
+      // What its connection remembers of Transfers that are over goes first.
+      if (granted.look_again && starved != nullptr && starved->inbound.has_memory(lacks)) continue;
       granted.look_again = false;
       release_from = config.granted_limit - std::min(smallest, config.granted_limit);
       return count;

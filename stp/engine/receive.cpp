@@ -188,11 +188,10 @@ void Node::Impl::flush_wakes(Time now) {
     if (drowsy.empty()) wake_by = kNever;
     return;
   }
-  wake_touched(now >= wake_by);
-  if (!drowsy.empty() && wake_by == kNever) wake_by = now + kWakeDelay;
+  wake_touched(now >= wake_by, now);
 }
 
-void Node::Impl::wake_touched(bool all) {
+void Node::Impl::wake_touched(bool all, Time now) {
   if (touched.empty() && !all) return;
   // Who is touched again has left `drowsy`: each is looked at once for each time it was touched.
   if (all) {
@@ -218,7 +217,7 @@ void Node::Impl::wake_touched(bool all) {
   if (drowsy.empty())
     wake_by = kNever;
   else if (wake_by == kNever)
-    wake_by = seen + kWakeDelay;
+    wake_by = now + kWakeDelay;
 }
 
 // protocol: 3.3

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -14,34 +17,47 @@
 
 namespace stp {
 
+// The last bytes of an STU, and the linear address that they belong at.
 struct HeldEnd {
   static constexpr std::size_t kMost = 8;
-  std::uint32_t bufx = 0, offset = 0;
+  std::uint64_t address = 0;
   std::uint32_t size = 0;  // 0: nothing is held
   std::byte bytes[kMost] = {};
 
-  // Keeps the last bytes of `stu`, which belongs at (bufx, offset). How many go there at once.
-  std::size_t keep(Bytes stu, std::uint32_t stu_bufx, std::uint32_t stu_offset) {
+  // Keeps the last bytes of `stu`, which belongs at `stu_address`. How many go there at once.
+  std::size_t keep(Bytes stu, std::uint64_t stu_address) {
     size = static_cast<std::uint32_t>(std::min(kMost, stu.size()));
     auto const before = stu.size() - size;
     if (size != 0) std::memcpy(bytes, stu.data() + before, size);
-    bufx = stu_bufx;
-    offset = stu_offset + static_cast<std::uint32_t>(before);
+    address = stu_address + before;
     return before;
   }
 };
 
-// Those of complete Blocks of a region, of which earlier ones are missing: no more than its window.
+// The ends of a region's Blocks that have to wait: other STUs of theirs are missing, or of a Silent
+// Block also earlier Blocks. Never more than the region's window has places.
 // protocol: 8.15
 class HeldEnds {
+ private:
+  struct Key {
+    std::uint64_t address;
+    std::uint32_t b_num;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
  public:
-  [[nodiscard]] bool empty() const { return count_ == 0; }
+  // Of ends in the place of one STU. More of them cost too much to be looked at.
+  static constexpr std::size_t kMostMet = 64;
+  static constexpr std::size_t kPlaceSize = sizeof(HeldEnd) + sizeof(Key);
+
+  [[nodiscard]] bool empty() const { return order_.empty(); }
   // To be called before hold(). `places`: a power of two, as many as there can be Blocks under way.
   // False: the system has no memory for them.
   [[nodiscard]] bool make_room(std::uint32_t places) {
     if (!places_.empty()) return true;
     work::count("ends of Blocks that are held", places);
     try {
+      order_.reserve(places);
       places_.resize(places);
     } catch (const std::bad_alloc&) {
       return false;
@@ -51,23 +67,64 @@ class HeldEnds {
   void hold(std::uint32_t b_num, const HeldEnd& end) {
     if (end.size == 0) return;
     place(b_num) = end;
-    ++count_;
+    Key const key{end.address, b_num};
+    order_.insert(std::ranges::lower_bound(order_, key), key);
   }
-  // What is held of Block `b_num`, where anything is held. Size 0: nothing of this one.
-  [[nodiscard]] const HeldEnd& of(std::uint32_t b_num) const {
-    return places_[b_num & (places_.size() - 1)];
-  }
-  // What is held of Block `b_num`: nothing is any more.
+  // What is held of Block `b_num`, size 0: nothing. Afterwards nothing is.
   HeldEnd take(std::uint32_t b_num) {
+    if (empty()) return {};
     auto const end = std::exchange(place(b_num), {});
-    if (end.size != 0) --count_;
+    if (end.size == 0) return end;
+    auto const found = std::ranges::lower_bound(order_, Key{end.address, b_num});
+    assert(found != order_.end() && found->b_num == b_num);
+    order_.erase(found);
     return end;
+  }
+  // Whether overwrite() of `size` bytes at `address` would look at a bounded number of ends.
+  [[nodiscard]] bool may_overwrite(std::uint64_t address, std::size_t size) const {
+    auto const [first, last] = near(address, size);
+    return last - first <= kMostMet;
+  }
+  // Block `b_num` writes `newer` at `address`: what is held of earlier Blocks must not undo that.
+  void overwrite(std::uint32_t b_num, std::uint64_t address, Bytes newer) {
+    auto [first, last] = near(address, newer.size());
+    work::count("ends of Blocks that are held", last - first);
+    auto const from = order_.begin() + static_cast<std::ptrdiff_t>(first);
+    auto const to = order_.begin() + static_cast<std::ptrdiff_t>(last);
+    auto const covered = std::remove_if(from, to, [&](const Key& key) {
+      bool const earlier = static_cast<std::int32_t>(key.b_num - b_num) < 0;
+      return earlier && replace(place(key.b_num), address, newer);
+    });
+    order_.erase(covered, to);
   }
 
  private:
   HeldEnd& place(std::uint32_t b_num) { return places_[b_num & (places_.size() - 1)]; }
+  // Which of order_ may have bytes in this place.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> near(std::uint64_t address,
+                                                         std::size_t size) const {
+    if (size == 0) return {0, 0};
+    constexpr std::uint64_t kBefore = HeldEnd::kMost - 1;
+    auto const index_of = [&](std::uint64_t at) {
+      return static_cast<std::size_t>(std::ranges::lower_bound(order_, Key{at, 0}) -
+                                      order_.begin());
+    };
+    return {index_of(address - std::min(address, kBefore)), index_of(address + size)};
+  }
+  // Puts the bytes of `newer` into `end` that belong there. True: they are all of it.
+  static bool replace(HeldEnd& end, std::uint64_t address, Bytes newer) {
+    auto const first = std::max(address, end.address);
+    auto const last = std::min(address + newer.size(), end.address + end.size);
+    if (first >= last) return false;
+    if (last - first == end.size) {
+      end = {};
+      return true;
+    }
+    std::memcpy(end.bytes + (first - end.address), newer.data() + (first - address), last - first);
+    return false;
+  }
   std::vector<HeldEnd> places_;
-  std::uint32_t count_ = 0;
+  std::vector<Key> order_;  // of those held, ascending
 };
 
 }  // namespace stp

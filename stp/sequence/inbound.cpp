@@ -49,7 +49,8 @@ std::uint64_t memory_of_block(std::uint64_t stus) {
 }
 
 std::uint64_t memory_of_window(std::uint64_t stus, std::uint32_t places) {
-  return places * (sizeof(InboundBlock) + sizeof(HeldEnd) + kTableEntry + StuMap::footprint(stus));
+  return places *
+         (sizeof(InboundBlock) + HeldEnds::kPlaceSize + kTableEntry + StuMap::footprint(stus));
 }
 
 }  // namespace
@@ -311,7 +312,9 @@ Inbound::Demand Inbound::demand(const wire::Header& cts) const {
   }
   auto const start = Address{cts.bufx, cts.offset}.linear(bufsize_);
   demand.memory = memory_of_block(stu_count(start, demand.bytes, stu_log2_));
-  if (!begun) demand.memory += memory_of_transfer(before + demand.remaining, cts.param);
+  if (!begun)
+    demand.memory += memory_of_transfer(
+        offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength, cts.param);
   return demand;
 }
 

@@ -21,7 +21,9 @@ bool TransferTable::forget_oldest(const InboundTransfer* but, bool unfinished) {
     work::count("Transfers of a connection");
     if (each == but || each->region || !each->blocks.empty()) continue;
     // Its B_seq would begin at 0 again, and never get to the end.
-    if (!unfinished && each->under_way && (each->b_seq != 0 || !each->ahead.empty())) continue;
+    bool const begun = each->b_seq != 0 || !each->ahead.empty();
+    bool const may_end = each->t_len != InboundTransfer::kUnknownLength;
+    if (!unfinished && each->under_way && may_end && begun) continue;
     take(*each);
     return true;
   }

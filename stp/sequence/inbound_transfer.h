@@ -30,7 +30,7 @@ struct InboundTransfer {
   std::uint32_t b_win = 0;      // region: Blocks that may be on their way
   std::uint32_t partial = 0;    // region: Blocks of which an STU has come, and not all
   std::uint32_t most_stus = 0;  // region: of one Block
-  HeldEnds held;                // region: of complete Blocks that nobody is told of
+  HeldEnds held;                // region: ends of Blocks that must not be seen yet
   // Region: places, a power of two; Block b at b mod their count. None until a Block comes that is
   // more than one STU, and each is made for the first Block that has it.
   std::vector<std::unique_ptr<InboundBlock>> window;

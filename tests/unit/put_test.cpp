@@ -3,6 +3,7 @@
 // several come between them.
 #include <algorithm>
 
+#include "stp/sequence/held_ends.h"
 #include "tests/unit/write_fixture.h"
 
 namespace stp::test {
@@ -17,12 +18,15 @@ class Put : public Writing {
 
   void SetUp() override {
     Writing::SetUp();
+    open_region(kWindow, kRId);
+  }
+  void open_region(std::uint16_t window, std::uint32_t r_id) {
     auto mra = control(wire::Op::kMemoryRegionAvailable);
-    mra.header.param = kWindow;
+    mra.header.param = window;
     mra.header.mx = mx;
     mra.header.bufx = kTargetBufx;
     mra.header.set_t_len(8 * kStu);
-    mra.header.s_id = kRId;
+    mra.header.s_id = r_id;
     put(b, cb, mra);
     settle();
     auto const got = get(ca);
@@ -147,6 +151,47 @@ TEST_F(Put, what_is_held_never_comes_back_over_what_a_later_block_wrote) {
   inject(b, kMacA, whole(2, 200), newer);
   inject_stu(whole(0, 0), 0, 100);
   EXPECT_EQ(std::memcmp(target.data() + 200, newer.data(), newer.size()), 0);
+}
+
+// The same where the earlier Block lacks an STU of its own.
+// protocol: 8.15
+TEST_F(Put, what_is_held_of_an_incomplete_block_never_comes_back) {
+  inject_stu(piece(1, 1, kStu, flag::kLast | flag::kSilent), kStu, 100);
+  auto const newer = Bytes(source.data() + 5, 200);  // to bytes 90 to 289 of that STU
+  inject(b, kMacA, whole(2, kStu + 90), newer);
+  inject_stu(piece(1, 0, 0, flag::kSilent), 0, kStu);
+  inject_stu(whole(0, 3 * kStu), 3 * kStu, 8);
+  EXPECT_EQ(std::memcmp(target.data() + kStu, source.data() + kStu, 90), 0);
+  EXPECT_EQ(std::memcmp(target.data() + kStu + 90, newer.data(), newer.size()), 0);
+}
+
+// Of three that write the same place, the last stays; and none is seen before its turn.
+// protocol: 8.15
+TEST_F(Put, a_later_block_does_not_make_an_end_visible_that_is_held) {
+  inject_stu(whole(1, 300), 300, 8);
+  auto const newer = Bytes(source.data() + 5, 4);
+  inject(b, kMacA, whole(2, 304), newer);
+  inject(b, kMacA, whole(3, 302), Bytes());
+  EXPECT_TRUE(is_zero(300, 8));
+  inject_stu(whole(0, 0), 0, 100);
+  EXPECT_EQ(std::memcmp(target.data() + 300, source.data() + 300, 4), 0);
+  EXPECT_EQ(std::memcmp(target.data() + 304, newer.data(), 4), 0);
+}
+
+// A peer that makes all Blocks overlap cannot make an STU cost more than its share of a turn.
+// protocol: 8.15
+TEST_F(Put, an_stu_over_too_many_held_ends_is_dropped_as_if_lost) {
+  open_region(2 * HeldEnds::kMostMet, kRId + 1);
+  std::uint32_t held = 0;
+  while (held < HeldEnds::kMostMet) inject_stu(whole(++held, 300), 300, 8);
+  inject_stu(whole(held + 1, 300), 300, 8);
+  EXPECT_EQ(b.count(Counter::kBlocksFull), 0U);
+  inject_stu(whole(held + 2, 306), 306, 8);
+  EXPECT_EQ(b.count(Counter::kBlocksFull), 1U);
+  inject_stu(whole(held + 2, 308), 308, 8);
+  EXPECT_EQ(b.count(Counter::kBlocksFull), 1U) << "none is held there";
+  inject_stu(whole(0, 0), 0, 100);
+  EXPECT_EQ(std::memcmp(target.data() + 300, source.data() + 300, 16), 0);
 }
 
 // Its user is told that it is there.
