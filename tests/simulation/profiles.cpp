@@ -204,6 +204,9 @@ void connectionless(Scenario& s, Dice& dice) {
   kAny[dice.below(kAny.size())](s, dice);
   s.workload.kind = Workload::Kind::kConnectionless;
   s.workload.operations = static_cast<unsigned>(dice.between(2, 40));
+  // Nobody paces these Blocks: one that is longer than the switch's room, headers included, never
+  // arrives, however often it is repeated.
+  s.switch_buffer = std::max(s.switch_buffer, 2 * s.workload.longest);
   // Nobody negotiates sizes: programs agree on them as they agree on Ports and Keys.
   auto const& first = s.hosts.front();
   for (auto& host : s.hosts) {
