@@ -59,6 +59,7 @@ KeptMaps& kept_maps() {
 // writes to no page of the heap that is held back then (WriteFreeze).
 bool read_lines(int fd, const std::function<void(const std::string&)>& use) {
   std::array<char, 16'384> block;
+  constexpr std::size_t kLongestLine = 8'192;  // of a list of areas: a path and some numbers
   std::string line;
   for (off_t offset = 0;;) {
     auto const got = ::pread(fd, block.data(), block.size(), offset);
@@ -67,6 +68,7 @@ bool read_lines(int fd, const std::function<void(const std::string&)>& use) {
     offset += got;
     for (auto const c : std::span(block.data(), static_cast<std::size_t>(got))) {
       if (c != '\n') {
+        if (line.size() == kLongestLine) return false;
         line += c;
         continue;
       }

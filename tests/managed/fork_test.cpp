@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fork() in a program whose memory is registered: the child has bytes of its own, and the parent's
 // go on being sent, received and written by peers.
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -115,6 +116,7 @@ TEST_P(Forking, PagesThatOthersPutIntoForksAgainAreTheChildsOwn) {
 // once would then end in the middle of it.
 TEST_P(Forking, ABlockThatWasRegisteredCanGrow) {
   constexpr std::size_t kSize = std::size_t{1} << 20;
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);  // an area of its own, whatever was freed before
   auto* block = static_cast<std::byte*>(std::malloc(kSize));
   std::memset(block, 7, kSize);
   ASSERT_EQ(stm_memory_release(client.memory(block, kSize)), 0);

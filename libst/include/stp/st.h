@@ -272,7 +272,7 @@ ST_API int st_macaddr(st_ehandle_t ehandle, const char* hostname, st_macaddr_t* 
  *
  * Through stpd the pages that cover the memory are replaced, in place, by pages that stpd can see.
  * While st_map runs no other thread may write to them: matters for buffers smaller than a page,
- * whose neighbours lie on the same. They stay shared with a child of fork(). Memory of a
+ * whose neighbours lie on the same. A child of fork() shares none of them. Memory of a
  * MAP_SHARED mapping is refused (-EOPNOTSUPP).
  *
  * st_unmap frees the Mx's, too, and returns when the link no longer uses the memory. st_mx_free:
