@@ -45,7 +45,8 @@ def event(t, kind, status=0, layer=None, timeout=20000, **fields):
 
 
 def no_event(t):
-    demand(t.side.do("mwait", 0) == "none", "the program hears something")
+    got = t.side.do("mwait", 0)
+    demand(got == "none", f"the program hears {got}")
 
 
 def asked(t, private=b"", **sizes):

@@ -113,7 +113,7 @@ bool is_bytes(const std::string& budget) {
 }
 Table table_of_users() {
   return Table({"UID>", "CLIENTS>", "ENDPOINTS>", "CONNECTIONS>", "QUEUES>", "REGIONS>", "MAPPED>",
-                "MX>", "TABLES>", "MAPPINGS>", "FILES>"});
+                "MX>", "TABLES>", "WINDOWS>", "MAPPINGS>", "FILES>"});
 }
 void add(Table& table, const User& user) {
   std::vector<std::string> cells{user.uid == service::kUnknownUser ? "-"

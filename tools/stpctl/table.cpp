@@ -30,6 +30,7 @@ Table::Table(std::vector<std::string> headings) {
 }
 
 void Table::row(std::vector<std::string> cells) {
+  cells.resize(numbers_.size());  // of a daemon that is newer, or older, as many as there are headings
   rows_.push_back(std::move(cells));
 }
 
