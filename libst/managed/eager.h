@@ -32,6 +32,7 @@ class EagerOut {
     return open_ && sent_ - taken_ < kEagerSlots && (in_flight_ >> (sent_ % kEagerSlots) & 1) == 0;
   }
   void open() { open_ = true; }
+  void close() { open_ = false; }
   [[nodiscard]] bool is_open() const { return open_; }
   std::uint32_t use_slot() {
     auto const slot = sent_++ % kEagerSlots;

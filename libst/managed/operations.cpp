@@ -114,8 +114,17 @@ int Connection::begin_write(Operation& operation) {
 }
 
 int Connection::begin_eager(Operation& operation) {
-  auto const slot = operation.slot = eager_out_.use_slot();
+  auto const slot = eager_out_.use_slot();
   auto* const at = staging_.eager_out(slot);
+  auto const error = sequencer_->put(operation.id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
+                                     staging_.memory->at(at), kEagerHead + operation.length,
+                                     wire::flag::kInterrupt);
+  if (error != 0) {  // the peer has ended its ring, or it was given up
+    eager_out_.close();
+    return begin_write(operation);
+  }
+  // It leaves when the requests are handed to the Node.
+  operation.slot = slot;
   EagerHead head;
   head.message = operation.message = sequencer_->take_message();
   head.length = static_cast<std::uint32_t>(operation.length);
@@ -124,9 +133,7 @@ int Connection::begin_eager(Operation& operation) {
   encode(head, at);
   if (operation.length != 0) std::memcpy(at + kEagerHead, operation.ptr, operation.length);
   operation.eager = true;
-  return sequencer_->put(operation.id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
-                         staging_.memory->at(at), kEagerHead + operation.length,
-                         wire::flag::kInterrupt);
+  return 0;
 }
 
 int Connection::begin_remote(Operation& operation) {

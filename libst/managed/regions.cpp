@@ -66,6 +66,7 @@ void Connection::on_region(const Completion& c) {
 }
 
 void Connection::on_revoked(const RemoteRegion& region) {
+  if (region.r_id == eager_ring_.r_id) eager_out_.close();
   for (auto& [key, remote] : remotes_) {
     if (remote.state != Remote::State::kOpen || remote.region.r_id != region.r_id) continue;
     remote.state = Remote::State::kClosed;

@@ -6,7 +6,7 @@ import time
 
 from connections import demand
 from conversation import pattern
-from layer import LONGEST, NOTICE, SLOT, Request, number_of, words
+from layer import LONGEST, NOTICE, SLOT, SLOTS, Request, number_of, words
 from managed import (RECEIVED, SENT, Event, busy, event, has, managed, no_event, posts, sends, up, up_called)
 from vc import Grant
 from wire import NONE
@@ -41,6 +41,7 @@ def m_ring_comes(t):
     layer.open_ring()
     for i in range(40):
         posts(t, 5000)
+        layer.pump(lambda: layer.ring_sent - layer.ring_taken < SLOTS)  # notices come in time
         message = layer.send(pattern(102 * i, i), tag=i)
         event(t, RECEIVED, layer=layer, length=102 * i, tag=i, message=i + 1)
         has(t, 0, pattern(102 * i, i))
@@ -105,6 +106,25 @@ def m_ring_notice_lies(t):
         sends(t, pattern(10, i), at=16 * i)
     layer.pump(lambda: len(layer.offers) == 2)
     demand(len(layer.slots_in) == 16, "9.31 a slot that is not free")
+
+
+@managed("9.31")
+def m_ring_ended(t):
+    """The peer ends its ring: later messages are offered."""
+    vc, layer = up_called(t)
+    layer.pump(lambda: layer.ring_in is not None)
+    busy(t, vc, layer)
+    layer.receive(100)
+    sends(t, b"first")
+    layer.next_message()
+    event(t, SENT, layer=layer, message=1)
+    demand(layer.ring_in.b_seq == 1, "9.31 the ring is not used")
+    vc.send("END", R_id=layer.ring_in.i_id, I_id=layer.ring_in.r_id)
+    layer.note("EA")
+    layer.receive(100)
+    sends(t, b"second")
+    demand(layer.next_message() == (3, (0, b"second")), "9.31 the message is not offered")
+    event(t, SENT, layer=layer, message=2)
 
 
 @managed("9.31")
