@@ -147,7 +147,11 @@ Usage Daemon::usage() const {
 std::string Daemon::returns_to(const Usage& before) const {
   // Tables that grew once are kept; what clients hold is not.
   constexpr std::size_t kResident = (kSanitized ? std::size_t{160} : std::size_t{48}) << 20;
+#if defined(__SANITIZE_THREAD__)
+  constexpr std::size_t kMappings = 1'000;  // ThreadSanitizer keeps its notes on what was mapped
+#else
   constexpr std::size_t kMappings = 200;
+#endif
   // Threads that close descriptors of clients are made when the first one comes, and kept: two of a
   // user.
   constexpr std::size_t kClosers = 8;

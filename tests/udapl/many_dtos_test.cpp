@@ -34,10 +34,14 @@ STP_BOTH_WAYS(ManyDtosTest);
 TEST_P(ManyDtosTest, AnEpTakesAllThatItsAttributesSayEachWay) {
   static_assert(kMaxDtos >= 65'536);
   connect();
-  LmrTriplet const into[] = {server.at(0, 8)}, from[] = {client.at(0, 8)};
-  for (std::uint64_t i = 0; i < kMaxDtos; ++i)
-    ASSERT_EQ(server.ep->post_recv(into, i, 0), Result::kSuccess) << i;
-  EXPECT_EQ(server.ep->post_recv(into, kMaxDtos, 0), Result::kInsufficientResources);
+  LmrTriplet const from[] = {client.at(0, 8)};
+  // Those that are written to at the same time have places of their own.
+  auto const post_recv = [&](std::uint64_t i) {
+    LmrTriplet const into[] = {server.at(i % 1'024 * 8, 8)};
+    return server.ep->post_recv(into, i, 0);
+  };
+  for (std::uint64_t i = 0; i < kMaxDtos; ++i) ASSERT_EQ(post_recv(i), Result::kSuccess) << i;
+  EXPECT_EQ(post_recv(kMaxDtos), Result::kInsufficientResources);
   for (std::uint64_t i = 0; i < kMaxDtos; ++i)
     ASSERT_EQ(client.ep->post_send(from, i, 0), Result::kSuccess) << i;
   expect_all(*server.recv);
