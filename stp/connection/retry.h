@@ -58,6 +58,8 @@ class Retry {
   }
   // Whether it has waited for as long as it has to, be it that it was sent once.
   [[nodiscard]] bool is_over(Time now) const { return now - first_ >= patience_; }
+  // When its request was sent last; it is running.
+  [[nodiscard]] Time sent() const { return deadline_ - interval_; }
   // The tries so far, the first included.
   [[nodiscard]] unsigned tries() const { return tries_; }
   // The round trip that an answer at `now` measured; 0 when it cannot be known which try it

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Request_Connections on their way: as many at a time as a listener answers before anybody accepts.
-// What is sent beyond that is left unanswered there, and comes again after ever longer intervals.
+// What is sent beyond that is left unanswered there, and comes again after ever longer intervals:
+// it would lose every free place to younger ones if it were not hurried.
 #include <algorithm>
 #include <utility>
 
@@ -19,13 +20,13 @@ constexpr Time kTurnPatience = ((1U << Retry::kTries) - 1) * RoundTrip::kInitial
 void Node::Impl::dial(Vc& vc, Time now) {
   auto& to = dialing[listener_of(vc)];
   auto const patience = vc.endpoint->config.connect_patience;
-  if (to.unanswered == kMaxUnanswered) {
+  if (to.sent.size() == kMaxUnanswered) {
     vc.dial = Dial::kWaits;
     to.waiting.insert(vc.id);
     vc.handshake.start(now, std::max(patience, kTurnPatience), 0, 1);
     return set_timer(vc);
   }
-  ++to.unanswered;
+  to.sent.insert(vc.id);
   vc.dial = Dial::kSent;
   auto const waited = now - vc.heard;
   // protocol: 5.31
@@ -45,13 +46,23 @@ void Node::Impl::dialed(Vc& vc, Time now) {
     to.waiting.erase(vc.id);
     return;
   }
-  --to.unanswered;
+  to.sent.erase(vc.id);
+  if (!to.sent.empty()) hurry(to, now);
   if (to.waiting.empty()) {
-    if (to.unanswered == 0) dialing.erase(at);
+    if (to.sent.empty()) dialing.erase(at);
     return;
   }
   auto& next = *find_vc(to.waiting.extract(to.waiting.begin()).value());
   dial(next, now);
+}
+
+// The listener answers: there may be a place for the oldest, which nobody has answered.
+void Node::Impl::hurry(Dialing& to, Time now) {
+  auto& oldest = *find_vc(*to.sent.begin());
+  auto const sent = std::max(oldest.handshake.sent(), to.hurried);
+  if (now < sent + RoundTrip::kInitial) return;
+  to.hurried = now;
+  send_request_connection(oldest);
 }
 
 Node::Impl::ListenerName Node::Impl::listener_of(const Vc& vc) {

@@ -108,8 +108,10 @@ struct Node::Impl {
 
   // --- dial.cpp
   using ListenerName = std::tuple<std::uint64_t, MacAddr, std::uint32_t>;  // owner, peer, UPort
+  struct Dialing;
   void dial(Vc& vc, Time now);
   void dialed(Vc& vc, Time now);
+  void hurry(Dialing& to, Time now);
   static ListenerName listener_of(const Vc& vc);
 
   // --- receive.cpp
@@ -277,8 +279,8 @@ struct Node::Impl {
   std::uint64_t next_vc_serial = 1;
   std::map<PeerName, Vc*> by_peer;  // connections that came by RC
   struct Dialing {
-    std::size_t unanswered = 0;
-    std::set<VcId> waiting;  // in the order in which they were made
+    std::set<VcId> sent, waiting;  // each in the order in which they were made
+    Time hurried = 0;              // then the oldest of those sent went once more, out of its turn
   };
   std::map<ListenerName, Dialing> dialing;  // each has something unanswered
   // Connections with requests that are about to leave; and that have left since the last look.

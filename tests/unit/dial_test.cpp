@@ -68,6 +68,25 @@ TEST_F(Dialing, an_answer_lets_the_next_one_go_in_the_order_in_which_they_were_b
   EXPECT_EQ(count(ChannelState::kOpen), kAtOnce + 5) << "and nobody waited for a second interval";
 }
 
+// The youngest have the shortest intervals: without that they took every place that becomes free.
+// protocol: 5.33
+TEST_F(Dialing, an_answer_has_the_oldest_that_is_unanswered_sent_once_more) {
+  begin(kAtOnce);
+  pass(400 * kMillisecond);  // its interval is 320 ms by now
+  begin(2);
+  b.stock(listener, 1);
+  requests();
+  VcInfo oldest{};
+  ASSERT_EQ(a.node.vc_info(begun[0].id, oldest), 0);
+  a.node.close(begun[5].id, true, now);
+  settle();
+  auto const ports = ports_of_requests();
+  ASSERT_EQ(ports.size(), 3U) << "the oldest, and the two that waited";
+  EXPECT_EQ(ports[0], oldest.local_port);
+  EXPECT_EQ(count(ChannelState::kOpen), 1U);
+  EXPECT_EQ(begun[0].user.state(), ChannelState::kOpen);
+}
+
 TEST_F(Dialing, a_refusal_lets_the_next_one_go) {
   begin(3 * kAtOnce, endpoint_a, 4000);
   settle();
