@@ -95,7 +95,7 @@ void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& 
   auto const length = frame.stu.size();
   auto now_placed = length;
   bool const holds = silent && region.holds_end(h.b_num);
-  if (holds || !region.held.empty()) {
+  if (holds || !region.held.empty()) [[unlikely]] {
     if (!has_room_for_end(vc, region, h, length, holds)) return counters.add(Counter::kBlocksFull);
     now_placed = hold_end(vc, region, frame, holds);
   }
@@ -192,26 +192,27 @@ void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
 
 // The Blocks from `first` to B_seq are complete: what is held of them has its turn.
 // protocol: 8.15
-void Node::Impl::place_held(const Vc& vc, InboundTransfer& region, std::uint32_t first) {
+[[gnu::noinline]] void Node::Impl::place_held(const Vc& vc, InboundTransfer& region,
+                                              std::uint32_t first) {
   for (; first != region.b_seq && !region.held.empty(); ++first) {
     work::count("ends of Blocks that were held");
     if (auto const end = region.held.take(first); end.size != 0) write_end(vc, region.mx, end);
   }
 }
 
-// Whether an STU of `length` bytes can go into a region some ends of which are held; `holds`: its own
-// will be. If not it is dropped as if it were lost, and comes again.
-bool Node::Impl::has_room_for_end(const Vc& vc, InboundTransfer& region, const wire::Header& h,
-                                  std::size_t length, bool holds) {
+// Whether an STU of `length` bytes can go into a region some ends of which are held; `holds`: its
+// own will be. If not it is dropped as if it were lost, and comes again.
+[[gnu::noinline]] bool Node::Impl::has_room_for_end(const Vc& vc, InboundTransfer& region,
+                                                    const wire::Header& h, std::size_t length,
+                                                    bool holds) {
   if (holds && !region.held.make_room(std::bit_ceil(region.b_win))) return false;
   return region.held.may_overwrite(linear(vc, h), length);
 }
 
-// How many bytes of the STU are to be placed at once. Ends that are held of earlier Blocks take over
-// what these write in their place, or they would undo it.
-// protocol: 8.15
-std::size_t Node::Impl::hold_end(const Vc& vc, InboundTransfer& region, const wire::Frame& frame,
-                                 bool holds) {
+// How many bytes of the STU are to be placed at once. Ends that are held of earlier Blocks take
+// over what these write in their place, or they would undo it. protocol: 8.15
+[[gnu::noinline]] std::size_t Node::Impl::hold_end(const Vc& vc, InboundTransfer& region,
+                                                   const wire::Frame& frame, bool holds) {
   auto const& h = frame.header;
   auto const address = linear(vc, h);
   HeldEnd end;
