@@ -210,7 +210,8 @@ void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
 }
 
 // How many bytes of the STU are to be placed at once. Ends that are held of earlier Blocks take
-// over what these write in their place, or they would undo it. protocol: 8.15
+// over what these write in their place, or they would undo it.
+// protocol: 8.15
 [[gnu::noinline]] std::size_t Node::Impl::hold_end(const Vc& vc, InboundTransfer& region,
                                                    const wire::Frame& frame, bool holds) {
   auto const& h = frame.header;
