@@ -56,7 +56,7 @@ void Node::Impl::dialed(Vc& vc, Time now) {
   dial(next, now);
 }
 
-// The listener answers: there may be a place for the oldest, which nobody has answered.
+// One was answered or has ended: there may be a place for the oldest of those that were not.
 void Node::Impl::hurry(Dialing& to, Time now) {
   auto& oldest = *find_vc(*to.sent.begin());
   auto const sent = std::max(oldest.handshake.sent(), to.hurried);

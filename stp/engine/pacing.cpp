@@ -99,8 +99,10 @@ std::size_t Node::Impl::release_grants(std::span<TxFrame> frames, Time now) {
           auto const& owner = *vc->endpoint->owner;
           if (!vc->inbound.has_room(demand.memory)) {
             memory_look = std::min(memory_look, now + kGrantPatience);
-            if (starved == nullptr) lacks = demand.memory;
-            if (starved == nullptr) starved = vc;
+            if (starved == nullptr) {
+              starved = vc;
+              lacks = demand.memory;
+            }
             return HeldGrants::Fit::kTooMuch;
           }
           smallest = std::min(smallest, demand.bytes);

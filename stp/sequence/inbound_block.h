@@ -43,7 +43,7 @@ struct InboundBlock {
   wire::Header last;
   std::uint8_t append[wire::kAppendSize] = {};
   bool has_append = false;
-  HeldEnd held;  // scheduled: of the Last STU, while others are missing
+  HeldEnd held;  // of the Last STU, while others are missing; a region's are in HeldEnds
 
   // Whether an STU of `length` bytes fits the tiling of this Block; kNone: it may be placed.
   [[nodiscard]] Counter check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,

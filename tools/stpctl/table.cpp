@@ -30,7 +30,7 @@ Table::Table(std::vector<std::string> headings) {
 }
 
 void Table::row(std::vector<std::string> cells) {
-  cells.resize(numbers_.size());  // of a daemon that is newer, or older, as many as there are headings
+  cells.resize(numbers_.size());  // a daemon of another version may send more, or fewer
   rows_.push_back(std::move(cells));
 }
 
