@@ -96,10 +96,23 @@ void ManagedParty::stop(int error, Time) {
   take_completions();
   expect(pending_.empty(), "an operation has no completion though its connection has ended");
   expect(sequencer_->outstanding() == 0, "operations are outstanding on a connection that ended");
-  for (auto const& [request, served] : served_) close_region(served);
+  // Answers to Gets that are on their way still read the regions: their bytes stay.
+  for (auto& [request, served] : served_) {
+    close_region(served);
+    auto const bytes = receive_memory_->bytes(served.lot);
+    served.last.assign(bytes.begin(), bytes.end());
+  }
   for (auto const& [context, p] : pending_)
     if (p.lot && p.kind == Kind::kReceive) receive_memory_->give_back(*p.lot);
-  served_.clear();
+}
+
+bool ManagedParty::memory_intact() const {
+  return Party::memory_intact() &&
+         std::all_of(served_.begin(), served_.end(), [this](const auto& entry) {
+           auto const& [lot, length, last] = entry.second;
+           return std::ranges::equal(receive_memory_->bytes(lot), last) &&
+                  receive_memory_->intact_around(lot);
+         });
 }
 
 void ManagedParty::forget() {

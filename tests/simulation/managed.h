@@ -27,6 +27,7 @@ class ManagedParty : public Party {
   [[nodiscard]] Time next_deadline() const override;
   void expire(Time now) override;
   [[nodiscard]] bool wants_close() const override;
+  [[nodiscard]] bool memory_intact() const override;
 
   // All that it wanted is over, and nothing of the other's waits for it. Posted receives may be
   // left, where the writes that they were for have failed.
@@ -58,6 +59,7 @@ class ManagedParty : public Party {
   struct Served {
     Lot lot;
     std::uint64_t length = 0;
+    std::vector<std::byte> last;  // what it held when the connection ended
   };
   struct Request {
     std::uint32_t number = 0;

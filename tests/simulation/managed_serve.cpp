@@ -121,7 +121,7 @@ bool ManagedParty::serve_region(const Request& request) {
   auto const window = static_cast<std::uint32_t>(dice_.between(1, kMaxWindow));
   auto const error = sequencer_->serve_region(request.number, landing(*lot), window);
   if (error == 0)
-    served_[request.number] = {*lot, request.length};
+    served_[request.number] = {*lot, request.length, {}};
   else
     receive_memory_->give_back(*lot);
   expect(error == 0 || ledger_.cancels > 0, "a region cannot be opened");
@@ -135,13 +135,14 @@ void ManagedParty::close_region(const Served& served) {
   ledger_.regions[served.length].close(words);
   run_.verdict.require(receive_memory_->intact_around(served.lot),
                        "something wrote outside the region that was opened");
-  receive_memory_->give_back(served.lot);
 }
 
 void ManagedParty::on_region_ended(const Completion& c) {
   auto const found = served_.find(c.request);
   if (found == served_.end()) return expect(false, "a region ended that was not open");
+  if (stopping_) return;  // then all are closed together
   close_region(found->second);
+  receive_memory_->give_back(found->second.lot);
   served_.erase(found);
 }
 
