@@ -24,7 +24,7 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
   auto& self = *impl_;
   if (self.ended != 0) return self.ended;
   auto const found = self.puts.find(region.r_id);
-  if (found == self.puts.end()) return -EINVAL;
+  if (found == self.puts.end()) return -EACCES;
   auto& stream = found->second;
   if (offset > stream.region.length || length > stream.region.length - offset) return -EINVAL;
   auto const block = std::uint64_t{1} << self.config.max_block;

@@ -191,7 +191,7 @@ void Sequencer::Impl::on_region(const ReceivedEntry& entry) {
 
 int Sequencer::end_region(const RemoteRegion& region) {
   auto const found = impl_->puts.find(region.r_id);
-  if (found == impl_->puts.end()) return -EINVAL;
+  if (found == impl_->puts.end()) return -EACCES;
   impl_->abandon(found->second, -ECANCELED);
   return 0;
 }

@@ -125,7 +125,8 @@ class Sequencer {
   // Ends a region that was served as `request`.
   int close_region(std::uint32_t request);
   int refuse(std::uint32_t request);
-  // A put that fails, but for cancel(), has lost its region: it is ended.
+  // A put that fails, but for cancel(), has lost its region: it is ended. From then on put() and
+  // end_region() return -EACCES, even before the completions (kPut, kRevoked) have told.
   int put(Context context, const RemoteRegion& region, std::uint64_t offset, Address source,
           std::uint64_t length, std::uint16_t flags = 0);
   int get(Context context, const RemoteRegion& region, std::uint64_t offset,

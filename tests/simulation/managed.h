@@ -68,8 +68,7 @@ class ManagedParty : public Party {
   };
   struct OpenRegion {
     RemoteRegion remote;
-    unsigned users = 0;     // operations on it
-    bool doubtful = false;  // a put of it was cancelled: nobody tells if that one loses it
+    unsigned users = 0;  // operations on it
   };
 
   // --- managed_begin.cpp: operations of its own
@@ -111,6 +110,7 @@ class ManagedParty : public Party {
   void check_serve(const Pending& p, int status);
   void check_region(const Completion& c);
   void lose_region(std::uint64_t length);
+  void region_is_lost(std::uint64_t length);
   void check_put(const Pending& p, int status);
   void check_get(const Pending& p, int status);
   void check_fetch(const Pending& p, int status);

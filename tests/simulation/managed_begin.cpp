@@ -36,11 +36,10 @@ bool ManagedParty::begin_something(Time now) {
 
 bool ManagedParty::started(int error, Context context, Pending pending, Time now) {
   if (error != 0) {
-    auto const region = regions_.find(pending.region);
-    if (error != -EINVAL || region == regions_.end() || !region->second.doubtful)
+    if (error != -EACCES || !regions_.contains(pending.region))
       run_.verdict.fail("an operation cannot begin: " + std::to_string(error));
     release(pending);
-    lose_region(pending.region);
+    region_is_lost(pending.region);
     return false;
   }
   pending.since = now;
@@ -115,10 +114,12 @@ bool ManagedParty::begin_region(Time now) {
 bool ManagedParty::end_some_region() {
   for (auto const& [length, region] : regions_) {
     if (region.users != 0) continue;
-    run_.verdict.require(sequencer_->end_region(region.remote) == 0 || region.doubtful,
-                         "a region cannot be ended");
-    ledger_.regions[length].end();
-    regions_.erase(length);
+    auto const error = sequencer_->end_region(region.remote);
+    run_.verdict.require(error == 0 || error == -EACCES, "a region cannot be ended");
+    if (error != 0)
+      region_is_lost(length);
+    else
+      lose_region(length);
     ++begun_;
     return true;
   }
@@ -214,8 +215,6 @@ void ManagedParty::cancel_some() {
     auto& p = pending_.at(context);
     p.cancel = false;
     p.cancelled = true;
-    if (auto const region = regions_.find(p.region); region != regions_.end())
-      region->second.doubtful = region->second.doubtful || p.kind == Kind::kPut;
     ++ledger_.cancels;
     auto const error = sequencer_->cancel(context);
     run_.verdict.require(error == 0 || error == -ENOENT, "cancel fails");

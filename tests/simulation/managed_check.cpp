@@ -25,6 +25,7 @@ void ManagedParty::on_completion(const Completion& c) {
     case Kind::kEnded:
       return on_region_ended(c);
     case Kind::kRevoked:
+      return region_is_lost(c.region.length);
     case Kind::kArrived:
     case Kind::kNotice:
       return;
@@ -163,9 +164,16 @@ bool ManagedParty::region_holds(std::uint64_t length, std::size_t at, std::size_
   });
 }
 
-// The Sequencer has ended it, and told so by the put that failed.
+// The Sequencer has ended it.
 void ManagedParty::lose_region(std::uint64_t length) {
   if (regions_.erase(length) != 0) ledger_.regions[length].end();
+}
+
+// It has, of itself. A peer that lies can bring that about.
+void ManagedParty::region_is_lost(std::uint64_t length) {
+  if (!regions_.contains(length)) return;
+  if (ledger_.unexplained.empty()) ledger_.unexplained = "a region was lost without a reason";
+  lose_region(length);
 }
 
 void ManagedParty::check_put(const Pending& p, int status) {

@@ -84,6 +84,7 @@ TEST_F(Cancel, a_put_that_is_given_up_keeps_its_memory_until_no_request_of_it_is
   ASSERT_EQ(sa.sequencer->end_region(region), 0);
   Completion done{};
   EXPECT_FALSE(sa.sequencer->next_completion(done));
+  EXPECT_EQ(sa.sequencer->put(2, region, 0, at(0), kBlock), -EACCES) << "nobody has been told yet";
   ASSERT_TRUE(ca.user.send(queued));
   a.node.kick(ca.id);
   run(kSecond);

@@ -174,7 +174,8 @@ TEST_F(Managed, puts_and_gets_and_fetch_ops_work_on_an_open_region) {
   ASSERT_EQ(sa.sequencer->end_region(region), 0);
   run(10 * kMillisecond);
   EXPECT_TRUE(sb.find(Kind::kEnded));
-  EXPECT_EQ(sa.sequencer->put(5, region, 0, at(0), 1), -EINVAL);
+  EXPECT_EQ(sa.sequencer->put(5, region, 0, at(0), 1), -EACCES);
+  EXPECT_EQ(sa.sequencer->end_region(region), -EACCES);
 }
 
 // protocol: 9.17
