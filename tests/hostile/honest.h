@@ -20,7 +20,7 @@ using Duration = Clock::duration;
 
 struct Tally {
   std::uint64_t trips = 0, transfers = 0;
-  std::vector<float> microseconds;  // of each round trip
+  std::vector<float> microseconds;  // of each round trip that was to be measured
   Duration longest_trip{}, longest_answer{};
   std::string fault;  // "": nothing was lost, nothing was wrong
 
@@ -46,6 +46,8 @@ class HonestPair {
   // On a thread of its own, until stop(), which gives what has happened since.
   void start();
   Tally stop();
+  // Whether round trips that begin from now on are measured: all are, unless told otherwise.
+  void measure(bool on) { measures_ = on; }
 
  private:
   struct Side {
@@ -66,7 +68,7 @@ class HonestPair {
   std::uint16_t mx_ = 0;
   std::uint32_t number_ = 0;
   Tally tally_;
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, measures_{true};
   std::thread thread_;
 };
 
