@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How long the managed layer waits for what does not come, by a clock that goes as the test says.
+#include <array>
+#include <thread>
+
+#include "stp/wire/frame.h"
+#include "tests/managed/managed_fixture.h"
+#include "tests/managed/time/clock.h"
+#include "tests/service/test_port.h"
+
+namespace stp::test {
+namespace {
+
+// What becomes of the offers (RTS) of those who were asked for a connection.
+enum class Offers { kArrive, kAreLost, kAreSeen };
+
+class Link final : public TestPort {
+ public:
+  // The Node is not driven: whatever is asked of it waits.
+  std::atomic<bool> frozen = false;
+  // kAreSeen: who made them hears that they have come (RA), and nothing else.
+  std::atomic<Offers> offers = Offers::kArrive;
+  std::atomic<unsigned> turns = 0;
+
+  unsigned poll(Node& node, Time now) override {
+    auto const moved = frozen ? 0 : TestPort::poll(node, now);
+    ++turns;
+    return moved;
+  }
+
+ private:
+  static wire::Header header_of(std::vector<std::byte>& frame) {
+    return wire::decode(frame.data() + wire::kEthernetSize);
+  }
+  void disturb(Frames& frames) override {
+    Frames arrived;
+    for (auto& frame : frames) {
+      auto const header = header_of(frame);
+      bool const offer = header.op() == wire::Op::kRequestToSend;
+      if (offer && offers == Offers::kArrive) request_ = frame;
+      if (!offer || offers == Offers::kArrive)
+        arrived.push_back(std::move(frame));
+      else if (offers == Offers::kAreSeen)
+        arrived.push_back(seen(header));
+    }
+    frames = std::move(arrived);
+  }
+  std::vector<std::byte> seen(const wire::Header& offer) {
+    auto frame = request_;
+    auto const request = header_of(frame);
+    wire::encode({.op_flags = wire::op_flags(wire::Op::kRequestAnswer),
+                  .d_port = request.d_port,
+                  .s_port = request.s_port,
+                  .d_key = request.d_key,
+                  .d_id = offer.s_id},
+                 frame.data() + wire::kEthernetSize);
+    frame.resize(wire::kEthernetSize + wire::kHeaderSize);
+    frame.resize(60);
+    return frame;
+  }
+
+  std::vector<std::byte> request_;  // the last offer that arrived: of who asks for a connection
+};
+
+class Patience : public testing::Test {
+ protected:
+  static constexpr Time kStep = kSecond / 4;
+
+  // A connection is asked for, and its server knows.
+  void request() {
+    sides_.listen();
+    auto const attr = client.attr(1);
+    ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
+    ASSERT_EQ(stm_connect(client.connection, ":3000", kHour, nullptr, 0), 0);
+    server.connection = server.next(STM_REQUEST).connection;
+  }
+  void accept() {
+    auto const attr = server.attr(2);
+    ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
+  }
+  // What is measured begins now.
+  void start() { begun_ = port::now(); }
+  // Time goes on, slowly enough for all to take part, until `over` or for two minutes.
+  template <typename Over>
+  void let_pass_until(Over over) {
+    while (!over() && port::now() - begun_ < 120 * kSecond) {
+      let_pass(kStep);
+      for (int round = 0; round < 4; ++round) take_turns();
+    }
+    waited_ = port::now() - begun_;
+  }
+  // The first thing that `side` is told has come after `waited`.
+  void expect(Side& side, unsigned kind, int status, Time waited) {
+    let_pass_until([&] { return !side.seen.empty(); });
+    ASSERT_FALSE(side.seen.empty());
+    EXPECT_EQ(side.seen.front().kind, kind);
+    EXPECT_EQ(side.seen.front().status, status);
+    expect_waited(waited);
+  }
+  // The clock of a turn may be a little old, and a step goes beyond.
+  void expect_waited(Time expected) const {
+    EXPECT_GE(waited_, expected - kMillisecond);
+    EXPECT_LE(waited_, expected + 2 * kSecond);
+  }
+
+  static constexpr std::int64_t kHour = std::int64_t{3'600} * 1'000'000;
+  Link* const link = new Link;
+
+ private:
+  void take_turns() {
+    auto const until = link->turns + 2;
+    while (static_cast<int>(until - link->turns) > 0) std::this_thread::yield();
+    for (auto* const side : {&server, &client}) {
+      std::array<stm_event_t, 16> events;
+      auto const count = stm_queue_poll(side->queue, events.data(), events.size());
+      for (int i = 0; i < count; ++i) side->seen.push_back(events[static_cast<std::size_t>(i)]);
+    }
+  }
+
+  Daemon daemon_{std::unique_ptr<port::Port>(link)};
+  UseLink use_{daemon_.link()};
+  Time begun_ = 0, waited_ = 0;
+
+ protected:
+  TwoSides sides_;
+  Side &server = sides_.server, &client = sides_.client;
+};
+
+// protocol: 10.11
+TEST_F(Patience, AnAcceptThatNobodyAnswersIsOfferedForThirtySeconds) {
+  request();
+  link->offers = Offers::kAreLost;
+  start();
+  accept();
+  expect(server, STM_FAILED, -ETIMEDOUT, 30 * kSecond);
+}
+
+TEST_F(Patience, AnAcceptThatIsSeenAndNotTakenIsOfferedForFortyFiveSeconds) {
+  request();
+  link->offers = Offers::kAreSeen;
+  start();
+  accept();
+  expect(server, STM_FAILED, -ETIMEDOUT, 45 * kSecond);
+}
+
+TEST_F(Patience, ARejectThatIsSeenAndNotTakenEndsTheConnectionAfterFortyFiveSeconds) {
+  request();
+  link->offers = Offers::kAreSeen;
+  start();
+  ASSERT_EQ(stm_reject(server.connection, nullptr, 0), 0);
+  expect(client, STM_FAILED, -ENOTCONN, 45 * kSecond);
+}
+
+TEST_F(Patience, WhoAsksAndDoesNotSayHowLongWaitsForThirtySeconds) {
+  sides_.listen();
+  start();
+  sides_.connect();
+  server.next(STM_REQUEST);
+  expect(client, STM_FAILED, -ETIMEDOUT, 30 * kSecond);
+}
+
+// protocol: 9.40
+TEST_F(Patience, WhoConnectsHasTenSecondsToSayWhatItWants) {
+  sides_.listen();
+  Endpoint silent;
+  st_chandle_t chandle = nullptr;
+  start();
+  ASSERT_EQ(st_connect(silent, ":3000", &chandle), 0);
+  st_header_t header;
+  int state = 0;
+  let_pass_until([&] { return (state = poll(chandle, header)) != -EWOULDBLOCK; });
+  EXPECT_EQ(state, -ENOTCONN);
+  expect_waited(10 * kSecond);
+  st_close(chandle);
+}
+
+TEST_F(Patience, AnEndInOrderThatDoesNotComeAboutIsWaitedForThirtySeconds) {
+  sides_.establish();
+  link->frozen = true;
+  start();
+  ASSERT_EQ(stm_disconnect(client.connection, STM_GRACEFUL), 0);
+  expect(client, STM_DISCONNECTED, 0, 30 * kSecond);
+  link->frozen = false;
+}
+
+}  // namespace
+}  // namespace stp::test
