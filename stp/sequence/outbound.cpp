@@ -20,8 +20,8 @@ int Sequencer::write(Context context, Address source, std::uint64_t length,
 int Sequencer::serve_read(std::uint32_t request, Context context, Address source,
                           std::uint64_t length) {
   auto const found = impl_->peer_requests.find(request);
-  if (found == impl_->peer_requests.end() || found->second.region) return -EINVAL;
-  if (length != found->second.length) return -EINVAL;
+  if (found == impl_->peer_requests.end()) return -ECANCELED;
+  if (found->second.region || length != found->second.length) return -EINVAL;
   auto const answers = found->second.i_id;
   impl_->peer_requests.erase(found);
   return impl_->offer(Completion::Kind::kServe, answers, context, source, length, {});

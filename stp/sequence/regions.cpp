@@ -122,9 +122,9 @@ void Sequencer::Impl::on_region_request(const ReceivedEntry& entry) {
 int Sequencer::serve_region(std::uint32_t number, const Landing& landing, std::uint32_t window,
                             const RegionTerms& terms) {
   auto const found = impl_->peer_requests.find(number);
-  if (found == impl_->peer_requests.end() || !found->second.region) return -EINVAL;
+  if (found == impl_->peer_requests.end()) return -ECANCELED;
   auto const wanted = found->second;
-  if (landing.length < wanted.length || window == 0) return -EINVAL;
+  if (!wanted.region || landing.length < wanted.length || window == 0) return -EINVAL;
   auto h = Impl::header(Op::kMemoryRegionAvailable);
   h.param = static_cast<std::uint16_t>(std::min({window, std::max(wanted.window, 1U), kMaxWindow}));
   h.mx = landing.mx;
@@ -157,7 +157,7 @@ int Sequencer::close_region(std::uint32_t number) {
 
 int Sequencer::refuse(std::uint32_t number) {
   auto const found = impl_->peer_requests.find(number);
-  if (found == impl_->peer_requests.end()) return -EINVAL;
+  if (found == impl_->peer_requests.end()) return -ECANCELED;
   impl_->refuse(found->second.region ? Op::kMemoryRegionAvailable : Op::kRequestAnswer,
                 found->second.i_id);
   impl_->remember_finished(found->second.i_id, true);

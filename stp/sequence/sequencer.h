@@ -102,7 +102,9 @@ struct WriteOptions {
   Time patience = 0;        // with an answer that stays away, where more than is usual
 };
 
-// Calls that begin something return 0, or -EINVAL, -EAGAIN (too much outstanding), -ENOTCONN.
+// Calls that begin something return 0, or -EINVAL, -EAGAIN (too much outstanding), -ENOTCONN. Those
+// that answer a request (serve_read, serve_region, refuse) return -ECANCELED where it is none any
+// more: its peer may take it back at any time.
 class Sequencer {
  public:
   explicit Sequencer(const SequencerConfig& config);

@@ -150,6 +150,14 @@ TEST_P(Transfers, AReadIsServedOrRefusedByThePeersProgram) {
   ASSERT_EQ(stm_read(client.connection, 2, 0, sink, to.data(), 10), 0);
   ASSERT_EQ(stm_refuse_read(server.connection, server.next(STM_READ_REQUEST).request), 0);
   EXPECT_EQ(client.completion(2).status, -ECONNREFUSED);
+
+  ASSERT_EQ(stm_read(client.connection, 3, 0, sink, to.data(), 10), 0);
+  auto const left = server.next(STM_READ_REQUEST).request;
+  ASSERT_EQ(stm_cancel(client.connection, 3), 0);
+  EXPECT_EQ(client.completion(3).status, -ECANCELED) << "the server knows";
+  ASSERT_EQ(stm_serve_read(server.connection, left, 6, 0, source, from.data(), 10), 0);
+  EXPECT_EQ(server.completion(6).status, -ECANCELED);
+  EXPECT_EQ(stm_refuse_read(server.connection, left), -ECANCELED);
 }
 
 // protocol: 9.29

@@ -101,6 +101,25 @@ TEST_F(Managed, a_read_is_served_or_refused_by_the_peers_user) {
   ASSERT_TRUE(sa.find(Kind::kRead, 2));
   EXPECT_EQ(sa.find(Kind::kRead, 2)->status, -ECONNREFUSED);
   EXPECT_TRUE(sb.find(Kind::kServe, 50));
+  EXPECT_EQ(sb.sequencer->refuse(asked[0].request), -ECANCELED) << "it was answered";
+}
+
+// protocol: 9.18
+TEST_F(Managed, a_request_that_was_taken_back_is_none_any_more) {
+  ASSERT_EQ(sa.sequencer->read(1, landing(sa, 500, 1'000)), 0);
+  ASSERT_EQ(sa.sequencer->request_region(2, 1'000, 4), 0);
+  run(10 * kMillisecond);
+  auto const* const read = sb.find(Kind::kReadRequest);
+  auto const* const region = sb.find(Kind::kRegionRequest);
+  ASSERT_TRUE(read && region);
+  EXPECT_EQ(sb.sequencer->serve_read(read->request, 50, at(0), 999), -EINVAL);
+  ASSERT_EQ(sa.sequencer->cancel(1), 0);
+  ASSERT_EQ(sa.sequencer->cancel(2), 0);
+  auto const numbers = std::pair(read->request, region->request);
+  run(10 * kMillisecond);
+  EXPECT_EQ(sb.sequencer->serve_read(numbers.first, 50, at(0), 1'000), -ECANCELED);
+  EXPECT_EQ(sb.sequencer->refuse(numbers.first), -ECANCELED);
+  EXPECT_EQ(sb.sequencer->serve_region(numbers.second, landing(sb, 0, 1'000), 4), -ECANCELED);
 }
 
 // Of the DATA that leaves for A's user: whether it asks.

@@ -298,7 +298,10 @@ enum {
 };
 ST_API int stm_send(stm_connection_t connection, uint64_t context, unsigned flags, uint32_t tag,
                     stm_memory_t memory, const void* ptr, size_t length);
-/* Asks the peer's program for exactly `length` bytes, which it serves from where it likes. */
+/* Asks the peer's program for exactly `length` bytes, which it serves from where it likes. A
+ * request that is none any more (the peer has taken it back, or it was answered): STM_SERVED says
+ * -ECANCELED, and stm_refuse_read returns it. Another length than was asked for: STM_SERVED says
+ * -EINVAL. */
 ST_API int stm_read(stm_connection_t connection, uint64_t context, unsigned flags,
                     stm_memory_t memory, void* ptr, size_t length);
 ST_API int stm_serve_read(stm_connection_t connection, uint32_t request, uint64_t context,
