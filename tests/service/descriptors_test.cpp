@@ -163,21 +163,28 @@ TEST_F(Foreign, ThoseThatThereIsNoRoomFor) {
 #endif
   rlimit usual{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
-  RawClient client(path);
   std::vector<test::LingeringSocket> sockets(3);
   std::vector<int> fds;
   for (int i = 0; i < 60; ++i) fds.push_back(sockets[static_cast<std::size_t>(i) % 3].fd.get());
-  auto const request = map_request();
   rlimit few = usual;
   few.rlim_cur = 256;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-  send_with(client.socket.get(), &request, sizeof request, fds);
-  for (auto& socket : sockets) ::close(socket.fd.release());
-  // Used up before the server runs: it takes the message as soon as it does.
-  std::vector<UniqueFd> used_up;
-  while (used_up.empty() || used_up.back().get() < 230)
-    used_up.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
   ASSERT_EQ(server.start(), 0);
+  RawClient earlier(path), client(path);
+  ASSERT_EQ(earlier.ask(RequestKind::kHello), 0);
+  ASSERT_EQ(client.ask(RequestKind::kHello), 0);
+  auto const greeting = request_for(RequestKind::kHello);
+  auto const request = map_request();
+  std::vector<UniqueFd> used_up;
+  {
+    // The daemon waits for the Service with the earlier request until no descriptors are left.
+    std::lock_guard const guard(service.lock());
+    ASSERT_EQ(send_request(earlier.socket.get(), greeting, {}), 0);
+    send_with(client.socket.get(), &request, sizeof request, fds);
+    for (auto& socket : sockets) ::close(socket.fd.release());
+    while (used_up.empty() || used_up.back().get() < 230)
+      used_up.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+  }
   EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
   EXPECT_EQ(client.reply.result, -EMFILE);
   used_up.clear();
