@@ -2,8 +2,8 @@
 // What every kind of Port has in common. Free of DPDK types, as Port is.
 #pragma once
 
-#include "dpdk_port/engine.h"
-#include "dpdk_port/loopback.h"
+#include "dpdk_port/link/engine.h"
+#include "dpdk_port/link/loopback.h"
 #include "dpdk_port/port.h"
 
 namespace stp::port {

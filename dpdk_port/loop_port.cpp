@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The link of this process alone: no driver, no privileges.
-#include "dpdk_port/arp.h"
+#include "dpdk_port/link/arp.h"
 #include "dpdk_port/link_port.h"
 
 namespace stp::port {

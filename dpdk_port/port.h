@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "dpdk_port/link.h"
-#include "stp/node.h"
+#include "dpdk_port/link/clock.h"
+#include "dpdk_port/link/link.h"
+#include "dpdk_port/link/random.h"
+#include "stp/node/node.h"
 
 namespace stp::port {
 
@@ -65,9 +67,5 @@ class Port {
   // descriptor. The Port's own: to be slept on, and nothing else.
   [[nodiscard]] virtual int wake_fd() const { return -1; }
 };
-
-// Monotonic nanoseconds, and Keys from the system's random source: what a Node is fed with.
-Time now();
-Random& system_random();
 
 }  // namespace stp::port

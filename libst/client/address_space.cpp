@@ -11,7 +11,7 @@
 #include <span>
 
 #include "libst/client/error.h"
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 
 namespace stp::client {
 namespace {

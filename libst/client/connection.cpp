@@ -8,7 +8,7 @@
 #include "libst/client/trouble.h"
 #include "libst/client/wait.h"
 #include "libst/service/wire_config.h"
-#include "stp/memory/tiling.h"
+#include "stp/wire/tiling.h"
 
 namespace stp::client {
 

@@ -2,9 +2,9 @@
 // What st_tx refuses at once, in the caller. The Node checks again.
 #include "libst/client/connection.h"
 #include "libst/client/error.h"
-#include "stp/memory/tiling.h"
-#include "stp/sequence/inbound.h"
+#include "stp/node/inbound/inbound.h"
 #include "stp/wire/syntax.h"
+#include "stp/wire/tiling.h"
 
 namespace stp::client {
 namespace {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "dpdk_port/link.h"
+#include "dpdk_port/link/link.h"
 #include "libst/client/error.h"
 #include "libst/client/handle_table.h"
 #include "libst/client/local_backend.h"

@@ -9,7 +9,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
-#include "stp/node.h"
+#include "stp/node/node.h"
 
 namespace stp::client {
 

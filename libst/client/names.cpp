@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "dpdk_port/link.h"
+#include "dpdk_port/link/link.h"
 #include "libst/client/error.h"
 #include "libst/client/wait.h"
 

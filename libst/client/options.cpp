@@ -10,7 +10,7 @@
 #include "libst/include/stp/st.h"
 #include "libst/service/wire_config.h"
 #include "stp/channel/layout.h"
-#include "stp/node.h"
+#include "stp/node/node.h"
 #include "stp/wire/layout.h"
 
 namespace stp::client {

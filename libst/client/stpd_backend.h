@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "libst/client/backend.h"
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 
 namespace stp::client {
 

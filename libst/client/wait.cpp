@@ -7,7 +7,7 @@
 
 #include "dpdk_port/port.h"
 #include "libst/client/error.h"
-#include "libst/service/futex.h"
+#include "libst/os/futex.h"
 
 namespace stp::client {
 namespace {

@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "libst/os/unique_fd.h"
 #include "libst/service/shared_memory.h"
-#include "libst/service/unique_fd.h"
 
 // Of kernels since 5.11, 5.19 and 6.4.
 #ifndef UFFD_USER_MODE_ONLY

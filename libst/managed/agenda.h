@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libst/service/client_page.h"
-#include "stp/connection/timer_heap.h"
+#include "stp/base/timer_heap.h"
 
 namespace stp::managed {
 

@@ -5,7 +5,7 @@
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/listener.h"
-#include "stp/memory/tiling.h"
+#include "stp/wire/tiling.h"
 
 namespace stp::managed {
 namespace {

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "dpdk_port/turn_clock.h"
+#include "dpdk_port/dpdk/turn_clock.h"
 #include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
 #include "libst/include/stp/managed.h"

@@ -7,7 +7,7 @@
 
 #include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
-#include "stp/sequence/sequencer.h"
+#include "stp/transfer/sequencer.h"
 
 namespace stp::managed {
 

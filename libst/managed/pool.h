@@ -7,7 +7,7 @@
 
 #include "libst/client/handle_table.h"
 #include "libst/managed/memory.h"
-#include "stp/sequence/ring_queue.h"
+#include "stp/base/ring_queue.h"
 
 namespace stp::managed {
 

@@ -7,8 +7,8 @@
 
 #include "libst/client/handle_table.h"
 #include "libst/include/stp/managed.h"
-#include "libst/service/unique_fd.h"
-#include "stp/sequence/ring_queue.h"
+#include "libst/os/unique_fd.h"
+#include "stp/base/ring_queue.h"
 
 namespace stp::managed {
 

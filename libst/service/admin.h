@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
+#include "libst/os/unique_fd.h"
 #include "libst/service/messages.h"
-#include "libst/service/unique_fd.h"
 
 namespace stp::service {
 

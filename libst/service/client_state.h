@@ -9,11 +9,11 @@
 #include <unordered_set>
 #include <vector>
 
+#include "libst/os/unique_fd.h"
 #include "libst/service/bell_credit.h"
 #include "libst/service/budget.h"
 #include "libst/service/client_page.h"
 #include "libst/service/service.h"
-#include "libst/service/unique_fd.h"
 #include "stp/channel/layout.h"
 
 namespace stp::service {

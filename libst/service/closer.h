@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 
 namespace stp::service {
 

@@ -15,7 +15,7 @@
 #include <memory>
 #include <mutex>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 #include "stp/types.h"
 
 namespace stp::service {

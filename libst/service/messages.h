@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "stp/node.h"
+#include "stp/node/node.h"
 
 namespace stp::service {
 

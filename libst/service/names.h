@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "stp/node.h"
+#include "stp/node/node.h"
 
 namespace stp::service {
 

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 
 namespace stp::service {
 

@@ -11,9 +11,9 @@
 #include <optional>
 #include <thread>
 
+#include "libst/os/unique_fd.h"
 #include "libst/service/messages.h"
 #include "libst/service/region_memory.h"
-#include "libst/service/unique_fd.h"
 
 namespace stp::service {
 

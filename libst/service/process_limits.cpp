@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-#include "libst/service/file_limit.h"
+#include "libst/os/file_limit.h"
 
 namespace stp::service {
 namespace {

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "libst/os/unique_fd.h"
 #include "libst/service/budget.h"
 #include "libst/service/memory_guard.h"
 #include "libst/service/messages.h"
-#include "libst/service/unique_fd.h"
 #include "stp/types.h"
 
 namespace stp::service {

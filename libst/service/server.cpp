@@ -13,7 +13,7 @@
 #include <mutex>
 #include <utility>
 
-#include "libst/service/file_limit.h"
+#include "libst/os/file_limit.h"
 #include "libst/service/process_limits.h"
 
 namespace stp::service {

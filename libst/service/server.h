@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "libst/os/unique_fd.h"
 #include "libst/service/closer.h"
 #include "libst/service/heartbeat.h"
 #include "libst/service/log_budget.h"
@@ -24,7 +25,6 @@
 #include "libst/service/reaper.h"
 #include "libst/service/service.h"
 #include "libst/service/socket.h"
-#include "libst/service/unique_fd.h"
 
 namespace stp::service {
 

@@ -5,8 +5,8 @@
 #include "libst/service/limits.h"
 #include "libst/service/service_impl.h"
 #include "libst/service/wire_config.h"
-#include "stp/connection/key_guard.h"
-#include "stp/sequence/unscheduled.h"
+#include "stp/node/connection/key_guard.h"
+#include "stp/node/inbound/unscheduled.h"
 
 namespace stp::service {
 

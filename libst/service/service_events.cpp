@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/service/futex.h"
+#include "libst/os/futex.h"
 #include "libst/service/service_impl.h"
 
 namespace stp::service {

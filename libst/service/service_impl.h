@@ -23,10 +23,10 @@
 #include <new>
 #include <string>
 
-#include "dpdk_port/turn_clock.h"
+#include "dpdk_port/dpdk/turn_clock.h"
+#include "libst/os/unique_fd.h"
 #include "libst/service/client_state.h"
 #include "libst/service/text_field.h"
-#include "libst/service/unique_fd.h"
 
 namespace stp::service {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "libst/os/unique_fd.h"
 #include "libst/service/budget.h"
-#include "libst/service/unique_fd.h"
 #include "stp/types.h"
 
 namespace stp::service {

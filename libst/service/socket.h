@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "libst/os/unique_fd.h"
 #include "libst/service/messages.h"
 #include "libst/service/socket_file.h"
-#include "libst/service/unique_fd.h"
 
 namespace stp::service {
 

@@ -2,7 +2,7 @@
 // A Service as a source of DPDK's telemetry.
 #pragma once
 
-#include "dpdk_port/telemetry.h"
+#include "dpdk_port/dpdk/telemetry.h"
 #include "libst/service/service.h"
 
 namespace stp::service {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What an idle connection costs, and that a Node holds as many as there are Ports to name.
-#include "tests/bench/live_bytes.h"
 #include "tests/bench/many_connections.h"
+#include "tools/sim/live_bytes.h"
 
 namespace stp::bench {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "stp/wire/frame.h"
-#include "tests/bench/live_bytes.h"
 #include "tools/replay/check/checker.h"
+#include "tools/sim/live_bytes.h"
 
 namespace stp::replay {
 namespace {

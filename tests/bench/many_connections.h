@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "stp/channel/user_side.h"
-#include "stp/node.h"
-#include "tests/unit/two_nodes.h"
+#include "stp/node/node.h"
+#include "tests/stp/node/two_nodes.h"
 
 namespace stp::bench {
 

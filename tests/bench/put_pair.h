@@ -2,7 +2,7 @@
 // Two Nodes joined by nothing but function calls, and a region of B's that A puts into.
 #pragma once
 
-#include "tests/unit/two_nodes.h"
+#include "tests/stp/node/two_nodes.h"
 
 namespace stp::bench {
 

@@ -8,12 +8,12 @@
 #include <map>
 #include <string>
 
-#include "stp/engine/objects.h"
+#include "stp/node/objects.h"
 #include "tests/bench/cache_control.h"
-#include "tests/bench/live_bytes.h"
 #include "tests/bench/managed_pair.h"
 #include "tests/bench/many_connections.h"
 #include "tests/bench/put_pair.h"
+#include "tools/sim/live_bytes.h"
 
 namespace stp::bench {
 namespace {

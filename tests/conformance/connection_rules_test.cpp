@@ -2,9 +2,9 @@
 // Rules of docs/protocol.md, section 5.
 #include <set>
 
-#include "stp/connection/retry.h"
-#include "stp/connection/round_trip.h"
-#include "tests/unit/two_nodes.h"
+#include "stp/channel/retry.h"
+#include "stp/channel/round_trip.h"
+#include "tests/stp/node/two_nodes.h"
 
 namespace stp::test {
 namespace {

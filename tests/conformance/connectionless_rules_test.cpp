@@ -2,8 +2,8 @@
 // Rules of docs/protocol.md, section 11: endpoints without a peer.
 #include <cerrno>
 
-#include "stp/sequence/unscheduled.h"
-#include "tests/unit/endpoints_fixture.h"
+#include "stp/node/inbound/unscheduled.h"
+#include "tests/stp/node/endpoints_fixture.h"
 
 namespace stp::test {
 namespace {

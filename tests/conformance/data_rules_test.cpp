@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rules of docs/protocol.md, sections 6, 7, 9 and 10, that hold for users at level 0.
-#include "tests/unit/write_fixture.h"
+#include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {
 namespace {

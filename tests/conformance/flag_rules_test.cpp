@@ -3,7 +3,7 @@
 // (docs/protocol.md, sections 3, 6 and 8).
 #include <algorithm>
 
-#include "tests/unit/managed_pair.h"
+#include "tests/stp/transfer/managed_pair.h"
 
 namespace stp::test {
 namespace {

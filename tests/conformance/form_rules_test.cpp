@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rules of docs/protocol.md, sections 2 to 4 and 12: what a frame may look like.
-#include "tests/unit/write_fixture.h"
+#include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {
 namespace {

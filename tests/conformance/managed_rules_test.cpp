@@ -2,8 +2,8 @@
 // Rules of docs/protocol.md, sections 8 to 10, that the managed layer keeps.
 #include <set>
 
-#include "stp/sequence/loss_estimate.h"
-#include "tests/unit/managed_pair.h"
+#include "stp/transfer/loss_estimate.h"
+#include "tests/stp/transfer/managed_pair.h"
 
 namespace stp::test {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a sender without a connection gets out of a Node, whatever it sends: never more than it put
 // in, and never a byte of memory that stays (docs/protocol.md, sections 5 and 12).
-#include "tests/bench/live_bytes.h"
-#include "tests/unit/write_fixture.h"
+#include "tests/stp/node/write_fixture.h"
+#include "tools/sim/live_bytes.h"
 
 namespace stp::test {
 namespace {

@@ -3,7 +3,7 @@
 // have ended or never were, over users who write anything into their rings.
 #include <algorithm>
 
-#include "stp/sequence/sequencer.h"
+#include "stp/transfer/sequencer.h"
 #include "stp/wire/syntax.h"
 #include "tests/fuzz/party.h"
 

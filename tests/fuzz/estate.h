@@ -5,8 +5,8 @@
 //   | guard | mapped: | never granted | granted | never granted | | guard |
 #pragma once
 
-#include "stp/memory/tiling.h"
-#include "tests/unit/two_nodes.h"
+#include "stp/wire/tiling.h"
+#include "tests/stp/node/two_nodes.h"
 
 namespace stp::fuzz {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/fuzz/byte_code.h"
-#include "tests/unit/two_nodes.h"
+#include "tests/stp/node/two_nodes.h"
 
 namespace stp::fuzz {
 

@@ -3,10 +3,10 @@
 // user has begun completes once; what the peer makes it keep is bounded.
 #include <map>
 
-#include "stp/sequence/sequencer.h"
-#include "tests/bench/live_bytes.h"
+#include "stp/transfer/sequencer.h"
 #include "tests/fuzz/estate.h"
 #include "tests/fuzz/frame_maker.h"
+#include "tools/sim/live_bytes.h"
 
 namespace stp::fuzz {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "libst/service/file_limit.h"
+#include "libst/os/file_limit.h"
 #include "tests/hostile/cannot.h"
 #include "tests/hostile/moves.h"
 

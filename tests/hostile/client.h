@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "libst/os/unique_fd.h"
 #include "libst/service/client_page.h"
 #include "libst/service/messages.h"
 #include "libst/service/shared_memory.h"
-#include "libst/service/unique_fd.h"
 #include "stp/channel/user_side.h"
 
 namespace stp::hostile {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::hostile {

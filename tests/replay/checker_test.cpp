@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/check/checker.h"
-#include "tests/bench/live_bytes.h"
 #include "tests/replay/frame_file.h"
 #include "tools/replay/check/recent.h"
+#include "tools/sim/live_bytes.h"
 
 namespace stp::replay::test {
 namespace {

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "libst/service/file_limit.h"
+#include "libst/os/file_limit.h"
 #include "tests/service/fuse_file.h"
 #include "tests/service/lingering_socket.h"
 #include "tests/service/raw_client.h"

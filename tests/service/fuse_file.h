@@ -21,7 +21,7 @@
 #include <cstring>
 #include <string>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::test {

@@ -10,7 +10,7 @@
 #include <array>
 #include <vector>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 
 namespace stp::test {
 

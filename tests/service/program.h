@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 
 extern char** environ;
 

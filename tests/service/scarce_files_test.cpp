@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "libst/service/file_limit.h"
+#include "libst/os/file_limit.h"
 #include "tests/service/raw_client.h"
 #include "tests/service/served_socket.h"
 

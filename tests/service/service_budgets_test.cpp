@@ -2,11 +2,11 @@
 // What one user takes leaves something for others, and all of it comes back.
 #include <vector>
 
-#include "libst/service/file_limit.h"
+#include "libst/os/file_limit.h"
 #include "libst/service/limits.h"
 #include "libst/service/text_field.h"
-#include "stp/connection/key_guard.h"
-#include "stp/sequence/unscheduled.h"
+#include "stp/node/connection/key_guard.h"
+#include "stp/node/inbound/unscheduled.h"
 #include "tests/service/service_fixture.h"
 
 namespace stp::service {

@@ -2,7 +2,7 @@
 // No client can use up what others need.
 #include <vector>
 
-#include "libst/service/file_limit.h"
+#include "libst/os/file_limit.h"
 #include "libst/service/limits.h"
 #include "tests/service/service_fixture.h"
 

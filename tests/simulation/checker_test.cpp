@@ -2,8 +2,8 @@
 // What the checker knows, and that it notices.
 #include <gtest/gtest.h>
 
-#include "tests/simulation/memory.h"
-#include "tests/simulation/region_truth.h"
+#include "tools/sim/memory.h"
+#include "tools/sim/region_truth.h"
 
 namespace stp::sim {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "tests/simulation/incast.h"
-#include "tests/simulation/lossy.h"
-#include "tests/simulation/switch.h"
+#include "tools/sim/incast.h"
+#include "tools/sim/lossy.h"
+#include "tools/sim/switch.h"
 
 namespace stp::sim {
 namespace {

@@ -2,7 +2,7 @@
 // Every profile, with a few seeds each. stp-sim plays thousands.
 #include <gtest/gtest.h>
 
-#include "tests/simulation/simulation.h"
+#include "tools/sim/simulation.h"
 
 namespace stp::sim {
 namespace {

@@ -2,7 +2,7 @@
 // Where nothing is lost hardly anything is sent twice, be the hosts busy or their programs slow.
 #include <gtest/gtest.h>
 
-#include "tests/simulation/simulation.h"
+#include "tools/sim/simulation.h"
 
 namespace stp::sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "stp/wire/header.h"
-#include "tests/simulation/simulation.h"
+#include "tools/sim/simulation.h"
 
 namespace stp::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 #include "tools/files/metadata.h"
 #include "tools/files/tree.h"
 

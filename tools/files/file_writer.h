@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 #include "tools/files/digest.h"
 #include "tools/files/metadata.h"
 

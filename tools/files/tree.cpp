@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 #include "tools/files/failure.h"
 #include "tools/files/name.h"
 

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
-#include "libst/service/file_limit.h"
+#include "libst/os/file_limit.h"
 #include "tools/files/failure.h"
 #include "tools/files/send_all.h"
 #include "tools/files/signals.h"

@@ -2,7 +2,7 @@
 // Many runs, several at a time.
 #pragma once
 
-#include "tests/simulation/simulation.h"
+#include "tools/sim/simulation.h"
 
 namespace stp::sim {
 

@@ -3,9 +3,9 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "tests/simulation/incast.h"
-#include "tests/simulation/lossy.h"
-#include "tests/simulation/soak.h"
+#include "tools/sim/incast.h"
+#include "tools/sim/lossy.h"
+#include "tools/sim/soak.h"
 #include "tools/stp-sim/campaign.h"
 #include "tools/stp-sim/options.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
+#include "libst/os/unique_fd.h"
 #include "libst/service/messages.h"
-#include "libst/service/unique_fd.h"
 
 namespace stp::stpctl {
 

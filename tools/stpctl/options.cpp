@@ -8,7 +8,7 @@
 #include <functional>
 #include <iostream>
 
-#include "dpdk_port/link.h"
+#include "dpdk_port/link/link.h"
 #include "libst/service/socket.h"
 
 namespace stp::stpctl {

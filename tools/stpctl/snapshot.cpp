@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "dpdk_port/link.h"
+#include "dpdk_port/link/link.h"
 #include "libst/service/budget.h"
 #include "libst/service/text_field.h"
 #include "tools/stpctl/failure.h"

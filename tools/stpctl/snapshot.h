@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "stp/node.h"
+#include "stp/node/node.h"
 #include "tools/stpctl/daemon_client.h"
 
 namespace stp::stpctl {

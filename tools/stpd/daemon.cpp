@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "dpdk_port/telemetry.h"
+#include "dpdk_port/dpdk/telemetry.h"
 #include "tools/stpd/privileges.h"
 
 namespace stp::stpd {

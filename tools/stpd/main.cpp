@@ -7,7 +7,7 @@
 #include <exception>
 #include <string>
 
-#include "libst/service/file_limit.h"
+#include "libst/os/file_limit.h"
 #include "tools/stpd/daemon.h"
 #include "tools/stpd/log.h"
 #include "tools/stpd/notify.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 
 namespace stp::stpd {
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "dpdk_port/link.h"
+#include "dpdk_port/link/link.h"
 #include "libst/service/socket.h"
 #include "libst/service/users.h"
 #include "tools/stpd/option_values.h"

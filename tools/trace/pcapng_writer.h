@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "libst/service/unique_fd.h"
+#include "libst/os/unique_fd.h"
 #include "stp/types.h"
 
 namespace stp::trace {

@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "tests/conformance/conversation/script.h"
-#include "tests/unit/two_nodes.h"
+#include "tests/stp/node/two_nodes.h"
 
 namespace stp::conversation {
 

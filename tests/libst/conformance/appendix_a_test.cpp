@@ -160,7 +160,7 @@ TEST_P(AppendixA, AFetchOpIsOfEightAlignedBytesOnBothSides) {
 // ---- byte order ----
 
 // On one machine what both sides see is the same either way; that the wire is big-endian is proven
-// by the golden frames of tests/unit.
+// by the golden frames of tests/stp.
 TEST_P(AppendixA, HeaderFieldsAreInHostOrderOnBothSides) {
   auto nop = header(ST_OP_NOP);
   nop.param = 0x0102;

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "dpdk_port/port.h"
+#include "dpdk_port/link/clock.h"
 
 namespace stp {
 namespace {
@@ -22,7 +22,7 @@ void let_pass(Time time) {
 
 }  // namespace test
 
-// In the place of dpdk_port/clock.cpp.
+// In the place of dpdk_port/link/clock.cpp.
 Time port::now() {
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "dpdk_port/bare_link.h"
+#include "dpdk_port/dpdk/bare_link.h"
 
 namespace stp::perf {
 namespace {

@@ -2,7 +2,7 @@
 // DATA: held against its grant and against the tiling (docs/protocol.md, sections 7 and 8).
 #include <string_view>
 
-#include "stp/memory/tiling.h"
+#include "stp/wire/tiling.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
 

@@ -3,7 +3,7 @@
 // Keys and sizes by other ways, so the first frame that names one is believed.
 #include <utility>
 
-#include "stp/memory/tiling.h"
+#include "stp/wire/tiling.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Get and FetchOp (docs/protocol.md, sections 7 and 9).
-#include "stp/memory/tiling.h"
 #include "stp/wire/big_endian.h"
+#include "stp/wire/tiling.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
 

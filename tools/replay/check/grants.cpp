@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a receiver lets be sent: CTS and MRA (docs/protocol.md, sections 7 and 9).
-#include "stp/memory/tiling.h"
+#include "stp/wire/tiling.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
 

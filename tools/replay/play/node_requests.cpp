@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "stp/memory/tiling.h"
+#include "stp/wire/tiling.h"
 #include "tools/replay/play/node_subject.h"
 
 namespace stp::replay {

@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "stp/memory/tiling.h"
+#include "stp/wire/tiling.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {

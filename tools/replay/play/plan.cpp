@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "stp/memory/tiling.h"
+#include "stp/wire/tiling.h"
 
 namespace stp::replay {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "stp/node.h"
+#include "stp/node/node.h"
 #include "tools/replay/endpoint_sizes.h"
 #include "tools/replay/play/recording.h"
 

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/dpdk/device.h"
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "dpdk_port/dpdk/eal.h"
+#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/interface.h"
+#include "dpdk_port/link/stale_socket.h"
+
+namespace stp::port {
+namespace {
+
+constexpr std::string_view kTapDriver = "net_tap";
+constexpr std::uint16_t kDescriptors = 512;
+// Mbufs beside those in descriptors: bursts in hand, and what software devices hold in their rings.
+constexpr unsigned kSpareMbufs = 1536;
+
+// What DPDK says of some failures would help nobody.
+struct Translation {
+  std::string_view dpdk;
+  const char* ours;
+};
+constexpr std::array kTranslations{
+    Translation{"Zero-copy doesn't support multi-file segments",
+                "zero-copy needs hugepages: sysctl vm.nr_hugepages=512, or leave it out"},
+};
+
+// What failed, in DPDK's own words where it has some.
+std::string failure(const std::string& what, int result) {
+  const std::string said = take_dpdk_message();
+  for (const Translation& each : kTranslations) {
+    if (said.find(each.dpdk) != std::string::npos) return what + ": " + each.ours;
+  }
+  return what + ": " + (said.empty() ? rte_strerror(-result) : said);
+}
+
+// Other drivers may hold on to a frame, and so to user memory, for as long as nothing more is sent,
+// or reach it by an address that only DPDK's own memory has (hardware, virtio-user).
+bool copies_frames(const DeviceSpec& spec, std::string_view driver) {
+  constexpr std::array<std::string_view, 4> kDrivers{"net_af_packet", "net_memif", "net_pcap",
+                                                     kTapDriver};
+  return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end() &&
+         spec.arguments.find("zero-copy=yes") == std::string::npos;
+}
+
+MacAddr from_dpdk(const rte_ether_addr& address) {
+  MacAddr mac;
+  std::memcpy(mac.octets.data(), address.addr_bytes, mac.octets.size());
+  return mac;
+}
+
+rte_ether_addr to_dpdk(const MacAddr& mac) {
+  rte_ether_addr address;
+  std::memcpy(address.addr_bytes, mac.octets.data(), mac.octets.size());
+  return address;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> Device::open(const DeviceSpec& spec, std::string& error) {
+  if (!start_eal(spec.bus == "pci" ? spec.name : "", error)) return nullptr;
+  if (spec.makes_socket) remove_stale_socket(spec.socket);
+  take_dpdk_message();  // what was said about others
+  std::unique_ptr<Device> device(new Device(spec));
+  if (spec.packet_socket) {
+    if (!device->open_socket(error)) return nullptr;
+    return device;
+  }
+  if (device->probe(error) && device->configure(error) && device->take_mtu(error) &&
+      device->take_mac(error) && device->start(error)) {
+    device->find_wake_fd();
+    return device;
+  }
+  return nullptr;
+}
+
+Device::~Device() {
+  // memif talks to its peer on the interrupt thread and guards nothing against a close meanwhile.
+  if (driver_ == "net_memif") {
+    run_on_interrupt_thread([this] { close(); });
+  } else {
+    close();
+  }
+}
+
+void Device::close() {
+  if (watched_) {
+    rte_eth_dev_callback_unregister(port_, RTE_ETH_EVENT_INTR_RMV, on_removal, this);
+  }
+  if (promiscuous_) rte_eth_promiscuous_disable(port_);
+  if (started_) rte_eth_dev_stop(port_);
+  if (port_ != RTE_MAX_ETHPORTS) rte_eth_dev_close(port_);
+  if (probed_) rte_eal_hotplug_remove(spec_.bus.c_str(), spec_.name.c_str());
+}
+
+bool Device::probe(std::string& error) {
+  // A NIC was probed when EAL started, if it was the first link.
+  if (rte_eth_dev_get_port_by_name(spec_.name.c_str(), &port_) == 0 && spec_.bus == "vdev") {
+    port_ = RTE_MAX_ETHPORTS;
+    error = "this process already uses device " + spec_.name + ": give this one another number";
+    return false;
+  }
+  const int result =
+      rte_eal_hotplug_add(spec_.bus.c_str(), spec_.name.c_str(), spec_.arguments.c_str());
+  if (result != 0 && result != -EEXIST) {
+    error = failure("DPDK cannot open " + spec_.name, result);
+    return false;
+  }
+  probed_ = true;
+  if (rte_eth_dev_get_port_by_name(spec_.name.c_str(), &port_) != 0) {
+    port_ = RTE_MAX_ETHPORTS;
+    error = spec_.bus == "pci" ? "no DPDK driver has taken the NIC: bind it with "
+                                 "dpdk-devbind.py --bind=vfio-pci " +
+                                     spec_.name
+                               : spec_.name + " is no network device";
+    return false;
+  }
+  return true;
+}
+
+bool Device::configure(std::string& error) {
+  rte_eth_dev_info info{};
+  if (const int result = rte_eth_dev_info_get(port_, &info); result != 0) {
+    error = failure("the device does not describe itself", result);
+    return false;
+  }
+  driver_ = info.driver_name;
+  copies_ = copies_frames(spec_, driver_);
+  chains_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
+  rte_eth_conf conf{};  // rxmode.mtu stays 0: drivers that carry jumbo frames refuse to be told so
+  if (chains_) conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  const bool removable = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
+  conf.intr_conf.rmv = removable ? 1 : 0;
+  conf.intr_conf.rxq = driver_ == kTapDriver ? 1 : 0;
+  if (const int result = rte_eth_dev_configure(port_, 1, 1, &conf); result != 0) {
+    error = failure("the device cannot be configured", result);
+    return false;
+  }
+  watched_ = removable &&
+             rte_eth_dev_callback_register(port_, RTE_ETH_EVENT_INTR_RMV, on_removal, this) == 0;
+  return set_up_queues(info, error);
+}
+
+bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
+  std::uint16_t rx = kDescriptors, tx = kDescriptors;
+  if (rte_eth_dev_adjust_nb_rx_tx_desc(port_, &rx, &tx) != 0) {
+    rx = tx = kDescriptors;  // not every driver states its limits
+  }
+  if (!make_pool(rx + tx + kSpareMbufs, error)) return false;
+  const auto socket = static_cast<unsigned>(rte_eth_dev_socket_id(port_));
+  rte_eth_txconf txconf = info.default_txconf;
+  txconf.offloads = chains_ ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
+  int result = rte_eth_rx_queue_setup(port_, 0, rx, socket, nullptr, pool_.get());
+  if (result == 0) result = rte_eth_tx_queue_setup(port_, 0, tx, socket, &txconf);
+  if (result != 0) error = failure("the device's queues cannot be set up", result);
+  return result == 0;
+}
+
+bool Device::make_pool(unsigned mbufs, std::string& error) {
+  pool_ = make_mbuf_pool("stp_frames_" + number(), mbufs, spec_.data_room,
+                         copies_ ? PoolUse::kOneThread : PoolUse::kAnyThread);
+  if (!pool_) {
+    error =
+        failure("no memory for frame buffers (with hugepages: free or reserve more)", -rte_errno);
+  }
+  return pool_ != nullptr;
+}
+
+bool Device::open_socket(std::string& error) {
+  driver_ = "af_packet";
+  chains_ = copies_ = true;
+  mtu_ = spec_.mtu;
+  mac_ = *spec_.mac;
+  socket_ = PacketSocket::open(
+      {.interface = spec_.interface, .room = frame_room(mtu_), .mac = mac_}, error);
+  if (!socket_ || !make_pool(kSpareMbufs, error)) return false;
+  wake_fd_ = socket_->fd();
+  started_ = true;
+  return true;
+}
+
+std::string Device::number() const {
+  return socket_ ? "socket" + std::to_string(socket_->fd()) : std::to_string(port_);
+}
+
+rte_eth_stats Device::statistics() const {
+  rte_eth_stats out{};
+  if (!socket_) {
+    if (!is_gone()) rte_eth_stats_get(port_, &out);
+    return out;
+  }
+  const PacketCounters& counted = socket_->counters();
+  out.ipackets = counted.received;
+  out.opackets = counted.sent;
+  out.imissed = counted.missed;
+  out.ierrors = counted.too_long;
+  out.rx_nombuf = counted.no_buffer;
+  return out;
+}
+
+std::string Device::trouble() const {
+  if (!socket_) return trouble_of_peer();
+  const std::string& name = spec_.interface;
+  if (!socket_->runs()) {
+    if (!socket_->obstacle().empty()) return socket_->obstacle();
+    return "interface " + name + " is down, or has gone: ip link set " + name + " up";
+  }
+  if (socket_->address_changed()) {
+    return "interface " + name +
+           " has come back with another MAC address, which new peers find: restart this program";
+  }
+  const std::size_t length = socket_->refused_length();
+  if (length == 0) return {};
+  const std::string payload = std::to_string(length - wire::kEthernetSize);
+  return "frames with " + payload + " bytes or more do not leave: interface " + name +
+         " or what it leads to has a smaller MTU; make it " + std::to_string(mtu_) +
+         " at both ends and between (ip link set DEVICE mtu " + std::to_string(mtu_) +
+         "), or open this link with mtu= of the smallest";
+}
+
+std::string Device::trouble_of_peer() const {
+  if (!seeks_peer() || link_up()) return {};
+  const std::string missing = "no memif server has opened " + spec_.socket +
+                              ": start the program whose link has role=server there, with the same "
+                              "id; this side looks for it";
+  return absent_.empty() ? missing : missing + " (" + absent_ + ")";
+}
+
+bool Device::take_mtu(std::string& error) {
+  mtu_ = spec_.mtu;
+  if (!spec_.sets_mtu || rte_eth_dev_set_mtu(port_, static_cast<std::uint16_t>(mtu_)) == 0) {
+    return true;
+  }
+  // Virtual devices carry whatever their buffers hold. Hardware does not: believe what it says.
+  std::uint16_t actual = 0;
+  if (spec_.bus == "pci" && rte_eth_dev_get_mtu(port_, &actual) == 0 && actual < mtu_) {
+    error = failure(
+        "the NIC refuses mtu=" + std::to_string(mtu_) + " (it has " + std::to_string(actual) + ")",
+        -EINVAL);
+    return false;
+  }
+  return true;
+}
+
+bool Device::take_mac(std::string& error) {
+  rte_ether_addr own{};
+  if (const int result = rte_eth_macaddr_get(port_, &own); result != 0) {
+    error = failure("the device has no MAC address", result);
+    return false;
+  }
+  mac_ = from_dpdk(own);
+  if (!spec_.mac && mac_.is_zero()) {
+    rte_eth_random_addr(own.addr_bytes);  // net_ring, for one, has none
+    mac_ = from_dpdk(own);
+    return true;
+  }
+  if (!spec_.mac || *spec_.mac == mac_) return true;
+  mac_ = *spec_.mac;
+  rte_ether_addr wanted = to_dpdk(mac_);
+  if (spec_.sets_mac && rte_eth_dev_default_mac_addr_set(port_, &wanted) == 0) return true;
+  // The device keeps its own address; it can still hear frames for ours. Drivers that cannot be
+  // told are those that filter nothing.
+  promiscuous_ = rte_eth_promiscuous_enable(port_) == 0;
+  return true;
+}
+
+bool Device::start(std::string& error) {
+  try_to_start();
+  if (!started_) error = absent_;
+  return started_ || seeks_peer();  // whose server may come later
+}
+
+void Device::try_to_start() {
+  take_dpdk_message();
+  const int result = rte_eth_dev_start(port_);
+  started_ = result == 0;
+  absent_ = started_ ? std::string() : failure("the device does not start", result);
+}
+
+// The driver connects when it is started, and not again.
+bool Device::seek_peer() {
+  run_on_interrupt_thread([this] {
+    if (started_) rte_eth_dev_stop(port_);
+    try_to_start();
+  });
+  return started_;
+}
+
+void Device::find_wake_fd() {
+  if (driver_ == kTapDriver) wake_fd_ = rte_eth_dev_rx_intr_ctl_q_get_fd(port_, 0);
+}
+
+int Device::on_removal(std::uint16_t, rte_eth_event_type, void* device, void*) {
+  static_cast<Device*>(device)->gone_.store(true, std::memory_order_relaxed);
+  return 0;
+}
+
+bool Device::link_up() const {
+  if (!runs()) return false;
+  if (socket_ && !socket_->runs()) return false;
+  if (!spec_.interface.empty()) return interface_runs(spec_.interface);
+  rte_eth_link link{};
+  return rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+}  // namespace stp::port

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a link sends and receives by. Of an `iface:` link it is a packet socket; of all others an
+// ethdev with one queue each way: found or made, configured by what it says it can do, started;
+// stopped and closed at the end.
+#pragma once
+
+#include <rte_ethdev.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "dpdk_port/dpdk/mbuf_pool.h"
+#include "dpdk_port/dpdk/packet_socket.h"
+#include "dpdk_port/link/device_spec.h"
+
+namespace stp::port {
+
+class Device {
+ public:
+  static std::unique_ptr<Device> open(const DeviceSpec& spec, std::string& error);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // Takes frames as rte_eth_tx_burst does, and gives them as rte_eth_rx_burst does. Not where it
+  // does not run.
+  std::uint16_t send(rte_mbuf** mbufs, std::uint16_t count) {
+    if (socket_) return socket_->send(mbufs, count);
+    return rte_eth_tx_burst(port_, 0, mbufs, count);
+  }
+  std::uint16_t receive(rte_mbuf** mbufs, std::uint16_t count) {
+    if (socket_) return socket_->receive(pool(), mbufs, count);
+    return rte_eth_rx_burst(port_, 0, mbufs, count);
+  }
+  // What has to be looked after while frames come and go, and while none do. Often.
+  void tend(Time now) {
+    if (socket_) socket_->tend(now);
+  }
+  [[nodiscard]] rte_eth_stats statistics() const;
+  // Frames that the kernel would not send.
+  [[nodiscard]] std::uint64_t refused() const { return socket_ ? socket_->counters().refused : 0; }
+  // As Port's.
+  [[nodiscard]] std::string trouble() const;
+
+  // Unique among the devices of this process, for names.
+  [[nodiscard]] std::string number() const;
+  [[nodiscard]] const DeviceSpec& spec() const { return spec_; }
+  [[nodiscard]] const MacAddr& mac() const { return mac_; }
+  [[nodiscard]] unsigned mtu() const { return mtu_; }
+  [[nodiscard]] std::string driver() const { return driver_; }
+  [[nodiscard]] bool chains() const { return chains_; }  // sends frames of several mbufs
+  // Its driver has copied a frame, or given it to the kernel, when its transmit call returns, and
+  // holds on to no mbuf of ours between calls.
+  [[nodiscard]] bool copies() const { return copies_; }
+  [[nodiscard]] rte_mempool* pool() const { return pool_.get(); }
+  // The hardware has been pulled: its queues must not be touched any more.
+  [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_relaxed); }
+  // Its queues may be used: it is there and started.
+  [[nodiscard]] bool runs() const { return started_.load(std::memory_order_relaxed) && !is_gone(); }
+  [[nodiscard]] bool link_up() const;
+  // A memif client: where its server has gone it is for this side to come back.
+  [[nodiscard]] bool seeks_peer() const { return !spec_.socket.empty() && !spec_.makes_socket; }
+  // Looks for it. By the thread that sends and receives. False: nobody is there; else it shows
+  // later whether the link comes up.
+  bool seek_peer();
+  // Readable while frames wait to be received; -1: the driver has none.
+  [[nodiscard]] int wake_fd() const { return wake_fd_; }
+
+ private:
+  explicit Device(const DeviceSpec& spec) : spec_(spec) {}
+  bool open_socket(std::string& error);
+  bool make_pool(unsigned mbufs, std::string& error);
+  bool probe(std::string& error);
+  bool configure(std::string& error);
+  bool set_up_queues(const rte_eth_dev_info& info, std::string& error);
+  bool take_mtu(std::string& error);
+  bool take_mac(std::string& error);
+  bool start(std::string& error);
+  void try_to_start();
+  [[nodiscard]] std::string trouble_of_peer() const;
+  void find_wake_fd();
+  void close();
+  static int on_removal(std::uint16_t port, rte_eth_event_type event, void* device, void* result);
+
+  DeviceSpec spec_;
+  std::uint16_t port_ = RTE_MAX_ETHPORTS;
+  std::string driver_;
+  MacAddr mac_;
+  int wake_fd_ = -1;
+  unsigned mtu_ = 0;
+  bool chains_ = false, copies_ = false;
+  bool probed_ = false, promiscuous_ = false, watched_ = false;
+  std::atomic<bool> started_{false}, gone_{false};
+  std::string absent_;  // why it has not started
+  MbufPool pool_;
+  std::unique_ptr<PacketSocket> socket_;
+};
+
+}  // namespace stp::port

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/dpdk/eal.h"
+
+#include <rte_alarm.h>
+#include <rte_config.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_interrupts.h>
+#include <rte_log.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "dpdk_port/dpdk/telemetry.h"
+#include "dpdk_port/link/runtime_directory.h"
+
+namespace stp::port {
+namespace {
+
+// Without hugepages EAL's memory is fixed when it starts. It is address space until used: room for
+// a dozen links with jumbo frames.
+constexpr const char* kMegabytes = "512";
+// Hugepages are taken as they are needed; fewer free bytes than this are not worth it.
+constexpr std::uint64_t kHugepagesWorthwhile = std::uint64_t{128} << 20;
+
+// ---- what DPDK says. Libraries do not print, so its log ends here instead of on stderr.
+
+class LogHead {
+ public:
+  void write(const char* text, std::size_t length) {
+    const std::lock_guard lock(mutex_);
+    for (const char c : std::string(text, length)) {
+      if (c != '\n') {
+        line_ += c;
+      } else if (const std::string line = std::exchange(line_, ""); first_.empty()) {
+        first_ = line;
+      }
+      if (line_.size() > kMaxLine) line_.clear();
+    }
+  }
+  std::string take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(first_, "");
+  }
+
+ private:
+  static constexpr std::size_t kMaxLine = 1024;
+  std::mutex mutex_;
+  std::string line_, first_;
+};
+
+LogHead& log_head() {
+  // Never destroyed: DPDK's threads may speak until the process ends.
+  static LogHead& head = *new LogHead;
+  return head;
+}
+
+void divert_log() {
+  cookie_io_functions_t functions{};
+  functions.write = [](void*, const char* text, std::size_t length) {
+    log_head().write(text, length);
+    return static_cast<ssize_t>(length);
+  };
+  std::FILE* const stream = fopencookie(nullptr, "w", functions);
+  if (stream == nullptr) return;
+  setvbuf(stream, nullptr, _IOLBF, 0);
+  rte_openlog_stream(stream);
+}
+
+// ---- arguments
+
+std::uint64_t read_number(const std::filesystem::path& path) {
+  std::uint64_t value = 0;
+  std::ifstream(path) >> value;
+  return value;
+}
+
+bool hugepages_are_free() {
+  std::uint64_t bytes = 0;
+  std::error_code failure;
+  for (const auto& size :
+       std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", failure)) {
+    const std::string name = size.path().filename();  // hugepages-2048kB
+    const std::uint64_t page = std::strtoull(name.c_str() + name.find('-') + 1, nullptr, 10) << 10;
+    const std::uint64_t free = read_number(size.path() / "free_hugepages");
+    const std::uint64_t reserved = read_number(size.path() / "resv_hugepages");
+    if (free > reserved) bytes += page * (free - reserved);
+  }
+  return bytes >= kHugepagesWorthwhile;
+}
+
+// One lcore that may run wherever the program may: whoever calls poll() is on no lcore of DPDK's.
+std::string lcores() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  sched_getaffinity(0, sizeof cpus, &cpus);
+  std::string list = "0@(";
+  for (std::size_t cpu = 0; cpu < RTE_MAX_LCORE; ++cpu) {
+    if (!CPU_ISSET(cpu, &cpus)) continue;
+    if (list.back() != '(') list += ',';
+    list += std::to_string(cpu);
+  }
+  list += ')';
+  return list;
+}
+
+std::atomic<bool>& telemetry_wanted() {
+  static std::atomic<bool> wanted{false};
+  return wanted;
+}
+
+std::vector<std::string> arguments(const std::string& pci_address) {
+  std::vector<std::string> list{"stp", "--log-level=error", "--lcores=" + lcores(),
+                                "--file-prefix=" + file_prefix_of(getpid())};
+  if (!telemetry_wanted()) list.push_back("--no-telemetry");
+  if (hugepages_are_free()) {
+    list.insert(list.end(), {"--in-memory", "--single-file-segments"});
+  } else {
+    list.insert(list.end(), {"--no-huge", "--no-shconf", "-m", kMegabytes});
+  }
+  if (pci_address.empty()) {
+    list.insert(list.end(), {"--no-pci", "--iova-mode=va"});
+  } else {
+    list.insert(list.end(), {"-a", pci_address});
+  }
+  return list;
+}
+
+// ---- start
+
+struct Eal {
+  std::mutex mutex;
+  bool tried = false;
+  bool has_pci = false;
+  std::string error;
+};
+
+// EAL makes it for what it shares with other processes: we share the telemetry socket at most.
+void remove_runtime_directory() {
+  rmdir(rte_eal_get_runtime_dir());
+}
+
+void initialise(Eal& eal, const std::string& pci_address) {
+  divert_log();
+  // Run after DPDK's own, which removes its socket from there.
+  if (telemetry_wanted()) std::atexit(remove_runtime_directory);
+  std::vector<std::string> list = arguments(pci_address);
+  std::vector<char*> argv;
+  argv.reserve(list.size());
+  for (std::string& argument : list) argv.push_back(argument.data());
+  const int result = rte_eal_init(static_cast<int>(argv.size()), argv.data());
+  // A program that uses DPDK itself has started it: its device buses are there for us too.
+  if (result < 0 && rte_errno != EALREADY) {
+    const std::string said = take_dpdk_message();
+    eal.error = "DPDK does not start: " + (said.empty() ? rte_strerror(rte_errno) : said);
+    return;
+  }
+  if (result < 0) return;
+  if (!telemetry_wanted()) remove_runtime_directory();
+  remove_left_behind(std::filesystem::path(rte_eal_get_runtime_dir()).parent_path());
+}
+
+}  // namespace
+
+bool start_eal(const std::string& pci_address, std::string& error) {
+  static Eal eal;
+  const std::lock_guard lock(eal.mutex);
+  if (!eal.tried) {
+    eal.tried = true;
+    eal.has_pci = !pci_address.empty();
+    // EAL binds the thread that starts it to its lcore: give it one of its own.
+    std::thread(initialise, std::ref(eal), std::cref(pci_address)).join();
+  }
+  error = eal.error;
+  if (error.empty() && !pci_address.empty() && !eal.has_pci) {
+    error = "this process began with a link of another kind: open the pci: link first";
+  }
+  return error.empty();
+}
+
+void run_on_interrupt_thread(const std::function<void()>& work) {
+  struct Job {
+    std::function<void()> work;
+    std::promise<void> done;
+  };
+  auto job = std::unique_ptr<Job>(new Job{work, {}});
+  std::future<void> done = job->done.get_future();
+  const auto run = [](void* it) {
+    const std::unique_ptr<Job> own(static_cast<Job*>(it));
+    own->work();
+    own->done.set_value();
+  };
+  // Alarms go off on the interrupt thread.
+  if (rte_thread_is_intr() == 0 && rte_eal_alarm_set(1, run, job.get()) == 0) {
+    job.release();  // NOLINT(bugprone-unused-return-value): the alarm owns it
+    done.wait();
+  } else {
+    work();
+  }
+}
+
+void enable_telemetry() {
+  telemetry_wanted() = true;
+}
+
+bool telemetry_enabled() {
+  return telemetry_wanted();
+}
+
+std::string take_dpdk_message() {
+  return log_head().take();
+}
+
+}  // namespace stp::port
+
+#ifdef __SANITIZE_THREAD__
+// DPDK's libraries are not built for ThreadSanitizer: it sees the memory that they hand from thread
+// to thread, but not their locks.
+extern "C" [[gnu::visibility("default")]] const char* __tsan_default_suppressions() {
+  return "race:librte_\n";
+}
+#endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The Port of every link that is a DPDK device.
+#include <rte_errno.h>
+
+#include <atomic>
+#include <utility>
+
+#include "dpdk_port/dpdk/receiver.h"
+#include "dpdk_port/dpdk/transmitter.h"
+#include "dpdk_port/link_port.h"
+
+namespace stp::port {
+namespace {
+
+PortInfo describe(const LinkConfig& config, const Device& device) {
+  PortInfo info;
+  info.link = config.text;
+  info.device = device.spec().name;
+  info.driver = device.driver();
+  info.mac = device.mac();
+  info.mtu = device.mtu();
+  info.max_stu = max_stu_of(device.mtu());
+  info.address = device.spec().address;
+  return info;
+}
+
+class EthdevPort final : public LinkPort {
+ public:
+  EthdevPort(PortInfo info, std::unique_ptr<Device> device, const LinkConfig& config)
+      : LinkPort(std::move(info)),
+        device_(std::move(device)),
+        arp_({info_.mac, info_.address, device_->spec().answers_arp, config.vlan, config.arp}),
+        receiver_(*device_, arp_),
+        transmitter_(*device_, arp_, loopback_) {}
+
+  bool enable_attaching(std::string& error) {
+    info_.attaches = transmitter_.enable_attaching("stp_attached_" + device_->number());
+    if (!info_.attaches) error = std::string("no memory for frames: ") + rte_strerror(rte_errno);
+    return info_.attaches;
+  }
+
+  // What is received is answered in the next turn: a program sees its data before that is
+  // acknowledged, and its own answer shares a burst with the acknowledgement.
+  unsigned turn(Engine& engine, Time now) override {
+    unsigned moved = loopback_.deliver(engine, now);
+    if (now >= look_for_peer_) look_for_peer(now);
+    device_->tend(now);
+    if (now >= engine.next_deadline()) {
+      // This thread may have been away for long: what came meanwhile is no silence.
+      moved += receiver_.run(engine, tap_, now);
+      engine.expire(now);
+    }
+    moved += transmitter_.run(engine, tap_, now);
+    return moved + receiver_.run(engine, tap_, now);
+  }
+
+  std::optional<MacAddr> resolve(Ipv4 address, Time now) override {
+    return arp_.resolve(address, now);
+  }
+
+  [[nodiscard]] std::vector<PortCounter> counters() const override {
+    const rte_eth_stats link = device_->statistics();
+    const ArpCounters& arp = arp_.counters();
+    return {{"link_rx_packets", link.ipackets},
+            {"link_tx_packets", link.opackets},
+            {"link_rx_missed", link.imissed},
+            {"link_rx_errors", link.ierrors},
+            {"link_rx_nombuf", link.rx_nombuf},
+            {"link_tx_errors", link.oerrors},
+            {"link_tx_refused", device_->refused()},
+            {"rx_chained", receiver_.counters().chained},
+            {"rx_oversize", receiver_.counters().oversize},
+            {"tx_kept", transmitter_.counters().kept},
+            {"tx_dropped", transmitter_.counters().dropped},
+            {"tx_no_buffer", transmitter_.counters().no_buffer},
+            {"link_sought", sought_},
+            {"looped", loopback_.total()},
+            {"arp_requests_sent", arp.requests_sent},
+            {"arp_answers_sent", arp.answers_sent},
+            {"arp_learned", arp.learned},
+            {"arp_ignored", arp.ignored},
+            {"arp_dropped", arp.dropped}};
+  }
+
+  [[nodiscard]] bool link_up() const override { return device_->link_up(); }
+  [[nodiscard]] std::string trouble() const override { return device_->trouble(); }
+  [[nodiscard]] int wake_fd() const override { return device_->wake_fd(); }
+
+ private:
+  // Whoever takes a connection and finds it closed ends (DPDK's memif): a peer that may only be
+  // slow gets more time.
+  static constexpr Time kLookForPeer = kSecond, kPeersTime = 5 * kSecond;
+  // Where no server has been yet, there is none to hurt.
+  static constexpr Time kLookForServer = 100 * kMillisecond;
+  [[nodiscard]] Time until_first_look() const {
+    if (!device_->seeks_peer()) return kNever;
+    return now() + (device_->runs() ? kPeersTime : kLookForServer);
+  }
+
+  // Where the link has been down for a while, or was never up.
+  void look_for_peer(Time now) {
+    const bool absent = !device_->runs();
+    look_for_peer_ = now + (absent ? kLookForServer : kLookForPeer);
+    if (device_->link_up()) {
+      down_ = false;
+    } else if (std::exchange(down_, true) || absent) {
+      if (device_->seek_peer()) look_for_peer_ = now + kPeersTime;
+      ++sought_;
+    }
+  }
+
+  // In this order: frames that wait go back to the device's pool before the device closes.
+  std::unique_ptr<Device> device_;
+  Arp arp_;
+  Receiver receiver_;
+  Transmitter transmitter_;
+  Time look_for_peer_ = until_first_look();
+  bool down_ = false;
+  std::uint64_t sought_ = 0;  // how often
+};
+
+}  // namespace
+
+std::unique_ptr<LinkPort> open_ethdev_port(const LinkConfig& config, std::string& error) {
+  static std::atomic<unsigned> serial{0};
+  DeviceSpec spec;
+  if (!make_device_spec(config, serial.fetch_add(1, std::memory_order_relaxed), spec, error)) {
+    return nullptr;
+  }
+  std::unique_ptr<Device> device = Device::open(spec, error);
+  if (!device) return nullptr;
+  const bool attaches = !config.copy && device->chains() && device->copies();
+  PortInfo info = describe(config, *device);
+  auto port = std::make_unique<EthdevPort>(std::move(info), std::move(device), config);
+  if (attaches && !port->enable_attaching(error)) return nullptr;
+  return port;
+}
+
+}  // namespace stp::port

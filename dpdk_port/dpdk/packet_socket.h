@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A packet socket bound to a Linux interface, with two rings of frames that the kernel shares with
+// this process: what an `iface:` link sends and receives by. Its rings are the kernel's memory:
+// none of it counts as locked.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dpdk_port/link/interface_owner.h"
+#include "stp/types.h"
+
+struct tpacket2_hdr;
+
+namespace stp::port {
+
+struct PacketCounters {
+  std::uint64_t received = 0, sent = 0;
+  std::uint64_t missed = 0;     // frames that found the receive ring full
+  std::uint64_t too_long = 0;   // received frames that fit no slot or no mbuf
+  std::uint64_t no_buffer = 0;  // turns without a free mbuf
+  std::uint64_t refused = 0;    // frames that the kernel would not send
+};
+
+class PacketSocket {
+ public:
+  struct Config {
+    std::string interface;
+    std::size_t room = 0;  // of the longest frame
+    MacAddr mac;           // frames for it are heard, whatever the interface's own address is
+  };
+  // nullptr: `error` says what failed, and the remedy where there is one.
+  static std::unique_ptr<PacketSocket> open(const Config& config, std::string& error);
+  ~PacketSocket();
+  PacketSocket(const PacketSocket&) = delete;
+  PacketSocket& operator=(const PacketSocket&) = delete;
+
+  // As rte_eth_tx_burst and rte_eth_rx_burst.
+  std::uint16_t send(rte_mbuf** mbufs, std::uint16_t count);
+  std::uint16_t receive(rte_mempool* pool, rte_mbuf** mbufs, std::uint16_t count);
+
+  // Looks after what sending and receiving do not see: frames that the kernel has not taken, an
+  // interface that goes, and one that comes back. To be called often; it does something once in
+  // kLook.
+  void tend(Time now) {
+    if (now >= look_at_) look(now);
+  }
+
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] const PacketCounters& counters();
+  // The interface is there and up, as far as is known.
+  [[nodiscard]] bool runs() const { return !down_; }
+  // Why an interface that is up is not taken up again; "": it is not up.
+  [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
+  // The interface came back with another address than it had: peers that ask for it find that one.
+  [[nodiscard]] bool address_changed() const { return address_changed_; }
+  // Length of the shortest frame that the kernel refuses to send, and has not sent since; 0: none.
+  [[nodiscard]] std::size_t refused_length() const { return refused_length_; }
+
+  static constexpr Time kLook = kMillisecond;
+  // How long the kernel may refuse one and the same frame before it is thrown away, and with it the
+  // others that are as long. A device that is busy takes it sooner.
+  static constexpr Time kRefused = 10 * kMillisecond;
+  // Where shorter frames are taken, longer ones are tried again after this, then after twice that
+  // ...
+  static constexpr Time kFirstProbe = 100 * kMillisecond, kLastProbe = kSecond;
+  // How often an interface that is down or has gone is looked for.
+  static constexpr Time kSeek = 100 * kMillisecond;
+
+ private:
+  explicit PacketSocket(const Config& config) : config_(config) {}
+  bool make_rings(std::string& error);
+  [[nodiscard]] bool set_filter() const;
+  bool bind_to_interface(std::string& error);
+
+  void look(Time now);
+  void seek();
+  void go_down();
+  [[nodiscard]] bool has_carrier() const;
+  void kick();
+  void look_at_refused(Time now);
+  bool skip(std::size_t first);
+  bool admit(std::size_t length);
+  [[nodiscard]] std::size_t first_waiting() const;
+  [[nodiscard]] std::size_t next(std::size_t slot) const {
+    return slot + 1 == slots_ ? 0 : slot + 1;
+  }
+  [[nodiscard]] tpacket2_hdr* rx(std::size_t slot) const;
+  [[nodiscard]] tpacket2_hdr* tx(std::size_t slot) const;
+
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  const Config config_;
+  int fd_ = -1;
+  std::byte* rings_ = nullptr;
+  std::size_t slot_size_ = 0, slots_ = 0;
+  std::size_t rx_at_ = 0, tx_at_ = 0;
+
+  std::unique_ptr<InterfaceOwner> owner_;
+  int index_ = 0;  // of the interface that is owned
+  std::string obstacle_;
+  bool down_ = false, address_changed_ = false;
+  std::optional<MacAddr> own_;               // the interface's address at first
+  bool waiting_ = false, refusing_ = false;  // the kernel left frames in the ring; did not take one
+  Time look_at_ = 0, seek_at_ = 0;
+  std::size_t stuck_ = kNone;  // the frame that is in the way of the others, and since when
+  Time stuck_since_ = 0;
+  std::size_t watched_ = 0;    // from this length on frames are looked at closely
+  std::size_t limit_ = kNone;  // frames as long as this are not even put into the ring
+  std::size_t refused_length_ = 0;
+  bool probed_ = false;  // one of that length was put into the ring again
+  Time probe_at_ = kNever, probe_pause_ = kFirstProbe;
+  PacketCounters counters_;
+};
+
+}  // namespace stp::port

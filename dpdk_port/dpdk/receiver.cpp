@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/dpdk/receiver.h"
+
+#include <algorithm>
+
+namespace stp::port {
+namespace {
+
+Bytes segment(const rte_mbuf* mbuf) {
+  return {rte_pktmbuf_mtod(mbuf, const std::byte*), mbuf->data_len};
+}
+
+// Long frames come fewer at a time: what a driver has copied into mbufs should still be in the
+// processor's nearest caches when it is copied out of them.
+std::uint16_t burst_of(std::size_t frame) {
+  constexpr std::size_t kBytes = 64 * 1024, kLeast = 4;
+  return static_cast<std::uint16_t>(std::clamp(kBytes / frame, kLeast, kBurst));
+}
+
+}  // namespace
+
+Receiver::Receiver(Device& device, Arp& arp)
+    : device_(device),
+      arp_(arp),
+      joined_(kBurst, frame_room(device.mtu())),
+      burst_(burst_of(joined_.room())) {}
+
+unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
+  if (!device_.runs()) return 0;
+  unsigned moved = 0;
+  while (moved < kBurst * kTurnBursts) {
+    std::array<rte_mbuf*, kBurst> mbufs;
+    const std::uint16_t count = device_.receive(mbufs.data(), burst_);
+    if (count == 0) break;
+    std::array<Bytes, kBurst> frames;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Bytes frame = frame_of(mbufs[i], joined_.at(i));
+      if (frame.empty()) continue;
+      if (tap != nullptr) tap->frame(frame, {}, false);
+      if (!arp_.receive(frame, now)) frames[kept++] = frame;
+    }
+    if (kept > 0) engine.receive(std::span(frames).first(kept), now);
+    rte_pktmbuf_free_bulk(mbufs.data(), count);
+    moved += count;
+    if (count < burst_) break;
+  }
+  return moved;
+}
+
+// Empty: not to be received. Every length is checked before it is followed.
+Bytes Receiver::frame_of(const rte_mbuf* mbuf, std::byte* buffer) {
+  if (mbuf->next == nullptr) return segment(mbuf);
+  ++counters_.chained;
+  std::size_t length = 0;
+  for (; mbuf != nullptr; mbuf = mbuf->next) {
+    const Bytes part = segment(mbuf);
+    if (part.size() > joined_.room() - length) {
+      ++counters_.oversize;
+      return {};
+    }
+    std::copy(part.begin(), part.end(), buffer + length);
+    length += part.size();
+  }
+  return {buffer, length};
+}
+
+}  // namespace stp::port

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receiving half of a device's queue.
+#pragma once
+
+#include "dpdk_port/dpdk/device.h"
+#include "dpdk_port/link/arp.h"
+#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/loopback.h"
+#include "dpdk_port/port.h"
+
+namespace stp::port {
+
+struct ReceiveCounters {
+  std::uint64_t chained = 0;   // frames that came in several mbufs and were put together
+  std::uint64_t oversize = 0;  // such frames, longer than the link's MTU allows: dropped
+};
+
+class Receiver {
+ public:
+  Receiver(Device& device, Arp& arp);
+
+  // Hands what has arrived to the engine, up to kTurnBursts * kBurst frames or a burst more.
+  // Returns the frames moved.
+  unsigned run(Engine& engine, Tap* tap, Time now);
+
+  [[nodiscard]] const ReceiveCounters& counters() const { return counters_; }
+
+ private:
+  Bytes frame_of(const rte_mbuf* mbuf, std::byte* buffer);
+
+  Device& device_;
+  Arp& arp_;
+  FrameBuffers joined_;  // one frame per place in a burst
+  const std::uint16_t burst_;
+  ReceiveCounters counters_;
+};
+
+}  // namespace stp::port

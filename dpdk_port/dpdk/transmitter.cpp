@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/dpdk/transmitter.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace stp::port {
+namespace {
+
+std::byte* data_of(rte_mbuf* mbuf) {
+  return rte_pktmbuf_mtod(mbuf, std::byte*);
+}
+
+void set_length(rte_mbuf* mbuf, std::size_t length) {
+  mbuf->data_len = static_cast<std::uint16_t>(length);
+  mbuf->pkt_len = static_cast<std::uint32_t>(length);
+}
+
+}  // namespace
+
+Transmitter::~Transmitter() {
+  rte_pktmbuf_free_bulk(pending_.data(), pending_count_);
+  rte_pktmbuf_free_bulk(spares_.data(), static_cast<unsigned>(spare_count_));
+}
+
+unsigned Transmitter::run(Engine& engine, Tap* tap, Time now) {
+  unsigned moved = flush(now);
+  if (pending_count_ == 0) {
+    take_arp(tap);
+    moved += flush(now);
+  }
+  for (std::size_t burst = 0; burst < kTurnBursts && pending_count_ == 0; ++burst) {
+    const unsigned taken = take_frames(engine, tap, now);
+    if (taken == 0) break;
+    moved += taken;
+    flush(now);
+    engine.transmitted(attachments_.take_released());
+  }
+  engine.transmitted(attachments_.take_released());
+  return moved;
+}
+
+bool Transmitter::fill_spares() {
+  if (spare_count_ == kBurst) return true;
+  const auto missing = static_cast<unsigned>(kBurst - spare_count_);
+  if (rte_pktmbuf_alloc_bulk(device_.pool(), &spares_[spare_count_], missing) != 0) {
+    ++counters_.no_buffer;
+    return false;
+  }
+  spare_count_ = kBurst;
+  // Kept from turn to turn: most turns have nothing to send, and should do as little.
+  for (std::size_t i = 0; i < kBurst; ++i) frames_[i].head = data_of(spares_[i]);
+  return true;
+}
+
+void Transmitter::take_arp(Tap* tap) {
+  while (pending_count_ < kBurst && fill_spares()) {
+    rte_mbuf* const mbuf = spares_[spare_count_ - 1];
+    const std::size_t length = arp_.take(data_of(mbuf));
+    if (length == 0) return;
+    --spare_count_;
+    set_length(mbuf, length);
+    if (tap != nullptr) tap->frame(Bytes(data_of(mbuf), length), {}, true);
+    pending_[pending_count_++] = mbuf;
+  }
+}
+
+unsigned Transmitter::take_frames(Engine& engine, Tap* tap, Time now) {
+  if (!fill_spares()) return 0;
+  const std::size_t count = engine.transmit(frames_, now);
+  if (count == 0) return 0;
+  std::size_t unused = 0;  // heads of frames that were for ourselves, moved to the front
+  for (std::size_t i = 0; i < count; ++i) {
+    const TxFrame& frame = frames_[i];
+    const bool attached = keep_frame(i, frame, tap);
+    if (!attached && frame.token.region != kNoneId) {
+      engine.transmitted(std::span(&frame.token, 1));
+    }
+    if (spares_[i] != nullptr) std::swap(spares_[unused++], spares_[i]);
+  }
+  spare_count_ = static_cast<std::size_t>(
+      std::copy(spares_.begin() + count, spares_.end(), spares_.begin() + unused) -
+      spares_.begin());
+  return static_cast<unsigned>(count);
+}
+
+// True: the frame refers to user memory until it has been sent, or received here; else that memory
+// is done with.
+bool Transmitter::keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap) {
+  const Bytes head(frame.head, frame.head_length);
+  if (tap != nullptr) tap->frame(head, frame.attached, true);
+  if (destination(head) == device_.mac()) {
+    loopback_.push(frame);
+    return true;
+  }
+  rte_mbuf* const mbuf = std::exchange(spares_[spare], nullptr);
+  set_length(mbuf, head.size());
+  pending_[pending_count_++] = mbuf;
+  if (frame.attached.empty()) return false;
+  if (attachments_.attach(mbuf, frame.attached, frame.token)) return true;
+  assert(frame.attached.size() <= rte_pktmbuf_tailroom(mbuf));
+  std::copy(frame.attached.begin(), frame.attached.end(), frame.head + head.size());
+  set_length(mbuf, head.size() + frame.attached.size());
+  return false;
+}
+
+unsigned Transmitter::flush(Time now) {
+  if (pending_count_ == 0) return 0;
+  std::uint16_t sent = 0;
+  if (device_.runs()) sent = device_.send(pending_.data(), pending_count_);
+  std::copy(pending_.begin() + sent, pending_.begin() + pending_count_, pending_.begin());
+  pending_count_ = static_cast<std::uint16_t>(pending_count_ - sent);
+  if (sent > 0) {
+    refusing_since_ = kNever;
+  } else if (refusing_since_ == kNever) {
+    refusing_since_ = now;
+  }
+  counters_.kept += pending_count_;
+  if (device_.is_gone() || (sent == 0 && now - refusing_since_ >= kPatience)) drop_pending();
+  return sent;
+}
+
+void Transmitter::drop_pending() {
+  counters_.dropped += pending_count_;
+  rte_pktmbuf_free_bulk(pending_.data(), pending_count_);
+  pending_count_ = 0;
+}
+
+}  // namespace stp::port

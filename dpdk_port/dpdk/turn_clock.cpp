@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/dpdk/turn_clock.h"
+
+#include <rte_cpuflags.h>
+#include <rte_cycles.h>
+
+#include "dpdk_port/port.h"
+
+namespace stp::port {
+namespace {
+
+// Ticks of the counter in kOldest; 0 where it may stop or change its pace, or where no device of
+// DPDK has been opened, so that nobody has found out how fast it is.
+std::uint64_t ticks() {
+#ifdef RTE_ARCH_X86
+  if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) <= 0) return 0;
+#endif
+  return rte_get_tsc_hz() * TurnClock::kOldest / kSecond;
+}
+
+}  // namespace
+
+TurnClock::TurnClock() : oldest_(ticks()) {}
+
+Time TurnClock::now() {
+  // A counter that went back, as when a machine is moved, has gone far ahead as well.
+  auto const counter = rte_rdtsc();
+  if (counter - asked_ < oldest_) return time_;
+  asked_ = counter;
+  return time_ = port::now();
+}
+
+}  // namespace stp::port

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests that let time pass link another clock.
+#include "dpdk_port/link/clock.h"
+
+#include <time.h>
+
+namespace stp::port {
+
+Time now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<Time>(time.tv_sec) * kSecond + static_cast<Time>(time.tv_nsec);
+}
+
+}  // namespace stp::port

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The time that a Node is given.
+#pragma once
+
+#include "stp/types.h"
+
+namespace stp::port {
+
+// Nanoseconds of the system's monotonic clock.
+Time now();
+
+}  // namespace stp::port

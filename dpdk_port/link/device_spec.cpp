@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/device_spec.h"
+
+#include <algorithm>
+
+#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/interface.h"
+
+namespace stp::port {
+namespace {
+
+constexpr unsigned kEthernetMtu = 1500, kMemifMtu = 9000;
+constexpr unsigned kMaxDpdkMtu = 65'280;  // an mbuf's length has 16 bits
+constexpr unsigned kMaxAfPacketMtu = 32'000, kMaxAfXdpMtu = 3506;
+
+std::string option(const LinkConfig& link, const std::string& name, const std::string& otherwise) {
+  const auto found = link.options.find(name);
+  return found == link.options.end() ? otherwise : found->second;
+}
+
+bool make_iface(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::string& error) {
+  InterfaceFacts facts;
+  if (!look_up_interface(link.target, facts, error)) return false;
+  if (link.mtu && *link.mtu > facts.mtu) {
+    error = "its MTU is " + std::to_string(facts.mtu) +
+            ", less than mtu=" + std::to_string(*link.mtu) + ": ip link set " + link.target +
+            " mtu " + std::to_string(*link.mtu);
+    return false;
+  }
+  out.interface = link.target;
+  out.mac = link.mac.value_or(facts.mac);
+  out.address = link.address ? link.address : facts.address;
+  out.mtu = link.mtu.value_or(facts.mtu);
+  if (option(link, "driver", "af_packet") == "af_packet") {
+    out.mtu = std::min(out.mtu, kMaxAfPacketMtu);
+    out.name = link.target;
+    out.packet_socket = true;
+    return true;
+  }
+  if (facts.mtu > kMaxAfXdpMtu) {
+    error = "af_xdp carries frames up to MTU 3506, the interface has " + std::to_string(facts.mtu) +
+            ": lower it, or use driver=af_packet";
+    return false;
+  }
+  out.name = "net_af_xdp" + std::to_string(serial);
+  out.arguments = "iface=" + link.target;
+  return true;
+}
+
+// The same for the same end of the same link every time, and another for the other end.
+MacAddr memif_mac(const LinkConfig& link, const std::string& role) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : link.target + '#' + option(link, "id", "0")) {
+    hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3;
+  }
+  MacAddr mac = MacAddr::from_u64(hash);
+  mac.octets[0] = 0x02;  // locally administered
+  mac.octets[5] = static_cast<std::uint8_t>((mac.octets[5] & 0xfe) | (role == "server" ? 1 : 0));
+  return mac;
+}
+
+// A ring's length, as an exponent of two. Rings of long frames are kept short, so that their memory
+// stays in the processors' caches; nothing is lost where a ring is full.
+unsigned memif_ring(std::size_t buffer) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  constexpr unsigned kShortest = 6, kLongest = 10;
+  return std::clamp(static_cast<unsigned>(std::bit_width(kBytes / buffer)) - 1, kShortest,
+                    kLongest);
+}
+
+void make_memif(const LinkConfig& link, unsigned serial, DeviceSpec& out) {
+  constexpr std::size_t kCacheLine = 64, kMaxBuffer = 65'535;
+  const std::string role = option(link, "role", "client");
+  const std::size_t buffer = (frame_room(out.mtu) + kCacheLine - 1) & ~(kCacheLine - 1);
+  const std::string bsize = option(link, "bsize", std::to_string(std::min(buffer, kMaxBuffer)));
+  out.name = "net_memif" + std::to_string(serial);
+  out.socket = link.target;
+  out.makes_socket = role == "server";
+  out.mac = link.mac.value_or(memif_mac(link, role));
+  out.arguments = "role=" + role + ",id=" + option(link, "id", "0") +
+                  ",rsize=" + option(link, "rsize", std::to_string(memif_ring(std::stoul(bsize)))) +
+                  ",bsize=" + bsize + ",socket=" + link.target +
+                  ",socket-abstract=no,mac=" + to_string(*out.mac) +
+                  ",zero-copy=" + option(link, "zero-copy", "no");
+}
+
+bool check_mtu(const LinkConfig& link, const DeviceSpec& spec, std::string& error) {
+  if (spec.mtu > kMaxDpdkMtu) {
+    error = "mtu=" + std::to_string(spec.mtu) + " is more than a DPDK device carries: at most " +
+            std::to_string(kMaxDpdkMtu);
+  } else if (spec.mtu < kMinMtu) {
+    error = "its MTU of " + std::to_string(spec.mtu) + " is too small for STP: at least " +
+            std::to_string(kMinMtu) + " (ip link set " + link.target + " mtu 1500)";
+  }
+  return error.empty();
+}
+
+}  // namespace
+
+bool make_device_spec(const LinkConfig& link, unsigned serial, DeviceSpec& out,
+                      std::string& error) {
+  error.clear();
+  out = {};
+  out.bus = link.kind == LinkKind::kPci ? "pci" : "vdev";
+  out.mac = link.mac;
+  out.address = link.address;
+  out.answers_arp = link.address.has_value();
+  out.mtu = link.mtu.value_or(link.kind == LinkKind::kMemif ? kMemifMtu : kEthernetMtu);
+  switch (link.kind) {
+    case LinkKind::kIface:
+      if (!make_iface(link, serial, out, error)) return false;
+      break;
+    case LinkKind::kMemif:
+      make_memif(link, serial, out);
+      break;
+    case LinkKind::kPci:
+      out.name = link.target;
+      out.sets_mac = out.sets_mtu = true;
+      break;
+    case LinkKind::kVdev: {
+      const std::size_t comma = link.target.find(',');
+      out.name = link.target.substr(0, comma);
+      if (comma != std::string::npos) out.arguments = link.target.substr(comma + 1);
+      out.sets_mac = true;
+      out.sets_mtu = link.mtu.has_value();
+      break;
+    }
+    case LinkKind::kStpd:
+    case LinkKind::kLoop:
+      error = "this link needs no device";
+      return false;
+  }
+  out.data_room = std::max(out.data_room, frame_room(out.mtu));
+  return check_mtu(link, out, error);
+}
+
+}  // namespace stp::port

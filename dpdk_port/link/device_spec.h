@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A link in DPDK's terms: which device to make, how large its frames are, whose address it has.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "dpdk_port/link/link.h"
+
+namespace stp::port {
+
+struct DeviceSpec {
+  std::string bus;             // "vdev" or "pci"
+  std::string name;            // of the device, and of its ethdev
+  std::string arguments;       // of the driver
+  std::string interface;       // iface: the kernel's name
+  bool packet_socket = false;  // reached by a PacketSocket: no ethdev is made
+
+  std::string socket;         // memif: its file
+  bool makes_socket = false;  // and whose side makes it: the other one looks for its peer
+
+  unsigned mtu = 0;
+  std::size_t data_room = 0;   // of an mbuf: a whole frame fits, and what the driver insists on
+  bool sets_mtu = false;       // tell the driver the MTU
+  std::optional<MacAddr> mac;  // the address to have; nullopt: the device's own
+  bool sets_mac = false;       // the device may be given it; else it must hear frames for it
+  std::optional<Ipv4> address;
+  bool answers_arp = false;
+};
+
+// False: `error` says what is wrong and the remedy. `serial` makes device names unique.
+bool make_device_spec(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::string& error);
+
+}  // namespace stp::port

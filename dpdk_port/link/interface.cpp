@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/interface.h"
+
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace stp::port {
+namespace {
+
+class Socket {
+ public:
+  Socket(int domain, int type) : fd_(::socket(domain, type | SOCK_CLOEXEC, 0)) {}
+  ~Socket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+  // Asks about an interface; false leaves the reason in errno.
+  bool ask(unsigned long what, const std::string& name, ifreq& answer) const {
+    answer = {};
+    name.copy(answer.ifr_name, sizeof answer.ifr_name - 1);
+    return ::ioctl(fd_, what, &answer) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+bool may_open_raw_sockets(std::string& error) {
+  if (Socket(AF_PACKET, SOCK_RAW).is_open()) return true;
+  error = errno == EPERM ? "this user lacks CAP_NET_RAW: run as root, or give the program the "
+                           "capability with setcap cap_net_raw+ep"
+                         : std::string("raw sockets do not open: ") + std::strerror(errno);
+  return false;
+}
+
+}  // namespace
+
+bool look_up_interface(const std::string& name, InterfaceFacts& out, std::string& error) {
+  const Socket socket(AF_INET, SOCK_DGRAM);
+  ifreq answer;
+  if (!socket.ask(SIOCGIFFLAGS, name, answer)) {
+    error =
+        errno == ENODEV ? "there is no such interface: 'ip link' lists them" : std::strerror(errno);
+    return false;
+  }
+  if ((answer.ifr_flags & IFF_LOOPBACK) != 0) {
+    error = "frames on it have no addresses: for this host alone use the link 'loop'";
+    return false;
+  }
+  if ((answer.ifr_flags & IFF_UP) == 0) {
+    error = "the interface is down: ip link set " + name + " up";
+    return false;
+  }
+  if (!socket.ask(SIOCGIFHWADDR, name, answer) || answer.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
+    error = "this is no Ethernet interface: choose one that 'ip link' shows with link/ether";
+    return false;
+  }
+  std::memcpy(out.mac.octets.data(), answer.ifr_hwaddr.sa_data, out.mac.octets.size());
+  if (!socket.ask(SIOCGIFMTU, name, answer)) {
+    error = std::string("its MTU cannot be read: ") + std::strerror(errno);
+    return false;
+  }
+  out.mtu = static_cast<unsigned>(answer.ifr_mtu);
+  out.address.reset();
+  if (socket.ask(SIOCGIFADDR, name, answer)) {
+    sockaddr_in address;
+    std::memcpy(&address, &answer.ifr_addr, sizeof address);
+    out.address = Ipv4{ntohl(address.sin_addr.s_addr)};
+  }
+  return may_open_raw_sockets(error);
+}
+
+bool interface_runs(const std::string& name) {
+  ifreq answer;
+  return Socket(AF_INET, SOCK_DGRAM).ask(SIOCGIFFLAGS, name, answer) &&
+         (answer.ifr_flags & IFF_UP) != 0 && (answer.ifr_flags & IFF_RUNNING) != 0;
+}
+
+}  // namespace stp::port

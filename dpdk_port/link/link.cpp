@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/link.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <vector>
+
+namespace stp::port {
+namespace {
+
+struct KindName {
+  std::string_view name;
+  LinkKind kind;
+  std::string_view target;  // what stands after the colon
+};
+constexpr std::array kKinds{
+    KindName{"stpd", LinkKind::kStpd, "socket path"},
+    KindName{"iface", LinkKind::kIface, "interface name"},
+    KindName{"pci", LinkKind::kPci, "PCI address such as 0000:3b:00.0"},
+    KindName{"memif", LinkKind::kMemif, "socket path"},
+    KindName{"vdev", LinkKind::kVdev, "DPDK device string"},
+    KindName{"loop", LinkKind::kLoop, ""},
+};
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts{""};
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::optional<unsigned> parse_number(std::string_view text, unsigned min, unsigned max) {
+  unsigned value = 0;
+  const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || stop != text.data() + text.size()) return std::nullopt;
+  if (value < min || value > max) return std::nullopt;
+  return value;
+}
+
+// One function per option: false when the value is not legal.
+bool set_mac(const std::string& value, LinkConfig& out) {
+  out.mac = parse_mac(value);
+  return out.mac && !out.mac->is_group() && !out.mac->is_zero();
+}
+
+bool set_address(const std::string& value, LinkConfig& out) {
+  const std::size_t slash = value.find('/');
+  if (slash == std::string::npos) return false;
+  const auto length = parse_number(std::string_view(value).substr(slash + 1), 1, 32);
+  out.address = parse_ipv4(value.substr(0, slash));
+  if (!length || !out.address || out.address->value == 0) return false;
+  out.prefix_length = *length;
+  return true;
+}
+
+// 10.9.0.2@02:00:00:00:00:02, and more of them behind a '+'.
+bool set_arp(const std::string& value, LinkConfig& out) {
+  for (const std::string& entry : split(value, '+')) {
+    const std::size_t at = entry.find('@');
+    if (at == std::string::npos) return false;
+    const auto ip = parse_ipv4(entry.substr(0, at));
+    const auto mac = parse_mac(entry.substr(at + 1));
+    if (!ip || ip->value == 0 || !mac || mac->is_group() || mac->is_zero()) return false;
+    if (!out.arp.emplace(*ip, *mac).second) return false;
+  }
+  return true;
+}
+
+bool set_mtu(const std::string& value, LinkConfig& out) {
+  out.mtu = parse_number(value, kMinMtu, kMaxMtu);
+  return out.mtu.has_value();
+}
+
+bool set_vlan(const std::string& value, LinkConfig& out) {
+  const auto vlan = parse_number(value, 1, 4094);
+  if (vlan) out.vlan = static_cast<std::uint16_t>(*vlan);
+  return vlan.has_value();
+}
+
+bool set_copy(const std::string& value, LinkConfig& out) {
+  out.copy = value == "1";
+  return value == "0" || value == "1";
+}
+
+struct CommonOption {
+  std::string_view name;
+  bool (*set)(const std::string& value, LinkConfig& out);
+  std::string_view right;
+};
+constexpr std::array kCommonOptions{
+    CommonOption{"mac", set_mac, "a station's address such as 02:00:00:00:00:01"},
+    CommonOption{"address", set_address, "IPv4/prefix such as 10.9.0.1/24"},
+    CommonOption{"arp", set_arp,
+                 "IPv4@MAC such as 10.9.0.2@02:00:00:00:00:02, each address once, + between them"},
+    CommonOption{"mtu", set_mtu, "a number from 360 to 65640"},
+    CommonOption{"vlan", set_vlan, "a number from 1 to 4094"},
+    CommonOption{"copy", set_copy, "0 or 1"},
+};
+
+bool one_of(const std::string& value, std::initializer_list<std::string_view> values) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+struct KindOption {
+  LinkKind kind;
+  std::string_view name;
+  bool (*legal)(const std::string& value);
+  std::string_view right;
+};
+constexpr std::array kKindOptions{
+    KindOption{LinkKind::kIface, "driver",
+               [](const std::string& v) {
+                 return one_of(v, {"af_packet", "af_xdp"});
+               },
+               "af_packet or af_xdp"},
+    KindOption{LinkKind::kMemif, "role",
+               [](const std::string& v) {
+                 return one_of(v, {"server", "client"});
+               },
+               "server or client"},
+    KindOption{LinkKind::kMemif, "id",
+               [](const std::string& v) { return parse_number(v, 0, 0x7fff'ffff).has_value(); },
+               "a number"},
+    KindOption{LinkKind::kMemif, "rsize",
+               [](const std::string& v) { return parse_number(v, 1, 14).has_value(); },
+               "a number from 1 to 14, log2 of the ring's length"},
+    KindOption{LinkKind::kMemif, "bsize",
+               [](const std::string& v) { return parse_number(v, 256, 65'535).has_value(); },
+               "a number of bytes from 256 to 65535"},
+    KindOption{LinkKind::kMemif, "zero-copy",
+               [](const std::string& v) {
+                 return one_of(v, {"yes", "no"});
+               },
+               "yes or no"},
+};
+
+std::string option_names(LinkKind kind) {
+  std::string names;
+  const auto add = [&names](std::string_view name) {
+    names += names.empty() ? "" : ", ";
+    names += name;
+  };
+  for (const auto& option : kCommonOptions) add(option.name);
+  for (const auto& option : kKindOptions) {
+    if (option.kind == kind) add(option.name);
+  }
+  return names;
+}
+
+std::string wrong_value(const std::string& option, std::string_view right) {
+  return "'" + option + "' is not legal: give " + std::string(right);
+}
+
+// Returns what is wrong; "" when nothing is.
+std::string parse_option(const std::string& option, LinkConfig& out) {
+  const std::size_t equals = option.find('=');
+  const std::string name = option.substr(0, equals);
+  const std::string value = equals == std::string::npos ? "" : option.substr(equals + 1);
+  for (const auto& known : kCommonOptions) {
+    if (known.name == name) return known.set(value, out) ? "" : wrong_value(option, known.right);
+  }
+  if (out.kind == LinkKind::kVdev) {
+    out.target += ',' + option;
+    return "";
+  }
+  for (const auto& known : kKindOptions) {
+    if (known.kind != out.kind || known.name != name) continue;
+    if (!known.legal(value)) return wrong_value(option, known.right);
+    out.options[name] = value;
+    return "";
+  }
+  return "no option '" + name + "' here; there are " + option_names(out.kind);
+}
+
+bool is_pci_address(const std::string& text) {
+  constexpr std::string_view kForm = "hhhh:hh:hh.o";
+  return text.size() == kForm.size() &&
+         std::equal(text.begin(), text.end(), kForm.begin(), [](char c, char form) {
+           if (form == 'o') return c >= '0' && c <= '7';
+           if (form == 'h') return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+           return c == form;
+         });
+}
+
+constexpr std::size_t kMaxInterfaceName = 15;  // IFNAMSIZ and sockaddr_un, less the final zero
+constexpr std::size_t kMaxSocketPath = 107;
+
+std::string check_target(const LinkConfig& link) {
+  const std::string& target = link.target;
+  switch (link.kind) {
+    case LinkKind::kIface:
+      if (target.size() > kMaxInterfaceName) return "an interface name has at most 15 characters";
+      break;
+    case LinkKind::kPci:
+      if (!is_pci_address(target)) return "a PCI address is written like 0000:3b:00.0";
+      break;
+    case LinkKind::kStpd:
+    case LinkKind::kMemif:
+      if (target.size() > kMaxSocketPath) return "a socket path has at most 107 characters";
+      break;
+    case LinkKind::kVdev:
+    case LinkKind::kLoop:
+      break;
+  }
+  return "";
+}
+
+std::string parse_kind(const std::string& head, LinkConfig& out) {
+  const std::size_t colon = head.find(':');
+  const std::string name = head.substr(0, colon);
+  const auto known = std::find_if(kKinds.begin(), kKinds.end(),
+                                  [&name](const KindName& kind) { return kind.name == name; });
+  if (known == kKinds.end()) {
+    return "a link starts with stpd:, iface:, pci:, memif: or vdev:, or is loop";
+  }
+  out.kind = known->kind;
+  if (colon != std::string::npos) out.target = head.substr(colon + 1);
+  const bool wants_target = out.kind != LinkKind::kLoop && out.kind != LinkKind::kStpd;
+  if (wants_target && out.target.empty()) {
+    return name + ": stands before a " + std::string(known->target);
+  }
+  if (out.kind == LinkKind::kLoop && colon != std::string::npos) {
+    return "loop has nothing after it but options";
+  }
+  return check_target(out);
+}
+
+std::string parse(const std::string& text, LinkConfig& out) {
+  const std::vector<std::string> parts = split(text, ',');
+  if (std::string wrong = parse_kind(parts.front(), out); !wrong.empty()) return wrong;
+  if (out.kind == LinkKind::kStpd && parts.size() > 1) {
+    return "stpd: has no options: the daemon has its own link";
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    std::string name = parts[i].substr(0, parts[i].find('='));
+    if (name.empty()) return "an option is missing before or after a comma";
+    // A device string may repeat its options: net_pcap takes several files so.
+    if (out.kind != LinkKind::kVdev && std::find(names.begin(), names.end(), name) != names.end()) {
+      return "option '" + name + "' stands twice";
+    }
+    names.push_back(std::move(name));
+    if (std::string wrong = parse_option(parts[i], out); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+}  // namespace
+
+bool parse_link(const std::string& text, LinkConfig& out, std::string& error) {
+  LinkConfig link;
+  link.text = text;
+  const std::string wrong = parse(text, link);
+  if (!wrong.empty()) {
+    error = "link '" + text + "': " + wrong;
+    return false;
+  }
+  out = std::move(link);
+  return true;
+}
+
+}  // namespace stp::port

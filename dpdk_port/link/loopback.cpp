@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/loopback.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace stp::port {
+
+void Loopback::push(const TxFrame& frame) {
+  assert(count_ < kCapacity && frame.head_length <= heads_.room());
+  std::byte* const head = heads_.at(count_);
+  std::copy_n(frame.head, frame.head_length, head);
+  frames_[count_] = {Bytes(head, frame.head_length), frame.attached};
+  tokens_[count_] = frame.token;
+  ++count_;
+  ++total_;
+}
+
+unsigned Loopback::deliver(Engine& engine, Time now) {
+  const std::span<const LoopedFrame> waiting(frames_.data(), count_);
+  for (std::size_t at = 0; at < waiting.size(); at += kBurst) {
+    engine.receive_looped(waiting.subspan(at, std::min(kBurst, waiting.size() - at)), now);
+  }
+  const auto attached = std::partition(tokens_.begin(), tokens_.begin() + count_,
+                                       [](auto& token) { return token.region != kNoneId; });
+  if (attached != tokens_.begin()) engine.transmitted({tokens_.begin(), attached});
+  count_ = 0;
+  return static_cast<unsigned>(waiting.size());
+}
+
+}  // namespace stp::port

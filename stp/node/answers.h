@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a Node sends of its own accord, until it leaves: to peers, and to stations that have no
+// connection here. Of these there may be any number, under any address: they have few places of
+// their own, few of those for one address, and while users have something to send a small part of
+// what leaves.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "stp/node/node.h"
+#include "stp/wire/header.h"
+
+namespace stp {
+
+struct Answer {
+  MacAddr dst;
+  wire::Header header;
+  bool checksum = false;
+  OptionPayload option;
+  std::uint64_t order = 0;  // in which they were asked for
+
+  // A connection's data must not overtake what opens it.
+  [[nodiscard]] bool pressing() const { return header.op() != wire::Op::kRequestStateResponse; }
+};
+
+// protocol: 5.41
+class Answers {
+ public:
+  static constexpr std::size_t kToPeers = 1024, kToStrangers = 256, kToOneStranger = 32;
+  // Of what leaves while users wait, strangers have one frame in so many.
+  static constexpr unsigned kShare = 8;
+
+  enum class Added : std::uint8_t { kYes, kFull, kAddressFull };
+
+  [[nodiscard]] bool empty() const { return peers_.count + strangers_.count == 0; }
+  [[nodiscard]] bool has_pressing() const { return pressing_ != 0; }
+  // So many more for that address.
+  [[nodiscard]] Added room_for_stranger(const MacAddr& address, std::size_t frames) const {
+    if (strangers_.count + frames > kToStrangers) return Added::kFull;
+    return waiting_[group(address)] + frames > kToOneStranger ? Added::kAddressFull : Added::kYes;
+  }
+  bool add(const Answer& answer) {
+    if (peers_.count == kToPeers) return false;
+    put(peers_, answer);
+    return true;
+  }
+  // There is room.
+  void add_for_stranger(const Answer& answer) {
+    ++waiting_[group(answer.dst)];
+    put(strangers_, answer);
+  }
+
+  // The one whose turn it is; nullptr: none, or it has to let users go first.
+  const Answer* next(bool users_wait) {
+    bool const stranger = strangers_.count != 0 && (!users_wait || credit_ >= kShare - 1);
+    if (!stranger && peers_.count == 0) return nullptr;
+    bool const first =
+        stranger && peers_.count != 0 ? strangers_.front().order < peers_.front().order : stranger;
+    turn_ = first ? &strangers_ : &peers_;
+    return &turn_->front();
+  }
+  void sent(bool users_wait) {
+    auto const& answer = turn_->front();
+    pressing_ -= answer.pressing() ? 1 : 0;
+    if (turn_ == &strangers_) {
+      --waiting_[group(answer.dst)];
+      if (users_wait) credit_ -= kShare - 1;
+    }
+    turn_->drop();
+  }
+  // Users have sent so many frames.
+  void users_sent(std::size_t frames) { credit_ = std::min(credit_ + frames, kMostCredit); }
+
+ private:
+  // Where strangers are few nobody waits for anybody.
+  static constexpr std::size_t kMostCredit = 32 * (kShare - 1);
+  static constexpr std::size_t kGroups = 256;
+  struct Ring {
+    explicit Ring(std::size_t size) : places(size) {}
+    [[nodiscard]] const Answer& front() const { return places[first]; }
+    void drop() {
+      first = (first + 1) % places.size();
+      --count;
+    }
+    std::vector<Answer> places;
+    std::size_t first = 0, count = 0;
+  };
+  static std::size_t group(const MacAddr& address) {
+    return (address.to_u64() * 0x9e3779b97f4a7c15 >> 48) % kGroups;
+  }
+  void put(Ring& ring, const Answer& answer) {
+    auto& place = ring.places[(ring.first + ring.count++) % ring.places.size()];
+    place = answer;
+    place.order = order_++;
+    pressing_ += answer.pressing() ? 1 : 0;
+  }
+
+  Ring peers_{kToPeers}, strangers_{kToStrangers};
+  Ring* turn_ = &peers_;
+  std::size_t pressing_ = 0;
+  std::uint64_t order_ = 0;
+  std::size_t credit_ = kMostCredit;
+  std::array<std::uint16_t, kGroups> waiting_{};  // strangers' answers, by address
+};
+
+}  // namespace stp

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections: made and ended (docs/protocol.md, section 5). What a listener does: listen.cpp.
+#include <algorithm>
+#include <cerrno>
+
+#include "stp/node/impl.h"
+
+namespace stp {
+namespace {
+
+// RD is repeated at least this long before the peer is taken for dead.
+constexpr Time kClosePatience = kSecond;
+
+// No question can be asked about the end of a VC: RD and DA are repeated as slowly as RC.
+// protocol: 5.21
+Time unasked_interval(const Vc& vc) {
+  return std::max(vc.round_trip.timeout(), RoundTrip::kInitial);
+}
+
+}  // namespace
+
+Vc* Node::Impl::find_vc(VcId id) const {
+  auto const port = id & wire::kMaxPort;
+  if (port >= ports.size() || !ports[port] || ports[port]->id != id) return nullptr;
+  return ports[port].get();
+}
+
+// A Port not in use: the one the user asked for, else the next in turn, so that a Port rests as
+// long as possible before it names another connection. 0: none left.
+// protocol: 5.3
+std::uint16_t Node::Impl::choose_port(const Endpoint& endpoint, Time now) {
+  if (endpoint.config.port != 0) {
+    // Once in the life of a Node.
+    if (endpoint.config.port >= ports.size()) ports.resize(std::size_t{wire::kMaxPort} + 1);
+    if (!ports[endpoint.config.port]) return endpoint.config.port;
+    if (!endpoint.listening) return 0;
+  }
+  if (vcs >= wire::kMaxPort) return 0;
+  if (vcs * 2 >= ports.size() && ports.size() <= wire::kMaxPort)
+    ports.resize(std::min<std::size_t>(ports.size() * 2, wire::kMaxPort + 1));
+  auto const next = [this](std::uint32_t from) {
+    auto const port = used_ports.next_missing(from);
+    return port && *port < ports.size() ? port : used_ports.next_missing(1);
+  };
+  auto chosen = next(next_port);
+  // Some may have been promised to requesters who are about to show that they are there.
+  // protocol: 5.36
+  constexpr unsigned kMostSteps = 64;
+  for (unsigned i = 0; i < kMostSteps && strangers && chosen; ++i) {
+    if (!strangers->promises(static_cast<std::uint16_t>(*chosen), now)) break;
+    chosen = next(*chosen + 1);
+  }
+  if (!chosen || *chosen >= ports.size()) return 0;
+  next_port = *chosen + 1;
+  return static_cast<std::uint16_t>(*chosen);
+}
+
+// `names`: those that the answer has given; none: they are chosen here.
+Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now,
+                        const Strangers::Names& names) {
+  auto const port = names.port != 0 ? names.port : choose_port(endpoint, now);
+  if (port == 0) return nullptr;
+  auto vc = std::make_unique<Vc>();
+  auto const& wanted = endpoint.config;
+  vc->id = next_vc_serial++ << 16 | port;
+  vc->endpoint = &endpoint;
+  vc->cookie = cookie;
+  vc->local_port = port;
+  // protocol: 5.5
+  vc->local_key = names.key != 0 ? names.key : wanted.key;
+  while (vc->local_key == 0) vc->local_key = random.next();
+  vc->local_max_stu = std::min(wanted.max_stu, config.max_stu);
+  vc->channel = NodeChannel(channel, {wanted.slots, wanted.credits});
+  vc->heard = now;
+  ++endpoint.vcs;
+  ++vcs;
+  used_ports.insert(port);
+  ports[port] = std::move(vc);
+  return ports[port].get();
+}
+
+// What the peer announced in its RC or CA.
+// protocol: 5.26, 6.1
+void Node::Impl::adopt_peer(Vc& vc, const MacAddr& mac, const wire::Header& h) {
+  vc.peer_mac = mac;
+  vc.peer_port = h.s_port;
+  vc.peer_key = h.offset;
+  vc.peer_bufsize = h.bufx;
+  vc.peer_max_stu = h.sync;
+  vc.peer_slots = h.param;
+  vc.credit.reset(h.param);
+  vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
+  auto const bufsize = vc.endpoint->config.bufsize;
+  vc.inbound.configure(bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize),
+                       !vc.endpoint->config.recover, {granted, vc.endpoint->owner->granted},
+                       vc.endpoint->owner->windows);
+}
+
+int Node::Impl::connect(EndpointId id, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
+                        std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option) {
+  auto* const endpoint = endpoints.find(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (endpoint->config.connectionless) return -EOPNOTSUPP;
+  if (peer.is_group() || peer.is_zero()) return -EINVAL;
+  auto* const vc = make_vc(*endpoint, channel, cookie, now);
+  if (vc == nullptr) return endpoint->config.port != 0 ? -EADDRINUSE : -ENOSPC;
+  vc->peer_mac = peer;
+  vc->peer_uport = uport;
+  vc->option = option;
+  dial(*vc, now);
+  out = vc->id;
+  return 0;
+}
+
+int Node::Impl::close(VcId id, bool at_once, Time now, const OptionPayload& option) {
+  auto* const vc = find_vc(id);
+  if (vc == nullptr) return -EBADF;
+  vc->user_closed = true;
+  leave_backlog(*vc);
+  switch (vc->state) {
+    case VcState::kPeerClosed:
+    case VcState::kFailed:
+      forget(*vc, now);
+      break;
+    case VcState::kConnecting:
+      begin_closing(*vc, now);
+      break;
+    case VcState::kAsked:
+      return refuse(id, {}, now);
+    case VcState::kOpen:
+      // protocol: 5.32
+      vc->option = option;
+      if (at_once)
+        begin_closing(*vc, now);
+      else
+        drain(*vc, now);
+      break;
+    default:
+      break;  // the disconnection is under way
+  }
+  return 0;
+}
+
+// What is queued goes first; RD follows when nothing is left, or when nothing goes any more.
+// protocol: 5.17, 5.43
+void Node::Impl::drain(Vc& vc, Time now) {
+  vc.drain_by = now + kDrainPatience;
+  make_ready(vc);
+  set_timer(vc);
+}
+
+// protocol: 5.2
+void Node::Impl::begin_closing(Vc& vc, Time now) {
+  if (vc.connectionless()) return forget(vc, now);  // there is nobody to tell
+  vc.state = *vc_next(vc.state, VcEvent::kClose);
+  // Not answered yet: should a CA still come, it is answered as a ghost's.
+  if (vc.state == kVcGone) return forget(vc, now);
+  stop_traffic(vc);
+  vc.handshake.start(now, unasked_interval(vc), kClosePatience);
+  leaves(vc, kHandshakeClock);
+  send_disconnect(vc, wire::Op::kRequestDisconnect);
+  set_timer(vc);
+}
+
+// No more data either way: grants and queued requests are void.
+void Node::Impl::stop_traffic(Vc& vc) {
+  tidy_later(vc.inbound.clear());
+  vc.leave<IsUntidy>();
+  vc.sending.active = false;
+  vc.permitted.clear();
+  vc.one_sided.reset();
+  vc.data_check = kNever;
+  drop_held(vc);
+  vc.channel.refuse_all();
+  if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
+  vc.ask.stop();
+  vc.ask_again = vc.drain_by = kNever;
+  mxs.abandon(vc.mxs);
+  mxs.tidy(kTidiedAtOnce);
+  touch(vc);
+}
+
+// protocol: 5.25
+void Node::Impl::fail(Vc& vc, int error, Time now) {
+  vc.state = VcState::kFailed;
+  vc.error = error;
+  dialed(vc, now);
+  count_end(vc, Counter::kVcFailed);
+  vc.handshake.stop();
+  stop_traffic(vc);
+  vc.channel.set_state(ChannelState::kFailed, error);
+  touch(vc);
+  bool const unseen = leave_backlog(vc);
+  if (vc.user_closed || unseen) return forget(vc, now);
+  event(Event::Kind::kVcOver, vc.id, vc.cookie);
+  set_timer(vc);
+}
+
+// Each connection that was open ends once, however many steps its end takes.
+void Node::Impl::count_end(Vc& vc, Counter how) {
+  if (vc.peer_key == 0 || vc.end_counted) return;
+  vc.end_counted = true;
+  counters.add(how);
+}
+
+void Node::Impl::forget(Vc& vc, Time now, bool remember) {
+  dialed(vc, now);
+  stop_traffic(vc);
+  count_end(vc, Counter::kVcClosed);
+  if (remember && vc.peer_key != 0 && !vc.connectionless())
+    closed.remember({vc.peer_mac, vc.peer_port, vc.peer_key}, now);
+  if (vc.passive) by_peer.erase({vc.peer_mac, vc.peer_port, vc.peer_key});
+  timers.remove(vc);
+  auto& owner = *vc.endpoint->owner;
+  vc.leave<IsReady>();
+  if (owner.ready.empty()) owner.unlink();
+  vc.leave<IsTouched>();
+  vc.leave<IsWatched>();
+  leave_backlog(vc);
+  --vc.endpoint->vcs;
+  --vcs;
+  used_ports.erase(vc.local_port);
+  auto gone = std::move(ports[vc.local_port]);
+  // Its user is told once no frame reads the user's memory any more.
+  if (vc.attached > 0)
+    leaving.emplace(vc.id, std::move(gone));
+  else
+    let_go(vc);
+}
+
+// True: it was waiting to be accepted.
+bool Node::Impl::leave_backlog(Vc& vc) {
+  if (!vc.in<IsInBacklog>()) return false;
+  vc.leave<IsInBacklog>();
+  --vc.endpoint->in_backlog;
+  return true;
+}
+
+// The last that the user sees of the channel.
+void Node::Impl::let_go(Vc& vc) {
+  vc.channel.complete(vc.channel.taken());
+  if (vc.channel.state() != ChannelState::kFailed) vc.channel.set_state(ChannelState::kClosed);
+  if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
+  event(Event::Kind::kVcGone, vc.id, vc.cookie);
+}
+
+// protocol: 5.1
+void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
+  // protocol: 5.42
+  if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
+  auto const& h = frame.header;
+  auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
+  bool const ours = vc != nullptr && vc->local_key == h.d_key && vc->peer_mac == frame.src;
+  bool const refused = h.has(wire::flag::kReject);
+  // protocol: 5.8
+  // protocol: 5.5
+  bool const keyless = h.offset == 0 && !refused;
+  if (ours && vc->state == VcState::kConnecting && !keyless) {
+    vc->heard = now;
+    // protocol: 5.19
+    vc->peer_option = to_option(frame.option);
+    if (refused) {
+      counters.add(Counter::kVcRefused);
+      return fail(*vc, -ECONNREFUSED, now);
+    }
+    if (auto const measured = vc->handshake.measured(now)) vc->round_trip.sample(measured);
+    vc->handshake.stop();
+    dialed(*vc, now);
+    adopt_peer(*vc, frame.src, h);
+    vc->state = *vc_next(vc->state, VcEvent::kAnswer);
+    vc->channel.set_state(ChannelState::kOpen);
+    counters.add(Counter::kVcOpened);
+    touch(*vc);
+    set_timer(*vc);
+    return make_ready(*vc);
+  }
+  if (h.d_port == 0) return counters.add(Counter::kBadPort);
+  if (keyless) return counters.add(Counter::kBadKey);
+  bool const repeated = ours && h.s_port == vc->peer_port && h.offset == vc->peer_key;
+  if (repeated || refused) return counters.add(Counter::kBadState);
+  // The answerer holds a connection that nobody here wants: let it end at once.
+  // protocol: 5.9
+  counters.add(Counter::kGhostCa);
+  wire::Header end;
+  end.op_flags = wire::op_flags(wire::Op::kRequestDisconnect);
+  end.d_port = h.s_port;
+  end.s_port = h.d_port;
+  end.d_key = h.offset;
+  end.offset = h.d_key;
+  answer_stranger(frame.src, {end});
+}
+
+// protocol: 5.11
+void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
+  // protocol: 5.42
+  if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
+  auto const& h = frame.header;
+  auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
+  if (h.d_port == 0) return counters.add(Counter::kBadPort);  // never named a connection
+  if (vc == nullptr) {
+    // One that was answered, and ends before it was made.
+    if (strangers && strangers->drop(frame.src, h))
+      closed.remember({frame.src, h.s_port, h.offset}, now);
+    // protocol: 5.12
+    // Long gone here: answered from the request itself, so that the peer can always finish.
+    wire::Header yes;
+    yes.op_flags = wire::op_flags(wire::Op::kDisconnectAnswer);
+    yes.d_port = h.s_port;
+    yes.s_port = h.d_port;
+    yes.d_key = h.offset;
+    yes.offset = h.d_key;
+    answer_stranger(frame.src, {yes});
+    return;
+  }
+  // protocol: 5.13
+  if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
+  // protocol: 11.10
+  if (vc->connectionless()) return counters.add(Counter::kBadState);
+  if (vc->peer_mac != frame.src) return counters.add(Counter::kBadPeer);
+  vc->heard = now;
+  auto const before = vc->state;
+  auto const after = vc_next(before, VcEvent::kRequest);
+  if (!after) return counters.add(Counter::kBadState);
+  // protocol: 5.5
+  if (before == VcState::kConnecting && h.offset == 0) return counters.add(Counter::kBadKey);
+  // protocol: 5.14
+  if (before == VcState::kConnecting) {  // its CA was lost: these are the names it gave
+    counters.add(Counter::kVcOpened);
+    dialed(*vc, now);
+    vc->peer_port = h.s_port;
+    vc->peer_key = h.offset;
+  }
+  vc->state = *after;
+  if (vc->state == VcState::kPeerClosing && before != VcState::kPeerClosing) {
+    stop_traffic(*vc);
+    // protocol: 5.32
+    vc->peer_option = to_option(frame.option);
+    vc->channel.set_state(ChannelState::kPeerClosed);
+    vc->handshake.start(now, unasked_interval(*vc));
+    leaves(*vc, kHandshakeClock);
+    count_end(*vc, Counter::kVcClosed);
+    event(Event::Kind::kVcOver, vc->id, vc->cookie);
+    touch(*vc);
+  }
+  send_disconnect(*vc, wire::Op::kDisconnectAnswer);
+  set_timer(*vc);
+}
+
+void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
+  auto const after = vc_next(vc.state, VcEvent::kConfirmed);
+  // A repeated DA says that our DC was lost; it is gone with the connection unless both closed.
+  if (!after) return counters.add(not_legal(vc));
+  send_disconnect(vc, wire::Op::kDisconnectComplete);
+  vc.state = *after;
+  if (vc.state == kVcGone) return forget(vc, now);
+  vc.handshake.start(now, unasked_interval(vc));  // from here only our DA waits, for its DC
+  leaves(vc, kHandshakeClock);
+  set_timer(vc);
+}
+
+void Node::Impl::on_disconnect_complete(Vc& vc, Time now) {
+  auto const after = vc_next(vc.state, VcEvent::kComplete);
+  if (!after) return counters.add(not_legal(vc));
+  vc.state = *after;
+  if (vc.state != VcState::kPeerClosed) return;  // our own RD still waits for its DA
+  vc.handshake.stop();
+  if (vc.user_closed) return forget(vc, now);
+  set_timer(vc);
+}
+
+// protocol: 3.14
+void Node::Impl::send_request_connection(const Vc& vc) {
+  wire::Header h;
+  h.op_flags = wire::op_flags(wire::Op::kRequestConnection);
+  h.param = static_cast<std::uint16_t>(vc.channel.slots());
+  h.s_port = vc.local_port;
+  h.bufx = vc.endpoint->config.bufsize;
+  h.offset = vc.local_key;
+  h.sync = vc.local_max_stu;
+  h.d_id = vc.peer_uport;
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum, vc.option);
+}
+
+wire::Header Node::Impl::connection_answer(const Vc& vc) const {
+  auto h = header_for(vc, wire::Op::kConnectionAnswer);
+  h.param = static_cast<std::uint16_t>(vc.channel.slots());
+  h.bufx = vc.endpoint->config.bufsize;
+  h.offset = vc.local_key;
+  h.sync = vc.local_max_stu;
+  h.d_id = vc.peer_uport;
+  h.s_id = vc.endpoint->uport;
+  return h;
+}
+
+void Node::Impl::send_disconnect(const Vc& vc, wire::Op op) {
+  auto h = header_for(vc, op);
+  h.offset = vc.local_key;
+  bool const asks = op == wire::Op::kRequestDisconnect;
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum, asks ? vc.option : OptionPayload{});
+}
+
+}  // namespace stp

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Request_Connections on their way: as many at a time as a listener answers before anybody accepts.
+// What is sent beyond that is left unanswered there, and comes again after ever longer intervals:
+// it would lose every free place to younger ones if it were not hurried.
+#include <algorithm>
+#include <utility>
+
+#include "stp/node/impl.h"
+
+namespace stp {
+namespace {
+
+constexpr std::size_t kMaxUnanswered = 16;
+// What waits for its turn is given up no sooner than an RC that has left.
+constexpr Time kTurnPatience = ((1U << Retry::kTries) - 1) * RoundTrip::kInitial;
+
+}  // namespace
+
+// protocol: 5.33
+void Node::Impl::dial(Vc& vc, Time now) {
+  auto& to = dialing[listener_of(vc)];
+  auto const patience = vc.endpoint->config.connect_patience;
+  if (to.sent.size() == kMaxUnanswered) {
+    vc.dial = Dial::kWaits;
+    to.waiting.insert(vc.id);
+    vc.handshake.start(now, std::max(patience, kTurnPatience), 0, 1);
+    return set_timer(vc);
+  }
+  to.sent.insert(vc.id);
+  vc.dial = Dial::kSent;
+  auto const waited = now - vc.heard;
+  // protocol: 5.31
+  vc.handshake.start(now, RoundTrip::kInitial, patience - std::min(patience, waited));
+  leaves(vc, kHandshakeClock);
+  send_request_connection(vc);
+  set_timer(vc);
+}
+
+// Answered, or given up: the next one has its turn.
+void Node::Impl::dialed(Vc& vc, Time now) {
+  auto const was = std::exchange(vc.dial, Dial::kNone);
+  if (was == Dial::kNone) return;
+  auto const at = dialing.find(listener_of(vc));
+  auto& to = at->second;
+  if (was == Dial::kWaits) {
+    to.waiting.erase(vc.id);
+    return;
+  }
+  to.sent.erase(vc.id);
+  if (!to.sent.empty()) hurry(to, now);
+  if (to.waiting.empty()) {
+    if (to.sent.empty()) dialing.erase(at);
+    return;
+  }
+  auto& next = *find_vc(to.waiting.extract(to.waiting.begin()).value());
+  dial(next, now);
+}
+
+// One was answered or has ended: there may be a place for the oldest of those that were not.
+void Node::Impl::hurry(Dialing& to, Time now) {
+  auto& oldest = *find_vc(*to.sent.begin());
+  auto const sent = std::max(oldest.handshake.sent(), to.hurried);
+  if (now < sent + RoundTrip::kInitial) return;
+  to.hurried = now;
+  send_request_connection(oldest);
+}
+
+Node::Impl::ListenerName Node::Impl::listener_of(const Vc& vc) {
+  return {vc.endpoint->owner_id, vc.peer_mac, vc.peer_uport};
+}
+
+}  // namespace stp

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The listener's side: Request_Connections answered at once, or shown to a user who decides
+// (docs/protocol.md, section 5).
+#include <algorithm>
+#include <cerrno>
+
+#include "stp/node/impl.h"
+
+namespace stp {
+namespace {
+
+// How long a user may think about a Request_Connection, and after how long without a repeat of it
+// nobody waits for the answer any more.
+// protocol: 5.30
+constexpr Time kDecisionPatience = 60 * kSecond;
+constexpr Time kAskedSilence = 5 * kSecond;
+
+}  // namespace
+
+int Node::Impl::listen(EndpointId id, std::uint32_t uport) {
+  auto* const endpoint = endpoints.find(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (endpoint->config.connectionless) return -EOPNOTSUPP;
+  if (endpoint->listening) return endpoint->uport == uport ? 0 : -EINVAL;
+  if (!listeners.emplace(uport, endpoint).second) return -EADDRINUSE;
+  endpoint->listening = true;
+  endpoint->uport = uport;
+  if (!strangers) strangers = std::make_unique<Strangers>();
+  return 0;
+}
+
+int Node::Impl::accept(EndpointId id, VcId& out) {
+  auto* const endpoint = endpoints.find(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (!endpoint->listening) return -EINVAL;
+  if (endpoint->backlog.empty()) return -EAGAIN;
+  out = endpoint->backlog.front().id;
+  leave_backlog(endpoint->backlog.front());
+  return 0;
+}
+
+// protocol: 5.1
+void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
+  // protocol: 5.42
+  if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
+  auto const& h = frame.header;
+  // protocol: 5.5
+  if (h.offset == 0) return counters.add(Counter::kBadKey);
+  PeerName const peer{frame.src, h.s_port, h.offset};
+  // protocol: 5.29
+  if (auto const* const refusal = refusals.find(peer, now)) {
+    counters.add(Counter::kDuplicateRc);
+    return send_refusal(frame.src, h, *refusal);
+  }
+  if (auto const known = by_peer.find(peer); known != by_peer.end()) {
+    // protocol: 5.4
+    counters.add(Counter::kDuplicateRc);
+    auto& vc = *known->second;
+    // What comes again may still be anybody's.
+    // protocol: 5.41
+    if (vc.state == VcState::kOpen)
+      answer_stranger(vc.peer_mac, {connection_answer(vc)}, vc.endpoint->config.checksum,
+                      vc.option);
+    if (vc.state == VcState::kAsked) vc.heard = now;  // it still waits
+    return;
+  }
+  // protocol: 5.10
+  if (closed.contains(peer, now)) return counters.add(Counter::kLateRc);
+
+  // protocol: 5.6
+  auto const refuse_for = [&](Counter why) {
+    counters.add(why);
+    send_refusal(frame.src, h, {});
+  };
+  auto const listener = listeners.find(h.d_id);
+  if (listener == listeners.end()) return refuse_for(Counter::kNoListener);
+  auto& endpoint = *listener->second;
+  Requester const asker{frame.src, h, to_option(frame.option)};
+  bool const inspects = endpoint.config.inspect;
+  // It comes from a user of this Node, whom nobody can pretend to be.
+  // protocol: 5.34, 5.42
+  bool const own = frame.src == config.mac;
+  // protocol: 5.36
+  if (!inspects && strangers->has_answered(peer, ports.size(), now))
+    return answer_unproven(endpoint, asker, now);
+  bool const room = !endpoint.stock.empty();
+  bool const crowded =
+      !own && (must_prove(endpoint, frame.src, now) || now < endpoint.crowded_until);
+  if (inspects && !own && (crowded || !room) && !make_room_to_ask(endpoint, peer, now)) return;
+  // protocol: 5.7
+  if (!room && (inspects || own || !reclaim(endpoint, now))) {
+    counters.add(Counter::kBacklogFull);
+    event(Event::Kind::kStockLow, endpoint.id);
+    return;
+  }
+  // protocol: 5.35
+  if (!inspects && (crowded || !room)) return answer_unproven(endpoint, asker, now);
+  auto* const vc = make_passive(endpoint, asker, {}, now);
+  if (vc == nullptr) return refuse_for(Counter::kNoResources);
+  // protocol: 5.34
+  if (!own) unproven.add({.vc = vc->id, .listener = endpoint.id, .mac = frame.src, .made = now});
+  if (endpoint.config.inspect)
+    ask_user(*vc, now);
+  else
+    open_passive(*vc);
+}
+
+// A connection that was asked for, with a channel from stock, for the user to accept.
+Vc* Node::Impl::make_passive(Endpoint& endpoint, const Requester& asker,
+                             const Strangers::Names& names, Time now) {
+  auto const stocked = endpoint.stock.front();
+  auto* const vc = make_vc(endpoint, stocked.channel, stocked.cookie, now, names);
+  if (vc == nullptr) return nullptr;
+  endpoint.stock.pop_front();
+  vc->passive = true;
+  vc->peer_uport = asker.rc.s_id;
+  vc->peer_option = asker.option;
+  adopt_peer(*vc, asker.mac, asker.rc);
+  by_peer.emplace(asker.name(), vc);
+  endpoint.backlog.push_back(*vc);
+  ++endpoint.in_backlog;
+  event(Event::Kind::kAcceptReady, endpoint.id);
+  event(Event::Kind::kStockLow, endpoint.id);
+  return vc;
+}
+
+void Node::Impl::open_passive(Vc& vc) {
+  vc.state = VcState::kOpen;
+  vc.channel.set_state(ChannelState::kOpen);
+  counters.add(Counter::kVcOpened);
+  answer(vc.peer_mac, connection_answer(vc), vc.endpoint->config.checksum, vc.option);
+  set_timer(vc);
+}
+
+// protocol: 5.27
+void Node::Impl::ask_user(Vc& vc, Time now) {
+  vc.state = VcState::kAsked;
+  vc.end_counted = true;  // it has not been opened
+  vc.decide_by = now + kDecisionPatience;
+  set_timer(vc);
+}
+
+Time Node::Impl::undecided_deadline(const Vc& vc) {
+  return vc.state == VcState::kAsked ? std::min(vc.decide_by, vc.heard + kAskedSilence) : kNever;
+}
+
+// protocol: 5.28
+int Node::Impl::admit(VcId id, const OptionPayload& option, Time now) {
+  auto* const vc = find_vc(id);
+  if (vc == nullptr) return -EBADF;
+  if (vc->state == VcState::kFailed) return vc->error;
+  auto const after = vc_next(vc->state, VcEvent::kAdmit);
+  if (!after) return -EISCONN;
+  vc->option = option;
+  vc->end_counted = false;
+  vc->heard = now;
+  // Its peer has the answer to show for from here on.
+  unproven.remove_if([id](auto const& entry) { return entry.vc == id; });
+  if (vc->peer_mac != config.mac)
+    unproven.add({.vc = id, .listener = vc->endpoint->id, .mac = vc->peer_mac, .made = now});
+  open_passive(*vc);
+  touch(*vc);
+  make_ready(*vc);
+  return 0;
+}
+
+// protocol: 5.28
+int Node::Impl::refuse(VcId id, const OptionPayload& option, Time now) {
+  auto* const vc = find_vc(id);
+  if (vc == nullptr) return -EBADF;
+  if (vc->state == VcState::kFailed) {
+    forget(*vc, now);
+    return 0;
+  }
+  if (vc->state != VcState::kAsked) return -EISCONN;
+  counters.add(Counter::kRcRejected);
+  answer_refusal(*vc, option, now);
+  forget(*vc, now);
+  return 0;
+}
+
+// protocol: 5.30
+void Node::Impl::end_undecided(Vc& vc, Time now) {
+  counters.add(Counter::kRcUndecided);
+  answer_refusal(vc, {}, now);
+  fail(vc, now >= vc.decide_by ? -ETIMEDOUT : -ECONNABORTED, now);
+}
+
+void Node::Impl::answer_refusal(const Vc& vc, const OptionPayload& option, Time now) {
+  refusals.remember({vc.peer_mac, vc.peer_port, vc.peer_key}, option, now);
+  wire::Header request;
+  request.s_port = vc.peer_port;
+  request.offset = vc.peer_key;
+  request.s_id = vc.peer_uport;
+  request.d_id = vc.endpoint->uport;
+  send_refusal(vc.peer_mac, request, option);
+}
+
+// protocol: 5.6
+void Node::Impl::send_refusal(const MacAddr& to, const wire::Header& request,
+                              const OptionPayload& option) {
+  wire::Header no;
+  no.op_flags = wire::op_flags(wire::Op::kConnectionAnswer, wire::flag::kReject);
+  no.d_port = request.s_port;
+  no.d_key = request.offset;
+  no.d_id = request.s_id;
+  no.s_id = request.d_id;
+  answer_stranger(to, {no}, false, option);
+}
+
+}  // namespace stp

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Blocks that were granted and stay away: their CTS is sent again, naming the first byte that is
+// missing, so that the sender repeats only the tail (docs/protocol.md, section 10).
+#include <algorithm>
+
+#include "stp/node/impl.h"
+
+namespace stp {
+namespace {
+
+constexpr Time kMinDataTimeout = kMillisecond;
+constexpr Time kLongestPause = 10 * kMillisecond;
+constexpr unsigned kMaxDoublings = 10;
+
+Time data_timeout(Time base, unsigned repeats) {
+  return std::min(base << std::min(repeats, kMaxDoublings), kSecond);
+}
+
+Time shortest_timeout(const Vc& vc) {
+  return std::max(4 * vc.round_trip.smoothed(), kMinDataTimeout);
+}
+
+// A sender that has not been scheduled is silent for as long as one whose frames got lost. How long
+// that was lately, without anything being lost, tells what silence says now.
+// protocol: 10.13
+Time timeout_in_silence(const Vc& vc) {
+  auto const pause = std::min(vc.inbound.silence().longest_pause(), kLongestPause);
+  return std::max(shortest_timeout(vc), 2 * pause);
+}
+
+// Nothing has happened to `block` since then, though its sender might have sent.
+Time idle_since(const Vc& vc, const InboundBlock& block) {
+  return std::max({block.progress, vc.inbound.last_arrival(), vc.granted_at, vc.no_slot_until});
+}
+
+// When `block` counts as stalled. One that others have overtaken is judged by itself; one whose
+// turn has not come waits while anything arrives on the connection.
+// protocol: 10.4
+Time stalled_at(const Vc& vc, const InboundBlock& block) {
+  if (vc.inbound.overtaken(block))
+    return block.progress + data_timeout(shortest_timeout(vc), block.repeats);
+  return idle_since(vc, block) + data_timeout(timeout_in_silence(vc), block.repeats);
+}
+
+// When one that is stalled in silence is to be asked for: its sender has seen what granted it, and
+// could have answered. kNever: that is not known.
+// protocol: 10.21
+Time lost_at(const Vc& vc, const InboundBlock& block) {
+  auto const read = vc.doubt.read_since(idle_since(vc, block));
+  return read == kNever ? kNever : read + vc.round_trip.timeout();
+}
+
+}  // namespace
+
+// A Block was granted: from now on its progress is watched.
+void Node::Impl::expect_data(Vc& vc, Time now) {
+  if (!vc.endpoint->config.recover) return;
+  leaves(vc, kGrantClock);
+  if (vc.data_check != kNever) return;
+  vc.data_check = now + shortest_timeout(vc);
+  set_timer(vc);
+}
+
+// A Block whose interval had been doubled moves again: it is the first one's turn.
+// protocol: 10.3
+void Node::Impl::look_earlier(Vc& vc, Time now) {
+  vc.data_check = std::min(vc.data_check, now + shortest_timeout(vc));
+  set_timer(vc);
+}
+
+// protocol: 10.3, 10.5
+std::size_t Node::Impl::recover_blocks(Vc& vc, Time now) {
+  auto next = kNever;
+  std::size_t looked = 0;
+  auto* block = vc.inbound.first_open();
+  while (block != nullptr && vc.inbound.overtaken(*block)) {
+    auto* const after = vc.inbound.open_after(*block);
+    bool const asked = stalled_at(vc, *block) <= now && ask_again(vc, *block, now);
+    if (asked) vc.inbound.grant_again(*block);  // it is the last one now
+    next = std::min(next, stalled_at(vc, *block));
+    ++looked;
+    block = after != nullptr || !asked ? after : block;
+  }
+  // Of the Blocks that nothing has overtaken this is the one granted first.
+  next = std::min(next, ask_in_silence(vc, block, now));
+  work::count("Blocks of a connection", looked);
+  // Without credit nothing can be asked; the look comes again a little later.
+  vc.data_check = next == kNever ? kNever : std::max(next, now + kMinDataTimeout);
+  return looked;
+}
+
+// Whether all is lost or only late, the answer to a few tells what the others need. Returns when to
+// look again.
+// protocol: 10.14
+Time Node::Impl::ask_in_silence(Vc& vc, GrantedBlock* block, Time now) {
+  // A sender that finds no Slot here is no silent one.
+  if (block != nullptr && vc.channel.free_slots() == 0) vc.no_slot_until = now + kLongestSlotPause;
+  if (block == nullptr || stalled_at(vc, *block) > now) {
+    vc.doubt.is_over();
+    return block == nullptr ? kNever : stalled_at(vc, *block);
+  }
+  if (auto const lost = lost_at(vc, *block); lost > now) {
+    if (lost == kNever) ask_whether_seen(vc, now);
+    return std::min(lost, vc.ask.deadline());
+  }
+  auto* const first = block;
+  for (auto left = vc.inbound.silence().asks(); left > 0 && block != nullptr; --left) {
+    bool const due = stalled_at(vc, *block) <= now && lost_at(vc, *block) <= now;
+    if (due && !ask_again(vc, *block, now)) break;
+    block = vc.inbound.open_after(*block);
+  }
+  vc.inbound.ask_in_silence();
+  vc.doubt.is_over();
+  return block == nullptr ? stalled_at(vc, *first)
+                          : std::min(stalled_at(vc, *first), stalled_at(vc, *block));
+}
+
+// protocol: 10.21
+void Node::Impl::ask_whether_seen(Vc& vc, Time now) {
+  vc.doubt.begin(now);
+  if (vc.ask.running()) return;  // of before; its answer brings the next look
+  ask_slots(vc, Ask::kSilence, now);
+  vc.doubt.ask(vc.own_asks.newest(), now);
+}
+
+// An RSR of the Node's own has come while it is in doubt whether the sender has seen what it was
+// sent.
+void Node::Impl::doubt_answered(Vc& vc, std::uint32_t sync, std::uint32_t slots, Time now) {
+  if (!vc.doubt.is_open()) return;
+  vc.data_check = now;
+  if (vc.doubt.is_answer(sync))
+    vc.data_check += vc.doubt.answered(slots >= vc.peer_slots, now)
+                         ? vc.round_trip.timeout()
+                         : vc.doubt.pause(shortest_timeout(vc));
+}
+
+// The CTS of `block`, for what is missing of it. False: there is no credit.
+bool Node::Impl::ask_again(Vc& vc, InboundBlock& block, Time now) {
+  if (!vc.credit.available()) return false;
+  auto h = header_for(vc, wire::Op::kClearToSend);
+  h.param = block.cts.param;
+  h.mx = block.cts.mx;
+  h.bufx = block.cts.bufx;
+  h.offset = block.cts.offset;
+  h.sync = vc.inbound.first_missing(block);
+  h.b_num = block.cts.b_num;
+  h.d_id = block.cts.d_id;
+  h.s_id = block.cts.s_id;
+  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+  leaves(vc, kGrantClock);
+  counters.add(Counter::kCtsRepeated);
+  spend_slot(vc, now);
+  ++block.repeats;
+  block.progress = now;
+  return true;
+}
+
+}  // namespace stp

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Users' requests are checked as if they came from a stranger: through stpd they do.
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "stp/node/impl.h"
+#include "stp/wire/syntax.h"
+
+namespace stp {
+namespace {
+
+using wire::Op;
+
+// Memory that the system does not have for one user's request is that user's lack.
+template <typename Work>
+int within_memory(Work&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  }
+}
+
+bool connection_operation(Op op) {
+  return op <= Op::kDisconnectComplete;
+}
+
+}  // namespace
+
+// protocol: 7.7, 12.4
+int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
+  auto const op = entry.header.op();
+  if (op != Op::kData && wire::short_name(op) == nullptr) return -EINVAL;
+  if (connection_operation(op)) return -EPERM;
+  if (vc.connectionless()) {
+    if (auto const error = address_request(vc, entry); error != 0) return error;
+  }
+  return op == Op::kData ? check_data_request(vc, entry) : check_control_request(vc, entry, now);
+}
+
+int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) {
+  auto const op = entry.header.op();
+  auto h = entry.header;
+  h.s_port = vc.local_port;
+  // What the peer would drop as a syntax error is not sent.
+  if (wire::check_op(h) != Counter::kNone || wire::check_fields(h) != Counter::kNone ||
+      (entry.payload_length != 0 && entry.payload_length != wire::kOptionSize) ||
+      (wire::needs_operands(h) && entry.payload_length == 0))
+    return -EINVAL;
+  switch (op) {
+    case Op::kClearToSend: {
+      auto const error = check_grant_request(vc, h);
+      if (error != 0 || vc.connectionless()) return error;
+      auto const limit = entry.limited != 0 ? entry.length : ~std::uint64_t{0};
+      auto const granted_error = within_memory([&] { return vc.inbound.grant(h, limit, now); });
+      tidy_later(vc);
+      if (granted_error == 0) expect_data(vc, now);
+      watch_grants(vc, now);
+      return granted_error;
+    }
+    case Op::kGet:
+      return check_get_request(vc, h);
+    case Op::kMemoryRegionAvailable: {
+      if (h.has(wire::flag::kReject)) return 0;
+      if (auto const error = check_grant_request(vc, h); error != 0) return error;
+      if (vc.connectionless()) return 0;
+      auto const error = within_memory([&] { return vc.inbound.open_region(h); });
+      tidy_later(vc);
+      return error;
+    }
+    case Op::kEndAck:
+      vc.inbound.end_seen(h.d_id);
+      [[fallthrough]];
+    case Op::kEnd:  // where the user receives what ends, its own id stands in S_id
+      drop_held(vc, h.s_id);
+      // protocol: 7.12
+      vc.inbound.end(h.s_id);
+      tidy_later(vc);
+      return 0;
+    default:
+      return 0;
+  }
+}
+
+// The answer to a Get lands only where this user may receive.
+// protocol: 7.16
+int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
+  if (h.has(wire::flag::kReject)) return 0;
+  if (h.function() == wire::Function::kFetchOpComplete) {
+    vc.inbound.unexpect(h.d_id, h.s_id);  // the user does not wait for an answer any more
+    return 0;
+  }
+  std::uint64_t length = h.param == 0 ? 65'536 : h.param;
+  if (h.has(wire::flag::kFunction) && (h.param != sizeof(std::uint64_t) || h.b_num % 8 != 0))
+    return -EINVAL;
+  auto landing = h;
+  landing.bufx = h.sync;
+  landing.offset = h.b_num;
+  auto const error = check_grant_request(vc, landing);
+  if (error != 0) return error;
+  auto const* const mx = mxs.find(h.mx);
+  auto const bufsize = vc.endpoint->config.bufsize;
+  auto const end = Address{h.sync, h.b_num}.linear(bufsize) + length;
+  if (end > (std::uint64_t{mx->first} + mx->count) << bufsize) return -ERANGE;
+  if (vc.connectionless()) return 0;
+  return within_memory([&] { return vc.inbound.expect(h, length); });
+}
+
+// A CTS or MRA can name only an Mx of this connection, and memory inside it.
+// protocol: 7.8
+int Node::Impl::check_grant_request(const Vc& vc, const wire::Header& h) const {
+  std::byte* memory = nullptr;
+  // What an open region permits is the Mx's to say; what comes by CTS or as an answer is Data.
+  auto const permission = h.op() == Op::kMemoryRegionAvailable ? permit::kAll : permit::kData;
+  return check_memory(vc, h, 0, permission, memory) == Counter::kNone ? 0 : -ERANGE;
+}
+
+// STU_num of the first byte that a user's DATA names: not 0 where it repeats a Block's tail.
+// protocol: 8.12
+std::uint32_t Node::Impl::first_stu(const Vc& vc, const wire::Header& h) {
+  auto const at = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
+  auto const start = vc.permitted.start_of(h.d_id, h.b_num);
+  if (!start || at < *start) return 0;
+  auto const tiles = (at >> vc.send_stu_log2) - (*start >> vc.send_stu_log2);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(tiles, Inbound::kMaxStusOfBlock));
+}
+
+// What a request costs beside its frames, in units of one short request: looking whether all of
+// its memory is mapped takes a step for each buffer, or for each page of them.
+std::size_t Node::Impl::work_of(const Vc& vc, const SendEntry& entry) {
+  constexpr std::uint64_t kStepsOfUnit = 64;
+  constexpr std::size_t kControlWork = TransferTable::kMost / kStepsOfUnit;
+  // A new Transfer or region looks for a place among all others.
+  if (entry.header.op() != wire::Op::kData) return kControlWork;
+  auto const buffers = std::uint64_t{entry.length} >> vc.endpoint->transmit.bufsize();
+  if (buffers < kStepsOfUnit) return 1;
+  auto const steps = std::min<std::uint64_t>(buffers, 2 * BufxRange::kPageEntries) +
+                     (buffers >> BufxRange::kPageBits);
+  return 1 + static_cast<std::size_t>(steps / kStepsOfUnit);
+}
+
+int Node::Impl::check_data_request(Vc& vc, const SendEntry& entry) {
+  auto const& h = entry.header;
+  if (h.has(wire::flag::kReserved | wire::flag::kFunction) ||
+      (entry.payload_length != 0 && entry.payload_length != wire::kAppendSize))
+    return -EINVAL;
+  if (h.offset >= std::uint64_t{1} << vc.peer_bufsize) return -EINVAL;
+  auto const start = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
+  if (start + entry.length > std::uint64_t{1} << 32 << vc.peer_bufsize) return -EINVAL;
+  vc.sending.stu_num = first_stu(vc, h);
+  if (vc.sending.stu_num + stu_count(start, entry.length, vc.send_stu_log2) >
+      Inbound::kMaxStusOfBlock)
+    return -EINVAL;
+  if (entry.length == 0) return 0;
+  return vc.endpoint->transmit.covers(entry.bufx, entry.offset, entry.length) ? 0 : -ERANGE;
+}
+
+}  // namespace stp

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Requesters who have not shown that an answer reaches them. A few of them are made connections all
+// the same, as long as there are few; beyond that nothing depends on what is kept of them (docs/
+// protocol.md, 5.34 to 5.42).
+#include <algorithm>
+
+#include "stp/node/impl.h"
+
+namespace stp {
+namespace {
+
+// From the first answer on that is not kept, Ports have this many places at least: those that such
+// answers name are to be far apart.
+constexpr std::size_t kFewestPorts = 4'096;
+// For so long after somebody had to go others do not take the place that this made.
+// protocol: 5.40
+constexpr Time kCrowded = kSecond;
+
+// Of one that the user is asked about: its RC comes again after 10 ms and after 30.
+// protocol: 5.40
+constexpr Time kNotAskedAgain = 35 * kMillisecond;
+
+}  // namespace
+
+// It has our address, and has not come from here.
+// protocol: 5.42
+bool Node::Impl::is_spoofed(const wire::Frame& frame) const {
+  return frame.src == config.mac && !looped;
+}
+
+// It is over, or a frame with its Key has come; or the user is asked, and its RC has come again.
+bool Node::Impl::is_proven(const Unproven::Entry& entry) const {
+  auto const* const vc = find_vc(entry.vc);
+  if (vc == nullptr) return true;
+  if (vc->state == VcState::kAsked) return vc->heard != entry.made;
+  return vc->state != VcState::kOpen || vc->heard != entry.made || vc->traffic.rx_control != 0;
+}
+
+// Drops those that are proven, and asks those that have been silent.
+void Node::Impl::look_at_unproven(Time now) {
+  unproven.looked_at(now);
+  work::count("unproven connections", unproven.entries().size());
+  unproven.remove_if([this](auto const& entry) { return is_proven(entry); });
+  for (auto& entry : unproven.entries()) {
+    auto& vc = *find_vc(entry.vc);
+    if (vc.state != VcState::kOpen || vc.user_closed || entry.asked != kNever) continue;
+    if (now - entry.made < Unproven::kSilence) continue;
+    entry.asked = now;
+    ask_slots(vc, Ask::kKeepAlive, now);
+  }
+}
+
+// protocol: 5.34
+bool Node::Impl::must_prove(const Endpoint& endpoint, const MacAddr& from, Time now) {
+  if (!unproven.is_full(endpoint.id, from)) return false;
+  if (!unproven.is_worth_a_look(now)) return true;
+  look_at_unproven(now);
+  return unproven.is_full(endpoint.id, from);
+}
+
+// A channel for those that are proven: that of the oldest connection which nobody has accepted, and
+// whose peer has not answered when it was asked. True: one will be in stock.
+// protocol: 5.40
+bool Node::Impl::reclaim(Endpoint& endpoint, Time now) {
+  if (endpoint.backlog.empty()) return false;
+  if (unproven.is_worth_a_look(now)) look_at_unproven(now);
+  work::count("unproven connections", unproven.entries().size());
+  for (auto const& entry : unproven.entries()) {
+    if (entry.listener != endpoint.id || entry.asked == kNever) continue;
+    if (now - entry.asked < Unproven::kSilence || is_proven(entry)) continue;
+    if (!find_vc(entry.vc)->in<IsInBacklog>()) continue;
+    endpoint.crowded_until = now + kCrowded;
+    give_up_unproven(*find_vc(entry.vc), now);
+    return true;
+  }
+  return false;
+}
+
+// Where users are asked before anything is answered, a requester can show only that it goes on
+// asking: who does takes the place of who does not. False: the RC is dropped.
+// protocol: 5.40
+bool Node::Impl::make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time now) {
+  if (endpoint.stock.empty()) endpoint.crowded_until = now + kCrowded;
+  strangers->prepare(random);
+  if (!strangers->asked_before(peer)) {
+    counters.add(Counter::kRcFirst);
+    return false;
+  }
+  auto const drop_proven = [this] {
+    unproven.remove_if([this](auto const& entry) { return is_proven(entry); });
+  };
+  drop_proven();
+  if (!endpoint.stock.empty() && !unproven.is_full(endpoint.id, peer.mac)) return true;
+  auto const goes = std::ranges::find_if(unproven.entries(), [&](auto const& entry) {
+    return entry.listener == endpoint.id && now - entry.made >= kNotAskedAgain &&
+           find_vc(entry.vc)->state == VcState::kAsked;
+  });
+  if (goes != unproven.entries().end()) {
+    endpoint.crowded_until = now + kCrowded;
+    give_up_unproven(*find_vc(goes->vc), now);
+    drop_proven();
+  }
+  if (!unproven.is_full(endpoint.id, peer.mac)) return true;
+  counters.add(Counter::kBacklogFull);
+  return false;
+}
+
+// Should there be somebody after all, it hears of the end, and its RC may come again.
+void Node::Impl::give_up_unproven(Vc& vc, Time now) {
+  counters.add(Counter::kUnprovenEnded);
+  if (vc.state == VcState::kAsked) {
+    wire::Header request;
+    request.s_port = vc.peer_port;
+    request.offset = vc.peer_key;
+    request.s_id = vc.peer_uport;
+    request.d_id = vc.endpoint->uport;
+    send_refusal(vc.peer_mac, request, {});
+    return fail(vc, -ECONNABORTED, now);
+  }
+  auto end = header_for(vc, wire::Op::kRequestDisconnect);
+  end.offset = vc.local_key;
+  answer_stranger(vc.peer_mac, {end}, vc.endpoint->config.checksum);
+  count_end(vc, Counter::kVcFailed);
+  forget(vc, now, false);
+}
+
+// A CA, and an RS whose answer brings back what the RC has said.
+// protocol: 5.35, 5.37
+void Node::Impl::answer_unproven(Endpoint& endpoint, const Requester& asker, Time now) {
+  if (endpoint.config.key != 0)
+    return counters.add(Counter::kBacklogFull);  // no other can be given
+  strangers->prepare(random);
+  if (!strangers->asked_before(asker.name()) && !strangers->has_time_for_first(now))
+    return counters.add(Counter::kRcFirst);
+  if (ports.size() < kFewestPorts) ports.resize(kFewestPorts);
+  auto const names = strangers->answer(
+      asker, ports.size(), [this](std::uint16_t port) { return ports[port] == nullptr; }, now);
+  if (names.port == 0) return counters.add(Counter::kBacklogFull);
+  wire::Header yes;
+  yes.op_flags = wire::op_flags(wire::Op::kConnectionAnswer);
+  yes.param = static_cast<std::uint16_t>(endpoint.config.slots);
+  yes.d_port = asker.rc.s_port;
+  yes.s_port = names.port;
+  yes.d_key = asker.rc.offset;
+  yes.bufx = endpoint.config.bufsize;
+  yes.offset = names.key;
+  yes.sync = std::min(endpoint.config.max_stu, config.max_stu);
+  yes.d_id = asker.rc.s_id;
+  yes.s_id = endpoint.uport;
+  if (answer_stranger(asker.mac, {yes, Strangers::question(asker, names)},
+                      endpoint.config.checksum))
+    counters.add(Counter::kRcCookies);
+}
+
+// Nobody has the Port, or somebody who has shown with this frame that an answer has reached it.
+// protocol: 5.18, 5.35
+void Node::Impl::on_unknown_port(const wire::Frame& frame, Time now) {
+  auto const& h = frame.header;
+  auto const op = h.op();
+  bool const ends = op == wire::Op::kDisconnectAnswer || op == wire::Op::kDisconnectComplete;
+  if (!strangers || !strangers->expects(now) || ends) return counters.add(Counter::kBadPort);
+  auto const asker = strangers->recognise(frame.src, h, now);
+  if (!asker) return counters.add(Counter::kBadPort);
+  auto* const vc = make_proven(*asker, {h.d_port, h.d_key}, now);
+  if (vc == nullptr) return;
+  vc->heard = now;
+  // Our own question is answered by its being there.
+  if (op != wire::Op::kRequestStateResponse) return receive_on_vc(*vc, frame, now);
+  counters.add(Counter::kRxControl);
+  ++vc->traffic.rx_control;
+}
+
+// nullptr: it has been counted why not. What its peer sends again finds room, it may be.
+Vc* Node::Impl::make_proven(const Requester& asker, const Strangers::Names& names, Time now) {
+  auto const none = [this](Counter why) {
+    counters.add(why);
+    return nullptr;
+  };
+  if (by_peer.contains(asker.name())) return none(Counter::kBadPort);
+  if (closed.contains(asker.name(), now)) return none(Counter::kLateRc);
+  auto const listener = listeners.find(asker.rc.d_id);
+  if (listener == listeners.end()) return none(Counter::kBadPort);
+  auto& endpoint = *listener->second;
+  if (endpoint.stock.empty()) {
+    strangers->hold(asker, names, now);
+    reclaim(endpoint, now);
+    event(Event::Kind::kStockLow, endpoint.id);
+    return none(Counter::kBacklogFull);
+  }
+  if (names.port >= ports.size() || vcs >= wire::kMaxPort) return none(Counter::kBadPort);
+  strangers->made(names.port);
+  auto* const vc = make_passive(endpoint, asker, names, now);
+  vc->state = VcState::kOpen;
+  vc->channel.set_state(ChannelState::kOpen);
+  counters.add(Counter::kVcOpened);
+  counters.add(Counter::kRcProven);
+  set_timer(*vc);
+  return vc;
+}
+
+// protocol: 5.41
+bool Node::Impl::answer_stranger(const MacAddr& dst, std::initializer_list<wire::Header> headers,
+                                 bool checksum, const OptionPayload& option) {
+  if (auto const room = answers.room_for_stranger(dst, headers.size());
+      room != Answers::Added::kYes) {
+    counters.add(room == Answers::Added::kFull ? Counter::kAnswersFull : Counter::kAddressFull);
+    return false;
+  }
+  for (auto const& header : headers) answers.add_for_stranger({dst, header, checksum, option});
+  return true;
+}
+
+}  // namespace stp

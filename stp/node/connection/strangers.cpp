@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/connection/strangers.h"
+
+#include <algorithm>
+
+namespace stp {
+
+void Strangers::prepare(Random& random) {
+  if (prepared_) return;
+  prepared_ = true;
+  secret_.draw(random);
+}
+
+// protocol: 5.39
+bool Strangers::asked_before(const PeerName& name) {
+  auto const hash = secret_(name_words(name));
+  auto& word = asked_[hash % kAsked];
+  auto const mark = static_cast<std::uint32_t>(hash >> 32) | 1;  // none is 0
+  if (word == mark) return true;
+  word = mark;
+  return false;
+}
+
+// protocol: 5.39
+bool Strangers::has_time_for_first(Time now) {
+  if (now - interval_began_ >= kInterval) {
+    interval_began_ = now;
+    firsts_ = 0;
+  }
+  if (firsts_ == kAtOnce) return false;
+  ++firsts_;
+  return true;
+}
+
+std::uint32_t Strangers::sizes(const wire::Header& rc) {
+  return std::uint32_t{rc.param} << 16 | (rc.bufx - wire::kMinBufsize) << 8 |
+         (rc.sync - wire::kMinMaxStu);
+}
+
+// What a question has no words for.
+// protocol: 5.38
+bool Strangers::needs_place(const Requester& asker) {
+  return asker.option || asker.rc.s_id != 0 || asker.rc.d_id == wire::kNoId;
+}
+
+// protocol: 5.36
+std::uint32_t Strangers::cookie(const Requester& asker, std::uint16_t port,
+                                std::uint64_t epoch) const {
+  auto const& rc = asker.rc;
+  std::array<std::uint64_t, 4> const words{asker.mac.to_u64() << 16 | rc.s_port,
+                                           std::uint64_t{rc.offset} << 32 | rc.d_id,
+                                           std::uint64_t{sizes(rc)} << 32 | port, epoch};
+  auto const key = static_cast<std::uint32_t>(secret_(words));
+  return key != 0 ? key : 1;
+}
+
+// protocol: 5.37
+wire::Header Strangers::question(const Requester& asker, const Names& names) {
+  wire::Header h;
+  h.op_flags = wire::op_flags(wire::Op::kRequestState);
+  h.d_port = asker.rc.s_port;
+  h.s_port = names.port;
+  h.d_key = asker.rc.offset;
+  h.sync = asker.rc.offset;
+  h.b_num = wire::kNoId;
+  h.d_id = asker.rc.d_id;
+  h.s_id = sizes(asker.rc);
+  return h;
+}
+
+// False: it has to be kept, and has no place.
+// protocol: 5.38
+bool Strangers::keep(const Requester& asker, const Names& names, Time now) {
+  auto& place = kept_[names.port % kKept];
+  bool const same = place.names.port == names.port && place.asker.name() == asker.name();
+  if (!same && promises(names.port, now)) return false;
+  if (!same && now < place.guarded_until) {
+    if (needs_place(asker)) return false;
+  } else {
+    place = {names, asker, now + 2 * kEpoch, needs_place(asker) ? now + kGuarded : 0};
+  }
+  expects_until_ = now + 2 * kEpoch;
+  return true;
+}
+
+// protocol: 5.38
+void Strangers::hold(const Requester& asker, const Names& names, Time now) {
+  std::erase_if(held_, [&](const Kept& place) {
+    return place.names.port == names.port || now >= place.until;
+  });
+  if (held_.size() == kHeld) return;
+  held_.push_back({names, asker, now + 2 * kEpoch, 0});
+  expects_until_ = now + 2 * kEpoch;
+}
+
+bool Strangers::promises(std::uint16_t port, Time now) const {
+  if (!expects(now)) return false;
+  auto const is_for = [port, now](const Kept& place) {
+    return place.names.port == port && now < place.until;
+  };
+  return is_for(kept_[port % kKept]) || std::ranges::any_of(held_, is_for);
+}
+
+void Strangers::made(std::uint16_t port) {
+  std::erase_if(held_, [port](const Kept& place) { return place.names.port == port; });
+  auto& place = kept_[port % kKept];
+  if (place.names.port == port) place = {};
+}
+
+const Strangers::Kept* Strangers::find(const PeerName& name, std::size_t ports, Time now) const {
+  auto const start = secret_(name_words(name));
+  for (std::size_t probe = 0; probe < kProbes; ++probe) {
+    auto const port = port_at(start, probe, ports);
+    auto const& place = kept_[port % kKept];
+    if (place.names.port == port && now < place.until && place.asker.name() == name) return &place;
+  }
+  return nullptr;
+}
+
+const Strangers::Kept* Strangers::find(const MacAddr& mac, const wire::Header& header) const {
+  auto const is_its = [&](const Kept& place) {
+    return place.names.port == header.d_port && place.names.key == header.d_key &&
+           place.asker.mac == mac && place.asker.rc.s_port == header.s_port;
+  };
+  auto const& place = kept_[header.d_port % kKept];
+  if (is_its(place)) return &place;
+  auto const held = std::ranges::find_if(held_, is_its);
+  return held == held_.end() ? nullptr : &*held;
+}
+
+std::optional<Requester> Strangers::recognise(const MacAddr& mac, const wire::Header& header,
+                                              Time now) const {
+  if (header.d_port == 0) return std::nullopt;
+  if (auto const* const place = find(mac, header); place != nullptr && now < place->until)
+    return place->asker;
+  if (header.op() != wire::Op::kRequestStateResponse) return std::nullopt;
+  // protocol: 5.37
+  Requester asker{mac, {}, {}};
+  auto& rc = asker.rc;
+  rc.op_flags = wire::op_flags(wire::Op::kRequestConnection);
+  rc.s_port = header.s_port;
+  rc.offset = header.sync;
+  rc.param = static_cast<std::uint16_t>(header.d_id >> 16);
+  rc.bufx = wire::kMinBufsize + (header.d_id >> 8 & 0xff);
+  rc.sync = wire::kMinMaxStu + (header.d_id & 0xff);
+  rc.d_id = header.s_id;
+  if (rc.bufx > wire::kMaxBufsize || rc.sync > wire::kMaxMaxStu) return std::nullopt;
+  auto const epoch = now / kEpoch;
+  bool const its = header.d_key == cookie(asker, header.d_port, epoch) ||
+                   (epoch > 0 && header.d_key == cookie(asker, header.d_port, epoch - 1));
+  return its ? std::optional(asker) : std::nullopt;
+}
+
+bool Strangers::drop(const MacAddr& mac, const wire::Header& header) {
+  if (find(mac, header) == nullptr) return false;
+  made(header.d_port);
+  return true;
+}
+
+}  // namespace stp

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections that a Request_Connection has made, and whose peers have not yet shown that the
+// answer reached them: anybody can ask under any address. Few of them are kept at a time.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "stp/node/node.h"
+
+namespace stp {
+
+// protocol: 5.34
+class Unproven {
+ public:
+  static constexpr std::size_t kOfNode = 256, kOfListener = 16, kOfSource = 8;
+  // How long one of them may be silent before it is asked, and again before its place is taken.
+  // protocol: 5.40
+  static constexpr Time kSilence = 10 * kMillisecond;
+  static constexpr Time kLookInterval = kMillisecond;
+
+  struct Entry {
+    VcId vc = kNoneId;
+    EndpointId listener = kNoneId;
+    MacAddr mac;
+    Time made = 0;
+    Time asked = kNever;
+  };
+
+  Unproven() { entries_.reserve(kOfNode); }
+
+  // Whether one more from there has no place.
+  [[nodiscard]] bool is_full(EndpointId listener, const MacAddr& mac) const {
+    if (entries_.size() == kOfNode) return true;
+    std::size_t here = 0, from_there = 0;
+    for (auto const& entry : entries_)
+      if (entry.listener == listener) {
+        ++here;
+        from_there += entry.mac == mac;
+      }
+    return here >= kOfListener || from_there >= kOfSource;
+  }
+  void add(const Entry& entry) {
+    if (entries_.size() == kOfNode) return;
+    entries_.push_back(entry);
+    has_grown_ = true;
+  }
+  // There are some that were not looked at, or it is long ago.
+  [[nodiscard]] bool is_worth_a_look(Time now) const {
+    return has_grown_ || now - looked_at_ >= kLookInterval;
+  }
+  void looked_at(Time now) {
+    has_grown_ = false;
+    looked_at_ = now;
+  }
+  template <typename Is>
+  void remove_if(Is&& is) {
+    std::erase_if(entries_, is);
+  }
+  // Oldest first.
+  [[nodiscard]] std::vector<Entry>& entries() { return entries_; }
+
+ private:
+  std::vector<Entry> entries_;
+  bool has_grown_ = false;
+  Time looked_at_ = 0;
+};
+
+}  // namespace stp

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connectionless endpoints: a Port and a Key without a peer (docs/protocol.md, section 11). A frame
+// does not say its sender's Key, so a Node can answer nothing on their behalf: what arrives is
+// placed or handed to the user.
+#include <cerrno>
+
+#include "stp/node/impl.h"
+
+namespace stp {
+
+// protocol: 11.1, 11.8
+int Node::Impl::open_port(EndpointId id, std::byte* channel, std::uint64_t cookie, VcId& out,
+                          Time now) {
+  auto* const endpoint = endpoints.find(id);
+  if (endpoint == nullptr) return -EBADF;
+  if (!endpoint->config.connectionless) return -EINVAL;
+  if (endpoint->vcs > 0) return -EBUSY;
+  auto* const vc = make_vc(*endpoint, channel, cookie, now);
+  if (vc == nullptr) return endpoint->config.port != 0 ? -EADDRINUSE : -ENOSPC;
+  vc->state = VcState::kOpen;
+  vc->end_counted = true;  // it is none of the connections
+  vc->peer_bufsize = endpoint->config.bufsize;
+  vc->peer_max_stu = vc->local_max_stu;
+  vc->send_stu_log2 = stu_size_log2(vc->local_max_stu, vc->local_max_stu, vc->peer_bufsize);
+  vc->unscheduled = std::make_unique<UnscheduledBlocks>(vc->peer_bufsize, vc->send_stu_log2,
+                                                        endpoint->owner->windows);
+  vc->guard = std::make_unique<KeyGuard>();
+  vc->channel.set_state(ChannelState::kOpen);
+  out = vc->id;
+  return 0;
+}
+
+// The frame names the Port of an endpoint, or of a connection, and another Key than it has.
+// protocol: 5.18, 11.12
+void Node::Impl::on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now) {
+  if (!vc.guard) return counters.add(Counter::kBadKey);
+  auto const sender = KeySender::of(frame.src, frame.header.s_port);
+  if (!vc.guard->admits(sender, now)) return counters.add(Counter::kKeyGuesses);
+  vc.guard->wrong(sender, now);
+  counters.add(Counter::kBadKey);
+}
+
+// The frame named the Port and knows the Key.
+// protocol: 11.4, 11.9
+void Node::Impl::receive_on_endpoint(Vc& vc, const wire::Frame& frame, Time now) {
+  // protocol: 11.12, 11.13
+  auto const sender = KeySender::of(frame.src, frame.header.s_port);
+  if (!vc.guard->admits(sender, now)) return counters.add(Counter::kKeyGuesses);
+  vc.guard->right(sender);
+  auto const op = frame.header.op();
+  if (op != wire::Op::kData) counters.add(Counter::kRxControl);
+  // protocol: 11.10
+  if (vc.user_closed || op == wire::Op::kDisconnectAnswer || op == wire::Op::kDisconnectComplete)
+    return counters.add(Counter::kBadState);
+  if (op == wire::Op::kData) return on_unscheduled_data(vc, frame, now);
+  // protocol: 11.5
+  if (!deliver(vc, frame.src, frame.header, frame.option, NodeChannel::Place::kSlot))
+    counters.add(Counter::kSlotOverrun);
+}
+
+// protocol: 11.6
+void Node::Impl::on_unscheduled_data(Vc& vc, const wire::Frame& frame, Time now) {
+  auto const& h = frame.header;
+  auto const length = frame.stu.size();
+  std::byte* memory = nullptr;
+  if (auto const drop = check_memory(vc, h, length, permit::kData, memory); drop != Counter::kNone)
+    return counters.add(drop);
+  auto const& mx = *mxs.find(h.mx);
+  auto& blocks = *vc.unscheduled;
+  auto const name = BlockName::of(frame.src, h);
+  auto const abandoned = blocks.abandoned();
+  InboundBlock* block = nullptr;
+  auto const drop = blocks.find(name, h, length, {mx.first, mx.count}, now, block);
+  counters.add(Counter::kBlocksAbandoned, blocks.abandoned() - abandoned);
+  if (drop != Counter::kNone) return counters.add(drop);
+  if (!place(vc, frame, *block, memory)) return;
+  UnscheduledBlocks::progress(*block, now);
+  if (!block->stus.complete()) return;
+  place_end(vc, *block);
+  deliver_block(vc, frame.src, *block);
+  blocks.complete(name, now);
+}
+
+// Each request says where it goes; the source is the Node's to say.
+// protocol: 11.11
+int Node::Impl::address_request(Vc& vc, const SendEntry& entry) {
+  auto const to = MacAddr::from_u64(entry.destination_mac);
+  bool const station = to.to_u64() == entry.destination_mac && !to.is_zero() && !to.is_group();
+  if (!station || entry.header.d_port == 0) return -EINVAL;
+  vc.peer_mac = to;
+  vc.peer_port = entry.header.d_port;
+  vc.peer_key = entry.header.d_key;
+  return 0;
+}
+
+}  // namespace stp

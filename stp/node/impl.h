@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The inside of Node. Its functions are spread over the files of this folder by subject:
+//   endpoints.cpp   endpoints and mapped memory        receive.cpp   frames, up to the operation
+//   connect.cpp     connections made and ended         data.cpp      placing STUs
+//   listen.cpp      the listener's side                state.cpp     Slots: RS and RSR
+//   dial.cpp        RCs waiting for their turn         timers.cpp    retries, keep-alive
+//   transmit.cpp    bursts to send                     request.cpp   checks on users' requests
+//   one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks asked for again
+//   pacing.cpp      CTS held back                      connectionless.cpp  endpoints without peers
+//   stranger.cpp    requesters who have not shown that answers reach them
+#pragma once
+
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "stp/base/id_table.h"
+#include "stp/base/number_set.h"
+#include "stp/base/timer_heap.h"
+#include "stp/base/work_meter.h"
+#include "stp/node/answers.h"
+#include "stp/node/connection/closed_connections.h"
+#include "stp/node/connection/refusals.h"
+#include "stp/node/connection/strangers.h"
+#include "stp/node/connection/unproven.h"
+#include "stp/node/connection/vc_state.h"
+#include "stp/node/inbound/held_grants.h"
+#include "stp/node/memory/mx_table.h"
+#include "stp/node/node.h"
+#include "stp/node/objects.h"
+#include "stp/wire/frame.h"
+
+namespace stp {
+
+struct Node::Impl {
+  Impl(const NodeConfig& node_config, Random& node_random);
+
+  // --- endpoints.cpp
+  int open_endpoint(const EndpointConfig& wanted, EndpointId& out, std::uint64_t owner);
+  int configure(EndpointId id, const EndpointConfig& wanted);
+  int close_endpoint(EndpointId id);
+  int map(EndpointId endpoint, Direction direction, std::uint32_t base,
+          std::span<const MutableBytes> pieces, RegionId& out);
+  int unmap(RegionId id);
+  void region_gone(Region& region);
+  static BufxRange& range_of(Endpoint& endpoint, Direction direction);
+  [[nodiscard]] bool is_live(const MxEntry& mx) const;
+  int alloc_mx(RegionId region, VcId vc, std::uint8_t permissions, std::uint16_t& out);
+  int free_mx(EndpointId endpoint, std::uint16_t mx);
+
+  // --- listen.cpp
+  int listen(EndpointId endpoint, std::uint32_t uport);
+  int unlisten(EndpointId endpoint);
+  int accept(EndpointId endpoint, VcId& out);
+  int admit(VcId id, const OptionPayload& option, Time now);
+  int refuse(VcId id, const OptionPayload& option, Time now);
+  void on_request_connection(const wire::Frame& frame, Time now);
+  Vc* make_passive(Endpoint& endpoint, const Requester& asker, const Strangers::Names& names,
+                   Time now);
+  void open_passive(Vc& vc);
+  void ask_user(Vc& vc, Time now);
+  void end_undecided(Vc& vc, Time now);
+  [[nodiscard]] static Time undecided_deadline(const Vc& vc);
+  void answer_refusal(const Vc& vc, const OptionPayload& option, Time now);
+  void send_refusal(const MacAddr& to, const wire::Header& request, const OptionPayload& option);
+
+  // --- stranger.cpp
+  [[nodiscard]] bool is_spoofed(const wire::Frame& frame) const;
+  bool must_prove(const Endpoint& endpoint, const MacAddr& from, Time now);
+  bool is_proven(const Unproven::Entry& entry) const;
+  void look_at_unproven(Time now);
+  bool reclaim(Endpoint& endpoint, Time now);
+  bool make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time now);
+  void give_up_unproven(Vc& vc, Time now);
+  void answer_unproven(Endpoint& endpoint, const Requester& asker, Time now);
+  void on_unknown_port(const wire::Frame& frame, Time now);
+  Vc* make_proven(const Requester& asker, const Strangers::Names& names, Time now);
+  bool answer_stranger(const MacAddr& dst, std::initializer_list<wire::Header> headers,
+                       bool checksum = false, const OptionPayload& option = {});
+
+  // --- connect.cpp
+  int connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
+              std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option);
+  int close(VcId id, bool at_once, Time now, const OptionPayload& option = {});
+  Vc* find_vc(VcId id) const;
+  Vc* make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now,
+              const Strangers::Names& names = {});
+  std::uint16_t choose_port(const Endpoint& endpoint, Time now);
+  void adopt_peer(Vc& vc, const MacAddr& mac, const wire::Header& announced);
+  // Of what a user has queued that closes: without a frame that leaves for so long it is dropped.
+  static constexpr Time kDrainPatience = 30 * kSecond;
+  void drain(Vc& vc, Time now);
+  void begin_closing(Vc& vc, Time now);
+  void stop_traffic(Vc& vc);
+  void fail(Vc& vc, int error, Time now);
+  void forget(Vc& vc, Time now, bool remember = true);
+  static bool leave_backlog(Vc& vc);
+  void let_go(Vc& vc);
+  void count_end(Vc& vc, Counter how);
+  void on_connection_answer(const wire::Frame& frame, Time now);
+  void on_request_disconnect(const wire::Frame& frame, Time now);
+  void on_disconnect_answer(Vc& vc, Time now);
+  void on_disconnect_complete(Vc& vc, Time now);
+  void send_request_connection(const Vc& vc);
+  [[nodiscard]] wire::Header connection_answer(const Vc& vc) const;
+  void send_disconnect(const Vc& vc, wire::Op op);
+
+  // --- dial.cpp
+  using ListenerName = std::tuple<std::uint64_t, MacAddr, std::uint32_t>;  // owner, peer, UPort
+  struct Dialing;
+  void dial(Vc& vc, Time now);
+  void dialed(Vc& vc, Time now);
+  void hurry(Dialing& to, Time now);
+  static ListenerName listener_of(const Vc& vc);
+
+  // --- receive.cpp
+  void receive_frame(Bytes bytes, Bytes apart, Time now);
+  void count_received(std::size_t frames, std::size_t bytes);
+  void on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now);
+  void receive_on_vc(Vc& vc, const wire::Frame& frame, Time now);
+  void deliver_control(Vc& vc, const wire::Frame& frame);
+  void end_transfer(Vc& vc, const wire::Header& end);
+  static Counter not_legal(const Vc& vc);
+  bool deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
+               NodeChannel::Place place, std::uint64_t length = 0);
+  void touch(Vc& vc, bool urgent = true);
+  void touch_room(Vc& vc);
+  void flush_wakes(Time now);
+  void wake_touched(bool all, Time now);
+
+  // --- data.cpp
+  void on_data(Vc& vc, const wire::Frame& frame, Time now);
+  static Counter find_block(Vc& vc, const wire::Header& header, std::size_t length,
+                            InboundBlock*& out);
+  Counter check_memory(const Vc& vc, const wire::Header& header, std::size_t length,
+                       std::uint8_t permission, std::byte*& memory) const;
+  void place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region, std::byte* memory);
+  bool place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory);
+  void count_stu(Vc& vc, std::size_t length);
+  void write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end);
+  void place_end(const Vc& vc, InboundBlock& block);
+  void place_held(const Vc& vc, InboundTransfer& region, std::uint32_t first);
+  static bool has_room_for_end(const Vc& vc, InboundTransfer& region, const wire::Header& header,
+                               std::size_t length, bool holds);
+  static std::size_t hold_end(const Vc& vc, InboundTransfer& region, const wire::Frame& frame,
+                              bool holds);
+  void deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& block);
+
+  // --- connectionless.cpp
+  int open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out, Time now);
+  void receive_on_endpoint(Vc& vc, const wire::Frame& frame, Time now);
+  void on_unscheduled_data(Vc& vc, const wire::Frame& frame, Time now);
+  static int address_request(Vc& vc, const SendEntry& entry);
+
+  // --- one_sided.cpp
+  void on_get(Vc& vc, const wire::Frame& frame);
+  Counter check_get(const Vc& vc, const wire::Header& header, std::uint64_t length,
+                    std::byte*& memory) const;
+  void refuse_get(const Vc& vc, const wire::Header& header);
+  void reply_get(Vc& vc, const wire::Header& header, Sending::Source source, std::uint64_t value);
+  void on_fetch(Vc& vc, const wire::Frame& frame);
+  bool take_reply(Vc& vc, Time now);
+
+  // --- recover.cpp
+  std::size_t recover_blocks(Vc& vc, Time now);  // how many it has looked at
+  Time ask_in_silence(Vc& vc, GrantedBlock* first, Time now);
+  bool ask_again(Vc& vc, InboundBlock& block, Time now);
+  void ask_whether_seen(Vc& vc, Time now);
+  void doubt_answered(Vc& vc, std::uint32_t sync, std::uint32_t slots, Time now);
+  void expect_data(Vc& vc, Time now);
+  void look_earlier(Vc& vc, Time now);
+
+  // --- pacing.cpp
+  bool hold_grant(Vc& vc, Time now);
+  void hold(Vc& vc, const HeldGrants::Transfer& transfer, const Inbound::Demand& demand);
+  bool hold_for_memory(Vc& vc, Time now);
+  void forget_idle_transfers();
+  bool send_held(const HeldGrants::Transfer& transfer, TxFrame& frame, Time now);
+  void hold_again(Vc& vc, const HeldGrants::Transfer& transfer, const SendEntry& entry, Time now);
+  void watch_grants(Vc& vc, Time now);
+  void write_off_grants(Time now);
+  [[nodiscard]] Time pacing_deadline() const;
+  std::size_t release_grants(std::span<TxFrame> frames, Time now);
+  void drop_held(Vc& vc);
+  void drop_held(Vc& vc, std::uint32_t r_id);
+
+  // --- state.cpp
+  // A peer that has no credit asks after this at the latest.
+  // protocol: 6.7
+  static constexpr Time kLongestSlotPause = 10 * kMillisecond;
+  void on_request_state(Vc& vc, const wire::Header& header);
+  void on_state_response(Vc& vc, const wire::Frame& frame, Time now);
+  void answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
+                    std::uint32_t asker_id);
+  // Why: for credit; to see whether the peer lives; to see whether it has seen what it was sent.
+  enum class Ask : std::uint8_t { kCredit, kKeepAlive, kSilence };
+  void ask_slots(Vc& vc, Ask why, Time now);
+  void ask_again_later(Vc& vc, Time now);
+  bool has_credit(Vc& vc, Time now);
+  void spend_slot(Vc& vc, Time now);
+
+  // --- timers.cpp
+  // Clocks of requests begin when these have left: with the first look at the time after that.
+  enum Clock : std::uint8_t { kHandshakeClock = 1, kAskClock = 2, kGrantClock = 4 };
+  void leaves(Vc& vc, Clock clock);
+  void start_clocks(Time now);
+  void have_left();
+  void expire(Time now);
+  std::size_t expire_vc(Vc& vc, Time now);  // the Blocks it has looked at
+  // What has ended goes a piece at a time: a few at once, more in slices of later turns.
+  static constexpr std::size_t kTidiedAtOnce = 64, kTidiedInATurn = 1'024;
+  void tidy();
+  void tidy_later(InboundRemains remains);
+  void tidy_later(Vc& vc);
+  [[nodiscard]] bool untidy() const {
+    return mxs.untidy() || held.untidy() || !remains.empty() || !untidy_vcs.empty();
+  }
+  [[nodiscard]] Time next_deadline() const;
+  void set_timer(Vc& vc);
+  [[nodiscard]] Time deadline_of(const Vc& vc) const;
+
+  // --- request.cpp
+  // 0: may be sent; else why not. Learns grants, and the number of a Block's first STU.
+  int check_request(Vc& vc, const SendEntry& entry, Time now);
+  int check_control_request(Vc& vc, const SendEntry& entry, Time now);
+  int check_get_request(Vc& vc, const wire::Header& header);
+  static int check_data_request(Vc& vc, const SendEntry& entry);
+  [[nodiscard]] static std::size_t work_of(const Vc& vc, const SendEntry& entry);
+  [[nodiscard]] static std::uint32_t first_stu(const Vc& vc, const wire::Header& header);
+  int check_grant_request(const Vc& vc, const wire::Header& header) const;
+
+  // --- transmit.cpp
+  std::size_t transmit(std::span<TxFrame> frames, Time now);
+  void transmitted(const TxToken& token);
+  void left_behind(VcId id);
+  std::size_t send_answers(std::span<TxFrame> frames);
+  std::size_t send_next(std::span<TxFrame> frames, std::size_t& work, Time now);
+  std::size_t send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
+  bool take_request(Vc& vc, std::size_t& work, Time now);
+  void count_refused(Vc& vc, int error);
+  void reject_region(Vc& vc);
+  void no_request(Vc& vc, Time now);
+  bool refuse_request(Vc& vc, int error, Time now);
+  void build_control(Vc& vc, TxFrame& frame);
+  void build_stu(Vc& vc, TxFrame& frame);
+  wire::Header stu_header(Vc& vc, std::uint64_t at, bool last) const;
+  static bool gather(const BufxRange& source, std::uint64_t from, std::size_t length,
+                     std::byte* to);
+  void finish_request(Vc& vc);
+  void emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
+            Bytes payload, Bytes append, bool attach);
+  void make_ready(Vc& vc);
+
+  // Answers and requests of the Node's own: small, sent before anything of users but for a frame.
+  void answer(const MacAddr& dst, const wire::Header& header, bool checksum = false,
+              const OptionPayload& option = {});
+  [[nodiscard]] wire::Header header_for(const Vc& vc, wire::Op op, std::uint16_t flags = 0) const;
+
+  void event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie = 0);
+
+  NodeConfig config;
+  bool window_freed = false;  // memory that was missing has come back
+  Random& random;
+  Counters counters;
+
+  wire::Frame parsed;  // that is being received: not made anew, for each frame fills all of it
+
+  IdTable<Endpoint> endpoints{config.max_endpoints};
+  IdTable<Region> regions{config.max_regions};
+  MxTable mxs;
+  std::map<std::uint32_t, Endpoint*> listeners;  // by UPort
+
+  std::vector<std::unique_ptr<Vc>> ports;  // by Port; grows with the connections
+  NumberSet used_ports;
+  std::map<VcId, std::unique_ptr<Vc>> leaving;  // over, but frames still read their users' memory
+  std::size_t vcs = 0;
+  std::uint32_t next_port = 1;
+  std::uint64_t next_vc_serial = 1;
+  std::map<PeerName, Vc*> by_peer;  // connections that came by RC
+  struct Dialing {
+    std::set<VcId> sent, waiting;  // each in the order in which they were made
+    Time hurried = 0;              // then the oldest of those sent went once more, out of its turn
+  };
+  std::map<ListenerName, Dialing> dialing;  // each has something unanswered
+  // Connections with requests that are about to leave; and that have left since the last look.
+  std::vector<VcId> leaving_now, just_left;
+  ClosedConnections closed;
+  Refusals refusals;
+  Unproven unproven;
+  std::unique_ptr<Strangers> strangers;  // from the first listener on
+  bool looped = false;                   // what is received has not been on the link
+  TimerHeap timers;
+
+  Answers answers;
+  std::map<std::uint64_t, Owner> owners;  // who has endpoints
+  LinkedList<Owner, HasReady> ready;      // whose connections have something to send, in turn
+  bool unfinished = false;                // there is more to look at than one call does
+  Time seen = 0;                          // the last time of the loop
+  NodeGrants granted;
+  HeldGrants held;  // CTS that wait for others' bytes to arrive, or for memory
+  // Then a look whether there is memory for one: others may have given some of theirs back.
+  Time memory_look = kNever;
+  std::size_t idle_look = 0;  // the Port that this look came to
+  // None of them can go while more than this is granted.
+  std::uint64_t release_from = ~std::uint64_t{0};
+  std::uint64_t releases = 0;
+  std::deque<InboundRemains> remains;  // of connections that have ended
+  LinkedList<Vc, IsUntidy> untidy_vcs;
+  LinkedList<Vc, IsWatched> watched;  // connections with grants, in the order of their next look
+  LinkedList<Vc, IsTouched> touched;  // whose users are to be told what is new
+  LinkedList<Vc, IsTouched> drowsy;   // who have been told, and may be woken a little later
+  // What is not urgent is told no later than this.
+  static constexpr Time kWakeDelay = 50 * kMicrosecond;
+  Time wake_by = kNever;
+  std::deque<Event> events;
+};
+
+}  // namespace stp

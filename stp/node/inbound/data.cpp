@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Placing STUs (docs/protocol.md, sections 7 and 8). Every check comes before the one copy.
+#include <bit>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "stp/node/impl.h"
+#include "stp/node/memory/ordered_copy.h"
+#include "stp/wire/big_endian.h"
+
+namespace stp {
+namespace {
+
+std::uint64_t linear(const Vc& vc, const wire::Header& h) {
+  return Address{h.bufx, h.offset}.linear(vc.endpoint->config.bufsize);
+}
+
+}  // namespace
+
+// Whether the header names memory that `vc`'s peer may touch with `length` bytes.
+// protocol: 7.6
+Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_t length,
+                                 std::uint8_t permission, std::byte*& memory) const {
+  auto const* const mx = mxs.find(h.mx);
+  if (mx == nullptr) return Counter::kBadMx;
+  if (mx->endpoint != vc.endpoint->id || (mx->vc != kNoneId && mx->vc != vc.id))
+    return is_live(*mx) ? Counter::kMxNotOwned : Counter::kBadMx;
+  if (!mx->contains(h.bufx)) return is_live(*mx) ? Counter::kBadBufx : Counter::kBadMx;
+  auto const& range = vc.endpoint->receive;
+  auto const entry = range.find(h.bufx);
+  // Of an unmapped region nothing is bound, and no other has its id.
+  if (entry.region != mx->region) return is_live(*mx) ? Counter::kBadBufx : Counter::kBadMx;
+  auto const size = std::uint64_t{1} << range.bufsize();
+  if (h.offset >= size) return Counter::kBadOffset;
+  if (h.offset + length > size) return Counter::kStuCrossesBuffer;
+  if ((mx->permissions & permission) == 0) return Counter::kNoPermission;
+  memory = entry.memory + h.offset;
+  return Counter::kNone;
+}
+
+// The first STU of a Put Block takes memory. Where the system has none it is as if it were lost.
+Counter Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t length,
+                               InboundBlock*& out) {
+  try {
+    return vc.inbound.find(h, length, out);
+  } catch (const std::bad_alloc&) {
+    return Counter::kBlocksFull;
+  }
+}
+
+// Once per STU: all that it needs in one function.
+[[gnu::flatten]] void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
+  auto const& h = frame.header;
+  auto const length = frame.stu.size();
+  std::byte* memory = nullptr;
+  InboundTransfer* region = nullptr;
+  InboundBlock* block = nullptr;
+  auto drop = check_memory(vc, h, length, permit::kData, memory);
+  if (drop == Counter::kNone && vc.inbound.find_whole(h, length, region))
+    return place_whole(vc, frame, *region, memory);
+  if (drop == Counter::kNone) drop = find_block(vc, h, length, block);
+  if (drop != Counter::kNone) {
+    counters.add(drop);
+    // Its sender may not know that the Block is complete: the state that it asks for tells.
+    // protocol: 6.16
+    bool const repeat = drop == Counter::kDuplicateStu || drop == Counter::kDuplicateBlock;
+    if (repeat && h.has(wire::flag::kSendState)) answer_state(vc, h.sync, h.b_num, h.d_id, 0);
+    return;
+  }
+  if (!place(vc, frame, *block, memory)) return;
+  bool const was_repeated = block->repeats != 0;
+  if (vc.inbound.progress(*block, length, h.sync, now)) vc.channel.count_cts_repeated();
+  if (was_repeated) look_earlier(vc, now);
+  if (!block->stus.complete()) return;
+  place_end(vc, *block);
+  deliver_block(vc, frame.src, *block);
+  bool const asks = block->last.has(wire::flag::kSendState);
+  auto const sync = block->last.sync;
+  auto* const transfer = block->transfer;
+  auto const first = transfer != nullptr ? transfer->b_seq : 0;
+  vc.inbound.complete(*block);
+  if (transfer != nullptr && !transfer->held.empty()) place_held(vc, *transfer, first);
+  // protocol: 6.15
+  if (asks) answer_state(vc, sync, h.b_num, h.d_id, 0);
+}
+
+// The same for the only STU of a Put Block.
+void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region,
+                             std::byte* memory) {
+  auto const& h = frame.header;
+  bool const silent = h.has(wire::flag::kSilent);
+  // protocol: 6.9
+  if (!silent && vc.channel.free_slots() == 0) return counters.add(Counter::kSlotOverrun);
+  auto const length = frame.stu.size();
+  auto now_placed = length;
+  bool const holds = silent && region.holds_end(h.b_num);
+  if (holds || !region.held.empty()) [[unlikely]] {
+    if (!has_room_for_end(vc, region, h, length, holds)) return counters.add(Counter::kBlocksFull);
+    now_placed = hold_end(vc, region, frame, holds);
+  }
+  copy_in_order(memory, frame.stu.data(), now_placed);
+  count_stu(vc, length);
+  auto const first = region.b_seq;
+  region.complete(h.b_num);
+  if (!region.held.empty()) place_held(vc, region, first);
+  counters.add(Counter::kRxBlocks);
+  // protocol: 8.9
+  if (!silent) deliver(vc, frame.src, h, frame.append, NodeChannel::Place::kSlot, length);
+  // protocol: 6.15
+  if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, h.b_num, h.d_id, 0);
+}
+
+void Node::Impl::count_stu(Vc& vc, std::size_t length) {
+  counters.add(Counter::kRxStus);
+  counters.add(Counter::kRxDataBytes, length);
+  vc.traffic.rx_data_bytes += length;
+}
+
+// Puts an STU that has passed every check where it belongs. False: it is dropped after all.
+bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory) {
+  auto const& h = frame.header;
+  auto const length = frame.stu.size();
+  bool const last = h.has(wire::flag::kLast);
+  bool const silent = last ? h.has(wire::flag::kSilent) : block.last.has(wire::flag::kSilent);
+  // protocol: 6.9
+  bool const completes = block.stus.completes(h.param, last);
+  if (completes && !silent && vc.channel.free_slots() == 0) {
+    counters.add(Counter::kSlotOverrun);  // as if lost: a repeat will complete the Block
+    return false;
+  }
+  if (block.value) {  // the one operand that is a number: host order in users' memory
+    auto const value = wire::load64(frame.stu.data());
+    copy_in_order(memory, reinterpret_cast<const std::byte*>(&value), sizeof value);
+  } else {
+    auto* const transfer = block.transfer;
+    bool const in_region = transfer != nullptr && transfer->region;
+    bool const early = in_region && silent && transfer->holds_end(h.b_num);
+    bool const holds = last && (!completes || early);
+    auto at_once = length;
+    if (in_region && (holds || !transfer->held.empty())) {
+      if (!has_room_for_end(vc, *transfer, h, length, holds)) {
+        counters.add(Counter::kBlocksFull);
+        return false;
+      }
+      at_once = hold_end(vc, *transfer, frame, holds);
+    } else if (holds) {
+      at_once = block.held.keep(frame.stu, linear(vc, h));
+    }
+    copy_in_order(memory, frame.stu.data(), at_once);
+  }
+  count_stu(vc, length);
+  auto const address = linear(vc, h);
+  if (!block.tile_known) {
+    auto const bufsize = vc.endpoint->config.bufsize;
+    block.first_tile =
+        (address >> stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize)) - h.param;
+    block.tile_known = true;
+  }
+  if (h.param == 0) block.first_address = address;
+  block.stus.place(h.param, last);
+  if (last) {
+    block.last = h;
+    block.has_append = !frame.append.empty();
+    if (block.has_append) std::memcpy(block.append, frame.append.data(), frame.append.size());
+  }
+  return true;
+}
+
+void Node::Impl::write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end) {
+  auto const place = Address::from_linear(end.address, vc.endpoint->config.bufsize);
+  wire::Header at;
+  at.mx = mx;
+  at.bufx = place.bufx;
+  at.offset = place.offset;
+  std::byte* memory = nullptr;
+  auto const gone = check_memory(vc, at, end.size, permit::kData, memory);
+  if (gone != Counter::kNone) return counters.add(gone);  // as if it came only now
+  copy_in_order(memory, end.bytes, end.size);
+}
+
+// `block` is complete: what is held of it has its turn, or waits for the Blocks before it.
+// protocol: 8.15
+void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
+  auto* const transfer = block.transfer;
+  bool const in_region = transfer != nullptr && transfer->region;
+  if (in_region && block.last.has(wire::flag::kSilent) && transfer->holds_end(block.b_num)) return;
+  auto const end =
+      in_region ? transfer->held.take(block.b_num) : std::exchange(block.held, HeldEnd{});
+  if (end.size != 0) write_end(vc, block.last.mx, end);
+}
+
+// The Blocks from `first` to B_seq are complete: what is held of them has its turn.
+// protocol: 8.15
+[[gnu::noinline]] void Node::Impl::place_held(const Vc& vc, InboundTransfer& region,
+                                              std::uint32_t first) {
+  for (; first != region.b_seq && !region.held.empty(); ++first) {
+    work::count("ends of Blocks that were held");
+    if (auto const end = region.held.take(first); end.size != 0) write_end(vc, region.mx, end);
+  }
+}
+
+// Whether an STU of `length` bytes can go into a region some ends of which are held; `holds`: its
+// own will be. If not it is dropped as if it were lost, and comes again.
+[[gnu::noinline]] bool Node::Impl::has_room_for_end(const Vc& vc, InboundTransfer& region,
+                                                    const wire::Header& h, std::size_t length,
+                                                    bool holds) {
+  if (holds && !region.held.make_room(std::bit_ceil(region.b_win))) return false;
+  return region.held.may_overwrite(linear(vc, h), length);
+}
+
+// How many bytes of the STU are to be placed at once. Ends that are held of earlier Blocks take
+// over what these write in their place, or they would undo it.
+// protocol: 8.15
+[[gnu::noinline]] std::size_t Node::Impl::hold_end(const Vc& vc, InboundTransfer& region,
+                                                   const wire::Frame& frame, bool holds) {
+  auto const& h = frame.header;
+  auto const address = linear(vc, h);
+  HeldEnd end;
+  auto const at_once = holds ? end.keep(frame.stu, address) : frame.stu.size();
+  if (holds) region.held.hold(h.b_num, end);
+  region.held.overwrite(h.b_num, address, frame.stu.first(at_once));
+  return at_once;
+}
+
+// The header of a complete Block, for its user.
+// protocol: 8.9
+void Node::Impl::deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& block) {
+  counters.add(Counter::kRxBlocks);
+  if (block.last.has(wire::flag::kSilent)) return;
+  auto header = block.last;
+  auto const first = Address::from_linear(block.first_address, vc.endpoint->config.bufsize);
+  header.bufx = first.bufx;
+  header.offset = first.offset;
+  deliver(vc, from, header, block.has_append ? std::as_bytes(std::span(block.append)) : Bytes{},
+          NodeChannel::Place::kSlot, block.received);
+}
+
+}  // namespace stp

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/inbound/held_grants.h"
+
+namespace stp {
+
+bool HeldGrants::contains(const Transfer& transfer, std::uint32_t b_num) const {
+  auto const of = vcs_.find(transfer.first);
+  if (of == vcs_.end()) return false;
+  auto const queue = of->second.transfers.find(transfer.second);
+  return queue != of->second.transfers.end() && queue->second.numbers.contains(b_num);
+}
+
+void HeldGrants::push(const Transfer& transfer, std::uint64_t owner, const SendEntry& entry,
+                      const Inbound::Demand& demand) {
+  auto const [vc, r_id] = transfer;
+  auto& of = vcs_[vc];
+  of.owner = owner;
+  leave(vc, of);
+  auto& queue = of.transfers[r_id];
+  queue.grants.push_back({entry, demand, ++last_serial_});
+  queue.numbers.insert(entry.header.b_num);
+  if (queue.grants.size() == 1) of.order.enter(queue.grants.front(), r_id);
+  ++of.count;
+  enter(vc, of);
+}
+
+SendEntry HeldGrants::pop(const Transfer& transfer) {
+  auto const [vc, r_id] = transfer;
+  auto const at = vcs_.find(vc);
+  auto& of = at->second;
+  leave(vc, of);
+  auto const found = of.transfers.find(r_id);
+  auto& queue = found->second;
+  auto const entry = queue.grants.front().entry;
+  of.order.leave(queue.grants.front(), r_id);
+  queue.numbers.erase(entry.header.b_num);
+  queue.grants.pop_front();
+  if (queue.grants.empty())
+    of.transfers.erase(found);
+  else
+    of.order.enter(queue.grants.front(), r_id);
+  if (--of.count == 0)
+    vcs_.erase(at);
+  else
+    enter(vc, of);
+  return entry;
+}
+
+std::uint32_t HeldGrants::drop(const Transfer& transfer) {
+  auto const [vc, r_id] = transfer;
+  auto const at = vcs_.find(vc);
+  if (at == vcs_.end()) return 0;
+  auto& of = at->second;
+  auto const found = of.transfers.find(r_id);
+  if (found == of.transfers.end()) return 0;
+  leave(vc, of);
+  auto const count = static_cast<std::uint32_t>(found->second.grants.size());
+  of.order.leave(found->second.grants.front(), r_id);
+  dropped_.push_back(of.transfers.extract(found));
+  of.count -= count;
+  if (of.count == 0)
+    vcs_.erase(at);
+  else
+    enter(vc, of);
+  return count;
+}
+
+std::uint32_t HeldGrants::drop(VcId vc) {
+  auto const at = vcs_.find(vc);
+  if (at == vcs_.end()) return 0;
+  leave(vc, at->second);
+  auto const count = at->second.count;
+  dropped_vcs_.push_back(vcs_.extract(at));
+  return count;
+}
+
+std::size_t HeldGrants::tidy(std::size_t most) {
+  std::size_t done = 0;
+  auto const take_down = [&](Queue& queue) {
+    for (; done < most && !queue.grants.empty(); ++done) {
+      queue.numbers.erase(queue.grants.back().entry.header.b_num);
+      queue.grants.pop_back();
+    }
+    return queue.grants.empty();
+  };
+  while (done < most && !dropped_.empty())
+    if (take_down(dropped_.back().mapped())) dropped_.pop_back();
+  while (done < most && !dropped_vcs_.empty()) {
+    auto& of = dropped_vcs_.back().mapped();
+    if (of.transfers.empty()) {
+      dropped_vcs_.pop_back();
+      continue;
+    }
+    auto const first = of.transfers.begin();
+    of.order.leave(first->second.grants.front(), first->first);
+    if (take_down(first->second)) of.transfers.erase(first);
+  }
+  work::count("CTS that were held", done);
+  return done;
+}
+
+void HeldGrants::unpark(VcId vc) {
+  auto const at = vcs_.find(vc);
+  if (at == vcs_.end() || !at->second.parked) return;
+  at->second.parked = false;
+  enter(vc, at->second);
+}
+
+void HeldGrants::enter(VcId vc, const OfVc& of) {
+  if (of.parked) return;
+  auto& owner = owners_[of.owner];
+  auto const& next = first_of(of, false);
+  owner.by_remaining.emplace(next.demand.remaining, next.serial, vc);
+  owner.by_age.emplace(first_of(of, true).serial, vc);
+}
+
+void HeldGrants::leave(VcId vc, const OfVc& of) {
+  if (of.parked || of.count == 0) return;
+  auto const at = owners_.find(of.owner);
+  auto const& next = first_of(of, false);
+  at->second.by_remaining.erase({next.demand.remaining, next.serial, vc});
+  at->second.by_age.erase({first_of(of, true).serial, vc});
+  if (at->second.by_age.empty()) owners_.erase(at);
+}
+
+}  // namespace stp

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/inbound/inbound_transfer.h"
+
+namespace stp {
+
+// protocol: 9.8
+std::uint64_t InboundTransfer::block_count() const {
+  return t_len == 0 ? 1 : (t_len + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
+}
+
+std::size_t InboundTransfer::dismantle(std::size_t most) {
+  std::size_t done = 0;
+  for (; done < most && !blocks.empty(); ++done) blocks.erase(blocks.begin());
+  for (; done < most && !window.empty(); ++done) window.pop_back();
+  work::count("what a Transfer held", done);
+  return done;
+}
+
+bool TransferTable::forget_oldest(const InboundTransfer* but, bool unfinished) {
+  for (auto* each = oldest_; each != nullptr; each = each->newer) {
+    work::count("Transfers of a connection");
+    if (each == but || each->region || !each->blocks.empty()) continue;
+    // Its B_seq would begin at 0 again, and never get to the end.
+    bool const begun = each->b_seq != 0 || !each->ahead.empty();
+    bool const may_end = each->t_len != InboundTransfer::kUnknownLength;
+    if (!unfinished && each->under_way && may_end && begun) continue;
+    take(*each);
+    return true;
+  }
+  return false;
+}
+
+// protocol: 9.1
+bool TransferTable::find_initiated(std::uint32_t i_id, std::uint32_t& r_id) const {
+  for (auto const* each = newest_; each != nullptr; each = each->older) {
+    work::count("Transfers of a connection");
+    if (each->i_id != i_id || (!each->region && each->blocks.empty())) continue;
+    r_id = each->r_id;
+    return true;
+  }
+  return false;
+}
+
+InboundTransfer& TransferTable::add(std::uint32_t r_id) {
+  auto& transfer = by_id_[r_id];
+  transfer.r_id = r_id;
+  transfer.older = newest_;
+  (newest_ == nullptr ? oldest_ : newest_->newer) = &transfer;
+  newest_ = &transfer;
+  return transfer;
+}
+
+InboundTransfer& TransferTable::add_region(std::uint32_t r_id) {
+  auto& region = add(r_id);
+  region.region = true;
+  return region;
+}
+
+InboundTransfer& TransferTable::begin(std::uint32_t r_id, std::uint32_t i_id, std::uint64_t t_len) {
+  auto& transfer = add(r_id);
+  transfer.i_id = i_id;
+  transfer.t_len = t_len;
+  under_way_.emplace(i_id, t_len);
+  transfer.under_way = true;
+  return transfer;
+}
+
+TransferTable::Transfers::node_type TransferTable::take(InboundTransfer& transfer) {
+  if (recent_ == &transfer) recent_ = nullptr;
+  finished(transfer);
+  transfer.over = true;
+  (transfer.older == nullptr ? oldest_ : transfer.older->newer) = transfer.newer;
+  (transfer.newer == nullptr ? newest_ : transfer.newer->older) = transfer.older;
+  return by_id_.extract(transfer.r_id);
+}
+
+TransferTable::Transfers TransferTable::take_all() {
+  auto all = std::move(by_id_);
+  *this = {};
+  return all;
+}
+
+bool TransferTable::under_way(std::uint32_t i_id, std::uint64_t t_len) const {
+  return under_way_.contains({i_id, t_len});
+}
+
+void TransferTable::finished(InboundTransfer& transfer) {
+  if (!std::exchange(transfer.under_way, false)) return;
+  under_way_.erase(under_way_.find({transfer.i_id, transfer.t_len}));
+}
+
+}  // namespace stp

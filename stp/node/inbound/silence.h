@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What it means that nothing comes on a connection that waits for DATA: STUs were lost, or their
+// sender has not had its turn on a core. Few Blocks are asked for again until an answer tells.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "stp/base/recent_maximum.h"
+#include "stp/types.h"
+
+namespace stp {
+
+// Grants have serial numbers. A Block was asked for if its CTS was sent again.
+// protocol: 10.13, 10.14
+class Silence {
+ public:
+  // So many Blocks are asked for again when it has lasted too long.
+  [[nodiscard]] unsigned asks() const { return asks_; }
+  // They have been; `newest` is the latest grant.
+  void asked(std::uint64_t newest) {
+    asked_until_ = newest;
+    lasted_ = 0;
+  }
+  // Something of the Block granted as number `serial` has come, nothing having come for `pause`.
+  void broken(std::uint64_t serial, bool asked_for, Time pause, Time now) {
+    if (asked_until_ != 0) return answered(serial, asked_for, pause, now);
+    if (!asked_for) pauses_.note(pause, now);
+  }
+  // The longest one of the last second or two in which nothing was lost.
+  [[nodiscard]] Time longest_pause() const { return pauses_.longest(); }
+
+ private:
+  static constexpr unsigned kMostAsked = 64;
+
+  // A Block that nobody asked for, though it had been granted by then, shows that all had been on
+  // their way: a sender keeps the order of the CTS.
+  void answered(std::uint64_t serial, bool asked_for, Time pause, Time now) {
+    if (lasted_ == 0) {
+      lasted_ = std::max<Time>(pause, 1);
+      if (asked_for) asks_ = std::min(2 * asks_, kMostAsked);
+    }
+    if (asked_for) return;
+    if (serial <= asked_until_) pauses_.note(lasted_, now);
+    asks_ = 1;
+    asked_until_ = 0;
+  }
+
+  RecentMaximum pauses_;
+  unsigned asks_ = 1;
+  std::uint64_t asked_until_ = 0;  // 0: nothing is open
+  Time lasted_ = 0;                // 0: it lasts
+};
+
+}  // namespace stp

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/inbound/unscheduled.h"
+
+#include <algorithm>
+#include <new>
+
+#include "stp/base/work_meter.h"
+
+namespace stp {
+namespace {
+
+// Names differ in few bits (the next B_num, the next S_Port): all of them have to matter.
+std::uint64_t mixed(const BlockName& name) {
+  auto z = (name.source ^ name.source >> 29) * 0x9e3779b97f4a7c15 + name.block;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+  return z ^ z >> 31;
+}
+
+}  // namespace
+
+UnscheduledBlocks::UnscheduledBlocks(unsigned bufsize, unsigned stu_log2,
+                                     std::shared_ptr<WindowPurse> purse)
+    : purse_(std::move(purse)),
+      bufsize_(bufsize),
+      stu_log2_(stu_log2),
+      open_(kMaxOpen),
+      remembered_(kMaxRemembered) {}
+
+template <typename Place>
+std::span<Place> UnscheduledBlocks::places(std::vector<Place>& table, std::size_t ways,
+                                           const BlockName& name) {
+  work::count("Blocks that nobody granted", ways);
+  auto const set = mixed(name) % (table.size() / ways);
+  return std::span(table).subspan(set * ways, ways);
+}
+
+UnscheduledBlocks::Open* UnscheduledBlocks::find_open(const BlockName& name) {
+  for (auto& place : places(open_, kOpenWays, name))
+    if (place.used && place.name == name) return &place;
+  return nullptr;
+}
+
+// A free place for a new Block, or that of one whose sender has fallen silent. nullptr: none.
+UnscheduledBlocks::Open* UnscheduledBlocks::make_room(const BlockName& name, Time now) {
+  auto const set = places(open_, kOpenWays, name);
+  auto const free =
+      std::find_if(set.begin(), set.end(), [](const Open& place) { return !place.used; });
+  if (free != set.end()) return &*free;
+  auto const oldest = std::min_element(set.begin(), set.end(), [](const Open& x, const Open& y) {
+    return x.block.progress < y.block.progress;
+  });
+  if (now - oldest->block.progress < kPatience) return nullptr;
+  ++abandoned_;
+  return &*oldest;
+}
+
+// protocol: 11.7
+bool UnscheduledBlocks::is_complete(const BlockName& name, Time now) {
+  auto const set = places(remembered_, kRememberedWays, name);
+  return std::any_of(set.begin(), set.end(), [&](const Remembered& place) {
+    return place.until > now && place.name == name;
+  });
+}
+
+// False: there is no memory for a map of its STUs.
+bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::Header& data,
+                              const Bounds& bounds, Time now) {
+  auto const start = std::uint64_t{bounds.first} << bufsize_;
+  auto const end = start + (std::uint64_t{bounds.count} << bufsize_);
+  bool const single = data.param == 0 && data.has(wire::flag::kLast);
+  auto const most =
+      single ? 1 : std::min<std::uint64_t>((end - start) >> stu_log2_, Inbound::kMaxStusOfBlock);
+  auto stus = std::move(place.block.stus);  // kept from Block to Block: it may be large
+  place.used = false;
+  if (stus.capacity() >= most) {
+    stus.reset();
+  } else {
+    memory_.give(StuMap::footprint(stus.capacity()));
+    stus = StuMap();
+    try {
+      auto more = StuMap(static_cast<std::uint32_t>(most));
+      if (memory_.add(purse_.get(), StuMap::footprint(most))) stus = std::move(more);
+    } catch (const std::bad_alloc&) {
+      // as if it were lost
+    }
+  }
+  auto& block = place.block = {};
+  block.stus = std::move(stus);
+  if (block.stus.capacity() < most) return false;
+  place.name = name;
+  place.used = true;
+  block.b_num = data.b_num;
+  block.r_id = data.d_id;
+  block.start = start;
+  block.end = end;
+  block.anywhere = true;
+  block.cts.mx = data.mx;
+  block.progress = now;
+  return true;
+}
+
+// protocol: 11.6
+Counter UnscheduledBlocks::find(const BlockName& name, const wire::Header& data, std::size_t length,
+                                const Bounds& bounds, Time now, InboundBlock*& out) {
+  if (is_complete(name, now)) return Counter::kDuplicateBlock;
+  auto* place = find_open(name);
+  bool const forgotten = place != nullptr && now - place->block.progress >= kMemory;
+  if (forgotten) ++abandoned_;  // the name is used once more
+  bool const fresh = place == nullptr || forgotten;
+  if (place == nullptr && (place = make_room(name, now)) == nullptr) return Counter::kBlocksFull;
+  if (fresh && !begin(*place, name, data, bounds, now)) return Counter::kBlocksFull;
+  if (place->block.cts.mx != data.mx) return Counter::kOutsideGrant;
+  auto const drop = place->block.check_stu(data, length, bufsize_, stu_log2_);
+  if (fresh && drop != Counter::kNone) place->used = false;
+  out = &place->block;
+  return drop;
+}
+
+void UnscheduledBlocks::complete(const BlockName& name, Time now) {
+  if (auto* const place = find_open(name)) place->used = false;
+  auto const set = places(remembered_, kRememberedWays, name);
+  auto const oldest =
+      std::min_element(set.begin(), set.end(),
+                       [](const Remembered& x, const Remembered& y) { return x.until < y.until; });
+  *oldest = {name, now + kMemory};
+}
+
+}  // namespace stp

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/memory/bufx_range.h"
+
+#include <cerrno>
+
+#include "stp/base/work_meter.h"
+
+namespace stp {
+
+const BufxRange::Piece BufxRange::kNone{};
+
+// protocol: 7.2
+int BufxRange::check(std::uint32_t first, std::span<const MutableBytes> pieces,
+                     std::size_t& wanted) const {
+  auto const size = std::size_t{1} << bufsize_;
+  wanted = 0;
+  if (pieces.size() > kMaxPieces) return -EINVAL;
+  for (auto const& piece : pieces) {
+    if (piece.empty() || piece.size() % size != 0) return -EINVAL;
+    wanted += piece.size() / size;
+  }
+  if (wanted == 0) return -EINVAL;
+  if (first < base_ || std::uint64_t{first} - base_ + wanted > count_) return -ERANGE;
+  return first - base_ + wanted > kMaxReach ? -ENOMEM : 0;
+}
+
+int BufxRange::bind(std::uint32_t first, std::span<const MutableBytes> pieces, RegionId region) {
+  std::size_t wanted = 0;
+  if (auto const error = check(first, pieces, wanted); error != 0) return error;
+  auto const from = std::size_t{first} - base_;
+  for (auto at = from; at < from + wanted; at = (at | (kPageEntries - 1)) + 1)
+    if (!is_free(part_of(at, from + wanted))) return -EBUSY;
+
+  // All that can fail comes before anything is bound.
+  auto made = joined(first, pieces, region);
+  make_places(from, from + wanted);
+  for (auto const& each : made)
+    each_part(each.second, [this](const Part& part) {
+      if (!part.whole()) make_page(part);
+    });
+  for (auto const& each : made)
+    each_part(each.second, [&](const Part& part) { fill(part, each.second); });
+  pieces_.merge(made);
+  bound_ += wanted;
+  return 0;
+}
+
+std::size_t BufxRange::unbind(std::uint32_t first, std::uint32_t count, RegionId region) {
+  std::size_t cleared = 0;
+  auto const end = std::uint64_t{first} + count;
+  for (auto at = pieces_.lower_bound(first); at != pieces_.end() && at->first < end;) {
+    auto const& piece = at->second;
+    if (piece.region != region || std::uint64_t{piece.first} + piece.count > end) {
+      ++at;
+      continue;
+    }
+    each_part(piece, [this](const Part& part) { clear(part); });
+    cleared += piece.count;
+    at = pieces_.erase(at);
+  }
+  bound_ -= cleared;
+  recent_ = &kNone;
+  if (bound_ == 0) places_ = std::vector<Place>();
+  return cleared;
+}
+
+// As they are bound: memory that goes on in the next piece is one.
+BufxRange::Pieces BufxRange::joined(std::uint32_t first, std::span<const MutableBytes> pieces,
+                                    RegionId region) const {
+  Pieces made;
+  for (auto const& memory : pieces) {
+    auto const count = static_cast<std::uint32_t>(memory.size() >> bufsize_);
+    auto* const last = made.empty() ? nullptr : &made.rbegin()->second;
+    if (last != nullptr && last->memory + (std::size_t{last->count} << bufsize_) == memory.data())
+      last->count += count;
+    else
+      made[first] = {.first = first, .count = count, .memory = memory.data(), .region = region};
+    first += count;
+  }
+  return made;
+}
+
+template <typename Visit>
+void BufxRange::each_part(const Piece& piece, Visit&& visit) const {
+  auto const to = std::size_t{piece.first - base_} + piece.count;
+  for (auto at = std::size_t{piece.first - base_}; at < to; at = (at | (kPageEntries - 1)) + 1)
+    visit(part_of(at, to));
+}
+
+// The first part of entries [from, to) that is in one page.
+BufxRange::Part BufxRange::part_of(std::size_t from, std::size_t to) {
+  auto const within = from % kPageEntries;
+  return {from >> kPageBits, within, std::min(kPageEntries, within + (to - from))};
+}
+
+bool BufxRange::is_free(const Part& part) const {
+  auto const* const place = place_at(part.place);
+  if (place == nullptr) return true;
+  if (place->page == nullptr) return place->piece == nullptr;
+  work::count("Bufx", part.to - part.from);
+  for (auto at = part.from; at < part.to; ++at)
+    if (place->page->find(at) != nullptr) return false;
+  return true;
+}
+
+// There are places for entries [from, to), and none for what is neither there nor bound.
+void BufxRange::make_places(std::size_t from, std::size_t to) {
+  auto first = from >> kPageBits, last = (to - 1) >> kPageBits;
+  if (!places_.empty()) {
+    first = std::min(first, first_place_);
+    last = std::max(last, first_place_ + places_.size() - 1);
+    if (last - first + 1 == places_.size()) return;
+  }
+  work::count("pages of Bufx", last - first + 1);
+  std::vector<Place> more(last - first + 1);
+  for (std::size_t at = 0; at < places_.size(); ++at)
+    more[first_place_ - first + at] = std::move(places_[at]);
+  places_ = std::move(more);
+  first_place_ = first;
+}
+
+void BufxRange::make_page(const Part& part) {
+  auto& page = made_place(part.place).page;
+  if (page == nullptr) {
+    page = std::make_unique<Page>();
+    page_bytes_ += page->bytes();
+  }
+  auto const before = page->bytes();
+  page->reach(part.from, part.to);
+  page_bytes_ += page->bytes() - before;
+}
+
+void BufxRange::Page::reach(std::size_t from, std::size_t to) {
+  if (!entries.empty()) {
+    from = std::min(from, first);
+    to = std::max(to, first + entries.size());
+    if (to - from == entries.size()) return;
+  }
+  work::count("Bufx", to - from);
+  std::vector<const Piece*> more(to - from);
+  std::copy(entries.begin(), entries.end(),
+            more.begin() + static_cast<std::ptrdiff_t>(entries.empty() ? 0 : first - from));
+  entries = std::move(more);
+  first = from;
+}
+
+void BufxRange::fill(const Part& part, const Piece& piece) {
+  auto& place = made_place(part.place);
+  work::count("Bufx", part.whole() ? 1 : part.to - part.from);
+  if (part.whole()) {
+    if (place.page != nullptr) page_bytes_ -= place.page->bytes();
+    place = {.page = nullptr, .piece = &piece};
+    return;
+  }
+  auto& page = *place.page;
+  for (auto at = part.from; at < part.to; ++at) page.entries[at - page.first] = &piece;
+  page.bound += part.to - part.from;
+}
+
+void BufxRange::clear(const Part& part) {
+  work::count("Bufx", part.whole() ? 1 : part.to - part.from);
+  auto& place = made_place(part.place);
+  place.piece = nullptr;
+  if (place.page == nullptr) return;
+  auto& page = *place.page;
+  for (auto at = part.from; at < part.to; ++at) page.entries[at - page.first] = nullptr;
+  page.bound -= part.to - part.from;
+  if (page.bound != 0) return;
+  page_bytes_ -= page.bytes();
+  place.page.reset();
+}
+
+std::size_t BufxRange::growth(std::uint32_t first, std::span<const MutableBytes> pieces) const {
+  std::size_t wanted = 0;
+  if (check(first, pieces, wanted) != 0) return 0;
+  auto at = std::size_t{first} - base_;
+  auto low = at >> kPageBits, high = (at + wanted - 1) >> kPageBits;
+  if (!places_.empty()) {
+    low = std::min(low, first_place_);
+    high = std::max(high, first_place_ + places_.size() - 1);
+  }
+  auto bytes = (high - low + 1 - places_.size()) * sizeof(Place) + pieces.size() * kPieceBytes;
+  auto const add = [&](const Part& part) {
+    if (part.whole()) return;
+    auto const* const place = place_at(part.place);
+    auto const* const page = place == nullptr ? nullptr : place->page.get();
+    auto const entries = page == nullptr || page->entries.empty()
+                             ? part.to - part.from
+                             : std::max(part.to, page->first + page->entries.size()) -
+                                   std::min(part.from, page->first) - page->entries.size();
+    bytes += (page == nullptr ? sizeof(Page) : 0) + entries * sizeof(const Piece*);
+  };
+  // Only at its ends does a piece not fill a page.
+  for (auto const& piece : pieces) {
+    auto const end = at + (piece.size() >> bufsize_);
+    add(part_of(at, end));
+    if ((end - 1) >> kPageBits != at >> kPageBits)
+      add(part_of((end - 1) & ~(kPageEntries - 1), end));
+    at = end;
+  }
+  return bytes;
+}
+
+bool BufxRange::look_up(std::uint64_t bufx) const {
+  if (bufx > 0xffffffff) return false;
+  auto const index = std::size_t{static_cast<std::uint32_t>(bufx) - base_};
+  auto const* const place = place_at(index >> kPageBits);
+  if (place == nullptr) return false;
+  auto const* const found =
+      place->page != nullptr ? place->page->find(index % kPageEntries) : place->piece;
+  if (found != nullptr) recent_ = found;
+  return found != nullptr;
+}
+
+bool BufxRange::covers_on(std::uint32_t bufx, std::uint64_t end) const {
+  auto const buffers = (end - 1) >> bufsize_;
+  if (std::uint64_t{bufx} + buffers > 0xffffffff) return false;
+  auto const from = std::size_t{bufx - base_}, to = from + buffers + 1;
+  for (auto at = from; at < to;) {
+    auto const part = part_of(at, to);
+    auto const* const place = place_at(part.place);
+    work::count("pages of Bufx");
+    if (place == nullptr) return false;
+    if (place->page == nullptr) {
+      if (place->piece == nullptr) return false;
+    } else if (place->page->bound != kPageEntries) {
+      work::count("Bufx", part.to - part.from);
+      for (auto each = part.from; each < part.to; ++each)
+        if (place->page->find(each) == nullptr) return false;
+    }
+    at += part.to - part.from;
+  }
+  return true;
+}
+
+}  // namespace stp

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/memory/ordered_copy.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace stp {
+namespace {
+
+using Middle = void(std::byte* to, const std::byte* from, std::size_t length);
+
+constexpr std::size_t kVector = 32;
+constexpr std::size_t kLong = 128;  // from here on the middle is copied by vectors
+
+bool at_multiple(const std::byte* at, std::size_t size) {
+  return reinterpret_cast<std::uintptr_t>(at) % size == 0;
+}
+
+// One naturally aligned store.
+template <typename Integer>
+[[gnu::always_inline]] inline void step(std::byte*& to, const std::byte*& from) {
+  using Place [[gnu::may_alias]] = Integer;
+  Integer value;
+  std::memcpy(&value, from, sizeof value);
+  __atomic_store_n(reinterpret_cast<Place*>(to), value, __ATOMIC_RELEASE);
+  to += sizeof value;
+  from += sizeof value;
+}
+
+// `to` is aligned to a Vector, `length` a multiple of one. A volatile store is made once, where it
+// stands: no compiler makes a memcpy of them.
+template <typename Vector>
+[[gnu::always_inline]] inline void copy_vectors(std::byte* to, const std::byte* from,
+                                                std::size_t length) {
+  using Place [[gnu::may_alias]] = volatile Vector;
+  auto const one = [&](std::size_t at) __attribute__((always_inline)) {
+    Vector value;
+    std::memcpy(&value, from + at, sizeof value);
+    *reinterpret_cast<Place*>(to + at) = value;
+  };
+  constexpr std::size_t kAtOnce = 8 * sizeof(Vector);
+  for (; length >= kAtOnce; length -= kAtOnce, to += kAtOnce, from += kAtOnce) {
+    one(0);
+    one(sizeof(Vector));
+    one(2 * sizeof(Vector));
+    one(3 * sizeof(Vector));
+    one(4 * sizeof(Vector));
+    one(5 * sizeof(Vector));
+    one(6 * sizeof(Vector));
+    one(7 * sizeof(Vector));
+  }
+  for (std::size_t at = 0; at < length; at += sizeof(Vector)) one(at);
+}
+
+using Half [[gnu::vector_size(16)]] = std::int64_t;
+
+void copy_halves(std::byte* to, const std::byte* from, std::size_t length) {
+  copy_vectors<Half>(to, from, length);
+}
+
+#ifdef __x86_64__
+using Whole [[gnu::vector_size(kVector)]] = std::int64_t;
+
+[[gnu::target("avx")]] void copy_whole(std::byte* to, const std::byte* from, std::size_t length) {
+  copy_vectors<Whole>(to, from, length);
+}
+
+Middle* const copy_middle = __builtin_cpu_supports("avx") ? copy_whole : copy_halves;
+#else
+Middle* const copy_middle = copy_halves;
+#endif
+
+// Fewer bytes than a word, in as few stores as their place permits.
+void copy_few(std::byte* to, const std::byte* from, const std::byte* end) {
+  while (to != end) {
+    auto const left = static_cast<std::size_t>(end - to);
+    if (left >= 4 && at_multiple(to, 4))
+      step<std::uint32_t>(to, from);
+    else if (left >= 2 && at_multiple(to, 2))
+      step<std::uint16_t>(to, from);
+    else
+      step<std::uint8_t>(to, from);
+  }
+}
+
+}  // namespace
+
+void copy_any_in_order(std::byte* to, const std::byte* from, std::size_t length) {
+  auto const apart = reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
+  if (apart < length) {
+    std::memmove(to, from, length);
+    return;
+  }
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  auto* const end = to + length;
+  if (length >= kWord) {
+    if (!at_multiple(to, 2)) step<std::uint8_t>(to, from);
+    if (!at_multiple(to, 4)) step<std::uint16_t>(to, from);
+    if (!at_multiple(to, kWord)) step<std::uint32_t>(to, from);
+    if (length >= kLong) {
+      while (!at_multiple(to, kVector)) step<std::uint64_t>(to, from);
+      auto const middle = (static_cast<std::size_t>(end - to) - kWord) / kVector * kVector;
+      copy_middle(to, from, middle);
+      to += middle;
+      from += middle;
+    }
+    while (end - to >= static_cast<std::ptrdiff_t>(kWord)) step<std::uint64_t>(to, from);
+  }
+  copy_few(to, from, end);
+}
+
+}  // namespace stp

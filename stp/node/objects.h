@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a Node keeps: endpoints, regions of mapped memory, Virtual Connections.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+
+#include "stp/base/linked_list.h"
+#include "stp/base/timer_heap.h"
+#include "stp/channel/doubt.h"
+#include "stp/channel/node_side.h"
+#include "stp/channel/retry.h"
+#include "stp/channel/round_trip.h"
+#include "stp/node/connection/key_guard.h"
+#include "stp/node/connection/own_asks.h"
+#include "stp/node/connection/slot_credit.h"
+#include "stp/node/inbound/inbound.h"
+#include "stp/node/inbound/unscheduled.h"
+#include "stp/node/memory/bufx_range.h"
+#include "stp/node/memory/mx_table.h"
+#include "stp/node/node.h"
+#include "stp/node/permitted_blocks.h"
+
+namespace stp {
+
+struct Stocked {
+  std::byte* channel;
+  std::uint64_t cookie;
+};
+
+struct Vc;
+
+// The lists that a connection can stand in.
+struct IsReady;      // it has something to send, or may have
+struct IsTouched;    // its user may have to be told or woken
+struct IsWatched;    // pacing looks whether anything comes of its grants
+struct IsInBacklog;  // established, or asked for; not yet accepted
+struct IsUntidy;     // something of what was granted has ended, and has to be taken down
+struct HasReady;     // of Owners
+
+// Whose endpoints are: pacing lets none be held up by what another owner's peers owe it, and each
+// has its turn to send, however many connections another one has.
+struct Owner : Link<HasReady> {
+  LinkedList<Vc, IsReady> ready;
+  std::uint64_t granted = 0;  // bytes of CTS that have not arrived
+  std::uint32_t held = 0;     // CTS that pacing holds back
+  std::uint32_t endpoints = 0;
+  // That takes the memory which keeps track of what is on its way to them.
+  std::shared_ptr<WindowPurse> windows;
+};
+
+struct Endpoint {
+  EndpointId id = kNoneId;
+  std::uint64_t owner_id = 0;
+  Owner* owner = nullptr;
+  EndpointConfig config;
+  BufxRange receive, transmit;
+  bool listening = false;
+  std::uint32_t uport = 0;
+  std::deque<Stocked> stock;
+  LinkedList<Vc, IsInBacklog> backlog;
+  std::uint32_t in_backlog = 0;  // how many
+  // Until then there is no place but for those who show that they are there.
+  Time crowded_until = 0;
+  std::uint32_t vcs = 0, regions = 0;
+};
+
+struct Region {
+  RegionId id = kNoneId;
+  EndpointId endpoint = kNoneId;
+  Direction direction = Direction::kTransmit;
+  std::uint32_t first = 0, count = 0;
+  std::uint32_t attached = 0;  // frames that still read this memory
+  bool unmapped = false;
+  RegionMxs mxs;
+};
+
+// The user's request that is being sent, and how far.
+struct Sending {
+  bool active = false;  // a DATA of several STUs, partly sent
+  SendEntry entry;
+  enum class Source : std::uint8_t { kUser, kRegion, kValue };
+  Source source = Source::kUser;  // the user's transmit buffers; an answer's region; `payload`
+  std::uint64_t done = 0;         // bytes
+  std::uint32_t stu_num = 0;      // of the next STU
+
+  [[nodiscard]] bool appends() const {
+    return source == Source::kUser && entry.payload_length == wire::kAppendSize;
+  }
+};
+
+// Gets and FetchOps of a peer. Made for the first one.
+struct OneSided {
+  static constexpr std::uint32_t kWindow = 64;  // results kept, answers owed
+  struct Result {
+    std::uint32_t g_num = 0;
+    enum class State : std::uint8_t { kNone, kDone, kRefused, kConfirmed } state = State::kNone;
+    std::uint64_t value = 0;  // kDone: what was there before
+  };
+  struct Reply {
+    SendEntry entry;
+    Sending::Source source;
+  };
+  bool any = false;
+  std::uint32_t newest = 0;               // the highest G_num seen
+  std::array<Result, kWindow> results{};  // FetchOp g at g % kWindow
+  std::deque<Reply> replies;
+};
+
+// An RC of ours: not any more, or never; for others to be answered; on its way.
+enum class Dial : std::uint8_t { kNone, kWaits, kSent };
+
+// A Virtual Connection; or the one Port of a connectionless endpoint, which has a channel as
+// connections have, is open for all its life, and whose peer is that of the request being sent.
+struct Vc : TimerNode,
+            Link<IsReady>,
+            Link<IsTouched>,
+            Link<IsWatched>,
+            Link<IsInBacklog>,
+            Link<IsUntidy> {
+  VcId id = kNoneId;
+  Endpoint* endpoint = nullptr;
+  VcState state = VcState::kConnecting;
+  int error = 0;
+  bool passive = false;      // came by RC; `peer_key` with its MAC and Port finds it again
+  bool end_counted = false;  // vc_opened = vc_closed + vc_failed, in the end
+  bool user_closed = false;  // the user let go of it
+  bool urgent = false;       // its user is to be woken at once
+  bool drowsy = false;       // of those that have been touched: its user has been told
+  bool has_news = false;     // that its user was not told of: a header, or another state
+  std::uint8_t leaving = 0;  // clocks (of Departures) whose requests are about to leave
+  std::uint64_t cookie = 0;
+
+  MacAddr peer_mac;
+  std::uint16_t local_port = 0, peer_port = 0;
+  std::uint32_t local_key = 0, peer_key = 0;
+  unsigned local_max_stu = 0;
+  unsigned peer_bufsize = 0, peer_max_stu = 0;
+  std::uint32_t peer_slots = 0;
+  std::uint32_t peer_uport = 0;
+  OptionPayload option, peer_option;  // of RC and CA, in the end of RD: ours, the peer's
+  unsigned send_stu_log2 = 0;
+
+  NodeChannel channel;
+  SlotCredit credit;
+  RoundTrip round_trip;
+  Dial dial = Dial::kNone;
+  Retry handshake;          // RC, RD or DA waiting for its answer
+  Retry ask;                // our own RS waiting for its RSR
+  Time drain_by = kNever;   // its user has closed it: what is queued has to get on until then
+  Time decide_by = kNever;  // kAsked: the user's time to decide ends
+  OwnAsks own_asks;
+  Time ask_again = kNever;  // the peer had no Slot free: ask again then
+  Time ask_pause = 0;
+  Time granted_at = 0;         // the last CTS has left by then
+  Time data_check = kNever;    // look then whether granted Blocks make progress
+  Time no_slot_until = 0;      // its peer learns no later that it may send again
+  Doubt doubt;                 // whether the sender has seen what granted them
+  Time heard = 0;              // last frame from the peer
+  std::uint32_t attached = 0;  // frames that still read the user's memory
+  Sending sending;
+  Inbound inbound;
+  PermittedBlocks permitted;
+  std::unique_ptr<OneSided> one_sided;
+  std::uint32_t held = 0;  // its CTS that pacing holds back
+  Time look_at = 0;        // where pacing watches its grants: its next look
+  VcMxs mxs;
+  std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
+  std::unique_ptr<KeyGuard> guard;                 // the same
+
+  VcTraffic traffic;
+
+  [[nodiscard]] bool connectionless() const { return endpoint->config.connectionless; }
+  template <typename List>
+  [[nodiscard]] bool in() const {
+    return static_cast<const Link<List>&>(*this).linked();
+  }
+  template <typename List>
+  void leave() {
+    static_cast<Link<List>&>(*this).unlink();
+  }
+};
+
+}  // namespace stp

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Get and FetchOp: carried out here without the user (docs/protocol.md, section 9).
+#include <atomic>
+#include <cstring>
+
+#include "stp/node/impl.h"
+#include "stp/wire/big_endian.h"
+
+namespace stp {
+namespace {
+
+using wire::Function;
+
+// Carries the function out and returns what was there before. The user's own threads may work on
+// the same word, so it is one atomic step.
+// protocol: 7.17, 9.14
+std::uint64_t execute(const wire::Frame& frame, std::byte* memory) {
+  std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(memory));
+  switch (frame.header.function()) {
+    case Function::kFetchIncrement:
+      return word.fetch_add(1);
+    case Function::kFetchDecrement:
+      return word.fetch_sub(1);
+    case Function::kFetchClear:
+      return word.exchange(0);
+    case Function::kFetchAdd:
+      return word.fetch_add(wire::load64(frame.option.data()));
+    case Function::kCompareAndSwap: {
+      auto before = wire::load64(frame.option.data() + 8);
+      word.compare_exchange_strong(before, wire::load64(frame.option.data()));
+      return before;
+    }
+    default:
+      return word.load();
+  }
+}
+
+bool is_fetch(const wire::Header& h) {
+  return h.function() != Function::kGet;
+}
+
+}  // namespace
+
+// Whether the peer may read (or work on) `length` bytes of the region that the header names.
+// protocol: 7.15
+Counter Node::Impl::check_get(const Vc& vc, const wire::Header& h, std::uint64_t length,
+                              std::byte*& memory) const {
+  auto const* const region = vc.inbound.transfer(h.d_id);
+  if (region == nullptr || !region->region) return Counter::kNoGrant;
+  auto const bufsize = vc.endpoint->config.bufsize;
+  auto const at = Address{h.bufx, h.offset}.linear(bufsize);
+  if (at < region->start || at + length > region->start + region->t_len)
+    return Counter::kOutsideGrant;
+  auto named = h;
+  named.mx = region->mx;
+  auto const permission = is_fetch(h) ? permit::kFetchOp : permit::kGet;
+  if (auto const bad = check_memory(vc, named, 0, permission, memory); bad != Counter::kNone)
+    return bad;
+  if (!vc.endpoint->receive.covers(h.bufx, h.offset, length)) return Counter::kBadBufx;
+  if (h.b_num >= std::uint64_t{1} << vc.peer_bufsize) return Counter::kBadOffset;
+  bool const aligned = reinterpret_cast<std::uintptr_t>(memory) % sizeof(std::uint64_t) == 0;
+  if (is_fetch(h) && (length != sizeof(std::uint64_t) || !aligned)) return Counter::kBadOffset;
+  return Counter::kNone;
+}
+
+// protocol: 9.13
+void Node::Impl::on_get(Vc& vc, const wire::Frame& frame) {
+  auto const& h = frame.header;
+  if (!vc.one_sided) vc.one_sided = std::make_unique<OneSided>();
+  if (is_fetch(h)) return on_fetch(vc, frame);
+  std::byte* memory = nullptr;
+  auto const length = h.param == 0 ? std::uint64_t{65'536} : h.param;
+  if (check_get(vc, h, length, memory) != Counter::kNone) return refuse_get(vc, h);
+  counters.add(Counter::kRxGets);
+  reply_get(vc, h, Sending::Source::kRegion, 0);
+}
+
+// Executed exactly once: the result stays until the requester confirms it, and the fact that there
+// was one stays for as long as a duplicate can be told from a new request.
+// protocol: 9.15, 9.16
+void Node::Impl::on_fetch(Vc& vc, const wire::Frame& frame) {
+  using State = OneSided::Result::State;
+  auto const& h = frame.header;
+  auto& side = *vc.one_sided;
+  auto const g_num = h.s_id;
+  if (!side.any || static_cast<std::int32_t>(g_num - side.newest) > 0) side.newest = g_num;
+  side.any = true;
+  if (side.newest - g_num >= OneSided::kWindow) return counters.add(Counter::kStaleFetch);
+
+  auto& result = side.results[g_num % OneSided::kWindow];
+  bool const known = result.state != State::kNone && result.g_num == g_num;
+  if (h.function() == Function::kFetchOpComplete) {
+    if (known && result.state == State::kDone) result.state = State::kConfirmed;
+    return;
+  }
+  if (!known) {
+    result = {.g_num = g_num, .state = State::kRefused, .value = 0};
+    std::byte* memory = nullptr;
+    if (check_get(vc, h, h.param, memory) == Counter::kNone) {
+      result.value = execute(frame, memory);
+      result.state = State::kDone;
+      counters.add(Counter::kRxFetchOps);
+    }
+  }
+  if (result.state == State::kRefused) return refuse_get(vc, h);
+  if (result.state == State::kDone) reply_get(vc, h, Sending::Source::kValue, result.value);
+}
+
+// protocol: 9.17
+void Node::Impl::refuse_get(const Vc& vc, const wire::Header& h) {
+  counters.add(Counter::kGetRefused);
+  auto no = h;
+  no.op_flags |= wire::flag::kReject;
+  no.d_port = vc.peer_port;
+  no.s_port = vc.local_port;
+  no.d_key = vc.peer_key;
+  answer(vc.peer_mac, no, vc.endpoint->config.checksum);
+}
+
+// Queues the DATA that answers. It is sent like a user's request, and needs a Slot like one.
+// protocol: 9.12
+void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source,
+                           std::uint64_t value) {
+  auto& replies = vc.one_sided->replies;
+  work::count("answers that a connection owes", replies.size());
+  for (auto const& reply : replies)
+    if (reply.entry.header.b_num == h.s_id) return;  // it asks again for what is about to leave
+  if (replies.size() == OneSided::kWindow) return counters.add(Counter::kAnswersFull);
+  OneSided::Reply reply{{}, source};
+  auto& entry = reply.entry;
+  entry.header.op_flags =
+      wire::op_flags(wire::Op::kData, h.op_flags & (wire::flag::kInterrupt | wire::flag::kSilent));
+  entry.header.mx = h.mx;
+  entry.header.bufx = h.sync;
+  entry.header.offset = h.b_num;
+  entry.header.b_num = h.s_id;
+  entry.header.d_id = h.d_id;
+  entry.bufx = h.bufx;
+  entry.offset = h.offset;
+  entry.length = h.param == 0 ? 65'536 : h.param;
+  if (source == Sending::Source::kValue) {
+    entry.length = sizeof value;  // whatever length a repeat speaks of: there is no more of it
+    auto* const bytes = reinterpret_cast<std::byte*>(entry.payload);
+    wire::store64(bytes, value);
+  }
+  replies.push_back(reply);
+  make_ready(vc);
+}
+
+// Makes the oldest reply what is being sent. False: no credit for it.
+bool Node::Impl::take_reply(Vc& vc, Time now) {
+  auto& replies = vc.one_sided->replies;
+  bool const slot = wire::consumes_slot(replies.front().entry.header);
+  if (slot && !has_credit(vc, now)) return false;
+  vc.sending.entry = replies.front().entry;
+  vc.sending.source = replies.front().source;
+  replies.pop_front();
+  vc.sending.active = true;
+  vc.sending.done = 0;
+  vc.sending.stu_num = 0;
+  if (slot) spend_slot(vc, now);
+  return true;
+}
+
+}  // namespace stp

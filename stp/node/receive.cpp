@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Frames, from their bytes to the operation.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "stp/node/impl.h"
+#include "stp/wire/parse.h"
+
+namespace stp {
+
+[[gnu::always_inline]] inline void Node::Impl::receive_frame(Bytes bytes, Bytes apart, Time now) {
+  work::count("frames received");
+  auto& frame = parsed;
+  if (auto const drop = wire::parse_inline(bytes, config.max_stu, frame, apart);
+      drop != Counter::kNone)
+    return counters.add(drop);
+  // protocol: 2.10
+  if (frame.dst != config.mac) return counters.add(Counter::kNotForUs);
+
+  auto const& h = frame.header;
+  switch (h.op()) {
+    case wire::Op::kRequestConnection:
+      counters.add(Counter::kRxControl);
+      return on_request_connection(frame, now);
+    case wire::Op::kConnectionAnswer:
+      counters.add(Counter::kRxControl);
+      return on_connection_answer(frame, now);
+    case wire::Op::kRequestDisconnect:
+      counters.add(Counter::kRxControl);
+      return on_request_disconnect(frame, now);
+    default:
+      break;
+  }
+  auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
+  // protocol: 5.18
+  if (vc == nullptr) return on_unknown_port(frame, now);
+  if (vc->local_key != h.d_key) return on_wrong_key(*vc, frame, now);
+  // protocol: 11.2
+  if (vc->connectionless()) return receive_on_endpoint(*vc, frame, now);
+  if (vc->peer_mac != frame.src || vc->peer_port != h.s_port)
+    return counters.add(Counter::kBadPeer);
+  vc->heard = now;
+  // The shortest way for what comes most often.
+  if (h.op() == wire::Op::kData && vc->state == VcState::kOpen && !vc->user_closed)
+    return on_data(*vc, frame, now);
+  receive_on_vc(*vc, frame, now);
+}
+
+void Node::receive(std::span<const Bytes> burst, Time now) {
+  work::Call const call("Node::receive");
+  std::size_t bytes = 0;
+  for (auto const& frame : burst) {
+    bytes += frame.size();
+    impl_->receive_frame(frame, {}, now);
+  }
+  impl_->count_received(burst.size(), bytes);
+  impl_->flush_wakes(now);
+}
+
+void Node::receive_looped(std::span<const LoopedFrame> burst, Time now) {
+  work::Call const call("Node::receive_looped");
+  std::size_t bytes = 0;
+  impl_->looped = true;
+  for (auto const& frame : burst) {
+    bytes += frame.head.size() + frame.attached.size();
+    impl_->receive_frame(frame.head, frame.attached, now);
+  }
+  impl_->looped = false;
+  impl_->count_received(burst.size(), bytes);
+  impl_->flush_wakes(now);
+}
+
+void Node::Impl::count_received(std::size_t frames, std::size_t bytes) {
+  counters.add(Counter::kRxFrames, frames);
+  counters.add(Counter::kRxBytes, bytes);
+}
+
+// The frame is the peer's: it named the Port, knows the Key and comes from the right address. It is
+// no DATA of a connection that is open.
+void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
+  auto const op = frame.header.op();
+  if (op != wire::Op::kData) {
+    counters.add(Counter::kRxControl);
+    ++vc.traffic.rx_control;
+  }
+  if (op == wire::Op::kDisconnectAnswer) return on_disconnect_answer(vc, now);
+  if (op == wire::Op::kDisconnectComplete) return on_disconnect_complete(vc, now);
+  if (vc.state != VcState::kOpen || vc.user_closed) {
+    // While our RD waits for its answer the peer may still ask; nothing else is wanted any more.
+    bool const draining = vc.state == VcState::kOpen && op == wire::Op::kRequestStateResponse;
+    bool const asked = vc.state == VcState::kOpen && op == wire::Op::kRequestState;
+    if (!draining && !asked) return counters.add(not_legal(vc));
+  }
+  switch (op) {
+    case wire::Op::kRequestState:
+      return on_request_state(vc, frame.header);
+    case wire::Op::kRequestStateResponse:
+      return on_state_response(vc, frame, now);
+    default:
+      return deliver_control(vc, frame);
+  }
+}
+
+// protocol: 6.8, 6.12
+void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
+  auto const& h = frame.header;
+  if (h.op() == wire::Op::kGet && !h.has(wire::flag::kReject)) return on_get(vc, frame);
+  if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kSlot))
+    return counters.add(Counter::kSlotOverrun);
+  if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
+  if (h.op() == wire::Op::kRequestToSend || h.op() == wire::Op::kRequestMemoryRegion)
+    vc.inbound.asked(h.s_id);
+  if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h);
+  if (h.op() == wire::Op::kClearToSend)
+    vc.permitted.remember(h.s_id, h.b_num, Address{h.bufx, h.offset}.linear(vc.peer_bufsize));
+  if (h.op() == wire::Op::kEnd) {
+    end_transfer(vc, h);
+    tidy_later(vc);
+  }
+  if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, wire::kNoId, wire::kNoId, 0);
+}
+
+// The peer may not know our id of what it ends.
+// protocol: 7.12, 9.20
+void Node::Impl::end_transfer(Vc& vc, const wire::Header& end) {
+  vc.inbound.ended_by_peer(end.s_id, end.d_id);
+  auto r_id = end.d_id;
+  if (r_id == wire::kNoId && !vc.inbound.find_initiated(end.s_id, r_id)) return;
+  drop_held(vc, r_id);
+  vc.inbound.end(r_id);
+}
+
+// Why a frame is dropped that its connection's state has no use for: while a connection ends, its
+// peer may have sent it before it saw that.
+// protocol: 5.17
+Counter Node::Impl::not_legal(const Vc& vc) {
+  bool const begins = vc.state == VcState::kConnecting || vc.state == VcState::kAsked;
+  bool const ends = !begins && (vc.state != VcState::kOpen || vc.user_closed);
+  return ends ? Counter::kCrossedEnd : Counter::kBadState;
+}
+
+// Puts a header into the user's Schedule Header Queue. False: no room.
+bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
+                         NodeChannel::Place place, std::uint64_t length) {
+  ReceivedEntry entry{};
+  entry.length = static_cast<std::uint32_t>(length);
+  entry.header = header;
+  entry.source_mac = from.to_u64();
+  entry.payload_length = static_cast<std::uint8_t>(payload.size());
+  if (!payload.empty()) std::memcpy(entry.payload, payload.data(), payload.size());
+  bool const room = vc.channel.deliver(entry, place);
+  // Without room it is urgent, too: a user that sleeps on a full queue must look.
+  touch(vc, !room || header.has(wire::flag::kInterrupt));
+  return room;
+}
+
+// Remembers that this connection's user may sleep: looked at once per burst, not per frame. Who is
+// drowsy is looked at soon anyway; only who gathers is told of news before.
+void Node::Impl::touch(Vc& vc, bool urgent) {
+  vc.has_news = true;
+  vc.urgent |= urgent;
+  if (vc.in<IsTouched>()) {
+    if (!vc.drowsy || !(urgent || vc.channel.gathered())) return;
+    vc.leave<IsTouched>();
+  }
+  vc.drowsy = false;
+  touched.push_back(vc);
+}
+
+// The same where the user finds nothing but room: requests of its own are done with. Nothing else
+// may happen that would wake it: who sleeps is woken now, who is about to a little later.
+void Node::Impl::touch_room(Vc& vc) {
+  bool const asleep = vc.channel.seems_asleep();
+  vc.urgent |= asleep;
+  if (vc.in<IsTouched>()) {
+    if (!vc.drowsy || !asleep) return;
+    vc.leave<IsTouched>();
+  }
+  vc.drowsy = false;
+  touched.push_back(vc);
+}
+
+// Headers without Interrupt wait for more of them, so that a sleeper is woken once for many.
+// protocol: 6.17
+void Node::Impl::flush_wakes(Time now) {
+  if (touched.empty() && now < wake_by) {  // or those who were have gone
+    if (drowsy.empty()) wake_by = kNever;
+    return;
+  }
+  wake_touched(now >= wake_by, now);
+}
+
+void Node::Impl::wake_touched(bool all, Time now) {
+  if (touched.empty() && !all) return;
+  // Who is touched again has left `drowsy`: each is looked at once for each time it was touched.
+  if (all) {
+    drowsy.append(touched);
+    touched.append(drowsy);
+  }
+  // What was published before is seen by a user who gathers now and looks after that.
+  if (!touched.empty()) std::atomic_thread_fence(std::memory_order_seq_cst);
+  while (!touched.empty()) {
+    auto& vc = touched.pop_front();
+    work::count("connections touched");
+    // News wake nobody and cost no system call: who polls is told at once.
+    if (std::exchange(vc.has_news, false) && vc.channel.gathered())
+      event(Event::Kind::kNews, vc.id, vc.cookie);
+    if (!all && !vc.urgent) {
+      vc.drowsy = true;
+      drowsy.push_back(vc);
+      continue;
+    }
+    vc.urgent = vc.drowsy = false;
+    if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
+  }
+  if (drowsy.empty())
+    wake_by = kNever;
+  else if (wake_by == kNever)
+    wake_by = now + kWakeDelay;
+}
+
+// protocol: 3.3
+wire::Header Node::Impl::header_for(const Vc& vc, wire::Op op, std::uint16_t flags) const {
+  wire::Header h;
+  h.op_flags = wire::op_flags(op, flags);
+  h.d_port = vc.peer_port;
+  h.s_port = vc.local_port;
+  h.d_key = vc.peer_key;
+  return h;
+}
+
+void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum,
+                        const OptionPayload& option) {
+  if (!answers.add({dst, header, checksum, option})) counters.add(Counter::kAnswersFull);
+}
+
+void Node::Impl::event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie) {
+  events.push_back({kind, id, cookie});
+}
+
+}  // namespace stp

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What happens when nothing happens: retries, keep-alive.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "stp/node/impl.h"
+
+namespace stp {
+namespace {
+
+// In one turn: connections whose time has come, each with so many of its Blocks.
+constexpr std::size_t kMostExpired = 128, kBlocksOfExpiry = 32;
+constexpr Time kKeepAlive = 2 * kSecond;  // silence after which the peer is asked [P]
+
+bool keeps_alive(const Vc& vc) {
+  return vc.state == VcState::kOpen && vc.endpoint->config.keep_alive;
+}
+
+}  // namespace
+
+Time Node::Impl::deadline_of(const Vc& vc) const {
+  auto next = std::min({vc.handshake.deadline(), vc.ask.deadline(), vc.ask_again, vc.data_check,
+                        vc.drain_by, undecided_deadline(vc)});
+  if (keeps_alive(vc) && !vc.ask.running()) next = std::min(next, vc.heard + kKeepAlive);
+  return next;
+}
+
+// Deadlines that have moved to later are left as they are: the timer then fires early, finds
+// nothing due and is set anew. That way a frame from the peer costs no work here.
+void Node::Impl::set_timer(Vc& vc) {
+  auto const wanted = deadline_of(vc);
+  if (wanted < vc.deadline || wanted == kNever) timers.set(vc, wanted);
+}
+
+Time Node::Impl::next_deadline() const {
+  auto const at_once = unfinished || untidy() ? seen : kNever;
+  return std::min({timers.next(), wake_by, pacing_deadline(), at_once});
+}
+
+void Node::Impl::tidy() {
+  auto left = kTidiedInATurn;
+  left -= mxs.tidy(left);
+  left -= std::min(left, held.tidy(left));
+  while (left > 0 && !remains.empty()) {
+    left -= std::min(left, remains.front().dismantle(left));
+    if (remains.front().empty()) remains.pop_front();
+  }
+  while (left > 0 && !untidy_vcs.empty()) {
+    auto& vc = untidy_vcs.pop_front();
+    left -= std::min(left, vc.inbound.tidy(left));
+    tidy_later(vc);
+  }
+}
+
+void Node::Impl::tidy_later(InboundRemains ended) {
+  ended.dismantle(kTidiedAtOnce);
+  if (!ended.empty()) remains.push_back(std::move(ended));
+}
+
+void Node::Impl::tidy_later(Vc& vc) {
+  if (vc.inbound.untidy() && !vc.in<IsUntidy>()) untidy_vcs.push_back(vc);
+}
+
+void Node::Impl::leaves(Vc& vc, Clock clock) {
+  if (vc.leaving == 0) leaving_now.push_back(vc.id);
+  vc.leaving |= clock;
+}
+
+// A turn may be held up between a look at the time and the frame's departure: a clock that had
+// begun with that look would be over too soon.
+// protocol: 10.20
+void Node::Impl::start_clocks(Time now) {
+  work::count("clocks that begin", just_left.size());
+  for (auto const id : just_left) {
+    auto* const vc = find_vc(id);
+    if (vc == nullptr) continue;
+    auto const clocks = std::exchange(vc->leaving, std::uint8_t{0});
+    if ((clocks & kHandshakeClock) != 0) vc->handshake.left(now);
+    if ((clocks & kAskClock) != 0) vc->ask.left(now);
+    if ((clocks & kGrantClock) != 0) vc->granted_at = now;
+  }
+  just_left.clear();
+}
+
+// All that the Node itself had to say is on its way.
+void Node::Impl::have_left() {
+  if (leaving_now.empty() || !answers.empty()) return;
+  just_left.insert(just_left.end(), leaving_now.begin(), leaving_now.end());
+  leaving_now.clear();
+}
+
+void Node::Impl::expire(Time now) {
+  seen = now;
+  unfinished = false;
+  if (!just_left.empty()) start_clocks(now);
+  write_off_grants(now);
+  tidy();
+  // Those that are left are due still, and come in the next turn.
+  for (auto left = kMostExpired; left > 0 && timers.next() <= now;) {
+    auto& vc = static_cast<Vc&>(*timers.first());
+    auto const id = vc.id;
+    work::count("timers");
+    left -= std::min(left, 1 + expire_vc(vc, now) / kBlocksOfExpiry);
+    if (auto* const still = find_vc(id)) timers.set(*still, deadline_of(*still));
+  }
+}
+
+std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
+  if (vc.handshake.due(now)) {
+    if (!vc.handshake.again(now)) {
+      switch (auto const after = *vc_next(vc.state, VcEvent::kGaveUp)) {
+        case VcState::kFailed:
+          counters.add(Counter::kVcUnanswered);
+          return fail(vc, -ETIMEDOUT, now), 0;
+        // protocol: 5.16
+        case VcState::kPeerClosed:
+          vc.state = after;
+          if (vc.user_closed) return forget(vc, now), 0;
+          break;
+        default:
+          count_end(vc, Counter::kVcFailed);
+          return forget(vc, now), 0;
+      }
+    } else {
+      counters.add(Counter::kRetries);
+      leaves(vc, kHandshakeClock);
+      bool const both = vc.state == VcState::kBothClosing;
+      if (vc.state == VcState::kConnecting) send_request_connection(vc);
+      if (both || vc.state == VcState::kClosing) send_disconnect(vc, wire::Op::kRequestDisconnect);
+      if (both || vc.state == VcState::kPeerClosing)
+        send_disconnect(vc, wire::Op::kDisconnectAnswer);
+    }
+  }
+  if (now >= undecided_deadline(vc)) return end_undecided(vc, now), 0;
+  if (vc.state != VcState::kOpen) return 0;
+  if (now >= vc.drain_by) return begin_closing(vc, now), 0;
+  if (vc.ask.due(now)) {
+    // Any frame of the peer's shows that it lives: only silence uses up the tries.
+    // protocol: 5.23, 5.24
+    bool const silent = now - vc.heard >= kKeepAlive;
+    if (!vc.ask.again(now) && silent) return fail(vc, -ETIMEDOUT, now), 0;
+    if (!vc.ask.running()) return ask_slots(vc, Ask::kCredit, now), 0;
+    counters.add(Counter::kRetries);
+    leaves(vc, kAskClock);
+    auto h = header_for(vc, wire::Op::kRequestState);
+    h.sync = vc.own_asks.newest();
+    h.b_num = h.d_id = wire::kNoId;
+    answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+  }
+  auto const looked = now >= vc.data_check ? recover_blocks(vc, now) : 0;
+  if (now >= vc.ask_again) ask_slots(vc, Ask::kCredit, now);
+  if (keeps_alive(vc) && now >= vc.heard + kKeepAlive) ask_slots(vc, Ask::kKeepAlive, now);
+  return looked;
+}
+
+}  // namespace stp

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bursts to send: the Node's own answers first, then users' requests, connection by connection.
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+
+#include "stp/node/impl.h"
+#include "stp/wire/emit.h"
+
+namespace stp {
+namespace {
+
+// Before the next owner, and of one owner the next connection, has its turn: frames of one
+// connection, and the work that its requests are, those that are refused included.
+constexpr std::size_t kTurn = 16, kWorkOfTurn = 64;
+// Of one call. What is left is for the next turn of the loop: users may fill their queues faster
+// than they are emptied, for ever.
+constexpr std::size_t kWorkOfCall = 256;  // units of 64 steps
+constexpr std::size_t kMinFrame = wire::kEthernetSize + wire::kMinPayload;
+
+}  // namespace
+
+std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
+  std::size_t count = 0;
+  auto work = kWorkOfCall;
+  seen = now;
+  if (!just_left.empty()) start_clocks(now);
+  // Where all answers are states that peers asked for, nobody loses by one frame of a user going
+  // before them, and the program at its other end sees it that much sooner.
+  if (!answers.empty() && !answers.has_pressing() && !ready.empty() && frames.size() > 1)
+    count = send_next(frames.first(1), work, now);
+  if (!answers.empty()) count += send_answers(frames.subspan(count));
+  auto const answered = count;
+  if (!held.empty()) count += release_grants(frames.subspan(count), now);
+  while (count < frames.size() && !ready.empty() && work > 0)
+    count += send_next(frames.subspan(count, std::min(frames.size() - count, kTurn)), work, now);
+  unfinished = !ready.empty() && work == 0;
+  // What the requests brought about: an RS for Slots, an RD.
+  if (!answers.empty()) {
+    answers.users_sent(count - answered);
+    count += send_answers(frames.subspan(count));
+  }
+  have_left();
+  return count;
+}
+
+std::size_t Node::Impl::send_answers(std::span<TxFrame> frames) {
+  std::size_t count = 0;
+  bool const users_wait = !ready.empty();
+  while (count < frames.size()) {
+    auto const* const a = answers.next(users_wait);
+    if (a == nullptr) return count;
+    counters.add(Counter::kTxControl);
+    auto const option = a->option ? Bytes(*a->option) : Bytes{};
+    emit(frames[count++], a->dst, a->header, a->checksum, option, {}, false);
+    answers.sent(users_wait);
+  }
+  return count;
+}
+
+// Frames of the connection whose turn it is: that of the owner whose turn it is. `work`: what all
+// of them together may still do.
+std::size_t Node::Impl::send_next(std::span<TxFrame> frames, std::size_t& work, Time now) {
+  auto& owner = ready.front();
+  auto& vc = owner.ready.pop_front();
+  if (owner.ready.empty())
+    owner.unlink();
+  else if (ready.after(owner) != nullptr)
+    ready.push_back(ready.pop_front());
+  auto share = std::min(work, kWorkOfTurn);
+  work -= share;
+  auto const count = send_from(vc, frames, share, now);
+  work += share;
+  return count;
+}
+
+// Sends up to frames.size() frames of one connection. It queues itself again when there is more.
+std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now) {
+  std::size_t count = 0;
+  while (count < frames.size() && work > 0) {
+    work::count("frames sent");
+    if (!vc.sending.active && !take_request(vc, work, now)) return count;
+    if (!vc.sending.active) break;  // the work of this turn is used up
+    auto& frame = frames[count++];
+    if (vc.sending.entry.header.op() == wire::Op::kData)
+      build_stu(vc, frame);
+    else
+      build_control(vc, frame);
+    if (frame.head_length == 0)
+      --count;  // its memory was unmapped meanwhile
+    else if (vc.drain_by != kNever)
+      vc.drain_by = now + kDrainPatience;
+  }
+  make_ready(vc);
+  return count;
+}
+
+// Makes the next request of the user's queue the one being sent, if `work` lasts for those before
+// it. False: there is none that can go now; whatever will change that queues the connection again.
+bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
+  while (work > 0) {
+    if (vc.state != VcState::kOpen) return false;
+    if (vc.one_sided && !vc.one_sided->replies.empty()) return take_reply(vc, now);
+    if (!vc.channel.peek(vc.sending.entry)) {
+      if (vc.channel.broken() || vc.user_closed) no_request(vc, now);
+      return false;
+    }
+    vc.sending.source = Sending::Source::kUser;
+    work -= std::min(work, work_of(vc, vc.sending.entry));
+    work::count("requests");
+    auto const& h = vc.sending.entry.header;
+    // protocol: 6.3
+    bool const slot = wire::consumes_slot(h) && !vc.connectionless();
+    if (slot && !has_credit(vc, now)) return false;
+    if (h.op() == wire::Op::kClearToSend && hold_grant(vc, now)) continue;
+    auto const error = check_request(vc, vc.sending.entry, now);
+    if (error != 0 && !refuse_request(vc, error, now)) continue;
+    vc.sending.active = true;
+    vc.sending.done = 0;
+    if (slot) spend_slot(vc, now);
+    if (h.op() == wire::Op::kRequestState || h.has(wire::flag::kSendState)) vc.credit.asked(h.sync);
+    return true;
+  }
+  return true;
+}
+
+// Its queue is empty for good, or makes no sense.
+[[gnu::noinline]] void Node::Impl::no_request(Vc& vc, Time now) {
+  if (vc.channel.broken()) {
+    counters.add(Counter::kRingBroken);
+    vc.channel.set_state(ChannelState::kFailed, -EPROTO);
+    vc.user_closed = true;
+  }
+  begin_closing(vc, now);
+}
+
+// The request cannot be sent as it is. True: another is, in its stead.
+[[gnu::noinline]] bool Node::Impl::refuse_request(Vc& vc, int error, Time now) {
+  auto const op = vc.sending.entry.header.op();
+  if (error == -EDQUOT && op == wire::Op::kClearToSend && hold_for_memory(vc, now)) return false;
+  if (error == -EDQUOT && op == wire::Op::kMemoryRegionAvailable) return reject_region(vc), true;
+  // A repeat that came too late is dropped in silence.
+  if (error != -EALREADY) count_refused(vc, error);
+  finish_request(vc);
+  return false;
+}
+
+void Node::Impl::count_refused(Vc& vc, int error) {
+  counters.add(Counter::kTxRefused);
+  if (error == -EDQUOT) counters.add(Counter::kWindowsFull);
+  vc.channel.count_refused(error == -EDQUOT);
+}
+
+// There is no memory for the region that the user would open: its peer is told so in its stead.
+// protocol: 7.19
+void Node::Impl::reject_region(Vc& vc) {
+  count_refused(vc, -EDQUOT);
+  auto& entry = vc.sending.entry;
+  wire::Header no;
+  no.op_flags = wire::op_flags(wire::Op::kMemoryRegionAvailable, wire::flag::kReject);
+  no.d_id = entry.header.d_id;
+  entry.header = no;
+  entry.payload_length = 0;
+}
+
+void Node::Impl::build_control(Vc& vc, TxFrame& frame) {
+  auto const& entry = vc.sending.entry;
+  auto h = entry.header;
+  h.d_port = vc.peer_port;
+  h.s_port = vc.local_port;
+  h.d_key = vc.peer_key;
+  if (h.op() == wire::Op::kClearToSend && h.sync == 0)  // a repeated one asks for the tail only
+    h.sync = vc.inbound.first_missing(h.s_id, h.b_num);
+  counters.add(Counter::kTxControl);
+  ++vc.traffic.tx_control;
+  emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum,
+       std::as_bytes(std::span(entry.payload, entry.payload_length)), {}, false);
+  finish_request(vc);
+}
+
+// The header of the STU that lands at linear address `at`.
+// protocol: 8.3, 8.11
+wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
+  auto& sending = vc.sending;
+  auto const& wanted = sending.entry.header;
+  auto flags = wanted.op_flags & wire::kFlagsMask & ~(wire::flag::kAppend | wire::flag::kLast);
+  // These speak of the Block: its last STU carries them.
+  if (!last) flags &= ~(wire::flag::kSendState | wire::flag::kInterrupt);
+  if (last) flags |= wire::flag::kLast;
+  if (last && sending.appends()) flags |= wire::flag::kAppend;
+  auto h = header_for(vc, wire::Op::kData, static_cast<std::uint16_t>(flags));
+  auto const to = Address::from_linear(at, vc.peer_bufsize);
+  h.param = static_cast<std::uint16_t>(sending.stu_num++);
+  h.mx = wanted.mx;
+  h.bufx = to.bufx;
+  h.offset = to.offset;
+  h.sync = wanted.sync;
+  h.b_num = wanted.b_num;
+  h.d_id = wanted.d_id;
+  h.s_id = wanted.s_id;
+  return h;
+}
+
+// Copies `length` bytes from as many pieces as they stand in. False: some are not mapped any more.
+[[gnu::noinline]] bool Node::Impl::gather(const BufxRange& source, std::uint64_t from,
+                                          std::size_t length, std::byte* to) {
+  for (RegionId region = kNoneId; length > 0;) {
+    auto const piece = source.run(from, length, region);
+    if (piece.empty()) return false;
+    work::count("pieces of an STU");
+    std::memcpy(to, piece.data(), piece.size());
+    from += piece.size();
+    to += piece.size();
+    length -= piece.size();
+  }
+  return true;
+}
+
+// Once per STU: all that it needs in one function.
+[[gnu::flatten]] void Node::Impl::build_stu(Vc& vc, TxFrame& frame) {
+  auto& sending = vc.sending;
+  auto const& entry = sending.entry;
+  auto const remaining = entry.length - sending.done;
+  auto const at =
+      Address{entry.header.bufx, entry.header.offset}.linear(vc.peer_bufsize) + sending.done;
+  auto const length = static_cast<std::size_t>(stu_length(at, remaining, vc.send_stu_log2));
+  bool const last = length == remaining;
+  auto const h = stu_header(vc, at, last);
+  auto const append = last && sending.appends() ? std::as_bytes(std::span(entry.payload)) : Bytes{};
+
+  Bytes payload;
+  RegionId region_id = kNoneId;
+  Region* region = nullptr;  // that of the memory that is attached
+  if (sending.source == Sending::Source::kValue) {
+    payload = std::as_bytes(std::span(entry.payload)).first(length);
+  } else if (length != 0) {
+    auto const& source =
+        sending.source == Sending::Source::kUser ? vc.endpoint->transmit : vc.endpoint->receive;
+    auto const from = Address{entry.bufx, entry.offset}.linear(source.bufsize()) + sending.done;
+    payload = source.run(from, length, region_id);
+    if (payload.size() == length && length >= config.attach_from && append.empty())
+      region = regions.find(region_id);  // there is one: what is bound is mapped
+    assert(region == nullptr || !region->unmapped);
+    if (region == nullptr) {  // copied to where it will stand behind the header
+      auto* const behind =
+          frame.head + wire::head_size(h, length + append.size(), config.vlan.has_value());
+      if (payload.size() == length) {
+        std::memcpy(behind, payload.data(), length);
+      } else if (!gather(source, from, length, behind)) {  // unmapped in the middle of the Block
+        count_refused(vc, -ERANGE);
+        frame.head_length = 0;
+        return finish_request(vc);
+      }
+      payload = {behind, length};
+    }
+  }
+  emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, region != nullptr);
+  counters.add(Counter::kTxStus);
+  counters.add(Counter::kTxDataBytes, length);
+  vc.traffic.tx_data_bytes += length;
+  if (region != nullptr) {
+    frame.token = {vc.id, region_id};
+    ++vc.attached;
+    ++region->attached;
+  }
+  sending.done += length;
+  if (last) finish_request(vc);
+}
+
+// What was being sent is done with (sent, or refused).
+void Node::Impl::finish_request(Vc& vc) {
+  vc.sending.active = false;
+  if (vc.sending.source != Sending::Source::kUser) return;
+  vc.channel.pop();
+  if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
+  touch_room(vc);
+}
+
+// One frame. `payload` may already stand in the frame, behind where the head will end.
+void Node::Impl::emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
+                      Bytes payload, Bytes append, bool attach) {
+  auto* const at_header = wire::emit_unsummed(dst, config.mac, config.vlan, header,
+                                              payload.size() + append.size(), frame.head);
+  if (checksum) wire::fill_checksum(at_header, std::array{payload, append});
+  auto size = static_cast<std::size_t>(at_header - frame.head) + wire::kHeaderSize;
+  frame.token = {};
+  frame.attached = attach ? payload : Bytes{};
+  if (!attach) {
+    auto* const behind = frame.head + size;
+    if (!payload.empty() && payload.data() != behind)
+      std::memcpy(behind, payload.data(), payload.size());
+    if (!append.empty()) std::memcpy(behind + payload.size(), append.data(), append.size());
+    size += payload.size() + append.size();
+    if (size < kMinFrame) {
+      std::memset(frame.head + size, 0, kMinFrame - size);
+      size = kMinFrame;
+    }
+  }
+  frame.head_length = size;
+  counters.add(Counter::kTxFrames);
+  counters.add(Counter::kTxBytes, size + frame.attached.size());
+}
+
+void Node::Impl::transmitted(const TxToken& token) {
+  if (token.region == kNoneId) return;
+  auto* const region = regions.find(token.region);
+  // It stays until the last of its frames has gone: this is a token given back twice.
+  if (region == nullptr || region->attached == 0) return;
+  if (--region->attached == 0 && region->unmapped) region_gone(*region);
+  auto* const vc = find_vc(token.vc);
+  if (vc == nullptr) return left_behind(token.vc);
+  if (vc->attached == 0 || --vc->attached > 0) return;
+  vc->channel.complete(vc->channel.taken());
+  touch_room(*vc);
+}
+
+// A frame has gone whose connection went before it.
+void Node::Impl::left_behind(VcId id) {
+  auto const found = leaving.find(id);
+  if (found == leaving.end() || --found->second->attached > 0) return;
+  let_go(*found->second);
+  leaving.erase(found);
+}
+
+void Node::Impl::make_ready(Vc& vc) {
+  if (vc.in<IsReady>()) return;
+  auto& owner = *vc.endpoint->owner;
+  owner.ready.push_back(vc);
+  if (!owner.linked()) ready.push_back(owner);
+}
+
+}  // namespace stp

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receives on arrival: a write is begun though earlier messages have not come yet. It is named as
+// one whose turn is over, so that the order of the others is what it would be without it.
+#include <algorithm>
+
+#include "stp/transfer/sequencer_impl.h"
+
+namespace stp {
+
+// protocol: 9.33
+std::deque<WaitingOffer>::iterator Sequencer::Impl::first_ahead() {
+  return std::find_if(waiting.begin(), waiting.end(), [this](const WaitingOffer& offer) {
+    auto const ahead = offer.msn - expected_msn;
+    return offer.msn != 0 && ahead != 0 && ahead < kMaxAhead && !skipped.contains(offer.msn);
+  });
+}
+
+std::optional<Offer> Sequencer::waiting_ahead() {
+  impl_->pass_stale();
+  auto const found = impl_->first_ahead();
+  if (found == impl_->waiting.end()) return std::nullopt;
+  return Offer{found->length, found->msn};
+}
+
+void Sequencer::receive_ahead(Context context, const Landing& landing) {
+  auto const found = impl_->first_ahead();
+  if (found == impl_->waiting.end()) return;
+  auto const offer = *found;
+  impl_->waiting.erase(found);
+  impl_->skipped.insert(offer.msn);
+  impl_->begin(offer, Completion::Kind::kReceive, context, landing, impl_->clock);
+}
+
+}  // namespace stp

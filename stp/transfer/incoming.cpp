@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Write and Read: the receiving side, which is in charge of what is sent when.
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "stp/transfer/message_number.h"
+#include "stp/transfer/sequencer_impl.h"
+
+namespace stp {
+namespace {
+
+constexpr std::size_t kMaxWaiting = 1024;   // offers without a receive; more are refused
+constexpr std::size_t kMaxFinished = 4096;  // I_ids remembered, so that a late RTS begins nothing
+
+}  // namespace
+
+using wire::Op;
+namespace flag = wire::flag;
+
+int Sequencer::post_receive(Context context, const Landing& landing) {
+  if (impl_->ended != 0) return impl_->ended;
+  impl_->receives.emplace_back(context, landing);
+  impl_->match_receives(impl_->clock);
+  return 0;
+}
+
+void Sequencer::Impl::on_offer(const ReceivedEntry& entry, Time now) {
+  auto const& h = entry.header;
+  if (known_offer(h)) return;
+  WaitingOffer const offer{h.s_id, new_id(), load_msn(entry), h.t_len(), h.mx, h.param};
+  if (h.d_id != wire::kNoId) {  // the answer to a read of ours
+    auto const read = asked.find(h.d_id);
+    if (read == asked.end() || read->second.region || read->second.length != offer.length)
+      return refuse(Op::kRequestAnswer, offer.i_id);
+    auto const found = read->second;
+    asked.erase(read);
+    return begin(offer, Completion::Kind::kRead, found.context, found.landing, now);
+  }
+  enqueue(offer);
+  match_receives(now);
+  auto const waits = std::any_of(waiting.begin(), waiting.end(),
+                                 [&](const WaitingOffer& w) { return w.i_id == offer.i_id; });
+  if (!waits) return;
+  auto seen = header(Op::kRequestAnswer);
+  seen.d_id = offer.i_id;
+  seen.s_id = offer.r_id;
+  answer(seen);
+}
+
+// Offers wait in the order of their messages, whatever order their RTS arrived in. Those of a
+// peer that does not number them go in the order of arrival.
+// protocol: 9.21
+void Sequencer::Impl::enqueue(const WaitingOffer& offer) {
+  auto const ahead = offer.msn == 0 ? 0 : offer.msn - expected_msn;
+  if (waiting.size() == kMaxWaiting || ahead >= kMaxAhead)
+    return refuse(Op::kRequestAnswer, offer.i_id);
+  auto const place = std::find_if(waiting.begin(), waiting.end(), [&](const WaitingOffer& w) {
+    return offer.msn != 0 && w.msn != 0 && static_cast<std::int32_t>(w.msn - offer.msn) > 0;
+  });
+  waiting.insert(place, offer);
+}
+
+// The write `msn` has been ended by its sender: nobody waits for its RTS any more.
+// protocol: 9.22
+void Sequencer::Impl::skip(std::uint32_t msn, Time now) {
+  if (msn - expected_msn >= kMaxAhead) return;  // had its turn
+  skipped.insert(msn);
+  if (skipped.contains(expected_msn)) {
+    --expected_msn;
+    next_message();
+  }
+  match_receives(now);
+}
+
+void Sequencer::Impl::next_message() {
+  do {
+    ++expected_msn;
+  } while (skipped.erase(expected_msn) > 0);
+}
+
+// A repeated RTS is answered again and begins nothing.
+// protocol: 9.24, 10.2
+bool Sequencer::Impl::known_offer(const wire::Header& h) {
+  if (over(h, Op::kRequestAnswer)) return true;
+  for (auto const& [r_id, in] : incoming) {
+    if (in.i_id != h.s_id) continue;
+    // Its CTS is on the way, or will be repeated by the Node when nothing comes of it.
+    auto seen = header(Op::kRequestAnswer);
+    seen.d_id = in.i_id;
+    seen.s_id = r_id;
+    answer(seen);
+    return true;
+  }
+  for (auto const& offer : waiting) {
+    if (offer.i_id != h.s_id) continue;
+    auto seen = header(Op::kRequestAnswer);
+    seen.d_id = offer.i_id;
+    seen.s_id = offer.r_id;
+    answer(seen);
+    return true;
+  }
+  return false;
+}
+
+void Sequencer::Impl::refuse(Op answer, std::uint32_t i_id) {
+  // protocol: 9.17
+  auto no = header(answer, flag::kReject);
+  no.d_id = i_id;
+  this->answer(no);
+}
+
+// The request of a peer that has been dealt with. A refusal may have been lost: it is repeated.
+bool Sequencer::Impl::over(const wire::Header& h, Op answer) {
+  auto const found = finished.find(h.s_id);
+  if (found == finished.end()) return false;
+  if (found->second) refuse(answer, h.s_id);
+  return true;
+}
+
+// Offers take the posted receives in order. One that is longer than its receive is refused.
+// protocol: 9.23
+void Sequencer::Impl::match_receives(Time now) {
+  for (pass_stale(); !waiting.empty() && !receives.empty(); pass_stale()) {
+    auto const offer = waiting.front();
+    auto const ahead = static_cast<std::int32_t>(offer.msn - expected_msn);
+    if (offer.msn != 0 && ahead > 0) return;  // an earlier one is on its way
+    waiting.pop_front();
+    if (offer.msn != 0) next_message();
+    auto const [context, landing] = receives.front();
+    if (offer.length > landing.length) {
+      refuse(Op::kRequestAnswer, offer.i_id);
+      remember_finished(offer.i_id, true);
+      continue;
+    }
+    receives.pop_front();
+    begin(offer, Completion::Kind::kReceive, context, landing, now);
+  }
+}
+
+std::uint32_t Sequencer::expected_message() const {
+  return impl_->expected_msn;
+}
+
+void Sequencer::pass_message() {
+  impl_->next_message();
+  impl_->match_receives(impl_->clock);
+}
+
+// Offers that were taken back before they came have no turn.
+void Sequencer::Impl::pass_stale() {
+  while (!waiting.empty() && waiting.front().msn != 0 &&
+         static_cast<std::int32_t>(waiting.front().msn - expected_msn) < 0) {
+    remember_finished(waiting.front().i_id);
+    waiting.pop_front();
+  }
+}
+
+std::optional<Offer> Sequencer::waiting() {
+  impl_->pass_stale();
+  if (impl_->waiting.empty() || !impl_->receives.empty()) return std::nullopt;
+  auto const& first = impl_->waiting.front();
+  if (first.msn != 0 && first.msn != impl_->expected_msn) return std::nullopt;
+  return Offer{first.length, first.msn};
+}
+
+void Sequencer::refuse_waiting() {
+  if (!waiting()) return;
+  auto const offer = impl_->waiting.front();
+  impl_->waiting.pop_front();
+  if (offer.msn != 0) impl_->next_message();
+  impl_->refuse(Op::kRequestAnswer, offer.i_id);
+  impl_->remember_finished(offer.i_id, true);
+}
+
+// protocol: 9.4
+unsigned Sequencer::Impl::choose_blocksize(std::uint64_t length, unsigned max_block) const {
+  auto const stu = config.receive_stu_log2;
+  auto const whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
+  auto const lossy = stu + loss.max_block_stus_log2(stu);
+  return std::max(wire::kMinBlocksize, std::min({config.max_block, max_block, whole, lossy,
+                                                 stu + wire::kMaxStusOfBlockLog2}));
+}
+
+void Sequencer::Impl::begin(const WaitingOffer& offer, Completion::Kind kind, Context context,
+                            const Landing& landing, Time now) {
+  Incoming in;
+  advance(kInboundTransitions, in.state, InboundEvent::kMatched);
+  in.kind = kind;
+  in.context = context;
+  in.landing = landing;
+  in.length = offer.length;
+  in.i_id = offer.i_id;
+  in.r_id = offer.r_id;
+  in.msn = offer.msn;
+  in.blocksize = choose_blocksize(offer.length, offer.max_block);
+  // protocol: 9.3, 9.25
+  in.window = std::clamp(offer.cts_wanted, 1U, config.cts_window);
+  in.progress = now;
+  due_at(now + kProgressPatience);
+  grant(incoming[in.r_id] = in);
+}
+
+void Sequencer::Impl::grant(Incoming& in) {
+  while (in.next < in.block_count() && in.open.size() < in.window) {
+    in.open.insert(in.next);
+    send_grant(in, in.next++);
+  }
+}
+
+Address Sequencer::Impl::place_of(const Incoming& in, std::uint32_t b_num) const {
+  return Address::from_linear(
+      in.landing.at.linear(config.local_bufsize) + (std::uint64_t{b_num} << in.blocksize),
+      config.local_bufsize);
+}
+
+void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
+  SendEntry entry{};
+  auto& h = entry.header = header(Op::kClearToSend);
+  auto const at = place_of(in, b_num);
+  h.param = static_cast<std::uint16_t>(in.blocksize);
+  h.mx = in.landing.mx;
+  h.bufx = at.bufx;
+  h.offset = at.offset;
+  h.b_num = b_num;
+  h.d_id = in.i_id;
+  h.s_id = in.r_id;
+  // Never more than the landing holds, whatever a later RTS may say.
+  entry.limited = 1;
+  entry.length = static_cast<std::uint32_t>(std::min(
+      in.length - (std::uint64_t{b_num} << in.blocksize), std::uint64_t{1} << in.blocksize));
+  request(entry);
+}
+
+// The header of a complete Block; or of a Get's answer that came when the Get had been taken back:
+// its ids are the peer's and may be those of a Block of ours, its place is not.
+void Sequencer::Impl::on_block(const ReceivedEntry& entry, Time now) {
+  auto const& h = entry.header;
+  auto const found = incoming.find(h.d_id);
+  if (found == incoming.end()) {
+    on_put(entry);
+    return;
+  }
+  auto& in = found->second;
+  if (h.mx != in.landing.mx || Address{h.bufx, h.offset} != place_of(in, h.b_num)) return;
+  if (in.open.erase(h.b_num) == 0) return;
+  // protocol: 9.26
+  in.tag = h.s_id;
+  in.progress = now;
+  loss.observe(std::uint64_t{h.param} + 1, repeats);
+  grant(in);
+  if (in.open.empty()) {
+    advance(kInboundTransitions, in.state, InboundEvent::kLastBlock);
+    finish(in, 0);
+  }
+}
+
+// The header of a Put Block that was to wake somebody.
+void Sequencer::Impl::on_put(const ReceivedEntry& entry) {
+  auto const& h = entry.header;
+  for (auto const& [i_id, given] : opened) {
+    auto const& mra = given.header;
+    if (mra.s_id != h.d_id) continue;
+    complete(Completion::Kind::kArrived, 0, 0, entry.length);
+    auto& c = completions.back();
+    c.request = mra.s_id;
+    c.offset = Address{h.bufx, h.offset}.linear(config.local_bufsize) -
+               Address{mra.bufx, mra.offset}.linear(config.local_bufsize);
+    return;
+  }
+}
+
+void Sequencer::Impl::finish(Incoming& in, int status) {
+  Completion c{};
+  c.kind = in.kind;
+  c.context = in.context;
+  c.status = status;
+  c.length = status == 0 ? in.length : 0;
+  c.tag = in.tag;
+  c.message = in.msn;
+  if (status == 0)
+    completions.push_back(c);
+  else  // the END or EA that voids its grants is on its way to the Node
+    complete_once_taken(c);
+  remember_finished(in.i_id);
+  incoming.erase(in.r_id);
+}
+
+void Sequencer::Impl::remember_finished(std::uint32_t i_id, bool refused) {
+  auto const [known, added] = finished.emplace(i_id, refused);
+  known->second = refused;
+  if (!added) return;
+  finished_order.push_back(i_id);
+  if (finished_order.size() <= kMaxFinished) return;
+  finished.erase(finished_order.front());
+  finished_order.pop_front();
+}
+
+void Sequencer::Impl::expire_incoming(Time now) {
+  for (auto next = incoming.begin(); next != incoming.end();) {
+    auto& in = (next++)->second;
+    if (now - in.progress < kProgressPatience) {
+      due_at(in.progress + kProgressPatience);
+      continue;
+    }
+    advance(kInboundTransitions, in.state, InboundEvent::kSilence);
+    end(in.i_id, in.r_id, std::nullopt);
+    finish(in, -ETIMEDOUT);
+  }
+}
+
+}  // namespace stp

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Write, and the answer to a Read: the sending side.
+#include <algorithm>
+#include <cerrno>
+
+#include "stp/transfer/message_number.h"
+#include "stp/transfer/sequencer_impl.h"
+
+namespace stp {
+
+using wire::Op;
+namespace flag = wire::flag;
+
+int Sequencer::write(Context context, Address source, std::uint64_t length,
+                     const WriteOptions& options) {
+  return impl_->offer(Completion::Kind::kWrite, wire::kNoId, context, source, length, options);
+}
+
+// protocol: 9.9
+int Sequencer::serve_read(std::uint32_t request, Context context, Address source,
+                          std::uint64_t length) {
+  auto const found = impl_->peer_requests.find(request);
+  if (found == impl_->peer_requests.end()) return -ECANCELED;
+  if (found->second.region || length != found->second.length) return -EINVAL;
+  auto const answers = found->second.i_id;
+  impl_->peer_requests.erase(found);
+  return impl_->offer(Completion::Kind::kServe, answers, context, source, length, {});
+}
+
+int Sequencer::Impl::offer(Completion::Kind kind, std::uint32_t answers, Context context,
+                           Address source, std::uint64_t length, const WriteOptions& options) {
+  if (ended != 0) return ended;
+  Outbound out;
+  out.kind = kind;
+  out.answers = answers;
+  out.context = context;
+  out.source = source;
+  out.length = length;
+  out.options = options;
+  out.i_id = new_id();
+  if (kind == Completion::Kind::kWrite) out.msn = next_msn++;
+  out.begun = out.stalled_since = clock;
+  auto& stored = outbound[out.i_id] = out;
+  stored.retry.start(clock, interval(), stored.patience());
+  due_at(stored.retry.deadline());
+  send_offer(stored);
+  return 0;
+}
+
+void Sequencer::Impl::send_offer(Outbound& out) {
+  auto h = header(Op::kRequestToSend);
+  h.param = static_cast<std::uint16_t>(config.cts_window);
+  h.mx = static_cast<std::uint16_t>(
+      std::min(config.max_block, config.send_stu_log2 + wire::kMaxStusOfBlockLog2));
+  h.set_t_len(out.length);
+  h.d_id = out.answers;
+  h.s_id = out.i_id;
+  request(h);
+  if (out.msn != 0) store_msn(outbox.back().entry, out.msn);
+  out.queued = last_number;
+}
+
+// RA: seen or refused. It answers an RTS or an RTR.
+void Sequencer::Impl::on_answer(const wire::Header& h, Time now) {
+  bool const refused = h.has(flag::kReject);
+  if (auto const found = asked.find(h.d_id); found != asked.end() && !found->second.region) {
+    if (refused) {
+      complete(Completion::Kind::kRead, found->second.context, -ECONNREFUSED);
+      asked.erase(found);
+    } else {
+      found->second.retry.start(now, kSecond, kUserPatience);
+    }
+    return;
+  }
+  auto const found = outbound.find(h.d_id);
+  if (found == outbound.end()) return;
+  auto& out = found->second;
+  if (!advance(kOutboundTransitions, out.state,
+               refused ? OutboundEvent::kRefused : OutboundEvent::kSeen))
+    return;
+  if (out.state == OutboundState::kFailed) {
+    complete(out, -ECONNREFUSED);
+    outbound.erase(found);
+    return;
+  }
+  if (out.state == OutboundState::kSeen) {
+    if (auto const measured = out.retry.measured(now)) round_trip.sample(measured);
+    out.r_id = h.s_id;
+    // From here the receiver is in charge: a CTS comes when it has room. The RTS is repeated now
+    // and then only to learn whether it still knows of it.
+    out.retry.start(now, kSecond, kUserPatience);
+    due_at(out.retry.deadline());
+  }
+}
+
+// protocol: 9.2
+void Sequencer::Impl::on_grant(const wire::Header& h, Time now) {
+  auto const found = outbound.find(h.d_id);
+  if (found == outbound.end()) return;  // over: its END, or its last RSR, has told so
+  auto& out = found->second;
+  bool const first = out.state != OutboundState::kSending;
+  if (!first && (h.s_id != out.r_id || h.param != out.blocksize)) return;
+  if (h.param > config.send_stu_log2 + wire::kMaxStusOfBlockLog2) return;
+  if (first) {
+    out.blocksize = h.param;
+    out.r_id = h.s_id;
+    if (out.state == OutboundState::kOffered)
+      if (auto const measured = out.retry.measured(now)) round_trip.sample(measured);
+  }
+  if (h.b_num >= out.block_count() || h.b_num < out.b_seq) return;
+  if (!advance(kOutboundTransitions, out.state, OutboundEvent::kGranted)) return;
+  bool const repeated = h.b_num < out.granted;
+  out.granted = std::max(out.granted, h.b_num + 1);
+  if (repeated) {
+    out.retry.answered(now);
+  } else {
+    out.stalled_since = now;
+    out.retry.start(now, interval(), out.patience());
+  }
+  due_at(out.retry.deadline());
+  send_block(out, h, repeated);
+}
+
+// The Block that a CTS permits, from the STU on that holds the first byte still missing.
+void Sequencer::Impl::send_block(Outbound& out, const wire::Header& cts, bool repeated) {
+  auto const at = std::uint64_t{cts.b_num} << out.blocksize;
+  auto const length = std::min(out.length - at, std::uint64_t{1} << out.blocksize);
+  if (cts.sync > length) return;
+  auto const to = Address{cts.bufx, cts.offset}.linear(config.remote_bufsize);
+  auto const tile = (to + cts.sync) >> config.send_stu_log2;
+  auto const number = tile - (to >> config.send_stu_log2);
+  auto const skip = number == 0 ? 0 : (tile << config.send_stu_log2) - to;
+  auto const start = Address::from_linear(to + skip, config.remote_bufsize);
+  SendEntry entry{};
+  auto const wanted = out.options.flags & (flag::kInterrupt | flag::kOrder);
+  auto& h = entry.header = header(Op::kData, static_cast<std::uint16_t>(flag::kSendState | wanted));
+  h.mx = cts.mx;
+  h.bufx = start.bufx;
+  h.offset = start.offset;
+  h.b_num = cts.b_num;
+  h.d_id = out.r_id;
+  h.s_id = out.options.tag;
+  if (repeated && is_leaving(h)) return;
+  h.sync = next_sync++;
+  auto const from = Address::from_linear(out.source.linear(config.local_bufsize) + at + skip,
+                                         config.local_bufsize);
+  entry.bufx = from.bufx;
+  entry.offset = from.offset;
+  entry.length = static_cast<std::uint32_t>(length - skip);
+  request(entry);
+  out.queued = last_number;
+}
+
+// Whether `data`, or what holds it, has not left yet: it will serve for the repeated CTS as well.
+// protocol: 10.15
+bool Sequencer::Impl::is_leaving(const wire::Header& data) const {
+  auto const from = Address{data.bufx, data.offset}.linear(config.remote_bufsize);
+  auto const holds = [&](Op op, std::uint32_t d_id, std::uint32_t b_num, const Address& at) {
+    return op == Op::kData && d_id == data.d_id && b_num == data.b_num &&
+           at.linear(config.remote_bufsize) <= from;
+  };
+  for (auto const& handed : in_ring)
+    if (holds(handed.op, handed.d_id, handed.b_num, handed.at)) return true;
+  return std::any_of(outbox.begin(), outbox.end(), [&](const Outgoing& queued) {
+    auto const& h = queued.entry.header;
+    return holds(h.op(), h.d_id, h.b_num, {h.bufx, h.offset});
+  });
+}
+
+// RSR: of a Transfer of ours, or of a region that we put into.
+void Sequencer::Impl::on_state(const wire::Header& h, Time now) {
+  if (h.d_id == wire::kNoId) return on_slots(h, now);
+  if (auto const found = outbound.find(h.d_id); found != outbound.end())
+    return outbound_state(found->second, h, now);
+  auto const stream = puts.find(h.s_id);
+  if (stream != puts.end() && stream->second.i_id == h.d_id) put_state(stream->second, h, now);
+}
+
+// protocol: 10.16
+void Sequencer::Impl::outbound_state(Outbound& out, const wire::Header& h, Time now) {
+  if (out.state != OutboundState::kSending || h.s_id != out.r_id) return;
+  auto const i_id = out.i_id;
+  if (h.has(flag::kReject)) {  // the receiver knows no such Transfer any more
+    advance(kOutboundTransitions, out.state, OutboundEvent::kEnded);
+    forget_requests(out.r_id);
+    complete(out, -ECANCELED);
+    outbound.erase(i_id);
+    return;
+  }
+  if (h.offset > out.b_seq) {
+    out.b_seq = h.offset;
+    out.stalled_since = now;
+    out.retry.start(now, interval(), out.patience());
+  } else {
+    out.retry.answered(now);
+  }
+  due_at(out.retry.deadline());
+  // protocol: 9.7
+  if (out.b_seq < out.block_count()) return;
+  advance(kOutboundTransitions, out.state, OutboundEvent::kComplete);
+  complete(out, 0);
+  outbound.erase(i_id);
+}
+
+// Returns its Sync, which the answer repeats.
+std::uint32_t Sequencer::Impl::ask_state(std::uint32_t r_id, std::uint32_t i_id,
+                                         std::uint32_t b_num) {
+  auto h = header(Op::kRequestState);
+  h.sync = next_sync++;
+  h.b_num = b_num;
+  h.d_id = r_id;
+  h.s_id = i_id;
+  request(h);
+  return h.sync;
+}
+
+// protocol: 10.11, 10.17
+void Sequencer::Impl::expire_outbound(Time now) {
+  for (auto next = outbound.begin(); next != outbound.end();) {
+    auto& out = next->second;
+    auto const here = next++;
+    bool gave_up = false;
+    // Once it has been seen its RTS asks whether it still is known.
+    bool const offered = out.state == OutboundState::kOffered;
+    auto const who = offered ? Answerer::kUser : Answerer::kQuestion;
+    bool const repeat = again(out.retry, out.queued, who, now, gave_up);
+    if (gave_up || out.is_over(now)) {
+      advance(kOutboundTransitions, out.state, OutboundEvent::kSilence);
+      forget_requests(out.r_id);
+      Completion c{};
+      c.kind = out.kind;
+      c.context = out.context;
+      c.status = -ETIMEDOUT;
+      c.message = out.msn;
+      end(out.r_id, out.i_id, c, out.msn);
+      outbound.erase(here);
+    } else if (repeat && out.state == OutboundState::kSending) {
+      // protocol: 10.7
+      ask_state(out.r_id, out.i_id, wire::kNoId);
+      out.queued = last_number;
+    } else if (repeat) {
+      send_offer(out);
+    }
+  }
+}
+
+}  // namespace stp

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When something that stays unanswered is sent again: not while it may lie unseen at a peer that
+// has not had its turn on a core.
+#include "stp/transfer/sequencer_impl.h"
+
+namespace stp {
+
+// Whether a request is due to be sent again. `gave_up`: it has been waited for long enough.
+// `queued`: number of that request. One that the Node has not taken yet waits for room, not for its
+// answer.
+bool Sequencer::Impl::again(Retry& retry, std::uint64_t queued, Answerer who, Time now,
+                            bool& gave_up) {
+  gave_up = false;
+  if (retry.running() && queued > taken_number) retry.postpone(now);
+  // protocol: 10.20
+  if (retry.due(now)) retry.left(departures.of(queued));
+  if (!retry.due(now)) {
+    due_at(retry.deadline());
+    return false;
+  }
+  if (who != Answerer::kQuestion && !is_lost(queued, who, now)) {
+    gave_up = question.running() && question.tries() >= Retry::kTries && retry.is_over(now);
+    if (gave_up) retry.stop();
+    return false;
+  }
+  gave_up = !retry.again(now);
+  due_at(retry.deadline());
+  return !gave_up;
+}
+
+// Whether the peer has seen the request `queued`, or would have, and has had the time to answer.
+// protocol: 10.21
+bool Sequencer::Impl::is_lost(std::uint64_t queued, Answerer who, Time now) {
+  auto const known = who == Answerer::kNode ? doubt.seen_since(queued) : doubt.read_since(queued);
+  if (known == kNever) {
+    in_doubt = true;
+    doubt.begin(now);
+    return false;
+  }
+  auto const answer_by = known + (who == Answerer::kNode ? interval() : round_trip.timeout());
+  if (now < answer_by) due_at(answer_by);
+  return now >= answer_by;
+}
+
+// One RS asks about all that is in doubt.
+void Sequencer::Impl::ask_whether_seen(Time now) {
+  if (!question.running()) {
+    question.start(now, round_trip.timeout(), kSeenPatience);
+    due_at(question.deadline());
+  } else if (bool gave_up = false; !again(question, asked_as, Answerer::kQuestion, now, gave_up)) {
+    return;
+  }
+  auto const sync = ask_state(wire::kNoId, 0, wire::kNoId);
+  asked_as = last_number;
+  doubt.ask(sync, asked_as);
+}
+
+// RSR about Slots: the peer's Node has seen all that left before the question; and its user has
+// read it if its Slots are free.
+void Sequencer::Impl::on_slots(const wire::Header& h, Time now) {
+  if (!doubt.is_answer(h.sync)) return;
+  if (doubt.answered(h.param >= config.remote_slots, now)) question.stop();
+  due_at(now);
+}
+
+void Sequencer::Impl::no_doubt() {
+  question.stop();
+  doubt.is_over();
+}
+
+}  // namespace stp

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/transfer/sequencer.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "stp/transfer/sequencer_impl.h"
+
+namespace stp {
+
+using wire::Op;
+namespace flag = wire::flag;
+
+namespace {
+
+// Sync of a NOP that is a notice.
+// protocol: 9.31
+constexpr std::uint32_t kNoticeMark = 0x53544d4e;  // "STMN"
+
+}  // namespace
+
+Sequencer::Sequencer(const SequencerConfig& config) : impl_(std::make_unique<Impl>(config)) {}
+Sequencer::~Sequencer() = default;
+
+wire::Header Sequencer::Impl::header(Op op, std::uint16_t flags) {
+  wire::Header h;
+  h.op_flags = wire::op_flags(op, flags);
+  return h;
+}
+
+void Sequencer::Impl::request(const wire::Header& h) {
+  request().header = h;
+}
+
+void Sequencer::Impl::request(const SendEntry& entry) {
+  request() = entry;
+}
+
+SendEntry& Sequencer::Impl::request() {
+  auto& out = outbox.place();
+  out.entry = {};
+  out.number = ++last_number;
+  out.short_put = false;
+  return out.entry;
+}
+
+void Sequencer::Impl::complete(Completion::Kind kind, Context context, int status,
+                               std::uint64_t length) {
+  auto& c = completions.place();
+  c = {};
+  c.kind = kind;
+  c.context = context;
+  c.status = status;
+  c.length = length;
+}
+
+void Sequencer::Impl::complete(const Outbound& out, int status) {
+  complete(out.kind, out.context, status, status == 0 ? out.length : 0);
+  completions.back().message = out.msn;
+}
+
+// What the peer asks for again and again is answered once, and no queue grows with its patience:
+// an answer that is dropped here is asked for once more.
+void Sequencer::Impl::answer(const SendEntry& entry) {
+  constexpr std::size_t kMaxQueued = 1024;
+  if (outbox.size() >= kMaxQueued) return;
+  for (auto const& queued : outbox)
+    if (queued.entry.header == entry.header) return;
+  request(entry);
+}
+
+void Sequencer::Impl::answer(const wire::Header& h) {
+  SendEntry entry{};
+  entry.header = h;
+  answer(entry);
+}
+
+void Sequencer::Impl::complete_once_taken(const Completion& completion) {
+  held.push_back({last_number, completion});
+  give_held();
+}
+
+void Sequencer::Impl::give_held() {
+  auto next = ~std::uint64_t{0};  // the first request that the Node has not taken
+  if (!outbox.empty()) next = outbox.front().number;
+  if (!in_ring.empty()) next = in_ring.front().number;
+  for (; !held.empty() && held.front().first < next; held.pop_front())
+    completions.push_back(held.front().second);
+}
+
+// Ids count up, so that none is used again while a duplicate of an old frame can live.
+// protocol: 8.13, 9.1
+std::uint32_t Sequencer::Impl::new_id() {
+  auto const id = next_id++;
+  if (next_id == wire::kNoId) next_id = 1;
+  return id;
+}
+
+// Takes back what has not been sent yet of the Transfer or region with the peer's id `d_id`.
+void Sequencer::Impl::forget_requests(std::uint32_t d_id) {
+  erase_if(outbox, [&](const Outgoing& out) {
+    return out.entry.header.op() == Op::kData && out.entry.header.d_id == d_id;
+  });
+}
+
+void Sequencer::Impl::dispatch(const ReceivedEntry& entry, Time now) {
+  auto const& h = entry.header;
+  switch (h.op()) {
+    case Op::kRequestToSend:
+      return on_offer(entry, now);
+    case Op::kRequestAnswer:
+      return on_answer(h, now);
+    case Op::kClearToSend:
+      return on_grant(h, now);
+    case Op::kData:
+      if (!on_get_answer(h, now)) on_block(entry, now);
+      return;
+    case Op::kRequestStateResponse:
+      return on_state(h, now);
+    case Op::kRequestToReceive:
+      return on_read_request(h);
+    case Op::kRequestMemoryRegion:
+      return on_region_request(entry);
+    case Op::kMemoryRegionAvailable:
+      return on_region(entry);
+    case Op::kGet:
+      return on_get_refused(h);
+    case Op::kEnd:
+      return on_end(entry, now);
+    case Op::kEndAck:
+      return on_end_ack(h);
+    case Op::kNoOperation:
+      if (h.sync != kNoticeMark) return;
+      complete(Completion::Kind::kNotice, 0, 0);
+      completions.back().tag = h.b_num;
+      return;
+    default:
+      return;
+  }
+}
+
+// A round trip that ends before it began would be taken for one without end.
+Time Sequencer::Impl::tell_time(Time now) {
+  return clock = std::max(clock, now);
+}
+
+void Sequencer::receive(const ReceivedEntry& entry, Time now) {
+  auto const present = impl_->tell_time(now);
+  if (impl_->ended == 0) impl_->dispatch(entry, present);
+}
+
+bool Sequencer::transmit(SendEntry& out, Time now) {
+  impl_->tell_time(now);
+  if (impl_->outbox.empty()) return false;
+  out = impl_->outbox.front().entry;
+  if (impl_->outbox.front().short_put) impl_->leave_asking(out);
+  auto const& h = out.header;
+  if (impl_->in_ring.empty()) {
+    impl_->taken_at = impl_->clock;
+    impl_->due_at(impl_->taken_at + kProgressPatience);
+  }
+  impl_->in_ring.push_back(
+      {impl_->outbox.front().number, h.op(), h.d_id, h.b_num, {h.bufx, h.offset}});
+  impl_->outbox.pop_front();
+  return true;
+}
+
+void Sequencer::taken(std::uint32_t count, Time now) {
+  auto& self = *impl_;
+  self.tell_time(now);
+  if (self.taken_count == count || self.in_ring.empty()) return self.give_held();
+  for (; self.taken_count != count && !self.in_ring.empty(); ++self.taken_count) {
+    self.taken_number = self.in_ring.front().number;
+    self.in_ring.pop_front();
+  }
+  self.taken_at = self.clock;
+  self.departures.add(self.taken_number, self.clock);
+  self.give_held();
+}
+
+bool Sequencer::is_stuck() const {
+  return impl_->stuck;
+}
+
+Time Sequencer::next_deadline() const {
+  return impl_->deadline;
+}
+
+void Sequencer::expire(Time now) {
+  auto& self = *impl_;
+  now = self.tell_time(now);
+  if (self.ended != 0 || now < self.deadline) return;
+  self.deadline = kNever;
+  self.in_doubt = false;
+  self.expire_outbound(now);
+  self.expire_incoming(now);
+  self.expire_asked(now);
+  self.expire_puts(now);
+  self.expire_gets(now);
+  self.expire_endings(now);
+  self.in_doubt ? self.ask_whether_seen(now) : self.no_doubt();
+  // protocol: 10.18
+  if (self.in_ring.empty()) return;
+  self.stuck = now - self.taken_at >= kProgressPatience;
+  if (!self.stuck) self.due_at(self.taken_at + kProgressPatience);
+}
+
+void Sequencer::observe_loss(std::uint32_t cts_repeated) {
+  impl_->repeats = cts_repeated;
+}
+
+bool Sequencer::next_completion(Completion& out) {
+  if (impl_->completions.empty()) return false;
+  out = impl_->completions.front();
+  impl_->completions.pop_front();
+  return true;
+}
+
+bool Sequencer::has_completion() const {
+  return !impl_->completions.empty();
+}
+
+bool Sequencer::has_offers() const {
+  return !impl_->waiting.empty();
+}
+
+bool Sequencer::has_request() const {
+  return !impl_->outbox.empty();
+}
+
+bool Sequencer::waits_for_node() const {
+  return !impl_->outbox.empty() || !impl_->held.empty();
+}
+
+int Sequencer::no_operation() {
+  if (impl_->ended != 0) return impl_->ended;
+  impl_->request(Impl::header(Op::kNoOperation));
+  return 0;
+}
+
+int Sequencer::notify(std::uint32_t word) {
+  if (impl_->ended != 0) return impl_->ended;
+  auto h = Impl::header(Op::kNoOperation);
+  h.sync = kNoticeMark;
+  h.b_num = word;
+  impl_->request(h);
+  return 0;
+}
+
+std::uint32_t Sequencer::take_message() {
+  return impl_->next_msn++;
+}
+
+void Sequencer::fail(int error) {
+  auto& self = *impl_;
+  if (self.ended != 0) return;
+  self.ended = error;
+  self.deadline = kNever;
+  self.outbox.clear();
+  for (auto const& [id, out] : self.outbound) self.complete(out, error);
+  for (auto const& [id, in] : self.incoming) self.complete(in.kind, in.context, error);
+  for (auto const& [context, landing] : self.receives)
+    self.complete(Completion::Kind::kReceive, context, error);
+  for (auto const& [id, asked] : self.asked)
+    self.complete(asked.region ? Completion::Kind::kRegion : Completion::Kind::kRead, asked.context,
+                  error);
+  for (auto const& [id, stream] : self.puts)
+    for (auto const& block : stream.blocks)
+      if (block.last) self.completions.push_back(Impl::completion_of(block, error));
+  for (auto const& piece : self.gets)
+    if (piece.last) self.complete(piece.kind, piece.context, error);
+  for (auto const& [number, completion] : self.held) self.completions.push_back(completion);
+  for (auto& [id, ending] : self.endings)
+    if (ending.completion) self.completions.push_back(*ending.completion);
+  self.outbound.clear();
+  self.incoming.clear();
+  self.receives.clear();
+  self.waiting.clear();
+  self.asked.clear();
+  self.peer_requests.clear();
+  self.puts.clear();
+  self.gets.clear();
+  self.endings.clear();
+  self.held.clear();
+}
+
+std::size_t Sequencer::outstanding() const {
+  auto const& self = *impl_;
+  std::size_t count = self.outbound.size() + self.incoming.size() + self.receives.size() +
+                      self.asked.size() + self.gets.size() + self.held.size();
+  for (auto const& [id, stream] : self.puts) count += stream.blocks.size();
+  for (auto const& [id, ending] : self.endings) count += ending.completion.has_value();
+  return count;
+}
+
+}  // namespace stp

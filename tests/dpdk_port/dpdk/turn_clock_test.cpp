@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a Node is told of time: hardly older than the system's, and never going back.
+#include "dpdk_port/dpdk/turn_clock.h"
+
+#include <thread>
+
+#include "link_pair.h"
+
+namespace stp::port {
+namespace {
+
+void expect_good_time(TurnClock& clock, Time& last) {
+  constexpr Time kSlack = 100;  // how fast the processor counts is known to a part in ten thousand
+  auto const before = now();
+  auto const time = clock.now();
+  EXPECT_GE(time + TurnClock::kOldest + kSlack, before);
+  EXPECT_LE(time, now());
+  EXPECT_GE(time, last);
+  last = time;
+}
+
+void expect_good_times(TurnClock& clock) {
+  Time last = 0;
+  for (int pause = 0; pause < 50; ++pause) {
+    for (int look = 0; look < 1'000; ++look) expect_good_time(clock, last);
+    std::this_thread::sleep_for(std::chrono::microseconds(10 * pause));
+  }
+}
+
+TEST(TurnClocks, TellTheSystemsTimeWithoutADevice) {
+  TurnClock clock;
+  expect_good_times(clock);
+}
+
+TEST(TurnClocks, TellTheSystemsTimeWhereTheProcessorsCounterHelps) {
+  LinkEnd end;
+  end.open("vdev:net_null0");  // a device: from here on it is known how fast that counts
+  TurnClock clock;
+  expect_good_times(clock);
+}
+
+}  // namespace
+}  // namespace stp::port

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gtest/gtest.h>
+
+#include "dpdk_port/link/link.h"
+
+namespace stp::port {
+namespace {
+
+LinkConfig good(const std::string& text) {
+  LinkConfig link;
+  std::string error;
+  EXPECT_TRUE(parse_link(text, link, error)) << error;
+  EXPECT_EQ(link.text, text);
+  return link;
+}
+
+TEST(Link, EveryKindIsKnownByItsFirstWord) {
+  EXPECT_EQ(good("stpd:/run/stpd/stpd.sock").kind, LinkKind::kStpd);
+  EXPECT_EQ(good("iface:eth0").kind, LinkKind::kIface);
+  EXPECT_EQ(good("pci:0000:3b:00.0").kind, LinkKind::kPci);
+  EXPECT_EQ(good("memif:/run/a.sock").kind, LinkKind::kMemif);
+  EXPECT_EQ(good("vdev:net_ring0").kind, LinkKind::kVdev);
+  EXPECT_EQ(good("loop").kind, LinkKind::kLoop);
+}
+
+TEST(Link, TargetIsWhatStandsBehindTheColon) {
+  EXPECT_EQ(good("stpd:/run/stpd/stpd.sock").target, "/run/stpd/stpd.sock");
+  EXPECT_EQ(good("stpd:").target, "");
+  EXPECT_EQ(good("iface:eth0,mtu=1500").target, "eth0");
+  EXPECT_EQ(good("pci:0000:3b:00.0,mtu=9000").target, "0000:3b:00.0");
+  EXPECT_EQ(good("memif:a.sock,role=server").target, "a.sock");
+}
+
+TEST(Link, CommonOptionsAreReadForEveryKind) {
+  for (const char* kind :
+       {"iface:eth0", "pci:0000:3b:00.0", "memif:/a", "vdev:net_ring0", "loop"}) {
+    const LinkConfig link = good(
+        std::string(kind) + ",mac=02:00:00:00:00:07,address=10.9.0.1/24,mtu=9000,vlan=7,copy=1");
+    EXPECT_EQ(link.mac, parse_mac("02:00:00:00:00:07"));
+    EXPECT_EQ(link.address, parse_ipv4("10.9.0.1"));
+    EXPECT_EQ(link.prefix_length, 24U);
+    EXPECT_EQ(link.mtu, 9000U);
+    EXPECT_EQ(link.vlan, 7);
+    EXPECT_TRUE(link.copy);
+    EXPECT_TRUE(link.options.empty());
+  }
+}
+
+TEST(Link, StationsCanBeNamedSoThatNobodyIsAskedForThem) {
+  const LinkConfig link =
+      good("iface:eth0,arp=10.9.0.2@02:00:00:00:00:02+10.9.0.3@02-00-00-00-00-03");
+  EXPECT_EQ(link.arp.size(), 2U);
+  EXPECT_EQ(link.arp.at(*parse_ipv4("10.9.0.3")), parse_mac("02:00:00:00:00:03"));
+  LinkConfig none;
+  std::string error;
+  for (const char* wrong :
+       {"", "10.9.0.2", "@02:00:00:00:00:02", "10.9.0.2@", "10.9.0.2@ff:ff:ff:ff:ff:ff",
+        "0.0.0.0@02:00:00:00:00:02", "10.9.0.2@02:00:00:00:00:02+10.9.0.2@02:00:00:00:00:03"}) {
+    EXPECT_FALSE(parse_link(std::string("loop,arp=") + wrong, none, error)) << wrong;
+    EXPECT_NE(error.find("10.9.0.2@02:00:00:00:00:02"), std::string::npos) << error;
+  }
+}
+
+TEST(Link, WithoutOptionsNothingIsAssumed) {
+  const LinkConfig link = good("iface:eth0");
+  EXPECT_FALSE(link.mac || link.address || link.mtu || link.vlan || link.copy);
+}
+
+TEST(Link, OptionsOfAKindAreKeptByName) {
+  const LinkConfig memif = good("memif:/a,role=server,id=3,rsize=12,bsize=2048,zero-copy=yes");
+  const std::map<std::string, std::string> expected{
+      {"role", "server"}, {"id", "3"}, {"rsize", "12"}, {"bsize", "2048"}, {"zero-copy", "yes"}};
+  EXPECT_EQ(memif.options, expected);
+  EXPECT_EQ(good("iface:eth0,driver=af_xdp").options.at("driver"), "af_xdp");
+}
+
+TEST(Link, VdevHandsOnWhatIsNotOurs) {
+  const LinkConfig link =
+      good("vdev:net_pcap0,iface=veth0,mtu=1500,phy_mac=1,rx_iface=a,rx_iface=b");
+  EXPECT_EQ(link.target, "net_pcap0,iface=veth0,phy_mac=1,rx_iface=a,rx_iface=b");
+  EXPECT_EQ(link.mtu, 1500U);
+}
+
+struct BadLink {
+  const char* text;
+  const char* says;  // part of the error: the cause or the remedy
+};
+class BadLinks : public ::testing::TestWithParam<BadLink> {};
+
+TEST_P(BadLinks, AreRefusedWithCauseAndRemedy) {
+  LinkConfig link;
+  link.target = "untouched";
+  std::string error;
+  EXPECT_FALSE(parse_link(GetParam().text, link, error));
+  EXPECT_NE(error.find(GetParam().says), std::string::npos) << error;
+  EXPECT_NE(error.find(std::string("'") + GetParam().text + "'"), std::string::npos) << error;
+  EXPECT_EQ(link.target, "untouched");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Port, BadLinks,
+    ::testing::Values(
+        BadLink{"", "starts with"}, BadLink{"eth0", "starts with"},
+        BadLink{"iface", "interface name"}, BadLink{"iface:", "interface name"},
+        BadLink{"iface:,mtu=1500", "interface name"},
+        BadLink{"iface:a-name-that-is-too-long", "15 characters"},
+        BadLink{"pci:3b:00.0", "0000:3b:00.0"}, BadLink{"pci:0000:3b:00.9", "0000:3b:00.0"},
+        BadLink{"pci:0000-3b:00.0", "0000:3b:00.0"}, BadLink{"memif:", "socket path"},
+        BadLink{"vdev:", "device string"}, BadLink{"loop:", "loop has nothing"},
+        BadLink{"loop:0", "loop has nothing"}, BadLink{"Loop", "starts with"},
+        BadLink{"stpd:/a,mtu=9000", "no options"}, BadLink{"iface:eth0,", "option is missing"},
+        BadLink{"iface:eth0,,mtu=1500", "is missing"},
+        BadLink{"iface:eth0,=3", "option is missing"},
+        BadLink{"iface:eth0,role=server", "there are mac, address, arp, mtu, vlan, copy, driver"},
+        BadLink{"memif:/a,driver=af_xdp", "no option 'driver'"},
+        BadLink{"loop,speed=3", "no option 'speed'"}, BadLink{"loop,mtu", "'mtu' is not legal"},
+        BadLink{"loop,mtu=", "360 to 65640"}, BadLink{"loop,mtu=359", "360 to 65640"},
+        BadLink{"loop,mtu=65641", "360 to 65640"}, BadLink{"loop,mtu=9000k", "360 to 65640"},
+        BadLink{"loop,mtu=-1", "360 to 65640"}, BadLink{"loop,mtu=99999999999999", "360 to 65640"},
+        BadLink{"loop,vlan=0", "1 to 4094"}, BadLink{"loop,vlan=4095", "1 to 4094"},
+        BadLink{"loop,copy=yes", "0 or 1"}, BadLink{"loop,mac=1:2:3:4:5:6", "02:00:00:00:00:01"},
+        BadLink{"loop,mac=01:00:5e:00:00:01", "station's address"},
+        BadLink{"loop,mac=00:00:00:00:00:00", "station's address"},
+        BadLink{"loop,address=10.9.0.1", "10.9.0.1/24"},
+        BadLink{"loop,address=10.9.0.1/33", "10.9.0.1/24"},
+        BadLink{"loop,address=10.9.0.1/0", "10.9.0.1/24"},
+        BadLink{"loop,address=0.0.0.0/8", "10.9.0.1/24"},
+        BadLink{"loop,mtu=1500,mtu=9000", "stands twice"},
+        BadLink{"memif:/a,role=master", "server or client"},
+        BadLink{"memif:/a,rsize=15", "1 to 14"}, BadLink{"memif:/a,bsize=64", "256 to 65535"},
+        BadLink{"memif:/a,id=-1", "a number"}, BadLink{"memif:/a,zero-copy=1", "yes or no"},
+        BadLink{"iface:eth0,driver=pcap", "af_packet or af_xdp"}));
+
+TEST(Link, SocketPathsFitASocketAddress) {
+  LinkConfig link;
+  std::string error;
+  EXPECT_TRUE(parse_link("memif:" + std::string(107, 'a'), link, error));
+  EXPECT_FALSE(parse_link("memif:" + std::string(108, 'a'), link, error));
+  EXPECT_FALSE(parse_link("stpd:" + std::string(108, 'a'), link, error));
+}
+
+}  // namespace
+}  // namespace stp::port

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/runtime_directory.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "tests/temporary_directory.h"
+
+namespace stp::port {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RuntimeDirectory : public testing::Test {
+ protected:
+  fs::path make(const std::string& name) {
+    fs::create_directory(parent / name);
+    return parent / name;
+  }
+  // A socket that is listened to for as long as the descriptor is open.
+  static int serve(const fs::path& directory) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    auto const path = (directory / "dpdk_telemetry.v2").string();
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    int const fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(fd, 1), 0);
+    return fd;
+  }
+  static pid_t process_that_has_ended() {
+    auto const pid = ::fork();
+    if (pid == 0) ::_exit(0);
+    ::waitpid(pid, nullptr, 0);
+    return pid;
+  }
+
+  test::TemporaryDirectory directory;
+  fs::path const parent = directory.path();
+};
+
+TEST_F(RuntimeDirectory, OfAProcessThatHasEndedIsRemovedWithItsSocket) {
+  auto const left = make(file_prefix_of(process_that_has_ended()));
+  ::close(serve(left));
+  remove_left_behind(parent);
+  EXPECT_FALSE(fs::exists(left));
+}
+
+TEST_F(RuntimeDirectory, OfAProcessThatRunsStays) {
+  auto const own = make(file_prefix_of(::getpid()));
+  remove_left_behind(parent);
+  EXPECT_TRUE(fs::exists(own));
+}
+
+TEST_F(RuntimeDirectory, OfAProcessThatOnlyItsSocketShowsStays) {
+  auto const elsewhere = make(file_prefix_of(process_that_has_ended()));
+  auto const fd = serve(elsewhere);
+  remove_left_behind(parent);
+  EXPECT_TRUE(fs::exists(elsewhere));
+  ::close(fd);
+}
+
+TEST_F(RuntimeDirectory, OfOtherProgramsStays) {
+  auto const ended = std::to_string(process_that_has_ended());
+  for (auto const& name : {"rte", "stp-", "stp-x", "stp-1x"}) make(name);
+  make("testpmd-" + ended);
+  remove_left_behind(parent);
+  EXPECT_EQ(directory.names().size(), 5U);
+}
+
+TEST_F(RuntimeDirectory, ThatIsNotThereIsNoTrouble) {
+  remove_left_behind(parent / "nowhere");
+}
+
+}  // namespace
+}  // namespace stp::port

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Stands in a Node's place: sends the frames it is given, remembers those that arrive and the
+// tokens that come back.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "dpdk_port/link/engine.h"
+#include "dpdk_port/port.h"
+
+namespace stp::port {
+
+using Frame = std::vector<std::byte>;
+
+class ScriptEngine final : public Engine {
+ public:
+  void send(Frame frame) { outgoing_.push_back({std::move(frame), {}, {}}); }
+  // The memory stays the caller's until its token is back.
+  void send_attached(Frame head, Bytes memory, RegionId region) {
+    outgoing_.push_back({std::move(head), memory, {1, region}});
+  }
+
+  void receive(std::span<const Bytes> burst, Time now) override;
+  void receive_looped(std::span<const LoopedFrame> burst, Time now) override;
+  std::size_t transmit(std::span<TxFrame> frames, Time now) override;
+  void transmitted(std::span<const TxToken> tokens) override;
+  [[nodiscard]] Time next_deadline() const override { return deadline; }
+  void expire(Time now) override;
+
+  std::vector<Frame> received;
+  std::map<RegionId, unsigned> returned;  // how often each token came back
+  Frame answer;                           // unless empty: sent for each frame that arrives
+  Time deadline = kNever;
+  unsigned expired = 0;
+  std::size_t received_when_expired = 0;
+  [[nodiscard]] std::size_t waiting() const { return outgoing_.size(); }
+
+ private:
+  struct Outgoing {
+    Frame head;
+    Bytes attached;
+    TxToken token;
+  };
+  std::deque<Outgoing> outgoing_;
+};
+
+// A frame with STP's EtherType and a payload that tells frames apart.
+Frame make_frame(const MacAddr& to, const MacAddr& from, std::size_t length, unsigned seed = 0);
+// Bytes that tell pieces of memory apart.
+Frame make_bytes(std::size_t length, unsigned seed);
+Frame join(const Frame& head, const Frame& rest);
+
+std::uint64_t counter(const Port& port, const std::string& name);
+
+// A Tap that keeps what it sees.
+class RecordingTap final : public Tap {
+ public:
+  void frame(Bytes head, Bytes rest, bool was_sent) override;
+  std::vector<Frame> sent, received;
+};
+
+}  // namespace stp::port

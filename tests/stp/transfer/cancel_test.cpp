@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An operation that is cancelled gives its memory back once nothing can be sent from it.
+#include "tests/stp/transfer/managed_pair.h"
+
+namespace stp::test {
+namespace {
+
+using wire::Op;
+
+class Cancel : public Managed {
+ protected:
+  static constexpr std::size_t kBlock = std::size_t{1} << 16;
+
+  // Once the put has completed its memory is used for something else.
+  bool use_memory_again_when_done() {
+    auto const* const done = sa.find(Completion::Kind::kPut, 1);
+    if (done == nullptr) return false;
+    std::memset(sa.source->data(), 0xee, sa.source->size());
+    return true;
+  }
+  [[nodiscard]] bool is_as_put(std::size_t from, std::size_t to) const {
+    Buffers const pattern(kBufsize, kBuffers);
+    pattern.fill_pattern();
+    return std::memcmp(sb.landing->data() + from, pattern.data() + from, to - from) == 0;
+  }
+  [[nodiscard]] bool is_untouched(std::size_t from) const {
+    auto const all = sb.landing->all().subspan(from);
+    return std::all_of(all.begin(), all.end(), [](std::byte each) { return each == std::byte{0}; });
+  }
+};
+
+// protocol: 10.6
+TEST_F(Cancel, what_is_repeated_of_a_cancelled_put_is_never_what_its_memory_held_later) {
+  auto const region = open_region(4 * kBlock);
+  wire = [this](const Frame& f, bool) { return parsed(f).header.op() == Op::kData ? 0U : 1U; };
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), kBlock), 0);
+  run(kMillisecond);
+  ASSERT_EQ(sa.sequencer->cancel(1), 0);
+  run(kMillisecond);
+  EXPECT_FALSE(use_memory_again_when_done()) << "its Block may be sent again";
+  wire = nullptr;
+  run(kSecond);
+  ASSERT_TRUE(use_memory_again_when_done());
+  run(kSecond);
+  EXPECT_EQ(sa.find(Completion::Kind::kPut, 1)->status, 0) << "it was too late";
+  EXPECT_TRUE(is_as_put(0, kBlock));
+}
+
+TEST_F(Cancel, what_has_not_been_sent_of_a_put_never_is) {
+  auto const region = open_region(8 * kBlock, 2);
+  wire = [this](const Frame& f, bool) { return parsed(f).header.op() == Op::kData ? 0U : 1U; };
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8 * kBlock), 0);
+  run(kMillisecond);
+  ASSERT_EQ(sa.sequencer->cancel(1), 0);
+  wire = nullptr;
+  run(kSecond);
+  ASSERT_TRUE(use_memory_again_when_done());
+  run(kSecond);
+  EXPECT_EQ(sa.find(Completion::Kind::kPut, 1)->status, -ECANCELED);
+  EXPECT_TRUE(is_as_put(0, 2 * kBlock)) << "the two Blocks of the window had been sent";
+  EXPECT_TRUE(is_untouched(2 * kBlock));
+  EXPECT_EQ(sa.sequencer->outstanding(), 0U);
+}
+
+TEST_F(Cancel, a_put_that_has_to_wait_for_others_goes_at_once) {
+  auto const region = open_region(8 * kBlock, 1);
+  ASSERT_EQ(sa.sequencer->put(7, region, 0, at(0), kBlock), 0);
+  ASSERT_EQ(sa.sequencer->put(1, region, kBlock, at(kBlock), kBlock), 0);
+  ASSERT_EQ(sa.sequencer->cancel(1), 0);
+  Completion done{};
+  ASSERT_TRUE(sa.sequencer->next_completion(done));
+  EXPECT_EQ(done.context, 1U);
+  EXPECT_EQ(done.status, -ECANCELED);
+  run(kSecond);
+  EXPECT_EQ(sa.find(Completion::Kind::kPut, 7)->status, 0);
+  EXPECT_TRUE(is_untouched(kBlock));
+}
+
+TEST_F(Cancel, a_put_that_is_given_up_keeps_its_memory_until_no_request_of_it_is_left) {
+  auto const region = open_region(4 * kBlock);
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), kBlock), 0);
+  SendEntry queued;
+  ASSERT_TRUE(sa.sequencer->transmit(queued, now));  // in the ring, and not taken from there
+  ASSERT_EQ(sa.sequencer->end_region(region), 0);
+  Completion done{};
+  EXPECT_FALSE(sa.sequencer->next_completion(done));
+  EXPECT_EQ(sa.sequencer->put(2, region, 0, at(0), kBlock), -EACCES) << "nobody has been told yet";
+  ASSERT_TRUE(ca.user.send(queued));
+  a.node.kick(ca.id);
+  run(kSecond);
+  EXPECT_EQ(sa.find(Completion::Kind::kPut, 1)->status, -ECANCELED);
+  EXPECT_NE(sa.find(Completion::Kind::kRevoked), nullptr);
+}
+
+}  // namespace
+}  // namespace stp::test

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A turn that is held up between its look at the time and the frame's departure: what waits for an
+// answer counts from the departure.
+#include "tests/stp/node/write_fixture.h"
+
+namespace stp::test {
+namespace {
+
+using wire::Op;
+
+class Departure : public Writing {
+ protected:
+  static constexpr Time kHeldUp = 7 * kMillisecond;
+  static constexpr Time kFirst = 10 * kMillisecond;  // before anything has been measured
+
+  void SetUp() override { start({.recover = true}); }
+
+  // What `host` has to say leaves up to `op`, and is lost; the next look at the time is late.
+  void leave_late(Host& host, Op op) {
+    auto frame = take(host);
+    while (frame && parsed(*frame).header.op() != op) frame = take(host);
+    ASSERT_TRUE(frame);
+    now += kHeldUp;
+    while (take(host)) {
+    }
+  }
+  // It leaves once more, so long from now, and late again.
+  Time again(Host& host, Op op) {
+    auto const begun = now;
+    while (now < begun + kSecond) {
+      now = std::max(now, host.node.next_deadline());
+      host.node.expire(now);
+      auto const frame = take(host);
+      if (!frame || parsed(*frame).header.op() != op) continue;
+      auto const after = now - begun;
+      now += kHeldUp;
+      take(host);
+      return after;
+    }
+    return kNever;
+  }
+};
+
+// protocol: 10.20
+TEST_F(Departure, of_a_request_for_a_connection_begins_its_clock) {
+  Connection other;
+  other.memory = std::make_unique<ChannelMemory>(ChannelGeometry{64, 64});
+  ASSERT_EQ(a.node.connect(endpoint_a, kMacB, 3000, other.memory->data(), 78, other.id, now), 0);
+  leave_late(a, Op::kRequestConnection);
+  EXPECT_EQ(again(a, Op::kRequestConnection), kFirst);
+  EXPECT_EQ(again(a, Op::kRequestConnection), 2 * kFirst) << "of each repeat as well";
+}
+
+// protocol: 10.20
+TEST_F(Departure, of_a_request_for_the_end_begins_its_clock) {
+  a.node.close(ca.id, true, now);
+  leave_late(a, Op::kRequestDisconnect);
+  EXPECT_EQ(again(a, Op::kRequestDisconnect), kFirst);
+}
+
+// protocol: 10.20
+TEST_F(Departure, of_the_agreement_to_an_end_begins_its_clock) {
+  a.node.close(ca.id, true, now);
+  arrive(b, *take(a));
+  leave_late(b, Op::kDisconnectAnswer);
+  EXPECT_EQ(again(b, Op::kDisconnectAnswer), kFirst);
+}
+
+// protocol: 10.20
+TEST_F(Departure, of_a_question_about_slots_begins_its_clock) {
+  for (int i = 0; i < 32; ++i) put(a, ca, control(Op::kNoOperation));
+  leave_late(a, Op::kRequestState);
+  EXPECT_EQ(again(a, Op::kRequestState), kFirst);
+}
+
+// protocol: 10.20, 10.21, 10.3
+TEST_F(Departure, of_a_grant_begins_the_data_timeout) {
+  put(a, ca, rts(1'000));
+  settle();
+  put(b, cb, cts());
+  leave_late(b, Op::kClearToSend);
+  EXPECT_EQ(again(b, Op::kRequestState), 4 * kFirst) << "which asks whether it was seen";
+  EXPECT_EQ(again(b, Op::kRequestState), kFirst);
+}
+
+}  // namespace
+}  // namespace stp::test

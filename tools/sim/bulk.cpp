@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/bulk.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "tools/sim/sequencer_config.h"
+
+namespace stp::sim {
+namespace {
+
+constexpr std::uint32_t kCtsWindow = 4;
+
+}  // namespace
+
+void BulkParty::begin(Time now) {
+  auto const& bulk = workload_.bulk;
+  sequencer_.emplace(sequencer_config(info_, workload_.max_block, kCtsWindow));
+  host_ = &end_->host();
+  auto const& memory = sends_ ? bulk.source : bulk.landing;
+  auto const copies = (bulk.length + memory->all().size() - 1) / memory->all().size();
+  region_ = host_->map(info_.endpoint, sends_ ? Direction::kTransmit : Direction::kReceive, memory,
+                       static_cast<unsigned>(std::max<std::uint64_t>(copies, 1)), at_.bufx);
+  if (sends_) return;
+  Landing landing{0, at_, bulk.length};
+  host_->node().alloc_mx(region_, end_->id(), permit::kData, landing.mx);
+  sequencer_->post_receive(0, landing);
+  expire(now);
+}
+
+Time BulkParty::next_deadline() const {
+  if (!sequencer_) return kNever;
+  auto const next = sequencer_->next_deadline();
+  return sends_ && !begun_ ? std::min(next, workload_.bulk.start) : next;
+}
+
+void BulkParty::expire(Time now) {
+  sequencer_->expire(now);
+  if (!sends_ || begun_ || now < workload_.bulk.start) return;
+  begun_ = true;
+  expect(sequencer_->write(0, at_, workload_.bulk.length) == 0, "a long write cannot begin");
+}
+
+void BulkParty::work(Time now) {
+  sequencer_->taken(end_->taken());
+  sequencer_->observe_loss(end_->cts_repeated());
+  for (Completion c{}; sequencer_->next_completion(c);) on_completion(c, now);
+}
+
+void BulkParty::on_completion(const Completion& c, Time now) {
+  auto const& bulk = workload_.bulk;
+  done_ = true;
+  expect(c.status == 0, "a long write fails");
+  if (sends_) return;
+  if (bulk.finished != nullptr) bulk.finished->push_back(now);
+  auto const length = std::min<std::uint64_t>(bulk.length, bulk.landing->all().size());
+  expect(c.length == bulk.length, "a long write arrived with the wrong length");
+  expect(std::memcmp(bulk.landing->data(), bulk.source->data(), length) == 0,
+         "a long write arrived with the wrong bytes");
+}
+
+void BulkParty::stop(int error, Time now) {
+  if (!sequencer_) return;
+  work(now);  // the last header may have come together with the peer's goodbye
+  sequencer_->fail(error != 0 ? error : -ECANCELED);
+  host_->unmap(region_);
+}
+
+std::string BulkSession::overdue(Time now) {
+  if (client_.done() || now < config_.workload.bulk.start + config_.workload.patience) return {};
+  return "a long write never ends";
+}
+
+void BulkSession::check(bool reliable) {
+  if (reliable)
+    run_.verdict.require(client_.done() && server_.done(), "a long write did not complete");
+}
+
+}  // namespace stp::sim

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One long write: for incasts, and for Transfers longer than memory.
+#pragma once
+
+#include "stp/transfer/sequencer.h"
+#include "tools/sim/session.h"
+
+namespace stp::sim {
+
+class BulkParty : public Party {
+ public:
+  BulkParty(Run& run, const SessionConfig& config, bool sends)
+      : Party(run, config), sends_(sends) {}
+
+  void receive(const ReceivedEntry& entry, Time now) override { sequencer_->receive(entry, now); }
+  void work(Time now) override;
+  bool transmit(SendEntry& out, Time now) override { return sequencer_->transmit(out, now); }
+  [[nodiscard]] Time next_deadline() const override;
+  void expire(Time now) override;
+  [[nodiscard]] bool wants_close() const override { return sends_ && done_; }
+  [[nodiscard]] bool done() const { return done_; }
+
+ protected:
+  void begin(Time now) override;
+  void stop(int error, Time now) override;
+
+ private:
+  void on_completion(const Completion& c, Time now);
+
+  bool sends_, begun_ = false, done_ = false;
+  std::optional<Sequencer> sequencer_;
+  Host* host_ = nullptr;
+  RegionId region_ = kNoneId;
+  Address at_;
+};
+
+class BulkSession : public Session {
+ public:
+  BulkSession(Run& run, const SessionConfig& config)
+      : run_(run), config_(config), client_(run, config, true), server_(run, config, false) {}
+  Party& client() override { return client_; }
+  Party& server() override { return server_; }
+  [[nodiscard]] std::string overdue(Time now) override;
+  void check(bool reliable) override;
+
+ private:
+  Run& run_;
+  const SessionConfig config_;
+  BulkParty client_, server_;
+};
+
+}  // namespace stp::sim

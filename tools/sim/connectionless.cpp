@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/connectionless.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "stp/node/inbound/unscheduled.h"
+
+namespace stp::sim {
+namespace {
+
+using wire::Op;
+namespace flag = wire::flag;
+
+constexpr Time kFirstPause = 5 * kMillisecond;
+// A name rests while its receiver remembers it, and as long again as the link may delay a frame.
+constexpr Time kRest = UnscheduledBlocks::kMemory + kSecond;
+constexpr Time kGiveUp = 60 * kSecond;
+constexpr Time kLinger = 20 * kSecond;  // without a word from the peer, which cannot say goodbye
+// A program may look this much later at one header than at another.
+constexpr Time kLateLook = 100 * kMillisecond;
+constexpr Rate kSome = kAlways / 5;
+constexpr std::uint32_t kSpareNames = 2;  // few, so that they are used again
+
+// What may come along with an operation is told by a number that the operation itself carries.
+void attach(SendEntry& entry, std::size_t length, std::uint64_t pattern) {
+  entry.payload_length = static_cast<std::uint8_t>(length);
+  fill_pattern(std::as_writable_bytes(std::span(entry.payload, length)), pattern);
+}
+
+bool has_attached(const ReceivedEntry& entry, std::size_t length, std::uint64_t pattern) {
+  return entry.payload_length == length &&
+         has_pattern(std::as_bytes(std::span(entry.payload, length)), pattern);
+}
+
+std::size_t option_length(std::uint32_t sync) {
+  return sync % 2 == 0 ? 0 : wire::kOptionSize;
+}
+
+std::uint64_t pattern_of(const Parcel& parcel, std::uint64_t sender) {
+  return sender << 32 | parcel.number;
+}
+
+}  // namespace
+
+void Correspondent::map_memory() {
+  auto const guard = [this](std::optional<Arena>& arena) {
+    arena.emplace(end_->host(), info_.endpoint, Direction::kReceive, 1, workload_.longest);
+  };
+  guard(before_);
+  Party::map_memory();
+  guard(after_);
+  if (!honest_) receive_memory_->open_to_all();
+}
+
+bool Correspondent::memory_intact() const {
+  return Party::memory_intact() && (!before_ || (before_->intact() && after_->intact()));
+}
+
+void Correspondent::begin(Time now) {
+  mac_ = end_->host().config().node.mac.to_u64();
+  heard_ = due_ = now;
+}
+
+void Correspondent::stop(int, Time) {
+  due_ = kNever;
+  for (auto* const guard : {&before_, &after_})
+    if (*guard) (*guard)->unmap();
+}
+
+SendEntry Correspondent::request(Op op, std::uint32_t sync) const {
+  SendEntry entry{};
+  auto& h = entry.header;
+  h.op_flags = wire::op_flags(op);
+  h.d_port = peer_->info_.local_port;
+  h.d_key = peer_->info_.local_key;
+  h.sync = sync;
+  entry.destination_mac = peer_->mac_;
+  if (op != Op::kData) attach(entry, option_length(sync), sync);
+  return entry;
+}
+
+Parcel* Correspondent::find(std::uint32_t d_id, std::uint32_t b_num, std::uint32_t number) {
+  for (auto& parcel : parcels_)
+    if (parcel.d_id == d_id && parcel.b_num == b_num && parcel.number == number) return &parcel;
+  return nullptr;
+}
+
+bool Correspondent::waits_since(Time time) const {
+  return state() == State::kOpen && std::any_of(parcels_.begin(), parcels_.end(), [&](auto& p) {
+           return p.under_way && p.begun < time;
+         });
+}
+
+// --- sender
+
+void Correspondent::choose_name(Parcel& parcel) {
+  auto const names = workload_.at_once + kSpareNames;
+  auto const in_use = [&] {
+    return std::any_of(parcels_.begin(), parcels_.end(), [&](const Parcel& other) {
+      return other.d_id == parcel.d_id && other.b_num == parcel.b_num;
+    });
+  };
+  auto name = static_cast<std::uint32_t>(dice_.below(names));
+  do {
+    name = (name + 1) % names;
+    parcel.d_id = name % 2;
+    parcel.b_num = name / 2;
+  } while (in_use());
+}
+
+// There are more lots than names.
+void Correspondent::begin_parcel(Time now) {
+  Parcel parcel;
+  auto const length = dice_.chance(kAlways / 10) ? 0 : dice_.magnitude(1, workload_.longest);
+  choose_name(parcel);
+  parcel.number = ++begun_;
+  parcel.place = peer_->receive_memory_->take(length, 1, dice_).value();
+  parcel.source = transmit_memory_->take(length, 1, dice_).value();
+  fill_pattern(transmit_memory_->bytes(parcel.source), pattern_of(parcel, mac_));
+  if (length > 0 && dice_.chance(kSome))
+    parcel.flags = flag::kSilent;
+  else if (dice_.chance(kSome))
+    parcel.flags = flag::kSendState;
+  for (auto const other : {flag::kInterrupt, flag::kOrder})
+    if (dice_.chance(kSome)) parcel.flags |= other;
+  parcel.append = (parcel.flags & flag::kSilent) == 0 && dice_.chance(kSome);
+  parcel.begun = parcel.sent = now;
+  parcel.pause = kFirstPause;
+  parcel.act_at = now + parcel.pause;
+  repeat(parcels_.emplace_back(parcel));
+  if (dice_.chance(kSome)) requests_.push_back(request(Op::kNoOperation, dice_.next()));
+}
+
+bool Correspondent::can_begin() const {
+  auto const under_way =
+      std::count_if(parcels_.begin(), parcels_.end(), [](auto& p) { return p.under_way; });
+  return begun_ < workload_.operations && under_way < workload_.at_once &&
+         parcels_.size() < workload_.at_once + kSpareNames;
+}
+
+void Correspondent::begin_parcels(Time now) {
+  if (peer_->state() == State::kWaiting) return;
+  if (peer_->state() != State::kOpen) begun_ = workload_.operations;  // nobody is there
+  while (can_begin()) begin_parcel(now);
+}
+
+void Correspondent::repeat(const Parcel& parcel) {
+  auto entry = request(Op::kData, dice_.next());
+  auto& h = entry.header;
+  h.op_flags |= parcel.flags;
+  auto const to = peer_->receive_memory_->address(parcel.place);
+  h.mx = peer_->mx_;
+  h.bufx = to.bufx;
+  h.offset = to.offset;
+  h.d_id = parcel.d_id;
+  h.b_num = parcel.b_num;
+  h.s_id = parcel.number;
+  if (parcel.append) attach(entry, wire::kAppendSize, parcel.number);
+  auto const from = transmit_memory_->address(parcel.source);
+  entry.bufx = from.bufx;
+  entry.offset = from.offset;
+  entry.length = static_cast<std::uint32_t>(parcel.source.length);
+  requests_.push_back(entry);
+}
+
+void Correspondent::ask(const Parcel& parcel) {
+  auto entry = request(Op::kRequestState, dice_.next());
+  entry.header.d_id = parcel.d_id;
+  entry.header.b_num = parcel.b_num;
+  entry.header.s_id = parcel.number;
+  requests_.push_back(entry);
+}
+
+bool Correspondent::transmit(SendEntry& out, Time now) {
+  while (!requests_.empty()) {
+    out = requests_.front();
+    requests_.pop_front();
+    if (out.header.op() != Op::kData) return true;
+    auto* const parcel = find(out.header.d_id, out.header.b_num, out.header.s_id);
+    if (parcel == nullptr) continue;  // its name has rested, and its bytes are gone
+    parcel->sent = now;
+    return true;
+  }
+  return false;
+}
+
+void Correspondent::act(Parcel& parcel, Time now) {
+  if (!parcel.under_way) {
+    parcel.act_at = kNever;
+    return repeat(parcel);
+  }
+  if (now - parcel.begun > kGiveUp) return rest(parcel, now);
+  parcel.pause = std::min(2 * parcel.pause, kSecond);
+  parcel.act_at = now + dice_.between(parcel.pause / 2, parcel.pause);
+  if (dice_.chance(kSome))
+    repeat(parcel);
+  else
+    ask(parcel);
+}
+
+void Correspondent::on_answer(const wire::Header& rsr, Time now) {
+  auto* const parcel = find(rsr.s_id, rsr.b_num, rsr.d_id);
+  if (parcel == nullptr || !parcel->under_way) return;
+  if (rsr.offset == 0) return repeat(*parcel);
+  expect(has_pattern(peer_->receive_memory_->bytes(parcel->place), pattern_of(*parcel, mac_)) &&
+             peer_->receive_memory_->intact_around(parcel->place),
+         "a Block is said to be complete, and its bytes are not there");
+  ++confirmed_;
+  rest(*parcel, now);
+}
+
+// Now and then it comes once more: while its name is remembered, or later.
+void Correspondent::rest(Parcel& parcel, Time now) {
+  parcel.under_way = false;
+  parcel.act_at = dice_.chance(kSome) ? now + dice_.between(0, kRest) : kNever;
+}
+
+Time Correspondent::over_at(const Parcel& parcel) {
+  return parcel.under_way || parcel.act_at != kNever ? kNever : parcel.sent + kRest;
+}
+
+void Correspondent::expire(Time now) {
+  for (auto& parcel : parcels_)
+    if (now >= parcel.act_at) act(parcel, now);
+  std::erase_if(parcels_, [&](const Parcel& parcel) {
+    if (now < over_at(parcel)) return false;
+    transmit_memory_->give_back(parcel.source);
+    peer_->receive_memory_->give_back(parcel.place);
+    return true;
+  });
+  begin_parcels(now);
+  schedule(now);
+}
+
+void Correspondent::schedule(Time now) {
+  if (peer_->state() == State::kWaiting) {
+    due_ = now + kFirstPause;
+    return;
+  }
+  due_ = kNever;
+  for (auto const& parcel : parcels_) due_ = std::min({due_, parcel.act_at, over_at(parcel)});
+  if (can_begin()) due_ = now;
+  if (begun_ < workload_.operations || !parcels_.empty()) return;
+  due_ = heard_ + kLinger;
+  done_ = now >= due_;
+}
+
+// --- receiver
+
+void Correspondent::receive(const ReceivedEntry& entry, Time now) {
+  if (honest_) heard_ = now;  // a liar could keep it waiting forever
+  auto const& h = entry.header;
+  expect(entry.source_mac == peer_->mac_ && h.s_port == peer_->info_.local_port,
+         "a header names the wrong sender");
+  if (h.op() == Op::kData) {
+    on_block(entry, now);
+  } else {
+    expect(has_attached(entry, option_length(h.sync), h.sync), "an option payload is not its own");
+    if (h.op() == Op::kRequestState) answer(h);
+    if (h.op() == Op::kRequestStateResponse) on_answer(h, now);
+  }
+  schedule(now);
+}
+
+// protocol: 11.5, 11.7
+void Correspondent::on_block(const ReceivedEntry& entry, Time now) {
+  auto const& h = entry.header;
+  auto* const parcel = peer_->find(h.d_id, h.b_num, h.s_id);
+  if (parcel == nullptr) return expect(false, "a Block was delivered that is not on its way");
+  expect(!h.has(flag::kSilent), "a Block that ought to be silent was delivered");
+  expect(Address{h.bufx, h.offset} == receive_memory_->address(parcel->place),
+         "a Block's header names the wrong place");
+  expect(has_pattern(receive_memory_->bytes(parcel->place), pattern_of(*parcel, peer_->mac_)),
+         "a Block arrived with the wrong bytes");
+  expect(receive_memory_->intact_around(parcel->place), "a Block wrote beyond its ends");
+  expect(has_attached(entry, parcel->append ? wire::kAppendSize : 0, parcel->number),
+         "an append is not its Block's");
+  expect(!parcel->delivered || now + kLateLook >= *parcel->delivered + UnscheduledBlocks::kMemory,
+         "a Block was delivered twice while its name was remembered");
+  parcel->delivered = now;
+  if (h.has(flag::kSendState)) answer(h);
+}
+
+// Of a Silent Block this program knows what it sees.
+void Correspondent::answer(const wire::Header& question) {
+  auto const* const parcel = peer_->find(question.d_id, question.b_num, question.s_id);
+  auto entry = request(Op::kRequestStateResponse, question.sync);
+  auto& h = entry.header;
+  h.d_id = question.s_id;
+  h.s_id = question.d_id;
+  h.b_num = question.b_num;
+  bool const seen =
+      parcel != nullptr && (parcel->flags & flag::kSilent) != 0 &&
+      has_pattern(receive_memory_->bytes(parcel->place), pattern_of(*parcel, peer_->mac_));
+  h.offset = seen || (parcel != nullptr && parcel->delivered) ? 1 : 0;
+  requests_.push_back(entry);
+}
+
+}  // namespace stp::sim

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One machine: a Node, the loop that drives it, and the user programs with their memory.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "tools/sim/end.h"
+#include "tools/sim/liar.h"
+#include "tools/sim/wire.h"
+
+namespace stp::sim {
+
+inline constexpr std::uint32_t kUport = 3000;
+
+struct HostConfig {
+  NodeConfig node;
+  EndpointConfig endpoint;
+  Time reaction = 0;  // a user program looks at most this long after it was woken
+  Rate lies = 0;
+  // The loop that drives the Node has other work, and never finds that nothing has arrived.
+  bool never_idle = false;
+  // The loop shares its core: that often it is scheduled out, for so long, after it has run for
+  // `every` at most.
+  struct Pauses {
+    unsigned count = 0;
+    Time every = 0, shortest = 0, longest = 0;
+  };
+  Pauses pauses{};
+};
+
+class Host {
+ public:
+  // Called for a connection that came in; gives the program that serves it.
+  using Accept = std::function<Application&(Host&, End&, const VcInfo&)>;
+
+  Host(Run& run, const HostConfig& config, Accept accept);
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  [[nodiscard]] Run& run() const { return run_; }
+  [[nodiscard]] Node& node() { return *node_; }
+  [[nodiscard]] const HostConfig& config() const { return config_; }
+  [[nodiscard]] bool lies() const { return liar_.has_value(); }
+  [[nodiscard]] bool up() const { return up_; }
+  // How often it was booted: what waits on the clock for an earlier life is void.
+  [[nodiscard]] unsigned life() const { return life_; }
+  [[nodiscard]] EndpointId listener() const { return listener_; }
+
+  void plug_in(Wire& uplink) { uplink_ = &uplink; }
+  void receive(const Frame& frame);
+  void poke();  // somebody gave the Node something to do
+  void go_down();
+  void boot();
+  // All connections are gone: lets go of all else, and looks whether anything stays behind.
+  void retire();
+
+  // nullptr: the Node has no room. The VcInfo tells what will name it at the other side.
+  End* connect(const MacAddr& peer, Application& application, VcInfo& out);
+  // A connectionless endpoint for one program; it goes with the program's end of it.
+  void open_port(Application& application);
+  [[nodiscard]] End* find(std::uint64_t cookie) const;
+  [[nodiscard]] std::size_t connected_ends() const { return ends_.size() - stocked_; }
+  void abort_all();
+
+  // Maps memory at Bufx entries that are free; it is kept until the Node has let go of it.
+  RegionId map(EndpointId endpoint, Direction direction, const std::shared_ptr<Memory>& memory,
+               unsigned copies, std::uint32_t& bufx);
+  void unmap(RegionId region);
+
+ private:
+  struct Mapping {
+    std::shared_ptr<Memory> memory;
+    Direction direction;
+    std::uint32_t bufx, count;
+  };
+  void settle();
+  void look_again();
+  void plan_pause();
+  void resume();
+  void take(const Frame& frame);
+  void drain_events();
+  void handle(const Event& event);
+  void accept_all();
+  void close_unused_ports();
+  void send();
+  Frame sent(const TxToken& token, Bytes attached);
+  void set_timer();
+  std::uint64_t new_end();
+  void stock();
+  std::uint32_t free_bufx(Direction direction, std::uint32_t count) const;
+
+  Run& run_;
+  HostConfig config_;
+  Accept accept_;
+  Dice keys_, dice_;
+  std::optional<Liar> liar_;
+  std::unique_ptr<Node> node_;
+  Wire* uplink_ = nullptr;
+  EndpointId listener_ = kNoneId;
+  std::vector<EndpointId> ports_;  // connectionless endpoints
+  bool up_ = false, settling_ = false, retiring_ = false;
+  bool paused_ = false;
+  unsigned pauses_left_ = 0;
+  std::deque<Frame> unread_;  // that came during a pause
+  unsigned life_ = 0;
+  std::uint64_t received_ = 0;  // frames
+  Time timer_ = kNever;
+  Frame head_;
+  std::uint64_t next_cookie_ = 1;
+  std::map<std::uint64_t, std::unique_ptr<End>> ends_;
+  std::size_t stocked_ = 0;
+  std::map<RegionId, Mapping> mappings_;
+};
+
+}  // namespace stp::sim

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/level0.h"
+
+#include <algorithm>
+
+namespace stp::sim {
+namespace {
+
+using wire::Op;
+
+constexpr Time kFirstPause = 10 * kMillisecond;
+constexpr unsigned kMaxBlocks = 64;  // of one Transfer, so that a run stays short
+
+SendEntry request_of(Op op) {
+  SendEntry entry{};
+  entry.header.op_flags = wire::op_flags(op);
+  return entry;
+}
+
+std::uint64_t blocks_of(std::uint64_t length, unsigned blocksize) {
+  return length == 0 ? 1 : (length + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
+}
+
+bool pop(std::deque<SendEntry>& queue, SendEntry& out) {
+  if (queue.empty()) return false;
+  out = queue.front();
+  queue.pop_front();
+  return true;
+}
+
+}  // namespace
+
+// --- sender
+
+void Level0Sender::next(Time now) {
+  since_ = now;
+  r_id_ = wire::kNoId;
+  if (current_ < plan_.lengths.size()) begin_transfer(now);
+}
+
+void Level0Sender::begin_transfer(Time now) {
+  source_ = transmit_memory_->take(length(), 1, dice_);
+  fill_pattern(transmit_memory_->bytes(*source_), plan_.pattern(current_));
+  pause_ = kFirstPause;
+  request();
+  ask_later(now);
+}
+
+void Level0Sender::request() {
+  auto entry = request_of(Op::kRequestToSend);
+  entry.header.param = 2;
+  entry.header.mx = static_cast<std::uint16_t>(workload_.max_block);
+  entry.header.set_t_len(length());
+  entry.header.d_id = wire::kNoId;
+  entry.header.s_id = i_id();
+  requests_.push_back(entry);
+}
+
+void Level0Sender::ask_later(Time now) {
+  ask_at_ = now + pause_;
+  pause_ = std::min(2 * pause_, kSecond);
+}
+
+// No CTS yet: the RTS again. Else: how far is the receiver?
+void Level0Sender::expire(Time now) {
+  ask_later(now);
+  if (!requests_.empty()) return;  // they wait for Slots
+  if (r_id_ == wire::kNoId) return request();
+  auto entry = request_of(Op::kRequestState);
+  entry.header.sync = dice_.next();
+  entry.header.b_num = wire::kNoId;
+  entry.header.d_id = r_id_;
+  entry.header.s_id = i_id();
+  requests_.push_back(entry);
+}
+
+void Level0Sender::receive(const ReceivedEntry& entry, Time now) {
+  auto const& h = entry.header;
+  if (wants_close() || h.d_id != i_id()) return;
+  if (h.op() == Op::kClearToSend) {
+    if (r_id_ == wire::kNoId) {
+      r_id_ = h.s_id;
+      blocksize_ = h.param;
+      pause_ = kFirstPause;
+      ask_later(now);
+    }
+    if (h.s_id == r_id_ && h.param == blocksize_) send_block(h);
+  } else if (h.op() == Op::kRequestStateResponse && h.s_id == r_id_ &&
+             h.offset == blocks_of(length(), blocksize_)) {
+    expect(receiver_->has(current_),
+           "a Transfer is said to be complete before its bytes are there");
+    transmit_memory_->give_back(*source_);  // overwritten: nobody may need it any more
+    source_.reset();
+    requests_.clear();
+    ask_at_ = kNever;
+    ++current_;
+    next(now);
+  }
+}
+
+// The Block, or its tail from the STU on that holds the byte F_Offset.
+void Level0Sender::send_block(const wire::Header& cts) {
+  auto const from = std::uint64_t{cts.b_num} << blocksize_;
+  if (from > length() || (from == length() && length() != 0)) return;
+  auto const size = std::min(std::uint64_t{1} << blocksize_, length() - from);
+  auto const stu = stu_size_log2(info_.remote_max_stu, info_.local_max_stu, info_.remote_bufsize);
+  auto const start = Address{cts.bufx, cts.offset}.linear(info_.remote_bufsize);
+  auto const first = ((start + cts.sync) >> stu) - (start >> stu);
+  auto const skipped = first == 0 ? 0 : (((start >> stu) + first) << stu) - start;
+  if (skipped > size) return;
+  auto entry = request_of(Op::kData);
+  auto const to = Address::from_linear(start + skipped, info_.remote_bufsize);
+  auto source = *source_;
+  source.start += from + skipped;
+  auto const address = transmit_memory_->address(source);
+  entry.header.param = static_cast<std::uint16_t>(first);
+  entry.header.mx = cts.mx;
+  entry.header.bufx = to.bufx;
+  entry.header.offset = to.offset;
+  entry.header.sync = dice_.next();
+  entry.header.b_num = cts.b_num;
+  entry.header.d_id = cts.s_id;
+  entry.header.s_id = i_id();
+  entry.length = static_cast<std::uint32_t>(size - skipped);
+  entry.bufx = address.bufx;
+  entry.offset = address.offset;
+  requests_.push_back(entry);
+}
+
+bool Level0Sender::transmit(SendEntry& out, Time) {
+  return pop(requests_, out);
+}
+
+void Level0Sender::stop(int, Time) {
+  ask_at_ = kNever;
+}
+
+// --- receiver
+
+void Level0Receiver::receive(const ReceivedEntry& entry, Time) {
+  if (entry.header.op() == Op::kRequestToSend) on_request(entry.header);
+  if (entry.header.op() == Op::kData) on_block(entry.header);
+}
+
+void Level0Receiver::on_request(const wire::Header& rts) {
+  if (rts.s_id <= newest_) return;  // repeated; the Node repeats what it granted
+  auto const length = rts.t_len();
+  if (length > receive_memory_->largest()) return;
+  auto const landing = receive_memory_->take(length, 1, dice_);
+  if (!landing) return;
+  newest_ = rts.s_id;
+  blocksize_ = static_cast<unsigned>(dice_.between(wire::kMinBlocksize, rts.mx));
+  while (blocks_of(length, blocksize_) > kMaxBlocks) ++blocksize_;
+  window_ = static_cast<unsigned>(dice_.between(1, 4));
+  auto const r_id = dice_.next() | 1;
+  auto const blocks = static_cast<std::uint32_t>(blocks_of(length, blocksize_));
+  auto& transfer = transfers_[r_id] = {rts.s_id, r_id, length, *landing,
+                                       0,        0,    blocks, std::vector<bool>(blocks)};
+  while (transfer.granted < std::min(transfer.blocks, window_)) grant(transfer);
+}
+
+void Level0Receiver::grant(Transfer& transfer) {
+  auto entry = request_of(Op::kClearToSend);
+  auto place = transfer.landing;
+  place.start += std::size_t{transfer.granted} << blocksize_;
+  auto const at = receive_memory_->address(place);
+  entry.header.param = static_cast<std::uint16_t>(blocksize_);
+  entry.header.mx = mx_;
+  entry.header.bufx = at.bufx;
+  entry.header.offset = at.offset;
+  entry.header.b_num = transfer.granted++;
+  entry.header.d_id = transfer.i_id;
+  entry.header.s_id = transfer.r_id;
+  requests_.push_back(entry);
+}
+
+void Level0Receiver::on_block(const wire::Header& data) {
+  auto const found = transfers_.find(data.d_id);
+  if (found == transfers_.end())
+    return expect(!completed_.contains(data.d_id), "a Block was delivered twice");
+  auto& transfer = found->second;
+  if (data.b_num >= transfer.granted)
+    return expect(false, "a Block was delivered that was not granted");
+  if (transfer.has[data.b_num]) return expect(false, "a Block was delivered twice");
+  auto place = transfer.landing;
+  place.start += std::size_t{data.b_num} << blocksize_;
+  expect(Address{data.bufx, data.offset} == receive_memory_->address(place),
+         "a Block's header names the wrong place");
+  transfer.has[data.b_num] = true;
+  if (transfer.granted < transfer.blocks) grant(transfer);
+  if (++transfer.arrived == transfer.blocks) finish(transfer);
+}
+
+void Level0Receiver::finish(Transfer& transfer) {
+  auto const number = transfer.i_id - 1;
+  expect(transfer.length == plan_.lengths[number] &&
+             has_pattern(receive_memory_->bytes(transfer.landing), plan_.pattern(number)),
+         "a Transfer arrived with the wrong bytes");
+  run_.verdict.require(receive_memory_->intact_around(transfer.landing),
+                       "a Transfer wrote outside what was granted");
+  plan_.received = std::max<std::size_t>(plan_.received, transfer.i_id);
+  receive_memory_->give_back(transfer.landing);
+  completed_[transfer.r_id] = transfer.blocks;
+  transfers_.erase(transfer.r_id);
+}
+
+bool Level0Receiver::has(std::size_t transfer) const {
+  for (auto const& [r_id, t] : transfers_)
+    if (t.i_id == transfer + 1)
+      return has_pattern(receive_memory_->bytes(t.landing), plan_.pattern(transfer));
+  return plan_.received > transfer;
+}
+
+bool Level0Receiver::transmit(SendEntry& out, Time) {
+  return pop(requests_, out);
+}
+
+void Level0Receiver::stop(int, Time) {
+  for (auto const& [r_id, transfer] : transfers_) {
+    run_.verdict.require(receive_memory_->intact_around(transfer.landing),
+                         "a Transfer wrote outside what was granted");
+    receive_memory_->give_back(transfer.landing);
+  }
+  transfers_.clear();
+}
+
+// --- session
+
+Level0Session::Level0Session(Run& run, const SessionConfig& config)
+    : run_(run), config_(config), sender_(run, config, plan_), receiver_(run, config, plan_) {
+  sender_.confirm_with(receiver_);
+  plan_.session = config.number;
+  for (unsigned i = 0; i < config.workload.operations; ++i)
+    plan_.lengths.push_back(
+        run.dice.chance(kAlways / 10) ? 0 : run.dice.magnitude(1, config.workload.longest));
+}
+
+std::string Level0Session::overdue(Time now) {
+  if (sender_.state() != Party::State::kOpen || now - sender_.since() < config_.workload.patience)
+    return {};
+  return "Transfer " + std::to_string(sender_.finished()) + " of a level-0 session never ends";
+}
+
+void Level0Session::check(bool reliable) {
+  if (reliable)
+    run_.verdict.require(sender_.finished() == plan_.lengths.size() && sender_.error() == 0,
+                         "a level-0 session was cut short without a reason");
+}
+
+}  // namespace stp::sim

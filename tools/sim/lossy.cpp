@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/lossy.h"
+
+#include "tools/sim/world.h"
+
+namespace stp::sim {
+namespace {
+
+constexpr std::uint64_t kBitsPerSecond = 10'000'000'000;
+constexpr Time kHop = 2 * kMicrosecond;
+constexpr Time kStart = kSecond + 500 * kMillisecond;  // the connection stands by then
+constexpr unsigned kBufsize = 14, kMaxStu = 13, kMaxBlock = 20;
+
+HostConfig host(unsigned number) {
+  HostConfig h;
+  h.node.mac = MacAddr::from_u64(0x020000000001 + number);
+  h.node.max_stu = kMaxStu;
+  h.node.attach_from = 1024;
+  h.endpoint.bufsize = kBufsize;
+  h.endpoint.recover = true;
+  return h;
+}
+
+Scenario long_write(const Faults& faults, std::vector<Time>& finished) {
+  Scenario s;
+  s.hosts = {host(0), host(1)};
+  s.link = {kBitsPerSecond, kHop};
+  s.faults = faults;
+  s.to_one = true;
+  s.workload.kind = Workload::Kind::kBulk;
+  s.workload.at_once = 1;
+  s.workload.longest = 1;
+  s.workload.max_block = kMaxBlock;
+  s.workload.bulk = {kLossyLength, std::make_shared<Memory>(kLossyLength),
+                     std::make_shared<Memory>(kLossyLength), kStart, &finished};
+  fill_pattern(s.workload.bulk.source->all(), 1);
+  return s;
+}
+
+}  // namespace
+
+LossyResult play_lossy(const Faults& faults, std::uint64_t seed,
+                       const HostConfig::Pauses& of_receiver, const HostConfig::Pauses& of_sender) {
+  Run run{{}, {nullptr, nullptr}, {}, Dice(seed)};
+  std::vector<Time> finished;
+  auto scenario = long_write(faults, finished);
+  scenario.hosts[0].pauses = of_receiver;
+  scenario.hosts[1].pauses = of_sender;
+  World world(run, scenario);
+  world.play();
+  LossyResult result;
+  result.passed = !run.verdict.guilty() && finished.size() == 1;
+  result.bytes = run.trace.bytes();
+  if (!result.passed) return result;
+  auto const took = static_cast<double>(finished[0] - kStart) / static_cast<double>(kSecond);
+  result.goodput = static_cast<double>(8 * kLossyLength) / took;
+  return result;
+}
+
+}  // namespace stp::sim

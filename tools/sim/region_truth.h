@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a region that one side opened to the other must hold: counters, which FetchOps change
+// exactly once each, and slots, each the target of one Put or Get at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "stp/wire/layout.h"
+#include "tools/sim/dice.h"
+
+namespace stp::sim {
+
+inline constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+// A FetchOp as its requester sees it.
+struct FetchTruth {
+  std::size_t word = 0;
+  wire::Function function = wire::Function::kFetchIncrement;
+  std::uint64_t operand = 0, compare = 0;
+};
+
+// A word that is added to and cleared: whatever the order, nothing is lost and nothing counts
+// twice.
+class SumWord {
+ public:
+  void succeeded(const FetchTruth& fetch, std::uint64_t before);
+  void uncertain(const FetchTruth& fetch);  // ended in an error: done once or never
+  [[nodiscard]] bool explains(std::uint64_t value) const;
+
+ private:
+  static constexpr std::size_t kMaxTried = 12;  // combinations of uncertain ones: 2^12
+  static std::uint64_t delta(const FetchTruth& fetch);
+  std::uint64_t sum_ = 0;
+  std::vector<std::uint64_t> uncertain_;
+  bool lost_clear_ = false;
+};
+
+// A word that is swapped from one value to a new one each time: no value is left twice.
+class SwapWord {
+ public:
+  // False: two compare-and-swaps have taken the same value away.
+  bool succeeded(const FetchTruth& fetch, std::uint64_t before);
+  void uncertain(const FetchTruth& fetch) { maybe_.insert(fetch.operand); }
+  [[nodiscard]] bool explains(std::uint64_t value) const;
+  [[nodiscard]] std::uint64_t last_seen() const { return last_seen_; }
+
+ private:
+  std::set<std::uint64_t> left_, reached_{0}, maybe_;
+  std::uint64_t last_seen_ = 0;
+};
+
+class RegionTruth {
+ public:
+  static constexpr std::size_t kSumWords = 2, kWords = 4, kSlots = 4;
+  struct Slot {
+    std::optional<std::uint64_t> pattern;  // nullopt: something failed on it, anything may be there
+    bool busy = false;
+  };
+
+  // Drawn so that it fits into `longest` bytes.
+  static std::size_t draw_slot_size(std::size_t longest, Dice& dice);
+  static std::size_t length_of(std::size_t slot_size) {
+    return kWords * kWord + kSlots * slot_size;
+  }
+
+  void open(std::size_t slot_size, std::uint64_t pattern);
+  [[nodiscard]] bool is_open() const { return slot_size_ != 0; }
+  [[nodiscard]] std::size_t slot_size() const { return slot_size_; }
+  [[nodiscard]] std::size_t slot_offset(std::size_t slot) const {
+    return kWords * kWord + slot * slot_size_;
+  }
+  Slot& slot(std::size_t index) { return slots_[index]; }
+
+  void end() { ended_ = true; }  // the side that uses it needs it no more
+  [[nodiscard]] bool ended() const { return ended_; }
+
+  FetchTruth draw_fetch(Dice& dice, std::uint64_t unique) const;
+  bool fetched(const FetchTruth& fetch, std::uint64_t before);
+  void fetch_failed(const FetchTruth& fetch);
+  // What the words hold when nobody can change them any more.
+  void close(const std::array<std::uint64_t, kWords>& words) { final_ = words; }
+  [[nodiscard]] bool totals_right() const;
+
+ private:
+  std::size_t slot_size_ = 0;
+  bool ended_ = false;
+  std::array<Slot, kSlots> slots_;
+  std::array<SumWord, kSumWords> sums_;
+  std::array<SwapWord, kWords - kSumWords> swaps_;
+  std::optional<std::array<std::uint64_t, kWords>> final_;
+};
+
+}  // namespace stp::sim

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/trace.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstring>
+#include <string_view>
+
+#include "stp/wire/frame.h"
+
+namespace stp::sim {
+namespace {
+
+constexpr std::uint64_t kPrime = 0x100000001b3;
+constexpr std::size_t kHashed = 256;  // bytes of each frame: all headers and some of the data
+
+const char* name(Fault fault) {
+  switch (fault) {
+    case Fault::kLost:
+      return "lost";
+    case Fault::kBurstLost:
+      return "lost in a burst";
+    case Fault::kDuplicated:
+      return "duplicated";
+    case Fault::kReordered:
+      return "reordered";
+    case Fault::kDelayed:
+      return "delayed";
+    case Fault::kCorrupted:
+      return "corrupted";
+    case Fault::kCut:
+      return "cable cut";
+    case Fault::kOverflow:
+      return "switch full";
+    case Fault::kHostDown:
+      return "host down";
+    case Fault::kLie:
+      return "lie";
+    case Fault::kCount:
+      break;
+  }
+  return "?";
+}
+
+}  // namespace
+
+void Trace::mix(Time now, Bytes frame) {
+  hash_ = (hash_ ^ now) * kPrime;
+  hash_ = (hash_ ^ frame.size()) * kPrime;
+  auto const size = std::min(frame.size(), kHashed);
+  for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, frame.data() + at, std::min(sizeof word, size - at));
+    hash_ = (hash_ ^ word) * kPrime;
+    hash_ ^= hash_ >> 29;
+  }
+}
+
+// Whether a frame has the file's station as its source, or its destination.
+bool Trace::at_station(Bytes frame, std::size_t place) const {
+  return frame.size() >= place + sizeof station_->octets &&
+         std::memcmp(frame.data() + place, station_->octets.data(), sizeof station_->octets) == 0;
+}
+
+void Trace::received(Time now, Bytes frame) {
+  mix(now, frame);
+  if (file_ && station_ && at_station(frame, 0)) file_->frame(now, frame);
+}
+
+void Trace::sent(Time now, Bytes frame) {
+  ++frames_;
+  bytes_ += frame.size();
+  mix(now, frame);
+  count(frame);
+  if (file_ && (!station_ || at_station(frame, sizeof station_->octets))) file_->frame(now, frame);
+  if (text_ != nullptr) print(now, "", frame);
+}
+
+// Blocks and their CTS are counted by who receives them.
+void Trace::count(Bytes frame) {
+  using wire::Op;
+  wire::LinkHeader link;
+  Bytes payload;
+  if (wire::unwrap(frame, link, payload) != Counter::kNone || payload.size() < wire::kHeaderSize)
+    return;
+  auto const h = wire::decode(payload.data());
+  ++ops_[static_cast<std::size_t>(h.op())];
+  switch (h.op()) {
+    case Op::kRequestState:
+      ++questions_;
+      return;
+    case Op::kRequestConnection:
+    case Op::kRequestDisconnect:
+    case Op::kRequestToSend:
+    case Op::kRequestToReceive:
+    case Op::kRequestMemoryRegion:
+    case Op::kGet:
+    case Op::kEnd:
+      break;
+    default:
+      return;
+  }
+  if (requests_.size() == kRemembered) requests_.clear();  // a repeat comes soon, or not at all
+  std::string_view const content(reinterpret_cast<const char*>(frame.data()), frame.size());
+  if (requests_.insert(std::hash<std::string_view>{}(content)).second) return;
+  bool const call = h.op() == Op::kRequestConnection || h.op() == Op::kRequestDisconnect;
+  ++(call ? calls_ : repeats_);
+}
+
+void Trace::fault(Time now, Fault fault, Bytes frame) {
+  ++faults_;
+  if (fault == Fault::kOverflow) ++overflows_;
+  hash_ = (hash_ ^ static_cast<std::uint64_t>(fault)) * kPrime;
+  if (text_ != nullptr && fault != Fault::kDelayed) print(now, name(fault), frame);
+}
+
+void Trace::note(Time now, const std::function<std::string()>& line) const {
+  if (text_ == nullptr) return;
+  std::fprintf(text_, "%14.3f us  -- %s\n", static_cast<double>(now) / 1e3, line().c_str());
+}
+
+void Trace::print(Time now, const char* what, Bytes bytes) const {
+  wire::Frame frame;
+  auto const bad = wire::parse(bytes, wire::kMaxMaxStu, frame);
+  std::fprintf(text_, "%14.3f us  %-16s", static_cast<double>(now) / 1e3, what);
+  if (bad != Counter::kNone) {
+    std::fprintf(text_, "(%zu bytes: %s)\n", bytes.size(), Counters::name(bad));
+    return;
+  }
+  auto const& h = frame.header;
+  std::fprintf(text_,
+               "%02x>%02x %-4s flags=%03x param=%u ports=%u>%u mx=%u bufx=%x offset=%x sync=%x "
+               "b_num=%x d_id=%x s_id=%x +%zu\n",
+               frame.src.octets[5], frame.dst.octets[5], wire::short_name(h.op()),
+               h.op_flags & wire::kFlagsMask, h.param, h.s_port, h.d_port, h.mx, h.bufx, h.offset,
+               h.sync, h.b_num, h.d_id, h.s_id, frame.stu.size() + frame.option.size());
+}
+
+}  // namespace stp::sim

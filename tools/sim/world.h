@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The machines, cables and sessions of one scenario, from the first connection to the last look
+// for what was left behind.
+#pragma once
+
+#include "tools/sim/scenario.h"
+#include "tools/sim/simulation.h"
+#include "tools/sim/stray.h"
+#include "tools/sim/switch.h"
+
+namespace stp::sim {
+
+class World {
+ public:
+  World(Run& run, const Scenario& scenario);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  void play();
+  // Users' bytes placed in memory, by all Nodes.
+  [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
+  // CTS that Nodes sent again, and STUs that came again.
+  [[nodiscard]] std::uint64_t repeats() const { return repeats_; }
+
+ private:
+  struct Machine {
+    std::unique_ptr<Host> host;
+    std::unique_ptr<Wire> uplink;
+    Wire* downlink = nullptr;
+  };
+  struct Pair {
+    std::size_t client, server;
+    unsigned cycles_left;
+    std::unique_ptr<Session> session;
+    std::uint64_t number = 0;  // of the session
+    // What the connection being made is called at the client: the server knows it by that.
+    VcInfo names{};
+    bool taken = false;  // the server has accepted it
+    bool honest = true;
+    Time begun = 0;
+    Time parted = kNever;  // when the first end had ended
+  };
+  void build();
+  void plan_outages();
+  void begin(Pair& pair);
+  Application& accept(Host& host, End& end, const VcInfo& info);
+  void abort_later(Pair& pair, Time span);
+  void watch();
+  void look_after(Pair& pair);
+  void finish(Pair& pair);
+  void set_outage(const Outage& outage, bool begins);
+  [[nodiscard]] bool all_done() const;
+  void start_pairs();
+  void flood();
+  void count(Host& host);
+  void retire();
+
+  Run& run_;
+  const Scenario& scenario_;
+  Switch switch_;
+  std::vector<Machine> machines_;
+  std::vector<Pair> pairs_;
+  std::vector<std::unique_ptr<Stray>> strays_;
+  std::optional<Dice> flood_dice_;
+  std::uint64_t sessions_ = 0, delivered_ = 0, overruns_ = 0, repeats_ = 0;
+};
+
+}  // namespace stp::sim
