@@ -6,7 +6,7 @@
 namespace stp::wire {
 
 const char* short_name(Op op) {
-  return syntax_of(op).name;
+  return operation(op).short_name;
 }
 
 // protocol: 6.2

@@ -4,7 +4,6 @@
 // Marks as in docs/protocol.md: [S] public record of the standard, [P] decision of our profile.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -47,25 +46,6 @@ enum class Op : std::uint8_t {
   kEnd = 0x1e,
   kEndAck = 0x1f,
 };
-// All of them, by code.
-inline constexpr std::array kOperations{Op::kRequestConnection,
-                                        Op::kConnectionAnswer,
-                                        Op::kRequestDisconnect,
-                                        Op::kDisconnectAnswer,
-                                        Op::kDisconnectComplete,
-                                        Op::kNoOperation,
-                                        Op::kRequestMemoryRegion,
-                                        Op::kMemoryRegionAvailable,
-                                        Op::kGet,
-                                        Op::kRequestToSend,
-                                        Op::kRequestAnswer,
-                                        Op::kRequestToReceive,
-                                        Op::kClearToSend,
-                                        Op::kData,
-                                        Op::kRequestState,
-                                        Op::kRequestStateResponse,
-                                        Op::kEnd,
-                                        Op::kEndAck};
 inline constexpr unsigned kOpShift = 11;
 inline constexpr std::uint16_t kFlagsMask = 0x07ff;
 

@@ -1,65 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each operation must look like: one table, and the checks of profile section 12 that need
-// nothing but the header.
+// What each operation must look like: the checks of docs/protocol.md, section 12, that need nothing
+// but the header.
 #pragma once
 
 #include "stp/counters.h"
-#include "stp/wire/header.h"
+#include "stp/wire/operations.h"
 
 namespace stp::wire {
 
-// The fields of an operation that can be illegal whatever the receiver's state.
-enum class Constraint : std::uint8_t {
-  kNone,
-  kSizes,      // Bufsize and Max_STU
-  kMaxBlock,   // Max_Block
-  kBlocksize,  // Blocksize
-  kLength,     // T_len must not be 0
-};
-
+// What is looked at for each frame, by code: a part of the table of operations.
 struct Syntax {
-  const char* name = nullptr;  // nullptr: no such operation
-  bool slot = false;           // consumes a Slot at its receiver
+  bool known = false;
+  bool slot = false;  // takes a Slot at its receiver
   std::uint16_t illegal_flags = kFlagsMask;
   Constraint constraint = Constraint::kNone;
 };
 
 inline constexpr std::size_t kOpCodes = 32;
 
-// A flag that an operation has no use for is an unused field: not looked at (section 3). That holds
-// for Reject on what answers nothing, Last or Silent on a control operation, and so on. Illegal are
-// only the flags that change how a frame is read: a function, an append, and the reserved bit.
-// protocol: 3.7, 3.9
-inline constexpr std::uint16_t kIllegalInControl =
-    flag::kReserved | flag::kAppend | flag::kFunction;
-inline constexpr std::uint16_t kIllegalInGet = flag::kReserved | flag::kAppend;
-inline constexpr std::uint16_t kIllegalInData = flag::kReserved | flag::kFunction;
-
 constexpr std::array<Syntax, kOpCodes> syntax_table() {
   std::array<Syntax, kOpCodes> table{};
-  auto set = [&table](Op op, const char* name, bool slot, Constraint constraint = Constraint::kNone,
-                      std::uint16_t illegal_flags = kIllegalInControl) {
-    table[static_cast<std::size_t>(op)] = {name, slot, illegal_flags, constraint};
-  };
-  constexpr bool kSlot = true, kNoSlot = false;
-  set(Op::kRequestConnection, "RC", kNoSlot, Constraint::kSizes);
-  set(Op::kConnectionAnswer, "CA", kNoSlot, Constraint::kSizes);
-  set(Op::kRequestDisconnect, "RD", kNoSlot);
-  set(Op::kDisconnectAnswer, "DA", kNoSlot);
-  set(Op::kDisconnectComplete, "DC", kNoSlot);
-  set(Op::kNoOperation, "NOP", kSlot);
-  set(Op::kRequestMemoryRegion, "RMR", kSlot, Constraint::kLength);
-  set(Op::kMemoryRegionAvailable, "MRA", kSlot);
-  set(Op::kGet, "GET", kSlot, Constraint::kNone, kIllegalInGet);
-  set(Op::kRequestToSend, "RTS", kSlot, Constraint::kMaxBlock);
-  set(Op::kRequestAnswer, "RA", kSlot);
-  set(Op::kRequestToReceive, "RTR", kSlot, Constraint::kLength);
-  set(Op::kClearToSend, "CTS", kSlot, Constraint::kBlocksize);
-  set(Op::kData, "DATA", kSlot, Constraint::kNone, kIllegalInData);
-  set(Op::kRequestState, "RS", kNoSlot);
-  set(Op::kRequestStateResponse, "RSR", kNoSlot);
-  set(Op::kEnd, "END", kSlot);
-  set(Op::kEndAck, "EA", kSlot);
+#define STP_SYNTAX(operation, fields, short_name, name, slot, used, illegal, constraint)     \
+  table[static_cast<std::size_t>(Op::k##operation)] = {true, (slot) != Slot::kNone, illegal, \
+                                                       constraint};
+  STP_OPERATIONS(STP_SYNTAX)
+#undef STP_SYNTAX
   return table;
 }
 inline constexpr auto kSyntax = syntax_table();
@@ -82,7 +47,7 @@ inline constexpr unsigned kLegalFunctions =
 // `op`: the header's own, which the caller may know beforehand.
 constexpr Counter check_op(const Header& header, Op op) {
   const Syntax& syntax = syntax_of(op);
-  if (syntax.name == nullptr) return Counter::kUnknownOp;
+  if (!syntax.known) return Counter::kUnknownOp;
   if (header.has(syntax.illegal_flags)) return Counter::kBadFlags;
   // Only a GET has a function, and only DATA an append.
   if (op == Op::kGet && (kLegalFunctions & bit(header.function())) == 0) return Counter::kBadFlags;

@@ -11,8 +11,8 @@
 #include <array>
 #include <cstddef>
 
-#include "link_pair.h"
-#include "network_namespace.h"
+#include "tests/dpdk_port/link_pair.h"
+#include "tests/dpdk_port/network_namespace.h"
 
 namespace stp::port {
 namespace {

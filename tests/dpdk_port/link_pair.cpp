@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "link_pair.h"
+#include "tests/dpdk_port/link_pair.h"
 
 #include <algorithm>
 

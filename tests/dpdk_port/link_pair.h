@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "dpdk_port/link_port.h"
-#include "script_engine.h"
+#include "tests/dpdk_port/script_engine.h"
 
 namespace stp::port {
 

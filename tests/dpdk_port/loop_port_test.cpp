@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
 
-#include "link_pair.h"
+#include "tests/dpdk_port/link_pair.h"
 
 namespace stp::port {
 namespace {

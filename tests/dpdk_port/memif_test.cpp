@@ -8,7 +8,7 @@
 
 #include <fstream>
 
-#include "link_pair.h"
+#include "tests/dpdk_port/link_pair.h"
 
 namespace stp::port {
 namespace {

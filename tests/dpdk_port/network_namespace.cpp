@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "network_namespace.h"
+#include "tests/dpdk_port/network_namespace.h"
 
 #include <fcntl.h>
 #include <sched.h>

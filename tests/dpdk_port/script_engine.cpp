@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "script_engine.h"
+#include "tests/dpdk_port/script_engine.h"
 
 #include <gtest/gtest.h>
 

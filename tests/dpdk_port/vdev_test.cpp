@@ -2,7 +2,7 @@
 // DPDK's own virtual devices, by their names.
 #include <gtest/gtest.h>
 
-#include "link_pair.h"
+#include "tests/dpdk_port/link_pair.h"
 
 namespace stp::port {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each operation calls its fields: the table of docs/protocol.md, section 3.
+// What each operation calls its fields, for traces and scripts.
 #pragma once
 
 #include <optional>
@@ -7,34 +7,16 @@
 #include <string>
 #include <string_view>
 
-#include "stp/wire/header.h"
+#include "stp/wire/operations.h"
 
 namespace stp::replay {
 
-// The words of a header that operations use differently. kTLen is two of them.
-enum class Field : std::uint8_t {
-  kParam,
-  kMx,
-  kBufx,
-  kOffset,
-  kSync,
-  kBNum,
-  kDId,
-  kSId,
-  kTLen,
-};
-
-struct FieldName {
-  Field field;
-  std::string_view name;
-};
+using Field = wire::Word;
+using FieldName = wire::FieldName;
 
 // Those that the operation uses, under its own names, in the order of the header's words. Empty
 // for what is no operation; a NOP's are opaque and have the header's names.
 std::span<const FieldName> fields_of(wire::Op op);
-
-std::uint64_t get(const wire::Header& header, Field field);
-void set(wire::Header& header, Field field, std::uint64_t value);
 
 // The names that every header has: Param, D_Port, S_Port, D_Key, ...
 std::string_view header_name(Field field);

@@ -18,7 +18,7 @@ std::string formatted(const char* format, std::uint64_t value) {
 
 // Names and addresses of memory read best in hexadecimal, numbers in decimal.
 bool reads_as_hex(const FieldName& named) {
-  switch (named.field) {
+  switch (named.word) {
     case Field::kBufx:
       return named.name.ends_with("Bufx");
     case Field::kOffset:
@@ -35,7 +35,7 @@ bool reads_as_hex(const FieldName& named) {
 
 std::string value_text(const FieldName& named, std::uint64_t value) {
   bool const may_be_none =
-      named.field == Field::kDId || named.field == Field::kSId || named.name == "B_num";
+      named.word == Field::kDId || named.word == Field::kSId || named.name == "B_num";
   if (may_be_none && value == wire::kNoId) return "none";
   return reads_as_hex(named) ? hex(value) : std::to_string(value);
 }
@@ -96,10 +96,10 @@ void add_header(Object& object, const wire::Header& h) {
   object.number("Cksum", h.cksum);
   for (auto const field : {Field::kMx, Field::kBufx, Field::kOffset, Field::kSync, Field::kBNum,
                            Field::kDId, Field::kSId})
-    object.number(header_name(field), get(h, field));
+    object.number(header_name(field), wire::word_of(h, field));
   for (auto const& named : fields_of(h.op()))
-    if (named.name != header_name(named.field) || named.field == Field::kTLen)
-      object.number(named.name, get(h, named.field));
+    if (named.name != header_name(named.word) || named.word == Field::kTLen)
+      object.number(named.name, wire::word_of(h, named.word));
 }
 
 }  // namespace
@@ -156,7 +156,7 @@ std::string operation_text(const Decoded& decoded) {
   text += " Port=" + std::to_string(h.s_port) + '>' + std::to_string(h.d_port);
   text += " Key=" + hex(h.d_key);
   for (auto const& named : fields_of(h.op()))
-    text += ' ' + std::string(named.name) + '=' + value_text(named, get(h, named.field));
+    text += ' ' + std::string(named.name) + '=' + value_text(named, wire::word_of(h, named.word));
   if (auto const length = payload_length(decoded); length != 0 || h.op() == wire::Op::kData)
     text += " +" + std::to_string(length);
   if (!decoded.frame.append.empty()) text += " +append";

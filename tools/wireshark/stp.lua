@@ -11,6 +11,7 @@ local HEADER, OPTION, APPEND = 40, 32, 64
 
 -- What each operation calls its words: { name, words of the header, base }. docs/protocol.md, section 3.
 local PARAM, MX, BUFX, OFFSET, SYNC, B_NUM, D_ID, S_ID = 2, 14, 16, 20, 24, 28, 32, 36
+-- Made by stp-dissector-table from stp/wire/operations.h: begin.
 local OPS = {
   [0x01] = { "RC", { "I_Slots", PARAM }, { "I_Bufsize", BUFX }, { "I_Key", OFFSET },
              { "I_Max_STU", SYNC }, { "R_UPort", D_ID }, { "I_UPort", S_ID } },
@@ -22,10 +23,11 @@ local OPS = {
   [0x10] = { "NOP", { "Param", PARAM }, { "Mx", MX }, { "Bufx", BUFX }, { "Offset", OFFSET },
              { "Sync", SYNC }, { "B_num", B_NUM }, { "D_id", D_ID }, { "S_id", S_ID } },
   [0x13] = { "RMR", { "B_win", PARAM }, { "T_len", SYNC }, { "I_id", S_ID } },
-  [0x14] = { "MRA", { "B_win", PARAM }, { "R_Mx", MX }, { "R_Bufx", BUFX }, { "R_Offset", OFFSET },
-             { "T_len", SYNC }, { "I_id", D_ID }, { "R_id", S_ID } },
-  [0x15] = { "GET", { "Length", PARAM }, { "I_Mx", MX }, { "R_Bufx", BUFX }, { "R_Offset", OFFSET },
-             { "I_Bufx", SYNC }, { "I_Offset", B_NUM }, { "R_id", D_ID }, { "G_num", S_ID } },
+  [0x14] = { "MRA", { "B_win", PARAM }, { "R_Mx", MX }, { "R_Bufx", BUFX },
+             { "R_Offset", OFFSET }, { "T_len", SYNC }, { "I_id", D_ID }, { "R_id", S_ID } },
+  [0x15] = { "GET", { "Length", PARAM }, { "I_Mx", MX }, { "R_Bufx", BUFX },
+             { "R_Offset", OFFSET }, { "I_Bufx", SYNC }, { "I_Offset", B_NUM }, { "R_id", D_ID },
+             { "G_num", S_ID } },
   [0x16] = { "RTS", { "CTS_req", PARAM }, { "Max_Block", MX }, { "T_len", SYNC },
              { "RTR_I_id", D_ID }, { "I_id", S_ID } },
   [0x17] = { "RA", { "I_id", D_ID }, { "R_id", S_ID } },
@@ -42,6 +44,7 @@ local OPS = {
   [0x1e] = { "END", { "R_id", D_ID }, { "I_id", S_ID } },
   [0x1f] = { "EA", { "I_id", D_ID }, { "R_id", S_ID } },
 }
+-- Made by stp-dissector-table: end.
 local FUNCTIONS = { [0] = "Get", "Fetch_Increment", "Fetch_Decrement", "Fetch_Clear", "Fetch_Add",
                     "Compare_And_Swap", "illegal", "FetchOp_Complete" }
 local FLAGS = { { "Reserved", 0x0001 }, { "Append", 0x0002 }, { "Reject", 0x0004 },

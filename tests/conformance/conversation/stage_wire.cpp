@@ -106,7 +106,7 @@ void Stage::fill(const Line& line, Header& h) {
     else if (name == "D_Key")
       h.d_key = static_cast<std::uint32_t>(*value);
     else if (auto const field = replay::find_field(h.op(), name))
-      replay::set(h, *field, *value);
+      wire::set_word(h, *field, *value);
     else
       throw std::runtime_error(line.words.at(0) + " has no field " + name);
   }
@@ -170,7 +170,7 @@ std::string Stage::compare(const Line& line, const Header& h, std::size_t payloa
     else if (name == "payload")
       seen = payload;
     else if (field)
-      seen = replay::get(h, *field);
+      seen = wire::word_of(h, *field);
     else
       throw std::runtime_error(line.words.at(0) + " has no field " + name);
     if (!variables_.matches(text, seen)) return name + " is " + std::to_string(seen);

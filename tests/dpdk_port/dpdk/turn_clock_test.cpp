@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "link_pair.h"
+#include "tests/dpdk_port/link_pair.h"
 
 namespace stp::port {
 namespace {

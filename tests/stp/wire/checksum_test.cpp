@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "wire_frames.h"
+#include "tests/stp/wire/frames.h"
 
 namespace stp::wire {
 namespace {

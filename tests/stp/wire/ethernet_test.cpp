@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "stp/wire/ethernet.h"
-#include "wire_frames.h"
+#include "tests/stp/wire/frames.h"
 
 namespace stp::wire {
 namespace {

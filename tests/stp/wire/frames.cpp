@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "wire_frames.h"
+#include "tests/stp/wire/frames.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "golden_frames.h"
+#include "tests/stp/wire/golden_frames.h"
 
-#include "wire_frames.h"
+#include "tests/stp/wire/frames.h"
 
 namespace stp::wire {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "golden_frames.h"
 #include "stp/wire/ethernet.h"
-#include "wire_frames.h"
+#include "tests/stp/wire/frames.h"
+#include "tests/stp/wire/golden_frames.h"
 
 namespace stp::wire {
 namespace {

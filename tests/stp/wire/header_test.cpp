@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "wire_frames.h"
+#include "tests/stp/wire/frames.h"
 
 namespace stp::wire {
 namespace {

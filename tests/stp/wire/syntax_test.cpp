@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <limits>
 
-#include "wire_frames.h"
+#include "tests/stp/wire/frames.h"
 
 namespace stp::wire {
 namespace {

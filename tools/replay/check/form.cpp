@@ -89,15 +89,15 @@ void Checker::Impl::check_unused(const Decoded& frame) {
   bool const refusal = h.has(wire::flag::kReject) && h.op() == Op::kConnectionAnswer;
   std::array<bool, 8> used{};
   for (auto const& named : fields_of(h.op())) {
-    if (named.field == Field::kTLen)
+    if (named.word == Field::kTLen)
       used[static_cast<std::size_t>(Field::kSync)] = used[static_cast<std::size_t>(Field::kBNum)] =
           true;
     else
-      used[static_cast<std::size_t>(named.field)] = named.name != "EtherType";
+      used[static_cast<std::size_t>(named.word)] = named.name != "EtherType";
   }
   for (auto const field : {Field::kParam, Field::kMx, Field::kBufx, Field::kOffset, Field::kSync,
                            Field::kBNum, Field::kDId, Field::kSId})
-    if (!used[static_cast<std::size_t>(field)]) unused(header_name(field), get(h, field));
+    if (!used[static_cast<std::size_t>(field)]) unused(header_name(field), wire::word_of(h, field));
   if (h.op() == Op::kRequestConnection) {
     unused("D_Port", h.d_port);
     unused("D_Key", h.d_key);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One struct for each operation, with the operation's own names for its fields. They are made from
+// the table in operations.h.
+//
+//   auto const rts = decode_as<RequestToSend>(header);   // header.op() is kRequestToSend
+//   if (rts.t_len > ...) ...
+//   encode_to(ClearToSend{.blocksize = 20, ...}, header);  // sets Op and the operation's fields
+//
+// Ports, Key, Cksum and flags belong to every header and stay there.
+#pragma once
+
+#include "stp/wire/operations.h"
+
+namespace stp::wire {
+
+template <Word word>
+struct WordType {
+  using Type = std::uint32_t;
+};
+template <>
+struct WordType<Word::kParam> {
+  using Type = std::uint16_t;
+};
+template <>
+struct WordType<Word::kMx> {
+  using Type = std::uint16_t;
+};
+template <>
+struct WordType<Word::kTLen> {
+  using Type = std::uint64_t;
+};
+
+#define STP_MEMBER(word, member, name) WordType<Word::k##word>::Type member = 0;
+#define STP_READ(word, member, name) \
+  member = static_cast<WordType<Word::k##word>::Type>(word_of(header, Word::k##word));
+#define STP_WRITE(word, member, name) set_word(header, Word::k##word, member);
+#define STP_STRUCT(operation, fields, ...)                                           \
+  struct operation {                                                                 \
+    static constexpr Op kOp = Op::k##operation;                                      \
+    STP_FIELDS_##fields(STP_MEMBER) constexpr void read_from(const Header& header) { \
+      STP_FIELDS_##fields(STP_READ)                                                  \
+    }                                                                                \
+    constexpr void write_to(Header& header) const { STP_FIELDS_##fields(STP_WRITE) } \
+    friend bool operator==(const operation&, const operation&) = default;            \
+  };
+STP_OPERATIONS(STP_STRUCT)
+#undef STP_STRUCT
+#undef STP_WRITE
+#undef STP_READ
+#undef STP_MEMBER
+
+// The header's op is T's.
+template <typename T>
+constexpr T decode_as(const Header& header) {
+  T operation;
+  operation.read_from(header);
+  return operation;
+}
+// Words that the operation does not use stay as they are; flags, too.
+template <typename T>
+constexpr void encode_to(const T& operation, Header& header) {
+  header.op_flags = op_flags(T::kOp, header.op_flags);
+  operation.write_to(header);
+}
+
+}  // namespace stp::wire

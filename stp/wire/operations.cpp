@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/wire/operations.h"
+
+namespace stp::wire {
+namespace {
+
+#define STP_FIELD(word, member, name) FieldName{Word::k##word, name},
+#define STP_OPERATION_FIELDS(operation, fields, ...) \
+  constexpr std::array k##operation##Fields{STP_FIELDS_##fields(STP_FIELD)};
+STP_OPERATIONS(STP_OPERATION_FIELDS)
+#undef STP_OPERATION_FIELDS
+#undef STP_FIELD
+
+#define STP_OPERATION_ROW(operation, fields, short_name, name, slot, used, illegal, constraint) \
+  Operation{Op::k##operation, short_name, name, k##operation##Fields, slot, used,               \
+            illegal,          constraint},
+constexpr std::array kRows{STP_OPERATIONS(STP_OPERATION_ROW)};
+#undef STP_OPERATION_ROW
+
+constexpr std::size_t kOpCodes = 32;
+
+constexpr auto by_code() {
+  std::array<Operation, kOpCodes> table{};
+  for (auto const& row : kRows) table[static_cast<std::size_t>(row.op)] = row;
+  return table;
+}
+constexpr auto kByCode = by_code();
+
+}  // namespace
+
+const Operation& operation(Op op) {
+  auto const code = static_cast<std::size_t>(op);
+  return kByCode[code < kOpCodes ? code : 0];
+}
+
+std::span<const Operation> operations() {
+  return kRows;
+}
+
+}  // namespace stp::wire

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The operations: what each calls its fields, which flags it looks at, what makes it a syntax
+// error, and whether it takes a Slot. One table (docs/protocol.md, 3.4, 3.5 and 3.10). The structs
+// of operation.h, the syntax checks, stp-replay and the Wireshark dissector are made from it;
+// docs/architecture.md tells how to add an operation.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "stp/wire/header.h"
+
+namespace stp::wire {
+
+// F(word, member, name): the word of the header, the member of the struct, and the name that
+// documents, traces and the dissector use. In the order of the header's words. TLen is w6 and w7.
+// protocol: 3.10
+// clang-format off
+#define STP_FIELDS_REQUEST_CONNECTION(F)                                                         \
+  F(Param, i_slots, "I_Slots") F(Mx, ethertype, "EtherType") F(Bufx, i_bufsize, "I_Bufsize")     \
+  F(Offset, i_key, "I_Key") F(Sync, i_max_stu, "I_Max_STU") F(DId, r_uport, "R_UPort")           \
+  F(SId, i_uport, "I_UPort")
+#define STP_FIELDS_CONNECTION_ANSWER(F)                                                          \
+  F(Param, r_slots, "R_Slots") F(Bufx, r_bufsize, "R_Bufsize") F(Offset, r_key, "R_Key")         \
+  F(Sync, r_max_stu, "R_Max_STU") F(DId, i_uport, "I_UPort") F(SId, r_uport, "R_UPort")
+#define STP_FIELDS_REQUEST_DISCONNECT(F) F(Offset, i_key, "I_Key")
+#define STP_FIELDS_DISCONNECT_ANSWER(F) F(Offset, r_key, "R_Key")
+#define STP_FIELDS_DISCONNECT_COMPLETE(F) F(Offset, i_key, "I_Key")
+#define STP_FIELDS_NO_OPERATION(F)                                                               \
+  F(Param, param, "Param") F(Mx, mx, "Mx") F(Bufx, bufx, "Bufx") F(Offset, offset, "Offset")     \
+  F(Sync, sync, "Sync") F(BNum, b_num, "B_num") F(DId, d_id, "D_id") F(SId, s_id, "S_id")
+#define STP_FIELDS_REQUEST_MEMORY_REGION(F)                                                      \
+  F(Param, b_win, "B_win") F(TLen, t_len, "T_len") F(SId, i_id, "I_id")
+#define STP_FIELDS_MEMORY_REGION_AVAILABLE(F)                                                    \
+  F(Param, b_win, "B_win") F(Mx, r_mx, "R_Mx") F(Bufx, r_bufx, "R_Bufx")                         \
+  F(Offset, r_offset, "R_Offset") F(TLen, t_len, "T_len") F(DId, i_id, "I_id")                   \
+  F(SId, r_id, "R_id")
+#define STP_FIELDS_GET(F)                                                                        \
+  F(Param, t_len, "T_len") F(Mx, i_mx, "I_Mx") F(Bufx, r_bufx, "R_Bufx")                         \
+  F(Offset, r_offset, "R_Offset") F(Sync, i_bufx, "I_Bufx") F(BNum, i_offset, "I_Offset")        \
+  F(DId, r_id, "R_id") F(SId, g_num, "G_num")
+#define STP_FIELDS_REQUEST_TO_SEND(F)                                                            \
+  F(Param, cts_req, "CTS_req") F(Mx, max_block, "Max_Block") F(TLen, t_len, "T_len")             \
+  F(DId, rtr_i_id, "RTR_I_id") F(SId, i_id, "I_id")
+#define STP_FIELDS_REQUEST_ANSWER(F) F(DId, i_id, "I_id") F(SId, r_id, "R_id")
+#define STP_FIELDS_REQUEST_TO_RECEIVE(F) F(TLen, t_len, "T_len") F(SId, i_id, "I_id")
+#define STP_FIELDS_CLEAR_TO_SEND(F)                                                              \
+  F(Param, blocksize, "Blocksize") F(Mx, r_mx, "R_Mx") F(Bufx, r_bufx, "R_Bufx")                 \
+  F(Offset, r_offset, "R_Offset") F(Sync, f_offset, "F_Offset") F(BNum, b_num, "B_num")          \
+  F(DId, i_id, "I_id") F(SId, r_id, "R_id")
+#define STP_FIELDS_DATA(F)                                                                       \
+  F(Param, stu_num, "STU_num") F(Mx, r_mx, "R_Mx") F(Bufx, r_bufx, "R_Bufx")                     \
+  F(Offset, r_offset, "R_Offset") F(Sync, sync, "Sync") F(BNum, b_num, "B_num")                  \
+  F(DId, r_id, "R_id") F(SId, opaque, "Opaque")
+#define STP_FIELDS_REQUEST_STATE(F)                                                              \
+  F(Sync, sync, "Sync") F(BNum, b_num, "B_num") F(DId, r_id, "R_id") F(SId, i_id, "I_id")
+#define STP_FIELDS_REQUEST_STATE_RESPONSE(F)                                                     \
+  F(Param, r_slots, "R_Slots") F(Offset, b_seq, "B_seq") F(Sync, sync, "Sync")                   \
+  F(BNum, b_num, "B_num") F(DId, i_id, "I_id") F(SId, r_id, "R_id")
+#define STP_FIELDS_END(F) F(DId, r_id, "R_id") F(SId, i_id, "I_id")
+#define STP_FIELDS_END_ACK(F) F(DId, i_id, "I_id") F(SId, r_id, "R_id")
+
+// O(operation, fields, short name, name, Slot, flags that it looks at, flags that are a syntax
+// error, what else is one). `operation`: the struct, and Op::k<operation>.
+#define STP_OPERATIONS(O)                                                                        \
+  O(RequestConnection, REQUEST_CONNECTION, "RC", "Request_Connection",                           \
+    Slot::kNone, kNoFlags, kIllegalInControl, Constraint::kSizes)                                \
+  O(ConnectionAnswer, CONNECTION_ANSWER, "CA", "Connection_Answer",                              \
+    Slot::kNone, flag::kReject, kIllegalInControl, Constraint::kSizes)                           \
+  O(RequestDisconnect, REQUEST_DISCONNECT, "RD", "Request_Disconnect",                           \
+    Slot::kNone, kNoFlags, kIllegalInControl, Constraint::kNone)                                 \
+  O(DisconnectAnswer, DISCONNECT_ANSWER, "DA", "Disconnect_Answer",                              \
+    Slot::kNone, kNoFlags, kIllegalInControl, Constraint::kNone)                                 \
+  O(DisconnectComplete, DISCONNECT_COMPLETE, "DC", "Disconnect_Complete",                        \
+    Slot::kNone, kNoFlags, kIllegalInControl, Constraint::kNone)                                 \
+  O(NoOperation, NO_OPERATION, "NOP", "No_Operation",                                            \
+    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kNone)                              \
+  O(RequestMemoryRegion, REQUEST_MEMORY_REGION, "RMR", "Request_Memory_Region",                  \
+    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kLength)                            \
+  O(MemoryRegionAvailable, MEMORY_REGION_AVAILABLE, "MRA", "Memory_Region_Available",            \
+    Slot::kOne, flag::kReject | kQueuedFlags, kIllegalInControl, Constraint::kNone)              \
+  O(Get, GET, "GET", "Get, FetchOp, FetchOp_Complete",                                           \
+    Slot::kOne, flag::kReject | flag::kSilent | flag::kFunction | kQueuedFlags,                  \
+    kIllegalInGet, Constraint::kNone)                                                            \
+  O(RequestToSend, REQUEST_TO_SEND, "RTS", "Request_To_Send",                                    \
+    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kMaxBlock)                          \
+  O(RequestAnswer, REQUEST_ANSWER, "RA", "Request_Answer",                                       \
+    Slot::kOne, flag::kReject | kQueuedFlags, kIllegalInControl, Constraint::kNone)              \
+  O(RequestToReceive, REQUEST_TO_RECEIVE, "RTR", "Request_To_Receive",                           \
+    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kLength)                            \
+  O(ClearToSend, CLEAR_TO_SEND, "CTS", "Clear_To_Send",                                          \
+    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kBlocksize)                         \
+  O(Data, DATA, "DATA", "Data", Slot::kPerBlock,                                                 \
+    flag::kAppend | flag::kLast | flag::kOrder | flag::kSilent | kQueuedFlags,                   \
+    kIllegalInData, Constraint::kNone)                                                           \
+  O(RequestState, REQUEST_STATE, "RS", "Request_State",                                          \
+    Slot::kNone, kNoFlags, kIllegalInControl, Constraint::kNone)                                 \
+  O(RequestStateResponse, REQUEST_STATE_RESPONSE, "RSR", "Request_State_Response",               \
+    Slot::kNone, flag::kReject, kIllegalInControl, Constraint::kNone)                            \
+  O(End, END, "END", "End", Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kNone)      \
+  O(EndAck, END_ACK, "EA", "End_Ack",                                                            \
+    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kNone)
+// clang-format on
+
+// The words of a header that operations use differently. kTLen is two of them.
+enum class Word : std::uint8_t { kParam, kMx, kBufx, kOffset, kSync, kBNum, kDId, kSId, kTLen };
+
+// Whether an operation takes a Slot at its receiver.
+// protocol: 6.2
+enum class Slot : std::uint8_t { kNone, kOne, kPerBlock };
+
+// The fields of an operation that can be illegal whatever the receiver's state.
+enum class Constraint : std::uint8_t {
+  kNone,
+  kSizes,      // Bufsize and Max_STU
+  kMaxBlock,   // Max_Block
+  kBlocksize,  // Blocksize
+  kLength,     // T_len must not be 0
+};
+
+inline constexpr std::uint16_t kNoFlags = 0;
+inline constexpr std::uint16_t kQueuedFlags = flag::kSendState | flag::kInterrupt;
+
+// A flag that an operation has no use for is an unused field: not looked at (section 3). That holds
+// for Reject on what answers nothing, Last or Silent on a control operation, and so on. Illegal are
+// only the flags that change how a frame is read: a function, an append, and the reserved bit.
+// protocol: 3.7, 3.9
+inline constexpr std::uint16_t kIllegalInControl =
+    flag::kReserved | flag::kAppend | flag::kFunction;
+inline constexpr std::uint16_t kIllegalInGet = flag::kReserved | flag::kAppend;
+inline constexpr std::uint16_t kIllegalInData = flag::kReserved | flag::kFunction;
+
+struct FieldName {
+  Word word;
+  std::string_view name;
+};
+
+struct Operation {
+  Op op{};
+  const char* short_name = nullptr;  // nullptr: no such operation
+  std::string_view name;
+  std::span<const FieldName> fields;
+  Slot slot = Slot::kNone;
+  std::uint16_t used_flags = 0;  // what the receiver looks at
+  std::uint16_t illegal_flags = kFlagsMask;
+  Constraint constraint = Constraint::kNone;
+};
+
+// Of every code, also of those that are no operation.
+const Operation& operation(Op op);
+// All of them, by code.
+#define STP_OP(operation, ...) Op::k##operation,
+inline constexpr std::array kOperations{STP_OPERATIONS(STP_OP)};
+#undef STP_OP
+// The same, with all that is known of them.
+std::span<const Operation> operations();
+
+// Any word of a header, as its operation's table calls it.
+constexpr std::uint64_t word_of(const Header& header, Word word) {
+  switch (word) {
+    case Word::kParam:
+      return header.param;
+    case Word::kMx:
+      return header.mx;
+    case Word::kBufx:
+      return header.bufx;
+    case Word::kOffset:
+      return header.offset;
+    case Word::kSync:
+      return header.sync;
+    case Word::kBNum:
+      return header.b_num;
+    case Word::kDId:
+      return header.d_id;
+    case Word::kSId:
+      return header.s_id;
+    case Word::kTLen:
+      return header.t_len();
+  }
+  return 0;
+}
+// What does not fit is cut off.
+constexpr void set_word(Header& header, Word word, std::uint64_t value) {
+  auto const whole = static_cast<std::uint32_t>(value);
+  auto const half = static_cast<std::uint16_t>(value);
+  switch (word) {
+    case Word::kParam:
+      header.param = half;
+      break;
+    case Word::kMx:
+      header.mx = half;
+      break;
+    case Word::kBufx:
+      header.bufx = whole;
+      break;
+    case Word::kOffset:
+      header.offset = whole;
+      break;
+    case Word::kSync:
+      header.sync = whole;
+      break;
+    case Word::kBNum:
+      header.b_num = whole;
+      break;
+    case Word::kDId:
+      header.d_id = whole;
+      break;
+    case Word::kSId:
+      header.s_id = whole;
+      break;
+    case Word::kTLen:
+      header.set_t_len(value);
+      break;
+  }
+}
+
+}  // namespace stp::wire

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The table of operations says what docs/protocol.md says, and the structs what the table says.
+#include "stp/wire/operations.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "stp/wire/operation.h"
+
+namespace stp::wire {
+namespace {
+
+using Row = std::vector<std::string>;
+
+std::string trimmed(const std::string& text) {
+  auto const begin = text.find_first_not_of(' ');
+  return begin == std::string::npos ? ""
+                                    : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+// "| a | b |" -> {"a", "b"}; nothing for a line that is no row.
+Row cells_of(std::string line) {
+  line = trimmed(line);
+  if (!line.starts_with('|')) return {};
+  Row cells;
+  std::istringstream rest(line.substr(1));
+  for (std::string cell; std::getline(rest, cell, '|');) cells.push_back(trimmed(cell));
+  return cells;
+}
+
+// The rows below the heading whose first cells are `heading`.
+std::vector<Row> table_of(const Row& heading) {
+  std::ifstream page(STP_PROTOCOL_PAGE);
+  EXPECT_TRUE(page) << STP_PROTOCOL_PAGE;
+  std::vector<Row> rows;
+  bool inside = false;
+  for (std::string line; std::getline(page, line);) {
+    auto const cells = cells_of(line);
+    if (cells.size() >= heading.size() && std::equal(heading.begin(), heading.end(), cells.begin()))
+      inside = true;
+    else if (inside && cells.empty())
+      break;
+    else if (inside && !cells[0].starts_with("---"))
+      rows.push_back(cells);
+  }
+  return rows;
+}
+
+// A cell begins with the field's name; what follows explains it.
+std::string name_in(const std::string& cell) {
+  return cell.substr(0, cell.find(' '));
+}
+
+struct Column {
+  std::size_t cell;
+  Word word;
+};
+constexpr std::array kColumns{Column{1, Word::kParam}, Column{4, Word::kMx},
+                              Column{5, Word::kBufx},  Column{6, Word::kOffset},
+                              Column{7, Word::kSync},  Column{8, Word::kBNum},
+                              Column{9, Word::kDId},   Column{10, Word::kSId}};
+
+// What the page calls the words that `op` uses.
+std::map<Word, std::string> names_on_page(const Row& row) {
+  std::map<Word, std::string> names;
+  for (auto const& [cell, word] : kColumns)
+    if (!row[cell].empty()) names[word] = name_in(row[cell]);
+  if (names[Word::kSync] == "T_len") {
+    names[Word::kTLen] = "T_len";
+    names.erase(Word::kBNum);
+    names.erase(Word::kSync);
+  }
+  std::erase_if(names, [](auto const& entry) { return entry.second.empty(); });
+  return names;
+}
+
+std::map<Word, std::string> names_in_table(const Operation& operation) {
+  std::map<Word, std::string> names;
+  for (auto const& field : operation.fields) names[field.word] = std::string(field.name);
+  return names;
+}
+
+// protocol: 3.10
+TEST(Operations, HaveTheFieldsOfTheProtocolPage) {
+  std::size_t found = 0;
+  for (auto const& row : table_of({"op", "Param", "D_Port, D_Key"})) {
+    ASSERT_EQ(row.size(), 11U) << row[0];
+    std::istringstream shorts(row[0]);
+    for (std::string name; std::getline(shorts, name, ',');) {
+      name = trimmed(name);
+      auto const at = std::ranges::find_if(
+          operations(), [&](auto const& operation) { return operation.short_name == name; });
+      ASSERT_NE(at, operations().end()) << name;
+      ++found;
+      auto on_page = names_on_page(row);
+      if (at->op == Op::kNoOperation) {  // "opaque" on the page
+        for (auto const& field : at->fields) EXPECT_EQ(on_page[field.word], "opaque");
+        EXPECT_EQ(on_page.size(), at->fields.size());
+      } else if (at->op == Op::kRequestToSend) {
+        on_page[Word::kDId] = "RTR_I_id";  // "I_id of the RTR" on the page
+        EXPECT_EQ(on_page, names_in_table(*at));
+      } else {
+        EXPECT_EQ(on_page, names_in_table(*at)) << name;
+      }
+    }
+  }
+  EXPECT_EQ(found, operations().size());
+}
+
+// protocol: 3.4, 6.2
+TEST(Operations, HaveTheCodesNamesAndSlotsOfTheProtocolPage) {
+  std::size_t found = 0;
+  for (auto const& row : table_of({"code", "operation", "short", "Slot"})) {
+    ASSERT_EQ(row.size(), 9U);
+    for (std::size_t at : {0U, 5U}) {
+      auto const& row_of = operation(static_cast<Op>(std::stoul(row[at], nullptr, 16)));
+      ASSERT_NE(row_of.short_name, nullptr) << row[at];
+      EXPECT_EQ(row_of.name, row[at + 1]);
+      EXPECT_EQ(row_of.short_name, row[at + 2]);
+      auto const slot = row[at + 3].empty()          ? Slot::kNone
+                        : row[at + 3] == "per Block" ? Slot::kPerBlock
+                                                     : Slot::kOne;
+      EXPECT_EQ(row_of.slot, slot) << row[at + 2];
+      ++found;
+    }
+  }
+  EXPECT_EQ(found, operations().size());
+}
+
+// protocol: 3.5
+TEST(Operations, UseRejectAsTheProtocolPageSays) {
+  for (auto const& row : table_of({"bit", "flag", "mark", "meaning", "used on"})) {
+    if (row[1] != "Reject") continue;
+    for (auto const& operation : operations()) {
+      auto const list = ", " + row[4] + ",";
+      auto const listed = list.find(std::string(", ") + operation.short_name + ",");
+      EXPECT_EQ((operation.used_flags & flag::kReject) != 0, listed != std::string::npos)
+          << operation.short_name;
+    }
+    return;
+  }
+  FAIL() << "no row for Reject";
+}
+
+TEST(Operations, StandInTheOrderOfTheirCodesAndOfTheirWords) {
+  for (std::size_t i = 1; i < operations().size(); ++i)
+    EXPECT_LT(operations()[i - 1].op, operations()[i].op);
+  auto const place = [](Word word) { return word == Word::kTLen ? Word::kSync : word; };
+  for (auto const& operation : operations())
+    for (std::size_t i = 1; i < operation.fields.size(); ++i)
+      EXPECT_LT(place(operation.fields[i - 1].word), place(operation.fields[i].word))
+          << operation.short_name;
+}
+
+Header filled() {
+  Header header;
+  header.op_flags = flag::kInterrupt;
+  header.param = 0x0102;
+  header.mx = 0x0304;
+  header.bufx = 0x05060708;
+  header.offset = 0x090a0b0c;
+  header.sync = 0x0d0e0f10;
+  header.b_num = 0x11121314;
+  header.d_id = 0x15161718;
+  header.s_id = 0x191a1b1c;
+  return header;
+}
+
+TEST(Operations, AStructHasTheWordsOfItsOperation) {
+  auto const header = filled();
+  auto const rts = decode_as<RequestToSend>(header);
+  EXPECT_EQ(rts.cts_req, 0x0102);
+  EXPECT_EQ(rts.max_block, 0x0304);
+  EXPECT_EQ(rts.t_len, 0x0d0e0f1011121314U);
+  EXPECT_EQ(rts.rtr_i_id, 0x15161718U);
+  EXPECT_EQ(rts.i_id, 0x191a1b1cU);
+  auto const get = decode_as<Get>(header);
+  EXPECT_EQ(get.i_bufx, header.sync);
+  EXPECT_EQ(get.i_offset, header.b_num);
+}
+
+// What is written into an empty header and read again is the same, and nothing else is written.
+template <typename T>
+void comes_back() {
+  auto const from = decode_as<T>(filled());
+  Header header;
+  header.op_flags = flag::kSendState;
+  encode_to(from, header);
+  EXPECT_EQ(header.op(), T::kOp);
+  EXPECT_TRUE(header.has(flag::kSendState));
+  EXPECT_EQ(decode_as<T>(header), from);
+  auto const uses = names_in_table(operation(T::kOp));
+  for (auto const& [cell, word] : kColumns) {
+    bool const half = uses.contains(Word::kTLen) && (word == Word::kSync || word == Word::kBNum);
+    EXPECT_EQ(word_of(header, word) != 0, uses.contains(word) || half)
+        << operation(T::kOp).short_name << " cell " << cell;
+  }
+}
+
+TEST(Operations, EachStructIsWrittenAsItIsRead) {
+#define STP_COMES_BACK(operation, ...) comes_back<operation>();
+  STP_OPERATIONS(STP_COMES_BACK)
+#undef STP_COMES_BACK
+}
+
+}  // namespace
+}  // namespace stp::wire

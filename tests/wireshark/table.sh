@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: table.sh ROOT PROGRAM
+# The dissector names operations and fields as the table of operations does.
+set -euo pipefail
+made=$("$2")
+there=$(sed -n '/^-- Made by stp-dissector-table from/,/^-- Made by stp-dissector-table: end/p' \
+  "$1/tools/wireshark/stp.lua")
+[ "$(wc -l <<<"$made")" -gt 20 ] || { echo "the table has too few lines"; exit 1; }
+diff <(echo "$there") <(echo "$made") ||
+  { echo "to mend it: build/bin/stp-dissector-table --write tools/wireshark/stp.lua"; exit 1; }
+echo "the same"

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The operations and their fields as stp.lua has them. `stp-dissector-table --write FILE` puts them
+// there, between the lines that say so.
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "stp/wire/operations.h"
+
+namespace {
+
+using stp::wire::Op;
+using stp::wire::Word;
+
+constexpr const char* kBegin =
+    "-- Made by stp-dissector-table from stp/wire/operations.h: begin.\n";
+constexpr const char* kEnd = "-- Made by stp-dissector-table: end.\n";
+constexpr std::size_t kLineLength = 100;
+
+const char* lua_word(Word word) {
+  switch (word) {
+    case Word::kParam:
+      return "PARAM";
+    case Word::kMx:
+      return "MX";
+    case Word::kBufx:
+      return "BUFX";
+    case Word::kOffset:
+      return "OFFSET";
+    case Word::kSync:
+    case Word::kTLen:  // begins there
+      return "SYNC";
+    case Word::kBNum:
+      return "B_NUM";
+    case Word::kDId:
+      return "D_ID";
+    case Word::kSId:
+      return "S_ID";
+  }
+  return "";
+}
+
+// A GET's T_len has 16 bits, that of other operations 64: two fields in Wireshark.
+std::string lua_name(Op op, const stp::wire::FieldName& field) {
+  return op == Op::kGet && field.name == "T_len" ? "Length" : std::string(field.name);
+}
+
+std::string table() {
+  std::string text = std::string(kBegin) + "local OPS = {\n";
+  for (auto const& operation : stp::wire::operations()) {
+    char begin[32];
+    std::snprintf(begin, sizeof begin, "  [0x%02x] = { \"%s\"", static_cast<unsigned>(operation.op),
+                  operation.short_name);
+    std::string line = begin;
+    for (auto const& field : operation.fields) {
+      if (field.name == "EtherType") continue;  // 0 by rule 3.14: tells nobody anything
+      std::string const next =
+          "{ \"" + lua_name(operation.op, field) + "\", " + lua_word(field.word) + " }";
+      line += ',';
+      if (line.size() + next.size() + 4 > kLineLength) {
+        text += line + '\n';
+        line = std::string(12, ' ');
+      }
+      line += ' ' + next;
+    }
+    text += line + " },\n";
+  }
+  return text + "}\n" + kEnd;
+}
+
+int write_into(const char* path) {
+  std::ifstream in(path);
+  std::string whole{std::istreambuf_iterator<char>(in), {}};
+  auto const begin = whole.find(kBegin), end = whole.find(kEnd);
+  if (begin == std::string::npos || end == std::string::npos || end < begin) {
+    std::fprintf(stderr, "stp-dissector-table: %s has no lines that begin and end the table\n",
+                 path);
+    return 1;
+  }
+  whole.replace(begin, end + std::strlen(kEnd) - begin, table());
+  std::ofstream out(path);
+  out << whole;
+  out.close();
+  if (out) return 0;
+  std::fprintf(stderr, "stp-dissector-table: %s cannot be written\n", path);
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 1) return std::fputs(table().c_str(), stdout) < 0;
+  if (argc == 3 && std::strcmp(argv[1], "--write") == 0) return write_into(argv[2]);
+  std::fputs("usage: stp-dissector-table [--write FILE]\n", stderr);
+  return 2;
+}
