@@ -63,7 +63,8 @@ struct Node::Impl {
   void end_undecided(Vc& vc, Time now);
   [[nodiscard]] static Time undecided_deadline(const Vc& vc);
   void answer_refusal(const Vc& vc, const OptionPayload& option, Time now);
-  void send_refusal(const MacAddr& to, const wire::Header& request, const OptionPayload& option);
+  void send_refusal(const PeerName& to, std::uint32_t i_uport, std::uint32_t r_uport,
+                    const OptionPayload& option);
 
   // --- stranger.cpp
   [[nodiscard]] bool is_spoofed(const wire::Frame& frame) const;
@@ -87,7 +88,12 @@ struct Node::Impl {
   Vc* make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now,
               const Strangers::Names& names = {});
   std::uint16_t choose_port(const Endpoint& endpoint, Time now);
-  void adopt_peer(Vc& vc, const MacAddr& mac, const wire::Header& announced);
+  // What a peer announces in its RC or CA.
+  struct PeerSizes {
+    std::uint16_t slots;
+    std::uint32_t bufsize, max_stu;  // exponents
+  };
+  void adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes);
   // Of what a user has queued that closes: without a frame that leaves for so long it is dropped.
   static constexpr Time kDrainPatience = 30 * kSecond;
   void drain(Vc& vc, Time now);
@@ -193,6 +199,7 @@ struct Node::Impl {
   void on_state_response(Vc& vc, const wire::Frame& frame, Time now);
   void answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
                     std::uint32_t asker_id);
+  void send_slot_question(const Vc& vc);
   // Why: for credit; to see whether the peer lives; to see whether it has seen what it was sent.
   enum class Ask : std::uint8_t { kCredit, kKeepAlive, kSilence };
   void ask_slots(Vc& vc, Ask why, Time now);
@@ -255,7 +262,16 @@ struct Node::Impl {
   // Answers and requests of the Node's own: small, sent before anything of users but for a frame.
   void answer(const MacAddr& dst, const wire::Header& header, bool checksum = false,
               const OptionPayload& option = {});
-  [[nodiscard]] wire::Header header_for(const Vc& vc, wire::Op op, std::uint16_t flags = 0) const;
+  [[nodiscard]] wire::Header header_for(const Vc& vc, wire::Op op, std::uint16_t flags = 0) const {
+    return addressed_to(vc, {.op_flags = wire::op_flags(op, flags)});
+  }
+  // To the peer of `vc`, with what `operation` says.
+  template <typename Operation>
+  [[nodiscard]] static wire::Header header_for(const Vc& vc, const Operation& operation,
+                                               std::uint16_t flags = 0) {
+    return addressed_to(vc, wire::to_header(operation, flags));
+  }
+  [[nodiscard]] static wire::Header addressed_to(const Vc& vc, wire::Header header);
 
   void event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie = 0);
 

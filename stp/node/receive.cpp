@@ -221,13 +221,11 @@ void Node::Impl::wake_touched(bool all, Time now) {
 }
 
 // protocol: 3.3
-wire::Header Node::Impl::header_for(const Vc& vc, wire::Op op, std::uint16_t flags) const {
-  wire::Header h;
-  h.op_flags = wire::op_flags(op, flags);
-  h.d_port = vc.peer_port;
-  h.s_port = vc.local_port;
-  h.d_key = vc.peer_key;
-  return h;
+wire::Header Node::Impl::addressed_to(const Vc& vc, wire::Header header) {
+  header.d_port = vc.peer_port;
+  header.s_port = vc.local_port;
+  header.d_key = vc.peer_key;
+  return header;
 }
 
 void Node::Impl::answer(const MacAddr& dst, const wire::Header& header, bool checksum,

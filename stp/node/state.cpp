@@ -22,39 +22,40 @@ constexpr Time kKeepAliveInterval = 250 * kMillisecond;
 }  // namespace
 
 void Node::Impl::on_request_state(Vc& vc, const wire::Header& h) {
-  answer_state(vc, h.sync, h.b_num, h.d_id, h.s_id);
+  auto const rs = wire::decode_as<wire::RequestState>(h);
+  answer_state(vc, rs.sync, rs.b_num, rs.r_id, rs.i_id);
 }
 
 // RSR: the free Slots of this moment and, where `r_id` names a Transfer, its state.
 // protocol: 6.4, 6.13
 void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
                               std::uint32_t asker_id) {
-  auto h = header_for(vc, wire::Op::kRequestStateResponse);
-  h.param = static_cast<std::uint16_t>(vc.channel.free_slots());
-  h.sync = sync;
-  h.b_num = b_num;
-  h.d_id = wire::kNoId;
+  wire::RequestStateResponse rsr{.r_slots = static_cast<std::uint16_t>(vc.channel.free_slots()),
+                                 .sync = sync,
+                                 .b_num = b_num,
+                                 .i_id = wire::kNoId};
+  std::uint16_t flags = 0;
   if (r_id != wire::kNoId) {
-    h.s_id = r_id;
+    rsr.r_id = r_id;
     if (auto const* const transfer = vc.inbound.transfer(r_id)) {
-      h.offset = transfer->b_seq;
-      h.d_id = transfer->i_id;
-      if (!transfer->has(b_num)) h.b_num = wire::kNoId;  // that very Block is not complete
+      rsr.b_seq = transfer->b_seq;
+      rsr.i_id = transfer->i_id;
+      if (!transfer->has(b_num)) rsr.b_num = wire::kNoId;  // that very Block is not complete
     } else {
       // protocol: 6.14
-      h.op_flags |= wire::flag::kReject;  // no such Transfer here
-      h.d_id = asker_id;
+      flags = wire::flag::kReject;  // no such Transfer here
+      rsr.i_id = asker_id;
     }
   }
-  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
-  if (h.param == 0) vc.no_slot_until = seen + kLongestSlotPause;
+  answer(vc.peer_mac, header_for(vc, rsr, flags), vc.endpoint->config.checksum);
+  if (rsr.r_slots == 0) vc.no_slot_until = seen + kLongestSlotPause;
 }
 
 // protocol: 6.10
 void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
-  auto const& h = frame.header;
+  auto const rsr = wire::decode_as<wire::RequestStateResponse>(frame.header);
   bool const had_credit = vc.credit.available();
-  bool const news = vc.credit.answered(h.sync, h.param);
+  bool const news = vc.credit.answered(rsr.sync, rsr.r_slots);
   if (news && vc.credit.available() && !had_credit) {
     vc.ask_pause = 0;
     if (vc.held > 0) {
@@ -63,20 +64,20 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
     }
     make_ready(vc);
   }
-  bool const ours = h.d_id == wire::kNoId && vc.own_asks.contains(h.sync);
-  bool const own = ours && vc.ask.running() && h.sync == vc.own_asks.newest();
+  bool const ours = rsr.i_id == wire::kNoId && vc.own_asks.contains(rsr.sync);
+  bool const own = ours && vc.ask.running() && rsr.sync == vc.own_asks.newest();
   if (own) {
     if (auto const measured = vc.ask.measured(now)) vc.round_trip.sample(measured);
     vc.ask.stop();
-    doubt_answered(vc, h.sync, h.param, now);
+    doubt_answered(vc, rsr.sync, rsr.r_slots, now);
   }
   if (own || news) ask_again_later(vc, now);
   if (own) return set_timer(vc);
   // What the question said that came with the answer to its RC.
   // protocol: 5.37
-  bool const proof = vc.passive && h.sync == vc.peer_key && h.has(wire::flag::kReject);
+  bool const proof = vc.passive && rsr.sync == vc.peer_key && frame.header.has(wire::flag::kReject);
   if (ours || proof || vc.user_closed) return;
-  if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kReserve))
+  if (!deliver(vc, frame.src, frame.header, frame.option, NodeChannel::Place::kReserve))
     counters.add(Counter::kStateLost);
 }
 
@@ -104,12 +105,14 @@ void Node::Impl::ask_slots(Vc& vc, Ask why, Time now) {
   // The RS overtakes the STUs of a Block that is being sent.
   bool const overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
   vc.credit.asked(sync, overtakes ? 1 : 0);
-  auto h = header_for(vc, wire::Op::kRequestState);
-  h.sync = sync;
-  h.b_num = wire::kNoId;
-  h.d_id = wire::kNoId;
-  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+  send_slot_question(vc);
   set_timer(vc);
+}
+
+void Node::Impl::send_slot_question(const Vc& vc) {
+  wire::RequestState const rs{
+      .sync = vc.own_asks.newest(), .b_num = wire::kNoId, .r_id = wire::kNoId};
+  answer(vc.peer_mac, header_for(vc, rs), vc.endpoint->config.checksum);
 }
 
 // Whether an operation that needs a Slot may go. If not, the peer is asked; its answer makes the

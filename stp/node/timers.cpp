@@ -143,10 +143,7 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
     if (!vc.ask.running()) return ask_slots(vc, Ask::kCredit, now), 0;
     counters.add(Counter::kRetries);
     leaves(vc, kAskClock);
-    auto h = header_for(vc, wire::Op::kRequestState);
-    h.sync = vc.own_asks.newest();
-    h.b_num = h.d_id = wire::kNoId;
-    answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+    send_slot_question(vc);
   }
   auto const looked = now >= vc.data_check ? recover_blocks(vc, now) : 0;
   if (now >= vc.ask_again) ask_slots(vc, Ask::kCredit, now);

@@ -56,6 +56,14 @@ constexpr T decode_as(const Header& header) {
   operation.read_from(header);
   return operation;
 }
+// A header that is all the operation's; Ports and Key are still to be set.
+template <typename T>
+constexpr Header to_header(const T& operation, std::uint16_t flags = 0) {
+  Header header;
+  header.op_flags = op_flags(T::kOp, flags);
+  operation.write_to(header);
+  return header;
+}
 // Words that the operation does not use stay as they are; flags, too.
 template <typename T>
 constexpr void encode_to(const T& operation, Header& header) {

@@ -81,14 +81,14 @@ Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t co
 
 // What the peer announced in its RC or CA.
 // protocol: 5.26, 6.1
-void Node::Impl::adopt_peer(Vc& vc, const MacAddr& mac, const wire::Header& h) {
-  vc.peer_mac = mac;
-  vc.peer_port = h.s_port;
-  vc.peer_key = h.offset;
-  vc.peer_bufsize = h.bufx;
-  vc.peer_max_stu = h.sync;
-  vc.peer_slots = h.param;
-  vc.credit.reset(h.param);
+void Node::Impl::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes) {
+  vc.peer_mac = name.mac;
+  vc.peer_port = name.port;
+  vc.peer_key = name.key;
+  vc.peer_bufsize = sizes.bufsize;
+  vc.peer_max_stu = sizes.max_stu;
+  vc.peer_slots = sizes.slots;
+  vc.credit.reset(sizes.slots);
   vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
   auto const bufsize = vc.endpoint->config.bufsize;
   vc.inbound.configure(bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize),
@@ -249,12 +249,13 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   // protocol: 5.42
   if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
   auto const& h = frame.header;
+  auto const ca = wire::decode_as<wire::ConnectionAnswer>(h);
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
   bool const ours = vc != nullptr && vc->local_key == h.d_key && vc->peer_mac == frame.src;
   bool const refused = h.has(wire::flag::kReject);
   // protocol: 5.8
   // protocol: 5.5
-  bool const keyless = h.offset == 0 && !refused;
+  bool const keyless = ca.r_key == 0 && !refused;
   if (ours && vc->state == VcState::kConnecting && !keyless) {
     vc->heard = now;
     // protocol: 5.19
@@ -266,7 +267,7 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
     if (auto const measured = vc->handshake.measured(now)) vc->round_trip.sample(measured);
     vc->handshake.stop();
     dialed(*vc, now);
-    adopt_peer(*vc, frame.src, h);
+    adopt_peer(*vc, {frame.src, h.s_port, ca.r_key}, {ca.r_slots, ca.r_bufsize, ca.r_max_stu});
     vc->state = *vc_next(vc->state, VcEvent::kAnswer);
     vc->channel.set_state(ChannelState::kOpen);
     counters.add(Counter::kVcOpened);
@@ -276,18 +277,16 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   }
   if (h.d_port == 0) return counters.add(Counter::kBadPort);
   if (keyless) return counters.add(Counter::kBadKey);
-  bool const repeated = ours && h.s_port == vc->peer_port && h.offset == vc->peer_key;
+  bool const repeated = ours && h.s_port == vc->peer_port && ca.r_key == vc->peer_key;
   if (repeated || refused) return counters.add(Counter::kBadState);
   // The answerer holds a connection that nobody here wants: let it end at once.
   // protocol: 5.9
   counters.add(Counter::kGhostCa);
-  wire::Header end;
-  end.op_flags = wire::op_flags(wire::Op::kRequestDisconnect);
-  end.d_port = h.s_port;
-  end.s_port = h.d_port;
-  end.d_key = h.offset;
-  end.offset = h.d_key;
-  answer_stranger(frame.src, {end});
+  auto rd = wire::to_header(wire::RequestDisconnect{.i_key = h.d_key});
+  rd.d_port = h.s_port;
+  rd.s_port = h.d_port;
+  rd.d_key = ca.r_key;
+  answer_stranger(frame.src, {rd});
 }
 
 // protocol: 5.11
@@ -295,21 +294,20 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   // protocol: 5.42
   if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
   auto const& h = frame.header;
+  auto const rd = wire::decode_as<wire::RequestDisconnect>(h);
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
   if (h.d_port == 0) return counters.add(Counter::kBadPort);  // never named a connection
   if (vc == nullptr) {
     // One that was answered, and ends before it was made.
     if (strangers && strangers->drop(frame.src, h))
-      closed.remember({frame.src, h.s_port, h.offset}, now);
+      closed.remember({frame.src, h.s_port, rd.i_key}, now);
     // protocol: 5.12
     // Long gone here: answered from the request itself, so that the peer can always finish.
-    wire::Header yes;
-    yes.op_flags = wire::op_flags(wire::Op::kDisconnectAnswer);
-    yes.d_port = h.s_port;
-    yes.s_port = h.d_port;
-    yes.d_key = h.offset;
-    yes.offset = h.d_key;
-    answer_stranger(frame.src, {yes});
+    auto da = wire::to_header(wire::DisconnectAnswer{.r_key = h.d_key});
+    da.d_port = h.s_port;
+    da.s_port = h.d_port;
+    da.d_key = rd.i_key;
+    answer_stranger(frame.src, {da});
     return;
   }
   // protocol: 5.13
@@ -322,13 +320,13 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   auto const after = vc_next(before, VcEvent::kRequest);
   if (!after) return counters.add(Counter::kBadState);
   // protocol: 5.5
-  if (before == VcState::kConnecting && h.offset == 0) return counters.add(Counter::kBadKey);
+  if (before == VcState::kConnecting && rd.i_key == 0) return counters.add(Counter::kBadKey);
   // protocol: 5.14
   if (before == VcState::kConnecting) {  // its CA was lost: these are the names it gave
     counters.add(Counter::kVcOpened);
     dialed(*vc, now);
     vc->peer_port = h.s_port;
-    vc->peer_key = h.offset;
+    vc->peer_key = rd.i_key;
   }
   vc->state = *after;
   if (vc->state == VcState::kPeerClosing && before != VcState::kPeerClosing) {
@@ -370,31 +368,31 @@ void Node::Impl::on_disconnect_complete(Vc& vc, Time now) {
 
 // protocol: 3.14
 void Node::Impl::send_request_connection(const Vc& vc) {
-  wire::Header h;
-  h.op_flags = wire::op_flags(wire::Op::kRequestConnection);
-  h.param = static_cast<std::uint16_t>(vc.channel.slots());
+  wire::RequestConnection const rc{.i_slots = static_cast<std::uint16_t>(vc.channel.slots()),
+                                   .i_bufsize = vc.endpoint->config.bufsize,
+                                   .i_key = vc.local_key,
+                                   .i_max_stu = vc.local_max_stu,
+                                   .r_uport = vc.peer_uport};
+  auto h = wire::to_header(rc);
   h.s_port = vc.local_port;
-  h.bufx = vc.endpoint->config.bufsize;
-  h.offset = vc.local_key;
-  h.sync = vc.local_max_stu;
-  h.d_id = vc.peer_uport;
   answer(vc.peer_mac, h, vc.endpoint->config.checksum, vc.option);
 }
 
 wire::Header Node::Impl::connection_answer(const Vc& vc) const {
-  auto h = header_for(vc, wire::Op::kConnectionAnswer);
-  h.param = static_cast<std::uint16_t>(vc.channel.slots());
-  h.bufx = vc.endpoint->config.bufsize;
-  h.offset = vc.local_key;
-  h.sync = vc.local_max_stu;
-  h.d_id = vc.peer_uport;
-  h.s_id = vc.endpoint->uport;
-  return h;
+  return header_for(vc, wire::ConnectionAnswer{
+                            .r_slots = static_cast<std::uint16_t>(vc.channel.slots()),
+                            .r_bufsize = vc.endpoint->config.bufsize,
+                            .r_key = vc.local_key,
+                            .r_max_stu = vc.local_max_stu,
+                            .i_uport = vc.peer_uport,
+                            .r_uport = vc.endpoint->uport,
+                        });
 }
 
+// RD, DA and DC have the same field.
 void Node::Impl::send_disconnect(const Vc& vc, wire::Op op) {
-  auto h = header_for(vc, op);
-  h.offset = vc.local_key;
+  auto h = header_for(vc, wire::RequestDisconnect{.i_key = vc.local_key});
+  h.op_flags = wire::op_flags(op);
   bool const asks = op == wire::Op::kRequestDisconnect;
   answer(vc.peer_mac, h, vc.endpoint->config.checksum, asks ? vc.option : OptionPayload{});
 }

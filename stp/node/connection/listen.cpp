@@ -43,14 +43,16 @@ int Node::Impl::accept(EndpointId id, VcId& out) {
 void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   // protocol: 5.42
   if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
-  auto const& h = frame.header;
+  Requester const asker{frame.src, frame.header.s_port,
+                        wire::decode_as<wire::RequestConnection>(frame.header),
+                        to_option(frame.option)};
   // protocol: 5.5
-  if (h.offset == 0) return counters.add(Counter::kBadKey);
-  PeerName const peer{frame.src, h.s_port, h.offset};
+  if (asker.rc.i_key == 0) return counters.add(Counter::kBadKey);
+  auto const peer = asker.name();
   // protocol: 5.29
   if (auto const* const refusal = refusals.find(peer, now)) {
     counters.add(Counter::kDuplicateRc);
-    return send_refusal(frame.src, h, *refusal);
+    return send_refusal(peer, asker.rc.i_uport, asker.rc.r_uport, *refusal);
   }
   if (auto const known = by_peer.find(peer); known != by_peer.end()) {
     // protocol: 5.4
@@ -70,12 +72,11 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   // protocol: 5.6
   auto const refuse_for = [&](Counter why) {
     counters.add(why);
-    send_refusal(frame.src, h, {});
+    send_refusal(peer, asker.rc.i_uport, asker.rc.r_uport, {});
   };
-  auto const listener = listeners.find(h.d_id);
+  auto const listener = listeners.find(asker.rc.r_uport);
   if (listener == listeners.end()) return refuse_for(Counter::kNoListener);
   auto& endpoint = *listener->second;
-  Requester const asker{frame.src, h, to_option(frame.option)};
   bool const inspects = endpoint.config.inspect;
   // It comes from a user of this Node, whom nobody can pretend to be.
   // protocol: 5.34, 5.42
@@ -113,9 +114,9 @@ Vc* Node::Impl::make_passive(Endpoint& endpoint, const Requester& asker,
   if (vc == nullptr) return nullptr;
   endpoint.stock.pop_front();
   vc->passive = true;
-  vc->peer_uport = asker.rc.s_id;
+  vc->peer_uport = asker.rc.i_uport;
   vc->peer_option = asker.option;
-  adopt_peer(*vc, asker.mac, asker.rc);
+  adopt_peer(*vc, asker.name(), {asker.rc.i_slots, asker.rc.i_bufsize, asker.rc.i_max_stu});
   by_peer.emplace(asker.name(), vc);
   endpoint.backlog.push_back(*vc);
   ++endpoint.in_backlog;
@@ -187,25 +188,19 @@ void Node::Impl::end_undecided(Vc& vc, Time now) {
 }
 
 void Node::Impl::answer_refusal(const Vc& vc, const OptionPayload& option, Time now) {
-  refusals.remember({vc.peer_mac, vc.peer_port, vc.peer_key}, option, now);
-  wire::Header request;
-  request.s_port = vc.peer_port;
-  request.offset = vc.peer_key;
-  request.s_id = vc.peer_uport;
-  request.d_id = vc.endpoint->uport;
-  send_refusal(vc.peer_mac, request, option);
+  PeerName const peer{vc.peer_mac, vc.peer_port, vc.peer_key};
+  refusals.remember(peer, option, now);
+  send_refusal(peer, vc.peer_uport, vc.endpoint->uport, option);
 }
 
 // protocol: 5.6
-void Node::Impl::send_refusal(const MacAddr& to, const wire::Header& request,
+void Node::Impl::send_refusal(const PeerName& to, std::uint32_t i_uport, std::uint32_t r_uport,
                               const OptionPayload& option) {
-  wire::Header no;
-  no.op_flags = wire::op_flags(wire::Op::kConnectionAnswer, wire::flag::kReject);
-  no.d_port = request.s_port;
-  no.d_key = request.offset;
-  no.d_id = request.s_id;
-  no.s_id = request.d_id;
-  answer_stranger(to, {no}, false, option);
+  auto ca = wire::to_header(wire::ConnectionAnswer{.i_uport = i_uport, .r_uport = r_uport},
+                            wire::flag::kReject);
+  ca.d_port = to.port;
+  ca.d_key = to.key;
+  answer_stranger(to.mac, {ca}, false, option);
 }
 
 }  // namespace stp

@@ -137,16 +137,9 @@ void Node::Impl::doubt_answered(Vc& vc, std::uint32_t sync, std::uint32_t slots,
 // The CTS of `block`, for what is missing of it. False: there is no credit.
 bool Node::Impl::ask_again(Vc& vc, InboundBlock& block, Time now) {
   if (!vc.credit.available()) return false;
-  auto h = header_for(vc, wire::Op::kClearToSend);
-  h.param = block.cts.param;
-  h.mx = block.cts.mx;
-  h.bufx = block.cts.bufx;
-  h.offset = block.cts.offset;
-  h.sync = vc.inbound.first_missing(block);
-  h.b_num = block.cts.b_num;
-  h.d_id = block.cts.d_id;
-  h.s_id = block.cts.s_id;
-  answer(vc.peer_mac, h, vc.endpoint->config.checksum);
+  auto cts = wire::decode_as<wire::ClearToSend>(block.cts);
+  cts.f_offset = vc.inbound.first_missing(block);
+  answer(vc.peer_mac, header_for(vc, cts), vc.endpoint->config.checksum);
   leaves(vc, kGrantClock);
   counters.add(Counter::kCtsRepeated);
   spend_slot(vc, now);

@@ -109,17 +109,11 @@ bool Node::Impl::make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time
 void Node::Impl::give_up_unproven(Vc& vc, Time now) {
   counters.add(Counter::kUnprovenEnded);
   if (vc.state == VcState::kAsked) {
-    wire::Header request;
-    request.s_port = vc.peer_port;
-    request.offset = vc.peer_key;
-    request.s_id = vc.peer_uport;
-    request.d_id = vc.endpoint->uport;
-    send_refusal(vc.peer_mac, request, {});
+    send_refusal({vc.peer_mac, vc.peer_port, vc.peer_key}, vc.peer_uport, vc.endpoint->uport, {});
     return fail(vc, -ECONNABORTED, now);
   }
-  auto end = header_for(vc, wire::Op::kRequestDisconnect);
-  end.offset = vc.local_key;
-  answer_stranger(vc.peer_mac, {end}, vc.endpoint->config.checksum);
+  auto const rd = header_for(vc, wire::RequestDisconnect{.i_key = vc.local_key});
+  answer_stranger(vc.peer_mac, {rd}, vc.endpoint->config.checksum);
   count_end(vc, Counter::kVcFailed);
   forget(vc, now, false);
 }
@@ -136,19 +130,18 @@ void Node::Impl::answer_unproven(Endpoint& endpoint, const Requester& asker, Tim
   auto const names = strangers->answer(
       asker, ports.size(), [this](std::uint16_t port) { return ports[port] == nullptr; }, now);
   if (names.port == 0) return counters.add(Counter::kBacklogFull);
-  wire::Header yes;
-  yes.op_flags = wire::op_flags(wire::Op::kConnectionAnswer);
-  yes.param = static_cast<std::uint16_t>(endpoint.config.slots);
-  yes.d_port = asker.rc.s_port;
-  yes.s_port = names.port;
-  yes.d_key = asker.rc.offset;
-  yes.bufx = endpoint.config.bufsize;
-  yes.offset = names.key;
-  yes.sync = std::min(endpoint.config.max_stu, config.max_stu);
-  yes.d_id = asker.rc.s_id;
-  yes.s_id = endpoint.uport;
-  if (answer_stranger(asker.mac, {yes, Strangers::question(asker, names)},
-                      endpoint.config.checksum))
+  auto ca = wire::to_header(wire::ConnectionAnswer{
+      .r_slots = static_cast<std::uint16_t>(endpoint.config.slots),
+      .r_bufsize = endpoint.config.bufsize,
+      .r_key = names.key,
+      .r_max_stu = std::min(endpoint.config.max_stu, config.max_stu),
+      .i_uport = asker.rc.i_uport,
+      .r_uport = endpoint.uport,
+  });
+  ca.d_port = asker.port;
+  ca.s_port = names.port;
+  ca.d_key = asker.rc.i_key;
+  if (answer_stranger(asker.mac, {ca, Strangers::question(asker, names)}, endpoint.config.checksum))
     counters.add(Counter::kRcCookies);
 }
 
@@ -178,7 +171,7 @@ Vc* Node::Impl::make_proven(const Requester& asker, const Strangers::Names& name
   };
   if (by_peer.contains(asker.name())) return none(Counter::kBadPort);
   if (closed.contains(asker.name(), now)) return none(Counter::kLateRc);
-  auto const listener = listeners.find(asker.rc.d_id);
+  auto const listener = listeners.find(asker.rc.r_uport);
   if (listener == listeners.end()) return none(Counter::kBadPort);
   auto& endpoint = *listener->second;
   if (endpoint.stock.empty()) {

@@ -32,23 +32,23 @@ bool Strangers::has_time_for_first(Time now) {
   return true;
 }
 
-std::uint32_t Strangers::sizes(const wire::Header& rc) {
-  return std::uint32_t{rc.param} << 16 | (rc.bufx - wire::kMinBufsize) << 8 |
-         (rc.sync - wire::kMinMaxStu);
+std::uint32_t Strangers::sizes(const wire::RequestConnection& rc) {
+  return std::uint32_t{rc.i_slots} << 16 | (rc.i_bufsize - wire::kMinBufsize) << 8 |
+         (rc.i_max_stu - wire::kMinMaxStu);
 }
 
 // What a question has no words for.
 // protocol: 5.38
 bool Strangers::needs_place(const Requester& asker) {
-  return asker.option || asker.rc.s_id != 0 || asker.rc.d_id == wire::kNoId;
+  return asker.option || asker.rc.i_uport != 0 || asker.rc.r_uport == wire::kNoId;
 }
 
 // protocol: 5.36
 std::uint32_t Strangers::cookie(const Requester& asker, std::uint16_t port,
                                 std::uint64_t epoch) const {
   auto const& rc = asker.rc;
-  std::array<std::uint64_t, 4> const words{asker.mac.to_u64() << 16 | rc.s_port,
-                                           std::uint64_t{rc.offset} << 32 | rc.d_id,
+  std::array<std::uint64_t, 4> const words{asker.mac.to_u64() << 16 | asker.port,
+                                           std::uint64_t{rc.i_key} << 32 | rc.r_uport,
                                            std::uint64_t{sizes(rc)} << 32 | port, epoch};
   auto const key = static_cast<std::uint32_t>(secret_(words));
   return key != 0 ? key : 1;
@@ -56,16 +56,14 @@ std::uint32_t Strangers::cookie(const Requester& asker, std::uint16_t port,
 
 // protocol: 5.37
 wire::Header Strangers::question(const Requester& asker, const Names& names) {
-  wire::Header h;
-  h.op_flags = wire::op_flags(wire::Op::kRequestState);
-  h.d_port = asker.rc.s_port;
-  h.s_port = names.port;
-  h.d_key = asker.rc.offset;
-  h.sync = asker.rc.offset;
-  h.b_num = wire::kNoId;
-  h.d_id = asker.rc.d_id;
-  h.s_id = sizes(asker.rc);
-  return h;
+  auto rs = wire::to_header(wire::RequestState{.sync = asker.rc.i_key,
+                                               .b_num = wire::kNoId,
+                                               .r_id = asker.rc.r_uport,
+                                               .i_id = sizes(asker.rc)});
+  rs.d_port = asker.port;
+  rs.s_port = names.port;
+  rs.d_key = asker.rc.i_key;
+  return rs;
 }
 
 // False: it has to be kept, and has no place.
@@ -120,7 +118,7 @@ const Strangers::Kept* Strangers::find(const PeerName& name, std::size_t ports, 
 const Strangers::Kept* Strangers::find(const MacAddr& mac, const wire::Header& header) const {
   auto const is_its = [&](const Kept& place) {
     return place.names.port == header.d_port && place.names.key == header.d_key &&
-           place.asker.mac == mac && place.asker.rc.s_port == header.s_port;
+           place.asker.mac == mac && place.asker.port == header.s_port;
   };
   auto const& place = kept_[header.d_port % kKept];
   if (is_its(place)) return &place;
@@ -135,16 +133,17 @@ std::optional<Requester> Strangers::recognise(const MacAddr& mac, const wire::He
     return place->asker;
   if (header.op() != wire::Op::kRequestStateResponse) return std::nullopt;
   // protocol: 5.37
-  Requester asker{mac, {}, {}};
-  auto& rc = asker.rc;
-  rc.op_flags = wire::op_flags(wire::Op::kRequestConnection);
-  rc.s_port = header.s_port;
-  rc.offset = header.sync;
-  rc.param = static_cast<std::uint16_t>(header.d_id >> 16);
-  rc.bufx = wire::kMinBufsize + (header.d_id >> 8 & 0xff);
-  rc.sync = wire::kMinMaxStu + (header.d_id & 0xff);
-  rc.d_id = header.s_id;
-  if (rc.bufx > wire::kMaxBufsize || rc.sync > wire::kMaxMaxStu) return std::nullopt;
+  auto const rsr = wire::decode_as<wire::RequestStateResponse>(header);
+  Requester const asker{mac,
+                        header.s_port,
+                        {.i_slots = static_cast<std::uint16_t>(rsr.i_id >> 16),
+                         .i_bufsize = wire::kMinBufsize + (rsr.i_id >> 8 & 0xff),
+                         .i_key = rsr.sync,
+                         .i_max_stu = wire::kMinMaxStu + (rsr.i_id & 0xff),
+                         .r_uport = rsr.r_id},
+                        {}};
+  if (asker.rc.i_bufsize > wire::kMaxBufsize || asker.rc.i_max_stu > wire::kMaxMaxStu)
+    return std::nullopt;
   auto const epoch = now / kEpoch;
   bool const its = header.d_key == cookie(asker, header.d_port, epoch) ||
                    (epoch > 0 && header.d_key == cookie(asker, header.d_port, epoch - 1));

@@ -12,17 +12,18 @@
 #include "stp/base/keyed_hash.h"
 #include "stp/node/connection/closed_connections.h"
 #include "stp/node/node.h"
-#include "stp/wire/header.h"
+#include "stp/wire/operation.h"
 
 namespace stp {
 
 // Who asked, and how: what a connection is made from.
 struct Requester {
   MacAddr mac;
-  wire::Header rc;
+  std::uint16_t port = 0;
+  wire::RequestConnection rc;
   OptionPayload option;
 
-  [[nodiscard]] PeerName name() const { return {mac, rc.s_port, rc.offset}; }
+  [[nodiscard]] PeerName name() const { return {mac, port, rc.i_key}; }
 };
 
 class Strangers {
@@ -99,7 +100,7 @@ class Strangers {
     return {name.mac.to_u64() << 16 | name.port, name.key};
   }
   // protocol: 5.37
-  static std::uint32_t sizes(const wire::Header& rc);
+  static std::uint32_t sizes(const wire::RequestConnection& rc);
   static bool needs_place(const Requester& asker);
   [[nodiscard]] std::uint32_t cookie(const Requester& asker, std::uint16_t port,
                                      std::uint64_t epoch) const;
