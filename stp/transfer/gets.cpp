@@ -23,7 +23,7 @@ namespace flag = wire::flag;
 int Sequencer::get(Context context, const RemoteRegion& region, std::uint64_t offset,
                    const Landing& landing) {
   SendEntry pattern{};
-  pattern.header = Impl::header(Op::kGet);
+  pattern.header = Impl::header(wire::Get{});
   return impl_->add_get(context, Completion::Kind::kGet, region, offset, landing, pattern);
 }
 
@@ -33,8 +33,9 @@ int Sequencer::fetch(Context context, const RemoteRegion& region, std::uint64_t 
   bool const known = function != Function::kGet && function <= Function::kCompareAndSwap;
   if (!known || offset % 8 != 0 || landing.at.offset % 8 != 0 || landing.length < 8) return -EINVAL;
   SendEntry pattern{};
-  pattern.header = Impl::header(Op::kGet, static_cast<std::uint16_t>(static_cast<unsigned>(function)
-                                                                     << wire::kFunctionShift));
+  pattern.header = Impl::header(
+      wire::Get{},
+      static_cast<std::uint16_t>(static_cast<unsigned>(function) << wire::kFunctionShift));
   if (function == Function::kFetchAdd || function == Function::kCompareAndSwap) {
     pattern.payload_length = wire::kOptionSize;
     auto* const operands = reinterpret_cast<std::byte*>(pattern.payload);
@@ -63,19 +64,22 @@ int Sequencer::Impl::add_get(Context context, Completion::Kind kind, const Remot
     piece.length = static_cast<std::uint32_t>(std::min(kMaxPiece, length - at));
     piece.last = at + piece.length == length;
     piece.request = pattern;
-    auto& h = piece.request.header;
     auto const from = Address::from_linear(region.at.linear(config.remote_bufsize) + offset + at,
                                            config.remote_bufsize);
     auto const to =
         Address::from_linear(landing.at.linear(config.local_bufsize) + at, config.local_bufsize);
-    h.param = static_cast<std::uint16_t>(piece.length);  // 65536 is said as 0
-    h.mx = landing.mx;
-    h.bufx = from.bufx;
-    h.offset = from.offset;
-    h.sync = to.bufx;
-    h.b_num = to.offset;
-    h.d_id = region.r_id;
-    h.s_id = first_g_num + static_cast<std::uint32_t>(gets.size());
+    wire::encode_to(
+        wire::Get{
+            .t_len = static_cast<std::uint16_t>(piece.length),  // 65536 is said as 0
+            .i_mx = landing.mx,
+            .r_bufx = from.bufx,
+            .r_offset = from.offset,
+            .i_bufx = to.bufx,
+            .i_offset = to.offset,
+            .r_id = region.r_id,
+            .g_num = first_g_num + static_cast<std::uint32_t>(gets.size()),
+        },
+        piece.request.header);
     gets.push_back(piece);
   }
   send_gets();
@@ -94,19 +98,19 @@ void Sequencer::Impl::send_gets() {
 }
 
 // DATA that answers a Get of ours. False: it belongs to something else.
-bool Sequencer::Impl::on_get_answer(const wire::Header& h, Time now) {
-  auto const index = h.b_num - first_g_num;
+bool Sequencer::Impl::on_get_answer(const wire::Data& data, Time now) {
+  auto const index = data.b_num - first_g_num;
   if (index >= gets_sent) return false;
   auto& piece = gets[index];
-  auto const& asked_for = piece.request.header;
-  if (h.d_id != asked_for.d_id || h.mx != asked_for.mx || h.bufx != asked_for.sync ||
-      h.offset != asked_for.b_num)
+  auto const get = wire::decode_as<wire::Get>(piece.request.header);
+  if (data.r_id != get.r_id || data.r_mx != get.i_mx || data.r_bufx != get.i_bufx ||
+      data.r_offset != get.i_offset)
     return false;
   if (piece.done) return true;
   if (auto const measured = piece.retry.measured(now)) round_trip.sample(measured);
   piece.done = true;
   get_answered = now;
-  if (static_cast<std::int32_t>(h.b_num - newest_answered) > 0) newest_answered = h.b_num;
+  if (static_cast<std::int32_t>(data.b_num - newest_answered) > 0) newest_answered = data.b_num;
   if (piece.kind == Completion::Kind::kFetch) release_get(piece);
   finish_gets();
   return true;
@@ -115,18 +119,16 @@ bool Sequencer::Impl::on_get_answer(const wire::Header& h, Time now) {
 // FetchOp_Complete: the peer may drop the result, and our Node places no answer any more.
 // protocol: 9.19
 void Sequencer::Impl::release_get(const GetPiece& piece) {
-  auto h = header(Op::kGet, flag::kFunction);
-  h.d_id = piece.request.header.d_id;
-  h.s_id = piece.request.header.s_id;
-  request(h);
+  auto const get = wire::decode_as<wire::Get>(piece.request.header);
+  request(header(wire::Get{.r_id = get.r_id, .g_num = get.g_num}, flag::kFunction));
 }
 
 // A refusal that names another region leaves our Node ready to place the answer: it refuses
 // nothing.
-void Sequencer::Impl::on_get_refused(const wire::Header& h) {
-  auto const index = h.s_id - first_g_num;
-  if (!h.has(flag::kReject) || index >= gets_sent || gets[index].done) return;
-  if (h.d_id != gets[index].request.header.d_id) return;
+void Sequencer::Impl::on_get_refused(const wire::Get& refused) {
+  auto const index = refused.g_num - first_g_num;
+  if (index >= gets_sent || gets[index].done) return;
+  if (refused.r_id != wire::decode_as<wire::Get>(gets[index].request.header).r_id) return;
   gets[index].done = true;
   gets[index].status = -ECONNREFUSED;
   finish_gets();

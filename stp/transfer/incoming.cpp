@@ -26,11 +26,12 @@ int Sequencer::post_receive(Context context, const Landing& landing) {
 }
 
 void Sequencer::Impl::on_offer(const ReceivedEntry& entry, Time now) {
-  auto const& h = entry.header;
-  if (known_offer(h)) return;
-  WaitingOffer const offer{h.s_id, new_id(), load_msn(entry), h.t_len(), h.mx, h.param};
-  if (h.d_id != wire::kNoId) {  // the answer to a read of ours
-    auto const read = asked.find(h.d_id);
+  auto const rts = wire::decode_as<wire::RequestToSend>(entry.header);
+  if (known_offer(rts.i_id)) return;
+  WaitingOffer const offer{rts.i_id,  new_id(),      load_msn(entry),
+                           rts.t_len, rts.max_block, rts.cts_req};
+  if (rts.rtr_i_id != wire::kNoId) {  // the answer to a read of ours
+    auto const read = asked.find(rts.rtr_i_id);
     if (read == asked.end() || read->second.region || read->second.length != offer.length)
       return refuse(Op::kRequestAnswer, offer.i_id);
     auto const found = read->second;
@@ -41,11 +42,12 @@ void Sequencer::Impl::on_offer(const ReceivedEntry& entry, Time now) {
   match_receives(now);
   auto const waits = std::any_of(waiting.begin(), waiting.end(),
                                  [&](const WaitingOffer& w) { return w.i_id == offer.i_id; });
-  if (!waits) return;
-  auto seen = header(Op::kRequestAnswer);
-  seen.d_id = offer.i_id;
-  seen.s_id = offer.r_id;
-  answer(seen);
+  if (waits) tell_seen(offer.i_id, offer.r_id);
+}
+
+// Its CTS comes when there is room.
+void Sequencer::Impl::tell_seen(std::uint32_t i_id, std::uint32_t r_id) {
+  answer(header(wire::RequestAnswer{.i_id = i_id, .r_id = r_id}));
 }
 
 // Offers wait in the order of their messages, whatever order their RTS arrived in. Those of a
@@ -81,23 +83,17 @@ void Sequencer::Impl::next_message() {
 
 // A repeated RTS is answered again and begins nothing.
 // protocol: 9.24, 10.2
-bool Sequencer::Impl::known_offer(const wire::Header& h) {
-  if (over(h, Op::kRequestAnswer)) return true;
+bool Sequencer::Impl::known_offer(std::uint32_t i_id) {
+  if (over(i_id, Op::kRequestAnswer)) return true;
   for (auto const& [r_id, in] : incoming) {
-    if (in.i_id != h.s_id) continue;
+    if (in.i_id != i_id) continue;
     // Its CTS is on the way, or will be repeated by the Node when nothing comes of it.
-    auto seen = header(Op::kRequestAnswer);
-    seen.d_id = in.i_id;
-    seen.s_id = r_id;
-    answer(seen);
+    tell_seen(in.i_id, r_id);
     return true;
   }
   for (auto const& offer : waiting) {
-    if (offer.i_id != h.s_id) continue;
-    auto seen = header(Op::kRequestAnswer);
-    seen.d_id = offer.i_id;
-    seen.s_id = offer.r_id;
-    answer(seen);
+    if (offer.i_id != i_id) continue;
+    tell_seen(offer.i_id, offer.r_id);
     return true;
   }
   return false;
@@ -105,16 +101,16 @@ bool Sequencer::Impl::known_offer(const wire::Header& h) {
 
 void Sequencer::Impl::refuse(Op answer, std::uint32_t i_id) {
   // protocol: 9.17
-  auto no = header(answer, flag::kReject);
-  no.d_id = i_id;
+  auto no = header(wire::RequestAnswer{.i_id = i_id}, flag::kReject);
+  no.op_flags = wire::op_flags(answer, flag::kReject);  // an MRA's I_id stands there, too
   this->answer(no);
 }
 
 // The request of a peer that has been dealt with. A refusal may have been lost: it is repeated.
-bool Sequencer::Impl::over(const wire::Header& h, Op answer) {
-  auto const found = finished.find(h.s_id);
+bool Sequencer::Impl::over(std::uint32_t i_id, Op answer) {
+  auto const found = finished.find(i_id);
   if (found == finished.end()) return false;
-  if (found->second) refuse(answer, h.s_id);
+  if (found->second) refuse(answer, i_id);
   return true;
 }
 
@@ -215,16 +211,15 @@ Address Sequencer::Impl::place_of(const Incoming& in, std::uint32_t b_num) const
 }
 
 void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
-  SendEntry entry{};
-  auto& h = entry.header = header(Op::kClearToSend);
   auto const at = place_of(in, b_num);
-  h.param = static_cast<std::uint16_t>(in.blocksize);
-  h.mx = in.landing.mx;
-  h.bufx = at.bufx;
-  h.offset = at.offset;
-  h.b_num = b_num;
-  h.d_id = in.i_id;
-  h.s_id = in.r_id;
+  SendEntry entry{};
+  entry.header = header(wire::ClearToSend{.blocksize = static_cast<std::uint16_t>(in.blocksize),
+                                          .r_mx = in.landing.mx,
+                                          .r_bufx = at.bufx,
+                                          .r_offset = at.offset,
+                                          .b_num = b_num,
+                                          .i_id = in.i_id,
+                                          .r_id = in.r_id});
   // Never more than the landing holds, whatever a later RTS may say.
   entry.limited = 1;
   entry.length = static_cast<std::uint32_t>(std::min(
@@ -235,19 +230,20 @@ void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
 // The header of a complete Block; or of a Get's answer that came when the Get had been taken back:
 // its ids are the peer's and may be those of a Block of ours, its place is not.
 void Sequencer::Impl::on_block(const ReceivedEntry& entry, Time now) {
-  auto const& h = entry.header;
-  auto const found = incoming.find(h.d_id);
+  auto const data = wire::decode_as<wire::Data>(entry.header);
+  auto const found = incoming.find(data.r_id);
   if (found == incoming.end()) {
     on_put(entry);
     return;
   }
   auto& in = found->second;
-  if (h.mx != in.landing.mx || Address{h.bufx, h.offset} != place_of(in, h.b_num)) return;
-  if (in.open.erase(h.b_num) == 0) return;
+  if (data.r_mx != in.landing.mx || Address{data.r_bufx, data.r_offset} != place_of(in, data.b_num))
+    return;
+  if (in.open.erase(data.b_num) == 0) return;
   // protocol: 9.26
-  in.tag = h.s_id;
+  in.tag = data.opaque;
   in.progress = now;
-  loss.observe(std::uint64_t{h.param} + 1, repeats);
+  loss.observe(std::uint64_t{data.stu_num} + 1, repeats);
   grant(in);
   if (in.open.empty()) {
     advance(kInboundTransitions, in.state, InboundEvent::kLastBlock);
@@ -257,15 +253,15 @@ void Sequencer::Impl::on_block(const ReceivedEntry& entry, Time now) {
 
 // The header of a Put Block that was to wake somebody.
 void Sequencer::Impl::on_put(const ReceivedEntry& entry) {
-  auto const& h = entry.header;
+  auto const data = wire::decode_as<wire::Data>(entry.header);
   for (auto const& [i_id, given] : opened) {
-    auto const& mra = given.header;
-    if (mra.s_id != h.d_id) continue;
+    auto const mra = wire::decode_as<wire::MemoryRegionAvailable>(given.header);
+    if (mra.r_id != data.r_id) continue;
     complete(Completion::Kind::kArrived, 0, 0, entry.length);
     auto& c = completions.back();
-    c.request = mra.s_id;
-    c.offset = Address{h.bufx, h.offset}.linear(config.local_bufsize) -
-               Address{mra.bufx, mra.offset}.linear(config.local_bufsize);
+    c.request = mra.r_id;
+    c.offset = Address{data.r_bufx, data.r_offset}.linear(config.local_bufsize) -
+               Address{mra.r_bufx, mra.r_offset}.linear(config.local_bufsize);
     return;
   }
 }

@@ -48,22 +48,21 @@ int Sequencer::Impl::offer(Completion::Kind kind, std::uint32_t answers, Context
 }
 
 void Sequencer::Impl::send_offer(Outbound& out) {
-  auto h = header(Op::kRequestToSend);
-  h.param = static_cast<std::uint16_t>(config.cts_window);
-  h.mx = static_cast<std::uint16_t>(
-      std::min(config.max_block, config.send_stu_log2 + wire::kMaxStusOfBlockLog2));
-  h.set_t_len(out.length);
-  h.d_id = out.answers;
-  h.s_id = out.i_id;
-  request(h);
+  request(header(wire::RequestToSend{
+      .cts_req = static_cast<std::uint16_t>(config.cts_window),
+      .max_block = static_cast<std::uint16_t>(
+          std::min(config.max_block, config.send_stu_log2 + wire::kMaxStusOfBlockLog2)),
+      .t_len = out.length,
+      .rtr_i_id = out.answers,
+      .i_id = out.i_id,
+  }));
   if (out.msn != 0) store_msn(outbox.back().entry, out.msn);
   out.queued = last_number;
 }
 
 // RA: seen or refused. It answers an RTS or an RTR.
-void Sequencer::Impl::on_answer(const wire::Header& h, Time now) {
-  bool const refused = h.has(flag::kReject);
-  if (auto const found = asked.find(h.d_id); found != asked.end() && !found->second.region) {
+void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused, Time now) {
+  if (auto const found = asked.find(ra.i_id); found != asked.end() && !found->second.region) {
     if (refused) {
       complete(Completion::Kind::kRead, found->second.context, -ECONNREFUSED);
       asked.erase(found);
@@ -72,7 +71,7 @@ void Sequencer::Impl::on_answer(const wire::Header& h, Time now) {
     }
     return;
   }
-  auto const found = outbound.find(h.d_id);
+  auto const found = outbound.find(ra.i_id);
   if (found == outbound.end()) return;
   auto& out = found->second;
   if (!advance(kOutboundTransitions, out.state,
@@ -85,7 +84,7 @@ void Sequencer::Impl::on_answer(const wire::Header& h, Time now) {
   }
   if (out.state == OutboundState::kSeen) {
     if (auto const measured = out.retry.measured(now)) round_trip.sample(measured);
-    out.r_id = h.s_id;
+    out.r_id = ra.r_id;
     // From here the receiver is in charge: a CTS comes when it has room. The RTS is repeated now
     // and then only to learn whether it still knows of it.
     out.retry.start(now, kSecond, kUserPatience);
@@ -94,23 +93,23 @@ void Sequencer::Impl::on_answer(const wire::Header& h, Time now) {
 }
 
 // protocol: 9.2
-void Sequencer::Impl::on_grant(const wire::Header& h, Time now) {
-  auto const found = outbound.find(h.d_id);
+void Sequencer::Impl::on_grant(const wire::ClearToSend& cts, Time now) {
+  auto const found = outbound.find(cts.i_id);
   if (found == outbound.end()) return;  // over: its END, or its last RSR, has told so
   auto& out = found->second;
   bool const first = out.state != OutboundState::kSending;
-  if (!first && (h.s_id != out.r_id || h.param != out.blocksize)) return;
-  if (h.param > config.send_stu_log2 + wire::kMaxStusOfBlockLog2) return;
+  if (!first && (cts.r_id != out.r_id || cts.blocksize != out.blocksize)) return;
+  if (cts.blocksize > config.send_stu_log2 + wire::kMaxStusOfBlockLog2) return;
   if (first) {
-    out.blocksize = h.param;
-    out.r_id = h.s_id;
+    out.blocksize = cts.blocksize;
+    out.r_id = cts.r_id;
     if (out.state == OutboundState::kOffered)
       if (auto const measured = out.retry.measured(now)) round_trip.sample(measured);
   }
-  if (h.b_num >= out.block_count() || h.b_num < out.b_seq) return;
+  if (cts.b_num >= out.block_count() || cts.b_num < out.b_seq) return;
   if (!advance(kOutboundTransitions, out.state, OutboundEvent::kGranted)) return;
-  bool const repeated = h.b_num < out.granted;
-  out.granted = std::max(out.granted, h.b_num + 1);
+  bool const repeated = cts.b_num < out.granted;
+  out.granted = std::max(out.granted, cts.b_num + 1);
   if (repeated) {
     out.retry.answered(now);
   } else {
@@ -118,30 +117,30 @@ void Sequencer::Impl::on_grant(const wire::Header& h, Time now) {
     out.retry.start(now, interval(), out.patience());
   }
   due_at(out.retry.deadline());
-  send_block(out, h, repeated);
+  send_block(out, cts, repeated);
 }
 
 // The Block that a CTS permits, from the STU on that holds the first byte still missing.
-void Sequencer::Impl::send_block(Outbound& out, const wire::Header& cts, bool repeated) {
+void Sequencer::Impl::send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated) {
   auto const at = std::uint64_t{cts.b_num} << out.blocksize;
   auto const length = std::min(out.length - at, std::uint64_t{1} << out.blocksize);
-  if (cts.sync > length) return;
-  auto const to = Address{cts.bufx, cts.offset}.linear(config.remote_bufsize);
-  auto const tile = (to + cts.sync) >> config.send_stu_log2;
+  if (cts.f_offset > length) return;
+  auto const to = Address{cts.r_bufx, cts.r_offset}.linear(config.remote_bufsize);
+  auto const tile = (to + cts.f_offset) >> config.send_stu_log2;
   auto const number = tile - (to >> config.send_stu_log2);
   auto const skip = number == 0 ? 0 : (tile << config.send_stu_log2) - to;
   auto const start = Address::from_linear(to + skip, config.remote_bufsize);
+  wire::Data data{.r_mx = cts.r_mx,
+                  .r_bufx = start.bufx,
+                  .r_offset = start.offset,
+                  .b_num = cts.b_num,
+                  .r_id = out.r_id,
+                  .opaque = out.options.tag};
+  if (repeated && is_leaving(data)) return;
+  data.sync = next_sync++;
   SendEntry entry{};
   auto const wanted = out.options.flags & (flag::kInterrupt | flag::kOrder);
-  auto& h = entry.header = header(Op::kData, static_cast<std::uint16_t>(flag::kSendState | wanted));
-  h.mx = cts.mx;
-  h.bufx = start.bufx;
-  h.offset = start.offset;
-  h.b_num = cts.b_num;
-  h.d_id = out.r_id;
-  h.s_id = out.options.tag;
-  if (repeated && is_leaving(h)) return;
-  h.sync = next_sync++;
+  entry.header = header(data, static_cast<std::uint16_t>(flag::kSendState | wanted));
   auto const from = Address::from_linear(out.source.linear(config.local_bufsize) + at + skip,
                                          config.local_bufsize);
   entry.bufx = from.bufx;
@@ -153,10 +152,10 @@ void Sequencer::Impl::send_block(Outbound& out, const wire::Header& cts, bool re
 
 // Whether `data`, or what holds it, has not left yet: it will serve for the repeated CTS as well.
 // protocol: 10.15
-bool Sequencer::Impl::is_leaving(const wire::Header& data) const {
-  auto const from = Address{data.bufx, data.offset}.linear(config.remote_bufsize);
+bool Sequencer::Impl::is_leaving(const wire::Data& data) const {
+  auto const from = Address{data.r_bufx, data.r_offset}.linear(config.remote_bufsize);
   auto const holds = [&](Op op, std::uint32_t d_id, std::uint32_t b_num, const Address& at) {
-    return op == Op::kData && d_id == data.d_id && b_num == data.b_num &&
+    return op == Op::kData && d_id == data.r_id && b_num == data.b_num &&
            at.linear(config.remote_bufsize) <= from;
   };
   for (auto const& handed : in_ring)
@@ -168,27 +167,29 @@ bool Sequencer::Impl::is_leaving(const wire::Header& data) const {
 }
 
 // RSR: of a Transfer of ours, or of a region that we put into.
-void Sequencer::Impl::on_state(const wire::Header& h, Time now) {
-  if (h.d_id == wire::kNoId) return on_slots(h, now);
-  if (auto const found = outbound.find(h.d_id); found != outbound.end())
-    return outbound_state(found->second, h, now);
-  auto const stream = puts.find(h.s_id);
-  if (stream != puts.end() && stream->second.i_id == h.d_id) put_state(stream->second, h, now);
+void Sequencer::Impl::on_state(const wire::RequestStateResponse& rsr, bool refused, Time now) {
+  if (rsr.i_id == wire::kNoId) return on_slots(rsr, now);
+  if (auto const found = outbound.find(rsr.i_id); found != outbound.end())
+    return outbound_state(found->second, rsr, refused, now);
+  auto const stream = puts.find(rsr.r_id);
+  if (stream != puts.end() && stream->second.i_id == rsr.i_id)
+    put_state(stream->second, rsr, refused, now);
 }
 
 // protocol: 10.16
-void Sequencer::Impl::outbound_state(Outbound& out, const wire::Header& h, Time now) {
-  if (out.state != OutboundState::kSending || h.s_id != out.r_id) return;
+void Sequencer::Impl::outbound_state(Outbound& out, const wire::RequestStateResponse& rsr,
+                                     bool refused, Time now) {
+  if (out.state != OutboundState::kSending || rsr.r_id != out.r_id) return;
   auto const i_id = out.i_id;
-  if (h.has(flag::kReject)) {  // the receiver knows no such Transfer any more
+  if (refused) {  // the receiver knows no such Transfer any more
     advance(kOutboundTransitions, out.state, OutboundEvent::kEnded);
     forget_requests(out.r_id);
     complete(out, -ECANCELED);
     outbound.erase(i_id);
     return;
   }
-  if (h.offset > out.b_seq) {
-    out.b_seq = h.offset;
+  if (rsr.b_seq > out.b_seq) {
+    out.b_seq = rsr.b_seq;
     out.stalled_since = now;
     out.retry.start(now, interval(), out.patience());
   } else {
@@ -205,13 +206,9 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::Header& h, Time 
 // Returns its Sync, which the answer repeats.
 std::uint32_t Sequencer::Impl::ask_state(std::uint32_t r_id, std::uint32_t i_id,
                                          std::uint32_t b_num) {
-  auto h = header(Op::kRequestState);
-  h.sync = next_sync++;
-  h.b_num = b_num;
-  h.d_id = r_id;
-  h.s_id = i_id;
-  request(h);
-  return h.sync;
+  wire::RequestState const rs{.sync = next_sync++, .b_num = b_num, .r_id = r_id, .i_id = i_id};
+  request(header(rs));
+  return rs.sync;
 }
 
 // protocol: 10.11, 10.17

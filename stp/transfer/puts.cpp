@@ -68,14 +68,14 @@ void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index) {
   auto flags = flag::kSendState | (block.flags & (flag::kInterrupt | flag::kOrder));
   if (!wake) flags |= flag::kSilent;
   auto& entry = request();
-  auto& h = entry.header;
-  h.op_flags = wire::op_flags(Op::kData, static_cast<std::uint16_t>(flags));
-  h.mx = stream.region.mx;
-  h.bufx = to.bufx;
-  h.offset = to.offset;
-  h.sync = next_sync++;
-  h.b_num = stream.b_seq + index;
-  h.d_id = stream.region.r_id;
+  entry.header.op_flags = static_cast<std::uint16_t>(flags);
+  wire::encode_to(wire::Data{.r_mx = stream.region.mx,
+                             .r_bufx = to.bufx,
+                             .r_offset = to.offset,
+                             .sync = next_sync++,
+                             .b_num = stream.b_seq + index,
+                             .r_id = stream.region.r_id},
+                  entry.header);
   entry.bufx = block.source.bufx;
   entry.offset = block.source.offset;
   entry.length = block.length;
@@ -107,12 +107,13 @@ Completion Sequencer::Impl::completion_of(const PutBlock& block, int status) {
 
 // RSR of the region: B_seq is its first Block that is not complete, whatever B_num says.
 // protocol: 9.36, 10.16
-void Sequencer::Impl::put_state(PutStream& stream, const wire::Header& h, Time now) {
-  if (h.has(flag::kReject)) return abandon(stream, -ECANCELED);
-  auto done = h.offset - stream.b_seq;
+void Sequencer::Impl::put_state(PutStream& stream, const wire::RequestStateResponse& rsr,
+                                bool refused, Time now) {
+  if (refused) return abandon(stream, -ECANCELED);
+  auto done = rsr.b_seq - stream.b_seq;
   if (done > stream.sent) return;  // an old answer
-  bool const answers = stream.question && stream.question->sync == h.sync;
-  bool const lost = answers && h.offset == stream.question->b_num;
+  bool const answers = stream.question && stream.question->sync == rsr.sync;
+  bool const lost = answers && rsr.b_seq == stream.question->b_num;
   if (answers) stream.question.reset();
   if (done == 0) {
     if (!answers) return;

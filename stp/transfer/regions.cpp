@@ -72,49 +72,43 @@ int Sequencer::request_region(Context context, std::uint64_t length, std::uint32
 }
 
 void Sequencer::Impl::send_ask(std::uint32_t i_id, Asked& what) {
-  auto h = header(what.region ? Op::kRequestMemoryRegion : Op::kRequestToReceive);
-  if (what.region) h.param = static_cast<std::uint16_t>(what.window);
-  h.set_t_len(what.length);
-  h.s_id = i_id;
   SendEntry entry{};
-  entry.header = h;
+  if (what.region)
+    entry.header = header(wire::RequestMemoryRegion{
+        .b_win = static_cast<std::uint16_t>(what.window), .t_len = what.length, .i_id = i_id});
+  else
+    entry.header = header(wire::RequestToReceive{.t_len = what.length, .i_id = i_id});
   store_name(entry, what.name);
   request(entry);
   what.queued = last_number;
 }
 
-void Sequencer::Impl::on_read_request(const wire::Header& h) {
-  auto const seen = [&](std::uint32_t number) {
-    auto yes = header(Op::kRequestAnswer);
-    yes.d_id = h.s_id;
-    yes.s_id = number;
-    answer(yes);
-  };
+void Sequencer::Impl::on_read_request(const wire::RequestToReceive& rtr) {
   for (auto const& [number, pending] : peer_requests)
-    if (!pending.region && pending.i_id == h.s_id) return seen(number);
-  if (over(h, Op::kRequestAnswer)) return;
-  if (peer_requests.size() == kMaxPeerRequests) return refuse(Op::kRequestAnswer, h.s_id);
+    if (!pending.region && pending.i_id == rtr.i_id) return tell_seen(rtr.i_id, number);
+  if (over(rtr.i_id, Op::kRequestAnswer)) return;
+  if (peer_requests.size() == kMaxPeerRequests) return refuse(Op::kRequestAnswer, rtr.i_id);
   auto const number = new_id();
-  peer_requests[number] = {.i_id = h.s_id, .length = h.t_len()};
-  remember_finished(h.s_id);  // a late duplicate is no second request
-  seen(number);
-  complete(Completion::Kind::kReadRequest, 0, 0, h.t_len());
+  peer_requests[number] = {.i_id = rtr.i_id, .length = rtr.t_len};
+  remember_finished(rtr.i_id);  // a late duplicate is no second request
+  tell_seen(rtr.i_id, number);
+  complete(Completion::Kind::kReadRequest, 0, 0, rtr.t_len);
   completions.back().request = number;
 }
 
 void Sequencer::Impl::on_region_request(const ReceivedEntry& entry) {
-  auto const& h = entry.header;
-  if (auto const given = opened.find(h.s_id); given != opened.end()) return answer(given->second);
+  auto const rmr = wire::decode_as<wire::RequestMemoryRegion>(entry.header);
+  if (auto const given = opened.find(rmr.i_id); given != opened.end()) return answer(given->second);
   for (auto const& [number, pending] : peer_requests)
-    if (pending.region && pending.i_id == h.s_id) return;  // the user has not decided yet
-  if (over(h, Op::kMemoryRegionAvailable)) return;
+    if (pending.region && pending.i_id == rmr.i_id) return;  // the user has not decided yet
+  if (over(rmr.i_id, Op::kMemoryRegionAvailable)) return;
   if (peer_requests.size() == kMaxPeerRequests || opened.size() == kMaxPeerRequests)
-    return refuse(Op::kMemoryRegionAvailable, h.s_id);
+    return refuse(Op::kMemoryRegionAvailable, rmr.i_id);
   auto const number = new_id();
   auto const name = load_msn(entry);
   peer_requests[number] = {
-      .region = true, .i_id = h.s_id, .length = h.t_len(), .window = h.param, .name = name};
-  complete(Completion::Kind::kRegionRequest, 0, 0, h.t_len());
+      .region = true, .i_id = rmr.i_id, .length = rmr.t_len, .window = rmr.b_win, .name = name};
+  complete(Completion::Kind::kRegionRequest, 0, 0, rmr.t_len);
   completions.back().request = number;
   completions.back().tag = name;
 }
@@ -125,16 +119,17 @@ int Sequencer::serve_region(std::uint32_t number, const Landing& landing, std::u
   if (found == impl_->peer_requests.end()) return -ECANCELED;
   auto const wanted = found->second;
   if (!wanted.region || landing.length < wanted.length || window == 0) return -EINVAL;
-  auto h = Impl::header(Op::kMemoryRegionAvailable);
-  h.param = static_cast<std::uint16_t>(std::min({window, std::max(wanted.window, 1U), kMaxWindow}));
-  h.mx = landing.mx;
-  h.bufx = landing.at.bufx;
-  h.offset = landing.at.offset;
-  h.set_t_len(wanted.name != 0 ? landing.length : wanted.length);
-  h.d_id = wanted.i_id;
-  h.s_id = number;  // already an id of ours, and nobody else's
   SendEntry entry{};
-  entry.header = h;
+  entry.header = Impl::header(wire::MemoryRegionAvailable{
+      .b_win =
+          static_cast<std::uint16_t>(std::min({window, std::max(wanted.window, 1U), kMaxWindow})),
+      .r_mx = landing.mx,
+      .r_bufx = landing.at.bufx,
+      .r_offset = landing.at.offset,
+      .t_len = wanted.name != 0 ? landing.length : wanted.length,
+      .i_id = wanted.i_id,
+      .r_id = number,  // already an id of ours, and nobody else's
+  });
   if (wanted.name != 0) store_terms(entry, terms);
   impl_->request(entry);
   impl_->opened[wanted.i_id] = entry;
@@ -167,25 +162,26 @@ int Sequencer::refuse(std::uint32_t number) {
 
 // MRA: the region that we asked for, or a refusal.
 void Sequencer::Impl::on_region(const ReceivedEntry& entry) {
-  auto const& h = entry.header;
-  auto const found = asked.find(h.d_id);
+  auto const mra = wire::decode_as<wire::MemoryRegionAvailable>(entry.header);
+  auto const found = asked.find(mra.i_id);
   if (found == asked.end() || !found->second.region) return;
   auto const what = found->second;
   asked.erase(found);
-  bool const taken = puts.contains(h.s_id);  // protocol: 9.1
-  if (h.has(flag::kReject) || h.param == 0 || h.t_len() < what.length || taken)
+  bool const refused = entry.header.has(flag::kReject) || mra.b_win == 0;
+  bool const taken = puts.contains(mra.r_id);  // protocol: 9.1
+  if (refused || mra.t_len < what.length || taken)
     return complete(Completion::Kind::kRegion, what.context, -ECONNREFUSED);
-  auto& stream = puts[h.s_id];
-  stream.i_id = h.d_id;
+  auto& stream = puts[mra.r_id];
+  stream.i_id = mra.i_id;
   auto const terms = load_terms(entry);
-  stream.region = {.r_id = h.s_id,
-                   .mx = h.mx,
-                   .at = {h.bufx, h.offset},
-                   .length = h.t_len(),
-                   .window = h.param,
+  stream.region = {.r_id = mra.r_id,
+                   .mx = mra.r_mx,
+                   .at = {mra.r_bufx, mra.r_offset},
+                   .length = mra.t_len,
+                   .window = mra.b_win,
                    .base = terms.base,
                    .access = terms.access};
-  complete(Completion::Kind::kRegion, what.context, 0, h.t_len());
+  complete(Completion::Kind::kRegion, what.context, 0, mra.t_len);
   completions.back().region = stream.region;
 }
 
@@ -196,14 +192,12 @@ int Sequencer::end_region(const RemoteRegion& region) {
   return 0;
 }
 
-// Ends what the peer knows as `d_id` and we as `s_id`; `completion` follows its answer.
-void Sequencer::Impl::end(std::uint32_t d_id, std::uint32_t s_id,
+// Ends what the peer knows as `r_id` and we as `i_id`; `completion` follows its answer.
+void Sequencer::Impl::end(std::uint32_t r_id, std::uint32_t i_id,
                           std::optional<Completion> completion, std::uint32_t msn) {
-  auto& ending = endings[s_id];
+  auto& ending = endings[i_id];
   ending.completion = completion;
-  ending.request.header = header(Op::kEnd);
-  ending.request.header.d_id = d_id;
-  ending.request.header.s_id = s_id;
+  ending.request.header = header(wire::End{.r_id = r_id, .i_id = i_id});
   if (msn != 0) store_msn(ending.request, msn);
   ending.retry.start(clock, interval(), kAnswerPatience);
   due_at(ending.retry.deadline());
@@ -213,45 +207,43 @@ void Sequencer::Impl::end(std::uint32_t d_id, std::uint32_t s_id,
 
 // protocol: 9.18, 9.20
 void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
-  auto const& h = entry.header;
-  auto ack = header(Op::kEndAck);
-  ack.d_id = h.s_id;
-  ack.s_id = h.d_id;
+  auto const end = wire::decode_as<wire::End>(entry.header);
+  wire::EndAck ea{.i_id = end.i_id, .r_id = end.r_id};
   // The peer may not have learnt our id of what it ends.
   for (auto const& [r_id, in] : incoming)
-    if (h.d_id == wire::kNoId && in.i_id == h.s_id) ack.s_id = r_id;
-  auto const given = opened.find(h.s_id);
-  if (h.d_id == wire::kNoId && given != opened.end()) ack.s_id = given->second.header.s_id;
-  auto const out = outbound.find(h.d_id);
-  auto const in = incoming.find(ack.s_id);
-  bool const known = (out != outbound.end() && out->second.r_id == h.s_id) ||
-                     (in != incoming.end() && in->second.i_id == h.s_id) ||
-                     (given != opened.end() && given->second.header.s_id == ack.s_id);
+    if (end.r_id == wire::kNoId && in.i_id == end.i_id) ea.r_id = r_id;
+  auto const given = opened.find(end.i_id);
+  if (end.r_id == wire::kNoId && given != opened.end()) ea.r_id = given->second.header.s_id;
+  auto const out = outbound.find(end.r_id);
+  auto const in = incoming.find(ea.r_id);
+  bool const known = (out != outbound.end() && out->second.r_id == end.i_id) ||
+                     (in != incoming.end() && in->second.i_id == end.i_id) ||
+                     (given != opened.end() && given->second.header.s_id == ea.r_id);
   if (known) {
-    request(ack);  // what ends is given back once the Node has taken this
+    request(header(ea));  // what ends is given back once the Node has taken this
   } else {
-    answer(ack);
-    remember_finished(h.s_id);  // its request may still come, overtaken by this
+    answer(header(ea));
+    remember_finished(end.i_id);  // its request may still come, overtaken by this
   }
-  if (!end_transfer(h) && !end_regions(h)) end_remote(h);
+  if (!end_transfer(end) && !end_regions(end)) end_remote(end);
   if (auto const msn = load_msn(entry); msn != 0) skip(msn, now);
 }
 
-bool Sequencer::Impl::end_transfer(const wire::Header& h) {
-  bool const unnamed = h.d_id == wire::kNoId;
+bool Sequencer::Impl::end_transfer(const wire::End& end) {
+  bool const unnamed = end.r_id == wire::kNoId;
   for (auto& [r_id, in] : incoming) {
-    if (in.i_id != h.s_id || (!unnamed && r_id != h.d_id)) continue;
+    if (in.i_id != end.i_id || (!unnamed && r_id != end.r_id)) continue;
     advance(kInboundTransitions, in.state, InboundEvent::kEnded);
     finish(in, -ECANCELED);
     return true;
   }
-  if (std::erase_if(waiting, [&](const WaitingOffer& o) { return o.i_id == h.s_id; }) > 0) {
-    remember_finished(h.s_id);
+  if (std::erase_if(waiting, [&](const WaitingOffer& o) { return o.i_id == end.i_id; }) > 0) {
+    remember_finished(end.i_id);
     return true;  // its place in the order of messages is given up by skip()
   }
   for (auto& [i_id, out] : outbound) {
-    bool const named = i_id == h.d_id && (out.r_id == h.s_id || out.r_id == wire::kNoId);
-    if (!named && !(unnamed && out.answers == h.s_id)) continue;
+    bool const named = i_id == end.r_id && (out.r_id == end.i_id || out.r_id == wire::kNoId);
+    if (!named && !(unnamed && out.answers == end.i_id)) continue;
     advance(kOutboundTransitions, out.state, OutboundEvent::kEnded);
     forget_requests(out.r_id);
     complete(out.kind, out.context, -ECANCELED);
@@ -261,10 +253,10 @@ bool Sequencer::Impl::end_transfer(const wire::Header& h) {
   return false;
 }
 
-bool Sequencer::Impl::end_regions(const wire::Header& h) {
-  if (auto const given = opened.find(h.s_id);
-      given != opened.end() && (given->second.header.s_id == h.d_id || h.d_id == wire::kNoId)) {
-    remember_finished(h.s_id);
+bool Sequencer::Impl::end_regions(const wire::End& end) {
+  if (auto const given = opened.find(end.i_id);
+      given != opened.end() && (given->second.header.s_id == end.r_id || end.r_id == wire::kNoId)) {
+    remember_finished(end.i_id);
     Completion c{};
     c.kind = Completion::Kind::kEnded;
     c.request = given->second.header.s_id;
@@ -272,16 +264,16 @@ bool Sequencer::Impl::end_regions(const wire::Header& h) {
     opened.erase(given);
     return true;
   }
-  std::erase_if(peer_requests, [&](const auto& entry) { return entry.second.i_id == h.s_id; });
+  std::erase_if(peer_requests, [&](const auto& entry) { return entry.second.i_id == end.i_id; });
   return false;
 }
 
 // The owner of a region that this side puts into takes it back.
-bool Sequencer::Impl::end_remote(const wire::Header& h) {
-  auto const found = puts.find(h.s_id);
-  if (found == puts.end() || found->second.i_id != h.d_id) return false;
+bool Sequencer::Impl::end_remote(const wire::End& end) {
+  auto const found = puts.find(end.i_id);
+  if (found == puts.end() || found->second.i_id != end.r_id) return false;
   auto const stream = found->second;
-  forget_requests(h.s_id);
+  forget_requests(end.i_id);
   puts.erase(found);
   for (auto const& block : stream.blocks)
     if (block.last) completions.push_back(completion_of(block, -ECANCELED));
@@ -290,8 +282,8 @@ bool Sequencer::Impl::end_remote(const wire::Header& h) {
   return true;
 }
 
-void Sequencer::Impl::on_end_ack(const wire::Header& h) {
-  auto const found = endings.find(h.d_id);
+void Sequencer::Impl::on_end_ack(const wire::EndAck& ea) {
+  auto const found = endings.find(ea.i_id);
   if (found == endings.end()) return;
   if (found->second.completion) completions.push_back(*found->second.completion);
   endings.erase(found);

@@ -57,9 +57,9 @@ void Sequencer::Impl::ask_whether_seen(Time now) {
 
 // RSR about Slots: the peer's Node has seen all that left before the question; and its user has
 // read it if its Slots are free.
-void Sequencer::Impl::on_slots(const wire::Header& h, Time now) {
-  if (!doubt.is_answer(h.sync)) return;
-  if (doubt.answered(h.param >= config.remote_slots, now)) question.stop();
+void Sequencer::Impl::on_slots(const wire::RequestStateResponse& rsr, Time now) {
+  if (!doubt.is_answer(rsr.sync)) return;
+  if (doubt.answered(rsr.r_slots >= config.remote_slots, now)) question.stop();
   due_at(now);
 }
 

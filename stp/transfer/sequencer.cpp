@@ -22,12 +22,6 @@ constexpr std::uint32_t kNoticeMark = 0x53544d4e;  // "STMN"
 Sequencer::Sequencer(const SequencerConfig& config) : impl_(std::make_unique<Impl>(config)) {}
 Sequencer::~Sequencer() = default;
 
-wire::Header Sequencer::Impl::header(Op op, std::uint16_t flags) {
-  wire::Header h;
-  h.op_flags = wire::op_flags(op, flags);
-  return h;
-}
-
 void Sequencer::Impl::request(const wire::Header& h) {
   request().header = h;
 }
@@ -105,37 +99,44 @@ void Sequencer::Impl::forget_requests(std::uint32_t d_id) {
 
 void Sequencer::Impl::dispatch(const ReceivedEntry& entry, Time now) {
   auto const& h = entry.header;
+  bool const refused = h.has(wire::flag::kReject);
   switch (h.op()) {
     case Op::kRequestToSend:
       return on_offer(entry, now);
     case Op::kRequestAnswer:
-      return on_answer(h, now);
+      return on_answer(wire::decode_as<wire::RequestAnswer>(h), refused, now);
     case Op::kClearToSend:
-      return on_grant(h, now);
+      return on_grant(wire::decode_as<wire::ClearToSend>(h), now);
     case Op::kData:
-      if (!on_get_answer(h, now)) on_block(entry, now);
+      if (!on_get_answer(wire::decode_as<wire::Data>(h), now)) on_block(entry, now);
       return;
     case Op::kRequestStateResponse:
-      return on_state(h, now);
+      return on_state(wire::decode_as<wire::RequestStateResponse>(h), refused, now);
     case Op::kRequestToReceive:
-      return on_read_request(h);
+      return on_read_request(wire::decode_as<wire::RequestToReceive>(h));
     case Op::kRequestMemoryRegion:
       return on_region_request(entry);
     case Op::kMemoryRegionAvailable:
       return on_region(entry);
     case Op::kGet:
-      return on_get_refused(h);
+      if (refused) on_get_refused(wire::decode_as<wire::Get>(h));
+      return;
     case Op::kEnd:
       return on_end(entry, now);
     case Op::kEndAck:
-      return on_end_ack(h);
+      return on_end_ack(wire::decode_as<wire::EndAck>(h));
     case Op::kNoOperation:
       if (h.sync != kNoticeMark) return;
       complete(Completion::Kind::kNotice, 0, 0);
       completions.back().tag = h.b_num;
       return;
-    default:
-      return;
+    case Op::kRequestConnection:
+    case Op::kConnectionAnswer:
+    case Op::kRequestDisconnect:
+    case Op::kDisconnectAnswer:
+    case Op::kDisconnectComplete:
+    case Op::kRequestState:
+      return;  // the Node's
   }
 }
 
@@ -234,16 +235,13 @@ bool Sequencer::waits_for_node() const {
 
 int Sequencer::no_operation() {
   if (impl_->ended != 0) return impl_->ended;
-  impl_->request(Impl::header(Op::kNoOperation));
+  impl_->request(Impl::header(wire::NoOperation{}));
   return 0;
 }
 
 int Sequencer::notify(std::uint32_t word) {
   if (impl_->ended != 0) return impl_->ended;
-  auto h = Impl::header(Op::kNoOperation);
-  h.sync = kNoticeMark;
-  h.b_num = word;
-  impl_->request(h);
+  impl_->request(Impl::header(wire::NoOperation{.sync = kNoticeMark, .b_num = word}));
   return 0;
 }
 

@@ -18,6 +18,7 @@
 #include "stp/transfer/loss_estimate.h"
 #include "stp/transfer/sequencer.h"
 #include "stp/transfer/states.h"
+#include "stp/wire/operation.h"
 
 namespace stp {
 
@@ -175,7 +176,11 @@ struct Sequencer::Impl {
   void complete(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
   void complete(const Outbound& out, int status);
   [[nodiscard]] static Completion completion_of(const PutBlock& block, int status);
-  [[nodiscard]] static wire::Header header(wire::Op op, std::uint16_t flags = 0);
+  // Without effect on the Node: who is meant is the Node's to fill in.
+  template <typename Operation>
+  [[nodiscard]] static wire::Header header(const Operation& operation, std::uint16_t flags = 0) {
+    return wire::to_header(operation, flags);
+  }
   std::uint32_t new_id();
   Time interval() const { return std::max<Time>(4 * round_trip.smoothed(), kMillisecond); }
   void due_at(Time when) { deadline = std::min(deadline, when); }
@@ -186,19 +191,19 @@ struct Sequencer::Impl {
   bool is_lost(std::uint64_t queued, Answerer who, Time now);
   void ask_whether_seen(Time now);
   void no_doubt();
-  void on_slots(const wire::Header& h, Time now);
+  void on_slots(const wire::RequestStateResponse& rsr, Time now);
   void forget_requests(std::uint32_t d_id);
 
   // --- outbound.cpp
   int offer(Completion::Kind kind, std::uint32_t answers, Context context, Address source,
             std::uint64_t length, const WriteOptions& options);
   void send_offer(Outbound& out);
-  void on_answer(const wire::Header& h, Time now);
-  void on_grant(const wire::Header& h, Time now);
-  void send_block(Outbound& out, const wire::Header& cts, bool repeated);
-  [[nodiscard]] bool is_leaving(const wire::Header& data) const;
-  void on_state(const wire::Header& h, Time now);
-  void outbound_state(Outbound& out, const wire::Header& h, Time now);
+  void on_answer(const wire::RequestAnswer& ra, bool refused, Time now);
+  void on_grant(const wire::ClearToSend& cts, Time now);
+  void send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated);
+  [[nodiscard]] bool is_leaving(const wire::Data& data) const;
+  void on_state(const wire::RequestStateResponse& rsr, bool refused, Time now);
+  void outbound_state(Outbound& out, const wire::RequestStateResponse& rsr, bool refused, Time now);
   std::uint32_t ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uint32_t b_num);
   void expire_outbound(Time now);
 
@@ -207,7 +212,8 @@ struct Sequencer::Impl {
   void enqueue(const WaitingOffer& offer);
   void skip(std::uint32_t msn, Time now);
   void next_message();
-  bool known_offer(const wire::Header& h);
+  bool known_offer(std::uint32_t i_id);
+  void tell_seen(std::uint32_t i_id, std::uint32_t r_id);
   void begin(const WaitingOffer& offer, Completion::Kind kind, Context context,
              const Landing& landing, Time now);
   void match_receives(Time now);
@@ -224,20 +230,20 @@ struct Sequencer::Impl {
   void finish(Incoming& in, int status);
   void remember_finished(std::uint32_t i_id, bool refused = false);
   void refuse(wire::Op answer, std::uint32_t i_id);
-  bool over(const wire::Header& h, wire::Op answer);
+  bool over(std::uint32_t i_id, wire::Op answer);
   unsigned choose_blocksize(std::uint64_t length, unsigned max_block) const;
   void expire_incoming(Time now);
 
   // --- regions.cpp
   void send_ask(std::uint32_t i_id, Asked& what);
-  void on_read_request(const wire::Header& h);
+  void on_read_request(const wire::RequestToReceive& rtr);
   void on_region_request(const ReceivedEntry& entry);
   void on_region(const ReceivedEntry& entry);
   void on_end(const ReceivedEntry& entry, Time now);
-  void on_end_ack(const wire::Header& h);
-  bool end_transfer(const wire::Header& h);
-  bool end_regions(const wire::Header& h);
-  bool end_remote(const wire::Header& h);
+  void on_end_ack(const wire::EndAck& ea);
+  bool end_transfer(const wire::End& end);
+  bool end_regions(const wire::End& end);
+  bool end_remote(const wire::End& end);
   void end(std::uint32_t d_id, std::uint32_t s_id, std::optional<Completion> completion,
            std::uint32_t msn = 0);
   void expire_asked(Time now);
@@ -252,14 +258,14 @@ struct Sequencer::Impl {
   void send_puts(PutStream& stream);
   void send_put(PutStream& stream, std::uint32_t index);
   void leave_asking(SendEntry& put);
-  void put_state(PutStream& stream, const wire::Header& h, Time now);
+  void put_state(PutStream& stream, const wire::RequestStateResponse& rsr, bool refused, Time now);
   void abandon(PutStream& stream, int status);
   void expire_puts(Time now);
 
   // --- gets.cpp
   void send_gets();
-  bool on_get_answer(const wire::Header& h, Time now);
-  void on_get_refused(const wire::Header& h);
+  bool on_get_answer(const wire::Data& data, Time now);
+  void on_get_refused(const wire::Get& refused);
   int add_get(Context context, Completion::Kind kind, const RemoteRegion& region,
               std::uint64_t offset, const Landing& landing, const SendEntry& pattern);
   void release_get(const GetPiece& piece);
