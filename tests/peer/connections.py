@@ -22,6 +22,14 @@ def closes(side, vc):
     side.answer()
 
 
+def doubles(frames, first, rule):
+    """Each pause is twice the one before; the shortest is `first` seconds. A machine that stalls between the
+    Node's clock and the wire makes one of them shorter, not two."""
+    pauses = [after.time - before.time for before, after in zip(frames, frames[1:])]
+    short = sum(pause < first * 2 ** i for i, pause in enumerate(pauses))
+    demand(short <= 1, f"{rule} pauses of {', '.join(f'{1000 * pause:.2f}' for pause in pauses)} ms")
+
+
 def stray(talk, op, **fields):
     """The next frame to a Port that nobody here has."""
     frame = talk.station.strays.take(PATIENCE)
@@ -42,7 +50,7 @@ def connect(t):
     ca = vc.connect(t.uport)
     demand(ca.I_UPort == 77 and ca.R_UPort == t.uport, f"5.1 UPorts: {ca}")
     demand(ca.R_Slots == 37 and ca.R_Bufsize == 12 and ca.R_Max_STU <= 10, f"5.26 sizes: {ca}")
-    t.side.do("accept", 1000)
+    t.side.do("accept", 10000)
     vc.quiet()
 
 
@@ -75,7 +83,7 @@ def rc_repeated(t):
         again = vc.expect("CA")
         demand(again.head == first.head, f"another CA: {again}")
     vc.adopt(first)
-    t.side.do("accept", 1000)
+    t.side.do("accept", 10000)
     vc.send("NOP", b_num=5)
     t.rx("NOP", b_num=5)
     vc.rc(t.uport)
@@ -115,7 +123,7 @@ def backlog_full(t):
     vcs[16].rc(t.uport)
     vcs[0].quiet()
     demand(len(vcs[16].inbox) == 0, f"an answer though the backlog is full: {vcs[16].inbox.frames}")
-    t.side.do("accept", 1000)
+    t.side.do("accept", 10000)
     vcs[16].connect(t.uport)
 
 
@@ -300,11 +308,9 @@ def rc_retried(t):
     vc = t.listener()
     t.open()
     t.side.begin("connect", t.name())
-    rcs = [vc.expect("RC") for _ in range(4)]
-    for i in range(3):
-        took = rcs[i + 1].time - rcs[i].time
-        demand(took > 0.0095 * 2 ** i, f"5.21 RC {i + 1} again after {1000 * took:.2f} ms")
-    rc = rcs[3]
+    rcs = [vc.expect("RC") for _ in range(5)]
+    doubles(rcs, 0.0095, "5.21")
+    rc = rcs[4]
     vc.accept(rc)
     t.side.answer()
     vc.send("NOP", b_num=1)
@@ -453,9 +459,7 @@ def da_lost(t):
     vc.answers_rd = False
     t.side.begin("close")
     rds = [vc.expect("RD") for _ in range(5)]
-    for i in range(4):
-        took = rds[i + 1].time - rds[i].time
-        demand(took > 0.00019 * 2 ** i, f"5.21 RD {i + 1} again after {1e6 * took:.0f} us")
+    doubles(rds, 0.0095, "5.21")
     demand(len({rd.head for rd in rds}) == 1, "10.2 RD differ")
     vc.send("DA")
     vc.expect("DC", skip=("RD",))

@@ -107,6 +107,7 @@ class Vc:
         self.answered = None  # sends the CA again
         self.tells_transfers = True  # else RS that name one are ignored
         self.established = False     # a CA that comes again is dropped (5.8)
+        self.asked_twice = set()     # Syncs of RS that were repeated: the second answer is dropped
         station.ports[self.port] = self
 
     # --- frames ----------------------------------------------------------------------------------
@@ -148,6 +149,8 @@ class Vc:
             return None
         if frame.op == "CA" and not frame.has("Reject") and not self.peer_port:
             self.adopt(frame)  # at once: an RS may stand right behind it (5.35)
+        if frame.op == "RSR" and frame.Sync in self.asked_twice:
+            return None
         if frame.op == "RS":
             self.seen_rs += 1
             if frame.R_id != NONE and not self.tells_transfers:
@@ -244,18 +247,27 @@ class Vc:
         sync = self.sync()
         until = time.monotonic() + timeout
         fields = {**dict(B_num=NONE, R_id=NONE), **fields}
+        asked = 0
         while time.monotonic() < until:
             self.send("RS", Sync=sync, **fields)
+            asked += 1
             again = time.monotonic() + 1.0
             while time.monotonic() < again:
                 frame = self.take(max(0.0, again - time.monotonic()))
                 if frame is None:
                     break
                 if frame.op == "RSR" and frame.Sync == sync:
+                    if asked > 1:
+                        self.drop_answers(sync)
                     return frame
                 if frame.op not in skip and not (frame.op == "RSR" and "RSR" in skip):
                     raise Failed(f"6.4 only an RSR expected, not {frame}")
         raise Failed(f"6.4 no RSR within {timeout} s")
+
+    def drop_answers(self, sync):
+        with self.lock:
+            self.asked_twice.add(sync)
+            self.forget(lambda frame: frame.op == "RSR" and frame.Sync == sync)
 
     def quiet(self, skip=()):
         """What was sent so far brings nothing: the answer to an RS comes first."""
