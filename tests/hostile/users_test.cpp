@@ -18,18 +18,18 @@ class SeveralUsers : public HostileFixture {
 };
 
 TEST_F(SeveralUsers, OneUserDoesNotTakeAllPlaces) {
-  auto const greedy = attack({"places", kFirst}, 20);
+  auto const greedy = attack({"places", kFirst}, 60);
   ASSERT_TRUE(started_) << greedy->output();
   EXPECT_GT(count_of(greedy->output(), "places"), 0U);
-  auto const modest = attack({"places", kSecond, {"--most", "8"}}, 0.5);
-  EXPECT_EQ(modest->wait(), 0);
+  auto const modest = attack({"places", kSecond, {"--most", "8"}}, 20);
+  ASSERT_TRUE(started_) << modest->output();
   EXPECT_EQ(count_of(modest->output(), "places"), 8U) << greedy->output();
 }
 
 TEST_F(SeveralUsers, OneUserDoesNotTakeAllMappings) {
   std::vector<std::unique_ptr<test::Program>> greedy;
   for (int i = 0; i < 2; ++i) greedy.push_back(attack({"mappings", kFirst}, 15));
-  auto const modest = attack({"mappings", kSecond, {"--most", "16"}}, 5);
+  auto const modest = attack({"mappings", kSecond, {"--most", "16"}}, 20);
   EXPECT_EQ(count_of(modest->output(), "maps"), 16U) << modest->output() << greedy[0]->output();
 }
 
