@@ -203,13 +203,13 @@ class ImpatientReceiverTest : public SilentSendersTest {
  protected:
   ImpatientReceiverTest()
       : SilentSendersTest([](ReceiverContext& context) {
-          context.idle_timeout = std::chrono::milliseconds(200);
+          context.idle_timeout = std::chrono::seconds(1);  // none that is merely off its core
         }) {}
 };
 
 TEST_F(ImpatientReceiverTest, a_silent_sender_is_let_go) {
   connect_silently(1);
-  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   EXPECT_THROW(
       {
         Message message;
@@ -241,7 +241,7 @@ TEST_F(FewPerPeerTest, one_more_of_the_same_host_is_refused_until_another_has_go
       Client client(stop_sender_);
       break;
     } catch (const LinkFailure&) {
-      ASSERT_LT(tries, 100);
+      ASSERT_LT(tries, 1'000);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
