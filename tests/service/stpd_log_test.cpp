@@ -90,7 +90,7 @@ TEST(LogWriter, TellsHowManyLinesAreMissingWhereTheyAre) {
     EXPECT_FALSE(log.flush(std::chrono::milliseconds(1)));
     std::string text;
     std::array<char, 4'096> buffer;
-    while (text.find("missing)") == std::string::npos) {
+    while (text.find("missing)\n") == std::string::npos) {
       auto const got = ::read(reader.get(), buffer.data(), buffer.size());
       ASSERT_GT(got, 0);
       text.append(buffer.data(), static_cast<std::size_t>(got));
