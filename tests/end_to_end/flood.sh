@@ -27,7 +27,7 @@ start "$work/trace.log" "$bin/stpctl" --socket "$work/b.sock" trace --out "$work
 trace=$!
 for file in one two one; do
   rm -f "$work/out/$file"
-  expect send_from a 60 "$work/$file" 10.9.0.2:3000
+  expect send_from a 150 "$work/$file" 10.9.0.2:3000
   expect same "$work/$file" "$work/out/$file"
 done
 wait "$trace"

@@ -13,6 +13,8 @@ pings() { "$bin/stpctl" --socket "$work/a.sock" ping 10.9.0.2:2999 --count 1 >"$
 start_stpd a - "memif:$work/memif.sock,role=client,mac=${mac}1,address=10.9.0.1/24"
 await_stpd a
 wait_for 20 troubled || fail "stpctl links does not name the socket that is missing"
+told() { grep -qF "no memif server has opened" "$work/a.log"; }
+wait_for 20 told || fail "the log does not name it"
 sleep 1
 # One word about it in the log, however often the client looks.
 expect [ "$(grep -cF "no memif server has opened" "$work/a.log")" -eq 1 ]
