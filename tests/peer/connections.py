@@ -610,9 +610,9 @@ def keep_alive_any_frame(t):
 def keep_alive_answered(t):
     vc = t.up()
     until = time.monotonic() + 10
-    while vc.seen_rs == 0 and time.monotonic() < until:
+    while not vc.seen_rs and time.monotonic() < until:
         vc.pause(0.2)
-    demand(vc.seen_rs == 1, f"5.23 {vc.seen_rs} RS")
+    demand(len(vc.seen_rs) == 1, f"5.23 {len(vc.seen_rs)} RS")
     vc.quiet()
 
 

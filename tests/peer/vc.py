@@ -103,7 +103,7 @@ class Vc:
         self.option = b""
         self.ids = itertools.count(0x700)
         self.closed = threading.Event()
-        self.seen_rs = 0
+        self.seen_rs = set()  # Syncs: one that is answered late comes again
         self.answered = None  # sends the CA again
         self.tells_transfers = True  # else RS that name one are ignored
         self.established = False     # a CA that comes again is dropped (5.8)
@@ -152,7 +152,7 @@ class Vc:
         if frame.op == "RSR" and frame.Sync in self.asked_twice:
             return None
         if frame.op == "RS":
-            self.seen_rs += 1
+            self.seen_rs.add(frame.Sync)
             if frame.R_id != NONE and not self.tells_transfers:
                 return None
             if self.answers_rs and not self.silent:
