@@ -159,7 +159,7 @@ std::string Daemon::returns_to(const Usage& before) const {
   Usage now;
   do {
     now = usage();
-    if (now.files == before.files && now.threads <= before.threads + kClosers &&
+    if (now.files <= before.files && now.threads <= before.threads + kClosers &&
         now.mappings <= before.mappings + kMappings && now.resident <= before.resident + kResident)
       return "";
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
