@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "stp/wire/operations.h"
+
 namespace stp::fuzz {
 namespace {
 
