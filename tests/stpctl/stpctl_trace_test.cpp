@@ -66,6 +66,8 @@ TEST_F(StpctlTrace, EndsWithTheProgramThatWasKilledWhileItWaited) {
     ASSERT_TRUE(trace.says("tracing to"));
   }
   EXPECT_TRUE(stpd->says("trace ended")) << stpd->output();
+  stpd->signal(SIGTERM);  // what it ended may not have been written yet
+  EXPECT_EQ(stpd->wait(), 0);
   EXPECT_TRUE(read_trace(path).empty());
 }
 
