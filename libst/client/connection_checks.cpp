@@ -26,13 +26,13 @@ bool is_fetch(const wire::Header& header) {
 
 // What is libst's to set is not looked at: s_port, and these flags of DATA, of which no other field
 // could be wrong. A whole header that has just been written is slow to copy.
-Counter wrong_in(const wire::Header& header) {
+DropReason wrong_in(const wire::Header& header) {
   constexpr unsigned kOwn = wire::flag::kAppend | wire::flag::kLast;
   bool const is_data = header.op() == Op::kData;
   wire::Header checked{};
   checked.op_flags = static_cast<std::uint16_t>(header.op_flags & ~(is_data ? kOwn : 0U));
   auto const wrong = wire::check_op(checked);
-  if (is_data || wrong != Counter::kNone) return wrong;
+  if (is_data || wrong != DropReason::kNone) return wrong;
   checked = header;
   checked.s_port = 1;
   return wire::check_fields(checked);
@@ -40,8 +40,8 @@ Counter wrong_in(const wire::Header& header) {
 
 int check_syntax(const wire::Header& header) {
   auto const wrong = wrong_in(header);
-  if (wrong == Counter::kNone) return 0;
-  return fail(-EINVAL, "the header is no legal one: " + std::string(Counters::name(wrong)));
+  if (wrong == DropReason::kNone) return 0;
+  return fail(-EINVAL, "the header is no legal one: " + std::string(name_of(wrong)));
 }
 
 }  // namespace

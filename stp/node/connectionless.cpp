@@ -33,11 +33,11 @@ int Node::Impl::open_port(EndpointId id, std::byte* channel, std::uint64_t cooki
 // The frame names the Port of an endpoint, or of a connection, and another Key than it has.
 // protocol: 5.18, 11.12
 void Node::Impl::on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now) {
-  if (!vc.guard) return counters.add(Counter::kBadKey);
+  if (!vc.guard) return drop(DropReason::kBadKey);
   auto const sender = KeySender::of(frame.src, frame.header.s_port);
-  if (!vc.guard->admits(sender, now)) return counters.add(Counter::kKeyGuesses);
+  if (!vc.guard->admits(sender, now)) return drop(DropReason::kKeyGuesses);
   vc.guard->wrong(sender, now);
-  counters.add(Counter::kBadKey);
+  drop(DropReason::kBadKey);
 }
 
 // The frame named the Port and knows the Key.
@@ -45,17 +45,17 @@ void Node::Impl::on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now) 
 void Node::Impl::receive_on_endpoint(Vc& vc, const wire::Frame& frame, Time now) {
   // protocol: 11.12, 11.13
   auto const sender = KeySender::of(frame.src, frame.header.s_port);
-  if (!vc.guard->admits(sender, now)) return counters.add(Counter::kKeyGuesses);
+  if (!vc.guard->admits(sender, now)) return drop(DropReason::kKeyGuesses);
   vc.guard->right(sender);
   auto const op = frame.header.op();
   if (op != wire::Op::kData) counters.add(Counter::kRxControl);
   // protocol: 11.10
   if (vc.user_closed || op == wire::Op::kDisconnectAnswer || op == wire::Op::kDisconnectComplete)
-    return counters.add(Counter::kBadState);
+    return drop(DropReason::kBadState);
   if (op == wire::Op::kData) return on_unscheduled_data(vc, frame, now);
   // protocol: 11.5
   if (!deliver(vc, frame.src, frame.header, frame.option, NodeChannel::Place::kSlot))
-    counters.add(Counter::kSlotOverrun);
+    drop(DropReason::kSlotOverrun);
 }
 
 // protocol: 11.6
@@ -63,16 +63,16 @@ void Node::Impl::on_unscheduled_data(Vc& vc, const wire::Frame& frame, Time now)
   auto const& h = frame.header;
   auto const length = frame.stu.size();
   std::byte* memory = nullptr;
-  if (auto const drop = check_memory(vc, h, length, permit::kData, memory); drop != Counter::kNone)
-    return counters.add(drop);
+  if (auto const why = check_memory(vc, h, length, permit::kData, memory); why != DropReason::kNone)
+    return drop(why);
   auto const& mx = *mxs.find(h.mx);
   auto& blocks = *vc.unscheduled;
   auto const name = BlockName::of(frame.src, h);
   auto const abandoned = blocks.abandoned();
   InboundBlock* block = nullptr;
-  auto const drop = blocks.find(name, h, length, {mx.first, mx.count}, now, block);
+  auto const why = blocks.find(name, h, length, {mx.first, mx.count}, now, block);
   counters.add(Counter::kBlocksAbandoned, blocks.abandoned() - abandoned);
-  if (drop != Counter::kNone) return counters.add(drop);
+  if (why != DropReason::kNone) return drop(why);
   if (!place(vc, frame, *block, memory)) return;
   UnscheduledBlocks::progress(*block, now);
   if (!block->stus.complete()) return;

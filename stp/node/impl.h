@@ -127,7 +127,7 @@ struct Node::Impl {
   void receive_on_vc(Vc& vc, const wire::Frame& frame, Time now);
   void deliver_control(Vc& vc, const wire::Frame& frame);
   void end_transfer(Vc& vc, const wire::Header& end);
-  static Counter not_legal(const Vc& vc);
+  static DropReason not_legal(const Vc& vc);
   bool deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
                NodeChannel::Place place, std::uint64_t length = 0);
   void touch(Vc& vc, bool urgent = true);
@@ -137,10 +137,10 @@ struct Node::Impl {
 
   // --- data.cpp
   void on_data(Vc& vc, const wire::Frame& frame, Time now);
-  static Counter find_block(Vc& vc, const wire::Header& header, std::size_t length,
-                            InboundBlock*& out);
-  Counter check_memory(const Vc& vc, const wire::Header& header, std::size_t length,
-                       std::uint8_t permission, std::byte*& memory) const;
+  static DropReason find_block(Vc& vc, const wire::Header& header, std::size_t length,
+                               InboundBlock*& out);
+  DropReason check_memory(const Vc& vc, const wire::Header& header, std::size_t length,
+                          std::uint8_t permission, std::byte*& memory) const;
   void place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region, std::byte* memory);
   bool place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory);
   void count_stu(Vc& vc, std::size_t length);
@@ -161,8 +161,8 @@ struct Node::Impl {
 
   // --- one_sided.cpp
   void on_get(Vc& vc, const wire::Frame& frame);
-  Counter check_get(const Vc& vc, const wire::Header& header, std::uint64_t length,
-                    std::byte*& memory) const;
+  DropReason check_get(const Vc& vc, const wire::Header& header, std::uint64_t length,
+                       std::byte*& memory) const;
   void refuse_get(const Vc& vc, const wire::Header& header);
   void reply_get(Vc& vc, const wire::Header& header, Sending::Source source, std::uint64_t value);
   void on_fetch(Vc& vc, const wire::Frame& frame);
@@ -278,6 +278,9 @@ struct Node::Impl {
   NodeConfig config;
   bool window_freed = false;  // memory that was missing has come back
   Random& random;
+  // protocol: 12.1
+  void drop(DropReason why) { counters.add(counter_of(why)); }
+
   Counters counters;
 
   wire::Frame parsed;  // that is being received: not made anew, for each frame fills all of it

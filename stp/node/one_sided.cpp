@@ -30,9 +30,11 @@ std::uint64_t execute(const wire::Frame& frame, std::byte* memory) {
       word.compare_exchange_strong(before, wire::load64(frame.option.data()));
       return before;
     }
-    default:
-      return word.load();
+    case Function::kGet:
+    case Function::kFetchOpComplete:
+      break;  // no FetchOp
   }
+  return word.load();
 }
 
 bool is_fetch(const wire::Header& h) {
@@ -43,24 +45,24 @@ bool is_fetch(const wire::Header& h) {
 
 // Whether the peer may read (or work on) `length` bytes of the region that the header names.
 // protocol: 7.15
-Counter Node::Impl::check_get(const Vc& vc, const wire::Header& h, std::uint64_t length,
-                              std::byte*& memory) const {
+DropReason Node::Impl::check_get(const Vc& vc, const wire::Header& h, std::uint64_t length,
+                                 std::byte*& memory) const {
   auto const* const region = vc.inbound.transfer(h.d_id);
-  if (region == nullptr || !region->region) return Counter::kNoGrant;
+  if (region == nullptr || !region->region) return DropReason::kNoGrant;
   auto const bufsize = vc.endpoint->config.bufsize;
   auto const at = Address{h.bufx, h.offset}.linear(bufsize);
   if (at < region->start || at + length > region->start + region->t_len)
-    return Counter::kOutsideGrant;
+    return DropReason::kOutsideGrant;
   auto named = h;
   named.mx = region->mx;
   auto const permission = is_fetch(h) ? permit::kFetchOp : permit::kGet;
-  if (auto const bad = check_memory(vc, named, 0, permission, memory); bad != Counter::kNone)
+  if (auto const bad = check_memory(vc, named, 0, permission, memory); bad != DropReason::kNone)
     return bad;
-  if (!vc.endpoint->receive.covers(h.bufx, h.offset, length)) return Counter::kBadBufx;
-  if (h.b_num >= std::uint64_t{1} << vc.peer_bufsize) return Counter::kBadOffset;
+  if (!vc.endpoint->receive.covers(h.bufx, h.offset, length)) return DropReason::kBadBufx;
+  if (h.b_num >= std::uint64_t{1} << vc.peer_bufsize) return DropReason::kBadOffset;
   bool const aligned = reinterpret_cast<std::uintptr_t>(memory) % sizeof(std::uint64_t) == 0;
-  if (is_fetch(h) && (length != sizeof(std::uint64_t) || !aligned)) return Counter::kBadOffset;
-  return Counter::kNone;
+  if (is_fetch(h) && (length != sizeof(std::uint64_t) || !aligned)) return DropReason::kBadOffset;
+  return DropReason::kNone;
 }
 
 // protocol: 9.13
@@ -70,7 +72,7 @@ void Node::Impl::on_get(Vc& vc, const wire::Frame& frame) {
   if (is_fetch(h)) return on_fetch(vc, frame);
   std::byte* memory = nullptr;
   auto const length = h.param == 0 ? std::uint64_t{65'536} : h.param;
-  if (check_get(vc, h, length, memory) != Counter::kNone) return refuse_get(vc, h);
+  if (check_get(vc, h, length, memory) != DropReason::kNone) return refuse_get(vc, h);
   counters.add(Counter::kRxGets);
   reply_get(vc, h, Sending::Source::kRegion, 0);
 }
@@ -85,7 +87,7 @@ void Node::Impl::on_fetch(Vc& vc, const wire::Frame& frame) {
   auto const g_num = h.s_id;
   if (!side.any || static_cast<std::int32_t>(g_num - side.newest) > 0) side.newest = g_num;
   side.any = true;
-  if (side.newest - g_num >= OneSided::kWindow) return counters.add(Counter::kStaleFetch);
+  if (side.newest - g_num >= OneSided::kWindow) return drop(DropReason::kStaleFetch);
 
   auto& result = side.results[g_num % OneSided::kWindow];
   bool const known = result.state != State::kNone && result.g_num == g_num;
@@ -96,7 +98,7 @@ void Node::Impl::on_fetch(Vc& vc, const wire::Frame& frame) {
   if (!known) {
     result = {.g_num = g_num, .state = State::kRefused, .value = 0};
     std::byte* memory = nullptr;
-    if (check_get(vc, h, h.param, memory) == Counter::kNone) {
+    if (check_get(vc, h, h.param, memory) == DropReason::kNone) {
       result.value = execute(frame, memory);
       result.state = State::kDone;
       counters.add(Counter::kRxFetchOps);

@@ -12,11 +12,11 @@ namespace stp {
 [[gnu::always_inline]] inline void Node::Impl::receive_frame(Bytes bytes, Bytes apart, Time now) {
   work::count("frames received");
   auto& frame = parsed;
-  if (auto const drop = wire::parse_inline(bytes, config.max_stu, frame, apart);
-      drop != Counter::kNone)
-    return counters.add(drop);
+  if (auto const why = wire::parse_inline(bytes, config.max_stu, frame, apart);
+      why != DropReason::kNone)
+    return drop(why);
   // protocol: 2.10
-  if (frame.dst != config.mac) return counters.add(Counter::kNotForUs);
+  if (frame.dst != config.mac) return drop(DropReason::kNotForUs);
 
   auto const& h = frame.header;
   switch (h.op()) {
@@ -29,8 +29,22 @@ namespace stp {
     case wire::Op::kRequestDisconnect:
       counters.add(Counter::kRxControl);
       return on_request_disconnect(frame, now);
-    default:
-      break;
+    case wire::Op::kDisconnectAnswer:
+    case wire::Op::kDisconnectComplete:
+    case wire::Op::kNoOperation:
+    case wire::Op::kRequestMemoryRegion:
+    case wire::Op::kMemoryRegionAvailable:
+    case wire::Op::kGet:
+    case wire::Op::kRequestToSend:
+    case wire::Op::kRequestAnswer:
+    case wire::Op::kRequestToReceive:
+    case wire::Op::kClearToSend:
+    case wire::Op::kData:
+    case wire::Op::kRequestState:
+    case wire::Op::kRequestStateResponse:
+    case wire::Op::kEnd:
+    case wire::Op::kEndAck:
+      break;  // of a connection
   }
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
   // protocol: 5.18
@@ -38,8 +52,7 @@ namespace stp {
   if (vc->local_key != h.d_key) return on_wrong_key(*vc, frame, now);
   // protocol: 11.2
   if (vc->connectionless()) return receive_on_endpoint(*vc, frame, now);
-  if (vc->peer_mac != frame.src || vc->peer_port != h.s_port)
-    return counters.add(Counter::kBadPeer);
+  if (vc->peer_mac != frame.src || vc->peer_port != h.s_port) return drop(DropReason::kBadPeer);
   vc->heard = now;
   // The shortest way for what comes most often.
   if (h.op() == wire::Op::kData && vc->state == VcState::kOpen && !vc->user_closed)
@@ -90,14 +103,29 @@ void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
     // While our RD waits for its answer the peer may still ask; nothing else is wanted any more.
     bool const draining = vc.state == VcState::kOpen && op == wire::Op::kRequestStateResponse;
     bool const asked = vc.state == VcState::kOpen && op == wire::Op::kRequestState;
-    if (!draining && !asked) return counters.add(not_legal(vc));
+    if (!draining && !asked) return drop(not_legal(vc));
   }
   switch (op) {
     case wire::Op::kRequestState:
       return on_request_state(vc, frame.header);
     case wire::Op::kRequestStateResponse:
       return on_state_response(vc, frame, now);
-    default:
+    case wire::Op::kRequestConnection:
+    case wire::Op::kConnectionAnswer:
+    case wire::Op::kRequestDisconnect:
+    case wire::Op::kDisconnectAnswer:
+    case wire::Op::kDisconnectComplete:
+    case wire::Op::kNoOperation:
+    case wire::Op::kRequestMemoryRegion:
+    case wire::Op::kMemoryRegionAvailable:
+    case wire::Op::kGet:
+    case wire::Op::kRequestToSend:
+    case wire::Op::kRequestAnswer:
+    case wire::Op::kRequestToReceive:
+    case wire::Op::kClearToSend:
+    case wire::Op::kData:
+    case wire::Op::kEnd:
+    case wire::Op::kEndAck:
       return deliver_control(vc, frame);
   }
 }
@@ -107,7 +135,7 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   auto const& h = frame.header;
   if (h.op() == wire::Op::kGet && !h.has(wire::flag::kReject)) return on_get(vc, frame);
   if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kSlot))
-    return counters.add(Counter::kSlotOverrun);
+    return drop(DropReason::kSlotOverrun);
   if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
   if (h.op() == wire::Op::kRequestToSend || h.op() == wire::Op::kRequestMemoryRegion)
     vc.inbound.asked(h.s_id);
@@ -134,10 +162,10 @@ void Node::Impl::end_transfer(Vc& vc, const wire::Header& end) {
 // Why a frame is dropped that its connection's state has no use for: while a connection ends, its
 // peer may have sent it before it saw that.
 // protocol: 5.17
-Counter Node::Impl::not_legal(const Vc& vc) {
+DropReason Node::Impl::not_legal(const Vc& vc) {
   bool const begins = vc.state == VcState::kConnecting || vc.state == VcState::kAsked;
   bool const ends = !begins && (vc.state != VcState::kOpen || vc.user_closed);
-  return ends ? Counter::kCrossedEnd : Counter::kBadState;
+  return ends ? DropReason::kCrossedEnd : DropReason::kBadState;
 }
 
 // Puts a header into the user's Schedule Header Queue. False: no room.

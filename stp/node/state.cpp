@@ -78,7 +78,7 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
   bool const proof = vc.passive && rsr.sync == vc.peer_key && frame.header.has(wire::flag::kReject);
   if (ours || proof || vc.user_closed) return;
   if (!deliver(vc, frame.src, frame.header, frame.option, NodeChannel::Place::kReserve))
-    counters.add(Counter::kStateLost);
+    drop(DropReason::kStateLost);
 }
 
 // Whoever asked: after an answer of no credit nothing is sent that would bring another answer, and

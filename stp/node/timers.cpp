@@ -118,7 +118,13 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
           vc.state = after;
           if (vc.user_closed) return forget(vc, now), 0;
           break;
-        default:
+        case VcState::kConnecting:
+        case VcState::kAsked:
+        case VcState::kOpen:
+        case VcState::kClosing:
+        case VcState::kBothClosing:
+        case VcState::kPeerClosing:
+        default:  // kVcGone
           count_end(vc, Counter::kVcFailed);
           return forget(vc, now), 0;
       }

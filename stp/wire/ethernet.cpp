@@ -10,27 +10,27 @@ namespace {
 
 // `rest`: what follows the length field, cut down here to the payload.
 // protocol: 2.6, 2.11
-Counter unwrap_snap(std::size_t length, Bytes& rest) {
-  if (length < kSnapSize) return Counter::kNotStp;
-  if (rest.size() < kSnapSize) return Counter::kTruncated;
-  if (std::memcmp(rest.data(), kSnap.data(), kSnapSize) != 0) return Counter::kNotStp;
-  if (rest.size() < length) return Counter::kTruncated;
+DropReason unwrap_snap(std::size_t length, Bytes& rest) {
+  if (length < kSnapSize) return DropReason::kNotStp;
+  if (rest.size() < kSnapSize) return DropReason::kTruncated;
+  if (std::memcmp(rest.data(), kSnap.data(), kSnapSize) != 0) return DropReason::kNotStp;
+  if (rest.size() < length) return DropReason::kTruncated;
   rest = rest.first(length).subspan(kSnapSize);
-  return Counter::kNone;
+  return DropReason::kNone;
 }
 
 }  // namespace
 
-Counter unwrap_more(std::uint16_t type, LinkHeader& link, Bytes& payload) {
+DropReason unwrap_more(std::uint16_t type, LinkHeader& link, Bytes& payload) {
   if (type == kVlanEtherType) {
-    if (payload.size() < kVlanSize) return Counter::kTruncated;
+    if (payload.size() < kVlanSize) return DropReason::kTruncated;
     link.vlan = load16(payload.data());
     type = load16(payload.data() + 2);
     payload = payload.subspan(kVlanSize);
   }
   link.snap = type <= kMax8023Length;
   if (link.snap) return unwrap_snap(type, payload);
-  return type == kEtherType ? Counter::kNone : Counter::kNotStp;
+  return type == kEtherType ? DropReason::kNone : DropReason::kNotStp;
 }
 
 std::size_t wrap(const LinkHeader& link, std::size_t payload_length, std::byte* out) {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "stp/counters.h"
+#include "stp/drop_reason.h"
 #include "stp/types.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"
@@ -35,23 +35,24 @@ inline bool is_station(const std::byte* mac) {
 
 // Of a frame with a tag, or in 802.3 + SNAP: `type` is what stands in the place of an EtherType,
 // `payload` all behind it, from which the rest of the encapsulation is taken off.
-Counter unwrap_more(std::uint16_t type, LinkHeader& link, Bytes& payload);
+DropReason unwrap_more(std::uint16_t type, LinkHeader& link, Bytes& payload);
 
 // Takes a frame apart. With 802.3 the payload has the length that the frame states; with
 // Ethernet II it is all there is, padding included. Returns kNone, NotStp, Truncated or BadSource.
 // protocol: 2.3
-inline Counter unwrap(Bytes frame, LinkHeader& link, Bytes& payload) {
+inline DropReason unwrap(Bytes frame, LinkHeader& link, Bytes& payload) {
   constexpr std::size_t kMac = sizeof link.dst.octets;
-  if (frame.size() < kEthernetSize) return Counter::kTruncated;
+  if (frame.size() < kEthernetSize) return DropReason::kTruncated;
   std::memcpy(link.dst.octets.data(), frame.data(), kMac);
   std::memcpy(link.src.octets.data(), frame.data() + kMac, kMac);
   link.vlan.reset();
   link.snap = false;
   payload = frame.subspan(kEthernetSize);
   if (const auto type = load16(frame.data() + 2 * kMac); type != kEtherType) {
-    if (const Counter why = unwrap_more(type, link, payload); why != Counter::kNone) return why;
+    if (const DropReason why = unwrap_more(type, link, payload); why != DropReason::kNone)
+      return why;
   }
-  return is_station(frame.data() + kMac) ? Counter::kNone : Counter::kBadSource;
+  return is_station(frame.data() + kMac) ? DropReason::kNone : DropReason::kBadSource;
 }
 
 // LLC addresses and control of an unnumbered SNAP frame, organization 0, then the EtherType.

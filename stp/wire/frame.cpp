@@ -10,7 +10,7 @@
 #include "stp/wire/parse.h"
 
 namespace stp::wire {
-Counter parse(Bytes frame, unsigned max_stu, Frame& out, Bytes apart) {
+DropReason parse(Bytes frame, unsigned max_stu, Frame& out, Bytes apart) {
   return parse_inline(frame, max_stu, out, apart);
 }
 

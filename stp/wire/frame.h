@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "stp/counters.h"
+#include "stp/drop_reason.h"
 #include "stp/types.h"
 #include "stp/wire/ethernet.h"
 #include "stp/wire/header.h"
@@ -21,9 +21,9 @@ struct Frame : LinkHeader {
 
 // Parses and checks form: encapsulation, lengths, op, flags, exponents, checksum. Nothing that
 // depends on state, but for the longest STU that this receiver announced (2^max_stu).
-// Returns Counter::kNone and fills `out`, or the reason to drop. `apart`: what follows the Schedule
-// Header, of a frame that never was in one piece; `frame` ends with that header then.
-Counter parse(Bytes frame, unsigned max_stu, Frame& out, Bytes apart = {});
+// Returns DropReason::kNone and fills `out`, or the reason to drop. `apart`: what follows the
+// Schedule Header, of a frame that never was in one piece; `frame` ends with that header then.
+DropReason parse(Bytes frame, unsigned max_stu, Frame& out, Bytes apart = {});
 
 // How to put one operation on the link.
 struct Envelope {

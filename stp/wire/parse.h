@@ -13,26 +13,26 @@ namespace stp::wire {
 
 // `body`: what follows the Schedule Header.
 // protocol: 8.7
-inline Counter split_data(Bytes body, std::size_t longest_stu, Frame& out) {
+inline DropReason split_data(Bytes body, std::size_t longest_stu, Frame& out) {
   const std::size_t append = out.header.has(flag::kAppend) ? kAppendSize : 0;
-  if (body.size() < append) return Counter::kTruncated;
+  if (body.size() < append) return DropReason::kTruncated;
   out.stu = body.first(body.size() - append);
   out.append = body.last(append);
   out.option = {};
-  return out.stu.size() > longest_stu ? Counter::kStuTooLong : Counter::kNone;
+  return out.stu.size() > longest_stu ? DropReason::kStuTooLong : DropReason::kNone;
 }
 
 // Fewer bytes than an option payload are padding in Ethernet II, where nothing tells the length;
 // 802.3 states it, so there they are an error.
 // protocol: 2.7, 3.13
-inline Counter split_control(Bytes body, Frame& out) {
+inline DropReason split_control(Bytes body, Frame& out) {
   if (body.size() < kOptionSize && !out.snap) body = {};
-  if (!body.empty() && body.size() != kOptionSize) return Counter::kBadControlLength;
-  if (body.empty() && needs_operands(out.header)) return Counter::kBadControlLength;
+  if (!body.empty() && body.size() != kOptionSize) return DropReason::kBadControlLength;
+  if (body.empty() && needs_operands(out.header)) return DropReason::kBadControlLength;
   out.option = body;
   out.stu = {};
   out.append = {};
-  return Counter::kNone;
+  return DropReason::kNone;
 }
 
 // All behind the encapsulation. DATA goes a way of its own, on which what its operation allows is
@@ -40,30 +40,30 @@ inline Counter split_control(Bytes body, Frame& out) {
 // field is believed but those that tell the lengths, and after the checks that bound the work.
 // protocol: 4.3, 4.5, 12.1, 12.2
 template <bool kIsData>
-Counter parse_payload(Bytes payload, Bytes apart, unsigned max_stu, Frame& out) {
+DropReason parse_payload(Bytes payload, Bytes apart, unsigned max_stu, Frame& out) {
   const Op op = kIsData ? Op::kData : out.header.op();
-  if (const Counter why = check_op(out.header, op); why != Counter::kNone) return why;
+  if (const DropReason why = check_op(out.header, op); why != DropReason::kNone) return why;
 
   const Bytes body = apart.empty() ? payload.subspan(kHeaderSize) : apart;
-  const Counter why =
+  const DropReason why =
       kIsData ? split_data(body, std::size_t{1} << max_stu, out) : split_control(body, out);
-  if (why != Counter::kNone) return why;
+  if (why != DropReason::kNone) return why;
 
   if (out.header.cksum != 0) {
     Checksum checksum;
     checksum.add(payload.first(kHeaderSize));
     checksum.add(body.first(out.option.size() + out.stu.size() + out.append.size()));
-    if (!checksum.verified()) return Counter::kBadChecksum;
+    if (!checksum.verified()) return DropReason::kBadChecksum;
   }
   return check_fields(out.header, op);
 }
 
-[[gnu::always_inline]] inline Counter parse_inline(Bytes frame, unsigned max_stu, Frame& out,
-                                                   Bytes apart) {
+[[gnu::always_inline]] inline DropReason parse_inline(Bytes frame, unsigned max_stu, Frame& out,
+                                                      Bytes apart) {
   assert(max_stu <= kMaxMaxStu);
   Bytes payload;
-  if (const Counter why = unwrap(frame, out, payload); why != Counter::kNone) return why;
-  if (payload.size() < kHeaderSize) return Counter::kTruncated;
+  if (const DropReason why = unwrap(frame, out, payload); why != DropReason::kNone) return why;
+  if (payload.size() < kHeaderSize) return DropReason::kTruncated;
   out.header = decode(payload.data());
   return out.header.op() == Op::kData ? parse_payload<true>(payload, apart, max_stu, out)
                                       : parse_payload<false>(payload, apart, max_stu, out);

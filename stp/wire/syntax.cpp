@@ -8,18 +8,18 @@ constexpr bool within(std::uint32_t exponent, unsigned min, unsigned max) {
   return exponent >= min && exponent <= max;
 }
 
-constexpr Counter exponent_reason(bool legal) {
-  return legal ? Counter::kNone : Counter::kBadExponent;
+constexpr DropReason exponent_reason(bool legal) {
+  return legal ? DropReason::kNone : DropReason::kBadExponent;
 }
 
 }  // namespace
 
 // protocol: 3.11, 9.8
-Counter check_constrained(const Header& header) {
+DropReason check_constrained(const Header& header) {
   // A refused connection has neither a Port nor sizes to tell.
   // protocol: 12.3
-  if (header.op() == Op::kConnectionAnswer && header.has(flag::kReject)) return Counter::kNone;
-  if (header.s_port == 0) return Counter::kZeroPort;
+  if (header.op() == Op::kConnectionAnswer && header.has(flag::kReject)) return DropReason::kNone;
+  if (header.s_port == 0) return DropReason::kZeroPort;
   switch (syntax_of(header.op()).constraint) {
     case Constraint::kNone:
       break;
@@ -31,9 +31,9 @@ Counter check_constrained(const Header& header) {
     case Constraint::kBlocksize:
       return exponent_reason(within(header.param, kMinBlocksize, kMaxBlocksize));
     case Constraint::kLength:
-      return header.t_len() != 0 ? Counter::kNone : Counter::kZeroLength;
+      return header.t_len() != 0 ? DropReason::kNone : DropReason::kZeroLength;
   }
-  return Counter::kNone;
+  return DropReason::kNone;
 }
 
 bool needs_operands(const Header& header) {

@@ -3,7 +3,7 @@
 // but the header.
 #pragma once
 
-#include "stp/counters.h"
+#include "stp/drop_reason.h"
 #include "stp/wire/operations.h"
 
 namespace stp::wire {
@@ -45,28 +45,29 @@ inline constexpr unsigned kLegalFunctions =
 
 // UnknownOp, BadFlags or kNone. To be asked before any length is derived from the flags.
 // `op`: the header's own, which the caller may know beforehand.
-constexpr Counter check_op(const Header& header, Op op) {
+constexpr DropReason check_op(const Header& header, Op op) {
   const Syntax& syntax = syntax_of(op);
-  if (!syntax.known) return Counter::kUnknownOp;
-  if (header.has(syntax.illegal_flags)) return Counter::kBadFlags;
+  if (!syntax.known) return DropReason::kUnknownOp;
+  if (header.has(syntax.illegal_flags)) return DropReason::kBadFlags;
   // Only a GET has a function, and only DATA an append.
-  if (op == Op::kGet && (kLegalFunctions & bit(header.function())) == 0) return Counter::kBadFlags;
+  if (op == Op::kGet && (kLegalFunctions & bit(header.function())) == 0)
+    return DropReason::kBadFlags;
   // protocol: 3.8
   if (op == Op::kData && header.has(flag::kAppend) && !header.has(flag::kLast))
-    return Counter::kBadFlags;
-  return Counter::kNone;
+    return DropReason::kBadFlags;
+  return DropReason::kNone;
 }
-constexpr Counter check_op(const Header& header) {
+constexpr DropReason check_op(const Header& header) {
   return check_op(header, header.op());
 }
 
-Counter check_constrained(const Header& header);
+DropReason check_constrained(const Header& header);
 // ZeroPort, BadExponent, ZeroLength or kNone, for a header that check_op found good.
-inline Counter check_fields(const Header& header, Op op) {
+inline DropReason check_fields(const Header& header, Op op) {
   if (syntax_of(op).constraint != Constraint::kNone) return check_constrained(header);
-  return header.s_port != 0 ? Counter::kNone : Counter::kZeroPort;
+  return header.s_port != 0 ? DropReason::kNone : DropReason::kZeroPort;
 }
-inline Counter check_fields(const Header& header) {
+inline DropReason check_fields(const Header& header) {
   return check_fields(header, header.op());
 }
 

@@ -35,7 +35,7 @@ class Prober final : public port::Engine {
   void receive(std::span<const Bytes> burst, Time) override {
     for (auto const& bytes : burst) {
       wire::Frame frame;
-      if (wire::parse(bytes, wire::kMaxMaxStu, frame) != Counter::kNone) continue;
+      if (wire::parse(bytes, wire::kMaxMaxStu, frame) != DropReason::kNone) continue;
       if (frame.header.op() == wire::Op::kDisconnectAnswer && frame.header.d_key == asked_)
         waiting_ = false;
     }

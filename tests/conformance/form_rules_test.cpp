@@ -19,7 +19,7 @@ Frame frame_of(const Header& h, std::size_t stu = 0, bool checksum = false,
   frame.resize(wire::emit({kTo, from, {}, checksum}, h, payload, {}, frame));
   return frame;
 }
-Counter verdict(const Frame& frame) {
+DropReason verdict(const Frame& frame) {
   wire::Frame out;
   return wire::parse(frame, 10, out);
 }
@@ -91,18 +91,18 @@ TEST(FormRulesOfFrames, of_two_faults_the_one_looked_for_first_counts) {
   worst.s_port = 0;
   auto not_stp = frame_of(worst, 0, false, group);
   not_stp[12] = std::byte{0x86};
-  EXPECT_EQ(verdict(not_stp), Counter::kNotStp);
-  EXPECT_EQ(verdict(frame_of(worst, 0, false, group)), Counter::kBadSource);
-  EXPECT_EQ(verdict(frame_of(worst)), Counter::kUnknownOp);
+  EXPECT_EQ(verdict(not_stp), DropReason::kNotStp);
+  EXPECT_EQ(verdict(frame_of(worst, 0, false, group)), DropReason::kBadSource);
+  EXPECT_EQ(verdict(frame_of(worst)), DropReason::kUnknownOp);
   worst.op_flags = wire::op_flags(Op::kData, flag::kReserved);
-  EXPECT_EQ(verdict(frame_of(worst, 1'025)), Counter::kBadFlags);
+  EXPECT_EQ(verdict(frame_of(worst, 1'025)), DropReason::kBadFlags);
   worst.op_flags = wire::op_flags(Op::kData);
-  EXPECT_EQ(verdict(frame_of(worst, 1'025)), Counter::kStuTooLong);
+  EXPECT_EQ(verdict(frame_of(worst, 1'025)), DropReason::kStuTooLong);
   worst.op_flags = wire::op_flags(Op::kRequestToReceive);
-  EXPECT_EQ(verdict(frame_of(worst, 33)), Counter::kBadControlLength);
-  EXPECT_EQ(verdict(frame_of(worst)), Counter::kZeroPort);
+  EXPECT_EQ(verdict(frame_of(worst, 33)), DropReason::kBadControlLength);
+  EXPECT_EQ(verdict(frame_of(worst)), DropReason::kZeroPort);
   worst.s_port = 1;
-  EXPECT_EQ(verdict(frame_of(worst)), Counter::kZeroLength);
+  EXPECT_EQ(verdict(frame_of(worst)), DropReason::kZeroLength);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ class StrangerRules : public Writing {
     while (auto const frame = take(b)) {
       wire::LinkHeader link;
       Bytes payload;
-      EXPECT_EQ(wire::unwrap(*frame, link, payload), Counter::kNone);
+      EXPECT_EQ(wire::unwrap(*frame, link, payload), DropReason::kNone);
       if (link.dst == kStranger) bytes += frame->size();
     }
     return bytes;

@@ -7,22 +7,19 @@ set -euo pipefail
 cd "$1"
 page=docs/operations.md
 
-# X(BadKey, bad_key, "D_Key is wrong") in counters.h, and the switch of counters.cpp that says what
-# drops a frame -> | `bad_key` | D_Key is wrong | ● |
+# D(BadKey, bad_key, "D_Key is wrong") in counter_table.h -> | `bad_key` | D_Key is wrong | ● |; an X
+# in the place of the D: it drops no frame.
 node_rows() {
   awk '
-    FILENAME ~ /\.cpp$/ {
-      if (match($0, /case Counter::k[A-Za-z]+:/))
-        drops[substr($0, RSTART + 15, RLENGTH - 16)] = 1
-      next
-    }
-    match($0, /X\([A-Z][A-Za-z]*, *[a-z_]+, *"/) {
+    /^ *\/\// { next }
+    match($0, /[XD]\([A-Z][A-Za-z]*, *[a-z_]+, *"/) {
+      drops = substr($0, RSTART, 1) == "D"
       split(substr($0, RSTART + 2), part, /, */)
       text = $0
       sub(/^[^"]*"/, "", text)
       sub(/".*$/, "", text)
-      printf "| `%s` | %s | %s|\n", part[2], text, (part[1] in drops) ? "● " : ""
-    }' stp/counters.cpp stp/counters.h
+      printf "| `%s` | %s | %s|\n", part[2], text, drops ? "● " : ""
+    }' stp/counter_table.h
 }
 
 # Names that a link, or stpd itself, counts under: {"tx_kept", ...}, {"clients", ...}.

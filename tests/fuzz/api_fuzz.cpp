@@ -158,7 +158,7 @@ class World {
       auto const option = code.take(8);
       std::copy(option.begin(), option.end(), reinterpret_cast<std::byte*>(entry.payload));
     }
-    if (wire::check_op(h) == Counter::kNone && wire::check_fields(h) == Counter::kNone)
+    if (wire::check_op(h) == DropReason::kNone && wire::check_fields(h) == DropReason::kNone)
       sequencer_.receive(entry, now_);
   }
 

@@ -162,7 +162,7 @@ Header natural_answer(const Header& seen, std::uint32_t id) {
 
 void FrameMaker::learn(const Frame& frame) {
   wire::Frame parsed;
-  if (wire::parse(frame, kMaxStu, parsed) != Counter::kNone) return;
+  if (wire::parse(frame, kMaxStu, parsed) != DropReason::kNone) return;
   if (patterns_.size() < kPatterns)
     patterns_.push_back(parsed.header);
   else
@@ -227,7 +227,7 @@ FrameMaker::Frame FrameMaker::make(ByteCode& code, const test::Host& to) {
 
 FrameMaker::Frame FrameMaker::changed(ByteCode& code, const Frame& frame) {
   wire::Frame parsed;
-  if (wire::parse(frame, kMaxStu, parsed) != Counter::kNone) return frame;
+  if (wire::parse(frame, kMaxStu, parsed) != DropReason::kNone) return frame;
   auto h = parsed.header;
   auto const which = code.below(kFields + 1);
   if (which == kFields)

@@ -17,13 +17,13 @@ bool same(Bytes a, Bytes b) {
 
 void check(Bytes bytes, unsigned max_stu) {
   wire::Frame first, second;
-  if (wire::parse(bytes, max_stu, first) != Counter::kNone) return;
+  if (wire::parse(bytes, max_stu, first) != DropReason::kNone) return;
   std::vector<std::byte> again(bytes.size() + wire::kMaxHeadSize + wire::kMinPayload);
   bool const data = first.header.op() == wire::Op::kData;
   wire::Envelope const envelope{first.dst, first.src, first.vlan, first.header.cksum != 0};
   again.resize(
       wire::emit(envelope, first.header, data ? first.stu : first.option, first.append, again));
-  EXPECT_EQ(wire::parse(again, max_stu, second), Counter::kNone);
+  EXPECT_EQ(wire::parse(again, max_stu, second), DropReason::kNone);
   EXPECT_EQ(first.header, second.header);
   EXPECT_EQ(first.dst, second.dst);
   EXPECT_EQ(first.src, second.src);

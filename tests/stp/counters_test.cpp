@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "stp/drop_reason.h"
+
 namespace stp {
 namespace {
 
@@ -36,10 +38,17 @@ TEST(Counters, HaveNamesOfTheirOwnInLowerCaseAndADescription) {
   EXPECT_STREQ(Counters::description(Counter::kBadPort), "D_Port names no connection or endpoint");
 }
 
-TEST(Counters, NoReasonHasATextToo) {
-  EXPECT_STREQ(Counters::name(Counter::kNone), "none");
-  EXPECT_STREQ(Counters::description(Counter::kNone), "no reason to drop");
-  EXPECT_FALSE(Counters::is_drop(Counter::kNone));
+// protocol: 12.1
+TEST(Counters, EachReasonToDropAFrameHasTheCounterOfItsName) {
+  EXPECT_STREQ(name_of(DropReason::kNone), "none");
+  EXPECT_STREQ(name_of(DropReason::kBadPort), "bad_port");
+#define STP_NO_REASON(id, name, text)
+#define STP_REASON(id, name, text)                          \
+  EXPECT_EQ(counter_of(DropReason::k##id), Counter::k##id); \
+  EXPECT_TRUE(Counters::is_drop(counter_of(DropReason::k##id))) << #name;
+  STP_COUNTERS(STP_NO_REASON, STP_REASON)
+#undef STP_REASON
+#undef STP_NO_REASON
 }
 
 TEST(Counters, DropsAreTheFramesOfWhichNothingCame) {

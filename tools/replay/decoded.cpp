@@ -16,7 +16,7 @@ constexpr std::size_t kLongestFrame =
 
 const char* Decoded::error() const {
   if (cut_short) return "cut";
-  return reason == Counter::kNone ? nullptr : Counters::name(reason);
+  return reason == DropReason::kNone ? nullptr : name_of(reason);
 }
 
 // The parser of the Node decides on form; here stands only what it need not care about.
@@ -25,13 +25,13 @@ void Decoder::decode_whole(Bytes bytes, Decoded& out) const {
   wire::LinkHeader link;
   Bytes payload;
   auto const wrapped = wire::unwrap(bytes, link, payload);
-  out.has_link = wrapped == Counter::kNone || wrapped == Counter::kBadSource;
-  if (wrapped != Counter::kNone || payload.size() < wire::kHeaderSize) return;
+  out.has_link = wrapped == DropReason::kNone || wrapped == DropReason::kBadSource;
+  if (wrapped != DropReason::kNone || payload.size() < wire::kHeaderSize) return;
   out.has_header = true;
   if (out.frame.header.cksum == 0) return;
-  out.cksum = out.reason == Counter::kBadChecksum ? Cksum::kBad
-              : out.reason == Counter::kNone      ? Cksum::kGood
-                                                  : Cksum::kUnknown;
+  out.cksum = out.reason == DropReason::kBadChecksum ? Cksum::kBad
+              : out.reason == DropReason::kNone      ? Cksum::kGood
+                                                     : Cksum::kUnknown;
 }
 
 Decoded Decoder::decode(const CapturedFrame& captured) {
@@ -52,7 +52,7 @@ Decoded Decoder::decode(const CapturedFrame& captured) {
   Bytes payload;
   auto const wrapped = wire::unwrap(whole_, link, payload);
   auto const header_end = link.size() + wire::kHeaderSize;
-  if (held < wire::kEthernetSize || (wrapped == Counter::kNone && held < header_end)) {
+  if (held < wire::kEthernetSize || (wrapped == DropReason::kNone && held < header_end)) {
     out.cut_short = true;
     if (held >= wire::kEthernetSize) {
       static_cast<wire::LinkHeader&>(out.frame) = link;
@@ -62,7 +62,7 @@ Decoded Decoder::decode(const CapturedFrame& captured) {
   }
   // What a checksum covers is not there any more: it cannot be verified.
   std::uint16_t cksum = 0;
-  if (wrapped == Counter::kNone) {
+  if (wrapped == DropReason::kNone) {
     auto* const at = whole_.data() + link.size() + wire::at::kCksum;
     cksum = wire::load16(at);
     wire::store16(at, 0);

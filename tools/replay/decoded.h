@@ -15,16 +15,16 @@ struct Decoded {
   std::uint64_t number = 0;
   std::int64_t time = 0;
   std::size_t wire_length = 0;
-  bool cut = false;                 // the capture holds only a part of the frame
-  Counter reason = Counter::kNone;  // why a Node would drop it for its form
-  bool cut_short = false;           // so much is missing that the header is not known
-  bool has_link = false;            // frame.src and .dst are known
-  bool has_header = false;          // frame.header is known, though `reason` may be set
+  bool cut = false;                       // the capture holds only a part of the frame
+  DropReason reason = DropReason::kNone;  // why a Node would drop it for its form
+  bool cut_short = false;                 // so much is missing that the header is not known
+  bool has_link = false;                  // frame.src and .dst are known
+  bool has_header = false;                // frame.header is known, though `reason` may be set
   Cksum cksum = Cksum::kNone;
   wire::Frame frame;  // its spans have the lengths of the wire; bytes that were cut are 0
 
-  [[nodiscard]] bool is_stp() const { return cut_short || reason != Counter::kNotStp; }
-  [[nodiscard]] bool well_formed() const { return !cut_short && reason == Counter::kNone; }
+  [[nodiscard]] bool is_stp() const { return cut_short || reason != DropReason::kNotStp; }
+  [[nodiscard]] bool well_formed() const { return !cut_short && reason == DropReason::kNone; }
   // "truncated", "cut", ...; nullptr: well formed.
   [[nodiscard]] const char* error() const;
 };

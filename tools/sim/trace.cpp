@@ -81,7 +81,7 @@ void Trace::count(Bytes frame) {
   using wire::Op;
   wire::LinkHeader link;
   Bytes payload;
-  if (wire::unwrap(frame, link, payload) != Counter::kNone || payload.size() < wire::kHeaderSize)
+  if (wire::unwrap(frame, link, payload) != DropReason::kNone || payload.size() < wire::kHeaderSize)
     return;
   auto const h = wire::decode(payload.data());
   ++ops_[static_cast<std::size_t>(h.op())];
@@ -123,8 +123,8 @@ void Trace::print(Time now, const char* what, Bytes bytes) const {
   wire::Frame frame;
   auto const bad = wire::parse(bytes, wire::kMaxMaxStu, frame);
   std::fprintf(text_, "%14.3f us  %-16s", static_cast<double>(now) / 1e3, what);
-  if (bad != Counter::kNone) {
-    std::fprintf(text_, "(%zu bytes: %s)\n", bytes.size(), Counters::name(bad));
+  if (bad != DropReason::kNone) {
+    std::fprintf(text_, "(%zu bytes: %s)\n", bytes.size(), name_of(bad));
     return;
   }
   auto const& h = frame.header;

@@ -135,7 +135,9 @@ int Node::Impl::close(VcId id, bool at_once, Time now, const OptionPayload& opti
       else
         drain(*vc, now);
       break;
-    default:
+    case VcState::kClosing:
+    case VcState::kBothClosing:
+    case VcState::kPeerClosing:
       break;  // the disconnection is under way
   }
   return 0;
@@ -247,7 +249,7 @@ void Node::Impl::let_go(Vc& vc) {
 // protocol: 5.1
 void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   // protocol: 5.42
-  if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
+  if (is_spoofed(frame)) return drop(DropReason::kBadSource);
   auto const& h = frame.header;
   auto const ca = wire::decode_as<wire::ConnectionAnswer>(h);
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
@@ -275,10 +277,10 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
     set_timer(*vc);
     return make_ready(*vc);
   }
-  if (h.d_port == 0) return counters.add(Counter::kBadPort);
-  if (keyless) return counters.add(Counter::kBadKey);
+  if (h.d_port == 0) return drop(DropReason::kBadPort);
+  if (keyless) return drop(DropReason::kBadKey);
   bool const repeated = ours && h.s_port == vc->peer_port && ca.r_key == vc->peer_key;
-  if (repeated || refused) return counters.add(Counter::kBadState);
+  if (repeated || refused) return drop(DropReason::kBadState);
   // The answerer holds a connection that nobody here wants: let it end at once.
   // protocol: 5.9
   counters.add(Counter::kGhostCa);
@@ -292,11 +294,11 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
 // protocol: 5.11
 void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   // protocol: 5.42
-  if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
+  if (is_spoofed(frame)) return drop(DropReason::kBadSource);
   auto const& h = frame.header;
   auto const rd = wire::decode_as<wire::RequestDisconnect>(h);
   auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
-  if (h.d_port == 0) return counters.add(Counter::kBadPort);  // never named a connection
+  if (h.d_port == 0) return drop(DropReason::kBadPort);  // never named a connection
   if (vc == nullptr) {
     // One that was answered, and ends before it was made.
     if (strangers && strangers->drop(frame.src, h))
@@ -311,16 +313,16 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
     return;
   }
   // protocol: 5.13
-  if (vc->local_key != h.d_key) return counters.add(Counter::kBadKey);
+  if (vc->local_key != h.d_key) return drop(DropReason::kBadKey);
   // protocol: 11.10
-  if (vc->connectionless()) return counters.add(Counter::kBadState);
-  if (vc->peer_mac != frame.src) return counters.add(Counter::kBadPeer);
+  if (vc->connectionless()) return drop(DropReason::kBadState);
+  if (vc->peer_mac != frame.src) return drop(DropReason::kBadPeer);
   vc->heard = now;
   auto const before = vc->state;
   auto const after = vc_next(before, VcEvent::kRequest);
-  if (!after) return counters.add(Counter::kBadState);
+  if (!after) return drop(DropReason::kBadState);
   // protocol: 5.5
-  if (before == VcState::kConnecting && rd.i_key == 0) return counters.add(Counter::kBadKey);
+  if (before == VcState::kConnecting && rd.i_key == 0) return drop(DropReason::kBadKey);
   // protocol: 5.14
   if (before == VcState::kConnecting) {  // its CA was lost: these are the names it gave
     counters.add(Counter::kVcOpened);
@@ -347,7 +349,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
 void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
   auto const after = vc_next(vc.state, VcEvent::kConfirmed);
   // A repeated DA says that our DC was lost; it is gone with the connection unless both closed.
-  if (!after) return counters.add(not_legal(vc));
+  if (!after) return drop(not_legal(vc));
   send_disconnect(vc, wire::Op::kDisconnectComplete);
   vc.state = *after;
   if (vc.state == kVcGone) return forget(vc, now);
@@ -358,7 +360,7 @@ void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
 
 void Node::Impl::on_disconnect_complete(Vc& vc, Time now) {
   auto const after = vc_next(vc.state, VcEvent::kComplete);
-  if (!after) return counters.add(not_legal(vc));
+  if (!after) return drop(not_legal(vc));
   vc.state = *after;
   if (vc.state != VcState::kPeerClosed) return;  // our own RD still waits for its DA
   vc.handshake.stop();

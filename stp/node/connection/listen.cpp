@@ -42,12 +42,12 @@ int Node::Impl::accept(EndpointId id, VcId& out) {
 // protocol: 5.1
 void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   // protocol: 5.42
-  if (is_spoofed(frame)) return counters.add(Counter::kBadSource);
+  if (is_spoofed(frame)) return drop(DropReason::kBadSource);
   Requester const asker{frame.src, frame.header.s_port,
                         wire::decode_as<wire::RequestConnection>(frame.header),
                         to_option(frame.option)};
   // protocol: 5.5
-  if (asker.rc.i_key == 0) return counters.add(Counter::kBadKey);
+  if (asker.rc.i_key == 0) return drop(DropReason::kBadKey);
   auto const peer = asker.name();
   // protocol: 5.29
   if (auto const* const refusal = refusals.find(peer, now)) {
@@ -67,7 +67,7 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
     return;
   }
   // protocol: 5.10
-  if (closed.contains(peer, now)) return counters.add(Counter::kLateRc);
+  if (closed.contains(peer, now)) return drop(DropReason::kLateRc);
 
   // protocol: 5.6
   auto const refuse_for = [&](Counter why) {
@@ -90,7 +90,7 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   if (inspects && !own && (crowded || !room) && !make_room_to_ask(endpoint, peer, now)) return;
   // protocol: 5.7
   if (!room && (inspects || own || !reclaim(endpoint, now))) {
-    counters.add(Counter::kBacklogFull);
+    drop(DropReason::kBacklogFull);
     event(Event::Kind::kStockLow, endpoint.id);
     return;
   }

@@ -44,7 +44,7 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
   auto h = entry.header;
   h.s_port = vc.local_port;
   // What the peer would drop as a syntax error is not sent.
-  if (wire::check_op(h) != Counter::kNone || wire::check_fields(h) != Counter::kNone ||
+  if (wire::check_op(h) != DropReason::kNone || wire::check_fields(h) != DropReason::kNone ||
       (entry.payload_length != 0 && entry.payload_length != wire::kOptionSize) ||
       (wire::needs_operands(h) && entry.payload_length == 0))
     return -EINVAL;
@@ -78,9 +78,22 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
       vc.inbound.end(h.s_id);
       tidy_later(vc);
       return 0;
-    default:
+    case Op::kRequestConnection:
+    case Op::kConnectionAnswer:
+    case Op::kRequestDisconnect:
+    case Op::kDisconnectAnswer:
+    case Op::kDisconnectComplete:
+    case Op::kNoOperation:
+    case Op::kRequestMemoryRegion:
+    case Op::kRequestToSend:
+    case Op::kRequestAnswer:
+    case Op::kRequestToReceive:
+    case Op::kData:
+    case Op::kRequestState:
+    case Op::kRequestStateResponse:
       return 0;
   }
+  return 0;
 }
 
 // The answer to a Get lands only where this user may receive.
@@ -113,7 +126,7 @@ int Node::Impl::check_grant_request(const Vc& vc, const wire::Header& h) const {
   std::byte* memory = nullptr;
   // What an open region permits is the Mx's to say; what comes by CTS or as an answer is Data.
   auto const permission = h.op() == Op::kMemoryRegionAvailable ? permit::kAll : permit::kData;
-  return check_memory(vc, h, 0, permission, memory) == Counter::kNone ? 0 : -ERANGE;
+  return check_memory(vc, h, 0, permission, memory) == DropReason::kNone ? 0 : -ERANGE;
 }
 
 // STU_num of the first byte that a user's DATA names: not 0 where it repeats a Block's tail.

@@ -83,7 +83,7 @@ bool Node::Impl::make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time
   if (endpoint.stock.empty()) endpoint.crowded_until = now + kCrowded;
   strangers->prepare(random);
   if (!strangers->asked_before(peer)) {
-    counters.add(Counter::kRcFirst);
+    drop(DropReason::kRcFirst);
     return false;
   }
   auto const drop_proven = [this] {
@@ -101,7 +101,7 @@ bool Node::Impl::make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time
     drop_proven();
   }
   if (!unproven.is_full(endpoint.id, peer.mac)) return true;
-  counters.add(Counter::kBacklogFull);
+  drop(DropReason::kBacklogFull);
   return false;
 }
 
@@ -121,15 +121,14 @@ void Node::Impl::give_up_unproven(Vc& vc, Time now) {
 // A CA, and an RS whose answer brings back what the RC has said.
 // protocol: 5.35, 5.37
 void Node::Impl::answer_unproven(Endpoint& endpoint, const Requester& asker, Time now) {
-  if (endpoint.config.key != 0)
-    return counters.add(Counter::kBacklogFull);  // no other can be given
+  if (endpoint.config.key != 0) return drop(DropReason::kBacklogFull);  // no other can be given
   strangers->prepare(random);
   if (!strangers->asked_before(asker.name()) && !strangers->has_time_for_first(now))
-    return counters.add(Counter::kRcFirst);
+    return drop(DropReason::kRcFirst);
   if (ports.size() < kFewestPorts) ports.resize(kFewestPorts);
   auto const names = strangers->answer(
       asker, ports.size(), [this](std::uint16_t port) { return ports[port] == nullptr; }, now);
-  if (names.port == 0) return counters.add(Counter::kBacklogFull);
+  if (names.port == 0) return drop(DropReason::kBacklogFull);
   auto ca = wire::to_header(wire::ConnectionAnswer{
       .r_slots = static_cast<std::uint16_t>(endpoint.config.slots),
       .r_bufsize = endpoint.config.bufsize,
@@ -151,9 +150,9 @@ void Node::Impl::on_unknown_port(const wire::Frame& frame, Time now) {
   auto const& h = frame.header;
   auto const op = h.op();
   bool const ends = op == wire::Op::kDisconnectAnswer || op == wire::Op::kDisconnectComplete;
-  if (!strangers || !strangers->expects(now) || ends) return counters.add(Counter::kBadPort);
+  if (!strangers || !strangers->expects(now) || ends) return drop(DropReason::kBadPort);
   auto const asker = strangers->recognise(frame.src, h, now);
-  if (!asker) return counters.add(Counter::kBadPort);
+  if (!asker) return drop(DropReason::kBadPort);
   auto* const vc = make_proven(*asker, {h.d_port, h.d_key}, now);
   if (vc == nullptr) return;
   vc->heard = now;
@@ -165,22 +164,22 @@ void Node::Impl::on_unknown_port(const wire::Frame& frame, Time now) {
 
 // nullptr: it has been counted why not. What its peer sends again finds room, it may be.
 Vc* Node::Impl::make_proven(const Requester& asker, const Strangers::Names& names, Time now) {
-  auto const none = [this](Counter why) {
-    counters.add(why);
+  auto const none = [this](DropReason why) {
+    drop(why);
     return nullptr;
   };
-  if (by_peer.contains(asker.name())) return none(Counter::kBadPort);
-  if (closed.contains(asker.name(), now)) return none(Counter::kLateRc);
+  if (by_peer.contains(asker.name())) return none(DropReason::kBadPort);
+  if (closed.contains(asker.name(), now)) return none(DropReason::kLateRc);
   auto const listener = listeners.find(asker.rc.r_uport);
-  if (listener == listeners.end()) return none(Counter::kBadPort);
+  if (listener == listeners.end()) return none(DropReason::kBadPort);
   auto& endpoint = *listener->second;
   if (endpoint.stock.empty()) {
     strangers->hold(asker, names, now);
     reclaim(endpoint, now);
     event(Event::Kind::kStockLow, endpoint.id);
-    return none(Counter::kBacklogFull);
+    return none(DropReason::kBacklogFull);
   }
-  if (names.port >= ports.size() || vcs >= wire::kMaxPort) return none(Counter::kBadPort);
+  if (names.port >= ports.size() || vcs >= wire::kMaxPort) return none(DropReason::kBadPort);
   strangers->made(names.port);
   auto* const vc = make_passive(endpoint, asker, names, now);
   vc->state = VcState::kOpen;

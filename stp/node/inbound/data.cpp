@@ -20,32 +20,32 @@ std::uint64_t linear(const Vc& vc, const wire::Header& h) {
 
 // Whether the header names memory that `vc`'s peer may touch with `length` bytes.
 // protocol: 7.6
-Counter Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_t length,
-                                 std::uint8_t permission, std::byte*& memory) const {
+DropReason Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_t length,
+                                    std::uint8_t permission, std::byte*& memory) const {
   auto const* const mx = mxs.find(h.mx);
-  if (mx == nullptr) return Counter::kBadMx;
+  if (mx == nullptr) return DropReason::kBadMx;
   if (mx->endpoint != vc.endpoint->id || (mx->vc != kNoneId && mx->vc != vc.id))
-    return is_live(*mx) ? Counter::kMxNotOwned : Counter::kBadMx;
-  if (!mx->contains(h.bufx)) return is_live(*mx) ? Counter::kBadBufx : Counter::kBadMx;
+    return is_live(*mx) ? DropReason::kMxNotOwned : DropReason::kBadMx;
+  if (!mx->contains(h.bufx)) return is_live(*mx) ? DropReason::kBadBufx : DropReason::kBadMx;
   auto const& range = vc.endpoint->receive;
   auto const entry = range.find(h.bufx);
   // Of an unmapped region nothing is bound, and no other has its id.
-  if (entry.region != mx->region) return is_live(*mx) ? Counter::kBadBufx : Counter::kBadMx;
+  if (entry.region != mx->region) return is_live(*mx) ? DropReason::kBadBufx : DropReason::kBadMx;
   auto const size = std::uint64_t{1} << range.bufsize();
-  if (h.offset >= size) return Counter::kBadOffset;
-  if (h.offset + length > size) return Counter::kStuCrossesBuffer;
-  if ((mx->permissions & permission) == 0) return Counter::kNoPermission;
+  if (h.offset >= size) return DropReason::kBadOffset;
+  if (h.offset + length > size) return DropReason::kStuCrossesBuffer;
+  if ((mx->permissions & permission) == 0) return DropReason::kNoPermission;
   memory = entry.memory + h.offset;
-  return Counter::kNone;
+  return DropReason::kNone;
 }
 
 // The first STU of a Put Block takes memory. Where the system has none it is as if it were lost.
-Counter Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t length,
-                               InboundBlock*& out) {
+DropReason Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t length,
+                                  InboundBlock*& out) {
   try {
     return vc.inbound.find(h, length, out);
   } catch (const std::bad_alloc&) {
-    return Counter::kBlocksFull;
+    return DropReason::kBlocksFull;
   }
 }
 
@@ -56,15 +56,15 @@ Counter Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t length
   std::byte* memory = nullptr;
   InboundTransfer* region = nullptr;
   InboundBlock* block = nullptr;
-  auto drop = check_memory(vc, h, length, permit::kData, memory);
-  if (drop == Counter::kNone && vc.inbound.find_whole(h, length, region))
+  auto why = check_memory(vc, h, length, permit::kData, memory);
+  if (why == DropReason::kNone && vc.inbound.find_whole(h, length, region))
     return place_whole(vc, frame, *region, memory);
-  if (drop == Counter::kNone) drop = find_block(vc, h, length, block);
-  if (drop != Counter::kNone) {
-    counters.add(drop);
+  if (why == DropReason::kNone) why = find_block(vc, h, length, block);
+  if (why != DropReason::kNone) {
+    drop(why);
     // Its sender may not know that the Block is complete: the state that it asks for tells.
     // protocol: 6.16
-    bool const repeat = drop == Counter::kDuplicateStu || drop == Counter::kDuplicateBlock;
+    bool const repeat = why == DropReason::kDuplicateStu || why == DropReason::kDuplicateBlock;
     if (repeat && h.has(wire::flag::kSendState)) answer_state(vc, h.sync, h.b_num, h.d_id, 0);
     return;
   }
@@ -91,12 +91,12 @@ void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& 
   auto const& h = frame.header;
   bool const silent = h.has(wire::flag::kSilent);
   // protocol: 6.9
-  if (!silent && vc.channel.free_slots() == 0) return counters.add(Counter::kSlotOverrun);
+  if (!silent && vc.channel.free_slots() == 0) return drop(DropReason::kSlotOverrun);
   auto const length = frame.stu.size();
   auto now_placed = length;
   bool const holds = silent && region.holds_end(h.b_num);
   if (holds || !region.held.empty()) [[unlikely]] {
-    if (!has_room_for_end(vc, region, h, length, holds)) return counters.add(Counter::kBlocksFull);
+    if (!has_room_for_end(vc, region, h, length, holds)) return drop(DropReason::kBlocksFull);
     now_placed = hold_end(vc, region, frame, holds);
   }
   copy_in_order(memory, frame.stu.data(), now_placed);
@@ -126,7 +126,7 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
   // protocol: 6.9
   bool const completes = block.stus.completes(h.param, last);
   if (completes && !silent && vc.channel.free_slots() == 0) {
-    counters.add(Counter::kSlotOverrun);  // as if lost: a repeat will complete the Block
+    drop(DropReason::kSlotOverrun);  // as if lost: a repeat will complete the Block
     return false;
   }
   if (block.value) {  // the one operand that is a number: host order in users' memory
@@ -140,7 +140,7 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
     auto at_once = length;
     if (in_region && (holds || !transfer->held.empty())) {
       if (!has_room_for_end(vc, *transfer, h, length, holds)) {
-        counters.add(Counter::kBlocksFull);
+        drop(DropReason::kBlocksFull);
         return false;
       }
       at_once = hold_end(vc, *transfer, frame, holds);
@@ -175,7 +175,7 @@ void Node::Impl::write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end) {
   at.offset = place.offset;
   std::byte* memory = nullptr;
   auto const gone = check_memory(vc, at, end.size, permit::kData, memory);
-  if (gone != Counter::kNone) return counters.add(gone);  // as if it came only now
+  if (gone != DropReason::kNone) return drop(gone);  // as if it came only now
   copy_in_order(memory, end.bytes, end.size);
 }
 

@@ -377,10 +377,10 @@ const InboundTransfer* Inbound::transfer(std::uint32_t r_id) const {
 }
 
 // protocol: 8.6
-Counter InboundBlock::check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
-                                unsigned stu_log2) const {
+DropReason InboundBlock::check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
+                                   unsigned stu_log2) const {
   auto const at = Address{data.bufx, data.offset}.linear(bufsize);
-  if (at < start || at + length > end) return Counter::kOutsideGrant;
+  if (at < start || at + length > end) return DropReason::kOutsideGrant;
   auto const tile = at >> stu_log2;
   auto const size = std::uint64_t{1} << stu_log2;
   auto const in_tile = at & (size - 1);
@@ -388,20 +388,20 @@ Counter InboundBlock::check_stu(const wire::Header& data, std::size_t length, un
   // Every STU but the first begins its tile, every one but the last fills it to the end.
   if (tile < data.param || (data.param > 0 && in_tile != 0) || in_tile + length > size ||
       (!is_last && in_tile + length != size) || (data.param > 0 && length == 0))
-    return Counter::kBadStuNum;
-  if (tile_known && tile - data.param != first_tile) return Counter::kBadStuNum;
-  if (!anywhere && data.param == 0 && at != first_address) return Counter::kBadStuNum;
+    return DropReason::kBadStuNum;
+  if (tile_known && tile - data.param != first_tile) return DropReason::kBadStuNum;
+  if (!anywhere && data.param == 0 && at != first_address) return DropReason::kBadStuNum;
   switch (stus.check(data.param, is_last)) {
     case StuMap::Check::kImpossible:
-      return Counter::kBadStuNum;
+      return DropReason::kBadStuNum;
     case StuMap::Check::kDuplicate:
-      return Counter::kDuplicateStu;
+      return DropReason::kDuplicateStu;
     case StuMap::Check::kNew:
       break;
   }
   // A scheduled Block of known length ends where its Transfer does, not before.
-  if (exact && is_last != (at + length == end)) return Counter::kBadStuNum;
-  return Counter::kNone;
+  if (exact && is_last != (at + length == end)) return DropReason::kBadStuNum;
+  return DropReason::kNone;
 }
 
 // protocol: 8.6
@@ -423,16 +423,16 @@ bool Inbound::find_whole(const wire::Header& data, std::size_t length,
 }
 
 // Once per STU: all that it needs in one function.
-[[gnu::flatten]] Counter Inbound::find(const wire::Header& data, std::size_t length,
-                                       InboundBlock*& out) {
+[[gnu::flatten]] DropReason Inbound::find(const wire::Header& data, std::size_t length,
+                                          InboundBlock*& out) {
   if (!gets_.empty() && is_answer(data, length, out))
     return out->check_stu(data, length, bufsize_, stu_log2_);
   if (recent_ != nullptr && recent_->r_id == data.d_id && recent_->b_num == data.b_num) {
     out = recent_;
-  } else if (auto const why = find_granted(data, out); why != Counter::kNone) {
+  } else if (auto const why = find_granted(data, out); why != DropReason::kNone) {
     return why;
   }
-  if (data.mx != out->transfer->mx) return Counter::kOutsideGrant;
+  if (data.mx != out->transfer->mx) return DropReason::kOutsideGrant;
   return out->check_stu(data, length, bufsize_, stu_log2_);
 }
 
@@ -447,21 +447,21 @@ bool Inbound::is_answer(const wire::Header& data, std::size_t length, InboundBlo
   return out->cts.mx == data.mx && at >= out->start && at + length <= out->end;
 }
 
-Counter Inbound::find_granted(const wire::Header& data, InboundBlock*& out) {
+DropReason Inbound::find_granted(const wire::Header& data, InboundBlock*& out) {
   auto* const transfer = transfers_.find(data.d_id);
-  if (transfer == nullptr) return Counter::kNoGrant;
+  if (transfer == nullptr) return DropReason::kNoGrant;
   // protocol: 8.10
-  if (transfer->has(data.b_num)) return Counter::kDuplicateBlock;
+  if (transfer->has(data.b_num)) return DropReason::kDuplicateBlock;
   if (transfer->region) {
-    if (data.b_num - transfer->b_seq >= transfer->b_win) return Counter::kBadBNum;
+    if (data.b_num - transfer->b_seq >= transfer->b_win) return DropReason::kBadBNum;
     out = &place_of(*transfer, data.b_num);
     if (out->stus.placed() == 0) out->b_num = data.b_num;
-    return Counter::kNone;
+    return DropReason::kNone;
   }
   auto const block = transfer->blocks.find(data.b_num);
-  if (block == transfer->blocks.end()) return Counter::kBadBNum;
+  if (block == transfer->blocks.end()) return DropReason::kBadBNum;
   out = recent_ = &block->second;
-  return Counter::kNone;
+  return DropReason::kNone;
 }
 
 // Each sending of a Block has a Sync of its own: more of the one that had begun was not asked for.

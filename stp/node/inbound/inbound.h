@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "stp/base/work_meter.h"
-#include "stp/counters.h"
+#include "stp/drop_reason.h"
 #include "stp/node/inbound/grant_account.h"
 #include "stp/node/inbound/inbound_transfer.h"
 #include "stp/node/inbound/silence.h"
@@ -101,7 +101,7 @@ class Inbound {
   // is nothing to remember but that it has come. False: find() tells.
   bool find_whole(const wire::Header& data, std::size_t length, InboundTransfer*& out) const;
   // The Block that an STU of `length` bytes belongs to; or why it must be dropped.
-  Counter find(const wire::Header& data, std::size_t length, InboundBlock*& out);
+  DropReason find(const wire::Header& data, std::size_t length, InboundBlock*& out);
   // `length` bytes of it have been placed, of a sending that carries `sync`. True: something of it
   // had been lost.
   bool progress(InboundBlock& block, std::size_t length, std::uint32_t sync, Time now);
@@ -161,7 +161,7 @@ class Inbound {
   [[nodiscard]] bool get_is_over(std::uint32_t g_num);
   [[nodiscard]] const Offer* find_offer(std::uint32_t i_id) const;
   bool is_answer(const wire::Header& data, std::size_t length, InboundBlock*& out);
-  Counter find_granted(const wire::Header& data, InboundBlock*& out);
+  DropReason find_granted(const wire::Header& data, InboundBlock*& out);
   static InboundBlock& place_of(InboundTransfer& region, std::uint32_t b_num);
   void drop_block(const GrantedBlock& block);
   int begin(const wire::Header& cts, InboundTransfer*& out);

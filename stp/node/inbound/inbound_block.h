@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "stp/base/linked_list.h"
-#include "stp/counters.h"
+#include "stp/drop_reason.h"
 #include "stp/node/inbound/held_ends.h"
 #include "stp/node/inbound/stu_map.h"
 #include "stp/types.h"
@@ -46,8 +46,8 @@ struct InboundBlock {
   HeldEnd held;  // of the Last STU, while others are missing; a region's are in HeldEnds
 
   // Whether an STU of `length` bytes fits the tiling of this Block; kNone: it may be placed.
-  [[nodiscard]] Counter check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
-                                  unsigned stu_log2) const;
+  [[nodiscard]] DropReason check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
+                                     unsigned stu_log2) const;
 };
 
 struct InOrderOfGrant;

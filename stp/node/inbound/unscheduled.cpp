@@ -100,18 +100,19 @@ bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::He
 }
 
 // protocol: 11.6
-Counter UnscheduledBlocks::find(const BlockName& name, const wire::Header& data, std::size_t length,
-                                const Bounds& bounds, Time now, InboundBlock*& out) {
-  if (is_complete(name, now)) return Counter::kDuplicateBlock;
+DropReason UnscheduledBlocks::find(const BlockName& name, const wire::Header& data,
+                                   std::size_t length, const Bounds& bounds, Time now,
+                                   InboundBlock*& out) {
+  if (is_complete(name, now)) return DropReason::kDuplicateBlock;
   auto* place = find_open(name);
   bool const forgotten = place != nullptr && now - place->block.progress >= kMemory;
   if (forgotten) ++abandoned_;  // the name is used once more
   bool const fresh = place == nullptr || forgotten;
-  if (place == nullptr && (place = make_room(name, now)) == nullptr) return Counter::kBlocksFull;
-  if (fresh && !begin(*place, name, data, bounds, now)) return Counter::kBlocksFull;
-  if (place->block.cts.mx != data.mx) return Counter::kOutsideGrant;
+  if (place == nullptr && (place = make_room(name, now)) == nullptr) return DropReason::kBlocksFull;
+  if (fresh && !begin(*place, name, data, bounds, now)) return DropReason::kBlocksFull;
+  if (place->block.cts.mx != data.mx) return DropReason::kOutsideGrant;
   auto const drop = place->block.check_stu(data, length, bufsize_, stu_log2_);
-  if (fresh && drop != Counter::kNone) place->used = false;
+  if (fresh && drop != DropReason::kNone) place->used = false;
   out = &place->block;
   return drop;
 }

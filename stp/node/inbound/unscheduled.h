@@ -38,8 +38,8 @@ class UnscheduledBlocks {
   };
   // The Block that an STU belongs to, begun if it is new; or why the STU must be dropped. What
   // `out` refers to lives until it is complete, or until the next call.
-  Counter find(const BlockName& name, const wire::Header& data, std::size_t length,
-               const Bounds& bounds, Time now, InboundBlock*& out);
+  DropReason find(const BlockName& name, const wire::Header& data, std::size_t length,
+                  const Bounds& bounds, Time now, InboundBlock*& out);
   // An STU of `block` has been placed.
   static void progress(InboundBlock& block, Time now) { block.progress = now; }
   void complete(const BlockName& name, Time now);

@@ -54,9 +54,8 @@ std::vector<std::byte> pattern(std::size_t length, std::size_t from) {
 
 wire::Frame parsed(const std::vector<std::byte>& bytes) {
   wire::Frame frame;
-  if (auto const why = wire::parse(bytes, wire::kMaxMaxStu, frame); why != Counter::kNone)
-    throw std::runtime_error(std::string("the Node sent what is not well formed: ") +
-                             Counters::name(why));
+  if (auto const why = wire::parse(bytes, wire::kMaxMaxStu, frame); why != DropReason::kNone)
+    throw std::runtime_error(std::string("the Node sent what is not well formed: ") + name_of(why));
   return frame;
 }
 

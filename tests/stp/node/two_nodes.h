@@ -220,7 +220,7 @@ class TwoNodes : public ::testing::Test {
   }
   static wire::Frame parsed(const Frame& bytes) {
     wire::Frame out;
-    EXPECT_EQ(wire::parse(bytes, 16, out), Counter::kNone);
+    EXPECT_EQ(wire::parse(bytes, 16, out), DropReason::kNone);
     return out;
   }
 

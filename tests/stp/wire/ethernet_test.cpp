@@ -15,7 +15,7 @@ const Header kData = good_header(Op::kData);
 
 std::size_t stu_of(Bytes frame) {
   Frame out;
-  EXPECT_EQ(parse(frame, kMaxStu, out), Counter::kNone);
+  EXPECT_EQ(parse(frame, kMaxStu, out), DropReason::kNone);
   return out.stu.size();
 }
 
@@ -27,7 +27,7 @@ TEST(Encapsulation, BothFormsAreReadWithAndWithoutOneTag) {
     for (const bool with_tag : {false, true}) {
       const Buffer frame = with_tag ? tagged(plain, 0xe123) : plain;
       Frame out;
-      ASSERT_EQ(parse(frame, kMaxStu, out), Counter::kNone) << as_snap << with_tag;
+      ASSERT_EQ(parse(frame, kMaxStu, out), DropReason::kNone) << as_snap << with_tag;
       EXPECT_EQ(out.snap, as_snap);
       EXPECT_EQ(out.vlan, with_tag ? std::optional<std::uint16_t>(0xe123) : std::nullopt);
       EXPECT_EQ(out.dst, kMacB);
@@ -39,7 +39,7 @@ TEST(Encapsulation, BothFormsAreReadWithAndWithoutOneTag) {
 }
 
 TEST(Encapsulation, ATwiceTaggedFrameIsNotOurs) {
-  EXPECT_EQ(verdict(tagged(tagged(ethernet2(kNop), 5), 6)), Counter::kNotStp);
+  EXPECT_EQ(verdict(tagged(tagged(ethernet2(kNop), 5), 6)), DropReason::kNotStp);
 }
 
 // protocol: 2.7
@@ -49,7 +49,7 @@ TEST(Encapsulation, ControlPayloadOf40To71BytesIsTheHeaderAlone) {
       Buffer frame = ethernet2(kNop, pattern(padding));
       if (with_tag) frame = tagged(frame, 5);
       Frame out;
-      ASSERT_EQ(parse(frame, kMaxStu, out), Counter::kNone) << padding;
+      ASSERT_EQ(parse(frame, kMaxStu, out), DropReason::kNone) << padding;
       EXPECT_TRUE(out.option.empty()) << padding;
       EXPECT_TRUE(out.stu.empty()) << padding;
     }
@@ -61,7 +61,7 @@ TEST(Encapsulation, ControlPayloadOf72BytesHasAnOptionPayload) {
   const Buffer option = pattern(kOptionSize);
   for (const Buffer& frame : {ethernet2(kNop, option), snap(kNop, option)}) {
     Frame out;
-    ASSERT_EQ(parse(frame, kMaxStu, out), Counter::kNone);
+    ASSERT_EQ(parse(frame, kMaxStu, out), DropReason::kNone);
     EXPECT_TRUE(std::ranges::equal(out.option, option));
   }
 }
@@ -69,16 +69,16 @@ TEST(Encapsulation, ControlPayloadOf72BytesHasAnOptionPayload) {
 // protocol: 2.7
 TEST(Encapsulation, ControlPayloadOf73BytesOrMoreIsDropped) {
   for (const std::size_t length : {33u, 64u, 1400u}) {
-    EXPECT_EQ(verdict(ethernet2(kNop, pattern(length))), Counter::kBadControlLength) << length;
-    EXPECT_EQ(verdict(snap(kNop, pattern(length))), Counter::kBadControlLength) << length;
+    EXPECT_EQ(verdict(ethernet2(kNop, pattern(length))), DropReason::kBadControlLength) << length;
+    EXPECT_EQ(verdict(snap(kNop, pattern(length))), DropReason::kBadControlLength) << length;
   }
 }
 
 // protocol: 2.7
 TEST(Encapsulation, SnapStatesTheLengthSoAControlPayloadIsExactlyNoneOr32Bytes) {
-  EXPECT_EQ(verdict(snap(kNop)), Counter::kNone);
+  EXPECT_EQ(verdict(snap(kNop)), DropReason::kNone);
   for (std::size_t length = 1; length < kOptionSize; ++length) {
-    EXPECT_EQ(verdict(snap(kNop, pattern(length))), Counter::kBadControlLength) << length;
+    EXPECT_EQ(verdict(snap(kNop, pattern(length))), DropReason::kBadControlLength) << length;
   }
 }
 
@@ -92,14 +92,14 @@ TEST(Encapsulation, WhatFollowsTheSnapLengthIsPadding) {
   Buffer control = snap(kNop);
   control.resize(control.size() + kOptionSize, std::byte{0xee});
   Frame out;
-  ASSERT_EQ(parse(control, kMaxStu, out), Counter::kNone);
+  ASSERT_EQ(parse(control, kMaxStu, out), DropReason::kNone);
   EXPECT_TRUE(out.option.empty());
 }
 
 TEST(Encapsulation, ASnapLengthLargerThanTheFrameIsTruncation) {
   Buffer frame = snap(kData, pattern(10));
   frame.pop_back();
-  EXPECT_EQ(verdict(frame), Counter::kTruncated);
+  EXPECT_EQ(verdict(frame), DropReason::kTruncated);
 }
 
 TEST(Encapsulation, ASnapLengthTooShortForTheHeaderIsTruncation) {
@@ -107,7 +107,7 @@ TEST(Encapsulation, ASnapLengthTooShortForTheHeaderIsTruncation) {
     Buffer frame = snap(kData, pattern(10));
     frame[12] = std::byte{0};
     frame[13] = static_cast<std::byte>(length);
-    EXPECT_EQ(verdict(frame), Counter::kTruncated) << length;
+    EXPECT_EQ(verdict(frame), DropReason::kTruncated) << length;
   }
 }
 
@@ -116,33 +116,33 @@ TEST(Encapsulation, OtherTrafficIsToldApart) {
   Buffer arp = ethernet2(kNop);
   arp[12] = std::byte{0x08};
   arp[13] = std::byte{0x06};
-  EXPECT_EQ(verdict(arp), Counter::kNotStp);
+  EXPECT_EQ(verdict(arp), DropReason::kNotStp);
 
   for (std::size_t i = 0; i < kSnapSize; ++i) {
     Buffer other_llc = snap(kNop);
     other_llc[kEthernetSize + i] ^= std::byte{0x40};
-    EXPECT_EQ(verdict(other_llc), Counter::kNotStp) << i;
+    EXPECT_EQ(verdict(other_llc), DropReason::kNotStp) << i;
   }
 
   Buffer too_short_for_snap = snap(kNop);
   too_short_for_snap[13] = std::byte{kSnapSize - 1};
-  EXPECT_EQ(verdict(too_short_for_snap), Counter::kNotStp);
+  EXPECT_EQ(verdict(too_short_for_snap), DropReason::kNotStp);
 }
 
 TEST(Encapsulation, ALengthIsAtMost1500WhatLiesBetweenThatAndATypeIsNotOurs) {
   constexpr std::size_t kLongest = kMax8023Length - kSnapSize - kHeaderSize;
   EXPECT_EQ(stu_of(snap(kData, pattern(kLongest))), kLongest);
-  EXPECT_EQ(verdict(snap(kData, pattern(kLongest + 1))), Counter::kNotStp);
+  EXPECT_EQ(verdict(snap(kData, pattern(kLongest + 1))), DropReason::kNotStp);
 }
 
 // protocol: 2.9
 TEST(Encapsulation, AGroupOrZeroSourceIsDropped) {
   Buffer group = ethernet2(kNop);
   group[6] |= std::byte{1};
-  EXPECT_EQ(verdict(group), Counter::kBadSource);
+  EXPECT_EQ(verdict(group), DropReason::kBadSource);
   Buffer zero = ethernet2(kNop);
   std::fill_n(zero.begin() + 6, 6, std::byte{0});
-  EXPECT_EQ(verdict(zero), Counter::kBadSource);
+  EXPECT_EQ(verdict(zero), DropReason::kBadSource);
 }
 
 // protocol: 2.5, 2.6
@@ -155,7 +155,7 @@ TEST(Encapsulation, DataShorterThanSixBytesGoesAsSnapAndKeepsItsLength) {
       const Buffer stu = pattern(length);
       frame.resize(emit(envelope, kData, stu, {}, frame));
       Frame out;
-      ASSERT_EQ(parse(frame, kMaxStu, out), Counter::kNone) << length;
+      ASSERT_EQ(parse(frame, kMaxStu, out), DropReason::kNone) << length;
       EXPECT_EQ(out.snap, length < 6) << length;
       EXPECT_TRUE(std::ranges::equal(out.stu, stu)) << length;
       EXPECT_GE(frame.size(), 60u);
@@ -170,7 +170,7 @@ TEST(Encapsulation, AnAppendCountsAsPayloadSoAShortStuWithOneGoesAsEthernet2) {
   Buffer frame(200);
   frame.resize(emit(kAToB, header, {}, pattern(kAppendSize), frame));
   Frame out;
-  ASSERT_EQ(parse(frame, kMaxStu, out), Counter::kNone);
+  ASSERT_EQ(parse(frame, kMaxStu, out), DropReason::kNone);
   EXPECT_FALSE(out.snap);
   EXPECT_TRUE(out.stu.empty());
   EXPECT_TRUE(std::ranges::equal(out.append, pattern(kAppendSize)));
@@ -193,12 +193,12 @@ TEST(Encapsulation, AFrameObjectUsedAgainKeepsNothingOfTheFrameBefore) {
   const Buffer second = ethernet2(good_header(Op::kData, flag::kLast | flag::kAppend), pattern(70));
   const Buffer third = ethernet2(kNop);
   Frame out;
-  ASSERT_EQ(parse(first, kMaxStu, out), Counter::kNone);
-  ASSERT_EQ(parse(second, kMaxStu, out), Counter::kNone);
+  ASSERT_EQ(parse(first, kMaxStu, out), DropReason::kNone);
+  ASSERT_EQ(parse(second, kMaxStu, out), DropReason::kNone);
   EXPECT_FALSE(out.vlan.has_value());
   EXPECT_FALSE(out.snap);
   EXPECT_TRUE(out.option.empty());
-  ASSERT_EQ(parse(third, kMaxStu, out), Counter::kNone);
+  ASSERT_EQ(parse(third, kMaxStu, out), DropReason::kNone);
   EXPECT_TRUE(out.stu.empty());
   EXPECT_TRUE(out.append.empty());
 }

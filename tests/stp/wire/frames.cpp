@@ -82,7 +82,7 @@ Buffer tagged(Buffer untagged, std::uint16_t tag) {
   return untagged;
 }
 
-Counter verdict(Bytes frame) {
+DropReason verdict(Bytes frame) {
   Frame out;
   return parse(frame, kMaxStu, out);
 }

@@ -31,6 +31,6 @@ Buffer snap(const Header& header, Bytes body = {});
 Buffer tagged(Buffer untagged, std::uint16_t tag);
 
 // Drops everything but the verdict.
-Counter verdict(Bytes frame);
+DropReason verdict(Bytes frame);
 
 }  // namespace stp::wire

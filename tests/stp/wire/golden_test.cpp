@@ -51,7 +51,7 @@ TEST_P(Golden, HeadAndPayloadInPiecesAreTheSameFrame) {
 TEST_P(Golden, BytesBecomeTheseFields) {
   const GoldenFrame& golden = GetParam();
   Frame out;
-  ASSERT_EQ(parse(golden.frame, kMaxStu, out), Counter::kNone);
+  ASSERT_EQ(parse(golden.frame, kMaxStu, out), DropReason::kNone);
   EXPECT_EQ(out.dst, golden.envelope.dst);
   EXPECT_EQ(out.src, golden.envelope.src);
   EXPECT_EQ(out.vlan, golden.envelope.vlan);
@@ -71,13 +71,13 @@ TEST_P(Golden, CutAnywhereIsDroppedOrReadWithinItsBytes) {
     const Buffer cut(golden.frame.begin(),
                      golden.frame.begin() + static_cast<std::ptrdiff_t>(length));
     Frame out;
-    const Counter why = parse(cut, kMaxStu, out);
+    const DropReason why = parse(cut, kMaxStu, out);
     if (length < link_size(golden) + kHeaderSize) {
-      EXPECT_TRUE(why == Counter::kTruncated) << length << ": " << Counters::name(why);
+      EXPECT_TRUE(why == DropReason::kTruncated) << length << ": " << name_of(why);
     } else if (golden.snap) {
-      EXPECT_EQ(why, Counter::kTruncated) << length;
+      EXPECT_EQ(why, DropReason::kTruncated) << length;
     }
-    if (why != Counter::kNone) continue;
+    if (why != DropReason::kNone) continue;
     EXPECT_EQ(out.header, golden.header) << length;
     for (const Bytes part : {out.option, out.stu, out.append}) {
       EXPECT_TRUE(lies_within(part, cut)) << length;
@@ -92,11 +92,11 @@ TEST_P(Golden, AnyFlippedBitIsReadOrDroppedForAReasonOfForm) {
     Buffer flipped = golden.frame;
     flipped[bit / 8] ^= std::byte{1} << (bit % 8);
     Frame out;
-    const Counter why = parse(flipped, kMaxStu, out);
-    if (why != Counter::kNone) {
-      EXPECT_TRUE(Counters::is_drop(why)) << bit << ": " << Counters::name(why);
-      EXPECT_GE(why, Counter::kNotStp) << bit;
-      EXPECT_LE(why, Counter::kBadChecksum) << bit;
+    const DropReason why = parse(flipped, kMaxStu, out);
+    if (why != DropReason::kNone) {
+      EXPECT_TRUE(Counters::is_drop(counter_of(why))) << bit << ": " << name_of(why);
+      EXPECT_GE(why, DropReason::kNotStp) << bit;
+      EXPECT_LE(why, DropReason::kBadChecksum) << bit;
     } else {
       EXPECT_TRUE(golden.header.cksum == 0 || bit / 8 < covered_from)
           << "a wrong Cksum went unseen at bit " << bit;

@@ -10,23 +10,23 @@ namespace {
 using wire::Op;
 
 struct FormRule {
-  Counter reason;
+  DropReason reason;
   Rule rule;
 };
 // Every reason of rule 12.2. An STU longer than a frame can be is an STU that is too long.
-constexpr std::array kFormRules{FormRule{Counter::kTruncated, Rule::kTruncated},
-                                FormRule{Counter::kBadSource, Rule::kBadSource},
-                                FormRule{Counter::kUnknownOp, Rule::kOpCode},
-                                FormRule{Counter::kBadFlags, Rule::kIllegalFlags},
-                                FormRule{Counter::kStuTooLong, Rule::kStuTooLong},
-                                FormRule{Counter::kBadControlLength, Rule::kControlLength},
-                                FormRule{Counter::kBadChecksum, Rule::kBadChecksum},
-                                FormRule{Counter::kZeroPort, Rule::kZeroPort},
-                                FormRule{Counter::kBadExponent, Rule::kExponent},
-                                FormRule{Counter::kZeroLength, Rule::kZeroLength}};
+constexpr std::array kFormRules{FormRule{DropReason::kTruncated, Rule::kTruncated},
+                                FormRule{DropReason::kBadSource, Rule::kBadSource},
+                                FormRule{DropReason::kUnknownOp, Rule::kOpCode},
+                                FormRule{DropReason::kBadFlags, Rule::kIllegalFlags},
+                                FormRule{DropReason::kStuTooLong, Rule::kStuTooLong},
+                                FormRule{DropReason::kBadControlLength, Rule::kControlLength},
+                                FormRule{DropReason::kBadChecksum, Rule::kBadChecksum},
+                                FormRule{DropReason::kZeroPort, Rule::kZeroPort},
+                                FormRule{DropReason::kBadExponent, Rule::kExponent},
+                                FormRule{DropReason::kZeroLength, Rule::kZeroLength}};
 
 std::string what_is_wrong(const Decoded& frame) {
-  auto text = std::string(Counters::description(frame.reason));
+  auto text = std::string(Counters::description(counter_of(frame.reason)));
   if (frame.has_header) text += ": " + operation_text(frame);
   return text + " (" + std::to_string(frame.wire_length) + " bytes)";
 }
@@ -38,8 +38,8 @@ void Checker::Impl::check_form(const Decoded& frame) {
     return report(frame, Rule::kCaptureCut, "",
                   "only " + std::to_string(frame.wire_length) +
                       "-byte frame's beginning is there; capture with -s 0");
-  if (frame.reason != Counter::kNone) {
-    if (frame.reason == Counter::kBadChecksum && is_late_repeat(frame)) return;
+  if (frame.reason != DropReason::kNone) {
+    if (frame.reason == DropReason::kBadChecksum && is_late_repeat(frame)) return;
     for (auto const& form : kFormRules)
       if (form.reason == frame.reason)
         report(frame, form.rule, std::string(text_of(form.rule).text), what_is_wrong(frame));
