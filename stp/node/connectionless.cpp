@@ -67,10 +67,11 @@ void Node::Impl::on_unscheduled_data(Vc& vc, const wire::Frame& frame, Time now)
     return drop(why);
   auto const& mx = *mxs.find(h.mx);
   auto& blocks = *vc.unscheduled;
-  auto const name = BlockName::of(frame.src, h);
+  wire::DataView const data(h);
+  auto const name = BlockName::of(frame.src, data);
   auto const abandoned = blocks.abandoned();
   InboundBlock* block = nullptr;
-  auto const why = blocks.find(name, h, length, {mx.first, mx.count}, now, block);
+  auto const why = blocks.find(name, data, length, {mx.first, mx.count}, now, block);
   counters.add(Counter::kBlocksAbandoned, blocks.abandoned() - abandoned);
   if (why != DropReason::kNone) return drop(why);
   if (!place(vc, frame, *block, memory)) return;

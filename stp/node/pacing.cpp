@@ -32,7 +32,7 @@ bool Node::Impl::hold_grant(Vc& vc, Time now) {
     return true;
   }
   write_off_grants(now);
-  auto const demand = vc.inbound.demand(h);
+  auto const demand = vc.inbound.demand(wire::decode_as<wire::ClearToSend>(h));
   auto& owner = *vc.endpoint->owner;
   if (demand.bytes == 0 || owner.granted == 0 || owner.held == kMaxHeld) return false;
   if (granted.bytes + demand.bytes <= config.granted_limit) return false;
@@ -61,7 +61,7 @@ bool Node::Impl::hold_for_memory(Vc& vc, Time now) {
     return true;
   }
   memory_look = std::min(memory_look, now + kGrantPatience);
-  hold(vc, transfer, vc.inbound.demand(h));
+  hold(vc, transfer, vc.inbound.demand(wire::decode_as<wire::ClearToSend>(h)));
   return true;
 }
 
@@ -151,7 +151,8 @@ bool Node::Impl::send_held(const HeldGrants::Transfer& transfer, TxFrame& frame,
 // It takes more memory than when it was held, its Transfer was forgotten say: it waits on.
 void Node::Impl::hold_again(Vc& vc, const HeldGrants::Transfer& transfer, const SendEntry& entry,
                             Time now) {
-  held.push(transfer, vc.endpoint->owner_id, entry, vc.inbound.demand(entry.header));
+  held.push(transfer, vc.endpoint->owner_id, entry,
+            vc.inbound.demand(wire::decode_as<wire::ClearToSend>(entry.header)));
   ++vc.held;
   ++vc.endpoint->owner->held;
   memory_look = std::min(memory_look, now + kGrantPatience);

@@ -139,7 +139,8 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
   if (h.op() == wire::Op::kRequestToSend || h.op() == wire::Op::kRequestMemoryRegion)
     vc.inbound.asked(h.s_id);
-  if (h.op() == wire::Op::kRequestToSend) vc.inbound.offered(h);
+  if (h.op() == wire::Op::kRequestToSend)
+    vc.inbound.offered(wire::decode_as<wire::RequestToSend>(h));
   if (h.op() == wire::Op::kClearToSend)
     vc.permitted.remember(h.s_id, h.b_num, Address{h.bufx, h.offset}.linear(vc.peer_bufsize));
   if (h.op() == wire::Op::kEnd) {

@@ -49,6 +49,29 @@ STP_OPERATIONS(STP_STRUCT)
 #undef STP_READ
 #undef STP_MEMBER
 
+// The fields of a DATA where they stand, for the path of each STU: nothing is copied. The header
+// outlives it.
+class DataView {
+ public:
+  explicit constexpr DataView(const Header& header) : header_(header) {}
+
+#define STP_ACCESSOR(word, member, name)                                                \
+  [[nodiscard]] constexpr WordType<Word::k##word>::Type member() const {                \
+    return static_cast<WordType<Word::k##word>::Type>(word_of(header_, Word::k##word)); \
+  }
+  STP_FIELDS_DATA(STP_ACCESSOR)
+#undef STP_ACCESSOR
+  [[nodiscard]] constexpr bool has(std::uint16_t flag) const {
+    return header_.has(flag);
+  }
+  [[nodiscard]] constexpr std::uint16_t s_port() const {
+    return header_.s_port;
+  }
+
+ private:
+  const Header& header_;
+};
+
 // The header's op is T's.
 template <typename T>
 constexpr T decode_as(const Header& header) {

@@ -72,16 +72,16 @@ TEST(FormRulesOfFrames, a_checksum_is_verified_after_the_lengths_and_before_othe
     frame[wire::kEthernetSize + wire::at::kSId] ^= std::byte{1};
     return verdict(frame);
   };
-  EXPECT_EQ(damaged(header(Op::kNoOperation)), Counter::kBadChecksum);
-  EXPECT_EQ(damaged(header(static_cast<Op>(0x0a))), Counter::kUnknownOp);
-  EXPECT_EQ(damaged(header(Op::kNoOperation, flag::kReserved)), Counter::kBadFlags);
-  EXPECT_EQ(damaged(header(Op::kData), 1'025), Counter::kStuTooLong);
+  EXPECT_EQ(damaged(header(Op::kNoOperation)), DropReason::kBadChecksum);
+  EXPECT_EQ(damaged(header(static_cast<Op>(0x0a))), DropReason::kUnknownOp);
+  EXPECT_EQ(damaged(header(Op::kNoOperation, flag::kReserved)), DropReason::kBadFlags);
+  EXPECT_EQ(damaged(header(Op::kData), 1'025), DropReason::kStuTooLong);
   auto zero_port = header(Op::kNoOperation);
   zero_port.s_port = 0;
-  EXPECT_EQ(damaged(zero_port), Counter::kBadChecksum);
+  EXPECT_EQ(damaged(zero_port), DropReason::kBadChecksum);
   auto rts = header(Op::kRequestToSend);
   rts.mx = 99;
-  EXPECT_EQ(damaged(rts), Counter::kBadChecksum);
+  EXPECT_EQ(damaged(rts), DropReason::kBadChecksum);
 }
 
 // protocol: 12.2

@@ -137,7 +137,7 @@ void Node::Impl::doubt_answered(Vc& vc, std::uint32_t sync, std::uint32_t slots,
 // The CTS of `block`, for what is missing of it. False: there is no credit.
 bool Node::Impl::ask_again(Vc& vc, InboundBlock& block, Time now) {
   if (!vc.credit.available()) return false;
-  auto cts = wire::decode_as<wire::ClearToSend>(block.cts);
+  auto cts = block.cts;
   cts.f_offset = vc.inbound.first_missing(block);
   answer(vc.peer_mac, header_for(vc, cts), vc.endpoint->config.checksum);
   leaves(vc, kGrantClock);

@@ -53,7 +53,8 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
       auto const error = check_grant_request(vc, h);
       if (error != 0 || vc.connectionless()) return error;
       auto const limit = entry.limited != 0 ? entry.length : ~std::uint64_t{0};
-      auto const granted_error = within_memory([&] { return vc.inbound.grant(h, limit, now); });
+      auto const granted_error = within_memory(
+          [&] { return vc.inbound.grant(wire::decode_as<wire::ClearToSend>(h), limit, now); });
       tidy_later(vc);
       if (granted_error == 0) expect_data(vc, now);
       watch_grants(vc, now);
@@ -65,7 +66,8 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
       if (h.has(wire::flag::kReject)) return 0;
       if (auto const error = check_grant_request(vc, h); error != 0) return error;
       if (vc.connectionless()) return 0;
-      auto const error = within_memory([&] { return vc.inbound.open_region(h); });
+      auto const error = within_memory(
+          [&] { return vc.inbound.open_region(wire::decode_as<wire::MemoryRegionAvailable>(h)); });
       tidy_later(vc);
       return error;
     }
@@ -117,7 +119,9 @@ int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
   auto const end = Address{h.sync, h.b_num}.linear(bufsize) + length;
   if (end > (std::uint64_t{mx->first} + mx->count) << bufsize) return -ERANGE;
   if (vc.connectionless()) return 0;
-  return within_memory([&] { return vc.inbound.expect(h, length); });
+  return within_memory([&] {
+    return vc.inbound.expect(wire::decode_as<wire::Get>(h), length, h.has(wire::flag::kFunction));
+  });
 }
 
 // A CTS or MRA can name only an Mx of this connection, and memory inside it.

@@ -43,7 +43,7 @@ DropReason Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::si
 DropReason Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t length,
                                   InboundBlock*& out) {
   try {
-    return vc.inbound.find(h, length, out);
+    return vc.inbound.find(wire::DataView(h), length, out);
   } catch (const std::bad_alloc&) {
     return DropReason::kBlocksFull;
   }
@@ -57,7 +57,7 @@ DropReason Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t len
   InboundTransfer* region = nullptr;
   InboundBlock* block = nullptr;
   auto why = check_memory(vc, h, length, permit::kData, memory);
-  if (why == DropReason::kNone && vc.inbound.find_whole(h, length, region))
+  if (why == DropReason::kNone && vc.inbound.find_whole(wire::DataView(h), length, region))
     return place_whole(vc, frame, *region, memory);
   if (why == DropReason::kNone) why = find_block(vc, h, length, block);
   if (why != DropReason::kNone) {

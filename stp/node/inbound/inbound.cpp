@@ -72,12 +72,10 @@ const Inbound::Offer* Inbound::find_offer(std::uint32_t i_id) const {
   return found == offers_.end() ? nullptr : &*found;
 }
 
-void Inbound::offered(const wire::Header& rts) {
-  auto const i_id = rts.s_id;
-  auto const t_len = rts.t_len();
-  bool const repeated = transfers_.under_way(i_id, t_len);
-  Offer const offer{i_id, t_len, rts.mx, !repeated};
-  if (auto const* const known = find_offer(i_id)) {
+void Inbound::offered(const wire::RequestToSend& rts) {
+  bool const repeated = transfers_.under_way(rts.i_id, rts.t_len);
+  Offer const offer{rts.i_id, rts.t_len, rts.max_block, !repeated};
+  if (auto const* const known = find_offer(rts.i_id)) {
     offers_[static_cast<std::size_t>(known - offers_.data())] = offer;
   } else if (offers_.size() < kMaxOffers) {
     offers_.push_back(offer);
@@ -94,9 +92,9 @@ void Inbound::ended_by_peer(std::uint32_t i_id, std::uint32_t r_id) {
 }
 
 // protocol: 7.12
-bool Inbound::has_ended(const wire::Header& grant) const {
+bool Inbound::has_ended(std::uint32_t i_id, std::uint32_t r_id) const {
   return std::ranges::any_of(ended_, [&](const Ended& e) {
-    return e.i_id == grant.d_id && (e.r_id == wire::kNoId || e.r_id == grant.s_id);
+    return e.i_id == i_id && (e.r_id == wire::kNoId || e.r_id == r_id);
   });
 }
 
@@ -166,37 +164,37 @@ bool Inbound::has_memory(std::uint64_t bytes, const InboundTransfer* but) {
 }
 
 // The Transfer a CTS belongs to, begun anew where the CTS starts one.
-int Inbound::begin(const wire::Header& cts, InboundTransfer*& out) {
-  auto const* const offer = find_offer(cts.d_id);
-  if (auto* const found = transfers_.find(cts.s_id); found != nullptr) {
+int Inbound::begin(const wire::ClearToSend& cts, InboundTransfer*& out) {
+  auto const* const offer = find_offer(cts.i_id);
+  if (auto* const found = transfers_.find(cts.r_id); found != nullptr) {
     auto& old = *found;
-    bool const same = !old.region && old.i_id == cts.d_id &&
+    bool const same = !old.region && old.i_id == cts.i_id &&
                       !(reuses_ids_ && offer != nullptr && offer->fresh && old.has(cts.b_num));
     if (same) {
       out = &old;
       // protocol: 7.11
-      return old.blocksize == cts.param ? 0 : -EINVAL;
+      return old.blocksize == cts.blocksize ? 0 : -EINVAL;
     }
-    end(cts.s_id);
+    end(cts.r_id);
   }
-  if (offer != nullptr && cts.param > offer->max_block) return -EINVAL;
+  if (offer != nullptr && cts.blocksize > offer->max_block) return -EINVAL;
   if (!transfers_.make_room()) return -ENOBUFS;
   auto const t_len = offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength;
   WindowBytes memory;
-  auto const bytes = memory_of_transfer(t_len, cts.param);
+  auto const bytes = memory_of_transfer(t_len, cts.blocksize);
   if (!has_memory(bytes) || !memory.add(purse_.get(), bytes)) return -EDQUOT;
-  auto& transfer = transfers_.begin(cts.s_id, cts.d_id, t_len);
+  auto& transfer = transfers_.begin(cts.r_id, cts.i_id, t_len);
   transfer.memory = std::move(memory);
-  transfer.blocksize = cts.param;
+  transfer.blocksize = cts.blocksize;
   if (offer != nullptr) offers_[static_cast<std::size_t>(offer - offers_.data())].fresh = false;
   out = &transfer;
   return 0;
 }
 
 // protocol: 7.9, 7.10
-int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
-  if (cts.param > stu_log2_ + wire::kMaxStusOfBlockLog2) return -EINVAL;
-  if (has_ended(cts)) return -EALREADY;
+int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) {
+  if (cts.blocksize > stu_log2_ + wire::kMaxStusOfBlockLog2) return -EINVAL;
+  if (has_ended(cts.i_id, cts.r_id)) return -EALREADY;
   InboundTransfer* transfer = nullptr;
   if (auto const error = begin(cts, transfer); error != 0) return error;
 
@@ -209,10 +207,10 @@ int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
   if (cts.b_num - transfer->b_seq >= kMaxOpenBlocks) return -EINVAL;
   size = std::min(size, limit);
 
-  auto const start = Address{cts.bufx, cts.offset}.linear(bufsize_);
+  auto const start = Address{cts.r_bufx, cts.r_offset}.linear(bufsize_);
   auto& blocks = transfer->blocks;
   if (auto const known = blocks.find(cts.b_num); known != blocks.end()) {
-    if (known->second.start == start && transfer->mx == cts.mx) return 0;  // repeated
+    if (known->second.start == start && transfer->mx == cts.r_mx) return 0;  // repeated
     drop_block(known->second);
     blocks.erase(known);
   }
@@ -232,7 +230,7 @@ int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
   block.first_tile = start >> stu_log2_;
   block.tile_known = true;
   block.stus = std::move(map);
-  block.r_id = cts.s_id;
+  block.r_id = cts.r_id;
   block.exact = transfer->t_len != InboundTransfer::kUnknownLength;
   block.cts = cts;
   block.progress = now;
@@ -241,7 +239,7 @@ int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
   ++open_count_;
   if (account_.outstanding() == 0) silent_since_ = now;
   account_.grant(size);
-  transfer->mx = cts.mx;
+  transfer->mx = cts.r_mx;
   transfer->tracked += stus;
   transfer->outstanding += size;
   tracked_ += stus;
@@ -249,33 +247,33 @@ int Inbound::grant(const wire::Header& cts, std::uint64_t limit, Time now) {
 }
 
 // protocol: 7.13, 9.10
-int Inbound::open_region(const wire::Header& mra) {
-  if (has_ended(mra)) return -EALREADY;
-  auto const start = Address{mra.bufx, mra.offset}.linear(bufsize_);
-  auto const t_len = mra.t_len();
-  if (auto const* const known = transfers_.find(mra.s_id); known != nullptr) {
+int Inbound::open_region(const wire::MemoryRegionAvailable& mra) {
+  if (has_ended(mra.i_id, mra.r_id)) return -EALREADY;
+  auto const start = Address{mra.r_bufx, mra.r_offset}.linear(bufsize_);
+  auto const t_len = mra.t_len;
+  if (auto const* const known = transfers_.find(mra.r_id); known != nullptr) {
     auto const& old = *known;
-    if (old.region && old.i_id == mra.d_id && old.start == start && old.t_len == t_len &&
-        old.mx == mra.mx && old.b_win == mra.param)
+    if (old.region && old.i_id == mra.i_id && old.start == start && old.t_len == t_len &&
+        old.mx == mra.r_mx && old.b_win == mra.b_win)
       return 0;  // repeated
-    end(mra.s_id);
+    end(mra.r_id);
   }
-  if (mra.param == 0 || mra.param > kMaxWindow || t_len == 0) return -EINVAL;
+  if (mra.b_win == 0 || mra.b_win > kMaxWindow || t_len == 0) return -EINVAL;
   auto const stus = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(stu_count(start, t_len, stu_log2_), kMaxStusOfBlock));
-  auto const places = std::bit_ceil(std::uint32_t{mra.param});
+  auto const places = std::bit_ceil(std::uint32_t{mra.b_win});
   if (tracked_ + tracked(stus, places) > kMaxTrackedStus || !transfers_.make_room())
     return -ENOBUFS;
   WindowBytes memory;
   auto const bytes = memory_of_transfer(places) + memory_of_window(stus, places);
   if (!has_memory(bytes) || !memory.add(purse_.get(), bytes)) return -EDQUOT;
-  auto& region = transfers_.add_region(mra.s_id);
+  auto& region = transfers_.add_region(mra.r_id);
   region.memory = std::move(memory);
-  region.i_id = mra.d_id;
-  region.mx = mra.mx;
+  region.i_id = mra.i_id;
+  region.mx = mra.r_mx;
   region.t_len = t_len;
   region.start = start;
-  region.b_win = mra.param;
+  region.b_win = mra.b_win;
   region.most_stus = stus;
   tracked_ += tracked_by(region);
   return 0;
@@ -297,24 +295,24 @@ InboundBlock& Inbound::place_of(InboundTransfer& region, std::uint32_t b_num) {
   return *place;
 }
 
-Inbound::Demand Inbound::demand(const wire::Header& cts) const {
-  auto const* const found = transfers_.find(cts.s_id);
-  auto const* const offer = find_offer(cts.d_id);
+Inbound::Demand Inbound::demand(const wire::ClearToSend& cts) const {
+  auto const* const found = transfers_.find(cts.r_id);
+  auto const* const offer = find_offer(cts.i_id);
   bool const begun = found != nullptr && !found->region;
   if (begun && (found->has(cts.b_num) || found->blocks.contains(cts.b_num))) return {};
-  auto const block = std::uint64_t{1} << cts.param;
-  auto const before = std::uint64_t{cts.b_num} << cts.param;
+  auto const block = std::uint64_t{1} << cts.blocksize;
+  auto const before = std::uint64_t{cts.b_num} << cts.blocksize;
   if (offer != nullptr && before > offer->t_len) return {};
   Demand demand{.bytes = block, .remaining = block};
   if (offer != nullptr) {
     demand.remaining = offer->t_len - before;
     demand.bytes = std::min(block, demand.remaining);
   }
-  auto const start = Address{cts.bufx, cts.offset}.linear(bufsize_);
+  auto const start = Address{cts.r_bufx, cts.r_offset}.linear(bufsize_);
   demand.memory = memory_of_block(stu_count(start, demand.bytes, stu_log2_));
   if (!begun)
     demand.memory += memory_of_transfer(
-        offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength, cts.param);
+        offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength, cts.blocksize);
   return demand;
 }
 
@@ -332,22 +330,22 @@ std::uint32_t Inbound::first_missing(std::uint32_t r_id, std::uint32_t b_num) co
   return found == transfer->blocks.end() ? 0 : first_missing(found->second);
 }
 
-int Inbound::expect(const wire::Header& get, std::uint64_t length) {
-  auto const name = key(get.d_id, get.s_id);
+int Inbound::expect(const wire::Get& get, std::uint64_t length, bool value) {
+  auto const name = key(get.r_id, get.g_num);
   if (gets_.contains(name)) return 0;
-  if (get_is_over(get.s_id)) return -EALREADY;
+  if (get_is_over(get.g_num)) return -EALREADY;
   if (gets_.size() == kMaxGets) return -ENOBUFS;
-  auto const start = Address{get.sync, get.b_num}.linear(bufsize_);
+  auto const start = Address{get.i_bufx, get.i_offset}.linear(bufsize_);
   StuMap map(static_cast<std::uint32_t>(stu_count(start, length, stu_log2_)));
   auto& block = gets_[name];
-  block.b_num = get.s_id;
-  block.r_id = get.d_id;
+  block.b_num = get.g_num;
+  block.r_id = get.r_id;
   block.start = block.first_address = start;
   block.end = block.start + length;
   block.first_tile = block.start >> stu_log2_;
   block.tile_known = block.exact = true;
-  block.value = get.has(wire::flag::kFunction);
-  block.cts.mx = get.mx;
+  block.value = value;
+  block.cts.r_mx = get.i_mx;
   block.stus = std::move(map);
   return 0;
 }
@@ -377,21 +375,21 @@ const InboundTransfer* Inbound::transfer(std::uint32_t r_id) const {
 }
 
 // protocol: 8.6
-DropReason InboundBlock::check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
+DropReason InboundBlock::check_stu(const wire::DataView& data, std::size_t length, unsigned bufsize,
                                    unsigned stu_log2) const {
-  auto const at = Address{data.bufx, data.offset}.linear(bufsize);
+  auto const at = Address{data.r_bufx(), data.r_offset()}.linear(bufsize);
   if (at < start || at + length > end) return DropReason::kOutsideGrant;
   auto const tile = at >> stu_log2;
   auto const size = std::uint64_t{1} << stu_log2;
   auto const in_tile = at & (size - 1);
   bool const is_last = data.has(wire::flag::kLast);
   // Every STU but the first begins its tile, every one but the last fills it to the end.
-  if (tile < data.param || (data.param > 0 && in_tile != 0) || in_tile + length > size ||
-      (!is_last && in_tile + length != size) || (data.param > 0 && length == 0))
+  if (tile < data.stu_num() || (data.stu_num() > 0 && in_tile != 0) || in_tile + length > size ||
+      (!is_last && in_tile + length != size) || (data.stu_num() > 0 && length == 0))
     return DropReason::kBadStuNum;
-  if (tile_known && tile - data.param != first_tile) return DropReason::kBadStuNum;
-  if (!anywhere && data.param == 0 && at != first_address) return DropReason::kBadStuNum;
-  switch (stus.check(data.param, is_last)) {
+  if (tile_known && tile - data.stu_num() != first_tile) return DropReason::kBadStuNum;
+  if (!anywhere && data.stu_num() == 0 && at != first_address) return DropReason::kBadStuNum;
+  switch (stus.check(data.stu_num(), is_last)) {
     case StuMap::Check::kImpossible:
       return DropReason::kBadStuNum;
     case StuMap::Check::kDuplicate:
@@ -405,16 +403,16 @@ DropReason InboundBlock::check_stu(const wire::Header& data, std::size_t length,
 }
 
 // protocol: 8.6
-bool Inbound::find_whole(const wire::Header& data, std::size_t length,
+bool Inbound::find_whole(const wire::DataView& data, std::size_t length,
                          InboundTransfer*& out) const {
   // What it answers, or completes, is a matter for find().
-  if (data.param != 0 || !data.has(wire::flag::kLast) || !gets_.empty()) return false;
-  auto* const region = transfers_.find(data.d_id);
+  if (data.stu_num() != 0 || !data.has(wire::flag::kLast) || !gets_.empty()) return false;
+  auto* const region = transfers_.find(data.r_id());
   if (region == nullptr || !region->region || region->partial != 0) return false;
-  if (data.mx != region->mx || region->has(data.b_num) ||
-      data.b_num - region->b_seq >= region->b_win)
+  if (data.r_mx() != region->mx || region->has(data.b_num()) ||
+      data.b_num() - region->b_seq >= region->b_win)
     return false;
-  auto const at = Address{data.bufx, data.offset}.linear(bufsize_);
+  auto const at = Address{data.r_bufx(), data.r_offset()}.linear(bufsize_);
   auto const tile = std::uint64_t{1} << stu_log2_;
   if (at < region->start || at + length > region->start + region->t_len) return false;
   if ((at & (tile - 1)) + length > tile) return false;
@@ -423,42 +421,42 @@ bool Inbound::find_whole(const wire::Header& data, std::size_t length,
 }
 
 // Once per STU: all that it needs in one function.
-[[gnu::flatten]] DropReason Inbound::find(const wire::Header& data, std::size_t length,
+[[gnu::flatten]] DropReason Inbound::find(const wire::DataView& data, std::size_t length,
                                           InboundBlock*& out) {
   if (!gets_.empty() && is_answer(data, length, out))
     return out->check_stu(data, length, bufsize_, stu_log2_);
-  if (recent_ != nullptr && recent_->r_id == data.d_id && recent_->b_num == data.b_num) {
+  if (recent_ != nullptr && recent_->r_id == data.r_id() && recent_->b_num == data.b_num()) {
     out = recent_;
   } else if (auto const why = find_granted(data, out); why != DropReason::kNone) {
     return why;
   }
-  if (data.mx != out->transfer->mx) return DropReason::kOutsideGrant;
+  if (data.r_mx() != out->transfer->mx) return DropReason::kOutsideGrant;
   return out->check_stu(data, length, bufsize_, stu_log2_);
 }
 
 // A Get's answer carries the peer's id of its region. It may equal an id of ours, but not with the
 // same B_num, Mx and place at once.
 // protocol: 7.18
-bool Inbound::is_answer(const wire::Header& data, std::size_t length, InboundBlock*& out) {
-  auto const get = gets_.find(key(data.d_id, data.b_num));
+bool Inbound::is_answer(const wire::DataView& data, std::size_t length, InboundBlock*& out) {
+  auto const get = gets_.find(key(data.r_id(), data.b_num()));
   if (get == gets_.end()) return false;
   out = &get->second;
-  auto const at = Address{data.bufx, data.offset}.linear(bufsize_);
-  return out->cts.mx == data.mx && at >= out->start && at + length <= out->end;
+  auto const at = Address{data.r_bufx(), data.r_offset()}.linear(bufsize_);
+  return out->cts.r_mx == data.r_mx() && at >= out->start && at + length <= out->end;
 }
 
-DropReason Inbound::find_granted(const wire::Header& data, InboundBlock*& out) {
-  auto* const transfer = transfers_.find(data.d_id);
+DropReason Inbound::find_granted(const wire::DataView& data, InboundBlock*& out) {
+  auto* const transfer = transfers_.find(data.r_id());
   if (transfer == nullptr) return DropReason::kNoGrant;
   // protocol: 8.10
-  if (transfer->has(data.b_num)) return DropReason::kDuplicateBlock;
+  if (transfer->has(data.b_num())) return DropReason::kDuplicateBlock;
   if (transfer->region) {
-    if (data.b_num - transfer->b_seq >= transfer->b_win) return DropReason::kBadBNum;
-    out = &place_of(*transfer, data.b_num);
-    if (out->stus.placed() == 0) out->b_num = data.b_num;
+    if (data.b_num() - transfer->b_seq >= transfer->b_win) return DropReason::kBadBNum;
+    out = &place_of(*transfer, data.b_num());
+    if (out->stus.placed() == 0) out->b_num = data.b_num();
     return DropReason::kNone;
   }
-  auto const block = transfer->blocks.find(data.b_num);
+  auto const block = transfer->blocks.find(data.b_num());
   if (block == transfer->blocks.end()) return DropReason::kBadBNum;
   out = recent_ = &block->second;
   return DropReason::kNone;

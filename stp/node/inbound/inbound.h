@@ -50,7 +50,7 @@ class Inbound {
                  std::shared_ptr<WindowPurse> purse = {});
 
   // A Request_To_Send arrived: its T_len and Max_Block bound what a CTS for it grants.
-  void offered(const wire::Header& rts);
+  void offered(const wire::RequestToSend& rts);
   // A request of the peer's arrived: what it called `i_id` before is another's matter.
   void asked(std::uint32_t i_id) { forget_ended(i_id); }
   // An END of the peer's arrived, which calls it `i_id`, and us `r_id` (kNoId: it does not know).
@@ -62,13 +62,13 @@ class Inbound {
   // (Blocksize changed, or more than the RTS or an STU number allows; no such Block), -ENOBUFS,
   // -EDQUOT (its owner has no memory for it in its budget), -EALREADY (the peer has ended it).
   // `limit`: so many bytes at most, where the user knows better than T_len and Blocksize.
-  int grant(const wire::Header& cts, std::uint64_t limit, Time now);
+  int grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now);
   // The bytes that a CTS would grant, and those its Transfer lacks from there on; 0 where it would
   // be refused or grants nothing new. `memory`: what it takes to keep track of them.
   struct Demand {
     std::uint64_t bytes = 0, remaining = 0, memory = 0;
   };
-  [[nodiscard]] Demand demand(const wire::Header& cts) const;
+  [[nodiscard]] Demand demand(const wire::ClearToSend& cts) const;
   // Whether there is so much memory. Transfers that nothing is expected for, other than `but`, make
   // room, the oldest first.
   bool has_memory(std::uint64_t bytes, const InboundTransfer* but = nullptr);
@@ -80,7 +80,7 @@ class Inbound {
   [[nodiscard]] std::uint32_t first_missing(const InboundBlock& block) const;
   [[nodiscard]] std::uint32_t first_missing(std::uint32_t r_id, std::uint32_t b_num) const;
   // An MRA leaves. Same results.
-  int open_region(const wire::Header& mra);
+  int open_region(const wire::MemoryRegionAvailable& mra);
   // The Transfer or region `r_id` has ended; its DATA is dropped from now on.
   void end(std::uint32_t r_id);
   // One that the peer calls `i_id`, and that is not over. False: there is none.
@@ -89,7 +89,8 @@ class Inbound {
   }
   // A Get or FetchOp leaves: its answer may be placed. 0 (also when repeated), -ENOBUFS, or
   // -EALREADY: its answer has come, or was given up; a repeat must not open its landing again.
-  int expect(const wire::Header& get, std::uint64_t length);
+  // `value`: what comes is a number, a FetchOp's.
+  int expect(const wire::Get& get, std::uint64_t length, bool value);
   void unexpect(std::uint32_t r_id, std::uint32_t g_num);
   // The end of all of them. What they were is with the result.
   InboundRemains clear();
@@ -99,9 +100,9 @@ class Inbound {
 
   // Whether an STU of `length` bytes is a whole Put Block, and may be placed: of such a Block there
   // is nothing to remember but that it has come. False: find() tells.
-  bool find_whole(const wire::Header& data, std::size_t length, InboundTransfer*& out) const;
+  bool find_whole(const wire::DataView& data, std::size_t length, InboundTransfer*& out) const;
   // The Block that an STU of `length` bytes belongs to; or why it must be dropped.
-  DropReason find(const wire::Header& data, std::size_t length, InboundBlock*& out);
+  DropReason find(const wire::DataView& data, std::size_t length, InboundBlock*& out);
   // `length` bytes of it have been placed, of a sending that carries `sync`. True: something of it
   // had been lost.
   bool progress(InboundBlock& block, std::size_t length, std::uint32_t sync, Time now);
@@ -157,14 +158,14 @@ class Inbound {
   void forget_ended(std::uint32_t i_id) {
     std::erase_if(ended_, [&](const Ended& e) { return e.i_id == i_id; });
   }
-  [[nodiscard]] bool has_ended(const wire::Header& grant) const;
+  [[nodiscard]] bool has_ended(std::uint32_t i_id, std::uint32_t r_id) const;
   [[nodiscard]] bool get_is_over(std::uint32_t g_num);
   [[nodiscard]] const Offer* find_offer(std::uint32_t i_id) const;
-  bool is_answer(const wire::Header& data, std::size_t length, InboundBlock*& out);
-  DropReason find_granted(const wire::Header& data, InboundBlock*& out);
+  bool is_answer(const wire::DataView& data, std::size_t length, InboundBlock*& out);
+  DropReason find_granted(const wire::DataView& data, InboundBlock*& out);
   static InboundBlock& place_of(InboundTransfer& region, std::uint32_t b_num);
   void drop_block(const GrantedBlock& block);
-  int begin(const wire::Header& cts, InboundTransfer*& out);
+  int begin(const wire::ClearToSend& cts, InboundTransfer*& out);
   // Blocks of a Transfer that has ended stand in the list until they are taken down.
   GrantedBlock* skip_ended(GrantedBlock* block) {
     while (block != nullptr && block->transfer->over) {

@@ -9,7 +9,7 @@
 #include "stp/node/inbound/held_ends.h"
 #include "stp/node/inbound/stu_map.h"
 #include "stp/types.h"
-#include "stp/wire/header.h"
+#include "stp/wire/operation.h"
 #include "stp/wire/tiling.h"
 
 namespace stp {
@@ -32,7 +32,7 @@ struct InboundBlock {
   bool anywhere = false;  // begins where its STU 0 lands, wherever in [start, end) that is
   bool value = false;     // a FetchOp's old value: big-endian on the wire
   // Recovery: what to send again, and when there was progress last.
-  wire::Header cts;
+  wire::ClearToSend cts;
   Time progress = 0;
   unsigned repeats = 0;      // CTS sent again since then
   std::uint64_t serial = 0;  // order of grants
@@ -46,8 +46,8 @@ struct InboundBlock {
   HeldEnd held;  // of the Last STU, while others are missing; a region's are in HeldEnds
 
   // Whether an STU of `length` bytes fits the tiling of this Block; kNone: it may be placed.
-  [[nodiscard]] DropReason check_stu(const wire::Header& data, std::size_t length, unsigned bufsize,
-                                     unsigned stu_log2) const;
+  [[nodiscard]] DropReason check_stu(const wire::DataView& data, std::size_t length,
+                                     unsigned bufsize, unsigned stu_log2) const;
 };
 
 struct InOrderOfGrant;

@@ -63,11 +63,11 @@ bool UnscheduledBlocks::is_complete(const BlockName& name, Time now) {
 }
 
 // False: there is no memory for a map of its STUs.
-bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::Header& data,
+bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::DataView& data,
                               const Bounds& bounds, Time now) {
   auto const start = std::uint64_t{bounds.first} << bufsize_;
   auto const end = start + (std::uint64_t{bounds.count} << bufsize_);
-  bool const single = data.param == 0 && data.has(wire::flag::kLast);
+  bool const single = data.stu_num() == 0 && data.has(wire::flag::kLast);
   auto const most =
       single ? 1 : std::min<std::uint64_t>((end - start) >> stu_log2_, Inbound::kMaxStusOfBlock);
   auto stus = std::move(place.block.stus);  // kept from Block to Block: it may be large
@@ -89,18 +89,18 @@ bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::He
   if (block.stus.capacity() < most) return false;
   place.name = name;
   place.used = true;
-  block.b_num = data.b_num;
-  block.r_id = data.d_id;
+  block.b_num = data.b_num();
+  block.r_id = data.r_id();
   block.start = start;
   block.end = end;
   block.anywhere = true;
-  block.cts.mx = data.mx;
+  block.cts.r_mx = data.r_mx();
   block.progress = now;
   return true;
 }
 
 // protocol: 11.6
-DropReason UnscheduledBlocks::find(const BlockName& name, const wire::Header& data,
+DropReason UnscheduledBlocks::find(const BlockName& name, const wire::DataView& data,
                                    std::size_t length, const Bounds& bounds, Time now,
                                    InboundBlock*& out) {
   if (is_complete(name, now)) return DropReason::kDuplicateBlock;
@@ -110,7 +110,7 @@ DropReason UnscheduledBlocks::find(const BlockName& name, const wire::Header& da
   bool const fresh = place == nullptr || forgotten;
   if (place == nullptr && (place = make_room(name, now)) == nullptr) return DropReason::kBlocksFull;
   if (fresh && !begin(*place, name, data, bounds, now)) return DropReason::kBlocksFull;
-  if (place->block.cts.mx != data.mx) return DropReason::kOutsideGrant;
+  if (place->block.cts.r_mx != data.r_mx()) return DropReason::kOutsideGrant;
   auto const drop = place->block.check_stu(data, length, bufsize_, stu_log2_);
   if (fresh && drop != DropReason::kNone) place->used = false;
   out = &place->block;

@@ -14,8 +14,8 @@ struct BlockName {
   std::uint64_t source = 0;  // MAC address and S_Port
   std::uint64_t block = 0;   // D_id and B_num
 
-  static BlockName of(const MacAddr& from, const wire::Header& data) {
-    return {from.to_u64() << 16 | data.s_port, std::uint64_t{data.d_id} << 32 | data.b_num};
+  static BlockName of(const MacAddr& from, const wire::DataView& data) {
+    return {from.to_u64() << 16 | data.s_port(), std::uint64_t{data.r_id()} << 32 | data.b_num()};
   }
   friend bool operator==(const BlockName&, const BlockName&) = default;
 };
@@ -38,7 +38,7 @@ class UnscheduledBlocks {
   };
   // The Block that an STU belongs to, begun if it is new; or why the STU must be dropped. What
   // `out` refers to lives until it is complete, or until the next call.
-  DropReason find(const BlockName& name, const wire::Header& data, std::size_t length,
+  DropReason find(const BlockName& name, const wire::DataView& data, std::size_t length,
                   const Bounds& bounds, Time now, InboundBlock*& out);
   // An STU of `block` has been placed.
   static void progress(InboundBlock& block, Time now) { block.progress = now; }
@@ -68,7 +68,7 @@ class UnscheduledBlocks {
   Open* find_open(const BlockName& name);
   Open* make_room(const BlockName& name, Time now);
   [[nodiscard]] bool is_complete(const BlockName& name, Time now);
-  bool begin(Open& place, const BlockName& name, const wire::Header& data, const Bounds& bounds,
+  bool begin(Open& place, const BlockName& name, const wire::DataView& data, const Bounds& bounds,
              Time now);
 
   std::shared_ptr<WindowPurse> purse_;
