@@ -126,7 +126,8 @@ struct Node::Impl {
   void on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now);
   void receive_on_vc(Vc& vc, const wire::Frame& frame, Time now);
   void deliver_control(Vc& vc, const wire::Frame& frame);
-  void end_transfer(Vc& vc, const wire::Header& end);
+  void learn_from(Vc& vc, const wire::Header& h);
+  void end_transfer(Vc& vc, const wire::End& end);
   static DropReason not_legal(const Vc& vc);
   bool deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
                NodeChannel::Place place, std::uint64_t length = 0);

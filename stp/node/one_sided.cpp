@@ -47,10 +47,11 @@ bool is_fetch(const wire::Header& h) {
 // protocol: 7.15
 DropReason Node::Impl::check_get(const Vc& vc, const wire::Header& h, std::uint64_t length,
                                  std::byte*& memory) const {
-  auto const* const region = vc.inbound.transfer(h.d_id);
+  auto const get = wire::decode_as<wire::Get>(h);
+  auto const* const region = vc.inbound.transfer(get.r_id);
   if (region == nullptr || !region->region) return DropReason::kNoGrant;
   auto const bufsize = vc.endpoint->config.bufsize;
-  auto const at = Address{h.bufx, h.offset}.linear(bufsize);
+  auto const at = Address{get.r_bufx, get.r_offset}.linear(bufsize);
   if (at < region->start || at + length > region->start + region->t_len)
     return DropReason::kOutsideGrant;
   auto named = h;
@@ -58,8 +59,8 @@ DropReason Node::Impl::check_get(const Vc& vc, const wire::Header& h, std::uint6
   auto const permission = is_fetch(h) ? permit::kFetchOp : permit::kGet;
   if (auto const bad = check_memory(vc, named, 0, permission, memory); bad != DropReason::kNone)
     return bad;
-  if (!vc.endpoint->receive.covers(h.bufx, h.offset, length)) return DropReason::kBadBufx;
-  if (h.b_num >= std::uint64_t{1} << vc.peer_bufsize) return DropReason::kBadOffset;
+  if (!vc.endpoint->receive.covers(get.r_bufx, get.r_offset, length)) return DropReason::kBadBufx;
+  if (get.i_offset >= std::uint64_t{1} << vc.peer_bufsize) return DropReason::kBadOffset;
   bool const aligned = reinterpret_cast<std::uintptr_t>(memory) % sizeof(std::uint64_t) == 0;
   if (is_fetch(h) && (length != sizeof(std::uint64_t) || !aligned)) return DropReason::kBadOffset;
   return DropReason::kNone;
@@ -71,7 +72,8 @@ void Node::Impl::on_get(Vc& vc, const wire::Frame& frame) {
   if (!vc.one_sided) vc.one_sided = std::make_unique<OneSided>();
   if (is_fetch(h)) return on_fetch(vc, frame);
   std::byte* memory = nullptr;
-  auto const length = h.param == 0 ? std::uint64_t{65'536} : h.param;
+  auto const t_len = wire::decode_as<wire::Get>(h).t_len;
+  auto const length = t_len == 0 ? std::uint64_t{65'536} : t_len;
   if (check_get(vc, h, length, memory) != DropReason::kNone) return refuse_get(vc, h);
   counters.add(Counter::kRxGets);
   reply_get(vc, h, Sending::Source::kRegion, 0);
@@ -84,7 +86,8 @@ void Node::Impl::on_fetch(Vc& vc, const wire::Frame& frame) {
   using State = OneSided::Result::State;
   auto const& h = frame.header;
   auto& side = *vc.one_sided;
-  auto const g_num = h.s_id;
+  auto const get = wire::decode_as<wire::Get>(h);
+  auto const g_num = get.g_num;
   if (!side.any || static_cast<std::int32_t>(g_num - side.newest) > 0) side.newest = g_num;
   side.any = true;
   if (side.newest - g_num >= OneSided::kWindow) return drop(DropReason::kStaleFetch);
@@ -98,7 +101,7 @@ void Node::Impl::on_fetch(Vc& vc, const wire::Frame& frame) {
   if (!known) {
     result = {.g_num = g_num, .state = State::kRefused, .value = 0};
     std::byte* memory = nullptr;
-    if (check_get(vc, h, h.param, memory) == DropReason::kNone) {
+    if (check_get(vc, h, get.t_len, memory) == DropReason::kNone) {
       result.value = execute(frame, memory);
       result.state = State::kDone;
       counters.add(Counter::kRxFetchOps);
@@ -123,23 +126,23 @@ void Node::Impl::refuse_get(const Vc& vc, const wire::Header& h) {
 // protocol: 9.12
 void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source,
                            std::uint64_t value) {
+  auto const get = wire::decode_as<wire::Get>(h);
   auto& replies = vc.one_sided->replies;
   work::count("answers that a connection owes", replies.size());
   for (auto const& reply : replies)
-    if (reply.entry.header.b_num == h.s_id) return;  // it asks again for what is about to leave
+    if (reply.entry.header.b_num == get.g_num) return;  // it asks again for what is about to leave
   if (replies.size() == OneSided::kWindow) return counters.add(Counter::kAnswersFull);
   OneSided::Reply reply{{}, source};
   auto& entry = reply.entry;
-  entry.header.op_flags =
-      wire::op_flags(wire::Op::kData, h.op_flags & (wire::flag::kInterrupt | wire::flag::kSilent));
-  entry.header.mx = h.mx;
-  entry.header.bufx = h.sync;
-  entry.header.offset = h.b_num;
-  entry.header.b_num = h.s_id;
-  entry.header.d_id = h.d_id;
-  entry.bufx = h.bufx;
-  entry.offset = h.offset;
-  entry.length = h.param == 0 ? 65'536 : h.param;
+  entry.header = wire::to_header(wire::Data{.r_mx = get.i_mx,
+                                            .r_bufx = get.i_bufx,
+                                            .r_offset = get.i_offset,
+                                            .b_num = get.g_num,
+                                            .r_id = get.r_id},
+                                 h.op_flags & (wire::flag::kInterrupt | wire::flag::kSilent));
+  entry.bufx = get.r_bufx;
+  entry.offset = get.r_offset;
+  entry.length = get.t_len == 0 ? 65'536 : get.t_len;
   if (source == Sending::Source::kValue) {
     entry.length = sizeof value;  // whatever length a repeat speaks of: there is no more of it
     auto* const bytes = reinterpret_cast<std::byte*>(entry.payload);

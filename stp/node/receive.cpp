@@ -136,26 +136,55 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   if (h.op() == wire::Op::kGet && !h.has(wire::flag::kReject)) return on_get(vc, frame);
   if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kSlot))
     return drop(DropReason::kSlotOverrun);
-  if (h.op() == wire::Op::kGet) vc.inbound.unexpect(h.d_id, h.s_id);
-  if (h.op() == wire::Op::kRequestToSend || h.op() == wire::Op::kRequestMemoryRegion)
-    vc.inbound.asked(h.s_id);
-  if (h.op() == wire::Op::kRequestToSend)
-    vc.inbound.offered(wire::decode_as<wire::RequestToSend>(h));
-  if (h.op() == wire::Op::kClearToSend)
-    vc.permitted.remember(h.s_id, h.b_num, Address{h.bufx, h.offset}.linear(vc.peer_bufsize));
-  if (h.op() == wire::Op::kEnd) {
-    end_transfer(vc, h);
-    tidy_later(vc);
-  }
+  learn_from(vc, h);
   if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, wire::kNoId, wire::kNoId, 0);
+}
+
+// What the Node itself has to know of an operation that its user gets.
+void Node::Impl::learn_from(Vc& vc, const wire::Header& h) {
+  switch (h.op()) {
+    case wire::Op::kGet: {  // a refusal
+      auto const get = wire::decode_as<wire::Get>(h);
+      return vc.inbound.unexpect(get.r_id, get.g_num);
+    }
+    case wire::Op::kRequestToSend: {
+      auto const rts = wire::decode_as<wire::RequestToSend>(h);
+      vc.inbound.asked(rts.i_id);
+      return vc.inbound.offered(rts);
+    }
+    case wire::Op::kRequestMemoryRegion:
+      return vc.inbound.asked(wire::decode_as<wire::RequestMemoryRegion>(h).i_id);
+    case wire::Op::kClearToSend: {
+      auto const cts = wire::decode_as<wire::ClearToSend>(h);
+      return vc.permitted.remember(cts.r_id, cts.b_num,
+                                   Address{cts.r_bufx, cts.r_offset}.linear(vc.peer_bufsize));
+    }
+    case wire::Op::kEnd:
+      end_transfer(vc, wire::decode_as<wire::End>(h));
+      return tidy_later(vc);
+    case wire::Op::kRequestConnection:
+    case wire::Op::kConnectionAnswer:
+    case wire::Op::kRequestDisconnect:
+    case wire::Op::kDisconnectAnswer:
+    case wire::Op::kDisconnectComplete:
+    case wire::Op::kNoOperation:
+    case wire::Op::kMemoryRegionAvailable:
+    case wire::Op::kRequestAnswer:
+    case wire::Op::kRequestToReceive:
+    case wire::Op::kData:
+    case wire::Op::kRequestState:
+    case wire::Op::kRequestStateResponse:
+    case wire::Op::kEndAck:
+      return;
+  }
 }
 
 // The peer may not know our id of what it ends.
 // protocol: 7.12, 9.20
-void Node::Impl::end_transfer(Vc& vc, const wire::Header& end) {
-  vc.inbound.ended_by_peer(end.s_id, end.d_id);
-  auto r_id = end.d_id;
-  if (r_id == wire::kNoId && !vc.inbound.find_initiated(end.s_id, r_id)) return;
+void Node::Impl::end_transfer(Vc& vc, const wire::End& end) {
+  vc.inbound.ended_by_peer(end.i_id, end.r_id);
+  auto r_id = end.r_id;
+  if (r_id == wire::kNoId && !vc.inbound.find_initiated(end.i_id, r_id)) return;
   drop_held(vc, r_id);
   vc.inbound.end(r_id);
 }
