@@ -180,8 +180,8 @@ unsigned Sequencer::Impl::choose_blocksize(std::uint64_t length, unsigned max_bl
 
 void Sequencer::Impl::begin(const WaitingOffer& offer, Completion::Kind kind, Context context,
                             const Landing& landing, Time now) {
-  Incoming in;
-  advance(kInboundTransitions, in.state, InboundEvent::kMatched);
+  auto& in = incoming[offer.r_id];
+  in.state.must(InboundEvent::kMatched);
   in.kind = kind;
   in.context = context;
   in.landing = landing;
@@ -194,7 +194,7 @@ void Sequencer::Impl::begin(const WaitingOffer& offer, Completion::Kind kind, Co
   in.window = std::clamp(offer.cts_wanted, 1U, config.cts_window);
   in.progress = now;
   due_at(now + kProgressPatience);
-  grant(incoming[in.r_id] = in);
+  grant(in);
 }
 
 void Sequencer::Impl::grant(Incoming& in) {
@@ -246,7 +246,7 @@ void Sequencer::Impl::on_block(const ReceivedEntry& entry, Time now) {
   loss.observe(std::uint64_t{data.stu_num} + 1, repeats);
   grant(in);
   if (in.open.empty()) {
-    advance(kInboundTransitions, in.state, InboundEvent::kLastBlock);
+    in.state.must(InboundEvent::kLastBlock);
     finish(in, 0);
   }
 }
@@ -299,7 +299,7 @@ void Sequencer::Impl::expire_incoming(Time now) {
       due_at(in.progress + kProgressPatience);
       continue;
     }
-    advance(kInboundTransitions, in.state, InboundEvent::kSilence);
+    in.state.must(InboundEvent::kSilence);
     end(in.i_id, in.r_id, std::nullopt);
     finish(in, -ETIMEDOUT);
   }

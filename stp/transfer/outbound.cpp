@@ -30,20 +30,20 @@ int Sequencer::serve_read(std::uint32_t request, Context context, Address source
 int Sequencer::Impl::offer(Completion::Kind kind, std::uint32_t answers, Context context,
                            Address source, std::uint64_t length, const WriteOptions& options) {
   if (ended != 0) return ended;
-  Outbound out;
+  auto const i_id = new_id();
+  auto& out = outbound[i_id];
   out.kind = kind;
   out.answers = answers;
   out.context = context;
   out.source = source;
   out.length = length;
   out.options = options;
-  out.i_id = new_id();
+  out.i_id = i_id;
   if (kind == Completion::Kind::kWrite) out.msn = next_msn++;
   out.begun = out.stalled_since = clock;
-  auto& stored = outbound[out.i_id] = out;
-  stored.retry.start(clock, interval(), stored.patience());
-  due_at(stored.retry.deadline());
-  send_offer(stored);
+  out.retry.start(clock, interval(), out.patience());
+  due_at(out.retry.deadline());
+  send_offer(out);
   return 0;
 }
 
@@ -74,9 +74,7 @@ void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused, Tim
   auto const found = outbound.find(ra.i_id);
   if (found == outbound.end()) return;
   auto& out = found->second;
-  if (!advance(kOutboundTransitions, out.state,
-               refused ? OutboundEvent::kRefused : OutboundEvent::kSeen))
-    return;
+  if (!out.state.advance(refused ? OutboundEvent::kRefused : OutboundEvent::kSeen)) return;
   if (out.state == OutboundState::kFailed) {
     complete(out, -ECONNREFUSED);
     outbound.erase(found);
@@ -107,7 +105,7 @@ void Sequencer::Impl::on_grant(const wire::ClearToSend& cts, Time now) {
       if (auto const measured = out.retry.measured(now)) round_trip.sample(measured);
   }
   if (cts.b_num >= out.block_count() || cts.b_num < out.b_seq) return;
-  if (!advance(kOutboundTransitions, out.state, OutboundEvent::kGranted)) return;
+  if (!out.state.advance(OutboundEvent::kGranted)) return;
   bool const repeated = cts.b_num < out.granted;
   out.granted = std::max(out.granted, cts.b_num + 1);
   if (repeated) {
@@ -182,7 +180,7 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::RequestStateResp
   if (out.state != OutboundState::kSending || rsr.r_id != out.r_id) return;
   auto const i_id = out.i_id;
   if (refused) {  // the receiver knows no such Transfer any more
-    advance(kOutboundTransitions, out.state, OutboundEvent::kEnded);
+    out.state.must(OutboundEvent::kEnded);
     forget_requests(out.r_id);
     complete(out, -ECANCELED);
     outbound.erase(i_id);
@@ -198,7 +196,7 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::RequestStateResp
   due_at(out.retry.deadline());
   // protocol: 9.7
   if (out.b_seq < out.block_count()) return;
-  advance(kOutboundTransitions, out.state, OutboundEvent::kComplete);
+  out.state.must(OutboundEvent::kComplete);
   complete(out, 0);
   outbound.erase(i_id);
 }
@@ -222,7 +220,7 @@ void Sequencer::Impl::expire_outbound(Time now) {
     auto const who = offered ? Answerer::kUser : Answerer::kQuestion;
     bool const repeat = again(out.retry, out.queued, who, now, gave_up);
     if (gave_up || out.is_over(now)) {
-      advance(kOutboundTransitions, out.state, OutboundEvent::kSilence);
+      out.state.must(OutboundEvent::kSilence);
       forget_requests(out.r_id);
       Completion c{};
       c.kind = out.kind;

@@ -233,7 +233,7 @@ bool Sequencer::Impl::end_transfer(const wire::End& end) {
   bool const unnamed = end.r_id == wire::kNoId;
   for (auto& [r_id, in] : incoming) {
     if (in.i_id != end.i_id || (!unnamed && r_id != end.r_id)) continue;
-    advance(kInboundTransitions, in.state, InboundEvent::kEnded);
+    in.state.must(InboundEvent::kEnded);
     finish(in, -ECANCELED);
     return true;
   }
@@ -244,7 +244,7 @@ bool Sequencer::Impl::end_transfer(const wire::End& end) {
   for (auto& [i_id, out] : outbound) {
     bool const named = i_id == end.r_id && (out.r_id == end.i_id || out.r_id == wire::kNoId);
     if (!named && !(unnamed && out.answers == end.i_id)) continue;
-    advance(kOutboundTransitions, out.state, OutboundEvent::kEnded);
+    out.state.must(OutboundEvent::kEnded);
     forget_requests(out.r_id);
     complete(out.kind, out.context, -ECANCELED);
     outbound.erase(i_id);

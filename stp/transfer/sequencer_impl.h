@@ -34,7 +34,7 @@ inline constexpr std::uint32_t kMaxAhead =
     4096;  // messages between the expected one and the newest
 
 struct Outbound {
-  OutboundState state = OutboundState::kOffered;
+  Machine<kOutboundTransitions> state;
   Completion::Kind kind = Completion::Kind::kWrite;
   Context context = 0;
   Address source;
@@ -63,7 +63,7 @@ struct Outbound {
 };
 
 struct Incoming {
-  InboundState state = InboundState::kWaiting;
+  Machine<kInboundTransitions> state;
   Completion::Kind kind = Completion::Kind::kReceive;
   Context context = 0;
   Landing landing;

@@ -17,8 +17,9 @@
 //      +--------------- END ----------------+- END, no progress ----> Failed
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+
+#include "stp/base/state_machine.h"
 
 namespace stp {
 
@@ -28,17 +29,7 @@ enum class OutboundEvent : std::uint8_t { kSeen, kRefused, kGranted, kComplete, 
 enum class InboundState : std::uint8_t { kWaiting, kGranting, kDone, kFailed };
 enum class InboundEvent : std::uint8_t { kMatched, kLastBlock, kEnded, kSilence };
 
-template <typename State, typename Event>
-struct Transition {
-  State from;
-  Event event;
-  State to;
-};
-
-using OutboundTransition = Transition<OutboundState, OutboundEvent>;
-using InboundTransition = Transition<InboundState, InboundEvent>;
-
-inline constexpr OutboundTransition kOutboundTransitions[] = {
+inline constexpr Transition<OutboundState, OutboundEvent> kOutboundTransitions[] = {
     {OutboundState::kOffered, OutboundEvent::kSeen, OutboundState::kSeen},
     {OutboundState::kOffered, OutboundEvent::kGranted, OutboundState::kSending},
     {OutboundState::kOffered, OutboundEvent::kRefused, OutboundState::kFailed},
@@ -56,23 +47,12 @@ inline constexpr OutboundTransition kOutboundTransitions[] = {
     {OutboundState::kSending, OutboundEvent::kSilence, OutboundState::kFailed},
 };
 
-inline constexpr InboundTransition kInboundTransitions[] = {
+inline constexpr Transition<InboundState, InboundEvent> kInboundTransitions[] = {
     {InboundState::kWaiting, InboundEvent::kMatched, InboundState::kGranting},
     {InboundState::kWaiting, InboundEvent::kEnded, InboundState::kFailed},
     {InboundState::kGranting, InboundEvent::kLastBlock, InboundState::kDone},
     {InboundState::kGranting, InboundEvent::kEnded, InboundState::kFailed},
     {InboundState::kGranting, InboundEvent::kSilence, InboundState::kFailed},
 };
-
-// Advances `state`; false: not legal there, nothing changes.
-template <typename State, typename Event, std::size_t N>
-constexpr bool advance(const Transition<State, Event> (&table)[N], State& state, Event event) {
-  for (auto const& t : table) {
-    if (t.from != state || t.event != event) continue;
-    state = t.to;
-    return true;
-  }
-  return false;
-}
 
 }  // namespace stp

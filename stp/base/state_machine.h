@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A state that changes by the rows of a table, and in no other way.
+//
+// How to use it:
+// - The table is a constant, under a drawing. Its first row starts in the first state.
+//     inline constexpr Transition<Door, DoorEvent> kDoorTransitions[] = {
+//         {Door::kShut, DoorEvent::kPush, Door::kOpen},
+//         {Door::kOpen, DoorEvent::kPull, Door::kShut},
+//     };
+//   The compiler refuses a table with two rows for one event in one state, and one with a state
+//   that the first state does not lead to.
+// - The machine begins in the first state. It is neither copied nor assigned.
+//     Machine<kDoorTransitions> door;
+//     if (door == Door::kShut) ...
+// - What a peer or a user causes may be illegal. The caller handles that:
+//     if (!door.advance(DoorEvent::kPull)) return counters.add(...);
+// - What this program decides must be legal. An illegal event is a mistake in the program: it ends
+//   the process in debug and sanitizer builds, and changes nothing in others.
+//     door.must(DoorEvent::kPush);
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <type_traits>
+
+#include "stp/base/work_meter.h"
+
+namespace stp {
+
+template <typename State, typename Event>
+struct Transition {
+  State from;
+  Event event;
+  State to;
+};
+
+// None: the event is not legal in this state.
+template <typename State, typename Event, std::size_t N>
+[[nodiscard]] constexpr std::optional<State> next_state(const Transition<State, Event> (&table)[N],
+                                                        State from, Event event) {
+  for (auto const& row : table)
+    if (row.from == from && row.event == event) return row.to;
+  return std::nullopt;
+}
+
+// Whether any events, or none, lead from `from` to `to`.
+template <typename State, typename Event, std::size_t N>
+[[nodiscard]] constexpr bool leads(const Transition<State, Event> (&table)[N], State from,
+                                   State to) {
+  State reached[N + 1] = {from};  // each row adds one at most
+  std::size_t count = 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (reached[i] == to) return true;
+    for (auto const& row : table) {
+      if (row.from != reached[i]) continue;
+      bool known = false;
+      for (std::size_t k = 0; k < count; ++k) known = known || reached[k] == row.to;
+      if (!known) reached[count++] = row.to;
+    }
+  }
+  return false;
+}
+
+// No two rows are for the same event in the same state.
+template <typename State, typename Event, std::size_t N>
+[[nodiscard]] constexpr bool is_unambiguous(const Transition<State, Event> (&table)[N]) {
+  for (std::size_t i = 0; i < N; ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (table[i].from == table[k].from && table[i].event == table[k].event) return false;
+  return true;
+}
+
+// The first state leads to the beginning of each row.
+template <typename State, typename Event, std::size_t N>
+[[nodiscard]] constexpr bool is_connected(const Transition<State, Event> (&table)[N]) {
+  for (auto const& row : table)
+    if (!leads(table, table[0].from, row.from)) return false;
+  return true;
+}
+
+template <auto const& table>
+class Machine {
+  using Row = std::remove_cvref_t<decltype(table[0])>;
+  static_assert(is_unambiguous(table), "two rows for one event in one state");
+  static_assert(is_connected(table), "a row begins in a state that is never reached");
+
+ public:
+  using State = decltype(Row::from);
+  using Event = decltype(Row::event);
+
+  constexpr Machine() = default;
+  ~Machine() = default;
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  [[nodiscard]] constexpr State state() const { return state_; }
+  friend constexpr bool operator==(const Machine& machine, State state) {
+    return machine.state_ == state;
+  }
+
+  // Where the event would lead. None: it is not legal now.
+  [[nodiscard]] constexpr std::optional<State> next(Event event) const {
+    return next_state(table, state_, event);
+  }
+  // False: the event is not legal now, and nothing has changed.
+  [[nodiscard]] constexpr bool advance(Event event) {
+    auto const to = next(event);
+    if (to) state_ = *to;
+    return to.has_value();
+  }
+  // The event is legal now, or this program is wrong. The place is the caller's, for the message.
+  constexpr void must(Event event, [[maybe_unused]] const char* file = __builtin_FILE(),
+                      [[maybe_unused]] int line = __builtin_LINE()) {
+    if (advance(event)) return;
+    if constexpr (work::kMetered) {
+      std::fprintf(stderr, "%s:%d: event %d is not legal in state %d\n", file, line,
+                   static_cast<int>(event), static_cast<int>(state_));
+      std::abort();
+    }
+  }
+
+ private:
+  State state_ = table[0].from;
+};
+
+}  // namespace stp
