@@ -17,7 +17,7 @@ int Node::Impl::open_port(EndpointId id, std::byte* channel, std::uint64_t cooki
   if (endpoint->vcs > 0) return -EBUSY;
   auto* const vc = make_vc(*endpoint, channel, cookie, now);
   if (vc == nullptr) return endpoint->config.port != 0 ? -EADDRINUSE : -ENOSPC;
-  vc->state = VcState::kOpen;
+  vc->state.must(VcEvent::kBegun);
   vc->end_counted = true;  // it is none of the connections
   vc->peer_bufsize = endpoint->config.bufsize;
   vc->peer_max_stu = vc->local_max_stu;

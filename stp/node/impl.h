@@ -58,7 +58,7 @@ struct Node::Impl {
   void on_request_connection(const wire::Frame& frame, Time now);
   Vc* make_passive(Endpoint& endpoint, const Requester& asker, const Strangers::Names& names,
                    Time now);
-  void open_passive(Vc& vc);
+  void open_passive(Vc& vc, VcEvent how);
   void ask_user(Vc& vc, Time now);
   void end_undecided(Vc& vc, Time now);
   [[nodiscard]] static Time undecided_deadline(const Vc& vc);
@@ -99,7 +99,7 @@ struct Node::Impl {
   void drain(Vc& vc, Time now);
   void begin_closing(Vc& vc, Time now);
   void stop_traffic(Vc& vc);
-  void fail(Vc& vc, int error, Time now);
+  void fail(Vc& vc, VcEvent why, int error, Time now);
   void forget(Vc& vc, Time now, bool remember = true);
   static bool leave_backlog(Vc& vc);
   void let_go(Vc& vc);

@@ -141,7 +141,7 @@ int Node::close(VcId vc, bool at_once, Time now, const OptionPayload& option) {
 int Node::vc_info(VcId vc, VcInfo& out) const {
   auto const* const found = impl_->find_vc(vc);
   if (found == nullptr) return -EBADF;
-  out = {.state = found->state,
+  out = {.state = found->state.state(),
          .endpoint = found->endpoint->id,
          .cookie = found->cookie,
          .error = found->error,

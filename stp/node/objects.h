@@ -15,6 +15,7 @@
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/connection/own_asks.h"
 #include "stp/node/connection/slot_credit.h"
+#include "stp/node/connection/vc_state.h"
 #include "stp/node/inbound/inbound.h"
 #include "stp/node/inbound/unscheduled.h"
 #include "stp/node/memory/bufx_range.h"
@@ -121,7 +122,7 @@ struct Vc : TimerNode,
             Link<IsUntidy> {
   VcId id = kNoneId;
   Endpoint* endpoint = nullptr;
-  VcState state = VcState::kConnecting;
+  Machine<kVcTransitions> state;
   int error = 0;
   bool passive = false;      // came by RC; `peer_key` with its MAC and Port finds it again
   bool end_counted = false;  // vc_opened = vc_closed + vc_failed, in the end

@@ -109,13 +109,13 @@ void Node::Impl::expire(Time now) {
 std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
   if (vc.handshake.due(now)) {
     if (!vc.handshake.again(now)) {
-      switch (auto const after = *vc_next(vc.state, VcEvent::kGaveUp)) {
+      switch (*vc.state.next(VcEvent::kGaveUp)) {
         case VcState::kFailed:
           counters.add(Counter::kVcUnanswered);
-          return fail(vc, -ETIMEDOUT, now), 0;
+          return fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now), 0;
         // protocol: 5.16
         case VcState::kPeerClosed:
-          vc.state = after;
+          vc.state.must(VcEvent::kGaveUp);
           if (vc.user_closed) return forget(vc, now), 0;
           break;
         case VcState::kConnecting:
@@ -145,7 +145,7 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
     // Any frame of the peer's shows that it lives: only silence uses up the tries.
     // protocol: 5.23, 5.24
     bool const silent = now - vc.heard >= kKeepAlive;
-    if (!vc.ask.again(now) && silent) return fail(vc, -ETIMEDOUT, now), 0;
+    if (!vc.ask.again(now) && silent) return fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now), 0;
     if (!vc.ask.running()) return ask_slots(vc, Ask::kCredit, now), 0;
     counters.add(Counter::kRetries);
     leaves(vc, kAskClock);

@@ -117,7 +117,7 @@ int Node::Impl::close(VcId id, bool at_once, Time now, const OptionPayload& opti
   if (vc == nullptr) return -EBADF;
   vc->user_closed = true;
   leave_backlog(*vc);
-  switch (vc->state) {
+  switch (vc->state.state()) {
     case VcState::kPeerClosed:
     case VcState::kFailed:
       forget(*vc, now);
@@ -154,7 +154,7 @@ void Node::Impl::drain(Vc& vc, Time now) {
 // protocol: 5.2
 void Node::Impl::begin_closing(Vc& vc, Time now) {
   if (vc.connectionless()) return forget(vc, now);  // there is nobody to tell
-  vc.state = *vc_next(vc.state, VcEvent::kClose);
+  vc.state.must(VcEvent::kClose);
   // Not answered yet: should a CA still come, it is answered as a ghost's.
   if (vc.state == kVcGone) return forget(vc, now);
   stop_traffic(vc);
@@ -183,8 +183,8 @@ void Node::Impl::stop_traffic(Vc& vc) {
 }
 
 // protocol: 5.25
-void Node::Impl::fail(Vc& vc, int error, Time now) {
-  vc.state = VcState::kFailed;
+void Node::Impl::fail(Vc& vc, VcEvent why, int error, Time now) {
+  vc.state.must(why);
   vc.error = error;
   dialed(vc, now);
   count_end(vc, Counter::kVcFailed);
@@ -264,13 +264,13 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
     vc->peer_option = to_option(frame.option);
     if (refused) {
       counters.add(Counter::kVcRefused);
-      return fail(*vc, -ECONNREFUSED, now);
+      return fail(*vc, VcEvent::kRefusal, -ECONNREFUSED, now);
     }
     if (auto const measured = vc->handshake.measured(now)) vc->round_trip.sample(measured);
     vc->handshake.stop();
     dialed(*vc, now);
     adopt_peer(*vc, {frame.src, h.s_port, ca.r_key}, {ca.r_slots, ca.r_bufsize, ca.r_max_stu});
-    vc->state = *vc_next(vc->state, VcEvent::kAnswer);
+    vc->state.must(VcEvent::kAnswer);
     vc->channel.set_state(ChannelState::kOpen);
     counters.add(Counter::kVcOpened);
     touch(*vc);
@@ -318,9 +318,8 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   if (vc->connectionless()) return drop(DropReason::kBadState);
   if (vc->peer_mac != frame.src) return drop(DropReason::kBadPeer);
   vc->heard = now;
-  auto const before = vc->state;
-  auto const after = vc_next(before, VcEvent::kRequest);
-  if (!after) return drop(DropReason::kBadState);
+  auto const before = vc->state.state();
+  if (!vc->state.next(VcEvent::kRequest)) return drop(DropReason::kBadState);
   // protocol: 5.5
   if (before == VcState::kConnecting && rd.i_key == 0) return drop(DropReason::kBadKey);
   // protocol: 5.14
@@ -330,7 +329,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
     vc->peer_port = h.s_port;
     vc->peer_key = rd.i_key;
   }
-  vc->state = *after;
+  vc->state.must(VcEvent::kRequest);
   if (vc->state == VcState::kPeerClosing && before != VcState::kPeerClosing) {
     stop_traffic(*vc);
     // protocol: 5.32
@@ -347,11 +346,9 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
 }
 
 void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
-  auto const after = vc_next(vc.state, VcEvent::kConfirmed);
   // A repeated DA says that our DC was lost; it is gone with the connection unless both closed.
-  if (!after) return drop(not_legal(vc));
+  if (!vc.state.advance(VcEvent::kConfirmed)) return drop(not_legal(vc));
   send_disconnect(vc, wire::Op::kDisconnectComplete);
-  vc.state = *after;
   if (vc.state == kVcGone) return forget(vc, now);
   vc.handshake.start(now, unasked_interval(vc));  // from here only our DA waits, for its DC
   leaves(vc, kHandshakeClock);
@@ -359,9 +356,7 @@ void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
 }
 
 void Node::Impl::on_disconnect_complete(Vc& vc, Time now) {
-  auto const after = vc_next(vc.state, VcEvent::kComplete);
-  if (!after) return drop(not_legal(vc));
-  vc.state = *after;
+  if (!vc.state.advance(VcEvent::kComplete)) return drop(not_legal(vc));
   if (vc.state != VcState::kPeerClosed) return;  // our own RD still waits for its DA
   vc.handshake.stop();
   if (vc.user_closed) return forget(vc, now);

@@ -103,7 +103,7 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   if (endpoint.config.inspect)
     ask_user(*vc, now);
   else
-    open_passive(*vc);
+    open_passive(*vc, VcEvent::kBegun);
 }
 
 // A connection that was asked for, with a channel from stock, for the user to accept.
@@ -125,8 +125,8 @@ Vc* Node::Impl::make_passive(Endpoint& endpoint, const Requester& asker,
   return vc;
 }
 
-void Node::Impl::open_passive(Vc& vc) {
-  vc.state = VcState::kOpen;
+void Node::Impl::open_passive(Vc& vc, VcEvent how) {
+  vc.state.must(how);
   vc.channel.set_state(ChannelState::kOpen);
   counters.add(Counter::kVcOpened);
   answer(vc.peer_mac, connection_answer(vc), vc.endpoint->config.checksum, vc.option);
@@ -135,7 +135,7 @@ void Node::Impl::open_passive(Vc& vc) {
 
 // protocol: 5.27
 void Node::Impl::ask_user(Vc& vc, Time now) {
-  vc.state = VcState::kAsked;
+  vc.state.must(VcEvent::kShown);
   vc.end_counted = true;  // it has not been opened
   vc.decide_by = now + kDecisionPatience;
   set_timer(vc);
@@ -150,8 +150,7 @@ int Node::Impl::admit(VcId id, const OptionPayload& option, Time now) {
   auto* const vc = find_vc(id);
   if (vc == nullptr) return -EBADF;
   if (vc->state == VcState::kFailed) return vc->error;
-  auto const after = vc_next(vc->state, VcEvent::kAdmit);
-  if (!after) return -EISCONN;
+  if (!vc->state.next(VcEvent::kAdmit)) return -EISCONN;
   vc->option = option;
   vc->end_counted = false;
   vc->heard = now;
@@ -159,7 +158,7 @@ int Node::Impl::admit(VcId id, const OptionPayload& option, Time now) {
   unproven.remove_if([id](auto const& entry) { return entry.vc == id; });
   if (vc->peer_mac != config.mac)
     unproven.add({.vc = id, .listener = vc->endpoint->id, .mac = vc->peer_mac, .made = now});
-  open_passive(*vc);
+  open_passive(*vc, VcEvent::kAdmit);
   touch(*vc);
   make_ready(*vc);
   return 0;
@@ -184,7 +183,7 @@ int Node::Impl::refuse(VcId id, const OptionPayload& option, Time now) {
 void Node::Impl::end_undecided(Vc& vc, Time now) {
   counters.add(Counter::kRcUndecided);
   answer_refusal(vc, {}, now);
-  fail(vc, now >= vc.decide_by ? -ETIMEDOUT : -ECONNABORTED, now);
+  fail(vc, VcEvent::kGaveUp, now >= vc.decide_by ? -ETIMEDOUT : -ECONNABORTED, now);
 }
 
 void Node::Impl::answer_refusal(const Vc& vc, const OptionPayload& option, Time now) {

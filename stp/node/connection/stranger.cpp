@@ -110,7 +110,7 @@ void Node::Impl::give_up_unproven(Vc& vc, Time now) {
   counters.add(Counter::kUnprovenEnded);
   if (vc.state == VcState::kAsked) {
     send_refusal({vc.peer_mac, vc.peer_port, vc.peer_key}, vc.peer_uport, vc.endpoint->uport, {});
-    return fail(vc, -ECONNABORTED, now);
+    return fail(vc, VcEvent::kGaveUp, -ECONNABORTED, now);
   }
   auto const rd = header_for(vc, wire::RequestDisconnect{.i_key = vc.local_key});
   answer_stranger(vc.peer_mac, {rd}, vc.endpoint->config.checksum);
@@ -182,7 +182,7 @@ Vc* Node::Impl::make_proven(const Requester& asker, const Strangers::Names& name
   if (names.port >= ports.size() || vcs >= wire::kMaxPort) return none(DropReason::kBadPort);
   strangers->made(names.port);
   auto* const vc = make_passive(endpoint, asker, names, now);
-  vc->state = VcState::kOpen;
+  vc->state.must(VcEvent::kBegun);
   vc->channel.set_state(ChannelState::kOpen);
   counters.add(Counter::kVcOpened);
   counters.add(Counter::kRcProven);

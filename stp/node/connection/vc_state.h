@@ -17,17 +17,21 @@
 //
 // A listener that inspects: RC -> Asked; the user accepts: CA, Open; refuses: CA Reject, Gone; does
 // not decide in time: CA Reject, Failed.
+//
+// Every Vc begins in Connecting. One that came by RC, or is the Port of a connectionless endpoint,
+// leaves it before anybody else sees it.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 
+#include "stp/base/state_machine.h"
 #include "stp/node/node.h"
 
 namespace stp {
 
 enum class VcEvent : std::uint8_t {
+  kBegun,      // it came by RC at a listener; or it is the Port of a connectionless endpoint
+  kShown,      // it came by RC at a listener that inspects: its user is asked
   kAnswer,     // CA
   kAdmit,      // the user accepts what was asked for
   kRefusal,    // CA with Reject
@@ -40,46 +44,36 @@ enum class VcEvent : std::uint8_t {
 
 inline constexpr auto kVcGone = static_cast<VcState>(0xff);  // to be forgotten
 
-struct VcTransition {
-  VcState from;
-  VcEvent event;
-  VcState to;
-};
-
 // What is not listed is not legal in that state: the frame is dropped and counted (bad_state).
 // protocol: 5.2, 5.15
-inline constexpr std::array kVcTransitions{
-    VcTransition{VcState::kConnecting, VcEvent::kAnswer, VcState::kOpen},
-    VcTransition{VcState::kConnecting, VcEvent::kRefusal, VcState::kFailed},
-    VcTransition{VcState::kConnecting, VcEvent::kGaveUp, VcState::kFailed},
-    VcTransition{VcState::kConnecting, VcEvent::kRequest, VcState::kPeerClosing},
-    VcTransition{VcState::kConnecting, VcEvent::kClose, kVcGone},
-    VcTransition{VcState::kAsked, VcEvent::kAdmit, VcState::kOpen},
-    VcTransition{VcState::kAsked, VcEvent::kGaveUp, VcState::kFailed},
-    VcTransition{VcState::kAsked, VcEvent::kClose, kVcGone},
-    VcTransition{VcState::kOpen, VcEvent::kClose, VcState::kClosing},
-    VcTransition{VcState::kOpen, VcEvent::kRequest, VcState::kPeerClosing},
-    VcTransition{VcState::kOpen, VcEvent::kGaveUp, VcState::kFailed},
-    VcTransition{VcState::kClosing, VcEvent::kConfirmed, kVcGone},
-    VcTransition{VcState::kClosing, VcEvent::kRequest, VcState::kBothClosing},
-    VcTransition{VcState::kClosing, VcEvent::kGaveUp, kVcGone},
-    VcTransition{VcState::kBothClosing, VcEvent::kConfirmed, VcState::kPeerClosing},
-    VcTransition{VcState::kBothClosing, VcEvent::kComplete, VcState::kClosing},
-    VcTransition{VcState::kBothClosing, VcEvent::kRequest, VcState::kBothClosing},
-    VcTransition{VcState::kBothClosing, VcEvent::kGaveUp, kVcGone},
-    VcTransition{VcState::kPeerClosing, VcEvent::kRequest, VcState::kPeerClosing},
-    VcTransition{VcState::kPeerClosing, VcEvent::kComplete, VcState::kPeerClosed},
-    VcTransition{VcState::kPeerClosing, VcEvent::kGaveUp, VcState::kPeerClosed},
-    VcTransition{VcState::kPeerClosed, VcEvent::kRequest, VcState::kPeerClosed},
-    VcTransition{VcState::kPeerClosed, VcEvent::kClose, kVcGone},
-    VcTransition{VcState::kFailed, VcEvent::kRequest, VcState::kFailed},
-    VcTransition{VcState::kFailed, VcEvent::kClose, kVcGone},
+inline constexpr Transition<VcState, VcEvent> kVcTransitions[] = {
+    {VcState::kConnecting, VcEvent::kBegun, VcState::kOpen},
+    {VcState::kConnecting, VcEvent::kShown, VcState::kAsked},
+    {VcState::kConnecting, VcEvent::kAnswer, VcState::kOpen},
+    {VcState::kConnecting, VcEvent::kRefusal, VcState::kFailed},
+    {VcState::kConnecting, VcEvent::kGaveUp, VcState::kFailed},
+    {VcState::kConnecting, VcEvent::kRequest, VcState::kPeerClosing},
+    {VcState::kConnecting, VcEvent::kClose, kVcGone},
+    {VcState::kAsked, VcEvent::kAdmit, VcState::kOpen},
+    {VcState::kAsked, VcEvent::kGaveUp, VcState::kFailed},
+    {VcState::kAsked, VcEvent::kClose, kVcGone},
+    {VcState::kOpen, VcEvent::kClose, VcState::kClosing},
+    {VcState::kOpen, VcEvent::kRequest, VcState::kPeerClosing},
+    {VcState::kOpen, VcEvent::kGaveUp, VcState::kFailed},
+    {VcState::kClosing, VcEvent::kConfirmed, kVcGone},
+    {VcState::kClosing, VcEvent::kRequest, VcState::kBothClosing},
+    {VcState::kClosing, VcEvent::kGaveUp, kVcGone},
+    {VcState::kBothClosing, VcEvent::kConfirmed, VcState::kPeerClosing},
+    {VcState::kBothClosing, VcEvent::kComplete, VcState::kClosing},
+    {VcState::kBothClosing, VcEvent::kRequest, VcState::kBothClosing},
+    {VcState::kBothClosing, VcEvent::kGaveUp, kVcGone},
+    {VcState::kPeerClosing, VcEvent::kRequest, VcState::kPeerClosing},
+    {VcState::kPeerClosing, VcEvent::kComplete, VcState::kPeerClosed},
+    {VcState::kPeerClosing, VcEvent::kGaveUp, VcState::kPeerClosed},
+    {VcState::kPeerClosed, VcEvent::kRequest, VcState::kPeerClosed},
+    {VcState::kPeerClosed, VcEvent::kClose, kVcGone},
+    {VcState::kFailed, VcEvent::kRequest, VcState::kFailed},
+    {VcState::kFailed, VcEvent::kClose, kVcGone},
 };
-
-constexpr std::optional<VcState> vc_next(VcState state, VcEvent event) {
-  for (auto const& t : kVcTransitions)
-    if (t.from == state && t.event == event) return t.to;
-  return std::nullopt;
-}
 
 }  // namespace stp

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections made, refused, ended; what loss and strangers do to them (protocol, section 5).
-#include "stp/node/connection/vc_state.h"
 #include "tests/stp/node/two_nodes.h"
 
 namespace stp::test {
@@ -412,19 +411,6 @@ TEST_F(Connect, thousands_of_connections_come_and_go) {
   }
   EXPECT_EQ(a.node.vc_count(), 1U);
   EXPECT_EQ(b.node.vc_count(), 1U);
-}
-
-TEST(VcTransitions, every_state_ends_when_the_user_and_time_want_it) {
-  // From every state a close and then only silence lead to Gone: nothing waits for ever.
-  for (unsigned s = 0; s <= static_cast<unsigned>(VcState::kFailed); ++s) {
-    auto state = static_cast<VcState>(s);
-    for (int step = 0; step < 4 && state != kVcGone; ++step) {
-      auto const closed = vc_next(state, VcEvent::kClose);
-      auto const silent = vc_next(state, VcEvent::kGaveUp);
-      state = closed ? *closed : silent ? *silent : state;
-    }
-    EXPECT_EQ(state, kVcGone) << "from state " << s;
-  }
 }
 
 }  // namespace

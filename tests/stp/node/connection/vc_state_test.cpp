@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The table of a Virtual Connection's states, against itself and against docs/protocol.md.
+#include "stp/node/connection/vc_state.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace stp::test {
+namespace {
+
+const std::map<VcState, std::string> kStates{
+    {VcState::kConnecting, "CONNECTING"},
+    {VcState::kAsked, "ASKED"},
+    {VcState::kOpen, "OPEN"},
+    {VcState::kClosing, "CLOSING"},
+    {VcState::kBothClosing, "BOTH_CLOSING"},
+    {VcState::kPeerClosing, "PEER_CLOSING"},
+    {VcState::kPeerClosed, "PEER_CLOSED"},
+    {VcState::kFailed, "FAILED"},
+    {kVcGone, "GONE"},
+};
+// The columns of the page's table. How a connection begins, and that a user accepts, has none.
+const std::map<VcEvent, std::string> kColumns{
+    {VcEvent::kAnswer, "CA"},
+    {VcEvent::kRefusal, "CA Reject"},
+    {VcEvent::kClose, "the user closes"},
+    {VcEvent::kRequest, "RD"},
+    {VcEvent::kConfirmed, "DA"},
+    {VcEvent::kComplete, "DC"},
+    {VcEvent::kGaveUp, "gave up"},
+};
+
+using Row = std::tuple<std::string, std::string, std::string>;  // from, event, to
+
+std::set<Row> rows_of_code() {
+  std::set<Row> rows;
+  for (auto const& row : kVcTransitions)
+    if (auto const column = kColumns.find(row.event); column != kColumns.end())
+      rows.emplace(kStates.at(row.from), column->second, kStates.at(row.to));
+  return rows;
+}
+
+// The cells of a line "| a | b |", without the spaces around them. None: it is no such line.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  if (!line.starts_with('|')) return cells;
+  std::istringstream in(line.substr(1));
+  for (std::string cell; std::getline(in, cell, '|');) {
+    auto const first = cell.find_first_not_of(' ');
+    auto const last = cell.find_last_not_of(' ');
+    cells.push_back(first == std::string::npos ? "" : cell.substr(first, last - first + 1));
+  }
+  return cells;
+}
+
+std::set<Row> rows_of_page() {
+  std::set<Row> rows;
+  std::ifstream page(STP_PROTOCOL_PAGE);
+  std::vector<std::string> columns;
+  for (std::string line; std::getline(page, line);) {
+    auto const cells = cells_of(line);
+    if (columns.empty()) {
+      if (cells.size() > 1 && cells[0] == "state" && cells[1] == "CA") columns = cells;
+      continue;
+    }
+    if (cells.empty()) break;
+    if (cells.size() != columns.size() || cells[0] == "---") continue;
+    for (std::size_t i = 1; i < cells.size(); ++i)
+      if (!cells[i].empty())
+        rows.emplace(cells[0].substr(0, cells[0].find(' ')), columns[i], cells[i]);
+  }
+  return rows;
+}
+
+// protocol: 5.2, 5.15
+TEST(VcState, the_page_has_the_same_transitions) {
+  EXPECT_EQ(rows_of_page(), rows_of_code());
+}
+
+TEST(VcState, every_state_ends_when_the_user_and_time_want_it) {
+  // From every state a close and then only silence lead to Gone: nothing waits for ever.
+  for (unsigned s = 0; s <= static_cast<unsigned>(VcState::kFailed); ++s) {
+    auto state = static_cast<VcState>(s);
+    for (int step = 0; step < 4 && state != kVcGone; ++step) {
+      auto const closed = next_state(kVcTransitions, state, VcEvent::kClose);
+      auto const silent = next_state(kVcTransitions, state, VcEvent::kGaveUp);
+      state = closed ? *closed : silent ? *silent : state;
+    }
+    EXPECT_EQ(state, kVcGone) << "from state " << s;
+  }
+}
+
+}  // namespace
+}  // namespace stp::test
