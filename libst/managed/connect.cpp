@@ -38,7 +38,7 @@ void Connection::connect(EndpointId endpoint, const client::Reply& made,
                          Hello hello, Time deadline) {
   hello_ = std::move(hello);
   wait_until_ = deadline;
-  state_ = State::kConnecting;
+  state_.must(Event::kConnect);
   take_channel(endpoint, made, std::move(memory), staging);
 }
 
@@ -48,7 +48,7 @@ void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
   listener_ = std::move(listener);
   peer_mac_ = MacAddr::from_u64(made.mac);
   wait_until_ = domain_->now() + kRequestPatience;
-  state_ = State::kExpected;
+  state_.must(Event::kExpect);
   take_channel(endpoint, made, std::move(memory), staging);
 }
 
@@ -79,7 +79,7 @@ bool Connection::opened(Time now) {
       stu_size_log2(info.local_max_stu, info.remote_max_stu, info.local_bufsize);
   sequencer_.emplace(config);
   if (state_ == State::kConnecting) {
-    state_ = State::kAsking;
+    state_.must(Event::kOpened);
     say_hello(hello_, now);
   }
   return true;
@@ -106,7 +106,7 @@ void Connection::on_hello(const Completion& c) {
   if (!legal || asked != (state_ == State::kExpected)) return end(-EPROTO, STM_FAILED, -EPROTO);
   private_data_ = std::move(hello.private_data);
   if (!asked) return on_answer(hello);
-  state_ = State::kRequested;
+  state_.must(Event::kRequest);
   wait_until_ = kNever;
   listener_->requested(shared_from_this());
 }
@@ -126,7 +126,7 @@ int Connection::accept(Outlets outlets, Hello hello) {
   }
   listener_->decided(*this);
   listener_.reset();
-  state_ = State::kAccepting;
+  state_.must(Event::kAccept);
   auto const now = domain_->now();
   wait_until_ = now + kDecisionPatience;
   say_hello(hello, now);
@@ -139,7 +139,7 @@ int Connection::reject(Hello hello) {
   if (state_ != State::kRequested) return -EISCONN;
   listener_->decided(*this);
   listener_.reset();
-  state_ = State::kRejecting;
+  state_.must(Event::kReject);
   auto const now = domain_->now();
   wait_until_ = now + kDecisionPatience;
   say_hello(hello, now);
@@ -155,7 +155,8 @@ void Connection::hello_sent(int status) {
 }
 
 void Connection::up() {
-  state_ = State::kUp;
+  // Among the completions that are flushed after the end may be that of the peer's answer.
+  if (!state_.advance(Event::kAgreed)) return;
   wait_until_ = kNever;
   tell(STM_CONNECTED, 0);
   open_eager();

@@ -112,7 +112,7 @@ void Connection::settle() {
   if (eager_in_.has_untold()) sequencer_->notify(eager_in_.tell());
   if (pump(domain_->now())) domain_->backend().rung();
   disconnect_channel(false);
-  state_ = State::kClosing;
+  state_.must(Event::kDrained);
   wait_until_ = domain_->now() + kClosePatience;
 }
 
@@ -164,7 +164,7 @@ void Connection::give_up() {
 }
 
 int Connection::disconnect(bool abrupt, Farewell why) {
-  switch (state_) {
+  switch (state_.state()) {
     case State::kIdle:
     case State::kEnded:
     case State::kExpected:
@@ -177,7 +177,7 @@ int Connection::disconnect(bool abrupt, Farewell why) {
       return 0;
     case State::kUp:
       if (!abrupt) {
-        state_ = State::kDraining;
+        state_.must(Event::kDisconnect);
         settle();
         domain_->visit(*this);
         return 0;
@@ -211,7 +211,7 @@ void Connection::end(int flushed, std::uint32_t event, int status) {
   // Grants are void, and nothing is sent any more, before memory is given back.
   if (vc_ != kNoneId) disconnect_channel(true);
   domain_->disown(*this);
-  state_ = State::kEnding;
+  state_.must(Event::kOver);
   reason_ = status;
   wait_until_ = kNever;
   ending_ = {flushed, event, status, ending_.keeps_messages, false};
@@ -229,7 +229,7 @@ void Connection::go_on_ending() {
   if (ending_.keeps_messages) match_arrived();
   if (!std::exchange(ending_.has_flushed, true)) flush(ending_.flushed);
   if (ending_.keeps_messages && has_arrived()) return;
-  state_ = State::kEnded;
+  state_.must(Event::kLetGo);
   if (vc_ != kNoneId) channel_.leave();
   if (staging_.base != nullptr) domain_->staging().give_back(staging_);
   staging_ = {};
@@ -310,7 +310,7 @@ void Connection::release_outlets() {
 }
 
 void Connection::query(stm_connection_info_t& info) const {
-  switch (state_) {
+  switch (state_.state()) {
     case State::kIdle:
       info.state = STM_IDLE;
       break;

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 
+#include "libst/managed/connection_state.h"
 #include "libst/managed/domain.h"
 #include "libst/managed/eager.h"
 #include "libst/managed/farewell.h"
@@ -28,20 +29,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static constexpr client::Kind kKind = client::Kind::kLink;
   static constexpr std::size_t kMaxOutstanding = OperationList::kMost;
 
-  enum class State : std::uint8_t {
-    kIdle,        // created
-    kConnecting,  // RC sent
-    kAsking,      // request sent, its answer awaited
-    kExpected,    // came from a listener: its request is awaited
-    kRequested,   // the program decides
-    kAccepting,   // accepted: the answer is on its way
-    kRejecting,
-    kUp,
-    kDraining,  // disconnects once all is done
-    kClosing,   // disconnects
-    kEnding,    // is over: what is left is told once it may be
-    kEnded,
-  };
+  using State = ConnectionState;
+  using Event = ConnectionEvent;
   // Who is told what.
   struct Outlets {
     QueueUse events, sends, receives;
@@ -115,7 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool gone() const { return state_ == State::kEnded; }
 
   void query(stm_connection_info_t& info) const;
-  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] State state() const { return state_.state(); }
   [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
   void set_handle(Handle handle) { handle_ = handle; }
   [[nodiscard]] Handle handle() const { return handle_; }
@@ -144,7 +133,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     bool has_flushed = false;
   };
   struct Remote {
-    enum class State : std::uint8_t { kAsked, kOpen, kClosed } state = State::kAsked;
+    using State = RemoteState;
+    using Event = RemoteEvent;
+    Machine<kRemoteTransitions> state;
     int status = 0;  // kClosed: why
     RemoteRegion region;
     unsigned operations = 0;  // under way: while there are any it stays where it is
@@ -241,7 +232,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::shared_ptr<Domain> domain_;
   Agenda::Entry entry_;
   Handle handle_ = 0;
-  State state_ = State::kIdle;
+  Machine<kConnectionTransitions> state_;
   ChannelState seen_ = ChannelState::kConnecting;
   int reason_ = 0;  // kEnding, kEnded
   Ending ending_;

@@ -41,7 +41,7 @@ unsigned needed_access(Kind kind) {
 }  // namespace
 
 int Connection::post(const Operation& operation) {
-  switch (state_) {
+  switch (state_.state()) {
     case State::kConnecting:
     case State::kAsking:
     case State::kAccepting:

@@ -24,13 +24,13 @@ Connection::Remote* Connection::remote(std::uint32_t key) {
   if (remotes_.size() >= kMaxRemotes) return nullptr;
   auto& remote = remotes_[key];
   if (key <= kEagerKey) {
-    remote.state = Remote::State::kClosed;
+    remote.state.must(Remote::Event::kRefused);
     remote.status = -EACCES;
     return &remote;
   }
   auto const error = sequencer_->request_region(kKeyMark | key, 1, kWindow, key);
   if (error != 0) {
-    remote.state = Remote::State::kClosed;
+    remote.state.must(Remote::Event::kRefused);
     remote.status = error;
   }
   return &remote;
@@ -61,7 +61,7 @@ void Connection::on_region(const Completion& c) {
   if (found == remotes_.end()) return;
   auto& remote = found->second;
   remote.region = c.region;
-  remote.state = c.status == 0 ? Remote::State::kOpen : Remote::State::kClosed;
+  remote.state.must(c.status == 0 ? Remote::Event::kOpened : Remote::Event::kRefused);
   remote.status = c.status == -ECONNREFUSED ? -EACCES : c.status;
 }
 
@@ -69,7 +69,7 @@ void Connection::on_revoked(const RemoteRegion& region) {
   if (region.r_id == eager_ring_.r_id) eager_out_.close();
   for (auto& [key, remote] : remotes_) {
     if (remote.state != Remote::State::kOpen || remote.region.r_id != region.r_id) continue;
-    remote.state = Remote::State::kClosed;
+    remote.state.must(Remote::Event::kRevoked);
     remote.status = -EACCES;
   }
 }
