@@ -99,7 +99,8 @@ Result Ep::query(Param& out) {
   Lock const lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
-  out = {state_, parts_, attr_, remote_ipv4_, info_of(connection_).local_port, remote_qual_};
+  out = {state_.state(), parts_, attr_, remote_ipv4_, info_of(connection_).local_port,
+         remote_qual_};
   return Result::kSuccess;
 }
 
@@ -132,7 +133,7 @@ Result Ep::status(EpState& state, bool& recv_idle, bool& request_idle) {
   Lock const lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
-  state = state_;
+  state = state_.state();
   recv_idle = allocation().buffers == 0;
   request_idle = requests_.empty();
   return Result::kSuccess;

@@ -73,7 +73,7 @@ class Ep : public Object {
   // ---- under the IA's mutex ----
   // False: not in this state.
   bool enter(EpInput input);
-  [[nodiscard]] EpState state() const { return state_; }
+  [[nodiscard]] EpState state() const { return state_.state(); }
   Result accept(stm_connection_t connection, std::span<const std::byte> private_data);
   void on_event(const stm_event_t& event);
   [[nodiscard]] const Pz& pz() const { return *parts_.pz; }
@@ -127,7 +127,7 @@ class Ep : public Object {
 
   Parts parts_;
   EpAttr attr_;
-  EpState state_ = EpState::kUnconnected;
+  Machine<kEpTransitions> state_;
   bool broken_ = false;
   stm_connection_t connection_ = nullptr;
   PrivateData peer_data_;

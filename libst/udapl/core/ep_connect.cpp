@@ -10,9 +10,7 @@
 namespace stp::udapl {
 
 bool Ep::enter(EpInput input) {
-  auto const next = next_state(state_, input);
-  if (next) state_ = *next;
-  return next.has_value();
+  return state_.advance(input);
 }
 
 stm_connection_attr_t Ep::connection_attr() const {
@@ -35,7 +33,7 @@ Result Ep::connect(const std::string& host, std::uint32_t ipv4, std::uint64_t co
     Lock const lock(ia().mutex());
     if (freed()) return Result::kInvalidHandle;
     if (!parts_.connect) return Result::kInvalidParameter;
-    if (!next_state(state_, EpInput::kConnect)) return Result::kInvalidState;
+    if (!state_.next(EpInput::kConnect)) return Result::kInvalidState;
     auto const attr = connection_attr();
     if (auto const error = stm_connection_create(ia().domain(), &attr, &connection); error != 0)
       return result_of(error);
@@ -77,7 +75,7 @@ Result Ep::dup_connect(Ep& other, std::uint32_t timeout, std::span<const std::by
 
 Result Ep::accept(stm_connection_t connection, std::span<const std::byte> private_data) {
   if (private_data.size() > kMaxPrivateData || !parts_.connect) return Result::kInvalidParameter;
-  if (!next_state(state_, EpInput::kAccept)) return Result::kInvalidState;
+  if (!state_.next(EpInput::kAccept)) return Result::kInvalidState;
   auto const attr = connection_attr();
   auto const packed = pack(ia().info().ipv4, private_data);
   auto const data = unpack(connection);
@@ -143,7 +141,7 @@ void Ep::connection_event(const stm_event_t& event) {
     established();
     return;
   }
-  auto const was = state_;
+  auto const was = state_.state();
   auto const pending = was == EpState::kActivePending;
   if (event.kind == STM_REFUSED) {
     auto data = unpack(connection_);
