@@ -200,7 +200,8 @@ struct Node::Impl {
   void on_state_response(Vc& vc, const wire::Frame& frame, Time now);
   void answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
                     std::uint32_t asker_id);
-  void send_slot_question(const Vc& vc);
+  void send_slot_question(Vc& vc);
+  void repeat_proof(Vc& vc);
   // Why: for credit; to see whether the peer lives; to see whether it has seen what it was sent.
   enum class Ask : std::uint8_t { kCredit, kKeepAlive, kSilence };
   void ask_slots(Vc& vc, Ask why, Time now);

@@ -109,6 +109,17 @@ struct OneSided {
   std::deque<Reply> replies;
 };
 
+// The answer to the question that follows a CA (docs/protocol.md, 5.37): the Responder may have
+// nothing else to make the connection from. It is repeated until another frame comes.
+// protocol: 5.37
+struct Proof {
+  static constexpr unsigned kTries = 5;
+
+  wire::RequestState question;
+  Time asked = 0;
+  Retry retry;
+};
+
 // An RC of ours: not any more, or never; for others to be answered; on its way.
 enum class Dial : std::uint8_t { kNone, kWaits, kSent };
 
@@ -164,8 +175,9 @@ struct Vc : TimerNode,
   Inbound inbound;
   PermittedBlocks permitted;
   std::unique_ptr<OneSided> one_sided;
-  std::uint32_t held = 0;  // its CTS that pacing holds back
-  Time look_at = 0;        // where pacing watches its grants: its next look
+  std::unique_ptr<Proof> proof;  // nothing has come since then that shows that it arrived
+  std::uint32_t held = 0;        // its CTS that pacing holds back
+  Time look_at = 0;              // where pacing watches its grants: its next look
   VcMxs mxs;
   std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
   std::unique_ptr<KeyGuard> guard;                 // the same

@@ -24,6 +24,20 @@ constexpr Time kKeepAliveInterval = 250 * kMillisecond;
 void Node::Impl::on_request_state(Vc& vc, const wire::Header& h) {
   auto const rs = wire::decode_as<wire::RequestState>(h);
   answer_state(vc, rs.sync, rs.b_num, rs.r_id, rs.i_id);
+  bool const to_prove = !vc.passive && rs.sync == vc.local_key && rs.r_id != wire::kNoId;
+  if (!to_prove || vc.connectionless()) return;
+  vc.proof = std::make_unique<Proof>(Proof{rs, vc.heard, {}});
+  vc.proof->retry.start(vc.heard, RoundTrip::kInitial, 0, Proof::kTries);
+  set_timer(vc);
+}
+
+// protocol: 5.37
+void Node::Impl::repeat_proof(Vc& vc) {
+  if (!vc.proof) return;
+  if (vc.heard != vc.proof->asked) return vc.proof.reset();
+  auto const& rs = vc.proof->question;
+  counters.add(Counter::kRetries);
+  answer_state(vc, rs.sync, rs.b_num, rs.r_id, rs.i_id);
 }
 
 // RSR: the free Slots of this moment and, where `r_id` names a Transfer, its state.
@@ -109,7 +123,8 @@ void Node::Impl::ask_slots(Vc& vc, Ask why, Time now) {
   set_timer(vc);
 }
 
-void Node::Impl::send_slot_question(const Vc& vc) {
+void Node::Impl::send_slot_question(Vc& vc) {
+  repeat_proof(vc);
   wire::RequestState const rs{
       .sync = vc.own_asks.newest(), .b_num = wire::kNoId, .r_id = wire::kNoId};
   answer(vc.peer_mac, header_for(vc, rs), vc.endpoint->config.checksum);

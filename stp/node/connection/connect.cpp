@@ -47,7 +47,7 @@ std::uint16_t Node::Impl::choose_port(const Endpoint& endpoint, Time now) {
   // protocol: 5.36
   constexpr unsigned kMostSteps = 64;
   for (unsigned i = 0; i < kMostSteps && strangers && chosen; ++i) {
-    if (!strangers->promises(static_cast<std::uint16_t>(*chosen), now)) break;
+    if (!strangers->may_promise(static_cast<std::uint16_t>(*chosen), now)) break;
     chosen = next(*chosen + 1);
   }
   if (!chosen || *chosen >= ports.size()) return 0;
@@ -176,6 +176,7 @@ void Node::Impl::stop_traffic(Vc& vc) {
   vc.channel.refuse_all();
   if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
   vc.ask.stop();
+  vc.proof.reset();
   vc.ask_again = vc.drain_by = kNever;
   mxs.abandon(vc.mxs);
   mxs.tidy(kTidiedAtOnce);

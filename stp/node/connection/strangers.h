@@ -58,12 +58,17 @@ class Strangers {
     auto const* const before = find(name, ports, now);
     if (before != nullptr && is_free(before->names.port)) return before->names;
     auto const start = secret_(name_words(name));
-    for (std::size_t probe = 0; probe < kProbes; ++probe) {
-      auto const port = port_at(start, probe, ports);
-      if (!is_free(port)) continue;
-      Names const names{port, cookie(asker, port, now / kEpoch)};
-      if (keep(asker, names, now)) return names;
-    }
+    auto const tag = static_cast<std::uint8_t>(start >> 56 | 1);  // 0: promised to nobody
+    // A Port that was promised to another is the second choice.
+    for (bool const any : {false, true})
+      for (std::size_t probe = 0; probe < kProbes; ++probe) {
+        auto const port = port_at(start, probe, ports);
+        if (!is_free(port) || (!any && is_another(port, tag, now))) continue;
+        Names const names{port, cookie(asker, port, now / kEpoch)};
+        if (!keep(asker, names, now)) continue;
+        promised_[now / kEpoch % 2][port] = tag;
+        return names;
+      }
     return {};
   }
   // It has been answered so, and may be about to come back: it gets no other answer.
@@ -72,6 +77,10 @@ class Strangers {
   }
   // Who was given that Port may still come.
   [[nodiscard]] bool promises(std::uint16_t port, Time now) const;
+  // The same, also of those of whom nothing else is remembered.
+  [[nodiscard]] bool may_promise(std::uint16_t port, Time now) {
+    return promises(port, now) || (expects(now) && is_another(port, 0, now));
+  }
   // The question behind that answer: its response says again what the RC said.
   static wire::Header question(const Requester& asker, const Names& names);
 
@@ -104,6 +113,7 @@ class Strangers {
   static bool needs_place(const Requester& asker);
   [[nodiscard]] std::uint32_t cookie(const Requester& asker, std::uint16_t port,
                                      std::uint64_t epoch) const;
+  [[nodiscard]] bool is_another(std::uint16_t port, std::uint8_t tag, Time now);
   bool keep(const Requester& asker, const Names& names, Time now);
   [[nodiscard]] const Kept* find(const PeerName& name, std::size_t ports, Time now) const;
   // Ports that are taken stand in rows.
@@ -118,6 +128,9 @@ class Strangers {
   std::vector<std::uint32_t> asked_;  // one word for each name, at a place that the name gives
   std::vector<Kept> kept_;            // by Port
   std::vector<Kept> held_;            // have shown that they are there
+  // Whom each Port was promised to in this interval and in the one before: a byte of its name.
+  std::array<std::vector<std::uint8_t>, 2> promised_;
+  std::uint64_t promised_in_ = 0;
   Time expects_until_ = 0;
   Time interval_began_ = 0;
   unsigned firsts_ = 0;  // answered in this interval

@@ -221,6 +221,23 @@ TEST_F(Strangers, the_key_of_an_answer_is_good_for_its_requester_and_for_a_while
   EXPECT_EQ(b.count(Counter::kRcProven), 1U);
 }
 
+// What was kept of most of them is long gone.
+// protocol: 5.36
+TEST_F(Strangers, no_two_requesters_are_promised_one_port) {
+  listen();
+  fill();
+  std::set<std::uint16_t> promised;
+  for (unsigned i = 0; i < 1'000; ++i) {
+    now += 400 * kMicrosecond;
+    inject(b, spoofed(1'000 + i), rc());
+    for (auto const& h : answers()) {
+      if (h.op() != Op::kConnectionAnswer) continue;
+      EXPECT_TRUE(promised.insert(h.s_port).second) << i;
+    }
+  }
+  EXPECT_EQ(promised.size(), 1'000U);
+}
+
 // protocol: 5.38
 TEST_F(Strangers, any_frame_with_the_key_proves_it_while_its_request_is_kept) {
   listen();
@@ -475,6 +492,74 @@ TEST_F(Strangers, our_own_address_is_nobody_elses) {
   EXPECT_EQ(b.count(Counter::kBadSource), 3U);
   EXPECT_EQ(b.node.vc_count(), 0U);
   EXPECT_TRUE(answers().empty());
+}
+
+// A connects, and gets an answer that made nothing at its sender.
+class Asked : public Strangers {
+ protected:
+  void SetUp() override {
+    endpoint_a = a.open();
+    begin_connect();
+    auto const request = parsed(*take(a)).header;
+    wire::Header answer;
+    answer.op_flags = wire::op_flags(Op::kConnectionAnswer);
+    answer.param = 64;
+    answer.d_port = request.s_port;
+    answer.s_port = 9;
+    answer.d_key = request.offset;
+    answer.bufx = 14;
+    answer.offset = 777;
+    answer.sync = 10;
+    answer.s_id = 3000;
+    inject(a, kMacB, answer);
+    wire::Header question = answer;
+    question.op_flags = wire::op_flags(Op::kRequestState);
+    question.param = 0;
+    question.bufx = question.offset = 0;
+    question.sync = request.offset;
+    question.b_num = wire::kNoId;
+    question.d_id = 3000;
+    question.s_id = 0x00400602;
+    inject(a, kMacB, question);
+    key_ = request.offset;
+    port_ = request.s_port;
+  }
+  // How often it proves itself in that time.
+  unsigned proofs_in(Time span) {
+    unsigned count = 0;
+    for (auto const until = now + span; now < until; now += kMillisecond) {
+      a.node.expire(now);
+      while (auto const frame = take(a)) {
+        auto const h = parsed(*frame).header;
+        count += h.op() == Op::kRequestStateResponse && h.sync == key_ && h.d_id == 0x00400602 &&
+                 h.s_id == 3000;
+      }
+    }
+    return count;
+  }
+
+  std::uint32_t key_ = 0;
+  std::uint16_t port_ = 0;
+};
+
+// protocol: 5.37
+TEST_F(Asked, proves_itself_again_while_it_hears_nothing) {
+  EXPECT_EQ(proofs_in(9 * kMillisecond), 1U);
+  EXPECT_EQ(proofs_in(kSecond), 5U);
+  EXPECT_EQ(proofs_in(kSecond / 2), 0U);
+  EXPECT_GE(proofs_in(4 * kSecond), 3U) << "before each RS of its own";
+}
+
+// protocol: 5.37
+TEST_F(Asked, proves_itself_no_more_once_it_hears_anything) {
+  EXPECT_EQ(proofs_in(35 * kMillisecond), 3U);
+  wire::Header nop;
+  nop.op_flags = wire::op_flags(Op::kNoOperation);
+  nop.d_port = port_;
+  nop.s_port = 9;
+  nop.d_key = key_;
+  inject(a, kMacB, nop);
+  EXPECT_EQ(proofs_in(8 * kSecond), 0U);
 }
 
 }  // namespace
