@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Assertions: what must hold at the border of a mechanism, whatever peers, clients and users do.
+//
+//     STP_ASSERT(open_ > 0, "a Block that completes was open");
+//
+// A violated one is an error of this code, never of who sent something: what comes from outside is
+// checked and counted in every build. The process prints the place, the condition and the words,
+// and aborts.
+//
+// On in debug and sanitizer builds, where the work meter is on as well, and wherever the build
+// defines STP_ASSERTIONS (CMake: -DSTP_ASSERTIONS=ON). Off elsewhere: the condition is compiled but
+// not evaluated, so that names stay used and no code is left. Hence no condition has a side effect,
+// and none on the path of a frame takes longer than a few instructions.
+#pragma once
+
+#include "stp/base/work_meter.h"
+
+#if defined(STP_WORK_METER) || defined(STP_ASSERTIONS)
+#define STP_ASSERTIONS_ON 1
+#include <cstdio>
+#include <cstdlib>
+#endif
+
+// STP_ASSERT(condition) or STP_ASSERT(condition, "in plain words what must hold").
+#define STP_ASSERT(...) STP_ASSERT_IN_WORDS(__VA_ARGS__, "", )
+
+#ifdef STP_ASSERTIONS_ON
+
+namespace stp {
+
+inline constexpr bool kAsserts = true;
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void assertion_failed(const char* file, int line,
+                                                                    const char* condition,
+                                                                    const char* words) {
+  std::fprintf(stderr, "%s:%d: assertion violated: %s%s%s\n", file, line, condition,
+               *words == '\0' ? "" : ": ", words);
+  std::abort();
+}
+
+}  // namespace stp
+
+#define STP_ASSERT_IN_WORDS(condition, words, ...) \
+  (static_cast<bool>(condition)                    \
+       ? static_cast<void>(0)                      \
+       : ::stp::assertion_failed(__FILE__, __LINE__, #condition, "" words))
+
+#else
+
+namespace stp {
+
+inline constexpr bool kAsserts = false;
+
+}  // namespace stp
+
+#define STP_ASSERT_IN_WORDS(condition, words, ...) \
+  static_cast<void>(sizeof(static_cast<bool>(condition)))
+
+#endif
