@@ -9,6 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "stp/base/assert.h"
+
 namespace stp {
 
 template <typename T>
@@ -24,6 +26,7 @@ class IdTable {
 
   // T has a member `id`, which is set. nullptr: there is no room, or no name, for one more.
   T* add(std::unique_ptr<T> object) {
+    STP_ASSERT(object != nullptr, "an id is given to an object");
     if (size_ >= most_ || next_serial_ > kLastSerial) return nullptr;
     std::size_t index;
     if (free_.empty()) {
@@ -33,9 +36,12 @@ class IdTable {
       index = free_.front();
       free_.pop_front();
     }
+    STP_ASSERT(index < kMost, "an index fits the bits that an id has for it");
+    STP_ASSERT(slots_[index] == nullptr, "a free place of the table is empty");
     object->id = next_serial_++ << kIndexBits | index;
     slots_[index] = std::move(object);
     ++size_;
+    STP_ASSERT(slots_.size() == size_ + free_.size(), "a place is either used or free");
     return slots_[index].get();
   }
   [[nodiscard]] T* find(std::uint64_t id) const {
@@ -49,6 +55,7 @@ class IdTable {
     free_.push_back(index);
     slots_[index].reset();
     --size_;
+    STP_ASSERT(slots_.size() == size_ + free_.size(), "a place is either used or free");
   }
   [[nodiscard]] std::size_t size() const { return size_; }
 

@@ -3,6 +3,8 @@
 // a few stores, however long they are. A member leaves by itself when it is destroyed.
 #pragma once
 
+#include "stp/base/assert.h"
+
 namespace stp {
 
 // A base of each member. `Tag`: a member may be in one list of each tag at a time.
@@ -18,6 +20,8 @@ class Link {
   // Of a member that is in no list: nothing.
   void unlink() {
     if (next_ == nullptr) return;
+    STP_ASSERT(previous_->next_ == this && next_->previous_ == this,
+               "the neighbours of a member of a list point to it");
     previous_->next_ = next_;
     next_->previous_ = previous_;
     next_ = previous_ = nullptr;
@@ -37,7 +41,10 @@ class LinkedList {
 
   [[nodiscard]] bool empty() const { return end_.next_ == &end_; }
   // Of a list that is not empty.
-  [[nodiscard]] T& front() const { return static_cast<T&>(*end_.next_); }
+  [[nodiscard]] T& front() const {
+    STP_ASSERT(!empty(), "a list that is asked for its first member has one");
+    return static_cast<T&>(*end_.next_);
+  }
   // nullptr: there is none.
   [[nodiscard]] T* first() const { return member(end_.next_); }
   [[nodiscard]] T* after(const T& each) const {
@@ -52,6 +59,7 @@ class LinkedList {
   }
   // All members of `other`, which is empty afterwards.
   void append(LinkedList& other) {
+    STP_ASSERT(&other != this, "a list is appended to another one");
     if (other.empty()) return;
     auto* const from = other.end_.next_;
     auto* const to = other.end_.previous_;
@@ -72,6 +80,7 @@ class LinkedList {
     return link == &end_ ? nullptr : static_cast<T*>(link);
   }
   void insert(Link<Tag>& link) {
+    STP_ASSERT(!link.linked(), "what enters a list is in no other of its tag");
     link.previous_ = end_.previous_;
     link.next_ = &end_;
     end_.previous_->next_ = &link;

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "stp/base/assert.h"
+
 namespace stp {
 
 class NumberSet {
@@ -56,6 +58,7 @@ class NumberSet {
       at = s * 64 + static_cast<std::uint32_t>(std::countr_zero(words));
       bits = word(at);
     }
+    STP_ASSERT(bits != 0, "a summary names only words that have a number");
     return at * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
   }
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "stp/base/assert.h"
+
 namespace stp {
 
 template <typename T>
@@ -56,10 +58,22 @@ class RingQueue {
 
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] std::size_t size() const { return size_; }
-  T& operator[](std::size_t index) { return places_[(first_ + index) & mask()]; }
-  const T& operator[](std::size_t index) const { return places_[(first_ + index) & mask()]; }
-  T& front() { return places_[first_]; }
-  const T& front() const { return places_[first_]; }
+  T& operator[](std::size_t index) {
+    STP_ASSERT(index < size_, "an index lies within the queue");
+    return places_[(first_ + index) & mask()];
+  }
+  const T& operator[](std::size_t index) const {
+    STP_ASSERT(index < size_, "an index lies within the queue");
+    return places_[(first_ + index) & mask()];
+  }
+  T& front() {
+    STP_ASSERT(size_ > 0, "a queue that is asked for its first element has one");
+    return places_[first_];
+  }
+  const T& front() const {
+    STP_ASSERT(size_ > 0, "a queue that is asked for its first element has one");
+    return places_[first_];
+  }
   T& back() { return (*this)[size_ - 1]; }
   const T& back() const { return (*this)[size_ - 1]; }
   iterator begin() { return {this, 0}; }
@@ -107,6 +121,8 @@ class RingQueue {
     places_ = std::move(larger);
     capacity_ = places_.size();
     first_ = 0;
+    STP_ASSERT((capacity_ & mask()) == 0 && size_ < capacity_,
+               "a queue that has grown has a power of two of places, and one is free");
   }
 
   std::vector<T> places_;  // a power of two of them

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "stp/base/assert.h"
 #include "stp/types.h"
 
 namespace stp {
@@ -28,11 +29,16 @@ class TimerHeap {
       node.place = heap_.size();
       heap_.push_back(&node);
     }
+    STP_ASSERT(heap_[node.place] == &node, "a timer stands in the heap where it says");
     if (!up(node.place)) down(node.place);
+    STP_ASSERT(heap_[node.place] == &node && next() <= deadline,
+               "a timer stands where it says, and none before the first");
   }
   void remove(TimerNode& node) {
     if (node.place == TimerNode::kOut) return;
     auto const hole = node.place;
+    STP_ASSERT(hole < heap_.size() && heap_[hole] == &node,
+               "a timer that is removed stands in this heap");
     auto* const last = heap_.back();
     heap_.pop_back();
     node = {};
