@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "stp/base/assert.h"
 #include "stp/types.h"
 
 namespace stp {
@@ -30,6 +31,7 @@ class Doubt {
   }
   // A question leaves, behind all that `mark` counts.
   void ask(std::uint32_t sync, std::uint64_t mark) {
+    STP_ASSERT(mark >= asked_, "a later question is behind more");
     sync_ = sync;
     asked_ = mark;
     asks_ = true;
@@ -38,6 +40,7 @@ class Doubt {
   // Its answer has come. `all_read`: the peer's user has read all that its Node gave it. False: ask
   // again after pause().
   bool answered(bool all_read, Time now) {
+    STP_ASSERT(asks_, "an answer belongs to a question");
     asks_ = false;
     seen_ = asked_;
     seen_at_ = now;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 
 namespace stp {
@@ -18,6 +19,10 @@ NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
       rx_mask_(geometry.rx_capacity() - 1),
       tx_mask_(geometry.tx_capacity() - 1),
       in_reserve_((geometry.rx_capacity() + 63) / 64) {
+  STP_ASSERT(geometry.slots >= 1 && geometry.slots <= kMaxSlots, "a channel has a Slot");
+  STP_ASSERT(geometry.credits >= 1 && geometry.credits <= kMaxCredits, "a channel has a credit");
+  STP_ASSERT(reinterpret_cast<std::uintptr_t>(memory) % kCacheLine == 0,
+             "a channel begins with a cache line");
   control_->magic = kChannelMagic;
   control_->size = static_cast<std::uint32_t>(geometry.size());
   control_->slots = geometry.slots;
@@ -48,6 +53,8 @@ std::uint32_t NodeChannel::pass_reserve(std::uint32_t tail) {
     auto const bits = std::min(64 - seen_tail_ % 64, until - seen_tail_);  // of this word
     auto const mask = (bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1)
                       << seen_tail_ % 64;
+    STP_ASSERT(static_cast<std::uint32_t>(std::popcount(word & mask)) <= reserve_count_,
+               "no more entries without a Slot are read than were counted");
     reserve_count_ -= static_cast<std::uint32_t>(std::popcount(word & mask));
     word &= ~mask;
     seen_tail_ += bits;
@@ -70,6 +77,9 @@ bool NodeChannel::deliver(const ReceivedEntry& entry, Place place) {
     reserve_word(rx_head_) |= reserve_bit(rx_head_);
     ++reserve_count_;
   }
+  STP_ASSERT(rx_head_ - seen_tail_ <= rx_mask_, "an entry overwrites none that is unread");
+  STP_ASSERT(reserve_count_ <= rx_mask_ + 1 - slots_,
+             "entries without a Slot leave the Slots free");
   rx_[rx_head_ & rx_mask_] = entry;
   control_->rx_head.store(++rx_head_, std::memory_order_release);
   return true;
@@ -92,6 +102,8 @@ void NodeChannel::pop() {
 }
 
 void NodeChannel::complete(std::uint32_t index) {
+  STP_ASSERT(static_cast<std::int32_t>(tx_tail_ - index) >= 0,
+             "only requests that were taken are done with");
   control_->tx_done.store(index, std::memory_order_release);
 }
 
@@ -115,6 +127,14 @@ void NodeChannel::count_cts_repeated() {
 }
 
 void NodeChannel::set_state(ChannelState state, int error) {
+  STP_ASSERT(state_ != ChannelState::kClosed || state == ChannelState::kClosed,
+             "a closed channel stays closed");
+  STP_ASSERT(state_ != ChannelState::kFailed || state == ChannelState::kFailed,
+             "a channel that has failed stays so");
+  STP_ASSERT(state != ChannelState::kOpen || state_ == ChannelState::kConnecting,
+             "a channel opens once");
+  STP_ASSERT((error != 0) == (state == ChannelState::kFailed),
+             "a channel has an error exactly if it has failed");
   state_ = state;
   control_->error.store(error, std::memory_order_relaxed);
   control_->state.store(state, std::memory_order_release);

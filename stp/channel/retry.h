@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "stp/base/assert.h"
 #include "stp/types.h"
 
 namespace stp {
@@ -17,6 +18,7 @@ class Retry {
   // short the intervals. On a fast link eight doublings of 200 us pass while a busy peer is merely
   // scheduled out.
   void start(Time now, Time interval, Time patience = 0, unsigned tries = kTries) {
+    STP_ASSERT(tries > 0 && interval > 0, "a request is sent once at least, and waited for");
     allowed_ = tries;
     first_ = now;
     interval_ = interval;
@@ -47,6 +49,7 @@ class Retry {
 
   // When due: true to send again; false when it is time to give up (and the clock has stopped).
   bool again(Time now) {
+    STP_ASSERT(due(now) && running(), "only a clock that runs and is due tries again");
     if (tries_ >= allowed_ && now - first_ >= patience_) {
       stop();
       return false;
@@ -59,7 +62,10 @@ class Retry {
   // Whether it has waited for as long as it has to, be it that it was sent once.
   [[nodiscard]] bool is_over(Time now) const { return now - first_ >= patience_; }
   // When its request was sent last; it is running.
-  [[nodiscard]] Time sent() const { return deadline_ - interval_; }
+  [[nodiscard]] Time sent() const {
+    STP_ASSERT(running(), "a clock that runs knows when its request was sent");
+    return deadline_ - interval_;
+  }
   // The tries so far, the first included.
   [[nodiscard]] unsigned tries() const { return tries_; }
   // The round trip that an answer at `now` measured; 0 when it cannot be known which try it

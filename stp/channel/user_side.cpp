@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/channel/user_side.h"
 
+#include "stp/base/assert.h"
+
 namespace stp {
 
 UserChannel::UserChannel(std::byte* memory)
@@ -9,7 +11,11 @@ UserChannel::UserChannel(std::byte* memory)
       tx_(reinterpret_cast<SendEntry*>(memory + control_->tx_at)),
       rx_mask_(control_->rx_capacity - 1),
       tx_mask_(control_->tx_capacity - 1),
-      credits_(control_->credits) {}
+      credits_(control_->credits) {
+  STP_ASSERT((control_->rx_capacity & rx_mask_) == 0 && (control_->tx_capacity & tx_mask_) == 0,
+             "a ring has a power of two of places");
+  STP_ASSERT(credits_ <= control_->tx_capacity, "a user may fill no more than the ring holds");
+}
 
 bool UserChannel::readable() const {
   return control_->rx_head.load(std::memory_order_acquire) != rx_tail_;
@@ -50,7 +56,8 @@ void UserChannel::gather() {
 }
 
 void UserChannel::end_sleep() {
-  control_->sleepers.fetch_sub(1, std::memory_order_relaxed);
+  auto const before = control_->sleepers.fetch_sub(1, std::memory_order_relaxed);
+  STP_ASSERT(before > 0, "who ends a sleep has begun one");
 }
 
 }  // namespace stp

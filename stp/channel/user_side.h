@@ -2,6 +2,7 @@
 // The user's end of a channel, for libst. One thread at a time may receive and one may send.
 #pragma once
 
+#include "stp/base/assert.h"
 #include "stp/channel/layout.h"
 
 namespace stp {
@@ -24,7 +25,10 @@ class UserChannel {
   [[nodiscard]] bool writable() const;
   // The same without a copy, while writable(): the entry to fill, and that it is filled.
   [[nodiscard]] SendEntry& next() { return tx_[tx_head_ & tx_mask_]; }
-  void send_next() { control_->tx_head.store(++tx_head_, std::memory_order_release); }
+  void send_next() {
+    STP_ASSERT(writable(), "a request is filled in only where there is room for it");
+    control_->tx_head.store(++tx_head_, std::memory_order_release);
+  }
 
   // For flushing: how far this side has filled, and whether all before `index` is done with.
   [[nodiscard]] std::uint32_t sent() const { return tx_head_; }
