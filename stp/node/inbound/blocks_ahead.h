@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 
 namespace stp {
@@ -20,7 +21,9 @@ class BlocksAhead {
     return b_num - first < size() && (word(b_num) >> b_num % 64 & 1) != 0;
   }
   void insert(std::uint32_t b_num, std::uint32_t first) {
+    STP_ASSERT(!contains(b_num, first), "a Block completes once");
     if (b_num - first >= size()) grow(b_num, first);
+    STP_ASSERT(b_num - first < size(), "the ring holds the numbers up to the new one");
     word(b_num) |= std::uint64_t{1} << b_num % 64;
     ++count_;
   }
@@ -32,6 +35,7 @@ class BlocksAhead {
       auto const run = static_cast<std::uint32_t>(std::countr_one(word(first) >> at));
       if (run == 0) break;
       word(first) &= ~((run == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << run) - 1) << at);
+      STP_ASSERT(run <= count_, "no more Blocks are passed than were complete");
       count_ -= run;
       first += run;
       work::count("Blocks ahead of their turn");

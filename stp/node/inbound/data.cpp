@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "stp/base/assert.h"
 #include "stp/node/impl.h"
 #include "stp/node/memory/ordered_copy.h"
 #include "stp/wire/big_endian.h"
@@ -68,6 +69,7 @@ DropReason Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t len
     if (repeat && h.has(wire::flag::kSendState)) answer_state(vc, h.sync, h.b_num, h.d_id, 0);
     return;
   }
+  STP_ASSERT(memory != nullptr && block != nullptr, "an STU that is placed has memory and a Block");
   if (!place(vc, frame, *block, memory)) return;
   bool const was_repeated = block->repeats != 0;
   if (vc.inbound.progress(*block, length, h.sync, now)) vc.channel.count_cts_repeated();
@@ -99,6 +101,7 @@ void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& 
     if (!has_room_for_end(vc, region, h, length, holds)) return drop(DropReason::kBlocksFull);
     now_placed = hold_end(vc, region, frame, holds);
   }
+  STP_ASSERT(now_placed <= length, "no more is placed than has come");
   copy_in_order(memory, frame.stu.data(), now_placed);
   count_stu(vc, length);
   auto const first = region.b_seq;
@@ -147,6 +150,7 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
     } else if (holds) {
       at_once = block.held.keep(frame.stu, linear(vc, h));
     }
+    STP_ASSERT(at_once <= length, "no more is placed than has come");
     copy_in_order(memory, frame.stu.data(), at_once);
   }
   count_stu(vc, length);
@@ -168,6 +172,7 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
 }
 
 void Node::Impl::write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end) {
+  STP_ASSERT(end.size > 0 && end.size <= HeldEnd::kMost, "an end that is written has been held");
   auto const place = Address::from_linear(end.address, vc.endpoint->config.bufsize);
   wire::Header at;
   at.mx = mx;

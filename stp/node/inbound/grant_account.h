@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "stp/base/assert.h"
+
 namespace stp {
 
 // Over all connections of a Node.
@@ -24,6 +26,7 @@ class GrantAccount {
   }
   // They have arrived, or will not.
   void settle(std::uint64_t bytes) {
+    STP_ASSERT(bytes <= outstanding_, "no more is settled than was granted");
     outstanding_ -= bytes;
     if (counts_) take(bytes);
     if (outstanding_ == 0) counts_ = true;
@@ -46,6 +49,8 @@ class GrantAccount {
     *owner_ += bytes;
   }
   void take(std::uint64_t bytes) const {
+    STP_ASSERT(bytes <= *owner_ && *owner_ <= node_->bytes,
+               "a connection's grants are in its owner's sum, and these in the Node's");
     node_->bytes -= bytes;
     *owner_ -= bytes;
     if (*owner_ == 0) node_->look_again = true;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cassert>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 #include "stp/types.h"
 
@@ -66,9 +66,12 @@ class HeldEnds {
   }
   void hold(std::uint32_t b_num, const HeldEnd& end) {
     if (end.size == 0) return;
+    STP_ASSERT(!places_.empty(), "there is room before an end is held");
+    STP_ASSERT(place(b_num).size == 0, "of a Block one end is held");
     place(b_num) = end;
     Key const key{end.address, b_num};
     order_.insert(std::ranges::lower_bound(order_, key), key);
+    STP_ASSERT(order_.size() <= places_.size(), "no more ends are held than there are places");
   }
   // What is held of Block `b_num`, size 0: nothing. Afterwards nothing is.
   HeldEnd take(std::uint32_t b_num) {
@@ -76,7 +79,7 @@ class HeldEnds {
     auto const end = std::exchange(place(b_num), {});
     if (end.size == 0) return end;
     auto const found = std::ranges::lower_bound(order_, Key{end.address, b_num});
-    assert(found != order_.end() && found->b_num == b_num);
+    STP_ASSERT(found != order_.end() && found->b_num == b_num, "an end that is held is in order");
     order_.erase(found);
     return end;
   }

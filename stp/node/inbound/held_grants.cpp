@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/node/inbound/held_grants.h"
 
+#include "stp/base/assert.h"
+
 namespace stp {
 
 bool HeldGrants::contains(const Transfer& transfer, std::uint32_t b_num) const {
@@ -13,7 +15,9 @@ bool HeldGrants::contains(const Transfer& transfer, std::uint32_t b_num) const {
 void HeldGrants::push(const Transfer& transfer, std::uint64_t owner, const SendEntry& entry,
                       const Inbound::Demand& demand) {
   auto const [vc, r_id] = transfer;
+  STP_ASSERT(!contains(transfer, entry.header.b_num), "a CTS is held once");
   auto& of = vcs_[vc];
+  STP_ASSERT(of.count == 0 || of.owner == owner, "a connection has one owner");
   of.owner = owner;
   leave(vc, of);
   auto& queue = of.transfers[r_id];
@@ -27,14 +31,18 @@ void HeldGrants::push(const Transfer& transfer, std::uint64_t owner, const SendE
 SendEntry HeldGrants::pop(const Transfer& transfer) {
   auto const [vc, r_id] = transfer;
   auto const at = vcs_.find(vc);
+  STP_ASSERT(at != vcs_.end() && !at->second.parked, "a CTS goes of a connection with credit");
   auto& of = at->second;
   leave(vc, of);
   auto const found = of.transfers.find(r_id);
+  STP_ASSERT(found != of.transfers.end() && !found->second.grants.empty(),
+             "a Transfer whose CTS goes has one");
   auto& queue = found->second;
   auto const entry = queue.grants.front().entry;
   of.order.leave(queue.grants.front(), r_id);
   queue.numbers.erase(entry.header.b_num);
   queue.grants.pop_front();
+  STP_ASSERT(queue.grants.size() == queue.numbers.size(), "each CTS that is held has its number");
   if (queue.grants.empty())
     of.transfers.erase(found);
   else
@@ -57,7 +65,9 @@ std::uint32_t HeldGrants::drop(const Transfer& transfer) {
   auto const count = static_cast<std::uint32_t>(found->second.grants.size());
   of.order.leave(found->second.grants.front(), r_id);
   dropped_.push_back(of.transfers.extract(found));
+  STP_ASSERT(count > 0 && count <= of.count, "a connection counts the CTS of its Transfers");
   of.count -= count;
+  STP_ASSERT((of.count == 0) == of.transfers.empty(), "a connection without CTS has no Transfers");
   if (of.count == 0)
     vcs_.erase(at);
   else
@@ -117,9 +127,12 @@ void HeldGrants::enter(VcId vc, const OfVc& of) {
 void HeldGrants::leave(VcId vc, const OfVc& of) {
   if (of.parked || of.count == 0) return;
   auto const at = owners_.find(of.owner);
+  STP_ASSERT(at != owners_.end(), "a connection that is not parked stands with its owner");
   auto const& next = first_of(of, false);
   at->second.by_remaining.erase({next.demand.remaining, next.serial, vc});
   at->second.by_age.erase({first_of(of, true).serial, vc});
+  STP_ASSERT(at->second.by_age.size() == at->second.by_remaining.size(),
+             "a connection stands in both orders of its owner or in none");
   if (at->second.by_age.empty()) owners_.erase(at);
 }
 

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "stp/base/assert.h"
+
 namespace stp {
 
 namespace {
@@ -102,7 +104,12 @@ void Inbound::end(std::uint32_t r_id) {
   auto* const found = transfers_.find(r_id);
   if (found == nullptr) return;
   if (recent_ != nullptr && recent_->transfer == found) recent_ = nullptr;
-  tracked_ -= found->region ? tracked_by(*found) : found->tracked;
+  auto const stus = found->region ? tracked_by(*found) : found->tracked;
+  STP_ASSERT(stus <= tracked_, "the STUs of a Transfer are counted with those of its connection");
+  STP_ASSERT(found->blocks.size() <= open_count_, "the Blocks of a Transfer are counted as open");
+  STP_ASSERT(!found->blocks.empty() || found->outstanding == 0,
+             "a Transfer without a Block is owed nothing");
+  tracked_ -= stus;
   open_count_ -= found->blocks.size();
   if (!found->blocks.empty()) account_.settle(found->outstanding);
   remains_.add(transfers_.take(*found));
@@ -131,16 +138,24 @@ std::size_t InboundRemains::dismantle(std::size_t most) {
 
 void Inbound::drop_block(const GrantedBlock& block) {
   if (recent_ == &block) recent_ = nullptr;
+  STP_ASSERT(open_count_ > 0, "a Block that is dropped was open");
+  STP_ASSERT(block.received <= block.end - block.start, "a Block gets no more than was granted");
+  STP_ASSERT(
+      block.stus.capacity() <= block.transfer->tracked && block.transfer->tracked <= tracked_,
+      "the STUs of a Block are counted with its Transfer and its connection");
   auto const left = block.end - block.start - block.received;
+  STP_ASSERT(left <= block.transfer->outstanding, "what a Block lacks its Transfer lacks, too");
   tracked_ -= block.stus.capacity();
   block.transfer->tracked -= block.stus.capacity();
   block.transfer->memory.give(memory_of_block(block.stus.capacity()));
   block.transfer->outstanding -= left;
   --open_count_;
   account_.settle(left);
+  STP_ASSERT(open_count_ != 0 || account_.outstanding() == 0, "without a Block nothing is owed");
 }
 
 InboundRemains Inbound::clear() {
+  STP_ASSERT(open_count_ != 0 || account_.outstanding() == 0, "without a Block nothing is owed");
   if (open_count_ != 0) account_.settle(account_.outstanding());
   auto remains = std::exchange(remains_, InboundRemains(purse_));
   remains.add(transfers_.take_all());
@@ -222,7 +237,8 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) 
   StuMap map(static_cast<std::uint32_t>(stus));
   auto& block = blocks[cts.b_num];
   // From here on nothing can fail: there is so much memory.
-  static_cast<void>(transfer->memory.add(purse_.get(), bytes));
+  auto const paid = transfer->memory.add(purse_.get(), bytes);
+  STP_ASSERT(paid, "the purse has what it said it has");
   block.transfer = transfer;
   block.b_num = cts.b_num;
   block.start = block.first_address = start;
@@ -243,6 +259,8 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) 
   transfer->tracked += stus;
   transfer->outstanding += size;
   tracked_ += stus;
+  STP_ASSERT(transfer->tracked <= tracked_ && transfer->outstanding <= account_.outstanding(),
+             "what a Transfer has granted its connection has granted");
   return 0;
 }
 
@@ -282,6 +300,8 @@ int Inbound::open_region(const wire::MemoryRegionAvailable& mra) {
 InboundBlock& Inbound::place_of(InboundTransfer& region, std::uint32_t b_num) {
   auto& window = region.window;
   if (window.empty()) window.resize(places_of(region));
+  STP_ASSERT(b_num - region.b_seq < region.b_win && window.size() >= region.b_win,
+             "a Block within the window has a place of its own");
   auto& place = window[b_num & (window.size() - 1)];
   if (place == nullptr) {
     auto made = std::make_unique<InboundBlock>();
@@ -469,11 +489,16 @@ DropReason Inbound::find_granted(const wire::DataView& data, InboundBlock*& out)
 bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sync, Time now) {
   bool const begun = block.received > 0;
   block.received += length;
+  STP_ASSERT(block.received <= block.end - block.start, "a Block gets no more than it may");
   if (block.transfer == nullptr) return false;
   if (block.transfer->region) {
     if (block.stus.placed() == 1) ++block.transfer->partial;
+    STP_ASSERT(block.transfer->partial <= block.transfer->b_win,
+               "no more Blocks have begun than the window holds");
     return false;
   }
+  STP_ASSERT(length <= block.transfer->outstanding, "what arrives was outstanding");
+  STP_ASSERT(block.serial != 0 && block.serial <= next_serial_, "a granted Block has a number");
   block.transfer->outstanding -= length;
   account_.arrived();
   account_.settle(length);
@@ -491,10 +516,12 @@ bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sy
 }
 
 void Inbound::complete(InboundBlock& block) {
+  STP_ASSERT(block.stus.complete(), "a Block that completes has all its STUs");
   if (block.transfer == nullptr) return unexpect(block.r_id, block.b_num);
   auto& transfer = *block.transfer;
   auto const b_num = block.b_num;
   if (transfer.region) {
+    STP_ASSERT(transfer.partial > 0, "a Block that completes has begun");
     --transfer.partial;
     block.stus.reset();
     block.tile_known = false;
@@ -502,6 +529,8 @@ void Inbound::complete(InboundBlock& block) {
     block.received = 0;
   } else {
     auto const at = transfer.blocks.find(b_num);
+    STP_ASSERT(at != transfer.blocks.end() && &at->second == &block,
+               "a Block that completes is one of its Transfer");
     drop_block(at->second);
     transfer.blocks.erase(at);
   }

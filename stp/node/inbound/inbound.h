@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 #include "stp/drop_reason.h"
 #include "stp/node/inbound/grant_account.h"
@@ -127,6 +128,7 @@ class Inbound {
   }
   // The CTS of one that was overtaken leaves again: a grant like any other from now on.
   void grant_again(GrantedBlock& block) {
+    STP_ASSERT(block.linked() && !block.transfer->over, "what is granted again is still open");
     block.overtaken = true;
     block.serial = ++next_serial_;
     block.unlink();
@@ -169,6 +171,7 @@ class Inbound {
   // Blocks of a Transfer that has ended stand in the list until they are taken down.
   GrantedBlock* skip_ended(GrantedBlock* block) {
     while (block != nullptr && block->transfer->over) {
+      STP_ASSERT(recent_ != block, "no STU finds a Block of a Transfer that has ended");
       auto* const next = open_.after(*block);
       block->unlink();
       block = next;

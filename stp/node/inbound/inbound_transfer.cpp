@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/node/inbound/inbound_transfer.h"
 
+#include "stp/base/assert.h"
+
 namespace stp {
 
 // protocol: 9.8
@@ -24,6 +26,8 @@ bool TransferTable::forget_oldest(const InboundTransfer* but, bool unfinished) {
     bool const begun = each->b_seq != 0 || !each->ahead.empty();
     bool const may_end = each->t_len != InboundTransfer::kUnknownLength;
     if (!unfinished && each->under_way && may_end && begun) continue;
+    STP_ASSERT(each->tracked == 0 && each->outstanding == 0,
+               "a Transfer without a Block is owed nothing");
     take(*each);
     return true;
   }
@@ -42,6 +46,8 @@ bool TransferTable::find_initiated(std::uint32_t i_id, std::uint32_t& r_id) cons
 }
 
 InboundTransfer& TransferTable::add(std::uint32_t r_id) {
+  STP_ASSERT(by_id_.size() < kMost && !by_id_.contains(r_id),
+             "a new Transfer has a place and a name");
   auto& transfer = by_id_[r_id];
   transfer.r_id = r_id;
   transfer.older = newest_;
@@ -66,11 +72,13 @@ InboundTransfer& TransferTable::begin(std::uint32_t r_id, std::uint32_t i_id, st
 }
 
 TransferTable::Transfers::node_type TransferTable::take(InboundTransfer& transfer) {
+  STP_ASSERT(!transfer.over && by_id_.contains(transfer.r_id), "what is taken is in the table");
   if (recent_ == &transfer) recent_ = nullptr;
   finished(transfer);
   transfer.over = true;
   (transfer.older == nullptr ? oldest_ : transfer.older->newer) = transfer.newer;
   (transfer.newer == nullptr ? newest_ : transfer.newer->older) = transfer.older;
+  STP_ASSERT((oldest_ == nullptr) == (by_id_.size() == 1), "the order names what is in the table");
   return by_id_.extract(transfer.r_id);
 }
 
@@ -86,7 +94,9 @@ bool TransferTable::under_way(std::uint32_t i_id, std::uint64_t t_len) const {
 
 void TransferTable::finished(InboundTransfer& transfer) {
   if (!std::exchange(transfer.under_way, false)) return;
-  under_way_.erase(under_way_.find({transfer.i_id, transfer.t_len}));
+  auto const found = under_way_.find({transfer.i_id, transfer.t_len});
+  STP_ASSERT(found != under_way_.end(), "a Transfer that is under way is found by its offer");
+  under_way_.erase(found);
 }
 
 }  // namespace stp

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "stp/base/assert.h"
 #include "stp/node/inbound/blocks_ahead.h"
 #include "stp/node/inbound/held_ends.h"
 #include "stp/node/inbound/inbound_block.h"
@@ -55,9 +56,12 @@ struct InboundTransfer {
   [[nodiscard]] bool holds_end(std::uint32_t b_num) const { return region && b_num != b_seq; }
   // protocol: 9.6
   void complete(std::uint32_t b_num) {
+    STP_ASSERT(!has(b_num), "a Block completes once");
     if (b_num != b_seq) return ahead.insert(b_num, b_seq);
     ++b_seq;
     if (!ahead.empty()) b_seq += ahead.pass(b_seq);
+    STP_ASSERT(ahead.empty() || !ahead.contains(b_seq, b_seq),
+               "B_seq is a Block that is incomplete");
   }
   // Takes up to `most` of what it still holds away. How much it was.
   std::size_t dismantle(std::size_t most);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "stp/base/assert.h"
 #include "stp/base/recent_maximum.h"
 #include "stp/types.h"
 
@@ -19,6 +20,7 @@ class Silence {
   [[nodiscard]] unsigned asks() const { return asks_; }
   // They have been; `newest` is the latest grant.
   void asked(std::uint64_t newest) {
+    STP_ASSERT(newest >= asked_until_, "serial numbers of grants count up");
     asked_until_ = newest;
     lasted_ = 0;
   }
@@ -40,6 +42,7 @@ class Silence {
       lasted_ = std::max<Time>(pause, 1);
       if (asked_for) asks_ = std::min(2 * asks_, kMostAsked);
     }
+    STP_ASSERT(asks_ >= 1 && asks_ <= kMostAsked, "one Block at least is asked for, and not all");
     if (asked_for) return;
     if (serial <= asked_until_) pauses_.note(lasted_, now);
     asks_ = 1;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 
 namespace stp {
@@ -34,10 +35,13 @@ class StuMap {
   }
   [[nodiscard]] bool complete() const { return placed_ == total_; }
   void place(std::uint32_t number, bool last) {
+    STP_ASSERT(number < max_ && !bit(number), "an STU has a bit in the map, and is placed once");
     words()[number / 64] |= std::uint64_t{1} << number % 64;
     ++placed_;
     if (number + 1 > highest_) highest_ = number + 1;
     if (last) total_ = number + 1;
+    STP_ASSERT(placed_ <= highest_ && highest_ <= total_,
+               "a Block has no more STUs than its Last says");
   }
   // Forgets all, for the next Block that uses this place.
   void reset() {

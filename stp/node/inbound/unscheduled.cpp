@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 
+#include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 
 namespace stp {
@@ -96,6 +97,7 @@ bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::Da
   block.anywhere = true;
   block.cts.r_mx = data.r_mx();
   block.progress = now;
+  STP_ASSERT(block.stus.placed() == 0 && block.received == 0, "a Block begins with nothing");
   return true;
 }
 
@@ -118,7 +120,10 @@ DropReason UnscheduledBlocks::find(const BlockName& name, const wire::DataView& 
 }
 
 void UnscheduledBlocks::complete(const BlockName& name, Time now) {
-  if (auto* const place = find_open(name)) place->used = false;
+  if (auto* const place = find_open(name)) {
+    STP_ASSERT(place->block.stus.complete(), "a Block that completes has all its STUs");
+    place->used = false;
+  }
   auto const set = places(remembered_, kRememberedWays, name);
   auto const oldest =
       std::min_element(set.begin(), set.end(),

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "stp/base/assert.h"
 #include "stp/node/inbound/window_budget.h"
 
 namespace stp {
@@ -21,6 +22,7 @@ class WindowPurse {
   WindowPurse(WindowBudget* budget, std::uint64_t owner, bool& freed)
       : budget_(budget), owner_(owner), freed_(freed) {}
   ~WindowPurse() {
+    STP_ASSERT(used_ == 0, "all that was taken has been given back when the purse goes");
     if (held_ != 0) budget_->hold(owner_, held_, 0);
   }
   WindowPurse(const WindowPurse&) = delete;
@@ -29,9 +31,11 @@ class WindowPurse {
   [[nodiscard]] bool take(std::uint64_t bytes) {
     if (!has(bytes)) return false;
     used_ += bytes;
+    STP_ASSERT(budget_ == nullptr || used_ <= held_, "what is used is held from the budget");
     return true;
   }
   void give(std::uint64_t bytes) {
+    STP_ASSERT(bytes <= used_, "what is given back was taken");
     used_ -= bytes;
     if (short_) freed_ = true;
     if (budget_ != nullptr && held_ - used_ >= 2 * kStep) hold(rounded(used_));
@@ -78,6 +82,7 @@ class WindowBytes {
 
   // Of `purse`, nullptr for one without a bound: always the same. False: it does not have it.
   [[nodiscard]] bool add(WindowPurse* purse, std::uint64_t bytes) {
+    STP_ASSERT(purse_ == nullptr || purse_ == purse, "it is all of one purse");
     if (purse == nullptr) return true;
     if (!purse->take(bytes)) return false;
     purse_ = purse;
@@ -86,6 +91,7 @@ class WindowBytes {
   }
   void give(std::uint64_t bytes) {
     if (purse_ == nullptr) return;
+    STP_ASSERT(bytes <= bytes_, "what is given back was taken by the same");
     purse_->give(bytes);
     bytes_ -= bytes;
   }
