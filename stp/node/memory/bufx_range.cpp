@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 
 namespace stp {
@@ -41,7 +42,9 @@ int BufxRange::bind(std::uint32_t first, std::span<const MutableBytes> pieces, R
   for (auto const& each : made)
     each_part(each.second, [&](const Part& part) { fill(part, each.second); });
   pieces_.merge(made);
+  STP_ASSERT(made.empty(), "no two pieces begin at the same Bufx");
   bound_ += wanted;
+  STP_ASSERT(bound_ <= count_, "no more is bound than the range has");
   return 0;
 }
 
@@ -58,7 +61,9 @@ std::size_t BufxRange::unbind(std::uint32_t first, std::uint32_t count, RegionId
     cleared += piece.count;
     at = pieces_.erase(at);
   }
+  STP_ASSERT(cleared <= bound_, "what is unbound was bound");
   bound_ -= cleared;
+  STP_ASSERT((bound_ == 0) == pieces_.empty(), "what is bound lies in pieces");
   recent_ = &kNone;
   if (bound_ == 0) places_ = std::vector<Place>();
   return cleared;
@@ -147,25 +152,35 @@ void BufxRange::Page::reach(std::size_t from, std::size_t to) {
 void BufxRange::fill(const Part& part, const Piece& piece) {
   auto& place = made_place(part.place);
   work::count("Bufx", part.whole() ? 1 : part.to - part.from);
+  STP_ASSERT(place.piece == nullptr, "what is bound was free");
   if (part.whole()) {
+    STP_ASSERT(place.page == nullptr || place.page->bound == 0, "what is bound was free");
     if (place.page != nullptr) page_bytes_ -= place.page->bytes();
     place = {.page = nullptr, .piece = &piece};
     return;
   }
+  STP_ASSERT(place.page != nullptr, "a page that one piece does not fill has entries");
   auto& page = *place.page;
+  STP_ASSERT(part.from >= page.first && part.to - page.first <= page.entries.size(),
+             "a page has the entries that are bound");
   for (auto at = part.from; at < part.to; ++at) page.entries[at - page.first] = &piece;
   page.bound += part.to - part.from;
+  STP_ASSERT(page.bound <= page.entries.size(), "no more is bound in a page than it has entries");
 }
 
 void BufxRange::clear(const Part& part) {
   work::count("Bufx", part.whole() ? 1 : part.to - part.from);
   auto& place = made_place(part.place);
+  STP_ASSERT((place.piece == nullptr) == (place.page != nullptr),
+             "a place that is bound has one piece or entries");
   place.piece = nullptr;
   if (place.page == nullptr) return;
   auto& page = *place.page;
+  STP_ASSERT(part.to - part.from <= page.bound, "what is unbound was bound");
   for (auto at = part.from; at < part.to; ++at) page.entries[at - page.first] = nullptr;
   page.bound -= part.to - part.from;
   if (page.bound != 0) return;
+  STP_ASSERT(page.bytes() <= page_bytes_, "the bytes of a page were counted");
   page_bytes_ -= page.bytes();
   place.page.reset();
 }
@@ -213,6 +228,7 @@ bool BufxRange::look_up(std::uint64_t bufx) const {
 }
 
 bool BufxRange::covers_on(std::uint32_t bufx, std::uint64_t end) const {
+  STP_ASSERT(end > 0, "a run that goes on has a byte");
   auto const buffers = (end - 1) >> bufsize_;
   if (std::uint64_t{bufx} + buffers > 0xffffffff) return false;
   auto const from = std::size_t{bufx - base_}, to = from + buffers + 1;

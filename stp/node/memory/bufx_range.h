@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "stp/base/assert.h"
 #include "stp/types.h"
 
 namespace stp {
@@ -130,7 +131,10 @@ class BufxRange {
     auto const at = number - first_place_;
     return at < places_.size() ? &places_[at] : nullptr;
   }
-  Place& made_place(std::size_t number) { return places_[number - first_place_]; }
+  Place& made_place(std::size_t number) {
+    STP_ASSERT(number - first_place_ < places_.size(), "what is bound has a place");
+    return places_[number - first_place_];
+  }
   int check(std::uint32_t first, std::span<const MutableBytes> pieces, std::size_t& wanted) const;
   [[nodiscard]] Pieces joined(std::uint32_t first, std::span<const MutableBytes> pieces,
                               RegionId region) const;

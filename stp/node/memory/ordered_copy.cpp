@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "stp/base/assert.h"
+
 namespace stp {
 namespace {
 
@@ -38,6 +40,8 @@ template <typename Vector>
     std::memcpy(&value, from + at, sizeof value);
     *reinterpret_cast<Place*>(to + at) = value;
   };
+  STP_ASSERT(at_multiple(to, sizeof(Vector)) && length % sizeof(Vector) == 0,
+             "vectors are copied to where they are aligned");
   constexpr std::size_t kAtOnce = 8 * sizeof(Vector);
   for (; length >= kAtOnce; length -= kAtOnce, to += kAtOnce, from += kAtOnce) {
     one(0);
@@ -106,6 +110,8 @@ void copy_any_in_order(std::byte* to, const std::byte* from, std::size_t length)
     }
     while (end - to >= static_cast<std::ptrdiff_t>(kWord)) step<std::uint64_t>(to, from);
   }
+  STP_ASSERT(to <= end && end - to < static_cast<std::ptrdiff_t>(kWord),
+             "less than a word is left at the end");
   copy_few(to, from, end);
 }
 
