@@ -3,6 +3,7 @@
 // one whose turn is over, so that the order of the others is what it would be without it.
 #include <algorithm>
 
+#include "stp/base/assert.h"
 #include "stp/transfer/sequencer_impl.h"
 
 namespace stp {
@@ -27,6 +28,7 @@ void Sequencer::receive_ahead(Context context, const Landing& landing) {
   if (found == impl_->waiting.end()) return;
   auto const offer = *found;
   impl_->waiting.erase(found);
+  STP_ASSERT(offer.msn != impl_->expected_msn, "a write that is begun ahead has its turn later");
   impl_->skipped.insert(offer.msn);
   impl_->begin(offer, Completion::Kind::kReceive, context, landing, impl_->clock);
 }

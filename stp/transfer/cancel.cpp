@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "stp/base/assert.h"
 #include "stp/transfer/sequencer_impl.h"
 
 namespace stp {
@@ -55,6 +56,7 @@ bool Sequencer::Impl::cancel_put(Context context) {
   for (auto& [r_id, stream] : puts) {
     if (std::none_of(stream.blocks.begin(), stream.blocks.end(), is_its)) continue;
     auto const unsent = stream.blocks.begin() + static_cast<std::ptrdiff_t>(stream.sent);
+    STP_ASSERT(stream.sent <= stream.blocks.size(), "what has been sent is in the queue");
     auto const kept = std::remove_if(unsent, stream.blocks.end(), is_its);
     if (kept == stream.blocks.end()) return true;
     stream.blocks.truncate(static_cast<std::size_t>(kept - stream.blocks.begin()));

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "stp/base/assert.h"
 #include "stp/types.h"
 
 namespace stp {
@@ -13,7 +14,11 @@ namespace stp {
 class Departures {
  public:
   // The request `number`, and all before it that had not been, were seen to be taken at `when`.
-  void add(std::uint64_t number, Time when) { seen_[next_++ % seen_.size()] = {number, when}; }
+  void add(std::uint64_t number, Time when) {
+    auto const& newest = seen_[(next_ + seen_.size() - 1) % seen_.size()];
+    STP_ASSERT(number > newest.number && when >= newest.when, "requests leave in their order");
+    seen_[next_++ % seen_.size()] = {number, when};
+  }
   // When `number`, which has been taken, was seen to be; 0: long ago.
   [[nodiscard]] Time of(std::uint64_t number) const {
     Time when = 0;

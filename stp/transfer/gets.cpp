@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "stp/base/assert.h"
 #include "stp/transfer/sequencer_impl.h"
 #include "stp/wire/big_endian.h"
 
@@ -89,6 +90,9 @@ int Sequencer::Impl::add_get(Context context, Completion::Kind kind, const Remot
 void Sequencer::Impl::send_gets() {
   for (; gets_sent < gets.size() && gets_sent < kOutstanding; ++gets_sent) {
     auto& piece = gets[gets_sent];
+    STP_ASSERT(wire::decode_as<wire::Get>(piece.request.header).g_num ==
+                   first_g_num + static_cast<std::uint32_t>(gets_sent),
+               "a Get's number is its place in the queue");
     if (piece.done) continue;  // cancelled before it left
     request(piece.request);
     piece.queued = last_number;
@@ -150,11 +154,13 @@ void Sequencer::Impl::finish_gets() {
         complete_once_taken(c);
       get_status = 0;
     }
+    STP_ASSERT(gets_sent <= gets.size(), "what has been sent is in the queue");
     gets.pop_front();
     ++first_g_num;
     --gets_sent;
   }
   send_gets();
+  STP_ASSERT(!gets.empty() || get_status == 0, "a status belongs to a Get that is not complete");
 }
 
 // protocol: 10.6

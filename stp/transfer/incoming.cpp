@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "stp/base/assert.h"
 #include "stp/transfer/message_number.h"
 #include "stp/transfer/sequencer_impl.h"
 
@@ -61,6 +62,7 @@ void Sequencer::Impl::enqueue(const WaitingOffer& offer) {
     return offer.msn != 0 && w.msn != 0 && static_cast<std::int32_t>(w.msn - offer.msn) > 0;
   });
   waiting.insert(place, offer);
+  STP_ASSERT(waiting.size() <= kMaxWaiting, "so many offers wait at most");
 }
 
 // The write `msn` has been ended by its sender: nobody waits for its RTS any more.
@@ -79,6 +81,7 @@ void Sequencer::Impl::next_message() {
   do {
     ++expected_msn;
   } while (skipped.erase(expected_msn) > 0);
+  STP_ASSERT(skipped.size() < kMaxAhead, "only messages ahead of the expected one are skipped");
 }
 
 // A repeated RTS is answered again and begins nothing.
@@ -117,6 +120,7 @@ bool Sequencer::Impl::over(std::uint32_t i_id, Op answer) {
 // Offers take the posted receives in order. One that is longer than its receive is refused.
 // protocol: 9.23
 void Sequencer::Impl::match_receives(Time now) {
+  STP_ASSERT(!skipped.contains(expected_msn), "the message that is expected is not skipped");
   for (pass_stale(); !waiting.empty() && !receives.empty(); pass_stale()) {
     auto const offer = waiting.front();
     auto const ahead = static_cast<std::int32_t>(offer.msn - expected_msn);
@@ -180,6 +184,8 @@ unsigned Sequencer::Impl::choose_blocksize(std::uint64_t length, unsigned max_bl
 
 void Sequencer::Impl::begin(const WaitingOffer& offer, Completion::Kind kind, Context context,
                             const Landing& landing, Time now) {
+  STP_ASSERT(!incoming.contains(offer.r_id), "a Transfer begins once");
+  STP_ASSERT(offer.length <= landing.length, "what begins fits where it lands");
   auto& in = incoming[offer.r_id];
   in.state.must(InboundEvent::kMatched);
   in.kind = kind;
@@ -202,6 +208,8 @@ void Sequencer::Impl::grant(Incoming& in) {
     in.open.insert(in.next);
     send_grant(in, in.next++);
   }
+  STP_ASSERT(in.open.size() <= in.window && in.next <= in.block_count(),
+             "no more Blocks are granted than the window and the Transfer hold");
 }
 
 Address Sequencer::Impl::place_of(const Incoming& in, std::uint32_t b_num) const {
@@ -247,6 +255,7 @@ void Sequencer::Impl::on_block(const ReceivedEntry& entry, Time now) {
   grant(in);
   if (in.open.empty()) {
     in.state.must(InboundEvent::kLastBlock);
+    STP_ASSERT(in.next == in.block_count(), "the last Block has been granted");
     finish(in, 0);
   }
 }
@@ -267,6 +276,7 @@ void Sequencer::Impl::on_put(const ReceivedEntry& entry) {
 }
 
 void Sequencer::Impl::finish(Incoming& in, int status) {
+  STP_ASSERT(status != 0 || in.state == InboundState::kDone, "what is complete has its last Block");
   Completion c{};
   c.kind = in.kind;
   c.context = in.context;
@@ -285,6 +295,8 @@ void Sequencer::Impl::finish(Incoming& in, int status) {
 void Sequencer::Impl::remember_finished(std::uint32_t i_id, bool refused) {
   auto const [known, added] = finished.emplace(i_id, refused);
   known->second = refused;
+  STP_ASSERT(finished.size() == finished_order.size() + (added ? 1U : 0U),
+             "each Transfer that is remembered has its place in the order");
   if (!added) return;
   finished_order.push_back(i_id);
   if (finished_order.size() <= kMaxFinished) return;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "stp/base/assert.h"
+
 namespace stp {
 
 // protocol: 10.10
@@ -19,6 +21,7 @@ class LossEstimate {
     auto const seen = static_cast<double>(stus_) + lost;
     if (seen == 0) return;
     // A mean at first, then a moving one; a small sample says little and moves it in proportion.
+    STP_ASSERT(lost >= 0 && lost <= seen, "no more is lost than was sent");
     total_ += seen;
     auto const weight = std::max(std::min(seen / kSample, 1.0) / 4, seen / total_);
     rate_ += weight * (lost / seen - rate_);

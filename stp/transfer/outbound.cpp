@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "stp/base/assert.h"
 #include "stp/transfer/message_number.h"
 #include "stp/transfer/sequencer_impl.h"
 
@@ -48,6 +49,7 @@ int Sequencer::Impl::offer(Completion::Kind kind, std::uint32_t answers, Context
 }
 
 void Sequencer::Impl::send_offer(Outbound& out) {
+  STP_ASSERT(out.state != OutboundState::kSending, "what has been granted is not offered again");
   request(header(wire::RequestToSend{
       .cts_req = static_cast<std::uint16_t>(config.cts_window),
       .max_block = static_cast<std::uint16_t>(
@@ -108,6 +110,8 @@ void Sequencer::Impl::on_grant(const wire::ClearToSend& cts, Time now) {
   if (!out.state.advance(OutboundEvent::kGranted)) return;
   bool const repeated = cts.b_num < out.granted;
   out.granted = std::max(out.granted, cts.b_num + 1);
+  STP_ASSERT(out.b_seq < out.granted && out.granted <= out.block_count(),
+             "the Blocks that are granted lie between B_seq and the end");
   if (repeated) {
     out.retry.answered(now);
   } else {
@@ -121,12 +125,14 @@ void Sequencer::Impl::on_grant(const wire::ClearToSend& cts, Time now) {
 // The Block that a CTS permits, from the STU on that holds the first byte still missing.
 void Sequencer::Impl::send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated) {
   auto const at = std::uint64_t{cts.b_num} << out.blocksize;
+  STP_ASSERT(at <= out.length, "a Block begins within its Transfer");
   auto const length = std::min(out.length - at, std::uint64_t{1} << out.blocksize);
   if (cts.f_offset > length) return;
   auto const to = Address{cts.r_bufx, cts.r_offset}.linear(config.remote_bufsize);
   auto const tile = (to + cts.f_offset) >> config.send_stu_log2;
   auto const number = tile - (to >> config.send_stu_log2);
   auto const skip = number == 0 ? 0 : (tile << config.send_stu_log2) - to;
+  STP_ASSERT(skip <= length, "no more is left out than the Block has");
   auto const start = Address::from_linear(to + skip, config.remote_bufsize);
   wire::Data data{.r_mx = cts.r_mx,
                   .r_bufx = start.bufx,

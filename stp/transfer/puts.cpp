@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "stp/base/assert.h"
 #include "stp/transfer/sequencer_impl.h"
 
 namespace stp {
@@ -52,6 +53,8 @@ void Sequencer::Impl::send_puts(PutStream& stream) {
   if (stream.sent == 0) stream.stalled_since = clock;
   while (stream.sent < stream.blocks.size() && stream.sent < stream.region.window)
     send_put(stream, stream.sent++);
+  STP_ASSERT(stream.sent <= stream.blocks.size() && stream.sent <= stream.region.window,
+             "no more Blocks are on their way than there are, and than the window holds");
   if (stream.sent == 0) return stream.retry.stop();
   stream.queued = last_number;
   if (!stream.retry.running()) stream.retry.start(clock, interval(), kAnswerPatience);
@@ -60,7 +63,9 @@ void Sequencer::Impl::send_puts(PutStream& stream) {
 
 // protocol: 9.10, 9.27
 void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index) {
+  STP_ASSERT(index < stream.sent, "a Block that is sent is counted");
   auto const& block = stream.blocks[index];
+  STP_ASSERT(block.offset + block.length <= stream.region.length, "a Block lies within its region");
   auto const to = Address::from_linear(
       stream.region.at.linear(config.remote_bufsize) + block.offset, config.remote_bufsize);
   // Nobody waits for its header there, unless it is to wake somebody.
@@ -159,6 +164,8 @@ void Sequencer::Impl::expire_puts(Time now) {
   for (auto next = puts.begin(); next != puts.end();) {
     auto& stream = (next++)->second;
     bool gave_up = false;
+    STP_ASSERT(stream.retry.running() == (stream.sent > 0),
+               "the clock runs while a Block is on its way");
     bool const repeat = again(stream.retry, stream.queued, Answerer::kQuestion, now, gave_up);
     if (gave_up || (stream.sent > 0 && now - stream.stalled_since >= kProgressPatience)) {
       abandon(stream, -ETIMEDOUT);

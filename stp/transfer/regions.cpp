@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "stp/base/assert.h"
 #include "stp/transfer/message_number.h"
 #include "stp/transfer/sequencer_impl.h"
 #include "stp/wire/big_endian.h"
@@ -171,6 +172,7 @@ void Sequencer::Impl::on_region(const ReceivedEntry& entry) {
   bool const taken = puts.contains(mra.r_id);  // protocol: 9.1
   if (refused || mra.t_len < what.length || taken)
     return complete(Completion::Kind::kRegion, what.context, -ECONNREFUSED);
+  STP_ASSERT(what.length > 0, "a region that was asked for has a length");
   auto& stream = puts[mra.r_id];
   stream.i_id = mra.i_id;
   auto const terms = load_terms(entry);
@@ -195,6 +197,7 @@ int Sequencer::end_region(const RemoteRegion& region) {
 // Ends what the peer knows as `r_id` and we as `i_id`; `completion` follows its answer.
 void Sequencer::Impl::end(std::uint32_t r_id, std::uint32_t i_id,
                           std::optional<Completion> completion, std::uint32_t msn) {
+  STP_ASSERT(!endings.contains(i_id), "what we know by an id ends once");
   auto& ending = endings[i_id];
   ending.completion = completion;
   ending.request.header = header(wire::End{.r_id = r_id, .i_id = i_id});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // When something that stays unanswered is sent again: not while it may lie unseen at a peer that
 // has not had its turn on a core.
+#include "stp/base/assert.h"
 #include "stp/transfer/sequencer_impl.h"
 
 namespace stp {
@@ -10,6 +11,8 @@ namespace stp {
 // answer.
 bool Sequencer::Impl::again(Retry& retry, std::uint64_t queued, Answerer who, Time now,
                             bool& gave_up) {
+  STP_ASSERT(queued <= last_number && taken_number <= last_number,
+             "what is repeated, and what was taken, has been requested");
   gave_up = false;
   if (retry.running() && queued > taken_number) retry.postpone(now);
   // protocol: 10.20
@@ -51,6 +54,7 @@ void Sequencer::Impl::ask_whether_seen(Time now) {
     return;
   }
   auto const sync = ask_state(wire::kNoId, 0, wire::kNoId);
+  STP_ASSERT(question.running(), "a question waits for its answer");
   asked_as = last_number;
   doubt.ask(sync, asked_as);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "stp/base/assert.h"
 #include "stp/transfer/sequencer_impl.h"
 
 namespace stp {
@@ -31,6 +32,7 @@ void Sequencer::Impl::request(const SendEntry& entry) {
 }
 
 SendEntry& Sequencer::Impl::request() {
+  STP_ASSERT(ended == 0, "nothing is requested once the connection has ended");
   auto& out = outbox.place();
   out.entry = {};
   out.number = ++last_number;
@@ -70,6 +72,7 @@ void Sequencer::Impl::answer(const wire::Header& h) {
 }
 
 void Sequencer::Impl::complete_once_taken(const Completion& completion) {
+  STP_ASSERT(held.empty() || held.back().first <= last_number, "completions are held in order");
   held.push_back({last_number, completion});
   give_held();
 }
@@ -156,6 +159,8 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
   out = impl_->outbox.front().entry;
   if (impl_->outbox.front().short_put) impl_->leave_asking(out);
   auto const& h = out.header;
+  STP_ASSERT(impl_->in_ring.empty() || impl_->in_ring.back().number < impl_->outbox.front().number,
+             "requests are handed out in their order");
   if (impl_->in_ring.empty()) {
     impl_->taken_at = impl_->clock;
     impl_->due_at(impl_->taken_at + kProgressPatience);
@@ -171,6 +176,7 @@ void Sequencer::taken(std::uint32_t count, Time now) {
   self.tell_time(now);
   if (self.taken_count == count || self.in_ring.empty()) return self.give_held();
   for (; self.taken_count != count && !self.in_ring.empty(); ++self.taken_count) {
+    STP_ASSERT(self.taken_number < self.in_ring.front().number, "requests are taken in order");
     self.taken_number = self.in_ring.front().number;
     self.in_ring.pop_front();
   }
@@ -280,6 +286,7 @@ void Sequencer::fail(int error) {
   self.gets.clear();
   self.endings.clear();
   self.held.clear();
+  STP_ASSERT(outstanding() == 0, "all that was outstanding completes when the connection ends");
 }
 
 std::size_t Sequencer::outstanding() const {
