@@ -2,6 +2,7 @@
 // The link of this process alone: no driver, no privileges.
 #include "dpdk_port/link/arp.h"
 #include "dpdk_port/link_port.h"
+#include "stp/base/assert.h"
 
 namespace stp::port {
 namespace {
@@ -44,6 +45,7 @@ class LoopPort final : public LinkPort {
     std::array<TxFrame, kBurst> frames;
     for (std::size_t i = 0; i < kBurst; ++i) frames[i].head = heads_.at(i);
     const std::size_t count = engine.transmit(frames, now);
+    STP_ASSERT(count <= frames.size(), "no more frames are taken than were offered a head");
     for (const TxFrame& frame : std::span(frames).first(count)) {
       const Bytes head(frame.head, frame.head_length);
       if (tap_ != nullptr) tap_->frame(head, frame.attached, true);

@@ -3,11 +3,14 @@
 
 #include <utility>
 
+#include "stp/base/assert.h"
+
 namespace stp::port {
 
 bool Attachments::open(const std::string& name) {
   pool_ = make_mbuf_pool(name, kCapacity, 0, PoolUse::kOneThread);
   if (!pool_) return false;
+  STP_ASSERT(free_count_ == 0 && released_count_ == 0, "attachments are opened once");
   for (Slot& slot : slots_) {
     slot.owner = this;
     slot.shared.free_cb = on_release;
@@ -18,6 +21,7 @@ bool Attachments::open(const std::string& name) {
 }
 
 bool Attachments::attach(rte_mbuf* head, Bytes memory, const TxToken& token) {
+  STP_ASSERT(head->next == nullptr && head->nb_segs == 1, "memory is attached to a bare head");
   // A slot comes free before its token is handed back: both lists need room.
   if (free_count_ <= released_count_ || memory.size() > kMaxLength) return false;
   rte_mbuf* const tail = rte_pktmbuf_alloc(pool_.get());
@@ -46,6 +50,8 @@ std::span<const TxToken> Attachments::take_released() {
 void Attachments::on_release(void*, void* opaque) {
   auto* const slot = static_cast<Slot*>(opaque);
   Attachments& owner = *slot->owner;
+  STP_ASSERT(owner.free_count_ < kCapacity, "a slot that comes free was in use");
+  STP_ASSERT(owner.released_count_ < kCapacity, "there is room for each token that comes back");
   owner.free_[owner.free_count_++] = slot;
   owner.released_[owner.released_count_++] = slot->token;
 }

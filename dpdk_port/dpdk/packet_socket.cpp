@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "stp/base/assert.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"
 
@@ -69,10 +70,12 @@ std::size_t read_frame(tpacket2_hdr* slot, std::byte* to) {
 }  // namespace
 
 tpacket2_hdr* PacketSocket::rx(std::size_t slot) const {
+  STP_ASSERT(slot < slots_, "a slot is one of the ring");
   return reinterpret_cast<tpacket2_hdr*>(rings_ + slot * slot_size_);
 }
 
 tpacket2_hdr* PacketSocket::tx(std::size_t slot) const {
+  STP_ASSERT(slot < slots_, "a slot is one of the ring");
   return reinterpret_cast<tpacket2_hdr*>(rings_ + (slots_ + slot) * slot_size_);
 }
 
@@ -112,6 +115,7 @@ std::uint16_t PacketSocket::send(rte_mbuf** mbufs, std::uint16_t count) {
     if (mbuf->pkt_len < watched_ || admit(mbuf->pkt_len)) {
       tpacket2_hdr* const slot = tx(tx_at_);
       if (status_of(slot) != TP_STATUS_AVAILABLE) break;
+      STP_ASSERT(mbuf->pkt_len <= config_.room, "a frame fits its slot");
       write_frame(slot, mbuf);
       set_status(slot, TP_STATUS_SEND_REQUEST);
       tx_at_ = next(tx_at_);
@@ -170,6 +174,7 @@ std::size_t PacketSocket::first_waiting() const {
 // Takes back the frame there and all others behind it that are as long; the shorter ones move up.
 // True: there are some.
 bool PacketSocket::skip(std::size_t first) {
+  STP_ASSERT(first != kNone, "a frame that is taken back waits in the ring");
   const std::size_t length = tx(first)->tp_len;
   std::size_t from = first, to = first;
   do {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "stp/base/assert.h"
+
 namespace stp::port {
 namespace {
 
@@ -31,6 +33,7 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
   while (moved < kBurst * kTurnBursts) {
     std::array<rte_mbuf*, kBurst> mbufs;
     const std::uint16_t count = device_.receive(mbufs.data(), burst_);
+    STP_ASSERT(count <= burst_, "a driver gives no more than it was asked for");
     if (count == 0) break;
     std::array<Bytes, kBurst> frames;
     std::size_t kept = 0;
@@ -61,6 +64,7 @@ Bytes Receiver::frame_of(const rte_mbuf* mbuf, std::byte* buffer) {
     }
     std::copy(part.begin(), part.end(), buffer + length);
     length += part.size();
+    STP_ASSERT(length <= joined_.room(), "a frame that is put together fits its buffer");
   }
   return {buffer, length};
 }

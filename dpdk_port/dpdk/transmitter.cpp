@@ -2,8 +2,9 @@
 #include "dpdk_port/dpdk/transmitter.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
+
+#include "stp/base/assert.h"
 
 namespace stp::port {
 namespace {
@@ -68,7 +69,10 @@ void Transmitter::take_arp(Tap* tap) {
 
 unsigned Transmitter::take_frames(Engine& engine, Tap* tap, Time now) {
   if (!fill_spares()) return 0;
+  STP_ASSERT(pending_count_ == 0 && spare_count_ == kBurst,
+             "frames are taken where none waits, and each has its mbuf");
   const std::size_t count = engine.transmit(frames_, now);
+  STP_ASSERT(count <= frames_.size(), "no more frames are taken than were offered a head");
   if (count == 0) return 0;
   std::size_t unused = 0;  // heads of frames that were for ourselves, moved to the front
   for (std::size_t i = 0; i < count; ++i) {
@@ -94,12 +98,15 @@ bool Transmitter::keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap) 
     loopback_.push(frame);
     return true;
   }
+  STP_ASSERT(spares_[spare] != nullptr && frame.head == data_of(spares_[spare]),
+             "a frame was built in the mbuf that it was offered");
+  STP_ASSERT(pending_count_ < kBurst, "there is room for each frame of a burst");
   rte_mbuf* const mbuf = std::exchange(spares_[spare], nullptr);
   set_length(mbuf, head.size());
   pending_[pending_count_++] = mbuf;
   if (frame.attached.empty()) return false;
   if (attachments_.attach(mbuf, frame.attached, frame.token)) return true;
-  assert(frame.attached.size() <= rte_pktmbuf_tailroom(mbuf));
+  STP_ASSERT(frame.attached.size() <= rte_pktmbuf_tailroom(mbuf), "a frame fits its mbuf");
   std::copy(frame.attached.begin(), frame.attached.end(), frame.head + head.size());
   set_length(mbuf, head.size() + frame.attached.size());
   return false;
@@ -109,6 +116,7 @@ unsigned Transmitter::flush(Time now) {
   if (pending_count_ == 0) return 0;
   std::uint16_t sent = 0;
   if (device_.runs()) sent = device_.send(pending_.data(), pending_count_);
+  STP_ASSERT(sent <= pending_count_, "a driver takes no more than it was given");
   std::copy(pending_.begin() + sent, pending_.begin() + pending_count_, pending_.begin());
   pending_count_ = static_cast<std::uint16_t>(pending_count_ - sent);
   if (sent > 0) {

@@ -5,6 +5,7 @@
 #include <rte_cycles.h>
 
 #include "dpdk_port/port.h"
+#include "stp/base/assert.h"
 
 namespace stp::port {
 namespace {
@@ -27,7 +28,9 @@ Time TurnClock::now() {
   auto const counter = rte_rdtsc();
   if (counter - asked_ < oldest_) return time_;
   asked_ = counter;
-  return time_ = port::now();
+  auto const present = port::now();
+  STP_ASSERT(present >= time_, "the system's clock never goes back");
+  return time_ = present;
 }
 
 }  // namespace stp::port

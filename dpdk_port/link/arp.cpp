@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "stp/base/assert.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"
 
@@ -133,11 +134,13 @@ Arp::Entry& Arp::entry_for(Ipv4 address) {
              std::pair(is_wanted(b.second), last_used(b.second));
     }));
   }
+  STP_ASSERT(entries_.size() < kMaxEntries, "the table has room for a new entry");
   return entries_[address.value];
 }
 
 // Each kind has its own room: who asks us without end does not keep us from asking.
 bool Arp::send(const Waiting& frame) {
+  STP_ASSERT(requests_waiting_ <= waiting_.size(), "the requests that wait are among what waits");
   auto const like_it = frame.request ? requests_waiting_ : waiting_.size() - requests_waiting_;
   if (like_it >= kMaxWaiting) {
     ++counters_.dropped;
@@ -152,6 +155,7 @@ std::size_t Arp::take(std::byte* out) {
   if (waiting_.empty()) return 0;
   const Waiting frame = waiting_.front();
   waiting_.pop_front();
+  STP_ASSERT(!frame.request || requests_waiting_ > 0, "a request that waited was counted");
   if (frame.request) --requests_waiting_;
   ++(frame.request ? counters_.requests_sent : counters_.answers_sent);
 

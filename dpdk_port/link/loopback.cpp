@@ -2,12 +2,14 @@
 #include "dpdk_port/link/loopback.h"
 
 #include <algorithm>
-#include <cassert>
+
+#include "stp/base/assert.h"
 
 namespace stp::port {
 
 void Loopback::push(const TxFrame& frame) {
-  assert(count_ < kCapacity && frame.head_length <= heads_.room());
+  STP_ASSERT(count_ < kCapacity, "a turn fills the loopback no further than it can hold");
+  STP_ASSERT(frame.head_length <= heads_.room(), "a head is no longer than a frame may be");
   std::byte* const head = heads_.at(count_);
   std::copy_n(frame.head, frame.head_length, head);
   frames_[count_] = {Bytes(head, frame.head_length), frame.attached};
