@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "stp/base/assert.h"
 #include "stp/types.h"
 
 namespace stp::service {
@@ -22,6 +23,8 @@ class BellCredit {
   // It rang, and there was nothing. True: it has used up what it had, and is silent from now on.
   bool rang_in_vain(Time now) {
     if (silent_) return false;
+    STP_ASSERT(left_ <= kMost && pause_ >= kShortest && pause_ <= kLongest,
+               "a client's credit and its pause stay within their bounds");
     if (left_ > 0) --left_;
     if (left_ > 0) return false;
     silent_ = true;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "stp/base/assert.h"
+
 namespace stp::service {
 namespace {
 
@@ -72,6 +74,7 @@ Account Budgets::account(uid_t uid, bool trusted) {
 std::uint64_t Budgets::most_of(const User& user, std::size_t resource) const {
   auto const& whole = wholes_[resource];
   auto const own = user.used[resource];
+  STP_ASSERT(own <= whole.used, "what a user has is a part of the whole");
   auto const others = whole.used - own;
   if (whole.total == kNoBound) return kNoBound;
   if (user.trusted) return whole.total - std::min(whole.total, others);
@@ -88,6 +91,8 @@ bool Budgets::take(User& user, Resource resource, std::uint64_t amount) {
   own += amount;
   wholes_[at].used += amount;
   ++user.holders;
+  STP_ASSERT(own <= wholes_[at].used && wholes_[at].users <= users_.size(),
+             "what a user has is a part of the whole, and its holders are users");
   return true;
 }
 
@@ -95,6 +100,9 @@ bool Budgets::take(User& user, Resource resource, std::uint64_t amount) {
 void Budgets::give(User& user, Resource resource, std::uint64_t amount, bool whole) {
   std::lock_guard const guard(mutex_);
   auto const at = index_of(resource);
+  STP_ASSERT(amount <= user.used[at] && amount <= wholes_[at].used, "what is given back was taken");
+  STP_ASSERT(amount == 0 || wholes_[at].users > 0, "who gives back was counted as a holder");
+  STP_ASSERT(user.holders > 0, "who gives back has a reservation");
   user.used[at] -= amount;
   wholes_[at].used -= amount;
   if (user.used[at] == 0 && amount != 0) --wholes_[at].users;
@@ -105,12 +113,16 @@ void Budgets::give(User& user, Resource resource, std::uint64_t amount, bool who
 
 void Budgets::close(User& user) {
   std::lock_guard const guard(mutex_);
+  STP_ASSERT(user.holders > 0, "an account that closes was open");
   --user.holders;
   forget_if_empty(user);
 }
 
 void Budgets::forget_if_empty(User& user) {
-  if (user.holders == 0) users_.erase(user.uid);
+  if (user.holders != 0) return;
+  STP_ASSERT(std::ranges::all_of(user.used, [](auto used) { return used == 0; }),
+             "who has nothing left to hold it by holds nothing");
+  users_.erase(user.uid);
 }
 
 std::string Budgets::refusal(const User& user, Resource resource) const {
@@ -174,6 +186,8 @@ void Reservation::join(Reservation&& other) {
     return;
   }
   if (other.user_ == nullptr) return;
+  STP_ASSERT(user_ == other.user_ && resource_ == other.resource_,
+             "reservations that become one are of the same user and thing");
   amount_ += std::exchange(other.amount_, 0);
   other.reset();
 }

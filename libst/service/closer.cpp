@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "libst/service/nudge.h"
+#include "stp/base/assert.h"
 
 namespace stp::service {
 namespace {
@@ -99,6 +100,7 @@ struct Closer::State {
       else
         break;
     }
+    STP_ASSERT(state->free > 0 && state->free <= state->threads, "a thread that ends was free");
     --state->free;
     --state->threads;
     state->done.notify_all();
@@ -108,6 +110,9 @@ struct Closer::State {
   static void close_one(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock,
                         Lanes::iterator at, Nudge& nudge) {
     auto& lane = at->second;
+    STP_ASSERT(!lane.waiting.empty() && lane.free_place(),
+               "the lane that is next has a descriptor, and a place for a thread");
+    STP_ASSERT(state->free > 0, "the thread that closes was free");
     state->last_served = at->first;
     auto file = std::move(lane.waiting.front());
     lane.waiting.pop_front();
@@ -125,6 +130,8 @@ struct Closer::State {
     lock.lock();
     since.reset();
     ++state->free;
+    STP_ASSERT(state->waiting > 0 && lane.busy_count() < lane.busy.size(),
+               "a descriptor that is closed was counted");
     --state->waiting;
     if (lane.waiting.empty() && lane.busy_count() == 0) state->lanes.erase(at);
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 
 namespace stp::service {
@@ -29,6 +30,7 @@ class DriveLock {
     return true;
   }
   void unlock() {
+    STP_ASSERT(drawn_.load() != serving_.load(), "who lets go of the drive lock holds it");
     work::end();
     auto const next = serving_.load(std::memory_order_relaxed) + 1;
     // Sequentially consistent, as is the drawing of tickets: a waiter sees that it is its turn, or

@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "stp/base/assert.h"
+
 namespace stp::service {
 
 Populator::Populator() : done_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -24,6 +26,7 @@ Populator::~Populator() {
 }
 
 void Populator::add(Job job) {
+  STP_ASSERT(job.memory != nullptr, "pages are made of some memory");
   {
     std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(job));
@@ -62,6 +65,7 @@ void Populator::run() {
     if (stopping_) return;
     auto job = std::move(waiting_.front());
     waiting_.pop_front();
+    STP_ASSERT(!working_, "one job is in hand at a time");
     working_ = job.key;
     lock.unlock();
     job.result = job.memory->populate(kSlice);

@@ -11,6 +11,7 @@
 
 #include "libst/service/limits.h"
 #include "libst/service/shared_memory.h"
+#include "stp/base/assert.h"
 
 namespace stp::service {
 namespace {
@@ -91,8 +92,11 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, Res
   }
   if (auto const error = memory->guarded_.begin(memory->mapped_, std::move(torn)); error != 0)
     return error;
-  for (auto const& piece : std::span(request.pieces).first(request.piece_count))
+  for (auto const& piece : std::span(request.pieces).first(request.piece_count)) {
+    STP_ASSERT(piece.at <= total && piece.length <= total - piece.at,
+               "a piece that was measured lies within the memory");
     memory->pieces_.push_back(memory->mapped_.subspan(piece.at, piece.length));
+  }
   out = std::move(memory);
   return 0;
 }
@@ -106,6 +110,7 @@ int RegionMemory::populate(std::uint64_t bytes) {
     return errno == EINVAL ? 0 : -errno;
   }
   populated_ += part.size();
+  STP_ASSERT(populated_ <= mapped_.size(), "no more pages are made than are mapped");
   return populated_ == mapped_.size() ? 0 : -EAGAIN;
 }
 

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "libst/service/service_impl.h"
+#include "stp/base/assert.h"
 
 namespace stp::service {
 namespace {
@@ -80,6 +81,7 @@ Client* Service::Impl::make_client(bool privileged) {
   auto page = SharedMemory::create("stp-client", sizeof(ClientPage));
   if (!page) return nullptr;
   auto const id = unused_id();
+  STP_ASSERT(id != 0 && !clients.contains(id), "a new client has an id of its own");
   auto& client = clients[id];
   client.id = id;
   client.privileged = privileged;

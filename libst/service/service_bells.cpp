@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "libst/service/service_impl.h"
+#include "stp/base/assert.h"
 
 namespace stp::service {
 
@@ -85,6 +86,7 @@ void Service::Impl::end_silences() {
   for (auto& [id, client] : clients) {
     if (client.leaving || !client.bell_credit.silent()) continue;
     if (client.bell_credit.silent_until() <= clock.now()) {
+      STP_ASSERT(client.bell_file, "a client that was silenced has a bell");
       client.bell_credit.listen_again();
       watch_bell(EPOLL_CTL_MOD, client.bell_file.get(), id, true);
     } else {

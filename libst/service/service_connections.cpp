@@ -5,6 +5,7 @@
 #include "libst/service/limits.h"
 #include "libst/service/service_impl.h"
 #include "libst/service/wire_config.h"
+#include "stp/base/assert.h"
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/inbound/unscheduled.h"
 
@@ -43,6 +44,8 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   }
   out = client.free_bells.back();
   client.free_bells.pop_back();
+  STP_ASSERT(out < client.channels.size() && client.channels[out] == nullptr,
+             "a free bell number is of a place without a channel");
   client.channels[out] = std::move(channel);
   client.channel_bytes += bytes;
   client.slots += config.slots;
@@ -51,7 +54,13 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
 }
 
 void Service::Impl::release_channel(Client& client, Bell number) {
+  STP_ASSERT(client.channel(number) != nullptr, "a channel that is released is the client's");
   auto const channel = std::move(client.channels[number]);
+  STP_ASSERT(channel->bytes <= client.channel_bytes && channel->slots <= client.slots,
+             "a channel is counted with its client");
+  STP_ASSERT(client.endpoints.at(channel->endpoint).channels > 0,
+             "a channel is counted with its endpoint");
+  STP_ASSERT(!client.vcs.contains(channel->vc), "a channel that is released has no connection");
   client.free_bells.push_back(number);
   client.channel_bytes -= channel->bytes;
   client.slots -= channel->slots;
@@ -59,7 +68,10 @@ void Service::Impl::release_channel(Client& client, Bell number) {
 }
 
 void Service::Impl::put_to_use(Client& client, VcId vc, Bell bell) {
+  STP_ASSERT(client.channel(bell) != nullptr, "a connection has a channel of its client");
   auto& channel = *client.channels[bell];
+  STP_ASSERT(channel.vc == kNoneId && !channel.closing && !client.vcs.contains(vc),
+             "a channel is put to use once");
   client.vcs.emplace(vc, bell);
   channel.vc = vc;
   ++client.endpoints.at(channel.endpoint).in_use;
@@ -68,6 +80,8 @@ void Service::Impl::put_to_use(Client& client, VcId vc, Bell bell) {
 // The client will not ask for it any more.
 void Service::Impl::set_closing(Client& client, Channel& channel) {
   if (channel.closing) return;
+  STP_ASSERT(channel.vc == kNoneId || client.endpoints.at(channel.endpoint).in_use > 0,
+             "a connection that is closed was in use");
   channel.closing = true;
   if (channel.vc != kNoneId) --client.endpoints.at(channel.endpoint).in_use;
 }
@@ -101,6 +115,7 @@ int Service::Impl::stock(Client& client, EndpointId id, Endpoint& endpoint, Bell
   auto const error =
       node.stock(id, client.channels[number]->memory->data(), cookie(client, number));
   if (error == 0) return 0;
+  STP_ASSERT(endpoint.unaccepted > 0, "a channel for the stock was counted");
   --endpoint.unaccepted;
   release_channel(client, number);
   return error;
@@ -112,6 +127,8 @@ int Service::Impl::take_connection(Client& client, EndpointId id, Endpoint& endp
   VcInfo info{};
   if (auto const error = node.accept(id, vc); error != 0) return error;
   if (auto const error = node.vc_info(vc, info); error != 0) return error;
+  STP_ASSERT(info.cookie >> 32 == client.id && endpoint.unaccepted > 0,
+             "a connection that waits is its listener's, and was counted");
   out = static_cast<Bell>(info.cookie);
   put_to_use(client, vc, out);
   --endpoint.unaccepted;

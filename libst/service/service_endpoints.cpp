@@ -4,6 +4,7 @@
 #include "libst/service/limits.h"
 #include "libst/service/service_impl.h"
 #include "libst/service/wire_config.h"
+#include "stp/base/assert.h"
 
 namespace stp::service {
 
@@ -103,6 +104,10 @@ void Service::Impl::erase_if_ended(Client& client, EndpointId id) {
   // Busy or not, the Node stops listening. Once it is done there may still be news of it to come.
   auto const closed = node.close_endpoint(id) != -EBUSY;
   if (!closed || endpoint.channels != 0 || endpoint.regions != 0 || !endpoint.gone.empty()) return;
+  STP_ASSERT(endpoint.in_use == 0 && endpoint.unaccepted == 0,
+             "an endpoint without a channel has no connection");
+  STP_ASSERT(endpoint.tables.amount() <= client.table_bytes,
+             "the tables of an endpoint are counted with its client");
   client.table_bytes -= endpoint.tables.amount();
   client.endpoints.erase(at);
   endpoint_owner.erase(id);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/os/futex.h"
 #include "libst/service/service_impl.h"
+#include "stp/base/assert.h"
 
 namespace stp::service {
 
@@ -66,6 +67,7 @@ void Service::Impl::wake_page(ClientPage& page) {
 void Service::Impl::accept_ready(EndpointId id) {
   auto const at = endpoint_owner.find(id);
   if (at == endpoint_owner.end()) return;
+  STP_ASSERT(client(at->second) != nullptr, "an endpoint is some client's");
   auto& page = client(at->second)->page();
   page.accepts.fetch_add(1);
   wake_page(page);
@@ -82,6 +84,7 @@ void Service::Impl::vc_over(std::uint64_t cookie) {
 void Service::Impl::stock_low(EndpointId id) {
   auto const at = endpoint_owner.find(id);
   if (at == endpoint_owner.end()) return;
+  STP_ASSERT(client(at->second) != nullptr, "an endpoint is some client's");
   auto& owner = *client(at->second);
   auto* const endpoint = owner.endpoint(id);
   if (endpoint == nullptr || owner.leaving) return;
@@ -96,6 +99,7 @@ void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
   auto const number = static_cast<Bell>(cookie);
   if (owner == nullptr || owner->channel(number) == nullptr) return;
   auto& channel = *owner->channel(number);
+  STP_ASSERT(channel.vc == kNoneId || channel.vc == vc, "a channel has one connection");
   auto const id = channel.endpoint;
   auto& endpoint = owner->endpoints.at(id);
   if (channel.vc == kNoneId && !endpoint.ending) {
@@ -104,6 +108,8 @@ void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
     stock(*owner, id, endpoint, number);
     return;
   }
+  STP_ASSERT(channel.vc != kNoneId || endpoint.unaccepted > 0,
+             "a connection that nobody has accepted was counted");
   if (channel.vc == kNoneId) --endpoint.unaccepted;
   set_closing(*owner, channel);
   owner->vcs.erase(vc);
@@ -120,9 +126,13 @@ void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
 void Service::Impl::region_gone(RegionId id) {
   auto const at = region_owner.find(id);
   if (at == region_owner.end()) return;
+  STP_ASSERT(client(at->second) != nullptr, "a region is some client's");
   auto& owner = *client(at->second);
   region_owner.erase(at);
   auto& region = owner.regions.at(id);
+  STP_ASSERT(region.state == Region::State::kUnbinding,
+             "a region goes once, and is unmapped before");
+  STP_ASSERT(region.mapped_bytes <= owner.mapped_bytes, "a region's memory is counted");
   auto const endpoint = region.endpoint;
   region.state = Region::State::kGone;
   region.keep.reset();
@@ -131,6 +141,7 @@ void Service::Impl::region_gone(RegionId id) {
     forget_later({.client = owner.id, .region = id, .mxs = std::move(region.mxs)});
   region.mxs.clear();
   auto& of = owner.endpoints.at(endpoint);
+  STP_ASSERT(of.regions > 0, "a region is counted with its endpoint");
   --of.regions;
   settle_tables(owner, endpoint, of);
   if (owner.leaving || of.ending)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "libst/service/service_impl.h"
+#include "stp/base/assert.h"
 
 namespace stp::service {
 namespace {
@@ -16,6 +17,7 @@ constexpr int kSlice = 64;
 }  // namespace
 
 void Service::Impl::leave(Client& client) {
+  STP_ASSERT(!client.leaving, "a client leaves once");
   client.leaving = true;
   // Whoever else holds it, a forked child say, would go on being heard.
   if (client.bell_file) watch_bell(EPOLL_CTL_DEL, client.bell_file.get(), client.id, false);
@@ -91,7 +93,11 @@ bool Service::Impl::leave_step(Client& client) {
 }
 
 void Service::Impl::forget_if_empty(Client& client) {
-  if (client.leaving && client.empty()) clients.erase(client.id);
+  if (!client.leaving || !client.empty()) return;
+  STP_ASSERT(client.channel_bytes == 0 && client.slots == 0 && client.mapped_bytes == 0 &&
+                 client.table_bytes == 0 && client.vcs.empty(),
+             "a client of which nothing is left holds nothing");
+  clients.erase(client.id);
 }
 
 // ---- what others have left over
@@ -137,6 +143,7 @@ void Service::Impl::forget_mx(Client& client, std::uint16_t mx) {
 void Service::Impl::forget_region(Client& client, RegionId id) {
   auto const at = client.regions.find(id);
   if (at == client.regions.end()) return;
+  STP_ASSERT(at->second.state == Region::State::kGone, "a region is forgotten once it has gone");
   if (auto const of = client.endpoints.find(at->second.endpoint); of != client.endpoints.end())
     of->second.gone.erase(id);
   client.regions.erase(at);

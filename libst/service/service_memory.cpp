@@ -5,6 +5,7 @@
 
 #include "libst/service/limits.h"
 #include "libst/service/service_impl.h"
+#include "stp/base/assert.h"
 
 namespace stp::service {
 
@@ -104,6 +105,8 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
 
 // What was reserved for the tables of its Bufx becomes what they take.
 void Service::Impl::settle_tables(Client& client, EndpointId id, Endpoint& endpoint) {
+  STP_ASSERT(endpoint.tables.amount() <= client.table_bytes,
+             "the tables of an endpoint are counted with its client");
   client.table_bytes -= endpoint.tables.amount();
   endpoint.tables.shrink(node.table_bytes(id));
   client.table_bytes += endpoint.tables.amount();
@@ -114,6 +117,7 @@ bool Service::Impl::Windows::hold(std::uint64_t owner, std::uint64_t before, std
   auto const at = held.find(id);
   auto const has = at == held.end() ? 0 : at->second.amount();
   if (bytes <= before) {
+    STP_ASSERT(before - bytes <= has, "what a purse gives back its owner holds");
     auto const left = has - std::min<std::uint64_t>(has, before - bytes);
     if (left != 0)
       at->second.shrink(left);
