@@ -5,6 +5,7 @@
 
 #include "libst/managed/connection.h"
 #include "libst/managed/domain.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 namespace {
@@ -40,6 +41,7 @@ void Access::revoke() {
   for (auto const& [endpoint, mx] : mxs_) domain()->free_mx(endpoint, mx);
   domain()->remove_access(key_);
   for (auto const& connection : domain()->connections()) connection->revoke(*this);
+  STP_ASSERT(memory_->uses > 0 && memory_->regions > 0, "a region's memory is in use");
   --memory_->uses;
   --memory_->regions;
 }

@@ -3,9 +3,12 @@
 
 #include <utility>
 
+#include "stp/base/assert.h"
+
 namespace stp::managed {
 
 void Agenda::add(Entry& entry, Connection& connection, std::uint32_t channel) {
+  STP_ASSERT(!knows(entry), "a connection is added once");
   entry.connection = &connection;
   entry.channel = channel;
   if (channel >= by_channel_.size()) {
@@ -21,6 +24,7 @@ void Agenda::add(Entry& entry, Connection& connection, std::uint32_t channel) {
 }
 
 void Agenda::remove(Entry& entry) {
+  STP_ASSERT(knows(entry), "a connection that is removed was added");
   timers_.remove(entry);
   if (std::exchange(entry.in_turn, false)) std::erase(turn_, &entry);
   if (std::exchange(entry.again, false)) std::erase(again_, &entry);
@@ -31,6 +35,7 @@ void Agenda::remove(Entry& entry) {
 
 // Another one may have its channel already.
 void Agenda::forget_channel(const Entry& entry) {
+  STP_ASSERT(entry.channel < by_channel_.size(), "a channel that was added has its place");
   auto& place = by_channel_[entry.channel];
   if (place != &entry) return;
   place = nullptr;
@@ -43,7 +48,11 @@ void Agenda::disown(Entry& entry, service::Doorbells& news) {
 }
 
 void Agenda::gather(service::Doorbells& news, Time now) {
-  news.collect(own_, [this](std::uint32_t channel) { visit(*by_channel_[channel]); });
+  news.collect(own_, [this](std::uint32_t channel) {
+    STP_ASSERT(channel < by_channel_.size() && by_channel_[channel] != nullptr,
+               "news are taken for a connection that is there");
+    visit(*by_channel_[channel]);
+  });
   while (timers_.next() <= now) {
     auto& entry = static_cast<Entry&>(*timers_.first());
     timers_.remove(entry);
@@ -57,6 +66,7 @@ void Agenda::gather(service::Doorbells& news, Time now) {
 }
 
 void Agenda::visit(Entry& entry) {
+  STP_ASSERT(knows(entry), "a connection that is visited was added");
   if (std::exchange(entry.in_turn, true)) return;
   turn_.push_back(&entry);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libst/managed/connection.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 
@@ -28,6 +29,8 @@ bool Connection::match_ahead() {
     auto const offer = sequencer_->waiting_ahead();
     PostedReceive receive;
     if (!offer || !can_spare_receive(*offer) || !take_receive(offer->message, receive)) return any;
+    STP_ASSERT(receive.id == (last_message_ | kMessageMark) && !matched_.contains(receive.id),
+               "a receive from a pool is named by its message");
     auto const& matched = matched_[receive.id] = {std::move(receive)};
     sequencer_->receive_ahead(last_message_ | kMessageMark, landing_of(matched.receive));
   }

@@ -5,6 +5,7 @@
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/listener.h"
+#include "stp/base/assert.h"
 #include "stp/wire/tiling.h"
 
 namespace stp::managed {
@@ -22,6 +23,9 @@ constexpr Time kDecisionPatience = 45 * kSecond;
 void Connection::take_channel(EndpointId endpoint, const client::Reply& made,
                               std::shared_ptr<service::SharedMemory> memory,
                               const Staging& staging) {
+  STP_ASSERT(vc_ == kNoneId && !sequencer_, "a connection takes a channel once");
+  STP_ASSERT(state_ == State::kConnecting || state_ == State::kExpected,
+             "a channel is taken to connect, or came from a listener");
   endpoint_ = endpoint;
   vc_ = made.vc;
   bell_ = made.channel;
@@ -77,6 +81,7 @@ bool Connection::opened(Time now) {
       stu_size_log2(info.remote_max_stu, info.local_max_stu, info.remote_bufsize);
   config.receive_stu_log2 =
       stu_size_log2(info.local_max_stu, info.remote_max_stu, info.local_bufsize);
+  STP_ASSERT(!sequencer_, "a connection is opened once");
   sequencer_.emplace(config);
   if (state_ == State::kConnecting) {
     state_.must(Event::kOpened);
@@ -106,6 +111,7 @@ void Connection::on_hello(const Completion& c) {
   if (!legal || asked != (state_ == State::kExpected)) return end(-EPROTO, STM_FAILED, -EPROTO);
   private_data_ = std::move(hello.private_data);
   if (!asked) return on_answer(hello);
+  STP_ASSERT(listener_ != nullptr, "a connection that asks came from a listener");
   state_.must(Event::kRequest);
   wait_until_ = kNever;
   listener_->requested(shared_from_this());

@@ -5,6 +5,7 @@
 
 #include "libst/client/wait.h"
 #include "libst/managed/listener.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 namespace {
@@ -98,6 +99,7 @@ void Connection::send_soon() {
 
 bool Connection::pump(Time now) {
   if (state_ == State::kClosing || over()) return false;  // nobody may be left who takes it
+  STP_ASSERT(sequencer_, "a connection that has something to send is open");
   bool any = false;
   sequencer_->taken(channel_.taken(), now);
   for (; channel_.writable() && sequencer_->transmit(channel_.next(), now); any = true)
@@ -229,6 +231,7 @@ void Connection::go_on_ending() {
   if (ending_.keeps_messages) match_arrived();
   if (!std::exchange(ending_.has_flushed, true)) flush(ending_.flushed);
   if (ending_.keeps_messages && has_arrived()) return;
+  STP_ASSERT(operations_.empty() && matched_.empty(), "all is told before the end is");
   state_.must(Event::kLetGo);
   if (vc_ != kNoneId) channel_.leave();
   if (staging_.base != nullptr) domain_->staging().give_back(staging_);
@@ -303,6 +306,7 @@ int Connection::set_outlets(Outlets outlets) {
 }
 
 void Connection::release_outlets() {
+  STP_ASSERT(!outlets_.pool || outlets_.pool->users > 0, "a connection's pool is in use");
   if (outlets_.pool) --outlets_.pool->users;
   auto const context = outlets_.context;
   outlets_ = {};

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "libst/managed/staging.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 
@@ -35,12 +36,17 @@ class EagerOut {
   void close() { open_ = false; }
   [[nodiscard]] bool is_open() const { return open_; }
   std::uint32_t use_slot() {
+    STP_ASSERT(has_slot(), "a slot is used that is free");
     auto const slot = sent_++ % kEagerSlots;
     in_flight_ |= 1U << slot;
     return slot;
   }
   // The put from that slot is complete: its bytes may change.
-  void delivered(std::uint32_t slot) { in_flight_ &= ~(1U << slot); }
+  void delivered(std::uint32_t slot) {
+    STP_ASSERT(slot < kEagerSlots && (in_flight_ >> slot & 1) != 0,
+               "a put from a slot completes once");
+    in_flight_ &= ~(1U << slot);
+  }
   // The peer says how many it has taken so far. News may overtake each other.
   void taken(std::uint32_t count) {
     if (static_cast<std::int32_t>(count - taken_) > 0 && sent_ - count <= kEagerSlots)
@@ -71,6 +77,7 @@ class EagerIn {
     return nullptr;
   }
   void take(const Arrived& arrived) {
+    STP_ASSERT((waiting_ >> arrived.slot & 1) != 0, "a message that is taken has arrived");
     waiting_ &= ~(1U << arrived.slot);
     ++taken_;
   }

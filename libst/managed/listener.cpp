@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "libst/client/error.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 
@@ -101,7 +102,8 @@ bool Listener::make_room() {
 }
 
 void Listener::requested(const std::shared_ptr<Connection>& connection) {
-  drop_expected(*connection);
+  auto const expected = drop_expected(*connection);
+  STP_ASSERT(expected, "a connection that asks was expected");
   ++requested_;
   auto const handle = client::HandleTable::instance().add(Connection::kKind, connection);
   connection->set_handle(handle);
@@ -134,7 +136,10 @@ bool Listener::drop_expected(const Connection& connection) {
 }
 
 void Listener::decided(const Connection& connection) {
-  if (!drop_expected(connection)) --requested_;
+  if (!drop_expected(connection)) {
+    STP_ASSERT(requested_ > 0, "a connection that is decided had asked");
+    --requested_;
+  }
   if (!closed_) domain_->look_for_connections();
 }
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "libst/client/shared_pages.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 namespace {
@@ -24,7 +25,10 @@ MappingGateMember::MappingGateMember(std::mutex& domain) : domain_(domain) {
 MappingGateMember::~MappingGateMember() {
   std::lock_guard const guard(gate);
   auto** place = &first;
-  while (*place != this) place = &(*place)->next_;
+  while (*place != this) {
+    STP_ASSERT(*place != nullptr, "a member is in the list");
+    place = &(*place)->next_;
+  }
   *place = next_;
 }
 

@@ -7,6 +7,7 @@
 
 #include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
+#include "stp/base/assert.h"
 #include "stp/transfer/sequencer.h"
 
 namespace stp::managed {
@@ -74,6 +75,7 @@ class MemoryUse {
     return *this;
   }
   ~MemoryUse() {
+    STP_ASSERT(!memory_ || memory_->uses > 0, "memory that is let go of was in use");
     if (memory_) --memory_->uses;
   }
   [[nodiscard]] explicit operator bool() const { return memory_ != nullptr; }

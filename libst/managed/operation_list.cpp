@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/operation_list.h"
 
+#include "stp/base/assert.h"
+
 namespace stp::managed {
 
 void OperationList::grow() {
@@ -15,10 +17,12 @@ void OperationList::grow() {
 
 Operation& OperationList::add(const Operation& operation) {
   if (free_ == nullptr) grow();
+  STP_ASSERT(size_ < kMost && free_->id == 0, "a free place is of no operation");
   auto& node = *free_;
   free_ = node.next;
   static_cast<Operation&>(node) = operation;
   node.id = node.next_id;
+  STP_ASSERT(find(node.id) == &node, "an operation is found by its number");
   node.next_id = (node.next_id + kPlaces) & (2 * kMark - 1);
   if (node.next_id < kMark) node.next_id += kMark;
   if (node.memory != nullptr) ++node.memory->uses;
@@ -32,7 +36,9 @@ Operation& OperationList::add(const Operation& operation) {
 }
 
 void OperationList::remove(Operation& operation) {
+  STP_ASSERT(size_ > 0 && find(operation.id) == &operation, "an operation is removed once");
   auto& node = static_cast<Node&>(operation);
+  STP_ASSERT(node.memory == nullptr || node.memory->uses > 0, "an operation's memory is in use");
   if (node.memory != nullptr) --node.memory->uses;
   if (waiting_ == &node) waiting_ = node.next;
   (node.previous == nullptr ? first_ : node.previous->next) = node.next;
@@ -41,6 +47,8 @@ void OperationList::remove(Operation& operation) {
   node.next = free_;
   free_ = &node;
   --size_;
+  STP_ASSERT((size_ == 0) == (first_ == nullptr) && (size_ != 0 || waiting_ == nullptr),
+             "a list without operations has no first one, and none that waits");
 }
 
 void OperationList::forget() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libst/managed/operation.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 
@@ -43,7 +44,10 @@ class OperationList {
   // The oldest one that has not begun; nullptr: none.
   [[nodiscard]] Operation* waiting() const { return waiting_; }
   // That one has.
-  void begun() { waiting_ = waiting_->next; }
+  void begun() {
+    STP_ASSERT(waiting_ != nullptr, "what begins has waited");
+    waiting_ = waiting_->next;
+  }
   // All of them, with their holds on memory.
   void forget();
 

@@ -5,6 +5,7 @@
 
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 namespace {
@@ -77,6 +78,8 @@ Connection::Begun Connection::begin(Operation& operation) {
     return Begun::kLater;
   auto const error = try_begin(operation);
   if (error == -EAGAIN) return Begun::kLater;
+  STP_ASSERT(!operation.begun && operations_.waiting() == &operation,
+             "operations begin once, in the order of posting");
   operation.begun = true;
   operations_.begun();
   if (error != 0) complete(operation, error);
@@ -166,6 +169,8 @@ int Connection::access(const Operation& operation, const RemoteRegion& region) {
 void Connection::complete(Operation& operation, int status, std::uint64_t length,
                           std::uint32_t message) {
   if (operation.write != 0) writes_.complete(operation.write);
+  STP_ASSERT(operation.remote_uses == nullptr || *operation.remote_uses > 0,
+             "the peer's region is in use by what completes");
   if (operation.remote_uses != nullptr) --*operation.remote_uses;
   if (status == 0 && (operation.flags & STM_QUIET) != 0) {
     operations_.remove(operation);

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "libst/managed/domain.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 
@@ -18,8 +19,10 @@ bool Queue::reserve(std::size_t places) {
 }
 
 void Queue::push(const stm_event_t& event) {
+  STP_ASSERT(reserved_ > 0, "an event has a place that was reserved");
   --reserved_;
   events_.push_back(event);
+  STP_ASSERT(events_.size() + reserved_ <= capacity_, "a queue holds no more than it may");
   if (fd_ && events_.size() == 1) ::eventfd_write(fd_.get(), 1);
   if (waiters != 0) domain_->wake_waiters();
 }

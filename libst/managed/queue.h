@@ -8,6 +8,7 @@
 #include "libst/client/handle_table.h"
 #include "libst/include/stp/managed.h"
 #include "libst/os/unique_fd.h"
+#include "stp/base/assert.h"
 #include "stp/base/ring_queue.h"
 
 namespace stp::managed {
@@ -26,7 +27,10 @@ class Queue {
 
   // False: there are no so many places.
   bool reserve(std::size_t places);
-  void release(std::size_t places) { reserved_ -= places; }
+  void release(std::size_t places) {
+    STP_ASSERT(places <= reserved_, "a place that is released was reserved");
+    reserved_ -= places;
+  }
   // Into a place that was reserved.
   void push(const stm_event_t& event);
   // Takes up to `max`.
@@ -42,7 +46,10 @@ class Queue {
 
   // Those who named it as theirs.
   void use() { ++users_; }
-  void unuse() { --users_; }
+  void unuse() {
+    STP_ASSERT(users_ > 0, "who stops using a queue has used it");
+    --users_;
+  }
   [[nodiscard]] bool used() const { return users_ != 0; }
   [[nodiscard]] bool destroyed() const { return destroyed_; }
   void destroy() { destroyed_ = true; }
@@ -91,10 +98,12 @@ class QueueUse {
     return true;
   }
   void release() {
+    STP_ASSERT(held_ > 0, "who releases a place holds one");
     queue_->release(1);
     --held_;
   }
   void push(const stm_event_t& event) {
+    STP_ASSERT(held_ > 0, "who pushes an event holds a place for it");
     --held_;
     queue_->push(event);
   }

@@ -5,6 +5,7 @@
 
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 
@@ -85,6 +86,7 @@ bool Connection::match_eager(const EagerIn::Arrived& arrived) {
   PostedReceive receive;
   auto const head = arrived.head;
   if (!take_receive(head.message, receive)) return false;
+  STP_ASSERT(!matched_.contains(receive.id), "a receive takes one message");
   auto const refusal = receive.refusal(head.length);
   if (refusal == 0 && head.length != 0)
     std::memcpy(receive.ptr, staging_.eager_in(arrived.slot) + kEagerHead, head.length);
@@ -103,6 +105,7 @@ bool Connection::match_offer(const Offer& offer) {
   PostedReceive receive;
   if (!take_receive(offer.message, receive)) return false;
   auto const id = receive.id;
+  STP_ASSERT(!matched_.contains(id), "a receive takes one message");
   auto& matched = matched_[id] = {std::move(receive)};
   if (auto const refusal = matched.receive.refusal(offer.length); refusal != 0) {
     sequencer_->refuse_waiting();
@@ -132,6 +135,7 @@ stm_event_t Connection::received(const PostedReceive& receive, int status) const
 
 void Connection::conclude(Matched& matched, int status, std::uint64_t length, std::uint32_t message,
                           std::uint32_t tag) {
+  STP_ASSERT(!matched.done, "a message is concluded once");
   matched.told = received(matched.receive, status);
   matched.told.length = length;
   matched.told.message = message > 0 ? message - 1 : 0;

@@ -8,6 +8,7 @@
 
 #include "libst/include/stp/managed.h"
 #include "libst/managed/domain.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 
@@ -40,6 +41,7 @@ int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
 }
 
 Staging StagingArea::take() {
+  STP_ASSERT(!free_.empty(), "a block is taken where there is one");
   auto const block = free_.back();
   free_.pop_back();
   return block;

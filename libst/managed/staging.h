@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libst/managed/memory.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 
@@ -37,7 +38,11 @@ class StagingArea {
   // The rest under the domain's own.
   [[nodiscard]] bool has_free() const { return !free_.empty(); }
   Staging take();
-  void give_back(const Staging& block) { free_.push_back(block); }
+  void give_back(const Staging& block) {
+    STP_ASSERT(block.base != nullptr && free_.size() < blocks_,
+               "a block that comes back was taken");
+    free_.push_back(block);
+  }
   // Control mutex: all blocks are out of use.
   void unbind();
 

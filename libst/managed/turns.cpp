@@ -6,6 +6,7 @@
 #include "libst/managed/connection.h"
 #include "libst/managed/domain.h"
 #include "libst/managed/listener.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
 namespace {
@@ -80,6 +81,9 @@ void Domain::end_turn() {
 }
 
 void Domain::drop(Agenda::Entry& entry) {
+  STP_ASSERT(
+      entry.place < connections_.size() && connections_[entry.place].get() == entry.connection,
+      "a connection stands where its entry says");
   if (entry.unsent) std::erase(unsent_, entry.connection);
   agenda_.remove(entry);
   auto const place = entry.place;
@@ -118,6 +122,7 @@ void Domain::send_soon(Connection& connection) {
 bool Domain::pump_all() {
   bool any = false;
   for (auto* const connection : unsent_) {
+    STP_ASSERT(connection->entry().unsent, "a connection that is to send says so");
     connection->entry().unsent = false;
     any |= connection->pump(time_);
     if (connection->wants_another_look()) visit(*connection);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <set>
 
+#include "stp/base/assert.h"
+
 namespace stp::managed {
 
 // protocol: 9.32
@@ -18,11 +20,15 @@ class WriteWindow {
   }
   // Which Write of all this one is, from 1.
   std::uint64_t begin() {
+    STP_ASSERT(may_begin(), "a Write begins within the window");
     open_.insert(open_.end(), ++last_);
     return last_;
   }
   // Confirmed, or given up.
-  void complete(std::uint64_t write) { open_.erase(write); }
+  void complete(std::uint64_t write) {
+    auto const erased = open_.erase(write);
+    STP_ASSERT(erased == 1, "a Write completes once");
+  }
 
  private:
   std::set<std::uint64_t> open_;
