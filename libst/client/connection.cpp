@@ -8,6 +8,7 @@
 #include "libst/client/trouble.h"
 #include "libst/client/wait.h"
 #include "libst/service/wire_config.h"
+#include "stp/base/assert.h"
 #include "stp/wire/tiling.h"
 
 namespace stp::client {
@@ -201,6 +202,7 @@ int Connection::wait_flushed(bool closing) {
 // ---- the end ----
 
 int Connection::begin_close() {
+  STP_ASSERT(!ended_, "a connection is closed once");
   ended_ = true;
   wake_all(*channel_.wake_word());
   auto const flushed = wait_flushed(true);

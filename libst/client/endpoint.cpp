@@ -7,6 +7,7 @@
 #include "libst/client/region.h"
 #include "libst/client/wait.h"
 #include "libst/service/wire_config.h"
+#include "stp/base/assert.h"
 
 namespace stp::client {
 namespace {
@@ -106,6 +107,7 @@ int Endpoint::publish(const std::shared_ptr<Child>& child, Handle& out) {
   {
     std::lock_guard const guard(mutex_);
     if (!ended()) {
+      STP_ASSERT(!children_.contains(handle), "a handle is given once");
       children_.insert(handle);
       out = handle;
       return 0;

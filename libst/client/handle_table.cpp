@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include "stp/base/assert.h"
+
 namespace stp::client {
 namespace {
 
@@ -48,6 +50,7 @@ HandleTable::Slot* HandleTable::slot_at(std::uint32_t index) const {
 }
 
 Handle HandleTable::add(Kind kind, std::shared_ptr<void> object) {
+  STP_ASSERT(object != nullptr, "a handle is given to an object");
   std::lock_guard const guard(mutex_);
   if (free_.empty()) {
     if (size_ == kChunk * kChunks) return 0;
@@ -58,6 +61,9 @@ Handle HandleTable::add(Kind kind, std::shared_ptr<void> object) {
   auto const index = free_.front();
   free_.pop_front();
   auto& slot = *slot_at(index);
+  STP_ASSERT(index < size_ && slot.object == nullptr, "a free place has no object");
+  STP_ASSERT((slot.word.load(std::memory_order_relaxed) & (kLive | kPins)) == 0,
+             "nobody holds a free place");
   slot.object = std::move(object);
   auto const tag = next_tag(tag_of(slot.word.load(std::memory_order_relaxed)), kind);
   slot.word.store(std::uint64_t{tag} << 32 | kLive, std::memory_order_release);
@@ -84,11 +90,13 @@ HandleTable::Pin HandleTable::take(Handle handle, Kind kind, bool retire) {
 
 void HandleTable::unpin(std::uint32_t index, Slot& slot) {
   auto const before = slot.word.fetch_sub(1, std::memory_order_acq_rel);
+  STP_ASSERT((before & kPins) != 0, "who lets go of an object holds it");
   if ((before & kPins) == 1 && (before & kLive) == 0) recycle(index, slot);
 }
 
 // Nobody can pin a retired slot, so whoever drops its last pin is alone with it.
 void HandleTable::recycle(std::uint32_t index, Slot& slot) {
+  STP_ASSERT(slot.object != nullptr, "a handle that is retired had an object");
   auto const object = std::move(slot.object);  // its destructor runs without the lock
   std::lock_guard const guard(mutex_);
   free_.push_back(index);

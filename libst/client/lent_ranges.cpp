@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "libst/service/shared_memory.h"
+#include "stp/base/assert.h"
 
 namespace stp::client {
 namespace {
@@ -67,8 +68,10 @@ void LentRanges::leave_out() const {
   for (auto const& [at, by] : filled_) {
     if (filled == 0) begin = at;
     filled += by;
+    STP_ASSERT(filled >= 0, "no more is taken back than was lent");
     if (filled == 0) advise({begin, at}, MADV_DONTFORK);
   }
+  STP_ASSERT(filled == 0, "each lending has an end");
 }
 
 std::vector<LentRanges::Part> LentRanges::parts(Span area) const {
@@ -79,6 +82,7 @@ std::vector<LentRanges::Part> LentRanges::parts(Span area) const {
     for (; filling != filled_.end() && filling->first <= at; ++filling) filled += filling->second;
     for (; touching != touched_.end() && touching->first <= at; ++touching)
       touched += touching->second;
+    STP_ASSERT(filled >= 0 && touched >= filled, "what is lent whole is touched as often at least");
     auto next = area.end;
     if (filling != filled_.end()) next = std::min(next, filling->first);
     if (touching != touched_.end()) next = std::min(next, touching->first);

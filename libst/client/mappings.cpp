@@ -3,10 +3,15 @@
 
 #include <mutex>
 
+#include "stp/base/assert.h"
+
 namespace stp::client {
 
 void Mappings::add(RegionId region, Direction direction, BufxInterval interval) {
   std::unique_lock const guard(mutex_);
+  STP_ASSERT(interval.count > 0 && !regions_.contains(region), "a region is mapped once");
+  STP_ASSERT(direction != Direction::kTransmit || !transmit_.contains(interval.first),
+             "no two regions have the same Bufx");
   regions_[region] = {direction, interval};
   if (direction == Direction::kTransmit) transmit_[interval.first] = interval.count;
 }
@@ -16,6 +21,7 @@ void Mappings::remove(RegionId region) {
   auto const at = regions_.find(region);
   if (at == regions_.end()) return;
   if (at->second.direction == Direction::kTransmit) {
+    STP_ASSERT(transmit_.contains(at->second.interval.first), "what is removed was added");
     transmit_.erase(at->second.interval.first);
     found_.store(0, std::memory_order_relaxed);
   }

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <utility>
 
+#include "stp/base/assert.h"
+
 namespace stp::client {
 
 void Placements::add(Span pages, std::uint64_t inode, std::uint64_t offset) {
@@ -16,7 +18,12 @@ void Placements::add(Span pages, std::uint64_t inode, std::uint64_t offset) {
     look_at_ = std::max(kLook, 2 * by_begin_.size());
   }
   clear(pages);
-  by_begin_[pages.begin] = {pages.end, inode, offset};
+  auto const added = by_begin_.insert_or_assign(pages.begin, File{pages.end, inode, offset}).first;
+  STP_ASSERT(
+      !pages.empty() && (added == by_begin_.begin() || std::prev(added)->second.end <= pages.begin),
+      "what is placed overlaps nothing before it");
+  STP_ASSERT(std::next(added) == by_begin_.end() || pages.end <= std::next(added)->first,
+             "what is placed overlaps nothing behind it");
 }
 
 void Placements::clear(Span pages) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "libst/client/write_freeze.h"
+#include "stp/base/assert.h"
 
 namespace stp::client {
 namespace {
@@ -117,6 +118,7 @@ bool SetAside::put_back() const {
   if (!before_) return true;
   Readable const readable(pages_, protection_);
   if (!readable) return false;
+  STP_ASSERT(memory_ != nullptr, "pages that are put back are somebody's");
   WriteFreeze const freeze(bytes(pages_));
   store_changes(memory_->data() + offset_, at(pages_), before_.get(), pages_.size());
   return map_over(bytes(pages_), protection_, *memory_, offset_) == 0 ||

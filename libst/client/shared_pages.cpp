@@ -11,6 +11,7 @@
 #include "libst/client/error.h"
 #include "libst/client/write_freeze.h"
 #include "libst/service/messages.h"
+#include "stp/base/assert.h"
 
 namespace stp::client {
 namespace {
@@ -153,6 +154,7 @@ std::shared_ptr<const SharedMemory> SharedPages::create(MutableBytes pages,
 
 void SharedPages::unmap(MutableBytes pages, Lease& lease) {
   std::lock_guard const guard(mutex_);
+  STP_ASSERT(!lease.bytes_.empty(), "a lease ends once");
   lent_.remove(std::exchange(lease.bytes_, {}));
   ::munmap(pages.data(), pages.size());
 }

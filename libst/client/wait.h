@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "libst/client/backend.h"
+#include "stp/base/assert.h"
 
 namespace stp::client {
 
@@ -31,7 +32,10 @@ class PageEvents {
     page_.sleepers.fetch_add(1);
     return page_.events.load();
   }
-  void end_sleep() { page_.sleepers.fetch_sub(1); }
+  void end_sleep() {
+    auto const before = page_.sleepers.fetch_sub(1);
+    STP_ASSERT(before > 0, "who ends a sleep has begun one");
+  }
   std::atomic<std::uint32_t>* wake_word() { return &page_.events; }
 
  private:
