@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libst/udapl/core/ia.h"
+#include "stp/base/assert.h"
 
 namespace stp::udapl {
 
@@ -56,6 +57,7 @@ bool Cno::has_agent() {
 }
 
 void* Cno::next() {
+  STP_ASSERT(!triggered_.empty(), "a trigger is taken where there is one");
   auto* const evd = triggered_.front()->handle();
   triggered_.pop_front();
   std::uint64_t value;

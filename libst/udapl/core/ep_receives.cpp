@@ -5,6 +5,7 @@
 #include "libst/udapl/core/connection_info.h"
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/ia.h"
+#include "stp/base/assert.h"
 
 namespace stp::udapl {
 
@@ -62,6 +63,7 @@ void Ep::complete_receive(const stm_event_t& event) {
     finish(*receive);
     parts_.srq->check_watermark();
   } else {
+    STP_ASSERT(posted_ > 0 && posted_ <= receives_.size(), "a receive that completes was posted");
     finish(receives_.front());  // they complete in the order of their messages
     receives_.pop_front();
     --posted_;
@@ -93,6 +95,7 @@ void Ep::tell_receive(const Receive& receive, DtoStatus status, std::uint64_t le
 
 // Those that no connection has.
 void Ep::flush_receives() {
+  STP_ASSERT(posted_ <= receives_.size(), "what the connection has is among the receives");
   for (auto i = posted_; i < receives_.size(); ++i)
     tell_receive(receives_[i], DtoStatus::kFlushed, 0, false);
   while (receives_.size() > posted_) receives_.pop_back();

@@ -6,6 +6,7 @@
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/ia.h"
 #include "libst/udapl/core/rmr.h"
+#include "stp/base/assert.h"
 
 namespace stp::udapl {
 namespace {
@@ -149,7 +150,12 @@ Result Ep::post_bind(Rmr& rmr, std::uint64_t cookie, Flags flags) {
 }
 
 void Ep::complete_request(const stm_event_t& event) {
+  STP_ASSERT(event.context >= told_requests_, "a request is told after it has completed");
   auto& request = requests_[event.context - told_requests_];
+  STP_ASSERT(!request.done, "a request completes once");
+  STP_ASSERT((request.dto != Dto::kRdmaWrite || writes_ > 0) &&
+                 (request.dto != Dto::kRdmaRead || reads_ > 0),
+             "an RDMA that completes was under way");
   request.done = true;
   request.status = status_of(event.status);
   // Whatever else was outstanding is not to blame.

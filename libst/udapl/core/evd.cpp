@@ -2,6 +2,7 @@
 #include "libst/udapl/core/evd.h"
 
 #include "libst/udapl/core/ia.h"
+#include "stp/base/assert.h"
 
 namespace stp::udapl {
 
@@ -41,6 +42,8 @@ void Evd::push(Event event) {
   }
   auto const notify = event.notify;
   events_.push_back(std::move(event));
+  STP_ASSERT(events_.size() <= static_cast<std::size_t>(length_),
+             "an EVD holds no more than it may");
   if (!enabled_ || !notify) return;
   if (waiter_ != nullptr) {
     notified_ = true;
@@ -156,6 +159,7 @@ Result Evd::attach(Flags flag) {
 }
 
 void Evd::detach(Flags flag) {
+  STP_ASSERT(completion_streams_.contains(flag), "a stream that is detached was attached");
   if (--completion_streams_[flag] == 0) completion_streams_.erase(flag);
   unuse();
 }
@@ -169,6 +173,7 @@ Result Evd::attach_other() {
 }
 
 void Evd::detach_other() {
+  STP_ASSERT(other_streams_ > 0, "a stream that is detached was attached");
   --other_streams_;
   unuse();
 }

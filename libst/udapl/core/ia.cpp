@@ -7,6 +7,7 @@
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/private_data.h"
 #include "libst/udapl/core/service_point.h"
+#include "stp/base/assert.h"
 
 namespace stp::udapl {
 namespace {
@@ -96,6 +97,7 @@ void Ia::forget(Object& object) {
 }
 
 std::uint32_t Ia::add_lmr(Lmr& lmr) {
+  STP_ASSERT(!lmrs_.contains(next_lmr_), "an LMR's context is its own");
   lmrs_.emplace(next_lmr_, &lmr);
   return next_lmr_++;
 }

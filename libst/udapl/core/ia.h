@@ -14,6 +14,7 @@
 #include "libst/udapl/core/lmr.h"
 #include "libst/udapl/core/srq.h"
 #include "libst/udapl/core/staging.h"
+#include "stp/base/assert.h"
 
 namespace stp::udapl {
 
@@ -48,7 +49,10 @@ class Ia : public Object {
   void release(Object& object) { objects_.erase(&object); }
 
   [[nodiscard]] bool has_place_for_ep() const { return eps_ < kMaxEps; }
-  void count_ep(int change) { eps_ += change; }
+  void count_ep(int change) {
+    STP_ASSERT(eps_ + change >= 0 && eps_ + change <= kMaxEps, "an EP is counted once");
+    eps_ += change;
+  }
 
   std::uint32_t add_lmr(Lmr& lmr);
   void remove_lmr(std::uint32_t context) { lmrs_.erase(context); }

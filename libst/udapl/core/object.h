@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "stp/base/assert.h"
+
 namespace stp::udapl {
 
 class Ia;
@@ -32,7 +34,10 @@ class Object : public std::enable_shared_from_this<Object> {
 
   // Objects that depend on this one.
   void use() { ++users_; }
-  void unuse() { --users_; }
+  void unuse() {
+    STP_ASSERT(users_ > 0, "what depends on an object no more has done so");
+    --users_;
+  }
   [[nodiscard]] bool used() const { return users_ != 0; }
 
   // The IA closes abruptly: lets go of what the managed API holds.

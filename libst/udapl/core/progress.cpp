@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <ctime>
 
+#include "stp/base/assert.h"
+
 namespace stp::udapl {
 namespace {
 
@@ -48,6 +50,7 @@ int Progress::wait(Lock& lock, Waiter& waiter, const std::function<bool()>& done
     if (leader_ == nullptr) {
       leader_ = &waiter;
       result = lead(lock, deadline);
+      STP_ASSERT(leader_ == &waiter, "who leads does so until it stops");
       leader_ = nullptr;
     } else {
       result = follow(lock, waiter, deadline);

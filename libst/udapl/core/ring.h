@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "stp/base/assert.h"
+
 namespace stp::udapl {
 
 template <typename Value>
@@ -15,7 +17,10 @@ class Ring {
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] std::size_t size() const { return size_; }
   // 0: the oldest.
-  Value& operator[](std::size_t index) { return slots_[slot(index)]; }
+  Value& operator[](std::size_t index) {
+    STP_ASSERT(index < size_, "an index lies within the queue");
+    return slots_[slot(index)];
+  }
   Value& front() { return (*this)[0]; }
   Value& back() { return (*this)[size_ - 1]; }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libst/udapl/core/ia.h"
+#include "stp/base/assert.h"
 
 namespace stp::udapl {
 
@@ -58,6 +59,7 @@ Result Srq::post(std::span<const LmrTriplet> segments, std::uint64_t cookie) {
       result != Result::kSuccess)
     return result;
   auto const& iov = receive.iov;
+  STP_ASSERT(!free_.empty() && !slots_[free_.back()], "a buffer that may be posted has a place");
   auto const slot = free_.back();
   if (auto const error = stm_pool_post(pool_, slot, iov.memory(), iov.data(), iov.length());
       error != 0)
@@ -106,6 +108,7 @@ std::optional<Receive> Srq::completed(std::uint64_t context) {
   auto receive = std::exchange(slots_[context], std::nullopt);
   free_.push_back(context);
   ++unreaped_;
+  STP_ASSERT(free_.size() <= slots_.size(), "a place is free once");
   return receive;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libst/udapl/core/iov.h"
+#include "stp/base/assert.h"
 
 namespace stp::udapl {
 
@@ -50,7 +51,10 @@ class Srq : public Object {
   [[nodiscard]] int untold() const { return static_cast<int>(slots_.size() - free_.size()); }
   // The buffer of a completion, whose event is going to be pushed.
   std::optional<Receive> completed(std::uint64_t context);
-  void reaped() { --unreaped_; }
+  void reaped() {
+    STP_ASSERT(unreaped_ > 0, "a completion is taken once");
+    --unreaped_;
+  }
   void check_watermark();
 
  private:

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "stp/base/assert.h"
+
 namespace stp::udapl {
 namespace {
 
@@ -23,6 +25,7 @@ Staging& Staging::operator=(Staging&& other) noexcept {
 }
 
 void Staging::reset() {
+  STP_ASSERT(data_ == nullptr || pool_ != nullptr, "a buffer has a pool");
   if (data_ != nullptr) pool_->free_.emplace(size_, StagingPool::Free{data_, memory_});
   data_ = nullptr;
 }
