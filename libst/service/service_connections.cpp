@@ -39,8 +39,10 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   channel->endpoint = id;
   channel->slots = config.slots;
   if (client.free_bells.empty()) {
-    client.free_bells.push_back(static_cast<Bell>(client.channels.size()));
+    // A number that is free has its place, wherever memory runs out.
+    client.free_bells.reserve(client.channels.size() + 1);
     client.channels.emplace_back();
+    client.free_bells.push_back(static_cast<Bell>(client.channels.size() - 1));
   }
   out = client.free_bells.back();
   client.free_bells.pop_back();

@@ -65,7 +65,10 @@ std::size_t BufxRange::unbind(std::uint32_t first, std::uint32_t count, RegionId
   bound_ -= cleared;
   STP_ASSERT((bound_ == 0) == pieces_.empty(), "what is bound lies in pieces");
   recent_ = &kNone;
-  if (bound_ == 0) places_ = std::vector<Place>();
+  if (bound_ == 0) {
+    places_ = std::vector<Place>();
+    page_bytes_ = 0;  // of pages without entries, too: a bind() that found no memory left them
+  }
   return cleared;
 }
 
