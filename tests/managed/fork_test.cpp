@@ -148,11 +148,6 @@ TEST_P(Forking, PagesThatTheProgramMayNotReadAreLeftToo) {
 
 TEST_P(Forking, AProgramWithoutADescriptorLeftForksAsAnyOther) {
   auto const memory = lend();
-  // The daemon's threads are of this process and go on: the heap has memory for them that is free.
-  constexpr int kFree = 32 << 20;
-  ASSERT_EQ(::mallopt(M_TRIM_THRESHOLD, kFree), 1);
-  ASSERT_EQ(::mallopt(M_MMAP_THRESHOLD, kFree), 1);
-  std::free(std::malloc(kFree / 2));
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   auto const none = rlimit{0, before.rlim_max};
