@@ -28,7 +28,7 @@ bool is_stp(Bytes head) {
   wire::LinkHeader link;
   Bytes payload;
   // A malformed frame of ours is what one looks for in a trace.
-  return wire::unwrap(head, link, payload) != Counter::kNotStp;
+  return wire::unwrap(head, link, payload) != DropReason::kNotStp;
 }
 
 }  // namespace
