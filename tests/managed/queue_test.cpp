@@ -193,11 +193,12 @@ TEST_P(Queues, ConnectionsShareTheReceivesOfAPool) {
 
 TEST_P(Queues, ThreadsPostAndWaitAtOnceAndNothingIsLost) {
   constexpr unsigned kThreads = 3, kEach = 200;
-  Buffer from(1 << 16), to(1 << 16);
+  constexpr std::size_t kLongest = 8'192;
+  Buffer from(1 << 16), to(kThreads * kEach * kLongest);
   auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
   auto const sink = server.memory(to.data(), to.size());
   for (unsigned i = 0; i < kThreads * kEach; ++i)
-    ASSERT_EQ(stm_receive(server.connection, i, sink, to.data() + i % 8 * 8'192, 8'192), 0);
+    ASSERT_EQ(stm_receive(server.connection, i, sink, to.data() + i * kLongest, kLongest), 0);
   std::atomic<unsigned> received = 0, sent = 0;
   std::vector<std::thread> threads;
   auto const count = [](Side& side, std::atomic<unsigned>& done) {
