@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cinttypes>
 #include <csignal>
 #include <cstdio>
@@ -170,7 +171,9 @@ TEST_P(Forking, AChildSharesNothingWhereMemoryHasRunOut) {
   GTEST_SKIP() << "a sanitizer needs memory of its own";
 #endif
   auto const memory = lend();
-  // The daemon's threads are of this process and go on: the heap has memory for them that is free.
+  // The library's and the daemon's threads are of this process. What they have begun for the
+  // connection is done by then; for what comes later the heap has memory that is free.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
   constexpr int kFree = 32 << 20;
   ASSERT_EQ(::mallopt(M_TRIM_THRESHOLD, kFree), 1);
   ASSERT_EQ(::mallopt(M_MMAP_THRESHOLD, kFree), 1);
