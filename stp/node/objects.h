@@ -115,6 +115,7 @@ struct OneSided {
 struct Proof {
   static constexpr unsigned kTries = 5;
 
+  bool wanted = false;  // no later frame has shown that the RSR arrived
   wire::RequestState question;
   Time asked = 0;
   Retry retry;
@@ -175,9 +176,9 @@ struct Vc : TimerNode,
   Inbound inbound;
   PermittedBlocks permitted;
   std::unique_ptr<OneSided> one_sided;
-  std::unique_ptr<Proof> proof;  // nothing has come since then that shows that it arrived
-  std::uint32_t held = 0;        // its CTS that pacing holds back
-  Time look_at = 0;              // where pacing watches its grants: its next look
+  Proof proof;
+  std::uint32_t held = 0;  // its CTS that pacing holds back
+  Time look_at = 0;        // where pacing watches its grants: its next look
   VcMxs mxs;
   std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
   std::unique_ptr<KeyGuard> guard;                 // the same

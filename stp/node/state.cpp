@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Slots and state: RS and RSR (docs/protocol.md, section 6).
 #include <algorithm>
+#include <utility>
 
 #include "stp/node/impl.h"
 
@@ -24,18 +25,26 @@ constexpr Time kKeepAliveInterval = 250 * kMillisecond;
 void Node::Impl::on_request_state(Vc& vc, const wire::Header& h) {
   auto const rs = wire::decode_as<wire::RequestState>(h);
   answer_state(vc, rs.sync, rs.b_num, rs.r_id, rs.i_id);
-  bool const to_prove = !vc.passive && rs.sync == vc.local_key && rs.r_id != wire::kNoId;
-  if (!to_prove || vc.connectionless()) return;
-  vc.proof = std::make_unique<Proof>(Proof{rs, vc.heard, {}});
-  vc.proof->retry.start(vc.heard, RoundTrip::kInitial, 0, Proof::kTries);
+  bool const to_prove = !vc.passive && rs.sync == vc.local_key && rs.b_num == wire::kNoId &&
+                        rs.r_id != wire::kNoId && vc.inbound.transfer(rs.r_id) == nullptr;
+  if (!to_prove) return;
+  // Asked again it has answered again: the repeats go on as they were.
+  bool const first = !std::exchange(vc.proof.wanted, true);
+  vc.proof.question = rs;
+  vc.proof.asked = vc.heard;
+  if (!first) return;
+  vc.proof.retry.start(vc.heard, RoundTrip::kInitial, 0, Proof::kTries);
   set_timer(vc);
 }
 
 // protocol: 5.37
 void Node::Impl::repeat_proof(Vc& vc) {
-  if (!vc.proof) return;
-  if (vc.heard != vc.proof->asked) return vc.proof.reset();
-  auto const& rs = vc.proof->question;
+  if (!vc.proof.wanted) return;
+  if (vc.heard != vc.proof.asked) {
+    vc.proof = {};
+    return;
+  }
+  auto const& rs = vc.proof.question;
   counters.add(Counter::kRetries);
   answer_state(vc, rs.sync, rs.b_num, rs.r_id, rs.i_id);
 }

@@ -21,8 +21,7 @@ bool keeps_alive(const Vc& vc) {
 
 Time Node::Impl::deadline_of(const Vc& vc) const {
   auto next = std::min({vc.handshake.deadline(), vc.ask.deadline(), vc.ask_again, vc.data_check,
-                        vc.drain_by, undecided_deadline(vc)});
-  if (vc.proof) next = std::min(next, vc.proof->retry.deadline());
+                        vc.drain_by, vc.proof.retry.deadline(), undecided_deadline(vc)});
   if (keeps_alive(vc) && !vc.ask.running()) next = std::min(next, vc.heard + kKeepAlive);
   return next;
 }
@@ -110,25 +109,18 @@ void Node::Impl::expire(Time now) {
 std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
   if (vc.handshake.due(now)) {
     if (!vc.handshake.again(now)) {
-      switch (*vc.state.next(VcEvent::kGaveUp)) {
-        case VcState::kFailed:
-          counters.add(Counter::kVcUnanswered);
-          return fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now), 0;
-        // protocol: 5.16
-        case VcState::kPeerClosed:
-          vc.state.must(VcEvent::kGaveUp);
-          if (vc.user_closed) return forget(vc, now), 0;
-          break;
-        case VcState::kConnecting:
-        case VcState::kAsked:
-        case VcState::kOpen:
-        case VcState::kClosing:
-        case VcState::kBothClosing:
-        case VcState::kPeerClosing:
-        default:  // kVcGone
-          count_end(vc, Counter::kVcFailed);
-          return forget(vc, now), 0;
+      auto const after = vc.state.next(VcEvent::kGaveUp);
+      if (after == VcState::kFailed) {
+        counters.add(Counter::kVcUnanswered);
+        return fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now), 0;
       }
+      if (after == kVcGone) {
+        count_end(vc, Counter::kVcFailed);
+        return forget(vc, now), 0;
+      }
+      // protocol: 5.16
+      vc.state.must(VcEvent::kGaveUp);  // PeerClosed
+      if (vc.user_closed) return forget(vc, now), 0;
     } else {
       counters.add(Counter::kRetries);
       leaves(vc, kHandshakeClock);
@@ -142,8 +134,8 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
   if (now >= undecided_deadline(vc)) return end_undecided(vc, now), 0;
   if (vc.state != VcState::kOpen) return 0;
   if (now >= vc.drain_by) return begin_closing(vc, now), 0;
-  if (vc.proof && vc.proof->retry.due(now)) {
-    vc.proof->retry.again(now);
+  if (vc.proof.retry.due(now)) {
+    vc.proof.retry.again(now);
     repeat_proof(vc);
   }
   if (vc.ask.due(now)) {

@@ -176,7 +176,7 @@ void Node::Impl::stop_traffic(Vc& vc) {
   vc.channel.refuse_all();
   if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
   vc.ask.stop();
-  vc.proof.reset();
+  vc.proof = {};
   vc.ask_again = vc.drain_by = kNever;
   mxs.abandon(vc.mxs);
   mxs.tidy(kTidiedAtOnce);

@@ -9,15 +9,14 @@ void Strangers::prepare(Random& random) {
   if (prepared_) return;
   prepared_ = true;
   secret_.draw(random);
-  for (auto& ports : promised_) ports.resize(std::size_t{wire::kMaxPort} + 1);
 }
 
 // Whether that Port was promised to somebody else than who has `tag`.
 // protocol: 5.36
-bool Strangers::is_another(std::uint16_t port, std::uint8_t tag, Time now) {
+bool Strangers::is_another(std::uint16_t port, std::uint16_t tag, Time now) {
   auto const interval = now / kEpoch;
   if (interval != promised_in_) {
-    auto const forget = [](auto& ports) { std::ranges::fill(ports, std::uint8_t{0}); };
+    auto const forget = [](auto& ports) { std::ranges::fill(ports, std::uint16_t{0}); };
     forget(promised_[interval % 2]);
     if (interval != promised_in_ + 1) forget(promised_[1 - interval % 2]);
     promised_in_ = interval;

@@ -43,7 +43,11 @@ class Strangers {
   static constexpr unsigned kAtOnce = 32;
   static constexpr Time kInterval = 10 * kMillisecond;
 
-  Strangers() : asked_(kAsked), kept_(kKept) { held_.reserve(kHeld); }
+  // All memory is taken here: a frame takes none.
+  Strangers() : asked_(kAsked), kept_(kKept) {
+    held_.reserve(kHeld);
+    for (auto& ports : promised_) ports.resize(std::size_t{wire::kMaxPort} + 1);
+  }
 
   // Secrets are drawn when they are needed first.
   void prepare(Random& random);
@@ -58,7 +62,7 @@ class Strangers {
     auto const* const before = find(name, ports, now);
     if (before != nullptr && is_free(before->names.port)) return before->names;
     auto const start = secret_(name_words(name));
-    auto const tag = static_cast<std::uint8_t>(start >> 56 | 1);  // 0: promised to nobody
+    auto const tag = static_cast<std::uint16_t>(start >> 48 | 1);  // 0: promised to nobody
     // A Port that was promised to another is the second choice.
     for (bool const any : {false, true})
       for (std::size_t probe = 0; probe < kProbes; ++probe) {
@@ -113,7 +117,7 @@ class Strangers {
   static bool needs_place(const Requester& asker);
   [[nodiscard]] std::uint32_t cookie(const Requester& asker, std::uint16_t port,
                                      std::uint64_t epoch) const;
-  [[nodiscard]] bool is_another(std::uint16_t port, std::uint8_t tag, Time now);
+  [[nodiscard]] bool is_another(std::uint16_t port, std::uint16_t tag, Time now);
   bool keep(const Requester& asker, const Names& names, Time now);
   [[nodiscard]] const Kept* find(const PeerName& name, std::size_t ports, Time now) const;
   // Ports that are taken stand in rows.
@@ -128,8 +132,8 @@ class Strangers {
   std::vector<std::uint32_t> asked_;  // one word for each name, at a place that the name gives
   std::vector<Kept> kept_;            // by Port
   std::vector<Kept> held_;            // have shown that they are there
-  // Whom each Port was promised to in this interval and in the one before: a byte of its name.
-  std::array<std::vector<std::uint8_t>, 2> promised_;
+  // Whom each Port was promised to in this interval and in the one before: 15 bits of its name.
+  std::array<std::vector<std::uint16_t>, 2> promised_;
   std::uint64_t promised_in_ = 0;
   Time expects_until_ = 0;
   Time interval_began_ = 0;
