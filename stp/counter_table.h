@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every counter of a Node, and which of them are reasons to drop a frame: the one list of both.
-// The names are those of `stpctl stats`, DPDK telemetry, Prometheus and docs/operations.md; operators
-// rely on them.
+// The names are those of `stpctl stats`, DPDK telemetry, Prometheus and docs/operations.md:
+// operators rely on them.
 #pragma once
 
-// X(Id, name, "text"): something happened. D(Id, name, "text"): a received frame was dropped, and why.
+// X(Id, name, "text"): something happened.
+// D(Id, name, "text"): a received frame was dropped, and why.
 // clang-format off
 #define STP_COUNTERS(X, D)                                                                         \
   /* traffic */                                                                                    \

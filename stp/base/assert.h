@@ -13,22 +13,25 @@
 // and none on the path of a frame takes longer than a few instructions.
 #pragma once
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "stp/base/work_meter.h"
 
 #if defined(STP_WORK_METER) || defined(STP_ASSERTIONS)
 #define STP_ASSERTIONS_ON 1
-#include <cstdio>
-#include <cstdlib>
 #endif
 
 // STP_ASSERT(condition) or STP_ASSERT(condition, "in plain words what must hold").
 #define STP_ASSERT(...) STP_ASSERT_IN_WORDS(__VA_ARGS__, "", )
 
-#ifdef STP_ASSERTIONS_ON
-
 namespace stp {
 
+#ifdef STP_ASSERTIONS_ON
 inline constexpr bool kAsserts = true;
+#else
+inline constexpr bool kAsserts = false;
+#endif
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void assertion_failed(const char* file, int line,
                                                                     const char* condition,
@@ -40,20 +43,12 @@ inline constexpr bool kAsserts = true;
 
 }  // namespace stp
 
+#ifdef STP_ASSERTIONS_ON
 #define STP_ASSERT_IN_WORDS(condition, words, ...) \
   (static_cast<bool>(condition)                    \
        ? static_cast<void>(0)                      \
        : ::stp::assertion_failed(__FILE__, __LINE__, #condition, "" words))
-
 #else
-
-namespace stp {
-
-inline constexpr bool kAsserts = false;
-
-}  // namespace stp
-
 #define STP_ASSERT_IN_WORDS(condition, words, ...) \
   static_cast<void>(sizeof(static_cast<bool>(condition)))
-
 #endif

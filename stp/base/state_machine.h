@@ -15,17 +15,16 @@
 // - What a peer or a user causes may be illegal. The caller handles that:
 //     if (!door.advance(DoorEvent::kPull)) return counters.add(...);
 // - What this program decides must be legal. An illegal event is a mistake in the program: it ends
-//   the process in debug and sanitizer builds, and changes nothing in others.
+//   the process where assertions are on (assert.h), and changes nothing elsewhere.
 //     door.must(DoorEvent::kPush);
 #pragma once
 
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <type_traits>
 
-#include "stp/base/work_meter.h"
+#include "stp/base/assert.h"
 
 namespace stp {
 
@@ -114,10 +113,11 @@ class Machine {
   constexpr void must(Event event, [[maybe_unused]] const char* file = __builtin_FILE(),
                       [[maybe_unused]] int line = __builtin_LINE()) {
     if (advance(event)) return;
-    if constexpr (work::kMetered) {
-      std::fprintf(stderr, "%s:%d: event %d is not legal in state %d\n", file, line,
-                   static_cast<int>(event), static_cast<int>(state_));
-      std::abort();
+    if constexpr (kAsserts) {
+      char words[64];
+      std::snprintf(words, sizeof words, "event %d in state %d", static_cast<int>(event),
+                    static_cast<int>(state_));
+      assertion_failed(file, line, "the event is legal", words);
     }
   }
 

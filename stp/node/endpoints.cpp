@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints and the memory mapped on them.
 #include <algorithm>
-#include <cassert>
 #include <cerrno>
 #include <new>
 
+#include "stp/base/assert.h"
 #include "stp/node/impl.h"
 
 namespace stp {
@@ -107,7 +107,7 @@ int Node::Impl::unmap(RegionId id) {
   // From here on neither a request nor a frame finds the memory: nothing of it stays bound.
   [[maybe_unused]] auto const unbound =
       range_of(*endpoint, region->direction).unbind(region->first, region->count, id);
-  assert(unbound == region->count);
+  STP_ASSERT(unbound == region->count, "what a region has is bound until it is unbound");
   region->unmapped = true;
   mxs.abandon(region->mxs);
   mxs.tidy(kTidiedAtOnce);

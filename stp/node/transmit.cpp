@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Bursts to send: the Node's own answers first, then users' requests, connection by connection.
 #include <algorithm>
-#include <cassert>
 #include <cerrno>
 #include <cstring>
 
+#include "stp/base/assert.h"
 #include "stp/node/impl.h"
 #include "stp/wire/emit.h"
 
@@ -241,7 +241,7 @@ wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
     payload = source.run(from, length, region_id);
     if (payload.size() == length && length >= config.attach_from && append.empty())
       region = regions.find(region_id);  // there is one: what is bound is mapped
-    assert(region == nullptr || !region->unmapped);
+    STP_ASSERT(region == nullptr || !region->unmapped, "what is sent from is mapped");
     if (region == nullptr) {  // copied to where it will stand behind the header
       auto* const behind =
           frame.head + wire::head_size(h, length + append.size(), config.vlan.has_value());

@@ -34,15 +34,20 @@ struct WordType<Word::kTLen> {
 #define STP_READ(word, member, name) \
   member = static_cast<WordType<Word::k##word>::Type>(word_of(header, Word::k##word));
 #define STP_WRITE(word, member, name) set_word(header, Word::k##word, member);
-#define STP_STRUCT(operation, fields, ...)                                           \
-  struct operation {                                                                 \
-    static constexpr Op kOp = Op::k##operation;                                      \
-    STP_FIELDS_##fields(STP_MEMBER) constexpr void read_from(const Header& header) { \
-      STP_FIELDS_##fields(STP_READ)                                                  \
-    }                                                                                \
-    constexpr void write_to(Header& header) const { STP_FIELDS_##fields(STP_WRITE) } \
-    friend bool operator==(const operation&, const operation&) = default;            \
+// clang-format off
+#define STP_STRUCT(operation, fields, ...)                                \
+  struct operation {                                                      \
+    static constexpr Op kOp = Op::k##operation;                           \
+    STP_FIELDS_##fields(STP_MEMBER)                                       \
+    constexpr void read_from(const Header& header) {                      \
+      STP_FIELDS_##fields(STP_READ)                                       \
+    }                                                                     \
+    constexpr void write_to(Header& header) const {                       \
+      STP_FIELDS_##fields(STP_WRITE)                                      \
+    }                                                                     \
+    friend bool operator==(const operation&, const operation&) = default; \
   };
+// clang-format on
 STP_OPERATIONS(STP_STRUCT)
 #undef STP_STRUCT
 #undef STP_WRITE

@@ -3,8 +3,7 @@
 // caller.
 #pragma once
 
-#include <cassert>
-
+#include "stp/base/assert.h"
 #include "stp/wire/checksum.h"
 #include "stp/wire/frame.h"
 #include "stp/wire/syntax.h"
@@ -60,7 +59,7 @@ DropReason parse_payload(Bytes payload, Bytes apart, unsigned max_stu, Frame& ou
 
 [[gnu::always_inline]] inline DropReason parse_inline(Bytes frame, unsigned max_stu, Frame& out,
                                                       Bytes apart) {
-  assert(max_stu <= kMaxMaxStu);
+  STP_ASSERT(max_stu <= kMaxMaxStu, "a link's Max_STU is legal");
   Bytes payload;
   if (const DropReason why = unwrap(frame, out, payload); why != DropReason::kNone) return why;
   if (payload.size() < kHeaderSize) return DropReason::kTruncated;

@@ -6,10 +6,11 @@
 
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include "tests/markdown_table.h"
 
 namespace stp::managed {
 namespace {
@@ -42,19 +43,6 @@ std::set<Row> rows_of_code() {
   return rows;
 }
 
-// The cells of a line "| a | b |", without the spaces around them. None: it is no such line.
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells;
-  if (!line.starts_with('|')) return cells;
-  std::istringstream in(line.substr(1));
-  for (std::string cell; std::getline(in, cell, '|');) {
-    auto const first = cell.find_first_not_of(' ');
-    auto const last = cell.find_last_not_of(' ');
-    cells.push_back(first == std::string::npos ? "" : cell.substr(first, last - first + 1));
-  }
-  return cells;
-}
-
 // A row without a state is of the state above. "each of these" are all states above.
 std::set<Row> rows_of_page() {
   std::set<Row> rows;
@@ -64,7 +52,7 @@ std::set<Row> rows_of_page() {
   }
   std::vector<std::string> above;
   while (std::getline(page, line) && !line.starts_with("## ")) {
-    auto const cells = cells_of(line);
+    auto const cells = test::cells_of(line);
     if (cells.size() != 4 || cells[0] == "state" || cells[0] == "---") continue;
     bool const each = cells[0] == "each of these";
     if (!each && !cells[0].empty()) above.push_back(cells[0]);

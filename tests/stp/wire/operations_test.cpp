@@ -13,27 +13,14 @@
 #include <vector>
 
 #include "stp/wire/operation.h"
+#include "tests/markdown_table.h"
 
 namespace stp::wire {
 namespace {
 
+using test::cells_of;
+using test::trimmed;
 using Row = std::vector<std::string>;
-
-std::string trimmed(const std::string& text) {
-  auto const begin = text.find_first_not_of(' ');
-  return begin == std::string::npos ? ""
-                                    : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
-}
-
-// "| a | b |" -> {"a", "b"}; nothing for a line that is no row.
-Row cells_of(std::string line) {
-  line = trimmed(line);
-  if (!line.starts_with('|')) return {};
-  Row cells;
-  std::istringstream rest(line.substr(1));
-  for (std::string cell; std::getline(rest, cell, '|');) cells.push_back(trimmed(cell));
-  return cells;
-}
 
 // The rows below the heading whose first cells are `heading`.
 std::vector<Row> table_of(const Row& heading) {

@@ -7,10 +7,11 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include "tests/markdown_table.h"
 
 namespace stp::test {
 namespace {
@@ -47,25 +48,12 @@ std::set<Row> rows_of_code() {
   return rows;
 }
 
-// The cells of a line "| a | b |", without the spaces around them. None: it is no such line.
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells;
-  if (!line.starts_with('|')) return cells;
-  std::istringstream in(line.substr(1));
-  for (std::string cell; std::getline(in, cell, '|');) {
-    auto const first = cell.find_first_not_of(' ');
-    auto const last = cell.find_last_not_of(' ');
-    cells.push_back(first == std::string::npos ? "" : cell.substr(first, last - first + 1));
-  }
-  return cells;
-}
-
 std::set<Row> rows_of_page() {
   std::set<Row> rows;
   std::ifstream page(STP_PROTOCOL_PAGE);
   std::vector<std::string> columns;
   for (std::string line; std::getline(page, line);) {
-    auto const cells = cells_of(line);
+    auto const cells = test::cells_of(line);
     if (columns.empty()) {
       if (cells.size() > 1 && cells[0] == "state" && cells[1] == "CA") columns = cells;
       continue;
