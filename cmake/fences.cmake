@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # stp_may_include(FOLDER PLACE...): of the project's own headers the files of FOLDER include those
-# alone that are PLACE, a file, or stand in it, a folder. Else the configuration stops.
+# alone that are PLACE, a file, or stand in it, a folder. They are written with quotes and without
+# "..". Else the configuration stops.
 function(stp_may_include folder)
   list(TRANSFORM ARGN REPLACE "\\." "[.]" OUTPUT_VARIABLE places)
   list(JOIN places "|" places)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cpp
                                             ${CMAKE_SOURCE_DIR}/${folder}/*.h)
   foreach(file IN LISTS files)
-    file(STRINGS ${file} includes REGEX "^[ \t]*#[ \t]*include[ \t]+\"")
+    file(STRINGS ${file} includes
+         REGEX "^[ \t]*#[ \t]*include[ \t]*(\"|<(stp|dpdk_port|libst|tools|tests)/)")
     foreach(line IN LISTS includes)
-      if(NOT line MATCHES "\"(${places})[/\"]")
+      if(NOT line MATCHES "\"(${places})[/\"]" OR line MATCHES "[.][.]/")
         message(FATAL_ERROR "${file}: files in ${folder}/ include only headers of ${ARGN}, "
                             "not: ${line}")
       endif()
@@ -22,7 +24,7 @@ function(stp_includes_no folder regex why)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cpp
                                             ${CMAKE_SOURCE_DIR}/${folder}/*.h)
   foreach(file IN LISTS files)
-    file(STRINGS ${file} includes REGEX "^[ \t]*#[ \t]*include[ \t]+<${regex}")
+    file(STRINGS ${file} includes REGEX "^[ \t]*#[ \t]*include[ \t]*<${regex}")
     if(includes)
       message(FATAL_ERROR "${file}: ${why}, not: ${includes}")
     endif()
