@@ -115,10 +115,9 @@ struct OneSided {
 struct Proof {
   static constexpr unsigned kTries = 5;
 
-  bool wanted = false;  // no later frame has shown that the RSR arrived
-  wire::RequestState question;
+  bool wanted = false;               // no later frame has shown that the RSR arrived
+  std::uint32_t r_id = 0, i_id = 0;  // of the question
   Time asked = 0;
-  Retry retry;
 };
 
 // An RC of ours: not any more, or never; for others to be answered; on its way.
@@ -159,7 +158,7 @@ struct Vc : TimerNode,
   SlotCredit credit;
   RoundTrip round_trip;
   Dial dial = Dial::kNone;
-  Retry handshake;          // RC, RD or DA waiting for its answer
+  Retry handshake;          // RC, RD or DA waiting for its answer; while open, the proof's clock
   Retry ask;                // our own RS waiting for its RSR
   Time drain_by = kNever;   // its user has closed it: what is queued has to get on until then
   Time decide_by = kNever;  // kAsked: the user's time to decide ends

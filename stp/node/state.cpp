@@ -30,10 +30,11 @@ void Node::Impl::on_request_state(Vc& vc, const wire::Header& h) {
   if (!to_prove) return;
   // Asked again it has answered again: the repeats go on as they were.
   bool const first = !std::exchange(vc.proof.wanted, true);
-  vc.proof.question = rs;
+  vc.proof.r_id = rs.r_id;
+  vc.proof.i_id = rs.i_id;
   vc.proof.asked = vc.heard;
   if (!first) return;
-  vc.proof.retry.start(vc.heard, RoundTrip::kInitial, 0, Proof::kTries);
+  vc.handshake.start(vc.heard, RoundTrip::kInitial, 0, Proof::kTries);
   set_timer(vc);
 }
 
@@ -42,11 +43,10 @@ void Node::Impl::repeat_proof(Vc& vc) {
   if (!vc.proof.wanted) return;
   if (vc.heard != vc.proof.asked) {
     vc.proof = {};
-    return;
+    return vc.handshake.stop();
   }
-  auto const& rs = vc.proof.question;
   counters.add(Counter::kRetries);
-  answer_state(vc, rs.sync, rs.b_num, rs.r_id, rs.i_id);
+  answer_state(vc, vc.local_key, wire::kNoId, vc.proof.r_id, vc.proof.i_id);
 }
 
 // RSR: the free Slots of this moment and, where `r_id` names a Transfer, its state.

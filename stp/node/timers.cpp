@@ -21,7 +21,7 @@ bool keeps_alive(const Vc& vc) {
 
 Time Node::Impl::deadline_of(const Vc& vc) const {
   auto next = std::min({vc.handshake.deadline(), vc.ask.deadline(), vc.ask_again, vc.data_check,
-                        vc.drain_by, vc.proof.retry.deadline(), undecided_deadline(vc)});
+                        vc.drain_by, undecided_deadline(vc)});
   if (keeps_alive(vc) && !vc.ask.running()) next = std::min(next, vc.heard + kKeepAlive);
   return next;
 }
@@ -107,6 +107,10 @@ void Node::Impl::expire(Time now) {
 }
 
 std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
+  if (vc.state == VcState::kOpen && vc.handshake.due(now)) {
+    vc.handshake.again(now);
+    repeat_proof(vc);
+  }
   if (vc.handshake.due(now)) {
     if (!vc.handshake.again(now)) {
       auto const after = vc.state.next(VcEvent::kGaveUp);
@@ -134,10 +138,6 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
   if (now >= undecided_deadline(vc)) return end_undecided(vc, now), 0;
   if (vc.state != VcState::kOpen) return 0;
   if (now >= vc.drain_by) return begin_closing(vc, now), 0;
-  if (vc.proof.retry.due(now)) {
-    vc.proof.retry.again(now);
-    repeat_proof(vc);
-  }
   if (vc.ask.due(now)) {
     // Any frame of the peer's shows that it lives: only silence uses up the tries.
     // protocol: 5.23, 5.24
