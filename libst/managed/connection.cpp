@@ -110,7 +110,8 @@ bool Connection::pump(Time now) {
 
 // Once all that a graceful end waits for is done.
 void Connection::settle() {
-  if (state_ != State::kDraining || !operations_.empty()) return;
+  if (state_ != State::kDraining) return;
+  if (!operations_.empty()) return confirm_quiet_puts();
   if (eager_in_.has_untold()) sequencer_->notify(eager_in_.tell());
   if (pump(domain_->now())) domain_->backend().rung();
   disconnect_channel(false);

@@ -68,6 +68,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // The program takes that memory back. True: something under way used it; the connection ends for
   // that, and this is asked again until it has let go.
   bool withdraw(const Memory& memory);
+  // How many quiet operations that have begun use the memory.
+  [[nodiscard]] unsigned quiet_uses(const Memory& memory) const;
+  // Somebody waits for the end of what was begun quietly.
+  void confirm_quiet_puts();
 
   // ---- going on ----
   // In three steps: whether it has ended is looked at first and told last, and all that came before
@@ -174,6 +178,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void begin_operations();
   enum class Begun : std::uint8_t { kYes, kLater };
   Begun begin(Operation& operation);
+  [[nodiscard]] bool may_be_quiet(const Operation& operation) const;
   int try_begin(Operation& operation);
   int begin_remote(Operation& operation);
   int begin_send(Operation& operation);

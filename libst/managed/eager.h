@@ -32,6 +32,11 @@ class EagerOut {
   [[nodiscard]] bool has_slot() const {
     return open_ && sent_ - taken_ < kEagerSlots && (in_flight_ >> (sent_ % kEagerSlots) & 1) == 0;
   }
+  // Half of the slots may be used.
+  [[nodiscard]] bool has_plenty() const {
+    return static_cast<unsigned>(std::popcount(in_flight_)) < kEagerSlots / 2 &&
+           sent_ - taken_ < kEagerSlots / 2;
+  }
   void open() { open_ = true; }
   void close() { open_ = false; }
   [[nodiscard]] bool is_open() const { return open_; }

@@ -57,7 +57,8 @@ int Connection::post(const Operation& operation) {
     default:
       return -ENOTCONN;
   }
-  if (operations_.size() >= kMaxOutstanding || !outlets_.sends.reserve()) return -EAGAIN;
+  if (operations_.size() >= kMaxOutstanding || !outlets_.sends.reserve())
+    return confirm_quiet_puts(), -EAGAIN;
   operations_.add(operation).posted = posted_++;
   if (state_ != State::kUp) return 0;
   sequencer_->expire(domain_->time());
@@ -74,8 +75,10 @@ void Connection::begin_operations() {
 }
 
 Connection::Begun Connection::begin(Operation& operation) {
-  if ((operation.flags & STM_FENCE) != 0 && operations_.oldest() != &operation)
+  if ((operation.flags & STM_FENCE) != 0 && operations_.oldest() != &operation) {
+    sequencer_->confirm_puts();
     return Begun::kLater;
+  }
   auto const error = try_begin(operation);
   if (error == -EAGAIN) return Begun::kLater;
   STP_ASSERT(!operation.begun && operations_.waiting() == &operation,
@@ -84,6 +87,26 @@ Connection::Begun Connection::begin(Operation& operation) {
   operations_.begun();
   if (error != 0) complete(operation, error);
   return Begun::kYes;
+}
+
+// Its completion may come late: the program waits neither for it nor, soon, for its place in the
+// queue.
+bool Connection::may_be_quiet(const Operation& operation) const {
+  return (operation.flags & STM_QUIET) != 0 && outlets_.sends.has_plenty();
+}
+
+unsigned Connection::quiet_uses(const Memory& memory) const {
+  unsigned uses = 0;
+  auto const* operation = operations_.oldest();
+  for (; operation != nullptr; operation = OperationList::next(*operation))
+    uses += operation->begun && operation->memory == &memory && (operation->flags & STM_QUIET) != 0;
+  return uses;
+}
+
+void Connection::confirm_quiet_puts() {
+  if (!sequencer_ || operations_.empty()) return;
+  sequencer_->confirm_puts();
+  send_soon();
 }
 
 int Connection::try_begin(Operation& operation) {
@@ -121,7 +144,8 @@ int Connection::begin_eager(Operation& operation) {
   auto* const at = staging_.eager_out(slot);
   auto const error = sequencer_->put(operation.id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
                                      staging_.memory->at(at), kEagerHead + operation.length,
-                                     wire::flag::kInterrupt);
+                                     {.flags = wire::flag::kInterrupt,
+                                      .quiet = may_be_quiet(operation) && eager_out_.has_plenty()});
   if (error != 0) {  // the peer has ended its ring, or it was given up
     eager_out_.close();
     return begin_write(operation);
@@ -159,7 +183,7 @@ int Connection::access(const Operation& operation, const RemoteRegion& region) {
     return -ERANGE;
   if (operation.kind == Kind::kPut)
     return sequencer_->put(operation.id, region, offset, operation.source(), operation.length,
-                           wire_flags(operation));
+                           {.flags = wire_flags(operation), .quiet = may_be_quiet(operation)});
   auto const landing = operation.memory->landing(endpoint_, operation.ptr, operation.length);
   if (operation.kind == Kind::kGet) return sequencer_->get(operation.id, region, offset, landing);
   return sequencer_->fetch(operation.id, region, offset, operation.function, operation.operand,

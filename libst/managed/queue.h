@@ -43,6 +43,8 @@ class Queue {
 
   [[nodiscard]] std::size_t size() const { return events_.size(); }
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
+  // Half of the places, at least, are neither taken nor reserved.
+  [[nodiscard]] bool has_plenty() const { return (events_.size() + reserved_) * 2 <= capacity_; }
 
   // Those who named it as theirs.
   void use() { ++users_; }
@@ -108,6 +110,7 @@ class QueueUse {
     queue_->push(event);
   }
   [[nodiscard]] std::size_t held() const { return held_; }
+  [[nodiscard]] bool has_plenty() const { return queue_->has_plenty(); }
 
  private:
   std::shared_ptr<Queue> queue_;

@@ -66,6 +66,23 @@ int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* r
   return error;
 }
 
+// Where only quiet operations still use the memory, the program cannot know when they end: their
+// end is asked for and awaited, a little while.
+void confirm_quiet_uses(Domain& domain, const Memory& memory, std::unique_lock<std::mutex>& guard) {
+  constexpr stp::Time kLongest = 100 * stp::kMillisecond, kInterval = 50 * stp::kMicrosecond;
+  auto const until = domain.now() + kLongest;
+  while (memory.uses != 0 && domain.now() < until) {
+    unsigned quiet = 0;
+    for (auto const& connection : domain.connections()) quiet += connection->quiet_uses(memory);
+    if (quiet != memory.uses) return;
+    for (auto const& connection : domain.connections()) connection->confirm_quiet_puts();
+    guard.unlock();
+    stp::client::pause(domain.backend(), kInterval);
+    guard.lock();
+    domain.progress();
+  }
+}
+
 }  // namespace
 
 int stm_domain_open(const stm_domain_attr_t* given, stm_domain_t* domain) {
@@ -136,7 +153,8 @@ int stm_memory_release(stm_memory_t memory) {
     auto const domain = found->domain();
     std::lock_guard const control(domain->control_mutex());
     {
-      std::lock_guard const guard(domain->mutex());
+      std::unique_lock guard(domain->mutex());
+      confirm_quiet_uses(*domain, *found, guard);
       if (found->uses != 0) return fail(-EBUSY, "operations or regions use the memory");
       auto const retired = retire<Memory>(memory);
       if (!retired) return -EBADF;

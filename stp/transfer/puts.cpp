@@ -14,6 +14,8 @@ constexpr std::size_t kMaxQueued = 65'536;  // Blocks of one region
 // Of short Blocks that leave together one in so many asks: an answer costs as much as they do.
 constexpr std::uint32_t kAskOnce = 32;
 constexpr std::uint32_t kShort = 4'096;
+// After so long the peer is asked about quiet Puts.
+constexpr Time kQuietest = kMillisecond;
 
 }  // namespace
 
@@ -21,7 +23,7 @@ using wire::Op;
 namespace flag = wire::flag;
 
 int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t offset,
-                   Address source, std::uint64_t length, std::uint16_t flags) {
+                   Address source, std::uint64_t length, const PutOptions& options) {
   auto& self = *impl_;
   if (self.ended != 0) return self.ended;
   auto const found = self.puts.find(region.r_id);
@@ -41,8 +43,9 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
     piece.source = Address::from_linear(from + at, self.config.local_bufsize);
     piece.offset = offset + at;
     piece.length = static_cast<std::uint32_t>(std::min(block, length - at));
-    piece.flags = flags;
+    piece.flags = options.flags;
     piece.cancelled = false;
+    piece.quiet = options.quiet && length <= kShort;
   }
   self.send_puts(stream);
   return 0;
@@ -51,18 +54,29 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
 // protocol: 9.11
 void Sequencer::Impl::send_puts(PutStream& stream) {
   if (stream.sent == 0) stream.stalled_since = clock;
-  while (stream.sent < stream.blocks.size() && stream.sent < stream.region.window)
-    send_put(stream, stream.sent++);
+  while (stream.sent < stream.blocks.size() && stream.sent < stream.region.window) {
+    ++stream.sent;
+    if (stream.unasked++ == 0) stream.confirm_at = clock + kQuietest;
+    send_put(stream, stream.sent - 1, must_ask(stream));
+  }
   STP_ASSERT(stream.sent <= stream.blocks.size() && stream.sent <= stream.region.window,
              "no more Blocks are on their way than there are, and than the window holds");
   if (stream.sent == 0) return stream.retry.stop();
   stream.queued = last_number;
   if (!stream.retry.running()) stream.retry.start(clock, interval(), kAnswerPatience);
   due_at(stream.retry.deadline());
+  if (stream.unasked > 0) due_at(stream.confirm_at);
+}
+
+// Whether the Block sent last asks for an answer. Without one the window would fill up.
+// protocol: 9.27
+bool Sequencer::Impl::must_ask(const PutStream& stream) {
+  return !stream.blocks[stream.sent - 1].quiet || stream.unasked * 4 >= stream.region.window ||
+         stream.sent == stream.region.window;
 }
 
 // protocol: 9.10, 9.27
-void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index) {
+void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index, bool asks) {
   STP_ASSERT(index < stream.sent, "a Block that is sent is counted");
   auto const& block = stream.blocks[index];
   STP_ASSERT(block.offset + block.length <= stream.region.length, "a Block lies within its region");
@@ -70,8 +84,12 @@ void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index) {
       stream.region.at.linear(config.remote_bufsize) + block.offset, config.remote_bufsize);
   // Nobody waits for its header there, unless it is to wake somebody.
   auto const wake = (block.flags & flag::kInterrupt) != 0;
-  auto flags = flag::kSendState | (block.flags & (flag::kInterrupt | flag::kOrder));
+  unsigned flags = block.flags & (flag::kInterrupt | flag::kOrder);
   if (!wake) flags |= flag::kSilent;
+  if (asks) {
+    flags |= flag::kSendState;
+    stream.unasked = 0;
+  }
   auto& entry = request();
   entry.header.op_flags = static_cast<std::uint16_t>(flags);
   wire::encode_to(wire::Data{.r_mx = stream.region.mx,
@@ -84,21 +102,48 @@ void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index) {
   entry.bufx = block.source.bufx;
   entry.offset = block.source.offset;
   entry.length = block.length;
-  outbox.back().short_put = block.length <= kShort && !wake;
+  outbox.back().may_not_ask = block.length <= kShort && (!wake || !asks);
 }
 
-// The first of the outbox leaves. The answer to a later Block tells of all before it, so it asks
-// only if its successor is not one that will.
+// An RS: its answer tells of all Blocks sent before it.
+void Sequencer::Impl::ask_about(PutStream& stream) {
+  auto const sync = ask_state(stream.region.r_id, stream.i_id, stream.b_seq);
+  stream.question = {.b_num = stream.b_seq, .sync = sync};
+  stream.queued = last_number;
+  stream.unasked = 0;
+}
+
+// Has the last Block ask if it has not left yet.
+void Sequencer::Impl::confirm(PutStream& stream) {
+  if (stream.unasked == 0) return;
+  if (outbox.empty()) return ask_about(stream);
+  auto& header = outbox.back().entry.header;
+  if (header.op() != Op::kData || header.d_id != stream.region.r_id) return ask_about(stream);
+  header.op_flags |= flag::kSendState;
+  stream.unasked = 0;
+}
+
+void Sequencer::confirm_puts() {
+  if (impl_->ended != 0) return;
+  for (auto& [r_id, stream] : impl_->puts) impl_->confirm(stream);
+}
+
+// The first of the outbox leaves. It does not ask if it is quiet; nor if its successor will: the
+// answer to a later Block tells of all before it.
 // protocol: 9.27
 void Sequencer::Impl::leave_asking(SendEntry& put) {
-  auto const& first = outbox[0];
-  bool const others_ask = first.short_put && outbox.size() > 1 && outbox[1].short_put &&
-                          outbox[1].entry.header.d_id == put.header.d_id;
-  if (!others_ask || ++puts_not_asked == kAskOnce) {
+  auto const asks = [](const Outgoing& out) {
+    return out.may_not_ask && out.entry.header.has(flag::kSendState);
+  };
+  bool const next_asks =
+      outbox.size() > 1 && asks(outbox[1]) && outbox[1].entry.header.d_id == put.header.d_id;
+  bool const must = asks(outbox[0]) && !next_asks;
+  if (must || ++puts_not_asked == kAskOnce) {
     puts_not_asked = 0;
-    return;
+    put.header.op_flags |= flag::kSendState;
+  } else {
+    put.header.op_flags = static_cast<std::uint16_t>(put.header.op_flags & ~flag::kSendState);
   }
-  put.header.op_flags = static_cast<std::uint16_t>(put.header.op_flags & ~flag::kSendState);
 }
 
 Completion Sequencer::Impl::completion_of(const PutBlock& block, int status) {
@@ -123,7 +168,7 @@ void Sequencer::Impl::put_state(PutStream& stream, const wire::RequestStateRespo
   if (done == 0) {
     if (!answers) return;
     if (lost) {
-      send_put(stream, 0);
+      send_put(stream, 0, true);
       stream.queued = last_number;
     }
     return stream.retry.answered(now);
@@ -135,6 +180,7 @@ void Sequencer::Impl::put_state(PutStream& stream, const wire::RequestStateRespo
     ++stream.b_seq;
     --stream.sent;
   }
+  stream.unasked = std::min(stream.unasked, stream.sent);
   stream.question.reset();  // it was about a Block that is complete
   stream.stalled_since = now;
   stream.retry.stop();
@@ -170,9 +216,12 @@ void Sequencer::Impl::expire_puts(Time now) {
     if (gave_up || (stream.sent > 0 && now - stream.stalled_since >= kProgressPatience)) {
       abandon(stream, -ETIMEDOUT);
     } else if (repeat) {
-      auto const sync = ask_state(stream.region.r_id, stream.i_id, stream.b_seq);
-      stream.question = {.b_num = stream.b_seq, .sync = sync};
-      stream.queued = last_number;
+      ask_about(stream);
+    } else if (stream.unasked > 0) {
+      if (now < stream.confirm_at)
+        due_at(stream.confirm_at);
+      else
+        confirm(stream);
     }
   }
 }

@@ -36,7 +36,7 @@ SendEntry& Sequencer::Impl::request() {
   auto& out = outbox.place();
   out.entry = {};
   out.number = ++last_number;
-  out.short_put = false;
+  out.may_not_ask = false;
   return out.entry;
 }
 
@@ -157,7 +157,7 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
   impl_->tell_time(now);
   if (impl_->outbox.empty()) return false;
   out = impl_->outbox.front().entry;
-  if (impl_->outbox.front().short_put) impl_->leave_asking(out);
+  if (impl_->outbox.front().may_not_ask) impl_->leave_asking(out);
   auto const& h = out.header;
   STP_ASSERT(impl_->in_ring.empty() || impl_->in_ring.back().number < impl_->outbox.front().number,
              "requests are handed out in their order");

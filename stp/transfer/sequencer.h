@@ -102,6 +102,13 @@ struct WriteOptions {
   Time patience = 0;        // with an answer that stays away, where more than is usual
 };
 
+struct PutOptions {
+  std::uint16_t flags = 0;  // wire::flag::kInterrupt, kOrder
+  // Nobody waits for its completion. It comes with that of a later Put, or after
+  // confirm_puts(), or when the peer has been asked a millisecond later.
+  bool quiet = false;
+};
+
 // Calls that begin something return 0, or -EINVAL, -EAGAIN (too much outstanding), -ENOTCONN. Those
 // that answer a request (serve_read, serve_region, refuse) return -ECANCELED where it is none any
 // more: its peer may take it back at any time.
@@ -130,7 +137,9 @@ class Sequencer {
   // A put that fails, but for cancel(), has lost its region: it is ended. From then on put() and
   // end_region() return -EACCES, even before the completions (kPut, kRevoked) have told.
   int put(Context context, const RemoteRegion& region, std::uint64_t offset, Address source,
-          std::uint64_t length, std::uint16_t flags = 0);
+          std::uint64_t length, const PutOptions& options = {});
+  // Somebody waits for the quiet Puts after all: asks the peer about them.
+  void confirm_puts();
   int get(Context context, const RemoteRegion& region, std::uint64_t offset,
           const Landing& landing);
   // `landing` has room for the 8-byte old value, 8-aligned.

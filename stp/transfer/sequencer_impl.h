@@ -122,6 +122,7 @@ struct PutBlock {
   std::uint32_t length = 0;
   std::uint16_t flags = 0;
   bool cancelled = false;  // the rest of its put is not sent
+  bool quiet = false;      // nobody waits for its completion
 };
 
 // The Puts into one remote region.
@@ -130,6 +131,8 @@ struct PutStream {
   std::uint32_t i_id = 0;      // of our RMR
   RingQueue<PutBlock> blocks;  // from B_seq on; the first `sent` of them have been sent
   std::uint32_t b_seq = 0, sent = 0;
+  std::uint32_t unasked = 0;  // the last so many of `sent` that no question covers
+  Time confirm_at = kNever;   // when they are asked about at the latest
   Retry retry;
   std::uint64_t queued = 0;
   Time stalled_since = 0;
@@ -256,7 +259,10 @@ struct Sequencer::Impl {
 
   // --- puts.cpp
   void send_puts(PutStream& stream);
-  void send_put(PutStream& stream, std::uint32_t index);
+  [[nodiscard]] static bool must_ask(const PutStream& stream);
+  void send_put(PutStream& stream, std::uint32_t index, bool asks);
+  void ask_about(PutStream& stream);
+  void confirm(PutStream& stream);
   void leave_asking(SendEntry& put);
   void put_state(PutStream& stream, const wire::RequestStateResponse& rsr, bool refused, Time now);
   void abandon(PutStream& stream, int status);
@@ -288,7 +294,7 @@ struct Sequencer::Impl {
   struct Outgoing {
     SendEntry entry;
     std::uint64_t number = 0;
-    bool short_put = false;  // which its successor may ask for, too: leave_asking()
+    bool may_not_ask = false;  // a short Put: leave_asking() decides
   };
   RingQueue<Outgoing> outbox;
   std::uint32_t puts_not_asked = 0;  // the last ones of the outbox that left without asking

@@ -125,7 +125,7 @@ TEST_F(ManagedRules, puts_are_silent_unless_they_wake_and_ask_for_state) {
   auto const region = open_region(10'000);
   auto const slots_used = seen.size();
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 5'000), 0);
-  ASSERT_EQ(sa.sequencer->put(2, region, 5'000, at(0), 100, flag::kInterrupt), 0);
+  ASSERT_EQ(sa.sequencer->put(2, region, 5'000, at(0), 100, {.flags = flag::kInterrupt}), 0);
   run(10 * kMillisecond);
   ASSERT_GT(seen.size(), slots_used);
   ASSERT_TRUE(sa.find(Kind::kPut, 1) && sa.find(Kind::kPut, 2));

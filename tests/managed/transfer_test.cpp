@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages, reads, puts, gets and fetch-and-ops.
 #include <atomic>
+#include <chrono>
 #include <numeric>
 
 #include "tests/managed/managed_fixture.h"
@@ -262,6 +263,66 @@ TEST_P(Transfers, QuietOperationsTellOnlyOfFailure) {
   EXPECT_EQ(client.completion(2).status, -ERANGE);
   EXPECT_EQ(client.completion(3).status, 0);
   EXPECT_TRUE(client.quiet());
+}
+
+TEST_P(Transfers, MemoryOfAQuietPutCanBeReleasedOnceItsBytesHaveArrived) {
+  Buffer there(1 << 16), mine(1 << 16);
+  auto const remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
+  for (unsigned char round = 1; round <= 20; ++round) {
+    auto* memory = client.memory(mine.data(), mine.size());
+    mine[8] = round;
+    ASSERT_EQ(stm_put(client.connection, 1, STM_QUIET, memory, mine.data(), 9, remote.key, 0), 0);
+    auto const arrived = [&] {
+      return std::atomic_ref(there[8]).load(std::memory_order_acquire) == round;
+    };
+    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!arrived() && std::chrono::steady_clock::now() < until) {
+      EXPECT_TRUE(client.seen.empty() && server.seen.empty());
+      stm_event_t event;
+      EXPECT_EQ(stm_queue_poll(client.queue, &event, 1), 0);
+      EXPECT_EQ(stm_queue_poll(server.queue, &event, 1), 0);
+    }
+    ASSERT_TRUE(arrived());
+    ASSERT_EQ(stm_memory_release(memory), 0) << int{round};
+  }
+}
+
+TEST_P(Transfers, QuietPutsEndBeforeAConnectionIsDisconnected) {
+  Buffer there(1 << 16), mine(1 << 16, 7);
+  auto const remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
+  auto const memory = client.memory(mine.data(), mine.size());
+  for (std::size_t i = 0; i < 100; ++i)
+    ASSERT_EQ(stm_put(client.connection, 1, STM_QUIET, memory, mine.data() + i, 1, remote.key, i),
+              0);
+  ASSERT_EQ(stm_disconnect(client.connection, STM_GRACEFUL), 0);
+  EXPECT_EQ(client.next(STM_DISCONNECTED).status, 0);
+  EXPECT_EQ(std::memcmp(there.data(), mine.data(), 100), 0);
+  EXPECT_EQ(stm_memory_release(memory), 0);
+}
+
+TEST_P(Transfers, QuietPutsFreeTheirPlacesInAShortQueue) {
+  ASSERT_EQ(stm_queue_resize(client.queue, 8), 0);
+  Buffer there(1 << 16), mine(1 << 16, 7);
+  auto const remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
+  auto const memory = client.memory(mine.data(), mine.size());
+  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (std::size_t i = 0; i < 1'000;) {
+    auto const error =
+        stm_put(client.connection, 1, STM_QUIET, memory, mine.data() + i, 1, remote.key, i);
+    ASSERT_TRUE(error == 0 || error == -EAGAIN) << error;
+    if (error == 0) {
+      ++i;
+      continue;
+    }
+    ASSERT_LT(std::chrono::steady_clock::now(), until);
+    stm_event_t event;
+    ASSERT_EQ(stm_queue_poll(client.queue, &event, 1), 0);
+    ASSERT_EQ(stm_queue_poll(server.queue, &event, 1), 0);
+  }
+  while (stm_put(client.connection, 2, 0, memory, mine.data(), 0, remote.key, 0) == -EAGAIN)
+    EXPECT_TRUE(server.quiet());
+  EXPECT_EQ(client.completion(2).status, 0);
+  EXPECT_EQ(std::memcmp(there.data(), mine.data(), 1'000), 0);
 }
 
 TEST_P(Transfers, WhatIsCancelledSaysSoAtBothEnds) {

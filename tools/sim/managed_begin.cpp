@@ -169,7 +169,8 @@ bool ManagedParty::begin_put(OpenRegion& region, Time now) {
   std::uint16_t flags = 0;
   if (dice_.chance(kTenth)) flags |= wire::flag::kInterrupt;
   return started(sequencer_->put(context, region.remote, truth.slot_offset(*slot),
-                                 transmit_memory_->address(*p.lot), p.length, flags),
+                                 transmit_memory_->address(*p.lot), p.length,
+                                 {.flags = flags, .quiet = context % 4 == 0}),
                  context, p, now);
 }
 

@@ -64,7 +64,8 @@ ST_API int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info);
  * are multiples of the buffer size (-EINVAL). Registrations may overlap. Through stpd the pages
  * that cover the memory are replaced in place: see st_map in <stp/st.h>. -EFAULT: it is not there,
  * or not writable. -EDQUOT: more than the link gives to one program. stm_memory_release: -EBUSY
- * while operations or regions use it; may block while frames that leave still do. */
+ * while operations or regions use it; may block while frames that leave still do. If only
+ * operations with STM_QUIET use it, it waits up to 100 ms for their end. */
 enum {
   STM_LOCAL_READ = 1,    /* always implied: source of send, put, serve */
   STM_LOCAL_WRITE = 2,   /* landing of receive, read, get, fetch; implied by the following */
@@ -291,7 +292,9 @@ ST_API int stm_set_watermark(stm_connection_t connection, uint64_t receives);
  * place, or 65536 are outstanding on the connection. -EINVAL: not inside `memory`. -EACCES: memory
  * not registered for it. -ENOTCONN, or the reason of the end: the connection is none any more. */
 enum {
-  STM_QUIET = 1, /* no event where the status is 0 */
+  STM_QUIET = 1, /* no event where the status is 0. Short puts and messages (up to 4 KiB) are then
+                    acknowledged together: each counts as outstanding, and keeps its place in the
+                    queue, for up to a few milliseconds more. */
   STM_FENCE = 2, /* begins only when all operations posted before it are complete: a message that
                     tells of a put */
   STM_URGENT = 4 /* wakes a peer that sleeps */

@@ -149,7 +149,7 @@ TEST_F(Managed, a_put_that_is_alone_or_long_or_wakes_somebody_asks) {
   EXPECT_EQ(asks_of(*sa.sequencer, now), std::vector<bool>{true});
   ASSERT_EQ(sa.sequencer->put(2, region, 0, at(0), 8), 0);
   ASSERT_EQ(sa.sequencer->put(3, region, 0, at(0), 5'000), 0);
-  ASSERT_EQ(sa.sequencer->put(4, region, 0, at(0), 8, flag::kInterrupt), 0);
+  ASSERT_EQ(sa.sequencer->put(4, region, 0, at(0), 8, {.flags = flag::kInterrupt}), 0);
   ASSERT_EQ(sa.sequencer->put(5, region, 0, at(0), 8), 0);
   EXPECT_EQ(asks_of(*sa.sequencer, now), (std::vector<bool>{true, true, true, true}));
 }
@@ -167,6 +167,84 @@ TEST_F(Managed, puts_that_do_not_ask_complete_with_the_one_that_does) {
   for (Context i = 0; i < 80; ++i) EXPECT_TRUE(sa.find(Kind::kPut, i)) << i;
   EXPECT_TRUE(landed(sa, sb, 0, 0, 640));
   EXPECT_EQ(answers, 3U);
+}
+
+// protocol: 9.27
+TEST_F(Managed, of_quiet_puts_one_in_a_quarter_of_the_window_asks) {
+  auto const region = open_region(200'000, 16);
+  std::vector<bool> asks;
+  for (Context i = 0; i < 9; ++i) {
+    ASSERT_EQ(sa.sequencer->put(i, region, 8 * i, at(8 * i), 8, {.quiet = true}), 0);
+    asks.push_back(asks_of(*sa.sequencer, now) == std::vector<bool>{true});
+  }
+  EXPECT_EQ(asks, (std::vector<bool>{false, false, false, true, false, false, false, true, false}));
+}
+
+// protocol: 9.27
+TEST_F(Managed, a_put_that_somebody_waits_for_asks_for_the_quiet_ones_before_it) {
+  auto const region = open_region(200'000, 128);
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8, {.quiet = true}), 0);
+  ASSERT_EQ(sa.sequencer->put(2, region, 8, at(8), 8, {.quiet = true}), 0);
+  ASSERT_EQ(sa.sequencer->put(3, region, 16, at(16), 8), 0);
+  run(kMillisecond / 2);  // sooner than anything is asked for again
+  for (Context i = 1; i <= 3; ++i) EXPECT_TRUE(sa.find(Kind::kPut, i)) << i;
+  EXPECT_TRUE(landed(sa, sb, 0, 0, 24));
+}
+
+// protocol: 9.27
+TEST_F(Managed, of_a_short_window_each_quiet_put_asks) {
+  auto const region = open_region(200'000, 2);
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8, {.quiet = true}), 0);
+  EXPECT_EQ(asks_of(*sa.sequencer, now), std::vector<bool>{true});
+}
+
+// protocol: 9.27
+TEST_F(Managed, a_quiet_put_that_is_long_asks) {
+  auto const region = open_region(100'000, 128);
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 5'000, {.quiet = true}), 0);
+  EXPECT_EQ(asks_of(*sa.sequencer, now), std::vector<bool>{true});
+}
+
+// protocol: 9.27
+TEST_F(Managed, quiet_puts_that_nobody_asks_about_complete_all_the_same) {
+  auto const region = open_region(200'000, 128);
+  sa.sequencer->expire(now);  // tells the time
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8, {.quiet = true}), 0);
+  run(kMillisecond / 2);
+  EXPECT_FALSE(sa.find(Kind::kPut, 1)) << "nobody has asked yet";
+  run(2 * kMillisecond);
+  ASSERT_TRUE(sa.find(Kind::kPut, 1));
+  EXPECT_EQ(sa.find(Kind::kPut, 1)->status, 0);
+}
+
+// protocol: 9.27
+TEST_F(Managed, quiet_puts_complete_soon_when_they_are_asked_about) {
+  auto const region = open_region(200'000, 128);
+  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8, {.quiet = true}), 0);
+  sa.sequencer->confirm_puts();
+  EXPECT_EQ(asks_of(*sa.sequencer, now), std::vector<bool>{true}) << "it has not left yet";
+  sa.sequencer->expire(now);  // tells the time
+  ASSERT_EQ(sa.sequencer->put(2, region, 8, at(8), 8, {.quiet = true}), 0);
+  run(kMillisecond / 10);
+  EXPECT_FALSE(sa.find(Kind::kPut, 2));
+  sa.sequencer->confirm_puts();
+  run(kMillisecond / 2);
+  EXPECT_TRUE(sa.find(Kind::kPut, 2));
+}
+
+// protocol: 9.27, 9.36
+TEST_F(Managed, a_quiet_put_that_is_lost_is_sent_again) {
+  auto const region = open_region(200'000, 128);
+  wire = [lost = false](const Frame& frame, bool) mutable -> unsigned {
+    auto const loses = !lost && parsed(frame).header.op() == Op::kData;
+    lost |= loses;
+    return loses ? 0 : 1;
+  };
+  for (Context i = 0; i < 3; ++i)
+    ASSERT_EQ(sa.sequencer->put(i, region, 8 * i, at(8 * i), 8, {.quiet = true}), 0);
+  run(100 * kMillisecond);
+  for (Context i = 0; i < 3; ++i) EXPECT_TRUE(sa.find(Kind::kPut, i)) << i;
+  EXPECT_TRUE(landed(sa, sb, 0, 0, 24));
 }
 
 // protocol: 9.10, 9.18, 9.28

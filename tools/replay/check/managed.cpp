@@ -193,16 +193,14 @@ void Checker::Impl::on_managed_data(const Said& said, Landing& landing) {
            named_hex("Opaque", h.s_id));
 }
 
-// Of Silent ones that leave together one in so many asks.
+// One in so many asks: of short ones that leave together, and of those that nobody waits for.
 // protocol: 9.27
 void Checker::Impl::on_managed_put(const Said& said, Landing& landing) {
   constexpr std::uint32_t kAskOnce = 32;
   auto const& h = said.h;
-  bool const asks = h.has(flag::kSendState), silent = h.has(flag::kSilent);
-  landing.not_asked = asks ? 0 : landing.not_asked + 1;
-  bool const may_not_ask = silent && landing.not_asked < kAskOnce;
-  if (silent != h.has(flag::kInterrupt) && (asks || may_not_ask)) return;
-  report(said, Rule::kPutFlags, "Silent or Interrupt, and Send_state on one in 32 Silent ones",
+  landing.not_asked = h.has(flag::kSendState) ? 0 : landing.not_asked + 1;
+  if (h.has(flag::kSilent) != h.has(flag::kInterrupt) && landing.not_asked < kAskOnce) return;
+  report(said, Rule::kPutFlags, "Silent or Interrupt, and Send_state on one in 32",
          operation_text(said.frame));
 }
 
