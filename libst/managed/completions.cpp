@@ -29,7 +29,11 @@ void Connection::on_completion(const Completion& c) {
       return eager_out_.taken(c.tag);
     case Kind::kWrite:
       return c.context == kHelloOut ? hello_sent(c.status) : on_operation(c);
-    default:
+    case Kind::kRead:
+    case Kind::kServe:
+    case Kind::kPut:
+    case Kind::kGet:
+    case Kind::kFetch:
       return on_operation(c);
   }
 }
@@ -59,9 +63,11 @@ int Connection::status_of(const Operation& operation, const Completion& c) {
     case Operation::Kind::kGet:
     case Operation::Kind::kFetch:
       return refused || ended ? -EACCES : c.status;
-    default:
-      return c.status;
+    case Operation::Kind::kRead:
+    case Operation::Kind::kServe:
+      break;
   }
+  return c.status;
 }
 
 // As far as the queue has places; the rest waits.

@@ -54,7 +54,10 @@ int Connection::post(const Operation& operation) {
     case State::kEnding:
     case State::kEnded:
       return reason_ != 0 ? reason_ : -ENOTCONN;
-    default:
+    case State::kIdle:
+    case State::kExpected:
+    case State::kRequested:
+    case State::kRejecting:
       return -ENOTCONN;
   }
   if (operations_.size() >= kMaxOutstanding || !outlets_.sends.reserve())
@@ -118,9 +121,12 @@ int Connection::try_begin(Operation& operation) {
           operation.id, operation.memory->landing(endpoint_, operation.ptr, operation.length));
     case Kind::kServe:
       return begin_write(operation);
-    default:
-      return begin_remote(operation);
+    case Kind::kPut:
+    case Kind::kGet:
+    case Kind::kFetch:
+      break;
   }
+  return begin_remote(operation);
 }
 
 int Connection::begin_send(Operation& operation) {

@@ -97,7 +97,16 @@ void Trace::count(Bytes frame) {
     case Op::kGet:
     case Op::kEnd:
       break;
-    default:
+    case Op::kNoOperation:
+    case Op::kConnectionAnswer:
+    case Op::kDisconnectAnswer:
+    case Op::kDisconnectComplete:
+    case Op::kMemoryRegionAvailable:
+    case Op::kRequestAnswer:
+    case Op::kClearToSend:
+    case Op::kData:
+    case Op::kRequestStateResponse:
+    case Op::kEndAck:
       return;
   }
   if (requests_.size() == kRemembered) requests_.clear();  // a repeat comes soon, or not at all

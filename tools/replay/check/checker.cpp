@@ -19,16 +19,9 @@ constexpr TraceTime kLongestInterval = 1'000'000'000;
 
 // What only the two sides of a connection have to say to each other.
 bool is_scheduled(Op op) {
-  switch (op) {
-    case Op::kRequestDisconnect:
-    case Op::kDisconnectAnswer:
-    case Op::kDisconnectComplete:
-    case Op::kClearToSend:
-    case Op::kMemoryRegionAvailable:
-      return true;
-    default:
-      return false;
-  }
+  return op == Op::kRequestDisconnect || op == Op::kDisconnectAnswer ||
+         op == Op::kDisconnectComplete || op == Op::kClearToSend ||
+         op == Op::kMemoryRegionAvailable;
 }
 
 // What only one who hears its peer sends, now. CTS and DA come by timers, too, and a user may take
@@ -160,14 +153,9 @@ void Checker::Impl::owed(const Connection& c, const Tries& tries, const Side& de
 }
 
 void Checker::Impl::follow(const Decoded& frame) {
-  switch (frame.frame.header.op()) {
-    case Op::kRequestConnection:
-      return on_request_connection(frame);
-    case Op::kConnectionAnswer:
-      return on_connection_answer(frame);
-    default:
-      break;
-  }
+  auto const op = frame.frame.header.op();
+  if (op == Op::kRequestConnection) return on_request_connection(frame);
+  if (op == Op::kConnectionAnswer) return on_connection_answer(frame);
   auto* const c = connection_of(frame);
   if (c == nullptr) return;
   auto& from = side_at(*c, source_of(frame));
@@ -216,7 +204,8 @@ void Checker::Impl::dispatch(const Said& said) {
       return on_end_ack(said);
     case Op::kNoOperation:
       return on_notice(said);
-    default:
+    case Op::kRequestConnection:
+    case Op::kConnectionAnswer:
       return;
   }
 }

@@ -42,7 +42,15 @@ std::vector<NamedField> own_names(const Header& h) {
     case Op::kRequestState:
       if (own_question(h)) names.push_back({Name::kSync, h.sync});
       break;
-    default:
+    case Op::kNoOperation:
+    case Op::kRequestMemoryRegion:
+    case Op::kRequestToSend:
+    case Op::kRequestAnswer:
+    case Op::kRequestToReceive:
+    case Op::kData:
+    case Op::kRequestStateResponse:
+    case Op::kEnd:
+    case Op::kEndAck:
       break;
   }
   return names;

@@ -65,7 +65,20 @@ void NodeSubject::request(Vc& vc, std::size_t at) {
     case Op::kData:
       if (!fill_data(vc, at, entry)) return;
       break;
-    default:
+    case Op::kNoOperation:
+    case Op::kRequestConnection:
+    case Op::kConnectionAnswer:
+    case Op::kRequestDisconnect:
+    case Op::kDisconnectAnswer:
+    case Op::kDisconnectComplete:
+    case Op::kRequestMemoryRegion:
+    case Op::kRequestToSend:
+    case Op::kRequestAnswer:
+    case Op::kRequestToReceive:
+    case Op::kRequestState:
+    case Op::kRequestStateResponse:
+    case Op::kEnd:
+    case Op::kEndAck:
       break;
   }
   if (frame.header.op() != Op::kData) copy_payload(frame.option, entry);

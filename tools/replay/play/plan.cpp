@@ -37,14 +37,9 @@ bool asks_for_answer(const wire::Header& h) {
 }
 
 std::uint64_t granted_bytes(const wire::Header& h) {
-  switch (h.op()) {
-    case Op::kClearToSend:
-      return std::min(std::uint64_t{1} << h.param, kMostGranted);
-    case Op::kMemoryRegionAvailable:
-      return std::min(h.t_len(), kMostGranted);
-    default:
-      return h.param == 0 ? 65'536 : h.param;
-  }
+  if (h.op() == Op::kClearToSend) return std::min(std::uint64_t{1} << h.param, kMostGranted);
+  if (h.op() == Op::kMemoryRegionAvailable) return std::min(h.t_len(), kMostGranted);
+  return h.param == 0 ? 65'536 : h.param;
 }
 
 void UserPlan::grant(std::uint16_t mx, std::uint64_t first, std::uint64_t end) {
