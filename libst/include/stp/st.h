@@ -33,6 +33,13 @@ extern "C" {
 #define ST_API
 #endif
 
+/* C99 has no unnamed unions, compilers do: without it, -std=c99 -Wpedantic warns of each. */
+#if defined(__GNUC__) && !defined(__cplusplus)
+#define ST_UNNAMED __extension__
+#else
+#define ST_UNNAMED
+#endif
+
 /* 3.2 Datatypes */
 typedef struct st_ehandle* st_ehandle_t; /* an endpoint: st_create, st_endpoint */
 typedef struct st_chandle* st_chandle_t; /* a connection: st_connect, st_accept */
@@ -91,7 +98,7 @@ enum {
  * and, in its union, the names that particular operations give it. */
 typedef struct st_header {
   uint16_t op_flags; /* ST_OP_FLAGS(op, flags) */
-  union {
+  ST_UNNAMED union {
     uint16_t param;
     uint16_t i_slots, r_slots; /* RC; CA, RSR */
     uint16_t cts_req;          /* RTS: CTS wanted outstanding */
@@ -104,40 +111,40 @@ typedef struct st_header {
   uint16_t s_port; /* always set by libst */
   uint32_t d_key;  /* on a connection set by libst */
   uint16_t cksum;  /* set by libst */
-  union {
+  ST_UNNAMED union {
     uint16_t mx;
     uint16_t r_mx, i_mx; /* CTS, MRA, DATA; GET */
     uint16_t ethertype;  /* RC */
     uint16_t max_block;  /* RTS: exponent */
   };
-  union {
+  ST_UNNAMED union {
     uint32_t bufx;
     uint32_t r_bufx;               /* CTS, MRA, DATA, GET */
     uint32_t i_bufsize, r_bufsize; /* RC, CA: exponents */
   };
-  union {
+  ST_UNNAMED union {
     uint32_t offset;
     uint32_t r_offset;     /* CTS, MRA, DATA, GET */
     uint32_t b_seq;        /* RSR: the first Block not yet complete */
     uint32_t i_key, r_key; /* RC, RD, DC; CA, DA */
   };
-  union {
+  ST_UNNAMED union {
     uint32_t sync;                 /* DATA, RS, RSR */
     uint32_t f_offset;             /* CTS: first byte of the Block still missing */
     uint32_t t_len_hi;             /* RTS, RTR, RMR, MRA */
     uint32_t i_bufx;               /* GET */
     uint32_t i_max_stu, r_max_stu; /* RC, CA: exponents */
   };
-  union {
+  ST_UNNAMED union {
     uint32_t b_num;    /* CTS, DATA, RS, RSR: number of the Block, from 0 */
     uint32_t t_len_lo; /* RTS, RTR, RMR, MRA */
     uint32_t i_offset; /* GET */
   };
-  union {
+  ST_UNNAMED union {
     uint32_t d_id;    /* the receiver's id */
     uint32_t d_uport; /* RC, CA: the receiver's upper-layer port */
   };
-  union {
+  ST_UNNAMED union {
     uint32_t s_id;    /* the sender's id */
     uint32_t opaque;  /* DATA: handed to the receiving user as it is */
     uint32_t g_num;   /* GET */

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: headers.sh ROOT COMPILER...
+# Each public header compiles by itself, without a warning, as C99 with -Wpedantic, as C11 and as C++.
+# It is no system header here, whose warnings compilers keep to themselves.
+set -u
+root=$1
+shift
+wrong=0 count=0
+
+# compiles COMPILER LANGUAGE HEADER FOLDER
+compiles() {
+  local language=c
+  case $2 in c++*) language=c++ ;; esac
+  count=$((count + 1))
+  printf '#include <%s>\nint used;\n' "$3" |
+    "$1" -x "$language" -std="$2" -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$4" - && return
+  echo "$3 does not compile with $1 -std=$2"
+  wrong=1
+}
+
+for compiler in "$@"; do
+  command -v "$compiler" >/dev/null || { echo "no $compiler here: not tried" && continue; }
+  for standard in c99 c11 c++11 c++20; do
+    for folder in "$root/libst/include" "$root/libst/udapl/dat1/include"; do
+      for header in "$folder"/*/*.h; do
+        compiles "$compiler" "$standard" "${header#"$folder"/}" "$folder"
+      done
+    done
+  done
+done
+[ $count -ge 8 ] || { echo "only $count headers found"; exit 1; }
+exit $wrong
