@@ -6,16 +6,17 @@ set(lto_default OFF)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT STP_SANITIZE AND CMAKE_BUILD_TYPE MATCHES "^Rel")
   set(lto_default ON)
 endif()
-option(STP_LTO "Optimize libstp, stpd and the benchmarks at link time (GCC)" ${lto_default})
+stp_switch(STP_LTO ${lto_default}
+           "Optimize libstp, stpd and the benchmarks at link time (GCC); AUTO: in release builds")
 
 # GCC takes what it finds, and one -fno-lto outweighs any -flto: so it stands for the others only.
-if(STP_LTO)
+if(STP_WITH_LTO)
   add_link_options($<IF:$<BOOL:$<TARGET_PROPERTY:STP_LINKED_WITH_LTO>>,-flto=auto,-fno-lto>)
 endif()
 
 # A library whose code takes part.
 function(stp_compile_for_lto target)
-  if(STP_LTO)
+  if(STP_WITH_LTO)
     target_compile_options(${target} PRIVATE -flto=auto -ffat-lto-objects)
   endif()
 endfunction()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: dissector.sh ROOT [--accept]
-# What tshark says of some of captures/ with tools/wireshark/stp.lua, against expected/. With --accept
+# What tshark says of some of captures/ with tools/wireshark/stp-st.lua, against expected/. With --accept
 # that becomes what is expected.
 set -u
 root=$1
@@ -13,11 +13,11 @@ trap 'rm -rf "$work"' EXIT
 export LC_ALL=C TZ=UTC HOME=$work XDG_CONFIG_HOME=$work
 result=0
 
-shark() { tshark -X "lua_script:$root/tools/wireshark/stp.lua" "$@" 2>"$work/errors"; }
+shark() { tshark -X "lua_script:$root/tools/wireshark/stp-st.lua" "$@" 2>"$work/errors"; }
 
 columns=(-T fields -E header=y)
-for name in _ws.col.Protocol _ws.col.Info stp.request_in stp.response_in stp.response_time stp.grant_in \
-  stp.repeat_of stp.block_stus stp.block_bytes stp.block_complete stp.cksum_status stp.error \
+for name in _ws.col.Protocol _ws.col.Info stp-st.request_in stp-st.response_in stp-st.response_time stp-st.grant_in \
+  stp-st.repeat_of stp-st.block_stus stp-st.block_bytes stp-st.block_complete stp-st.cksum_status stp-st.error \
   _ws.expert.message; do
   columns+=(-e "$name")
 done
@@ -37,13 +37,27 @@ expect() {
   found=$(shark -r "$root/captures/$2" -Y "$3" -T fields -e frame.number | wc -l)
   [ "$found" -eq "$1" ] || { echo "$3 selects $found frames of $2, not $1"; result=1; }
 }
-expect 3 write-blocks.pcapng 'stp.op == "CTS"'
-expect 1 write-short.pcapng 'llc && stp.stu_length == 3'
-expect 2 vlan.pcapng 'vlan.id == 7 && stp.op == "CTS" || stp.op == "RSR"'
-expect 1 write-append.pcapng 'stp.append'
-expect 1 write-managed.pcapng 'stp.option && stp.t_len == 1000'
-expect 3 fetch-repeated.pcapng 'stp.function == "Fetch_Increment"'
-expect 1 broken-exponents.pcapng 'stp.error contains "Bufsize"'
-expect 1 broken-zero-length.pcapng 'stp.error contains "T_len 0"'
-expect 0 write.pcapng 'stp.error || _ws.lua.error || bpdu'
+expect 3 write-blocks.pcapng 'stp-st.op == "CTS"'
+expect 1 write-short.pcapng 'llc && stp-st.stu_length == 3'
+expect 2 vlan.pcapng 'vlan.id == 7 && stp-st.op == "CTS" || stp-st.op == "RSR"'
+expect 1 write-append.pcapng 'stp-st.append'
+expect 1 write-managed.pcapng 'stp-st.option && stp-st.t_len == 1000'
+expect 3 fetch-repeated.pcapng 'stp-st.function == "Fetch_Increment"'
+expect 1 broken-exponents.pcapng 'stp-st.error contains "Bufsize"'
+expect 1 broken-zero-length.pcapng 'stp-st.error contains "T_len 0"'
+expect 0 write.pcapng 'stp-st.error || _ws.lua.error || bpdu'
+
+# Its own name, which options take as well: Wireshark's stp is spanning tree.
+details=$(shark -r "$root/captures/write.pcapng" -O stp-st)
+grep -q '^    Operation: RTS' <<<"$details" || { echo "-O stp-st shows no details"; result=1; }
+details=$(shark -r "$root/captures/write.pcapng" -O stp)
+! grep -q 'Operation: RTS' <<<"$details" || { echo "-O stp shows details of another protocol"; result=1; }
+# Loaded from the user's folder as well: nothing is said twice, no error.
+mkdir -p "$work/.local/lib/wireshark/plugins"
+cp "$root/tools/wireshark/stp-st.lua" "$work/.local/lib/wireshark/plugins/"
+for load in -n "-Xlua_script:$root/tools/wireshark/stp-st.lua"; do
+  tshark "$load" -r "$root/captures/write.pcapng" -Y 'stp-st.op == "CTS"' >"$work/found" 2>"$work/errors"
+  [ "$(wc -l <"$work/found")" -eq 1 ] && ! grep -i lua "$work/errors" ||
+    { echo "not found in the user's plug-ins ($load)"; result=1; }
+done
 exit $result

@@ -60,6 +60,18 @@ build_directory_of() {
   esac
 }
 
+# The presets use Ninja. A directory that was configured by hand for another generator keeps it: CMake
+# does not change it.
+generator_of() { sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$1/CMakeCache.txt" 2>/dev/null; }
+
+# configure PRESET [CMAKE-OPTION...]
+configure() {
+  local preset=$1 generator
+  shift
+  generator=$(generator_of "$(build_directory_of "$preset")")
+  cmake --preset "$preset" -G "${generator:-Ninja}" "$@"
+}
+
 # build PRESET [CMAKE-OPTION...]: quiet unless something is wrong. In the root of the project.
 build() {
   local preset=$1 directory log begun=$SECONDS
@@ -68,7 +80,7 @@ build() {
   log=$work/build-$preset.log
   use_ccache
   say "building ($preset, in $directory)"
-  cmake --preset "$preset" -G Ninja "$@" >"$log" 2>&1 && cmake --build "$directory" -j2 >>"$log" 2>&1 ||
+  configure "$preset" "$@" >"$log" 2>&1 && cmake --build "$directory" -j2 >>"$log" 2>&1 ||
     { tail -n 60 "$log" >&2; fail "the build failed"; }
   say "built ($preset) in $((SECONDS - begun)) s"
 }

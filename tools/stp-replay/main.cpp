@@ -17,6 +17,7 @@ constexpr const char* kFooter =
 int main(int argc, char** argv) {
   stp::replay::Options options;
   CLI::App app("Reads captures of the Scheduled Transfer Protocol.", "stp-replay");
+  app.set_version_flag("--version", "stp-replay " STP_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);
 

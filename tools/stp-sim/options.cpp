@@ -28,6 +28,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   Options options;
   std::string seeds;
   CLI::App app("Plays the protocol over simulated links that do their worst, by seed.", "stp-sim");
+  app.set_version_flag("--version", "stp-sim " STP_VERSION);
   auto* const seed = app.add_option("--seed", options.seed, "Play this one run, always the same");
   auto* const many =
       app.add_option("--seeds", seeds, "Play many runs: FIRST..LAST")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operations and their fields as stp.lua has them. `stp-dissector-table --write FILE` puts them
+// The operations and their fields as stp-st.lua has them. `stp-dissector-table --write FILE` puts them
 // there, between the lines that say so.
 #include <cstdio>
 #include <cstring>

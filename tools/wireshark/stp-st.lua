@@ -1,11 +1,16 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Wireshark dissector of the Scheduled Transfer Protocol: EtherType 0x8181, Ethernet II and 802.3
--- with SNAP. Wireshark itself takes that type for spanning tree.
---   once:     tshark -X lua_script:tools/wireshark/stp.lua -r FILE
+-- with SNAP. Wireshark itself takes that type for spanning tree, which it calls stp: so this is stp-st.
+-- The Debian package puts it where Wireshark finds it. From the sources:
+--   once:     tshark -X lua_script:tools/wireshark/stp-st.lua -r FILE
 --   for good: copy it to ~/.local/lib/wireshark/plugins/ (Help > About > Folders)
--- The colours: View > Coloring Rules > Import, tools/wireshark/colorfilters.
+-- The colours: View > Coloring Rules > Import, the file colorfilters beside this one.
 
-local stp = Proto("scheduled_transfer", "Scheduled Transfer Protocol")
+-- Wireshark may have loaded it already, from another folder.
+local known, there = pcall(Dissector.get, "stp-st")
+if known and there then return end
+
+local stp = Proto("stp-st", "Scheduled Transfer Protocol")
 local NONE = 0xffffffff
 local HEADER, OPTION, APPEND = 40, 32, 64
 
@@ -56,34 +61,34 @@ local HEX = { Bufx = true, R_Bufx = true, I_Bufx = true, R_Offset = true, I_Offs
 
 -- Fields. -------------------------------------------------------------------------------------------
 local field = {
-  op = ProtoField.string("stp.op", "Operation"),
-  code = ProtoField.uint8("stp.op_code", "Op code", base.HEX),
-  func = ProtoField.string("stp.function", "Function"),
-  d_port = ProtoField.uint16("stp.d_port", "D_Port"),
-  s_port = ProtoField.uint16("stp.s_port", "S_Port"),
-  d_key = ProtoField.uint32("stp.d_key", "D_Key", base.HEX),
-  cksum = ProtoField.uint16("stp.cksum", "Cksum", base.HEX),
-  cksum_status = ProtoField.string("stp.cksum_status", "Checksum"),
-  option = ProtoField.bytes("stp.option", "Option payload"),
-  stu = ProtoField.bytes("stp.stu", "STU"),
-  stu_length = ProtoField.uint32("stp.stu_length", "STU length"),
-  append = ProtoField.bytes("stp.append", "Append"),
-  error = ProtoField.string("stp.error", "Error"),
-  connection = ProtoField.uint32("stp.connection", "Connection"),
-  request_in = ProtoField.framenum("stp.request_in", "Answers the request in", base.NONE,
+  op = ProtoField.string("stp-st.op", "Operation"),
+  code = ProtoField.uint8("stp-st.op_code", "Op code", base.HEX),
+  func = ProtoField.string("stp-st.function", "Function"),
+  d_port = ProtoField.uint16("stp-st.d_port", "D_Port"),
+  s_port = ProtoField.uint16("stp-st.s_port", "S_Port"),
+  d_key = ProtoField.uint32("stp-st.d_key", "D_Key", base.HEX),
+  cksum = ProtoField.uint16("stp-st.cksum", "Cksum", base.HEX),
+  cksum_status = ProtoField.string("stp-st.cksum_status", "Checksum"),
+  option = ProtoField.bytes("stp-st.option", "Option payload"),
+  stu = ProtoField.bytes("stp-st.stu", "STU"),
+  stu_length = ProtoField.uint32("stp-st.stu_length", "STU length"),
+  append = ProtoField.bytes("stp-st.append", "Append"),
+  error = ProtoField.string("stp-st.error", "Error"),
+  connection = ProtoField.uint32("stp-st.connection", "Connection"),
+  request_in = ProtoField.framenum("stp-st.request_in", "Answers the request in", base.NONE,
                                    frametype.REQUEST),
-  response_in = ProtoField.framenum("stp.response_in", "Answered in", base.NONE,
+  response_in = ProtoField.framenum("stp-st.response_in", "Answered in", base.NONE,
                                     frametype.RESPONSE),
-  response_time = ProtoField.relative_time("stp.response_time", "Response time"),
-  grant_in = ProtoField.framenum("stp.grant_in", "Granted in"),
-  repeat_of = ProtoField.framenum("stp.repeat_of", "Repeats", base.NONE, frametype.RETRANS_PREV),
-  block_bytes = ProtoField.uint32("stp.block_bytes", "Bytes of this Block so far"),
-  block_stus = ProtoField.uint32("stp.block_stus", "STUs of this Block so far"),
-  block_complete = ProtoField.bool("stp.block_complete", "Block complete"),
-  block_first = ProtoField.framenum("stp.block_first", "First STU of this Block in"),
+  response_time = ProtoField.relative_time("stp-st.response_time", "Response time"),
+  grant_in = ProtoField.framenum("stp-st.grant_in", "Granted in"),
+  repeat_of = ProtoField.framenum("stp-st.repeat_of", "Repeats", base.NONE, frametype.RETRANS_PREV),
+  block_bytes = ProtoField.uint32("stp-st.block_bytes", "Bytes of this Block so far"),
+  block_stus = ProtoField.uint32("stp-st.block_stus", "STUs of this Block so far"),
+  block_complete = ProtoField.bool("stp-st.block_complete", "Block complete"),
+  block_first = ProtoField.framenum("stp-st.block_first", "First STU of this Block in"),
 }
 for _, flag in ipairs(FLAGS) do
-  field["flag_" .. flag[1]] = ProtoField.bool("stp.flag." .. flag[1]:lower(), flag[1], 16, nil, flag[2])
+  field["flag_" .. flag[1]] = ProtoField.bool("stp-st.flag." .. flag[1]:lower(), flag[1], 16, nil, flag[2])
 end
 local own = {} -- by the operations' own names
 for _, op in pairs(OPS) do
@@ -92,7 +97,7 @@ for _, op in pairs(OPS) do
     if not own[name] then
       local make = (name == "T_len") and ProtoField.uint64 or
                    ((at == PARAM or at == MX) and ProtoField.uint16 or ProtoField.uint32)
-      own[name] = make("stp." .. name:lower(), name, HEX[name] and base.HEX or base.DEC)
+      own[name] = make("stp-st." .. name:lower(), name, HEX[name] and base.HEX or base.DEC)
     end
   end
 end
@@ -101,17 +106,17 @@ for _, list in ipairs({ field, own }) do for _, f in pairs(list) do all[#all + 1
 stp.fields = all
 
 local expert = {
-  malformed = ProtoExpert.new("stp.malformed", "Not well formed", expert.group.MALFORMED,
+  malformed = ProtoExpert.new("stp-st.malformed", "Not well formed", expert.group.MALFORMED,
                               expert.severity.ERROR),
-  checksum = ProtoExpert.new("stp.bad_checksum", "Cksum does not match", expert.group.CHECKSUM,
+  checksum = ProtoExpert.new("stp-st.bad_checksum", "Cksum does not match", expert.group.CHECKSUM,
                              expert.severity.ERROR),
-  reject = ProtoExpert.new("stp.rejected", "Refused", expert.group.RESPONSE_CODE,
+  reject = ProtoExpert.new("stp-st.rejected", "Refused", expert.group.RESPONSE_CODE,
                            expert.severity.NOTE),
-  repeated = ProtoExpert.new("stp.repeated", "Repeated", expert.group.SEQUENCE,
+  repeated = ProtoExpert.new("stp-st.repeated", "Repeated", expert.group.SEQUENCE,
                              expert.severity.NOTE),
-  ungranted = ProtoExpert.new("stp.ungranted", "DATA without a grant", expert.group.SEQUENCE,
+  ungranted = ProtoExpert.new("stp-st.ungranted", "DATA without a grant", expert.group.SEQUENCE,
                               expert.severity.WARN),
-  unasked = ProtoExpert.new("stp.unasked", "Answer without a request", expert.group.SEQUENCE,
+  unasked = ProtoExpert.new("stp-st.unasked", "Answer without a request", expert.group.SEQUENCE,
                             expert.severity.WARN),
 }
 stp.experts = { expert.malformed, expert.checksum, expert.reject, expert.repeated,
@@ -379,7 +384,7 @@ local function add_body(tree, buffer, h, body)
 end
 
 function stp.dissector(buffer, pinfo, parent)
-  pinfo.cols.protocol = "STP"
+  pinfo.cols.protocol = "STP-ST"
   local tree = parent:add(stp, buffer())
   local function malformed(why)
     tree:add(field.error, why):set_generated()
