@@ -5,13 +5,19 @@ if(NOT DEFINED CMAKE_INSTALL_LIBDIR AND CMAKE_LIBRARY_ARCHITECTURE AND EXISTS /e
   set(CMAKE_INSTALL_LIBDIR lib/${CMAKE_LIBRARY_ARCHITECTURE} CACHE PATH "Libraries")
 endif()
 include(GNUInstallDirs)
+# Two components, as two Debian packages: what runs, and "dev", what one builds programs with.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME runtime)
 file(RELATIVE_PATH STP_BIN_TO_LIB /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_LIBDIR})
 # Programs find libstp.so wherever both stand. A package for /usr has no need of it and takes it out.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/${STP_BIN_TO_LIB}")
 
-# Installs TEMPLATE, a .in file, with @NAME@ of the CMake variables as they are when it is
+# Installs TEMPLATE, a .in file, as part of COMPONENT (else runtime), with @NAME@ of the CMake variables as they are when it is
 # installed: `cmake --install --prefix` and packages choose their prefix only then.
 function(stp_install_template template destination)
+  cmake_parse_arguments(ARG "" "COMPONENT" "" ${ARGN})
+  if(NOT ARG_COMPONENT)
+    set(ARG_COMPONENT ${CMAKE_INSTALL_DEFAULT_COMPONENT_NAME})
+  endif()
   get_filename_component(name ${template} NAME_WLE)
   set(made ${CMAKE_CURRENT_BINARY_DIR}/installed/${name})
   string(CONFIGURE [[
@@ -23,5 +29,5 @@ function(stp_install_template template destination)
     set(INCLUDEDIR "${CMAKE_INSTALL_PREFIX}/@CMAKE_INSTALL_INCLUDEDIR@")
     configure_file("@CMAKE_CURRENT_SOURCE_DIR@/@template@" "@made@" @ONLY)
     file(INSTALL "@made@" DESTINATION "${CMAKE_INSTALL_PREFIX}/@destination@")]] code @ONLY)
-  install(CODE "${code}")
+  install(CODE "${code}" COMPONENT ${ARG_COMPONENT})
 endfunction()

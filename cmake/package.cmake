@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# `cpack` in the build directory makes a Debian package of what `cmake --install` installs.
+# `cpack` in the build directory makes two Debian packages of what `cmake --install` installs: stp, to
+# run programs, and stp-dev, to build them.
 set(CPACK_GENERATOR DEB)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL runtime dev)
 set(CPACK_PACKAGE_NAME stp)
 set(STP_MAINTAINER "The STP authors <stp@localhost>" CACHE STRING
     "Who answers for the package: name and address")
 set(CPACK_PACKAGE_CONTACT ${STP_MAINTAINER})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
-set(CPACK_PACKAGE_DESCRIPTION
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
 "Data goes from the memory of one program to the memory of another, to a place
 agreed before, over one Ethernet and in user space (ANSI NCITS 337-2000).
 .
 This package has the daemon stpd, which shares a network interface among the
-programs of a machine, programs that move files, and the library libstp with
-its headers (<stp/st.h>) and manual.
+programs of a machine, programs that move files and read traces, a dissector
+for Wireshark, and the library libstp.
 .
 The library is unrelated to State Threads (package libst1).")
 set(CPACK_STRIP_FILES ON)
@@ -23,15 +26,27 @@ set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/tools/packaging/remove_rpath.cma
 
 set(packaging ${CMAKE_SOURCE_DIR}/tools/packaging)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME stp)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION net)
 # DPDK loads its drivers by name when it starts, where no tool sees that they are needed.
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "librte-meta-bus, librte-meta-mempool, librte-meta-net")
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "librte-meta-bus, librte-meta-mempool, librte-meta-net")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA
     ${packaging}/postinst ${packaging}/prerm ${packaging}/postrm ${packaging}/triggers)
+
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME stp-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "stp (= ${PROJECT_VERSION})")
+set(CPACK_COMPONENT_DEV_DESCRIPTION
+"Data goes from the memory of one program to the memory of another, to a place
+agreed before, over one Ethernet and in user space (ANSI NCITS 337-2000).
+.
+This package has the headers <stp/st.h> and <stp/managed.h>, what pkg-config
+and CMake need to find the library, the manual pages of its calls, and
+examples.")
 include(CPack)
 
 install(FILES ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -41,7 +56,14 @@ execute_process(COMMAND gzip -9nc ${packaging}/changelog OUTPUT_FILE ${CMAKE_BIN
 install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${packaging}/lintian-overrides DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
         RENAME stp)
+# What a package must have, beside what a plain installation does.
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-dev
+        RENAME copyright COMPONENT dev EXCLUDE_FROM_ALL)
+install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-dev
+        COMPONENT dev EXCLUDE_FROM_ALL)
+install(FILES ${packaging}/lintian-overrides-dev DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
+        RENAME stp-dev COMPONENT dev EXCLUDE_FROM_ALL)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs
         FILES_MATCHING PATTERN *.md PATTERN *.svg PATTERN man EXCLUDE)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tools/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
-        FILES_MATCHING PATTERN *.c PATTERN *.cpp)
+        COMPONENT dev FILES_MATCHING PATTERN *.c PATTERN *.cpp PATTERN *.h PATTERN README)

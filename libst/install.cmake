@@ -2,11 +2,11 @@
 # libst for programs that are built elsewhere: library, headers, pkg-config, find_package(stp).
 include(CMakePackageConfigHelpers)
 
-install(TARGETS st EXPORT stp LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/stp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS st EXPORT stp LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT dev)
+install(DIRECTORY include/stp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 
 # libst.pc twice: for what is installed, and for a build that is used where it stands.
-stp_install_template(libst.pc.in ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+stp_install_template(libst.pc.in ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 function(write_pc_of_build)
   set(CMAKE_INSTALL_PREFIX ${CMAKE_BINARY_DIR})
   set(LIBDIR ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
@@ -24,5 +24,6 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/stpConfigVersion.cm
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/stpConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/stpConfigVersion.cmake
-        DESTINATION ${PACKAGE_DESTINATION})
-install(EXPORT stp NAMESPACE stp:: FILE stpTargets.cmake DESTINATION ${PACKAGE_DESTINATION})
+        DESTINATION ${PACKAGE_DESTINATION} COMPONENT dev)
+install(EXPORT stp NAMESPACE stp:: FILE stpTargets.cmake DESTINATION ${PACKAGE_DESTINATION}
+        COMPONENT dev)

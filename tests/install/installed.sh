@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: installed.sh BUILD ROOT PACKAGE CC, in a mount namespace of its own, as root
-# dpkg installs, upgrades and removes the package over a copy-on-write view of this system.
+# usage: installed.sh BUILD ROOT PACKAGE CC DEV-PACKAGE, in a mount namespace of its own, as root
+# dpkg installs, upgrades and removes the packages over a copy-on-write view of this system.
 # shellcheck source=setup.sh
 . "$(dirname "$0")/setup.sh"
 package=$(realpath "$3")
+development=$(realpath "$5")
 make_work_directory leave
 
 leave() {
@@ -29,12 +30,21 @@ if ! { mount -t tmpfs tmpfs "$work/layers" && cover usr && cover var && cover et
 fi
 
 files_of_system() { find /usr /etc /var/lib -xdev ! -path '/var/lib/dpkg*' ! -path '/etc/ld.so.cache' | sort; }
+# The dissector lies where tshark looks for it.
+dissector_of_package() {
+  command -v tshark >/dev/null || return 0
+  HOME=$work tshark -r "$root/captures/write.pcapng" -O stp-st >"$work/decoded" 2>&1
+  expect grep -q '^    Operation: RTS' "$work/decoded"
+}
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' stp 2>/dev/null)" = installed ]; }
 
-quietly dpkg --purge stp # one that this machine has
+quietly dpkg --purge stp-dev stp # one that this machine has
 files_of_system >"$work/before"
 quietly dpkg --install "$package"
 expect is_installed
+expect test ! -e /usr/include/stp
+dissector_of_package
+quietly dpkg --install "$development"
 quietly dpkg --install "$package" # an upgrade
 for name in $(dpkg --listfiles stp | sed -nE 's|^/usr/s?bin/||p'); do quietly "$name" --help; done
 expect grep -q '=> /[a-z/0-9_-]*/libstp.so.0' <(ldd "$(command -v stp-send)")
@@ -53,8 +63,8 @@ expect cmp "$package" "$work/arrived/$(basename "$package")"
 stop "$daemon"
 expect test ! -e /run/stpd/stpd.sock
 
-quietly dpkg --remove stp
-quietly dpkg --purge stp
+quietly dpkg --remove stp-dev stp
+quietly dpkg --purge stp-dev stp
 expect test ! -e /usr/sbin/stpd
 files_of_system | diff "$work/before" - || fail "the package leaves or takes files when it is removed"
 echo "PASSED"

@@ -1,15 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: package.sh BUILD ROOT CC
-# The Debian package can be built, says what it needs, and its programs run. As root it is installed,
-# used and removed by dpkg, in a namespace that leaves this machine as it is.
+# The Debian packages can be built, say what they need, and the programs run. What only builders of
+# programs need is in stp-dev. As root they are installed, used and removed by dpkg, in a namespace that
+# leaves this machine as it is.
 # shellcheck source=setup.sh
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 command -v dpkg-shlibdeps >/dev/null || { echo "SKIPPED: no dpkg-dev here"; exit 77; }
 
 (cd "$build" && quietly cpack -G DEB -B "$work/packages") || exit 1
-package=$(echo "$work"/packages/*.deb)
+package=$(echo "$work"/packages/stp_*.deb)
+development=$(echo "$work"/packages/stp-dev_*.deb)
+expect test -e "$package" -a -e "$development"
+version=$(dpkg-deb --field "$package" Version)
+expect test "$(dpkg-deb --field "$development" Depends)" = "stp (= $version)"
+expect test -z "$(dpkg-deb --info "$development" postinst 2>/dev/null)"
 control() { dpkg-deb --field "$package" "$1"; }
 expect test "$(control Package)" = stp
 expect grep -qw libc6 <<<"$(control Depends)"
@@ -18,11 +24,22 @@ expect grep -qx 'libstp 0 stp.*' <(dpkg-deb --info "$package" shlibs)
 expect grep -qx 'activate-noawait ldconfig' <(dpkg-deb --info "$package" triggers)
 
 if command -v lintian >/dev/null; then
-  expect lintian --allow-root --fail-on error,warning "$package"
+  expect lintian --allow-root --fail-on error,warning "$package" "$development"
 fi
+
+# Of what is in one package nothing is in the other.
+names_in() { dpkg-deb --fsys-tarfile "$1" | tar -t | grep -v '/$' | sort; }
+expect test -z "$(comm -12 <(names_in "$package") <(names_in "$development"))"
+expect grep -q 'usr/include/stp/st.h$' <(names_in "$development")
+for part in usr/include/ '\.so$' '/pkgconfig/' '/cmake/' '/man3/' 'examples/.*\.c$'; do
+  expect grep -qE "$part" <(names_in "$development")
+  ! names_in "$package" | grep -E "$part" || fail "that belongs into stp-dev"
+done
 
 tree=$work/tree
 dpkg-deb --extract "$package" "$tree"
+dpkg-deb --extract "$development" "$tree"
+expect test -e "$tree/usr/share/doc/stp-dev/copyright" -a -e "$tree/usr/share/doc/stp/copyright"
 no_file_of_state_threads "$tree"
 programs_and_pages "$tree/usr"
 unit=$tree/usr/lib/systemd/system/stpd.service
@@ -32,10 +49,11 @@ expect test -e "$tree/usr/share/doc/stp/examples/stpd.conf"
 library=$(dirname "$(find "$tree" -name 'libstp.so.0')")
 for file in "$tree"/usr/bin/* "$tree"/usr/sbin/*; do
   LD_LIBRARY_PATH=$library quietly "$file" --help
+  expect grep -qF " $version" <(LD_LIBRARY_PATH=$library "$file" --version)
 done
 
 if ! unshare --mount true 2>/dev/null; then
   echo "PASSED, without installing: that takes root"
   exit 0
 fi
-unshare --mount bash "$(dirname "$0")/installed.sh" "$build" "$root" "$package" "$3"
+unshare --mount bash "$(dirname "$0")/installed.sh" "$build" "$root" "$package" "$3" "$development"

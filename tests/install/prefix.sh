@@ -11,7 +11,10 @@ quietly cmake --install "$build" --prefix "$prefix"
 
 no_file_of_state_threads "$work"
 programs_and_pages "$prefix"
-for file in "$prefix"/bin/* "$prefix"/sbin/*; do quietly "$file" --help; done
+for file in "$prefix"/bin/* "$prefix"/sbin/*; do
+  quietly "$file" --help
+  expect grep -qE ' [0-9]+\.[0-9]+\.[0-9]+' <("$file" --version)
+done
 if grep -rlF -e "$build" -e "$root" "$prefix/lib" "$prefix/share" --include=*.pc --include=*.cmake \
   --include=*.service; then
   fail "a file that is installed names the directory it was built in"

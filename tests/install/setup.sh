@@ -41,6 +41,7 @@ programs_and_pages() {
   expect test -e "$1/share/man/man3/st_create.3.gz"
   expect test -e "$1/share/man/man7/libst.7.gz"
   pictures_of_documents "$1/share/doc/stp"
+  expect test -n "$(find "$1/lib" -path '*/wireshark/plugins/stp-st.lua')"
 }
 
 # Pictures stand where the pages in FOLDER look for them.
@@ -65,7 +66,22 @@ consumers() {
     -DCMAKE_C_COMPILER="$compiler" -DPROGRAM="$source"
   quietly cmake --build "$work/consumer"
   STP_LINK=loop quietly "$work/consumer/consumer"
+  examples "$prefix" "$compiler" "$pkgconfig"
   [ ! -e "$pkgconfig/stp-dat1.2.pc" ] || dat_consumer "$pkgconfig" "$compiler"
+}
+
+# examples PREFIX CC PKGCONFIG: all that are installed compile from there, as their README says.
+examples() {
+  local source compilers count=0
+  for source in "$1"/share/doc/stp/examples/*.c "$1"/share/doc/stp/examples/*.cpp; do
+    compilers=("$2" -std=c11)
+    case $source in *.cpp) compilers=(c++ -std=c++20) ;; esac
+    # shellcheck disable=SC2046
+    quietly "${compilers[@]}" -Wall -Wextra "$source" -o "$work/example" \
+      $(PKG_CONFIG_PATH=$3 pkg-config --cflags --libs libst)
+    count=$((count + 1))
+  done
+  expect test "$count" -ge 5
 }
 
 # dat_consumer PKGCONFIG CC: a program of uDAPL 1.2; dat.conf names the provider without its folder.
