@@ -22,6 +22,6 @@ while IFS=: read -r page target; do
     echo "$page: $target leads nowhere"
     broken=1
   fi
-done < <(grep -noE '\]\([^)]+\)' README.md docs/*.md captures/*.md |
+done < <(grep -noE '\]\([^)]+\)' README.md CONTRIBUTING.md SECURITY.md docs/*.md captures/*.md tools/examples/*.md |
   sed -E 's/^([^:]+):[0-9]+:\]\((.*)\)$/\1:\2/' | grep -v ':https\?://')
 exit $broken

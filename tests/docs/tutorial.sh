@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: tutorial.sh ROOT [BUILD]
+# Runs all commands of docs/tutorial.md on two hosts: namespaces of network, mounts and /run, joined by a
+# wire. Whatever stands behind a line
+#   <!-- on: a|b|both[, prints "TEXT" | , fails "TEXT" | , stays until "TEXT"] -->
+# is typed there: it succeeds (and prints TEXT), fails and says TEXT, or goes on in a terminal of its own
+# once it has said TEXT. <!-- Ctrl-C on: a --> ends what was started there last.
+# apt-get, cmake, cpack and scp are stand-ins: packages are what is built already.
+set -uo pipefail
+root=$(realpath "$1") build=$(realpath "${2:-$1/build}")
+program=tutorial
+page=$root/docs/tutorial.md
+# shellcheck source=../../tools/lib/common.sh
+. "$root/tools/lib/common.sh"
+# shellcheck source=../../tools/lib/network.sh
+. "$root/tools/lib/network.sh"
+skip() { echo "SKIPPED: $*" && exit 77; }
+[ "$(id -u)" -eq 0 ] && unshare --mount --net true 2>/dev/null || skip "it takes root to make two hosts"
+command -v tshark >/dev/null || skip "no tshark here"
+make_work_directory
+mkdir "$work/blocks" "$work/bin" "$work/covered"
+DESTDIR=$work/root cmake --install "$build" --prefix /usr >"$work/installed" 2>&1 ||
+  { tail -n 5 "$work/installed" && fail "cmake --install"; }
+
+# What the packages bring appears below /usr of one host. The file systems are read only.
+install_packages() {
+  mount -t overlay -o "lowerdir=$work/root/usr:/usr" overlay /usr
+}
+unshare --mount bash -c "$(declare -f install_packages); work=$work; install_packages" 2>/dev/null ||
+  skip "no overlay file system here"
+
+# Stand-ins. A package that is named has to be known to apt, where apt has its lists.
+declare -f install_packages >"$work/install_packages"
+cat >"$work/bin/apt-get" <<'SH'
+#!/usr/bin/env bash
+. "$WORK/install_packages"
+work=$WORK
+[ "$1" != update ] || exit 0
+known=$(apt-cache pkgnames 2>/dev/null)
+for name in "${@:2}"; do
+  case $name in
+    -*) ;;
+    ./stp_*.deb) [ -e "$name" ] && install_packages || exit 1 ;;
+    ./stp-dev_*.deb) [ -e "$name" ] || exit 1 ;;
+    *) [ "$(wc -l <<<"$known")" -lt 10000 ] || grep -qxF -- "$name" <<<"$known" || { echo "no package $name"; exit 1; }
+      echo "$name" >>"$WORK/packages" ;;
+  esac
+done
+SH
+printf '#!/bin/sh\nexec "$@"\n' >"$work/bin/sudo"
+cat >"$work/bin/cmake" <<'SH'
+#!/bin/sh
+[ "$1" != --build ] || exec test -d "$2"
+"$REAL_CMAKE" --list-presets | grep -qF "\"$2\"" && mkdir -p build
+SH
+printf '#!/bin/sh\ntouch stp_0.1.0_amd64.deb stp-dev_0.1.0_amd64.deb\n' >"$work/bin/cpack"
+# shellcheck disable=SC2016
+printf '#!/bin/sh\nfor file; do [ "$file" = 10.9.0.2: ] || cp "$file" "$WORK/b/"; done\n' >"$work/bin/scp"
+chmod +x "$work/bin/"*
+export WORK=$work
+REAL_CMAKE=$(command -v cmake)
+export REAL_CMAKE
+
+# host VARIABLE NAME: a host whose home is $work/NAME; the pid that holds it.
+host() {
+  mkdir -p "$work/$2"
+  start "$work/hosts.log" unshare --mount --net bash -c 'mount -t tmpfs tmpfs /run && touch "$0" && exec sleep 3600' \
+    "$work/$2.is_there"
+  printf -v "$1" %s $!
+  wait_for 20 test -e "$work/$2.is_there" || { cat "$work/hosts.log" >&2; fail "cannot make a host"; }
+  within "$!" ip link set lo up
+}
+host holder_a a
+host holder_b b
+within "$holder_a" ip link add eth0 address 02:00:00:00:0a:01 type veth \
+  peer name eth0 address 02:00:00:00:0a:02 netns "$holder_b" || fail "cannot join two hosts by a wire"
+mkdir "$work/a/stp"
+ln -s "$root"/* "$work/a/stp/"
+rm -f "$work/a/stp/"build*
+
+# The page as files: NUMBER.HOST.MODE with the commands, NUMBER.text with what they say.
+awk -v folder="$work/blocks/" '
+  /^<!-- Ctrl-C on: / {
+    printf "" >(folder sprintf("%02d", ++count) "." $4 ".interrupt")
+    next
+  }
+  /^<!-- on: / {
+    text = mode = ""
+    line = $0
+    if (match(line, /".*"/)) text = substr(line, RSTART + 1, RLENGTH - 2)
+    mode = line ~ /, stays / ? "stays" : line ~ /, fails / ? "fails" : line ~ /, prints / ? "prints" : "runs"
+    host = $3
+    sub(/,$/, "", host)
+    name = folder sprintf("%02d", ++count)
+    print text >(name ".text")
+    file = name "." host "." mode
+    next
+  }
+  /^```sh$/ { inside = 1; if (file == "") { print "commands without a host" >(folder "wrong") } next }
+  /^```$/ { inside = 0; file = ""; next }
+  inside && file != "" { print >file }
+' "$page"
+[ ! -e "$work/blocks/wrong" ] || fail "$page: a block of commands has no host"
+cd "$work/blocks" || exit 1
+set -- [0-9][0-9].*.*
+[ $# -ge 20 ] || fail "only $# blocks found in $page"
+
+declare -A last
+# type_on NAME HOLDER COMMAND...: as somebody would type it there, in the home of that host.
+type_on() {
+  local name=$1 holder=$2
+  shift 2
+  nsenter -t "$holder" --mount --net env HOME="$work/$name" PATH="$work/bin:$PATH" "$@"
+}
+
+# run NUMBER NAME MODE FILE
+run() {
+  local number=$1 name=$2 mode=$3 file=$work/blocks/$4 holder=holder_$2 log text status
+  holder=${!holder}
+  log=$work/$number.$name.log
+  text=$(cat "$work/blocks/$number.text" 2>/dev/null)
+  local script="set -e; cd; $(cat "$file")"
+  case $mode in
+    interrupt)
+      # shellcheck disable=SC2046
+      kill -INT $(session_of "${last[$name]}") && wait_for 20 ended "${last[$name]}" ;;
+    stays)
+      start "$log" nsenter -t "$holder" --mount --net env HOME="$work/$name" PATH="$work/bin:$PATH" bash -c "$script"
+      last[$name]=$!
+      wait_for 60 grep -qF -- "$text" "$log" ;;
+    *)
+      type_on "$name" "$holder" timeout -k 5 120 bash -c "$script" >"$log" 2>&1 </dev/null
+      status=$?
+      if [ "$mode" = fails ]; then [ $status -ne 0 ]; else [ $status -eq 0 ]; fi &&
+        { [ -z "$text" ] || grep -qF -- "$text" "$log"; } ;;
+  esac || {
+    cat "$log" >&2
+    fail "on $name ($mode '$text'): $(cat "$file")"
+  }
+}
+ended() { [ -z "$(session_of "$1")" ]; }
+
+for file; do
+  IFS=. read -r number hosts mode <<<"$file"
+  [ "$hosts" != both ] || hosts="a b"
+  for name in $hosts; do run "$number" "$name" "$mode" "$file"; done
+done
+
+# What the page promises of all this.
+cmp "$work/a/big" "$work/b/arrived/big" || fail "the file is another one"
+wait_for 20 grep -qx 'Hello from A' "$work"/*.b.log || fail "the server has not printed the text"
+operations=$(HOME=$work tshark -X "lua_script:$root/tools/wireshark/stp-st.lua" -r "$work/a/first.pcapng" -Y stp-st \
+  -T fields -e stp-st.op 2>/dev/null | tr '\n' ' ')
+[[ $operations =~ RC.*CA.*RTS.*CTS.*DATA.*RD.*DA ]] || fail "the trace shows: $operations"
+# The build needs the packages that tools/lib/build.sh installs, but for those of tests.
+needed=$(sed -nE '/^packages=\(/,/\)/p' "$root/tools/lib/build.sh" | sed 's/packages=(//; s/)//')
+for name in $needed; do
+  case $name in libgtest-dev | iproute2 | nftables | procps | util-linux) continue ;; esac
+  grep -qxF -- "$name" "$work/packages" || fail "the page does not install $name"
+done
+echo "PASSED: $# blocks"
