@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/memory.h"
 
+#include <cstring>
+
 #include "libst/client/address_space.h"
 #include "libst/client/error.h"
 #include "libst/client/wait.h"
@@ -55,6 +57,24 @@ int Memory::bind() {
 }
 
 int Memory::bind_to(EndpointId endpoint) {
+  auto const error = bind_as_it_is(endpoint);
+  return error == -EOPNOTSUPP && copy_instead() ? bind_as_it_is(endpoint) : error;
+}
+
+// What cannot be lent to stpd is copied where that is cheap and nobody can tell: peers see what
+// they access only if they access the program's own bytes.
+bool Memory::copy_instead() {
+  constexpr unsigned kLocal = STM_LOCAL_READ | STM_LOCAL_WRITE;
+  if (stand_in_ || (access_ & ~kLocal) != 0 || bytes_.size() > StandIn::kMost ||
+      domain_->bufsize() > kPageLog2)
+    return false;
+  std::lock_guard const guard(domain_->mutex());
+  if (!bindings_.empty()) return false;
+  stand_in_ = StandIn(bound_);
+  return static_cast<bool>(stand_in_);
+}
+
+int Memory::bind_as_it_is(EndpointId endpoint) {
   Binding binding;
   auto error = map(endpoint, Direction::kTransmit, binding.transmit, binding.keep_transmit);
   if (error == 0 && writable())
@@ -77,8 +97,8 @@ int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
   request.direction = static_cast<std::uint32_t>(direction);
   request.base = first_;
   Payload payload;
-  payload.mapped = {bound_};
-  payload.own = {bytes_};
+  payload.mapped = {stand_in_ ? stand_in_.pages() : bound_};
+  payload.own = {stand_in_ ? MutableBytes{stand_in_.at(bytes_.data()), bytes_.size()} : bytes_};
   Reply reply{};
   MappingGateShut const shut;
   if (auto const error = domain_->backend().exchange(request, payload, reply); error != 0)
@@ -137,6 +157,14 @@ Address Memory::at(const void* ptr) const {
       static_cast<std::uint64_t>(static_cast<const std::byte*>(ptr) - bound_.data());
   return Address::from_linear((std::uint64_t{first_} << domain_->bufsize()) + offset,
                               domain_->bufsize());
+}
+
+void Memory::fetch(const void* ptr, std::size_t length) const {
+  if (stand_in_ && length != 0) std::memcpy(stand_in_.at(ptr), ptr, length);
+}
+
+void Memory::store(void* ptr, std::size_t length) const {
+  if (stand_in_ && length != 0) std::memcpy(ptr, stand_in_.at(ptr), length);
 }
 
 Landing Memory::landing(EndpointId endpoint, void* ptr, std::size_t length) const {

@@ -7,6 +7,7 @@
 
 #include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
+#include "libst/managed/stand_in.h"
 #include "stp/base/assert.h"
 #include "stp/transfer/sequencer.h"
 
@@ -32,6 +33,10 @@ class Memory {
   [[nodiscard]] bool writable() const;
   [[nodiscard]] unsigned access() const { return access_; }
   [[nodiscard]] Address at(const void* ptr) const;
+  // What the link reads or writes may be a copy: `fetch` before an operation sends the program's
+  // bytes, `store` before it is told that theirs have arrived.
+  void fetch(const void* ptr, std::size_t length) const;
+  void store(void* ptr, std::size_t length) const;
   // For a connection on `endpoint`.
   [[nodiscard]] Landing landing(EndpointId endpoint, void* ptr, std::size_t length) const;
   // The region behind `endpoint` that a peer's data lands in; kNoneId: none.
@@ -49,6 +54,8 @@ class Memory {
     std::shared_ptr<void> keep_transmit, keep_receive;
     std::uint16_t mx = 0;
   };
+  int bind_as_it_is(EndpointId endpoint);
+  bool copy_instead();
   int map(EndpointId endpoint, Direction direction, RegionId& out, std::shared_ptr<void>& keep);
   void unmap(RegionId region);
   void release(Binding& binding);
@@ -57,6 +64,7 @@ class Memory {
   const MutableBytes bytes_;  // as the user gave it
   const unsigned access_;
   MutableBytes bound_;  // whole buffers around it
+  StandIn stand_in_;    // for them; empty: they are lent themselves
   std::uint32_t first_ = 0, count_ = 0;
   bool has_place_ = false;
   std::map<EndpointId, Binding> bindings_;  // written under both mutexes, read under either

@@ -31,6 +31,14 @@ struct Operation {
   std::uint64_t id = 0;                 // in its OperationList; 0: over
 
   [[nodiscard]] Address source() const { return memory != nullptr ? memory->at(ptr) : Address{}; }
+  // For memory that is a copy: see Memory.
+  void fetch() const {
+    if (memory != nullptr) memory->fetch(ptr, length);
+  }
+  void store() const {
+    bool const lands = kind == Kind::kRead || kind == Kind::kGet || kind == Kind::kFetch;
+    if (lands && memory != nullptr) memory->store(ptr, length);
+  }
 };
 
 }  // namespace stp::managed

@@ -136,6 +136,7 @@ int Connection::begin_send(Operation& operation) {
 
 int Connection::begin_write(Operation& operation) {
   if (!writes_.may_begin()) return -EAGAIN;
+  operation.fetch();
   auto const error = operation.kind == Kind::kSend
                          ? sequencer_->write(operation.id, operation.source(), operation.length,
                                              {.tag = operation.tag, .flags = wire_flags(operation)})
@@ -187,9 +188,11 @@ int Connection::access(const Operation& operation, const RemoteRegion& region) {
   if (operation.address < region.base || offset > region.length ||
       operation.length > region.length - offset)
     return -ERANGE;
-  if (operation.kind == Kind::kPut)
+  if (operation.kind == Kind::kPut) {
+    operation.fetch();
     return sequencer_->put(operation.id, region, offset, operation.source(), operation.length,
                            {.flags = wire_flags(operation), .quiet = may_be_quiet(operation)});
+  }
   auto const landing = operation.memory->landing(endpoint_, operation.ptr, operation.length);
   if (operation.kind == Kind::kGet) return sequencer_->get(operation.id, region, offset, landing);
   return sequencer_->fetch(operation.id, region, offset, operation.function, operation.operand,
@@ -202,6 +205,7 @@ void Connection::complete(Operation& operation, int status, std::uint64_t length
   STP_ASSERT(operation.remote_uses == nullptr || *operation.remote_uses > 0,
              "the peer's region is in use by what completes");
   if (operation.remote_uses != nullptr) --*operation.remote_uses;
+  if (status == 0) operation.store();
   if (status == 0 && (operation.flags & STM_QUIET) != 0) {
     operations_.remove(operation);
     outlets_.sends.release();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages take receives in the order in which they were sent, whichever way they came: in a slot
 // of the eager ring, or as a write that waits for its grant.
+#include <algorithm>
 #include <cstring>
 
 #include "libst/client/wait.h"
@@ -126,6 +127,9 @@ Landing Connection::landing_of(const PostedReceive& receive) const {
 void Connection::on_received(const Completion& c) {
   auto const found = matched_.find(c.context);
   if (found == matched_.end()) return;
+  auto const& receive = found->second.receive;
+  if (c.status == 0 && receive.memory)
+    receive.memory->store(receive.ptr, std::min<std::size_t>(c.length, receive.length));
   conclude(found->second, c.status, c.length, c.message, c.tag);
 }
 

@@ -61,11 +61,18 @@ ST_API int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info);
 /* ---- memory ----------------------------------------------------------------------------------
  * Any pointer and length will do while buffer_log2 is 12: nothing is copied, whatever the
  * alignment. With larger buffers, which make longer STUs possible (8 KiB at MTU 9000 need 13), both
- * are multiples of the buffer size (-EINVAL). Registrations may overlap. Through stpd the pages
- * that cover the memory are replaced in place: see st_map in <stp/st.h>. -EFAULT: it is not there,
+ * are multiples of the buffer size (-EINVAL). Registrations may overlap. -EFAULT: it is not there,
  * or not writable. -EDQUOT: more than the link gives to one program. stm_memory_release: -EBUSY
  * while operations or regions use it; may block while frames that leave still do. If only
- * operations with STM_QUIET use it, it waits up to 100 ms for their end. */
+ * operations with STM_QUIET use it, it waits up to 100 ms for their end.
+ *
+ * Through stpd the pages that cover the memory are replaced, in place, by pages that stpd can see
+ * (as st_map does), and are shared with no child of fork(). Limits: this cannot be done with a part
+ * of a MAP_SHARED mapping, with executable memory, with pages of the calling thread's stack, nor
+ * with memory of more than 16 separate mappings. Such memory is copied instead, if it is registered
+ * without STM_REMOTE_* and is no longer than 64 KiB (buffer_log2 12): from the program's bytes when
+ * an operation begins, to them before its completion is told. Else -EOPNOTSUPP, and st_strerror()
+ * says why. The operator of stpd limits bytes and registrations of a program: -EDQUOT. */
 enum {
   STM_LOCAL_READ = 1,    /* always implied: source of send, put, serve */
   STM_LOCAL_WRITE = 2,   /* landing of receive, read, get, fetch; implied by the following */

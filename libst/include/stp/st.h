@@ -279,8 +279,9 @@ ST_API int st_macaddr(st_ehandle_t ehandle, const char* hostname, st_macaddr_t* 
  *
  * Through stpd the pages that cover the memory are replaced, in place, by pages that stpd can see.
  * While st_map runs no other thread may write to them: matters for buffers smaller than a page,
- * whose neighbours lie on the same. A child of fork() shares none of them. Memory of a
- * MAP_SHARED mapping is refused (-EOPNOTSUPP).
+ * whose neighbours lie on the same. A child of fork() shares none of them. -EOPNOTSUPP,
+ * with the reason in st_strerror(): part of a MAP_SHARED mapping, executable memory, pages of the
+ * calling thread's stack, or more than 16 separate mappings.
  *
  * st_unmap frees the Mx's, too, and returns when the link no longer uses the memory. st_mx_free:
  * -ERANGE for an Mx that is not the connection's. */
