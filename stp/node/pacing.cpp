@@ -172,7 +172,7 @@ void Node::Impl::write_off_grants(Time now) {
     auto& vc = watched.pop_front();
     work::count("connections whose grants are watched");
     if (vc.inbound.outstanding() == 0) continue;
-    if (now - vc.inbound.silent_since() >= kGrantPatience) vc.inbound.write_off();
+    if (now - vc.inbound.open_blocks().silent_since() >= kGrantPatience) vc.inbound.write_off();
     vc.look_at = now + kGrantPatience;
     watched.push_back(vc);
   }

@@ -145,15 +145,15 @@ void Node::Impl::learn_from(Vc& vc, const wire::Header& h) {
   switch (h.op()) {
     case wire::Op::kGet: {  // a refusal
       auto const get = wire::decode_as<wire::Get>(h);
-      return vc.inbound.unexpect(get.r_id, get.g_num);
+      return vc.inbound.answers().forget(get.r_id, get.g_num);
     }
     case wire::Op::kRequestToSend: {
       auto const rts = wire::decode_as<wire::RequestToSend>(h);
-      vc.inbound.asked(rts.i_id);
+      vc.inbound.requests().forget_ended(rts.i_id);
       return vc.inbound.offered(rts);
     }
     case wire::Op::kRequestMemoryRegion:
-      return vc.inbound.asked(wire::decode_as<wire::RequestMemoryRegion>(h).i_id);
+      return vc.inbound.requests().forget_ended(wire::decode_as<wire::RequestMemoryRegion>(h).i_id);
     case wire::Op::kClearToSend: {
       auto const cts = wire::decode_as<wire::ClearToSend>(h);
       return vc.permitted.remember(cts.r_id, cts.b_num,
@@ -182,7 +182,7 @@ void Node::Impl::learn_from(Vc& vc, const wire::Header& h) {
 // The peer may not know our id of what it ends.
 // protocol: 7.12, 9.20
 void Node::Impl::end_transfer(Vc& vc, const wire::End& end) {
-  vc.inbound.ended_by_peer(end.i_id, end.r_id);
+  vc.inbound.requests().ended(end.i_id, end.r_id);
   auto r_id = end.r_id;
   if (r_id == wire::kNoId && !vc.inbound.find_initiated(end.i_id, r_id)) return;
   drop_held(vc, r_id);

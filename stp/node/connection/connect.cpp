@@ -91,7 +91,7 @@ void Node::Impl::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes
   vc.credit.reset(sizes.slots);
   vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
   auto const bufsize = vc.endpoint->config.bufsize;
-  vc.inbound.configure(bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize),
+  vc.inbound.configure({bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize)},
                        !vc.endpoint->config.recover, {granted, vc.endpoint->owner->granted},
                        vc.endpoint->owner->windows);
 }

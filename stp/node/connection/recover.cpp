@@ -24,20 +24,21 @@ Time shortest_timeout(const Vc& vc) {
 // that was lately, without anything being lost, tells what silence says now.
 // protocol: 10.13
 Time timeout_in_silence(const Vc& vc) {
-  auto const pause = std::min(vc.inbound.silence().longest_pause(), kLongestPause);
+  auto const pause = std::min(vc.inbound.open_blocks().silence().longest_pause(), kLongestPause);
   return std::max(shortest_timeout(vc), 2 * pause);
 }
 
 // Nothing has happened to `block` since then, though its sender might have sent.
 Time idle_since(const Vc& vc, const InboundBlock& block) {
-  return std::max({block.progress, vc.inbound.last_arrival(), vc.granted_at, vc.no_slot_until});
+  return std::max(
+      {block.progress, vc.inbound.open_blocks().last_arrival(), vc.granted_at, vc.no_slot_until});
 }
 
 // When `block` counts as stalled. One that others have overtaken is judged by itself; one whose
 // turn has not come waits while anything arrives on the connection.
 // protocol: 10.4
 Time stalled_at(const Vc& vc, const InboundBlock& block) {
-  if (vc.inbound.overtaken(block))
+  if (vc.inbound.open_blocks().overtaken(block))
     return block.progress + data_timeout(shortest_timeout(vc), block.repeats);
   return idle_since(vc, block) + data_timeout(timeout_in_silence(vc), block.repeats);
 }
@@ -72,11 +73,11 @@ void Node::Impl::look_earlier(Vc& vc, Time now) {
 std::size_t Node::Impl::recover_blocks(Vc& vc, Time now) {
   auto next = kNever;
   std::size_t looked = 0;
-  auto* block = vc.inbound.first_open();
-  while (block != nullptr && vc.inbound.overtaken(*block)) {
-    auto* const after = vc.inbound.open_after(*block);
+  auto* block = vc.inbound.open_blocks().first();
+  while (block != nullptr && vc.inbound.open_blocks().overtaken(*block)) {
+    auto* const after = vc.inbound.open_blocks().after(*block);
     bool const asked = stalled_at(vc, *block) <= now && ask_again(vc, *block, now);
-    if (asked) vc.inbound.grant_again(*block);  // it is the last one now
+    if (asked) vc.inbound.open_blocks().grant_again(*block);  // it is the last one now
     next = std::min(next, stalled_at(vc, *block));
     ++looked;
     block = after != nullptr || !asked ? after : block;
@@ -104,12 +105,13 @@ Time Node::Impl::ask_in_silence(Vc& vc, GrantedBlock* block, Time now) {
     return std::min(lost, vc.ask.deadline());
   }
   auto* const first = block;
-  for (auto left = vc.inbound.silence().asks(); left > 0 && block != nullptr; --left) {
+  for (auto left = vc.inbound.open_blocks().silence().asks(); left > 0 && block != nullptr;
+       --left) {
     bool const due = stalled_at(vc, *block) <= now && lost_at(vc, *block) <= now;
     if (due && !ask_again(vc, *block, now)) break;
-    block = vc.inbound.open_after(*block);
+    block = vc.inbound.open_blocks().after(*block);
   }
-  vc.inbound.ask_in_silence();
+  vc.inbound.open_blocks().ask_in_silence();
   vc.doubt.is_over();
   return block == nullptr ? stalled_at(vc, *first)
                           : std::min(stalled_at(vc, *first), stalled_at(vc, *block));
@@ -138,7 +140,7 @@ void Node::Impl::doubt_answered(Vc& vc, std::uint32_t sync, std::uint32_t slots,
 bool Node::Impl::ask_again(Vc& vc, InboundBlock& block, Time now) {
   if (!vc.credit.available()) return false;
   auto cts = block.cts;
-  cts.f_offset = vc.inbound.first_missing(block);
+  cts.f_offset = block.first_missing(vc.inbound.tiles());
   answer(vc.peer_mac, header_for(vc, cts), vc.endpoint->config.checksum);
   leaves(vc, kGrantClock);
   counters.add(Counter::kCtsRepeated);

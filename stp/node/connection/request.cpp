@@ -72,7 +72,7 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
       return error;
     }
     case Op::kEndAck:
-      vc.inbound.end_seen(h.d_id);
+      vc.inbound.requests().forget_ended(h.d_id);
       [[fallthrough]];
     case Op::kEnd:  // where the user receives what ends, its own id stands in S_id
       drop_held(vc, h.s_id);
@@ -103,7 +103,7 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
 int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
   if (h.has(wire::flag::kReject)) return 0;
   if (h.function() == wire::Function::kFetchOpComplete) {
-    vc.inbound.unexpect(h.d_id, h.s_id);  // the user does not wait for an answer any more
+    vc.inbound.answers().forget(h.d_id, h.s_id);  // the user does not wait for an answer any more
     return 0;
   }
   std::uint64_t length = h.param == 0 ? 65'536 : h.param;
@@ -120,7 +120,8 @@ int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
   if (end > (std::uint64_t{mx->first} + mx->count) << bufsize) return -ERANGE;
   if (vc.connectionless()) return 0;
   return within_memory([&] {
-    return vc.inbound.expect(wire::decode_as<wire::Get>(h), length, h.has(wire::flag::kFunction));
+    return vc.inbound.answers().expect(wire::decode_as<wire::Get>(h), length,
+                                       h.has(wire::flag::kFunction), vc.inbound.tiles());
   });
 }
 

@@ -16,6 +16,15 @@ namespace stp {
 
 struct InboundTransfer;
 
+// How the memory of this side is cut: exponents of a buffer and of an STU that comes here.
+struct Tiles {
+  unsigned bufsize = 14, stu_log2 = 10;
+
+  [[nodiscard]] std::uint64_t linear(std::uint32_t bufx, std::uint32_t offset) const {
+    return Address{bufx, offset}.linear(bufsize);
+  }
+};
+
 struct InboundBlock {
   InboundTransfer* transfer = nullptr;  // nullptr: the answer to a Get or FetchOp
   std::uint32_t b_num = 0;
@@ -47,7 +56,9 @@ struct InboundBlock {
 
   // Whether an STU of `length` bytes fits the tiling of this Block; kNone: it may be placed.
   [[nodiscard]] DropReason check_stu(const wire::DataView& data, std::size_t length,
-                                     unsigned bufsize, unsigned stu_log2) const;
+                                     const Tiles& tiles) const;
+  // Its first byte that has not come, counted from its start: F_Offset of a repeated CTS.
+  [[nodiscard]] std::uint32_t first_missing(const Tiles& tiles) const;
 };
 
 struct InOrderOfGrant;

@@ -22,8 +22,7 @@ std::uint64_t mixed(const BlockName& name) {
 UnscheduledBlocks::UnscheduledBlocks(unsigned bufsize, unsigned stu_log2,
                                      std::shared_ptr<WindowPurse> purse)
     : purse_(std::move(purse)),
-      bufsize_(bufsize),
-      stu_log2_(stu_log2),
+      tiles_{bufsize, stu_log2},
       open_(kMaxOpen),
       remembered_(kMaxRemembered) {}
 
@@ -66,11 +65,12 @@ bool UnscheduledBlocks::is_complete(const BlockName& name, Time now) {
 // False: there is no memory for a map of its STUs.
 bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::DataView& data,
                               const Bounds& bounds, Time now) {
-  auto const start = std::uint64_t{bounds.first} << bufsize_;
-  auto const end = start + (std::uint64_t{bounds.count} << bufsize_);
+  auto const start = std::uint64_t{bounds.first} << tiles_.bufsize;
+  auto const end = start + (std::uint64_t{bounds.count} << tiles_.bufsize);
   bool const single = data.stu_num() == 0 && data.has(wire::flag::kLast);
   auto const most =
-      single ? 1 : std::min<std::uint64_t>((end - start) >> stu_log2_, Inbound::kMaxStusOfBlock);
+      single ? 1
+             : std::min<std::uint64_t>((end - start) >> tiles_.stu_log2, Inbound::kMaxStusOfBlock);
   auto stus = std::move(place.block.stus);  // kept from Block to Block: it may be large
   place.used = false;
   if (stus.capacity() >= most) {
@@ -113,7 +113,7 @@ DropReason UnscheduledBlocks::find(const BlockName& name, const wire::DataView& 
   if (place == nullptr && (place = make_room(name, now)) == nullptr) return DropReason::kBlocksFull;
   if (fresh && !begin(*place, name, data, bounds, now)) return DropReason::kBlocksFull;
   if (place->block.cts.r_mx != data.r_mx()) return DropReason::kOutsideGrant;
-  auto const drop = place->block.check_stu(data, length, bufsize_, stu_log2_);
+  auto const drop = place->block.check_stu(data, length, tiles_);
   if (fresh && drop != DropReason::kNone) place->used = false;
   out = &place->block;
   return drop;

@@ -73,7 +73,7 @@ class UnscheduledBlocks {
 
   std::shared_ptr<WindowPurse> purse_;
   WindowBytes memory_;
-  const unsigned bufsize_, stu_log2_;
+  const Tiles tiles_;
   std::vector<Open> open_;
   std::vector<Remembered> remembered_;
   std::uint64_t abandoned_ = 0;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The answers to a user's Gets and FetchOps: where each may land, until it has come or is given up.
+// An answer that is over is not expected again, however often its request is repeated.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "stp/node/inbound/inbound_block.h"
+
+namespace stp {
+
+class ExpectedAnswers {
+ public:
+  static constexpr std::size_t kMost = 64;
+
+  // A Get or FetchOp leaves. Its answer of `length` bytes may land where it says. `value`: what
+  // comes is a number, a FetchOp's. 0 (also when it is repeated), -ENOBUFS (kMost are expected), or
+  // -EALREADY: its answer has come, or was given up.
+  int expect(const wire::Get& get, std::uint64_t length, bool value, const Tiles& tiles);
+  // The answer has come whole, was refused, or is given up.
+  void forget(std::uint32_t r_id, std::uint32_t g_num);
+  [[nodiscard]] bool empty() const { return blocks_.empty(); }
+  // The answer that an STU of `length` bytes belongs to; nullptr: to none.
+  [[nodiscard]] InboundBlock* find(const wire::DataView& data, std::size_t length,
+                                   const Tiles& tiles);
+  void clear();
+
+ private:
+  static std::uint64_t key(std::uint32_t r_id, std::uint32_t g_num) {
+    return std::uint64_t{r_id} << 32 | g_num;
+  }
+  [[nodiscard]] bool is_over(std::uint32_t g_num);
+
+  std::unordered_map<std::uint64_t, InboundBlock> blocks_;  // by (R_id, G_num)
+  // G_nums of ours that are over: the newest that left, and bit n for n before it.
+  bool any_ = false;
+  std::uint32_t newest_ = 0;
+  std::uint64_t over_ = 0;
+};
+
+}  // namespace stp

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/inbound/inbound_remains.h"
+
+#include <gtest/gtest.h>
+
+namespace stp::test {
+namespace {
+
+constexpr std::uint32_t kBlocks = 10;
+
+// A Transfer of kBlocks Blocks that are granted, in `table`.
+InboundTransfer& add(TransferTable& table, std::uint32_t r_id) {
+  auto& transfer = table.begin(r_id, r_id, 1'000);
+  for (std::uint32_t b = 0; b < kBlocks; ++b) transfer.blocks[b].transfer = &transfer;
+  return transfer;
+}
+
+TEST(InboundRemains, go_in_slices_as_long_as_they_are_asked_to) {
+  TransferTable table;
+  InboundRemains remains;
+  EXPECT_TRUE(remains.empty());
+  remains.add(table.take(add(table, 1)));
+  add(table, 2);
+  add(table, 3);
+  remains.add(table.take_all());
+  EXPECT_EQ(table.find(1), nullptr);
+  EXPECT_EQ(table.find(2), nullptr);
+  std::size_t pieces = 0, slices = 0;
+  while (!remains.empty()) {
+    auto const done = remains.dismantle(4);
+    EXPECT_LE(done, 4U + 1);  // a Transfer counts with its last Block
+    pieces += done;
+    ASSERT_LT(++slices, 100U);
+  }
+  EXPECT_GE(pieces, 3 * kBlocks);
+  EXPECT_GE(slices, 3 * kBlocks / 5);
+  EXPECT_EQ(remains.dismantle(4), 0U);
+}
+
+}  // namespace
+}  // namespace stp::test
