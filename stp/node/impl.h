@@ -16,19 +16,22 @@
 #include <vector>
 
 #include "stp/base/id_table.h"
-#include "stp/base/number_set.h"
 #include "stp/base/timer_heap.h"
 #include "stp/base/work_meter.h"
 #include "stp/node/answers.h"
 #include "stp/node/connection/closed_connections.h"
+#include "stp/node/connection/port_table.h"
 #include "stp/node/connection/refusals.h"
 #include "stp/node/connection/strangers.h"
 #include "stp/node/connection/unproven.h"
 #include "stp/node/connection/vc_state.h"
+#include "stp/node/departures.h"
 #include "stp/node/inbound/held_grants.h"
 #include "stp/node/memory/mx_table.h"
 #include "stp/node/node.h"
 #include "stp/node/objects.h"
+#include "stp/node/turns.h"
+#include "stp/node/wake_ups.h"
 #include "stp/wire/frame.h"
 
 namespace stp {
@@ -84,7 +87,7 @@ struct Node::Impl {
   int connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
               std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option);
   int close(VcId id, bool at_once, Time now, const OptionPayload& option = {});
-  Vc* find_vc(VcId id) const;
+  [[nodiscard]] Vc* find_vc(VcId id) const { return vcs.find(id); }
   Vc* make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now,
               const Strangers::Names& names = {});
   std::uint16_t choose_port(const Endpoint& endpoint, Time now);
@@ -131,10 +134,6 @@ struct Node::Impl {
   static DropReason not_legal(const Vc& vc);
   bool deliver(Vc& vc, const MacAddr& from, const wire::Header& header, Bytes payload,
                NodeChannel::Place place, std::uint64_t length = 0);
-  void touch(Vc& vc, bool urgent = true);
-  void touch_room(Vc& vc);
-  void flush_wakes(Time now);
-  void wake_touched(bool all, Time now);
 
   // --- data.cpp
   void on_data(Vc& vc, const wire::Frame& frame, Time now);
@@ -210,11 +209,6 @@ struct Node::Impl {
   void spend_slot(Vc& vc, Time now);
 
   // --- timers.cpp
-  // Clocks of requests begin when these have left: with the first look at the time after that.
-  enum Clock : std::uint8_t { kHandshakeClock = 1, kAskClock = 2, kGrantClock = 4 };
-  void leaves(Vc& vc, Clock clock);
-  void start_clocks(Time now);
-  void have_left();
   void expire(Time now);
   std::size_t expire_vc(Vc& vc, Time now);  // the Blocks it has looked at
   // What has ended goes a piece at a time: a few at once, more in slices of later turns.
@@ -242,7 +236,6 @@ struct Node::Impl {
   // --- transmit.cpp
   std::size_t transmit(std::span<TxFrame> frames, Time now);
   void transmitted(const TxToken& token);
-  void left_behind(VcId id);
   std::size_t send_answers(std::span<TxFrame> frames);
   std::size_t send_next(std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
@@ -259,7 +252,6 @@ struct Node::Impl {
   void finish_request(Vc& vc);
   void emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
             Bytes payload, Bytes append, bool attach);
-  void make_ready(Vc& vc);
 
   // Answers and requests of the Node's own: small, sent before anything of users but for a frame.
   void answer(const MacAddr& dst, const wire::Header& header, bool checksum = false,
@@ -292,20 +284,14 @@ struct Node::Impl {
   MxTable mxs;
   std::map<std::uint32_t, Endpoint*> listeners;  // by UPort
 
-  std::vector<std::unique_ptr<Vc>> ports;  // by Port; grows with the connections
-  NumberSet used_ports;
-  std::map<VcId, std::unique_ptr<Vc>> leaving;  // over, but frames still read their users' memory
-  std::size_t vcs = 0;
-  std::uint32_t next_port = 1;
-  std::uint64_t next_vc_serial = 1;
+  PortTable vcs;
   std::map<PeerName, Vc*> by_peer;  // connections that came by RC
   struct Dialing {
     std::set<VcId> sent, waiting;  // each in the order in which they were made
     Time hurried = 0;              // then the oldest of those sent went once more, out of its turn
   };
   std::map<ListenerName, Dialing> dialing;  // each has something unanswered
-  // Connections with requests that are about to leave; and that have left since the last look.
-  std::vector<VcId> leaving_now, just_left;
+  NodeDepartures departures;
   ClosedConnections closed;
   Refusals refusals;
   Unproven unproven;
@@ -315,9 +301,9 @@ struct Node::Impl {
 
   Answers answers;
   std::map<std::uint64_t, Owner> owners;  // who has endpoints
-  LinkedList<Owner, HasReady> ready;      // whose connections have something to send, in turn
-  bool unfinished = false;                // there is more to look at than one call does
-  Time seen = 0;                          // the last time of the loop
+  Turns turns;
+  bool unfinished = false;  // there is more to look at than one call does
+  Time seen = 0;            // the last time of the loop
   NodeGrants granted;
   HeldGrants held;  // CTS that wait for others' bytes to arrive, or for memory
   // Then a look whether there is memory for one: others may have given some of theirs back.
@@ -329,12 +315,8 @@ struct Node::Impl {
   std::deque<InboundRemains> remains;  // of connections that have ended
   LinkedList<Vc, IsUntidy> untidy_vcs;
   LinkedList<Vc, IsWatched> watched;  // connections with grants, in the order of their next look
-  LinkedList<Vc, IsTouched> touched;  // whose users are to be told what is new
-  LinkedList<Vc, IsTouched> drowsy;   // who have been told, and may be woken a little later
-  // What is not urgent is told no later than this.
-  static constexpr Time kWakeDelay = 50 * kMicrosecond;
-  Time wake_by = kNever;
   std::deque<Event> events;
+  WakeUps wake_ups{events};
 };
 
 }  // namespace stp

@@ -8,9 +8,7 @@
 namespace stp {
 
 Node::Impl::Impl(const NodeConfig& node_config, Random& node_random)
-    : config(node_config), random(node_random), ports(256) {
-  used_ports.insert(0);  // names none
-}
+    : config(node_config), random(node_random) {}
 
 Node::Node(const NodeConfig& config, Random& random)
     : impl_(std::make_unique<Impl>(config, random)) {}
@@ -19,13 +17,13 @@ Node::~Node() = default;
 std::size_t Node::transmit(std::span<TxFrame> frames, Time now) {
   work::Call const call("Node::transmit");
   auto const count = impl_->transmit(frames, now);
-  impl_->flush_wakes(now);
+  impl_->wake_ups.flush(now);
   return count;
 }
 void Node::transmitted(const TxToken& token) {
   work::Call const call("Node::transmitted");
   impl_->transmitted(token);
-  impl_->wake_touched(false, impl_->seen);
+  impl_->wake_ups.wake(false, impl_->seen);
 }
 Time Node::next_deadline() const {
   return impl_->next_deadline();
@@ -33,11 +31,11 @@ Time Node::next_deadline() const {
 void Node::expire(Time now) {
   work::Call const call("Node::expire");
   impl_->expire(now);
-  impl_->flush_wakes(now);
+  impl_->wake_ups.flush(now);
 }
 void Node::idle() {
   work::Call const call("Node::idle");
-  impl_->wake_touched(true, impl_->seen);
+  impl_->wake_ups.wake(true, impl_->seen);
 }
 bool Node::next_event(Event& out) {
   if (impl_->events.empty()) return false;
@@ -118,7 +116,7 @@ std::size_t Node::backlog(EndpointId endpoint) const {
 }
 int Node::admit(VcId vc, const OptionPayload& option, Time now) {
   auto const result = impl_->admit(vc, option, now);
-  impl_->flush_wakes(now);
+  impl_->wake_ups.flush(now);
   return result;
 }
 int Node::refuse(VcId vc, const OptionPayload& option, Time now) {
@@ -135,7 +133,7 @@ int Node::open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cooki
 int Node::close(VcId vc, bool at_once, Time now, const OptionPayload& option) {
   work::Call const call("Node::close");
   auto const result = impl_->close(vc, at_once, now, option);
-  impl_->flush_wakes(now);
+  impl_->wake_ups.flush(now);
   return result;
 }
 int Node::vc_info(VcId vc, VcInfo& out) const {
@@ -167,7 +165,7 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
   return 0;
 }
 void Node::kick(VcId vc) {
-  if (auto* const found = impl_->find_vc(vc)) impl_->make_ready(*found);
+  if (auto* const found = impl_->find_vc(vc)) impl_->turns.enter(*found);
 }
 
 const Counters& Node::counters() const {
@@ -180,15 +178,15 @@ const NodeConfig& Node::config() const {
   return impl_->config;
 }
 std::size_t Node::vc_count() const {
-  return impl_->vcs;
+  return impl_->vcs.count();
 }
 void Node::for_each_vc(void (*visit)(void* context, VcId vc), void* context) const {
-  for (auto const& vc : impl_->ports)
-    if (vc) visit(context, vc->id);
+  for (auto const* vc = impl_->vcs.after(0); vc != nullptr; vc = impl_->vcs.after(vc->local_port))
+    visit(context, vc->id);
 }
 VcId Node::vc_after(std::uint16_t port) const {
-  auto const next = impl_->used_ports.next(std::uint32_t{port} + 1);
-  return next ? impl_->ports[*next]->id : kNoneId;
+  auto const* const next = impl_->vcs.after(port);
+  return next == nullptr ? kNoneId : next->id;
 }
 
 }  // namespace stp

@@ -123,6 +123,20 @@ struct Proof {
 // An RC of ours: not any more, or never; for others to be answered; on its way.
 enum class Dial : std::uint8_t { kNone, kWaits, kSent };
 
+// What WakeUps knows of a connection.
+class WakeState {
+  friend class WakeUps;
+  bool urgent_ = false;    // its user is to be woken at once
+  bool drowsy_ = false;    // of those that have been touched: its user has been told
+  bool has_news_ = false;  // that its user was not told of: a header, or another state
+};
+
+// Of its requests that are about to leave: NodeDepartures begins their clocks.
+class DepartingClocks {
+  friend class NodeDepartures;
+  std::uint8_t clocks_ = 0;
+};
+
 // A Virtual Connection; or the one Port of a connectionless endpoint, which has a channel as
 // connections have, is open for all its life, and whose peer is that of the request being sent.
 struct Vc : TimerNode,
@@ -138,10 +152,8 @@ struct Vc : TimerNode,
   bool passive = false;      // came by RC; `peer_key` with its MAC and Port finds it again
   bool end_counted = false;  // vc_opened = vc_closed + vc_failed, in the end
   bool user_closed = false;  // the user let go of it
-  bool urgent = false;       // its user is to be woken at once
-  bool drowsy = false;       // of those that have been touched: its user has been told
-  bool has_news = false;     // that its user was not told of: a header, or another state
-  std::uint8_t leaving = 0;  // clocks (of Departures) whose requests are about to leave
+  WakeState wake;
+  DepartingClocks departing;
   std::uint64_t cookie = 0;
 
   MacAddr peer_mac;

@@ -149,7 +149,7 @@ void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source
     wire::store64(bytes, value);
   }
   replies.push_back(reply);
-  make_ready(vc);
+  turns.enter(vc);
 }
 
 // Makes the oldest reply what is being sent. False: no credit for it.

@@ -70,8 +70,8 @@ void Node::Impl::forget_idle_transfers() {
   constexpr unsigned kLooks = 512, kForgotten = 16;
   for (unsigned looks = 0, forgotten = 0; looks < kLooks && forgotten < kForgotten; ++looks) {
     work::count("connections that may remember less");
-    idle_look = (idle_look + 1) % ports.size();
-    auto* const vc = ports[idle_look].get();
+    idle_look = (idle_look + 1) % vcs.places();
+    auto* const vc = vcs.at(static_cast<std::uint16_t>(idle_look));
     if (vc == nullptr || !vc->endpoint->owner->windows->is_short()) continue;
     while (forgotten < kForgotten && vc->inbound.forget_oldest()) ++forgotten;
   }

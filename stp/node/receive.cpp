@@ -46,7 +46,7 @@ namespace stp {
     case wire::Op::kEndAck:
       break;  // of a connection
   }
-  auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
+  auto* const vc = vcs.at(h.d_port);
   // protocol: 5.18
   if (vc == nullptr) return on_unknown_port(frame, now);
   if (vc->local_key != h.d_key) return on_wrong_key(*vc, frame, now);
@@ -68,7 +68,7 @@ void Node::receive(std::span<const Bytes> burst, Time now) {
     impl_->receive_frame(frame, {}, now);
   }
   impl_->count_received(burst.size(), bytes);
-  impl_->flush_wakes(now);
+  impl_->wake_ups.flush(now);
 }
 
 void Node::receive_looped(std::span<const LoopedFrame> burst, Time now) {
@@ -81,7 +81,7 @@ void Node::receive_looped(std::span<const LoopedFrame> burst, Time now) {
   }
   impl_->looped = false;
   impl_->count_received(burst.size(), bytes);
-  impl_->flush_wakes(now);
+  impl_->wake_ups.flush(now);
 }
 
 void Node::Impl::count_received(std::size_t frames, std::size_t bytes) {
@@ -209,73 +209,8 @@ bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header
   if (!payload.empty()) std::memcpy(entry.payload, payload.data(), payload.size());
   bool const room = vc.channel.deliver(entry, place);
   // Without room it is urgent, too: a user that sleeps on a full queue must look.
-  touch(vc, !room || header.has(wire::flag::kInterrupt));
+  wake_ups.touch(vc, !room || header.has(wire::flag::kInterrupt));
   return room;
-}
-
-// Remembers that this connection's user may sleep: looked at once per burst, not per frame. Who is
-// drowsy is looked at soon anyway; only who gathers is told of news before.
-void Node::Impl::touch(Vc& vc, bool urgent) {
-  vc.has_news = true;
-  vc.urgent |= urgent;
-  if (vc.in<IsTouched>()) {
-    if (!vc.drowsy || !(urgent || vc.channel.gathered())) return;
-    vc.leave<IsTouched>();
-  }
-  vc.drowsy = false;
-  touched.push_back(vc);
-}
-
-// The same where the user finds nothing but room: requests of its own are done with. Nothing else
-// may happen that would wake it: who sleeps is woken now, who is about to a little later.
-void Node::Impl::touch_room(Vc& vc) {
-  bool const asleep = vc.channel.seems_asleep();
-  vc.urgent |= asleep;
-  if (vc.in<IsTouched>()) {
-    if (!vc.drowsy || !asleep) return;
-    vc.leave<IsTouched>();
-  }
-  vc.drowsy = false;
-  touched.push_back(vc);
-}
-
-// Headers without Interrupt wait for more of them, so that a sleeper is woken once for many.
-// protocol: 6.17
-void Node::Impl::flush_wakes(Time now) {
-  if (touched.empty() && now < wake_by) {  // or those who were have gone
-    if (drowsy.empty()) wake_by = kNever;
-    return;
-  }
-  wake_touched(now >= wake_by, now);
-}
-
-void Node::Impl::wake_touched(bool all, Time now) {
-  if (touched.empty() && !all) return;
-  // Who is touched again has left `drowsy`: each is looked at once for each time it was touched.
-  if (all) {
-    drowsy.append(touched);
-    touched.append(drowsy);
-  }
-  // What was published before is seen by a user who gathers now and looks after that.
-  if (!touched.empty()) std::atomic_thread_fence(std::memory_order_seq_cst);
-  while (!touched.empty()) {
-    auto& vc = touched.pop_front();
-    work::count("connections touched");
-    // News wake nobody and cost no system call: who polls is told at once.
-    if (std::exchange(vc.has_news, false) && vc.channel.gathered())
-      event(Event::Kind::kNews, vc.id, vc.cookie);
-    if (!all && !vc.urgent) {
-      vc.drowsy = true;
-      drowsy.push_back(vc);
-      continue;
-    }
-    vc.urgent = vc.drowsy = false;
-    if (vc.channel.needs_wake()) event(Event::Kind::kWake, vc.id, vc.cookie);
-  }
-  if (drowsy.empty())
-    wake_by = kNever;
-  else if (wake_by == kNever)
-    wake_by = now + kWakeDelay;
 }
 
 // protocol: 3.3

@@ -85,7 +85,7 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
       held.unpark(vc.id);
       granted.look_again = true;
     }
-    make_ready(vc);
+    turns.enter(vc);
   }
   bool const ours = rsr.i_id == wire::kNoId && vc.own_asks.contains(rsr.sync);
   bool const own = ours && vc.ask.running() && rsr.sync == vc.own_asks.newest();
@@ -124,7 +124,7 @@ void Node::Impl::ask_slots(Vc& vc, Ask why, Time now) {
   else
     vc.ask.start(now, vc.round_trip.timeout(),
                  why == Ask::kCredit ? kAskPatience : kSilencePatience);
-  leaves(vc, kAskClock);
+  departures.leaves(vc, NodeDepartures::kAskClock);
   // The RS overtakes the STUs of a Block that is being sent.
   bool const overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
   vc.credit.asked(sync, overtakes ? 1 : 0);

@@ -35,7 +35,7 @@ void Node::Impl::set_timer(Vc& vc) {
 
 Time Node::Impl::next_deadline() const {
   auto const at_once = unfinished || untidy() ? seen : kNever;
-  return std::min({timers.next(), wake_by, pacing_deadline(), at_once});
+  return std::min({timers.next(), wake_ups.deadline(), pacing_deadline(), at_once});
 }
 
 void Node::Impl::tidy() {
@@ -62,38 +62,10 @@ void Node::Impl::tidy_later(Vc& vc) {
   if (vc.inbound.untidy() && !vc.in<IsUntidy>()) untidy_vcs.push_back(vc);
 }
 
-void Node::Impl::leaves(Vc& vc, Clock clock) {
-  if (vc.leaving == 0) leaving_now.push_back(vc.id);
-  vc.leaving |= clock;
-}
-
-// A turn may be held up between a look at the time and the frame's departure: a clock that had
-// begun with that look would be over too soon.
-// protocol: 10.20
-void Node::Impl::start_clocks(Time now) {
-  work::count("clocks that begin", just_left.size());
-  for (auto const id : just_left) {
-    auto* const vc = find_vc(id);
-    if (vc == nullptr) continue;
-    auto const clocks = std::exchange(vc->leaving, std::uint8_t{0});
-    if ((clocks & kHandshakeClock) != 0) vc->handshake.left(now);
-    if ((clocks & kAskClock) != 0) vc->ask.left(now);
-    if ((clocks & kGrantClock) != 0) vc->granted_at = now;
-  }
-  just_left.clear();
-}
-
-// All that the Node itself had to say is on its way.
-void Node::Impl::have_left() {
-  if (leaving_now.empty() || !answers.empty()) return;
-  just_left.insert(just_left.end(), leaving_now.begin(), leaving_now.end());
-  leaving_now.clear();
-}
-
 void Node::Impl::expire(Time now) {
   seen = now;
   unfinished = false;
-  if (!just_left.empty()) start_clocks(now);
+  departures.start_clocks(vcs, now);
   write_off_grants(now);
   tidy();
   // Those that are left are due still, and come in the next turn.
@@ -127,7 +99,7 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
       if (vc.user_closed) return forget(vc, now), 0;
     } else {
       counters.add(Counter::kRetries);
-      leaves(vc, kHandshakeClock);
+      departures.leaves(vc, NodeDepartures::kHandshakeClock);
       bool const both = vc.state == VcState::kBothClosing;
       if (vc.state == VcState::kConnecting) send_request_connection(vc);
       if (both || vc.state == VcState::kClosing) send_disconnect(vc, wire::Op::kRequestDisconnect);
@@ -145,7 +117,7 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
     if (!vc.ask.again(now) && silent) return fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now), 0;
     if (!vc.ask.running()) return ask_slots(vc, Ask::kCredit, now), 0;
     counters.add(Counter::kRetries);
-    leaves(vc, kAskClock);
+    departures.leaves(vc, NodeDepartures::kAskClock);
     send_slot_question(vc);
   }
   auto const looked = now >= vc.data_check ? recover_blocks(vc, now) : 0;

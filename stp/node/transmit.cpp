@@ -25,29 +25,29 @@ std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
   std::size_t count = 0;
   auto work = kWorkOfCall;
   seen = now;
-  if (!just_left.empty()) start_clocks(now);
+  departures.start_clocks(vcs, now);
   // Where all answers are states that peers asked for, nobody loses by one frame of a user going
   // before them, and the program at its other end sees it that much sooner.
-  if (!answers.empty() && !answers.has_pressing() && !ready.empty() && frames.size() > 1)
+  if (!answers.empty() && !answers.has_pressing() && !turns.empty() && frames.size() > 1)
     count = send_next(frames.first(1), work, now);
   if (!answers.empty()) count += send_answers(frames.subspan(count));
   auto const answered = count;
   if (!held.empty()) count += release_grants(frames.subspan(count), now);
-  while (count < frames.size() && !ready.empty() && work > 0)
+  while (count < frames.size() && !turns.empty() && work > 0)
     count += send_next(frames.subspan(count, std::min(frames.size() - count, kTurn)), work, now);
-  unfinished = !ready.empty() && work == 0;
+  unfinished = !turns.empty() && work == 0;
   // What the requests brought about: an RS for Slots, an RD.
   if (!answers.empty()) {
     answers.users_sent(count - answered);
     count += send_answers(frames.subspan(count));
   }
-  have_left();
+  if (answers.empty()) departures.have_left();
   return count;
 }
 
 std::size_t Node::Impl::send_answers(std::span<TxFrame> frames) {
   std::size_t count = 0;
-  bool const users_wait = !ready.empty();
+  bool const users_wait = !turns.empty();
   while (count < frames.size()) {
     auto const* const a = answers.next(users_wait);
     if (a == nullptr) return count;
@@ -62,12 +62,7 @@ std::size_t Node::Impl::send_answers(std::span<TxFrame> frames) {
 // Frames of the connection whose turn it is: that of the owner whose turn it is. `work`: what all
 // of them together may still do.
 std::size_t Node::Impl::send_next(std::span<TxFrame> frames, std::size_t& work, Time now) {
-  auto& owner = ready.front();
-  auto& vc = owner.ready.pop_front();
-  if (owner.ready.empty())
-    owner.unlink();
-  else if (ready.after(owner) != nullptr)
-    ready.push_back(ready.pop_front());
+  auto& vc = turns.next();
   auto share = std::min(work, kWorkOfTurn);
   work -= share;
   auto const count = send_from(vc, frames, share, now);
@@ -92,7 +87,7 @@ std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t
     else if (vc.drain_by != kNever)
       vc.drain_by = now + kDrainPatience;
   }
-  make_ready(vc);
+  turns.enter(vc);
   return count;
 }
 
@@ -274,7 +269,7 @@ void Node::Impl::finish_request(Vc& vc) {
   if (vc.sending.source != Sending::Source::kUser) return;
   vc.channel.pop();
   if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
-  touch_room(vc);
+  wake_ups.touch_room(vc);
 }
 
 // One frame. `payload` may already stand in the frame, behind where the head will end.
@@ -309,25 +304,13 @@ void Node::Impl::transmitted(const TxToken& token) {
   if (region == nullptr || region->attached == 0) return;
   if (--region->attached == 0 && region->unmapped) region_gone(*region);
   auto* const vc = find_vc(token.vc);
-  if (vc == nullptr) return left_behind(token.vc);
+  if (vc == nullptr) {
+    if (auto const gone = vcs.left_behind(token.vc)) let_go(*gone);
+    return;
+  }
   if (vc->attached == 0 || --vc->attached > 0) return;
   vc->channel.complete(vc->channel.taken());
-  touch_room(*vc);
-}
-
-// A frame has gone whose connection went before it.
-void Node::Impl::left_behind(VcId id) {
-  auto const found = leaving.find(id);
-  if (found == leaving.end() || --found->second->attached > 0) return;
-  let_go(*found->second);
-  leaving.erase(found);
-}
-
-void Node::Impl::make_ready(Vc& vc) {
-  if (vc.in<IsReady>()) return;
-  auto& owner = *vc.endpoint->owner;
-  owner.ready.push_back(vc);
-  if (!owner.linked()) ready.push_back(owner);
+  wake_ups.touch_room(*vc);
 }
 
 }  // namespace stp

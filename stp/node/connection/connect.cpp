@@ -19,40 +19,17 @@ Time unasked_interval(const Vc& vc) {
 
 }  // namespace
 
-Vc* Node::Impl::find_vc(VcId id) const {
-  auto const port = id & wire::kMaxPort;
-  if (port >= ports.size() || !ports[port] || ports[port]->id != id) return nullptr;
-  return ports[port].get();
-}
-
-// A Port not in use: the one the user asked for, else the next in turn, so that a Port rests as
-// long as possible before it names another connection. 0: none left.
+// A Port not in use: the one the user asked for, else the next in turn. 0: none left.
 // protocol: 5.3
 std::uint16_t Node::Impl::choose_port(const Endpoint& endpoint, Time now) {
   if (endpoint.config.port != 0) {
-    // Once in the life of a Node.
-    if (endpoint.config.port >= ports.size()) ports.resize(std::size_t{wire::kMaxPort} + 1);
-    if (!ports[endpoint.config.port]) return endpoint.config.port;
+    if (vcs.is_free(endpoint.config.port)) return endpoint.config.port;
     if (!endpoint.listening) return 0;
   }
-  if (vcs >= wire::kMaxPort) return 0;
-  if (vcs * 2 >= ports.size() && ports.size() <= wire::kMaxPort)
-    ports.resize(std::min<std::size_t>(ports.size() * 2, wire::kMaxPort + 1));
-  auto const next = [this](std::uint32_t from) {
-    auto const port = used_ports.next_missing(from);
-    return port && *port < ports.size() ? port : used_ports.next_missing(1);
-  };
-  auto chosen = next(next_port);
   // Some may have been promised to requesters who are about to show that they are there.
   // protocol: 5.36
-  constexpr unsigned kMostSteps = 64;
-  for (unsigned i = 0; i < kMostSteps && strangers && chosen; ++i) {
-    if (!strangers->may_promise(static_cast<std::uint16_t>(*chosen), now)) break;
-    chosen = next(*chosen + 1);
-  }
-  if (!chosen || *chosen >= ports.size()) return 0;
-  next_port = *chosen + 1;
-  return static_cast<std::uint16_t>(*chosen);
+  return vcs.choose(
+      [&](std::uint16_t port) { return strangers && strangers->may_promise(port, now); });
 }
 
 // `names`: those that the answer has given; none: they are chosen here.
@@ -62,7 +39,6 @@ Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t co
   if (port == 0) return nullptr;
   auto vc = std::make_unique<Vc>();
   auto const& wanted = endpoint.config;
-  vc->id = next_vc_serial++ << 16 | port;
   vc->endpoint = &endpoint;
   vc->cookie = cookie;
   vc->local_port = port;
@@ -73,10 +49,7 @@ Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t co
   vc->channel = NodeChannel(channel, {wanted.slots, wanted.credits});
   vc->heard = now;
   ++endpoint.vcs;
-  ++vcs;
-  used_ports.insert(port);
-  ports[port] = std::move(vc);
-  return ports[port].get();
+  return &vcs.add(std::move(vc));
 }
 
 // What the peer announced in its RC or CA.
@@ -147,7 +120,7 @@ int Node::Impl::close(VcId id, bool at_once, Time now, const OptionPayload& opti
 // protocol: 5.17, 5.43
 void Node::Impl::drain(Vc& vc, Time now) {
   vc.drain_by = now + kDrainPatience;
-  make_ready(vc);
+  turns.enter(vc);
   set_timer(vc);
 }
 
@@ -159,7 +132,7 @@ void Node::Impl::begin_closing(Vc& vc, Time now) {
   if (vc.state == kVcGone) return forget(vc, now);
   stop_traffic(vc);
   vc.handshake.start(now, unasked_interval(vc), kClosePatience);
-  leaves(vc, kHandshakeClock);
+  departures.leaves(vc, NodeDepartures::kHandshakeClock);
   send_disconnect(vc, wire::Op::kRequestDisconnect);
   set_timer(vc);
 }
@@ -180,7 +153,7 @@ void Node::Impl::stop_traffic(Vc& vc) {
   vc.ask_again = vc.drain_by = kNever;
   mxs.abandon(vc.mxs);
   mxs.tidy(kTidiedAtOnce);
-  touch(vc);
+  wake_ups.touch(vc);
 }
 
 // protocol: 5.25
@@ -192,7 +165,7 @@ void Node::Impl::fail(Vc& vc, VcEvent why, int error, Time now) {
   vc.handshake.stop();
   stop_traffic(vc);
   vc.channel.set_state(ChannelState::kFailed, error);
-  touch(vc);
+  wake_ups.touch(vc);
   bool const unseen = leave_backlog(vc);
   if (vc.user_closed || unseen) return forget(vc, now);
   event(Event::Kind::kVcOver, vc.id, vc.cookie);
@@ -214,19 +187,15 @@ void Node::Impl::forget(Vc& vc, Time now, bool remember) {
     closed.remember({vc.peer_mac, vc.peer_port, vc.peer_key}, now);
   if (vc.passive) by_peer.erase({vc.peer_mac, vc.peer_port, vc.peer_key});
   timers.remove(vc);
-  auto& owner = *vc.endpoint->owner;
-  vc.leave<IsReady>();
-  if (owner.ready.empty()) owner.unlink();
+  Turns::leave(vc);
   vc.leave<IsTouched>();
   vc.leave<IsWatched>();
   leave_backlog(vc);
   --vc.endpoint->vcs;
-  --vcs;
-  used_ports.erase(vc.local_port);
-  auto gone = std::move(ports[vc.local_port]);
+  auto gone = vcs.take(vc);
   // Its user is told once no frame reads the user's memory any more.
   if (vc.attached > 0)
-    leaving.emplace(vc.id, std::move(gone));
+    vcs.keep(std::move(gone));
   else
     let_go(vc);
 }
@@ -253,7 +222,7 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   if (is_spoofed(frame)) return drop(DropReason::kBadSource);
   auto const& h = frame.header;
   auto const ca = wire::decode_as<wire::ConnectionAnswer>(h);
-  auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
+  auto* const vc = vcs.at(h.d_port);
   bool const ours = vc != nullptr && vc->local_key == h.d_key && vc->peer_mac == frame.src;
   bool const refused = h.has(wire::flag::kReject);
   // protocol: 5.8
@@ -274,9 +243,9 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
     vc->state.must(VcEvent::kAnswer);
     vc->channel.set_state(ChannelState::kOpen);
     counters.add(Counter::kVcOpened);
-    touch(*vc);
+    wake_ups.touch(*vc);
     set_timer(*vc);
-    return make_ready(*vc);
+    return turns.enter(*vc);
   }
   if (h.d_port == 0) return drop(DropReason::kBadPort);
   if (keyless) return drop(DropReason::kBadKey);
@@ -298,7 +267,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   if (is_spoofed(frame)) return drop(DropReason::kBadSource);
   auto const& h = frame.header;
   auto const rd = wire::decode_as<wire::RequestDisconnect>(h);
-  auto* const vc = h.d_port < ports.size() ? ports[h.d_port].get() : nullptr;
+  auto* const vc = vcs.at(h.d_port);
   if (h.d_port == 0) return drop(DropReason::kBadPort);  // never named a connection
   if (vc == nullptr) {
     // One that was answered, and ends before it was made.
@@ -337,10 +306,10 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
     vc->peer_option = to_option(frame.option);
     vc->channel.set_state(ChannelState::kPeerClosed);
     vc->handshake.start(now, unasked_interval(*vc));
-    leaves(*vc, kHandshakeClock);
+    departures.leaves(*vc, NodeDepartures::kHandshakeClock);
     count_end(*vc, Counter::kVcClosed);
     event(Event::Kind::kVcOver, vc->id, vc->cookie);
-    touch(*vc);
+    wake_ups.touch(*vc);
   }
   send_disconnect(*vc, wire::Op::kDisconnectAnswer);
   set_timer(*vc);
@@ -352,7 +321,7 @@ void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
   send_disconnect(vc, wire::Op::kDisconnectComplete);
   if (vc.state == kVcGone) return forget(vc, now);
   vc.handshake.start(now, unasked_interval(vc));  // from here only our DA waits, for its DC
-  leaves(vc, kHandshakeClock);
+  departures.leaves(vc, NodeDepartures::kHandshakeClock);
   set_timer(vc);
 }
 

@@ -31,7 +31,7 @@ void Node::Impl::dial(Vc& vc, Time now) {
   auto const waited = now - vc.heard;
   // protocol: 5.31
   vc.handshake.start(now, RoundTrip::kInitial, patience - std::min(patience, waited));
-  leaves(vc, kHandshakeClock);
+  departures.leaves(vc, NodeDepartures::kHandshakeClock);
   send_request_connection(vc);
   set_timer(vc);
 }

@@ -82,7 +82,7 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   // protocol: 5.34, 5.42
   bool const own = frame.src == config.mac;
   // protocol: 5.36
-  if (!inspects && strangers->has_answered(peer, ports.size(), now))
+  if (!inspects && strangers->has_answered(peer, vcs.places(), now))
     return answer_unproven(endpoint, asker, now);
   bool const room = !endpoint.stock.empty();
   bool const crowded =
@@ -159,8 +159,8 @@ int Node::Impl::admit(VcId id, const OptionPayload& option, Time now) {
   if (vc->peer_mac != config.mac)
     unproven.add({.vc = id, .listener = vc->endpoint->id, .mac = vc->peer_mac, .made = now});
   open_passive(*vc, VcEvent::kAdmit);
-  touch(*vc);
-  make_ready(*vc);
+  wake_ups.touch(*vc);
+  turns.enter(*vc);
   return 0;
 }
 

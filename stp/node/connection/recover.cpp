@@ -56,7 +56,7 @@ Time lost_at(const Vc& vc, const InboundBlock& block) {
 // A Block was granted: from now on its progress is watched.
 void Node::Impl::expect_data(Vc& vc, Time now) {
   if (!vc.endpoint->config.recover) return;
-  leaves(vc, kGrantClock);
+  departures.leaves(vc, NodeDepartures::kGrantClock);
   if (vc.data_check != kNever) return;
   vc.data_check = now + shortest_timeout(vc);
   set_timer(vc);
@@ -142,7 +142,7 @@ bool Node::Impl::ask_again(Vc& vc, InboundBlock& block, Time now) {
   auto cts = block.cts;
   cts.f_offset = block.first_missing(vc.inbound.tiles());
   answer(vc.peer_mac, header_for(vc, cts), vc.endpoint->config.checksum);
-  leaves(vc, kGrantClock);
+  departures.leaves(vc, NodeDepartures::kGrantClock);
   counters.add(Counter::kCtsRepeated);
   spend_slot(vc, now);
   ++block.repeats;

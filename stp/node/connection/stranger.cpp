@@ -125,9 +125,9 @@ void Node::Impl::answer_unproven(Endpoint& endpoint, const Requester& asker, Tim
   strangers->prepare(random);
   if (!strangers->asked_before(asker.name()) && !strangers->has_time_for_first(now))
     return drop(DropReason::kRcFirst);
-  if (ports.size() < kFewestPorts) ports.resize(kFewestPorts);
+  vcs.make_places(kFewestPorts);
   auto const names = strangers->answer(
-      asker, ports.size(), [this](std::uint16_t port) { return ports[port] == nullptr; }, now);
+      asker, vcs.places(), [this](std::uint16_t port) { return vcs.at(port) == nullptr; }, now);
   if (names.port == 0) return drop(DropReason::kBacklogFull);
   auto ca = wire::to_header(wire::ConnectionAnswer{
       .r_slots = static_cast<std::uint16_t>(endpoint.config.slots),
@@ -179,7 +179,7 @@ Vc* Node::Impl::make_proven(const Requester& asker, const Strangers::Names& name
     event(Event::Kind::kStockLow, endpoint.id);
     return none(DropReason::kBacklogFull);
   }
-  if (names.port >= ports.size() || vcs >= wire::kMaxPort) return none(DropReason::kBadPort);
+  if (names.port >= vcs.places() || vcs.full()) return none(DropReason::kBadPort);
   strangers->made(names.port);
   auto* const vc = make_passive(endpoint, asker, names, now);
   vc->state.must(VcEvent::kBegun);

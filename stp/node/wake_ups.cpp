@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/wake_ups.h"
+
+#include <atomic>
+#include <utility>
+
+namespace stp {
+
+// Who is drowsy is looked at soon anyway; only who gathers is told of news before.
+void WakeUps::touch(Vc& vc, bool urgent) {
+  vc.wake.has_news_ = true;
+  vc.wake.urgent_ |= urgent;
+  if (!vc.in<IsTouched>() || (vc.wake.drowsy_ && (urgent || vc.channel.gathered()))) enter(vc);
+}
+
+void WakeUps::touch_room(Vc& vc) {
+  bool const asleep = vc.channel.seems_asleep();
+  vc.wake.urgent_ |= asleep;
+  if (!vc.in<IsTouched>() || (vc.wake.drowsy_ && asleep)) enter(vc);
+}
+
+void WakeUps::enter(Vc& vc) {
+  vc.leave<IsTouched>();
+  vc.wake.drowsy_ = false;
+  touched_.push_back(vc);
+}
+
+void WakeUps::wake(bool all, Time now) {
+  if (touched_.empty() && !all) return;
+  // Who is touched again has left drowsy_: each is looked at once for each time it was touched.
+  if (all) {
+    drowsy_.append(touched_);
+    touched_.append(drowsy_);
+  }
+  // What was published before is seen by a user who gathers now and looks after that.
+  if (!touched_.empty()) std::atomic_thread_fence(std::memory_order_seq_cst);
+  while (!touched_.empty()) {
+    auto& vc = touched_.pop_front();
+    work::count("connections touched");
+    // News wake nobody and cost no system call: who polls is told at once.
+    if (std::exchange(vc.wake.has_news_, false) && vc.channel.gathered())
+      events_.push_back({Event::Kind::kNews, vc.id, vc.cookie});
+    if (!all && !vc.wake.urgent_) {
+      vc.wake.drowsy_ = true;
+      drowsy_.push_back(vc);
+      continue;
+    }
+    vc.wake.urgent_ = vc.wake.drowsy_ = false;
+    if (vc.channel.needs_wake()) events_.push_back({Event::Kind::kWake, vc.id, vc.cookie});
+  }
+  if (drowsy_.empty())
+    wake_by_ = kNever;
+  else if (wake_by_ == kNever)
+    wake_by_ = now + kDelay;
+}
+
+}  // namespace stp
