@@ -14,7 +14,7 @@ void NodeDepartures::start(const PortTable& vcs, Time now) {
     if (vc == nullptr) continue;
     auto const clocks = std::exchange(vc->departing.clocks_, std::uint8_t{0});
     if ((clocks & kHandshakeClock) != 0) vc->handshake.left(now);
-    if ((clocks & kAskClock) != 0) vc->ask.left(now);
+    if ((clocks & kAskClock) != 0) vc->questions.left(now);
     if ((clocks & kGrantClock) != 0) vc->granted_at = now;
   }
   left_.clear();

@@ -36,7 +36,8 @@ int Node::Impl::open_endpoint(const EndpointConfig& wanted, EndpointId& out, std
   endpoint->owner = &owners[owner];
   ++endpoint->owner->endpoints;
   if (!endpoint->owner->windows)
-    endpoint->owner->windows = std::make_shared<WindowPurse>(config.windows, owner, window_freed);
+    endpoint->owner->windows =
+        std::make_shared<WindowPurse>(config.windows, owner, pacing.memory_freed());
   apply(*endpoint, wanted);
   out = endpoint->id;
   return 0;

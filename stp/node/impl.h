@@ -6,7 +6,7 @@
 //   dial.cpp        RCs waiting for their turn         timers.cpp    retries, keep-alive
 //   transmit.cpp    bursts to send                     request.cpp   checks on users' requests
 //   one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks asked for again
-//   pacing.cpp      CTS held back                      connectionless.cpp  endpoints without peers
+//   connectionless.cpp  endpoints without peers
 //   stranger.cpp    requesters who have not shown that answers reach them
 #pragma once
 
@@ -26,10 +26,10 @@
 #include "stp/node/connection/unproven.h"
 #include "stp/node/connection/vc_state.h"
 #include "stp/node/departures.h"
-#include "stp/node/inbound/held_grants.h"
 #include "stp/node/memory/mx_table.h"
 #include "stp/node/node.h"
 #include "stp/node/objects.h"
+#include "stp/node/pacing.h"
 #include "stp/node/turns.h"
 #include "stp/node/wake_ups.h"
 #include "stp/wire/frame.h"
@@ -177,24 +177,7 @@ struct Node::Impl {
   void expect_data(Vc& vc, Time now);
   void look_earlier(Vc& vc, Time now);
 
-  // --- pacing.cpp
-  bool hold_grant(Vc& vc, Time now);
-  void hold(Vc& vc, const HeldGrants::Transfer& transfer, const Inbound::Demand& demand);
-  bool hold_for_memory(Vc& vc, Time now);
-  void forget_idle_transfers();
-  bool send_held(const HeldGrants::Transfer& transfer, TxFrame& frame, Time now);
-  void hold_again(Vc& vc, const HeldGrants::Transfer& transfer, const SendEntry& entry, Time now);
-  void watch_grants(Vc& vc, Time now);
-  void write_off_grants(Time now);
-  [[nodiscard]] Time pacing_deadline() const;
-  std::size_t release_grants(std::span<TxFrame> frames, Time now);
-  void drop_held(Vc& vc);
-  void drop_held(Vc& vc, std::uint32_t r_id);
-
   // --- state.cpp
-  // A peer that has no credit asks after this at the latest.
-  // protocol: 6.7
-  static constexpr Time kLongestSlotPause = 10 * kMillisecond;
   void on_request_state(Vc& vc, const wire::Header& header);
   void on_state_response(Vc& vc, const wire::Frame& frame, Time now);
   void answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
@@ -217,7 +200,7 @@ struct Node::Impl {
   void tidy_later(InboundRemains remains);
   void tidy_later(Vc& vc);
   [[nodiscard]] bool untidy() const {
-    return mxs.untidy() || held.untidy() || !remains.empty() || !untidy_vcs.empty();
+    return mxs.untidy() || pacing.untidy() || !remains.empty() || !untidy_vcs.empty();
   }
   [[nodiscard]] Time next_deadline() const;
   void set_timer(Vc& vc);
@@ -237,6 +220,8 @@ struct Node::Impl {
   std::size_t transmit(std::span<TxFrame> frames, Time now);
   void transmitted(const TxToken& token);
   std::size_t send_answers(std::span<TxFrame> frames);
+  std::size_t send_held(std::span<TxFrame> frames, Time now);
+  bool send_held(const Pacing::Grant& grant, TxFrame& frame, Time now);
   std::size_t send_next(std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
   bool take_request(Vc& vc, std::size_t& work, Time now);
@@ -245,6 +230,7 @@ struct Node::Impl {
   void no_request(Vc& vc, Time now);
   bool refuse_request(Vc& vc, int error, Time now);
   void build_control(Vc& vc, TxFrame& frame);
+  void emit_control(Vc& vc, const SendEntry& entry, const wire::Header& h, TxFrame& frame);
   void build_stu(Vc& vc, TxFrame& frame);
   wire::Header stu_header(Vc& vc, std::uint64_t at, bool last) const;
   static bool gather(const BufxRange& source, std::uint64_t from, std::size_t length,
@@ -270,12 +256,12 @@ struct Node::Impl {
   void event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie = 0);
 
   NodeConfig config;
-  bool window_freed = false;  // memory that was missing has come back
   Random& random;
   // protocol: 12.1
   void drop(DropReason why) { counters.add(counter_of(why)); }
 
   Counters counters;
+  Pacing pacing{config.granted_limit, vcs, counters};
 
   wire::Frame parsed;  // that is being received: not made anew, for each frame fills all of it
 
@@ -302,19 +288,10 @@ struct Node::Impl {
   Answers answers;
   std::map<std::uint64_t, Owner> owners;  // who has endpoints
   Turns turns;
-  bool unfinished = false;  // there is more to look at than one call does
-  Time seen = 0;            // the last time of the loop
-  NodeGrants granted;
-  HeldGrants held;  // CTS that wait for others' bytes to arrive, or for memory
-  // Then a look whether there is memory for one: others may have given some of theirs back.
-  Time memory_look = kNever;
-  std::size_t idle_look = 0;  // the Port that this look came to
-  // None of them can go while more than this is granted.
-  std::uint64_t release_from = ~std::uint64_t{0};
-  std::uint64_t releases = 0;
+  bool unfinished = false;             // there is more to look at than one call does
+  Time seen = 0;                       // the last time of the loop
   std::deque<InboundRemains> remains;  // of connections that have ended
   LinkedList<Vc, IsUntidy> untidy_vcs;
-  LinkedList<Vc, IsWatched> watched;  // connections with grants, in the order of their next look
   std::deque<Event> events;
   WakeUps wake_ups{events};
 };

@@ -2,7 +2,6 @@
 // What a Node keeps: endpoints, regions of mapped memory, Virtual Connections.
 #pragma once
 
-#include <array>
 #include <deque>
 #include <memory>
 
@@ -13,15 +12,17 @@
 #include "stp/channel/retry.h"
 #include "stp/channel/round_trip.h"
 #include "stp/node/connection/key_guard.h"
-#include "stp/node/connection/own_asks.h"
 #include "stp/node/connection/slot_credit.h"
+#include "stp/node/connection/slot_questions.h"
 #include "stp/node/connection/vc_state.h"
 #include "stp/node/inbound/inbound.h"
 #include "stp/node/inbound/unscheduled.h"
 #include "stp/node/memory/bufx_range.h"
 #include "stp/node/memory/mx_table.h"
 #include "stp/node/node.h"
+#include "stp/node/one_sided.h"
 #include "stp/node/permitted_blocks.h"
+#include "stp/node/sending.h"
 
 namespace stp {
 
@@ -77,38 +78,6 @@ struct Region {
   RegionMxs mxs;
 };
 
-// The user's request that is being sent, and how far.
-struct Sending {
-  bool active = false;  // a DATA of several STUs, partly sent
-  SendEntry entry;
-  enum class Source : std::uint8_t { kUser, kRegion, kValue };
-  Source source = Source::kUser;  // the user's transmit buffers; an answer's region; `payload`
-  std::uint64_t done = 0;         // bytes
-  std::uint32_t stu_num = 0;      // of the next STU
-
-  [[nodiscard]] bool appends() const {
-    return source == Source::kUser && entry.payload_length == wire::kAppendSize;
-  }
-};
-
-// Gets and FetchOps of a peer. Made for the first one.
-struct OneSided {
-  static constexpr std::uint32_t kWindow = 64;  // results kept, answers owed
-  struct Result {
-    std::uint32_t g_num = 0;
-    enum class State : std::uint8_t { kNone, kDone, kRefused, kConfirmed } state = State::kNone;
-    std::uint64_t value = 0;  // kDone: what was there before
-  };
-  struct Reply {
-    SendEntry entry;
-    Sending::Source source;
-  };
-  bool any = false;
-  std::uint32_t newest = 0;               // the highest G_num seen
-  std::array<Result, kWindow> results{};  // FetchOp g at g % kWindow
-  std::deque<Reply> replies;
-};
-
 // The answer to the question that follows a CA (docs/protocol.md, 5.37): the Responder may have
 // nothing else to make the connection from. It is repeated until another frame comes.
 // protocol: 5.37
@@ -135,6 +104,13 @@ class WakeState {
 class DepartingClocks {
   friend class NodeDepartures;
   std::uint8_t clocks_ = 0;
+};
+
+// What Pacing knows of a connection.
+class PacedVc {
+  friend class Pacing;
+  std::uint32_t held_ = 0;  // its CTS that wait
+  Time look_at_ = 0;        // where its grants are watched: the next look
 };
 
 // A Virtual Connection; or the one Port of a connectionless endpoint, which has a channel as
@@ -171,12 +147,9 @@ struct Vc : TimerNode,
   RoundTrip round_trip;
   Dial dial = Dial::kNone;
   Retry handshake;          // RC, RD or DA waiting for its answer; while open, the proof's clock
-  Retry ask;                // our own RS waiting for its RSR
   Time drain_by = kNever;   // its user has closed it: what is queued has to get on until then
   Time decide_by = kNever;  // kAsked: the user's time to decide ends
-  OwnAsks own_asks;
-  Time ask_again = kNever;  // the peer had no Slot free: ask again then
-  Time ask_pause = 0;
+  SlotQuestions questions;
   Time granted_at = 0;         // the last CTS has left by then
   Time data_check = kNever;    // look then whether granted Blocks make progress
   Time no_slot_until = 0;      // its peer learns no later that it may send again
@@ -188,8 +161,7 @@ struct Vc : TimerNode,
   PermittedBlocks permitted;
   std::unique_ptr<OneSided> one_sided;
   Proof proof;
-  std::uint32_t held = 0;  // its CTS that pacing holds back
-  Time look_at = 0;        // where pacing watches its grants: its next look
+  PacedVc paced;
   VcMxs mxs;
   std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
   std::unique_ptr<KeyGuard> guard;                 // the same

@@ -83,32 +83,29 @@ void Node::Impl::on_get(Vc& vc, const wire::Frame& frame) {
 // was one stays for as long as a duplicate can be told from a new request.
 // protocol: 9.15, 9.16
 void Node::Impl::on_fetch(Vc& vc, const wire::Frame& frame) {
-  using State = OneSided::Result::State;
+  using Fetch = OneSided::Fetch;
   auto const& h = frame.header;
   auto& side = *vc.one_sided;
   auto const get = wire::decode_as<wire::Get>(h);
-  auto const g_num = get.g_num;
-  if (!side.any || static_cast<std::int32_t>(g_num - side.newest) > 0) side.newest = g_num;
-  side.any = true;
-  if (side.newest - g_num >= OneSided::kWindow) return drop(DropReason::kStaleFetch);
-
-  auto& result = side.results[g_num % OneSided::kWindow];
-  bool const known = result.state != State::kNone && result.g_num == g_num;
+  auto fetch = side.seen(get.g_num);
+  if (fetch == Fetch::kStale) return drop(DropReason::kStaleFetch);
   if (h.function() == Function::kFetchOpComplete) {
-    if (known && result.state == State::kDone) result.state = State::kConfirmed;
+    if (fetch == Fetch::kDone) side.confirm(get.g_num);
     return;
   }
-  if (!known) {
-    result = {.g_num = g_num, .state = State::kRefused, .value = 0};
+  if (fetch == Fetch::kNew) {
     std::byte* memory = nullptr;
     if (check_get(vc, h, get.t_len, memory) == DropReason::kNone) {
-      result.value = execute(frame, memory);
-      result.state = State::kDone;
+      side.done(get.g_num, execute(frame, memory));
+      fetch = Fetch::kDone;
       counters.add(Counter::kRxFetchOps);
+    } else {
+      side.refuse(get.g_num);
+      fetch = Fetch::kRefused;
     }
   }
-  if (result.state == State::kRefused) return refuse_get(vc, h);
-  if (result.state == State::kDone) reply_get(vc, h, Sending::Source::kValue, result.value);
+  if (fetch == Fetch::kRefused) return refuse_get(vc, h);
+  if (fetch == Fetch::kDone) reply_get(vc, h, Sending::Source::kValue, side.result(get.g_num));
 }
 
 // protocol: 9.17
@@ -127,11 +124,7 @@ void Node::Impl::refuse_get(const Vc& vc, const wire::Header& h) {
 void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source,
                            std::uint64_t value) {
   auto const get = wire::decode_as<wire::Get>(h);
-  auto& replies = vc.one_sided->replies;
-  work::count("answers that a connection owes", replies.size());
-  for (auto const& reply : replies)
-    if (reply.entry.header.b_num == get.g_num) return;  // it asks again for what is about to leave
-  if (replies.size() == OneSided::kWindow) return counters.add(Counter::kAnswersFull);
+  if (vc.one_sided->owes(get.g_num)) return;  // it asks again for what is about to leave
   OneSided::Reply reply{{}, source};
   auto& entry = reply.entry;
   entry.header = wire::to_header(wire::Data{.r_mx = get.i_mx,
@@ -148,18 +141,18 @@ void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source
     auto* const bytes = reinterpret_cast<std::byte*>(entry.payload);
     wire::store64(bytes, value);
   }
-  replies.push_back(reply);
+  if (!vc.one_sided->owe(reply)) return counters.add(Counter::kAnswersFull);
   turns.enter(vc);
 }
 
 // Makes the oldest reply what is being sent. False: no credit for it.
 bool Node::Impl::take_reply(Vc& vc, Time now) {
-  auto& replies = vc.one_sided->replies;
-  bool const slot = wire::consumes_slot(replies.front().entry.header);
+  auto const& reply = *vc.one_sided->next();
+  bool const slot = wire::consumes_slot(reply.entry.header);
   if (slot && !has_credit(vc, now)) return false;
-  vc.sending.entry = replies.front().entry;
-  vc.sending.source = replies.front().source;
-  replies.pop_front();
+  vc.sending.entry = reply.entry;
+  vc.sending.source = reply.source;
+  vc.one_sided->pop();
   vc.sending.active = true;
   vc.sending.done = 0;
   vc.sending.stu_num = 0;

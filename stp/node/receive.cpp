@@ -185,7 +185,7 @@ void Node::Impl::end_transfer(Vc& vc, const wire::End& end) {
   vc.inbound.requests().ended(end.i_id, end.r_id);
   auto r_id = end.r_id;
   if (r_id == wire::kNoId && !vc.inbound.find_initiated(end.i_id, r_id)) return;
-  drop_held(vc, r_id);
+  pacing.drop(vc, r_id);
   vc.inbound.end(r_id);
 }
 

@@ -8,9 +8,6 @@
 namespace stp {
 namespace {
 
-// While the peer has no Slot free it is asked again after this, doubling up to the longer one.
-// protocol: 6.7
-constexpr Time kFirstPause = 200 * kMicrosecond;
 // An unanswered RS ends the connection no sooner than this: a busy peer is not a dead one.
 // protocol: 5.22
 constexpr Time kAskPatience = 2 * kSecond;
@@ -71,7 +68,7 @@ void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, s
     }
   }
   answer(vc.peer_mac, header_for(vc, rsr, flags), vc.endpoint->config.checksum);
-  if (rsr.r_slots == 0) vc.no_slot_until = seen + kLongestSlotPause;
+  if (rsr.r_slots == 0) vc.no_slot_until = seen + SlotQuestions::kLongestPause;
 }
 
 // protocol: 6.10
@@ -80,18 +77,14 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
   bool const had_credit = vc.credit.available();
   bool const news = vc.credit.answered(rsr.sync, rsr.r_slots);
   if (news && vc.credit.available() && !had_credit) {
-    vc.ask_pause = 0;
-    if (vc.held > 0) {
-      held.unpark(vc.id);
-      granted.look_again = true;
-    }
+    vc.questions.has_credit();
+    pacing.has_credit(vc);
     turns.enter(vc);
   }
-  bool const ours = rsr.i_id == wire::kNoId && vc.own_asks.contains(rsr.sync);
-  bool const own = ours && vc.ask.running() && rsr.sync == vc.own_asks.newest();
+  bool const ours = rsr.i_id == wire::kNoId && vc.questions.is_own(rsr.sync);
+  bool const own = ours && vc.questions.is_open(rsr.sync);
   if (own) {
-    if (auto const measured = vc.ask.measured(now)) vc.round_trip.sample(measured);
-    vc.ask.stop();
+    if (auto const measured = vc.questions.answered(now)) vc.round_trip.sample(measured);
     doubt_answered(vc, rsr.sync, rsr.r_slots, now);
   }
   if (own || news) ask_again_later(vc, now);
@@ -108,22 +101,19 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
 // what waits for a Slot (a repeated CTS, say) may not be the user's.
 // protocol: 6.7
 void Node::Impl::ask_again_later(Vc& vc, Time now) {
-  if (vc.credit.available() || vc.ask.running() || vc.ask_again != kNever) return;
-  vc.ask_pause = vc.ask_pause == 0 ? kFirstPause : std::min(vc.ask_pause * 2, kLongestSlotPause);
-  vc.ask_again = now + vc.ask_pause;
+  if (vc.credit.available() || vc.questions.is_open() || vc.questions.postponed()) return;
+  vc.questions.postpone(now);
   set_timer(vc);
 }
 
 void Node::Impl::ask_slots(Vc& vc, Ask why, Time now) {
-  if (vc.ask.running()) return;
-  vc.ask_again = kNever;
+  if (vc.questions.is_open()) return;
   auto const sync = random.next();
-  vc.own_asks.add(sync);
+  auto const timeout = vc.round_trip.timeout();
   if (why == Ask::kKeepAlive)
-    vc.ask.start(now, std::max(vc.round_trip.timeout(), kKeepAliveInterval), 0, kKeepAliveTries);
+    vc.questions.ask(sync, now, std::max(timeout, kKeepAliveInterval), 0, kKeepAliveTries);
   else
-    vc.ask.start(now, vc.round_trip.timeout(),
-                 why == Ask::kCredit ? kAskPatience : kSilencePatience);
+    vc.questions.ask(sync, now, timeout, why == Ask::kCredit ? kAskPatience : kSilencePatience);
   departures.leaves(vc, NodeDepartures::kAskClock);
   // The RS overtakes the STUs of a Block that is being sent.
   bool const overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
@@ -135,7 +125,7 @@ void Node::Impl::ask_slots(Vc& vc, Ask why, Time now) {
 void Node::Impl::send_slot_question(Vc& vc) {
   repeat_proof(vc);
   wire::RequestState const rs{
-      .sync = vc.own_asks.newest(), .b_num = wire::kNoId, .r_id = wire::kNoId};
+      .sync = vc.questions.sync(), .b_num = wire::kNoId, .r_id = wire::kNoId};
   answer(vc.peer_mac, header_for(vc, rs), vc.endpoint->config.checksum);
 }
 
@@ -144,13 +134,13 @@ void Node::Impl::send_slot_question(Vc& vc) {
 bool Node::Impl::has_credit(Vc& vc, Time now) {
   if (vc.credit.available()) return true;
   counters.add(Counter::kSlotWaits);
-  if (vc.ask_again == kNever) ask_slots(vc, Ask::kCredit, now);
+  if (!vc.questions.postponed()) ask_slots(vc, Ask::kCredit, now);
   return false;
 }
 
 void Node::Impl::spend_slot(Vc& vc, Time now) {
   vc.credit.spend();
-  if (vc.credit.should_ask() && vc.ask_again == kNever) ask_slots(vc, Ask::kCredit, now);
+  if (vc.credit.should_ask() && !vc.questions.postponed()) ask_slots(vc, Ask::kCredit, now);
 }
 
 }  // namespace stp

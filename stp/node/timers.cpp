@@ -20,9 +20,9 @@ bool keeps_alive(const Vc& vc) {
 }  // namespace
 
 Time Node::Impl::deadline_of(const Vc& vc) const {
-  auto next = std::min({vc.handshake.deadline(), vc.ask.deadline(), vc.ask_again, vc.data_check,
+  auto next = std::min({vc.handshake.deadline(), vc.questions.deadline(), vc.data_check,
                         vc.drain_by, undecided_deadline(vc)});
-  if (keeps_alive(vc) && !vc.ask.running()) next = std::min(next, vc.heard + kKeepAlive);
+  if (keeps_alive(vc) && !vc.questions.is_open()) next = std::min(next, vc.heard + kKeepAlive);
   return next;
 }
 
@@ -35,13 +35,13 @@ void Node::Impl::set_timer(Vc& vc) {
 
 Time Node::Impl::next_deadline() const {
   auto const at_once = unfinished || untidy() ? seen : kNever;
-  return std::min({timers.next(), wake_ups.deadline(), pacing_deadline(), at_once});
+  return std::min({timers.next(), wake_ups.deadline(), pacing.deadline(), at_once});
 }
 
 void Node::Impl::tidy() {
   auto left = kTidiedInATurn;
   left -= mxs.tidy(left);
-  left -= std::min(left, held.tidy(left));
+  left -= std::min(left, pacing.tidy(left));
   while (left > 0 && !remains.empty()) {
     left -= std::min(left, remains.front().dismantle(left));
     if (remains.front().empty()) remains.pop_front();
@@ -66,7 +66,7 @@ void Node::Impl::expire(Time now) {
   seen = now;
   unfinished = false;
   departures.start_clocks(vcs, now);
-  write_off_grants(now);
+  pacing.write_off(now);
   tidy();
   // Those that are left are due still, and come in the next turn.
   for (auto left = kMostExpired; left > 0 && timers.next() <= now;) {
@@ -110,18 +110,18 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
   if (now >= undecided_deadline(vc)) return end_undecided(vc, now), 0;
   if (vc.state != VcState::kOpen) return 0;
   if (now >= vc.drain_by) return begin_closing(vc, now), 0;
-  if (vc.ask.due(now)) {
+  if (vc.questions.due(now)) {
     // Any frame of the peer's shows that it lives: only silence uses up the tries.
     // protocol: 5.23, 5.24
     bool const silent = now - vc.heard >= kKeepAlive;
-    if (!vc.ask.again(now) && silent) return fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now), 0;
-    if (!vc.ask.running()) return ask_slots(vc, Ask::kCredit, now), 0;
+    if (!vc.questions.again(now) && silent) return fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now), 0;
+    if (!vc.questions.is_open()) return ask_slots(vc, Ask::kCredit, now), 0;
     counters.add(Counter::kRetries);
     departures.leaves(vc, NodeDepartures::kAskClock);
     send_slot_question(vc);
   }
   auto const looked = now >= vc.data_check ? recover_blocks(vc, now) : 0;
-  if (now >= vc.ask_again) ask_slots(vc, Ask::kCredit, now);
+  if (vc.questions.is_time(now)) ask_slots(vc, Ask::kCredit, now);
   if (keeps_alive(vc) && now >= vc.heard + kKeepAlive) ask_slots(vc, Ask::kKeepAlive, now);
   return looked;
 }

@@ -32,7 +32,7 @@ std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
     count = send_next(frames.first(1), work, now);
   if (!answers.empty()) count += send_answers(frames.subspan(count));
   auto const answered = count;
-  if (!held.empty()) count += release_grants(frames.subspan(count), now);
+  if (!pacing.empty()) count += send_held(frames.subspan(count), now);
   while (count < frames.size() && !turns.empty() && work > 0)
     count += send_next(frames.subspan(count, std::min(frames.size() - count, kTurn)), work, now);
   unfinished = !turns.empty() && work == 0;
@@ -57,6 +57,33 @@ std::size_t Node::Impl::send_answers(std::span<TxFrame> frames) {
     answers.sent(users_wait);
   }
   return count;
+}
+
+// CTS that were held back and may go now.
+std::size_t Node::Impl::send_held(std::span<TxFrame> frames, Time now) {
+  std::size_t count = 0;
+  pacing.begin_burst(now);
+  for (auto left = Pacing::kMostReleased; left > 0 && count < frames.size();) {
+    auto const grant = pacing.next(left, now);
+    if (!grant) break;
+    if (send_held(*grant, frames[count], now)) ++count;
+  }
+  return count;
+}
+
+// False: its user may not send it any more.
+bool Node::Impl::send_held(const Pacing::Grant& grant, TxFrame& frame, Time now) {
+  auto& vc = grant.vc;
+  if (auto const error = check_request(vc, grant.entry, now); error != 0) {
+    if (error == -EDQUOT)
+      pacing.hold_again(grant, now);
+    else if (error != -EALREADY)  // a repeat that came too late is dropped in silence
+      count_refused(vc, error);
+    return false;
+  }
+  spend_slot(vc, now);
+  emit_control(vc, grant.entry, addressed_to(vc, grant.entry.header), frame);
+  return true;
 }
 
 // Frames of the connection whose turn it is: that of the owner whose turn it is. `work`: what all
@@ -96,7 +123,7 @@ std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t
 bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
   while (work > 0) {
     if (vc.state != VcState::kOpen) return false;
-    if (vc.one_sided && !vc.one_sided->replies.empty()) return take_reply(vc, now);
+    if (vc.one_sided && vc.one_sided->next() != nullptr) return take_reply(vc, now);
     if (!vc.channel.peek(vc.sending.entry)) {
       if (vc.channel.broken() || vc.user_closed) no_request(vc, now);
       return false;
@@ -108,7 +135,10 @@ bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
     // protocol: 6.3
     bool const slot = wire::consumes_slot(h) && !vc.connectionless();
     if (slot && !has_credit(vc, now)) return false;
-    if (h.op() == wire::Op::kClearToSend && hold_grant(vc, now)) continue;
+    if (h.op() == wire::Op::kClearToSend && pacing.hold(vc, vc.sending.entry, now)) {
+      finish_request(vc);
+      continue;
+    }
     auto const error = check_request(vc, vc.sending.entry, now);
     if (error != 0 && !refuse_request(vc, error, now)) continue;
     vc.sending.active = true;
@@ -133,7 +163,11 @@ bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
 // The request cannot be sent as it is. True: another is, in its stead.
 [[gnu::noinline]] bool Node::Impl::refuse_request(Vc& vc, int error, Time now) {
   auto const op = vc.sending.entry.header.op();
-  if (error == -EDQUOT && op == wire::Op::kClearToSend && hold_for_memory(vc, now)) return false;
+  if (error == -EDQUOT && op == wire::Op::kClearToSend &&
+      pacing.hold_for_memory(vc, vc.sending.entry, now)) {
+    finish_request(vc);
+    return false;
+  }
   if (error == -EDQUOT && op == wire::Op::kMemoryRegionAvailable) return reject_region(vc), true;
   // A repeat that came too late is dropped in silence.
   if (error != -EALREADY) count_refused(vc, error);
@@ -161,17 +195,20 @@ void Node::Impl::reject_region(Vc& vc) {
 
 void Node::Impl::build_control(Vc& vc, TxFrame& frame) {
   auto const& entry = vc.sending.entry;
-  auto h = entry.header;
-  h.d_port = vc.peer_port;
-  h.s_port = vc.local_port;
-  h.d_key = vc.peer_key;
+  auto h = addressed_to(vc, entry.header);
   if (h.op() == wire::Op::kClearToSend && h.sync == 0)  // a repeated one asks for the tail only
     h.sync = vc.inbound.first_missing(h.s_id, h.b_num);
+  emit_control(vc, entry, h, frame);
+  finish_request(vc);
+}
+
+// The control operation of `entry` with the header `h`.
+void Node::Impl::emit_control(Vc& vc, const SendEntry& entry, const wire::Header& h,
+                              TxFrame& frame) {
   counters.add(Counter::kTxControl);
   ++vc.traffic.tx_control;
   emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum,
        std::as_bytes(std::span(entry.payload, entry.payload_length)), {}, false);
-  finish_request(vc);
 }
 
 // The header of the STU that lands at linear address `at`.

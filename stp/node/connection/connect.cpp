@@ -65,7 +65,7 @@ void Node::Impl::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes
   vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
   auto const bufsize = vc.endpoint->config.bufsize;
   vc.inbound.configure({bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize)},
-                       !vc.endpoint->config.recover, {granted, vc.endpoint->owner->granted},
+                       !vc.endpoint->config.recover, pacing.account(*vc.endpoint->owner),
                        vc.endpoint->owner->windows);
 }
 
@@ -145,12 +145,12 @@ void Node::Impl::stop_traffic(Vc& vc) {
   vc.permitted.clear();
   vc.one_sided.reset();
   vc.data_check = kNever;
-  drop_held(vc);
+  pacing.drop(vc);
   vc.channel.refuse_all();
   if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
-  vc.ask.stop();
+  vc.questions.stop();
   vc.proof = {};
-  vc.ask_again = vc.drain_by = kNever;
+  vc.drain_by = kNever;
   mxs.abandon(vc.mxs);
   mxs.tidy(kTidiedAtOnce);
   wake_ups.touch(vc);

@@ -95,14 +95,15 @@ std::size_t Node::Impl::recover_blocks(Vc& vc, Time now) {
 // protocol: 10.14
 Time Node::Impl::ask_in_silence(Vc& vc, GrantedBlock* block, Time now) {
   // A sender that finds no Slot here is no silent one.
-  if (block != nullptr && vc.channel.free_slots() == 0) vc.no_slot_until = now + kLongestSlotPause;
+  if (block != nullptr && vc.channel.free_slots() == 0)
+    vc.no_slot_until = now + SlotQuestions::kLongestPause;
   if (block == nullptr || stalled_at(vc, *block) > now) {
     vc.doubt.is_over();
     return block == nullptr ? kNever : stalled_at(vc, *block);
   }
   if (auto const lost = lost_at(vc, *block); lost > now) {
     if (lost == kNever) ask_whether_seen(vc, now);
-    return std::min(lost, vc.ask.deadline());
+    return std::min(lost, vc.questions.repeat_at());
   }
   auto* const first = block;
   for (auto left = vc.inbound.open_blocks().silence().asks(); left > 0 && block != nullptr;
@@ -120,9 +121,9 @@ Time Node::Impl::ask_in_silence(Vc& vc, GrantedBlock* block, Time now) {
 // protocol: 10.21
 void Node::Impl::ask_whether_seen(Vc& vc, Time now) {
   vc.doubt.begin(now);
-  if (vc.ask.running()) return;  // of before; its answer brings the next look
+  if (vc.questions.is_open()) return;  // of before; its answer brings the next look
   ask_slots(vc, Ask::kSilence, now);
-  vc.doubt.ask(vc.own_asks.newest(), now);
+  vc.doubt.ask(vc.questions.sync(), now);
 }
 
 // An RSR of the Node's own has come while it is in doubt whether the sender has seen what it was

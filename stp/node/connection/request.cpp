@@ -57,7 +57,7 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
           [&] { return vc.inbound.grant(wire::decode_as<wire::ClearToSend>(h), limit, now); });
       tidy_later(vc);
       if (granted_error == 0) expect_data(vc, now);
-      watch_grants(vc, now);
+      pacing.watch(vc, now);
       return granted_error;
     }
     case Op::kGet:
@@ -75,7 +75,7 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
       vc.inbound.requests().forget_ended(h.d_id);
       [[fallthrough]];
     case Op::kEnd:  // where the user receives what ends, its own id stands in S_id
-      drop_held(vc, h.s_id);
+      pacing.drop(vc, h.s_id);
       // protocol: 7.12
       vc.inbound.end(h.s_id);
       tidy_later(vc);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Get and FetchOp: the Responder's Node carries them out; FetchOps exactly once (section 9).
+#include "stp/node/one_sided.h"
+
 #include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {
@@ -8,6 +10,43 @@ namespace {
 using wire::Function;
 using wire::Op;
 namespace flag = wire::flag;
+
+// protocol: 9.15, 9.16
+TEST(OneSidedState, a_fetch_is_new_once) {
+  using Fetch = stp::OneSided::Fetch;
+  stp::OneSided side;
+  EXPECT_EQ(side.seen(5), Fetch::kNew);
+  EXPECT_EQ(side.seen(5), Fetch::kNew);  // it is not executed yet
+  side.done(5, 42);
+  EXPECT_EQ(side.seen(5), Fetch::kDone);
+  EXPECT_EQ(side.result(5), 42U);
+  side.confirm(5);
+  EXPECT_EQ(side.seen(5), Fetch::kConfirmed);
+  EXPECT_EQ(side.seen(4), Fetch::kNew);
+  side.refuse(4);
+  EXPECT_EQ(side.seen(4), Fetch::kRefused);
+  // A window later nobody can tell any more.
+  EXPECT_EQ(side.seen(4 + stp::OneSided::kWindow), Fetch::kNew);
+  EXPECT_EQ(side.seen(4), Fetch::kStale);
+  EXPECT_EQ(side.seen(5), Fetch::kConfirmed);
+}
+
+TEST(OneSidedState, owes_no_more_than_a_window_of_answers) {
+  stp::OneSided side;
+  EXPECT_EQ(side.next(), nullptr);
+  stp::OneSided::Reply reply{};
+  for (std::uint32_t g = 0; g < stp::OneSided::kWindow; ++g) {
+    reply.entry.header.b_num = g;
+    ASSERT_FALSE(side.owes(g));
+    ASSERT_TRUE(side.owe(reply));
+    ASSERT_TRUE(side.owes(g));
+  }
+  EXPECT_FALSE(side.owe(reply));
+  EXPECT_EQ(side.next()->entry.header.b_num, 0U);
+  side.pop();
+  EXPECT_FALSE(side.owes(0));
+  EXPECT_TRUE(side.owe(reply));
+}
 
 // B opens a region that A reads and works on; A's answers land in `landing`.
 class OneSided : public Writing {

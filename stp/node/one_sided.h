@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a Node keeps of its peer's Gets and FetchOps on one connection: which FetchOps have been
+// executed, with their results, so that each is executed once however often it is asked for; and
+// the answers that are owed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+
+#include "stp/base/work_meter.h"
+#include "stp/node/sending.h"
+
+namespace stp {
+
+class OneSided {
+ public:
+  static constexpr std::uint32_t kWindow = 64;  // results kept, answers owed
+
+  // What is known of the FetchOp with a G_num.
+  enum class Fetch : std::uint8_t {
+    kNew,        // not executed: done() or refuse() follows
+    kDone,       // executed: result() is its answer
+    kRefused,    // it was refused, and is again
+    kConfirmed,  // the requester has its answer
+    kStale,      // too old to tell whether it was executed
+  };
+  // A FetchOp arrived, or the word that its answer has.
+  // protocol: 9.16
+  Fetch seen(std::uint32_t g_num) {
+    if (!any_ || static_cast<std::int32_t>(g_num - newest_) > 0) newest_ = g_num;
+    any_ = true;
+    if (newest_ - g_num >= kWindow) return Fetch::kStale;
+    auto const& result = at(g_num);
+    return result.g_num == g_num ? result.state : Fetch::kNew;
+  }
+  void done(std::uint32_t g_num, std::uint64_t value) { at(g_num) = {g_num, Fetch::kDone, value}; }
+  void refuse(std::uint32_t g_num) { at(g_num) = {g_num, Fetch::kRefused, 0}; }
+  // It is kDone: the requester has its answer, which is not sent again.
+  void confirm(std::uint32_t g_num) { at(g_num).state = Fetch::kConfirmed; }
+  // Of one that is kDone: what was there before.
+  [[nodiscard]] std::uint64_t result(std::uint32_t g_num) { return at(g_num).value; }
+
+  struct Reply {
+    SendEntry entry;
+    Sending::Source source;
+  };
+  // Whether an answer to `g_num` is about to leave.
+  [[nodiscard]] bool owes(std::uint32_t g_num) const {
+    work::count("answers that a connection owes", replies_.size());
+    for (auto const& reply : replies_)
+      if (reply.entry.header.b_num == g_num) return true;
+    return false;
+  }
+  // False: kWindow of them are owed already.
+  bool owe(const Reply& reply) {
+    if (replies_.size() == kWindow) return false;
+    replies_.push_back(reply);
+    return true;
+  }
+  // The answer that leaves next; nullptr: none is owed. pop() when it does.
+  [[nodiscard]] const Reply* next() const { return replies_.empty() ? nullptr : &replies_.front(); }
+  void pop() { replies_.pop_front(); }
+
+ private:
+  struct Result {
+    std::uint32_t g_num = 0;
+    Fetch state = Fetch::kNew;
+    std::uint64_t value = 0;
+  };
+  Result& at(std::uint32_t g_num) { return results_[g_num % kWindow]; }
+
+  bool any_ = false;
+  std::uint32_t newest_ = 0;               // the highest G_num seen
+  std::array<Result, kWindow> results_{};  // FetchOp g at g % kWindow
+  std::deque<Reply> replies_;
+};
+
+}  // namespace stp
