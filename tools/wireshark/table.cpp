@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operations and their fields as stp-st.lua has them. `stp-dissector-table --write FILE` puts them
-// there, between the lines that say so.
+// The operations and their fields as stp-st.lua has them. `stp-dissector-table --write FILE` puts
+// them there, between the lines that say so.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
