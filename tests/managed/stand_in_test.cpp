@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "tests/managed/managed_fixture.h"
 
@@ -15,6 +16,18 @@ constexpr std::size_t kMost = 64 * 1024;
 constexpr unsigned kRemote = STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATOMIC;
 
 using Bytes64K = std::array<unsigned char, kMost>;
+
+// Part of a shared mapping, which is never lent.
+class Shared {
+ public:
+  explicit Shared(const Bytes64K& bytes = {})
+      : all(*new (::mmap(nullptr, sizeof bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                         -1, 0)) Bytes64K(bytes)) {}
+  ~Shared() { ::munmap(&all, sizeof all); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  Bytes64K& all;
+};
 
 class StandIns : public ManagedApi {
  protected:
@@ -54,7 +67,8 @@ TEST_P(StandIns, MessagesGoFromStackToStack) {
 }
 
 TEST_P(StandIns, EachSendTakesWhatIsThereThen) {
-  Bytes64K from{}, to{};
+  Shared first, second;
+  auto &from = first.all, &to = second.all;
   auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
   auto const sink = server.memory(to.data(), to.size());
   for (unsigned round = 0; round < 10; ++round) {
@@ -67,7 +81,7 @@ TEST_P(StandIns, EachSendTakesWhatIsThereThen) {
   }
 }
 
-TEST_P(StandIns, ReadsPutsGetsAndFetchesUseTheStackToo) {
+TEST_P(StandIns, ReadsPutsGetsAndFetchesAreCopiedToo) {
   Buffer there(1 << 17, 0, false);
   auto const memory = server.memory(there.data(), there.size(), kRemote);
   stm_region_t region = nullptr;
@@ -76,8 +90,8 @@ TEST_P(StandIns, ReadsPutsGetsAndFetchesUseTheStackToo) {
       stm_region_open(memory, there.data(), there.size(), kRemote, nullptr, 0, &region, &remote),
       0);
 
-  auto from = pattern(3);
-  Bytes64K to{};
+  Shared mine(pattern(3)), arrived, other(pattern(9)), place;
+  auto &from = mine.all, &to = arrived.all, &served = other.all;
   auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
   auto const sink = client.memory(to.data(), to.size());
   ASSERT_EQ(stm_put(client.connection, 1, 0, source, from.data() + 5, 60'000, remote.key, 8), 0);
@@ -90,14 +104,14 @@ TEST_P(StandIns, ReadsPutsGetsAndFetchesUseTheStackToo) {
   EXPECT_EQ(std::memcmp(to.data() + 1, from.data() + 5, 60'000), 0);
   EXPECT_EQ(to[60'001], 0);
 
-  alignas(8) std::uint64_t old = 0, first = 0;
+  std::uint64_t first = 0;
+  auto& old = *new (place.all.data()) std::uint64_t(0);
   std::memcpy(&first, there.data() + 8, sizeof first);
   auto const word = client.memory(&old, sizeof old);
   ASSERT_EQ(stm_fetch(client.connection, 3, 0, STM_FETCH_ADD, 4, 0, word, &old, remote.key, 8), 0);
   ASSERT_EQ(client.completion(3).status, 0);
   EXPECT_EQ(old, first);
 
-  auto served = pattern(9);
   auto const answer = server.memory(served.data(), served.size(), STM_LOCAL_READ);
   ASSERT_EQ(stm_read(client.connection, 4, 0, sink, to.data(), to.size()), 0);
   auto const asked = server.next(STM_READ_REQUEST);
