@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Either side stopped or killed half way: the other says so, and no part of a file is left.
+# Either side stopped or killed half way: the other says so, and goes on where it broke.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 link_kind=memif
@@ -13,6 +13,7 @@ has_partial_file() { [ -n "$(find "$out" -name '.stp-recv.*' -size +1M)" ]; }
 
 # begin: a transfer under way; pids in $receiver and $sender.
 begin() {
+  rm -f "$out"/.stp-recv.*
   start_receiver "receiver$1" b "$out" "$1"
   receiver=$!
   await_receiver "receiver$1"
@@ -26,7 +27,7 @@ begin 3001
 kill -TERM "$receiver"
 wait "$receiver"
 expect [ $? -eq 1 ]
-expect is_empty_directory "$out"
+expect [ ! -e "$out/long" ]
 wait "$sender"
 expect [ $? -eq 1 ]
 # Its last word, unless the sender met the closed connection first.
@@ -38,14 +39,14 @@ begin 3002
 kill -TERM "$sender"
 wait "$sender"
 expect [ $? -eq 1 ]
-expect wait_for 10 is_empty_directory "$out"
+expect [ ! -e "$out/long" ]
 expect wait_for 10 grep -qF "the other side closed the connection" "$work/receiver3002.log"
 stop "$receiver"
 
 say "the sender is killed"
 begin 3003
 kill_at_once "$sender"
-expect wait_for 10 is_empty_directory "$out"
+expect [ ! -e "$out/long" ]
 random_file "$work/file" 1M
 expect send_from a 60 "$work/file" 10.9.0.2:3003
 expect same "$work/file" "$out/file"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # stp-send -r: a tree arrives whole; broken off by SIGKILL on either side it is resumed and not sent
-# anew; what is there already is verified.
+# anew; what is there already is found by its size and time, or its content.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 link_kind=memif
@@ -47,11 +47,20 @@ expect send_from a 120 -r "$tree" 10.9.0.2:3000 >"$work/sent"
 expect grep -qF "42 files (42 unchanged)" "$work/sent"
 expect grep -qF " 0 bytes in " "$work/sent"
 
-say "a change is found, whatever its size and time say"
+say "with --checksum a change is found, whatever its size and time say"
 cp -p "$tree/sub/f9" "$work/f9"
 printf x | dd of="$tree/sub/f9" bs=1 seek=4000 conv=notrunc status=none
 touch -r "$work/f9" "$tree/sub/f9"
-expect send_from a 120 -r "$tree" 10.9.0.2:3000 >"$work/sent"
+expect send_from a 120 --checksum -r "$tree" 10.9.0.2:3000 >"$work/sent"
 expect grep -qF "42 files (41 unchanged)" "$work/sent"
 expect same "$tree/sub/f9" "$work/out/tree/sub/f9"
+
+say "what is excluded stays"
+mkdir "$work/part"
+cp -r "$tree/sub" "$work/part/sub"
+expect send_from a 120 -r --exclude 'f1*' --exclude empty/ "$work/part" 10.9.0.2:3000 >"$work/sent"
+expect [ ! -e "$work/out/part/sub/f1" ]
+expect [ ! -e "$work/out/part/sub/f12" ]
+expect [ ! -e "$work/out/part/sub/empty" ]
+expect same "$tree/sub/f2" "$work/out/part/sub/f2"
 passed

@@ -43,15 +43,28 @@ TEST(Note, with_an_unknown_kind_or_reason_is_not_understood) {
   auto bytes = encode(sample());
   bytes[7] = std::byte{0};
   EXPECT_FALSE(decode_note(bytes));
-  bytes[7] = std::byte{5};
+  bytes[7] = std::byte{8};
   EXPECT_FALSE(decode_note(bytes));
   bytes = encode(sample());
   bytes[9] = std::byte{200};
   EXPECT_FALSE(decode_note(bytes));
 }
 
+TEST(Note, several_in_a_message_are_all_understood_or_none_is) {
+  std::vector<std::byte> message;
+  for (int i = 0; i < 3; ++i) {
+    auto const bytes = encode(sample());
+    message.insert(message.end(), bytes.begin(), bytes.end());
+  }
+  EXPECT_EQ(decode_notes(message).size(), 3U);
+  EXPECT_TRUE(decode_notes(std::span(message).first(message.size() - 1)).empty());
+  message[2 * kNoteSize] = std::byte{0};
+  EXPECT_TRUE(decode_notes(message).empty());
+  EXPECT_TRUE(decode_notes({}).empty());
+}
+
 TEST(Note, every_reason_names_a_remedy_or_a_cause) {
-  for (unsigned reason = 1; reason <= static_cast<unsigned>(Reason::kAbandoned); ++reason) {
+  for (unsigned reason = 1; reason <= static_cast<unsigned>(Reason::kOnlyOne); ++reason) {
     Note note;
     note.reason = static_cast<Reason>(reason);
     EXPECT_NE(describe(note), "unknown reason") << reason;

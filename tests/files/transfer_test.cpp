@@ -43,12 +43,25 @@ class TransferTest : public ::testing::Test {
                   [&stop] {
                     if (stop) throw Stopped();
                   }),
-          sender(channel, stop) {}
-    std::uint64_t send(const FileReader& reader) {
-      return sender.send(const_cast<FileReader&>(reader), [](std::uint64_t) {});
+          sender(channel, stop, progress, pace, [this](const Outcome& outcome) {
+            sent += outcome.sent;
+            if (!outcome.failure.empty()) failure = outcome.failure;
+          }) {}
+    // Bytes of content that had to be sent.
+    std::uint64_t send(FileReader reader) {
+      sent = 0;
+      failure.clear();
+      sender.offer(std::move(reader));
+      sender.finish();
+      if (!failure.empty()) throw FileFailure(failure);
+      return sent;
     }
+    Progress progress{"test", true};
+    Pace pace;
     Link link;
     Channel channel;
+    std::uint64_t sent = 0;
+    std::string failure;
     FileSender sender;
   };
   void await_receiver() { thread_.join(); }
@@ -87,35 +100,89 @@ TEST_F(TransferTest, a_file_that_is_refused_costs_only_itself) {
   EXPECT_TRUE(arrived("good"));
 }
 
-TEST_F(TransferTest, a_file_that_shrinks_while_it_is_sent_leaves_nothing) {
+TEST_F(TransferTest, a_file_that_shrinks_while_it_is_sent_costs_only_itself) {
   auto const path = make_file("file", 1'000'000);
   {
     Client client(stop_sender_);
-    auto const file = FileReader::single(path);
+    auto file = FileReader::single(path);
     std::filesystem::resize_file(path, 500'000);
-    EXPECT_THROW(client.send(file), FileFailure);
+    EXPECT_THROW(client.send(std::move(file)), FileFailure);
     client.send(FileReader::single(make_file("next", 10)));
   }
   await_receiver();
   EXPECT_FALSE(complete_);
   EXPECT_TRUE(arrived("next"));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_ / "out"), {}), 1);
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "out/file"));
 }
 
-TEST_F(TransferTest, a_sender_that_stops_half_way_leaves_nothing) {
+TEST_F(TransferTest, a_sender_that_stops_half_way_leaves_what_can_be_resumed) {
   auto const path = make_file("file", 30'000'000);
+  std::thread stopper([this] {
+    auto const begun = [this] {
+      for (auto const& entry : std::filesystem::directory_iterator(directory_ / "out"))
+        if (std::filesystem::file_size(entry) > 1'000'000) return true;
+      return false;
+    };
+    while (!begun()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    stop_sender_ = true;
+  });
   EXPECT_THROW(
       {
         Client client(stop_sender_);
-        auto file = FileReader::single(path);
-        client.sender.send(file, [this](std::uint64_t bytes) {
-          if (bytes > 0) stop_sender_ = true;
-        });
+        client.pace = Pace(20'000'000);
+        client.send(FileReader::single(path));
       },
       Stopped);
+  stopper.join();
   await_receiver();
   EXPECT_FALSE(complete_);
-  EXPECT_TRUE(std::filesystem::is_empty(directory_ / "out"));
+  stop_sender_ = false;
+  receiver_.reset();
+  receiver_.emplace(":3000", context_);
+  thread_ = std::thread([this] { complete_ = receiver_->run(true); });
+  {
+    Client client(stop_sender_);
+    EXPECT_LT(client.send(FileReader::single(path)), 29'500'000U);
+  }
+  await_receiver();
+  EXPECT_TRUE(arrived("file"));
+}
+
+TEST_F(TransferTest, thousands_of_files_arrive_and_the_second_time_none_is_sent) {
+  constexpr int kFiles = 6'000;  // more than may be under way
+  std::filesystem::create_directories(directory_ / "tree");
+  for (int i = 0; i < kFiles; ++i) {
+    auto const below = "tree/d" + std::to_string(i % 100);
+    std::filesystem::create_directories(directory_ / below);
+    make_file(below + "/f" + std::to_string(i), static_cast<std::size_t>(i % 300));
+  }
+  make_file("tree/large", 3'000'000);
+  make_file("tree/middle", kMostPacked + 1);
+  Client client(stop_sender_);
+  auto const send = [&] {
+    client.sent = 0;
+    walk_tree((directory_ / "tree").string(), {},
+              [&](const TreeEntry& entry) { client.sender.offer(FileReader::in_tree(entry)); },
+              [&](const std::string& path, const std::string&) { FAIL() << path; });
+    client.sender.finish();
+    return client.sent;
+  };
+  EXPECT_GT(send(), 3'000'000U);
+  EXPECT_EQ(client.failure, "");
+  for (int i = 0; i < kFiles; i += 97)
+    EXPECT_TRUE(arrived("tree/d" + std::to_string(i % 100) + "/f" + std::to_string(i))) << i;
+  EXPECT_TRUE(arrived("tree/large"));
+  EXPECT_TRUE(arrived("tree/middle"));
+  EXPECT_EQ(send(), 0U);
+  EXPECT_EQ(client.failure, "");
+}
+
+TEST_F(TransferTest, a_stream_arrives_under_the_name_that_it_is_given) {
+  auto const path = make_file("stream", 3'000'000);
+  service::UniqueFd const in(::open(path.c_str(), O_RDONLY));
+  Client client(stop_sender_);
+  EXPECT_EQ(client.send(FileReader::stream(in.get(), "stream")), 3'000'000U);
+  EXPECT_TRUE(arrived("stream"));
 }
 
 TEST_F(TransferTest, a_tree_arrives_with_names_modes_times_and_links) {
@@ -129,9 +196,11 @@ TEST_F(TransferTest, a_tree_arrives_with_names_modes_times_and_links) {
   for (auto const* name : {"tree/a", "tree/sub/b", "tree/sub"})
     std::filesystem::last_write_time(directory_ / name, then);
 
-  EXPECT_EQ(
-      send_all({{(directory_ / "tree").string()}, "localhost:3000", true}, stop_sender_, progress_),
-      0U);
+  Sending sending;
+  sending.paths = {(directory_ / "tree").string()};
+  sending.destination = "localhost:3000";
+  sending.trees = true;
+  EXPECT_EQ(send_all(sending, stop_sender_, progress_), 0U);
   await_receiver();
   EXPECT_TRUE(complete_);
   for (auto const* name : {"tree/a", "tree/sub/b"}) EXPECT_TRUE(arrived(name)) << name;
@@ -146,19 +215,25 @@ TEST_F(TransferTest, a_tree_arrives_with_names_modes_times_and_links) {
   }
 }
 
-TEST_F(TransferTest, of_a_file_in_a_tree_only_what_is_missing_is_sent) {
+TEST_F(TransferTest, of_a_file_only_what_is_missing_is_sent) {
   auto const path = make_file("file", 3'000'000);
   stop_sender_ = false;
   {
     Client client(stop_sender_);
-    // Nothing is there; then all of it, which is verified.
-    EXPECT_EQ(client.send(FileReader::in_tree({AT_FDCWD, path, path, "file"})), 3'000'000U);
-    EXPECT_EQ(client.send(FileReader::in_tree({AT_FDCWD, path, path, "file"})), 0U);
+    auto const again = [&](bool checksum) {
+      auto reader = FileReader::single(path);
+      if (checksum) reader.ask_for_checksum();
+      return client.send(std::move(reader));
+    };
+    EXPECT_EQ(again(false), 3'000'000U);
+    EXPECT_EQ(again(false), 0U);
+    EXPECT_EQ(again(true), 0U);
     // Of the same size and time, but not the same: the digest tells.
     auto const time = std::filesystem::last_write_time(path);
     std::fstream(path, std::ios::in | std::ios::out).put('~');
     std::filesystem::last_write_time(path, time);
-    EXPECT_EQ(client.send(FileReader::in_tree({AT_FDCWD, path, path, "file"})), 3'000'000U);
+    EXPECT_EQ(again(false), 0U);
+    EXPECT_EQ(again(true), 3'000'000U);
   }
   await_receiver();
   EXPECT_TRUE(arrived("file"));
@@ -256,7 +331,9 @@ TEST_F(ImpatientReceiverTest, a_sender_that_takes_no_answers_does_not_keep_the_r
   auto const announce_without_end = [&] {
     for (int i = 0; i < 1'000; ++i) {
       metadata.path = "d" + std::to_string(i);
-      client.channel.send(MessageTag::kMetadata, encode(metadata));
+      std::vector<std::byte> offers;
+      append_offer(offers, metadata);
+      client.channel.send(MessageTag::kOffers, offers);
     }
   };
   EXPECT_THROW(announce_without_end(), LinkFailure);

@@ -27,7 +27,7 @@ class TreeTest : public ::testing::Test {
   static std::vector<std::string> walk(const std::string& root) {
     std::vector<std::string> found;
     walk_tree(
-        root, [&](const TreeEntry& entry) { found.push_back(entry.path_there); },
+        root, {}, [&](const TreeEntry& entry) { found.push_back(entry.path_there); },
         [&](const std::string& path, const std::string&) { found.push_back("failed: " + path); });
     return found;
   }
@@ -57,7 +57,7 @@ TEST_F(TreeTest, a_directory_that_becomes_a_link_meanwhile_is_not_followed) {
   std::filesystem::create_directory(directory_ / "outside");
   std::ofstream(directory_ / "outside/secret") << "secret";
   std::vector<std::string> found, failed;
-  walk_tree((directory_ / "tree").string(),
+  walk_tree((directory_ / "tree").string(), {},
             [&](const TreeEntry& entry) {
               found.push_back(entry.path_there);
               if (entry.path_there != "tree/a") return;
@@ -75,7 +75,7 @@ TEST_F(TreeTest, a_directory_that_becomes_a_link_meanwhile_is_not_followed) {
 TEST_F(TreeTest, a_link_in_the_place_of_a_directory_above_leads_nowhere) {
   std::filesystem::create_directories(directory_ / "outside/b");
   std::ofstream(directory_ / "outside/b/up") << "secret";
-  walk_tree((directory_ / "tree").string(),
+  walk_tree((directory_ / "tree").string(), {},
             [&](const TreeEntry& entry) {
               if (entry.path_there == "tree/b/inner") {
                 std::filesystem::rename(directory_ / "tree", directory_ / "moved");
@@ -95,18 +95,51 @@ TEST_F(TreeTest, a_file_that_becomes_a_link_again_and_again_never_leads_to_anoth
   std::thread swapper([&] {
     while (!done) ::renameat2(AT_FDCWD, file.c_str(), AT_FDCWD, link.c_str(), RENAME_EXCHANGE);
   });
-  service::UniqueFd const tree(::open((directory_ / "tree").c_str(), O_RDONLY | O_DIRECTORY));
+  auto const tree = std::make_shared<const service::UniqueFd>(
+      ::open((directory_ / "tree").c_str(), O_RDONLY | O_DIRECTORY));
   for (int i = 0; i < 5'000; ++i) {
     try {
-      auto const reader = FileReader::in_tree({tree.get(), "a", "a", "a"});
+      TreeEntry entry{tree, "a", "a", "a", {}};
+      ASSERT_EQ(::fstatat(tree->get(), "a", &entry.status, AT_SYMLINK_NOFOLLOW), 0);
+      auto reader = FileReader::in_tree(entry);
       if (reader.metadata().kind != FileKind::kRegular) continue;
-      EXPECT_EQ(reader.metadata().size, std::string("tree/a").size()) << "after " << i;
+      std::string content(reader.metadata().size, ' ');
+      reader.open();
+      reader.read(std::as_writable_bytes(std::span(content)));
+      EXPECT_EQ(content, "tree/a") << "after " << i;
     } catch (const FileFailure&) {
       // It was told that it is a link, and then that it is none.
     }
   }
   done = true;
   swapper.join();
+}
+
+TEST_F(TreeTest, what_is_excluded_is_not_visited) {
+  std::vector<std::string> found;
+  walk_tree((directory_ / "tree").string(), Exclude({"b/inner", "empty/", "z"}, "tree"),
+            [&](const TreeEntry& entry) { found.push_back(entry.path_there); },
+            [&](const std::string& path, const std::string&) { FAIL() << path; });
+  EXPECT_EQ(found, (std::vector<std::string>{"tree/a", "tree/b/up", "tree/b", "tree"}));
+}
+
+TEST(Exclude, a_pattern_without_a_slash_is_that_of_a_name_at_any_depth) {
+  Exclude const exclude({"*.o", "cache/", "/top", "a/*.c"}, "root");
+  EXPECT_TRUE(exclude.matches("root/x.o", false));
+  EXPECT_TRUE(exclude.matches("root/deep/down/x.o", false));
+  EXPECT_FALSE(exclude.matches("root/x.o.txt", false));
+  EXPECT_TRUE(exclude.matches("root/deep/cache", true));
+  EXPECT_FALSE(exclude.matches("root/deep/cache", false));
+  EXPECT_TRUE(exclude.matches("root/top", false));
+  EXPECT_FALSE(exclude.matches("root/deep/top", false));
+  EXPECT_TRUE(exclude.matches("root/a/x.c", false));
+  EXPECT_FALSE(exclude.matches("root/a/b/x.c", false));
+  EXPECT_FALSE(exclude.matches("root/b/a/x.c", false));
+}
+
+TEST(Exclude, the_root_is_never_excluded_and_may_have_no_name) {
+  EXPECT_FALSE(Exclude({"*"}, "root").matches("root", true));
+  EXPECT_TRUE(Exclude({"top"}, "").matches("top", false));
 }
 
 TEST_F(TreeTest, what_is_not_there_is_told) {

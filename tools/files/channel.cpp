@@ -5,16 +5,31 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tools/files/big_endian.h"
 #include "tools/files/failure.h"
 
 namespace stp::files {
 namespace {
 
-constexpr std::array<std::byte, 6> kGreeting{std::byte{'S'}, std::byte{'T'}, std::byte{'P'},
-                                             std::byte{'F'}, std::byte{0},   std::byte{2}};
+using Greeting = std::array<std::byte, 6>;
+constexpr Greeting greeting(char kind) {
+  return {std::byte{'S'},
+          std::byte{'T'},
+          std::byte{'P'},
+          static_cast<std::byte>(kind),
+          std::byte{kFilesVersion >> 8},
+          std::byte{kFilesVersion & 0xff}};
+}
+constexpr auto kGreeting = greeting('F');
 // What a receiver sends instead when it has enough senders of that host.
-constexpr std::array<std::byte, 6> kEnough{std::byte{'S'}, std::byte{'T'}, std::byte{'P'},
-                                           std::byte{'E'}, std::byte{0},   std::byte{2}};
+constexpr auto kEnough = greeting('E');
+
+// Of a greeting; 0: it is none.
+std::uint16_t version_in(const Greeting& greeting) {
+  auto const known = std::equal(kGreeting.begin(), kGreeting.begin() + 4, greeting.begin());
+  return known ? get_big_endian<std::uint16_t>(&greeting[4]) : std::uint16_t{0};
+}
+
 // With a host from which nothing comes at all; and with a program that may have to wait for a core.
 constexpr auto kHostPatience = std::chrono::seconds(10);
 constexpr auto kConnectPatience = std::chrono::seconds(30);
@@ -55,11 +70,11 @@ Channel::Channel(Link& link, stm_connection_t request, Attend attend)
       queue_(link, 4 * kDepth),
       connection_(request),
       sent_(2 * kDepth) {
-  std::array<std::byte, kGreeting.size()> greeting{};
-  auto const length = ::stm_private_data(connection_, greeting.data(), greeting.size());
-  if (length != static_cast<int>(greeting.size()) || greeting != kGreeting) {
+  Greeting said{};
+  auto const length = ::stm_private_data(connection_, said.data(), said.size());
+  if (length != static_cast<int>(said.size()) || said != kGreeting) {
     ::stm_reject(connection_, kGreeting.data(), kGreeting.size());
-    throw LinkFailure("a program that is no stp-send of this version wanted to connect");
+    throw wrong_sender(length == static_cast<int>(said.size()) ? version_in(said) : 0);
   }
   auto const attr = attributes();
   if (auto const error = ::stm_accept(connection_, &attr, kGreeting.data(), kGreeting.size());
@@ -99,10 +114,12 @@ void Channel::refuse(stm_connection_t request) {
   ::stm_reject(request, kEnough.data(), kEnough.size());
 }
 
-int Channel::reason_of_refusal() const {
-  std::array<std::byte, kEnough.size()> said{};
+int Channel::reason_of_refusal() {
+  Greeting said{};
   auto const length = ::stm_private_data(connection_, said.data(), said.size());
-  return length == static_cast<int>(said.size()) && said == kEnough ? -EUSERS : -EPROTO;
+  if (length != static_cast<int>(said.size())) return -EPROTO;
+  other_version_ = version_in(said);
+  return said == kEnough ? -EUSERS : -EPROTO;
 }
 
 void Channel::await_connection(const std::string& peer) {
@@ -111,6 +128,7 @@ void Channel::await_connection(const std::string& peer) {
     attend_();
     auto const answered = host_has_answered();
     if (ended_ && reason_ == -ETIMEDOUT && answered) throw busy_failure(peer);
+    if (ended_ && other_version_ != 0) throw other_receiver(peer, other_version_);
     if (ended_) throw connect_failure(reason_, peer);
     if (!answered && std::chrono::steady_clock::now() > until)
       throw connect_failure(-ETIMEDOUT, peer);
@@ -144,7 +162,7 @@ void Channel::post_send(MessageTag tag, std::size_t at, std::size_t place, std::
     check_ended();
     throw_connection_failure(error);
   }
-  sent_[place] = {tag == MessageTag::kContent ? length : 0, true};
+  sent_[place] = {place < kDepth ? length : 0, true};
 }
 
 void Channel::send(MessageTag tag, std::span<const std::byte> bytes) {
@@ -163,6 +181,13 @@ void Channel::send(MessageTag tag, std::span<const std::byte> bytes) {
   post_send(tag, at, *place, bytes.size());
 }
 
+bool Channel::ready_to_send() {
+  while (step(Duration::zero())) {
+  }
+  check_ended();
+  return free_place(kDepth, kDepth).has_value();
+}
+
 std::span<std::byte> Channel::content_buffer(Duration wait) {
   while (step(Duration::zero())) {
   }
@@ -173,9 +198,9 @@ std::span<std::byte> Channel::content_buffer(Duration wait) {
   return memory_.bytes().subspan((kDepth + *place) * kChunk, chunk_);
 }
 
-void Channel::send_content(std::span<const std::byte> filled) {
+void Channel::send_content(MessageTag tag, std::span<const std::byte> filled) {
   auto const at = static_cast<std::size_t>(filled.data() - memory_.bytes().data());
-  post_send(MessageTag::kContent, at, at / kChunk - kDepth, filled.size());
+  post_send(tag, at, at / kChunk - kDepth, filled.size());
 }
 
 bool Channel::receive(Message& message, Duration wait) {

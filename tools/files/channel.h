@@ -41,12 +41,19 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // At most kMaxMetadata bytes, which are copied. Waits for a place: LinkFailure after kPatience.
+  // The longest message that is no content.
+  static constexpr std::size_t kControlRoom = std::size_t{16} << 10;
+
+  // At most kControlRoom bytes, which are copied. Waits for a place: LinkFailure after kPatience.
   void send(MessageTag tag, std::span<const std::byte> bytes);
-  // A buffer of at most kChunk bytes to fill, and to send the first `length` bytes of. nullptr:
+  // send() would not wait.
+  bool ready_to_send();
+  // The longest message of content; the same for the whole connection.
+  [[nodiscard]] std::size_t content_room() const { return chunk_; }
+  // A buffer of content_room() bytes to fill, and to send the first `length` bytes of. nullptr:
   // none is free yet.
   std::span<std::byte> content_buffer(Duration wait);
-  void send_content(std::span<const std::byte> filled);
+  void send_content(MessageTag tag, std::span<const std::byte> filled);
   // The next message; false: `wait` has passed.
   bool receive(Message& message, Duration wait);
   // Its buffer may take the next one.
@@ -56,8 +63,7 @@ class Channel {
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
 
  private:
-  static constexpr std::size_t kControlRoom = std::size_t{16} << 10;  // for one message
-  static_assert(kControlRoom >= kMaxMetadata);
+  static_assert(kControlRoom >= sizeof(std::uint16_t) + kMaxMetadata);
   struct Sent {
     std::size_t length = 0;
     bool busy = false;
@@ -72,7 +78,7 @@ class Channel {
   void handle(const stm_event_t& event);
   void check_ended() const;
   void await_connection(const std::string& peer);
-  [[nodiscard]] int reason_of_refusal() const;
+  [[nodiscard]] int reason_of_refusal();
   [[nodiscard]] bool host_has_answered() const;
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;
 
@@ -88,6 +94,7 @@ class Channel {
   bool connected_ = false, ended_ = false;
   bool broken_ = false;  // a message is missing
   int reason_ = 0;
+  std::uint16_t other_version_ = 0;  // of a receiver that has refused for that
   std::vector<Sent> sent_;
   std::uint64_t delivered_ = 0;
   std::deque<Message> arrived_;

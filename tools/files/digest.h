@@ -35,4 +35,11 @@ class ContentDigest {
   std::unique_ptr<XXH3_state_t, Free> state_;
 };
 
+// Of content that is there as a whole.
+inline Digest digest_of(std::span<const std::byte> bytes) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data(), bytes.size()));
+  return std::to_array(canonical.digest);
+}
+
 }  // namespace stp::files

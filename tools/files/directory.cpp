@@ -3,10 +3,11 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <mutex>
 
 namespace stp::files {
 namespace {
@@ -17,21 +18,25 @@ std::array<std::timespec, 2> times_of(const Metadata& metadata) {
   return {std::timespec{0, UTIME_OMIT}, metadata.modified};
 }
 
-// Only setting the umask tells it. Meanwhile it is the strictest: what another thread makes then
-// has no permissions for others anyway.
-mode_t current_umask() {
-  static std::mutex mutex;
-  std::lock_guard const guard(mutex);
-  auto const mask = ::umask(077);
-  ::umask(mask);
+// Asked once: only setting the umask tells it, and while it is set, what another thread makes has
+// no permissions for others.
+mode_t umask_at_start() {
+  static mode_t const mask = [] {
+    auto const found = ::umask(077);
+    ::umask(found);
+    return found;
+  }();
   return mask;
 }
 
 }  // namespace
 
-int open_below(const std::string& root, std::span<const std::string> names,
-               service::UniqueFd& directory) {
-  service::UniqueFd at(::open(root.c_str(), kOpenDirectory));
+int DirectoriesBelow::open(std::span<const std::string> names, Directory& directory) {
+  if (last_ && std::equal(names.begin(), names.end(), last_names_.begin(), last_names_.end())) {
+    directory = last_;
+    return 0;
+  }
+  service::UniqueFd at(::open(root_.c_str(), kOpenDirectory));
   for (auto const& name : names) {
     if (at.get() < 0) break;
     // Its owner alone, until its own entry comes, after all that is in it.
@@ -39,14 +44,30 @@ int open_below(const std::string& root, std::span<const std::string> names,
     at = service::UniqueFd(::openat(at.get(), name.c_str(), kOpenDirectory | O_NOFOLLOW));
   }
   if (at.get() < 0) return -errno;
-  directory = std::move(at);
+  last_ = std::make_shared<const service::UniqueFd>(std::move(at));
+  last_names_.assign(names.begin(), names.end());
+  directory = last_;
   return 0;
 }
 
+mode_t permitted(mode_t mode) {
+  return mode & ~umask_at_start();
+}
+
 int apply(int fd, const Metadata& metadata) {
-  if (::fchmod(fd, metadata.mode & ~current_umask()) != 0) return -errno;
+  if (::fchmod(fd, permitted(metadata.mode)) != 0) return -errno;
+  return apply_times(fd, metadata);
+}
+
+int apply_times(int fd, const Metadata& metadata) {
   if (!metadata.keep_times) return 0;
   return ::futimens(fd, times_of(metadata).data()) == 0 ? 0 : -errno;
+}
+
+int refuse_size(int directory, std::uint64_t bytes) {
+  struct statvfs space {};
+  auto const known = ::fstatvfs(directory, &space) == 0 && space.f_frsize != 0;
+  return known && bytes > 0 && bytes / space.f_frsize >= space.f_bavail ? -ENOSPC : 0;
 }
 
 int refuse_directory(int directory, const std::string& name) {

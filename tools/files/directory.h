@@ -4,6 +4,9 @@
 // negative errno.
 #pragma once
 
+#include <sys/types.h>
+
+#include <memory>
 #include <span>
 #include <string>
 
@@ -12,18 +15,40 @@
 
 namespace stp::files {
 
-// Opens the directory that `names` lead to, and makes what is missing on the way.
-int open_below(const std::string& root, std::span<const std::string> names,
-               service::UniqueFd& directory);
+// An open directory, for as long as somebody needs it.
+using Directory = std::shared_ptr<const service::UniqueFd>;
+
+// Directories below a root. The one that was asked for last is kept open: files of one directory
+// mostly come one after the other.
+class DirectoriesBelow {
+ public:
+  explicit DirectoriesBelow(const std::string& root) : root_(root) {}
+  // Opens the directory that `names` lead to, and makes what is missing on the way.
+  int open(std::span<const std::string> names, Directory& directory);
+
+ private:
+  const std::string& root_;
+  std::vector<std::string> last_names_;
+  Directory last_;
+};
+
+// What the umask leaves of a mode. The umask is that which the process had when this was first
+// called.
+mode_t permitted(mode_t mode);
 
 // Gives an open file or directory its permissions, less what the umask of this process takes away,
 // and, where they are kept, its times.
 int apply(int fd, const Metadata& metadata);
+// The times alone.
+int apply_times(int fd, const Metadata& metadata);
 
 // Makes or replaces a symbolic link; a directory is not replaced (-EISDIR).
 int make_link(int directory, const std::string& name, const Metadata& metadata);
 
 // -EISDIR where a directory has that name.
 int refuse_directory(int directory, const std::string& name);
+
+// -ENOSPC where the file system of `directory` has no room for so many bytes.
+int refuse_size(int directory, std::uint64_t bytes);
 
 }  // namespace stp::files

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "tools/files/note.h"
+
 namespace stp::files {
 
 std::string error_text(int error) {
@@ -49,6 +51,19 @@ LinkFailure busy_failure(const std::string& peer) {
   return LinkFailure(peer +
                      " does not accept: its host answers, but stp-recv there does not get on; " +
                      "see that it is not stopped, and what its host is busy with");
+}
+
+FinalFailure other_receiver(const std::string& peer, std::uint16_t version) {
+  return FinalFailure("stp-recv on " + peer + " speaks version " + std::to_string(version) +
+                      " of the file protocol, this stp-send version " +
+                      std::to_string(kFilesVersion) + "; install the same release on both sides");
+}
+
+LinkFailure wrong_sender(std::uint16_t version) {
+  if (version == 0) return LinkFailure("a program that is no stp-send wanted to connect");
+  return LinkFailure("a sender was refused: it speaks version " + std::to_string(version) +
+                     " of the file protocol, this stp-recv version " +
+                     std::to_string(kFilesVersion) + "; install the same release on both sides");
 }
 
 LinkFailure listen_failure(int result, const std::string& address) {

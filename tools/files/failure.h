@@ -2,6 +2,7 @@
 // Failures as a user is told of them: the cause, and what to do about it.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -14,6 +15,10 @@ struct LinkFailure : std::runtime_error {
 // The same, because the other side has closed it.
 struct Closed : LinkFailure {
   Closed() : LinkFailure("the other side closed the connection") {}
+};
+// The same, and it would be so again: what was asked for cannot be.
+struct FinalFailure : LinkFailure {
+  using LinkFailure::LinkFailure;
 };
 // One file is lost; the next one has its chance.
 struct FileFailure : std::runtime_error {
@@ -33,6 +38,9 @@ LinkFailure lost_link(int result);     // a link that was there
 LinkFailure connect_failure(int result, const std::string& peer);
 // Its host has answered, its program has not.
 LinkFailure busy_failure(const std::string& peer);
+// The other program speaks another version, or is none of ours (0).
+FinalFailure other_receiver(const std::string& peer, std::uint16_t version);
+LinkFailure wrong_sender(std::uint16_t version);
 LinkFailure listen_failure(int result, const std::string& address);
 // Of a connection; Closed where it is that.
 [[noreturn]] void throw_connection_failure(int result);

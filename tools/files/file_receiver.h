@@ -2,12 +2,15 @@
 // The receiving side of one connection between stp-send and stp-recv.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tools/files/channel.h"
-#include "tools/files/incoming_file.h"
+#include "tools/files/incoming_files.h"
 
 namespace stp::files {
 
@@ -21,6 +24,7 @@ struct ReceiverContext {
   // ...and when others wait for its place, already after this long.
   Duration idle_under_pressure = std::chrono::seconds(5);
   std::size_t most_senders = 16;  // at once; further ones wait for their turn
+  bool to_stdout = false;         // one file, the content of which goes there as it comes
   std::size_t most_per_peer = 8;  // of one address; further ones are refused
 };
 
@@ -44,34 +48,32 @@ class FileReceiver {
       : channel_(channel),
         context_(context),
         presence_(presence),
-        file_(context.directory, context.progress, context.stop) {}
+        files_(context.directory, context.progress, context.stop,
+               [this](const Note& note) { say(note); }) {
+    if (context.to_stdout) files_.write_to(STDOUT_FILENO);
+  }
 
   // Until the sender closes the connection. LinkFailure, Stopped.
   void serve();
-  [[nodiscard]] unsigned files() const { return files_; }
-  [[nodiscard]] unsigned failures() const { return failures_; }
+  [[nodiscard]] unsigned files() const { return files_.files(); }
+  [[nodiscard]] unsigned failures() const { return files_.failures() + broken_; }
 
  private:
   void serve_messages();
   void await(Message& message);
   [[nodiscard]] Duration patience() const;
-  [[noreturn]] void give_up(const std::string& why);
-  void handle(const Message& message);
-  void announced(const Message& message);
-  void told(const Note& note);
-  void append(std::span<const std::byte> bytes);
-  void fail(Note note);
-  void say(Note note);
-  void report(const Note& note);
+  [[noreturn]] void give_up(Reason reason, const std::string& why);
+  // False: it is none of ours.
+  [[nodiscard]] bool handle(const Message& message);
+  void say(const Note& note);
+  void flush();
 
   Channel& channel_;
   ReceiverContext& context_;
   Presence& presence_;
-  IncomingFile file_;
-  std::uint32_t number_ = 0;   // of the file at hand
-  bool passing_over_ = false;  // what still comes for a file that has failed
-  bool comparing_ = false;     // the sender, what is here with what it has
-  unsigned files_ = 0, failures_ = 0;
+  std::vector<std::byte> answers_;  // that were not sent yet
+  IncomingFiles files_;
+  unsigned broken_ = 0;  // connections that broke before their sender had finished
 };
 
 }  // namespace stp::files

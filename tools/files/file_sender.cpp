@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "tools/files/failure.h"
-#include "tools/files/file_reader.h"
 
 namespace stp::files {
 namespace {
@@ -15,9 +14,12 @@ LinkFailure silence() {
   return LinkFailure("the receiver makes no progress any more; see what holds it up");
 }
 
-void refuse_failure(const Note& answer) {
-  if (answer.reason != Reason::kNone) throw FileFailure(describe(answer));
+LinkFailure nonsense() {
+  return LinkFailure("the receiver is none of this version; use the same on both sides");
 }
+
+// What a piece of work is until the receiver is heard again.
+constexpr std::size_t kComparedAtOnce = kChunk;
 
 }  // namespace
 
@@ -25,109 +27,276 @@ void FileSender::check_stop() const {
   if (stop_) throw Stopped();
 }
 
-std::uint64_t FileSender::send(FileReader& file,
-                               const std::function<void(std::uint64_t)>& advance) {
-  ++file_;
-  channel_.send(MessageTag::kMetadata, encode(file.metadata()));
-  auto const answer = await_answer();
-  refuse_failure(answer);
-  if (file.metadata().kind != FileKind::kRegular) return 0;
+FileSender::Entry* FileSender::find(std::uint32_t number) {
+  if (number < first_ || number - first_ >= entries_.size()) return nullptr;
+  return &entries_[number - first_];
+}
 
+void FileSender::offer(FileReader file) {
+  auto const size = offer_size(file.metadata());
+  work_until(
+      [&] { return entries_.size() < kMostOffered && entry_bytes_ + size <= kMostOfferedBytes; });
+  if (offers_.size() + size > Channel::kControlRoom) {
+    send_offers();
+    while (hear(Duration::zero()) || work()) {
+    }
+  }
+  append_offer(offers_, file.metadata());
+  entry_bytes_ += size;
+  ++offered_;
+  if (file.metadata().kind == FileKind::kDirectory) ++unsettled_;  // it comes after its files
+  auto const bytes = file.metadata().size;
+  entries_.push_back({std::move(file), State::kOffered, 0, 0, bytes, {}});
+}
+
+void FileSender::finish() {
+  work_until([this] { return entries_.empty(); });
+}
+
+void FileSender::work_until(const std::function<bool()>& enough) {
+  auto until = Clock::now() + patience();
+  while (!enough()) {
+    check_stop();
+    if (hear(Duration::zero()) || work()) {
+      until = Clock::now() + patience();
+      continue;
+    }
+    send_offers();
+    send_pack();
+    if (unsettled_ != 0) {
+      unsettled_ = 0;
+      say(NoteKind::kSettle, 0, 0, {});
+    }
+    if (hear(kAttention)) until = Clock::now() + patience();
+    if (Clock::now() > until) throw silence();
+  }
+}
+
+// The receiver's disk may have to be waited for: what is there is read, what came is written.
+Duration FileSender::patience() const {
+  return offered_ != 0 || wanted_.empty() ? kDiskPatience : kPatience;
+}
+
+bool FileSender::work() {
+  if (wanted_.empty()) return false;
+  auto const number = wanted_.front();
+  wanted_.pop_front();
+  if (auto const* const entry = find(number); entry != nullptr && entry->state == State::kWanted)
+    send(number);
+  let_go();
+  return true;
+}
+
+bool FileSender::hear(Duration wait) {
+  Message message;
+  if (!channel_.receive(message, wait)) return false;
+  auto const notes = decode_notes(message.bytes);
+  auto const understood = message.tag == MessageTag::kNotes && !notes.empty();
+  channel_.done_with(message);
+  if (!understood) throw nonsense();
+  for (auto const& note : notes) heard(note);
+  let_go();
+  return true;
+}
+
+void FileSender::heard(const Note& note) {
+  auto const end = std::uint64_t{first_} + entries_.size();
+  switch (note.kind) {
+    case NoteKind::kDone:
+      if (note.file + note.have > end || note.have > kMostOffered) throw nonsense();
+      for (std::uint64_t i = 0; i < note.have; ++i)
+        over(static_cast<std::uint32_t>(note.file + i), Reason::kNone, "");
+      break;
+    case NoteKind::kFailed:
+      if (note.file >= end || note.reason == Reason::kNone) throw nonsense();
+      over(note.file, note.reason, describe(note));
+      break;
+    case NoteKind::kWanted:
+      if (note.file >= end) throw nonsense();
+      wanted(note.file, note);
+      break;
+    default:
+      throw nonsense();
+  }
+}
+
+void FileSender::wanted(std::uint32_t number, const Note& note) {
+  auto* const entry = find(number);
+  if (entry == nullptr || entry->state != State::kOffered ||
+      entry->file.metadata().kind != FileKind::kRegular)
+    throw nonsense();
+  --offered_;
+  entry->state = State::kWanted;
+  entry->have = note.have;
+  entry->digest = note.digest;
+  wanted_.push_back(number);
+}
+
+void FileSender::over(std::uint32_t number, Reason reason, const std::string& failure) {
+  auto* const entry = find(number);
+  if (entry == nullptr || entry->state == State::kOver) return;  // this side gave it up meanwhile
+  if (reason == Reason::kNone && entry->state == State::kWanted) throw nonsense();
+  if (entry->state == State::kOffered) --offered_;
+  entry->state = State::kOver;
+  report_({entry->file, entry->sent, entry->size, reason, failure});
+}
+
+void FileSender::let_go() {
+  for (; !entries_.empty() && entries_.front().state == State::kOver; entries_.pop_front()) {
+    entry_bytes_ -= offer_size(entries_.front().file.metadata());
+    ++first_;
+  }
+}
+
+void FileSender::give_up(std::uint32_t number, const std::string& failure) {
+  say(NoteKind::kAbandon, number, 0, {});
+  over(number, Reason::kAbandoned, failure);
+}
+
+void FileSender::send(std::uint32_t number) {
+  auto& entry = *find(number);
+  auto const small = !entry.file.metadata().stream && entry.have == 0 && entry.size <= most_packed_;
+  try {
+    entry.file.open();
+    if (small)
+      send_packed(number);
+    else
+      send_alone(number);
+  } catch (const FileFailure& failure) {
+    give_up(number, failure.what());
+  }
+  if (auto* const sent = find(number); sent != nullptr) sent->file.close();
+}
+
+void FileSender::send_packed(std::uint32_t number) {
+  auto const size = static_cast<std::size_t>(find(number)->size);
+  if (packed_ + kPackHead + size > pack_.size()) {
+    send_pack();
+    pack_ = await_buffer();
+  }
+  // Meanwhile it may have been refused.
+  auto* const entry = find(number);
+  if (entry == nullptr || entry->state != State::kWanted) return;
+  auto const content = pack_.subspan(packed_ + kPackHead, size);
+  entry->file.read(content);
+  put_pack_head(pack_.subspan(packed_), number, size, digest_of(content));
+  packed_ += kPackHead + size;
+  entry->state = State::kSent;
+  entry->sent = size;
+  ++unsettled_;
+  pace_.spend(size);
+}
+
+void FileSender::send_alone(std::uint32_t number) {
+  auto& entry = *find(number);
+  Progress::Item bar(progress_, printable(entry.file.metadata().path), entry.size);
   ContentDigest digest;
-  auto const from = choose_start(file, answer, digest);
-  say(NoteKind::kGo, from, {});
-  advance(from);
-  send_content(file, from, digest, advance);
-  say(NoteKind::kCommit, 0, digest.value());
-  refuse_failure(await_answer());
-  return file.metadata().size - from;
+  auto const from = choose_start(entry, digest);
+  say(NoteKind::kGo, number, from, {});
+  bar.advance(from);
+  auto const end = send_content(number, from, digest, bar);
+  auto* const sent = find(number);
+  if (sent == nullptr || sent->state != State::kWanted) return;  // refused meanwhile
+  sent->state = State::kSent;
+  sent->sent = end - from;
+  sent->size = end;
+  ++unsettled_;
+  say(NoteKind::kCommit, number, end, digest.value());
 }
 
 // What the receiver has is left out if it is what the file begins with.
-std::uint64_t FileSender::choose_start(FileReader& file, const Note& answer,
-                                       ContentDigest& digest) {
-  if (answer.have == 0 || answer.have > file.metadata().size) return 0;
-  std::vector<std::byte> bytes(kChunk);
-  for (auto left = answer.have; left > 0;) {
+std::uint64_t FileSender::choose_start(Entry& entry, ContentDigest& digest) {
+  if (entry.have == 0 || entry.have > entry.size || entry.file.metadata().stream) return 0;
+  std::vector<std::byte> bytes(kComparedAtOnce);
+  for (auto left = entry.have; left > 0;) {
     check_stop();
-    auto const piece = std::span(bytes).first(std::min<std::uint64_t>(left, kChunk));
-    load(file, piece);
+    auto const piece = std::span(bytes).first(std::min<std::uint64_t>(left, bytes.size()));
+    entry.file.read(piece);
     digest.add(piece);
     left -= piece.size();
   }
-  if (digest.value() == answer.digest) return answer.have;
+  if (digest.value() == entry.digest) return entry.have;
   digest = ContentDigest();
-  file.start_over();
+  entry.file.start_over();
   return 0;
 }
 
-void FileSender::send_content(FileReader& file, std::uint64_t from, ContentDigest& digest,
-                              const std::function<void(std::uint64_t)>& advance) {
+// Returns where it ended. The receiver may say meanwhile that it has failed: then nothing of it
+// matters any more.
+std::uint64_t FileSender::send_content(std::uint32_t number, std::uint64_t from,
+                                       ContentDigest& digest, Progress::Item& bar) {
+  auto const* const before = find(number);
+  if (before == nullptr) return from;
   auto told = channel_.delivered();
-  for (auto left = file.metadata().size - from; left > 0;) {
+  auto const is_stream = before->file.metadata().stream;
+  auto const size = before->size;
+  for (auto at = from;;) {
+    if (!is_stream && at == size) return at;
     auto const buffer = await_buffer();
-    auto const piece = buffer.first(std::min<std::uint64_t>(left, buffer.size()));
-    load(file, piece);
+    auto* const entry = find(number);
+    if (entry == nullptr || entry->state != State::kWanted) return at;
+    auto piece =
+        is_stream ? buffer : buffer.first(std::min<std::uint64_t>(size - at, buffer.size()));
+    if (is_stream)
+      piece = buffer.first(entry->file.read_some(buffer));
+    else
+      entry->file.read(piece);
+    if (piece.empty()) return at;
     digest.add(piece);
-    channel_.send_content(piece);
-    left -= piece.size();
+    channel_.send_content(MessageTag::kContent, piece);
+    at += piece.size();
+    pace_.spend(piece.size());
     auto const delivered = channel_.delivered();
-    advance(delivered - told);
+    bar.advance(delivered - told);
     told = delivered;
   }
 }
 
-// Meanwhile the receiver may say that it has failed.
 std::span<std::byte> FileSender::await_buffer() {
-  auto const until = Clock::now() + kPatience;
+  auto const until = Clock::now() + (offered_ != 0 ? kDiskPatience : kPatience);
   for (;;) {
     check_stop();
-    if (auto const early = hear(Duration::zero())) {
-      say(NoteKind::kAbandon, 0, {});
-      refuse_failure(*early);
-      throw LinkFailure("the receiver answered what nobody had asked");
+    while (hear(Duration::zero())) {
+    }
+    if (auto const wait = pace_.to_wait(); wait > Duration::zero()) {
+      hear(std::min(wait, kAttention));
+      continue;
     }
     if (auto const buffer = channel_.content_buffer(kAttention); !buffer.empty()) return buffer;
     if (Clock::now() > until) throw silence();
   }
 }
 
-void FileSender::load(FileReader& file, std::span<std::byte> bytes) {
-  try {
-    file.read(bytes);
-  } catch (const FileFailure&) {
-    say(NoteKind::kAbandon, 0, {});
-    throw;
-  }
+void FileSender::send_offers() {
+  if (offers_.empty()) return;
+  send_control(MessageTag::kOffers, offers_);
+  offers_.clear();
 }
 
-void FileSender::say(NoteKind kind, std::uint64_t have, const Digest& digest) {
+void FileSender::send_pack() {
+  if (packed_ != 0) channel_.send_content(MessageTag::kPack, pack_.first(packed_));
+  pack_ = {};
+  packed_ = 0;
+}
+
+void FileSender::say(NoteKind kind, std::uint32_t file, std::uint64_t have, const Digest& digest) {
   Note note;
   note.kind = kind;
-  note.file = file_;
+  note.file = file;
   note.have = have;
   note.digest = digest;
-  channel_.send(MessageTag::kNote, encode(note));
+  if (kind == NoteKind::kSettle || kind == NoteKind::kGo) send_pack();
+  send_control(MessageTag::kNotes, encode(note));
 }
 
-// An answer about the file at hand; one about an earlier file is passed over.
-std::optional<Note> FileSender::hear(Duration wait) {
-  Message message;
-  if (!channel_.receive(message, wait)) return std::nullopt;
-  auto const note = decode_note(message.bytes);
-  channel_.done_with(message);
-  if (!note || message.tag != MessageTag::kNote || note->kind != NoteKind::kAnswer)
-    throw LinkFailure("the receiver is none of this version; use the same on both sides");
-  return note->file == file_ ? note : std::nullopt;
-}
-
-Note FileSender::await_answer() {
+// What the receiver says is taken meanwhile: it may not take a message before.
+void FileSender::send_control(MessageTag tag, std::span<const std::byte> bytes) {
   auto const until = Clock::now() + kDiskPatience;
-  for (;;) {
+  while (!channel_.ready_to_send()) {
     check_stop();
-    if (auto const note = hear(kAttention)) return *note;
-    if (Clock::now() > until) throw silence();
+    if (!hear(kAttention) && Clock::now() > until) throw silence();
   }
+  channel_.send(tag, bytes);
 }
 
 }  // namespace stp::files

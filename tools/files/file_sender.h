@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sending side of a connection between stp-send and stp-recv. A file is sent once the receiver
-// has confirmed its digest, and that the file stands on its disk.
+// has confirmed its digest, and that the file stands on its disk. Many are under way: what becomes
+// of one is told later, and not always in the order in which they were offered.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "tools/files/channel.h"
 #include "tools/files/digest.h"
+#include "tools/files/file_reader.h"
+#include "tools/files/note.h"
+#include "tools/files/pace.h"
+#include "tools/files/pack.h"
+#include "tools/files/progress.h"
 
 namespace stp::files {
 
-class FileReader;
+// What has become of a file.
+struct Outcome {
+  const FileReader& file;
+  std::uint64_t sent = 0;  // bytes of content, what the receiver had already left out
+  std::uint64_t size = 0;  // also of a stream
+  Reason reason = Reason::kNone;
+  std::string failure;  // "": the receiver has it
+};
 
 class FileSender {
  public:
@@ -21,26 +38,73 @@ class FileSender {
   // ...but its disk may take longer to read what is there, or with what is left at the end.
   static constexpr Duration kDiskPatience = std::chrono::minutes(10);
 
-  FileSender(Channel& channel, const std::atomic<bool>& stop) : channel_(channel), stop_(stop) {}
+  using Report = std::function<void(const Outcome&)>;
 
-  // Bytes of content that were sent, what the receiver had already left out. FileFailure,
-  // LinkFailure, Stopped. `advance` hears of bytes that have arrived.
-  std::uint64_t send(FileReader& file, const std::function<void(std::uint64_t)>& advance);
+  FileSender(Channel& channel, const std::atomic<bool>& stop, Progress& progress, Pace& pace,
+             Report report)
+      : channel_(channel),
+        stop_(stop),
+        progress_(progress),
+        pace_(pace),
+        report_(std::move(report)),
+        most_packed_(std::min(kMostPacked, channel.content_room() - kPackHead)) {}
+
+  // The file takes its turn. Both: LinkFailure, Stopped.
+  void offer(FileReader file);
+  // Until all that was offered was reported.
+  void finish();
 
  private:
-  std::uint64_t choose_start(FileReader& file, const Note& answer, ContentDigest& digest);
-  void send_content(FileReader& file, std::uint64_t from, ContentDigest& digest,
-                    const std::function<void(std::uint64_t)>& advance);
+  enum class State : std::uint8_t { kOffered, kWanted, kSent, kOver };
+  struct Entry {
+    FileReader file;
+    State state = State::kOffered;
+    std::uint64_t have = 0, sent = 0, size = 0;
+    Digest digest{};  // of what the receiver has
+  };
+
+  // Does what there is to do, and waits for more, until `enough`.
+  void work_until(const std::function<bool()>& enough);
+  // One piece of what can be done without waiting for an answer. False: there is nothing.
+  bool work();
+  // Takes what the receiver says; where there is nothing, waits for it. True: it said something.
+  bool hear(Duration wait);
+  void heard(const Note& note);
+  void wanted(std::uint32_t number, const Note& note);
+  void over(std::uint32_t number, Reason reason, const std::string& failure);
+  void let_go();
+
+  void send(std::uint32_t number);
+  void send_packed(std::uint32_t number);
+  void send_alone(std::uint32_t number);
+  std::uint64_t choose_start(Entry& entry, ContentDigest& digest);
+  std::uint64_t send_content(std::uint32_t number, std::uint64_t from, ContentDigest& digest,
+                             Progress::Item& bar);
+  void give_up(std::uint32_t number, const std::string& failure);
   std::span<std::byte> await_buffer();
-  void load(FileReader& file, std::span<std::byte> bytes);
-  void say(NoteKind kind, std::uint64_t have, const Digest& digest);
-  std::optional<Note> hear(Duration wait);
-  Note await_answer();
+  void send_offers();
+  void send_pack();
+  void say(NoteKind kind, std::uint32_t file, std::uint64_t have, const Digest& digest);
+  void send_control(MessageTag tag, std::span<const std::byte> bytes);
+  Entry* find(std::uint32_t number);
+  [[nodiscard]] Duration patience() const;
   void check_stop() const;
 
   Channel& channel_;
   const std::atomic<bool>& stop_;
-  std::uint32_t file_ = 0;
+  Progress& progress_;
+  Pace& pace_;
+  const Report report_;
+  const std::size_t most_packed_;
+  std::deque<Entry> entries_;
+  std::uint32_t first_ = 1;  // the number of the first one of them
+  std::size_t entry_bytes_ = 0;
+  std::size_t offered_ = 0;    // not answered yet
+  std::size_t unsettled_ = 0;  // sent, and the receiver was not asked to settle since
+  std::deque<std::uint32_t> wanted_;
+  std::vector<std::byte> offers_;  // that were not sent yet
+  std::span<std::byte> pack_;      // a buffer, and how much of it is filled
+  std::size_t packed_ = 0;
 };
 
 }  // namespace stp::files

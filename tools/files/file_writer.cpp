@@ -4,14 +4,13 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
-#include "tools/files/directory.h"
 #include "tools/files/name.h"
 
 namespace stp::files {
@@ -35,34 +34,57 @@ bool is_own(const struct stat& part) {
   return S_ISREG(part.st_mode) && part.st_nlink == 1 && part.st_uid == ::geteuid();
 }
 
+bool same_time(const struct stat& found, const Metadata& metadata) {
+  return metadata.keep_times && found.st_mtim.tv_sec == metadata.modified.tv_sec &&
+         found.st_mtim.tv_nsec == metadata.modified.tv_nsec;
+}
+
+int write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    auto const n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return -errno;
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return 0;
+}
+
 }  // namespace
 
-int FileWriter::open(service::UniqueFd directory, const std::string& name,
-                     const Metadata& metadata) {
+int FileWriter::open(Directory directory, const std::string& name, const Metadata& metadata) {
   discard();
   name_ = name;
   metadata_ = metadata;
   have_ = written_ = 0;
-  if (auto const error = refuse_directory(directory.get(), name_); error != 0) return error;
+  if (auto const error = refuse_directory(directory->get(), name_); error != 0) return error;
   directory_ = std::move(directory);
   auto error = metadata_.resume ? find_complete() : 0;
   if (error == 0 && !complete_) error = open_temporary();
-  if (error == 0) error = refuse_size();
+  if (error == 0 && !metadata_.stream)
+    error = refuse_size(directory_->get(), metadata_.size - have_);
   if (error != 0) discard();
   return error;
+}
+
+int FileWriter::open_sink(int fd, const Metadata& metadata) {
+  discard();
+  metadata_ = metadata;
+  have_ = written_ = 0;
+  part_.reset(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  is_sink_ = static_cast<bool>(part_);
+  return is_sink_ ? 0 : -errno;
 }
 
 // No file of that name and no permission to read it are both no reason to fail.
 int FileWriter::find_complete() {
   service::UniqueFd file(
-      ::openat(directory_.get(), name_.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+      ::openat(directory_->get(), name_.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat found {};
   if (!file) return 0;
   if (::fstat(file.get(), &found) != 0) return -errno;
   auto const same = S_ISREG(found.st_mode) &&
                     static_cast<std::uint64_t>(found.st_size) == metadata_.size &&
-                    metadata_.keep_times && found.st_mtim.tv_sec == metadata_.modified.tv_sec &&
-                    found.st_mtim.tv_nsec == metadata_.modified.tv_nsec;
+                    (metadata_.checksum || same_time(found, metadata_));
   if (!same) return 0;
   complete_ = std::move(file);
   have_ = metadata_.size;
@@ -72,7 +94,7 @@ int FileWriter::find_complete() {
 int FileWriter::open_temporary() {
   auto const flags = metadata_.resume ? 0 : O_EXCL;
   temporary_ = metadata_.resume ? part_name(name_) : temporary_name();
-  part_.reset(::openat(directory_.get(), temporary_.c_str(),
+  part_.reset(::openat(directory_->get(), temporary_.c_str(),
                        O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600));
   if (part_ && ::flock(part_.get(), LOCK_EX | LOCK_NB) == 0) {
     struct stat part {};
@@ -81,20 +103,13 @@ int FileWriter::open_temporary() {
       temporary_.clear();  // not ours to remove
       return error;
     }
-    have_ = std::min(static_cast<std::uint64_t>(part.st_size), metadata_.size);
+    have_ =
+        metadata_.stream ? 0 : std::min(static_cast<std::uint64_t>(part.st_size), metadata_.size);
     return 0;
   }
   auto const error = errno == EWOULDBLOCK ? -EBUSY : -errno;
   temporary_.clear();  // not ours to remove
   return error;
-}
-
-// What would make the last append() fail is better said before the content travels.
-int FileWriter::refuse_size() const {
-  struct statvfs space {};
-  auto const missing = metadata_.size - have_;
-  auto const known = ::fstatvfs(directory_.get(), &space) == 0 && space.f_frsize != 0;
-  return known && missing > 0 && missing / space.f_frsize >= space.f_bavail ? -ENOSPC : 0;
 }
 
 int FileWriter::read_back(ContentDigest& digest, const std::atomic<bool>& stop) const {
@@ -116,6 +131,7 @@ int FileWriter::read_back(ContentDigest& digest, const std::atomic<bool>& stop) 
 int FileWriter::go_on_from(std::uint64_t at) {
   if (at > have_) return -EINVAL;
   written_ = at;
+  if (is_sink_) return 0;
   if (complete_ && at == metadata_.size) return 0;
   complete_.reset();
   if (!part_) {
@@ -129,28 +145,24 @@ int FileWriter::go_on_from(std::uint64_t at) {
 }
 
 int FileWriter::append(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    auto const n = ::write(part_.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -errno;
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
-    written_ += static_cast<std::uint64_t>(n);
+  auto const error = write_all(part_.get(), bytes);
+  if (error == 0) written_ += bytes.size();
+  return error;
+}
+
+int FileWriter::finish(WholeFile& file) {
+  if (is_sink_) {
+    file.bytes = written_;
+    discard();
+    return 0;
   }
-  return 0;
-}
-
-int FileWriter::give_name() {
-  if (complete_) return apply(complete_.get(), metadata_);
-  if (auto const error = apply(part_.get(), metadata_); error != 0) return error;
-  if (::fsync(part_.get()) != 0 ||
-      ::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0)
-    return -errno;
-  temporary_.clear();
-  return ::fsync(directory_.get()) == 0 ? 0 : -errno;
-}
-
-int FileWriter::commit() {
-  auto const error = give_name();
+  auto const fd = complete_ ? complete_.get() : part_.get();
+  auto const error = apply(fd, metadata_);
+  if (error == 0) {
+    file = {directory_, complete_ ? std::string() : std::exchange(temporary_, {}),
+            name_,      std::move(complete_ ? complete_ : part_),
+            written_,   metadata_.resume};
+  }
   discard();
   return error;
 }
@@ -158,11 +170,36 @@ int FileWriter::commit() {
 void FileWriter::discard() {
   // What is there is worth keeping for a transfer that will be resumed.
   if (!temporary_.empty() && !(metadata_.resume && (written_ > 0 || have_ > 0)))
-    ::unlinkat(directory_.get(), temporary_.c_str(), 0);
+    ::unlinkat(directory_->get(), temporary_.c_str(), 0);
   temporary_.clear();
+  is_sink_ = false;
   part_.reset();
   complete_.reset();
   directory_.reset();
+}
+
+int write_whole(Directory directory, const std::string& name, const Metadata& metadata,
+                std::span<const std::byte> content, WholeFile& file) {
+  auto temporary = temporary_name();
+  // The umask is the kernel's business here.
+  service::UniqueFd part(::openat(directory->get(), temporary.c_str(),
+                                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                                  metadata.mode));
+  if (!part) return -errno;
+  auto error = write_all(part.get(), content);
+  if (error == 0) error = apply_times(part.get(), metadata);
+  if (error != 0) {
+    ::unlinkat(directory->get(), temporary.c_str(), 0);
+    return error;
+  }
+  file = {std::move(directory), std::move(temporary), name, std::move(part), content.size(), false};
+  return 0;
+}
+
+bool has_part(int directory, const std::string& name) {
+  struct stat found {};
+  return ::fstatat(directory, part_name(name).c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+         found.st_size > 0;
 }
 
 }  // namespace stp::files

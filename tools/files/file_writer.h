@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A file that appears under its name complete or not at all: it is written to a hidden temporary
-// beside it. Without commit() the destructor removes that, or, of a file that is to be resumed,
-// keeps it for the next time. Functions give 0 or a negative errno.
+// beside it, and gets its name in a Batch. Without finish() the destructor removes the temporary,
+// or, of a file that is to be resumed, keeps it for the next time. Functions give 0 or a negative
+// errno.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,9 @@
 #include <string>
 
 #include "libst/os/unique_fd.h"
+#include "tools/files/batch.h"
 #include "tools/files/digest.h"
+#include "tools/files/directory.h"
 #include "tools/files/metadata.h"
 
 namespace stp::files {
@@ -25,34 +28,42 @@ class FileWriter {
 
   // -ENOSPC here already: the file does not fit. -EBUSY: someone else resumes the same file.
   // -EEXIST: what has the temporary's name is none that this program has left.
-  int open(service::UniqueFd directory, const std::string& name, const Metadata& metadata);
+  int open(Directory directory, const std::string& name, const Metadata& metadata);
+  // What is written goes to a descriptor as it comes, and has no name.
+  int open_sink(int fd, const Metadata& metadata);
   // Bytes that are there from an earlier time: of a partial file, or of one that seems to be the
-  // same (size and time).
+  // same (by its size, and its time or, with `checksum`, its digest alone).
   [[nodiscard]] std::uint64_t have() const { return have_; }
   // Adds them to `digest`. -ECANCELED: `stop` became true meanwhile.
   int read_back(ContentDigest& digest, const std::atomic<bool>& stop) const;
   // The content follows from there on; at most have().
   int go_on_from(std::uint64_t at);
   int append(std::span<const std::byte> bytes);
-  // Durable first, then visible.
-  int commit();
+  // With its permissions and time, ready for its name.
+  int finish(WholeFile& file);
   void discard();
 
-  [[nodiscard]] bool is_open() const { return static_cast<bool>(directory_); }
+  [[nodiscard]] bool is_open() const { return is_sink_ || directory_; }
   [[nodiscard]] std::uint64_t written() const { return written_; }
 
  private:
   int find_complete();
   int open_temporary();
-  int refuse_size() const;
-  int give_name();
 
-  service::UniqueFd directory_;
+  Directory directory_;
   service::UniqueFd complete_;  // what stands under the name already, as long as it may do
   service::UniqueFd part_;
+  bool is_sink_ = false;
   Metadata metadata_;
   std::uint64_t have_ = 0, written_ = 0;
   std::string name_, temporary_;
 };
+
+// A file all of whose content is there.
+int write_whole(Directory directory, const std::string& name, const Metadata& metadata,
+                std::span<const std::byte> content, WholeFile& file);
+
+// An earlier transfer has left a part of that file.
+bool has_part(int directory, const std::string& name);
 
 }  // namespace stp::files

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A file on its way in, as the receiver's disk sees it: announced, then its bytes in order, then
-// confirmed by the sender's digest. Directories and symbolic links are done once announced. Every
-// step says in a Note how it went.
+// A file whose content comes piece by piece, as the receiver's disk sees it: opened, then its bytes
+// in order, then confirmed by the sender's digest. Every step says in a Note how it went.
 #pragma once
 
 #include <atomic>
@@ -18,40 +17,36 @@
 
 namespace stp::files {
 
+// The note that says what a negative errno means; 0: all is well.
+Note result_of(int error);
+Note because(Reason reason);
+
 class IncomingFile {
  public:
   // `stop` ends the reading of what is there already, however long it is.
-  IncomingFile(const std::string& directory, Progress& progress, const std::atomic<bool>& stop)
-      : directory_(directory), progress_(progress), stop_(stop) {}
+  IncomingFile(const Metadata& metadata, Progress& progress, const std::atomic<bool>& stop)
+      : metadata_(metadata), progress_(progress), stop_(stop) {}
 
-  // A new file; one that was under way is discarded.
-  Note announce(std::span<const std::byte> metadata);
+  // What is there already, and its digest.
+  Note open(Directory directory, const std::string& name);
+  // Nothing is there, and what comes goes to a descriptor.
+  Note open_sink(int fd) { return result_of(writer_.open_sink(fd, metadata_)); }
   // The content comes from there on.
   Note go_on_from(std::uint64_t at);
   Note append(std::span<const std::byte> bytes);
-  Note commit(const Digest& expected);
-  void discard();
+  // All `size` bytes are there: `whole` waits for its name.
+  Note commit(std::uint64_t size, const Digest& expected, WholeFile& whole);
 
-  [[nodiscard]] bool under_way() const { return writer_.is_open(); }
-  [[nodiscard]] const Metadata& metadata() const { return metadata_; }
-  [[nodiscard]] std::string name() const { return printable(metadata_.path); }
-  // Bytes that are still to come.
-  [[nodiscard]] std::uint64_t missing() const { return metadata_.size - writer_.written(); }
-  // Since announce().
-  [[nodiscard]] double seconds() const;
+  [[nodiscard]] std::uint64_t have() const { return writer_.have(); }
 
  private:
-  Note open(std::span<const std::string> path);
-
-  const std::string& directory_;
+  Metadata metadata_;
   Progress& progress_;
   const std::atomic<bool>& stop_;
-  Metadata metadata_;
   FileWriter writer_;
   ContentDigest digest_;  // of what is there; while the sender has not said from where it goes on,
                           // of all that was found
   std::optional<Progress::Item> bar_;
-  std::chrono::steady_clock::time_point began_{};
 };
 
 }  // namespace stp::files

@@ -2,14 +2,14 @@
 #include "tools/files/metadata.h"
 
 #include "tools/files/big_endian.h"
+#include "tools/files/note.h"
 
 namespace stp::files {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x5354504d;  // "STPM"
-constexpr std::uint16_t kVersion = 2;
 constexpr std::uint16_t kPermissions = 0777;  // no setuid, setgid or sticky bit ever travels
-constexpr std::uint8_t kKeepTimes = 1, kResume = 2;
+constexpr std::uint8_t kKeepTimes = 1, kResume = 2, kChecksum = 4, kStream = 8;
 
 bool is_kind(std::uint8_t kind) {
   return kind >= static_cast<std::uint8_t>(FileKind::kRegular) &&
@@ -29,9 +29,10 @@ std::string text_of(std::span<const std::byte> bytes) {
 
 std::vector<std::byte> encode(const Metadata& metadata) {
   std::vector<std::byte> bytes(kMetadataHead);
-  auto const flags = (metadata.keep_times ? kKeepTimes : 0) | (metadata.resume ? kResume : 0);
+  auto const flags = (metadata.keep_times ? kKeepTimes : 0) | (metadata.resume ? kResume : 0) |
+                     (metadata.checksum ? kChecksum : 0) | (metadata.stream ? kStream : 0);
   put_big_endian(&bytes[0], kMagic);
-  put_big_endian(&bytes[4], kVersion);
+  put_big_endian(&bytes[4], kFilesVersion);
   bytes[6] = static_cast<std::byte>(metadata.kind);
   bytes[7] = static_cast<std::byte>(flags);
   put_big_endian(&bytes[8], static_cast<std::uint16_t>(metadata.mode & kPermissions));
@@ -48,7 +49,7 @@ std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes) {
   constexpr std::uint32_t kNanoseconds = 1'000'000'000;
   if (bytes.size() < kMetadataHead || bytes.size() > kMaxMetadata ||
       get_big_endian<std::uint32_t>(&bytes[0]) != kMagic ||
-      get_big_endian<std::uint16_t>(&bytes[4]) != kVersion ||
+      get_big_endian<std::uint16_t>(&bytes[4]) != kFilesVersion ||
       !is_kind(std::to_integer<std::uint8_t>(bytes[6])))
     return std::nullopt;
   Metadata metadata;
@@ -56,6 +57,8 @@ std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes) {
   auto const flags = std::to_integer<std::uint8_t>(bytes[7]);
   metadata.keep_times = (flags & kKeepTimes) != 0;
   metadata.resume = (flags & kResume) != 0;
+  metadata.checksum = (flags & kChecksum) != 0;
+  metadata.stream = (flags & kStream) != 0;
   metadata.mode = get_big_endian<std::uint16_t>(&bytes[8]) & kPermissions;
   metadata.size = get_big_endian<std::uint64_t>(&bytes[16]);
   metadata.modified.tv_sec = static_cast<std::time_t>(get_big_endian<std::uint64_t>(&bytes[24]));
@@ -69,6 +72,24 @@ std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes) {
   metadata.path = text_of(texts.first(path));
   metadata.target = text_of(texts.subspan(path));
   return metadata;
+}
+
+void append_offer(std::vector<std::byte>& offers, const Metadata& metadata) {
+  auto const bytes = encode(metadata);
+  offers.resize(offers.size() + sizeof(std::uint16_t));
+  put_big_endian(&offers[offers.size() - sizeof(std::uint16_t)],
+                 static_cast<std::uint16_t>(bytes.size()));
+  offers.insert(offers.end(), bytes.begin(), bytes.end());
+}
+
+std::optional<Metadata> take_offer(std::span<const std::byte>& offers) {
+  if (offers.size() < sizeof(std::uint16_t)) return std::nullopt;
+  auto const length = get_big_endian<std::uint16_t>(offers.data());
+  offers = offers.subspan(sizeof(std::uint16_t));
+  if (length > offers.size()) return std::nullopt;
+  auto const bytes = offers.first(length);
+  offers = offers.subspan(length);
+  return decode_metadata(bytes);
 }
 
 }  // namespace stp::files

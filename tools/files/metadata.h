@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the receiver has to know of a file, directory or symbolic link before its content comes:
+// What the receiver has to know of a file, directory or symbolic link before its content comes. A
+// message of tag kOffers holds one or more of these, each behind its length (2 bytes):
 //
 //   0  "STPM"   4  version   6  kind   7  flags   8  mode   10  length of the path   12 nanoseconds
 //   16  size    24  seconds since 1970 (signed)   32  path, then what a symbolic link points to
 //
-// big-endian. Of a symbolic link `size` is the length of what it points to, of a directory 0.
+// big-endian. Of a symbolic link `size` is the length of what it points to, of a directory and of a
+// stream 0.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +30,8 @@ struct Metadata {
   std::timespec modified{};  // without keep_times: not sent
   bool keep_times = false;   // the copy gets `modified`
   bool resume = false;       // go on with what an earlier, broken transfer has left
+  bool checksum = false;     // a file of the same size is the same only if its digest says so
+  bool stream = false;       // nobody knows its size before it ends
   std::string path;          // below the receiver's directory, as sent: see accepted_path
   std::string target;        // of a symbolic link
 };
@@ -38,5 +42,13 @@ inline constexpr std::size_t kMaxMetadata = kMetadataHead + 2 * kMaxPathLength;
 std::vector<std::byte> encode(const Metadata& metadata);
 // nullopt: not metadata of this version, or of another length than it says.
 std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes);
+
+// What it adds to a message of offers.
+inline std::size_t offer_size(const Metadata& metadata) {
+  return sizeof(std::uint16_t) + kMetadataHead + metadata.path.size() + metadata.target.size();
+}
+void append_offer(std::vector<std::byte>& offers, const Metadata& metadata);
+// Takes the first one off `offers`. nullopt: it is not understood.
+std::optional<Metadata> take_offer(std::span<const std::byte>& offers);
 
 }  // namespace stp::files

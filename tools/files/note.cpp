@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/note.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tools/files/big_endian.h"
@@ -9,14 +10,13 @@
 namespace stp::files {
 namespace {
 constexpr std::uint32_t kMagic = 0x53545046;  // "STPF"
-constexpr std::uint16_t kVersion = 2;
 constexpr std::size_t kDigestAt = 24;
 }  // namespace
 
 NoteBytes encode(const Note& note) {
   NoteBytes bytes{};
   put_big_endian(&bytes[0], kMagic);
-  put_big_endian(&bytes[4], kVersion);
+  put_big_endian(&bytes[4], kFilesVersion);
   put_big_endian(&bytes[6], static_cast<std::uint16_t>(note.kind));
   put_big_endian(&bytes[8], static_cast<std::uint16_t>(note.reason));
   put_big_endian(&bytes[10], note.error);
@@ -31,9 +31,9 @@ std::optional<Note> decode_note(std::span<const std::byte> bytes) {
   auto const kind = get_big_endian<std::uint16_t>(&bytes[6]);
   auto const reason = get_big_endian<std::uint16_t>(&bytes[8]);
   if (get_big_endian<std::uint32_t>(&bytes[0]) != kMagic ||
-      get_big_endian<std::uint16_t>(&bytes[4]) != kVersion || kind == 0 ||
-      kind > static_cast<std::uint16_t>(NoteKind::kAbandon) ||
-      reason > static_cast<std::uint16_t>(Reason::kAbandoned))
+      get_big_endian<std::uint16_t>(&bytes[4]) != kFilesVersion || kind == 0 ||
+      kind > static_cast<std::uint16_t>(NoteKind::kFailed) ||
+      reason > static_cast<std::uint16_t>(Reason::kOnlyOne))
     return std::nullopt;
   Note note;
   note.kind = static_cast<NoteKind>(kind);
@@ -43,6 +43,16 @@ std::optional<Note> decode_note(std::span<const std::byte> bytes) {
   note.have = get_big_endian<std::uint64_t>(&bytes[16]);
   std::memcpy(note.digest.data(), &bytes[kDigestAt], note.digest.size());
   return note;
+}
+
+std::vector<Note> decode_notes(std::span<const std::byte> bytes) {
+  std::vector<Note> notes;
+  for (; !bytes.empty(); bytes = bytes.subspan(kNoteSize)) {
+    auto const note = decode_note(bytes.first(std::min(bytes.size(), kNoteSize)));
+    if (!note) return {};
+    notes.push_back(*note);
+  }
+  return notes;
 }
 
 std::string describe(const Note& note) {
@@ -67,6 +77,9 @@ std::string describe(const Note& note) {
       return "the data stopped coming; check the link";
     case Reason::kAbandoned:
       return "the sender gave up on it";
+    case Reason::kOnlyOne:
+      return "the receiver writes to standard output, and takes one file and no directory; name a "
+             "directory there with --out";
   }
   return "unknown reason";
 }

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stp-send and stp-recv say to each other, as messages of the managed API. Per file:
+// What stp-send and stp-recv say to each other, as messages of the managed API. Nothing waits for a
+// single file: up to kMostOffered of them are under way.
 //
-//   sender    Metadata            what comes; files of a connection are numbered from 1 on by it
-//   receiver  Note kAnswer        `have` bytes are there already, `digest` is theirs
-//   sender    Note kGo            from byte `have` on the content comes
-//   sender    content             in messages of at most kChunk bytes
-//   sender    Note kCommit        `digest` is what all of the file must come to
-//   receiver  Note kAnswer        how it went
+//   sender    offers     what could come: see metadata.h. Files are numbered from 1 on by them
+//   receiver  kWanted    of each file: `have` bytes are there already, `digest` is theirs
+//   sender    pack       small files, each whole with its digest: see pack.h
+//   or        kGo        from byte `have` on the content of a file comes...
+//             content    ...in messages of at most kChunk bytes...
+//             kCommit    ...and `digest` is what all of the file, of `have` bytes, must come to
+//   sender    kSettle    nothing else comes before what came is answered
+//   receiver  kDone      `have` files in a row, from `file` on, stand under their names
+//   or        kFailed    of each file that does not
 //
-// Directories and symbolic links have no content: the first answer says how it went. A receiver
-// that fails before the end answers at once, and passes over what still comes for that file. A
-// sender that gives up says kAbandon, which nobody answers.
+// Files that are there already, directories and symbolic links are not wanted but done. What came
+// is answered once it is durable, many files at once. Content between kGo and kCommit is that of
+// one file. A receiver that fails meanwhile says so at once, and passes over what still comes for
+// that file. A sender that gives up one says kAbandon, which nobody answers.
+//
+// A message of tag kNotes holds one or more notes:
 //
 //   0  "STPF"   4  version   6  kind   8  reason   10  errno   12  file   16  have   24  digest
 //
@@ -23,15 +30,29 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace stp::files {
 
 inline constexpr std::size_t kChunk = std::size_t{1} << 20;
-enum class MessageTag : std::uint32_t { kMetadata = 1, kNote = 2, kContent = 3 };
-enum class NoteKind : std::uint16_t { kAnswer = 1, kGo = 2, kCommit = 3, kAbandon = 4 };
+// Of all that the two say, and of what they say when they connect.
+inline constexpr std::uint16_t kFilesVersion = 3;
+// Offered and not yet over, of one connection: so many files, and so many bytes of Metadata.
+inline constexpr std::size_t kMostOffered = 4096;
+inline constexpr std::size_t kMostOfferedBytes = std::size_t{1} << 20;
+enum class MessageTag : std::uint32_t { kOffers = 1, kNotes = 2, kContent = 3, kPack = 4 };
+enum class NoteKind : std::uint16_t {
+  kGo = 1,
+  kCommit = 2,
+  kAbandon = 3,
+  kSettle = 4,
+  kWanted = 5,
+  kDone = 6,
+  kFailed = 7
+};
 
 enum class Reason : std::uint16_t {
-  kNone = 0,      // all is well: the file stands under its name
+  kNone = 0,      // all is well
   kProtocol = 1,  // unknown version, or messages out of order
   kName = 2,      // no file of that name may be written
   kNoSpace = 3,
@@ -40,6 +61,7 @@ enum class Reason : std::uint16_t {
   kStopped = 6,    // the receiver was told to end
   kTimeout = 7,    // the content stopped coming
   kAbandoned = 8,  // the sender gave up
+  kOnlyOne = 9,    // the receiver writes to standard output
 };
 
 using Digest = std::array<std::uint8_t, 16>;
@@ -47,7 +69,7 @@ inline constexpr std::size_t kNoteSize = 40;
 using NoteBytes = std::array<std::byte, kNoteSize>;
 
 struct Note {
-  NoteKind kind = NoteKind::kAnswer;
+  NoteKind kind = NoteKind::kDone;
   Reason reason = Reason::kNone;
   std::uint16_t error = 0;  // errno at the receiver, where there is one
   std::uint32_t file = 0;   // its number
@@ -58,6 +80,8 @@ struct Note {
 NoteBytes encode(const Note& note);
 // nullopt: not one of ours, or of a version that this program does not know.
 std::optional<Note> decode_note(std::span<const std::byte> bytes);
+// All notes of a message; none: one of them is not understood, or there is none.
+std::vector<Note> decode_notes(std::span<const std::byte> bytes);
 // For the user: the cause and the remedy.
 std::string describe(const Note& note);
 

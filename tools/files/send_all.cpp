@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/send_all.h"
 
-#include <chrono>
+#include <unistd.h>
 
+#include <set>
+#include <thread>
+
+#include "tools/files/exclude.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/file_sender.h"
@@ -22,99 +26,166 @@ struct Tally {
   std::size_t files = 0, others = 0;  // others: directories and symbolic links
   std::size_t unchanged = 0;          // files of which nothing had to be sent
   std::uint64_t sent = 0;             // bytes
+  Clock::time_point began = Clock::now();
 };
 
-std::string summary(const std::string& path, const Tally& tally, double seconds) {
+std::string summary(const std::string& path, const Tally& tally) {
   return "sent " + printable(path) + ": " + std::to_string(tally.files) + " files (" +
          std::to_string(tally.unchanged) + " unchanged), " + std::to_string(tally.others) +
-         " directories and links, " + rate_text(tally.sent, seconds);
+         " directories and links, " + rate_text(tally.sent, seconds_since(tally.began));
 }
 
-class Sender {
+// One line for one file, and one for all that found no room. Said once, however often it is tried.
+class Complaints {
  public:
-  Sender(FileSender& sender, Progress& progress) : sender_(sender), progress_(progress) {}
-
-  void send_single(const std::string& path) {
-    auto const began = Clock::now();
-    guard(path, [&] {
-      auto file = FileReader::single(path);
-      send(file);
-      progress_.say("sent " + printable(path) + ": " +
-                    rate_text(file.metadata().size, seconds_since(began)));
-    });
+  explicit Complaints(Progress& progress) : progress_(progress) {}
+  void add(const std::string& path, const std::string& why, Reason reason = Reason::kNone) {
+    if (!failed_.insert(path).second) return;
+    if (reason != Reason::kNoSpace || without_space_++ == 0)
+      progress_.complain(printable(path) + ": " + why);
   }
-
-  void send_tree(const std::string& root) {
-    auto const began = Clock::now();
-    Tally tally;
-    walk_tree(
-        root,
-        [&](const TreeEntry& entry) {
-          guard(entry.path, [&] {
-            auto file = FileReader::in_tree(entry);
-            count(tally, file.metadata(), send(file));
-          });
-        },
-        [&](const std::string& path, const std::string& why) { fail(path, why); });
-    progress_.say(summary(root, tally, seconds_since(began)));
+  void finish() const {
+    if (without_space_ > 1)
+      progress_.complain(std::to_string(without_space_ - 1) +
+                         " more files were not sent for want of space there");
   }
-
-  [[nodiscard]] std::size_t failures() const { return failures_; }
+  [[nodiscard]] std::size_t count() const { return failed_.size(); }
 
  private:
-  std::uint64_t send(FileReader& file) {
-    Progress::Item bar(progress_, printable(file.metadata().path), file.metadata().size);
-    return sender_.send(file, [&bar](std::uint64_t bytes) { bar.advance(bytes); });
+  Progress& progress_;
+  std::set<std::string> failed_;
+  std::size_t without_space_ = 0;
+};
+
+// All words of the command line, over as many connections as it takes.
+class Sender {
+ public:
+  Sender(const Sending& sending, const std::atomic<bool>& stop, Progress& progress)
+      : sending_(sending),
+        stop_(stop),
+        progress_(progress),
+        complaints_(progress),
+        pace_(sending.bytes_per_second) {}
+
+  std::size_t run() {
+    while (!try_once()) {
+    }
+    complaints_.finish();
+    return complaints_.count();
   }
 
-  static void count(Tally& tally, const Metadata& metadata, std::uint64_t sent) {
-    if (metadata.kind != FileKind::kRegular) {
-      ++tally.others;
-      return;
+ private:
+  // False: the link was lost, and it is worth another try.
+  bool try_once() {
+    try {
+      Link link;
+      Channel channel(link, sending_.destination, [this] {
+        if (stop_) throw Stopped();
+      });
+      retrying_ = false;
+      since_ = Clock::now();
+      FileSender files(channel, stop_, progress_, pace_,
+                       [this](const Outcome& outcome) { learn(outcome); });
+      while (next_ != sending_.paths.size()) {
+        send_word(files, sending_.paths[next_]);
+        ++next_;
+      }
+      return true;
+    } catch (const FinalFailure&) {
+      throw;
+    } catch (const LinkFailure& failure) {
+      if (!may_try_again()) throw;
+      if (!retrying_)
+        progress_.complain(std::string(failure.what()) + "; trying again for " +
+                           std::to_string(sending_.retry.count()) + " s (--retry)");
+      retrying_ = true;
+      pause();
+      return false;
     }
-    ++tally.files;
-    if (sent == 0 && metadata.size != 0) ++tally.unchanged;
-    tally.sent += sent;
+  }
+
+  [[nodiscard]] bool may_try_again() const {
+    return sending_.retry.count() != 0 && !stream_begun_ && Clock::now() - since_ < sending_.retry;
+  }
+
+  void pause() const {
+    constexpr auto kPause = std::chrono::seconds(1);
+    for (auto const until = Clock::now() + kPause; Clock::now() < until;) {
+      if (stop_) throw Stopped();
+      std::this_thread::sleep_for(kAttention);
+    }
+  }
+
+  void send_word(FileSender& files, const std::string& path) {
+    tally_ = {};
+    word_failures_ = complaints_.count();
+    if (path == "-") {
+      stream_begun_ = true;
+      offer(files, path, [&] { return FileReader::stream(STDIN_FILENO, sending_.stream_name); });
+    } else if (sending_.trees) {
+      send_tree(files, path);
+    } else {
+      offer(files, path, [&] { return FileReader::single(path); });
+    }
+    files.finish();
+    if (sending_.trees && path != "-")
+      progress_.say(summary(path, tally_));
+    else if (complaints_.count() == word_failures_)
+      progress_.say("sent " + printable(path) + ": " +
+                    (tally_.unchanged != 0 ? std::string("unchanged")
+                                           : rate_text(tally_.sent, seconds_since(tally_.began))));
+  }
+
+  void send_tree(FileSender& files, const std::string& root) {
+    walk_tree(
+        root, Exclude(sending_.exclude, base_name(root)),
+        [&](const TreeEntry& entry) {
+          offer(files, entry.path, [&] { return FileReader::in_tree(entry); });
+        },
+        [&](const std::string& path, const std::string& why) { complaints_.add(path, why); });
   }
 
   // A file that fails costs only itself; a link that fails, all that is left.
-  template <typename Action>
-  void guard(const std::string& path, const Action& action) {
+  template <typename Find>
+  void offer(FileSender& files, const std::string& path, const Find& find) {
     try {
-      action();
+      auto file = find();
+      if (sending_.checksum) file.ask_for_checksum();
+      files.offer(std::move(file));
     } catch (const FileFailure& failure) {
-      fail(path, failure.what());
-    } catch (const LinkFailure& failure) {
-      throw LinkFailure(printable(path) + ": " + failure.what());
+      complaints_.add(path, failure.what());
     }
   }
 
-  void fail(const std::string& path, const std::string& why) {
-    progress_.complain(printable(path) + ": " + why);
-    ++failures_;
+  void learn(const Outcome& outcome) {
+    since_ = Clock::now();
+    if (!outcome.failure.empty())
+      return complaints_.add(outcome.file.path(), outcome.failure, outcome.reason);
+    if (outcome.file.metadata().kind != FileKind::kRegular) {
+      ++tally_.others;
+      return;
+    }
+    ++tally_.files;
+    if (outcome.sent == 0 && outcome.size != 0) ++tally_.unchanged;
+    tally_.sent += outcome.sent;
   }
 
-  FileSender& sender_;
+  const Sending& sending_;
+  const std::atomic<bool>& stop_;
   Progress& progress_;
-  std::size_t failures_ = 0;
+  Complaints complaints_;
+  Pace pace_;
+  Tally tally_;
+  std::size_t next_ = 0;  // word that is not done yet
+  std::size_t word_failures_ = 0;
+  bool retrying_ = false, stream_begun_ = false;
+  Clock::time_point since_ = Clock::now();  // of the last progress
 };
 
 }  // namespace
 
 std::size_t send_all(const Sending& sending, const std::atomic<bool>& stop, Progress& progress) {
-  Link link;
-  Channel channel(link, sending.destination, [&stop] {
-    if (stop) throw Stopped();
-  });
-  FileSender files(channel, stop);
-  Sender sender(files, progress);
-  for (auto const& path : sending.paths) {
-    if (sending.trees)
-      sender.send_tree(path);
-    else
-      sender.send_single(path);
-  }
-  return sender.failures();
+  return Sender(sending, stop, progress).run();
 }
 
 }  // namespace stp::files

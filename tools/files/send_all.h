@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,9 +13,14 @@
 namespace stp::files {
 
 struct Sending {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths;  // "-": standard input
   std::string destination;
-  bool trees = false;  // directories with all that they hold
+  bool trees = false;     // directories with all that they hold
+  bool checksum = false;  // what the receiver has is the same only if its content is
+  std::vector<std::string> exclude;
+  std::string stream_name = "stdin";   // of what comes from standard input
+  std::uint64_t bytes_per_second = 0;  // 0: no limit
+  std::chrono::seconds retry{0};       // for so long without progress a lost link is tried again
 };
 
 // The number of files that did not arrive; each was complained about. LinkFailure, Stopped.

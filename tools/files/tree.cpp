@@ -50,13 +50,15 @@ int names_in(int directory, std::vector<std::string>& names) {
 
 class Walk {
  public:
-  Walk(const Visit& visit, const Failed& failed) : visit_(visit), failed_(failed) {}
+  Walk(const Exclude& exclude, const Visit& visit, const Failed& failed)
+      : exclude_(exclude), visit_(visit), failed_(failed) {}
 
-  void go(const TreeEntry& entry) {
-    struct stat found {};
-    if (::fstatat(entry.directory, entry.name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
+  void go(TreeEntry entry) {
+    if (::fstatat(entry.at(), entry.name.c_str(), &entry.status, AT_SYMLINK_NOFOLLOW) != 0)
       return fail(entry, errno);
-    if (S_ISDIR(found.st_mode))
+    auto const is_directory = S_ISDIR(entry.status.st_mode);
+    if (exclude_.matches(entry.path_there, is_directory)) return;
+    if (is_directory)
       descend(entry);
     else
       visit_(entry);
@@ -70,26 +72,31 @@ class Walk {
   void descend(const TreeEntry& entry) {
     // No receiver takes what lies so deep.
     if (entry.path_there.size() > kMaxPathLength) return fail(entry, ENAMETOOLONG);
-    service::UniqueFd const here(::openat(entry.directory, entry.name.c_str(),
-                                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!here) return fail(entry, errno);
+    service::UniqueFd opened(
+        ::openat(entry.at(), entry.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    TreeEntry self{nullptr, "", entry.path, entry.path_there};
+    if (!opened || ::fstat(opened.get(), &self.status) != 0) return fail(entry, errno);
+    self.directory = std::make_shared<const service::UniqueFd>(std::move(opened));
+    auto const& here = self.directory;
     std::vector<std::string> names;
-    auto const error = names_in(here.get(), names);
+    auto const error = names_in(here->get(), names);
     for (auto const& name : names)
-      go({here.get(), name, joined(entry.path, name), joined(entry.path_there, name)});
+      go({here, name, joined(entry.path, name), joined(entry.path_there, name)});
     if (error != 0) return fail(entry, error);
     // "." itself has no name there.
-    if (!entry.path_there.empty()) visit_({here.get(), "", entry.path, entry.path_there});
+    if (!entry.path_there.empty()) visit_(self);
   }
 
+  const Exclude& exclude_;
   const Visit& visit_;
   const Failed& failed_;
 };
 
 }  // namespace
 
-void walk_tree(const std::string& root, const Visit& visit, const Failed& failed) {
-  Walk(visit, failed).go({AT_FDCWD, root, root, base_name(root)});
+void walk_tree(const std::string& root, const Exclude& exclude, const Visit& visit,
+               const Failed& failed) {
+  Walk(exclude, visit, failed).go({nullptr, root, root, base_name(root)});
 }
 
 }  // namespace stp::files

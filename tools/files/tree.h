@@ -7,21 +7,32 @@
 // meanwhile does not lead out of it. What `root` itself leads to is the caller's choice.
 #pragma once
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <functional>
 #include <string>
+
+#include "tools/files/directory.h"
+#include "tools/files/exclude.h"
 
 namespace stp::files {
 
 struct TreeEntry {
-  int directory;           // where `name` is, open meanwhile; AT_FDCWD for the root
+  Directory directory;     // where `name` is; nullptr: the current one
   std::string name;        // "": the directory itself
   std::string path;        // for messages
   std::string path_there;  // below the receiver's directory
+  struct stat status {};   // as it was found
+
+  [[nodiscard]] int at() const { return directory ? directory->get() : AT_FDCWD; }
 };
 
-// Calls `visit` for each; `path_there` begins with the base name of `root`, or is below nothing
-// where that has none ("."). What cannot be read is told to `failed`, by its path and the reason.
-void walk_tree(const std::string& root, const std::function<void(const TreeEntry&)>& visit,
+// Calls `visit` for each that `exclude` does not match; `path_there` begins with the base name of
+// `root`, or is below nothing where that has none ("."). What cannot be read is told to `failed`,
+// by its path and the reason.
+void walk_tree(const std::string& root, const Exclude& exclude,
+               const std::function<void(const TreeEntry&)>& visit,
                const std::function<void(const std::string&, const std::string&)>& failed);
 
 }  // namespace stp::files

@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stp-recv --listen :PORT --out DIR: receives files from stp-send. A file appears under its name
 // once it is complete and its content has been checked.
-#include <CLI/CLI.hpp>
-#include <cstdlib>
+#include <fcntl.h>
 
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "libst/os/file_limit.h"
+#include "libst/os/unique_fd.h"
 #include "tools/files/failure.h"
+#include "tools/files/name.h"
 #include "tools/files/progress.h"
 #include "tools/files/receiver.h"
 #include "tools/files/signals.h"
@@ -12,13 +21,91 @@
 namespace {
 
 using namespace stp::files;
+namespace service = stp::service;
 
 struct Options {
   std::string listen, directory, link;
   bool once = false, quiet = false;
   unsigned idle_seconds = 60;
   std::size_t per_peer = 8;
+  std::optional<long> retry;
 };
+
+// What is said once, before anybody sends. "": files can be made there.
+std::string reason_against(const std::string& directory) {
+  service::UniqueFd const opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened)
+    return "--out " + directory + ": " + error_text(errno) + "; name a directory that exists";
+  auto const name = temporary_name();
+  service::UniqueFd const file(
+      ::openat(opened.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file)
+    return "--out " + directory + ": no file can be made there: " + error_text(errno) +
+           "; name a directory that this user may write to";
+  ::unlinkat(opened.get(), name.c_str(), 0);
+  return {};
+}
+
+// Waits a second between two tries.
+class Patience {
+ public:
+  Patience(const std::atomic<bool>& stop, std::optional<long> seconds)
+      : stop_(stop), seconds_(seconds) {}
+  // False: it is over, or the program is to end.
+  bool wait() {
+    constexpr auto kPause = std::chrono::seconds(1);
+    if (seconds_ && Clock::now() - since_ >= std::chrono::seconds(*seconds_)) return false;
+    for (auto const until = Clock::now() + kPause; Clock::now() < until && !stop_;)
+      std::this_thread::sleep_for(kAttention);
+    return !stop_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const std::atomic<bool>& stop_;
+  const std::optional<long> seconds_;
+  const Clock::time_point since_ = Clock::now();
+};
+
+// nullptr: the program is to end. Throws what stands in the way, once there is no more patience.
+std::unique_ptr<Receiver> open_receiver(const Options& options, ReceiverContext& context,
+                                        std::optional<long> seconds) {
+  Patience patience(context.stop, seconds);
+  for (bool told = false;; told = true) {
+    try {
+      return std::make_unique<Receiver>(options.listen, context);
+    } catch (const FinalFailure&) {
+      throw;
+    } catch (const LinkFailure& failure) {
+      if (seconds && *seconds == 0) throw;
+      if (!told) context.progress.complain(std::string(failure.what()) + "; waiting for it");
+      if (context.stop) return nullptr;
+      if (!patience.wait()) {
+        if (context.stop) return nullptr;
+        throw;
+      }
+    }
+  }
+}
+
+bool receive(const Options& options, ReceiverContext& context) {
+  auto seconds = std::optional<long>(options.retry.value_or(0));
+  bool complete = true;
+  for (;;) {
+    auto const receiver = open_receiver(options, context, seconds);
+    if (!receiver) return complete;
+    context.progress.say("listening on " + options.listen + ", writing to " +
+                         (context.to_stdout ? "standard output" : options.directory));
+    try {
+      return receiver->run(options.once) && complete;
+    } catch (const LinkFailure& failure) {
+      complete = false;
+      seconds = options.retry ? options.retry : std::nullopt;
+      if (options.once || (seconds && *seconds == 0)) throw;
+      context.progress.complain(std::string(failure.what()) + "; waiting for it");
+    }
+  }
+}
 
 }  // namespace
 
@@ -26,9 +113,8 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Receives files over Scheduled Transfers from stp-send.", "stp-recv");
   app.add_option("--listen", options.listen, "Port to listen on, as :3000")->required();
-  app.add_option("--out", options.directory, "Directory for what arrives")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+  app.add_option("--out", options.directory, "Directory for what arrives; - is standard output")
+      ->required();
   app.add_option("--link", options.link,
                  "Link to use (stpd:PATH, iface:NAME, memif:PATH, loop); default: STP_LINK");
   app.add_option("--idle-timeout", options.idle_seconds,
@@ -37,21 +123,29 @@ int main(int argc, char** argv) {
   app.add_option("--per-peer", options.per_peer,
                  "Senders of one host at once, 16 in all; default: 8")
       ->check(CLI::Range(1, 16));
+  app.add_option("--retry", options.retry,
+                 "Seconds for which a link that is missing or was lost is waited for; default:\n"
+                 "not at the start, later without end, with --once not at all")
+      ->check(CLI::Range(0, 31'536'000));
   app.add_flag("--once", options.once, "End after the first sender");
   app.add_flag("-q,--quiet", options.quiet, "Say nothing but errors");
   app.set_version_flag("--version", std::string(st_version()));
   CLI11_PARSE(app, argc, argv);
 
   if (!options.link.empty()) ::setenv("STP_LINK", options.link.c_str(), 1);
+  stp::service::raise_file_limit();
   Signals const signals;
-  Progress progress("stp-recv", options.quiet);
+  auto const to_stdout = options.directory == "-";
+  Progress progress("stp-recv", options.quiet || to_stdout);
+  options.once = options.once || to_stdout;
   ReceiverContext context{options.directory, progress, signals.stop()};
   context.idle_timeout = std::chrono::seconds(options.idle_seconds);
   context.most_per_peer = options.per_peer;
+  context.to_stdout = to_stdout;
   try {
-    Receiver receiver(options.listen, context);
-    progress.say("listening on " + options.listen + ", writing to " + options.directory);
-    return receiver.run(options.once) ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (auto const reason = to_stdout ? "" : reason_against(options.directory); !reason.empty())
+      throw std::runtime_error(reason);
+    return receive(options, context) ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const std::exception& failure) {
     progress.complain(failure.what());
     return EXIT_FAILURE;

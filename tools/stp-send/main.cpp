@@ -4,12 +4,34 @@
 #include <stp/st.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <string_view>
 
 #include "libst/os/file_limit.h"
 #include "tools/files/failure.h"
 #include "tools/files/send_all.h"
 #include "tools/files/signals.h"
+
+namespace {
+
+// "20M": 20 * 2^20.
+std::optional<std::uint64_t> bytes_of(const std::string& text) {
+  constexpr std::string_view kUnits = "KMG";
+  std::uint64_t number = 0;
+  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  auto const unit = std::string_view(text).substr(static_cast<std::size_t>(end - text.data()));
+  if (error != std::errc() || unit.size() > 1) return std::nullopt;
+  if (unit.empty()) return number;
+  auto const power = kUnits.find(unit);
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
+  if (power == std::string_view::npos || number > kMost) return std::nullopt;
+  return number << (10 * (power + 1));
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace stp::files;
@@ -17,16 +39,42 @@ int main(int argc, char** argv) {
   std::string link;
   bool quiet = false;
   CLI::App app("Sends files over Scheduled Transfers to an stp-recv.", "stp-send");
-  app.add_option("words", sending.paths, "FILE... HOST:PORT")->required()->expected(2, -1);
+  std::string limit;
+  long retry = 0;
+  app.add_option("words", sending.paths, "FILE... HOST:PORT; - is standard input")
+      ->required()
+      ->expected(2, -1);
   app.add_flag("-r,--recursive", sending.trees,
                "Send directories with all that they hold: names, permissions, times, symbolic\n"
-               "links. What an earlier transfer has brought is verified and not sent again");
+               "links");
+  app.add_flag("-c,--checksum", sending.checksum,
+               "Compare the content of what the receiver has, not its size and time alone");
+  app.add_option("--exclude", sending.exclude,
+                 "With -r: leave out what matches this pattern of a shell; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--name", sending.stream_name,
+                 "Name that standard input gets there; default: stdin");
+  app.add_option("--bwlimit", limit, "Bytes per second at most, as 500K, 20M or 1G");
+  app.add_option("--retry", retry,
+                 "Seconds without progress for which a lost link or receiver is tried again")
+      ->check(CLI::Range(0, 31'536'000));
   app.add_option("--link", link,
                  "Link to use (stpd:PATH, iface:NAME, memif:PATH, loop); default: STP_LINK");
   app.add_flag("-q,--quiet", quiet, "Say nothing but errors");
   app.set_version_flag("--version", std::string(st_version()));
   CLI11_PARSE(app, argc, argv);
 
+  if (!limit.empty()) {
+    auto const rate = bytes_of(limit);
+    if (!rate || *rate == 0) {
+      std::fprintf(stderr,
+                   "stp-send: --bwlimit: \"%s\" is no rate; write bytes per second, as 20M\n",
+                   limit.c_str());
+      return EXIT_FAILURE;
+    }
+    sending.bytes_per_second = *rate;
+  }
+  sending.retry = std::chrono::seconds(retry);
   sending.destination = sending.paths.back();
   sending.paths.pop_back();
   stp::service::raise_file_limit();  // a tree has one open for each level

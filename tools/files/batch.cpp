@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/files/batch.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+namespace stp::files {
+namespace {
+
+constexpr std::size_t kMostItems = 2'048;
+constexpr std::size_t kMostDirectories = 256, kMostOpenFiles = 16;
+constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
+// So many are synchronized one by one: others may have much to write to the same file system.
+constexpr std::size_t kFew = 8;
+
+int synchronize(int fd) {
+  return ::fsync(fd) == 0 ? 0 : -errno;
+}
+
+}  // namespace
+
+Batch::~Batch() {
+  for (auto const& item : items_)
+    if (!item.file.temporary.empty())
+      ::unlinkat(item.file.directory->get(), item.file.temporary.c_str(), 0);
+}
+
+void Batch::add(std::uint32_t number, WholeFile file) {
+  if (items_.empty() || items_.back().file.directory != file.directory) ++directories_;
+  bytes_ += file.bytes;
+  open_files_ += file.keep_open ? 1 : 0;
+  Item item;
+  item.number = number;
+  item.file = std::move(file);
+  items_.push_back(std::move(item));
+  // From now on they are synchronized together, and need no descriptors.
+  if (++files_ == kFew + 1) {
+    for (auto& each : items_)
+      if (!each.file.keep_open) each.file.fd.reset();
+  } else if (files_ > kFew && !items_.back().file.keep_open) {
+    items_.back().file.fd.reset();
+  }
+}
+
+void Batch::add_directory(std::uint32_t number, Directory directory, const Metadata& metadata) {
+  if (items_.empty() || items_.back().file.directory != directory) ++directories_;
+  Item item;
+  item.number = number;
+  item.file.directory = std::move(directory);
+  item.metadata = metadata;
+  item.is_directory = true;
+  items_.push_back(std::move(item));
+}
+
+bool Batch::is_full() const {
+  return items_.size() >= kMostItems || directories_ >= kMostDirectories ||
+         open_files_ >= kMostOpenFiles || bytes_ >= kMostBytes;
+}
+
+void Batch::settle(const Report& report) {
+  make_durable();
+  give_names();
+  sync_directories();
+  auto const items = std::exchange(items_, {});
+  files_ = open_files_ = directories_ = 0;
+  bytes_ = 0;
+  for (auto const& item : items) report(item.number, item.error);
+}
+
+void Batch::make_durable() {
+  if (files_ > kFew) return sync_file_systems();
+  for (auto& item : items_)
+    if (item.file.fd && !item.file.temporary.empty()) item.error = synchronize(item.file.fd.get());
+}
+
+// There is one below the root, unless others are mounted there.
+void Batch::sync_file_systems() {
+  std::map<dev_t, int> results;
+  const service::UniqueFd* last = nullptr;
+  int result = 0;
+  for (auto& item : items_) {
+    if (item.file.temporary.empty() || item.error != 0) continue;
+    if (auto const* const at = item.file.directory.get(); at != last) {
+      last = at;
+      struct stat found {};
+      result = ::fstat(at->get(), &found) == 0 ? 0 : -errno;
+      if (result == 0) {
+        auto const [place, is_new] = results.try_emplace(found.st_dev, 0);
+        if (is_new && ::syncfs(at->get()) != 0) place->second = -errno;
+        result = place->second;
+      }
+    }
+    item.error = result;
+  }
+}
+
+void Batch::give_names() {
+  for (auto& item : items_) {
+    auto& file = item.file;
+    if (item.is_directory) {
+      item.error = apply(file.directory->get(), item.metadata);
+    } else if (!file.temporary.empty()) {
+      auto const at = file.directory->get();
+      if (item.error == 0 && ::renameat(at, file.temporary.c_str(), at, file.name.c_str()) != 0)
+        item.error = -errno;
+      if (item.error != 0) ::unlinkat(at, file.temporary.c_str(), 0);
+    }
+  }
+}
+
+// The names are as durable as the content. Of files in a row in one directory the last does it.
+void Batch::sync_directories() {
+  if (directories_ > kFew) {
+    sync_file_systems();
+  } else {
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      auto& item = items_[i];
+      if (item.file.temporary.empty() || item.error != 0) continue;
+      auto const is_last = i + 1 == items_.size() || items_[i + 1].file.temporary.empty() ||
+                           items_[i + 1].file.directory != item.file.directory;
+      if (is_last) item.error = synchronize(item.file.directory->get());
+    }
+  }
+  for (auto& item : items_) item.file.temporary.clear();
+}
+
+}  // namespace stp::files

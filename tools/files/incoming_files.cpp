@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/files/incoming_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+
+#include "tools/files/name.h"
+
+namespace stp::files {
+namespace {
+
+// Files whose sender compares them at once: each has its descriptors and a digest half done.
+constexpr std::size_t kMostCompared = 8;
+
+bool is_same_link(int directory, const std::string& name, const std::string& target) {
+  std::array<char, kMaxPathLength + 1> text;
+  auto const length = ::readlinkat(directory, name.c_str(), text.data(), text.size());
+  return length >= 0 && std::string_view(text.data(), static_cast<std::size_t>(length)) == target;
+}
+
+bool has_time(const struct stat& found, const Metadata& metadata) {
+  return metadata.keep_times && found.st_mtim.tv_sec == metadata.modified.tv_sec &&
+         found.st_mtim.tv_nsec == metadata.modified.tv_nsec;
+}
+
+int correct_mode(int directory, const std::string& name, const Metadata& metadata) {
+  service::UniqueFd const file(
+      ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return -errno;
+  return ::fchmod(file.get(), permitted(metadata.mode)) == 0 ? 0 : -errno;
+}
+
+}  // namespace
+
+std::uint32_t IncomingFiles::number_after_all() const {
+  return first_ + static_cast<std::uint32_t>(offers_.size());
+}
+
+IncomingFiles::Offer* IncomingFiles::find(std::uint32_t number) {
+  if (number < first_ || number >= number_after_all()) return nullptr;
+  return &offers_[number - first_];
+}
+
+std::string IncomingFiles::name_under_way() const {
+  if (under_way_ < first_ || under_way_ >= number_after_all()) return {};
+  return printable(offers_[under_way_ - first_].metadata.path);
+}
+
+bool IncomingFiles::offers(std::span<const std::byte> message) {
+  while (!message.empty()) {
+    auto const before = message.size();
+    auto metadata = take_offer(message);
+    auto const size = before - message.size();
+    if (!metadata || offers_.size() >= kMostOffered || size > kMostOfferedBytes - offered_bytes_)
+      return false;
+    Offer offer;
+    offer.metadata = std::move(*metadata);
+    offer.size = size;
+    offered_bytes_ += size;
+    offers_.push_back(std::move(offer));
+  }
+  advance();
+  return true;
+}
+
+void IncomingFiles::advance() {
+  while (to_look_ != number_after_all() && compared_ < kMostCompared && !stop_) {
+    auto const number = to_look_++;
+    look_at(number, offers_[number - first_]);
+  }
+  while (!offers_.empty()) {
+    auto& front = offers_.front();
+    if (front.state == State::kLast) finish_directory(first_, front);
+    if (front.state != State::kOver) break;
+    offered_bytes_ -= front.size;
+    offers_.pop_front();
+    ++first_;
+  }
+  if (batch_.is_full()) settle();
+  flush_done();
+}
+
+void IncomingFiles::look_at(std::uint32_t number, Offer& offer) {
+  auto path = accepted_path(offer.metadata.path);
+  if (!path) return fail(number, offer, because(Reason::kName));
+  offer.path = std::move(*path);
+  if (sink_ >= 0) return look_at_for_sink(number, offer);
+  auto const is_directory = offer.metadata.kind == FileKind::kDirectory;
+  auto const above = std::span(offer.path).first(offer.path.size() - (is_directory ? 0 : 1));
+  Directory directory;
+  if (auto const error = directories_.open(above, directory); error != 0)
+    return fail(number, offer, result_of(error));
+  if (is_directory) {
+    offer.state = State::kLast;
+  } else if (offer.metadata.kind == FileKind::kSymbolicLink) {
+    look_at_link(number, offer, directory);
+  } else {
+    look_at_file(number, offer, directory);
+  }
+}
+
+void IncomingFiles::look_at_for_sink(std::uint32_t number, Offer& offer) {
+  if (offer.metadata.kind != FileKind::kRegular || std::exchange(sink_taken_, true))
+    return fail(number, offer, because(Reason::kOnlyOne));
+  // It is written as it comes, so that none of it can be read back.
+  offer.metadata.resume = offer.metadata.checksum = false;
+  want(number, offer, {});
+}
+
+void IncomingFiles::look_at_link(std::uint32_t number, Offer& offer, const Directory& directory) {
+  auto const& name = offer.path.back();
+  struct stat found {};
+  auto const same = ::fstatat(directory->get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    S_ISLNK(found.st_mode) && has_time(found, offer.metadata) &&
+                    is_same_link(directory->get(), name, offer.metadata.target);
+  if (auto const error = same ? 0 : make_link(directory->get(), name, offer.metadata); error != 0)
+    return fail(number, offer, result_of(error));
+  over(offer);
+  done(number);
+  ++files_;
+}
+
+// By one look at what stands under the name.
+void IncomingFiles::look_at_file(std::uint32_t number, Offer& offer, const Directory& directory) {
+  auto const& metadata = offer.metadata;
+  auto const& name = offer.path.back();
+  auto const at = directory->get();
+  struct stat found {};
+  auto const is_there = ::fstatat(at, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
+  if (is_there && S_ISDIR(found.st_mode)) return fail(number, offer, result_of(-EISDIR));
+  auto const same_size = is_there && S_ISREG(found.st_mode) && !metadata.stream &&
+                         static_cast<std::uint64_t>(found.st_size) == metadata.size;
+  if (same_size && !metadata.checksum && metadata.resume && has_time(found, metadata)) {
+    auto const right = (found.st_mode & 07777U) == permitted(metadata.mode);
+    if (auto const error = right ? 0 : correct_mode(at, name, metadata); error != 0)
+      return fail(number, offer, result_of(error));
+    over(offer);
+    done(number);
+    ++files_;
+    return;
+  }
+  auto const is_large = metadata.size > kMostPacked && metadata.resume && !metadata.stream;
+  if ((same_size && metadata.checksum) || (is_large && has_part(at, name)))
+    return want(number, offer, open(offer));
+  want(number, offer, result_of(metadata.stream ? 0 : refuse_size(at, metadata.size)));
+}
+
+Note IncomingFiles::open(Offer& offer) {
+  if (sink_ >= 0) {
+    offer.file = std::make_unique<IncomingFile>(offer.metadata, progress_, stop_);
+    return offer.file->open_sink(sink_);
+  }
+  Directory directory;
+  auto const above = std::span(offer.path).first(offer.path.size() - 1);
+  if (auto const error = directories_.open(above, directory); error != 0) return result_of(error);
+  offer.file = std::make_unique<IncomingFile>(offer.metadata, progress_, stop_);
+  auto note = offer.file->open(std::move(directory), offer.path.back());
+  if (note.reason != Reason::kNone) offer.file.reset();
+  return note;
+}
+
+void IncomingFiles::want(std::uint32_t number, Offer& offer, Note note) {
+  if (note.reason != Reason::kNone) return fail(number, offer, note);
+  offer.state = State::kWanted;
+  if (offer.file) ++compared_;
+  note.kind = NoteKind::kWanted;
+  note.file = number;
+  flush_done();
+  answer_(note);
+}
+
+bool IncomingFiles::told(const Note& note) {
+  if (note.kind == NoteKind::kSettle) {
+    settle();
+    return true;
+  }
+  if (note.file == 0 || note.file >= to_look_) return false;
+  auto* const offer = find(note.file);
+  if (offer == nullptr || offer->state != State::kWanted) return true;  // it has failed meanwhile
+  switch (note.kind) {
+    case NoteKind::kGo:
+      if (find(under_way_) != nullptr && find(under_way_)->state == State::kWanted) return false;
+      go(note.file, *offer, note.have);
+      break;
+    case NoteKind::kCommit:
+      if (note.file != under_way_) return false;
+      commit(note.file, *offer, note);
+      break;
+    case NoteKind::kAbandon:
+      abandon(note.file, *offer);
+      break;
+    default:
+      return false;
+  }
+  advance();
+  return true;
+}
+
+void IncomingFiles::go(std::uint32_t number, Offer& offer, std::uint64_t at) {
+  auto const was_compared = offer.file != nullptr;
+  if (!was_compared) {
+    if (auto const note = open(offer); note.reason != Reason::kNone)
+      return fail(number, offer, note);
+    ++compared_;
+  }
+  if (auto const note = offer.file->go_on_from(at); note.reason != Reason::kNone)
+    return fail(number, offer, note);
+  under_way_ = number;
+}
+
+void IncomingFiles::content(std::span<const std::byte> bytes) {
+  auto* const offer = find(under_way_);
+  if (offer == nullptr || offer->state != State::kWanted) return;
+  auto const note = offer->file->append(bytes);
+  if (note.reason == Reason::kNone) return;
+  fail(under_way_, *offer, note);
+  advance();
+}
+
+void IncomingFiles::commit(std::uint32_t number, Offer& offer, const Note& note) {
+  WholeFile file;
+  auto const went = offer.file->commit(note.have, note.digest, file);
+  under_way_ = 0;
+  if (went.reason != Reason::kNone) return fail(number, offer, went);
+  whole(number, offer, std::move(file), true);
+}
+
+void IncomingFiles::abandon(std::uint32_t number, Offer& offer) {
+  if (number == under_way_) under_way_ = 0;
+  fail(0, printable(offer.metadata.path), because(Reason::kAbandoned));
+  over(offer);
+}
+
+bool IncomingFiles::pack(std::span<const std::byte> message) {
+  while (!message.empty()) {
+    auto const packed = take_packed(message);
+    if (!packed || packed->file == 0 || packed->file >= to_look_) return false;
+    auto* const offer = find(packed->file);
+    if (offer == nullptr || offer->state != State::kWanted) continue;
+    auto const number = packed->file;
+    if (packed->content.size() != offer->metadata.size || offer->file ||
+        offer->metadata.size > kMostPacked)
+      return false;
+    if (digest_of(packed->content) != packed->digest) {
+      fail(number, *offer, because(Reason::kDigest));
+      continue;
+    }
+    if (sink_ >= 0) {
+      pack_into_sink(number, *offer, *packed);
+      continue;
+    }
+    Directory directory;
+    WholeFile file;
+    auto error = directories_.open(std::span(offer->path).first(offer->path.size() - 1), directory);
+    if (error == 0)
+      error = write_whole(directory, offer->path.back(), offer->metadata, packed->content, file);
+    if (error != 0)
+      fail(number, *offer, result_of(error));
+    else
+      whole(number, *offer, std::move(file), true);
+    if (batch_.is_full()) settle();
+  }
+  advance();
+  return true;
+}
+
+void IncomingFiles::pack_into_sink(std::uint32_t number, Offer& offer, const Packed& packed) {
+  WholeFile file;
+  auto note = open(offer);
+  ++compared_;
+  if (note.reason == Reason::kNone) note = offer.file->go_on_from(0);
+  if (note.reason == Reason::kNone) note = offer.file->append(packed.content);
+  if (note.reason == Reason::kNone)
+    note = offer.file->commit(packed.content.size(), packed.digest, file);
+  if (note.reason != Reason::kNone) return fail(number, offer, note);
+  whole(number, offer, std::move(file), true);
+}
+
+void IncomingFiles::finish_directory(std::uint32_t number, Offer& offer) {
+  Directory directory;
+  if (auto const error = directories_.open(offer.path, directory); error != 0)
+    return fail(number, offer, result_of(error));
+  if (!batch_.is_empty()) {
+    told_[number] = {printable(offer.metadata.path), 0, false};
+    batch_.add_directory(number, std::move(directory), offer.metadata);
+    return over(offer);
+  }
+  if (auto const error = apply(directory->get(), offer.metadata); error != 0)
+    return fail(number, offer, result_of(error));
+  over(offer);
+  done(number);
+  ++files_;
+}
+
+void IncomingFiles::whole(std::uint32_t number, Offer& offer, WholeFile file, bool arrived) {
+  told_[number] = {printable(offer.metadata.path), file.bytes, arrived};
+  batch_.add(number, std::move(file));
+  over(offer);
+}
+
+void IncomingFiles::settle() {
+  batch_.settle([this](std::uint32_t number, int error) {
+    auto const told = told_.extract(number);
+    auto const& about = told.mapped();
+    if (error != 0) return fail(number, about.name, result_of(error));
+    done(number);
+    ++files_;
+    if (about.arrived)
+      lines_ += (lines_.empty() ? "received " : "\nreceived ") + about.name + ": " +
+                std::to_string(about.bytes) + " bytes";
+  });
+  flush_done();
+  say_lines();
+}
+
+void IncomingFiles::say_lines() {
+  if (!lines_.empty()) progress_.say(lines_);
+  lines_.clear();
+}
+
+// Keeps only what find() needs.
+void IncomingFiles::over(Offer& offer) {
+  if (offer.file) --compared_;
+  offer.file.reset();
+  offer.state = State::kOver;
+  offer.metadata = {};
+  offer.path = {};
+}
+
+void IncomingFiles::done(std::uint32_t number) {
+  if (done_.have != 0 && number != done_.file + done_.have) flush_done();
+  if (done_.have == 0) {
+    done_.kind = NoteKind::kDone;
+    done_.file = number;
+  }
+  ++done_.have;
+}
+
+void IncomingFiles::flush_done() {
+  if (done_.have == 0) return;
+  auto const note = std::exchange(done_, {});
+  answer_(note);
+}
+
+void IncomingFiles::fail(std::uint32_t number, Offer& offer, Note note) {
+  auto const name = printable(offer.metadata.path);
+  if (number == under_way_) under_way_ = 0;
+  over(offer);
+  fail(number, name, note);
+}
+
+// number 0: the sender knows.
+void IncomingFiles::fail(std::uint32_t number, const std::string& name, Note note) {
+  ++failures_;
+  if (note.reason != Reason::kNoSpace || without_space_++ == 0)
+    progress_.complain((name.empty() ? "a file" : name) + ": " + describe(note));
+  if (number == 0) return;
+  flush_done();
+  note.kind = NoteKind::kFailed;
+  note.file = number;
+  answer_(note);
+}
+
+bool IncomingFiles::end(Reason reason) {
+  auto* const offer = find(under_way_);
+  auto const under_way = offer != nullptr && offer->state == State::kWanted;
+  settle();
+  if (under_way) fail(under_way_, *offer, because(reason));
+  flush_done();
+  return under_way;
+}
+
+void IncomingFiles::complain_of_space() {
+  if (without_space_ > 1)
+    progress_.complain(std::to_string(without_space_ - 1) +
+                       " more files were left out for want of space");
+}
+
+}  // namespace stp::files

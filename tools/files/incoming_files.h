@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// All files that one sender offers, as the receiver's disk sees them. What a sender may leave under
+// way is bounded: files, their names, open descriptors.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/files/batch.h"
+#include "tools/files/directory.h"
+#include "tools/files/incoming_file.h"
+#include "tools/files/metadata.h"
+#include "tools/files/note.h"
+#include "tools/files/pack.h"
+#include "tools/files/progress.h"
+
+namespace stp::files {
+
+class IncomingFiles {
+ public:
+  using Answer = std::function<void(const Note&)>;
+
+  // `answer` takes what the sender is to hear. `stop` ends the reading of what is there already.
+  IncomingFiles(const std::string& root, Progress& progress, const std::atomic<bool>& stop,
+                Answer answer)
+      : progress_(progress), stop_(stop), answer_(std::move(answer)), directories_(root) {}
+
+  // The content of the first file goes to this descriptor as it comes; others are refused.
+  void write_to(int fd) { sink_ = fd; }
+
+  // False: the sender breaks the rules, and is not to be heard any further.
+  [[nodiscard]] bool offers(std::span<const std::byte> message);
+  [[nodiscard]] bool pack(std::span<const std::byte> message);
+  [[nodiscard]] bool told(const Note& note);
+  // For the file that kGo was said of; for one that has failed meanwhile it is passed over.
+  void content(std::span<const std::byte> bytes);
+  // All that is whole becomes durable, gets its name, and is answered.
+  void settle();
+  // Settles, and says of a file whose content comes why it does not go on. True: there was one.
+  bool end(Reason reason);
+  // One line for what was left out for want of space.
+  void complain_of_space();
+
+  // The sender reads what is here already, to compare.
+  [[nodiscard]] bool is_compared() const { return compared_ > (under_way_ != 0 ? 1U : 0U); }
+  // Of the file whose content comes; empty: none does.
+  [[nodiscard]] std::string name_under_way() const;
+  [[nodiscard]] unsigned files() const { return files_; }
+  [[nodiscard]] unsigned failures() const { return failures_; }
+
+ private:
+  enum class State : std::uint8_t { kOffered, kWanted, kLast, kOver };
+  struct Offer {
+    Metadata metadata;
+    std::vector<std::string> path;
+    State state = State::kOffered;
+    std::unique_ptr<IncomingFile> file;
+    std::size_t size = 0;  // of what it adds to kMostOfferedBytes
+  };
+  // What a line about a file says, until it is settled.
+  struct Told {
+    std::string name;
+    std::uint64_t bytes = 0;
+    bool arrived = false;  // its content came
+  };
+
+  Offer* find(std::uint32_t number);
+  [[nodiscard]] std::uint32_t number_after_all() const;
+  // Looks at offers that were not looked at, in order, and lets go of those that are over.
+  void advance();
+  void look_at(std::uint32_t number, Offer& offer);
+  void look_at_file(std::uint32_t number, Offer& offer, const Directory& directory);
+  void look_at_for_sink(std::uint32_t number, Offer& offer);
+  void look_at_link(std::uint32_t number, Offer& offer, const Directory& directory);
+  void pack_into_sink(std::uint32_t number, Offer& offer, const Packed& packed);
+  void finish_directory(std::uint32_t number, Offer& offer);
+  Note open(Offer& offer);
+  void want(std::uint32_t number, Offer& offer, Note note);
+  void go(std::uint32_t number, Offer& offer, std::uint64_t at);
+  void commit(std::uint32_t number, Offer& offer, const Note& note);
+  void abandon(std::uint32_t number, Offer& offer);
+  void whole(std::uint32_t number, Offer& offer, WholeFile file, bool arrived);
+  void over(Offer& offer);
+  void done(std::uint32_t number);
+  void fail(std::uint32_t number, Offer& offer, Note note);
+  void fail(std::uint32_t number, const std::string& name, Note note);
+  void flush_done();
+  void say_lines();
+
+  Progress& progress_;
+  const std::atomic<bool>& stop_;
+  const Answer answer_;
+  DirectoriesBelow directories_;
+  std::deque<Offer> offers_;
+  std::uint32_t first_ = 1;    // number of the first one of them
+  std::uint32_t to_look_ = 1;  // of the first that was not looked at
+  std::size_t offered_bytes_ = 0;
+  std::size_t compared_ = 0;  // those that have a file: what is there is compared, or content comes
+  std::uint32_t under_way_ = 0;  // the file whose content comes
+  int sink_ = -1;
+  bool sink_taken_ = false;
+  Batch batch_;
+  std::map<std::uint32_t, Told> told_;
+  Note done_;  // have == 0: none
+  std::string lines_;
+  unsigned files_ = 0, failures_ = 0, without_space_ = 0;
+};
+
+}  // namespace stp::files
