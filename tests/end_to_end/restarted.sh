@@ -66,7 +66,8 @@ setsid "$bin/stp-recv" --link "stpd:$work/b.sock" --listen :3001 --out - --retry
   >"$work/piped" 2>"$work/piped.log" </dev/null &
 receiver=$!
 started+=("$receiver")
-expect send_from a 60 --quiet --retry 20 - 10.9.0.2:3001 <"$work/large"
+expect timeout 60 "$bin/stp-send" --link "stpd:$work/a.sock" --quiet --retry 20 - 10.9.0.2:3001 \
+  <"$work/large"
 wait "$receiver"
 expect [ $? -eq 0 ]
 expect same "$work/large" "$work/piped"

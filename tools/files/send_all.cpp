@@ -86,10 +86,7 @@ class Sender {
       since_ = Clock::now();
       FileSender files(channel, stop_, progress_, pace_,
                        [this](const Outcome& outcome) { learn(outcome); });
-      while (next_ != sending_.paths.size()) {
-        send_word(files, sending_.paths[next_]);
-        ++next_;
-      }
+      for (; next_ != sending_.paths.size(); ++next_) send_word(files, sending_.paths[next_]);
       return true;
     } catch (const FinalFailure&) {
       throw;
@@ -119,6 +116,20 @@ class Sender {
   void send_word(FileSender& files, const std::string& path) {
     tally_ = {};
     word_failures_ = complaints_.count();
+    try {
+      send_files_of(files, path);
+    } catch (const LinkFailure& failure) {
+      throw LinkFailure(printable(path) + ": " + failure.what());
+    }
+    if (sending_.trees && path != "-")
+      progress_.say(summary(path, tally_));
+    else if (complaints_.count() == word_failures_)
+      progress_.say("sent " + printable(path) + ": " +
+                    (tally_.unchanged != 0 ? std::string("unchanged")
+                                           : rate_text(tally_.sent, seconds_since(tally_.began))));
+  }
+
+  void send_files_of(FileSender& files, const std::string& path) {
     if (path == "-") {
       stream_begun_ = true;
       offer(files, path, [&] { return FileReader::stream(STDIN_FILENO, sending_.stream_name); });
@@ -128,12 +139,6 @@ class Sender {
       offer(files, path, [&] { return FileReader::single(path); });
     }
     files.finish();
-    if (sending_.trees && path != "-")
-      progress_.say(summary(path, tally_));
-    else if (complaints_.count() == word_failures_)
-      progress_.say("sent " + printable(path) + ": " +
-                    (tally_.unchanged != 0 ? std::string("unchanged")
-                                           : rate_text(tally_.sent, seconds_since(tally_.began))));
   }
 
   void send_tree(FileSender& files, const std::string& root) {
