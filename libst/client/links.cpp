@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/client/links.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -13,6 +11,7 @@
 #include "libst/client/handle_table.h"
 #include "libst/client/local_backend.h"
 #include "libst/client/stpd_backend.h"
+#include "libst/service/link_choice.h"
 #include "libst/service/socket.h"
 
 namespace stp::client {
@@ -41,14 +40,6 @@ void leave_all() {
   for (auto const& backend : live) backend->leave();
 }
 
-std::string chosen_link() {
-  if (auto const* const text = std::getenv("STP_LINK"); text != nullptr && *text != '\0')
-    return text;
-  if (::access(service::kDefaultSocket, F_OK) == 0)
-    return std::string("stpd:").append(service::kDefaultSocket);
-  return "loop";
-}
-
 int open_link(const std::string& text, std::shared_ptr<Backend>& out) {
   port::LinkConfig link;
   std::string reason;
@@ -70,7 +61,7 @@ struct CloseInTurn {
 }  // namespace
 
 int use_link(std::shared_ptr<Backend>& out) {
-  return use_link(chosen_link(), out);
+  return use_link(service::choose_link().link, out);
 }
 
 int use_link(const std::string& text, std::shared_ptr<Backend>& out) {

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "libst/service/link_choice.h"
 #include "tools/files/signals.h"
 #include "tools/perf/client.h"
 #include "tools/perf/copy.h"
@@ -111,10 +112,23 @@ void serve(const Options& options, const UsageMeter& usage) {
   run_server(serving, usage, signals.stop());
 }
 
+bool uses_libst(const Options& options) {
+  return options.command != Command::kMemcpy && options.command != Command::kRaw;
+}
+
+// Loop has no other program: client and server are then threads of this one.
+void tell_link(const Options& options) {
+  auto const choice = service::choose_link();
+  auto const alone = options.command != Command::kServer && !options.serve && options.peer.empty();
+  if (choice.is_loop() && !alone) throw std::runtime_error(no_link(choice));
+  say(describe(choice));
+}
+
 void run(const Options& options) {
   if (options.cpu) stay_on(*options.cpu);
   if (!options.setup.link.empty()) ::setenv("STP_LINK", options.setup.link.c_str(), 1);
   UsageMeter const usage;
+  if (uses_libst(options)) tell_link(options);
   if (options.command == Command::kServer || options.serve) return serve(options, usage);
   Histogram latency;
   auto const result = measure(options, usage, latency);

@@ -12,6 +12,7 @@
 
 #include "libst/os/file_limit.h"
 #include "libst/os/unique_fd.h"
+#include "libst/service/link_choice.h"
 #include "tools/files/failure.h"
 #include "tools/files/name.h"
 #include "tools/files/progress.h"
@@ -142,6 +143,12 @@ int main(int argc, char** argv) {
   context.idle_timeout = std::chrono::seconds(options.idle_seconds);
   context.most_per_peer = options.per_peer;
   context.to_stdout = to_stdout;
+  auto const choice = service::choose_link();
+  if (choice.is_loop()) {
+    progress.complain(no_link(choice));
+    return EXIT_FAILURE;
+  }
+  if (!options.quiet) progress.complain(describe(choice));
   try {
     if (auto const reason = to_stdout ? "" : reason_against(options.directory); !reason.empty())
       throw std::runtime_error(reason);

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "libst/os/file_limit.h"
+#include "libst/service/link_choice.h"
 #include "tools/files/failure.h"
 #include "tools/files/send_all.h"
 #include "tools/files/signals.h"
@@ -81,6 +82,12 @@ int main(int argc, char** argv) {
   if (!link.empty()) ::setenv("STP_LINK", link.c_str(), 1);
   Signals const signals;
   Progress progress("stp-send", quiet);
+  auto const choice = stp::service::choose_link();
+  if (choice.is_loop()) {
+    progress.complain(no_link(choice));
+    return EXIT_FAILURE;
+  }
+  if (!quiet) progress.complain(describe(choice));
   try {
     return send_all(sending, signals.stop(), progress) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const std::exception& failure) {

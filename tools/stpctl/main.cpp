@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "tools/stpctl/dat_conf.h"
+#include "tools/stpctl/devices.h"
 #include "tools/stpctl/options.h"
 #include "tools/stpctl/ping.h"
 #include "tools/stpctl/show.h"
@@ -26,6 +27,8 @@ void run(const stp::stpctl::Options& options) {
       return top(options);
     case Command::kDatConf:
       return dat_conf(options);
+    case Command::kDevices:
+      return devices(options);
     case Command::kTrace:
     case Command::kTraceStart:
     case Command::kTraceStop:

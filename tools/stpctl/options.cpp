@@ -76,6 +76,10 @@ void add_lists(CLI::App& app, Options& options, const std::function<void(CLI::Ap
   stats->add_flag("--all", options.all, "Those that are 0, too");
   stats->add_flag("--prometheus", options.prometheus, "Prometheus text exposition format");
   is(stats, Command::kStats);
+  is(app.add_subcommand("devices",
+                        "What this machine has that could be a link, with the string to copy, and "
+                        "why something cannot be one; no daemon is needed"),
+     Command::kDevices);
 }
 
 void add_top(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {

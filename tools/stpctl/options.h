@@ -17,6 +17,7 @@ enum class Command {
   kStats,
   kTop,
   kDatConf,
+  kDevices,
   kTrace,
   kTraceStart,
   kTraceStop,

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/inventory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "dpdk_port/link/link.h"
+
+namespace stp::port {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The first line; "": the file is not there or cannot be read.
+std::string line_of(const fs::path& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  while (!line.empty() && (line.back() == ' ' || line.back() == '\t')) line.pop_back();
+  return line;
+}
+
+template <typename Number>
+std::optional<Number> number_in(std::string text, int base = 10) {
+  if (base == 16 && text.starts_with("0x")) text.erase(0, 2);
+  Number number{};
+  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// In the order of their names.
+std::vector<fs::path> entries_of(const fs::path& directory) {
+  std::vector<fs::path> all;
+  std::error_code ignored;
+  for (fs::directory_iterator it(directory, ignored), end; it != end; it.increment(ignored))
+    all.push_back(it->path());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+// What a symbolic link leads to, its last component; "": there is none.
+std::string target_name(const fs::path& link) {
+  std::error_code error;
+  auto const target = fs::read_symlink(link, error);
+  return error ? std::string() : target.filename().string();
+}
+
+bool may_use_raw_sockets(const InventoryRoots& roots) {
+  constexpr unsigned kNetRaw = 13;
+  std::ifstream in(roots.proc + "/self/status");
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("CapEff:")) continue;
+    auto const from = line.find_first_not_of(" \t", std::strlen("CapEff:"));
+    if (from == std::string::npos) return false;
+    auto const set = number_in<std::uint64_t>(line.substr(from), 16);
+    return set && (*set >> kNetRaw & 1) != 0;
+  }
+  return false;
+}
+
+std::string why_unreachable(int error) {
+  switch (error) {
+    case ECONNREFUSED:
+      return "nobody serves this socket any more: start stpd again";
+    case EACCES:
+    case EPERM:
+      return "this user may not use the socket: become a member of its group (ls -l shows it)";
+    default:
+      return std::string("it cannot be reached: ") + std::strerror(error);
+  }
+}
+
+void add_daemons(const InventoryRoots& roots, Inventory& all) {
+  for (auto const& path : entries_of(roots.sockets)) {
+    if (path.extension() != ".sock") continue;
+    Candidate daemon;
+    daemon.kind = CandidateKind::kDaemon;
+    daemon.name = path.string();
+    daemon.link = "stpd:" + daemon.name;
+    auto const error = roots.reach ? roots.reach(daemon.name) : 0;
+    daemon.usable = error == 0;
+    if (error != 0) daemon.note = why_unreachable(error);
+    all.candidates.push_back(std::move(daemon));
+  }
+}
+
+// "": it can be used.
+std::string why_no_interface(const fs::path& at, const Candidate& found, bool may) {
+  constexpr unsigned kEthernet = 1, kLoopback = 772, kUp = 1;
+  auto const type = number_in<unsigned>(line_of(at / "type"));
+  if (type == kLoopback) return "frames on it have no addresses: for one process use loop";
+  if (type != kEthernet) return "no Ethernet";
+  auto const flags = number_in<unsigned>(line_of(at / "flags"), 16);
+  if (!flags || (*flags & kUp) == 0) return "it is down: ip link set " + found.name + " up";
+  if (found.mtu && *found.mtu < kMinMtu)
+    return "its MTU is below " + std::to_string(kMinMtu) + ": ip link set " + found.name +
+           " mtu 1500";
+  if (!may)
+    return "this user lacks CAP_NET_RAW: run as root, or start stpd --link iface:" + found.name;
+  return {};
+}
+
+void add_interfaces(const InventoryRoots& roots, Inventory& all) {
+  auto const may = may_use_raw_sockets(roots);
+  for (auto const& at : entries_of(roots.sys + "/class/net")) {
+    if (!fs::is_directory(at)) continue;  // bonding_masters
+    Candidate found;
+    found.kind = CandidateKind::kInterface;
+    found.name = at.filename().string();
+    found.link = "iface:" + found.name;
+    found.driver = target_name(at / "device/driver");
+    found.state = line_of(at / "operstate");
+    found.mtu = number_in<unsigned>(line_of(at / "mtu"));
+    // -1, or an error of read(2): it is not known.
+    found.megabits = number_in<unsigned>(line_of(at / "speed"));
+    found.note = why_no_interface(at, found, may);
+    found.usable = found.note.empty();
+    if (found.usable && line_of(at / "carrier") == "0")
+      found.note = "no carrier: see the cable, and the other end";
+    all.candidates.push_back(std::move(found));
+  }
+}
+
+// Interfaces that the kernel has on a PCI device; those of virtio are one level below.
+std::vector<std::string> interfaces_of(const fs::path& device) {
+  std::vector<std::string> names;
+  auto const add = [&names](const fs::path& directory) {
+    for (auto const& path : entries_of(directory)) names.push_back(path.filename().string());
+  };
+  add(device / "net");
+  for (auto const& below : entries_of(device))
+    if (below.filename().string().starts_with("virtio")) add(below / "net");
+  return names;
+}
+
+bool has_free_hugepages(const Inventory& all) {
+  return std::any_of(all.hugepages.begin(), all.hugepages.end(),
+                     [](const Hugepages& pages) { return pages.free != 0; });
+}
+
+// "": it can be used.
+std::string why_no_pci(const fs::path& device, const Candidate& found, const Inventory& all) {
+  if (found.driver == "vfio-pci") return {};
+  if (found.driver == "uio_pci_generic" || found.driver == "igb_uio")
+    return has_free_hugepages(all) ? ""
+                                   : "with a uio driver it needs hugepages, and none is free: "
+                                     "sysctl vm.nr_hugepages=256, or bind it to vfio-pci";
+  auto const bind = "dpdk-devbind.py --bind=vfio-pci " + found.name;
+  if (found.driver.empty()) return "no driver has it: " + bind;
+  auto const names = interfaces_of(device);
+  auto const text = "the kernel's driver " + found.driver + " has it";
+  if (names.empty()) return text + ": " + bind;
+  return text + " as " + names.front() + ": use iface:" + names.front() +
+         ", or take it from the kernel: " + bind;
+}
+
+void add_pci(const InventoryRoots& roots, Inventory& all) {
+  constexpr char kNetwork[] = "0x02";
+  for (auto const& device : entries_of(roots.sys + "/bus/pci/devices")) {
+    if (!line_of(device / "class").starts_with(kNetwork)) continue;
+    Candidate found;
+    found.kind = CandidateKind::kPci;
+    found.name = device.filename().string();
+    found.link = "pci:" + found.name;
+    found.driver = target_name(device / "driver");
+    found.note = why_no_pci(device, found, all);
+    found.usable = found.note.empty();
+    all.candidates.push_back(std::move(found));
+  }
+}
+
+// Sockets that somebody serves here, and that are called so: nothing else tells what they are for.
+void add_memif(const InventoryRoots& roots, Inventory& all) {
+  constexpr std::size_t kPathAt = 7;  // fields before it
+  constexpr char kListening[] = "00010000";
+  std::ifstream in(roots.proc + "/net/unix");
+  std::vector<std::string> paths;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::vector<std::string> words;
+    for (std::string word; words.size() <= kPathAt && fields >> word;) words.push_back(word);
+    if (words.size() <= kPathAt || words[3] != kListening) continue;
+    auto const& path = words[kPathAt];
+    if (path.starts_with('/') && path.find("memif") != std::string::npos) paths.push_back(path);
+  }
+  std::sort(paths.begin(), paths.end());
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  for (auto const& path : paths) {
+    Candidate found;
+    found.kind = CandidateKind::kMemif;
+    found.name = path;
+    found.link = "memif:" + path + ",role=client";
+    found.usable = true;
+    found.note = "serves one client; its program chooses what to speak";
+    all.candidates.push_back(std::move(found));
+  }
+}
+
+void add_hugepages(const InventoryRoots& roots, Inventory& all) {
+  constexpr std::string_view kPrefix = "hugepages-";
+  for (auto const& at : entries_of(roots.sys + "/kernel/mm/hugepages")) {
+    auto const name = at.filename().string();
+    if (!name.starts_with(kPrefix) || !name.ends_with("kB")) continue;
+    auto const size = number_in<std::uint64_t>(
+        name.substr(kPrefix.size(), name.size() - kPrefix.size() - std::strlen("kB")));
+    if (!size) continue;
+    all.hugepages.push_back({*size,
+                             number_in<std::uint64_t>(line_of(at / "nr_hugepages")).value_or(0),
+                             number_in<std::uint64_t>(line_of(at / "free_hugepages")).value_or(0)});
+  }
+}
+
+}  // namespace
+
+Inventory take_inventory(const InventoryRoots& roots) {
+  Inventory all;
+  add_hugepages(roots, all);
+  add_daemons(roots, all);
+  add_interfaces(roots, all);
+  add_pci(roots, all);
+  add_memif(roots, all);
+  Candidate loop;
+  loop.link = loop.name = "loop";
+  loop.usable = true;
+  loop.note = "for one process alone";
+  all.candidates.push_back(std::move(loop));
+  return all;
+}
+
+const char* name_of(CandidateKind kind) {
+  switch (kind) {
+    case CandidateKind::kDaemon:
+      return "daemon";
+    case CandidateKind::kInterface:
+      return "interface";
+    case CandidateKind::kPci:
+      return "pci";
+    case CandidateKind::kMemif:
+      return "memif";
+    case CandidateKind::kLoop:
+      break;
+  }
+  return "loop";
+}
+
+}  // namespace stp::port

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What this machine has that could be a link, as the file system tells it: no device is opened, and
+// nothing is asked of DPDK.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stp::port {
+
+enum class CandidateKind { kDaemon, kInterface, kPci, kMemif, kLoop };
+
+struct Candidate {
+  CandidateKind kind = CandidateKind::kLoop;
+  std::string link;    // to copy: for STP_LINK and --link
+  std::string name;    // socket, interface or PCI address
+  std::string driver;  // of the kernel or of DPDK; "": none, or it is not known
+  std::string state;   // of an interface as the kernel says it: "up", "down", "unknown", ...
+  std::optional<unsigned> mtu;
+  std::optional<unsigned> megabits;  // per second
+  bool usable = false;
+  std::string note;  // not usable: why, and what to do; else what one should know, or ""
+};
+
+struct Hugepages {
+  std::uint64_t kilobytes = 0;  // of one page
+  std::uint64_t total = 0, free = 0;
+};
+
+struct Inventory {
+  std::vector<Candidate> candidates;  // daemons, interfaces, PCI NICs, memif sockets, loop
+  std::vector<Hugepages> hugepages;
+};
+
+// Where to look. Tests have directories of their own.
+struct InventoryRoots {
+  std::string sys = "/sys";
+  std::string proc = "/proc";
+  std::string sockets = "/run/stpd";  // of daemons
+  // 0, or the errno of a try to reach the daemon behind a socket.
+  std::function<int(const std::string& socket)> reach;
+};
+
+Inventory take_inventory(const InventoryRoots& roots);
+
+// "daemon", "interface", ...
+const char* name_of(CandidateKind kind);
+
+}  // namespace stp::port

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which link a program gets that names none to libst.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "libst/service/messages.h"
+
+namespace stp::service {
+
+struct LinkChoice {
+  enum class Why { kEnvironment, kDefaultDaemon, kNothingElse };
+  std::string link;
+  Why why = Why::kNothingElse;
+
+  [[nodiscard]] bool is_loop() const { return link == "loop" || link.starts_with("loop,"); }
+};
+
+// STP_LINK, else the default stpd if its socket is there, else `loop`.
+inline LinkChoice choose_link() {
+  if (auto const* const text = std::getenv("STP_LINK"); text != nullptr && *text != '\0')
+    return {text, LinkChoice::Why::kEnvironment};
+  if (::access(kDefaultSocket, F_OK) == 0)
+    return {std::string("stpd:").append(kDefaultSocket), LinkChoice::Why::kDefaultDaemon};
+  return {"loop", LinkChoice::Why::kNothingElse};
+}
+
+// One line for the user of a program.
+inline std::string describe(const LinkChoice& choice) {
+  switch (choice.why) {
+    case LinkChoice::Why::kEnvironment:
+      return "link " + choice.link;
+    case LinkChoice::Why::kDefaultDaemon:
+      return "link " + choice.link + " (no other is named)";
+    case LinkChoice::Why::kNothingElse:
+      break;
+  }
+  return std::string(
+             "link loop: this process alone, for STP_LINK names no link and no stpd serves ") +
+         kDefaultSocket;
+}
+
+// For a program that has nobody to speak to on `loop`: the cause and the remedy.
+inline std::string no_link(const LinkChoice& choice) {
+  auto const cause = choice.why == LinkChoice::Why::kNothingElse
+                         ? std::string("no link is named, and no stpd serves ") + kDefaultSocket
+                         : "the link loop reaches this process alone";
+  return cause + "; name one with --link or STP_LINK (iface:NAME, stpd:PATH), or start stpd; " +
+         "\"stpctl devices\" lists what this machine has";
+}
+
+}  // namespace stp::service

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/inventory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "dpdk_port/link/link.h"
+#include "tests/temporary_directory.h"
+
+namespace stp::port {
+namespace {
+
+// A /sys, /proc and directory of sockets of our own.
+class InventoryTest : public ::testing::Test {
+ protected:
+  InventoryTest() {
+    roots_.sys = root_.path() + "/sys";
+    roots_.proc = root_.path() + "/proc";
+    roots_.sockets = root_.path() + "/sockets";
+    write("proc/self/status", "Name:\tx\nCapEff:\t0000000000002000\n");
+  }
+  void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  void link(const std::string& path, const std::string& target) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::filesystem::create_symlink(target, root_ / path);
+  }
+  void interface(const std::string& name, const std::string& type = "1",
+                 const std::string& flags = "0x1003") {
+    auto const at = "sys/class/net/" + name + "/";
+    write(at + "type", type + "\n");
+    write(at + "flags", flags + "\n");
+    write(at + "operstate", "up\n");
+    write(at + "carrier", "1\n");
+    write(at + "mtu", "9000\n");
+    write(at + "speed", "25000\n");
+    link(at + "device/driver", "../../../bus/pci/drivers/ice");
+  }
+  void pci(const std::string& address, const std::string& driver,
+           const std::string& pci_class = "0x020000") {
+    auto const at = "sys/bus/pci/devices/" + address + "/";
+    write(at + "class", pci_class + "\n");
+    if (!driver.empty()) link(at + "driver", "../../drivers/" + driver);
+  }
+  Candidate find(const std::string& link) {
+    auto const all = take_inventory(roots_).candidates;
+    auto const found = std::find_if(all.begin(), all.end(),
+                                    [&](const Candidate& each) { return each.link == link; });
+    if (found != all.end()) return *found;
+    ADD_FAILURE() << "not listed: " << link;
+    return {};
+  }
+  static bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  test::TemporaryDirectory root_;
+  InventoryRoots roots_;
+};
+
+TEST_F(InventoryTest, a_machine_without_anything_has_loop) {
+  auto const all = take_inventory(roots_);
+  ASSERT_EQ(all.candidates.size(), 1U);
+  EXPECT_EQ(all.candidates[0].link, "loop");
+  EXPECT_TRUE(all.candidates[0].usable);
+  EXPECT_TRUE(all.hugepages.empty());
+}
+
+TEST_F(InventoryTest, an_interface_is_described_as_the_kernel_knows_it) {
+  interface("eth0");
+  auto const found = find("iface:eth0");
+  EXPECT_TRUE(found.usable) << found.note;
+  EXPECT_EQ(found.note, "");
+  EXPECT_EQ(found.driver, "ice");
+  EXPECT_EQ(found.state, "up");
+  EXPECT_EQ(found.mtu, 9000U);
+  EXPECT_EQ(found.megabits, 25'000U);
+}
+
+TEST_F(InventoryTest, what_keeps_an_interface_from_being_used_is_told_with_the_remedy) {
+  interface("down0", "1", "0x1002");
+  interface("lo", "772");
+  interface("ib0", "32");
+  interface("short0");
+  write("sys/class/net/short0/mtu", "300\n");
+  write("sys/class/net/short0/speed", "-1\n");
+  EXPECT_TRUE(has(find("iface:down0").note, "ip link set down0 up"));
+  EXPECT_TRUE(has(find("iface:lo").note, "use loop"));
+  EXPECT_TRUE(has(find("iface:ib0").note, "no Ethernet"));
+  EXPECT_TRUE(has(find("iface:short0").note, "ip link set short0 mtu 1500"));
+  EXPECT_EQ(find("iface:short0").megabits, std::nullopt);
+  for (auto const* name : {"iface:down0", "iface:lo", "iface:ib0", "iface:short0"})
+    EXPECT_FALSE(find(name).usable) << name;
+}
+
+TEST_F(InventoryTest, without_a_carrier_an_interface_can_be_used_but_that_is_said) {
+  interface("eth0");
+  write("sys/class/net/eth0/carrier", "0\n");
+  EXPECT_TRUE(find("iface:eth0").usable);
+  EXPECT_TRUE(has(find("iface:eth0").note, "no carrier"));
+}
+
+TEST_F(InventoryTest, without_the_capability_no_interface_can_be_used) {
+  interface("eth0");
+  write("proc/self/status", "CapEff:\t0000000000000000\n");
+  EXPECT_FALSE(find("iface:eth0").usable);
+  EXPECT_TRUE(has(find("iface:eth0").note, "CAP_NET_RAW"));
+  std::filesystem::remove(root_ / "proc/self/status");
+  EXPECT_FALSE(find("iface:eth0").usable);
+}
+
+TEST_F(InventoryTest, of_pci_devices_nics_alone_are_listed_with_who_has_them) {
+  pci("0000:01:00.0", "vfio-pci");
+  pci("0000:02:00.0", "ice");
+  std::filesystem::create_directories(root_ / "sys/bus/pci/devices/0000:02:00.0/net/eth2");
+  pci("0000:03:00.0", "virtio-pci");
+  std::filesystem::create_directories(root_ / "sys/bus/pci/devices/0000:03:00.0/virtio4/net/eth3");
+  pci("0000:04:00.0", "");
+  pci("0000:05:00.0", "nvme", "0x010802");
+  EXPECT_TRUE(find("pci:0000:01:00.0").usable);
+  EXPECT_FALSE(find("pci:0000:02:00.0").usable);
+  EXPECT_TRUE(has(find("pci:0000:02:00.0").note, "iface:eth2"));
+  EXPECT_TRUE(has(find("pci:0000:03:00.0").note, "iface:eth3"));
+  EXPECT_TRUE(has(find("pci:0000:04:00.0").note, "--bind=vfio-pci 0000:04:00.0"));
+  EXPECT_EQ(take_inventory(roots_).candidates.size(), 5U);
+}
+
+TEST_F(InventoryTest, a_nic_on_uio_needs_a_free_hugepage) {
+  pci("0000:01:00.0", "uio_pci_generic");
+  write("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "8\n");
+  write("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0\n");
+  EXPECT_FALSE(find("pci:0000:01:00.0").usable);
+  EXPECT_TRUE(has(find("pci:0000:01:00.0").note, "hugepages"));
+  write("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "3\n");
+  EXPECT_TRUE(find("pci:0000:01:00.0").usable);
+  auto const pages = take_inventory(roots_).hugepages;
+  ASSERT_EQ(pages.size(), 1U);
+  EXPECT_EQ(pages[0].kilobytes, 2048U);
+  EXPECT_EQ(pages[0].total, 8U);
+  EXPECT_EQ(pages[0].free, 3U);
+}
+
+TEST_F(InventoryTest, a_daemon_is_reached_or_it_is_said_why_not) {
+  write("sockets/left.sock", "");
+  write("sockets/live.sock", "");
+  write("sockets/stpd.conf", "");
+  roots_.reach = [](const std::string& path) { return has(path, "left") ? ECONNREFUSED : 0; };
+  EXPECT_TRUE(find("stpd:" + roots_.sockets + "/live.sock").usable);
+  auto const left = find("stpd:" + roots_.sockets + "/left.sock");
+  EXPECT_FALSE(left.usable);
+  EXPECT_TRUE(has(left.note, "start stpd again"));
+  EXPECT_EQ(take_inventory(roots_).candidates.size(), 3U);
+  roots_.reach = [](const std::string&) { return EACCES; };
+  EXPECT_TRUE(has(find("stpd:" + roots_.sockets + "/live.sock").note, "group"));
+}
+
+TEST_F(InventoryTest, memif_sockets_that_somebody_serves_are_listed_once) {
+  write("proc/net/unix",
+        "Num       RefCount Protocol Flags    Type St Inode Path\n"
+        "0000000000000000: 00000002 00000000 00010000 0005 01 100 /run/memif.sock\n"
+        "0000000000000000: 00000003 00000000 00000000 0005 03 101 /run/memif.sock\n"
+        "0000000000000000: 00000002 00000000 00010000 0001 01 102 /run/other.sock\n"
+        "0000000000000000: 00000002 00000000 00010000 0005 01 103 @memif-abstract\n"
+        "garbage\n");
+  EXPECT_TRUE(find("memif:/run/memif.sock,role=client").usable);
+  EXPECT_EQ(take_inventory(roots_).candidates.size(), 2U);
+}
+
+TEST_F(InventoryTest, each_link_that_is_listed_is_understood) {
+  interface("eth0");
+  pci("0000:01:00.0", "vfio-pci");
+  write("sockets/live.sock", "");
+  write("proc/net/unix", "0: 2 0 00010000 0005 01 100 /run/memif.sock\n");
+  for (auto const& each : take_inventory(roots_).candidates) {
+    LinkConfig config;
+    std::string error;
+    EXPECT_TRUE(parse_link(each.link, config, error)) << each.link << ": " << error;
+  }
+}
+
+}  // namespace
+}  // namespace stp::port

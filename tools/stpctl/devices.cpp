@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpctl/devices.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "libst/os/unique_fd.h"
+#include "libst/service/messages.h"
+#include "tools/json/json.h"
+#include "tools/stpctl/table.h"
+
+namespace stp::stpctl {
+namespace {
+
+// Whether somebody is behind the socket: a connection that ends at once.
+int reach(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return ENAMETOOLONG;
+  path.copy(address.sun_path, path.size());
+  service::UniqueFd const socket(
+      ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return errno;
+  auto const done =
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  return done || errno == EAGAIN ? 0 : errno;
+}
+
+std::string text_or_dash(const std::optional<unsigned>& number) {
+  return number ? std::to_string(*number) : "-";
+}
+
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+}  // namespace
+
+std::string text_of(const port::Inventory& inventory) {
+  Table table({"LINK", "USABLE", "STATE", "DRIVER", "MTU>", "MBIT/S>", "NOTE"});
+  for (auto const& each : inventory.candidates)
+    table.row({each.link, each.usable ? "yes" : "no", or_dash(each.state), or_dash(each.driver),
+               text_or_dash(each.mtu), text_or_dash(each.megabits), each.note});
+  auto text = table.text();
+  for (auto const& pages : inventory.hugepages)
+    text += "hugepages of " + short_bytes(pages.kilobytes << 10) + ": " +
+            std::to_string(pages.total) + ", free " + std::to_string(pages.free) + "\n";
+  return text;
+}
+
+std::string json_of(const port::Inventory& inventory) {
+  Json json;
+  json.object().array("links");
+  for (auto const& each : inventory.candidates) {
+    json.object()
+        .value("link", each.link)
+        .value("kind", port::name_of(each.kind))
+        .value("name", each.name)
+        .value("usable", each.usable)
+        .value("note", each.note)
+        .value("state", each.state)
+        .value("driver", each.driver);
+    each.mtu ? json.value("mtu", *each.mtu) : json.null("mtu");
+    each.megabits ? json.value("mbit_per_s", *each.megabits) : json.null("mbit_per_s");
+    json.end();
+  }
+  json.end().array("hugepages");
+  for (auto const& pages : inventory.hugepages)
+    json.object()
+        .value("kilobytes", pages.kilobytes)
+        .value("total", pages.total)
+        .value("free", pages.free)
+        .end();
+  return json.end().end().text() + "\n";
+}
+
+void devices(const Options& options) {
+  port::InventoryRoots roots;
+  roots.sockets = service::kSocketDirectory;
+  roots.sockets.pop_back();  // its slash
+  roots.reach = reach;
+  auto const inventory = port::take_inventory(roots);
+  std::fputs((options.json ? json_of(inventory) : text_of(inventory)).c_str(), stdout);
+}
+
+}  // namespace stp::stpctl

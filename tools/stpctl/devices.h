@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stpctl devices: what this machine has that could be a link. No daemon is asked, no device opened.
+#pragma once
+
+#include <string>
+
+#include "dpdk_port/link/inventory.h"
+#include "tools/stpctl/options.h"
+
+namespace stp::stpctl {
+
+void devices(const Options& options);
+
+std::string text_of(const port::Inventory& inventory);
+std::string json_of(const port::Inventory& inventory);
+
+}  // namespace stp::stpctl
