@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "example.h"
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -136,6 +138,7 @@ int usage() {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  tell_link();
   std::string const what = argc > 2 ? argv[1] : "";
   if (what == "serve" && argc == 3) return serve(argv[2]);
   if (what == "ask" && argc == 4) return ask(argv[2], argv[3]);

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "example.h"
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -162,6 +164,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  tell_link();
   return run(argc, argv);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "kv_store: %s\n", error.what());

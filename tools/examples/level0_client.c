@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   }
   length = strlen(argv[2]);
 
+  tell_link();
   /* An endpoint without a name: port and interface are chosen as it connects. */
   check("st_create", st_create(NULL, &endpoint));
   check("st_setopt", st_setopt(endpoint, ST_OPT_CONNECT_PATIENCE, &patience));

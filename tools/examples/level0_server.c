@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
     return 2;
   }
 
+  tell_link();
   /* An endpoint, and options for the connections to come. */
   check("st_create", st_create(argv[1], &endpoint));
   check("st_setopt", st_setopt(endpoint, ST_OPT_RX_SLOTS, &slots));

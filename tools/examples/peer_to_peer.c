@@ -16,9 +16,11 @@
 #include <stp/st.h>
 #include <string.h>
 
+#include "example.h"
+
 enum { kBufsize = 12, kBuffer = 1 << kBufsize, kTries = 300, kSilence = 10 };
 
-static void check(int result, const char* call) {
+static void must(int result, const char* call) {
   if (result >= 0) return;
   fprintf(stderr, "peer_to_peer: %s: %s\n", call, st_strerror(result));
   exit(1);
@@ -26,7 +28,7 @@ static void check(int result, const char* call) {
 
 static unsigned option(st_ehandle_t endpoint, int which) {
   unsigned value = 0;
-  check(st_getopt(endpoint, which, &value), "st_getopt");
+  must(st_getopt(endpoint, which, &value), "st_getopt");
   return value;
 }
 
@@ -47,15 +49,16 @@ int main(int argc, char** argv) {
   const char* const host = argc == 2 ? argv[1] : "localhost";
   static _Alignas(kBuffer) char out[kBuffer], in[kBuffer];
 
+  tell_link();
   st_ehandle_t endpoint;
   unsigned bufsize = kBufsize;
-  check(st_endpoint(NULL, &endpoint), "st_endpoint");
-  check(st_setopt(endpoint, ST_OPT_BUFSIZE_LOCAL, &bufsize), "st_setopt");
+  must(st_endpoint(NULL, &endpoint), "st_endpoint");
+  must(st_setopt(endpoint, ST_OPT_BUFSIZE_LOCAL, &bufsize), "st_setopt");
 
   st_mhandle_t sending, receiving;
   int mx = 0;
-  check(st_map(endpoint, ST_MAP_TX, out, kBuffer, 0, 1, &sending, NULL), "st_map");
-  check(st_map(endpoint, ST_MAP_RX, in, kBuffer, 0, 1, &receiving, &mx), "st_map");
+  must(st_map(endpoint, ST_MAP_TX, out, kBuffer, 0, 1, &sending, NULL), "st_map");
+  must(st_map(endpoint, ST_MAP_RX, in, kBuffer, 0, 1, &receiving, &mx), "st_map");
 
   /* What the other side has to know, and what this side has to know of it. */
   const unsigned own_port = option(endpoint, ST_OPT_PORT_LOCAL);
@@ -67,7 +70,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   st_macaddr_t mac;
-  check(st_macaddr(endpoint, host, &mac), "st_macaddr");
+  must(st_macaddr(endpoint, host, &mac), "st_macaddr");
 
   st_header_t data = addressed(ST_OP_DATA, port, key), thanks = addressed(ST_OP_NOP, port, key);
   data.mx = (uint16_t)peer_mx;
@@ -78,7 +81,7 @@ int main(int argc, char** argv) {
   int greeted = 0, thanked = 0;
   for (int tries = 0, silent = 0; !(greeted && thanked) || silent < kSilence;) {
     if (!thanked) {
-      check(st_utx(endpoint, mac, &data, NULL, length, 0, 0), "st_utx");
+      must(st_utx(endpoint, mac, &data, NULL, length, 0, 0), "st_utx");
       ++data.b_num; /* under the same number it would be a repeat, of which nobody is told */
     }
     st_header_t got;
@@ -86,13 +89,13 @@ int main(int argc, char** argv) {
     const int result = st_urx(endpoint, &mac, &got, NULL, &patience);
     silent = result == -EWOULDBLOCK ? silent + 1 : 0;
     if (silent > 0 && ((greeted && thanked) || ++tries < kTries)) continue;
-    check(result, "st_urx");
+    must(result, "st_urx");
     if (ST_OP(got.op_flags) == ST_OP_NOP) thanked = 1;
     if (ST_OP(got.op_flags) != ST_OP_DATA) continue;
     if (!greeted) fprintf(stderr, "%s\n", in);
     greeted = 1;
-    check(st_utx(endpoint, mac, &thanks, NULL, 0, 0, 0), "st_utx");
+    must(st_utx(endpoint, mac, &thanks, NULL, 0, 0, 0), "st_utx");
   }
-  check(st_delete(endpoint), "st_delete");
+  must(st_delete(endpoint), "st_delete");
   return 0;
 }

@@ -48,7 +48,10 @@ Note IncomingFile::append(std::span<const std::byte> bytes) {
     return because(Reason::kProtocol);
   digest_.add(bytes);
   if (bar_) bar_->advance(bytes.size());
-  return result_of(writer_.append(bytes));
+  auto const error = writer_.append(bytes);
+  // Where the disk is full, a part would take the room of others.
+  if (error != 0) writer_.go_on_from(0);
+  return result_of(error);
 }
 
 Note IncomingFile::commit(std::uint64_t size, const Digest& expected, WholeFile& whole) {
