@@ -11,17 +11,19 @@
 #include <string_view>
 
 #include "dpdk_port/dpdk/eal.h"
+#include "dpdk_port/link/device_plan.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/interface.h"
+#include "dpdk_port/link/pci_nic.h"
 #include "dpdk_port/link/stale_socket.h"
 
 namespace stp::port {
 namespace {
 
 constexpr std::string_view kTapDriver = "net_tap";
-constexpr std::uint16_t kDescriptors = 512;
-// Mbufs beside those in descriptors: bursts in hand, and what software devices hold in their rings.
-constexpr unsigned kSpareMbufs = 1536;
+// Where there are no hugepages. It is address space until used: room for a dozen links with jumbo
+// frames. Not so for a NIC.
+constexpr unsigned kVirtualMegabytes = 512;
 
 // What DPDK says of some failures would help nobody.
 struct Translation {
@@ -51,6 +53,13 @@ bool copies_frames(const DeviceSpec& spec, std::string_view driver) {
          spec.arguments.find("zero-copy=yes") == std::string::npos;
 }
 
+DevicePlan plan_of(const DeviceSpec& spec, const rte_eth_dev_info& info) {
+  return plan_device(
+      spec, {.driver = info.driver_name,
+             .least_room = info.min_rx_bufsize,
+             .filters_vlans = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) != 0});
+}
+
 MacAddr from_dpdk(const rte_ether_addr& address) {
   MacAddr mac;
   std::memcpy(mac.octets.data(), address.addr_bytes, mac.octets.size());
@@ -66,10 +75,14 @@ rte_ether_addr to_dpdk(const MacAddr& mac) {
 }  // namespace
 
 std::unique_ptr<Device> Device::open(const DeviceSpec& spec, std::string& error) {
-  if (!start_eal(spec.bus == "pci" ? spec.name : "", error)) return nullptr;
-  if (spec.makes_socket) remove_stale_socket(spec.socket);
-  take_dpdk_message();  // what was said about others
+  const bool pci = spec.bus == "pci";
   std::unique_ptr<Device> device(new Device(spec));
+  if (pci && !device->claim_nic(error)) return nullptr;
+  take_dpdk_message();  // what was said about others
+  if (!start_eal(pci ? spec.name : "", pci ? pinned_megabytes(spec) : kVirtualMegabytes, error)) {
+    return nullptr;
+  }
+  if (spec.makes_socket) remove_stale_socket(spec.socket);
   if (spec.packet_socket) {
     if (!device->open_socket(error)) return nullptr;
     return device;
@@ -101,32 +114,53 @@ void Device::close() {
   if (probed_) rte_eal_hotplug_remove(spec_.bus.c_str(), spec_.name.c_str());
 }
 
+bool Device::claim_nic(std::string& error) {
+  if (!may_open_nics(error)) return false;
+  const PciNic nic = look_up_pci_nic(spec_.name);
+  const std::uint64_t pinned = std::uint64_t{pinned_megabytes(spec_)} << 20;
+  error = obstacle_of(nic, rights_on(nic, has_hugepages()), pinned);
+  if (!error.empty()) return false;
+  if (nic.by_uio()) owner_ = PciOwner::claim(nic.address, nic.memory, error);
+  return error.empty();
+}
+
 bool Device::probe(std::string& error) {
-  // A NIC was probed when EAL started, if it was the first link.
-  if (rte_eth_dev_get_port_by_name(spec_.name.c_str(), &port_) == 0 && spec_.bus == "vdev") {
-    port_ = RTE_MAX_ETHPORTS;
-    error = "this process already uses device " + spec_.name + ": give this one another number";
-    return false;
-  }
-  const int result =
-      rte_eal_hotplug_add(spec_.bus.c_str(), spec_.name.c_str(), spec_.arguments.c_str());
+  const std::string& name = spec_.name;
+  // A NIC was probed when EAL started, if it was the first link: what DPDK has said is of that.
+  if (rte_eth_dev_get_port_by_name(name.c_str(), &port_) == 0) return own_port(error);
+  const int result = rte_eal_hotplug_add(spec_.bus.c_str(), name.c_str(), spec_.arguments.c_str());
   if (result != 0 && result != -EEXIST) {
-    error = failure("DPDK cannot open " + spec_.name, result);
+    error = failure("DPDK cannot open " + name, result);
     return false;
   }
   probed_ = true;
-  if (rte_eth_dev_get_port_by_name(spec_.name.c_str(), &port_) != 0) {
+  if (rte_eth_dev_get_port_by_name(name.c_str(), &port_) == 0) return own_port(error);
+  port_ = RTE_MAX_ETHPORTS;
+  error = spec_.bus == "pci" ? failure("no DPDK driver has taken the NIC " + name, -ENODEV)
+                             : name + " is no network device";
+  return false;
+}
+
+// One Device for each of DPDK's.
+bool Device::own_port(std::string& error) {
+  rte_eth_dev_owner owner{};
+  const bool owned = rte_eth_dev_owner_get(port_, &owner) == 0 && owner.id != RTE_ETH_DEV_NO_OWNER;
+  if (owned || (spec_.bus == "vdev" && !probed_)) {
     port_ = RTE_MAX_ETHPORTS;
-    error = spec_.bus == "pci" ? "no DPDK driver has taken the NIC: bind it with "
-                                 "dpdk-devbind.py --bind=vfio-pci " +
-                                     spec_.name
-                               : spec_.name + " is no network device";
+    error = "this process already uses device " + spec_.name +
+            (spec_.bus == "vdev" ? ": give this one another number" : "");
     return false;
   }
+  probed_ = true;
+  spec_.name.copy(owner.name, sizeof owner.name - 1);
+  rte_eth_dev_owner_new(&owner.id);
+  rte_eth_dev_owner_set(port_, &owner);
+  take_dpdk_message();
   return true;
 }
 
 bool Device::configure(std::string& error) {
+  take_dpdk_message();
   rte_eth_dev_info info{};
   if (const int result = rte_eth_dev_info_get(port_, &info); result != 0) {
     error = failure("the device does not describe itself", result);
@@ -137,6 +171,8 @@ bool Device::configure(std::string& error) {
   chains_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
   rte_eth_conf conf{};  // rxmode.mtu stays 0: drivers that carry jumbo frames refuse to be told so
   if (chains_) conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  filters_vlans_ = plan_of(spec_, info).tell_vlan;
+  if (filters_vlans_) conf.rxmode.offloads = RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
   const bool removable = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
   conf.intr_conf.rmv = removable ? 1 : 0;
   conf.intr_conf.rxq = driver_ == kTapDriver ? 1 : 0;
@@ -150,11 +186,12 @@ bool Device::configure(std::string& error) {
 }
 
 bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
+  take_dpdk_message();
   std::uint16_t rx = kDescriptors, tx = kDescriptors;
   if (rte_eth_dev_adjust_nb_rx_tx_desc(port_, &rx, &tx) != 0) {
     rx = tx = kDescriptors;  // not every driver states its limits
   }
-  if (!make_pool(rx + tx + kSpareMbufs, error)) return false;
+  if (!make_pool(rx + tx + kSpareMbufs, plan_of(spec_, info).room, error)) return false;
   const auto socket = static_cast<unsigned>(rte_eth_dev_socket_id(port_));
   rte_eth_txconf txconf = info.default_txconf;
   txconf.offloads = chains_ ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
@@ -164,12 +201,13 @@ bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
   return result == 0;
 }
 
-bool Device::make_pool(unsigned mbufs, std::string& error) {
-  pool_ = make_mbuf_pool("stp_frames_" + number(), mbufs, spec_.data_room,
+bool Device::make_pool(unsigned mbufs, std::size_t room, std::string& error) {
+  pool_ = make_mbuf_pool("stp_frames_" + number(), mbufs, room,
                          copies_ ? PoolUse::kOneThread : PoolUse::kAnyThread);
   if (!pool_) {
-    error =
-        failure("no memory for frame buffers (with hugepages: free or reserve more)", -rte_errno);
+    error = failure("no memory for frame buffers, " + std::to_string(mbufs) + " of " +
+                        std::to_string(room) + " bytes (sysctl vm.nr_hugepages=512 reserves more)",
+                    -rte_errno);
   }
   return pool_ != nullptr;
 }
@@ -181,7 +219,7 @@ bool Device::open_socket(std::string& error) {
   mac_ = *spec_.mac;
   socket_ = PacketSocket::open(
       {.interface = spec_.interface, .room = frame_room(mtu_), .mac = mac_}, error);
-  if (!socket_ || !make_pool(kSpareMbufs, error)) return false;
+  if (!socket_ || !make_pool(kSpareMbufs, spec_.data_room, error)) return false;
   wake_fd_ = socket_->fd();
   started_ = true;
   return true;
@@ -236,6 +274,7 @@ std::string Device::trouble_of_peer() const {
 
 bool Device::take_mtu(std::string& error) {
   mtu_ = spec_.mtu;
+  take_dpdk_message();
   if (!spec_.sets_mtu || rte_eth_dev_set_mtu(port_, static_cast<std::uint16_t>(mtu_)) == 0) {
     return true;
   }
@@ -251,6 +290,7 @@ bool Device::take_mtu(std::string& error) {
 }
 
 bool Device::take_mac(std::string& error) {
+  take_dpdk_message();
   rte_ether_addr own{};
   if (const int result = rte_eth_macaddr_get(port_, &own); result != 0) {
     error = failure("the device has no MAC address", result);
@@ -275,7 +315,17 @@ bool Device::take_mac(std::string& error) {
 bool Device::start(std::string& error) {
   try_to_start();
   if (!started_) error = absent_;
-  return started_ || seeks_peer();  // whose server may come later
+  if (!started_) return seeks_peer();  // whose server may come later
+  return !filters_vlans_ || let_vlan_through(error);
+}
+
+bool Device::let_vlan_through(std::string& error) {
+  take_dpdk_message();
+  const int result = rte_eth_dev_vlan_filter(port_, *spec_.vlan, 1);
+  if (result == 0) return true;
+  error =
+      failure("the device does not let VLAN " + std::to_string(*spec_.vlan) + " through", result);
+  return false;
 }
 
 void Device::try_to_start() {

@@ -13,6 +13,7 @@
 #include "dpdk_port/dpdk/mbuf_pool.h"
 #include "dpdk_port/dpdk/packet_socket.h"
 #include "dpdk_port/link/device_spec.h"
+#include "dpdk_port/link/pci_owner.h"
 
 namespace stp::port {
 
@@ -70,13 +71,16 @@ class Device {
  private:
   explicit Device(const DeviceSpec& spec) : spec_(spec) {}
   bool open_socket(std::string& error);
-  bool make_pool(unsigned mbufs, std::string& error);
+  bool make_pool(unsigned mbufs, std::size_t room, std::string& error);
+  bool claim_nic(std::string& error);
   bool probe(std::string& error);
   bool configure(std::string& error);
   bool set_up_queues(const rte_eth_dev_info& info, std::string& error);
+  bool own_port(std::string& error);
   bool take_mtu(std::string& error);
   bool take_mac(std::string& error);
   bool start(std::string& error);
+  bool let_vlan_through(std::string& error);
   void try_to_start();
   [[nodiscard]] std::string trouble_of_peer() const;
   void find_wake_fd();
@@ -90,9 +94,11 @@ class Device {
   int wake_fd_ = -1;
   unsigned mtu_ = 0;
   bool chains_ = false, copies_ = false;
+  bool filters_vlans_ = false;
   bool probed_ = false, promiscuous_ = false, watched_ = false;
   std::atomic<bool> started_{false}, gone_{false};
-  std::string absent_;  // why it has not started
+  std::string absent_;               // why it has not started
+  std::unique_ptr<PciOwner> owner_;  // of a NIC under uio
   MbufPool pool_;
   std::unique_ptr<PacketSocket> socket_;
 };

@@ -29,9 +29,6 @@
 namespace stp::port {
 namespace {
 
-// Without hugepages EAL's memory is fixed when it starts. It is address space until used: room for
-// a dozen links with jumbo frames.
-constexpr const char* kMegabytes = "512";
 // Hugepages are taken as they are needed; fewer free bytes than this are not worth it.
 constexpr std::uint64_t kHugepagesWorthwhile = std::uint64_t{128} << 20;
 
@@ -121,14 +118,14 @@ std::atomic<bool>& telemetry_wanted() {
   return wanted;
 }
 
-std::vector<std::string> arguments(const std::string& pci_address) {
+std::vector<std::string> arguments(const std::string& pci_address, unsigned megabytes) {
   std::vector<std::string> list{"stp", "--log-level=error", "--lcores=" + lcores(),
                                 "--file-prefix=" + file_prefix_of(getpid())};
   if (!telemetry_wanted()) list.push_back("--no-telemetry");
   if (hugepages_are_free()) {
     list.insert(list.end(), {"--in-memory", "--single-file-segments"});
   } else {
-    list.insert(list.end(), {"--no-huge", "--no-shconf", "-m", kMegabytes});
+    list.insert(list.end(), {"--no-huge", "--no-shconf", "-m", std::to_string(megabytes)});
   }
   if (pci_address.empty()) {
     list.insert(list.end(), {"--no-pci", "--iova-mode=va"});
@@ -147,16 +144,21 @@ struct Eal {
   std::string error;
 };
 
+Eal& this_eal() {
+  static Eal eal;
+  return eal;
+}
+
 // EAL makes it for what it shares with other processes: we share the telemetry socket at most.
 void remove_runtime_directory() {
   rmdir(rte_eal_get_runtime_dir());
 }
 
-void initialise(Eal& eal, const std::string& pci_address) {
+void initialise(Eal& eal, const std::string& pci_address, unsigned megabytes) {
   divert_log();
   // Run after DPDK's own, which removes its socket from there.
   if (telemetry_wanted()) std::atexit(remove_runtime_directory);
-  std::vector<std::string> list = arguments(pci_address);
+  std::vector<std::string> list = arguments(pci_address, megabytes);
   std::vector<char*> argv;
   argv.reserve(list.size());
   for (std::string& argument : list) argv.push_back(argument.data());
@@ -174,20 +176,31 @@ void initialise(Eal& eal, const std::string& pci_address) {
 
 }  // namespace
 
-bool start_eal(const std::string& pci_address, std::string& error) {
-  static Eal eal;
+bool start_eal(const std::string& pci_address, unsigned megabytes, std::string& error) {
+  Eal& eal = this_eal();
   const std::lock_guard lock(eal.mutex);
   if (!eal.tried) {
     eal.tried = true;
     eal.has_pci = !pci_address.empty();
     // EAL binds the thread that starts it to its lcore: give it one of its own.
-    std::thread(initialise, std::ref(eal), std::cref(pci_address)).join();
+    std::thread(initialise, std::ref(eal), std::cref(pci_address), megabytes).join();
   }
   error = eal.error;
-  if (error.empty() && !pci_address.empty() && !eal.has_pci) {
-    error = "this process began with a link of another kind: open the pci: link first";
-  }
   return error.empty();
+}
+
+bool may_open_nics(std::string& error) {
+  Eal& eal = this_eal();
+  const std::lock_guard lock(eal.mutex);
+  if (!eal.tried || eal.has_pci) return true;
+  error = "this process began with a link of another kind: open the pci: link first";
+  return false;
+}
+
+bool has_hugepages() {
+  Eal& eal = this_eal();
+  const std::lock_guard lock(eal.mutex);
+  return eal.tried ? rte_eal_has_hugepages() != 0 : hugepages_are_free();
 }
 
 void run_on_interrupt_thread(const std::function<void()>& work) {

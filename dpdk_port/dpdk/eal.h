@@ -9,8 +9,15 @@
 namespace stp::port {
 
 // `pci_address`: the NIC that is about to be opened; "" for virtual devices, which a NIC cannot
-// follow later: without one the PCI bus is not looked at.
-bool start_eal(const std::string& pci_address, std::string& error);
+// follow later: without one the PCI bus is not looked at. `megabytes`: of memory, for all devices
+// of the process, where there are no hugepages.
+bool start_eal(const std::string& pci_address, unsigned megabytes, std::string& error);
+
+// False: this process began without one. `error` says so.
+bool may_open_nics(std::string& error);
+
+// Whether DPDK has hugepages, or would have, if it started now.
+bool has_hugepages();
 
 // Runs it on the thread where DPDK handles interrupts, and waits: nothing it touches is handled
 // meanwhile.

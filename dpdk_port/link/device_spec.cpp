@@ -103,6 +103,7 @@ bool make_device_spec(const LinkConfig& link, unsigned serial, DeviceSpec& out,
   out = {};
   out.bus = link.kind == LinkKind::kPci ? "pci" : "vdev";
   out.mac = link.mac;
+  out.vlan = link.vlan;
   out.address = link.address;
   out.answers_arp = link.address.has_value();
   out.mtu = link.mtu.value_or(link.kind == LinkKind::kMemif ? kMemifMtu : kEthernetMtu);

@@ -20,10 +20,11 @@ struct DeviceSpec {
   bool makes_socket = false;  // and whose side makes it: the other one looks for its peer
 
   unsigned mtu = 0;
-  std::size_t data_room = 0;   // of an mbuf: a whole frame fits, and what the driver insists on
-  bool sets_mtu = false;       // tell the driver the MTU
-  std::optional<MacAddr> mac;  // the address to have; nullopt: the device's own
-  bool sets_mac = false;       // the device may be given it; else it must hear frames for it
+  std::size_t data_room = 0;  // of an mbuf: a whole frame fits, and what the driver insists on
+  bool sets_mtu = false;      // tell the driver the MTU
+  std::optional<std::uint16_t> vlan;  // the tag of frames
+  std::optional<MacAddr> mac;         // the address to have; nullopt: the device's own
+  bool sets_mac = false;              // the device may be given it; else it must hear frames for it
   std::optional<Ipv4> address;
   bool answers_arp = false;
 };

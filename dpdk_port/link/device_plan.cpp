@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/device_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace stp::port {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+// Drivers put headers of their own (virtio: 12 bytes), a checksum or a second VLAN tag beside a
+// frame.
+constexpr std::size_t kDriversOwn = 32;
+constexpr std::size_t kLeastRoom = 2048;
+// A buffer's length has 16 bits, and DPDK's headroom of 128 bytes counts.
+constexpr std::size_t kMostRoom = 65'535 - 128;
+// What an mbuf takes beside its room.
+constexpr std::size_t kMbufHeads = 448;
+
+std::size_t room_of(const DeviceSpec& spec, const DeviceFacts& facts) {
+  const std::size_t frame = spec.data_room;
+  // Its buffers are those of the program at the other end.
+  if (!spec.socket.empty()) return frame;
+  // An mbuf is a chunk of the kernel's: 2048 bytes at least, a page at most.
+  if (facts.driver == "net_af_xdp") return std::max(frame, kLeastRoom);
+  const std::size_t least = std::max({frame + kDriversOwn, facts.least_room, kLeastRoom});
+  // Its device knows powers of two only, and takes the next smaller one.
+  const std::size_t suits =
+      facts.driver == "net_e1000_em" ? std::bit_ceil(least) : (least + kKiB - 1) / kKiB * kKiB;
+  return std::min(suits, std::max(kMostRoom, frame));
+}
+
+}  // namespace
+
+DevicePlan plan_device(const DeviceSpec& spec, const DeviceFacts& facts) {
+  // Some devices (virtio) let no VLAN through until they are told one, others all of them: those
+  // then have less to do.
+  return {.room = room_of(spec, facts), .tell_vlan = spec.vlan && facts.filters_vlans};
+}
+
+unsigned pinned_megabytes(const DeviceSpec& spec) {
+  constexpr std::size_t kForDpdk = 32, kLinks = 4;
+  const std::size_t mbuf = kMbufHeads + room_of(spec, {});
+  const std::size_t link = mbuf * (2 * kDescriptors + kSpareMbufs);
+  return static_cast<unsigned>(kForDpdk + kLinks * (link / (kKiB * kKiB) + 1));
+}
+
+}  // namespace stp::port

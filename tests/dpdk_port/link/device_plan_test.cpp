@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/device_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace stp::port {
+namespace {
+
+DeviceSpec spec_of(const std::string& text) {
+  LinkConfig link;
+  DeviceSpec spec;
+  std::string error;
+  EXPECT_TRUE(parse_link(text, link, error)) << error;
+  EXPECT_TRUE(make_device_spec(link, 0, spec, error)) << error;
+  return spec;
+}
+
+std::size_t room(const std::string& link, const std::string& driver, std::size_t least = 0) {
+  return plan_device(spec_of(link), {.driver = driver, .least_room = least}).room;
+}
+
+TEST(DevicePlan, ABufferHoldsAFrameAndTheHeadersOfDrivers) {
+  EXPECT_EQ(room("pci:0000:00:03.0", "net_virtio"), 2048U);
+  EXPECT_EQ(room("pci:0000:00:03.0,mtu=9000", "net_virtio"), 9216U);
+  EXPECT_EQ(room("pci:0000:00:03.0,mtu=2000", "net_virtio"), 3072U) << "2026 bytes, and 32";
+}
+
+TEST(DevicePlan, ADriverGetsTheBufferItInsistsOn) {
+  EXPECT_EQ(room("pci:0000:00:03.0", "net_vmxnet3", 1646), 2048U);
+  EXPECT_EQ(room("pci:0000:00:03.0", "net_other", 4000), 4096U);
+}
+
+TEST(DevicePlan, ADeviceOfPowersOfTwoTakesAFullFrameInOneBuffer) {
+  EXPECT_EQ(room("pci:0000:00:03.0", "net_e1000_em"), 2048U);
+  EXPECT_EQ(room("pci:0000:00:03.0,mtu=9000", "net_e1000_em"), 16'384U);
+}
+
+TEST(DevicePlan, ALengthFits16Bits) {
+  const std::size_t most = room("pci:0000:00:03.0,mtu=65280", "net_virtio");
+  EXPECT_GE(most, 65'306U);
+  EXPECT_LE(most + 128, 65'535U);
+  EXPECT_LE(room("pci:0000:00:03.0,mtu=40000", "net_e1000_em") + 128, 65'535U);
+}
+
+TEST(DevicePlan, AnMbufOfAfXdpIsAChunkOfAtMostAPage) {
+  constexpr std::size_t kHeads = 64 + 128 + 128, kPage = 4096;
+  EXPECT_GE(room("vdev:net_af_xdp0,mtu=1500", "net_af_xdp") + kHeads, 2048U);
+  EXPECT_GE(room("vdev:net_af_xdp0,mtu=360", "net_af_xdp") + kHeads, 2048U);
+  EXPECT_LE(room("vdev:net_af_xdp0,mtu=3506", "net_af_xdp") + kHeads, kPage);
+}
+
+TEST(DevicePlan, BuffersOfMemifStayAsTheyAre) {
+  EXPECT_EQ(room("memif:/a", "net_memif"), spec_of("memif:/a").data_room);
+}
+
+TEST(DevicePlan, AVlanIsToldToADeviceThatFilters) {
+  const auto told = [](const std::string& link, bool filters) {
+    return plan_device(spec_of(link), {.driver = "net_virtio", .filters_vlans = filters}).tell_vlan;
+  };
+  EXPECT_TRUE(told("pci:0000:00:03.0,vlan=7", true));
+  EXPECT_FALSE(told("pci:0000:00:03.0,vlan=7", false));
+  EXPECT_FALSE(told("pci:0000:00:03.0", true)) << "its filter stays off";
+}
+
+TEST(DevicePlan, VfioPinsWhatFourLinksNeedAndNotMore) {
+  EXPECT_LE(pinned_megabytes(spec_of("pci:0000:00:03.0")), 64U);
+  EXPECT_GE(pinned_megabytes(spec_of("pci:0000:00:03.0")), 56U);
+  EXPECT_LE(pinned_megabytes(spec_of("pci:0000:00:03.0,mtu=9000")), 160U);
+}
+
+}  // namespace
+}  // namespace stp::port
