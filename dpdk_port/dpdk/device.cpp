@@ -33,6 +33,12 @@ struct Translation {
 constexpr std::array kTranslations{
     Translation{"Zero-copy doesn't support multi-file segments",
                 "zero-copy needs hugepages: sysctl vm.nr_hugepages=512, or leave it out"},
+    Translation{"Device or resource busy",
+                "another program has the NIC: fuser -v /dev/vfio/* names it"},
+    Translation{"VFIO group is not viable",
+                "the kernel has other devices of its IOMMU group, which are listed in "
+                "/sys/bus/pci/devices/ADDRESS/iommu_group/devices: bind them to vfio-pci, too"},
+    Translation{"DMA remapping", "VFIO may not pin its memory: raise LimitMEMLOCK= (ulimit -l)"},
 };
 
 // What failed, in DPDK's own words where it has some.

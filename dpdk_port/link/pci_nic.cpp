@@ -80,7 +80,7 @@ std::string obstacle_of_vfio(const PciNic& nic, const PciRights& rights, std::ui
            ": give it to the user (chown USER " + file + "), or run as root";
   }
   if (rights.locks_without_limit || rights.memlock >= pinned) return {};
-  const std::string need = std::to_string((pinned >> 20) + 1) + " MiB";
+  const std::string need = std::to_string(pinned >> 20) + " MiB";
   return "RLIMIT_MEMLOCK is " + std::to_string(rights.memlock >> 10) +
          " KiB, and VFIO pins the memory of frames, " + need +
          ": LimitMEMLOCK= of the unit, ulimit -l, or CAP_IPC_LOCK";

@@ -60,7 +60,8 @@ int main(int argc, char** argv) {
                  "Seconds without progress for which a lost link or receiver is tried again")
       ->check(CLI::Range(0, 31'536'000));
   app.add_option("--link", link,
-                 "Link to use (stpd:PATH, iface:NAME, memif:PATH, loop); default: STP_LINK");
+                 "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE, loop);\n"
+                 "default: STP_LINK");
   app.add_flag("-q,--quiet", quiet, "Say nothing but errors");
   app.set_version_flag("--version", std::string(st_version()));
   CLI11_PARSE(app, argc, argv);

@@ -113,7 +113,7 @@ TEST_F(PciNicTest, ALimitOfPinnedMemoryIsNamedWithTheNeed) {
   rights.hugepages = rights.locks_without_limit = false;
   rights.memlock = std::uint64_t{8} << 20;
   EXPECT_TRUE(has(obstacle(rights), "RLIMIT_MEMLOCK is 8192 KiB")) << obstacle(rights);
-  EXPECT_TRUE(has(obstacle(rights), "65 MiB")) << obstacle(rights);
+  EXPECT_TRUE(has(obstacle(rights), "64 MiB")) << obstacle(rights);
   rights.memlock = kPinned;
   EXPECT_EQ(obstacle(rights), "");
 }
