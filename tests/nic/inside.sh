@@ -93,10 +93,8 @@ carry() { # FROM TO ADDRESS
 exchange() { # WHAT
   carry a b 10.9.0.2
   carry b a 10.9.0.1
-  for side in a b; do
-    expect [ "$(counter $side rx_chained)" = 0 ]
-    expect [ "$(counter $side tx_dropped)" = 0 ]
-  done
+  # A full frame comes in one buffer. (A machine that stood still may well have dropped some.)
+  for side in a b; do expect [ "$(counter "$side" rx_chained)" = 0 ]; done
   note "carried both ways: $1"
 }
 
@@ -127,7 +125,7 @@ without_root() {
   await $daemon "$work/nobody.log" '^stpd: ready'
   kill -TERM $daemon
   expect wait $daemon
-  rm -r "$work/nobody"
+  rm -r "$work/nobody" "$work/nobody.log"
   chown 0 "$group"
   note "served by a user without rights"
 }
@@ -136,12 +134,12 @@ check_model() { # MODEL ADDRESS ADDRESS
   nic_a=$2 nic_b=$3
   note "==== $1 under $driver"
   if [ -e "/sys/bus/pci/devices/$nic_a/driver" ]; then
-    expect refuses "pci:$nic_a" "the kernel driver $(driver_of $nic_a) holds $nic_a"
+    expect refuses "pci:$nic_a" "the kernel driver $(driver_of "$nic_a") holds $nic_a"
   else
     expect refuses "pci:$nic_a" "no driver holds $nic_a"
   fi
-  bind_to_driver $nic_a
-  bind_to_driver $nic_b
+  bind_to_driver "$nic_a"
+  bind_to_driver "$nic_b"
   case $access in uio) without_hugepages ;; vfio) without_root ;; esac
   begin ""
   "$bin/stpctl" --socket "$work/a.sock" --socket "$work/b.sock" links
@@ -150,15 +148,15 @@ check_model() { # MODEL ADDRESS ADDRESS
     uio) expect refuses "pci:$nic_a" "has an owner: stpd, pid $stpd_a" ;;
     vfio)
       expect refuses "pci:$nic_a" "another program"
-      note "pinned: $(awk '/^VmLck/ { print $2 / 1024 }' /proc/$stpd_a/status) MiB"
-      expect [ "$(awk '/^VmLck/ { print $2 }' /proc/$stpd_a/status)" -le 81920 ]
+      note "pinned: $(awk '/^VmLck/ { print $2 / 1024 }' "/proc/$stpd_a/status") MiB"
+      expect [ "$(awk '/^VmLck/ { print $2 }' "/proc/$stpd_a/status")" -le 81920 ]
       ;;
   esac
   finish
   begin ",vlan=7"
   exchange "VLAN 7"
   finish
-  if [ $long = yes ] && [ $1 != vmxnet3 ]; then
+  if [ "$long" = yes ] && [ "$1" != vmxnet3 ]; then
     begin ",mtu=9000"
     exchange "MTU 9000"
     finish
