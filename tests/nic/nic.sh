@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # nic.sh BUILD [--long] uio|vfio MODEL...: stpd on PCI NICs under DPDK. A guest has two NICs of each
 # model, joined by a wire, and runs inside.sh. --long: only where STP_LONG is set, and with MTU 9000.
-# 75 s for two models on a quiet machine of two cores. Needs no root.
+# Two models take about 70 s of processor time.
 set -u
 here=$(dirname "$(realpath "$0")")
 build=$(realpath "$1") program=nic
