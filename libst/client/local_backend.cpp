@@ -94,7 +94,7 @@ void LocalBackend::rung() {
 void LocalBackend::answer_bells() {
   while (page().bells.any() && service_.lock().try_lock()) {
     std::lock_guard const hold(service_.lock(), std::adopt_lock);
-    loop_.visited();
+    loop_.posted();
     service_.poll();
   }
 }
@@ -108,7 +108,7 @@ void LocalBackend::kick(std::uint32_t bell) {
   if (service_.lock().try_lock()) {
     // Nobody else has to be told: four atomic operations less.
     std::lock_guard const hold(service_.lock(), std::adopt_lock);
-    loop_.visited();
+    loop_.posted();
     service_.kick(client_, bell);
     service_.poll();
     wake_loop();

@@ -14,6 +14,7 @@ namespace stp::service {
 class Absence {
  public:
   static constexpr Time kLongest = 2 * kMillisecond;
+  static constexpr Time kSooner = 5;
 
   explicit Absence(Time shortest) : shortest_(shortest), next_(shortest) {}
 
@@ -23,8 +24,8 @@ class Absence {
     next_ = std::min(next_ * 2, kLongest);
     return now;
   }
-  // It has not.
-  void end() { next_ = shortest_; }
+  // It has not. `soon`: it leaves to the thread what comes, and is looked for sooner.
+  void end(bool soon = false) { next_ = soon ? shortest_ / kSooner : shortest_; }
 
  private:
   const Time shortest_;

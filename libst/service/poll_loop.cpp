@@ -98,6 +98,7 @@ void PollLoop::wait_for_callers() {
                    [this] { return taken_over_ || stopping_ || (far_away_ && left_); });
   far_away_ = false;
   if (taken_over_) seen_visits_ = visits_;
+  attention_.may_spin(!taken_over_);
   taken_over_ = false;
 }
 
@@ -107,30 +108,65 @@ void PollLoop::call() {
 }
 
 void PollLoop::drive() {
-  absence_.end();
-  auto& lock = service_.lock();
-  std::unique_lock guard(lock);
+  absence_.end(attention_.on());
+  std::unique_lock guard(service_.lock());
+  frames_seen_ = frames();
+  posts_seen_ = posts();
   auto idle_since = port::now();
   auto interval = kFirstSleep;
   while (!stopping_ && !callers_came()) {
     heartbeat_.beat();
-    if (service_.poll() != 0) {
+    if (turn()) {
       idle_since = port::now();
       interval = kFirstSleep;
       looks_.restart();
-    } else if (may_sleep(idle_since)) {
-      sleep(guard, interval);
-      interval = std::min(interval * 2, longest_sleep());
-    } else if (yields_) {
-      guard.unlock();
-      ::sched_yield();
-      guard.lock();
+    } else {
+      rest(guard, idle_since, interval);
     }
-    if (lock.wanted()) {
+    if (service_.lock().wanted()) {
       guard.unlock();
       guard.lock();
     }
   }
+}
+
+std::uint64_t PollLoop::frames() const {
+  return service_.node().counters().get(Counter::kRxFrames);
+}
+
+// True: something moved.
+bool PollLoop::turn() {
+  auto const moved = service_.poll() != 0;
+  if (!attention_.possible()) return moved;
+  auto const came = frames() - frames_seen_;
+  auto const posted = posts() - posts_seen_;
+  if (came != 0 || posted != 0) attention_.turn(came, posted, port::now());
+  frames_seen_ += came;
+  posts_seen_ += posted;
+  return moved;
+}
+
+void PollLoop::rest(std::unique_lock<DriveLock>& guard, Time idle_since, Time& interval) {
+  auto const rest = attention_.on() ? attention_.rest(port::now()) : Attention::Rest::kSleep;
+  if (rest == Attention::Rest::kYield) return yield(guard);
+  if (rest == Attention::Rest::kNap && wake_fd_ < 0) {
+    guard.unlock();
+    std::this_thread::sleep_for(std::chrono::nanoseconds(Attention::kNap));
+    guard.lock();
+  } else if (may_sleep(idle_since)) {
+    sleep(guard, interval);
+    interval = std::min(interval * 2, longest_sleep());
+  } else if (yields_) {
+    yield(guard);
+  }
+}
+
+void PollLoop::yield(std::unique_lock<DriveLock>& guard) {
+  guard.unlock();
+  auto const begin = port::now();
+  ::sched_yield();
+  attention_.yielded(begin, port::now());
+  guard.lock();
 }
 
 bool PollLoop::may_sleep(Time idle_since) const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "libst/service/absence.h"
+#include "libst/service/attention.h"
 #include "libst/service/heartbeat.h"
 #include "libst/service/service.h"
 #include "libst/service/sleep_budget.h"
@@ -46,6 +47,11 @@ class PollLoop {
   void visited() {
     visits_.store(visits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
+  // The same, by a caller that has only something to send. It does not keep the loop away from a
+  // program that leaves to it what comes (Attention).
+  void posted() {
+    visits_.store(visits_.load(std::memory_order_relaxed) + kPost, std::memory_order_relaxed);
+  }
 
   [[nodiscard]] std::uint64_t visits() const { return visits_.load(std::memory_order_relaxed); }
 
@@ -76,10 +82,18 @@ class PollLoop {
   void settle() const;
   void call();
   [[nodiscard]] bool callers_came() const {
-    return visits_.load(std::memory_order_relaxed) != seen_visits_;
+    auto const visits = visits_.load(std::memory_order_relaxed);
+    return attention_.on() ? visits % kPost != seen_visits_ % kPost : visits != seen_visits_;
   }
   void wait_for_callers();
   void drive();
+  [[nodiscard]] std::uint64_t frames() const;
+  [[nodiscard]] std::uint32_t posts() const {
+    return static_cast<std::uint32_t>(visits_.load(std::memory_order_relaxed) / kPost);
+  }
+  bool turn();
+  void rest(std::unique_lock<DriveLock>& guard, Time idle_since, Time& interval);
+  void yield(std::unique_lock<DriveLock>& guard);
   [[nodiscard]] bool may_sleep(Time idle_since) const;
   Time longest_sleep();
   void sleep(std::unique_lock<DriveLock>& guard, Time interval);
@@ -94,7 +108,12 @@ class PollLoop {
   std::atomic<std::uint32_t> looks_around_{0};
   std::thread thread_;
   std::atomic<bool> stopping_{false}, sleeping_{false};
+  // Calls that look in the lower half, posts in the upper one.
+  static constexpr std::uint64_t kPost = std::uint64_t{1} << 32;
   std::atomic<std::uint64_t> visits_{0};
+  Attention attention_;
+  std::uint64_t frames_seen_ = 0;  // as of its last turn, as are these
+  std::uint32_t posts_seen_ = 0;
   Absence absence_{kHandover};
   // Sequentially consistent where one is stored and the other looked at: the loop does not stay
   // away for long without having seen that something is left to it.

@@ -6,7 +6,7 @@ build=$1
 # shellcheck disable=SC2034 # used by daemons.sh
 bin=$build/bin
 program=$(basename "$0" .sh)
-tools=$(dirname "$0")/../../tools
+tools=$(dirname "${BASH_SOURCE[0]}")/../../tools
 export TSAN_OPTIONS="suppressions=$(realpath "$tools/../tests/tsan.supp")"
 # shellcheck source=../../tools/lib/common.sh
 . "$tools/lib/common.sh"

@@ -85,6 +85,46 @@ TEST_P(PollLoopTest, TakesOverWhenTheLastCallerHasGone) {
   }
 }
 
+// A program that looks at its memory alone answers without a call that looks.
+TEST_P(PollLoopTest, PostsDoNotSendItAwayFromAProgramThatLeavesItsFramesToIt) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  auto const post = [&] {
+    std::lock_guard guard(service.lock());
+    loop.posted();
+  };
+  ASSERT_TRUE(eventually([&] { return loop.looks() != 0; }));
+  auto before = loop.looks();
+  post();
+  ASSERT_TRUE(eventually([&] { return loop.looks() - before >= 2; })) << "it was away";
+  ASSERT_TRUE(nop_arrives(0));
+  before = loop.looks();
+  for (std::uint32_t i = 1; i < 100; ++i) {
+    post();
+    ASSERT_TRUE(nop_arrives(i));
+    ASSERT_EQ(loop.looks(), before);
+  }
+  for (int i = 0; i < 2 * Attention::kMostPosts; ++i) post();
+  ASSERT_TRUE(eventually([&] { return loop.looks() != before; })) << "a sender is let alone";
+}
+
+TEST_P(PollLoopTest, ACallThatLooksSendsItAway) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  auto const visit = [&] {
+    std::lock_guard guard(service.lock());
+    loop.visited();
+  };
+  ASSERT_TRUE(eventually([&] { return loop.looks() != 0; }));
+  auto before = loop.looks();
+  visit();
+  ASSERT_TRUE(eventually([&] { return loop.looks() - before >= 2; }));
+  ASSERT_TRUE(nop_arrives(0));
+  before = loop.looks();
+  visit();
+  ASSERT_TRUE(eventually([&] { return loop.looks() != before; }));
+}
+
 TEST_P(PollLoopTest, StopsAndStartsAgain) {
   PollLoop loop(service, GetParam());
   loop.stop();
@@ -129,6 +169,14 @@ TEST(Absence, IsLongerEachTimeForWhoKeepsComing) {
   Absence absence(100 * kMicrosecond);
   for (Time const expected : {100, 200, 400, 800, 1'600, 2'000, 2'000})
     EXPECT_EQ(absence.prolong(), expected * kMicrosecond);
+}
+
+TEST(Absence, IsShorterWhereTheThreadIsReliedOn) {
+  Absence absence(100 * kMicrosecond);
+  absence.prolong();
+  absence.end(true);
+  EXPECT_EQ(absence.prolong(), 20 * kMicrosecond);
+  EXPECT_EQ(absence.prolong(), 40 * kMicrosecond);
 }
 
 TEST(Absence, IsShortAgainAfterTheProgramStayedAway) {

@@ -63,8 +63,19 @@ NFT
   done
 }
 
-# Frames that the bridge has dropped.
-dropped_by_bridge() {
-  within "$1" nft list ruleset | sed -n 's/.*counter packets \([0-9]*\).*/\1/p' |
+# double_by_bridge HOLDER-BRIDGE PERCENT: of the frames that this bridge does not drop.
+double_by_bridge() {
+  local side
+  for side in 1 2; do
+    within "$1" nft add rule netdev "loss$side" drops numgen random mod 100 "<" "$2" counter \
+      dup to "port$((3 - side))" || return 1
+  done
+}
+
+# Frames that the bridge has dropped, and doubled.
+dropped_by_bridge() { counted_by_bridge "$1" drop; }
+doubled_by_bridge() { counted_by_bridge "$1" dup; }
+counted_by_bridge() { # HOLDER-BRIDGE VERDICT
+  within "$1" nft list ruleset | sed -n "s/.*counter packets \([0-9]*\).* $2.*/\1/p" |
     awk '{ sum += $1 } END { print sum + 0 }'
 }
