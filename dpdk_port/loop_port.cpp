@@ -38,7 +38,7 @@ class LoopPort final : public LinkPort {
     return {{"looped", loopback_.total()}, {"tx_dropped", dropped_}};
   }
 
-  [[nodiscard]] bool link_up() const override { return true; }
+  [[nodiscard]] LinkState state() const override { return LinkState::kUp; }
 
  private:
   unsigned send_burst(Engine& engine, Time now) {

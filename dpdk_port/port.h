@@ -9,6 +9,7 @@
 
 #include "dpdk_port/link/clock.h"
 #include "dpdk_port/link/link.h"
+#include "dpdk_port/link/link_state.h"
 #include "dpdk_port/link/random.h"
 #include "stp/node/node.h"
 
@@ -22,7 +23,7 @@ struct PortInfo {
   unsigned mtu = 0;
   unsigned max_stu = 0;   // exponent, from the MTU: 2^max_stu + 40 + 64 <= mtu
   bool attaches = false;  // transmit attaches user memory to frames
-  std::optional<Ipv4> address;
+  std::optional<Ipv4> address;  // the interface's own may change
 };
 
 // What the link itself counts, beside the Node's counters.
@@ -60,7 +61,9 @@ class Port {
 
   virtual void set_tap(Tap* tap) = 0;  // nullptr: none
   [[nodiscard]] virtual std::vector<PortCounter> counters() const = 0;
-  [[nodiscard]] virtual bool link_up() const = 0;
+  // As of the last turn.
+  [[nodiscard]] virtual LinkState state() const = 0;
+  [[nodiscard]] bool link_up() const { return carries_frames(state()); }
   // What keeps the link from carrying all frames, and the remedy; "": nothing that is known.
   [[nodiscard]] virtual std::string trouble() const { return {}; }
   // Readable while frames have arrived that poll() has not taken; -1: this driver has no such

@@ -96,12 +96,19 @@ std::unique_ptr<Device> Device::open(const DeviceSpec& spec, std::string& error)
   if (device->probe(error) && device->configure(error) && device->take_mtu(error) &&
       device->take_mac(error) && device->start(error)) {
     device->find_wake_fd();
+    device->watch_events();
+    if (!spec.interface.empty()) device->watch_ = std::make_unique<InterfaceWatch>(spec.interface);
+    device->look(0);
     return device;
   }
   return nullptr;
 }
 
 Device::~Device() {
+  shut();
+}
+
+void Device::shut() {
   // memif talks to its peer on the interrupt thread and guards nothing against a close meanwhile.
   if (driver_ == "net_memif") {
     run_on_interrupt_thread([this] { close(); });
@@ -111,9 +118,7 @@ Device::~Device() {
 }
 
 void Device::close() {
-  if (watched_) {
-    rte_eth_dev_callback_unregister(port_, RTE_ETH_EVENT_INTR_RMV, on_removal, this);
-  }
+  if (port_ != RTE_MAX_ETHPORTS) unwatch_events();
   if (promiscuous_) rte_eth_promiscuous_disable(port_);
   if (started_) rte_eth_dev_stop(port_);
   if (port_ != RTE_MAX_ETHPORTS) rte_eth_dev_close(port_);
@@ -179,15 +184,13 @@ bool Device::configure(std::string& error) {
   if (chains_) conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   filters_vlans_ = plan_of(spec_, info).tell_vlan;
   if (filters_vlans_) conf.rxmode.offloads = RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
-  const bool removable = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
-  conf.intr_conf.rmv = removable ? 1 : 0;
+  conf.intr_conf.rmv = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0 ? 1 : 0;
+  conf.intr_conf.lsc = (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0 ? 1 : 0;
   conf.intr_conf.rxq = driver_ == kTapDriver ? 1 : 0;
   if (const int result = rte_eth_dev_configure(port_, 1, 1, &conf); result != 0) {
     error = failure("the device cannot be configured", result);
     return false;
   }
-  watched_ = removable &&
-             rte_eth_dev_callback_register(port_, RTE_ETH_EVENT_INTR_RMV, on_removal, this) == 0;
   return set_up_queues(info, error);
 }
 
@@ -208,6 +211,7 @@ bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
 }
 
 bool Device::make_pool(unsigned mbufs, std::size_t room, std::string& error) {
+  if (pool_) return true;  // the device is back: frames of before may still wait in it
   pool_ = make_mbuf_pool("stp_frames_" + number(), mbufs, room,
                          copies_ ? PoolUse::kOneThread : PoolUse::kAnyThread);
   if (!pool_) {
@@ -238,7 +242,7 @@ std::string Device::number() const {
 rte_eth_stats Device::statistics() const {
   rte_eth_stats out{};
   if (!socket_) {
-    if (!is_gone()) rte_eth_stats_get(port_, &out);
+    if (!is_gone() && port_ != RTE_MAX_ETHPORTS) rte_eth_stats_get(port_, &out);
     return out;
   }
   const PacketCounters& counted = socket_->counters();
@@ -248,34 +252,6 @@ rte_eth_stats Device::statistics() const {
   out.ierrors = counted.too_long;
   out.rx_nombuf = counted.no_buffer;
   return out;
-}
-
-std::string Device::trouble() const {
-  if (!socket_) return trouble_of_peer();
-  const std::string& name = spec_.interface;
-  if (!socket_->runs()) {
-    if (!socket_->obstacle().empty()) return socket_->obstacle();
-    return "interface " + name + " is down, or has gone: ip link set " + name + " up";
-  }
-  if (socket_->address_changed()) {
-    return "interface " + name +
-           " has come back with another MAC address, which new peers find: restart this program";
-  }
-  const std::size_t length = socket_->refused_length();
-  if (length == 0) return {};
-  const std::string payload = std::to_string(length - wire::kEthernetSize);
-  return "frames with " + payload + " bytes or more do not leave: interface " + name +
-         " or what it leads to has a smaller MTU; make it " + std::to_string(mtu_) +
-         " at both ends and between (ip link set DEVICE mtu " + std::to_string(mtu_) +
-         "), or open this link with mtu= of the smallest";
-}
-
-std::string Device::trouble_of_peer() const {
-  if (!seeks_peer() || link_up()) return {};
-  const std::string missing = "no memif server has opened " + spec_.socket +
-                              ": start the program whose link has role=server there, with the same "
-                              "id; this side looks for it";
-  return absent_.empty() ? missing : missing + " (" + absent_ + ")";
 }
 
 bool Device::take_mtu(std::string& error) {
@@ -352,19 +328,6 @@ bool Device::seek_peer() {
 
 void Device::find_wake_fd() {
   if (driver_ == kTapDriver) wake_fd_ = rte_eth_dev_rx_intr_ctl_q_get_fd(port_, 0);
-}
-
-int Device::on_removal(std::uint16_t, rte_eth_event_type, void* device, void*) {
-  static_cast<Device*>(device)->gone_.store(true, std::memory_order_relaxed);
-  return 0;
-}
-
-bool Device::link_up() const {
-  if (!runs()) return false;
-  if (socket_ && !socket_->runs()) return false;
-  if (!spec_.interface.empty()) return interface_runs(spec_.interface);
-  rte_eth_link link{};
-  return rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 }  // namespace stp::port

@@ -4,6 +4,7 @@
 // stopped and closed at the end.
 #pragma once
 
+#include <rte_dev.h>
 #include <rte_ethdev.h>
 
 #include <atomic>
@@ -36,13 +37,22 @@ class Device {
   }
   // What has to be looked after while frames come and go, and while none do. Often.
   void tend(Time now) {
-    if (socket_) socket_->tend(now);
+    if (socket_) return socket_->tend(now);
+    if (now >= look_at_ || news_.load(std::memory_order_relaxed) != 0) look(now);
   }
   [[nodiscard]] rte_eth_stats statistics() const;
   // Frames that the kernel would not send.
   [[nodiscard]] std::uint64_t refused() const { return socket_ ? socket_->counters().refused : 0; }
-  // As Port's.
+  // As Port's. What takes long to ask is as of the last tend().
+  [[nodiscard]] LinkState state() const {
+    if (socket_) return state_of_socket();
+    return spec_.bus == "pci" ? state_ : find_state();
+  }
   [[nodiscard]] std::string trouble() const;
+  // What the kernel says of its interface; nullptr: it is none of the kernel's.
+  [[nodiscard]] const InterfaceWatch* interface() const {
+    return socket_ ? &socket_->interface() : watch_.get();
+  }
 
   // Unique among the devices of this process, for names.
   [[nodiscard]] std::string number() const;
@@ -59,7 +69,6 @@ class Device {
   [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_relaxed); }
   // Its queues may be used: it is there and started.
   [[nodiscard]] bool runs() const { return started_.load(std::memory_order_relaxed) && !is_gone(); }
-  [[nodiscard]] bool link_up() const;
   // A memif client: where its server has gone it is for this side to come back.
   [[nodiscard]] bool seeks_peer() const { return !spec_.socket.empty() && !spec_.makes_socket; }
   // Looks for it. By the thread that sends and receives. False: nobody is there; else it shows
@@ -82,10 +91,24 @@ class Device {
   bool start(std::string& error);
   bool let_vlan_through(std::string& error);
   void try_to_start();
-  [[nodiscard]] std::string trouble_of_peer() const;
   void find_wake_fd();
+  void shut();
   void close();
-  static int on_removal(std::uint16_t port, rte_eth_event_type event, void* device, void* result);
+
+  // device_state.cpp
+  [[nodiscard]] LinkState state_of_socket() const;
+  [[nodiscard]] LinkState find_state() const;
+  [[nodiscard]] std::string trouble_of_socket() const;
+  [[nodiscard]] std::string trouble_of_mtu() const;
+  [[nodiscard]] std::string trouble_of_peer() const;
+  void look(Time now);
+  void watch_events();
+  void unwatch_events();
+  void let_go();
+  void reset();
+  bool come_back();
+  static int on_event(std::uint16_t port, rte_eth_event_type event, void* device, void* result);
+  static void on_removal(const char* name, rte_dev_event_type event, void* device);
 
   DeviceSpec spec_;
   std::uint16_t port_ = RTE_MAX_ETHPORTS;
@@ -95,12 +118,18 @@ class Device {
   unsigned mtu_ = 0;
   bool chains_ = false, copies_ = false;
   bool filters_vlans_ = false;
-  bool probed_ = false, promiscuous_ = false, watched_ = false;
+  bool probed_ = false, promiscuous_ = false;
+  // What the interrupt thread has told, in bits, and the polling thread has not looked at yet.
+  enum News : unsigned { kLinkChanged = 1, kRemoved = 2, kNeedsReset = 4 };
+  std::atomic<unsigned> news_{0};
+  LinkState state_ = LinkState::kUnknown;
+  Time look_at_ = 0, return_at_ = 0;
   std::atomic<bool> started_{false}, gone_{false};
   std::string absent_;               // why it has not started
   std::unique_ptr<PciOwner> owner_;  // of a NIC under uio
   MbufPool pool_;
   std::unique_ptr<PacketSocket> socket_;
+  std::unique_ptr<InterfaceWatch> watch_;  // of an interface that has no socket (af_xdp)
 };
 
 }  // namespace stp::port

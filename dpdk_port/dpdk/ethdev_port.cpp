@@ -29,6 +29,7 @@ class EthdevPort final : public LinkPort {
   EthdevPort(PortInfo info, std::unique_ptr<Device> device, const LinkConfig& config)
       : LinkPort(std::move(info)),
         device_(std::move(device)),
+        follows_address_(device_->interface() != nullptr && !config.address),
         arp_({info_.mac, info_.address, device_->spec().answers_arp, config.vlan, config.arp}),
         receiver_(*device_, arp_),
         transmitter_(*device_, arp_, loopback_) {}
@@ -45,6 +46,7 @@ class EthdevPort final : public LinkPort {
     unsigned moved = loopback_.deliver(engine, now);
     if (now >= look_for_peer_) look_for_peer(now);
     device_->tend(now);
+    if (now >= look_at_link_) look_at_link(now);
     if (now >= engine.next_deadline()) {
       // This thread may have been away for long: what came meanwhile is no silence.
       moved += receiver_.run(engine, tap_, now);
@@ -79,14 +81,42 @@ class EthdevPort final : public LinkPort {
             {"arp_answers_sent", arp.answers_sent},
             {"arp_learned", arp.learned},
             {"arp_ignored", arp.ignored},
+            {"arp_probes_sent", arp.probes_sent},
+            {"arp_conflicts", arp.conflicts},
             {"arp_dropped", arp.dropped}};
   }
 
-  [[nodiscard]] bool link_up() const override { return device_->link_up(); }
-  [[nodiscard]] std::string trouble() const override { return device_->trouble(); }
+  [[nodiscard]] LinkState state() const override {
+    const LinkState state = device_->state();
+    return state == LinkState::kUp && arp_.conflict() ? LinkState::kDuplicate : state;
+  }
+  [[nodiscard]] std::string trouble() const override {
+    const std::string of_device = device_->trouble(), of_address = trouble_of_address();
+    return of_device + (of_device.empty() || of_address.empty() ? "" : "; ") + of_address;
+  }
   [[nodiscard]] int wake_fd() const override { return device_->wake_fd(); }
 
  private:
+  // How often its state is looked at, for what hangs on it.
+  static constexpr Time kLookAtLink = 10 * kMillisecond;
+
+  // An interface of the kernel's may be given an address later, or another one.
+  void look_at_link(Time now) {
+    look_at_link_ = now + kLookAtLink;
+    const bool was_up = std::exchange(up_, carries_frames(device_->state()));
+    const auto address =
+        follows_address_ ? device_->interface()->facts().address : info_.address;
+    if ((up_ && !was_up) || address != info_.address) arp_.begin(address, now);
+    info_.address = address;
+    if (up_) arp_.tend(now);
+  }
+  [[nodiscard]] std::string trouble_of_address() const {
+    const std::optional<MacAddr> other = arp_.conflict();
+    if (!other || !info_.address) return {};
+    return "address " + to_string(*info_.address) + " is also that of " + to_string(*other) +
+           ", and peers reach one or the other: give one of the two stations another address";
+  }
+
   // Whoever takes a connection and finds it closed ends (DPDK's memif): a peer that may only be
   // slow gets more time.
   static constexpr Time kLookForPeer = kSecond, kPeersTime = 5 * kSecond;
@@ -101,7 +131,7 @@ class EthdevPort final : public LinkPort {
   void look_for_peer(Time now) {
     const bool absent = !device_->runs();
     look_for_peer_ = now + (absent ? kLookForServer : kLookForPeer);
-    if (device_->link_up()) {
+    if (carries_frames(device_->state())) {
       down_ = false;
     } else if (std::exchange(down_, true) || absent) {
       if (device_->seek_peer()) look_for_peer_ = now + kPeersTime;
@@ -111,11 +141,14 @@ class EthdevPort final : public LinkPort {
 
   // In this order: frames that wait go back to the device's pool before the device closes.
   std::unique_ptr<Device> device_;
+  const bool follows_address_;
   Arp arp_;
   Receiver receiver_;
   Transmitter transmitter_;
   Time look_for_peer_ = until_first_look();
   bool down_ = false;
+  bool up_ = false;  // as of the last look
+  Time look_at_link_ = 0;
   std::uint64_t sought_ = 0;  // how often
 };
 

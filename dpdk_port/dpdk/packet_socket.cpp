@@ -221,19 +221,29 @@ void PacketSocket::look_at_refused(Time now) {
   probe_pause_ = std::min(2 * probe_pause_, kLastProbe);
 }
 
-void PacketSocket::look(Time now) {
-  look_at_ = now + kLook;
-  if ((down_ || address_changed_) && now >= seek_at_) {
-    seek_at_ = now + kSeek;
-    seek();
-  }
-  if (down_) return;
+// The socket hears that its interface goes, the kernel's news also that it comes back: in any order.
+void PacketSocket::look_at_interface(Time now) {
   // Read, it is gone: until then whoever sleeps on the socket is woken at once.
   int error = 0;
   socklen_t size = sizeof error;
-  if (::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == ENETDOWN) {
-    return go_down();
-  }
+  const bool told = ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size) == 0;
+  if (told && error == ENETDOWN && !down_) go_down();
+  const unsigned mtu = watch_.facts().mtu;
+  const bool changed = watch_.look(now);
+  const InterfaceWatch::Facts& facts = watch_.facts();
+  if (facts.mtu > mtu) forget_refusal();
+  if (changed && !down_ && (!facts.up || facts.index != index_)) go_down();
+  const bool other_address = !down_ && own_ && address_changed_ != (facts.mac != *own_);
+  if ((!down_ || !facts.up) && !other_address) return;
+  if (!changed && now < seek_at_) return;
+  seek_at_ = now + kSeek;
+  seek();
+}
+
+void PacketSocket::look(Time now) {
+  look_at_ = now + kLook;
+  look_at_interface(now);
+  if (down_) return;
   if (waiting_) kick();
   if (refusing_) return look_at_refused(now);
   stuck_ = kNone;
@@ -241,8 +251,12 @@ void PacketSocket::look(Time now) {
     limit_ = kNone;
     probe_at_ = kNever;
   }
-  if (!probed_ || waiting_) return;
-  refused_length_ = 0;  // it has been sent
+  if (probed_ && !waiting_) forget_refusal();  // it has been sent
+}
+
+// Frames of every length are sent again, as far as is known.
+void PacketSocket::forget_refusal() {
+  refused_length_ = 0;
   limit_ = kNone;
   watched_ = config_.room + 1;
   probe_pause_ = kFirstProbe;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "dpdk_port/link/interface_owner.h"
+#include "dpdk_port/link/interface_watch.h"
 #include "stp/types.h"
 
 struct tpacket2_hdr;
@@ -55,6 +56,7 @@ class PacketSocket {
   [[nodiscard]] const PacketCounters& counters();
   // The interface is there and up, as far as is known.
   [[nodiscard]] bool runs() const { return !down_; }
+  [[nodiscard]] const InterfaceWatch& interface() const { return watch_; }
   // Why an interface that is up is not taken up again; "": it is not up.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
   // The interface came back with another address than it had: peers that ask for it find that one.
@@ -69,22 +71,24 @@ class PacketSocket {
   // Where shorter frames are taken, longer ones are tried again after this, then after twice that
   // ...
   static constexpr Time kFirstProbe = 100 * kMillisecond, kLastProbe = kSecond;
-  // How often an interface that is down or has gone is looked for.
+  // How often it is tried to take up an interface that is up again.
   static constexpr Time kSeek = 100 * kMillisecond;
 
  private:
-  explicit PacketSocket(const Config& config) : config_(config) {}
+  explicit PacketSocket(const Config& config) : config_(config), watch_(config.interface) {}
   bool make_rings(std::string& error);
   [[nodiscard]] bool set_filter() const;
   bool bind_to_interface(std::string& error);
 
   void look(Time now);
+  void look_at_interface(Time now);
   void seek();
   void go_down();
   [[nodiscard]] bool has_carrier() const;
   void kick();
   void look_at_refused(Time now);
   bool skip(std::size_t first);
+  void forget_refusal();
   bool admit(std::size_t length);
   [[nodiscard]] std::size_t first_waiting() const;
   [[nodiscard]] std::size_t next(std::size_t slot) const {
@@ -96,6 +100,7 @@ class PacketSocket {
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
   const Config config_;
+  InterfaceWatch watch_;
   int fd_ = -1;
   std::byte* rings_ = nullptr;
   std::size_t slot_size_ = 0, slots_ = 0;

@@ -118,34 +118,31 @@ bool PacketSocket::set_filter() const {
 }
 
 bool PacketSocket::bind_to_interface(std::string& error) {
-  ifreq request = request_for(config_.interface);
-  if (::ioctl(fd_, SIOCGIFINDEX, &request) != 0) {
-    error = failure(config_.interface);
+  const InterfaceWatch::Facts& facts = watch_.facts();
+  if (facts.index == 0) {
+    error = "there is no interface " + config_.interface;
     return false;
   }
-  if (request.ifr_ifindex != index_) {
+  if (facts.index != index_) {
     owner_.reset();
-    owner_ = InterfaceOwner::claim(config_.interface, request.ifr_ifindex, config_.mac, error);
+    index_ = 0;
+    owner_ = InterfaceOwner::claim(config_.interface, facts.index, config_.mac, error);
     if (!owner_) return false;
-    index_ = request.ifr_ifindex;
+    index_ = facts.index;
   }
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_protocol = htons(ETH_P_ALL);
-  address.sll_ifindex = request.ifr_ifindex;
+  address.sll_ifindex = facts.index;
   if (::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     error = failure("the socket cannot be bound to " + config_.interface);
     return false;
   }
   packet_mreq membership{};
-  membership.mr_ifindex = request.ifr_ifindex;
-  MacAddr own;
-  if (::ioctl(fd_, SIOCGIFHWADDR, &request) == 0) {
-    std::memcpy(own.octets.data(), request.ifr_hwaddr.sa_data, own.octets.size());
-  }
-  if (!own_) own_ = own;
-  address_changed_ = own != *own_;
-  if (own == config_.mac) return true;
+  membership.mr_ifindex = facts.index;
+  if (!own_) own_ = facts.mac;
+  address_changed_ = facts.mac != *own_;
+  if (facts.mac == config_.mac) return true;
   membership.mr_type = PACKET_MR_PROMISC;
   if (::setsockopt(fd_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership, sizeof membership) == 0) {
     return true;
@@ -157,9 +154,9 @@ bool PacketSocket::bind_to_interface(std::string& error) {
 
 // The interface may be the same one, up again, or another one of its name.
 void PacketSocket::seek() {
-  ifreq request = request_for(config_.interface);
-  if (::ioctl(fd_, SIOCGIFFLAGS, &request) != 0 || (request.ifr_flags & IFF_UP) == 0) return;
+  watch_.ask();
   obstacle_.clear();
+  if (!watch_.facts().up) return;
   down_ = !bind_to_interface(obstacle_);  // which is tried again
 }
 

@@ -80,6 +80,21 @@ std::optional<MacAddr> Arp::resolve(Ipv4 address, Time now) {
   return std::nullopt;
 }
 
+void Arp::begin(std::optional<Ipv4> address, Time now) {
+  config_.address = address;
+  guard_.begin(address, now);
+}
+
+void Arp::tend(Time now) {
+  const AddressGuard::Speech speech = guard_.due(now);
+  if (speech == AddressGuard::Speech::kNone || !config_.address) return;
+  send({.request = true,
+        .to = kBroadcast,
+        .address = *config_.address,
+        .guards = true,
+        .as_nobody = speech == AddressGuard::Speech::kProbe});
+}
+
 bool Arp::receive(Bytes frame, Time now) {
   const auto packet = arp_packet(frame);
   if (!packet) return false;
@@ -96,8 +111,14 @@ void Arp::handle(Bytes packet, Time now) {
   const Ipv4 sender_ip{wire::load32(&packet[kAtSenderIp])};
   const Ipv4 target_ip{wire::load32(&packet[kAtTargetIp])};
   const std::uint16_t operation = wire::load16(&packet[kAtOperation]);
-  const bool is_ours = sender == config_.mac || sender_ip == config_.address;
-  if (sender.is_group() || sender.is_zero() || is_ours) {
+  const bool is_station = !sender.is_group() && !sender.is_zero() && sender != config_.mac;
+  if (is_station) {
+    const bool alone = !guard_.conflict();
+    guard_.hear(sender, sender_ip, target_ip, now);
+    if (alone && guard_.conflict()) ++counters_.conflicts;
+  }
+  const bool is_ours = sender_ip == config_.address;
+  if (!is_station || is_ours) {
     ++counters_.ignored;
     return;
   }
@@ -157,7 +178,9 @@ std::size_t Arp::take(std::byte* out) {
   waiting_.pop_front();
   STP_ASSERT(!frame.request || requests_waiting_ > 0, "a request that waited was counted");
   if (frame.request) --requests_waiting_;
-  ++(frame.request ? counters_.requests_sent : counters_.answers_sent);
+  ++(frame.guards    ? counters_.probes_sent
+     : frame.request ? counters_.requests_sent
+                     : counters_.answers_sent);
 
   std::memset(out, 0, kFrameSize);
   store_mac(out, frame.to);
@@ -175,7 +198,7 @@ std::size_t Arp::take(std::byte* out) {
   wire::store16(packet + kAtLengths, kAddressLengths);
   wire::store16(packet + kAtOperation, frame.request ? kRequest : kReply);
   store_mac(packet + kAtSenderMac, config_.mac);
-  wire::store32(packet + kAtSenderIp, config_.address ? config_.address->value : 0);
+  wire::store32(packet + kAtSenderIp, config_.address && !frame.as_nobody ? config_.address->value : 0);
   if (!frame.request) store_mac(packet + kAtTargetMac, frame.to);
   wire::store32(packet + kAtTargetIp, frame.address.value);
   return static_cast<std::size_t>(packet - out) + wire::kMinPayload;

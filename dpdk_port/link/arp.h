@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "dpdk_port/link/address_guard.h"
 #include "dpdk_port/link/link.h"
 #include "stp/types.h"
 
@@ -29,11 +30,13 @@ struct ArpCounters {
   std::uint64_t learned = 0;  // addresses that came to be known, or known anew
   std::uint64_t ignored = 0;  // ARP frames that were malformed or did not concern us
   std::uint64_t dropped = 0;  // frames not sent: too many waited
+  std::uint64_t probes_sent = 0;  // and announcements, of our own address
+  std::uint64_t conflicts = 0;    // times that another station was found to have our address
 };
 
 class Arp {
  public:
-  explicit Arp(const ArpConfig& config) : config_(config) {}
+  explicit Arp(const ArpConfig& config) : config_(config), guard_(config.answers) {}
 
   static constexpr Time kAskInterval = 100 * kMillisecond;
   static constexpr Time kLifetime = 60 * kSecond;
@@ -43,6 +46,13 @@ class Arp {
 
   // nullopt: not known (yet); a request goes out, at most one per kAskInterval and address.
   std::optional<MacAddr> resolve(Ipv4 address, Time now);
+
+  // The link has come up, or its address has become another one: asks whether somebody has it.
+  void begin(std::optional<Ipv4> address, Time now);
+  // Sends what is due for that. Often.
+  void tend(Time now);
+  // Who else has our address.
+  [[nodiscard]] std::optional<MacAddr> conflict() const { return guard_.conflict(); }
 
   // True: the frame was ARP and is no business of anybody else.
   bool receive(Bytes frame, Time now);
@@ -62,6 +72,8 @@ class Arp {
     bool request;
     MacAddr to;
     Ipv4 address;
+    bool guards = false;        // asks for our own address, or announces it
+    bool as_nobody = false;  // without telling whose question it is
   };
 
   static bool is_known(const Entry& entry, Time now);
@@ -78,6 +90,7 @@ class Arp {
   std::deque<Waiting> waiting_;
   std::size_t requests_waiting_ = 0;
   ArpCounters counters_;
+  AddressGuard guard_;
 };
 
 }  // namespace stp::port

@@ -80,10 +80,4 @@ bool look_up_interface(const std::string& name, InterfaceFacts& out, std::string
   return may_open_raw_sockets(error);
 }
 
-bool interface_runs(const std::string& name) {
-  ifreq answer;
-  return Socket(AF_INET, SOCK_DGRAM).ask(SIOCGIFFLAGS, name, answer) &&
-         (answer.ifr_flags & IFF_UP) != 0 && (answer.ifr_flags & IFF_RUNNING) != 0;
-}
-
 }  // namespace stp::port

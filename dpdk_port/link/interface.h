@@ -19,7 +19,4 @@ struct InterfaceFacts {
 // user may not open raw sockets, and the remedy.
 bool look_up_interface(const std::string& name, InterfaceFacts& out, std::string& error);
 
-// Up, and with a carrier. Also false when the interface has gone.
-bool interface_runs(const std::string& name);
-
 }  // namespace stp::port

@@ -149,7 +149,8 @@ TEST_F(Iface, ALinkThatIsDownHoldsUpNobody) {
 TEST_F(Iface, AnInterfaceThatIsRemovedTakesNothingDownWithIt) {
   open(1500);
   ASSERT_TRUE(NetworkNamespace::ip("link delete stp0"));
-  EXPECT_FALSE(a.port->link_up());
+  EXPECT_TRUE(turn_until(a, b, [&] { return !a.port->link_up(); }));
+  EXPECT_EQ(a.port->state(), LinkState::kGone);
   const Frame memory = make_bytes(1024, 1);
   for (RegionId i = 1; i <= 100; ++i) {
     a.engine.send_attached(make_frame(b.mac(), a.mac(), 54), memory, i);
@@ -222,6 +223,78 @@ TEST_F(Iface, AnInterfaceThatIsDownOrGoneWakesNobodyAndIsTakenUpAgain) {
   expect_frames_arrive_in_order(b, a, 60, 10);  // and keep their addresses
   EXPECT_NE(a.port->trouble().find("another MAC address"), std::string::npos);
   EXPECT_TRUE(turn_until(a, b, [&] { return !wakes(); }));
+}
+
+TEST_F(Iface, ItsStateIsWhatTheKernelTells) {
+  open(9000);
+  const auto becomes = [&](LinkState state, const std::string& words) {
+    return turn_until(a, b, [&] {
+      return a.port->state() == state && a.port->trouble().find(words) != std::string::npos &&
+             a.port->trouble().empty() == words.empty();
+    });
+  };
+  EXPECT_TRUE(becomes(LinkState::kUp, ""));
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp1 down"));
+  EXPECT_TRUE(becomes(LinkState::kNoCarrier, "check the cable"));
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp1 up"));
+  EXPECT_TRUE(becomes(LinkState::kUp, ""));
+  // Nobody has sent anything yet.
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 mtu 1500"));
+  EXPECT_TRUE(becomes(LinkState::kMtu, "ip link set stp0 mtu 9000"));
+  EXPECT_TRUE(a.port->link_up());
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 mtu 9000"));
+  EXPECT_TRUE(becomes(LinkState::kUp, ""));
+  const std::string mac = to_string(a.mac());
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 address 02:00:00:00:0a:55"));
+  EXPECT_TRUE(becomes(LinkState::kMac, "ip link set stp0 address " + mac));
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 address " + mac));
+  EXPECT_TRUE(becomes(LinkState::kUp, ""));
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 down"));
+  EXPECT_TRUE(becomes(LinkState::kDown, "ip link set stp0 up"));
+  ASSERT_TRUE(NetworkNamespace::ip("link delete stp0"));
+  EXPECT_TRUE(becomes(LinkState::kGone, "has gone"));
+}
+
+TEST_F(Iface, AddressesThatTheInterfaceIsGivenLaterAreItsOwn) {
+  open(1500, "", ",address=10.9.0.2/24");
+  EXPECT_EQ(a.port->info().address, std::nullopt);
+  const auto becomes = [&](std::optional<Ipv4> address) {
+    return turn_until(a, b, [&] { return a.port->info().address == address; });
+  };
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
+  EXPECT_TRUE(becomes(parse_ipv4("10.9.0.1")));
+  EXPECT_EQ(a.port->resolve(*parse_ipv4("10.9.0.1"), now()), a.mac());
+  ASSERT_TRUE(NetworkNamespace::ip("address flush dev stp0"));
+  EXPECT_TRUE(becomes(std::nullopt));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.3/24 dev stp0"));
+  EXPECT_TRUE(becomes(parse_ipv4("10.9.0.3")));
+  // What was chosen for the link stays.
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.4/24 dev stp1"));
+  const auto later = now() + 300 * kMillisecond;
+  EXPECT_TRUE(turn_until(a, b, [&] { return now() > later; }));
+  EXPECT_EQ(b.port->info().address, parse_ipv4("10.9.0.2"));
+}
+
+// Either side asks as RFC 5227 has it, and names the other one.
+TEST_F(Iface, AnAddressThatTwoHaveIsFound) {
+  open(1500, ",address=10.9.0.1/24", ",address=10.9.0.1/24");
+  EXPECT_TRUE(turn_until(a, b, [&] {
+    return a.port->state() == LinkState::kDuplicate && b.port->state() == LinkState::kDuplicate;
+  }));
+  EXPECT_NE(a.port->trouble().find("10.9.0.1 is also that of " + to_string(b.mac())),
+            std::string::npos)
+      << a.port->trouble();
+  EXPECT_TRUE(a.port->link_up());
+  EXPECT_EQ(counter(*a.port, "arp_conflicts"), 1U);
+}
+
+TEST_F(Iface, AnAddressOfTheKernelsThatAnotherStationHasIsFound) {
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
+  a.open("iface:stp0");
+  b.open("iface:stp1,address=10.9.0.1/24");
+  EXPECT_TRUE(turn_until(a, b, [&] { return a.port->state() == LinkState::kDuplicate; }));
+  EXPECT_TRUE(turn_until(a, b, [&] { return b.port->state() == LinkState::kDuplicate; }));
 }
 
 TEST_F(Iface, AnAddressOnAnInterfaceHasOneOwner) {

@@ -29,6 +29,7 @@ class TestPort : public port::Port {
   std::atomic<bool> cut = false;
   // How much later it is for the Node than by the clock: what else takes seconds of waiting.
   Time ahead = 0;
+  std::atomic<port::LinkState> link_state = port::LinkState::kUp;
   // Who answers when asked for an address; nullopt: nobody does.
   std::optional<MacAddr> neighbour;
 
@@ -53,7 +54,7 @@ class TestPort : public port::Port {
   [[nodiscard]] std::vector<port::PortCounter> counters() const override {
     return {{"test_frames", frames_}};
   }
-  [[nodiscard]] bool link_up() const override { return true; }
+  [[nodiscard]] port::LinkState state() const override { return link_state; }
 
  protected:
   using Frames = std::vector<std::vector<std::byte>>;
