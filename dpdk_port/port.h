@@ -21,8 +21,8 @@ struct PortInfo {
   std::string driver;
   MacAddr mac;
   unsigned mtu = 0;
-  unsigned max_stu = 0;   // exponent, from the MTU: 2^max_stu + 40 + 64 <= mtu
-  bool attaches = false;  // transmit attaches user memory to frames
+  unsigned max_stu = 0;         // exponent, from the MTU: 2^max_stu + 40 + 64 <= mtu
+  bool attaches = false;        // transmit attaches user memory to frames
   std::optional<Ipv4> address;  // the interface's own may change
 };
 

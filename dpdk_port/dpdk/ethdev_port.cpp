@@ -104,8 +104,7 @@ class EthdevPort final : public LinkPort {
   void look_at_link(Time now) {
     look_at_link_ = now + kLookAtLink;
     const bool was_up = std::exchange(up_, carries_frames(device_->state()));
-    const auto address =
-        follows_address_ ? device_->interface()->facts().address : info_.address;
+    const auto address = follows_address_ ? device_->interface()->facts().address : info_.address;
     if ((up_ && !was_up) || address != info_.address) arp_.begin(address, now);
     info_.address = address;
     if (up_) arp_.tend(now);

@@ -221,7 +221,8 @@ void PacketSocket::look_at_refused(Time now) {
   probe_pause_ = std::min(2 * probe_pause_, kLastProbe);
 }
 
-// The socket hears that its interface goes, the kernel's news also that it comes back: in any order.
+// The socket hears that its interface goes, the kernel's news also that it comes back: in any
+// order.
 void PacketSocket::look_at_interface(Time now) {
   // Read, it is gone: until then whoever sleeps on the socket is woken at once.
   int error = 0;

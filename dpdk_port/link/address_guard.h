@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whether another station has our IPv4 address (RFC 5227). It asks for it when the link comes up,
-// announces it where the link itself answers for it, and listens for others that use it. The address
-// is in use meanwhile: whoever gave it to us is told, and decides. It does no IO.
+// announces it where the link itself answers for it, and listens for others that use it. The
+// address is in use meanwhile: whoever gave it to us is told, and decides. It does no IO.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@ namespace stp::port {
 
 class AddressGuard {
  public:
-  // `owns`: the link answers for the address, so that it asks and announces. False: the kernel does;
-  // only what is heard counts, and then it asks whether that is over.
+  // `owns`: the link answers for the address, so that it asks and announces. False: the kernel
+  // does; only what is heard counts, and then it asks whether that is over.
   explicit AddressGuard(bool owns) : owns_(owns) {}
 
   // Begins again: with another address (nullopt: none), or on a link that has come up.

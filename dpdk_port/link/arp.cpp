@@ -198,7 +198,8 @@ std::size_t Arp::take(std::byte* out) {
   wire::store16(packet + kAtLengths, kAddressLengths);
   wire::store16(packet + kAtOperation, frame.request ? kRequest : kReply);
   store_mac(packet + kAtSenderMac, config_.mac);
-  wire::store32(packet + kAtSenderIp, config_.address && !frame.as_nobody ? config_.address->value : 0);
+  wire::store32(packet + kAtSenderIp,
+                config_.address && !frame.as_nobody ? config_.address->value : 0);
   if (!frame.request) store_mac(packet + kAtTargetMac, frame.to);
   wire::store32(packet + kAtTargetIp, frame.address.value);
   return static_cast<std::size_t>(packet - out) + wire::kMinPayload;

@@ -27,9 +27,9 @@ struct ArpConfig {
 struct ArpCounters {
   std::uint64_t requests_sent = 0;
   std::uint64_t answers_sent = 0;
-  std::uint64_t learned = 0;  // addresses that came to be known, or known anew
-  std::uint64_t ignored = 0;  // ARP frames that were malformed or did not concern us
-  std::uint64_t dropped = 0;  // frames not sent: too many waited
+  std::uint64_t learned = 0;      // addresses that came to be known, or known anew
+  std::uint64_t ignored = 0;      // ARP frames that were malformed or did not concern us
+  std::uint64_t dropped = 0;      // frames not sent: too many waited
   std::uint64_t probes_sent = 0;  // and announcements, of our own address
   std::uint64_t conflicts = 0;    // times that another station was found to have our address
 };
@@ -72,7 +72,7 @@ class Arp {
     bool request;
     MacAddr to;
     Ipv4 address;
-    bool guards = false;        // asks for our own address, or announces it
+    bool guards = false;     // asks for our own address, or announces it
     bool as_nobody = false;  // without telling whose question it is
   };
 

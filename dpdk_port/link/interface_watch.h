@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernel says of one interface, now: it tells of changes by rtnetlink, so that an interface
-// that does not change costs one look into an empty socket. Without rtnetlink (a sandbox may forbid
-// it) the interface is asked about in intervals.
+// What the kernel says of one interface, now: it tells of changes by rtnetlink, so that an
+// interface that does not change costs one look into an empty socket. Without rtnetlink (a sandbox
+// may forbid it) the interface is asked about in intervals.
 #pragma once
 
 #include <optional>

@@ -94,8 +94,10 @@ struct ClientPage {
   std::atomic<std::uint32_t> sleepers;  // client threads asleep, or about to be, on `events`
   alignas(64) std::atomic<std::uint32_t> events;  // futex word, bumped by the service
   std::atomic<std::uint32_t> service_asleep;      // 1: after ringing, write to the client's bell
-  std::atomic<std::uint32_t> accepts;  // bumped by the service: a listener has a connection
-  alignas(64) Doorbells news;          // rung by the service: gathered channels to be looked at
+  std::atomic<std::uint32_t> accepts;       // bumped by the service: a listener has a connection
+  std::atomic<std::uint32_t> link_state;    // port::LinkState, written by the service
+  std::atomic<std::uint32_t> link_changes;  // of link_state
+  alignas(64) Doorbells news;  // rung by the service: gathered channels to be looked at
 };
 inline constexpr std::uint32_t kClientPageMagic = 0x53545047;  // "STPG"
 

@@ -31,25 +31,27 @@ enum class RequestKind : std::uint32_t {
   kDecide,   // vc, admit, option: answers a connection that was asked for
   // connectionless endpoint -> vc, channel, fds: channel memory; -EBUSY: it has one
   kOpenPort,
-  kVcInfo,    // vc -> info
-  kClose,     // vc, at_once, option; the channel's state becomes kClosed (or kFailed) in the end
-  kMap,       // endpoint, direction, base, segments (+ fds) -> region
-  kUnmap,     // region; -EINPROGRESS while frames still read it: ask again
-  kAllocMx,   // region, vc or 0, permissions -> mx
-  kFreeMx,    // endpoint, mx
-  kResolve,   // ipv4 -> mac; -EAGAIN: ask again in a while
-  kStats,     // -> next counter name and value from `index` on; -ENOENT: no more
-  kUnlisten,  // endpoint: who waits to be accepted is disconnected
-  kTrouble,   // -> what troubles the link, as much as fits, from character `index` on; "": no more
+  kVcInfo,     // vc -> info
+  kClose,      // vc, at_once, option; the channel's state becomes kClosed (or kFailed) in the end
+  kMap,        // endpoint, direction, base, segments (+ fds) -> region
+  kUnmap,      // region; -EINPROGRESS while frames still read it: ask again
+  kAllocMx,    // region, vc or 0, permissions -> mx
+  kFreeMx,     // endpoint, mx
+  kResolve,    // ipv4 -> mac; -EAGAIN: ask again in a while
+  kStats,      // -> next counter name and value from `index` on; -ENOENT: no more
+  kUnlisten,   // endpoint: who waits to be accepted is disconnected
+  kTrouble,    // -> what troubles the link, as much as fits, from character `index` on; "": no more
+  kLinkState,  // -> state (port::LinkState), value: how often it has changed, mtu, ipv4
   // What stpctl asks (admin.h says who sees what). Lists go by cursor, 0 first; an
   // answer without an id has nothing to show but the next cursor; -ENOENT: no more.
-  kAdminLink = 0x100,  // -> the link, and how much of everything there is
-  kAdminConnection,    // cursor -> a connection
-  kAdminRegion,        // cursor -> a mapped region
-  kTraceStart,         // trace; fd: a regular file, open for writing
-  kTraceStop,          // no more frames; what was seen is still being written until `finished`
-  kTraceStatus,        // -> the trace that runs, or the last one; -ENOENT: there was none
-  kAdminUser,          // cursor -> a user, and what it has of each budget
+  kAdminLink =
+      0x100,  // -> the link, its state (port::LinkState), and how much of everything there is
+  kAdminConnection,  // cursor -> a connection
+  kAdminRegion,      // cursor -> a mapped region
+  kTraceStart,       // trace; fd: a regular file, open for writing
+  kTraceStop,        // no more frames; what was seen is still being written until `finished`
+  kTraceStatus,      // -> the trace that runs, or the last one; -ENOENT: there was none
+  kAdminUser,        // cursor -> a user, and what it has of each budget
 };
 
 // EndpointConfig in a fixed form.

@@ -41,9 +41,11 @@ Service::Impl::Impl(std::unique_ptr<port::Port> link, std::optional<std::uint64_
       bells(::epoll_create1(EPOLL_CLOEXEC)),
       expelled_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       port(std::move(link)),
+      link_state(port->state()),
       node(node_config(port->info(), granted, windows), port::system_random()) {
   if (!bell || !bells || !expelled_fd || watch_bell(EPOLL_CTL_ADD, bell.get(), 0, true) != 0)
     throw std::system_error(errno, std::generic_category(), "eventfd");
+  if (link_state != port::LinkState::kUp) note_link_change();
 }
 
 Service::Service(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted)
@@ -89,6 +91,7 @@ Client* Service::Impl::make_client(bool privileged) {
   client.page().magic = kClientPageMagic;
   client.page().version = kProtocolVersion;
   client.page().service_asleep.store(asleep ? 1 : 0);
+  tell_link_state(client);
   return &client;
 }
 
@@ -203,6 +206,7 @@ unsigned Service::poll() {
   work::Hold const turn("one turn of a link");
   auto const rung = impl_->collect_bells();
   auto const moved = impl_->port->poll(impl_->node, impl_->clock.now());
+  if (auto const now = impl_->clock.now(); now >= impl_->look_at_link_at) impl_->look_at_link(now);
   impl_->expel_torn();
   if (moved == 0) impl_->node.idle();
   auto const events = impl_->handle_events();

@@ -40,6 +40,13 @@ struct RegionClaim {
   std::shared_ptr<Torn> torn;  // to be set where its owner takes memory away that is in use
 };
 
+// The link is in another state than before.
+struct LinkChange {
+  port::LinkState state = port::LinkState::kUnknown;
+  std::string trouble;            // and the remedy; "": none
+  std::uint64_t passed_over = 0;  // changes before it that nobody asked for in time
+};
+
 // What 10 Gbit/s bring in 300 us at an MTU of 1500, and 100 Gbit/s in 250 us at one of 9000: many
 // round trips of a machine room, and little for a switch that has some MB of buffers.
 inline constexpr std::uint64_t kGrantedStus = 384;
@@ -100,6 +107,8 @@ class Service {
   [[nodiscard]] Time next_deadline() const;
   [[nodiscard]] port::Port& port();
   [[nodiscard]] Node& node();
+  // The changes since it was opened, in their order; the first one tells of a link that was not up.
+  std::optional<LinkChange> next_link_change();
   // What `counters` gives stands behind the link's counters in kStats.
   void add_counters(std::function<std::vector<port::PortCounter>()> counters);
   [[nodiscard]] std::vector<port::PortCounter> all_counters() const;

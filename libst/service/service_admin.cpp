@@ -79,6 +79,7 @@ void Service::Impl::admin_link(const Client& client, Reply& reply) const {
   reply.mtu = info.mtu;
   reply.max_stu = info.max_stu;
   if (info.address) reply.ipv4 = info.address->value;
+  reply.state = static_cast<std::uint32_t>(port->state());
   reply.admin.link_up = port->link_up() ? 1 : 0;
   reply.admin.clients = static_cast<std::uint32_t>(clients.size());
   reply.admin.connections = static_cast<std::uint32_t>(node.vc_count());

@@ -9,6 +9,7 @@
 //   service_events.cpp       what the Node tells
 //   service_leaving.cpp      what is over, taken down a slice in each turn
 //   service_admin.cpp        what stpctl asks
+//   service_link.cpp         the state of the link
 // Functions that answer a request return 0 or a negative errno.
 #pragma once
 
@@ -85,6 +86,7 @@ struct Service::Impl {
   int answer(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int hello(const Client& client, Attachments& attachments, Reply& reply);
   int resolve(Client& client, const Request& request, Reply& reply);
+  int query_link(Reply& reply) const;
   int stats(const Request& request, Reply& reply) const;
   int trouble(const Request& request, Reply& reply) const;
   std::vector<port::PortCounter> other_counters() const;
@@ -156,6 +158,11 @@ struct Service::Impl {
   void vc_gone(VcId vc, std::uint64_t cookie);
   void region_gone(RegionId id);
 
+  // ---- the link ----
+  void look_at_link(Time now);
+  void note_link_change();
+  void tell_link_state(Client& client) const;
+
   // ---- turns ----
   bool kick(const Client& client, Bell number);
   bool collect_bells();
@@ -198,6 +205,11 @@ struct Service::Impl {
   std::map<RegionId, ClientId> region_owner;
   std::function<std::vector<port::PortCounter>()> more_counters;
   std::unique_ptr<port::Port> port;
+  port::LinkState link_state;      // as of the last look at it
+  std::uint32_t link_changes = 0;  // since it was opened
+  Time look_at_link_at = 0;
+  std::deque<LinkChange> noted_changes;
+  std::uint64_t unnoted_changes = 0;
   // Memory that keeps track of what is on its way, from the budgets of whose clients these are.
   // What a client has taken may outlive it for some turns.
   struct Windows final : WindowBudget {

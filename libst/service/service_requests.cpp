@@ -84,6 +84,8 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
       return stats(request, reply);
     case RequestKind::kTrouble:
       return trouble(request, reply);
+    case RequestKind::kLinkState:
+      return query_link(reply);
     case RequestKind::kAdminLink:
     case RequestKind::kAdminConnection:
     case RequestKind::kAdminRegion:
@@ -157,6 +159,7 @@ int Service::Impl::stats(const Request& request, Reply& reply) const {
 // The link's, then those of whoever owns this service.
 std::vector<port::PortCounter> Service::Impl::other_counters() const {
   auto counters = port->counters();
+  counters.push_back({"link_changes", link_changes});
   if (!more_counters) return counters;
   auto const more = more_counters();
   counters.insert(counters.end(), more.begin(), more.end());

@@ -19,6 +19,7 @@ port::TelemetryRow Telemetry::link() {
           {"driver", info.driver},
           {"mac", port::to_string(info.mac)},
           {"mtu", std::uint64_t{info.mtu}},
+          {"state", std::string(port::name_of(service_.port().state()))},
           {"up", std::uint64_t{service_.port().link_up()}},
           {"clients", std::uint64_t{service_.client_count()}},
           {"connections", std::uint64_t{service_.node().vc_count()}}};

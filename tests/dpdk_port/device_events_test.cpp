@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A device that is pulled, or that wants to be set up again, as DPDK tells it: with a virtual device
-// for a NIC, and drivers' own way to tell.
+// A device that is pulled, or that wants to be set up again, as DPDK tells it: with a virtual
+// device for a NIC, and drivers' own way to tell.
 #define ALLOW_EXPERIMENTAL_API
 #include <gtest/gtest.h>
 #include <rte_dev.h>

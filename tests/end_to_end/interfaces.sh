@@ -21,6 +21,7 @@ costs_nothing() {
   done
   return 1
 }
+gauge() { "$bin/stpctl" --socket "$work/$1.sock" stats --prometheus | grep -q -- "$2"; }
 told() { grep -qF -- "$2" "$work/$1.log"; }
 troubled() { links "$1" | grep -qF -- "$2"; }
 untroubled() { links "$1" | tee "$work/links.log" | awk "END { exit NR != 2 }"; }
@@ -50,6 +51,8 @@ wait_for 30 pings || fail "no answer to a ping"
 # Down, and removed: no cost, one line in the log; back by itself.
 within "$side_a" ip link set stp0 down
 wait_for 20 troubled a "ip link set stp0 up" || fail "stpctl links does not tell that it is down"
+expect gauge a 'stp_link_state{.*state="down"} 1$'
+expect gauge a 'stp_link_up{.*} 0$'
 expect costs_nothing "$(session_of "$stpd_a" | tail -n 1)"
 within "$side_a" ip link set stp0 up
 wait_for 30 pings || fail "the link is not taken up again"
@@ -60,7 +63,21 @@ expect costs_nothing "$(session_of "$stpd_a" | tail -n 1)"
 join_by_wire "$side_a" "$side_b" 9000
 wait_for 30 pings || fail "the new interface is not taken up"
 wait_for 20 untroubled a || fail "the trouble is not over"
-expect [ "$(grep -c 'is down, or has gone' "$work/a.log")" -le 2 ]
+for state in 'is down: ' 'is gone: '; do
+  expect [ "$(grep -c "link iface:stp0 $state" "$work/a.log")" -eq 1 ]
+done
+
+# An address that is given later, and an MTU that is lowered before anybody sends.
+within "$side_a" ip address flush dev stp0
+within "$side_a" ip address add 10.9.0.7/24 dev stp0
+wait_for 20 gauge a 'stp_link_info{.*address="10.9.0.7"' || fail "the new address is not seen"
+within "$side_a" ip address flush dev stp0
+within "$side_a" ip address add 10.9.0.1/24 dev stp0
+within "$side_a" ip link set stp0 mtu 1500
+wait_for 20 troubled a "has MTU 1500 and this link 9000" || fail "stpctl links tells of no MTU"
+wait_for 10 told a "is mtu mismatch: " || fail "the log tells of no MTU"
+within "$side_a" ip link set stp0 mtu 9000
+wait_for 20 untroubled a || fail "the trouble is not over"
 
 # The other end takes 1500 bytes: a file waits, short frames go on, and so does the file when it may.
 random_file "$work/file" 4M

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dpdk_port/link/link_state.h"
 #include "tools/stpctl/counter_texts.h"
 
 namespace stp::stpctl {
@@ -59,6 +60,25 @@ void gauge_of_users(std::string& out, const std::vector<LinkCounters>& links,
               ',' + label("uid", std::to_string(user.uid)) + ',' + label("budget", budget.name));
 }
 
+// One sample for each state, 1 for the one that the link is in.
+void gauge_of_states(std::string& out, const std::vector<LinkCounters>& links) {
+  head(out, "stp_link_state", "1 for the state that the link is in", "gauge");
+  for (auto const& of : links)
+    for (auto const& each : port::kLinkStates)
+      add_sample(out, "stp_link_state", of.link, of.link.state == each.name ? 1 : 0,
+                 ',' + label("state", std::string(each.name)));
+}
+
+void info_of_links(std::string& out, const std::vector<LinkCounters>& links) {
+  head(out, "stp_link_info", "1; what the link is, in its labels", "gauge");
+  for (auto const& of : links)
+    add_sample(out, "stp_link_info", of.link, 1,
+               ',' + label("mac", of.link.mac) + ',' +
+                   label("address", of.link.address.value_or("")) + ',' +
+                   label("mtu", std::to_string(of.link.mtu)) + ',' +
+                   label("driver", of.link.driver));
+}
+
 // Links of different kinds count different things.
 std::vector<std::string> names_of(const std::vector<LinkCounters>& links) {
   std::vector<std::string> names;
@@ -81,6 +101,8 @@ std::string prometheus_text(const std::vector<LinkCounters>& links) {
         if (counter.name == name) add_sample(out, metric, of.link, counter.value);
   }
   gauge(out, links, "stp_link_up", "whether the link is up", [](auto& l) { return l.up ? 1 : 0; });
+  gauge_of_states(out, links);
+  info_of_links(out, links);
   gauge(out, links, "stp_connected_clients", "programs that are connected to the daemon",
         [](auto& l) { return l.clients; });
   gauge(out, links, "stp_connections", "connections of the link",

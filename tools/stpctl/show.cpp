@@ -37,15 +37,16 @@ Table table_of_links() {
                 "REGIONS>", "DRIVER", "SOCKET"});
 }
 void add(Table& table, const Link& link) {
-  table.row({link.name, link.up ? "up" : "down", link.mac, link.address.value_or("-"),
-             std::to_string(link.mtu), std::to_string(1U << link.max_stu),
-             std::to_string(link.clients), std::to_string(link.connections),
-             std::to_string(link.regions), link.driver, link.socket});
+  table.row({link.name, link.state, link.mac, link.address.value_or("-"), std::to_string(link.mtu),
+             std::to_string(1U << link.max_stu), std::to_string(link.clients),
+             std::to_string(link.connections), std::to_string(link.regions), link.driver,
+             link.socket});
 }
 void add(Json& json, const Link& link) {
   json.object();
   json.value("link", link.name).value("socket", link.socket);
   json.value("device", link.device).value("driver", link.driver).value("up", link.up);
+  json.value("state", link.state);
   json.value("mac", link.mac);
   link.address ? json.value("address", *link.address) : json.null("address");
   json.value("mtu", link.mtu).value("max_stu_bytes", 1U << link.max_stu);

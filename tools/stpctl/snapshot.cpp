@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "dpdk_port/link/link.h"
+#include "dpdk_port/link/link_state.h"
 #include "libst/service/budget.h"
 #include "libst/service/text_field.h"
 #include "tools/stpctl/failure.h"
@@ -86,6 +87,7 @@ Link read_link(DaemonClient& daemon) {
             .mtu = reply.mtu,
             .max_stu = reply.max_stu,
             .up = entry.link_up != 0,
+            .state = std::string(port::name_of(static_cast<port::LinkState>(reply.state))),
             .clients = entry.clients,
             .connections = entry.connections,
             .regions = entry.regions,

@@ -17,6 +17,7 @@ struct Link {
   std::optional<std::string> address;
   unsigned mtu = 0, max_stu = 0;
   bool up = false;
+  std::string state;  // port::LinkState in words
   unsigned clients = 0, connections = 0, regions = 0;
   bool administrator = false;  // this user is shown what is others'
   std::string trouble;         // and the remedy; "": none

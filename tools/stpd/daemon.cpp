@@ -89,7 +89,7 @@ bool Daemon::is_alive() {
 }
 
 void Daemon::look_at_links() {
-  for (auto const& link : links_) link->log_trouble();
+  for (auto const& link : links_) link->log_state();
 }
 
 std::string Daemon::status() const {

@@ -142,18 +142,30 @@ bool ServedLink::is_alive() {
   return alive;
 }
 
-void ServedLink::log_trouble() {
-  std::string trouble;
-  {
-    std::lock_guard guard(service_.lock());
-    trouble = service_.port().trouble();
+void ServedLink::log_state() {
+  for (;;) {
+    std::optional<service::LinkChange> change;
+    service::LinkChange now;
+    {
+      std::lock_guard guard(service_.lock());
+      change = service_.next_link_change();
+      now = {.state = service_.port().state(), .trouble = service_.port().trouble()};
+    }
+    if (!change) return log_state(now);
+    if (change->passed_over != 0)
+      log(LogLevel::kWarning, "link " + options_.link + ": " + std::to_string(change->passed_over) +
+                                  " changes of its state are not told one by one");
+    log_state(*change);
   }
-  if (trouble == trouble_) return;
-  trouble_ = std::move(trouble);
-  if (trouble_.empty())
-    log(LogLevel::kInfo, "link " + options_.link + ": the trouble is over");
-  else
-    log(LogLevel::kWarning, "link " + options_.link + ": " + trouble_);
+}
+
+void ServedLink::log_state(const service::LinkChange& change) {
+  auto text = std::string(port::name_of(change.state));
+  if (!change.trouble.empty()) text += ": " + change.trouble;
+  if (text == logged_) return;
+  logged_ = std::move(text);
+  log(change.state == port::LinkState::kUp ? LogLevel::kInfo : LogLevel::kWarning,
+      "link " + options_.link + " is " + logged_);
 }
 
 void ServedLink::begin_to_leave() {

@@ -36,13 +36,14 @@ class ServedLink {
   void begin_to_leave();
   // Whether both threads have moved since this was last asked.
   bool is_alive();
-  // Says what troubles the link, once, and when that is over.
-  void log_trouble();
+  // Says in which state the link is, once for each change, and what else troubles it.
+  void log_state();
   [[nodiscard]] const std::string& name() const { return options_.name; }
 
  private:
   ServedLink(const LinkOptions& link, bool alone, std::unique_ptr<port::Port> port);
   bool start_trace(std::string& error);
+  void log_state(const service::LinkChange& change);
   bool start_admin(const Options& options, std::string& error);
   bool listen(const Options& options, std::string& error);
   void log_link();
@@ -63,7 +64,7 @@ class ServedLink {
   std::optional<service::Telemetry> telemetry_;
   bool serving_ = false;
   std::uint64_t seen_turns_ = 0, seen_requests_ = 0;
-  std::string trouble_;
+  std::string logged_ = "up";  // the state, and what was said of it
 };
 
 }  // namespace stp::stpd

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The state of the link, told to programs by their pages and to who writes the log.
+#include "libst/service/service_impl.h"
+
+namespace stp::service {
+namespace {
+
+// How often it is looked at: a change shows so much later at most.
+constexpr Time kInterval = 10 * kMillisecond;
+// Changes that are kept until somebody asks for them; of a link that flaps the last ones.
+constexpr std::size_t kKept = 8;
+
+}  // namespace
+
+void Service::Impl::look_at_link(Time now) {
+  look_at_link_at = now + kInterval;
+  auto const state = port->state();
+  if (state == link_state) return;
+  link_state = state;
+  ++link_changes;
+  note_link_change();
+  for (auto& [id, client] : clients) {
+    work::count("clients");
+    tell_link_state(client);
+    wake_page(client.page());
+  }
+}
+
+void Service::Impl::note_link_change() {
+  if (noted_changes.size() == kKept) {
+    noted_changes.pop_front();
+    ++unnoted_changes;
+  }
+  noted_changes.push_back({link_state, port->trouble()});
+}
+
+void Service::Impl::tell_link_state(Client& client) const {
+  auto& page = client.page();
+  page.link_state.store(static_cast<std::uint32_t>(link_state), std::memory_order_relaxed);
+  page.link_changes.store(link_changes, std::memory_order_release);
+}
+
+int Service::Impl::query_link(Reply& reply) const {
+  auto const& info = port->info();
+  reply.state = static_cast<std::uint32_t>(link_state);
+  reply.value = link_changes;
+  reply.mtu = info.mtu;
+  if (info.address) reply.ipv4 = info.address->value;
+  return 0;
+}
+
+std::optional<LinkChange> Service::next_link_change() {
+  auto& noted = impl_->noted_changes;
+  if (noted.empty()) return std::nullopt;
+  auto change = std::move(noted.front());
+  noted.pop_front();
+  change.passed_over = std::exchange(impl_->unnoted_changes, 0);
+  return change;
+}
+
+}  // namespace stp::service
