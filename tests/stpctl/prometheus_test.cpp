@@ -67,6 +67,21 @@ TEST(PrometheusText, TellsWhatEachUserHasAndMayHaveOfEachBudget) {
       contains(text, R"(stp_user_most{link="loop",socket="/s",uid="1001",budget="mappings"})"));
 }
 
+TEST(PrometheusText, TellsTheStateOfALinkAndWhatItIs) {
+  auto of = counters_of("iface:a", {});
+  of.link.state = "no carrier";
+  of.link.mac = "02:00:00:00:00:01";
+  of.link.address = "10.9.0.1";
+  of.link.mtu = 9'000;
+  of.link.driver = "af_packet";
+  auto const text = prometheus_text({of});
+  EXPECT_TRUE(contains(text, R"(stp_link_state{link="iface:a",socket="/s",state="no carrier"} 1)"));
+  EXPECT_TRUE(contains(text, R"(stp_link_state{link="iface:a",socket="/s",state="up"} 0)"));
+  EXPECT_TRUE(contains(text, R"(stp_link_info{link="iface:a",socket="/s",mac="02:00:00:00:00:01",)"
+                             R"(address="10.9.0.1",mtu="9000",driver="af_packet"} 1)"))
+      << text;
+}
+
 TEST(CounterTexts, SayOfANodesCounterWhatTheNodeSays) {
   EXPECT_EQ(text_of_counter("bad_key"), Counters::description(Counter::kBadKey));
   EXPECT_TRUE(counts_drops("bad_key"));
