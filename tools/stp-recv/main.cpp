@@ -116,9 +116,10 @@ int main(int argc, char** argv) {
   app.add_option("--listen", options.listen, "Port to listen on, as :3000")->required();
   app.add_option("--out", options.directory, "Directory for what arrives; - is standard output")
       ->required();
-  app.add_option("--link", options.link,
-                 "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE, loop);\n"
-                 "default: STP_LINK");
+  app.add_option(
+      "--link", options.link,
+      "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE, loop);\n"
+      "default: STP_LINK");
   app.add_option("--idle-timeout", options.idle_seconds,
                  "Seconds after which a sender that is silent loses its connection; default: 60")
       ->check(CLI::Range(1, 86'400));

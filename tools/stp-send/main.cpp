@@ -59,9 +59,10 @@ int main(int argc, char** argv) {
   app.add_option("--retry", retry,
                  "Seconds without progress for which a lost link or receiver is tried again")
       ->check(CLI::Range(0, 31'536'000));
-  app.add_option("--link", link,
-                 "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE, loop);\n"
-                 "default: STP_LINK");
+  app.add_option(
+      "--link", link,
+      "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE, loop);\n"
+      "default: STP_LINK");
   app.add_flag("-q,--quiet", quiet, "Say nothing but errors");
   app.set_version_flag("--version", std::string(st_version()));
   CLI11_PARSE(app, argc, argv);
