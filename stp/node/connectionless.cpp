@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "stp/node/impl.h"
+#include "stp/wire/syntax.h"
 
 namespace stp {
 
@@ -50,7 +51,7 @@ void Node::Impl::receive_on_endpoint(Vc& vc, const wire::Frame& frame, Time now)
   auto const op = frame.header.op();
   if (op != wire::Op::kData) counters.add(Counter::kRxControl);
   // protocol: 11.10
-  if (vc.user_closed || op == wire::Op::kDisconnectAnswer || op == wire::Op::kDisconnectComplete)
+  if (vc.user_closed || wire::syntax_of(op).when == wire::When::kByState)
     return drop(DropReason::kBadState);
   if (op == wire::Op::kData) return on_unscheduled_data(vc, frame, now);
   // protocol: 11.5

@@ -6,6 +6,7 @@
 
 #include "stp/node/impl.h"
 #include "stp/wire/parse.h"
+#include "stp/wire/syntax.h"
 
 namespace stp {
 
@@ -99,12 +100,9 @@ void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
   }
   if (op == wire::Op::kDisconnectAnswer) return on_disconnect_answer(vc, now);
   if (op == wire::Op::kDisconnectComplete) return on_disconnect_complete(vc, now);
-  if (vc.state != VcState::kOpen || vc.user_closed) {
-    // While our RD waits for its answer the peer may still ask; nothing else is wanted any more.
-    bool const draining = vc.state == VcState::kOpen && op == wire::Op::kRequestStateResponse;
-    bool const asked = vc.state == VcState::kOpen && op == wire::Op::kRequestState;
-    if (!draining && !asked) return drop(not_legal(vc));
-  }
+  bool const legal = vc.state == VcState::kOpen &&
+                     (!vc.user_closed || wire::syntax_of(op).when == wire::When::kDraining);
+  if (!legal) return drop(not_legal(vc));
   switch (op) {
     case wire::Op::kRequestState:
       return on_request_state(vc, frame.header);

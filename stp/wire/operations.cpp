@@ -11,8 +11,9 @@ STP_OPERATIONS(STP_OPERATION_FIELDS)
 #undef STP_OPERATION_FIELDS
 #undef STP_FIELD
 
-#define STP_OPERATION_ROW(operation, fields, short_name, name, slot, used, illegal, constraint) \
-  Operation{Op::k##operation, short_name, name, k##operation##Fields, slot, used,               \
+#define STP_OPERATION_ROW(operation, fields, short_name, name, slot, when, used, illegal, \
+                          constraint)                                                     \
+  Operation{Op::k##operation, short_name, name, k##operation##Fields, slot, when, used,   \
             illegal,          constraint},
 constexpr std::array kRows{STP_OPERATIONS(STP_OPERATION_ROW)};
 #undef STP_OPERATION_ROW

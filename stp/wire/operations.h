@@ -61,46 +61,50 @@ namespace stp::wire {
 #define STP_FIELDS_END(F) F(DId, r_id, "R_id") F(SId, i_id, "I_id")
 #define STP_FIELDS_END_ACK(F) F(DId, i_id, "I_id") F(SId, r_id, "R_id")
 
-// O(operation, fields, short name, name, Slot, flags that it looks at, flags that are a syntax
-// error, what else is one). `operation`: the struct, and Op::k<operation>.
+// O(operation, fields, short name, name, Slot, when it is legal, flags that it looks at, flags that
+// are a syntax error, what else is one). `operation`: the struct, and Op::k<operation>.
 #define STP_OPERATIONS(O)                                                                        \
   O(RequestConnection, REQUEST_CONNECTION, "RC", "Request_Connection",                           \
-    Slot::kNone, kNoFlags, kIllegalInControl, Constraint::kSizes)                                \
+    Slot::kNone, When::kByState, kNoFlags, kIllegalInControl, Constraint::kSizes)                \
   O(ConnectionAnswer, CONNECTION_ANSWER, "CA", "Connection_Answer",                              \
-    Slot::kNone, flag::kReject, kIllegalInControl, Constraint::kSizes)                           \
+    Slot::kNone, When::kByState, flag::kReject, kIllegalInControl, Constraint::kSizes)           \
   O(RequestDisconnect, REQUEST_DISCONNECT, "RD", "Request_Disconnect",                           \
-    Slot::kNone, kNoFlags, kIllegalInControl, Constraint::kNone)                                 \
+    Slot::kNone, When::kByState, kNoFlags, kIllegalInControl, Constraint::kNone)                 \
   O(DisconnectAnswer, DISCONNECT_ANSWER, "DA", "Disconnect_Answer",                              \
-    Slot::kNone, kNoFlags, kIllegalInControl, Constraint::kNone)                                 \
+    Slot::kNone, When::kByState, kNoFlags, kIllegalInControl, Constraint::kNone)                 \
   O(DisconnectComplete, DISCONNECT_COMPLETE, "DC", "Disconnect_Complete",                        \
-    Slot::kNone, kNoFlags, kIllegalInControl, Constraint::kNone)                                 \
+    Slot::kNone, When::kByState, kNoFlags, kIllegalInControl, Constraint::kNone)                 \
   O(NoOperation, NO_OPERATION, "NOP", "No_Operation",                                            \
-    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kNone)                              \
+    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kNone)                 \
   O(RequestMemoryRegion, REQUEST_MEMORY_REGION, "RMR", "Request_Memory_Region",                  \
-    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kLength)                            \
+    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kLength)               \
   O(MemoryRegionAvailable, MEMORY_REGION_AVAILABLE, "MRA", "Memory_Region_Available",            \
-    Slot::kOne, flag::kReject | kQueuedFlags, kIllegalInControl, Constraint::kNone)              \
+    Slot::kOne, When::kOpen, flag::kReject | kQueuedFlags, kIllegalInControl,                    \
+    Constraint::kNone)                                                                           \
   O(Get, GET, "GET", "Get, FetchOp, FetchOp_Complete",                                           \
-    Slot::kOne, flag::kReject | flag::kSilent | flag::kFunction | kQueuedFlags,                  \
+    Slot::kOne, When::kOpen, flag::kReject | flag::kSilent | flag::kFunction | kQueuedFlags,     \
     kIllegalInGet, Constraint::kNone)                                                            \
   O(RequestToSend, REQUEST_TO_SEND, "RTS", "Request_To_Send",                                    \
-    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kMaxBlock)                          \
+    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kMaxBlock)             \
   O(RequestAnswer, REQUEST_ANSWER, "RA", "Request_Answer",                                       \
-    Slot::kOne, flag::kReject | kQueuedFlags, kIllegalInControl, Constraint::kNone)              \
+    Slot::kOne, When::kOpen, flag::kReject | kQueuedFlags, kIllegalInControl,                    \
+    Constraint::kNone)                                                                           \
   O(RequestToReceive, REQUEST_TO_RECEIVE, "RTR", "Request_To_Receive",                           \
-    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kLength)                            \
+    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kLength)               \
   O(ClearToSend, CLEAR_TO_SEND, "CTS", "Clear_To_Send",                                          \
-    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kBlocksize)                         \
-  O(Data, DATA, "DATA", "Data", Slot::kPerBlock,                                                 \
-    flag::kAppend | flag::kLast | flag::kOrder | flag::kSilent | kQueuedFlags,                   \
-    kIllegalInData, Constraint::kNone)                                                           \
+    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kBlocksize)            \
+  O(Data, DATA, "DATA", "Data",                                                                  \
+    Slot::kPerBlock, When::kOpen,                                                                \
+    flag::kAppend | flag::kLast | flag::kOrder | flag::kSilent | kQueuedFlags, kIllegalInData,   \
+    Constraint::kNone)                                                                           \
   O(RequestState, REQUEST_STATE, "RS", "Request_State",                                          \
-    Slot::kNone, kNoFlags, kIllegalInControl, Constraint::kNone)                                 \
+    Slot::kNone, When::kDraining, kNoFlags, kIllegalInControl, Constraint::kNone)                \
   O(RequestStateResponse, REQUEST_STATE_RESPONSE, "RSR", "Request_State_Response",               \
-    Slot::kNone, flag::kReject, kIllegalInControl, Constraint::kNone)                            \
-  O(End, END, "END", "End", Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kNone)      \
+    Slot::kNone, When::kDraining, flag::kReject, kIllegalInControl, Constraint::kNone)           \
+  O(End, END, "END", "End",                                                                      \
+    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kNone)                 \
   O(EndAck, END_ACK, "EA", "End_Ack",                                                            \
-    Slot::kOne, kQueuedFlags, kIllegalInControl, Constraint::kNone)
+    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kNone)
 // clang-format on
 
 // The words of a header that operations use differently. kTLen is two of them.
@@ -109,6 +113,14 @@ enum class Word : std::uint8_t { kParam, kMx, kBufx, kOffset, kSync, kBNum, kDId
 // Whether an operation takes a Slot at its receiver.
 // protocol: 6.2
 enum class Slot : std::uint8_t { kNone, kOne, kPerBlock };
+
+// In which states of a VC a receiver takes an operation, and who sends it.
+// protocol: 5.15, 5.17
+enum class When : std::uint8_t {
+  kByState,   // where the table of states says; Nodes send it, users never do
+  kOpen,      // while the VC is open and its user has not closed it
+  kDraining,  // the same, and while what that user had queued still goes
+};
 
 // The fields of an operation that can be illegal whatever the receiver's state.
 enum class Constraint : std::uint8_t {
@@ -142,6 +154,7 @@ struct Operation {
   std::string_view name;
   std::span<const FieldName> fields;
   Slot slot = Slot::kNone;
+  When when = When::kOpen;
   std::uint16_t used_flags = 0;  // what the receiver looks at
   std::uint16_t illegal_flags = kFlagsMask;
   Constraint constraint = Constraint::kNone;

@@ -14,15 +14,16 @@ struct Syntax {
   bool slot = false;  // takes a Slot at its receiver
   std::uint16_t illegal_flags = kFlagsMask;
   Constraint constraint = Constraint::kNone;
+  When when = When::kOpen;
 };
 
 inline constexpr std::size_t kOpCodes = 32;
 
 constexpr std::array<Syntax, kOpCodes> syntax_table() {
   std::array<Syntax, kOpCodes> table{};
-#define STP_SYNTAX(operation, fields, short_name, name, slot, used, illegal, constraint)     \
-  table[static_cast<std::size_t>(Op::k##operation)] = {true, (slot) != Slot::kNone, illegal, \
-                                                       constraint};
+#define STP_SYNTAX(operation, fields, short_name, name, slot, when, used, illegal, constraint) \
+  table[static_cast<std::size_t>(Op::k##operation)] = {true, (slot) != Slot::kNone, illegal,   \
+                                                       constraint, when};
   STP_OPERATIONS(STP_SYNTAX)
 #undef STP_SYNTAX
   return table;

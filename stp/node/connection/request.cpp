@@ -22,17 +22,13 @@ int within_memory(Work&& work) {
   }
 }
 
-bool connection_operation(Op op) {
-  return op <= Op::kDisconnectComplete;
-}
-
 }  // namespace
 
 // protocol: 7.7, 12.4
 int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
   auto const op = entry.header.op();
   if (op != Op::kData && wire::short_name(op) == nullptr) return -EINVAL;
-  if (connection_operation(op)) return -EPERM;
+  if (wire::syntax_of(op).when == wire::When::kByState) return -EPERM;  // Nodes alone send it
   if (vc.connectionless()) {
     if (auto const error = address_request(vc, entry); error != 0) return error;
   }

@@ -101,12 +101,14 @@ TEST(Operations, HaveTheFieldsOfTheProtocolPage) {
   EXPECT_EQ(found, operations().size());
 }
 
-// protocol: 3.4, 6.2
-TEST(Operations, HaveTheCodesNamesAndSlotsOfTheProtocolPage) {
+// protocol: 3.4, 5.15, 5.17, 6.2
+TEST(Operations, HaveTheCodesNamesSlotsAndStatesOfTheProtocolPage) {
+  std::map<std::string, When> const states = {
+      {"§5", When::kByState}, {"open", When::kOpen}, {"draining", When::kDraining}};
   std::size_t found = 0;
-  for (auto const& row : table_of({"code", "operation", "short", "Slot"})) {
-    ASSERT_EQ(row.size(), 9U);
-    for (std::size_t at : {0U, 5U}) {
+  for (auto const& row : table_of({"code", "operation", "short", "Slot", "when"})) {
+    ASSERT_EQ(row.size(), 11U);
+    for (std::size_t at : {0U, 6U}) {
       auto const& row_of = operation(static_cast<Op>(std::stoul(row[at], nullptr, 16)));
       ASSERT_NE(row_of.short_name, nullptr) << row[at];
       EXPECT_EQ(row_of.name, row[at + 1]);
@@ -115,6 +117,8 @@ TEST(Operations, HaveTheCodesNamesAndSlotsOfTheProtocolPage) {
                         : row[at + 3] == "per Block" ? Slot::kPerBlock
                                                      : Slot::kOne;
       EXPECT_EQ(row_of.slot, slot) << row[at + 2];
+      ASSERT_TRUE(states.contains(row[at + 4])) << row[at + 4];
+      EXPECT_EQ(row_of.when, states.at(row[at + 4])) << row[at + 2];
       ++found;
     }
   }

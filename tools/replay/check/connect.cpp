@@ -2,6 +2,7 @@
 // Connections: made, named, ended (docs/protocol.md, section 5).
 #include <algorithm>
 
+#include "stp/wire/operations.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
 
@@ -19,7 +20,7 @@ constexpr TraceTime kLateRc = 4'000'000'000;              // protocol: 5.10
 constexpr TraceTime kPromised = 100'000'000;              // protocol: 5.36, 5.38
 
 bool connection_operation(Op op) {
-  return op <= Op::kDisconnectComplete;
+  return wire::operation(op).when == wire::When::kByState;
 }
 
 void adopt_sizes(Side& side, const wire::Header& h) {
