@@ -56,7 +56,7 @@ TEST(PortTable, there_are_ports_as_long_as_one_is_free_and_none_is_0) {
 
 TEST(PortTable, is_walked_in_the_order_of_ports) {
   Vcs vcs;
-  for (std::uint16_t const port : {60'000, 5, 300})
+  for (std::uint16_t const port : std::initializer_list<std::uint16_t>{60'000, 5, 300})
     if (vcs.table.is_free(port)) vcs.make(port);
   EXPECT_FALSE(vcs.table.is_free(300));
   EXPECT_EQ(vcs.table.after(0)->local_port, 5);
