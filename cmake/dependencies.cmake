@@ -27,6 +27,10 @@ endif()
 # Optional: the registry of uDAPL 2.0 (Debian: libdapl-dev).
 find_path(DAT2_INCLUDE_DIR dat2/udat.h)
 find_library(DAT2_LIBRARY dat2)
+# Optional: libfabric, for its provider (Debian: libfabric-dev).
+if(PkgConfig_FOUND)
+  pkg_check_modules(LIBFABRIC QUIET IMPORTED_TARGET libfabric>=1.9)
+endif()
 find_path(BOOST_HISTOGRAM boost/histogram.hpp)
 if(NOT BOOST_HISTOGRAM)
   list(APPEND missing libboost-dev)

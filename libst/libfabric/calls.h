@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From libfabric's calls to objects and back: fids, exceptions, errors, calls that are none.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+
+#include <cerrno>
+#include <new>
+
+namespace stp::fi {
+
+// The object that begins with the structure `F`, which begins with that fid.
+template <class T, class F>
+T& object_of(fid_t id) {
+  return *static_cast<T*>(reinterpret_cast<F*>(id));
+}
+
+// Nothing is thrown into a C program.
+template <class Call>
+auto guarded(Call call) noexcept -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return static_cast<decltype(call())>(-FI_ENOMEM);
+  } catch (...) {
+    return static_cast<decltype(call())>(-FI_EOTHER);
+  }
+}
+
+// A call that an object does not have. It takes the type of the pointer that it is assigned to.
+template <class R, class... Arguments>
+R refuse(Arguments...) {
+  return static_cast<R>(-FI_ENOSYS);
+}
+
+// libfabric's number, positive, for a status of the managed API.
+[[nodiscard]] inline int error_of(int status) {
+  switch (status) {
+    case 0:
+      return 0;
+    case -EMSGSIZE:
+      return FI_ETRUNC;
+    case -ERANGE:  // beyond the end of the region
+      return FI_EACCES;
+    case -EPROTO:
+      return FI_EOTHER;
+    case -EDQUOT:
+      return FI_ENOSPC;
+    default:
+      return -status;
+  }
+}
+
+}  // namespace stp::fi

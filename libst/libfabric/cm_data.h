@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What goes along with a connection request, as private data of the managed API: who asks, then the
+// program's own.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "libst/include/stp/managed.h"
+#include "libst/libfabric/address.h"
+
+namespace stp::fi {
+
+inline constexpr std::uint32_t kCmMagic = 0x53544649;  // "STFI"
+
+struct CmHead {
+  std::uint32_t magic, ipv4;  // in network order, as all of it
+  std::uint16_t port, version;
+};
+static_assert(sizeof(CmHead) == 12);
+inline constexpr std::uint16_t kCmVersion = 1;
+
+inline std::vector<std::byte> pack_request(const sockaddr_in& own, const void* data,
+                                           std::size_t length) {
+  CmHead const head{.magic = htonl(kCmMagic),
+                    .ipv4 = own.sin_addr.s_addr,
+                    .port = own.sin_port,
+                    .version = htons(kCmVersion)};
+  std::vector<std::byte> packed(sizeof head + length);
+  std::memcpy(packed.data(), &head, sizeof head);
+  if (length != 0) std::memcpy(packed.data() + sizeof head, data, length);
+  return packed;
+}
+
+// What the peer of `connection` sent along.
+inline std::vector<std::byte> cm_data_of(stm_connection_t connection) {
+  std::vector<std::byte> data(STM_PRIVATE_DATA);
+  auto const length = stm_private_data(connection, data.data(), data.size());
+  data.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  return data;
+}
+
+// Takes the head off. nullopt: whoever asks is no endpoint of this provider.
+inline std::optional<sockaddr_in> unpack_request(std::vector<std::byte>& data) {
+  CmHead head{};
+  if (data.size() < sizeof head) return std::nullopt;
+  std::memcpy(&head, data.data(), sizeof head);
+  if (head.magic != htonl(kCmMagic) || head.version != htons(kCmVersion)) return std::nullopt;
+  data.erase(data.begin(), data.begin() + sizeof head);
+  auto peer = make_address(0, 0);
+  peer.sin_addr.s_addr = head.ipv4;
+  peer.sin_port = head.port;
+  return peer;
+}
+
+}  // namespace stp::fi

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/cntr.h"
+
+#include "libst/libfabric/calls.h"
+#include "libst/libfabric/domain.h"
+
+namespace stp::fi {
+namespace {
+
+Cntr& cntr_of(fid_t id) {
+  return object_of<Cntr, fid_cntr>(id);
+}
+Cntr& cntr_of(fid_cntr* cntr) {
+  return *static_cast<Cntr*>(cntr);
+}
+
+fi_ops object_calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return cntr_of(id).close(); }); },
+    .bind = refuse,
+    .control =
+        [](fid_t id, int command, void* argument) {
+          return guarded([&] { return cntr_of(id).control(command, argument); });
+        },
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+fi_ops_cntr calls{
+    .size = sizeof(fi_ops_cntr),
+    .read = [](fid_cntr* cntr) { return cntr_of(cntr).read(false); },
+    .readerr = [](fid_cntr* cntr) { return cntr_of(cntr).read(true); },
+    .add = [](fid_cntr* cntr,
+              std::uint64_t value) { return cntr_of(cntr).set(false, value, true); },
+    .set = [](fid_cntr* cntr,
+              std::uint64_t value) { return cntr_of(cntr).set(false, value, false); },
+    .wait =
+        [](fid_cntr* cntr, std::uint64_t threshold, int timeout) {
+          return guarded([&] { return cntr_of(cntr).wait(threshold, timeout); });
+        },
+    .adderr = [](fid_cntr* cntr,
+                 std::uint64_t value) { return cntr_of(cntr).set(true, value, true); },
+    .seterr = [](fid_cntr* cntr,
+                 std::uint64_t value) { return cntr_of(cntr).set(true, value, false); },
+};
+
+}  // namespace
+
+Cntr::Cntr(Domain& domain, const fi_cntr_attr& attr, void* context)
+    : fid_cntr{.fid = {.fclass = FI_CLASS_CNTR, .context = context, .ops = &object_calls},
+               .ops = &calls},
+      domain_(domain),
+      link_(domain.link()),
+      wait_obj_(attr.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attr.wait_obj) {
+  domain_.use();
+}
+
+int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, fid_cntr*& out) {
+  if (attr.flags != 0) return -FI_EBADFLAGS;
+  if (attr.events != FI_CNTR_EVENTS_COMP) return -FI_ENOSYS;
+  if (attr.wait_obj != FI_WAIT_NONE && attr.wait_obj != FI_WAIT_UNSPEC &&
+      attr.wait_obj != FI_WAIT_FD)
+    return -FI_ENOSYS;
+  out = new Cntr(domain, attr, context);
+  return 0;
+}
+
+int Cntr::close() {
+  {
+    std::lock_guard const lock(link_.mutex());
+    if (users_ != 0) return -FI_EBUSY;
+  }
+  domain_.unuse();
+  delete this;
+  return 0;
+}
+
+void Cntr::count(bool failed) {
+  ++(failed ? errors_ : value_);
+  wait_.wake();
+}
+
+int Cntr::open_wait() {
+  return wait_.is_open() ? 0 : wait_.open(stm_queue_fd(link_.queue()));
+}
+
+int Cntr::control(int command, void* argument) {
+  if (argument == nullptr) return -FI_EINVAL;
+  std::lock_guard const lock(link_.mutex());
+  if (command == FI_GETWAITOBJ) {
+    *static_cast<fi_wait_obj*>(argument) = wait_obj_;
+    return 0;
+  }
+  if (command != FI_GETWAIT || wait_obj_ == FI_WAIT_NONE) return -FI_ENOSYS;
+  if (auto const error = open_wait(); error != 0) return error;
+  *static_cast<int*>(argument) = wait_.fd();
+  return 0;
+}
+
+// What has been counted may be slept on: a program compares first.
+int Cntr::try_wait() {
+  auto const before = value_ + errors_;
+  link_.progress();
+  if (value_ + errors_ != before) return -FI_EAGAIN;
+  wait_.clear();
+  return 0;
+}
+
+std::uint64_t Cntr::read(bool errors) {
+  std::lock_guard const lock(link_.mutex());
+  link_.progress();
+  return errors ? errors_ : value_;
+}
+
+int Cntr::set(bool errors, std::uint64_t value, bool add) {
+  std::lock_guard const lock(link_.mutex());
+  auto& counted = errors ? errors_ : value_;
+  counted = add ? counted + value : value;
+  wait_.wake();
+  return 0;
+}
+
+int Cntr::wait(std::uint64_t threshold, int timeout) {
+  auto const deadline = deadline_in(timeout);
+  std::unique_lock lock(link_.mutex());
+  if (wait_obj_ == FI_WAIT_NONE) return -FI_ENOSYS;
+  if (auto const error = open_wait(); error != 0) return error;
+  auto const errors = errors_;
+  for (;;) {
+    wait_.clear();
+    link_.progress();
+    if (value_ >= threshold) return 0;
+    if (errors_ != errors) return -FI_EAVAIL;
+    if (Clock::now() >= deadline) return -FI_ETIMEDOUT;
+    lock.unlock();
+    auto const woken = wait_.sleep(deadline);
+    auto const interrupted = !woken && errno == EINTR && Clock::now() < deadline;
+    lock.lock();
+    if (interrupted) return -FI_EINTR;
+  }
+}
+
+}  // namespace stp::fi

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/cq.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "libst/libfabric/calls.h"
+#include "libst/libfabric/domain.h"
+
+namespace stp::fi {
+namespace {
+
+Cq& cq_of(fid_t id) {
+  return object_of<Cq, fid_cq>(id);
+}
+Cq& cq_of(fid_cq* cq) {
+  return *static_cast<Cq*>(cq);
+}
+
+const char* describe_error(fid_cq*, int status, const void*, char* buffer, std::size_t length) {
+  auto const* const text = st_strerror(status);
+  if (buffer != nullptr && length != 0) {
+    std::strncpy(buffer, text, length - 1);
+    buffer[length - 1] = '\0';
+  }
+  return text;
+}
+
+fi_ops object_calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return cq_of(id).close(); }); },
+    .bind = refuse,
+    .control =
+        [](fid_t id, int command, void* argument) {
+          return guarded([&] { return cq_of(id).control(command, argument); });
+        },
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+fi_ops_cq calls{
+    .size = sizeof(fi_ops_cq),
+    .read =
+        [](fid_cq* cq, void* buffer, std::size_t count) {
+          return guarded([&] { return cq_of(cq).read(buffer, count, nullptr); });
+        },
+    .readfrom =
+        [](fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* sources) {
+          return guarded([&] { return cq_of(cq).read(buffer, count, sources); });
+        },
+    .readerr = [](fid_cq* cq, fi_cq_err_entry* entry,
+                  std::uint64_t) { return guarded([&] { return cq_of(cq).read_error(*entry); }); },
+    .sread =
+        [](fid_cq* cq, void* buffer, std::size_t count, const void*, int timeout) {
+          return guarded([&] { return cq_of(cq).wait_and_read(buffer, count, nullptr, timeout); });
+        },
+    .sreadfrom =
+        [](fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* sources, const void*,
+           int timeout) {
+          return guarded([&] { return cq_of(cq).wait_and_read(buffer, count, sources, timeout); });
+        },
+    .signal = [](fid_cq* cq) { return guarded([&] { return cq_of(cq).signal(); }); },
+    .strerror = describe_error,
+};
+
+}  // namespace
+
+Cq::Cq(Domain& domain, const fi_cq_attr& attr, void* context)
+    : fid_cq{.fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &object_calls},
+             .ops = &calls},
+      domain_(domain),
+      link_(domain.link()),
+      format_(attr.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attr.format),
+      wait_obj_(attr.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attr.wait_obj) {
+  domain_.use();
+}
+
+int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, fid_cq*& out) {
+  if (attr.flags & ~static_cast<std::uint64_t>(FI_AFFINITY)) return -FI_EBADFLAGS;
+  if (attr.wait_obj != FI_WAIT_NONE && attr.wait_obj != FI_WAIT_UNSPEC &&
+      attr.wait_obj != FI_WAIT_FD)
+    return -FI_ENOSYS;
+  if (attr.format > FI_CQ_FORMAT_TAGGED) return -FI_ENOSYS;
+  out = new Cq(domain, attr, context);
+  return 0;
+}
+
+int Cq::close() {
+  {
+    std::lock_guard const lock(link_.mutex());
+    if (users_ != 0) return -FI_EBUSY;
+  }
+  domain_.unuse();
+  delete this;
+  return 0;
+}
+
+void Cq::push(const Completion& completion) {
+  completions_.push_back(completion);
+  wait_.wake();
+}
+
+int Cq::open_wait() {
+  return wait_.is_open() ? 0 : wait_.open(stm_queue_fd(link_.queue()));
+}
+
+int Cq::control(int command, void* argument) {
+  if (argument == nullptr) return -FI_EINVAL;
+  std::lock_guard const lock(link_.mutex());
+  if (command == FI_GETWAITOBJ) {
+    *static_cast<fi_wait_obj*>(argument) = wait_obj_;
+    return 0;
+  }
+  if (command != FI_GETWAIT || !can_wait()) return -FI_ENOSYS;
+  if (auto const error = open_wait(); error != 0) return error;
+  if (!completions_.empty()) wait_.wake();
+  *static_cast<int*>(argument) = wait_.fd();
+  return 0;
+}
+
+int Cq::try_wait() {
+  if (completions_.empty() && !signaled_) link_.progress();
+  if (!completions_.empty() || signaled_) return -FI_EAGAIN;
+  wait_.clear();
+  return 0;
+}
+
+std::byte* Cq::write(const Completion& completion, std::byte* to) const {
+  fi_cq_tagged_entry const entry{.op_context = completion.context,
+                                 .flags = completion.flags,
+                                 .len = completion.length,
+                                 .buf = completion.buffer,
+                                 .data = completion.data,
+                                 .tag = 0};
+  // Each format begins with the one before.
+  constexpr std::size_t kSizes[] = {0, sizeof(fi_cq_entry), sizeof(fi_cq_msg_entry),
+                                    sizeof(fi_cq_data_entry), sizeof(fi_cq_tagged_entry)};
+  auto const size = kSizes[format_];
+  std::memcpy(to, &entry, size);
+  return to + size;
+}
+
+ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
+  auto* to = static_cast<std::byte*>(buffer);
+  ssize_t taken = 0;
+  while (static_cast<std::size_t>(taken) < count && !completions_.empty()) {
+    if (completions_.front().error != 0) return taken != 0 ? taken : -FI_EAVAIL;
+    to = write(completions_.front(), to);
+    if (sources != nullptr) sources[taken] = FI_ADDR_NOTAVAIL;
+    completions_.pop_front();
+    ++taken;
+  }
+  return taken != 0 ? taken : -FI_EAGAIN;
+}
+
+ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
+  std::lock_guard const lock(link_.mutex());
+  // Of 0 entries: a program makes progress only.
+  if (completions_.empty() || count == 0) link_.progress();
+  return take(buffer, count, sources);
+}
+
+ssize_t Cq::read_error(fi_cq_err_entry& entry) {
+  std::lock_guard const lock(link_.mutex());
+  if (completions_.empty() || completions_.front().error == 0) return -FI_EAGAIN;
+  auto const& failed = completions_.front();
+  entry.op_context = failed.context;
+  entry.flags = failed.flags;
+  entry.len = failed.length;
+  entry.buf = failed.buffer;
+  entry.data = failed.data;
+  entry.tag = 0;
+  entry.olen = failed.overflow;
+  entry.err = failed.error;
+  entry.prov_errno = failed.status;
+  if (domain_.api_version() >= FI_VERSION(1, 5))
+    entry.err_data_size = 0;
+  else
+    entry.err_data = nullptr;
+  completions_.pop_front();
+  return 1;
+}
+
+ssize_t Cq::wait_and_read(void* buffer, std::size_t count, fi_addr_t* sources, int timeout) {
+  if (!can_wait()) return -FI_ENOSYS;
+  auto const deadline = deadline_in(timeout);
+  std::unique_lock lock(link_.mutex());
+  if (auto const error = open_wait(); error != 0) return error;
+  for (;;) {
+    auto const ready = try_wait() != 0;
+    if (ready || Clock::now() >= deadline) {
+      signaled_ = false;
+      return take(buffer, count, sources);
+    }
+    lock.unlock();
+    auto const woken = wait_.sleep(deadline);
+    auto const interrupted = !woken && errno == EINTR && Clock::now() < deadline;
+    lock.lock();
+    if (interrupted) return -FI_EINTR;
+  }
+}
+
+int Cq::signal() {
+  std::lock_guard const lock(link_.mutex());
+  if (!can_wait()) return -FI_ENOSYS;
+  signaled_ = true;
+  wait_.wake();
+  return 0;
+}
+
+}  // namespace stp::fi

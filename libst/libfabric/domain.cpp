@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/domain.h"
+
+#include <rdma/fi_endpoint.h>
+
+#include "libst/libfabric/atomics.h"
+#include "libst/libfabric/calls.h"
+#include "libst/libfabric/cntr.h"
+#include "libst/libfabric/cq.h"
+#include "libst/libfabric/ep.h"
+#include "libst/libfabric/mr.h"
+#include "libst/libfabric/srx.h"
+
+namespace stp::fi {
+namespace {
+
+Domain& domain_of(fid_t id) {
+  return object_of<Domain, fid_domain>(id);
+}
+Domain& domain_of(fid_domain* domain) {
+  return *static_cast<Domain*>(domain);
+}
+
+int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
+  return guarded([&] { return Ep::open(domain_of(domain), *info, context, *ep); });
+}
+
+fi_ops object_calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return domain_of(id).close(); }); },
+    // Nothing is registered behind the program's back: no event tells of it.
+    .bind = [](fid_t, fid_t other,
+               std::uint64_t) { return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL; },
+    .control = refuse,
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+fi_ops_domain calls{
+    .size = sizeof(fi_ops_domain),
+    .av_open = refuse,
+    .cq_open =
+        [](fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
+          return guarded([&] { return Cq::open(domain_of(domain), *attr, context, *cq); });
+        },
+    .endpoint = open_endpoint,
+    .scalable_ep = refuse,
+    .cntr_open =
+        [](fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* context) {
+          return guarded([&] { return Cntr::open(domain_of(domain), *attr, context, *cntr); });
+        },
+    .poll_open = refuse,
+    .stx_ctx = refuse,
+    .srx_ctx =
+        [](fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) {
+          return guarded([&] { return Srx::open(domain_of(domain), attr, context, *srx); });
+        },
+    .query_atomic = [](fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attr,
+                       std::uint64_t flags) { return query_atomic(type, op, attr, flags); },
+    .query_collective = refuse,
+    .endpoint2 =
+        [](fid_domain* domain, fi_info* info, fid_ep** ep, std::uint64_t flags, void* context) {
+          return flags != 0 ? -FI_EBADFLAGS : open_endpoint(domain, info, ep, context);
+        },
+};
+
+int register_memory(fid_t domain, const void* buffer, std::size_t length, std::uint64_t access,
+                    std::uint64_t flags, fid_mr** mr, void* context) {
+  return guarded(
+      [&] { return Mr::open(domain_of(domain), buffer, length, access, flags, context, *mr); });
+}
+
+fi_ops_mr memory_calls{
+    .size = sizeof(fi_ops_mr),
+    .reg =
+        [](fid_t domain, const void* buffer, std::size_t length, std::uint64_t access,
+           std::uint64_t, std::uint64_t, std::uint64_t flags, fid_mr** mr, void* context) {
+          return register_memory(domain, buffer, length, access, flags, mr, context);
+        },
+    .regv =
+        [](fid_t domain, const iovec* iov, std::size_t count, std::uint64_t access, std::uint64_t,
+           std::uint64_t, std::uint64_t flags, fid_mr** mr, void* context) {
+          if (count != 1 || iov == nullptr) return -FI_EINVAL;
+          return register_memory(domain, iov->iov_base, iov->iov_len, access, flags, mr, context);
+        },
+    .regattr =
+        [](fid_t domain, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** mr) {
+          if (attr->iov_count != 1 || attr->mr_iov == nullptr) return -FI_EINVAL;
+          if (attr->iface != FI_HMEM_SYSTEM) return -FI_ENOSYS;
+          return register_memory(domain, attr->mr_iov->iov_base, attr->mr_iov->iov_len,
+                                 attr->access, flags, mr, attr->context);
+        },
+};
+
+}  // namespace
+
+Domain::Domain(Fabric& fabric, void* context)
+    : fid_domain{.fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &object_calls},
+                 .ops = &calls,
+                 .mr = &memory_calls},
+      fabric_(fabric) {
+  fabric_.use();
+}
+
+int Domain::open(Fabric& fabric, const fi_info& info, void* context, fid_domain*& out) {
+  if (info.domain_attr == nullptr) return -FI_EINVAL;
+  out = new Domain(fabric, context);
+  return 0;
+}
+
+int Domain::close() {
+  if (users_ != 0) return -FI_EBUSY;
+  fabric_.unuse();
+  delete this;
+  return 0;
+}
+
+}  // namespace stp::fi

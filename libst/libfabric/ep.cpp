@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an endpoint is made of, and operations from their begin to their completion.
+#include "libst/libfabric/ep.h"
+
+#include <algorithm>
+
+#include "libst/libfabric/address.h"
+#include "libst/libfabric/calls.h"
+#include "libst/libfabric/cntr.h"
+#include "libst/libfabric/cq.h"
+#include "libst/libfabric/domain.h"
+#include "libst/libfabric/eq.h"
+#include "libst/libfabric/pep.h"
+#include "libst/libfabric/provider.h"
+#include "libst/libfabric/srx.h"
+
+namespace stp::fi {
+namespace {
+
+Ep& ep_of(fid_t id) {
+  return object_of<Ep, fid_ep>(id);
+}
+
+fi_ops object_calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return ep_of(id).close(); }); },
+    .bind =
+        [](fid_t id, fid_t other, std::uint64_t flags) {
+          return guarded([&] { return ep_of(id).bind(other, flags); });
+        },
+    .control =
+        [](fid_t id, int command, void* argument) {
+          return guarded([&] { return ep_of(id).control(command, argument); });
+        },
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+fi_ops_ep ep_calls{
+    .size = sizeof(fi_ops_ep),
+    .cancel = [](fid_t id,
+                 void* context) { return guarded([&] { return ep_of(id).cancel(context); }); },
+    .getopt =
+        [](fid_t id, int level, int name, void* value, std::size_t* length) {
+          return level != FI_OPT_ENDPOINT ? -FI_ENOPROTOOPT
+                                          : ep_of(id).get_option(name, value, length);
+        },
+    .setopt = [](fid_t, int, int, const void*, std::size_t) { return -FI_ENOPROTOOPT; },
+    .tx_ctx = refuse,
+    .rx_ctx = refuse,
+    .rx_size_left =
+        [](fid_ep* ep) { return guarded([&] { return stp::fi::ep_of(ep).size_left(false); }); },
+    .tx_size_left =
+        [](fid_ep* ep) { return guarded([&] { return stp::fi::ep_of(ep).size_left(true); }); },
+};
+
+}  // namespace
+
+Ep::Ep(Domain& domain, const fi_info& info, void* context)
+    : fid_ep{.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &object_calls},
+             .ops = &ep_calls,
+             .cm = &ep_cm_calls,
+             .msg = &ep_msg_calls,
+             .rma = &ep_rma_calls,
+             .tagged = nullptr,
+             .atomic = &ep_atomic_calls,
+             .collective = nullptr},
+      domain_(domain),
+      link_(domain.link()),
+      tx_flags_(info.tx_attr != nullptr ? info.tx_attr->op_flags : 0),
+      rx_flags_(info.rx_attr != nullptr ? info.rx_attr->op_flags : 0),
+      tx_size_(info.tx_attr != nullptr && info.tx_attr->size != 0 ? info.tx_attr->size : kTxSize) {
+  if (info.rx_attr != nullptr && info.rx_attr->size != 0) own_.most = info.rx_attr->size;
+  if (!read_address(info.src_addr, info.src_addrlen, name_)) name_ = make_address(0, 0);
+  name_.sin_addr.s_addr = htonl(link_.ipv4());
+  if (!read_address(info.dest_addr, info.dest_addrlen, peer_)) peer_ = make_address(0, 0);
+  domain_.use();
+}
+
+int Ep::open(Domain& domain, const fi_info& info, void* context, fid_ep*& out) {
+  if (info.ep_attr == nullptr || info.ep_attr->type != FI_EP_MSG) return -FI_EINVAL;
+  if (info.tx_attr != nullptr && info.tx_attr->size > kMostTxSize) return -FI_EINVAL;
+  if (info.rx_attr != nullptr && info.rx_attr->size > kMostRxSize) return -FI_EINVAL;
+  std::lock_guard const lock(domain.link().mutex());
+  std::unique_ptr<Connreq> request;
+  if (info.handle != nullptr) {
+    request = take_request(info.handle);
+    if (!request || request->connection == nullptr) return -FI_EINVAL;
+  }
+  std::unique_ptr<Ep> ep(new Ep(domain, info, context));
+  ep->request_ = std::move(request);
+  out = ep.release();
+  return 0;
+}
+
+int Ep::close() {
+  {
+    std::unique_lock lock(link_.mutex());
+    closing_ = true;
+    link_.stop_dialing(lock, *this);
+    if (request_) stm_reject(request_->connection, nullptr, 0);
+    if (connection_ != nullptr) stm_connection_close(connection_);
+    // Whatever was posted completes now; nothing refers to the endpoint afterwards.
+    link_.drain();
+    ended(-ECANCELED);
+    arrivals_.clear();
+    if (block_) link_.give_back(std::move(block_));
+    if (eq_ != nullptr) {
+      eq_->forget(&fid);
+      eq_->unuse();
+    }
+    if (tx_cq_ != nullptr) tx_cq_->unuse();
+    if (rx_cq_ != nullptr) rx_cq_->unuse();
+    for (auto* const counter : counters_)
+      if (counter != nullptr) counter->unuse();
+    if (srx_ != nullptr) {
+      std::erase(receives_->hungry, this);
+      srx_->unuse();
+    }
+  }
+  domain_.unuse();
+  delete this;
+  return 0;
+}
+
+int Ep::bind_cq(fid_t other, std::uint64_t flags) {
+  constexpr std::uint64_t kKnown = FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION;
+  if ((flags & ~kKnown) != 0) return -FI_EBADFLAGS;
+  auto& cq = object_of<Cq, fid_cq>(other);
+  auto const selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  if (((flags & FI_TRANSMIT) != 0 && tx_cq_ != nullptr) ||
+      ((flags & FI_RECV) != 0 && rx_cq_ != nullptr))
+    return -FI_EINVAL;
+  if ((flags & FI_TRANSMIT) != 0) {
+    tx_cq_ = &cq;
+    tx_selective_ = selective;
+    cq.use();
+  }
+  if ((flags & FI_RECV) != 0) {
+    rx_cq_ = &cq;
+    rx_selective_ = selective;
+    cq.use();
+  }
+  return 0;
+}
+
+int Ep::bind_cntr(fid_t other, std::uint64_t flags) {
+  constexpr std::array<std::uint64_t, 4> kFlags{FI_SEND, FI_RECV, FI_READ, FI_WRITE};
+  if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0) {
+    inform(FI_LOG_EP_CTRL, "counters count no access of the peer (FI_REMOTE_READ, _WRITE)");
+    return -FI_ENOSYS;
+  }
+  auto& counter = object_of<Cntr, fid_cntr>(other);
+  for (std::size_t i = 0; i < kFlags.size(); ++i) {
+    if ((flags & kFlags[i]) == 0) continue;
+    if (counters_[i] != nullptr) return -FI_EINVAL;
+    counters_[i] = &counter;
+    counter.use();
+  }
+  return 0;
+}
+
+int Ep::bind(fid_t other, std::uint64_t flags) {
+  std::lock_guard const lock(link_.mutex());
+  if (enabled_) return -FI_EOPBADSTATE;
+  switch (other->fclass) {
+    case FI_CLASS_EQ:
+      if (flags != 0) return -FI_EBADFLAGS;
+      if (eq_ != nullptr) return -FI_EINVAL;
+      eq_ = &object_of<Eq, fid_eq>(other);
+      eq_->use();
+      return 0;
+    case FI_CLASS_CQ:
+      return bind_cq(other, flags);
+    case FI_CLASS_CNTR:
+      return bind_cntr(other, flags);
+    case FI_CLASS_SRX_CTX:
+      if (srx_ != nullptr) return -FI_EINVAL;
+      srx_ = &object_of<Srx, fid_ep>(other);
+      srx_->use();
+      receives_ = &srx_->receives();
+      return 0;
+    default:
+      return -FI_EINVAL;
+  }
+}
+
+int Ep::enable() {
+  if (eq_ == nullptr) return -FI_ENOEQ;
+  if (tx_cq_ == nullptr && rx_cq_ == nullptr) return -FI_ENOCQ;
+  enabled_ = true;
+  return 0;
+}
+
+int Ep::flags_of(std::uint64_t& flags, bool set) {
+  auto const tx = (flags & FI_TRANSMIT) != 0;
+  if (tx == ((flags & FI_RECV) != 0)) return -FI_EINVAL;
+  auto& known = tx ? tx_flags_ : rx_flags_;
+  if (!set) {
+    flags = known;
+    return 0;
+  }
+  auto const wanted = flags & ~(FI_TRANSMIT | FI_RECV);
+  if ((wanted & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) return -FI_EBADFLAGS;
+  known = wanted;
+  return 0;
+}
+
+int Ep::control(int command, void* argument) {
+  std::lock_guard const lock(link_.mutex());
+  switch (command) {
+    case FI_ENABLE:
+      return enable();
+    case FI_GETOPSFLAG:
+    case FI_SETOPSFLAG:
+      if (argument == nullptr) return -FI_EINVAL;
+      return flags_of(*static_cast<std::uint64_t*>(argument), command == FI_SETOPSFLAG);
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
+int Ep::get_option(int name, void* value, std::size_t* length) const {
+  if (name != FI_OPT_CM_DATA_SIZE) return -FI_ENOPROTOOPT;
+  if (*length < sizeof(std::size_t)) return -FI_ETOOSMALL;
+  *static_cast<std::size_t*>(value) = kCmData;
+  *length = sizeof(std::size_t);
+  return 0;
+}
+
+ssize_t Ep::size_left(bool tx) {
+  std::lock_guard const lock(link_.mutex());
+  if (!enabled_) return -FI_EOPBADSTATE;
+  auto const left = tx ? tx_size_ - outstanding_ : receives().most - receives().posted.size();
+  return static_cast<ssize_t>(left);
+}
+
+// ---- operations ----
+
+int Ep::may_post() const {
+  if (state_ != State::kUp) return -FI_ENOTCONN;
+  return outstanding_ < tx_size_ ? 0 : -FI_EAGAIN;
+}
+
+Op& Ep::begin(const Request& request, Direction direction, std::uint64_t kind) {
+  auto& op = link_.take_op();
+  auto const receives = direction == Direction::kReceive;
+  op.ep = this;
+  op.context = request.context;
+  op.flags = kind;
+  op.direction = direction;
+  auto const selective = receives ? rx_selective_ : tx_selective_;
+  op.told =
+      (!selective || (request.flags & FI_COMPLETION) != 0) && (request.flags & FI_INJECT) == 0;
+  op.length = request.segments.length;
+  op.data = request.data;
+  op.parts = 1;
+  if (!receives) ++outstanding_;
+  return op;
+}
+
+ssize_t Ep::posted(Op& op, int status) {
+  if (status == 0) return 0;
+  --outstanding_;
+  link_.free_op(op);
+  return -error_of(status);
+}
+
+void Ep::part_done(Op& op, int status) {
+  if (status != 0 && op.status == 0) op.status = status;
+  if (--op.parts == 0) finish(op);
+}
+
+void Ep::finish(Op& op) {
+  if (op.direction != Direction::kReceive) --outstanding_;
+  if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
+  complete(op);
+  auto const was_reading = reading_ == &op;
+  link_.free_op(op);
+  if (!was_reading) return;
+  reading_ = nullptr;
+  match();
+}
+
+void Ep::complete(const Op& op) {
+  auto const receives = op.direction == Direction::kReceive;
+  auto const error = op.status != 0 ? error_of(op.status) : (op.overflow != 0 ? FI_ETRUNC : 0);
+  if (auto* const counter = counters_[static_cast<std::size_t>(op.direction)]; counter != nullptr)
+    counter->count(error != 0);
+  auto* const cq = receives ? rx_cq_ : tx_cq_;
+  if (cq == nullptr || (error == 0 && !op.told)) return;
+  cq->push({.context = op.context,
+            .flags = op.flags,
+            .length = receives ? op.length : 0,
+            .data = receives ? op.data : 0,
+            .error = error,
+            .status = op.status != 0 ? op.status : -error,
+            .overflow = op.overflow});
+}
+
+}  // namespace stp::fi

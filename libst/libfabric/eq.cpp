@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/eq.h"
+
+#include <rdma/fi_cm.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "libst/libfabric/calls.h"
+#include "libst/libfabric/fabric.h"
+
+namespace stp::fi {
+namespace {
+
+constexpr std::size_t kDefaultSize = 1024;
+constexpr std::size_t kMostWritten = 4096;
+
+Eq& eq_of(fid_t id) {
+  return object_of<Eq, fid_eq>(id);
+}
+Eq& eq_of(fid_eq* eq) {
+  return *static_cast<Eq*>(eq);
+}
+
+const char* describe_error(fid_eq*, int status, const void*, char* buffer, std::size_t length) {
+  auto const* const text = st_strerror(status);
+  if (buffer != nullptr && length != 0) {
+    std::strncpy(buffer, text, length - 1);
+    buffer[length - 1] = '\0';
+  }
+  return text;
+}
+
+fi_ops object_calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return eq_of(id).close(); }); },
+    .bind = refuse,
+    .control =
+        [](fid_t id, int command, void* argument) {
+          return guarded([&] { return eq_of(id).control(command, argument); });
+        },
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+fi_ops_eq calls{
+    .size = sizeof(fi_ops_eq),
+    .read =
+        [](fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length,
+           std::uint64_t flags) {
+          return guarded([&] { return eq_of(eq).read(event, buffer, length, flags); });
+        },
+    .readerr =
+        [](fid_eq* eq, fi_eq_err_entry* entry, std::uint64_t flags) {
+          return guarded([&] { return eq_of(eq).read_error(*entry, flags); });
+        },
+    .write =
+        [](fid_eq* eq, std::uint32_t event, const void* buffer, std::size_t length,
+           std::uint64_t flags) {
+          return guarded([&] { return eq_of(eq).write(event, buffer, length, flags); });
+        },
+    .sread =
+        [](fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
+           std::uint64_t flags) {
+          return guarded(
+              [&] { return eq_of(eq).wait_and_read(event, buffer, length, timeout, flags); });
+        },
+    .strerror = describe_error,
+};
+
+}  // namespace
+
+Eq::Eq(Fabric& fabric, const fi_eq_attr& attr, void* context)
+    : fid_eq{.fid = {.fclass = FI_CLASS_EQ, .context = context, .ops = &object_calls},
+             .ops = &calls},
+      fabric_(fabric),
+      link_(fabric.link()),
+      wait_obj_(attr.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attr.wait_obj),
+      writable_((attr.flags & FI_WRITE) != 0),
+      size_(attr.size != 0 ? attr.size : kDefaultSize) {
+  fabric_.use();
+}
+
+Eq::~Eq() {
+  for (auto const& news : news_)
+    if (news.info != nullptr) fi_freeinfo(news.info);
+}
+
+int Eq::open(Fabric& fabric, const fi_eq_attr& attr, void* context, fid_eq*& out) {
+  if (attr.flags & ~static_cast<std::uint64_t>(FI_WRITE | FI_AFFINITY)) return -FI_EBADFLAGS;
+  if (attr.wait_obj != FI_WAIT_NONE && attr.wait_obj != FI_WAIT_UNSPEC &&
+      attr.wait_obj != FI_WAIT_FD)
+    return -FI_ENOSYS;
+  out = new Eq(fabric, attr, context);
+  return 0;
+}
+
+int Eq::close() {
+  {
+    std::lock_guard const lock(link_.mutex());
+    if (users_ != 0) return -FI_EBUSY;
+  }
+  fabric_.unuse();
+  delete this;
+  return 0;
+}
+
+void Eq::tell(std::uint32_t event, fid_t about, fi_info* info, const std::vector<std::byte>& data) {
+  News news{.event = event, .about = about, .info = info, .bytes = {}};
+  news.bytes.resize(sizeof(fi_eq_cm_entry) + data.size());
+  fi_eq_cm_entry const entry{.fid = about, .info = info};
+  std::memcpy(news.bytes.data(), &entry, sizeof entry);
+  std::ranges::copy(data, news.bytes.begin() + sizeof entry);
+  news_.push_back(std::move(news));
+  wait_.wake();
+}
+
+void Eq::tell_error(fid_t about, int status, std::vector<std::byte> data) {
+  news_.push_back(
+      {.about = about, .bytes = std::move(data), .error = error_of(status), .status = status});
+  wait_.wake();
+}
+
+void Eq::forget(fid_t about) {
+  std::erase_if(news_, [about](const News& news) {
+    if (news.about != about) return false;
+    if (news.info != nullptr) fi_freeinfo(news.info);
+    return true;
+  });
+}
+
+int Eq::open_wait() {
+  return wait_.is_open() ? 0 : wait_.open(stm_queue_fd(link_.queue()));
+}
+
+int Eq::control(int command, void* argument) {
+  if (argument == nullptr) return -FI_EINVAL;
+  std::lock_guard const lock(link_.mutex());
+  if (command == FI_GETWAITOBJ) {
+    *static_cast<fi_wait_obj*>(argument) = wait_obj_;
+    return 0;
+  }
+  if (command != FI_GETWAIT || !can_wait()) return -FI_ENOSYS;
+  if (auto const error = open_wait(); error != 0) return error;
+  if (!news_.empty()) wait_.wake();
+  *static_cast<int*>(argument) = wait_.fd();
+  return 0;
+}
+
+int Eq::try_wait() {
+  if (news_.empty()) link_.progress();
+  if (!news_.empty()) return -FI_EAGAIN;
+  wait_.clear();
+  return 0;
+}
+
+ssize_t Eq::take(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
+  if (news_.empty()) return -FI_EAGAIN;
+  auto& next = news_.front();
+  if (next.error != 0) return -FI_EAVAIL;
+  // Of what came along with a connection, as much is told as there is place for.
+  auto const least = next.about != nullptr ? sizeof(fi_eq_cm_entry) : next.bytes.size();
+  if (length < least) return -FI_ETOOSMALL;
+  auto const told = std::min(length, next.bytes.size());
+  if (event != nullptr) *event = next.event;
+  if (told != 0) std::memcpy(buffer, next.bytes.data(), told);
+  if ((flags & FI_PEEK) == 0) news_.pop_front();
+  return static_cast<ssize_t>(told);
+}
+
+ssize_t Eq::read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
+  std::lock_guard const lock(link_.mutex());
+  if (news_.empty()) link_.progress();
+  return take(event, buffer, length, flags);
+}
+
+ssize_t Eq::read_error(fi_eq_err_entry& entry, std::uint64_t flags) {
+  std::lock_guard const lock(link_.mutex());
+  if (news_.empty() || news_.front().error == 0) return -FI_EAGAIN;
+  auto& failed = news_.front();
+  auto const room = entry.err_data_size;
+  auto* const given = entry.err_data;
+  entry.fid = failed.about;
+  entry.context = failed.about != nullptr ? failed.about->context : nullptr;
+  entry.data = 0;
+  entry.err = failed.error;
+  entry.prov_errno = failed.status;
+  error_data_ = failed.bytes;
+  if (fabric_.api_version >= FI_VERSION(1, 5) && given != nullptr && room != 0) {
+    entry.err_data_size = std::min(room, error_data_.size());
+    if (!error_data_.empty()) std::memcpy(given, error_data_.data(), entry.err_data_size);
+  } else {
+    entry.err_data = error_data_.data();
+    entry.err_data_size = error_data_.size();
+  }
+  if ((flags & FI_PEEK) == 0) news_.pop_front();
+  return sizeof entry;
+}
+
+ssize_t Eq::write(std::uint32_t event, const void* buffer, std::size_t length, std::uint64_t) {
+  if (!writable_ || length > kMostWritten || (buffer == nullptr && length != 0)) return -FI_EINVAL;
+  std::lock_guard const lock(link_.mutex());
+  if (news_.size() >= size_) return -FI_EAGAIN;
+  auto const* const from = static_cast<const std::byte*>(buffer);
+  news_.push_back({.event = event, .bytes = {from, from + length}});
+  wait_.wake();
+  return static_cast<ssize_t>(length);
+}
+
+ssize_t Eq::wait_and_read(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
+                          std::uint64_t flags) {
+  if (!can_wait()) return -FI_ENOSYS;
+  auto const deadline = deadline_in(timeout);
+  std::unique_lock lock(link_.mutex());
+  if (auto const error = open_wait(); error != 0) return error;
+  for (;;) {
+    if (try_wait() != 0 || Clock::now() >= deadline) return take(event, buffer, length, flags);
+    lock.unlock();
+    auto const woken = wait_.sleep(deadline);
+    auto const interrupted = !woken && errno == EINTR && Clock::now() < deadline;
+    lock.lock();
+    if (interrupted) return -FI_EINTR;
+  }
+}
+
+}  // namespace stp::fi

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/info.h"
+
+#include <netdb.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "libst/libfabric/address.h"
+#include "libst/libfabric/hints.h"
+#include "libst/libfabric/limits.h"
+#include "libst/libfabric/links.h"
+#include "libst/libfabric/provider.h"
+
+namespace stp::fi {
+namespace {
+
+using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
+
+struct Names {
+  std::optional<sockaddr_in> source, destination;
+};
+
+std::optional<std::uint16_t> parse_port(const char* service) {
+  std::uint16_t port = 0;
+  if (service == nullptr) return port;
+  auto const* const end = service + std::strlen(service);
+  auto const parsed = std::from_chars(service, end, port);
+  if (parsed.ec == std::errc() && parsed.ptr == end) return port;
+  return std::nullopt;
+}
+
+std::optional<std::uint32_t> resolve(const char* node, bool numeric) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_INET;
+  wanted.ai_flags = numeric ? AI_NUMERICHOST : 0;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(node, nullptr, &wanted, &found) != 0) return std::nullopt;
+  auto const address = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
+  ::freeaddrinfo(found);
+  return ntohl(address.s_addr);
+}
+
+// Empty: `out` has what is named. Else what is wrong with it.
+std::string read_names(const char* node, const char* service, std::uint64_t flags,
+                       const fi_info* hints, Names& out) {
+  auto const from_hints = [](const void* address, std::size_t length,
+                             std::optional<sockaddr_in>& to) {
+    if (address == nullptr) return true;
+    sockaddr_in read{};
+    if (!read_address(address, length, read)) return false;
+    to = read;
+    return true;
+  };
+  if (hints != nullptr && (!from_hints(hints->src_addr, hints->src_addrlen, out.source) ||
+                           !from_hints(hints->dest_addr, hints->dest_addrlen, out.destination)))
+    return "an address of the hints is no sockaddr_in";
+  if (node == nullptr && service == nullptr) return {};
+  auto const port = parse_port(service);
+  if (!port) return std::string("a service is a port's number, not ") + service;
+  auto const source = (flags & FI_SOURCE) != 0;
+  std::uint32_t ipv4 = INADDR_ANY;
+  if (node != nullptr) {
+    auto const found = resolve(node, (flags & FI_NUMERICHOST) != 0);
+    if (!found) return std::string("no IPv4 address is known of ") + node;
+    ipv4 = *found;
+  }
+  // A service alone is that of a listener.
+  (source || node == nullptr ? out.source : out.destination) = make_address(ipv4, *port);
+  return {};
+}
+
+// Whether that is this link's.
+bool is_source(const LinkFacts& link, const sockaddr_in& source) {
+  auto const ipv4 = ntohl(source.sin_addr.s_addr);
+  return ipv4 == INADDR_ANY || link.ipv4 == 0 || ipv4 == link.ipv4;
+}
+
+std::string why_not(const LinkFacts& link, const Names& names, const fi_info* hints) {
+  if (hints != nullptr && hints->fabric_attr != nullptr && hints->fabric_attr->name != nullptr &&
+      link.text != hints->fabric_attr->name)
+    return "another fabric is asked for";
+  if (hints != nullptr && hints->domain_attr != nullptr && hints->domain_attr->name != nullptr &&
+      link.text != hints->domain_attr->name)
+    return "another domain is asked for";
+  if (names.source && !is_source(link, *names.source)) return "it has another address";
+  if (names.destination && !may_reach(link, ntohl(names.destination->sin_addr.s_addr)))
+    return "the destination is not of its network";
+  return {};
+}
+
+void* copy_of(const sockaddr_in& address) {
+  auto* const copy = std::calloc(1, sizeof address);
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, &address, sizeof address);
+  return copy;
+}
+
+char* copy_of(const std::string& text) {
+  auto* const copy = ::strdup(text.c_str());
+  if (copy == nullptr) throw std::bad_alloc();
+  return copy;
+}
+
+template <class T>
+T asked_or(T asked, T otherwise) {
+  return asked != 0 ? asked : otherwise;
+}
+
+void fill_contexts(fi_info& info, const fi_info* hints) {
+  auto const* const tx = hints != nullptr ? hints->tx_attr : nullptr;
+  auto const* const rx = hints != nullptr ? hints->rx_attr : nullptr;
+  *info.tx_attr = {.caps = info.caps & kTxCaps,
+                   .mode = 0,
+                   .op_flags = tx != nullptr ? tx->op_flags : 0,
+                   .msg_order = kOrder,
+                   .comp_order = FI_ORDER_NONE,
+                   .inject_size = kInjectMost,
+                   .size = tx != nullptr ? asked_or(tx->size, kTxSize) : kTxSize,
+                   .iov_limit = kSegments,
+                   .rma_iov_limit = 1,
+                   .tclass = 0};
+  *info.rx_attr = {.caps = info.caps & kRxCaps,
+                   .mode = 0,
+                   .op_flags = rx != nullptr ? rx->op_flags : 0,
+                   .msg_order = kOrder,
+                   .comp_order = FI_ORDER_NONE,
+                   .total_buffered_recv = 0,
+                   .size = rx != nullptr ? asked_or(rx->size, kRxSize) : kRxSize,
+                   .iov_limit = kSegments};
+}
+
+void fill_endpoint(fi_ep_attr& ep, const fi_info* hints) {
+  ep.type = FI_EP_MSG;
+  ep.protocol = kProtocol;
+  ep.protocol_version = kProtocolVersion;
+  ep.max_msg_size = kMostMessage;
+  ep.tx_ctx_cnt = ep.rx_ctx_cnt = 1;
+  if (hints != nullptr && hints->ep_attr != nullptr &&
+      hints->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT)
+    ep.rx_ctx_cnt = FI_SHARED_CONTEXT;
+}
+
+int mr_mode_for(std::uint32_t version, const fi_info* hints) {
+  if (version < FI_VERSION(1, 5)) return FI_MR_BASIC;
+  if (hints == nullptr || hints->domain_attr == nullptr) return kMrMode | FI_MR_LOCAL;
+  auto const asked = hints->domain_attr->mr_mode;
+  return asked == FI_MR_BASIC ? asked : kMrMode | (asked & FI_MR_LOCAL);
+}
+
+void fill_domain(std::uint32_t version, fi_domain_attr& domain, const LinkFacts& link,
+                 const fi_info* hints) {
+  constexpr std::size_t kMany = 1 << 16;
+  domain.name = copy_of(link.text);
+  domain.threading = FI_THREAD_SAFE;
+  domain.control_progress = domain.data_progress = FI_PROGRESS_MANUAL;
+  domain.resource_mgmt = FI_RM_ENABLED;
+  domain.av_type = FI_AV_UNSPEC;
+  domain.mr_mode = mr_mode_for(version, hints);
+  domain.mr_key_size = kKeySize;
+  domain.cq_data_size = kCqDataSize;
+  domain.cq_cnt = domain.ep_cnt = domain.cntr_cnt = domain.mr_cnt = kMany;
+  domain.tx_ctx_cnt = domain.rx_ctx_cnt = kMany;
+  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = 1;
+  domain.max_ep_srx_ctx = kMany;
+  domain.mr_iov_limit = 1;
+  domain.caps = kDomainCaps;
+}
+
+void fill_addresses(fi_info& info, const LinkFacts& link, const Names& names) {
+  info.addr_format = FI_SOCKADDR_IN;
+  auto source = names.source.value_or(make_address(link.ipv4, 0));
+  if (source.sin_addr.s_addr == INADDR_ANY) source.sin_addr.s_addr = htonl(link.ipv4);
+  info.src_addr = copy_of(source);
+  info.src_addrlen = sizeof source;
+  if (!names.destination) return;
+  info.dest_addr = copy_of(*names.destination);
+  info.dest_addrlen = sizeof *names.destination;
+}
+
+Info describe(std::uint32_t version, const LinkFacts& link, const Names& names,
+              const fi_info* hints) {
+  Info info(fi_allocinfo(), fi_freeinfo);
+  if (!info) throw std::bad_alloc();
+  // What is asked for, with what comes along unasked; without hints, all.
+  info->caps = hints != nullptr && hints->caps != 0 ? hints->caps | kDomainCaps : kCaps;
+  constexpr auto kPrimary = FI_MSG | FI_RMA | FI_ATOMIC;
+  constexpr auto kOut = FI_SEND | FI_READ | FI_WRITE;
+  constexpr auto kIn = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  // A primary capability without modifiers has them all.
+  if ((info->caps & kPrimary) != 0 && (info->caps & (kOut | kIn)) == 0) {
+    if ((info->caps & FI_MSG) != 0) info->caps |= FI_SEND | FI_RECV;
+    if ((info->caps & (FI_RMA | FI_ATOMIC)) != 0)
+      info->caps |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  }
+  fill_contexts(*info, hints);
+  fill_endpoint(*info->ep_attr, hints);
+  fill_domain(version, *info->domain_attr, link, hints);
+  fill_addresses(*info, link, names);
+  info->fabric_attr->name = copy_of(link.text);
+  info->fabric_attr->api_version = version;
+  return info;
+}
+
+}  // namespace
+
+int list_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+              const fi_info* hints, fi_info** info) {
+  auto reason = why_not(version, hints);
+  Names names;
+  if (reason.empty()) reason = read_names(node, service, flags, hints, names);
+  if (!reason.empty()) {
+    inform(FI_LOG_CORE, reason);
+    return -FI_ENODATA;
+  }
+  Info first(nullptr, fi_freeinfo);
+  fi_info* last = nullptr;
+  for (auto const& link : find_links()) {
+    if (reason = why_not(link, names, hints); !reason.empty()) {
+      inform(FI_LOG_CORE, "link " + link.text + ": " + reason);
+      continue;
+    }
+    auto described = describe(version, link, names, hints);
+    auto* const added = described.get();
+    if (last == nullptr)
+      first = std::move(described);
+    else
+      last->next = described.release();
+    last = added;
+  }
+  if (!first) {
+    inform(FI_LOG_CORE, "no link will do: name one in FI_STP_LINK or STP_LINK, or start stpd");
+    return -FI_ENODATA;
+  }
+  *info = first.release();
+  return 0;
+}
+
+fi_info* info_of_request(const fi_info& like, const sockaddr_in& own, const sockaddr_in& peer,
+                         fid_t handle) {
+  Info info(fi_dupinfo(&like), fi_freeinfo);
+  if (!info) throw std::bad_alloc();
+  std::free(info->src_addr);
+  std::free(info->dest_addr);
+  info->src_addr = info->dest_addr = nullptr;
+  info->src_addr = copy_of(own);
+  info->dest_addr = copy_of(peer);
+  info->src_addrlen = info->dest_addrlen = sizeof own;
+  info->handle = handle;
+  return info.release();
+}
+
+}  // namespace stp::fi

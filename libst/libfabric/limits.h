@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the provider offers, in libfabric's terms. fi_getinfo tells it, the objects hold to it.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stp::fi {
+
+// Messages up to this length are copied into a buffer of the receiving endpoint; longer ones are
+// announced, and fetched into the memory of the receive.
+inline constexpr std::size_t kShortMost = 17 * 1024;
+// Behind a short message: its immediate data.
+inline constexpr std::size_t kTrailer = 8;
+inline constexpr std::size_t kBuffer = kShortMost + kTrailer;
+// A message of it, with immediate data, needs no round trip in the managed API.
+inline constexpr std::size_t kInjectMost = 4064;
+inline constexpr std::size_t kMostMessage = std::size_t{1} << 32;
+inline constexpr std::size_t kSegments = 4;
+inline constexpr std::size_t kTxSize = 1024, kRxSize = 1024;
+inline constexpr std::size_t kMostTxSize = 16'384, kMostRxSize = 65'536;
+inline constexpr std::size_t kCmData = 512;
+inline constexpr std::size_t kKeySize = 4, kCqDataSize = 8;
+
+inline constexpr std::uint64_t kTxCaps = FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE;
+inline constexpr std::uint64_t kRxCaps =
+    FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+inline constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
+inline constexpr std::uint64_t kTxOpFlags =
+    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE;
+inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
+inline constexpr std::uint64_t kOrder = FI_ORDER_SAS;
+inline constexpr int kMrMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+// "STP" and the version of what endpoints say to each other (wire.h).
+inline constexpr std::uint32_t kProtocol = 0x53545000;
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+}  // namespace stp::fi

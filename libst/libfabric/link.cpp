@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/link.h"
+
+#include <netinet/in.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "libst/libfabric/ep.h"
+#include "libst/libfabric/mr.h"
+#include "libst/libfabric/pep.h"
+
+namespace stp::fi {
+namespace {
+
+// Places are reserved, not made.
+constexpr std::size_t kQueueCapacity = std::size_t{1} << 20;
+constexpr std::size_t kSlotsAtATime = 16;
+constexpr int kTurn = 64;
+
+void* pointer_of(std::uint64_t context) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context));
+}
+
+void copy_together(const Segments& from, std::byte* to) {
+  for (std::size_t i = 0; i < from.count; ++i) {
+    if (from.iov[i].iov_len != 0) std::memcpy(to, from.iov[i].iov_base, from.iov[i].iov_len);
+    to += from.iov[i].iov_len;
+  }
+}
+
+}  // namespace
+
+Link::Link() : slots_(kBuffer, kSlotsAtATime) {}
+
+Link::~Link() {
+  {
+    std::lock_guard const lock(mutex_);
+    closing_ = true;
+  }
+  dial_.notify_all();
+  if (dialer_.joinable()) dialer_.join();
+  if (domain_ != nullptr) stm_domain_close(domain_);
+}
+
+int Link::open(const std::string& text) {
+  stm_domain_attr_t attr{};
+  attr.size = sizeof attr;
+  attr.link = text.c_str();
+  if (auto const error = stm_domain_open(&attr, &domain_); error != 0) return error;
+  stm_domain_info_t info{};
+  info.size = sizeof info;
+  if (auto const error = stm_domain_query(domain_, &info); error != 0) return error;
+  ipv4_ = info.ipv4 != 0 ? info.ipv4 : INADDR_LOOPBACK;
+  slots_.set_domain(domain_);
+  return stm_queue_create(domain_, kQueueCapacity, &queue_);
+}
+
+int Link::take() {
+  std::array<stm_event_t, kTurn> events;
+  auto const count = stm_queue_poll(queue_, events.data(), kTurn);
+  for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
+  return count;
+}
+
+void Link::progress() {
+  take();
+}
+
+void Link::drain() {
+  while (take() > 0)
+    ;
+}
+
+void Link::dispatch(const stm_event_t& event) {
+  auto* const about = pointer_of(event.context);
+  switch (event.kind) {
+    case STM_REQUEST:
+      static_cast<Pep*>(about)->requested(event.connection);
+      break;
+    case STM_CONNECTED:
+    case STM_REFUSED:
+    case STM_FAILED:
+    case STM_DISCONNECTED:
+      static_cast<Ep*>(about)->connection_event(event);
+      break;
+    case STM_READ_REQUEST:
+      static_cast<Ep*>(about)->serve(event);
+      break;
+    case STM_RECEIVE: {
+      auto& buffer = *static_cast<RxBuffer*>(about);
+      buffer.ep->arrived(buffer, event);
+      break;
+    }
+    case STM_SEND:
+    case STM_SERVED:
+    case STM_READ:
+    case STM_PUT:
+    case STM_GET:
+    case STM_FETCH: {
+      auto& op = *static_cast<Op*>(about);
+      op.ep->part_done(op, event.status);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+Op& Link::take_op() {
+  if (free_ops_.empty()) {
+    free_ops_.reserve(ops_.size() + 1);
+    free_ops_.push_back(&ops_.emplace_back());
+  }
+  auto& op = *free_ops_.back();
+  free_ops_.pop_back();
+  return op;
+}
+
+void Link::free_op(Op& op) {
+  op.span.release();
+  op.note.release();
+  op = {};
+  free_ops_.push_back(&op);
+}
+
+int Link::span_of(const Segments& segments, bool gather, Span& out) {
+  if (segments.length == 0) return 0;
+  auto* const first = static_cast<std::byte*>(segments.iov[0].iov_base);
+  auto const* const mr = static_cast<const Mr*>(segments.desc[0]);
+  if (segments.count == 1 && mr != nullptr && mr->covers(first, segments.length)) {
+    out.memory = mr->memory();
+    out.data = first;
+    return 0;
+  }
+  if (segments.length <= slots_.size()) {
+    Slots::Slot slot;
+    if (auto const error = slots_.take(slot); error != 0) return error;
+    out.slots = &slots_;
+    out.memory = slot.memory;
+    out.data = slot.data;
+  } else {
+    if (segments.count > 1) {
+      out.own = allocate(segments.length);
+      if (!out.own) return -ENOMEM;
+    }
+    out.data = out.own ? out.own.get() : first;
+    auto const access = gather ? STM_LOCAL_READ : STM_LOCAL_WRITE;
+    auto const error = stm_memory_register(domain_, out.data, segments.length,
+                                           static_cast<unsigned>(access), &out.memory);
+    if (error != 0) return error;
+    out.registered = true;
+  }
+  if (gather && out.data != first) copy_together(segments, out.data);
+  return 0;
+}
+
+// ---- where short messages land ----
+
+int Link::take_block(std::size_t count, std::unique_ptr<RxBlock>& out) {
+  if (!blocks_.empty()) {
+    out = std::move(blocks_.back());
+    blocks_.pop_back();
+    return 0;
+  }
+  auto block = std::make_unique<RxBlock>();
+  block->bytes = allocate(count * kBuffer);
+  if (!block->bytes) return -ENOMEM;
+  block->buffers.resize(count);
+  auto const error = stm_memory_register(domain_, block->bytes.get(), count * kBuffer,
+                                         STM_LOCAL_WRITE, &block->memory);
+  if (error != 0) return error;
+  for (std::size_t i = 0; i < count; ++i) block->buffers[i].data = &block->bytes.get()[i * kBuffer];
+  out = std::move(block);
+  return 0;
+}
+
+// ---- dialing ----
+
+void Link::dial(Dial&& dial) {
+  dials_.push_back(std::move(dial));
+  if (!dialer_.joinable()) dialer_ = std::thread([this] { run_dialer(); });
+  dial_.notify_all();
+}
+
+void Link::stop_dialing(std::unique_lock<std::mutex>& lock, const Ep& ep) {
+  std::erase_if(dials_, [&ep](const Dial& dial) { return dial.ep == &ep; });
+  dial_.wait(lock, [&] { return dialing_ != &ep; });
+}
+
+void Link::run_dialer() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    dial_.wait(lock, [this] { return closing_ || !dials_.empty(); });
+    if (closing_) return;
+    auto const dial = std::move(dials_.front());
+    dials_.pop_front();
+    dialing_ = dial.ep;
+    lock.unlock();
+    auto const error =
+        stm_connect(dial.connection, dial.peer.c_str(), -1, dial.data.data(), dial.data.size());
+    lock.lock();
+    if (error != 0) dial.ep->not_dialed(error);
+    dialing_ = nullptr;
+    dial_.notify_all();
+  }
+}
+
+}  // namespace stp::fi

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A link that is open: one domain of the managed API, whose one queue brings all events. Whoever
+// reads a queue of libfabric's takes what is there and hands it out, under one mutex, which all
+// objects of a fabric share.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "libst/include/stp/managed.h"
+#include "libst/libfabric/op.h"
+#include "libst/libfabric/staging.h"
+
+namespace stp::fi {
+
+class Ep;
+
+// Where a short message lands.
+struct RxBuffer {
+  Ep* ep = nullptr;
+  std::byte* data = nullptr;
+};
+
+// Those of an endpoint.
+struct RxBlock {
+  std::unique_ptr<std::byte, FreeBlock> bytes;
+  stm_memory_t memory = nullptr;
+  std::vector<RxBuffer> buffers;
+};
+
+// To be connected, in a thread of its own: finding a host may take a second.
+struct Dial {
+  Ep* ep;
+  stm_connection_t connection;
+  std::string peer;
+  std::vector<std::byte> data;
+};
+
+class Link {
+ public:
+  Link();
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  // 0 or a status of the managed API.
+  int open(const std::string& text);
+
+  [[nodiscard]] std::mutex& mutex() { return mutex_; }
+  [[nodiscard]] stm_domain_t domain() const { return domain_; }
+  [[nodiscard]] stm_queue_t queue() const { return queue_; }
+  [[nodiscard]] std::uint32_t ipv4() const { return ipv4_; }
+
+  // ---- under the mutex ----
+  // Takes events, as many as there are at most for one turn, and hands them out.
+  void progress();
+  // All there are: afterwards none refers to what has been closed.
+  void drain();
+  Op& take_op();
+  // Gives back what the operation held.
+  void free_op(Op& op);
+  // Finds or makes registered memory for those bytes. `gather`: their bytes are to be in it.
+  int span_of(const Segments& segments, bool gather, Span& out);
+  Slots& slots() { return slots_; }
+  // As many as the parameter says, the same each time.
+  int take_block(std::size_t count, std::unique_ptr<RxBlock>& out);
+  void give_back(std::unique_ptr<RxBlock> block) { blocks_.push_back(std::move(block)); }
+  void dial(Dial&& dial);
+  // Afterwards nobody dials for it. May wait for a second.
+  void stop_dialing(std::unique_lock<std::mutex>& lock, const Ep& ep);
+
+ private:
+  static void dispatch(const stm_event_t& event);
+  int take();
+  void run_dialer();
+
+  std::mutex mutex_;
+  stm_domain_t domain_ = nullptr;
+  stm_queue_t queue_ = nullptr;
+  std::uint32_t ipv4_ = 0;
+  Slots slots_;
+  std::vector<std::unique_ptr<RxBlock>> blocks_;
+  std::deque<Op> ops_;  // never moved
+  std::vector<Op*> free_ops_;
+
+  std::thread dialer_;
+  std::condition_variable dial_;
+  std::deque<Dial> dials_;
+  const Ep* dialing_ = nullptr;
+  bool closing_ = false;
+};
+
+}  // namespace stp::fi

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/mr.h"
+
+#include <memory>
+
+#include "libst/libfabric/calls.h"
+#include "libst/libfabric/domain.h"
+#include "libst/libfabric/provider.h"
+
+namespace stp::fi {
+namespace {
+
+constexpr std::uint64_t kAllAccess =
+    FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+Mr& mr_of(fid_t id) {
+  return object_of<Mr, fid_mr>(id);
+}
+
+fi_ops calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return mr_of(id).close(); }); },
+    .bind = refuse,
+    .control = refuse,
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+// What peers may do. A FetchOp reads and writes.
+unsigned remote_access(std::uint64_t access) {
+  unsigned remote = 0;
+  if ((access & FI_REMOTE_READ) != 0) remote |= STM_REMOTE_READ;
+  if ((access & FI_REMOTE_WRITE) != 0) remote |= STM_REMOTE_WRITE;
+  if (remote == (STM_REMOTE_READ | STM_REMOTE_WRITE)) remote |= STM_REMOTE_ATOMIC;
+  return remote;
+}
+
+}  // namespace
+
+Mr::Mr(Domain& domain, void* buffer, std::size_t length, void* context)
+    : fid_mr{.fid = {.fclass = FI_CLASS_MR, .context = context, .ops = &calls},
+             .mem_desc = this,
+             .key = 0},
+      domain_(domain),
+      buffer_(buffer),
+      length_(length) {
+  domain_.use();
+}
+
+int Mr::bind(std::uint64_t access) {
+  auto const remote = remote_access(access);
+  auto const written = (access & (FI_RECV | FI_READ)) != 0;
+  auto const local = static_cast<unsigned>(written ? STM_LOCAL_WRITE : STM_LOCAL_READ);
+  auto error =
+      stm_memory_register(domain_.link().domain(), buffer_, length_, local | remote, &memory_);
+  if (error != 0 || remote == 0) return error;
+  stm_remote_t told{};
+  error = stm_region_open(memory_, buffer_, length_, remote, nullptr,
+                          reinterpret_cast<std::uintptr_t>(buffer_), &region_, &told);
+  key = told.key;
+  return error;
+}
+
+int Mr::open(Domain& domain, const void* buffer, std::size_t length, std::uint64_t access,
+             std::uint64_t flags, void* context, fid_mr*& out) {
+  if (flags != 0) return -FI_EBADFLAGS;
+  if ((access & ~kAllAccess) != 0) return -FI_EINVAL;
+  if (buffer == nullptr && length != 0) return -FI_EINVAL;
+  // Freed as a program would: what was made so far goes.
+  struct Close {
+    void operator()(Mr* mr) const { mr->close(); }
+  };
+  std::unique_ptr<Mr, Close> mr(new Mr(domain, const_cast<void*>(buffer), length, context));
+  if (length != 0)
+    if (auto const error = mr->bind(access); error != 0)
+      return explain(FI_LOG_MR, "memory of " + std::to_string(length) + " bytes", error);
+  out = mr.release();
+  return 0;
+}
+
+int Mr::close() {
+  if (region_ != nullptr) stm_region_close(region_);
+  region_ = nullptr;
+  if (memory_ != nullptr && stm_memory_release(memory_) == -EBUSY) return -FI_EBUSY;
+  domain_.unuse();
+  delete this;
+  return 0;
+}
+
+}  // namespace stp::fi

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A memory region. Where peers may access it, its key is that of a region of the managed API, by
+// the virtual address.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "libst/include/stp/managed.h"
+
+namespace stp::fi {
+
+class Domain;
+
+class Mr : public fid_mr {
+ public:
+  static int open(Domain& domain, const void* buffer, std::size_t length, std::uint64_t access,
+                  std::uint64_t flags, void* context, fid_mr*& out);
+
+  [[nodiscard]] stm_memory_t memory() const { return memory_; }
+  [[nodiscard]] bool covers(const void* ptr, std::size_t length) const {
+    auto const offset =
+        reinterpret_cast<std::uintptr_t>(ptr) - reinterpret_cast<std::uintptr_t>(buffer_);
+    return memory_ != nullptr && offset <= length_ && length <= length_ - offset;
+  }
+  int close();
+
+ private:
+  Mr(Domain& domain, void* buffer, std::size_t length, void* context);
+  int bind(std::uint64_t access);
+
+  Domain& domain_;
+  void* const buffer_;
+  const std::size_t length_;
+  stm_memory_t memory_ = nullptr;
+  stm_region_t region_ = nullptr;
+};
+
+}  // namespace stp::fi

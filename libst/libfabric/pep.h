@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A passive endpoint: listens, and turns what asks into FI_CONNREQ.
+#pragma once
+
+#include <netinet/in.h>
+#include <rdma/fi_endpoint.h>
+
+#include <map>
+#include <memory>
+
+#include "libst/include/stp/managed.h"
+
+namespace stp::fi {
+
+class Eq;
+class Fabric;
+class Link;
+
+// Who asks. Decided by fi_accept of an endpoint made of it, by fi_reject, or when that endpoint or
+// the passive one is closed.
+struct Connreq : ::fid {
+  stm_connection_t connection = nullptr;
+  sockaddr_in peer{};
+};
+
+class Pep : public fid_pep {
+ public:
+  static int open(Fabric& fabric, const fi_info& info, void* context, fid_pep*& out);
+
+  // ---- under the link's mutex ----
+  void requested(stm_connection_t connection);
+
+  int close();
+  int bind(fid_t other, std::uint64_t flags);
+  int listen();
+  int reject(fid_t handle, const void* data, std::size_t length);
+  int set_name(const void* address, std::size_t length);
+  int get_name(void* address, std::size_t* length);
+
+ private:
+  struct FreeInfo {
+    void operator()(fi_info* info) const { fi_freeinfo(info); }
+  };
+  Pep(Fabric& fabric, const fi_info& info, void* context);
+  int listen_on(std::uint16_t port);
+
+  Fabric& fabric_;
+  Link& link_;
+  const std::unique_ptr<fi_info, FreeInfo> info_;
+  sockaddr_in name_{};
+  Eq* eq_ = nullptr;
+  stm_listener_t listener_ = nullptr;
+  std::map<fid_t, std::unique_ptr<Connreq>> undecided_;
+};
+
+// Of an endpoint to be made of `handle`: the request is the endpoint's from there on. nullptr: that
+// is none.
+std::unique_ptr<Connreq> take_request(fid_t handle);
+
+}  // namespace stp::fi

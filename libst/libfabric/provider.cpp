@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/provider.h"
+#include "libst/include/stp/managed.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "libst/libfabric/calls.h"
+#include "libst/libfabric/fabric.h"
+#include "libst/libfabric/info.h"
+
+namespace stp::fi {
+namespace {
+
+constexpr std::uint32_t kVersion = FI_VERSION(0, 1);
+constexpr std::size_t kLeastBuffers = 4, kMostBuffers = 4096;
+
+int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+             const fi_info* hints, fi_info** info) {
+  return guarded([&] { return list_info(version, node, service, flags, hints, info); });
+}
+
+int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) {
+  return guarded([&] { return Fabric::open(*attr, context, *fabric); });
+}
+
+}  // namespace
+
+fi_provider provider{.version = kVersion,
+                     .fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
+                     .context = {},
+                     .name = "stp",
+                     .getinfo = get_info,
+                     .fabric = open_fabric,
+                     .cleanup = [] {}};
+
+void inform(fi_log_subsys subsystem, const std::string& text) {
+  FI_INFO(&provider, subsystem, "%s\n", text.c_str());
+}
+
+int explain(fi_log_subsys subsystem, const std::string& what, int status) {
+  inform(subsystem, what + ": " + st_strerror(status));
+  return -error_of(status);
+}
+
+void define_parameters() {
+  fi_param_define(&provider, "link", FI_PARAM_STRING,
+                  "The link to use, as STP_LINK names it, which it replaces (default: STP_LINK, "
+                  "else each stpd and interface that is found)");
+  fi_param_define(&provider, "rx_buffers", FI_PARAM_SIZE_T,
+                  "Short messages that wait in an endpoint until receives are posted, 4 to 4096 "
+                  "(default: 32)");
+}
+
+Parameters parameters() {
+  Parameters known;
+  char* link = nullptr;
+  if (fi_param_get_str(&provider, "link", &link) == 0 && link != nullptr)
+    known.link = link;
+  else if (auto const* const given = std::getenv("STP_LINK"); given != nullptr)
+    known.link = given;
+  fi_param_get_size_t(&provider, "rx_buffers", &known.rx_buffers);
+  known.rx_buffers = std::clamp(known.rx_buffers, kLeastBuffers, kMostBuffers);
+  return known;
+}
+
+}  // namespace stp::fi
+
+// What libfabric calls once it has loaded the file.
+extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini() {
+  stp::fi::define_parameters();
+  return &stp::fi::provider;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receives that a program has posted, on an endpoint or for several (srx.h). They are matched here
+// and not by the managed API: a short message lands in memory of the provider.
+#pragma once
+
+#include <deque>
+
+#include "libst/libfabric/op.h"
+
+namespace stp::fi {
+
+class Ep;
+
+struct PostedReceive {
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+  Segments segments;
+};
+
+struct Receives {
+  std::size_t most = kRxSize;
+  std::deque<PostedReceive> posted;
+  std::deque<Ep*> hungry;  // endpoints with messages that none was left for
+
+  // -FI_EAGAIN: as many are posted as there may be.
+  int post(PostedReceive&& receive);
+};
+
+// Fills `out` of a call's arguments; -FI_EINVAL: too many segments.
+int read_segments(const iovec* iov, void** desc, std::size_t count, Segments& out);
+Segments one_segment(const void* buffer, std::size_t length, void* desc);
+// The first `length` bytes of them.
+Segments shortened(const Segments& segments, std::size_t length);
+void scatter(const std::byte* from, const Segments& to);
+
+}  // namespace stp::fi

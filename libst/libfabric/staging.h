@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Registered memory of the provider's own: for short messages, and for what stands in several
+// segments or in memory that the program did not register.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "libst/include/stp/managed.h"
+
+namespace stp::fi {
+
+struct FreeBlock {
+  void operator()(std::byte* data) const;
+};
+
+// Slots of one size, registered many at a time; they are kept until the domain is closed.
+class Slots {
+ public:
+  struct Slot {
+    std::byte* data = nullptr;
+    stm_memory_t memory = nullptr;
+  };
+
+  Slots(std::size_t size, std::size_t at_a_time) : size_(size), at_a_time_(at_a_time) {}
+  void set_domain(stm_domain_t domain) { domain_ = domain; }
+  // 0, or why there is none.
+  int take(Slot& out);
+  void give_back(const Slot& slot) { free_.push_back(slot); }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  const std::size_t size_, at_a_time_;
+  stm_domain_t domain_ = nullptr;
+  std::vector<std::unique_ptr<std::byte, FreeBlock>> blocks_;
+  std::vector<Slot> free_;
+};
+
+// Bytes that an operation reads or writes, with the registration that covers them.
+struct Span {
+  stm_memory_t memory = nullptr;
+  std::byte* data = nullptr;
+  Slots* slots = nullptr;  // of which it is a slot; nullptr: of none
+  std::unique_ptr<std::byte, FreeBlock> own;
+  bool registered = false;  // for this operation alone
+
+  // The link uses them no more.
+  void release();
+};
+
+// Memory of whole pages; nullptr: there is none.
+std::unique_ptr<std::byte, FreeBlock> allocate(std::size_t size);
+
+}  // namespace stp::fi
