@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint64_t kAllAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+// Others are hints, and those that layers of libfabric have among themselves (ofi_rxm sets one).
+constexpr std::uint64_t kRefusedFlags = FI_RMA_EVENT | FI_RMA_PMEM | FI_HMEM_DEVICE_ONLY;
 
 Mr& mr_of(fid_t id) {
   return object_of<Mr, fid_mr>(id);
@@ -64,7 +66,7 @@ int Mr::bind(std::uint64_t access) {
 
 int Mr::open(Domain& domain, const void* buffer, std::size_t length, std::uint64_t access,
              std::uint64_t flags, void* context, fid_mr*& out) {
-  if (flags != 0) return -FI_EBADFLAGS;
+  if ((flags & kRefusedFlags) != 0) return -FI_EBADFLAGS;
   if ((access & ~kAllAccess) != 0) return -FI_EINVAL;
   if (buffer == nullptr && length != 0) return -FI_EINVAL;
   // Freed as a program would: what was made so far goes.
