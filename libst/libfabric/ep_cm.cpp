@@ -154,13 +154,12 @@ void Ep::connection_event(const stm_event_t& event) {
     return;
   }
   state_ = State::kEnded;
-  // Nothing that the program has not asked for itself.
   if (was == State::kConnecting) {
     auto const refused = event.kind == STM_REFUSED;
     auto const status = event.status != 0 ? event.status : -ECONNREFUSED;
     eq_->tell_error(&fid, refused ? -ECONNREFUSED : status,
                     refused ? cm_data_of(connection_) : std::vector<std::byte>{});
-  } else if (was == State::kUp) {
+  } else if (was == State::kUp || was == State::kShutDown) {
     eq_->tell(FI_SHUTDOWN, &fid, nullptr, {});
   }
   ended(event.status != 0 ? event.status : -ECANCELED);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Passive endpoints, connection requests, what comes along, and how connections end.
+#include "tests/libfabric/fi_fixture.h"
+
+namespace stp::test {
+namespace {
+
+using FiConnect = FiTest;
+
+std::string text(const std::vector<char>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST_F(FiConnect, DataGoesAlongBothWays) {
+  listen();
+  auto const to = destination();
+  connected_ = client_->endpoint(to.get());
+  ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, "who asks", 8), 0);
+  std::vector<char> data;
+  auto const asked = request(&data);
+  EXPECT_EQ(text(data), "who asks");
+  ASSERT_EQ(asked->dest_addrlen, sizeof(sockaddr_in));
+  accepted_ = server_->endpoint(asked.get());
+  ASSERT_EQ(fi_accept(accepted_.get(), "welcome", 7), 0);
+  EXPECT_EQ(client_->event(&data), FI_CONNECTED);
+  EXPECT_EQ(text(data), "welcome");
+  EXPECT_EQ(server_->event(), FI_CONNECTED);
+  sockaddr_in peer{};
+  auto length = sizeof peer;
+  EXPECT_EQ(fi_getpeer(connected_.get(), &peer, &length), 0);
+  EXPECT_EQ(peer.sin_port, static_cast<sockaddr_in*>(to->dest_addr)->sin_port);
+  length = 3;
+  EXPECT_EQ(fi_getpeer(connected_.get(), &peer, &length), -FI_ETOOSMALL);
+  EXPECT_EQ(length, sizeof peer);
+}
+
+TEST_F(FiConnect, ARejectionSaysWhy) {
+  listen();
+  auto const to = destination();
+  connected_ = client_->endpoint(to.get());
+  ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
+  auto const asked = request();
+  ASSERT_EQ(fi_reject(pep_.get(), asked->handle, "full", 4), 0);
+  std::vector<char> data;
+  auto const error = client_->event_error(data);
+  EXPECT_EQ(error.err, FI_ECONNREFUSED);
+  EXPECT_EQ(error.fid, &connected_->fid);
+  EXPECT_EQ(text(data), "full");
+}
+
+TEST_F(FiConnect, NobodyListensThere) {
+  listen();
+  auto to = destination();
+  pep_.reset();
+  connected_ = client_->endpoint(to.get());
+  ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
+  std::vector<char> data;
+  EXPECT_EQ(client_->event_error(data).err, FI_ECONNREFUSED);
+}
+
+TEST_F(FiConnect, AnEndpointOfARequestThatIsClosedRejectsIt) {
+  listen();
+  auto const to = destination();
+  connected_ = client_->endpoint(to.get());
+  ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
+  auto const asked = request();
+  server_->endpoint(asked.get()).reset();
+  std::vector<char> data;
+  EXPECT_EQ(client_->event_error(data).err, FI_ECONNREFUSED);
+}
+
+TEST_F(FiConnect, APortHasOneListener) {
+  listen();
+  auto const to = destination();
+  fid_pep* second = nullptr;
+  ASSERT_EQ(fi_passive_ep(server_->fabric.get(), info_.get(), &second, nullptr), 0);
+  Fid<fid_pep> const holder(second);
+  EXPECT_EQ(fi_listen(second), -FI_ENOEQ);
+  ASSERT_EQ(fi_pep_bind(second, &server_->eq->fid, 0), 0);
+  ASSERT_EQ(fi_setname(&second->fid, to->dest_addr, to->dest_addrlen), 0);
+  EXPECT_EQ(fi_listen(second), -FI_EADDRINUSE);
+}
+
+TEST_F(FiConnect, TheEndCancelsReceivesAndIsTold) {
+  connect();
+  std::vector<char> room(100);
+  ASSERT_EQ(fi_recv(accepted_.get(), room.data(), room.size(), nullptr, 0, room.data()), 0);
+  ASSERT_EQ(fi_shutdown(connected_.get(), 0), 0);
+  EXPECT_EQ(server_->event(), FI_SHUTDOWN);
+  auto const error = server_->failed(server_->rx.get());
+  EXPECT_EQ(error.err, FI_ECANCELED);
+  EXPECT_EQ(error.op_context, room.data());
+  EXPECT_EQ(fi_send(accepted_.get(), room.data(), 1, nullptr, 0, nullptr), -FI_ENOTCONN);
+}
+
+TEST_F(FiConnect, WhatIsInUseIsNotClosed) {
+  connect();
+  EXPECT_EQ(fi_close(&server_->tx->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&server_->eq->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&server_->domain->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&server_->fabric->fid), -FI_EBUSY);
+}
+
+TEST_F(FiConnect, AnEndpointWithoutQueuesIsNotEnabled) {
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(client_->domain.get(), info_.get(), &ep, nullptr), 0);
+  Fid<fid_ep> const holder(ep);
+  EXPECT_EQ(fi_enable(ep), -FI_ENOEQ);
+  ASSERT_EQ(fi_ep_bind(ep, &client_->eq->fid, 0), 0);
+  EXPECT_EQ(fi_enable(ep), -FI_ENOCQ);
+  EXPECT_EQ(fi_connect(ep, nullptr, nullptr, 0), -FI_EINVAL);
+}
+
+}  // namespace
+}  // namespace stp::test

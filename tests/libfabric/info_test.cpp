@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// fi_getinfo: by node, service and hints.
+#include <arpa/inet.h>
+
+#include <cstdlib>
+
+#include "tests/libfabric/fi_fixture.h"
+
+namespace stp::test {
+namespace {
+
+TEST(FiInfo, NamesTheLinkAsFabricAndDomain) {
+  Info info;
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, hints(), info), 0);
+  EXPECT_STREQ(info->fabric_attr->name, "loop");
+  EXPECT_STREQ(info->domain_attr->name, "loop");
+  EXPECT_STREQ(info->fabric_attr->prov_name, "stp");
+  EXPECT_EQ(info->ep_attr->type, FI_EP_MSG);
+  EXPECT_EQ(info->caps & (FI_MSG | FI_RMA | FI_ATOMIC), FI_MSG | FI_RMA | FI_ATOMIC);
+  EXPECT_EQ(info->domain_attr->cq_data_size, 8U);
+}
+
+TEST(FiInfo, ANodeIsTheDestinationOrTheSource) {
+  Info info;
+  ASSERT_EQ(get_info("127.0.0.1", "4711", 0, hints(), info), 0);
+  ASSERT_EQ(info->dest_addrlen, sizeof(sockaddr_in));
+  auto const* const to = static_cast<const sockaddr_in*>(info->dest_addr);
+  EXPECT_EQ(ntohs(to->sin_port), 4711);
+  EXPECT_EQ(ntohl(to->sin_addr.s_addr), INADDR_LOOPBACK);
+  ASSERT_EQ(get_info("127.0.0.1", "4711", FI_SOURCE, hints(), info), 0);
+  EXPECT_EQ(info->dest_addr, nullptr);
+  EXPECT_EQ(ntohs(static_cast<const sockaddr_in*>(info->src_addr)->sin_port), 4711);
+}
+
+TEST(FiInfo, WhatIsNotOfferedIsNoData) {
+  Info info;
+  auto const refused = [&](const std::function<void(fi_info&)>& change) {
+    auto asked = hints();
+    change(*asked);
+    return get_info(nullptr, nullptr, 0, asked, info) == -FI_ENODATA;
+  };
+  EXPECT_TRUE(refused([](fi_info& i) { i.caps |= FI_MULTICAST; }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.addr_format = FI_SOCKADDR_IN6; }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.domain_attr->mr_mode = FI_MR_LOCAL; }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.domain_attr->name = ::strdup("iface:none"); }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.tx_attr->inject_size = 1 << 20; }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.tx_attr->op_flags = FI_DELIVERY_COMPLETE; }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.ep_attr->max_order_waw_size = 1; }));
+  EXPECT_EQ(get_info("10.1.2.3", "1", 0, hints(), info), -FI_ENODATA);
+  EXPECT_EQ(get_info(nullptr, "no-port", FI_SOURCE, hints(), info), -FI_ENODATA);
+}
+
+TEST(FiInfo, RegisteringForLocalUseIsAskedForOrNot) {
+  Info info;
+  auto asked = hints();
+  asked->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+  EXPECT_EQ(info->domain_attr->mr_mode & FI_MR_LOCAL, 0);
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, hints(), info), 0);
+  EXPECT_NE(info->domain_attr->mr_mode & FI_MR_LOCAL, 0);
+}
+
+TEST(FiInfo, ALinkWithoutAnAddressIsLeftOut) {
+  Info info;
+  ASSERT_EQ(::setenv("STP_LINK", "memif:/nowhere.sock,role=client", 1), 0);
+  EXPECT_EQ(get_info(nullptr, nullptr, 0, hints(), info), -FI_ENODATA);
+  ASSERT_EQ(::setenv("STP_LINK", "memif:/nowhere.sock,address=10.9.0.7/24", 1), 0);
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, hints(), info), 0);
+  auto const* const own = static_cast<const sockaddr_in*>(info->src_addr);
+  EXPECT_EQ(ntohl(own->sin_addr.s_addr), 0x0a090007U);
+  ::setenv("STP_LINK", "loop", 1);
+}
+
+TEST(FiInfo, OfiRxmLayersEndpointsOfRdm) {
+  auto asked = hints();
+  std::free(asked->fabric_attr->prov_name);
+  asked->fabric_attr->prov_name = ::strdup("stp;ofi_rxm");
+  asked->ep_attr->type = FI_EP_RDM;
+  asked->caps = FI_TAGGED | FI_MSG | FI_RMA;
+  Info info;
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+  EXPECT_STREQ(info->fabric_attr->prov_name, "stp;ofi_rxm");
+}
+
+}  // namespace
+}  // namespace stp::test

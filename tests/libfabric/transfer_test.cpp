@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages, writes, reads and atomic operations of connected endpoints.
+#include <algorithm>
+#include <numeric>
+
+#include "tests/libfabric/fi_fixture.h"
+
+namespace stp::test {
+namespace {
+
+constexpr std::uint64_t kAll =
+    FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+std::vector<char> pattern(std::size_t size) {
+  std::vector<char> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 7 + i / 251);
+  return bytes;
+}
+
+class FiTransfer : public FiTest {
+ protected:
+  // The client sends `sent`; what the server has received of it.
+  void exchange(std::size_t size, bool registered) {
+    auto sent = pattern(size);
+    std::vector<char> got(size);
+    Fid<fid_mr> from, to;
+    if (registered && size != 0) {
+      from = client_->memory(sent.data(), size, kAll);
+      to = server_->memory(got.data(), size, kAll);
+    }
+    ASSERT_EQ(fi_recv(accepted_.get(), got.data(), size, to ? fi_mr_desc(to.get()) : nullptr, 0,
+                      got.data()),
+              0);
+    ASSERT_EQ(fi_send(connected_.get(), sent.data(), size, from ? fi_mr_desc(from.get()) : nullptr,
+                      0, sent.data()),
+              0);
+    auto const received = server_->completed(server_->rx.get());
+    EXPECT_EQ(received.op_context, got.data());
+    EXPECT_EQ(received.len, size);
+    EXPECT_EQ(received.flags, FI_RECV | FI_MSG);
+    EXPECT_EQ(got, sent);
+    auto const done = client_->completed(client_->tx.get());
+    EXPECT_EQ(done.op_context, sent.data());
+    EXPECT_EQ(done.flags, FI_SEND | FI_MSG);
+  }
+};
+
+TEST_F(FiTransfer, MessagesOfEachSizeArrive) {
+  connect();
+  for (std::size_t const size :
+       {0, 1, 8, 4064, 4080, 4081, 16'384, 17'408, 17'409, 65'536, 1'000'003})
+    for (bool const registered : {true, false}) exchange(size, registered);
+}
+
+TEST_F(FiTransfer, SegmentsAreGatheredAndScattered) {
+  connect();
+  for (std::size_t const part : {100, 30'000}) {
+    auto sent = pattern(3 * part);
+    std::vector<char> got(3 * part);
+    std::vector<iovec> const from{{sent.data(), part}, {&sent[part], 2 * part}};
+    std::vector<iovec> const to{{got.data(), 2 * part}, {&got[2 * part], part}};
+    ASSERT_EQ(fi_recvv(accepted_.get(), to.data(), nullptr, 2, 0, nullptr), 0);
+    ASSERT_EQ(fi_sendv(connected_.get(), from.data(), nullptr, 2, 0, nullptr), 0);
+    EXPECT_EQ(server_->completed(server_->rx.get()).len, 3 * part);
+    EXPECT_EQ(got, sent);
+    client_->completed(client_->tx.get());
+  }
+  std::vector<iovec> const many(5, iovec{nullptr, 0});
+  EXPECT_EQ(fi_sendv(connected_.get(), many.data(), nullptr, 5, 0, nullptr), -FI_EINVAL);
+}
+
+TEST_F(FiTransfer, ImmediateDataComesAlong) {
+  connect();
+  constexpr std::uint64_t kData = 0x0123'4567'89ab'cdef;
+  for (std::size_t const size : {0, 10, 17'408, 100'000}) {
+    auto sent = pattern(size);
+    std::vector<char> got(size);
+    ASSERT_EQ(fi_recv(accepted_.get(), got.data(), size, nullptr, 0, nullptr), 0);
+    ASSERT_EQ(fi_senddata(connected_.get(), sent.data(), size, nullptr, kData, 0, nullptr), 0);
+    auto const received = server_->completed(server_->rx.get());
+    EXPECT_EQ(received.flags, FI_RECV | FI_MSG | FI_REMOTE_CQ_DATA);
+    EXPECT_EQ(received.data, kData);
+    EXPECT_EQ(received.len, size);
+    EXPECT_EQ(got, sent);
+    client_->completed(client_->tx.get());
+  }
+}
+
+TEST_F(FiTransfer, InjectedBytesAreFreeAtOnceAndTellNothing) {
+  connect();
+  std::vector<char> got(5);
+  ASSERT_EQ(fi_recv(accepted_.get(), got.data(), got.size(), nullptr, 0, nullptr), 0);
+  std::string sent = "hello";
+  ASSERT_EQ(fi_inject(connected_.get(), sent.data(), sent.size(), 0), 0);
+  sent = "xxxxx";
+  server_->completed(server_->rx.get());
+  EXPECT_EQ(std::string(got.begin(), got.end()), "hello");
+  fi_cq_data_entry entry{};
+  EXPECT_EQ(fi_cq_read(client_->tx.get(), &entry, 1), -FI_EAGAIN);
+  std::vector<char> const large(4065);
+  EXPECT_EQ(fi_inject(connected_.get(), large.data(), large.size(), 0), -FI_EMSGSIZE);
+}
+
+TEST_F(FiTransfer, MessagesWaitForReceivesInOrder) {
+  connect();
+  constexpr int kCount = 200;  // more than the endpoint has buffers for
+  std::vector<int> got(kCount, -1);
+  int posted = 0;
+  for (int i = 0; i < kCount; ++i) {
+    while (fi_inject(connected_.get(), &i, sizeof i, 0) == -FI_EAGAIN) {
+      fi_cq_read(client_->tx.get(), nullptr, 0);
+    }
+    fi_cq_read(server_->rx.get(), nullptr, 0);
+  }
+  for (; posted < kCount; ++posted)
+    ASSERT_EQ(fi_recv(accepted_.get(), &got[static_cast<std::size_t>(posted)], sizeof(int), nullptr,
+                      0, nullptr),
+              0);
+  for (int i = 0; i < kCount; ++i) server_->completed(server_->rx.get());
+  std::vector<int> expected(kCount);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(got, expected);
+}
+
+TEST_F(FiTransfer, AMessageThatIsTooLongIsCutAndSaysSo) {
+  connect();
+  for (std::size_t const size : {10, 50'000})
+    for (std::size_t const room : {std::size_t{0}, size - 3}) {
+      auto const sent = pattern(size);
+      std::vector<char> got(size, '.');
+      ASSERT_EQ(fi_recv(accepted_.get(), got.data(), room, nullptr, 0, got.data()), 0);
+      ASSERT_EQ(fi_send(connected_.get(), sent.data(), size, nullptr, 0, nullptr), 0);
+      auto const error = server_->failed(server_->rx.get());
+      EXPECT_EQ(error.err, FI_ETRUNC);
+      EXPECT_EQ(error.op_context, got.data());
+      EXPECT_EQ(error.len, room);
+      EXPECT_EQ(error.olen, size - room);
+      EXPECT_TRUE(
+          std::equal(got.begin(), got.begin() + static_cast<std::ptrdiff_t>(room), sent.begin()));
+      EXPECT_EQ(got[room], '.');
+      client_->completed(client_->tx.get());
+    }
+}
+
+TEST_F(FiTransfer, AReceiveIsCancelled) {
+  connect();
+  char room = 0;
+  ASSERT_EQ(fi_recv(accepted_.get(), &room, 1, nullptr, 0, &room), 0);
+  EXPECT_EQ(fi_cancel(&accepted_->fid, this), -FI_ENOENT);
+  EXPECT_EQ(fi_cancel(&accepted_->fid, &room), 0);
+  EXPECT_EQ(server_->failed(server_->rx.get()).err, FI_ECANCELED);
+}
+
+TEST_F(FiTransfer, OnlyWhatAsksForItIsTold) {
+  connect(FI_SELECTIVE_COMPLETION);
+  char room[2]{};
+  for (auto& byte : room) ASSERT_EQ(fi_recv(accepted_.get(), &byte, 1, nullptr, 0, nullptr), 0);
+  char const sent = 's';
+  ASSERT_EQ(fi_send(connected_.get(), &sent, 1, nullptr, 0, nullptr), 0);
+  iovec const iov{const_cast<char*>(&sent), 1};
+  fi_msg message{};
+  message.msg_iov = &iov;
+  message.iov_count = 1;
+  message.context = room;
+  ASSERT_EQ(fi_sendmsg(connected_.get(), &message, FI_COMPLETION), 0);
+  EXPECT_EQ(client_->completed(client_->tx.get()).op_context, room);
+  fi_cq_data_entry entry{};
+  EXPECT_EQ(fi_cq_read(client_->tx.get(), &entry, 1), -FI_EAGAIN);
+}
+
+TEST_F(FiTransfer, WritesAndReadsMoveBytesWithoutThePeer) {
+  connect();
+  for (std::size_t const size : {1, 5000, 300'000}) {
+    auto bytes = pattern(size);
+    std::vector<char> there(size), back(size);
+    auto const remote = server_->memory(there.data(), size, FI_REMOTE_READ | FI_REMOTE_WRITE);
+    auto const from = client_->memory(bytes.data(), size, FI_WRITE);
+    auto key = fi_mr_key(remote.get());
+    auto const at = reinterpret_cast<std::uintptr_t>(there.data());
+    ASSERT_EQ(
+        fi_write(connected_.get(), bytes.data(), size, fi_mr_desc(from.get()), 0, at, key, &key),
+        0);
+    auto const written = client_->completed(client_->tx.get());
+    EXPECT_EQ(written.op_context, &key);
+    EXPECT_EQ(written.flags, FI_RMA | FI_WRITE);
+    EXPECT_EQ(there, bytes);
+    std::vector<iovec> const parts{{back.data(), size / 2}, {&back[size / 2], size - size / 2}};
+    ASSERT_EQ(fi_readv(connected_.get(), parts.data(), nullptr, 2, 0, at, key, nullptr), 0);
+    EXPECT_EQ(client_->completed(client_->tx.get()).flags, FI_RMA | FI_READ);
+    EXPECT_EQ(back, bytes);
+  }
+}
+
+TEST_F(FiTransfer, AWriteWithDataIsToldAtThePeerWithoutAReceive) {
+  connect();
+  std::vector<char> there(100);
+  auto const remote = server_->memory(there.data(), there.size(), FI_REMOTE_WRITE);
+  auto const at = reinterpret_cast<std::uintptr_t>(there.data());
+  ASSERT_EQ(fi_writedata(connected_.get(), "flag", 4, nullptr, 42, 0, at, fi_mr_key(remote.get()),
+                         nullptr),
+            0);
+  auto const told = server_->completed(server_->rx.get());
+  EXPECT_EQ(told.flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+  EXPECT_EQ(told.data, 42U);
+  EXPECT_EQ(std::string(there.data(), 4), "flag");
+  client_->completed(client_->tx.get());
+}
+
+TEST_F(FiTransfer, AccessThatIsNotGrantedFails) {
+  connect();
+  std::vector<char> there(100), here(200);
+  auto const remote = server_->memory(there.data(), there.size(), FI_REMOTE_READ);
+  auto const at = reinterpret_cast<std::uintptr_t>(there.data());
+  auto const key = fi_mr_key(remote.get());
+  ASSERT_EQ(fi_write(connected_.get(), here.data(), 1, nullptr, 0, at, key, nullptr), 0);
+  EXPECT_EQ(client_->failed(client_->tx.get()).err, FI_EACCES);
+  ASSERT_EQ(fi_read(connected_.get(), here.data(), 101, nullptr, 0, at, key, nullptr), 0);
+  EXPECT_EQ(client_->failed(client_->tx.get()).err, FI_EACCES);
+}
+
+TEST_F(FiTransfer, NumbersAreAddedComparedAndRead) {
+  connect();
+  alignas(8) std::uint64_t there = 40;
+  auto const remote = server_->memory(&there, sizeof there, FI_REMOTE_READ | FI_REMOTE_WRITE);
+  auto const at = reinterpret_cast<std::uintptr_t>(&there);
+  auto const key = fi_mr_key(remote.get());
+  std::uint64_t operand = 2, old = 0;
+  auto* const ep = connected_.get();
+  ASSERT_EQ(fi_fetch_atomic(ep, &operand, 1, nullptr, &old, nullptr, 0, at, key, FI_UINT64, FI_SUM,
+                            nullptr),
+            0);
+  EXPECT_EQ(client_->completed(client_->tx.get()).flags, FI_ATOMIC | FI_READ);
+  EXPECT_EQ(old, 40U);
+  EXPECT_EQ(there, 42U);
+  std::uint64_t compare = 42;
+  operand = 7;
+  ASSERT_EQ(fi_compare_atomic(ep, &operand, 1, nullptr, &compare, nullptr, &old, nullptr, 0, at,
+                              key, FI_UINT64, FI_CSWAP, nullptr),
+            0);
+  client_->completed(client_->tx.get());
+  EXPECT_EQ(old, 42U);
+  EXPECT_EQ(there, 7U);
+  ASSERT_EQ(fi_atomic(ep, &operand, 1, nullptr, 0, at, key, FI_UINT64, FI_SUM, nullptr), 0);
+  EXPECT_EQ(client_->completed(client_->tx.get()).flags, FI_ATOMIC | FI_WRITE);
+  EXPECT_EQ(there, 14U);
+  ASSERT_EQ(fi_fetch_atomic(ep, nullptr, 1, nullptr, &old, nullptr, 0, at, key, FI_UINT64,
+                            FI_ATOMIC_READ, nullptr),
+            0);
+  client_->completed(client_->tx.get());
+  EXPECT_EQ(old, 14U);
+  EXPECT_EQ(fi_atomic(ep, &operand, 1, nullptr, 0, at, key, FI_DOUBLE, FI_SUM, nullptr),
+            -FI_EOPNOTSUPP);
+  std::size_t count = 0;
+  EXPECT_EQ(fi_atomicvalid(ep, FI_UINT64, FI_SUM, &count), 0);
+  EXPECT_EQ(count, 1U);
+  EXPECT_EQ(fi_atomicvalid(ep, FI_UINT32, FI_SUM, &count), -FI_EOPNOTSUPP);
+}
+
+TEST_F(FiTransfer, ASharedContextServesItsEndpoints) {
+  fid_ep* made = nullptr;
+  ASSERT_EQ(fi_srx_context(server_->domain.get(), nullptr, &made, nullptr), 0);
+  Fid<fid_ep> const srx(made);
+  connect(0, made);
+  std::vector<char> got(30'000);
+  EXPECT_EQ(fi_recv(accepted_.get(), got.data(), 1, nullptr, 0, nullptr), -FI_EINVAL);
+  ASSERT_EQ(fi_inject(connected_.get(), "early", 5, 0), 0);
+  ASSERT_EQ(fi_recv(made, got.data(), got.size(), nullptr, 0, nullptr), 0);
+  EXPECT_EQ(server_->completed(server_->rx.get()).len, 5U);
+  auto const sent = pattern(got.size());
+  ASSERT_EQ(fi_recv(made, got.data(), got.size(), nullptr, 0, nullptr), 0);
+  ASSERT_EQ(fi_send(connected_.get(), sent.data(), sent.size(), nullptr, 0, nullptr), 0);
+  EXPECT_EQ(server_->completed(server_->rx.get()).len, sent.size());
+  EXPECT_EQ(got, sent);
+  EXPECT_EQ(fi_close(&made->fid), -FI_EBUSY);
+  client_->completed(client_->tx.get());
+  accepted_.reset();
+}
+
+}  // namespace
+}  // namespace stp::test
