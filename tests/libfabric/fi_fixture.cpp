@@ -2,7 +2,9 @@
 #include "tests/libfabric/fi_fixture.h"
 
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace stp::test {
 namespace {
@@ -66,9 +68,19 @@ Fid<fid_mr> Side::memory(void* data, std::size_t length, std::uint64_t access) {
       [&](auto** m) { return fi_mr_reg(domain.get(), data, length, access, 0, 0, 0, m, nullptr); });
 }
 
+ssize_t Side::read(fid_cq* from, fi_cq_data_entry& entry) {
+  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+  for (;;) {
+    auto const result = fi_cq_read(from, &entry, 1);
+    if (result != -FI_EAGAIN || std::chrono::steady_clock::now() > deadline) return result;
+    if (other != nullptr) fi_cq_read(other->tx.get(), nullptr, 0);
+    std::this_thread::yield();
+  }
+}
+
 fi_cq_data_entry Side::completed(fid_cq* from) {
   fi_cq_data_entry entry{};
-  auto const result = fi_cq_sread(from, &entry, 1, nullptr, kPatience);
+  auto const result = read(from, entry);
   EXPECT_EQ(result, 1) << (result == -FI_EAVAIL ? fi_strerror(failed(from).err) : "");
   return entry;
 }
@@ -76,7 +88,7 @@ fi_cq_data_entry Side::completed(fid_cq* from) {
 fi_cq_err_entry Side::failed(fid_cq* from) {
   fi_cq_data_entry entry{};
   fi_cq_err_entry error{};
-  EXPECT_EQ(fi_cq_sread(from, &entry, 1, nullptr, kPatience), -FI_EAVAIL);
+  EXPECT_EQ(read(from, entry), -FI_EAVAIL);
   EXPECT_EQ(fi_cq_readerr(from, &error, 0), 1);
   return error;
 }
@@ -113,6 +125,8 @@ FiTest::FiTest() {
   EXPECT_EQ(get_info(nullptr, nullptr, 0, hints(), info_), 0);
   server_ = std::make_unique<Side>(info_);
   client_ = std::make_unique<Side>(info_);
+  server_->other = client_.get();
+  client_->other = server_.get();
 }
 
 void FiTest::listen() {

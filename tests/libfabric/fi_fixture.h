@@ -57,6 +57,10 @@ struct Side {
   std::uint32_t event(std::vector<char>* data = nullptr, fi_info** request = nullptr);
   fi_eq_err_entry event_error(std::vector<char>& data);
 
+  // As fi_cq_sread, with progress of the other side: both are this thread's.
+  ssize_t read(fid_cq* from, fi_cq_data_entry& entry);
+
+  Side* other = nullptr;
   Fid<fid_fabric> fabric;
   Fid<fid_domain> domain;
   Fid<fid_eq> eq;
