@@ -52,6 +52,7 @@ TEST_F(FiEq, WaitingEndsInTime) {
 
 TEST_F(FiEq, ACounterCountsWhatItIsBoundTo) {
   fi_cntr_attr attr{};
+  attr.wait_obj = FI_WAIT_UNSPEC;
   fid_cntr* made = nullptr;
   ASSERT_EQ(fi_cntr_open(client_->domain.get(), &attr, &made, nullptr), 0);
   Fid<fid_cntr> const counter(made);
