@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# `cpack` in the build directory makes two Debian packages of what `cmake --install` installs: stp, to
-# run programs, and stp-dev, to build them.
+# `cpack` in the build directory makes Debian packages of what `cmake --install` installs: stp, to run
+# programs, stp-dev, to build them, and libfabric-provider-stp, if the provider is built.
 set(CPACK_GENERATOR DEB)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL runtime dev)
+if(STP_WITH_LIBFABRIC)
+  list(APPEND CPACK_COMPONENTS_ALL libfabric)
+endif()
 set(CPACK_PACKAGE_NAME stp)
 set(STP_MAINTAINER "The STP authors <stp@localhost>" CACHE STRING
     "Who answers for the package: name and address")
@@ -47,6 +50,17 @@ agreed before, over one Ethernet and in user space (ANSI NCITS 337-2000).
 This package has the headers <stp/st.h> and <stp/managed.h>, what pkg-config
 and CMake need to find the library, the manual pages of its calls, and
 examples.")
+
+set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_NAME libfabric-provider-stp)
+set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_DEPENDS "stp (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_SHLIBDEPS ON)
+set(CPACK_COMPONENT_LIBFABRIC_DESCRIPTION
+"Data goes from the memory of one program to the memory of another, to a place
+agreed before, over one Ethernet and in user space (ANSI NCITS 337-2000).
+.
+This package has the provider by which libfabric, and so Open MPI, sends over
+STP: fi_stp(7).")
 include(CPack)
 
 install(FILES ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -63,6 +77,17 @@ install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DATAD
         COMPONENT dev EXCLUDE_FROM_ALL)
 install(FILES ${packaging}/lintian-overrides-dev DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
         RENAME stp-dev COMPONENT dev EXCLUDE_FROM_ALL)
+if(STP_WITH_LIBFABRIC)
+  install(FILES ${CMAKE_SOURCE_DIR}/LICENSE
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfabric-provider-stp
+          RENAME copyright COMPONENT libfabric EXCLUDE_FROM_ALL)
+  install(FILES ${CMAKE_BINARY_DIR}/changelog.gz
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfabric-provider-stp
+          COMPONENT libfabric EXCLUDE_FROM_ALL)
+  install(FILES ${packaging}/lintian-overrides-libfabric
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
+          RENAME libfabric-provider-stp COMPONENT libfabric EXCLUDE_FROM_ALL)
+endif()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs
         FILES_MATCHING PATTERN *.md PATTERN *.svg PATTERN man EXCLUDE)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tools/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples

@@ -23,8 +23,17 @@ expect grep -qw librte-meta-net <<<"$(control Depends)"
 expect grep -qx 'libstp 0 stp.*' <(dpkg-deb --info "$package" shlibs)
 expect grep -qx 'activate-noawait ldconfig' <(dpkg-deb --info "$package" triggers)
 
+packages=("$package" "$development")
+provider=$(echo "$work"/packages/libfabric-provider-stp_*.deb)
+if [ -e "$build/lib/libfabric/libstp-fi.so" ]; then
+  expect test -e "$provider"
+  expect grep -q 'libfabric/libstp-fi.so$' <(dpkg-deb --fsys-tarfile "$provider" | tar -t)
+  expect grep -qF "stp (= $version)" <(dpkg-deb --field "$provider" Depends)
+  expect grep -qw libfabric1 <(dpkg-deb --field "$provider" Depends)
+  packages+=("$provider")
+fi
 if command -v lintian >/dev/null; then
-  expect lintian --allow-root --fail-on error,warning "$package" "$development"
+  expect lintian --allow-root --fail-on error,warning "${packages[@]}"
 fi
 
 # Of what is in one package nothing is in the other.
