@@ -108,9 +108,13 @@ class World {
       case 6:
         s.refuse(code.below(16));
         break;
-      case 7:
-        s.put(context, region, length(code), from, length(code), code.u8());
+      case 7: {
+        auto const at = length(code), bytes = length(code);
+        auto const flags = code.u8();
+        s.put(context, region, at, from, bytes, {.flags = flags, .quiet = flags % 2 != 0});
+        if (flags == 1) s.confirm_puts();
         break;
+      }
       case 8:
         s.get(context, region, length(code), landing);
         break;
