@@ -289,9 +289,10 @@ TEST_F(ServiceTest, StatsNameEveryCounterOfTheNodeAndTheLink) {
     ++request.index;
   }
   EXPECT_EQ(reply.result, -ENOENT);
-  ASSERT_EQ(names.size(), kCounterCount + 1);
+  ASSERT_EQ(names.size(), kCounterCount + 2);
   EXPECT_EQ(names.front(), "rx_frames");
-  EXPECT_EQ(names.back(), "test_frames");
+  EXPECT_EQ(names[kCounterCount], "test_frames") << "the link's";
+  EXPECT_EQ(names.back(), "link_changes");
 }
 
 TEST_F(ServiceTest, SleepIsRefusedWhileABellRings) {
