@@ -15,7 +15,6 @@
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/interface.h"
 #include "dpdk_port/link/pci_nic.h"
-#include "dpdk_port/link/stale_socket.h"
 
 namespace stp::port {
 namespace {
@@ -31,8 +30,6 @@ struct Translation {
   const char* ours;
 };
 constexpr std::array kTranslations{
-    Translation{"Zero-copy doesn't support multi-file segments",
-                "zero-copy needs hugepages: sysctl vm.nr_hugepages=512, or leave it out"},
     Translation{"Device or resource busy",
                 "another program has the NIC: fuser -v /dev/vfio/* names it"},
     Translation{"VFIO group is not viable",
@@ -88,10 +85,9 @@ std::unique_ptr<Device> Device::open(const DeviceSpec& spec, std::string& error)
   if (!start_eal(pci ? spec.name : "", pci ? pinned_megabytes(spec) : kVirtualMegabytes, error)) {
     return nullptr;
   }
-  if (spec.makes_socket) remove_stale_socket(spec.socket);
-  if (spec.packet_socket) {
-    if (!device->open_socket(error)) return nullptr;
-    return device;
+  if (spec.packet_socket || spec.memif) {
+    const bool opened = spec.memif ? device->open_memif(error) : device->open_socket(error);
+    return opened ? std::move(device) : nullptr;
   }
   if (device->probe(error) && device->configure(error) && device->take_mtu(error) &&
       device->take_mac(error) && device->start(error)) {
@@ -109,7 +105,8 @@ Device::~Device() {
 }
 
 void Device::shut() {
-  // memif talks to its peer on the interrupt thread and guards nothing against a close meanwhile.
+  // This driver talks to its peer on the interrupt thread and guards nothing against a close
+  // meanwhile.
   if (driver_ == "net_memif") {
     run_on_interrupt_thread([this] { close(); });
   } else {
@@ -235,12 +232,38 @@ bool Device::open_socket(std::string& error) {
   return true;
 }
 
+bool Device::open_memif(std::string& error) {
+  const DeviceSpec::Memif& memif = *spec_.memif;
+  driver_ = "memif";
+  chains_ = copies_ = true;
+  mtu_ = spec_.mtu;
+  mac_ = *spec_.mac;
+  memif_ = MemifLink::open({.socket = memif.socket,
+                            .serves = memif.makes_socket,
+                            .id = memif.id,
+                            .log2_ring = memif.log2_ring,
+                            .buffer = memif.buffer},
+                           error);
+  if (!memif_ || !make_pool(kSpareMbufs, spec_.data_room, error)) return false;
+  started_ = true;
+  return true;
+}
+
 std::string Device::number() const {
+  if (memif_) return spec_.name;
   return socket_ ? "socket" + std::to_string(socket_->fd()) : std::to_string(port_);
 }
 
 rte_eth_stats Device::statistics() const {
   rte_eth_stats out{};
+  if (memif_) {
+    const MemifCounters& counted = memif_->counters();
+    out.ipackets = counted.received;
+    out.opackets = counted.sent;
+    out.ierrors = counted.too_long + memif_->memif().broken();
+    out.rx_nombuf = counted.no_buffer;
+    return out;
+  }
   if (!socket_) {
     if (!is_gone() && port_ != RTE_MAX_ETHPORTS) rte_eth_stats_get(port_, &out);
     return out;
@@ -295,10 +318,11 @@ bool Device::take_mac(std::string& error) {
 }
 
 bool Device::start(std::string& error) {
-  try_to_start();
-  if (!started_) error = absent_;
-  if (!started_) return seeks_peer();  // whose server may come later
-  return !filters_vlans_ || let_vlan_through(error);
+  take_dpdk_message();
+  const int result = rte_eth_dev_start(port_);
+  started_ = result == 0;
+  if (!started_) error = failure("the device does not start", result);
+  return started_ && (!filters_vlans_ || let_vlan_through(error));
 }
 
 bool Device::let_vlan_through(std::string& error) {
@@ -308,22 +332,6 @@ bool Device::let_vlan_through(std::string& error) {
   error =
       failure("the device does not let VLAN " + std::to_string(*spec_.vlan) + " through", result);
   return false;
-}
-
-void Device::try_to_start() {
-  take_dpdk_message();
-  const int result = rte_eth_dev_start(port_);
-  started_ = result == 0;
-  absent_ = started_ ? std::string() : failure("the device does not start", result);
-}
-
-// The driver connects when it is started, and not again.
-bool Device::seek_peer() {
-  run_on_interrupt_thread([this] {
-    if (started_) rte_eth_dev_stop(port_);
-    try_to_start();
-  });
-  return started_;
 }
 
 void Device::find_wake_fd() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a link sends and receives by. Of an `iface:` link it is a packet socket; of all others an
-// ethdev with one queue each way: found or made, configured by what it says it can do, started;
-// stopped and closed at the end.
+// What a link sends and receives by. Of an `iface:` link it is a packet socket, of a `memif:` link
+// shared memory; of all others an ethdev with one queue each way: found or made, configured by what
+// it says it can do, started; stopped and closed at the end.
 #pragma once
 
 #include <rte_dev.h>
@@ -12,6 +12,7 @@
 #include <string>
 
 #include "dpdk_port/dpdk/mbuf_pool.h"
+#include "dpdk_port/dpdk/memif_link.h"
 #include "dpdk_port/dpdk/packet_socket.h"
 #include "dpdk_port/link/device_spec.h"
 #include "dpdk_port/link/pci_owner.h"
@@ -28,15 +29,18 @@ class Device {
   // Takes frames as rte_eth_tx_burst does, and gives them as rte_eth_rx_burst does. Not where it
   // does not run.
   std::uint16_t send(rte_mbuf** mbufs, std::uint16_t count) {
+    if (memif_) return memif_->send(mbufs, count);
     if (socket_) return socket_->send(mbufs, count);
     return rte_eth_tx_burst(port_, 0, mbufs, count);
   }
   std::uint16_t receive(rte_mbuf** mbufs, std::uint16_t count) {
+    if (memif_) return memif_->receive(pool(), mbufs, count);
     if (socket_) return socket_->receive(pool(), mbufs, count);
     return rte_eth_rx_burst(port_, 0, mbufs, count);
   }
   // What has to be looked after while frames come and go, and while none do. Often.
   void tend(Time now) {
+    if (memif_) return memif_->tend(now);
     if (socket_) return socket_->tend(now);
     if (now >= look_at_ || news_.load(std::memory_order_relaxed) != 0) look(now);
   }
@@ -45,6 +49,7 @@ class Device {
   [[nodiscard]] std::uint64_t refused() const { return socket_ ? socket_->counters().refused : 0; }
   // As Port's. What takes long to ask is as of the last tend().
   [[nodiscard]] LinkState state() const {
+    if (memif_) return memif_->memif().connected() ? LinkState::kUp : LinkState::kNoPeer;
     if (socket_) return state_of_socket();
     return spec_.bus == "pci" ? state_ : find_state();
   }
@@ -69,17 +74,15 @@ class Device {
   [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_relaxed); }
   // Its queues may be used: it is there and started.
   [[nodiscard]] bool runs() const { return started_.load(std::memory_order_relaxed) && !is_gone(); }
-  // A memif client: where its server has gone it is for this side to come back.
-  [[nodiscard]] bool seeks_peer() const { return !spec_.socket.empty() && !spec_.makes_socket; }
-  // Looks for it. By the thread that sends and receives. False: nobody is there; else it shows
-  // later whether the link comes up.
-  bool seek_peer();
+  // How often a memif client has looked for its server.
+  [[nodiscard]] std::uint64_t sought() const { return memif_ ? memif_->memif().sought() : 0; }
   // Readable while frames wait to be received; -1: the driver has none.
   [[nodiscard]] int wake_fd() const { return wake_fd_; }
 
  private:
   explicit Device(const DeviceSpec& spec) : spec_(spec) {}
   bool open_socket(std::string& error);
+  bool open_memif(std::string& error);
   bool make_pool(unsigned mbufs, std::size_t room, std::string& error);
   bool claim_nic(std::string& error);
   bool probe(std::string& error);
@@ -90,7 +93,6 @@ class Device {
   bool take_mac(std::string& error);
   bool start(std::string& error);
   bool let_vlan_through(std::string& error);
-  void try_to_start();
   void find_wake_fd();
   void shut();
   void close();
@@ -125,10 +127,10 @@ class Device {
   LinkState state_ = LinkState::kUnknown;
   Time look_at_ = 0, return_at_ = 0;
   std::atomic<bool> started_{false}, gone_{false};
-  std::string absent_;               // why it has not started
   std::unique_ptr<PciOwner> owner_;  // of a NIC under uio
   MbufPool pool_;
   std::unique_ptr<PacketSocket> socket_;
+  std::unique_ptr<MemifLink> memif_;
   std::unique_ptr<InterfaceWatch> watch_;  // of an interface that has no socket (af_xdp)
 };
 

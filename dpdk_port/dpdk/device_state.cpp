@@ -123,7 +123,7 @@ LinkState Device::find_state() const {
   rte_eth_link link{};
   const bool up =
       started_ && rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
-  if (!up) return spec_.socket.empty() ? LinkState::kNoCarrier : LinkState::kNoPeer;
+  if (!up) return LinkState::kNoCarrier;
   return watch_ && watch_->facts().mtu < mtu_ ? LinkState::kMtu : LinkState::kUp;
 }
 
@@ -178,14 +178,13 @@ std::string Device::trouble_of_mtu() const {
 }
 
 std::string Device::trouble_of_peer() const {
-  if (!seeks_peer()) {
-    return "no memif client has opened " + spec_.socket +
-           ": start the program whose link has role=client there, with the same id";
-  }
-  const std::string missing = "no memif server has opened " + spec_.socket +
-                              ": start the program whose link has role=server there, with the same "
-                              "id; this side looks for it";
-  return absent_.empty() ? missing : missing + " (" + absent_ + ")";
+  const bool serves = spec_.memif->makes_socket;
+  const std::string& why = memif_->memif().obstacle();
+  return "no memif " + std::string(serves ? "client" : "server") + " has opened " +
+         spec_.memif->socket +
+         ": start the program whose link has role=" + (serves ? "client" : "server") +
+         " there, with id=" + std::to_string(spec_.memif->id) +
+         (serves ? "" : "; this side looks for it") + (why.empty() ? "" : " (" + why + ")");
 }
 
 }  // namespace stp::port

@@ -44,7 +44,6 @@ class EthdevPort final : public LinkPort {
   // acknowledged, and its own answer shares a burst with the acknowledgement.
   unsigned turn(Engine& engine, Time now) override {
     unsigned moved = loopback_.deliver(engine, now);
-    if (now >= look_for_peer_) look_for_peer(now);
     device_->tend(now);
     if (now >= look_at_link_) look_at_link(now);
     if (now >= engine.next_deadline()) {
@@ -75,7 +74,7 @@ class EthdevPort final : public LinkPort {
             {"tx_kept", transmitter_.counters().kept},
             {"tx_dropped", transmitter_.counters().dropped},
             {"tx_no_buffer", transmitter_.counters().no_buffer},
-            {"link_sought", sought_},
+            {"link_sought", device_->sought()},
             {"looped", loopback_.total()},
             {"arp_requests_sent", arp.requests_sent},
             {"arp_answers_sent", arp.answers_sent},
@@ -116,39 +115,14 @@ class EthdevPort final : public LinkPort {
            ", and peers reach one or the other: give one of the two stations another address";
   }
 
-  // Whoever takes a connection and finds it closed ends (DPDK's memif): a peer that may only be
-  // slow gets more time.
-  static constexpr Time kLookForPeer = kSecond, kPeersTime = 5 * kSecond;
-  // Where no server has been yet, there is none to hurt.
-  static constexpr Time kLookForServer = 100 * kMillisecond;
-  [[nodiscard]] Time until_first_look() const {
-    if (!device_->seeks_peer()) return kNever;
-    return now() + (device_->runs() ? kPeersTime : kLookForServer);
-  }
-
-  // Where the link has been down for a while, or was never up.
-  void look_for_peer(Time now) {
-    const bool absent = !device_->runs();
-    look_for_peer_ = now + (absent ? kLookForServer : kLookForPeer);
-    if (carries_frames(device_->state())) {
-      down_ = false;
-    } else if (std::exchange(down_, true) || absent) {
-      if (device_->seek_peer()) look_for_peer_ = now + kPeersTime;
-      ++sought_;
-    }
-  }
-
   // In this order: frames that wait go back to the device's pool before the device closes.
   std::unique_ptr<Device> device_;
   const bool follows_address_;
   Arp arp_;
   Receiver receiver_;
   Transmitter transmitter_;
-  Time look_for_peer_ = until_first_look();
-  bool down_ = false;
   bool up_ = false;  // as of the last look
   Time look_at_link_ = 0;
-  std::uint64_t sought_ = 0;  // how often
 };
 
 }  // namespace

@@ -19,8 +19,8 @@ constexpr std::size_t kMbufHeads = 448;
 
 std::size_t room_of(const DeviceSpec& spec, const DeviceFacts& facts) {
   const std::size_t frame = spec.data_room;
-  // Its buffers are those of the program at the other end.
-  if (!spec.socket.empty()) return frame;
+  // A memif's buffers are those of the program at the other end.
+  if (spec.memif || facts.driver == "net_memif") return frame;
   // An mbuf is a chunk of the kernel's: 2048 bytes at least, a page at most.
   if (facts.driver == "net_af_xdp") return std::max(frame, kLeastRoom);
   const std::size_t least = std::max({frame + kDriversOwn, facts.least_room, kLeastRoom});

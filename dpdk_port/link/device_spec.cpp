@@ -73,15 +73,14 @@ void make_memif(const LinkConfig& link, unsigned serial, DeviceSpec& out) {
   const std::string role = option(link, "role", "client");
   const std::size_t buffer = (frame_room(out.mtu) + kCacheLine - 1) & ~(kCacheLine - 1);
   const std::string bsize = option(link, "bsize", std::to_string(std::min(buffer, kMaxBuffer)));
-  out.name = "net_memif" + std::to_string(serial);
-  out.socket = link.target;
-  out.makes_socket = role == "server";
+  const std::string ring = option(link, "rsize", std::to_string(memif_ring(std::stoul(bsize))));
+  out.name = "memif" + std::to_string(serial);
   out.mac = link.mac.value_or(memif_mac(link, role));
-  out.arguments = "role=" + role + ",id=" + option(link, "id", "0") +
-                  ",rsize=" + option(link, "rsize", std::to_string(memif_ring(std::stoul(bsize)))) +
-                  ",bsize=" + bsize + ",socket=" + link.target +
-                  ",socket-abstract=no,mac=" + to_string(*out.mac) +
-                  ",zero-copy=" + option(link, "zero-copy", "no");
+  out.memif = {.socket = link.target,
+               .makes_socket = role == "server",
+               .id = static_cast<std::uint32_t>(std::stoul(option(link, "id", "0"))),
+               .log2_ring = static_cast<unsigned>(std::stoul(ring)),
+               .buffer = static_cast<std::uint32_t>(std::stoul(bsize))};
 }
 
 bool check_mtu(const LinkConfig& link, const DeviceSpec& spec, std::string& error) {

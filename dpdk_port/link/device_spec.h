@@ -16,8 +16,14 @@ struct DeviceSpec {
   std::string interface;       // iface: the kernel's name
   bool packet_socket = false;  // reached by a PacketSocket: no ethdev is made
 
-  std::string socket;         // memif: its file
-  bool makes_socket = false;  // and whose side makes it: the other one looks for its peer
+  struct Memif {
+    std::string socket;         // its file
+    bool makes_socket = false;  // the other side looks for it
+    std::uint32_t id = 0;
+    unsigned log2_ring = 0;
+    std::uint32_t buffer = 0;  // bytes
+  };
+  std::optional<Memif> memif;  // no ethdev is made
 
   unsigned mtu = 0;
   std::size_t data_room = 0;  // of an mbuf: a whole frame fits, and what the driver insists on

@@ -134,11 +134,6 @@ constexpr std::array kKindOptions{
     KindOption{LinkKind::kMemif, "bsize",
                [](const std::string& v) { return parse_number(v, 256, 65'535).has_value(); },
                "a number of bytes from 256 to 65535"},
-    KindOption{LinkKind::kMemif, "zero-copy",
-               [](const std::string& v) {
-                 return one_of(v, {"yes", "no"});
-               },
-               "yes or no"},
 };
 
 std::string option_names(LinkKind kind) {

@@ -17,7 +17,6 @@
 // Of one kind:
 //   iface:  driver=af_packet|af_xdp
 //   memif:  role=server|client  id=0..  rsize=1..14 (log2 of the ring)  bsize=256..65535 (bytes)
-//           zero-copy=yes|no (needs hugepages)
 //   vdev:   all others belong to the device string and are handed on to the driver
 // Any other option is an error.
 #pragma once

@@ -50,7 +50,7 @@ TEST(DevicePlan, AnMbufOfAfXdpIsAChunkOfAtMostAPage) {
 }
 
 TEST(DevicePlan, BuffersOfMemifStayAsTheyAre) {
-  EXPECT_EQ(room("memif:/a", "net_memif"), spec_of("memif:/a").data_room);
+  EXPECT_EQ(room("memif:/a", ""), spec_of("memif:/a").data_room);
 }
 
 TEST(DevicePlan, AVlanIsToldToADeviceThatFilters) {

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/memif/control_socket.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "dpdk_port/link/stale_socket.h"
+
+namespace stp::port::memif {
+namespace {
+
+constexpr int kWaiting = 8;  // clients that have not been accepted yet
+
+bool make_address(const std::string& path, sockaddr_un& address, std::string& error) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    error = "the path of its socket has " + std::to_string(path.size()) + " bytes, at most " +
+            std::to_string(sizeof address.sun_path - 1) + " are possible";
+    return false;
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return true;
+}
+
+FileDescriptor make_socket(std::string& error) {
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) error = std::string("no socket: ") + std::strerror(errno);
+  return socket;
+}
+
+}  // namespace
+
+FileDescriptor listen_at(const std::string& path, std::string& error) {
+  sockaddr_un address{};
+  if (!make_address(path, address, error)) return {};
+  remove_stale_socket(path);
+  FileDescriptor socket = make_socket(error);
+  if (!socket) return {};
+  const auto* const at = reinterpret_cast<const sockaddr*>(&address);
+  if (::bind(socket.get(), at, sizeof address) == 0 && ::listen(socket.get(), kWaiting) == 0) {
+    return socket;
+  }
+  error = "cannot make the socket " + path + ": " + std::strerror(errno);
+  return {};
+}
+
+FileDescriptor connect_to(const std::string& path, std::string& error) {
+  sockaddr_un address{};
+  if (!make_address(path, address, error)) return {};
+  FileDescriptor socket = make_socket(error);
+  if (!socket) return {};
+  const auto* const at = reinterpret_cast<const sockaddr*>(&address);
+  if (::connect(socket.get(), at, sizeof address) == 0) return socket;
+  error = path + ": " + std::strerror(errno);
+  return {};
+}
+
+FileDescriptor accept_from(const FileDescriptor& listener) {
+  return FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+Came receive_message(const FileDescriptor& socket, Message& message, FileDescriptor& attached) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  iovec part{&message, sizeof message};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  const ssize_t length = ::recvmsg(socket.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (length < 0 && (errno == EAGAIN || errno == EINTR)) return Came::kNothing;
+  for (auto* each = CMSG_FIRSTHDR(&header); length >= 0 && each != nullptr;
+       each = CMSG_NXTHDR(&header, each)) {
+    int fd = -1;
+    if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
+    std::memcpy(&fd, CMSG_DATA(each), sizeof fd);
+    attached = FileDescriptor(fd);
+  }
+  const bool cut = (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+  return length == static_cast<ssize_t>(sizeof message) && !cut ? Came::kMessage : Came::kEnd;
+}
+
+bool send_message(const FileDescriptor& socket, const Message& message, int attached) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+  iovec part{const_cast<Message*>(&message), sizeof message};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (attached >= 0) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof attached);
+    std::memcpy(CMSG_DATA(rights), &attached, sizeof attached);
+  }
+  return ::sendmsg(socket.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof message);
+}
+
+void send_disconnect(const FileDescriptor& socket, const std::string& reason) {
+  Message message;
+  message.type = MessageType::kDisconnect;
+  reason.copy(message.body.disconnect.reason, kReasonSize - 1);
+  send_message(socket, message);
+}
+
+std::string text_of(const char* field, std::size_t size) {
+  std::string text(field, ::strnlen(field, size));
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
+}  // namespace stp::port::memif

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/memif/listener.h"
+
+#include <algorithm>
+
+namespace stp::port::memif {
+namespace {
+
+struct Known {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<Listener>> listeners;
+};
+
+Known& known() {
+  static Known all;
+  return all;
+}
+
+Message make_hello() {
+  Message message;
+  message.type = MessageType::kHello;
+  Hello& hello = message.body.hello;
+  std::string("stp").copy(hello.name, kNameSize - 1);
+  hello.least_version = hello.greatest_version = kVersion;
+  hello.last_region = 15;
+  hello.greatest_log2_ring = kGreatestLog2Ring;
+  return message;
+}
+
+}  // namespace
+
+std::shared_ptr<Listener> Listener::at(const std::string& path, std::string& error) {
+  const std::lock_guard guard(known().mutex);
+  std::weak_ptr<Listener>& place = known().listeners[path];
+  if (auto present = place.lock()) return present;
+  FileDescriptor socket = listen_at(path, error);
+  if (!socket) return nullptr;
+  std::shared_ptr<Listener> made(new Listener(path, std::move(socket)));
+  place = made;
+  return made;
+}
+
+Listener::~Listener() {
+  const std::lock_guard guard(known().mutex);
+  // Somebody may have opened it anew meanwhile, and then has another socket there.
+  const auto at = known().listeners.find(path_);
+  if (at == known().listeners.end() || !at->second.expired()) return;
+  known().listeners.erase(at);
+  ::unlink(path_.c_str());
+}
+
+bool Listener::serve(std::uint32_t id) {
+  const std::lock_guard guard(mutex_);
+  return wanted_.try_emplace(id).second;
+}
+
+void Listener::stop(std::uint32_t id) {
+  const std::lock_guard guard(mutex_);
+  const auto at = wanted_.find(id);
+  if (at == wanted_.end()) return;
+  if (at->second) send_disconnect(at->second, "this interface is not served any more");
+  wanted_.erase(at);
+}
+
+FileDescriptor Listener::take(std::uint32_t id, Time now) {
+  const std::lock_guard guard(mutex_);
+  accept(now);
+  std::erase_if(newcomers_, [&](Newcomer& each) { return !hear(each, now); });
+  const auto at = wanted_.find(id);
+  return at == wanted_.end() ? FileDescriptor() : std::exchange(at->second, {});
+}
+
+void Listener::accept(Time now) {
+  while (newcomers_.size() < kNewcomers) {
+    FileDescriptor socket = accept_from(socket_);
+    if (!socket) return;
+    if (send_message(socket, make_hello())) newcomers_.push_back({std::move(socket), now});
+  }
+}
+
+bool Listener::hear(Newcomer& newcomer, Time now) {
+  Message message;
+  FileDescriptor attached;
+  const Came came = receive_message(newcomer.socket, message, attached);
+  if (came == Came::kNothing) return now - newcomer.since < kPatience;
+  if (came == Came::kEnd) return false;
+  const Init& init = message.body.init;
+  const std::uint32_t id = init.id;
+  const auto at = wanted_.find(id);
+  if (message.type != MessageType::kInit || init.version != kVersion || init.mode != 0) {
+    send_disconnect(newcomer.socket, "expected: init, memif 2.0, Ethernet frames");
+  } else if (at == wanted_.end()) {
+    send_disconnect(newcomer.socket, "no interface with id " + std::to_string(id));
+  } else {
+    // Of two, the later one: the former may have died.
+    if (at->second) send_disconnect(at->second, "another client wants this interface");
+    at->second = std::move(newcomer.socket);
+  }
+  return false;
+}
+
+}  // namespace stp::port::memif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/memif/memif.h"
+
+#include <utility>
+
+namespace stp::port::memif {
+
+std::unique_ptr<Memif> Memif::open(const Settings& settings, std::string& error) {
+  std::unique_ptr<Memif> memif(new Memif(settings));
+  if (!settings.serves) return memif;
+  auto listener = Listener::at(settings.socket, error);
+  if (!listener) return nullptr;
+  if (!listener->serve(settings.id)) {
+    error = "this process already serves id " + std::to_string(settings.id) + " at " +
+            settings.socket + ": give this link another id=";
+    return nullptr;
+  }
+  memif->listener_ = std::move(listener);
+  return memif;
+}
+
+Memif::~Memif() {
+  if (peer_) peer_->end("this side has closed its link");
+  if (listener_) listener_->stop(settings_.id);
+}
+
+void Memif::look(Time now) {
+  look_at_ = now + (peer_ && !connected_ ? kLookAtHandshake : kLook);
+  if (peer_) go_on(now);
+  if (!peer_ && now >= begin_at_) begin(now);
+  if (connected_ && listener_ && now >= refuse_at_) refuse_others(now);
+}
+
+void Memif::begin(Time now) {
+  FileDescriptor socket;
+  if (settings_.serves) {
+    socket = listener_->take(settings_.id, now);
+  } else {
+    sought_ += std::exchange(looked_, true) ? 1 : 0;
+    socket = connect_to(settings_.socket, obstacle_);
+    if (!socket) begin_at_ = now + kSeek;
+  }
+  if (!socket) return;
+  peer_ = settings_.serves ? Handshake::answer(std::move(socket))
+                           : Handshake::ask(std::move(socket), settings_);
+  began_at_ = now;
+  look_at_ = now + kLookAtHandshake;
+}
+
+void Memif::go_on(Time now) {
+  if (peer_->broken()) {
+    ++broken_;
+    peer_->end("what it writes into its rings breaks the rules");
+  }
+  switch (peer_->go_on()) {
+    case Handshake::Progress::kConnected:
+      connected_ = true;
+      obstacle_.clear();
+      break;
+    case Handshake::Progress::kWaits:
+      if (now - began_at_ < kPatience) return;
+      peer_->end("no answer for five seconds");
+      drop(now);
+      break;
+    case Handshake::Progress::kEnded:
+      drop(now);
+      break;
+  }
+}
+
+void Memif::drop(Time now) {
+  obstacle_ = "the peer: " + peer_->reason();
+  peer_.reset();
+  connected_ = false;
+  begin_at_ = now + kSeek;
+}
+
+void Memif::refuse_others(Time now) {
+  refuse_at_ = now + kSeek;
+  if (const FileDescriptor other = listener_->take(settings_.id, now))
+    send_disconnect(other, "another client is connected");
+}
+
+}  // namespace stp::port::memif

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One side of a memif: shared memory to one other process. All of it is done by the thread that
+// sends and receives, so that no memory goes while that looks at it. The peer is not trusted: what
+// it says and writes is checked, and whoever breaks the rules is disconnected.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "dpdk_port/memif/handshake.h"
+#include "dpdk_port/memif/listener.h"
+
+namespace stp::port::memif {
+
+class Memif {
+ public:
+  // nullptr: `error` says why. A client whose server is not there is made, and looks for it.
+  static std::unique_ptr<Memif> open(const Settings& settings, std::string& error);
+  ~Memif();
+  Memif(const Memif&) = delete;
+  Memif& operator=(const Memif&) = delete;
+
+  // Looks after the connection. Often; it does something once in a while.
+  void tend(Time now) {
+    if (now >= look_at_) look(now);
+  }
+  [[nodiscard]] bool connected() const { return connected_; }
+  // Where it is not: why, as far as is known.
+  [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
+  // How often a client has looked for its server after the first time.
+  [[nodiscard]] std::uint64_t sought() const { return sought_; }
+  // Peers that were disconnected because they broke the rules.
+  [[nodiscard]] std::uint64_t broken() const { return broken_; }
+
+  // Where it is connected.
+  [[nodiscard]] Sender& sender() { return peer_->sender(); }
+  [[nodiscard]] Receiver& receiver() { return peer_->receiver(); }
+
+  static constexpr Time kLook = kMillisecond, kLookAtHandshake = 100 * kMicrosecond;
+  static constexpr Time kSeek = 100 * kMillisecond, kPatience = 5 * kSecond;
+
+ private:
+  explicit Memif(const Settings& settings) : settings_(settings) {}
+  void look(Time now);
+  void begin(Time now);
+  void go_on(Time now);
+  void drop(Time now);
+  void refuse_others(Time now);
+
+  const Settings settings_;
+  std::shared_ptr<Listener> listener_;
+  std::unique_ptr<Handshake> peer_;
+  bool connected_ = false;
+  std::string obstacle_;
+  Time look_at_ = 0, begin_at_ = 0, refuse_at_ = 0, began_at_ = 0;
+  std::uint64_t sought_ = 0, broken_ = 0;
+  bool looked_ = false;
+};
+
+}  // namespace stp::port::memif

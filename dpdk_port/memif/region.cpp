@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/memif/region.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace stp::port::memif {
+namespace {
+
+std::span<std::byte> map_bytes(int fd, std::size_t size, std::string& error) {
+  void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) {
+    error = "cannot map " + std::to_string(size) + " bytes: " + std::strerror(errno);
+    return {};
+  }
+  ::madvise(at, size, MADV_DONTDUMP);
+  return {static_cast<std::byte*>(at), size};
+}
+
+}  // namespace
+
+Region Region::make(std::size_t size, FileDescriptor& file, std::string& error) {
+  file = FileDescriptor(::memfd_create("stp-memif", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file || ::ftruncate(file.get(), static_cast<off_t>(size)) != 0 ||
+      ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+    error = "no shared memory of " + std::to_string(size) + " bytes: " + std::strerror(errno);
+    return {};
+  }
+  return Region(map_bytes(file.get(), size, error));
+}
+
+Region Region::map(const FileDescriptor& file, std::uint64_t size, std::string& error) {
+  struct stat status {};
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    error = "its memory is no memfd that is sealed against shrinking";
+    return {};
+  }
+  if (size == 0 || size > kGreatest || ::fstat(file.get(), &status) != 0 ||
+      static_cast<std::uint64_t>(status.st_size) < size) {
+    error = "its memory is to have " + std::to_string(size) + " bytes, and has " +
+            std::to_string(status.st_size) + "; at most " + std::to_string(kGreatest) +
+            " are mapped";
+    return {};
+  }
+  return Region(map_bytes(file.get(), size, error));
+}
+
+Region::Region(Region&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+Region& Region::operator=(Region&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Region::~Region() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+}  // namespace stp::port::memif

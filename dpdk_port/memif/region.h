@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that both sides of a memif have mapped. The client makes it. What the peer writes there
+// may change at any time, and is looked at once.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dpdk_port/memif/file_descriptor.h"
+#include "stp/types.h"
+
+namespace stp::port::memif {
+
+class Region {
+ public:
+  Region() = default;
+  // Zeros. Empty: `error` says why.
+  static Region make(std::size_t size, FileDescriptor& file, std::string& error);
+  // Of the peer. Only memory that cannot shrink while it is mapped: else an access would kill this
+  // process.
+  static Region map(const FileDescriptor& file, std::uint64_t size, std::string& error);
+  Region(Region&& other) noexcept;
+  Region& operator=(Region&& other) noexcept;
+  ~Region();
+
+  [[nodiscard]] explicit operator bool() const { return !bytes_.empty(); }
+  [[nodiscard]] std::size_t size() const { return bytes_.size(); }
+  // Empty: it does not lie in the region.
+  [[nodiscard]] std::span<std::byte> part(std::uint64_t offset, std::uint64_t length) const {
+    if (offset > bytes_.size() || length > bytes_.size() - offset) return {};
+    return bytes_.subspan(offset, length);
+  }
+
+  // What a peer may have mapped in this process.
+  static constexpr std::uint64_t kGreatest = std::uint64_t{1} << 31;
+
+ private:
+  explicit Region(std::span<std::byte> bytes) : bytes_(bytes) {}
+  std::span<std::byte> bytes_;
+};
+
+using Regions = std::vector<Region>;
+
+}  // namespace stp::port::memif

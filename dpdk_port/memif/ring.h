@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One side's view of a ring: it either fills it or empties it. What the peer writes into a ring is
+// read once and checked before it is followed. A peer that breaks the rules is told by broken():
+// its ring is to be used no more.
+#pragma once
+
+#include <cstring>
+#include <span>
+
+#include "dpdk_port/memif/protocol.h"
+#include "dpdk_port/memif/region.h"
+
+namespace stp::port::memif {
+
+class Ring {
+ public:
+  Ring() = default;
+  // `memory`: ring_bytes(log2_size) of a region, aligned as kRingAlignment says.
+  Ring(std::span<std::byte> memory, unsigned log2_size)
+      : at_(memory.data()), size_(static_cast<std::uint16_t>(1U << log2_size)) {}
+
+  [[nodiscard]] std::uint16_t size() const { return size_; }
+  void clear();
+  [[nodiscard]] bool has_cookie() const {
+    return __atomic_load_n(reinterpret_cast<const std::uint32_t*>(at_ + kCookieAt),
+                           __ATOMIC_RELAXED) == kCookie;
+  }
+  void poll() { __atomic_store_n(word(kFlagsAt), kNoInterrupts, __ATOMIC_RELAXED); }
+
+  [[nodiscard]] std::uint16_t head() const {
+    return __atomic_load_n(word(kHeadAt), __ATOMIC_ACQUIRE);
+  }
+  [[nodiscard]] std::uint16_t tail() const {
+    return __atomic_load_n(word(kTailAt), __ATOMIC_ACQUIRE);
+  }
+  void set_head(std::uint16_t to) { __atomic_store_n(word(kHeadAt), to, __ATOMIC_RELEASE); }
+  void set_tail(std::uint16_t to) { __atomic_store_n(word(kTailAt), to, __ATOMIC_RELEASE); }
+
+  // A copy: the peer cannot change it any more.
+  [[nodiscard]] Descriptor descriptor(std::uint16_t number) const {
+    std::uint64_t halves[2];
+    const auto* const from = descriptor_at(number);
+    halves[0] = __atomic_load_n(from, __ATOMIC_RELAXED);
+    halves[1] = __atomic_load_n(from + 1, __ATOMIC_RELAXED);
+    Descriptor out;
+    std::memcpy(&out, halves, sizeof out);
+    return out;
+  }
+  void set_descriptor(std::uint16_t number, const Descriptor& descriptor) {
+    std::uint64_t halves[2];
+    std::memcpy(halves, &descriptor, sizeof halves);
+    auto* const to = descriptor_at(number);
+    __atomic_store_n(to, halves[0], __ATOMIC_RELAXED);
+    __atomic_store_n(to + 1, halves[1], __ATOMIC_RELAXED);
+  }
+
+ private:
+  [[nodiscard]] std::uint16_t* word(std::size_t offset) const {
+    return reinterpret_cast<std::uint16_t*>(at_ + offset);
+  }
+  [[nodiscard]] std::uint64_t* descriptor_at(std::uint16_t number) const {
+    const std::size_t place = number & (size_ - 1U);
+    return reinterpret_cast<std::uint64_t*>(at_ + kDescriptorsAt + place * sizeof(Descriptor));
+  }
+
+  std::byte* at_ = nullptr;
+  std::uint16_t size_ = 0;
+};
+
+// Where the buffers of a ring are. The client's own stand one behind the other, whatever the ring
+// says; the server has to take them from the ring.
+class Buffers {
+ public:
+  Buffers() = default;
+  static Buffers own(const Region& region, std::uint32_t offset, std::uint32_t size) {
+    Buffers out;
+    out.region_ = &region;
+    out.offset_ = offset;
+    out.size_ = size;
+    return out;
+  }
+  static Buffers of_peer(const Regions& regions) {
+    Buffers out;
+    out.regions_ = &regions;
+    return out;
+  }
+
+  [[nodiscard]] bool are_own() const { return region_ != nullptr; }
+  // As the client offers the one of that place.
+  [[nodiscard]] Descriptor offered(std::uint16_t place) const {
+    return {.length = size_, .offset = offset_ + place * size_};
+  }
+  // The memory that `said` speaks of. Empty: there is none.
+  [[nodiscard]] std::span<std::byte> find(std::uint16_t place, const Descriptor& said) const {
+    if (region_ != nullptr) return region_->part(offset_ + std::uint64_t{place} * size_, size_);
+    if (said.region >= regions_->size()) return {};
+    return (*regions_)[said.region].part(said.offset, said.length);
+  }
+
+ private:
+  const Region* region_ = nullptr;
+  const Regions* regions_ = nullptr;
+  std::uint32_t offset_ = 0, size_ = 0;
+};
+
+// Fills a ring.
+class Sender {
+ public:
+  Sender() = default;
+  Sender(Ring ring, Buffers buffers) : ring_(ring), buffers_(buffers) {}
+
+  // A frame that stands in several pieces. False: there is no room for it.
+  bool put(std::span<const Bytes> parts);
+  // The peer sees what was put since.
+  void publish();
+  [[nodiscard]] bool broken() const { return broken_; }
+
+ private:
+  [[nodiscard]] unsigned room();
+  bool break_off() {
+    room_ = 0;
+    broken_ = true;
+    return false;
+  }
+
+  Ring ring_;
+  Buffers buffers_;
+  std::uint16_t next_ = 0;
+  unsigned room_ = 0;  // places that are known to be free
+  bool broken_ = false;
+};
+
+// Empties a ring.
+class Receiver {
+ public:
+  enum class Took { kNothing, kFrame, kTooLong };
+
+  Receiver() = default;
+  Receiver(Ring ring, Buffers buffers) : ring_(ring), buffers_(buffers) {}
+
+  // The client's: offers all its buffers.
+  void begin();
+  [[nodiscard]] bool waiting() { return left_ > 0 || (left_ = arrived()) > 0; }
+  // Copies the next frame. kTooLong: it does not fit, and has been left out.
+  Took take(std::span<std::byte> to, std::size_t& length);
+  // The peer may use the places of what was taken again.
+  void release();
+  [[nodiscard]] bool broken() const { return broken_; }
+
+ private:
+  [[nodiscard]] unsigned arrived();
+  Took break_off() {
+    left_ = 0;
+    broken_ = true;
+    return Took::kNothing;
+  }
+
+  Ring ring_;
+  Buffers buffers_;
+  std::uint16_t next_ = 0, released_ = 0;
+  unsigned left_ = 0;  // places that are known to be filled
+  bool broken_ = false;
+};
+
+}  // namespace stp::port::memif

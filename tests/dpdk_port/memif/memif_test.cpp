@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A memif with peers that say what they like on its control socket.
+#include "dpdk_port/memif/memif.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "dpdk_port/link/clock.h"
+
+namespace stp::port::memif {
+namespace {
+
+constexpr std::size_t kMemory = 64 * 1024;
+
+bool await(const std::function<bool()>& done) {
+  const Time end = now() + 30 * kSecond;
+  while (!done())
+    if (now() > end) return false;
+  return true;
+}
+
+FileDescriptor make_file(std::size_t size, int seals) {
+  FileDescriptor file(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(size)), 0);
+  EXPECT_EQ(::fcntl(file.get(), F_ADD_SEALS, seals), 0);
+  return file;
+}
+
+class MemifPeer : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string error;
+    server = Memif::open({.socket = path, .serves = true}, error);
+    ASSERT_TRUE(server) << error;
+    connect();
+  }
+  void TearDown() override {
+    server.reset();
+    ::unlink(path.c_str());
+  }
+  void connect() {
+    std::string error;
+    socket = connect_to(path, error);
+    ASSERT_TRUE(socket) << error;
+    ASSERT_EQ(hear().type, MessageType::kHello);
+  }
+  // The server's next message; kNone: it has hung up.
+  Message hear() {
+    Message message;
+    FileDescriptor attached;
+    Came came = Came::kNothing;
+    EXPECT_TRUE(await([&] {
+      server->tend(now());
+      return (came = receive_message(socket, message, attached)) != Came::kNothing;
+    }));
+    return came == Came::kMessage ? message : Message{};
+  }
+  Message say(const Message& message, int attached = -1) {
+    EXPECT_TRUE(send_message(socket, message, attached));
+    return hear();
+  }
+  static std::string reason_in(const Message& message) {
+    return message.type == MessageType::kDisconnect
+               ? text_of(message.body.disconnect.reason, kReasonSize)
+               : "type " + std::to_string(static_cast<int>(message.type));
+  }
+  static Message init(std::uint32_t id = 0) {
+    Message message;
+    message.type = MessageType::kInit;
+    message.body.init.version = kVersion;
+    message.body.init.id = id;
+    return message;
+  }
+  static Message region(std::uint64_t size, std::uint16_t index = 0) {
+    Message message;
+    message.type = MessageType::kAddRegion;
+    message.body.add_region.index = index;
+    message.body.add_region.size = size;
+    return message;
+  }
+  static Message ring(bool from_client, std::uint32_t offset, std::uint8_t log2_size = 4,
+                      std::uint16_t in = 0) {
+    Message message;
+    message.type = MessageType::kAddRing;
+    message.body.add_ring.flags = from_client ? AddRing::kFromClient : 0;
+    message.body.add_ring.region = in;
+    message.body.add_ring.offset = offset;
+    message.body.add_ring.log2_size = log2_size;
+    return message;
+  }
+  static Message plain(MessageType type) {
+    Message message;
+    message.type = type;
+    return message;
+  }
+
+  const std::string path = "/tmp/stp-memif-test-" + std::to_string(getpid()) + ".sock";
+  std::unique_ptr<Memif> server;
+  FileDescriptor socket;
+};
+
+TEST_F(MemifPeer, OneThatKeepsTheRulesIsConnected) {
+  const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK);
+  void* const memory = ::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const std::span bytes(static_cast<std::byte*>(memory), kMemory);
+  Ring(bytes.first(4096), 4).clear();
+  Ring(bytes.subspan(4096, 4096), 4).clear();
+  EXPECT_EQ(say(init()).type, MessageType::kAck);
+  EXPECT_EQ(say(region(kMemory), file.get()).type, MessageType::kAck);
+  EXPECT_EQ(say(ring(true, 0)).type, MessageType::kAck);
+  EXPECT_EQ(say(ring(false, 4096)).type, MessageType::kAck);
+  EXPECT_EQ(say(plain(MessageType::kConnect)).type, MessageType::kConnected);
+  EXPECT_TRUE(server->connected());
+
+  // And is disconnected when its ring breaks the rules.
+  Ring(bytes.first(4096), 4).set_head(1000);
+  EXPECT_FALSE(server->receiver().waiting());
+  EXPECT_NE(reason_in(hear()).find("breaks the rules"), std::string::npos);
+  EXPECT_FALSE(server->connected());
+  EXPECT_EQ(server->broken(), 1U);
+  ::munmap(memory, kMemory);
+}
+
+TEST_F(MemifPeer, MemoryThatMayShrinkIsNotMapped) {
+  say(init());
+  EXPECT_NE(reason_in(say(region(kMemory), make_file(kMemory, F_SEAL_GROW).get())).find("sealed"),
+            std::string::npos);
+}
+
+TEST_F(MemifPeer, AFileOfAnotherKindIsNotMapped) {
+  say(init());
+  const FileDescriptor file(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+  EXPECT_NE(reason_in(say(region(64), file.get())).find("sealed"), std::string::npos);
+}
+
+TEST_F(MemifPeer, MoreMemoryThanThereIsIsRefused) {
+  say(init());
+  const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK);
+  EXPECT_NE(reason_in(say(region(kMemory + 1), file.get())).find("65537 bytes, and has 65536"),
+            std::string::npos);
+}
+
+TEST_F(MemifPeer, MemoryWithoutADescriptorIsRefused) {
+  say(init());
+  EXPECT_NE(reason_in(say(region(kMemory))).find("descriptor"), std::string::npos);
+}
+
+TEST_F(MemifPeer, RingsOutsideOfTheMemoryAreRefused) {
+  for (const Message& bad :
+       {ring(true, kMemory), ring(true, kMemory - 64), ring(true, 0, 14), ring(true, 0, 15),
+        ring(true, 0, 0), ring(true, 32), ring(true, 0, 4, 1), ring(true, 0xffff'ffc0)}) {
+    say(init());
+    const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK);
+    ASSERT_EQ(say(region(kMemory), file.get()).type, MessageType::kAck);
+    EXPECT_EQ(say(bad).type, MessageType::kDisconnect);
+    connect();
+  }
+}
+
+TEST_F(MemifPeer, ConnectingWithoutRingsIsRefused) {
+  say(init());
+  EXPECT_NE(reason_in(say(plain(MessageType::kConnect))).find("a ring each way"),
+            std::string::npos);
+}
+
+TEST_F(MemifPeer, RingsWithoutACookieAreRefused) {
+  say(init());
+  const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK);
+  say(region(kMemory), file.get());
+  say(ring(true, 0));
+  say(ring(false, 4096));
+  EXPECT_NE(reason_in(say(plain(MessageType::kConnect))).find("cookie"), std::string::npos);
+}
+
+TEST_F(MemifPeer, AnIdThatNobodyServesIsNamed) {
+  EXPECT_NE(reason_in(say(init(7))).find("id 7"), std::string::npos);
+}
+
+TEST_F(MemifPeer, MessagesOutOfTurnEndIt) {
+  for (unsigned type = 0; type < 12; ++type) {
+    if (type == static_cast<unsigned>(MessageType::kInit)) continue;
+    const auto answer = say(plain(static_cast<MessageType>(type)));
+    EXPECT_EQ(answer.type, MessageType::kDisconnect) << type;
+    connect();
+    say(init());
+    if (type == static_cast<unsigned>(MessageType::kDisconnect)) {
+      EXPECT_EQ(say(plain(static_cast<MessageType>(type))).type, MessageType::kNone);
+    } else {
+      EXPECT_EQ(say(plain(static_cast<MessageType>(type))).type, MessageType::kDisconnect) << type;
+    }
+    connect();
+  }
+}
+
+TEST_F(MemifPeer, WhatIsNoMessageEndsIt) {
+  char const byte = 1;
+  ASSERT_EQ(::write(socket.get(), &byte, 1), 1);
+  EXPECT_EQ(hear().type, MessageType::kNone);
+  connect();
+  EXPECT_EQ(say(init()).type, MessageType::kAck);
+}
+
+TEST_F(MemifPeer, SilentOnesDoNotKeepOthersOut) {
+  std::vector<FileDescriptor> silent;
+  std::string error;
+  // The server hears eight newcomers at a time, each for two seconds.
+  for (int i = 0; i < 12; ++i)
+    if (auto more = connect_to(path, error)) silent.push_back(std::move(more));
+  const auto client = Memif::open({.socket = path}, error);
+  EXPECT_TRUE(await([&] {
+    server->tend(now());
+    client->tend(now());
+    return client->connected() && server->connected();
+  }));
+}
+
+// Whoever leaves while its peer sends and receives takes no memory from under it.
+TEST_F(MemifPeer, ComesAndGoesWhileTheOtherSideIsBusy) {
+  socket = {};
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    std::array<std::byte, 2048> room;
+    const Bytes frame = Bytes(room).first(60);
+    while (!stop) {
+      server->tend(now());
+      for (int i = 0; i < 100 && server->connected(); ++i) {
+        std::size_t length = 0;
+        if (server->sender().put(std::span(&frame, 1))) server->sender().publish();
+        if (server->receiver().waiting()) server->receiver().take(room, length);
+        server->receiver().release();
+      }
+      std::this_thread::yield();
+    }
+  });
+  std::string error;
+  for (int round = 0; round < 20; ++round) {
+    const auto client = Memif::open({.socket = path}, error);
+    EXPECT_TRUE(await([&] {
+      client->tend(now());
+      std::this_thread::yield();
+      return client->connected() && client->receiver().waiting();
+    }));
+  }
+  stop = true;
+  busy.join();
+}
+
+}  // namespace
+}  // namespace stp::port::memif

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A ring, between two honest sides and beside a peer that writes what it likes.
+#include "dpdk_port/memif/ring.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace stp::port::memif {
+namespace {
+
+constexpr unsigned kLog2 = 3;
+constexpr std::uint32_t kBuffer = 256;
+constexpr std::size_t kRingBytes = 1024;
+static_assert(ring_bytes(kLog2) <= kRingBytes);
+
+using Frame = std::vector<std::byte>;
+
+Frame make_frame(std::size_t length, unsigned seed) {
+  Frame frame(length);
+  for (std::size_t i = 0; i < length; ++i) frame[i] = static_cast<std::byte>(i * 7 + seed);
+  return frame;
+}
+
+// The memory of one ring and its buffers, as the client lays it out.
+class MemifRing : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    FileDescriptor file;
+    std::string error;
+    regions.push_back(Region::make(kRingBytes + (kBuffer << kLog2), file, error));
+    ASSERT_TRUE(regions[0]) << error;
+    ring = Ring(regions[0].part(0, kRingBytes), kLog2);
+    ring.clear();
+    own = Buffers::own(regions[0], kRingBytes, kBuffer);
+    peers = Buffers::of_peer(regions);
+  }
+  static bool put(Sender& sender, const Frame& frame) {
+    const Bytes part(frame);
+    return sender.put(std::span(&part, 1));
+  }
+  static Receiver::Took take(Receiver& receiver, Frame& out) {
+    std::array<std::byte, 1024> room;
+    std::size_t length = 0;
+    const auto took = receiver.take(room, length);
+    out.assign(room.begin(), room.begin() + static_cast<std::ptrdiff_t>(length));
+    return took;
+  }
+
+  Regions regions;
+  Ring ring;
+  Buffers own, peers;
+};
+
+// Lengths and bursts that differ, around the ring many times.
+void carry(Sender sender, Receiver receiver) {
+  std::mt19937 random(1);
+  std::deque<Frame> under_way;
+  unsigned sent = 0, received = 0;
+  while (received < 5000) {
+    for (auto burst = random() % 6; burst > 0; --burst) {
+      Frame frame = make_frame(1 + random() % 1000, sent);
+      const std::size_t middle = random() % frame.size();
+      const std::array<Bytes, 2> parts{Bytes(frame).first(middle), Bytes(frame).subspan(middle)};
+      if (!sender.put(parts)) break;
+      under_way.push_back(std::move(frame));
+      ++sent;
+    }
+    sender.publish();
+    for (auto burst = random() % 6; burst > 0 && receiver.waiting(); --burst) {
+      std::array<std::byte, 1024> room;
+      std::size_t length = 0;
+      ASSERT_EQ(receiver.take(room, length), Receiver::Took::kFrame);
+      ASSERT_FALSE(under_way.empty());
+      ASSERT_EQ(Frame(room.begin(), room.begin() + static_cast<std::ptrdiff_t>(length)),
+                under_way.front());
+      under_way.pop_front();
+      ++received;
+    }
+    receiver.release();
+    ASSERT_FALSE(sender.broken() || receiver.broken());
+  }
+}
+
+TEST_F(MemifRing, CarriesWhatTheClientSends) {
+  carry(Sender(ring, own), Receiver(ring, peers));
+}
+
+TEST_F(MemifRing, CarriesWhatTheServerSends) {
+  Receiver receiver(ring, own);
+  receiver.begin();
+  carry(Sender(ring, peers), receiver);
+}
+
+TEST_F(MemifRing, AFullRingTakesNothingUntilPlacesAreReleased) {
+  Sender sender(ring, own);
+  Receiver receiver(ring, peers);
+  const Frame frame = make_frame(100, 1);
+  for (unsigned i = 0; i < 1U << kLog2; ++i) EXPECT_TRUE(put(sender, frame));
+  EXPECT_FALSE(put(sender, frame));
+  sender.publish();
+  Frame got;
+  EXPECT_EQ(take(receiver, got), Receiver::Took::kFrame);
+  EXPECT_FALSE(put(sender, frame)) << "not released yet";
+  receiver.release();
+  EXPECT_TRUE(put(sender, frame));
+  EXPECT_FALSE(sender.broken());
+}
+
+TEST_F(MemifRing, AFrameThatDoesNotFitIsLeftOutAndTheNextComes) {
+  Sender sender(ring, own);
+  Receiver receiver(ring, peers);
+  EXPECT_TRUE(put(sender, make_frame(700, 1)));
+  EXPECT_TRUE(put(sender, make_frame(60, 2)));
+  sender.publish();
+  std::array<std::byte, 600> room;
+  std::size_t length = 0;
+  EXPECT_EQ(receiver.take(room, length), Receiver::Took::kTooLong);
+  EXPECT_EQ(receiver.take(room, length), Receiver::Took::kFrame);
+  EXPECT_EQ(length, 60U);
+}
+
+// ---- what a hostile client writes, and the server reads ----
+
+struct Lie {
+  const char* what;
+  Descriptor descriptor;
+};
+
+TEST_F(MemifRing, DescriptorsThatPointOutsideBreakTheReceiver) {
+  const auto size = static_cast<std::uint32_t>(regions[0].size());
+  for (const Lie& lie : {Lie{"no such region", {.region = 1, .length = 60}},
+                         Lie{"beyond the end", {.length = 60, .offset = size - 59}},
+                         Lie{"far away", {.length = 60, .offset = 0xffff'ffff}},
+                         Lie{"longer than all", {.length = 0xffff'ffff, .offset = 0}}}) {
+    ring.clear();
+    ring.set_descriptor(0, lie.descriptor);
+    ring.set_head(1);
+    Receiver receiver(ring, peers);
+    Frame got;
+    EXPECT_EQ(take(receiver, got), Receiver::Took::kNothing) << lie.what;
+    EXPECT_TRUE(receiver.broken()) << lie.what;
+    EXPECT_FALSE(receiver.waiting()) << lie.what;
+  }
+}
+
+TEST_F(MemifRing, AHeadThatRunsAwayBreaksTheReceiver) {
+  Receiver receiver(ring, peers);
+  ring.set_head((1U << kLog2) + 1);
+  EXPECT_FALSE(receiver.waiting());
+  EXPECT_TRUE(receiver.broken());
+}
+
+TEST_F(MemifRing, AFrameWithoutAnEndBreaksTheReceiver) {
+  for (std::uint16_t i = 0; i < 1U << kLog2; ++i)
+    ring.set_descriptor(i, {.flags = Descriptor::kMore, .length = 1, .offset = kRingBytes});
+  for (const unsigned head : {1U, 3U, 8U}) {
+    ring.set_head(static_cast<std::uint16_t>(head));
+    Receiver receiver(ring, peers);
+    Frame got;
+    EXPECT_EQ(take(receiver, got), Receiver::Took::kNothing);
+    EXPECT_TRUE(receiver.broken());
+  }
+}
+
+TEST_F(MemifRing, BuffersThatAreNoneBreakTheServersSender) {
+  for (const Descriptor& lie :
+       {Descriptor{.region = 9, .length = 2048}, Descriptor{.length = 0, .offset = kRingBytes},
+        Descriptor{.length = 2048, .offset = 0xffff'0000}}) {
+    ring.clear();
+    ring.set_descriptor(0, lie);
+    ring.set_head(1);
+    Sender sender(ring, peers);
+    EXPECT_FALSE(put(sender, make_frame(60, 1)));
+    EXPECT_TRUE(sender.broken());
+  }
+}
+
+// ---- what a hostile server writes, and the client reads ----
+
+TEST_F(MemifRing, TheClientsBuffersAreWhereItKnowsThemWhateverTheRingSays) {
+  Receiver receiver(ring, own);
+  receiver.begin();
+  Sender sender(ring, peers);
+  ASSERT_TRUE(put(sender, make_frame(60, 1)));
+  Descriptor descriptor = ring.descriptor(0);
+  descriptor.region = 77;
+  descriptor.offset = 0xffff'ff00;
+  ring.set_descriptor(0, descriptor);
+  sender.publish();
+  Frame got;
+  EXPECT_EQ(take(receiver, got), Receiver::Took::kFrame);
+  EXPECT_EQ(got, make_frame(60, 1));
+}
+
+TEST_F(MemifRing, MoreThanABufferHoldsBreaksTheClientsReceiver) {
+  Receiver receiver(ring, own);
+  receiver.begin();
+  ring.set_descriptor(0, {.length = kBuffer + 1});
+  ring.set_tail(1);
+  Frame got;
+  EXPECT_EQ(take(receiver, got), Receiver::Took::kNothing);
+  EXPECT_TRUE(receiver.broken());
+}
+
+TEST_F(MemifRing, ATailThatRunsAwayBreaksTheClientsSender) {
+  Sender sender(ring, own);
+  ring.set_tail(0x8000);
+  EXPECT_FALSE(put(sender, make_frame(60, 1)));
+  EXPECT_TRUE(sender.broken());
+}
+
+// Whatever stands in the ring, nothing beyond its memory is touched: AddressSanitizer and the
+// kernel would tell.
+TEST_F(MemifRing, NoiseInTheRingDoesNoHarm) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 20'000; ++round) {
+    const auto memory = regions[0].part(0, kRingBytes);
+    for (std::size_t i = 0; i < memory.size(); ++i)
+      if (random() % 4 == 0) memory[i] = static_cast<std::byte>(random());
+    Sender sender(ring, random() % 2 == 0 ? own : peers);
+    Receiver receiver(ring, random() % 2 == 0 ? own : peers);
+    for (int i = 0; i < 12; ++i) {
+      Frame got;
+      put(sender, make_frame(random() % 900 + 1, 3));
+      if (receiver.waiting()) take(receiver, got);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stp::port::memif
