@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "dpdk_port/dpdk/eal.h"
+#include "dpdk_port/link/clock.h"
 #include "dpdk_port/link/device_plan.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/interface.h"
@@ -245,6 +246,7 @@ bool Device::open_memif(std::string& error) {
                             .buffer = memif.buffer},
                            error);
   if (!memif_ || !make_pool(kSpareMbufs, spec_.data_room, error)) return false;
+  memif_->tend(now());  // what is missing is known from the beginning
   started_ = true;
   return true;
 }

@@ -56,7 +56,7 @@ FileDescriptor connect_to(const std::string& path, std::string& error) {
   if (!socket) return {};
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
   if (::connect(socket.get(), at, sizeof address) == 0) return socket;
-  error = path + ": " + std::strerror(errno);
+  error = std::strerror(errno);
   return {};
 }
 
