@@ -122,7 +122,7 @@ int Cq::control(int command, void* argument) {
 
 int Cq::try_wait() {
   if (completions_.empty() && !signaled_) link_.progress();
-  if (!completions_.empty() || signaled_) return -FI_EAGAIN;
+  if (!completions_.empty() || signaled_ || link_.lost() != 0) return -FI_EAGAIN;
   wait_.clear();
   return 0;
 }
@@ -152,7 +152,8 @@ ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
     completions_.pop_front();
     ++taken;
   }
-  return taken != 0 ? taken : -FI_EAGAIN;
+  if (taken != 0) return taken;
+  return link_.lost() == 0 ? -FI_EAGAIN : -error_of(link_.lost());
 }
 
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {

@@ -3,6 +3,8 @@
 #include "libst/libfabric/ep.h"
 
 #include <algorithm>
+#include <optional>
+#include <thread>
 
 #include "libst/libfabric/address.h"
 #include "libst/libfabric/calls.h"
@@ -16,6 +18,9 @@
 
 namespace stp::fi {
 namespace {
+
+// How long an endpoint that is closed waits for what it has injected.
+constexpr std::chrono::seconds kLinger{2};
 
 Ep& ep_of(fid_t id) {
   return object_of<Ep, fid_ep>(id);
@@ -84,12 +89,16 @@ int Ep::open(Domain& domain, const fi_info& info, void* context, fid_ep*& out) {
   if (info.rx_attr != nullptr && info.rx_attr->size > kMostRxSize) return -FI_EINVAL;
   std::lock_guard const lock(domain.link().mutex());
   std::unique_ptr<Connreq> request;
-  if (info.handle != nullptr) {
+  std::optional<sockaddr_in> name;
+  if (auto const* const pep = Pep::of(info.handle); pep != nullptr) {
+    if (auto const error = pep->lend_name(domain.link(), name.emplace()); error != 0) return error;
+  } else if (info.handle != nullptr) {
     request = take_request(info.handle);
     if (!request || request->connection == nullptr) return -FI_EINVAL;
   }
   std::unique_ptr<Ep> ep(new Ep(domain, info, context));
   ep->request_ = std::move(request);
+  if (name) ep->name_ = *name;
   out = ep.release();
   return 0;
 }
@@ -99,6 +108,7 @@ int Ep::close() {
     std::unique_lock lock(link_.mutex());
     closing_ = true;
     link_.stop_dialing(lock, *this);
+    linger(lock);
     if (request_) stm_reject(request_->connection, nullptr, 0);
     if (connection_ != nullptr) stm_connection_close(connection_);
     // Whatever was posted completes now; nothing refers to the endpoint afterwards.
@@ -122,6 +132,17 @@ int Ep::close() {
   domain_.unuse();
   delete this;
   return 0;
+}
+
+void Ep::linger(std::unique_lock<std::mutex>& lock) {
+  auto const deadline = Clock::now() + kLinger;
+  while (injected_ != 0 && (state_ == State::kUp || state_ == State::kShutDown) &&
+         Clock::now() < deadline) {
+    link_.progress();
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
 }
 
 int Ep::bind_cq(fid_t other, std::uint64_t flags) {
@@ -256,24 +277,41 @@ Op& Ep::begin(const Request& request, Direction direction, std::uint64_t kind) {
   op.length = request.segments.length;
   op.data = request.data;
   op.parts = 1;
-  if (!receives) ++outstanding_;
+  if (receives) return op;
+  ++outstanding_;
+  if (direction == Direction::kSend) sends_.push_back(&op);
+  op.injected = (request.flags & FI_INJECT) != 0;
+  if (op.injected) ++injected_;
   return op;
 }
 
 ssize_t Ep::posted(Op& op, int status) {
   if (status == 0) return 0;
-  --outstanding_;
+  if (op.direction == Direction::kSend) sends_.pop_back();
+  leaves(op);
   link_.free_op(op);
   return -error_of(status);
 }
 
+void Ep::leaves(const Op& op) {
+  if (op.direction != Direction::kReceive) --outstanding_;
+  if (op.injected) --injected_;
+}
+
 void Ep::part_done(Op& op, int status) {
   if (status != 0 && op.status == 0) op.status = status;
-  if (--op.parts == 0) finish(op);
+  if (--op.parts != 0) return;
+  if (op.direction != Direction::kSend) return finish(op);
+  // In the order of posting, as layers such as ofi_rxm take for granted.
+  while (!sends_.empty() && sends_.front()->parts == 0) {
+    auto& first = *sends_.front();
+    sends_.pop_front();
+    finish(first);
+  }
 }
 
 void Ep::finish(Op& op) {
-  if (op.direction != Direction::kReceive) --outstanding_;
+  leaves(op);
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
   complete(op);
   auto const was_reading = reading_ == &op;

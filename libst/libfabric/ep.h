@@ -113,12 +113,16 @@ class Ep : public fid_ep {
   void ended(int status);
   // The peer does not keep to the protocol.
   void break_off(const char* why);
+  // Until what was injected has arrived, the connection has ended, or patience has.
+  void linger(std::unique_lock<std::mutex>& lock);
 
   [[nodiscard]] int may_post() const;
   Op& begin(const Request& request, Direction direction, std::uint64_t kind);
   // Of the call of the managed API that is part of `op`: gives it up where that has failed.
   ssize_t posted(Op& op, int status);
   void finish(Op& op);
+  // It is outstanding no more.
+  void leaves(const Op& op);
   void complete(const Op& op);
   [[nodiscard]] Receives& receives() const { return *receives_; }
   ssize_t send_short(const Request& request);
@@ -151,7 +155,8 @@ class Ep : public fid_ep {
   std::deque<Arrival> arrivals_;
   Op* reading_ = nullptr;      // an announced message that is being read
   std::deque<Op*> announced_;  // by us, not asked for yet
-  std::size_t outstanding_ = 0;
+  std::deque<Op*> sends_;      // that are not told yet, as they were posted
+  std::size_t outstanding_ = 0, injected_ = 0;
 };
 
 extern fi_ops_cm ep_cm_calls;

@@ -9,7 +9,7 @@
 namespace stp::fi {
 namespace {
 
-constexpr std::uint64_t kKnownFlags = kTxOpFlags | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kKnownFlags = kTxOpFlags | FI_DELIVERY_COMPLETE | FI_FENCE | FI_MORE;
 
 struct Call {
   fid_ep* ep;

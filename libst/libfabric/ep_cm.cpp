@@ -154,6 +154,7 @@ void Ep::connection_event(const stm_event_t& event) {
     return;
   }
   state_ = State::kEnded;
+  if (event.kind == STM_FAILED) link_.suspect();
   if (was == State::kConnecting) {
     auto const refused = event.kind == STM_REFUSED;
     auto const status = event.status != 0 ? event.status : -ECONNREFUSED;

@@ -6,7 +6,9 @@
 namespace stp::fi {
 namespace {
 
-constexpr std::uint64_t kKnownFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
+// A put is complete when it is in the peer's memory: FI_DELIVERY_COMPLETE asks for nothing more.
+constexpr std::uint64_t kKnownFlags =
+    kTxOpFlags | FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 
 ssize_t write(fid_ep* ep, Request&& request, const Target& target, std::uint64_t flags) {
   return guarded([&] {

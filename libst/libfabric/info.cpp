@@ -14,6 +14,7 @@
 #include "libst/libfabric/hints.h"
 #include "libst/libfabric/limits.h"
 #include "libst/libfabric/links.h"
+#include "libst/libfabric/pep.h"
 #include "libst/libfabric/provider.h"
 
 namespace stp::fi {
@@ -213,6 +214,12 @@ int list_info(std::uint32_t version, const char* node, const char* service, std:
   auto reason = why_not(version, hints);
   Names names;
   if (reason.empty()) reason = read_names(node, service, flags, hints, names);
+  // An endpoint is to take its name over.
+  auto* const pep = hints != nullptr ? Pep::of(hints->handle) : nullptr;
+  if (pep != nullptr) {
+    auto length = sizeof(sockaddr_in);
+    pep->get_name(&names.source.emplace(), &length);
+  }
   if (!reason.empty()) {
     inform(FI_LOG_CORE, reason);
     return -FI_ENODATA;
@@ -226,6 +233,7 @@ int list_info(std::uint32_t version, const char* node, const char* service, std:
     }
     auto described = describe(version, link, names, hints);
     auto* const added = described.get();
+    if (pep != nullptr) added->handle = &pep->fid;
     if (last == nullptr)
       first = std::move(described);
     else

@@ -10,6 +10,7 @@
 #include "libst/libfabric/ep.h"
 #include "libst/libfabric/mr.h"
 #include "libst/libfabric/pep.h"
+#include "libst/libfabric/provider.h"
 
 namespace stp::fi {
 namespace {
@@ -18,6 +19,9 @@ namespace {
 constexpr std::size_t kQueueCapacity = std::size_t{1} << 20;
 constexpr std::size_t kSlotsAtATime = 16;
 constexpr int kTurn = 64;
+constexpr unsigned kTurnsWithoutLook = 1024;
+constexpr std::chrono::seconds kBetweenLooks{1};
+constexpr std::int64_t kLook = 1000;  // us
 
 void* pointer_of(std::uint64_t context) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context));
@@ -64,8 +68,23 @@ int Link::take() {
   return count;
 }
 
+// A call that waits hears of it, so one waits for a moment, rarely.
+void Link::look_for_loss() {
+  auto const suspected = look_at_ == Clock::time_point{};
+  if (lost_ != 0 ||
+      (!suspected && (++empty_turns_ % kTurnsWithoutLook != 0 || Clock::now() < look_at_)))
+    return;
+  stm_event_t event{};
+  auto const result = stm_queue_wait(queue_, 1, &event, 1, kLook);
+  look_at_ = Clock::now() + kBetweenLooks;
+  if (result > 0) return dispatch(event);
+  if (result == 0 || result == -EWOULDBLOCK || result == -EINTR) return;
+  lost_ = result;
+  explain(FI_LOG_FABRIC, "the link is lost", result);
+}
+
 void Link::progress() {
-  take();
+  if (take() == 0) look_for_loss();
 }
 
 void Link::drain() {

@@ -15,6 +15,7 @@
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/staging.h"
+#include "libst/libfabric/wait.h"
 
 namespace stp::fi {
 
@@ -58,6 +59,10 @@ class Link {
   // ---- under the mutex ----
   // Takes events, as many as there are at most for one turn, and hands them out.
   void progress();
+  // 0, or why the link is none any more: its stpd has ended. Nothing comes then.
+  [[nodiscard]] int lost() const { return lost_; }
+  // A connection has failed: perhaps since the link is lost.
+  void suspect() { look_at_ = {}; }
   // All there are: afterwards none refers to what has been closed.
   void drain();
   Op& take_op();
@@ -76,12 +81,16 @@ class Link {
  private:
   static void dispatch(const stm_event_t& event);
   int take();
+  void look_for_loss();
   void run_dialer();
 
   std::mutex mutex_;
   stm_domain_t domain_ = nullptr;
   stm_queue_t queue_ = nullptr;
   std::uint32_t ipv4_ = 0;
+  int lost_ = 0;
+  unsigned empty_turns_ = 0;
+  Clock::time_point look_at_{};  // for the loss of the link, if there is nothing else
   Slots slots_;
   std::vector<std::unique_ptr<RxBlock>> blocks_;
   std::deque<Op> ops_;  // never moved

@@ -34,10 +34,10 @@ std::uint32_t host_order(const sockaddr* address) {
   return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
 }
 
-bool is_usable(const ifaddrs& interface) {
-  constexpr unsigned kNeeded = IFF_UP | IFF_RUNNING;
+// `needed`: flags. One that is named may be without a carrier for the moment.
+bool is_usable(const ifaddrs& interface, unsigned needed) {
   return interface.ifa_addr != nullptr && interface.ifa_addr->sa_family == AF_INET &&
-         interface.ifa_netmask != nullptr && (interface.ifa_flags & kNeeded) == kNeeded &&
+         interface.ifa_netmask != nullptr && (interface.ifa_flags & needed) == needed &&
          (interface.ifa_flags & (IFF_LOOPBACK | IFF_POINTOPOINT)) == 0;
 }
 
@@ -91,7 +91,7 @@ bool describe(const std::string& text, LinkFacts& link) {
   auto const name = text.substr(colon + 1, text.find(',') - colon - 1);
   auto const all = interfaces();
   for (auto const* i = all.get(); i != nullptr; i = i->ifa_next)
-    if (name == i->ifa_name && is_usable(*i)) return take_address(*i, link), true;
+    if (name == i->ifa_name && is_usable(*i, IFF_UP)) return take_address(*i, link), true;
   inform(FI_LOG_CORE, "link " + text + ": no such interface that is up and has an IPv4 address");
   return false;
 }
@@ -126,7 +126,7 @@ void find_interfaces(std::vector<LinkFacts>& links) {
   }
   auto const all = interfaces();
   for (auto const* i = all.get(); i != nullptr; i = i->ifa_next) {
-    if (!is_usable(*i)) continue;
+    if (!is_usable(*i, IFF_UP | IFF_RUNNING)) continue;
     LinkFacts link{.text = std::string("iface:") + i->ifa_name};
     take_address(*i, link);
     if (std::ranges::find(links, link.text, &LinkFacts::text) == links.end()) links.push_back(link);

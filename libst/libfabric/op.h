@@ -30,8 +30,9 @@ struct Op {
   void* context = nullptr;
   std::uint64_t flags = 0;  // of its completion: FI_SEND | FI_MSG and the like
   Direction direction = Direction::kSend;
-  bool told = false;   // also where it succeeds
-  unsigned parts = 0;  // of it that are under way
+  bool told = false;      // also where it succeeds
+  bool injected = false;  // the program takes it for done
+  unsigned parts = 0;     // of it that are under way
   int status = 0;
   std::size_t length = 0, overflow = 0;
   std::uint64_t data = 0;

@@ -119,6 +119,19 @@ int Pep::open(Fabric& fabric, const fi_info& info, void* context, fid_pep*& out)
   return 0;
 }
 
+Pep* Pep::of(fid_t handle) {
+  if (handle == nullptr || handle->fclass != FI_CLASS_PEP || handle->ops != &object_calls)
+    return nullptr;
+  return &pep_of(handle);
+}
+
+int Pep::lend_name(const Link& link, sockaddr_in& out) const {
+  if (&link != &link_) return -FI_EINVAL;
+  if (listener_ != nullptr) return -FI_EOPBADSTATE;
+  out = name_;
+  return 0;
+}
+
 int Pep::close() {
   {
     std::lock_guard const lock(link_.mutex());

@@ -26,8 +26,12 @@ struct Connreq : ::fid {
 class Pep : public fid_pep {
  public:
   static int open(Fabric& fabric, const fi_info& info, void* context, fid_pep*& out);
+  // nullptr: that is no passive endpoint of this provider.
+  static Pep* of(fid_t handle);
 
   // ---- under the link's mutex ----
+  // -FI_EOPBADSTATE: it listens. Else an endpoint may take its name over.
+  int lend_name(const Link& link, sockaddr_in& out) const;
   void requested(stm_connection_t connection);
 
   int close();

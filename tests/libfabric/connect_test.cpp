@@ -81,6 +81,55 @@ TEST_F(FiConnect, APortHasOneListener) {
   EXPECT_EQ(fi_listen(second), -FI_EADDRINUSE);
 }
 
+TEST_F(FiConnect, AnEndpointTakesOverTheNameOfAPassiveOne) {
+  constexpr std::uint16_t kPort = 3117;
+  fid_pep* made = nullptr;
+  ASSERT_EQ(fi_passive_ep(client_->fabric.get(), info_.get(), &made, nullptr), 0);
+  Fid<fid_pep> own(made);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_port = htons(kPort);
+  ASSERT_EQ(fi_setname(&own->fid, &name, sizeof name), 0);
+  auto asking = hints();
+  asking->handle = &own->fid;
+  listen();
+  auto const listener = destination();
+  auto const port = ntohs(static_cast<sockaddr_in*>(listener->dest_addr)->sin_port);
+  Info to;
+  ASSERT_EQ(get_info("127.0.0.1", std::to_string(port).c_str(), 0, asking, to), 0);
+  asking->handle = nullptr;
+  EXPECT_EQ(to->handle, &own->fid);
+  connected_ = client_->endpoint(to.get());
+  own.reset();
+  auto length = sizeof name;
+  ASSERT_EQ(fi_getname(&connected_->fid, &name, &length), 0);
+  EXPECT_EQ(ntohs(name.sin_port), kPort);
+  ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
+  auto const asked = request();
+  EXPECT_EQ(ntohs(static_cast<sockaddr_in*>(asked->dest_addr)->sin_port), kPort);
+}
+
+TEST_F(FiConnect, APassiveEndpointThatListensKeepsItsName) {
+  listen();
+  auto const info = Info(fi_dupinfo(info_.get()));
+  info->handle = &pep_->fid;
+  fid_ep* ep = nullptr;
+  EXPECT_EQ(fi_endpoint(server_->domain.get(), info.get(), &ep, nullptr), -FI_EOPBADSTATE);
+}
+
+TEST_F(FiConnect, WhatWasInjectedArrivesThoughItsEndpointIsClosed) {
+  constexpr int kMessages = 20;
+  connect();
+  std::vector<char> room(4000);
+  for (int i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(fi_recv(accepted_.get(), room.data(), room.size(), nullptr, 0, nullptr), 0);
+    ASSERT_EQ(fi_inject(connected_.get(), room.data(), room.size(), 0), 0);
+  }
+  connected_.reset();
+  for (int i = 0; i < kMessages; ++i)
+    EXPECT_EQ(server_->completed(server_->rx.get()).len, room.size());
+}
+
 TEST_F(FiConnect, TheEndCancelsReceivesAndIsTold) {
   connect();
   std::vector<char> room(100);

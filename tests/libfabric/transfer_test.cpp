@@ -122,6 +122,21 @@ TEST_F(FiTransfer, MessagesWaitForReceivesInOrder) {
   EXPECT_EQ(got, expected);
 }
 
+// A long one takes until the peer has read it; short ones behind it are there long before.
+TEST_F(FiTransfer, SendsAreToldInTheOrderOfPosting) {
+  connect();
+  auto sent = pattern(200'000);
+  std::vector<char> got(200'000);
+  constexpr std::size_t kCount = 6;
+  for (std::size_t i = 0; i < kCount; ++i)
+    ASSERT_EQ(fi_recv(accepted_.get(), got.data(), got.size(), nullptr, 0, nullptr), 0);
+  for (std::size_t i = 0; i < kCount; ++i)
+    ASSERT_EQ(
+        fi_send(connected_.get(), sent.data(), i == 0 ? sent.size() : 10, nullptr, 0, &sent[i]), 0);
+  for (std::size_t i = 0; i < kCount; ++i)
+    EXPECT_EQ(client_->completed(client_->tx.get()).op_context, &sent[i]);
+}
+
 TEST_F(FiTransfer, AMessageThatIsTooLongIsCutAndSaysSo) {
   connect();
   for (std::size_t const size : {10, 50'000})
