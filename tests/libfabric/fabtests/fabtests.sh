@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: fabtests.sh BUILD-DIRECTORY [ARCHIVE-OR-DIRECTORY]
+# libfabric's own tests (fabtests-*.tar.xz of the folder that STP_PEERS names, or what is given), by
+# their own script, from one network namespace to another: for the providers stp and stp;ofi_rxm the sets
+# unit and functional, with STP_LONG also short. PROVIDER.exclude names what is not run, and why. All else has
+# to pass: "not supported" counts as a failure.
+here=$(realpath "$(dirname "$0")")
+. "$here/../../end_to_end/setup.sh"
+. "$here/../../lib/consumers.sh"
+given=${2-}
+[ -n "$given" ] || needs_peers
+[ -e "$build/lib/libfabric/libstp-fi.so" ] || skip "the provider was not built: libfabric-dev is missing"
+needs_no_sanitizer
+needs_namespaces
+needs gcc make autoconf automake libtoolize python3
+[ -n "$given" ] || given=$(source_of "fabtests-*.tar.*") || { echo "$given" && exit 77; }
+make_work_directory
+keep_built
+
+# build_fabtests: to $programs/bin, once for each source.
+build_fabtests() {
+  local tree=$work/tree
+  if [ -d "$given" ]; then
+    cp -r "$given" "$tree" || fail "cannot copy $given"
+  else
+    mkdir "$tree" && tar xf "$given" -C "$tree" || fail "cannot unpack $given"
+  fi
+  cd "$(dirname "$(find "$tree" -maxdepth 2 -name autogen.sh)")" || fail "$given has no autogen.sh"
+  say "building fabtests"
+  { ./autogen.sh && ./configure --prefix="$programs" --with-libfabric=/usr CFLAGS="-O1 -w" &&
+    make -j2 install; } >"$work/build.log" 2>&1 ||
+    { tail -n 30 "$work/build.log" >&2 && fail "fabtests cannot be built"; }
+  cd - >/dev/null || exit 1
+}
+programs=$(realpath -m "$kept/$(basename "$given" | sed 's/\.tar.*//')")
+[ -x "$programs/bin/runfabtests.sh" ] || build_fabtests
+
+make_namespace side_a
+make_namespace side_b
+# shellcheck disable=SC2154 # made above
+join_by_wire "$side_a" "$side_b" 9000
+
+# Their script starts both ends by ssh. The namespaces are reached by descriptors, since it runs where no process of
+# others is seen: it kills all that are called fi_*.
+mkdir "$work/path" "$work/run"
+cat >"$work/path/ssh" <<'SSH'
+#!/bin/bash
+while [[ $1 == -* ]]; do
+  if [[ $1 == -o ]]; then shift; fi
+  shift
+done
+case $1 in 10.9.0.1) side=8 ;; 10.9.0.2) side=9 ;; *) exit 255 ;; esac
+shift
+exec nsenter --net=/proc/self/fd/$side bash -c "$*"
+SSH
+chmod +x "$work/path/ssh"
+exec 8<"/proc/$side_a/ns/net" 9<"/proc/$side_b/ns/net"
+fi_path=$(realpath "$build/lib/libfabric")
+export PATH=$work/path:$PATH FI_PROVIDER_PATH=$fi_path IPATH_NO_BACKTRACE=1 STP_LINK=iface:stp0
+
+sets=unit,functional
+[ -z "${STP_LONG-}" ] || sets+=,short
+
+# run PROVIDER EXCLUDES LEAST: so many tests pass at least, and none fails.
+run() {
+  local log=$work/${2%.exclude}.log passed
+  start "$log" env -C "$work/run" timeout -k 5 3000 unshare --pid --fork --kill-child --mount-proc \
+    bash "$programs/bin/runfabtests.sh" -v -S -t "$sets" -p "$programs/bin" -T 120 -f "$here/$2" \
+    "$1" 10.9.0.1 10.9.0.2
+  wait $! || { grep -A 60 'result: Fail' "$log" >&2; fail "fabtests fail for $1"; }
+  passed=$(sed -n 's/^# Total Pass *//p' "$log")
+  say "$1: $passed of fabtests ($sets) pass"
+  expect [ "${passed:-0}" -ge "$3" ]
+}
+
+run "stp" stp.exclude 15
+run "stp;ofi_rxm" stp_ofi_rxm.exclude 26
+passed
