@@ -27,7 +27,7 @@ make_work_directory
 lay_out_dat
 [ -x "$mpi/bin/mpirun" ] || build_openmpi
 export OPAL_PREFIX=$mpi LD_LIBRARY_PATH=$mpi/lib:$LD_LIBRARY_PATH
-"$mpi/bin/mpicc" -include stddef.h -o "$work/mpi_programs" "$(dirname "$0")/mpi_programs.c" \
+"$mpi/bin/mpicc" -include stddef.h -o "$work/mpi_programs" "$(dirname "$0")/../../lib/mpi_programs.c" -pthread \
   -Wl,-rpath-link,"$dat/lib" || fail "mpicc fails"
 
 # run NAME EAGER ARGUMENT...: what mpirun is given; all ranks have to say that all is right.

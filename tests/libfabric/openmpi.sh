@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: openmpi.sh BUILD-DIRECTORY
+# Debian's Open MPI, as it is, over stp;ofi_rxm: two ranks in two network namespaces. With STP_LONG also on memif,
+# through one stpd and through two, over a bridge that loses frames, NetPIPE and HPCC with their own checks, and how it
+# ends when a rank or a stpd is killed.
+here=$(realpath "$(dirname "$0")")
+. "$here/../end_to_end/setup.sh"
+. "$here/../lib/consumers.sh"
+[ -e "$build/lib/libfabric/libstp-fi.so" ] || skip "the provider was not built: libfabric-dev is missing"
+needs_no_sanitizer
+needs_namespaces
+needs mpirun mpicc ompi_info
+mpirun --version | grep -q 'Open MPI' || skip "mpirun is not that of Open MPI"
+ompi_info --parsable | grep -q '^mca:mtl:ofi:' || skip "Open MPI has no mtl ofi"
+make_work_directory
+mpicc -O1 -o "$work/mpi_programs" "$here/../lib/mpi_programs.c" -pthread || fail "mpicc fails"
+
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 IPATH_NO_BACKTRACE=1
+fi_path=$(realpath "$build/lib/libfabric")
+export FI_PROVIDER_PATH=$fi_path FI_PROVIDER="stp,ofi_rxm"
+over_stp=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include stp --bind-to none
+  --mca mpi_yield_when_idle 1 -x FI_PROVIDER_PATH -x FI_PROVIDER -x IPATH_NO_BACKTRACE)
+
+# A daemon of Open MPI in each namespace, on hosts of different names.
+on_host() { # HOLDER HOSTNAME: what a command is to be preceded by
+  echo "nsenter --net=/proc/$1/ns/net unshare --uts bash -c 'hostname $2; exec \"\$@\"' -"
+}
+# use_hosts HOLDER-A HOLDER-B: mpirun is started on the first one.
+use_hosts() {
+  eval "first_host=($(on_host "$1" stp-a))"
+  cat >"$work/agent" <<AGENT
+#!/bin/bash
+shift # the only other host
+exec $(on_host "$2" stp-b) bash -c "\$*"
+AGENT
+  chmod +x "$work/agent"
+}
+two_hosts=(--mca plm rsh --mca plm_rsh_agent "$work/agent" --mca plm_rsh_no_tree_spawn 1
+  --mca oob_tcp_if_include 10.9.0.0/24)
+
+# mpi NAME SECONDS ARGUMENT...: all that mpirun begins ends with it. Its pid is in $mpi.
+mpi() {
+  local name=$1 seconds=$2
+  shift 2
+  start "$work/$name.log" env -C "$work" timeout -k 5 "$seconds" unshare --pid --fork --kill-child \
+    "${first_host[@]}" mpirun "${over_stp[@]}" "$@"
+  mpi=$!
+}
+ends_well() { # NAME
+  wait "$mpi" || { tail -n 40 "$work/$1.log" >&2 && fail "$1"; }
+}
+right() { expect [ "$(grep -c 'all is right' "$work/$1.log")" -eq "$2" ]; }
+
+# programs NAME RANKS ARGUMENT...: each of our programs, with what mpirun is given for its ranks; PROGRAM stands for it.
+programs() {
+  local name=$1 ranks=$2 each argument arguments
+  shift 2
+  for each in "ring 5" "sizes 20" "pingpong 5000" "collectives 5" "threads 5"; do
+    arguments=()
+    for argument; do
+      # shellcheck disable=SC2206 # two words
+      if [ "$argument" = PROGRAM ]; then arguments+=("$work/mpi_programs" $each); else arguments+=("$argument"); fi
+    done
+    mpi "$name-${each% *}" 240 "${arguments[@]}"
+    ends_well "$name-${each% *}"
+    right "$name-${each% *}" "$ranks"
+  done
+  say "$name: $ranks ranks, all of our programs"
+}
+
+make_namespace side_a
+make_namespace side_b
+# shellcheck disable=SC2154 # made above
+join_by_wire "$side_a" "$side_b" 9000
+use_hosts "$side_a" "$side_b"
+on_veth=("${two_hosts[@]}" --host "10.9.0.1:1,10.9.0.2:1" -x STP_LINK=iface:stp0)
+programs veth 2 "${on_veth[@]}" PROGRAM
+[ -n "${STP_LONG-}" ] || { say "the others take minutes: tools/test --long runs them" && passed; }
+
+memif() { echo "memif:$work/memif.sock,mtu=9000,role=$1,mac=02:00:00:00:09:0$2,address=10.9.0.$2/24"; }
+programs memif 2 --oversubscribe -n 1 -x "STP_LINK=$(memif server 2)" PROGRAM : \
+  -n 1 -x "STP_LINK=$(memif client 1)" PROGRAM
+
+netpipe() { # of all sizes, and with its check of what arrives
+  command -v NPopenmpi >/dev/null || { say "NPopenmpi is missing: no NetPIPE" && return; }
+  mpi netpipe 300 "${on_veth[@]}" NPopenmpi -p 0 -n 10 -u 4000000
+  ends_well netpipe
+  expect says "$work/netpipe.log" Mbps
+  mpi integrity 300 "${on_veth[@]}" NPopenmpi -i -n 5 -u 300000
+  ends_well integrity
+  expect says "$work/integrity.log" "Integrity check passed"
+  if grep -i "integrity check failed" "$work/integrity.log" >&2; then fail NetPIPE; fi
+  say "NetPIPE: $(grep -m 1 -o '[0-9.]* usec' "$work/netpipe.log")"
+}
+netpipe
+
+# Its residuals and its own checks of what its programs have computed.
+run_hpcc() {
+  local example=/usr/share/doc/hpcc/examples/_hpccinf.txt
+  { command -v hpcc && [ -e "$example" ]; } >/dev/null || { say "hpcc is missing: no HPCC" && return; }
+  sed -E 's/^[0-9 ]+(Ns)$/400 \1/; s/^[0-9 ]+(NBs)$/80 \1/; s/^[0-9 ]+(Ps)$/1 \1/; s/^[0-9 ]+(Qs)$/2 \1/' \
+    "$example" >"$work/hpccinf.txt"
+  mpi hpcc 900 "${on_veth[@]}" hpcc
+  ends_well hpcc
+  expect says "$work/hpccoutf.txt" "Success=1"
+  expect says "$work/hpccoutf.txt" "1 tests completed and passed residual checks"
+  expect says "$work/hpccoutf.txt" "5 tests completed and passed residual checks"
+  if grep -E 'FAILED|[1-9][0-9]* tests completed and failed|_Errors=[1-9]' "$work/hpccoutf.txt" >&2; then
+    fail HPCC
+  fi
+  say "HPCC: $(grep -c PASSED "$work/hpccoutf.txt") results passed"
+}
+run_hpcc
+
+# ends_soon NAME: what has been begun for ever ends, and not well. Open MPI ends the ranks that are left.
+ends_soon() {
+  local begun=$SECONDS
+  wait_for 60 ends "$mpi" || { tail -n 20 "$work/$1.log" >&2 && fail "$1: it hangs"; }
+  wait "$mpi" && fail "$1: it tells of no error"
+  say "$1: it has ended after $((SECONDS - begun)) s: $(grep -m 1 -iE 'signal 9|abort|error' "$work/$1.log")"
+}
+ends() { ! kill -0 "$1" 2>/dev/null; }
+is_under_way() { # NAME: all ranks exchange messages
+  expect wait_for 60 says "$work/$1.log" "it runs"
+  sleep 1
+}
+
+mpi rank-killed 120 "${on_veth[@]}" "$work/mpi_programs" pingpong -1
+is_under_way rank-killed
+kill -KILL "$(pgrep -f "^$work/mpi_programs pingpong -1" | tail -n 1)"
+ends_soon rank-killed
+
+start_pair_in "$side_a" "$side_b"
+through_two() { # RANKS PROGRAM...: as many on each of the two hosts
+  local each=$1
+  shift
+  through=("${two_hosts[@]}" --oversubscribe --host "10.9.0.1:$each" -n "$each" -x "STP_LINK=stpd:$work/a.sock"
+    "$@" : --host "10.9.0.2:$each" -n "$each" -x "STP_LINK=stpd:$work/b.sock" "$@")
+}
+through_two 1 PROGRAM
+programs two-stpd 2 "${through[@]}"
+through_two 2 PROGRAM
+programs four-ranks 4 "${through[@]}"
+through_two 1 "$work/mpi_programs" pingpong -1
+mpi stpd-killed 120 "${through[@]}"
+is_under_way stpd-killed
+# shellcheck disable=SC2154 # start_pair_in
+kill_at_once "$stpd_b"
+ends_soon stpd-killed
+stop "$stpd_a"
+
+start_stpd one - loop --address 10.9.0.1/24
+await_stpd one
+programs one-stpd 2 --oversubscribe -n 2 -x "STP_LINK=stpd:$work/one.sock" PROGRAM
+
+make_namespace lossy_a
+make_namespace lossy_b
+make_namespace bridge
+# shellcheck disable=SC2154 # made above
+join_by_lossy_bridge "$lossy_a" "$lossy_b" "$bridge" 9000 1 ||
+  { say "no lossy link: nftables cannot drop frames here" && passed; }
+use_hosts "$lossy_a" "$lossy_b"
+programs lossy 2 "${on_veth[@]}" PROGRAM
+dropped=$(dropped_by_bridge "$bridge")
+say "$dropped frames dropped by the bridge"
+expect [ "$dropped" -gt 10 ]
+passed
