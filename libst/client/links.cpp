@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/client/links.h"
 
+#include <chrono>
 #include <cstdlib>
+#include <future>
 #include <map>
 #include <mutex>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "dpdk_port/link/link.h"
@@ -29,8 +33,7 @@ Links& links() {
 
 // Peers of a program that ends without st_delete learn of it, as they would through stpd. Threads
 // may still be inside calls: nothing is destroyed here.
-void leave_all() {
-  if (HandleTable::instance().inherited()) return;
+void leave_each() {
   std::vector<std::shared_ptr<Backend>> live;
   {
     std::lock_guard const guard(links().mutex);
@@ -38,6 +41,24 @@ void leave_all() {
       if (auto held = backend.lock()) live.push_back(std::move(held));
   }
   for (auto const& backend : live) backend->leave();
+}
+
+// A handler of a signal may have called exit() in the middle of a call, which then holds for ever
+// what leaving needs: the program ends without that. Its peers find out in time.
+void leave_all() {
+  constexpr std::chrono::seconds kLongest{2};
+  if (HandleTable::instance().inherited()) return;
+  std::promise<void> promise;
+  auto const left = promise.get_future();
+  try {
+    std::thread([done = std::move(promise)]() mutable {
+      leave_each();
+      done.set_value();
+    }).detach();
+  } catch (const std::system_error&) {
+    return leave_each();  // there is no thread to be had
+  }
+  left.wait_for(kLongest);
 }
 
 int open_link(const std::string& text, std::shared_ptr<Backend>& out) {
