@@ -272,15 +272,14 @@ Op& Ep::begin(const Request& request, Direction direction, std::uint64_t kind) {
   op.flags = kind;
   op.direction = direction;
   auto const selective = receives ? rx_selective_ : tx_selective_;
-  op.told =
-      (!selective || (request.flags & FI_COMPLETION) != 0) && (request.flags & FI_INJECT) == 0;
+  op.told = (!selective || (request.flags & FI_COMPLETION) != 0) && (request.flags & kUntold) == 0;
   op.length = request.segments.length;
   op.data = request.data;
   op.parts = 1;
   if (receives) return op;
   ++outstanding_;
   if (direction == Direction::kSend) sends_.push_back(&op);
-  op.injected = (request.flags & FI_INJECT) != 0;
+  op.injected = (request.flags & kUntold) != 0;
   if (op.injected) ++injected_;
   return op;
 }
@@ -326,8 +325,9 @@ void Ep::complete(const Op& op) {
   auto const error = op.status != 0 ? error_of(op.status) : (op.overflow != 0 ? FI_ETRUNC : 0);
   if (auto* const counter = counters_[static_cast<std::size_t>(op.direction)]; counter != nullptr)
     counter->count(error != 0);
+  if (op.injected && error != 0) inform(FI_LOG_EP_DATA, "what was injected has not arrived");
   auto* const cq = receives ? rx_cq_ : tx_cq_;
-  if (cq == nullptr || (error == 0 && !op.told)) return;
+  if (cq == nullptr || op.injected || (error == 0 && !op.told)) return;
   cq->push({.context = op.context,
             .flags = op.flags,
             .length = receives ? op.length : 0,

@@ -33,11 +33,14 @@ class Eq;
 class Srx;
 struct Connreq;
 
+// A flag of ours: of fi_inject and the like, of which nothing is told, not even an error.
+inline constexpr std::uint64_t kUntold = std::uint64_t{1} << 63;
+
 // What a call asks for.
 struct Request {
   Segments segments;
   void* context = nullptr;
-  std::uint64_t flags = 0;  // FI_COMPLETION, FI_INJECT, FI_REMOTE_CQ_DATA, FI_FENCE
+  std::uint64_t flags = 0;  // FI_COMPLETION, FI_INJECT, FI_REMOTE_CQ_DATA, FI_FENCE, kUntold
   std::uint64_t data = 0;
 };
 

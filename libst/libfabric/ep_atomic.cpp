@@ -97,7 +97,7 @@ fi_ops_atomic ep_atomic_calls{
            std::uint64_t key, fi_datatype type, fi_op op) {
           return fetch({.ep = ep,
                         .context = nullptr,
-                        .flags = FI_INJECT,
+                        .flags = FI_INJECT | kUntold,
                         .target = {address, key},
                         .function = {.type = type, .op = op, .operand = buffer}},
                        count);

@@ -69,7 +69,7 @@ fi_ops_msg ep_msg_calls{
         },
     .inject =
         [](fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t) {
-          return send(ep, {.segments = one_segment(buffer, length, nullptr)}, FI_INJECT);
+          return send(ep, {.segments = one_segment(buffer, length, nullptr)}, FI_INJECT | kUntold);
         },
     .senddata =
         [](fid_ep* ep, const void* buffer, std::size_t length, void* desc, std::uint64_t data,
@@ -81,7 +81,7 @@ fi_ops_msg ep_msg_calls{
     .injectdata =
         [](fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data, fi_addr_t) {
           return send(ep, {.segments = one_segment(buffer, length, nullptr), .data = data},
-                      FI_INJECT | FI_REMOTE_CQ_DATA);
+                      FI_INJECT | kUntold | FI_REMOTE_CQ_DATA);
         },
 };
 

@@ -83,7 +83,7 @@ fi_ops_rma ep_rma_calls{
         [](fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t, std::uint64_t address,
            std::uint64_t key) {
           return write(ep, {.segments = one_segment(buffer, length, nullptr)}, {address, key},
-                       FI_INJECT);
+                       FI_INJECT | kUntold);
         },
     .writedata =
         [](fid_ep* ep, const void* buffer, std::size_t length, void* desc, std::uint64_t data,
@@ -96,7 +96,7 @@ fi_ops_rma ep_rma_calls{
         [](fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data, fi_addr_t,
            std::uint64_t address, std::uint64_t key) {
           return write(ep, {.segments = one_segment(buffer, length, nullptr), .data = data},
-                       {address, key}, FI_INJECT | FI_REMOTE_CQ_DATA);
+                       {address, key}, FI_INJECT | kUntold | FI_REMOTE_CQ_DATA);
         },
 };
 

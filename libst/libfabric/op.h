@@ -31,7 +31,7 @@ struct Op {
   std::uint64_t flags = 0;  // of its completion: FI_SEND | FI_MSG and the like
   Direction direction = Direction::kSend;
   bool told = false;      // also where it succeeds
-  bool injected = false;  // the program takes it for done
+  bool injected = false;  // by fi_inject and the like: nothing is told of it
   unsigned parts = 0;     // of it that are under way
   int status = 0;
   std::size_t length = 0, overflow = 0;

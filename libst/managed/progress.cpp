@@ -76,8 +76,8 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
       auto const over = client::now() >= deadline;
       if (queue.size() >= static_cast<std::size_t>(threshold) || (over && queue.size() > 0))
         return drain(queue, events, max);
-      if (over) return -EWOULDBLOCK;
       if (lost != 0) return queue.size() > 0 ? drain(queue, events, max) : lost;
+      if (over) return -EWOULDBLOCK;
       until = needs_staging_ ? 0 : std::min(deadline, agenda_.next_deadline());
       ++queue.waiters;
       ++waiters_;

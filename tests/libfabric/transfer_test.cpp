@@ -101,6 +101,39 @@ TEST_F(FiTransfer, InjectedBytesAreFreeAtOnceAndTellNothing) {
   EXPECT_EQ(fi_inject(connected_.get(), large.data(), large.size(), 0), -FI_EMSGSIZE);
 }
 
+TEST_F(FiTransfer, TheFlagInjectFreesBytesAndIsTold) {
+  connect();
+  std::vector<char> got(5);
+  ASSERT_EQ(fi_recv(accepted_.get(), got.data(), got.size(), nullptr, 0, nullptr), 0);
+  std::string sent = "hello";
+  iovec const bytes{sent.data(), sent.size()};
+  fi_msg message{};
+  message.msg_iov = &bytes;
+  message.iov_count = 1;
+  message.context = &sent;
+  ASSERT_EQ(fi_sendmsg(connected_.get(), &message, FI_INJECT | FI_COMPLETION), 0);
+  sent = "xxxxx";
+  EXPECT_EQ(client_->completed(client_->tx.get()).op_context, &sent);
+  server_->completed(server_->rx.get());
+  EXPECT_EQ(std::string(got.begin(), got.end()), "hello");
+}
+
+// There is no context that an error could name.
+TEST_F(FiTransfer, NothingIsToldOfWhatWasInjectedInVain) {
+  connect();
+  std::uint64_t number = 1;
+  ASSERT_EQ(fi_inject_write(connected_.get(), &number, sizeof number, 0, 0, 4711), 0);
+  auto const memory = server_->memory(&number, sizeof number, kAll);
+  std::uint64_t got = 0;
+  // What is posted later is complete later.
+  ASSERT_EQ(fi_read(connected_.get(), &got, sizeof got, nullptr, 0,
+                    reinterpret_cast<std::uintptr_t>(&number), fi_mr_key(memory.get()), &got),
+            0);
+  EXPECT_EQ(client_->completed(client_->tx.get()).op_context, &got);
+  fi_cq_data_entry entry{};
+  EXPECT_EQ(fi_cq_read(client_->tx.get(), &entry, 1), -FI_EAGAIN);
+}
+
 TEST_F(FiTransfer, MessagesWaitForReceivesInOrder) {
   connect();
   constexpr int kCount = 200;  // more than the endpoint has buffers for
