@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: fabtests.sh BUILD-DIRECTORY [ARCHIVE-OR-DIRECTORY]
-# libfabric's own tests (fabtests-*.tar.xz of the folder that STP_PEERS names, or what is given), by
-# their own script, from one network namespace to another: for the providers stp and stp;ofi_rxm the sets
-# unit and functional, with STP_LONG also short. PROVIDER.exclude names what is not run, and why. All else has
-# to pass: "not supported" counts as a failure.
+# libfabric's own tests (fabtests-*.tar.xz of the folder that STP_PEERS names, or what is given), by their own script,
+# from one network namespace to another, for the providers stp and stp;ofi_rxm: the sets unit and functional. With
+# STP_LONG also the set short, and all of it once more through a stpd on each side. PROVIDER.exclude names what is not
+# run, and why. All else has to pass: "not supported" counts as a failure.
 here=$(realpath "$(dirname "$0")")
 . "$here/../../end_to_end/setup.sh"
 . "$here/../../lib/consumers.sh"
@@ -52,12 +52,18 @@ while [[ $1 == -* ]]; do
 done
 case $1 in 10.9.0.1) side=8 ;; 10.9.0.2) side=9 ;; *) exit 255 ;; esac
 shift
+STP_LINK=$(cat "$(dirname "$0")/link.$side")
+export STP_LINK
 exec nsenter --net=/proc/self/fd/$side bash -c "$*"
 SSH
 chmod +x "$work/path/ssh"
 exec 8<"/proc/$side_a/ns/net" 9<"/proc/$side_b/ns/net"
 fi_path=$(realpath "$build/lib/libfabric")
-export PATH=$work/path:$PATH FI_PROVIDER_PATH=$fi_path IPATH_NO_BACKTRACE=1 STP_LINK=iface:stp0
+export PATH=$work/path:$PATH FI_PROVIDER_PATH=$fi_path IPATH_NO_BACKTRACE=1
+links() { # OF-SERVER OF-CLIENT
+  echo "$1" >"$work/path/link.8"
+  echo "$2" >"$work/path/link.9"
+}
 
 sets=unit,functional
 [ -z "${STP_LONG-}" ] || sets+=,short
@@ -74,6 +80,12 @@ run() {
   expect [ "${passed:-0}" -ge "$3" ]
 }
 
+links iface:stp0 iface:stp0
+run "stp" stp.exclude 15
+run "stp;ofi_rxm" stp_ofi_rxm.exclude 26
+[ -n "${STP_LONG-}" ] || passed
+start_pair_in "$side_a" "$side_b"
+links "stpd:$work/a.sock" "stpd:$work/b.sock"
 run "stp" stp.exclude 15
 run "stp;ofi_rxm" stp_ofi_rxm.exclude 26
 passed
