@@ -53,5 +53,21 @@ TEST(LostPeers, OneThatHasFallenSilentIsGivenUp) {
   EXPECT_EQ(stm_memory_release(memory), 0);
 }
 
+// Also where the time-out is shorter than what it takes to find out.
+TEST(LostPeers, AWaitThatIsShortTellsThatTheDaemonHasEnded) {
+  Daemon daemon;
+  UseLink const link(daemon.link());
+  Side client;
+  constexpr std::int64_t kShort = 1'000;
+  stm_event_t event{};
+  EXPECT_EQ(stm_queue_wait(client.queue, 1, &event, 1, kShort), -EWOULDBLOCK);
+  daemon.stop();
+  auto result = -EWOULDBLOCK;
+  for (int i = 0; i < 20'000 && result == -EWOULDBLOCK; ++i)
+    result = stm_queue_wait(client.queue, 1, &event, 1, kShort);
+  EXPECT_LT(result, 0);
+  EXPECT_NE(result, -EWOULDBLOCK);
+}
+
 }  // namespace
 }  // namespace stp::test
