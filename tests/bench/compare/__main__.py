@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """python3 tests/bench/compare: measures Scheduled Transfers beside bare frames, memcpy, and what
-people would use instead, in turn and several times, and prints medians and their ratios."""
+people would use instead, in turn and several times, and prints medians and their ratios. With
+--against, each figure of our own is taken with a second build as well, in turn with the first: what
+a change gains or costs, on whatever machine."""
 
 import argparse
 import json
@@ -20,6 +22,8 @@ def options():
         os.path.abspath(__file__)))))
     parser = argparse.ArgumentParser(prog="tests/bench/compare", description=__doc__)
     parser.add_argument("--build", default=os.path.join(root, "build"), help="its programs are used")
+    parser.add_argument("--against", metavar="BUILD",
+                        help="a second build of ours, whose figures are taken in the same run")
     parser.add_argument("--repeats", type=int, default=7, help="of everything, in turn [7]")
     parser.add_argument("--seconds", type=float, default=1, help="that each figure takes [1]")
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="figures with this in their name")
@@ -56,13 +60,27 @@ class Collector:
         return statistics.median(values) if values else None
 
 
-def collect(bench, chosen, repeats, collector):
+def against(name):
+    """What a figure of the second build is called."""
+    return f"{name} (against)"
+
+
+def measure_figure(figure, bench, other, repeat, collector):
+    """With the second build, too; which of the two is first changes from repeat to repeat."""
+    runs = [(figure.name, bench)]
+    if other and figure.ours:
+        runs.insert(0 if repeat % 2 else 1, (against(figure.name), other))
+    for name, of_build in runs:
+        collector.take(name, lambda of_build=of_build: figure.measure(of_build))
+
+
+def collect(bench, other, chosen, repeats, collector):
     loads = []
     for repeat in range(repeats):
         loads.append(strangers_load())
         say(f"repeat {repeat + 1} of {repeats}; others use {loads[-1]:.0f} % of the machine")
         for figure in chosen:
-            collector.take(figure.name, lambda figure=figure: figure.measure(bench))
+            measure_figure(figure, bench, other, repeat, collector)
     return loads
 
 
@@ -112,6 +130,34 @@ def print_figures(chosen, collector):
         print(f"\nfailed {len(whys)} times: {name}: {whys[-1]}")
 
 
+def compare_builds(chosen, collector):
+    """(figure, this build, the second one, ratio of the medians, least and most ratio of single
+    repeats), of the figures that both have."""
+    for figure in chosen:
+        ours, others = (collector.values.get(name) for name in (figure.name, against(figure.name)))
+        if not ours or not others:
+            continue
+        medians = statistics.median(ours), statistics.median(others)
+        ratio_of_medians = medians[0] / medians[1]
+        # Where one of them has failed in a repeat they do not belong together.
+        ratios = [ratio_of_medians]
+        if len(ours) == len(others):
+            ratios = [one / other for one, other in zip(ours, others)]
+        yield figure, *medians, ratio_of_medians, min(ratios), max(ratios)
+
+
+def print_builds(chosen, collector):
+    rows = list(compare_builds(chosen, collector))
+    if not rows:
+        return
+    print("\n| figure | this build | against | unit | ratio | least | most |\n"
+          "| --- | --- | --- | --- | --- | --- | --- |")
+    for figure, *values in rows:
+        words = [number(value) for value in values]
+        print(f"| {figure.name} | {words[0]} | {words[1]} | {figure.unit} | "
+              f"{' | '.join(words[2:])} |")
+
+
 def judge(collector):
     """The goals whose figures are all there: (text, ratio, bound, met)."""
     for goal in GOALS:
@@ -134,8 +180,11 @@ def write_json(path, settings, loads, collector):
         json.dump({
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "cpu": model(),
             "cpus": os.cpu_count(), "kernel": os.uname().release,
-            "repeats": settings.repeats, "seconds": settings.seconds, "others_load_percent": loads,
+            "repeats": settings.repeats, "seconds": settings.seconds,
+            "build": settings.build, "against_build": settings.against, "others_load_percent": loads,
             "values": collector.values, "skipped": collector.skipped, "failed": collector.failed,
+            "against": {figure.name: {"ratio": ratio, "least": least, "most": most}
+                        for figure, _, _, ratio, least, most in compare_builds(FIGURES, collector)},
             "goals": [{"what": goal.what, "bound": goal.bound, "at_most": goal.at_most,
                        "measured": found, "met": met} for goal, found, met in judge(collector)],
         }, file, indent=1)
@@ -149,11 +198,13 @@ def main():
     if not chosen:
         sys.exit("no figure has that in its name; there are: " + ", ".join(f.name for f in FIGURES))
     bench, collector = Bench(os.path.abspath(settings.build), settings.seconds), Collector()
+    other = bench.of_build(os.path.abspath(settings.against)) if settings.against else None
     with bench.stack:
-        loads = collect(bench, chosen, settings.repeats, collector)
+        loads = collect(bench, other, chosen, settings.repeats, collector)
         if settings.plots:
             sweep(bench, settings.repeats, collector, settings.out)
     print_figures(chosen, collector)
+    print_builds(chosen, collector)
     print_goals(collector)
     print(f"\nOthers used {min(loads):.0f} to {max(loads):.0f} % of the machine's CPUs before each "
           "repeat.")

@@ -3,12 +3,13 @@
 figure. Latencies are median round trips in microseconds, bandwidths bytes a second."""
 
 import contextlib
+import copy
 import json
 import os
 import re
 import tempfile
 
-from system import Wire, background, output_of, pinned, program
+from system import Skipped, Wire, background, output_of, pinned, program
 
 SERVER_CPU, CLIENT_CPU = 0, 1
 MACS = ("02:00:00:00:09:01", "02:00:00:00:09:02")
@@ -27,8 +28,22 @@ class Bench:
         self.wires = {}
         self.stack = contextlib.ExitStack()
 
+    def of_build(self, build):
+        """The same with another build's programs, on the same wires."""
+        other = copy.copy(self)
+        other.bin = os.path.join(build, "bin")
+        return other
+
+    def tool(self, name):
+        """Skipped where this build has no such program."""
+        path = os.path.join(self.bin, name)
+        if not os.path.exists(path):
+            raise Skipped(f"{path} is missing: cmake --build {os.path.dirname(self.bin)} "
+                          f"--target {name}")
+        return path
+
     def perf(self, *words):
-        return [os.path.join(self.bin, "stp-perf"), "--json"] + list(words)
+        return [self.tool("stp-perf"), "--json"] + list(words)
 
     def pace(self, warm_up=0.3):
         return ["--seconds", str(self.seconds), "--warm-up", str(warm_up)]
@@ -59,7 +74,7 @@ class Bench:
                 sockets = [f"{directory}/{side}.sock" for side in ("server", "client")]
                 for link, socket in zip(links, sockets):
                     daemons.enter_context(background(
-                        [os.path.join(self.bin, "stpd"), "--link", link, "--socket", socket],
+                        [self.tool("stpd"), "--link", link, "--socket", socket],
                         ready="stpd: ready"))
                 yield [([], "stpd:" + socket) for socket in sockets], f"[{MACS[1]}]"
 
@@ -115,7 +130,7 @@ def raw_bandwidth(bench, kind):
 def dat_bench(bench, api, figure):
     """Of `api` (dat or managed), both of which one run measures."""
     rounds = max(round(bench.seconds * 50_000), 1000)
-    found = json.loads(output_of([os.path.join(bench.bin, "dat-bench"), "--json", "--repeats", "1",
+    found = json.loads(output_of([bench.tool("dat-bench"), "--json", "--repeats", "1",
                                   "--rounds", str(rounds), "--writes", str(rounds // 25)]))
     return found[api][figure]
 
@@ -130,7 +145,7 @@ def engine(bench, name):
     """A figure of stp-bench: nanoseconds of CPU for each item."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         output_of(pinned(CLIENT_CPU, [
-            os.path.join(bench.bin, "stp-bench"), f"--benchmark_filter=^{name}$",
+            bench.tool("stp-bench"), f"--benchmark_filter=^{name}$",
             f"--benchmark_min_time={bench.seconds}", f"--benchmark_out={out.name}",
             "--benchmark_out_format=json"]))
         return 1e9 / json.load(out)["benchmarks"][0]["items_per_second"]
@@ -138,10 +153,11 @@ def engine(bench, name):
 
 # ---- what others do ----
 
-def tcp_latency(bench, offload=True, size=8):
+def tcp_latency(bench, offload=True, size=8, poll=False):
+    """`poll`: both programs ask their sockets again and again; else they sleep in recv."""
     wire = bench.wire()
     wire.offload(offload)
-    ping = [os.path.join(bench.bin, "tcp_ping"), wire.addresses[1], "3900"]
+    ping = [bench.tool("tcp_ping")] + ["--poll"] * poll + [wire.addresses[1], "3900"]
     with background(pinned(SERVER_CPU, wire.within(1) + ping), ready="listening"):
         return float(output_of(pinned(CLIENT_CPU, wire.within(0) + ping + [
             str(size), str(bench.seconds)])))

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""compare_test.py BINARIES: what tests/bench/compare does with two builds, of figures that are
+made up; and that tcp_ping measures, blocking and polling."""
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compare")
+BINARIES = sys.argv.pop()
+sys.path.insert(0, HERE)
+
+from measurements import Bench  # noqa: E402
+from rows import FIGURES, GOALS, Figure  # noqa: E402
+from system import Skipped  # noqa: E402
+
+spec = importlib.util.spec_from_file_location("compare_main", os.path.join(HERE, "__main__.py"))
+compare = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(compare)
+
+
+class TwoBuilds(unittest.TestCase):
+    def setUp(self):
+        self.order = []
+        self.bench = Bench("/first", 1)
+        self.other = self.bench.of_build("/second")
+        self.collector = compare.Collector()
+
+    def figure(self, name, ours=True):
+        def measure(bench):
+            self.order.append(bench.bin)
+            return 3.0 if bench is self.bench else 2.0
+        return Figure(name, "us", measure, ours)
+
+    def test_takes_turns_with_the_second_build(self):
+        figure = self.figure("put")
+        for repeat in range(2):
+            compare.measure_figure(figure, self.bench, self.other, repeat, self.collector)
+        self.assertEqual(self.order, ["/first/bin", "/second/bin", "/second/bin", "/first/bin"])
+        (_, *values), = compare.compare_builds([figure], self.collector)
+        self.assertEqual(values, [3.0, 2.0, 1.5, 1.5, 1.5])
+
+    def test_measures_what_is_not_ours_once(self):
+        figure = self.figure("tcp", ours=False)
+        compare.measure_figure(figure, self.bench, self.other, 0, self.collector)
+        self.assertEqual(self.order, ["/first/bin"])
+        self.assertEqual(list(compare.compare_builds([figure], self.collector)), [])
+
+    def test_needs_no_second_build(self):
+        compare.measure_figure(self.figure("put"), self.bench, None, 0, self.collector)
+        self.assertEqual(self.order, ["/first/bin"])
+
+    def test_pairs_no_repeats_of_which_one_failed(self):
+        figure = self.figure("put")
+        self.collector.values = {"put": [4.0, 2.0, 3.0], compare.against("put"): [1.0, 2.0]}
+        (_, *values), = compare.compare_builds([figure], self.collector)
+        self.assertEqual(values, [3.0, 1.5, 2.0, 2.0, 2.0])
+
+    def test_shares_the_wires(self):
+        self.assertIs(self.bench.wires, self.other.wires)
+
+    def test_names_the_program_that_a_build_lacks(self):
+        with self.assertRaisesRegex(Skipped, "/second/bin/stp-perf is missing: cmake"):
+            self.other.perf()
+
+
+class Rows(unittest.TestCase):
+    def test_goals_name_figures_that_are_taken(self):
+        names = {figure.name for figure in FIGURES}
+        for goal in GOALS:
+            self.assertIn(goal.figure, names)
+            if isinstance(goal.control, str) and goal.control != "a second":
+                self.assertIn(goal.control, names)
+
+
+class TcpPing(unittest.TestCase):
+    def round_trip(self, *how):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        ping = [os.path.join(BINARIES, "tcp_ping"), *how, "127.0.0.1", port]
+        with subprocess.Popen(ping, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                self.assertEqual(server.stdout.readline(), "listening\n")
+                done = subprocess.run(ping + ["8", "0.05"], capture_output=True, text=True,
+                                      timeout=60, check=True)
+                return float(done.stdout)
+            finally:
+                server.terminate()
+
+    def test_blocks(self):
+        self.assertGreater(self.round_trip(), 0)
+
+    def test_polls(self):
+        self.assertGreater(self.round_trip("--poll"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
