@@ -29,6 +29,21 @@ class NodeChannel {
 
   // Copies the oldest unsent request out of the transmit queue. False: there is none.
   bool peek(SendEntry& out);
+  // The same, of a request without payload all that there is; of others the rest is not copied.
+  struct Look {
+    wire::Header header;
+    std::uint32_t length, bufx, offset;
+    std::uint8_t payload_length;
+  };
+  [[nodiscard]] bool look(Look& out) const {
+    auto const waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
+    if (waiting == 0 || waiting > tx_mask_ + 1) return false;  // peek() tells which
+    auto const& entry = tx_[tx_tail_ & tx_mask_];
+    out = {entry.header, entry.length, entry.bufx, entry.offset, entry.payload_length};
+    // A user may go on writing to the ring: nothing is read from there again.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    return true;
+  }
   // The request last peeked has been taken over; its ring entry is free for the user again.
   void pop();
   [[nodiscard]] std::uint32_t taken() const { return tx_tail_; }

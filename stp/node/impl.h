@@ -5,6 +5,7 @@
 //   listen.cpp      the listener's side                state.cpp     Slots: RS and RSR
 //   dial.cpp        RCs waiting for their turn         timers.cpp    retries, keep-alive
 //   transmit.cpp    bursts to send                     request.cpp   checks on users' requests
+//   whole_blocks.cpp  the short way of Blocks that are one STU
 //   one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks asked for again
 //   connectionless.cpp  endpoints without peers
 //   stranger.cpp    requesters who have not shown that answers reach them
@@ -124,6 +125,7 @@ struct Node::Impl {
   static ListenerName listener_of(const Vc& vc);
 
   // --- receive.cpp
+  bool receive_expected(Bytes bytes, Bytes apart, Time now);
   void receive_frame(Bytes bytes, Bytes apart, Time now);
   void count_received(std::size_t frames, std::size_t bytes);
   void on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now);
@@ -231,6 +233,7 @@ struct Node::Impl {
   bool refuse_request(Vc& vc, int error, Time now);
   void build_control(Vc& vc, TxFrame& frame);
   void emit_control(Vc& vc, const SendEntry& entry, const wire::Header& h, TxFrame& frame);
+  void attach(Vc& vc, TxFrame& frame, RegionId region_id);
   void build_stu(Vc& vc, TxFrame& frame);
   wire::Header stu_header(Vc& vc, std::uint64_t at, bool last) const;
   static bool gather(const BufxRange& source, std::uint64_t from, std::size_t length,
@@ -238,6 +241,9 @@ struct Node::Impl {
   void finish_request(Vc& vc);
   void emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
             Bytes payload, Bytes append, bool attach);
+
+  // --- whole_blocks.cpp
+  bool send_whole_block(Vc& vc, TxFrame& frame, Time now);
 
   // Answers and requests of the Node's own: small, sent before anything of users but for a frame.
   void answer(const MacAddr& dst, const wire::Header& header, bool checksum = false,
@@ -263,7 +269,8 @@ struct Node::Impl {
   Counters counters;
   Pacing pacing{config.granted_limit, vcs, counters};
 
-  wire::Frame parsed;  // that is being received: not made anew, for each frame fills all of it
+  // That is being received: not made anew, for each frame fills all that is looked at.
+  wire::Frame parsed;
 
   IdTable<Endpoint> endpoints{config.max_endpoints};
   IdTable<Region> regions{config.max_regions};

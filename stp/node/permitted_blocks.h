@@ -36,6 +36,7 @@ class PermittedBlocks {
   // The linear address of its first byte; none for a Block that no CTS permitted, or long ago.
   [[nodiscard]] std::optional<std::uint64_t> start_of(std::uint32_t r_id,
                                                       std::uint32_t b_num) const {
+    if (blocks_.empty()) return std::nullopt;
     auto const key = key_of(r_id, b_num);
     auto const at = std::lower_bound(blocks_.begin(), blocks_.end(), key, before);
     if (at == blocks_.end() || at->key != key) return std::nullopt;

@@ -102,6 +102,12 @@ std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t
   std::size_t count = 0;
   while (count < frames.size() && work > 0) {
     work::count("frames sent");
+    if (!vc.sending.active && send_whole_block(vc, frames[count], now)) {
+      if (vc.drain_by != kNever) vc.drain_by = now + kDrainPatience;
+      ++count;
+      --work;
+      continue;
+    }
     if (!vc.sending.active && !take_request(vc, work, now)) return count;
     if (!vc.sending.active) break;  // the work of this turn is used up
     auto& frame = frames[count++];
@@ -249,6 +255,15 @@ wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
   return true;
 }
 
+// The frame reads memory of that region, which is mapped, until its token is given back.
+void Node::Impl::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
+  auto* const region = regions.find(region_id);
+  STP_ASSERT(region != nullptr && !region->unmapped, "what is sent from is mapped");
+  frame.token = {vc.id, region_id};
+  ++vc.attached;
+  ++region->attached;
+}
+
 // Once per STU: all that it needs in one function.
 [[gnu::flatten]] void Node::Impl::build_stu(Vc& vc, TxFrame& frame) {
   auto& sending = vc.sending;
@@ -263,7 +278,7 @@ wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
 
   Bytes payload;
   RegionId region_id = kNoneId;
-  Region* region = nullptr;  // that of the memory that is attached
+  bool attached = false;
   if (sending.source == Sending::Source::kValue) {
     payload = std::as_bytes(std::span(entry.payload)).first(length);
   } else if (length != 0) {
@@ -271,10 +286,8 @@ wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
         sending.source == Sending::Source::kUser ? vc.endpoint->transmit : vc.endpoint->receive;
     auto const from = Address{entry.bufx, entry.offset}.linear(source.bufsize()) + sending.done;
     payload = source.run(from, length, region_id);
-    if (payload.size() == length && length >= config.attach_from && append.empty())
-      region = regions.find(region_id);  // there is one: what is bound is mapped
-    STP_ASSERT(region == nullptr || !region->unmapped, "what is sent from is mapped");
-    if (region == nullptr) {  // copied to where it will stand behind the header
+    attached = payload.size() == length && length >= config.attach_from && append.empty();
+    if (!attached) {  // copied to where it will stand behind the header
       auto* const behind =
           frame.head + wire::head_size(h, length + append.size(), config.vlan.has_value());
       if (payload.size() == length) {
@@ -287,15 +300,11 @@ wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
       payload = {behind, length};
     }
   }
-  emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, region != nullptr);
+  emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, attached);
   counters.add(Counter::kTxStus);
   counters.add(Counter::kTxDataBytes, length);
   vc.traffic.tx_data_bytes += length;
-  if (region != nullptr) {
-    frame.token = {vc.id, region_id};
-    ++vc.attached;
-    ++region->attached;
-  }
+  if (attached) attach(vc, frame, region_id);
   sending.done += length;
   if (last) finish_request(vc);
 }

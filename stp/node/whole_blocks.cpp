@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The shortest way for what users send most often: a Block that is one STU, from memory of theirs
+// that is in one piece, to a peer whose head is known. Every check of request.cpp that such a
+// request can fail is made here once; any other request goes the long way (transmit.cpp), which
+// makes all of them again.
+#include <cstring>
+
+#include "stp/base/assert.h"
+#include "stp/node/impl.h"
+
+namespace stp {
+
+// False: nothing has happened, and the oldest request of the queue, if there is one, is looked at
+// from the beginning.
+bool Node::Impl::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
+  if (!vc.head || vc.state != VcState::kOpen || vc.endpoint->config.checksum || config.vlan ||
+      (vc.one_sided && vc.one_sided->next() != nullptr))
+    return false;
+  NodeChannel::Look request;
+  if (!vc.channel.look(request)) return false;
+  auto const& h = request.header;
+  constexpr auto kIllegal = wire::flag::kReserved | wire::flag::kFunction;
+  if (h.op() != wire::Op::kData || h.has(kIllegal) || request.payload_length != 0 ||
+      h.offset >= std::uint64_t{1} << vc.peer_bufsize || vc.permitted.start_of(h.d_id, h.b_num))
+    return false;
+  // The STU ends where its tile does. No tile crosses a buffer: all of it has an address.
+  // protocol: 8.2
+  std::size_t const length = request.length;
+  auto const size = std::uint64_t{1} << vc.send_stu_log2;
+  if (length < wire::DataHead::kShortestStu || length > size - (h.offset & (size - 1)))
+    return false;
+  // protocol: 6.2, 6.3
+  bool const slot = !h.has(wire::flag::kSilent);
+  if (slot && !vc.credit.available()) return false;
+  RegionId region_id = kNoneId;
+  auto const& source = vc.endpoint->transmit;
+  if (request.offset >= std::uint64_t{1} << source.bufsize()) return false;
+  auto const from = Address{request.bufx, request.offset}.linear(source.bufsize());
+  auto const stu = source.run(from, length, region_id);
+  if (stu.size() != length) return false;
+
+  STP_ASSERT(!vc.sending.active, "one request of a connection is sent at a time");
+  work::count("requests");
+  if (slot) spend_slot(vc, now);
+  if (h.has(wire::flag::kSendState)) vc.credit.asked(h.sync);
+  auto const flags = (h.op_flags & wire::kFlagsMask & ~wire::flag::kAppend) | wire::flag::kLast;
+  vc.head.write(h, static_cast<std::uint16_t>(flags), 0, frame.head);
+  if (length < config.attach_from) {
+    std::memcpy(frame.head + wire::DataHead::kSize, stu.data(), length);
+    frame.head_length = wire::DataHead::kSize + length;
+    frame.attached = {};
+    frame.token = {};
+  } else {
+    frame.head_length = wire::DataHead::kSize;
+    frame.attached = stu;
+    attach(vc, frame, region_id);
+  }
+  counters.add(Counter::kTxStus);
+  counters.add(Counter::kTxDataBytes, length);
+  counters.add(Counter::kTxFrames);
+  counters.add(Counter::kTxBytes, wire::DataHead::kSize + length);
+  vc.traffic.tx_data_bytes += length;
+  vc.sending.source = Sending::Source::kUser;
+  finish_request(vc);
+  return true;
+}
+
+}  // namespace stp

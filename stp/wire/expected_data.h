@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the head of a connection's next DATA frame will be, from the Ethernet header through the
+// Cksum: so a frame that comes as most do is known by one comparison. A frame that matches passes
+// all checks of parse() but that of the STU's length, and those of the connection's names: it is
+// Ethernet II without a tag, from this peer to this station, DATA without an append and without a
+// Cksum, with legal flags, of these Ports and this Key. Any other frame may be good, too: it goes
+// the long way.
+#pragma once
+
+#include <array>
+
+#include "stp/wire/ethernet.h"
+#include "stp/wire/header.h"
+#include "stp/wire/syntax.h"
+
+namespace stp::wire {
+
+namespace expected_data {
+
+// Pieces of the head that are compared, as they stand in the frame: the last two overlap, and end
+// behind the Cksum.
+inline constexpr std::size_t kWords = 4;
+inline constexpr std::array<std::size_t, kWords> kAt = {
+    0, 8, 16, kEthernetSize + at::kCksum + 2 - sizeof(std::uint64_t)};
+
+// The bits of one byte that are compared: all, but for legal flags and the STU_num.
+constexpr std::uint64_t compared(std::size_t place) {
+  constexpr unsigned kOp = 0xffffU & ~static_cast<unsigned>(kFlagsMask);
+  constexpr unsigned kFixed =
+      kOp | kSyntax[static_cast<std::size_t>(Op::kData)].illegal_flags | flag::kAppend;
+  constexpr auto kFlagsAt = kEthernetSize + at::kOpFlags, kParamAt = kEthernetSize + at::kParam;
+  if (place == kFlagsAt) return kFixed >> 8;
+  if (place == kFlagsAt + 1) return kFixed & 0xff;
+  return place == kParamAt || place == kParamAt + 1 ? 0 : 0xff;
+}
+constexpr std::array<std::uint64_t, kWords> masks() {
+  std::array<std::uint64_t, kWords> masks{};
+  constexpr auto kBytes = sizeof(std::uint64_t);
+  for (std::size_t index = 0; index < kWords; ++index) {
+    for (std::size_t i = 0; i < kBytes; ++i) {
+      auto const byte = std::endian::native == std::endian::big ? kBytes - 1 - i : i;
+      masks[index] |= compared(kAt[index] + i) << 8 * byte;
+    }
+  }
+  return masks;
+}
+inline constexpr auto kMask = masks();
+
+}  // namespace expected_data
+
+class ExpectedData {
+ public:
+  // Bytes of a frame that it can be asked about; the STU stands behind them.
+  static constexpr std::size_t kHead = kEthernetSize + kHeaderSize;
+
+  // Nothing matches: bits are set that are not compared.
+  ExpectedData() { words_.fill(~std::uint64_t{0}); }
+  ExpectedData(const MacAddr& dst, const MacAddr& src, std::uint16_t d_port, std::uint16_t s_port,
+               std::uint32_t d_key)
+      : ExpectedData() {
+    // What parse() drops whatever the connection.
+    if (s_port == 0 || src.is_group() || src.is_zero()) return;
+    std::array<std::byte, kHead> head{};
+    auto* const header = wrap_inline(dst, src, {}, false, 0, head.data());
+    encode({.op_flags = op_flags(Op::kData), .d_port = d_port, .s_port = s_port, .d_key = d_key},
+           header);
+    for (std::size_t i = 0; i < kWords; ++i) words_[i] = word(head.data(), i);
+  }
+
+  // `frame` has kHead bytes at least.
+  [[nodiscard]] bool matches(const std::byte* frame) const {
+    std::uint64_t differs = 0;
+    for (std::size_t i = 0; i < kWords; ++i) differs |= word(frame, i) ^ words_[i];
+    return differs == 0;
+  }
+  // A frame that matches says that it is for this Port.
+  [[nodiscard]] static std::uint16_t d_port(const std::byte* frame) {
+    return load16(frame + kEthernetSize + at::kDPort);
+  }
+  // Whether it may be DATA at all: control operations are told at a glance.
+  [[nodiscard]] static bool may_match(const std::byte* frame) {
+    return load16(frame + kEthernetSize + at::kOpFlags) >> kOpShift ==
+           static_cast<unsigned>(Op::kData);
+  }
+
+ private:
+  static constexpr auto kWords = expected_data::kWords;
+
+  // That piece, as far as it is compared.
+  static std::uint64_t word(const std::byte* frame, std::size_t index) {
+    std::uint64_t value;
+    std::memcpy(&value, frame + expected_data::kAt[index], sizeof value);
+    return value & expected_data::kMask[index];
+  }
+
+  std::array<std::uint64_t, kWords> words_;
+};
+
+}  // namespace stp::wire
