@@ -22,6 +22,7 @@ class Agenda {
     std::size_t place = 0;  // among the domain's connections
     bool in_turn = false, again = false, parked = false;
     bool unsent = false;  // has something to send
+    Time due = kNever;    // its deadline as it is now; `deadline` may be an earlier one
   };
 
   // Is visited by the next turn.
@@ -43,8 +44,10 @@ class Agenda {
   void park(Entry& entry);
   [[nodiscard]] bool has_parked() const { return !parked_.empty(); }
   void call_parked();
-  // A deadline that moves to later leaves the heap alone: it fires early and finds nothing due.
+  // A deadline that moves to later leaves the heap alone until the earlier one has passed, and
+  // brings no visit then: most are of what is answered long before.
   void expect(Entry& entry, Time deadline) {
+    entry.due = deadline;
     if (deadline < entry.deadline) timers_.set(entry, deadline);
   }
   [[nodiscard]] Time next_deadline() const { return timers_.next(); }

@@ -94,6 +94,20 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // It has something to send. What is posted one after the other leaves together: the first at
   // once, or with a burst; else with the next turn, whose ever that is.
   void send_soon(Connection& connection);
+  // What is posted meanwhile leaves at its end, together. Under its mutex.
+  class PostingList {
+   public:
+    explicit PostingList(Domain& domain) : domain_(domain) { domain_.in_list_ = true; }
+    ~PostingList() {
+      domain_.in_list_ = false;
+      domain_.send_all();
+    }
+    PostingList(const PostingList&) = delete;
+    PostingList& operator=(const PostingList&) = delete;
+
+   private:
+    Domain& domain_;
+  };
   // Something was posted on a connection: its deadline may come before the thread would look.
   void look_before(Connection& connection);
   void look_before(Time deadline);
@@ -170,7 +184,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::vector<Agenda::Entry*> gone_;
   std::vector<Connection*> unsent_;      // have something to send
   std::atomic<bool> has_unsent_{false};  // that nobody has been told of
-  bool in_turn_ = false;
+  bool in_turn_ = false, in_list_ = false;
   // The program takes several events at a time: it will post as many, and poll again.
   bool in_bulk_ = false;
   unsigned posts_ = 0;    // since the last turn

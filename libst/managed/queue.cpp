@@ -21,7 +21,7 @@ bool Queue::reserve(std::size_t places) {
 void Queue::push(const stm_event_t& event) {
   STP_ASSERT(reserved_ > 0, "an event has a place that was reserved");
   --reserved_;
-  events_.push_back(event);
+  events_.place() = event;
   STP_ASSERT(events_.size() + reserved_ <= capacity_, "a queue holds no more than it may");
   if (fd_ && events_.size() == 1) ::eventfd_write(fd_.get(), 1);
   if (waiters != 0) domain_->wake_waiters();

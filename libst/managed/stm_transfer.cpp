@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The managed C API: receives and operations.
+#include <limits>
+
 #include "libst/managed/api.h"
 
 using stp::managed::Connection;
+using stp::managed::Domain;
 using stp::managed::Memory;
 using stp::managed::MemoryUse;
 using stp::managed::Operation;
@@ -32,12 +35,10 @@ int other_domain() {
   return fail(-EINVAL, "the memory is of another domain");
 }
 
-int post(stm_connection_t handle, stm_memory_t memory, Operation&& operation, bool written) {
-  auto const connection = find<Connection>(handle);
-  if (!connection) return -EBADF;
+// Under the domain's mutex.
+int post_one(Connection& connection, stm_memory_t memory, Operation& operation, bool written) {
   if ((operation.flags & ~kAllFlags) != 0) return fail(-EINVAL, "flags that mean nothing");
-  auto& domain = *connection->domain();
-  std::lock_guard const guard(domain.mutex());
+  auto& domain = *connection.domain();
   bool const given = memory != nullptr;
   if (given) operation.memory = domain.find_memory(reinterpret_cast<stp::client::Handle>(memory));
   if (given && operation.memory == nullptr && find<Memory>(memory)) return other_domain();
@@ -45,7 +46,14 @@ int post(stm_connection_t handle, stm_memory_t memory, Operation&& operation, bo
           check_part(operation.memory, given, operation.ptr, operation.length, written);
       error != 0)
     return error;
-  return connection->post(operation);
+  return connection.post(operation);
+}
+
+int post(stm_connection_t handle, stm_memory_t memory, Operation&& operation, bool written) {
+  auto const connection = find<Connection>(handle);
+  if (!connection) return -EBADF;
+  std::lock_guard const guard(connection->domain()->mutex());
+  return post_one(*connection, memory, operation, written);
 }
 
 int not_empty(std::size_t length) {
@@ -61,6 +69,34 @@ Operation operation(Operation::Kind kind, std::uint64_t context, unsigned flags,
   operation.ptr = const_cast<void*>(ptr);  // where it is written to, that was checked
   operation.length = length;
   return operation;
+}
+
+// One of a list.
+int post_listed(Connection& connection, const stm_operation_t& wanted) {
+  using Kind = Operation::Kind;
+  if (wanted.reserved != 0) return fail(-EINVAL, "reserved is not 0");
+  auto kind = Kind::kPut;
+  bool written = false;
+  switch (wanted.kind) {
+    case STM_SEND:
+      kind = Kind::kSend;
+      break;
+    case STM_PUT:
+      break;
+    case STM_READ:
+    case STM_GET:
+      if (auto const error = not_empty(wanted.length); error != 0) return error;
+      kind = wanted.kind == STM_READ ? Kind::kRead : Kind::kGet;
+      written = true;
+      break;
+    default:
+      return fail(-EINVAL, "kind is none of STM_SEND, STM_READ, STM_PUT and STM_GET");
+  }
+  auto posted = operation(kind, wanted.context, wanted.flags, wanted.ptr, wanted.length);
+  posted.tag = wanted.tag;
+  posted.key = wanted.key;
+  posted.address = wanted.address;
+  return post_one(connection, wanted.memory, posted, written);
 }
 
 }  // namespace
@@ -148,6 +184,23 @@ int stm_get(stm_connection_t connection, uint64_t context, unsigned flags, stm_m
     getting.key = key;
     getting.address = address;
     return post(connection, memory, std::move(getting), true);
+  });
+}
+
+int stm_post_list(stm_connection_t connection, const stm_operation_t* operations, size_t count) {
+  return guarded([&] {
+    auto const found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    if (operations == nullptr && count != 0) return missing("operations");
+    if (count > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+      return fail(-EINVAL, "count is more than INT_MAX");
+    auto& domain = *found->domain();
+    std::lock_guard const guard(domain.mutex());
+    Domain::PostingList const list(domain);
+    for (std::size_t i = 0; i < count; ++i)
+      if (auto const error = post_listed(*found, operations[i]); error != 0)
+        return i != 0 ? static_cast<int>(i) : error;
+    return static_cast<int>(count);
   });
 }
 

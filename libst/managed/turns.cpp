@@ -112,6 +112,10 @@ void Domain::send_soon(Connection& connection) {
   auto& entry = connection.entry();
   if (!std::exchange(entry.unsent, true)) unsent_.push_back(&connection);
   if (in_turn_) return;
+  if (in_list_) {
+    ++posts_;
+    return;
+  }
   // Whoever sleeps in stm_queue_wait() will not look before there is an answer.
   bool const alone = posts_++ == 0 && !in_bulk_;
   if (alone || posts_ % kBurst == 0 || waiters_ != 0) return send_all();

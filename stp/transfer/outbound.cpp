@@ -174,9 +174,8 @@ void Sequencer::Impl::on_state(const wire::RequestStateResponse& rsr, bool refus
   if (rsr.i_id == wire::kNoId) return on_slots(rsr, now);
   if (auto const found = outbound.find(rsr.i_id); found != outbound.end())
     return outbound_state(found->second, rsr, refused, now);
-  auto const stream = puts.find(rsr.r_id);
-  if (stream != puts.end() && stream->second.i_id == rsr.i_id)
-    put_state(stream->second, rsr, refused, now);
+  auto* const stream = find_puts(rsr.r_id);
+  if (stream != nullptr && stream->i_id == rsr.i_id) put_state(*stream, rsr, refused, now);
 }
 
 // protocol: 10.16

@@ -26,9 +26,9 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
                    Address source, std::uint64_t length, const PutOptions& options) {
   auto& self = *impl_;
   if (self.ended != 0) return self.ended;
-  auto const found = self.puts.find(region.r_id);
-  if (found == self.puts.end()) return -EACCES;
-  auto& stream = found->second;
+  auto* const found = self.find_puts(region.r_id);
+  if (found == nullptr) return -EACCES;
+  auto& stream = *found;
   if (offset > stream.region.length || length > stream.region.length - offset) return -EINVAL;
   auto const block = std::uint64_t{1} << self.config.max_block;
   auto const count = length == 0 ? 1 : ((length - 1) >> self.config.max_block) + 1;
@@ -51,6 +51,17 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
   return 0;
 }
 
+PutStream* Sequencer::Impl::find_puts(std::uint32_t r_id) {
+  if (recent_puts != nullptr && recent_puts->region.r_id == r_id) return recent_puts;
+  auto const found = puts.find(r_id);
+  return found == puts.end() ? nullptr : recent_puts = &found->second;
+}
+
+void Sequencer::Impl::forget_puts(std::uint32_t r_id) {
+  recent_puts = nullptr;
+  puts.erase(r_id);
+}
+
 // protocol: 9.11
 void Sequencer::Impl::send_puts(PutStream& stream) {
   if (stream.sent == 0) stream.stalled_since = clock;
@@ -61,7 +72,10 @@ void Sequencer::Impl::send_puts(PutStream& stream) {
   }
   STP_ASSERT(stream.sent <= stream.blocks.size() && stream.sent <= stream.region.window,
              "no more Blocks are on their way than there are, and than the window holds");
-  if (stream.sent == 0) return stream.retry.stop();
+  if (stream.sent == 0) {
+    may_wait_for_nothing = true;
+    return stream.retry.stop();
+  }
   stream.queued = last_number;
   if (!stream.retry.running()) stream.retry.start(clock, interval(), kAnswerPatience);
   due_at(stream.retry.deadline());
@@ -90,15 +104,14 @@ void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index, bool asks
     flags |= flag::kSendState;
     stream.unasked = 0;
   }
-  auto& entry = request();
-  entry.header.op_flags = static_cast<std::uint16_t>(flags);
-  wire::encode_to(wire::Data{.r_mx = stream.region.mx,
-                             .r_bufx = to.bufx,
-                             .r_offset = to.offset,
-                             .sync = next_sync++,
-                             .b_num = stream.b_seq + index,
-                             .r_id = stream.region.r_id},
-                  entry.header);
+  auto& entry = bare_request();
+  entry.header = header(wire::Data{.r_mx = stream.region.mx,
+                                   .r_bufx = to.bufx,
+                                   .r_offset = to.offset,
+                                   .sync = next_sync++,
+                                   .b_num = stream.b_seq + index,
+                                   .r_id = stream.region.r_id},
+                        static_cast<std::uint16_t>(flags));
   entry.bufx = block.source.bufx;
   entry.offset = block.source.offset;
   entry.length = block.length;
@@ -202,7 +215,7 @@ void Sequencer::Impl::abandon(PutStream& stream, int status) {
   revoked.kind = Completion::Kind::kRevoked;
   revoked.region = region;
   complete_once_taken(revoked);
-  puts.erase(r_id);
+  forget_puts(r_id);
 }
 
 // protocol: 10.6, 10.17

@@ -188,9 +188,9 @@ void Sequencer::Impl::on_region(const ReceivedEntry& entry) {
 }
 
 int Sequencer::end_region(const RemoteRegion& region) {
-  auto const found = impl_->puts.find(region.r_id);
-  if (found == impl_->puts.end()) return -EACCES;
-  impl_->abandon(found->second, -ECANCELED);
+  auto* const found = impl_->find_puts(region.r_id);
+  if (found == nullptr) return -EACCES;
+  impl_->abandon(*found, -ECANCELED);
   return 0;
 }
 
@@ -277,7 +277,7 @@ bool Sequencer::Impl::end_remote(const wire::End& end) {
   if (found == puts.end() || found->second.i_id != end.r_id) return false;
   auto const stream = found->second;
   forget_requests(end.i_id);
-  puts.erase(found);
+  forget_puts(end.i_id);
   for (auto const& block : stream.blocks)
     if (block.last) completions.push_back(completion_of(block, -ECANCELED));
   complete(Completion::Kind::kRevoked, 0, 0);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 
 #include "stp/base/assert.h"
 #include "stp/transfer/sequencer_impl.h"
@@ -17,6 +19,18 @@ namespace {
 // Sync of a NOP that is a notice.
 // protocol: 9.31
 constexpr std::uint32_t kNoticeMark = 0x53544d4e;  // "STMN"
+
+// Without option payload what stands in its place is not looked at, and not copied.
+void copy(const SendEntry& from, SendEntry& to) {
+  if (from.payload_length != 0) {
+    to = from;
+    return;
+  }
+  constexpr auto kTail = offsetof(SendEntry, destination_mac);
+  to.header = from.header;
+  std::memcpy(reinterpret_cast<std::byte*>(&to) + kTail,
+              reinterpret_cast<const std::byte*>(&from) + kTail, sizeof(SendEntry) - kTail);
+}
 
 }  // namespace
 
@@ -38,6 +52,17 @@ SendEntry& Sequencer::Impl::request() {
   out.number = ++last_number;
   out.may_not_ask = false;
   return out.entry;
+}
+
+SendEntry& Sequencer::Impl::bare_request() {
+  STP_ASSERT(ended == 0, "nothing is requested once the connection has ended");
+  auto& out = outbox.place();
+  out.number = ++last_number;
+  out.may_not_ask = false;
+  auto& entry = out.entry;
+  entry.destination_mac = 0;
+  entry.payload_length = entry.limited = entry.reserved[0] = entry.reserved[1] = 0;
+  return entry;
 }
 
 void Sequencer::Impl::complete(Completion::Kind kind, Context context, int status,
@@ -154,20 +179,26 @@ void Sequencer::receive(const ReceivedEntry& entry, Time now) {
 }
 
 bool Sequencer::transmit(SendEntry& out, Time now) {
-  impl_->tell_time(now);
-  if (impl_->outbox.empty()) return false;
-  out = impl_->outbox.front().entry;
-  if (impl_->outbox.front().may_not_ask) impl_->leave_asking(out);
-  auto const& h = out.header;
-  STP_ASSERT(impl_->in_ring.empty() || impl_->in_ring.back().number < impl_->outbox.front().number,
+  auto& self = *impl_;
+  self.tell_time(now);
+  if (self.outbox.empty()) return false;
+  auto const& next = self.outbox.front();
+  copy(next.entry, out);
+  if (next.may_not_ask) self.leave_asking(out);
+  auto const& h = next.entry.header;
+  STP_ASSERT(self.in_ring.empty() || self.in_ring.back().number < next.number,
              "requests are handed out in their order");
-  if (impl_->in_ring.empty()) {
-    impl_->taken_at = impl_->clock;
-    impl_->due_at(impl_->taken_at + kProgressPatience);
+  if (self.in_ring.empty()) {
+    self.taken_at = self.clock;
+    self.due_at(self.taken_at + kProgressPatience);
   }
-  impl_->in_ring.push_back(
-      {impl_->outbox.front().number, h.op(), h.d_id, h.b_num, {h.bufx, h.offset}});
-  impl_->outbox.pop_front();
+  auto& handed = self.in_ring.place();
+  handed.number = next.number;
+  handed.op = h.op();
+  handed.d_id = h.d_id;
+  handed.b_num = h.b_num;
+  handed.at = {h.bufx, h.offset};
+  self.outbox.pop_front();
   return true;
 }
 
@@ -183,6 +214,19 @@ void Sequencer::taken(std::uint32_t count, Time now) {
   self.taken_at = self.clock;
   self.departures.add(self.taken_number, self.clock);
   self.give_held();
+  if (self.may_wait_for_nothing && self.in_ring.empty()) {
+    self.may_wait_for_nothing = false;
+    if (!self.waits_for_time()) self.deadline = kNever;
+  }
+}
+
+// Whether anything has a clock that runs. A deadline that is left of what is over would bring a
+// look at all of this, and finding nothing.
+bool Sequencer::Impl::waits_for_time() const {
+  if (!outbound.empty() || !incoming.empty() || !asked.empty() || !gets.empty() ||
+      !endings.empty() || !in_ring.empty() || question.running() || in_doubt)
+    return true;
+  return std::any_of(puts.begin(), puts.end(), [](const auto& put) { return put.second.sent > 0; });
 }
 
 bool Sequencer::is_stuck() const {
@@ -283,6 +327,7 @@ void Sequencer::fail(int error) {
   self.asked.clear();
   self.peer_requests.clear();
   self.puts.clear();
+  self.recent_puts = nullptr;
   self.gets.clear();
   self.endings.clear();
   self.held.clear();

@@ -172,6 +172,8 @@ struct Sequencer::Impl {
   void request(const wire::Header& header);
   void request(const SendEntry& entry);
   SendEntry& request();  // the same, to be filled: all of it is 0
+  // The same without option payload. The header and where the bytes are is left to be filled.
+  SendEntry& bare_request();
   void answer(const wire::Header& header);
   void answer(const SendEntry& entry);
   void complete_once_taken(const Completion& completion);
@@ -187,6 +189,7 @@ struct Sequencer::Impl {
   std::uint32_t new_id();
   Time interval() const { return std::max<Time>(4 * round_trip.smoothed(), kMillisecond); }
   void due_at(Time when) { deadline = std::min(deadline, when); }
+  [[nodiscard]] bool waits_for_time() const;
   // Whose answer is waited for: that of the peer's Node, of its user; or to a question, which is
   // asked again without another.
   enum class Answerer : std::uint8_t { kNode, kUser, kQuestion };
@@ -267,6 +270,8 @@ struct Sequencer::Impl {
   void put_state(PutStream& stream, const wire::RequestStateResponse& rsr, bool refused, Time now);
   void abandon(PutStream& stream, int status);
   void expire_puts(Time now);
+  [[nodiscard]] PutStream* find_puts(std::uint32_t r_id);
+  void forget_puts(std::uint32_t r_id);
 
   // --- gets.cpp
   void send_gets();
@@ -329,6 +334,8 @@ struct Sequencer::Impl {
   std::map<std::uint32_t, PeerRequest> peer_requests;  // by a number of ours
   std::map<std::uint32_t, SendEntry> opened;           // MRA given, by the peer's I_id
   std::map<std::uint32_t, PutStream> puts;             // by the peer's R_id
+  PutStream* recent_puts = nullptr;                    // found last
+  bool may_wait_for_nothing = false;                   // all Puts of a region are answered
   std::deque<GetPiece> gets;                           // by G_num, from first_g_num on
   std::uint32_t first_g_num = 1;
   std::size_t gets_sent = 0;  // the first so many of `gets`

@@ -42,6 +42,20 @@ static void event(void) {
   FIELD(stm_event_t, reserved, 44, 4);
 }
 
+static void operation(void) {
+  TYPE(stm_operation_t, 64);
+  FIELD(stm_operation_t, kind, 0, 4);
+  FIELD(stm_operation_t, flags, 4, 4);
+  FIELD(stm_operation_t, context, 8, 8);
+  FIELD(stm_operation_t, memory, 16, 8);
+  FIELD(stm_operation_t, ptr, 24, 8);
+  FIELD(stm_operation_t, length, 32, 8);
+  FIELD(stm_operation_t, address, 40, 8);
+  FIELD(stm_operation_t, key, 48, 4);
+  FIELD(stm_operation_t, tag, 52, 4);
+  FIELD(stm_operation_t, reserved, 56, 8);
+}
+
 static void connection_attr(void) {
   TYPE(stm_connection_attr_t, 72);
   FIELD(stm_connection_attr_t, size, 0, 8);
@@ -126,6 +140,7 @@ int main(void) {
   domain_info();
   remote();
   event();
+  operation();
   connection_attr();
   connection_info();
   events();

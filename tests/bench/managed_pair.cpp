@@ -96,10 +96,23 @@ void ManagedPair::put(std::size_t length) {
   a_.await(STM_PUT, b_);
 }
 
-void ManagedPair::puts(std::uint32_t count, std::size_t length) {
+void ManagedPair::puts(std::uint32_t count, std::size_t length, bool listed) {
   constexpr std::uint32_t kWindow = 64;
   stm_event_t events[kWindow];
+  std::vector<stm_operation_t> list(kWindow);
+  for (auto& put : list) {
+    put.kind = STM_PUT;
+    put.memory = a_.memory;
+    put.ptr = a_.bytes.data();
+    put.length = length;
+    put.key = remote_.key;
+  }
   for (std::uint32_t posted = 0, done = 0; done < count;) {
+    if (listed && posted < count) {
+      auto const room = std::min(count - posted, kWindow - (posted - done));
+      check(stm_post_list(a_.connection, list.data(), room), "stm_post_list");
+      posted += room;
+    }
     for (; posted < count && posted - done < kWindow; ++posted)
       check(stm_put(a_.connection, 0, 0, a_.memory, a_.bytes.data(), length, remote_.key, 0),
             "stm_put");

@@ -24,7 +24,8 @@ class ManagedPair {
   void put(std::size_t length);
   // So many, a window of them at once: posted, moved and told, all by this thread. A function of
   // its own whatever the compiler does, for tools that count what it takes.
-  [[gnu::noinline]] void puts(std::uint32_t count, std::size_t length);
+  // `listed`: posted by stm_post_list.
+  [[gnu::noinline]] void puts(std::uint32_t count, std::size_t length, bool listed = false);
 
  private:
   struct Side {

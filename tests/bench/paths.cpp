@@ -89,6 +89,12 @@ void managed_put(std::uint32_t count) {
   pair.puts(count, 8);
 }
 
+// The same, posted by lists of up to 64.
+void managed_list(std::uint32_t count) {
+  ManagedPair pair;
+  pair.puts(count, 8, true);
+}
+
 // The same by st_tx at level 0.
 void level0_put(std::uint32_t count) {
   Level0Pair pair;
@@ -119,6 +125,7 @@ constexpr std::array kPaths{
     Path{"request_to_ring", request_to_ring},
     Path{"ring_to_user", ring_to_user},
     Path{"managed_put", managed_put},
+    Path{"managed_list", managed_list},
     Path{"level0_put", level0_put},
 };
 

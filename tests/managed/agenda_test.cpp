@@ -45,10 +45,22 @@ TEST_F(Agendas, ThoseWithNewsAreVisitedOnce) {
 
 TEST_F(Agendas, ATimerThatIsDueBringsAVisitAndOneThatIsNotDoesNot) {
   agenda.expect(entries[7], kNow + kMillisecond);
-  agenda.expect(entries[7], kNow + kSecond);  // later: fires early
   EXPECT_EQ(agenda.next_deadline(), kNow + kMillisecond);
   EXPECT_EQ(turn(), 0U);
   EXPECT_EQ(turn(kNow + kMillisecond), 1U);
+  EXPECT_EQ(agenda.next_deadline(), kNever);
+}
+
+TEST_F(Agendas, ADeadlineThatHasMovedToLaterBringsNoVisitBeforeThat) {
+  agenda.expect(entries[7], kNow + kMillisecond);
+  agenda.expect(entries[7], kNow + kSecond);
+  agenda.expect(entries[8], kNow + kMillisecond);
+  agenda.expect(entries[8], kNever);
+  EXPECT_EQ(turn(kNow + kMillisecond), 0U);
+  EXPECT_EQ(agenda.next_deadline(), kNow + kSecond);
+  agenda.expect(entries[7], kNow + 2 * kMillisecond);  // and back
+  EXPECT_EQ(turn(kNow + 2 * kMillisecond), 1U);
+  EXPECT_EQ(turn(kNow + kSecond), 0U);
   EXPECT_EQ(agenda.next_deadline(), kNever);
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <numeric>
+#include <vector>
 
 #include "tests/managed/managed_fixture.h"
 
@@ -45,6 +46,80 @@ TEST_P(Transfers, AMessageArrivesWithItsLengthItsTagAndItsNumber) {
     EXPECT_EQ(stm_memory_release(source), 0);
     EXPECT_EQ(stm_memory_release(sink), 0);
   }
+}
+
+stm_operation_t listed(unsigned kind, std::uint64_t context, stm_memory_t memory, void* ptr,
+                       std::size_t length) {
+  stm_operation_t operation{};
+  operation.kind = kind;
+  operation.context = context;
+  operation.memory = memory;
+  operation.ptr = ptr;
+  operation.length = length;
+  return operation;
+}
+
+TEST_P(Transfers, AListIsPostedInItsOrder) {
+  constexpr std::size_t kPuts = 100, kEach = 8;
+  Buffer from(1 << 13, 3), to(1 << 13, 0, false), back(1 << 13, 0, false), message(64, 0, false);
+  auto const remote = open(to.data(), to.size(), STM_REMOTE_WRITE | STM_REMOTE_READ, 1'000);
+  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  auto const landing = client.memory(back.data(), back.size());
+  auto const sink = server.memory(message.data(), message.size());
+  ASSERT_EQ(stm_receive(server.connection, 1, sink, message.data(), message.size()), 0);
+  std::vector<stm_operation_t> list;
+  for (std::size_t i = 0; i < kPuts; ++i) {
+    auto& put = list.emplace_back(listed(STM_PUT, i, source, from.data() + i * kEach, kEach));
+    put.flags = STM_QUIET;
+    put.key = remote.key;
+    put.address = 1'000 + i * kEach;
+  }
+  auto& send = list.emplace_back(listed(STM_SEND, 1'001, source, from.data(), 64));
+  send.flags = STM_FENCE;
+  send.tag = 77;
+  auto& get = list.emplace_back(listed(STM_GET, 1'002, landing, back.data(), kPuts * kEach));
+  get.flags = STM_FENCE;
+  get.key = remote.key;
+  get.address = 1'000;
+  ASSERT_EQ(stm_post_list(client.connection, list.data(), list.size()),
+            static_cast<int>(list.size()));
+  auto const received = server.completion(1);
+  EXPECT_EQ(received.tag, 77U);
+  EXPECT_EQ(std::memcmp(from.data(), to.data(), kPuts * kEach), 0) << "all before the fence";
+  EXPECT_EQ(client.completion(1'001).kind, STM_SEND);
+  auto const got = client.completion(1'002);
+  EXPECT_EQ(got.kind, STM_GET);
+  EXPECT_EQ(got.status, 0);
+  EXPECT_EQ(std::memcmp(from.data(), back.data(), kPuts * kEach), 0);
+}
+
+TEST_P(Transfers, AListEndsWithTheFirstThatCannotBePosted) {
+  Buffer from(1 << 13, 3), to(1 << 13, 0, false);
+  auto const remote = open(to.data(), to.size(), STM_REMOTE_WRITE);
+  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  auto put = listed(STM_PUT, 5, source, from.data(), 8);
+  put.key = remote.key;
+  auto const post = [&](std::vector<stm_operation_t> list) {
+    return stm_post_list(client.connection, list.data(), list.size());
+  };
+  auto wrong_kind = put, outside = put, reserved = put, read = put, wrong_flags = put;
+  wrong_kind.kind = STM_FETCH;
+  outside.length = from.size() + 1;
+  reserved.reserved = 1;
+  read.kind = STM_GET;  // into memory that may not be written
+  wrong_flags.flags = 1U << 31;
+  EXPECT_EQ(post({put, wrong_kind, put}), 1);
+  EXPECT_EQ(post({wrong_kind, put}), -EINVAL);
+  EXPECT_EQ(post({put, put, outside}), 2);
+  EXPECT_EQ(post({outside}), -EINVAL);
+  EXPECT_EQ(post({reserved}), -EINVAL);
+  EXPECT_EQ(post({read}), -EACCES);
+  EXPECT_EQ(post({wrong_flags}), -EINVAL);
+  EXPECT_EQ(stm_post_list(client.connection, nullptr, 0), 0);
+  EXPECT_EQ(stm_post_list(client.connection, nullptr, 1), -EINVAL);
+  EXPECT_EQ(stm_post_list(nullptr, &put, 1), -EBADF);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.completion(5).status, 0);
+  EXPECT_TRUE(client.quiet()) << "nothing else was posted";
 }
 
 // protocol: 9.31, 9.32

@@ -337,6 +337,26 @@ enum stm_fetch_op {
 ST_API int stm_fetch(stm_connection_t connection, uint64_t context, unsigned flags,
                      enum stm_fetch_op op, uint64_t operand, uint64_t compare, stm_memory_t memory,
                      void* ptr, uint32_t key, uint64_t address);
+/* One operation of a list: what the call for it alone takes. What its kind does not use is not
+ * looked at. */
+typedef struct stm_operation {
+  uint32_t kind; /* STM_SEND, STM_READ, STM_PUT or STM_GET */
+  uint32_t flags;
+  uint64_t context;
+  stm_memory_t memory;
+  void* ptr; /* STM_SEND, STM_PUT: it is only read */
+  size_t length;
+  uint64_t address;  /* STM_PUT, STM_GET */
+  uint32_t key;      /* STM_PUT, STM_GET */
+  uint32_t tag;      /* STM_SEND */
+  uint64_t reserved; /* 0 */
+} stm_operation_t;
+/* As if each of them were posted by its own call, one after the other, and no others between them;
+ * but the connection is looked up once for all, and they leave together. How many have been posted:
+ * all, or those before the first that cannot be. A negative error number where that is the first of
+ * all. -EINVAL: an unknown kind, `reserved` is not 0, or more than INT_MAX. */
+ST_API int stm_post_list(stm_connection_t connection, const stm_operation_t* operations,
+                         size_t count);
 /* Ends the oldest outstanding operation (a receive, too) of that context, at both sides; it
  * completes with -ECANCELED, or as done when it was too late: once the link reads and writes its
  * memory no more. -ENOENT: there is none. */
