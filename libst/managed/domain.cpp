@@ -55,12 +55,16 @@ int Domain::open_first_endpoint() {
 
 int Domain::open_endpoint(EndpointId& out) {
   constexpr unsigned kLongestStu = 16;  // as long as link and buffers allow
+  // Requests that may wait for the Node, which takes them with each turn: more would only be more
+  // memory to walk through.
+  constexpr std::uint32_t kRequests = 64;
   auto request = request_for(RequestKind::kOpenEndpoint);
   auto& config = request.config = service::to_wire(EndpointConfig{});
   config.bufsize = attr_.buffer_log2;
   config.max_stu = kLongestStu;
   config.rx_bufx_count = config.tx_bufx_count = BufxSpace::kEntries;
-  config.slots = config.credits = attr_.slots;
+  config.slots = attr_.slots;
+  config.credits = kRequests;
   config.checksum = attr_.checksum;
   config.keep_alive = config.recover = 1;
   config.connect_patience = service::kLongestPatience;  // each connection ends it in its own time

@@ -18,7 +18,7 @@ constexpr unsigned kRemote = STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATO
 constexpr unsigned kAllAccess = STM_LOCAL_READ | STM_LOCAL_WRITE | kRemote;
 
 int complete(stm_domain_attr_t& attr) {
-  constexpr std::uint32_t kLargestBuffer = 24, kSlots = 256, kLeastSlots = 64, kMostSlots = 65'535;
+  constexpr std::uint32_t kLargestBuffer = 24, kSlots = 240, kLeastSlots = 64, kMostSlots = 65'535;
   if (attr.buffer_log2 == 0) attr.buffer_log2 = stp::managed::kPageLog2;
   if (attr.slots == 0) attr.slots = kSlots;
   if (attr.buffer_log2 < stp::managed::kPageLog2 || attr.buffer_log2 > kLargestBuffer)

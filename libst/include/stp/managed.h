@@ -41,7 +41,7 @@ typedef struct stm_domain_attr {
   const char* link;     /* as STP_LINK; NULL: what STP_LINK says, or its default */
   uint32_t checksum;    /* 1: every frame that leaves carries one */
   uint32_t buffer_log2; /* Bufsize, an exponent, 12..24; 0: 12. See stm_memory_register */
-  uint32_t slots;       /* headers that may wait on a connection, 64..65535; 0: 256 */
+  uint32_t slots;       /* headers that may wait on a connection, 64..65535; 0: 240 */
 } stm_domain_attr_t;
 
 /* `attr` may be NULL. -EINVAL, -ENODEV no such link. stm_domain_close ends, abruptly, all that is
