@@ -87,6 +87,39 @@ TEST_F(Iface, TaggedFramesArriveTagged) {
   EXPECT_TRUE(turn_until(a, b, [&] { return has_arrived(frame); }));
 }
 
+// What else the host sends and receives never comes near the ring.
+TEST_F(Iface, HearsOnlyStpInBothFormsAndArp) {
+  open(1500);
+  ASSERT_TRUE(turn_until(a, b, [&] { return a.port->link_up() && b.port->link_up(); }));
+  const auto with_type = [&](std::uint8_t high, std::uint8_t low, unsigned seed) {
+    Frame frame = make_frame(b.mac(), a.mac(), 200, seed);
+    frame[12] = std::byte{high};
+    frame[13] = std::byte{low};
+    return frame;
+  };
+  Frame snap = with_type(0, 186, 1);
+  const std::array<std::uint8_t, 8> header{0xaa, 0xaa, 0x03, 0, 0, 0, 0x81, 0x81};
+  std::transform(header.begin(), header.end(), snap.begin() + 14,
+                 [](std::uint8_t octet) { return std::byte{octet}; });
+  Frame other_snap = snap;
+  other_snap[21] = std::byte{0x82};
+  constexpr unsigned kOthers = 20'000;  // more than the ring has places
+  for (unsigned i = 0; i < kOthers / 2; ++i) {
+    a.engine.send(with_type(0x08, 0x00, i));
+    a.engine.send(with_type(0x86, 0xdd, i));
+  }
+  a.engine.send(other_snap);
+  while (a.turn() > 0) {
+  }
+  a.engine.send(snap);
+  const Frame last = make_frame(b.mac(), a.mac(), 200, 7);
+  a.engine.send(last);
+  EXPECT_TRUE(turn_until(a, b, [&] { return has_arrived(last); }));
+  EXPECT_EQ(b.engine.received, (std::vector<Frame>{snap, last}));
+  EXPECT_EQ(counter(*b.port, "link_rx_packets"), 2U);
+  EXPECT_EQ(counter(*b.port, "link_rx_missed"), 0U);
+}
+
 TEST_F(Iface, FindsItsPeerByArp) {
   open(1500, ",address=10.9.0.1/24", ",address=10.9.0.2/24");
   expect_both_ends_resolve(a, *parse_ipv4("10.9.0.1"), b, *parse_ipv4("10.9.0.2"));
