@@ -30,6 +30,7 @@ void apply(Endpoint& endpoint, const EndpointConfig& c) {
 
 int Node::Impl::open_endpoint(const EndpointConfig& wanted, EndpointId& out, std::uint64_t owner) {
   if (!sensible(wanted)) return -EINVAL;
+  if (!has_port(wanted)) return -EADDRNOTAVAIL;
   auto* const endpoint = endpoints.add(std::make_unique<Endpoint>());
   if (endpoint == nullptr) return -ENOSPC;
   endpoint->owner_id = owner;
@@ -47,6 +48,7 @@ int Node::Impl::configure(EndpointId id, const EndpointConfig& wanted) {
   auto* const endpoint = endpoints.find(id);
   if (endpoint == nullptr) return -EBADF;
   if (!sensible(wanted)) return -EINVAL;
+  if (!has_port(wanted)) return -EADDRNOTAVAIL;
   if (endpoint->vcs > 0 || endpoint->regions > 0 || endpoint->listening || !endpoint->stock.empty())
     return -EBUSY;
   apply(*endpoint, wanted);
@@ -56,9 +58,16 @@ int Node::Impl::configure(EndpointId id, const EndpointConfig& wanted) {
 int Node::Impl::unlisten(EndpointId id) {
   auto* const endpoint = endpoints.find(id);
   if (endpoint == nullptr) return -EBADF;
-  if (endpoint->listening) listeners.erase(endpoint->uport);
-  endpoint->listening = false;
+  if (endpoint->listening) stop_listening(*endpoint);
   return 0;
+}
+
+void Node::Impl::stop_listening(Endpoint& endpoint) {
+  STP_ASSERT(endpoint.listening && listeners.contains(endpoint.uport),
+             "who stops to listen is one of the listeners");
+  listeners.erase(endpoint.uport);
+  if (config.shards != nullptr) config.shards->unlisten(endpoint.uport, config.shard);
+  endpoint.listening = false;
 }
 
 int Node::Impl::close_endpoint(EndpointId id) {

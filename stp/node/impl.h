@@ -39,6 +39,9 @@ namespace stp {
 
 struct Node::Impl {
   Impl(const NodeConfig& node_config, Random& node_random);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   // --- endpoints.cpp
   int open_endpoint(const EndpointConfig& wanted, EndpointId& out, std::uint64_t owner);
@@ -49,6 +52,10 @@ struct Node::Impl {
   int unmap(RegionId id);
   void region_gone(Region& region);
   static BufxRange& range_of(Endpoint& endpoint, Direction direction);
+  void stop_listening(Endpoint& endpoint);
+  [[nodiscard]] bool has_port(const EndpointConfig& wanted) const {
+    return wanted.port == 0 || vcs.has(wanted.port);
+  }
   [[nodiscard]] bool is_live(const MxEntry& mx) const;
   int alloc_mx(RegionId region, VcId vc, std::uint8_t permissions, std::uint16_t& out);
   int free_mx(EndpointId endpoint, std::uint16_t mx);
@@ -277,7 +284,7 @@ struct Node::Impl {
   MxTable mxs;
   std::map<std::uint32_t, Endpoint*> listeners;  // by UPort
 
-  PortTable vcs;
+  PortTable vcs{config.shards == nullptr ? PortShare{} : config.shards->share(config.shard)};
   std::map<PeerName, Vc*> by_peer;  // connections that came by RC
   struct Dialing {
     std::set<VcId> sent, waiting;  // each in the order in which they were made

@@ -10,6 +10,10 @@ namespace stp {
 Node::Impl::Impl(const NodeConfig& node_config, Random& node_random)
     : config(node_config), random(node_random) {}
 
+Node::Impl::~Impl() {
+  while (!listeners.empty()) stop_listening(*listeners.begin()->second);
+}
+
 Node::Node(const NodeConfig& config, Random& random)
     : impl_(std::make_unique<Impl>(config, random)) {}
 Node::~Node() = default;

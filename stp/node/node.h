@@ -26,6 +26,8 @@
 
 namespace stp {
 
+class Shards;
+
 // What a Node has room for, all owners together: more of them are refused with -ENOSPC. Ports and
 // Mx have names of 16 bits, of which 0 is none.
 inline constexpr std::size_t kMaxEndpoints = std::size_t{1} << 17;
@@ -48,6 +50,10 @@ struct NodeConfig {
   WindowBudget* windows = nullptr;
   // Fewer than there is room for, if need be.
   std::size_t max_endpoints = kMaxEndpoints, max_regions = kMaxRegions;
+  // The Nodes behind this address, and which of them this is (shards.h). It outlives the Node.
+  // nullptr: there is no other.
+  Shards* shards = nullptr;
+  unsigned shard = 0;
 };
 
 // Ids carry a generation: one that has ended is never mistaken for its successor.
@@ -70,7 +76,7 @@ struct EndpointConfig {
   bool connectionless = false;
   unsigned bufsize = 14;
   unsigned max_stu = 14;   // announced as the smaller of this and the link's
-  std::uint16_t port = 0;  // 0: the Node chooses
+  std::uint16_t port = 0;  // 0: the Node chooses. -EADDRNOTAVAIL: it is another shard's
   std::uint32_t key = 0;   // 0: the Node draws one
   std::uint32_t rx_bufx_base = 0, rx_bufx_count = 65'536;
   std::uint32_t tx_bufx_base = 0, tx_bufx_count = 65'536;

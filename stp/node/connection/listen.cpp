@@ -22,10 +22,12 @@ int Node::Impl::listen(EndpointId id, std::uint32_t uport) {
   if (endpoint == nullptr) return -EBADF;
   if (endpoint->config.connectionless) return -EOPNOTSUPP;
   if (endpoint->listening) return endpoint->uport == uport ? 0 : -EINVAL;
-  if (!listeners.emplace(uport, endpoint).second) return -EADDRINUSE;
+  if (listeners.contains(uport)) return -EADDRINUSE;
+  if (config.shards != nullptr && !config.shards->listen(uport, config.shard)) return -EADDRINUSE;
+  listeners.emplace(uport, endpoint);
   endpoint->listening = true;
   endpoint->uport = uport;
-  if (!strangers) strangers = std::make_unique<Strangers>();
+  if (!strangers) strangers = std::make_unique<Strangers>(vcs.share());
   return 0;
 }
 

@@ -13,8 +13,17 @@ constexpr std::size_t kFirstPlaces = 256, kMostPlaces = std::size_t{wire::kMaxPo
 
 }  // namespace
 
-PortTable::PortTable() : places_(kFirstPlaces) {
-  used_.insert(0);  // names none
+PortTable::PortTable(PortShare share)
+    : share_(share),
+      // 0 names none.
+      most_(wire::kMaxPort / share.count + (share.index <= wire::kMaxPort % share.count ? 1 : 0) -
+            (share.index == 0 ? 1 : 0)),
+      places_(kFirstPlaces) {
+  used_.insert(0);
+  for (std::uint32_t port = 0; port <= wire::kMaxPort; ++port) {
+    auto const number = static_cast<std::uint16_t>(port);
+    if (port == 0 || !share_.has(number)) barred_.insert(number);
+  }
 }
 
 Vc* PortTable::after(std::uint16_t port) const {
@@ -23,31 +32,36 @@ Vc* PortTable::after(std::uint16_t port) const {
 }
 
 void PortTable::make_places(std::size_t least) {
+  least = std::min(least, kMostPlaces);
   if (places_.size() < least) places_.resize(least);
 }
 
 void PortTable::grow() {
-  if (count_ * 2 >= places_.size()) make_places(std::min(places_.size() * 2, kMostPlaces));
+  if (count_ * 2 * share_.count >= places_.size())
+    make_places(std::min(places_.size() * 2, kMostPlaces));
 }
 
 bool PortTable::is_free(std::uint16_t port) {
+  if (!has(port)) return false;
   if (port >= places_.size()) make_places(kMostPlaces);  // once in the life of a Node
   return places_[port] == nullptr;
 }
 
 // 0: there is none.
 std::uint32_t PortTable::next_free(std::uint32_t from) const {
-  auto port = used_.next_missing(from);
-  if (!port || *port >= places_.size()) port = used_.next_missing(1);
+  auto port = barred_.next_missing(from);
+  if (!port || *port >= places_.size()) port = barred_.next_missing(1);
   return port && *port < places_.size() ? *port : 0;
 }
 
 Vc& PortTable::add(std::unique_ptr<Vc> vc) {
   auto const port = vc->local_port;
   STP_ASSERT(port != 0 && at(port) == nullptr, "a connection that is added has a Port of its own");
+  STP_ASSERT(has(port), "a Port is one of those that the table has to give");
   vc->id = next_serial_++ << 16 | port;
   ++count_;
   used_.insert(port);
+  barred_.insert(port);
   places_[port] = std::move(vc);
   return *places_[port];
 }
@@ -56,6 +70,7 @@ std::unique_ptr<Vc> PortTable::take(Vc& vc) {
   STP_ASSERT(at(vc.local_port) == &vc, "a connection that is taken is in the table");
   --count_;
   used_.erase(vc.local_port);
+  barred_.erase(vc.local_port);
   return std::move(places_[vc.local_port]);
 }
 

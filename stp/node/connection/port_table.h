@@ -10,12 +10,14 @@
 
 #include "stp/base/number_set.h"
 #include "stp/node/objects.h"
+#include "stp/node/shards.h"
 
 namespace stp {
 
 class PortTable {
  public:
-  PortTable();
+  // `share`: the Ports that it has to give.
+  explicit PortTable(PortShare share = {});
 
   // nullptr: the Port names nothing.
   [[nodiscard]] Vc* at(std::uint16_t port) const {
@@ -27,14 +29,17 @@ class PortTable {
     return vc != nullptr && vc->id == id ? vc : nullptr;
   }
   [[nodiscard]] std::size_t count() const { return count_; }
-  [[nodiscard]] bool full() const { return count_ >= wire::kMaxPort; }
+  [[nodiscard]] bool full() const { return count_ >= most_; }
   // The one with the lowest Port above `port`; nullptr: there is none.
   [[nodiscard]] Vc* after(std::uint16_t port) const;
 
   // Ports that the table has places for: a power of two. It grows with the connections.
   [[nodiscard]] std::size_t places() const { return places_.size(); }
   void make_places(std::size_t least);
-  // A user asks for this very Port. False: it is taken.
+  // Whether it is one of those that it has to give.
+  [[nodiscard]] bool has(std::uint16_t port) const { return share_.has(port); }
+  [[nodiscard]] PortShare share() const { return share_; }
+  // A user asks for this very Port. False: it is taken, or not to be had here.
   bool is_free(std::uint16_t port);
   // The next free one in turn, so that a Port rests as long as possible before it names another
   // connection, and not one that `is_promised(port)`. 0: none left.
@@ -55,8 +60,11 @@ class PortTable {
   void grow();
   [[nodiscard]] std::uint32_t next_free(std::uint32_t from) const;
 
+  const PortShare share_;
+  const std::size_t most_;
   std::vector<std::unique_ptr<Vc>> places_;
   NumberSet used_;
+  NumberSet barred_;  // those, and all that it does not have to give
   std::map<VcId, std::unique_ptr<Vc>> kept_;
   std::size_t count_ = 0;
   std::uint32_t next_port_ = 1;

@@ -125,7 +125,7 @@ void Node::Impl::answer_unproven(Endpoint& endpoint, const Requester& asker, Tim
   strangers->prepare(random);
   if (!strangers->asked_before(asker.name()) && !strangers->has_time_for_first(now))
     return drop(DropReason::kRcFirst);
-  vcs.make_places(kFewestPorts);
+  vcs.make_places(kFewestPorts * vcs.share().count);
   auto const names = strangers->answer(
       asker, vcs.places(), [this](std::uint16_t port) { return vcs.at(port) == nullptr; }, now);
   if (names.port == 0) return drop(DropReason::kBacklogFull);

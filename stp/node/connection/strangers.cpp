@@ -83,7 +83,7 @@ wire::Header Strangers::question(const Requester& asker, const Names& names) {
 // False: it has to be kept, and has no place.
 // protocol: 5.38
 bool Strangers::keep(const Requester& asker, const Names& names, Time now) {
-  auto& place = kept_[names.port % kKept];
+  auto& place = kept_[place_of(names.port)];
   bool const same = place.names.port == names.port && place.asker.name() == asker.name();
   if (!same && promises(names.port, now)) return false;
   if (!same && now < place.guarded_until) {
@@ -110,12 +110,12 @@ bool Strangers::promises(std::uint16_t port, Time now) const {
   auto const is_for = [port, now](const Kept& place) {
     return place.names.port == port && now < place.until;
   };
-  return is_for(kept_[port % kKept]) || std::ranges::any_of(held_, is_for);
+  return is_for(kept_[place_of(port)]) || std::ranges::any_of(held_, is_for);
 }
 
 void Strangers::made(std::uint16_t port) {
   std::erase_if(held_, [port](const Kept& place) { return place.names.port == port; });
-  auto& place = kept_[port % kKept];
+  auto& place = kept_[place_of(port)];
   if (place.names.port == port) place = {};
 }
 
@@ -123,7 +123,7 @@ const Strangers::Kept* Strangers::find(const PeerName& name, std::size_t ports, 
   auto const start = secret_(name_words(name));
   for (std::size_t probe = 0; probe < kProbes; ++probe) {
     auto const port = port_at(start, probe, ports);
-    auto const& place = kept_[port % kKept];
+    auto const& place = kept_[place_of(port)];
     if (place.names.port == port && now < place.until && place.asker.name() == name) return &place;
   }
   return nullptr;
@@ -134,7 +134,7 @@ const Strangers::Kept* Strangers::find(const MacAddr& mac, const wire::Header& h
     return place.names.port == header.d_port && place.names.key == header.d_key &&
            place.asker.mac == mac && place.asker.port == header.s_port;
   };
-  auto const& place = kept_[header.d_port % kKept];
+  auto const& place = kept_[place_of(header.d_port)];
   if (is_its(place)) return &place;
   auto const held = std::ranges::find_if(held_, is_its);
   return held == held_.end() ? nullptr : &*held;

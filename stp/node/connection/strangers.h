@@ -12,6 +12,7 @@
 #include "stp/base/keyed_hash.h"
 #include "stp/node/connection/closed_connections.h"
 #include "stp/node/node.h"
+#include "stp/node/shards.h"
 #include "stp/wire/operation.h"
 
 namespace stp {
@@ -44,7 +45,8 @@ class Strangers {
   static constexpr Time kInterval = 10 * kMillisecond;
 
   // All memory is taken here: a frame takes none.
-  Strangers() : asked_(kAsked), kept_(kKept) {
+  // `share`: the Ports that answers may name.
+  explicit Strangers(PortShare share = {}) : share_(share), asked_(kAsked), kept_(kKept) {
     held_.reserve(kHeld);
     for (auto& ports : promised_) ports.resize(std::size_t{wire::kMaxPort} + 1);
   }
@@ -121,12 +123,19 @@ class Strangers {
   bool keep(const Requester& asker, const Names& names, Time now);
   [[nodiscard]] const Kept* find(const PeerName& name, std::size_t ports, Time now) const;
   // Ports that are taken stand in rows.
-  static std::uint16_t port_at(std::uint64_t start, std::size_t probe, std::size_t ports) {
+  [[nodiscard]] std::uint16_t port_at(std::uint64_t start, std::size_t probe,
+                                      std::size_t ports) const {
     constexpr std::size_t kStride = 769;
-    return static_cast<std::uint16_t>(1 + (start + probe * kStride) % (ports - 1));
+    auto const row = 1 + (start + probe * kStride) % (ports / share_.count - 1);
+    return static_cast<std::uint16_t>(row * share_.count + share_.index);
+  }
+  // Where in `kept_` a Port has its place.
+  [[nodiscard]] std::size_t place_of(std::uint16_t port) const {
+    return port / share_.count % kKept;
   }
   [[nodiscard]] const Kept* find(const MacAddr& mac, const wire::Header& header) const;
 
+  const PortShare share_;
   bool prepared_ = false;
   KeyedHash secret_;
   std::vector<std::uint32_t> asked_;  // one word for each name, at a place that the name gives

@@ -54,6 +54,27 @@ TEST(PortTable, there_are_ports_as_long_as_one_is_free_and_none_is_0) {
   EXPECT_EQ(table.choose(nobody), 300);
 }
 
+TEST(PortTable, one_of_several_has_its_share_of_the_ports_and_all_of_it) {
+  for (unsigned const count : {2U, 3U, 16U}) {
+    std::size_t all = 0;
+    for (unsigned index = 0; index < count; ++index) {
+      PortTable table(PortShare{count, index});
+      EXPECT_FALSE(table.is_free(static_cast<std::uint16_t>(index + 1)));
+      std::size_t had = 0;
+      for (std::uint16_t port = 0; (port = table.choose(nobody)) != 0; ++had) {
+        ASSERT_EQ(port % count, index);
+        auto vc = std::make_unique<Vc>();
+        vc->local_port = port;
+        table.add(std::move(vc));
+      }
+      EXPECT_TRUE(table.full());
+      EXPECT_EQ(table.count(), had);
+      all += had;
+    }
+    EXPECT_EQ(all, wire::kMaxPort);
+  }
+}
+
 TEST(PortTable, is_walked_in_the_order_of_ports) {
   Vcs vcs;
   for (std::uint16_t const port : std::initializer_list<std::uint16_t>{60'000, 5, 300})

@@ -3,6 +3,7 @@
 // the answer reached them, and nobody else is hurt (protocol, 5.34 to 5.42).
 #include <set>
 
+#include "stp/node/shards.h"
 #include "tests/stp/node/two_nodes.h"
 
 namespace stp::test {
@@ -13,6 +14,9 @@ namespace flag = wire::flag;
 
 class Strangers : public TwoNodes {
  protected:
+  Strangers() = default;
+  explicit Strangers(const NodeConfig& base) : TwoNodes(base) {}
+
   static constexpr unsigned kOfListener = 16, kOfSource = 8, kAtOnce = 32;
   static constexpr unsigned kStock = 16;
 
@@ -102,6 +106,37 @@ class Strangers : public TwoNodes {
   bool accepts_ = true;
   std::set<VcId> accepted_;
 };
+
+// B is one of four Nodes behind its address.
+struct HasShards {
+  Shards shards{4};
+};
+class StrangersOfAShard : private HasShards, public Strangers {
+ protected:
+  StrangersOfAShard() : Strangers(config(shards)) {}
+
+ private:
+  static NodeConfig config(Shards& shards) {
+    NodeConfig config;
+    config.shards = &shards;
+    config.shard = 3;
+    return config;
+  }
+};
+
+// protocol: 5.35, 5.36
+TEST_F(StrangersOfAShard, are_promised_ports_of_that_shard_and_can_come_back) {
+  listen();
+  fill();
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    auto const from = mac(100 + i);
+    auto const proof = ask_under_pressure(from, rc(100 + i));
+    ASSERT_EQ(proof.answer.s_port % 4, 3) << i;
+    b.stock(listener);
+    inject(b, from, proof.response);
+    ASSERT_EQ(b.count(Counter::kRcProven), i + 1);
+  }
+}
 
 // protocol: 5.34, 5.39
 TEST_F(Strangers, a_flood_of_requests_keeps_nobody_from_connecting_and_costs_a_bounded_room) {
