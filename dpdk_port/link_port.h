@@ -2,6 +2,9 @@
 // What every kind of Port has in common. Free of DPDK types, as Port is.
 #pragma once
 
+#include <optional>
+
+#include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/loopback.h"
 #include "dpdk_port/port.h"
@@ -18,12 +21,36 @@ class LinkPort : public Port {
 
   [[nodiscard]] const PortInfo& info() const final { return info_; }
   void set_tap(Tap* tap) final { tap_ = tap; }
+  void set_bell(int bell) final {
+    if (seat_) seat_->crossing().set_bell(seat_->shard(), bell);
+  }
+  bool prepare_to_sleep() final { return !seat_ || seat_->prepare_to_sleep(); }
+  void woke_up() final {
+    if (seat_) seat_->woke_up();
+  }
 
  protected:
-  explicit LinkPort(PortInfo info) : info_(std::move(info)), loopback_(frame_room(info_.mtu)) {}
+  // `crossing`: where it meets the other shards; nullptr: there are none.
+  explicit LinkPort(PortInfo info, const std::shared_ptr<Crossing>& crossing = nullptr)
+      : info_(std::move(info)), loopback_(frame_room(info_.mtu)) {
+    if (!crossing) return;
+    seat_.emplace(crossing, info_.shard);
+    info_.shards = {crossing, &crossing->shards()};
+  }
+
+  // What it has beside the counters of its kind.
+  void add_seat_counters(std::vector<PortCounter>& to) const {
+    if (!seat_) return;
+    const SeatCounters& counted = seat_->counters();
+    to.insert(to.end(), {{"shard_given", counted.given},
+                         {"shard_taken", counted.taken},
+                         {"shard_full", counted.full},
+                         {"shard_waited", counted.waited}});
+  }
 
   PortInfo info_;
   Loopback loopback_;
+  std::optional<Seat> seat_;  // none: the link has one shard
   Tap* tap_ = nullptr;
 };
 
@@ -39,8 +66,9 @@ constexpr unsigned max_stu_of(unsigned mtu) {
   return exponent;
 }
 
-// Both open one kind of link. nullptr: `error` says why.
-std::unique_ptr<LinkPort> open_loop_port(const LinkConfig& config, std::string& error);
-std::unique_ptr<LinkPort> open_ethdev_port(const LinkConfig& config, std::string& error);
+// Both open one kind of link, all of its shards. Empty: `error` says why.
+using LinkPorts = std::vector<std::unique_ptr<LinkPort>>;
+LinkPorts open_loop_ports(const LinkConfig& config, unsigned shards, std::string& error);
+LinkPorts open_ethdev_ports(const LinkConfig& config, unsigned shards, std::string& error);
 
 }  // namespace stp::port

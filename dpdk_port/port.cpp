@@ -1,27 +1,56 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/port.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <exception>
 
 #include "dpdk_port/link_port.h"
 
 namespace stp::port {
+namespace {
 
-std::unique_ptr<Port> Port::open(const LinkConfig& config, std::string& error) try {
-  std::string reason;
-  std::unique_ptr<Port> port;
+unsigned usable_cpus() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  sched_getaffinity(0, sizeof cpus, &cpus);
+  return static_cast<unsigned>(std::max(CPU_COUNT(&cpus), 1));
+}
+
+unsigned shards_of(const LinkConfig& config) {
+  return config.queues == kAutoQueues ? std::min(usable_cpus(), kMaxQueues) : config.queues;
+}
+
+LinkPorts open_kind(const LinkConfig& config, unsigned shards, std::string& reason) {
   if (config.kind == LinkKind::kStpd) {
     reason = "this link is a daemon's: it is reached through libst";
-  } else if (config.kind == LinkKind::kLoop) {
-    port = open_loop_port(config, reason);
-  } else {
-    port = open_ethdev_port(config, reason);
+    return {};
   }
-  if (!port) error = "link '" + config.text + "': " + reason;
-  return port;
+  return config.kind == LinkKind::kLoop ? open_loop_ports(config, shards, reason)
+                                        : open_ethdev_ports(config, shards, reason);
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Port>> Port::open_shards(const LinkConfig& config,
+                                                     std::string& error) try {
+  std::string reason;
+  LinkPorts ports = open_kind(config, shards_of(config), reason);
+  if (ports.empty()) error = "link '" + config.text + "': " + reason;
+  return {std::make_move_iterator(ports.begin()), std::make_move_iterator(ports.end())};
 } catch (const std::exception& failure) {
   error = "link '" + config.text + "': " + failure.what();
-  return nullptr;
+  return {};
+}
+
+std::unique_ptr<Port> Port::open(const LinkConfig& config, std::string& error) {
+  if (config.queues != 1) {
+    error = "link '" + config.text + "': this program uses one queue of a link: leave queues= out";
+    return nullptr;
+  }
+  auto ports = open_shards(config, error);
+  return ports.empty() ? nullptr : std::move(ports.front());
 }
 
 }  // namespace stp::port

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One queue of one link, driving one Node. No DPDK type shows here, so users need no DPDK header.
+// One shard of a link, driving one Node: mostly the only one. No DPDK type shows here, so users
+// need no DPDK header.
 #pragma once
 
 #include <memory>
@@ -12,6 +13,7 @@
 #include "dpdk_port/link/link_state.h"
 #include "dpdk_port/link/random.h"
 #include "stp/node/node.h"
+#include "stp/node/shards.h"
 
 namespace stp::port {
 
@@ -24,6 +26,9 @@ struct PortInfo {
   unsigned max_stu = 0;         // exponent, from the MTU: 2^max_stu + 40 + 64 <= mtu
   bool attaches = false;        // transmit attaches user memory to frames
   std::optional<Ipv4> address;  // the interface's own may change
+  // Who else is behind that address, for its Node (NodeConfig::shards). nullptr: nobody.
+  std::shared_ptr<Shards> shards;
+  unsigned shard = 0;
 };
 
 // What the link itself counts, beside the Node's counters.
@@ -46,7 +51,13 @@ class Tap {
 class Port {
  public:
   // nullptr: `error` names the link and the reason. Not for LinkKind::kStpd.
+  // One shard alone: a link that asks for several is an error.
   static std::unique_ptr<Port> open(const LinkConfig& config, std::string& error);
+  // As many as the link asks for, in their order; empty: `error`. Each may be in a thread of its
+  // own. All of them have to be polled as long as one of them is: the first one has the device, and
+  // any of them may have frames of another's. They may be destroyed in any order.
+  static std::vector<std::unique_ptr<Port>> open_shards(const LinkConfig& config,
+                                                        std::string& error);
   virtual ~Port() = default;
 
   [[nodiscard]] virtual const PortInfo& info() const = 0;
@@ -69,6 +80,13 @@ class Port {
   // Readable while frames have arrived that poll() has not taken; -1: this driver has no such
   // descriptor. The Port's own: to be slept on, and nothing else.
   [[nodiscard]] virtual int wake_fd() const { return -1; }
+
+  // What other shards hand over writes `bell`, an eventfd that outlives the Port, while who polls
+  // sleeps: between prepare_to_sleep(), where that returned true, and woke_up().
+  virtual void set_bell(int /*bell*/) {}
+  // False: something was handed over, or may go on, meanwhile.
+  virtual bool prepare_to_sleep() { return true; }
+  virtual void woke_up() {}
 };
 
 }  // namespace stp::port

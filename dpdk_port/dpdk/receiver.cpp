@@ -21,9 +21,10 @@ std::uint16_t burst_of(std::size_t frame) {
 
 }  // namespace
 
-Receiver::Receiver(Device& device, Arp& arp)
+Receiver::Receiver(Device& device, Arp& arp, Seat* seat)
     : device_(device),
       arp_(arp),
+      seat_(seat),
       joined_(kBurst, frame_room(device.mtu())),
       burst_(burst_of(joined_.room())) {}
 
@@ -41,14 +42,25 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
       const Bytes frame = frame_of(mbufs[i], joined_.at(i));
       if (frame.empty()) continue;
       if (tap != nullptr) tap->frame(frame, {}, false);
-      if (!arp_.receive(frame, now)) frames[kept++] = frame;
+      if (arp_.receive(frame, now) || hand_over(frame)) continue;
+      frames[kept++] = frame;
     }
+    if (seat_ != nullptr) seat_->publish();
     if (kept > 0) engine.receive(std::span(frames).first(kept), now);
     rte_pktmbuf_free_bulk(mbufs.data(), count);
     moved += count;
     if (count < burst_) break;
   }
   return moved;
+}
+
+// True: it is another shard's.
+bool Receiver::hand_over(Bytes frame) {
+  if (seat_ == nullptr) return false;
+  const unsigned owner = seat_->owner_of(frame);
+  if (owner == seat_->shard()) return false;
+  seat_->give(owner, frame, {}, false);
+  return true;
 }
 
 // Empty: not to be received. Every length is checked before it is followed.

@@ -4,6 +4,7 @@
 
 #include "dpdk_port/dpdk/device.h"
 #include "dpdk_port/link/arp.h"
+#include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/loopback.h"
 #include "dpdk_port/port.h"
@@ -17,19 +18,22 @@ struct ReceiveCounters {
 
 class Receiver {
  public:
-  Receiver(Device& device, Arp& arp);
+  // `seat`: where other shards' frames are handed over; nullptr: there are none.
+  Receiver(Device& device, Arp& arp, Seat* seat);
 
-  // Hands what has arrived to the engine, up to kTurnBursts * kBurst frames or a burst more.
-  // Returns the frames moved.
+  // Hands what has arrived to the engine, and to the shards whose it is, up to kTurnBursts * kBurst
+  // frames or a burst more. Returns the frames moved.
   unsigned run(Engine& engine, Tap* tap, Time now);
 
   [[nodiscard]] const ReceiveCounters& counters() const { return counters_; }
 
  private:
+  bool hand_over(Bytes frame);
   Bytes frame_of(const rte_mbuf* mbuf, std::byte* buffer);
 
   Device& device_;
   Arp& arp_;
+  Seat* const seat_;
   FrameBuffers joined_;  // one frame per place in a burst
   const std::uint16_t burst_;
   ReceiveCounters counters_;

@@ -32,11 +32,19 @@ unsigned Transmitter::run(Engine& engine, Tap* tap, Time now) {
     moved += flush(now);
   }
   for (std::size_t burst = 0; burst < kTurnBursts && pending_count_ == 0; ++burst) {
-    const unsigned taken = take_frames(engine, tap, now);
+    unsigned taken = 0;
+    if (seat_ != nullptr) {
+      taken = take_from_others(tap);
+      flush(now);
+    }
+    if (pending_count_ == 0 && (seat_ == nullptr || seat_->may_send(now))) {
+      taken += take_frames(engine, tap, now);
+    }
     if (taken == 0) break;
     moved += taken;
     flush(now);
     engine.transmitted(attachments_.take_released());
+    if (seat_ != nullptr) seat_->publish();
   }
   engine.transmitted(attachments_.take_released());
   return moved;
@@ -67,6 +75,21 @@ void Transmitter::take_arp(Tap* tap) {
   }
 }
 
+// Copies what they want on the link behind what waits.
+unsigned Transmitter::take_from_others(Tap* tap) {
+  if (!fill_spares()) return 0;
+  const std::size_t most = kBurst - pending_count_;
+  return static_cast<unsigned>(seat_->take_for_link(most, [&](Bytes frame) {
+    STP_ASSERT(spare_count_ > 0, "there is a spare for each frame that is taken");
+    rte_mbuf* const mbuf = spares_[--spare_count_];
+    STP_ASSERT(frame.size() <= rte_pktmbuf_tailroom(mbuf), "a frame fits its mbuf");
+    std::copy(frame.begin(), frame.end(), data_of(mbuf));
+    set_length(mbuf, frame.size());
+    if (tap != nullptr) tap->frame(frame, {}, true);
+    pending_[pending_count_++] = mbuf;
+  }));
+}
+
 unsigned Transmitter::take_frames(Engine& engine, Tap* tap, Time now) {
   if (!fill_spares()) return 0;
   STP_ASSERT(pending_count_ == 0 && spare_count_ == kBurst,
@@ -94,10 +117,7 @@ unsigned Transmitter::take_frames(Engine& engine, Tap* tap, Time now) {
 bool Transmitter::keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap) {
   const Bytes head(frame.head, frame.head_length);
   if (tap != nullptr) tap->frame(head, frame.attached, true);
-  if (destination(head) == device_.mac()) {
-    loopback_.push(frame);
-    return true;
-  }
+  if (destination(head) == device_.mac()) return loop(frame);
   STP_ASSERT(spares_[spare] != nullptr && frame.head == data_of(spares_[spare]),
              "a frame was built in the mbuf that it was offered");
   STP_ASSERT(pending_count_ < kBurst, "there is room for each frame of a burst");
@@ -110,6 +130,20 @@ bool Transmitter::keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap) 
   std::copy(frame.attached.begin(), frame.attached.end(), frame.head + head.size());
   set_length(mbuf, head.size() + frame.attached.size());
   return false;
+}
+
+// To a user of this host. As keep_frame().
+bool Transmitter::loop(const TxFrame& frame) {
+  if (seat_ != nullptr) {
+    const Bytes head(frame.head, frame.head_length);
+    const unsigned owner = seat_->owner_of(head);
+    if (owner != seat_->shard()) {
+      seat_->give(owner, head, frame.attached, true);
+      return false;
+    }
+  }
+  loopback_.push(frame);
+  return true;
 }
 
 unsigned Transmitter::flush(Time now) {

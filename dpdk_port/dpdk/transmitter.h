@@ -8,6 +8,7 @@
 #include "dpdk_port/dpdk/attachments.h"
 #include "dpdk_port/dpdk/device.h"
 #include "dpdk_port/link/arp.h"
+#include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/loopback.h"
 #include "dpdk_port/port.h"
 
@@ -25,8 +26,10 @@ class Transmitter {
   // then on it gets no more patience until it takes a frame again.
   static constexpr Time kPatience = 100 * kMillisecond;
 
-  Transmitter(Device& device, Arp& arp, Loopback& loopback)
-      : device_(device), arp_(arp), loopback_(loopback) {}
+  // `seat`: where other shards' frames go, and theirs for the link come from; nullptr: there are
+  // none.
+  Transmitter(Device& device, Arp& arp, Loopback& loopback, Seat* seat)
+      : device_(device), arp_(arp), loopback_(loopback), seat_(seat) {}
   ~Transmitter();
   Transmitter(const Transmitter&) = delete;
   Transmitter& operator=(const Transmitter&) = delete;
@@ -34,7 +37,8 @@ class Transmitter {
   // From now on memory is attached instead of copied. False: rte_errno.
   bool enable_attaching(const std::string& pool_name) { return attachments_.open(pool_name); }
 
-  // Sends what waits, then what the engine has, up to kTurnBursts. Returns the frames moved.
+  // Sends what waits, then what other shards and the engine have, up to kTurnBursts. Returns the
+  // frames moved.
   unsigned run(Engine& engine, Tap* tap, Time now);
 
   [[nodiscard]] const TransmitCounters& counters() const { return counters_; }
@@ -43,6 +47,8 @@ class Transmitter {
   bool fill_spares();
   void take_arp(Tap* tap);
   unsigned take_frames(Engine& engine, Tap* tap, Time now);
+  unsigned take_from_others(Tap* tap);
+  bool loop(const TxFrame& frame);
   bool keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap);
   unsigned flush(Time now);
   void drop_pending();
@@ -50,6 +56,7 @@ class Transmitter {
   Device& device_;
   Arp& arp_;
   Loopback& loopback_;
+  Seat* const seat_;
   Attachments attachments_;
   std::array<rte_mbuf*, kBurst> spares_{};  // empty heads; those in front of spare_count_
   std::size_t spare_count_ = 0;

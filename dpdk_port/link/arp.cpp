@@ -67,6 +67,7 @@ Time Arp::last_used(const Entry& entry) {
 }
 
 std::optional<MacAddr> Arp::resolve(Ipv4 address, Time now) {
+  const std::lock_guard lock(mutex_);
   if (is_this_host(address, config_.address)) return config_.mac;
   if (const auto known = config_.fixed.find(address); known != config_.fixed.end()) {
     return known->second;
@@ -81,11 +82,13 @@ std::optional<MacAddr> Arp::resolve(Ipv4 address, Time now) {
 }
 
 void Arp::begin(std::optional<Ipv4> address, Time now) {
+  const std::lock_guard lock(mutex_);
   config_.address = address;
   guard_.begin(address, now);
 }
 
 void Arp::tend(Time now) {
+  const std::lock_guard lock(mutex_);
   const AddressGuard::Speech speech = guard_.due(now);
   if (speech == AddressGuard::Speech::kNone || !config_.address) return;
   send({.request = true,
@@ -98,6 +101,7 @@ void Arp::tend(Time now) {
 bool Arp::receive(Bytes frame, Time now) {
   const auto packet = arp_packet(frame);
   if (!packet) return false;
+  const std::lock_guard lock(mutex_);
   if (is_well_formed(*packet)) {
     handle(*packet, now);
   } else {
@@ -169,13 +173,17 @@ bool Arp::send(const Waiting& frame) {
   }
   if (frame.request) ++requests_waiting_;
   waiting_.push_back(frame);
+  any_waiting_.store(true, std::memory_order_relaxed);
   return true;
 }
 
 std::size_t Arp::take(std::byte* out) {
+  if (!any_waiting_.load(std::memory_order_relaxed)) return 0;
+  const std::lock_guard lock(mutex_);
   if (waiting_.empty()) return 0;
   const Waiting frame = waiting_.front();
   waiting_.pop_front();
+  any_waiting_.store(!waiting_.empty(), std::memory_order_relaxed);
   STP_ASSERT(!frame.request || requests_waiting_ > 0, "a request that waited was counted");
   if (frame.request) --requests_waiting_;
   ++(frame.guards    ? counters_.probes_sent

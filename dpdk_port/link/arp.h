@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ARP (RFC 826) for one address: a bounded cache that asks and learns, and an answerer. It does no
-// IO: frames that arrive are shown to it, frames to send are taken from it.
+// IO: frames that arrive are shown to it, frames to send are taken from it. Any thread may ask it,
+// for all shards of a link have one; frames that are no ARP take no lock.
 #pragma once
 
+#include <atomic>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 
@@ -52,7 +55,10 @@ class Arp {
   // Sends what is due for that. Often.
   void tend(Time now);
   // Who else has our address.
-  [[nodiscard]] std::optional<MacAddr> conflict() const { return guard_.conflict(); }
+  [[nodiscard]] std::optional<MacAddr> conflict() const {
+    const std::lock_guard lock(mutex_);
+    return guard_.conflict();
+  }
 
   // True: the frame was ARP and is no business of anybody else.
   bool receive(Bytes frame, Time now);
@@ -60,7 +66,10 @@ class Arp {
   // Writes the next frame to send (at most kFrameSize bytes) and returns its length; 0: none waits.
   std::size_t take(std::byte* out);
 
-  [[nodiscard]] const ArpCounters& counters() const { return counters_; }
+  [[nodiscard]] ArpCounters counters() const {
+    const std::lock_guard lock(mutex_);
+    return counters_;
+  }
 
  private:
   struct Entry {
@@ -85,9 +94,11 @@ class Arp {
   void handle(Bytes packet, Time now);
   bool send(const Waiting& frame);  // false: too many of its kind wait
 
+  mutable std::mutex mutex_;  // of all that follows
   ArpConfig config_;
   std::unordered_map<std::uint32_t, Entry> entries_;
   std::deque<Waiting> waiting_;
+  std::atomic<bool> any_waiting_{false};  // to be looked at without the lock
   std::size_t requests_waiting_ = 0;
   ArpCounters counters_;
   AddressGuard guard_;

@@ -89,6 +89,13 @@ bool set_copy(const std::string& value, LinkConfig& out) {
   return value == "0" || value == "1";
 }
 
+bool set_queues(const std::string& value, LinkConfig& out) {
+  const auto queues =
+      value == "auto" ? std::optional(kAutoQueues) : parse_number(value, 1, kMaxQueues);
+  out.queues = queues.value_or(1);
+  return queues.has_value();
+}
+
 struct CommonOption {
   std::string_view name;
   bool (*set)(const std::string& value, LinkConfig& out);
@@ -102,6 +109,7 @@ constexpr std::array kCommonOptions{
     CommonOption{"mtu", set_mtu, "a number from 360 to 65640"},
     CommonOption{"vlan", set_vlan, "a number from 1 to 4094"},
     CommonOption{"copy", set_copy, "0 or 1"},
+    CommonOption{"queues", set_queues, "a number from 1 to 16, or auto"},
 };
 
 bool one_of(const std::string& value, std::initializer_list<std::string_view> values) {
@@ -136,13 +144,20 @@ constexpr std::array kKindOptions{
                "a number of bytes from 256 to 65535"},
 };
 
+// A device string's `queues` is its driver's.
+bool is_of(const CommonOption& option, LinkKind kind) {
+  return kind != LinkKind::kVdev || option.set != set_queues;
+}
+
 std::string option_names(LinkKind kind) {
   std::string names;
   const auto add = [&names](std::string_view name) {
     names += names.empty() ? "" : ", ";
     names += name;
   };
-  for (const auto& option : kCommonOptions) add(option.name);
+  for (const auto& option : kCommonOptions) {
+    if (is_of(option, kind)) add(option.name);
+  }
   for (const auto& option : kKindOptions) {
     if (option.kind == kind) add(option.name);
   }
@@ -159,7 +174,8 @@ std::string parse_option(const std::string& option, LinkConfig& out) {
   const std::string name = option.substr(0, equals);
   const std::string value = equals == std::string::npos ? "" : option.substr(equals + 1);
   for (const auto& known : kCommonOptions) {
-    if (known.name == name) return known.set(value, out) ? "" : wrong_value(option, known.right);
+    if (known.name != name || !is_of(known, out.kind)) continue;
+    return known.set(value, out) ? "" : wrong_value(option, known.right);
   }
   if (out.kind == LinkKind::kVdev) {
     out.target += ',' + option;

@@ -14,6 +14,10 @@
 //   mtu=9000                longest payload of a frame; iface: has the interface's
 //   vlan=7                  tag what is sent
 //   copy=0|1                1: never attach user memory to frames
+// Of every link but stpd: and vdev: (which has options of its driver's):
+//   queues=1..16|auto       shards: so many Nodes behind one address, each with a thread of its
+//   own;
+//                           auto: one for each CPU that the program may use
 // Of one kind:
 //   iface:  driver=af_packet|af_xdp
 //   memif:  role=server|client  id=0..  rsize=1..14 (log2 of the ring)  bsize=256..65535 (bytes)
@@ -55,8 +59,11 @@ struct LinkConfig {
   std::optional<unsigned> mtu;
   std::optional<std::uint16_t> vlan;
   bool copy = false;                           // never attach user memory to frames
+  unsigned queues = 1;                         // shards; kAutoQueues: as there are CPUs
   std::map<std::string, std::string> options;  // those of the kind (role, id, rsize, driver, ...)
 };
+
+inline constexpr unsigned kMaxQueues = 16, kAutoQueues = 0;
 
 // The smallest MTU has room for 256-byte STUs; the largest, for those of 65536 bytes.
 inline constexpr unsigned kMinMtu = 360, kMaxMtu = 65'640;

@@ -74,6 +74,25 @@ TEST(Link, OptionsOfAKindAreKeptByName) {
   EXPECT_EQ(good("iface:eth0,driver=af_xdp").options.at("driver"), "af_xdp");
 }
 
+TEST(Link, QueuesAreOneUnlessTheLinkSaysHowMany) {
+  EXPECT_EQ(good("iface:eth0").queues, 1U);
+  EXPECT_EQ(good("iface:eth0,queues=4").queues, 4U);
+  EXPECT_EQ(good("memif:/a,queues=16").queues, kMaxQueues);
+  EXPECT_EQ(good("loop,queues=auto").queues, kAutoQueues);
+  LinkConfig link;
+  std::string error;
+  for (const char* wrong : {"loop,queues=0", "loop,queues=17", "loop,queues=", "loop,queues=two"}) {
+    EXPECT_FALSE(parse_link(wrong, link, error)) << wrong;
+    EXPECT_NE(error.find("1 to 16, or auto"), std::string::npos) << error;
+  }
+}
+
+TEST(Link, TheQueuesOfAVdevAreItsDriversBusiness) {
+  const LinkConfig link = good("vdev:net_virtio_user0,path=/a,queues=2");
+  EXPECT_EQ(link.queues, 1U);
+  EXPECT_EQ(link.target, "net_virtio_user0,path=/a,queues=2");
+}
+
 TEST(Link, VdevHandsOnWhatIsNotOurs) {
   const LinkConfig link =
       good("vdev:net_pcap0,iface=veth0,mtu=1500,phy_mac=1,rx_iface=a,rx_iface=b");
@@ -111,7 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadLink{"stpd:/a,mtu=9000", "no options"}, BadLink{"iface:eth0,", "option is missing"},
         BadLink{"iface:eth0,,mtu=1500", "is missing"},
         BadLink{"iface:eth0,=3", "option is missing"},
-        BadLink{"iface:eth0,role=server", "there are mac, address, arp, mtu, vlan, copy, driver"},
+        BadLink{"iface:eth0,role=server",
+                "there are mac, address, arp, mtu, vlan, copy, queues, driver"},
         BadLink{"memif:/a,driver=af_xdp", "no option 'driver'"},
         BadLink{"loop,speed=3", "no option 'speed'"}, BadLink{"loop,mtu", "'mtu' is not legal"},
         BadLink{"loop,mtu=", "360 to 65640"}, BadLink{"loop,mtu=359", "360 to 65640"},

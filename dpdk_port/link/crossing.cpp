@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/crossing.h"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "stp/base/assert.h"
+
+namespace stp::port {
+namespace {
+
+// Long frames find fewer places: a ring's memory should stay in the processors' caches.
+std::size_t places_for(std::size_t room) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20, kLeast = 4 * kBurst, kMost = 1024;
+  return std::clamp(std::bit_floor(kBytes / room), kLeast, kMost);
+}
+
+}  // namespace
+
+Crossing::Crossing(unsigned shards, std::size_t room) : shards_(shards) {
+  rings_.reserve(std::size_t{shards} * shards);
+  for (unsigned i = 0; i < shards * shards; ++i) {
+    rings_.push_back(std::make_unique<FrameRing>(places_for(room), room));
+  }
+}
+
+void Crossing::set_bell(unsigned shard, int bell) {
+  Place& place = places_[shard];
+  const std::lock_guard lock(place.mutex);
+  place.bell = bell;
+}
+
+// It is there as long as the lock is held.
+void Crossing::ring_bell(Place& place) {
+  const std::lock_guard lock(place.mutex);
+  if (place.bell >= 0) eventfd_write(place.bell, 1);  // a full counter rings as well
+}
+
+template <typename Visit>
+void Seat::each_outgoing(Visit&& visit) {
+  for (unsigned to = 0; to < crossing_->count(); ++to) {
+    if (to != shard_) {
+      visit(crossing_->ring(shard_, to), to);
+    } else if (shard_ != Crossing::kOwner) {
+      visit(crossing_->to_link(shard_), Crossing::kOwner);
+    }
+  }
+}
+
+bool Seat::all_have_room() {
+  bool room = true;
+  each_outgoing([&](FrameRing& ring, unsigned) { room &= ring.has_room(kBurst); });
+  return room;
+}
+
+bool Seat::may_send(Time now) {
+  if (all_have_room()) {
+    waiting_since_ = kNever;
+    return true;
+  }
+  ++counters_.waited;
+  if (waiting_since_ == kNever) waiting_since_ = now;
+  return now - waiting_since_ >= kPatience;
+}
+
+bool Seat::give(unsigned to, Bytes head, Bytes rest, bool local) {
+  STP_ASSERT(to != shard_, "a shard keeps what is its own");
+  const bool room = crossing_->ring(shard_, to).push(head, rest, local);
+  ++(room ? counters_.given : counters_.full);
+  return room;
+}
+
+bool Seat::give_to_link(Bytes head, Bytes rest) {
+  const bool room = crossing_->to_link(shard_).push(head, rest, false);
+  if (!room) ++counters_.full;
+  return room;
+}
+
+void Seat::publish() {
+  each_outgoing([this](FrameRing& ring, unsigned to) {
+    if (ring.publish()) crossing_->wake(to);
+  });
+}
+
+unsigned Seat::deliver(Engine& engine, Time now) {
+  unsigned moved = 0;
+  for (unsigned from = 0; from < crossing_->count(); ++from) {
+    if (from != shard_) moved += deliver(crossing_->ring(from, shard_), from, engine, now);
+  }
+  counters_.taken += moved;
+  return moved;
+}
+
+// Frames of one kind that stand side by side go to the engine as one burst.
+unsigned Seat::deliver(FrameRing& ring, unsigned from, Engine& engine, Time now) {
+  unsigned moved = 0;
+  while (moved < kBurst * kTurnBursts) {
+    const std::size_t waiting = std::min(ring.waiting(), kBurst);
+    if (waiting == 0) break;
+    std::array<Bytes, kBurst> frames;
+    std::array<LoopedFrame, kBurst> looped;
+    const bool local = ring.at(0).local;
+    std::size_t count = 0;
+    for (; count < waiting; ++count) {
+      const FrameRing::Entry entry = ring.at(count);
+      if (entry.local != local) break;
+      frames[count] = entry.frame;
+      looped[count] = {entry.frame, {}};
+    }
+    if (local) {
+      engine.receive_looped(std::span(looped).first(count), now);
+    } else {
+      engine.receive(std::span(frames).first(count), now);
+    }
+    if (ring.release(count)) crossing_->wake(from);
+    moved += static_cast<unsigned>(count);
+  }
+  return moved;
+}
+
+bool Seat::prepare_to_sleep() {
+  crossing_->set_asleep(shard_, true);
+  bool anything = false;
+  for (unsigned from = 0; from < crossing_->count(); ++from) {
+    if (from != shard_) {
+      anything |= crossing_->ring(from, shard_).waiting() != 0;
+    } else if (shard_ == Crossing::kOwner) {
+      for (unsigned other = 1; other < crossing_->count(); ++other) {
+        anything |= crossing_->to_link(other).waiting() != 0;
+      }
+    }
+  }
+  each_outgoing([&](const FrameRing& ring, unsigned) { anything |= ring.may_go_on(); });
+  if (anything) woke_up();
+  return !anything;
+}
+
+}  // namespace stp::port
