@@ -7,6 +7,7 @@
 // under it may take them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -116,6 +117,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // That of this moment. All that its connections are told comes from here, and never goes back.
   Time now() { return time_ = clock_.now(); }
   void look_for_connections() { look_for_connections_ = true; }
+  // Not later than then, whoever waits.
+  void look_for_connections(Time deadline);
   void wake_waiters();
   // Queues have places again: what waited for one is looked at.
   void places_freed() { places_freed_ = true; }
@@ -178,6 +181,10 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::vector<std::shared_ptr<Listener>> listeners_;
   std::map<std::uint32_t, std::shared_ptr<Access>> accesses_;  // by key
   std::uint32_t accepts_seen_ = 0;
+  Time connections_due_ = kNever;  // when listeners look, whatever has come
+  [[nodiscard]] Time next_deadline() const {
+    return std::min(agenda_.next_deadline(), connections_due_);
+  }
   bool look_for_connections_ = false, places_freed_ = false, link_lost_ = false;
   bool needs_staging_ = false;
   Agenda agenda_;

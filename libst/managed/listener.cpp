@@ -89,7 +89,7 @@ bool Listener::make_room() {
   for (auto const& [connection, since] : expected_) {
     if (connection->over()) continue;
     if (now < since + kSilence) {
-      if (goes == nullptr) domain_->look_before(since + kSilence);
+      if (goes == nullptr) domain_->look_for_connections(since + kSilence);
       break;
     }
     auto const count = silent_of(connection->peer_mac());

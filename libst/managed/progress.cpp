@@ -78,11 +78,11 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
         return drain(queue, events, max);
       if (lost != 0) return queue.size() > 0 ? drain(queue, events, max) : lost;
       if (over) return -EWOULDBLOCK;
-      until = needs_staging_ ? 0 : std::min(deadline, agenda_.next_deadline());
+      until = needs_staging_ ? 0 : std::min(deadline, next_deadline());
       ++queue.waiters;
       ++waiters_;
       // Whoever posts with an earlier deadline wakes this thread: the domain's own stays away.
-      thread_looks_.store(agenda_.next_deadline(), std::memory_order_relaxed);
+      thread_looks_.store(next_deadline(), std::memory_order_relaxed);
     }
     if (until == 0) provide_staging();
     auto news = [&] { return events_word().load() != seen; };
@@ -143,7 +143,7 @@ void Domain::run() {
     {
       std::lock_guard const guard(mutex_);
       progress();
-      deadline = std::min(agenda_.next_deadline(), time_ + kLongestSleep);
+      deadline = std::min(next_deadline(), time_ + kLongestSleep);
       thread_looks_.store(deadline, std::memory_order_relaxed);
       short_of_staging = needs_staging_;
     }

@@ -26,7 +26,9 @@ void Domain::look_around() {
     for (auto const& connection : connections_) connection->lose(lost);
   }
   auto const accepts = backend_->page().accepts.load(std::memory_order_acquire);
-  if (accepts == accepts_seen_ && !look_for_connections_) return;
+  bool const due = time_ >= connections_due_;
+  if (accepts == accepts_seen_ && !look_for_connections_ && !due) return;
+  if (due) connections_due_ = kNever;
   accepts_seen_ = accepts;
   look_for_connections_ = false;
   for (auto const& listener : listeners_) listener->accept();
@@ -148,6 +150,11 @@ void Domain::look_before(Connection& connection) {
   if (!agenda_.knows(connection.entry())) return;
   auto const deadline = connection.next_deadline();
   agenda_.expect(connection.entry(), deadline);
+  look_before(deadline);
+}
+
+void Domain::look_for_connections(Time deadline) {
+  connections_due_ = std::min(connections_due_, deadline);
   look_before(deadline);
 }
 
