@@ -27,10 +27,10 @@ std::uint16_t MemifLink::send(rte_mbuf** mbufs, std::uint16_t count) {
   for (; sent < count; ++sent) {
     std::array<Bytes, kSegments> parts;
     std::size_t used = 0;
-    for (const rte_mbuf* part = mbufs[sent]; part != nullptr; part = part->next) {
-      STP_ASSERT(used < kSegments, "a frame has few segments");
+    const rte_mbuf* part = mbufs[sent];
+    for (; part != nullptr && used < kSegments; part = part->next)
       parts[used++] = {rte_pktmbuf_mtod(part, const std::byte*), part->data_len};
-    }
+    STP_ASSERT(part == nullptr, "a frame has few segments");
     if (!sender.put(std::span(parts).first(used))) break;
   }
   if (sent == 0) return 0;
@@ -49,7 +49,7 @@ std::uint16_t MemifLink::receive(rte_mempool* pool, rte_mbuf** mbufs, std::uint1
     return 0;
   }
   std::uint16_t received = 0;
-  while (received < count && receiver.waiting()) {
+  for (unsigned taken = 0; taken < count && receiver.waiting(); ++taken) {
     rte_mbuf* const mbuf = mbufs[received];
     std::size_t length = 0;
     const auto took =

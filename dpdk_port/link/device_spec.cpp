@@ -68,7 +68,7 @@ unsigned memif_ring(std::size_t buffer) {
                     kLongest);
 }
 
-void make_memif(const LinkConfig& link, unsigned serial, DeviceSpec& out) {
+bool make_memif(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::string& error) {
   constexpr std::size_t kCacheLine = 64, kMaxBuffer = 65'535;
   const std::string role = option(link, "role", "client");
   const std::size_t buffer = (frame_room(out.mtu) + kCacheLine - 1) & ~(kCacheLine - 1);
@@ -81,6 +81,15 @@ void make_memif(const LinkConfig& link, unsigned serial, DeviceSpec& out) {
                .id = static_cast<std::uint32_t>(std::stoul(option(link, "id", "0"))),
                .log2_ring = static_cast<unsigned>(std::stoul(ring)),
                .buffer = static_cast<std::uint32_t>(std::stoul(bsize))};
+  // One ring's buffers; the memory of a connection, both of them, has at most 1 GiB
+  // (memif/region.h).
+  constexpr std::size_t kMostBytes = std::size_t{500} << 20;
+  const std::size_t bytes = std::size_t{out.memif->buffer} << out.memif->log2_ring;
+  if (bytes >= frame_room(out.mtu) && bytes <= kMostBytes) return true;
+  error = "2^" + ring + " buffers of " + bsize + " bytes are " + std::to_string(bytes) +
+          " bytes: a frame has up to " + std::to_string(frame_room(out.mtu)) +
+          ", and a ring at most " + std::to_string(kMostBytes) + ": change rsize= or bsize=";
+  return false;
 }
 
 bool check_mtu(const LinkConfig& link, const DeviceSpec& spec, std::string& error) {
@@ -111,7 +120,7 @@ bool make_device_spec(const LinkConfig& link, unsigned serial, DeviceSpec& out,
       if (!make_iface(link, serial, out, error)) return false;
       break;
     case LinkKind::kMemif:
-      make_memif(link, serial, out);
+      if (!make_memif(link, serial, out, error)) return false;
       break;
     case LinkKind::kPci:
       out.name = link.target;

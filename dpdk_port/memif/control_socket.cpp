@@ -42,10 +42,10 @@ FileDescriptor listen_at(const std::string& path, std::string& error) {
   FileDescriptor socket = make_socket(error);
   if (!socket) return {};
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
-  if (::bind(socket.get(), at, sizeof address) == 0 && ::listen(socket.get(), kWaiting) == 0) {
-    return socket;
-  }
+  const bool bound = ::bind(socket.get(), at, sizeof address) == 0;
+  if (bound && ::listen(socket.get(), kWaiting) == 0) return socket;
   error = "cannot make the socket " + path + ": " + std::strerror(errno);
+  if (bound) ::unlink(path.c_str());
   return {};
 }
 
@@ -71,7 +71,7 @@ Came receive_message(const FileDescriptor& socket, Message& message, FileDescrip
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   header.msg_control = control;
-  header.msg_controllen = sizeof control;
+  header.msg_controllen = CMSG_LEN(sizeof(int));  // with its padding there would be room for two
   const ssize_t length = ::recvmsg(socket.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return Came::kNothing;
   for (auto* each = CMSG_FIRSTHDR(&header); length >= 0 && each != nullptr;

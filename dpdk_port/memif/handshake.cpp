@@ -72,7 +72,7 @@ bool Handshake::obey(const Message& message, FileDescriptor attached) {
     case MessageType::kHello:
       return serves_ ? fail("a server sends the hello") : greet(message.body.hello);
     case MessageType::kAck:
-      return serves_ ? fail("a server acknowledges") : send_next();
+      return serves_ || sent_ == 0 ? fail("an acknowledgement of nothing") : send_next();
     case MessageType::kConnected:
       if (serves_ || sent_ != kAll) return fail("connected comes last, from the server");
       receiver_.begin();
@@ -180,6 +180,10 @@ bool Handshake::add_region(const AddRegion& said, const FileDescriptor& file) {
     return fail("memory is numbered from 0, and has at most " + std::to_string(kMostRegions) +
                 " regions");
   if (!file) return fail("memory comes with its descriptor");
+  std::uint64_t mapped = 0;
+  for (const Region& region : regions_) mapped += region.size();
+  if (said.size > Region::kGreatest - mapped)
+    return fail("its memory is more than " + std::to_string(Region::kGreatest) + " bytes");
   std::string error;
   Region region = Region::map(file, said.size, error);
   if (!region) return fail(error);
@@ -193,8 +197,8 @@ bool Handshake::add_ring(const AddRing& said) {
   if (said.log2_size == 0 || said.log2_size > kGreatestLog2Ring)
     return fail("a ring of 2^" + std::to_string(said.log2_size) + " places is not possible");
   const std::uint32_t offset = said.offset;
-  if (said.region >= regions_.size() || offset % kRingAlignment != 0)
-    return fail("a ring stands in memory that was added, at a multiple of 64");
+  if (said.region >= regions_.size() || offset % kLeastAlignment != 0)
+    return fail("a ring stands in memory that was added, at a multiple of 16");
   const auto memory = regions_[said.region].part(offset, ring_bytes(said.log2_size));
   if (memory.empty()) return fail("a ring goes beyond its memory");
   rings_[which] = Ring(memory, said.log2_size);

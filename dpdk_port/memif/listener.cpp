@@ -2,17 +2,19 @@
 #include "dpdk_port/memif/listener.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace stp::port::memif {
 namespace {
 
+// Listeners lock it again when they end, and may do so when the program does.
 struct Known {
-  std::mutex mutex;
+  std::recursive_mutex mutex;
   std::map<std::string, std::weak_ptr<Listener>> listeners;
 };
 
 Known& known() {
-  static Known all;
+  static Known& all = *new Known;
   return all;
 }
 
@@ -30,23 +32,34 @@ Message make_hello() {
 }  // namespace
 
 std::shared_ptr<Listener> Listener::at(const std::string& path, std::string& error) {
-  const std::lock_guard guard(known().mutex);
-  std::weak_ptr<Listener>& place = known().listeners[path];
-  if (auto present = place.lock()) return present;
-  FileDescriptor socket = listen_at(path, error);
-  if (!socket) return nullptr;
-  std::shared_ptr<Listener> made(new Listener(path, std::move(socket)));
-  place = made;
-  return made;
+  for (;; std::this_thread::yield()) {
+    const std::lock_guard guard(known().mutex);
+    if (const auto at = known().listeners.find(path); at != known().listeners.end()) {
+      if (auto present = at->second.lock()) return present;
+      continue;  // another thread ends it
+    }
+    FileDescriptor socket = listen_at(path, error);
+    if (!socket) return nullptr;
+    const std::shared_ptr<Listener> made(new Listener(path, std::move(socket)));
+    known().listeners.emplace(path, made);
+    return made;
+  }
+}
+
+Listener::Listener(std::string path, FileDescriptor socket)
+    : path_(std::move(path)), socket_(std::move(socket)) {
+  ::stat(path_.c_str(), &file_);
 }
 
 Listener::~Listener() {
   const std::lock_guard guard(known().mutex);
-  // Somebody may have opened it anew meanwhile, and then has another socket there.
-  const auto at = known().listeners.find(path_);
-  if (at == known().listeners.end() || !at->second.expired()) return;
-  known().listeners.erase(at);
-  ::unlink(path_.c_str());
+  known().listeners.erase(path_);
+  socket_ = {};
+  // Somebody may have removed the file, and made another one.
+  struct stat present {};
+  if (::stat(path_.c_str(), &present) == 0 && present.st_dev == file_.st_dev &&
+      present.st_ino == file_.st_ino)
+    ::unlink(path_.c_str());
 }
 
 bool Listener::serve(std::uint32_t id) {
@@ -71,7 +84,7 @@ FileDescriptor Listener::take(std::uint32_t id, Time now) {
 }
 
 void Listener::accept(Time now) {
-  while (newcomers_.size() < kNewcomers) {
+  for (std::size_t i = 0; i < kNewcomers && newcomers_.size() < kNewcomers; ++i) {
     FileDescriptor socket = accept_from(socket_);
     if (!socket) return;
     if (send_message(socket, make_hello())) newcomers_.push_back({std::move(socket), now});
@@ -82,7 +95,8 @@ bool Listener::hear(Newcomer& newcomer, Time now) {
   Message message;
   FileDescriptor attached;
   const Came came = receive_message(newcomer.socket, message, attached);
-  if (came == Came::kNothing) return now - newcomer.since < kPatience;
+  // Another thread, whose time is later, may have accepted it.
+  if (came == Came::kNothing) return now < newcomer.since + kPatience;
   if (came == Came::kEnd) return false;
   const Init& init = message.body.init;
   const std::uint32_t id = init.id;

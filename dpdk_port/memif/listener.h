@@ -3,6 +3,8 @@
 // It hears from each client which of them it wants. May be used by several threads.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -38,14 +40,14 @@ class Listener {
     Time since = 0;
   };
 
-  Listener(std::string path, FileDescriptor socket)
-      : path_(std::move(path)), socket_(std::move(socket)) {}
+  Listener(std::string path, FileDescriptor socket);
   void accept(Time now);
   bool hear(Newcomer& newcomer, Time now);  // false: it is a newcomer no more
 
   const std::string path_;
-  const FileDescriptor socket_;
-  std::mutex mutex_;  // of what follows
+  FileDescriptor socket_;
+  struct stat file_ {};  // which file of that path is its own
+  std::mutex mutex_;     // of what follows
   std::vector<Newcomer> newcomers_;
   std::map<std::uint32_t, FileDescriptor> wanted_;  // by id that is served: who wants it
 };

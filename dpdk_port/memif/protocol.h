@@ -88,7 +88,9 @@ static_assert(sizeof(Message) == Message::kSize);
 // server the tail. Of the server's ring the client moves the head, too: it offers empty buffers up
 // to there; the server fills them, and moves the tail. Both count modulo 2^16.
 inline constexpr std::size_t kCookieAt = 0, kFlagsAt = 4, kHeadAt = 6, kTailAt = 64;
-inline constexpr std::size_t kDescriptorsAt = 128, kRingAlignment = 64;
+inline constexpr std::size_t kDescriptorsAt = 128;
+// Of the rings that this side makes, and of those that it takes: DPDK's client puts them close.
+inline constexpr std::size_t kRingAlignment = 64, kLeastAlignment = 16;
 inline constexpr std::uint16_t kNoInterrupts = 1;  // flags: who empties the ring polls it
 inline constexpr unsigned kGreatestLog2Ring = 14;
 

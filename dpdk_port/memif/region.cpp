@@ -2,8 +2,10 @@
 #include "dpdk_port/memif/region.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 #include <cstring>
@@ -11,6 +13,15 @@
 
 namespace stp::port::memif {
 namespace {
+
+// Where the kernel insists on it, memory that nobody may execute; older kernels do not know the
+// flag.
+int make_memory_file() {
+  constexpr unsigned kNoExecute = 8;  // MFD_NOEXEC_SEAL
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int fd = ::memfd_create("stp-memif", kFlags | kNoExecute);
+  return fd >= 0 || errno != EINVAL ? fd : ::memfd_create("stp-memif", kFlags);
+}
 
 std::span<std::byte> map_bytes(int fd, std::size_t size, std::string& error) {
   void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -25,7 +36,7 @@ std::span<std::byte> map_bytes(int fd, std::size_t size, std::string& error) {
 }  // namespace
 
 Region Region::make(std::size_t size, FileDescriptor& file, std::string& error) {
-  file = FileDescriptor(::memfd_create("stp-memif", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  file = FileDescriptor(make_memory_file());
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(size)) != 0 ||
       ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
     error = "no shared memory of " + std::to_string(size) + " bytes: " + std::strerror(errno);
@@ -36,9 +47,12 @@ Region Region::make(std::size_t size, FileDescriptor& file, std::string& error) 
 
 Region Region::map(const FileDescriptor& file, std::uint64_t size, std::string& error) {
   struct stat status {};
+  struct statfs system {};
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    error = "its memory is no memfd that is sealed against shrinking";
+  // A huge page that is punched out and cannot be had again would end who touches it.
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstatfs(file.get(), &system) != 0 ||
+      system.f_type != TMPFS_MAGIC) {
+    error = "its memory is no memfd, without huge pages, that is sealed against shrinking";
     return {};
   }
   if (size == 0 || size > kGreatest || ::fstat(file.get(), &status) != 0 ||

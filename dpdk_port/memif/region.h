@@ -32,8 +32,8 @@ class Region {
     return bytes_.subspan(offset, length);
   }
 
-  // What a peer may have mapped in this process.
-  static constexpr std::uint64_t kGreatest = std::uint64_t{1} << 31;
+  // What a connection may have mapped, in all of its regions.
+  static constexpr std::uint64_t kGreatest = std::uint64_t{1} << 30;
 
  private:
   explicit Region(std::span<std::byte> bytes) : bytes_(bytes) {}

@@ -35,11 +35,11 @@ bool Sender::put(std::span<const Bytes> parts) {
     const auto place = static_cast<std::uint16_t>(number & (ring_.size() - 1U));
     Descriptor descriptor = buffers_.are_own() ? buffers_.offered(place) : ring_.descriptor(number);
     const std::span<std::byte> buffer = buffers_.find(place, descriptor);
-    if (buffer.empty()) return break_off();
+    if (buffer.size() < kLeastBuffer) return break_off();
     std::size_t filled = 0;
     while (!parts.empty() && filled < buffer.size()) {
       const std::size_t length = std::min(parts[0].size() - done, buffer.size() - filled);
-      std::memcpy(buffer.data() + filled, parts[0].data() + done, length);
+      if (length != 0) std::memcpy(buffer.data() + filled, parts[0].data() + done, length);
       filled += length;
       done += length;
       if (done < parts[0].size()) break;
@@ -76,10 +76,12 @@ void Receiver::begin() {
 }
 
 unsigned Receiver::arrived() {
-  const std::uint16_t end = buffers_.are_own() ? ring_.tail() : ring_.head();
-  const unsigned arrived = static_cast<std::uint16_t>(end - next_);
   if (broken_) return 0;
-  if (arrived <= ring_.size()) return arrived;
+  // No further than the places that were released to it.
+  const std::uint16_t end = buffers_.are_own() ? ring_.tail() : ring_.head();
+  const unsigned filled = static_cast<std::uint16_t>(end - released_);
+  const unsigned taken = static_cast<std::uint16_t>(next_ - released_);
+  if (filled <= ring_.size() && filled >= taken) return filled - taken;
   broken_ = true;
   return 0;
 }
@@ -96,12 +98,21 @@ Receiver::Took Receiver::take(std::span<std::byte> to, std::size_t& length) {
     const auto place = static_cast<std::uint16_t>(number & (ring_.size() - 1U));
     const Descriptor descriptor = ring_.descriptor(number);
     const std::span<std::byte> buffer = buffers_.find(place, descriptor);
-    if (descriptor.length > buffer.size()) return break_off();
+    const bool more = (descriptor.flags & Descriptor::kMore) != 0;
+    if (descriptor.length > buffer.size() || (more && descriptor.length == 0) ||
+        used == kMostPieces)
+      return break_off();
     fits = fits && descriptor.length <= to.size() - length;
-    if (fits) std::memcpy(to.data() + length, buffer.data(), descriptor.length);
-    if (fits) length += descriptor.length;
+    if (fits && descriptor.length != 0) {
+      std::memcpy(to.data() + length, buffer.data(), descriptor.length);
+      length += descriptor.length;
+    }
     ++used;
-    if ((descriptor.flags & Descriptor::kMore) == 0) break;
+    if (!more) break;
+    // DPDK's client sets this flag, and forgets it there.
+    Descriptor cleared = descriptor;
+    cleared.flags = 0;
+    ring_.set_descriptor(number, cleared);
   }
   next_ = static_cast<std::uint16_t>(next_ + used);
   left_ -= used;

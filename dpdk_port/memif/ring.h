@@ -106,6 +106,9 @@ class Buffers {
 // Fills a ring.
 class Sender {
  public:
+  // Smaller buffers of a peer are none: filling them is work.
+  static constexpr std::size_t kLeastBuffer = 64;
+
   Sender() = default;
   Sender(Ring ring, Buffers buffers) : ring_(ring), buffers_(buffers) {}
 
@@ -134,6 +137,7 @@ class Sender {
 class Receiver {
  public:
   enum class Took { kNothing, kFrame, kTooLong };
+  static constexpr std::uint16_t kMostPieces = 256;  // of a frame
 
   Receiver() = default;
   Receiver(Ring ring, Buffers buffers) : ring_(ring), buffers_(buffers) {}

@@ -38,6 +38,17 @@ TEST(DeviceSpec, MemifOptionsAreTaken) {
   EXPECT_FALSE(spec.memif->makes_socket);
 }
 
+TEST(DeviceSpec, MemifRingsHoldAFrameAndNotTooMuch) {
+  for (const char* const link : {"memif:/a,rsize=1,bsize=256", "memif:/a,rsize=14,bsize=65535"}) {
+    LinkConfig config;
+    DeviceSpec spec;
+    std::string error;
+    ASSERT_TRUE(parse_link(link, config, error)) << error;
+    EXPECT_FALSE(make_device_spec(config, 0, spec, error)) << link;
+    EXPECT_NE(error.find("change rsize= or bsize="), std::string::npos) << error;
+  }
+}
+
 TEST(DeviceSpec, MemifRingsOfLongFramesAreShorter) {
   const auto log2_ring = [](const std::string& link) { return spec_of(link).memif->log2_ring; };
   EXPECT_EQ(log2_ring("memif:/a,mtu=1500"), 10U);

@@ -6,8 +6,12 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <atomic>
+#include <cstring>
+#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -155,7 +159,7 @@ TEST_F(MemifPeer, MemoryWithoutADescriptorIsRefused) {
 TEST_F(MemifPeer, RingsOutsideOfTheMemoryAreRefused) {
   for (const Message& bad :
        {ring(true, kMemory), ring(true, kMemory - 64), ring(true, 0, 14), ring(true, 0, 15),
-        ring(true, 0, 0), ring(true, 32), ring(true, 0, 4, 1), ring(true, 0xffff'ffc0)}) {
+        ring(true, 0, 0), ring(true, 8), ring(true, 0, 4, 1), ring(true, 0xffff'ffc0)}) {
     say(init());
     const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK);
     ASSERT_EQ(say(region(kMemory), file.get()).type, MessageType::kAck);
@@ -221,6 +225,52 @@ TEST_F(MemifPeer, SilentOnesDoNotKeepOthersOut) {
   }));
 }
 
+TEST_F(MemifPeer, MemoryWithHugePagesIsNotMapped) {
+  const FileDescriptor file(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+  if (!file || ::ftruncate(file.get(), 2 << 20) != 0) GTEST_SKIP() << "no huge pages here";
+  ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  say(init());
+  EXPECT_NE(reason_in(say(region(2 << 20), file.get())).find("huge pages"), std::string::npos);
+}
+
+TEST_F(MemifPeer, AllItsRegionsTogetherAreLimited) {
+  say(init());
+  const FileDescriptor file = make_file(Region::kGreatest, F_SEAL_SHRINK);
+  EXPECT_EQ(say(region(Region::kGreatest - 4096), file.get()).type, MessageType::kAck);
+  EXPECT_NE(reason_in(say(region(8192, 1), file.get())).find("more than"), std::string::npos);
+}
+
+int open_descriptors() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++count;
+  return count;
+}
+
+TEST_F(MemifPeer, DescriptorsThatComeUnaskedAreClosed) {
+  const int before = open_descriptors();
+  for (int i = 0; i < 20; ++i) {
+    const Message message = init();
+    std::array<int, 3> const fds{0, 0, 0};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)]{};
+    iovec part{const_cast<Message*>(&message), sizeof message};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof fds);
+    std::memcpy(CMSG_DATA(rights), fds.data(), sizeof fds);
+    ASSERT_GT(::sendmsg(socket.get(), &header, 0), 0);
+    EXPECT_EQ(hear().type, MessageType::kNone) << "hung up";
+    connect();
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
 // Whoever leaves while its peer sends and receives takes no memory from under it.
 TEST_F(MemifPeer, ComesAndGoesWhileTheOtherSideIsBusy) {
   socket = {};
@@ -250,6 +300,82 @@ TEST_F(MemifPeer, ComesAndGoesWhileTheOtherSideIsBusy) {
   }
   stop = true;
   busy.join();
+}
+
+// ---- a client beside a server that says what it likes
+
+class MemifServer : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string error;
+    listener = listen_at(path, error);
+    ASSERT_TRUE(listener) << error;
+    client = Memif::open({.socket = path}, error);
+    accept();
+  }
+  void TearDown() override {
+    client.reset();
+    ::unlink(path.c_str());
+  }
+  void accept() {
+    EXPECT_TRUE(await([&] {
+      client->tend(now());
+      socket = accept_from(listener);
+      return static_cast<bool>(socket);
+    }));
+  }
+  void say(MessageType type) {
+    Message message;
+    message.type = type;
+    if (type == MessageType::kHello) {
+      message.body.hello.least_version = message.body.hello.greatest_version = kVersion;
+      message.body.hello.greatest_log2_ring = 4;
+    }
+    EXPECT_TRUE(send_message(socket, message));
+  }
+  // The client hangs up, with a reason.
+  bool hangs_up() {
+    Message message;
+    FileDescriptor attached;
+    Came came = Came::kNothing;
+    EXPECT_TRUE(await([&] {
+      client->tend(now());
+      came = receive_message(socket, message, attached);
+      return came == Came::kEnd || message.type == MessageType::kDisconnect;
+    }));
+    return message.type == MessageType::kDisconnect;
+  }
+
+  const std::string path = "/tmp/stp-memif-server-" + std::to_string(getpid()) + ".sock";
+  FileDescriptor listener, socket;
+  std::unique_ptr<Memif> client;
+};
+
+TEST_F(MemifServer, MessagesOutOfTurnEndIt) {
+  for (unsigned type = 0; type < 12; ++type) {
+    const auto bad = static_cast<MessageType>(type);
+    if (bad == MessageType::kHello || bad == MessageType::kDisconnect) continue;
+    say(bad);
+    EXPECT_TRUE(hangs_up()) << type;
+    accept();
+    if (bad == MessageType::kAck) continue;
+    say(MessageType::kHello);
+    say(bad);
+    EXPECT_TRUE(hangs_up()) << type << " after the hello";
+    accept();
+  }
+}
+
+TEST_F(MemifServer, MoreAcknowledgementsThanMessagesEndIt) {
+  say(MessageType::kHello);
+  for (int i = 0; i < 5; ++i) say(MessageType::kAck);
+  EXPECT_TRUE(hangs_up());
+}
+
+TEST_F(MemifServer, ASecondHelloEndsIt) {
+  say(MessageType::kHello);
+  say(MessageType::kHello);
+  EXPECT_TRUE(hangs_up());
 }
 
 }  // namespace
