@@ -23,7 +23,6 @@
 #include "stp/node/one_sided.h"
 #include "stp/node/permitted_blocks.h"
 #include "stp/node/sending.h"
-#include "stp/wire/data_head.h"
 #include "stp/wire/expected_data.h"
 
 namespace stp {
@@ -134,9 +133,7 @@ struct Vc : TimerNode,
   DepartingClocks departing;
   std::uint64_t cookie = 0;
 
-  // From its peer and to it, once that has told its names.
-  wire::ExpectedData expected;
-  wire::DataHead head;
+  wire::ExpectedData expected;  // of its peer, once that has told its names
   MacAddr peer_mac;
   std::uint16_t local_port = 0, peer_port = 0;
   std::uint32_t local_key = 0, peer_key = 0;

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The shortest way for what users send most often: a Block that is one STU, from memory of theirs
-// that is in one piece, to a peer whose head is known. Every check of request.cpp that such a
-// request can fail is made here once; any other request goes the long way (transmit.cpp), which
-// makes all of them again.
+// that is in one piece, over a connection whose frames have neither tag nor Cksum. Every check of
+// request.cpp that such a request can fail is made here once; any other request goes the long way
+// (transmit.cpp), which makes all of them again.
 #include <cstring>
 
 #include "stp/base/assert.h"
 #include "stp/node/impl.h"
+#include "stp/wire/emit.h"
 
 namespace stp {
+namespace {
+
+// Of a frame in Ethernet II.
+constexpr std::size_t kHead = wire::kEthernetSize + wire::kHeaderSize;
+
+}  // namespace
 
 // False: nothing has happened, and the oldest request of the queue, if there is one, is looked at
 // from the beginning.
 bool Node::Impl::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
-  if (!vc.head || vc.state != VcState::kOpen || vc.endpoint->config.checksum || config.vlan ||
-      (vc.one_sided && vc.one_sided->next() != nullptr))
+  if (vc.connectionless() || vc.state != VcState::kOpen || vc.endpoint->config.checksum ||
+      config.vlan || (vc.one_sided && vc.one_sided->next() != nullptr))
     return false;
   NodeChannel::Look request;
   if (!vc.channel.look(request)) return false;
@@ -27,8 +34,7 @@ bool Node::Impl::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
   // protocol: 8.2
   std::size_t const length = request.length;
   auto const size = std::uint64_t{1} << vc.send_stu_log2;
-  if (length < wire::DataHead::kShortestStu || length > size - (h.offset & (size - 1)))
-    return false;
+  if (wire::goes_as_snap(h, length) || length > size - (h.offset & (size - 1))) return false;
   // protocol: 6.2, 6.3
   bool const slot = !h.has(wire::flag::kSilent);
   if (slot && !vc.credit.available()) return false;
@@ -44,21 +50,24 @@ bool Node::Impl::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
   if (slot) spend_slot(vc, now);
   if (h.has(wire::flag::kSendState)) vc.credit.asked(h.sync);
   auto const flags = (h.op_flags & wire::kFlagsMask & ~wire::flag::kAppend) | wire::flag::kLast;
-  vc.head.write(h, static_cast<std::uint16_t>(flags), 0, frame.head);
+  auto head = addressed_to(vc, h);
+  head.op_flags = wire::op_flags(wire::Op::kData, static_cast<std::uint16_t>(flags));
+  head.param = 0;
+  wire::emit_unsummed(vc.peer_mac, config.mac, {}, head, length, frame.head);
   if (length < config.attach_from) {
-    std::memcpy(frame.head + wire::DataHead::kSize, stu.data(), length);
-    frame.head_length = wire::DataHead::kSize + length;
+    std::memcpy(frame.head + kHead, stu.data(), length);
+    frame.head_length = kHead + length;
     frame.attached = {};
     frame.token = {};
   } else {
-    frame.head_length = wire::DataHead::kSize;
+    frame.head_length = kHead;
     frame.attached = stu;
     attach(vc, frame, region_id);
   }
   counters.add(Counter::kTxStus);
   counters.add(Counter::kTxDataBytes, length);
   counters.add(Counter::kTxFrames);
-  counters.add(Counter::kTxBytes, wire::DataHead::kSize + length);
+  counters.add(Counter::kTxBytes, kHead + length);
   vc.traffic.tx_data_bytes += length;
   vc.sending.source = Sending::Source::kUser;
   finish_request(vc);

@@ -59,7 +59,6 @@ void Node::Impl::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes
   vc.peer_port = name.port;
   vc.peer_key = name.key;
   vc.expected = {config.mac, vc.peer_mac, vc.local_port, vc.peer_port, vc.local_key};
-  vc.head = {vc.peer_mac, config.mac, vc.peer_port, vc.local_port, vc.peer_key};
   vc.peer_bufsize = sizes.bufsize;
   vc.peer_max_stu = sizes.max_stu;
   vc.peer_slots = sizes.slots;
