@@ -19,7 +19,9 @@ constexpr Time kConnectPatience = 5 * kSecond;
 int Endpoint::open(const std::optional<Name>& name, bool connectionless,
                    std::shared_ptr<Endpoint>& out) {
   std::shared_ptr<Backend> backend;
-  if (auto const error = use_link(backend); error != 0) return error;
+  // The Port of a connectionless endpoint says which shard has it.
+  ShardChoice const shard{.port = name && connectionless ? name->uport : 0};
+  if (auto const error = use_link(backend, shard); error != 0) return error;
   if (name) {
     MacAddr mac;
     if (auto const error = resolve(*backend, name->host, mac); error != 0) return error;
@@ -74,6 +76,10 @@ int Endpoint::set_option(const OptionRule& rule, std::uint32_t value) {
   Reply reply{};
   auto const error = backend_->exchange(asking, reply);
   if (error == 0) config_ = reply.config;
+  if (error == -EADDRNOTAVAIL)
+    return fail(error,
+                "this Port belongs to another shard of the link (queues=): take one that differs "
+                "by a multiple of queues from one that this endpoint was given, or 0 for any");
   if (error == -EBUSY)
     return fail(error,
                 connectionless_

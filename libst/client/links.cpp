@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/client/links.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -21,9 +22,34 @@
 namespace stp::client {
 namespace {
 
+// All shards of one link: each may have frames of the others', so that they live and end together.
+class Link {
+ public:
+  ~Link() {
+    while (!shards_.empty()) shards_.pop_back();
+  }
+  int open(const std::string& text);
+  // nullptr: there is no such shard.
+  [[nodiscard]] Backend* choose(const ShardChoice& shard) {
+    auto const count = static_cast<std::uint32_t>(shards_.size());
+    if (shard.number > count) return nullptr;
+    if (shard.number != 0) return shards_[shard.number - 1].get();
+    return shards_[(shard.port != 0 ? shard.port : next_++) % count].get();
+  }
+  [[nodiscard]] std::size_t count() const { return shards_.size(); }
+  [[nodiscard]] int error() const { return shards_.front()->error(); }
+  void leave() const {
+    std::for_each(shards_.rbegin(), shards_.rend(), [](auto const& shard) { shard->leave(); });
+  }
+
+ private:
+  std::vector<std::shared_ptr<Backend>> shards_;  // others send by way of the first one
+  std::uint32_t next_ = 0;
+};
+
 struct Links {
   std::mutex mutex;
-  std::map<std::string, std::weak_ptr<Backend>> open;  // by the link's text
+  std::map<std::string, std::weak_ptr<Link>> open;  // by the link's text
 };
 
 Links& links() {
@@ -34,13 +60,13 @@ Links& links() {
 // Peers of a program that ends without st_delete learn of it, as they would through stpd. Threads
 // may still be inside calls: nothing is destroyed here.
 void leave_each() {
-  std::vector<std::shared_ptr<Backend>> live;
+  std::vector<std::shared_ptr<Link>> live;
   {
     std::lock_guard const guard(links().mutex);
-    for (auto& [text, backend] : links().open)
-      if (auto held = backend.lock()) live.push_back(std::move(held));
+    for (auto& [text, link] : links().open)
+      if (auto held = link.lock()) live.push_back(std::move(held));
   }
-  for (auto const& backend : live) backend->leave();
+  for (auto const& link : live) link->leave();
 }
 
 // A handler of a signal may have called exit() in the middle of a call, which then holds for ever
@@ -61,45 +87,43 @@ void leave_all() {
   left.wait_for(kLongest);
 }
 
-int open_link(const std::string& text, std::shared_ptr<Backend>& out) {
+int Link::open(const std::string& text) {
   port::LinkConfig link;
   std::string reason;
   if (!port::parse_link(text, link, reason)) return fail(-EINVAL, reason);
-  return link.kind == port::LinkKind::kStpd
-             ? StpdBackend::open(service::socket_of(link.target), out)
-             : LocalBackend::open(link, out);
+  if (link.kind != port::LinkKind::kStpd) return LocalBackend::open(link, shards_);
+  return StpdBackend::open(service::socket_of(link.target), shards_.emplace_back());
 }
 
 // Opening a link again has to wait until the last user's closing is done.
-struct CloseInTurn {
-  std::shared_ptr<Backend> backend;
-  void operator()(Backend*) {
-    std::lock_guard const guard(links().mutex);
-    backend.reset();
-  }
-};
+void close_in_turn(Link* link) {
+  std::lock_guard const guard(links().mutex);
+  delete link;
+}
 
 }  // namespace
 
-int use_link(std::shared_ptr<Backend>& out) {
-  return use_link(service::choose_link().link, out);
+int use_link(std::shared_ptr<Backend>& out, const ShardChoice& shard) {
+  return use_link(service::choose_link().link, out, shard);
 }
 
-int use_link(const std::string& text, std::shared_ptr<Backend>& out) {
-  std::shared_ptr<Backend> known;  // outlives the guard: letting go of it may need the mutex
+int use_link(const std::string& text, std::shared_ptr<Backend>& out, const ShardChoice& shard) {
+  std::shared_ptr<Link> known, link;  // outlive the guard: letting go of one may need the mutex
   std::lock_guard const guard(links().mutex);
   static int const at_exit = std::atexit(leave_all);
   (void)at_exit;
   auto& entry = links().open[text];
-  known = entry.lock();
-  if (known == nullptr || known->error() != 0) {
-    std::shared_ptr<Backend> opened;
-    if (auto const error = open_link(text, opened); error != 0) return error;
-    auto* const backend = opened.get();
-    entry = out = std::shared_ptr<Backend>(backend, CloseInTurn{std::move(opened)});
-    return 0;
+  link = known = entry.lock();
+  if (link == nullptr || link->error() != 0) {
+    auto opened = std::make_unique<Link>();
+    if (auto const error = opened->open(text); error != 0) return error;
+    entry = link = std::shared_ptr<Link>(opened.release(), close_in_turn);
   }
-  out = std::move(known);
+  auto* const chosen = link->choose(shard);
+  if (chosen == nullptr)
+    return fail(-EINVAL, "shard " + std::to_string(shard.number) + ": link '" + text + "' has " +
+                             std::to_string(link->count()) + " (queues= says how many)");
+  out = std::shared_ptr<Backend>(link, chosen);
   return 0;
 }
 

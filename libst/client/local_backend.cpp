@@ -31,13 +31,15 @@ service::Quotas own_quotas() {
 
 }  // namespace
 
-int LocalBackend::open(const port::LinkConfig& link, std::shared_ptr<Backend>& out) {
+int LocalBackend::open(const port::LinkConfig& link, std::vector<std::shared_ptr<Backend>>& out) {
   std::string reason;
-  auto port = port::Port::open(link, reason);
-  if (port == nullptr) return fail(-ENODEV, reason);
-  auto backend = std::make_shared<LocalBackend>(std::move(port));
-  if (auto const error = backend->greet(); error != 0) return error;
-  out = std::move(backend);
+  auto ports = port::Port::open_shards(link, reason);
+  if (ports.empty()) return fail(-ENODEV, reason);
+  for (auto& port : ports) {
+    auto backend = std::make_shared<LocalBackend>(std::move(port));
+    if (auto const error = backend->greet(); error != 0) return error;
+    out.push_back(std::move(backend));
+  }
   return 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link that this process runs itself. Whoever is inside a libst call and has to wait drives it;
-// a thread in the background does when nobody is.
+// A link that this process runs itself, or one of its shards. Whoever is inside a libst call and
+// has to wait drives it; a thread in the background does when nobody is.
 #pragma once
 
 #include "libst/client/backend.h"
@@ -10,7 +10,8 @@ namespace stp::client {
 
 class LocalBackend final : public Backend {
  public:
-  static int open(const port::LinkConfig& link, std::shared_ptr<Backend>& out);
+  // All shards of a link, the one that has the device first. It goes last.
+  static int open(const port::LinkConfig& link, std::vector<std::shared_ptr<Backend>>& out);
   explicit LocalBackend(std::unique_ptr<port::Port> port);
   ~LocalBackend() override;
 

@@ -27,8 +27,9 @@ using client::RequestKind;
 
 int Domain::open(const stm_domain_attr_t& attr, std::shared_ptr<Domain>& out) {
   std::shared_ptr<Backend> backend;
-  auto const error =
-      attr.link != nullptr ? client::use_link(attr.link, backend) : client::use_link(backend);
+  client::ShardChoice const shard{.number = attr.shard};
+  auto const error = attr.link != nullptr ? client::use_link(attr.link, backend, shard)
+                                          : client::use_link(backend, shard);
   if (error != 0) return error;
   auto domain = std::allocate_shared<Domain>(PageAllocator<Domain>(), std::move(backend), attr);
   if (auto const failed = domain->open_first_endpoint(); failed != 0) {

@@ -30,7 +30,11 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
   std::string error;
   if (port::parse_link(info.link, link, error)) config.vlan = link.vlan;
   if (info.attaches) config.attach_from = kAttachFrom;
-  config.granted_limit = granted.value_or(kGrantedStus << info.max_stu);
+  // What the network may have to hold is one link's, however many shards that has.
+  auto const shards = info.shards ? info.shards->count() : 1;
+  config.granted_limit = granted.value_or((kGrantedStus << info.max_stu) / shards);
+  config.shards = info.shards.get();
+  config.shard = info.shard;
   return config;
 }
 
@@ -45,6 +49,7 @@ Service::Impl::Impl(std::unique_ptr<port::Port> link, std::optional<std::uint64_
       node(node_config(port->info(), granted, windows), port::system_random()) {
   if (!bell || !bells || !expelled_fd || watch_bell(EPOLL_CTL_ADD, bell.get(), 0, true) != 0)
     throw std::system_error(errno, std::generic_category(), "eventfd");
+  port->set_bell(bell.get());
   if (link_state != port::LinkState::kUp) note_link_change();
 }
 
@@ -267,13 +272,14 @@ bool Service::Impl::any_bell() const {
 bool Service::prepare_to_sleep() {
   impl_->asleep = true;
   for (auto& [id, client] : impl_->clients) client.page().service_asleep.store(1);
-  if (!impl_->any_bell()) return true;
+  if (!impl_->any_bell() && impl_->port->prepare_to_sleep()) return true;
   woke_up();
   return false;
 }
 
 void Service::woke_up() {
   impl_->asleep = false;
+  impl_->port->woke_up();
   for (auto& [id, client] : impl_->clients) client.page().service_asleep.store(0);
   impl_->hear_bells();
 }

@@ -54,7 +54,8 @@ inline constexpr std::uint64_t kGrantedStus = 384;
 class Service {
  public:
   // `granted`: bytes that all clients together have granted by CTS and not received, at most
-  // (NodeConfig::granted_limit). nullopt: what kGrantedStus STUs of the link hold.
+  // (NodeConfig::granted_limit). nullopt: what kGrantedStus STUs of the link hold, all of its
+  // shards together.
   explicit Service(std::unique_ptr<port::Port> port,
                    std::optional<std::uint64_t> granted = std::nullopt);
   ~Service();

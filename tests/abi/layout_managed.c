@@ -11,6 +11,7 @@ static void domain_attr(void) {
   FIELD(stm_domain_attr_t, checksum, 16, 4);
   FIELD(stm_domain_attr_t, buffer_log2, 20, 4);
   FIELD(stm_domain_attr_t, slots, 24, 4);
+  FIELD(stm_domain_attr_t, shard, 28, 4);
 }
 
 static void domain_info(void) {

@@ -17,10 +17,11 @@ constexpr std::size_t kCapacity = 256;
 
 }  // namespace
 
-ManagedPair::Side::Side() : bytes(2 * kMost) {
+ManagedPair::Side::Side(const char* link, std::uint32_t shard) : bytes(2 * kMost) {
   stm_domain_attr_t attr{};
   attr.size = sizeof attr;
-  attr.link = "loop";
+  attr.link = link;
+  attr.shard = shard;
   check(stm_domain_open(&attr, &domain), "stm_domain_open");
   check(stm_queue_create(domain, kCapacity, &queue), "stm_queue_create");
   check(stm_memory_register(domain, bytes.data(), bytes.size(), kAccess, &memory),
@@ -48,16 +49,18 @@ void ManagedPair::Side::await(unsigned kind, Side& other) {
   while (!take(kind)) other.take(0);
 }
 
-ManagedPair::ManagedPair() {
+ManagedPair::ManagedPair(const char* link, std::uint32_t shard_a, std::uint32_t shard_b,
+                         const char* port)
+    : a_(link, shard_a), b_(link, shard_b) {
   stm_connection_attr_t attr{};
   attr.size = sizeof attr;
   attr.events = b_.queue;
   stm_listener_t listener = nullptr;
-  check(stm_listen(b_.domain, ":3000", b_.queue, 0, 0, &listener), "stm_listen");
+  check(stm_listen(b_.domain, port, b_.queue, 0, 0, &listener), "stm_listen");
   auto mine = attr;
   mine.events = a_.queue;
   check(stm_connection_create(a_.domain, &mine, &a_.connection), "stm_connection_create");
-  check(stm_connect(a_.connection, ":3000", -1, nullptr, 0), "stm_connect");
+  check(stm_connect(a_.connection, port, -1, nullptr, 0), "stm_connect");
   b_.await(STM_REQUEST, a_);
   check(stm_accept(b_.connection, &attr, nullptr, 0), "stm_accept");
   a_.await(STM_CONNECTED, b_);
@@ -94,6 +97,21 @@ void ManagedPair::put(std::size_t length) {
   check(stm_put(a_.connection, 0, 0, a_.memory, a_.bytes.data(), length, remote_.key, 0),
         "stm_put");
   a_.await(STM_PUT, b_);
+}
+
+std::uint64_t ManagedPair::puts_until(const std::atomic<bool>& stop, std::uint32_t window,
+                                      std::size_t length) {
+  std::vector<stm_event_t> events(window);
+  std::uint64_t posted = 0, done = 0;
+  while (!stop) {
+    for (; posted - done < window; ++posted)
+      check(stm_put(a_.connection, 0, 0, a_.memory, a_.bytes.data(), length, remote_.key, 0),
+            "stm_put");
+    auto const told = stm_queue_poll(a_.queue, events.data(), static_cast<int>(window));
+    check(told, "stm_queue_poll");
+    done += static_cast<std::uint64_t>(told);
+  }
+  return done;
 }
 
 void ManagedPair::puts(std::uint32_t count, std::size_t length, bool listed) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two domains of one program on the loop, connected: what the managed layer and the way to the Node
-// cost, without a link. One thread polls both.
+// cost, without a link. One thread polls both; or one of them, where each has a shard of its own.
 #pragma once
 
 #include <stp/managed.h>
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -12,7 +13,9 @@ namespace stp::bench {
 
 class ManagedPair {
  public:
-  ManagedPair();
+  ManagedPair() : ManagedPair("loop", 0, 0, ":3000") {}
+  // `shard_a`, `shard_b`: as in stm_domain_attr_t.
+  ManagedPair(const char* link, std::uint32_t shard_a, std::uint32_t shard_b, const char* port);
   ~ManagedPair();
   ManagedPair(const ManagedPair&) = delete;
   ManagedPair& operator=(const ManagedPair&) = delete;
@@ -26,10 +29,13 @@ class ManagedPair {
   // its own whatever the compiler does, for tools that count what it takes.
   // `listed`: posted by stm_post_list.
   [[gnu::noinline]] void puts(std::uint32_t count, std::size_t length, bool listed = false);
+  // A window of them at once until `stop`: this thread posts and is told, and looks at A alone. How
+  // many are done.
+  std::uint64_t puts_until(const std::atomic<bool>& stop, std::uint32_t window, std::size_t length);
 
  private:
   struct Side {
-    Side();
+    Side(const char* link, std::uint32_t shard);
     void await(unsigned kind, Side& other);
     bool take(unsigned kind);
 

@@ -20,6 +20,13 @@ std::unique_ptr<port::Port> open_port(const std::string& text) {
   return port;
 }
 
+// STP_TEST_QUEUES: a loop link has that many shards.
+std::string in_process(const std::string& link) {
+  auto const* const queues = std::getenv("STP_TEST_QUEUES");
+  bool const takes_them = queues != nullptr && link.starts_with("loop");
+  return takes_them ? link + ",queues=" + queues : link;
+}
+
 std::string temporary_folder() {
   std::string name = "/tmp/libst-test-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
@@ -74,7 +81,7 @@ UseLink::~UseLink() {
 
 LibstTest::LibstTest(const std::string& link) {
   if (GetParam() == Way::kThroughDaemon) daemon_.emplace(link);
-  link_.emplace(daemon_ ? daemon_->link() : link);
+  link_.emplace(daemon_ ? daemon_->link() : in_process(link));
 }
 
 void ConnectedTest::SetUp() {

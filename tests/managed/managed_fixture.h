@@ -45,8 +45,9 @@ class Side {
 // A server's domain and a client's on the link of STP_LINK.
 class TwoSides {
  public:
-  explicit TwoSides(const stm_domain_attr_t* attr = nullptr)
-      : server(4096, attr), client(4096, attr) {}
+  explicit TwoSides(const stm_domain_attr_t* attr = nullptr) : TwoSides(attr, attr) {}
+  TwoSides(const stm_domain_attr_t* of_server, const stm_domain_attr_t* of_client)
+      : server(4096, of_server), client(4096, of_client) {}
   // The server listens on :3000.
   void listen();
   void connect(const void* private_data = nullptr, std::size_t length = 0);
