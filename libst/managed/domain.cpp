@@ -2,6 +2,7 @@
 #include "libst/managed/domain.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "dpdk_port/port.h"
@@ -27,7 +28,9 @@ using client::RequestKind;
 
 int Domain::open(const stm_domain_attr_t& attr, std::shared_ptr<Domain>& out) {
   std::shared_ptr<Backend> backend;
-  client::ShardChoice const shard{.number = attr.shard};
+  constexpr std::uint64_t kLast = std::numeric_limits<std::uint32_t>::max();
+  client::ShardChoice const shard{.number =
+                                      static_cast<std::uint32_t>(std::min(attr.shard, kLast))};
   auto const error = attr.link != nullptr ? client::use_link(attr.link, backend, shard)
                                           : client::use_link(backend, shard);
   if (error != 0) return error;

@@ -5,13 +5,14 @@
 #include "tests/abi/layout.h"
 
 static void domain_attr(void) {
-  TYPE(stm_domain_attr_t, 32);
+  TYPE(stm_domain_attr_t, 40);
   FIELD(stm_domain_attr_t, size, 0, 8);
   FIELD(stm_domain_attr_t, link, 8, 8);
   FIELD(stm_domain_attr_t, checksum, 16, 4);
   FIELD(stm_domain_attr_t, buffer_log2, 20, 4);
   FIELD(stm_domain_attr_t, slots, 24, 4);
-  FIELD(stm_domain_attr_t, shard, 28, 4);
+  /* Not at 28: older programs have padding there, which may hold anything. */
+  FIELD(stm_domain_attr_t, shard, 32, 8);
 }
 
 static void domain_info(void) {

@@ -42,7 +42,7 @@ typedef struct stm_domain_attr {
   uint32_t checksum;    /* 1: every frame that leaves carries one */
   uint32_t buffer_log2; /* Bufsize, an exponent, 12..24; 0: 12. See stm_memory_register */
   uint32_t slots;       /* headers that may wait on a connection, 64..65535; 0: 240 */
-  uint32_t shard;       /* of a link with queues=: 1 is its first; 0: the next in turn */
+  uint64_t shard;       /* of a link with queues=: 1 is its first; 0: the next in turn */
 } stm_domain_attr_t;
 
 /* `attr` may be NULL. -EINVAL, also where there is no such shard; -ENODEV no such link. What moves
