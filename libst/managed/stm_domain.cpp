@@ -217,7 +217,7 @@ int stm_region_open_group(stm_memory_t memory, void* ptr, size_t length, unsigne
                           uint64_t group, uint64_t address, stm_region_t* region,
                           stm_remote_t* remote) {
   return guarded([&] {
-    if (group == 0) return fail(-EINVAL, "group 0 is none");
+    if (group == 0) return fail(-EINVAL, "group must be non-zero");
     return open_region(memory,
                        {.bytes = {static_cast<std::byte*>(ptr), length},
                         .access = access,
