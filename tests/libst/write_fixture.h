@@ -26,6 +26,13 @@ class WriteTest : public ConnectedTest {
   static constexpr std::size_t kBufsize = 16'384;
   static constexpr unsigned kBlocksize = 16;
 
+  // The buffers go before the endpoints do.
+  void TearDown() override {
+    for (auto* const region : {source_region_, target_region_})
+      if (region != nullptr) st_unmap(region);
+    ConnectedTest::TearDown();
+  }
+
   void map(std::size_t bytes) {
     source_.emplace(bytes, 3);
     target_.emplace(bytes, 0, false);
