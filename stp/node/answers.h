@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a Node sends of its own accord, until it leaves: to peers, and to stations that have no
-// connection here. Of these there may be any number, under any address: they have few places of
-// their own, few of those for one address, and while users have something to send a small part of
-// what leaves.
+// Queues of the frames that a Node sends of its own accord: to peers, and to strangers (stations
+// without a connection here). There may be any number of strangers, under any addresses. So they
+// get few places, few of those per address, and a small share of the frames that leave while users
+// have something to send.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@ struct Answer {
   wire::Header header;
   bool checksum = false;
   OptionPayload option;
-  std::uint64_t order = 0;  // in which they were asked for
+  std::uint64_t order = 0;  // sequence number of add() and add_for_stranger()
 
-  // A connection's data must not overtake what opens it.
+  // Must leave before users' data: a connection's data must not overtake the frame that opens it.
   [[nodiscard]] bool pressing() const { return header.op() != wire::Op::kRequestStateResponse; }
 };
 
@@ -29,14 +29,14 @@ struct Answer {
 class Answers {
  public:
   static constexpr std::size_t kToPeers = 1024, kToStrangers = 256, kToOneStranger = 32;
-  // Of what leaves while users wait, strangers have one frame in so many.
+  // While users wait, at most one frame in kShare goes to strangers.
   static constexpr unsigned kShare = 8;
 
   enum class Added : std::uint8_t { kYes, kFull, kAddressFull };
 
   [[nodiscard]] bool empty() const { return peers_.count + strangers_.count == 0; }
   [[nodiscard]] bool has_pressing() const { return pressing_ != 0; }
-  // So many more for that address.
+  // Whether there is room for `frames` more to that address.
   [[nodiscard]] Added room_for_stranger(const MacAddr& address, std::size_t frames) const {
     if (strangers_.count + frames > kToStrangers) return Added::kFull;
     return waiting_[group(address)] + frames > kToOneStranger ? Added::kAddressFull : Added::kYes;
@@ -46,13 +46,13 @@ class Answers {
     put(peers_, answer);
     return true;
   }
-  // There is room.
+  // Requires room_for_stranger().
   void add_for_stranger(const Answer& answer) {
     ++waiting_[group(answer.dst)];
     put(strangers_, answer);
   }
 
-  // The one whose turn it is; nullptr: none, or it has to let users go first.
+  // The answer to send next; nullptr: none, or users go first.
   const Answer* next(bool users_wait) {
     bool const stranger = strangers_.count != 0 && (!users_wait || credit_ >= kShare - 1);
     if (!stranger && peers_.count == 0) return nullptr;
@@ -70,11 +70,11 @@ class Answers {
     }
     turn_->drop();
   }
-  // Users have sent so many frames.
+  // Users have sent `frames` frames.
   void users_sent(std::size_t frames) { credit_ = std::min(credit_ + frames, kMostCredit); }
 
  private:
-  // Where strangers are few nobody waits for anybody.
+  // Lets a burst of answers to strangers leave without waiting when strangers are few.
   static constexpr std::size_t kMostCredit = 32 * (kShare - 1);
   static constexpr std::size_t kGroups = 256;
   struct Ring {
@@ -102,7 +102,7 @@ class Answers {
   std::size_t pressing_ = 0;
   std::uint64_t order_ = 0;
   std::size_t credit_ = kMostCredit;
-  std::array<std::uint16_t, kGroups> waiting_{};  // strangers' answers, by address
+  std::array<std::uint16_t, kGroups> waiting_{};  // strangers' answers per group of addresses
 };
 
 }  // namespace stp

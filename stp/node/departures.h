@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Clocks of requests begin when these have left, with the first look at the time after that: a turn
-// may be held up between a look at the time and the frame's departure, and a clock that had begun
-// with that look would be over too soon.
+// Starts the clock of a request at the first reading of the time after the request has left. A turn
+// may be delayed between a reading and the departure of the frame; a clock started at that earlier
+// reading would run out too soon.
 // protocol: 10.20
 #pragma once
 
@@ -15,18 +15,18 @@ class NodeDepartures {
  public:
   enum Clock : std::uint8_t { kHandshakeClock = 1, kAskClock = 2, kGrantClock = 4 };
 
-  // A request of the Node's own that `clock` is of stands in the queue of answers.
+  // A request of the Node's own with this clock is in the queue of answers.
   void leaves(Vc& vc, Clock clock) {
     if (vc.departing.clocks_ == 0) leaving_.push_back(vc.id);
     vc.departing.clocks_ |= clock;
   }
-  // The queue of answers is empty: all of them are on their way.
+  // The queue of answers is empty: all these requests have left.
   void have_left() {
     if (leaving_.empty()) return;
     left_.insert(left_.end(), leaving_.begin(), leaving_.end());
     leaving_.clear();
   }
-  // The first look at the time since then.
+  // Call at the first reading of the time after have_left().
   void start_clocks(const PortTable& vcs, Time now) {
     if (!left_.empty()) start(vcs, now);
   }

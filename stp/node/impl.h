@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The inside of Node. Its functions are spread over the files of this folder by subject:
-//   endpoints.cpp   endpoints and mapped memory        receive.cpp   frames, up to the operation
-//   connect.cpp     connections made and ended         data.cpp      placing STUs
-//   listen.cpp      the listener's side                state.cpp     Slots: RS and RSR
-//   dial.cpp        RCs waiting for their turn         timers.cpp    retries, keep-alive
-//   transmit.cpp    bursts to send                     request.cpp   checks on users' requests
-//   whole_blocks.cpp  the short way of Blocks that are one STU
-//   one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks asked for again
-//   connectionless.cpp  endpoints without peers
-//   stranger.cpp    requesters who have not shown that answers reach them
+// The implementation of Node. The files of this folder each hold one subject:
+// endpoints.cpp   endpoints and mapped memory        receive.cpp   frames, up to the operation
+// connect.cpp     connections made and ended         data.cpp      placing STUs
+// listen.cpp      the listener's side                state.cpp     Slots: RS and RSR
+// dial.cpp        RCs waiting for their turn         timers.cpp    retries, keep-alive
+// transmit.cpp    bursts to send                     request.cpp   checks on users' requests
+// whole_blocks.cpp  fast path for Blocks of one STU
+// one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks requested again
+// connectionless.cpp  endpoints without peers
+// stranger.cpp    requesters that have not proved their address
 #pragma once
 
 #include <map>
@@ -99,13 +99,13 @@ struct Node::Impl {
   Vc* make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now,
               const Strangers::Names& names = {});
   std::uint16_t choose_port(const Endpoint& endpoint, Time now);
-  // What a peer announces in its RC or CA.
+  // Announced by a peer in its RC or CA.
   struct PeerSizes {
     std::uint16_t slots;
     std::uint32_t bufsize, max_stu;  // exponents
   };
   void adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes);
-  // Of what a user has queued that closes: without a frame that leaves for so long it is dropped.
+  // A closing connection drops its queued requests if no frame of them leaves for this long.
   static constexpr Time kDrainPatience = 30 * kSecond;
   void drain(Vc& vc, Time now);
   void begin_closing(Vc& vc, Time now);
@@ -178,7 +178,7 @@ struct Node::Impl {
   bool take_reply(Vc& vc, Time now);
 
   // --- recover.cpp
-  std::size_t recover_blocks(Vc& vc, Time now);  // how many it has looked at
+  std::size_t recover_blocks(Vc& vc, Time now);  // returns the number of Blocks checked
   Time ask_in_silence(Vc& vc, GrantedBlock* first, Time now);
   bool ask_again(Vc& vc, InboundBlock& block, Time now);
   void ask_whether_seen(Vc& vc, Time now);
@@ -193,7 +193,8 @@ struct Node::Impl {
                     std::uint32_t asker_id);
   void send_slot_question(Vc& vc);
   void repeat_proof(Vc& vc);
-  // Why: for credit; to see whether the peer lives; to see whether it has seen what it was sent.
+  // Reasons to send an RS: to learn the credit; to check that the peer is alive; to check that it
+  // has seen what it was sent.
   enum class Ask : std::uint8_t { kCredit, kKeepAlive, kSilence };
   void ask_slots(Vc& vc, Ask why, Time now);
   void ask_again_later(Vc& vc, Time now);
@@ -202,8 +203,9 @@ struct Node::Impl {
 
   // --- timers.cpp
   void expire(Time now);
-  std::size_t expire_vc(Vc& vc, Time now);  // the Blocks it has looked at
-  // What has ended goes a piece at a time: a few at once, more in slices of later turns.
+  std::size_t expire_vc(Vc& vc, Time now);  // returns the number of Blocks checked
+  // Ended Transfers and connections are freed in slices: a few Blocks at once, the rest in later
+  // turns.
   static constexpr std::size_t kTidiedAtOnce = 64, kTidiedInATurn = 1'024;
   void tidy();
   void tidy_later(InboundRemains remains);
@@ -252,13 +254,14 @@ struct Node::Impl {
   // --- whole_blocks.cpp
   bool send_whole_block(Vc& vc, TxFrame& frame, Time now);
 
-  // Answers and requests of the Node's own: small, sent before anything of users but for a frame.
+  // Queues a frame of the Node's own. These are small and leave before all user data except a frame
+  // already being sent.
   void answer(const MacAddr& dst, const wire::Header& header, bool checksum = false,
               const OptionPayload& option = {});
   [[nodiscard]] wire::Header header_for(const Vc& vc, wire::Op op, std::uint16_t flags = 0) const {
     return addressed_to(vc, {.op_flags = wire::op_flags(op, flags)});
   }
-  // To the peer of `vc`, with what `operation` says.
+  // A header for the peer of `vc`, with the fields of `operation`.
   template <typename Operation>
   [[nodiscard]] static wire::Header header_for(const Vc& vc, const Operation& operation,
                                                std::uint16_t flags = 0) {
@@ -276,7 +279,7 @@ struct Node::Impl {
   Counters counters;
   Pacing pacing{config.granted_limit, vcs, counters};
 
-  // That is being received: not made anew, for each frame fills all that is looked at.
+  // The frame being received. Reused, because each frame overwrites all fields that are read.
   wire::Frame parsed;
 
   IdTable<Endpoint> endpoints{config.max_endpoints};
@@ -285,26 +288,26 @@ struct Node::Impl {
   std::map<std::uint32_t, Endpoint*> listeners;  // by UPort
 
   PortTable vcs{config.shards == nullptr ? PortShare{} : config.shards->share(config.shard)};
-  std::map<PeerName, Vc*> by_peer;  // connections that came by RC
+  std::map<PeerName, Vc*> by_peer;  // connections made by a peer's RC
   struct Dialing {
-    std::set<VcId> sent, waiting;  // each in the order in which they were made
-    Time hurried = 0;              // then the oldest of those sent went once more, out of its turn
+    std::set<VcId> sent, waiting;  // in the order of their creation
+    Time hurried = 0;              // when the oldest of `sent` was repeated out of turn
   };
-  std::map<ListenerName, Dialing> dialing;  // each has something unanswered
+  std::map<ListenerName, Dialing> dialing;  // entries have unanswered RCs
   NodeDepartures departures;
   ClosedConnections closed;
   Refusals refusals;
   Unproven unproven;
-  std::unique_ptr<Strangers> strangers;  // from the first listener on
-  bool looped = false;                   // what is received has not been on the link
+  std::unique_ptr<Strangers> strangers;  // made with the first listener
+  bool looped = false;                   // the frames being received came from this Node itself
   TimerHeap timers;
 
   Answers answers;
-  std::map<std::uint64_t, Owner> owners;  // who has endpoints
+  std::map<std::uint64_t, Owner> owners;  // those with endpoints
   Turns turns;
-  bool unfinished = false;             // there is more to look at than one call does
-  Time seen = 0;                       // the last time of the loop
-  std::deque<InboundRemains> remains;  // of connections that have ended
+  bool unfinished = false;             // one call could not do all the work
+  Time seen = 0;                       // time of the latest call
+  std::deque<InboundRemains> remains;  // of ended connections
   LinkedList<Vc, IsUntidy> untidy_vcs;
   std::deque<Event> events;
   WakeUps wake_ups{events};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a Node keeps: endpoints, regions of mapped memory, Virtual Connections.
+// The objects of a Node: endpoints, regions of mapped memory, Virtual Connections.
 #pragma once
 
 #include <deque>
@@ -34,22 +34,22 @@ struct Stocked {
 
 struct Vc;
 
-// The lists that a connection can stand in.
-struct IsReady;      // it has something to send, or may have
-struct IsTouched;    // its user may have to be told or woken
-struct IsWatched;    // pacing looks whether anything comes of its grants
-struct IsInBacklog;  // established, or asked for; not yet accepted
-struct IsUntidy;     // something of what was granted has ended, and has to be taken down
-struct HasReady;     // of Owners
+// The lists a connection can be in.
+struct IsReady;      // it has, or may have, something to send
+struct IsTouched;    // its user may have to be notified or woken
+struct IsWatched;    // pacing checks whether its grants make progress
+struct IsInBacklog;  // established or in kAsked; not yet accepted
+struct IsUntidy;     // Blocks of ended Transfers are to be freed
+struct HasReady;     // the list of Owners with ready connections
 
-// Whose endpoints are: pacing lets none be held up by what another owner's peers owe it, and each
-// has its turn to send, however many connections another one has.
+// The owner of endpoints. Pacing never delays one owner for what another owner's peers owe, and
+// owners take turns to send, however many connections each has.
 struct Owner : Link<HasReady> {
   LinkedList<Vc, IsReady> ready;
   std::uint64_t granted = 0;  // bytes of CTS that have not arrived
   std::uint32_t held = 0;     // CTS that pacing holds back
   std::uint32_t endpoints = 0;
-  // That takes the memory which keeps track of what is on its way to them.
+  // Pays for the memory that tracks data under way to its connections.
   std::shared_ptr<WindowPurse> windows;
 };
 
@@ -63,8 +63,8 @@ struct Endpoint {
   std::uint32_t uport = 0;
   std::deque<Stocked> stock;
   LinkedList<Vc, IsInBacklog> backlog;
-  std::uint32_t in_backlog = 0;  // how many
-  // Until then there is no place but for those who show that they are there.
+  std::uint32_t in_backlog = 0;  // length of `backlog`
+  // Until then the endpoint accepts only requesters that have proved their address.
   Time crowded_until = 0;
   std::uint32_t vcs = 0, regions = 0;
 };
@@ -79,8 +79,8 @@ struct Region {
   RegionMxs mxs;
 };
 
-// The answer to the question that follows a CA (docs/protocol.md, 5.37): the Responder may have
-// nothing else to make the connection from. It is repeated until another frame comes.
+// State of the RSR that answers the RS after a CA (docs/protocol.md, 5.37): the Responder may need
+// it to make the connection. The Node repeats it until another frame arrives.
 // protocol: 5.37
 struct Proof {
   static constexpr unsigned kTries = 5;
@@ -90,32 +90,32 @@ struct Proof {
   Time asked = 0;
 };
 
-// An RC of ours: not any more, or never; for others to be answered; on its way.
+// State of our RC: kNone (not pending), kWaits (waits until others are answered), kSent.
 enum class Dial : std::uint8_t { kNone, kWaits, kSent };
 
-// What WakeUps knows of a connection.
+// State that WakeUps keeps for a connection.
 class WakeState {
   friend class WakeUps;
-  bool urgent_ = false;    // its user is to be woken at once
-  bool drowsy_ = false;    // of those that have been touched: its user has been told
-  bool has_news_ = false;  // that its user was not told of: a header, or another state
+  bool urgent_ = false;    // wake its user at once
+  bool drowsy_ = false;    // its user has been told; its wake-up may be delayed
+  bool has_news_ = false;  // it has a header or state that its user was not told of
 };
 
-// Of its requests that are about to leave: NodeDepartures begins their clocks.
+// The clocks that NodeDepartures starts when requests of this connection have left.
 class DepartingClocks {
   friend class NodeDepartures;
   std::uint8_t clocks_ = 0;
 };
 
-// What Pacing knows of a connection.
+// State that Pacing keeps for a connection.
 class PacedVc {
   friend class Pacing;
-  std::uint32_t held_ = 0;  // its CTS that wait
-  Time look_at_ = 0;        // where its grants are watched: the next look
+  std::uint32_t held_ = 0;  // its CTS that pacing holds
+  Time look_at_ = 0;        // time of the next check, if its grants are watched
 };
 
-// A Virtual Connection; or the one Port of a connectionless endpoint, which has a channel as
-// connections have, is open for all its life, and whose peer is that of the request being sent.
+// A Virtual Connection, or the Port of a connectionless endpoint. Such a Port has a channel like a
+// connection and is always open; its peer is that of the request being sent.
 struct Vc : TimerNode,
             Link<IsReady>,
             Link<IsTouched>,
@@ -126,14 +126,14 @@ struct Vc : TimerNode,
   Endpoint* endpoint = nullptr;
   Machine<kVcTransitions> state;
   int error = 0;
-  bool passive = false;      // came by RC; `peer_key` with its MAC and Port finds it again
-  bool end_counted = false;  // vc_opened = vc_closed + vc_failed, in the end
-  bool user_closed = false;  // the user let go of it
+  bool passive = false;      // made by the peer's RC; found by MAC, Port and `peer_key`
+  bool end_counted = false;  // counted in vc_closed or vc_failed
+  bool user_closed = false;  // the user has closed it
   WakeState wake;
   DepartingClocks departing;
   std::uint64_t cookie = 0;
 
-  wire::ExpectedData expected;  // of its peer, once that has told its names
+  wire::ExpectedData expected;  // the peer's names, once it has sent them
   MacAddr peer_mac;
   std::uint16_t local_port = 0, peer_port = 0;
   std::uint32_t local_key = 0, peer_key = 0;
@@ -141,21 +141,21 @@ struct Vc : TimerNode,
   unsigned peer_bufsize = 0, peer_max_stu = 0;
   std::uint32_t peer_slots = 0;
   std::uint32_t peer_uport = 0;
-  OptionPayload option, peer_option;  // of RC and CA, in the end of RD: ours, the peer's
+  OptionPayload option, peer_option;  // ours and the peer's: of RC and CA, finally of RD
   unsigned send_stu_log2 = 0;
 
   NodeChannel channel;
   SlotCredit credit;
   RoundTrip round_trip;
   Dial dial = Dial::kNone;
-  Retry handshake;          // RC, RD or DA waiting for its answer; while open, the proof's clock
-  Time drain_by = kNever;   // its user has closed it: what is queued has to get on until then
-  Time decide_by = kNever;  // kAsked: the user's time to decide ends
+  Retry handshake;          // for RC, RD or DA until answered; in kOpen for the Proof
+  Time drain_by = kNever;   // closed by its user: deadline for queued requests to progress
+  Time decide_by = kNever;  // kAsked: deadline of the user's decision
   SlotQuestions questions;
-  Time granted_at = 0;         // the last CTS has left by then
-  Time data_check = kNever;    // look then whether granted Blocks make progress
-  Time no_slot_until = 0;      // its peer learns no later that it may send again
-  Doubt doubt;                 // whether the sender has seen what granted them
+  Time granted_at = 0;         // the last CTS left no later than this
+  Time data_check = kNever;    // next check whether granted Blocks make progress
+  Time no_slot_until = 0;      // the peer learns by then that it may send again
+  Doubt doubt;                 // whether the sender has seen the grants
   Time heard = 0;              // last frame from the peer
   std::uint32_t attached = 0;  // frames that still read the user's memory
   Sending sending;
@@ -166,7 +166,7 @@ struct Vc : TimerNode,
   PacedVc paced;
   VcMxs mxs;
   std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
-  std::unique_ptr<KeyGuard> guard;                 // the same
+  std::unique_ptr<KeyGuard> guard;                 // connectionless only
 
   VcTraffic traffic;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a Node keeps of its peer's Gets and FetchOps on one connection: which FetchOps have been
-// executed, with their results, so that each is executed once however often it is asked for; and
-// the answers that are owed.
+// The peer's Gets and FetchOps on one connection: the FetchOps executed with their results, so that
+// each is executed once however often the peer repeats it, and the answers still to be sent.
 #pragma once
 
 #include <array>
@@ -15,17 +14,17 @@ namespace stp {
 
 class OneSided {
  public:
-  static constexpr std::uint32_t kWindow = 64;  // results kept, answers owed
+  static constexpr std::uint32_t kWindow = 64;  // results kept; the most answers waiting
 
-  // What is known of the FetchOp with a G_num.
+  // State of the FetchOp with a G_num.
   enum class Fetch : std::uint8_t {
-    kNew,        // not executed: done() or refuse() follows
+    kNew,        // not executed: call done() or refuse()
     kDone,       // executed: result() is its answer
-    kRefused,    // it was refused, and is again
+    kRefused,    // refused: refuse it again
     kConfirmed,  // the requester has its answer
     kStale,      // too old to tell whether it was executed
   };
-  // A FetchOp arrived, or the word that its answer has.
+  // Call when a FetchOp arrives, or the confirmation that its answer arrived.
   // protocol: 9.16
   Fetch seen(std::uint32_t g_num) {
     if (!any_ || static_cast<std::int32_t>(g_num - newest_) > 0) newest_ = g_num;
@@ -36,29 +35,29 @@ class OneSided {
   }
   void done(std::uint32_t g_num, std::uint64_t value) { at(g_num) = {g_num, Fetch::kDone, value}; }
   void refuse(std::uint32_t g_num) { at(g_num) = {g_num, Fetch::kRefused, 0}; }
-  // It is kDone: the requester has its answer, which is not sent again.
+  // The requester has the answer of a kDone FetchOp: it is not sent again.
   void confirm(std::uint32_t g_num) { at(g_num).state = Fetch::kConfirmed; }
-  // Of one that is kDone: what was there before.
+  // The old value, for a kDone FetchOp.
   [[nodiscard]] std::uint64_t result(std::uint32_t g_num) { return at(g_num).value; }
 
   struct Reply {
     SendEntry entry;
     Sending::Source source;
   };
-  // Whether an answer to `g_num` is about to leave.
+  // Whether an answer to `g_num` waits to be sent.
   [[nodiscard]] bool owes(std::uint32_t g_num) const {
     work::count("answers that a connection owes", replies_.size());
     for (auto const& reply : replies_)
       if (reply.entry.header.b_num == g_num) return true;
     return false;
   }
-  // False: kWindow of them are owed already.
+  // Queues an answer. False: kWindow already wait.
   bool owe(const Reply& reply) {
     if (replies_.size() == kWindow) return false;
     replies_.push_back(reply);
     return true;
   }
-  // The answer that leaves next; nullptr: none is owed. pop() when it does.
+  // The answer to send next; nullptr: none. Call pop() when it leaves.
   [[nodiscard]] const Reply* next() const { return replies_.empty() ? nullptr : &replies_.front(); }
   void pop() { replies_.pop_front(); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Receiver-driven pacing: CTS wait while too many granted bytes are on their way, so that many
-// senders to one receiver do not overflow the switch before it (docs/protocol.md, section 10). CTS
-// for which their owner has no memory wait here, too.
+// senders to one receiver do not overflow its switch (docs/protocol.md, section 10). CTS also wait
+// here while their owner has no memory to track them.
 #pragma once
 
 #include <optional>
@@ -14,54 +14,57 @@ namespace stp {
 
 class Pacing {
  public:
-  // CTS in one burst; those that are refused in the end count.
+  // The most CTS in one burst, including those refused in the end.
   static constexpr unsigned kMostReleased = 32;
 
-  // `limit`: bytes that may be granted over all connections; 0: no bound. `vcs`, `counters` outlive
-  // the calls.
+  // `limit`: bytes that may be granted over all connections; 0: no limit. `vcs` and `counters` must
+  // outlive this.
   Pacing(std::uint64_t limit, PortTable& vcs, Counters& counters)
       : limit_(limit), vcs_(vcs), counters_(counters) {}
 
-  // The account of a connection of `owner`, and what its purse tells that memory is free again.
+  // account: for a new connection of `owner`. memory_freed: WindowPurse sets it when memory that
+  // was short is free again.
   GrantAccount account(Owner& owner) { return {sums_, owner.granted}; }
   bool& memory_freed() { return memory_freed_; }
 
-  // The user of `vc` wants to send the CTS `entry`. True: it waits here, or one that it repeats
-  // does; next() gives it when it may go. False: it may go now.
+  // The user of `vc` wants to send the CTS `entry`. True: it waits here, or the CTS that it repeats
+  // does; next() returns it when it may go. False: it may go now.
   // protocol: 10.8
   bool hold(Vc& vc, const SendEntry& entry, Time now);
-  // It was refused: its owner has no memory to keep track of the Block. False: too many wait.
+  // Call when `entry` was refused because its owner has no memory to track the Block. False: too
+  // many wait.
   // protocol: 7.19
   bool hold_for_memory(Vc& vc, const SendEntry& entry, Time now);
   // No CTS waits.
   [[nodiscard]] bool empty() const { return held_.empty(); }
-  // Before the first next() of a burst.
+  // Call before the first next() of a burst.
   void begin_burst(Time now);
   struct Grant {
     Vc& vc;
     SendEntry entry;
   };
-  // Takes the CTS that goes next, of the Transfer nearest to its end, now and then of the oldest.
-  // Looks at no more than `left`, which becomes less. None: no other may go now.
+  // Takes the CTS that goes next: the one of the Transfer nearest to its end, from time to time the
+  // oldest. Examines at most `left` CTS and reduces `left`. nullopt: no other may go now.
   // protocol: 10.9
   std::optional<Grant> next(unsigned& left, Time now);
-  // It takes more memory than when it was held, its Transfer was forgotten say: it waits on.
+  // Call when the CTS needs more memory than when it was held, e.g. because its Transfer was
+  // forgotten. It waits again.
   void hold_again(const Grant& grant, Time now);
   // The peer of `vc` has Slots again.
   void has_credit(Vc& vc);
-  // `vc`, or its Transfer `r_id`, is over: a CTS of it must not begin it anew.
+  // `vc` or its Transfer `r_id` has ended: drops its CTS, so that none starts the Transfer again.
   void drop(Vc& vc);
   void drop(Vc& vc, std::uint32_t r_id);
-  // What was dropped is taken down in slices: up to `most` CTS. Returns how many it was.
+  // Frees up to `most` dropped CTS. Returns how many.
   std::size_t tidy(std::size_t most) { return held_.tidy(most); }
   [[nodiscard]] bool untidy() const { return held_.untidy(); }
 
-  // A CTS of `vc` leaves: from now on it is seen whether anything comes of its grants.
+  // A CTS of `vc` leaves: checks from now on whether its grants make progress.
   void watch(Vc& vc, Time now);
-  // Grants of which nothing has come for long hold up no others.
+  // Grants without progress for long no longer delay others.
   // protocol: 10.12
   void write_off(Time now);
-  // The next look. Nobody has to look while nothing is held back.
+  // Time of the next check; kNever while no CTS is held.
   [[nodiscard]] Time deadline() const;
 
  private:
@@ -74,14 +77,15 @@ class Pacing {
   Counters& counters_;
   NodeGrants sums_;
   HeldGrants held_;
-  bool memory_freed_ = false;  // some that was missing has come back
-  // Then a look whether there is memory for one: others may have given some of theirs back.
+  bool memory_freed_ = false;  // memory that was short is free again
+  // Time to check whether there is memory for a held CTS: others may have returned some to the
+  // budget.
   Time memory_look_ = kNever;
-  std::size_t idle_look_ = 0;  // the Port that this look came to
-  // None of them can go while more than this is granted.
+  std::size_t idle_look_ = 0;  // the Port that the check has reached
+  // No held CTS can go while more than this is granted.
   std::uint64_t release_from_ = ~std::uint64_t{0};
   std::uint64_t releases_ = 0;
-  LinkedList<Vc, IsWatched> watched_;  // connections with grants, in the order of their next look
+  LinkedList<Vc, IsWatched> watched_;  // connections with grants, ordered by next check
 };
 
 }  // namespace stp

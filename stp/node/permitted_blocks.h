@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the Blocks begin that the peer's CTS permit. A user's request names the address of the
-// bytes it sends, which is inside the Block where it repeats a tail; from both follows the number
-// of the first STU (docs/protocol.md, section 8).
+// The start addresses of the Blocks that the peer's CTS permit. A user's request names the address
+// of its bytes, which is inside the Block if it repeats the Block's tail. From both follows the
+// number of the first STU (docs/protocol.md, section 8).
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace stp {
 
-// Asked for each DATA of a user: sorted, so that asking costs little; the oldest goes first.
+// Looked up for each DATA of a user, so it is sorted. When full, the oldest entry is replaced.
 class PermittedBlocks {
  public:
   void remember(std::uint32_t r_id, std::uint32_t b_num, std::uint64_t start) {
@@ -33,7 +33,7 @@ class PermittedBlocks {
     }
     blocks_.insert(at, {key, start});
   }
-  // The linear address of its first byte; none for a Block that no CTS permitted, or long ago.
+  // The linear address of the Block's first byte; nullopt if no CTS permitted it, or too long ago.
   [[nodiscard]] std::optional<std::uint64_t> start_of(std::uint32_t r_id,
                                                       std::uint32_t b_num) const {
     if (blocks_.empty()) return std::nullopt;
@@ -57,7 +57,7 @@ class PermittedBlocks {
     return std::lower_bound(blocks_.begin(), blocks_.end(), key, before);
   }
 
-  // A repeated CTS is the newest: its Block is the one that is about to be sent from the middle.
+  // Makes a repeated CTS the newest: the user is about to send its Block from the middle.
   void renew(std::uint64_t key) {
     auto const newest = (next_ + keys_.size() - 1) % keys_.size();
     auto const found = std::find(keys_.begin(), keys_.end(), key);
@@ -68,7 +68,7 @@ class PermittedBlocks {
   }
 
   std::vector<Block> blocks_;        // by key
-  std::vector<std::uint64_t> keys_;  // in the order they came, from next_ on
+  std::vector<std::uint64_t> keys_;  // in order of arrival, from next_ on
   std::size_t next_ = 0;
 };
 

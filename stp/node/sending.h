@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The request of a connection that is being sent, and how far.
+// The request that a connection is sending, and its progress.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace stp {
 
 struct Sending {
-  bool active = false;  // a DATA of several STUs, partly sent
+  bool active = false;  // a DATA of several STUs is partly sent
   SendEntry entry;
   enum class Source : std::uint8_t { kUser, kRegion, kValue };
   Source source = Source::kUser;  // the user's transmit buffers; an answer's region; `payload`

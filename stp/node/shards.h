@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several Nodes behind one address: who has which Port, who listens where, and so whose a frame is
-// that arrives. A peer sees one station. Each Node is a shard: Node i gives out the Ports that are
-// i modulo their number, so that a frame says by its D_Port whose it is. A Request_Connection names
-// no Port, but a listener, and goes to the Node where that one listens.
+// Several Nodes (shards) behind one address. A peer sees one station. Records which shard owns each
+// Port and each listener, and so which shard an arriving frame belongs to. Shard i gives out the
+// Ports that are i modulo the number of shards, so the D_Port of a frame names its shard. A
+// Request_Connection names no Port but a listener, and goes to the shard of that listener.
 //
-// Any thread may ask. Listeners are behind a lock, which no other frame takes but a
-// Request_Connection.
+// Thread-safe. A lock guards the listeners; only Request_Connection frames take it.
 #pragma once
 
 #include <deque>
@@ -29,25 +28,25 @@ class Shards {
  public:
   static constexpr unsigned kMost = 16;
 
-  // 1 to kMost.
+  // `count`: 1 to kMost.
   explicit Shards(unsigned count);
 
   [[nodiscard]] unsigned count() const { return count_; }
   [[nodiscard]] PortShare share(unsigned shard) const { return {count_, shard}; }
   [[nodiscard]] unsigned owner_of(std::uint16_t port) const { return port % count_; }
 
-  // False: somebody listens there. What a listener has answered belongs to its shard also after it
-  // has gone, until another one listens there: requests that come again find their answer.
+  // False: another listener has this UPort. After unlisten() the UPort still names its shard until
+  // another shard listens there, so that repeated requests find their answer.
   bool listen(std::uint32_t uport, unsigned shard);
   void unlisten(std::uint32_t uport, unsigned shard);
-  // nullopt: nobody has listened there, as far as is remembered.
+  // nullopt: no listener is known, present or past.
   [[nodiscard]] std::optional<unsigned> listener(std::uint32_t uport) const;
 
-  // Whose the frame is that begins with `head`, which reaches to the end of its Schedule Header at
-  // least; else, and where it names nobody, it is for who has it, `here`, to judge.
+  // The shard of the frame that begins with `head`, if `head` contains the whole Schedule Header
+  // and names a shard; otherwise `here`, the shard that has the frame.
   [[nodiscard]] unsigned owner_of(Bytes head, unsigned here) const;
 
-  // So many that have gone are remembered.
+  // Past listeners remembered at most.
   static constexpr std::size_t kRemembered = 1'024;
 
  private:
@@ -57,9 +56,9 @@ class Shards {
   };
 
   const unsigned count_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::map<std::uint32_t, Place> listeners_;
-  std::deque<std::uint32_t> gone_;  // the oldest first; some of them listen again
+  std::deque<std::uint32_t> gone_;  // oldest first; some may listen again
 };
 
 }  // namespace stp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whose turn it is to send: owners take turns, and of one owner its connections, so that nobody has
-// more by having more connections.
+// Round robin of senders: owners take turns, and the connections of one owner take turns. More
+// connections do not give an owner a larger share.
 #pragma once
 
 #include "stp/node/objects.h"
@@ -9,16 +9,17 @@ namespace stp {
 
 class Turns {
  public:
-  // Nobody has anything to send.
+  // No connection has anything to send.
   [[nodiscard]] bool empty() const { return owners_.empty(); }
-  // `vc` has something to send, or may have. It is behind the others of its owner, or where it was.
+  // `vc` has, or may have, something to send. Queues it behind the others of its owner unless it is
+  // queued already.
   void enter(Vc& vc) {
     if (vc.in<IsReady>()) return;
     auto& owner = *vc.endpoint->owner;
     owner.ready.push_back(vc);
     if (!owner.linked()) owners_.push_back(owner);
   }
-  // Takes the connection whose turn it is. There is one.
+  // Takes the connection that sends next. Requires !empty().
   Vc& next() {
     auto& owner = owners_.front();
     auto& vc = owner.ready.pop_front();
@@ -28,7 +29,7 @@ class Turns {
       owners_.push_back(owners_.pop_front());
     return vc;
   }
-  // `vc` is over.
+  // Call when `vc` has ended.
   static void leave(Vc& vc) {
     vc.leave<IsReady>();
     auto& owner = *vc.endpoint->owner;

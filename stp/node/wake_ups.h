@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Users who are to be told that their channel has something new: who gathers its channels of news
-// at once, who sleeps by a wake-up, now or a little later so that one serves for many headers. Each
-// channel is looked at once per burst, not per frame.
+// Notifies users that their channel has something new. A user that gathers its channels gets kNews
+// at once. A sleeping user gets kWake, at once or a little later so that one wake-up serves many
+// headers. Checks each channel once per burst, not per frame.
 // protocol: 6.17
 #pragma once
 
@@ -13,37 +13,37 @@ namespace stp {
 
 class WakeUps {
  public:
-  // What is not urgent is told no later than this.
+  // The longest delay of a wake-up that is not urgent.
   static constexpr Time kDelay = 50 * kMicrosecond;
 
-  // `events` get Kind::kNews and Kind::kWake, and outlive this.
+  // Adds Kind::kNews and Kind::kWake to `events`, which must outlive this.
   explicit WakeUps(std::deque<Event>& events) : events_(events) {}
 
-  // The channel of `vc` has a header or another state for its user. `urgent`: who sleeps is woken
-  // with the next flush().
+  // The channel of `vc` has a new header or state. `urgent`: the next flush() wakes a sleeping
+  // user.
   void touch(Vc& vc, bool urgent = true);
-  // It has nothing but room: requests of its user are done with. Nothing else may happen that would
-  // wake it: who sleeps is woken now, who is about to a little later.
+  // The channel has only new room: the Node has finished requests. No other event may wake this
+  // user, so a sleeping user is woken now, and one about to sleep a little later.
   void touch_room(Vc& vc);
-  // After each burst.
+  // Call after each burst.
   void flush(Time now) {
     if (touched_.empty() && now < wake_by_) {
-      if (drowsy_.empty()) wake_by_ = kNever;  // those who were have gone
+      if (drowsy_.empty()) wake_by_ = kNever;  // their connections have ended
       return;
     }
     wake(now >= wake_by_, now);
   }
-  // Tells those who are to be told; `all`: also who could wait a little longer.
+  // Notifies users; `all`: also those whose wake-up may be delayed.
   void wake(bool all, Time now);
-  // Then somebody is to be woken who could wait.
+  // When the next delayed wake-up is due.
   [[nodiscard]] Time deadline() const { return wake_by_; }
 
  private:
   void enter(Vc& vc);
 
   std::deque<Event>& events_;
-  LinkedList<Vc, IsTouched> touched_;  // whose users are to be told what is new
-  LinkedList<Vc, IsTouched> drowsy_;   // who have been told, and may be woken a little later
+  LinkedList<Vc, IsTouched> touched_;  // their users are to be told
+  LinkedList<Vc, IsTouched> drowsy_;   // their users have been told; their wake-up may be delayed
   Time wake_by_ = kNever;
 };
 
