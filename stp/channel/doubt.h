@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether what stays unanswered is lost, or lies unseen where nobody has had his turn on a core: an
-// RS asks. Its RSR was made after the peer's Node had seen all that left before it, and says
-// whether the peer's user has read it.
+// Finds out whether unanswered requests are lost, or unseen because the peer has not been scheduled
+// on a core. Asks with an RS. The RSR is made after the peer's Node has seen everything sent before
+// the RS, and says whether the peer's user has read it.
 #pragma once
 
 #include <algorithm>
@@ -12,24 +12,24 @@
 
 namespace stp {
 
-// What leaves is counted by the caller: `mark` is a number, or a time, that grows.
+// The caller counts what leaves: `mark` is an increasing number or time.
 // protocol: 10.21
 class Doubt {
  public:
-  // A user who reads late holds up repeats for so long, from the first question on.
+  // The longest time from the first question that a user who reads late delays repeats.
   static constexpr Time kLongest = 250 * kMillisecond;
 
-  // Something stays unanswered.
+  // A request stays unanswered.
   void begin(Time now) {
     if (!is_open()) since_ = now;
   }
   [[nodiscard]] bool is_open() const { return since_ != kNever; }
-  // It is answered, or has been sent again.
+  // The request is answered or has been repeated.
   void is_over() {
     since_ = kNever;
     pause_ = 0;
   }
-  // A question leaves, behind all that `mark` counts.
+  // A question leaves, after everything counted by `mark`.
   void ask(std::uint32_t sync, std::uint64_t mark) {
     STP_ASSERT(mark >= asked_, "a later question is behind more");
     sync_ = sync;
@@ -37,8 +37,8 @@ class Doubt {
     asks_ = true;
   }
   [[nodiscard]] bool is_answer(std::uint32_t sync) const { return asks_ && sync == sync_; }
-  // Its answer has come. `all_read`: the peer's user has read all that its Node gave it. False: ask
-  // again after pause().
+  // The answer arrived. `all_read`: the peer's user has read everything that its Node passed on.
+  // False: ask again after pause().
   bool answered(bool all_read, Time now) {
     STP_ASSERT(asks_, "an answer belongs to a question");
     asks_ = false;
@@ -49,13 +49,13 @@ class Doubt {
     read_at_ = now;
     return true;
   }
-  // `first`, then ever longer.
+  // Back-off: `first`, then doubling.
   Time pause(Time first) {
     pause_ = pause_ == 0 ? first : std::min(2 * pause_, kLongest);
     return pause_;
   }
-  // What left as number `mark` has been seen by the peer's Node (kNever: not as far as is known),
-  // and by its user, since then.
+  // Since when the peer's Node has seen what left with `mark` (kNever: not known), and since when
+  // its user has read it.
   [[nodiscard]] Time seen_since(std::uint64_t mark) const {
     return mark <= seen_ ? seen_at_ : kNever;
   }

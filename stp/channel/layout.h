@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory between one user and a Node: a Schedule Header Queue (Node -> user) and a transmit
-// queue (user -> Node), two single-producer single-consumer rings and a block of control words.
-// It may be shared between processes, so it holds no pointers; the Node's side believes nothing
-// that the user's side can write.
+// The memory shared by one user and a Node: a Schedule Header Queue (Node -> user) and a transmit
+// queue (user -> Node), which are single-producer single-consumer rings, and a block of control
+// words. Processes may share it, so it holds no pointers. The Node's side trusts nothing that the
+// user's side can write.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kMaxCredits = 65'536;
 // protocol: 6.11
 inline constexpr std::uint32_t kStateReserve = 16;
 
-// What the user finds in the Schedule Header Queue.
+// An entry of the Schedule Header Queue.
 struct alignas(kCacheLine) ReceivedEntry {
   wire::Header header;
   std::uint8_t payload[wire::kAppendSize];  // option payload (32) or append (64)
@@ -33,7 +33,7 @@ struct alignas(kCacheLine) ReceivedEntry {
 };
 static_assert(sizeof(ReceivedEntry) == 128);
 
-// What the user asks the Node to send.
+// A request of the user to the Node.
 struct alignas(kCacheLine) SendEntry {
   wire::Header header;
   std::uint8_t payload[wire::kAppendSize];
@@ -66,22 +66,22 @@ struct ChannelControl {
   std::uint32_t rx_at;  // byte positions of the rings from the start of the channel
   std::uint32_t tx_at;
 
-  // Written by the Node's side only. Indices run freely and wrap at 2^32.
+  // Written by the Node's side only. Indices wrap at 2^32.
   alignas(kCacheLine) std::atomic<std::uint32_t> rx_head;  // next entry the Node fills
   std::atomic<std::uint32_t> tx_tail;                      // next entry the Node takes
-  std::atomic<std::uint32_t> tx_done;     // entries before it no longer use the user's memory
-  std::atomic<std::uint32_t> tx_refused;  // requests the Node would not send
+  std::atomic<std::uint32_t> tx_done;     // requests before it no longer use the user's memory
+  std::atomic<std::uint32_t> tx_refused;  // requests that the Node refused
   std::atomic<ChannelState> state;
   std::atomic<std::int32_t> error;            // negative errno, with kFailed
   std::atomic<std::uint32_t> cts_repeated;    // CTS sent again because STUs were lost
-  std::atomic<std::uint32_t> wake;            // futex word: bumped when a sleeping user should look
-  std::atomic<std::uint32_t> tx_over_budget;  // of tx_refused: no memory to track what they permit
+  std::atomic<std::uint32_t> wake;            // futex word: incremented to wake a sleeping user
+  std::atomic<std::uint32_t> tx_over_budget;  // of tx_refused: no memory to track the grants
 
   // Written by the user's side only.
   alignas(kCacheLine) std::atomic<std::uint32_t> rx_tail;  // next entry the user reads
   std::atomic<std::uint32_t> tx_head;                      // next entry the user fills
-  std::atomic<std::uint32_t> sleepers;  // users asleep, or about to be, on `wake`
-  std::atomic<std::uint32_t> gathered;  // 1: its user looks at many channels: wake it elsewhere
+  std::atomic<std::uint32_t> sleepers;                     // users asleep on `wake`, or about to be
+  std::atomic<std::uint32_t> gathered;  // 1: the user gathers many channels: notify it with kNews
 };
 inline constexpr std::uint32_t kChannelMagic = 0x53545043;  // "STPC"
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Node's end of a channel. It keeps its own copies of every index it owns and checks those it
-// does not, so that whatever a user writes into the rings can only hurt that user.
+// The Node's end of a channel. It keeps copies of the indices it owns and checks those it does not
+// own, so whatever a user writes into the rings can hurt only that user.
 #pragma once
 
 #include <vector>
@@ -19,17 +19,17 @@ class NodeChannel {
   [[nodiscard]] explicit operator bool() const { return control_ != nullptr; }
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
 
-  // Free Slots at this moment: what R_Slots says.
+  // The number of free Slots now: the value of R_Slots.
   [[nodiscard]] std::uint32_t free_slots();
 
-  // Appends to the Schedule Header Queue. A kSlot entry needs a free Slot, a kReserve entry one of
-  // the places beyond them. False: no room, nothing was written.
+  // Appends to the Schedule Header Queue. A kSlot entry needs a free Slot; a kReserve entry needs
+  // one of the reserved places. False: no room, nothing was written.
   enum class Place { kSlot, kReserve };
   bool deliver(const ReceivedEntry& entry, Place place);
 
-  // Copies the oldest unsent request out of the transmit queue. False: there is none.
+  // Copies the oldest unsent request from the transmit queue. False: none.
   bool peek(SendEntry& out);
-  // The same, of a request without payload all that there is; of others the rest is not copied.
+  // The same, but copies only part of a request with payload.
   struct Look {
     wire::Header header;
     std::uint32_t length, bufx, offset;
@@ -37,36 +37,36 @@ class NodeChannel {
   };
   [[nodiscard]] bool look(Look& out) const {
     auto const waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
-    if (waiting == 0 || waiting > tx_mask_ + 1) return false;  // peek() tells which
+    if (waiting == 0 || waiting > tx_mask_ + 1) return false;  // peek() distinguishes them
     auto const& entry = tx_[tx_tail_ & tx_mask_];
     out = {entry.header, entry.length, entry.bufx, entry.offset, entry.payload_length};
-    // A user may go on writing to the ring: nothing is read from there again.
+    // Stops further reads from the ring: a user may still write there.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     return true;
   }
-  // The request last peeked has been taken over; its ring entry is free for the user again.
+  // Removes the request last peeked; the user may reuse its entry.
   void pop();
   [[nodiscard]] std::uint32_t taken() const { return tx_tail_; }
   // Requests before `index` (as of taken()) no longer use the user's memory.
   void complete(std::uint32_t index);
   void count_refused(bool over_budget = false);
-  // Drops all requests that are in the transmit queue at this moment, as refused.
+  // Drops all requests now in the transmit queue, as refused.
   void refuse_all();
   void count_cts_repeated();
 
   void set_state(ChannelState state, int error = 0);
   [[nodiscard]] ChannelState state() const { return state_; }
 
-  // The user's indices made no sense at some point: the channel must be ended.
+  // The user's indices were invalid at some point: end the channel.
   [[nodiscard]] bool broken() const { return broken_; }
-  // Whether a user sleeps on the wake word. If so the word has been bumped, and the caller has to
-  // wake the sleepers (a futex call, which stp/ leaves to others).
+  // Whether a user sleeps on the wake word. If so, increments the word; the caller must wake the
+  // sleepers (a futex call, which stp/ leaves to others).
   bool needs_wake();
-  // Whether its user sleeps, as far as is seen at a glance: it may be about to.
+  // Whether the user seems to sleep, by a cheap check: it may be about to.
   [[nodiscard]] bool seems_asleep() const {
     return control_->sleepers.load(std::memory_order_relaxed) != 0;
   }
-  // Its user looks at many channels, and wants to know at which.
+  // The user gathers many channels and wants to know which have news.
   [[nodiscard]] bool gathered() const {
     return control_->gathered.load(std::memory_order_relaxed) != 0;
   }
@@ -74,7 +74,7 @@ class NodeChannel {
   [[nodiscard]] std::atomic<std::uint32_t>* wake_word() { return &control_->wake; }
 
  private:
-  // Entries that one look at what the user has read goes on by, where some hold no Slot.
+  // The most entries examined per look at the user's reads, if some hold no Slot.
   static constexpr std::uint32_t kLook = 4'096;
   [[gnu::noinline]] std::uint32_t pass_reserve(std::uint32_t tail);
   std::uint32_t queued();  // unread entries of the Schedule Header Queue
@@ -88,7 +88,7 @@ class NodeChannel {
   std::uint32_t rx_mask_ = 0, tx_mask_ = 0;
   std::uint32_t rx_head_ = 0, tx_tail_ = 0, refused_ = 0, over_budget_ = 0, cts_repeated_ = 0;
   std::uint32_t seen_tail_ = 0;  // how far the user had read at the last look
-  // Which places of the ring hold no Slot, and how many of those are unread.
+  // The places of the ring that hold no Slot, and the number of unread ones.
   std::vector<std::uint64_t> in_reserve_;
   std::uint32_t reserve_count_ = 0;
   ChannelState state_ = ChannelState::kConnecting;

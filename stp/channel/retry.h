@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The clock of one request that waits for its answer: doubling intervals up to one second.
+// The retry clock of one request: the intervals double up to one second.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ class Retry {
  public:
   static constexpr unsigned kTries = 8;
 
-  // `tries`: so many in all, the first included. `patience`: give up no sooner than this, however
-  // short the intervals. On a fast link eight doublings of 200 us pass while a busy peer is merely
-  // scheduled out.
+  // `tries`: the number of tries, including the first. `patience`: gives up no sooner than this,
+  // however short the intervals. On a fast link eight doublings of 200 us pass while a busy peer is
+  // merely scheduled out.
   void start(Time now, Time interval, Time patience = 0, unsigned tries = kTries) {
     STP_ASSERT(tries > 0 && interval > 0, "a request is sent once at least, and waited for");
     allowed_ = tries;
@@ -26,28 +26,28 @@ class Retry {
     tries_ = 1;
     deadline_ = now + interval;
   }
-  // Its request has not left yet: the clock begins again.
+  // The request has not left yet: restarts the clock.
   void postpone(Time now) {
     first_ = now;
     deadline_ = now + interval_;
   }
-  // Its request has left by now.
+  // The request has left.
   void left(Time now) {
     if (running()) deadline_ = std::max(deadline_, now + interval_);
   }
-  // An answer has come that brings nothing on. Who answers lives, so the patience begins anew; the
-  // intervals go on growing.
+  // An answer arrived that brings no progress. The peer is alive, so the patience starts again; the
+  // intervals keep growing.
   void answered(Time now) {
     first_ = now;
     deadline_ = now + interval_;
-    tries_ = std::max(tries_, 2U);  // which try it answers is not known
+    tries_ = std::max(tries_, 2U);  // it may answer any try
   }
   void stop() { deadline_ = kNever; }
   [[nodiscard]] bool running() const { return deadline_ != kNever; }
   [[nodiscard]] Time deadline() const { return deadline_; }
   [[nodiscard]] bool due(Time now) const { return now >= deadline_; }
 
-  // When due: true to send again; false when it is time to give up (and the clock has stopped).
+  // Call when due. True: send again. False: give up; the clock has stopped.
   bool again(Time now) {
     STP_ASSERT(due(now) && running(), "only a clock that runs and is due tries again");
     if (tries_ >= allowed_ && now - first_ >= patience_) {
@@ -59,17 +59,16 @@ class Retry {
     deadline_ = now + interval_;
     return true;
   }
-  // Whether it has waited for as long as it has to, be it that it was sent once.
+  // Whether the patience is over, even if the request was sent only once.
   [[nodiscard]] bool is_over(Time now) const { return now - first_ >= patience_; }
-  // When its request was sent last; it is running.
+  // When the request was last sent. Requires a running clock.
   [[nodiscard]] Time sent() const {
     STP_ASSERT(running(), "a clock that runs knows when its request was sent");
     return deadline_ - interval_;
   }
-  // The tries so far, the first included.
+  // The number of tries so far, including the first.
   [[nodiscard]] unsigned tries() const { return tries_; }
-  // The round trip that an answer at `now` measured; 0 when it cannot be known which try it
-  // answers.
+  // The round trip that an answer at `now` measures; 0 if it may answer any of several tries.
   [[nodiscard]] Time measured(Time now) const { return tries_ == 1 ? now - first_ : 0; }
 
  private:

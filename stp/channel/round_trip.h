@@ -14,11 +14,11 @@ class RoundTrip {
   static constexpr Time kInitial = 10 * kMillisecond;
   static constexpr Time kMinimum = 200 * kMicrosecond;
   static constexpr Time kMaximum = kSecond;
-  // A peer that has not had its turn on a core makes a round trip long that is short: a request
-  // that gets lost then does not wait for long to be sent again.
+  // Limits timeout(): a peer that was not scheduled on a core makes a short round trip look long,
+  // and a lost request would then wait long for its retry.
   static constexpr Time kLongestPause = 50 * kMillisecond;
 
-  // Only of exchanges whose request was sent once (Karn's rule).
+  // Call only for exchanges whose request was sent once (Karn's rule).
   void sample(Time measured) {
     shortest_ = std::min(shortest_, std::max<Time>(measured, 1));
     if (smoothed_ == 0) {

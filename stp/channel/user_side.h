@@ -16,24 +16,25 @@ class UserChannel {
 
   bool receive(ReceivedEntry& out);  // false: the Schedule Header Queue is empty
   [[nodiscard]] bool readable() const;
-  // The same for threads that are not the one that receives.
+  // The same, for threads other than the one that receives.
   [[nodiscard]] bool waiting() const {
     return control_->rx_head.load(std::memory_order_acquire) !=
            control_->rx_tail.load(std::memory_order_relaxed);
   }
   bool send(const SendEntry& entry);  // false: the transmit queue is full
   [[nodiscard]] bool writable() const;
-  // The same without a copy, while writable(): the entry to fill, and that it is filled.
+  // The same without a copy, while writable(): fill in next(), then call send_next().
   [[nodiscard]] SendEntry& next() { return tx_[tx_head_ & tx_mask_]; }
   void send_next() {
     STP_ASSERT(writable(), "a request is filled in only where there is room for it");
     control_->tx_head.store(++tx_head_, std::memory_order_release);
   }
 
-  // For flushing: how far this side has filled, and whether all before `index` is done with.
+  // For flushing: the index after the last request, and whether all requests before `index` are
+  // done.
   [[nodiscard]] std::uint32_t sent() const { return tx_head_; }
   [[nodiscard]] bool done(std::uint32_t index) const;
-  // Requests that the Node has taken over so far.
+  // The number of requests that the Node has taken over.
   [[nodiscard]] std::uint32_t taken() const {
     return control_->tx_tail.load(std::memory_order_acquire);
   }
@@ -45,25 +46,25 @@ class UserChannel {
   [[nodiscard]] std::uint32_t refused() const {
     return control_->tx_refused.load(std::memory_order_relaxed);
   }
-  // Of those: for want of memory in the budget of whose program this is.
+  // Those refused because the budget of the program has no memory.
   [[nodiscard]] std::uint32_t over_budget() const {
     return control_->tx_over_budget.load(std::memory_order_relaxed);
   }
 
-  // CTS that the Node sent again on this connection because STUs were lost, so far.
+  // The number of CTS that the Node repeated on this connection because STUs were lost.
   [[nodiscard]] std::uint32_t cts_repeated() const {
     return control_->cts_repeated.load(std::memory_order_relaxed);
   }
 
-  // To sleep: seen = begin_sleep(); look once more for what is awaited; then wait on wake_word()
-  // while it equals `seen` (futex); end_sleep().
+  // To sleep: seen = begin_sleep(); check again for the awaited event; wait on wake_word() while it
+  // equals `seen` (futex); end_sleep().
   std::uint32_t begin_sleep();
   void end_sleep();
   [[nodiscard]] std::atomic<std::uint32_t>* wake_word() { return &control_->wake; }
-  // For a user of many channels, who sleeps on one word for all of them: from now on whatever
-  // would wake a sleeper here is told there.
+  // For a user of many channels that sleeps on one word: from now on the Node notifies that user
+  // instead of waking a sleeper here.
   void gather();
-  // The end of that: it looks at this one no more.
+  // Ends gather(): the user no longer watches this channel.
   void leave() { control_->gathered.store(0, std::memory_order_relaxed); }
 
  private:

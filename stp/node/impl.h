@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The implementation of Node. The files of this folder each hold one subject:
-// endpoints.cpp   endpoints and mapped memory        receive.cpp   frames, up to the operation
-// connect.cpp     connections made and ended         data.cpp      placing STUs
-// listen.cpp      the listener's side                state.cpp     Slots: RS and RSR
-// dial.cpp        RCs waiting for their turn         timers.cpp    retries, keep-alive
-// transmit.cpp    bursts to send                     request.cpp   checks on users' requests
-// whole_blocks.cpp  fast path for Blocks of one STU
-// one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks requested again
-// connectionless.cpp  endpoints without peers
-// stranger.cpp    requesters that have not proved their address
+// The implementation of Node. Each file of this folder holds one subject:
+//   endpoints.cpp   endpoints and mapped memory        receive.cpp   frames, up to the operation
+//   connect.cpp     connections made and ended         data.cpp      placing STUs
+//   listen.cpp      the listener's side                state.cpp     Slots: RS and RSR
+//   dial.cpp        RCs waiting for their turn         timers.cpp    retries, keep-alive
+//   transmit.cpp    bursts to send                     request.cpp   checks on users' requests
+//   whole_blocks.cpp  fast path for Blocks of one STU
+//   one_sided.cpp   Get and FetchOp carried out        recover.cpp   Blocks requested again
+//   connectionless.cpp  endpoints without peers
+//   stranger.cpp    requesters that have not proved their address
 #pragma once
 
 #include <map>
@@ -218,7 +218,8 @@ struct Node::Impl {
   [[nodiscard]] Time deadline_of(const Vc& vc) const;
 
   // --- request.cpp
-  // 0: may be sent; else why not. Learns grants, and the number of a Block's first STU.
+  // 0: may be sent; otherwise a negative errno. Records grants and the number of a Block's first
+  // STU.
   int check_request(Vc& vc, const SendEntry& entry, Time now);
   int check_control_request(Vc& vc, const SendEntry& entry, Time now);
   int check_get_request(Vc& vc, const wire::Header& header);

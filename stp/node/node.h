@@ -3,14 +3,14 @@
 // randomness; the Node returns frames and events. Only one thread at a time may call a Node.
 //
 // The loop that drives it:
-// node.receive(burst, now);                      // frames that arrived
-// node.expire(now);                              // timers, when now >= node.next_deadline()
-// n = node.transmit(frames, now);                // frames to send, until 0
-// node.transmitted(frames[i].token);             // once the link no longer reads attached memory
-// while (node.next_event(event)) ...             // who to wake, what has ended
+//   node.receive(burst, now);                      // frames that arrived
+//   node.expire(now);                              // timers, when now >= node.next_deadline()
+//   n = node.transmit(frames, now);                // frames to send, until 0
+//   node.transmitted(frames[i].token);             // once the link no longer reads attached memory
+//   while (node.next_event(event)) ...             // who to wake, what has ended
 // Each call does a bounded amount of work, whatever users and peers do. expire() and transmit() of
-// the next turn do the rest; until then next_deadline() returns a time in the past. Functions that
-// can fail return 0 or a negative errno.
+// the next turn do the rest; until then next_deadline() returns a time that has passed. Functions
+// that can fail return 0 or a negative errno.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When the Node took the last few requests: the clock of a repeat begins then.
+// The times when the Node took the last few requests: the clock of a repeat starts then.
 #pragma once
 
 #include <array>
@@ -13,13 +13,13 @@ namespace stp {
 // protocol: 10.20
 class Departures {
  public:
-  // The request `number`, and all before it that had not been, were seen to be taken at `when`.
+  // At `when` the Node was seen to have taken request `number` and all before it.
   void add(std::uint64_t number, Time when) {
     auto const& newest = seen_[(next_ + seen_.size() - 1) % seen_.size()];
     STP_ASSERT(number > newest.number && when >= newest.when, "requests leave in their order");
     seen_[next_++ % seen_.size()] = {number, when};
   }
-  // When `number`, which has been taken, was seen to be; 0: long ago.
+  // When request `number` was seen to be taken; 0: too long ago.
   [[nodiscard]] Time of(std::uint64_t number) const {
     Time when = 0;
     for (std::size_t i = 0; i < seen_.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much a connection loses, and the Block size that fits: a lost STU costs the rest of its
-// Block, so half a Block for each loss (docs/protocol.md, section 10).
+// Estimates the loss of a connection and the Block size that fits it: a lost STU costs the rest of
+// its Block, on average half a Block (docs/protocol.md, section 10).
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@ namespace stp {
 // protocol: 10.10
 class LossEstimate {
  public:
-  // `stus` more have arrived; `repeats` CTS have been sent again since the beginning.
+  // `stus` more STUs have arrived. `repeats`: CTS repeated since the beginning.
   void observe(std::uint64_t stus, std::uint32_t repeats) {
     stus_ += stus;
     if (repeats == last_repeats_ && stus_ < kSample) return;
     auto const lost = static_cast<double>(repeats - last_repeats_);
     auto const seen = static_cast<double>(stus_) + lost;
     if (seen == 0) return;
-    // A mean at first, then a moving one; a small sample says little and moves it in proportion.
+    // A mean at first, then a moving mean; a small sample changes it in proportion.
     STP_ASSERT(lost >= 0 && lost <= seen, "no more is lost than was sent");
     total_ += seen;
     auto const weight = std::max(std::min(seen / kSample, 1.0) / 4, seen / total_);
@@ -30,8 +30,8 @@ class LossEstimate {
   }
   [[nodiscard]] double rate() const { return rate_; }
 
-  // log2 of the STUs a Block may have so that repeats cost at most kBudget of the bytes. Before
-  // anything is known that is little, for all Blocks of a Transfer are as long as its first.
+  // log2 of the most STUs per Block for which repeats cost at most kBudget of the bytes. Small
+  // while nothing is known, because all Blocks of a Transfer are as long as its first.
   [[nodiscard]] unsigned max_block_stus_log2(unsigned stu_log2) const {
     if (total_ == 0)
       return std::max(kUnknownStus, kUnknownBytes - std::min(stu_log2, kUnknownBytes));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The inside of Sequencer, spread over files by sequence: outbound.cpp (Write, sending side),
+// The implementation of Sequencer. Files by sequence: outbound.cpp (Write, sending side),
 // incoming.cpp (Write and Read, receiving side), regions.cpp (opening them, End), puts.cpp,
-// gets.cpp; repeats.cpp says when something is sent again.
+// gets.cpp; repeats.cpp decides when to send something again.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ struct Outbound {
   Time begun = 0;
   Time stalled_since = 0;
 
-  // With its RTS, and with the state of what was sent.
+  // For the RTS and for the state of the data sent.
   [[nodiscard]] Time patience() const { return std::max(kUserPatience, options.patience); }
   [[nodiscard]] bool is_over(Time now) const {
     return state == OutboundState::kSending ? now - stalled_since >= kProgressPatience
@@ -91,7 +91,7 @@ struct WaitingOffer {
   std::uint32_t cts_wanted;
 };
 
-// Our RTR or RMR that waits for its answer.
+// Our RTR or RMR until it is answered.
 struct Asked {
   bool region = false;
   Context context = 0;
@@ -104,7 +104,7 @@ struct Asked {
   std::uint64_t queued = 0;
 };
 
-// The peer's RTR or RMR that waits for our user, or what it was answered.
+// The peer's RTR or RMR: waiting for our user, or how it was answered.
 struct PeerRequest {
   bool region = false;
   std::uint32_t i_id = 0;
@@ -115,8 +115,8 @@ struct PeerRequest {
 
 struct PutBlock {
   Context context = 0;
-  std::uint64_t total = 0;  // bytes of the whole put, at its last Block
-  bool last = false;        // of its put, or of what is sent of it
+  std::uint64_t total = 0;  // bytes of the whole put; set in its last Block
+  bool last = false;        // the last Block of its put, or the last one sent of it
   Address source;
   std::uint64_t offset = 0;  // in the region
   std::uint32_t length = 0;
@@ -131,12 +131,12 @@ struct PutStream {
   std::uint32_t i_id = 0;      // of our RMR
   RingQueue<PutBlock> blocks;  // from B_seq on; the first `sent` of them have been sent
   std::uint32_t b_seq = 0, sent = 0;
-  std::uint32_t unasked = 0;  // the last so many of `sent` that no question covers
-  Time confirm_at = kNever;   // when they are asked about at the latest
+  std::uint32_t unasked = 0;  // the last `unasked` of `sent`, covered by no question
+  Time confirm_at = kNever;   // when to ask about them at the latest
   Retry retry;
   std::uint64_t queued = 0;
   Time stalled_since = 0;
-  // The RS that waits for its RSR: the Block that it asks about, and its Sync.
+  // The RS that waits for its RSR: the Block it asks about, and its Sync.
   struct Question {
     std::uint32_t b_num = 0, sync = 0;
   };
@@ -157,7 +157,7 @@ struct GetPiece {
 };
 
 struct Ending {
-  std::optional<Completion> completion;  // to give when the peer has confirmed
+  std::optional<Completion> completion;  // to deliver when the peer has confirmed
   SendEntry request;
   Retry retry;
   std::uint64_t queued = 0;
@@ -172,7 +172,7 @@ struct Sequencer::Impl {
   void request(const wire::Header& header);
   void request(const SendEntry& entry);
   SendEntry& request();  // the same, to be filled: all of it is 0
-  // The same without option payload. The header and where the bytes are is left to be filled.
+  // The same without option payload. The caller fills in the header and where the bytes are.
   SendEntry& bare_request();
   void answer(const wire::Header& header);
   void answer(const SendEntry& entry);
@@ -190,8 +190,8 @@ struct Sequencer::Impl {
   Time interval() const { return std::max<Time>(4 * round_trip.smoothed(), kMillisecond); }
   void due_at(Time when) { deadline = std::min(deadline, when); }
   [[nodiscard]] bool waits_for_time() const;
-  // Whose answer is waited for: that of the peer's Node, of its user; or to a question, which is
-  // asked again without another.
+  // Who must answer: the peer's Node or its user. kQuestion: a question that is repeated until
+  // answered.
   enum class Answerer : std::uint8_t { kNode, kUser, kQuestion };
   bool again(Retry& retry, std::uint64_t queued, Answerer who, Time now, bool& gave_up);
   bool is_lost(std::uint64_t queued, Answerer who, Time now);
@@ -284,16 +284,16 @@ struct Sequencer::Impl {
   void expire_gets(Time now);
 
   SequencerConfig config;
-  int ended = 0;   // why the connection is no more
-  Time clock = 0;  // of the last call that brought the time
+  int ended = 0;   // why the connection ended
+  Time clock = 0;  // time passed to the latest call
   Time deadline = kNever;
   RoundTrip round_trip;
   Doubt doubt;
-  Retry question;              // about what is in doubt: the RS that waits for its RSR
-  std::uint64_t asked_as = 0;  // number of that request
-  bool in_doubt = false;       // something stays unanswered, and may have been seen or not
+  Retry question;              // the RS about unanswered requests, until its RSR
+  std::uint64_t asked_as = 0;  // number of that RS
+  bool in_doubt = false;       // a request is unanswered; the peer may or may not have seen it
   LossEstimate loss;
-  std::uint32_t repeats = 0;  // CTS that the Node sent again
+  std::uint32_t repeats = 0;  // CTS that the Node repeated
   std::uint32_t next_id = 1, next_sync = 1;
 
   struct Outgoing {
@@ -302,22 +302,22 @@ struct Sequencer::Impl {
     bool may_not_ask = false;  // a short Put: leave_asking() decides
   };
   RingQueue<Outgoing> outbox;
-  std::uint32_t puts_not_asked = 0;  // the last ones of the outbox that left without asking
-  std::uint64_t last_number = 0;     // of the request queued last
+  std::uint32_t puts_not_asked = 0;  // the last ones in the outbox that do not ask
+  std::uint64_t last_number = 0;     // number of the request queued last
   struct HandedOut {
     std::uint64_t number = 0;
     wire::Op op{};
     std::uint32_t d_id = 0, b_num = 0;
     Address at;  // where it begins to land
   };
-  RingQueue<HandedOut> in_ring;  // handed out, not taken by the Node yet
+  RingQueue<HandedOut> in_ring;  // handed out by transmit(), not yet taken by the Node
   std::uint32_t taken_count = 0;
-  std::uint64_t taken_number = 0;  // of the last one taken
+  std::uint64_t taken_number = 0;  // number of the last one taken
   Time taken_at = 0;               // or of the first one handed out since
   Departures departures;
   bool stuck = false;
-  // Completions that wait until the Node has taken a request and all before it: until then it may
-  // still use memory that the completion gives back.
+  // Completions that wait until the Node has taken the given request and all before it: until then
+  // the Node may use memory that the completion returns.
   RingQueue<std::pair<std::uint64_t, Completion>> held;
   RingQueue<Completion> completions;
 
@@ -326,9 +326,9 @@ struct Sequencer::Impl {
   std::deque<std::pair<Context, Landing>> receives;    // posted, in order
   std::deque<WaitingOffer> waiting;                    // by MSN
   std::uint32_t expected_msn = 1;                      // of the write that the next receive takes
-  std::set<std::uint32_t> skipped;                     // ended, or begun, ahead of their turn
+  std::set<std::uint32_t> skipped;                     // ended or started ahead of their turn
   std::uint32_t next_msn = 1;                          // of our next write
-  std::deque<std::uint32_t> finished_order;            // I_ids of the peer's that are over
+  std::deque<std::uint32_t> finished_order;            // I_ids of the peer's finished Transfers
   std::map<std::uint32_t, bool> finished;              // true: it was refused
   std::map<std::uint32_t, Asked> asked;                // our RTR and RMR, by our I_id
   std::map<std::uint32_t, PeerRequest> peer_requests;  // by a number of ours

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lives of Transfers in the managed layer, as tables to hold against docs/protocol.md.
+// The states of Transfers in the managed layer, as tables to compare with docs/protocol.md.
 //
 // Outbound (this side sends):
 //

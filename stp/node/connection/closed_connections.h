@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who was connected until just now: a late Request_Connection of theirs makes no new connection
-// (section 5). Bounded: when full, the oldest is forgotten first.
+// Peers whose connections ended recently: a late Request_Connection of theirs makes no new
+// connection (section 5). Bounded: when full, drops the oldest entry.
 #pragma once
 
 #include <deque>
@@ -39,7 +39,7 @@ class ClosedConnections {
   }
 
  private:
-  // Many may have been closed at the same time: those that are left go with the next looks.
+  // Limits the work per call when many entries expire at once; later calls drop the rest.
   static constexpr unsigned kForgottenAtOnce = 16;
   struct Entry {
     Time until;
@@ -47,7 +47,7 @@ class ClosedConnections {
   };
   void drop_oldest() {
     auto const& oldest = queue_.front();
-    // It may have been connected and closed once more since.
+    // The peer may have connected and closed again since.
     if (auto const at = until_.find(oldest.peer); at != until_.end() && at->second == oldest.until)
       until_.erase(at);
     queue_.pop_front();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Against guessing the Key of a connectionless endpoint: whose frames are looked at, once somebody
-// has named wrong ones. Fixed size; a frame with the right Key from somebody known costs one look.
+// Protects the Key of a connectionless endpoint from guessing: after wrong Keys, limits whose
+// frames are examined. Fixed size. A frame with the right Key from a known sender costs one lookup.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace stp {
 
-// Who sends: MAC address and S_Port.
+// The name of a sender: MAC address and S_Port.
 struct KeySender {
   std::uint64_t name = 0;
   static KeySender of(const MacAddr& mac, std::uint16_t port) {
@@ -24,26 +24,26 @@ struct KeySender {
 class KeyGuard {
  public:
   // protocol: 11.12
-  static constexpr unsigned kGuesses = 16;  // of one address, then it waits
+  static constexpr unsigned kGuesses = 16;  // per address, until it must wait
   static constexpr Time kFirstWait = kSecond, kLongestWait = 8 * kSecond;
-  static constexpr unsigned kGuessesAtPort = 64;  // within a second, of all who are not known
+  static constexpr unsigned kGuessesAtPort = 64;  // per second, of all unknown senders
   // protocol: 11.13
-  static constexpr std::size_t kSets = 256, kWays = 4;  // senders that are known
+  static constexpr std::size_t kSets = 256, kWays = 4;  // known senders
 
-  // Whether a frame of that sender is looked at: its Key is compared, and acted on.
+  // Whether a frame of `sender` is examined: its Key is compared, and acted on.
   [[nodiscard]] bool admits(KeySender sender, Time now) const {
     return now >= watch_until_ || is_known(sender) || !waits(sender.mac(), now);
   }
-  // The sender has named the Key.
+  // `sender` named the right Key.
   void right(KeySender sender) {
     auto& set = known_[set_of(sender)];
     if (set[0] == sender.name) return;
-    // To the front; who has been quiet longest leaves.
+    // Moves it to the front; the sender unused for longest drops out.
     auto const at = std::find(set.begin(), set.end() - 1, sender.name);
     std::rotate(set.begin(), at, at + 1);
     set[0] = sender.name;
   }
-  // It has named another.
+  // `sender` named a wrong Key.
   void wrong(KeySender sender, Time now);
 
  private:
@@ -52,7 +52,7 @@ class KeyGuard {
   struct Source {
     std::uint64_t mac = 0;
     unsigned wrong = 0;
-    Time wait = 0;  // the last one
+    Time wait = 0;  // the last wait
     Time waits_until = 0;
   };
   static std::size_t spread(std::uint64_t of) { return of * 0x9e3779b97f4a7c15 >> 48; }
@@ -69,8 +69,8 @@ class KeyGuard {
 
   std::array<std::array<std::uint64_t, kWays>, kSets> known_{};
   std::array<Source, kSources> sources_{};
-  Time watch_until_ = 0;  // before that somebody may have to wait
-  Time began_ = 0;        // the second in which `guesses_` were made
+  Time watch_until_ = 0;  // until then some senders may have to wait
+  Time began_ = 0;        // start of the second of `guesses_`
   unsigned guesses_ = 0;
 };
 
@@ -84,10 +84,10 @@ inline void KeyGuard::wrong(KeySender sender, Time now) {
   ++guesses_;
   auto& source = sources_[spread(sender.mac()) % kSources];
   if (source.mac != sender.mac()) {
-    if (now < source.waits_until) return;  // one guesser at a time stands there
+    if (now < source.waits_until) return;  // each place holds one guesser at a time
     source = {.mac = sender.mac()};
   } else if (now >= source.waits_until + 2 * kLongestWait && source.wait != 0) {
-    source = {.mac = sender.mac()};  // long ago
+    source = {.mac = sender.mac()};  // the last wait ended long ago
   }
   if (++source.wrong < kGuesses) return;
   source.wrong = 0;

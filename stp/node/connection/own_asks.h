@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Syncs of a Node's own questions about Slots: what answers the last few of them, however often
-// it comes, is the Node's and not its user's (section 6).
+// The Syncs of a Node's own last few questions about Slots. Answers to them, however often they
+// arrive, are for the Node and not for its user (section 6).
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace stp {
 class OwnAsks {
  public:
   void add(std::uint32_t sync) { syncs_[count_++ % kKept] = sync; }
-  // Of the last one. There is one.
+  // The Sync of the last question. Requires one.
   [[nodiscard]] std::uint32_t newest() const { return syncs_[(count_ - 1) % kKept]; }
   [[nodiscard]] bool contains(std::uint32_t sync) const {
     auto const kept = static_cast<std::ptrdiff_t>(std::min(count_, kKept));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The connections of a Node by their local Ports, and Ports of endpoints without connections. An id
-// is a Port and a serial number, so that one that has ended never finds its Port's next connection.
+// The connections of a Node by local Port, and the Ports of connectionless endpoints. An id is a
+// Port and a serial number, so the id of an ended connection never finds the next one on its Port.
 #pragma once
 
 #include <cstdint>
@@ -16,44 +16,44 @@ namespace stp {
 
 class PortTable {
  public:
-  // `share`: the Ports that it has to give.
+  // `share`: the Ports it may give out.
   explicit PortTable(PortShare share = {});
 
-  // nullptr: the Port names nothing.
+  // nullptr: the Port is unused.
   [[nodiscard]] Vc* at(std::uint16_t port) const {
     return port < places_.size() ? places_[port].get() : nullptr;
   }
-  // nullptr: it is over, or never was.
+  // nullptr: ended, or never existed.
   [[nodiscard]] Vc* find(VcId id) const {
     auto* const vc = at(static_cast<std::uint16_t>(id & wire::kMaxPort));
     return vc != nullptr && vc->id == id ? vc : nullptr;
   }
   [[nodiscard]] std::size_t count() const { return count_; }
   [[nodiscard]] bool full() const { return count_ >= most_; }
-  // The one with the lowest Port above `port`; nullptr: there is none.
+  // The connection with the lowest Port above `port`; nullptr: none.
   [[nodiscard]] Vc* after(std::uint16_t port) const;
 
-  // Ports that the table has places for: a power of two. It grows with the connections.
+  // The number of Ports that fit the table: a power of two. It grows with the connections.
   [[nodiscard]] std::size_t places() const { return places_.size(); }
   void make_places(std::size_t least);
-  // Whether it is one of those that it has to give.
+  // Whether `port` belongs to this table's share.
   [[nodiscard]] bool has(std::uint16_t port) const { return share_.has(port); }
   [[nodiscard]] PortShare share() const { return share_; }
-  // A user asks for this very Port. False: it is taken, or not to be had here.
+  // Whether a user may have this Port. False: taken, or not in the share.
   bool is_free(std::uint16_t port);
-  // The next free one in turn, so that a Port rests as long as possible before it names another
-  // connection, and not one that `is_promised(port)`. 0: none left.
+  // The next free Port in turn, so that a Port rests as long as possible before it is used again.
+  // Skips Ports for which `is_promised(port)`, for a limited number of steps. 0: none left.
   // protocol: 5.3
   template <typename IsPromised>
   std::uint16_t choose(IsPromised&& is_promised);
 
-  // Gives `vc` its id. Its Port is free.
+  // Gives `vc` its id. Its Port must be free.
   Vc& add(std::unique_ptr<Vc> vc);
-  // It is over: its Port and its id name it no more.
+  // Removes an ended connection: its Port and id no longer find it.
   std::unique_ptr<Vc> take(Vc& vc);
-  // Of one that is over: frames still read its user's memory.
+  // Keeps an ended connection while frames still read its user's memory.
   void keep(std::unique_ptr<Vc> vc);
-  // One of them has gone. The connection, where that was the last one.
+  // One such frame has left. Returns the connection if it was the last one.
   std::unique_ptr<Vc> left_behind(VcId id);
 
  private:
@@ -64,7 +64,7 @@ class PortTable {
   const std::size_t most_;
   std::vector<std::unique_ptr<Vc>> places_;
   NumberSet used_;
-  NumberSet barred_;  // those, and all that it does not have to give
+  NumberSet barred_;  // `used_`, and all Ports outside the share
   std::map<VcId, std::unique_ptr<Vc>> kept_;
   std::size_t count_ = 0;
   std::uint32_t next_port_ = 1;

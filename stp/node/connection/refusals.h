@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whom a user has refused just now, and with what words: should the answer get lost, the repeated
-// Request_Connection gets the same again. Bounded: when full, the oldest is forgotten first.
+// Recent refusals by users, with their option payload: if the answer is lost, a repeated
+// Request_Connection gets the same answer. Bounded: when full, drops the oldest entry.
 #pragma once
 
 #include <deque>

@@ -24,14 +24,14 @@ class SlotCredit {
     --credit_;
     ++spent_;
   }
-  // A question about the peer's Slots leaves now, marked with `sync`; `unsent` operations that
-  // were paid for will follow it.
+  // A question (RS) about the peer's Slots leaves now, marked with `sync`. `unsent` operations
+  // already counted by spend() leave after it.
   void asked(std::uint32_t sync, std::uint32_t unsent = 0) {
     asks_[next_++ % asks_.size()] = {sync, spent_ - unsent, true};
   }
 
-  // The answer to the question `sync`: that many were free when it was handled. False: no such
-  // question is open (an old or a repeated answer), nothing changes.
+  // The answer to question `sync`: `free` Slots were free when the peer handled it. False: no such
+  // question is open (an old or repeated answer); nothing changes.
   bool answered(std::uint32_t sync, std::uint32_t free) {
     for (std::size_t i = 0; i < asks_.size(); ++i) {
       auto const at = (next_ + asks_.size() - 1 - i) % asks_.size();
@@ -39,7 +39,7 @@ class SlotCredit {
       auto const since = spent_ - asks_[at].spent;
       close_older(at);
       credit_ = free > since ? free - since : 0;
-      // A peer that reads slowly is not asked again for each operation.
+      // Prevents a question after each operation when the peer reads slowly.
       ask_at_ = std::min(slots_ / 2, credit_ / 2);
       return true;
     }
@@ -51,14 +51,14 @@ class SlotCredit {
     std::uint32_t sync = 0, spent = 0;
     bool open = false;
   };
-  // Answers to earlier questions say less than this one: they must not count any more.
+  // Closes earlier questions: their answers are older than this one.
   void close_older(std::size_t at) {
     for (auto& ask : asks_)
       if (static_cast<std::int32_t>(asks_[at].spent - ask.spent) >= 0) ask.open = false;
   }
 
   std::uint32_t slots_ = 0, credit_ = 0, ask_at_ = 0;
-  std::uint32_t spent_ = 0;  // runs freely
+  std::uint32_t spent_ = 0;  // wraps at 2^32
   std::array<Ask, 16> asks_{};
   std::size_t next_ = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Node's own questions (RS) about the Slots free at a connection's peer: one at a time waits for
-// its answer, and where the answer was "none" the next one waits for a while (section 6).
+// A Node's own questions (RS) about the free Slots of a connection's peer. One question is open at
+// a time; after the answer "none" the next one waits (section 6).
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,13 @@ namespace stp {
 
 class SlotQuestions {
  public:
-  // While the peer has no Slot free it is asked again after kFirstPause, doubling up to the longer
-  // one: a peer without credit asks after that at the latest.
+  // Back-off while the peer has no free Slot: starts at kFirstPause and doubles up to
+  // kLongestPause.
   // protocol: 6.7
   static constexpr Time kFirstPause = 200 * kMicrosecond, kLongestPause = 10 * kMillisecond;
 
-  // One leaves, marked with `sync`; the rest as for Retry::start. None is open.
+  // A question leaves, marked with `sync`. The other arguments are as for Retry::start. Requires
+  // !is_open().
   void ask(std::uint32_t sync, Time now, Time interval, Time patience,
            unsigned tries = Retry::kTries) {
     STP_ASSERT(!is_open(), "one question is open at a time");
@@ -27,37 +28,37 @@ class SlotQuestions {
   }
   void left(Time now) { clock_.left(now); }
   [[nodiscard]] bool is_open() const { return clock_.running(); }
-  // Of the last one. There is one.
+  // The Sync of the last question. Requires one.
   [[nodiscard]] std::uint32_t sync() const { return syncs_.newest(); }
-  // Whether an answer with that Sync answers one of the Node's own questions; and the open one.
+  // Whether `sync` marks one of the Node's own questions; whether it marks the open one.
   [[nodiscard]] bool is_own(std::uint32_t sync) const { return syncs_.contains(sync); }
   [[nodiscard]] bool is_open(std::uint32_t sync) const { return is_open() && sync == this->sync(); }
-  // The open one is answered. Returns the round trip that this measured; 0: it is not known.
+  // The open question is answered. Returns the measured round trip; 0: unknown.
   Time answered(Time now) {
     auto const measured = clock_.measured(now);
     clock_.stop();
     return measured;
   }
   [[nodiscard]] bool due(Time now) const { return clock_.due(now); }
-  // When due: false where it is time to give up. None is open then.
+  // Call when due. False: give up; no question is open any more.
   bool again(Time now) { return clock_.again(now); }
-  // When the open one is to be repeated; kNever: none is open.
+  // When to repeat the open question; kNever: none is open.
   [[nodiscard]] Time repeat_at() const { return clock_.deadline(); }
 
-  // An answer said that no Slot is free: the next question waits.
+  // The answer was "no free Slot": delays the next question.
   void postpone(Time now) {
     pause_ = pause_ == 0 ? kFirstPause : std::min(pause_ * 2, kLongestPause);
     later_ = now + pause_;
   }
   [[nodiscard]] bool postponed() const { return later_ != kNever; }
-  // The next question has waited long enough.
+  // Whether the delay of the next question has passed.
   [[nodiscard]] bool is_time(Time now) const { return now >= later_; }
-  // There is credit again: the next pause is a short one.
+  // Credit is available again: the next pause is short.
   void has_credit() { pause_ = 0; }
 
-  // The next time that something is to be done.
+  // The earliest time to act.
   [[nodiscard]] Time deadline() const { return std::min(clock_.deadline(), later_); }
-  // No question is wanted any more.
+  // Cancels the open question and the next one.
   void stop() {
     clock_.stop();
     later_ = kNever;

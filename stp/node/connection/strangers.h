@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requesters that are answered before anything depends on what is kept of them: the Port and the
-// Key of the answer can be recognised when they come back, and the question that follows it brings
-// back what the Request_Connection said (docs/protocol.md, 5.35 to 5.39). All tables here have a
-// fixed size, whatever arrives.
+// Answers requesters without keeping state that anything depends on. The Node recognises the Port
+// and Key of its answer when they come back, and the RS sent after the answer makes the requester
+// repeat what its Request_Connection said (docs/protocol.md, 5.35 to 5.39). All tables have a fixed
+// size.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace stp {
 
-// Who asked, and how: what a connection is made from.
+// A requester and its Request_Connection: enough to make a connection.
 struct Requester {
   MacAddr mac;
   std::uint16_t port = 0;
@@ -29,7 +29,7 @@ struct Requester {
 
 class Strangers {
  public:
-  // What names the end of a connection yet to be made. Port 0: none.
+  // Port and Key of our end of a future connection. Port 0: none.
   struct Names {
     std::uint16_t port = 0;
     std::uint32_t key = 0;
@@ -44,28 +44,28 @@ class Strangers {
   static constexpr unsigned kAtOnce = 32;
   static constexpr Time kInterval = 10 * kMillisecond;
 
-  // All memory is taken here: a frame takes none.
-  // `share`: the Ports that answers may name.
+  // Allocates all memory; frames allocate none. `share`: the Ports that answers may name.
   explicit Strangers(PortShare share = {}) : share_(share), asked_(kAsked), kept_(kKept) {
     held_.reserve(kHeld);
     for (auto& ports : promised_) ports.resize(std::size_t{wire::kMaxPort} + 1);
   }
 
-  // Secrets are drawn when they are needed first.
+  // Draws the secrets on first use.
   void prepare(Random& random);
-  // Whether an RC by that name came lately, as far as the table knows; from now on it did.
+  // Whether an RC by that name came recently, as far as the table knows. Records this one.
   bool asked_before(const PeerName& name);
-  // Whether an RC that came for the first time is answered: few enough were, of late.
+  // Whether to answer an RC seen for the first time: limits such answers per interval.
   bool has_time_for_first(Time now);
-  // What the answer to `asker` says. `is_free(port)`: nobody has that Port, of the first `ports`.
+  // The names in the answer to `asker`. `is_free(port)`: whether one of the first `ports` Ports is
+  // free.
   template <typename IsFree>
   Names answer(const Requester& asker, std::size_t ports, IsFree&& is_free, Time now) {
     auto const name = asker.name();
     auto const* const before = find(name, ports, now);
     if (before != nullptr && is_free(before->names.port)) return before->names;
     auto const start = secret_(name_words(name));
-    auto const tag = static_cast<std::uint16_t>(start >> 48 | 1);  // 0: promised to nobody
-    // A Port that was promised to another is the second choice.
+    auto const tag = static_cast<std::uint16_t>(start >> 48 | 1);  // 0 means not promised
+    // Takes a Port that was promised to another requester only if no other is free.
     for (bool const any : {false, true})
       for (std::size_t probe = 0; probe < kProbes; ++probe) {
         auto const port = port_at(start, probe, ports);
@@ -77,30 +77,30 @@ class Strangers {
       }
     return {};
   }
-  // It has been answered so, and may be about to come back: it gets no other answer.
+  // The requester has an answer and may come back soon: it gets no second one.
   [[nodiscard]] bool has_answered(const PeerName& name, std::size_t ports, Time now) const {
     return expects(now) && find(name, ports, now) != nullptr;
   }
-  // Who was given that Port may still come.
+  // Whether a requester that was given `port` may still come back.
   [[nodiscard]] bool promises(std::uint16_t port, Time now) const;
-  // The same, also of those of whom nothing else is remembered.
+  // Like promises(), also for requesters of which nothing else is kept.
   [[nodiscard]] bool may_promise(std::uint16_t port, Time now) {
     return promises(port, now) || (expects(now) && is_another(port, 0, now));
   }
-  // The question behind that answer: its response says again what the RC said.
+  // The RS that follows the answer. Its response repeats what the RC said.
   static wire::Header question(const Requester& asker, const Names& names);
 
-  // A frame from `mac` names a Port that nobody has. Whether it can be an answer to one given here:
+  // Whether a frame for an unused Port may answer one of our answers.
   [[nodiscard]] bool expects(Time now) const { return now < expects_until_; }
-  // and who it is then. Nothing: nobody who was answered so.
+  // The requester that sent such a frame; nullopt: none that was answered.
   std::optional<Requester> recognise(const MacAddr& mac, const wire::Header& header,
                                      Time now) const;
-  // It has shown that it is there, and nobody has a channel for it: what it sends next tries again,
-  // and others do not make it forgotten meanwhile.
+  // The requester has proved its address, but no channel is free. Its next frame tries again;
+  // meanwhile others cannot displace it.
   void hold(const Requester& asker, const Names& names, Time now);
-  // It is a connection now.
+  // The requester of `port` is a connection now.
   void made(std::uint16_t port);
-  // Its sender is through with that connection.
+  // The sender has ended that connection.
   bool drop(const MacAddr& mac, const wire::Header& header);
 
  private:
@@ -109,7 +109,7 @@ class Strangers {
     Names names;
     Requester asker;
     Time until = 0;
-    Time guarded_until = 0;  // no other takes its place before
+    Time guarded_until = 0;  // no other requester takes its place before
   };
   static std::array<std::uint64_t, 2> name_words(const PeerName& name) {
     return {name.mac.to_u64() << 16 | name.port, name.key};
@@ -122,14 +122,14 @@ class Strangers {
   [[nodiscard]] bool is_another(std::uint16_t port, std::uint16_t tag, Time now);
   bool keep(const Requester& asker, const Names& names, Time now);
   [[nodiscard]] const Kept* find(const PeerName& name, std::size_t ports, Time now) const;
-  // Ports that are taken stand in rows.
+  // Probes with a stride, because used Ports lie in rows.
   [[nodiscard]] std::uint16_t port_at(std::uint64_t start, std::size_t probe,
                                       std::size_t ports) const {
     constexpr std::size_t kStride = 769;
     auto const row = 1 + (start + probe * kStride) % (ports / share_.count - 1);
     return static_cast<std::uint16_t>(row * share_.count + share_.index);
   }
-  // Where in `kept_` a Port has its place.
+  // The index in `kept_` of a Port.
   [[nodiscard]] std::size_t place_of(std::uint16_t port) const {
     return port / share_.count % kKept;
   }
@@ -138,15 +138,15 @@ class Strangers {
   const PortShare share_;
   bool prepared_ = false;
   KeyedHash secret_;
-  std::vector<std::uint32_t> asked_;  // one word for each name, at a place that the name gives
+  std::vector<std::uint32_t> asked_;  // one word per name, at an index derived from the name
   std::vector<Kept> kept_;            // by Port
-  std::vector<Kept> held_;            // have shown that they are there
-  // Whom each Port was promised to in this interval and in the one before: 15 bits of its name.
+  std::vector<Kept> held_;            // requesters that have proved their address
+  // The requester of each Port in this interval and the previous one: 15 bits of its name.
   std::array<std::vector<std::uint16_t>, 2> promised_;
   std::uint64_t promised_in_ = 0;
   Time expects_until_ = 0;
   Time interval_began_ = 0;
-  unsigned firsts_ = 0;  // answered in this interval
+  unsigned firsts_ = 0;  // first answers in this interval
 };
 
 }  // namespace stp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections that a Request_Connection has made, and whose peers have not yet shown that the
-// answer reached them: anybody can ask under any address. Few of them are kept at a time.
+// Connections made by a Request_Connection whose peers have not yet proved that the answer reached
+// them: anybody can ask under any address. Only a few are kept at a time.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace stp {
 class Unproven {
  public:
   static constexpr std::size_t kOfNode = 256, kOfListener = 16, kOfSource = 8;
-  // How long one of them may be silent before it is asked, and again before its place is taken.
+  // The silence after which such a peer is asked, and after the same time again loses its place.
   // protocol: 5.40
   static constexpr Time kSilence = 10 * kMillisecond;
   static constexpr Time kLookInterval = kMillisecond;
@@ -29,7 +29,7 @@ class Unproven {
 
   Unproven() { entries_.reserve(kOfNode); }
 
-  // Whether one more from there has no place.
+  // Whether there is no place for one more from `mac` at `listener`.
   [[nodiscard]] bool is_full(EndpointId listener, const MacAddr& mac) const {
     if (entries_.size() == kOfNode) return true;
     std::size_t here = 0, from_there = 0;
@@ -45,7 +45,7 @@ class Unproven {
     entries_.push_back(entry);
     has_grown_ = true;
   }
-  // There are some that were not looked at, or it is long ago.
+  // Whether new entries were added, or the last check is long ago.
   [[nodiscard]] bool is_worth_a_look(Time now) const {
     return has_grown_ || now - looked_at_ >= kLookInterval;
   }

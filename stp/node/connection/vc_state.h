@@ -30,21 +30,21 @@
 namespace stp {
 
 enum class VcEvent : std::uint8_t {
-  kBegun,      // it came by RC at a listener; or it is the Port of a connectionless endpoint
-  kShown,      // it came by RC at a listener that inspects: its user is asked
+  kBegun,      // an RC made it; or it is the Port of a connectionless endpoint
+  kShown,      // an RC made it at an inspecting listener: the user decides
   kAnswer,     // CA
-  kAdmit,      // the user accepts what was asked for
+  kAdmit,      // the user accepts it
   kRefusal,    // CA with Reject
-  kClose,      // the user closes, and all it queued has been sent
+  kClose,      // the user closed it and all it queued has been sent
   kRequest,    // RD
   kConfirmed,  // DA
   kComplete,   // DC
   kGaveUp,     // tries used up, or keep-alive unanswered
 };
 
-inline constexpr auto kVcGone = static_cast<VcState>(0xff);  // to be forgotten
+inline constexpr auto kVcGone = static_cast<VcState>(0xff);  // to be destroyed
 
-// What is not listed is not legal in that state: the frame is dropped and counted (bad_state).
+// Any event not listed is illegal in that state: the frame is dropped and counted (bad_state).
 // protocol: 5.2, 5.15
 inline constexpr Transition<VcState, VcEvent> kVcTransitions[] = {
     {VcState::kConnecting, VcEvent::kBegun, VcState::kOpen},

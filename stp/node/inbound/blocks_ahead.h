@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Blocks of a Transfer that are complete before their turn: bits by number, in a ring that
-// covers those from the first incomplete one on (section 9).
+// The Blocks of a Transfer that completed before an earlier one: a bit per Block number, in a ring
+// that starts at the first incomplete Block (section 9).
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace stp {
 class BlocksAhead {
  public:
   [[nodiscard]] bool empty() const { return count_ == 0; }
-  // `b_num` lies at or behind `first`, the first incomplete one.
+  // `b_num` is not before `first`, the first incomplete Block.
   [[nodiscard]] bool contains(std::uint32_t b_num, std::uint32_t first) const {
     return b_num - first < size() && (word(b_num) >> b_num % 64 & 1) != 0;
   }
@@ -27,7 +27,7 @@ class BlocksAhead {
     word(b_num) |= std::uint64_t{1} << b_num % 64;
     ++count_;
   }
-  // How many follow each other from `first` on: they are forgotten.
+  // Removes the run of complete Blocks that starts at `first` and returns its length.
   std::uint32_t pass(std::uint32_t first) {
     auto const from = first;
     while (count_ > 0) {
@@ -53,14 +53,14 @@ class BlocksAhead {
   }
   std::uint64_t& word(std::uint32_t b_num) { return words_[b_num / 64 & (words_.size() - 1)]; }
 
-  // Numbers may wrap, and the ring is aligned to them: that of a size that holds a window of any
-  // alignment covers each number once.
+  // Numbers may wrap. The ring is aligned to them and large enough for a window of any alignment,
+  // so that each number has its own bit.
   void grow(std::uint32_t b_num, std::uint32_t first) {
     std::vector<std::uint64_t> more(std::bit_ceil((b_num - first) / 64 + 1));
     for (std::size_t w = 0; w < words_.size(); ++w) {
       auto const number = first + static_cast<std::uint32_t>(64 * w);
-      // From the word that `first` is in, once round. What is of its part before `first` wraps to
-      // the numbers behind the others.
+      // Copies the ring once, starting at the word of `first`. The bits of that word before `first`
+      // stand for the numbers after all others.
       auto const bits = word(number);
       auto const before = w == 0 ? (std::uint64_t{1} << first % 64) - 1 : 0;
       more[number / 64 & (more.size() - 1)] |= bits & ~before;
@@ -71,7 +71,7 @@ class BlocksAhead {
     words_ = std::move(more);
   }
 
-  std::vector<std::uint64_t> words_;  // a power of two of them, or none
+  std::vector<std::uint64_t> words_;  // the size is 0 or a power of two
   std::uint32_t count_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The answers to a user's Gets and FetchOps: where each may land, until it has come or is given up.
-// An answer that is over is not expected again, however often its request is repeated.
+// The answers to a user's Gets and FetchOps: where each may land, until it arrives or is given up.
+// A finished answer is not expected again, however often its request is repeated.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ class ExpectedAnswers {
  public:
   static constexpr std::size_t kMost = 64;
 
-  // A Get or FetchOp leaves. Its answer of `length` bytes may land where it says. `value`: what
-  // comes is a number, a FetchOp's. 0 (also when it is repeated), -ENOBUFS (kMost are expected), or
-  // -EALREADY: its answer has come, or was given up.
+  // A Get or FetchOp leaves: expects its answer of `length` bytes at the place it names. `value`:
+  // the answer is a FetchOp's number. Returns 0 (also for a repeat), -ENOBUFS (kMost are expected),
+  // or -EALREADY (the answer arrived or was given up).
   int expect(const wire::Get& get, std::uint64_t length, bool value, const Tiles& tiles);
-  // The answer has come whole, was refused, or is given up.
+  // The answer arrived completely, was refused, or is given up.
   void forget(std::uint32_t r_id, std::uint32_t g_num);
   [[nodiscard]] bool empty() const { return blocks_.empty(); }
-  // The answer that an STU of `length` bytes belongs to; nullptr: to none.
+  // The answer that an STU of `length` bytes belongs to; nullptr: none.
   [[nodiscard]] InboundBlock* find(const wire::DataView& data, std::size_t length,
                                    const Tiles& tiles);
   void clear();
@@ -33,7 +33,7 @@ class ExpectedAnswers {
   [[nodiscard]] bool is_over(std::uint32_t g_num);
 
   std::unordered_map<std::uint64_t, InboundBlock> blocks_;  // by (R_id, G_num)
-  // G_nums of ours that are over: the newest that left, and bit n for n before it.
+  // Finished G_nums of ours: the newest that left, and bit n for the one n before it.
   bool any_ = false;
   std::uint32_t newest_ = 0;
   std::uint64_t over_ = 0;

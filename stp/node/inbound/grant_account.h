@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a connection has granted by CTS and what of it has not arrived: its part in the sums of its
-// owner and of the Node, by which pacing goes.
+// The bytes that a connection granted by CTS and that have not arrived. They count in the sums of
+// its owner and of the Node, which pacing uses.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace stp {
 // Over all connections of a Node.
 struct NodeGrants {
   std::uint64_t bytes = 0;
-  bool look_again = false;  // a CTS that is held may go now, however many bytes that is
+  bool look_again = false;  // a held CTS may go now, whatever `bytes` is
 };
 
 class GrantAccount {
@@ -24,14 +24,14 @@ class GrantAccount {
     outstanding_ += bytes;
     if (counts_) add(bytes);
   }
-  // They have arrived, or will not.
+  // `bytes` have arrived or will not arrive.
   void settle(std::uint64_t bytes) {
     STP_ASSERT(bytes <= outstanding_, "no more is settled than was granted");
     outstanding_ -= bytes;
     if (counts_) take(bytes);
     if (outstanding_ == 0) counts_ = true;
   }
-  // Its peer is silent: until something arrives, what is outstanding stands in no sum.
+  // The peer is silent: removes the outstanding bytes from the sums until something arrives.
   void write_off() {
     if (counts_) take(outstanding_);
     counts_ = outstanding_ == 0;

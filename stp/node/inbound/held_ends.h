@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The last bytes of Blocks that must not be seen yet: something before them has not come.
+// The last bytes of Blocks, held back until everything before them has arrived.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,15 @@
 
 namespace stp {
 
-// The last bytes of an STU, and the linear address that they belong at.
+// The last bytes of an STU and their linear address.
 struct HeldEnd {
   static constexpr std::size_t kMost = 8;
   std::uint64_t address = 0;
   std::uint32_t size = 0;  // 0: nothing is held
   std::byte bytes[kMost] = {};
 
-  // Keeps the last bytes of `stu`, which belongs at `stu_address`. How many go there at once.
+  // Keeps the last bytes of `stu`, whose linear address is `stu_address`. Returns how many bytes
+  // before them may be written at once.
   std::size_t keep(Bytes stu, std::uint64_t stu_address) {
     size = static_cast<std::uint32_t>(std::min(kMost, stu.size()));
     auto const before = stu.size() - size;
@@ -34,8 +35,8 @@ struct HeldEnd {
   }
 };
 
-// The ends of a region's Blocks that have to wait: other STUs of theirs are missing, or of a Silent
-// Block also earlier Blocks. Never more than the region's window has places.
+// The held ends of a region's Blocks. They wait for other STUs of their Block, or, in a Silent
+// Block, for earlier Blocks. There are never more than the region's window has places.
 // protocol: 8.15
 class HeldEnds {
  private:
@@ -46,13 +47,13 @@ class HeldEnds {
   };
 
  public:
-  // Of ends in the place of one STU. More of them cost too much to be looked at.
+  // The most held ends that one STU may overlap. Examining more would cost too much.
   static constexpr std::size_t kMostMet = 64;
   static constexpr std::size_t kPlaceSize = sizeof(HeldEnd) + sizeof(Key);
 
   [[nodiscard]] bool empty() const { return order_.empty(); }
-  // To be called before hold(). `places`: a power of two, as many as there can be Blocks under way.
-  // False: the system has no memory for them.
+  // Call before hold(). `places`: a power of two, at least the number of Blocks that can be under
+  // way. False: out of memory.
   [[nodiscard]] bool make_room(std::uint32_t places) {
     if (!places_.empty()) return true;
     work::count("ends of Blocks that are held", places);
@@ -73,7 +74,7 @@ class HeldEnds {
     order_.insert(std::ranges::lower_bound(order_, key), key);
     STP_ASSERT(order_.size() <= places_.size(), "no more ends are held than there are places");
   }
-  // What is held of Block `b_num`, size 0: nothing. Afterwards nothing is.
+  // Removes and returns the held end of Block `b_num`; size 0: none was held.
   HeldEnd take(std::uint32_t b_num) {
     if (empty()) return {};
     auto const end = std::exchange(place(b_num), {});
@@ -83,12 +84,13 @@ class HeldEnds {
     order_.erase(found);
     return end;
   }
-  // Whether overwrite() of `size` bytes at `address` would look at a bounded number of ends.
+  // Whether overwrite() of `size` bytes at `address` would examine at most kMostMet ends.
   [[nodiscard]] bool may_overwrite(std::uint64_t address, std::size_t size) const {
     auto const [first, last] = near(address, size);
     return last - first <= kMostMet;
   }
-  // Block `b_num` writes `newer` at `address`: what is held of earlier Blocks must not undo that.
+  // Block `b_num` writes `newer` at `address`: updates the held ends of earlier Blocks so that they
+  // do not undo it.
   void overwrite(std::uint32_t b_num, std::uint64_t address, Bytes newer) {
     auto [first, last] = near(address, newer.size());
     work::count("ends of Blocks that are held", last - first);
@@ -103,7 +105,7 @@ class HeldEnds {
 
  private:
   HeldEnd& place(std::uint32_t b_num) { return places_[b_num & (places_.size() - 1)]; }
-  // Which of order_ may have bytes in this place.
+  // The range of order_ that may overlap these bytes.
   [[nodiscard]] std::pair<std::size_t, std::size_t> near(std::uint64_t address,
                                                          std::size_t size) const {
     if (size == 0) return {0, 0};
@@ -114,7 +116,8 @@ class HeldEnds {
     };
     return {index_of(address - std::min(address, kBefore)), index_of(address + size)};
   }
-  // Puts the bytes of `newer` into `end` that belong there. True: they are all of it.
+  // Copies the overlapping bytes of `newer` into `end`. True: they cover all of `end`, which is now
+  // empty.
   static bool replace(HeldEnd& end, std::uint64_t address, Bytes newer) {
     auto const first = std::max(address, end.address);
     auto const last = std::min(address + newer.size(), end.address + end.size);
@@ -127,7 +130,7 @@ class HeldEnds {
     return false;
   }
   std::vector<HeldEnd> places_;
-  std::vector<Key> order_;  // of those held, ascending
+  std::vector<Key> order_;  // of the held ends, ascending
 };
 
 }  // namespace stp

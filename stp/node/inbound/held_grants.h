@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CTS that pacing or a lack of memory holds back. Those of one Transfer keep their order; between
-// Transfers the one that lacks the fewest bytes goes first, or the one that waits longest. Of each
-// owner only its next one is looked at, and connections without credit stand aside: however many
-// CTS are held, choosing costs a few steps for each owner.
+// CTS held back by pacing or for lack of memory. CTS of one Transfer keep their order. Between
+// Transfers, the one that lacks the fewest bytes or the one that has waited longest goes first.
+// Only the next CTS of each owner is examined, and connections without credit are parked: choosing
+// takes a few steps per owner, however many CTS are held.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,26 @@ namespace stp {
 class HeldGrants {
  public:
   using Transfer = std::pair<VcId, std::uint32_t>;  // connection, R_id
-  // Whether a CTS may go now: kTooMuch says that what it takes is too much, kNoCredit that nothing
-  // of its connection can go until unpark().
+  // Whether a CTS may go now. kTooMuch: it needs too much. kNoCredit: nothing of its connection can
+  // go until unpark().
   enum class Fit { kFits, kTooMuch, kNoCredit };
 
   [[nodiscard]] bool empty() const { return vcs_.empty(); }
   [[nodiscard]] bool contains(const Transfer& transfer, std::uint32_t b_num) const;
   void push(const Transfer& transfer, std::uint64_t owner, const SendEntry& entry,
             const Inbound::Demand& demand);
-  // The Transfer whose first CTS goes next, of those that `fits(connection, demand)` says may go.
+  // The Transfer whose first CTS goes next, among those for which `fits(connection, demand)`
+  // returns kFits.
   template <typename Fits>
   [[nodiscard]] std::optional<Transfer> choose(bool by_age, Fits&& fits);
   // The connection has credit again.
   void unpark(VcId vc);
-  // The first CTS of `transfer` goes. There is one.
+  // Removes and returns the first CTS of `transfer`. There is one.
   SendEntry pop(const Transfer& transfer);
-  // Forgets those of a Transfer, or of a connection. How many those were.
+  // Drops the CTS of a Transfer or of a connection. Returns how many.
   std::uint32_t drop(const Transfer& transfer);
   std::uint32_t drop(VcId vc);
-  // What is forgotten is taken down in slices: up to `most` CTS. How many it was.
+  // Frees up to `most` dropped CTS. Returns how many.
   std::size_t tidy(std::size_t most);
   [[nodiscard]] bool untidy() const { return !dropped_.empty() || !dropped_vcs_.empty(); }
 
@@ -56,7 +57,7 @@ class HeldGrants {
     std::set<std::uint32_t> numbers;  // their B_nums
   };
   using Queues = std::map<std::uint32_t, Queue>;  // by R_id; none is empty
-  // What its first CTS lacks, its serial number, and whose it is.
+  // Entries are: bytes lacking (by_remaining only), serial number and name, of each first CTS.
   template <typename Name>
   struct Order {
     std::set<std::tuple<std::uint64_t, std::uint64_t, Name>> by_remaining;
@@ -81,7 +82,7 @@ class HeldGrants {
     bool parked = false;
   };
   using Vcs = std::map<VcId, OfVc>;
-  // Connections by what goes first of each, and by what is oldest of each.
+  // Connections, by the first CTS of each.
   using OfOwner = Order<VcId>;
 
   static const Held& first_of(const OfVc& of, bool by_age) {
@@ -90,8 +91,8 @@ class HeldGrants {
   void enter(VcId vc, const OfVc& of);
   void leave(VcId vc, const OfVc& of);
 
-  Vcs vcs_;                                  // none without a CTS
-  std::map<std::uint64_t, OfOwner> owners_;  // with a connection that is not parked
+  Vcs vcs_;                                  // each has a CTS
+  std::map<std::uint64_t, OfOwner> owners_;  // each has a connection that is not parked
   std::uint64_t last_serial_ = 0;
   std::vector<Queues::node_type> dropped_;
   std::vector<Vcs::node_type> dropped_vcs_;

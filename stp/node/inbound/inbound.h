@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a connection's peer may write: the Blocks its user granted by CTS and the regions it opened
-// by MRA (section 7), and which of their STUs and Blocks have come (section 8).
+// The memory that a connection's peer may write: Blocks granted by CTS and regions opened by MRA
+// (section 7). Records which of their STUs and Blocks have arrived (section 8).
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace stp {
 
 class Inbound {
  public:
-  // Bounds of what one connection can make a Node keep.
+  // Limits of what one connection can make a Node keep.
   // protocol: 7.14
   static constexpr std::size_t kMaxWindow = 1024;
   static constexpr std::uint64_t kMaxTrackedStus = std::uint64_t{1} << 24;
   static constexpr std::uint32_t kMaxStusOfBlock = 65'535;
   static constexpr std::size_t kMaxOpenBlocks = 4096;
 
-  // `reuses_ids`: the user may begin a new Transfer with the ids of one that is over. `purse`: what
-  // pays for the memory that all this takes; without one there is no bound.
+  // `reuses_ids`: the user may begin a new Transfer with the ids of a finished one. `purse` pays
+  // for the memory used here; without one there is no limit.
   void configure(const Tiles& tiles, bool reuses_ids, const GrantAccount& account,
                  std::shared_ptr<WindowPurse> purse = {});
 
@@ -35,63 +35,63 @@ class Inbound {
   void offered(const wire::RequestToSend& rts) {
     requests_.offered(rts, transfers_.under_way(rts.i_id, rts.t_len));
   }
-  // What has ended on the peer's side. Its user may have queued a CTS or MRA before it saw that:
-  // they grant nothing.
+  // The peer's offers and ENDs. A CTS or MRA that our user queued before it saw an END grants
+  // nothing.
   PeerRequests& requests() { return requests_; }
-  // A CTS leaves. 0 (also where it repeats a grant, or names a Block that is complete), -EINVAL
+  // A CTS leaves. Returns 0 (also if it repeats a grant, or names a complete Block), -EINVAL
   // (Blocksize changed, or more than the RTS or an STU number allows; no such Block), -ENOBUFS,
-  // -EDQUOT (its owner has no memory for it in its budget), -EALREADY (the peer has ended it).
-  // `limit`: so many bytes at most, where the user knows better than T_len and Blocksize.
+  // -EDQUOT (its owner's budget has no memory for it), -EALREADY (the peer has ended it). `limit`:
+  // the most bytes to grant, if less than T_len and Blocksize allow.
   int grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now);
-  // The bytes that a CTS would grant, and those its Transfer lacks from there on; 0 where it would
-  // be refused or grants nothing new. `memory`: what it takes to keep track of them.
+  // The bytes that a CTS would grant, and the bytes its Transfer lacks from there on; 0 if it would
+  // be refused or grants nothing new. `memory`: the bytes needed to track them.
   struct Demand {
     std::uint64_t bytes = 0, remaining = 0, memory = 0;
   };
   [[nodiscard]] Demand demand(const wire::ClearToSend& cts) const;
-  // Whether there is so much memory. Transfers that nothing is expected for, other than `but`, make
-  // room, the oldest first.
+  // Whether `bytes` of memory are available. If not, forgets Transfers with nothing outstanding,
+  // except `but`, oldest first.
   bool has_memory(std::uint64_t bytes, const InboundTransfer* but = nullptr);
-  // The same, and nothing makes room.
+  // Like has_memory(), but forgets nothing.
   [[nodiscard]] bool has_room(std::uint64_t bytes) const { return !purse_ || purse_->has(bytes); }
-  // Forgets one of those. False: there is none.
+  // Forgets the oldest Transfer with nothing outstanding. False: none.
   bool forget_oldest() { return transfers_.forget_oldest(); }
-  // First byte of an incomplete Block that has not arrived: F_Offset of a repeated CTS. 0: there is
+  // The first byte of an incomplete Block that has not arrived: the F_Offset of a repeated CTS. 0:
   // no such Block.
   [[nodiscard]] std::uint32_t first_missing(std::uint32_t r_id, std::uint32_t b_num) const;
-  // An MRA leaves. Same results.
+  // An MRA leaves. Same results as grant().
   int open_region(const wire::MemoryRegionAvailable& mra);
-  // The Transfer or region `r_id` has ended; its DATA is dropped from now on.
+  // Ends the Transfer or region `r_id`: its DATA is dropped from now on.
   void end(std::uint32_t r_id);
-  // One that the peer calls `i_id`, and that is not over. False: there is none.
+  // Finds the Transfer or region that the peer calls `i_id` and that has not ended. False: none.
   bool find_initiated(std::uint32_t i_id, std::uint32_t& r_id) const {
     return transfers_.find_initiated(i_id, r_id);
   }
-  // What the user's own Gets and FetchOps bring.
+  // The answers to the user's own Gets and FetchOps.
   ExpectedAnswers& answers() { return answers_; }
   [[nodiscard]] const Tiles& tiles() const { return tiles_; }
-  // The end of all of them. What they were is with the result.
+  // Ends all of them. The result holds their memory.
   InboundRemains clear();
-  // Takes down up to `most` pieces of what has ended; whether there is more.
+  // Frees up to `most` pieces of ended Transfers. Returns how many.
   std::size_t tidy(std::size_t most) { return remains_.dismantle(most); }
   [[nodiscard]] bool untidy() const { return !remains_.empty(); }
 
-  // Whether an STU of `length` bytes is a whole Put Block, and may be placed: of such a Block there
-  // is nothing to remember but that it has come. False: find() tells.
+  // Whether an STU of `length` bytes is a whole Put Block and may be placed: for such a Block only
+  // its completion is recorded. False: call find().
   bool find_whole(const wire::DataView& data, std::size_t length, InboundTransfer*& out) const;
-  // The Block that an STU of `length` bytes belongs to; or why it must be dropped.
+  // Finds the Block that an STU of `length` bytes belongs to, or returns the reason to drop it.
   DropReason find(const wire::DataView& data, std::size_t length, InboundBlock*& out);
-  // `length` bytes of it have been placed, of a sending that carries `sync`. True: something of it
-  // had been lost.
+  // `length` bytes of `block` have been placed, from a sending with the Sync `sync`. True: an
+  // earlier sending lost part of the Block.
   bool progress(InboundBlock& block, std::size_t length, std::uint32_t sync, Time now);
-  // `block` is complete. The reference dies.
+  // `block` is complete. The reference becomes invalid.
   void complete(InboundBlock& block);
-  // Scheduled Blocks that are granted and not complete.
+  // Scheduled Blocks that are granted and incomplete.
   OpenBlocks& open_blocks() { return open_; }
   [[nodiscard]] const OpenBlocks& open_blocks() const { return open_; }
-  // What was granted and has not arrived.
+  // Bytes granted that have not arrived.
   [[nodiscard]] std::uint64_t outstanding() const { return account_.outstanding(); }
-  // It does not count until something arrives.
+  // Removes them from the sums until something arrives.
   void write_off() { account_.write_off(); }
   [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
 
@@ -101,16 +101,16 @@ class Inbound {
   void drop_block(const GrantedBlock& block);
   int begin(const wire::ClearToSend& cts, InboundTransfer*& out);
 
-  std::shared_ptr<WindowPurse> purse_;  // goes last: what is below gives back to it
+  std::shared_ptr<WindowPurse> purse_;  // destroyed last: the members below return memory to it
   Tiles tiles_;
   bool reuses_ids_ = true;
   InboundRemains remains_;
   TransferTable transfers_;
   OpenBlocks open_;
   ExpectedAnswers answers_;
-  InboundBlock* recent_ = nullptr;  // scheduled: STUs of a Block come in runs
+  InboundBlock* recent_ = nullptr;  // scheduled: consecutive STUs are mostly of one Block
   PeerRequests requests_;
-  std::uint64_t tracked_ = 0;  // STUs that all maps can hold
+  std::uint64_t tracked_ = 0;  // capacity of all maps, in STUs
   GrantAccount account_;
 };
 

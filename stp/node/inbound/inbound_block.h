@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Block that is coming in: where it may land, and which of its STUs have (section 8).
+// An incoming Block: where it may land, and which of its STUs have arrived (section 8).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace stp {
 
 struct InboundTransfer;
 
-// How the memory of this side is cut: exponents of a buffer and of an STU that comes here.
+// The tiling of this side's memory: log2 of the buffer size and of the size of incoming STUs.
 struct Tiles {
   unsigned bufsize = 14, stu_log2 = 10;
 
@@ -26,43 +26,43 @@ struct Tiles {
 };
 
 struct InboundBlock {
-  InboundTransfer* transfer = nullptr;  // nullptr: the answer to a Get or FetchOp
+  InboundTransfer* transfer = nullptr;  // nullptr: an answer to a Get or FetchOp
   std::uint32_t b_num = 0;
-  // Linear destination addresses. A scheduled Block begins where its CTS says; a Put Block begins
-  // where its STU 0 lands, and any of its STUs tells which tile that is in.
-  std::uint64_t start = 0, end = 0;  // what it may touch: [start, end)
+  // Linear destination addresses. A scheduled Block begins where its CTS says. A Put Block begins
+  // where its STU 0 lands; any of its STUs tells the tile of STU 0.
+  std::uint64_t start = 0, end = 0;  // may write to [start, end)
   std::uint64_t first_tile = 0;      // tile of STU 0
   bool tile_known = false;
-  std::uint64_t first_address = 0;  // of STU 0, once known
+  std::uint64_t first_address = 0;  // address of STU 0, once known
   StuMap stus{};
   std::uint64_t received = 0;  // bytes placed
   std::uint32_t r_id = 0;
-  bool exact = false;     // ends where `end` says, and nowhere before
-  bool anywhere = false;  // begins where its STU 0 lands, wherever in [start, end) that is
+  bool exact = false;     // must end at `end`
+  bool anywhere = false;  // may begin anywhere in [start, end)
   bool value = false;     // a FetchOp's old value: big-endian on the wire
-  // Recovery: what to send again, and when there was progress last.
+  // Recovery: the CTS to repeat, and the time of the last progress.
   wire::ClearToSend cts;
   Time progress = 0;
-  unsigned repeats = 0;      // CTS sent again since then
+  unsigned repeats = 0;      // repeats of the CTS since then
   std::uint64_t serial = 0;  // order of grants
-  bool asked_for = false;    // what comes now answers a CTS that was sent again
-  bool overtaken = false;    // when that was sent, others had overtaken it
-  std::uint32_t sync = 0;    // of the last STU placed: which sending of the Block it was of
-  // The header to deliver on completion, once the Last STU has come.
+  bool asked_for = false;    // the STUs arriving now answer a repeated CTS
+  bool overtaken = false;    // later Blocks had overtaken it when the CTS was repeated
+  std::uint32_t sync = 0;    // of the last STU placed: identifies the sending
+  // The header to deliver on completion; set by the Last STU.
   wire::Header last;
   std::uint8_t append[wire::kAppendSize] = {};
   bool has_append = false;
-  HeldEnd held;  // of the Last STU, while others are missing; a region's are in HeldEnds
+  HeldEnd held;  // end of the Last STU while others are missing; regions use HeldEnds
 
-  // Whether an STU of `length` bytes fits the tiling of this Block; kNone: it may be placed.
+  // Checks that an STU of `length` bytes fits the tiling of this Block. kNone: it may be placed.
   [[nodiscard]] DropReason check_stu(const wire::DataView& data, std::size_t length,
                                      const Tiles& tiles) const;
-  // Its first byte that has not come, counted from its start: F_Offset of a repeated CTS.
+  // The first byte that has not arrived, relative to the start: F_Offset of a repeated CTS.
   [[nodiscard]] std::uint32_t first_missing(const Tiles& tiles) const;
 };
 
 struct InOrderOfGrant;
-// One that a CTS granted: among those of its connection in the order of their serial numbers.
+// A Block granted by a CTS. Its connection lists them by serial number.
 struct GrantedBlock : InboundBlock, Link<InOrderOfGrant> {};
 
 }  // namespace stp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What has ended of what a connection granted. No frame finds it; it is taken down in slices, and
-// its memory goes back to the owner's budget as it goes.
+// Ended Transfers and regions of a connection. No frame finds them. They are freed in slices, which
+// return the memory to the owner's budget.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ class InboundRemains {
   void add(TransferTable::Transfers::node_type transfer) { apart_.push_back(std::move(transfer)); }
   void add(TransferTable::Transfers transfers) { together_.push_back(std::move(transfers)); }
   [[nodiscard]] bool empty() const { return apart_.empty() && together_.empty(); }
-  // Takes down up to `most` Blocks, places and Transfers. Returns how many it was.
+  // Frees up to `most` Blocks, places and Transfers. Returns how many.
   std::size_t dismantle(std::size_t most);
 
  private:
-  std::shared_ptr<WindowPurse> purse_;  // goes last: they give back to it
+  std::shared_ptr<WindowPurse> purse_;  // destroyed last: the others return memory to it
   std::vector<TransferTable::Transfers::node_type> apart_;
   std::vector<TransferTable::Transfers> together_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The scheduled Blocks of a connection that are granted and not complete, in the order of their
-// grants: which of them others have overtaken, since when nothing has come, and what the silence
-// says (section 10).
+// The granted, incomplete scheduled Blocks of a connection, in the order of their grants. Records
+// which of them later Blocks have overtaken, since when nothing has arrived, and what the silence
+// means (section 10).
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace stp {
 
 class OpenBlocks {
  public:
-  // Those of Transfers that have not ended.
+  // The Blocks of Transfers that have not ended.
   [[nodiscard]] std::size_t count() const { return count_; }
-  // A Block was granted. `first`: nothing else is outstanding, so that its silence begins now.
+  // A Block was granted. `first`: nothing else is outstanding, so the silence begins now.
   void granted(GrantedBlock& block, bool first, Time now) {
     block.serial = ++next_serial_;
     block.progress = now;
@@ -26,22 +26,22 @@ class OpenBlocks {
     ++count_;
     if (first) silent_since_ = now;
   }
-  // `blocks` of them are complete, were granted anew, or belong to a Transfer that has ended.
+  // `blocks` of them are complete, were granted again, or belong to an ended Transfer.
   void closed(std::size_t blocks) {
     STP_ASSERT(blocks <= count_, "a Block that is closed was open");
     count_ -= blocks;
   }
-  // All are over. They leave the list when they are destroyed.
+  // All have ended. They leave the list when destroyed.
   void clear() {
     list_.disband();
     count_ = 0;
   }
 
-  // An STU of `block` has come, of a sending that carries `sync`. `begun`: not the first of it.
-  // True: something of the Block had been lost.
-  // Each sending of a Block has a Sync of its own: more of the one that had begun was not asked
-  // for. Of one of which nothing had come it is the CTS that was lost, or nothing at all, unless
-  // others overtook it. protocol: 10.14
+  // An STU of `block` arrived, from a sending with the Sync `sync`. `begun`: other STUs of it
+  // arrived before. True: an earlier sending lost part of the Block.
+  // Each sending of a Block has its own Sync: more STUs of the sending that had begun do not answer
+  // a repeated CTS. If no STU had arrived, the CTS was lost, or nothing at all, unless later Blocks
+  // overtook it (docs/protocol.md, 10.14).
   bool arrived(InboundBlock& block, bool begun, std::uint32_t sync, Time now) {
     STP_ASSERT(block.serial != 0 && block.serial <= next_serial_, "a granted Block has a number");
     if (block.repeats != 0) block.asked_for = !begun || sync != block.sync;
@@ -57,17 +57,16 @@ class OpenBlocks {
     return lost;
   }
 
-  // In the order of their grants: those that others have overtaken come first. nullptr: there is
-  // none.
+  // Iterates in the order of grants, so overtaken Blocks come first. nullptr: no more.
   [[nodiscard]] GrantedBlock* first() { return skip_ended(list_.first()); }
   [[nodiscard]] GrantedBlock* after(const GrantedBlock& block) {
     return skip_ended(list_.after(block));
   }
-  // Whether something has arrived that was granted after `block` was.
+  // Whether an STU of a Block granted after `block` has arrived.
   [[nodiscard]] bool overtaken(const InboundBlock& block) const {
     return block.serial < latest_serial_;
   }
-  // The CTS of one that was overtaken leaves again: a grant like any other from now on.
+  // Repeats the CTS of an overtaken Block, which counts as a new grant from now on.
   void grant_again(GrantedBlock& block) {
     STP_ASSERT(block.linked() && !block.transfer->over, "what is granted again is still open");
     block.overtaken = true;
@@ -75,16 +74,16 @@ class OpenBlocks {
     block.unlink();
     list_.push_back(block);
   }
-  // Nothing having come at all, as many CTS leave again as silence() says.
+  // Nothing has arrived at all: silence().asks() CTS are repeated.
   void ask_in_silence() { silence_.asked(next_serial_); }
   [[nodiscard]] const Silence& silence() const { return silence_; }
-  // Nothing has come since then, though something is outstanding.
+  // Nothing has arrived since then, though Blocks are outstanding.
   [[nodiscard]] Time silent_since() const { return silent_since_; }
-  // When anything has arrived.
+  // When anything last arrived.
   [[nodiscard]] Time last_arrival() const { return last_arrival_; }
 
  private:
-  // Blocks of a Transfer that has ended stand in the list until they are taken down.
+  // Blocks of an ended Transfer stay in the list until they are freed.
   GrantedBlock* skip_ended(GrantedBlock* block) {
     while (block != nullptr && block->transfer->over) {
       auto* const next = list_.after(*block);
@@ -98,7 +97,7 @@ class OpenBlocks {
   LinkedList<GrantedBlock, InOrderOfGrant> list_;
   std::size_t count_ = 0;
   std::uint64_t next_serial_ = 0;
-  std::uint64_t latest_serial_ = 0;  // the latest grant of which something has arrived
+  std::uint64_t latest_serial_ = 0;  // the latest grant of which an STU has arrived
   Time last_arrival_ = 0;
   Time silent_since_ = 0;
   Silence silence_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a connection's peer has asked for and what it has ended, by its own ids (I_ids): a grant is
-// measured by what was offered, and nothing is granted of what has ended. Both are bounded: of more
-// the oldest is forgotten.
+// The peer's offers (RTS) and ENDs, by its own ids (I_ids). A grant is checked against the offer,
+// and nothing is granted for an ended Transfer. Both tables are bounded and drop the oldest entry.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +21,10 @@ class PeerRequests {
     std::uint32_t i_id = 0;
     std::uint64_t t_len = 0;
     unsigned max_block = 0;
-    bool fresh = false;  // no CTS has begun a Transfer of it yet
+    bool fresh = false;  // no CTS has started its Transfer yet
   };
 
-  // An RTS arrived. `repeated`: its Transfer is under way already.
+  // An RTS arrived. `repeated`: its Transfer is already under way.
   void offered(const wire::RequestToSend& rts, bool repeated) {
     Offer const offer{rts.i_id, rts.t_len, rts.max_block, !repeated};
     if (auto* const known = find(rts.i_id)) {
@@ -36,24 +35,24 @@ class PeerRequests {
       offers_[next_offer_++ % kMaxOffers] = offer;
     }
   }
-  // What the peer calls `i_id`; nullptr: it has not offered that, or long ago.
+  // The offer that the peer calls `i_id`; nullptr: none, or too long ago.
   [[nodiscard]] const Offer* offer(std::uint32_t i_id) const {
     return const_cast<PeerRequests*>(this)->find(i_id);
   }
-  // A CTS begins a Transfer of it. It is no fresh offer any more.
+  // A CTS starts the Transfer of `i_id`. Its offer is no longer fresh.
   void begun(std::uint32_t i_id) {
     if (auto* const known = find(i_id)) known->fresh = false;
   }
 
-  // An END of the peer's, which calls it `i_id`, and us `r_id` (kNoId: it does not know).
+  // The peer sent END: it calls the Transfer `i_id`; we call it `r_id` (kNoId: the peer does not
+  // know).
   void ended(std::uint32_t i_id, std::uint32_t r_id) {
     forget_ended(i_id);
     if (ended_.size() == kMaxEnded) ended_.erase(ended_.begin());
     ended_.push_back({i_id, r_id});
     work::count("ENDs", ended_.size());
   }
-  // What the peer called `i_id` before is another's matter: it asks anew, or our user has seen the
-  // end.
+  // Forgets the END of `i_id`: the peer reuses the id, or our user has seen the END.
   void forget_ended(std::uint32_t i_id) {
     std::erase_if(ended_, [&](const Ended& e) { return e.i_id == i_id; });
   }
@@ -83,7 +82,7 @@ class PeerRequests {
 
   std::vector<Offer> offers_;
   std::size_t next_offer_ = 0;
-  std::vector<Ended> ended_;  // by ENDs that no EA has answered yet: the newest
+  std::vector<Ended> ended_;  // the newest ENDs not yet answered by EA
 };
 
 }  // namespace stp

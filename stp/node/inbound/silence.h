@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What it means that nothing comes on a connection that waits for DATA: STUs were lost, or their
-// sender has not had its turn on a core. Few Blocks are asked for again until an answer tells.
+// Interprets silence on a connection that waits for DATA: either STUs were lost, or the sender has
+// not been scheduled on a core. Only a few Blocks are requested again until an answer shows which.
 #pragma once
 
 #include <algorithm>
@@ -12,31 +12,31 @@
 
 namespace stp {
 
-// Grants have serial numbers. A Block was asked for if its CTS was sent again.
+// Grants have serial numbers. "Asked for" means that the Block's CTS was repeated.
 // protocol: 10.13, 10.14
 class Silence {
  public:
-  // So many Blocks are asked for again when it has lasted too long.
+  // The number of Blocks to request again when the silence has lasted too long.
   [[nodiscard]] unsigned asks() const { return asks_; }
-  // They have been; `newest` is the latest grant.
+  // Their CTS were repeated; `newest` is the latest grant.
   void asked(std::uint64_t newest) {
     STP_ASSERT(newest >= asked_until_, "serial numbers of grants count up");
     asked_until_ = newest;
     lasted_ = 0;
   }
-  // Something of the Block granted as number `serial` has come, nothing having come for `pause`.
+  // An STU of the Block with the grant `serial` arrived after a silence of `pause`.
   void broken(std::uint64_t serial, bool asked_for, Time pause, Time now) {
     if (asked_until_ != 0) return answered(serial, asked_for, pause, now);
     if (!asked_for) pauses_.note(pause, now);
   }
-  // The longest one of the last second or two in which nothing was lost.
+  // The longest silence of the last second or two in which nothing was lost.
   [[nodiscard]] Time longest_pause() const { return pauses_.longest(); }
 
  private:
   static constexpr unsigned kMostAsked = 64;
 
-  // A Block that nobody asked for, though it had been granted by then, shows that all had been on
-  // their way: a sender keeps the order of the CTS.
+  // A Block that was granted before the repeats but not asked for again shows that all of them were
+  // on their way: a sender keeps the order of the CTS.
   void answered(std::uint64_t serial, bool asked_for, Time pause, Time now) {
     if (lasted_ == 0) {
       lasted_ = std::max<Time>(pause, 1);
@@ -51,8 +51,8 @@ class Silence {
 
   RecentMaximum pauses_;
   unsigned asks_ = 1;
-  std::uint64_t asked_until_ = 0;  // 0: nothing is open
-  Time lasted_ = 0;                // 0: it lasts
+  std::uint64_t asked_until_ = 0;  // 0: no question is open
+  Time lasted_ = 0;                // 0: the silence lasts
 };
 
 }  // namespace stp

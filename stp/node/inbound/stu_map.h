@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which STUs of a Block have been placed. Sized when the Block is granted; never grows after.
+// The STUs of a Block that have been placed. Sized when the Block is granted; never grows.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,14 @@ class StuMap {
                                  : nullptr) {}
 
   enum class Check { kNew, kDuplicate, kImpossible };
-  // What placing STU `number` would be; `last`: it is the Block's final one.
+  // The result of placing STU `number`; `last`: it is the Block's final one.
   [[nodiscard]] Check check(std::uint32_t number, bool last) const {
     if (number >= max_ || number >= total_ || (last && number + 1 < highest_) ||
         (last && total_ != kUnknown && number + 1 != total_))
       return Check::kImpossible;
     return bit(number) ? Check::kDuplicate : Check::kNew;
   }
-  // Whether placing it (check() said kNew) makes the Block complete.
+  // Whether placing STU `number`, for which check() returned kNew, completes the Block.
   [[nodiscard]] bool completes(std::uint32_t number, bool last) const {
     return placed_ + 1 == (last ? number + 1 : total_);
   }
@@ -43,7 +43,7 @@ class StuMap {
     STP_ASSERT(placed_ <= highest_ && highest_ <= total_,
                "a Block has no more STUs than its Last says");
   }
-  // Forgets all, for the next Block that uses this place.
+  // Clears the map for the next Block that uses this place.
   void reset() {
     for (std::uint32_t w = 0; w * 64 < highest_; ++w) words()[w] = 0;
     work::count("words of a map of STUs", highest_ / 64 + 1);
@@ -51,7 +51,7 @@ class StuMap {
     total_ = kUnknown;
   }
   [[nodiscard]] std::uint32_t capacity() const { return max_; }
-  // Bytes of a map of so many STUs, beside the object itself.
+  // Heap bytes of a map of `stus` STUs.
   [[nodiscard]] static std::uint64_t footprint(std::uint64_t stus) {
     return stus > kInline ? (stus + 63) / 64 * sizeof(std::uint64_t) : 0;
   }
@@ -77,7 +77,7 @@ class StuMap {
   std::uint32_t max_;
   std::uint32_t placed_ = 0;
   std::uint32_t highest_ = 0;       // one past the highest STU placed
-  std::uint32_t total_ = kUnknown;  // STUs of the Block, once its Last was placed
+  std::uint32_t total_ = kUnknown;  // STUs of the Block, once the Last was placed
   std::array<std::uint64_t, kInline / 64> few_{};
   std::unique_ptr<std::uint64_t[]> more_;
 };

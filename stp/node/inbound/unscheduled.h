@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks that nobody granted: those that arrive at a connectionless endpoint. Their state is kept
-// by name in tables of fixed size, so that no number of senders makes a Node keep more, nor
-// allocate for a frame (docs/protocol.md, section 11).
+// The Blocks that arrive at a connectionless endpoint without a grant. Their state is kept by name
+// in tables of fixed size: no number of senders makes a Node keep more, or allocate for a frame
+// (docs/protocol.md, section 11).
 #pragma once
 
 #include <vector>
@@ -24,34 +24,34 @@ struct BlockName {
 class UnscheduledBlocks {
  public:
   static constexpr std::size_t kMaxOpen = 512, kMaxRemembered = 4096;
-  // Without an STU for this long, a Block gives its place to another that needs it.
+  // A Block without an STU for this long gives its place to another that needs it.
   static constexpr Time kPatience = kSecond;
-  // As long as a duplicate is expected to live: from then on a name may mean another Block.
+  // The expected lifetime of duplicates. After that a name may mean another Block.
   static constexpr Time kMemory = 4 * kSecond;
 
   // `purse` pays for the maps of large Blocks.
   UnscheduledBlocks(unsigned bufsize, unsigned stu_log2, std::shared_ptr<WindowPurse> purse = {});
 
-  // The memory that a Block may lie in, in Bufx entries: its Mx's.
+  // The memory where a Block may land, in Bufx entries: its Mx.
   struct Bounds {
     std::uint32_t first, count;
   };
-  // The Block that an STU belongs to, begun if it is new; or why the STU must be dropped. What
-  // `out` refers to lives until it is complete, or until the next call.
+  // Finds the Block of an STU, or begins a new one, or returns the reason to drop the STU. `out`
+  // stays valid until the Block is complete or find() is called again.
   DropReason find(const BlockName& name, const wire::DataView& data, std::size_t length,
                   const Bounds& bounds, Time now, InboundBlock*& out);
   // An STU of `block` has been placed.
   static void progress(InboundBlock& block, Time now) { block.progress = now; }
   void complete(const BlockName& name, Time now);
-  // Bytes of the tables, without what the Blocks of large Mx need beyond.
+  // Bytes of the tables, without the extra maps of large Blocks.
   static std::size_t footprint() {
     return kMaxOpen * sizeof(Open) + kMaxRemembered * sizeof(Remembered);
   }
-  // Blocks that were given up so far.
+  // The number of Blocks given up.
   [[nodiscard]] std::uint64_t abandoned() const { return abandoned_; }
 
  private:
-  // Each name has a few places where it can stand; a table is a row of such sets.
+  // Each table is a row of sets; a name can stand in a few places of one set.
   static constexpr std::size_t kOpenWays = 8, kRememberedWays = 4;
   struct Open {
     BlockName name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What it takes to keep track of what is on its way: STUs, of which a connection has a bound, and
-// bytes, which its owner's budget pays for.
+// The cost of tracking data on its way: STUs, limited per connection, and bytes, which the owner's
+// budget pays for.
 // protocol: 7.14, 7.19
 #pragma once
 
@@ -12,29 +12,29 @@
 
 namespace stp::window_memory {
 
-// A place for a Block of a region counts as a map of so many STUs at least: about what it takes
-// itself, so that many small windows are no way to more memory than a few large ones.
+// A region's place for a Block counts as a map of at least this many STUs, about what the place
+// itself takes. So many small windows do not get more memory than a few large ones.
 // protocol: 7.14
 inline constexpr std::uint64_t kLeastTracked = 1'024;
-// What the tables and the allocator add to each of them.
+// Overhead of tables and allocator per entry.
 inline constexpr std::uint64_t kTableEntry = 64;
 
-// Places for the Blocks of a region with this window.
+// The number of places of a region with this window.
 inline std::uint32_t places_for(std::uint32_t b_win) {
   return std::bit_ceil(b_win);
 }
-// STUs that places of `stus` each count as.
+// The STUs that `places` places of `stus` STUs each count as.
 inline std::uint64_t tracked(std::uint64_t stus, std::uint32_t places) {
   return std::max(stus, kLeastTracked) * places;
 }
-// STUs that `transfer` counts as.
+// The STUs that `transfer` counts as.
 inline std::uint64_t tracked_by(const InboundTransfer& transfer) {
   return transfer.region ? tracked(transfer.most_stus, places_for(transfer.b_win))
                          : transfer.tracked;
 }
 
-// Bytes of a Transfer of which so many Blocks may be under way: with the numbers of those that are
-// complete ahead of their turn.
+// Bytes of a Transfer with up to `blocks` Blocks under way, including the bits of Blocks complete
+// before their turn.
 inline std::uint64_t of_transfer(std::uint64_t blocks) {
   return sizeof(InboundTransfer) + 2 * kTableEntry + std::bit_ceil((blocks + 63) / 64) * 8;
 }

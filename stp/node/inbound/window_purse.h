@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory that keeps track of what is on its way to an owner's connections, in its budget: what
-// a connection makes takes it here first, and gives it back when it is destroyed.
+// The share of an owner's budget that pays for tracking data on its way to the owner's connections.
+// A connection takes bytes here before it allocates and returns them when it frees.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace stp {
 
-// Of one owner. Lives until the last of what its connections had is destroyed.
+// The purse of one owner. Lives until everything of its connections is destroyed.
 class WindowPurse {
  public:
-  // The budget is asked for this much at a time, not for each Block.
+  // Bytes taken from the budget at a time, to avoid a call for each Block.
   static constexpr std::uint64_t kStep = std::uint64_t{1} << 16;
 
-  // `budget` nullptr: no bound. `freed` becomes true when there is room again that was missing.
+  // `budget` nullptr: no limit. Sets `freed` when memory that was short is free again.
   WindowPurse(WindowBudget* budget, std::uint64_t owner, bool& freed)
       : budget_(budget), owner_(owner), freed_(freed) {}
   ~WindowPurse() {
@@ -40,14 +40,14 @@ class WindowPurse {
     if (short_) freed_ = true;
     if (budget_ != nullptr && held_ - used_ >= 2 * kStep) hold(rounded(used_));
   }
-  // Whether so much could be taken.
+  // Whether take(bytes) would succeed.
   [[nodiscard]] bool has(std::uint64_t bytes) {
     if (budget_ == nullptr || bytes <= held_ - used_) return true;
     short_ = !hold(rounded(used_ + bytes)) && !hold(used_ + bytes);
     return !short_;
   }
   [[nodiscard]] std::uint64_t used() const { return used_; }
-  // The last look found too little.
+  // The last has() found too little.
   [[nodiscard]] bool is_short() const { return short_; }
 
  private:
@@ -65,7 +65,7 @@ class WindowPurse {
   bool short_ = false;
 };
 
-// So much of a purse, which outlives it.
+// Bytes taken from a purse, which must outlive this.
 class WindowBytes {
  public:
   WindowBytes() = default;
@@ -80,7 +80,8 @@ class WindowBytes {
   WindowBytes(const WindowBytes&) = delete;
   WindowBytes& operator=(const WindowBytes&) = delete;
 
-  // Of `purse`, nullptr for one without a bound: always the same. False: it does not have it.
+  // Takes `bytes` from `purse`, always the same one; nullptr: no limit. False: the purse has too
+  // little.
   [[nodiscard]] bool add(WindowPurse* purse, std::uint64_t bytes) {
     STP_ASSERT(purse_ == nullptr || purse_ == purse, "it is all of one purse");
     if (purse == nullptr) return true;

@@ -15,10 +15,9 @@ namespace stp {
 
 using RegionId = std::uint64_t;
 
-// Looked up by index, in two levels: where one piece of memory fills a page of entries it is named
-// once for all of them, elsewhere a page has entries from the first bound one to the last. So a
-// mapping costs what it binds, wherever in the range that is. The piece that was found last is
-// looked at first, as one lookup mostly follows another of the same piece.
+// A two-level table. A page filled by one piece of memory names the piece once; any other page has
+// entries from the first bound one to the last. So a mapping costs what it binds, wherever it is in
+// the range. Lookups try the piece found last first.
 // protocol: 7.1
 class BufxRange {
  public:
@@ -35,26 +34,27 @@ class BufxRange {
   [[nodiscard]] std::uint32_t count() const { return count_; }
   [[nodiscard]] unsigned bufsize() const { return bufsize_; }
 
-  // Entries from `base` on that can be bound.
+  // The number of entries from `base` on that can be bound.
   static constexpr std::size_t kMaxReach = std::size_t{1} << 24;
-  // Pieces of one mapping: each may begin and end inside a page.
+  // The most pieces of one mapping. Each may begin and end inside a page.
   static constexpr std::size_t kMaxPieces = 256;
 
-  // 0, or -ERANGE (not in the range), -ENOMEM (beyond kMaxReach), -EBUSY (an entry is taken),
-  // -EINVAL (not whole buffers, or more than kMaxPieces). Throws std::bad_alloc, and binds nothing.
+  // Returns 0, -ERANGE (not in the range), -ENOMEM (beyond kMaxReach), -EBUSY (an entry is taken),
+  // or -EINVAL (not whole buffers, or more than kMaxPieces). May throw std::bad_alloc; then nothing
+  // is bound.
   int bind(std::uint32_t first, std::span<const MutableBytes> pieces, RegionId region);
-  // Of the pieces of `region` that lie in these entries, and no others. How many entries it was.
+  // Unbinds the pieces of `region` in these entries, and no others. Returns the number of entries.
   std::size_t unbind(std::uint32_t first, std::uint32_t count, RegionId region);
 
-  // What is bound to `bufx`: nothing where it is outside the range.
+  // The memory bound to `bufx`; an empty Entry outside the range.
   [[nodiscard]] Entry find(std::uint32_t bufx) const {
     auto const within = bufx - recent_->first;
     if (within < recent_->count)
       return {recent_->memory + (std::size_t{within} << bufsize_), recent_->region};
     return look_up(bufx) ? find(bufx) : Entry{};
   }
-  // The longest run of memory, at most `length` bytes, that begins `at` (a linear address) and is
-  // contiguous and of one region. Empty where nothing is bound.
+  // The longest contiguous memory of one region that begins at the linear address `at`, at most
+  // `length` bytes. Empty if nothing is bound there.
   [[nodiscard]] Bytes run(std::uint64_t at, std::uint64_t length, RegionId& region) const {
     auto const within = at - (std::uint64_t{recent_->first} << bufsize_);
     auto const bytes = std::uint64_t{recent_->count} << bufsize_;
@@ -65,8 +65,8 @@ class BufxRange {
     return look_up(at >> bufsize_) ? run(at, length, region) : Bytes{};
   }
 
-  // Whether `length` bytes from (bufx, offset) on are all bound; an empty run needs only its start
-  // to be inside a bound buffer.
+  // Whether `length` bytes from (bufx, offset) on are all bound. If `length` is 0, only the start
+  // must be inside a bound buffer.
   [[nodiscard]] bool covers(std::uint32_t bufx, std::uint32_t offset, std::uint64_t length) const {
     if (offset >= std::uint64_t{1} << bufsize_) return false;
     auto const within = bufx - recent_->first;
@@ -76,9 +76,9 @@ class BufxRange {
     return look_up(bufx) && covers(bufx, offset, length);
   }
 
-  // Entries that are bound.
+  // The number of bound entries.
   [[nodiscard]] std::uint64_t bound() const { return bound_; }
-  // Bytes that the table takes; and, at most, those that bind() would add.
+  // footprint: bytes of the table. growth: the most bytes that bind() would add.
   [[nodiscard]] std::size_t footprint() const {
     return page_bytes_ + places_.capacity() * sizeof(Place) + pieces_.size() * kPieceBytes;
   }
@@ -89,17 +89,17 @@ class BufxRange {
 
  private:
   struct Piece {
-    std::uint32_t first = 0, count = 0;  // count 0: there is none
+    std::uint32_t first = 0, count = 0;  // count 0: no piece
     std::byte* memory = nullptr;
     RegionId region = 0;
   };
-  using Pieces = std::map<std::uint32_t, Piece>;  // by the first Bufx; none moves
+  using Pieces = std::map<std::uint32_t, Piece>;  // by first Bufx; pieces never move
   static constexpr std::size_t kPieceBytes = sizeof(Pieces::value_type) + 4 * sizeof(void*);
   static const Piece kNone;
 
-  // Makes the piece that holds `bufx` the one found last. False: there is none.
+  // Finds the piece that holds `bufx` and makes it recent_. False: none.
   [[nodiscard]] bool look_up(std::uint64_t bufx) const;
-  // The entries of a page from number `first` on.
+  // Entries of a page, from number `first` on.
   struct Page {
     std::size_t first = 0, bound = 0;
     std::vector<const Piece*> entries;
@@ -109,18 +109,18 @@ class BufxRange {
     [[nodiscard]] std::size_t bytes() const {
       return sizeof(Page) + entries.capacity() * sizeof(const Piece*);
     }
-    // Makes it have entries [from, to).
+    // Extends it to entries [from, to).
     void reach(std::size_t from, std::size_t to);
   };
   struct Place {
     std::unique_ptr<Page> page;
-    const Piece* piece = nullptr;  // without a page: that fills it; nullptr: none
+    const Piece* piece = nullptr;  // without a page: the piece that fills it; nullptr: none
   };
 
-  // Whether all up to `end`, counted from the beginning of `bufx`, is bound.
+  // Whether all bytes up to `end`, counted from the start of `bufx`, are bound.
   [[nodiscard]] bool covers_on(std::uint32_t bufx, std::uint64_t end) const;
 
-  // What one page has to do with entries [from, to).
+  // The part of one page that entries [from, to) cover.
   struct Part {
     std::size_t place;     // from the first of the range on
     std::size_t from, to;  // in the page
@@ -148,10 +148,10 @@ class BufxRange {
 
   std::uint32_t base_ = 0, count_ = 0;
   unsigned bufsize_ = 14;
-  std::size_t first_place_ = 0;  // number of the page that places_[0] is of
+  std::size_t first_place_ = 0;  // page number of places_[0]
   std::vector<Place> places_;    // from the first page with anything bound to the last
   Pieces pieces_;
-  mutable const Piece* recent_ = &kNone;  // found last
+  mutable const Piece* recent_ = &kNone;  // the piece found last
   std::size_t page_bytes_ = 0;
   std::uint64_t bound_ = 0;
 };

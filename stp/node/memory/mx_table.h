@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mx: 16-bit names of sub-ranges of bound receive Bufx entries, and what each permits (section 7).
+// Mx: 16-bit names of sub-ranges of bound receive Bufx entries, with the operations each permits
+// (section 7).
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,13 @@ struct MxEntry {
   RegionId region = 0;  // 0: not live
   std::uint32_t first = 0, count = 0;
   std::uint64_t endpoint = 0;  // the endpoint whose memory it is
-  std::uint64_t vc = 0;        // the one connection it is for; 0: all of the endpoint's
+  std::uint64_t vc = 0;        // its only connection; 0: all of the endpoint's
   std::uint8_t permissions = 0;
 
   [[nodiscard]] bool contains(std::uint32_t bufx) const { return bufx - first < count; }
 };
 
-// Which Mx are on one region, and which are for one connection: what ends takes its own along.
+// The Mx of one region and of one connection: they end with it.
 struct MxOfRegion;
 struct MxOfVc;
 struct MxPlace : Link<MxOfRegion>, Link<MxOfVc> {
@@ -33,22 +34,22 @@ using VcMxs = LinkedList<MxPlace, MxOfVc>;
 
 class MxTable {
  public:
-  // Names that there are: none is 0.
+  // The number of names; 0 is not one.
   static constexpr std::size_t kMost = 0xffff;
 
-  // The new Mx, or -ENOSPC. Mx 0 is never given out: a header of zeros names nothing. `of_vc`:
-  // nullptr where it is for no particular connection.
+  // Returns the new Mx or -ENOSPC. Never returns 0, so a header of zeros names nothing. `of_vc`:
+  // nullptr if it is for no particular connection.
   int allocate(const MxEntry& entry, RegionMxs& of_region, VcMxs* of_vc);
   void free(std::uint16_t mx);
-  // The region or the connection has ended: its id will never come again, so that these permit
-  // nothing any more. Their names are free once tidy() has come to them.
+  // The region or connection has ended. Its id never returns, so these Mx permit nothing any more.
+  // tidy() frees their names.
   void abandon(RegionMxs& mxs) { of_ended_regions_.append(mxs); }
   void abandon(VcMxs& mxs) { of_ended_vcs_.append(mxs); }
-  // Frees up to `most` names of what was abandoned. How many it has freed.
+  // Frees up to `most` abandoned names. Returns how many.
   std::size_t tidy(std::size_t most);
   [[nodiscard]] bool untidy() const { return !of_ended_regions_.empty() || !of_ended_vcs_.empty(); }
-  // nullptr: not live. What has been abandoned may still be found: its region's id, or its
-  // connection's, is nobody's.
+  // nullptr: not live. May return an abandoned Mx; the ids of its region and connection name
+  // nothing.
   [[nodiscard]] const MxEntry* find(std::uint16_t mx) const {
     return mx < entries_.size() && entries_[mx].region != 0 ? &entries_[mx] : nullptr;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies into memory that somebody may poll meanwhile.
+// Copies into memory that another thread may poll.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace stp {
 
-// Stores each byte once and in ascending order: who sees one of the last 8, and looks with acquire,
-// sees all that was stored before it. Aligned words are stored whole, the last ones with release;
-// in the middle of long copies lines of 64 bytes keep the order on x86-64 alone.
-// Where `to` lies inside [from, from + length) it is no more than a memmove.
+// Stores each byte once and in ascending order: a reader that sees one of the last 8 bytes with an
+// acquire load sees all bytes stored before it. Stores aligned words whole, the last ones with
+// release. In the middle of long copies, lines of 64 bytes keep the order on x86-64 only. If `to`
+// lies inside [from, from + length) this is only a memmove.
 // protocol: 8.14
 void copy_any_in_order(std::byte* to, const std::byte* from, std::size_t length);
 
