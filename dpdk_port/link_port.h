@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What every kind of Port has in common. Free of DPDK types, as Port is.
+// The common part of all Ports. Free of DPDK types, like Port.
 #pragma once
 
 #include <optional>
@@ -30,7 +30,7 @@ class LinkPort : public Port {
   }
 
  protected:
-  // `crossing`: where it meets the other shards; nullptr: there are none.
+  // `crossing`: connects it to the other shards; nullptr: there are none.
   explicit LinkPort(PortInfo info, const std::shared_ptr<Crossing>& crossing = nullptr)
       : info_(std::move(info)), loopback_(frame_room(info_.mtu)) {
     if (!crossing) return;
@@ -38,7 +38,7 @@ class LinkPort : public Port {
     info_.shards = {crossing, &crossing->shards()};
   }
 
-  // What it has beside the counters of its kind.
+  // Adds the counters of its Seat, if it has one.
   void add_seat_counters(std::vector<PortCounter>& to) const {
     if (!seat_) return;
     const SeatCounters& counted = seat_->counters();
@@ -54,8 +54,8 @@ class LinkPort : public Port {
   Tap* tap_ = nullptr;
 };
 
-// The longest STU that an MTU carries beside a Schedule Header and an append, as an exponent.
-// The MTU is at least kMinMtu.
+// log2 of the longest STU that an MTU carries with a Schedule Header and an append. The MTU is at
+// least kMinMtu.
 // protocol: 2.8
 constexpr unsigned max_stu_of(unsigned mtu) {
   unsigned exponent = wire::kMinMaxStu;
@@ -66,7 +66,7 @@ constexpr unsigned max_stu_of(unsigned mtu) {
   return exponent;
 }
 
-// Both open one kind of link, all of its shards. Empty: `error` says why.
+// Each opens all shards of a link of one kind. Empty: `error` says why.
 using LinkPorts = std::vector<std::unique_ptr<LinkPort>>;
 LinkPorts open_loop_ports(const LinkConfig& config, unsigned shards, std::string& error);
 LinkPorts open_ethdev_ports(const LinkConfig& config, unsigned shards, std::string& error);

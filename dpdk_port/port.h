@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One shard of a link, driving one Node: mostly the only one. No DPDK type shows here, so users
-// need no DPDK header.
+// One shard of a link, driving one Node; most links have one shard. Contains no DPDK types, so
+// users need no DPDK header.
 #pragma once
 
 #include <memory>
@@ -23,50 +23,50 @@ struct PortInfo {
   std::string driver;
   MacAddr mac;
   unsigned mtu = 0;
-  unsigned max_stu = 0;         // exponent, from the MTU: 2^max_stu + 40 + 64 <= mtu
+  unsigned max_stu = 0;         // log2, from the MTU: 2^max_stu + 40 + 64 <= mtu
   bool attaches = false;        // transmit attaches user memory to frames
-  std::optional<Ipv4> address;  // the interface's own may change
-  // Who else is behind that address, for its Node (NodeConfig::shards). nullptr: nobody.
+  std::optional<Ipv4> address;  // an interface's address may change
+  // The shards behind that address, for NodeConfig::shards. nullptr: only this one.
   std::shared_ptr<Shards> shards;
   unsigned shard = 0;
 };
 
-// What the link itself counts, beside the Node's counters.
+// A counter of the link itself, in addition to the Node's.
 struct PortCounter {
   std::string name;  // "link_rx_missed", "arp_requests_sent", ...
   std::uint64_t value;
 };
 
-// Sees every frame of the link, both ways; for traces. A frame to our own address is seen once, as
-// sent. The frame is `head` followed by `rest`.
+// Sees every frame of the link, both ways; for traces. Sees a frame to our own address once, when
+// it is sent. The frame is `head` followed by `rest`.
 class Tap {
  public:
   virtual ~Tap() = default;
   virtual void frame(Bytes head, Bytes rest, bool sent) = 0;
 };
 
-// A Port is destroyed before its Node, and before the memory that the Node's regions map: frames
-// that wait in it may read that memory until then. The tokens of those frames are not given back.
-// One thread at a time may be inside a Port; it need not be the same one.
+// Destroy a Port before its Node and before the memory that the Node's regions map: frames waiting
+// in the Port may read that memory until then. Their tokens are not returned. One thread at a time
+// may call a Port, not always the same one.
 class Port {
  public:
-  // nullptr: `error` names the link and the reason. Not for LinkKind::kStpd.
-  // One shard alone: a link that asks for several is an error.
+  // nullptr: `error` names the link and the reason. Not for LinkKind::kStpd. Opens one shard: a
+  // link that asks for several is an error.
   static std::unique_ptr<Port> open(const LinkConfig& config, std::string& error);
-  // As many as the link asks for, in their order; empty: `error`. Each may be in a thread of its
-  // own. All of them have to be polled as long as one of them is: the first one has the device, and
-  // any of them may have frames of another's. They may be destroyed in any order.
+  // Opens all shards that the link asks for, in order; empty: see `error`. Each may run in its own
+  // thread. Poll all of them as long as one is polled: the first has the device, and each may hold
+  // frames for another. Destroy them in any order.
   static std::vector<std::unique_ptr<Port>> open_shards(const LinkConfig& config,
                                                         std::string& error);
   virtual ~Port() = default;
 
   [[nodiscard]] virtual const PortInfo& info() const = 0;
 
-  // One turn: runs the Node's timers, sends what it has, receives bursts into it. What these are
-  // answered with goes out in the next turn. Returns the frames moved; 0 means idle.
+  // One turn: runs the Node's timers, sends its frames, passes received bursts to it. Answers to
+  // these leave in the next turn. Returns the number of frames moved; 0 means idle.
   virtual unsigned poll(Node& node, Time now) = 0;
 
-  // Name resolution, last step. nullopt: not known (yet); ask again after poll() has run a while.
+  // The last step of name resolution. nullopt: not known (yet); ask again after some poll() calls.
   // Sends at most one ARP request per 100 ms and address.
   virtual std::optional<MacAddr> resolve(Ipv4 address, Time now) = 0;
 
@@ -75,16 +75,17 @@ class Port {
   // As of the last turn.
   [[nodiscard]] virtual LinkState state() const = 0;
   [[nodiscard]] bool link_up() const { return carries_frames(state()); }
-  // What keeps the link from carrying all frames, and the remedy; "": nothing that is known.
+  // What prevents the link from carrying all frames, and the remedy; "": nothing known.
   [[nodiscard]] virtual std::string trouble() const { return {}; }
-  // Readable while frames have arrived that poll() has not taken; -1: this driver has no such
-  // descriptor. The Port's own: to be slept on, and nothing else.
+  // Readable while received frames wait for poll(); -1: the driver has no such descriptor. It
+  // belongs to the Port: use it only to sleep on.
   [[nodiscard]] virtual int wake_fd() const { return -1; }
 
-  // What other shards hand over writes `bell`, an eventfd that outlives the Port, while who polls
-  // sleeps: between prepare_to_sleep(), where that returned true, and woke_up().
+  // Sets `bell`, an eventfd that outlives the Port. Other shards write to it when they pass on
+  // frames while this shard's thread sleeps, that is between a prepare_to_sleep() that returned
+  // true and woke_up().
   virtual void set_bell(int /*bell*/) {}
-  // False: something was handed over, or may go on, meanwhile.
+  // False: do not sleep; frames have arrived from another shard, or sending may go on.
   virtual bool prepare_to_sleep() { return true; }
   virtual void woke_up() {}
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Port without a device: the frames of its Node go to itself and to other shards of its link.
+// A Port without a device: it passes its Node's frames to the Node itself and to other shards of
+// its link.
 #pragma once
 
 #include "dpdk_port/link_port.h"
@@ -14,9 +15,9 @@ class SoftPort : public LinkPort {
   SoftPort(PortInfo info, const std::shared_ptr<Crossing>& crossing)
       : LinkPort(std::move(info), crossing), heads_(kBurst, frame_room(info_.mtu)) {}
 
-  // A frame to another station. What is attached may be read until this returns.
+  // Sends a frame to another station. Reads the attached memory only until it returns.
   virtual void send_away(const TxFrame& frame) = 0;
-  // Once a turn.
+  // Called once a turn.
   virtual void look(Time /*now*/) {}
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// User memory that frames refer to. Each attachment holds the token that says whose memory it is,
-// until the driver has let go of the frame. Nothing is allocated after construction.
+// User memory attached to frames. Each attachment holds the token of the memory until the driver
+// has released the frame. Allocates nothing after construction.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -17,8 +17,8 @@ namespace stp::port {
 
 class Attachments {
  public:
-  // Drivers we attach for let go of a frame inside the transmit call, so those of one burst are
-  // out at most.
+  // The drivers that get attachments release a frame inside the transmit call, so at most one burst
+  // is attached at a time.
   static constexpr unsigned kCapacity = kBurst;
   static constexpr std::size_t kMaxLength = 65'535;  // of attached memory, in an mbuf
 
@@ -26,13 +26,13 @@ class Attachments {
   Attachments(const Attachments&) = delete;
   Attachments& operator=(const Attachments&) = delete;
 
-  // False: rte_errno. Until then attach() fails.
+  // False: see rte_errno. attach() fails until this has succeeded.
   bool open(const std::string& name);
 
   // Chains `memory` to the frame. False: not possible now; copy instead.
   bool attach(rte_mbuf* head, Bytes memory, const TxToken& token);
 
-  // Tokens whose frames have gone, since the last call. Valid until attach() is called again.
+  // Tokens of the frames released since the last call. Valid until the next attach().
   std::span<const TxToken> take_released();
 
  private:
@@ -48,7 +48,7 @@ class Attachments {
   std::size_t free_count_ = 0;
   std::array<TxToken, kCapacity> released_;
   std::size_t released_count_ = 0;
-  MbufPool pool_;  // mbufs without room of their own
+  MbufPool pool_;  // mbufs without a buffer
 };
 
 }  // namespace stp::port

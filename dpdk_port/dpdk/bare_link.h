@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames of no protocol over the queue of a link: what it can do at best, for figures to be set
-// beside. Free of DPDK types, as Port is.
+// Sends and receives frames without a protocol over the queue of a link, to measure the link's best
+// performance. Free of DPDK types, like Port.
 #pragma once
 
 #include <array>
@@ -13,15 +13,14 @@
 
 namespace stp::port {
 
-// The few bytes that such a frame begins with, behind its Ethernet header; what follows is
-// whatever stood in the buffer.
+// The start of such a frame, after its Ethernet header. The rest is whatever the buffer held.
 struct BareFrame {
-  MacAddr peer;  // its sender, or whom it is for
+  MacAddr peer;  // sender or destination
   std::uint32_t kind = 0;
   std::uint64_t number = 0, value = 0;
-  std::size_t payload = 0;  // bytes behind the Ethernet header, at least kSmallest
+  std::size_t payload = 0;  // bytes after the Ethernet header, at least kSmallest
 
-  static constexpr std::size_t kSmallest = 46;  // what Ethernet carries at least
+  static constexpr std::size_t kSmallest = 46;  // Ethernet's minimum payload
 };
 
 class BareLink {
@@ -30,9 +29,9 @@ class BareLink {
   static std::unique_ptr<BareLink> open(const LinkConfig& config, std::string& error);
   virtual ~BareLink() = default;
 
-  // The same frame `count` times, at most kBurst; returns how many the link has taken.
+  // Sends the frame `count` times, at most kBurst. Returns the number that the link took.
   virtual unsigned send(const BareFrame& frame, unsigned count) = 0;
-  // What has arrived; frames of others are left out.
+  // The BareFrames that have arrived; skips others.
   virtual std::span<const BareFrame> receive() = 0;
   [[nodiscard]] virtual unsigned mtu() const = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a link sends and receives by. Of an `iface:` link it is a packet socket, of a `memif:` link
-// shared memory; of all others an ethdev with one queue each way: found or made, configured by what
-// it says it can do, started; stopped and closed at the end.
+// The device of a link: a packet socket for `iface:`, shared memory for `memif:`, else an ethdev
+// with one queue each way. Finds or makes the ethdev, configures it by its capabilities, starts it,
+// and finally stops and closes it.
 #pragma once
 
 #include <rte_dev.h>
@@ -26,8 +26,8 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // Takes frames as rte_eth_tx_burst does, and gives them as rte_eth_rx_burst does. Not where it
-  // does not run.
+  // send() works like rte_eth_tx_burst, receive() like rte_eth_rx_burst. They do nothing while the
+  // device does not run.
   std::uint16_t send(rte_mbuf** mbufs, std::uint16_t count) {
     if (memif_) return memif_->send(mbufs, count);
     if (socket_) return socket_->send(mbufs, count);
@@ -38,43 +38,43 @@ class Device {
     if (socket_) return socket_->receive(pool(), mbufs, count);
     return rte_eth_rx_burst(port_, 0, mbufs, count);
   }
-  // What has to be looked after while frames come and go, and while none do. Often.
+  // Regular maintenance, with or without traffic. Call often.
   void tend(Time now) {
     if (memif_) return memif_->tend(now);
     if (socket_) return socket_->tend(now);
     if (now >= look_at_ || news_.load(std::memory_order_relaxed) != 0) look(now);
   }
   [[nodiscard]] rte_eth_stats statistics() const;
-  // Frames that the kernel would not send.
+  // Frames that the kernel refused to send.
   [[nodiscard]] std::uint64_t refused() const { return socket_ ? socket_->counters().refused : 0; }
-  // As Port's. What takes long to ask is as of the last tend().
+  // As in Port. Values that are slow to read are those of the last tend().
   [[nodiscard]] LinkState state() const {
     if (memif_) return memif_->memif().connected() ? LinkState::kUp : LinkState::kNoPeer;
     if (socket_) return state_of_socket();
     return spec_.bus == "pci" ? state_ : find_state();
   }
   [[nodiscard]] std::string trouble() const;
-  // What the kernel says of its interface; nullptr: it is none of the kernel's.
+  // The watch of its kernel interface; nullptr: it has none.
   [[nodiscard]] const InterfaceWatch* interface() const {
     return socket_ ? &socket_->interface() : watch_.get();
   }
 
-  // Unique among the devices of this process, for names.
+  // A number for names, unique among the devices of this process.
   [[nodiscard]] std::string number() const;
   [[nodiscard]] const DeviceSpec& spec() const { return spec_; }
   [[nodiscard]] const MacAddr& mac() const { return mac_; }
   [[nodiscard]] unsigned mtu() const { return mtu_; }
   [[nodiscard]] std::string driver() const { return driver_; }
   [[nodiscard]] bool chains() const { return chains_; }  // sends frames of several mbufs
-  // Its driver has copied a frame, or given it to the kernel, when its transmit call returns, and
-  // holds on to no mbuf of ours between calls.
+  // When the transmit call of the driver returns, it has copied the frame or passed it to the
+  // kernel. It keeps none of our mbufs between calls.
   [[nodiscard]] bool copies() const { return copies_; }
   [[nodiscard]] rte_mempool* pool() const { return pool_.get(); }
-  // The hardware has been pulled: its queues must not be touched any more.
+  // The hardware was removed: do not touch its queues.
   [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_relaxed); }
-  // Its queues may be used: it is there and started.
+  // The device is present and started: its queues may be used.
   [[nodiscard]] bool runs() const { return started_.load(std::memory_order_relaxed) && !is_gone(); }
-  // How often a memif client has looked for its server.
+  // The number of times that a memif client looked for its server.
   [[nodiscard]] std::uint64_t sought() const { return memif_ ? memif_->memif().sought() : 0; }
   // Readable while frames wait to be received; -1: the driver has none.
   [[nodiscard]] int wake_fd() const { return wake_fd_; }
@@ -121,7 +121,7 @@ class Device {
   bool chains_ = false, copies_ = false;
   bool filters_vlans_ = false;
   bool probed_ = false, promiscuous_ = false;
-  // What the interrupt thread has told, in bits, and the polling thread has not looked at yet.
+  // Bits set by the interrupt thread and not yet handled by the polling thread.
   enum News : unsigned { kLinkChanged = 1, kRemoved = 2, kNeedsReset = 4 };
   std::atomic<unsigned> news_{0};
   LinkState state_ = LinkState::kUnknown;
@@ -131,7 +131,7 @@ class Device {
   MbufPool pool_;
   std::unique_ptr<PacketSocket> socket_;
   std::unique_ptr<MemifLink> memif_;
-  std::unique_ptr<InterfaceWatch> watch_;  // of an interface that has no socket (af_xdp)
+  std::unique_ptr<InterfaceWatch> watch_;  // of an interface without a socket (af_xdp)
 };
 
 }  // namespace stp::port

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order in which a pool of mbufs gives them out: the one that was used last comes first, since
-// its memory is still in the processor's caches. DPDK's own "stack" does the same behind a lock,
-// whose exclusive write waits for every store of the frame before it. Here there is none: one
-// thread at a time may use the pool.
+// A LIFO mbuf pool: it gives out the mbuf used last, whose memory is still in the processor's
+// caches. DPDK's own "stack" pool does the same under a lock, whose exclusive write waits for all
+// stores of the frame before it. This pool has no lock: only one thread at a time may use it.
 #pragma once
 
 namespace stp::port {
 
-// Its name among DPDK's, which hear of it with the first call. nullptr: they take no more.
+// Registers it with DPDK on the first call and returns its name. nullptr: DPDK accepts no more
+// pools.
 const char* lifo_pool();
 
 }  // namespace stp::port

@@ -14,10 +14,11 @@ struct FreePool {
 };
 using MbufPool = std::unique_ptr<rte_mempool, FreePool>;
 
-// Whether one thread at a time takes mbufs and gives them back, or others of the driver's, too.
+// Who takes and returns mbufs: one thread at a time, or also threads of the driver.
 enum class PoolUse { kOneThread, kAnyThread };
 
-// `data_room`: bytes of a frame that fit one mbuf; 0: for attached memory only. nullptr: rte_errno.
+// `data_room`: bytes of a frame that fit one mbuf; 0: for attached memory only. nullptr: see
+// rte_errno.
 MbufPool make_mbuf_pool(const std::string& name, unsigned count, std::size_t data_room,
                         PoolUse use);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A packet socket bound to a Linux interface, with two rings of frames that the kernel shares with
-// this process: what an `iface:` link sends and receives by. Its rings are the kernel's memory:
-// none of it counts as locked.
+// A packet socket bound to a Linux interface, for `iface:` links, with two rings of frames shared
+// with the kernel. The rings are the kernel's memory and do not count as locked memory.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -22,10 +21,10 @@ namespace stp::port {
 
 struct PacketCounters {
   std::uint64_t received = 0, sent = 0;
-  std::uint64_t missed = 0;     // frames that found the receive ring full
+  std::uint64_t missed = 0;     // frames lost because the receive ring was full
   std::uint64_t too_long = 0;   // received frames that fit no slot or no mbuf
   std::uint64_t no_buffer = 0;  // turns without a free mbuf
-  std::uint64_t refused = 0;    // frames that the kernel would not send
+  std::uint64_t refused = 0;    // frames that the kernel refused to send
 };
 
 class PacketSocket {
@@ -33,45 +32,45 @@ class PacketSocket {
   struct Config {
     std::string interface;
     std::size_t room = 0;  // of the longest frame
-    MacAddr mac;           // frames for it are heard, whatever the interface's own address is
+    MacAddr mac;           // receives frames for this address, whatever the interface's own is
   };
-  // nullptr: `error` says what failed, and the remedy where there is one.
+  // nullptr: `error` says what failed, and the remedy if there is one.
   static std::unique_ptr<PacketSocket> open(const Config& config, std::string& error);
   ~PacketSocket();
   PacketSocket(const PacketSocket&) = delete;
   PacketSocket& operator=(const PacketSocket&) = delete;
 
-  // As rte_eth_tx_burst and rte_eth_rx_burst.
+  // Like rte_eth_tx_burst and rte_eth_rx_burst.
   std::uint16_t send(rte_mbuf** mbufs, std::uint16_t count);
   std::uint16_t receive(rte_mempool* pool, rte_mbuf** mbufs, std::uint16_t count);
 
-  // Looks after what sending and receiving do not see: frames that the kernel has not taken, an
-  // interface that goes, and one that comes back. To be called often; it does something once in
-  // kLook.
+  // Handles frames that the kernel has not taken, and an interface that goes down or comes back.
+  // Call often; it acts once per kLook.
   void tend(Time now) {
     if (now >= look_at_) look(now);
   }
 
   [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] const PacketCounters& counters();
-  // The interface is there and up, as far as is known.
+  // The interface is present and up, as far as is known.
   [[nodiscard]] bool runs() const { return !down_; }
   [[nodiscard]] const InterfaceWatch& interface() const { return watch_; }
-  // Why an interface that is up is not taken up again; "": it is not up.
+  // Why an interface that is up is not in use; "": it is not up.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
-  // The interface came back with another address than it had: peers that ask for it find that one.
+  // The interface came back with another MAC address than before: peers that ask for it will find
+  // the new one.
   [[nodiscard]] bool address_changed() const { return address_changed_; }
-  // Length of the shortest frame that the kernel refuses to send, and has not sent since; 0: none.
+  // Length of the shortest frame that the kernel refuses and has not sent since; 0: none.
   [[nodiscard]] std::size_t refused_length() const { return refused_length_; }
 
   static constexpr Time kLook = kMillisecond;
-  // How long the kernel may refuse one and the same frame before it is thrown away, and with it the
-  // others that are as long. A device that is busy takes it sooner.
+  // How long the kernel may refuse a frame before it is dropped together with all frames at least
+  // as long. A busy device takes it sooner.
   static constexpr Time kRefused = 10 * kMillisecond;
-  // Where shorter frames are taken, longer ones are tried again after this, then after twice that
-  // ...
+  // While shorter frames pass, longer ones are tried again after kFirstProbe, with back-off
+  // doubling up to kLastProbe.
   static constexpr Time kFirstProbe = 100 * kMillisecond, kLastProbe = kSecond;
-  // How often it is tried to take up an interface that is up again.
+  // Interval of attempts to use an interface that is up again.
   static constexpr Time kSeek = 100 * kMillisecond;
 
  private:
@@ -107,18 +106,18 @@ class PacketSocket {
   std::size_t rx_at_ = 0, tx_at_ = 0;
 
   std::unique_ptr<InterfaceOwner> owner_;
-  int index_ = 0;  // of the interface that is owned
+  int index_ = 0;  // of the interface in use
   std::string obstacle_;
   bool down_ = false, address_changed_ = false;
-  std::optional<MacAddr> own_;               // the interface's address at first
-  bool waiting_ = false, refusing_ = false;  // the kernel left frames in the ring; did not take one
+  std::optional<MacAddr> own_;               // the interface's first address
+  bool waiting_ = false, refusing_ = false;  // frames remain in the ring; the kernel refused one
   Time look_at_ = 0, seek_at_ = 0;
-  std::size_t stuck_ = kNone;  // the frame that is in the way of the others, and since when
+  std::size_t stuck_ = kNone;  // the frame that blocks the others, and since when
   Time stuck_since_ = 0;
-  std::size_t watched_ = 0;    // from this length on frames are looked at closely
-  std::size_t limit_ = kNone;  // frames as long as this are not even put into the ring
+  std::size_t watched_ = 0;    // frames of at least this length are watched
+  std::size_t limit_ = kNone;  // frames of at least this length are not put into the ring
   std::size_t refused_length_ = 0;
-  bool probed_ = false;  // one of that length was put into the ring again
+  bool probed_ = false;  // a frame of that length was tried again
   Time probe_at_ = kNever, probe_pause_ = kFirstProbe;
   PacketCounters counters_;
 };

@@ -12,17 +12,17 @@
 namespace stp::port {
 
 struct ReceiveCounters {
-  std::uint64_t chained = 0;   // frames that came in several mbufs and were put together
-  std::uint64_t oversize = 0;  // such frames, longer than the link's MTU allows: dropped
+  std::uint64_t chained = 0;   // frames reassembled from several mbufs
+  std::uint64_t oversize = 0;  // such frames dropped: longer than the link's MTU allows
 };
 
 class Receiver {
  public:
-  // `seat`: where other shards' frames are handed over; nullptr: there are none.
+  // `seat`: passes frames to other shards; nullptr: there are none.
   Receiver(Device& device, Arp& arp, Seat* seat);
 
-  // Hands what has arrived to the engine, and to the shards whose it is, up to kTurnBursts * kBurst
-  // frames or a burst more. Returns the frames moved.
+  // Passes received frames to the engine and to the shards they belong to, at most kTurnBursts *
+  // kBurst frames plus one burst. Returns the number of frames moved.
   unsigned run(Engine& engine, Tap* tap, Time now);
 
   [[nodiscard]] const ReceiveCounters& counters() const { return counters_; }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a link tells through DPDK's telemetry socket. Free of DPDK types, as all headers here.
+// Publishes a link on DPDK's telemetry socket. Free of DPDK types, like all headers here.
 //   /stp/links                      -> ["iface:eth0", ...]; their places are the numbers below
 //   /stp/link[,LINK]                -> the link
 //   /stp/stats[,LINK]               -> all counters by name
 //   /stp/connections[,LINK]         -> local Ports of its connections; the first 512
 //   /stp/connection,PORT[,LINK]     -> that connection
-// LINK is 0 where it is left out.
+// LINK defaults to 0.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct TelemetryValue {
 };
 using TelemetryRow = std::vector<TelemetryValue>;
 
-// Asked from a thread of DPDK's.
+// DPDK calls it on a thread of its own.
 class TelemetrySource {
  public:
   virtual ~TelemetrySource() = default;
@@ -33,14 +33,14 @@ class TelemetrySource {
   virtual std::optional<TelemetryRow> connection(std::uint16_t local_port) = 0;
 };
 
-// The socket is there while a source is published, or shortly before, if this was called before
-// the process opened its first link that is a DPDK device. Programs that embed a Node do not call
-// it: what their process shows to others is theirs to choose.
+// Opens the telemetry socket while a source is published, or shortly before. Call before the
+// process opens its first link on a DPDK device. Programs that embed a Node do not call it: they
+// decide what their process publishes.
 void enable_telemetry();
-// "": there is none.
+// "": none.
 std::string telemetry_socket();
 
-// The source is asked for as long as this lives, and not any more when it has gone.
+// Publishes a source while this object lives. After destruction the source is not called any more.
 class PublishedSource {
  public:
   explicit PublishedSource(TelemetrySource& source);

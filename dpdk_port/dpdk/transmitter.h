@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sending half of a device's queue. A frame that was taken from the Node is sent, or kept and
-// sent first the next turn, or counted as dropped: never lost silently.
+// The sending half of a device's queue. Each frame taken from the Node is sent, kept and sent first
+// in the next turn, or counted as dropped.
 #pragma once
 
 #include <array>
@@ -15,30 +15,29 @@
 namespace stp::port {
 
 struct TransmitCounters {
-  std::uint64_t kept = 0;       // frames the driver had no room for, sent in a later turn
-  std::uint64_t dropped = 0;    // frames given up: the link took nothing for kPatience
+  std::uint64_t kept = 0;       // frames sent in a later turn: the driver had no room
+  std::uint64_t dropped = 0;    // frames dropped: the link took nothing for kPatience
   std::uint64_t no_buffer = 0;  // turns without a free mbuf
 };
 
 class Transmitter {
  public:
-  // How long a link may refuse frames before they are dropped, as a pulled cable would do. From
-  // then on it gets no more patience until it takes a frame again.
+  // How long a link may refuse frames before they are dropped, as with a pulled cable. Afterwards
+  // frames are dropped at once until the link takes one again.
   static constexpr Time kPatience = 100 * kMillisecond;
 
-  // `seat`: where other shards' frames go, and theirs for the link come from; nullptr: there are
-  // none.
+  // `seat`: passes frames to and from other shards; nullptr: there are none.
   Transmitter(Device& device, Arp& arp, Loopback& loopback, Seat* seat)
       : device_(device), arp_(arp), loopback_(loopback), seat_(seat) {}
   ~Transmitter();
   Transmitter(const Transmitter&) = delete;
   Transmitter& operator=(const Transmitter&) = delete;
 
-  // From now on memory is attached instead of copied. False: rte_errno.
+  // Attaches memory instead of copying from now on. False: see rte_errno.
   bool enable_attaching(const std::string& pool_name) { return attachments_.open(pool_name); }
 
-  // Sends what waits, then what other shards and the engine have, up to kTurnBursts. Returns the
-  // frames moved.
+  // Sends the waiting frames, then those of other shards and of the engine, up to kTurnBursts.
+  // Returns the number of frames moved.
   unsigned run(Engine& engine, Tap* tap, Time now);
 
   [[nodiscard]] const TransmitCounters& counters() const { return counters_; }
@@ -58,9 +57,9 @@ class Transmitter {
   Loopback& loopback_;
   Seat* const seat_;
   Attachments attachments_;
-  std::array<rte_mbuf*, kBurst> spares_{};  // empty heads; those in front of spare_count_
+  std::array<rte_mbuf*, kBurst> spares_{};  // empty heads: the first spare_count_
   std::size_t spare_count_ = 0;
-  std::array<TxFrame, kBurst> frames_;       // the spares, as the engine is offered them
+  std::array<TxFrame, kBurst> frames_;       // the spares, as passed to the engine
   std::array<rte_mbuf*, kBurst> pending_{};  // built, not yet taken by the driver
   std::uint16_t pending_count_ = 0;
   Time refusing_since_ = kNever;

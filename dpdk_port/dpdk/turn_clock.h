@@ -13,12 +13,12 @@ class TurnClock {
   static constexpr Time kOldest = kMicrosecond;
 
   TurnClock();
-  // port::now(), or up to kOldest earlier; never goes back. One thread at a time.
+  // Returns port::now() or a time up to kOldest earlier; never goes back. One thread at a time.
   Time now();
 
  private:
   const std::uint64_t oldest_;  // in ticks of the counter
-  std::uint64_t asked_ = 0;     // its value then
+  std::uint64_t asked_ = 0;     // the counter when `time_` was read
   Time time_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The time that a Node is given.
+// The clock for Nodes.
 #pragma once
 
 #include "stp/types.h"

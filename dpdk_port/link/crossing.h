@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the shards of one link meet: a ring from each to each other one, rings to the one that has
-// the device, and what wakes who sleeps. A Seat is one shard's end of it.
+// Connects the shards of one link: a ring from each shard to each other one, a ring from each to
+// the shard that has the device, and doorbells that wake sleeping shards. A Seat is one shard's end
+// of it.
 #pragma once
 
 #include <array>
@@ -22,19 +23,19 @@ class Crossing {
 
   [[nodiscard]] Shards& shards() { return shards_; }
   [[nodiscard]] unsigned count() const { return shards_.count(); }
-  // Two different ones.
+  // `from` and `to` must differ.
   FrameRing& ring(unsigned from, unsigned to) { return *rings_[from * count() + to]; }
-  // What shard `from`, which is not kOwner, wants on the link.
+  // Frames that shard `from`, which is not kOwner, sends on the link.
   FrameRing& to_link(unsigned from) { return *rings_[from * count() + from]; }
   // The shard that has the device, if there is one.
   static constexpr unsigned kOwner = 0;
 
-  // The eventfd that wakes who sleeps in that shard's place; -1: nobody does any more.
+  // Sets the eventfd that wakes the thread of that shard; -1: none.
   void set_bell(unsigned shard, int bell);
   void set_asleep(unsigned shard, bool asleep) {
     places_[shard].asleep.store(asleep, std::memory_order_seq_cst);
   }
-  // After something was published to it. Rings only where somebody sleeps.
+  // Call after publishing to `shard`. Rings its doorbell only if it sleeps.
   void wake(unsigned shard) {
     if (places_[shard].asleep.load(std::memory_order_seq_cst)) ring_bell(places_[shard]);
   }
@@ -42,7 +43,7 @@ class Crossing {
  private:
   struct alignas(64) Place {
     std::atomic<bool> asleep{false};
-    std::mutex mutex;  // of the bell
+    std::mutex mutex;  // guards `bell`
     int bell = -1;
   };
   static void ring_bell(Place& place);
@@ -54,15 +55,15 @@ class Crossing {
 
 struct SeatCounters {
   std::uint64_t given = 0;   // frames handed to other shards
-  std::uint64_t taken = 0;   // frames that others have handed over
+  std::uint64_t taken = 0;   // frames that other shards handed over
   std::uint64_t full = 0;    // frames dropped: the other shard's ring was full
-  std::uint64_t waited = 0;  // times that no burst was sent: a ring was full
+  std::uint64_t waited = 0;  // times that a full ring prevented a burst
 };
 
-// By the thread that is inside its Port.
+// Used by the thread that is inside its Port.
 class Seat {
  public:
-  // How long who sends waits for a shard that takes nothing. Then what is for it is dropped.
+  // How long a sender waits for a shard that takes nothing. After that its frames are dropped.
   static constexpr Time kPatience = 100 * kMillisecond;
 
   Seat(std::shared_ptr<Crossing> crossing, unsigned shard)
@@ -73,27 +74,29 @@ class Seat {
 
   [[nodiscard]] unsigned shard() const { return shard_; }
   [[nodiscard]] Crossing& crossing() const { return *crossing_; }
-  // Whose a frame is (Shards::owner_of).
+  // The shard that a frame belongs to (Shards::owner_of).
   [[nodiscard]] unsigned owner_of(Bytes head) const {
     return crossing_->shards().owner_of(head, shard_);
   }
 
-  // A burst of its own frames may be sent: each finds room, wherever it goes. Or it has waited long
-  // enough.
+  // Whether a burst of this shard's frames may be sent: each has room, wherever it goes, or the
+  // wait was long enough.
   bool may_send(Time now);
-  // Copies the frame. False: dropped, and counted.
+  // Copies the frame. False: dropped and counted.
   bool give(unsigned to, Bytes head, Bytes rest, bool local);
   bool give_to_link(Bytes head, Bytes rest);
-  // The others see what was given.
+  // Makes the given frames visible to the other shards.
   void publish();
 
-  // Hands what others have given to the engine: of each a turn's worth. Returns the frames.
+  // Passes the frames from other shards to the engine, a turn's worth of each. Returns the number
+  // of frames.
   unsigned deliver(Engine& engine, Time now);
-  // The owner's: takes what others want on the link, from each in turn, at most `most` frames.
+  // For the owner: takes the frames that other shards send on the link, from each in turn, at most
+  // `most`.
   template <typename Send>
   std::size_t take_for_link(std::size_t most, Send&& send);
 
-  // As Port has it. False: something came meanwhile.
+  // As in Port. False: a frame came meanwhile.
   bool prepare_to_sleep();
   void woke_up() { crossing_->set_asleep(shard_, false); }
 

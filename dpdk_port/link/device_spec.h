@@ -14,11 +14,11 @@ struct DeviceSpec {
   std::string name;            // of the device, and of its ethdev
   std::string arguments;       // of the driver
   std::string interface;       // iface: the kernel's name
-  bool packet_socket = false;  // reached by a PacketSocket: no ethdev is made
+  bool packet_socket = false;  // uses a PacketSocket: no ethdev is made
 
   struct Memif {
     std::string socket;         // its file
-    bool makes_socket = false;  // the other side looks for it
+    bool makes_socket = false;  // false: the other side makes it
     std::uint32_t id = 0;
     unsigned log2_ring = 0;
     std::uint32_t buffer = 0;  // bytes
@@ -26,16 +26,16 @@ struct DeviceSpec {
   std::optional<Memif> memif;  // no ethdev is made
 
   unsigned mtu = 0;
-  std::size_t data_room = 0;  // of an mbuf: a whole frame fits, and what the driver insists on
+  std::size_t data_room = 0;  // of an mbuf: room for a whole frame, and the driver's minimum
   bool sets_mtu = false;      // tell the driver the MTU
   std::optional<std::uint16_t> vlan;  // the tag of frames
-  std::optional<MacAddr> mac;         // the address to have; nullopt: the device's own
-  bool sets_mac = false;              // the device may be given it; else it must hear frames for it
+  std::optional<MacAddr> mac;         // the MAC address to use; nullopt: the device's own
+  bool sets_mac = false;              // set it on the device; else receive frames for it as well
   std::optional<Ipv4> address;
   bool answers_arp = false;
 };
 
-// False: `error` says what is wrong and the remedy. `serial` makes device names unique.
+// False: `error` names the fault and the remedy. `serial` makes device names unique.
 bool make_device_spec(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::string& error);
 
 }  // namespace stp::port

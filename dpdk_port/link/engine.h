@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a link needs of a Node, and no more: tests put a script in a Node's place. One virtual call
-// per burst costs nothing that can be measured.
+// The part of a Node that a link uses; tests substitute a script. One virtual call per burst has no
+// measurable cost.
 #pragma once
 
 #include <span>

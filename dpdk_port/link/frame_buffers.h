@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A row of buffers with room for one frame each, in ordinary memory. Pages are touched on first
+// An array of buffers with room for one frame each, in ordinary memory. Pages are touched on first
 // use.
 #pragma once
 
@@ -16,7 +16,7 @@ constexpr std::size_t frame_room(unsigned mtu) {
   return mtu + wire::kEthernetSize + wire::kVlanSize + wire::kSnapSize;
 }
 
-// Of a frame that has at least an Ethernet header.
+// `frame` has at least an Ethernet header.
 inline MacAddr destination(Bytes frame) {
   MacAddr mac;
   std::memcpy(mac.octets.data(), frame.data(), mac.octets.size());

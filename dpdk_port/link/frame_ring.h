@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames on their way from one thread to another of this process, in their order: a ring of
-// buffers, one sender, one receiver, no lock. Bytes are copied in, and read where they stand. Each
-// side writes cache lines of its own.
+// Passes frames in order from one thread of this process to another: a lock-free ring of buffers
+// with one sender and one receiver. Frames are copied in and read in place. Each side writes its
+// own cache lines.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,13 @@ class FrameRing {
   FrameRing(std::size_t places, std::size_t room);
 
   // ---- the sender ----
-  // So many more frames find room. False: the receiver says when it has made some.
+  // Whether there is room for `frames` more. False: the receiver reports when it has made room.
   bool has_room(std::size_t frames);
-  // `local`: from this host's own memory, by way of no link. False: there is no room.
+  // `local`: the frame comes from this host's memory, not from a link. False: no room.
   bool push(Bytes head, Bytes rest, bool local);
-  // The receiver sees what was pushed. True: there was something.
+  // Makes pushed frames visible to the receiver. True: there were some.
   bool publish();
-  // It was told that there is no room, and there is now. To be asked before it sleeps.
+  // has_room() returned false, and now there is room. Check before sleeping.
   [[nodiscard]] bool may_go_on() const;
 
   // ---- the receiver ----
@@ -33,13 +33,13 @@ class FrameRing {
     Bytes frame;
     bool local;
   };
-  // How many frames wait.
+  // The number of waiting frames.
   [[nodiscard]] std::size_t waiting() const {
     return sent_.load(std::memory_order_seq_cst) - received_.load(std::memory_order_relaxed);
   }
-  // One of those, from the oldest on; readable until it is released.
+  // A waiting frame; 0 is the oldest. Readable until released.
   [[nodiscard]] Entry at(std::size_t index) const;
-  // True: the sender waits for that.
+  // True: the sender waits for room.
   bool release(std::size_t frames);
 
  private:
@@ -54,12 +54,12 @@ class FrameRing {
 
   FrameBuffers buffers_;
   std::vector<Place> places_;
-  alignas(kLine) std::atomic<std::size_t> sent_{0};  // of all that were ever pushed
-  std::size_t pushed_ = 0;                           // the sender's own: not all published
-  std::size_t free_ = 0;                             // and as of its last look
-  bool waits_ = false;                               // there was no room then
+  alignas(kLine) std::atomic<std::size_t> sent_{0};  // frames published, ever
+  std::size_t pushed_ = 0;                           // by the sender, published or not
+  std::size_t free_ = 0;                             // at the sender's last check
+  bool waits_ = false;                               // there was no room at that check
   alignas(kLine) std::atomic<std::size_t> received_{0};
-  alignas(kLine) std::atomic<bool> stalled_{false};  // the sender waits; written by both, seldom
+  alignas(kLine) std::atomic<bool> stalled_{false};  // the sender waits; rarely written
 };
 
 }  // namespace stp::port

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernel knows of a network interface.
+// Facts of the kernel about a network interface.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ struct InterfaceFacts {
   std::optional<Ipv4> address;  // its first IPv4 address
 };
 
-// False: `error` says what is wrong with the interface (missing, down, not Ethernet) or that this
-// user may not open raw sockets, and the remedy.
+// False: `error` names the fault and the remedy: the interface is missing, down or not Ethernet, or
+// this user may not open raw sockets.
 bool look_up_interface(const std::string& name, InterfaceFacts& out, std::string& error);
 
 }  // namespace stp::port

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One Node for each address on an interface: two that believe to be the same station answer each
-// other's peers, and break each other's connections.
+// Ensures one Node per address on an interface: two Nodes with the same address would answer each
+// other's peers and break each other's connections.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ namespace stp::port {
 
 class InterfaceOwner {
  public:
-  // Owns this address there for as long as the object lives: an abstract Unix socket says so to all
-  // programs of the network namespace, and ends with the program. nullptr: `error` names the
-  // program that does already.
+  // Owns this address on the interface while the object lives. An abstract Unix socket announces it
+  // to all programs of the network namespace, and ends with the program. nullptr: `error` names the
+  // program that owns it already.
   static std::unique_ptr<InterfaceOwner> claim(const std::string& interface, int index,
                                                const MacAddr& mac, std::string& error);
   ~InterfaceOwner();

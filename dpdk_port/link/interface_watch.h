@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernel says of one interface, now: it tells of changes by rtnetlink, so that an
-// interface that does not change costs one look into an empty socket. Without rtnetlink (a sandbox
-// may forbid it) the interface is asked about in intervals.
+// Watches the state of one interface. The kernel reports changes by rtnetlink, so an unchanged
+// interface costs one read of an empty socket. Without rtnetlink (a sandbox may forbid it) this
+// asks the kernel at intervals.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace stp::port {
 class InterfaceWatch {
  public:
   struct Facts {
-    int index = 0;  // 0: there is no such interface
+    int index = 0;  // 0: no such interface
     bool up = false, running = false;
     unsigned mtu = 0;
     MacAddr mac;
@@ -28,15 +28,15 @@ class InterfaceWatch {
   InterfaceWatch(const InterfaceWatch&) = delete;
   InterfaceWatch& operator=(const InterfaceWatch&) = delete;
 
-  // Reads what the kernel has told. True: facts() are others than before.
+  // Reads the kernel's reports. True: facts() have changed.
   bool look(Time now);
-  // Asks the kernel, told or not. True as look().
+  // Asks the kernel, even without a report. True as for look().
   bool ask();
   [[nodiscard]] const Facts& facts() const { return facts_; }
   // kUp, kDown, kNoCarrier or kGone.
   [[nodiscard]] LinkState state() const;
 
-  // How often it is asked about where nothing tells.
+  // The interval of asking without reports.
   static constexpr Time kInterval = 100 * kMillisecond;
 
  private:
@@ -44,9 +44,9 @@ class InterfaceWatch {
   [[nodiscard]] bool concerns_us(const void* messages, std::size_t size) const;
 
   const std::string name_;
-  int asking_ = -1;  // a socket to ask on
+  int asking_ = -1;  // socket for questions
   int news_ = -1;    // rtnetlink; -1: none
-  Time ask_at_ = 0;  // without it
+  Time ask_at_ = 0;  // next question, without rtnetlink
   Facts facts_;
 };
 

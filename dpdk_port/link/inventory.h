@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this machine has that could be a link, as the file system tells it: no device is opened, and
-// nothing is asked of DPDK.
+// Lists what could be a link on this machine, from the file system only: opens no device and does
+// not call DPDK.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class CandidateKind { kDaemon, kInterface, kPci, kMemif, kLoop };
 
 struct Candidate {
   CandidateKind kind = CandidateKind::kLoop;
-  std::string link;    // to copy: for STP_LINK and --link
+  std::string link;    // the link string, for STP_LINK and --link
   std::string name;    // socket, interface or PCI address
   std::string driver;  // of the kernel or of DPDK; "": none, or it is not known
   std::string state;   // of an interface as the kernel says it: "up", "down", "unknown", ...
@@ -35,12 +35,12 @@ struct Inventory {
   std::vector<Hugepages> hugepages;
 };
 
-// Where to look. Tests have directories of their own.
+// Where to look. Tests use other directories.
 struct InventoryRoots {
   std::string sys = "/sys";
   std::string proc = "/proc";
   std::string sockets = "/run/stpd";  // of daemons
-  // 0, or the errno of a try to reach the daemon behind a socket.
+  // Tries to reach the daemon behind a socket. Returns 0 or an errno.
   std::function<int(const std::string& socket)> reach;
 };
 

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One string names a link, the same in STP_LINK, for stpd and in a DAT configuration:
-//   stpd:/run/stpd/stpd.sock          through a daemon, at its socket; stpd:NAME by the name that
-//                                     its link has there; nothing after the colon: the usual one
+//   stpd:/run/stpd/stpd.sock          through a daemon, by its socket; stpd:NAME: by the name of
+//   its
+//                                     link; without a name: the default socket
 //   iface:eth0                        any Linux interface
 //   pci:0000:3b:00.0                  a NIC bound to DPDK
 //   memif:/run/a.sock,role=server     shared memory to one other process
 //   vdev:net_ring0                    any DPDK virtual device
 //   loop                              this process alone
-// Options follow after commas. Of every link but stpd: (whose daemon has its own):
+// Options follow after commas. For every link but stpd: (its daemon has its own):
 //   mac=02:00:00:00:00:01   our address; iface: and pci: have one of their own
 //   address=10.9.0.1/24     our IPv4 address, answered to ARP; iface: has the interface's
-//   arp=10.9.0.2@02:00:00:00:00:02+...   stations that are known and never asked for by ARP
+//   arp=10.9.0.2@02:00:00:00:00:02+...   known stations, never asked for by ARP
 //   mtu=9000                longest payload of a frame; iface: has the interface's
-//   vlan=7                  tag what is sent
+//   vlan=7                  tag for frames sent
 //   copy=0|1                1: never attach user memory to frames
-// Of every link but stpd: and vdev: (which has options of its driver's):
-//   queues=1..16|auto       shards: so many Nodes behind one address, each with a thread of its
-//   own;
+// For every link but stpd: and vdev: (whose driver has options of its own):
+//   queues=1..16|auto       shards: the number of Nodes behind one address, each with its thread;
 //                           auto: one for each CPU that the program may use
-// Of one kind:
+// For one kind:
 //   iface:  driver=af_packet|af_xdp
 //   memif:  role=server|client  id=0..  rsize=1..14 (log2 of the ring)  bsize=256..65535 (bytes)
-//   vdev:   all others belong to the device string and are handed on to the driver
+//   vdev:   all others belong to the device string and go to the driver
 // Any other option is an error.
 #pragma once
 
@@ -59,16 +59,16 @@ struct LinkConfig {
   std::optional<unsigned> mtu;
   std::optional<std::uint16_t> vlan;
   bool copy = false;                           // never attach user memory to frames
-  unsigned queues = 1;                         // shards; kAutoQueues: as there are CPUs
-  std::map<std::string, std::string> options;  // those of the kind (role, id, rsize, driver, ...)
+  unsigned queues = 1;                         // shards; kAutoQueues: one per CPU
+  std::map<std::string, std::string> options;  // of this kind (role, id, rsize, driver, ...)
 };
 
 inline constexpr unsigned kMaxQueues = 16, kAutoQueues = 0;
 
-// The smallest MTU has room for 256-byte STUs; the largest, for those of 65536 bytes.
+// The smallest MTU fits 256-byte STUs; the largest, 65536-byte STUs.
 inline constexpr unsigned kMinMtu = 360, kMaxMtu = 65'640;
 
-// False: `error` says what is wrong and what would be right.
+// False: `error` names the fault and what would be right.
 bool parse_link(const std::string& text, LinkConfig& out, std::string& error);
 
 }  // namespace stp::port

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a link can do now: one state, the worst that is known.
+// The state of a link: the worst condition that is known.
 #pragma once
 
 #include <array>
@@ -8,19 +8,19 @@
 
 namespace stp::port {
 
-// The numbers go through stpd's pages and into programs (stm_link_state in <stp/managed.h>): none
-// is ever used for anything else.
+// The numbers appear in stpd's pages and in programs (stm_link_state in <stp/managed.h>): never
+// change the meaning of one.
 enum class LinkState : std::uint8_t {
-  kUnknown = 0,    // nobody tells
+  kUnknown = 0,    // not reported
   kUp = 1,         // frames go both ways
   kDown = 2,       // the interface is switched off
-  kNoCarrier = 3,  // nothing that answers is at the other end of the cable
+  kNoCarrier = 3,  // no device answers at the other end of the cable
   kGone = 4,       // the interface, or the NIC, is not there
   kNoPeer = 5,     // memif: nobody has opened the other side
-  kTaken = 6,      // the interface is back, and another program has it
-  kMtu = 7,        // frames go, but not the longest
-  kMac = 8,        // frames go, but the interface has another MAC address than peers were told
-  kDuplicate = 9,  // frames go, but another station has the link's IPv4 address
+  kTaken = 6,      // the interface is back, but another program owns it
+  kMtu = 7,        // the longest frames do not pass
+  kMac = 8,        // frames pass, but the interface's MAC address is not the one peers know
+  kDuplicate = 9,  // frames pass, but another station has the link's IPv4 address
 };
 
 struct LinkStateName {
@@ -47,7 +47,7 @@ constexpr std::string_view name_of(LinkState state) {
   return kLinkStates.front().name;
 }
 
-// At least the short frames go.
+// Whether at least short frames pass.
 constexpr bool carries_frames(LinkState state) {
   return state == LinkState::kUp || state == LinkState::kMtu || state == LinkState::kMac ||
          state == LinkState::kDuplicate;

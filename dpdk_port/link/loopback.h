@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames to our own address never reach the link: they wait here until the next turn, when the
-// Node receives them. Attached memory is not copied on the way.
+// Frames to our own address never reach the link. They wait here until the Node receives them in
+// the next turn. Attached memory is not copied on the way.
 #pragma once
 
 #include <array>
@@ -11,19 +11,19 @@
 namespace stp::port {
 
 inline constexpr std::size_t kBurst = 32;      // frames per call of a driver or a Node
-inline constexpr std::size_t kTurnBursts = 4;  // bursts of one turn, each way: nobody starves
+inline constexpr std::size_t kTurnBursts = 4;  // bursts per turn and direction, for fairness
 
 class Loopback {
  public:
-  // A turn empties it first and fills it at most this far: it cannot overflow.
+  // Each turn first empties it and then adds at most this many frames, so it cannot overflow.
   static constexpr std::size_t kCapacity = kBurst * kTurnBursts;
 
   explicit Loopback(std::size_t room) : heads_(kCapacity, room) {}
 
-  // Keeps the frame, whose head is copied, and its token. There is room for it.
+  // Keeps the frame and its token; copies the head. Requires room.
   void push(const TxFrame& frame);
 
-  // Hands all that waits to the engine, and the tokens back; returns how many frames that were.
+  // Passes all waiting frames to the engine and returns their tokens. Returns the number of frames.
   unsigned deliver(Engine& engine, Time now);
 
   [[nodiscard]] std::uint64_t total() const { return total_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One program for each NIC. VFIO sees to it; uio gives a NIC to as many as ask, and the last one
-// resets it under the others.
+// Ensures one program per NIC. VFIO enforces this itself; uio gives a NIC to any number of
+// programs, and the last one resets it under the others.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@ namespace stp::port {
 
 class PciOwner {
  public:
-  // Owns the NIC for as long as the object lives, and among the programs of a network namespace, by
-  // a lock of that file: one of the NIC's in sysfs that only root may open. Not of /dev/uio0: who
-  // closes that stops the NIC. nullptr: `error` names the program that has it.
+  // Owns the NIC while the object lives, among the programs of a network namespace, by a lock on
+  // `file`: a file of the NIC in sysfs that only root may open. Not /dev/uio0, because closing it
+  // stops the NIC. nullptr: `error` names the program that owns it.
   static std::unique_ptr<PciOwner> claim(const std::string& address, const std::string& file,
                                          std::string& error);
   ~PciOwner();

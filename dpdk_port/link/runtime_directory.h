@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where DPDK keeps the telemetry socket of a process: a directory that outlives one that was
-// killed, or that gave up the right to remove it.
+// The directory of DPDK's telemetry socket. It stays behind when its process is killed or has
+// dropped the right to remove it.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@ namespace stp::port {
 // DPDK's --file-prefix for a process: the name of its directory.
 std::string file_prefix_of(pid_t pid);
 
-// Removes from `parent` what processes of ours that have ended left there.
+// Removes from `parent` the directories of our ended processes.
 void remove_left_behind(const std::filesystem::path& parent);
 
 }  // namespace stp::port

@@ -5,8 +5,8 @@
 
 namespace stp::port {
 
-// A memif server that was killed leaves its socket's file behind, and the next one could not take
-// its place. Removes the file if it is a socket that nobody answers at; leaves everything else.
+// Removes the file at `path` if it is a socket that nobody answers; leaves anything else. A killed
+// memif server leaves its socket's file behind, where the next one could not bind.
 void remove_stale_socket(const std::string& path);
 
 }  // namespace stp::port
