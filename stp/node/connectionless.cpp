@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connectionless endpoints: a Port and a Key without a peer (docs/protocol.md, section 11). A frame
-// does not say its sender's Key, so a Node can answer nothing on their behalf: what arrives is
-// placed or handed to the user.
+// does not name its sender's Key, so the Node cannot answer for these endpoints: it only places
+// data or passes headers to the user.
 #include <cerrno>
 
 #include "stp/node/impl.h"
@@ -19,7 +19,7 @@ int Node::Impl::open_port(EndpointId id, std::byte* channel, std::uint64_t cooki
   auto* const vc = make_vc(*endpoint, channel, cookie, now);
   if (vc == nullptr) return endpoint->config.port != 0 ? -EADDRINUSE : -ENOSPC;
   vc->state.must(VcEvent::kBegun);
-  vc->end_counted = true;  // it is none of the connections
+  vc->end_counted = true;  // not counted as a connection
   vc->peer_bufsize = endpoint->config.bufsize;
   vc->peer_max_stu = vc->local_max_stu;
   vc->send_stu_log2 = stu_size_log2(vc->local_max_stu, vc->local_max_stu, vc->peer_bufsize);
@@ -31,7 +31,7 @@ int Node::Impl::open_port(EndpointId id, std::byte* channel, std::uint64_t cooki
   return 0;
 }
 
-// The frame names the Port of an endpoint, or of a connection, and another Key than it has.
+// The frame names the Port of an endpoint or connection, but a wrong Key.
 // protocol: 5.18, 11.12
 void Node::Impl::on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now) {
   if (!vc.guard) return drop(DropReason::kBadKey);
@@ -41,7 +41,7 @@ void Node::Impl::on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now) 
   drop(DropReason::kBadKey);
 }
 
-// The frame named the Port and knows the Key.
+// The frame has the right Port and Key.
 // protocol: 11.4, 11.9
 void Node::Impl::receive_on_endpoint(Vc& vc, const wire::Frame& frame, Time now) {
   // protocol: 11.12, 11.13
@@ -83,7 +83,7 @@ void Node::Impl::on_unscheduled_data(Vc& vc, const wire::Frame& frame, Time now)
   blocks.complete(name, now);
 }
 
-// Each request says where it goes; the source is the Node's to say.
+// Each request names its destination; the Node fills in the source.
 // protocol: 11.11
 int Node::Impl::address_request(Vc& vc, const SendEntry& entry) {
   auto const to = MacAddr::from_u64(entry.destination_mac);

@@ -114,7 +114,7 @@ int Node::Impl::unmap(RegionId id) {
   auto* const region = regions.find(id);
   if (region == nullptr || region->unmapped) return -EBADF;
   auto* const endpoint = endpoints.find(region->endpoint);
-  // From here on neither a request nor a frame finds the memory: nothing of it stays bound.
+  // Nothing stays bound: no request or frame finds the memory from here on.
   [[maybe_unused]] auto const unbound =
       range_of(*endpoint, region->direction).unbind(region->first, region->count, id);
   STP_ASSERT(unbound == region->count, "what a region has is bound until it is unbound");
@@ -161,7 +161,7 @@ int Node::Impl::free_mx(EndpointId endpoint, std::uint16_t mx) {
   return 0;
 }
 
-// Whether what it permits has not ended, with its region or with its connection.
+// Whether its region and its connection still exist.
 bool Node::Impl::is_live(const MxEntry& mx) const {
   auto const* const region = regions.find(mx.region);
   if (region == nullptr || region->unmapped) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Get and FetchOp: carried out here without the user (docs/protocol.md, section 9).
+// Executes Get and FetchOp without the user (docs/protocol.md, section 9).
 #include <atomic>
 #include <cstring>
 
@@ -11,8 +11,8 @@ namespace {
 
 using wire::Function;
 
-// Carries the function out and returns what was there before. The user's own threads may work on
-// the same word, so it is one atomic step.
+// Executes the function and returns the old value. It is one atomic step, because the user's
+// threads may change the same word.
 // protocol: 7.17, 9.14
 std::uint64_t execute(const wire::Frame& frame, std::byte* memory) {
   std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(memory));
@@ -43,7 +43,7 @@ bool is_fetch(const wire::Header& h) {
 
 }  // namespace
 
-// Whether the peer may read (or work on) `length` bytes of the region that the header names.
+// Whether the peer may read or change `length` bytes of the region that the header names.
 // protocol: 7.15
 DropReason Node::Impl::check_get(const Vc& vc, const wire::Header& h, std::uint64_t length,
                                  std::byte*& memory) const {
@@ -79,8 +79,8 @@ void Node::Impl::on_get(Vc& vc, const wire::Frame& frame) {
   reply_get(vc, h, Sending::Source::kRegion, 0);
 }
 
-// Executed exactly once: the result stays until the requester confirms it, and the fact that there
-// was one stays for as long as a duplicate can be told from a new request.
+// Executes a FetchOp exactly once. The result stays until the requester confirms it. The fact that
+// it was executed stays for as long as a duplicate can be distinguished from a new request.
 // protocol: 9.15, 9.16
 void Node::Impl::on_fetch(Vc& vc, const wire::Frame& frame) {
   using Fetch = OneSided::Fetch;
@@ -119,12 +119,12 @@ void Node::Impl::refuse_get(const Vc& vc, const wire::Header& h) {
   answer(vc.peer_mac, no, vc.endpoint->config.checksum);
 }
 
-// Queues the DATA that answers. It is sent like a user's request, and needs a Slot like one.
+// Queues the DATA that answers. It is sent like a user's request and needs a Slot.
 // protocol: 9.12
 void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source,
                            std::uint64_t value) {
   auto const get = wire::decode_as<wire::Get>(h);
-  if (vc.one_sided->owes(get.g_num)) return;  // it asks again for what is about to leave
+  if (vc.one_sided->owes(get.g_num)) return;  // a repeat; the answer is about to leave
   OneSided::Reply reply{{}, source};
   auto& entry = reply.entry;
   entry.header = wire::to_header(wire::Data{.r_mx = get.i_mx,
@@ -137,7 +137,7 @@ void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source
   entry.offset = get.r_offset;
   entry.length = get.t_len == 0 ? 65'536 : get.t_len;
   if (source == Sending::Source::kValue) {
-    entry.length = sizeof value;  // whatever length a repeat speaks of: there is no more of it
+    entry.length = sizeof value;  // a repeat may name another length
     auto* const bytes = reinterpret_cast<std::byte*>(entry.payload);
     wire::store64(bytes, value);
   }
@@ -145,7 +145,7 @@ void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source
   turns.enter(vc);
 }
 
-// Makes the oldest reply what is being sent. False: no credit for it.
+// Starts sending the oldest reply. False: no credit for it.
 bool Node::Impl::take_reply(Vc& vc, Time now) {
   auto const& reply = *vc.one_sided->next();
   bool const slot = wire::consumes_slot(reply.entry.header);

@@ -6,13 +6,13 @@
 namespace stp {
 namespace {
 
-constexpr std::uint32_t kMaxHeld = 4096;   // CTS of one owner; more are not held back
-constexpr std::uint64_t kOldestEvery = 8;  // releases: that often age goes before size
-// Grants of a connection from which nothing has come for so long hold up no others. A sender may
-// have its reasons to wait; those who wait for it would not know them.
+constexpr std::uint32_t kMaxHeld = 4096;   // held CTS of one owner; further CTS are not held
+constexpr std::uint64_t kOldestEvery = 8;  // every so many releases, age goes before size
+// Grants without any arrival for this long no longer delay others. Their sender may have reasons to
+// wait that others cannot know.
 // protocol: 10.12
 constexpr Time kGrantPatience = 20 * kMillisecond;
-constexpr unsigned kMostLooks = 32;  // connections looked at at once: the others are next
+constexpr unsigned kMostLooks = 32;  // connections checked per call
 constexpr std::size_t kTidiedAtOnce = 64;
 
 HeldGrants::Transfer transfer_of(const Vc& vc, const SendEntry& entry) {
@@ -64,7 +64,7 @@ void Pacing::hold_again(const Grant& grant, Time now) {
   look_at_memory_by(now + kGrantPatience);
 }
 
-// What other connections of an owner that lacks memory remember of Transfers that are over.
+// Forgets finished Transfers of other connections of an owner that lacks memory.
 void Pacing::forget_idle_transfers() {
   constexpr unsigned kLooks = 512, kForgotten = 16;
   for (unsigned looks = 0, forgotten = 0; looks < kLooks && forgotten < kForgotten; ++looks) {
@@ -108,7 +108,7 @@ std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
           return fits ? HeldGrants::Fit::kFits : HeldGrants::Fit::kTooMuch;
         });
     if (!chosen) {
-      // What its connection remembers of Transfers that are over goes first.
+      // Finished Transfers of its own connection are forgotten first.
       if (sums_.look_again && starved != nullptr && starved->inbound.has_memory(lacks)) continue;
       sums_.look_again = false;
       release_from_ = limit_ - std::min(smallest, limit_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames, from their bytes to the operation.
+// Receives frames: from bytes to the operation.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -10,8 +10,8 @@
 
 namespace stp {
 
-// The shortest way for what comes most often: DATA whose head is as its connection expects it.
-// False: the frame has to be looked at as any other.
+// Fast path for the most common frame: DATA whose head is as its connection expects it. False: use
+// the general path.
 [[gnu::always_inline]] inline bool Node::Impl::receive_expected(Bytes bytes, Bytes apart,
                                                                 Time now) {
   using wire::ExpectedData;
@@ -111,8 +111,8 @@ void Node::Impl::count_received(std::size_t frames, std::size_t bytes) {
   counters.add(Counter::kRxBytes, bytes);
 }
 
-// The frame is the peer's: it named the Port, knows the Key and comes from the right address. It is
-// no DATA of a connection that is open.
+// The frame is from the peer: its Port, Key and address are right. It is not DATA of an open
+// connection.
 void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
   auto const op = frame.header.op();
   if (op != wire::Op::kData) {
@@ -159,7 +159,7 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
   if (h.has(wire::flag::kSendState)) answer_state(vc, h.sync, wire::kNoId, wire::kNoId, 0);
 }
 
-// What the Node itself has to know of an operation that its user gets.
+// Lets the Node itself learn from an operation that its user gets.
 void Node::Impl::learn_from(Vc& vc, const wire::Header& h) {
   switch (h.op()) {
     case wire::Op::kGet: {  // a refusal
@@ -198,7 +198,7 @@ void Node::Impl::learn_from(Vc& vc, const wire::Header& h) {
   }
 }
 
-// The peer may not know our id of what it ends.
+// The peer may not know our id of the Transfer that it ends.
 // protocol: 7.12, 9.20
 void Node::Impl::end_transfer(Vc& vc, const wire::End& end) {
   vc.inbound.requests().ended(end.i_id, end.r_id);
@@ -208,8 +208,8 @@ void Node::Impl::end_transfer(Vc& vc, const wire::End& end) {
   vc.inbound.end(r_id);
 }
 
-// Why a frame is dropped that its connection's state has no use for: while a connection ends, its
-// peer may have sent it before it saw that.
+// The reason to drop a frame that is illegal in the connection's state. While a connection ends,
+// the peer may have sent it before it knew.
 // protocol: 5.17
 DropReason Node::Impl::not_legal(const Vc& vc) {
   bool const begins = vc.state == VcState::kConnecting || vc.state == VcState::kAsked;
@@ -227,7 +227,7 @@ bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header
   entry.payload_length = static_cast<std::uint8_t>(payload.size());
   if (!payload.empty()) std::memcpy(entry.payload, payload.data(), payload.size());
   bool const room = vc.channel.deliver(entry, place);
-  // Without room it is urgent, too: a user that sleeps on a full queue must look.
+  // No room is urgent too: a user sleeping on a full queue must read.
   wake_ups.touch(vc, !room || header.has(wire::flag::kInterrupt));
   return room;
 }

@@ -8,12 +8,12 @@
 namespace stp {
 namespace {
 
-// An unanswered RS ends the connection no sooner than this: a busy peer is not a dead one.
+// An unanswered RS ends the connection no sooner than this: a busy peer may still be alive.
 // protocol: 5.22
 constexpr Time kAskPatience = 2 * kSecond;
-// One that asks why nothing comes leaves it at what keep-alive would find.
+// An RS about missing DATA does not end the connection; keep-alive does.
 constexpr Time kSilencePatience = 5'750 * kMillisecond;
-// Keep-alive: so many RS unanswered in a row, and the peer is gone.
+// Keep-alive: after this many unanswered RS in a row the peer is considered gone.
 constexpr unsigned kKeepAliveTries = 5;
 constexpr Time kKeepAliveInterval = 250 * kMillisecond;
 
@@ -25,7 +25,7 @@ void Node::Impl::on_request_state(Vc& vc, const wire::Header& h) {
   bool const to_prove = !vc.passive && rs.sync == vc.local_key && rs.b_num == wire::kNoId &&
                         rs.r_id != wire::kNoId && vc.inbound.transfer(rs.r_id) == nullptr;
   if (!to_prove) return;
-  // Asked again it has answered again: the repeats go on as they were.
+  // A repeated question gets a repeated answer: the repeats continue unchanged.
   bool const first = !std::exchange(vc.proof.wanted, true);
   vc.proof.r_id = rs.r_id;
   vc.proof.i_id = rs.i_id;
@@ -46,7 +46,7 @@ void Node::Impl::repeat_proof(Vc& vc) {
   answer_state(vc, vc.local_key, wire::kNoId, vc.proof.r_id, vc.proof.i_id);
 }
 
-// RSR: the free Slots of this moment and, where `r_id` names a Transfer, its state.
+// RSR: the number of free Slots now and, if `r_id` names a Transfer, its state.
 // protocol: 6.4, 6.13
 void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
                               std::uint32_t asker_id) {
@@ -60,7 +60,7 @@ void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, s
     if (auto const* const transfer = vc.inbound.transfer(r_id)) {
       rsr.b_seq = transfer->b_seq;
       rsr.i_id = transfer->i_id;
-      if (!transfer->has(b_num)) rsr.b_num = wire::kNoId;  // that very Block is not complete
+      if (!transfer->has(b_num)) rsr.b_num = wire::kNoId;  // that Block is incomplete
     } else {
       // protocol: 6.14
       flags = wire::flag::kReject;  // no such Transfer here
@@ -89,7 +89,7 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
   }
   if (own || news) ask_again_later(vc, now);
   if (own) return set_timer(vc);
-  // What the question said that came with the answer to its RC.
+  // The fields of the RS that came with the answer to its RC.
   // protocol: 5.37
   bool const proof = vc.passive && rsr.sync == vc.peer_key && frame.header.has(wire::flag::kReject);
   if (ours || proof || vc.user_closed) return;
@@ -97,8 +97,9 @@ void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
     drop(DropReason::kStateLost);
 }
 
-// Whoever asked: after an answer of no credit nothing is sent that would bring another answer, and
-// what waits for a Slot (a repeated CTS, say) may not be the user's.
+// Applies whoever asked. After an answer without credit nothing else is sent that would bring an
+// answer, and the request that waits for a Slot (a repeated CTS, for example) may not be the
+// user's.
 // protocol: 6.7
 void Node::Impl::ask_again_later(Vc& vc, Time now) {
   if (vc.credit.available() || vc.questions.is_open() || vc.questions.postponed()) return;
@@ -115,7 +116,7 @@ void Node::Impl::ask_slots(Vc& vc, Ask why, Time now) {
   else
     vc.questions.ask(sync, now, timeout, why == Ask::kCredit ? kAskPatience : kSilencePatience);
   departures.leaves(vc, NodeDepartures::kAskClock);
-  // The RS overtakes the STUs of a Block that is being sent.
+  // The RS overtakes the STUs of a Block being sent.
   bool const overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
   vc.credit.asked(sync, overtakes ? 1 : 0);
   send_slot_question(vc);
@@ -129,7 +130,7 @@ void Node::Impl::send_slot_question(Vc& vc) {
   answer(vc.peer_mac, header_for(vc, rs), vc.endpoint->config.checksum);
 }
 
-// Whether an operation that needs a Slot may go. If not, the peer is asked; its answer makes the
+// Whether an operation that needs a Slot may go. If not, asks the peer; the answer makes the
 // connection ready again.
 bool Node::Impl::has_credit(Vc& vc, Time now) {
   if (vc.credit.available()) return true;

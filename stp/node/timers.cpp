@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens when nothing happens: retries, keep-alive.
+// Timers: retries and keep-alive.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -9,9 +9,9 @@
 namespace stp {
 namespace {
 
-// In one turn: connections whose time has come, each with so many of its Blocks.
+// Limits of one turn: connections with due timers, and Blocks checked of each.
 constexpr std::size_t kMostExpired = 128, kBlocksOfExpiry = 32;
-constexpr Time kKeepAlive = 2 * kSecond;  // silence after which the peer is asked [P]
+constexpr Time kKeepAlive = 2 * kSecond;  // silence before the Node asks the peer [P]
 
 bool keeps_alive(const Vc& vc) {
   return vc.state == VcState::kOpen && vc.endpoint->config.keep_alive;
@@ -26,8 +26,8 @@ Time Node::Impl::deadline_of(const Vc& vc) const {
   return next;
 }
 
-// Deadlines that have moved to later are left as they are: the timer then fires early, finds
-// nothing due and is set anew. That way a frame from the peer costs no work here.
+// Keeps the timer when a deadline moves to later: the timer fires early, finds nothing due and is
+// set again. So a frame from the peer costs no timer work.
 void Node::Impl::set_timer(Vc& vc) {
   auto const wanted = deadline_of(vc);
   if (wanted < vc.deadline || wanted == kNever) timers.set(vc, wanted);
@@ -68,7 +68,7 @@ void Node::Impl::expire(Time now) {
   departures.start_clocks(vcs, now);
   pacing.write_off(now);
   tidy();
-  // Those that are left are due still, and come in the next turn.
+  // The rest stay due and come in the next turn.
   for (auto left = kMostExpired; left > 0 && timers.next() <= now;) {
     auto& vc = static_cast<Vc&>(*timers.first());
     auto const id = vc.id;
@@ -111,7 +111,7 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
   if (vc.state != VcState::kOpen) return 0;
   if (now >= vc.drain_by) return begin_closing(vc, now), 0;
   if (vc.questions.due(now)) {
-    // Any frame of the peer's shows that it lives: only silence uses up the tries.
+    // Any frame from the peer shows that it is alive: only silence uses up tries.
     // protocol: 5.23, 5.24
     bool const silent = now - vc.heard >= kKeepAlive;
     if (!vc.questions.again(now) && silent) return fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now), 0;

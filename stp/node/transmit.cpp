@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bursts to send: the Node's own answers first, then users' requests, connection by connection.
+// Builds bursts to send: the Node's own answers first, then users' requests, connection by
+// connection.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -11,11 +12,11 @@
 namespace stp {
 namespace {
 
-// Before the next owner, and of one owner the next connection, has its turn: frames of one
-// connection, and the work that its requests are, those that are refused included.
+// Limits of one turn of a connection, before the next owner or connection: its frames, and the work
+// of its requests, including refused ones.
 constexpr std::size_t kTurn = 16, kWorkOfTurn = 64;
-// Of one call. What is left is for the next turn of the loop: users may fill their queues faster
-// than they are emptied, for ever.
+// Limit of one call. The rest waits for the next turn of the loop: users may fill their queues
+// faster than the Node empties them.
 constexpr std::size_t kWorkOfCall = 256;  // units of 64 steps
 constexpr std::size_t kMinFrame = wire::kEthernetSize + wire::kMinPayload;
 
@@ -26,8 +27,8 @@ std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
   auto work = kWorkOfCall;
   seen = now;
   departures.start_clocks(vcs, now);
-  // Where all answers are states that peers asked for, nobody loses by one frame of a user going
-  // before them, and the program at its other end sees it that much sooner.
+  // If all answers are RSRs, lets one frame of a user go before them: no peer loses by that, and
+  // the receiving program sees the frame sooner.
   if (!answers.empty() && !answers.has_pressing() && !turns.empty() && frames.size() > 1)
     count = send_next(frames.first(1), work, now);
   if (!answers.empty()) count += send_answers(frames.subspan(count));
@@ -36,7 +37,7 @@ std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
   while (count < frames.size() && !turns.empty() && work > 0)
     count += send_next(frames.subspan(count, std::min(frames.size() - count, kTurn)), work, now);
   unfinished = !turns.empty() && work == 0;
-  // What the requests brought about: an RS for Slots, an RD.
+  // Answers that the requests caused: an RS for Slots, an RD.
   if (!answers.empty()) {
     answers.users_sent(count - answered);
     count += send_answers(frames.subspan(count));
@@ -59,7 +60,7 @@ std::size_t Node::Impl::send_answers(std::span<TxFrame> frames) {
   return count;
 }
 
-// CTS that were held back and may go now.
+// Sends held CTS that may go now.
 std::size_t Node::Impl::send_held(std::span<TxFrame> frames, Time now) {
   std::size_t count = 0;
   pacing.begin_burst(now);
@@ -71,13 +72,13 @@ std::size_t Node::Impl::send_held(std::span<TxFrame> frames, Time now) {
   return count;
 }
 
-// False: its user may not send it any more.
+// False: its user may no longer send it.
 bool Node::Impl::send_held(const Pacing::Grant& grant, TxFrame& frame, Time now) {
   auto& vc = grant.vc;
   if (auto const error = check_request(vc, grant.entry, now); error != 0) {
     if (error == -EDQUOT)
       pacing.hold_again(grant, now);
-    else if (error != -EALREADY)  // a repeat that came too late is dropped in silence
+    else if (error != -EALREADY)  // a late repeat is dropped silently
       count_refused(vc, error);
     return false;
   }
@@ -86,8 +87,8 @@ bool Node::Impl::send_held(const Pacing::Grant& grant, TxFrame& frame, Time now)
   return true;
 }
 
-// Frames of the connection whose turn it is: that of the owner whose turn it is. `work`: what all
-// of them together may still do.
+// Sends frames of the next connection of the next owner. `work`: the work left for all of them
+// together.
 std::size_t Node::Impl::send_next(std::span<TxFrame> frames, std::size_t& work, Time now) {
   auto& vc = turns.next();
   auto share = std::min(work, kWorkOfTurn);
@@ -97,7 +98,7 @@ std::size_t Node::Impl::send_next(std::span<TxFrame> frames, std::size_t& work, 
   return count;
 }
 
-// Sends up to frames.size() frames of one connection. It queues itself again when there is more.
+// Sends up to frames.size() frames of one connection. Queues the connection again if more remain.
 std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now) {
   std::size_t count = 0;
   while (count < frames.size() && work > 0) {
@@ -116,7 +117,7 @@ std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t
     else
       build_control(vc, frame);
     if (frame.head_length == 0)
-      --count;  // its memory was unmapped meanwhile
+      --count;  // its memory has been unmapped
     else if (vc.drain_by != kNever)
       vc.drain_by = now + kDrainPatience;
   }
@@ -124,8 +125,8 @@ std::size_t Node::Impl::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t
   return count;
 }
 
-// Makes the next request of the user's queue the one being sent, if `work` lasts for those before
-// it. False: there is none that can go now; whatever will change that queues the connection again.
+// Starts the next request of the user's queue, if `work` lasts for those before it. False: none can
+// go now; the event that changes this queues the connection again.
 bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
   while (work > 0) {
     if (vc.state != VcState::kOpen) return false;
@@ -156,7 +157,7 @@ bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
   return true;
 }
 
-// Its queue is empty for good, or makes no sense.
+// The queue is empty for good, or broken.
 [[gnu::noinline]] void Node::Impl::no_request(Vc& vc, Time now) {
   if (vc.channel.broken()) {
     counters.add(Counter::kRingBroken);
@@ -166,7 +167,7 @@ bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
   begin_closing(vc, now);
 }
 
-// The request cannot be sent as it is. True: another is, in its stead.
+// The request cannot be sent as it is. True: another one is sent instead.
 [[gnu::noinline]] bool Node::Impl::refuse_request(Vc& vc, int error, Time now) {
   auto const op = vc.sending.entry.header.op();
   if (error == -EDQUOT && op == wire::Op::kClearToSend &&
@@ -187,7 +188,7 @@ void Node::Impl::count_refused(Vc& vc, int error) {
   vc.channel.count_refused(error == -EDQUOT);
 }
 
-// There is no memory for the region that the user would open: its peer is told so in its stead.
+// No memory for the region that the user wants to open: tells the peer so instead.
 // protocol: 7.19
 void Node::Impl::reject_region(Vc& vc) {
   count_refused(vc, -EDQUOT);
@@ -202,13 +203,13 @@ void Node::Impl::reject_region(Vc& vc) {
 void Node::Impl::build_control(Vc& vc, TxFrame& frame) {
   auto const& entry = vc.sending.entry;
   auto h = addressed_to(vc, entry.header);
-  if (h.op() == wire::Op::kClearToSend && h.sync == 0)  // a repeated one asks for the tail only
+  if (h.op() == wire::Op::kClearToSend && h.sync == 0)  // a repeated CTS asks only for the tail
     h.sync = vc.inbound.first_missing(h.s_id, h.b_num);
   emit_control(vc, entry, h, frame);
   finish_request(vc);
 }
 
-// The control operation of `entry` with the header `h`.
+// Builds the control operation of `entry` with the header `h`.
 void Node::Impl::emit_control(Vc& vc, const SendEntry& entry, const wire::Header& h,
                               TxFrame& frame) {
   counters.add(Counter::kTxControl);
@@ -223,7 +224,7 @@ wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
   auto& sending = vc.sending;
   auto const& wanted = sending.entry.header;
   auto flags = wanted.op_flags & wire::kFlagsMask & ~(wire::flag::kAppend | wire::flag::kLast);
-  // These speak of the Block: its last STU carries them.
+  // These flags concern the Block, so its last STU carries them.
   if (!last) flags &= ~(wire::flag::kSendState | wire::flag::kInterrupt);
   if (last) flags |= wire::flag::kLast;
   if (last && sending.appends()) flags |= wire::flag::kAppend;
@@ -240,7 +241,7 @@ wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
   return h;
 }
 
-// Copies `length` bytes from as many pieces as they stand in. False: some are not mapped any more.
+// Copies `length` bytes from one or more pieces of memory. False: some are no longer mapped.
 [[gnu::noinline]] bool Node::Impl::gather(const BufxRange& source, std::uint64_t from,
                                           std::size_t length, std::byte* to) {
   for (RegionId region = kNoneId; length > 0;) {
@@ -255,7 +256,7 @@ wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
   return true;
 }
 
-// The frame reads memory of that region, which is mapped, until its token is given back.
+// The frame reads memory of that mapped region until its token is returned.
 void Node::Impl::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
   auto* const region = regions.find(region_id);
   STP_ASSERT(region != nullptr && !region->unmapped, "what is sent from is mapped");
@@ -264,7 +265,7 @@ void Node::Impl::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
   ++region->attached;
 }
 
-// Once per STU: all that it needs in one function.
+// Runs once per STU, so it is one function.
 [[gnu::flatten]] void Node::Impl::build_stu(Vc& vc, TxFrame& frame) {
   auto& sending = vc.sending;
   auto const& entry = sending.entry;
@@ -287,7 +288,7 @@ void Node::Impl::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
     auto const from = Address{entry.bufx, entry.offset}.linear(source.bufsize()) + sending.done;
     payload = source.run(from, length, region_id);
     attached = payload.size() == length && length >= config.attach_from && append.empty();
-    if (!attached) {  // copied to where it will stand behind the header
+    if (!attached) {  // copied to its place after the header
       auto* const behind =
           frame.head + wire::head_size(h, length + append.size(), config.vlan.has_value());
       if (payload.size() == length) {
@@ -309,7 +310,7 @@ void Node::Impl::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
   if (last) finish_request(vc);
 }
 
-// What was being sent is done with (sent, or refused).
+// The current request is done (sent or refused).
 void Node::Impl::finish_request(Vc& vc) {
   vc.sending.active = false;
   if (vc.sending.source != Sending::Source::kUser) return;
@@ -318,7 +319,7 @@ void Node::Impl::finish_request(Vc& vc) {
   wake_ups.touch_room(vc);
 }
 
-// One frame. `payload` may already stand in the frame, behind where the head will end.
+// Builds one frame. `payload` may already be in the frame, after the place of the head.
 void Node::Impl::emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
                       Bytes payload, Bytes append, bool attach) {
   auto* const at_header = wire::emit_unsummed(dst, config.mac, config.vlan, header,
@@ -346,7 +347,7 @@ void Node::Impl::emit(TxFrame& frame, const MacAddr& dst, const wire::Header& he
 void Node::Impl::transmitted(const TxToken& token) {
   if (token.region == kNoneId) return;
   auto* const region = regions.find(token.region);
-  // It stays until the last of its frames has gone: this is a token given back twice.
+  // It exists until its last frame has gone, so this token was returned twice.
   if (region == nullptr || region->attached == 0) return;
   if (--region->attached == 0 && region->unmapped) region_gone(*region);
   auto* const vc = find_vc(token.vc);

@@ -6,7 +6,7 @@
 
 namespace stp {
 
-// Who is drowsy is looked at soon anyway; only who gathers is told of news before.
+// Drowsy users are checked soon anyway; only gathering users need news before.
 void WakeUps::touch(Vc& vc, bool urgent) {
   vc.wake.has_news_ = true;
   vc.wake.urgent_ |= urgent;
@@ -27,17 +27,17 @@ void WakeUps::enter(Vc& vc) {
 
 void WakeUps::wake(bool all, Time now) {
   if (touched_.empty() && !all) return;
-  // Who is touched again has left drowsy_: each is looked at once for each time it was touched.
+  // A channel touched again has left drowsy_: it is checked once per touch.
   if (all) {
     drowsy_.append(touched_);
     touched_.append(drowsy_);
   }
-  // What was published before is seen by a user who gathers now and looks after that.
+  // A user that calls gather() now and checks afterwards sees everything published before.
   if (!touched_.empty()) std::atomic_thread_fence(std::memory_order_seq_cst);
   while (!touched_.empty()) {
     auto& vc = touched_.pop_front();
     work::count("connections touched");
-    // News wake nobody and cost no system call: who polls is told at once.
+    // News wake no thread and cost no system call: polling users get them at once.
     if (std::exchange(vc.wake.has_news_, false) && vc.channel.gathered())
       events_.push_back({Event::Kind::kNews, vc.id, vc.cookie});
     if (!all && !vc.wake.urgent_) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The shortest way for what users send most often: a Block that is one STU, from memory of theirs
-// that is in one piece, over a connection whose frames have neither tag nor Cksum. Every check of
-// request.cpp that such a request can fail is made here once; any other request goes the long way
-// (transmit.cpp), which makes all of them again.
+// Fast path for the most common request: a Block of one STU, from contiguous memory, over a
+// connection whose frames have neither tag nor Cksum. Makes once every check of request.cpp that
+// such a request can fail. Any other request takes the general path (transmit.cpp), which repeats
+// all checks.
 #include <cstring>
 
 #include "stp/base/assert.h"
@@ -17,8 +17,7 @@ constexpr std::size_t kHead = wire::kEthernetSize + wire::kHeaderSize;
 
 }  // namespace
 
-// False: nothing has happened, and the oldest request of the queue, if there is one, is looked at
-// from the beginning.
+// False: nothing has changed; the general path handles the oldest request of the queue, if any.
 bool Node::Impl::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
   if (vc.connectionless() || vc.state != VcState::kOpen || vc.endpoint->config.checksum ||
       config.vlan || (vc.one_sided && vc.one_sided->next() != nullptr))
@@ -30,7 +29,7 @@ bool Node::Impl::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
   if (h.op() != wire::Op::kData || h.has(kIllegal) || request.payload_length != 0 ||
       h.offset >= std::uint64_t{1} << vc.peer_bufsize || vc.permitted.start_of(h.d_id, h.b_num))
     return false;
-  // The STU ends where its tile does. No tile crosses a buffer: all of it has an address.
+  // The STU ends with its tile, and no tile crosses a buffer: all of it has an address.
   // protocol: 8.2
   std::size_t const length = request.length;
   auto const size = std::uint64_t{1} << vc.send_stu_log2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections: made and ended (docs/protocol.md, section 5). What a listener does: listen.cpp.
+// Makes and ends connections (docs/protocol.md, section 5). For listeners see listen.cpp.
 #include <algorithm>
 #include <cerrno>
 
@@ -8,10 +8,10 @@
 namespace stp {
 namespace {
 
-// RD is repeated at least this long before the peer is taken for dead.
+// RD is repeated for at least this long before the peer is considered dead.
 constexpr Time kClosePatience = kSecond;
 
-// No question can be asked about the end of a VC: RD and DA are repeated as slowly as RC.
+// The end of a VC has no RS to ask about it: RD and DA are repeated as slowly as RC.
 // protocol: 5.21
 Time unasked_interval(const Vc& vc) {
   return std::max(vc.round_trip.timeout(), RoundTrip::kInitial);
@@ -19,20 +19,20 @@ Time unasked_interval(const Vc& vc) {
 
 }  // namespace
 
-// A Port not in use: the one the user asked for, else the next in turn. 0: none left.
+// An unused Port: the one the user asked for, else the next in turn. 0: none left.
 // protocol: 5.3
 std::uint16_t Node::Impl::choose_port(const Endpoint& endpoint, Time now) {
   if (endpoint.config.port != 0) {
     if (vcs.is_free(endpoint.config.port)) return endpoint.config.port;
     if (!endpoint.listening) return 0;
   }
-  // Some may have been promised to requesters who are about to show that they are there.
+  // Some may be promised to requesters about to prove their address.
   // protocol: 5.36
   return vcs.choose(
       [&](std::uint16_t port) { return strangers && strangers->may_promise(port, now); });
 }
 
-// `names`: those that the answer has given; none: they are chosen here.
+// `names`: the names in the answer already sent; if none, chooses them here.
 Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now,
                         const Strangers::Names& names) {
   auto const port = names.port != 0 ? names.port : choose_port(endpoint, now);
@@ -52,7 +52,7 @@ Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t co
   return &vcs.add(std::move(vc));
 }
 
-// What the peer announced in its RC or CA.
+// Records what the peer announced in its RC or CA.
 // protocol: 5.26, 6.1
 void Node::Impl::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes) {
   vc.peer_mac = name.mac;
@@ -112,12 +112,12 @@ int Node::Impl::close(VcId id, bool at_once, Time now, const OptionPayload& opti
     case VcState::kClosing:
     case VcState::kBothClosing:
     case VcState::kPeerClosing:
-      break;  // the disconnection is under way
+      break;  // already disconnecting
   }
   return 0;
 }
 
-// What is queued goes first; RD follows when nothing is left, or when nothing goes any more.
+// Sends the queued requests first. RD follows when none is left, or when they make no progress.
 // protocol: 5.17, 5.43
 void Node::Impl::drain(Vc& vc, Time now) {
   vc.drain_by = now + kDrainPatience;
@@ -127,9 +127,9 @@ void Node::Impl::drain(Vc& vc, Time now) {
 
 // protocol: 5.2
 void Node::Impl::begin_closing(Vc& vc, Time now) {
-  if (vc.connectionless()) return forget(vc, now);  // there is nobody to tell
+  if (vc.connectionless()) return forget(vc, now);  // no peer to tell
   vc.state.must(VcEvent::kClose);
-  // Not answered yet: should a CA still come, it is answered as a ghost's.
+  // Not answered yet: a CA that still comes is answered like that of an unknown connection.
   if (vc.state == kVcGone) return forget(vc, now);
   stop_traffic(vc);
   vc.handshake.start(now, unasked_interval(vc), kClosePatience);
@@ -138,7 +138,7 @@ void Node::Impl::begin_closing(Vc& vc, Time now) {
   set_timer(vc);
 }
 
-// No more data either way: grants and queued requests are void.
+// Ends data both ways: grants and queued requests are void.
 void Node::Impl::stop_traffic(Vc& vc) {
   tidy_later(vc.inbound.clear());
   vc.leave<IsUntidy>();
@@ -173,7 +173,7 @@ void Node::Impl::fail(Vc& vc, VcEvent why, int error, Time now) {
   set_timer(vc);
 }
 
-// Each connection that was open ends once, however many steps its end takes.
+// Counts the end of each open connection once, however many steps it takes.
 void Node::Impl::count_end(Vc& vc, Counter how) {
   if (vc.peer_key == 0 || vc.end_counted) return;
   vc.end_counted = true;
@@ -194,14 +194,14 @@ void Node::Impl::forget(Vc& vc, Time now, bool remember) {
   leave_backlog(vc);
   --vc.endpoint->vcs;
   auto gone = vcs.take(vc);
-  // Its user is told once no frame reads the user's memory any more.
+  // Its user is told when no frame reads the user's memory any more.
   if (vc.attached > 0)
     vcs.keep(std::move(gone));
   else
     let_go(vc);
 }
 
-// True: it was waiting to be accepted.
+// True: it was in the backlog.
 bool Node::Impl::leave_backlog(Vc& vc) {
   if (!vc.in<IsInBacklog>()) return false;
   vc.leave<IsInBacklog>();
@@ -209,7 +209,7 @@ bool Node::Impl::leave_backlog(Vc& vc) {
   return true;
 }
 
-// The last that the user sees of the channel.
+// The last update of the channel that the user sees.
 void Node::Impl::let_go(Vc& vc) {
   vc.channel.complete(vc.channel.taken());
   if (vc.channel.state() != ChannelState::kFailed) vc.channel.set_state(ChannelState::kClosed);
@@ -252,7 +252,7 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   if (keyless) return drop(DropReason::kBadKey);
   bool const repeated = ours && h.s_port == vc->peer_port && ca.r_key == vc->peer_key;
   if (repeated || refused) return drop(DropReason::kBadState);
-  // The answerer holds a connection that nobody here wants: let it end at once.
+  // The answerer holds a connection that no user here wants: ends it at once.
   // protocol: 5.9
   counters.add(Counter::kGhostCa);
   auto rd = wire::to_header(wire::RequestDisconnect{.i_key = h.d_key});
@@ -269,13 +269,14 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   auto const& h = frame.header;
   auto const rd = wire::decode_as<wire::RequestDisconnect>(h);
   auto* const vc = vcs.at(h.d_port);
-  if (h.d_port == 0) return drop(DropReason::kBadPort);  // never named a connection
+  if (h.d_port == 0) return drop(DropReason::kBadPort);  // 0 never names a connection
   if (vc == nullptr) {
-    // One that was answered, and ends before it was made.
+    // A requester that was answered and ends before its connection was made.
     if (strangers && strangers->drop(frame.src, h))
       closed.remember({frame.src, h.s_port, rd.i_key}, now);
     // protocol: 5.12
-    // Long gone here: answered from the request itself, so that the peer can always finish.
+    // Ended here long ago: the answer is built from the request itself, so that the peer can always
+    // finish.
     auto da = wire::to_header(wire::DisconnectAnswer{.r_key = h.d_key});
     da.d_port = h.s_port;
     da.s_port = h.d_port;
@@ -294,7 +295,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   // protocol: 5.5
   if (before == VcState::kConnecting && rd.i_key == 0) return drop(DropReason::kBadKey);
   // protocol: 5.14
-  if (before == VcState::kConnecting) {  // its CA was lost: these are the names it gave
+  if (before == VcState::kConnecting) {  // its CA was lost: takes the names from this frame
     counters.add(Counter::kVcOpened);
     dialed(*vc, now);
     vc->peer_port = h.s_port;
@@ -317,11 +318,12 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
 }
 
 void Node::Impl::on_disconnect_answer(Vc& vc, Time now) {
-  // A repeated DA says that our DC was lost; it is gone with the connection unless both closed.
+  // A repeated DA means that our DC was lost. Our DC is gone with the connection unless both sides
+  // closed.
   if (!vc.state.advance(VcEvent::kConfirmed)) return drop(not_legal(vc));
   send_disconnect(vc, wire::Op::kDisconnectComplete);
   if (vc.state == kVcGone) return forget(vc, now);
-  vc.handshake.start(now, unasked_interval(vc));  // from here only our DA waits, for its DC
+  vc.handshake.start(now, unasked_interval(vc));  // from here on only our DA waits, for its DC
   departures.leaves(vc, NodeDepartures::kHandshakeClock);
   set_timer(vc);
 }

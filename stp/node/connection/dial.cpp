@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Request_Connections on their way: as many at a time as a listener answers before anybody accepts.
-// What is sent beyond that is left unanswered there, and comes again after ever longer intervals:
-// it would lose every free place to younger ones if it were not hurried.
+// Limits the Request_Connections under way to as many as a listener answers before any is accepted.
+// The listener leaves further RCs unanswered, and their repeats come at ever longer intervals:
+// without hurry() younger RCs would take every free place.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@ namespace stp {
 namespace {
 
 constexpr std::size_t kMaxUnanswered = 16;
-// What waits for its turn is given up no sooner than an RC that has left.
+// A waiting RC is given up no sooner than one that has left.
 constexpr Time kTurnPatience = ((1U << Retry::kTries) - 1) * RoundTrip::kInitial;
 
 }  // namespace
@@ -36,7 +36,7 @@ void Node::Impl::dial(Vc& vc, Time now) {
   set_timer(vc);
 }
 
-// Answered, or given up: the next one has its turn.
+// Answered or given up: sends the next one.
 void Node::Impl::dialed(Vc& vc, Time now) {
   auto const was = std::exchange(vc.dial, Dial::kNone);
   if (was == Dial::kNone) return;
@@ -56,7 +56,7 @@ void Node::Impl::dialed(Vc& vc, Time now) {
   dial(next, now);
 }
 
-// One was answered or has ended: there may be a place for the oldest of those that were not.
+// An RC was answered or has ended: the listener may have a place for the oldest unanswered one.
 void Node::Impl::hurry(Dialing& to, Time now) {
   auto& oldest = *find_vc(*to.sent.begin());
   auto const sent = std::max(oldest.handshake.sent(), to.hurried);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The listener's side: Request_Connections answered at once, or shown to a user who decides
+// The listener's side: answers Request_Connections at once, or shows them to a user who decides
 // (docs/protocol.md, section 5).
 #include <algorithm>
 #include <cerrno>
@@ -9,8 +9,8 @@
 namespace stp {
 namespace {
 
-// How long a user may think about a Request_Connection, and after how long without a repeat of it
-// nobody waits for the answer any more.
+// The time for a user to decide on a Request_Connection, and the time without a repeat after which
+// the requester no longer waits.
 // protocol: 5.30
 constexpr Time kDecisionPatience = 60 * kSecond;
 constexpr Time kAskedSilence = 5 * kSecond;
@@ -60,12 +60,12 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
     // protocol: 5.4
     counters.add(Counter::kDuplicateRc);
     auto& vc = *known->second;
-    // What comes again may still be anybody's.
+    // A repeated RC proves nothing about its sender.
     // protocol: 5.41
     if (vc.state == VcState::kOpen)
       answer_stranger(vc.peer_mac, {connection_answer(vc)}, vc.endpoint->config.checksum,
                       vc.option);
-    if (vc.state == VcState::kAsked) vc.heard = now;  // it still waits
+    if (vc.state == VcState::kAsked) vc.heard = now;  // the requester still waits
     return;
   }
   // protocol: 5.10
@@ -80,7 +80,7 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   if (listener == listeners.end()) return refuse_for(Counter::kNoListener);
   auto& endpoint = *listener->second;
   bool const inspects = endpoint.config.inspect;
-  // It comes from a user of this Node, whom nobody can pretend to be.
+  // The RC comes from a user of this Node, whose address cannot be forged.
   // protocol: 5.34, 5.42
   bool const own = frame.src == config.mac;
   // protocol: 5.36
@@ -108,7 +108,7 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
     open_passive(*vc, VcEvent::kBegun);
 }
 
-// A connection that was asked for, with a channel from stock, for the user to accept.
+// Makes a requested connection, with a channel from stock, for the user to accept.
 Vc* Node::Impl::make_passive(Endpoint& endpoint, const Requester& asker,
                              const Strangers::Names& names, Time now) {
   auto const stocked = endpoint.stock.front();
@@ -138,7 +138,7 @@ void Node::Impl::open_passive(Vc& vc, VcEvent how) {
 // protocol: 5.27
 void Node::Impl::ask_user(Vc& vc, Time now) {
   vc.state.must(VcEvent::kShown);
-  vc.end_counted = true;  // it has not been opened
+  vc.end_counted = true;  // never opened
   vc.decide_by = now + kDecisionPatience;
   set_timer(vc);
 }
@@ -156,7 +156,7 @@ int Node::Impl::admit(VcId id, const OptionPayload& option, Time now) {
   vc->option = option;
   vc->end_counted = false;
   vc->heard = now;
-  // Its peer has the answer to show for from here on.
+  // From here on its peer can prove itself with the answer.
   unproven.remove_if([id](auto const& entry) { return entry.vc == id; });
   if (vc->peer_mac != config.mac)
     unproven.add({.vc = id, .listener = vc->endpoint->id, .mac = vc->peer_mac, .made = now});

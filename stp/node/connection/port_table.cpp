@@ -43,7 +43,7 @@ void PortTable::grow() {
 
 bool PortTable::is_free(std::uint16_t port) {
   if (!has(port)) return false;
-  if (port >= places_.size()) make_places(kMostPlaces);  // once in the life of a Node
+  if (port >= places_.size()) make_places(kMostPlaces);  // happens once per Node
   return places_[port] == nullptr;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks that were granted and stay away: their CTS is sent again, naming the first byte that is
-// missing, so that the sender repeats only the tail (docs/protocol.md, section 10).
+// Recovery of granted Blocks that do not arrive: repeats their CTS with the first missing byte, so
+// that the sender repeats only the tail (docs/protocol.md, section 10).
 #include <algorithm>
 
 #include "stp/node/impl.h"
@@ -20,22 +20,22 @@ Time shortest_timeout(const Vc& vc) {
   return std::max(4 * vc.round_trip.smoothed(), kMinDataTimeout);
 }
 
-// A sender that has not been scheduled is silent for as long as one whose frames got lost. How long
-// that was lately, without anything being lost, tells what silence says now.
+// The allowed silence. A sender that is not scheduled is silent for as long as one whose frames
+// were lost. The recent silences without loss tell how long to wait now.
 // protocol: 10.13
 Time timeout_in_silence(const Vc& vc) {
   auto const pause = std::min(vc.inbound.open_blocks().silence().longest_pause(), kLongestPause);
   return std::max(shortest_timeout(vc), 2 * pause);
 }
 
-// Nothing has happened to `block` since then, though its sender might have sent.
+// Since when `block` has made no progress although its sender could have sent.
 Time idle_since(const Vc& vc, const InboundBlock& block) {
   return std::max(
       {block.progress, vc.inbound.open_blocks().last_arrival(), vc.granted_at, vc.no_slot_until});
 }
 
-// When `block` counts as stalled. One that others have overtaken is judged by itself; one whose
-// turn has not come waits while anything arrives on the connection.
+// When `block` counts as stalled. An overtaken Block is judged by itself; a Block whose turn has
+// not come waits while anything arrives on the connection.
 // protocol: 10.4
 Time stalled_at(const Vc& vc, const InboundBlock& block) {
   if (vc.inbound.open_blocks().overtaken(block))
@@ -43,8 +43,8 @@ Time stalled_at(const Vc& vc, const InboundBlock& block) {
   return idle_since(vc, block) + data_timeout(timeout_in_silence(vc), block.repeats);
 }
 
-// When one that is stalled in silence is to be asked for: its sender has seen what granted it, and
-// could have answered. kNever: that is not known.
+// When to request a Block that is stalled in silence: its sender has seen the grant and has had
+// time to answer. kNever: not known.
 // protocol: 10.21
 Time lost_at(const Vc& vc, const InboundBlock& block) {
   auto const read = vc.doubt.read_since(idle_since(vc, block));
@@ -53,7 +53,7 @@ Time lost_at(const Vc& vc, const InboundBlock& block) {
 
 }  // namespace
 
-// A Block was granted: from now on its progress is watched.
+// A Block was granted: watches its progress from now on.
 void Node::Impl::expect_data(Vc& vc, Time now) {
   if (!vc.endpoint->config.recover) return;
   departures.leaves(vc, NodeDepartures::kGrantClock);
@@ -62,7 +62,8 @@ void Node::Impl::expect_data(Vc& vc, Time now) {
   set_timer(vc);
 }
 
-// A Block whose interval had been doubled moves again: it is the first one's turn.
+// A Block whose interval had been doubled makes progress again: brings the next check forward to
+// the shortest timeout.
 // protocol: 10.3
 void Node::Impl::look_earlier(Vc& vc, Time now) {
   vc.data_check = std::min(vc.data_check, now + shortest_timeout(vc));
@@ -77,24 +78,24 @@ std::size_t Node::Impl::recover_blocks(Vc& vc, Time now) {
   while (block != nullptr && vc.inbound.open_blocks().overtaken(*block)) {
     auto* const after = vc.inbound.open_blocks().after(*block);
     bool const asked = stalled_at(vc, *block) <= now && ask_again(vc, *block, now);
-    if (asked) vc.inbound.open_blocks().grant_again(*block);  // it is the last one now
+    if (asked) vc.inbound.open_blocks().grant_again(*block);  // it moves to the end
     next = std::min(next, stalled_at(vc, *block));
     ++looked;
     block = after != nullptr || !asked ? after : block;
   }
-  // Of the Blocks that nothing has overtaken this is the one granted first.
+  // The earliest granted Block that nothing has overtaken.
   next = std::min(next, ask_in_silence(vc, block, now));
   work::count("Blocks of a connection", looked);
-  // Without credit nothing can be asked; the look comes again a little later.
+  // Without credit nothing can be requested; checks again a little later.
   vc.data_check = next == kNever ? kNever : std::max(next, now + kMinDataTimeout);
   return looked;
 }
 
-// Whether all is lost or only late, the answer to a few tells what the others need. Returns when to
-// look again.
+// Requests only a few Blocks: whether all is lost or only late, their answers tell what the others
+// need. Returns when to check again.
 // protocol: 10.14
 Time Node::Impl::ask_in_silence(Vc& vc, GrantedBlock* block, Time now) {
-  // A sender that finds no Slot here is no silent one.
+  // A sender without a free Slot here is not silent.
   if (block != nullptr && vc.channel.free_slots() == 0)
     vc.no_slot_until = now + SlotQuestions::kLongestPause;
   if (block == nullptr || stalled_at(vc, *block) > now) {
@@ -121,12 +122,12 @@ Time Node::Impl::ask_in_silence(Vc& vc, GrantedBlock* block, Time now) {
 // protocol: 10.21
 void Node::Impl::ask_whether_seen(Vc& vc, Time now) {
   vc.doubt.begin(now);
-  if (vc.questions.is_open()) return;  // of before; its answer brings the next look
+  if (vc.questions.is_open()) return;  // an earlier one; its answer brings the next check
   ask_slots(vc, Ask::kSilence, now);
   vc.doubt.ask(vc.questions.sync(), now);
 }
 
-// An RSR of the Node's own has come while it is in doubt whether the sender has seen what it was
+// An RSR to the Node's own RS arrived while it is in doubt whether the sender has seen what it was
 // sent.
 void Node::Impl::doubt_answered(Vc& vc, std::uint32_t sync, std::uint32_t slots, Time now) {
   if (!vc.doubt.is_open()) return;
@@ -137,7 +138,7 @@ void Node::Impl::doubt_answered(Vc& vc, std::uint32_t sync, std::uint32_t slots,
                          : vc.doubt.pause(shortest_timeout(vc));
 }
 
-// The CTS of `block`, for what is missing of it. False: there is no credit.
+// Sends the CTS of `block` for its missing part. False: no credit.
 bool Node::Impl::ask_again(Vc& vc, InboundBlock& block, Time now) {
   if (!vc.credit.available()) return false;
   auto cts = block.cts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Users' requests are checked as if they came from a stranger: through stpd they do.
+// Checks users' requests as if they came from a stranger: through stpd they do.
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -12,7 +12,7 @@ namespace {
 
 using wire::Op;
 
-// Memory that the system does not have for one user's request is that user's lack.
+// Out of memory for one user's request fails only that request.
 template <typename Work>
 int within_memory(Work&& work) {
   try {
@@ -39,7 +39,7 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
   auto const op = entry.header.op();
   auto h = entry.header;
   h.s_port = vc.local_port;
-  // What the peer would drop as a syntax error is not sent.
+  // Refuses what the peer would drop as a syntax error.
   if (wire::check_op(h) != DropReason::kNone || wire::check_fields(h) != DropReason::kNone ||
       (entry.payload_length != 0 && entry.payload_length != wire::kOptionSize) ||
       (wire::needs_operands(h) && entry.payload_length == 0))
@@ -94,12 +94,12 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
   return 0;
 }
 
-// The answer to a Get lands only where this user may receive.
+// The answer to a Get may land only where this user may receive.
 // protocol: 7.16
 int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
   if (h.has(wire::flag::kReject)) return 0;
   if (h.function() == wire::Function::kFetchOpComplete) {
-    vc.inbound.answers().forget(h.d_id, h.s_id);  // the user does not wait for an answer any more
+    vc.inbound.answers().forget(h.d_id, h.s_id);  // the user no longer waits for an answer
     return 0;
   }
   std::uint64_t length = h.param == 0 ? 65'536 : h.param;
@@ -121,16 +121,16 @@ int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
   });
 }
 
-// A CTS or MRA can name only an Mx of this connection, and memory inside it.
+// A CTS or MRA must name an Mx of this connection, and memory inside it.
 // protocol: 7.8
 int Node::Impl::check_grant_request(const Vc& vc, const wire::Header& h) const {
   std::byte* memory = nullptr;
-  // What an open region permits is the Mx's to say; what comes by CTS or as an answer is Data.
+  // The Mx decides what an open region permits; memory for a CTS or an answer needs Data.
   auto const permission = h.op() == Op::kMemoryRegionAvailable ? permit::kAll : permit::kData;
   return check_memory(vc, h, 0, permission, memory) == DropReason::kNone ? 0 : -ERANGE;
 }
 
-// STU_num of the first byte that a user's DATA names: not 0 where it repeats a Block's tail.
+// STU_num of the first byte of a user's DATA: not 0 if it repeats a Block's tail.
 // protocol: 8.12
 std::uint32_t Node::Impl::first_stu(const Vc& vc, const wire::Header& h) {
   auto const at = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
@@ -140,12 +140,12 @@ std::uint32_t Node::Impl::first_stu(const Vc& vc, const wire::Header& h) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(tiles, Inbound::kMaxStusOfBlock));
 }
 
-// What a request costs beside its frames, in units of one short request: looking whether all of
-// its memory is mapped takes a step for each buffer, or for each page of them.
+// The cost of a request beside its frames, in units of one short request: the check that all its
+// memory is mapped takes a step per buffer, or per page of buffers.
 std::size_t Node::Impl::work_of(const Vc& vc, const SendEntry& entry) {
   constexpr std::uint64_t kStepsOfUnit = 64;
   constexpr std::size_t kControlWork = TransferTable::kMost / kStepsOfUnit;
-  // A new Transfer or region looks for a place among all others.
+  // A new Transfer or region searches the table for a place.
   if (entry.header.op() != wire::Op::kData) return kControlWork;
   auto const buffers = std::uint64_t{entry.length} >> vc.endpoint->transmit.bufsize();
   if (buffers < kStepsOfUnit) return 1;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requesters who have not shown that an answer reaches them. A few of them are made connections all
-// the same, as long as there are few; beyond that nothing depends on what is kept of them (docs/
-// protocol.md, 5.34 to 5.42).
+// Requesters that have not proved their address. A few of them become connections all the same;
+// beyond that, nothing depends on the state kept for them (docs/protocol.md, 5.34 to 5.42).
 #include <algorithm>
 
 #include "stp/node/impl.h"
@@ -9,26 +8,27 @@
 namespace stp {
 namespace {
 
-// From the first answer on that is not kept, Ports have this many places at least: those that such
-// answers name are to be far apart.
+// After the first answer without kept state, the Port table has at least this many places, so that
+// the Ports in such answers are far apart.
 constexpr std::size_t kFewestPorts = 4'096;
-// For so long after somebody had to go others do not take the place that this made.
+// For this long after a connection was dropped, others do not take its place.
 // protocol: 5.40
 constexpr Time kCrowded = kSecond;
 
-// Of one that the user is asked about: its RC comes again after 10 ms and after 30.
+// For requests shown to the user: the RC comes again after 10 ms and after 30 ms.
 // protocol: 5.40
 constexpr Time kNotAskedAgain = 35 * kMillisecond;
 
 }  // namespace
 
-// It has our address, and has not come from here.
+// The frame has our address as its source but did not come from here.
 // protocol: 5.42
 bool Node::Impl::is_spoofed(const wire::Frame& frame) const {
   return frame.src == config.mac && !looped;
 }
 
-// It is over, or a frame with its Key has come; or the user is asked, and its RC has come again.
+// The connection has ended, or a frame with its Key has arrived; if the user decides: its RC has
+// been repeated.
 bool Node::Impl::is_proven(const Unproven::Entry& entry) const {
   auto const* const vc = find_vc(entry.vc);
   if (vc == nullptr) return true;
@@ -36,7 +36,7 @@ bool Node::Impl::is_proven(const Unproven::Entry& entry) const {
   return vc->state != VcState::kOpen || vc->heard != entry.made || vc->traffic.rx_control != 0;
 }
 
-// Drops those that are proven, and asks those that have been silent.
+// Removes the proven entries and asks those that have been silent.
 void Node::Impl::look_at_unproven(Time now) {
   unproven.looked_at(now);
   work::count("unproven connections", unproven.entries().size());
@@ -58,8 +58,8 @@ bool Node::Impl::must_prove(const Endpoint& endpoint, const MacAddr& from, Time 
   return unproven.is_full(endpoint.id, from);
 }
 
-// A channel for those that are proven: that of the oldest connection which nobody has accepted, and
-// whose peer has not answered when it was asked. True: one will be in stock.
+// Frees a channel for proven requesters: that of the oldest connection that no user has accepted
+// and whose peer did not answer when asked. True: one will be in stock.
 // protocol: 5.40
 bool Node::Impl::reclaim(Endpoint& endpoint, Time now) {
   if (endpoint.backlog.empty()) return false;
@@ -76,8 +76,8 @@ bool Node::Impl::reclaim(Endpoint& endpoint, Time now) {
   return false;
 }
 
-// Where users are asked before anything is answered, a requester can show only that it goes on
-// asking: who does takes the place of who does not. False: the RC is dropped.
+// If the user decides before any answer, a requester can show only that it keeps asking: such a one
+// displaces one that does not. False: the RC is dropped.
 // protocol: 5.40
 bool Node::Impl::make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time now) {
   if (endpoint.stock.empty()) endpoint.crowded_until = now + kCrowded;
@@ -105,7 +105,7 @@ bool Node::Impl::make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time
   return false;
 }
 
-// Should there be somebody after all, it hears of the end, and its RC may come again.
+// If the peer exists after all, it learns of the end and may repeat its RC.
 void Node::Impl::give_up_unproven(Vc& vc, Time now) {
   counters.add(Counter::kUnprovenEnded);
   if (vc.state == VcState::kAsked) {
@@ -118,10 +118,10 @@ void Node::Impl::give_up_unproven(Vc& vc, Time now) {
   forget(vc, now, false);
 }
 
-// A CA, and an RS whose answer brings back what the RC has said.
+// Sends a CA, and an RS whose answer repeats what the RC said.
 // protocol: 5.35, 5.37
 void Node::Impl::answer_unproven(Endpoint& endpoint, const Requester& asker, Time now) {
-  if (endpoint.config.key != 0) return drop(DropReason::kBacklogFull);  // no other can be given
+  if (endpoint.config.key != 0) return drop(DropReason::kBacklogFull);  // the Key is fixed
   strangers->prepare(random);
   if (!strangers->asked_before(asker.name()) && !strangers->has_time_for_first(now))
     return drop(DropReason::kRcFirst);
@@ -144,7 +144,7 @@ void Node::Impl::answer_unproven(Endpoint& endpoint, const Requester& asker, Tim
     counters.add(Counter::kRcCookies);
 }
 
-// Nobody has the Port, or somebody who has shown with this frame that an answer has reached it.
+// The Port is unused, or this frame proves that its sender got our answer.
 // protocol: 5.18, 5.35
 void Node::Impl::on_unknown_port(const wire::Frame& frame, Time now) {
   auto const& h = frame.header;
@@ -156,13 +156,13 @@ void Node::Impl::on_unknown_port(const wire::Frame& frame, Time now) {
   auto* const vc = make_proven(*asker, {h.d_port, h.d_key}, now);
   if (vc == nullptr) return;
   vc->heard = now;
-  // Our own question is answered by its being there.
+  // The existence of the connection answers our own question.
   if (op != wire::Op::kRequestStateResponse) return receive_on_vc(*vc, frame, now);
   counters.add(Counter::kRxControl);
   ++vc->traffic.rx_control;
 }
 
-// nullptr: it has been counted why not. What its peer sends again finds room, it may be.
+// nullptr: the reason has been counted. A repeat of the peer's frame may find room.
 Vc* Node::Impl::make_proven(const Requester& asker, const Strangers::Names& names, Time now) {
   auto const none = [this](DropReason why) {
     drop(why);

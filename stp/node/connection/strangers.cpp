@@ -11,7 +11,7 @@ void Strangers::prepare(Random& random) {
   secret_.draw(random);
 }
 
-// Whether that Port was promised to somebody else than who has `tag`.
+// Whether that Port was promised to another requester than that of `tag`.
 // protocol: 5.36
 bool Strangers::is_another(std::uint16_t port, std::uint16_t tag, Time now) {
   auto const interval = now / kEpoch;
@@ -29,7 +29,7 @@ bool Strangers::is_another(std::uint16_t port, std::uint16_t tag, Time now) {
 bool Strangers::asked_before(const PeerName& name) {
   auto const hash = secret_(name_words(name));
   auto& word = asked_[hash % kAsked];
-  auto const mark = static_cast<std::uint32_t>(hash >> 32) | 1;  // none is 0
+  auto const mark = static_cast<std::uint32_t>(hash >> 32) | 1;  // never 0
   if (word == mark) return true;
   word = mark;
   return false;
@@ -51,7 +51,7 @@ std::uint32_t Strangers::sizes(const wire::RequestConnection& rc) {
          (rc.i_max_stu - wire::kMinMaxStu);
 }
 
-// What a question has no words for.
+// Whether the RC has parts that the RS cannot carry.
 // protocol: 5.38
 bool Strangers::needs_place(const Requester& asker) {
   return asker.option || asker.rc.i_uport != 0 || asker.rc.r_uport == wire::kNoId;
@@ -80,7 +80,7 @@ wire::Header Strangers::question(const Requester& asker, const Names& names) {
   return rs;
 }
 
-// False: it has to be kept, and has no place.
+// False: it must be kept, and there is no place.
 // protocol: 5.38
 bool Strangers::keep(const Requester& asker, const Names& names, Time now) {
   auto& place = kept_[place_of(names.port)];

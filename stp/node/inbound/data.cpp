@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Placing STUs (docs/protocol.md, sections 7 and 8). Every check comes before the one copy.
+// Places STUs (docs/protocol.md, sections 7 and 8). Makes all checks before the single copy.
 #include <bit>
 #include <cstring>
 #include <new>
@@ -19,7 +19,7 @@ std::uint64_t linear(const Vc& vc, const wire::Header& h) {
 
 }  // namespace
 
-// Whether the header names memory that `vc`'s peer may touch with `length` bytes.
+// Checks that the header names memory where `vc`'s peer may access `length` bytes.
 // protocol: 7.6
 DropReason Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_t length,
                                     std::uint8_t permission, std::byte*& memory) const {
@@ -30,7 +30,7 @@ DropReason Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::si
   if (!mx->contains(h.bufx)) return is_live(*mx) ? DropReason::kBadBufx : DropReason::kBadMx;
   auto const& range = vc.endpoint->receive;
   auto const entry = range.find(h.bufx);
-  // Of an unmapped region nothing is bound, and no other has its id.
+  // An unmapped region has nothing bound, and no other region has its id.
   if (entry.region != mx->region) return is_live(*mx) ? DropReason::kBadBufx : DropReason::kBadMx;
   auto const size = std::uint64_t{1} << range.bufsize();
   if (h.offset >= size) return DropReason::kBadOffset;
@@ -40,7 +40,7 @@ DropReason Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::si
   return DropReason::kNone;
 }
 
-// The first STU of a Put Block takes memory. Where the system has none it is as if it were lost.
+// The first STU of a Put Block allocates memory. If the system has none, the STU counts as lost.
 DropReason Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t length,
                                   InboundBlock*& out) {
   try {
@@ -50,7 +50,7 @@ DropReason Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t len
   }
 }
 
-// Once per STU: all that it needs in one function.
+// Runs once per STU, so it is one function.
 [[gnu::flatten]] void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
   auto const& h = frame.header;
   auto const length = frame.stu.size();
@@ -63,7 +63,7 @@ DropReason Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t len
   if (why == DropReason::kNone) why = find_block(vc, h, length, block);
   if (why != DropReason::kNone) {
     drop(why);
-    // Its sender may not know that the Block is complete: the state that it asks for tells.
+    // The sender may not know that the Block is complete: the state it asks for tells.
     // protocol: 6.16
     bool const repeat = why == DropReason::kDuplicateStu || why == DropReason::kDuplicateBlock;
     if (repeat && h.has(wire::flag::kSendState)) answer_state(vc, h.sync, h.b_num, h.d_id, 0);
@@ -120,7 +120,7 @@ void Node::Impl::count_stu(Vc& vc, std::size_t length) {
   vc.traffic.rx_data_bytes += length;
 }
 
-// Puts an STU that has passed every check where it belongs. False: it is dropped after all.
+// Places an STU that has passed every check. False: it is dropped after all.
 bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory) {
   auto const& h = frame.header;
   auto const length = frame.stu.size();
@@ -129,10 +129,10 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
   // protocol: 6.9
   bool const completes = block.stus.completes(h.param, last);
   if (completes && !silent && vc.channel.free_slots() == 0) {
-    drop(DropReason::kSlotOverrun);  // as if lost: a repeat will complete the Block
+    drop(DropReason::kSlotOverrun);  // as if lost: a repeat completes the Block
     return false;
   }
-  if (block.value) {  // the one operand that is a number: host order in users' memory
+  if (block.value) {  // the only numeric operand: host order in users' memory
     auto const value = wire::load64(frame.stu.data());
     copy_in_order(memory, reinterpret_cast<const std::byte*>(&value), sizeof value);
   } else {
@@ -184,7 +184,7 @@ void Node::Impl::write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end) {
   copy_in_order(memory, end.bytes, end.size);
 }
 
-// `block` is complete: what is held of it has its turn, or waits for the Blocks before it.
+// `block` is complete: places its held end, or keeps it until the Blocks before it are complete.
 // protocol: 8.15
 void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
   auto* const transfer = block.transfer;
@@ -195,7 +195,7 @@ void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
   if (end.size != 0) write_end(vc, block.last.mx, end);
 }
 
-// The Blocks from `first` to B_seq are complete: what is held of them has its turn.
+// The Blocks from `first` to B_seq are complete: places their held ends.
 // protocol: 8.15
 [[gnu::noinline]] void Node::Impl::place_held(const Vc& vc, InboundTransfer& region,
                                               std::uint32_t first) {
@@ -205,8 +205,8 @@ void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
   }
 }
 
-// Whether an STU of `length` bytes can go into a region some ends of which are held; `holds`: its
-// own will be. If not it is dropped as if it were lost, and comes again.
+// Whether an STU of `length` bytes can be placed in a region with held ends; `holds`: its own end
+// will be held. If not, it is dropped as lost and will be repeated.
 [[gnu::noinline]] bool Node::Impl::has_room_for_end(const Vc& vc, InboundTransfer& region,
                                                     const wire::Header& h, std::size_t length,
                                                     bool holds) {
@@ -214,8 +214,8 @@ void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
   return region.held.may_overwrite(linear(vc, h), length);
 }
 
-// How many bytes of the STU are to be placed at once. Ends that are held of earlier Blocks take
-// over what these write in their place, or they would undo it.
+// The number of bytes of the STU to place at once. Held ends of earlier Blocks take over the bytes
+// it writes in their place; otherwise they would undo it.
 // protocol: 8.15
 [[gnu::noinline]] std::size_t Node::Impl::hold_end(const Vc& vc, InboundTransfer& region,
                                                    const wire::Frame& frame, bool holds) {
@@ -228,7 +228,7 @@ void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
   return at_once;
 }
 
-// The header of a complete Block, for its user.
+// Delivers the header of a complete Block to its user.
 // protocol: 8.9
 void Node::Impl::deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& block) {
   counters.add(Counter::kRxBlocks);

@@ -27,7 +27,7 @@ int ExpectedAnswers::expect(const wire::Get& get, std::uint64_t length, bool val
   return 0;
 }
 
-// G_nums count up by one, so the newest and a window behind it tell which are over.
+// G_nums increase by one, so the newest and a window before it tell which are finished.
 bool ExpectedAnswers::is_over(std::uint32_t g_num) {
   auto const ahead = static_cast<std::int32_t>(g_num - newest_);
   if (!any_ || ahead > 0) {
@@ -47,8 +47,8 @@ void ExpectedAnswers::forget(std::uint32_t r_id, std::uint32_t g_num) {
   if (any_ && behind < kMost) over_ |= std::uint64_t{1} << behind;
 }
 
-// A Get's answer carries the peer's id of its region. It may equal an id of ours, but not with the
-// same B_num, Mx and place at once.
+// A Get's answer carries the peer's id of its region. That may equal an id of ours, but not with
+// the same B_num, Mx and place.
 // protocol: 7.18
 InboundBlock* ExpectedAnswers::find(const wire::DataView& data, std::size_t length,
                                     const Tiles& tiles) {

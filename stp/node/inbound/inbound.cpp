@@ -11,7 +11,7 @@
 namespace stp {
 namespace {
 
-// Of what has ended; the rest follows in slices.
+// Freed at once of an ended Transfer; the rest follows in slices.
 constexpr std::size_t kTidiedAtOnce = 64;
 
 // Bytes of a Transfer of `t_len` bytes.
@@ -78,14 +78,14 @@ InboundRemains Inbound::clear() {
 }
 
 bool Inbound::has_memory(std::uint64_t bytes, const InboundTransfer* but) {
-  constexpr int kForgotten = 2;  // about what a Block and its Transfer take
+  constexpr int kForgotten = 2;  // about the cost of a Block and its Transfer
   if (!purse_ || purse_->has(bytes)) return true;
   for (int i = 0; i < kForgotten && transfers_.forget_oldest(but); ++i)
     if (purse_->has(bytes)) return true;
   return false;
 }
 
-// The Transfer a CTS belongs to, begun anew where the CTS starts one.
+// The Transfer of a CTS; starts it again if the CTS starts a new one.
 int Inbound::begin(const wire::ClearToSend& cts, InboundTransfer*& out) {
   auto const* const offer = requests_.offer(cts.i_id);
   if (auto* const found = transfers_.find(cts.r_id); found != nullptr) {
@@ -143,7 +143,7 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) 
   if (!has_memory(bytes, transfer)) return -EDQUOT;
   StuMap map(static_cast<std::uint32_t>(stus));
   auto& block = blocks[cts.b_num];
-  // From here on nothing can fail: there is so much memory.
+  // From here on nothing can fail: the memory is available.
   auto const paid = transfer->memory.add(purse_.get(), bytes);
   STP_ASSERT(paid, "the purse has what it said it has");
   block.transfer = transfer;
@@ -253,7 +253,7 @@ const InboundTransfer* Inbound::transfer(std::uint32_t r_id) const {
 // protocol: 8.6
 bool Inbound::find_whole(const wire::DataView& data, std::size_t length,
                          InboundTransfer*& out) const {
-  // What it answers, or completes, is a matter for find().
+  // find() decides which answer or Block it belongs to.
   if (data.stu_num() != 0 || !data.has(wire::flag::kLast) || !answers_.empty()) return false;
   auto* const region = transfers_.find(data.r_id());
   if (region == nullptr || !region->region || region->partial != 0) return false;
@@ -268,7 +268,7 @@ bool Inbound::find_whole(const wire::DataView& data, std::size_t length,
   return true;
 }
 
-// Once per STU: all that it needs in one function.
+// Runs once per STU, so it is one function.
 [[gnu::flatten]] DropReason Inbound::find(const wire::DataView& data, std::size_t length,
                                           InboundBlock*& out) {
   if (!answers_.empty()) {

@@ -26,7 +26,7 @@ DropReason InboundBlock::check_stu(const wire::DataView& data, std::size_t lengt
     case StuMap::Check::kNew:
       break;
   }
-  // A scheduled Block of known length ends where its Transfer does, not before.
+  // A scheduled Block of known length ends with its Transfer, not before.
   if (exact && is_last != (at + length == end)) return DropReason::kBadStuNum;
   return DropReason::kNone;
 }

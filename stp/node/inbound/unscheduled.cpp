@@ -10,7 +10,7 @@
 namespace stp {
 namespace {
 
-// Names differ in few bits (the next B_num, the next S_Port): all of them have to matter.
+// Names differ in few bits (the next B_num, the next S_Port), so the hash must use all of them.
 std::uint64_t mixed(const BlockName& name) {
   auto z = (name.source ^ name.source >> 29) * 0x9e3779b97f4a7c15 + name.block;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
@@ -40,7 +40,7 @@ UnscheduledBlocks::Open* UnscheduledBlocks::find_open(const BlockName& name) {
   return nullptr;
 }
 
-// A free place for a new Block, or that of one whose sender has fallen silent. nullptr: none.
+// A free place for a new Block, or that of a Block whose sender is silent. nullptr: none.
 UnscheduledBlocks::Open* UnscheduledBlocks::make_room(const BlockName& name, Time now) {
   auto const set = places(open_, kOpenWays, name);
   auto const free =
@@ -62,7 +62,7 @@ bool UnscheduledBlocks::is_complete(const BlockName& name, Time now) {
   });
 }
 
-// False: there is no memory for a map of its STUs.
+// False: no memory for a map of its STUs.
 bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::DataView& data,
                               const Bounds& bounds, Time now) {
   auto const start = std::uint64_t{bounds.first} << tiles_.bufsize;
@@ -71,7 +71,7 @@ bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::Da
   auto const most =
       single ? 1
              : std::min<std::uint64_t>((end - start) >> tiles_.stu_log2, Inbound::kMaxStusOfBlock);
-  auto stus = std::move(place.block.stus);  // kept from Block to Block: it may be large
+  auto stus = std::move(place.block.stus);  // reused between Blocks: it may be large
   place.used = false;
   if (stus.capacity() >= most) {
     stus.reset();
@@ -108,7 +108,7 @@ DropReason UnscheduledBlocks::find(const BlockName& name, const wire::DataView& 
   if (is_complete(name, now)) return DropReason::kDuplicateBlock;
   auto* place = find_open(name);
   bool const forgotten = place != nullptr && now - place->block.progress >= kMemory;
-  if (forgotten) ++abandoned_;  // the name is used once more
+  if (forgotten) ++abandoned_;  // the name is in use again
   bool const fresh = place == nullptr || forgotten;
   if (place == nullptr && (place = make_room(name, now)) == nullptr) return DropReason::kBlocksFull;
   if (fresh && !begin(*place, name, data, bounds, now)) return DropReason::kBlocksFull;

@@ -32,7 +32,7 @@ int BufxRange::bind(std::uint32_t first, std::span<const MutableBytes> pieces, R
   for (auto at = from; at < from + wanted; at = (at | (kPageEntries - 1)) + 1)
     if (!is_free(part_of(at, from + wanted))) return -EBUSY;
 
-  // All that can fail comes before anything is bound.
+  // Everything that can fail comes before anything is bound.
   auto made = joined(first, pieces, region);
   make_places(from, from + wanted);
   for (auto const& each : made)
@@ -67,12 +67,12 @@ std::size_t BufxRange::unbind(std::uint32_t first, std::uint32_t count, RegionId
   recent_ = &kNone;
   if (bound_ == 0) {
     places_ = std::vector<Place>();
-    page_bytes_ = 0;  // of pages without entries, too: a bind() that found no memory left them
+    page_bytes_ = 0;  // also of empty pages that a failed bind() left behind
   }
   return cleared;
 }
 
-// As they are bound: memory that goes on in the next piece is one.
+// The pieces as they are bound: joins pieces of adjacent memory.
 BufxRange::Pieces BufxRange::joined(std::uint32_t first, std::span<const MutableBytes> pieces,
                                     RegionId region) const {
   Pieces made;
@@ -111,7 +111,7 @@ bool BufxRange::is_free(const Part& part) const {
   return true;
 }
 
-// There are places for entries [from, to), and none for what is neither there nor bound.
+// Extends places_ to cover entries [from, to) and all bound ones, no more.
 void BufxRange::make_places(std::size_t from, std::size_t to) {
   auto first = from >> kPageBits, last = (to - 1) >> kPageBits;
   if (!places_.empty()) {
@@ -208,7 +208,7 @@ std::size_t BufxRange::growth(std::uint32_t first, std::span<const MutableBytes>
                                    std::min(part.from, page->first) - page->entries.size();
     bytes += (page == nullptr ? sizeof(Page) : 0) + entries * sizeof(const Piece*);
   };
-  // Only at its ends does a piece not fill a page.
+  // Only the first and last page of a piece can be partly filled.
   for (auto const& piece : pieces) {
     auto const end = at + (piece.size() >> bufsize_);
     add(part_of(at, end));

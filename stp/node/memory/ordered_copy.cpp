@@ -12,7 +12,7 @@ namespace {
 using Middle = void(std::byte* to, const std::byte* from, std::size_t length);
 
 constexpr std::size_t kVector = 32;
-constexpr std::size_t kLong = 128;  // from here on the middle is copied by vectors
+constexpr std::size_t kLong = 128;  // from this length on, vectors copy the middle
 
 bool at_multiple(const std::byte* at, std::size_t size) {
   return reinterpret_cast<std::uintptr_t>(at) % size == 0;
@@ -29,8 +29,8 @@ template <typename Integer>
   from += sizeof value;
 }
 
-// `to` is aligned to a Vector, `length` a multiple of one. A volatile store is made once, where it
-// stands: no compiler makes a memcpy of them.
+// `to` is aligned to a Vector, `length` a multiple of one. A volatile store happens once and in
+// place: no compiler turns these into a memcpy.
 template <typename Vector>
 [[gnu::always_inline]] inline void copy_vectors(std::byte* to, const std::byte* from,
                                                 std::size_t length) {
@@ -74,7 +74,7 @@ Middle* const copy_middle = __builtin_cpu_supports("avx") ? copy_whole : copy_ha
 Middle* const copy_middle = copy_halves;
 #endif
 
-// Fewer bytes than a word, in as few stores as their place permits.
+// Copies fewer bytes than a word, in as few stores as the alignment permits.
 void copy_few(std::byte* to, const std::byte* from, const std::byte* end) {
   while (to != end) {
     auto const left = static_cast<std::size_t>(end - to);
