@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Assertions: what must hold at the border of a mechanism, whatever peers, clients and users do.
+// Assertions: conditions that must hold at the border of a mechanism, whatever peers, clients and
+// users do.
 //
 //     STP_ASSERT(open_ > 0, "a Block that completes was open");
 //
-// A violated one is an error of this code, never of who sent something: what comes from outside is
-// checked and counted in every build. The process prints the place, the condition and the words,
-// and aborts.
+// A failed assertion is an error of this code, never of a peer or user: outside input is checked
+// and counted in every build. The process prints the place, the condition and the text, and aborts.
 //
-// On in debug and sanitizer builds, where the work meter is on as well, and wherever the build
-// defines STP_ASSERTIONS (CMake: -DSTP_ASSERTIONS=ON). Off elsewhere: the condition is compiled but
-// not evaluated, so that names stay used and no code is left. Hence no condition has a side effect,
-// and none on the path of a frame takes longer than a few instructions.
+// On in debug and sanitizer builds, together with the work meter, and wherever the build defines
+// STP_ASSERTIONS (CMake: -DSTP_ASSERTIONS=ON). Off elsewhere: the compiler checks the condition but
+// generates no code, so names stay used. Therefore conditions have no side effects, and those on
+// the path of a frame take only a few instructions.
 #pragma once
 
 #include <cstdio>

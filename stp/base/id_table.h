@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Objects by id, where an id is never used again: it carries its place and a serial number. Both
-// have their bounds: beyond them nothing is added, so that no id ever runs into another.
+// Objects by id. An id holds a place and a serial number and is never reused. Both are limited;
+// beyond the limits add() fails, so ids never collide.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@ class IdTable {
   static constexpr std::size_t kMost = std::size_t{1} << kIndexBits;
   static constexpr std::uint64_t kLastSerial = ~std::uint64_t{0} >> kIndexBits;
 
-  // `first_serial`: for tests of what happens when they are used up.
+  // `first_serial`: for tests that use up the serial numbers.
   explicit IdTable(std::size_t most = kMost, std::uint64_t first_serial = 1)
       : most_(std::min(most, kMost)), next_serial_(first_serial) {}
 
-  // T has a member `id`, which is set. nullptr: there is no room, or no name, for one more.
+  // Sets T's member `id`. nullptr: no room, or no id left.
   T* add(std::unique_ptr<T> object) {
     STP_ASSERT(object != nullptr, "an id is given to an object");
     if (size_ >= most_ || next_serial_ > kLastSerial) return nullptr;
@@ -64,7 +64,7 @@ class IdTable {
   std::uint64_t next_serial_;
   std::size_t size_ = 0;
   std::vector<std::unique_ptr<T>> slots_;
-  std::deque<std::size_t> free_;  // the one that rests longest is used first
+  std::deque<std::size_t> free_;  // the place unused for longest is used first
 };
 
 }  // namespace stp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A hash that nobody can compute who does not know its secret: SipHash-2-4 of whole 64-bit words.
+// A hash that cannot be computed without its secret: SipHash-2-4 of whole 64-bit words.
 #pragma once
 
 #include <array>

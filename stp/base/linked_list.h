@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lists whose links stand in the members: entering, leaving and appending one list to another cost
-// a few stores, however long they are. A member leaves by itself when it is destroyed.
+// Intrusive lists: adding, removing and appending a whole list cost a few stores, whatever the
+// length. A member leaves its list when it is destroyed.
 #pragma once
 
 #include "stp/base/assert.h"
 
 namespace stp {
 
-// A base of each member. `Tag`: a member may be in one list of each tag at a time.
+// The base of each member. `Tag`: a member may be in one list per tag.
 template <typename Tag>
 class Link {
  public:
@@ -17,7 +17,7 @@ class Link {
   ~Link() { unlink(); }
 
   [[nodiscard]] bool linked() const { return next_ != nullptr; }
-  // Of a member that is in no list: nothing.
+  // Does nothing if the member is in no list.
   void unlink() {
     if (next_ == nullptr) return;
     STP_ASSERT(previous_->next_ == this && next_->previous_ == this,
@@ -40,24 +40,24 @@ class LinkedList {
   LinkedList() { end_.next_ = end_.previous_ = &end_; }
 
   [[nodiscard]] bool empty() const { return end_.next_ == &end_; }
-  // Of a list that is not empty.
+  // Requires a list that is not empty.
   [[nodiscard]] T& front() const {
     STP_ASSERT(!empty(), "a list that is asked for its first member has one");
     return static_cast<T&>(*end_.next_);
   }
-  // nullptr: there is none.
+  // nullptr: empty.
   [[nodiscard]] T* first() const { return member(end_.next_); }
   [[nodiscard]] T* after(const T& each) const {
     return member(static_cast<const Link<Tag>&>(each).next_);
   }
-  // Of a member that is in no list of this tag.
+  // Requires a member that is in no list of this tag.
   void push_back(T& each) { insert(static_cast<Link<Tag>&>(each)); }
   T& pop_front() {
     auto& each = front();
     static_cast<Link<Tag>&>(each).unlink();
     return each;
   }
-  // All members of `other`, which is empty afterwards.
+  // Moves all members of `other` to the end.
   void append(LinkedList& other) {
     STP_ASSERT(&other != this, "a list is appended to another one");
     if (other.empty()) return;
@@ -69,7 +69,7 @@ class LinkedList {
     to->next_ = &end_;
     end_.previous_ = to;
   }
-  // No member is in it any more. They leave what they still are to each other by themselves.
+  // Empties the list without visiting the members. They stay linked to each other until they leave.
   void disband() {
     end_.unlink();
     end_.next_ = end_.previous_ = &end_;
@@ -86,7 +86,7 @@ class LinkedList {
     end_.previous_->next_ = &link;
     end_.previous_ = &link;
   }
-  Link<Tag> end_;  // before the first, behind the last
+  Link<Tag> end_;  // before the first and after the last
 };
 
 }  // namespace stp

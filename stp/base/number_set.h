@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A set of 16-bit numbers that finds the next one in it, or not in it, in a few steps.
+// A set of 16-bit numbers that finds the next member, or the next number not in it, in a few steps.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class NumberSet {
     full_[number / 4096] &= ~bit(number / 64);
     if (words_[number / 64] == 0) any_[number / 4096] &= ~bit(number / 64);
   }
-  // The first number from `from` on that is in the set; that is not in it.
+  // next: the first member from `from` on. next_missing: the first number not in the set.
   [[nodiscard]] std::optional<std::uint32_t> next(std::uint32_t from) const {
     return look(
         from, [this](std::size_t w) { return words_[w]; },
@@ -41,7 +41,7 @@ class NumberSet {
   static std::uint64_t bit(std::uint32_t number) { return std::uint64_t{1} << number % 64; }
   static std::uint64_t from_bit(std::uint32_t number) { return ~std::uint64_t{0} << number % 64; }
 
-  // The first number whose bit of `word` is set; `summary` has a bit for each word with any.
+  // The first number whose bit of `word` is set; `summary` has a bit for each word that is not 0.
   template <typename Word, typename Summary>
   static std::optional<std::uint32_t> look(std::uint32_t from, Word&& word, Summary&& summary) {
     auto at = from / 64;
@@ -63,7 +63,7 @@ class NumberSet {
   }
 
   std::array<std::uint64_t, kWords> words_{};
-  std::array<std::uint64_t, kSummaries> any_{}, full_{};  // of words with a bit; with all
+  std::array<std::uint64_t, kSummaries> any_{}, full_{};  // words with any bit; with all bits
 };
 
 }  // namespace stp

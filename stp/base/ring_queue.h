@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A queue in one block of memory, which grows by doubling and is kept: what comes and goes all the
-// time takes nothing from the heap. Elements may move when it grows.
+// A queue in one block of memory that doubles when full and is never freed before the queue, so
+// steady use allocates nothing. Elements may move when it grows.
 #pragma once
 
 #include <cstddef>
@@ -81,9 +81,10 @@ class RingQueue {
   const_iterator begin() const { return {this, 0}; }
   const_iterator end() const { return {this, size_}; }
 
-  // Arguments may be elements of this queue.
+  // `value` may come from an element of this queue.
   void push_back(T value) { place() = std::move(value); }
-  // To be filled: of a type without resources it has whatever stood there before.
+  // Appends an element to be filled in. A type without resources keeps the old content of its
+  // place.
   T& place() {
     if (size_ == capacity_) grow();
     return (*this)[size_++];
@@ -102,7 +103,7 @@ class RingQueue {
     pop_back();
     return at;
   }
-  // The last ones, until there are `size`.
+  // Removes the last elements until `size` are left.
   void truncate(std::size_t size) {
     while (size_ > size) pop_back();
   }
@@ -125,8 +126,9 @@ class RingQueue {
                "a queue that has grown has a power of two of places, and one is free");
   }
 
-  std::vector<T> places_;  // a power of two of them
-  // How many, which a vector of elements of most sizes tells by a multiplication.
+  std::vector<T> places_;  // the size is a power of two
+  // The size of places_, kept because a vector computes it with a multiplication for most element
+  // sizes.
   std::size_t capacity_ = 0;
   std::size_t first_ = 0, size_ = 0;
 };

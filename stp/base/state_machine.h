@@ -35,7 +35,7 @@ struct Transition {
   State to;
 };
 
-// None: the event is not legal in this state.
+// nullopt: the event is illegal in this state.
 template <typename State, typename Event, std::size_t N>
 [[nodiscard]] constexpr std::optional<State> next_state(const Transition<State, Event> (&table)[N],
                                                         State from, Event event) {
@@ -44,11 +44,11 @@ template <typename State, typename Event, std::size_t N>
   return std::nullopt;
 }
 
-// Whether any events, or none, lead from `from` to `to`.
+// Whether zero or more events lead from `from` to `to`.
 template <typename State, typename Event, std::size_t N>
 [[nodiscard]] constexpr bool leads(const Transition<State, Event> (&table)[N], State from,
                                    State to) {
-  State reached[N + 1] = {from};  // each row adds one at most
+  State reached[N + 1] = {from};  // each row adds at most one
   std::size_t count = 1;
   for (std::size_t i = 0; i < count; ++i) {
     if (reached[i] == to) return true;
@@ -62,7 +62,7 @@ template <typename State, typename Event, std::size_t N>
   return false;
 }
 
-// No two rows are for the same event in the same state.
+// No two rows have the same state and event.
 template <typename State, typename Event, std::size_t N>
 [[nodiscard]] constexpr bool is_unambiguous(const Transition<State, Event> (&table)[N]) {
   for (std::size_t i = 0; i < N; ++i)
@@ -71,7 +71,7 @@ template <typename State, typename Event, std::size_t N>
   return true;
 }
 
-// The first state leads to the beginning of each row.
+// The first state leads to the starting state of each row.
 template <typename State, typename Event, std::size_t N>
 [[nodiscard]] constexpr bool is_connected(const Transition<State, Event> (&table)[N]) {
   for (auto const& row : table)
@@ -99,17 +99,18 @@ class Machine {
     return machine.state_ == state;
   }
 
-  // Where the event would lead. None: it is not legal now.
+  // The state that the event leads to. nullopt: illegal now.
   [[nodiscard]] constexpr std::optional<State> next(Event event) const {
     return next_state(table, state_, event);
   }
-  // False: the event is not legal now, and nothing has changed.
+  // False: the event is illegal now; nothing has changed.
   [[nodiscard]] constexpr bool advance(Event event) {
     auto const to = next(event);
     if (to) state_ = *to;
     return to.has_value();
   }
-  // The event is legal now, or this program is wrong. The place is the caller's, for the message.
+  // The event must be legal now; otherwise this program is wrong. `file` and the line default to
+  // the caller's, for the message.
   constexpr void must(Event event, [[maybe_unused]] const char* file = __builtin_FILE(),
                       [[maybe_unused]] int line = __builtin_LINE()) {
     if (advance(event)) return;

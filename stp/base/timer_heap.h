@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which connection's deadline comes next. A binary heap that knows each member's place, so that a
-// deadline can move without search or allocation.
+// Finds the connection with the next deadline. A binary heap that stores each member's place, so a
+// deadline moves without search or allocation.
 #pragma once
 
 #include <utility>

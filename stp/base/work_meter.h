@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counts what is done in one go, while others wait: in one turn of a Node, in one hold of a lock.
-// Nothing that a user or a peer does may make that long, so there is a bound, and whoever passes it
-// is ended, with the place and the count. Built into debug and sanitizer builds, hence into tests,
-// fuzzing and simulations; nothing of it is left in others.
+// Counts the work done in one go while others wait: in one turn of a Node, or while a lock is held.
+// No user or peer may make that long, so there is a limit: code that exceeds it aborts with the
+// place and the count. Compiled into debug and sanitizer builds, hence into tests, fuzzing and
+// simulations; other builds contain nothing of it.
 //
 // How to use it:
-// - Whoever must not do too much at once says so:
+// - Code that must limit its work opens a Hold:
 //     work::Hold const hold("a turn");            // until the end of the scope, on this thread
-//   Of nested ones the innermost counts. Each call of a Node is one where there is no other.
-// - A loop whose length somebody else decides counts its rounds, before or in it:
+//   Of nested Holds the innermost counts. Each call of a Node is one unless there is one already.
+// - A loop whose length an outside party decides counts its rounds, before or in it:
 //     work::count("blocks of a Transfer", blocks);
-//   and so do a look through a table, and each step of an allocation that grows with its size.
-// - A test asks what something cost: work::counted() in a Hold.
-// What is done outside of every Hold is not counted.
+//   So do a search through a table, and each step of an allocation that grows with its size.
+// - A test reads the cost of an action: work::counted() in a Hold.
+// Work outside every Hold is not counted.
 //
-// The bound: one operation is a round of a loop, some nanoseconds. A turn of a link receives at
-// most 3 x 128 frames (from the link twice, where a timer is due, and those to itself) and sends
-// 128. With 64 operations for each that makes 32,768. As much again is for what is done besides:
-// slices of what has ended (1,024), timers (128 connections and their Blocks), one mapping of 2^24
-// Bufx (16,384 pages of them).
+// The limit: one operation is a round of a loop, some nanoseconds. A turn of a link receives at
+// most 3 x 128 frames (from the link twice, if a timer is due, and those to itself) and sends 128.
+// With 64 operations for each that makes 32,768. As much again is for other work: slices of ended
+// Transfers (1,024), timers (128 connections and their Blocks), one mapping of 2^24 Bufx (16,384
+// pages of them).
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ inline constexpr std::uint64_t kBound = 65'536;
 inline constexpr bool kMetered = true;
 
 struct Meter {
-  const char* what = nullptr;  // of the Hold that counts; nullptr: there is none
+  const char* what = nullptr;  // name of the Hold that counts; nullptr: none
   std::uint64_t operations = 0, bound = 0;
 };
 
@@ -54,7 +54,7 @@ inline Meter& meter() {
   return of_thread;
 }
 
-// `place`: what is counted, for the message.
+// `place`: names the counted work in the message.
 inline void count(const char* place, std::uint64_t operations = 1) {
   auto& m = meter();
   if (m.what == nullptr || (m.operations += operations) <= m.bound) return;
@@ -82,7 +82,7 @@ class Hold {
   Meter before_;
 };
 
-// A Hold where there is none yet: what can be done by itself, or as a part of more.
+// A Hold, unless there is one already: for calls that run alone or as part of more work.
 class Call {
  public:
   explicit Call(const char* what) : outermost_(meter().what == nullptr) {
@@ -98,7 +98,7 @@ class Call {
   bool outermost_;
 };
 
-// For those who cannot have a scope.
+// For callers that cannot use a scope.
 inline void begin(const char* what) {
   meter() = {what, 0, kBound};
 }
@@ -116,7 +116,7 @@ inline std::uint64_t counted() {
 class Hold {
  public:
   explicit Hold(const char*, std::uint64_t = kBound) {}
-  ~Hold() {}  // not trivial: one that only stands there is not unused
+  ~Hold() {}  // not trivial, so that the compiler does not call a Hold unused
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 };

@@ -36,7 +36,7 @@ NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
 std::uint32_t NodeChannel::queued() {
   auto const tail = control_->rx_tail.load(std::memory_order_acquire);
   auto const count = rx_head_ - tail;
-  if (count > rx_head_ - seen_tail_) {  // beyond the end, or back
+  if (count > rx_head_ - seen_tail_) {  // past the end, or backwards
     broken_ = true;
     return rx_mask_ + 1;
   }
@@ -45,7 +45,7 @@ std::uint32_t NodeChannel::queued() {
   return count;
 }
 
-// A user may have read a lot: what it has read beyond kLook counts at one of the next looks.
+// A user may have read many entries: those beyond kLook count at a later look.
 std::uint32_t NodeChannel::pass_reserve(std::uint32_t tail) {
   auto const until = tail - seen_tail_ > kLook ? seen_tail_ + kLook : tail;
   while (reserve_count_ > 0 && seen_tail_ != until) {
@@ -92,7 +92,7 @@ bool NodeChannel::peek(SendEntry& out) {
     broken_ = true;
     return false;
   }
-  // Copied before it is looked at: a user may go on writing to the ring.
+  // Copies the entry before checking it: a user may still write to the ring.
   std::memcpy(&out, &tx_[tx_tail_ & tx_mask_], sizeof out);
   return true;
 }
@@ -141,8 +141,8 @@ void NodeChannel::set_state(ChannelState state, int error) {
 }
 
 bool NodeChannel::needs_wake() {
-  // Orders what was published before against the look at `sleepers`; the user's begin_sleep() does
-  // the same the other way round, so one of the two sees the other.
+  // Orders the publication before the read of `sleepers`. The user's begin_sleep() does the
+  // reverse, so one of the two sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (control_->sleepers.load(std::memory_order_relaxed) == 0) return false;
   control_->wake.fetch_add(1, std::memory_order_seq_cst);

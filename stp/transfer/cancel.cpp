@@ -28,7 +28,7 @@ bool Sequencer::Impl::cancel_transfer(Context context) {
   }
   for (auto& [r_id, in] : incoming) {
     if (in.context != context) continue;
-    end(in.i_id, r_id, std::nullopt);  // voids the grants as it leaves
+    end(in.i_id, r_id, std::nullopt);  // voids the grants when it leaves
     finish(in, -ECANCELED);
     return true;
   }
@@ -49,8 +49,9 @@ bool Sequencer::Impl::cancel_transfer(Context context) {
   return false;
 }
 
-// What has been sent of a put has its number, and may be sent again until the peer has it: only
-// then is its memory given back. The rest is never sent; where there is none, the put is done.
+// The Blocks of a put that have been sent have their numbers and may be repeated until the peer has
+// them; only then is their memory returned. The rest is never sent. If there is no rest, the put is
+// done.
 bool Sequencer::Impl::cancel_put(Context context) {
   auto const is_its = [context](const PutBlock& b) { return b.context == context; };
   for (auto& [r_id, stream] : puts) {

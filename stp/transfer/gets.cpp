@@ -10,9 +10,9 @@
 namespace stp {
 namespace {
 
-constexpr std::uint64_t kMaxPiece = 65'536;  // what a GET's 16-bit length can say
+constexpr std::uint64_t kMaxPiece = 65'536;  // the most that a GET's 16-bit length can express
 // protocol: 9.16
-constexpr std::size_t kOutstanding = 64;  // G_nums between the oldest and the newest
+constexpr std::size_t kOutstanding = 64;  // the most G_nums from the oldest to the newest
 constexpr std::size_t kMaxQueued = 65'536;
 
 }  // namespace
@@ -71,7 +71,7 @@ int Sequencer::Impl::add_get(Context context, Completion::Kind kind, const Remot
         Address::from_linear(landing.at.linear(config.local_bufsize) + at, config.local_bufsize);
     wire::encode_to(
         wire::Get{
-            .t_len = static_cast<std::uint16_t>(piece.length),  // 65536 is said as 0
+            .t_len = static_cast<std::uint16_t>(piece.length),  // 0 means 65536
             .i_mx = landing.mx,
             .r_bufx = from.bufx,
             .r_offset = from.offset,
@@ -101,7 +101,7 @@ void Sequencer::Impl::send_gets() {
   }
 }
 
-// DATA that answers a Get of ours. False: it belongs to something else.
+// Handles DATA that answers a Get of ours. False: it belongs to something else.
 bool Sequencer::Impl::on_get_answer(const wire::Data& data, Time now) {
   auto const index = data.b_num - first_g_num;
   if (index >= gets_sent) return false;
@@ -120,15 +120,14 @@ bool Sequencer::Impl::on_get_answer(const wire::Data& data, Time now) {
   return true;
 }
 
-// FetchOp_Complete: the peer may drop the result, and our Node places no answer any more.
+// FetchOp_Complete: the peer may drop the result, and our Node expects no answer any more.
 // protocol: 9.19
 void Sequencer::Impl::release_get(const GetPiece& piece) {
   auto const get = wire::decode_as<wire::Get>(piece.request.header);
   request(header(wire::Get{.r_id = get.r_id, .g_num = get.g_num}, flag::kFunction));
 }
 
-// A refusal that names another region leaves our Node ready to place the answer: it refuses
-// nothing.
+// Ignores a refusal that names another region: our Node still expects the answer.
 void Sequencer::Impl::on_get_refused(const wire::Get& refused) {
   auto const index = refused.g_num - first_g_num;
   if (index >= gets_sent || gets[index].done) return;
@@ -168,7 +167,7 @@ void Sequencer::Impl::expire_gets(Time now) {
   for (std::size_t i = 0; i < gets_sent; ++i) {
     auto& piece = gets[i];
     if (piece.done) continue;
-    // The peer answers in order: it has its turn behind those before it.
+    // The peer answers in order: this one waits for those before it.
     // protocol: 10.19
     auto const ahead = newest_answered - first_g_num - static_cast<std::uint32_t>(i);
     if (static_cast<std::int32_t>(ahead) < 0) piece.retry.left(get_answered);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Write and Read: the receiving side, which is in charge of what is sent when.
+// Write and Read: the receiving side, which decides what is sent when.
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -11,8 +11,8 @@
 namespace stp {
 namespace {
 
-constexpr std::size_t kMaxWaiting = 1024;   // offers without a receive; more are refused
-constexpr std::size_t kMaxFinished = 4096;  // I_ids remembered, so that a late RTS begins nothing
+constexpr std::size_t kMaxWaiting = 1024;   // offers without a receive; further offers are refused
+constexpr std::size_t kMaxFinished = 4096;  // I_ids kept, so that a late RTS starts nothing
 
 }  // namespace
 
@@ -46,13 +46,13 @@ void Sequencer::Impl::on_offer(const ReceivedEntry& entry, Time now) {
   if (waits) tell_seen(offer.i_id, offer.r_id);
 }
 
-// Its CTS comes when there is room.
+// Sends no CTS yet: that follows when there is room.
 void Sequencer::Impl::tell_seen(std::uint32_t i_id, std::uint32_t r_id) {
   answer(header(wire::RequestAnswer{.i_id = i_id, .r_id = r_id}));
 }
 
-// Offers wait in the order of their messages, whatever order their RTS arrived in. Those of a
-// peer that does not number them go in the order of arrival.
+// Offers wait in the order of their messages, whatever the order of their RTS. Offers of a peer
+// that does not number them wait in order of arrival.
 // protocol: 9.21
 void Sequencer::Impl::enqueue(const WaitingOffer& offer) {
   auto const ahead = offer.msn == 0 ? 0 : offer.msn - expected_msn;
@@ -65,10 +65,10 @@ void Sequencer::Impl::enqueue(const WaitingOffer& offer) {
   STP_ASSERT(waiting.size() <= kMaxWaiting, "so many offers wait at most");
 }
 
-// The write `msn` has been ended by its sender: nobody waits for its RTS any more.
+// The sender has ended the write `msn`: no longer waits for its RTS.
 // protocol: 9.22
 void Sequencer::Impl::skip(std::uint32_t msn, Time now) {
-  if (msn - expected_msn >= kMaxAhead) return;  // had its turn
+  if (msn - expected_msn >= kMaxAhead) return;  // already handled
   skipped.insert(msn);
   if (skipped.contains(expected_msn)) {
     --expected_msn;
@@ -84,13 +84,13 @@ void Sequencer::Impl::next_message() {
   STP_ASSERT(skipped.size() < kMaxAhead, "only messages ahead of the expected one are skipped");
 }
 
-// A repeated RTS is answered again and begins nothing.
+// Answers a repeated RTS again, and starts nothing.
 // protocol: 9.24, 10.2
 bool Sequencer::Impl::known_offer(std::uint32_t i_id) {
   if (over(i_id, Op::kRequestAnswer)) return true;
   for (auto const& [r_id, in] : incoming) {
     if (in.i_id != i_id) continue;
-    // Its CTS is on the way, or will be repeated by the Node when nothing comes of it.
+    // Its CTS is on its way, or the Node will repeat it if no data arrives.
     tell_seen(in.i_id, r_id);
     return true;
   }
@@ -105,11 +105,11 @@ bool Sequencer::Impl::known_offer(std::uint32_t i_id) {
 void Sequencer::Impl::refuse(Op answer, std::uint32_t i_id) {
   // protocol: 9.17
   auto no = header(wire::RequestAnswer{.i_id = i_id}, flag::kReject);
-  no.op_flags = wire::op_flags(answer, flag::kReject);  // an MRA's I_id stands there, too
+  no.op_flags = wire::op_flags(answer, flag::kReject);  // an MRA's I_id is there, too
   this->answer(no);
 }
 
-// The request of a peer that has been dealt with. A refusal may have been lost: it is repeated.
+// A request of the peer that was handled before. Repeats a refusal, which may have been lost.
 bool Sequencer::Impl::over(std::uint32_t i_id, Op answer) {
   auto const found = finished.find(i_id);
   if (found == finished.end()) return false;
@@ -117,7 +117,7 @@ bool Sequencer::Impl::over(std::uint32_t i_id, Op answer) {
   return true;
 }
 
-// Offers take the posted receives in order. One that is longer than its receive is refused.
+// Matches offers and posted receives in order. Refuses an offer longer than its receive.
 // protocol: 9.23
 void Sequencer::Impl::match_receives(Time now) {
   STP_ASSERT(!skipped.contains(expected_msn), "the message that is expected is not skipped");
@@ -147,7 +147,7 @@ void Sequencer::pass_message() {
   impl_->match_receives(impl_->clock);
 }
 
-// Offers that were taken back before they came have no turn.
+// Skips offers that were taken back before they arrived.
 void Sequencer::Impl::pass_stale() {
   while (!waiting.empty() && waiting.front().msn != 0 &&
          static_cast<std::int32_t>(waiting.front().msn - expected_msn) < 0) {
@@ -228,15 +228,16 @@ void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
                                           .b_num = b_num,
                                           .i_id = in.i_id,
                                           .r_id = in.r_id});
-  // Never more than the landing holds, whatever a later RTS may say.
+  // Never exceeds the landing, whatever a later RTS says.
   entry.limited = 1;
   entry.length = static_cast<std::uint32_t>(std::min(
       in.length - (std::uint64_t{b_num} << in.blocksize), std::uint64_t{1} << in.blocksize));
   request(entry);
 }
 
-// The header of a complete Block; or of a Get's answer that came when the Get had been taken back:
-// its ids are the peer's and may be those of a Block of ours, its place is not.
+// Handles the header of a complete Block, or of a Get's answer that arrived after the Get was
+// cancelled. The ids of such an answer are the peer's and may equal those of a Block of ours; its
+// place does not.
 void Sequencer::Impl::on_block(const ReceivedEntry& entry, Time now) {
   auto const data = wire::decode_as<wire::Data>(entry.header);
   auto const found = incoming.find(data.r_id);
@@ -260,7 +261,7 @@ void Sequencer::Impl::on_block(const ReceivedEntry& entry, Time now) {
   }
 }
 
-// The header of a Put Block that was to wake somebody.
+// Handles the header of a Put Block that was sent to wake its receiver.
 void Sequencer::Impl::on_put(const ReceivedEntry& entry) {
   auto const data = wire::decode_as<wire::Data>(entry.header);
   for (auto const& [i_id, given] : opened) {

@@ -62,7 +62,7 @@ void Sequencer::Impl::send_offer(Outbound& out) {
   out.queued = last_number;
 }
 
-// RA: seen or refused. It answers an RTS or an RTR.
+// RA: seen or refused. Answers an RTS or an RTR.
 void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused, Time now) {
   if (auto const found = asked.find(ra.i_id); found != asked.end() && !found->second.region) {
     if (refused) {
@@ -85,8 +85,8 @@ void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused, Tim
   if (out.state == OutboundState::kSeen) {
     if (auto const measured = out.retry.measured(now)) round_trip.sample(measured);
     out.r_id = ra.r_id;
-    // From here the receiver is in charge: a CTS comes when it has room. The RTS is repeated now
-    // and then only to learn whether it still knows of it.
+    // From here on the receiver decides: it sends a CTS when it has room. The RTS is repeated from
+    // time to time only to check that the receiver still knows it.
     out.retry.start(now, kSecond, kUserPatience);
     due_at(out.retry.deadline());
   }
@@ -95,7 +95,7 @@ void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused, Tim
 // protocol: 9.2
 void Sequencer::Impl::on_grant(const wire::ClearToSend& cts, Time now) {
   auto const found = outbound.find(cts.i_id);
-  if (found == outbound.end()) return;  // over: its END, or its last RSR, has told so
+  if (found == outbound.end()) return;  // finished: its END or its last RSR said so
   auto& out = found->second;
   bool const first = out.state != OutboundState::kSending;
   if (!first && (cts.r_id != out.r_id || cts.blocksize != out.blocksize)) return;
@@ -121,7 +121,7 @@ void Sequencer::Impl::on_grant(const wire::ClearToSend& cts, Time now) {
   send_block(out, cts, repeated);
 }
 
-// The Block that a CTS permits, from the STU on that holds the first byte still missing.
+// Sends the Block that a CTS permits, from the STU that holds the first missing byte.
 void Sequencer::Impl::send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated) {
   auto const at = std::uint64_t{cts.b_num} << out.blocksize;
   STP_ASSERT(at <= out.length, "a Block begins within its Transfer");
@@ -153,7 +153,8 @@ void Sequencer::Impl::send_block(Outbound& out, const wire::ClearToSend& cts, bo
   out.queued = last_number;
 }
 
-// Whether `data`, or what holds it, has not left yet: it will serve for the repeated CTS as well.
+// Whether `data`, or a request that contains it, has not left yet: it also answers the repeated
+// CTS.
 // protocol: 10.15
 bool Sequencer::Impl::is_leaving(const wire::Data& data) const {
   auto const from = Address{data.r_bufx, data.r_offset}.linear(config.remote_bufsize);
@@ -169,7 +170,7 @@ bool Sequencer::Impl::is_leaving(const wire::Data& data) const {
   });
 }
 
-// RSR: of a Transfer of ours, or of a region that we put into.
+// RSR about a Transfer of ours, or about a region that we put into.
 void Sequencer::Impl::on_state(const wire::RequestStateResponse& rsr, bool refused, Time now) {
   if (rsr.i_id == wire::kNoId) return on_slots(rsr, now);
   if (auto const found = outbound.find(rsr.i_id); found != outbound.end())
@@ -183,7 +184,7 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::RequestStateResp
                                      bool refused, Time now) {
   if (out.state != OutboundState::kSending || rsr.r_id != out.r_id) return;
   auto const i_id = out.i_id;
-  if (refused) {  // the receiver knows no such Transfer any more
+  if (refused) {  // the receiver no longer knows the Transfer
     out.state.must(OutboundEvent::kEnded);
     forget_requests(out.r_id);
     complete(out, -ECANCELED);
@@ -205,7 +206,7 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::RequestStateResp
   outbound.erase(i_id);
 }
 
-// Returns its Sync, which the answer repeats.
+// Returns the Sync of the RS; the answer repeats it.
 std::uint32_t Sequencer::Impl::ask_state(std::uint32_t r_id, std::uint32_t i_id,
                                          std::uint32_t b_num) {
   wire::RequestState const rs{.sync = next_sync++, .b_num = b_num, .r_id = r_id, .i_id = i_id};
@@ -219,7 +220,7 @@ void Sequencer::Impl::expire_outbound(Time now) {
     auto& out = next->second;
     auto const here = next++;
     bool gave_up = false;
-    // Once it has been seen its RTS asks whether it still is known.
+    // After an RA the RTS asks whether it is still known.
     bool const offered = out.state == OutboundState::kOffered;
     auto const who = offered ? Answerer::kUser : Answerer::kQuestion;
     bool const repeat = again(out.retry, out.queued, who, now, gave_up);

@@ -11,10 +11,11 @@ namespace {
 
 constexpr std::size_t kMaxQueued = 65'536;  // Blocks of one region
 
-// Of short Blocks that leave together one in so many asks: an answer costs as much as they do.
+// Of short Blocks that leave together, one in this many asks for an answer: an answer costs as much
+// as a Block.
 constexpr std::uint32_t kAskOnce = 32;
 constexpr std::uint32_t kShort = 4'096;
-// After so long the peer is asked about quiet Puts.
+// Delay before the peer is asked about quiet Puts.
 constexpr Time kQuietest = kMillisecond;
 
 }  // namespace
@@ -82,7 +83,7 @@ void Sequencer::Impl::send_puts(PutStream& stream) {
   if (stream.unasked > 0) due_at(stream.confirm_at);
 }
 
-// Whether the Block sent last asks for an answer. Without one the window would fill up.
+// Whether the Block sent last must ask for an answer. Without answers the window would fill up.
 // protocol: 9.27
 bool Sequencer::Impl::must_ask(const PutStream& stream) {
   return !stream.blocks[stream.sent - 1].quiet || stream.unasked * 4 >= stream.region.window ||
@@ -96,7 +97,7 @@ void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index, bool asks
   STP_ASSERT(block.offset + block.length <= stream.region.length, "a Block lies within its region");
   auto const to = Address::from_linear(
       stream.region.at.linear(config.remote_bufsize) + block.offset, config.remote_bufsize);
-  // Nobody waits for its header there, unless it is to wake somebody.
+  // Silent, unless it should wake its receiver: nobody waits for its header there.
   auto const wake = (block.flags & flag::kInterrupt) != 0;
   unsigned flags = block.flags & (flag::kInterrupt | flag::kOrder);
   if (!wake) flags |= flag::kSilent;
@@ -118,7 +119,7 @@ void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index, bool asks
   outbox.back().may_not_ask = block.length <= kShort && (!wake || !asks);
 }
 
-// An RS: its answer tells of all Blocks sent before it.
+// Sends an RS: its answer covers all Blocks sent before it.
 void Sequencer::Impl::ask_about(PutStream& stream) {
   auto const sync = ask_state(stream.region.r_id, stream.i_id, stream.b_seq);
   stream.question = {.b_num = stream.b_seq, .sync = sync};
@@ -126,7 +127,7 @@ void Sequencer::Impl::ask_about(PutStream& stream) {
   stream.unasked = 0;
 }
 
-// Has the last Block ask if it has not left yet.
+// Makes the last Block ask for an answer if it has not left yet.
 void Sequencer::Impl::confirm(PutStream& stream) {
   if (stream.unasked == 0) return;
   if (outbox.empty()) return ask_about(stream);
@@ -141,8 +142,8 @@ void Sequencer::confirm_puts() {
   for (auto& [r_id, stream] : impl_->puts) impl_->confirm(stream);
 }
 
-// The first of the outbox leaves. It does not ask if it is quiet; nor if its successor will: the
-// answer to a later Block tells of all before it.
+// The first request of the outbox leaves. It does not ask for an answer if it is quiet or if the
+// next one will ask: the answer to a later Block covers all before it.
 // protocol: 9.27
 void Sequencer::Impl::leave_asking(SendEntry& put) {
   auto const asks = [](const Outgoing& out) {
@@ -168,7 +169,7 @@ Completion Sequencer::Impl::completion_of(const PutBlock& block, int status) {
   return c;
 }
 
-// RSR of the region: B_seq is its first Block that is not complete, whatever B_num says.
+// RSR of the region: B_seq is its first incomplete Block, whatever B_num says.
 // protocol: 9.36, 10.16
 void Sequencer::Impl::put_state(PutStream& stream, const wire::RequestStateResponse& rsr,
                                 bool refused, Time now) {
@@ -194,21 +195,21 @@ void Sequencer::Impl::put_state(PutStream& stream, const wire::RequestStateRespo
     --stream.sent;
   }
   stream.unasked = std::min(stream.unasked, stream.sent);
-  stream.question.reset();  // it was about a Block that is complete
+  stream.question.reset();  // it asked about a Block that is complete now
   stream.stalled_since = now;
   stream.retry.stop();
   if (stream.sent > 0) stream.retry.start(now, interval(), kAnswerPatience);
   send_puts(stream);
 }
 
-// Gives the region up: everything outstanding completes with `status`, the peer is told.
+// Gives up the region: everything outstanding completes with `status`, and the peer is told.
 void Sequencer::Impl::abandon(PutStream& stream, int status) {
   auto const region = stream.region;
   auto const r_id = region.r_id, i_id = stream.i_id;
   forget_requests(r_id);
   end(r_id, i_id, std::nullopt);
   // The peer has the region until it sees that END: nothing may be sent into it from memory that
-  // has been given back.
+  // has been returned.
   for (auto const& block : stream.blocks)
     if (block.last) complete_once_taken(completion_of(block, status));
   Completion revoked{};

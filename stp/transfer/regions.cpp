@@ -11,8 +11,8 @@
 namespace stp {
 namespace {
 
-// A region asked for by name: the name is the first word of the RMR's option payload; that of the
-// MRA holds the terms.
+// Requests a region by name: the first word of the RMR's option payload is the name; the option
+// payload of the MRA holds the terms.
 // protocol: 9.29
 void store_name(SendEntry& entry, std::uint32_t name) {
   if (name != 0) store_msn(entry, name);
@@ -91,7 +91,7 @@ void Sequencer::Impl::on_read_request(const wire::RequestToReceive& rtr) {
   if (peer_requests.size() == kMaxPeerRequests) return refuse(Op::kRequestAnswer, rtr.i_id);
   auto const number = new_id();
   peer_requests[number] = {.i_id = rtr.i_id, .length = rtr.t_len};
-  remember_finished(rtr.i_id);  // a late duplicate is no second request
+  remember_finished(rtr.i_id);  // a late duplicate is not a second request
   tell_seen(rtr.i_id, number);
   complete(Completion::Kind::kReadRequest, 0, 0, rtr.t_len);
   completions.back().request = number;
@@ -161,7 +161,7 @@ int Sequencer::refuse(std::uint32_t number) {
   return 0;
 }
 
-// MRA: the region that we asked for, or a refusal.
+// MRA: the region that we requested, or a refusal.
 void Sequencer::Impl::on_region(const ReceivedEntry& entry) {
   auto const mra = wire::decode_as<wire::MemoryRegionAvailable>(entry.header);
   auto const found = asked.find(mra.i_id);
@@ -194,7 +194,8 @@ int Sequencer::end_region(const RemoteRegion& region) {
   return 0;
 }
 
-// Ends what the peer knows as `r_id` and we as `i_id`; `completion` follows its answer.
+// Ends the Transfer or region that the peer calls `r_id` and we call `i_id`; `completion` follows
+// its answer.
 void Sequencer::Impl::end(std::uint32_t r_id, std::uint32_t i_id,
                           std::optional<Completion> completion, std::uint32_t msn) {
   STP_ASSERT(!endings.contains(i_id), "what we know by an id ends once");
@@ -212,7 +213,7 @@ void Sequencer::Impl::end(std::uint32_t r_id, std::uint32_t i_id,
 void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
   auto const end = wire::decode_as<wire::End>(entry.header);
   wire::EndAck ea{.i_id = end.i_id, .r_id = end.r_id};
-  // The peer may not have learnt our id of what it ends.
+  // The peer may not know our id of what it ends.
   for (auto const& [r_id, in] : incoming)
     if (end.r_id == wire::kNoId && in.i_id == end.i_id) ea.r_id = r_id;
   auto const given = opened.find(end.i_id);
@@ -223,10 +224,10 @@ void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
                      (in != incoming.end() && in->second.i_id == end.i_id) ||
                      (given != opened.end() && given->second.header.s_id == ea.r_id);
   if (known) {
-    request(header(ea));  // what ends is given back once the Node has taken this
+    request(header(ea));  // its memory is returned once the Node has taken this
   } else {
     answer(header(ea));
-    remember_finished(end.i_id);  // its request may still come, overtaken by this
+    remember_finished(end.i_id);  // its request may arrive after this END
   }
   if (!end_transfer(end) && !end_regions(end)) end_remote(end);
   if (auto const msn = load_msn(entry); msn != 0) skip(msn, now);
@@ -242,7 +243,7 @@ bool Sequencer::Impl::end_transfer(const wire::End& end) {
   }
   if (std::erase_if(waiting, [&](const WaitingOffer& o) { return o.i_id == end.i_id; }) > 0) {
     remember_finished(end.i_id);
-    return true;  // its place in the order of messages is given up by skip()
+    return true;  // skip() gives up its place in the order of messages
   }
   for (auto& [i_id, out] : outbound) {
     bool const named = i_id == end.r_id && (out.r_id == end.i_id || out.r_id == wire::kNoId);

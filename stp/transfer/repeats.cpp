@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When something that stays unanswered is sent again: not while it may lie unseen at a peer that
-// has not had its turn on a core.
+// Decides when to repeat an unanswered request: not while it may lie unseen at a peer that is not
+// scheduled on a core.
 #include "stp/base/assert.h"
 #include "stp/transfer/sequencer_impl.h"
 
 namespace stp {
 
-// Whether a request is due to be sent again. `gave_up`: it has been waited for long enough.
-// `queued`: number of that request. One that the Node has not taken yet waits for room, not for its
-// answer.
+// Whether a request is due for a repeat. `gave_up`: it has waited long enough. `queued`: number of
+// that request. A request that the Node has not taken yet waits for room, not for its answer.
 bool Sequencer::Impl::again(Retry& retry, std::uint64_t queued, Answerer who, Time now,
                             bool& gave_up) {
   STP_ASSERT(queued <= last_number && taken_number <= last_number,
@@ -31,7 +30,7 @@ bool Sequencer::Impl::again(Retry& retry, std::uint64_t queued, Answerer who, Ti
   return !gave_up;
 }
 
-// Whether the peer has seen the request `queued`, or would have, and has had the time to answer.
+// Whether the peer has seen the request `queued`, or would have, and has had time to answer.
 // protocol: 10.21
 bool Sequencer::Impl::is_lost(std::uint64_t queued, Answerer who, Time now) {
   auto const known = who == Answerer::kNode ? doubt.seen_since(queued) : doubt.read_since(queued);
@@ -45,7 +44,7 @@ bool Sequencer::Impl::is_lost(std::uint64_t queued, Answerer who, Time now) {
   return now >= answer_by;
 }
 
-// One RS asks about all that is in doubt.
+// Sends one RS for all requests in doubt.
 void Sequencer::Impl::ask_whether_seen(Time now) {
   if (!question.running()) {
     question.start(now, round_trip.timeout(), kSeenPatience);
@@ -59,8 +58,8 @@ void Sequencer::Impl::ask_whether_seen(Time now) {
   doubt.ask(sync, asked_as);
 }
 
-// RSR about Slots: the peer's Node has seen all that left before the question; and its user has
-// read it if its Slots are free.
+// RSR about Slots: the peer's Node has seen everything sent before the RS, and its user has read it
+// if its Slots are free.
 void Sequencer::Impl::on_slots(const wire::RequestStateResponse& rsr, Time now) {
   if (!doubt.is_answer(rsr.sync)) return;
   if (doubt.answered(rsr.r_slots >= config.remote_slots, now)) question.stop();

@@ -16,11 +16,11 @@ namespace flag = wire::flag;
 
 namespace {
 
-// Sync of a NOP that is a notice.
+// The Sync of a NOP that carries a notice.
 // protocol: 9.31
 constexpr std::uint32_t kNoticeMark = 0x53544d4e;  // "STMN"
 
-// Without option payload what stands in its place is not looked at, and not copied.
+// Without option payload its place is neither read nor copied.
 void copy(const SendEntry& from, SendEntry& to) {
   if (from.payload_length != 0) {
     to = from;
@@ -80,8 +80,8 @@ void Sequencer::Impl::complete(const Outbound& out, int status) {
   completions.back().message = out.msn;
 }
 
-// What the peer asks for again and again is answered once, and no queue grows with its patience:
-// an answer that is dropped here is asked for once more.
+// Queues one answer per request, however often the peer repeats it, so that no queue grows. The
+// peer asks again for an answer that is dropped here.
 void Sequencer::Impl::answer(const SendEntry& entry) {
   constexpr std::size_t kMaxQueued = 1024;
   if (outbox.size() >= kMaxQueued) return;
@@ -103,14 +103,14 @@ void Sequencer::Impl::complete_once_taken(const Completion& completion) {
 }
 
 void Sequencer::Impl::give_held() {
-  auto next = ~std::uint64_t{0};  // the first request that the Node has not taken
+  auto next = ~std::uint64_t{0};  // the first request not taken by the Node
   if (!outbox.empty()) next = outbox.front().number;
   if (!in_ring.empty()) next = in_ring.front().number;
   for (; !held.empty() && held.front().first < next; held.pop_front())
     completions.push_back(held.front().second);
 }
 
-// Ids count up, so that none is used again while a duplicate of an old frame can live.
+// Ids count up, so that no id is reused while a duplicate of an old frame may exist.
 // protocol: 8.13, 9.1
 std::uint32_t Sequencer::Impl::new_id() {
   auto const id = next_id++;
@@ -118,7 +118,7 @@ std::uint32_t Sequencer::Impl::new_id() {
   return id;
 }
 
-// Takes back what has not been sent yet of the Transfer or region with the peer's id `d_id`.
+// Takes back the unsent requests of the Transfer or region with the peer's id `d_id`.
 void Sequencer::Impl::forget_requests(std::uint32_t d_id) {
   erase_if(outbox, [&](const Outgoing& out) {
     return out.entry.header.op() == Op::kData && out.entry.header.d_id == d_id;
@@ -164,11 +164,11 @@ void Sequencer::Impl::dispatch(const ReceivedEntry& entry, Time now) {
     case Op::kDisconnectAnswer:
     case Op::kDisconnectComplete:
     case Op::kRequestState:
-      return;  // the Node's
+      return;  // handled by the Node
   }
 }
 
-// A round trip that ends before it began would be taken for one without end.
+// Never goes back: a negative round trip would count as an endless one.
 Time Sequencer::Impl::tell_time(Time now) {
   return clock = std::max(clock, now);
 }
@@ -220,8 +220,8 @@ void Sequencer::taken(std::uint32_t count, Time now) {
   }
 }
 
-// Whether anything has a clock that runs. A deadline that is left of what is over would bring a
-// look at all of this, and finding nothing.
+// Whether any clock runs. A deadline left by a finished operation would cause a check of all of
+// this that finds nothing.
 bool Sequencer::Impl::waits_for_time() const {
   if (!outbound.empty() || !incoming.empty() || !asked.empty() || !gets.empty() ||
       !endings.empty() || !in_ring.empty() || question.running() || in_doubt)

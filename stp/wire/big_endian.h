@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Integers as they stand on the link, at any alignment.
+// Big-endian integers of the link, at any alignment.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace stp::wire {
 
-// The same call converts both ways.
+// Converts both ways.
 // protocol: 2.1
 constexpr std::uint16_t big_endian(std::uint16_t v) {
   return std::endian::native == std::endian::big ? v : __builtin_bswap16(v);

@@ -37,7 +37,7 @@ constexpr std::uint16_t fold(std::uint64_t sum) {
 
 void Checksum::add(Bytes bytes) {
   const std::uint16_t sum = fold(sum_words(bytes));
-  // After an odd number of bytes every byte stands in the other half of its 16-bit word.
+  // After an odd number of bytes every byte is in the other half of its 16-bit word.
   sum_ += odd_ ? __builtin_bswap16(sum) : sum;
   odd_ ^= bytes.size() % 2 != 0;
 }

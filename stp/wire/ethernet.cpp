@@ -8,7 +8,7 @@
 namespace stp::wire {
 namespace {
 
-// `rest`: what follows the length field, cut down here to the payload.
+// `rest`: the bytes after the length field; shortened here to the payload.
 // protocol: 2.6, 2.11
 DropReason unwrap_snap(std::size_t length, Bytes& rest) {
   if (length < kSnapSize) return DropReason::kNotStp;

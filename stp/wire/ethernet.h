@@ -24,8 +24,8 @@ struct LinkHeader {
   }
 };
 
-// Whether an address can be a station's own. Asked of the frame's bytes in two loads, since to
-// compare a MacAddr stored a moment ago byte by byte doubles the time that parse() takes.
+// Whether an address can belong to a station. Reads the frame's bytes in two loads: comparing a
+// MacAddr just stored, byte by byte, would double the time of parse().
 // protocol: 2.9
 inline bool is_station(const std::byte* mac) {
   const bool zero = (load16(mac) | load32(mac + 2)) == 0;
@@ -33,12 +33,12 @@ inline bool is_station(const std::byte* mac) {
   return !zero && !group;
 }
 
-// Of a frame with a tag, or in 802.3 + SNAP: `type` is what stands in the place of an EtherType,
-// `payload` all behind it, from which the rest of the encapsulation is taken off.
+// For a frame with a tag, or in 802.3 + SNAP: removes the rest of the encapsulation. `type` is the
+// value in the place of an EtherType, `payload` everything after it.
 DropReason unwrap_more(std::uint16_t type, LinkHeader& link, Bytes& payload);
 
-// Takes a frame apart. With 802.3 the payload has the length that the frame states; with
-// Ethernet II it is all there is, padding included. Returns kNone, NotStp, Truncated or BadSource.
+// Splits a frame. With 802.3 the payload has the length that the frame states; with Ethernet II it
+// is the rest, including padding. Returns kNone, NotStp, Truncated or BadSource.
 // protocol: 2.3
 inline DropReason unwrap(Bytes frame, LinkHeader& link, Bytes& payload) {
   constexpr std::size_t kMac = sizeof link.dst.octets;
@@ -59,8 +59,7 @@ inline DropReason unwrap(Bytes frame, LinkHeader& link, Bytes& payload) {
 inline constexpr std::array<std::uint8_t, kSnapSize> kSnap = {
     0xaa, 0xaa, 0x03, 0x00, 0x00, 0x00, kEtherType >> 8, kEtherType & 0xff};
 
-// What follows, without a LinkHeader: inline, so that nothing of it is copied for a frame. Returns
-// the end.
+// Like wrap(), without a LinkHeader: inline, so that a frame copies nothing. Returns the end.
 [[gnu::always_inline]] inline std::byte* wrap_inline(const MacAddr& dst, const MacAddr& src,
                                                      const std::optional<std::uint16_t>& vlan,
                                                      bool snap, std::size_t payload_length,
@@ -79,7 +78,7 @@ inline constexpr std::array<std::uint8_t, kSnapSize> kSnap = {
   return type + 2 + (snap ? kSnapSize : 0);
 }
 
-// Writes the link.size() bytes that go before a payload, and returns how many they are.
+// Writes the link.size() bytes before a payload and returns their number.
 std::size_t wrap(const LinkHeader& link, std::size_t payload_length, std::byte* out);
 
 }  // namespace stp::wire

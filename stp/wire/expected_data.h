@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the head of a connection's next DATA frame will be, from the Ethernet header through the
-// Cksum: so a frame that comes as most do is known by one comparison. A frame that matches passes
-// all checks of parse() but that of the STU's length, and those of the connection's names: it is
-// Ethernet II without a tag, from this peer to this station, DATA without an append and without a
-// Cksum, with legal flags, of these Ports and this Key. Any other frame may be good, too: it goes
-// the long way.
+// The expected head of a connection's next DATA frame, from the Ethernet header through the Cksum:
+// one comparison recognises a common frame. A frame that matches passes all checks of parse()
+// except that of the STU's length, and the checks of the connection's names. It is Ethernet II
+// without a tag, from this peer to this station, DATA without append and without Cksum, with legal
+// flags, these Ports and this Key. Any other frame may be good too and takes the general path.
 #pragma once
 
 #include <array>
@@ -17,13 +16,13 @@ namespace stp::wire {
 
 namespace expected_data {
 
-// Pieces of the head that are compared, as they stand in the frame: the last two overlap, and end
-// behind the Cksum.
+// The head is compared in pieces, as they are in the frame: the last two overlap and end after the
+// Cksum.
 inline constexpr std::size_t kWords = 4;
 inline constexpr std::array<std::size_t, kWords> kAt = {
     0, 8, 16, kEthernetSize + at::kCksum + 2 - sizeof(std::uint64_t)};
 
-// The bits of one byte that are compared: all, but for legal flags and the STU_num.
+// The compared bits of one byte: all except legal flags and the STU_num.
 constexpr std::uint64_t compared(std::size_t place) {
   constexpr unsigned kOp = 0xffffU & ~static_cast<unsigned>(kFlagsMask);
   constexpr unsigned kFixed =
@@ -50,15 +49,15 @@ inline constexpr auto kMask = masks();
 
 class ExpectedData {
  public:
-  // Bytes of a frame that it can be asked about; the STU stands behind them.
+  // Bytes of a frame that matches() reads; the STU follows them.
   static constexpr std::size_t kHead = kEthernetSize + kHeaderSize;
 
-  // Nothing matches: bits are set that are not compared.
+  // Matches nothing: has bits set that are not compared.
   ExpectedData() { words_.fill(~std::uint64_t{0}); }
   ExpectedData(const MacAddr& dst, const MacAddr& src, std::uint16_t d_port, std::uint16_t s_port,
                std::uint32_t d_key)
       : ExpectedData() {
-    // What parse() drops whatever the connection.
+    // parse() drops these on any connection.
     if (s_port == 0 || src.is_group() || src.is_zero()) return;
     std::array<std::byte, kHead> head{};
     auto* const header = wrap_inline(dst, src, {}, false, 0, head.data());
@@ -73,11 +72,11 @@ class ExpectedData {
     for (std::size_t i = 0; i < kWords; ++i) differs |= word(frame, i) ^ words_[i];
     return differs == 0;
   }
-  // A frame that matches says that it is for this Port.
+  // The D_Port of a frame that matches.
   [[nodiscard]] static std::uint16_t d_port(const std::byte* frame) {
     return load16(frame + kEthernetSize + at::kDPort);
   }
-  // Whether it may be DATA at all: control operations are told at a glance.
+  // Whether it may be DATA at all: a fast check that excludes control operations.
   [[nodiscard]] static bool may_match(const std::byte* frame) {
     return load16(frame + kEthernetSize + at::kOpFlags) >> kOpShift ==
            static_cast<unsigned>(Op::kData);
@@ -86,7 +85,7 @@ class ExpectedData {
  private:
   static constexpr auto kWords = expected_data::kWords;
 
-  // That piece, as far as it is compared.
+  // The compared bits of that piece.
   static std::uint64_t word(const std::byte* frame, std::size_t index) {
     std::uint64_t value;
     std::memcpy(&value, frame + expected_data::kAt[index], sizeof value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames: bytes off an Ethernet link <-> header, option payload, STU and append.
+// Frames: converts between bytes of an Ethernet link and header, option payload, STU and append.
 #pragma once
 
 #include <optional>
@@ -19,13 +19,14 @@ struct Frame : LinkHeader {
   Bytes append;  // DATA: empty or kAppendSize bytes
 };
 
-// Parses and checks form: encapsulation, lengths, op, flags, exponents, checksum. Nothing that
-// depends on state, but for the longest STU that this receiver announced (2^max_stu).
-// Returns DropReason::kNone and fills `out`, or the reason to drop. `apart`: what follows the
-// Schedule Header, of a frame that never was in one piece; `frame` ends with that header then.
+// Parses a frame and checks its form: encapsulation, lengths, op, flags, exponents, checksum.
+// Checks nothing that depends on state except the longest STU that this receiver announced
+// (2^max_stu). Returns DropReason::kNone and fills `out`, or returns the reason to drop. `apart`:
+// the bytes after the Schedule Header, if the frame was never contiguous; then `frame` ends with
+// that header.
 DropReason parse(Bytes frame, unsigned max_stu, Frame& out, Bytes apart = {});
 
-// How to put one operation on the link.
+// How to send one operation on the link.
 struct Envelope {
   MacAddr dst;
   MacAddr src;
@@ -38,8 +39,8 @@ std::size_t head_size(const Header& header, std::size_t stu_length, bool tagged)
 
 // Writes everything before the payload: Ethernet II, or 802.3 + SNAP for a short DATA, then the
 // header. `payload` is the option payload of a control operation, or the STU's pieces in order
-// (STU, append): they are summed for the checksum, never copied. `head` must hold kMaxHeadSize
-// bytes. Returns the bytes written.
+// (STU, append); they are summed for the checksum, never copied. `head` must hold kMaxHeadSize
+// bytes. Returns the number of bytes written.
 std::size_t emit_head(const Envelope& envelope, const Header& header,
                       std::span<const Bytes> payload, std::byte* head);
 

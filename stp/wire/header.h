@@ -28,7 +28,7 @@ struct Header {
 
   friend bool operator==(const Header&, const Header&) = default;
 
-  // The five op bits; may hold a value that is no operation until the frame was checked.
+  // The five op bits; may hold an unknown code until the frame has been checked.
   [[nodiscard]] constexpr Op op() const { return static_cast<Op>(op_flags >> kOpShift); }
   [[nodiscard]] constexpr bool has(std::uint16_t flag) const { return (op_flags & flag) != 0; }
   [[nodiscard]] constexpr Function function() const {
@@ -47,8 +47,8 @@ constexpr std::uint16_t op_flags(Op op, std::uint16_t flags = 0) {
   return static_cast<std::uint16_t>(static_cast<unsigned>(op) << kOpShift | (flags & kFlagsMask));
 }
 
-// Both need exactly kHeaderSize bytes at `wire`; inline, so that the fields of each frame are
-// stored once, where they stay.
+// Both need exactly kHeaderSize bytes at `wire`. Inline, so that the fields of each frame are
+// stored only once.
 inline void encode(const Header& header, std::byte* wire) {
   store16(wire + at::kOpFlags, header.op_flags);
   store16(wire + at::kParam, header.param);
@@ -85,8 +85,8 @@ inline Header decode(const std::byte* wire) {
 // "RTS", "GET", ...; nullptr for a code that is no operation.
 const char* short_name(Op op);
 
-// Whether an operation uses up a Slot at its receiver (profile section 6). For DATA this speaks of
-// a Block's delivered header, not of each STU.
+// Whether an operation takes a Slot at its receiver (profile section 6). For DATA: the delivered
+// header of a Block, not each STU.
 bool consumes_slot(const Header& header);
 
 }  // namespace stp::wire

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every number of the wire format that someone who owns the printed standard might want to correct:
-// op codes, flag bits, field positions, legal exponents. Nothing else in the project repeats them.
-// Marks as in docs/protocol.md: [S] public record of the standard, [P] decision of our profile.
+// Every number of the wire format that an owner of the printed standard might correct: op codes,
+// flag bits, field positions, legal exponents. No other file repeats them. Marks as in
+// docs/protocol.md: [S] public record of the standard, [P] decision of our profile.
 #pragma once
 
 #include <cstddef>
@@ -93,7 +93,7 @@ inline constexpr std::size_t kDId = 32;
 inline constexpr std::size_t kSId = 36;  // also Opaque
 }  // namespace at
 
-// Legal exponents of two [P]. Nothing outside them ever reaches a shift instruction.
+// Legal powers of two, as exponents [P]. Values outside never reach a shift instruction.
 // protocol: 3.11, 3.12
 inline constexpr unsigned kMinBufsize = 8, kMaxBufsize = 30;
 inline constexpr unsigned kMinMaxStu = 8, kMaxMaxStu = 16;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One struct for each operation, with the operation's own names for its fields. They are made from
-// the table in operations.h.
+// One struct per operation, with the operation's own names for its fields. Generated from the table
+// in operations.h.
 //
 //   auto const rts = decode_as<RequestToSend>(header);   // header.op() is kRequestToSend
 //   if (rts.t_len > ...) ...
 //   encode_to(ClearToSend{.blocksize = 20, ...}, header);  // sets Op and the operation's fields
 //
-// Ports, Key, Cksum and flags belong to every header and stay there.
+// Ports, Key, Cksum and flags belong to every header and keep their values.
 #pragma once
 
 #include "stp/wire/operations.h"
@@ -54,8 +54,8 @@ STP_OPERATIONS(STP_STRUCT)
 #undef STP_READ
 #undef STP_MEMBER
 
-// The fields of a DATA where they stand, for the path of each STU: nothing is copied. The header
-// outlives it.
+// Reads the fields of a DATA in place, for the path of each STU: copies nothing. The header must
+// outlive it.
 class DataView {
  public:
   explicit constexpr DataView(const Header& header) : header_(header) {}
@@ -77,14 +77,14 @@ class DataView {
   const Header& header_;
 };
 
-// The header's op is T's.
+// The header's op must be T's.
 template <typename T>
 constexpr T decode_as(const Header& header) {
   T operation;
   operation.read_from(header);
   return operation;
 }
-// A header that is all the operation's; Ports and Key are still to be set.
+// A header with only the operation's fields; set Ports and Key afterwards.
 template <typename T>
 constexpr Header to_header(const T& operation, std::uint16_t flags = 0) {
   Header header;
@@ -92,7 +92,7 @@ constexpr Header to_header(const T& operation, std::uint16_t flags = 0) {
   operation.write_to(header);
   return header;
 }
-// Words that the operation does not use stay as they are; flags, too.
+// Leaves flags and words that the operation does not use unchanged.
 template <typename T>
 constexpr void encode_to(const T& operation, Header& header) {
   header.op_flags = op_flags(T::kOp, header.op_flags);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operations: what each calls its fields, which flags it looks at, what makes it a syntax
-// error, and whether it takes a Slot. One table (docs/protocol.md, 3.4, 3.5 and 3.10). The structs
-// of operation.h, the syntax checks, stp-replay and the Wireshark dissector are made from it;
-// docs/architecture.md tells how to add an operation.
+// The table of operations: the names of their fields, the flags they read, what makes them a syntax
+// error, and whether they take a Slot (docs/protocol.md, 3.4, 3.5 and 3.10). It generates the
+// structs of operation.h, the syntax checks, and the operations of stp-replay and the Wireshark
+// dissector. docs/architecture.md explains how to add an operation.
 #pragma once
 
 #include <array>
@@ -107,22 +107,22 @@ namespace stp::wire {
     Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kNone)
 // clang-format on
 
-// The words of a header that operations use differently. kTLen is two of them.
+// The words of a header that operations use differently. kTLen covers two words.
 enum class Word : std::uint8_t { kParam, kMx, kBufx, kOffset, kSync, kBNum, kDId, kSId, kTLen };
 
 // Whether an operation takes a Slot at its receiver.
 // protocol: 6.2
 enum class Slot : std::uint8_t { kNone, kOne, kPerBlock };
 
-// In which states of a VC a receiver takes an operation, and who sends it.
+// The states of a VC in which a receiver accepts an operation, and who sends it.
 // protocol: 5.15, 5.17
 enum class When : std::uint8_t {
-  kByState,   // where the table of states says; Nodes send it, users never do
+  kByState,   // as the table of states says; only Nodes send it
   kOpen,      // while the VC is open and its user has not closed it
-  kDraining,  // the same, and while what that user had queued still goes
+  kDraining,  // the same, and while that user's queued requests still leave
 };
 
-// The fields of an operation that can be illegal whatever the receiver's state.
+// Fields that can be illegal whatever the receiver's state.
 enum class Constraint : std::uint8_t {
   kNone,
   kSizes,      // Bufsize and Max_STU
@@ -134,9 +134,9 @@ enum class Constraint : std::uint8_t {
 inline constexpr std::uint16_t kNoFlags = 0;
 inline constexpr std::uint16_t kQueuedFlags = flag::kSendState | flag::kInterrupt;
 
-// A flag that an operation has no use for is an unused field: not looked at (section 3). That holds
-// for Reject on what answers nothing, Last or Silent on a control operation, and so on. Illegal are
-// only the flags that change how a frame is read: a function, an append, and the reserved bit.
+// A flag that an operation does not use is an unused field and is ignored (section 3): for example
+// Reject on an operation that answers nothing, or Last or Silent on a control operation. Only flags
+// that change how a frame is read are illegal: a function, an append, and the reserved bit.
 // protocol: 3.7, 3.9
 inline constexpr std::uint16_t kIllegalInControl =
     flag::kReserved | flag::kAppend | flag::kFunction;
@@ -155,21 +155,21 @@ struct Operation {
   std::span<const FieldName> fields;
   Slot slot = Slot::kNone;
   When when = When::kOpen;
-  std::uint16_t used_flags = 0;  // what the receiver looks at
+  std::uint16_t used_flags = 0;  // flags that the receiver reads
   std::uint16_t illegal_flags = kFlagsMask;
   Constraint constraint = Constraint::kNone;
 };
 
-// Of every code, also of those that are no operation.
+// Every code has an entry, even unknown ones.
 const Operation& operation(Op op);
-// All of them, by code.
+// All operations, by code.
 #define STP_OP(operation, ...) Op::k##operation,
 inline constexpr std::array kOperations{STP_OPERATIONS(STP_OP)};
 #undef STP_OP
-// The same, with all that is known of them.
+// All operations with their properties.
 std::span<const Operation> operations();
 
-// Any word of a header, as its operation's table calls it.
+// A word of a header, as named in its operation's table.
 constexpr std::uint64_t word_of(const Header& header, Word word) {
   switch (word) {
     case Word::kParam:
@@ -193,7 +193,7 @@ constexpr std::uint64_t word_of(const Header& header, Word word) {
   }
   return 0;
 }
-// What does not fit is cut off.
+// Truncates values that do not fit.
 constexpr void set_word(Header& header, Word word, std::uint64_t value) {
   auto const whole = static_cast<std::uint32_t>(value);
   auto const half = static_cast<std::uint16_t>(value);

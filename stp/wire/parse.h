@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Taking frames apart, for whoever does it once per frame: as parse() of frame.h, and part of its
-// caller.
+// Parses frames; inline, for callers that do so once per frame. Equals parse() of frame.h and part
+// of its caller.
 #pragma once
 
 #include "stp/base/assert.h"
@@ -10,7 +10,7 @@
 
 namespace stp::wire {
 
-// `body`: what follows the Schedule Header.
+// `body`: the bytes after the Schedule Header.
 // protocol: 8.7
 inline DropReason split_data(Bytes body, std::size_t longest_stu, Frame& out) {
   const std::size_t append = out.header.has(flag::kAppend) ? kAppendSize : 0;
@@ -21,7 +21,7 @@ inline DropReason split_data(Bytes body, std::size_t longest_stu, Frame& out) {
   return out.stu.size() > longest_stu ? DropReason::kStuTooLong : DropReason::kNone;
 }
 
-// Fewer bytes than an option payload are padding in Ethernet II, where nothing tells the length;
+// Fewer bytes than an option payload are padding in Ethernet II, which does not state the length.
 // 802.3 states it, so there they are an error.
 // protocol: 2.7, 3.13
 inline DropReason split_control(Bytes body, Frame& out) {
@@ -34,9 +34,10 @@ inline DropReason split_control(Bytes body, Frame& out) {
   return DropReason::kNone;
 }
 
-// All behind the encapsulation. DATA goes a way of its own, on which what its operation allows is
-// known beforehand. The Cksum is looked at as soon as it is known which bytes it covers: before any
-// field is believed but those that tell the lengths, and after the checks that bound the work.
+// Parses everything after the encapsulation. DATA has its own instance, where the properties of the
+// operation are constants. The Cksum is checked as soon as the bytes that it covers are known:
+// before any field is trusted except those that give the lengths, and after the checks that limit
+// the work.
 // protocol: 4.3, 4.5, 12.1, 12.2
 template <bool kIsData>
 DropReason parse_payload(Bytes payload, Bytes apart, unsigned max_stu, Frame& out) {

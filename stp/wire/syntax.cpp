@@ -16,7 +16,7 @@ constexpr DropReason exponent_reason(bool legal) {
 
 // protocol: 3.11, 9.8
 DropReason check_constrained(const Header& header) {
-  // A refused connection has neither a Port nor sizes to tell.
+  // A refusal names neither a Port nor sizes.
   // protocol: 12.3
   if (header.op() == Op::kConnectionAnswer && header.has(flag::kReject)) return DropReason::kNone;
   if (header.s_port == 0) return DropReason::kZeroPort;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each operation must look like: the checks of docs/protocol.md, section 12, that need nothing
-// but the header.
+// The syntax of each operation: the checks of docs/protocol.md, section 12, that need only the
+// header.
 #pragma once
 
 #include "stp/drop_reason.h"
@@ -8,7 +8,7 @@
 
 namespace stp::wire {
 
-// What is looked at for each frame, by code: a part of the table of operations.
+// The data needed for each frame, by code: a part of the table of operations.
 struct Syntax {
   bool known = false;
   bool slot = false;  // takes a Slot at its receiver
@@ -30,7 +30,7 @@ constexpr std::array<Syntax, kOpCodes> syntax_table() {
 }
 inline constexpr auto kSyntax = syntax_table();
 
-// Every code has an entry, also those that are no operation.
+// Every code has an entry, even unknown ones.
 constexpr const Syntax& syntax_of(Op op) {
   const auto code = static_cast<std::size_t>(op);
   return kSyntax[code < kOpCodes ? code : 0];
@@ -44,8 +44,8 @@ inline constexpr unsigned kLegalFunctions =
     bit(Function::kFetchClear) | bit(Function::kFetchAdd) | bit(Function::kCompareAndSwap) |
     bit(Function::kFetchOpComplete);
 
-// UnknownOp, BadFlags or kNone. To be asked before any length is derived from the flags.
-// `op`: the header's own, which the caller may know beforehand.
+// Returns UnknownOp, BadFlags or kNone. Call before deriving any length from the flags. `op`: the
+// header's own, which the caller may know already.
 constexpr DropReason check_op(const Header& header, Op op) {
   const Syntax& syntax = syntax_of(op);
   if (!syntax.known) return DropReason::kUnknownOp;
@@ -63,7 +63,7 @@ constexpr DropReason check_op(const Header& header) {
 }
 
 DropReason check_constrained(const Header& header);
-// ZeroPort, BadExponent, ZeroLength or kNone, for a header that check_op found good.
+// Returns ZeroPort, BadExponent, ZeroLength or kNone, for a header that passed check_op.
 inline DropReason check_fields(const Header& header, Op op) {
   if (syntax_of(op).constraint != Constraint::kNone) return check_constrained(header);
   return header.s_port != 0 ? DropReason::kNone : DropReason::kZeroPort;
@@ -72,8 +72,8 @@ inline DropReason check_fields(const Header& header) {
   return check_fields(header, header.op());
 }
 
-// Fetch_Add and Compare_And_Swap are nothing without the operands in their option payload; a
-// refusal of one has no use for them.
+// Fetch_Add and Compare_And_Swap need the operands in their option payload; a refusal of one does
+// not.
 bool needs_operands(const Header& header);
 
 }  // namespace stp::wire

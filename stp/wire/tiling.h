@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tiling: how a Block is cut into STUs (section 8). Destination space is seen as one line of
+// Tiling: how a Block is divided into STUs (section 8). Destination space is one linear range of
 // bytes, address = Bufx * 2^Bufsize + Offset; an STU ends at every multiple of the STU size.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace stp {
 
-// log2 of the STU size that both ends derive from what they announced to each other.
+// log2 of the STU size that both ends derive from their announcements.
 // protocol: 8.1
 constexpr unsigned stu_size_log2(unsigned receiver_max_stu, unsigned sender_max_stu,
                                  unsigned receiver_bufsize) {
