@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The link of this process alone: no driver, no privileges.
+// The link within this process: no driver, no privileges.
 #include "dpdk_port/link/arp.h"
 #include "dpdk_port/soft_port.h"
 
@@ -32,7 +32,7 @@ class LoopPort final : public SoftPort {
   void send_away(const TxFrame&) override { ++dropped_; }
 
   const Stations fixed_;
-  std::uint64_t dropped_ = 0;  // to addresses that nobody has
+  std::uint64_t dropped_ = 0;  // to unknown addresses
 };
 
 }  // namespace

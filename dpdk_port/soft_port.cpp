@@ -36,7 +36,7 @@ unsigned SoftPort::send_burst(Engine& engine, Time now) {
 bool SoftPort::send(const TxFrame& frame) {
   const Bytes head(frame.head, frame.head_length);
   const bool ours = destination(head) == info_.mac;
-  // One that leaves is seen where it leaves.
+  // A frame that leaves is traced where it leaves.
   if (tap_ != nullptr && (ours || !seat_)) tap_->frame(head, frame.attached, true);
   if (!ours) {
     send_away(frame);

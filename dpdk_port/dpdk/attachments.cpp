@@ -22,14 +22,14 @@ bool Attachments::open(const std::string& name) {
 
 bool Attachments::attach(rte_mbuf* head, Bytes memory, const TxToken& token) {
   STP_ASSERT(head->next == nullptr && head->nb_segs == 1, "memory is attached to a bare head");
-  // A slot comes free before its token is handed back: both lists need room.
+  // A slot becomes free before its token is returned, so both lists need room.
   if (free_count_ <= released_count_ || memory.size() > kMaxLength) return false;
   rte_mbuf* const tail = rte_pktmbuf_alloc(pool_.get());
   if (tail == nullptr) return false;
   Slot* const slot = free_[--free_count_];
   slot->token = token;
   rte_mbuf_ext_refcnt_set(&slot->shared, 1);
-  // The driver reads it only, and by its virtual address: no device of ours has another.
+  // The driver only reads it, by its virtual address: our devices use no other.
   auto* const address = const_cast<std::byte*>(memory.data());
   const auto length = static_cast<std::uint16_t>(memory.size());
   rte_pktmbuf_attach_extbuf(tail, address, reinterpret_cast<rte_iova_t>(address), length,

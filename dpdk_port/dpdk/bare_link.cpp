@@ -11,7 +11,7 @@
 namespace stp::port {
 namespace {
 
-// IEEE 802's for local experiments.
+// IEEE 802's EtherType for local experiments.
 constexpr std::uint16_t kEtherType = 0x88b5;
 constexpr std::size_t kMacSize = 6, kTypeAt = 12, kBodyAt = 14, kBodySize = 20;
 static_assert(kBodySize <= BareFrame::kSmallest);
@@ -68,7 +68,7 @@ class EthdevBareLink final : public BareLink {
     return true;
   }
 
-  // What a program of its own would look after in its loop, too.
+  // The work that a dedicated program would also do in its loop.
   static constexpr unsigned kCallsPerLook = 256;
 
   std::unique_ptr<Device> device_;

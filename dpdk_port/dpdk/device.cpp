@@ -21,11 +21,11 @@ namespace stp::port {
 namespace {
 
 constexpr std::string_view kTapDriver = "net_tap";
-// Where there are no hugepages. It is address space until used: room for a dozen links with jumbo
-// frames. Not so for a NIC.
+// Memory without hugepages. It is only address space until used: room for a dozen links with jumbo
+// frames. With a NIC, VFIO pins it.
 constexpr unsigned kVirtualMegabytes = 512;
 
-// What DPDK says of some failures would help nobody.
+// Replacements for DPDK messages that do not help.
 struct Translation {
   std::string_view dpdk;
   const char* ours;
@@ -39,7 +39,7 @@ constexpr std::array kTranslations{
     Translation{"DMA remapping", "VFIO may not pin its memory: raise LimitMEMLOCK= (ulimit -l)"},
 };
 
-// What failed, in DPDK's own words where it has some.
+// Describes a failure, in DPDK's words if it reported any.
 std::string failure(const std::string& what, int result) {
   const std::string said = take_dpdk_message();
   for (const Translation& each : kTranslations) {
@@ -48,8 +48,8 @@ std::string failure(const std::string& what, int result) {
   return what + ": " + (said.empty() ? rte_strerror(-result) : said);
 }
 
-// Other drivers may hold on to a frame, and so to user memory, for as long as nothing more is sent,
-// or reach it by an address that only DPDK's own memory has (hardware, virtio-user).
+// Whether the driver copies frames. Other drivers may hold a frame, and so user memory, until more
+// is sent, or access it by an address that only DPDK's own memory has (hardware, virtio-user).
 bool copies_frames(const DeviceSpec& spec, std::string_view driver) {
   constexpr std::array<std::string_view, 4> kDrivers{"net_af_packet", "net_memif", "net_pcap",
                                                      kTapDriver};
@@ -82,7 +82,7 @@ std::unique_ptr<Device> Device::open(const DeviceSpec& spec, std::string& error)
   const bool pci = spec.bus == "pci";
   std::unique_ptr<Device> device(new Device(spec));
   if (pci && !device->claim_nic(error)) return nullptr;
-  take_dpdk_message();  // what was said about others
+  take_dpdk_message();  // discards messages about other devices
   if (!start_eal(pci ? spec.name : "", pci ? pinned_megabytes(spec) : kVirtualMegabytes, error)) {
     return nullptr;
   }
@@ -106,8 +106,8 @@ Device::~Device() {
 }
 
 void Device::shut() {
-  // This driver talks to its peer on the interrupt thread and guards nothing against a close
-  // meanwhile.
+  // This driver talks to its peer on the interrupt thread without a guard against a concurrent
+  // close.
   if (driver_ == "net_memif") {
     run_on_interrupt_thread([this] { close(); });
   } else {
@@ -135,7 +135,7 @@ bool Device::claim_nic(std::string& error) {
 
 bool Device::probe(std::string& error) {
   const std::string& name = spec_.name;
-  // A NIC was probed when EAL started, if it was the first link: what DPDK has said is of that.
+  // If the NIC was the first link, EAL probed it when it started: DPDK's message is about that.
   if (rte_eth_dev_get_port_by_name(name.c_str(), &port_) == 0) return own_port(error);
   const int result = rte_eal_hotplug_add(spec_.bus.c_str(), name.c_str(), spec_.arguments.c_str());
   if (result != 0 && result != -EEXIST) {
@@ -150,7 +150,7 @@ bool Device::probe(std::string& error) {
   return false;
 }
 
-// One Device for each of DPDK's.
+// Only one Device per DPDK device.
 bool Device::own_port(std::string& error) {
   rte_eth_dev_owner owner{};
   const bool owned = rte_eth_dev_owner_get(port_, &owner) == 0 && owner.id != RTE_ETH_DEV_NO_OWNER;
@@ -178,7 +178,7 @@ bool Device::configure(std::string& error) {
   driver_ = info.driver_name;
   copies_ = copies_frames(spec_, driver_);
   chains_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
-  rte_eth_conf conf{};  // rxmode.mtu stays 0: drivers that carry jumbo frames refuse to be told so
+  rte_eth_conf conf{};  // rxmode.mtu stays 0: drivers that carry jumbo frames reject it
   if (chains_) conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   filters_vlans_ = plan_of(spec_, info).tell_vlan;
   if (filters_vlans_) conf.rxmode.offloads = RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
@@ -209,7 +209,7 @@ bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
 }
 
 bool Device::make_pool(unsigned mbufs, std::size_t room, std::string& error) {
-  if (pool_) return true;  // the device is back: frames of before may still wait in it
+  if (pool_) return true;  // the device is back: earlier frames may still wait in it
   pool_ = make_mbuf_pool("stp_frames_" + number(), mbufs, room,
                          copies_ ? PoolUse::kOneThread : PoolUse::kAnyThread);
   if (!pool_) {
@@ -246,7 +246,7 @@ bool Device::open_memif(std::string& error) {
                             .buffer = memif.buffer},
                            error);
   if (!memif_ || !make_pool(kSpareMbufs, spec_.data_room, error)) return false;
-  memif_->tend(now());  // what is missing is known from the beginning
+  memif_->tend(now());  // shows from the start what is missing
   started_ = true;
   return true;
 }
@@ -285,7 +285,7 @@ bool Device::take_mtu(std::string& error) {
   if (!spec_.sets_mtu || rte_eth_dev_set_mtu(port_, static_cast<std::uint16_t>(mtu_)) == 0) {
     return true;
   }
-  // Virtual devices carry whatever their buffers hold. Hardware does not: believe what it says.
+  // Virtual devices carry whatever their buffers hold. Hardware does not: uses its reported limit.
   std::uint16_t actual = 0;
   if (spec_.bus == "pci" && rte_eth_dev_get_mtu(port_, &actual) == 0 && actual < mtu_) {
     error = failure(
@@ -313,8 +313,8 @@ bool Device::take_mac(std::string& error) {
   mac_ = *spec_.mac;
   rte_ether_addr wanted = to_dpdk(mac_);
   if (spec_.sets_mac && rte_eth_dev_default_mac_addr_set(port_, &wanted) == 0) return true;
-  // The device keeps its own address; it can still hear frames for ours. Drivers that cannot be
-  // told are those that filter nothing.
+  // The device keeps its own address but can also receive frames for ours. Drivers that reject a
+  // second address are those that filter nothing.
   promiscuous_ = rte_eth_promiscuous_enable(port_) == 0;
   return true;
 }

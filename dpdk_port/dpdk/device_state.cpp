@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What state a device is in, what is said of it, and what becomes of one that is pulled, or wants
-// to be set up again. DPDK tells on its interrupt thread, where a device cannot be closed: that is
-// left to the thread that polls.
+// The state of a device, its description, and the handling of one that was removed or needs a
+// reset. DPDK reports events on its interrupt thread, which cannot close a device: the polling
+// thread does.
 #define ALLOW_EXPERIMENTAL_API  // rte_dev_event_*: who else learns that VFIO wants a NIC back?
 
 #include <rte_dev.h>
@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::array kEvents{RTE_ETH_EVENT_INTR_LSC, RTE_ETH_EVENT_INTR_RMV,
                              RTE_ETH_EVENT_INTR_RESET};
-// A link is looked at this often where no interrupt tells of it. A NIC may have to ask its
-// transceiver; of virtual devices it is a word in memory.
+// The interval of state checks without interrupts. A NIC may have to query its transceiver; for
+// virtual devices it is a word in memory.
 constexpr Time kLookAtNic = 100 * kMillisecond, kLook = 10 * kMillisecond;
-// How often a device that has gone is looked for.
+// The interval of searches for a device that has gone.
 constexpr Time kReturn = kSecond;
 
 }  // namespace
@@ -30,7 +30,7 @@ constexpr Time kReturn = kSecond;
 void Device::watch_events() {
   for (const auto event : kEvents) rte_eth_dev_callback_register(port_, event, on_event, this);
   rte_dev_event_callback_register(spec_.name.c_str(), on_removal, this);
-  // The kernel's word for NICs under uio; VFIO speaks up by itself.
+  // The kernel's event for NICs under uio; VFIO reports by itself.
   static std::once_flag listening;
   if (spec_.bus == "pci") std::call_once(listening, rte_dev_event_monitor_start);
 }
@@ -73,7 +73,7 @@ void Device::look(Time now) {
   if (spec_.bus == "pci") state_ = find_state();
 }
 
-// The kernel waits for that before it takes the NIC away.
+// The kernel waits for this before it removes the NIC.
 void Device::let_go() {
   gone_ = true;
   shut();
@@ -92,7 +92,7 @@ void Device::reset() {
   let_go();
 }
 
-// With the address that its peers know.
+// Restores the address that its peers know.
 bool Device::come_back() {
   spec_.mac = mac_;
   std::string failure;
@@ -112,7 +112,7 @@ LinkState Device::state_of_socket() const {
   if (!socket_->runs() && !socket_->obstacle().empty()) return LinkState::kTaken;
   const LinkState state = interface.state();
   if (state != LinkState::kUp) return state;
-  if (!socket_->runs()) return LinkState::kDown;  // it is about to be taken up again
+  if (!socket_->runs()) return LinkState::kDown;  // about to be used again
   if (socket_->refused_length() != 0 || interface.facts().mtu < mtu_) return LinkState::kMtu;
   return socket_->address_changed() ? LinkState::kMac : LinkState::kUp;
 }

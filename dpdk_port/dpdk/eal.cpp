@@ -29,7 +29,7 @@
 namespace stp::port {
 namespace {
 
-// Hugepages are taken as they are needed; fewer free bytes than this are not worth it.
+// Hugepages are allocated on demand; fewer free bytes than this are not worth using.
 constexpr std::uint64_t kHugepagesWorthwhile = std::uint64_t{128} << 20;
 
 // ---- what DPDK says. Libraries do not print, so its log ends here instead of on stderr.
@@ -59,7 +59,7 @@ class LogHead {
 };
 
 LogHead& log_head() {
-  // Never destroyed: DPDK's threads may speak until the process ends.
+  // Never destroyed: DPDK's threads may log until the process ends.
   static LogHead& head = *new LogHead;
   return head;
 }
@@ -98,7 +98,7 @@ bool hugepages_are_free() {
   return bytes >= kHugepagesWorthwhile;
 }
 
-// One lcore that may run wherever the program may: whoever calls poll() is on no lcore of DPDK's.
+// One lcore that may run on any CPU of the program; threads that call poll() are not lcores.
 std::string lcores() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -149,21 +149,23 @@ Eal& this_eal() {
   return eal;
 }
 
-// EAL makes it for what it shares with other processes: we share the telemetry socket at most.
+// EAL makes this directory for files shared with other processes: we share the telemetry socket at
+// most.
 void remove_runtime_directory() {
   rmdir(rte_eal_get_runtime_dir());
 }
 
 void initialise(Eal& eal, const std::string& pci_address, unsigned megabytes) {
   divert_log();
-  // Run after DPDK's own, which removes its socket from there.
+  // Runs after DPDK's own handler, which removes its socket from there.
   if (telemetry_wanted()) std::atexit(remove_runtime_directory);
   std::vector<std::string> list = arguments(pci_address, megabytes);
   std::vector<char*> argv;
   argv.reserve(list.size());
   for (std::string& argument : list) argv.push_back(argument.data());
   const int result = rte_eal_init(static_cast<int>(argv.size()), argv.data());
-  // A program that uses DPDK itself has started it: its device buses are there for us too.
+  // A program that uses DPDK itself has already started EAL: its device buses are available to us
+  // too.
   if (result < 0 && rte_errno != EALREADY) {
     const std::string said = take_dpdk_message();
     eal.error = "DPDK does not start: " + (said.empty() ? rte_strerror(rte_errno) : said);
@@ -182,7 +184,7 @@ bool start_eal(const std::string& pci_address, unsigned megabytes, std::string& 
   if (!eal.tried) {
     eal.tried = true;
     eal.has_pci = !pci_address.empty();
-    // EAL binds the thread that starts it to its lcore: give it one of its own.
+    // EAL binds the thread that starts it to its lcore, so it gets its own thread.
     std::thread(initialise, std::ref(eal), std::cref(pci_address), megabytes).join();
   }
   error = eal.error;
@@ -215,7 +217,7 @@ void run_on_interrupt_thread(const std::function<void()>& work) {
     own->work();
     own->done.set_value();
   };
-  // Alarms go off on the interrupt thread.
+  // Alarms run on the interrupt thread.
   if (rte_thread_is_intr() == 0 && rte_eal_alarm_set(1, run, job.get()) == 0) {
     job.release();  // NOLINT(bugprone-unused-return-value): the alarm owns it
     done.wait();
@@ -239,8 +241,8 @@ std::string take_dpdk_message() {
 }  // namespace stp::port
 
 #ifdef __SANITIZE_THREAD__
-// DPDK's libraries are not built for ThreadSanitizer: it sees the memory that they hand from thread
-// to thread, but not their locks.
+// DPDK's libraries are not built for ThreadSanitizer, which sees the memory that they pass between
+// threads but not their locks.
 extern "C" [[gnu::visibility("default")]] const char* __tsan_default_suppressions() {
   return "race:librte_\n";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Ports of every link that is a DPDK device: the one that has it, and those of other shards,
-// which send and receive by way of it.
+// The Ports of every link on a DPDK device: the Port that has the device, and those of other
+// shards, which send and receive through it.
 #include <rte_errno.h>
 
 #include <algorithm>
@@ -27,10 +27,10 @@ PortInfo describe(const LinkConfig& config, const Device& device) {
   return info;
 }
 
-// How often its state is looked at, for what hangs on it.
+// The interval of checks of the link's state.
 constexpr Time kLookAtLink = 10 * kMillisecond;
 
-// What all shards of a link have in common. Who has the device tells the others of it.
+// The state shared by all shards of a link. The shard that has the device updates it.
 struct Uplink {
   explicit Uplink(const ArpConfig& config) : arp(config) {}
 
@@ -55,7 +55,7 @@ struct Uplink {
   News news_;
 };
 
-// A shard that does not have the device.
+// A shard without the device.
 class ShardPort final : public SoftPort {
  public:
   ShardPort(PortInfo info, std::shared_ptr<Uplink> uplink,
@@ -91,7 +91,7 @@ class ShardPort final : public SoftPort {
   Time look_at_ = 0;
 };
 
-// The one that has the device.
+// The shard that has the device.
 class EthdevPort final : public LinkPort {
  public:
   EthdevPort(PortInfo info, std::unique_ptr<Device> device, const LinkConfig& config,
@@ -114,15 +114,15 @@ class EthdevPort final : public LinkPort {
     return info_.attaches;
   }
 
-  // What is received is answered in the next turn: a program sees its data before that is
-  // acknowledged, and its own answer shares a burst with the acknowledgement.
+  // Answers leave in the next turn, so that the program sees its data before the acknowledgement is
+  // built, and its own answer shares a burst with the acknowledgement.
   unsigned turn(Engine& engine, Time now) override {
     unsigned moved = loopback_.deliver(engine, now);
     if (seat_) moved += seat_->deliver(engine, now);
     device_->tend(now);
     if (now >= look_at_link_) look_at_link(now);
     if (now >= engine.next_deadline()) {
-      // This thread may have been away for long: what came meanwhile is no silence.
+      // This thread may not have run for long: frames that arrived meanwhile end the silence.
       moved += receiver_.run(engine, tap_, now);
       engine.expire(now);
     }
@@ -179,7 +179,7 @@ class EthdevPort final : public LinkPort {
     if (news.state != LinkState::kUp) news.trouble = trouble();
     uplink_->tell(std::move(news));
   }
-  // An interface of the kernel's may be given an address later, or another one.
+  // A kernel interface may get its first address or another one later.
   void look_at_link(Time now) {
     look_at_link_ = now + kLookAtLink;
     const bool was_up = std::exchange(up_, carries_frames(device_->state()));
@@ -196,14 +196,14 @@ class EthdevPort final : public LinkPort {
            ", and peers reach one or the other: give one of the two stations another address";
   }
 
-  // In this order: frames that wait go back to the device's pool before the device closes.
+  // In this order: waiting frames return to the device's pool before the device closes.
   std::unique_ptr<Device> device_;
   const bool follows_address_;
   const std::shared_ptr<Uplink> uplink_;
   Arp& arp_ = uplink_->arp;
   Receiver receiver_;
   Transmitter transmitter_;
-  bool up_ = false;  // as of the last look
+  bool up_ = false;  // at the last check
   Time look_at_link_ = 0;
 };
 
@@ -226,7 +226,7 @@ LinkPorts open_ethdev_ports(const LinkConfig& config, unsigned shards, std::stri
   const auto uplink = owner->uplink();
   LinkPorts ports;
   ports.push_back(std::move(owner));
-  info.attaches = !config.copy;  // to a ring, which copies it
+  info.attaches = !config.copy;  // to a ring, which copies the memory
   for (info.shard = 1; info.shard < shards; ++info.shard) {
     ports.push_back(std::make_unique<ShardPort>(info, uplink, crossing));
   }

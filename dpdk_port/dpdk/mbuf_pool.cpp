@@ -7,7 +7,7 @@ namespace stp::port {
 
 MbufPool make_mbuf_pool(const std::string& name, unsigned count, std::size_t data_room,
                         PoolUse use) {
-  // No caches per lcore: the threads that poll are none of DPDK's and may change.
+  // No caches per lcore: polling threads are not lcores and may change.
   const char* const lifo = use == PoolUse::kOneThread ? lifo_pool() : nullptr;
   const std::size_t room = data_room == 0 ? 0 : data_room + RTE_PKTMBUF_HEADROOM;
   return MbufPool(rte_pktmbuf_pool_create_by_ops(name.c_str(), count, 0, 0,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sending and receiving. The ring of what is sent belongs to both sides in turn: a slot that is
-// available is ours; one with a request is the kernel's as soon as it is asked to send, which it
-// does in the order of the slots, from where it stopped. It stops at a frame that the device does
-// not take, asks again with the next call, and so on for ever: that frame has to be taken back.
+// Sending and receiving. The two sides own slots of the transmit ring in turn: an available slot is
+// ours; a slot with a request is the kernel's from the next send call on. The kernel sends in slot
+// order from where it stopped. It stops at a frame that the device refuses and retries that frame
+// with each call, without end, so we must take it back.
 #include "dpdk_port/dpdk/packet_socket.h"
 
 #include <linux/if_packet.h>
@@ -19,7 +19,7 @@
 namespace stp::port {
 namespace {
 
-// Where the kernel looks for a frame to send, and where the length of one that has come ends.
+// The offset of a frame to send in its slot, and the limit of a received frame.
 constexpr std::size_t kSendAt = TPACKET2_HDRLEN - sizeof(sockaddr_ll);
 constexpr std::size_t kAddresses = 12;
 
@@ -52,7 +52,7 @@ bool has_tag(const tpacket2_hdr* slot) {
   return (slot->tp_status & TP_STATUS_VLAN_VALID) != 0;
 }
 
-// The kernel has taken the tag out of the frame.
+// The kernel has removed the tag from the frame.
 std::size_t read_frame(tpacket2_hdr* slot, std::byte* to) {
   const std::byte* const from = bytes_of(slot) + slot->tp_mac;
   if (!has_tag(slot)) {
@@ -127,7 +127,7 @@ std::uint16_t PacketSocket::send(rte_mbuf** mbufs, std::uint16_t count) {
   return taken;
 }
 
-// A frame as long as one that was refused. False: it is not even tried.
+// Handles a frame as long as a refused one. False: do not try to send it.
 bool PacketSocket::admit(std::size_t length) {
   if (length >= limit_ || length > config_.room) {
     ++counters_.refused;
@@ -137,13 +137,12 @@ bool PacketSocket::admit(std::size_t length) {
   return true;
 }
 
-// Asks the kernel to send what is in the ring. What it leaves there it is asked for again by
-// look().
+// Asks the kernel to send the ring. look() asks again for frames that remain.
 void PacketSocket::kick() {
   waiting_ = refusing_ = false;
   while (::sendto(fd_, nullptr, 0, MSG_DONTWAIT, nullptr, 0) < 0) {
     switch (errno) {
-      case EMSGSIZE: {  // longer than the interface's MTU, which was lowered
+      case EMSGSIZE: {  // longer than the interface's MTU, which has been lowered
         const std::size_t first = first_waiting();
         if (first == kNone) return;
         skip(first);
@@ -162,7 +161,7 @@ void PacketSocket::kick() {
   }
 }
 
-// Where the kernel has stopped. kNone: nothing waits.
+// The slot where the kernel stopped. kNone: nothing waits.
 std::size_t PacketSocket::first_waiting() const {
   std::size_t slot = tx_at_;
   for (std::size_t i = 0; i < slots_; ++i, slot = next(slot)) {
@@ -171,8 +170,8 @@ std::size_t PacketSocket::first_waiting() const {
   return kNone;
 }
 
-// Takes back the frame there and all others behind it that are as long; the shorter ones move up.
-// True: there are some.
+// Takes back that frame and all after it that are at least as long; shorter ones move up. True:
+// there are shorter ones.
 bool PacketSocket::skip(std::size_t first) {
   STP_ASSERT(first != kNone, "a frame that is taken back waits in the ring");
   const std::size_t length = tx(first)->tp_len;
@@ -200,7 +199,7 @@ bool PacketSocket::skip(std::size_t first) {
   return to != first;
 }
 
-// One frame is in the way for long: is it too long, or does the device take none at all?
+// Handles a frame that blocks the ring for long: either it is too long, or the device takes none.
 void PacketSocket::look_at_refused(Time now) {
   const std::size_t first = first_waiting();
   if (first != stuck_) {
@@ -210,7 +209,7 @@ void PacketSocket::look_at_refused(Time now) {
   }
   if (first == kNone || now - stuck_since_ < kRefused) return;
   stuck_since_ = now;
-  if (!has_carrier()) return;  // it is sent when the cable is back
+  if (!has_carrier()) return;  // sent when the cable is back
   stuck_ = kNone;
   const std::size_t length = tx(first)->tp_len;
   const bool shorter_ones = skip(first);
@@ -221,10 +220,10 @@ void PacketSocket::look_at_refused(Time now) {
   probe_pause_ = std::min(2 * probe_pause_, kLastProbe);
 }
 
-// The socket hears that its interface goes, the kernel's news also that it comes back: in any
-// order.
+// The socket reports when its interface goes down; the kernel's messages also report when it comes
+// back. They arrive in any order.
 void PacketSocket::look_at_interface(Time now) {
-  // Read, it is gone: until then whoever sleeps on the socket is woken at once.
+  // Reading clears the error; until then a thread that sleeps on the socket wakes at once.
   int error = 0;
   socklen_t size = sizeof error;
   const bool told = ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size) == 0;
@@ -252,10 +251,10 @@ void PacketSocket::look(Time now) {
     limit_ = kNone;
     probe_at_ = kNever;
   }
-  if (probed_ && !waiting_) forget_refusal();  // it has been sent
+  if (probed_ && !waiting_) forget_refusal();  // the probe has been sent
 }
 
-// Frames of every length are sent again, as far as is known.
+// Assumes that frames of every length pass again.
 void PacketSocket::forget_refusal() {
   refused_length_ = 0;
   limit_ = kNone;
@@ -264,7 +263,7 @@ void PacketSocket::forget_refusal() {
   probed_ = false;
 }
 
-// What waits would be old when the interface is back.
+// Waiting frames would be stale when the interface is back.
 void PacketSocket::go_down() {
   down_ = true;
   waiting_ = refusing_ = false;
@@ -282,7 +281,7 @@ void PacketSocket::go_down() {
 }
 
 const PacketCounters& PacketSocket::counters() {
-  tpacket_stats stats{};  // since it was last asked
+  tpacket_stats stats{};  // since the last call
   socklen_t size = sizeof stats;
   if (::getsockopt(fd_, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0) {
     counters_.missed += stats.tp_drops;

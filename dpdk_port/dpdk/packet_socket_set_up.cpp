@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a PacketSocket comes about, and finds its interface again.
+// Sets up a PacketSocket and finds its interface again.
 #include <arpa/inet.h>
 #include <linux/ethtool.h>
 #include <linux/filter.h>
@@ -23,9 +23,9 @@
 namespace stp::port {
 namespace {
 
-// The kernel writes each frame into a slot behind a header of its own. Slots are powers of two so
-// that they divide a block, and a ring has the same size whatever the slots: many short frames may
-// wait while the polling thread is off its core.
+// The kernel writes each frame into a slot after its own header. Slot sizes are powers of two, so
+// that slots divide a block. A ring has the same size for any slot size: many short frames may wait
+// while the polling thread is not scheduled.
 constexpr std::size_t kSlotHeader = 128, kLeastSlot = 2048, kLeastBlock = 4096;
 constexpr std::size_t kRing = std::size_t{8} << 20;
 
@@ -51,7 +51,7 @@ ifreq request_for(const std::string& interface) {
 
 std::unique_ptr<PacketSocket> PacketSocket::open(const Config& config, std::string& error) {
   std::unique_ptr<PacketSocket> socket(new PacketSocket(config));
-  // It hears nothing before it is bound: other interfaces' frames are none of its business.
+  // It receives nothing until bound, so no frames of other interfaces.
   socket->fd_ = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket->fd_ < 0) {
     error = failure("a packet socket does not open");
@@ -83,7 +83,7 @@ bool PacketSocket::make_rings(std::string& error) {
     return false;
   }
   set(fd_, PACKET_QDISC_BYPASS, 1);
-  set(fd_, PACKET_IGNORE_OUTGOING, 1);  // kernels before 4.20 do not know it
+  set(fd_, PACKET_IGNORE_OUTGOING, 1);  // unknown to kernels before 4.20
   void* const memory =
       ::mmap(nullptr, 2 * slots_ * slot_size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (memory == MAP_FAILED) {
@@ -152,15 +152,15 @@ bool PacketSocket::bind_to_interface(std::string& error) {
   return false;
 }
 
-// The interface may be the same one, up again, or another one of its name.
+// The interface may be the same one, up again, or a new one of that name.
 void PacketSocket::seek() {
   watch_.ask();
   obstacle_.clear();
   if (!watch_.facts().up) return;
-  down_ = !bind_to_interface(obstacle_);  // which is tried again
+  down_ = !bind_to_interface(obstacle_);  // will be retried
 }
 
-// At once, unlike IFF_RUNNING. A device that cannot tell has one.
+// Immediate, unlike IFF_RUNNING. A device that cannot report its carrier has one.
 bool PacketSocket::has_carrier() const {
   ethtool_value value{.cmd = ETHTOOL_GLINK, .data = 0};
   ifreq request = request_for(config_.interface);

@@ -12,8 +12,8 @@ Bytes segment(const rte_mbuf* mbuf) {
   return {rte_pktmbuf_mtod(mbuf, const std::byte*), mbuf->data_len};
 }
 
-// Long frames come fewer at a time: what a driver has copied into mbufs should still be in the
-// processor's nearest caches when it is copied out of them.
+// Receives fewer long frames at a time, so that frames copied into mbufs by a driver are still in
+// the nearest caches when they are copied out.
 std::uint16_t burst_of(std::size_t frame) {
   constexpr std::size_t kBytes = 64 * 1024, kLeast = 4;
   return static_cast<std::uint16_t>(std::clamp(kBytes / frame, kLeast, kBurst));
@@ -54,7 +54,7 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
   return moved;
 }
 
-// True: it is another shard's.
+// True: it belongs to another shard.
 bool Receiver::hand_over(Bytes frame) {
   if (seat_ == nullptr) return false;
   const unsigned owner = seat_->owner_of(frame);
@@ -63,7 +63,7 @@ bool Receiver::hand_over(Bytes frame) {
   return true;
 }
 
-// Empty: not to be received. Every length is checked before it is followed.
+// Empty: drop the frame. Checks every length before using it.
 Bytes Receiver::frame_of(const rte_mbuf* mbuf, std::byte* buffer) {
   if (mbuf->next == nullptr) return segment(mbuf);
   ++counters_.chained;

@@ -18,12 +18,12 @@ namespace stp::port {
 namespace {
 
 struct Sources {
-  std::mutex mutex;  // held while a source is asked: none goes meanwhile
+  std::mutex mutex;  // held during calls of a source, so none is destroyed meanwhile
   std::vector<TelemetrySource*> list;
 };
 
 Sources& sources() {
-  static Sources& all = *new Sources;  // never destroyed: DPDK's thread may ask until the end
+  static Sources& all = *new Sources;  // never destroyed: DPDK's thread may call until the end
   return all;
 }
 
@@ -65,7 +65,7 @@ void put_row(const TelemetryRow& row, rte_tel_data* data) {
   }
 }
 
-// "7,0": up to two numbers. False: something else.
+// Parses up to two numbers, as in "7,0". False: something else.
 bool parse_numbers(const char* text, std::array<std::optional<unsigned>, 2>& out) {
   if (text == nullptr) return true;
   const std::string_view all(text);
@@ -82,7 +82,7 @@ bool parse_numbers(const char* text, std::array<std::optional<unsigned>, 2>& out
   return at == end;
 }
 
-// Answers for the link that `params` names in place `link_at`.
+// Answers for the link named at place `link_at` of `params`.
 template <typename Answer>
 int ask(const char* params, std::size_t link_at, Answer&& answer) try {
   std::array<std::optional<unsigned>, 2> numbers;
@@ -135,7 +135,7 @@ int tell_connection(const char*, const char* params, rte_tel_data* data) {
   });
 }
 
-// A command stays for as long as the process.
+// A registered command stays until the process ends.
 void register_commands() {
   rte_telemetry_register_cmd("/stp/links", tell_links, "Returns the links. No parameters");
   rte_telemetry_register_cmd("/stp/link", tell_link, "Returns a link. Parameter: int link");

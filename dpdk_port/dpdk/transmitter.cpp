@@ -58,7 +58,7 @@ bool Transmitter::fill_spares() {
     return false;
   }
   spare_count_ = kBurst;
-  // Kept from turn to turn: most turns have nothing to send, and should do as little.
+  // Kept between turns: most turns have nothing to send and should cost little.
   for (std::size_t i = 0; i < kBurst; ++i) frames_[i].head = data_of(spares_[i]);
   return true;
 }
@@ -75,7 +75,7 @@ void Transmitter::take_arp(Tap* tap) {
   }
 }
 
-// Copies what they want on the link behind what waits.
+// Copies the frames of other shards for the link behind the waiting ones.
 unsigned Transmitter::take_from_others(Tap* tap) {
   if (!fill_spares()) return 0;
   const std::size_t most = kBurst - pending_count_;
@@ -97,7 +97,7 @@ unsigned Transmitter::take_frames(Engine& engine, Tap* tap, Time now) {
   const std::size_t count = engine.transmit(frames_, now);
   STP_ASSERT(count <= frames_.size(), "no more frames are taken than were offered a head");
   if (count == 0) return 0;
-  std::size_t unused = 0;  // heads of frames that were for ourselves, moved to the front
+  std::size_t unused = 0;  // heads of frames to ourselves, moved to the front
   for (std::size_t i = 0; i < count; ++i) {
     const TxFrame& frame = frames_[i];
     const bool attached = keep_frame(i, frame, tap);
@@ -112,8 +112,8 @@ unsigned Transmitter::take_frames(Engine& engine, Tap* tap, Time now) {
   return static_cast<unsigned>(count);
 }
 
-// True: the frame refers to user memory until it has been sent, or received here; else that memory
-// is done with.
+// True: the frame refers to user memory until it is sent, or received here. False: that memory is
+// no longer used.
 bool Transmitter::keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap) {
   const Bytes head(frame.head, frame.head_length);
   if (tap != nullptr) tap->frame(head, frame.attached, true);
@@ -132,7 +132,7 @@ bool Transmitter::keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap) 
   return false;
 }
 
-// To a user of this host. As keep_frame().
+// For a user of this host. Same result as keep_frame().
 bool Transmitter::loop(const TxFrame& frame) {
   if (seat_ != nullptr) {
     const Bytes head(frame.head, frame.head_length);

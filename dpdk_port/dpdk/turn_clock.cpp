@@ -10,8 +10,8 @@
 namespace stp::port {
 namespace {
 
-// Ticks of the counter in kOldest; 0 where it may stop or change its pace, or where no device of
-// DPDK has been opened, so that nobody has found out how fast it is.
+// Ticks of the counter in kOldest. 0 if the counter may stop or change its rate, or if its rate is
+// unknown because no DPDK device has been opened.
 std::uint64_t ticks() {
 #ifdef RTE_ARCH_X86
   if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) <= 0) return 0;
@@ -24,7 +24,8 @@ std::uint64_t ticks() {
 TurnClock::TurnClock() : oldest_(ticks()) {}
 
 Time TurnClock::now() {
-  // A counter that went back, as when a machine is moved, has gone far ahead as well.
+  // The unsigned difference also covers a counter that went back, for example when a machine is
+  // migrated.
   auto const counter = rte_rdtsc();
   if (counter - asked_ < oldest_) return time_;
   asked_ = counter;

@@ -44,7 +44,7 @@ AddressGuard::Speech AddressGuard::next_of_beginning(Time now) {
   return Speech::kAnnouncement;
 }
 
-// Who asks for it as nobody while we ask means to take it as well.
+// A station that probes for the address while we probe wants it as well.
 void AddressGuard::hear(const MacAddr& sender, Ipv4 sender_ip, Ipv4 target_ip, Time now) {
   if (!address_) return;
   const bool uses_it = sender_ip == *address_;

@@ -75,7 +75,7 @@ std::optional<MacAddr> Arp::resolve(Ipv4 address, Time now) {
   Entry& entry = entry_for(address);
   if (is_known(entry, now)) return entry.mac;
   if (entry.asked == kNever || now - entry.asked >= kAskInterval) {
-    // One that finds no room is asked again at the next call.
+    // A request without room is sent at the next call.
     if (send({true, kBroadcast, address})) entry.asked = now;
   }
   return std::nullopt;
@@ -128,8 +128,8 @@ void Arp::handle(Bytes packet, Time now) {
   }
   const bool asks_us = operation == kRequest && config_.address && target_ip == *config_.address;
   const auto known = entries_.find(sender_ip.value);
-  // Who asks us will talk to us. Of all others only those we once asked about are learned: nobody
-  // can fill the table by shouting answers.
+  // Learns stations that ask us, because they will talk to us, and stations that we asked about. So
+  // nobody can fill the table with unsolicited answers.
   if (known != entries_.end()) {
     learn(known->second, sender, now);
   } else if (asks_us && sender_ip.value != 0) {
@@ -163,7 +163,7 @@ Arp::Entry& Arp::entry_for(Ipv4 address) {
   return entries_[address.value];
 }
 
-// Each kind has its own room: who asks us without end does not keep us from asking.
+// Each kind has its own room: a flood of requests to us does not block our own requests.
 bool Arp::send(const Waiting& frame) {
   STP_ASSERT(requests_waiting_ <= waiting_.size(), "the requests that wait are among what waits");
   auto const like_it = frame.request ? requests_waiting_ : waiting_.size() - requests_waiting_;

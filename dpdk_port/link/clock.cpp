@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests that let time pass link another clock.
+// Tests that simulate time link another clock.
 #include "dpdk_port/link/clock.h"
 
 #include <time.h>

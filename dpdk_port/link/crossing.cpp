@@ -11,7 +11,7 @@
 namespace stp::port {
 namespace {
 
-// Long frames find fewer places: a ring's memory should stay in the processors' caches.
+// A ring has fewer places for long frames: its memory should stay in the processors' caches.
 std::size_t places_for(std::size_t room) {
   constexpr std::size_t kBytes = std::size_t{8} << 20, kLeast = 4 * kBurst, kMost = 1024;
   return std::clamp(std::bit_floor(kBytes / room), kLeast, kMost);
@@ -32,7 +32,7 @@ void Crossing::set_bell(unsigned shard, int bell) {
   place.bell = bell;
 }
 
-// It is there as long as the lock is held.
+// The lock keeps the bell valid.
 void Crossing::ring_bell(Place& place) {
   const std::lock_guard lock(place.mutex);
   if (place.bell >= 0) eventfd_write(place.bell, 1);  // a full counter rings as well
@@ -93,7 +93,7 @@ unsigned Seat::deliver(Engine& engine, Time now) {
   return moved;
 }
 
-// Frames of one kind that stand side by side go to the engine as one burst.
+// Passes adjacent frames of one kind to the engine as one burst.
 unsigned Seat::deliver(FrameRing& ring, unsigned from, Engine& engine, Time now) {
   unsigned moved = 0;
   while (moved < kBurst * kTurnBursts) {

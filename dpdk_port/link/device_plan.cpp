@@ -8,23 +8,22 @@ namespace stp::port {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-// Drivers put headers of their own (virtio: 12 bytes), a checksum or a second VLAN tag beside a
-// frame.
+// Drivers add their own header (virtio: 12 bytes), a checksum or a second VLAN tag to a frame.
 constexpr std::size_t kDriversOwn = 32;
 constexpr std::size_t kLeastRoom = 2048;
-// A buffer's length has 16 bits, and DPDK's headroom of 128 bytes counts.
+// A buffer's length has 16 bits and includes DPDK's headroom of 128 bytes.
 constexpr std::size_t kMostRoom = 65'535 - 128;
-// What an mbuf takes beside its room.
+// Memory of an mbuf beside its room.
 constexpr std::size_t kMbufHeads = 448;
 
 std::size_t room_of(const DeviceSpec& spec, const DeviceFacts& facts) {
   const std::size_t frame = spec.data_room;
-  // A memif's buffers are those of the program at the other end.
+  // A memif's buffers belong to the program at the other end.
   if (spec.memif || facts.driver == "net_memif") return frame;
-  // An mbuf is a chunk of the kernel's: 2048 bytes at least, a page at most.
+  // An mbuf is a chunk of the kernel's ring: at least 2048 bytes, at most a page.
   if (facts.driver == "net_af_xdp") return std::max(frame, kLeastRoom);
   const std::size_t least = std::max({frame + kDriversOwn, facts.least_room, kLeastRoom});
-  // Its device knows powers of two only, and takes the next smaller one.
+  // Its device accepts only powers of two and rounds down.
   const std::size_t suits =
       facts.driver == "net_e1000_em" ? std::bit_ceil(least) : (least + kKiB - 1) / kKiB * kKiB;
   return std::min(suits, std::max(kMostRoom, frame));
@@ -33,8 +32,7 @@ std::size_t room_of(const DeviceSpec& spec, const DeviceFacts& facts) {
 }  // namespace
 
 DevicePlan plan_device(const DeviceSpec& spec, const DeviceFacts& facts) {
-  // Some devices (virtio) let no VLAN through until they are told one, others all of them: those
-  // then have less to do.
+  // Some devices (virtio) admit no VLAN until told; others admit all, and a filter saves them work.
   return {.room = room_of(spec, facts), .tell_vlan = spec.vlan && facts.filters_vlans};
 }
 

@@ -47,7 +47,7 @@ bool make_iface(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::s
   return true;
 }
 
-// The same for the same end of the same link every time, and another for the other end.
+// Always the same for one end of a link, and different for the other end.
 MacAddr memif_mac(const LinkConfig& link, const std::string& role) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char c : link.target + '#' + option(link, "id", "0")) {
@@ -59,8 +59,8 @@ MacAddr memif_mac(const LinkConfig& link, const std::string& role) {
   return mac;
 }
 
-// A ring's length, as an exponent of two. Rings of long frames are kept short, so that their memory
-// stays in the processors' caches; nothing is lost where a ring is full.
+// log2 of a ring's length. Rings of long frames are short, so that their memory stays in the
+// processors' caches; a full ring loses nothing.
 unsigned memif_ring(std::size_t buffer) {
   constexpr std::size_t kBytes = std::size_t{8} << 20;
   constexpr unsigned kShortest = 6, kLongest = 10;

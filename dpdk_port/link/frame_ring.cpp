@@ -13,8 +13,8 @@ FrameRing::FrameRing(std::size_t places, std::size_t room)
   STP_ASSERT(std::has_single_bit(places), "a ring has a power of two of places");
 }
 
-// Either this side sees the room, or the other one sees that it is waited for: each stores first
-// and looks then.
+// Either this side sees the room, or the receiver sees that the sender waits: each side stores
+// before it loads.
 bool FrameRing::has_room(std::size_t frames) {
   waits_ = false;
   if (free_ >= frames || (free_ = free_places()) >= frames) return true;

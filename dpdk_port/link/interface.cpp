@@ -24,7 +24,7 @@ class Socket {
   Socket& operator=(const Socket&) = delete;
 
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
-  // Asks about an interface; false leaves the reason in errno.
+  // Queries an interface. False: see errno.
   bool ask(unsigned long what, const std::string& name, ifreq& answer) const {
     answer = {};
     name.copy(answer.ifr_name, sizeof answer.ifr_name - 1);

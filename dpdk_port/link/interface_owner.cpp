@@ -23,7 +23,7 @@ struct Address {
   Address(int index, const MacAddr& mac) {
     const std::string text = "stp-link:" + std::to_string(index) + ':' + to_string(mac);
     name.sun_family = AF_UNIX;
-    text.copy(name.sun_path + 1, sizeof name.sun_path - 1);  // a zero in front: abstract
+    text.copy(name.sun_path + 1, sizeof name.sun_path - 1);  // a leading zero: abstract
     size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   }
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
@@ -33,13 +33,13 @@ int unix_socket() {
   return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-// Who listens at that name; pid 0: nobody, or a process that cannot be seen from here.
+// The process that listens at that name; pid 0: none, or not visible from here.
 ucred listener_at(const Address& address) {
   ucred owner{};
   socklen_t size = sizeof owner;
   const int fd = unix_socket();
   if (fd < 0) return owner;
-  // EAGAIN: so many have asked that it has no room for this one; it is there all the same.
+  // EAGAIN: its queue is full, but it exists.
   if (::connect(fd, address.get(), address.size) != 0 ||
       ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0) {
     owner = {};
@@ -48,7 +48,7 @@ ucred listener_at(const Address& address) {
   return owner;
 }
 
-// Anybody may listen at a name, but not have a packet socket on an interface.
+// Anybody may listen at a name, but not open a packet socket on an interface.
 bool has_packet_socket(uid_t user, int index) {
   std::ifstream table("/proc/self/net/packet");
   std::string line;
@@ -84,7 +84,7 @@ std::unique_ptr<InterfaceOwner> InterfaceOwner::claim(const std::string& interfa
     return nullptr;
   }
   const ucred other = listener_at(address);
-  if (!has_packet_socket(other.uid, index)) return owner;  // a name, and nothing behind it
+  if (!has_packet_socket(other.uid, index)) return owner;  // a name without a packet socket
   error = "interface " + interface + " has an owner: " + name_of(other.pid) + ", pid " +
           std::to_string(other.pid) + "; end it, reach its link (stpd:) instead, or take another " +
           "address here (mac=)";

@@ -17,7 +17,7 @@
 namespace stp::port {
 namespace {
 
-// Messages read in one look: on a host where interfaces come and go all the time the rest waits.
+// Messages read per call: on a host where interfaces change all the time the rest waits.
 constexpr unsigned kAtOnce = 16;
 
 int news_of_interfaces() {
@@ -32,7 +32,7 @@ int news_of_interfaces() {
   return -1;
 }
 
-// Which interface a message is about; 0: none.
+// The interface of a message; 0: none.
 int index_of(const nlmsghdr& message) {
   const bool is_link = message.nlmsg_type == RTM_NEWLINK || message.nlmsg_type == RTM_DELLINK;
   const bool is_address = message.nlmsg_type == RTM_NEWADDR || message.nlmsg_type == RTM_DELADDR;
@@ -71,15 +71,15 @@ bool InterfaceWatch::told() {
   alignas(nlmsghdr) std::array<char, 8192> messages;
   for (unsigned i = 0; i < kAtOnce; ++i) {
     const ssize_t size = ::recv(news_, messages.data(), messages.size(), MSG_DONTWAIT | MSG_TRUNC);
-    // ENOBUFS: some were lost.
+    // ENOBUFS: messages were lost.
     if (size < 0) return any || errno == ENOBUFS;
     any |= static_cast<std::size_t>(size) > messages.size() ||
            concerns_us(messages.data(), static_cast<std::size_t>(size));
   }
-  return true;  // there may be more: the next look finds no worse than this
+  return true;  // more may follow: counts as news
 }
 
-// While the interface is not there, any new one may be it.
+// While the interface is absent, any new one may be it.
 bool InterfaceWatch::concerns_us(const void* messages, std::size_t size) const {
   auto left = static_cast<unsigned>(size);
   for (auto* at = static_cast<const nlmsghdr*>(messages); NLMSG_OK(at, left);

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first line; "": the file is not there or cannot be read.
+// The first line; "": the file is missing or unreadable.
 std::string line_of(const fs::path& path) {
   std::ifstream in(path);
   std::string line;
@@ -34,7 +34,7 @@ std::optional<Number> number_in(std::string text, int base = 10) {
   return number;
 }
 
-// In the order of their names.
+// Sorted by name.
 std::vector<fs::path> entries_of(const fs::path& directory) {
   std::vector<fs::path> all;
   std::error_code ignored;
@@ -44,7 +44,7 @@ std::vector<fs::path> entries_of(const fs::path& directory) {
   return all;
 }
 
-// What a symbolic link leads to, its last component; "": there is none.
+// The last component of a symbolic link's target; "": none.
 std::string target_name(const fs::path& link) {
   std::error_code error;
   auto const target = fs::read_symlink(link, error);
@@ -117,7 +117,7 @@ void add_interfaces(const InventoryRoots& roots, Inventory& all) {
     found.driver = target_name(at / "device/driver");
     found.state = line_of(at / "operstate");
     found.mtu = number_in<unsigned>(line_of(at / "mtu"));
-    // -1, or an error of read(2): it is not known.
+    // -1 or an error of read(2): unknown.
     found.megabits = number_in<unsigned>(line_of(at / "speed"));
     found.note = why_no_interface(at, found, may);
     found.usable = found.note.empty();
@@ -127,7 +127,7 @@ void add_interfaces(const InventoryRoots& roots, Inventory& all) {
   }
 }
 
-// Interfaces that the kernel has on a PCI device; those of virtio are one level below.
+// The kernel's interfaces on a PCI device; those of virtio are one level below.
 std::vector<std::string> interfaces_of(const fs::path& device) {
   std::vector<std::string> names;
   auto const add = [&names](const fs::path& directory) {
@@ -175,7 +175,7 @@ void add_pci(const InventoryRoots& roots, Inventory& all) {
   }
 }
 
-// Sockets that somebody serves here, and that are called so: nothing else tells what they are for.
+// Sockets with a listener here and a matching name: nothing else tells their purpose.
 void add_memif(const InventoryRoots& roots, Inventory& all) {
   constexpr std::size_t kPathAt = 7;  // fields before it
   constexpr char kListening[] = "00010000";

@@ -44,7 +44,7 @@ std::optional<unsigned> parse_number(std::string_view text, unsigned min, unsign
   return value;
 }
 
-// One function per option: false when the value is not legal.
+// One function per option: false if the value is illegal.
 bool set_mac(const std::string& value, LinkConfig& out) {
   out.mac = parse_mac(value);
   return out.mac && !out.mac->is_group() && !out.mac->is_zero();
@@ -60,7 +60,7 @@ bool set_address(const std::string& value, LinkConfig& out) {
   return true;
 }
 
-// 10.9.0.2@02:00:00:00:00:02, and more of them behind a '+'.
+// 10.9.0.2@02:00:00:00:00:02; more entries follow after '+'.
 bool set_arp(const std::string& value, LinkConfig& out) {
   for (const std::string& entry : split(value, '+')) {
     const std::size_t at = entry.find('@');
@@ -144,7 +144,7 @@ constexpr std::array kKindOptions{
                "a number of bytes from 256 to 65535"},
 };
 
-// A device string's `queues` is its driver's.
+// `queues` in a device string belongs to the driver.
 bool is_of(const CommonOption& option, LinkKind kind) {
   return kind != LinkKind::kVdev || option.set != set_queues;
 }
@@ -168,7 +168,7 @@ std::string wrong_value(const std::string& option, std::string_view right) {
   return "'" + option + "' is not legal: give " + std::string(right);
 }
 
-// Returns what is wrong; "" when nothing is.
+// Returns the fault; "": none.
 std::string parse_option(const std::string& option, LinkConfig& out) {
   const std::size_t equals = option.find('=');
   const std::string name = option.substr(0, equals);
@@ -253,7 +253,7 @@ std::string parse(const std::string& text, LinkConfig& out) {
   for (std::size_t i = 1; i < parts.size(); ++i) {
     std::string name = parts[i].substr(0, parts[i].find('='));
     if (name.empty()) return "an option is missing before or after a comma";
-    // A device string may repeat its options: net_pcap takes several files so.
+    // A device string may repeat its options: net_pcap takes several files this way.
     if (out.kind != LinkKind::kVdev && std::find(names.begin(), names.end(), name) != names.end()) {
       return "option '" + name + "' stands twice";
     }

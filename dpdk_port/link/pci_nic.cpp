@@ -14,13 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The name that a symbolic link leads to; "": there is none.
+// The name of a symbolic link's target; "": none.
 std::string target_of(const fs::path& link) {
   std::error_code missing;
   return fs::read_symlink(link, missing).filename();
 }
 
-// The first entry whose name begins so; "": there is none.
+// The first entry whose name begins so; "": none.
 std::string entry_of(const fs::path& directory, const std::string& prefix) {
   std::error_code missing;
   std::string first;
@@ -31,7 +31,7 @@ std::string entry_of(const fs::path& directory, const std::string& prefix) {
   return first;
 }
 
-// A NIC may have registers at the second place and none at the first.
+// Some NICs have registers at the second place but not at the first.
 std::string registers_of(const fs::path& device) {
   for (const char place : std::string("012345")) {
     const fs::path file = device / (std::string("resource") + place);
@@ -41,7 +41,7 @@ std::string registers_of(const fs::path& device) {
   return {};
 }
 
-// virtio has a device of its own between the two.
+// virtio has its own device in between.
 std::string interface_of(const fs::path& device) {
   const std::string own = entry_of(device / "net", "");
   return own.empty() ? entry_of(device / entry_of(device, "virtio") / "net", "") : own;
@@ -108,7 +108,7 @@ PciRights rights_on(const PciNic& nic, bool hugepages) {
     return ::access(file.c_str(), R_OK | W_OK) == 0;
   };
   return {.hugepages = hugepages,
-          // Without an IOMMU its name is another one.
+          // Without an IOMMU it has another name.
           .opens_group = opens("/dev/vfio/" + nic.group) || opens("/dev/vfio/noiommu-" + nic.group),
           .locks_without_limit = has_capability(CAP_IPC_LOCK),
           .memlock = limit.rlim_cur};

@@ -14,7 +14,7 @@
 namespace stp::port {
 namespace {
 
-// Who has locked the file; 0: nobody that can be seen from here.
+// The process that has locked the file; 0: none that is visible from here.
 pid_t locker_of(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return 0;

@@ -9,7 +9,8 @@
 namespace stp::port {
 namespace {
 
-// Asks the kernel for a block at a time. Keys guard connections: nothing weaker takes its place.
+// Reads the kernel's source a block at a time. Keys guard connections, so there is no weaker
+// fallback.
 class SystemRandom final : public Random {
  public:
   std::uint32_t next() override {
@@ -20,8 +21,8 @@ class SystemRandom final : public Random {
 
  private:
   void refill() {
-    // Up to 256 bytes come whole once the kernel's generator is seeded; before, the call waits,
-    // and a signal may end it.
+    // Requests of up to 256 bytes are complete once the kernel's generator is seeded; before, the
+    // call waits and a signal may end it.
     while (getrandom(block_.data(), sizeof block_, 0) != static_cast<ssize_t>(sizeof block_)) {
     }
     used_ = 0;

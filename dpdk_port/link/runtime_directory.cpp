@@ -42,7 +42,7 @@ bool is_served(const fs::path& socket_path) {
   return !dead;
 }
 
-// The pid alone does not tell: the process may be of another pid namespace.
+// The pid alone is not enough: the process may be in another pid namespace.
 bool is_left_behind(const fs::path& directory) {
   auto const pid = owner_of(directory);
   if (pid == 0 || ::kill(pid, 0) == 0 || errno != ESRCH) return false;

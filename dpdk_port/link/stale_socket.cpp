@@ -18,8 +18,8 @@ void remove_stale_socket(const std::string& path) {
   std::memcpy(address.sun_path, path.data(), path.size());
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;
-  // Of another type than the server's, which so hears nothing of it: it would not survive somebody
-  // who connects and leaves.
+  // Uses another socket type than the server, which does not notice it: the server would not
+  // survive a client that connects and leaves.
   const int probe = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (probe < 0) return;
   const bool refused =
