@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every counter of a Node, and which of them are reasons to drop a frame: the one list of both.
-// The names are those of `stpctl stats`, DPDK telemetry, Prometheus and docs/operations.md:
-// operators rely on them.
+// The single list of all counters of a Node and of the reasons to drop a frame. `stpctl stats`,
+// DPDK telemetry, Prometheus and docs/operations.md use these names: operators rely on them.
 #pragma once
 
 // X(Id, name, "text"): something happened.

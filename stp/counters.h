@@ -25,7 +25,7 @@ class Counters {
 
   static const char* name(Counter c);         // "bad_port"
   static const char* description(Counter c);  // "D_Port names no connection or endpoint"
-  // Whether counting it means that a received frame was dropped.
+  // Whether this counter counts dropped frames.
   static bool is_drop(Counter c);
 
  private:

@@ -11,7 +11,7 @@
 
 namespace stp {
 
-// Nanoseconds since an arbitrary start. stp/ never asks a clock: the caller passes "now" in.
+// Nanoseconds since an arbitrary start. stp/ never reads a clock: the caller passes the time in.
 using Time = std::uint64_t;
 inline constexpr Time kMicrosecond = 1'000;
 inline constexpr Time kMillisecond = 1'000'000;
@@ -25,8 +25,8 @@ struct MacAddr {
   std::array<std::uint8_t, 6> octets{};
 
   friend constexpr auto operator<=>(const MacAddr&, const MacAddr&) = default;
-  // Of each frame, whose address was stored a moment ago: read as it was written, in pieces of 4
-  // and 2 bytes, since a longer load would have to wait for all stores before it.
+  // Runs once per frame, on an address just stored: reads it in pieces of 4 and 2 bytes, as it was
+  // written, because a longer load would wait for all stores before it.
   friend constexpr bool operator==(const MacAddr& a, const MacAddr& b) {
     if (std::is_constant_evaluated()) return a.octets == b.octets;
     std::uint32_t a4, b4;
@@ -55,7 +55,8 @@ struct MacAddr {
   }
 };
 
-// Where Keys come from. The data plane gives the system's source, the simulation a seeded one.
+// The random source for Keys. The data plane passes the system's source, the simulation a seeded
+// one.
 class Random {
  public:
   virtual ~Random() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives on arrival: starts a write although earlier messages have not arrived. The write is
-// recorded as one whose turn is over, so that the order of the others does not change.
+// Receives on arrival: starts a write although earlier messages have not arrived. Marks its message
+// as handled, so that the order of the others does not change.
 #include <algorithm>
 
 #include "stp/base/assert.h"

@@ -22,8 +22,8 @@
 
 namespace stp {
 
-// How long this layer waits: for what the other side's Node answers, for what its user or its layer
-// does, for a Transfer to get on, and for a user who is said to know of it.
+// How long this layer waits: for the peer's Node to answer; for its user or its managed layer to
+// act; for progress of a Transfer; and for a user that is said to know of it.
 // protocol: 10.11, 10.17
 inline constexpr Time kAnswerPatience = 10 * kSecond;
 inline constexpr Time kUserPatience = 30 * kSecond;
@@ -181,7 +181,7 @@ struct Sequencer::Impl {
   void complete(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
   void complete(const Outbound& out, int status);
   [[nodiscard]] static Completion completion_of(const PutBlock& block, int status);
-  // Without effect on the Node: who is meant is the Node's to fill in.
+  // A header without addresses: the Node fills in those of the peer.
   template <typename Operation>
   [[nodiscard]] static wire::Header header(const Operation& operation, std::uint16_t flags = 0) {
     return wire::to_header(operation, flags);
@@ -338,7 +338,7 @@ struct Sequencer::Impl {
   bool may_wait_for_nothing = false;                   // all Puts of a region are answered
   std::deque<GetPiece> gets;                           // by G_num, from first_g_num on
   std::uint32_t first_g_num = 1;
-  std::size_t gets_sent = 0;  // the first so many of `gets`
+  std::size_t gets_sent = 0;  // the number of `gets` sent, from the first on
   Time get_answered = 0;      // the last answer came then, of this G_num
   std::uint32_t newest_answered = 0;
   int get_status = 0;                       // of the pieces of one get so far

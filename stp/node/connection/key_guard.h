@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Protects the Key of a connectionless endpoint from guessing: after wrong Keys, limits whose
-// frames are examined. Fixed size. A frame with the right Key from a known sender costs one lookup.
+// Protects the Key of a connectionless endpoint from guessing: after wrong Keys, the Node examines
+// fewer frames of unknown senders. Fixed size. A frame with the right Key from a known sender costs
+// one lookup.
 #pragma once
 
 #include <algorithm>

@@ -127,8 +127,7 @@ void Node::Impl::ask_whether_seen(Vc& vc, Time now) {
   vc.doubt.ask(vc.questions.sync(), now);
 }
 
-// An RSR to the Node's own RS arrived while it is in doubt whether the sender has seen what it was
-// sent.
+// An RSR arrived for the RS that asked whether the sender has seen what it was sent.
 void Node::Impl::doubt_answered(Vc& vc, std::uint32_t sync, std::uint32_t slots, Time now) {
   if (!vc.doubt.is_open()) return;
   vc.data_check = now;

@@ -33,7 +33,7 @@ class ExpectedAnswers {
   [[nodiscard]] bool is_over(std::uint32_t g_num);
 
   std::unordered_map<std::uint64_t, InboundBlock> blocks_;  // by (R_id, G_num)
-  // Finished G_nums of ours: the newest that left, and bit n for the one n before it.
+  // Finished G_nums of ours: the newest that left, and bit n for the G_num n before it.
   bool any_ = false;
   std::uint32_t newest_ = 0;
   std::uint64_t over_ = 0;

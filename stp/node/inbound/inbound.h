@@ -70,7 +70,7 @@ class Inbound {
   // The answers to the user's own Gets and FetchOps.
   ExpectedAnswers& answers() { return answers_; }
   [[nodiscard]] const Tiles& tiles() const { return tiles_; }
-  // Ends all of them. The result holds their memory.
+  // Ends all Transfers and regions. The result holds their memory.
   InboundRemains clear();
   // Frees up to `most` pieces of ended Transfers. Returns how many.
   std::size_t tidy(std::size_t most) { return remains_.dismantle(most); }
