@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link in DPDK's terms: which device to make, how large its frames are, whose address it has.
+// A link in DPDK's terms: the device to make, the size of its frames, its address.
 #pragma once
 
 #include <optional>

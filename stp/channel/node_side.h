@@ -74,7 +74,7 @@ class NodeChannel {
   [[nodiscard]] std::atomic<std::uint32_t>* wake_word() { return &control_->wake; }
 
  private:
-  // The most entries examined per look at the user's reads, if some hold no Slot.
+  // The most entries examined per check of the user's reads, if some hold no Slot.
   static constexpr std::uint32_t kLook = 4'096;
   [[gnu::noinline]] std::uint32_t pass_reserve(std::uint32_t tail);
   std::uint32_t queued();  // unread entries of the Schedule Header Queue

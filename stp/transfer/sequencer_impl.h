@@ -22,7 +22,7 @@
 
 namespace stp {
 
-// How long this layer waits: for the peer's Node to answer; for its user or its managed layer to
+// How long this layer waits: for the peer's Node to answer; for the peer's user or managed layer to
 // act; for progress of a Transfer; and for a user that is said to know of it.
 // protocol: 10.11, 10.17
 inline constexpr Time kAnswerPatience = 10 * kSecond;

@@ -40,7 +40,8 @@ UnscheduledBlocks::Open* UnscheduledBlocks::find_open(const BlockName& name) {
   return nullptr;
 }
 
-// A free place for a new Block, or that of a Block whose sender is silent. nullptr: none.
+// A place for a new Block: a free one, or that of a Block without an STU for kPatience. nullptr:
+// none.
 UnscheduledBlocks::Open* UnscheduledBlocks::make_room(const BlockName& name, Time now) {
   auto const set = places(open_, kOpenWays, name);
   auto const free =
