@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files that are whole and have no name yet. All of them are made durable together, and then get
-// their names: to wait for the disk once for each would take longer than all the rest. Functions
-// give 0 or a negative errno.
+// Complete files that do not have their names yet. settle() syncs all of them to disk together and
+// then renames them: one sync per file would take longer than everything else. Functions return 0
+// or a negative errno.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +31,15 @@ class Batch {
   using Report = std::function<void(std::uint32_t number, int error)>;
 
   Batch() = default;
-  // Removes what has not got its name.
+  // Removes the temporaries of files that have not got their names.
   ~Batch();
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
   void add(std::uint32_t number, WholeFile file);
-  // Gets its permissions and time after all that was added before.
+  // The directory gets its permissions and time after everything that was added before it.
   void add_directory(std::uint32_t number, Directory directory, const Metadata& metadata);
-  // It holds as much as is good for it: settle() is due.
+  // The batch is large enough: call settle().
   [[nodiscard]] bool is_full() const;
   [[nodiscard]] bool is_empty() const { return items_.empty(); }
   void settle(const Report& report);

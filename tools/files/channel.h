@@ -21,12 +21,12 @@ struct Message {
 
 class Channel {
  public:
-  // Messages under way each way, and so the buffers: enough to read the disk meanwhile.
+  // Messages under way in each direction, and so buffers: enough to read the disk meanwhile.
   static constexpr std::size_t kDepth = 8;
 
-  // A peer that takes no message for so long counts as gone.
+  // Timeout: a peer that takes no message for so long counts as gone.
   static constexpr Duration kPatience = std::chrono::seconds(60);
-  // Called every now and then while a function waits: what it throws ends the waiting.
+  // Called from time to time while a function waits. An exception from it ends the wait.
   using Attend = std::function<void()>;
 
   // All functions throw LinkFailure once the connection is lost, Closed when the peer closed it.
@@ -34,14 +34,14 @@ class Channel {
   Channel(Link& link, const std::string& peer, Attend attend);
   // Takes a request.
   Channel(Link& link, stm_connection_t request, Attend attend);
-  // Says that there are too many of that peer, or in all.
+  // Tells the peer that it has too many connections, or that there are too many in all.
   static void refuse(stm_connection_t request);
-  // Sends what is under way, for a short while.
+  // Waits a short time until the messages under way have been sent.
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // The longest message that is no content.
+  // The longest message other than content.
   static constexpr std::size_t kControlRoom = std::size_t{16} << 10;
 
   // At most kControlRoom bytes, which are copied. Waits for a place: LinkFailure after kPatience.
@@ -50,16 +50,16 @@ class Channel {
   bool ready_to_send();
   // The longest message of content; the same for the whole connection.
   [[nodiscard]] std::size_t content_room() const { return chunk_; }
-  // A buffer of content_room() bytes to fill, and to send the first `length` bytes of. nullptr:
-  // none is free yet.
+  // A buffer of content_room() bytes. The caller fills it and sends its first `length` bytes.
+  // nullptr: none is free yet.
   std::span<std::byte> content_buffer(Duration wait);
   void send_content(MessageTag tag, std::span<const std::byte> filled);
   // The next message; false: `wait` has passed.
   bool receive(Message& message, Duration wait);
-  // Its buffer may take the next one.
+  // Releases the buffer of a message for the next one.
   void done_with(const Message& message);
 
-  // Content that has reached the peer.
+  // Content bytes that have reached the peer.
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
 
  private:
@@ -82,8 +82,8 @@ class Channel {
   [[nodiscard]] bool host_has_answered() const;
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;
 
-  // All content under way together, in STUs: what the receive ring of a driver usually holds (512
-  // frames), less what control operations need.
+  // Limit of all content under way, in STUs: the usual length of a driver's receive ring (512
+  // frames), less room for control operations.
   static constexpr std::size_t kStusUnderWay = 384;
 
   const Attend attend_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// XXH3-128 of a file's content, as `xxhsum -H2` prints it. It finds what memory, disk or a fault
-// in a program did to the data; against an enemy on the wire it is no protection.
+// XXH3-128 of a file's content, as `xxhsum -H2` prints it. It detects damage by memory, disk or a
+// program error. It does not protect against an attacker on the wire.
 #pragma once
 
 #include <xxhash.h>
@@ -35,7 +35,7 @@ class ContentDigest {
   std::unique_ptr<XXH3_state_t, Free> state_;
 };
 
-// Of content that is there as a whole.
+// The digest of content that is complete in memory.
 inline Digest digest_of(std::span<const std::byte> bytes) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data(), bytes.size()));

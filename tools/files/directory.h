@@ -18,8 +18,8 @@ namespace stp::files {
 // An open directory, for as long as somebody needs it.
 using Directory = std::shared_ptr<const service::UniqueFd>;
 
-// Directories below a root. The one that was asked for last is kept open: files of one directory
-// mostly come one after the other.
+// Directories below a root. The last one used stays open, because files of one directory mostly
+// come one after the other.
 class DirectoriesBelow {
  public:
   explicit DirectoriesBelow(const std::string& root) : root_(root) {}
@@ -32,8 +32,8 @@ class DirectoriesBelow {
   Directory last_;
 };
 
-// What the umask leaves of a mode. The umask is that which the process had when this was first
-// called.
+// The mode without the bits of the umask. The umask is the one that the process had at the first
+// call.
 mode_t permitted(mode_t mode);
 
 // Gives an open file or directory its permissions, less what the umask of this process takes away,

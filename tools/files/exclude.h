@@ -10,12 +10,12 @@ namespace stp::files {
 class Exclude {
  public:
   Exclude() = default;
-  // `root`: what the paths begin with there, and the patterns do not know.
+  // `root`: the prefix of the paths at the receiver. Patterns do not contain it.
   Exclude(const std::vector<std::string>& patterns, const std::string& root)
       : patterns_(patterns), root_(root) {}
-  // Of a path below the receiver's directory. A pattern without a slash is that of a name at any
-  // depth; one with a slash, that of a whole path below the root. One that ends with a slash is
-  // meant for directories only. The root itself is never excluded.
+  // `path`: below the receiver's directory. A pattern without a slash matches a name at any depth.
+  // A pattern with a slash matches a whole path below the root. A pattern that ends with a slash
+  // matches only directories. The root itself is never excluded.
   [[nodiscard]] bool matches(const std::string& path_there, bool is_directory) const;
 
  private:

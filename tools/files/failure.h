@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Failures as a user is told of them: the cause, and what to do about it.
+// Errors as the user sees them: the cause and the remedy.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace stp::files {
 
-// The connection, and all that was to go over it, is lost.
+// The connection is lost, and with it all transfers on it.
 struct LinkFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -16,11 +16,11 @@ struct LinkFailure : std::runtime_error {
 struct Closed : LinkFailure {
   Closed() : LinkFailure("the other side closed the connection") {}
 };
-// The same, and it would be so again: what was asked for cannot be.
+// The same, and a retry would fail again.
 struct FinalFailure : LinkFailure {
   using LinkFailure::LinkFailure;
 };
-// One file is lost; the next one has its chance.
+// One file has failed; the next ones can still succeed.
 struct FileFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -36,13 +36,13 @@ std::string error_text(int error);
 LinkFailure link_failure(int result);  // opening the link
 LinkFailure lost_link(int result);     // a link that was there
 LinkFailure connect_failure(int result, const std::string& peer);
-// Its host has answered, its program has not.
+// The peer's host has answered, but its program has not.
 LinkFailure busy_failure(const std::string& peer);
-// The other program speaks another version, or is none of ours (0).
+// The other program speaks another version, or is not one of ours (0).
 FinalFailure other_receiver(const std::string& peer, std::uint16_t version);
 LinkFailure wrong_sender(std::uint16_t version);
 LinkFailure listen_failure(int result, const std::string& address);
-// Of a connection; Closed where it is that.
+// An error of a connection; Closed if the peer closed it.
 [[noreturn]] void throw_connection_failure(int result);
 
 }  // namespace stp::files

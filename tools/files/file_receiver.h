@@ -14,12 +14,12 @@
 
 namespace stp::files {
 
-// What all connections of a receiver share.
+// Settings that all connections of a receiver share.
 struct ReceiverContext {
   std::string directory;
   Progress& progress;
   const std::atomic<bool>& stop;
-  // A sender of which nothing comes for so long loses its connection...
+  // Timeout: a sender that is silent for so long loses its connection...
   Duration idle_timeout = std::chrono::seconds(60);
   // ...and when others wait for its place, already after this long.
   Duration idle_under_pressure = std::chrono::seconds(5);
@@ -28,7 +28,7 @@ struct ReceiverContext {
   std::size_t most_per_peer = 8;  // of one address; further ones are refused
 };
 
-// One sender, as the one who gives out the places sees it. Both sides read and write it.
+// One sender, as seen by the thread that assigns the places. Both threads read and write it.
 struct Presence {
   [[nodiscard]] Duration silence() const {
     return std::chrono::steady_clock::now().time_since_epoch() - Duration(heard);
@@ -41,7 +41,7 @@ struct Presence {
 
 class FileReceiver {
  public:
-  // But for a sender that reads what is here already, to compare: its disk may take longer.
+  // Not for a sender that compares existing files: its disk may take longer.
   static constexpr Duration kDiskPatience = std::chrono::minutes(10);
 
   FileReceiver(Channel& channel, ReceiverContext& context, Presence& presence)
@@ -53,7 +53,7 @@ class FileReceiver {
     if (context.to_stdout) files_.write_to(STDOUT_FILENO);
   }
 
-  // Until the sender closes the connection. LinkFailure, Stopped.
+  // Runs until the sender closes the connection. Throws LinkFailure, Stopped.
   void serve();
   [[nodiscard]] unsigned files() const { return files_.files(); }
   [[nodiscard]] unsigned failures() const { return files_.failures() + broken_; }
@@ -63,7 +63,7 @@ class FileReceiver {
   void await(Message& message);
   [[nodiscard]] Duration patience() const;
   [[noreturn]] void give_up(Reason reason, const std::string& why);
-  // False: it is none of ours.
+  // False: the message is not one of ours.
   [[nodiscard]] bool handle(const Message& message);
   void say(const Note& note);
   void flush();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sending side of a connection between stp-send and stp-recv. A file is sent once the receiver
-// has confirmed its digest, and that the file stands on its disk. Many are under way: what becomes
-// of one is told later, and not always in the order in which they were offered.
+// The sending side of a connection between stp-send and stp-recv. A file counts as sent when the
+// receiver has confirmed its digest and has the file on disk. Many files are under way at once:
+// results are reported later, and not always in the order of the offers.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 
 namespace stp::files {
 
-// What has become of a file.
+// The result of one file.
 struct Outcome {
   const FileReader& file;
   std::uint64_t sent = 0;  // bytes of content, what the receiver had already left out
@@ -33,9 +33,9 @@ struct Outcome {
 
 class FileSender {
  public:
-  // Without progress for so long the receiver counts as gone...
+  // Timeout without progress, after which the receiver counts as gone...
   static constexpr Duration kPatience = std::chrono::seconds(60);
-  // ...but its disk may take longer to read what is there, or with what is left at the end.
+  // ...but its disk may take longer to read existing files, or to write the rest at the end.
   static constexpr Duration kDiskPatience = std::chrono::minutes(10);
 
   using Report = std::function<void(const Outcome&)>;
@@ -49,9 +49,9 @@ class FileSender {
         report_(std::move(report)),
         most_packed_(std::min(kMostPacked, channel.content_room() - kPackHead)) {}
 
-  // The file takes its turn. Both: LinkFailure, Stopped.
+  // Queues the file. Both throw LinkFailure, Stopped.
   void offer(FileReader file);
-  // Until all that was offered was reported.
+  // Waits until every offered file has been reported.
   void finish();
 
  private:
@@ -63,11 +63,11 @@ class FileSender {
     Digest digest{};  // of what the receiver has
   };
 
-  // Does what there is to do, and waits for more, until `enough`.
+  // Works, and waits for more work, until `enough` is true.
   void work_until(const std::function<bool()>& enough);
-  // One piece of what can be done without waiting for an answer. False: there is nothing.
+  // Does one step that needs no answer. False: there is none.
   bool work();
-  // Takes what the receiver says; where there is nothing, waits for it. True: it said something.
+  // Handles messages of the receiver; waits if there are none. True: a message came.
   bool hear(Duration wait);
   void heard(const Note& note);
   void wanted(std::uint32_t number, const Note& note);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A file that appears under its name complete or not at all: it is written to a hidden temporary
-// beside it, and gets its name in a Batch. Without finish() the destructor removes the temporary,
-// or, of a file that is to be resumed, keeps it for the next time. Functions give 0 or a negative
+// A file that appears under its name complete or not at all. It is written to a hidden temporary
+// file beside it, and a Batch renames it. Without finish(), the destructor removes the temporary,
+// or keeps it for the next time if the file is to be resumed. Functions return 0 or a negative
 // errno.
 #pragma once
 
@@ -26,20 +26,20 @@ class FileWriter {
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
-  // -ENOSPC here already: the file does not fit. -EBUSY: someone else resumes the same file.
-  // -EEXIST: what has the temporary's name is none that this program has left.
+  // -ENOSPC: the file does not fit on the disk. -EBUSY: another process resumes the same file.
+  // -EEXIST: a file that this program did not make has the temporary's name.
   int open(Directory directory, const std::string& name, const Metadata& metadata);
-  // What is written goes to a descriptor as it comes, and has no name.
+  // Writes to a descriptor as the bytes come; there is no name.
   int open_sink(int fd, const Metadata& metadata);
-  // Bytes that are there from an earlier time: of a partial file, or of one that seems to be the
-  // same (by its size, and its time or, with `checksum`, its digest alone).
+  // Bytes that exist already: of a partial file, or of a file that seems to be the same (by its
+  // size and time, or with `checksum` by its size and digest).
   [[nodiscard]] std::uint64_t have() const { return have_; }
   // Adds them to `digest`. -ECANCELED: `stop` became true meanwhile.
   int read_back(ContentDigest& digest, const std::atomic<bool>& stop) const;
-  // The content follows from there on; at most have().
+  // The content continues from this offset, which is at most have().
   int go_on_from(std::uint64_t at);
   int append(std::span<const std::byte> bytes);
-  // With its permissions and time, ready for its name.
+  // Sets permissions and time. The file is then ready to be renamed.
   int finish(WholeFile& file);
   void discard();
 

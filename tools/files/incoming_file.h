@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A file whose content comes piece by piece, as the receiver's disk sees it: opened, then its bytes
-// in order, then confirmed by the sender's digest. Every step says in a Note how it went.
+// The disk side of a file that the receiver gets piece by piece: open it, write its bytes in order,
+// then check the sender's digest. Each step returns its result as a Note.
 #pragma once
 
 #include <atomic>
@@ -17,24 +17,24 @@
 
 namespace stp::files {
 
-// The note that says what a negative errno means; 0: all is well.
+// The note for a negative errno; 0: no error.
 Note result_of(int error);
 Note because(Reason reason);
 
 class IncomingFile {
  public:
-  // `stop` ends the reading of what is there already, however long it is.
+  // `stop` interrupts the reading of an existing file, however long it is.
   IncomingFile(const Metadata& metadata, Progress& progress, const std::atomic<bool>& stop)
       : metadata_(metadata), progress_(progress), stop_(stop) {}
 
-  // What is there already, and its digest.
+  // The bytes that exist already, and their digest.
   Note open(Directory directory, const std::string& name);
-  // Nothing is there, and what comes goes to a descriptor.
+  // Nothing exists yet; the content goes to a descriptor.
   Note open_sink(int fd) { return result_of(writer_.open_sink(fd, metadata_)); }
-  // The content comes from there on.
+  // The content continues from this offset.
   Note go_on_from(std::uint64_t at);
   Note append(std::span<const std::byte> bytes);
-  // All `size` bytes are there: `whole` waits for its name.
+  // All `size` bytes have arrived: `whole` waits to be renamed.
   Note commit(std::uint64_t size, const Digest& expected, WholeFile& whole);
 
   [[nodiscard]] std::uint64_t have() const { return writer_.have(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All files that one sender offers, as the receiver's disk sees them. What a sender may leave under
-// way is bounded: files, their names, open descriptors.
+// The disk side of all files that one sender offers. Bounds limit what a sender may have under way:
+// files, their names, open descriptors.
 #pragma once
 
 #include <atomic>
@@ -28,30 +28,30 @@ class IncomingFiles {
  public:
   using Answer = std::function<void(const Note&)>;
 
-  // `answer` takes what the sender is to hear. `stop` ends the reading of what is there already.
+  // `answer` sends a note to the sender. `stop` interrupts the reading of existing files.
   IncomingFiles(const std::string& root, Progress& progress, const std::atomic<bool>& stop,
                 Answer answer)
       : progress_(progress), stop_(stop), answer_(std::move(answer)), directories_(root) {}
 
-  // The content of the first file goes to this descriptor as it comes; others are refused.
+  // The content of the first file goes to this descriptor as it comes; further files are refused.
   void write_to(int fd) { sink_ = fd; }
 
-  // False: the sender breaks the rules, and is not to be heard any further.
+  // False: the sender breaks the rules; ignore it from now on.
   [[nodiscard]] bool offers(std::span<const std::byte> message);
   [[nodiscard]] bool pack(std::span<const std::byte> message);
   [[nodiscard]] bool told(const Note& note);
-  // For the file that kGo was said of; for one that has failed meanwhile it is passed over.
+  // Content of the file that kGo named. If that file has failed meanwhile, the content is skipped.
   void content(std::span<const std::byte> bytes);
-  // All that is whole becomes durable, gets its name, and is answered.
+  // Syncs, renames and answers all complete files.
   void settle();
-  // Settles, and says of a file whose content comes why it does not go on. True: there was one.
+  // Settles, and tells the sender why a file whose content is coming stops. True: there was one.
   bool end(Reason reason);
-  // One line for what was left out for want of space.
+  // One log line about the files that were left out because space was short.
   void complain_of_space();
 
-  // The sender reads what is here already, to compare.
+  // The receiver reads existing files to compare them.
   [[nodiscard]] bool is_compared() const { return compared_ > (under_way_ != 0 ? 1U : 0U); }
-  // Of the file whose content comes; empty: none does.
+  // The path of the file whose content is coming; empty: none.
   [[nodiscard]] std::string name_under_way() const;
   [[nodiscard]] unsigned files() const { return files_; }
   [[nodiscard]] unsigned failures() const { return failures_; }
@@ -65,7 +65,7 @@ class IncomingFiles {
     std::unique_ptr<IncomingFile> file;
     std::size_t size = 0;  // of what it adds to kMostOfferedBytes
   };
-  // What a line about a file says, until it is settled.
+  // The log line about a file, until the file is settled.
   struct Told {
     std::string name;
     std::uint64_t bytes = 0;
@@ -74,7 +74,7 @@ class IncomingFiles {
 
   Offer* find(std::uint32_t number);
   [[nodiscard]] std::uint32_t number_after_all() const;
-  // Looks at offers that were not looked at, in order, and lets go of those that are over.
+  // Handles new offers, in order, and drops those that are finished.
   void advance();
   void look_at(std::uint32_t number, Offer& offer);
   void look_at_file(std::uint32_t number, Offer& offer, const Directory& directory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Owners of what the managed API gives: a domain on the chosen link, queues, registered memory.
+// C++ owners of objects of the managed API: a domain on the chosen link, queues, registered memory.
 #pragma once
 
 #include <stp/managed.h>
@@ -14,7 +14,7 @@ namespace stp::files {
 
 using Duration = std::chrono::steady_clock::duration;
 
-// How long a program waits before it looks whether it was asked to end.
+// How long a program waits before it checks whether it was asked to end.
 inline constexpr Duration kAttention = std::chrono::milliseconds(100);
 
 class Link {
@@ -24,7 +24,7 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   [[nodiscard]] stm_domain_t domain() const { return domain_; }
-  // Bytes of the longest STU that it carries.
+  // Length of the longest STU of the link, in bytes.
   [[nodiscard]] std::size_t stu() const;
 
  private:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the receiver has to know of a file, directory or symbolic link before its content comes. A
-// message of tag kOffers holds one or more of these, each behind its length (2 bytes):
+// What the receiver must know about a file, directory or symbolic link before its content comes. A
+// message with tag kOffers holds one or more of these, each preceded by its length (2 bytes):
 //
 //   0  "STPM"   4  version   6  kind   7  flags   8  mode   10  length of the path   12 nanoseconds
 //   16  size    24  seconds since 1970 (signed)   32  path, then what a symbolic link points to
 //
-// big-endian. Of a symbolic link `size` is the length of what it points to, of a directory and of a
-// stream 0.
+// All fields are big-endian. `size` of a symbolic link is the length of its target; of a directory
+// and of a stream it is 0.
 #pragma once
 
 #include <cstddef>
@@ -40,15 +40,15 @@ inline constexpr std::size_t kMetadataHead = 32;
 inline constexpr std::size_t kMaxMetadata = kMetadataHead + 2 * kMaxPathLength;
 
 std::vector<std::byte> encode(const Metadata& metadata);
-// nullopt: not metadata of this version, or of another length than it says.
+// nullopt: not metadata of this version, or its length is wrong.
 std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes);
 
-// What it adds to a message of offers.
+// Its length in a message of offers.
 inline std::size_t offer_size(const Metadata& metadata) {
   return sizeof(std::uint16_t) + kMetadataHead + metadata.path.size() + metadata.target.size();
 }
 void append_offer(std::vector<std::byte>& offers, const Metadata& metadata);
-// Takes the first one off `offers`. nullopt: it is not understood.
+// Removes the first one from `offers`. nullopt: it is malformed.
 std::optional<Metadata> take_offer(std::span<const std::byte>& offers);
 
 }  // namespace stp::files

@@ -20,10 +20,10 @@ std::optional<std::vector<std::string>> accepted_path(std::string_view path);
 // The last component of a path; empty where it has none ("/", "..").
 std::string base_name(std::string_view path);
 
-// For a file under way: no other of this host has it.
+// A name for a file under way, unique on this host.
 std::string temporary_name();
 
-// The same text with everything that a terminal would act upon replaced by '?'.
+// The text with every character that could control a terminal replaced by '?'.
 std::string printable(std::string_view text);
 
 }  // namespace stp::files

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stp-send and stp-recv say to each other, as messages of the managed API. Nothing waits for a
-// single file: up to kMostOffered of them are under way.
+// The messages that stp-send and stp-recv exchange over the managed API. Up to kMostOffered files
+// are under way at once, so no step waits for a single file.
 //
 //   sender    offers     what could come: see metadata.h. Files are numbered from 1 on by them
 //   receiver  kWanted    of each file: `have` bytes are there already, `digest` is theirs
@@ -12,10 +12,11 @@
 //   receiver  kDone      `have` files in a row, from `file` on, stand under their names
 //   or        kFailed    of each file that does not
 //
-// Files that are there already, directories and symbolic links are not wanted but done. What came
-// is answered once it is durable, many files at once. Content between kGo and kCommit is that of
-// one file. A receiver that fails meanwhile says so at once, and passes over what still comes for
-// that file. A sender that gives up one says kAbandon, which nobody answers.
+// For existing files, directories and symbolic links the receiver sends kDone without kWanted. It
+// answers for many files at once, after it has synced them to disk. Content between kGo and kCommit
+// belongs to one file. If a file fails at the receiver meanwhile, the receiver sends kFailed at
+// once and skips the rest of its content. A sender that gives up a file sends kAbandon, which has
+// no answer.
 //
 // A message of tag kNotes holds one or more notes:
 //
@@ -35,9 +36,9 @@
 namespace stp::files {
 
 inline constexpr std::size_t kChunk = std::size_t{1} << 20;
-// Of all that the two say, and of what they say when they connect.
+// The version of all these messages, and of the data that the two exchange when they connect.
 inline constexpr std::uint16_t kFilesVersion = 3;
-// Offered and not yet over, of one connection: so many files, and so many bytes of Metadata.
+// Limits of the unfinished offers of one connection: files, and bytes of Metadata.
 inline constexpr std::size_t kMostOffered = 4096;
 inline constexpr std::size_t kMostOfferedBytes = std::size_t{1} << 20;
 enum class MessageTag : std::uint32_t { kOffers = 1, kNotes = 2, kContent = 3, kPack = 4 };
@@ -78,11 +79,11 @@ struct Note {
 };
 
 NoteBytes encode(const Note& note);
-// nullopt: not one of ours, or of a version that this program does not know.
+// nullopt: not one of our messages, or of a version that this program does not know.
 std::optional<Note> decode_note(std::span<const std::byte> bytes);
-// All notes of a message; none: one of them is not understood, or there is none.
+// All notes of a message. Empty: one of them is malformed, or there is none.
 std::vector<Note> decode_notes(std::span<const std::byte> bytes);
-// For the user: the cause and the remedy.
+// The text for the user: the cause and the remedy.
 std::string describe(const Note& note);
 
 }  // namespace stp::files

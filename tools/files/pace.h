@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bytes per second, where the user limits them.
+// Limits the bytes per second if the user has set a limit.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@ class Pace {
   void spend(std::uint64_t bytes, Clock::time_point now) {
     if (rate_ == 0) return;
     auto const seconds = static_cast<double>(bytes) / static_cast<double>(rate_);
-    // What was not used is lost: no burst after a pause.
+    // Unused time is not saved up: there is no burst after a pause.
     free_at_ = std::max(free_at_, now) +
                std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
   }
-  // How long until more may be sent.
+  // The time until more may be sent.
   [[nodiscard]] Duration to_wait() const { return to_wait(Clock::now()); }
   [[nodiscard]] Duration to_wait(Clock::time_point now) const {
     return rate_ == 0 ? Duration::zero() : std::max(free_at_ - now, Duration::zero());

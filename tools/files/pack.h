@@ -16,7 +16,7 @@
 namespace stp::files {
 
 inline constexpr std::size_t kPackHead = 24;
-// Files up to this size travel in packs, and are not resumed but sent again.
+// Files up to this size are sent in packs. They are not resumed but sent again.
 inline constexpr std::size_t kMostPacked = std::size_t{64} << 10;
 
 struct Packed {
@@ -25,10 +25,10 @@ struct Packed {
   std::span<const std::byte> content;
 };
 
-// Writes what stands before the content.
+// Writes the header before the content.
 void put_pack_head(std::span<std::byte> at, std::uint32_t file, std::size_t length,
                    const Digest& digest);
-// Takes the first file off `pack`. nullopt: it is longer than what is there.
+// Removes the first file from `pack`. nullopt: its length exceeds the pack.
 std::optional<Packed> take_packed(std::span<const std::byte>& pack);
 
 }  // namespace stp::files

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program tells its user: one line per file on standard output, and, where standard error
-// is a terminal, a bar for what is under way. All of it from any thread.
+// Messages for the user: one line per file on standard output and, if standard error is a terminal,
+// a progress bar. Any thread may call all functions.
 #pragma once
 
 #include <chrono>

@@ -19,8 +19,8 @@ class Receiver {
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;
 
-  // Until the program is to stop, or with `once` until the first sender has been served. True:
-  // every file that any sender began is there.
+  // Runs until the program must stop, or with `once` until the first sender has been served. True:
+  // every file that any sender began has arrived.
   bool run(bool once);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stp-send does with the files and directories that it is given.
+// Sends the files and directories of stp-send's command line.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,8 @@ struct Sending {
   std::chrono::seconds retry{0};       // for so long without progress a lost link is tried again
 };
 
-// The number of files that did not arrive; each was complained about. LinkFailure, Stopped.
+// Returns the number of files that did not arrive; it has reported each. Throws LinkFailure,
+// Stopped.
 std::size_t send_all(const Sending& sending, const std::atomic<bool>& stop, Progress& progress);
 
 }  // namespace stp::files

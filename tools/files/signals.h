@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SIGINT and SIGTERM as a request to end, handled on a thread of its own so that nothing has to be
-// safe inside a signal handler. Make one before any other thread: they inherit its signal mask.
+// SIGINT and SIGTERM as a request to end. A separate thread handles them, so the code need not be
+// safe inside a signal handler. Create it before any other thread: they inherit its signal mask.
 #pragma once
 
 #include <atomic>

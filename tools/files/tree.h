@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All that a directory holds, in an order that a receiver can follow: what is in a directory comes
-// before the directory itself, whose permissions and time are then final.
+// Walks a directory in an order that suits the receiver: the content of a directory comes before
+// the directory itself, so its permissions and time are then final.
 //
-// Each name is looked up in the directory that was opened before, never along a path, and no
-// symbolic link is followed: somebody who may write to the tree and swaps a directory for a link
-// meanwhile does not lead out of it. What `root` itself leads to is the caller's choice.
+// The walk looks up each name in its open parent directory, never along a path, and follows no
+// symbolic link. So a user who replaces a directory by a link meanwhile cannot lead the walk out of
+// the tree. If `root` itself is a link, the caller decides.
 #pragma once
 
 #include <fcntl.h>
@@ -28,9 +28,9 @@ struct TreeEntry {
   [[nodiscard]] int at() const { return directory ? directory->get() : AT_FDCWD; }
 };
 
-// Calls `visit` for each that `exclude` does not match; `path_there` begins with the base name of
-// `root`, or is below nothing where that has none ("."). What cannot be read is told to `failed`,
-// by its path and the reason.
+// Calls `visit` for each item that `exclude` does not match. `path_there` begins with the base name
+// of `root`, or has no prefix if there is none ("."). Calls `failed` with the path and the reason
+// for each item that cannot be read.
 void walk_tree(const std::string& root, const Exclude& exclude,
                const std::function<void(const TreeEntry&)>& visit,
                const std::function<void(const std::string&, const std::string&)>& failed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes JSON (RFC 8259), value by value, with the commas where they belong. One line: programs
-// read it, and jq or python3 -m json.tool lay it out.
+// Writes JSON (RFC 8259), value by value, and sets the commas. The output is one line for programs;
+// people can format it with jq or python3 -m json.tool.
 #pragma once
 
 #include <concepts>

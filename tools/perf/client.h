@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whoever asks for a test: connects to a server and measures.
+// The client side of a test: connects to a server and measures.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace stp::perf {
 
-// `latency` is filled where the test is one of latency. Errors are exceptions.
+// A latency test fills `latency`. Errors are exceptions.
 Result run_client(const Setup& setup, const std::string& peer, const Plan& plan, const Pace& pace,
                   const UsageMeter& usage, Histogram& latency);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The connection over which client and server agree: when time is taken, when it is over, and what
-// the server has to report.
+// The control connection of client and server: when the measurement starts and ends, and the
+// server's report.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct ServerReport {
 
 class Control {
  public:
-  // What connections and operations of it have as their context; none of a Stream has it.
+  // The context of its connection and operations; no Stream uses this value.
   static constexpr std::uint64_t kContext = ~std::uint64_t{0};
 
   // `connection` has kContext, and is connected or accepted.
@@ -28,7 +28,7 @@ class Control {
 
   void send(Note note);
   void send(const ServerReport& report);
-  // Whether the event is this connection's; then what the peer says with it, if anything.
+  // Whether the event belongs to this connection; if so, takes the peer's message in it, if any.
   bool handle(const stm_event_t& event);
   [[nodiscard]] std::optional<Note> take();
   [[nodiscard]] const ServerReport& report() const { return report_; }

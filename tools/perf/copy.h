@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What copying memory costs: no link that copies is faster.
+// Measures the cost of copying memory: no link that copies is faster.
 #pragma once
 
 #include "tools/perf/pace.h"
@@ -7,8 +7,8 @@
 
 namespace stp::perf {
 
-// `working_set`: bytes that the copies go through before they come back to the same place, at least
-// `size`; on each side.
+// `working_set`: bytes on each side that the copies cover before they return to the same place; at
+// least `size`.
 Result measure_copy(std::uint64_t size, std::uint64_t working_set, const Pace& pace,
                     const UsageMeter& usage);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The events of a queue, polled for or slept for.
+// Waits for the events of a queue, by polling or by sleeping.
 #pragma once
 
 #include <array>
@@ -9,10 +9,10 @@ namespace stp::perf {
 
 class Events {
  public:
-  // `crowded`: there are more pollers than cores, so who polls in vain lets the next one run.
+  // `crowded`: there are more pollers than cores. A poll without result then yields the core.
   Events(stm_queue_t queue, bool sleeps, bool crowded);
 
-  // Hands those that are there to `handle`; without any it first sleeps a while, if it may.
+  // Passes waiting events to `handle`. If there are none, it first sleeps a while, if permitted.
   template <typename Handle>
   void turn(Handle&& handle) {
     for (int left = take(), i = 0; i < left; ++i) handle(batch_[static_cast<std::size_t>(i)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What client and server tell each other as private data while they connect.
+// The private data that client and server exchange while they connect.
 #pragma once
 
 #include <array>
@@ -10,7 +10,8 @@
 
 namespace stp::perf {
 
-// Of the control connection: the test, and the client's memory. The other connections say nothing.
+// Sent on the control connection: the test, and the client's memory. Other connections send
+// nothing.
 struct Greeting {
   Plan plan;
   stm_remote_t remote{};

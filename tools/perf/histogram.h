@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long things took: percentiles within half a percent, in memory that does not grow.
+// Durations: percentiles within half a percent, in memory of fixed size.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ class Histogram {
   [[nodiscard]] Time min() const { return min_; }
   [[nodiscard]] Time max() const { return max_; }
   [[nodiscard]] Time mean() const;
-  // What `percent` of them do not exceed; 0 without any.
+  // The duration that `percent` of them do not exceed; 0 without any.
   [[nodiscard]] Time percentile(double percent) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each counter counts, in a few words.
+// A short description of each counter.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace stp::stpctl {
 
 // "" for one that this version does not know.
 std::string_view text_of_counter(std::string_view name);
-// Frames that came to nothing.
+// Counters of dropped frames.
 bool counts_drops(std::string_view name);
 
 }  // namespace stp::stpctl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A connection to one stpd. Whatever is wrong with it is a Failure.
+// A connection to one stpd. Every error throws Failure.
 #pragma once
 
 #include <span>

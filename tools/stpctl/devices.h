@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpctl devices: what this machine has that could be a link. No daemon is asked, no device opened.
+// stpctl devices: lists what could be a link on this machine. It asks no daemon and opens no
+// device.
 #pragma once
 
 #include <string>

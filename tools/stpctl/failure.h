@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Why a command cannot do its work: said on stderr, cause and remedy, and the exit status is 1.
+// Thrown when a command fails: stderr gets the cause and the remedy, and the exit status is 1.
 #pragma once
 
 #include <stdexcept>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ctrl-C (SIGINT) and SIGTERM as a request to come to an end. Only the main thread takes them, so
-// that whatever it sleeps in returns with EINTR.
+// Ctrl-C (SIGINT) and SIGTERM as a request to end. Only the main thread takes them, so any call in
+// which it sleeps returns with EINTR.
 #pragma once
 
 #include <chrono>

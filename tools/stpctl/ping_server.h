@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Listens for those who ping, until Ctrl-C.
+// Listens for pings until Ctrl-C.
 #pragma once
 
 #include "tools/stpctl/options.h"

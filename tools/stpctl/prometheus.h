@@ -15,8 +15,7 @@ struct LinkCounters {
   std::vector<User> users{};  // whom this user may see
 };
 
-// All samples of a metric stand together, as the format wants it, links being told apart by a
-// label.
+// Groups all samples of a metric, as the format requires. A label names the link of each sample.
 std::string prometheus_text(const std::vector<LinkCounters>& links);
 
 }  // namespace stp::stpctl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long answers took.
+// Statistics of round-trip times.
 #pragma once
 
 #include <cstddef>

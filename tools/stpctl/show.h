@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// links, connections, regions and stats: one look at each daemon, as text or JSON.
+// links, connections, regions and stats: queries each daemon once; text or JSON.
 #pragma once
 
 #include "tools/stpctl/options.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a daemon says of itself, as values. Each list is read entry by entry while the daemon works
-// on, so that entries are of slightly different moments.
+// The state of a daemon, as values. Lists are read entry by entry while the daemon works, so
+// entries are from slightly different times.
 #pragma once
 
 #include <optional>

@@ -10,7 +10,7 @@ namespace stp::stpctl {
 
 class Table {
  public:
-  // A heading that ends in '>' heads numbers.
+  // A heading that ends in '>' marks a column of numbers.
   explicit Table(std::vector<std::string> headings);
   void row(std::vector<std::string> cells);
   [[nodiscard]] std::string text() const;
@@ -21,7 +21,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// 1536 -> "1.5K": three digits that matter, in powers of 1024 (bytes) or of 1000 (rates).
+// 1536 -> "1.5K": three significant digits, in powers of 1024 (bytes) or of 1000 (rates).
 std::string short_bytes(std::uint64_t bytes);
 std::string short_rate(double per_second);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Live rates: what has changed from one look to the next.
+// Live rates: the changes from one sample to the next.
 #pragma once
 
 #include "tools/stpctl/options.h"

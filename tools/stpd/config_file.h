@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The configuration file: name = value, as TOML has it, the names those of the command line without
-// their dashes. What stands above the first section is about the daemon, or about its only link;
-// [link.NAME] begins a link with that name.
+// The configuration file: TOML lines name = value. The names are those of the command line without
+// their dashes. Lines above the first section apply to the daemon, or to its only link. [link.NAME]
+// begins a link with that name.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace stp::stpd {
 
-// Errors name the line and the remedy: all of them, since nobody likes to learn one at a time.
+// Reports all errors at once, each with its line and remedy.
 bool read_config(const std::string& path, Options& out, std::vector<std::string>& errors);
 
 }  // namespace stp::stpd

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpd as a whole: its links, and what is about all of them.
+// stpd as a whole: its links, and everything that concerns all of them.
 #pragma once
 
 #include <memory>
@@ -14,17 +14,17 @@ namespace stp::stpd {
 
 class Daemon {
  public:
-  // A link that cannot be had is logged, and the others are served; nullptr when there is none
-  // left, or when rights could not be given up. Threads that face clients start without rights.
+  // Logs each link that cannot be opened, and serves the others. nullptr: no link is left, or the
+  // process could not drop its privileges. Threads that serve clients start without privileges.
   static std::unique_ptr<Daemon> start(const Options& options);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
   void apply(const Options& options);
-  // False: some thread has stopped moving since this was last asked.
+  // False: a thread has made no progress since the last call.
   bool is_alive();
-  // Logs which links have come into trouble since this was last called, or got out of it.
+  // Logs which links have got a problem, or lost one, since the last call.
   void look_at_links();
   // "2 links" or "1 of 2 links: b"
   [[nodiscard]] std::string status() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpd's log: lines on stderr. As text for whoever started it, who adds times and keeps them; or
-// one JSON object each, with a time of its own.
+// stpd's log: lines on stderr. A line is text, to which the program that started stpd adds the
+// time; or a JSON object with its own time.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,11 @@ enum class LogFormat { kText, kJson };
 
 // May change while threads log.
 void set_log(LogLevel least, LogFormat format);
-// `link`: whose line it is; "" where there is only one, or it is about all.
+// `link`: the link that the line is about; "": there is only one, or the line is about all.
 void log(LogLevel level, const std::string& text, const std::string& link = {});
 
-// While one lives, a thread writes the lines, and no other thread waits for stderr. Before, and
-// after, whoever logs writes them itself. One at a time.
+// While a LogThread exists, its thread writes the lines and no other thread waits for stderr.
+// Before and after that, each thread writes its own lines. At most one may exist.
 class LogThread {
  public:
   LogThread();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes lines to a descriptor that may block, a pipe that nobody reads say, on a thread of its
-// own: who has something to say never waits. What does not fit meanwhile is dropped, and the number
-// of lines told once there is room.
+// Writes lines to a descriptor that may block (for example a pipe that nobody reads) on a separate
+// thread, so a caller never waits. If the buffer is full, lines are dropped; their number is
+// written once there is room.
 #pragma once
 
 #include <chrono>
@@ -14,13 +14,14 @@ namespace stp::stpd {
 
 class LogWriter {
  public:
-  // What is put into the log where lines are missing.
+  // The text in the log in place of the missing lines.
   using Missing = std::function<std::string(std::size_t lines)>;
   static constexpr std::size_t kMostBytes = std::size_t{256} << 10;  // that wait to be written
 
-  // `file` stays the caller's, and open for as long as the process lives.
+  // The caller owns `file` and keeps it open until the process ends.
   LogWriter(int file, Missing missing);
-  // Writes what there is; leaves it, and the thread, behind if that takes longer than kFarewell.
+  // Writes the remaining lines. If that takes longer than kFarewell, gives up the lines and the
+  // thread.
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;

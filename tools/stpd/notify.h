@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a service manager that started stpd is told, as systemd has it: datagrams to the socket
-// that $NOTIFY_SOCKET names. Nothing happens where nobody asked.
+// Notifies the service manager that started stpd, in systemd's way: datagrams to the socket that
+// $NOTIFY_SOCKET names. Without that variable, nothing is sent.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ class Notifier {
   Notifier();
   // Lines as sd_notify(3) has them, joined by '\n': "READY=1", "STATUS=...".
   void tell(const std::string& lines) const;
-  // How often at least "WATCHDOG=1" is expected; nullopt: not at all.
+  // The longest interval between two "WATCHDOG=1"; nullopt: none is expected.
   [[nodiscard]] std::optional<std::chrono::microseconds> watchdog() const { return watchdog_; }
 
  private:

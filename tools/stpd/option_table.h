@@ -12,11 +12,11 @@ namespace stp::stpd {
 void add_link_options(CLI::App& app, LinkOptions& out);
 void add_daemon_options(CLI::App& app, Options& out);
 
-// Whether a link can be called so.
+// Whether a link can have this name.
 bool is_plain(const std::string& name);
 
-// What no single option can know is wrong: names and sockets given twice, links missing. Makes
-// `links` complete.
+// Checks that concern several options: duplicate names and sockets, missing links. Completes
+// `links`.
 bool complete(Options& options, std::vector<std::string>& errors);
 
 }  // namespace stp::stpd

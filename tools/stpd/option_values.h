@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values of options, from what an operator wrote. What is no such value is refused by throwing
-// CLI::ValidationError, which names the option, its value and what would be right.
+// Parses the values of options. An invalid value throws CLI::ValidationError, which names the
+// option, its value and the allowed values.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an operator chooses, on the command line and in the configuration file: the same names in
-// both.
+// The options of stpd. They have the same names on the command line and in the configuration file.
 #pragma once
 
 #include <cstdint>
@@ -44,16 +43,16 @@ struct Options {
   std::vector<service::PortRule> rules;  // from `listen`
 };
 
-// What a command line comes to.
+// The result of parsing a command line.
 struct Choice {
   std::optional<Options> options;  // nullopt: the program ends with `exit_status`
   int exit_status = 0;             // what there is to say has been printed
 };
 Choice parse_options(int argc, char** argv);
-// The same command line once more, its configuration file as it is now. nullopt: the errors.
+// Parses the same command line again, with the present configuration file. nullopt: see the errors.
 std::optional<Options> reload_options(int argc, char** argv, std::vector<std::string>& errors);
 
-// What differs between two, of what only a new start can change, by name.
+// The names of the options that differ and that need a restart to change.
 std::vector<std::string> needs_restart(const Options& now, const Options& wanted);
 
 }  // namespace stp::stpd

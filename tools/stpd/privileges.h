@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rights that stpd needs to open links and sockets, and not to serve programs.
+// Privileges that stpd needs to open links and sockets, but not to serve programs.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@ namespace stp::stpd {
 struct Rights {
   std::string user;   // to become; "": stay who we are
   std::string group;  // "": the user's own
-  // To leave promiscuous mode in the end, which a link has entered.
+  // A link has entered promiscuous mode and must leave it at the end.
   bool keep_net_admin = false;
 };
 
-// Becomes that user, without supplementary groups, and gives up every capability but those named.
-// Before threads are started that face clients: capabilities belong to threads. A process of root
-// that is to stay root keeps everything. False: `error` says what is wrong.
+// Switches to that user, without supplementary groups, and drops all capabilities except those
+// named. Call it before threads start that serve clients, because capabilities belong to threads. A
+// process of root that stays root keeps everything. False: `error` says what is wrong.
 bool drop_rights(const Rights& rights, std::string& error);
 
 }  // namespace stp::stpd

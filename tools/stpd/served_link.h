@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One link of stpd from its start to its end: the link, a Service that a thread of its own polls, a
-// socket for clients.
+// One link of stpd from start to end: the link, a Service with its own polling thread, and a socket
+// for clients.
 #pragma once
 
 #include <chrono>
@@ -19,24 +19,24 @@ namespace stp::stpd {
 
 class ServedLink {
  public:
-  // Opens what takes rights: link, socket, trace file. nullptr: `error` says what could not be had.
-  // `alone`: its lines in the log need not say whose they are.
+  // Opens everything that needs privileges: link, socket, trace file. nullptr: `error` says what
+  // failed. `alone`: the log lines do not name the link.
   static std::unique_ptr<ServedLink> open(const LinkOptions& link, const Options& options,
                                           bool alone, std::string& error);
-  // Ends connections on the wire, then everything else; logs what was counted.
+  // Ends the connections on the wire, then everything else; logs the counters.
   ~ServedLink();
   ServedLink(const ServedLink&) = delete;
   ServedLink& operator=(const ServedLink&) = delete;
 
   // Starts the threads. False: `error` says why not.
   bool serve(std::size_t links, std::string& error);
-  // What may change while it serves: quotas, who may listen.
+  // Applies settings that may change at run time: quotas, `listen` rules.
   void apply(const Options& options);
   // No new clients, and the old ones' connections end; the destructor waits for that.
   void begin_to_leave();
-  // Whether both threads have moved since this was last asked.
+  // Whether both threads have made progress since the last call.
   bool is_alive();
-  // Says in which state the link is, once for each change, and what else troubles it.
+  // Logs the state of the link, once per change, and its other problems.
   void log_state();
   [[nodiscard]] const std::string& name() const { return options_.name; }
 

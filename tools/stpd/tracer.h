@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Traces that an administrator orders while stpd runs. One at a time; the file is the
-// administrator's, who has opened it: stpd needs no rights on it, and does not wait for it either.
+// Traces that an administrator starts while stpd runs, one at a time. The administrator's program
+// has opened the file, so stpd needs no permission for it. stpd never waits for the file.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,13 @@ class Tracer final : public service::TraceControl, private port::Tap {
  public:
   using Log = std::function<void(const std::string&)>;
 
-  // `beside`: sees every frame, too; null where nobody does.
+  // `beside`: another tap that also sees every frame; may be null.
   Tracer(service::Service& service, port::Tap* beside, Log log);
   ~Tracer() override;
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // -EBUSY: a trace runs, or too many files have never answered.
+  // -EBUSY: a trace is running, or the files of too many traces still block.
   int start(const service::TraceOrder& order, service::ClientId by,
             service::UniqueFd& file) override;
   int stop() override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Joins a link to a trace.
+// Connects a link to a trace.
 #pragma once
 
 #include <chrono>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes frames to a pcapng file, from the thread that polls and without ever making it wait: a
-// frame goes into a ring, and a thread of the writer's own moves the ring into the file. What
-// finds no room is dropped and counted. A file may never answer, be it a pipe that nobody reads or
-// a FUSE file: then that thread is lost, with its ring, and nobody waits for it.
+// Writes frames to a pcapng file without ever blocking the polling thread: a frame goes into a
+// ring, and the writer's own thread moves the ring into the file. A frame that finds the ring full
+// is dropped and counted. A file may block forever (a pipe that nobody reads, a FUSE file). Then
+// the writer gives up that thread and its ring, and nobody waits for it.
 #pragma once
 
 #include <sys/types.h>
@@ -32,32 +32,32 @@ class PcapngWriter {
   // nullptr: `error` says why.
   static std::unique_ptr<PcapngWriter> create(const std::string& path, Options options,
                                               std::string& error);
-  // The same into a file that is open: a regular one, empty. Nothing is done to it here; error()
-  // tells what is wrong with it.
+  // The same with an open file, which must be regular and empty. This call does not touch it;
+  // error() reports its errors later.
   static std::unique_ptr<PcapngWriter> create(service::UniqueFd file, const Options& options);
-  // Writes what is still in the ring; waits no longer for that than Options::farewell from finish()
-  // on.
+  // Writes the rest of the ring. Waits for that until Options::farewell has passed since finish().
   ~PcapngWriter();
   PcapngWriter(const PcapngWriter&) = delete;
   PcapngWriter& operator=(const PcapngWriter&) = delete;
 
-  // A frame of two parts; one thread at a time. `time`: nanoseconds since 1970.
+  // Adds a frame of two parts. Only one thread at a time may call it. `time`: nanoseconds since
+  // 1970.
   void frame(Time time, Bytes head, Bytes rest, Way way);
 
-  // Call when no frame() will follow. What is in the ring is written by the writer's own thread.
+  // Call it after the last frame(). The writer's own thread writes the rest of the ring.
   void finish();
-  // The file has all that it will get, and is closed.
+  // The file is complete and closed.
   [[nodiscard]] bool finished() const;
-  // It should have by now: Options::farewell has passed since finish().
+  // Overdue: Options::farewell has passed since finish().
   [[nodiscard]] bool is_overdue() const;
 
   [[nodiscard]] std::uint64_t frames() const;
   [[nodiscard]] std::uint64_t dropped() const;
   [[nodiscard]] std::uint64_t written_bytes() const;  // of whole blocks
-  // Why the file could not take all of it; 0 or a negative errno.
+  // Why the file is not complete: 0 or a negative errno.
   [[nodiscard]] int error() const;
 
-  // The file lags behind by no more than this.
+  // The longest delay of the file behind the ring.
   static constexpr Time kFlushInterval = 50 * kMillisecond;
 
  private:
