@@ -49,7 +49,7 @@ class IncomingFiles {
   // One log line about the files that were left out because space was short.
   void complain_of_space();
 
-  // The receiver reads existing files to compare them.
+  // The sender reads its files to compare them with those that exist here.
   [[nodiscard]] bool is_compared() const { return compared_ > (under_way_ != 0 ? 1U : 0U); }
   // The path of the file whose content is coming; empty: none.
   [[nodiscard]] std::string name_under_way() const;
