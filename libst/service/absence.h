@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long a thread that fills in for a program stays away while the program itself comes. Each
-// look takes the program's core for some microseconds, so whoever keeps coming is looked for ever
-// less often; the price is that the thread is back so much later when the program stops without a
-// word.
+// Computes how long the background thread stays away from a Service that the program drives itself.
+// Each look takes the program's core for some microseconds, so the interval doubles for as long as
+// the program keeps coming. The cost: the thread returns that much later when the program stops
+// driving the Service without calling it.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,14 @@ class Absence {
 
   explicit Absence(Time shortest) : shortest_(shortest), next_(shortest) {}
 
-  // The program has come since the last look: so long until the next.
+  // The program has come since the last look. Returns the time until the next look.
   Time prolong() {
     auto const now = next_;
     next_ = std::min(next_ * 2, kLongest);
     return now;
   }
-  // It has not. `soon`: it leaves to the thread what comes, and is looked for sooner.
+  // The program has not come since the last look. `soon`: it leaves incoming frames to the thread,
+  // so the next interval is shorter.
   void end(bool soon = false) { next_ = soon ? shortest_ / kSooner : shortest_; }
 
  private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Watching a service from outside: who may, and what a trace is to it.
-//   link, counters    every client: sums that name nobody
-//   connections,      a client sees those of its own user; an administrator all. Nobody is shown
-//   regions, users    Keys or addresses of memory.
+// Watching a service from outside: who sees what.
+//   link, counters    every client: sums that identify nobody
+//   connections,      a client sees those of its own user, an administrator sees all; Keys and
+//   regions, users    addresses of memory are never shown
 //   traces            administrators only: frames hold everybody's data
-// An administrator is root, the user that the service runs as, or a member of the group that the
-// operator has named for it.
+// Administrators are root, the user that the service runs as, and members of the group that the
+// operator has configured.
 #pragma once
 
 #include <sys/types.h>
@@ -26,23 +26,23 @@ inline constexpr uid_t kUnknownUser = ~uid_t{0};
 struct ClientIdentity {
   pid_t pid = 0;
   uid_t uid = kUnknownUser;
-  std::vector<gid_t> groups;  // its own first
+  std::vector<gid_t> groups;  // the primary group first
   bool administrator = false;
 };
 
-// Who is at the other end of a Unix socket. nullopt: the system does not say.
+// Identifies the process at the other end of a Unix socket. nullopt: the system does not tell.
 std::optional<ClientIdentity> identify_peer(int socket, std::optional<gid_t> admin_group);
 
-// The trace that a service can make on demand. Its functions are called without the drive lock,
-// from one thread, and do not wait for the file.
+// Controls the trace that a service can make on demand. One thread calls its functions, without the
+// drive lock. They do not wait for the file.
 class TraceControl {
  public:
   virtual ~TraceControl() = default;
-  // Takes `file` over where it succeeds. What is wrong with the file itself status() tells.
+  // Takes ownership of `file` on success. status() reports errors of the file itself.
   virtual int start(const TraceOrder& order, ClientId by, UniqueFd& file) = 0;
   virtual int stop() = 0;
   virtual int status(AdminEntry& out) = 0;
-  // Ends a trace that was not to outlive its client.
+  // The client is gone. Ends its trace unless the trace was ordered to stay.
   virtual void client_gone(ClientId client) = 0;
 };
 
@@ -53,7 +53,7 @@ constexpr bool is_trace(RequestKind kind) {
   return kind >= RequestKind::kTraceStart && kind <= RequestKind::kTraceStatus;
 }
 
-// What watching takes, and nothing that uses the link.
+// Requests that only watch and do not use the link.
 constexpr bool is_watching(RequestKind kind) {
   return is_admin(kind) || kind == RequestKind::kStats;
 }

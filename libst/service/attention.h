@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether the thread in the background stays awake for frames that a program leaves to it. A
-// program may learn of a frame from its memory alone, as consumers of RDMA writes do: then it makes
-// no call while it waits, and all that it posts is answers. Each frame buys a bounded time awake.
+// Decides whether the background thread stays awake for a program that polls memory and makes no
+// calls, as consumers of RDMA writes do. Such a program posts only answers to what it finds. Each
+// frame buys a bounded time awake.
 #pragma once
 
 #include <algorithm>
@@ -14,27 +14,30 @@ class Attention {
  public:
   enum class Rest {
     kYield,  // look again at once
-    kNap,    // in kNap
-    kSleep   // as if it were not attentive
+    kNap,    // sleep for kNap
+    kSleep   // sleep as usual
   };
 
-  // After a frame or what it is answered with, as long as nobody else wants the core, and then.
+  // After a frame or a post the thread stays awake for kAwake if nobody else wants the core, then
+  // naps until kNapping has passed.
   static constexpr Time kAwake = 200 * kMicrosecond, kNapping = 20 * kMillisecond;
   static constexpr Time kNap = 20 * kMicrosecond;
-  // Who yields and does not have the core back so soon shares it with a program that spins. Who
-  // wakes goes before who spins; who yields goes after. So it naps for a while.
+  // A yield that takes longer than kLateBack shows that the thread shares its core with a spinning
+  // program. The scheduler runs a thread that wakes before one that spins, and a thread that yields
+  // after it. So for kShared the thread naps and does not yield.
   static constexpr Time kLateBack = 20 * kMicrosecond, kShared = 50 * kMillisecond;
-  // A program that posts more than this for each frame that comes is a sender: it looks after its
-  // frames itself.
+  // A program that posts more than kPostsPerFrame times per frame received is a sender: it looks
+  // for its frames itself.
   static constexpr std::int64_t kPostsPerFrame = 4, kMostPosts = 64;
 
-  // The program may be spinning on memory: it was here, and does not sleep in a call.
+  // `may`: the program was here and does not sleep in a call, so it may be polling memory.
   void may_spin(bool may) {
     may_ = may;
     if (!may) end();
   }
   [[nodiscard]] bool possible() const { return may_; }
-  // So many frames came to the thread, and the program has posted so often since the last call.
+  // `frames`: how many the thread received. `posts`: how often the program has posted since the
+  // last call.
   void turn(std::uint64_t frames, std::uint64_t posts, Time now) {
     if (!may_) return;
     on_ |= frames != 0;
@@ -51,7 +54,7 @@ class Attention {
     posts_left_ = 0;
   }
   [[nodiscard]] bool on() const { return on_; }
-  // What to do in a turn that brought nothing.
+  // What to do after a turn without work.
   [[nodiscard]] Rest rest(Time now) const {
     auto const idle = now - active_;
     if (!on_ || idle >= kNapping) return Rest::kSleep;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How often a client may ring for nothing. Each ring takes a turn of the thread that polls, and a
-// client that rings all the time would keep it awake: such a one is not listened to for a while,
-// each time for longer. What it has in its queues is still found whenever somebody else wakes the
-// thread.
+// Limits how often a client may ring its doorbell without need. Each ring takes a turn of the
+// polling thread, so a client that keeps ringing would keep the thread awake. The service ignores
+// the bell of such a client for a while, longer each time. It still finds the client's requests
+// whenever something else wakes the thread.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,14 @@ namespace stp::service {
 
 class BellCredit {
  public:
-  // It rang, and something new stood in a queue of its own. Rings may overtake each other, so that
-  // some of them find nothing left.
+  // The client rang and there was something new in one of its queues. Rings may overtake each
+  // other, so some of them find an empty queue.
   void rang_with_reason() {
     left_ = std::min(left_ + kForEach, kMost);
     pause_ = kShortest;
   }
-  // It rang, and there was nothing. True: it has used up what it had, and is silent from now on.
+  // The client rang and all its queues were empty. Returns true if its credit is now used up: its
+  // bell is ignored from now on.
   bool rang_in_vain(Time now) {
     if (silent_) return false;
     STP_ASSERT(left_ <= kMost && pause_ >= kShortest && pause_ <= kLongest,
@@ -33,7 +34,7 @@ class BellCredit {
     return true;
   }
   [[nodiscard]] bool silent() const { return silent_; }
-  // kNever: it is not silent.
+  // kNever: the client is not silenced.
   [[nodiscard]] Time silent_until() const { return silent_ ? until_ : kNever; }
   void listen_again() {
     silent_ = false;
@@ -41,7 +42,7 @@ class BellCredit {
   }
 
   static constexpr Time kShortest = 20 * kMillisecond, kLongest = 320 * kMillisecond;
-  static constexpr unsigned kMost = 64;  // in a row, before it is silenced the first time
+  static constexpr unsigned kMost = 64;  // useless rings in a row before the first silence
 
  private:
   static constexpr unsigned kForEach = 8, kAgain = 4;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the users of one link may have, all programs of a user together. Whoever makes something
-// reserves it before, and the reservation gives it back when it goes.
+// What each user of a link may have. All programs of a user count together. A program reserves a
+// resource before it makes it; the Reservation returns it when destroyed.
 //
-// The rule: a user may hold as much of a thing as the others have left of it, divided by the number
-// of users that hold some (this one counts) and one more. So the first user may have a half and a
-// newcomer finds something, always: the second a sixth of the whole at least, the third a twelfth.
-// Anybody may have 1/256 of the whole while there is something. Root, the user of the daemon, and a
-// program with a Node of its own are held by the whole only.
+// The rule: a user may hold L / (N + 1), where L is what the other users have left of the total,
+// and N counts the users that hold some of the resource, this one included. So the first user may
+// have a half, and there is always something left for a newcomer: at least a sixth of the total for
+// the second user, a twelfth for the third. Everybody may have 1/256 of the total while that much
+// is left. Only the total limits root, the user of the daemon, and a program with a Node of its
+// own.
 #pragma once
 
 #include <sys/types.h>
@@ -22,46 +23,46 @@
 namespace stp::service {
 
 enum class Resource : std::uint8_t {
-  kClients,      // places of programs
+  kClients,      // programs
   kEndpoints,    // endpoints
-  kConnections,  // connections and channels in stock: each may take a Port
+  kConnections,  // connections, and spare channels of listeners: each may take a Port
   kQueueBytes,   // memory of channels
   kRegions,      // mapped regions
-  kMappedBytes,  // the programs' memory that is mapped
+  kMappedBytes,  // memory of programs that the service has mapped
   kMx,           // Mx
   kTableBytes,   // memory of the Node's tables: Bufx entries
-  kWindowBytes,  // memory that keeps track of what is on its way to them
-  kMappings,     // mappings of the daemon's address space
+  kWindowBytes,  // memory of the windows that track incoming data
+  kMappings,     // memory mappings of the daemon
   kFiles,        // open files of the daemon
 };
 inline constexpr std::size_t kResources = 11;
 
 struct ResourceName {
-  const char* name;    // for programs: in JSON, and of a metric
-  const char* plural;  // in a sentence
-  const char* remedy;  // what an operator raises
+  const char* name;    // for programs: the name in JSON and of a metric
+  const char* plural;  // for use in a sentence
+  const char* remedy;  // the option or setting that an operator raises
 };
 const ResourceName& describe(Resource resource);
 
 inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
-inline constexpr unsigned kUserShare = 50;  // per cent, of a user who is alone
+inline constexpr unsigned kUserShare = 50;  // per cent of the total, for a user who is alone
 
-// The most that one of `users` may hold where the others hold `others` of `total`. `percent`: what
-// one who is alone may have; 50 is the rule above.
+// The most that one of `users` may hold while the others hold `others` of `total`. `percent`: what
+// a single user may have; 50 gives the rule above.
 std::uint64_t share_of(std::uint64_t total, std::uint64_t others, std::size_t users,
                        unsigned percent);
 
 class Account;
 class Reservation;
 
-// Safe to use from several threads.
+// Thread-safe.
 class Budgets : public std::enable_shared_from_this<Budgets> {
  public:
-  // Both hold for what is asked from now on. Without a total there is no bound.
+  // Both apply to reservations from now on. A resource without a total is not limited.
   void set_total(Resource resource, std::uint64_t total);
   void set_share(unsigned percent);
 
-  // `trusted`: held by the totals only.
+  // `trusted`: only the totals limit this user.
   Account account(uid_t uid, bool trusted);
 
   struct Usage {
@@ -70,8 +71,8 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
     std::array<std::uint64_t, kResources> used{};
     std::array<std::uint64_t, kResources> most{};  // that it may have now; kNoBound: no bound
   };
-  // The user with the lowest uid above `uid`; nullopt for the lowest of all. A user is known while
-  // it has a program or anything else.
+  // Returns the user with the lowest uid above `uid`; for nullopt, the user with the lowest uid of
+  // all. A user is listed while it has a program or holds a reservation.
   [[nodiscard]] std::optional<Usage> after(std::optional<uid_t> uid) const;
   [[nodiscard]] std::uint64_t used(Resource resource) const;
   [[nodiscard]] std::size_t users() const;
@@ -87,7 +88,7 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
   };
   struct Whole {
     std::uint64_t total = kNoBound, used = 0;
-    std::size_t users = 0;  // that hold some
+    std::size_t users = 0;  // users that hold some
   };
   [[nodiscard]] std::uint64_t most_of(const User& user, std::size_t resource) const;
   bool take(User& user, Resource resource, std::uint64_t amount);
@@ -102,7 +103,7 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
   std::map<uid_t, User> users_;
 };
 
-// So much of something. Gives it back when it goes.
+// An amount of a resource. Returns it to the budget when destroyed.
 class Reservation {
  public:
   Reservation() = default;
@@ -113,9 +114,10 @@ class Reservation {
   Reservation& operator=(const Reservation&) = delete;
 
   void reset();
-  // What is beyond `amount` goes back.
+  // Returns to the budget what exceeds `amount`.
   void shrink(std::uint64_t amount);
-  // Both become this one; they are of the same user and resource, or one of them is of none.
+  // Takes over the other reservation. Both must be of the same user and resource, or one of them
+  // empty.
   void join(Reservation&& other);
   [[nodiscard]] std::uint64_t amount() const { return amount_; }
 
@@ -127,7 +129,7 @@ class Reservation {
   std::uint64_t amount_ = 0;
 };
 
-// A program's way to what its user may have.
+// A program's access to the budgets of its user.
 class Account {
  public:
   Account() = default;
@@ -137,9 +139,11 @@ class Account {
   Account(const Account&) = delete;
   Account& operator=(const Account&) = delete;
 
-  // False: the user may not have that much more. What `out` held is given back first.
+  // Returns false if the user may not have that much more. First returns to the budget what `out`
+  // held.
   [[nodiscard]] bool reserve(Resource resource, std::uint64_t amount, Reservation& out) const;
-  // Why not, for who asked: what there is, how much of it this user has, and what would help.
+  // Explains a refusal to the program: the total, what this user holds, and what an operator can
+  // change.
   [[nodiscard]] std::string refusal(Resource resource) const;
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The page a client shares with the service: which of its transmit queues have something new, which
-// of its gathered channels have, and a word to sleep on for events that belong to no single
-// connection (a connection to accept), or to any of those whose channels are gathered.
+// The page that a client shares with the service. It holds: bits for transmit queues with new
+// entries; bits for gathered channels with news; and a futex word to sleep on. The word is for
+// events that belong to no single connection (a connection to accept), or to any of the gathered
+// channels.
 #pragma once
 
 #include <atomic>
@@ -13,21 +14,23 @@ namespace stp::service {
 
 inline constexpr std::uint32_t kMaxChannels = 65'536;
 
-// Two levels of bits, so that an idle client costs the service one look at 16 words.
+// Two levels of bits, so that checking an idle client reads only 16 words.
 class Doorbells {
  public:
   void ring(std::uint32_t channel) {
     // Sequentially consistent, as is the load of service_asleep that follows: either the service
-    // sees the bell before it sleeps, or the client sees that it sleeps. Likewise who collects
-    // clears the top first: where its bit still stands here, the leaf is looked at after this.
+    // sees the bell before it sleeps, or the client sees that the service sleeps. collect() clears
+    // the top word before it reads the leaves: if the top bit is still set here, collect() will
+    // still read the leaf.
     leaves_[channel / 64].fetch_or(std::uint64_t{1} << channel % 64, std::memory_order_seq_cst);
     auto& top = top_[channel / 4096];
     auto const bit = std::uint64_t{1} << channel / 64 % 64;
     if ((top.load(std::memory_order_seq_cst) & bit) == 0)
       top.fetch_or(bit, std::memory_order_seq_cst);
   }
-  // Calls visit(channel) for every bell rung below `channels`, and silences it. True: there was
-  // one. The bound keeps the work in proportion to what the client has, whatever bits it sets.
+  // Clears every bell rung below `channels` and calls visit(channel) for each. Returns true if
+  // there was one. The bound limits the work to the channels that the client has, whatever bits it
+  // sets.
   template <typename Visit>
   bool collect(std::uint32_t channels, Visit&& visit) {
     bool any = false;
@@ -48,8 +51,8 @@ class Doorbells {
     }
     return any;
   }
-  // The same where several collect, each what is its own: those that are set in `own`, a word for
-  // each 64 of them. Others' bells go on ringing.
+  // The same for several collectors. Each collects only the channels that are set in `own` (one
+  // word per 64 channels). The bells of others stay rung.
   template <typename Visit>
   void collect(std::span<const std::uint64_t> own, Visit&& visit) {
     for (std::uint32_t leaf = 0; leaf < own.size(); ++leaf) {
@@ -65,7 +68,8 @@ class Doorbells {
       auto bits = (word.load(std::memory_order_relaxed) & mine) != 0
                       ? word.fetch_and(~mine, std::memory_order_seq_cst) & mine
                       : 0;
-      // Whoever rings between these two finds the bit of the top cleared, or is seen here.
+      // A client that rings between the two operations on `top` finds the bit cleared and sets it
+      // again, or this side sees its leaf bit in the second load.
       if (word.load(std::memory_order_relaxed) == 0) {
         top.fetch_and(~bit, std::memory_order_seq_cst);
         if (word.load(std::memory_order_seq_cst) != 0) top.fetch_or(bit, std::memory_order_seq_cst);
@@ -74,8 +78,8 @@ class Doorbells {
         visit(leaf * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
     }
   }
-  // Bits that stand for none of `channels` are passed over, as collect() does: nothing would ever
-  // silence them. A few beyond the last channel may count, until the next collect().
+  // Ignores top words beyond `channels`, as collect() does: nothing would ever clear them. Bits a
+  // little beyond the last channel may count until the next collect().
   [[nodiscard]] bool any(std::uint32_t channels = kMaxChannels) const {
     for (std::uint32_t t = 0; t < 16 && t * 4096 < channels; ++t)
       if (top_[t].load(std::memory_order_seq_cst) != 0) return true;
@@ -90,14 +94,14 @@ class Doorbells {
 struct ClientPage {
   std::uint32_t magic;
   std::uint32_t version;
-  alignas(64) Doorbells bells;          // written by the client
-  std::atomic<std::uint32_t> sleepers;  // client threads asleep, or about to be, on `events`
+  alignas(64) Doorbells bells;          // incremented when a listener has a connection
+  std::atomic<std::uint32_t> sleepers;  // client threads that sleep on `events` or are about to
   alignas(64) std::atomic<std::uint32_t> events;  // futex word, bumped by the service
   std::atomic<std::uint32_t> service_asleep;      // 1: after ringing, write to the client's bell
   std::atomic<std::uint32_t> accepts;       // bumped by the service: a listener has a connection
   std::atomic<std::uint32_t> link_state;    // port::LinkState, written by the service
-  std::atomic<std::uint32_t> link_changes;  // of link_state
-  alignas(64) Doorbells news;  // rung by the service: gathered channels to be looked at
+  std::atomic<std::uint32_t> link_changes;  // how often link_state has changed
+  alignas(64) Doorbells news;               // rung by the service: gathered channels that have news
 };
 inline constexpr std::uint32_t kClientPageMagic = 0x53545047;  // "STPG"
 

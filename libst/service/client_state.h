@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a Service knows of one client. Every id that a request names is looked up here, so that a
-// client reaches nothing but its own.
+// What a Service knows about one client. The Service looks up every id of a request here, so a
+// client reaches only its own objects.
 #pragma once
 
 #include <map>
@@ -18,18 +18,18 @@
 
 namespace stp::service {
 
-// A bell number: the place of a channel in its client's table.
+// A bell number: the index of a channel in its client's table.
 using Bell = std::uint32_t;
 
 struct Channel {
   std::shared_ptr<SharedMemory> memory;
   EndpointId endpoint = kNoneId;
-  VcId vc = kNoneId;  // kNoneId: in stock, or its connection is not accepted yet
+  VcId vc = kNoneId;  // kNoneId: a spare channel, or its connection is not accepted yet
   std::uint32_t slots = 0;
-  std::uint32_t rung_head = 0;  // how far its transmit queue reached when it was last rung for
-  bool closing = false;         // the client has asked to close it
-  std::size_t bytes = 0;        // that it costs the service
-  std::unordered_set<std::uint16_t> mxs;  // that are for its connection alone
+  std::uint32_t rung_head = 0;            // head of the transmit queue at the last ring
+  bool closing = false;                   // the client has asked to close it
+  std::size_t bytes = 0;                  // cost for the service
+  std::unordered_set<std::uint16_t> mxs;  // those for this connection only
   Reservation place, queue;
 
   [[nodiscard]] ChannelControl& control() const {
@@ -39,12 +39,12 @@ struct Channel {
 
 struct Endpoint {
   bool listening = false;
-  bool ending = false;                // closed by the client; goes once nothing of it is left
-  std::uint32_t unaccepted = 0;       // channels in stock or of connections not accepted yet
+  bool ending = false;                // closed by the client; removed when nothing of it is left
+  std::uint32_t unaccepted = 0;       // spare channels, and those of connections not accepted yet
   std::uint32_t channels = 0;         // all channels
   std::uint32_t in_use = 0;           // connections that the client has and has not closed
-  std::uint32_t regions = 0;          // those the Node still uses
-  std::unordered_set<RegionId> gone;  // regions that the client may still ask after
+  std::uint32_t regions = 0;          // those that the Node still uses
+  std::unordered_set<RegionId> gone;  // regions that the client may still ask about
   Reservation place, tables;
 };
 
@@ -54,7 +54,7 @@ struct Region {
   EndpointId endpoint = kNoneId;
   std::shared_ptr<void> keep;
   std::uint64_t mapped_bytes = 0;
-  // As it was asked for.
+  // As requested.
   Direction direction = Direction::kTransmit;
   std::uint32_t base = 0;
   std::uint64_t bytes = 0;
@@ -62,7 +62,7 @@ struct Region {
   Reservation place;
 };
 
-// What an Mx is on: it goes with either.
+// What an Mx belongs to: it ends with its region or its connection.
 struct MxUse {
   RegionId region = kNoneId;
   VcId vc = kNoneId;  // kNoneId: all connections of the region's endpoint
@@ -76,13 +76,13 @@ struct Client {
   Account account;
   Reservation place;
   bool leaving = false;
-  // How far it has been taken down since.
+  // How far the removal of the client has come.
   Bell next_bell = 0;
   EndpointId next_endpoint = kNoneId;
   RegionId next_region = kNoneId;
   std::shared_ptr<SharedMemory> page_memory;
-  // What it rings while the service sleeps: an eventfd of its own, which this side never reads,
-  // writes or sets flags of. None for a client in this process.
+  // The client's bell while the service sleeps: an eventfd of its own. The service never reads it,
+  // writes it or changes its flags. Empty for a client in this process.
   UniqueFd bell_file;
   BellCredit bell_credit;
   std::shared_ptr<Torn> torn = std::make_shared<Torn>(false);
@@ -94,16 +94,16 @@ struct Client {
   std::map<RegionId, Region> regions;
   std::unordered_map<std::uint16_t, MxUse> mxs;
 
-  // What its questions about addresses that nobody knows have used up: see Impl::resolve.
+  // The client's credit for resolving unknown addresses: see Impl::resolve.
   Time asked_until = 0;
 
   std::uint64_t channel_bytes = 0, slots = 0, mapped_bytes = 0;
-  std::uint64_t table_bytes = 0;  // of the Bufx of all its endpoints
+  std::uint64_t table_bytes = 0;  // tables of the Bufx of all its endpoints
 
   [[nodiscard]] ClientPage& page() const {
     return *reinterpret_cast<ClientPage*>(page_memory->data());
   }
-  // nullptr: not this client's, or not any more.
+  // nullptr: not an object of this client, or no longer.
   Endpoint* endpoint(EndpointId id_of) {
     auto const at = endpoints.find(id_of);
     return at == endpoints.end() || at->second.ending ? nullptr : &at->second;
@@ -125,8 +125,7 @@ struct Client {
   }
 };
 
-// After `last`, and none of those in use, whatever has come and gone since their numbers were
-// given.
+// Returns the next unused id after `last`. Objects may have come and gone since.
 template <typename Clients>
 ClientId next_client_id(ClientId last, const Clients& in_use) {
   do {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Closes descriptors that others have made, and sockets in which others may have left some. close()
-// may ask whoever stands behind a file: a FUSE server that does not answer keeps the caller for
-// ever, and not even SIGKILL gets it back. So threads do it that may be lost: few for each user, so
-// that one user's descriptors hold up those of no other.
+// Closes descriptors that clients have sent, and sockets in which clients may have left some.
+// close() may call whoever implements a file: a FUSE server that does not answer blocks the caller
+// for ever, even against SIGKILL. So expendable threads do it. Each user gets few of them, so that
+// the descriptors of one user never delay those of another.
 #pragma once
 
 #include <sys/types.h>
@@ -19,41 +19,40 @@ namespace stp::service {
 
 class Closer {
  public:
-  // What a client has sent, and the sockets of clients themselves, which seldom hold anybody up for
-  // long: those of a user go on being closed while its files do not.
+  // kFile: descriptors that a client has sent. kSocket: sockets of clients, which seldom block for
+  // long; the sockets of a user go on being closed while its files block.
   enum class Kind { kFile, kSocket };
-  // Threads at most: at what one user has of one kind, and in all. They are started as they are
-  // needed.
+  // Limits: threads per user and kind, and in all. Threads are started on demand.
   static constexpr unsigned kThreadsPerUser = 2, kThreads = 32;
-  // A thread that has been at one descriptor for so long is taken for lost.
+  // A thread that spends this long on one descriptor counts as lost.
   static constexpr std::chrono::milliseconds kLost{1'000};
-  // Of a user with as many files that wait, stpd takes no more until some are closed.
+  // stpd accepts no more files of a user that has this many waiting, until some are closed.
   static constexpr std::size_t kMostPerUser = 256;
 
   Closer();
-  // Leaves behind what cannot be closed within kFarewell, and the threads that are at it.
+  // Waits up to kFarewell. Abandons the descriptors still open then, and their threads.
   ~Closer();
   Closer(const Closer&) = delete;
   Closer& operator=(const Closer&) = delete;
 
-  // Never waits. `user`: who has made it.
+  // Never blocks. `user`: the user who made the descriptor.
   void close(uid_t user, UniqueFd file, Kind kind = Kind::kFile);
   void close(uid_t user, std::vector<UniqueFd>& files);
 
-  // Given and not closed yet: all, and the files of one user.
+  // Counts descriptors handed over and not closed yet: all, or the files of one user.
   [[nodiscard]] std::size_t waiting() const;
   [[nodiscard]] std::size_t waiting(uid_t user) const;
-  // Threads that are lost.
+  // Counts lost threads.
   [[nodiscard]] std::size_t lost() const;
   [[nodiscard]] std::size_t lost(uid_t user) const;
-  // A user whose descriptors a thread is lost at.
+  // A user with a descriptor that a thread is lost on.
   [[nodiscard]] std::optional<uid_t> who_holds_up() const;
 
   static constexpr std::chrono::milliseconds kFarewell{500};
 
  private:
   struct State;
-  const std::shared_ptr<State> state_;  // lost threads keep it
+  const std::shared_ptr<State> state_;  // lost threads keep it alive
 };
 
 }  // namespace stp::service

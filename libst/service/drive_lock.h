@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who may drive a Service. The one that polls holds it for as long as nobody else wants it, and
-// looks at wanted() each turn: a request never waits longer than one turn.
+// The lock for driving a Service. The polling thread holds it until somebody else wants it, and
+// checks wanted() each turn: no request waits longer than one turn.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@
 
 namespace stp::service {
 
-// Tickets, served in the order they were drawn. Where nobody waits, which is nearly always, each
-// call is one atomic operation: a link is driven some million times a second. What is done in one
-// hold is bounded, and counted in builds that have a work meter.
+// A ticket lock: serves waiters in the order of arrival. Without contention, the usual case, each
+// call is one atomic operation: a link is driven some million times a second. The work under one
+// hold is bounded; builds with a work meter check this.
 class DriveLock {
  public:
   void lock() {
@@ -33,8 +33,8 @@ class DriveLock {
     STP_ASSERT(drawn_.load() != serving_.load(), "who lets go of the drive lock holds it");
     work::end();
     auto const next = serving_.load(std::memory_order_relaxed) + 1;
-    // Sequentially consistent, as is the drawing of tickets: a waiter sees that it is its turn, or
-    // this sees that there is a waiter.
+    // Sequentially consistent, as is drawing a ticket: either a waiter sees that its turn has come,
+    // or this thread sees that there is a waiter.
     serving_.store(next);
     if (drawn_.load() != next) call();
   }
@@ -46,7 +46,7 @@ class DriveLock {
   void wait(std::uint32_t ticket);
   void call();
 
-  std::atomic<std::uint32_t> drawn_{0}, serving_{0};  // the lock is free when they are equal
+  std::atomic<std::uint32_t> drawn_{0}, serving_{0};  // equal: the lock is free
   std::atomic<unsigned> waiting_{0};
   std::mutex mutex_;
   std::condition_variable called_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shows that a thread goes on: it beats, somebody else looks whether it still does.
+// Shows that a thread is alive: the thread beats, another one checks that the count changes.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@ namespace stp::service {
 
 class Heartbeat {
  public:
-  // One thread only: no two beats at a time, so that none has to be atomic with the other.
+  // Call from one thread only: the increment is not atomic.
   void beat() {
     beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which link a program gets that names none to libst.
+// Chooses the link for a program that names none to libst.
 #pragma once
 
 #include <unistd.h>
@@ -19,7 +19,7 @@ struct LinkChoice {
   [[nodiscard]] bool is_loop() const { return link == "loop" || link.starts_with("loop,"); }
 };
 
-// STP_LINK, else the default stpd if its socket is there, else `loop`.
+// STP_LINK, else the default stpd if its socket exists, else `loop`.
 inline LinkChoice choose_link() {
   if (auto const* const text = std::getenv("STP_LINK"); text != nullptr && *text != '\0')
     return {text, LinkChoice::Why::kEnvironment};
@@ -43,7 +43,7 @@ inline std::string describe(const LinkChoice& choice) {
          kDefaultSocket;
 }
 
-// For a program that has nobody to speak to on `loop`: the cause and the remedy.
+// For a program that finds no peer on `loop`: the cause and the remedy.
 inline std::string no_link(const LinkChoice& choice) {
   auto const cause = choice.why == LinkChoice::Why::kNothingElse
                          ? std::string("no link is named, and no stpd serves ") + kDefaultSocket

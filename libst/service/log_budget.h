@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Keeps clients from filling a log: a program that connects and leaves ten thousand times a second
-// is told of in a few lines. Of each user so many are let through in an interval; the others are
-// counted, and the count is told when the interval is over.
+// gets only a few lines. In each interval the budget allows each user a number of lines and counts
+// the others. The service logs the count when the interval ends.
 #pragma once
 
 #include <sys/types.h>
@@ -18,16 +18,16 @@ class LogBudget {
   static constexpr unsigned kLines = 100;
   static constexpr std::chrono::seconds kInterval{10};
 
-  // False: this line is not to be written.
+  // False: do not write this line.
   bool allows(uid_t user, Clock::time_point now) {
-    // With so many users at once the rest of them share what there is for one.
+    // Beyond kUsers users, the others share the budget of one.
     if (users_.size() >= kUsers && !users_.contains(user)) user = kTheRest;
     auto& of_user = users_.try_emplace(user, Lines{.begin = now}).first->second;
     if (of_user.written < kLines) return ++of_user.written, true;
     ++of_user.kept_back;
     return false;
   }
-  // Calls tell(user, lines) for each whose interval is over and of whom lines were kept back.
+  // Calls tell(user, count) for each user whose interval has ended with lines suppressed.
   template <typename Tell>
   void end_intervals(Clock::time_point now, Tell&& tell) {
     std::erase_if(users_, [&](auto const& entry) {

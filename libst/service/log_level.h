@@ -3,7 +3,7 @@
 
 namespace stp::service {
 
-// In the order of their weight: who asks for one hears those before it, too.
+// By severity: a log at one level also shows all levels before it.
 enum class LogLevel { kError, kWarning, kInfo, kDebug };
 
 }  // namespace stp::service

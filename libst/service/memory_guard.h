@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs' memory in the daemon costs it addresses and nothing else. A page of it that is missing,
-// because nobody has made it or because its owner has taken it away again by a hole, is not made
-// on the daemon's account: asking for it fails, and the thread that touches it all the same finds
-// a page of zeros of the daemon's own in its place, goes on, and the program is told of.
+// Protects the daemon from the memory of programs that it has mapped. A page may be missing because
+// nobody has touched it, or because its owner has punched a hole. The daemon never allocates such a
+// page on its own account: a request for it fails. A thread that touches it all the same gets a
+// page of zeros of the daemon's own and goes on, and the guard marks the program's memory as torn.
 //
-// By userfaultfd(2) with UFFD_FEATURE_SIGBUS, and a handler of SIGBUS. Where the kernel has or
-// permits none, a missing page is made as usual; the handler still keeps a bad page (a swap device
-// that cannot be read, a broken memory chip) from ending the daemon.
+// The guard uses userfaultfd(2) with UFFD_FEATURE_SIGBUS and a SIGBUS handler. If the kernel has no
+// userfaultfd or denies it, a missing page is allocated as usual; the handler still keeps a bad
+// page (an unreadable swap device, a broken memory chip) from ending the daemon.
 #pragma once
 
 #include <atomic>
@@ -20,28 +20,29 @@
 
 namespace stp::service {
 
-// Set when memory of whoever has this was found torn.
+// Set when memory of its owner was found torn.
 using Torn = std::atomic<bool>;
 
-// One of the process; never destroyed.
+// One per process; never destroyed.
 class MemoryGuard {
  public:
   static MemoryGuard& instance();
 
-  // Missing pages are told, and not made.
+  // Whether missing pages raise SIGBUS and are not allocated.
   [[nodiscard]] bool watches() const { return watcher_.get() >= 0; }
-  // Has missing pages of it told. -EPERM: not of memory that this process could never write.
+  // Registers memory so that its missing pages raise SIGBUS. -EPERM: this process could never write
+  // to that memory.
   int watch(MutableBytes mapped) const;
-  // Mends `mapped`, whole pages, until forget(). 0 or a negative errno.
+  // Repairs faults in `mapped` (whole pages) until forget(). Returns 0 or a negative errno.
   int guard(MutableBytes mapped, std::shared_ptr<Torn> torn);
   void forget(MutableBytes mapped);
-  // How often memory was found torn, of anybody.
+  // How often memory was found torn, of all owners.
   static std::uint64_t tears() { return tears_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr std::size_t kMost = 1 << 17;  // more than a process has mappings
-  // In the order of their addresses. Read by the handler, which takes no lock: it looks again where
-  // `changes_` tells that an entry moved meanwhile.
+  static constexpr std::size_t kMost = 1 << 17;  // more mappings than a process can have
+  // Sorted by address. The handler reads them without a lock, and searches again if `changes_`
+  // shows that an entry moved meanwhile.
   struct Entry {
     std::atomic<std::uintptr_t> begin, end;
     std::atomic<Torn*> torn;
@@ -56,14 +57,14 @@ class MemoryGuard {
   void move(std::size_t to, std::size_t from);
 
   UniqueFd watcher_;
-  std::mutex mutex_;  // of who changes entries
+  std::mutex mutex_;  // held to change entries
   Entry* entries_ = nullptr;
   std::atomic<std::size_t> count_{0};
-  std::atomic<std::uint64_t> changes_{0};  // odd: one is under way
+  std::atomic<std::uint64_t> changes_{0};  // odd: a change is in progress
   static inline std::atomic<std::uint64_t> tears_{0};
 };
 
-// Memory that is guarded for as long as this lives.
+// Memory that is guarded while this object lives.
 class Guarded {
  public:
   Guarded() = default;

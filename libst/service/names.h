@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// States and directions in words, the same in stpctl and in telemetry.
+// Names of states and directions, the same in stpctl and in telemetry.
 #pragma once
 
 #include <string_view>

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ends waits inside the kernel that a thread cannot know of beforehand. Letting go of somebody
-// else's descriptor can make a thread wait: a socket with SO_LINGER, say, until its peer has taken
-// what was sent. Such waits end when a signal comes, so one comes every millisecond.
+// Interrupts waits inside the kernel that a thread cannot foresee. Closing a foreign descriptor can
+// block: a socket with SO_LINGER, for example, waits until its peer has taken what was sent. A
+// signal ends such waits, so the Nudge sends one every millisecond.
 #pragma once
 
 #include <time.h>
 
 namespace stp::service {
 
-// For the thread that makes it, which alone may use it. Where the system has no timer to give, it
-// does nothing.
+// Only the thread that constructs it may use it. Does nothing if the system provides no timer.
 class Nudge {
  public:
   Nudge();
@@ -20,7 +19,7 @@ class Nudge {
   void start();
   void stop();
 
-  // While it lives, calls of this thread that wait come back early.
+  // While it exists, blocking calls of this thread return early.
   class Span {
    public:
     explicit Span(Nudge& nudge) : nudge_(nudge) { nudge_.start(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The process at the other end of a Unix socket. A socket outlives the program that made it in
-// whatever process has inherited it: so it is the process that is watched.
+// The process at the other end of a Unix socket. Other processes can inherit a socket and outlive
+// the program that made it, so the service watches the process and not the socket.
 #pragma once
 
 #include <sys/types.h>
@@ -9,9 +9,9 @@
 
 namespace stp::service {
 
-// A descriptor that is readable once the process that has connected has ended. 0: `out` has it, or
-// stays empty where this kernel has no such thing. -ESRCH: it has ended. `pid`: as the socket says;
-// 0: of a process that this one cannot see.
+// Makes a descriptor that becomes readable when the connected process ends. `pid`: as the socket
+// reports it; 0: a process that this one cannot see. Returns 0 and sets `out`, which stays empty if
+// this kernel has no such descriptor; -ESRCH: the process has ended.
 int open_process(int socket, pid_t pid, UniqueFd& out);
 
 }  // namespace stp::service

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The thread that drives a Service when nobody else does. In stpd it is the one that polls; inside
-// a program it fills in whenever no caller is inside libst, so that progress never depends on the
-// program's next call.
+// The thread that drives a Service when no caller does. In stpd it polls all the time. Inside a
+// program it polls only while no caller is inside libst, so progress never depends on the program's
+// next call.
 #pragma once
 
 #include <atomic>
@@ -20,18 +20,18 @@
 namespace stp::service {
 
 enum class PollPolicy {
-  kBusy,      // a core of its own: never sleeps
-  kAdaptive,  // sleeps when idle for longer than a round trip takes
+  kBusy,      // never sleeps: needs a core of its own
+  kAdaptive,  // sleeps after being idle for longer than a round trip
   kInterrupt  // sleeps as soon as it is idle
 };
 
-// A sleeper is woken by clients, by its timers, and by frames where the link's driver has a
-// descriptor for that (Port::wake_fd). Where it has none it looks after ever longer intervals: as
-// often as 2% of a core allow, and at least once in a millisecond. kInterrupt behaves as kAdaptive
-// does there.
+// Clients, timers and frames wake a sleeping loop; frames only if the link's driver has a
+// descriptor for that (Port::wake_fd). Without one the loop looks for frames at increasing
+// intervals: as often as about 2% of a core allow, and at least once per millisecond. kInterrupt
+// then behaves as kAdaptive.
 class PollLoop {
  public:
-  // `cpus`: where the thread may run; none: wherever the process may.
+  // `cpus`: where the thread may run; empty: wherever the process may.
   PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cpus = {});
   ~PollLoop();
   PollLoop(const PollLoop&) = delete;
@@ -40,26 +40,26 @@ class PollLoop {
   void start();
   void stop();  // waits for the thread; may be called again
 
-  // By a caller that drives the Service itself, under the drive lock, each time that it does. The
-  // loop stays away meanwhile. It comes back kHandover after the last one, and later where they
-  // come all the time: programs that call often keep the link to themselves, and leaving costs
-  // nothing.
+  // A caller that drives the Service itself calls this each time, under the drive lock. The loop
+  // stays away meanwhile. It returns kHandover after the last visit, or later if visits are
+  // frequent: so programs that call often keep the link to themselves and need not announce that
+  // they leave.
   void visited() {
     visits_.store(visits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  // The same, by a caller that has only something to send. It does not keep the loop away from a
-  // program that leaves to it what comes (Attention).
+  // The same, for a caller that only sends. It does not keep the loop away from a program that
+  // leaves incoming frames to the loop (Attention).
   void posted() {
     visits_.store(visits_.load(std::memory_order_relaxed) + kPost, std::memory_order_relaxed);
   }
 
   [[nodiscard]] std::uint64_t visits() const { return visits_.load(std::memory_order_relaxed); }
 
-  // For a caller that is about to sleep: the loop comes back at once.
+  // For a caller that is about to sleep: the loop takes over at once.
   void take_over();
 
-  // A caller that has visited the Service leaves something in it to be moved: unless it is visited
-  // again, the loop sees to that within a millisecond.
+  // A caller that has visited the Service leaves work in it. Unless there is another visit, the
+  // loop does the work within a millisecond.
   void leave_to_loop() {
     if (left_.load(std::memory_order_relaxed)) return;
     left_ = true;

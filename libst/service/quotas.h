@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one client may have, all its endpoints together, and what the clients of a link may have
-// together, as an operator can choose it: the limits are what holds where nothing was chosen.
+// Quotas that an operator can choose: for one client, all its endpoints together, and for all
+// clients of a link. The defaults are in limits.h.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ struct Quotas {
   std::uint64_t queue_bytes = limits::kChannelBytes;
   std::uint64_t mapped_bytes = limits::kMappedBytes;
   std::uint64_t map_bytes = limits::kMapRequestBytes;  // in one request
-  // All clients together, and how much of it one user may have (budget.h).
+  // For all clients together, and the share that one user may have (budget.h).
   unsigned user_share = kUserShare;
   std::uint64_t total_endpoints = limits::kTotalEndpoints;
   std::uint64_t total_regions = limits::kTotalRegions;
-  // 0: a part of the machine's memory.
+  // 0: a fraction of the machine's memory.
   std::uint64_t total_queue_bytes = 0, total_mapped_bytes = 0, total_table_bytes = 0;
   std::uint64_t total_window_bytes = 0;
 };

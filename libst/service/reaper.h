@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lets go of things elsewhere. Unmapping a gigabyte takes milliseconds, and the thread that polls
-// is often the one that learns that nobody needs it any more.
+// Releases objects in another thread. Unmapping a gigabyte takes milliseconds, and often the
+// polling thread drops the last reference.
 #pragma once
 
 #include <condition_variable>
@@ -14,11 +14,11 @@ namespace stp::service {
 class Reaper {
  public:
   Reaper();
-  ~Reaper();  // after the last thing given has gone
+  ~Reaper();  // runs after the last object given to it is released
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
 
-  // What keeps `thing` alive, and has `reaper` let go of it in the end.
+  // Wraps `thing`: when the last copy of the result goes, `reaper` releases it.
   static std::shared_ptr<void> guard(std::shared_ptr<Reaper> reaper, std::shared_ptr<void> thing);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that a client lends to the daemon for a region: pieces of memfds of its own, mapped side
-// by side, and the pieces of them that the region consists of.
+// Memory that a client lends to the daemon for a region: ranges of the client's memfds, mapped side
+// by side, and the pieces of them that make up the region.
 #pragma once
 
 #include <memory>
@@ -17,19 +17,19 @@ namespace stp::service {
 
 class RegionMemory {
  public:
-  // The bytes that the kMap `request` would map, in segments that make sense: 0, -EINVAL, or
-  // -EDQUOT where they are more than `most`.
+  // Checks the segments of a kMap `request` and computes how many bytes it would map. Returns 0,
+  // -EINVAL, or -EDQUOT if they are more than `most`.
   static int measure(const Request& request, std::size_t fd_count, std::uint64_t most,
                      std::uint64_t& bytes);
-  // Maps what was measured. 0; -EINVAL (memory that its owner could take away) or what mmap says.
-  // `bytes` and `mappings` are given back when it is unmapped. `torn`: set where its owner has
-  // taken away pages of it that were used.
+  // Maps what measure() checked. Returns 0; -EINVAL (memory that its owner could take away); or the
+  // errno of mmap, negative. Unmapping returns `bytes` and `mappings` to their budgets. `torn` is
+  // set if the owner takes away pages in use.
   static int map(const Request& request, std::span<const UniqueFd> fds, Reservation bytes,
                  Reservation mappings, std::shared_ptr<Torn> torn,
                  std::shared_ptr<RegionMemory>& out);
-  // Looks up the pages of the next `bytes` of it, so that no fault is left for the thread that
-  // polls. 0: that was all; -EAGAIN: there is more; -EFAULT: its owner has not made them all, and
-  // it is not for this process to do so; or why they cannot be had.
+  // Maps in the pages of the next `bytes`, so that the polling thread never faults on them. Returns
+  // 0 when done; -EAGAIN if there is more; -EFAULT if the owner has not allocated all pages, which
+  // this process does not do for it; or another negative errno.
   int populate(std::uint64_t bytes);
   ~RegionMemory();
   RegionMemory(const RegionMemory&) = delete;

@@ -7,7 +7,7 @@
 
 namespace stp::service {
 
-// The kernel's struct sched_attr, whose own header does not go together with the C library's.
+// The kernel's struct sched_attr. Its own header conflicts with the C library's.
 struct Scheduling {
   std::uint32_t size = 0, policy = 0;
   std::uint64_t flags = 0;
@@ -16,12 +16,11 @@ struct Scheduling {
   std::uint64_t slice = 0, deadline = 0, period = 0;  // nanoseconds
 };
 
-// Of the calling thread; nullopt: the kernel does not say.
+// Settings of the calling thread; nullopt: the kernel does not tell.
 std::optional<Scheduling> scheduling();
 
-// Asks for little of a core at a time, and so, on a core that others keep busy, to be served soon
-// (Linux 6.12). An older kernel goes on as it always did, and a policy that an operator has chosen
-// stays as it is.
+// Asks for short time slices, so that the kernel schedules the thread soon on a busy core (Linux
+// 6.12). Has no effect on older kernels. Leaves a policy that an operator has chosen as it is.
 void ask_for_short_slices();
 inline constexpr std::uint64_t kShortSlice = 100'000;
 

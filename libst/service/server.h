@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The daemon's side of the socket: one thread that accepts clients, checks what they ask, and
-// hands it to the Service. It trusts none of them: one that sends what no client would, or does
-// not read its replies, is disconnected, and nobody waits for it.
+// The daemon's side of the socket: one thread that accepts clients, checks their requests and
+// passes them to the Service. It trusts no client: it disconnects one that sends what no client
+// library would send or does not read its replies, and it never waits for one.
 #pragma once
 
 #include <sys/types.h>
@@ -30,17 +30,17 @@ namespace stp::service {
 
 class Server {
  public:
-  // Told about clients that come and go; called from the server's thread.
+  // Told about clients that come and go. Called from the server's thread.
   using Log = std::function<void(LogLevel, const std::string&)>;
 
   struct Counts {
     std::atomic<std::uint64_t> clients{0};       // accepted
     std::atomic<std::uint64_t> refused{0};       // turned away: too many, or too few files
-    std::atomic<std::uint64_t> bad_messages{0};  // disconnected for what they sent
-    std::atomic<std::uint64_t> slow_readers{0};  // disconnected for what they did not read
-    // Descriptors of clients at which a thread was lost, for a second at least.
+    std::atomic<std::uint64_t> bad_messages{0};  // disconnected for an invalid message
+    std::atomic<std::uint64_t> slow_readers{0};  // disconnected for not reading replies
+    // Descriptors of clients on which a thread has been lost for at least a second.
     std::atomic<std::uint64_t> stuck_descriptors{0};
-    std::atomic<std::uint64_t> torn_memory{0};  // disconnected: took away memory that was in use
+    std::atomic<std::uint64_t> torn_memory{0};  // disconnected for taking away memory in use
   };
 
   Server(Service& service, std::string path, Log log = {});
@@ -48,27 +48,27 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Before start(). Whose group's members are administrators, and what makes traces.
+  // Call before start(). `group`: its members are administrators. `trace`: makes traces.
   void set_admin(std::optional<gid_t> group, TraceControl* trace);
-  // Clients at a time, and bytes in one request to map; what else one client may have is the
-  // Service's. At any time. Administrators find limits::kOperatorPlaces more places, in which
-  // they may watch and do nothing else.
+  // Limits the number of clients and the bytes of one kMap request; the Service applies the other
+  // quotas. May be called at any time. limits::kOperatorPlaces additional places are reserved for
+  // administrators, who may only watch in them.
   void set_quotas(const Quotas& quotas);
-  // Makes the socket. 0; -EADDRINUSE: another daemon answers there; or what the system says.
+  // Creates the socket. Returns 0; -EADDRINUSE: another daemon answers there; or another negative
+  // errno.
   int listen(const SocketAccess& access = {});
-  // Begins to serve; listens first if that was not done. `links`: so many servers of this process
-  // share its open files and its mappings.
+  // Starts to serve; calls listen() first unless that was done. `links`: the number of servers in
+  // this process, which share its open files and mappings.
   int start(std::size_t links = 1);
-  // Removes the socket file and every client. What they had on the link ends as the Service is
-  // polled on.
+  // Removes the socket file and all clients. Their connections end as the Service is polled on.
   void stop();
   [[nodiscard]] const Counts& counts() const { return counts_; }
-  // Beats once in a second at least.
+  // Beats at least once per second.
   [[nodiscard]] const Heartbeat& heartbeat() const { return heartbeat_; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  // In a key of what epoll watches, above a ClientId: it is about the client's process.
+  // Set in an epoll key, above the ClientId: the key is of the client's process.
   static constexpr std::uint64_t kProcessBit = std::uint64_t{1} << 32;
   struct Peer {
     UniqueFd socket;
@@ -76,8 +76,8 @@ class Server {
     ClientId client = 0;
     ClientIdentity identity;
     bool mapping = false;    // the reply to its kMap waits for pages: nothing more is read from it
-    bool operating = false;  // in a place kept for operators
-    std::uint64_t last_asked = 0;  // when, counted in requests of all
+    bool operating = false;  // in a place reserved for operators
+    std::uint64_t last_asked = 0;  // time of the last request, counted in requests of all clients
   };
 
   void run();
@@ -112,7 +112,7 @@ class Server {
   void drop(std::uint64_t key, const std::string& why);
   void hang_up(uid_t user, UniqueFd socket);
   void log(LogLevel level, const std::string& text) const;
-  // Of something that a client can make happen as often as it likes.
+  // For events that a client can cause as often as it likes.
   void log_client(uid_t user, LogLevel level, const std::string& text);
 
   Service& service_;
@@ -127,7 +127,7 @@ class Server {
   std::shared_ptr<Reaper> reaper_;
   std::optional<Closer> closer_;
   std::optional<Nudge> nudge_;    // of the server's thread
-  std::size_t lost_closers_ = 0;  // as the log was told
+  std::size_t lost_closers_ = 0;  // the number last logged
   std::size_t room_for_foreign_ = 0;
   Clock::time_point accepts_from_{};
   std::optional<Populator> populator_;
@@ -136,9 +136,9 @@ class Server {
   LogBudget log_budget_;
   int first_reserved_file_ = 0;
   bool listener_watched_ = false;
-  bool starved_ = false;                 // somebody waits whom no descriptor was left for
+  bool starved_ = false;                 // a client waits because no descriptor is free
   std::map<std::uint64_t, Peer> peers_;  // by epoll key
-  std::size_t operators_ = 0;            // of them
+  std::size_t operators_ = 0;            // peers in places for operators
   std::uint64_t asked_ = 0;
   std::thread thread_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Joins user programs to a Node through rings, the same inside a process and inside stpd: only who
-// drives differs. All of a Service happens under its drive lock: whoever holds it may poll the
-// link and handle requests.
+// Connects user programs to a Node through rings. Works the same inside a process and inside stpd;
+// only the driver differs. Everything in a Service happens under its drive lock: the holder may
+// poll the link and handle requests.
 #pragma once
 
 #include <functional>
@@ -21,10 +21,10 @@
 
 namespace stp::service {
 
-// What goes along with a request or a reply beside its fixed part.
+// What accompanies a request or a reply in addition to its fixed part.
 struct Attachments {
-  // kMap: the pieces of memory in this process, and what keeps them mapped (may be null where the
-  // user's own memory is meant). Released once the Node has let go of them.
+  // kMap: the pieces of memory in this process, and an object that keeps them mapped (may be null
+  // if they are the user's own memory). The Service releases it when the Node no longer uses them.
   std::vector<MutableBytes> pieces;
   std::shared_ptr<void> keep;
   // What claim_region() reserved for them, and the bytes that stpd maps: all of the segments.
@@ -34,97 +34,100 @@ struct Attachments {
   std::shared_ptr<SharedMemory> memory;
 };
 
-// What a region takes of its user's budgets, before any of it is made.
+// What a region takes from its user's budgets. Reserved before the region is made.
 struct RegionClaim {
   Reservation place, bytes, mappings;
-  std::shared_ptr<Torn> torn;  // to be set where its owner takes memory away that is in use
+  std::shared_ptr<Torn> torn;  // set when the owner takes away memory in use
 };
 
-// The link is in another state than before.
+// A change of the link's state.
 struct LinkChange {
   port::LinkState state = port::LinkState::kUnknown;
-  std::string trouble;            // and the remedy; "": none
+  std::string trouble;            // with the remedy; "": none
   std::uint64_t passed_over = 0;  // changes before it that nobody asked for in time
 };
 
-// What 10 Gbit/s bring in 300 us at an MTU of 1500, and 100 Gbit/s in 250 us at one of 9000: many
-// round trips of a machine room, and little for a switch that has some MB of buffers.
+// What 10 Gbit/s deliver in 300 us at an MTU of 1500, and 100 Gbit/s in 250 us at an MTU of 9000:
+// many round trips in a machine room, and little for a switch with some MB of buffers.
 inline constexpr std::uint64_t kGrantedStus = 384;
 
 class Service {
  public:
-  // `granted`: bytes that all clients together have granted by CTS and not received, at most
-  // (NodeConfig::granted_limit). nullopt: what kGrantedStus STUs of the link hold, all of its
-  // shards together.
+  // `granted`: the most bytes that all clients together may have granted by CTS and not received
+  // yet (NodeConfig::granted_limit). nullopt: kGrantedStus STUs of the link, for all its shards
+  // together.
   explicit Service(std::unique_ptr<port::Port> port,
                    std::optional<std::uint64_t> granted = std::nullopt);
   ~Service();
 
   [[nodiscard]] DriveLock& lock();
 
-  // ---- under the drive lock ----
-  // 0: no memory for its page (errno tells). `privileged`: may choose Keys. It is nobody's: held by
-  // the totals only.
+  // Returns 0 if there is no memory for the client's page (see errno). `privileged`: may choose
+  // Keys. The client belongs to no user: only the totals limit it.
   ClientId add_client(bool privileged);
-  // A program of somebody's. 0: its user has as many as it may (errno EDQUOT, `why` says it), or
-  // there is no memory. `operating`: in a place that is kept for operators.
+  // Adds the program of a user. Returns 0 if the user has as many as it may (errno EDQUOT, `why`
+  // has the text), or if there is no memory. `operating`: in a place reserved for operators.
   ClientId add_client(const ClientIdentity& identity, bool operating, std::string& why);
-  // For whom its connections and regions are shown, what it is shown itself, and whose budgets pay
-  // for what it makes from now on.
+  // Sets the client's user: to whom its connections and regions are shown, what it may see, and
+  // whose budgets pay for what it makes from now on.
   void identify(ClientId client, const ClientIdentity& identity);
-  // Whatever the client has: connections are disconnected on the wire, regions unmapped,
-  // endpoints closed, a bounded part of it in each turn. Its memory is let go as the last frames
-  // leave.
+  // Disconnects the client's connections on the wire, unmaps its regions and closes its endpoints:
+  // a bounded part in each turn. Releases its memory when the last frames have left.
   void remove_client(ClientId client);
-  // Clients that have anything left, removed ones whose last frames are still on their way too.
+  // Counts clients, including removed ones with something left, such as frames not sent yet.
   [[nodiscard]] std::size_t client_count() const;
-  // Clients that were removed for what they did to their memory: their sockets are to be closed.
+  // Returns a client that was removed because it took away memory in use. The caller closes its
+  // socket.
   std::optional<ClientId> next_expelled();
-  // An eventfd that is readable while there may be one. Needs no lock.
+  // An eventfd that is readable while next_expelled() may have a client. Needs no lock.
   [[nodiscard]] int expelled_fd() const;
-  // All of these hold for what is asked from now on: what a client has it keeps.
+  // These apply to requests from now on: clients keep what they have.
   void set_quotas(const Quotas& quotas);
-  // What of this process its clients may use up, all together.
+  // What all clients together may use of this process's mappings and files.
   void set_process_totals(std::uint64_t mappings, std::uint64_t files);
   void set_port_rules(PortRules rules);
-  // Who has what.
+  // What each user has.
   [[nodiscard]] const Budgets& budgets() const;
-  // Before the memory of a kMap request is mapped, `bytes` of it in all: whether it would be taken,
-  // and a part of what it takes of its user's budgets. 0 or why not, as in handle()'s reply.
+  // Call before mapping the memory of a kMap request, `bytes` in all. Checks whether the request
+  // would succeed, and reserves a part of what it takes from its user's budgets. Returns 0 or an
+  // error as in handle()'s reply.
   int claim_region(ClientId client, const Request& request, std::uint64_t bytes, RegionClaim& out,
                    Reply& reply);
-  // Channels are made of files below this one only; -EMFILE where there is none.
+  // Channels are made only with file descriptors below `first`; -EMFILE if there is none.
   void reserve_files_from(int first);
   void handle(ClientId client, const Request& request, Attachments& attachments, Reply& reply);
-  // As if `bell` had rung at the client's page: there is something in that channel's queue.
+  // As if `bell` had rung in the client's page: that channel's queue has new entries.
   void kick(ClientId client, std::uint32_t bell);
-  // What the Node is told.
+  // The time as the Node gets it.
   Time now();
-  // One turn: bells, link, timers, events. Frames and requests moved; 0 means idle.
+  // One turn: bells, link, timers, events. Returns the number of frames and requests moved; 0:
+  // idle.
   unsigned poll();
-  // Before sleeping: asks clients to ring the bell; false when something came in meanwhile.
+  // Call before sleeping: asks clients to ring the bell. Returns false if something arrived
+  // meanwhile.
   bool prepare_to_sleep();
   void woke_up();
   [[nodiscard]] Time next_deadline() const;
   [[nodiscard]] port::Port& port();
   [[nodiscard]] Node& node();
-  // The changes since it was opened, in their order; the first one tells of a link that was not up.
+  // Returns the changes since the link was opened, in order. The first one reports a link that was
+  // not up.
   std::optional<LinkChange> next_link_change();
-  // What `counters` gives stands behind the link's counters in kStats.
+  // Appends the result of `counters` to the link's counters in kStats.
   void add_counters(std::function<std::vector<port::PortCounter>()> counters);
   [[nodiscard]] std::vector<port::PortCounter> all_counters() const;
 
-  // The eventfd that `client` writes while the service sleeps, for it to be given; made when first
-  // asked for. 0 or a negative errno. Under the drive lock.
+  // The eventfd that `client` writes while the service sleeps, to hand to the client. Created on
+  // the first call. Returns 0 or a negative errno. Under the drive lock.
   int bell_of(ClientId client, int& out);
-  // How often a client that rang all the time for nothing was not listened to for a while.
+  // How often a client was silenced for ringing without need.
   [[nodiscard]] std::uint64_t silenced_bells() const;
 
-  // Between prepare_to_sleep() and woke_up(), without the lock, by one thread: until a client has
-  // rung, somebody of this process has written bell(), `wake_fd` is readable (-1: there is none),
-  // or `length` has passed.
+  // Sleeps until a client has rung, a thread of this process has written bell(), `wake_fd` is
+  // readable (-1: none), or `length` has passed. Call between prepare_to_sleep() and woke_up(),
+  // without the lock, from one thread.
   void sleep(int wake_fd, Time length);
-  // An eventfd that is never handed out. Needs no lock.
+  // The service's own eventfd, which is never handed out. Needs no lock.
   [[nodiscard]] int bell() const;
 
  private:

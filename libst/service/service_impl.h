@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The inside of a Service, by subject:
+// The implementation of a Service, by subject:
 //   service.cpp              turns, sleeping, clients
-//   service_bells.cpp        what wakes a sleeper
-//   service_requests.cpp     from a Request to the function that answers it
+//   service_bells.cpp        waking the sleeping thread
+//   service_requests.cpp     dispatch of Requests
 //   service_endpoints.cpp    endpoints, listening
 //   service_connections.cpp  channels, connections, Ports of connectionless endpoints
 //   service_memory.cpp       regions, Mx
-//   service_events.cpp       what the Node tells
-//   service_leaving.cpp      what is over, taken down a slice in each turn
-//   service_admin.cpp        what stpctl asks
+//   service_events.cpp       events of the Node
+//   service_leaving.cpp      removal of what has ended, in slices, one in each turn
+//   service_admin.cpp        requests of stpctl
 //   service_link.cpp         the state of the link
 // Functions that answer a request return 0 or a negative errno.
 #pragma once
@@ -40,20 +40,20 @@ struct Service::Impl {
   Client* make_client(bool privileged);
   void pay_by(Client& client, uid_t uid);
   void leave(Client& client);
-  // Takes down one thing of it. False: nothing is left but to wait for the Node.
+  // Removes one object of the client. Returns false if only the Node's events remain to wait for.
   bool leave_step(Client& client);
-  // Forgets a leaving client of which nothing is left.
+  // Erases a leaving client that has nothing left.
   void forget_if_empty(Client& client);
 
-  // ---- what is over, and is forgotten a slice in each turn ----
+  // ---- removal of what has ended, in slices, one in each turn ----
   struct Leftover {
     ClientId client = 0;
     EndpointId endpoint = kNoneId;  // it has ended: the regions that might have been asked after
-    RegionId region = kNoneId;      // it has gone, and these Mx with it
-    VcId vc = kNoneId;              // likewise
+    RegionId region = kNoneId;      // has gone: forget its Mx
+    VcId vc = kNoneId;              // has gone: forget its Mx
     std::unordered_set<std::uint16_t> mxs;
   };
-  // True: there was something to do, and there may be more.
+  // Returns true if there was work; there may be more.
   bool clean_up();
   // Ends the clients whose memory was found torn.
   void expel_torn();
@@ -61,13 +61,12 @@ struct Service::Impl {
   void forget_later(Leftover what);
   static void forget_mx(Client& client, std::uint16_t mx);
 
-  // ---- requests ----
-  // -EDQUOT, with the option of the operator's that says so, for the reply.
+  // Returns -EDQUOT and puts the operator's option for this quota into the reply's text.
   int over_quota(const char* option, std::uint64_t value);
-  // The same where it is its user's budget.
+  // The same for a budget of the client's user.
   int over_budget(const Client& client, Resource resource);
   int reserve(const Client& client, Resource resource, std::uint64_t amount, Reservation& out);
-  // Whatever goes wrong in answering is the asker's alone.
+  // Turns exceptions into an error of the request, so that only the asker is affected.
   template <typename Work>
   int guarded(Reply& reply, Work&& work) {
     exceeded.clear();
@@ -137,7 +136,7 @@ struct Service::Impl {
   int take_connection(Client& client, EndpointId id, Endpoint& endpoint, Bell& out);
   static void put_to_use(Client& client, VcId vc, Bell bell);
   static void set_closing(Client& client, Channel& channel);
-  // A channel's cookie names its client, too.
+  // A channel's cookie also contains its client's id.
   static std::uint64_t cookie(const Client& client, Bell bell) {
     return std::uint64_t{client.id} << 32 | bell;
   }
@@ -178,49 +177,49 @@ struct Service::Impl {
   void end_silences();
 
   DriveLock lock;
-  UniqueFd bell;                       // of this process
-  UniqueFd bells;                      // an epoll: that one, and those of clients
-  int link_fd = -1;                    // what tells of frames, as far as `bells` has it
-  std::array<epoll_event, 64> rung{};  // what ended the last sleep
+  UniqueFd bell;                       // for threads of this process
+  UniqueFd bells;                      // an epoll of `bell` and the clients' bells
+  int link_fd = -1;                    // signals frames, as registered in `bells`
+  std::array<epoll_event, 64> rung{};  // the events that ended the last sleep
   int rung_count = 0;
-  Time silent_until = kNever;  // when the first of the clients that are not heard is heard again
+  Time silent_until = kNever;  // when the first of the silenced clients is heard again
   std::uint64_t silences = 0;
   Quotas quotas;
   const std::shared_ptr<Budgets> budgets = std::make_shared<Budgets>();
   bool answering = false;
-  std::string exceeded;  // by the request that is being answered: what, and what would help
+  std::string exceeded;  // of the request being answered: the exhausted resource, and the remedy
   PortRules port_rules;
   int first_reserved_file = std::numeric_limits<int>::max();
   bool asleep = false;
-  // As many as there are places, those included that are leaving: who walks them takes few steps.
+  // Bounded by the number of places, leaving clients included: iterating is cheap.
   std::unordered_map<ClientId, Client> clients;
-  std::deque<ClientId> leaving;  // of whom there is something to take down
+  std::deque<ClientId> leaving;  // clients with something left to remove
   std::deque<Leftover> leftovers;
   std::deque<ClientId> expelled;
   UniqueFd expelled_fd;
   std::uint64_t seen_tears = 0;
   ClientId last_client = 0;
-  // Whose an endpoint or a region is, for events.
+  // Owners of endpoints and regions, to dispatch events.
   std::map<EndpointId, ClientId> endpoint_owner;
   std::map<RegionId, ClientId> region_owner;
   std::function<std::vector<port::PortCounter>()> more_counters;
   std::unique_ptr<port::Port> port;
-  port::LinkState link_state;      // as of the last look at it
-  std::uint32_t link_changes = 0;  // since it was opened
+  port::LinkState link_state;      // at the last look
+  std::uint32_t link_changes = 0;  // since the link was opened
   Time look_at_link_at = 0;
   std::deque<LinkChange> noted_changes;
   std::uint64_t unnoted_changes = 0;
-  // Memory that keeps track of what is on its way, from the budgets of whose clients these are.
-  // What a client has taken may outlive it for some turns.
+  // Memory of windows, taken from the budgets of the clients' users. A client's part may outlive
+  // the client for some turns.
   struct Windows final : WindowBudget {
     explicit Windows(Impl& impl) : service(impl) {}
     bool hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) override;
     Impl& service;
     std::unordered_map<ClientId, Reservation> held;
   } windows{*this};
-  // All that the Node is told of time; under the drive lock.
+  // The Node's only source of time; under the drive lock.
   port::TurnClock clock;
-  Node node;  // goes first: it holds what the clients own
+  Node node;  // destroyed first: it holds what the clients own
 };
 
 }  // namespace stp::service

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that can be handed to another process: a memfd, sealed so that it never shrinks.
+// Memory that can be passed to another process: a memfd, sealed against shrinking.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ namespace stp::service {
 
 class SharedMemory {
  public:
-  // Zeroed, page-aligned, sealed against resizing. nullptr: errno tells.
+  // Zeroed, page-aligned, sealed against resizing. nullptr: see errno.
   static std::shared_ptr<SharedMemory> create(const char* name, std::size_t size);
-  // Maps what another process gave; takes `fd` over whatever happens. nullptr (errno EINVAL) when
-  // it is not tmpfs memory sealed against shrinking, or is smaller than asked.
+  // Maps memory that another process has sent; always takes ownership of `fd`. nullptr (errno
+  // EINVAL) if it is not tmpfs memory sealed against shrinking, or is smaller than asked.
   static std::shared_ptr<SharedMemory> adopt(int fd, std::size_t offset, std::size_t size);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
@@ -27,13 +27,13 @@ class SharedMemory {
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // Closes the descriptor; the memory stays. For memory that will not be handed on any more:
+  // Closes the descriptor and keeps the memory. For memory that will not be passed on again:
   // descriptors are scarcer than mappings.
   void forget_fd() {
     fd_.reset();
     file_.reset();
   }
-  // What the descriptor and the mapping were reserved from: given back with each of them.
+  // Attaches reservations, which are returned when the descriptor and the mapping go.
   void charge(Reservation file, Reservation mapping) {
     file_ = std::move(file);
     mapping_ = std::move(mapping);
@@ -43,15 +43,15 @@ class SharedMemory {
   static std::shared_ptr<SharedMemory> map(UniqueFd fd, std::size_t offset, std::size_t size);
   SharedMemory(UniqueFd fd, std::byte* data, std::size_t size)
       : fd_(std::move(fd)), data_(data), size_(size) {}
-  Reservation file_, mapping_;  // go last
+  Reservation file_, mapping_;  // destroyed last
   UniqueFd fd_;
   std::byte* data_;
   std::size_t size_;
 };
 
-// Whether `size` bytes at `offset` of `fd` can be mapped without a fault that kills: memory (not a
-// file on a disk, nor huge pages, which can run out) that its owner can no longer shrink. `offset`
-// is a multiple of the page size. 0 or -EINVAL.
+// Checks that `size` bytes at `offset` of `fd` can be mapped without the risk of a fatal fault:
+// tmpfs memory (not a file on a disk, nor huge pages, which can run out) that its owner can no
+// longer shrink. `offset` is a multiple of the page size. Returns 0 or -EINVAL.
 int check_shareable(int fd, std::uint64_t offset, std::uint64_t size);
 [[nodiscard]] std::size_t page_size();
 

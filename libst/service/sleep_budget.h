@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How often a thread may look at something that cannot wake it, without using more than a small
-// share of a core. What a look costs is mostly the kernel's timer and differs between machines by a
-// factor of ten, so it is measured.
+// Limits how often a thread polls for something that cannot wake it, to a small share of a core.
+// The cost of a look is mostly the kernel's timer and differs between machines by a factor of ten,
+// so the class measures it.
 #pragma once
 
 #include <time.h>
@@ -14,13 +14,13 @@ namespace stp::service {
 
 class SleepBudget {
  public:
-  // `shortest`, `longest`: bounds of what pause() says, whatever a look costs.
+  // `shortest`, `longest`: bounds of pause(), whatever a look costs.
   SleepBudget(Time shortest, Time longest)
       : shortest_(shortest), longest_(longest), pause_(longest) {}
 
-  // It was busy: what it spends now is not for looking.
+  // The thread had work: discards the current measurement.
   void restart() { looks_ = 0; }
-  // By the thread itself, each time that it has slept, looked, and found nothing.
+  // The thread calls this each time it has slept, looked and found nothing.
   void looked() {
     if (looks_ == 0) spent_before_ = spent();
     if (looks_++ < kMeasured) return;
@@ -34,7 +34,7 @@ class SleepBudget {
 
  private:
   static constexpr unsigned kMeasured = 64;   // asking for the time spent costs as well: seldom
-  static constexpr Time kLooksPerShare = 60;  // 1.7 % of a core: a daemon has other threads, too
+  static constexpr Time kLooksPerShare = 60;  // 1.7 % of a core: a daemon has other threads too
 
   static Time spent() {
     timespec time{};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests and replies on a Unix SOCK_SEQPACKET socket: one message each, of exactly its size,
-// descriptors going along. Functions return 0 or a negative errno:
-//   -EAGAIN      kDontWait, and it would have waited
-//   -ECONNRESET  the other side has gone
-//   -EPROTO      received what is no such message
-//   -EMFILE      received one with descriptors, and none were wanted or could be had
+// Requests and replies on a Unix SOCK_SEQPACKET socket: one message each, of exactly its size, with
+// descriptors attached. Functions return 0 or a negative errno:
+//   -EAGAIN      kDontWait, and the call would block
+//   -ECONNRESET  the peer has closed the socket
+//   -EPROTO      the received message is invalid
+//   -EMFILE      the received message had descriptors that were not wanted or could not be received
 #pragma once
 
 #include <sys/un.h>
@@ -19,40 +19,41 @@
 
 namespace stp::service {
 
-inline constexpr std::size_t kMaxFds = kMaxSegments;  // that one of ours has
-// What the kernel lets any message have. With less room the kernel would close the others, in the
-// thread that receives, and that can wait for ever.
+inline constexpr std::size_t kMaxFds = kMaxSegments;  // in a message of ours
+// The most descriptors that the kernel allows per message. If the receiver has room for fewer, the
+// kernel closes the others in the receiving thread, which can block for ever.
 inline constexpr std::size_t kMostFds = 253;
 
 enum class Wait { kWait, kDontWait };
 
 int send_request(int socket, const Request& request, std::span<const int> fds);
-// `fds` are the ones that came along: client page and bell for kHello, the channel for kAccept and
-// kConnect. They belong to the caller, and are closed on exec.
+// `fds`: the attached descriptors: client page and bell for kHello, the channel for kAccept and
+// kConnect. The caller owns them. They are close-on-exec.
 int receive_reply(int socket, Reply& reply, std::vector<UniqueFd>& fds);
 
-// kRefuse: the message's descriptors are let go of inside the kernel, which may wait for whoever
-// stands behind them: see Nudge. The request itself is there even with -EMFILE.
+// kRefuse: the kernel closes the message's descriptors, which may block on whoever implements them:
+// see Nudge. The request itself is returned even with -EMFILE.
 enum class Descriptors { kTake, kRefuse };
 
-// All descriptors of a message are taken, whatever else is wrong with it, and are the caller's to
-// close: whatever the result, `fds` has them.
+// Receives all descriptors of a message, even of an invalid one. Whatever the result, `fds` has
+// them and the caller closes them.
 int receive_request(int socket, Request& request, std::vector<UniqueFd>& fds, Wait wait,
                     Descriptors descriptors = Descriptors::kTake);
 int send_reply(int socket, const Reply& reply, std::span<const int> fds, Wait wait);
 
-// What may stand behind "stpd:": a path (it has a '/'), the name of one of the daemon's links, or
-// nothing for the one that is named stpd.
+// `target`: what follows "stpd:": a path (contains '/'), the name of one of the daemon's links, or
+// nothing for the link named stpd.
 std::string socket_of(const std::string& target);
 
-// A connection to the daemon at `path`: 0, or -ENOENT, -ECONNREFUSED (nobody answers there), ...
+// Connects to the daemon at `path`. Returns 0, or -ENOENT, -ECONNREFUSED (nobody listens there),
+// ...
 int connect_to(const std::string& path, UniqueFd& out);
-// -ENAMETOOLONG, -EINVAL: no socket has such a path.
+// -ENAMETOOLONG, -EINVAL: not a valid socket path.
 int address_of(const std::string& path, sockaddr_un& out);
-// Whether a daemon listens at `path`, or may: a full backlog is an answer, too.
+// Whether a daemon listens at `path`, or may: a full backlog counts as an answer.
 bool somebody_answers(const std::string& path);
 
-// Listens at `path`, whose file becomes `file`: see SocketFile::bind for errors.
+// Listens at `path` and puts its file into `file`. Errors: see SocketFile::bind.
 int listen_at(const std::string& path, UniqueFd& out, SocketFile& file,
               const SocketAccess& access = {});
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The file of a listening socket. Its directory may be another user's, who can put something else
-// in its place at any moment: so the directory and the file are looked at once, held by
-// descriptors, and everything is done to those.
+// The file of a listening socket. Its directory may belong to another user, who can replace the
+// file at any time. So the class opens directory and file once, checks them, and then works only on
+// the open descriptors.
 #pragma once
 
 #include <sys/types.h>
@@ -13,8 +13,8 @@
 
 namespace stp::service {
 
-// Who may connect. Any local user by default: a client reaches only what it made itself, and only
-// root's may choose Keys.
+// Who may connect. By default any local user: a client reaches only its own objects, and only
+// clients of root may choose Keys.
 struct SocketAccess {
   mode_t mode = 0666;
   std::optional<uid_t> owner;
@@ -23,11 +23,11 @@ struct SocketAccess {
 
 class SocketFile {
  public:
-  // Binds `socket` to `path`, and gives the file its owner and mode. A socket file that nobody
-  // answers on is removed first. 0, or: -EADDRINUSE: something is there; -EPERM: the directory is
-  // not safe, or the file cannot be given away; -ENAMETOOLONG, -ENOENT, ...
+  // Binds `socket` to `path`, and sets owner and mode of the file. First removes a stale socket
+  // file, one that nobody answers on. Returns 0; -EADDRINUSE: something exists there; -EPERM: the
+  // directory is not safe, or the owner cannot be set; -ENAMETOOLONG, -ENOENT, ...
   int bind(int socket, const std::string& path, const SocketAccess& access);
-  // Only what bind() made: by now another daemon may have taken the name over.
+  // Removes only the file that bind() made: another daemon may have taken over the name.
   void remove();
 
  private:
@@ -38,15 +38,15 @@ class SocketFile {
   UniqueFd directory_;
   std::string name_;
   dev_t device_ = 0;
-  ino_t inode_ = 0;  // 0: there is none of ours
+  ino_t inode_ = 0;  // 0: bind() has made no file
 };
 
-// Nobody but its owner and root can take a file out of the directory that `path` lies in, or
-// rename it: others may not write there, or it is sticky.
+// True if only its owner and root can remove or rename a file in the directory of `path`: others
+// may not write there, or it is sticky.
 bool directory_is_safe(const std::string& path);
 
-// Makes the directory that `path` lies in, for all to enter and `owner` to write. Nothing is done
-// to one that is there already. 0 or a negative errno.
+// Creates the directory of `path`, accessible to all and writable for `owner`. Leaves an existing
+// directory as it is. Returns 0 or a negative errno.
 int make_directory_of(const std::string& path, std::optional<uid_t> owner);
 
 }  // namespace stp::service

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Service as a source of DPDK's telemetry.
+// Publishes a Service in DPDK's telemetry.
 #pragma once
 
 #include "dpdk_port/dpdk/telemetry.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Text in a message: cut where it does not fit, and always ended by a zero.
+// Text in a message: truncated if too long, and always terminated by a zero.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ void set_text(char (&field)[N], std::string_view text) {
   std::fill(field + length, field + N, '\0');
 }
 
-// What a stranger has sent may lack the zero.
+// Text from another process may lack the zero.
 template <std::size_t N>
 std::string_view text_of(const char (&field)[N]) {
   return {field, static_cast<std::size_t>(std::find(field, field + N, '\0') - field)};

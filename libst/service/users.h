@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Users and groups as an operator names them: by name, or by number. For start-up and reloads: the
-// system's own tables are asked, which may be slow.
+// Parses users and groups, given by name or by number. For start-up and reloads only: the system's
+// tables may be slow.
 #pragma once
 
 #include <grp.h>
