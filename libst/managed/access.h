@@ -19,7 +19,7 @@ class Access {
     unsigned access = 0;
     std::uint64_t address = 0;
     const Connection* only = nullptr;  // nullptr: any connection
-    std::uint64_t group = 0;           // 0: any; else those of that group
+    std::uint64_t group = 0;           // 0: any; else only connections of that group
   };
   Access(std::shared_ptr<Memory> memory, const Terms& terms, std::uint32_t key)
       : memory_(std::move(memory)), terms_(terms), key_(key) {}
@@ -33,10 +33,10 @@ class Access {
   [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return memory_->domain(); }
   [[nodiscard]] Memory& memory() const { return *memory_; }
 
-  // Under the domain's mutex. What a connection on `endpoint` opens to its peer: 0 or a negative
-  // errno.
+  // Under the domain's mutex. Grants the peer of a connection on `endpoint` access. Returns 0 or a
+  // negative errno.
   int landing(EndpointId endpoint, Landing& out);
-  // No peer reaches it any more.
+  // Ends the access of all peers.
   void revoke();
   [[nodiscard]] bool revoked() const { return revoked_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the functions of the managed C API have in common.
+// Helpers of the functions of the managed C API.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,8 @@ inline int missing(const char* argument) {
   return fail(-EINVAL, std::string("argument '") + argument + "' is NULL");
 }
 
-// A structure that may have been smaller, or may be larger, where the program was compiled.
+// Copies a structure whose size may differ in the program: older programs have a smaller one, newer
+// programs a larger one.
 template <typename Attributes>
 int read_attributes(const Attributes* given, Attributes& out) {
   out = {};
@@ -40,17 +41,17 @@ int write_info(const Info& known, Info* out) {
   return 0;
 }
 
-// Of microseconds, which are not negative.
+// `microseconds` must not be negative.
 inline Time duration(std::int64_t microseconds) {
   constexpr std::int64_t kMost = INT64_MAX / static_cast<std::int64_t>(kMicrosecond) / 2;
   return static_cast<Time>(std::min(microseconds, kMost)) * kMicrosecond;
 }
-// When a timeout in microseconds is over.
+// The deadline of a timeout in microseconds; a negative timeout never expires.
 inline Time deadline_of(std::int64_t timeout) {
   return timeout < 0 ? kNever : client::now() + duration(timeout);
 }
 
-// Makes `object` known by a handle of `domain`. 0: no more handles.
+// Makes a handle of `domain` for `object`. 0: no handle is free.
 template <typename Object>
 Handle publish(Domain& domain, const std::shared_ptr<Object>& object) {
   auto const handle = client::HandleTable::instance().add(Object::kKind, object);
@@ -73,11 +74,11 @@ client::Ref<Object> retire(const void* handle) {
   return client::retire<Object>(reinterpret_cast<Handle>(handle));
 }
 
-// The part of `memory` that an operation is about. `given`: it was not NULL, which is legal for no
-// bytes.
+// Checks the part of `memory` that an operation uses. `given`: the argument was not NULL; NULL is
+// legal for zero bytes.
 int check_part(const Memory* memory, bool given, const void* ptr, std::size_t length, bool written);
 
-// 0, with the queues that `attr` names.
+// Returns 0 and the queues that `attr` names, or a negative errno.
 int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Connection::Outlets& out);
 int read_private_data(const void* data, std::size_t length, Hello& out);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which Bufx values of a domain are taken. The same range serves for sending and receiving, on
+// Tracks the allocated Bufx values of a domain. The same range serves for sending and receiving, on
 // every endpoint of the domain.
 #pragma once
 
@@ -15,7 +15,8 @@ class BufxSpace {
  public:
   static constexpr std::uint32_t kEntries = std::uint32_t{1} << 22;
 
-  // The first of `count` values, the lowest there are: tables reach as far as their highest entry.
+  // Allocates the lowest free range of `count` values and returns its first one. Lowest, because
+  // tables reach up to their highest entry.
   std::optional<std::uint32_t> take(std::uint32_t count) {
     STP_ASSERT(count > 0, "memory takes a Bufx at least");
     for (auto at = free_.begin(); at != free_.end(); ++at) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One managed connection: a channel of level 0 driven by a Sequencer. By subject:
-//   connection.cpp   progress, the end          connect.cpp      being connected
-//   operations.cpp   posting, beginning         completions.cpp  what the Sequencer tells
+//   connection.cpp   progress, the end          connect.cpp      connecting
+//   operations.cpp   posting, starting          completions.cpp  completions of the Sequencer
 //   receives.cpp     messages and receives      regions.cpp      keys: the peer's, and its own
 //   arrivals.cpp     receives on arrival, and messages that wait for one
-// Everything under the domain's mutex, but for the constructor.
+// Everything except the constructor is called under the domain's mutex.
 #pragma once
 
 #include <deque>
@@ -31,29 +31,29 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   using State = ConnectionState;
   using Event = ConnectionEvent;
-  // Who is told what.
+  // Where events go.
   struct Outlets {
     QueueUse events, sends, receives;
     std::shared_ptr<Pool> pool;
     std::uint64_t context = 0;
-    std::uint64_t group = 0;     // of regions
-    Time receive_wait = kNever;  // for a message without a receive
+    std::uint64_t group = 0;     // of regions that the peer may access
+    Time receive_wait = kNever;  // for a message that finds no receive
     bool on_arrival = false;     // receives are taken from the pool
   };
 
   explicit Connection(std::shared_ptr<Domain> domain) : domain_(std::move(domain)) {}
   ~Connection();
 
-  // ---- being connected ----
+  // ---- connecting ----
   void connect(EndpointId endpoint, const client::Reply& made,
                std::shared_ptr<service::SharedMemory> memory, const Staging& staging, Hello hello,
                Time deadline);
   void expect(std::shared_ptr<Listener> listener, EndpointId endpoint, const client::Reply& made,
               std::shared_ptr<service::SharedMemory> memory, const Staging& staging);
-  // Its request has not come, and others need its place.
+  // Its request has not come, and other connections need its place.
   void give_up();
   [[nodiscard]] const MacAddr& peer_mac() const { return peer_mac_; }
-  // -EAGAIN: the queues have no places.
+  // -EAGAIN: the queues have no free places.
   int set_outlets(Outlets outlets);
   int accept(Outlets outlets, Hello hello);
   int reject(Hello hello);
@@ -65,29 +65,29 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int set_watermark(std::uint64_t receives);
   int refuse_read(std::uint32_t request);
   int cancel(std::uint64_t context);
-  // The program takes that memory back. True: something under way used it; the connection ends for
-  // that, and this is asked again until it has let go.
+  // The program takes `memory` back. Returns true if an operation or region under way used it: then
+  // the connection ends, and the caller asks again until it has released the memory.
   bool withdraw(const Memory& memory);
-  // How many quiet operations that have begun use the memory.
+  // Counts the quiet operations that have started and use the memory.
   [[nodiscard]] unsigned quiet_uses(const Memory& memory) const;
-  // Somebody waits for the end of what was begun quietly.
+  // Asks for confirmation of quiet operations, because somebody waits for their end.
   void confirm_quiet_puts();
 
-  // ---- going on ----
-  // In three steps: whether it has ended is looked at first and told last, and all that came before
-  // is dealt with in between. A domain takes each step for all its connections, so that no end is
-  // told before what came earlier on another connection.
+  // Three steps: look() detects the end, advance() handles everything that came before it,
+  // conclude() reports the end. A domain runs each step for all its connections, so it reports no
+  // end before what came earlier on another connection.
   void progress(Time now);
-  bool look();  // true: it has ended, which has not been dealt with
+  bool look();  // true: it has ended, and that has not been handled
   void advance(Time now);
   void conclude(Time now);
-  // Hands requests to the Node. True: there were some, and the backend is to be told.
+  // Passes requests to the Node. Returns true if there were some: the caller then tells the
+  // backend.
   bool pump(Time now);
-  // There are headers of the Node's to be read.
+  // The channel has unread headers from the Node.
   [[nodiscard]] bool has_headers() const { return channel_.readable(); }
-  // Of what it waits for there will be no news.
+  // It waits for something that the Node sends no news of.
   [[nodiscard]] bool wants_another_look() const;
-  // It ends, or has ended.
+  // It is ending or has ended.
   [[nodiscard]] bool over() const { return state_ == State::kEnding || state_ == State::kEnded; }
   // It waits for a place in a queue, or for a receive.
   [[nodiscard]] bool waits_for_this_side() const;
@@ -99,9 +99,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // ---- the end ----
   int disconnect(bool abrupt, Farewell why = Farewell::kNone);
   void lose(int error) { end(error, STM_FAILED, error); }
-  // Nobody asks for it any more. It is gone when the link has let go of its memory.
+  // Nobody holds it any more. It disappears when the link has released its memory.
   void abandon();
-  // What is outstanding completes no more.
+  // Drops the outstanding operations: they never complete.
   void forget_operations() { operations_.forget(); }
   [[nodiscard]] bool ending() const { return state_ == State::kEnding; }
   void go_on_ending();
@@ -114,14 +114,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] Handle handle() const { return handle_; }
 
  private:
-  // Contexts of the Sequencer: these two are the connection's own, then come receives; operations
-  // and the others below are marked.
+  // Contexts of the Sequencer: these two are the connection's own, receives follow. Operations and
+  // the other kinds below are marked by a bit.
   static constexpr Context kHelloOut = 1, kHelloIn = 2, kFirstReceive = 16;
   static constexpr Context kKeyMark = Context{1} << 63;
-  // Receives from a pool are named by their message.
+  // Identifies a receive from a pool by its message.
   static constexpr Context kMessageMark = Context{1} << 62;
 
-  // A receive that has its message. It is told when all before it are.
+  // A receive with its message. Its completion is reported after those of all receives before it.
   struct Matched {
     PostedReceive receive;
     stm_event_t told{};
@@ -132,7 +132,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     int flushed = 0;
     std::uint32_t event = 0;
     int status = 0;
-    // Messages that are here can still be received: their sender has seen them arrive.
+    // Messages that have arrived can still be received: their sender has seen them arrive.
     bool keeps_messages = false;
     bool has_flushed = false;
   };
@@ -140,9 +140,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     using State = RemoteState;
     using Event = RemoteEvent;
     Machine<kRemoteTransitions> state;
-    int status = 0;  // kClosed: why
+    int status = 0;  // kClosed: the reason
     RemoteRegion region;
-    unsigned operations = 0;  // under way: while there are any it stays where it is
+    unsigned operations = 0;  // under way: the entry stays in place while there are any
   };
 
   // connect.cpp
@@ -156,15 +156,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void up();
 
   // connection.cpp
-  bool move(Time now);  // true: there is more at once
+  bool move(Time now);  // true: call again at once, there is more
   void send_soon();
   void check_end(ChannelState state);
-  // What the peer says of the end; 0: nothing.
+  // The peer's reason for the end; 0: none.
   [[nodiscard]] int peers_reason() const;
   void check_time(Time now);
-  // What is outstanding completes with `flushed`; then `event` (0: none) tells.
+  // Completes outstanding operations with `flushed`, then reports `event` (0: none).
   void end(int flushed, std::uint32_t event, int status);
-  // No frame on its way reads what was being sent.
+  // No frame under way reads memory being sent.
   [[nodiscard]] bool let_go() const;
   void drop_behind_gap(int status);
   void flush(int status);
@@ -185,7 +185,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int begin_write(Operation& operation);
   int begin_eager(Operation& operation);
   int access(const Operation& operation, const RemoteRegion& region);
-  // It is over, and its place may be another's.
+  // Completes the operation. Its place may be reused at once.
   void complete(Operation& operation, int status, std::uint64_t length = 0,
                 std::uint32_t message = 0);
   [[nodiscard]] Operation* find_operation(std::uint64_t context) const;
@@ -200,7 +200,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // receives.cpp
   bool match();
-  // Those that came by the ring, as far as there are receives.
+  // Matches messages that came through the ring with receives, as far as there are any.
   bool match_arrived();
   [[nodiscard]] bool has_arrived() const;
   bool take_receive(std::uint32_t message, PostedReceive& out);
@@ -218,7 +218,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // arrivals.cpp
   Context name_of(std::uint32_t message);
-  // Of a receive from a pool: its message is beyond the one whose turn it is.
+  // Of a receive from a pool: its message is later than the one due next.
   [[nodiscard]] bool is_ahead(Context id) const;
   bool match_ahead();
   [[nodiscard]] bool can_spare_receive(const Offer& offer) const;
@@ -242,7 +242,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int reason_ = 0;  // kEnding, kEnded
   Ending ending_;
   EndpointId endpoint_ = kNoneId;
-  std::shared_ptr<Listener> listener_;  // of one that is not decided
+  std::shared_ptr<Listener> listener_;  // of a connection that is not accepted or rejected yet
   Outlets outlets_;
 
   VcId vc_ = kNoneId;
@@ -252,24 +252,24 @@ class Connection : public std::enable_shared_from_this<Connection> {
   MacAddr peer_mac_;
   std::uint16_t local_port_ = 0, peer_port_ = 0;
   std::optional<Sequencer> sequencer_;
-  Time wait_until_ = kNever;  // for the other side to answer
+  Time wait_until_ = kNever;  // deadline for an answer of the other side
   Staging staging_;
-  Hello hello_;                 // to be sent
-  bool hello_landing_ = false;  // the peer's is being received
+  Hello hello_;                 // to send
+  bool hello_landing_ = false;  // the peer's hello is being received
   std::vector<std::byte> private_data_;
 
   std::uint64_t posted_ = kFirstReceive;  // operations and receives so far
   OperationList operations_;
   WriteWindow writes_;
   RingQueue<PostedReceive> receives_;         // in order
-  std::map<std::uint64_t, Matched> matched_;  // by id: in the order of their messages
-  std::uint64_t last_message_ = 0;            // matched, of a pool's; in 64 bits
+  std::map<std::uint64_t, Matched> matched_;  // by id, which is the order of the messages
+  std::uint64_t last_message_ = 0;            // the last one matched, with a pool; in 64 bits
   Time starved_at_ = kNever;                  // a message has waited too long for a receive
-  std::optional<std::uint64_t> watermark_;    // to be told of; has a place among the events
+  std::optional<std::uint64_t> watermark_;    // set by the program; has a place among the events
   Farewell farewell_ = Farewell::kNone;
-  std::deque<Completion> read_requests_;           // untold
+  std::deque<Completion> read_requests_;           // not reported yet
   std::map<std::uint32_t, Remote> remotes_;        // by key
-  std::map<std::uint32_t, std::uint32_t> served_;  // by number: key of ours
+  std::map<std::uint32_t, std::uint32_t> served_;  // by number: the local key
   RemoteRegion eager_ring_;
   EagerOut eager_out_;
   EagerIn eager_in_;

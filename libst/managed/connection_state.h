@@ -28,15 +28,15 @@ namespace stp::managed {
 enum class ConnectionState : std::uint8_t {
   kIdle,        // created
   kConnecting,  // RC sent
-  kAsking,      // request sent, its answer awaited
-  kExpected,    // came from a listener: its request is awaited
-  kRequested,   // the program decides
-  kAccepting,   // accepted: the answer is on its way
+  kAsking,      // request sent, waits for the answer
+  kExpected,    // taken from a listener, waits for the request
+  kRequested,   // waits for the program's decision
+  kAccepting,   // accepted, the answer is being sent
   kRejecting,
   kUp,
-  kDraining,  // disconnects once all is done
+  kDraining,  // disconnects when all posted operations are complete
   kClosing,   // disconnects
-  kEnding,    // is over: what is left is told once it may be
+  kEnding,    // over; remaining completions are reported when that is allowed
   kEnded,
 };
 
@@ -47,10 +47,10 @@ enum class ConnectionEvent : std::uint8_t {
   kRequest,     // the peer's request has come
   kAccept,      // the program accepts the request
   kReject,      // the program, or its listener's end, rejects the request
-  kAgreed,      // the peer has accepted; or it knows that it was accepted
-  kDisconnect,  // the program disconnects in order
-  kDrained,     // all that was posted is done
-  kOver,        // whatever ends it: either program, the link, time
+  kAgreed,      // the peer has accepted; or the peer knows that it was accepted
+  kDisconnect,  // the program disconnects gracefully
+  kDrained,     // all posted operations are complete
+  kOver,        // any end: by either program, the link, or a timeout
   kLetGo,       // no frame uses its memory any more
 };
 
@@ -82,8 +82,8 @@ enum class RemoteState : std::uint8_t { kAsked, kOpen, kClosed };
 
 enum class RemoteEvent : std::uint8_t {
   kOpened,   // the peer serves it
-  kRefused,  // the peer does not, or it was not even asked
-  kRevoked,  // the peer has taken it back
+  kRefused,  // the peer does not serve it, or was not asked
+  kRevoked,  // the peer has revoked it
 };
 
 inline constexpr Transition<RemoteState, RemoteEvent> kRemoteTransitions[] = {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link and all that lives on it, and the progress of it all.
+// A link, everything that lives on it, and its progress.
 //
-// Two mutexes, taken in this order: control (registering memory, listening, ending; may wait for
-// the service) and the domain's own (everything else; never waits but for the service's answer to a
-// control request). The drive lock of a link in this process comes after both, so nothing that runs
-// under it may take them.
+// Two mutexes, locked in this order: control (registering memory, listening, ending; may wait for
+// the service), then the domain's own (everything else; waits for the service only in a control
+// request). The drive lock of a link in this process comes after both, so code that runs under the
+// drive lock must not lock them.
 #pragma once
 
 #include <algorithm>
@@ -62,17 +62,17 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void close_endpoint(EndpointId endpoint);
   int open_first_endpoint();
   [[nodiscard]] const std::vector<EndpointId>& endpoints() const { return endpoints_; }
-  // One to listen on, and back when that is over.
+  // Takes an endpoint to listen on, and returns it after listening.
   int take_endpoint(EndpointId& out);
   void give_back_endpoint(EndpointId endpoint) { idle_endpoints_.push_back(endpoint); }
-  // Memory that endpoints to come are to be given as well.
+  // Memory that future endpoints get as well.
   void add_memory(std::shared_ptr<Memory> memory) { memories_.insert(std::move(memory)); }
   void remove_memory(const std::shared_ptr<Memory>& memory) { memories_.erase(memory); }
 
   // ---- under its mutex ----
   [[nodiscard]] BufxSpace& bufx_space() { return bufx_space_; }
   [[nodiscard]] StagingArea& staging() { return staging_; }
-  // Handles of what lives on it.
+  // Handles of the objects on this domain.
   void adopt(Handle child, client::Kind kind) { children_[child] = kind; }
   void forget(Handle child);
   void activate(std::shared_ptr<Connection> connection);
@@ -85,17 +85,17 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void remove_access(std::uint32_t key) { accesses_.erase(key); }
   [[nodiscard]] std::shared_ptr<Access> find_access(std::uint32_t key) const;
   [[nodiscard]] std::uint32_t new_key();
-  // Moves what can be moved: headers, requests, timers, completions. It visits the connections for
-  // which there is something.
+  // Moves headers, requests, timers and completions, as far as possible. Visits only connections
+  // with something to do.
   void progress();
-  // The next turn visits that connection, whatever news there are of it.
+  // The next turn visits the connection, with or without news.
   void visit(Connection& connection);
-  // It has closed its channel, and needs no more news of it.
+  // The connection has closed its channel and needs no more news.
   void disown(Connection& connection);
-  // It has something to send. What is posted one after the other leaves together: the first at
-  // once, or with a burst; else with the next turn, whose ever that is.
+  // The connection has something to send. Consecutive posts leave together: the first one at once
+  // or with a burst, the others with the next turn of any thread.
   void send_soon(Connection& connection);
-  // What is posted meanwhile leaves at its end, together. Under its mutex.
+  // Holds back what is posted while it exists, then sends it together. Under the domain's mutex.
   class PostingList {
    public:
     explicit PostingList(Domain& domain) : domain_(domain) { domain_.in_list_ = true; }
@@ -109,22 +109,23 @@ class Domain : public std::enable_shared_from_this<Domain> {
    private:
     Domain& domain_;
   };
-  // Something was posted on a connection: its deadline may come before the thread would look.
+  // Something was posted on the connection: its deadline may be earlier than the thread's next
+  // look.
   void look_before(Connection& connection);
   void look_before(Time deadline);
-  // The clock, read once for a burst of posts.
+  // The current time, read once for a burst of posts.
   Time time();
-  // That of this moment. All that its connections are told comes from here, and never goes back.
+  // Reads the clock. All connections get their time from here. It never goes back.
   Time now() { return time_ = clock_.now(); }
   void look_for_connections() { look_for_connections_ = true; }
-  // Not later than then, whoever waits.
+  // Looks for connections at `deadline` at the latest, in whichever thread waits.
   void look_for_connections(Time deadline);
   void wake_waiters();
-  // Queues have places again: what waited for one is looked at.
+  // Queues have free places again: visit the connections that wait for one.
   void places_freed() { places_freed_ = true; }
-  // The one that `handle` names; nullptr: none of this domain's.
+  // Returns the memory of `handle`; nullptr: not one of this domain.
   Memory* find_memory(Handle handle);
-  // A pool has got a receive: a message may wait for it.
+  // A pool has a new receive, which a message may wait for.
   void receive_posted();
   int alloc_mx(RegionId region, std::uint8_t permissions, std::uint16_t& out);
   void free_mx(EndpointId endpoint, std::uint16_t mx);
@@ -132,17 +133,16 @@ class Domain : public std::enable_shared_from_this<Domain> {
   [[nodiscard]] EndpointId first_endpoint() const { return first_endpoint_; }
   void need_staging() { needs_staging_ = true; }
 
-  // ---- without a mutex ----
-  // A connection needs a block of staging: 0 when there is one.
+  // Makes sure that a connection can have a block of staging. Returns 0, or a negative errno.
   int provide_staging();
   int poll(Queue& queue, stm_event_t* events, int max);
   int wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
 
  private:
-  // A caller that stays; the thread stays away meanwhile.
+  // A caller that stays for a while: the background thread stays away meanwhile.
   class Visit;
   void run();
-  // Under its mutex: a caller moves things itself.
+  // Under the domain's mutex: a caller makes progress itself.
   void visited() {
     visits_.store(visits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -167,21 +167,21 @@ class Domain : public std::enable_shared_from_this<Domain> {
   EndpointId first_endpoint_ = kNoneId;  // for connecting
   std::atomic<bool> closed_{false};
 
-  std::mutex control_mutex_;  // of what follows
+  std::mutex control_mutex_;  // protects the following members
   std::vector<EndpointId> endpoints_;
-  std::vector<EndpointId> idle_endpoints_;  // listened once
+  std::vector<EndpointId> idle_endpoints_;  // used for listening before, free again
   std::set<std::shared_ptr<Memory>> memories_;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the following members
   MappingGateMember const gate_{mutex_};
   BufxSpace bufx_space_;
   StagingArea staging_;
   std::map<Handle, client::Kind> children_;
-  std::vector<std::shared_ptr<Connection>> connections_;  // that have a channel
+  std::vector<std::shared_ptr<Connection>> connections_;  // with a channel
   std::vector<std::shared_ptr<Listener>> listeners_;
   std::map<std::uint32_t, std::shared_ptr<Access>> accesses_;  // by key
   std::uint32_t accepts_seen_ = 0;
-  Time connections_due_ = kNever;  // when listeners look, whatever has come
+  Time connections_due_ = kNever;  // when to look for new connections at the latest
   [[nodiscard]] Time next_deadline() const {
     return std::min(agenda_.next_deadline(), connections_due_);
   }
@@ -189,27 +189,27 @@ class Domain : public std::enable_shared_from_this<Domain> {
   bool needs_staging_ = false;
   Agenda agenda_;
   std::vector<Agenda::Entry*> gone_;
-  std::vector<Connection*> unsent_;      // have something to send
-  std::atomic<bool> has_unsent_{false};  // that nobody has been told of
+  std::vector<Connection*> unsent_;      // with something to send
+  std::atomic<bool> has_unsent_{false};  // and nobody has been told yet
   bool in_turn_ = false, in_list_ = false;
-  // The program takes several events at a time: it will post as many, and poll again.
+  // The program takes several events at a time: expect it to post as many and poll again.
   bool in_bulk_ = false;
   unsigned posts_ = 0;    // since the last turn
   unsigned waiters_ = 0;  // threads asleep in wait()
   port::TurnClock clock_;
   Time time_ = 0;
-  std::pair<Handle, Memory*> known_memory_{};  // the one last found
+  std::pair<Handle, Memory*> known_memory_{};  // the one found last
 
-  // The thread of its own.
+  // The domain's background thread.
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> visits_{0}, visitors_{0};
   std::atomic<bool> far_away_{false};  // until a visitor leaves
-  // After the last caller has gone the thread comes back so much later, unless it is called:
+  // The thread comes back this long after the last caller has gone, unless it is called: so
   // programs that poll in a loop keep the domain to themselves.
   static constexpr Time kHandover = 200 * kMicrosecond;
   service::Absence absence_{kHandover};
-  std::atomic<Time> thread_looks_{0};  // when it, or who waits, looks next, unless woken
+  std::atomic<Time> thread_looks_{0};  // when the thread or a waiter looks next unless woken
   std::mutex called_mutex_;
   std::condition_variable called_;
   bool taken_over_ = false;  // under called_mutex_

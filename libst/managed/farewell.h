@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Why a managed connection ends, where it is not in good order: told to the peer along with the
-// request to disconnect (docs/protocol.md, 9.34).
+// The reason for an end that is not graceful. The request to disconnect carries it to the peer
+// (docs/protocol.md, 9.34).
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace stp::managed {
 
 enum class Farewell : std::uint32_t {
   kNone = 0,
-  kBroken = 1,     // the program has broken it off
-  kNoReceive = 2,  // a message found no receive in time
+  kBroken = 1,     // the program has broken the connection off
+  kNoReceive = 2,  // a message found no receive within the timeout
 };
 
 service::WireOption to_option(Farewell farewell);
-// The status that such an end has for the peer; 0: it is in good order.
+// The status of the end as the peer's program sees it; 0: a graceful end.
 int status_of_end(const service::WireOption& option);
 
 }  // namespace stp::managed

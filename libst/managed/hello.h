@@ -20,9 +20,9 @@ struct Hello {
 
 inline constexpr std::size_t kHelloHead = 12;
 
-// Writes it to `out`, which has kHelloSize bytes; returns its length.
+// Writes the message to `out`, which has room for kHelloSize bytes. Returns its length.
 std::size_t encode(const Hello& hello, std::byte* out);
-// False: that is none.
+// False: not a valid message.
 bool decode(Bytes bytes, Hello& out);
 
 }  // namespace stp::managed

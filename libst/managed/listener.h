@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Takes connections from an endpoint of level 0 that listens, and tells of each once its request
-// has come.
+// Takes connections from a listening endpoint of level 0, and reports each one when its request has
+// come.
 #pragma once
 
 #include <deque>
@@ -24,9 +24,9 @@ class Listener : public std::enable_shared_from_this<Listener> {
   // Under the domain's mutex.
   void use(std::shared_ptr<Queue> queue) { queue_ = QueueUse(std::move(queue)); }
   void accept();
-  // The request of `connection` has come.
+  // The request of `connection` has arrived.
   void requested(const std::shared_ptr<Connection>& connection);
-  // One that was not decided yet has been, or is gone.
+  // An undecided connection has been accepted or rejected, or is gone.
   void decided(const Connection& connection);
 
   [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
@@ -42,7 +42,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   const unsigned backlog_;
   EndpointId endpoint_ = kNoneId;
   QueueUse queue_;
-  // Those whose requests have not come, oldest first; and how many the program has to decide on.
+  // Connections without a request so far, oldest first; and how many wait for the program's
+  // decision.
   struct Expected {
     Connection* connection;
     Time since;
@@ -50,7 +51,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::deque<Expected> expected_;
   unsigned requested_ = 0;
   bool closed_ = false;
-  std::deque<std::shared_ptr<Connection>> untold_;  // their events wait for a place
+  std::deque<std::shared_ptr<Connection>> untold_;  // their events wait for a place in the queue
 };
 
 }  // namespace stp::managed

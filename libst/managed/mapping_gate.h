@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Registering memory with stpd replaces pages in place, and fork() does for a moment. Where the
-// system cannot hold back who writes to them meanwhile the write is lost. Programs keep their own
-// threads away then; the library's own activity is none of theirs to know of, so it keeps out of
-// the way by itself: all progress is made under a domain's mutex, and whoever replaces pages holds
-// those of all domains. What a thread touches while it only waits lies in pages of its own.
+// Registering memory with stpd replaces pages in place; fork() also does so for a moment. If the
+// system cannot hold back writers meanwhile, their writes are lost. A program keeps its own threads
+// away from that memory, but it cannot know of the library's threads. So the library stays away
+// itself: all progress happens under a domain's mutex, and a thread that replaces pages locks the
+// mutexes of all domains. What a thread touches while it only waits is on separate pages.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 namespace stp::managed {
 
-// A domain's own: makes its mutex one of those.
+// Member of a domain: registers its mutex here.
 class MappingGateMember {
  public:
   explicit MappingGateMember(std::mutex& domain);
@@ -28,7 +28,7 @@ class MappingGateMember {
   MappingGateMember* next_ = nullptr;
 };
 
-// While it lives no domain moves. Its maker holds no domain's mutex.
+// While it exists, no domain makes progress. The caller must hold no domain's mutex.
 class MappingGateShut {
  public:
   MappingGateShut() { lock(); }
@@ -42,7 +42,7 @@ class MappingGateShut {
   static void unlock();
 };
 
-// For std::allocate_shared: whole pages for each object.
+// For std::allocate_shared: gives each object whole pages of its own.
 template <typename T>
 struct PageAllocator {
   using value_type = T;

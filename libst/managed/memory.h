@@ -23,29 +23,29 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // The following under the domain's control mutex. 0 or a negative errno.
-  int bind();  // to all endpoints there are
+  // Call these under the domain's control mutex. They return 0 or a negative errno.
+  int bind();  // to all existing endpoints
   int bind_to(EndpointId endpoint);
   void unbind_from(EndpointId endpoint);
-  void unbind();  // may wait until frames have let go of it
+  void unbind();  // may wait until no frame uses the memory
 
   [[nodiscard]] bool contains(const void* ptr, std::size_t length) const;
   [[nodiscard]] bool writable() const;
   [[nodiscard]] unsigned access() const { return access_; }
   [[nodiscard]] Address at(const void* ptr) const;
-  // What the link reads or writes may be a copy: `fetch` before an operation sends the program's
-  // bytes, `store` before it is told that theirs have arrived.
+  // The link may work on a copy of the memory. Call `fetch` before an operation sends the program's
+  // bytes, and `store` before reporting that the peer's bytes have arrived.
   void fetch(const void* ptr, std::size_t length) const;
   void store(void* ptr, std::size_t length) const;
-  // For a connection on `endpoint`.
+  // Where data of a connection on `endpoint` lands.
   [[nodiscard]] Landing landing(EndpointId endpoint, void* ptr, std::size_t length) const;
-  // The region behind `endpoint` that a peer's data lands in; kNoneId: none.
+  // The region on `endpoint` that receives a peer's data; kNoneId: none.
   [[nodiscard]] RegionId receive_region(EndpointId endpoint) const;
   [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
 
-  // Operations and regions on it, under the domain's mutex.
+  // Operations and regions that use it. Under the domain's mutex.
   unsigned uses = 0, regions = 0;
-  // The program has taken it back though receives are posted in it: what comes for them fails.
+  // The program has taken it back while receives are posted in it: messages for them fail.
   bool withdrawn = false;
 
  private:
@@ -63,14 +63,14 @@ class Memory {
   const std::shared_ptr<Domain> domain_;
   const MutableBytes bytes_;  // as the user gave it
   const unsigned access_;
-  MutableBytes bound_;  // whole buffers around it
-  StandIn stand_in_;    // for them; empty: they are lent themselves
+  MutableBytes bound_;  // extended to whole buffers
+  StandIn stand_in_;    // copy of bound_; empty: bound_ itself is lent
   std::uint32_t first_ = 0, count_ = 0;
   bool has_place_ = false;
   std::map<EndpointId, Binding> bindings_;  // written under both mutexes, read under either
 };
 
-// An operation's hold on memory.
+// Holds memory for an operation.
 class MemoryUse {
  public:
   MemoryUse() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The outstanding operations of a connection, in the order of posting, each known by a number that
-// no later one has. Places are used again, so posting takes nothing from the heap, and none moves.
+// The outstanding operations of a connection, in the order of posting. Each has a number that is
+// never used again. Places are reused, so posting seldom allocates, and operations never move.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace stp::managed {
 
 class OperationList {
  public:
-  // Places, and so operations at one time.
+  // The number of places: the most operations at a time.
   static constexpr std::size_t kMost = std::size_t{1} << 16;
 
   OperationList() = default;
@@ -29,7 +29,7 @@ class OperationList {
   static constexpr std::uint64_t kMark = std::uint64_t{1} << 60;
   Operation& add(const Operation& operation);
   void remove(Operation& operation);
-  // nullptr: it is over.
+  // nullptr: the operation is complete.
   [[nodiscard]] Operation* find(std::uint64_t id) const {
     auto const place = id % kPlaces;
     if (place >= chunks_.size() * kChunk) return nullptr;
@@ -41,14 +41,14 @@ class OperationList {
   [[nodiscard]] static Operation* next(const Operation& operation) {
     return static_cast<const Node&>(operation).next;
   }
-  // The oldest one that has not begun; nullptr: none.
+  // The oldest operation that has not started; nullptr: none.
   [[nodiscard]] Operation* waiting() const { return waiting_; }
-  // That one has.
+  // The operation of waiting() has started.
   void begun() {
     STP_ASSERT(waiting_ != nullptr, "what begins has waited");
     waiting_ = waiting_->next;
   }
-  // All of them, with their holds on memory.
+  // Drops all operations and their holds on memory.
   void forget();
 
  private:
@@ -63,7 +63,7 @@ class OperationList {
   void grow();
 
   std::vector<std::unique_ptr<Chunk>> chunks_;
-  Node* free_ = nullptr;  // by next
+  Node* free_ = nullptr;  // linked by `next`
   Node *first_ = nullptr, *last_ = nullptr, *waiting_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -12,13 +12,13 @@
 namespace stp::managed {
 
 struct PostedReceive {
-  std::uint64_t id = 0;  // on its connection
+  std::uint64_t id = 0;  // unique on its connection
   std::uint64_t context = 0;
   MemoryUse memory;
   void* ptr = nullptr;
   std::size_t length = 0;
 
-  // Why a message of that length cannot be received here; 0: it can.
+  // Why a message of that length cannot be received here: a negative errno; 0: it can.
   [[nodiscard]] int refusal(std::uint64_t message_length) const {
     if (memory && memory->withdrawn) return -EACCES;
     return message_length <= length ? 0 : -EMSGSIZE;
@@ -36,7 +36,7 @@ class Pool {
 
   std::size_t capacity;
   RingQueue<PostedReceive> receives;
-  unsigned users = 0;  // connections that were given it
+  unsigned users = 0;  // connections that use it
 
  private:
   const std::shared_ptr<Domain> domain_;

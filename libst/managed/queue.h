@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A bounded queue of events. Whoever will push reserves the place first, so nothing is ever lost
-// for want of one. Everything but the constants happens under the domain's mutex.
+// A bounded queue of events. A producer reserves a place before it needs it, so no event is ever
+// lost for lack of one. Everything except the constants is used under the domain's mutex.
 #pragma once
 
 #include <memory>
@@ -25,28 +25,28 @@ class Queue {
 
   [[nodiscard]] Domain& domain() const { return *domain_; }
 
-  // False: there are no so many places.
+  // Returns false if there are not that many free places.
   bool reserve(std::size_t places);
   void release(std::size_t places) {
     STP_ASSERT(places <= reserved_, "a place that is released was reserved");
     reserved_ -= places;
   }
-  // Into a place that was reserved.
+  // Pushes into a reserved place.
   void push(const stm_event_t& event);
-  // Takes up to `max`.
+  // Takes at most `max` events.
   int take(stm_event_t* events, int max);
 
   int resize(std::size_t capacity);
-  // An eventfd that is readable while there are events; made when it is first asked for.
+  // An eventfd that is readable while there are events. Created on the first call.
   int descriptor();
   [[nodiscard]] bool has_descriptor() const { return static_cast<bool>(fd_); }
 
   [[nodiscard]] std::size_t size() const { return events_.size(); }
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
-  // Half of the places, at least, are neither taken nor reserved.
+  // At least half of the places are free: neither used nor reserved.
   [[nodiscard]] bool has_plenty() const { return (events_.size() + reserved_) * 2 <= capacity_; }
 
-  // Those who named it as theirs.
+  // Counts the objects that report to this queue.
   void use() { ++users_; }
   void unuse() {
     STP_ASSERT(users_ > 0, "who stops using a queue has used it");
@@ -67,7 +67,7 @@ class Queue {
   bool destroyed_ = false;
 };
 
-// Names a queue as somebody's, and holds places in it.
+// A reference to a queue, with the places reserved in it.
 class QueueUse {
  public:
   QueueUse() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of the library's own, registered with a domain: each connection has one block of it, for
-// the handshake and for eager messages (see eager.h).
+// The library's own memory, registered with a domain: each connection has one block of it, for the
+// handshake and for eager messages (see eager.h).
 #pragma once
 
 #include <memory>
@@ -33,9 +33,10 @@ struct Staging {
 
 class StagingArea {
  public:
-  // The domain's control mutex, and not its own, is held. 0 or a negative errno.
+  // The caller holds the domain's control mutex but not the domain's own. Returns 0 or a negative
+  // errno.
   int grow(const std::shared_ptr<Domain>& domain);
-  // The rest under the domain's own.
+  // The other functions need the domain's own mutex.
   [[nodiscard]] bool has_free() const { return !free_.empty(); }
   Staging take();
   void give_back(const Staging& block) {
@@ -43,7 +44,7 @@ class StagingArea {
                "a block that comes back was taken");
     free_.push_back(block);
   }
-  // Control mutex: all blocks are out of use.
+  // Under the control mutex. No block is in use.
   void unbind();
 
  private:
@@ -55,7 +56,8 @@ class StagingArea {
     std::unique_ptr<std::byte, Unmap> bytes;
     std::shared_ptr<Memory> memory;
   };
-  // Of one chunk: as many as there are already. Each costs the service several requests.
+  // Blocks per chunk: as many as there are already, within these bounds. Each chunk costs the
+  // service several requests.
   static constexpr std::size_t kFewest = 8, kMost = 256;
   std::size_t blocks_ = 0;
   std::vector<Chunk> chunks_;

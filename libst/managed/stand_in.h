@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole pages of the library's own, in the place of memory of the program that cannot be lent: part
-// of a shared mapping, executable, or on the stack.
+// Whole pages of the library's own that replace memory of the program that cannot be lent: memory
+// in a shared mapping, executable memory, or the stack.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@ namespace stp::managed {
 
 class StandIn {
  public:
-  static constexpr std::size_t kMost = 64 * 1024;  // more is not worth copying
+  static constexpr std::size_t kMost = 64 * 1024;  // copying more does not pay
 
   StandIn() = default;
-  // As long as `pages`, whole pages of the program. Empty: there is no memory for it.
+  // Allocates as many bytes as `pages`, whole pages of the program. Empty if there is no memory.
   explicit StandIn(MutableBytes pages);
 
   [[nodiscard]] explicit operator bool() const { return bytes_ != nullptr; }
   [[nodiscard]] MutableBytes pages() const { return {bytes_.get(), bytes_.get_deleter().size}; }
-  // The byte that stands for `ptr`.
+  // The byte that corresponds to `ptr`.
   [[nodiscard]] std::byte* at(const void* ptr) const {
     return bytes_.get() + (static_cast<const std::byte*>(ptr) - original_);
   }

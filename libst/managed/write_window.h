@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes under way of a connection. The peer's Node remembers the newest ones: while the oldest
-// that is not confirmed is among them no confirmation can get lost for good.
+// The Writes under way on a connection. The peer's Node remembers the newest ones. While the oldest
+// unconfirmed Write is among them, a lost confirmation can always be repeated.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ class WriteWindow {
   [[nodiscard]] bool may_begin() const {
     return open_.empty() || last_ + 1 - *open_.begin() < kMost;
   }
-  // Which Write of all this one is, from 1.
+  // Returns the number of the new Write, counted from 1.
   std::uint64_t begin() {
     STP_ASSERT(may_begin(), "a Write begins within the window");
     open_.insert(open_.end(), ++last_);
     return last_;
   }
-  // Confirmed, or given up.
+  // The Write was confirmed or given up.
   void complete(std::uint64_t write) {
     auto const erased = open_.erase(write);
     STP_ASSERT(erased == 1, "a Write completes once");

@@ -94,14 +94,14 @@ class Doorbells {
 struct ClientPage {
   std::uint32_t magic;
   std::uint32_t version;
-  alignas(64) Doorbells bells;          // incremented when a listener has a connection
+  alignas(64) Doorbells bells;          // written by the client
   std::atomic<std::uint32_t> sleepers;  // client threads that sleep on `events` or are about to
   alignas(64) std::atomic<std::uint32_t> events;  // futex word, bumped by the service
-  std::atomic<std::uint32_t> service_asleep;      // 1: after ringing, write to the client's bell
-  std::atomic<std::uint32_t> accepts;       // bumped by the service: a listener has a connection
-  std::atomic<std::uint32_t> link_state;    // port::LinkState, written by the service
-  std::atomic<std::uint32_t> link_changes;  // how often link_state has changed
-  alignas(64) Doorbells news;               // rung by the service: gathered channels that have news
+  std::atomic<std::uint32_t> service_asleep;      // 1: a client that rings also writes its bell
+  std::atomic<std::uint32_t> accepts;             // incremented when a listener has a connection
+  std::atomic<std::uint32_t> link_state;          // port::LinkState, written by the service
+  std::atomic<std::uint32_t> link_changes;        // how often link_state has changed
+  alignas(64) Doorbells news;  // rung by the service: gathered channels that have news
 };
 inline constexpr std::uint32_t kClientPageMagic = 0x53545047;  // "STPG"
 

@@ -35,7 +35,7 @@ class Server {
 
   struct Counts {
     std::atomic<std::uint64_t> clients{0};       // accepted
-    std::atomic<std::uint64_t> refused{0};       // turned away: too many, or too few files
+    std::atomic<std::uint64_t> refused{0};       // rejected: too many clients, too few free files
     std::atomic<std::uint64_t> bad_messages{0};  // disconnected for an invalid message
     std::atomic<std::uint64_t> slow_readers{0};  // disconnected for not reading replies
     // Descriptors of clients on which a thread has been lost for at least a second.
@@ -72,7 +72,7 @@ class Server {
   static constexpr std::uint64_t kProcessBit = std::uint64_t{1} << 32;
   struct Peer {
     UniqueFd socket;
-    UniqueFd process;  // readable when it has ended, whoever else holds its socket; may be none
+    UniqueFd process;  // readable when the process has ended, even if others hold its socket
     ClientId client = 0;
     ClientIdentity identity;
     bool mapping = false;    // the reply to its kMap waits for pages: nothing more is read from it

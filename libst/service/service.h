@@ -27,7 +27,7 @@ struct Attachments {
   // if they are the user's own memory). The Service releases it when the Node no longer uses them.
   std::vector<MutableBytes> pieces;
   std::shared_ptr<void> keep;
-  // What claim_region() reserved for them, and the bytes that stpd maps: all of the segments.
+  // What claim_region() reserved for the region, and the bytes that stpd maps: all of the segments.
   Reservation place;
   std::uint64_t mapped_bytes = 0;
   // Reply of kConnect, kAccept: the channel. Reply of kHello: the client page.
@@ -44,7 +44,7 @@ struct RegionClaim {
 struct LinkChange {
   port::LinkState state = port::LinkState::kUnknown;
   std::string trouble;            // with the remedy; "": none
-  std::uint64_t passed_over = 0;  // changes before it that nobody asked for in time
+  std::uint64_t passed_over = 0;  // earlier changes, dropped because nobody fetched them
 };
 
 // What 10 Gbit/s deliver in 300 us at an MTU of 1500, and 100 Gbit/s in 250 us at an MTU of 9000:

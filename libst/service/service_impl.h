@@ -48,7 +48,7 @@ struct Service::Impl {
   // ---- removal of what has ended, in slices, one in each turn ----
   struct Leftover {
     ClientId client = 0;
-    EndpointId endpoint = kNoneId;  // it has ended: the regions that might have been asked after
+    EndpointId endpoint = kNoneId;  // has ended: forget regions that could be asked about
     RegionId region = kNoneId;      // has gone: forget its Mx
     VcId vc = kNoneId;              // has gone: forget its Mx
     std::unordered_set<std::uint16_t> mxs;

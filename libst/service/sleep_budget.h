@@ -33,7 +33,7 @@ class SleepBudget {
   [[nodiscard]] Time pause() const { return pause_; }
 
  private:
-  static constexpr unsigned kMeasured = 64;   // asking for the time spent costs as well: seldom
+  static constexpr unsigned kMeasured = 64;   // in batches: reading the CPU time costs too
   static constexpr Time kLooksPerShare = 60;  // 1.7 % of a core: a daemon has other threads too
 
   static Time spent() {
