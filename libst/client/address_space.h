@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this process has mapped where: asked of the system before memory that a user names is
-// touched, so that a bad pointer is an error and not a crash.
+// The memory map of this process, as the system reports it. libst checks it before it touches
+// memory that a user names, so that a bad pointer causes an error and not a crash.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,21 @@ struct MappedArea {
   std::uintptr_t begin = 0, end = 0;
   bool readable = false, writable = false, executable = false;
   bool shared = false;
-  std::uint64_t offset = 0;  // of `begin` in the file
+  std::uint64_t offset = 0;  // offset of `begin` in the file
   std::uint64_t inode = 0;
   std::string name;
 };
 
-// The areas that `memory` lies in, cut to it, without a hole between: 0, or -EFAULT where nothing
-// is mapped.
+// Returns the areas that cover `memory`, cut to it. Returns 0, or -EFAULT if part of it is not
+// mapped.
 int areas_of(Bytes memory, std::vector<MappedArea>& out);
-// All areas of the process that `wanted` wants. False: the system does not tell, nothing is known.
+// Returns all areas of the process for which `wanted` returns true. False: the system gives no
+// information.
 bool areas_where(const std::function<bool(const MappedArea&)>& wanted,
                  std::vector<MappedArea>& out);
-// From here on areas_where needs no new descriptor, of which there may be none left.
+// After this call areas_where needs no new descriptor, so it works when none is free.
 void keep_maps_open();
-// Whether `memory` can be read, and written if asked: 0 or -EFAULT.
+// Checks that `memory` can be read, and if `write` also written. Returns 0 or -EFAULT.
 int check_access(Bytes memory, bool write);
 
 }  // namespace stp::client

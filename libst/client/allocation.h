@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that suits a link: what st_malloc gives.
+// Allocates memory that suits a link, for st_malloc.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,18 @@ struct MemoryRequest {
   std::size_t size = 0;
   std::size_t alignment = 0;  // a power of two
   int node = kAnyNode;
-  bool lent = false;  // to stpd: such memory that st_map has no pages to replace
+  bool lent = false;  // to stpd: st_map then need not replace its pages
 };
 
-// Zeroed, whole pages, huge ones where the system has them to give. 0 or a negative errno.
+// Allocates zeroed whole pages, huge ones if the system has any free. Returns 0 or a negative
+// errno.
 int allocate(const MemoryRequest& wanted, void*& out);
-// -EINVAL: not what allocate gave.
+// -EINVAL: `memory` does not come from allocate().
 int release(void* memory);
 
 struct MemoryFacts {
   std::size_t size = 0;  // usable
-  std::size_t huge = 0;  // bytes of it that lie on huge pages at this moment
+  std::size_t huge = 0;  // bytes of it on huge pages at present
   int node = kAnyNode;   // of its first page; kAnyNode: the system does not tell
 };
 int describe_memory(const void* memory, MemoryFacts& out);

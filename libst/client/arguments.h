@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arguments that calls of the C API have in common.
+// Converts arguments that several calls of the C API share.
 #pragma once
 
 #include "libst/client/connection.h"
@@ -7,7 +7,7 @@
 
 namespace stp::client {
 
-// What st_tx and st_utx send: 0 or -EINVAL.
+// Converts the arguments of st_tx and st_utx. Returns 0 or -EINVAL.
 int sending_of(const st_header_t* hdr, const void* opt_pay, int len, int bufx, int off,
                Connection::Sending& out);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What libst needs of a link, the same for one that runs inside this process and for one that
-// stpd runs. Functions return 0 or a negative errno.
+// The interface of libst to a link, whether it runs inside this process or in stpd. Functions
+// return 0 or a negative errno.
 #pragma once
 
 #include <atomic>
@@ -21,15 +21,15 @@ using service::Request;
 using service::RequestKind;
 using service::SharedMemory;
 
-// What goes along with a request beside its fixed part.
+// What accompanies a request in addition to its fixed part.
 struct Payload {
   std::vector<MutableBytes> mapped;      // kMap: the user's memory, in pieces
-  std::vector<MutableBytes> own;         // kMap: what of it is lent; empty: all
-  std::shared_ptr<void> keep;            // out, kMap: to be held as long as the region lives
+  std::vector<MutableBytes> own;         // kMap: the part of it that is lent; empty: all
+  std::shared_ptr<void> keep;            // out, kMap: hold it as long as the region lives
   std::shared_ptr<SharedMemory> memory;  // out, kConnect, kAccept: the channel
 };
 
-// A condition, by reference.
+// A reference to a condition.
 class Condition {
  public:
   template <typename F>
@@ -48,29 +48,29 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  // Asks the service and waits for its answer, which is returned.
+  // Sends a request to the service, waits for the reply and returns its result.
   virtual int exchange(Request& request, Payload& payload, Reply& reply) = 0;
-  // Something stands in the transmit queue of the channel with this bell. What is posted in a row
-  // may leave together.
+  // The transmit queue of the channel with this bell has new entries. Consecutive posts may leave
+  // together.
   virtual void kick(std::uint32_t bell) {
     ring(bell);
     rung();
   }
-  // The same at once, in two steps, for several channels: whoever drives the link next sees to
-  // those rung.
+  // The same without delay, in two steps, for several channels: ring each bell, then call rung().
+  // Whoever drives the link next handles all rung bells.
   void ring(std::uint32_t bell) const { page().bells.ring(bell); }
   virtual void rung() = 0;
-  // A short while of looking for `condition`, moving frames meanwhile if that is ours to do.
-  // False: it is time to sleep, or `deadline` has passed.
+  // Checks `condition` for a short while, and drives the link meanwhile if it runs in this process.
+  // Returns true if the condition holds; false: time to sleep, or `deadline` has passed.
   virtual bool attend(Condition condition, Time deadline) = 0;
-  // 0, or why the service is gone.
+  // 0, or the reason why the service is gone.
   [[nodiscard]] virtual int error() const = 0;
-  // Memory has to be shared with another process before it can be mapped.
+  // Whether memory must be shared with another process before it can be mapped.
   [[nodiscard]] virtual bool lends_memory() const { return false; }
-  // The process ends: tells the peers, as far as nobody else will.
+  // The process ends: tells the peers, unless somebody else will.
   virtual void leave() {}
 
-  // As the service gave them in its answer to kHello.
+  // From the service's reply to kHello.
   [[nodiscard]] ClientPage& page() const { return *reinterpret_cast<ClientPage*>(page_->data()); }
   [[nodiscard]] MacAddr mac() const { return mac_; }
   [[nodiscard]] std::uint32_t ipv4() const { return ipv4_; }
@@ -96,8 +96,8 @@ class Backend {
   std::shared_ptr<SharedMemory> page_;
   MacAddr mac_;
   std::uint32_t ipv4_ = 0;     // host order; 0: the link has none
-  std::uint32_t max_stu_ = 0;  // exponent: the longest STU that the link carries
-  std::uint32_t mtu_ = 0;      // bytes behind an Ethernet header
+  std::uint32_t max_stu_ = 0;  // exponent of the longest STU on this link
+  std::uint32_t mtu_ = 0;      // bytes after the Ethernet header
 };
 
 inline Request request_for(RequestKind kind) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What st_connect and st_accept make: one Virtual Connection and its channel; or the Port of a
-// connectionless endpoint, which is a channel without a peer.
+// The object behind st_connect and st_accept: one Virtual Connection and its channel. Also the Port
+// of a connectionless endpoint: a channel without a peer.
 #pragma once
 
 #include "libst/client/endpoint.h"
@@ -9,7 +9,7 @@
 
 namespace stp::client {
 
-// Functions return 0 or a negative errno. Any thread may call any of them.
+// Functions return 0 or a negative errno. Thread-safe.
 class Connection {
  public:
   static constexpr Kind kKind = Kind::kConnection;
@@ -17,14 +17,14 @@ class Connection {
   Connection(std::shared_ptr<Endpoint> endpoint, const Reply& made,
              std::shared_ptr<SharedMemory> memory);
 
-  // Until the peer has answered; needs no time on an accepted connection, nor on one that the peer
-  // has asked for and that waits for the decision.
+  // Waits until the peer has answered. Returns at once on an accepted connection, and on one that
+  // waits for this side's decision.
   int wait_open(Time deadline);
-  // The decision. A rejected one is over.
+  // Accept or reject a connection that the peer asks for. A rejected one is over.
   int admit(const OptionPayload& option) { return decide(true, option); }
   int reject(const OptionPayload& option) { return decide(false, option); }
 
-  // What to send: a header, its payload, and for DATA where the bytes stand.
+  // What to send: a header, its payload, and for DATA the position of the bytes.
   struct Sending {
     wire::Header header;
     const void* payload = nullptr;
@@ -33,26 +33,28 @@ class Connection {
   };
   // Blocks while the transmit queue is full.
   int send(const Sending& what);
-  // 1: with payload; it is copied to `payload` if that is not nullptr. `sender`: whose header;
-  // where it is nullptr or names kAnyone, the oldest. Whose it was is put there.
+  // Returns 1 if the header has a payload, which is copied to `payload` unless that is nullptr.
+  // `sender`: in: whose header to take; nullptr or kAnyone: the oldest one; out: its sender.
   int receive(wire::Header& header, void* payload, Time deadline, std::uint64_t* sender = nullptr);
-  // Until the link no longer reads the memory of anything sent before.
+  // Waits until the link no longer reads the memory of anything sent before.
   int flush();
   int info(Reply& reply) const;
   int free_mx(std::uint16_t mx);
-  // Its handle has been retired. begin_close wakes who waits here, sends what is queued and asks
-  // to disconnect; end_close waits for the peer's confirmation, for a while.
+  // Call both after the handle has been retired. begin_close wakes threads that wait here, sends
+  // what is queued and asks to disconnect; end_close waits for the peer's confirmation, with a
+  // timeout.
   int begin_close();
   void end_close(Time deadline);
-  // Its handle has been retired, and nothing of it is left to end.
+  // The handle has been retired, and nothing is left to end.
   void forget();
-  // For one that nobody has seen.
+  // For a connection that was never handed out.
   void abandon();
 
-  // How long to wait for a peer's confirmation.
+  // Timeout for the peer's confirmation.
   static constexpr Time kClosePatience = kSecond;
 
-  // Why the connection has ended of itself, told once; 0: it has not, or that was told.
+  // Returns once why the connection has ended without a call of this side; 0: it has not, or that
+  // was returned before.
   int take_end();
   [[nodiscard]] Handle handle() const { return handle_; }
   [[nodiscard]] Endpoint& endpoint() const { return *endpoint_; }
@@ -78,16 +80,16 @@ class Connection {
   const std::uint32_t bell_;
   const std::shared_ptr<SharedMemory> memory_;
   const unsigned bufsize_;       // of this side
-  unsigned remote_bufsize_ = 0;  // known from the start or once the peer has answered
+  unsigned remote_bufsize_ = 0;  // known at the start or when the peer has answered
   unsigned send_stu_log2_ = 0;
   UserChannel channel_;
-  std::mutex sending_, receiving_;  // the channel's two ends
+  std::mutex sending_, receiving_;  // one for each direction of the channel
   Inbox inbox_;                     // under receiving_
-  std::uint32_t refused_ = 0;       // as of the last flush; under sending_
-  std::uint32_t over_budget_ = 0;   // of those
+  std::uint32_t refused_ = 0;       // at the last flush; under sending_
+  std::uint32_t over_budget_ = 0;   // part of refused_
   std::atomic<bool> ended_{false};  // closed by this side
   std::atomic<bool> end_told_{false};
-  std::atomic<bool> asked_;  // the peer has asked for it, and nobody has decided
+  std::atomic<bool> asked_;  // the peer has asked for it; no decision yet
   Handle handle_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What st_create and st_endpoint make: one endpoint of the service, with the connections and
-// regions on it.
+// The object behind st_create and st_endpoint: one endpoint of the service, with its connections
+// and regions.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
  public:
   static constexpr Kind kKind = Kind::kEndpoint;
 
-  // `name`: where st_listen will listen, or the Port of a connectionless endpoint; nullopt:
-  // nowhere, or any.
+  // `name`: where st_listen will listen, or the Port of a connectionless endpoint. nullopt: it will
+  // not listen, or any Port.
   static int open(const std::optional<Name>& name, bool connectionless,
                   std::shared_ptr<Endpoint>& out);
   Endpoint(std::shared_ptr<Backend> backend, std::uint32_t uport, bool connectionless)
@@ -36,31 +36,30 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // For options that are not remote.
+  // For options of this side only.
   [[nodiscard]] std::uint32_t get_option(const OptionRule& rule) const;
   int set_option(const OptionRule& rule, std::uint32_t value);
 
   int listen();
   int accept(Handle& out);
-  // The next connection that a peer asks for, before it is answered.
+  // Returns the next connection that a peer asks for, before it is accepted or rejected.
   int inspect(Time deadline, Handle& out, Reply& peer);
-  // `answer`: nullptr, or where to put what is known of the peer when it has answered, be it with a
-  // refusal.
+  // `answer`: nullptr, or filled with information about the peer when it has accepted or refused.
   int connect(const Name& peer, const OptionPayload& option, Handle& out, Reply* answer);
-  // Connectionless: the Port, opened at the first call.
+  // Connectionless endpoints: returns the Port and opens it on the first call.
   int open_port(Handle& out);
   int get_connectionless(const OptionRule& rule, std::uint32_t& value);
-  // `mx`: nullptr, or where to put an Mx that is good on every connection.
+  // `mx`: nullptr, or set to an Mx that is valid on every connection.
   int map(Direction direction, std::vector<MutableBytes> memory, std::uint32_t base, Handle& out,
           std::uint16_t* mx);
-  // What happens to the endpoint, one at a time.
+  // One event on the endpoint.
   struct Occurrence {
-    Handle connection = 0;  // 0: one waits to be accepted
+    Handle connection = 0;  // 0: a connection waits to be accepted
     int reason = 0;         // why `connection` has ended
   };
   int next_occurrence(Time deadline, Occurrence& out);
   int flush();
-  // Its handle has been retired: wakes who waits here and ends all that hangs on it.
+  // The handle has been retired: wakes threads that wait here, and ends everything on the endpoint.
   void end();
 
   [[nodiscard]] Backend& backend() const { return *backend_; }
@@ -69,7 +68,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   [[nodiscard]] EndpointId id() const { return id_; }
   [[nodiscard]] bool connectionless() const { return connectionless_; }
   [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
-  // A connection or a region on it has ended.
+  // A connection or region on the endpoint has ended.
   void forget(Handle child);
 
  private:
@@ -89,9 +88,9 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   EndpointId id_ = kNoneId;
   Mappings mappings_;
   std::atomic<bool> ended_{false}, listening_{false};
-  std::mutex opening_;           // of the Port
+  std::mutex opening_;           // held while the Port is opened
   std::atomic<Handle> port_{0};  // 0: not open yet
-  mutable std::mutex mutex_;     // of what follows
+  mutable std::mutex mutex_;     // protects the following members
   service::WireConfig config_{};
   std::unordered_set<Handle> children_;
 };

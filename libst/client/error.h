@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How calls of the C API fail: a negative errno, and a text for st_strerror that says more.
+// Errors of the C API: a negative errno, and a detailed text for st_strerror.
 #pragma once
 
 #include <cerrno>
@@ -11,16 +11,16 @@
 
 namespace stp::client {
 
-// Remembers `text` for this thread as what `error` was about; returns `error`.
+// Stores `text` for this thread as the description of `error`. Returns `error`.
 int fail(int error, std::string text);
-// -EINVAL: a pointer that the call needs.
+// Fails with -EINVAL: a required pointer is NULL.
 int not_set(const char* argument);
-// A new call begins: what the last one failed of is forgotten.
+// A new call begins: clears the stored text.
 void clear_failure();
-// The remembered text if it belongs to `error` (either sign), else the system's word for it.
+// Returns the stored text if it belongs to `error` (either sign), else the system's text.
 const char* describe(int error);
 
-// Puts what is remembered back at the end of a scope.
+// Restores the stored text at the end of a scope.
 class KeepFailure {
  public:
   KeepFailure();
@@ -47,8 +47,8 @@ int caught(Body&& body) noexcept {
   }
 }
 
-// The body of an API call, which it is named after: no exception gets past it, and who has asked
-// learns what became of it.
+// Wraps the body of the API call `call`: turns exceptions into errors, and reports the result to
+// the program's hooks.
 template <typename Body>
 int guarded(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
   auto const result = caught(body);
@@ -56,7 +56,7 @@ int guarded(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
   return result;
 }
 
-// As guarded, of a call that moves frames.
+// The same for a call that moves frames.
 template <typename Body>
 int guarded_per_frame(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
   auto const result = caught(body);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The handles of the C API. A handle is a number dressed as a pointer: place in a table, use of
-// that place, kind of object. It is never dereferenced, so NULL, a closed handle, one of another
-// kind or a stray pointer is told from a live one by comparing numbers.
+// The handles of the C API. A handle is a number cast to a pointer: index into a table, use count
+// of that entry, kind of object. It is never dereferenced: comparing numbers is enough to reject
+// NULL, a closed handle, one of another kind, or a stray pointer.
 //
-// The table is fixed storage that only grows; finding an object takes no lock. An object stays
-// until its handle is retired and the last call that uses it has returned.
+// The table is fixed storage that only grows. Lookups take no lock. An object lives until its
+// handle is retired and the last call that uses it has returned.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ static_assert(sizeof(Handle) == 8, "a handle needs 64 bits");
 
 class HandleTable {
   struct Slot {
-    // tag (32 bits) | live (1) | pins (31). The tag is the place's use count and the kind.
+    // tag (32 bits) | live (1) | pins (31). The tag is the entry's use count and the kind.
     std::atomic<std::uint64_t> word{0};
     std::shared_ptr<void> object;
   };
@@ -44,7 +44,7 @@ class HandleTable {
  public:
   static HandleTable& instance();
 
-  // Holds an object for the length of a call. Empty: there is no such object.
+  // Holds an object during a call. Empty: no such object.
   class Pin {
    public:
     Pin() = default;
@@ -68,10 +68,10 @@ class HandleTable {
   // 0: the table is full.
   Handle add(Kind kind, std::shared_ptr<void> object);
   Pin pin(Handle handle, Kind kind) { return take(handle, kind, false); }
-  // As pin, and the handle is none from here on. Of several callers one succeeds.
+  // As pin(), and invalidates the handle. If several threads call it, one succeeds.
   Pin retire(Handle handle, Kind kind) { return take(handle, kind, true); }
 
-  // In a child of fork() no handle works: the threads and the link stayed with the parent.
+  // In a child of fork() all handles are invalid: the threads and the link stay with the parent.
   [[nodiscard]] bool inherited() const { return inherited_.load(std::memory_order_relaxed); }
 
  private:
@@ -85,7 +85,7 @@ class HandleTable {
 
   std::array<std::atomic<Slot*>, kChunks> chunks_{};
   std::atomic<bool> inherited_{false};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the following members
   std::uint32_t size_ = 0;
   std::deque<std::uint32_t> free_;
 };
@@ -111,7 +111,7 @@ template <typename T>
 Ref<T> find(Handle handle) {
   return Ref<T>(HandleTable::instance().pin(handle, T::kKind));
 }
-// As the user gave it.
+// Looks up a handle that the user passed.
 template <typename T>
 Ref<T> find(const void* handle) {
   return find<T>(reinterpret_cast<Handle>(handle));

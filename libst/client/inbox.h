@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Takes headers out of a Schedule Header Queue: the oldest, or the oldest of one sender. Those of
-// others that stood before it are set aside, in their order, for whoever asks for them.
+// Takes headers from a Schedule Header Queue: the oldest, or the oldest of one sender. Headers of
+// other senders before it are set aside, in order, for later calls.
 #pragma once
 
 #include <deque>
@@ -11,14 +11,14 @@ namespace stp::client {
 
 inline constexpr std::uint64_t kAnyone = 0;
 
-// One thread at a time.
+// Not thread-safe.
 class Inbox {
  public:
-  // Headers set aside at most.
+  // The most headers set aside.
   static constexpr std::size_t kMostAside = 4096;
 
-  // 1: `out` is the oldest header from `sender` (a MAC address, or kAnyone). 0: none is there.
-  // -ENOBUFS: so much of others has been set aside that the queue cannot be looked through.
+  // Returns 1 and the oldest header from `sender` (a MAC address, or kAnyone); 0: there is none;
+  // -ENOBUFS: too many headers of others are set aside to search the queue further.
   int take(UserChannel& channel, std::uint64_t sender, ReceivedEntry& out);
 
  private:

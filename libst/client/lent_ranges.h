@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which of the program's bytes are lent to stpd at the moment, each as often as it was lent. Pages
-// that they fill are left out of a fork (MADV_DONTFORK); pages that hold anything else, too, are
-// set aside during one (SetAside).
+// Tracks which bytes of the program are lent to stpd, and how often each. Pages filled by lent
+// bytes are excluded from a fork (MADV_DONTFORK). Pages that also hold other bytes are set aside
+// during a fork (SetAside).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace stp::client {
 
-// Addresses from `begin` up to `end`.
+// Addresses in [begin, end).
 struct Span {
   std::uintptr_t begin = 0, end = 0;
   [[nodiscard]] bool empty() const { return begin >= end; }
@@ -25,21 +25,21 @@ class LentRanges {
   void add(Bytes bytes);
   void remove(Bytes bytes);
 
-  // A part of `area`, which is whole pages: filled by lent bytes, holding some, or none.
+  // A part of `area`, in whole pages: filled by lent bytes, holding some, or none.
   enum class Kind { kFilled, kMixed, kFree };
   struct Part {
     Span span;
     Kind kind = Kind::kFree;
     friend bool operator==(const Part&, const Part&) = default;
   };
-  // Leaves the filled pages out of forks, as add() did. Needs no memory.
+  // Excludes the filled pages from forks again, as add() did. Allocates no memory.
   void leave_out() const;
-  // All of `area`, in order.
+  // Splits `area` into parts, in order.
   [[nodiscard]] std::vector<Part> parts(Span area) const;
 
  private:
-  // The pages that one lending fills, and those it touches, each with how often.
-  std::map<std::uintptr_t, int> filled_, touched_;  // changes of the count, at addresses
+  // Pages filled by lent ranges, and pages touched by them, each with a count.
+  std::map<std::uintptr_t, int> filled_, touched_;  // changes of the count, by address
 };
 
 }  // namespace stp::client

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which link this process uses, and the one Backend that all its endpoints on that link share.
+// Selects the link of this process. All endpoints on a link share one Backend.
 #pragma once
 
 #include <memory>
@@ -8,17 +8,17 @@
 
 namespace stp::client {
 
-// Which shard of a link with several: the one that has a Port, or by its number, from 1 on;
-// neither: the next one in turn.
+// Selects a shard of a link with several: the shard that owns a Port, or by number, counted from 1.
+// If neither is set, the shards take turns.
 struct ShardChoice {
   std::uint32_t port = 0;
   std::uint32_t number = 0;
 };
 
-// The link of STP_LINK, else the default stpd if its socket is there, else `loop`: opened when the
-// first endpoint asks for it, closed when the last one has gone.
+// Uses the link of STP_LINK, else the default stpd if its socket exists, else `loop`. Opens the
+// link for its first endpoint. The link closes after its last endpoint.
 int use_link(std::shared_ptr<Backend>& out, const ShardChoice& shard = {});
-// The link of that text.
+// Uses the link that `text` describes.
 int use_link(const std::string& text, std::shared_ptr<Backend>& out, const ShardChoice& shard = {});
 
 }  // namespace stp::client

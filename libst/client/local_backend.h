@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link that this process runs itself, or one of its shards. Whoever is inside a libst call and
-// has to wait drives it; a thread in the background does when nobody is.
+// A link, or one of its shards, that runs in this process. A thread that waits in a libst call
+// drives it; a background thread drives it when no caller does.
 #pragma once
 
 #include "libst/client/backend.h"
@@ -10,7 +10,7 @@ namespace stp::client {
 
 class LocalBackend final : public Backend {
  public:
-  // All shards of a link, the one that has the device first. It goes last.
+  // Opens all shards of a link. The first one has the device and is destroyed last.
   static int open(const port::LinkConfig& link, std::vector<std::shared_ptr<Backend>>& out);
   explicit LocalBackend(std::unique_ptr<port::Port> port);
   ~LocalBackend() override;
@@ -29,20 +29,23 @@ class LocalBackend final : public Backend {
   int greet();
   bool drive(Condition condition, Time deadline);
 
-  // How long a caller drives before it sleeps: about a round trip to a peer that has to be woken.
+  // How long a caller drives the link before it sleeps: about a round trip to a peer that must wake
+  // up.
   static constexpr Time kPatience = 50 * kMicrosecond;
-  // The first request after a call that looked for something leaves at once, and so do so many
-  // after each look of the loop's (PollLoop::looks); further ones in bursts, with a call that
-  // looks, or when the loop does. Who sends a few, or waits for answers, has them leave at once.
+  // The first request after a call that looked for something leaves at once, and so do the first
+  // kAtOnce requests after each look of the loop (PollLoop::looks). Further ones leave in bursts of
+  // kBurst, with a call that looks, or when the loop runs. So requests of a program that sends a
+  // few or waits for answers leave at once.
   static constexpr std::uint32_t kAtOnce = 8, kBurst = 32;
-  // How long the peers are given to confirm that their connections have ended.
+  // Timeout for peers to confirm the end of their connections when the process ends.
   static constexpr Time kFarewell = 200 * kMillisecond;
 
   service::Service service_;
   service::PollLoop loop_;
   service::ClientId client_ = 0;
   const bool yields_;  // too few cores to spin on one
-  // Of posts: when the loop last looked around (32 bits), and how many since; when one last drove.
+  // row_: the loop's last look at callers (32 bits), and how many posts since. driven_:
+  // loop_.visits() at the last drive.
   std::atomic<std::uint64_t> row_{0}, driven_{0};
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an endpoint has mapped and granted: lets st_tx refuse at once what the Node would refuse
+// What an endpoint has mapped and granted. With it st_tx rejects at once what the Node would reject
 // later. The Node does not rely on it.
 #pragma once
 
@@ -21,16 +21,16 @@ struct BufxInterval {
 class Mappings {
  public:
   void add(RegionId region, Direction direction, BufxInterval interval);
-  // With every Mx on it.
+  // Also removes every Mx on the region.
   void remove(RegionId region);
 
   void add_mx(std::uint16_t mx, RegionId region, VcId vc);
-  // Whether `mx` may be named by `vc`.
+  // Whether `vc` may use `mx`.
   [[nodiscard]] bool owns_mx(VcId vc, std::uint16_t mx) const;
   void remove_mx(std::uint16_t mx);
   void remove_mx_of(VcId vc);
 
-  // Whether transmit memory is mapped at all of `length` bytes (not 0) from (bufx, offset) on.
+  // Whether `length` bytes (not 0) from (bufx, offset) on are mapped for sending.
   [[nodiscard]] bool can_send(std::uint32_t bufx, std::uint32_t offset, std::uint32_t length,
                               unsigned bufsize) const;
   // Whether `vc` may let its peer write to `bufx` through `mx`.
@@ -39,7 +39,7 @@ class Mappings {
  private:
   struct MxRecord {
     RegionId region;
-    VcId vc;  // kNoneId: any of the endpoint's
+    VcId vc;  // kNoneId: any connection of the endpoint
     BufxInterval interval;
   };
   struct RegionRecord {
@@ -50,8 +50,8 @@ class Mappings {
 
   [[nodiscard]] bool find_transmit(std::uint32_t bufx, std::uint64_t last) const;
 
-  // The interval of transmit memory last found, first << 32 | count, which most who ask look for:
-  // they need no lock. 0: none.
+  // The interval of transmit memory found last, first << 32 | count; 0: none. Most lookups hit it
+  // and need no lock.
   mutable std::atomic<std::uint64_t> found_{0};
   mutable std::shared_mutex mutex_;
   std::unordered_map<RegionId, RegionRecord> regions_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// "host:port" and what hosts resolve to (libst document, 5.1 and 7.3). Functions return 0 or a
-// negative errno; st_strerror says more.
+// "host:port", and resolving hosts (libst document, 5.1 and 7.3). Functions return 0 or a negative
+// errno; st_strerror has details.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace stp::client {
 // A host as written: "" (this host), a name, an IPv4 address, or a MAC address in brackets.
 struct Host {
   std::string name;
-  MacAddr mac;  // where it was given
+  MacAddr mac;  // valid if has_mac
   bool has_mac = false;
 };
 
@@ -21,15 +21,15 @@ struct Name {
   std::uint32_t uport = 0;
 };
 
-// Ports of the host's services; and all that the protocol has.
+// The largest port of the host's services, and the largest that the protocol has.
 inline constexpr std::uint32_t kLastPort = 0xffff, kLastUport = 0xffff'ffff;
 
-// -EINVAL for what is no name.
+// -EINVAL: not a valid name.
 int parse_host(const std::string& text, Host& out);
 int parse_name(const std::string& text, Name& out, std::uint32_t last_port = kLastPort);
 
-// The MAC address of `host` on the link of `backend`, by IPv4 address and ARP if need be:
-// -EHOSTUNREACH if nothing is known by that name, -ETIMEDOUT if nobody answers for its address.
+// Resolves `host` to a MAC address on the link of `backend`, if necessary by IPv4 address and ARP.
+// -EHOSTUNREACH: the name is unknown; -ETIMEDOUT: nobody answers for the address.
 int resolve(Backend& backend, const Host& host, MacAddr& out);
 
 }  // namespace stp::client

@@ -8,18 +8,18 @@ namespace stp::client {
 
 struct OptionRule {
   int option;
-  std::uint32_t service::WireConfig::*config;  // nullptr: known of a connection only, never set
-  std::uint32_t service::Reply::*connection;   // nullptr: as configured
+  std::uint32_t service::WireConfig::*config;  // nullptr: a read-only value of a connection
+  std::uint32_t service::Reply::*connection;   // nullptr: the configured value
   std::uint32_t least = 0, most = UINT32_MAX;
   bool root_only = false;
 
   [[nodiscard]] bool remote() const { return config == nullptr; }
 };
 
-// nullptr: there is no such option.
+// nullptr: no such option.
 const OptionRule* find_option(int option);
 
-// What is wrong with setting the option to `value`, whatever it is set on: 0, -EPERM or -EINVAL.
+// Checks whether the option can be set to `value` on any object. Returns 0, -EPERM or -EINVAL.
 int check_option(const OptionRule& rule, std::uint32_t value);
 
 }  // namespace stp::client

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where memfds of ours were put into the program's address space. The program may have unmapped any
-// of them since, so what is there is seen by the system's list of mappings.
+// Where libst has mapped its memfds in the program's address space. The program may have unmapped
+// any of them since, so lookups consult the system's list of mappings.
 #pragma once
 
 #include <map>
@@ -13,12 +13,12 @@ namespace stp::client {
 
 class Placements {
  public:
-  // The memfd with that inode is mapped at `pages` now, from `offset` on.
+  // The memfd with that inode is now mapped at `pages`, starting at `offset`.
   void add(Span pages, std::uint64_t inode, std::uint64_t offset);
-  // Those that are still there, cut where they were cut; others are forgotten. False: the system
-  // does not tell, and none is forgotten.
+  // Returns the placements that still exist, cut to what is left of them, and forgets the others.
+  // False: the system gives no information; nothing is forgotten.
   bool find(std::vector<MappedArea>& out);
-  // madvise() for all of them, wherever they were put. Needs no memory.
+  // Calls madvise() for all of them, wherever they were mapped. Allocates no memory.
   void advise(int advice) const;
 
  private:
@@ -29,7 +29,7 @@ class Placements {
   void clear(Span pages);
 
   std::map<std::uintptr_t, File> by_begin_;  // none overlap
-  std::size_t look_at_ = kLook;              // so many of them are looked at for what has gone
+  std::size_t look_at_ = kLook;              // at this many entries: look for those gone
   static constexpr std::size_t kLook = 1024;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What st_map makes: user memory bound to Bufx entries.
+// The object behind st_map: user memory bound to Bufx entries.
 #pragma once
 
 #include "libst/client/endpoint.h"
@@ -14,7 +14,7 @@ class Region {
          std::shared_ptr<void> keep)
       : endpoint_(std::move(endpoint)), id_(id), direction_(direction), keep_(std::move(keep)) {}
 
-  // A new Mx on it, for `vc` or (kNoneId) for every connection of the endpoint.
+  // Allocates an Mx on the region, for `vc` or (kNoneId) for every connection of the endpoint.
   int allocate_mx(VcId vc, std::uint16_t& out);
   // Waits until the link no longer uses the memory.
   int unmap();

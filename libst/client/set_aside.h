@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pages that are shared with stpd and hold more than what is lent: during a fork the process has
-// them to itself, so that the child gets a copy as of that moment, as of any private page. Then
-// what was written meanwhile goes to the shared page, and that is back in its place.
+// Pages that are shared with stpd and hold more than the lent bytes. During a fork they become
+// private to the process, so that the child gets a copy of them, as of any private page. Afterwards
+// the parent writes what has changed meanwhile to the shared pages and maps these again.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,15 @@ namespace stp::client {
 
 class SetAside {
  public:
-  // Whole pages at `pages`; `memory` is mapped there from `offset` on. Without `memory` they stay
-  // private: they are lent no more. Where that cannot be done they are left out of the fork.
+  // `pages`: whole pages, where `memory` is mapped from `offset` on. Without `memory` they stay
+  // private: they are no longer lent. If that fails, they are excluded from the fork.
   SetAside(Span pages, int protection, std::shared_ptr<const service::SharedMemory> memory,
            std::uint64_t offset);
   SetAside(SetAside&&) noexcept = default;
   SetAside& operator=(SetAside&&) = delete;
   ~SetAside() = default;
-  // In the parent. The child just forgets it. False: the system refuses, and they stay private.
+  // For the parent; the child just drops the object. False: the system refuses, and the pages stay
+  // private.
   [[nodiscard]] bool put_back() const;
 
  private:
@@ -37,12 +38,12 @@ class SetAside {
   int protection_;
   std::shared_ptr<const service::SharedMemory> memory_;
   std::uint64_t offset_;
-  Mapping before_;  // what they held when they became private
+  Mapping before_;  // their contents when they became private
   bool left_out_ = false;
 };
 
-// The pages are those of `memory` from here on. Not by ::mmap(), which a thread sanitizer takes for
-// the caller's write to all of them: others' bytes stay as they are. 0, or errno.
+// Maps `memory` over `pages`. Does not use ::mmap(), which a thread sanitizer takes for a write of
+// the caller to all of them, although bytes of others keep their values. Returns 0 or errno.
 int map_over(MutableBytes pages, int protection, const service::SharedMemory& memory,
              std::uint64_t offset);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Makes memory that the user allocated in whatever way visible to stpd: the pages that cover it are
-// replaced, in place, by pages of a sealed memfd with the same contents. Who writes to them in that
-// moment waits (WriteFreeze). Pages that are shared already are found again by the inode of their
-// memfd, so a stale or recycled address is never taken for a known one.
+// Makes memory that the user has allocated in any way visible to stpd: replaces the pages that
+// cover it, in place, by pages of a sealed memfd with the same contents. Threads that write to them
+// at that moment wait (WriteFreeze). Pages that are already shared are recognized by the inode of
+// their memfd, so a stale or recycled address is never taken for a known one.
 //
-// A child of fork() shares none of them with its parent. What is lent whole it sees as a private
-// mapping of the memfd; the rest of such pages it has as of the fork; what is lent no more is made
-// private at the next fork. A child that was made around the handlers of fork() misses what is lent
-// whole.
+// A child of fork() shares none of these pages with its parent. Pages that are lent as a whole it
+// sees as a private mapping of the memfd. Other bytes on partly lent pages it has as of the fork.
+// Pages that are no longer lent become private at the next fork. A child made without the fork()
+// handlers lacks the pages that are lent as a whole.
 #pragma once
 
 #include <map>
@@ -27,10 +27,10 @@
 
 namespace stp::client {
 
-// The program's bytes are lent for as long as this lives.
+// Lends the program's bytes while it exists.
 class Lease {
  public:
-  // Whoever makes one holds the pages' lock.
+  // The caller holds the lock of the pages.
   Lease(LentRanges& lent, Bytes bytes) : bytes_(bytes) { lent.add(bytes); }
   Lease(Lease&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Lease& operator=(Lease&&) = delete;
@@ -46,29 +46,29 @@ struct Share {
     std::shared_ptr<const service::SharedMemory> memory;
     std::uint64_t offset = 0, length = 0;  // whole pages of `memory`
   };
-  std::vector<Part> parts;             // side by side, at most service::kMaxSegments
-  std::vector<service::Piece> pieces;  // the user's memory: where it lies in the parts
-  std::vector<Lease> leases;           // of what is the user's
+  std::vector<Part> parts;             // concatenated; at most service::kMaxSegments
+  std::vector<service::Piece> pieces;  // the user's memory: its position in the parts
+  std::vector<Lease> leases;           // for the bytes that the user lends
 };
 
 class SharedPages {
  public:
   static SharedPages& instance();
 
-  // At most service::kMaxPieces pieces, of which `own` is what the user lends. 0; -EFAULT where
-  // nothing is mapped; -EOPNOTSUPP for pages that cannot be replaced without cutting them from what
-  // the user mapped them to. Pages stay shared for as long as they are mapped; a memfd stays known
-  // while somebody holds it.
+  // Shares at most service::kMaxPieces pieces, of which the user lends `own`. Returns 0; -EFAULT if
+  // something is not mapped; -EOPNOTSUPP for pages that cannot be replaced without detaching them
+  // from what the user mapped there. Pages stay shared as long as they are mapped; a memfd stays
+  // known as long as somebody holds it.
   int share(std::span<const MutableBytes> memory, std::span<const MutableBytes> own, Share& out);
-  // Memory that needs no replacing, in place of `pages`, all of it lent. nullptr: errno tells.
+  // Maps new memory at `pages`, all of it lent, which needs no replacing later. nullptr: see errno.
   std::shared_ptr<const service::SharedMemory> create(MutableBytes pages,
                                                       std::optional<Lease>& lease);
-  // Ends the lease, and what is there with it: no fork finds the one without the other.
+  // Ends the lease and unmaps the pages in one step: no fork sees only one of the two.
   void unmap(MutableBytes pages, Lease& lease);
 
  private:
   friend class Lease;
-  // The child's view of what is lent whole.
+  // The child's view of pages that are lent as a whole.
   struct View {
     Span pages;
     int protection;
@@ -84,10 +84,10 @@ class SharedPages {
   void put_back();
 
   int add(Bytes memory, Share& out);
-  // It is going to be mapped at `at`.
+  // Records `memory`, which is about to be mapped at `at`.
   std::shared_ptr<const service::SharedMemory> remember(
       std::shared_ptr<const service::SharedMemory> memory, const std::byte* at);
-  // The memfd of ours that lies there and is still lent, if one does.
+  // Returns our memfd that is mapped there and still lent, if any.
   std::shared_ptr<const service::SharedMemory> known(const MappedArea& area) const;
   void disown(MappedArea& area) const;
   int part_of(const MappedArea& area, Share::Part& out);
@@ -98,11 +98,11 @@ class SharedPages {
   Placements placements_;
   LentRanges lent_;
   // During a fork:
-  bool leaving_ = false;  // of a process whose pages these are: a child has only left-overs
+  bool leaving_ = false;  // the process owns these pages: a child only inherits left-overs
   bool all_left_out_ = false;
   std::vector<View> views_;
   std::vector<SetAside> aside_;
-  bool cut_off_ = false;  // some could not be put back, which nobody was told yet
+  bool cut_off_ = false;  // some pages could not be put back, not reported yet
 };
 
 }  // namespace stp::client

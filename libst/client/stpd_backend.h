@@ -33,7 +33,7 @@ class StpdBackend final : public Backend {
   void watch();
   void lost() { error_.store(-ENOTCONN, std::memory_order_release); }
 
-  // How long a caller looks before it sleeps: stpd answers within microseconds, or waits itself.
+  // How long a caller polls before it sleeps: stpd answers within microseconds, or waits itself.
   static constexpr Time kPatience = 10 * kMicrosecond;
 
   service::UniqueFd socket_;
@@ -41,7 +41,7 @@ class StpdBackend final : public Backend {
   service::UniqueFd stop_;     // ends the watcher
   std::mutex mutex_;           // one request at a time
   std::atomic<int> error_{0};  // not 0: stpd has gone
-  // Notices when stpd goes, also for programs that only look into their rings.
+  // Detects the end of stpd, also for programs that only poll their rings.
   std::thread watcher_;
 };
 

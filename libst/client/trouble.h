@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What troubles a link, for the text of an error that may come of it: that frames of some length do
-// not leave, say.
+// Describes trouble of a link for the text of an error it may cause: for example, that frames of
+// some length do not leave.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace stp::client {
 
-// "": nothing, as far as is known.
+// "": no known trouble.
 std::string trouble_of(Backend& backend);
-// Nobody has answered in time: -ETIMEDOUT, whose text names what troubles the link.
+// Fails with -ETIMEDOUT: nobody has answered in time. The text names the link's trouble.
 int fail_in_time(Backend& backend);
 
 }  // namespace stp::client

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiting, in one place: until a condition holds or a deadline comes. First the link is attended
-// to for a moment (a local one is driven), then the thread sleeps on a futex word that the service
-// bumps. Words are shared between processes.
+// Waits until a condition holds or a deadline passes. First the thread attends to the link for a
+// moment (drives it if it is local). Then it sleeps on a futex word that the service increments.
+// Words are shared between processes.
 #pragma once
 
 #include <sys/time.h>
@@ -14,17 +14,17 @@
 
 namespace stp::client {
 
-// Asleep while `word` is `seen`, at most until `deadline` and never longer than a slice: a service
-// that dies wakes nobody. 0, or -EINTR when a signal handler ran.
+// Sleeps while `word` is `seen`, until `deadline` at most and never longer than a time slice,
+// because a service that dies wakes nobody. Returns 0, or -EINTR after a signal handler ran.
 int sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, Time deadline);
-// Makes everybody who sleeps on `word` look at what they wait for.
+// Wakes all threads that sleep on `word`, so that they check their conditions.
 void wake_all(std::atomic<std::uint32_t>& word);
 [[nodiscard]] Time now();
-// When a timeout as of select() has passed: NULL is for ever, and 0 of it now, which is 0 and costs
-// no look at the clock. 0 or -EINVAL.
+// The deadline of a timeout as in select(). NULL: never. Zero: a deadline of 0, without reading the
+// clock. Returns 0 or -EINVAL.
 int deadline_of(const timeval* timeout, Time& out);
 
-// The page's word as a place to sleep on, as UserChannel is one.
+// Sleeping on the page's word, with the interface that UserChannel has for its own.
 class PageEvents {
  public:
   explicit PageEvents(service::ClientPage& page) : page_(page) {}
@@ -42,9 +42,9 @@ class PageEvents {
   service::ClientPage& page_;
 };
 
-// 0: `ready` returned true. -EWOULDBLOCK: the deadline passed. -EINTR: a signal handler ran. Else
-// why the service is gone. `ready` may be called with the drive lock held: it must ask nothing of
-// the backend.
+// Returns 0 if `ready` returned true; -EWOULDBLOCK: the deadline passed; -EINTR: a signal handler
+// ran; else why the service is gone. `ready` may be called with the drive lock held: it must send
+// no request to the backend.
 template <typename Place, typename Ready>
 int wait_until(Backend& backend, Place& place, Time deadline, Ready ready) {
   if (backend.attend(Condition(ready), deadline)) return 0;
@@ -65,7 +65,7 @@ int wait_until(Backend& backend, Place& place, Time deadline, Ready ready) {
   }
 }
 
-// For what has no event: lets `time` pass while the link goes on.
+// Lets `time` pass while the link goes on, to wait for something that has no event.
 void pause(Backend& backend, Time time);
 
 }  // namespace stp::client

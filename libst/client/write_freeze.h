@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Holds back who writes to some pages, as long as it lives, so that they can be copied and replaced
-// in between: a thread that writes to them sleeps in its fault (userfaultfd), and afterwards finds
-// what is mapped there then. Reading goes on. Signals wait, too, for a handler may write.
+// Blocks writers to some pages while it exists, so that the pages can be copied and replaced: a
+// thread that writes sleeps in its page fault (userfaultfd), and then finds what is mapped there
+// afterwards. Reading continues. Signals are blocked as well, because a handler may write.
 //
-// The caller's own stack and errno are not on these pages, and meanwhile it writes to no others
-// that could be: it makes system calls.
+// The caller's stack and errno must not be on these pages. Meanwhile the caller only makes system
+// calls and writes to no page that could be among them.
 #pragma once
 
 #include <signal.h>
@@ -15,14 +15,14 @@ namespace stp::client {
 
 class WriteFreeze {
  public:
-  // Whole pages, which are there.
+  // `pages`: whole pages, all present.
   explicit WriteFreeze(MutableBytes pages);
   ~WriteFreeze();
   WriteFreeze(const WriteFreeze&) = delete;
   WriteFreeze& operator=(const WriteFreeze&) = delete;
 
-  // False: this system or this kind of memory (a file's private pages) does not let writers be held
-  // back.
+  // False: this system or this kind of memory (private pages of a file) does not support blocking
+  // writers.
   [[nodiscard]] bool holds() const { return holds_; }
 
  private:
@@ -31,7 +31,7 @@ class WriteFreeze {
   bool holds_ = false;
 };
 
-// The calling thread writes to those pages by running: its stack, its errno.
+// Whether the calling thread writes to those pages merely by running: to its stack or errno.
 bool holds_this_thread(MutableBytes pages);
 
 }  // namespace stp::client

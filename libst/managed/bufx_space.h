@@ -51,7 +51,7 @@ class BufxSpace {
   }
 
  private:
-  std::map<std::uint32_t, std::uint32_t> free_{{0, kEntries}};  // first -> count; none adjoin
+  std::map<std::uint32_t, std::uint32_t> free_{{0, kEntries}};  // first -> count; neighbours merged
 };
 
 }  // namespace stp::managed

@@ -65,14 +65,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int set_watermark(std::uint64_t receives);
   int refuse_read(std::uint32_t request);
   int cancel(std::uint64_t context);
-  // The program takes `memory` back. Returns true if an operation or region under way used it: then
-  // the connection ends, and the caller asks again until it has released the memory.
+  // The program takes `memory` back. Returns true if an outstanding operation or matched
+  // receive uses it: then the connection ends, and the caller asks again until it has released the
+  // memory.
   bool withdraw(const Memory& memory);
   // Counts the quiet operations that have started and use the memory.
   [[nodiscard]] unsigned quiet_uses(const Memory& memory) const;
   // Asks for confirmation of quiet operations, because somebody waits for their end.
   void confirm_quiet_puts();
 
+  // ---- progress ----
   // Three steps: look() detects the end, advance() handles everything that came before it,
   // conclude() reports the end. A domain runs each step for all its connections, so it reports no
   // end before what came earlier on another connection.
@@ -85,7 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool pump(Time now);
   // The channel has unread headers from the Node.
   [[nodiscard]] bool has_headers() const { return channel_.readable(); }
-  // It waits for something that the Node sends no news of.
+  // The next turn must visit it again: what it waits for brings no news.
   [[nodiscard]] bool wants_another_look() const;
   // It is ending or has ended.
   [[nodiscard]] bool over() const { return state_ == State::kEnding || state_ == State::kEnded; }

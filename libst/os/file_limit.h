@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Open files: a service holds one for each client and each channel, more than the usual soft limit
-// allows. For programs; the library leaves the limits of its process alone.
+// The limit of open files. A service holds a descriptor for each client and each channel: more than
+// the usual soft limit. For programs only; the library does not change the limits of its process.
 #pragma once
 
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 
 namespace stp::service {
 
-// As far as the hard limit goes. Returns the files this process may have open now.
+// Raises the soft limit to the hard limit. Returns how many files this process may have open now.
 inline rlim_t raise_file_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
@@ -19,9 +19,9 @@ inline rlim_t raise_file_limit() {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }
 
-// A file gets the lowest number that is free: one from here on says that nearly all are in use. The
-// ones that are left are for operators, for descriptors that come along with requests, and for what
-// waits to be closed.
+// The kernel gives a new file the lowest free number, so a number from here on shows that nearly
+// all are in use. The rest is reserved for operators, for descriptors in requests, and for
+// descriptors waiting to be closed.
 inline rlim_t reserved_files(rlim_t limit) {
   constexpr rlim_t kLeast = 384, kMost = 16'384;
   return std::min(std::clamp(limit / 4, kLeast, kMost), limit / 2);
@@ -35,7 +35,7 @@ inline int first_reserved_file() {
   return static_cast<int>(std::min<rlim_t>(first, kHighest));
 }
 
-// How many of those may be foreign: in the hands of a request, or waiting to be closed.
+// How many of those may be foreign: attached to a request, or waiting to be closed.
 inline std::size_t room_for_foreign_files() {
   constexpr rlim_t kForOperators = 64;
   rlimit limit{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sleeping on a word that may lie in memory shared between processes.
+// Sleeping on a word, which may be in memory shared between processes.
 #pragma once
 
 #include <linux/futex.h>
@@ -12,7 +12,7 @@
 
 namespace stp::service {
 
-// Wakes whoever sleeps on `word`.
+// Wakes all threads that sleep on `word`.
 inline void futex_wake(std::atomic<std::uint32_t>& word) {
   ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr,
             nullptr, 0);
