@@ -21,14 +21,14 @@ namespace stp::fi {
   return address;
 }
 
-// False: that is none.
+// False: not such an address.
 [[nodiscard]] inline bool read_address(const void* from, std::size_t length, sockaddr_in& out) {
   if (from == nullptr || length < sizeof out) return false;
   std::memcpy(&out, from, sizeof out);
   return out.sin_family == AF_INET;
 }
 
-// As fi_getname: as much as there is place for; -FI_ETOOSMALL where that is not all.
+// As in fi_getname: copies as much as fits; -FI_ETOOSMALL if that is not all.
 inline int tell_address(const sockaddr_in& address, void* to, std::size_t* length) {
   if (length == nullptr) return -FI_EINVAL;
   auto const room = std::min(*length, sizeof address);

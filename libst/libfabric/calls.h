@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From libfabric's calls to objects and back: fids, exceptions, errors, calls that are none.
+// Conversions between libfabric's calls and objects: fids, exceptions, errors, unsupported calls.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -16,7 +16,7 @@ T& object_of(fid_t id) {
   return *static_cast<T*>(reinterpret_cast<F*>(id));
 }
 
-// Nothing is thrown into a C program.
+// Keeps exceptions out of a C program.
 template <class Call>
 auto guarded(Call call) noexcept -> decltype(call()) {
   try {
@@ -28,13 +28,13 @@ auto guarded(Call call) noexcept -> decltype(call()) {
   }
 }
 
-// A call that an object does not have. It takes the type of the pointer that it is assigned to.
+// A call that an object does not support. Converts to the type of the pointer it is assigned to.
 template <class R, class... Arguments>
 R refuse(Arguments...) {
   return static_cast<R>(-FI_ENOSYS);
 }
 
-// libfabric's number, positive, for a status of the managed API.
+// The libfabric error number, positive, for a status of the managed API.
 [[nodiscard]] inline int error_of(int status) {
   switch (status) {
     case 0:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes along with a connection request, as private data of the managed API: who asks, then the
-// program's own.
+// The data of a connection request, as private data of the managed API: the requester's address,
+// then the program's data.
 #pragma once
 
 #include <netinet/in.h>
@@ -17,7 +17,7 @@ namespace stp::fi {
 inline constexpr std::uint32_t kCmMagic = 0x53544649;  // "STFI"
 
 struct CmHead {
-  std::uint32_t magic, ipv4;  // in network order, as all of it
+  std::uint32_t magic, ipv4;  // in network order, as all fields
   std::uint16_t port, version;
 };
 static_assert(sizeof(CmHead) == 12);
@@ -35,7 +35,7 @@ inline std::vector<std::byte> pack_request(const sockaddr_in& own, const void* d
   return packed;
 }
 
-// What the peer of `connection` sent along.
+// The data that the peer of `connection` has sent.
 inline std::vector<std::byte> cm_data_of(stm_connection_t connection) {
   std::vector<std::byte> data(STM_PRIVATE_DATA);
   auto const length = stm_private_data(connection, data.data(), data.size());
@@ -43,7 +43,7 @@ inline std::vector<std::byte> cm_data_of(stm_connection_t connection) {
   return data;
 }
 
-// Takes the head off. nullopt: whoever asks is no endpoint of this provider.
+// Removes the header. nullopt: the requester is not an endpoint of this provider.
 inline std::optional<sockaddr_in> unpack_request(std::vector<std::byte>& data) {
   CmHead head{};
   if (data.size() < sizeof head) return std::nullopt;

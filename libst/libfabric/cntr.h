@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A counter of completions, and of those that failed.
+// Counts completions and failed ones.
 #pragma once
 
 #include <rdma/fi_eq.h>

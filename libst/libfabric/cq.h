@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A completion queue. It grows to hold what was posted: it loses nothing.
+// A completion queue. It grows with the number of posted operations, so it loses no completion.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -34,7 +34,7 @@ class Cq : public fid_cq {
   void push(const Completion& completion);
   void use() { ++users_; }
   void unuse() { --users_; }
-  // -FI_EAGAIN: read it first. 0: it may be slept on.
+  // -FI_EAGAIN: read the queue first. 0: the program may sleep.
   int try_wait();
 
   int close();

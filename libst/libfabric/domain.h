@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A domain: what queues, counters, memory and endpoints belong to.
+// A domain: owns queues, counters, memory and endpoints.
 #pragma once
 
 #include <rdma/fi_domain.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An endpoint of FI_EP_MSG: one connection of the managed API.
 //
-// A message of up to kShortMost bytes is one of the managed API's, which lands in a buffer of the
-// receiving endpoint and is copied from there; so receives need no registered memory, may have
-// several segments, and immediate data has its place behind the bytes. A longer one is announced by
-// a short one; its receiver reads it into the memory of the receive (stm_read), one at a time, so
-// that the sender knows which is meant.
+// A message of up to kShortMost bytes is sent as one message of the managed API. It lands in a
+// buffer of the receiving endpoint and is copied from there. So receives need no registered memory
+// and may have several segments, and immediate data follows the bytes. The sender announces a
+// longer message by a short one. The receiver reads it into the memory of the receive (stm_read),
+// one message at a time, so that the sender knows which one is meant.
 #pragma once
 
 #include <netinet/in.h>
@@ -33,10 +33,10 @@ class Eq;
 class Srx;
 struct Connreq;
 
-// A flag of ours: of fi_inject and the like, of which nothing is told, not even an error.
+// An internal flag of fi_inject and similar calls: they report nothing, not even an error.
 inline constexpr std::uint64_t kUntold = std::uint64_t{1} << 63;
 
-// What a call asks for.
+// The arguments of a call.
 struct Request {
   Segments segments;
   void* context = nullptr;
@@ -54,22 +54,22 @@ struct Function {
   fi_datatype type = FI_UINT64;
   fi_op op = FI_SUM;
   const void* operand = nullptr;
-  const void* compare = nullptr;  // nullptr: it compares nothing
-  void* result = nullptr;         // nullptr: the old value is not asked for
+  const void* compare = nullptr;  // nullptr: no comparison
+  void* result = nullptr;         // nullptr: the old value is not wanted
 };
 
 class Ep : public fid_ep {
  public:
   static int open(Domain& domain, const fi_info& info, void* context, fid_ep*& out);
 
-  // ---- what happens to it: under the link's mutex ----
+  // ---- events: under the link's mutex ----
   void connection_event(const stm_event_t& event);
   void not_dialed(int status);
   void arrived(RxBuffer& buffer, const stm_event_t& event);
-  // The peer reads the message that was announced first.
+  // The peer reads the message announced first.
   void serve(const stm_event_t& event);
   void part_done(Op& op, int status);
-  // Messages that have come, to receives.
+  // Matches arrived messages with receives.
   void match();
 
   // ---- calls ----
@@ -92,7 +92,7 @@ class Ep : public fid_ep {
   ssize_t read(const Request& request, const Target& target);
   ssize_t fetch(const Request& request, const Target& target, const Function& function);
 
-  // What calls without flags of their own have.
+  // The flags of calls without a flags argument.
   [[nodiscard]] std::uint64_t tx_flags() const { return tx_flags_; }
   [[nodiscard]] std::uint64_t rx_flags() const { return rx_flags_; }
 
@@ -114,17 +114,18 @@ class Ep : public fid_ep {
   void use_block(std::unique_ptr<RxBlock> block);
   void post(RxBuffer& buffer);
   void ended(int status);
-  // The peer does not keep to the protocol.
+  // Ends the connection: the peer violates the protocol.
   void break_off(const char* why);
-  // Until what was injected has arrived, the connection has ended, or patience has.
+  // Waits until injected messages have arrived, the connection has ended, or a timeout has passed.
   void linger(std::unique_lock<std::mutex>& lock);
 
   [[nodiscard]] int may_post() const;
   Op& begin(const Request& request, Direction direction, std::uint64_t kind);
-  // Of the call of the managed API that is part of `op`: gives it up where that has failed.
+  // Handles the status of a managed API call that is a part of `op`: gives `op` up if it has
+  // failed.
   ssize_t posted(Op& op, int status);
   void finish(Op& op);
-  // It is outstanding no more.
+  // The operation is no longer outstanding.
   void leaves(const Op& op);
   void complete(const Op& op);
   [[nodiscard]] Receives& receives() const { return *receives_; }
@@ -157,8 +158,8 @@ class Ep : public fid_ep {
   std::unique_ptr<RxBlock> block_;
   std::deque<Arrival> arrivals_;
   Op* reading_ = nullptr;      // an announced message that is being read
-  std::deque<Op*> announced_;  // by us, not asked for yet
-  std::deque<Op*> sends_;      // that are not told yet, as they were posted
+  std::deque<Op*> announced_;  // by this side, not requested yet
+  std::deque<Op*> sends_;      // not reported yet, in posting order
   std::size_t outstanding_ = 0, injected_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An event queue: news of connections, and what the program writes itself.
+// An event queue: events of connections, and those that the program writes.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -17,8 +17,8 @@ class Fabric;
 struct News {
   std::uint32_t event = 0;
   fid_t about = nullptr;
-  fi_info* info = nullptr;       // of a FI_CONNREQ: whoever reads it frees it
-  std::vector<std::byte> bytes;  // what fi_eq_read gives, or what came along with an error
+  fi_info* info = nullptr;       // of a FI_CONNREQ: the reader frees it
+  std::vector<std::byte> bytes;  // the event as fi_eq_read returns it, or the data of an error
   int error = 0;                 // libfabric's, positive; 0: none
   int status = 0;
 };
@@ -32,7 +32,7 @@ class Eq : public fid_eq {
   // An event of a connection: a fi_eq_cm_entry and those bytes.
   void tell(std::uint32_t event, fid_t about, fi_info* info, const std::vector<std::byte>& data);
   void tell_error(fid_t about, int status, std::vector<std::byte> data);
-  // Nothing of it is told any more.
+  // Reports no further events of it.
   void forget(fid_t about);
   void use() { ++users_; }
   void unuse() { --users_; }

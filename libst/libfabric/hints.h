@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program asks for, against what there is.
+// Compares a program's hints with what the provider offers.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -8,7 +8,7 @@
 
 namespace stp::fi {
 
-// Empty: it can be had. Else why not.
+// Returns the reason why the hints cannot be met; empty: they can.
 [[nodiscard]] std::string why_not(std::uint32_t version, const fi_info* hints);
 
 }  // namespace stp::fi

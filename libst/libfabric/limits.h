@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the provider offers, in libfabric's terms. fi_getinfo tells it, the objects hold to it.
+// The limits of the provider, in libfabric's terms. fi_getinfo reports them and the objects enforce
+// them.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -9,13 +10,13 @@
 
 namespace stp::fi {
 
-// Messages up to this length are copied into a buffer of the receiving endpoint; longer ones are
-// announced, and fetched into the memory of the receive.
+// Messages up to this length are copied into a buffer of the receiving endpoint. Longer ones are
+// announced and read into the memory of the receive.
 inline constexpr std::size_t kShortMost = 17 * 1024;
-// Behind a short message: its immediate data.
+// Space after a short message for its immediate data.
 inline constexpr std::size_t kTrailer = 8;
 inline constexpr std::size_t kBuffer = kShortMost + kTrailer;
-// A message of it, with immediate data, needs no round trip in the managed API.
+// Such a message, with immediate data, needs no round trip in the managed API.
 inline constexpr std::size_t kInjectMost = 4064;
 inline constexpr std::size_t kMostMessage = std::size_t{1} << 32;
 inline constexpr std::size_t kSegments = 4;
@@ -34,7 +35,7 @@ inline constexpr std::uint64_t kTxOpFlags =
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
 inline constexpr std::uint64_t kOrder = FI_ORDER_SAS;
 inline constexpr int kMrMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-// "STP" and the version of what endpoints say to each other (wire.h).
+// "STP" and the version of the protocol between endpoints (wire.h).
 inline constexpr std::uint32_t kProtocol = 0x53545000;
 inline constexpr std::uint32_t kProtocolVersion = 1;
 

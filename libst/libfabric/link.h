@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link that is open: one domain of the managed API, whose one queue brings all events. Whoever
-// reads a queue of libfabric's takes what is there and hands it out, under one mutex, which all
+// An open link: one domain of the managed API, with one queue for all events. A thread that reads
+// any libfabric queue takes the events there and dispatches them, under one mutex, which all
 // objects of a fabric share.
 #pragma once
 
@@ -27,14 +27,14 @@ struct RxBuffer {
   std::byte* data = nullptr;
 };
 
-// Those of an endpoint.
+// The buffers of an endpoint.
 struct RxBlock {
   std::unique_ptr<std::byte, FreeBlock> bytes;
   stm_memory_t memory = nullptr;
   std::vector<RxBuffer> buffers;
 };
 
-// To be connected, in a thread of its own: finding a host may take a second.
+// A pending connect. It runs in a thread of its own, because resolving a host may take a second.
 struct Dial {
   Ep* ep;
   stm_connection_t connection;
@@ -56,26 +56,25 @@ class Link {
   [[nodiscard]] stm_queue_t queue() const { return queue_; }
   [[nodiscard]] std::uint32_t ipv4() const { return ipv4_; }
 
-  // ---- under the mutex ----
-  // Takes events, as many as there are at most for one turn, and hands them out.
+  // Takes a bounded number of events and dispatches them.
   void progress();
-  // 0, or why the link is none any more: its stpd has ended. Nothing comes then.
+  // 0, or the reason why the link is lost: its stpd has ended. No events come then.
   [[nodiscard]] int lost() const { return lost_; }
-  // A connection has failed: perhaps since the link is lost.
+  // A connection has failed: the next turn checks whether the link is lost.
   void suspect() { look_at_ = {}; }
-  // All there are: afterwards none refers to what has been closed.
+  // Takes all events: afterwards none refers to a closed object.
   void drain();
   Op& take_op();
-  // Gives back what the operation held.
+  // Releases what the operation holds.
   void free_op(Op& op);
-  // Finds or makes registered memory for those bytes. `gather`: their bytes are to be in it.
+  // Finds or makes registered memory for the segments. `gather`: copies their bytes into it.
   int span_of(const Segments& segments, bool gather, Span& out);
   Slots& slots() { return slots_; }
-  // As many as the parameter says, the same each time.
+  // The parameter sets how many, the same each time.
   int take_block(std::size_t count, std::unique_ptr<RxBlock>& out);
   void give_back(std::unique_ptr<RxBlock> block) { blocks_.push_back(std::move(block)); }
   void dial(Dial&& dial);
-  // Afterwards nobody dials for it. May wait for a second.
+  // Afterwards no thread connects for `ep`. May wait for a second.
   void stop_dialing(std::unique_lock<std::mutex>& lock, const Ep& ep);
 
  private:
@@ -90,7 +89,7 @@ class Link {
   std::uint32_t ipv4_ = 0;
   int lost_ = 0;
   unsigned empty_turns_ = 0;
-  Clock::time_point look_at_{};  // for the loss of the link, if there is nothing else
+  Clock::time_point look_at_{};  // when to check next for the loss of the link
   Slots slots_;
   std::vector<std::unique_ptr<RxBlock>> blocks_;
   std::deque<Op> ops_;  // never moved

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The links that a program may use, found without opening one.
+// Finds the links that a program may use, without opening one.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 namespace stp::fi {
 
 struct LinkFacts {
-  std::string text;            // as STP_LINK names it
-  std::uint32_t ipv4 = 0;      // host order; 0: only the link knows, once it is open
-  unsigned prefix_length = 0;  // 0: not known
+  std::string text;            // as in STP_LINK
+  std::uint32_t ipv4 = 0;      // host order; 0: known only when the link is open
+  unsigned prefix_length = 0;  // 0: unknown
 };
 
-// That of FI_STP_LINK or STP_LINK; without them each stpd, and each interface where this program
-// may open raw sockets. What is left out is told to the log, with the reason.
+// The link of FI_STP_LINK or STP_LINK. Without them, each stpd, and each interface where this
+// program may open raw sockets. The log lists what is left out, with the reason.
 std::vector<LinkFacts> find_links();
 
-// Whether stations with that address may be there. True where nothing is known.
+// Whether a station with that address may be on the link. True if nothing is known.
 [[nodiscard]] bool may_reach(const LinkFacts& link, std::uint32_t ipv4);
 
 }  // namespace stp::fi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A memory region. Where peers may access it, its key is that of a region of the managed API, by
-// the virtual address.
+// A memory region. If peers may access it, its key is that of a managed API region, addressed by
+// virtual address.
 #pragma once
 
 #include <rdma/fi_domain.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An operation of a program, from its call to its completion: one or more operations of the
-// managed API, of which each names it as its context.
+// An operation of a program, from its call to its completion. It consists of one or more operations
+// of the managed API, which have it as their context.
 #pragma once
 
 #include <sys/uio.h>
@@ -15,7 +15,7 @@ namespace stp::fi {
 
 class Ep;
 
-// Which counter and which queue it belongs to.
+// Selects the counter and the queue of the operation.
 enum class Direction : std::uint8_t { kSend, kReceive, kRead, kWrite };
 
 struct Segments {
@@ -30,15 +30,15 @@ struct Op {
   void* context = nullptr;
   std::uint64_t flags = 0;  // of its completion: FI_SEND | FI_MSG and the like
   Direction direction = Direction::kSend;
-  bool told = false;      // also where it succeeds
-  bool injected = false;  // by fi_inject and the like: nothing is told of it
-  unsigned parts = 0;     // of it that are under way
+  bool told = false;      // report success, too
+  bool injected = false;  // by fi_inject and similar calls: report nothing
+  unsigned parts = 0;     // parts under way
   int status = 0;
   std::size_t length = 0, overflow = 0;
   std::uint64_t data = 0;
   Span span;
-  Span note;         // of a write with immediate data: the message that tells it
-  Segments landing;  // where what arrives in `span` goes from there
+  Span note;         // of a write with immediate data: the message that reports it
+  Segments landing;  // the destination of the data that arrives in `span`
 };
 
 }  // namespace stp::fi

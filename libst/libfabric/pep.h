@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A passive endpoint: listens, and turns what asks into FI_CONNREQ.
+// A passive endpoint: listens, and turns connection requests into FI_CONNREQ events.
 #pragma once
 
 #include <netinet/in.h>
@@ -16,8 +16,8 @@ class Eq;
 class Fabric;
 class Link;
 
-// Who asks. Decided by fi_accept of an endpoint made of it, by fi_reject, or when that endpoint or
-// the passive one is closed.
+// A connection request. Decided by fi_accept of an endpoint made from it, by fi_reject, or when
+// that endpoint or the passive one is closed.
 struct Connreq : ::fid {
   stm_connection_t connection = nullptr;
   sockaddr_in peer{};
@@ -26,11 +26,10 @@ struct Connreq : ::fid {
 class Pep : public fid_pep {
  public:
   static int open(Fabric& fabric, const fi_info& info, void* context, fid_pep*& out);
-  // nullptr: that is no passive endpoint of this provider.
+  // nullptr: not a passive endpoint of this provider.
   static Pep* of(fid_t handle);
 
-  // ---- under the link's mutex ----
-  // -FI_EOPBADSTATE: it listens. Else an endpoint may take its name over.
+  // Lets an endpoint take over the name. -FI_EOPBADSTATE: the passive endpoint listens.
   int lend_name(const Link& link, sockaddr_in& out) const;
   void requested(stm_connection_t connection);
 
@@ -57,8 +56,8 @@ class Pep : public fid_pep {
   std::map<fid_t, std::unique_ptr<Connreq>> undecided_;
 };
 
-// Of an endpoint to be made of `handle`: the request is the endpoint's from there on. nullptr: that
-// is none.
+// Takes the request out of `handle`, for an endpoint to be made from it, which then owns it.
+// nullptr: not a request.
 std::unique_ptr<Connreq> take_request(fid_t handle);
 
 }  // namespace stp::fi

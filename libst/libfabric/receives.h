@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives that a program has posted, on an endpoint or for several (srx.h). They are matched here
-// and not by the managed API: a short message lands in memory of the provider.
+// Receives that a program has posted, on one endpoint or shared by several (srx.h). The provider
+// matches them itself, not the managed API: a short message lands in memory of the provider.
 #pragma once
 
 #include <deque>
@@ -20,16 +20,16 @@ struct PostedReceive {
 struct Receives {
   std::size_t most = kRxSize;
   std::deque<PostedReceive> posted;
-  std::deque<Ep*> hungry;  // endpoints with messages that none was left for
+  std::deque<Ep*> hungry;  // endpoints with messages that found no receive
 
-  // -FI_EAGAIN: as many are posted as there may be.
+  // -FI_EAGAIN: the limit of posted receives is reached.
   int post(PostedReceive&& receive);
 };
 
-// Fills `out` of a call's arguments; -FI_EINVAL: too many segments.
+// Fills `out` from a call's arguments. -FI_EINVAL: too many segments.
 int read_segments(const iovec* iov, void** desc, std::size_t count, Segments& out);
 Segments one_segment(const void* buffer, std::size_t length, void* desc);
-// The first `length` bytes of them.
+// Cuts the segments to their first `length` bytes.
 Segments shortened(const Segments& segments, std::size_t length);
 void scatter(const std::byte* from, const Segments& to);
 

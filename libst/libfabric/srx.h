@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A shared receive context: receives for all endpoints that are bound to it.
+// A shared receive context: receives for all endpoints bound to it.
 #pragma once
 
 #include <rdma/fi_endpoint.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Registered memory of the provider's own: for short messages, and for what stands in several
-// segments or in memory that the program did not register.
+// Registered memory of the provider: for short messages, and for data in several segments or in
+// memory that the program did not register.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct FreeBlock {
   void operator()(std::byte* data) const;
 };
 
-// Slots of one size, registered many at a time; they are kept until the domain is closed.
+// Slots of one size, registered in batches and kept until the domain is closed.
 class Slots {
  public:
   struct Slot {
@@ -25,7 +25,7 @@ class Slots {
 
   Slots(std::size_t size, std::size_t at_a_time) : size_(size), at_a_time_(at_a_time) {}
   void set_domain(stm_domain_t domain) { domain_ = domain; }
-  // 0, or why there is none.
+  // Returns 0, or a negative errno if there is no slot.
   int take(Slot& out);
   void give_back(const Slot& slot) { free_.push_back(slot); }
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -37,19 +37,19 @@ class Slots {
   std::vector<Slot> free_;
 };
 
-// Bytes that an operation reads or writes, with the registration that covers them.
+// The bytes that an operation reads or writes, and the registration that covers them.
 struct Span {
   stm_memory_t memory = nullptr;
   std::byte* data = nullptr;
-  Slots* slots = nullptr;  // of which it is a slot; nullptr: of none
+  Slots* slots = nullptr;  // the pool of the slot; nullptr: not a slot
   std::unique_ptr<std::byte, FreeBlock> own;
-  bool registered = false;  // for this operation alone
+  bool registered = false;  // for this operation only
 
-  // The link uses them no more.
+  // The link no longer uses the bytes.
   void release();
 };
 
-// Memory of whole pages; nullptr: there is none.
+// Allocates whole pages. nullptr: no memory.
 std::unique_ptr<std::byte, FreeBlock> allocate(std::size_t size);
 
 }  // namespace stp::fi

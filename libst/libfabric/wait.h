@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program may sleep on: readable when the link has events, for whomever they are, or when
-// the object has got one from another thread's call. Made when it is first asked for, since a
-// link's queue with a descriptor costs a system call for each event.
+// What a program sleeps on: readable when the link has events for any object, or when another
+// thread's call has put an event into this object. Created on demand, because a descriptor on a
+// link's queue costs a system call per event.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@ namespace stp::fi {
 
 using Clock = std::chrono::steady_clock;
 
-// Milliseconds, negative: for ever.
+// In milliseconds; negative: never.
 [[nodiscard]] Clock::time_point deadline_in(int timeout);
 
 class Wait {
@@ -19,14 +19,14 @@ class Wait {
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
   ~Wait();
-  // `queue`: descriptor of the link's queue. 0 or a negative errno; once.
+  // `queue`: descriptor of the link's queue. Call once. Returns 0 or a negative errno.
   int open(int queue);
   [[nodiscard]] bool is_open() const { return epoll_ >= 0; }
   [[nodiscard]] int fd() const { return epoll_; }
   void wake();
-  // Nothing is there any more.
+  // The object has no events any more.
   void clear();
-  // False: the deadline has passed, or a signal came.
+  // Returns false if the deadline has passed or a signal has arrived.
   [[nodiscard]] bool sleep(Clock::time_point deadline) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What endpoints say to each other in messages of the managed API, whose wire it leaves as it is.
-// The tag of a message names its kind. Numbers are big-endian.
+// The protocol between endpoints, in messages of the managed API, whose wire format it does not
+// change. The tag of a message gives its kind. Numbers are big-endian.
 #pragma once
 
 #include <endian.h>
@@ -15,7 +15,7 @@ enum class MessageKind : std::uint32_t {
   kData = 1,           // the bytes, then 8 of immediate data
   kAnnounced = 2,      // 16 bytes: the length of a message, 0. The receiver reads it (stm_read)
   kAnnouncedData = 3,  // 16 bytes: the length of such a message, its immediate data
-  kWritten = 4,        // 16 bytes: the length of a write that is done, its immediate data
+  kWritten = 4,        // 16 bytes: the length of a complete write, its immediate data
 };
 inline constexpr std::size_t kAnnouncement = 16;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Consumer Notification Object: tells which of several EVDs has something new.
+// A Consumer Notification Object: reports which of several EVDs has new events.
 #pragma once
 
 #include <deque>
@@ -11,21 +11,21 @@ namespace stp::udapl {
 
 class Cno : public Object {
  public:
-  // Called once, with the EVD's handle, from a thread of the IA; empty: nobody.
+  // Called once, with the EVD's handle, from a thread of the IA. Empty: no agent.
   using Agent = std::function<void(void*)>;
 
   explicit Cno(Ia& ia) : Object(Kind::kCno, ia) {}
   ~Cno() override;
   static Result create(Ia& ia, Agent agent, std::shared_ptr<Cno>& out);
-  // With a descriptor that is readable while a trigger waits.
+  // Also makes a descriptor that is readable while a trigger waits.
   static Result create_with_fd(Ia& ia, int& fd, std::shared_ptr<Cno>& out);
   Result free();
   Result modify_agent(Agent agent);
-  // `evd`: the handle of the one that triggered.
+  // `evd`: the handle of the EVD that triggered.
   Result wait(std::uint32_t timeout, void*& evd);
-  // The next trigger, without waiting: kQueueEmpty where there is none.
+  // Takes the next trigger without waiting. kQueueEmpty: there is none.
   Result take_trigger(void*& evd);
-  // Of those that create() or modify_agent() gave, and that no trigger has used up.
+  // Whether an agent from create() or modify_agent() is set and no trigger has used it up.
   [[nodiscard]] bool has_agent();
   [[nodiscard]] int fd() const { return fd_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the managed API knows of a connection; zeros if there is none.
+// Information about a connection from the managed API; zeros if there is no connection.
 #pragma once
 
 #include <stp/managed.h>

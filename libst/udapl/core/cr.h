@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Connection Request that waits for the consumer's decision, which destroys it.
+// A Connection Request that waits for the consumer's decision. The decision destroys it.
 #pragma once
 
 #include "libst/udapl/core/object.h"
@@ -14,10 +14,10 @@ class Cr : public Object {
  public:
   Cr(Ia& ia, stm_connection_t connection, PrivateData data, std::shared_ptr<Ep> reserved);
   ~Cr() override;
-  // `ep` null: the one that an RSP has reserved.
+  // `ep`: null for the EP that an RSP has reserved.
   Result accept(std::shared_ptr<Ep> ep, std::span<const std::byte> private_data);
   Result reject(std::span<const std::byte> private_data);
-  // To another service point of this IA: kInvalidParameter where there is none.
+  // Passes it to another service point of this IA. kInvalidParameter: there is none.
   Result handoff(std::uint64_t conn_qual);
 
   [[nodiscard]] const PrivateData& data() const { return data_; }

@@ -43,7 +43,7 @@ class Ep : public Object {
     std::uint64_t local_qual, remote_qual;
   };
   Result query(Param& out);
-  // Unconnected EPs only; parts that are null and an attr that is null stay.
+  // For unconnected EPs only. Null parts and a null `attr` leave the current values.
   Result modify(const Parts& parts, const EpAttr* attr);
   Result status(EpState& state, bool& recv_idle, bool& request_idle);
 
@@ -51,7 +51,7 @@ class Ep : public Object {
   // `host` as the managed API names it. `timeout` in microseconds.
   Result connect(const std::string& host, std::uint32_t ipv4, std::uint64_t conn_qual,
                  std::uint32_t timeout, std::span<const std::byte> private_data);
-  // To where `other` is connected.
+  // Connects to the peer of `other`.
   Result dup_connect(Ep& other, std::uint32_t timeout, std::span<const std::byte> private_data);
   Result disconnect(bool abrupt);
 
@@ -66,19 +66,18 @@ class Ep : public Object {
   Result post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags);
   // dat_ep_recv_query; both may be null.
   Result recv_query(int* buffers, int* span);
-  // Of buffers that this EP has from its SRQ; negative: none. Soft: an asynchronous event, once.
-  // Hard: the connection is broken.
+  // Watermarks for the buffers that this EP has from its SRQ; negative: none. Exceeding the soft
+  // one causes one asynchronous event, exceeding the hard one breaks the connection.
   Result set_watermarks(int soft, int hard);
 
-  // ---- under the IA's mutex ----
-  // False: not in this state.
+  // Returns false if `input` is not allowed in this state.
   bool enter(EpInput input);
   [[nodiscard]] EpState state() const { return state_.state(); }
   Result accept(stm_connection_t connection, std::span<const std::byte> private_data);
   void on_event(const stm_event_t& event);
   [[nodiscard]] const Pz& pz() const { return *parts_.pz; }
   [[nodiscard]] stm_connection_t connection() const { return connection_; }
-  // Completes in the order of the requests, without a frame.
+  // Completes in the order of the requests, without sending a frame.
   Result post_bind(Rmr& rmr, std::uint64_t cookie, Flags flags);
   [[nodiscard]] Result check_request(Flags flags);
   void abandon() override;
@@ -135,10 +134,10 @@ class Ep : public Object {
   std::uint32_t remote_ipv4_ = 0;
   std::uint64_t remote_qual_ = 0;
   Ring<Request> requests_;           // in order
-  std::uint64_t told_requests_ = 0;  // the number of the first of them: contexts are numbers
+  std::uint64_t told_requests_ = 0;  // the number of the first request: contexts are numbers
   unsigned writes_ = 0, reads_ = 0;  // under way
   Ring<Receive> receives_;           // of an EP without SRQ
-  std::size_t posted_ = 0;           // of them, those that the connection has
+  std::size_t posted_ = 0;           // those of them that are posted on the connection
   int soft_ = -1, hard_ = -1;
 };
 

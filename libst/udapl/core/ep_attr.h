@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Attributes of Endpoints, and what an IA can give.
+// Attributes of Endpoints, and the limits of an IA.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ struct EpAttr {
   int max_rdma_read_in = 16, max_rdma_read_out = 16;
   int max_rdma_read_iov = 16, max_rdma_write_iov = 16;
   int soft_watermark = -1;  // of buffers from the SRQ; negative: none
-  // Microseconds that a message of the peer may wait for a receive.
+  // How long a message of the peer may wait for a receive, in microseconds.
   std::int64_t receive_wait = 30'000'000;
 };
 
-// False: more than there is, or a combination that makes no sense.
+// False: beyond a limit, or an invalid combination.
 [[nodiscard]] bool is_valid(const EpAttr& attr);
 
 }  // namespace stp::udapl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An Event Dispatcher: a bounded queue of events of any streams, and at most one waiter.
+// An Event Dispatcher: a bounded queue of events of any streams, with at most one waiter.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ class Evd : public Object {
                        std::shared_ptr<Evd>& out);
   Result free();
 
-  // dat_evd_wait, to the sentence of its page. `timeout` in microseconds.
+  // dat_evd_wait, exactly as its manual page specifies. `timeout` in microseconds.
   Result wait(std::uint32_t timeout, int threshold, Event& event, int& nmore);
   Result dequeue(Event& event);
   Result post_software(void* pointer);
@@ -46,16 +46,16 @@ class Evd : public Object {
 
   // ---- under the IA's mutex ----
   void push(Event event);
-  // False: it would overflow.
+  // False: another event would overflow the queue.
   [[nodiscard]] bool has_place() const {
     return events_.size() < static_cast<std::size_t>(length_);
   }
   [[nodiscard]] Flags streams() const { return streams_; }
-  // A completion stream, whose EP attribute is `flag`. kInvalidParameter: it does not go with the
-  // other streams.
+  // Attaches a completion stream with the EP attribute `flag`. kInvalidParameter: it cannot be
+  // combined with the other streams.
   Result attach(Flags flag);
   void detach(Flags flag);
-  // A stream of another type.
+  // Attaches a stream of another type.
   Result attach_other();
   void detach_other();
   void abort();
@@ -76,7 +76,7 @@ class Evd : public Object {
   unsigned other_streams_ = 0;
   Progress::Waiter* waiter_ = nullptr;
   int threshold_ = 0;
-  bool notified_ = false;  // since the waiter sleeps
+  bool notified_ = false;  // since the waiter went to sleep
 };
 
 }  // namespace stp::udapl

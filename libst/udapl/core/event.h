@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an EVD tells. Numbers and statuses are those of both interfaces.
+// Events of an EVD. Numbers and statuses are those of both DAT interfaces.
 #pragma once
 
 #include <cstddef>
@@ -62,7 +62,7 @@ struct Event {
   void* cr = nullptr;
   std::uint64_t conn_qual = 0;
   void* pointer = nullptr;  // software
-  // A buffer of that SRQ: outstanding until the event is taken.
+  // A buffer of that SRQ: it counts as outstanding until the event is taken.
   std::shared_ptr<Srq> srq;
 };
 

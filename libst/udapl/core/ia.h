@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An Interface Adapter: a link, and all objects that live on it, under one mutex.
+// An Interface Adapter: a link and all objects on it, under one mutex.
 #pragma once
 
 #include <deque>
@@ -24,16 +24,17 @@ class Ia : public Object {
  public:
   Ia();
   ~Ia() override;
-  // `link` as STP_LINK, empty: what that says. `async`: an EVD of another IA, or null: one is made.
+  // `link`: as in STP_LINK; empty: uses STP_LINK. `async`: an EVD of another IA; null: makes one.
   static Result open(const std::string& link, int async_length, std::shared_ptr<Evd>& async,
                      std::shared_ptr<Ia>& out);
-  // Not abrupt: kInvalidState while there are objects but the asynchronous EVD. Waiters get kAbort.
+  // Unless `abrupt`: kInvalidState while there are objects other than the asynchronous EVD. Waiters
+  // get kAbort.
   Result close(bool abrupt);
 
   [[nodiscard]] const stm_domain_info_t& info() const { return info_; }
   [[nodiscard]] const std::shared_ptr<Evd>& async_evd() const { return async_; }
 
-  // ---- for the objects; but for the first, under the mutex ----
+  // ---- for the objects; all except mutex() under the mutex ----
   std::mutex& mutex() { return mutex_; }
   Progress& progress() { return progress_; }
   StagingPool& staging() { return staging_; }
@@ -45,7 +46,7 @@ class Ia : public Object {
     return object;
   }
   void forget(Object& object);
-  // No longer one that has to be freed before the IA closes.
+  // The object need not be freed any more before the IA closes.
   void release(Object& object) { objects_.erase(&object); }
 
   [[nodiscard]] bool has_place_for_ep() const { return eps_ < kMaxEps; }
@@ -59,16 +60,16 @@ class Ia : public Object {
   [[nodiscard]] Lmr* find_lmr(std::uint32_t context) const;
 
   void add_connection(stm_connection_t connection, std::shared_ptr<Ep> ep);
-  // Closes it; the EP lives until all that the connection told has been handed out.
+  // Closes it. The EP lives until all events of the connection have been dispatched.
   void close_connection(stm_connection_t connection);
 
   Listeners& listeners() { return listeners_; }
 
-  // `about`: the EVD that the event is about, which does not hear of itself.
+  // `about`: the EVD that the event concerns; it does not get the event itself.
   void tell_async(Event event, const Evd* about = nullptr);
-  // A thread that hands out events though nobody waits: for agents and descriptors.
+  // Starts a thread that dispatches events while nobody waits: for agents and descriptors.
   void watch();
-  // From that thread.
+  // Calls it from that thread.
   void call_later(std::function<void()> call);
 
  private:
@@ -92,7 +93,7 @@ class Ia : public Object {
   std::unordered_map<stm_connection_t, std::shared_ptr<Ep>> connections_;
   Listeners listeners_;
   std::uint64_t next_id_ = 1;
-  // Markers in the queue: behind each, nothing more of that connection.
+  // Markers in the queue: no event of the connection follows its marker.
   std::unordered_map<std::uint64_t, stm_connection_t> graves_;
   std::deque<std::function<void()>> calls_;
   std::thread watcher_;

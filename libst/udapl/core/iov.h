@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A segment list, checked, and made one piece of registered memory: its own if it has one segment,
-// else staging.
+// A checked segment list as one piece of registered memory: the segment's own memory if there is
+// only one, else staging.
 #pragma once
 
 #include <span>
@@ -18,10 +18,10 @@ class Iov {
   // Checks against `pz` and `privilege` (kLocalRead or kLocalWrite).
   Result assign(Ia& ia, const Pz& pz, std::span<const LmrTriplet> segments, unsigned privilege);
 
-  // From the segments into staging, before it leaves.
+  // Copies the segments into staging, before sending.
   void gather() const;
-  // The first `length` bytes, from staging into the segments, in their order. False: one of their
-  // LMRs is no more.
+  // Copies the first `length` bytes from staging into the segments, in order. False: one of their
+  // LMRs has been freed.
   [[nodiscard]] bool scatter(std::size_t length) const;
 
   [[nodiscard]] stm_memory_t memory() const { return memory_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Local Memory Region: registered memory, and the region that peers of the zone's EPs may
-// access if its privileges say so.
+// A Local Memory Region: registered memory, and the region that peers of the zone's EPs may access
+// if its privileges allow that.
 #pragma once
 
 #include <stp/managed.h>
@@ -10,7 +10,7 @@
 
 namespace stp::udapl {
 
-// A part of an LMR: addresses are virtual, or count from the LMR's first byte if it is zero-based.
+// A part of an LMR. Addresses are virtual, or relative to the LMR's first byte if it is zero-based.
 struct LmrTriplet {
   std::uint64_t address = 0;
   std::uint64_t length = 0;
@@ -36,8 +36,8 @@ class Lmr : public Object {
       : Object(Kind::kLmr, ia), pz_(std::move(pz)), attr_(attr) {}
   static Result create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
                        std::shared_ptr<Lmr>& out);
-  // kInvalidState: RMRs use it. Receives posted in it are refused their message; other operations
-  // in it break their connections.
+  // kInvalidState: RMRs use it. Messages for receives posted in it fail; other operations in it
+  // break their connections.
   Result free();
   void abandon() override;
 
@@ -46,16 +46,16 @@ class Lmr : public Object {
   [[nodiscard]] std::uint32_t context() const { return context_; }
   [[nodiscard]] std::uint32_t rmr_context() const { return remote_.key; }
   [[nodiscard]] stm_memory_t memory() const { return memory_; }
-  // Its first byte, in addresses of triplets.
+  // The address of its first byte, as triplets use it.
   [[nodiscard]] std::uint64_t base() const {
     return attr_.zero_based ? 0 : reinterpret_cast<std::uint64_t>(attr_.start);
   }
-  // Who may write locally may read, as programs expect of RDMA adapters.
+  // Write permission includes read permission locally, as programs expect of RDMA adapters.
   [[nodiscard]] bool allows(unsigned privilege) const {
     auto const sufficient = privilege == kLocalRead ? kLocalRead | kLocalWrite : privilege;
     return (attr_.privileges & sufficient) != 0;
   }
-  // Where the triplet's bytes are; nullptr: not inside.
+  // Returns the address of the triplet's bytes; nullptr: outside the LMR.
   [[nodiscard]] std::byte* part(const LmrTriplet& triplet) const;
 
  private:
@@ -70,7 +70,7 @@ class Lmr : public Object {
   stm_remote_t remote_{};
 };
 
-// What the managed API calls these privileges.
+// Converts these privileges for the managed API.
 unsigned access_of(unsigned privileges);
 
 }  // namespace stp::udapl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What every DAT object has. All but construction happens under the IA's mutex.
+// The base of all DAT objects. Everything except construction happens under the IA's mutex.
 #pragma once
 
 #include <atomic>
@@ -24,11 +24,11 @@ class Object : public std::enable_shared_from_this<Object> {
   [[nodiscard]] Kind kind() const { return kind_; }
   [[nodiscard]] Ia& ia() const { return ia_; }
 
-  // What the front calls it; events carry it.
+  // The handle that the front gives out; events carry it.
   void set_handle(void* handle) { handle_ = handle; }
   [[nodiscard]] void* handle() const { return handle_; }
 
-  // Freed, by its own call or with the IA: no call may find it any more.
+  // Freed, by its own call or with the IA: calls no longer find it.
   [[nodiscard]] bool freed() const { return freed_.load(std::memory_order_acquire); }
   void mark_freed() { freed_.store(true, std::memory_order_release); }
 
@@ -40,7 +40,7 @@ class Object : public std::enable_shared_from_this<Object> {
   }
   [[nodiscard]] bool used() const { return users_ != 0; }
 
-  // The IA closes abruptly: lets go of what the managed API holds.
+  // The IA closes abruptly: releases the objects of the managed API.
   virtual void abandon() {}
 
   std::atomic<std::uint64_t> consumer_context{0};
@@ -53,7 +53,7 @@ class Object : public std::enable_shared_from_this<Object> {
 
  private:
   Ia& ia_;
-  const std::shared_ptr<Object> keep_;  // the IA outlives what lives on it
+  const std::shared_ptr<Object> keep_;  // keeps the IA alive as long as its objects
   void* handle_ = nullptr;
   unsigned users_ = 0;
   std::atomic<bool> freed_{false};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One queue of the managed API feeds all EVDs of an IA. Of the threads that wait one leads: it
-// sleeps in the queue and hands out what comes; the others sleep until it wakes them, and one of
-// them leads when it goes. So events are handed out in their order, and a lone waiter has the
-// managed API's latency.
+// One queue of the managed API feeds all EVDs of an IA. One of the waiting threads leads: it sleeps
+// in the queue and dispatches events. The others sleep until it wakes them, and one of them leads
+// when it leaves. So events are dispatched in order, and a single waiter has the latency of the
+// managed API.
 #pragma once
 
 #include <stp/managed.h>
@@ -29,11 +29,11 @@ class Progress {
   void set_queue(stm_queue_t queue) { queue_ = queue; }
   [[nodiscard]] stm_queue_t queue() const { return queue_; }
 
-  // Hands out what is there, unless a leader does. Under the lock.
+  // Dispatches available events unless there is a leader. Under the lock.
   void poll();
-  // Until done() (asked under the lock): 0, -ETIMEDOUT or -EINTR.
+  // Waits until done() returns true; calls it under the lock. Returns 0, -ETIMEDOUT or -EINTR.
   int wait(Lock& lock, Waiter& waiter, const std::function<bool()>& done, Deadline deadline);
-  // Makes `waiter` look again.
+  // Makes `waiter` check its condition again.
   void wake(Waiter& waiter);
   void wake_all();
   [[nodiscard]] bool idle() const { return waiters_.empty(); }

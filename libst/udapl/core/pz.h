@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Protection Zone: what memory and which EPs belong together.
+// A Protection Zone: groups memory and EPs.
 #pragma once
 
 #include "libst/udapl/core/object.h"
@@ -12,7 +12,7 @@ class Pz : public Object {
   explicit Pz(Ia& ia) : Object(Kind::kPz, ia) {}
   static Result create(Ia& ia, std::shared_ptr<Pz>& out);
   Result free();
-  // What the managed API calls the EPs of this zone.
+  // The group that the managed API has for the EPs of this zone.
   [[nodiscard]] std::uint64_t group() const { return reinterpret_cast<std::uintptr_t>(this); }
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connection qualifiers have 64 bits, the upper-layer ports that listeners have 32. Whoever asks
-// for a qualifier that is no port asks a port that is computed from it, and sends the qualifier
-// along: several qualifiers may have one port.
+// Connection qualifiers have 64 bits, but upper-layer ports only 32. For a qualifier that is not a
+// port, both sides compute a port, and the requester sends the qualifier along. Several qualifiers
+// may map to one port.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace stp::udapl {
   return conn_qual != 0 && conn_qual <= UINT32_MAX;
 }
 
-// Both sides compute it, so it is part of what goes over the wire.
+// Both sides compute it, so it is part of the wire protocol.
 [[nodiscard]] constexpr std::uint32_t port_of(std::uint64_t conn_qual) {
   constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
   constexpr std::uint32_t kHigh = std::uint32_t{1} << 31;
