@@ -16,8 +16,8 @@ namespace {
 // Idle this long before the first sleep: longer than a round trip on a local link.
 constexpr Time kSpin = 50 * kMicrosecond;
 constexpr Time kSpinYielding = 20 * kMicrosecond;
-// Frames that the link had no room for, and those of which nothing tells, are looked after in ever
-// longer intervals.
+// The loop polls at increasing intervals for frames that the link had no room for, and for frames
+// if nothing signals them.
 constexpr Time kFirstSleep = 50 * kMicrosecond;
 constexpr Time kLongestSleep = kMillisecond, kLongestWakeableSleep = 100 * kMillisecond;
 // With fewer cores than this, spinning takes the CPU from the very programs it serves.
@@ -59,7 +59,7 @@ void PollLoop::take_over() {
   called_.notify_all();
   if (!sleeping_) return;
   std::uint64_t const one = 1;
-  // A full counter rings as well.
+  // A full counter also makes the bell readable.
   [[maybe_unused]] auto const put = ::write(service_.bell(), &one, sizeof one);
 }
 
@@ -71,7 +71,8 @@ void PollLoop::settle() const {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (auto const cpu : cpus_) CPU_SET(cpu, &set);
-  // A CPU that has been taken away since it was asked for: better elsewhere than not at all.
+  // Ignores errors: a CPU may have been taken offline, and running elsewhere is better than
+  // failing.
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
@@ -134,7 +135,7 @@ std::uint64_t PollLoop::frames() const {
   return service_.node().counters().get(Counter::kRxFrames);
 }
 
-// True: something moved.
+// Returns true if something moved.
 bool PollLoop::turn() {
   auto const moved = service_.poll() != 0;
   if (!attention_.possible()) return moved;

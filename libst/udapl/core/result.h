@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a DAT call returns. The numbers are those of both interfaces, without class and subtype.
+// The result of a DAT call. The numbers are those of both DAT interfaces, without class and
+// subtype.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ enum class Result : std::uint32_t {
   kConnQualUnavailable = 0x140000,
 };
 
-// What a negative errno of the managed API is to a DAT consumer.
+// Converts a negative errno of the managed API.
 Result result_of(int error);
 
 }  // namespace stp::udapl

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A queue that keeps its memory: it grows to what it once had to hold, and then allocates no more.
+// A queue that keeps its memory: it grows to the largest size it has had and then allocates no
+// more.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +42,7 @@ class Ring {
  private:
   static constexpr std::size_t kLeast = 4;
 
-  // There is a power of two of slots.
+  // The number of slots is a power of two.
   [[nodiscard]] std::size_t slot(std::size_t index) const {
     return (head_ + index) & (slots_.size() - 1);
   }

@@ -19,7 +19,7 @@ class Rmr : public Object {
   Rmr(Ia& ia, std::shared_ptr<Pz> pz) : Object(Kind::kRmr, ia), pz_(std::move(pz)) {}
   static Result create(Ia& ia, const std::shared_ptr<Pz>& pz, std::shared_ptr<Rmr>& out);
   Result free();
-  // A length of 0 unbinds. What was bound before is revoked when this returns.
+  // A length of 0 unbinds. Revokes the previous binding before it returns.
   Result bind(const LmrTriplet& triplet, unsigned privileges, bool zero_based, Ep& ep,
               std::uint64_t cookie, Flags flags, std::uint32_t& context);
   Result query(Param& out);

@@ -32,7 +32,7 @@ class ServicePoint : public Object {
   // ---- under the IA's mutex ----
   void arrived(stm_connection_t connection);
   void abandon() override;
-  // Makes the handle of a CR, as the front wants it; asked before the CR is told of.
+  // Makes the handle of a CR for the front. Called before the CR is reported.
   using MakeHandle = void* (*)(const std::shared_ptr<Object>&);
   static void set_make_handle(MakeHandle make);
 
@@ -44,7 +44,7 @@ class ServicePoint : public Object {
   const std::uint64_t conn_qual_;
   const std::shared_ptr<Evd> evd_;
   std::shared_ptr<Ep> ep_;
-  bool spent_ = false;  // an RSP after its request
+  bool spent_ = false;  // an RSP that has had its request
 };
 
 }  // namespace stp::udapl

@@ -35,11 +35,12 @@ class Srq : public Object {
       : Object(Kind::kSrq, ia), pz_(std::move(pz)), attr_(attr) {}
   static Result create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
                        std::shared_ptr<Srq>& out);
-  // kInvalidState: EPs use it. Buffers that no EP took are the consumer's again, without a word.
+  // kInvalidState: EPs use it. Buffers that no EP has taken return to the consumer without an
+  // event.
   Result free();
   Result post(std::span<const LmrTriplet> segments, std::uint64_t cookie);
   Result resize(int max_recv_dtos);
-  // Told once, when fewer are available than `low_watermark`; 0: never.
+  // Reported once, when fewer buffers are available than `low_watermark`; 0: never.
   Result set_low_watermark(int low_watermark);
   Result query(Param& out);
 
@@ -47,7 +48,7 @@ class Srq : public Object {
   [[nodiscard]] Pz& pz() const { return *pz_; }
   [[nodiscard]] stm_pool_t pool() const { return pool_; }
   [[nodiscard]] int available() const { return static_cast<int>(stm_pool_available(pool_)); }
-  // Posted, and not told by an event yet: in the queue, or at an EP.
+  // Posted and not yet reported by an event: in the queue, or at an EP.
   [[nodiscard]] int untold() const { return static_cast<int>(slots_.size() - free_.size()); }
   // The buffer of a completion, whose event is going to be pushed.
   std::optional<Receive> completed(std::uint64_t context);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Registered memory through which messages of several segments go.
+// Registered memory for messages of several segments.
 #pragma once
 
 #include <stp/managed.h>
@@ -13,7 +13,7 @@ namespace stp::udapl {
 
 class StagingPool;
 
-// One buffer, given back to its pool by itself.
+// One buffer, returned to its pool on destruction.
 class Staging {
  public:
   Staging() = default;
@@ -36,12 +36,12 @@ class Staging {
   stm_memory_t memory_ = nullptr;
 };
 
-// Buffers of powers of two; what was given back is used again.
+// Buffers with sizes of powers of two. Returned buffers are reused.
 class StagingPool {
  public:
   void set_domain(stm_domain_t domain) { domain_ = domain; }
   ~StagingPool();
-  // 0, or why there is none.
+  // Returns 0, or an error if there is none.
   int take(std::size_t size, Staging& out);
 
  private:
