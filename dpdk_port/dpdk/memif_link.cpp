@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/dpdk/memif_link.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -43,13 +44,14 @@ std::uint16_t MemifLink::send(rte_mbuf** mbufs, std::uint16_t count) {
 std::uint16_t MemifLink::receive(rte_mempool* pool, rte_mbuf** mbufs, std::uint16_t count) {
   if (!memif_->connected()) return 0;
   memif::Receiver& receiver = memif_->receiver();
-  if (!receiver.waiting()) return 0;
+  count = static_cast<std::uint16_t>(std::min<unsigned>(count, receiver.waiting()));
+  if (count == 0) return 0;
   if (rte_pktmbuf_alloc_bulk(pool, mbufs, count) != 0) {
     ++counters_.no_buffer;
     return 0;
   }
   std::uint16_t received = 0;
-  for (unsigned taken = 0; taken < count && receiver.waiting(); ++taken) {
+  for (unsigned taken = 0; taken < count && receiver.waiting() != 0; ++taken) {
     rte_mbuf* const mbuf = mbufs[received];
     std::size_t length = 0;
     const auto took =

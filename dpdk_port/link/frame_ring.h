@@ -21,7 +21,8 @@ class FrameRing {
   // ---- the sender ----
   // Whether there is room for `frames` more. False: the receiver reports when it has made room.
   bool has_room(std::size_t frames);
-  // `local`: the frame comes from this host's memory, not from a link. False: no room.
+  // `local`: the frame comes from this host's memory, not from a link. False: no room, or the frame
+  // is longer than `room`.
   bool push(Bytes head, Bytes rest, bool local);
   // Makes pushed frames visible to the receiver. True: there were some.
   bool publish();

@@ -144,7 +144,8 @@ class Receiver {
 
   // The client's: offers all its buffers.
   void begin();
-  [[nodiscard]] bool waiting() { return left_ > 0 || (left_ = arrived()) > 0; }
+  // Filled places: frames may take several.
+  [[nodiscard]] unsigned waiting() { return left_ > 0 ? left_ : left_ = arrived(); }
   // Copies the next frame. kTooLong: it does not fit, and has been left out.
   Took take(std::span<std::byte> to, std::size_t& length);
   // The peer may use the places of what was taken again.

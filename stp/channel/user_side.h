@@ -2,7 +2,6 @@
 // The user's end of a channel, for libst. One thread at a time may receive and one may send.
 #pragma once
 
-#include "stp/base/assert.h"
 #include "stp/channel/layout.h"
 
 namespace stp {

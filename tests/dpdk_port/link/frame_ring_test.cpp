@@ -51,6 +51,13 @@ TEST_F(Ring, TakesNoMoreThanItHasPlacesFor) {
   EXPECT_FALSE(ring.push(make_bytes(10, 1), {}, false));
 }
 
+// A NIC may receive more than the MTU: the place behind is another frame's.
+TEST_F(Ring, AFrameThatIsTooLongIsRefused) {
+  EXPECT_FALSE(ring.push(make_bytes(kRoom + 1, 1), {}, false));
+  EXPECT_FALSE(ring.push(make_bytes(kRoom, 1), make_bytes(1, 2), false));
+  EXPECT_TRUE(ring.push(make_bytes(kRoom, 1), {}, false));
+}
+
 TEST_F(Ring, WhoWaitsForRoomIsToldWhenHalfOfItIsFree) {
   fill();
   EXPECT_FALSE(ring.release(1)) << "nobody waits";
