@@ -30,7 +30,7 @@ class TemporaryDirectory {
   }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> all;
-    for (auto const& entry : std::filesystem::directory_iterator(path_))
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
       all.push_back(entry.path().filename().string());
     return all;
   }

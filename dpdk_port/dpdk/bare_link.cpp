@@ -23,13 +23,13 @@ class EthdevBareLink final : public BareLink {
   unsigned send(const BareFrame& frame, unsigned count) override {
     std::array<rte_mbuf*, kBurst> mbufs;
     if (rte_pktmbuf_alloc_bulk(device_->pool(), mbufs.data(), count) != 0) return 0;
-    auto const length = static_cast<std::uint16_t>(wire::kEthernetSize + frame.payload);
+    const auto length = static_cast<std::uint16_t>(wire::kEthernetSize + frame.payload);
     for (unsigned i = 0; i < count; ++i) {
       write(frame, rte_pktmbuf_mtod(mbufs[i], std::byte*));
       mbufs[i]->data_len = length;
       mbufs[i]->pkt_len = length;
     }
-    auto const sent = device_->send(mbufs.data(), static_cast<std::uint16_t>(count));
+    const auto sent = device_->send(mbufs.data(), static_cast<std::uint16_t>(count));
     rte_pktmbuf_free_bulk(mbufs.data() + sent, count - sent);
     return sent;
   }
@@ -37,7 +37,7 @@ class EthdevBareLink final : public BareLink {
   std::span<const BareFrame> receive() override {
     std::array<rte_mbuf*, kBurst> mbufs;
     if (calls_++ % kCallsPerLook == 0) device_->tend(now());
-    auto const count = device_->receive(mbufs.data(), kBurst);
+    const auto count = device_->receive(mbufs.data(), kBurst);
     std::size_t kept = 0;
     for (unsigned i = 0; i < count; ++i)
       if (read(mbufs[i], frames_[kept])) ++kept;
@@ -57,7 +57,7 @@ class EthdevBareLink final : public BareLink {
     std::memcpy(to + kBodyAt + 12, &frame.value, sizeof frame.value);
   }
   static bool read(const rte_mbuf* mbuf, BareFrame& out) {
-    auto const* const from = rte_pktmbuf_mtod(mbuf, const std::byte*);
+    const auto* const from = rte_pktmbuf_mtod(mbuf, const std::byte*);
     if (mbuf->data_len < kBodyAt + kBodySize || wire::load16(from + kTypeAt) != kEtherType)
       return false;
     std::memcpy(out.peer.octets.data(), from + kMacSize, kMacSize);

@@ -26,10 +26,10 @@ TurnClock::TurnClock() : oldest_(ticks()) {}
 Time TurnClock::now() {
   // The unsigned difference also covers a counter that went back, for example when a machine is
   // migrated.
-  auto const counter = rte_rdtsc();
+  const auto counter = rte_rdtsc();
   if (counter - asked_ < oldest_) return time_;
   asked_ = counter;
-  auto const present = port::now();
+  const auto present = port::now();
   STP_ASSERT(present >= time_, "the system's clock never goes back");
   return time_ = present;
 }

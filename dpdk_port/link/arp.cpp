@@ -166,7 +166,7 @@ Arp::Entry& Arp::entry_for(Ipv4 address) {
 // Each kind has its own room: a flood of requests to us does not block our own requests.
 bool Arp::send(const Waiting& frame) {
   STP_ASSERT(requests_waiting_ <= waiting_.size(), "the requests that wait are among what waits");
-  auto const like_it = frame.request ? requests_waiting_ : waiting_.size() - requests_waiting_;
+  const auto like_it = frame.request ? requests_waiting_ : waiting_.size() - requests_waiting_;
   if (like_it >= kMaxWaiting) {
     ++counters_.dropped;
     return false;

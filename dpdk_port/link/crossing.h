@@ -54,9 +54,9 @@ class Crossing {
 };
 
 struct SeatCounters {
-  std::uint64_t given = 0;   // frames handed to other shards
-  std::uint64_t taken = 0;   // frames that other shards handed over
-  std::uint64_t full = 0;    // frames dropped: the other shard's ring was full, or they were too long
+  std::uint64_t given = 0;  // frames handed to other shards
+  std::uint64_t taken = 0;  // frames that other shards handed over
+  std::uint64_t full = 0;  // frames dropped: the other shard's ring was full, or they were too long
   std::uint64_t waited = 0;  // times that a full ring prevented a burst
 };
 

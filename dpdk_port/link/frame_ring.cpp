@@ -29,7 +29,7 @@ bool FrameRing::push(Bytes head, Bytes rest, bool local) {
   // A NIC's buffers may hold longer frames than the MTU allows.
   if (head.size() + rest.size() > buffers_.room()) return false;
   if (free_ == 0 && (free_ = free_places()) == 0) return false;
-  auto const at = pushed_ & (places_.size() - 1);
+  const auto at = pushed_ & (places_.size() - 1);
   std::byte* const to = std::copy(head.begin(), head.end(), buffers_.at(at));
   std::copy(rest.begin(), rest.end(), to);
   places_[at] = {static_cast<std::uint32_t>(head.size() + rest.size()), local};
@@ -50,7 +50,7 @@ bool FrameRing::may_go_on() const {
 
 FrameRing::Entry FrameRing::at(std::size_t index) const {
   STP_ASSERT(index < waiting(), "a frame that is read waits");
-  auto const at = (received_.load(std::memory_order_relaxed) + index) & (places_.size() - 1);
+  const auto at = (received_.load(std::memory_order_relaxed) + index) & (places_.size() - 1);
   return {Bytes(buffers_.at(at), places_[at].length), places_[at].local};
 }
 

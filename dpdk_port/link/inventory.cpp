@@ -29,7 +29,7 @@ template <typename Number>
 std::optional<Number> number_in(std::string text, int base = 10) {
   if (base == 16 && text.starts_with("0x")) text.erase(0, 2);
   Number number{};
-  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
 }
@@ -47,7 +47,7 @@ std::vector<fs::path> entries_of(const fs::path& directory) {
 // The last component of a symbolic link's target; "": none.
 std::string target_name(const fs::path& link) {
   std::error_code error;
-  auto const target = fs::read_symlink(link, error);
+  const auto target = fs::read_symlink(link, error);
   return error ? std::string() : target.filename().string();
 }
 
@@ -56,9 +56,9 @@ bool may_use_raw_sockets(const InventoryRoots& roots) {
   std::ifstream in(roots.proc + "/self/status");
   for (std::string line; std::getline(in, line);) {
     if (!line.starts_with("CapEff:")) continue;
-    auto const from = line.find_first_not_of(" \t", std::strlen("CapEff:"));
+    const auto from = line.find_first_not_of(" \t", std::strlen("CapEff:"));
     if (from == std::string::npos) return false;
-    auto const set = number_in<std::uint64_t>(line.substr(from), 16);
+    const auto set = number_in<std::uint64_t>(line.substr(from), 16);
     return set && (*set >> kNetRaw & 1) != 0;
   }
   return false;
@@ -77,13 +77,13 @@ std::string why_unreachable(int error) {
 }
 
 void add_daemons(const InventoryRoots& roots, Inventory& all) {
-  for (auto const& path : entries_of(roots.sockets)) {
+  for (const auto& path : entries_of(roots.sockets)) {
     if (path.extension() != ".sock") continue;
     Candidate daemon;
     daemon.kind = CandidateKind::kDaemon;
     daemon.name = path.string();
     daemon.link = "stpd:" + daemon.name;
-    auto const error = roots.reach ? roots.reach(daemon.name) : 0;
+    const auto error = roots.reach ? roots.reach(daemon.name) : 0;
     daemon.usable = error == 0;
     if (error != 0) daemon.note = why_unreachable(error);
     all.candidates.push_back(std::move(daemon));
@@ -93,10 +93,10 @@ void add_daemons(const InventoryRoots& roots, Inventory& all) {
 // "": it can be used.
 std::string why_no_interface(const fs::path& at, const Candidate& found, bool may) {
   constexpr unsigned kEthernet = 1, kLoopback = 772, kUp = 1;
-  auto const type = number_in<unsigned>(line_of(at / "type"));
+  const auto type = number_in<unsigned>(line_of(at / "type"));
   if (type == kLoopback) return "frames on it have no addresses: for one process use loop";
   if (type != kEthernet) return "no Ethernet";
-  auto const flags = number_in<unsigned>(line_of(at / "flags"), 16);
+  const auto flags = number_in<unsigned>(line_of(at / "flags"), 16);
   if (!flags || (*flags & kUp) == 0) return "it is down: ip link set " + found.name + " up";
   if (found.mtu && *found.mtu < kMinMtu)
     return "its MTU is below " + std::to_string(kMinMtu) + ": ip link set " + found.name +
@@ -107,8 +107,8 @@ std::string why_no_interface(const fs::path& at, const Candidate& found, bool ma
 }
 
 void add_interfaces(const InventoryRoots& roots, Inventory& all) {
-  auto const may = may_use_raw_sockets(roots);
-  for (auto const& at : entries_of(roots.sys + "/class/net")) {
+  const auto may = may_use_raw_sockets(roots);
+  for (const auto& at : entries_of(roots.sys + "/class/net")) {
     if (!fs::is_directory(at)) continue;  // bonding_masters
     Candidate found;
     found.kind = CandidateKind::kInterface;
@@ -130,11 +130,11 @@ void add_interfaces(const InventoryRoots& roots, Inventory& all) {
 // The kernel's interfaces on a PCI device; those of virtio are one level below.
 std::vector<std::string> interfaces_of(const fs::path& device) {
   std::vector<std::string> names;
-  auto const add = [&names](const fs::path& directory) {
-    for (auto const& path : entries_of(directory)) names.push_back(path.filename().string());
+  const auto add = [&names](const fs::path& directory) {
+    for (const auto& path : entries_of(directory)) names.push_back(path.filename().string());
   };
   add(device / "net");
-  for (auto const& below : entries_of(device))
+  for (const auto& below : entries_of(device))
     if (below.filename().string().starts_with("virtio")) add(below / "net");
   return names;
 }
@@ -151,10 +151,10 @@ std::string why_no_pci(const fs::path& device, const Candidate& found, const Inv
     return has_free_hugepages(all) ? ""
                                    : "with a uio driver it needs hugepages, and none is free: "
                                      "sysctl vm.nr_hugepages=256, or bind it to vfio-pci";
-  auto const bind = "dpdk-devbind.py --bind=vfio-pci " + found.name;
+  const auto bind = "dpdk-devbind.py --bind=vfio-pci " + found.name;
   if (found.driver.empty()) return "no driver has it: " + bind;
-  auto const names = interfaces_of(device);
-  auto const text = "the kernel's driver " + found.driver + " has it";
+  const auto names = interfaces_of(device);
+  const auto text = "the kernel's driver " + found.driver + " has it";
   if (names.empty()) return text + ": " + bind;
   return text + " as " + names.front() + ": use iface:" + names.front() +
          ", or take it from the kernel: " + bind;
@@ -162,7 +162,7 @@ std::string why_no_pci(const fs::path& device, const Candidate& found, const Inv
 
 void add_pci(const InventoryRoots& roots, Inventory& all) {
   constexpr char kNetwork[] = "0x02";
-  for (auto const& device : entries_of(roots.sys + "/bus/pci/devices")) {
+  for (const auto& device : entries_of(roots.sys + "/bus/pci/devices")) {
     if (!line_of(device / "class").starts_with(kNetwork)) continue;
     Candidate found;
     found.kind = CandidateKind::kPci;
@@ -186,12 +186,12 @@ void add_memif(const InventoryRoots& roots, Inventory& all) {
     std::vector<std::string> words;
     for (std::string word; words.size() <= kPathAt && fields >> word;) words.push_back(word);
     if (words.size() <= kPathAt || words[3] != kListening) continue;
-    auto const& path = words[kPathAt];
+    const auto& path = words[kPathAt];
     if (path.starts_with('/') && path.find("memif") != std::string::npos) paths.push_back(path);
   }
   std::sort(paths.begin(), paths.end());
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
-  for (auto const& path : paths) {
+  for (const auto& path : paths) {
     Candidate found;
     found.kind = CandidateKind::kMemif;
     found.name = path;
@@ -204,10 +204,10 @@ void add_memif(const InventoryRoots& roots, Inventory& all) {
 
 void add_hugepages(const InventoryRoots& roots, Inventory& all) {
   constexpr std::string_view kPrefix = "hugepages-";
-  for (auto const& at : entries_of(roots.sys + "/kernel/mm/hugepages")) {
-    auto const name = at.filename().string();
+  for (const auto& at : entries_of(roots.sys + "/kernel/mm/hugepages")) {
+    const auto name = at.filename().string();
     if (!name.starts_with(kPrefix) || !name.ends_with("kB")) continue;
-    auto const size = number_in<std::uint64_t>(
+    const auto size = number_in<std::uint64_t>(
         name.substr(kPrefix.size(), name.size() - kPrefix.size() - std::strlen("kB")));
     if (!size) continue;
     all.hugepages.push_back({*size,

@@ -20,31 +20,31 @@ constexpr std::string_view kPrefix = "stp-";
 
 // 0: not one of ours.
 pid_t owner_of(const fs::path& directory) {
-  auto const name = directory.filename().string();
+  const auto name = directory.filename().string();
   if (!name.starts_with(kPrefix)) return 0;
   pid_t pid = 0;
-  auto const* const end = name.data() + name.size();
-  auto const [at, error] = std::from_chars(name.data() + kPrefix.size(), end, pid);
+  const auto* const end = name.data() + name.size();
+  const auto [at, error] = std::from_chars(name.data() + kPrefix.size(), end, pid);
   return error == std::errc() && at == end && pid > 0 ? pid : 0;
 }
 
 bool is_served(const fs::path& socket_path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  auto const text = socket_path.string();
+  const auto text = socket_path.string();
   if (text.size() >= sizeof address.sun_path) return true;  // not DPDK's: left alone
   std::memcpy(address.sun_path, text.c_str(), text.size());
-  int const fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return true;
-  auto const result = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  auto const dead = result != 0 && (errno == ECONNREFUSED || errno == ENOENT);
+  const auto result = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const auto dead = result != 0 && (errno == ECONNREFUSED || errno == ENOENT);
   ::close(fd);
   return !dead;
 }
 
 // The pid alone is not enough: the process may be in another pid namespace.
 bool is_left_behind(const fs::path& directory) {
-  auto const pid = owner_of(directory);
+  const auto pid = owner_of(directory);
   if (pid == 0 || ::kill(pid, 0) == 0 || errno != ESRCH) return false;
   return !is_served(directory / "dpdk_telemetry.v2");
 }
@@ -58,9 +58,9 @@ std::string file_prefix_of(pid_t pid) {
 void remove_left_behind(const fs::path& parent) {
   std::error_code ignored;
   std::vector<fs::path> left;
-  for (auto const& entry : fs::directory_iterator(parent, ignored))
+  for (const auto& entry : fs::directory_iterator(parent, ignored))
     if (is_left_behind(entry.path())) left.push_back(entry.path());
-  for (auto const& directory : left) fs::remove_all(directory, ignored);
+  for (const auto& directory : left) fs::remove_all(directory, ignored);
 }
 
 }  // namespace stp::port

@@ -62,11 +62,11 @@ bool read_lines(int fd, const std::function<void(const std::string&)>& use) {
   constexpr std::size_t kLongestLine = 8'192;  // of a list of areas: a path and some numbers
   std::string line;
   for (off_t offset = 0;;) {
-    auto const got = ::pread(fd, block.data(), block.size(), offset);
+    const auto got = ::pread(fd, block.data(), block.size(), offset);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return got == 0;
     offset += got;
-    for (auto const c : std::span(block.data(), static_cast<std::size_t>(got))) {
+    for (const auto c : std::span(block.data(), static_cast<std::size_t>(got))) {
       if (c != '\n') {
         if (line.size() == kLongestLine) return false;
         line += c;
@@ -82,10 +82,10 @@ bool read_lines(int fd, const std::function<void(const std::string&)>& use) {
 // have closed the kept descriptor and opened something else there.
 bool read_areas(int fd, const std::function<bool(const MappedArea&)>& wanted,
                 std::vector<MappedArea>& out) {
-  auto const here = reinterpret_cast<std::uintptr_t>(&read_areas);
+  const auto here = reinterpret_cast<std::uintptr_t>(&read_areas);
   bool is_ours = false;
   out.clear();
-  auto const whole = read_lines(fd, [&](const std::string& line) {
+  const auto whole = read_lines(fd, [&](const std::string& line) {
     MappedArea area;
     if (!parse(line, area)) return;
     is_ours |= area.begin <= here && here < area.end;
@@ -98,8 +98,8 @@ bool read_areas(int fd, const std::function<bool(const MappedArea&)>& wanted,
 
 bool areas_where(const std::function<bool(const MappedArea&)>& wanted,
                  std::vector<MappedArea>& out) {
-  if (auto const fd = open_maps(); fd && read_areas(fd.get(), wanted, out)) return true;
-  auto const& kept = kept_maps();
+  if (const auto fd = open_maps(); fd && read_areas(fd.get(), wanted, out)) return true;
+  const auto& kept = kept_maps();
   return kept.process == ::getpid() && read_areas(kept.fd.get(), wanted, out);
 }
 
@@ -111,9 +111,9 @@ namespace {
 
 int look(Bytes memory, std::vector<MappedArea>& out) {
   auto next = reinterpret_cast<std::uintptr_t>(memory.data());
-  auto const end = next + memory.size();
+  const auto end = next + memory.size();
   if (end < next) return -EFAULT;
-  auto const overlaps = [&](const MappedArea& area) { return area.begin < end && area.end > next; };
+  const auto overlaps = [&](const MappedArea& area) { return area.begin < end && area.end > next; };
   std::vector<MappedArea> areas;
   if (!areas_where(overlaps, areas)) return fail(-EOPNOTSUPP, "/proc/self/maps cannot be read");
   for (auto& area : areas) {
@@ -132,9 +132,9 @@ int look(Bytes memory, std::vector<MappedArea>& out) {
 // thread does that. So who finds a hole looks again.
 int areas_of(Bytes memory, std::vector<MappedArea>& out) {
   constexpr int kLooks = 4;
-  auto const before = static_cast<std::ptrdiff_t>(out.size());
+  const auto before = static_cast<std::ptrdiff_t>(out.size());
   for (int i = 1;; ++i) {
-    auto const error = look(memory, out);
+    const auto error = look(memory, out);
     if (error != -EFAULT || i == kLooks) return error;
     out.erase(out.begin() + before, out.end());
   }
@@ -142,8 +142,8 @@ int areas_of(Bytes memory, std::vector<MappedArea>& out) {
 
 int check_access(Bytes memory, bool write) {
   std::vector<MappedArea> areas;
-  if (auto const error = areas_of(memory, areas); error != 0) return error;
-  auto const usable = [write](const MappedArea& area) {
+  if (const auto error = areas_of(memory, areas); error != 0) return error;
+  const auto usable = [write](const MappedArea& area) {
     return area.readable && (area.writable || !write);
   };
   if (std::all_of(areas.begin(), areas.end(), usable)) return 0;

@@ -54,20 +54,20 @@ std::size_t round_up(std::size_t size, std::size_t unit) {
 // Addresses without memory: `size` aligned ones, and a page that stays empty behind them. It stops
 // who writes beyond the end, and keeps the system from joining this with its neighbours.
 std::byte* reserve(std::size_t size, std::size_t alignment) {
-  auto const whole = size + alignment + page_size();
+  const auto whole = size + alignment + page_size();
   auto* const at =
       ::mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return nullptr;
-  auto const begin = reinterpret_cast<std::uintptr_t>(at);
-  auto const wanted = round_up(begin, alignment);
-  auto const end = wanted + size + page_size();
+  const auto begin = reinterpret_cast<std::uintptr_t>(at);
+  const auto wanted = round_up(begin, alignment);
+  const auto end = wanted + size + page_size();
   if (wanted != begin) ::munmap(at, wanted - begin);
   if (end != begin + whole) ::munmap(reinterpret_cast<void*>(end), begin + whole - end);
   return reinterpret_cast<std::byte*>(wanted);
 }
 
 void give_back(Allocation& what) {
-  auto const size = what.size + page_size();
+  const auto size = what.size + page_size();
   if (what.lease)
     SharedPages::instance().unmap({what.at, size}, *what.lease);
   else
@@ -92,7 +92,7 @@ int bind(const Allocation& what, int node) {
   if (node == kAnyNode) return 0;
   constexpr std::size_t kBits = sizeof(unsigned long) * CHAR_BIT;
   std::array<unsigned long, kMostNodes / kBits> mask{};
-  auto const at = static_cast<std::size_t>(node);
+  const auto at = static_cast<std::size_t>(node);
   mask[at / kBits] = 1UL << at % kBits;
   if (::syscall(SYS_mbind, what.at, what.size, MPOL_BIND, mask.data(), kMostNodes, 0) == 0)
     return 0;
@@ -105,7 +105,7 @@ int bind(const Allocation& what, int node) {
 std::size_t huge_bytes(const Allocation& what) {
   std::ifstream maps("/proc/self/smaps");
   std::size_t huge = 0, length = 0;
-  auto const begin = reinterpret_cast<std::uintptr_t>(what.at);
+  const auto begin = reinterpret_cast<std::uintptr_t>(what.at);
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t from = 0, to = 0;
     std::size_t kilobytes = 0;
@@ -124,7 +124,7 @@ std::size_t huge_bytes(const Allocation& what) {
 
 int node_of(const void* page) {
   int node = kAnyNode;
-  auto const asked =
+  const auto asked =
       ::syscall(SYS_get_mempolicy, &node, nullptr, 0, page, MPOL_F_NODE | MPOL_F_ADDR);
   return asked == 0 ? node : kAnyNode;
 }
@@ -136,7 +136,7 @@ int allocate(const MemoryRequest& wanted, void*& out) {
     return fail(-EINVAL, "that is no size of memory");
   if (wanted.node < kAnyNode || wanted.node >= static_cast<int>(kMostNodes))
     return fail(-EINVAL, "a NUMA node is a small number, or -1 for any");
-  auto const unit = std::max(
+  const auto unit = std::max(
       {wanted.alignment, page_size(), wanted.size >= kHugePage ? kHugePage : std::size_t{0}});
   Allocation made;
   made.size = round_up(wanted.size, unit);
@@ -150,7 +150,7 @@ int allocate(const MemoryRequest& wanted, void*& out) {
   } else {
     placed = place_private(made, wanted.node != kAnyNode);
   }
-  auto const error = placed ? bind(made, wanted.node) : -ENOMEM;
+  const auto error = placed ? bind(made, wanted.node) : -ENOMEM;
   if (error != 0) {
     give_back(made);
     return error;
@@ -163,7 +163,7 @@ int allocate(const MemoryRequest& wanted, void*& out) {
 
 int release(void* memory) {
   std::lock_guard const guard(allocations().mutex);
-  auto const at = allocations().live.find(memory);
+  const auto at = allocations().live.find(memory);
   if (at == allocations().live.end()) return fail(-EINVAL, "st_malloc did not give this memory");
   give_back(at->second);
   allocations().live.erase(at);
@@ -172,7 +172,7 @@ int release(void* memory) {
 
 int describe_memory(const void* memory, MemoryFacts& out) {
   std::lock_guard const guard(allocations().mutex);
-  auto const at = allocations().live.find(memory);
+  const auto at = allocations().live.find(memory);
   if (at == allocations().live.end()) return fail(-EINVAL, "st_malloc did not give this memory");
   out = {at->second.size, huge_bytes(at->second), node_of(memory)};
   return 0;

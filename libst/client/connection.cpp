@@ -26,10 +26,10 @@ Connection::Connection(std::shared_ptr<Endpoint> endpoint, const Reply& made,
 
 int Connection::wait_open(Time deadline) {
   if (asked_) return learn_peer();
-  auto const answered = [this] {
+  const auto answered = [this] {
     return channel_.state() != ChannelState::kConnecting || endpoint_->ended();
   };
-  auto const waited = wait_until(backend_, channel_, deadline, answered);
+  const auto waited = wait_until(backend_, channel_, deadline, answered);
   if (waited == -EWOULDBLOCK) return fail_in_time(backend_);
   if (waited != 0) return waited;
   if (endpoint_->ended()) return -ECANCELED;
@@ -39,7 +39,7 @@ int Connection::wait_open(Time deadline) {
 
 int Connection::learn_peer() {
   Reply reply{};
-  if (auto const error = info(reply); error != 0) return error;
+  if (const auto error = info(reply); error != 0) return error;
   remote_bufsize_ = reply.remote_bufsize;
   send_stu_log2_ = stu_size_log2(reply.remote_max_stu, reply.local_max_stu, reply.remote_bufsize);
   return 0;
@@ -51,7 +51,7 @@ int Connection::decide(bool admit, const OptionPayload& option) {
   request.vc = vc_;
   request.admit = admit ? 1 : 0;
   request.option = service::to_wire(option);
-  auto const error = backend_.exchange(request, reply);
+  const auto error = backend_.exchange(request, reply);
   if (error == -EISCONN) return fail(error, "the connection has been accepted already");
   if (error == 0) asked_ = false;
   return error;
@@ -65,14 +65,14 @@ int Connection::info(Reply& reply) const {
 
 // 0 while the connection goes on, else why not.
 int Connection::over() const {
-  if (auto const gone = backend_.error(); gone != 0) return gone;
-  if (auto const end = end_of_channel(); end != 0) return end;
+  if (const auto gone = backend_.error(); gone != 0) return gone;
+  if (const auto end = end_of_channel(); end != 0) return end;
   return asked_ ? fail(-ENOTCONN, "st_accept_opt or st_reject comes first") : 0;
 }
 
 // The same for the program, with the text that belongs to it.
 int Connection::why_over() const {
-  auto const reason = over();
+  const auto reason = over();
   return reason == -ETIMEDOUT ? fail_in_time(backend_) : reason;
 }
 
@@ -91,16 +91,16 @@ int Connection::end_of_channel() const {
 }
 
 int Connection::take_end() {
-  auto const end = end_of_channel();
+  const auto end = end_of_channel();
   return end != 0 && !end_told_.exchange(true) ? end : 0;
 }
 
 int Connection::send(const Sending& what) {
-  if (auto const error = check(what); error != 0) return error;
-  if (auto const reason = why_over(); reason != 0) return reason;
+  if (const auto error = check(what); error != 0) return error;
+  if (const auto reason = why_over(); reason != 0) return reason;
   if (!try_send(what)) {
     bool sent = false;
-    auto const waited = wait_until(backend_, channel_, kNever, [&] {
+    const auto waited = wait_until(backend_, channel_, kNever, [&] {
       return ended_ || over() != 0 || (sent = try_send(what));
     });
     if (waited != 0) return waited;
@@ -122,7 +122,7 @@ bool Connection::try_send(const Sending& what) {
   entry.limited = 0;
   entry.payload_length = 0;
   if (what.payload != nullptr) {
-    auto const data = what.header.op() == wire::Op::kData;
+    const auto data = what.header.op() == wire::Op::kData;
     entry.payload_length = data ? wire::kAppendSize : wire::kOptionSize;
     std::memcpy(entry.payload, what.payload, entry.payload_length);
   }
@@ -131,10 +131,10 @@ bool Connection::try_send(const Sending& what) {
 }
 
 int Connection::receive(wire::Header& header, void* payload, Time deadline, std::uint64_t* sender) {
-  auto const wanted = sender != nullptr ? *sender : kAnyone;
+  const auto wanted = sender != nullptr ? *sender : kAnyone;
   ReceivedEntry entry;
   int received = 0;
-  auto const try_receive = [&] {
+  const auto try_receive = [&] {
     // Who polls finds nothing, most of the time. Nothing is set aside where there is one sender.
     if (!endpoint_->connectionless() && !channel_.waiting()) return false;
     std::lock_guard const guard(receiving_);
@@ -143,8 +143,8 @@ int Connection::receive(wire::Header& header, void* payload, Time deadline, std:
   };
   if (!try_receive()) {
     // What came before the end is read before the end is told: so the end is looked at first.
-    auto const waited = wait_until(backend_, channel_, deadline, [&] {
-      bool const last = ended_ || over() != 0;
+    const auto waited = wait_until(backend_, channel_, deadline, [&] {
+      const bool last = ended_ || over() != 0;
       return try_receive() || last;
     });
     if (waited != 0) return waited;
@@ -161,15 +161,15 @@ int Connection::receive(wire::Header& header, void* payload, Time deadline, std:
 // ---- flushing ----
 
 int Connection::flush() {
-  auto const error = wait_flushed(false);
+  const auto error = wait_flushed(false);
   if (error != 0) return error;
   std::lock_guard const guard(sending_);
-  auto const refused = channel_.refused();
-  auto const more = refused - refused_;
+  const auto refused = channel_.refused();
+  const auto more = refused - refused_;
   refused_ = refused;
   if (more == 0) return 0;
-  auto const over_budget = channel_.over_budget();
-  auto const over = over_budget - std::exchange(over_budget_, over_budget);
+  const auto over_budget = channel_.over_budget();
+  const auto over = over_budget - std::exchange(over_budget_, over_budget);
   if (over != 0)
     return fail(-EDQUOT, std::to_string(over) +
                              " permissions could not be given: the user has no window_bytes left "
@@ -185,8 +185,8 @@ int Connection::wait_flushed(bool closing) {
     std::lock_guard const guard(sending_);
     target = channel_.sent();
   }
-  auto const done = [&] { return channel_.done(target); };
-  auto const settled = [&] { return done() || over() != 0 || (!closing && ended_); };
+  const auto done = [&] { return channel_.done(target); };
+  const auto settled = [&] { return done() || over() != 0 || (!closing && ended_); };
   int waited = 0;
   do {
     waited = wait_until(backend_, channel_, kNever, settled);
@@ -205,7 +205,7 @@ int Connection::begin_close() {
   STP_ASSERT(!ended_, "a connection is closed once");
   ended_ = true;
   wake_all(*channel_.wake_word());
-  auto const flushed = wait_flushed(true);
+  const auto flushed = wait_flushed(true);
   forget();
   return disconnect(flushed != 0);
 }
@@ -216,8 +216,8 @@ void Connection::forget() {
 }
 
 void Connection::end_close(Time deadline) {
-  auto const gone = [this] {
-    auto const state = channel_.state();
+  const auto gone = [this] {
+    const auto state = channel_.state();
     return state == ChannelState::kClosed || state == ChannelState::kFailed;
   };
   while (wait_until(backend_, channel_, deadline, gone) == -EINTR) {
@@ -243,7 +243,7 @@ int Connection::free_mx(std::uint16_t mx) {
   Reply reply{};
   request.endpoint = endpoint_->id();
   request.mx = mx;
-  auto const error = backend_.exchange(request, reply);
+  const auto error = backend_.exchange(request, reply);
   endpoint_->mappings().remove_mx(mx);
   return error;
 }

@@ -28,10 +28,10 @@ bool is_fetch(const wire::Header& header) {
 // could be wrong. A whole header that has just been written is slow to copy.
 DropReason wrong_in(const wire::Header& header) {
   constexpr unsigned kOwn = wire::flag::kAppend | wire::flag::kLast;
-  bool const is_data = header.op() == Op::kData;
+  const bool is_data = header.op() == Op::kData;
   wire::Header checked{};
   checked.op_flags = static_cast<std::uint16_t>(header.op_flags & ~(is_data ? kOwn : 0U));
-  auto const wrong = wire::check_op(checked);
+  const auto wrong = wire::check_op(checked);
   if (is_data || wrong != DropReason::kNone) return wrong;
   checked = header;
   checked.s_port = 1;
@@ -39,7 +39,7 @@ DropReason wrong_in(const wire::Header& header) {
 }
 
 int check_syntax(const wire::Header& header) {
-  auto const wrong = wrong_in(header);
+  const auto wrong = wrong_in(header);
   if (wrong == DropReason::kNone) return 0;
   return fail(-EINVAL, "the header is no legal one: " + std::string(name_of(wrong)));
 }
@@ -47,12 +47,12 @@ int check_syntax(const wire::Header& header) {
 }  // namespace
 
 int Connection::check(const Sending& what) const {
-  auto const& header = what.header;
+  const auto& header = what.header;
   if (is_connection_op(header.op()))
     return fail(-EPERM, "connection operations are sent by st_connect, st_accept and st_close");
   if (endpoint_->connectionless())
-    if (auto const error = check_destination(what); error != 0) return error;
-  if (auto const error = check_syntax(header); error != 0) return error;
+    if (const auto error = check_destination(what); error != 0) return error;
+  if (const auto error = check_syntax(header); error != 0) return error;
   if (header.op() == Op::kData) return check_data(what);
   if (what.length != 0) return fail(-EINVAL, "only DATA has a length");
   if (is_fetch(header) && !header.has(wire::flag::kReject) &&
@@ -60,7 +60,7 @@ int Connection::check(const Sending& what) const {
     return fail(-EINVAL, "a FetchOp is of 8 bytes, and r_offset and i_offset are multiples of 8");
   if (wire::needs_operands(header) && what.payload == nullptr)
     return fail(-EINVAL, "the function needs its operands in the option payload");
-  bool const grants = header.op() == Op::kClearToSend || header.op() == Op::kMemoryRegionAvailable;
+  const bool grants = header.op() == Op::kClearToSend || header.op() == Op::kMemoryRegionAvailable;
   if (!grants || header.has(wire::flag::kReject)) return 0;
   if (header.offset >> bufsize_ == 0 &&
       endpoint_->mappings().can_grant(vc_, header.mx, header.bufx))
@@ -71,7 +71,7 @@ int Connection::check(const Sending& what) const {
 }
 
 int Connection::check_destination(const Sending& what) {
-  auto const mac = MacAddr::from_u64(what.destination);
+  const auto mac = MacAddr::from_u64(what.destination);
   if (mac.to_u64() != what.destination || mac.is_zero() || mac.is_group())
     return fail(-EINVAL, "macaddr is not the address of one station: st_macaddr tells");
   if (what.header.d_port == 0) return fail(-EINVAL, "the header names no d_port");
@@ -84,10 +84,10 @@ int Connection::check_data(const Sending& what) const {
   if (what.length != 0 &&
       !endpoint_->mappings().can_send(what.bufx, what.offset, what.length, bufsize_))
     return fail(-ERANGE, "no transmit memory is mapped there");
-  auto const& header = what.header;
+  const auto& header = what.header;
   if (header.offset >> remote_bufsize_ != 0)
     return fail(-ERANGE, "the destination's Offset is beyond the end of its buffer");
-  auto const at = Address{header.bufx, header.offset}.linear(remote_bufsize_);
+  const auto at = Address{header.bufx, header.offset}.linear(remote_bufsize_);
   if (stu_count(at, what.length, send_stu_log2_) > Inbound::kMaxStusOfBlock)
     return fail(-EINVAL, "a Block of too many STUs");
   return 0;

@@ -16,7 +16,7 @@ int Endpoint::not_connectionless() const {
 }
 
 int Endpoint::open_port(Handle& out) {
-  if (auto const error = not_connectionless(); error != 0) return error;
+  if (const auto error = not_connectionless(); error != 0) return error;
   if ((out = port_.load(std::memory_order_acquire)) != 0) return 0;
   std::lock_guard const one_at_a_time(opening_);
   if ((out = port_.load(std::memory_order_acquire)) != 0) return 0;
@@ -27,7 +27,7 @@ int Endpoint::open_port(Handle& out) {
   if (error == -EADDRINUSE)
     return fail(error, "Port " + std::to_string(config().port) + " of this link is in use");
   if (error != 0) return error;
-  auto const port =
+  const auto port =
       std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
   error = port->wait_open(kNever);
   if (error != 0) port->abandon();
@@ -39,16 +39,16 @@ int Endpoint::open_port(Handle& out) {
 // Port and Key are known once the Port is open, and asking for them opens it: whoever has told
 // others his name can be reached by it.
 int Endpoint::get_connectionless(const OptionRule& rule, std::uint32_t& value) {
-  bool const name = rule.option == ST_OPT_PORT_LOCAL || rule.option == ST_OPT_KEY_LOCAL;
+  const bool name = rule.option == ST_OPT_PORT_LOCAL || rule.option == ST_OPT_KEY_LOCAL;
   value = get_option(rule);
   if (rule.option == ST_OPT_MAXSTU_LOCAL) value = std::min(value, backend_->max_stu());
   if (!name) return 0;
   Handle port = 0;
-  if (auto const error = open_port(port); error != 0) return error;
-  auto const open = find<Connection>(port);
+  if (const auto error = open_port(port); error != 0) return error;
+  const auto open = find<Connection>(port);
   if (!open) return -ECANCELED;
   Reply info{};
-  if (auto const error = open->info(info); error != 0) return error;
+  if (const auto error = open->info(info); error != 0) return error;
   value = info.*rule.connection;
   return 0;
 }

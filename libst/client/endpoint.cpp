@@ -20,11 +20,11 @@ int Endpoint::open(const std::optional<Name>& name, bool connectionless,
                    std::shared_ptr<Endpoint>& out) {
   std::shared_ptr<Backend> backend;
   // The Port of a connectionless endpoint says which shard has it.
-  ShardChoice const shard{.port = name && connectionless ? name->uport : 0};
-  if (auto const error = use_link(backend, shard); error != 0) return error;
+  const ShardChoice shard{.port = name && connectionless ? name->uport : 0};
+  if (const auto error = use_link(backend, shard); error != 0) return error;
   if (name) {
     MacAddr mac;
-    if (auto const error = resolve(*backend, name->host, mac); error != 0) return error;
+    if (const auto error = resolve(*backend, name->host, mac); error != 0) return error;
     if (mac != backend->mac())
       return fail(-EADDRNOTAVAIL, "'" + name->host.name + "' is not this host");
   }
@@ -35,7 +35,7 @@ int Endpoint::open(const std::optional<Name>& name, bool connectionless,
   request.config.connectionless = connectionless ? 1 : 0;
   if (connectionless) request.config.port = endpoint->uport_;
   Reply reply{};
-  if (auto const error = endpoint->backend().exchange(request, reply); error != 0) return error;
+  if (const auto error = endpoint->backend().exchange(request, reply); error != 0) return error;
   endpoint->id_ = reply.endpoint;
   endpoint->config_ = reply.config;
   out = std::move(endpoint);
@@ -74,7 +74,7 @@ int Endpoint::set_option(const OptionRule& rule, std::uint32_t value) {
   asking.config = config_;
   asking.config.*rule.config = value;
   Reply reply{};
-  auto const error = backend_->exchange(asking, reply);
+  const auto error = backend_->exchange(asking, reply);
   if (error == 0) config_ = reply.config;
   if (error == -EADDRNOTAVAIL)
     return fail(error,
@@ -95,7 +95,7 @@ int Endpoint::listen() {
   auto asking = request(RequestKind::kListen);
   asking.uport = uport_;
   Reply reply{};
-  auto const error = backend_->exchange(asking, reply);
+  const auto error = backend_->exchange(asking, reply);
   if (error == -EADDRINUSE)
     return fail(error, "port " + std::to_string(uport_) + " of this link has a listener already");
   if (error == 0) listening_ = true;
@@ -107,7 +107,7 @@ int Endpoint::listen() {
 template <typename Child>
 int Endpoint::publish(const std::shared_ptr<Child>& child, Handle& out) {
   auto& table = HandleTable::instance();
-  auto const handle = table.add(Child::kKind, child);
+  const auto handle = table.add(Child::kKind, child);
   if (handle == 0) return fail(-EMFILE, "too many handles");
   child->set_handle(handle);
   {
@@ -140,27 +140,27 @@ int Endpoint::wait_for_peer(Time deadline, std::shared_ptr<Connection>& out) {
   PageEvents events(backend_->page());
   auto asking = request(RequestKind::kAccept);
   for (;;) {
-    auto const seen = events.wake_word()->load();
+    const auto seen = events.wake_word()->load();
     if (ended()) return -ECANCELED;
     Reply made{};
     Payload payload;
-    auto const error = backend_->exchange(asking, payload, made);
+    const auto error = backend_->exchange(asking, payload, made);
     if (error == -EINVAL) return fail(error, "st_listen comes first");
     if (error != 0 && error != -EAGAIN) return error;
     if (error == 0) {
       out = std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
-      auto const opened = out->wait_open(kNever);
+      const auto opened = out->wait_open(kNever);
       if (opened != 0) out->abandon();
       return opened;
     }
-    auto const changed = [&] { return events.wake_word()->load() != seen || ended(); };
-    if (auto const waited = wait_until(*backend_, events, deadline, changed); waited != 0)
+    const auto changed = [&] { return events.wake_word()->load() != seen || ended(); };
+    if (const auto waited = wait_until(*backend_, events, deadline, changed); waited != 0)
       return waited;
   }
 }
 
 int Endpoint::hand_out(const std::shared_ptr<Connection>& connection, Handle& out) {
-  auto const error = publish(connection, out);
+  const auto error = publish(connection, out);
   if (error != 0) connection->abandon();
   return error;
 }
@@ -168,7 +168,7 @@ int Endpoint::hand_out(const std::shared_ptr<Connection>& connection, Handle& ou
 int Endpoint::accept(Handle& out) {
   for (;;) {
     std::shared_ptr<Connection> connection;
-    if (auto const error = wait_for_peer(kNever, connection); error != 0) return error;
+    if (const auto error = wait_for_peer(kNever, connection); error != 0) return error;
     if (config().inspect == 0 || connection->admit({}) == 0) return hand_out(connection, out);
     connection->abandon();  // its peer has given up meanwhile
   }
@@ -187,21 +187,21 @@ int Endpoint::inspect(Time deadline, Handle& out, Reply& peer) {
 
 int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out, Reply* answer) {
   if (connectionless_) return fail(-EOPNOTSUPP, "a connectionless endpoint does not connect");
-  auto const wanted = config().connect_patience * kMillisecond;
-  auto const deadline = now() + (wanted != 0 ? wanted : kConnectPatience);
+  const auto wanted = config().connect_patience * kMillisecond;
+  const auto deadline = now() + (wanted != 0 ? wanted : kConnectPatience);
   auto asking = request(RequestKind::kConnect);
   MacAddr mac;
-  if (auto const error = resolve(*backend_, peer.host, mac); error != 0) return error;
+  if (const auto error = resolve(*backend_, peer.host, mac); error != 0) return error;
   asking.mac = mac.to_u64();
   asking.uport = peer.uport;
   asking.option = service::to_wire(option);
   Reply made{};
   Payload payload;
-  if (auto const error = backend_->exchange(asking, payload, made); error != 0) return error;
-  auto const connection =
+  if (const auto error = backend_->exchange(asking, payload, made); error != 0) return error;
+  const auto connection =
       std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
-  auto const error = connection->wait_open(deadline);
-  bool const answered = error == 0 || error == -ECONNREFUSED;
+  const auto error = connection->wait_open(deadline);
+  const bool answered = error == 0 || error == -ECONNREFUSED;
   if (answered && answer != nullptr) connection->info(*answer);
   if (error == 0) return hand_out(connection, out);
   connection->abandon();
@@ -209,8 +209,8 @@ int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out
 }
 
 bool Endpoint::take_end(Occurrence& out) const {
-  for (auto const child : children())
-    if (auto const connection = find<Connection>(child); connection) {
+  for (const auto child : children())
+    if (const auto connection = find<Connection>(child); connection) {
       out = {child, connection->take_end()};
       if (out.reason != 0) return true;
     }
@@ -220,7 +220,7 @@ bool Endpoint::take_end(Occurrence& out) const {
 int Endpoint::backlog(std::uint64_t& out) const {
   auto asking = request(RequestKind::kBacklog);
   Reply reply{};
-  auto const error = backend_->exchange(asking, reply);
+  const auto error = backend_->exchange(asking, reply);
   out = reply.value;
   return error;
 }
@@ -228,25 +228,25 @@ int Endpoint::backlog(std::uint64_t& out) const {
 int Endpoint::next_occurrence(Time deadline, Occurrence& out) {
   PageEvents events(backend_->page());
   for (;;) {
-    auto const seen = events.wake_word()->load();
+    const auto seen = events.wake_word()->load();
     if (ended()) return -ECANCELED;
     if (take_end(out)) return 0;
     out = {};
     std::uint64_t waiting = 0;
     if (listening_)
-      if (auto const error = backlog(waiting); error != 0) return error;
+      if (const auto error = backlog(waiting); error != 0) return error;
     if (waiting != 0) return 0;
-    auto const changed = [&] { return events.wake_word()->load() != seen || ended(); };
-    if (auto const waited = wait_until(*backend_, events, deadline, changed); waited != 0)
+    const auto changed = [&] { return events.wake_word()->load() != seen || ended(); };
+    if (const auto waited = wait_until(*backend_, events, deadline, changed); waited != 0)
       return waited;
   }
 }
 
 int Endpoint::flush() {
   int first_error = 0;
-  for (auto const child : children())
-    if (auto const connection = find<Connection>(child); connection) {
-      auto const error = connection->flush();
+  for (const auto child : children())
+    if (const auto connection = find<Connection>(child); connection) {
+      const auto error = connection->flush();
       if (first_error == 0) first_error = error;
     }
   return first_error;
@@ -257,19 +257,19 @@ int Endpoint::flush() {
 int Endpoint::map(Direction direction, std::vector<MutableBytes> memory, std::uint32_t base,
                   Handle& out, std::uint16_t* mx) {
   if (Handle port = 0; connectionless_)
-    if (auto const error = open_port(port); error != 0) return error;
+    if (const auto error = open_port(port); error != 0) return error;
   auto asking = request(RequestKind::kMap);
   asking.direction = static_cast<std::uint32_t>(direction);
   asking.base = base;
   Payload payload;
   std::size_t bytes = 0;
-  for (auto const piece : memory) bytes += piece.size();
+  for (const auto piece : memory) bytes += piece.size();
   payload.mapped = std::move(memory);
   Reply made{};
-  if (auto const error = backend_->exchange(asking, payload, made); error != 0) return error;
-  auto const count = static_cast<std::uint32_t>(bytes >> config().bufsize);
+  if (const auto error = backend_->exchange(asking, payload, made); error != 0) return error;
+  const auto count = static_cast<std::uint32_t>(bytes >> config().bufsize);
   mappings_.add(made.region, direction, {base, count});
-  auto const region =
+  const auto region =
       std::make_shared<Region>(shared_from_this(), made.region, direction, std::move(payload.keep));
   auto error = mx != nullptr ? region->allocate_mx(kNoneId, *mx) : 0;
   if (error == 0) error = publish(region, out);
@@ -285,16 +285,16 @@ void Endpoint::end() {
     ended_.store(true, std::memory_order_release);
   }
   wake_all(backend_->page().events);
-  auto const all = children();
+  const auto all = children();
   std::vector<Ref<Connection>> closing;
-  for (auto const child : all)
+  for (const auto child : all)
     if (auto connection = retire<Connection>(child); connection)
       closing.push_back(std::move(connection));
-  for (auto const& connection : closing) connection->begin_close();
-  auto const deadline = now() + Connection::kClosePatience;
-  for (auto const& connection : closing) connection->end_close(deadline);
-  for (auto const child : all)
-    if (auto const region = retire<Region>(child); region) region->unmap();
+  for (const auto& connection : closing) connection->begin_close();
+  const auto deadline = now() + Connection::kClosePatience;
+  for (const auto& connection : closing) connection->end_close(deadline);
+  for (const auto child : all)
+    if (const auto region = retire<Region>(child); region) region->unmap();
 }
 
 }  // namespace stp::client

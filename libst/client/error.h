@@ -51,7 +51,7 @@ int caught(Body&& body) noexcept {
 // the program's hooks.
 template <typename Body>
 int guarded(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
-  auto const result = caught(body);
+  const auto result = caught(body);
   call_over(call, result, false);
   return result;
 }
@@ -59,7 +59,7 @@ int guarded(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
 // The same for a call that moves frames.
 template <typename Body>
 int guarded_per_frame(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
-  auto const result = caught(body);
+  const auto result = caught(body);
   if (result < 0) call_over(call, result, true);
   return result;
 }

@@ -43,7 +43,7 @@ HandleTable::HandleTable() {
 }
 
 HandleTable::Slot* HandleTable::slot_at(std::uint32_t index) const {
-  auto const chunk = index / kChunk;
+  const auto chunk = index / kChunk;
   if (chunk >= kChunks) return nullptr;
   auto* const slots = chunks_[chunk].load(std::memory_order_acquire);
   return slots == nullptr ? nullptr : &slots[index % kChunk];
@@ -58,30 +58,30 @@ Handle HandleTable::add(Kind kind, std::shared_ptr<void> object) {
     chunks_[size_ / kChunk].store(new Slot[kChunk], std::memory_order_release);
     size_ += kChunk;
   }
-  auto const index = free_.front();
+  const auto index = free_.front();
   free_.pop_front();
   auto& slot = *slot_at(index);
   STP_ASSERT(index < size_ && slot.object == nullptr, "a free place has no object");
   STP_ASSERT((slot.word.load(std::memory_order_relaxed) & (kLive | kPins)) == 0,
              "nobody holds a free place");
   slot.object = std::move(object);
-  auto const tag = next_tag(tag_of(slot.word.load(std::memory_order_relaxed)), kind);
+  const auto tag = next_tag(tag_of(slot.word.load(std::memory_order_relaxed)), kind);
   slot.word.store(std::uint64_t{tag} << 32 | kLive, std::memory_order_release);
   return Handle{tag} << 32 | Handle{index} << kMarkBits | kMark;
 }
 
 HandleTable::Pin HandleTable::take(Handle handle, Kind kind, bool retire) {
-  auto const tag = tag_of(handle);
+  const auto tag = tag_of(handle);
   if (inherited() || (handle & ((Handle{1} << kMarkBits) - 1)) != kMark ||
       kind_of(tag) != static_cast<std::uint32_t>(kind))
     return {};
-  auto const index = static_cast<std::uint32_t>(handle) >> kMarkBits;
+  const auto index = static_cast<std::uint32_t>(handle) >> kMarkBits;
   auto* const slot = slot_at(index);
   if (slot == nullptr) return {};
   auto word = slot->word.load(std::memory_order_relaxed);
   for (;;) {
     if (tag_of(word) != tag || (word & kLive) == 0) return {};
-    auto const taken = (retire ? word & ~kLive : word) + 1;
+    const auto taken = (retire ? word & ~kLive : word) + 1;
     if (slot->word.compare_exchange_weak(word, taken, std::memory_order_acquire,
                                          std::memory_order_relaxed))
       return {this, index, slot};
@@ -89,7 +89,7 @@ HandleTable::Pin HandleTable::take(Handle handle, Kind kind, bool retire) {
 }
 
 void HandleTable::unpin(std::uint32_t index, Slot& slot) {
-  auto const before = slot.word.fetch_sub(1, std::memory_order_acq_rel);
+  const auto before = slot.word.fetch_sub(1, std::memory_order_acq_rel);
   STP_ASSERT((before & kPins) != 0, "who lets go of an object holds it");
   if ((before & kPins) == 1 && (before & kLive) == 0) recycle(index, slot);
 }
@@ -97,7 +97,7 @@ void HandleTable::unpin(std::uint32_t index, Slot& slot) {
 // Nobody can pin a retired slot, so whoever drops its last pin is alone with it.
 void HandleTable::recycle(std::uint32_t index, Slot& slot) {
   STP_ASSERT(slot.object != nullptr, "a handle that is retired had an object");
-  auto const object = std::move(slot.object);  // its destructor runs without the lock
+  const auto object = std::move(slot.object);  // its destructor runs without the lock
   std::lock_guard const guard(mutex_);
   free_.push_back(index);
 }

@@ -30,7 +30,7 @@ Hook hook(HookKind kind) {
 thread_local bool inside = false;
 
 void tell(HookKind kind, const char* call, int result) {
-  auto const to = hook(kind);
+  const auto to = hook(kind);
   if (to.function != nullptr) to.function(to.context, call, result, describe(result));
 }
 
@@ -52,7 +52,7 @@ void call_over(const char* call, int result, bool per_frame) {
   if (per_frame && (result >= 0 || expected(result))) return;
   inside = true;
   {
-    KeepFailure const keep;  // the program still wants to ask st_strerror about this call
+    const KeepFailure keep;  // the program still wants to ask st_strerror about this call
     tell(HookKind::kLog, call, result);
     if (result < 0) tell(HookKind::kError, call, result);
   }

@@ -7,10 +7,10 @@
 namespace stp::client {
 
 int Inbox::take(UserChannel& channel, std::uint64_t sender, ReceivedEntry& out) {
-  auto const wanted = [sender](const ReceivedEntry& entry) {
+  const auto wanted = [sender](const ReceivedEntry& entry) {
     return sender == kAnyone || entry.source_mac == sender;
   };
-  if (auto const at = std::find_if(aside_.begin(), aside_.end(), wanted); at != aside_.end()) {
+  if (const auto at = std::find_if(aside_.begin(), aside_.end(), wanted); at != aside_.end()) {
     out = *at;
     aside_.erase(at);
     return 1;

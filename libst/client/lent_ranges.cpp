@@ -14,14 +14,14 @@ namespace {
 using Changes = std::map<std::uintptr_t, int>;
 
 Span filled_pages(Bytes bytes) {
-  auto const page = service::page_size();
-  auto const at = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const auto page = service::page_size();
+  const auto at = reinterpret_cast<std::uintptr_t>(bytes.data());
   return {(at + page - 1) / page * page, (at + bytes.size()) / page * page};
 }
 
 Span touched_pages(Bytes bytes) {
-  auto const page = service::page_size();
-  auto const at = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const auto page = service::page_size();
+  const auto at = reinterpret_cast<std::uintptr_t>(bytes.data());
   return {at / page * page, (at + bytes.size() + page - 1) / page * page};
 }
 
@@ -38,34 +38,34 @@ void advise(Span span, int advice) {
 // The pages are still those of a memfd, which does not grow. One that differs, in nothing that
 // matters, makes them two areas, and the system's mremap() extends no two: realloc() copies then.
 void keep_from_growing(Span pages) {
-  auto const page = service::page_size();
+  const auto page = service::page_size();
   if (pages.size() > page) advise({pages.begin, pages.begin + page}, MADV_SEQUENTIAL);
 }
 
 }  // namespace
 
 void LentRanges::add(Bytes bytes) {
-  auto const filled = filled_pages(bytes);
+  const auto filled = filled_pages(bytes);
   change(filled_, filled, 1);
   change(touched_, touched_pages(bytes), 1);
   if (!filled.empty()) advise(filled, MADV_DONTFORK);
 }
 
 void LentRanges::remove(Bytes bytes) {
-  auto const filled = filled_pages(bytes);
+  const auto filled = filled_pages(bytes);
   change(filled_, filled, -1);
-  auto const touched = touched_pages(bytes);
+  const auto touched = touched_pages(bytes);
   change(touched_, touched, -1);
   keep_from_growing(touched);
   if (filled.empty()) return;
-  for (auto const& part : parts(filled))
+  for (const auto& part : parts(filled))
     if (part.kind != Kind::kFilled) advise(part.span, MADV_DOFORK);
 }
 
 void LentRanges::leave_out() const {
   int filled = 0;
   std::uintptr_t begin = 0;
-  for (auto const& [at, by] : filled_) {
+  for (const auto& [at, by] : filled_) {
     if (filled == 0) begin = at;
     filled += by;
     STP_ASSERT(filled >= 0, "no more is taken back than was lent");
@@ -86,7 +86,7 @@ std::vector<LentRanges::Part> LentRanges::parts(Span area) const {
     auto next = area.end;
     if (filling != filled_.end()) next = std::min(next, filling->first);
     if (touching != touched_.end()) next = std::min(next, touching->first);
-    auto const kind = filled > 0 ? Kind::kFilled : touched > 0 ? Kind::kMixed : Kind::kFree;
+    const auto kind = filled > 0 ? Kind::kFilled : touched > 0 ? Kind::kMixed : Kind::kFree;
     if (!out.empty() && out.back().kind == kind)
       out.back().span.end = next;
     else

@@ -31,7 +31,7 @@ class Link {
   int open(const std::string& text);
   // nullptr: there is no such shard.
   [[nodiscard]] Backend* choose(const ShardChoice& shard) {
-    auto const count = static_cast<std::uint32_t>(shards_.size());
+    const auto count = static_cast<std::uint32_t>(shards_.size());
     if (shard.number > count) return nullptr;
     if (shard.number != 0) return shards_[shard.number - 1].get();
     return shards_[(shard.port != 0 ? shard.port : next_++) % count].get();
@@ -39,7 +39,7 @@ class Link {
   [[nodiscard]] std::size_t count() const { return shards_.size(); }
   [[nodiscard]] int error() const { return shards_.front()->error(); }
   void leave() const {
-    std::for_each(shards_.rbegin(), shards_.rend(), [](auto const& shard) { shard->leave(); });
+    std::for_each(shards_.rbegin(), shards_.rend(), [](const auto& shard) { shard->leave(); });
   }
 
  private:
@@ -66,7 +66,7 @@ void leave_each() {
     for (auto& [text, link] : links().open)
       if (auto held = link.lock()) live.push_back(std::move(held));
   }
-  for (auto const& link : live) link->leave();
+  for (const auto& link : live) link->leave();
 }
 
 // A handler of a signal may have called exit() in the middle of a call, which then holds for ever
@@ -75,7 +75,7 @@ void leave_all() {
   constexpr std::chrono::seconds kLongest{2};
   if (HandleTable::instance().inherited()) return;
   std::promise<void> promise;
-  auto const left = promise.get_future();
+  const auto left = promise.get_future();
   try {
     std::thread([done = std::move(promise)]() mutable {
       leave_each();
@@ -110,13 +110,13 @@ int use_link(std::shared_ptr<Backend>& out, const ShardChoice& shard) {
 int use_link(const std::string& text, std::shared_ptr<Backend>& out, const ShardChoice& shard) {
   std::shared_ptr<Link> known, link;  // outlive the guard: letting go of one may need the mutex
   std::lock_guard const guard(links().mutex);
-  static int const at_exit = std::atexit(leave_all);
+  static const int at_exit = std::atexit(leave_all);
   (void)at_exit;
   auto& entry = links().open[text];
   link = known = entry.lock();
   if (link == nullptr || link->error() != 0) {
     auto opened = std::make_unique<Link>();
-    if (auto const error = opened->open(text); error != 0) return error;
+    if (const auto error = opened->open(text); error != 0) return error;
     entry = link = std::shared_ptr<Link>(opened.release(), close_in_turn);
   }
   auto* const chosen = link->choose(shard);

@@ -37,7 +37,7 @@ int LocalBackend::open(const port::LinkConfig& link, std::vector<std::shared_ptr
   if (ports.empty()) return fail(-ENODEV, reason);
   for (auto& port : ports) {
     auto backend = std::make_shared<LocalBackend>(std::move(port));
-    if (auto const error = backend->greet(); error != 0) return error;
+    if (const auto error = backend->greet(); error != 0) return error;
     out.push_back(std::move(backend));
   }
   return 0;
@@ -62,7 +62,7 @@ int LocalBackend::greet() {
   auto request = request_for(RequestKind::kHello);
   Payload payload;
   Reply hello{};
-  if (auto const error = exchange(request, payload, hello); error != 0) return error;
+  if (const auto error = exchange(request, payload, hello); error != 0) return error;
   welcome(hello, std::move(payload.memory));
   loop_.start();
   return 0;
@@ -124,12 +124,12 @@ void LocalBackend::kick(std::uint32_t bell) {
 
 // A turn for each of many requests costs more than the requests do.
 bool LocalBackend::leaves_at_once() {
-  auto const look = loop_.looks();
-  auto const before = row_.load(std::memory_order_relaxed);
+  const auto look = loop_.looks();
+  const auto before = row_.load(std::memory_order_relaxed);
   // Threads that post at the same time may overlook each other: a turn more, or one less.
-  auto const row = before >> 32 == look ? before + 1 : std::uint64_t{look} << 32;
+  const auto row = before >> 32 == look ? before + 1 : std::uint64_t{look} << 32;
   row_.store(row, std::memory_order_relaxed);
-  auto const posts = static_cast<std::uint32_t>(row);
+  const auto posts = static_cast<std::uint32_t>(row);
   if (posts < kAtOnce || posts % kBurst == 0) return true;
   // A loop that sleeps has to be woken.
   return loop_.visits() != driven_.load(std::memory_order_relaxed) ||
@@ -138,7 +138,7 @@ bool LocalBackend::leaves_at_once() {
 
 bool LocalBackend::attend(Condition condition, Time deadline) {
   if (deadline == 0) return drive(condition, 0);
-  auto const begin = port::now();
+  const auto begin = port::now();
   if (drive(condition, std::min(deadline, begin + kPatience))) return true;
   if (deadline > begin) loop_.take_over();
   return false;
@@ -149,7 +149,7 @@ bool LocalBackend::drive(Condition condition, Time until) {
   std::unique_lock hold(service_.lock());
   for (;;) {
     loop_.visited();
-    auto const moved = service_.poll();
+    const auto moved = service_.poll();
     if (condition()) break;
     if (until == 0 || service_.now() >= until) return false;
     if (moved == 0 && yields_) std::this_thread::yield();
@@ -164,7 +164,7 @@ bool LocalBackend::drive(Condition condition, Time until) {
 
 void LocalBackend::leave() {
   loop_.stop();
-  auto const until = port::now() + kFarewell;
+  const auto until = port::now() + kFarewell;
   std::lock_guard const hold(service_.lock());
   service_.remove_client(client_);
   do {

@@ -18,7 +18,7 @@ void Mappings::add(RegionId region, Direction direction, BufxInterval interval) 
 
 void Mappings::remove(RegionId region) {
   std::unique_lock const guard(mutex_);
-  auto const at = regions_.find(region);
+  const auto at = regions_.find(region);
   if (at == regions_.end()) return;
   if (at->second.direction == Direction::kTransmit) {
     STP_ASSERT(transmit_.contains(at->second.interval.first), "what is removed was added");
@@ -31,7 +31,7 @@ void Mappings::remove(RegionId region) {
 
 void Mappings::add_mx(std::uint16_t mx, RegionId region, VcId vc) {
   std::unique_lock const guard(mutex_);
-  if (auto const at = regions_.find(region); at != regions_.end())
+  if (const auto at = regions_.find(region); at != regions_.end())
     mxs_[mx] = {region, vc, at->second.interval};
 }
 
@@ -51,15 +51,15 @@ bool Mappings::owns_mx(VcId vc, std::uint16_t mx) const {
 }
 
 const Mappings::MxRecord* Mappings::find_mx(VcId vc, std::uint16_t mx) const {
-  auto const at = mxs_.find(mx);
+  const auto at = mxs_.find(mx);
   if (at == mxs_.end()) return nullptr;
   return at->second.vc == kNoneId || at->second.vc == vc ? &at->second : nullptr;
 }
 
 bool Mappings::can_send(std::uint32_t bufx, std::uint32_t offset, std::uint32_t length,
                         unsigned bufsize) const {
-  auto const last = bufx + ((std::uint64_t{offset} + length - 1) >> bufsize);
-  auto const found = found_.load(std::memory_order_relaxed);
+  const auto last = bufx + ((std::uint64_t{offset} + length - 1) >> bufsize);
+  const auto found = found_.load(std::memory_order_relaxed);
   if (bufx >= found >> 32 && last < (found >> 32) + (found & UINT32_MAX)) return true;
   return find_transmit(bufx, last);
 }
@@ -69,8 +69,8 @@ bool Mappings::find_transmit(std::uint32_t bufx, std::uint64_t last) const {
   for (std::uint64_t next = bufx; next <= last;) {
     auto after = transmit_.upper_bound(static_cast<std::uint32_t>(next));
     if (next > UINT32_MAX || after == transmit_.begin()) return false;
-    auto const& [first, count] = *--after;
-    auto const end = std::uint64_t{first} + count;
+    const auto& [first, count] = *--after;
+    const auto end = std::uint64_t{first} + count;
     if (next >= end) return false;
     // Under the lock, so that it is not stored after remove().
     found_.store(std::uint64_t{first} << 32 | count, std::memory_order_relaxed);
@@ -81,7 +81,7 @@ bool Mappings::find_transmit(std::uint32_t bufx, std::uint64_t last) const {
 
 bool Mappings::can_grant(VcId vc, std::uint16_t mx, std::uint32_t bufx) const {
   std::shared_lock const guard(mutex_);
-  auto const* const record = find_mx(vc, mx);
+  const auto* const record = find_mx(vc, mx);
   return record != nullptr && record->interval.contains(bufx);
 }
 

@@ -36,13 +36,13 @@ std::uint32_t ipv4_of(const sockaddr* address) {
 }
 
 int parse_port(const std::string& text, std::uint32_t last, std::uint32_t& out) {
-  auto const* const end = text.data() + text.size();
-  auto const [stop, problem] = std::from_chars(text.data(), end, out);
+  const auto* const end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, out);
   if (problem == std::errc{} && stop == end && out >= 1 && out <= last) return 0;
-  bool const digits =
+  const bool digits =
       std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
   if (digits) return fail(-EINVAL, "'" + text + "' is no port: 1.." + std::to_string(last));
-  auto const found = look_up(nullptr, text.c_str());
+  const auto found = look_up(nullptr, text.c_str());
   if (found == nullptr) return fail(-EINVAL, "no service is called '" + text + "'");
   out = ntohs(reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_port);
   return 0;
@@ -57,8 +57,8 @@ bool is_host_character(unsigned char c) {
 bool is_own(std::uint32_t ipv4) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return false;
-  std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> const held(all, &::freeifaddrs);
-  for (auto const* at = all; at != nullptr; at = at->ifa_next)
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> held(all, &::freeifaddrs);
+  for (const auto* at = all; at != nullptr; at = at->ifa_next)
     if (at->ifa_addr != nullptr && at->ifa_addr->sa_family == AF_INET &&
         ipv4_of(at->ifa_addr) == ipv4)
       return true;
@@ -66,12 +66,12 @@ bool is_own(std::uint32_t ipv4) {
 }
 
 int ask_link(Backend& backend, std::uint32_t ipv4, MacAddr& out) {
-  auto const deadline = now() + kArpPatience;
+  const auto deadline = now() + kArpPatience;
   for (;;) {
     auto request = request_for(RequestKind::kResolve);
     Reply reply{};
     request.ipv4 = ipv4;
-    auto const error = backend.exchange(request, reply);
+    const auto error = backend.exchange(request, reply);
     if (error == 0) out = MacAddr::from_u64(reply.mac);
     if (error != -EAGAIN) return error;
     if (now() >= deadline)
@@ -85,7 +85,7 @@ int ask_link(Backend& backend, std::uint32_t ipv4, MacAddr& out) {
 
 int parse_host(const std::string& text, Host& out) {
   if (text.starts_with('[')) {
-    auto const mac =
+    const auto mac =
         text.ends_with(']') ? port::parse_mac(text.substr(1, text.size() - 2)) : std::nullopt;
     if (!mac) return fail(-EINVAL, "'" + text + "' is no MAC address as [02:00:00:00:00:01]");
     if (mac->is_group() || mac->is_zero())
@@ -100,19 +100,19 @@ int parse_host(const std::string& text, Host& out) {
 }
 
 int parse_name(const std::string& text, Name& out, std::uint32_t last_port) {
-  auto const colon = text.rfind(':');
+  const auto colon = text.rfind(':');
   if (colon == std::string::npos || colon + 1 == text.size())
     return fail(-EINVAL, "'" + text + "' is not of the form host:port");
-  if (auto const error = parse_host(text.substr(0, colon), out.host); error != 0) return error;
+  if (const auto error = parse_host(text.substr(0, colon), out.host); error != 0) return error;
   return parse_port(text.substr(colon + 1), last_port, out.uport);
 }
 
 int resolve(Backend& backend, const Host& host, MacAddr& out) {
   out = host.has_mac ? host.mac : backend.mac();
   if (host.has_mac || host.name.empty() || host.name == "localhost") return 0;
-  auto const found = look_up(host.name.c_str(), nullptr);
+  const auto found = look_up(host.name.c_str(), nullptr);
   if (found == nullptr) return fail(-EHOSTUNREACH, "no host is called '" + host.name + "'");
-  auto const ipv4 = ipv4_of(found->ai_addr);
+  const auto ipv4 = ipv4_of(found->ai_addr);
   if (ipv4 >> 24 == kLoopbackNet || ipv4 == backend.ipv4() || is_own(ipv4)) return 0;
   return ask_link(backend, ipv4, out);
 }

@@ -48,7 +48,7 @@ constexpr OptionRule kRules[] = {
 }  // namespace
 
 const OptionRule* find_option(int option) {
-  auto const* const rule =
+  const auto* const rule =
       std::find_if(std::begin(kRules), std::end(kRules),
                    [option](const OptionRule& r) { return r.option == option; });
   return rule == std::end(kRules) ? nullptr : rule;

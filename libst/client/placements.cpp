@@ -18,7 +18,7 @@ void Placements::add(Span pages, std::uint64_t inode, std::uint64_t offset) {
     look_at_ = std::max(kLook, 2 * by_begin_.size());
   }
   clear(pages);
-  auto const added = by_begin_.insert_or_assign(pages.begin, File{pages.end, inode, offset}).first;
+  const auto added = by_begin_.insert_or_assign(pages.begin, File{pages.end, inode, offset}).first;
   STP_ASSERT(
       !pages.empty() && (added == by_begin_.begin() || std::prev(added)->second.end <= pages.begin),
       "what is placed overlaps nothing before it");
@@ -30,7 +30,7 @@ void Placements::clear(Span pages) {
   auto at = by_begin_.upper_bound(pages.begin);
   if (at != by_begin_.begin() && std::prev(at)->second.end > pages.begin) --at;
   while (at != by_begin_.end() && at->first < pages.end) {
-    auto const [begin, file] = *at;
+    const auto [begin, file] = *at;
     at = by_begin_.erase(at);
     if (begin < pages.begin) by_begin_[begin] = {pages.begin, file.inode, file.offset};
     if (file.end > pages.end)
@@ -39,7 +39,7 @@ void Placements::clear(Span pages) {
 }
 
 void Placements::advise(int advice) const {
-  for (auto const& [begin, file] : by_begin_)
+  for (const auto& [begin, file] : by_begin_)
     ::madvise(reinterpret_cast<void*>(begin), file.end - begin, advice);
 }
 
@@ -49,13 +49,13 @@ bool Placements::find(std::vector<MappedArea>& out) {
   if (!areas_where([](const MappedArea& a) { return a.shared && a.inode != 0; }, areas))
     return false;
   std::map<std::uintptr_t, File> still;
-  for (auto const& area : areas) {
+  for (const auto& area : areas) {
     auto at = by_begin_.upper_bound(area.begin);
     if (at != by_begin_.begin()) --at;
     for (; at != by_begin_.end() && at->first < area.end; ++at) {
-      auto const& [begin, file] = *at;
-      Span const common{std::max(begin, area.begin), std::min(file.end, area.end)};
-      auto const offset = area.offset + (common.begin - area.begin);
+      const auto& [begin, file] = *at;
+      const Span common{std::max(begin, area.begin), std::min(file.end, area.end)};
+      const auto offset = area.offset + (common.begin - area.begin);
       if (common.empty() || file.inode != area.inode ||
           offset != file.offset + (common.begin - begin))
         continue;

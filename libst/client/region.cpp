@@ -12,7 +12,7 @@ int Region::allocate_mx(VcId vc, std::uint16_t& out) {
   request.vc = vc;
   // What a peer may do with it is said by the CTS or MRA that the user sends.
   request.permissions = permit::kData | permit::kGet | permit::kFetchOp;
-  if (auto const error = endpoint_->backend().exchange(request, reply); error != 0) return error;
+  if (const auto error = endpoint_->backend().exchange(request, reply); error != 0) return error;
   out = static_cast<std::uint16_t>(reply.mx);
   endpoint_->mappings().add_mx(out, id_, vc);
   return 0;
@@ -27,7 +27,7 @@ int Region::unmap() {
   Reply reply{};
   request.region = id_;
   for (;;) {
-    auto const error = backend.exchange(request, reply);
+    const auto error = backend.exchange(request, reply);
     if (error != -EINPROGRESS) return error;
     pause(backend, kInterval);
   }

@@ -39,11 +39,11 @@ __attribute__((no_sanitize("address", "thread"))) void store_changes(std::byte* 
                                                                      const std::byte* before,
                                                                      std::size_t size) {
   for (std::size_t i = 0; i < size; i += sizeof(Word)) {
-    auto const is = *reinterpret_cast<const volatile Word*>(now + i);
-    auto const was = *reinterpret_cast<const Word*>(before + i);
+    const auto is = *reinterpret_cast<const volatile Word*>(now + i);
+    const auto was = *reinterpret_cast<const Word*>(before + i);
     if (is == was) continue;
     for (std::size_t k = i; k < i + sizeof(Word); ++k) {
-      auto const byte = *const_cast<const volatile std::byte*>(now + k);
+      const auto byte = *const_cast<const volatile std::byte*>(now + k);
       if (byte != before[k]) *const_cast<volatile std::byte*>(to + k) = byte;
     }
   }
@@ -95,9 +95,9 @@ bool SetAside::replace() {
   auto own = allocate(pages_.size());
   if (memory_ != nullptr) before_ = allocate(pages_.size());
   if (own == nullptr || (memory_ != nullptr && before_ == nullptr)) return false;
-  Readable const readable(pages_, protection_);
+  const Readable readable(pages_, protection_);
   if (!readable) return false;
-  WriteFreeze const freeze(bytes(pages_));
+  const WriteFreeze freeze(bytes(pages_));
   copy_words(own.get(), at(pages_), pages_.size());
   if (before_) copy_words(before_.get(), own.get(), pages_.size());
   return make_private(std::move(own));  // this object itself may lie on such a page
@@ -105,7 +105,7 @@ bool SetAside::replace() {
 
 // In one step: nobody finds a hole.
 bool SetAside::make_private(Mapping made) {
-  auto const size = pages_.size();
+  const auto size = pages_.size();
   if (::mprotect(made.get(), size, protection_) != 0) return false;
   if (::mremap(made.get(), size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at(pages_)) == MAP_FAILED)
     return false;
@@ -116,10 +116,10 @@ bool SetAside::make_private(Mapping made) {
 bool SetAside::put_back() const {
   if (left_out_) ::madvise(at(pages_), pages_.size(), MADV_DOFORK);
   if (!before_) return true;
-  Readable const readable(pages_, protection_);
+  const Readable readable(pages_, protection_);
   if (!readable) return false;
   STP_ASSERT(memory_ != nullptr, "pages that are put back are somebody's");
-  WriteFreeze const freeze(bytes(pages_));
+  const WriteFreeze freeze(bytes(pages_));
   store_changes(memory_->data() + offset_, at(pages_), before_.get(), pages_.size());
   return map_over(bytes(pages_), protection_, *memory_, offset_) == 0 ||
          map_over(bytes(pages_), protection_, *memory_, offset_) == 0;
@@ -127,7 +127,7 @@ bool SetAside::put_back() const {
 
 int map_over(MutableBytes pages, int protection, const service::SharedMemory& memory,
              std::uint64_t offset) {
-  auto const mapped = ::syscall(SYS_mmap, pages.data(), pages.size(), protection,
+  const auto mapped = ::syscall(SYS_mmap, pages.data(), pages.size(), protection,
                                 MAP_SHARED | MAP_FIXED, memory.fd(), offset);
   return mapped == -1 ? errno : 0;
 }

@@ -26,10 +26,10 @@ bool is_ours(const MappedArea& area) {
 
 // Whole pages around `memory`.
 Bytes pages_of(Bytes memory) {
-  auto const page = service::page_size();
-  auto const at = reinterpret_cast<std::uintptr_t>(memory.data());
-  auto const begin = at / page * page;
-  auto const end = (at + memory.size() + page - 1) / page * page;
+  const auto page = service::page_size();
+  const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+  const auto begin = at / page * page;
+  const auto end = (at + memory.size() + page - 1) / page * page;
   return {memory.data() - (at - begin), end - begin};
 }
 
@@ -69,7 +69,7 @@ void append(Share& share, Share::Part part) {
 // hold what is not the caller's, too, which a sanitizer would take for a mistake.
 int copy_into(int fd, const MappedArea& area) {
   for (auto at = area.begin; at < area.end;) {
-    auto const copied = ::syscall(SYS_pwrite64, fd, at, area.end - at, at - area.begin);
+    const auto copied = ::syscall(SYS_pwrite64, fd, at, area.end - at, at - area.begin);
     if (copied < 0 && errno == EINTR) continue;
     if (copied <= 0) return copied < 0 ? -errno : -EFAULT;
     at += static_cast<std::uintptr_t>(copied);
@@ -80,7 +80,7 @@ int copy_into(int fd, const MappedArea& area) {
 // All of them, by this program, whose memory they are: the daemon refuses what has pages missing.
 int make_pages(const MappedArea& area) {
   auto* const at = reinterpret_cast<std::byte*>(area.begin);
-  auto const length = area.end - area.begin;
+  const auto length = area.end - area.begin;
   int result = 0;
   do {
     result = ::madvise(at, length, MADV_POPULATE_READ);
@@ -114,28 +114,28 @@ int SharedPages::share(std::span<const MutableBytes> memory, std::span<const Mut
                 "after a fork the system refused to share pages again that hold the ends of mapped "
                 "memory: what peers write there is not seen; map it anew");
   std::erase_if(known_, [](auto& entry) { return entry.second.expired(); });
-  for (auto const piece : memory)
-    if (auto const error = add(piece, out); error != 0) return error;
+  for (const auto piece : memory)
+    if (const auto error = add(piece, out); error != 0) return error;
   if (out.parts.size() > service::kMaxSegments)
     return fail(-EOPNOTSUPP, "the memory consists of too many separately mapped pieces");
-  for (auto const piece : own) out.leases.emplace_back(lent_, piece);
+  for (const auto piece : own) out.leases.emplace_back(lent_, piece);
   return 0;
 }
 
 int SharedPages::add(Bytes memory, Share& out) {
-  auto const pages = pages_of(memory);
+  const auto pages = pages_of(memory);
   std::vector<MappedArea> areas;
-  if (auto const error = areas_of(pages, areas); error != 0) return error;
+  if (const auto error = areas_of(pages, areas); error != 0) return error;
   for (auto& area : areas) disown(area);
   join_alike(areas);
   std::uint64_t before = 0;
-  for (auto const& part : out.parts) before += part.length;
-  auto const lead = static_cast<std::uint64_t>(memory.data() - pages.data());
+  for (const auto& part : out.parts) before += part.length;
+  const auto lead = static_cast<std::uint64_t>(memory.data() - pages.data());
   out.pieces.push_back({before + lead, memory.size()});
-  for (auto const& area : areas) {
+  for (const auto& area : areas) {
     Share::Part part;
-    if (auto const error = part_of(area, part); error != 0) return error;
-    if (auto const error = make_pages(area); error != 0) return error;
+    if (const auto error = part_of(area, part); error != 0) return error;
+    if (const auto error = make_pages(area); error != 0) return error;
     append(out, std::move(part));
   }
   return 0;
@@ -164,13 +164,13 @@ std::shared_ptr<const SharedMemory> SharedPages::remember(
   struct stat status {};
   if (memory == nullptr || ::fstat(memory->fd(), &status) != 0) return nullptr;
   known_[status.st_ino] = memory;
-  auto const begin = reinterpret_cast<std::uintptr_t>(at);
+  const auto begin = reinterpret_cast<std::uintptr_t>(at);
   placements_.add({begin, begin + memory->size()}, status.st_ino, 0);
   return memory;
 }
 
 std::shared_ptr<const SharedMemory> SharedPages::known(const MappedArea& area) const {
-  auto const found = is_ours(area) ? known_.find(area.inode) : known_.end();
+  const auto found = is_ours(area) ? known_.find(area.inode) : known_.end();
   return found == known_.end() ? nullptr : found->second.lock();
 }
 
@@ -201,13 +201,13 @@ int SharedPages::part_of(const MappedArea& area, Share::Part& out) {
 }
 
 int SharedPages::replace(const MappedArea& area, Share::Part& out) {
-  auto const pages = bytes_of(area);
-  auto const memory = remember(SharedMemory::create(kName, pages.size()), pages.data());
+  const auto pages = bytes_of(area);
+  const auto memory = remember(SharedMemory::create(kName, pages.size()), pages.data());
   if (memory == nullptr) return -errno;
   ::madvise(pages.data(), pages.size(), MADV_POPULATE_READ);  // absent pages hold nobody back
   int copied = 0, mapped = 0;
   {
-    WriteFreeze const freeze(pages);
+    const WriteFreeze freeze(pages);
     copied = copy_into(memory->fd(), area);
     if (copied == 0) mapped = map_over(pages, protection_of(area), *memory, 0);
   }

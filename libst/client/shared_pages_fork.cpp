@@ -40,7 +40,7 @@ void SharedPages::leave_to_child() {
   try {
     std::vector<MappedArea> areas;
     if (placements_.find(areas)) {
-      for (auto const& area : areas) leave_to_child(area);
+      for (const auto& area : areas) leave_to_child(area);
       return;
     }
   } catch (const std::bad_alloc&) {
@@ -51,10 +51,10 @@ void SharedPages::leave_to_child() {
 }
 
 void SharedPages::leave_to_child(const MappedArea& area) {
-  auto const protection = (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0);
-  auto const memory = known(area);
-  for (auto const& [pages, kind] : lent_.parts({area.begin, area.end})) {
-    auto const offset = area.offset + (pages.begin - area.begin);
+  const auto protection = (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0);
+  const auto memory = known(area);
+  for (const auto& [pages, kind] : lent_.parts({area.begin, area.end})) {
+    const auto offset = area.offset + (pages.begin - area.begin);
     // Once more, for it may have failed, or been undone by others.
     if (kind == LentRanges::Kind::kFilled && memory != nullptr &&
         ::madvise(reinterpret_cast<void*>(pages.begin), pages.size(), MADV_DONTFORK) == 0)
@@ -66,7 +66,7 @@ void SharedPages::leave_to_child(const MappedArea& area) {
 }
 
 void SharedPages::put_back() {
-  for (auto const& pages : aside_)
+  for (const auto& pages : aside_)
     if (!pages.put_back()) cut_off_ = true;
   aside_.clear();
 }
@@ -87,7 +87,7 @@ void SharedPages::after_fork_in_parent() {
 // Only by the system: other threads held locks that stay locked here.
 void SharedPages::after_fork_in_child() {
   if (leaving_)
-    for (auto const& [pages, protection, memory, offset] : views_)
+    for (const auto& [pages, protection, memory, offset] : views_)
       ::mmap(reinterpret_cast<void*>(pages.begin), pages.size(), protection,
              MAP_PRIVATE | MAP_FIXED_NOREPLACE, memory->fd(), static_cast<off_t>(offset));
   mutex_.unlock();

@@ -34,15 +34,15 @@ void tell(const Reply& told, st_peer_t& peer) {
 
 int connect(st_ehandle_t ehandle, const char* peer, const void* opt_pay, st_chandle_t* chandle,
             st_peer_t* answer) {
-  auto const endpoint = find<Endpoint>(ehandle);
+  const auto endpoint = find<Endpoint>(ehandle);
   if (!endpoint) return -EBADF;
   if (peer == nullptr) return not_set("peer");
   if (chandle == nullptr) return not_set("chandle");
   Name name;
-  if (auto const error = stp::client::parse_name(peer, name); error != 0) return error;
+  if (const auto error = stp::client::parse_name(peer, name); error != 0) return error;
   Handle handle = 0;
   Reply told{};
-  auto const error =
+  const auto error =
       endpoint->connect(name, option_of(opt_pay), handle, answer != nullptr ? &told : nullptr);
   if (answer != nullptr) tell(told, *answer);
   if (error == 0) *chandle = reinterpret_cast<st_chandle_t>(handle);
@@ -53,18 +53,18 @@ int connect(st_ehandle_t ehandle, const char* peer, const void* opt_pay, st_chan
 
 int st_listen(st_ehandle_t ehandle) {
   return guarded([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
+    const auto endpoint = find<Endpoint>(ehandle);
     return endpoint ? endpoint->listen() : -EBADF;
   });
 }
 
 int st_accept(st_ehandle_t ehandle, st_chandle_t* chandle) {
   return guarded([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
+    const auto endpoint = find<Endpoint>(ehandle);
     if (!endpoint) return -EBADF;
     if (chandle == nullptr) return not_set("chandle");
     Handle handle = 0;
-    if (auto const error = endpoint->accept(handle); error != 0) return error;
+    if (const auto error = endpoint->accept(handle); error != 0) return error;
     *chandle = reinterpret_cast<st_chandle_t>(handle);
     return 0;
   });
@@ -82,14 +82,14 @@ int st_connect_opt(st_ehandle_t ehandle, const char* peer, const void* opt_pay,
 int st_inspect(st_ehandle_t ehandle, st_chandle_t* chandle, st_peer_t* peer,
                struct timeval* timeout) {
   return guarded([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
+    const auto endpoint = find<Endpoint>(ehandle);
     if (!endpoint) return -EBADF;
     if (chandle == nullptr) return not_set("chandle");
     stp::Time deadline = 0;
-    if (auto const error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
+    if (const auto error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
     Handle handle = 0;
     Reply told{};
-    if (auto const error = endpoint->inspect(deadline, handle, told); error != 0) return error;
+    if (const auto error = endpoint->inspect(deadline, handle, told); error != 0) return error;
     if (peer != nullptr) tell(told, *peer);
     *chandle = reinterpret_cast<st_chandle_t>(handle);
     return 0;
@@ -98,17 +98,17 @@ int st_inspect(st_ehandle_t ehandle, st_chandle_t* chandle, st_peer_t* peer,
 
 int st_accept_opt(st_chandle_t chandle, const void* opt_pay) {
   return guarded([&] {
-    auto const connection = find<Connection>(chandle);
+    const auto connection = find<Connection>(chandle);
     return connection ? connection->admit(option_of(opt_pay)) : -EBADF;
   });
 }
 
 int st_reject(st_chandle_t chandle, const void* opt_pay) {
   return guarded([&] {
-    auto const connection = find<Connection>(chandle);
+    const auto connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
-    if (auto const error = connection->reject(option_of(opt_pay)); error != 0) return error;
-    auto const retired = stp::client::retire<Connection>(reinterpret_cast<Handle>(chandle));
+    if (const auto error = connection->reject(option_of(opt_pay)); error != 0) return error;
+    const auto retired = stp::client::retire<Connection>(reinterpret_cast<Handle>(chandle));
     if (retired) retired->forget();
     return 0;
   });
@@ -116,11 +116,11 @@ int st_reject(st_chandle_t chandle, const void* opt_pay) {
 
 int st_getpeer(st_chandle_t chandle, st_peer_t* peer) {
   return guarded([&] {
-    auto const connection = find<Connection>(chandle);
+    const auto connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
     if (peer == nullptr) return not_set("peer");
     Reply told{};
-    auto const error = connection->info(told);
+    const auto error = connection->info(told);
     if (error == 0) tell(told, *peer);
     return error;
   });
@@ -128,15 +128,15 @@ int st_getpeer(st_chandle_t chandle, st_peer_t* peer) {
 
 int st_next_event(st_ehandle_t ehandle, st_event_t* event, struct timeval* timeout) {
   return guarded_per_frame([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
+    const auto endpoint = find<Endpoint>(ehandle);
     if (!endpoint) return -EBADF;
     if (event == nullptr) return not_set("event");
     stp::Time deadline = 0;
-    if (auto const error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
+    if (const auto error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
     Endpoint::Occurrence what;
-    auto const error = endpoint->next_occurrence(deadline, what);
+    const auto error = endpoint->next_occurrence(deadline, what);
     if (error != 0) return error;
-    auto const gone = what.reason == -ENOTCONN ? ST_EVENT_PEER_GONE : ST_EVENT_FAILED;
+    const auto gone = what.reason == -ENOTCONN ? ST_EVENT_PEER_GONE : ST_EVENT_FAILED;
     *event = {.kind = what.connection == 0 ? ST_EVENT_CONNECTION : gone,
               .chandle = reinterpret_cast<st_chandle_t>(what.connection),
               .error = what.reason};
@@ -146,9 +146,9 @@ int st_next_event(st_ehandle_t ehandle, st_event_t* event, struct timeval* timeo
 
 int st_close(st_chandle_t chandle) {
   return guarded([&] {
-    auto const connection = stp::client::retire<Connection>(reinterpret_cast<Handle>(chandle));
+    const auto connection = stp::client::retire<Connection>(reinterpret_cast<Handle>(chandle));
     if (!connection) return -EBADF;
-    if (auto const error = connection->begin_close(); error != 0) return error;
+    if (const auto error = connection->begin_close(); error != 0) return error;
     connection->end_close(stp::client::now() + Connection::kClosePatience);
     return 0;
   });

@@ -18,11 +18,11 @@ namespace {
 // Does something with the Port of an endpoint.
 template <typename Use>
 int with_port(void* ehandle, Use&& use) {
-  auto const endpoint = find<Endpoint>(ehandle);
+  const auto endpoint = find<Endpoint>(ehandle);
   if (!endpoint) return -EBADF;
   Handle handle = 0;
-  if (auto const error = endpoint->open_port(handle); error != 0) return error;
-  auto const port = find<Connection>(handle);
+  if (const auto error = endpoint->open_port(handle); error != 0) return error;
+  const auto port = find<Connection>(handle);
   return port ? use(*port) : -ECANCELED;
 }
 
@@ -37,7 +37,7 @@ int st_utx(void* ehandle, st_macaddr_t macaddr, st_header_t* hdr, void* opt_pay,
   return guarded_per_frame([&] {
     return with_port(ehandle, [&](Connection& port) {
       Connection::Sending what;
-      auto const error = stp::client::sending_of(hdr, opt_pay, len, bufx, off, what);
+      const auto error = stp::client::sending_of(hdr, opt_pay, len, bufx, off, what);
       what.destination = macaddr;
       return error != 0 ? error : port.send(what);
     });
@@ -50,9 +50,9 @@ int st_urx(void* ehandle, st_macaddr_t* macaddr, st_header_t* hdr, void* opt_pay
     return with_port(ehandle, [&](Connection& port) {
       if (hdr == nullptr) return stp::client::not_set("hdr");
       stp::Time deadline = 0;
-      if (auto const error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
+      if (const auto error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
       stp::wire::Header header;
-      auto const result = port.receive(header, opt_pay, deadline, macaddr);
+      const auto result = port.receive(header, opt_pay, deadline, macaddr);
       if (result >= 0) *hdr = std::bit_cast<st_header_t>(header);
       return result;
     });

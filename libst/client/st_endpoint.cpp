@@ -23,11 +23,11 @@ int stp::client::make_endpoint(const char* str, bool connectionless, st_ehandle_
   std::optional<Name> name;
   if (str != nullptr) {
     name.emplace();
-    if (auto const error = parse_name(str, *name); error != 0) return error;
+    if (const auto error = parse_name(str, *name); error != 0) return error;
   }
   std::shared_ptr<Endpoint> endpoint;
-  if (auto const error = Endpoint::open(name, connectionless, endpoint); error != 0) return error;
-  auto const handle = table.add(Endpoint::kKind, std::move(endpoint));
+  if (const auto error = Endpoint::open(name, connectionless, endpoint); error != 0) return error;
+  const auto handle = table.add(Endpoint::kKind, std::move(endpoint));
   if (handle == 0) return fail(-EMFILE, "too many handles");
   *out = reinterpret_cast<st_ehandle_t>(handle);
   return 0;
@@ -65,7 +65,7 @@ int get_of_connection(const Connection& connection, const OptionRule& rule, std:
     return 0;
   }
   stp::service::Reply info{};
-  if (auto const error = connection.info(info); error != 0) return error;
+  if (const auto error = connection.info(info); error != 0) return error;
   value = info.*rule.connection;
   return 0;
 }
@@ -78,7 +78,7 @@ int st_create(const char* str, st_ehandle_t* ehandle) {
 
 int st_delete(st_ehandle_t ehandle) {
   return guarded([&] {
-    auto const endpoint = stp::client::retire<Endpoint>(reinterpret_cast<Handle>(ehandle));
+    const auto endpoint = stp::client::retire<Endpoint>(reinterpret_cast<Handle>(ehandle));
     if (!endpoint) return -EBADF;
     endpoint->end();
     return 0;
@@ -103,8 +103,8 @@ int st_setopt(void* handle, int opt, void* val) {
   return guarded([&] {
     OptionTarget const target(handle, opt, val);
     if (target.error != 0) return target.error;
-    auto const value = *static_cast<const unsigned*>(val);
-    if (auto const error = stp::client::check_option(*target.rule, value); error != 0) return error;
+    const auto value = *static_cast<const unsigned*>(val);
+    if (const auto error = stp::client::check_option(*target.rule, value); error != 0) return error;
     if (target.connection) return fail(-EBUSY, "options are set before the connection is made");
     return target.endpoint->set_option(*target.rule, value);
   });
@@ -112,7 +112,7 @@ int st_setopt(void* handle, int opt, void* val) {
 
 int st_macaddr(st_ehandle_t ehandle, const char* hostname, st_macaddr_t* macaddr) {
   return guarded([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
+    const auto endpoint = find<Endpoint>(ehandle);
     if (!endpoint) return -EBADF;
     if (macaddr == nullptr) return stp::client::not_set("macaddr");
     stp::client::Host host;

@@ -12,7 +12,7 @@ using stp::client::not_set;
 
 int st_malloc(st_ehandle_t ehandle, size_t size, int node, void** ptr) {
   return guarded([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
+    const auto endpoint = find<Endpoint>(ehandle);
     if (!endpoint) return -EBADF;
     if (ptr == nullptr) return not_set("ptr");
     return stp::client::allocate({.size = size,
@@ -31,7 +31,7 @@ int st_meminfo(const void* ptr, st_meminfo_t* info) {
   return guarded([&] {
     if (info == nullptr) return not_set("info");
     stp::client::MemoryFacts facts;
-    auto const error = stp::client::describe_memory(ptr, facts);
+    const auto error = stp::client::describe_memory(ptr, facts);
     if (error == 0) *info = {.size = facts.size, .huge = facts.huge, .node = facts.node};
     return error;
   });

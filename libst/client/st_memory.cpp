@@ -28,12 +28,12 @@ constexpr std::int64_t kMostEntries = 65'536;
 
 // len and count say the same; one of them may be -1.
 int whole_buffers(int len, int count, unsigned bufsize, std::size_t& bytes) {
-  auto const size = std::int64_t{1} << bufsize;
+  const auto size = std::int64_t{1} << bufsize;
   if (len == -1 && count == -1)
     return fail(-EINVAL, "one of len and count says how much, both are -1");
   if ((len <= 0 && len != -1) || (count <= 0 && count != -1))
     return fail(-EINVAL, "len and count are positive, or one of them is -1");
-  auto const entries = len == -1 ? count : len / size;
+  const auto entries = len == -1 ? count : len / size;
   if (len != -1 && len % size != 0)
     return fail(-EINVAL, "len is not a multiple of the buffer size " + std::to_string(size));
   if (count != -1 && count != entries) return fail(-EINVAL, "len and count do not agree");
@@ -43,9 +43,9 @@ int whole_buffers(int len, int count, unsigned bufsize, std::size_t& bytes) {
 }
 
 int whole_pieces(std::span<const iovec> pieces, unsigned bufsize, std::vector<MutableBytes>& out) {
-  auto const size = std::size_t{1} << bufsize;
+  const auto size = std::size_t{1} << bufsize;
   std::size_t entries = 0;
-  for (auto const& piece : pieces) {
+  for (const auto& piece : pieces) {
     if (piece.iov_base == nullptr || piece.iov_len == 0 || piece.iov_len % size != 0)
       return fail(-EINVAL, "a piece is not made of buffers of " + std::to_string(size) + " bytes");
     if ((entries += piece.iov_len / size) > std::size_t{kMostEntries})
@@ -56,7 +56,7 @@ int whole_pieces(std::span<const iovec> pieces, unsigned bufsize, std::vector<Mu
 }
 
 int check_memory(MutableBytes memory, bool receive, unsigned bufsize) {
-  auto const size = std::uintptr_t{1} << bufsize;
+  const auto size = std::uintptr_t{1} << bufsize;
   if (reinterpret_cast<std::uintptr_t>(memory.data()) % size != 0)
     return fail(-EINVAL, "ptr is not aligned to the buffer size " + std::to_string(size));
   return stp::client::check_access(memory, receive);
@@ -74,22 +74,22 @@ int map(Endpoint& endpoint, int flags, std::vector<MutableBytes> pieces, int bas
         int* mx) {
   if (flags != ST_MAP_TX && flags != ST_MAP_RX)
     return fail(-EINVAL, "flags is either ST_MAP_TX or ST_MAP_RX");
-  bool const receive = flags == ST_MAP_RX;
-  auto const config = endpoint.config();
+  const bool receive = flags == ST_MAP_RX;
+  const auto config = endpoint.config();
   std::size_t bytes = 0;
-  for (auto const piece : pieces) {
-    if (auto const error = check_memory(piece, receive, config.bufsize); error != 0) return error;
+  for (const auto piece : pieces) {
+    if (const auto error = check_memory(piece, receive, config.bufsize); error != 0) return error;
     bytes += piece.size();
   }
-  auto const first = static_cast<std::uint32_t>(base);
-  if (auto const error = check_range(first, bytes >> config.bufsize,
+  const auto first = static_cast<std::uint32_t>(base);
+  if (const auto error = check_range(first, bytes >> config.bufsize,
                                      receive ? config.rx_bufx_base : config.tx_bufx_base,
                                      receive ? config.rx_bufx_count : config.tx_bufx_count);
       error != 0)
     return error;
   std::uint16_t allocated = 0;
-  bool const wants_mx = receive && mx != nullptr;
-  auto const error =
+  const bool wants_mx = receive && mx != nullptr;
+  const auto error =
       endpoint.map(receive ? Direction::kReceive : Direction::kTransmit, std::move(pieces), first,
                    handle, wants_mx ? &allocated : nullptr);
   if (error == -EBUSY) return fail(error, "a Bufx of these has memory already");
@@ -102,15 +102,15 @@ int map(Endpoint& endpoint, int flags, std::vector<MutableBytes> pieces, int bas
 int st_map(st_ehandle_t ehandle, int flags, void* ptr, int len, int base, int count,
            st_mhandle_t* mhandle, int* mx) {
   return guarded([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
+    const auto endpoint = find<Endpoint>(ehandle);
     if (!endpoint) return -EBADF;
     if (mhandle == nullptr) return not_set("mhandle");
     if (ptr == nullptr) return not_set("ptr");
     std::size_t bytes = 0;
-    auto const bufsize = endpoint->config().bufsize;
-    if (auto const error = whole_buffers(len, count, bufsize, bytes); error != 0) return error;
+    const auto bufsize = endpoint->config().bufsize;
+    if (const auto error = whole_buffers(len, count, bufsize, bytes); error != 0) return error;
     Handle handle = 0;
-    auto const error =
+    const auto error =
         map(*endpoint, flags, {{static_cast<std::byte*>(ptr), bytes}}, base, handle, mx);
     if (error == 0) *mhandle = reinterpret_cast<st_mhandle_t>(handle);
     return error;
@@ -120,19 +120,19 @@ int st_map(st_ehandle_t ehandle, int flags, void* ptr, int len, int base, int co
 int st_mapv(st_ehandle_t ehandle, int flags, const struct iovec* pieces, int piece_count, int base,
             st_mhandle_t* mhandle, int* mx) {
   return guarded([&] {
-    auto const endpoint = find<Endpoint>(ehandle);
+    const auto endpoint = find<Endpoint>(ehandle);
     if (!endpoint) return -EBADF;
     if (mhandle == nullptr) return not_set("mhandle");
     if (pieces == nullptr) return not_set("pieces");
     if (piece_count < 1 || piece_count > ST_MAX_PIECES)
       return fail(-EINVAL, "there are 1 to " + std::to_string(ST_MAX_PIECES) + " pieces");
     std::vector<MutableBytes> memory;
-    if (auto const error = whole_pieces({pieces, static_cast<std::size_t>(piece_count)},
+    if (const auto error = whole_pieces({pieces, static_cast<std::size_t>(piece_count)},
                                         endpoint->config().bufsize, memory);
         error != 0)
       return error;
     Handle handle = 0;
-    auto const error = map(*endpoint, flags, std::move(memory), base, handle, mx);
+    const auto error = map(*endpoint, flags, std::move(memory), base, handle, mx);
     if (error == 0) *mhandle = reinterpret_cast<st_mhandle_t>(handle);
     return error;
   });
@@ -140,15 +140,15 @@ int st_mapv(st_ehandle_t ehandle, int flags, const struct iovec* pieces, int pie
 
 int st_unmap(st_mhandle_t mhandle) {
   return guarded([&] {
-    auto const region = stp::client::retire<Region>(reinterpret_cast<Handle>(mhandle));
+    const auto region = stp::client::retire<Region>(reinterpret_cast<Handle>(mhandle));
     return region ? region->unmap() : -EBADF;
   });
 }
 
 int st_mx_alloc(st_chandle_t chandle, st_mhandle_t mhandle, int* mx) {
   return guarded([&] {
-    auto const connection = find<Connection>(chandle);
-    auto const region = find<Region>(mhandle);
+    const auto connection = find<Connection>(chandle);
+    const auto region = find<Region>(mhandle);
     if (!connection || !region) return -EBADF;
     if (mx == nullptr) return not_set("mx");
     if (region->direction() != Direction::kReceive)
@@ -156,7 +156,7 @@ int st_mx_alloc(st_chandle_t chandle, st_mhandle_t mhandle, int* mx) {
     if (&region->endpoint() != &connection->endpoint())
       return fail(-EINVAL, "the memory is mapped on another endpoint");
     std::uint16_t allocated = 0;
-    auto const error = region->allocate_mx(connection->vc(), allocated);
+    const auto error = region->allocate_mx(connection->vc(), allocated);
     if (error == 0) *mx = allocated;
     return error;
   });
@@ -164,7 +164,7 @@ int st_mx_alloc(st_chandle_t chandle, st_mhandle_t mhandle, int* mx) {
 
 int st_mx_free(st_chandle_t chandle, int mx) {
   return guarded([&] {
-    auto const connection = find<Connection>(chandle);
+    const auto connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
     if (mx < 0 || mx > 0xffff) return fail(-ERANGE, "an Mx is a number of 16 bits");
     return connection->free_mx(static_cast<std::uint16_t>(mx));

@@ -18,23 +18,23 @@ static_assert(ST_APPEND_SIZE == stp::wire::kAppendSize && ST_OPTION_SIZE == stp:
 
 int st_tx(void* chandle, st_header_t* hdr, void* opt_pay, int len, int bufx, int off) {
   return guarded_per_frame([&] {
-    auto const connection = find<Connection>(chandle);
+    const auto connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
     Connection::Sending what;
-    auto const error = stp::client::sending_of(hdr, opt_pay, len, bufx, off, what);
+    const auto error = stp::client::sending_of(hdr, opt_pay, len, bufx, off, what);
     return error != 0 ? error : connection->send(what);
   });
 }
 
 int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval* timeout) {
   return guarded_per_frame([&] {
-    auto const connection = find<Connection>(chandle);
+    const auto connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
     if (hdr == nullptr) return not_set("hdr");
     stp::Time deadline = 0;
-    if (auto const error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
+    if (const auto error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
     stp::wire::Header header;
-    auto const result = connection->receive(header, opt_pay, deadline);
+    const auto result = connection->receive(header, opt_pay, deadline);
     if (result >= 0) *hdr = std::bit_cast<st_header_t>(header);
     return result;
   });
@@ -42,8 +42,8 @@ int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval* timeou
 
 int st_flush(void* handle) {
   return guarded_per_frame([&] {
-    if (auto const connection = find<Connection>(handle); connection) return connection->flush();
-    auto const endpoint = find<Endpoint>(handle);
+    if (const auto connection = find<Connection>(handle); connection) return connection->flush();
+    const auto endpoint = find<Endpoint>(handle);
     return endpoint ? endpoint->flush() : -EBADF;
   });
 }

@@ -21,7 +21,7 @@ namespace {
 
 // The daemon says which quota, or which budget of this user, how large it is, and what would help.
 int quota_used_up(const Reply& reply) {
-  auto const why = std::string(service::text_of(reply.text));
+  const auto why = std::string(service::text_of(reply.text));
   return why.empty() ? -EDQUOT : fail(-EDQUOT, "stpd: " + why);
 }
 
@@ -41,11 +41,11 @@ int result_of(const Reply& reply) {
 
 int StpdBackend::open(const std::string& path, std::shared_ptr<Backend>& out) {
   UniqueFd socket;
-  if (auto const error = service::connect_to(path, socket); error != 0)
+  if (const auto error = service::connect_to(path, socket); error != 0)
     return fail(error == -ENOENT ? -ENODEV : error,
                 "stpd:" + path + ": no daemon answers there: " + std::strerror(-error));
   auto backend = std::make_shared<StpdBackend>(std::move(socket));
-  if (auto const error = backend->greet(); error != 0)
+  if (const auto error = backend->greet(); error != 0)
     return fail(error, "stpd:" + path +
                            ": the daemon does not welcome this program: " + std::strerror(-error) +
                            "; it may be full, or of another version: its log tells");
@@ -62,7 +62,7 @@ StpdBackend::~StpdBackend() {
 int StpdBackend::greet() {
   Reply hello{};
   std::vector<UniqueFd> fds;
-  if (auto const error = ask(request_for(RequestKind::kHello), {}, hello, fds); error != 0)
+  if (const auto error = ask(request_for(RequestKind::kHello), {}, hello, fds); error != 0)
     return error;
   if (hello.version != service::kProtocolVersion || fds.size() != 2) return -EPROTO;
   auto page = SharedMemory::adopt(fds[0].release(), 0, sizeof(ClientPage));
@@ -87,7 +87,7 @@ void StpdBackend::watch() {
 int StpdBackend::ask(const Request& request, std::span<const int> fds, Reply& reply,
                      std::vector<UniqueFd>& received) {
   std::lock_guard const one_at_a_time(mutex_);
-  if (auto const gone = error(); gone != 0) return gone;
+  if (const auto gone = error(); gone != 0) return gone;
   auto failed = service::send_request(socket_.get(), request, fds);
   if (failed == 0) failed = service::receive_reply(socket_.get(), reply, received);
   if (failed == 0) return result_of(reply);
@@ -98,7 +98,7 @@ int StpdBackend::ask(const Request& request, std::span<const int> fds, Reply& re
 int StpdBackend::exchange(Request& request, Payload& payload, Reply& reply) {
   if (request.kind == RequestKind::kMap) return ask_to_map(request, payload, reply);
   std::vector<UniqueFd> received;
-  auto const error = ask(request, {}, reply, received);
+  const auto error = ask(request, {}, reply, received);
   if (error != 0 || received.empty()) return error;
   payload.memory = SharedMemory::adopt(received[0].release(), 0, reply.channel_size);
   if (payload.memory == nullptr) return -errno;
@@ -108,15 +108,15 @@ int StpdBackend::exchange(Request& request, Payload& payload, Reply& reply) {
 
 int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply) {
   auto share = std::make_shared<Share>();
-  if (auto const error = SharedPages::instance().share(
+  if (const auto error = SharedPages::instance().share(
           payload.mapped, payload.own.empty() ? payload.mapped : payload.own, *share);
       error != 0)
     return error;
   std::vector<int> fds;
-  for (auto const& piece : share->pieces) request.pieces[request.piece_count++] = piece;
-  for (auto const& part : share->parts) {
-    auto const fd = part.memory->fd();
-    auto const known = std::find(fds.begin(), fds.end(), fd);
+  for (const auto& piece : share->pieces) request.pieces[request.piece_count++] = piece;
+  for (const auto& part : share->parts) {
+    const auto fd = part.memory->fd();
+    const auto known = std::find(fds.begin(), fds.end(), fd);
     auto& segment = request.segments[request.segment_count++];
     segment.fd_index = static_cast<std::uint32_t>(known - fds.begin());
     segment.offset = part.offset;
@@ -124,7 +124,7 @@ int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply) {
     if (known == fds.end()) fds.push_back(fd);
   }
   std::vector<UniqueFd> none;
-  auto const error = ask(request, fds, reply, none);
+  const auto error = ask(request, fds, reply, none);
   if (error == 0) payload.keep = std::move(share);
   return error;
 }
@@ -134,7 +134,7 @@ void StpdBackend::rung() {
 }
 
 bool StpdBackend::attend(Condition condition, Time deadline) {
-  auto const until = deadline == 0 ? 0 : std::min(deadline, port::now() + kPatience);
+  const auto until = deadline == 0 ? 0 : std::min(deadline, port::now() + kPatience);
   do {
     if (condition()) return true;
     std::this_thread::yield();  // stpd may need this core to get on

@@ -20,7 +20,7 @@ std::string trouble_of(Backend& backend) {
     request.index = static_cast<std::uint32_t>(text.size());
     Reply reply{};
     if (backend.exchange(request, reply) != 0) break;
-    auto const piece = service::text_of(reply.text);
+    const auto piece = service::text_of(reply.text);
     if (piece.empty()) break;
     text += piece;
   }
@@ -28,7 +28,7 @@ std::string trouble_of(Backend& backend) {
 }
 
 int fail_in_time(Backend& backend) {
-  auto const trouble = trouble_of(backend);
+  const auto trouble = trouble_of(backend);
   if (trouble.empty()) return -ETIMEDOUT;
   return fail(-ETIMEDOUT, "nobody answered in time, and the link has trouble: " + trouble);
 }

@@ -31,7 +31,7 @@ int deadline_of(const timeval* timeout, Time& out) {
     out = 0;
     return 0;
   }
-  auto const seconds = static_cast<Time>(timeout->tv_sec);
+  const auto seconds = static_cast<Time>(timeout->tv_sec);
   constexpr auto kLongest = std::numeric_limits<std::int64_t>::max() / kSecond;
   if (seconds < kLongest)
     out = now() + seconds * kSecond + static_cast<Time>(timeout->tv_usec) * kMicrosecond;
@@ -39,11 +39,11 @@ int deadline_of(const timeval* timeout, Time& out) {
 }
 
 int sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, Time deadline) {
-  auto const present = now();
+  const auto present = now();
   if (deadline <= present) return 0;
-  auto const length = std::min(kSlice, deadline - present);
-  timespec const timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(length)};
-  auto const slept = ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, seen,
+  const auto length = std::min(kSlice, deadline - present);
+  const timespec timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(length)};
+  const auto slept = ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, seen,
                                &timeout, nullptr, 0);
   return slept != 0 && errno == EINTR ? -EINTR : 0;
 }
@@ -55,8 +55,8 @@ void wake_all(std::atomic<std::uint32_t>& word) {
 
 void pause(Backend& backend, Time time) {
   PageEvents events(backend.page());
-  auto const deadline = now() + time;
-  auto const over = [deadline] { return now() >= deadline; };
+  const auto deadline = now() + time;
+  const auto over = [deadline] { return now() >= deadline; };
   while (wait_until(backend, events, deadline, over) == -EINTR) {
   }
 }

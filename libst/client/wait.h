@@ -33,7 +33,7 @@ class PageEvents {
     return page_.events.load();
   }
   void end_sleep() {
-    auto const before = page_.sleepers.fetch_sub(1);
+    const auto before = page_.sleepers.fetch_sub(1);
     STP_ASSERT(before > 0, "who ends a sleep has begun one");
   }
   std::atomic<std::uint32_t>* wake_word() { return &page_.events; }
@@ -49,18 +49,18 @@ template <typename Place, typename Ready>
 int wait_until(Backend& backend, Place& place, Time deadline, Ready ready) {
   if (backend.attend(Condition(ready), deadline)) return 0;
   if (deadline == 0) {
-    auto const gone = backend.error();
+    const auto gone = backend.error();
     return gone != 0 ? gone : -EWOULDBLOCK;
   }
   for (;;) {
-    auto const seen = place.begin_sleep();
+    const auto seen = place.begin_sleep();
     bool done = ready();
     int slept = 0;
     if (!done && now() < deadline) slept = sleep_on(*place.wake_word(), seen, deadline);
     place.end_sleep();
     if (done || ready()) return 0;
     if (slept == -EINTR) return slept;
-    if (auto const gone = backend.error(); gone != 0) return gone;
+    if (const auto gone = backend.error(); gone != 0) return gone;
     if (now() >= deadline) return -EWOULDBLOCK;
   }
 }

@@ -48,14 +48,14 @@ UniqueFd open_best() {
           UFFD_FEATURE_WP_UNPOPULATED,
       UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
       UFFD_FEATURE_PAGEFAULT_FLAG_WP};
-  for (auto const features : kWanted)
+  for (const auto features : kWanted)
     if (auto fd = open_one(features)) return fd;
   return {};
 }
 
 // One for the process: what it holds back ends with each freeze.
 int userfault() {
-  static auto const* const fd = new UniqueFd(open_best());  // never closed: as the handle table
+  static const auto* const fd = new UniqueFd(open_best());  // never closed: as the handle table
   return fd->get();
 }
 
@@ -108,11 +108,11 @@ WriteFreeze::~WriteFreeze() {
 }
 
 bool holds_this_thread(MutableBytes pages) {
-  auto const page = service::page_size();
-  auto const begin = reinterpret_cast<std::uintptr_t>(pages.data());
-  auto const end = begin + pages.size();
-  auto const frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  auto const last_error = reinterpret_cast<std::uintptr_t>(&errno);
+  const auto page = service::page_size();
+  const auto begin = reinterpret_cast<std::uintptr_t>(pages.data());
+  const auto end = begin + pages.size();
+  const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const auto last_error = reinterpret_cast<std::uintptr_t>(&errno);
   return (frame + page > begin && frame < end + page) || (last_error >= begin && last_error < end);
 }
 

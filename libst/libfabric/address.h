@@ -31,9 +31,9 @@ namespace stp::fi {
 // As in fi_getname: copies as much as fits; -FI_ETOOSMALL if that is not all.
 inline int tell_address(const sockaddr_in& address, void* to, std::size_t* length) {
   if (length == nullptr) return -FI_EINVAL;
-  auto const room = std::min(*length, sizeof address);
+  const auto room = std::min(*length, sizeof address);
   if (room != 0 && to != nullptr) std::memcpy(to, &address, room);
-  auto const fits = *length >= sizeof address;
+  const auto fits = *length >= sizeof address;
   *length = sizeof address;
   return fits ? 0 : -FI_ETOOSMALL;
 }

@@ -25,7 +25,7 @@ inline constexpr std::uint16_t kCmVersion = 1;
 
 inline std::vector<std::byte> pack_request(const sockaddr_in& own, const void* data,
                                            std::size_t length) {
-  CmHead const head{.magic = htonl(kCmMagic),
+  const CmHead head{.magic = htonl(kCmMagic),
                     .ipv4 = own.sin_addr.s_addr,
                     .port = own.sin_port,
                     .version = htons(kCmVersion)};
@@ -38,7 +38,7 @@ inline std::vector<std::byte> pack_request(const sockaddr_in& own, const void* d
 // The data that the peer of `connection` has sent.
 inline std::vector<std::byte> cm_data_of(stm_connection_t connection) {
   std::vector<std::byte> data(STM_PRIVATE_DATA);
-  auto const length = stm_private_data(connection, data.data(), data.size());
+  const auto length = stm_private_data(connection, data.data(), data.size());
   data.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
   return data;
 }

@@ -93,14 +93,14 @@ int Cntr::control(int command, void* argument) {
     return 0;
   }
   if (command != FI_GETWAIT || wait_obj_ == FI_WAIT_NONE) return -FI_ENOSYS;
-  if (auto const error = open_wait(); error != 0) return error;
+  if (const auto error = open_wait(); error != 0) return error;
   *static_cast<int*>(argument) = wait_.fd();
   return 0;
 }
 
 // What has been counted may be slept on: a program compares first.
 int Cntr::try_wait() {
-  auto const before = value_ + errors_;
+  const auto before = value_ + errors_;
   link_.progress();
   if (value_ + errors_ != before) return -FI_EAGAIN;
   wait_.clear();
@@ -122,11 +122,11 @@ int Cntr::set(bool errors, std::uint64_t value, bool add) {
 }
 
 int Cntr::wait(std::uint64_t threshold, int timeout) {
-  auto const deadline = deadline_in(timeout);
+  const auto deadline = deadline_in(timeout);
   std::unique_lock lock(link_.mutex());
   if (wait_obj_ == FI_WAIT_NONE) return -FI_ENOSYS;
-  if (auto const error = open_wait(); error != 0) return error;
-  auto const errors = errors_;
+  if (const auto error = open_wait(); error != 0) return error;
+  const auto errors = errors_;
   for (;;) {
     wait_.clear();
     link_.progress();
@@ -134,8 +134,8 @@ int Cntr::wait(std::uint64_t threshold, int timeout) {
     if (errors_ != errors) return -FI_EAVAIL;
     if (Clock::now() >= deadline) return -FI_ETIMEDOUT;
     lock.unlock();
-    auto const woken = wait_.sleep(deadline);
-    auto const interrupted = !woken && errno == EINTR && Clock::now() < deadline;
+    const auto woken = wait_.sleep(deadline);
+    const auto interrupted = !woken && errno == EINTR && Clock::now() < deadline;
     lock.lock();
     if (interrupted) return -FI_EINTR;
   }

@@ -19,7 +19,7 @@ Cq& cq_of(fid_cq* cq) {
 }
 
 const char* describe_error(fid_cq*, int status, const void*, char* buffer, std::size_t length) {
-  auto const* const text = st_strerror(status);
+  const auto* const text = st_strerror(status);
   if (buffer != nullptr && length != 0) {
     std::strncpy(buffer, text, length - 1);
     buffer[length - 1] = '\0';
@@ -114,7 +114,7 @@ int Cq::control(int command, void* argument) {
     return 0;
   }
   if (command != FI_GETWAIT || !can_wait()) return -FI_ENOSYS;
-  if (auto const error = open_wait(); error != 0) return error;
+  if (const auto error = open_wait(); error != 0) return error;
   if (!completions_.empty()) wait_.wake();
   *static_cast<int*>(argument) = wait_.fd();
   return 0;
@@ -128,7 +128,7 @@ int Cq::try_wait() {
 }
 
 std::byte* Cq::write(const Completion& completion, std::byte* to) const {
-  fi_cq_tagged_entry const entry{.op_context = completion.context,
+  const fi_cq_tagged_entry entry{.op_context = completion.context,
                                  .flags = completion.flags,
                                  .len = completion.length,
                                  .buf = completion.buffer,
@@ -137,7 +137,7 @@ std::byte* Cq::write(const Completion& completion, std::byte* to) const {
   // Each format begins with the one before.
   constexpr std::size_t kSizes[] = {0, sizeof(fi_cq_entry), sizeof(fi_cq_msg_entry),
                                     sizeof(fi_cq_data_entry), sizeof(fi_cq_tagged_entry)};
-  auto const size = kSizes[format_];
+  const auto size = kSizes[format_];
   std::memcpy(to, &entry, size);
   return to + size;
 }
@@ -166,7 +166,7 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
 ssize_t Cq::read_error(fi_cq_err_entry& entry) {
   std::lock_guard const lock(link_.mutex());
   if (completions_.empty() || completions_.front().error == 0) return -FI_EAGAIN;
-  auto const& failed = completions_.front();
+  const auto& failed = completions_.front();
   entry.op_context = failed.context;
   entry.flags = failed.flags;
   entry.len = failed.length;
@@ -186,18 +186,18 @@ ssize_t Cq::read_error(fi_cq_err_entry& entry) {
 
 ssize_t Cq::wait_and_read(void* buffer, std::size_t count, fi_addr_t* sources, int timeout) {
   if (!can_wait()) return -FI_ENOSYS;
-  auto const deadline = deadline_in(timeout);
+  const auto deadline = deadline_in(timeout);
   std::unique_lock lock(link_.mutex());
-  if (auto const error = open_wait(); error != 0) return error;
+  if (const auto error = open_wait(); error != 0) return error;
   for (;;) {
-    auto const ready = try_wait() != 0;
+    const auto ready = try_wait() != 0;
     if (ready || Clock::now() >= deadline) {
       signaled_ = false;
       return take(buffer, count, sources);
     }
     lock.unlock();
-    auto const woken = wait_.sleep(deadline);
-    auto const interrupted = !woken && errno == EINTR && Clock::now() < deadline;
+    const auto woken = wait_.sleep(deadline);
+    const auto interrupted = !woken && errno == EINTR && Clock::now() < deadline;
     lock.lock();
     if (interrupted) return -FI_EINTR;
   }

@@ -90,8 +90,8 @@ int Ep::open(Domain& domain, const fi_info& info, void* context, fid_ep*& out) {
   std::lock_guard const lock(domain.link().mutex());
   std::unique_ptr<Connreq> request;
   std::optional<sockaddr_in> name;
-  if (auto const* const pep = Pep::of(info.handle); pep != nullptr) {
-    if (auto const error = pep->lend_name(domain.link(), name.emplace()); error != 0) return error;
+  if (const auto* const pep = Pep::of(info.handle); pep != nullptr) {
+    if (const auto error = pep->lend_name(domain.link(), name.emplace()); error != 0) return error;
   } else if (info.handle != nullptr) {
     request = take_request(info.handle);
     if (!request || request->connection == nullptr) return -FI_EINVAL;
@@ -135,7 +135,7 @@ int Ep::close() {
 }
 
 void Ep::linger(std::unique_lock<std::mutex>& lock) {
-  auto const deadline = Clock::now() + kLinger;
+  const auto deadline = Clock::now() + kLinger;
   while (injected_ != 0 && (state_ == State::kUp || state_ == State::kShutDown) &&
          Clock::now() < deadline) {
     link_.progress();
@@ -149,7 +149,7 @@ int Ep::bind_cq(fid_t other, std::uint64_t flags) {
   constexpr std::uint64_t kKnown = FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION;
   if ((flags & ~kKnown) != 0) return -FI_EBADFLAGS;
   auto& cq = object_of<Cq, fid_cq>(other);
-  auto const selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  const auto selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
   if (((flags & FI_TRANSMIT) != 0 && tx_cq_ != nullptr) ||
       ((flags & FI_RECV) != 0 && rx_cq_ != nullptr))
     return -FI_EINVAL;
@@ -215,14 +215,14 @@ int Ep::enable() {
 }
 
 int Ep::flags_of(std::uint64_t& flags, bool set) {
-  auto const tx = (flags & FI_TRANSMIT) != 0;
+  const auto tx = (flags & FI_TRANSMIT) != 0;
   if (tx == ((flags & FI_RECV) != 0)) return -FI_EINVAL;
   auto& known = tx ? tx_flags_ : rx_flags_;
   if (!set) {
     flags = known;
     return 0;
   }
-  auto const wanted = flags & ~(FI_TRANSMIT | FI_RECV);
+  const auto wanted = flags & ~(FI_TRANSMIT | FI_RECV);
   if ((wanted & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) return -FI_EBADFLAGS;
   known = wanted;
   return 0;
@@ -253,7 +253,7 @@ int Ep::get_option(int name, void* value, std::size_t* length) const {
 ssize_t Ep::size_left(bool tx) {
   std::lock_guard const lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
-  auto const left = tx ? tx_size_ - outstanding_ : receives().most - receives().posted.size();
+  const auto left = tx ? tx_size_ - outstanding_ : receives().most - receives().posted.size();
   return static_cast<ssize_t>(left);
 }
 
@@ -266,12 +266,12 @@ int Ep::may_post() const {
 
 Op& Ep::begin(const Request& request, Direction direction, std::uint64_t kind) {
   auto& op = link_.take_op();
-  auto const receives = direction == Direction::kReceive;
+  const auto receives = direction == Direction::kReceive;
   op.ep = this;
   op.context = request.context;
   op.flags = kind;
   op.direction = direction;
-  auto const selective = receives ? rx_selective_ : tx_selective_;
+  const auto selective = receives ? rx_selective_ : tx_selective_;
   op.told = (!selective || (request.flags & FI_COMPLETION) != 0) && (request.flags & kUntold) == 0;
   op.length = request.segments.length;
   op.data = request.data;
@@ -313,7 +313,7 @@ void Ep::finish(Op& op) {
   leaves(op);
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
   complete(op);
-  auto const was_reading = reading_ == &op;
+  const auto was_reading = reading_ == &op;
   link_.free_op(op);
   if (!was_reading) return;
   reading_ = nullptr;
@@ -321,8 +321,8 @@ void Ep::finish(Op& op) {
 }
 
 void Ep::complete(const Op& op) {
-  auto const receives = op.direction == Direction::kReceive;
-  auto const error = op.status != 0 ? error_of(op.status) : (op.overflow != 0 ? FI_ETRUNC : 0);
+  const auto receives = op.direction == Direction::kReceive;
+  const auto error = op.status != 0 ? error_of(op.status) : (op.overflow != 0 ? FI_ETRUNC : 0);
   if (auto* const counter = counters_[static_cast<std::size_t>(op.direction)]; counter != nullptr)
     counter->count(error != 0);
   if (op.injected && error != 0) inform(FI_LOG_EP_DATA, "what was injected has not arrived");

@@ -22,11 +22,11 @@ struct Call {
 
 ssize_t fetch(const Call& call, std::size_t count) {
   return guarded([&]() -> ssize_t {
-    auto const& f = call.function;
+    const auto& f = call.function;
     if (!fetch_op_of(f.type, f.op, call.compares)) return -FI_EOPNOTSUPP;
     if (f.op == FI_ATOMIC_READ && !call.fetches) return -FI_EOPNOTSUPP;
     if (count != 1) return -FI_EINVAL;
-    auto const needs_operand = f.op != FI_ATOMIC_READ;
+    const auto needs_operand = f.op != FI_ATOMIC_READ;
     if ((needs_operand && f.operand == nullptr) || (call.compares && f.compare == nullptr) ||
         (call.fetches && f.result == nullptr))
       return -FI_EINVAL;
@@ -56,7 +56,7 @@ ssize_t fetch(fid_ep* ep, const fi_msg_atomic& msg, std::uint64_t flags, const F
 
 int is_valid(fi_datatype type, fi_op op, std::size_t* count, std::uint64_t kind) {
   fi_atomic_attr attr{};
-  auto const error = query_atomic(type, op, &attr, kind);
+  const auto error = query_atomic(type, op, &attr, kind);
   if (error == 0 && count != nullptr) *count = attr.count;
   return error;
 }
@@ -197,21 +197,21 @@ fi_ops_atomic ep_atomic_calls{
 // The old value lands in memory of the provider: it wants 8-aligned, registered one.
 ssize_t Ep::fetch(const Request& request, const Target& target, const Function& function) {
   std::lock_guard const lock(link_.mutex());
-  if (auto const error = may_post(); error != 0) return error;
-  auto const code = *fetch_op_of(function.type, function.op, function.compare != nullptr);
+  if (const auto error = may_post(); error != 0) return error;
+  const auto code = *fetch_op_of(function.type, function.op, function.compare != nullptr);
   std::uint64_t operand = 0, compare = 0;
   if (function.op != FI_ATOMIC_READ) std::memcpy(&operand, function.operand, sizeof operand);
   if (function.compare != nullptr) std::memcpy(&compare, function.compare, sizeof compare);
-  auto const reads = function.result != nullptr;
+  const auto reads = function.result != nullptr;
   auto& op = begin(request, reads ? Direction::kRead : Direction::kWrite,
                    FI_ATOMIC | (reads ? FI_READ : FI_WRITE));
   Slots::Slot slot;
-  if (auto const error = link_.slots().take(slot); error != 0) return posted(op, error);
+  if (const auto error = link_.slots().take(slot); error != 0) return posted(op, error);
   op.span.slots = &link_.slots();
   op.span.memory = slot.memory;
   op.span.data = slot.data;
   if (reads) op.landing = one_segment(function.result, sizeof(std::uint64_t), nullptr);
-  auto const flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
+  const auto flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
   return posted(op, stm_fetch(connection_, reinterpret_cast<std::uintptr_t>(&op),
                               static_cast<unsigned>(flags), code, operand, compare, slot.memory,
                               slot.data, static_cast<std::uint32_t>(target.key), target.address));

@@ -74,7 +74,7 @@ int Ep::prepare(stm_connection_attr_t& attr, std::unique_ptr<RxBlock>& block) {
   attr.size = sizeof attr;
   attr.context = reinterpret_cast<std::uintptr_t>(this);
   attr.events = link_.queue();
-  auto const error = link_.take_block(parameters().rx_buffers, block);
+  const auto error = link_.take_block(parameters().rx_buffers, block);
   return error == 0 ? 0 : explain(FI_LOG_EP_CTRL, "buffers for messages", error);
 }
 
@@ -94,8 +94,8 @@ int Ep::connect(const void* address, const void* data, std::size_t length) {
   if (peer_.sin_port == 0) return -FI_EINVAL;
   stm_connection_attr_t attr{};
   std::unique_ptr<RxBlock> block;
-  if (auto const error = prepare(attr, block); error != 0) return error;
-  if (auto const error = stm_connection_create(link_.domain(), &attr, &connection_); error != 0) {
+  if (const auto error = prepare(attr, block); error != 0) return error;
+  if (const auto error = stm_connection_create(link_.domain(), &attr, &connection_); error != 0) {
     link_.give_back(std::move(block));
     return explain(FI_LOG_EP_CTRL, "a connection", error);
   }
@@ -122,9 +122,9 @@ int Ep::accept(const void* data, std::size_t length) {
   if (length > kCmData || (data == nullptr && length != 0)) return -FI_EINVAL;
   stm_connection_attr_t attr{};
   std::unique_ptr<RxBlock> block;
-  if (auto const error = prepare(attr, block); error != 0) return error;
-  auto const connection = request_->connection;
-  if (auto const error = stm_accept(connection, &attr, data, length); error != 0) {
+  if (const auto error = prepare(attr, block); error != 0) return error;
+  const auto connection = request_->connection;
+  if (const auto error = stm_accept(connection, &attr, data, length); error != 0) {
     link_.give_back(std::move(block));
     return explain(FI_LOG_EP_CTRL, "accepting", error);
   }
@@ -147,7 +147,7 @@ int Ep::shutdown(std::uint64_t flags) {
 }
 
 void Ep::connection_event(const stm_event_t& event) {
-  auto const was = state_;
+  const auto was = state_;
   if (event.kind == STM_CONNECTED) {
     state_ = State::kUp;
     eq_->tell(FI_CONNECTED, &fid, nullptr, cm_data_of(connection_));
@@ -156,8 +156,8 @@ void Ep::connection_event(const stm_event_t& event) {
   state_ = State::kEnded;
   if (event.kind == STM_FAILED) link_.suspect();
   if (was == State::kConnecting) {
-    auto const refused = event.kind == STM_REFUSED;
-    auto const status = event.status != 0 ? event.status : -ECONNREFUSED;
+    const auto refused = event.kind == STM_REFUSED;
+    const auto status = event.status != 0 ? event.status : -ECONNREFUSED;
     eq_->tell_error(&fid, refused ? -ECONNREFUSED : status,
                     refused ? cm_data_of(connection_) : std::vector<std::byte>{});
   } else if (was == State::kUp || was == State::kShutDown) {
@@ -169,10 +169,10 @@ void Ep::connection_event(const stm_event_t& event) {
 // Nothing comes any more: what waits is given up. Messages that have come stay for receives.
 void Ep::ended(int status) {
   if (state_ != State::kEnded) state_ = State::kEnded;
-  auto const announced = std::exchange(announced_, {});
+  const auto announced = std::exchange(announced_, {});
   for (auto* const op : announced) part_done(*op, status);
-  auto const left = std::exchange(own_.posted, {});
-  for (auto const& receive : left) {
+  const auto left = std::exchange(own_.posted, {});
+  for (const auto& receive : left) {
     Op outcome;
     outcome.status = -ECANCELED;
     tell_received(receive, outcome);

@@ -21,7 +21,7 @@ ssize_t send(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, void*
              std::uint64_t data, std::uint64_t flags) {
   Request request{.segments = {}, .context = context, .data = data};
   if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
-  if (auto const error = read_segments(iov, desc, count, request.segments); error != 0)
+  if (const auto error = read_segments(iov, desc, count, request.segments); error != 0)
     return error;
   return send(ep, std::move(request), flags);
 }
@@ -29,7 +29,7 @@ ssize_t send(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, void*
 ssize_t receive(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, void* context,
                 std::uint64_t flags) {
   PostedReceive posted{.context = context, .flags = flags, .segments = {}};
-  if (auto const error = read_segments(iov, desc, count, posted.segments); error != 0) return error;
+  if (const auto error = read_segments(iov, desc, count, posted.segments); error != 0) return error;
   return guarded([&] { return ep_of(ep).receive(std::move(posted)); });
 }
 
@@ -87,16 +87,16 @@ fi_ops_msg ep_msg_calls{
 
 ssize_t Ep::send(const Request& request) {
   std::lock_guard const lock(link_.mutex());
-  if (auto const error = may_post(); error != 0) return error;
-  auto const length = request.segments.length;
+  if (const auto error = may_post(); error != 0) return error;
+  const auto length = request.segments.length;
   if (length > ((request.flags & FI_INJECT) != 0 ? kInjectMost : kMostMessage)) return -FI_EMSGSIZE;
   return length <= kShortMost ? send_short(request) : announce(request);
 }
 
 ssize_t Ep::send_short(const Request& request) {
-  auto const with_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
-  auto const copied = with_data || (request.flags & FI_INJECT) != 0;
-  auto const& segments = request.segments;
+  const auto with_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
+  const auto copied = with_data || (request.flags & FI_INJECT) != 0;
+  const auto& segments = request.segments;
   auto& op = begin(request, Direction::kSend, FI_SEND | FI_MSG);
   int error = 0;
   if (copied) {
@@ -116,8 +116,8 @@ ssize_t Ep::send_short(const Request& request) {
   } else {
     error = link_.span_of(segments, true, op.span);
   }
-  auto const flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
-  auto const kind = with_data ? MessageKind::kData : MessageKind::kPlain;
+  const auto flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
+  const auto kind = with_data ? MessageKind::kData : MessageKind::kPlain;
   if (error == 0)
     error = stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op),
                      static_cast<unsigned>(flags), static_cast<std::uint32_t>(kind), op.span.memory,
@@ -127,7 +127,7 @@ ssize_t Ep::send_short(const Request& request) {
 
 // Two parts: the announcement, and that the peer has read the message.
 ssize_t Ep::announce(const Request& request) {
-  auto const with_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
+  const auto with_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
   auto& op = begin(request, Direction::kSend, FI_SEND | FI_MSG);
   Slots::Slot slot;
   auto error = link_.slots().take(slot);
@@ -138,8 +138,8 @@ ssize_t Ep::announce(const Request& request) {
   store64(slot.data, request.segments.length);
   store64(slot.data + 8, with_data ? request.data : 0);
   error = link_.span_of(request.segments, true, op.span);
-  auto const flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
-  auto const kind = with_data ? MessageKind::kAnnouncedData : MessageKind::kAnnounced;
+  const auto flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
+  const auto kind = with_data ? MessageKind::kAnnouncedData : MessageKind::kAnnounced;
   if (error == 0)
     error =
         stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), static_cast<unsigned>(flags),
@@ -158,7 +158,7 @@ void Ep::serve(const stm_event_t& event) {
   }
   auto& op = *announced_.front();
   announced_.pop_front();
-  auto const error =
+  const auto error =
       stm_serve_read(connection_, event.request, reinterpret_cast<std::uintptr_t>(&op), 0,
                      op.span.memory, op.span.data, static_cast<std::size_t>(event.length));
   if (error != 0) part_done(op, error);

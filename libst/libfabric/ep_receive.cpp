@@ -52,8 +52,8 @@ ssize_t Ep::receive(PostedReceive&& receive) {
 void Ep::arrived(RxBuffer& buffer, const stm_event_t& event) {
   if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
   if (event.status != 0) return;
-  auto const kind = static_cast<MessageKind>(event.tag);
-  auto const length = static_cast<std::size_t>(event.length);
+  const auto kind = static_cast<MessageKind>(event.tag);
+  const auto length = static_cast<std::size_t>(event.length);
   if (!is_legal(kind, length)) {
     break_off("a message is none of the protocol");
     return;
@@ -72,7 +72,7 @@ void Ep::arrived(RxBuffer& buffer, const stm_event_t& event) {
 
 void Ep::match() {
   while (!arrivals_.empty()) {
-    auto const arrival = arrivals_.front();
+    const auto arrival = arrivals_.front();
     // One announced message is read at a time.
     if (is_announced(arrival.kind) && reading_ != nullptr) return;
     if (receives().posted.empty()) {
@@ -107,8 +107,8 @@ void Ep::take_short(PostedReceive& receive, const Arrival& arrival) {
 }
 
 void Ep::take_announced(PostedReceive& receive, const Arrival& arrival) {
-  auto const length = load64(arrival.buffer->data);
-  auto const with_data = arrival.kind == MessageKind::kAnnouncedData;
+  const auto length = load64(arrival.buffer->data);
+  const auto with_data = arrival.kind == MessageKind::kAnnouncedData;
   auto& op = begin({.segments = receive.segments,
                     .context = receive.context,
                     .flags = receive.flags,
@@ -120,7 +120,7 @@ void Ep::take_announced(PostedReceive& receive, const Arrival& arrival) {
   reading_ = &op;
   // The sender waits for being read, even where the receive has no room.
   std::byte nothing{};
-  auto const landing =
+  const auto landing =
       op.length != 0 ? shortened(receive.segments, op.length) : one_segment(&nothing, 1, nullptr);
   auto error = link_.span_of(landing, false, op.span);
   if (op.length != 0 && op.span.data != landing.iov[0].iov_base) op.landing = landing;
@@ -145,9 +145,9 @@ void Ep::tell_received(const PostedReceive& receive, const Op& outcome) {
 
 ssize_t Ep::cancel(void* context) {
   std::lock_guard const lock(link_.mutex());
-  auto const found = std::ranges::find(own_.posted, context, &PostedReceive::context);
+  const auto found = std::ranges::find(own_.posted, context, &PostedReceive::context);
   if (found == own_.posted.end()) return -FI_ENOENT;
-  auto const receive = std::move(*found);
+  const auto receive = std::move(*found);
   own_.posted.erase(found);
   Op outcome;
   outcome.status = -ECANCELED;

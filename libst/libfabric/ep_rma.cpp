@@ -28,7 +28,7 @@ ssize_t read(fid_ep* ep, Request&& request, const Target& target, std::uint64_t 
 int read_message(const fi_msg_rma& msg, std::uint64_t flags, Request& request, Target& target) {
   if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
   if (msg.rma_iov_count != 1) return -FI_EINVAL;
-  auto const error = read_segments(msg.msg_iov, msg.desc, msg.iov_count, request.segments);
+  const auto error = read_segments(msg.msg_iov, msg.desc, msg.iov_count, request.segments);
   if (error != 0) return error;
   if (msg.rma_iov[0].len != request.segments.length) return -FI_EINVAL;
   request.context = msg.context;
@@ -50,14 +50,14 @@ fi_ops_rma ep_rma_calls{
     .readv = [](fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
                 std::uint64_t address, std::uint64_t key, void* context) -> ssize_t {
       Request request{.segments = {}, .context = context};
-      if (auto const error = read_segments(iov, desc, count, request.segments); error != 0)
+      if (const auto error = read_segments(iov, desc, count, request.segments); error != 0)
         return error;
       return read(ep, std::move(request), {address, key}, ep_of(ep).tx_flags() & ~FI_INJECT);
     },
     .readmsg = [](fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) -> ssize_t {
       Request request;
       Target target;
-      if (auto const error = read_message(*msg, flags, request, target); error != 0) return error;
+      if (const auto error = read_message(*msg, flags, request, target); error != 0) return error;
       return read(ep, std::move(request), target, flags & ~FI_INJECT);
     },
     .write =
@@ -69,14 +69,14 @@ fi_ops_rma ep_rma_calls{
     .writev = [](fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
                  std::uint64_t address, std::uint64_t key, void* context) -> ssize_t {
       Request request{.segments = {}, .context = context};
-      if (auto const error = read_segments(iov, desc, count, request.segments); error != 0)
+      if (const auto error = read_segments(iov, desc, count, request.segments); error != 0)
         return error;
       return write(ep, std::move(request), {address, key}, ep_of(ep).tx_flags());
     },
     .writemsg = [](fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) -> ssize_t {
       Request request;
       Target target;
-      if (auto const error = read_message(*msg, flags, request, target); error != 0) return error;
+      if (const auto error = read_message(*msg, flags, request, target); error != 0) return error;
       return write(ep, std::move(request), target, flags);
     },
     .inject =
@@ -102,14 +102,14 @@ fi_ops_rma ep_rma_calls{
 
 ssize_t Ep::write(const Request& request, const Target& target) {
   std::lock_guard const lock(link_.mutex());
-  if (auto const error = may_post(); error != 0) return error;
-  auto const inject = (request.flags & FI_INJECT) != 0;
+  if (const auto error = may_post(); error != 0) return error;
+  const auto inject = (request.flags & FI_INJECT) != 0;
   if (request.segments.length > (inject ? kInjectMost : kMostMessage)) return -FI_EMSGSIZE;
   auto& op = begin(request, Direction::kWrite, FI_RMA | FI_WRITE);
   auto segments = request.segments;
   if (inject) segments.desc = {};  // the bytes are copied
   auto error = link_.span_of(segments, true, op.span);
-  auto const flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
+  const auto flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
   if (error == 0)
     error = stm_put(connection_, reinterpret_cast<std::uintptr_t>(&op),
                     static_cast<unsigned>(flags), op.span.memory, op.span.data, segments.length,
@@ -117,7 +117,7 @@ ssize_t Ep::write(const Request& request, const Target& target) {
   if (error != 0) return posted(op, error);
   if ((request.flags & FI_REMOTE_CQ_DATA) != 0) {
     ++op.parts;
-    if (auto const status = tell_written(op); status != 0) part_done(op, status);
+    if (const auto status = tell_written(op); status != 0) part_done(op, status);
   }
   return 0;
 }
@@ -125,7 +125,7 @@ ssize_t Ep::write(const Request& request, const Target& target) {
 // Immediate data follows what was written, in a message that no receive is needed for.
 int Ep::tell_written(Op& op) {
   Slots::Slot slot;
-  if (auto const error = link_.slots().take(slot); error != 0) return error;
+  if (const auto error = link_.slots().take(slot); error != 0) return error;
   op.note.slots = &link_.slots();
   op.note.memory = slot.memory;
   op.note.data = slot.data;
@@ -138,7 +138,7 @@ int Ep::tell_written(Op& op) {
 
 ssize_t Ep::read(const Request& request, const Target& target) {
   std::lock_guard const lock(link_.mutex());
-  if (auto const error = may_post(); error != 0) return error;
+  if (const auto error = may_post(); error != 0) return error;
   if (request.segments.length > kMostMessage) return -FI_EMSGSIZE;
   auto& op = begin(request, Direction::kRead, FI_RMA | FI_READ);
   if (request.segments.length == 0) {  // there is nothing to get
@@ -147,7 +147,7 @@ ssize_t Ep::read(const Request& request, const Target& target) {
   }
   auto error = link_.span_of(request.segments, false, op.span);
   if (op.span.data != request.segments.iov[0].iov_base) op.landing = request.segments;
-  auto const flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
+  const auto flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
   if (error == 0)
     error =
         stm_get(connection_, reinterpret_cast<std::uintptr_t>(&op), static_cast<unsigned>(flags),

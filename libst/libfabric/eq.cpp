@@ -23,7 +23,7 @@ Eq& eq_of(fid_eq* eq) {
 }
 
 const char* describe_error(fid_eq*, int status, const void*, char* buffer, std::size_t length) {
-  auto const* const text = st_strerror(status);
+  const auto* const text = st_strerror(status);
   if (buffer != nullptr && length != 0) {
     std::strncpy(buffer, text, length - 1);
     buffer[length - 1] = '\0';
@@ -83,7 +83,7 @@ Eq::Eq(Fabric& fabric, const fi_eq_attr& attr, void* context)
 }
 
 Eq::~Eq() {
-  for (auto const& news : news_)
+  for (const auto& news : news_)
     if (news.info != nullptr) fi_freeinfo(news.info);
 }
 
@@ -109,7 +109,7 @@ int Eq::close() {
 void Eq::tell(std::uint32_t event, fid_t about, fi_info* info, const std::vector<std::byte>& data) {
   News news{.event = event, .about = about, .info = info, .bytes = {}};
   news.bytes.resize(sizeof(fi_eq_cm_entry) + data.size());
-  fi_eq_cm_entry const entry{.fid = about, .info = info};
+  const fi_eq_cm_entry entry{.fid = about, .info = info};
   std::memcpy(news.bytes.data(), &entry, sizeof entry);
   std::ranges::copy(data, news.bytes.begin() + sizeof entry);
   news_.push_back(std::move(news));
@@ -142,7 +142,7 @@ int Eq::control(int command, void* argument) {
     return 0;
   }
   if (command != FI_GETWAIT || !can_wait()) return -FI_ENOSYS;
-  if (auto const error = open_wait(); error != 0) return error;
+  if (const auto error = open_wait(); error != 0) return error;
   if (!news_.empty()) wait_.wake();
   *static_cast<int*>(argument) = wait_.fd();
   return 0;
@@ -160,9 +160,9 @@ ssize_t Eq::take(std::uint32_t* event, void* buffer, std::size_t length, std::ui
   auto& next = news_.front();
   if (next.error != 0) return -FI_EAVAIL;
   // Of what came along with a connection, as much is told as there is place for.
-  auto const least = next.about != nullptr ? sizeof(fi_eq_cm_entry) : next.bytes.size();
+  const auto least = next.about != nullptr ? sizeof(fi_eq_cm_entry) : next.bytes.size();
   if (length < least) return -FI_ETOOSMALL;
-  auto const told = std::min(length, next.bytes.size());
+  const auto told = std::min(length, next.bytes.size());
   if (event != nullptr) *event = next.event;
   if (told != 0) std::memcpy(buffer, next.bytes.data(), told);
   if ((flags & FI_PEEK) == 0) news_.pop_front();
@@ -179,7 +179,7 @@ ssize_t Eq::read_error(fi_eq_err_entry& entry, std::uint64_t flags) {
   std::lock_guard const lock(link_.mutex());
   if (news_.empty() || news_.front().error == 0) return -FI_EAGAIN;
   auto& failed = news_.front();
-  auto const room = entry.err_data_size;
+  const auto room = entry.err_data_size;
   auto* const given = entry.err_data;
   entry.fid = failed.about;
   entry.context = failed.about != nullptr ? failed.about->context : nullptr;
@@ -202,7 +202,7 @@ ssize_t Eq::write(std::uint32_t event, const void* buffer, std::size_t length, s
   if (!writable_ || length > kMostWritten || (buffer == nullptr && length != 0)) return -FI_EINVAL;
   std::lock_guard const lock(link_.mutex());
   if (news_.size() >= size_) return -FI_EAGAIN;
-  auto const* const from = static_cast<const std::byte*>(buffer);
+  const auto* const from = static_cast<const std::byte*>(buffer);
   news_.push_back({.event = event, .bytes = {from, from + length}});
   wait_.wake();
   return static_cast<ssize_t>(length);
@@ -211,14 +211,14 @@ ssize_t Eq::write(std::uint32_t event, const void* buffer, std::size_t length, s
 ssize_t Eq::wait_and_read(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                           std::uint64_t flags) {
   if (!can_wait()) return -FI_ENOSYS;
-  auto const deadline = deadline_in(timeout);
+  const auto deadline = deadline_in(timeout);
   std::unique_lock lock(link_.mutex());
-  if (auto const error = open_wait(); error != 0) return error;
+  if (const auto error = open_wait(); error != 0) return error;
   for (;;) {
     if (try_wait() != 0 || Clock::now() >= deadline) return take(event, buffer, length, flags);
     lock.unlock();
-    auto const woken = wait_.sleep(deadline);
-    auto const interrupted = !woken && errno == EINTR && Clock::now() < deadline;
+    const auto woken = wait_.sleep(deadline);
+    const auto interrupted = !woken && errno == EINTR && Clock::now() < deadline;
     lock.lock();
     if (interrupted) return -FI_EINTR;
   }

@@ -68,7 +68,7 @@ Fabric::Fabric(const fi_fabric_attr& attr, std::unique_ptr<Link> link, void* con
 int Fabric::open(const fi_fabric_attr& attr, void* context, fid_fabric*& out) {
   if (attr.name == nullptr) return -FI_EINVAL;
   auto link = std::make_unique<Link>();
-  if (auto const error = link->open(attr.name); error != 0)
+  if (const auto error = link->open(attr.name); error != 0)
     return explain(FI_LOG_FABRIC, std::string("link ").append(attr.name), error);
   out = new Fabric(attr, std::move(link), context);
   return 0;

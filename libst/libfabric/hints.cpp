@@ -27,7 +27,7 @@ std::string above(const char* name, std::size_t asked, std::size_t most) {
 // The first that is not empty.
 template <std::size_t N>
 std::string first(const std::array<std::string, N>& reasons) {
-  for (auto const& reason : reasons)
+  for (const auto& reason : reasons)
     if (!reason.empty()) return reason;
   return {};
 }

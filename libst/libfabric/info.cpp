@@ -29,8 +29,8 @@ struct Names {
 std::optional<std::uint16_t> parse_port(const char* service) {
   std::uint16_t port = 0;
   if (service == nullptr) return port;
-  auto const* const end = service + std::strlen(service);
-  auto const parsed = std::from_chars(service, end, port);
+  const auto* const end = service + std::strlen(service);
+  const auto parsed = std::from_chars(service, end, port);
   if (parsed.ec == std::errc() && parsed.ptr == end) return port;
   return std::nullopt;
 }
@@ -41,7 +41,7 @@ std::optional<std::uint32_t> resolve(const char* node, bool numeric) {
   wanted.ai_flags = numeric ? AI_NUMERICHOST : 0;
   addrinfo* found = nullptr;
   if (::getaddrinfo(node, nullptr, &wanted, &found) != 0) return std::nullopt;
-  auto const address = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
+  const auto address = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
   ::freeaddrinfo(found);
   return ntohl(address.s_addr);
 }
@@ -49,7 +49,7 @@ std::optional<std::uint32_t> resolve(const char* node, bool numeric) {
 // Empty: `out` has what is named. Else what is wrong with it.
 std::string read_names(const char* node, const char* service, std::uint64_t flags,
                        const fi_info* hints, Names& out) {
-  auto const from_hints = [](const void* address, std::size_t length,
+  const auto from_hints = [](const void* address, std::size_t length,
                              std::optional<sockaddr_in>& to) {
     if (address == nullptr) return true;
     sockaddr_in read{};
@@ -61,12 +61,12 @@ std::string read_names(const char* node, const char* service, std::uint64_t flag
                            !from_hints(hints->dest_addr, hints->dest_addrlen, out.destination)))
     return "an address of the hints is no sockaddr_in";
   if (node == nullptr && service == nullptr) return {};
-  auto const port = parse_port(service);
+  const auto port = parse_port(service);
   if (!port) return std::string("a service is a port's number, not ") + service;
-  auto const source = (flags & FI_SOURCE) != 0;
+  const auto source = (flags & FI_SOURCE) != 0;
   std::uint32_t ipv4 = INADDR_ANY;
   if (node != nullptr) {
-    auto const found = resolve(node, (flags & FI_NUMERICHOST) != 0);
+    const auto found = resolve(node, (flags & FI_NUMERICHOST) != 0);
     if (!found) return std::string("no IPv4 address is known of ") + node;
     ipv4 = *found;
   }
@@ -77,7 +77,7 @@ std::string read_names(const char* node, const char* service, std::uint64_t flag
 
 // Whether that is this link's.
 bool is_source(const LinkFacts& link, const sockaddr_in& source) {
-  auto const ipv4 = ntohl(source.sin_addr.s_addr);
+  const auto ipv4 = ntohl(source.sin_addr.s_addr);
   return ipv4 == INADDR_ANY || link.ipv4 == 0 || ipv4 == link.ipv4;
 }
 
@@ -113,8 +113,8 @@ T asked_or(T asked, T otherwise) {
 }
 
 void fill_contexts(fi_info& info, const fi_info* hints) {
-  auto const* const tx = hints != nullptr ? hints->tx_attr : nullptr;
-  auto const* const rx = hints != nullptr ? hints->rx_attr : nullptr;
+  const auto* const tx = hints != nullptr ? hints->tx_attr : nullptr;
+  const auto* const rx = hints != nullptr ? hints->rx_attr : nullptr;
   *info.tx_attr = {.caps = info.caps & kTxCaps,
                    .mode = 0,
                    .op_flags = tx != nullptr ? tx->op_flags : 0,
@@ -149,7 +149,7 @@ void fill_endpoint(fi_ep_attr& ep, const fi_info* hints) {
 int mr_mode_for(std::uint32_t version, const fi_info* hints) {
   if (version < FI_VERSION(1, 5)) return FI_MR_BASIC;
   if (hints == nullptr || hints->domain_attr == nullptr) return kMrMode | FI_MR_LOCAL;
-  auto const asked = hints->domain_attr->mr_mode;
+  const auto asked = hints->domain_attr->mr_mode;
   return asked == FI_MR_BASIC ? asked : kMrMode | (asked & FI_MR_LOCAL);
 }
 
@@ -226,7 +226,7 @@ int list_info(std::uint32_t version, const char* node, const char* service, std:
   }
   Info first(nullptr, fi_freeinfo);
   fi_info* last = nullptr;
-  for (auto const& link : find_links()) {
+  for (const auto& link : find_links()) {
     if (reason = why_not(link, names, hints); !reason.empty()) {
       inform(FI_LOG_CORE, "link " + link.text + ": " + reason);
       continue;

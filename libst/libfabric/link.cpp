@@ -52,10 +52,10 @@ int Link::open(const std::string& text) {
   stm_domain_attr_t attr{};
   attr.size = sizeof attr;
   attr.link = text.c_str();
-  if (auto const error = stm_domain_open(&attr, &domain_); error != 0) return error;
+  if (const auto error = stm_domain_open(&attr, &domain_); error != 0) return error;
   stm_domain_info_t info{};
   info.size = sizeof info;
-  if (auto const error = stm_domain_query(domain_, &info); error != 0) return error;
+  if (const auto error = stm_domain_query(domain_, &info); error != 0) return error;
   ipv4_ = info.ipv4 != 0 ? info.ipv4 : INADDR_LOOPBACK;
   slots_.set_domain(domain_);
   return stm_queue_create(domain_, kQueueCapacity, &queue_);
@@ -63,19 +63,19 @@ int Link::open(const std::string& text) {
 
 int Link::take() {
   std::array<stm_event_t, kTurn> events;
-  auto const count = stm_queue_poll(queue_, events.data(), kTurn);
+  const auto count = stm_queue_poll(queue_, events.data(), kTurn);
   for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
   return count;
 }
 
 // A call that waits hears of it, so one waits for a moment, rarely.
 void Link::look_for_loss() {
-  auto const suspected = look_at_ == Clock::time_point{};
+  const auto suspected = look_at_ == Clock::time_point{};
   if (lost_ != 0 ||
       (!suspected && (++empty_turns_ % kTurnsWithoutLook != 0 || Clock::now() < look_at_)))
     return;
   stm_event_t event{};
-  auto const result = stm_queue_wait(queue_, 1, &event, 1, kLook);
+  const auto result = stm_queue_wait(queue_, 1, &event, 1, kLook);
   look_at_ = Clock::now() + kBetweenLooks;
   if (result > 0) return dispatch(event);
   if (result == 0 || result == -EWOULDBLOCK || result == -EINTR) return;
@@ -147,7 +147,7 @@ void Link::free_op(Op& op) {
 int Link::span_of(const Segments& segments, bool gather, Span& out) {
   if (segments.length == 0) return 0;
   auto* const first = static_cast<std::byte*>(segments.iov[0].iov_base);
-  auto const* const mr = static_cast<const Mr*>(segments.desc[0]);
+  const auto* const mr = static_cast<const Mr*>(segments.desc[0]);
   if (segments.count == 1 && mr != nullptr && mr->covers(first, segments.length)) {
     out.memory = mr->memory();
     out.data = first;
@@ -155,7 +155,7 @@ int Link::span_of(const Segments& segments, bool gather, Span& out) {
   }
   if (segments.length <= slots_.size()) {
     Slots::Slot slot;
-    if (auto const error = slots_.take(slot); error != 0) return error;
+    if (const auto error = slots_.take(slot); error != 0) return error;
     out.slots = &slots_;
     out.memory = slot.memory;
     out.data = slot.data;
@@ -165,8 +165,8 @@ int Link::span_of(const Segments& segments, bool gather, Span& out) {
       if (!out.own) return -ENOMEM;
     }
     out.data = out.own ? out.own.get() : first;
-    auto const access = gather ? STM_LOCAL_READ : STM_LOCAL_WRITE;
-    auto const error = stm_memory_register(domain_, out.data, segments.length,
+    const auto access = gather ? STM_LOCAL_READ : STM_LOCAL_WRITE;
+    const auto error = stm_memory_register(domain_, out.data, segments.length,
                                            static_cast<unsigned>(access), &out.memory);
     if (error != 0) return error;
     out.registered = true;
@@ -187,7 +187,7 @@ int Link::take_block(std::size_t count, std::unique_ptr<RxBlock>& out) {
   block->bytes = allocate(count * kBuffer);
   if (!block->bytes) return -ENOMEM;
   block->buffers.resize(count);
-  auto const error = stm_memory_register(domain_, block->bytes.get(), count * kBuffer,
+  const auto error = stm_memory_register(domain_, block->bytes.get(), count * kBuffer,
                                          STM_LOCAL_WRITE, &block->memory);
   if (error != 0) return error;
   for (std::size_t i = 0; i < count; ++i) block->buffers[i].data = &block->bytes.get()[i * kBuffer];
@@ -213,11 +213,11 @@ void Link::run_dialer() {
   for (;;) {
     dial_.wait(lock, [this] { return closing_ || !dials_.empty(); });
     if (closing_) return;
-    auto const dial = std::move(dials_.front());
+    const auto dial = std::move(dials_.front());
     dials_.pop_front();
     dialing_ = dial.ep;
     lock.unlock();
-    auto const error =
+    const auto error =
         stm_connect(dial.connection, dial.peer.c_str(), -1, dial.data.data(), dial.data.size());
     lock.lock();
     if (error != 0) dial.ep->not_dialed(error);

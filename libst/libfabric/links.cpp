@@ -48,32 +48,32 @@ void take_address(const ifaddrs& interface, LinkFacts& link) {
 
 // "10.9.0.1/24"
 bool parse_address(const std::string& text, LinkFacts& link) {
-  auto const slash = text.find('/');
+  const auto slash = text.find('/');
   in_addr address{};
   if (::inet_pton(AF_INET, text.substr(0, slash).c_str(), &address) != 1) return false;
   link.ipv4 = ntohl(address.s_addr);
   if (slash == std::string::npos) return true;
-  auto const* const end = text.data() + text.size();
-  auto const parsed = std::from_chars(text.data() + slash + 1, end, link.prefix_length);
+  const auto* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + slash + 1, end, link.prefix_length);
   return parsed.ec == std::errc() && parsed.ptr == end && link.prefix_length <= 32;
 }
 
 // The value of ",address=" in a link's text.
 std::string address_option(const std::string& text) {
   constexpr std::string_view kOption = ",address=";
-  auto const at = text.find(kOption);
+  const auto at = text.find(kOption);
   if (at == std::string::npos) return {};
-  auto const from = at + kOption.size();
+  const auto from = at + kOption.size();
   return text.substr(from, text.find(',', from) - from);
 }
 
 // False: peers could not name it. The log says why.
 bool describe(const std::string& text, LinkFacts& link) {
   link.text = text;
-  auto const colon = text.find_first_of(":,");
-  auto const kind = text.substr(0, colon);
+  const auto colon = text.find_first_of(":,");
+  const auto kind = text.substr(0, colon);
   if (kind == "stpd") return true;
-  auto const given = address_option(text);
+  const auto given = address_option(text);
   if (!given.empty()) {
     if (parse_address(given, link)) return true;
     inform(FI_LOG_CORE, "link " + text + ": address= is not ADDRESS/PREFIX: " + given);
@@ -88,9 +88,9 @@ bool describe(const std::string& text, LinkFacts& link) {
     inform(FI_LOG_CORE, "link " + text + " has no IPv4 address: give it one (address=10.9.0.1/24)");
     return false;
   }
-  auto const name = text.substr(colon + 1, text.find(',') - colon - 1);
-  auto const all = interfaces();
-  for (auto const* i = all.get(); i != nullptr; i = i->ifa_next)
+  const auto name = text.substr(colon + 1, text.find(',') - colon - 1);
+  const auto all = interfaces();
+  for (const auto* i = all.get(); i != nullptr; i = i->ifa_next)
     if (name == i->ifa_name && is_usable(*i, IFF_UP)) return take_address(*i, link), true;
   inform(FI_LOG_CORE, "link " + text + ": no such interface that is up and has an IPv4 address");
   return false;
@@ -104,12 +104,12 @@ bool may_open_raw_sockets() {
 }
 
 void find_daemons(std::vector<LinkFacts>& links) {
-  std::unique_ptr<DIR, int (*)(DIR*)> const folder(::opendir(kSockets), ::closedir);
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(kSockets), ::closedir);
   if (!folder) return;
   constexpr std::string_view kEnd = ".sock";
-  while (auto const* const entry = ::readdir(folder.get())) {
-    std::string const name = entry->d_name;
-    auto const path = std::string(kSockets).append("/").append(name);
+  while (const auto* const entry = ::readdir(folder.get())) {
+    const std::string name = entry->d_name;
+    const auto path = std::string(kSockets).append("/").append(name);
     if (!name.ends_with(kEnd)) continue;
     if (::access(path.c_str(), W_OK) == 0)
       links.push_back({.text = "stpd:" + path});
@@ -124,8 +124,8 @@ void find_interfaces(std::vector<LinkFacts>& links) {
     inform(FI_LOG_CORE, "interfaces are left out: CAP_NET_RAW is needed to use one without stpd");
     return;
   }
-  auto const all = interfaces();
-  for (auto const* i = all.get(); i != nullptr; i = i->ifa_next) {
+  const auto all = interfaces();
+  for (const auto* i = all.get(); i != nullptr; i = i->ifa_next) {
     if (!is_usable(*i, IFF_UP | IFF_RUNNING)) continue;
     LinkFacts link{.text = std::string("iface:") + i->ifa_name};
     take_address(*i, link);
@@ -137,7 +137,7 @@ void find_interfaces(std::vector<LinkFacts>& links) {
 
 std::vector<LinkFacts> find_links() {
   std::vector<LinkFacts> links;
-  if (auto const named = parameters().link; !named.empty()) {
+  if (const auto named = parameters().link; !named.empty()) {
     if (LinkFacts link; describe(named, link)) links.push_back(link);
     return links;
   }

@@ -51,9 +51,9 @@ Mr::Mr(Domain& domain, void* buffer, std::size_t length, void* context)
 }
 
 int Mr::bind(std::uint64_t access) {
-  auto const remote = remote_access(access);
-  auto const written = (access & (FI_RECV | FI_READ)) != 0;
-  auto const local = static_cast<unsigned>(written ? STM_LOCAL_WRITE : STM_LOCAL_READ);
+  const auto remote = remote_access(access);
+  const auto written = (access & (FI_RECV | FI_READ)) != 0;
+  const auto local = static_cast<unsigned>(written ? STM_LOCAL_WRITE : STM_LOCAL_READ);
   auto error =
       stm_memory_register(domain_.link().domain(), buffer_, length_, local | remote, &memory_);
   if (error != 0 || remote == 0) return error;
@@ -75,7 +75,7 @@ int Mr::open(Domain& domain, const void* buffer, std::size_t length, std::uint64
   };
   std::unique_ptr<Mr, Close> mr(new Mr(domain, const_cast<void*>(buffer), length, context));
   if (length != 0)
-    if (auto const error = mr->bind(access); error != 0)
+    if (const auto error = mr->bind(access); error != 0)
       return explain(FI_LOG_MR, "memory of " + std::to_string(length) + " bytes", error);
   out = mr.release();
   return 0;

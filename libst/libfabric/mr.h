@@ -21,7 +21,7 @@ class Mr : public fid_mr {
 
   [[nodiscard]] stm_memory_t memory() const { return memory_; }
   [[nodiscard]] bool covers(const void* ptr, std::size_t length) const {
-    auto const offset =
+    const auto offset =
         reinterpret_cast<std::uintptr_t>(ptr) - reinterpret_cast<std::uintptr_t>(buffer_);
     return memory_ != nullptr && offset <= length_ && length <= length_ - offset;
   }

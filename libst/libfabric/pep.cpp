@@ -137,7 +137,7 @@ int Pep::close() {
     std::lock_guard const lock(link_.mutex());
     if (listener_ != nullptr) stm_listener_close(listener_);
     link_.drain();
-    for (auto const& [handle, request] : undecided_)
+    for (const auto& [handle, request] : undecided_)
       if (request->connection != nullptr) stm_reject(request->connection, nullptr, 0);
     if (eq_ != nullptr) {
       eq_->forget(&fid);
@@ -159,8 +159,8 @@ int Pep::bind(fid_t other, std::uint64_t flags) {
 }
 
 int Pep::listen_on(std::uint16_t port) {
-  auto const text = ":" + std::to_string(port);
-  auto const error = stm_listen(link_.domain(), text.c_str(), link_.queue(),
+  const auto text = ":" + std::to_string(port);
+  const auto error = stm_listen(link_.domain(), text.c_str(), link_.queue(),
                                 reinterpret_cast<std::uintptr_t>(this), 0, &listener_);
   if (error == 0) name_.sin_port = htons(port);
   return error;
@@ -172,7 +172,7 @@ int Pep::listen() {
   if (listener_ != nullptr) return -FI_EOPBADSTATE;
   auto port = ntohs(name_.sin_port);
   if (port != 0) {
-    auto const error = listen_on(port);
+    const auto error = listen_on(port);
     return error == 0 ? 0 : explain(FI_LOG_EP_CTRL, "port " + std::to_string(port), error);
   }
   // Any that is free: programs begin at different ones.
@@ -188,13 +188,13 @@ int Pep::listen() {
 
 void Pep::requested(stm_connection_t connection) {
   auto data = cm_data_of(connection);
-  auto const peer = unpack_request(data);
+  const auto peer = unpack_request(data);
   if (!peer) {
     inform(FI_LOG_EP_CTRL, "who asks to connect is no endpoint of libfabric: rejected");
     stm_reject(connection, nullptr, 0);
     return;
   }
-  std::erase_if(undecided_, [](auto const& entry) { return entry.second->connection == nullptr; });
+  std::erase_if(undecided_, [](const auto& entry) { return entry.second->connection == nullptr; });
   auto request = std::make_unique<Connreq>();
   request->fclass = FI_CLASS_CONNREQ;
   request->ops = &request_calls;
@@ -208,10 +208,10 @@ void Pep::requested(stm_connection_t connection) {
 
 int Pep::reject(fid_t handle, const void* data, std::size_t length) {
   std::lock_guard const lock(link_.mutex());
-  auto const found = undecided_.find(handle);
+  const auto found = undecided_.find(handle);
   if (found == undecided_.end() || found->second->connection == nullptr) return -FI_EINVAL;
   if (length > kCmData) return -FI_EINVAL;
-  auto const error = stm_reject(found->second->connection, data, length);
+  const auto error = stm_reject(found->second->connection, data, length);
   undecided_.erase(found);
   return error == 0 ? 0 : explain(FI_LOG_EP_CTRL, "a rejection", error);
 }

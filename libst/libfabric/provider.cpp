@@ -57,7 +57,7 @@ Parameters parameters() {
   char* link = nullptr;
   if (fi_param_get_str(&provider, "link", &link) == 0 && link != nullptr)
     known.link = link;
-  else if (auto const* const given = std::getenv("STP_LINK"); given != nullptr)
+  else if (const auto* const given = std::getenv("STP_LINK"); given != nullptr)
     known.link = given;
   fi_param_get_size_t(&provider, "rx_buffers", &known.rx_buffers);
   known.rx_buffers = std::clamp(known.rx_buffers, kLeastBuffers, kMostBuffers);

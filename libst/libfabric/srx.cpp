@@ -44,13 +44,13 @@ fi_ops_msg msg_calls{
     .recvv = [](fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
                 void* context) -> ssize_t {
       PostedReceive receive{.context = context, .segments = {}};
-      if (auto const error = read_segments(iov, desc, count, receive.segments); error != 0)
+      if (const auto error = read_segments(iov, desc, count, receive.segments); error != 0)
         return error;
       return guarded([&] { return srx_of(ep).post(std::move(receive)); });
     },
     .recvmsg = [](fid_ep* ep, const fi_msg* msg, std::uint64_t flags) -> ssize_t {
       PostedReceive receive{.context = msg->context, .flags = flags, .segments = {}};
-      auto const error = read_segments(msg->msg_iov, msg->desc, msg->iov_count, receive.segments);
+      const auto error = read_segments(msg->msg_iov, msg->desc, msg->iov_count, receive.segments);
       if (error != 0) return error;
       return guarded([&] { return srx_of(ep).post(std::move(receive)); });
     },

@@ -16,7 +16,7 @@ void FreeBlock::operator()(std::byte* data) const {
 }
 
 std::unique_ptr<std::byte, FreeBlock> allocate(std::size_t size) {
-  auto const whole = (size + kPage - 1) / kPage * kPage;
+  const auto whole = (size + kPage - 1) / kPage * kPage;
   return std::unique_ptr<std::byte, FreeBlock>(
       static_cast<std::byte*>(std::aligned_alloc(kPage, whole)));
 }
@@ -27,7 +27,7 @@ int Slots::take(Slot& out) {
     if (!block) return -ENOMEM;
     free_.reserve(free_.capacity() + at_a_time_);
     stm_memory_t memory = nullptr;
-    auto const error =
+    const auto error =
         stm_memory_register(domain_, block.get(), size_ * at_a_time_, STM_LOCAL_WRITE, &memory);
     if (error != 0) return error;
     for (std::size_t i = 0; i < at_a_time_; ++i) free_.push_back({block.get() + i * size_, memory});

@@ -25,17 +25,17 @@ int Wait::open(int queue) {
   if (is_open()) return 0;
   if (queue < 0) return queue;
   event_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  auto const epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  const auto epoll = ::epoll_create1(EPOLL_CLOEXEC);
   epoll_event readable{};
   readable.events = EPOLLIN;
-  auto const made = event_ >= 0 && epoll >= 0 &&
+  const auto made = event_ >= 0 && epoll >= 0 &&
                     ::epoll_ctl(epoll, EPOLL_CTL_ADD, event_, &readable) == 0 &&
                     ::epoll_ctl(epoll, EPOLL_CTL_ADD, queue, &readable) == 0;
   if (made) {
     epoll_ = epoll;
     return 0;
   }
-  auto const error = errno;
+  const auto error = errno;
   if (epoll >= 0) ::close(epoll);
   if (event_ >= 0) ::close(event_);
   event_ = -1;
@@ -58,7 +58,7 @@ void Wait::clear() {
 bool Wait::sleep(Clock::time_point deadline) const {
   auto limit = -1;
   if (deadline != Clock::time_point::max()) {
-    auto const left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return false;
     limit = static_cast<int>(std::min<std::int64_t>(left, INT_MAX));
   }

@@ -20,7 +20,7 @@ enum class MessageKind : std::uint32_t {
 inline constexpr std::size_t kAnnouncement = 16;
 
 inline void store64(std::byte* to, std::uint64_t value) {
-  auto const big = htobe64(value);
+  const auto big = htobe64(value);
   std::memcpy(to, &big, sizeof big);
 }
 inline std::uint64_t load64(const std::byte* from) {

@@ -21,12 +21,12 @@ std::uint8_t permissions(unsigned access) {
 }  // namespace
 
 int Access::landing(EndpointId endpoint, Landing& out) {
-  auto const region = memory_->receive_region(endpoint);
+  const auto region = memory_->receive_region(endpoint);
   if (revoked_ || region == kNoneId) return -EACCES;
   auto known = mxs_.find(endpoint);
   if (known == mxs_.end()) {
     std::uint16_t mx = 0;
-    if (auto const error = domain()->alloc_mx(region, permissions(terms_.access), mx); error != 0)
+    if (const auto error = domain()->alloc_mx(region, permissions(terms_.access), mx); error != 0)
       return error;
     known = mxs_.emplace(endpoint, mx).first;
   }
@@ -38,9 +38,9 @@ void Access::revoke() {
   if (revoked_) return;
   revoked_ = true;
   // From here on the link refuses what names these; peers are told below.
-  for (auto const& [endpoint, mx] : mxs_) domain()->free_mx(endpoint, mx);
+  for (const auto& [endpoint, mx] : mxs_) domain()->free_mx(endpoint, mx);
   domain()->remove_access(key_);
-  for (auto const& connection : domain()->connections()) connection->revoke(*this);
+  for (const auto& connection : domain()->connections()) connection->revoke(*this);
   STP_ASSERT(memory_->uses > 0 && memory_->regions > 0, "a region's memory is in use");
   --memory_->uses;
   --memory_->regions;

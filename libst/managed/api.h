@@ -35,7 +35,7 @@ template <typename Info>
 int write_info(const Info& known, Info* out) {
   if (out == nullptr) return missing("info");
   if (out->size < sizeof(std::size_t)) return fail(-EINVAL, "'size' of the info is not set");
-  auto const size = out->size;
+  const auto size = out->size;
   std::memcpy(out, &known, std::min(size, sizeof known));
   out->size = size;
   return 0;
@@ -54,7 +54,7 @@ inline Time deadline_of(std::int64_t timeout) {
 // Makes a handle of `domain` for `object`. 0: no handle is free.
 template <typename Object>
 Handle publish(Domain& domain, const std::shared_ptr<Object>& object) {
-  auto const handle = client::HandleTable::instance().add(Object::kKind, object);
+  const auto handle = client::HandleTable::instance().add(Object::kKind, object);
   if (handle == 0) return 0;
   std::lock_guard const guard(domain.mutex());
   domain.adopt(handle, Object::kKind);
@@ -63,7 +63,7 @@ Handle publish(Domain& domain, const std::shared_ptr<Object>& object) {
 
 template <typename Object>
 int publish(Domain& domain, const std::shared_ptr<Object>& object, auto* out) {
-  auto const handle = publish(domain, object);
+  const auto handle = publish(domain, object);
   if (handle == 0) return fail(-EMFILE, "too many handles");
   *out = reinterpret_cast<std::remove_pointer_t<decltype(out)>>(handle);
   return 0;

@@ -10,14 +10,14 @@ namespace stp::managed {
 // Numbers of messages wrap; names do not, so that those of a pool's receives are in the order of
 // their messages, whichever was given one first.
 Context Connection::name_of(std::uint32_t message) {
-  auto const step = static_cast<std::int32_t>(message - static_cast<std::uint32_t>(last_message_));
+  const auto step = static_cast<std::int32_t>(message - static_cast<std::uint32_t>(last_message_));
   last_message_ += static_cast<std::uint64_t>(static_cast<std::int64_t>(step));
   return kMessageMark | last_message_;
 }
 
 bool Connection::is_ahead(Context id) const {
   if ((id & kMessageMark) == 0 || !sequencer_) return false;
-  auto const turn = sequencer_->expected_message();
+  const auto turn = sequencer_->expected_message();
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(id) - turn) >= 0;
 }
 
@@ -26,12 +26,12 @@ bool Connection::match_ahead() {
   if (!outlets_.on_arrival || !outlets_.pool) return false;
   bool any = false;
   for (;; any = true) {
-    auto const offer = sequencer_->waiting_ahead();
+    const auto offer = sequencer_->waiting_ahead();
     PostedReceive receive;
     if (!offer || !can_spare_receive(*offer) || !take_receive(offer->message, receive)) return any;
     STP_ASSERT(receive.id == (last_message_ | kMessageMark) && !matched_.contains(receive.id),
                "a receive from a pool is named by its message");
-    auto const& matched = matched_[receive.id] = {std::move(receive)};
+    const auto& matched = matched_[receive.id] = {std::move(receive)};
     sequencer_->receive_ahead(last_message_ | kMessageMark, landing_of(matched.receive));
   }
 }
@@ -39,10 +39,10 @@ bool Connection::match_ahead() {
 // As many stay in the pool as there are earlier messages without: whoever takes the last one is
 // told, however many connections share the pool, and the program can post anew.
 bool Connection::can_spare_receive(const Offer& offer) const {
-  auto const& receives = outlets_.pool->receives;
+  const auto& receives = outlets_.pool->receives;
   if (receives.empty() || receives.front().refusal(offer.length) != 0) return false;
-  auto const earlier = offer.message - sequencer_->expected_message();
-  auto const served = std::count_if(matched_.begin(), matched_.end(), [&](auto const& m) {
+  const auto earlier = offer.message - sequencer_->expected_message();
+  const auto served = std::count_if(matched_.begin(), matched_.end(), [&](const auto& m) {
     return is_ahead(m.first) &&
            static_cast<std::int32_t>(static_cast<std::uint32_t>(m.first) - offer.message) < 0;
   });
@@ -51,10 +51,10 @@ bool Connection::can_spare_receive(const Offer& offer) const {
 
 std::uint64_t Connection::span() const {
   if (!outlets_.pool || matched_.empty()) return receives_.size() + matched_.size();
-  auto const first = static_cast<std::uint32_t>(matched_.begin()->first);
-  auto const last = static_cast<std::uint32_t>(matched_.rbegin()->first);
-  auto const turn = sequencer_->expected_message();
-  auto const begin = static_cast<std::int32_t>(turn - first) < 0 ? turn : first;
+  const auto first = static_cast<std::uint32_t>(matched_.begin()->first);
+  const auto last = static_cast<std::uint32_t>(matched_.rbegin()->first);
+  const auto turn = sequencer_->expected_message();
+  const auto begin = static_cast<std::int32_t>(turn - first) < 0 ? turn : first;
   return last - begin + 1;
 }
 
@@ -77,8 +77,8 @@ void Connection::check_watermark() {
 
 // protocol: 9.35
 void Connection::watch_wait(Time now) {
-  bool const open = state_ == State::kUp || state_ == State::kDraining;
-  bool const waits = open && !has_receive() && (has_arrived() || sequencer_->waiting());
+  const bool open = state_ == State::kUp || state_ == State::kDraining;
+  const bool waits = open && !has_receive() && (has_arrived() || sequencer_->waiting());
   if (!waits || outlets_.receive_wait == kNever)
     starved_at_ = kNever;
   else if (starved_at_ == kNever)

@@ -20,7 +20,7 @@ class BufxSpace {
   std::optional<std::uint32_t> take(std::uint32_t count) {
     STP_ASSERT(count > 0, "memory takes a Bufx at least");
     for (auto at = free_.begin(); at != free_.end(); ++at) {
-      auto const [first, length] = *at;
+      const auto [first, length] = *at;
       if (length < count) continue;
       free_.erase(at);
       if (length > count) free_[first + count] = length - count;
@@ -32,15 +32,15 @@ class BufxSpace {
   void give_back(std::uint32_t first, std::uint32_t count) {
     STP_ASSERT(count > 0 && std::uint64_t{first} + count <= kEntries,
                "what is given back was taken");
-    auto const next = free_.lower_bound(first);
+    const auto next = free_.lower_bound(first);
     STP_ASSERT(next == free_.end() || first + count <= next->first, "what is given back was taken");
     if (next != free_.end() && next->first == first + count) {
       count += next->second;
       free_.erase(next);
     }
-    auto const after = free_.lower_bound(first);
+    const auto after = free_.lower_bound(first);
     if (after != free_.begin()) {
-      auto const before = std::prev(after);
+      const auto before = std::prev(after);
       STP_ASSERT(before->first + before->second <= first, "what is given back was taken");
       if (before->first + before->second == first) {
         before->second += count;

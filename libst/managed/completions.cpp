@@ -54,8 +54,8 @@ void Connection::on_operation(const Completion& c) {
 
 // In the words of the managed API.
 int Connection::status_of(const Operation& operation, const Completion& c) {
-  bool const refused = c.status == -ECONNREFUSED;
-  bool const ended = c.status == -ECANCELED && !operation.cancelled;
+  const bool refused = c.status == -ECONNREFUSED;
+  const bool ended = c.status == -ECANCELED && !operation.cancelled;
   switch (operation.kind) {
     case Operation::Kind::kSend:
       return refused ? -EMSGSIZE : c.status;
@@ -72,9 +72,9 @@ int Connection::status_of(const Operation& operation, const Completion& c) {
 
 // As far as the queue has places; the rest waits.
 void Connection::tell_read_requests() {
-  bool const open = state_ == State::kUp || state_ == State::kDraining;
+  const bool open = state_ == State::kUp || state_ == State::kDraining;
   while (open && !read_requests_.empty() && outlets_.events.reserve()) {
-    auto const& c = read_requests_.front();
+    const auto& c = read_requests_.front();
     auto told = event(STM_READ_REQUEST, 0, outlets_.context);
     told.length = c.length;
     told.request = c.request;
@@ -86,7 +86,7 @@ void Connection::tell_read_requests() {
 int Connection::refuse_read(std::uint32_t request) {
   if (state_ != State::kUp && state_ != State::kDraining) return -ENOTCONN;
   sequencer_->expire(domain_->time());
-  auto const error = sequencer_->refuse(request);
+  const auto error = sequencer_->refuse(request);
   if (error == 0) send_soon();
   return error;
 }

@@ -62,7 +62,7 @@ bool Connection::opened(Time now) {
   request.vc = vc_;
   client::Reply info{};
   if (channel_.state() == ChannelState::kOpen)
-    if (auto const error = domain_->backend().exchange(request, info); error != 0) {
+    if (const auto error = domain_->backend().exchange(request, info); error != 0) {
       end(error, STM_FAILED, error);
       return false;
     }
@@ -93,7 +93,7 @@ bool Connection::opened(Time now) {
 void Connection::say_hello(const Hello& hello, Time now) {
   sequencer_->expire(now);
   auto* const out = staging_.hello_out();
-  auto const length = encode(hello, out);
+  const auto length = encode(hello, out);
   // Who asks for a connection says how long.
   WriteOptions options;
   options.patience =
@@ -106,8 +106,8 @@ void Connection::on_hello(const Completion& c) {
   hello_landing_ = false;
   Hello hello;
   if (c.status != 0) return end(c.status, STM_FAILED, c.status);
-  bool const legal = decode({staging_.hello_in(), static_cast<std::size_t>(c.length)}, hello);
-  bool const asked = legal && hello.kind == Hello::Kind::kRequest;
+  const bool legal = decode({staging_.hello_in(), static_cast<std::size_t>(c.length)}, hello);
+  const bool asked = legal && hello.kind == Hello::Kind::kRequest;
   if (!legal || asked != (state_ == State::kExpected)) return end(-EPROTO, STM_FAILED, -EPROTO);
   private_data_ = std::move(hello.private_data);
   if (!asked) return on_answer(hello);
@@ -124,7 +124,7 @@ void Connection::on_answer(const Hello& hello) {
 
 int Connection::accept(Outlets outlets, Hello hello) {
   if (state_ != State::kRequested && !(over() && !outlets_.events)) return -EISCONN;
-  if (auto const error = set_outlets(std::move(outlets)); error != 0) return error;
+  if (const auto error = set_outlets(std::move(outlets)); error != 0) return error;
   if (over()) {  // while the program thought about it
     tell(STM_FAILED, reason_);
     release_outlets();
@@ -133,7 +133,7 @@ int Connection::accept(Outlets outlets, Hello hello) {
   listener_->decided(*this);
   listener_.reset();
   state_.must(Event::kAccept);
-  auto const now = domain_->now();
+  const auto now = domain_->now();
   wait_until_ = now + kDecisionPatience;
   say_hello(hello, now);
   progress(now);
@@ -146,7 +146,7 @@ int Connection::reject(Hello hello) {
   listener_->decided(*this);
   listener_.reset();
   state_.must(Event::kReject);
-  auto const now = domain_->now();
+  const auto now = domain_->now();
   wait_until_ = now + kDecisionPatience;
   say_hello(hello, now);
   progress(now);

@@ -20,7 +20,7 @@ Connection::~Connection() = default;
 // ---- going on ----
 
 Time Connection::next_deadline() const {
-  bool const at_work = sequencer_ && state_ != State::kClosing && state_ != State::kEnding;
+  const bool at_work = sequencer_ && state_ != State::kClosing && state_ != State::kEnding;
   if (!at_work) return wait_until_;
   return std::min({wait_until_, starved_at_, sequencer_->next_deadline()});
 }
@@ -58,7 +58,7 @@ void Connection::advance(Time now) {
   if (sequencer_) {
     // Others have their turn as well; but nothing more comes after the end.
     constexpr unsigned kTurns = 8;
-    bool const last = seen_ != ChannelState::kOpen;
+    const bool last = seen_ != ChannelState::kOpen;
     for (unsigned turn = 0; (last || turn < kTurns) && !over() && move(now); ++turn) {
     }
     if (!over() && channel_.readable()) domain_->wake_waiters();
@@ -127,17 +127,17 @@ void Connection::check_end(ChannelState state) {
     case ChannelState::kOpen:
       return;
     case ChannelState::kFailed: {
-      auto const error = channel_.error() < 0 ? channel_.error() : -ECONNABORTED;
+      const auto error = channel_.error() < 0 ? channel_.error() : -ECONNABORTED;
       return end(error, STM_FAILED, error);
     }
     case ChannelState::kPeerClosed:
     case ChannelState::kClosed:
       break;
   }
-  bool const ours = state_ == State::kClosing;
-  bool const was_up = ours || state_ == State::kUp || state_ == State::kDraining;
+  const bool ours = state_ == State::kClosing;
+  const bool was_up = ours || state_ == State::kUp || state_ == State::kDraining;
   if (!was_up) return end(-ENOTCONN, STM_FAILED, -ENOTCONN);
-  if (auto const reason = peers_reason(); reason != 0) return end(reason, STM_FAILED, reason);
+  if (const auto reason = peers_reason(); reason != 0) return end(reason, STM_FAILED, reason);
   ending_.keeps_messages = state_ == State::kUp;
   end(ours ? -ECANCELED : -ENOTCONN, STM_DISCONNECTED, 0);
 }
@@ -156,7 +156,7 @@ void Connection::check_time(Time now) {
     farewell_ = Farewell::kNoReceive;
     return end(-ECANCELED, STM_FAILED, -ENOBUFS);
   }
-  bool const late = now >= wait_until_;
+  const bool late = now >= wait_until_;
   if (late && state_ == State::kRejecting) return end(-ECANCELED, 0, 0);
   if (late && state_ == State::kClosing) return end(-ECANCELED, STM_DISCONNECTED, 0);
   if (late || (sequencer_ && sequencer_->is_stuck())) end(-ETIMEDOUT, STM_FAILED, -ETIMEDOUT);
@@ -265,7 +265,7 @@ void Connection::flush(int status) {
   for (auto& [id, matched] : matched_)
     outlets_.receives.push(matched.done ? matched.told : received(matched.receive, status));
   matched_.clear();
-  for (auto const& receive : receives_) outlets_.receives.push(received(receive, status));
+  for (const auto& receive : receives_) outlets_.receives.push(received(receive, status));
   receives_.clear();
   read_requests_.clear();
   remotes_.clear();
@@ -309,7 +309,7 @@ int Connection::set_outlets(Outlets outlets) {
 void Connection::release_outlets() {
   STP_ASSERT(!outlets_.pool || outlets_.pool->users > 0, "a connection's pool is in use");
   if (outlets_.pool) --outlets_.pool->users;
-  auto const context = outlets_.context;
+  const auto context = outlets_.context;
   outlets_ = {};
   outlets_.context = context;
 }

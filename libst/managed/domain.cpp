@@ -29,13 +29,13 @@ using client::RequestKind;
 int Domain::open(const stm_domain_attr_t& attr, std::shared_ptr<Domain>& out) {
   std::shared_ptr<Backend> backend;
   constexpr std::uint64_t kLast = std::numeric_limits<std::uint32_t>::max();
-  client::ShardChoice const shard{.number =
+  const client::ShardChoice shard{.number =
                                       static_cast<std::uint32_t>(std::min(attr.shard, kLast))};
-  auto const error = attr.link != nullptr ? client::use_link(attr.link, backend, shard)
+  const auto error = attr.link != nullptr ? client::use_link(attr.link, backend, shard)
                                           : client::use_link(backend, shard);
   if (error != 0) return error;
   auto domain = std::allocate_shared<Domain>(PageAllocator<Domain>(), std::move(backend), attr);
-  if (auto const failed = domain->open_first_endpoint(); failed != 0) {
+  if (const auto failed = domain->open_first_endpoint(); failed != 0) {
     domain->close();
     return failed;
   }
@@ -53,7 +53,7 @@ Domain::~Domain() = default;
 
 int Domain::open_first_endpoint() {
   std::lock_guard const control(control_mutex_);
-  if (auto const error = open_endpoint(first_endpoint_); error != 0) return error;
+  if (const auto error = open_endpoint(first_endpoint_); error != 0) return error;
   return staging_.grow(shared_from_this());
 }
 
@@ -73,10 +73,10 @@ int Domain::open_endpoint(EndpointId& out) {
   config.keep_alive = config.recover = 1;
   config.connect_patience = service::kLongestPatience;  // each connection ends it in its own time
   Reply reply{};
-  if (auto const error = backend_->exchange(request, reply); error != 0) return error;
+  if (const auto error = backend_->exchange(request, reply); error != 0) return error;
   out = reply.endpoint;
-  for (auto const& memory : memories_)
-    if (auto const error = memory->bind_to(out); error != 0) {
+  for (const auto& memory : memories_)
+    if (const auto error = memory->bind_to(out); error != 0) {
       close_endpoint(out);
       return error;
     }
@@ -104,7 +104,7 @@ int Domain::provide_staging() {
 
 void Domain::close_endpoint(EndpointId endpoint) {
   std::erase(endpoints_, endpoint);
-  for (auto const& memory : memories_) memory->unbind_from(endpoint);
+  for (const auto& memory : memories_) memory->unbind_from(endpoint);
   auto request = request_for(RequestKind::kCloseEndpoint);
   request.endpoint = endpoint;
   Reply reply{};
@@ -116,7 +116,7 @@ int Domain::alloc_mx(RegionId region, std::uint8_t permissions, std::uint16_t& o
   request.region = region;
   request.permissions = permissions;
   Reply reply{};
-  if (auto const error = backend_->exchange(request, reply); error != 0) return error;
+  if (const auto error = backend_->exchange(request, reply); error != 0) return error;
   out = static_cast<std::uint16_t>(reply.mx);
   return 0;
 }
@@ -139,7 +139,7 @@ void Domain::activate(std::shared_ptr<Connection> connection) {
 }
 
 void Domain::deactivate(const Listener& listener) {
-  std::erase_if(listeners_, [&](auto const& l) { return l.get() == &listener; });
+  std::erase_if(listeners_, [&](const auto& l) { return l.get() == &listener; });
 }
 
 void Domain::add_access(std::uint32_t key, std::shared_ptr<Access> access) {
@@ -147,13 +147,13 @@ void Domain::add_access(std::uint32_t key, std::shared_ptr<Access> access) {
 }
 
 std::shared_ptr<Access> Domain::find_access(std::uint32_t key) const {
-  auto const found = accesses_.find(key);
+  const auto found = accesses_.find(key);
   return found == accesses_.end() ? nullptr : found->second;
 }
 
 std::uint32_t Domain::new_key() {
   for (;;) {
-    auto const key = port::system_random().next();
+    const auto key = port::system_random().next();
     if (key > kEagerKey && !accesses_.contains(key)) return key;
   }
 }
@@ -165,7 +165,7 @@ void Domain::forget(Handle child) {
 
 Memory* Domain::find_memory(Handle handle) {
   if (handle == known_memory_.first) return known_memory_.second;
-  auto const found = client::find<Memory>(handle);
+  const auto found = client::find<Memory>(handle);
   if (!found || found->domain().get() != this) return nullptr;
   known_memory_ = {handle, &*found};
   return known_memory_.second;
@@ -188,9 +188,9 @@ void Domain::close() {
   end_connections();
   std::set<std::shared_ptr<Memory>> memories;
   memories.swap(memories_);
-  for (auto const& memory : memories) memory->unbind();
+  for (const auto& memory : memories) memory->unbind();
   staging_.unbind();
-  for (auto const endpoints = endpoints_; auto const endpoint : endpoints) close_endpoint(endpoint);
+  for (const auto endpoints = endpoints_; const auto endpoint : endpoints) close_endpoint(endpoint);
 }
 
 void Domain::retire_children() {
@@ -200,8 +200,8 @@ void Domain::retire_children() {
     children.swap(children_);
   }
   auto& table = client::HandleTable::instance();
-  for (auto const& [handle, kind] : children) {
-    auto const pin = table.retire(handle, kind);
+  for (const auto& [handle, kind] : children) {
+    const auto pin = table.retire(handle, kind);
     if (!pin || kind != Queue::kKind) continue;
     std::lock_guard const guard(mutex_);
     static_cast<Queue*>(pin.object().get())->destroy();
@@ -213,7 +213,7 @@ void Domain::end_connections() {
   std::lock_guard const guard(mutex_);
   listeners_.clear();
   accesses_.clear();
-  for (auto const& connection : connections_) {
+  for (const auto& connection : connections_) {
     connection->abandon();
     connection->forget_operations();
     agenda_.remove(connection->entry());

@@ -173,7 +173,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::set<std::shared_ptr<Memory>> memories_;
 
   std::mutex mutex_;  // protects the following members
-  MappingGateMember const gate_{mutex_};
+  const MappingGateMember gate_{mutex_};
   BufxSpace bufx_space_;
   StagingArea staging_;
   std::map<Handle, client::Kind> children_;

@@ -21,10 +21,10 @@ EagerHead decode_eager(const std::byte* slot) {
 // protocol: 9.31
 bool EagerIn::arrived(std::uint64_t offset, std::uint64_t length, const Staging& staging,
                       EagerHead& out) {
-  auto const slot = static_cast<std::uint32_t>(offset / kEagerSlot);
+  const auto slot = static_cast<std::uint32_t>(offset / kEagerSlot);
   if (offset % kEagerSlot != 0 || slot >= kEagerSlots) return false;
   out = decode_eager(staging.eager_in(slot));
-  auto const bit = 1U << slot;
+  const auto bit = 1U << slot;
   // What stands behind the bytes that came is another message's.
   if (length < kEagerHead || out.length > length - kEagerHead) return false;
   if (out.length > kEagerMost || (waiting_ & bit) != 0 || find(out.message) != nullptr)

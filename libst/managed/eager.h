@@ -42,7 +42,7 @@ class EagerOut {
   [[nodiscard]] bool is_open() const { return open_; }
   std::uint32_t use_slot() {
     STP_ASSERT(has_slot(), "a slot is used that is free");
-    auto const slot = sent_++ % kEagerSlots;
+    const auto slot = sent_++ % kEagerSlots;
     in_flight_ |= 1U << slot;
     return slot;
   }
@@ -76,7 +76,7 @@ class EagerIn {
   bool arrived(std::uint64_t offset, std::uint64_t length, const Staging& staging, EagerHead& out);
   [[nodiscard]] const Arrived* find(std::uint32_t message) const {
     for (auto left = waiting_; left != 0; left &= left - 1) {
-      auto const& arrived = slots_[static_cast<std::size_t>(std::countr_zero(left))];
+      const auto& arrived = slots_[static_cast<std::size_t>(std::countr_zero(left))];
       if (arrived.head.message == message) return &arrived;
     }
     return nullptr;

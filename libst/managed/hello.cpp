@@ -17,7 +17,7 @@ static_assert(kHelloHead + STM_PRIVATE_DATA <= kHelloSize);
 }  // namespace
 
 std::size_t encode(const Hello& hello, std::byte* out) {
-  auto const length = static_cast<std::uint32_t>(hello.private_data.size());
+  const auto length = static_cast<std::uint32_t>(hello.private_data.size());
   wire::store32(out, kMagic);
   wire::store32(out + 4, std::uint32_t{kVersion} << 16 | static_cast<std::uint16_t>(hello.kind));
   wire::store32(out + 8, length);
@@ -27,9 +27,9 @@ std::size_t encode(const Hello& hello, std::byte* out) {
 
 bool decode(Bytes bytes, Hello& out) {
   if (bytes.size() < kHelloHead || wire::load32(bytes.data()) != kMagic) return false;
-  auto const word = wire::load32(bytes.data() + 4);
-  auto const length = wire::load32(bytes.data() + 8);
-  auto const kind = word & 0xffff;
+  const auto word = wire::load32(bytes.data() + 4);
+  const auto length = wire::load32(bytes.data() + 8);
+  const auto kind = word & 0xffff;
   if (word >> 16 != kVersion || kind == 0 || kind > 3 || length > STM_PRIVATE_DATA ||
       length != bytes.size() - kHelloHead)
     return false;

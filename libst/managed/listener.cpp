@@ -17,12 +17,12 @@ using client::RequestKind;
 constexpr Time kSilence = kSecond;
 
 int Listener::listen(std::uint32_t uport) {
-  if (auto const error = domain_->take_endpoint(endpoint_); error != 0) return error;
+  if (const auto error = domain_->take_endpoint(endpoint_); error != 0) return error;
   auto request = request_for(RequestKind::kListen);
   request.endpoint = endpoint_;
   request.uport = uport;
   Reply reply{};
-  auto const error = domain_->backend().exchange(request, reply);
+  const auto error = domain_->backend().exchange(request, reply);
   if (error == 0) return 0;
   domain_->give_back_endpoint(endpoint_);
   if (error != -EADDRINUSE) return error;
@@ -38,9 +38,9 @@ void Listener::close() {
   std::lock_guard const guard(domain_->mutex());
   closed_ = true;
   domain_->deactivate(*this);
-  auto const untold = std::move(untold_);
+  const auto untold = std::move(untold_);
   untold_.clear();
-  for (auto const& connection : untold) {
+  for (const auto& connection : untold) {
     client::HandleTable::instance().retire(connection->handle(), Connection::kKind);
     domain_->forget(connection->handle());
     connection->reject({Hello::Kind::kReject, {}});
@@ -67,7 +67,7 @@ bool Listener::take_one() {
   Payload payload;
   Reply made{};
   if (domain_->backend().exchange(request, payload, made) != 0) return false;
-  auto const connection = std::make_shared<Connection>(domain_);
+  const auto connection = std::make_shared<Connection>(domain_);
   expected_.push_back({&*connection, domain_->now()});
   connection->expect(shared_from_this(), endpoint_, made, std::move(payload.memory),
                      domain_->staging().take());
@@ -78,21 +78,21 @@ bool Listener::take_one() {
 // that say nothing the one goes that came first, once it has had its time. False: none has yet.
 // protocol: 9.40
 bool Listener::make_room() {
-  auto const now = domain_->now();
-  auto const silent_of = [this](const MacAddr& mac) {
+  const auto now = domain_->now();
+  const auto silent_of = [this](const MacAddr& mac) {
     return std::ranges::count_if(expected_, [&mac](const Expected& other) {
       return !other.connection->over() && other.connection->peer_mac() == mac;
     });
   };
   Connection* goes = nullptr;
   std::ptrdiff_t most = 0;
-  for (auto const& [connection, since] : expected_) {
+  for (const auto& [connection, since] : expected_) {
     if (connection->over()) continue;
     if (now < since + kSilence) {
       if (goes == nullptr) domain_->look_for_connections(since + kSilence);
       break;
     }
-    auto const count = silent_of(connection->peer_mac());
+    const auto count = silent_of(connection->peer_mac());
     if (count <= most) continue;
     most = count;
     goes = connection;
@@ -102,10 +102,10 @@ bool Listener::make_room() {
 }
 
 void Listener::requested(const std::shared_ptr<Connection>& connection) {
-  auto const expected = drop_expected(*connection);
+  const auto expected = drop_expected(*connection);
   STP_ASSERT(expected, "a connection that asks was expected");
   ++requested_;
-  auto const handle = client::HandleTable::instance().add(Connection::kKind, connection);
+  const auto handle = client::HandleTable::instance().add(Connection::kKind, connection);
   connection->set_handle(handle);
   if (closed_ || handle == 0) {
     client::HandleTable::instance().retire(handle, Connection::kKind);

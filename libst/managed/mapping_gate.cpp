@@ -35,7 +35,7 @@ MappingGateMember::~MappingGateMember() {
 // Handlers of fork() run in the order that the last one made: this before that of the pages, as
 // whoever replaces pages shuts the gate before.
 void MappingGateMember::shut_at_forks() {
-  static bool const once = [] {
+  static const bool once = [] {
     client::SharedPages::instance();
     return ::pthread_atfork(MappingGateShut::lock, MappingGateShut::unlock,
                             MappingGateShut::unlock) == 0;

@@ -22,10 +22,10 @@ Memory::Memory(std::shared_ptr<Domain> domain, MutableBytes bytes, unsigned acce
     : domain_(std::move(domain)), bytes_(bytes), access_(access) {
   // With buffers of a page any memory has whole buffers around it: those pages are there. Nothing
   // in them but `bytes` is ever granted or sent.
-  auto const size = std::uintptr_t{1} << domain_->bufsize();
-  auto const begin = reinterpret_cast<std::uintptr_t>(bytes.data());
-  auto const lead = begin % size;
-  auto const length = (lead + bytes.size() + size - 1) / size * size;
+  const auto size = std::uintptr_t{1} << domain_->bufsize();
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const auto lead = begin % size;
+  const auto length = (lead + bytes.size() + size - 1) / size * size;
   bound_ = {bytes.data() - lead, length};
   count_ = static_cast<std::uint32_t>(length / size);
 }
@@ -35,21 +35,21 @@ bool Memory::writable() const {
 }
 
 int Memory::bind() {
-  auto const page = domain_->bufsize() <= kPageLog2;
-  auto const size = std::uintptr_t{1} << domain_->bufsize();
+  const auto page = domain_->bufsize() <= kPageLog2;
+  const auto size = std::uintptr_t{1} << domain_->bufsize();
   if (!page && (bytes_.size() != bound_.size() || bytes_.data() != bound_.data()))
     return fail(-EINVAL, "with buffers of " + std::to_string(size) +
                              " bytes, memory is aligned to that and a multiple of it");
-  if (auto const error = client::check_access(bytes_, writable()); error != 0) return error;
+  if (const auto error = client::check_access(bytes_, writable()); error != 0) return error;
   {
     std::lock_guard const guard(domain_->mutex());
-    auto const place = domain_->bufx_space().take(count_);
+    const auto place = domain_->bufx_space().take(count_);
     if (!place) return fail(-EDQUOT, "the domain has no Bufx values left for so much memory");
     first_ = *place;
     has_place_ = true;
   }
-  for (auto const endpoint : domain_->endpoints())
-    if (auto const error = bind_to(endpoint); error != 0) {
+  for (const auto endpoint : domain_->endpoints())
+    if (const auto error = bind_to(endpoint); error != 0) {
       unbind();
       return error;
     }
@@ -57,7 +57,7 @@ int Memory::bind() {
 }
 
 int Memory::bind_to(EndpointId endpoint) {
-  auto const error = bind_as_it_is(endpoint);
+  const auto error = bind_as_it_is(endpoint);
   return error == -EOPNOTSUPP && copy_instead() ? bind_as_it_is(endpoint) : error;
 }
 
@@ -100,8 +100,8 @@ int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
   payload.mapped = {stand_in_ ? stand_in_.pages() : bound_};
   payload.own = {stand_in_ ? MutableBytes{stand_in_.at(bytes_.data()), bytes_.size()} : bytes_};
   Reply reply{};
-  MappingGateShut const shut;
-  if (auto const error = domain_->backend().exchange(request, payload, reply); error != 0)
+  const MappingGateShut shut;
+  if (const auto error = domain_->backend().exchange(request, payload, reply); error != 0)
     return error;
   out = reply.region;
   keep = std::move(payload.keep);
@@ -126,7 +126,7 @@ void Memory::unbind_from(EndpointId endpoint) {
   Binding binding;
   {
     std::lock_guard const guard(domain_->mutex());
-    auto const found = bindings_.find(endpoint);
+    const auto found = bindings_.find(endpoint);
     if (found == bindings_.end()) return;
     binding = std::move(found->second);
     bindings_.erase(found);
@@ -147,13 +147,13 @@ void Memory::unbind() {
 }
 
 bool Memory::contains(const void* ptr, std::size_t length) const {
-  auto const begin = reinterpret_cast<std::uintptr_t>(bytes_.data());
-  auto const at = reinterpret_cast<std::uintptr_t>(ptr) - begin;
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes_.data());
+  const auto at = reinterpret_cast<std::uintptr_t>(ptr) - begin;
   return at <= bytes_.size() && length <= bytes_.size() - at;
 }
 
 Address Memory::at(const void* ptr) const {
-  auto const offset =
+  const auto offset =
       static_cast<std::uint64_t>(static_cast<const std::byte*>(ptr) - bound_.data());
   return Address::from_linear((std::uint64_t{first_} << domain_->bufsize()) + offset,
                               domain_->bufsize());
@@ -168,12 +168,12 @@ void Memory::store(void* ptr, std::size_t length) const {
 }
 
 Landing Memory::landing(EndpointId endpoint, void* ptr, std::size_t length) const {
-  auto const found = bindings_.find(endpoint);
+  const auto found = bindings_.find(endpoint);
   return {found == bindings_.end() ? std::uint16_t{0} : found->second.mx, at(ptr), length};
 }
 
 RegionId Memory::receive_region(EndpointId endpoint) const {
-  auto const found = bindings_.find(endpoint);
+  const auto found = bindings_.find(endpoint);
   return found == bindings_.end() ? kNoneId : found->second.receive;
 }
 

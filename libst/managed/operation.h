@@ -36,7 +36,7 @@ struct Operation {
     if (memory != nullptr) memory->fetch(ptr, length);
   }
   void store() const {
-    bool const lands = kind == Kind::kRead || kind == Kind::kGet || kind == Kind::kFetch;
+    const bool lands = kind == Kind::kRead || kind == Kind::kGet || kind == Kind::kFetch;
     if (lands && memory != nullptr) memory->store(ptr, length);
   }
 };

@@ -31,7 +31,7 @@ class OperationList {
   void remove(Operation& operation);
   // nullptr: the operation is complete.
   [[nodiscard]] Operation* find(std::uint64_t id) const {
-    auto const place = id % kPlaces;
+    const auto place = id % kPlaces;
     if (place >= chunks_.size() * kChunk) return nullptr;
     auto& found = (*chunks_[place / kChunk])[place % kChunk];
     return found.id == id ? &found : nullptr;

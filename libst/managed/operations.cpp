@@ -82,7 +82,7 @@ Connection::Begun Connection::begin(Operation& operation) {
     sequencer_->confirm_puts();
     return Begun::kLater;
   }
-  auto const error = try_begin(operation);
+  const auto error = try_begin(operation);
   if (error == -EAGAIN) return Begun::kLater;
   STP_ASSERT(!operation.begun && operations_.waiting() == &operation,
              "operations begin once, in the order of posting");
@@ -100,7 +100,7 @@ bool Connection::may_be_quiet(const Operation& operation) const {
 
 unsigned Connection::quiet_uses(const Memory& memory) const {
   unsigned uses = 0;
-  auto const* operation = operations_.oldest();
+  const auto* operation = operations_.oldest();
   for (; operation != nullptr; operation = OperationList::next(*operation))
     uses += operation->begun && operation->memory == &memory && (operation->flags & STM_QUIET) != 0;
   return uses;
@@ -137,7 +137,7 @@ int Connection::begin_send(Operation& operation) {
 int Connection::begin_write(Operation& operation) {
   if (!writes_.may_begin()) return -EAGAIN;
   operation.fetch();
-  auto const error = operation.kind == Kind::kSend
+  const auto error = operation.kind == Kind::kSend
                          ? sequencer_->write(operation.id, operation.source(), operation.length,
                                              {.tag = operation.tag, .flags = wire_flags(operation)})
                          : sequencer_->serve_read(operation.request, operation.id,
@@ -147,9 +147,9 @@ int Connection::begin_write(Operation& operation) {
 }
 
 int Connection::begin_eager(Operation& operation) {
-  auto const slot = eager_out_.use_slot();
+  const auto slot = eager_out_.use_slot();
   auto* const at = staging_.eager_out(slot);
-  auto const error = sequencer_->put(operation.id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
+  const auto error = sequencer_->put(operation.id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
                                      staging_.memory->at(at), kEagerHead + operation.length,
                                      {.flags = wire::flag::kInterrupt,
                                       .quiet = may_be_quiet(operation) && eager_out_.has_plenty()});
@@ -174,7 +174,7 @@ int Connection::begin_remote(Operation& operation) {
   auto* const remote = this->remote(operation.key);
   if (remote == nullptr || remote->state == Remote::State::kAsked) return -EAGAIN;
   if (remote->state == Remote::State::kClosed) return remote->status;
-  auto const error = access(operation, remote->region);
+  const auto error = access(operation, remote->region);
   if (error != 0) return error;
   operation.remote_uses = &remote->operations;
   ++remote->operations;
@@ -182,9 +182,9 @@ int Connection::begin_remote(Operation& operation) {
 }
 
 int Connection::access(const Operation& operation, const RemoteRegion& region) {
-  auto const needed = needed_access(operation.kind);
+  const auto needed = needed_access(operation.kind);
   if ((region.access & needed) == 0) return -EACCES;
-  auto const offset = operation.address - region.base;
+  const auto offset = operation.address - region.base;
   if (operation.address < region.base || offset > region.length ||
       operation.length > region.length - offset)
     return -ERANGE;
@@ -193,7 +193,7 @@ int Connection::access(const Operation& operation, const RemoteRegion& region) {
     return sequencer_->put(operation.id, region, offset, operation.source(), operation.length,
                            {.flags = wire_flags(operation), .quiet = may_be_quiet(operation)});
   }
-  auto const landing = operation.memory->landing(endpoint_, operation.ptr, operation.length);
+  const auto landing = operation.memory->landing(endpoint_, operation.ptr, operation.length);
   if (operation.kind == Kind::kGet) return sequencer_->get(operation.id, region, offset, landing);
   return sequencer_->fetch(operation.id, region, offset, operation.function, operation.operand,
                            operation.compare, landing);
@@ -221,10 +221,10 @@ void Connection::complete(Operation& operation, int status, std::uint64_t length
 }
 
 bool Connection::withdraw(const Memory& memory) {
-  auto const lands = [&](auto const& entry) {
+  const auto lands = [&](const auto& entry) {
     return !entry.second.done && entry.second.receive.memory.is(memory);
   };
-  auto const* operation = operations_.oldest();
+  const auto* operation = operations_.oldest();
   while (operation != nullptr && operation->memory != &memory)
     operation = OperationList::next(*operation);
   if (operation == nullptr && std::ranges::none_of(matched_, lands)) return false;
@@ -246,15 +246,15 @@ Operation* Connection::find_operation(std::uint64_t context) const {
 
 int Connection::cancel(std::uint64_t context) {
   auto* const operation = find_operation(context);
-  auto const older = [&](std::uint64_t other) {
+  const auto older = [&](std::uint64_t other) {
     return operation == nullptr || other < operation->posted;
   };
-  auto const posted = std::find_if(receives_.begin(), receives_.end(),
-                                   [&](auto const& r) { return r.context == context; });
-  for (auto const& [number, matched] : matched_)
+  const auto posted = std::find_if(receives_.begin(), receives_.end(),
+                                   [&](const auto& r) { return r.context == context; });
+  for (const auto& [number, matched] : matched_)
     if (!matched.done && matched.receive.context == context && older(number)) {
       if (over()) return 0;
-      auto const error = sequencer_->cancel(number);
+      const auto error = sequencer_->cancel(number);
       return progress(domain_->now()), error;
     }
   if (posted != receives_.end() && older(posted->id)) {
@@ -273,7 +273,7 @@ int Connection::cancel_operation(Operation& operation) {
   if (operation.eager) return 0;  // it has left
   if (!operation.begun) {
     complete(operation, -ECANCELED);
-  } else if (auto const error = sequencer_->cancel(operation.id); error != 0) {
+  } else if (const auto error = sequencer_->cancel(operation.id); error != 0) {
     return error;
   }
   // What stood behind it may begin.

@@ -31,7 +31,7 @@ class Domain::Visit {
 };
 
 int Domain::drain(Queue& queue, stm_event_t* events, int max) {
-  auto const count = queue.take(events, max);
+  const auto count = queue.take(events, max);
   in_bulk_ = count > 1;
   if (places_freed_ && (agenda_.has_parked() || look_for_connections_)) progress();
   return count;
@@ -63,17 +63,17 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
 }
 
 int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline) {
-  Visit const visit(*this);
+  const Visit visit(*this);
   client::PageEvents page(backend_->page());
   for (int lost = 0;;) {
-    auto const seen = events_word().load();
+    const auto seen = events_word().load();
     auto until = deadline;
     {
       std::lock_guard const guard(mutex_);
       visited();
       if (queue.destroyed()) return -ECANCELED;
       progress();
-      auto const over = client::now() >= deadline;
+      const auto over = client::now() >= deadline;
       if (queue.size() >= static_cast<std::size_t>(threshold) || (over && queue.size() > 0))
         return drain(queue, events, max);
       if (lost != 0) return queue.size() > 0 ? drain(queue, events, max) : lost;
@@ -86,7 +86,7 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
     }
     if (until == 0) provide_staging();
     auto news = [&] { return events_word().load() != seen; };
-    auto const waited = client::wait_until(*backend_, page, until, news);
+    const auto waited = client::wait_until(*backend_, page, until, news);
     std::lock_guard const guard(mutex_);
     --queue.waiters;
     --waiters_;
@@ -116,7 +116,7 @@ bool Domain::stay_away(bool visited) {
   std::unique_lock guard(called_mutex_);
   far_away_ = !visited;
   if (!visited) absence_.end();
-  auto const away = far_away_ && visitors_.load() != 0 ? kLongestSleep : absence_.prolong();
+  const auto away = far_away_ && visitors_.load() != 0 ? kLongestSleep : absence_.prolong();
   if (!taken_over_ && !stopping_) called_.wait_for(guard, std::chrono::nanoseconds(away));
   far_away_ = false;
   return std::exchange(taken_over_, false);
@@ -124,7 +124,7 @@ bool Domain::stay_away(bool visited) {
 
 void Domain::sleep_until(std::uint32_t seen, Time deadline) {
   client::PageEvents page(backend_->page());
-  auto const present = page.begin_sleep();
+  const auto present = page.begin_sleep();
   if (present == seen && !stopping_) client::sleep_on(*page.wake_word(), seen, deadline);
   page.end_sleep();
 }
@@ -132,12 +132,12 @@ void Domain::sleep_until(std::uint32_t seen, Time deadline) {
 void Domain::run() {
   std::uint32_t visits_seen = visits_;
   while (!stopping_) {
-    auto const visits = visits_.load(std::memory_order_relaxed);
+    const auto visits = visits_.load(std::memory_order_relaxed);
     if (visits != visits_seen || visitors_.load(std::memory_order_relaxed) != 0) {
       visits_seen = stay_away(visits != visits_seen) ? visits_.load() : visits;
       continue;
     }
-    auto const seen = events_word().load();
+    const auto seen = events_word().load();
     Time deadline = 0;
     bool short_of_staging = false;
     {

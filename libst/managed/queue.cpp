@@ -28,14 +28,14 @@ void Queue::push(const stm_event_t& event) {
 }
 
 int Queue::take(stm_event_t* events, int max) {
-  auto const count = std::min(events_.size(), static_cast<std::size_t>(std::max(max, 0)));
+  const auto count = std::min(events_.size(), static_cast<std::size_t>(std::max(max, 0)));
   for (std::size_t i = 0; i < count; ++i, events_.pop_front()) events[i] = events_.front();
   if (count == 0) return 0;
   domain_->places_freed();
   if (fd_ && events_.empty()) {
     std::uint64_t value;
     // Silent afterwards, whatever it counted to.
-    [[maybe_unused]] auto const got = ::read(fd_.get(), &value, sizeof value);
+    [[maybe_unused]] const auto got = ::read(fd_.get(), &value, sizeof value);
   }
   return static_cast<int>(count);
 }

@@ -12,7 +12,7 @@ namespace stp::managed {
 
 int Connection::post_receive(PostedReceive receive) {
   if (outlets_.pool) return -EINVAL;
-  bool const leftovers = state_ == State::kEnding && ending_.keeps_messages;
+  const bool leftovers = state_ == State::kEnding && ending_.keeps_messages;
   if (!outlets_.events || (over() && !leftovers)) return reason_ != 0 ? reason_ : -ENOTCONN;
   if (state_ == State::kDraining || state_ == State::kClosing) return -ESHUTDOWN;
   if (!outlets_.receives.reserve()) return -EAGAIN;
@@ -46,7 +46,7 @@ bool Connection::take_receive(std::uint32_t message, PostedReceive& out) {
 // True: something was matched.
 bool Connection::match() {
   if (state_ == State::kAsking || state_ == State::kExpected) {
-    auto const offer = hello_landing_ ? std::nullopt : sequencer_->waiting();
+    const auto offer = hello_landing_ ? std::nullopt : sequencer_->waiting();
     if (!offer) return false;
     if (offer->length > kHelloSize) {
       end(-EPROTO, STM_FAILED, -EPROTO);
@@ -62,7 +62,7 @@ bool Connection::match() {
   bool any = false;
   for (;; any = true) {
     any |= match_arrived();
-    auto const offer = has_arrived() ? std::nullopt : sequencer_->waiting();
+    const auto offer = has_arrived() ? std::nullopt : sequencer_->waiting();
     if (!offer || !match_offer(*offer)) break;
   }
   any |= match_ahead();
@@ -85,10 +85,10 @@ bool Connection::match_arrived() {
 
 bool Connection::match_eager(const EagerIn::Arrived& arrived) {
   PostedReceive receive;
-  auto const head = arrived.head;
+  const auto head = arrived.head;
   if (!take_receive(head.message, receive)) return false;
   STP_ASSERT(!matched_.contains(receive.id), "a receive takes one message");
-  auto const refusal = receive.refusal(head.length);
+  const auto refusal = receive.refusal(head.length);
   if (refusal == 0 && head.length != 0)
     std::memcpy(receive.ptr, staging_.eager_in(arrived.slot) + kEagerHead, head.length);
   eager_in_.take(arrived);
@@ -105,10 +105,10 @@ bool Connection::match_offer(const Offer& offer) {
   }
   PostedReceive receive;
   if (!take_receive(offer.message, receive)) return false;
-  auto const id = receive.id;
+  const auto id = receive.id;
   STP_ASSERT(!matched_.contains(id), "a receive takes one message");
   auto& matched = matched_[id] = {std::move(receive)};
-  if (auto const refusal = matched.receive.refusal(offer.length); refusal != 0) {
+  if (const auto refusal = matched.receive.refusal(offer.length); refusal != 0) {
     sequencer_->refuse_waiting();
     conclude(matched, refusal, offer.length, offer.message, 0);
     return true;
@@ -125,9 +125,9 @@ Landing Connection::landing_of(const PostedReceive& receive) const {
 }
 
 void Connection::on_received(const Completion& c) {
-  auto const found = matched_.find(c.context);
+  const auto found = matched_.find(c.context);
   if (found == matched_.end()) return;
-  auto const& receive = found->second.receive;
+  const auto& receive = found->second.receive;
   if (c.status == 0 && receive.memory)
     receive.memory->store(receive.ptr, std::min<std::size_t>(c.length, receive.length));
   conclude(found->second, c.status, c.length, c.message, c.tag);

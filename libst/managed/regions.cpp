@@ -19,7 +19,7 @@ constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;
 
 // nullptr: too many are in use.
 Connection::Remote* Connection::remote(std::uint32_t key) {
-  if (auto const known = remotes_.find(key); known != remotes_.end()) return &known->second;
+  if (const auto known = remotes_.find(key); known != remotes_.end()) return &known->second;
   make_room_for_remote();
   if (remotes_.size() >= kMaxRemotes) return nullptr;
   auto& remote = remotes_[key];
@@ -28,7 +28,7 @@ Connection::Remote* Connection::remote(std::uint32_t key) {
     remote.status = -EACCES;
     return &remote;
   }
-  auto const error = sequencer_->request_region(kKeyMark | key, 1, kWindow, key);
+  const auto error = sequencer_->request_region(kKeyMark | key, 1, kWindow, key);
   if (error != 0) {
     remote.state.must(Remote::Event::kRefused);
     remote.status = error;
@@ -39,25 +39,25 @@ Connection::Remote* Connection::remote(std::uint32_t key) {
 // One that is not in use is given back; should it be needed again it is asked for again.
 void Connection::make_room_for_remote() {
   if (remotes_.size() < kMaxRemotes) return;
-  auto const idle = std::find_if(remotes_.begin(), remotes_.end(), [](auto const& r) {
+  const auto idle = std::find_if(remotes_.begin(), remotes_.end(), [](const auto& r) {
     return r.second.state != Remote::State::kAsked && r.second.operations == 0;
   });
   if (idle == remotes_.end()) return;
-  auto const region = idle->second.region;
-  bool const open = idle->second.state == Remote::State::kOpen;
+  const auto region = idle->second.region;
+  const bool open = idle->second.state == Remote::State::kOpen;
   remotes_.erase(idle);
   if (open) sequencer_->end_region(region);
 }
 
 // The peer has opened what was asked for by key, or not.
 void Connection::on_region(const Completion& c) {
-  auto const key = static_cast<std::uint32_t>(c.context);
+  const auto key = static_cast<std::uint32_t>(c.context);
   if (key == kEagerKey) {
     if (c.status != 0) return;  // then every message is announced
     eager_ring_ = c.region;
     return eager_out_.open();
   }
-  auto const found = remotes_.find(key);
+  const auto found = remotes_.find(key);
   if (found == remotes_.end()) return;
   auto& remote = found->second;
   remote.region = c.region;
@@ -82,20 +82,20 @@ void Connection::open_eager() {
 // The peer asks for a region by its key.
 void Connection::on_region_request(const Completion& c) {
   if (c.tag == kEagerKey && eager_served_ == 0) {
-    auto const ring =
+    const auto ring =
         staging_.memory->landing(endpoint_, staging_.eager_in(0), kEagerSlots * kEagerSlot);
     if (sequencer_->serve_region(c.request, ring, kEagerSlots) == 0) eager_served_ = c.request;
     return;
   }
-  auto const access = domain_->find_access(c.tag);
+  const auto access = domain_->find_access(c.tag);
   Landing landing;
-  bool const allowed = access != nullptr && access->permits(*this, outlets_.group);
+  const bool allowed = access != nullptr && access->permits(*this, outlets_.group);
   if (!allowed || access->landing(endpoint_, landing) != 0 || landing.length < c.length) {
     sequencer_->refuse(c.request);
     return;
   }
-  auto const window = landing.length > kLarge ? kLargeWindow : kWindow;
-  RegionTerms const terms{access->terms().address, access->terms().access};
+  const auto window = landing.length > kLarge ? kLargeWindow : kWindow;
+  const RegionTerms terms{access->terms().address, access->terms().access};
   if (sequencer_->serve_region(c.request, landing, window, terms) == 0)
     served_[c.request] = access->key();
 }
@@ -103,11 +103,11 @@ void Connection::on_region_request(const Completion& c) {
 void Connection::revoke(const Access& access) {
   if (!sequencer_ || over()) return;
   if (std::none_of(served_.begin(), served_.end(),
-                   [&](auto const& served) { return served.second == access.key(); }))
+                   [&](const auto& served) { return served.second == access.key(); }))
     return;
   sequencer_->expire(domain_->time());
   for (auto at = served_.begin(); at != served_.end();) {
-    auto const [number, key] = *at;
+    const auto [number, key] = *at;
     if (key != access.key()) {
       ++at;
       continue;

@@ -17,10 +17,10 @@ void StagingArea::Unmap::operator()(std::byte* memory) const {
 }
 
 int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
-  auto const align = std::size_t{1} << domain->bufsize();
-  auto const blocks = std::clamp(blocks_, kFewest, kMost);
-  auto const size = (blocks * kStagingBlock + align - 1) / align * align;
-  auto const room = size + align;
+  const auto align = std::size_t{1} << domain->bufsize();
+  const auto blocks = std::clamp(blocks_, kFewest, kMost);
+  const auto size = (blocks * kStagingBlock + align - 1) / align * align;
+  const auto room = size + align;
   auto* const mapped =
       ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return -errno;
@@ -30,7 +30,7 @@ int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
   std::align(align, size, start, left);
   auto* const base = static_cast<std::byte*>(start);
   chunk.memory = std::make_shared<Memory>(domain, MutableBytes{base, size}, STM_LOCAL_WRITE);
-  if (auto const error = chunk.memory->bind(); error != 0) return error;
+  if (const auto error = chunk.memory->bind(); error != 0) return error;
   domain->add_memory(chunk.memory);
   std::lock_guard const guard(domain->mutex());
   blocks_ += blocks;
@@ -42,14 +42,14 @@ int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
 
 Staging StagingArea::take() {
   STP_ASSERT(!free_.empty(), "a block is taken where there is one");
-  auto const block = free_.back();
+  const auto block = free_.back();
   free_.pop_back();
   return block;
 }
 
 void StagingArea::unbind() {
   free_.clear();
-  for (auto const& chunk : chunks_) chunk.memory->unbind();
+  for (const auto& chunk : chunks_) chunk.memory->unbind();
   chunks_.clear();
 }
 

@@ -19,16 +19,16 @@ namespace stp::managed::api {
 
 // The domain's mutex is held.
 int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Connection::Outlets& out) {
-  auto const of = [&](stm_queue_t handle, QueueUse& use) {
-    auto const queue = find<Queue>(handle);
+  const auto of = [&](stm_queue_t handle, QueueUse& use) {
+    const auto queue = find<Queue>(handle);
     if (!queue) return -EBADF;
     if (&queue->domain() != &domain) return fail(-EINVAL, "the queue is of another domain");
     use = QueueUse(queue.share());
     return 0;
   };
   if (attr.events == nullptr) return missing("events");
-  auto const sends = attr.sends != nullptr ? attr.sends : attr.events;
-  auto const receives = attr.receives != nullptr ? attr.receives : sends;
+  const auto sends = attr.sends != nullptr ? attr.sends : attr.events;
+  const auto receives = attr.receives != nullptr ? attr.receives : sends;
   auto error = of(attr.events, out.events);
   if (error == 0) error = of(sends, out.sends);
   if (error == 0) error = of(receives, out.receives);
@@ -40,7 +40,7 @@ int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Connection::
   out.on_arrival = (attr.flags & STM_ON_ARRIVAL) != 0;
   if (attr.receive_wait > 0) out.receive_wait = duration(attr.receive_wait);
   if (attr.pool == nullptr) return 0;
-  auto const pool = find<Pool>(attr.pool);
+  const auto pool = find<Pool>(attr.pool);
   if (!pool) return -EBADF;
   if (pool->domain().get() != &domain) return fail(-EINVAL, "the pool is of another domain");
   out.pool = pool.share();
@@ -51,7 +51,7 @@ int read_private_data(const void* data, std::size_t length, Hello& out) {
   if (length > STM_PRIVATE_DATA)
     return fail(-EINVAL, "more private data than STM_PRIVATE_DATA bytes");
   if (length != 0 && data == nullptr) return missing("private_data");
-  auto const* const bytes = static_cast<const std::byte*>(data);
+  const auto* const bytes = static_cast<const std::byte*>(data);
   out.private_data.assign(bytes, bytes + length);
   return 0;
 }
@@ -74,7 +74,7 @@ int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, 
   std::unique_lock guard(domain.mutex());
   while (!domain.staging().has_free()) {  // others may take what there is
     guard.unlock();
-    if (auto const error = domain.provide_staging(); error != 0) return error;
+    if (const auto error = domain.provide_staging(); error != 0) return error;
     guard.lock();
   }
   if (connection.state() != Connection::State::kIdle)
@@ -85,7 +85,7 @@ int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, 
   request.uport = uport;
   stp::client::Reply made{};
   stp::client::Payload payload;
-  if (auto const error = domain.backend().exchange(request, payload, made); error != 0)
+  if (const auto error = domain.backend().exchange(request, payload, made); error != 0)
     return error;
   connection.connect(request.endpoint, made, std::move(payload.memory), domain.staging().take(),
                      std::move(hello), deadline);
@@ -98,20 +98,20 @@ int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, 
 int stm_connection_create(stm_domain_t domain, const stm_connection_attr_t* given,
                           stm_connection_t* connection) {
   return guarded([&] {
-    auto const found = find<Domain>(domain);
+    const auto found = find<Domain>(domain);
     if (!found) return -EBADF;
     if (given == nullptr) return missing("attr");
     if (connection == nullptr) return missing("connection");
     stm_connection_attr_t attr;
-    if (auto const error = read_attributes(given, attr); error != 0) return error;
-    auto const made = std::make_shared<Connection>(found.share());
+    if (const auto error = read_attributes(given, attr); error != 0) return error;
+    const auto made = std::make_shared<Connection>(found.share());
     {
       std::lock_guard const guard(found->mutex());
       Connection::Outlets outlets;
-      if (auto const error = find_outlets(*found, attr, outlets); error != 0) return error;
+      if (const auto error = find_outlets(*found, attr, outlets); error != 0) return error;
       if (made->set_outlets(std::move(outlets)) != 0) return no_places();
     }
-    auto const error = publish(*found, made, connection);
+    const auto error = publish(*found, made, connection);
     std::lock_guard const guard(found->mutex());
     if (error != 0)
       made->abandon();
@@ -124,17 +124,17 @@ int stm_connection_create(stm_domain_t domain, const stm_connection_attr_t* give
 int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
                 const void* private_data, size_t length) {
   return guarded([&] {
-    auto const found = find<Connection>(connection);
+    const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     if (peer == nullptr) return missing("peer");
     Name name;
     Hello hello;
-    if (auto const error = stp::client::parse_name(peer, name, stp::client::kLastUport); error != 0)
+    if (const auto error = stp::client::parse_name(peer, name, stp::client::kLastUport); error != 0)
       return error;
-    if (auto const error = read_private_data(private_data, length, hello); error != 0) return error;
-    auto const deadline = deadline_of(timeout < 0 ? kUsualPatience : timeout);
+    if (const auto error = read_private_data(private_data, length, hello); error != 0) return error;
+    const auto deadline = deadline_of(timeout < 0 ? kUsualPatience : timeout);
     stp::MacAddr mac;
-    auto const error = stp::client::resolve(found->domain()->backend(), name.host, mac);
+    const auto error = stp::client::resolve(found->domain()->backend(), name.host, mac);
     if (error == -ETIMEDOUT) return -EHOSTUNREACH;
     return error != 0 ? error : begin(*found, mac, name.uport, std::move(hello), deadline);
   });
@@ -143,26 +143,26 @@ int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
 int stm_listen(stm_domain_t domain, const char* port, stm_queue_t queue, uint64_t context,
                unsigned backlog, stm_listener_t* listener) {
   return guarded([&] {
-    auto const found = find<Domain>(domain);
-    auto const events = find<Queue>(queue);
+    const auto found = find<Domain>(domain);
+    const auto events = find<Queue>(queue);
     if (!found || !events) return -EBADF;
     if (port == nullptr) return missing("port");
     if (listener == nullptr) return missing("listener");
     if (&events->domain() != &*found) return fail(-EINVAL, "the queue is of another domain");
     Name name;
-    if (auto const error = stp::client::parse_name(port, name, stp::client::kLastUport); error != 0)
+    if (const auto error = stp::client::parse_name(port, name, stp::client::kLastUport); error != 0)
       return error;
     stp::MacAddr mac;
-    if (auto const error = stp::client::resolve(found->backend(), name.host, mac); error != 0)
+    if (const auto error = stp::client::resolve(found->backend(), name.host, mac); error != 0)
       return error;
     if (mac != found->backend().mac())
       return fail(-EADDRNOTAVAIL, "'" + name.host.name + "' is not this host");
-    auto const made =
+    const auto made =
         std::make_shared<Listener>(found.share(), context, backlog != 0 ? backlog : kUsualBacklog);
     std::lock_guard const control(found->control_mutex());
     if (found->closed()) return -EBADF;
-    if (auto const error = made->listen(name.uport); error != 0) return error;
-    auto const error = publish(*found, made, listener);
+    if (const auto error = made->listen(name.uport); error != 0) return error;
+    const auto error = publish(*found, made, listener);
     if (error != 0) {
       made->close();
       return error;
@@ -177,7 +177,7 @@ int stm_listen(stm_domain_t domain, const char* port, stm_queue_t queue, uint64_
 
 int stm_listener_close(stm_listener_t listener) {
   return guarded([&] {
-    auto const closing = retire<Listener>(listener);
+    const auto closing = retire<Listener>(listener);
     if (!closing) return -EBADF;
     auto& domain = *closing->domain();
     std::lock_guard const control(domain.control_mutex());
@@ -193,18 +193,18 @@ int stm_listener_close(stm_listener_t listener) {
 int stm_accept(stm_connection_t connection, const stm_connection_attr_t* given,
                const void* private_data, size_t length) {
   return guarded([&] {
-    auto const found = find<Connection>(connection);
+    const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     if (given == nullptr) return missing("attr");
     stm_connection_attr_t attr;
     Hello hello{Hello::Kind::kAccept, {}};
-    if (auto const error = read_attributes(given, attr); error != 0) return error;
-    if (auto const error = read_private_data(private_data, length, hello); error != 0) return error;
+    if (const auto error = read_attributes(given, attr); error != 0) return error;
+    if (const auto error = read_private_data(private_data, length, hello); error != 0) return error;
     auto& domain = *found->domain();
     std::lock_guard const guard(domain.mutex());
     Connection::Outlets outlets;
-    if (auto const error = find_outlets(domain, attr, outlets); error != 0) return error;
-    auto const error = found->accept(std::move(outlets), std::move(hello));
+    if (const auto error = find_outlets(domain, attr, outlets); error != 0) return error;
+    const auto error = found->accept(std::move(outlets), std::move(hello));
     domain.look_before(*found);
     return error == -EAGAIN ? no_places() : error;
   });
@@ -212,13 +212,13 @@ int stm_accept(stm_connection_t connection, const stm_connection_attr_t* given,
 
 int stm_reject(stm_connection_t connection, const void* private_data, size_t length) {
   return guarded([&] {
-    auto const found = find<Connection>(connection);
+    const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     Hello hello{Hello::Kind::kReject, {}};
-    if (auto const error = read_private_data(private_data, length, hello); error != 0) return error;
+    if (const auto error = read_private_data(private_data, length, hello); error != 0) return error;
     auto& domain = *found->domain();
     std::lock_guard const guard(domain.mutex());
-    if (auto const error = found->reject(std::move(hello)); error != 0) return error;
+    if (const auto error = found->reject(std::move(hello)); error != 0) return error;
     domain.look_before(*found);
     if (!retire<Connection>(connection)) return -EBADF;
     domain.forget(reinterpret_cast<Handle>(connection));
@@ -228,11 +228,11 @@ int stm_reject(stm_connection_t connection, const void* private_data, size_t len
 
 int stm_private_data(stm_connection_t connection, void* data, size_t size) {
   return guarded([&] {
-    auto const found = find<Connection>(connection);
+    const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     if (size != 0 && data == nullptr) return missing("data");
     std::lock_guard const guard(found->domain()->mutex());
-    auto const& there = found->private_data();
+    const auto& there = found->private_data();
     if (size != 0 && !there.empty()) std::memcpy(data, there.data(), std::min(size, there.size()));
     return static_cast<int>(there.size());
   });
@@ -240,12 +240,12 @@ int stm_private_data(stm_connection_t connection, void* data, size_t size) {
 
 int stm_disconnect(stm_connection_t connection, int how) {
   return guarded([&] {
-    auto const found = find<Connection>(connection);
+    const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     if (how < STM_GRACEFUL || how > STM_BROKEN)
       return fail(-EINVAL, "how is STM_GRACEFUL, STM_ABRUPT or STM_BROKEN");
     std::lock_guard const guard(found->domain()->mutex());
-    auto const why =
+    const auto why =
         how == STM_BROKEN ? stp::managed::Farewell::kBroken : stp::managed::Farewell::kNone;
     return found->disconnect(how != STM_GRACEFUL, why);
   });
@@ -253,7 +253,7 @@ int stm_disconnect(stm_connection_t connection, int how) {
 
 int stm_connection_close(stm_connection_t connection) {
   return guarded([&] {
-    auto const closing = retire<Connection>(connection);
+    const auto closing = retire<Connection>(connection);
     if (!closing) return -EBADF;
     auto& domain = *closing->domain();
     std::unique_lock guard(domain.mutex());
@@ -273,7 +273,7 @@ int stm_connection_close(stm_connection_t connection) {
 
 int stm_connection_query(stm_connection_t connection, stm_connection_info_t* info) {
   return guarded([&] {
-    auto const found = find<Connection>(connection);
+    const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     stm_connection_info_t known{};
     std::lock_guard const guard(found->domain()->mutex());

@@ -41,13 +41,13 @@ int check_region(const Memory& memory, void* ptr, std::size_t length, unsigned a
 
 int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* region,
                 stm_remote_t* remote) {
-  auto const from = find<Memory>(memory);
+  const auto from = find<Memory>(memory);
   if (!from) return -EBADF;
   if (region == nullptr) return missing("region");
   if (remote == nullptr) return missing("remote");
   auto* const ptr = terms.bytes.data();
-  auto const length = terms.bytes.size();
-  if (auto const error = check_region(*from, ptr, length, terms.access); error != 0) return error;
+  const auto length = terms.bytes.size();
+  if (const auto error = check_region(*from, ptr, length, terms.access); error != 0) return error;
   auto& domain = *from->domain();
   std::shared_ptr<Access> made;
   {
@@ -58,7 +58,7 @@ int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* r
     ++from->regions;
   }
   *remote = {terms.address, length, made->key(), terms.access};
-  auto const error = publish(domain, made, region);
+  const auto error = publish(domain, made, region);
   if (error != 0) {
     std::lock_guard const guard(domain.mutex());
     made->revoke();
@@ -70,12 +70,12 @@ int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* r
 // end is asked for and awaited, a little while.
 void confirm_quiet_uses(Domain& domain, const Memory& memory, std::unique_lock<std::mutex>& guard) {
   constexpr stp::Time kLongest = 100 * stp::kMillisecond, kInterval = 50 * stp::kMicrosecond;
-  auto const until = domain.now() + kLongest;
+  const auto until = domain.now() + kLongest;
   while (memory.uses != 0 && domain.now() < until) {
     unsigned quiet = 0;
-    for (auto const& connection : domain.connections()) quiet += connection->quiet_uses(memory);
+    for (const auto& connection : domain.connections()) quiet += connection->quiet_uses(memory);
     if (quiet != memory.uses) return;
-    for (auto const& connection : domain.connections()) connection->confirm_quiet_puts();
+    for (const auto& connection : domain.connections()) connection->confirm_quiet_puts();
     guard.unlock();
     stp::client::pause(domain.backend(), kInterval);
     guard.lock();
@@ -91,11 +91,11 @@ int stm_domain_open(const stm_domain_attr_t* given, stm_domain_t* domain) {
     auto& table = stp::client::HandleTable::instance();
     if (table.inherited()) return fail(-EBADF, "libst does not work in a child of fork()");
     stm_domain_attr_t attr;
-    if (auto const error = read_attributes(given, attr); error != 0) return error;
-    if (auto const error = complete(attr); error != 0) return error;
+    if (const auto error = read_attributes(given, attr); error != 0) return error;
+    if (const auto error = complete(attr); error != 0) return error;
     std::shared_ptr<Domain> opened;
-    if (auto const error = Domain::open(attr, opened); error != 0) return error;
-    auto const handle = table.add(Domain::kKind, opened);
+    if (const auto error = Domain::open(attr, opened); error != 0) return error;
+    const auto handle = table.add(Domain::kKind, opened);
     if (handle == 0) {
       opened->close();
       return fail(-EMFILE, "too many handles");
@@ -107,7 +107,7 @@ int stm_domain_open(const stm_domain_attr_t* given, stm_domain_t* domain) {
 
 int stm_domain_close(stm_domain_t domain) {
   return guarded([&] {
-    auto const closing = retire<Domain>(domain);
+    const auto closing = retire<Domain>(domain);
     if (!closing) return -EBADF;
     closing->close();
     return 0;
@@ -116,7 +116,7 @@ int stm_domain_close(stm_domain_t domain) {
 
 int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info) {
   return guarded([&] {
-    auto const found = find<Domain>(domain);
+    const auto found = find<Domain>(domain);
     if (!found) return -EBADF;
     stm_domain_info_t known{};
     known.mac = found->backend().mac().to_u64();
@@ -131,16 +131,16 @@ int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info) {
 int stm_memory_register(stm_domain_t domain, void* ptr, size_t length, unsigned access,
                         stm_memory_t* memory) {
   return guarded([&] {
-    auto const found = find<Domain>(domain);
+    const auto found = find<Domain>(domain);
     if (!found) return -EBADF;
     if (ptr == nullptr) return missing("ptr");
     if (memory == nullptr) return missing("memory");
     if (length == 0) return fail(-EINVAL, "there is no memory of 0 bytes");
     if ((access & ~kAllAccess) != 0) return fail(-EINVAL, "access has bits that mean nothing");
-    auto const made = std::make_shared<Memory>(
+    const auto made = std::make_shared<Memory>(
         found.share(), MutableBytes{static_cast<std::byte*>(ptr), length}, access);
     std::lock_guard const control(found->control_mutex());
-    if (auto const error = made->bind(); error != 0) return error;
+    if (const auto error = made->bind(); error != 0) return error;
     found->add_memory(made);
     return publish(*found, made, memory);
   });
@@ -148,15 +148,15 @@ int stm_memory_register(stm_domain_t domain, void* ptr, size_t length, unsigned 
 
 int stm_memory_release(stm_memory_t memory) {
   return guarded([&] {
-    auto const found = find<Memory>(memory);
+    const auto found = find<Memory>(memory);
     if (!found) return -EBADF;
-    auto const domain = found->domain();
+    const auto domain = found->domain();
     std::lock_guard const control(domain->control_mutex());
     {
       std::unique_lock guard(domain->mutex());
       confirm_quiet_uses(*domain, *found, guard);
       if (found->uses != 0) return fail(-EBUSY, "operations or regions use the memory");
-      auto const retired = retire<Memory>(memory);
+      const auto retired = retire<Memory>(memory);
       if (!retired) return -EBADF;
       domain->forget(reinterpret_cast<Handle>(memory));
     }
@@ -168,18 +168,18 @@ int stm_memory_release(stm_memory_t memory) {
 
 int stm_memory_withdraw(stm_memory_t memory) {
   return guarded([&] {
-    auto const found = find<Memory>(memory);
+    const auto found = find<Memory>(memory);
     if (!found) return -EBADF;
-    auto const domain = found->domain();
+    const auto domain = found->domain();
     std::lock_guard const control(domain->control_mutex());
     std::unique_lock guard(domain->mutex());
     if (found->regions != 0) return fail(-EBUSY, "regions use the memory");
     if (!retire<Memory>(memory)) return -EBADF;
     domain->forget(reinterpret_cast<Handle>(memory));
     found->withdrawn = true;
-    auto const in_use = [&] {
+    const auto in_use = [&] {
       bool any = false;
-      for (auto const& connection : std::vector(domain->connections()))
+      for (const auto& connection : std::vector(domain->connections()))
         any |= connection->withdraw(*found);
       return any;
     };
@@ -202,7 +202,7 @@ int stm_region_open(stm_memory_t memory, void* ptr, size_t length, unsigned acce
                     stm_connection_t connection, uint64_t address, stm_region_t* region,
                     stm_remote_t* remote) {
   return guarded([&] {
-    auto const only = find<stp::managed::Connection>(connection);
+    const auto only = find<stp::managed::Connection>(connection);
     if (connection != nullptr && !only) return -EBADF;
     return open_region(memory,
                        {.bytes = {static_cast<std::byte*>(ptr), length},
@@ -229,7 +229,7 @@ int stm_region_open_group(stm_memory_t memory, void* ptr, size_t length, unsigne
 
 int stm_region_close(stm_region_t region) {
   return guarded([&] {
-    auto const closing = retire<Access>(region);
+    const auto closing = retire<Access>(region);
     if (!closing) return -EBADF;
     auto& domain = *closing->domain();
     std::lock_guard const guard(domain.mutex());
@@ -248,7 +248,7 @@ void stm_remote_encode(const stm_remote_t* remote, void* bytes) {
 }
 
 void stm_remote_decode(const void* bytes, stm_remote_t* remote) {
-  auto const* const from = static_cast<const std::byte*>(bytes);
+  const auto* const from = static_cast<const std::byte*>(bytes);
   *remote = {.address = stp::wire::load64(from),
              .length = stp::wire::load64(from + 8),
              .key = stp::wire::load32(from + 16),

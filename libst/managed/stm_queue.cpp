@@ -20,7 +20,7 @@ constexpr std::size_t kMostReceives = std::size_t{1} << 20;
 
 // st_strerror says of an operation that timed out what troubles the link, if anything does.
 int explained(Domain& domain, const stm_event_t* events, int count) {
-  auto const late = [](const stm_event_t& event) { return event.status == -ETIMEDOUT; };
+  const auto late = [](const stm_event_t& event) { return event.status == -ETIMEDOUT; };
   if (std::any_of(events, events + std::max(count, 0), late))
     stp::client::fail_in_time(domain.backend());
   return count;
@@ -30,7 +30,7 @@ int explained(Domain& domain, const stm_event_t* events, int count) {
 
 int stm_queue_create(stm_domain_t domain, size_t capacity, stm_queue_t* queue) {
   return guarded([&] {
-    auto const found = find<Domain>(domain);
+    const auto found = find<Domain>(domain);
     if (!found) return -EBADF;
     if (queue == nullptr) return missing("queue");
     if (capacity == 0 || capacity > Queue::kMaxCapacity)
@@ -41,10 +41,10 @@ int stm_queue_create(stm_domain_t domain, size_t capacity, stm_queue_t* queue) {
 
 int stm_queue_resize(stm_queue_t queue, size_t capacity) {
   return guarded([&] {
-    auto const found = find<Queue>(queue);
+    const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
     std::lock_guard const guard(found->domain().mutex());
-    auto const error = found->resize(capacity);
+    const auto error = found->resize(capacity);
     if (error == 0) {
       found->domain().places_freed();
       found->domain().progress();
@@ -55,7 +55,7 @@ int stm_queue_resize(stm_queue_t queue, size_t capacity) {
 
 int stm_queue_destroy(stm_queue_t queue) {
   return guarded([&] {
-    auto const found = find<Queue>(queue);
+    const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
     auto& domain = found->domain();
     std::lock_guard const guard(domain.mutex());
@@ -70,7 +70,7 @@ int stm_queue_destroy(stm_queue_t queue) {
 
 int stm_queue_poll(stm_queue_t queue, stm_event_t* events, int max) {
   return guarded([&] {
-    auto const found = find<Queue>(queue);
+    const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
     if (events == nullptr) return missing("events");
     if (max <= 0) return fail(-EINVAL, "max is positive");
@@ -82,7 +82,7 @@ int stm_queue_poll(stm_queue_t queue, stm_event_t* events, int max) {
 int stm_queue_wait(stm_queue_t queue, int threshold, stm_event_t* events, int max,
                    int64_t timeout) {
   return guarded([&] {
-    auto const found = find<Queue>(queue);
+    const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
     if (events == nullptr) return missing("events");
     if (threshold <= 0 || threshold > max) return fail(-EINVAL, "threshold is not in 1..max");
@@ -99,7 +99,7 @@ int stm_queue_wait(stm_queue_t queue, int threshold, stm_event_t* events, int ma
 
 int stm_queue_fd(stm_queue_t queue) {
   return guarded([&] {
-    auto const found = find<Queue>(queue);
+    const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
     std::lock_guard const guard(found->domain().mutex());
     return found->descriptor();
@@ -108,7 +108,7 @@ int stm_queue_fd(stm_queue_t queue) {
 
 int stm_queue_post(stm_queue_t queue, uint64_t context) {
   return guarded([&] {
-    auto const found = find<Queue>(queue);
+    const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
     std::lock_guard const guard(found->domain().mutex());
     if (!found->reserve(1)) return -EAGAIN;
@@ -124,7 +124,7 @@ int stm_queue_post(stm_queue_t queue, uint64_t context) {
 
 int stm_pool_create(stm_domain_t domain, size_t capacity, stm_pool_t* pool) {
   return guarded([&] {
-    auto const found = find<Domain>(domain);
+    const auto found = find<Domain>(domain);
     if (!found) return -EBADF;
     if (pool == nullptr) return missing("pool");
     if (capacity == 0 || capacity > kMostReceives)
@@ -135,7 +135,7 @@ int stm_pool_create(stm_domain_t domain, size_t capacity, stm_pool_t* pool) {
 
 int stm_pool_resize(stm_pool_t pool, size_t capacity) {
   return guarded([&] {
-    auto const found = find<Pool>(pool);
+    const auto found = find<Pool>(pool);
     if (!found) return -EBADF;
     std::lock_guard const guard(found->domain()->mutex());
     if (capacity > kMostReceives || capacity == 0 || capacity < found->receives.size())
@@ -147,7 +147,7 @@ int stm_pool_resize(stm_pool_t pool, size_t capacity) {
 
 int stm_pool_destroy(stm_pool_t pool, void (*give_back)(void* user, uint64_t context), void* user) {
   return guarded([&] {
-    auto const found = find<Pool>(pool);
+    const auto found = find<Pool>(pool);
     if (!found) return -EBADF;
     stp::RingQueue<PostedReceive> left;
     {
@@ -160,7 +160,7 @@ int stm_pool_destroy(stm_pool_t pool, void (*give_back)(void* user, uint64_t con
       for (auto& receive : left) receive.memory = {};
     }
     if (give_back != nullptr)
-      for (auto const& receive : left) give_back(user, receive.context);
+      for (const auto& receive : left) give_back(user, receive.context);
     return 0;
   });
 }
@@ -168,10 +168,10 @@ int stm_pool_destroy(stm_pool_t pool, void (*give_back)(void* user, uint64_t con
 int stm_pool_post(stm_pool_t pool, uint64_t context, stm_memory_t memory, void* ptr,
                   size_t length) {
   return guarded([&] {
-    auto const found = find<Pool>(pool);
-    auto const into = find<Memory>(memory);
+    const auto found = find<Pool>(pool);
+    const auto into = find<Memory>(memory);
     if (!found) return -EBADF;
-    if (auto const error = check_part(into.get(), memory != nullptr, ptr, length, true); error != 0)
+    if (const auto error = check_part(into.get(), memory != nullptr, ptr, length, true); error != 0)
       return error;
     auto& domain = *found->domain();
     std::lock_guard const guard(domain.mutex());
@@ -189,7 +189,7 @@ int stm_pool_post(stm_pool_t pool, uint64_t context, stm_memory_t memory, void* 
 
 int64_t stm_pool_available(stm_pool_t pool) {
   return guarded([&] {
-    auto const found = find<Pool>(pool);
+    const auto found = find<Pool>(pool);
     if (!found) return -EBADF;
     std::lock_guard const guard(found->domain()->mutex());
     return static_cast<int>(found->receives.size());

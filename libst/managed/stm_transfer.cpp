@@ -39,10 +39,10 @@ int other_domain() {
 int post_one(Connection& connection, stm_memory_t memory, Operation& operation, bool written) {
   if ((operation.flags & ~kAllFlags) != 0) return fail(-EINVAL, "flags that mean nothing");
   auto& domain = *connection.domain();
-  bool const given = memory != nullptr;
+  const bool given = memory != nullptr;
   if (given) operation.memory = domain.find_memory(reinterpret_cast<stp::client::Handle>(memory));
   if (given && operation.memory == nullptr && find<Memory>(memory)) return other_domain();
-  if (auto const error =
+  if (const auto error =
           check_part(operation.memory, given, operation.ptr, operation.length, written);
       error != 0)
     return error;
@@ -50,7 +50,7 @@ int post_one(Connection& connection, stm_memory_t memory, Operation& operation, 
 }
 
 int post(stm_connection_t handle, stm_memory_t memory, Operation&& operation, bool written) {
-  auto const connection = find<Connection>(handle);
+  const auto connection = find<Connection>(handle);
   if (!connection) return -EBADF;
   std::lock_guard const guard(connection->domain()->mutex());
   return post_one(*connection, memory, operation, written);
@@ -85,7 +85,7 @@ int post_listed(Connection& connection, const stm_operation_t& wanted) {
       break;
     case STM_READ:
     case STM_GET:
-      if (auto const error = not_empty(wanted.length); error != 0) return error;
+      if (const auto error = not_empty(wanted.length); error != 0) return error;
       kind = wanted.kind == STM_READ ? Kind::kRead : Kind::kGet;
       written = true;
       break;
@@ -104,10 +104,10 @@ int post_listed(Connection& connection, const stm_operation_t& wanted) {
 int stm_receive(stm_connection_t connection, uint64_t context, stm_memory_t memory, void* ptr,
                 size_t length) {
   return guarded([&] {
-    auto const found = find<Connection>(connection);
-    auto const into = find<Memory>(memory);
+    const auto found = find<Connection>(connection);
+    const auto into = find<Memory>(memory);
     if (!found) return -EBADF;
-    if (auto const error = check_part(into.get(), memory != nullptr, ptr, length, true); error != 0)
+    if (const auto error = check_part(into.get(), memory != nullptr, ptr, length, true); error != 0)
       return error;
     auto& domain = *found->domain();
     if (into && into->domain().get() != &domain) return other_domain();
@@ -123,7 +123,7 @@ int stm_receive(stm_connection_t connection, uint64_t context, stm_memory_t memo
 
 int stm_set_watermark(stm_connection_t connection, uint64_t receives) {
   return guarded([&] {
-    auto const found = find<Connection>(connection);
+    const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     std::lock_guard const guard(found->domain()->mutex());
     return found->set_watermark(receives);
@@ -142,7 +142,7 @@ int stm_send(stm_connection_t connection, uint64_t context, unsigned flags, uint
 int stm_read(stm_connection_t connection, uint64_t context, unsigned flags, stm_memory_t memory,
              void* ptr, size_t length) {
   return guarded([&] {
-    if (auto const error = not_empty(length); error != 0) return error;
+    if (const auto error = not_empty(length); error != 0) return error;
     return post(connection, memory, operation(Operation::Kind::kRead, context, flags, ptr, length),
                 true);
   });
@@ -159,7 +159,7 @@ int stm_serve_read(stm_connection_t connection, uint32_t request, uint64_t conte
 
 int stm_refuse_read(stm_connection_t connection, uint32_t request) {
   return guarded([&] {
-    auto const found = find<Connection>(connection);
+    const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     std::lock_guard const guard(found->domain()->mutex());
     return found->refuse_read(request);
@@ -179,7 +179,7 @@ int stm_put(stm_connection_t connection, uint64_t context, unsigned flags, stm_m
 int stm_get(stm_connection_t connection, uint64_t context, unsigned flags, stm_memory_t memory,
             void* ptr, size_t length, uint32_t key, uint64_t address) {
   return guarded([&] {
-    if (auto const error = not_empty(length); error != 0) return error;
+    if (const auto error = not_empty(length); error != 0) return error;
     auto getting = operation(Operation::Kind::kGet, context, flags, ptr, length);
     getting.key = key;
     getting.address = address;
@@ -189,7 +189,7 @@ int stm_get(stm_connection_t connection, uint64_t context, unsigned flags, stm_m
 
 int stm_post_list(stm_connection_t connection, const stm_operation_t* operations, size_t count) {
   return guarded([&] {
-    auto const found = find<Connection>(connection);
+    const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     if (operations == nullptr && count != 0) return missing("operations");
     if (count > static_cast<std::size_t>(std::numeric_limits<int>::max()))
@@ -198,7 +198,7 @@ int stm_post_list(stm_connection_t connection, const stm_operation_t* operations
     std::lock_guard const guard(domain.mutex());
     Domain::PostingList const list(domain);
     for (std::size_t i = 0; i < count; ++i)
-      if (auto const error = post_listed(*found, operations[i]); error != 0)
+      if (const auto error = post_listed(*found, operations[i]); error != 0)
         return i != 0 ? static_cast<int>(i) : error;
     return static_cast<int>(count);
   });
@@ -224,7 +224,7 @@ int stm_fetch(stm_connection_t connection, uint64_t context, unsigned flags, enu
 
 int stm_cancel(stm_connection_t connection, uint64_t context) {
   return guarded([&] {
-    auto const found = find<Connection>(connection);
+    const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     std::lock_guard const guard(found->domain()->mutex());
     return found->cancel(context);

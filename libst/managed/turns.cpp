@@ -20,18 +20,18 @@ constexpr Time kLongestBurst = 200 * kMicrosecond;
 
 // What is not of any one connection.
 void Domain::look_around() {
-  auto const lost = backend_->error();
+  const auto lost = backend_->error();
   if (lost != 0 && !link_lost_) {
     link_lost_ = true;
-    for (auto const& connection : connections_) connection->lose(lost);
+    for (const auto& connection : connections_) connection->lose(lost);
   }
-  auto const accepts = backend_->page().accepts.load(std::memory_order_acquire);
-  bool const due = time_ >= connections_due_;
+  const auto accepts = backend_->page().accepts.load(std::memory_order_acquire);
+  const bool due = time_ >= connections_due_;
   if (accepts == accepts_seen_ && !look_for_connections_ && !due) return;
   if (due) connections_due_ = kNever;
   accepts_seen_ = accepts;
   look_for_connections_ = false;
-  for (auto const& listener : listeners_) listener->accept();
+  for (const auto& listener : listeners_) listener->accept();
 }
 
 void Domain::progress() {
@@ -50,7 +50,7 @@ void Domain::progress() {
 void Domain::take_turn(Time now) {
   agenda_.gather(backend_->page().news, now);
   look_at_states();
-  auto const& turn = agenda_.turn();
+  const auto& turn = agenda_.turn();
   for (auto* const entry : turn) entry->connection->advance(now);
   for (auto* const entry : turn) entry->connection->conclude(now);
   end_turn();
@@ -62,13 +62,13 @@ void Domain::look_at_states() {
   bool ends = false;
   for (auto* const entry : agenda_.turn()) ends |= entry->connection->look();
   if (!ends) return;
-  for (auto const& connection : connections_)
+  for (const auto& connection : connections_)
     if (connection->has_headers()) agenda_.visit(connection->entry());
 }
 
 void Domain::end_turn() {
   for (auto* const entry : agenda_.turn()) {
-    auto const& connection = *entry->connection;
+    const auto& connection = *entry->connection;
     if (connection.gone()) {
       gone_.push_back(entry);
       continue;
@@ -88,8 +88,8 @@ void Domain::drop(Agenda::Entry& entry) {
       "a connection stands where its entry says");
   if (entry.unsent) std::erase(unsent_, entry.connection);
   agenda_.remove(entry);
-  auto const place = entry.place;
-  auto const connection = std::exchange(connections_[place], std::move(connections_.back()));
+  const auto place = entry.place;
+  const auto connection = std::exchange(connections_[place], std::move(connections_.back()));
   connections_.pop_back();
   if (place < connections_.size()) connections_[place]->entry().place = place;
 }
@@ -119,7 +119,7 @@ void Domain::send_soon(Connection& connection) {
     return;
   }
   // Whoever sleeps in stm_queue_wait() will not look before there is an answer.
-  bool const alone = posts_++ == 0 && !in_bulk_;
+  const bool alone = posts_++ == 0 && !in_bulk_;
   if (alone || posts_ % kBurst == 0 || waiters_ != 0) return send_all();
   has_unsent_.store(true, std::memory_order_relaxed);
   look_before(time_ + kLongestBurst);
@@ -148,7 +148,7 @@ Time Domain::time() {
 
 void Domain::look_before(Connection& connection) {
   if (!agenda_.knows(connection.entry())) return;
-  auto const deadline = connection.next_deadline();
+  const auto deadline = connection.next_deadline();
   agenda_.expect(connection.entry(), deadline);
   look_before(deadline);
 }

@@ -26,7 +26,7 @@ class WriteWindow {
   }
   // The Write was confirmed or given up.
   void complete(std::uint64_t write) {
-    auto const erased = open_.erase(write);
+    const auto erased = open_.erase(write);
     STP_ASSERT(erased == 1, "a Write completes once");
   }
 

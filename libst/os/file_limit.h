@@ -14,7 +14,7 @@ namespace stp::service {
 inline rlim_t raise_file_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  auto const before = limit.rlim_cur;
+  const auto before = limit.rlim_cur;
   limit.rlim_cur = limit.rlim_max;
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }
@@ -31,7 +31,7 @@ inline int first_reserved_file() {
   constexpr int kHighest = std::numeric_limits<int>::max();
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kHighest;
-  auto const first = limit.rlim_cur - reserved_files(limit.rlim_cur);
+  const auto first = limit.rlim_cur - reserved_files(limit.rlim_cur);
   return static_cast<int>(std::min<rlim_t>(first, kHighest));
 }
 
@@ -40,7 +40,7 @@ inline std::size_t room_for_foreign_files() {
   constexpr rlim_t kForOperators = 64;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  auto const reserved = reserved_files(limit.rlim_cur);
+  const auto reserved = reserved_files(limit.rlim_cur);
   return reserved - std::min(kForOperators, reserved);
 }
 

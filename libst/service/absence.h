@@ -20,7 +20,7 @@ class Absence {
 
   // The program has come since the last look. Returns the time until the next look.
   Time prolong() {
-    auto const now = next_;
+    const auto now = next_;
     next_ = std::min(next_ * 2, kLongest);
     return now;
   }

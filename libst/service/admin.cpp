@@ -19,7 +19,7 @@ std::vector<gid_t> groups_of(int socket, gid_t own) {
   std::vector<gid_t> groups(64);
   for (;;) {
     auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
-    auto const result = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size);
+    const auto result = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size);
     if (result != 0 && errno != ERANGE) return {own};
     groups.resize(size / sizeof(gid_t));
     if (result != 0) continue;
@@ -34,7 +34,7 @@ bool may_be_written(int file) {
   if (::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 ||
       !S_ISREG(status.stx_mode))
     return false;
-  auto const mode = ::fcntl(file, F_GETFL) & O_ACCMODE;
+  const auto mode = ::fcntl(file, F_GETFL) & O_ACCMODE;
   return mode == O_WRONLY || mode == O_RDWR;
 }
 
@@ -45,8 +45,8 @@ std::optional<ClientIdentity> identify_peer(int socket, std::optional<gid_t> adm
   socklen_t length = sizeof who;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return std::nullopt;
   ClientIdentity identity{.pid = who.pid, .uid = who.uid, .groups = groups_of(socket, who.gid)};
-  auto const& groups = identity.groups;
-  auto const in_group =
+  const auto& groups = identity.groups;
+  const auto in_group =
       admin_group && std::find(groups.begin(), groups.end(), *admin_group) != groups.end();
   identity.administrator = who.uid == 0 || who.uid == ::geteuid() || in_group;
   return identity;

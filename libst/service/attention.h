@@ -56,7 +56,7 @@ class Attention {
   [[nodiscard]] bool on() const { return on_; }
   // What to do after a turn without work.
   [[nodiscard]] Rest rest(Time now) const {
-    auto const idle = now - active_;
+    const auto idle = now - active_;
     if (!on_ || idle >= kNapping) return Rest::kSleep;
     return idle < kAwake && now >= shared_until_ ? Rest::kYield : Rest::kNap;
   }

@@ -40,10 +40,10 @@ std::uint64_t share_of(std::uint64_t total, std::uint64_t others, std::size_t us
                        unsigned percent) {
   __extension__ using Wide = unsigned __int128;
   if (total == kNoBound) return kNoBound;
-  auto const left = total - std::min(total, others);
-  auto const parts = 100 + std::uint64_t{percent} * (std::max<std::size_t>(users, 1) - 1);
-  auto const share = static_cast<std::uint64_t>(Wide{left} * percent / parts);
-  auto const least = std::max<std::uint64_t>(total / kLeastPart, 1);
+  const auto left = total - std::min(total, others);
+  const auto parts = 100 + std::uint64_t{percent} * (std::max<std::size_t>(users, 1) - 1);
+  const auto share = static_cast<std::uint64_t>(Wide{left} * percent / parts);
+  const auto least = std::max<std::uint64_t>(total / kLeastPart, 1);
   return std::min(left, std::max(share, least));
 }
 
@@ -72,10 +72,10 @@ Account Budgets::account(uid_t uid, bool trusted) {
 }
 
 std::uint64_t Budgets::most_of(const User& user, std::size_t resource) const {
-  auto const& whole = wholes_[resource];
-  auto const own = user.used[resource];
+  const auto& whole = wholes_[resource];
+  const auto own = user.used[resource];
   STP_ASSERT(own <= whole.used, "what a user has is a part of the whole");
-  auto const others = whole.used - own;
+  const auto others = whole.used - own;
   if (whole.total == kNoBound) return kNoBound;
   if (user.trusted) return whole.total - std::min(whole.total, others);
   return share_of(whole.total, others, whole.users + (own == 0 ? 1 : 0), percent_);
@@ -83,9 +83,9 @@ std::uint64_t Budgets::most_of(const User& user, std::size_t resource) const {
 
 bool Budgets::take(User& user, Resource resource, std::uint64_t amount) {
   std::lock_guard const guard(mutex_);
-  auto const at = index_of(resource);
+  const auto at = index_of(resource);
   auto& own = user.used[at];
-  auto const most = most_of(user, at);
+  const auto most = most_of(user, at);
   if (own > most || amount > most - own) return false;
   if (own == 0 && amount != 0) ++wholes_[at].users;
   own += amount;
@@ -99,7 +99,7 @@ bool Budgets::take(User& user, Resource resource, std::uint64_t amount) {
 // `whole`: that was all of the reservation.
 void Budgets::give(User& user, Resource resource, std::uint64_t amount, bool whole) {
   std::lock_guard const guard(mutex_);
-  auto const at = index_of(resource);
+  const auto at = index_of(resource);
   STP_ASSERT(amount <= user.used[at] && amount <= wholes_[at].used, "what is given back was taken");
   STP_ASSERT(amount == 0 || wholes_[at].users > 0, "who gives back was counted as a holder");
   STP_ASSERT(user.holders > 0, "who gives back has a reservation");
@@ -127,9 +127,9 @@ void Budgets::forget_if_empty(User& user) {
 
 std::string Budgets::refusal(const User& user, Resource resource) const {
   std::lock_guard const guard(mutex_);
-  auto const at = index_of(resource);
-  auto const& name = kNames[at];
-  auto const share = std::string(name.remedy) == "--user-share" ? "" : " or --user-share";
+  const auto at = index_of(resource);
+  const auto& name = kNames[at];
+  const auto share = std::string(name.remedy) == "--user-share" ? "" : " or --user-share";
   return "uid " + std::to_string(user.uid) + " has " + std::to_string(user.used[at]) + " of " +
          std::to_string(wholes_[at].total) + ' ' + name.plural + ", no more beside others: raise " +
          name.remedy + share;
@@ -137,9 +137,9 @@ std::string Budgets::refusal(const User& user, Resource resource) const {
 
 std::optional<Budgets::Usage> Budgets::after(std::optional<uid_t> uid) const {
   std::lock_guard const guard(mutex_);
-  auto const at = uid ? users_.upper_bound(*uid) : users_.begin();
+  const auto at = uid ? users_.upper_bound(*uid) : users_.begin();
   if (at == users_.end()) return std::nullopt;
-  auto const& user = at->second;
+  const auto& user = at->second;
   Usage usage{.uid = user.uid, .trusted = user.trusted, .used = user.used, .most = {}};
   for (std::size_t i = 0; i < kResources; ++i) usage.most[i] = most_of(user, i);
   return usage;

@@ -24,7 +24,7 @@ class Doorbells {
     // still read the leaf.
     leaves_[channel / 64].fetch_or(std::uint64_t{1} << channel % 64, std::memory_order_seq_cst);
     auto& top = top_[channel / 4096];
-    auto const bit = std::uint64_t{1} << channel / 64 % 64;
+    const auto bit = std::uint64_t{1} << channel / 64 % 64;
     if ((top.load(std::memory_order_seq_cst) & bit) == 0)
       top.fetch_or(bit, std::memory_order_seq_cst);
   }
@@ -38,11 +38,11 @@ class Doorbells {
       if (top_[t].load(std::memory_order_relaxed) == 0) continue;
       auto mids = top_[t].exchange(0, std::memory_order_seq_cst);
       for (; mids != 0; mids &= mids - 1) {
-        auto const leaf = t * 64 + static_cast<std::uint32_t>(__builtin_ctzll(mids));
+        const auto leaf = t * 64 + static_cast<std::uint32_t>(__builtin_ctzll(mids));
         if (leaf * 64 >= channels) break;
         auto bits = leaves_[leaf].exchange(0, std::memory_order_seq_cst);
         for (; bits != 0; bits &= bits - 1) {
-          auto const channel = leaf * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits));
+          const auto channel = leaf * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits));
           if (channel >= channels) break;
           visit(channel);
           any = true;
@@ -61,10 +61,10 @@ class Doorbells {
         leaf += 63;
         continue;
       }
-      auto const bit = std::uint64_t{1} << leaf % 64;
+      const auto bit = std::uint64_t{1} << leaf % 64;
       if ((top.load(std::memory_order_relaxed) & bit) == 0) continue;
       auto& word = leaves_[leaf];
-      auto const mine = own[leaf];
+      const auto mine = own[leaf];
       auto bits = (word.load(std::memory_order_relaxed) & mine) != 0
                       ? word.fetch_and(~mine, std::memory_order_seq_cst) & mine
                       : 0;

@@ -105,15 +105,15 @@ struct Client {
   }
   // nullptr: not an object of this client, or no longer.
   Endpoint* endpoint(EndpointId id_of) {
-    auto const at = endpoints.find(id_of);
+    const auto at = endpoints.find(id_of);
     return at == endpoints.end() || at->second.ending ? nullptr : &at->second;
   }
   Region* region(RegionId id_of) {
-    auto const at = regions.find(id_of);
+    const auto at = regions.find(id_of);
     return at == regions.end() ? nullptr : &at->second;
   }
   Channel* connection(VcId vc) {
-    auto const at = vcs.find(vc);
+    const auto at = vcs.find(vc);
     return at == vcs.end() ? nullptr : channels[at->second].get();
   }
   [[nodiscard]] std::size_t live_channels() const { return channels.size() - free_bells.size(); }

@@ -31,12 +31,12 @@ struct Lane {
   }
   [[nodiscard]] std::size_t busy_count() const {
     std::size_t count = 0;
-    for (auto const& since : busy) count += since ? 1 : 0;
+    for (const auto& since : busy) count += since ? 1 : 0;
     return count;
   }
   [[nodiscard]] std::size_t lost(Clock::time_point now) const {
     std::size_t count = 0;
-    for (auto const& since : busy) count += since && now - *since >= Closer::kLost ? 1 : 0;
+    for (const auto& since : busy) count += since && now - *since >= Closer::kLost ? 1 : 0;
     return count;
   }
 };
@@ -64,7 +64,7 @@ struct Closer::State {
 
   // Users in turn, so that one with many does not keep the threads to itself.
   Lanes::iterator next() {
-    auto const may = [](const Lane& lane) { return !lane.waiting.empty() && lane.free_place(); };
+    const auto may = [](const Lane& lane) { return !lane.waiting.empty() && lane.free_place(); };
     for (auto at = lanes.upper_bound(last_served); at != lanes.end(); ++at)
       if (may(at->second)) return at;
     for (auto at = lanes.begin(); at != lanes.end() && at->first <= last_served; ++at)
@@ -73,7 +73,7 @@ struct Closer::State {
   }
 
   [[nodiscard]] const Lane* lane(uid_t user, Kind kind) const {
-    auto const at = lanes.find({user, kind});
+    const auto at = lanes.find({user, kind});
     return at == lanes.end() ? nullptr : &at->second;
   }
 
@@ -92,7 +92,7 @@ struct Closer::State {
     Nudge nudge;
     std::unique_lock lock(state->mutex);
     for (;;) {
-      auto const at = state->next();
+      const auto at = state->next();
       if (at != state->lanes.end())
         close_one(state, lock, at, nudge);
       else if (!state->stopping)
@@ -119,7 +119,7 @@ struct Closer::State {
     auto& since = lane.busy[*lane.free_place()];
     since = Clock::now();
     --state->free;
-    auto const another = state->needs_thread();  // this one may not come back
+    const auto another = state->needs_thread();  // this one may not come back
     if (another) state->count_thread();
     lock.unlock();
     if (another) start_thread(state);
@@ -172,28 +172,28 @@ std::size_t Closer::waiting() const {
 
 std::size_t Closer::waiting(uid_t user) const {
   std::lock_guard const guard(state_->mutex);
-  auto const* const lane = state_->lane(user, Kind::kFile);
+  const auto* const lane = state_->lane(user, Kind::kFile);
   return lane == nullptr ? 0 : lane->waiting.size() + lane->busy_count();
 }
 
 std::size_t Closer::lost() const {
   std::lock_guard const guard(state_->mutex);
   std::size_t count = 0;
-  for (auto const& [key, lane] : state_->lanes) count += lane.lost(Clock::now());
+  for (const auto& [key, lane] : state_->lanes) count += lane.lost(Clock::now());
   return count;
 }
 
 std::size_t Closer::lost(uid_t user) const {
   std::lock_guard const guard(state_->mutex);
   std::size_t count = 0;
-  for (auto const kind : {Kind::kFile, Kind::kSocket})
-    if (auto const* const lane = state_->lane(user, kind)) count += lane->lost(Clock::now());
+  for (const auto kind : {Kind::kFile, Kind::kSocket})
+    if (const auto* const lane = state_->lane(user, kind)) count += lane->lost(Clock::now());
   return count;
 }
 
 std::optional<uid_t> Closer::who_holds_up() const {
   std::lock_guard const guard(state_->mutex);
-  for (auto const& [key, lane] : state_->lanes)
+  for (const auto& [key, lane] : state_->lanes)
     if (lane.lost(Clock::now()) != 0) return key.first;
   return std::nullopt;
 }

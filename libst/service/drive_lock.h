@@ -19,7 +19,7 @@ namespace stp::service {
 class DriveLock {
  public:
   void lock() {
-    auto const ticket = drawn_.fetch_add(1);
+    const auto ticket = drawn_.fetch_add(1);
     if (serving_.load() != ticket) wait(ticket);
     work::begin(kHold);
   }
@@ -32,7 +32,7 @@ class DriveLock {
   void unlock() {
     STP_ASSERT(drawn_.load() != serving_.load(), "who lets go of the drive lock holds it");
     work::end();
-    auto const next = serving_.load(std::memory_order_relaxed) + 1;
+    const auto next = serving_.load(std::memory_order_relaxed) + 1;
     // Sequentially consistent, as is drawing a ticket: either a waiter sees that its turn has come,
     // or this thread sees that there is a waiter.
     serving_.store(next);

@@ -21,7 +21,7 @@ struct LinkChoice {
 
 // STP_LINK, else the default stpd if its socket exists, else `loop`.
 inline LinkChoice choose_link() {
-  if (auto const* const text = std::getenv("STP_LINK"); text != nullptr && *text != '\0')
+  if (const auto* const text = std::getenv("STP_LINK"); text != nullptr && *text != '\0')
     return {text, LinkChoice::Why::kEnvironment};
   if (::access(kDefaultSocket, F_OK) == 0)
     return {std::string("stpd:").append(kDefaultSocket), LinkChoice::Why::kDefaultDaemon};
@@ -45,7 +45,7 @@ inline std::string describe(const LinkChoice& choice) {
 
 // For a program that finds no peer on `loop`: the cause and the remedy.
 inline std::string no_link(const LinkChoice& choice) {
-  auto const cause = choice.why == LinkChoice::Why::kNothingElse
+  const auto cause = choice.why == LinkChoice::Why::kNothingElse
                          ? std::string("no link is named, and no stpd serves ") + kDefaultSocket
                          : "the link loop reaches this process alone";
   return cause + "; name one with --link or STP_LINK (iface:NAME, stpd:PATH), or start stpd; " +

@@ -30,7 +30,7 @@ class LogBudget {
   // Calls tell(user, count) for each user whose interval has ended with lines suppressed.
   template <typename Tell>
   void end_intervals(Clock::time_point now, Tell&& tell) {
-    std::erase_if(users_, [&](auto const& entry) {
+    std::erase_if(users_, [&](const auto& entry) {
       if (now - entry.second.begin < kInterval) return false;
       if (entry.second.kept_back != 0) tell(entry.first, entry.second.kept_back);
       return true;

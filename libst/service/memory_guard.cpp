@@ -65,7 +65,7 @@ MemoryGuard::MemoryGuard() : watcher_(make_watcher()) {
 std::size_t MemoryGuard::first_not_below(std::uintptr_t begin) const {
   std::size_t low = 0, high = count_.load(std::memory_order_relaxed);
   while (low < high) {
-    auto const middle = (low + high) / 2;
+    const auto middle = (low + high) / 2;
     if (entries_[middle].begin.load(std::memory_order_relaxed) < begin)
       low = middle + 1;
     else
@@ -89,11 +89,11 @@ int MemoryGuard::watch(MutableBytes mapped) const {
 }
 
 int MemoryGuard::guard(MutableBytes mapped, std::shared_ptr<Torn> torn) {
-  auto const begin = reinterpret_cast<std::uintptr_t>(mapped.data());
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
   std::lock_guard const lock(mutex_);
-  auto const count = count_.load();
+  const auto count = count_.load();
   if (count == kMost) return -ENOMEM;
-  auto const at = first_not_below(begin);
+  const auto at = first_not_below(begin);
   changes_.fetch_add(1);
   for (auto i = count; i > at; --i) move(i, i - 1);
   entries_[at].begin.store(begin);
@@ -105,10 +105,10 @@ int MemoryGuard::guard(MutableBytes mapped, std::shared_ptr<Torn> torn) {
 }
 
 void MemoryGuard::forget(MutableBytes mapped) {
-  auto const begin = reinterpret_cast<std::uintptr_t>(mapped.data());
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
   std::lock_guard const lock(mutex_);
-  auto const count = count_.load();
-  auto const at = first_not_below(begin);
+  const auto count = count_.load();
+  const auto at = first_not_below(begin);
   if (at == count || entries_[at].begin.load() != begin) return;
   changes_.fetch_add(1);
   for (auto i = at; i + 1 < count; ++i) move(i, i + 1);
@@ -121,9 +121,9 @@ void MemoryGuard::forget(MutableBytes mapped) {
 bool MemoryGuard::look_up(std::uintptr_t at, std::uintptr_t& begin, std::uintptr_t& end,
                           Torn*& torn) const {
   for (;;) {
-    auto const version = changes_.load();
+    const auto version = changes_.load();
     if (version % 2 != 0) continue;  // another thread is at it, for some microseconds
-    auto const after = first_not_below(at + 1);
+    const auto after = first_not_below(at + 1);
     if (after != 0) {
       begin = entries_[after - 1].begin.load();
       end = entries_[after - 1].end.load();
@@ -140,12 +140,12 @@ bool MemoryGuard::mend(std::uintptr_t at) {
   if (!look_up(at, begin, end, torn)) return false;
   if (torn != nullptr) torn->store(true);
   tears_.fetch_add(1);
-  auto const page = at / page_size() * page_size();
+  const auto page = at / page_size() * page_size();
   return zeros(page, page_size()) != MAP_FAILED || zeros(begin, end - begin) != MAP_FAILED;
 }
 
 void MemoryGuard::on_bus_error(int signal, siginfo_t* info, void* context) {
-  auto const error = errno;
+  const auto error = errno;
   if (instance().mend(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
     errno = error;
     return;
@@ -160,7 +160,7 @@ void MemoryGuard::on_bus_error(int signal, siginfo_t* info, void* context) {
 
 int Guarded::begin(MutableBytes mapped, std::shared_ptr<Torn> torn) {
   torn_ = std::move(torn);
-  auto const error = MemoryGuard::instance().guard(mapped, torn_);
+  const auto error = MemoryGuard::instance().guard(mapped, torn_);
   if (error == 0) mapped_ = mapped;
   return error;
 }

@@ -17,8 +17,8 @@ constexpr long kInterval = 1'000'000;
 
 // One that nobody else uses, to which nothing has to be done but to come.
 int nudging_signal() {
-  static int const number = [] {
-    auto const chosen = SIGRTMAX - 3;
+  static const int number = [] {
+    const auto chosen = SIGRTMAX - 3;
     struct sigaction action {};
     action.sa_handler = [](int) {};
     ::sigaction(chosen, &action, nullptr);  // without SA_RESTART: waits end
@@ -55,7 +55,7 @@ void Nudge::stop() {
 
 void Nudge::set(long nanoseconds) {
   if (!made_) return;
-  itimerspec const when{.it_interval = {.tv_sec = 0, .tv_nsec = nanoseconds},
+  const itimerspec when{.it_interval = {.tv_sec = 0, .tv_nsec = nanoseconds},
                         .it_value = {.tv_sec = 0, .tv_nsec = nanoseconds}};
   ::timer_settime(timer_, 0, &when, nullptr);
 }

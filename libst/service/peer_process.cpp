@@ -41,7 +41,7 @@ bool has_ended(int process) {
 }  // namespace
 
 int open_process(int socket, pid_t pid, UniqueFd& out) {
-  if (auto const error = open_by_socket(socket, pid, out); error != 0) return error;
+  if (const auto error = open_by_socket(socket, pid, out); error != 0) return error;
   return out && has_ended(out.get()) ? -ESRCH : 0;
 }
 

@@ -60,7 +60,7 @@ void PollLoop::take_over() {
   if (!sleeping_) return;
   std::uint64_t const one = 1;
   // A full counter also makes the bell readable.
-  [[maybe_unused]] auto const put = ::write(service_.bell(), &one, sizeof one);
+  [[maybe_unused]] const auto put = ::write(service_.bell(), &one, sizeof one);
 }
 
 void PollLoop::settle() const {
@@ -70,7 +70,7 @@ void PollLoop::settle() const {
   if (cpus_.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (auto const cpu : cpus_) CPU_SET(cpu, &set);
+  for (const auto cpu : cpus_) CPU_SET(cpu, &set);
   // Ignores errors: a CPU may have been taken offline, and running elsewhere is better than
   // failing.
   ::sched_setaffinity(0, sizeof set, &set);
@@ -137,10 +137,10 @@ std::uint64_t PollLoop::frames() const {
 
 // Returns true if something moved.
 bool PollLoop::turn() {
-  auto const moved = service_.poll() != 0;
+  const auto moved = service_.poll() != 0;
   if (!attention_.possible()) return moved;
-  auto const came = frames() - frames_seen_;
-  auto const posted = posts() - posts_seen_;
+  const auto came = frames() - frames_seen_;
+  const auto posted = posts() - posts_seen_;
   if (came != 0 || posted != 0) attention_.turn(came, posted, port::now());
   frames_seen_ += came;
   posts_seen_ += posted;
@@ -148,7 +148,7 @@ bool PollLoop::turn() {
 }
 
 void PollLoop::rest(std::unique_lock<DriveLock>& guard, Time idle_since, Time& interval) {
-  auto const rest = attention_.on() ? attention_.rest(port::now()) : Attention::Rest::kSleep;
+  const auto rest = attention_.on() ? attention_.rest(port::now()) : Attention::Rest::kSleep;
   if (rest == Attention::Rest::kYield) return yield(guard);
   if (rest == Attention::Rest::kNap && wake_fd_ < 0) {
     guard.unlock();
@@ -164,7 +164,7 @@ void PollLoop::rest(std::unique_lock<DriveLock>& guard, Time idle_since, Time& i
 
 void PollLoop::yield(std::unique_lock<DriveLock>& guard) {
   guard.unlock();
-  auto const begin = port::now();
+  const auto begin = port::now();
   ::sched_yield();
   attention_.yielded(begin, port::now());
   guard.lock();
@@ -183,12 +183,12 @@ Time PollLoop::longest_sleep() {
 }
 
 void PollLoop::sleep(std::unique_lock<DriveLock>& guard, Time interval) {
-  auto const deadline = service_.next_deadline();
-  auto const now = port::now();
+  const auto deadline = service_.next_deadline();
+  const auto now = port::now();
   if (deadline <= now || !service_.prepare_to_sleep()) return;
   guard.unlock();
   sleeping_ = true;
-  auto const length = std::min(interval, deadline - now);
+  const auto length = std::min(interval, deadline - now);
   service_.sleep(wake_fd_, length);
   sleeping_ = false;
   guard.lock();

@@ -82,7 +82,7 @@ class PollLoop {
   void settle() const;
   void call();
   [[nodiscard]] bool callers_came() const {
-    auto const visits = visits_.load(std::memory_order_relaxed);
+    const auto visits = visits_.load(std::memory_order_relaxed);
     return attention_.on() ? visits % kPost != seen_visits_ % kPost : visits != seen_visits_;
   }
   void wait_for_callers();

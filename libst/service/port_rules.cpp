@@ -17,13 +17,13 @@ constexpr char kForms[] =
     "range, as 3000-3999, up to 4294967295";
 
 bool parse_number(std::string_view text, std::uint32_t& out) {
-  auto const* const end = text.data() + text.size();
-  auto const [stop, failure] = std::from_chars(text.data(), end, out);
+  const auto* const end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, out);
   return failure == std::errc() && stop == end;
 }
 
 bool parse_ports(std::string_view text, PortRule& out) {
-  auto const dash = text.find('-');
+  const auto dash = text.find('-');
   if (!parse_number(text.substr(0, dash), out.first)) return false;
   out.last = out.first;
   if (dash != std::string_view::npos && !parse_number(text.substr(dash + 1), out.last))
@@ -53,16 +53,16 @@ bool PortRules::permit(std::uint32_t port, uid_t uid, std::span<const gid_t> gro
 }
 
 std::optional<PortRule> PortRules::parse(const std::string& text, std::string& error) {
-  auto const fail = [&](const std::string& what) {
+  const auto fail = [&](const std::string& what) {
     error = "'" + text + "': " + what;
     return std::nullopt;
   };
   PortRule rule;
-  auto const first = text.find(':'), last = text.rfind(':');
+  const auto first = text.find(':'), last = text.rfind(':');
   if (first == std::string::npos || !parse_ports(std::string_view(text).substr(last + 1), rule))
     return fail(kForms);
-  auto const kind = text.substr(0, first);
-  auto const name = first == last ? std::string() : text.substr(first + 1, last - first - 1);
+  const auto kind = text.substr(0, first);
+  const auto name = first == last ? std::string() : text.substr(first + 1, last - first - 1);
   if (kind == "all" && first == last) return rule;
   std::optional<std::uint32_t> id;
   if (kind == "user" && !name.empty()) {

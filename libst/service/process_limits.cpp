@@ -38,7 +38,7 @@ std::uint64_t free_mappings() {
 std::uint64_t free_files() {
   std::error_code ignored;
   std::filesystem::directory_iterator const files("/proc/self/fd", ignored);
-  auto const now = ignored ? 0 : std::distance(begin(files), end(files));
+  const auto now = ignored ? 0 : std::distance(begin(files), end(files));
   return left(static_cast<std::uint64_t>(first_reserved_file()),
               static_cast<std::uint64_t>(now) + kOwnFiles);
 }

@@ -22,7 +22,7 @@ int check_for_holes(int fd, const Segment& segment) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return -errno;
   if (static_cast<std::uint64_t>(status.st_size) > limits::kMappedBytes) return -EINVAL;
-  auto const hole = ::lseek(fd, static_cast<off_t>(segment.offset), SEEK_HOLE);
+  const auto hole = ::lseek(fd, static_cast<off_t>(segment.offset), SEEK_HOLE);
   if (hole < 0) return -errno;
   return static_cast<std::uint64_t>(hole) < segment.offset + segment.length ? -EFAULT : 0;
 }
@@ -31,16 +31,16 @@ constexpr int kSealFutureWrite = 0x10;  // F_SEAL_FUTURE_WRITE, which older head
 
 // Into memory that is sealed against writing nobody can cut a hole any more.
 int guard_pages(std::byte* at, int fd, const Segment& segment) {
-  auto const& guard = MemoryGuard::instance();
-  auto const seals = ::fcntl(fd, F_GET_SEALS);
-  bool const sealed = seals >= 0 && (seals & (F_SEAL_WRITE | kSealFutureWrite)) != 0;
+  const auto& guard = MemoryGuard::instance();
+  const auto seals = ::fcntl(fd, F_GET_SEALS);
+  const bool sealed = seals >= 0 && (seals & (F_SEAL_WRITE | kSealFutureWrite)) != 0;
   if (sealed || !guard.watches()) return check_for_holes(fd, segment);
-  auto const error = guard.watch({at, segment.length});
+  const auto error = guard.watch({at, segment.length});
   return error == -EPERM ? -EINVAL : error;
 }
 
 int place(std::byte* at, int fd, const Segment& segment, int protection) {
-  if (auto const error = check_shareable(fd, segment.offset, segment.length); error != 0)
+  if (const auto error = check_shareable(fd, segment.offset, segment.length); error != 0)
     return error;
   auto* const mapped = ::mmap(at, segment.length, protection, MAP_SHARED | MAP_FIXED, fd,
                               static_cast<off_t>(segment.offset));
@@ -55,7 +55,7 @@ int RegionMemory::measure(const Request& request, std::size_t fd_count, std::uin
                           std::uint64_t& bytes) {
   if (request.segment_count == 0 || request.segment_count > kMaxSegments) return -EINVAL;
   bytes = 0;
-  for (auto const& segment : std::span(request.segments).first(request.segment_count)) {
+  for (const auto& segment : std::span(request.segments).first(request.segment_count)) {
     if (segment.fd_index >= fd_count || segment.length == 0 || segment.length % page_size() != 0)
       return -EINVAL;
     if (segment.length > most) return -EDQUOT;
@@ -63,7 +63,7 @@ int RegionMemory::measure(const Request& request, std::size_t fd_count, std::uin
   }
   if (bytes > most) return -EDQUOT;
   if (request.piece_count == 0 || request.piece_count > kMaxPieces) return -EINVAL;
-  for (auto const& piece : std::span(request.pieces).first(request.piece_count))
+  for (const auto& piece : std::span(request.pieces).first(request.piece_count))
     if (piece.length == 0 || piece.at >= bytes || piece.length > bytes - piece.at) return -EINVAL;
   return 0;
 }
@@ -72,11 +72,11 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, Res
                       Reservation mappings, std::shared_ptr<Torn> torn,
                       std::shared_ptr<RegionMemory>& out) {
   std::uint64_t total = 0;
-  for (auto const& segment : std::span(request.segments).first(request.segment_count))
+  for (const auto& segment : std::span(request.segments).first(request.segment_count))
     total += segment.length;
   // The Node only reads what it sends, so memory that is sealed against writing will do for that.
-  auto const transmit = request.direction == static_cast<std::uint32_t>(Direction::kTransmit);
-  auto const protection = transmit ? PROT_READ : PROT_READ | PROT_WRITE;
+  const auto transmit = request.direction == static_cast<std::uint32_t>(Direction::kTransmit);
+  const auto protection = transmit ? PROT_READ : PROT_READ | PROT_WRITE;
   auto* const reserved =
       ::mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return -errno;
@@ -85,14 +85,14 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, Res
   memory->bytes_ = std::move(bytes);
   memory->mappings_ = std::move(mappings);
   auto* at = memory->mapped_.data();
-  for (auto const& segment : std::span(request.segments).first(request.segment_count)) {
-    auto const error = place(at, fds[segment.fd_index].get(), segment, protection);
+  for (const auto& segment : std::span(request.segments).first(request.segment_count)) {
+    const auto error = place(at, fds[segment.fd_index].get(), segment, protection);
     if (error != 0) return error;
     at += segment.length;
   }
-  if (auto const error = memory->guarded_.begin(memory->mapped_, std::move(torn)); error != 0)
+  if (const auto error = memory->guarded_.begin(memory->mapped_, std::move(torn)); error != 0)
     return error;
-  for (auto const& piece : std::span(request.pieces).first(request.piece_count)) {
+  for (const auto& piece : std::span(request.pieces).first(request.piece_count)) {
     STP_ASSERT(piece.at <= total && piece.length <= total - piece.at,
                "a piece that was measured lies within the memory");
     memory->pieces_.push_back(memory->mapped_.subspan(piece.at, piece.length));
@@ -102,8 +102,8 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, Res
 }
 
 int RegionMemory::populate(std::uint64_t bytes) {
-  auto const part = mapped_.subspan(populated_, std::min(bytes, mapped_.size() - populated_));
-  auto const how = read_only_ ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+  const auto part = mapped_.subspan(populated_, std::min(bytes, mapped_.size() - populated_));
+  const auto how = read_only_ ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
   // Kernels before 5.14 do not know it: pages come as they are touched.
   if (!part.empty() && ::madvise(part.data(), part.size(), how) != 0) {
     if (errno == EINTR || errno == EAGAIN) return -EAGAIN;

@@ -32,11 +32,11 @@ constexpr int kHeartbeatMs = 1'000;
 bool makes_sense(const Request& request, std::size_t fd_count) {
   if (request.version != kProtocolVersion) return fd_count == 0;
   if (fd_count > kMaxFds) return false;
-  auto const known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kTrouble;
+  const auto known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kTrouble;
   if (!known && !is_admin(request.kind)) return false;
   if (request.reserved != 0) return false;
   if (request.kind == RequestKind::kTraceStart) return fd_count == 1 && request.segment_count == 0;
-  auto const memory_goes_along = request.kind == RequestKind::kMap;
+  const auto memory_goes_along = request.kind == RequestKind::kMap;
   return memory_goes_along ? fd_count != 0 : fd_count == 0 && request.segment_count == 0;
 }
 
@@ -65,7 +65,7 @@ int Server::listen(const SocketAccess& access) {
 
 int Server::start(std::size_t links) {
   if (!listener_)
-    if (auto const error = listen(); error != 0) return error;
+    if (const auto error = listen(); error != 0) return error;
   stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!stop_ || !epoll_) return -errno;
@@ -78,9 +78,9 @@ int Server::start(std::size_t links) {
   room_for_foreign_ = room_for_foreign_files();
   populator_.emplace();
   closer_.emplace();
-  if (auto const error = watch(stop_.get(), kStopKey); error != 0) return error;
-  if (auto const error = watch(populator_->done_fd(), kMapsKey); error != 0) return error;
-  if (auto const error = watch(service_.expelled_fd(), kExpelledKey); error != 0) return error;
+  if (const auto error = watch(stop_.get(), kStopKey); error != 0) return error;
+  if (const auto error = watch(populator_->done_fd(), kMapsKey); error != 0) return error;
+  if (const auto error = watch(service_.expelled_fd(), kExpelledKey); error != 0) return error;
   listener_watched_ = false;
   watch_listener(true);
   reaper_ = std::make_shared<Reaper>();
@@ -107,11 +107,11 @@ void Server::run() {
   std::array<epoll_event, 64> events;
   nudge_.emplace();
   for (;;) {
-    auto const timeout = listener_watched_ ? kHeartbeatMs : static_cast<int>(kAcceptPause.count());
-    auto const count =
+    const auto timeout = listener_watched_ ? kHeartbeatMs : static_cast<int>(kAcceptPause.count());
+    const auto count =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     heartbeat_.beat();
-    for (auto const& event :
+    for (const auto& event :
          std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
       if (event.data.u64 == kStopKey) return nudge_.reset();
       handle_event_safely(event.data.u64);
@@ -129,7 +129,7 @@ void Server::tend() {
                                                              : "uid " + std::to_string(user)));
   });
   if (!listener_watched_ && Clock::now() >= accepts_from_) watch_listener(true);
-  auto const lost = closer_->lost();
+  const auto lost = closer_->lost();
   if (lost > lost_closers_) {
     counts_.stuck_descriptors += lost - lost_closers_;
     log(LogLevel::kError,
@@ -186,7 +186,7 @@ void Server::pause_accepting() {
 
 // One message per turn, so that a client that sends without pause does not hold up the others.
 void Server::serve(std::uint64_t key) {
-  auto const at = peers_.find(key);
+  const auto at = peers_.find(key);
   if (at == peers_.end()) return;
   // One that waits for its pages is not read from: it has hung up.
   judge(key, at->second.mapping ? -ECONNRESET : answer(at->second));
@@ -218,25 +218,25 @@ void Server::judge(std::uint64_t key, int result) {
 int Server::answer(Peer& peer) {
   Request request;
   std::vector<UniqueFd> fds;
-  auto const uid = peer.identity.uid;
-  auto const received = receive(peer, request, fds);
-  auto const result = answer(peer, received, request, fds);
+  const auto uid = peer.identity.uid;
+  const auto received = receive(peer, request, fds);
+  const auto result = answer(peer, received, request, fds);
   closer_->close(uid, fds);  // those that nobody has taken over
   return result;
 }
 
 // No more of a user of whom so many wait to be closed, and none that there may be no room for.
 Descriptors Server::descriptors_of(const Peer& peer) const {
-  auto const uid = peer.identity.uid;
-  auto const waiting = closer_->waiting();
+  const auto uid = peer.identity.uid;
+  const auto waiting = closer_->waiting();
   if (waiting == 0) return Descriptors::kTake;
-  auto const too_many = waiting + kMostFds > room_for_foreign_ ||
+  const auto too_many = waiting + kMostFds > room_for_foreign_ ||
                         closer_->waiting(uid) >= Closer::kMostPerUser || closer_->lost(uid) != 0;
   return too_many ? Descriptors::kRefuse : Descriptors::kTake;
 }
 
 int Server::receive(Peer& peer, Request& request, std::vector<UniqueFd>& fds) {
-  auto const descriptors = descriptors_of(peer);
+  const auto descriptors = descriptors_of(peer);
   if (descriptors == Descriptors::kTake && room_for_foreign_ >= kMostFds)
     return receive_request(peer.socket.get(), request, fds, Wait::kDontWait);
   Nudge::Span const span(*nudge_);
@@ -288,7 +288,7 @@ int Server::reply_to(Peer& peer, const Request& request, Attachments& attachment
   std::size_t fd_count = 0;
   if (attachments.memory && reply.result == 0) reply_fds[fd_count++] = attachments.memory->fd();
   if (bell >= 0 && reply.result == 0) reply_fds[fd_count++] = bell;
-  auto const sent =
+  const auto sent =
       send_reply(peer.socket.get(), reply, std::span(reply_fds).first(fd_count), Wait::kDontWait);
   // A channel is handed out once; the client page again whenever the client says hello.
   if (attachments.memory && request.kind != RequestKind::kHello) attachments.memory->forget_fd();
@@ -296,10 +296,10 @@ int Server::reply_to(Peer& peer, const Request& request, Attachments& attachment
 }
 
 void Server::drop(std::uint64_t key, const std::string& why) {
-  auto const at = peers_.find(key);
-  auto const client = at->second.client;
-  auto const pid = at->second.identity.pid;
-  auto const user = at->second.identity.uid;
+  const auto at = peers_.find(key);
+  const auto client = at->second.client;
+  const auto pid = at->second.identity.pid;
+  const auto user = at->second.identity.uid;
   if (at->second.mapping) populator_->abandon(key);
   if (at->second.operating) --operators_;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, at->second.socket.get(), nullptr);

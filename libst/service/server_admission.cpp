@@ -17,14 +17,14 @@ void Server::admit() {
   UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) {
     // Out of descriptors: the client waits in the backlog, and epoll would never rest.
-    auto const error = errno;
+    const auto error = errno;
     if (error != EMFILE && error != ENFILE && error != ENOMEM && error != ENOBUFS) return;
     pause_accepting();
     if (std::exchange(starved_, true)) return;
     return log(LogLevel::kError, std::string("a client has to wait: ") + std::strerror(error));
   }
   starved_ = false;
-  auto const who = identify_peer(socket.get(), admin_group_);
+  const auto who = identify_peer(socket.get(), admin_group_);
   if (who) admit(*who, socket);
   // Turned away; it may have messages in it already.
   if (socket) hang_up(who ? who->uid : kUnknownUser, std::move(socket));
@@ -35,9 +35,9 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
   if (!who.administrator && closer_->lost(who.uid) != 0)
     return refuse(who, "descriptors of its user cannot be closed");
   UniqueFd process;
-  if (auto const error = open_process(socket.get(), who.pid, process); error != 0)
+  if (const auto error = open_process(socket.get(), who.pid, process); error != 0)
     return refuse(who, error == -ESRCH ? "its process has ended" : std::strerror(-error));
-  bool const scarce = socket.get() >= first_reserved_file_;
+  const bool scarce = socket.get() >= first_reserved_file_;
   bool operating = false;
   if (!find_place(who, scarce, operating))
     return refuse(who, scarce ? "no more files may be open: raise the limit, LimitNOFILE of systemd"
@@ -50,7 +50,7 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
     client = join(who, operating, why);
   }
   if (client == 0) return refuse(who, why);
-  auto const& peer = peers_
+  const auto& peer = peers_
                          .emplace(client, Peer{std::move(socket), std::move(process), client, who,
                                                false, operating, ++asked_})
                          .first->second;
@@ -66,7 +66,7 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
 
 ClientId Server::join(const ClientIdentity& who, bool operating, std::string& why) {
   std::lock_guard guard(service_.lock());
-  auto const client = service_.add_client(who, operating, why);
+  const auto client = service_.add_client(who, operating, why);
   if (client == 0 && errno != EDQUOT) why = std::strerror(errno);
   return client;
 }

@@ -25,7 +25,7 @@ int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fd
   Attachments none;
   Reply reply{};
   reply.version = kProtocolVersion;
-  auto const refuse = [&](int error) {
+  const auto refuse = [&](int error) {
     reply.result = error;
     return reply_to(peer, request, none, reply);
   };
@@ -51,7 +51,7 @@ int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fd
   if (error != 0) return refuse(error);
   // Memory that is mapped here keeps its file: to close the descriptor is nothing. All others are
   // left to the closer.
-  for (auto const& segment : std::span(request.segments).first(request.segment_count))
+  for (const auto& segment : std::span(request.segments).first(request.segment_count))
     fds[segment.fd_index].reset();
   job.result = job.memory->populate(Populator::kAtOnce);
   if (job.result != -EAGAIN) return end_map(peer, std::move(job));
@@ -95,11 +95,11 @@ void Server::drop_expelled() {
 
 void Server::end_maps() {
   while (auto job = populator_->take()) {
-    auto const at = peers_.find(job->key);
+    const auto at = peers_.find(job->key);
     if (at == peers_.end()) continue;
     at->second.mapping = false;
     hear(at->second, true);
-    auto const key = job->key;
+    const auto key = job->key;
     judge(key, end_map(at->second, std::move(*job)));
   }
 }

@@ -31,7 +31,7 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
   if (port::parse_link(info.link, link, error)) config.vlan = link.vlan;
   if (info.attaches) config.attach_from = kAttachFrom;
   // What the network may have to hold is one link's, however many shards that has.
-  auto const shards = info.shards ? info.shards->count() : 1;
+  const auto shards = info.shards ? info.shards->count() : 1;
   config.granted_limit = granted.value_or((kGrantedStus << info.max_stu) / shards);
   config.shards = info.shards.get();
   config.shard = info.shard;
@@ -87,7 +87,7 @@ ClientId Service::Impl::unused_id() {
 Client* Service::Impl::make_client(bool privileged) {
   auto page = SharedMemory::create("stp-client", sizeof(ClientPage));
   if (!page) return nullptr;
-  auto const id = unused_id();
+  const auto id = unused_id();
   STP_ASSERT(id != 0 && !clients.contains(id), "a new client has an id of its own");
   auto& client = clients[id];
   client.id = id;
@@ -115,7 +115,7 @@ ClientId Service::add_client(const ClientIdentity& identity, bool operating, std
   Client paying;
   impl_->pay_by(paying, identity.uid);
   Reservation place, page, files;
-  auto const reserve = [&](Resource resource, std::uint64_t amount, Reservation& out) {
+  const auto reserve = [&](Resource resource, std::uint64_t amount, Reservation& out) {
     if (paying.account.reserve(resource, amount, out)) return true;
     why = paying.account.refusal(resource);
     errno = EDQUOT;
@@ -150,7 +150,7 @@ std::size_t Service::client_count() const {
 
 std::optional<ClientId> Service::next_expelled() {
   if (impl_->expelled.empty()) return std::nullopt;
-  auto const id = impl_->expelled.front();
+  const auto id = impl_->expelled.front();
   impl_->expelled.pop_front();
   return id;
 }
@@ -165,9 +165,9 @@ const Budgets& Service::budgets() const {
 
 void Service::set_quotas(const Quotas& quotas) {
   impl_->quotas = quotas;
-  auto const memory =
+  const auto memory =
       static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 1L)) * service::page_size();
-  auto const bytes = [&](std::uint64_t chosen, std::uint64_t part) {
+  const auto bytes = [&](std::uint64_t chosen, std::uint64_t part) {
     return chosen != 0 ? chosen : memory / part;
   };
   auto& budgets = *impl_->budgets;
@@ -197,7 +197,7 @@ void Service::reserve_files_from(int first) {
 }
 
 Client* Service::Impl::client(ClientId id) {
-  auto const at = clients.find(id);
+  const auto at = clients.find(id);
   return at == clients.end() ? nullptr : &at->second;
 }
 
@@ -209,13 +209,13 @@ Time Service::now() {
 
 unsigned Service::poll() {
   work::Hold const turn("one turn of a link");
-  auto const rung = impl_->collect_bells();
-  auto const moved = impl_->port->poll(impl_->node, impl_->clock.now());
-  if (auto const now = impl_->clock.now(); now >= impl_->look_at_link_at) impl_->look_at_link(now);
+  const auto rung = impl_->collect_bells();
+  const auto moved = impl_->port->poll(impl_->node, impl_->clock.now());
+  if (const auto now = impl_->clock.now(); now >= impl_->look_at_link_at) impl_->look_at_link(now);
   impl_->expel_torn();
   if (moved == 0) impl_->node.idle();
-  auto const events = impl_->handle_events();
-  auto const cleaned = impl_->clean_up();
+  const auto events = impl_->handle_events();
+  const auto cleaned = impl_->clean_up();
   return moved + (rung || events || cleaned ? 1 : 0);
 }
 
@@ -230,7 +230,7 @@ bool Service::Impl::kick(const Client& client, Bell number) {
   auto* const channel = client.channel(number);
   if (channel == nullptr || channel->vc == kNoneId) return false;
   node.kick(channel->vc);
-  auto const head = channel->control().tx_head.load(std::memory_order_relaxed);
+  const auto head = channel->control().tx_head.load(std::memory_order_relaxed);
   if (static_cast<std::int32_t>(head - channel->rung_head) <= 0) return false;
   channel->rung_head = head;
   return true;
@@ -248,9 +248,9 @@ bool Service::Impl::collect_bells() {
 
 // True: that was a reason to stay awake.
 bool Service::Impl::collect_bells_of(Client& client) {
-  auto const channels = static_cast<std::uint32_t>(client.channels.size());
+  const auto channels = static_cast<std::uint32_t>(client.channels.size());
   bool reason = false;
-  auto const rang =
+  const auto rang =
       client.page().bells.collect(channels, [&](Bell number) { reason |= kick(client, number); });
   if (!rang || !client.bell_file) return rang;  // in this process: nobody has to be guarded from it
   if (reason)
@@ -262,7 +262,7 @@ bool Service::Impl::collect_bells_of(Client& client) {
 
 bool Service::Impl::any_bell() const {
   for (auto& [id, client] : clients) {
-    auto const channels = static_cast<std::uint32_t>(client.channels.size());
+    const auto channels = static_cast<std::uint32_t>(client.channels.size());
     if (!client.leaving && !client.bell_credit.silent() && client.page().bells.any(channels))
       return true;
   }
@@ -288,7 +288,7 @@ void Service::Impl::ring_own_bell() {
   if (!asleep) return;
   std::uint64_t const one = 1;
   // Cannot fail but by a full counter, and then the bell rings already.
-  [[maybe_unused]] auto const put = ::write(bell.get(), &one, sizeof one);
+  [[maybe_unused]] const auto put = ::write(bell.get(), &one, sizeof one);
 }
 
 }  // namespace stp::service

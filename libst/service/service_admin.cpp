@@ -14,7 +14,7 @@ namespace {
 constexpr int kPassedOver = 512;
 
 bool may_see(const Client& viewer, uid_t owner) {
-  auto const user = viewer.identity.uid;
+  const auto user = viewer.identity.uid;
   return viewer.identity.administrator || (user != kUnknownUser && user == owner);
 }
 
@@ -47,10 +47,10 @@ void Service::add_counters(std::function<std::vector<port::PortCounter>()> count
 std::vector<port::PortCounter> Service::all_counters() const {
   std::vector<port::PortCounter> all;
   for (std::size_t i = 0; i < kCounterCount; ++i) {
-    auto const counter = static_cast<Counter>(i);
+    const auto counter = static_cast<Counter>(i);
     all.push_back({Counters::name(counter), impl_->node.counters().get(counter)});
   }
-  auto const others = impl_->other_counters();
+  const auto others = impl_->other_counters();
   all.insert(all.end(), others.begin(), others.end());
   return all;
 }
@@ -70,7 +70,7 @@ int Service::Impl::admin(const Client& client, const Request& request, Reply& re
 }
 
 void Service::Impl::admin_link(const Client& client, Reply& reply) const {
-  auto const& info = port->info();
+  const auto& info = port->info();
   set_text(reply.text, info.link);
   set_text(reply.admin.device, info.device);
   set_text(reply.admin.driver, info.driver);
@@ -95,10 +95,10 @@ int Service::Impl::admin_connection(const Client& client, const Request& request
   entry.next = request.cursor;
   for (int passed = 0; passed < kPassedOver; ++passed) {
     if (entry.next > wire::kMaxPort) return -ENOENT;
-    auto const vc = node.vc_after(static_cast<std::uint16_t>(entry.next));
+    const auto vc = node.vc_after(static_cast<std::uint16_t>(entry.next));
     if (vc == kNoneId || node.vc_info(vc, info) != 0) return -ENOENT;
     entry.next = info.local_port;
-    auto const owner = clients.find(owner_of(info));
+    const auto owner = clients.find(owner_of(info));
     if (owner == clients.end() || !may_see(client, owner->second)) continue;
     set_vc_info(vc, info, reply);
     reply.local_key = reply.remote_key = 0;  // a Key is a right
@@ -125,9 +125,9 @@ int Service::Impl::admin_region(const Client& client, const Request& request, Re
   for (int passed = 0; passed < kPassedOver; ++passed, ++at) {
     if (at == region_owner.end()) return -ENOENT;
     entry.next = at->first;
-    auto const& owner = clients.at(at->second);
+    const auto& owner = clients.at(at->second);
     if (!may_see(client, owner)) continue;
-    auto const& region = owner.regions.at(at->first);
+    const auto& region = owner.regions.at(at->first);
     EndpointConfig config;
     node.endpoint_config(region.endpoint, config);
     reply.region = at->first;
@@ -150,8 +150,8 @@ int Service::Impl::admin_user(const Client& client, const Request& request, Repl
   static_assert(kResources <= kMaxBudgets);
   auto& entry = reply.admin;
   if (request.cursor > kUnknownUser) return -ENOENT;
-  auto const from = static_cast<uid_t>(request.cursor);
-  auto const user = budgets->after(from == 0 ? std::nullopt : std::optional(from - 1));
+  const auto from = static_cast<uid_t>(request.cursor);
+  const auto user = budgets->after(from == 0 ? std::nullopt : std::optional(from - 1));
   if (!user) return -ENOENT;
   entry.next = std::uint64_t{user->uid} + 1;
   if (!may_see(client, user->uid)) return 0;

@@ -23,7 +23,7 @@ int Service::bell_of(ClientId id, int& out) {
     UniqueFd fresh(::eventfd(0, EFD_CLOEXEC));
     if (!fresh) return -errno;
     if (fresh.get() >= impl_->first_reserved_file) return -EMFILE;
-    if (auto const error = impl_->watch_bell(EPOLL_CTL_ADD, fresh.get(), id, true); error != 0)
+    if (const auto error = impl_->watch_bell(EPOLL_CTL_ADD, fresh.get(), id, true); error != 0)
       return error;
     client->bell_file = std::move(fresh);
   }
@@ -56,9 +56,9 @@ void Service::Impl::watch_link(int fd) {
 
 // One call to sleep and to hear who rang. Those for whom there is no room ring again.
 void Service::Impl::sleep_on_bells(Time length) {
-  timespec const timeout{.tv_sec = static_cast<time_t>(length / kSecond),
+  const timespec timeout{.tv_sec = static_cast<time_t>(length / kSecond),
                          .tv_nsec = static_cast<long>(length % kSecond)};
-  auto const most = static_cast<int>(rung.size());
+  const auto most = static_cast<int>(rung.size());
   rung_count = ::epoll_pwait2(bells.get(), rung.data(), most, &timeout, nullptr);
   if (rung_count >= 0 || errno == EINTR) return;
   // Kernels before 5.11 do not know it.
@@ -68,8 +68,8 @@ void Service::Impl::sleep_on_bells(Time length) {
 }
 
 void Service::Impl::hear_bells() {
-  auto const count = static_cast<std::size_t>(std::max(std::exchange(rung_count, 0), 0));
-  for (auto const& event : std::span(rung).first(count))
+  const auto count = static_cast<std::size_t>(std::max(std::exchange(rung_count, 0), 0));
+  for (const auto& event : std::span(rung).first(count))
     if (auto* const from = client(static_cast<ClientId>(event.data.u64)); from != nullptr)
       rang_in_vain(*from);  // until its page tells the reason
 }

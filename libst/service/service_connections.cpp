@@ -15,9 +15,9 @@ namespace stp::service {
 
 int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   EndpointConfig config;
-  if (auto const error = node.endpoint_config(id, config); error != 0) return error;
-  auto const size = ChannelGeometry{config.slots, config.credits}.size();
-  auto const bytes =
+  if (const auto error = node.endpoint_config(id, config); error != 0) return error;
+  const auto size = ChannelGeometry{config.slots, config.credits}.size();
+  const auto bytes =
       size + (config.connectionless ? UnscheduledBlocks::footprint() + sizeof(KeyGuard) : 0);
   if (client.live_channels() >= quotas.connections)
     return over_quota("max-connections", quotas.connections);
@@ -57,7 +57,7 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
 
 void Service::Impl::release_channel(Client& client, Bell number) {
   STP_ASSERT(client.channel(number) != nullptr, "a channel that is released is the client's");
-  auto const channel = std::move(client.channels[number]);
+  const auto channel = std::move(client.channels[number]);
   STP_ASSERT(channel->bytes <= client.channel_bytes && channel->slots <= client.slots,
              "a channel is counted with its client");
   STP_ASSERT(client.endpoints.at(channel->endpoint).channels > 0,
@@ -100,21 +100,21 @@ void Service::Impl::hand_out(const Channel& channel, Bell number, Attachments& a
 
 int Service::Impl::restock(Client& client, EndpointId id, Endpoint& endpoint) {
   EndpointConfig config;
-  if (auto const error = node.endpoint_config(id, config); error != 0) return error;
-  auto const size = ChannelGeometry{config.slots, config.credits}.size();
-  auto const wanted = std::clamp<std::size_t>(limits::kStockBytes / size, 1, limits::kBacklog);
+  if (const auto error = node.endpoint_config(id, config); error != 0) return error;
+  const auto size = ChannelGeometry{config.slots, config.credits}.size();
+  const auto wanted = std::clamp<std::size_t>(limits::kStockBytes / size, 1, limits::kBacklog);
   while (endpoint.unaccepted < wanted) {
     Bell number = 0;
-    if (auto const error = make_channel(client, id, number); error != 0) return error;
+    if (const auto error = make_channel(client, id, number); error != 0) return error;
     ++endpoint.unaccepted;
-    if (auto const error = stock(client, id, endpoint, number); error != 0) return error;
+    if (const auto error = stock(client, id, endpoint, number); error != 0) return error;
   }
   return 0;
 }
 
 int Service::Impl::stock(Client& client, EndpointId id, Endpoint& endpoint, Bell number) {
   client.channels[number]->rung_head = 0;
-  auto const error =
+  const auto error =
       node.stock(id, client.channels[number]->memory->data(), cookie(client, number));
   if (error == 0) return 0;
   STP_ASSERT(endpoint.unaccepted > 0, "a channel for the stock was counted");
@@ -127,8 +127,8 @@ int Service::Impl::stock(Client& client, EndpointId id, Endpoint& endpoint, Bell
 int Service::Impl::take_connection(Client& client, EndpointId id, Endpoint& endpoint, Bell& out) {
   VcId vc = kNoneId;
   VcInfo info{};
-  if (auto const error = node.accept(id, vc); error != 0) return error;
-  if (auto const error = node.vc_info(vc, info); error != 0) return error;
+  if (const auto error = node.accept(id, vc); error != 0) return error;
+  if (const auto error = node.vc_info(vc, info); error != 0) return error;
   STP_ASSERT(info.cookie >> 32 == client.id && endpoint.unaccepted > 0,
              "a connection that waits is its listener's, and was counted");
   out = static_cast<Bell>(info.cookie);
@@ -152,15 +152,15 @@ void Service::Impl::drop_backlog(Client& client, EndpointId id, Endpoint& endpoi
 int Service::Impl::connect(Client& client, const Request& request, Attachments& attachments,
                            Reply& reply) {
   if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
-  auto const peer = MacAddr::from_u64(request.mac);
+  const auto peer = MacAddr::from_u64(request.mac);
   if (peer.to_u64() != request.mac || peer.is_zero() || peer.is_group()) return -EINVAL;
   OptionPayload option;
-  if (auto const error = from_wire(request.option, option); error != 0) return error;
+  if (const auto error = from_wire(request.option, option); error != 0) return error;
   Bell number = 0;
-  if (auto const error = make_channel(client, request.endpoint, number); error != 0) return error;
-  auto const& channel = *client.channels[number];
+  if (const auto error = make_channel(client, request.endpoint, number); error != 0) return error;
+  const auto& channel = *client.channels[number];
   VcId vc = kNoneId;
-  if (auto const error = node.connect(request.endpoint, peer, request.uport, channel.memory->data(),
+  if (const auto error = node.connect(request.endpoint, peer, request.uport, channel.memory->data(),
                                       cookie(client, number), vc, clock.now(), option);
       error != 0) {
     release_channel(client, number);
@@ -176,10 +176,10 @@ int Service::Impl::accept(Client& client, EndpointId id, Attachments& attachment
   if (endpoint == nullptr) return -EBADF;
   if (!endpoint->listening) return -EINVAL;
   Bell number = 0;
-  if (auto const error = take_connection(client, id, *endpoint, number); error != 0) return error;
+  if (const auto error = take_connection(client, id, *endpoint, number); error != 0) return error;
   // Not being able to hold more in wait is no reason to refuse the one that is here.
   restock(client, id, *endpoint);
-  auto const& channel = *client.channels[number];
+  const auto& channel = *client.channels[number];
   hand_out(channel, number, attachments, reply);
   return vc_info(client, channel.vc, reply);
 }
@@ -194,9 +194,9 @@ int Service::Impl::decide(Client& client, const Request& request) {
   auto* const channel = client.connection(request.vc);
   if (channel == nullptr) return -EBADF;
   OptionPayload option;
-  if (auto const error = from_wire(request.option, option); error != 0) return error;
+  if (const auto error = from_wire(request.option, option); error != 0) return error;
   if (request.admit != 0) return node.admit(request.vc, option, clock.now());
-  auto const error = node.refuse(request.vc, option, clock.now());
+  const auto error = node.refuse(request.vc, option, clock.now());
   if (error == 0) set_closing(client, *channel);
   return error;
 }
@@ -205,10 +205,10 @@ int Service::Impl::open_port(Client& client, EndpointId id, Attachments& attachm
                              Reply& reply) {
   if (client.endpoint(id) == nullptr) return -EBADF;
   Bell number = 0;
-  if (auto const error = make_channel(client, id, number); error != 0) return error;
-  auto const& channel = *client.channels[number];
+  if (const auto error = make_channel(client, id, number); error != 0) return error;
+  const auto& channel = *client.channels[number];
   VcId vc = kNoneId;
-  if (auto const error =
+  if (const auto error =
           node.open_port(id, channel.memory->data(), cookie(client, number), vc, clock.now());
       error != 0) {
     release_channel(client, number);
@@ -222,7 +222,7 @@ int Service::Impl::open_port(Client& client, EndpointId id, Attachments& attachm
 int Service::Impl::vc_info(Client& client, VcId vc, Reply& reply) const {
   if (client.connection(vc) == nullptr) return -EBADF;
   VcInfo info{};
-  if (auto const error = node.vc_info(vc, info); error != 0) return error;
+  if (const auto error = node.vc_info(vc, info); error != 0) return error;
   set_vc_info(vc, info, reply);
   return 0;
 }
@@ -251,7 +251,7 @@ int Service::Impl::close(Client& client, const Request& request) {
   auto* const channel = client.connection(request.vc);
   if (channel == nullptr) return -EBADF;
   OptionPayload option;
-  if (auto const error = from_wire(request.option, option); error != 0) return error;
+  if (const auto error = from_wire(request.option, option); error != 0) return error;
   set_closing(client, *channel);
   return node.close(request.vc, request.at_once != 0, clock.now(), option);
 }

@@ -10,23 +10,23 @@ namespace stp::service {
 
 int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& reply) {
   EndpointConfig config;
-  if (auto const error = from_wire(request.config, config); error != 0) return error;
+  if (const auto error = from_wire(request.config, config); error != 0) return error;
   // A Key is what keeps others out: only the system may say what it is.
   if (config.key != 0 && !client.privileged) return -EPERM;
   if (config.port != 0 && !may_listen(client, config.port)) return -EACCES;
   if (client.endpoints.size() >= quotas.endpoints)
     return over_quota("max-endpoints", quotas.endpoints);
   Endpoint made;
-  if (auto const error = reserve(client, Resource::kEndpoints, 1, made.place); error != 0)
+  if (const auto error = reserve(client, Resource::kEndpoints, 1, made.place); error != 0)
     return error;
-  if (auto const error = reserve(client, Resource::kTableBytes, 0, made.tables); error != 0)
+  if (const auto error = reserve(client, Resource::kTableBytes, 0, made.tables); error != 0)
     return error;
   EndpointId id = kNoneId;
-  if (auto const error = node.open_endpoint(config, id, client.id); error != 0) return error;
+  if (const auto error = node.open_endpoint(config, id, client.id); error != 0) return error;
   client.endpoints.emplace(id, std::move(made));
   endpoint_owner.emplace(id, client.id);
   reply.endpoint = id;
-  if (auto const error = node.endpoint_config(id, config); error != 0) return error;
+  if (const auto error = node.endpoint_config(id, config); error != 0) return error;
   reply.config = to_wire(config);
   return 0;
 }
@@ -34,19 +34,19 @@ int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& 
 int Service::Impl::configure(Client& client, const Request& request, Reply& reply) {
   if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
   EndpointConfig config, now;
-  if (auto const error = from_wire(request.config, config); error != 0) return error;
-  if (auto const error = node.endpoint_config(request.endpoint, now); error != 0) return error;
+  if (const auto error = from_wire(request.config, config); error != 0) return error;
+  if (const auto error = node.endpoint_config(request.endpoint, now); error != 0) return error;
   if (config.key != 0 && config.key != now.key && !client.privileged) return -EPERM;
   if (config.port != 0 && config.port != now.port && !may_listen(client, config.port))
     return -EACCES;
-  if (auto const error = node.configure(request.endpoint, config); error != 0) return error;
+  if (const auto error = node.configure(request.endpoint, config); error != 0) return error;
   return endpoint_config(client, request, reply);
 }
 
 int Service::Impl::endpoint_config(Client& client, const Request& request, Reply& reply) const {
   if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
   EndpointConfig config;
-  if (auto const error = node.endpoint_config(request.endpoint, config); error != 0) return error;
+  if (const auto error = node.endpoint_config(request.endpoint, config); error != 0) return error;
   reply.endpoint = request.endpoint;
   reply.config = to_wire(config);
   return 0;
@@ -60,9 +60,9 @@ int Service::Impl::listen(Client& client, const Request& request) {
   auto* const endpoint = client.endpoint(request.endpoint);
   if (endpoint == nullptr) return -EBADF;
   if (!may_listen(client, request.uport)) return -EACCES;
-  if (auto const error = node.listen(request.endpoint, request.uport); error != 0) return error;
+  if (const auto error = node.listen(request.endpoint, request.uport); error != 0) return error;
   endpoint->listening = true;
-  auto const error = restock(client, request.endpoint, *endpoint);
+  const auto error = restock(client, request.endpoint, *endpoint);
   // Fewer connections at a time is still listening.
   if (error == 0 || endpoint->unaccepted != 0) return 0;
   endpoint->listening = false;
@@ -97,12 +97,12 @@ void Service::Impl::end_endpoint(Client& client, EndpointId id, Endpoint& endpoi
 }
 
 void Service::Impl::erase_if_ended(Client& client, EndpointId id) {
-  auto const at = client.endpoints.find(id);
+  const auto at = client.endpoints.find(id);
   if (at == client.endpoints.end()) return;
-  auto const& endpoint = at->second;
+  const auto& endpoint = at->second;
   if (!endpoint.ending) return;
   // Busy or not, the Node stops listening. Once it is done there may still be news of it to come.
-  auto const closed = node.close_endpoint(id) != -EBUSY;
+  const auto closed = node.close_endpoint(id) != -EBUSY;
   if (!closed || endpoint.channels != 0 || endpoint.regions != 0 || !endpoint.gone.empty()) return;
   STP_ASSERT(endpoint.in_use == 0 && endpoint.unaccepted == 0,
              "an endpoint without a channel has no connection");

@@ -39,8 +39,8 @@ void Service::Impl::handle_event(const Event& event) {
 void Service::Impl::ring_news(std::uint64_t cookie) {
   auto* const owner = client(static_cast<ClientId>(cookie >> 32));
   if (owner == nullptr) return;
-  auto const number = static_cast<Bell>(cookie);
-  auto const* const channel = owner->channel(number);
+  const auto number = static_cast<Bell>(cookie);
+  const auto* const channel = owner->channel(number);
   if (channel != nullptr && channel->control().gathered.load(std::memory_order_relaxed) != 0)
     owner->page().news.ring(number);
 }
@@ -48,7 +48,7 @@ void Service::Impl::ring_news(std::uint64_t cookie) {
 void Service::Impl::wake_channel(std::uint64_t cookie) {
   auto* const owner = client(static_cast<ClientId>(cookie >> 32));
   if (owner == nullptr) return;
-  auto const* const channel = owner->channel(static_cast<Bell>(cookie));
+  const auto* const channel = owner->channel(static_cast<Bell>(cookie));
   if (channel != nullptr) wake_user(*owner, *channel);
 }
 
@@ -65,7 +65,7 @@ void Service::Impl::wake_page(ClientPage& page) {
 }
 
 void Service::Impl::accept_ready(EndpointId id) {
-  auto const at = endpoint_owner.find(id);
+  const auto at = endpoint_owner.find(id);
   if (at == endpoint_owner.end()) return;
   STP_ASSERT(client(at->second) != nullptr, "an endpoint is some client's");
   auto& page = client(at->second)->page();
@@ -82,7 +82,7 @@ void Service::Impl::vc_over(std::uint64_t cookie) {
 // Channels in use by connections that wait to be accepted count as stock, so that normally there
 // is nothing to do: this helps a listener whose stock could not be filled earlier.
 void Service::Impl::stock_low(EndpointId id) {
-  auto const at = endpoint_owner.find(id);
+  const auto at = endpoint_owner.find(id);
   if (at == endpoint_owner.end()) return;
   STP_ASSERT(client(at->second) != nullptr, "an endpoint is some client's");
   auto& owner = *client(at->second);
@@ -96,11 +96,11 @@ void Service::Impl::stock_low(EndpointId id) {
 
 void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
   auto* const owner = client(static_cast<ClientId>(cookie >> 32));
-  auto const number = static_cast<Bell>(cookie);
+  const auto number = static_cast<Bell>(cookie);
   if (owner == nullptr || owner->channel(number) == nullptr) return;
   auto& channel = *owner->channel(number);
   STP_ASSERT(channel.vc == kNoneId || channel.vc == vc, "a channel has one connection");
-  auto const id = channel.endpoint;
+  const auto id = channel.endpoint;
   auto& endpoint = owner->endpoints.at(id);
   if (channel.vc == kNoneId && !endpoint.ending) {
     // Nobody has seen this channel: the next connection can have it. The Node lays it out anew,
@@ -124,7 +124,7 @@ void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
 }
 
 void Service::Impl::region_gone(RegionId id) {
-  auto const at = region_owner.find(id);
+  const auto at = region_owner.find(id);
   if (at == region_owner.end()) return;
   STP_ASSERT(client(at->second) != nullptr, "a region is some client's");
   auto& owner = *client(at->second);
@@ -133,7 +133,7 @@ void Service::Impl::region_gone(RegionId id) {
   STP_ASSERT(region.state == Region::State::kUnbinding,
              "a region goes once, and is unmapped before");
   STP_ASSERT(region.mapped_bytes <= owner.mapped_bytes, "a region's memory is counted");
-  auto const endpoint = region.endpoint;
+  const auto endpoint = region.endpoint;
   region.state = Region::State::kGone;
   region.keep.reset();
   owner.mapped_bytes -= region.mapped_bytes;

@@ -27,7 +27,7 @@ void Service::Impl::leave(Client& client) {
 
 // One who takes memory away that it has lent is no program that could go on.
 void Service::Impl::expel_torn() {
-  auto const tears = MemoryGuard::tears();
+  const auto tears = MemoryGuard::tears();
   if (tears == seen_tears) return;
   seen_tears = tears;
   for (auto& [id, client] : clients) {
@@ -45,7 +45,7 @@ bool Service::Impl::clean_up() {
     work::count("what is over");
     if (!leaving.empty()) {
       any = true;
-      auto const id = leaving.front();
+      const auto id = leaving.front();
       leaving.pop_front();
       auto* const gone = client(id);
       if (gone == nullptr) continue;
@@ -77,7 +77,7 @@ bool Service::Impl::leave_step(Client& client) {
     node.close(channel->vc, true, clock.now());
     return true;
   }
-  if (auto const at = client.regions.upper_bound(client.next_region); at != client.regions.end()) {
+  if (const auto at = client.regions.upper_bound(client.next_region); at != client.regions.end()) {
     client.next_region = at->first;
     if (at->second.state == Region::State::kGone)
       forget_region(client, at->first);
@@ -85,7 +85,7 @@ bool Service::Impl::leave_step(Client& client) {
       start_unmap(at->first, at->second);
     return true;
   }
-  auto const at = client.endpoints.upper_bound(client.next_endpoint);
+  const auto at = client.endpoints.upper_bound(client.next_endpoint);
   if (at == client.endpoints.end()) return false;
   client.next_endpoint = at->first;
   if (!at->second.ending) end_endpoint(client, at->first, at->second);
@@ -111,7 +111,7 @@ bool Service::Impl::forget_one(Leftover& of) {
   auto* const owner = client(of.client);
   if (owner == nullptr) return false;
   if (of.endpoint != kNoneId) {
-    auto const at = owner->endpoints.find(of.endpoint);
+    const auto at = owner->endpoints.find(of.endpoint);
     if (at == owner->endpoints.end()) return false;
     if (auto& gone = at->second.gone; !gone.empty()) {
       forget_region(*owner, *gone.begin());
@@ -121,19 +121,19 @@ bool Service::Impl::forget_one(Leftover& of) {
     return false;
   }
   if (of.mxs.empty()) return false;
-  auto const mx = *of.mxs.begin();
+  const auto mx = *of.mxs.begin();
   of.mxs.erase(of.mxs.begin());
-  auto const at = owner->mxs.find(mx);
+  const auto at = owner->mxs.find(mx);
   // By now the number may be that of another.
   if (at == owner->mxs.end()) return true;
-  auto const& use = at->second;
+  const auto& use = at->second;
   if ((of.region != kNoneId && use.region == of.region) || (of.vc != kNoneId && use.vc == of.vc))
     forget_mx(*owner, mx);
   return true;
 }
 
 void Service::Impl::forget_mx(Client& client, std::uint16_t mx) {
-  auto const at = client.mxs.find(mx);
+  const auto at = client.mxs.find(mx);
   if (at == client.mxs.end()) return;
   if (auto* const region = client.region(at->second.region)) region->mxs.erase(mx);
   if (auto* const channel = client.connection(at->second.vc)) channel->mxs.erase(mx);
@@ -141,10 +141,10 @@ void Service::Impl::forget_mx(Client& client, std::uint16_t mx) {
 }
 
 void Service::Impl::forget_region(Client& client, RegionId id) {
-  auto const at = client.regions.find(id);
+  const auto at = client.regions.find(id);
   if (at == client.regions.end()) return;
   STP_ASSERT(at->second.state == Region::State::kGone, "a region is forgotten once it has gone");
-  if (auto const of = client.endpoints.find(at->second.endpoint); of != client.endpoints.end())
+  if (const auto of = client.endpoints.find(at->second.endpoint); of != client.endpoints.end())
     of->second.gone.erase(id);
   client.regions.erase(at);
 }

@@ -14,7 +14,7 @@ constexpr std::size_t kKept = 8;
 
 void Service::Impl::look_at_link(Time now) {
   look_at_link_at = now + kInterval;
-  auto const state = port->state();
+  const auto state = port->state();
   if (state == link_state) return;
   link_state = state;
   ++link_changes;
@@ -41,7 +41,7 @@ void Service::Impl::tell_link_state(Client& client) const {
 }
 
 int Service::Impl::query_link(Reply& reply) const {
-  auto const& info = port->info();
+  const auto& info = port->info();
   reply.state = static_cast<std::uint32_t>(link_state);
   reply.value = link_changes;
   reply.mtu = info.mtu;

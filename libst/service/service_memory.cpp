@@ -20,10 +20,10 @@ int Service::Impl::measure(Client& client, const Request& request, std::uint64_t
   if (endpoint == nullptr) return -EBADF;
   if (request.direction > static_cast<std::uint32_t>(Direction::kReceive)) return -EINVAL;
   EndpointConfig config;
-  if (auto const error = node.endpoint_config(request.endpoint, config); error != 0) return error;
-  auto const receive = static_cast<Direction>(request.direction) == Direction::kReceive;
-  auto const first = receive ? config.rx_bufx_base : config.tx_bufx_base;
-  auto const count = receive ? config.rx_bufx_count : config.tx_bufx_count;
+  if (const auto error = node.endpoint_config(request.endpoint, config); error != 0) return error;
+  const auto receive = static_cast<Direction>(request.direction) == Direction::kReceive;
+  const auto first = receive ? config.rx_bufx_base : config.tx_bufx_base;
+  const auto count = receive ? config.rx_bufx_count : config.tx_bufx_count;
   if (out.bytes == 0) return -EINVAL;
   if (request.base < first) return -ERANGE;
   if (request.base - first + (out.bytes >> config.bufsize) > count) return -ERANGE;
@@ -39,17 +39,17 @@ int Service::claim_region(ClientId id, const Request& request, std::uint64_t byt
     auto* const client = impl_->client(id);
     if (client == nullptr || client->leaving) return -EBADF;
     Impl::Extent extent;
-    auto const pieces = std::min(request.piece_count, kMaxPieces);
-    for (auto const& piece : std::span(request.pieces).first(pieces)) {
+    const auto pieces = std::min(request.piece_count, kMaxPieces);
+    for (const auto& piece : std::span(request.pieces).first(pieces)) {
       if (piece.length > limits::kMostBytes - extent.bytes) return -EINVAL;
       extent.bytes += piece.length;
     }
-    if (auto const error = impl_->measure(*client, request, bytes, extent); error != 0)
+    if (const auto error = impl_->measure(*client, request, bytes, extent); error != 0)
       return error;
     out.torn = client->torn;
-    if (auto const error = impl_->reserve(*client, Resource::kRegions, 1, out.place); error != 0)
+    if (const auto error = impl_->reserve(*client, Resource::kRegions, 1, out.place); error != 0)
       return error;
-    if (auto const error = impl_->reserve(*client, Resource::kMappedBytes, bytes, out.bytes);
+    if (const auto error = impl_->reserve(*client, Resource::kMappedBytes, bytes, out.bytes);
         error != 0)
       return error;
     return impl_->reserve(*client, Resource::kMappings, request.segment_count, out.mappings);
@@ -59,11 +59,11 @@ int Service::claim_region(ClientId id, const Request& request, std::uint64_t byt
 int Service::Impl::map(Client& client, const Request& request, Attachments& attachments,
                        Reply& reply) {
   Extent extent;
-  for (auto const piece : attachments.pieces) extent.bytes += piece.size();
-  auto const mapped = attachments.keep ? std::max(extent.bytes, attachments.mapped_bytes) : 0;
-  if (auto const error = measure(client, request, mapped, extent); error != 0) return error;
+  for (const auto piece : attachments.pieces) extent.bytes += piece.size();
+  const auto mapped = attachments.keep ? std::max(extent.bytes, attachments.mapped_bytes) : 0;
+  if (const auto error = measure(client, request, mapped, extent); error != 0) return error;
   auto& endpoint = client.endpoints.at(request.endpoint);
-  auto const direction = static_cast<Direction>(request.direction);
+  const auto direction = static_cast<Direction>(request.direction);
   Region made{.endpoint = request.endpoint,
               .keep = nullptr,
               .mapped_bytes = mapped,
@@ -73,9 +73,9 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
               .mxs = {},
               .place = std::move(attachments.place)};
   if (made.place.amount() == 0)
-    if (auto const error = reserve(client, Resource::kRegions, 1, made.place); error != 0)
+    if (const auto error = reserve(client, Resource::kRegions, 1, made.place); error != 0)
       return error;
-  auto const growth =
+  const auto growth =
       node.table_growth(request.endpoint, direction, request.base, attachments.pieces);
   if (client.table_bytes + growth > limits::kTableBytes) {
     exceeded = "the tables of this program's Bufx have " + std::to_string(client.table_bytes) +
@@ -83,11 +83,11 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
     return -EDQUOT;
   }
   Reservation tables;
-  if (auto const error = reserve(client, Resource::kTableBytes, growth, tables); error != 0)
+  if (const auto error = reserve(client, Resource::kTableBytes, growth, tables); error != 0)
     return error;
 
   RegionId id = kNoneId;
-  if (auto const error =
+  if (const auto error =
           node.map(request.endpoint, direction, request.base, attachments.pieces, id);
       error != 0)
     return error;
@@ -113,19 +113,19 @@ void Service::Impl::settle_tables(Client& client, EndpointId id, Endpoint& endpo
 }
 
 bool Service::Impl::Windows::hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) {
-  auto const id = static_cast<ClientId>(owner);
-  auto const at = held.find(id);
-  auto const has = at == held.end() ? 0 : at->second.amount();
+  const auto id = static_cast<ClientId>(owner);
+  const auto at = held.find(id);
+  const auto has = at == held.end() ? 0 : at->second.amount();
   if (bytes <= before) {
     STP_ASSERT(before - bytes <= has, "what a purse gives back its owner holds");
-    auto const left = has - std::min<std::uint64_t>(has, before - bytes);
+    const auto left = has - std::min<std::uint64_t>(has, before - bytes);
     if (left != 0)
       at->second.shrink(left);
     else if (at != held.end())
       held.erase(at);
     return true;
   }
-  auto const* const client = service.client(id);
+  const auto* const client = service.client(id);
   Reservation more;
   if (client == nullptr || !client->account.reserve(Resource::kWindowBytes, bytes - before, more))
     return false;
@@ -165,9 +165,9 @@ int Service::Impl::alloc_mx(Client& client, const Request& request, Reply& reply
   }
   if (client.mxs.size() >= quotas.mxs) return over_quota("max-mx", quotas.mxs);
   MxUse use{.region = request.region, .vc = request.vc, .place = {}};
-  if (auto const error = reserve(client, Resource::kMx, 1, use.place); error != 0) return error;
+  if (const auto error = reserve(client, Resource::kMx, 1, use.place); error != 0) return error;
   std::uint16_t mx = 0;
-  if (auto const error = node.alloc_mx(request.region, request.vc,
+  if (const auto error = node.alloc_mx(request.region, request.vc,
                                        static_cast<std::uint8_t>(request.permissions), mx);
       error != 0)
     return error;
@@ -182,8 +182,8 @@ int Service::Impl::alloc_mx(Client& client, const Request& request, Reply& reply
 int Service::Impl::free_mx(Client& client, const Request& request) {
   if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
   if (request.mx > std::numeric_limits<std::uint16_t>::max()) return -ERANGE;
-  auto const mx = static_cast<std::uint16_t>(request.mx);
-  if (auto const error = node.free_mx(request.endpoint, mx); error != 0) return error;
+  const auto mx = static_cast<std::uint16_t>(request.mx);
+  if (const auto error = node.free_mx(request.endpoint, mx); error != 0) return error;
   forget_mx(client, mx);
   return 0;
 }

@@ -100,7 +100,7 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
 }
 
 int Service::Impl::hello(const Client& client, Attachments& attachments, Reply& reply) {
-  auto const& info = port->info();
+  const auto& info = port->info();
   reply.mac = info.mac.to_u64();
   reply.mtu = info.mtu;
   reply.max_stu = info.max_stu;
@@ -117,14 +117,14 @@ int Service::Impl::resolve(Client& client, const Request& request, Reply& reply)
   constexpr Time kPerQuestion = 10 * kMillisecond, kAhead = 16 * kPerQuestion;
   constexpr std::uint32_t kLoopbackNet = 127;
   port::Ipv4 const address{request.ipv4};
-  auto const& info = port->info();
+  const auto& info = port->info();
   if (address.value >> 24 == kLoopbackNet || address == info.address) {
     reply.mac = info.mac.to_u64();
     return 0;
   }
-  auto const now = clock.now();
+  const auto now = clock.now();
   if (client.asked_until > now + kAhead) return -EAGAIN;
-  auto const mac = port->resolve(address, now);
+  const auto mac = port->resolve(address, now);
   if (!mac) {
     client.asked_until = std::max(client.asked_until, now) + kPerQuestion;
     return -EAGAIN;
@@ -135,7 +135,7 @@ int Service::Impl::resolve(Client& client, const Request& request, Reply& reply)
 
 // The Node's counters first, then the others.
 int Service::Impl::trouble(const Request& request, Reply& reply) const {
-  auto const text = port->trouble();
+  const auto text = port->trouble();
   set_text(reply.text,
            std::string_view(text).substr(std::min<std::size_t>(request.index, text.size())));
   return 0;
@@ -143,13 +143,13 @@ int Service::Impl::trouble(const Request& request, Reply& reply) const {
 
 int Service::Impl::stats(const Request& request, Reply& reply) const {
   if (request.index < kCounterCount) {
-    auto const counter = static_cast<Counter>(request.index);
+    const auto counter = static_cast<Counter>(request.index);
     set_text(reply.text, Counters::name(counter));
     reply.value = node.counters().get(counter);
     return 0;
   }
-  auto const counters = other_counters();
-  auto const index = request.index - kCounterCount;
+  const auto counters = other_counters();
+  const auto index = request.index - kCounterCount;
   if (index >= counters.size()) return -ENOENT;
   set_text(reply.text, counters[index].name);
   reply.value = counters[index].value;
@@ -161,7 +161,7 @@ std::vector<port::PortCounter> Service::Impl::other_counters() const {
   auto counters = port->counters();
   counters.push_back({"link_changes", link_changes});
   if (!more_counters) return counters;
-  auto const more = more_counters();
+  const auto more = more_counters();
   counters.insert(counters.end(), more.begin(), more.end());
   return counters;
 }

@@ -23,7 +23,7 @@ int check_shareable(int fd, std::uint64_t offset, std::uint64_t size) {
     return -EINVAL;
   struct stat status {};
   struct statfs filesystem {};
-  auto const seals = ::fcntl(fd, F_GET_SEALS);
+  const auto seals = ::fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return -EINVAL;
   if (::fstatfs(fd, &filesystem) != 0 || filesystem.f_type != TMPFS_MAGIC) return -EINVAL;
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return -EINVAL;
@@ -40,7 +40,7 @@ std::shared_ptr<SharedMemory> SharedMemory::create(const char* name, std::size_t
 
 std::shared_ptr<SharedMemory> SharedMemory::adopt(int fd, std::size_t offset, std::size_t size) {
   UniqueFd owned(fd);
-  if (auto const error = check_shareable(fd, offset, size); error != 0) {
+  if (const auto error = check_shareable(fd, offset, size); error != 0) {
     errno = -error;
     return nullptr;
   }

@@ -54,7 +54,7 @@ void take_descriptors(msghdr& message, std::vector<UniqueFd>& fds) {
   for (auto* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    auto const count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    const auto count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     fds.reserve(fds.size() + count);
     for (std::size_t i = 0; i < count; ++i) {
       int fd;
@@ -80,7 +80,7 @@ int receive_message(int socket, void* data, std::size_t size, std::vector<Unique
   } while (got < 0 && errno == EINTR);
   if (got < 0) return socket_error();
   take_descriptors(message, fds);
-  auto const lost_some = (message.msg_flags & MSG_CTRUNC) != 0;
+  const auto lost_some = (message.msg_flags & MSG_CTRUNC) != 0;
   if (got == 0 && fds.empty() && !lost_some) return -ECONNRESET;
   if (static_cast<std::size_t>(got) != size || (message.msg_flags & MSG_TRUNC) != 0) return -EPROTO;
   return lost_some ? -EMFILE : 0;
@@ -88,7 +88,7 @@ int receive_message(int socket, void* data, std::size_t size, std::vector<Unique
 
 int connect_flags(const std::string& path, int flags, UniqueFd& out) {
   sockaddr_un address{};
-  if (auto const error = address_of(path, address); error != 0) return error;
+  if (const auto error = address_of(path, address); error != 0) return error;
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
   if (!fd) return -errno;
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
@@ -144,9 +144,9 @@ int listen_at(const std::string& path, UniqueFd& out, SocketFile& file,
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return -errno;
   // Nobody connects before listen(): by then the file is whose it should be.
-  if (auto const error = file.bind(fd.get(), path, access); error != 0) return error;
+  if (const auto error = file.bind(fd.get(), path, access); error != 0) return error;
   if (::listen(fd.get(), SOMAXCONN) != 0) {
-    auto const error = -errno;
+    const auto error = -errno;
     file.remove();
     return error;
   }

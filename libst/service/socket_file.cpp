@@ -15,7 +15,7 @@ namespace stp::service {
 namespace {
 
 std::string directory_of(const std::string& path) {
-  auto const directory = std::filesystem::path(path).parent_path().string();
+  const auto directory = std::filesystem::path(path).parent_path().string();
   return directory.empty() ? "." : directory;
 }
 
@@ -25,7 +25,7 @@ bool is_safe(const struct stat& directory) {
 
 int bind_to(int socket, const std::string& path) {
   sockaddr_un address{};
-  if (auto const error = address_of(path, address); error != 0) return error;
+  if (const auto error = address_of(path, address); error != 0) return error;
   return ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0
                                                                                           : -errno;
 }
@@ -47,8 +47,8 @@ int SocketFile::open_directory(const std::string& path) {
 
 int SocketFile::bind(int socket, const std::string& path, const SocketAccess& access) {
   sockaddr_un address{};
-  if (auto const error = address_of(path, address); error != 0) return error;
-  if (auto const error = open_directory(path); error != 0) return error;
+  if (const auto error = address_of(path, address); error != 0) return error;
+  if (const auto error = open_directory(path); error != 0) return error;
   auto error = bind_to(socket, path);
   if (error == -EADDRINUSE && remove_stale(path)) error = bind_to(socket, path);
   if (error != 0) return error;
@@ -59,15 +59,15 @@ int SocketFile::bind(int socket, const std::string& path, const SocketAccess& ac
 
 // To the file that bind() has made: a socket, ours, and under no other name.
 int SocketFile::give(const SocketAccess& access) {
-  UniqueFd const file(::openat(directory_.get(), name_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd file(::openat(directory_.get(), name_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return -errno;
   if (!S_ISSOCK(status.st_mode) || status.st_uid != ::geteuid() || status.st_nlink != 1)
     return -EPERM;
   device_ = status.st_dev;
   inode_ = status.st_ino;
-  auto const owner = access.owner.value_or(static_cast<uid_t>(-1));
-  auto const group = access.group.value_or(static_cast<gid_t>(-1));
+  const auto owner = access.owner.value_or(static_cast<uid_t>(-1));
+  const auto group = access.group.value_or(static_cast<gid_t>(-1));
   if ((access.owner || access.group) &&
       ::fchownat(file.get(), "", owner, group, AT_EMPTY_PATH) != 0)
     return -errno;
@@ -99,9 +99,9 @@ bool directory_is_safe(const std::string& path) {
 }
 
 int make_directory_of(const std::string& path, std::optional<uid_t> owner) {
-  auto const directory = directory_of(path);
+  const auto directory = directory_of(path);
   if (::mkdir(directory.c_str(), 0755) != 0) return errno == EEXIST ? 0 : -errno;
-  UniqueFd const made(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd made(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!made || ::fstat(made.get(), &status) != 0) return -errno;
   if (status.st_uid != ::geteuid()) return -EPERM;  // somebody has put another one in its place

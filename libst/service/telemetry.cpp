@@ -13,7 +13,7 @@ std::string Telemetry::name() {
 
 port::TelemetryRow Telemetry::link() {
   std::lock_guard guard(service_.lock());
-  auto const& info = service_.port().info();
+  const auto& info = service_.port().info();
   return {{"link", info.link},
           {"device", info.device},
           {"driver", info.driver},
@@ -37,7 +37,7 @@ std::vector<std::uint16_t> Telemetry::connections(std::size_t at_most) {
   std::vector<std::uint16_t> ports;
   VcInfo info{};
   while (ports.size() < at_most) {
-    auto const vc = service_.node().vc_after(info.local_port);
+    const auto vc = service_.node().vc_after(info.local_port);
     if (vc == kNoneId || service_.node().vc_info(vc, info) != 0) break;
     ports.push_back(info.local_port);
   }
@@ -47,7 +47,7 @@ std::vector<std::uint16_t> Telemetry::connections(std::size_t at_most) {
 std::optional<port::TelemetryRow> Telemetry::connection(std::uint16_t local_port) {
   if (local_port == 0) return std::nullopt;
   std::lock_guard guard(service_.lock());
-  auto const vc = service_.node().vc_after(static_cast<std::uint16_t>(local_port - 1));
+  const auto vc = service_.node().vc_after(static_cast<std::uint16_t>(local_port - 1));
   VcInfo info{};
   if (vc == kNoneId || service_.node().vc_info(vc, info) != 0 || info.local_port != local_port)
     return std::nullopt;

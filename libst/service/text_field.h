@@ -10,7 +10,7 @@ namespace stp::service {
 
 template <std::size_t N>
 void set_text(char (&field)[N], std::string_view text) {
-  auto const length = std::min(text.size(), N - 1);
+  const auto length = std::min(text.size(), N - 1);
   std::copy_n(text.begin(), length, field);
   std::fill(field + length, field + N, '\0');
 }

@@ -16,19 +16,19 @@ namespace stp::service {
 
 inline std::optional<std::uint32_t> parse_id(const std::string& text) {
   std::uint32_t id = 0;
-  auto const* const end = text.data() + text.size();
-  auto const [stop, failure] = std::from_chars(text.data(), end, id);
+  const auto* const end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, id);
   if (failure != std::errc() || stop != end) return std::nullopt;
   return id;
 }
 
 inline std::optional<uid_t> find_user(const std::string& name) {
-  if (auto const* const entry = ::getpwnam(name.c_str())) return entry->pw_uid;
+  if (const auto* const entry = ::getpwnam(name.c_str())) return entry->pw_uid;
   return parse_id(name);
 }
 
 inline std::optional<gid_t> find_group(const std::string& name) {
-  if (auto const* const entry = ::getgrnam(name.c_str())) return entry->gr_gid;
+  if (const auto* const entry = ::getgrnam(name.c_str())) return entry->gr_gid;
   return parse_id(name);
 }
 

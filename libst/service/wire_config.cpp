@@ -11,7 +11,7 @@ namespace stp::service {
 
 int from_wire(const WireConfig& given, EndpointConfig& out) {
   if (given.port > wire::kMaxPort) return -EINVAL;
-  for (auto const flag :
+  for (const auto flag :
        {given.connectionless, given.checksum, given.keep_alive, given.recover, given.inspect})
     if (flag > 1) return -EINVAL;
   if (given.connect_patience > kLongestPatience) return -EINVAL;

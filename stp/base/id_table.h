@@ -45,13 +45,13 @@ class IdTable {
     return slots_[index].get();
   }
   [[nodiscard]] T* find(std::uint64_t id) const {
-    auto const index = id & (kMost - 1);
+    const auto index = id & (kMost - 1);
     if (index >= slots_.size() || !slots_[index] || slots_[index]->id != id) return nullptr;
     return slots_[index].get();
   }
   void remove(std::uint64_t id) {
     if (find(id) == nullptr) return;
-    auto const index = id & (kMost - 1);
+    const auto index = id & (kMost - 1);
     free_.push_back(index);
     slots_[index].reset();
     --size_;

@@ -20,7 +20,7 @@ class KeyedHash {
   [[nodiscard]] std::uint64_t operator()(const std::array<std::uint64_t, N>& words) const {
     State v{secret_[0] ^ 0x736f6d6570736575, secret_[1] ^ 0x646f72616e646f6d,
             secret_[0] ^ 0x6c7967656e657261, secret_[1] ^ 0x7465646279746573};
-    for (auto const word : words) absorb(v, word);
+    for (const auto word : words) absorb(v, word);
     absorb(v, std::uint64_t{N * 8} << 56);
     v[2] ^= 0xff;
     for (int i = 0; i < 4; ++i) mix(v);

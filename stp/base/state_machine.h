@@ -39,7 +39,7 @@ struct Transition {
 template <typename State, typename Event, std::size_t N>
 [[nodiscard]] constexpr std::optional<State> next_state(const Transition<State, Event> (&table)[N],
                                                         State from, Event event) {
-  for (auto const& row : table)
+  for (const auto& row : table)
     if (row.from == from && row.event == event) return row.to;
   return std::nullopt;
 }
@@ -52,7 +52,7 @@ template <typename State, typename Event, std::size_t N>
   std::size_t count = 1;
   for (std::size_t i = 0; i < count; ++i) {
     if (reached[i] == to) return true;
-    for (auto const& row : table) {
+    for (const auto& row : table) {
       if (row.from != reached[i]) continue;
       bool known = false;
       for (std::size_t k = 0; k < count; ++k) known = known || reached[k] == row.to;
@@ -74,12 +74,12 @@ template <typename State, typename Event, std::size_t N>
 // The first state leads to the starting state of each row.
 template <typename State, typename Event, std::size_t N>
 [[nodiscard]] constexpr bool is_connected(const Transition<State, Event> (&table)[N]) {
-  for (auto const& row : table)
+  for (const auto& row : table)
     if (!leads(table, table[0].from, row.from)) return false;
   return true;
 }
 
-template <auto const& table>
+template <const auto& table>
 class Machine {
   using Row = std::remove_cvref_t<decltype(table[0])>;
   static_assert(is_unambiguous(table), "two rows for one event in one state");
@@ -105,7 +105,7 @@ class Machine {
   }
   // False: the event is illegal now; nothing has changed.
   [[nodiscard]] constexpr bool advance(Event event) {
-    auto const to = next(event);
+    const auto to = next(event);
     if (to) state_ = *to;
     return to.has_value();
   }

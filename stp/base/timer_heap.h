@@ -36,7 +36,7 @@ class TimerHeap {
   }
   void remove(TimerNode& node) {
     if (node.place == TimerNode::kOut) return;
-    auto const hole = node.place;
+    const auto hole = node.place;
     STP_ASSERT(hole < heap_.size() && heap_[hole] == &node,
                "a timer that is removed stands in this heap");
     auto* const last = heap_.back();

@@ -34,8 +34,8 @@ NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
 }
 
 std::uint32_t NodeChannel::queued() {
-  auto const tail = control_->rx_tail.load(std::memory_order_acquire);
-  auto const count = rx_head_ - tail;
+  const auto tail = control_->rx_tail.load(std::memory_order_acquire);
+  const auto count = rx_head_ - tail;
   if (count > rx_head_ - seen_tail_) {  // past the end, or backwards
     broken_ = true;
     return rx_mask_ + 1;
@@ -47,11 +47,11 @@ std::uint32_t NodeChannel::queued() {
 
 // A user may have read many entries: those beyond kLook count at a later look.
 std::uint32_t NodeChannel::pass_reserve(std::uint32_t tail) {
-  auto const until = tail - seen_tail_ > kLook ? seen_tail_ + kLook : tail;
+  const auto until = tail - seen_tail_ > kLook ? seen_tail_ + kLook : tail;
   while (reserve_count_ > 0 && seen_tail_ != until) {
     auto& word = reserve_word(seen_tail_);
-    auto const bits = std::min(64 - seen_tail_ % 64, until - seen_tail_);  // of this word
-    auto const mask = (bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1)
+    const auto bits = std::min(64 - seen_tail_ % 64, until - seen_tail_);  // of this word
+    const auto mask = (bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1)
                       << seen_tail_ % 64;
     STP_ASSERT(static_cast<std::uint32_t>(std::popcount(word & mask)) <= reserve_count_,
                "no more entries without a Slot are read than were counted");
@@ -65,7 +65,7 @@ std::uint32_t NodeChannel::pass_reserve(std::uint32_t tail) {
 }
 
 std::uint32_t NodeChannel::free_slots() {
-  auto const used = queued() - reserve_count_;
+  const auto used = queued() - reserve_count_;
   return slots_ > used ? slots_ - used : 0;
 }
 
@@ -86,7 +86,7 @@ bool NodeChannel::deliver(const ReceivedEntry& entry, Place place) {
 }
 
 bool NodeChannel::peek(SendEntry& out) {
-  auto const waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
+  const auto waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
   if (waiting == 0) return false;
   if (waiting > tx_mask_ + 1) {
     broken_ = true;
@@ -113,7 +113,7 @@ void NodeChannel::count_refused(bool over_budget) {
 }
 
 void NodeChannel::refuse_all() {
-  auto const waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
+  const auto waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
   if (waiting > tx_mask_ + 1) broken_ = true;
   if (waiting == 0 || broken_) return;
   refused_ += waiting;

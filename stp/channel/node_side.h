@@ -36,9 +36,9 @@ class NodeChannel {
     std::uint8_t payload_length;
   };
   [[nodiscard]] bool look(Look& out) const {
-    auto const waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
+    const auto waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
     if (waiting == 0 || waiting > tx_mask_ + 1) return false;  // peek() distinguishes them
-    auto const& entry = tx_[tx_tail_ & tx_mask_];
+    const auto& entry = tx_[tx_tail_ & tx_mask_];
     out = {entry.header, entry.length, entry.bufx, entry.offset, entry.payload_length};
     // Stops further reads from the ring: a user may still write there.
     std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -26,14 +26,14 @@ class RoundTrip {
       variation_ = measured / 2;
       return;
     }
-    auto const error = measured > smoothed_ ? measured - smoothed_ : smoothed_ - measured;
+    const auto error = measured > smoothed_ ? measured - smoothed_ : smoothed_ - measured;
     variation_ += error / 4 - variation_ / 4;
     smoothed_ += measured / 8 - smoothed_ / 8;
   }
   [[nodiscard]] Time smoothed() const { return smoothed_ == 0 ? kInitial : smoothed_; }
   [[nodiscard]] Time timeout() const {
     if (smoothed_ == 0) return kInitial;
-    auto const longest = std::min(std::max(kLongestPause, 4 * shortest_), kMaximum);
+    const auto longest = std::min(std::max(kLongestPause, 4 * shortest_), kMaximum);
     return std::clamp(smoothed_ + 4 * variation_, kMinimum, longest);
   }
 

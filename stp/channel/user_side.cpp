@@ -45,7 +45,7 @@ bool UserChannel::done(std::uint32_t index) const {
 
 std::uint32_t UserChannel::begin_sleep() {
   control_->sleepers.fetch_add(1, std::memory_order_seq_cst);
-  auto const seen = control_->wake.load(std::memory_order_seq_cst);
+  const auto seen = control_->wake.load(std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return seen;
 }
@@ -56,7 +56,7 @@ void UserChannel::gather() {
 }
 
 void UserChannel::end_sleep() {
-  auto const before = control_->sleepers.fetch_sub(1, std::memory_order_relaxed);
+  const auto before = control_->sleepers.fetch_sub(1, std::memory_order_relaxed);
   STP_ASSERT(before > 0, "who ends a sleep has begun one");
 }
 

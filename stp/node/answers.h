@@ -54,15 +54,15 @@ class Answers {
 
   // The answer to send next; nullptr: none, or users go first.
   const Answer* next(bool users_wait) {
-    bool const stranger = strangers_.count != 0 && (!users_wait || credit_ >= kShare - 1);
+    const bool stranger = strangers_.count != 0 && (!users_wait || credit_ >= kShare - 1);
     if (!stranger && peers_.count == 0) return nullptr;
-    bool const first =
+    const bool first =
         stranger && peers_.count != 0 ? strangers_.front().order < peers_.front().order : stranger;
     turn_ = first ? &strangers_ : &peers_;
     return &turn_->front();
   }
   void sent(bool users_wait) {
-    auto const& answer = turn_->front();
+    const auto& answer = turn_->front();
     pressing_ -= answer.pressing() ? 1 : 0;
     if (turn_ == &strangers_) {
       --waiting_[group(answer.dst)];

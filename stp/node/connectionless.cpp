@@ -35,7 +35,7 @@ int Node::Impl::open_port(EndpointId id, std::byte* channel, std::uint64_t cooki
 // protocol: 5.18, 11.12
 void Node::Impl::on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now) {
   if (!vc.guard) return drop(DropReason::kBadKey);
-  auto const sender = KeySender::of(frame.src, frame.header.s_port);
+  const auto sender = KeySender::of(frame.src, frame.header.s_port);
   if (!vc.guard->admits(sender, now)) return drop(DropReason::kKeyGuesses);
   vc.guard->wrong(sender, now);
   drop(DropReason::kBadKey);
@@ -45,10 +45,10 @@ void Node::Impl::on_wrong_key(const Vc& vc, const wire::Frame& frame, Time now) 
 // protocol: 11.4, 11.9
 void Node::Impl::receive_on_endpoint(Vc& vc, const wire::Frame& frame, Time now) {
   // protocol: 11.12, 11.13
-  auto const sender = KeySender::of(frame.src, frame.header.s_port);
+  const auto sender = KeySender::of(frame.src, frame.header.s_port);
   if (!vc.guard->admits(sender, now)) return drop(DropReason::kKeyGuesses);
   vc.guard->right(sender);
-  auto const op = frame.header.op();
+  const auto op = frame.header.op();
   if (op != wire::Op::kData) counters.add(Counter::kRxControl);
   // protocol: 11.10
   if (vc.user_closed || wire::syntax_of(op).when == wire::When::kByState)
@@ -61,18 +61,18 @@ void Node::Impl::receive_on_endpoint(Vc& vc, const wire::Frame& frame, Time now)
 
 // protocol: 11.6
 void Node::Impl::on_unscheduled_data(Vc& vc, const wire::Frame& frame, Time now) {
-  auto const& h = frame.header;
-  auto const length = frame.stu.size();
+  const auto& h = frame.header;
+  const auto length = frame.stu.size();
   std::byte* memory = nullptr;
-  if (auto const why = check_memory(vc, h, length, permit::kData, memory); why != DropReason::kNone)
+  if (const auto why = check_memory(vc, h, length, permit::kData, memory); why != DropReason::kNone)
     return drop(why);
-  auto const& mx = *mxs.find(h.mx);
+  const auto& mx = *mxs.find(h.mx);
   auto& blocks = *vc.unscheduled;
   wire::DataView const data(h);
-  auto const name = BlockName::of(frame.src, data);
-  auto const abandoned = blocks.abandoned();
+  const auto name = BlockName::of(frame.src, data);
+  const auto abandoned = blocks.abandoned();
   InboundBlock* block = nullptr;
-  auto const why = blocks.find(name, data, length, {mx.first, mx.count}, now, block);
+  const auto why = blocks.find(name, data, length, {mx.first, mx.count}, now, block);
   counters.add(Counter::kBlocksAbandoned, blocks.abandoned() - abandoned);
   if (why != DropReason::kNone) return drop(why);
   if (!place(vc, frame, *block, memory)) return;
@@ -86,8 +86,8 @@ void Node::Impl::on_unscheduled_data(Vc& vc, const wire::Frame& frame, Time now)
 // Each request names its destination; the Node fills in the source.
 // protocol: 11.11
 int Node::Impl::address_request(Vc& vc, const SendEntry& entry) {
-  auto const to = MacAddr::from_u64(entry.destination_mac);
-  bool const station = to.to_u64() == entry.destination_mac && !to.is_zero() && !to.is_group();
+  const auto to = MacAddr::from_u64(entry.destination_mac);
+  const bool station = to.to_u64() == entry.destination_mac && !to.is_zero() && !to.is_group();
   if (!station || entry.header.d_port == 0) return -EINVAL;
   vc.peer_mac = to;
   vc.peer_port = entry.header.d_port;

@@ -9,10 +9,10 @@ namespace stp {
 
 void NodeDepartures::start(const PortTable& vcs, Time now) {
   work::count("clocks that begin", left_.size());
-  for (auto const id : left_) {
+  for (const auto id : left_) {
     auto* const vc = vcs.find(id);
     if (vc == nullptr) continue;
-    auto const clocks = std::exchange(vc->departing.clocks_, std::uint8_t{0});
+    const auto clocks = std::exchange(vc->departing.clocks_, std::uint8_t{0});
     if ((clocks & kHandshakeClock) != 0) vc->handshake.left(now);
     if ((clocks & kAskClock) != 0) vc->questions.left(now);
     if ((clocks & kGrantClock) != 0) vc->granted_at = now;

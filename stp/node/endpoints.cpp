@@ -11,7 +11,7 @@ namespace stp {
 namespace {
 
 bool sensible(const EndpointConfig& c) {
-  auto const fits = [](std::uint32_t base, std::uint32_t count) {
+  const auto fits = [](std::uint32_t base, std::uint32_t count) {
     return std::uint64_t{base} + count <= std::uint64_t{1} << 32;
   };
   return c.bufsize >= wire::kMinBufsize && c.bufsize <= wire::kMaxBufsize &&
@@ -71,7 +71,7 @@ void Node::Impl::stop_listening(Endpoint& endpoint) {
 }
 
 int Node::Impl::close_endpoint(EndpointId id) {
-  if (auto const error = unlisten(id); error != 0) return error;
+  if (const auto error = unlisten(id); error != 0) return error;
   auto* const endpoint = endpoints.find(id);
   if (endpoint->vcs > 0 || endpoint->regions > 0 || !endpoint->stock.empty()) return -EBUSY;
   if (--endpoint->owner->endpoints == 0) owners.erase(endpoint->owner_id);
@@ -95,7 +95,7 @@ int Node::Impl::map(EndpointId endpoint_id, Direction direction, std::uint32_t b
     return error;
   }
   std::size_t bytes = 0;
-  for (auto const& piece : pieces) bytes += piece.size();
+  for (const auto& piece : pieces) bytes += piece.size();
   region->endpoint = endpoint_id;
   region->direction = direction;
   region->first = base;
@@ -115,7 +115,7 @@ int Node::Impl::unmap(RegionId id) {
   if (region == nullptr || region->unmapped) return -EBADF;
   auto* const endpoint = endpoints.find(region->endpoint);
   // Nothing stays bound: no request or frame finds the memory from here on.
-  [[maybe_unused]] auto const unbound =
+  [[maybe_unused]] const auto unbound =
       range_of(*endpoint, region->direction).unbind(region->first, region->count, id);
   STP_ASSERT(unbound == region->count, "what a region has is bound until it is unbound");
   region->unmapped = true;
@@ -142,7 +142,7 @@ int Node::Impl::alloc_mx(RegionId region_id, VcId vc_id, std::uint8_t permission
     if (vc == nullptr) return -EBADF;
     if (vc->endpoint->id != region->endpoint) return -EINVAL;
   }
-  auto const mx = mxs.allocate({.region = region_id,
+  const auto mx = mxs.allocate({.region = region_id,
                                 .first = region->first,
                                 .count = region->count,
                                 .endpoint = region->endpoint,
@@ -155,7 +155,7 @@ int Node::Impl::alloc_mx(RegionId region_id, VcId vc_id, std::uint8_t permission
 }
 
 int Node::Impl::free_mx(EndpointId endpoint, std::uint16_t mx) {
-  auto const* const entry = mxs.find(mx);
+  const auto* const entry = mxs.find(mx);
   if (entry == nullptr || entry->endpoint != endpoint || !is_live(*entry)) return -ERANGE;
   mxs.free(mx);
   return 0;
@@ -163,7 +163,7 @@ int Node::Impl::free_mx(EndpointId endpoint, std::uint16_t mx) {
 
 // Whether its region and its connection still exist.
 bool Node::Impl::is_live(const MxEntry& mx) const {
-  auto const* const region = regions.find(mx.region);
+  const auto* const region = regions.find(mx.region);
   if (region == nullptr || region->unmapped) return false;
   return mx.vc == kNoneId || find_vc(mx.vc) != nullptr;
 }

@@ -20,7 +20,7 @@ Node::~Node() = default;
 
 std::size_t Node::transmit(std::span<TxFrame> frames, Time now) {
   work::Call const call("Node::transmit");
-  auto const count = impl_->transmit(frames, now);
+  const auto count = impl_->transmit(frames, now);
   impl_->wake_ups.flush(now);
   return count;
 }
@@ -58,7 +58,7 @@ int Node::configure(EndpointId endpoint, const EndpointConfig& config) {
   return impl_->configure(endpoint, config);
 }
 int Node::endpoint_config(EndpointId endpoint, EndpointConfig& out) const {
-  auto const* const found = impl_->endpoints.find(endpoint);
+  const auto* const found = impl_->endpoints.find(endpoint);
   if (found == nullptr) return -EBADF;
   out = found->config;
   return 0;
@@ -77,7 +77,7 @@ int Node::unmap(RegionId region) {
   return impl_->unmap(region);
 }
 std::size_t Node::table_bytes(EndpointId endpoint) const {
-  auto const* const found = impl_->endpoints.find(endpoint);
+  const auto* const found = impl_->endpoints.find(endpoint);
   return found == nullptr ? 0 : found->receive.footprint() + found->transmit.footprint();
 }
 std::size_t Node::table_growth(EndpointId endpoint, Direction direction, std::uint32_t base,
@@ -115,11 +115,11 @@ int Node::accept(EndpointId endpoint, VcId& out) {
   return impl_->accept(endpoint, out);
 }
 std::size_t Node::backlog(EndpointId endpoint) const {
-  auto const* const found = impl_->endpoints.find(endpoint);
+  const auto* const found = impl_->endpoints.find(endpoint);
   return found == nullptr ? 0 : found->in_backlog;
 }
 int Node::admit(VcId vc, const OptionPayload& option, Time now) {
-  auto const result = impl_->admit(vc, option, now);
+  const auto result = impl_->admit(vc, option, now);
   impl_->wake_ups.flush(now);
   return result;
 }
@@ -136,12 +136,12 @@ int Node::open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cooki
 }
 int Node::close(VcId vc, bool at_once, Time now, const OptionPayload& option) {
   work::Call const call("Node::close");
-  auto const result = impl_->close(vc, at_once, now, option);
+  const auto result = impl_->close(vc, at_once, now, option);
   impl_->wake_ups.flush(now);
   return result;
 }
 int Node::vc_info(VcId vc, VcInfo& out) const {
-  auto const* const found = impl_->find_vc(vc);
+  const auto* const found = impl_->find_vc(vc);
   if (found == nullptr) return -EBADF;
   out = {.state = found->state.state(),
          .endpoint = found->endpoint->id,
@@ -185,11 +185,11 @@ std::size_t Node::vc_count() const {
   return impl_->vcs.count();
 }
 void Node::for_each_vc(void (*visit)(void* context, VcId vc), void* context) const {
-  for (auto const* vc = impl_->vcs.after(0); vc != nullptr; vc = impl_->vcs.after(vc->local_port))
+  for (const auto* vc = impl_->vcs.after(0); vc != nullptr; vc = impl_->vcs.after(vc->local_port))
     visit(context, vc->id);
 }
 VcId Node::vc_after(std::uint16_t port) const {
-  auto const* const next = impl_->vcs.after(port);
+  const auto* const next = impl_->vcs.after(port);
   return next == nullptr ? kNoneId : next->id;
 }
 

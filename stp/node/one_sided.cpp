@@ -47,33 +47,33 @@ bool is_fetch(const wire::Header& h) {
 // protocol: 7.15
 DropReason Node::Impl::check_get(const Vc& vc, const wire::Header& h, std::uint64_t length,
                                  std::byte*& memory) const {
-  auto const get = wire::decode_as<wire::Get>(h);
-  auto const* const region = vc.inbound.transfer(get.r_id);
+  const auto get = wire::decode_as<wire::Get>(h);
+  const auto* const region = vc.inbound.transfer(get.r_id);
   if (region == nullptr || !region->region) return DropReason::kNoGrant;
-  auto const bufsize = vc.endpoint->config.bufsize;
-  auto const at = Address{get.r_bufx, get.r_offset}.linear(bufsize);
+  const auto bufsize = vc.endpoint->config.bufsize;
+  const auto at = Address{get.r_bufx, get.r_offset}.linear(bufsize);
   if (at < region->start || at + length > region->start + region->t_len)
     return DropReason::kOutsideGrant;
   auto named = h;
   named.mx = region->mx;
-  auto const permission = is_fetch(h) ? permit::kFetchOp : permit::kGet;
-  if (auto const bad = check_memory(vc, named, 0, permission, memory); bad != DropReason::kNone)
+  const auto permission = is_fetch(h) ? permit::kFetchOp : permit::kGet;
+  if (const auto bad = check_memory(vc, named, 0, permission, memory); bad != DropReason::kNone)
     return bad;
   if (!vc.endpoint->receive.covers(get.r_bufx, get.r_offset, length)) return DropReason::kBadBufx;
   if (get.i_offset >= std::uint64_t{1} << vc.peer_bufsize) return DropReason::kBadOffset;
-  bool const aligned = reinterpret_cast<std::uintptr_t>(memory) % sizeof(std::uint64_t) == 0;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(memory) % sizeof(std::uint64_t) == 0;
   if (is_fetch(h) && (length != sizeof(std::uint64_t) || !aligned)) return DropReason::kBadOffset;
   return DropReason::kNone;
 }
 
 // protocol: 9.13
 void Node::Impl::on_get(Vc& vc, const wire::Frame& frame) {
-  auto const& h = frame.header;
+  const auto& h = frame.header;
   if (!vc.one_sided) vc.one_sided = std::make_unique<OneSided>();
   if (is_fetch(h)) return on_fetch(vc, frame);
   std::byte* memory = nullptr;
-  auto const t_len = wire::decode_as<wire::Get>(h).t_len;
-  auto const length = t_len == 0 ? std::uint64_t{65'536} : t_len;
+  const auto t_len = wire::decode_as<wire::Get>(h).t_len;
+  const auto length = t_len == 0 ? std::uint64_t{65'536} : t_len;
   if (check_get(vc, h, length, memory) != DropReason::kNone) return refuse_get(vc, h);
   counters.add(Counter::kRxGets);
   reply_get(vc, h, Sending::Source::kRegion, 0);
@@ -84,9 +84,9 @@ void Node::Impl::on_get(Vc& vc, const wire::Frame& frame) {
 // protocol: 9.15, 9.16
 void Node::Impl::on_fetch(Vc& vc, const wire::Frame& frame) {
   using Fetch = OneSided::Fetch;
-  auto const& h = frame.header;
+  const auto& h = frame.header;
   auto& side = *vc.one_sided;
-  auto const get = wire::decode_as<wire::Get>(h);
+  const auto get = wire::decode_as<wire::Get>(h);
   auto fetch = side.seen(get.g_num);
   if (fetch == Fetch::kStale) return drop(DropReason::kStaleFetch);
   if (h.function() == Function::kFetchOpComplete) {
@@ -123,7 +123,7 @@ void Node::Impl::refuse_get(const Vc& vc, const wire::Header& h) {
 // protocol: 9.12
 void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source,
                            std::uint64_t value) {
-  auto const get = wire::decode_as<wire::Get>(h);
+  const auto get = wire::decode_as<wire::Get>(h);
   if (vc.one_sided->owes(get.g_num)) return;  // a repeat; the answer is about to leave
   OneSided::Reply reply{{}, source};
   auto& entry = reply.entry;
@@ -147,8 +147,8 @@ void Node::Impl::reply_get(Vc& vc, const wire::Header& h, Sending::Source source
 
 // Starts sending the oldest reply. False: no credit for it.
 bool Node::Impl::take_reply(Vc& vc, Time now) {
-  auto const& reply = *vc.one_sided->next();
-  bool const slot = wire::consumes_slot(reply.entry.header);
+  const auto& reply = *vc.one_sided->next();
+  const bool slot = wire::consumes_slot(reply.entry.header);
   if (slot && !has_credit(vc, now)) return false;
   vc.sending.entry = reply.entry;
   vc.sending.source = reply.source;

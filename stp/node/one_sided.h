@@ -30,7 +30,7 @@ class OneSided {
     if (!any_ || static_cast<std::int32_t>(g_num - newest_) > 0) newest_ = g_num;
     any_ = true;
     if (newest_ - g_num >= kWindow) return Fetch::kStale;
-    auto const& result = at(g_num);
+    const auto& result = at(g_num);
     return result.g_num == g_num ? result.state : Fetch::kNew;
   }
   void done(std::uint32_t g_num, std::uint64_t value) { at(g_num) = {g_num, Fetch::kDone, value}; }
@@ -47,7 +47,7 @@ class OneSided {
   // Whether an answer to `g_num` waits to be sent.
   [[nodiscard]] bool owes(std::uint32_t g_num) const {
     work::count("answers that a connection owes", replies_.size());
-    for (auto const& reply : replies_)
+    for (const auto& reply : replies_)
       if (reply.entry.header.b_num == g_num) return true;
     return false;
   }

@@ -26,13 +26,13 @@ Inbound::Demand demand_of(const Vc& vc, const SendEntry& entry) {
 }  // namespace
 
 bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {
-  auto const& h = entry.header;
+  const auto& h = entry.header;
   if (limit_ == 0 || vc.connectionless()) return false;
   if (h.param < wire::kMinBlocksize || h.param > wire::kMaxBlocksize) return false;  // refused next
   if (held_.contains(transfer_of(vc, entry), h.b_num)) return true;
   write_off(now);
-  auto const demand = demand_of(vc, entry);
-  auto const& owner = *vc.endpoint->owner;
+  const auto demand = demand_of(vc, entry);
+  const auto& owner = *vc.endpoint->owner;
   if (demand.bytes == 0 || owner.granted == 0 || owner.held == kMaxHeld) return false;
   if (sums_.bytes + demand.bytes <= limit_) return false;
   sums_.look_again = true;
@@ -89,11 +89,11 @@ std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
     auto smallest = ~std::uint64_t{0};
     Vc* starved = nullptr;
     std::uint64_t lacks = 0;
-    auto const chosen =
+    const auto chosen =
         held_.choose(releases_ % kOldestEvery == 0, [&](VcId id, const Inbound::Demand& demand) {
           auto* const vc = vcs_.find(id);
           if (vc == nullptr || !vc->credit.available()) return HeldGrants::Fit::kNoCredit;
-          auto const& owner = *vc->endpoint->owner;
+          const auto& owner = *vc->endpoint->owner;
           if (!vc->inbound.has_room(demand.memory)) {
             look_at_memory_by(now + kGrantPatience);
             if (starved == nullptr) {
@@ -103,7 +103,7 @@ std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
             return HeldGrants::Fit::kTooMuch;
           }
           smallest = std::min(smallest, demand.bytes);
-          bool const fits =
+          const bool fits =
               limit_ == 0 || owner.granted == 0 || sums_.bytes + demand.bytes <= limit_;
           return fits ? HeldGrants::Fit::kFits : HeldGrants::Fit::kTooMuch;
         });
@@ -138,7 +138,7 @@ void Pacing::drop(Vc& vc) {
 
 void Pacing::drop(Vc& vc, std::uint32_t r_id) {
   if (vc.paced.held_ == 0) return;
-  auto const count = held_.drop(HeldGrants::Transfer{vc.id, r_id});
+  const auto count = held_.drop(HeldGrants::Transfer{vc.id, r_id});
   vc.paced.held_ -= count;
   vc.endpoint->owner->held -= count;
   held_.tidy(kTidiedAtOnce);

@@ -17,7 +17,7 @@ namespace stp {
 class PermittedBlocks {
  public:
   void remember(std::uint32_t r_id, std::uint32_t b_num, std::uint64_t start) {
-    auto const key = key_of(r_id, b_num);
+    const auto key = key_of(r_id, b_num);
     auto at = place_of(key);
     if (at != blocks_.end() && at->key == key) {
       at->start = start;
@@ -37,8 +37,8 @@ class PermittedBlocks {
   [[nodiscard]] std::optional<std::uint64_t> start_of(std::uint32_t r_id,
                                                       std::uint32_t b_num) const {
     if (blocks_.empty()) return std::nullopt;
-    auto const key = key_of(r_id, b_num);
-    auto const at = std::lower_bound(blocks_.begin(), blocks_.end(), key, before);
+    const auto key = key_of(r_id, b_num);
+    const auto at = std::lower_bound(blocks_.begin(), blocks_.end(), key, before);
     if (at == blocks_.end() || at->key != key) return std::nullopt;
     return at->start;
   }
@@ -59,8 +59,8 @@ class PermittedBlocks {
 
   // Makes a repeated CTS the newest: the user is about to send its Block from the middle.
   void renew(std::uint64_t key) {
-    auto const newest = (next_ + keys_.size() - 1) % keys_.size();
-    auto const found = std::find(keys_.begin(), keys_.end(), key);
+    const auto newest = (next_ + keys_.size() - 1) % keys_.size();
+    const auto found = std::find(keys_.begin(), keys_.end(), key);
     auto at = static_cast<std::size_t>(found - keys_.begin());
     work::count("CTS remembered", keys_.size());
     for (; at != newest; at = (at + 1) % keys_.size()) keys_[at] = keys_[(at + 1) % keys_.size()];

@@ -18,8 +18,8 @@ namespace stp {
   if (bytes.size() < ExpectedData::kHead || !ExpectedData::may_match(bytes.data())) return false;
   auto* const vc = vcs.at(ExpectedData::d_port(bytes.data()));
   if (vc == nullptr || !vc->expected.matches(bytes.data())) return false;
-  auto const stu = apart.empty() ? bytes.subspan(ExpectedData::kHead) : apart;
-  bool const open = vc->state == VcState::kOpen && !vc->user_closed;
+  const auto stu = apart.empty() ? bytes.subspan(ExpectedData::kHead) : apart;
+  const bool open = vc->state == VcState::kOpen && !vc->user_closed;
   if (!open || stu.size() > std::size_t{1} << config.max_stu) return false;
   auto& frame = parsed;
   frame.src = vc->peer_mac;
@@ -35,13 +35,13 @@ namespace stp {
   work::count("frames received");
   if (receive_expected(bytes, apart, now)) return;
   auto& frame = parsed;
-  if (auto const why = wire::parse_inline(bytes, config.max_stu, frame, apart);
+  if (const auto why = wire::parse_inline(bytes, config.max_stu, frame, apart);
       why != DropReason::kNone)
     return drop(why);
   // protocol: 2.10
   if (frame.dst != config.mac) return drop(DropReason::kNotForUs);
 
-  auto const& h = frame.header;
+  const auto& h = frame.header;
   switch (h.op()) {
     case wire::Op::kRequestConnection:
       counters.add(Counter::kRxControl);
@@ -85,7 +85,7 @@ namespace stp {
 void Node::receive(std::span<const Bytes> burst, Time now) {
   work::Call const call("Node::receive");
   std::size_t bytes = 0;
-  for (auto const& frame : burst) {
+  for (const auto& frame : burst) {
     bytes += frame.size();
     impl_->receive_frame(frame, {}, now);
   }
@@ -97,7 +97,7 @@ void Node::receive_looped(std::span<const LoopedFrame> burst, Time now) {
   work::Call const call("Node::receive_looped");
   std::size_t bytes = 0;
   impl_->looped = true;
-  for (auto const& frame : burst) {
+  for (const auto& frame : burst) {
     bytes += frame.head.size() + frame.attached.size();
     impl_->receive_frame(frame.head, frame.attached, now);
   }
@@ -114,14 +114,14 @@ void Node::Impl::count_received(std::size_t frames, std::size_t bytes) {
 // The frame is from the peer: its Port, Key and address are right. It is not DATA of an open
 // connection.
 void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
-  auto const op = frame.header.op();
+  const auto op = frame.header.op();
   if (op != wire::Op::kData) {
     counters.add(Counter::kRxControl);
     ++vc.traffic.rx_control;
   }
   if (op == wire::Op::kDisconnectAnswer) return on_disconnect_answer(vc, now);
   if (op == wire::Op::kDisconnectComplete) return on_disconnect_complete(vc, now);
-  bool const legal = vc.state == VcState::kOpen &&
+  const bool legal = vc.state == VcState::kOpen &&
                      (!vc.user_closed || wire::syntax_of(op).when == wire::When::kDraining);
   if (!legal) return drop(not_legal(vc));
   switch (op) {
@@ -151,7 +151,7 @@ void Node::Impl::receive_on_vc(Vc& vc, const wire::Frame& frame, Time now) {
 
 // protocol: 6.8, 6.12
 void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
-  auto const& h = frame.header;
+  const auto& h = frame.header;
   if (h.op() == wire::Op::kGet && !h.has(wire::flag::kReject)) return on_get(vc, frame);
   if (!deliver(vc, frame.src, h, frame.option, NodeChannel::Place::kSlot))
     return drop(DropReason::kSlotOverrun);
@@ -163,18 +163,18 @@ void Node::Impl::deliver_control(Vc& vc, const wire::Frame& frame) {
 void Node::Impl::learn_from(Vc& vc, const wire::Header& h) {
   switch (h.op()) {
     case wire::Op::kGet: {  // a refusal
-      auto const get = wire::decode_as<wire::Get>(h);
+      const auto get = wire::decode_as<wire::Get>(h);
       return vc.inbound.answers().forget(get.r_id, get.g_num);
     }
     case wire::Op::kRequestToSend: {
-      auto const rts = wire::decode_as<wire::RequestToSend>(h);
+      const auto rts = wire::decode_as<wire::RequestToSend>(h);
       vc.inbound.requests().forget_ended(rts.i_id);
       return vc.inbound.offered(rts);
     }
     case wire::Op::kRequestMemoryRegion:
       return vc.inbound.requests().forget_ended(wire::decode_as<wire::RequestMemoryRegion>(h).i_id);
     case wire::Op::kClearToSend: {
-      auto const cts = wire::decode_as<wire::ClearToSend>(h);
+      const auto cts = wire::decode_as<wire::ClearToSend>(h);
       return vc.permitted.remember(cts.r_id, cts.b_num,
                                    Address{cts.r_bufx, cts.r_offset}.linear(vc.peer_bufsize));
     }
@@ -212,8 +212,8 @@ void Node::Impl::end_transfer(Vc& vc, const wire::End& end) {
 // the peer may have sent it before it knew.
 // protocol: 5.17
 DropReason Node::Impl::not_legal(const Vc& vc) {
-  bool const begins = vc.state == VcState::kConnecting || vc.state == VcState::kAsked;
-  bool const ends = !begins && (vc.state != VcState::kOpen || vc.user_closed);
+  const bool begins = vc.state == VcState::kConnecting || vc.state == VcState::kAsked;
+  const bool ends = !begins && (vc.state != VcState::kOpen || vc.user_closed);
   return ends ? DropReason::kCrossedEnd : DropReason::kBadState;
 }
 
@@ -226,7 +226,7 @@ bool Node::Impl::deliver(Vc& vc, const MacAddr& from, const wire::Header& header
   entry.source_mac = from.to_u64();
   entry.payload_length = static_cast<std::uint8_t>(payload.size());
   if (!payload.empty()) std::memcpy(entry.payload, payload.data(), payload.size());
-  bool const room = vc.channel.deliver(entry, place);
+  const bool room = vc.channel.deliver(entry, place);
   // No room is urgent too: a user sleeping on a full queue must read.
   wake_ups.touch(vc, !room || header.has(wire::flag::kInterrupt));
   return room;

@@ -15,7 +15,7 @@ Shards::Shards(unsigned count) : count_(count) {
 bool Shards::listen(std::uint32_t uport, unsigned shard) {
   STP_ASSERT(shard < count_, "who listens is one of the shards");
   std::lock_guard const guard(mutex_);
-  auto const [at, fresh] = listeners_.try_emplace(uport, Place{shard, true});
+  const auto [at, fresh] = listeners_.try_emplace(uport, Place{shard, true});
   if (!fresh && at->second.listens) return false;
   at->second = {shard, true};
   return true;
@@ -23,20 +23,20 @@ bool Shards::listen(std::uint32_t uport, unsigned shard) {
 
 void Shards::unlisten(std::uint32_t uport, unsigned shard) {
   std::lock_guard const guard(mutex_);
-  auto const at = listeners_.find(uport);
+  const auto at = listeners_.find(uport);
   STP_ASSERT(at != listeners_.end() && at->second.listens && at->second.shard == shard,
              "who ends has listened");
   at->second.listens = false;
   gone_.push_back(uport);
   if (gone_.size() <= kRemembered) return;
-  auto const oldest = listeners_.find(gone_.front());
+  const auto oldest = listeners_.find(gone_.front());
   gone_.pop_front();
   if (oldest != listeners_.end() && !oldest->second.listens) listeners_.erase(oldest);
 }
 
 std::optional<unsigned> Shards::listener(std::uint32_t uport) const {
   std::lock_guard const guard(mutex_);
-  auto const at = listeners_.find(uport);
+  const auto at = listeners_.find(uport);
   return at == listeners_.end() ? std::nullopt : std::optional(at->second.shard);
 }
 
@@ -45,12 +45,12 @@ unsigned Shards::owner_of(Bytes head, unsigned here) const {
   Bytes payload;
   if (wire::unwrap(head, link, payload) != DropReason::kNone) return here;
   if (payload.size() < wire::kHeaderSize) return here;
-  auto const op = wire::load16(payload.data() + wire::at::kOpFlags) >> wire::kOpShift;
+  const auto op = wire::load16(payload.data() + wire::at::kOpFlags) >> wire::kOpShift;
   if (op == static_cast<unsigned>(wire::Op::kRequestConnection)) {
-    auto const rc = wire::decode_as<wire::RequestConnection>(wire::decode(payload.data()));
+    const auto rc = wire::decode_as<wire::RequestConnection>(wire::decode(payload.data()));
     return listener(rc.r_uport).value_or(here);
   }
-  auto const port = wire::load16(payload.data() + wire::at::kDPort);
+  const auto port = wire::load16(payload.data() + wire::at::kDPort);
   return port == 0 ? here : owner_of(port);
 }
 

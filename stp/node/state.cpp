@@ -20,13 +20,13 @@ constexpr Time kKeepAliveInterval = 250 * kMillisecond;
 }  // namespace
 
 void Node::Impl::on_request_state(Vc& vc, const wire::Header& h) {
-  auto const rs = wire::decode_as<wire::RequestState>(h);
+  const auto rs = wire::decode_as<wire::RequestState>(h);
   answer_state(vc, rs.sync, rs.b_num, rs.r_id, rs.i_id);
-  bool const to_prove = !vc.passive && rs.sync == vc.local_key && rs.b_num == wire::kNoId &&
+  const bool to_prove = !vc.passive && rs.sync == vc.local_key && rs.b_num == wire::kNoId &&
                         rs.r_id != wire::kNoId && vc.inbound.transfer(rs.r_id) == nullptr;
   if (!to_prove) return;
   // A repeated question gets a repeated answer: the repeats continue unchanged.
-  bool const first = !std::exchange(vc.proof.wanted, true);
+  const bool first = !std::exchange(vc.proof.wanted, true);
   vc.proof.r_id = rs.r_id;
   vc.proof.i_id = rs.i_id;
   vc.proof.asked = vc.heard;
@@ -57,7 +57,7 @@ void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, s
   std::uint16_t flags = 0;
   if (r_id != wire::kNoId) {
     rsr.r_id = r_id;
-    if (auto const* const transfer = vc.inbound.transfer(r_id)) {
+    if (const auto* const transfer = vc.inbound.transfer(r_id)) {
       rsr.b_seq = transfer->b_seq;
       rsr.i_id = transfer->i_id;
       if (!transfer->has(b_num)) rsr.b_num = wire::kNoId;  // that Block is incomplete
@@ -73,25 +73,25 @@ void Node::Impl::answer_state(Vc& vc, std::uint32_t sync, std::uint32_t b_num, s
 
 // protocol: 6.10
 void Node::Impl::on_state_response(Vc& vc, const wire::Frame& frame, Time now) {
-  auto const rsr = wire::decode_as<wire::RequestStateResponse>(frame.header);
-  bool const had_credit = vc.credit.available();
-  bool const news = vc.credit.answered(rsr.sync, rsr.r_slots);
+  const auto rsr = wire::decode_as<wire::RequestStateResponse>(frame.header);
+  const bool had_credit = vc.credit.available();
+  const bool news = vc.credit.answered(rsr.sync, rsr.r_slots);
   if (news && vc.credit.available() && !had_credit) {
     vc.questions.has_credit();
     pacing.has_credit(vc);
     turns.enter(vc);
   }
-  bool const ours = rsr.i_id == wire::kNoId && vc.questions.is_own(rsr.sync);
-  bool const own = ours && vc.questions.is_open(rsr.sync);
+  const bool ours = rsr.i_id == wire::kNoId && vc.questions.is_own(rsr.sync);
+  const bool own = ours && vc.questions.is_open(rsr.sync);
   if (own) {
-    if (auto const measured = vc.questions.answered(now)) vc.round_trip.sample(measured);
+    if (const auto measured = vc.questions.answered(now)) vc.round_trip.sample(measured);
     doubt_answered(vc, rsr.sync, rsr.r_slots, now);
   }
   if (own || news) ask_again_later(vc, now);
   if (own) return set_timer(vc);
   // The fields of the RS that came with the answer to its RC.
   // protocol: 5.37
-  bool const proof = vc.passive && rsr.sync == vc.peer_key && frame.header.has(wire::flag::kReject);
+  const bool proof = vc.passive && rsr.sync == vc.peer_key && frame.header.has(wire::flag::kReject);
   if (ours || proof || vc.user_closed) return;
   if (!deliver(vc, frame.src, frame.header, frame.option, NodeChannel::Place::kReserve))
     drop(DropReason::kStateLost);
@@ -109,15 +109,15 @@ void Node::Impl::ask_again_later(Vc& vc, Time now) {
 
 void Node::Impl::ask_slots(Vc& vc, Ask why, Time now) {
   if (vc.questions.is_open()) return;
-  auto const sync = random.next();
-  auto const timeout = vc.round_trip.timeout();
+  const auto sync = random.next();
+  const auto timeout = vc.round_trip.timeout();
   if (why == Ask::kKeepAlive)
     vc.questions.ask(sync, now, std::max(timeout, kKeepAliveInterval), 0, kKeepAliveTries);
   else
     vc.questions.ask(sync, now, timeout, why == Ask::kCredit ? kAskPatience : kSilencePatience);
   departures.leaves(vc, NodeDepartures::kAskClock);
   // The RS overtakes the STUs of a Block being sent.
-  bool const overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
+  const bool overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
   vc.credit.asked(sync, overtakes ? 1 : 0);
   send_slot_question(vc);
   set_timer(vc);
@@ -125,7 +125,7 @@ void Node::Impl::ask_slots(Vc& vc, Ask why, Time now) {
 
 void Node::Impl::send_slot_question(Vc& vc) {
   repeat_proof(vc);
-  wire::RequestState const rs{
+  const wire::RequestState rs{
       .sync = vc.questions.sync(), .b_num = wire::kNoId, .r_id = wire::kNoId};
   answer(vc.peer_mac, header_for(vc, rs), vc.endpoint->config.checksum);
 }

@@ -29,12 +29,12 @@ Time Node::Impl::deadline_of(const Vc& vc) const {
 // Keeps the timer when a deadline moves to later: the timer fires early, finds nothing due and is
 // set again. So a frame from the peer costs no timer work.
 void Node::Impl::set_timer(Vc& vc) {
-  auto const wanted = deadline_of(vc);
+  const auto wanted = deadline_of(vc);
   if (wanted < vc.deadline || wanted == kNever) timers.set(vc, wanted);
 }
 
 Time Node::Impl::next_deadline() const {
-  auto const at_once = unfinished || untidy() ? seen : kNever;
+  const auto at_once = unfinished || untidy() ? seen : kNever;
   return std::min({timers.next(), wake_ups.deadline(), pacing.deadline(), at_once});
 }
 
@@ -71,7 +71,7 @@ void Node::Impl::expire(Time now) {
   // The rest stay due and come in the next turn.
   for (auto left = kMostExpired; left > 0 && timers.next() <= now;) {
     auto& vc = static_cast<Vc&>(*timers.first());
-    auto const id = vc.id;
+    const auto id = vc.id;
     work::count("timers");
     left -= std::min(left, 1 + expire_vc(vc, now) / kBlocksOfExpiry);
     if (auto* const still = find_vc(id)) timers.set(*still, deadline_of(*still));
@@ -85,7 +85,7 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
   }
   if (vc.handshake.due(now)) {
     if (!vc.handshake.again(now)) {
-      auto const after = vc.state.next(VcEvent::kGaveUp);
+      const auto after = vc.state.next(VcEvent::kGaveUp);
       if (after == VcState::kFailed) {
         counters.add(Counter::kVcUnanswered);
         return fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now), 0;
@@ -100,7 +100,7 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
     } else {
       counters.add(Counter::kRetries);
       departures.leaves(vc, NodeDepartures::kHandshakeClock);
-      bool const both = vc.state == VcState::kBothClosing;
+      const bool both = vc.state == VcState::kBothClosing;
       if (vc.state == VcState::kConnecting) send_request_connection(vc);
       if (both || vc.state == VcState::kClosing) send_disconnect(vc, wire::Op::kRequestDisconnect);
       if (both || vc.state == VcState::kPeerClosing)
@@ -113,14 +113,14 @@ std::size_t Node::Impl::expire_vc(Vc& vc, Time now) {
   if (vc.questions.due(now)) {
     // Any frame from the peer shows that it is alive: only silence uses up tries.
     // protocol: 5.23, 5.24
-    bool const silent = now - vc.heard >= kKeepAlive;
+    const bool silent = now - vc.heard >= kKeepAlive;
     if (!vc.questions.again(now) && silent) return fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now), 0;
     if (!vc.questions.is_open()) return ask_slots(vc, Ask::kCredit, now), 0;
     counters.add(Counter::kRetries);
     departures.leaves(vc, NodeDepartures::kAskClock);
     send_slot_question(vc);
   }
-  auto const looked = now >= vc.data_check ? recover_blocks(vc, now) : 0;
+  const auto looked = now >= vc.data_check ? recover_blocks(vc, now) : 0;
   if (vc.questions.is_time(now)) ask_slots(vc, Ask::kCredit, now);
   if (keeps_alive(vc) && now >= vc.heard + kKeepAlive) ask_slots(vc, Ask::kKeepAlive, now);
   return looked;

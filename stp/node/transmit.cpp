@@ -32,7 +32,7 @@ std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
   if (!answers.empty() && !answers.has_pressing() && !turns.empty() && frames.size() > 1)
     count = send_next(frames.first(1), work, now);
   if (!answers.empty()) count += send_answers(frames.subspan(count));
-  auto const answered = count;
+  const auto answered = count;
   if (!pacing.empty()) count += send_held(frames.subspan(count), now);
   while (count < frames.size() && !turns.empty() && work > 0)
     count += send_next(frames.subspan(count, std::min(frames.size() - count, kTurn)), work, now);
@@ -48,12 +48,12 @@ std::size_t Node::Impl::transmit(std::span<TxFrame> frames, Time now) {
 
 std::size_t Node::Impl::send_answers(std::span<TxFrame> frames) {
   std::size_t count = 0;
-  bool const users_wait = !turns.empty();
+  const bool users_wait = !turns.empty();
   while (count < frames.size()) {
-    auto const* const a = answers.next(users_wait);
+    const auto* const a = answers.next(users_wait);
     if (a == nullptr) return count;
     counters.add(Counter::kTxControl);
-    auto const option = a->option ? Bytes(*a->option) : Bytes{};
+    const auto option = a->option ? Bytes(*a->option) : Bytes{};
     emit(frames[count++], a->dst, a->header, a->checksum, option, {}, false);
     answers.sent(users_wait);
   }
@@ -65,7 +65,7 @@ std::size_t Node::Impl::send_held(std::span<TxFrame> frames, Time now) {
   std::size_t count = 0;
   pacing.begin_burst(now);
   for (auto left = Pacing::kMostReleased; left > 0 && count < frames.size();) {
-    auto const grant = pacing.next(left, now);
+    const auto grant = pacing.next(left, now);
     if (!grant) break;
     if (send_held(*grant, frames[count], now)) ++count;
   }
@@ -75,7 +75,7 @@ std::size_t Node::Impl::send_held(std::span<TxFrame> frames, Time now) {
 // False: its user may no longer send it.
 bool Node::Impl::send_held(const Pacing::Grant& grant, TxFrame& frame, Time now) {
   auto& vc = grant.vc;
-  if (auto const error = check_request(vc, grant.entry, now); error != 0) {
+  if (const auto error = check_request(vc, grant.entry, now); error != 0) {
     if (error == -EDQUOT)
       pacing.hold_again(grant, now);
     else if (error != -EALREADY)  // a late repeat is dropped silently
@@ -93,7 +93,7 @@ std::size_t Node::Impl::send_next(std::span<TxFrame> frames, std::size_t& work, 
   auto& vc = turns.next();
   auto share = std::min(work, kWorkOfTurn);
   work -= share;
-  auto const count = send_from(vc, frames, share, now);
+  const auto count = send_from(vc, frames, share, now);
   work += share;
   return count;
 }
@@ -138,15 +138,15 @@ bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
     vc.sending.source = Sending::Source::kUser;
     work -= std::min(work, work_of(vc, vc.sending.entry));
     work::count("requests");
-    auto const& h = vc.sending.entry.header;
+    const auto& h = vc.sending.entry.header;
     // protocol: 6.3
-    bool const slot = wire::consumes_slot(h) && !vc.connectionless();
+    const bool slot = wire::consumes_slot(h) && !vc.connectionless();
     if (slot && !has_credit(vc, now)) return false;
     if (h.op() == wire::Op::kClearToSend && pacing.hold(vc, vc.sending.entry, now)) {
       finish_request(vc);
       continue;
     }
-    auto const error = check_request(vc, vc.sending.entry, now);
+    const auto error = check_request(vc, vc.sending.entry, now);
     if (error != 0 && !refuse_request(vc, error, now)) continue;
     vc.sending.active = true;
     vc.sending.done = 0;
@@ -169,7 +169,7 @@ bool Node::Impl::take_request(Vc& vc, std::size_t& work, Time now) {
 
 // The request cannot be sent as it is. True: another one is sent instead.
 [[gnu::noinline]] bool Node::Impl::refuse_request(Vc& vc, int error, Time now) {
-  auto const op = vc.sending.entry.header.op();
+  const auto op = vc.sending.entry.header.op();
   if (error == -EDQUOT && op == wire::Op::kClearToSend &&
       pacing.hold_for_memory(vc, vc.sending.entry, now)) {
     finish_request(vc);
@@ -201,7 +201,7 @@ void Node::Impl::reject_region(Vc& vc) {
 }
 
 void Node::Impl::build_control(Vc& vc, TxFrame& frame) {
-  auto const& entry = vc.sending.entry;
+  const auto& entry = vc.sending.entry;
   auto h = addressed_to(vc, entry.header);
   if (h.op() == wire::Op::kClearToSend && h.sync == 0)  // a repeated CTS asks only for the tail
     h.sync = vc.inbound.first_missing(h.s_id, h.b_num);
@@ -222,14 +222,14 @@ void Node::Impl::emit_control(Vc& vc, const SendEntry& entry, const wire::Header
 // protocol: 8.3, 8.11
 wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
   auto& sending = vc.sending;
-  auto const& wanted = sending.entry.header;
+  const auto& wanted = sending.entry.header;
   auto flags = wanted.op_flags & wire::kFlagsMask & ~(wire::flag::kAppend | wire::flag::kLast);
   // These flags concern the Block, so its last STU carries them.
   if (!last) flags &= ~(wire::flag::kSendState | wire::flag::kInterrupt);
   if (last) flags |= wire::flag::kLast;
   if (last && sending.appends()) flags |= wire::flag::kAppend;
   auto h = header_for(vc, wire::Op::kData, static_cast<std::uint16_t>(flags));
-  auto const to = Address::from_linear(at, vc.peer_bufsize);
+  const auto to = Address::from_linear(at, vc.peer_bufsize);
   h.param = static_cast<std::uint16_t>(sending.stu_num++);
   h.mx = wanted.mx;
   h.bufx = to.bufx;
@@ -245,7 +245,7 @@ wire::Header Node::Impl::stu_header(Vc& vc, std::uint64_t at, bool last) const {
 [[gnu::noinline]] bool Node::Impl::gather(const BufxRange& source, std::uint64_t from,
                                           std::size_t length, std::byte* to) {
   for (RegionId region = kNoneId; length > 0;) {
-    auto const piece = source.run(from, length, region);
+    const auto piece = source.run(from, length, region);
     if (piece.empty()) return false;
     work::count("pieces of an STU");
     std::memcpy(to, piece.data(), piece.size());
@@ -268,14 +268,14 @@ void Node::Impl::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
 // Runs once per STU, so it is one function.
 [[gnu::flatten]] void Node::Impl::build_stu(Vc& vc, TxFrame& frame) {
   auto& sending = vc.sending;
-  auto const& entry = sending.entry;
-  auto const remaining = entry.length - sending.done;
-  auto const at =
+  const auto& entry = sending.entry;
+  const auto remaining = entry.length - sending.done;
+  const auto at =
       Address{entry.header.bufx, entry.header.offset}.linear(vc.peer_bufsize) + sending.done;
-  auto const length = static_cast<std::size_t>(stu_length(at, remaining, vc.send_stu_log2));
-  bool const last = length == remaining;
-  auto const h = stu_header(vc, at, last);
-  auto const append = last && sending.appends() ? std::as_bytes(std::span(entry.payload)) : Bytes{};
+  const auto length = static_cast<std::size_t>(stu_length(at, remaining, vc.send_stu_log2));
+  const bool last = length == remaining;
+  const auto h = stu_header(vc, at, last);
+  const auto append = last && sending.appends() ? std::as_bytes(std::span(entry.payload)) : Bytes{};
 
   Bytes payload;
   RegionId region_id = kNoneId;
@@ -283,9 +283,9 @@ void Node::Impl::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
   if (sending.source == Sending::Source::kValue) {
     payload = std::as_bytes(std::span(entry.payload)).first(length);
   } else if (length != 0) {
-    auto const& source =
+    const auto& source =
         sending.source == Sending::Source::kUser ? vc.endpoint->transmit : vc.endpoint->receive;
-    auto const from = Address{entry.bufx, entry.offset}.linear(source.bufsize()) + sending.done;
+    const auto from = Address{entry.bufx, entry.offset}.linear(source.bufsize()) + sending.done;
     payload = source.run(from, length, region_id);
     attached = payload.size() == length && length >= config.attach_from && append.empty();
     if (!attached) {  // copied to its place after the header
@@ -352,7 +352,7 @@ void Node::Impl::transmitted(const TxToken& token) {
   if (--region->attached == 0 && region->unmapped) region_gone(*region);
   auto* const vc = find_vc(token.vc);
   if (vc == nullptr) {
-    if (auto const gone = vcs.left_behind(token.vc)) let_go(*gone);
+    if (const auto gone = vcs.left_behind(token.vc)) let_go(*gone);
     return;
   }
   if (vc->attached == 0 || --vc->attached > 0) return;

@@ -14,7 +14,7 @@ void WakeUps::touch(Vc& vc, bool urgent) {
 }
 
 void WakeUps::touch_room(Vc& vc) {
-  bool const asleep = vc.channel.seems_asleep();
+  const bool asleep = vc.channel.seems_asleep();
   vc.wake.urgent_ |= asleep;
   if (!vc.in<IsTouched>() || (vc.wake.drowsy_ && asleep)) enter(vc);
 }

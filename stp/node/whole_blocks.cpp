@@ -24,31 +24,31 @@ bool Node::Impl::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
     return false;
   NodeChannel::Look request;
   if (!vc.channel.look(request)) return false;
-  auto const& h = request.header;
+  const auto& h = request.header;
   constexpr auto kIllegal = wire::flag::kReserved | wire::flag::kFunction;
   if (h.op() != wire::Op::kData || h.has(kIllegal) || request.payload_length != 0 ||
       h.offset >= std::uint64_t{1} << vc.peer_bufsize || vc.permitted.start_of(h.d_id, h.b_num))
     return false;
   // The STU ends with its tile, and no tile crosses a buffer: all of it has an address.
   // protocol: 8.2
-  std::size_t const length = request.length;
-  auto const size = std::uint64_t{1} << vc.send_stu_log2;
+  const std::size_t length = request.length;
+  const auto size = std::uint64_t{1} << vc.send_stu_log2;
   if (wire::goes_as_snap(h, length) || length > size - (h.offset & (size - 1))) return false;
   // protocol: 6.2, 6.3
-  bool const slot = !h.has(wire::flag::kSilent);
+  const bool slot = !h.has(wire::flag::kSilent);
   if (slot && !vc.credit.available()) return false;
   RegionId region_id = kNoneId;
-  auto const& source = vc.endpoint->transmit;
+  const auto& source = vc.endpoint->transmit;
   if (request.offset >= std::uint64_t{1} << source.bufsize()) return false;
-  auto const from = Address{request.bufx, request.offset}.linear(source.bufsize());
-  auto const stu = source.run(from, length, region_id);
+  const auto from = Address{request.bufx, request.offset}.linear(source.bufsize());
+  const auto stu = source.run(from, length, region_id);
   if (stu.size() != length) return false;
 
   STP_ASSERT(!vc.sending.active, "one request of a connection is sent at a time");
   work::count("requests");
   if (slot) spend_slot(vc, now);
   if (h.has(wire::flag::kSendState)) vc.credit.asked(h.sync);
-  auto const flags = (h.op_flags & wire::kFlagsMask & ~wire::flag::kAppend) | wire::flag::kLast;
+  const auto flags = (h.op_flags & wire::kFlagsMask & ~wire::flag::kAppend) | wire::flag::kLast;
   auto head = addressed_to(vc, h);
   head.op_flags = wire::op_flags(wire::Op::kData, static_cast<std::uint16_t>(flags));
   head.param = 0;

@@ -11,22 +11,22 @@ namespace stp {
 // protocol: 9.33
 std::deque<WaitingOffer>::iterator Sequencer::Impl::first_ahead() {
   return std::find_if(waiting.begin(), waiting.end(), [this](const WaitingOffer& offer) {
-    auto const ahead = offer.msn - expected_msn;
+    const auto ahead = offer.msn - expected_msn;
     return offer.msn != 0 && ahead != 0 && ahead < kMaxAhead && !skipped.contains(offer.msn);
   });
 }
 
 std::optional<Offer> Sequencer::waiting_ahead() {
   impl_->pass_stale();
-  auto const found = impl_->first_ahead();
+  const auto found = impl_->first_ahead();
   if (found == impl_->waiting.end()) return std::nullopt;
   return Offer{found->length, found->msn};
 }
 
 void Sequencer::receive_ahead(Context context, const Landing& landing) {
-  auto const found = impl_->first_ahead();
+  const auto found = impl_->first_ahead();
   if (found == impl_->waiting.end()) return;
-  auto const offer = *found;
+  const auto offer = *found;
   impl_->waiting.erase(found);
   STP_ASSERT(offer.msn != impl_->expected_msn, "a write that is begun ahead has its turn later");
   impl_->skipped.insert(offer.msn);

@@ -9,7 +9,7 @@ namespace stp {
 
 int Sequencer::cancel(Context context) {
   if (impl_->ended != 0) return impl_->ended;
-  bool const found =
+  const bool found =
       impl_->cancel_transfer(context) || impl_->cancel_put(context) || impl_->cancel_get(context);
   return found ? 0 : -ENOENT;
 }
@@ -18,7 +18,7 @@ bool Sequencer::Impl::cancel_transfer(Context context) {
   Completion c{};
   c.context = context;
   c.status = -ECANCELED;
-  for (auto const& [i_id, out] : outbound) {
+  for (const auto& [i_id, out] : outbound) {
     if (out.context != context) continue;
     c.kind = out.kind;
     forget_requests(out.r_id);
@@ -32,14 +32,14 @@ bool Sequencer::Impl::cancel_transfer(Context context) {
     finish(in, -ECANCELED);
     return true;
   }
-  auto const posted = std::find_if(receives.begin(), receives.end(),
+  const auto posted = std::find_if(receives.begin(), receives.end(),
                                    [&](const auto& r) { return r.first == context; });
   if (posted != receives.end()) {
     receives.erase(posted);
     complete(Completion::Kind::kReceive, context, -ECANCELED);
     return true;
   }
-  for (auto const& [i_id, what] : asked) {
+  for (const auto& [i_id, what] : asked) {
     if (what.context != context) continue;
     c.kind = what.region ? Completion::Kind::kRegion : Completion::Kind::kRead;
     end(wire::kNoId, i_id, c);
@@ -53,17 +53,17 @@ bool Sequencer::Impl::cancel_transfer(Context context) {
 // them; only then is their memory returned. The rest is never sent. If there is no rest, the put is
 // done.
 bool Sequencer::Impl::cancel_put(Context context) {
-  auto const is_its = [context](const PutBlock& b) { return b.context == context; };
+  const auto is_its = [context](const PutBlock& b) { return b.context == context; };
   for (auto& [r_id, stream] : puts) {
     if (std::none_of(stream.blocks.begin(), stream.blocks.end(), is_its)) continue;
-    auto const unsent = stream.blocks.begin() + static_cast<std::ptrdiff_t>(stream.sent);
+    const auto unsent = stream.blocks.begin() + static_cast<std::ptrdiff_t>(stream.sent);
     STP_ASSERT(stream.sent <= stream.blocks.size(), "what has been sent is in the queue");
-    auto const kept = std::remove_if(unsent, stream.blocks.end(), is_its);
+    const auto kept = std::remove_if(unsent, stream.blocks.end(), is_its);
     if (kept == stream.blocks.end()) return true;
     stream.blocks.truncate(static_cast<std::size_t>(kept - stream.blocks.begin()));
-    auto const newest_first = std::make_reverse_iterator(stream.blocks.end());
-    auto const oldest = std::make_reverse_iterator(stream.blocks.begin());
-    auto const last_sent = std::find_if(newest_first, oldest, is_its);
+    const auto newest_first = std::make_reverse_iterator(stream.blocks.end());
+    const auto oldest = std::make_reverse_iterator(stream.blocks.begin());
+    const auto last_sent = std::find_if(newest_first, oldest, is_its);
     if (last_sent == oldest) {
       complete(Completion::Kind::kPut, context, -ECANCELED);
     } else {

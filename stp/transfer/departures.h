@@ -15,7 +15,7 @@ class Departures {
  public:
   // At `when` the Node was seen to have taken request `number` and all before it.
   void add(std::uint64_t number, Time when) {
-    auto const& newest = seen_[(next_ + seen_.size() - 1) % seen_.size()];
+    const auto& newest = seen_[(next_ + seen_.size() - 1) % seen_.size()];
     STP_ASSERT(number > newest.number && when >= newest.when, "requests leave in their order");
     seen_[next_++ % seen_.size()] = {number, when};
   }
@@ -23,7 +23,7 @@ class Departures {
   [[nodiscard]] Time of(std::uint64_t number) const {
     Time when = 0;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
-      auto const& seen = seen_[(next_ + seen_.size() - 1 - i) % seen_.size()];
+      const auto& seen = seen_[(next_ + seen_.size() - 1 - i) % seen_.size()];
       if (seen.number < number) return when;
       when = seen.when;
     }

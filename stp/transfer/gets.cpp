@@ -31,7 +31,7 @@ int Sequencer::get(Context context, const RemoteRegion& region, std::uint64_t of
 int Sequencer::fetch(Context context, const RemoteRegion& region, std::uint64_t offset,
                      Function function, std::uint64_t operand, std::uint64_t compare,
                      const Landing& landing) {
-  bool const known = function != Function::kGet && function <= Function::kCompareAndSwap;
+  const bool known = function != Function::kGet && function <= Function::kCompareAndSwap;
   if (!known || offset % 8 != 0 || landing.at.offset % 8 != 0 || landing.length < 8) return -EINVAL;
   SendEntry pattern{};
   pattern.header = Impl::header(
@@ -53,9 +53,9 @@ int Sequencer::Impl::add_get(Context context, Completion::Kind kind, const Remot
                              std::uint64_t offset, const Landing& landing,
                              const SendEntry& pattern) {
   if (ended != 0) return ended;
-  auto const length = landing.length;
+  const auto length = landing.length;
   if (length == 0 || offset > region.length || length > region.length - offset) return -EINVAL;
-  auto const count = length / kMaxPiece + (length % kMaxPiece != 0);
+  const auto count = length / kMaxPiece + (length % kMaxPiece != 0);
   if (count > kMaxQueued - gets.size()) return -EAGAIN;
   for (std::uint64_t at = 0; at < length; at += kMaxPiece) {
     GetPiece piece;
@@ -65,9 +65,9 @@ int Sequencer::Impl::add_get(Context context, Completion::Kind kind, const Remot
     piece.length = static_cast<std::uint32_t>(std::min(kMaxPiece, length - at));
     piece.last = at + piece.length == length;
     piece.request = pattern;
-    auto const from = Address::from_linear(region.at.linear(config.remote_bufsize) + offset + at,
+    const auto from = Address::from_linear(region.at.linear(config.remote_bufsize) + offset + at,
                                            config.remote_bufsize);
-    auto const to =
+    const auto to =
         Address::from_linear(landing.at.linear(config.local_bufsize) + at, config.local_bufsize);
     wire::encode_to(
         wire::Get{
@@ -103,15 +103,15 @@ void Sequencer::Impl::send_gets() {
 
 // Handles DATA that answers a Get of ours. False: it belongs to something else.
 bool Sequencer::Impl::on_get_answer(const wire::Data& data, Time now) {
-  auto const index = data.b_num - first_g_num;
+  const auto index = data.b_num - first_g_num;
   if (index >= gets_sent) return false;
   auto& piece = gets[index];
-  auto const get = wire::decode_as<wire::Get>(piece.request.header);
+  const auto get = wire::decode_as<wire::Get>(piece.request.header);
   if (data.r_id != get.r_id || data.r_mx != get.i_mx || data.r_bufx != get.i_bufx ||
       data.r_offset != get.i_offset)
     return false;
   if (piece.done) return true;
-  if (auto const measured = piece.retry.measured(now)) round_trip.sample(measured);
+  if (const auto measured = piece.retry.measured(now)) round_trip.sample(measured);
   piece.done = true;
   get_answered = now;
   if (static_cast<std::int32_t>(data.b_num - newest_answered) > 0) newest_answered = data.b_num;
@@ -123,13 +123,13 @@ bool Sequencer::Impl::on_get_answer(const wire::Data& data, Time now) {
 // FetchOp_Complete: the peer may drop the result, and our Node expects no answer any more.
 // protocol: 9.19
 void Sequencer::Impl::release_get(const GetPiece& piece) {
-  auto const get = wire::decode_as<wire::Get>(piece.request.header);
+  const auto get = wire::decode_as<wire::Get>(piece.request.header);
   request(header(wire::Get{.r_id = get.r_id, .g_num = get.g_num}, flag::kFunction));
 }
 
 // Ignores a refusal that names another region: our Node still expects the answer.
 void Sequencer::Impl::on_get_refused(const wire::Get& refused) {
-  auto const index = refused.g_num - first_g_num;
+  const auto index = refused.g_num - first_g_num;
   if (index >= gets_sent || gets[index].done) return;
   if (refused.r_id != wire::decode_as<wire::Get>(gets[index].request.header).r_id) return;
   gets[index].done = true;
@@ -139,7 +139,7 @@ void Sequencer::Impl::on_get_refused(const wire::Get& refused) {
 
 void Sequencer::Impl::finish_gets() {
   while (!gets.empty() && gets.front().done && gets_sent > 0) {
-    auto const& piece = gets.front();
+    const auto& piece = gets.front();
     if (get_status == 0) get_status = piece.status;
     if (piece.last) {
       Completion c{};
@@ -169,7 +169,7 @@ void Sequencer::Impl::expire_gets(Time now) {
     if (piece.done) continue;
     // The peer answers in order: this one waits for those before it.
     // protocol: 10.19
-    auto const ahead = newest_answered - first_g_num - static_cast<std::uint32_t>(i);
+    const auto ahead = newest_answered - first_g_num - static_cast<std::uint32_t>(i);
     if (static_cast<std::int32_t>(ahead) < 0) piece.retry.left(get_answered);
     bool gave_up = false;
     if (again(piece.retry, piece.queued, Answerer::kNode, now, gave_up)) {

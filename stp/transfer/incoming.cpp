@@ -27,21 +27,21 @@ int Sequencer::post_receive(Context context, const Landing& landing) {
 }
 
 void Sequencer::Impl::on_offer(const ReceivedEntry& entry, Time now) {
-  auto const rts = wire::decode_as<wire::RequestToSend>(entry.header);
+  const auto rts = wire::decode_as<wire::RequestToSend>(entry.header);
   if (known_offer(rts.i_id)) return;
-  WaitingOffer const offer{rts.i_id,  new_id(),      load_msn(entry),
+  const WaitingOffer offer{rts.i_id,  new_id(),      load_msn(entry),
                            rts.t_len, rts.max_block, rts.cts_req};
   if (rts.rtr_i_id != wire::kNoId) {  // the answer to a read of ours
-    auto const read = asked.find(rts.rtr_i_id);
+    const auto read = asked.find(rts.rtr_i_id);
     if (read == asked.end() || read->second.region || read->second.length != offer.length)
       return refuse(Op::kRequestAnswer, offer.i_id);
-    auto const found = read->second;
+    const auto found = read->second;
     asked.erase(read);
     return begin(offer, Completion::Kind::kRead, found.context, found.landing, now);
   }
   enqueue(offer);
   match_receives(now);
-  auto const waits = std::any_of(waiting.begin(), waiting.end(),
+  const auto waits = std::any_of(waiting.begin(), waiting.end(),
                                  [&](const WaitingOffer& w) { return w.i_id == offer.i_id; });
   if (waits) tell_seen(offer.i_id, offer.r_id);
 }
@@ -55,10 +55,10 @@ void Sequencer::Impl::tell_seen(std::uint32_t i_id, std::uint32_t r_id) {
 // that does not number them wait in order of arrival.
 // protocol: 9.21
 void Sequencer::Impl::enqueue(const WaitingOffer& offer) {
-  auto const ahead = offer.msn == 0 ? 0 : offer.msn - expected_msn;
+  const auto ahead = offer.msn == 0 ? 0 : offer.msn - expected_msn;
   if (waiting.size() == kMaxWaiting || ahead >= kMaxAhead)
     return refuse(Op::kRequestAnswer, offer.i_id);
-  auto const place = std::find_if(waiting.begin(), waiting.end(), [&](const WaitingOffer& w) {
+  const auto place = std::find_if(waiting.begin(), waiting.end(), [&](const WaitingOffer& w) {
     return offer.msn != 0 && w.msn != 0 && static_cast<std::int32_t>(w.msn - offer.msn) > 0;
   });
   waiting.insert(place, offer);
@@ -88,13 +88,13 @@ void Sequencer::Impl::next_message() {
 // protocol: 9.24, 10.2
 bool Sequencer::Impl::known_offer(std::uint32_t i_id) {
   if (over(i_id, Op::kRequestAnswer)) return true;
-  for (auto const& [r_id, in] : incoming) {
+  for (const auto& [r_id, in] : incoming) {
     if (in.i_id != i_id) continue;
     // Its CTS is on its way, or the Node will repeat it if no data arrives.
     tell_seen(in.i_id, r_id);
     return true;
   }
-  for (auto const& offer : waiting) {
+  for (const auto& offer : waiting) {
     if (offer.i_id != i_id) continue;
     tell_seen(offer.i_id, offer.r_id);
     return true;
@@ -111,7 +111,7 @@ void Sequencer::Impl::refuse(Op answer, std::uint32_t i_id) {
 
 // A request of the peer that was handled before. Repeats a refusal, which may have been lost.
 bool Sequencer::Impl::over(std::uint32_t i_id, Op answer) {
-  auto const found = finished.find(i_id);
+  const auto found = finished.find(i_id);
   if (found == finished.end()) return false;
   if (found->second) refuse(answer, i_id);
   return true;
@@ -122,12 +122,12 @@ bool Sequencer::Impl::over(std::uint32_t i_id, Op answer) {
 void Sequencer::Impl::match_receives(Time now) {
   STP_ASSERT(!skipped.contains(expected_msn), "the message that is expected is not skipped");
   for (pass_stale(); !waiting.empty() && !receives.empty(); pass_stale()) {
-    auto const offer = waiting.front();
-    auto const ahead = static_cast<std::int32_t>(offer.msn - expected_msn);
+    const auto offer = waiting.front();
+    const auto ahead = static_cast<std::int32_t>(offer.msn - expected_msn);
     if (offer.msn != 0 && ahead > 0) return;  // an earlier one is on its way
     waiting.pop_front();
     if (offer.msn != 0) next_message();
-    auto const [context, landing] = receives.front();
+    const auto [context, landing] = receives.front();
     if (offer.length > landing.length) {
       refuse(Op::kRequestAnswer, offer.i_id);
       remember_finished(offer.i_id, true);
@@ -159,14 +159,14 @@ void Sequencer::Impl::pass_stale() {
 std::optional<Offer> Sequencer::waiting() {
   impl_->pass_stale();
   if (impl_->waiting.empty() || !impl_->receives.empty()) return std::nullopt;
-  auto const& first = impl_->waiting.front();
+  const auto& first = impl_->waiting.front();
   if (first.msn != 0 && first.msn != impl_->expected_msn) return std::nullopt;
   return Offer{first.length, first.msn};
 }
 
 void Sequencer::refuse_waiting() {
   if (!waiting()) return;
-  auto const offer = impl_->waiting.front();
+  const auto offer = impl_->waiting.front();
   impl_->waiting.pop_front();
   if (offer.msn != 0) impl_->next_message();
   impl_->refuse(Op::kRequestAnswer, offer.i_id);
@@ -175,9 +175,9 @@ void Sequencer::refuse_waiting() {
 
 // protocol: 9.4
 unsigned Sequencer::Impl::choose_blocksize(std::uint64_t length, unsigned max_block) const {
-  auto const stu = config.receive_stu_log2;
-  auto const whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
-  auto const lossy = stu + loss.max_block_stus_log2(stu);
+  const auto stu = config.receive_stu_log2;
+  const auto whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
+  const auto lossy = stu + loss.max_block_stus_log2(stu);
   return std::max(wire::kMinBlocksize, std::min({config.max_block, max_block, whole, lossy,
                                                  stu + wire::kMaxStusOfBlockLog2}));
 }
@@ -219,7 +219,7 @@ Address Sequencer::Impl::place_of(const Incoming& in, std::uint32_t b_num) const
 }
 
 void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
-  auto const at = place_of(in, b_num);
+  const auto at = place_of(in, b_num);
   SendEntry entry{};
   entry.header = header(wire::ClearToSend{.blocksize = static_cast<std::uint16_t>(in.blocksize),
                                           .r_mx = in.landing.mx,
@@ -239,8 +239,8 @@ void Sequencer::Impl::send_grant(const Incoming& in, std::uint32_t b_num) {
 // cancelled. The ids of such an answer are the peer's and may equal those of a Block of ours; its
 // place does not.
 void Sequencer::Impl::on_block(const ReceivedEntry& entry, Time now) {
-  auto const data = wire::decode_as<wire::Data>(entry.header);
-  auto const found = incoming.find(data.r_id);
+  const auto data = wire::decode_as<wire::Data>(entry.header);
+  const auto found = incoming.find(data.r_id);
   if (found == incoming.end()) {
     on_put(entry);
     return;
@@ -263,9 +263,9 @@ void Sequencer::Impl::on_block(const ReceivedEntry& entry, Time now) {
 
 // Handles the header of a Put Block that was sent to wake its receiver.
 void Sequencer::Impl::on_put(const ReceivedEntry& entry) {
-  auto const data = wire::decode_as<wire::Data>(entry.header);
-  for (auto const& [i_id, given] : opened) {
-    auto const mra = wire::decode_as<wire::MemoryRegionAvailable>(given.header);
+  const auto data = wire::decode_as<wire::Data>(entry.header);
+  for (const auto& [i_id, given] : opened) {
+    const auto mra = wire::decode_as<wire::MemoryRegionAvailable>(given.header);
     if (mra.r_id != data.r_id) continue;
     complete(Completion::Kind::kArrived, 0, 0, entry.length);
     auto& c = completions.back();
@@ -294,7 +294,7 @@ void Sequencer::Impl::finish(Incoming& in, int status) {
 }
 
 void Sequencer::Impl::remember_finished(std::uint32_t i_id, bool refused) {
-  auto const [known, added] = finished.emplace(i_id, refused);
+  const auto [known, added] = finished.emplace(i_id, refused);
   known->second = refused;
   STP_ASSERT(finished.size() == finished_order.size() + (added ? 1U : 0U),
              "each Transfer that is remembered has its place in the order");

@@ -17,13 +17,13 @@ class LossEstimate {
   void observe(std::uint64_t stus, std::uint32_t repeats) {
     stus_ += stus;
     if (repeats == last_repeats_ && stus_ < kSample) return;
-    auto const lost = static_cast<double>(repeats - last_repeats_);
-    auto const seen = static_cast<double>(stus_) + lost;
+    const auto lost = static_cast<double>(repeats - last_repeats_);
+    const auto seen = static_cast<double>(stus_) + lost;
     if (seen == 0) return;
     // A mean at first, then a moving mean; a small sample changes it in proportion.
     STP_ASSERT(lost >= 0 && lost <= seen, "no more is lost than was sent");
     total_ += seen;
-    auto const weight = std::max(std::min(seen / kSample, 1.0) / 4, seen / total_);
+    const auto weight = std::max(std::min(seen / kSample, 1.0) / 4, seen / total_);
     rate_ += weight * (lost / seen - rate_);
     stus_ = 0;
     last_repeats_ = repeats;

@@ -20,10 +20,10 @@ int Sequencer::write(Context context, Address source, std::uint64_t length,
 // protocol: 9.9
 int Sequencer::serve_read(std::uint32_t request, Context context, Address source,
                           std::uint64_t length) {
-  auto const found = impl_->peer_requests.find(request);
+  const auto found = impl_->peer_requests.find(request);
   if (found == impl_->peer_requests.end()) return -ECANCELED;
   if (found->second.region || length != found->second.length) return -EINVAL;
-  auto const answers = found->second.i_id;
+  const auto answers = found->second.i_id;
   impl_->peer_requests.erase(found);
   return impl_->offer(Completion::Kind::kServe, answers, context, source, length, {});
 }
@@ -31,7 +31,7 @@ int Sequencer::serve_read(std::uint32_t request, Context context, Address source
 int Sequencer::Impl::offer(Completion::Kind kind, std::uint32_t answers, Context context,
                            Address source, std::uint64_t length, const WriteOptions& options) {
   if (ended != 0) return ended;
-  auto const i_id = new_id();
+  const auto i_id = new_id();
   auto& out = outbound[i_id];
   out.kind = kind;
   out.answers = answers;
@@ -64,7 +64,7 @@ void Sequencer::Impl::send_offer(Outbound& out) {
 
 // RA: seen or refused. Answers an RTS or an RTR.
 void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused, Time now) {
-  if (auto const found = asked.find(ra.i_id); found != asked.end() && !found->second.region) {
+  if (const auto found = asked.find(ra.i_id); found != asked.end() && !found->second.region) {
     if (refused) {
       complete(Completion::Kind::kRead, found->second.context, -ECONNREFUSED);
       asked.erase(found);
@@ -73,7 +73,7 @@ void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused, Tim
     }
     return;
   }
-  auto const found = outbound.find(ra.i_id);
+  const auto found = outbound.find(ra.i_id);
   if (found == outbound.end()) return;
   auto& out = found->second;
   if (!out.state.advance(refused ? OutboundEvent::kRefused : OutboundEvent::kSeen)) return;
@@ -83,7 +83,7 @@ void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused, Tim
     return;
   }
   if (out.state == OutboundState::kSeen) {
-    if (auto const measured = out.retry.measured(now)) round_trip.sample(measured);
+    if (const auto measured = out.retry.measured(now)) round_trip.sample(measured);
     out.r_id = ra.r_id;
     // From here on the receiver decides: it sends a CTS when it has room. The RTS is repeated from
     // time to time only to check that the receiver still knows it.
@@ -94,21 +94,21 @@ void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused, Tim
 
 // protocol: 9.2
 void Sequencer::Impl::on_grant(const wire::ClearToSend& cts, Time now) {
-  auto const found = outbound.find(cts.i_id);
+  const auto found = outbound.find(cts.i_id);
   if (found == outbound.end()) return;  // finished: its END or its last RSR said so
   auto& out = found->second;
-  bool const first = out.state != OutboundState::kSending;
+  const bool first = out.state != OutboundState::kSending;
   if (!first && (cts.r_id != out.r_id || cts.blocksize != out.blocksize)) return;
   if (cts.blocksize > config.send_stu_log2 + wire::kMaxStusOfBlockLog2) return;
   if (first) {
     out.blocksize = cts.blocksize;
     out.r_id = cts.r_id;
     if (out.state == OutboundState::kOffered)
-      if (auto const measured = out.retry.measured(now)) round_trip.sample(measured);
+      if (const auto measured = out.retry.measured(now)) round_trip.sample(measured);
   }
   if (cts.b_num >= out.block_count() || cts.b_num < out.b_seq) return;
   if (!out.state.advance(OutboundEvent::kGranted)) return;
-  bool const repeated = cts.b_num < out.granted;
+  const bool repeated = cts.b_num < out.granted;
   out.granted = std::max(out.granted, cts.b_num + 1);
   STP_ASSERT(out.granted <= out.block_count(), "no Block is granted that the Transfer has not");
   if (repeated) {
@@ -123,16 +123,16 @@ void Sequencer::Impl::on_grant(const wire::ClearToSend& cts, Time now) {
 
 // Sends the Block that a CTS permits, from the STU that holds the first missing byte.
 void Sequencer::Impl::send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated) {
-  auto const at = std::uint64_t{cts.b_num} << out.blocksize;
+  const auto at = std::uint64_t{cts.b_num} << out.blocksize;
   STP_ASSERT(at <= out.length, "a Block begins within its Transfer");
-  auto const length = std::min(out.length - at, std::uint64_t{1} << out.blocksize);
+  const auto length = std::min(out.length - at, std::uint64_t{1} << out.blocksize);
   if (cts.f_offset > length) return;
-  auto const to = Address{cts.r_bufx, cts.r_offset}.linear(config.remote_bufsize);
-  auto const tile = (to + cts.f_offset) >> config.send_stu_log2;
-  auto const number = tile - (to >> config.send_stu_log2);
-  auto const skip = number == 0 ? 0 : (tile << config.send_stu_log2) - to;
+  const auto to = Address{cts.r_bufx, cts.r_offset}.linear(config.remote_bufsize);
+  const auto tile = (to + cts.f_offset) >> config.send_stu_log2;
+  const auto number = tile - (to >> config.send_stu_log2);
+  const auto skip = number == 0 ? 0 : (tile << config.send_stu_log2) - to;
   STP_ASSERT(skip <= length, "no more is left out than the Block has");
-  auto const start = Address::from_linear(to + skip, config.remote_bufsize);
+  const auto start = Address::from_linear(to + skip, config.remote_bufsize);
   wire::Data data{.r_mx = cts.r_mx,
                   .r_bufx = start.bufx,
                   .r_offset = start.offset,
@@ -142,9 +142,9 @@ void Sequencer::Impl::send_block(Outbound& out, const wire::ClearToSend& cts, bo
   if (repeated && is_leaving(data)) return;
   data.sync = next_sync++;
   SendEntry entry{};
-  auto const wanted = out.options.flags & (flag::kInterrupt | flag::kOrder);
+  const auto wanted = out.options.flags & (flag::kInterrupt | flag::kOrder);
   entry.header = header(data, static_cast<std::uint16_t>(flag::kSendState | wanted));
-  auto const from = Address::from_linear(out.source.linear(config.local_bufsize) + at + skip,
+  const auto from = Address::from_linear(out.source.linear(config.local_bufsize) + at + skip,
                                          config.local_bufsize);
   entry.bufx = from.bufx;
   entry.offset = from.offset;
@@ -157,15 +157,15 @@ void Sequencer::Impl::send_block(Outbound& out, const wire::ClearToSend& cts, bo
 // CTS.
 // protocol: 10.15
 bool Sequencer::Impl::is_leaving(const wire::Data& data) const {
-  auto const from = Address{data.r_bufx, data.r_offset}.linear(config.remote_bufsize);
-  auto const holds = [&](Op op, std::uint32_t d_id, std::uint32_t b_num, const Address& at) {
+  const auto from = Address{data.r_bufx, data.r_offset}.linear(config.remote_bufsize);
+  const auto holds = [&](Op op, std::uint32_t d_id, std::uint32_t b_num, const Address& at) {
     return op == Op::kData && d_id == data.r_id && b_num == data.b_num &&
            at.linear(config.remote_bufsize) <= from;
   };
-  for (auto const& handed : in_ring)
+  for (const auto& handed : in_ring)
     if (holds(handed.op, handed.d_id, handed.b_num, handed.at)) return true;
   return std::any_of(outbox.begin(), outbox.end(), [&](const Outgoing& queued) {
-    auto const& h = queued.entry.header;
+    const auto& h = queued.entry.header;
     return holds(h.op(), h.d_id, h.b_num, {h.bufx, h.offset});
   });
 }
@@ -173,7 +173,7 @@ bool Sequencer::Impl::is_leaving(const wire::Data& data) const {
 // RSR about a Transfer of ours, or about a region that we put into.
 void Sequencer::Impl::on_state(const wire::RequestStateResponse& rsr, bool refused, Time now) {
   if (rsr.i_id == wire::kNoId) return on_slots(rsr, now);
-  if (auto const found = outbound.find(rsr.i_id); found != outbound.end())
+  if (const auto found = outbound.find(rsr.i_id); found != outbound.end())
     return outbound_state(found->second, rsr, refused, now);
   auto* const stream = find_puts(rsr.r_id);
   if (stream != nullptr && stream->i_id == rsr.i_id) put_state(*stream, rsr, refused, now);
@@ -183,7 +183,7 @@ void Sequencer::Impl::on_state(const wire::RequestStateResponse& rsr, bool refus
 void Sequencer::Impl::outbound_state(Outbound& out, const wire::RequestStateResponse& rsr,
                                      bool refused, Time now) {
   if (out.state != OutboundState::kSending || rsr.r_id != out.r_id) return;
-  auto const i_id = out.i_id;
+  const auto i_id = out.i_id;
   if (refused) {  // the receiver no longer knows the Transfer
     out.state.must(OutboundEvent::kEnded);
     forget_requests(out.r_id);
@@ -209,7 +209,7 @@ void Sequencer::Impl::outbound_state(Outbound& out, const wire::RequestStateResp
 // Returns the Sync of the RS; the answer repeats it.
 std::uint32_t Sequencer::Impl::ask_state(std::uint32_t r_id, std::uint32_t i_id,
                                          std::uint32_t b_num) {
-  wire::RequestState const rs{.sync = next_sync++, .b_num = b_num, .r_id = r_id, .i_id = i_id};
+  const wire::RequestState rs{.sync = next_sync++, .b_num = b_num, .r_id = r_id, .i_id = i_id};
   request(header(rs));
   return rs.sync;
 }
@@ -218,12 +218,12 @@ std::uint32_t Sequencer::Impl::ask_state(std::uint32_t r_id, std::uint32_t i_id,
 void Sequencer::Impl::expire_outbound(Time now) {
   for (auto next = outbound.begin(); next != outbound.end();) {
     auto& out = next->second;
-    auto const here = next++;
+    const auto here = next++;
     bool gave_up = false;
     // After an RA the RTS asks whether it is still known.
-    bool const offered = out.state == OutboundState::kOffered;
-    auto const who = offered ? Answerer::kUser : Answerer::kQuestion;
-    bool const repeat = again(out.retry, out.queued, who, now, gave_up);
+    const bool offered = out.state == OutboundState::kOffered;
+    const auto who = offered ? Answerer::kUser : Answerer::kQuestion;
+    const bool repeat = again(out.retry, out.queued, who, now, gave_up);
     if (gave_up || out.is_over(now)) {
       out.state.must(OutboundEvent::kSilence);
       forget_requests(out.r_id);

@@ -31,12 +31,12 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
   if (found == nullptr) return -EACCES;
   auto& stream = *found;
   if (offset > stream.region.length || length > stream.region.length - offset) return -EINVAL;
-  auto const block = std::uint64_t{1} << self.config.max_block;
-  auto const count = length == 0 ? 1 : ((length - 1) >> self.config.max_block) + 1;
+  const auto block = std::uint64_t{1} << self.config.max_block;
+  const auto count = length == 0 ? 1 : ((length - 1) >> self.config.max_block) + 1;
   if (count > kMaxQueued - stream.blocks.size()) return -EAGAIN;
-  auto const from = source.linear(self.config.local_bufsize);
+  const auto from = source.linear(self.config.local_bufsize);
   for (std::uint64_t i = 0; i < count; ++i) {
-    auto const at = i * block;
+    const auto at = i * block;
     auto& piece = stream.blocks.place();
     piece.context = context;
     piece.last = i + 1 == count;
@@ -54,7 +54,7 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
 
 PutStream* Sequencer::Impl::find_puts(std::uint32_t r_id) {
   if (recent_puts != nullptr && recent_puts->region.r_id == r_id) return recent_puts;
-  auto const found = puts.find(r_id);
+  const auto found = puts.find(r_id);
   return found == puts.end() ? nullptr : recent_puts = &found->second;
 }
 
@@ -93,12 +93,12 @@ bool Sequencer::Impl::must_ask(const PutStream& stream) {
 // protocol: 9.10, 9.27
 void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index, bool asks) {
   STP_ASSERT(index < stream.sent, "a Block that is sent is counted");
-  auto const& block = stream.blocks[index];
+  const auto& block = stream.blocks[index];
   STP_ASSERT(block.offset + block.length <= stream.region.length, "a Block lies within its region");
-  auto const to = Address::from_linear(
+  const auto to = Address::from_linear(
       stream.region.at.linear(config.remote_bufsize) + block.offset, config.remote_bufsize);
   // Silent, unless it should wake its receiver: nobody waits for its header there.
-  auto const wake = (block.flags & flag::kInterrupt) != 0;
+  const auto wake = (block.flags & flag::kInterrupt) != 0;
   unsigned flags = block.flags & (flag::kInterrupt | flag::kOrder);
   if (!wake) flags |= flag::kSilent;
   if (asks) {
@@ -121,7 +121,7 @@ void Sequencer::Impl::send_put(PutStream& stream, std::uint32_t index, bool asks
 
 // Sends an RS: its answer covers all Blocks sent before it.
 void Sequencer::Impl::ask_about(PutStream& stream) {
-  auto const sync = ask_state(stream.region.r_id, stream.i_id, stream.b_seq);
+  const auto sync = ask_state(stream.region.r_id, stream.i_id, stream.b_seq);
   stream.question = {.b_num = stream.b_seq, .sync = sync};
   stream.queued = last_number;
   stream.unasked = 0;
@@ -146,12 +146,12 @@ void Sequencer::confirm_puts() {
 // next one will ask: the answer to a later Block covers all before it.
 // protocol: 9.27
 void Sequencer::Impl::leave_asking(SendEntry& put) {
-  auto const asks = [](const Outgoing& out) {
+  const auto asks = [](const Outgoing& out) {
     return out.may_not_ask && out.entry.header.has(flag::kSendState);
   };
-  bool const next_asks =
+  const bool next_asks =
       outbox.size() > 1 && asks(outbox[1]) && outbox[1].entry.header.d_id == put.header.d_id;
-  bool const must = asks(outbox[0]) && !next_asks;
+  const bool must = asks(outbox[0]) && !next_asks;
   if (must || ++puts_not_asked == kAskOnce) {
     puts_not_asked = 0;
     put.header.op_flags |= flag::kSendState;
@@ -176,8 +176,8 @@ void Sequencer::Impl::put_state(PutStream& stream, const wire::RequestStateRespo
   if (refused) return abandon(stream, -ECANCELED);
   auto done = rsr.b_seq - stream.b_seq;
   if (done > stream.sent) return;  // an old answer
-  bool const answers = stream.question && stream.question->sync == rsr.sync;
-  bool const lost = answers && rsr.b_seq == stream.question->b_num;
+  const bool answers = stream.question && stream.question->sync == rsr.sync;
+  const bool lost = answers && rsr.b_seq == stream.question->b_num;
   if (answers) stream.question.reset();
   if (done == 0) {
     if (!answers) return;
@@ -188,7 +188,7 @@ void Sequencer::Impl::put_state(PutStream& stream, const wire::RequestStateRespo
     return stream.retry.answered(now);
   }
   for (; done > 0; --done) {
-    auto const& block = stream.blocks.front();
+    const auto& block = stream.blocks.front();
     if (block.last) completions.place() = completion_of(block, 0);
     stream.blocks.pop_front();
     ++stream.b_seq;
@@ -204,13 +204,13 @@ void Sequencer::Impl::put_state(PutStream& stream, const wire::RequestStateRespo
 
 // Gives up the region: everything outstanding completes with `status`, and the peer is told.
 void Sequencer::Impl::abandon(PutStream& stream, int status) {
-  auto const region = stream.region;
-  auto const r_id = region.r_id, i_id = stream.i_id;
+  const auto region = stream.region;
+  const auto r_id = region.r_id, i_id = stream.i_id;
   forget_requests(r_id);
   end(r_id, i_id, std::nullopt);
   // The peer has the region until it sees that END: nothing may be sent into it from memory that
   // has been returned.
-  for (auto const& block : stream.blocks)
+  for (const auto& block : stream.blocks)
     if (block.last) complete_once_taken(completion_of(block, status));
   Completion revoked{};
   revoked.kind = Completion::Kind::kRevoked;
@@ -226,7 +226,7 @@ void Sequencer::Impl::expire_puts(Time now) {
     bool gave_up = false;
     STP_ASSERT(stream.retry.running() == (stream.sent > 0),
                "the clock runs while a Block is on its way");
-    bool const repeat = again(stream.retry, stream.queued, Answerer::kQuestion, now, gave_up);
+    const bool repeat = again(stream.retry, stream.queued, Answerer::kQuestion, now, gave_up);
     if (gave_up || (stream.sent > 0 && now - stream.stalled_since >= kProgressPatience)) {
       abandon(stream, -ETIMEDOUT);
     } else if (repeat) {

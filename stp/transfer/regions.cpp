@@ -27,7 +27,7 @@ void store_terms(SendEntry& entry, const RegionTerms& terms) {
 
 RegionTerms load_terms(const ReceivedEntry& entry) {
   if (entry.payload_length != wire::kOptionSize) return {};
-  auto const* const at = reinterpret_cast<const std::byte*>(entry.payload);
+  const auto* const at = reinterpret_cast<const std::byte*>(entry.payload);
   return {wire::load64(at), wire::load32(at + 8)};
 }
 
@@ -42,7 +42,7 @@ namespace flag = wire::flag;
 int Sequencer::read(Context context, const Landing& landing) {
   if (impl_->ended != 0) return impl_->ended;
   if (landing.length == 0) return -EINVAL;
-  auto const i_id = impl_->new_id();
+  const auto i_id = impl_->new_id();
   auto& asked = impl_->asked[i_id];
   asked.context = context;
   asked.landing = landing;
@@ -58,7 +58,7 @@ int Sequencer::request_region(Context context, std::uint64_t length, std::uint32
                               std::uint32_t name) {
   if (impl_->ended != 0) return impl_->ended;
   if (length == 0 || window == 0 || window > kMaxWindow) return -EINVAL;
-  auto const i_id = impl_->new_id();
+  const auto i_id = impl_->new_id();
   auto& asked = impl_->asked[i_id];
   asked.region = true;
   asked.context = context;
@@ -85,11 +85,11 @@ void Sequencer::Impl::send_ask(std::uint32_t i_id, Asked& what) {
 }
 
 void Sequencer::Impl::on_read_request(const wire::RequestToReceive& rtr) {
-  for (auto const& [number, pending] : peer_requests)
+  for (const auto& [number, pending] : peer_requests)
     if (!pending.region && pending.i_id == rtr.i_id) return tell_seen(rtr.i_id, number);
   if (over(rtr.i_id, Op::kRequestAnswer)) return;
   if (peer_requests.size() == kMaxPeerRequests) return refuse(Op::kRequestAnswer, rtr.i_id);
-  auto const number = new_id();
+  const auto number = new_id();
   peer_requests[number] = {.i_id = rtr.i_id, .length = rtr.t_len};
   remember_finished(rtr.i_id);  // a late duplicate is not a second request
   tell_seen(rtr.i_id, number);
@@ -98,15 +98,15 @@ void Sequencer::Impl::on_read_request(const wire::RequestToReceive& rtr) {
 }
 
 void Sequencer::Impl::on_region_request(const ReceivedEntry& entry) {
-  auto const rmr = wire::decode_as<wire::RequestMemoryRegion>(entry.header);
-  if (auto const given = opened.find(rmr.i_id); given != opened.end()) return answer(given->second);
-  for (auto const& [number, pending] : peer_requests)
+  const auto rmr = wire::decode_as<wire::RequestMemoryRegion>(entry.header);
+  if (const auto given = opened.find(rmr.i_id); given != opened.end()) return answer(given->second);
+  for (const auto& [number, pending] : peer_requests)
     if (pending.region && pending.i_id == rmr.i_id) return;  // the user has not decided yet
   if (over(rmr.i_id, Op::kMemoryRegionAvailable)) return;
   if (peer_requests.size() == kMaxPeerRequests || opened.size() == kMaxPeerRequests)
     return refuse(Op::kMemoryRegionAvailable, rmr.i_id);
-  auto const number = new_id();
-  auto const name = load_msn(entry);
+  const auto number = new_id();
+  const auto name = load_msn(entry);
   peer_requests[number] = {
       .region = true, .i_id = rmr.i_id, .length = rmr.t_len, .window = rmr.b_win, .name = name};
   complete(Completion::Kind::kRegionRequest, 0, 0, rmr.t_len);
@@ -116,9 +116,9 @@ void Sequencer::Impl::on_region_request(const ReceivedEntry& entry) {
 
 int Sequencer::serve_region(std::uint32_t number, const Landing& landing, std::uint32_t window,
                             const RegionTerms& terms) {
-  auto const found = impl_->peer_requests.find(number);
+  const auto found = impl_->peer_requests.find(number);
   if (found == impl_->peer_requests.end()) return -ECANCELED;
-  auto const wanted = found->second;
+  const auto wanted = found->second;
   if (!wanted.region || landing.length < wanted.length || window == 0) return -EINVAL;
   SendEntry entry{};
   entry.header = Impl::header(wire::MemoryRegionAvailable{
@@ -141,10 +141,10 @@ int Sequencer::serve_region(std::uint32_t number, const Landing& landing, std::u
 // protocol: 9.18
 int Sequencer::close_region(std::uint32_t number) {
   if (impl_->ended != 0) return impl_->ended;
-  auto const given = std::find_if(impl_->opened.begin(), impl_->opened.end(),
+  const auto given = std::find_if(impl_->opened.begin(), impl_->opened.end(),
                                   [&](const auto& o) { return o.second.header.s_id == number; });
   if (given == impl_->opened.end()) return -EINVAL;
-  auto const i_id = given->first;
+  const auto i_id = given->first;
   impl_->opened.erase(given);
   impl_->remember_finished(i_id, true);
   impl_->end(i_id, number, std::nullopt);
@@ -152,7 +152,7 @@ int Sequencer::close_region(std::uint32_t number) {
 }
 
 int Sequencer::refuse(std::uint32_t number) {
-  auto const found = impl_->peer_requests.find(number);
+  const auto found = impl_->peer_requests.find(number);
   if (found == impl_->peer_requests.end()) return -ECANCELED;
   impl_->refuse(found->second.region ? Op::kMemoryRegionAvailable : Op::kRequestAnswer,
                 found->second.i_id);
@@ -163,19 +163,19 @@ int Sequencer::refuse(std::uint32_t number) {
 
 // MRA: the region that we requested, or a refusal.
 void Sequencer::Impl::on_region(const ReceivedEntry& entry) {
-  auto const mra = wire::decode_as<wire::MemoryRegionAvailable>(entry.header);
-  auto const found = asked.find(mra.i_id);
+  const auto mra = wire::decode_as<wire::MemoryRegionAvailable>(entry.header);
+  const auto found = asked.find(mra.i_id);
   if (found == asked.end() || !found->second.region) return;
-  auto const what = found->second;
+  const auto what = found->second;
   asked.erase(found);
-  bool const refused = entry.header.has(flag::kReject) || mra.b_win == 0;
-  bool const taken = puts.contains(mra.r_id);  // protocol: 9.1
+  const bool refused = entry.header.has(flag::kReject) || mra.b_win == 0;
+  const bool taken = puts.contains(mra.r_id);  // protocol: 9.1
   if (refused || mra.t_len < what.length || taken)
     return complete(Completion::Kind::kRegion, what.context, -ECONNREFUSED);
   STP_ASSERT(what.length > 0, "a region that was asked for has a length");
   auto& stream = puts[mra.r_id];
   stream.i_id = mra.i_id;
-  auto const terms = load_terms(entry);
+  const auto terms = load_terms(entry);
   stream.region = {.r_id = mra.r_id,
                    .mx = mra.r_mx,
                    .at = {mra.r_bufx, mra.r_offset},
@@ -211,16 +211,16 @@ void Sequencer::Impl::end(std::uint32_t r_id, std::uint32_t i_id,
 
 // protocol: 9.18, 9.20
 void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
-  auto const end = wire::decode_as<wire::End>(entry.header);
+  const auto end = wire::decode_as<wire::End>(entry.header);
   wire::EndAck ea{.i_id = end.i_id, .r_id = end.r_id};
   // The peer may not know our id of what it ends.
-  for (auto const& [r_id, in] : incoming)
+  for (const auto& [r_id, in] : incoming)
     if (end.r_id == wire::kNoId && in.i_id == end.i_id) ea.r_id = r_id;
-  auto const given = opened.find(end.i_id);
+  const auto given = opened.find(end.i_id);
   if (end.r_id == wire::kNoId && given != opened.end()) ea.r_id = given->second.header.s_id;
-  auto const out = outbound.find(end.r_id);
-  auto const in = incoming.find(ea.r_id);
-  bool const known = (out != outbound.end() && out->second.r_id == end.i_id) ||
+  const auto out = outbound.find(end.r_id);
+  const auto in = incoming.find(ea.r_id);
+  const bool known = (out != outbound.end() && out->second.r_id == end.i_id) ||
                      (in != incoming.end() && in->second.i_id == end.i_id) ||
                      (given != opened.end() && given->second.header.s_id == ea.r_id);
   if (known) {
@@ -230,11 +230,11 @@ void Sequencer::Impl::on_end(const ReceivedEntry& entry, Time now) {
     remember_finished(end.i_id);  // its request may arrive after this END
   }
   if (!end_transfer(end) && !end_regions(end)) end_remote(end);
-  if (auto const msn = load_msn(entry); msn != 0) skip(msn, now);
+  if (const auto msn = load_msn(entry); msn != 0) skip(msn, now);
 }
 
 bool Sequencer::Impl::end_transfer(const wire::End& end) {
-  bool const unnamed = end.r_id == wire::kNoId;
+  const bool unnamed = end.r_id == wire::kNoId;
   for (auto& [r_id, in] : incoming) {
     if (in.i_id != end.i_id || (!unnamed && r_id != end.r_id)) continue;
     in.state.must(InboundEvent::kEnded);
@@ -246,7 +246,7 @@ bool Sequencer::Impl::end_transfer(const wire::End& end) {
     return true;  // skip() gives up its place in the order of messages
   }
   for (auto& [i_id, out] : outbound) {
-    bool const named = i_id == end.r_id && (out.r_id == end.i_id || out.r_id == wire::kNoId);
+    const bool named = i_id == end.r_id && (out.r_id == end.i_id || out.r_id == wire::kNoId);
     if (!named && !(unnamed && out.answers == end.i_id)) continue;
     out.state.must(OutboundEvent::kEnded);
     forget_requests(out.r_id);
@@ -258,7 +258,7 @@ bool Sequencer::Impl::end_transfer(const wire::End& end) {
 }
 
 bool Sequencer::Impl::end_regions(const wire::End& end) {
-  if (auto const given = opened.find(end.i_id);
+  if (const auto given = opened.find(end.i_id);
       given != opened.end() && (given->second.header.s_id == end.r_id || end.r_id == wire::kNoId)) {
     remember_finished(end.i_id);
     Completion c{};
@@ -274,12 +274,12 @@ bool Sequencer::Impl::end_regions(const wire::End& end) {
 
 // The owner of a region that this side puts into takes it back.
 bool Sequencer::Impl::end_remote(const wire::End& end) {
-  auto const found = puts.find(end.i_id);
+  const auto found = puts.find(end.i_id);
   if (found == puts.end() || found->second.i_id != end.r_id) return false;
-  auto const stream = found->second;
+  const auto stream = found->second;
   forget_requests(end.i_id);
   forget_puts(end.i_id);
-  for (auto const& block : stream.blocks)
+  for (const auto& block : stream.blocks)
     if (block.last) completions.push_back(completion_of(block, -ECANCELED));
   complete(Completion::Kind::kRevoked, 0, 0);
   completions.back().region = stream.region;
@@ -287,7 +287,7 @@ bool Sequencer::Impl::end_remote(const wire::End& end) {
 }
 
 void Sequencer::Impl::on_end_ack(const wire::EndAck& ea) {
-  auto const found = endings.find(ea.i_id);
+  const auto found = endings.find(ea.i_id);
   if (found == endings.end()) return;
   if (found->second.completion) completions.push_back(*found->second.completion);
   endings.erase(found);
@@ -296,15 +296,15 @@ void Sequencer::Impl::on_end_ack(const wire::EndAck& ea) {
 // protocol: 10.11
 void Sequencer::Impl::expire_asked(Time now) {
   for (auto next = asked.begin(); next != asked.end();) {
-    auto const here = next++;
+    const auto here = next++;
     auto& what = here->second;
     bool gave_up = false;
-    bool const repeat = again(what.retry, what.queued, Answerer::kUser, now, gave_up);
+    const bool repeat = again(what.retry, what.queued, Answerer::kUser, now, gave_up);
     if (!gave_up && now - what.begun < kSeenPatience) {
       if (repeat) send_ask(here->first, what);
       continue;
     }
-    auto const kind = what.region ? Completion::Kind::kRegion : Completion::Kind::kRead;
+    const auto kind = what.region ? Completion::Kind::kRegion : Completion::Kind::kRead;
     Completion c{};
     c.kind = kind;
     c.context = what.context;
@@ -316,7 +316,7 @@ void Sequencer::Impl::expire_asked(Time now) {
 
 void Sequencer::Impl::expire_endings(Time now) {
   for (auto next = endings.begin(); next != endings.end();) {
-    auto const here = next++;
+    const auto here = next++;
     bool gave_up = false;
     auto& ending = here->second;
     if (again(ending.retry, ending.queued, Answerer::kUser, now, gave_up)) {

@@ -33,13 +33,13 @@ bool Sequencer::Impl::again(Retry& retry, std::uint64_t queued, Answerer who, Ti
 // Whether the peer has seen the request `queued`, or would have, and has had time to answer.
 // protocol: 10.21
 bool Sequencer::Impl::is_lost(std::uint64_t queued, Answerer who, Time now) {
-  auto const known = who == Answerer::kNode ? doubt.seen_since(queued) : doubt.read_since(queued);
+  const auto known = who == Answerer::kNode ? doubt.seen_since(queued) : doubt.read_since(queued);
   if (known == kNever) {
     in_doubt = true;
     doubt.begin(now);
     return false;
   }
-  auto const answer_by = known + (who == Answerer::kNode ? interval() : round_trip.timeout());
+  const auto answer_by = known + (who == Answerer::kNode ? interval() : round_trip.timeout());
   if (now < answer_by) due_at(answer_by);
   return now >= answer_by;
 }
@@ -52,7 +52,7 @@ void Sequencer::Impl::ask_whether_seen(Time now) {
   } else if (bool gave_up = false; !again(question, asked_as, Answerer::kQuestion, now, gave_up)) {
     return;
   }
-  auto const sync = ask_state(wire::kNoId, 0, wire::kNoId);
+  const auto sync = ask_state(wire::kNoId, 0, wire::kNoId);
   STP_ASSERT(question.running(), "a question waits for its answer");
   asked_as = last_number;
   doubt.ask(sync, asked_as);

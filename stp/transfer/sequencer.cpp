@@ -85,7 +85,7 @@ void Sequencer::Impl::complete(const Outbound& out, int status) {
 void Sequencer::Impl::answer(const SendEntry& entry) {
   constexpr std::size_t kMaxQueued = 1024;
   if (outbox.size() >= kMaxQueued) return;
-  for (auto const& queued : outbox)
+  for (const auto& queued : outbox)
     if (queued.entry.header == entry.header) return;
   request(entry);
 }
@@ -113,7 +113,7 @@ void Sequencer::Impl::give_held() {
 // Ids count up, so that no id is reused while a duplicate of an old frame may exist.
 // protocol: 8.13, 9.1
 std::uint32_t Sequencer::Impl::new_id() {
-  auto const id = next_id++;
+  const auto id = next_id++;
   if (next_id == wire::kNoId) next_id = 1;
   return id;
 }
@@ -126,8 +126,8 @@ void Sequencer::Impl::forget_requests(std::uint32_t d_id) {
 }
 
 void Sequencer::Impl::dispatch(const ReceivedEntry& entry, Time now) {
-  auto const& h = entry.header;
-  bool const refused = h.has(wire::flag::kReject);
+  const auto& h = entry.header;
+  const bool refused = h.has(wire::flag::kReject);
   switch (h.op()) {
     case Op::kRequestToSend:
       return on_offer(entry, now);
@@ -174,7 +174,7 @@ Time Sequencer::Impl::tell_time(Time now) {
 }
 
 void Sequencer::receive(const ReceivedEntry& entry, Time now) {
-  auto const present = impl_->tell_time(now);
+  const auto present = impl_->tell_time(now);
   if (impl_->ended == 0) impl_->dispatch(entry, present);
 }
 
@@ -182,10 +182,10 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
   auto& self = *impl_;
   self.tell_time(now);
   if (self.outbox.empty()) return false;
-  auto const& next = self.outbox.front();
+  const auto& next = self.outbox.front();
   copy(next.entry, out);
   if (next.may_not_ask) self.leave_asking(out);
-  auto const& h = next.entry.header;
+  const auto& h = next.entry.header;
   STP_ASSERT(self.in_ring.empty() || self.in_ring.back().number < next.number,
              "requests are handed out in their order");
   if (self.in_ring.empty()) {
@@ -305,19 +305,19 @@ void Sequencer::fail(int error) {
   self.ended = error;
   self.deadline = kNever;
   self.outbox.clear();
-  for (auto const& [id, out] : self.outbound) self.complete(out, error);
-  for (auto const& [id, in] : self.incoming) self.complete(in.kind, in.context, error);
-  for (auto const& [context, landing] : self.receives)
+  for (const auto& [id, out] : self.outbound) self.complete(out, error);
+  for (const auto& [id, in] : self.incoming) self.complete(in.kind, in.context, error);
+  for (const auto& [context, landing] : self.receives)
     self.complete(Completion::Kind::kReceive, context, error);
-  for (auto const& [id, asked] : self.asked)
+  for (const auto& [id, asked] : self.asked)
     self.complete(asked.region ? Completion::Kind::kRegion : Completion::Kind::kRead, asked.context,
                   error);
-  for (auto const& [id, stream] : self.puts)
-    for (auto const& block : stream.blocks)
+  for (const auto& [id, stream] : self.puts)
+    for (const auto& block : stream.blocks)
       if (block.last) self.completions.push_back(Impl::completion_of(block, error));
-  for (auto const& piece : self.gets)
+  for (const auto& piece : self.gets)
     if (piece.last) self.complete(piece.kind, piece.context, error);
-  for (auto const& [number, completion] : self.held) self.completions.push_back(completion);
+  for (const auto& [number, completion] : self.held) self.completions.push_back(completion);
   for (auto& [id, ending] : self.endings)
     if (ending.completion) self.completions.push_back(*ending.completion);
   self.outbound.clear();
@@ -335,11 +335,11 @@ void Sequencer::fail(int error) {
 }
 
 std::size_t Sequencer::outstanding() const {
-  auto const& self = *impl_;
+  const auto& self = *impl_;
   std::size_t count = self.outbound.size() + self.incoming.size() + self.receives.size() +
                       self.asked.size() + self.gets.size() + self.held.size();
-  for (auto const& [id, stream] : self.puts) count += stream.blocks.size();
-  for (auto const& [id, ending] : self.endings) count += ending.completion.has_value();
+  for (const auto& [id, stream] : self.puts) count += stream.blocks.size();
+  for (const auto& [id, ending] : self.endings) count += ending.completion.has_value();
   return count;
 }
 

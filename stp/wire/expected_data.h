@@ -37,7 +37,7 @@ constexpr std::array<std::uint64_t, kWords> masks() {
   constexpr auto kBytes = sizeof(std::uint64_t);
   for (std::size_t index = 0; index < kWords; ++index) {
     for (std::size_t i = 0; i < kBytes; ++i) {
-      auto const byte = std::endian::native == std::endian::big ? kBytes - 1 - i : i;
+      const auto byte = std::endian::native == std::endian::big ? kBytes - 1 - i : i;
       masks[index] |= compared(kAt[index] + i) << 8 * byte;
     }
   }

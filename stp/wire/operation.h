@@ -2,7 +2,7 @@
 // One struct per operation, with the operation's own names for its fields. Generated from the table
 // in operations.h.
 //
-//   auto const rts = decode_as<RequestToSend>(header);   // header.op() is kRequestToSend
+//   const auto rts = decode_as<RequestToSend>(header);   // header.op() is kRequestToSend
 //   if (rts.t_len > ...) ...
 //   encode_to(ClearToSend{.blocksize = 20, ...}, header);  // sets Op and the operation's fields
 //

@@ -22,7 +22,7 @@ constexpr std::size_t kOpCodes = 32;
 
 constexpr auto by_code() {
   std::array<Operation, kOpCodes> table{};
-  for (auto const& row : kRows) table[static_cast<std::size_t>(row.op)] = row;
+  for (const auto& row : kRows) table[static_cast<std::size_t>(row.op)] = row;
   return table;
 }
 constexpr auto kByCode = by_code();
@@ -30,7 +30,7 @@ constexpr auto kByCode = by_code();
 }  // namespace
 
 const Operation& operation(Op op) {
-  auto const code = static_cast<std::size_t>(op);
+  const auto code = static_cast<std::size_t>(op);
   return kByCode[code < kOpCodes ? code : 0];
 }
 

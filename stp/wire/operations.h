@@ -195,8 +195,8 @@ constexpr std::uint64_t word_of(const Header& header, Word word) {
 }
 // Truncates values that do not fit.
 constexpr void set_word(Header& header, Word word, std::uint64_t value) {
-  auto const whole = static_cast<std::uint32_t>(value);
-  auto const half = static_cast<std::uint16_t>(value);
+  const auto whole = static_cast<std::uint32_t>(value);
+  const auto half = static_cast<std::uint16_t>(value);
   switch (word) {
     case Word::kParam:
       header.param = half;

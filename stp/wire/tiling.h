@@ -32,7 +32,7 @@ struct Address {
 // Bytes of the STU that begins at linear address `at` with `remaining` bytes of the Block to go.
 // protocol: 8.2
 constexpr std::uint64_t stu_length(std::uint64_t at, std::uint64_t remaining, unsigned stu_log2) {
-  auto const size = std::uint64_t{1} << stu_log2;
+  const auto size = std::uint64_t{1} << stu_log2;
   return std::min(remaining, size - (at & (size - 1)));
 }
 

@@ -21,7 +21,7 @@ class CacheControl {
     for (std::size_t step = 0; step < kSteps; ++step) {
       std::uint64_t next = 0;
       for (std::size_t i = 0; i < kLinesOfStep; ++i) {
-        auto const row = (step * kLinesOfStep + i) * connections_;
+        const auto row = (step * kLinesOfStep + i) * connections_;
         next += lines_[row + (which * kSpread + found_) % connections_].value;
       }
       found_ = next;

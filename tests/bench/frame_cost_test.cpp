@@ -17,7 +17,7 @@ template <typename Round>
 double quickest(Round&& round) {
   auto best = std::chrono::duration<double>::max();
   for (int i = 0; i < kRounds; ++i) {
-    auto const begin = std::chrono::steady_clock::now();
+    const auto begin = std::chrono::steady_clock::now();
     round(static_cast<std::uint32_t>(i));
     best = std::min<std::chrono::duration<double>>(best, std::chrono::steady_clock::now() - begin);
   }
@@ -30,12 +30,12 @@ double receive_puts(std::size_t connections, std::size_t active, Also&& also) {
   ManyConnections many(connections);
   std::vector<ManyConnections::Frame> frames;
   for (std::size_t i = 0; i < active; ++i) {
-    auto const which = i * 40'507 % connections;
+    const auto which = i * 40'507 % connections;
     many.open_region(which);
     frames.push_back(many.put(which, 0));
   }
   std::uint32_t b_num = 0;
-  auto const seconds = quickest([&](std::uint32_t) {
+  const auto seconds = quickest([&](std::uint32_t) {
     for (std::size_t i = 0; i < kMany; ++i) {
       auto& frame = frames[i % active];
       ManyConnections::set_b_num(frame, b_num);
@@ -51,11 +51,11 @@ double receive_puts(std::size_t connections, std::size_t active, Also&& also) {
 
 // The margins are wide: the figures are stp-bench's.
 TEST(FrameCost, does_not_grow_with_connections_beyond_the_caches) {
-  auto const nothing = [](std::size_t) {};
-  auto const one = receive_puts(1, 1, nothing);
+  const auto nothing = [](std::size_t) {};
+  const auto one = receive_puts(1, 1, nothing);
   EXPECT_LE(receive_puts(kMany, 1, nothing), 4 * one) << "of which one is active";
   CacheControl control(kMany);
-  auto const misses = receive_puts(1, 1, [&](std::size_t i) { control.touch(i); });
+  const auto misses = receive_puts(1, 1, [&](std::size_t i) { control.touch(i); });
   EXPECT_LE(receive_puts(kMany, kMany, nothing), 4 * misses) << "all of them active";
   EXPECT_EQ(control.found(), 0U);
 }

@@ -33,7 +33,7 @@ class Prober final : public port::Engine {
   [[nodiscard]] bool waiting() const { return waiting_; }
 
   void receive(std::span<const Bytes> burst, Time) override {
-    for (auto const& bytes : burst) {
+    for (const auto& bytes : burst) {
       wire::Frame frame;
       if (wire::parse(bytes, wire::kMaxMaxStu, frame) != DropReason::kNone) continue;
       if (frame.header.op() == wire::Op::kDisconnectAnswer && frame.header.d_key == asked_)
@@ -65,7 +65,7 @@ class Prober final : public port::Engine {
 // CPU time of all threads of a process, in nanoseconds.
 std::uint64_t cpu_time(const std::string& pid) {
   std::uint64_t sum = 0;
-  for (auto const& task : std::filesystem::directory_iterator("/proc/" + pid + "/task")) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/" + pid + "/task")) {
     std::uint64_t spent = 0;
     std::ifstream(task.path() / "schedstat") >> spent;
     sum += spent;
@@ -74,10 +74,10 @@ std::uint64_t cpu_time(const std::string& pid) {
 }
 
 void show_idle_share(const std::string& pid) {
-  auto const cpu_before = cpu_time(pid);
-  auto const before = port::now();
+  const auto cpu_before = cpu_time(pid);
+  const auto before = port::now();
   std::this_thread::sleep_for(std::chrono::seconds(5));
-  auto const spent = static_cast<double>(cpu_time(pid) - cpu_before);
+  const auto spent = static_cast<double>(cpu_time(pid) - cpu_before);
   std::printf("idle: %.2f %% of a core\n",
               100.0 * spent / static_cast<double>(port::now() - before));
 }
@@ -85,7 +85,7 @@ void show_idle_share(const std::string& pid) {
 // The answer's delay; kNever: there was none.
 Time probe(port::LinkPort& link, Prober& prober) {
   prober.ask();
-  auto const before = port::now();
+  const auto before = port::now();
   auto after = before;
   while (prober.waiting() && after - before < kGiveUp) {
     link.turn(prober, after);
@@ -98,7 +98,7 @@ int run(const std::string& link_text, const std::string& peer_text, const std::s
         std::size_t count) {
   port::LinkConfig config;
   std::string error;
-  auto const peer = port::parse_mac(peer_text);
+  const auto peer = port::parse_mac(peer_text);
   if (!peer) error = "no MAC address: " + peer_text;
   std::unique_ptr<port::Port> port;
   if (peer && port::parse_link(link_text, config, error)) port = port::Port::open(config, error);
@@ -118,7 +118,7 @@ int run(const std::string& link_text, const std::string& peer_text, const std::s
   std::size_t lost = 0;
   for (std::size_t i = 0; i < count; ++i) {
     std::this_thread::sleep_for(std::chrono::microseconds(pause(random)));
-    auto const delay = probe(link, prober);
+    const auto delay = probe(link, prober);
     if (delay == kNever)
       ++lost;
     else
@@ -129,7 +129,7 @@ int run(const std::string& link_text, const std::string& peer_text, const std::s
     return 1;
   }
   std::sort(delays.begin(), delays.end());
-  auto const at = [&](std::size_t percent) {
+  const auto at = [&](std::size_t percent) {
     return static_cast<double>(delays[(delays.size() - 1) * percent / 100]) / kMicrosecond;
   };
   std::printf("answers: p50 %.1f us, p90 %.1f us, p99 %.1f us, max %.1f us, %zu of %zu lost\n",
@@ -141,9 +141,9 @@ int run(const std::string& link_text, const std::string& peer_text, const std::s
 }  // namespace stp::bench
 
 int main(int count, char** arguments) {
-  std::vector<std::string> const given(arguments + 1, arguments + count);
+  const std::vector<std::string> given(arguments + 1, arguments + count);
   std::size_t probes = 1000;
-  bool const counted = given.size() == 4;
+  const bool counted = given.size() == 4;
   if (counted) std::from_chars(given[3].data(), given[3].data() + given[3].size(), probes);
   if (given.size() < 3 || given.size() > 4 || probes == 0) {
     std::fprintf(stderr,

@@ -9,9 +9,9 @@ namespace {
 constexpr std::size_t kMany = 60'000;
 
 TEST(IdleConnections, cost_at_most_2_KiB_each_beyond_their_users_rings) {
-  auto const before = test::live_bytes();
+  const auto before = test::live_bytes();
   ManyConnections many(kMany);
-  auto const cost = test::live_bytes() - before - many.channel_bytes();
+  const auto cost = test::live_bytes() - before - many.channel_bytes();
   EXPECT_LE(cost / kMany, 2'048U);
   RecordProperty("bytes_per_idle_connection", static_cast<int>(cost / kMany));
 }
@@ -22,8 +22,8 @@ TEST(IdleConnections, sixty_thousand_work_on_one_node) {
   for (std::size_t i = 0; i < kMany; i += 997) {
     many.open_region(i);
     for (std::uint32_t b_num = 0; b_num < 3; ++b_num) {
-      auto const frame = many.put(i, b_num);
-      Bytes const bytes(frame);
+      const auto frame = many.put(i, b_num);
+      const Bytes bytes(frame);
       many.node().receive({&bytes, 1}, many.now());
     }
   }

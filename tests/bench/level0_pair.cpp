@@ -60,16 +60,16 @@ Level0Pair::~Level0Pair() {
 }
 
 void Level0Pair::puts(std::uint32_t count, int length) {
-  auto const end = data_.b_num + count;
+  const auto end = data_.b_num + count;
   timeval at_once{};
   for (std::uint32_t confirmed = data_.b_num; confirmed != end;) {
     for (; data_.b_num != end && data_.b_num - confirmed < kWindow; ++data_.b_num) {
-      bool const asks = (data_.b_num + 1) % kAsks == 0 || data_.b_num + 1 == end;
+      const bool asks = (data_.b_num + 1) % kAsks == 0 || data_.b_num + 1 == end;
       data_.op_flags = ST_OP_FLAGS(ST_OP_DATA, ST_FLAG_SILENT | (asks ? ST_FLAG_SEND_STATE : 0));
       check(st_tx(a_.connection, &data_, nullptr, length, 0, 0), "st_tx");
     }
     st_header_t state;
-    auto const result = st_rx(a_.connection, &state, nullptr, &at_once);
+    const auto result = st_rx(a_.connection, &state, nullptr, &at_once);
     if (result == -EWOULDBLOCK) continue;
     check(result, "st_rx");
     confirmed = state.b_seq;

@@ -32,7 +32,7 @@ constexpr MacAddr kMacA{{2, 0, 0, 0, 0, 1}}, kMacB{{2, 0, 0, 0, 0, 2}};
 class Writer {
  public:
   explicit Writer(int descriptor) : file_(fdopen(descriptor, "wb")) {
-    for (auto const word : {0xa1b23c4dU, 0x00040002U, 0U, 0U, 262'144U, 1U}) put(word);
+    for (const auto word : {0xa1b23c4dU, 0x00040002U, 0U, 0U, 262'144U, 1U}) put(word);
   }
   ~Writer() { std::fclose(file_); }
   Writer(const Writer&) = delete;
@@ -98,11 +98,11 @@ class Writer {
   }
   void say(const Header& h, bool from_a, std::size_t payload = 0) {
     std::array<std::byte, 256> frame{};
-    std::array<std::byte, 64> const bytes{};
-    wire::Envelope const envelope{from_a ? kMacB : kMacA, from_a ? kMacA : kMacB, {}, false};
-    auto const length = wire::emit(envelope, h, Bytes(bytes).first(payload), {}, frame);
+    const std::array<std::byte, 64> bytes{};
+    const wire::Envelope envelope{from_a ? kMacB : kMacA, from_a ? kMacA : kMacB, {}, false};
+    const auto length = wire::emit(envelope, h, Bytes(bytes).first(payload), {}, frame);
     time_ += 1000;
-    for (auto const word : {1'700'000'000U + static_cast<std::uint32_t>(time_ / kSecond),
+    for (const auto word : {1'700'000'000U + static_cast<std::uint32_t>(time_ / kSecond),
                             static_cast<std::uint32_t>(time_ % kSecond),
                             static_cast<std::uint32_t>(length), static_cast<std::uint32_t>(length)})
       put(word);
@@ -129,15 +129,15 @@ TEST(LongTrace, is_checked_fast_and_in_memory_that_does_not_grow_with_it) {
   CapturedFrame captured;
   std::size_t early = 0;
   unsigned frames = 0;
-  auto const begin = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   while (capture->next(captured)) {
     checker.frame(decoder.decode(captured));
     // By then every connection remembers as much as it ever will.
     if (++frames == kFrames * 7 / 8) early = test::live_bytes();
   }
-  auto const late = test::live_bytes();
+  const auto late = test::live_bytes();
   checker.finish();
-  std::chrono::duration<double> const took = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   EXPECT_EQ(first_finding, "");
   EXPECT_LE(late, early + early / 8);
   std::printf(

@@ -31,14 +31,14 @@ ManagedPair::Side::Side(const char* link, std::uint32_t shard) : bytes(2 * kMost
 // Events that are not looked at are those of no interest here: sends, mostly.
 bool ManagedPair::Side::take(unsigned kind) {
   stm_event_t events[16];
-  auto const count = stm_queue_poll(queue, events, 16);
+  const auto count = stm_queue_poll(queue, events, 16);
   check(count, "stm_queue_poll");
   for (int i = 0; i < count; ++i) {
     check(events[i].status, "an operation");
     seen.push_back(events[i]);
   }
-  auto const found =
-      std::find_if(seen.begin(), seen.end(), [=](auto const& event) { return event.kind == kind; });
+  const auto found =
+      std::find_if(seen.begin(), seen.end(), [=](const auto& event) { return event.kind == kind; });
   if (found == seen.end()) return false;
   if (kind == STM_REQUEST) connection = found->connection;
   seen.erase(found);
@@ -107,7 +107,7 @@ std::uint64_t ManagedPair::puts_until(const std::atomic<bool>& stop, std::uint32
     for (; posted - done < window; ++posted)
       check(stm_put(a_.connection, 0, 0, a_.memory, a_.bytes.data(), length, remote_.key, 0),
             "stm_put");
-    auto const told = stm_queue_poll(a_.queue, events.data(), static_cast<int>(window));
+    const auto told = stm_queue_poll(a_.queue, events.data(), static_cast<int>(window));
     check(told, "stm_queue_poll");
     done += static_cast<std::uint64_t>(told);
   }
@@ -127,14 +127,14 @@ void ManagedPair::puts(std::uint32_t count, std::size_t length, bool listed) {
   }
   for (std::uint32_t posted = 0, done = 0; done < count;) {
     if (listed && posted < count) {
-      auto const room = std::min(count - posted, kWindow - (posted - done));
+      const auto room = std::min(count - posted, kWindow - (posted - done));
       check(stm_post_list(a_.connection, list.data(), room), "stm_post_list");
       posted += room;
     }
     for (; posted < count && posted - done < kWindow; ++posted)
       check(stm_put(a_.connection, 0, 0, a_.memory, a_.bytes.data(), length, remote_.key, 0),
             "stm_put");
-    auto const told = stm_queue_poll(a_.queue, events, kWindow);
+    const auto told = stm_queue_poll(a_.queue, events, kWindow);
     check(told, "stm_queue_poll");
     done += static_cast<std::uint32_t>(told);
     b_.take(0);

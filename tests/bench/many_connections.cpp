@@ -19,7 +19,7 @@ ManyConnections::ManyConnections(std::size_t count)
       host_(kMac, 1, NodeConfig{.mac = {}, .max_stu = 13, .vlan = {}}),
       endpoint_(host_.open(config_)) {
   auto& node = host_.node;
-  auto const piece = memory_.all();
+  const auto piece = memory_.all();
   RegionId region = kNoneId;
   if (node.listen(endpoint_, kUPort) != 0 ||
       node.map(endpoint_, Direction::kReceive, 0, {&piece, 1}, region) != 0 ||
@@ -43,7 +43,7 @@ void ManyConnections::connect(std::size_t i) {
   rc.d_id = kUPort;
   Frame frame(wire::kMaxHeadSize + wire::kMinPayload);
   frame.resize(wire::emit({kMac, kPeer, {}, false}, rc, {}, {}, frame));
-  Bytes const bytes(frame);
+  const Bytes bytes(frame);
   node.receive({&bytes, 1}, now_);
   discard_frames();
   VcId id = kNoneId;
@@ -65,7 +65,7 @@ void ManyConnections::prove(VcId id) {
   rs.b_num = rs.d_id = wire::kNoId;
   Frame frame(wire::kMaxHeadSize + wire::kMinPayload);
   frame.resize(wire::emit({kMac, kPeer, {}, false}, rs, {}, {}, frame));
-  Bytes const bytes(frame);
+  const Bytes bytes(frame);
   node.receive({&bytes, 1}, now_);
   discard_frames();
 }

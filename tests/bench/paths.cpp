@@ -26,7 +26,7 @@ void receive_data(std::uint32_t count, std::size_t length) {
   ManyConnections one(1);
   one.open_region(0);
   std::vector<ManyConnections::Frame> frames(kBurst, one.put(0, 0, length));
-  std::vector<Bytes> const burst(frames.begin(), frames.end());
+  const std::vector<Bytes> burst(frames.begin(), frames.end());
   for (std::uint32_t b_num = 0; b_num < count; b_num += kBurst) {
     for (std::uint32_t i = 0; i < kBurst; ++i) ManyConnections::set_b_num(frames[i], b_num + i);
     one.node().receive(burst, one.now());
@@ -36,8 +36,8 @@ void receive_data(std::uint32_t count, std::size_t length) {
 // Into the user's queue, and out of it.
 void receive_control(std::uint32_t count) {
   ManyConnections one(1);
-  auto const frame = one.no_operation(0);
-  Bytes const bytes(frame);
+  const auto frame = one.no_operation(0);
+  const Bytes bytes(frame);
   auto user = one.user(0);
   ReceivedEntry entry{};
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -58,7 +58,7 @@ void node_to_node(std::uint32_t count, std::uint32_t length) {
 
 // A user's request into the ring: what st_tx does last.
 void request_to_ring(std::uint32_t count) {
-  ChannelGeometry const geometry{64, 64};
+  const ChannelGeometry geometry{64, 64};
   test::ChannelMemory const memory(geometry);
   NodeChannel node(memory.data(), geometry);
   UserChannel user(memory.data());
@@ -71,7 +71,7 @@ void request_to_ring(std::uint32_t count) {
 
 // A header out of the ring: what st_rx does first.
 void ring_to_user(std::uint32_t count) {
-  ChannelGeometry const geometry{64, 64};
+  const ChannelGeometry geometry{64, 64};
   test::ChannelMemory const memory(geometry);
   NodeChannel node(memory.data(), geometry);
   UserChannel user(memory.data());
@@ -106,7 +106,7 @@ void level0_put(std::uint32_t count) {
 void copy(std::uint32_t count) {
   constexpr std::size_t kHead = wire::kEthernetSize + wire::kHeaderSize;
   test::Buffers const from(13, 2), to(13, 1);
-  decltype(&std::memmove) volatile const move = std::memmove;
+  decltype(&std::memmove) const volatile move = std::memmove;
   for (std::uint32_t i = 0; i < count; ++i) move(to.data(), from.data() + kHead, kJumbo);
 }
 
@@ -135,12 +135,12 @@ constexpr std::array kPaths{
 int main(int argc, char** argv) {
   using stp::bench::kPaths;
   if (argc == 2 && std::string_view(argv[1]) == "--list") {
-    for (auto const& path : kPaths) std::puts(path.name.data());
+    for (const auto& path : kPaths) std::puts(path.name.data());
     return 0;
   }
-  auto const* const path =
+  const auto* const path =
       argc == 3 ? std::find_if(kPaths.begin(), kPaths.end(),
-                               [&](auto const& each) { return each.name == argv[1]; })
+                               [&](const auto& each) { return each.name == argv[1]; })
                 : kPaths.end();
   if (path == kPaths.end()) {
     std::fprintf(stderr, "usage: %s --list | PATH COUNT\n", argv[0]);

@@ -10,7 +10,7 @@ PutPair::PutPair()
     : TwoNodes(NodeConfig{.mac = {}, .max_stu = 13, .vlan = {}, .attach_from = 1024}) {
   connect({.bufsize = kBufsize}, {.bufsize = kBufsize});
   source_.fill_pattern();
-  auto const from = source_.all(), to = target_.all();
+  const auto from = source_.all(), to = target_.all();
   RegionId region = kNoneId;
   EXPECT_EQ(a.node.map(endpoint_a, Direction::kTransmit, 0, {&from, 1}, region), 0);
   EXPECT_EQ(b.node.map(listener, Direction::kReceive, 0, {&to, 1}, region), 0);
@@ -26,7 +26,7 @@ PutPair::PutPair()
   request_ = control(Op::kData, wire::flag::kSilent);
   request_.header.mx = mx_;
   request_.header.d_id = kRegion;
-  auto const room = a.node.frame_room();
+  const auto room = a.node.frame_room();
   heads_.resize(room * kBurst);
   for (std::size_t i = 0; i < kBurst; ++i) frames_[i].head = heads_.data() + i * room;
 }
@@ -45,8 +45,8 @@ void PutPair::put(std::uint32_t length) {
 
 std::uint32_t PutPair::put_burst(std::uint32_t length) {
   constexpr std::size_t kNear = 64 * 1024;  // bytes of frames that stay in the nearest caches
-  auto const buffers = std::max(length >> kBufsize, 1U);
-  auto const count =
+  const auto buffers = std::max(length >> kBufsize, 1U);
+  const auto count =
       static_cast<std::uint32_t>(std::clamp<std::size_t>(kNear / std::max(length, 1U), 1, kBurst));
   for (std::uint32_t i = 0; i < count; ++i) {
     request_.bufx = request_.header.bufx = next_buffer_;
@@ -59,11 +59,11 @@ std::uint32_t PutPair::put_burst(std::uint32_t length) {
 
 void PutPair::send(std::uint32_t length) {
   request(length);
-  while (auto const count = a.node.transmit(frames_, now)) let_go(count);
+  while (const auto count = a.node.transmit(frames_, now)) let_go(count);
 }
 
 void PutPair::move_frames() {
-  while (auto const count = a.node.transmit(frames_, now)) {
+  while (const auto count = a.node.transmit(frames_, now)) {
     std::array<LoopedFrame, kBurst> burst;
     for (std::size_t i = 0; i < count; ++i)
       burst[i] = {Bytes(frames_[i].head, frames_[i].head_length), frames_[i].attached};

@@ -37,14 +37,14 @@ std::vector<Bytes> make_frames(const stp::MacAddr& to) {
     rc.offset = static_cast<std::uint32_t>(dice() | 1);
     rc.sync = 10;
     rc.d_id = 3'000;
-    auto const nobody = stp::MacAddr::from_u64(std::uint64_t{2} << 40 | dice() >> 24);
+    const auto nobody = stp::MacAddr::from_u64(std::uint64_t{2} << 40 | dice() >> 24);
     stp::wire::emit({to, nobody, {}}, rc, {}, {}, frame);
   }
   return frames;
 }
 
 int open_socket(const char* interface) {
-  auto const fd = ::socket(AF_PACKET, SOCK_RAW, 0);
+  const auto fd = ::socket(AF_PACKET, SOCK_RAW, 0);
   sockaddr_ll at{};
   at.sll_family = AF_PACKET;
   at.sll_ifindex = static_cast<int>(::if_nametoindex(interface));
@@ -70,28 +70,28 @@ int main(int argc, char** argv) {
                   &o[5]) != 6)
     return 2;
   if (std::string(argv[5]) == "other") o[5] ^= 1;
-  auto const frames = make_frames(to);
-  auto const fd = open_socket(argv[1]);
-  auto const rate = std::strtod(argv[3], nullptr), seconds = std::strtod(argv[4], nullptr);
-  auto const total = static_cast<std::size_t>(rate * seconds);
+  const auto frames = make_frames(to);
+  const auto fd = open_socket(argv[1]);
+  const auto rate = std::strtod(argv[3], nullptr), seconds = std::strtod(argv[4], nullptr);
+  const auto total = static_cast<std::size_t>(rate * seconds);
   std::array<iovec, kBurst> pieces{};
   std::array<mmsghdr, kBurst> messages{};
   std::size_t sent = 0, next = 0;
-  auto const begun = std::chrono::steady_clock::now();
+  const auto begun = std::chrono::steady_clock::now();
   for (std::size_t done = 0; done < total; done += kBurst) {
     for (std::size_t i = 0; i < kBurst; ++i) {
-      auto const& frame = frames[next++ % frames.size()];
+      const auto& frame = frames[next++ % frames.size()];
       pieces[i] = {const_cast<std::byte*>(frame.data()), frame.size()};
       messages[i].msg_hdr.msg_iov = &pieces[i];
       messages[i].msg_hdr.msg_iovlen = 1;
     }
-    auto const left = ::sendmmsg(fd, messages.data(), kBurst, 0);
+    const auto left = ::sendmmsg(fd, messages.data(), kBurst, 0);
     if (left > 0) sent += static_cast<std::size_t>(left);
     // Behind time it catches up.
     std::this_thread::sleep_until(begun + std::chrono::nanoseconds(static_cast<std::int64_t>(
                                               static_cast<double>(done + kBurst) / rate * 1e9)));
   }
-  std::chrono::duration<double> const took = std::chrono::steady_clock::now() - begun;
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   std::printf("sent %zu in %.2f s: %.0f a second\n", sent, took.count(),
               static_cast<double>(sent) / took.count());
   ::close(fd);

@@ -46,17 +46,17 @@ struct Run {
 
 // Puts a second, of all threads together.
 double rate(const Run& run, const std::vector<int>& cpus) {
-  auto const link = "loop,queues=" + std::to_string(run.shards);
+  const auto link = "loop,queues=" + std::to_string(run.shards);
   std::vector<std::unique_ptr<ManagedPair>> pairs;
   for (unsigned i = 0; i < run.shards; ++i) {
-    auto const target = run.across ? (i + 1) % run.shards : i;
-    auto const port = ":" + std::to_string(3000 + i);
+    const auto target = run.across ? (i + 1) % run.shards : i;
+    const auto port = ":" + std::to_string(3000 + i);
     pairs.push_back(std::make_unique<ManagedPair>(link.c_str(), i + 1, target + 1, port.c_str()));
   }
   std::atomic<bool> stop{false};
   std::vector<std::uint64_t> done(run.shards);
   std::vector<std::thread> threads;
-  auto const begin = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   for (unsigned i = 0; i < run.shards; ++i)
     threads.emplace_back([&, i] {
       pin_to(cpus[i % cpus.size()]);
@@ -65,18 +65,18 @@ double rate(const Run& run, const std::vector<int>& cpus) {
   std::this_thread::sleep_for(std::chrono::duration<double>(run.seconds));
   stop = true;
   for (auto& thread : threads) thread.join();
-  std::chrono::duration<double> const took = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   std::uint64_t sum = 0;
-  for (auto const puts : done) sum += puts;
+  for (const auto puts : done) sum += puts;
   return static_cast<double>(sum) / took.count();
 }
 
 void measure(unsigned shards, bool across, double seconds, const std::vector<int>& cpus) {
   constexpr std::uint32_t kWindow = 64;
   constexpr std::size_t kSmall = 8, kLarge = 8192;
-  auto const small = rate({shards, across, kWindow, kSmall, seconds}, cpus);
-  auto const large = rate({shards, across, kWindow, kLarge, seconds}, cpus);
-  auto const alone = rate({shards, across, 1, kSmall, seconds}, cpus);
+  const auto small = rate({shards, across, kWindow, kSmall, seconds}, cpus);
+  const auto large = rate({shards, across, kWindow, kLarge, seconds}, cpus);
+  const auto alone = rate({shards, across, 1, kSmall, seconds}, cpus);
   std::printf("shards %2u %-6s %9.0f puts/s of 8 bytes, %7.0f MB/s, %9.0f puts/s one at a time%s\n",
               shards, across ? "across" : "apart", small, large * kLarge / 1e6, alone,
               shards > cpus.size() ? "  (fewer CPUs than shards)" : "");
@@ -86,8 +86,8 @@ int run(int argc, char** argv) {
   double seconds = 1;
   std::vector<unsigned> all{1, 2, 4, 8};
   for (int i = 1; i < argc; i += 2) {
-    auto const name = std::string(argv[i]);
-    auto const value = i + 1 < argc ? std::atof(argv[i + 1]) : 0;
+    const auto name = std::string(argv[i]);
+    const auto value = i + 1 < argc ? std::atof(argv[i + 1]) : 0;
     if (name == "--seconds" && value > 0) {
       seconds = value;
     } else if (name == "--shards" && value >= 1 && value <= 16) {
@@ -97,10 +97,10 @@ int run(int argc, char** argv) {
       return 2;
     }
   }
-  auto const cpus = usable_cpus();
+  const auto cpus = usable_cpus();
   std::printf("%zu CPUs\n", cpus.size());
-  for (auto const shards : all)
-    for (bool const across : {false, true})
+  for (const auto shards : all)
+    for (const bool across : {false, true})
       if (shards > 1 || !across) measure(shards, across, seconds, cpus);
   return 0;
 }

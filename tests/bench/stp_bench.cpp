@@ -21,12 +21,12 @@ namespace {
 // 8-byte Puts received, spread over `range(1)` of `range(0)` connections in an order that no
 // prefetcher follows: what grows with the second is the cache's doing, with the first ours.
 void receive_put(benchmark::State& state) {
-  auto const connections = static_cast<std::size_t>(state.range(0));
-  auto const active = static_cast<std::size_t>(state.range(1));
+  const auto connections = static_cast<std::size_t>(state.range(0));
+  const auto active = static_cast<std::size_t>(state.range(1));
   ManyConnections many(connections);
   std::vector<std::vector<std::byte>> frames;
   for (std::size_t i = 0; i < active; ++i) {
-    auto const which = i * 40'507 % connections;
+    const auto which = i * 40'507 % connections;
     many.open_region(which);
     frames.push_back(many.put(which, 0));
   }
@@ -35,11 +35,11 @@ void receive_put(benchmark::State& state) {
   for (auto _ : state) {
     auto& frame = frames[next];
     ManyConnections::set_b_num(frame, round);
-    Bytes const bytes(frame);
+    const Bytes bytes(frame);
     many.node().receive({&bytes, 1}, many.now());
     if (++next == active) next = 0, ++round;
   }
-  auto const& counters = many.node().counters();
+  const auto& counters = many.node().counters();
   if (counters.get(Counter::kRxBlocks) != static_cast<std::uint64_t>(state.iterations()))
     state.SkipWithError("Puts were dropped");
   state.SetItemsProcessed(state.iterations());
@@ -55,7 +55,7 @@ BENCHMARK(receive_put)
 
 // The same with one connection, and beside it the cache misses of so many.
 void receive_put_and_miss(benchmark::State& state) {
-  auto const connections = static_cast<std::size_t>(state.range(0));
+  const auto connections = static_cast<std::size_t>(state.range(0));
   CacheControl control(connections);
   ManyConnections one(1);
   one.open_region(0);
@@ -64,7 +64,7 @@ void receive_put_and_miss(benchmark::State& state) {
   std::size_t next = 0;
   for (auto _ : state) {
     ManyConnections::set_b_num(frame, b_num++);
-    Bytes const bytes(frame);
+    const Bytes bytes(frame);
     one.node().receive({&bytes, 1}, one.now());
     control.touch(next);
     if (++next == connections) next = 0;
@@ -75,10 +75,10 @@ void receive_put_and_miss(benchmark::State& state) {
 BENCHMARK(receive_put_and_miss)->ArgName("connections")->Arg(60'000);
 
 void idle_connection(benchmark::State& state) {
-  auto const connections = static_cast<std::size_t>(state.range(0));
+  const auto connections = static_cast<std::size_t>(state.range(0));
   std::size_t cost = 0;
   for (auto _ : state) {
-    auto const before = test::live_bytes();
+    const auto before = test::live_bytes();
     ManyConnections many(connections);
     cost = test::live_bytes() - before - many.channel_bytes();
   }
@@ -88,7 +88,7 @@ BENCHMARK(idle_connection)->Arg(1'000)->Arg(60'000)->Iterations(1)->Unit(benchma
 
 // Blocks of `range(0)` bytes from user to user through both Nodes, in one thread, by bursts.
 void node_to_node(benchmark::State& state) {
-  auto const length = static_cast<std::uint32_t>(state.range(0));
+  const auto length = static_cast<std::uint32_t>(state.range(0));
   PutPair pair;
   std::int64_t blocks = 0;
   for (auto _ : state) blocks += pair.put_burst(length);
@@ -100,7 +100,7 @@ BENCHMARK(node_to_node)->ArgName("bytes")->Arg(8)->Arg(8'192)->Arg(65'536);
 
 // The same bytes between the same places by memcpy: what no protocol on one core can beat.
 void plain_copy(benchmark::State& state) {
-  auto const length = static_cast<std::size_t>(state.range(0));
+  const auto length = static_cast<std::size_t>(state.range(0));
   test::Buffers from(13, 16), to(13, 16);
   std::size_t at = 0;
   for (auto _ : state) {
@@ -132,8 +132,8 @@ class Ratios : public benchmark::ConsoleReporter {
  public:
   void ReportRuns(const std::vector<Run>& runs) override {
     ConsoleReporter::ReportRuns(runs);
-    for (auto const& run : runs) {
-      auto const items = run.counters.find("items_per_second");
+    for (const auto& run : runs) {
+      const auto items = run.counters.find("items_per_second");
       times_[run.benchmark_name()] =
           items == run.counters.end() ? run.GetAdjustedCPUTime() : 1e9 / items->second.value;
     }

@@ -37,7 +37,7 @@ sockaddr_in address_of(char** arguments) {
 }
 
 void no_delay(int socket) {
-  int const one = 1;
+  const int one = 1;
   checked(::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), "TCP_NODELAY");
 }
 
@@ -47,7 +47,7 @@ bool receive_all(int socket, std::vector<char>& bytes, bool poll) {
     return ::recv(socket, bytes.data(), bytes.size(), MSG_WAITALL) ==
            static_cast<ssize_t>(bytes.size());
   for (std::size_t done = 0; done < bytes.size();) {
-    auto const got = ::recv(socket, bytes.data() + done, bytes.size() - done, MSG_DONTWAIT);
+    const auto got = ::recv(socket, bytes.data() + done, bytes.size() - done, MSG_DONTWAIT);
     if (got > 0)
       done += static_cast<std::size_t>(got);
     else if (got == 0 || errno != EAGAIN)
@@ -61,14 +61,14 @@ bool send_all(int socket, const std::vector<char>& bytes) {
 }
 
 void serve(const sockaddr_in& address, bool poll) {
-  auto const listener = checked(::socket(AF_INET, SOCK_STREAM, 0), "socket");
-  int const one = 1;
+  const auto listener = checked(::socket(AF_INET, SOCK_STREAM, 0), "socket");
+  const int one = 1;
   checked(::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one), "SO_REUSEADDR");
   checked(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), "bind");
   checked(::listen(listener, 1), "listen");
   std::puts("listening");
   std::fflush(stdout);
-  auto const peer = checked(::accept(listener, nullptr, nullptr), "accept");
+  const auto peer = checked(::accept(listener, nullptr, nullptr), "accept");
   no_delay(peer);
   std::uint32_t size = 0;
   if (::recv(peer, &size, sizeof size, MSG_WAITALL) != sizeof size || size > (1U << 20)) return;
@@ -79,23 +79,23 @@ void serve(const sockaddr_in& address, bool poll) {
 
 double median_round_trip(const sockaddr_in& address, bool poll, std::uint32_t size,
                          double seconds) {
-  auto const peer = checked(::socket(AF_INET, SOCK_STREAM, 0), "socket");
+  const auto peer = checked(::socket(AF_INET, SOCK_STREAM, 0), "socket");
   checked(::connect(peer, reinterpret_cast<const sockaddr*>(&address), sizeof address), "connect");
   no_delay(peer);
   if (::send(peer, &size, sizeof size, MSG_NOSIGNAL) != sizeof size)
     throw std::runtime_error("send");
   std::vector<char> bytes(size);
   std::vector<double> times;
-  auto const end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double>(seconds));
   for (auto start = Clock::now(); start < end;) {
     if (!send_all(peer, bytes) || !receive_all(peer, bytes, poll))
       throw std::runtime_error("the server has gone");
-    auto const now = Clock::now();
+    const auto now = Clock::now();
     times.push_back(std::chrono::duration<double, std::micro>(now - start).count());
     start = now;
   }
-  auto const middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   return *middle;
 }
@@ -103,7 +103,7 @@ double median_round_trip(const sockaddr_in& address, bool poll, std::uint32_t si
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool const poll = argc > 1 && std::strcmp(argv[1], "--poll") == 0;
+  const bool poll = argc > 1 && std::strcmp(argv[1], "--poll") == 0;
   if (poll) {
     ++argv;
     --argc;
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    auto const address = address_of(argv);
+    const auto address = address_of(argv);
     if (argc == 3)
       serve(address, poll);
     else

@@ -57,8 +57,8 @@ TEST_F(ConnectionRules, an_answer_counts_only_while_connecting_with_the_right_na
   endpoint_a = a.open();
   begin_connect();
   arrive(b, *take(a));
-  auto const answer = *take(b);
-  auto const good = parsed(answer).header;
+  const auto answer = *take(b);
+  const auto good = parsed(answer).header;
   auto wrong = good;
   ++wrong.d_key;
   inject(a, kMacB, wrong);
@@ -66,7 +66,7 @@ TEST_F(ConnectionRules, an_answer_counts_only_while_connecting_with_the_right_na
   EXPECT_EQ(ca.user.state(), ChannelState::kConnecting);
   arrive(a, answer);
   EXPECT_EQ(ca.user.state(), ChannelState::kOpen);
-  auto const before = a.count(Counter::kBadState);
+  const auto before = a.count(Counter::kBadState);
   auto again = good;
   again.param = 1;
   inject(a, kMacB, again);
@@ -135,7 +135,7 @@ TEST_F(ConnectionRules, a_disconnect_is_not_given_up_before_a_second_however_fas
 // protocol: 5.24
 TEST_F(ConnectionRules, a_peer_whose_frames_arrive_lives_though_it_leaves_questions_unanswered) {
   connect();
-  auto const at_a = info(a, ca);
+  const auto at_a = info(a, ca);
   wire = [](const Frame&, bool) { return 0U; };
   wire::Header nop;
   nop.op_flags = wire::op_flags(Op::kNoOperation);

@@ -21,7 +21,7 @@ TEST_F(ConnectionlessRules, who_knows_mac_port_and_key_reaches_the_queue_and_is_
   nop.d_key = pb.name.local_key;
   nop.s_port = 77;
   inject(b, kStranger, nop);
-  auto const first = get(pb.port), second = get(pb.port);
+  const auto first = get(pb.port), second = get(pb.port);
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->source_mac, kMacA.to_u64());
   EXPECT_EQ(first->header.s_port, pa.name.local_port) << "set by the Node, not by the user";
@@ -35,10 +35,10 @@ TEST_F(ConnectionlessRules, ports_and_keys_are_an_endpoints_own) {
   EXPECT_NE(pb.name.local_key, 0U);
   EXPECT_EQ(b.node.open_port(pb.endpoint, pb.port.memory->data(), 6, pb.port.id, now), -EBUSY);
   Party other;
-  auto const taken = b.open({.connectionless = true, .port = pb.name.local_port});
+  const auto taken = b.open({.connectionless = true, .port = pb.name.local_port});
   ChannelMemory memory({64, 64});
   EXPECT_EQ(b.node.open_port(taken, memory.data(), 6, other.port.id, now), -EADDRINUSE);
-  auto const connected = b.open();
+  const auto connected = b.open();
   EXPECT_EQ(b.node.open_port(connected, memory.data(), 6, other.port.id, now), -EINVAL);
 }
 
@@ -74,8 +74,8 @@ TEST_F(ConnectionlessRules, every_check_of_memory_stands_before_the_copy) {
          h.offset = 8;
        }},
   };
-  for (auto const& c : kCases) {
-    auto const before = b.count(c.counted);
+  for (const auto& c : kCases) {
+    const auto before = b.count(c.counted);
     auto h = stu(1, 0, 0, flag::kLast);
     c.spoil(h);
     inject_stu(h, 0, 128);
@@ -109,7 +109,7 @@ TEST_F(ConnectionlessRules, data_needs_no_grant_and_its_header_is_delivered_once
   send(entry);
   EXPECT_TRUE(arrived(10'000, 100));
   EXPECT_TRUE(untouched(10'100));
-  auto const got = get(pb.port);
+  const auto got = get(pb.port);
   ASSERT_TRUE(got);
   EXPECT_EQ(got->header.op(), Op::kData);
   EXPECT_EQ(got->header.bufx, kTargetBufx) << "of the Block's first byte";
@@ -138,13 +138,13 @@ TEST_F(ConnectionlessRules, blocks_of_different_senders_do_not_mix) {
 TEST_F(ConnectionlessRules, unfinished_blocks_are_bounded_and_give_way_when_they_stand_still) {
   std::uint32_t b_num = 0;
   for (; b_num < 4'000; ++b_num) inject_stu(stu(b_num, 0, 0), 0, 4'096);
-  auto const open = b_num - b.count(Counter::kBlocksFull);
+  const auto open = b_num - b.count(Counter::kBlocksFull);
   EXPECT_GT(open, UnscheduledBlocks::kMaxOpen / 2);
   EXPECT_LE(open, UnscheduledBlocks::kMaxOpen);
   EXPECT_EQ(b.count(Counter::kBlocksAbandoned), 0U);
   now += UnscheduledBlocks::kPatience;
-  auto const full = b.count(Counter::kBlocksFull);
-  for (auto const end = b_num + 8; b_num < end; ++b_num) send(data(b_num, 8'192));
+  const auto full = b.count(Counter::kBlocksFull);
+  for (const auto end = b_num + 8; b_num < end; ++b_num) send(data(b_num, 8'192));
   EXPECT_EQ(b.count(Counter::kBlocksFull), full);
   EXPECT_GT(b.count(Counter::kBlocksAbandoned), 0U);
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(get(pb.port)) << i;
@@ -152,7 +152,7 @@ TEST_F(ConnectionlessRules, unfinished_blocks_are_bounded_and_give_way_when_they
 
 // protocol: 11.4
 TEST_F(ConnectionlessRules, a_full_queue_drops_and_counts_and_says_nothing) {
-  auto const capacity = pb.name.local_slots;
+  const auto capacity = pb.name.local_slots;
   for (std::uint32_t i = 0; i < capacity + 5; ++i) send(to_b(Op::kNoOperation));
   EXPECT_EQ(b.count(Counter::kSlotOverrun), 5U);
   EXPECT_EQ(a.count(Counter::kSlotWaits), 0U) << "a sender knows of no Slots";
@@ -162,7 +162,7 @@ TEST_F(ConnectionlessRules, a_full_queue_drops_and_counts_and_says_nothing) {
   ASSERT_TRUE(get(pb.port));
   send(data(1, 8'192));
   EXPECT_TRUE(arrived(8'192)) << "a repeat completes it";
-  for (auto const& frame : seen) EXPECT_EQ(parsed(frame).src, kMacA) << "nothing is answered";
+  for (const auto& frame : seen) EXPECT_EQ(parsed(frame).src, kMacA) << "nothing is answered";
 }
 
 // protocol: 11.7
@@ -194,7 +194,7 @@ TEST_F(ConnectionlessRules, a_block_left_unfinished_does_not_keep_its_name_for_e
 TEST_F(ConnectionlessRules, blocks_are_tiled_by_the_senders_own_sizes) {
   send(data(1, 6'000, 4'000));
   std::vector<std::size_t> lengths;
-  for (auto const& frame : seen) lengths.push_back(parsed(frame).stu.size());
+  for (const auto& frame : seen) lengths.push_back(parsed(frame).stu.size());
   EXPECT_EQ(lengths, (std::vector<std::size_t>{96, 4'096, 1'808}));
 }
 
@@ -208,9 +208,9 @@ TEST_F(ConnectionlessRules, what_a_node_would_answer_goes_to_the_user) {
   state.header.sync = 12;
   auto answer = to_b(Op::kRequestStateResponse);
   answer.header.sync = 13;
-  for (auto const& entry : {get_request, state, answer, to_b(Op::kNoOperation, flag::kSendState)}) {
+  for (const auto& entry : {get_request, state, answer, to_b(Op::kNoOperation, flag::kSendState)}) {
     send(entry);
-    auto const got = get(pb.port);
+    const auto got = get(pb.port);
     ASSERT_TRUE(got);
     EXPECT_EQ(got->header.op(), entry.header.op());
   }
@@ -221,7 +221,7 @@ TEST_F(ConnectionlessRules, what_a_node_would_answer_goes_to_the_user) {
 
 // protocol: 11.10
 TEST_F(ConnectionlessRules, connection_operations_do_not_end_an_endpoint) {
-  for (auto const op : {Op::kRequestDisconnect, Op::kDisconnectAnswer, Op::kDisconnectComplete}) {
+  for (const auto op : {Op::kRequestDisconnect, Op::kDisconnectAnswer, Op::kDisconnectComplete}) {
     wire::Header h;
     h.op_flags = wire::op_flags(op, 0);
     h.d_port = pb.name.local_port;

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> scripts() {
   std::vector<std::string> names;
-  for (auto const& entry : fs::directory_iterator(STP_CONVERSATIONS))
+  for (const auto& entry : fs::directory_iterator(STP_CONVERSATIONS))
     if (entry.path().extension() == ".conv") names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
@@ -21,17 +21,17 @@ std::vector<std::string> scripts() {
 class Conversations : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Conversations, goes_as_written) {
-  auto const path = std::string(STP_CONVERSATIONS) + "/" + GetParam() + ".conv";
+  const auto path = std::string(STP_CONVERSATIONS) + "/" + GetParam() + ".conv";
   Stage stage;
-  for (auto const& line : read_script(path)) {
-    auto const wrong = stage.play(line);
+  for (const auto& line : read_script(path)) {
+    const auto wrong = stage.play(line);
     ASSERT_EQ(wrong, "") << path << ":" << line.number << ": " << line.text;
   }
   ASSERT_EQ(stage.rest(), "") << path << ": at the end";
 }
 
 INSTANTIATE_TEST_SUITE_P(scripts, Conversations, ::testing::ValuesIn(scripts()),
-                         [](auto const& script) {
+                         [](const auto& script) {
                            auto name = script.param;
                            std::ranges::replace(name, '-', '_');
                            return name;

@@ -12,7 +12,7 @@ class DataRules : public Writing {
  protected:
   std::size_t sent(Op op) const {
     std::size_t count = 0;
-    for (auto const& frame : seen) count += parsed(frame).header.op() == op;
+    for (const auto& frame : seen) count += parsed(frame).header.op() == op;
     return count;
   }
 };
@@ -24,7 +24,7 @@ TEST_F(DataRules, send_state_on_a_control_operation_asks_for_slots_only) {
   nop.header.d_id = kRId;  // whatever it looks like
   put(a, ca, nop);
   settle();
-  auto const answer = get(ca);
+  const auto answer = get(ca);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->header.op(), Op::kRequestStateResponse);
   EXPECT_EQ(answer->header.sync, 99U);
@@ -36,15 +36,15 @@ TEST_F(DataRules, send_state_on_a_control_operation_asks_for_slots_only) {
 
 // protocol: 6.16
 TEST_F(DataRules, a_duplicate_that_asks_for_state_is_answered_again) {
-  auto const permission = grant(4'096);
+  const auto permission = grant(4'096);
   put(a, ca, data(permission, 4'096, flag::kSendState));
-  auto const stu = take(a);
+  const auto stu = take(a);
   ASSERT_TRUE(stu);
   arrive(b, *stu);
   ASSERT_TRUE(take(b));  // the answer is lost
   arrive(b, *stu);
   settle();
-  auto const answer = get(ca);
+  const auto answer = get(ca);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->header.offset, 1U) << "B_seq";
 }
@@ -53,7 +53,7 @@ TEST_F(DataRules, a_duplicate_that_asks_for_state_is_answered_again) {
 TEST_F(DataRules, memory_is_bound_in_whole_buffers) {
   Buffers more(kBufsize, 2);
   RegionId region = kNoneId;
-  auto const bind = [&](MutableBytes piece) {
+  const auto bind = [&](MutableBytes piece) {
     return b.node.map(listener, Direction::kReceive, kTargetBufx + 100, {&piece, 1}, region);
   };
   EXPECT_EQ(bind(more.all().first(4'095)), -EINVAL);
@@ -64,7 +64,7 @@ TEST_F(DataRules, memory_is_bound_in_whole_buffers) {
 
 // protocol: 7.10
 TEST_F(DataRules, a_repeated_grant_changes_nothing_and_a_moved_one_begins_anew) {
-  auto const permission = grant(3 * 4'096);
+  const auto permission = grant(3 * 4'096);
   inject_stu(stu(permission, 0, 0), 0, 4'096);
   put(b, cb, cts());
   settle();
@@ -76,7 +76,7 @@ TEST_F(DataRules, a_repeated_grant_changes_nothing_and_a_moved_one_begins_anew) 
   inject_stu(stu(permission, 1, 4'096), 4'096, 4'096);
   EXPECT_EQ(b.count(Counter::kOutsideGrant), 1U);
   get(ca);
-  auto const moved = get(ca);
+  const auto moved = get(ca);
   ASSERT_TRUE(moved);
   put(a, ca, data(moved->header, 3 * 4'096));
   settle();
@@ -84,7 +84,7 @@ TEST_F(DataRules, a_repeated_grant_changes_nothing_and_a_moved_one_begins_anew) 
 
   put(b, cb, cts(0, kTargetBufx + 16));
   settle();
-  auto const after = get(ca);
+  const auto after = get(ca);
   ASSERT_TRUE(after);
   put(a, ca, data(after->header, 3 * 4'096));
   settle();
@@ -117,7 +117,7 @@ TEST_F(DataRules, what_users_can_make_a_node_keep_is_bounded) {
 // protocol: 9.19
 TEST_F(DataRules, a_get_that_was_taken_back_is_not_placed_and_not_answered) {
   Buffers landing(kBufsize, 1);
-  auto const piece = landing.all();
+  const auto piece = landing.all();
   RegionId region = kNoneId;
   std::uint16_t landing_mx = 0, region_mx = 0;
   ASSERT_EQ(a.node.map(endpoint_a, Direction::kReceive, 0, {&piece, 1}, region), 0);
@@ -145,12 +145,12 @@ TEST_F(DataRules, a_get_that_was_taken_back_is_not_placed_and_not_answered) {
   complete.header.d_id = 22;
   complete.header.s_id = 1;
   put(a, ca, complete);
-  auto const taken_back = take(a);
+  const auto taken_back = take(a);
   ASSERT_TRUE(taken_back);
   settle();  // the answer comes now
   EXPECT_EQ(landing.data()[0], std::byte{0});
   EXPECT_EQ(a.count(Counter::kNoGrant), 1U);
-  auto const before = seen.size();
+  const auto before = seen.size();
   arrive(b, *taken_back);
   settle();
   EXPECT_EQ(seen.size(), before) << "FetchOp_Complete is not answered";
@@ -172,7 +172,7 @@ class RecoveryRules : public DataRules {
 
 // protocol: 10.4
 TEST_F(RecoveryRules, a_block_whose_turn_has_not_come_is_left_alone_while_anything_arrives) {
-  auto const [first, second] = grant_two();
+  const auto [first, second] = grant_two();
   for (std::uint16_t number = 0; number < 12; ++number) {
     inject_stu(stu(first, number, number * 4'096U), number * 4'096U, 4'096);
     pass(5 * kMillisecond);

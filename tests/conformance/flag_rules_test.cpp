@@ -15,8 +15,8 @@ class FlagRules : public Writing {
  protected:
   std::vector<wire::Header> stus() const {
     std::vector<wire::Header> all;
-    for (auto const& frame : seen)
-      if (auto const h = parsed(frame).header; h.op() == Op::kData) all.push_back(h);
+    for (const auto& frame : seen)
+      if (const auto h = parsed(frame).header; h.op() == Op::kData) all.push_back(h);
     return all;
   }
   SendEntry request_state(std::uint32_t sync, std::uint32_t r_id, std::uint32_t b_num) {
@@ -30,7 +30,7 @@ class FlagRules : public Writing {
   wire::Header answer_to(const SendEntry& rs) {
     put(a, ca, rs);
     settle();
-    auto const answer = get(ca);
+    const auto answer = get(ca);
     EXPECT_TRUE(answer && answer->header.op() == Op::kRequestStateResponse);
     return answer ? answer->header : wire::Header{};
   }
@@ -38,19 +38,19 @@ class FlagRules : public Writing {
 
 // protocol: 3.5, 8.11
 TEST_F(FlagRules, interrupt_wakes_a_sleeping_user_when_the_block_is_there) {
-  auto const permission = grant(3 * 4'096);
+  const auto permission = grant(3 * 4'096);
   put(a, ca, data(permission, 3 * 4'096, flag::kInterrupt));
   cb.user.begin_sleep();
   b.events.clear();
   for (int left = 3; left > 0; --left) {
-    auto const stu = take(a);
+    const auto stu = take(a);
     ASSERT_TRUE(stu);
     EXPECT_EQ(parsed(*stu).header.has(flag::kInterrupt), left == 1) << "the Last one has it";
     EXPECT_FALSE(has_event(b, Event::Kind::kWake)) << "nothing is there yet";
     arrive(b, *stu);
   }
   EXPECT_TRUE(has_event(b, Event::Kind::kWake)) << "before anything else happens";
-  auto const header = get(cb);
+  const auto header = get(cb);
   ASSERT_TRUE(header);
   EXPECT_TRUE(header->header.has(flag::kInterrupt));
   cb.user.end_sleep();
@@ -58,7 +58,7 @@ TEST_F(FlagRules, interrupt_wakes_a_sleeping_user_when_the_block_is_there) {
 
 // protocol: 6.2, 8.9, 8.11
 TEST_F(FlagRules, silent_tells_nobody_wakes_nobody_and_uses_no_slot) {
-  auto const permission = grant(3 * 4'096);
+  const auto permission = grant(3 * 4'096);
   VcInfo before{}, after{};
   ASSERT_EQ(a.node.vc_info(ca.id, before), 0);
   cb.user.begin_sleep();
@@ -70,13 +70,13 @@ TEST_F(FlagRules, silent_tells_nobody_wakes_nobody_and_uses_no_slot) {
   EXPECT_FALSE(get(cb));
   EXPECT_FALSE(has_event(b, Event::Kind::kWake));
   EXPECT_EQ(after.credit, before.credit);
-  for (auto const& h : stus()) EXPECT_TRUE(h.has(flag::kSilent)) << "on each of its STUs";
+  for (const auto& h : stus()) EXPECT_TRUE(h.has(flag::kSilent)) << "on each of its STUs";
   cb.user.end_sleep();
 }
 
 // protocol: 8.9
 TEST_F(FlagRules, the_last_stu_says_whether_a_block_is_silent) {
-  auto const permission = grant(2 * 4'096);
+  const auto permission = grant(2 * 4'096);
   inject_stu(stu(permission, 1, 4'096, flag::kLast | flag::kSilent), 4'096, 4'096);
   inject_stu(stu(permission, 0, 0), 0, 4'096);
   EXPECT_EQ(b.count(Counter::kRxBlocks), 1U);
@@ -96,26 +96,26 @@ TEST_F(FlagRules, the_last_stu_says_whether_a_block_is_silent) {
 
 // protocol: 3.5, 8.11
 TEST_F(FlagRules, order_stands_on_every_stu_and_in_the_header_that_is_delivered) {
-  auto const permission = grant(3 * 4'096);
+  const auto permission = grant(3 * 4'096);
   put(a, ca, data(permission, 3 * 4'096, flag::kOrder));
   settle();
   ASSERT_EQ(stus().size(), 3U);
-  for (auto const& h : stus()) EXPECT_TRUE(h.has(flag::kOrder));
-  auto const header = get(cb);
+  for (const auto& h : stus()) EXPECT_TRUE(h.has(flag::kOrder));
+  const auto header = get(cb);
   ASSERT_TRUE(header);
   EXPECT_TRUE(header->header.has(flag::kOrder));
 }
 
 // protocol: 6.15, 8.11
 TEST_F(FlagRules, send_state_is_answered_once_when_the_block_is_complete) {
-  auto const permission = grant(2 * 4'096);
-  auto const asks = stu(permission, 1, 4'096, flag::kLast | flag::kSendState);
+  const auto permission = grant(2 * 4'096);
+  const auto asks = stu(permission, 1, 4'096, flag::kLast | flag::kSendState);
   inject_stu(asks, 4'096, 4'096);
   settle();
   EXPECT_FALSE(get(ca)) << "STU 0 is missing";
   inject_stu(stu(permission, 0, 0), 0, 4'096);
   settle();
-  auto const answer = get(ca);
+  const auto answer = get(ca);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->header.op(), Op::kRequestStateResponse);
   EXPECT_EQ(answer->header.offset, 1U) << "B_seq";
@@ -130,14 +130,14 @@ TEST_F(FlagRules, send_state_is_answered_once_when_the_block_is_complete) {
 
 // protocol: 3.15, 6.4, 6.13
 TEST_F(FlagRules, request_state_asks_for_slots_for_a_transfer_or_for_a_block) {
-  auto const permission = grant(4'096);
+  const auto permission = grant(4'096);
   put(a, ca, data(permission, 4'096));
   settle();  // one header stands in B's queue
-  auto const slots = answer_to(request_state(1, wire::kNoId, wire::kNoId));
+  const auto slots = answer_to(request_state(1, wire::kNoId, wire::kNoId));
   EXPECT_EQ(slots.param, 63);
   EXPECT_EQ(slots.d_id, wire::kNoId);
   EXPECT_EQ(slots.b_num, wire::kNoId);
-  auto const transfer = answer_to(request_state(2, kRId, wire::kNoId));
+  const auto transfer = answer_to(request_state(2, kRId, wire::kNoId));
   EXPECT_EQ(transfer.offset, 1U) << "B_seq";
   EXPECT_EQ(transfer.d_id, kIId);
   EXPECT_EQ(transfer.s_id, kRId);
@@ -170,15 +170,15 @@ TEST_F(FlagRules, a_transfer_may_be_longer_than_32_bits_can_count) {
   request.header.mx = kLong;
   put(a, ca, request);
   settle();
-  auto const offer = get(cb);
+  const auto offer = get(cb);
   ASSERT_TRUE(offer);
   EXPECT_EQ(offer->header.t_len(), kLength);
-  auto const last = static_cast<std::uint32_t>(kLength >> kLong);
+  const auto last = static_cast<std::uint32_t>(kLength >> kLong);
   put(b, cb, cts(last + 1, kTargetBufx, 0, kLong));
   put(b, cb, cts(last, kTargetBufx, 0, kLong));
   settle();
   EXPECT_EQ(cb.user.refused(), 1U) << "there is no such Block";
-  auto const permission = get(ca);
+  const auto permission = get(ca);
   ASSERT_TRUE(permission);
   inject_stu(stu(permission->header, 1, 4'096), 4'096, 4'096);
   EXPECT_EQ(b.count(Counter::kOutsideGrant), 1U) << "beyond the end of the Transfer";
@@ -199,8 +199,8 @@ TEST_F(OneSideChecksums, each_side_decides_for_itself_whether_it_sends_checksums
   put(b, cb, control(Op::kNoOperation));
   settle();
   EXPECT_TRUE(get(ca) && get(cb));
-  for (auto const& frame : seen) {
-    auto const f = parsed(frame);
+  for (const auto& frame : seen) {
+    const auto f = parsed(frame);
     EXPECT_EQ(f.header.cksum != 0, f.src == kMacA) << wire::short_name(f.header.op());
   }
 }
@@ -214,8 +214,8 @@ TEST_F(ManagedFlags, a_write_carries_the_flags_its_user_wants) {
   run(10 * kMillisecond);
   ASSERT_TRUE(sb.find(Completion::Kind::kReceive, 1));
   std::size_t stus = 0;
-  for (auto const& frame : seen) {
-    auto const h = parsed(frame).header;
+  for (const auto& frame : seen) {
+    const auto h = parsed(frame).header;
     if (h.op() != Op::kData) continue;
     ++stus;
     EXPECT_TRUE(h.has(flag::kOrder));
@@ -230,7 +230,7 @@ TEST_F(ManagedFlags, a_write_carries_the_flags_its_user_wants) {
 TEST_F(ManagedFlags, an_offer_without_room_is_seen_first_and_granted_later) {
   ASSERT_EQ(sa.sequencer->write(1, at(0), 1'000), 0);
   run(10 * kMillisecond);
-  auto const count = [&](Op op) {
+  const auto count = [&](Op op) {
     return std::count_if(seen.begin(), seen.end(),
                          [&](const Frame& f) { return parsed(f).header.op() == op; });
   };

@@ -14,7 +14,7 @@ using Frame = std::vector<std::byte>;
 
 Frame frame_of(const Header& h, std::size_t stu = 0, bool checksum = false,
                const MacAddr& from = kFrom) {
-  std::vector<std::byte> const payload(stu, std::byte{7});
+  const std::vector<std::byte> payload(stu, std::byte{7});
   Frame frame(wire::kMaxHeadSize + wire::kMinPayload + stu);
   frame.resize(wire::emit({kTo, from, {}, checksum}, h, payload, {}, frame));
   return frame;
@@ -34,7 +34,7 @@ class FormRules : public Writing {};
 
 // protocol: 3.3, 3.14
 TEST_F(FormRules, fields_that_an_operation_does_not_use_are_sent_as_0_and_not_looked_at) {
-  auto const& rc = parsed(seen.front()).header;
+  const auto& rc = parsed(seen.front()).header;
   ASSERT_EQ(rc.op(), Op::kRequestConnection);
   EXPECT_EQ(rc.mx, 0) << "EtherType";
   EXPECT_EQ(rc.d_port, 0);
@@ -86,7 +86,7 @@ TEST(FormRulesOfFrames, a_checksum_is_verified_after_the_lengths_and_before_othe
 
 // protocol: 12.2
 TEST(FormRulesOfFrames, of_two_faults_the_one_looked_for_first_counts) {
-  MacAddr const group{{3, 0, 0, 0, 0, 1}};
+  const MacAddr group{{3, 0, 0, 0, 0, 1}};
   auto worst = header(static_cast<Op>(0x0a), flag::kReserved);
   worst.s_port = 0;
   auto not_stp = frame_of(worst, 0, false, group);

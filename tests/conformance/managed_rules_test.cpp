@@ -16,8 +16,8 @@ class ManagedRules : public Managed {
  protected:
   std::vector<wire::Header> sent(Op op) const {
     std::vector<wire::Header> headers;
-    for (auto const& frame : seen)
-      if (auto const h = parsed(frame).header; h.op() == op) headers.push_back(h);
+    for (const auto& frame : seen)
+      if (const auto h = parsed(frame).header; h.op() == op) headers.push_back(h);
     return headers;
   }
   // Loses every frame of one operation.
@@ -35,8 +35,8 @@ TEST_F(ManagedRules, ids_count_up_and_are_not_used_again) {
     ASSERT_TRUE(sa.find(Kind::kWrite, i));
   }
   std::set<std::uint32_t> i_ids, r_ids;
-  for (auto const& h : sent(Op::kRequestToSend)) i_ids.insert(h.s_id);
-  for (auto const& h : sent(Op::kClearToSend)) r_ids.insert(h.s_id);
+  for (const auto& h : sent(Op::kRequestToSend)) i_ids.insert(h.s_id);
+  for (const auto& h : sent(Op::kClearToSend)) r_ids.insert(h.s_id);
   EXPECT_EQ(i_ids.size(), 50U);
   EXPECT_EQ(r_ids.size(), 50U);
   EXPECT_FALSE(i_ids.contains(wire::kNoId) || r_ids.contains(wire::kNoId));
@@ -48,19 +48,19 @@ TEST_F(ManagedRules, grants_stay_within_what_the_offer_asks_for) {
   ASSERT_EQ(sa.sequencer->write(1, at(0), 1'000'000), 0);
   unsigned open = 0, most = 0;
   wire = [&](const Frame& f, bool) {
-    auto const h = parsed(f).header;
+    const auto h = parsed(f).header;
     if (h.op() == Op::kClearToSend) most = std::max(most, ++open);
     if (h.op() == Op::kData && h.has(flag::kLast)) --open;
     return 1U;
   };
   run(100 * kMillisecond);
   ASSERT_TRUE(sa.find(Kind::kWrite, 1));
-  auto const offer = sent(Op::kRequestToSend).front();
+  const auto offer = sent(Op::kRequestToSend).front();
   EXPECT_LE(most, offer.param) << "CTS_req";
   EXPECT_GT(most, 1U);
-  auto const grants = sent(Op::kClearToSend);
+  const auto grants = sent(Op::kClearToSend);
   std::uint32_t next = 0;
-  for (auto const& cts : grants) {
+  for (const auto& cts : grants) {
     EXPECT_LE(cts.param, offer.mx) << "Max_Block";
     EXPECT_EQ(cts.param, grants.front().param) << "the first fixes it";
     EXPECT_EQ(cts.b_num, next++);
@@ -91,7 +91,7 @@ TEST_F(ManagedRules, a_write_taken_back_before_it_was_heard_of_holds_up_no_other
   ASSERT_EQ(sb.sequencer->post_receive(7, landing(sb, 0, 100)), 0);
   ASSERT_EQ(sa.sequencer->write(2, at(200), 100), 0);
   run(kSecond);
-  auto const ends = sent(Op::kEnd);
+  const auto ends = sent(Op::kEnd);
   ASSERT_FALSE(ends.empty());
   EXPECT_EQ(ends.front().d_id, wire::kNoId) << "the other side's id was never learnt";
   ASSERT_TRUE(sb.find(Kind::kReceive, 7));
@@ -101,7 +101,7 @@ TEST_F(ManagedRules, a_write_taken_back_before_it_was_heard_of_holds_up_no_other
 
 // protocol: 9.1
 TEST_F(ManagedRules, a_region_with_the_id_of_another_is_not_used) {
-  auto const region = open_region(1'000);
+  const auto region = open_region(1'000);
   ASSERT_EQ(sa.sequencer->request_region(901, 2'000, 4), 0);
   run(kMillisecond / 10);
   ReceivedEntry mra{};
@@ -122,14 +122,14 @@ TEST_F(ManagedRules, a_region_with_the_id_of_another_is_not_used) {
 
 // protocol: 9.27
 TEST_F(ManagedRules, puts_are_silent_unless_they_wake_and_ask_for_state) {
-  auto const region = open_region(10'000);
-  auto const slots_used = seen.size();
+  const auto region = open_region(10'000);
+  const auto slots_used = seen.size();
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 5'000), 0);
   ASSERT_EQ(sa.sequencer->put(2, region, 5'000, at(0), 100, {.flags = flag::kInterrupt}), 0);
   run(10 * kMillisecond);
   ASSERT_GT(seen.size(), slots_used);
   ASSERT_TRUE(sa.find(Kind::kPut, 1) && sa.find(Kind::kPut, 2));
-  for (auto const& h : sent(Op::kData)) {
+  for (const auto& h : sent(Op::kData)) {
     EXPECT_EQ(h.has(flag::kSilent), h.b_num == 0);
     EXPECT_EQ(h.has(flag::kSendState), h.has(flag::kLast));
   }
@@ -137,7 +137,7 @@ TEST_F(ManagedRules, puts_are_silent_unless_they_wake_and_ask_for_state) {
 
 // protocol: 9.27, 10.6
 TEST_F(ManagedRules, a_put_that_no_answer_confirms_is_sent_again) {
-  auto const region = open_region(10'000);
+  const auto region = open_region(10'000);
   wire = [this, lost = 0](const Frame& f, bool) mutable {
     return parsed(f).header.op() == Op::kData && lost++ < 1 ? 0U : 1U;
   };
@@ -151,19 +151,19 @@ TEST_F(ManagedRules, a_put_that_no_answer_confirms_is_sent_again) {
 
 // protocol: 9.12, 9.17
 TEST_F(ManagedRules, a_refusal_refuses_only_the_get_that_it_names) {
-  auto const region = open_region(10'000);
+  const auto region = open_region(10'000);
   lose(Op::kGet);
   ASSERT_EQ(sa.sequencer->get(1, region, 0, landing(sa, 0, 64)), 0);
   run(kMillisecond / 10);
   VcInfo info{};
   ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
-  auto const as_b_says = [&](wire::Header h) {
+  const auto as_b_says = [&](wire::Header h) {
     h.d_port = info.local_port;
     h.s_port = info.remote_port;
     h.d_key = info.local_key;
     return h;
   };
-  auto const asked = sent(Op::kGet).front();
+  const auto asked = sent(Op::kGet).front();
   auto no = as_b_says(asked);
   no.op_flags |= flag::kReject;
   ++no.d_id;
@@ -194,7 +194,7 @@ TEST_F(ManagedRules, the_late_answer_of_a_get_is_no_block_of_a_write) {
   lose(Op::kData);
   ASSERT_EQ(sa.sequencer->write(1, at(0), 100), 0);
   run(kMillisecond / 10);
-  auto const cts = sent(Op::kClearToSend).front();
+  const auto cts = sent(Op::kClearToSend).front();
   ReceivedEntry answer{};
   answer.header.op_flags = wire::op_flags(Op::kData, flag::kLast);
   answer.header.mx = cts.mx;
@@ -221,7 +221,7 @@ TEST(LossEstimateRules, the_more_is_lost_the_shorter_are_blocks) {
   LossEstimate one_percent;
   std::uint32_t repeats = 0;
   for (int i = 0; i < 1'000; ++i) one_percent.observe(100, ++repeats);
-  auto const stus = 1U << one_percent.max_block_stus_log2(13);
+  const auto stus = 1U << one_percent.max_block_stus_log2(13);
   EXPECT_GE(stus, 2U);
   EXPECT_LE(one_percent.rate() * stus / 2, 0.03) << "what repeats cost";
 }

@@ -25,7 +25,7 @@ class StrangerRules : public Writing {
     for (unsigned op = 0; op < 32; ++op)
       for (unsigned bit = 0; bit <= wire::kOpShift; ++bit)
         for (std::uint16_t const port : {std::uint16_t{0}, info.local_port, std::uint16_t{999}})
-          for (auto const key : {info.local_key, 12'345U}) {
+          for (const auto key : {info.local_key, 12'345U}) {
             wire::Header h;
             h.op_flags = static_cast<std::uint16_t>(op << wire::kOpShift | (1U << bit >> 1));
             h.param = 8;
@@ -44,14 +44,14 @@ class StrangerRules : public Writing {
   // The frame, in one of the forms in which it may come.
   static Frame frame_of(const wire::Header& h, unsigned form) {
     Frame frame(200);
-    auto const vlan = form % 2 != 0 ? std::optional<std::uint16_t>(5) : std::nullopt;
-    std::vector<std::byte> const option(form / 2 % 2 != 0 ? wire::kOptionSize : 0);
+    const auto vlan = form % 2 != 0 ? std::optional<std::uint16_t>(5) : std::nullopt;
+    const std::vector<std::byte> option(form / 2 % 2 != 0 ? wire::kOptionSize : 0);
     frame.resize(wire::emit({kMacB, kStranger, vlan, form >= 4}, h, option, {}, frame));
     return frame;
   }
   std::size_t bytes_back() {
     std::size_t bytes = 0;
-    while (auto const frame = take(b)) {
+    while (const auto frame = take(b)) {
       wire::LinkHeader link;
       Bytes payload;
       EXPECT_EQ(wire::unwrap(*frame, link, payload), DropReason::kNone);
@@ -64,12 +64,12 @@ class StrangerRules : public Writing {
 // protocol: 5.6, 5.9, 5.12, 5.18, 12.1
 TEST_F(StrangerRules, no_answer_is_larger_than_its_question) {
   std::size_t answered = 0;
-  for (auto const& h : everything())
+  for (const auto& h : everything())
     for (unsigned form = 0; form < 8; ++form) {
-      auto const question = frame_of(h, form);
+      const auto question = frame_of(h, form);
       ASSERT_GE(question.size(), wire::kEthernetSize + wire::kMinPayload);
       arrive(b, question);
-      auto const back = bytes_back();
+      const auto back = bytes_back();
       EXPECT_LE(back, question.size()) << "op " << unsigned{h.op_flags} << " form " << form;
       answered += back != 0;
     }
@@ -80,8 +80,8 @@ TEST_F(StrangerRules, no_answer_is_larger_than_its_question) {
 
 // protocol: 5.7, 12.1
 TEST_F(StrangerRules, no_frame_makes_a_node_keep_anything) {
-  auto const all = everything();
-  auto const flood = [&](std::uint32_t from) {
+  const auto all = everything();
+  const auto flood = [&](std::uint32_t from) {
     for (std::uint32_t i = from; i < from + 20; ++i)
       for (auto h : all) {
         h.s_port = static_cast<std::uint16_t>(1 + i);
@@ -91,7 +91,7 @@ TEST_F(StrangerRules, no_frame_makes_a_node_keep_anything) {
       }
   };
   flood(1);
-  auto const before = live_bytes();
+  const auto before = live_bytes();
   flood(100);
   EXPECT_LE(live_bytes(), before) << "though none of its answers has left yet";
   EXPECT_GT(b.count(Counter::kAddressFull), 0U);

@@ -36,7 +36,7 @@ class FileWriterTest : public ::testing::Test {
     return open(writer_, name, metadata);
   }
   int open(FileWriter& writer, const std::string& name, const Metadata& metadata) {
-    auto const root = directory_.path();
+    const auto root = directory_.path();
     Directory directory;
     EXPECT_EQ(DirectoriesBelow(root).open({}, directory), 0);
     return writer.open(std::move(directory), name, metadata);
@@ -49,7 +49,7 @@ class FileWriterTest : public ::testing::Test {
   }
   int commit() {
     WholeFile file;
-    if (auto const error = writer_.finish(file); error != 0) return error;
+    if (const auto error = writer_.finish(file); error != 0) return error;
     Batch batch;
     batch.add(1, std::move(file));
     int result = -1;
@@ -88,10 +88,10 @@ TEST_F(FileWriterTest, a_file_has_no_name_before_it_is_committed) {
 
 // The umask of this process, as it was when it began.
 TEST_F(FileWriterTest, the_umask_takes_permissions_away) {
-  auto const mask = permitted(0777) ^ 0777U;
+  const auto mask = permitted(0777) ^ 0777U;
   write("file", "", file_of(0, 0777));
   EXPECT_EQ(status("file").st_mode & 07777U, 0777U & ~mask);
-  auto const now = ::umask(0777);
+  const auto now = ::umask(0777);
   EXPECT_EQ(now, mask);
   EXPECT_EQ(permitted(0777), 0777U & ~mask);
   ::umask(now);
@@ -117,7 +117,7 @@ TEST_F(FileWriterTest, a_partial_file_that_somebody_else_has_put_there_is_left_a
 TEST_F(FileWriterTest, a_partial_file_of_another_user_is_left_alone) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   ASSERT_EQ(open("file", resumed(5)), 0);
-  auto const part = directory_.names().front();
+  const auto part = directory_.names().front();
   writer_.discard();
   std::ofstream(directory_ / part) << "x";
   ASSERT_EQ(::chown((directory_ / part).c_str(), 65'530, 65'530), 0);
@@ -199,7 +199,7 @@ TEST_F(FileWriterTest, what_was_left_is_overwritten_where_the_sender_starts_over
 
 TEST_F(FileWriterTest, a_file_that_seems_the_same_is_offered_whole_and_left_alone) {
   write("file", "hello", resumed(5));
-  auto const before = status("file").st_ino;
+  const auto before = status("file").st_ino;
   ASSERT_EQ(open("file", resumed(5)), 0);
   EXPECT_EQ(writer_.have(), 5U);
   EXPECT_EQ(digest_of_what_is_there(), digest_of("hello"));

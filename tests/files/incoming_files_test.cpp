@@ -72,12 +72,12 @@ class IncomingFilesTest : public ::testing::Test {
   }
   // The answer once all is settled.
   Note commit(const std::string& expected) {
-    auto const note = tell(NoteKind::kCommit, expected.size(), digest_of(expected));
+    const auto note = tell(NoteKind::kCommit, expected.size(), digest_of(expected));
     if (note.reason != Reason::kNone) return note;
     return tell(NoteKind::kSettle);
   }
   Reason begin(const std::string& path, std::uint64_t size) {
-    auto const reason = offer(file(path, size)).reason;
+    const auto reason = offer(file(path, size)).reason;
     return reason == Reason::kNone ? tell(NoteKind::kGo).reason : reason;
   }
   void restart() {
@@ -86,10 +86,10 @@ class IncomingFilesTest : public ::testing::Test {
   }
   static void pack(std::vector<std::byte>& message, std::uint32_t number,
                    const std::string& content, const Digest& digest) {
-    auto const at = message.size();
+    const auto at = message.size();
     message.resize(at + kPackHead);
     put_pack_head(std::span(message).subspan(at), number, content.size(), digest);
-    auto const from = bytes(content);
+    const auto from = bytes(content);
     message.insert(message.end(), from.begin(), from.end());
   }
 
@@ -110,7 +110,7 @@ TEST_F(IncomingFilesTest, a_file_with_the_right_digest_gets_its_name) {
   EXPECT_EQ(files_->name_under_way(), "file");
   ASSERT_EQ(append("hel").reason, Reason::kNone);
   ASSERT_EQ(append("lo").reason, Reason::kNone);
-  auto const note = commit("hello");
+  const auto note = commit("hello");
   EXPECT_EQ(note.kind, NoteKind::kDone);
   EXPECT_EQ(note.file, 1U);
   EXPECT_EQ(note.have, 1U);
@@ -147,7 +147,7 @@ TEST_F(IncomingFilesTest, names_and_sizes_that_cannot_be_are_refused_at_once) {
 }
 
 TEST_F(IncomingFilesTest, a_sender_that_offers_without_end_is_not_heard_any_further) {
-  auto const fill = [this](const Metadata& metadata) {
+  const auto fill = [this](const Metadata& metadata) {
     std::vector<std::byte> message;
     append_offer(message, metadata);
     std::size_t taken = 0;
@@ -158,7 +158,7 @@ TEST_F(IncomingFilesTest, a_sender_that_offers_without_end_is_not_heard_any_furt
   restart();
   std::string path(200, 'd');
   while (path.size() < 3'900) path += "/" + std::string(200, 'd');
-  auto const taken = fill(file(path, 1));
+  const auto taken = fill(file(path, 1));
   EXPECT_LT(taken, kMostOffered);
   EXPECT_LE(taken * path.size(), kMostOfferedBytes);
 }
@@ -238,7 +238,7 @@ TEST_F(IncomingFilesTest, a_file_of_the_same_size_and_time_is_done_without_its_c
   // The careful one has its digest compared, whatever its time is.
   metadata.checksum = true;
   metadata.modified.tv_sec = 1'700'000'000;
-  auto const note = offer(metadata);
+  const auto note = offer(metadata);
   EXPECT_EQ(note.kind, NoteKind::kWanted);
   EXPECT_EQ(note.have, 5U);
   EXPECT_EQ(note.digest, digest_of("hello"));
@@ -275,12 +275,12 @@ TEST_F(IncomingFilesTest, only_some_are_compared_at_once_and_the_others_have_the
   for (std::uint32_t i = 1; i <= kFiles; ++i) {
     metadata.path = "f" + std::to_string(i);
     offer(metadata);
-    for (auto const& note : answers_) wanted += note.have == 5 ? 1 : 0;
+    for (const auto& note : answers_) wanted += note.have == 5 ? 1 : 0;
   }
   EXPECT_LT(wanted, kFiles);
   for (std::uint32_t i = 1; i <= kFiles; ++i) {
     tell(i, NoteKind::kAbandon, 0, {});
-    for (auto const& note : answers_) wanted += note.have == 5 ? 1 : 0;
+    for (const auto& note : answers_) wanted += note.have == 5 ? 1 : 0;
   }
   EXPECT_EQ(wanted, kFiles);
 }
@@ -306,9 +306,9 @@ TEST_F(IncomingFilesTest, a_symbolic_link_is_copied_as_a_link) {
 }
 
 TEST_F(IncomingFilesTest, nothing_is_written_through_a_link_that_a_sender_has_made) {
-  test::TemporaryDirectory const outside;
+  const test::TemporaryDirectory outside;
   ASSERT_EQ(offer(link("way", outside.path())).kind, NoteKind::kDone);
-  auto const note = offer(file("way/file", 1));
+  const auto note = offer(file("way/file", 1));
   EXPECT_EQ(note.reason, Reason::kWrite);
   EXPECT_EQ(note.error, ENOTDIR);
   EXPECT_EQ(offer(directory("way")).reason, Reason::kWrite);
@@ -317,7 +317,7 @@ TEST_F(IncomingFilesTest, nothing_is_written_through_a_link_that_a_sender_has_ma
 
 // It was a directory when the file was offered.
 TEST_F(IncomingFilesTest, a_link_in_the_place_of_a_directory_is_not_followed_later_either) {
-  test::TemporaryDirectory const outside;
+  const test::TemporaryDirectory outside;
   offer(file("way/file", 5));
   offer(file("other", 5));
   std::filesystem::remove(directory_ / "way");
@@ -367,7 +367,7 @@ TEST_F(IncomingFilesTest, a_resumed_file_that_came_out_wrong_begins_anew_the_nex
 
 TEST(ContentDigest, is_the_published_one) {
   // XXH3-128 of no bytes, as its reference implementation states it.
-  Digest const empty{0x99, 0xaa, 0x06, 0xd3, 0x01, 0x47, 0x98, 0xd8,
+  const Digest empty{0x99, 0xaa, 0x06, 0xd3, 0x01, 0x47, 0x98, 0xd8,
                      0x60, 0x01, 0xc3, 0x24, 0x46, 0x8d, 0x49, 0x7f};
   EXPECT_EQ(ContentDigest().value(), empty);
 }

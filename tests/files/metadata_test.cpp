@@ -26,7 +26,7 @@ Metadata link_to(const std::string& target) {
 }
 
 TEST(Metadata, comes_out_as_it_went_in) {
-  auto const metadata = decode_metadata(encode(image()));
+  const auto metadata = decode_metadata(encode(image()));
   ASSERT_TRUE(metadata.has_value());
   EXPECT_EQ(metadata->kind, FileKind::kRegular);
   EXPECT_EQ(metadata->size, 5'000'000'000U);
@@ -39,7 +39,7 @@ TEST(Metadata, comes_out_as_it_went_in) {
 }
 
 TEST(Metadata, of_a_symbolic_link_says_where_it_points_to) {
-  auto const metadata = decode_metadata(encode(link_to("../elsewhere")));
+  const auto metadata = decode_metadata(encode(link_to("../elsewhere")));
   ASSERT_TRUE(metadata.has_value());
   EXPECT_EQ(metadata->path, "link");
   EXPECT_EQ(metadata->target, "../elsewhere");
@@ -52,8 +52,8 @@ TEST(Metadata, keeps_a_time_before_1970) {
 }
 
 TEST(Metadata, of_every_length_but_its_own_is_refused) {
-  for (auto const& metadata : {image(), link_to("there")}) {
-    auto const bytes = encode(metadata);
+  for (const auto& metadata : {image(), link_to("there")}) {
+    const auto bytes = encode(metadata);
     for (std::size_t length = 0; length < bytes.size(); ++length)
       EXPECT_FALSE(decode_metadata(std::span(bytes).first(length))) << length;
     auto longer = bytes;
@@ -69,7 +69,7 @@ TEST(Metadata, with_a_field_that_cannot_be_is_refused) {
     const char* what;
   } const bad[] = {{0, 0, "magic"},        {5, 1, "version"},         {6, 0, "no kind"},
                    {6, 4, "unknown kind"}, {10, 0xff, "path length"}, {12, 0x7f, "nanoseconds"}};
-  for (auto const& [at, value, what] : bad) {
+  for (const auto& [at, value, what] : bad) {
     auto bytes = encode(image());
     bytes[at] = static_cast<std::byte>(value);
     EXPECT_FALSE(decode_metadata(bytes)) << what;

@@ -15,7 +15,7 @@ TEST(Name, a_path_below_the_directory_is_accepted) {
 }
 
 TEST(Name, no_path_leads_out_of_the_directory) {
-  for (auto const* path :
+  for (const auto* path :
        {"", "/", ".", "..", "/etc/passwd", "../up", "a/../../up", "a/./b", "a//b", "a/"})
     EXPECT_EQ(accepted_path(path), std::nullopt) << path;
 }
@@ -46,7 +46,7 @@ TEST(Name, the_base_name_is_the_last_component) {
   EXPECT_EQ(base_name("/etc/passwd"), "passwd");
   EXPECT_EQ(base_name("dir/"), "dir");
   EXPECT_EQ(base_name("file"), "file");
-  for (auto const* nameless : {"", "/", ".", "..", "a/.."}) EXPECT_EQ(base_name(nameless), "");
+  for (const auto* nameless : {"", "/", ".", "..", "a/.."}) EXPECT_EQ(base_name(nameless), "");
 }
 
 TEST(Name, nothing_printed_moves_the_cursor) {

@@ -21,7 +21,7 @@ Note sample() {
 }
 
 TEST(Note, comes_out_as_it_went_in) {
-  auto const note = decode_note(encode(sample()));
+  const auto note = decode_note(encode(sample()));
   ASSERT_TRUE(note.has_value());
   EXPECT_EQ(note->kind, NoteKind::kCommit);
   EXPECT_EQ(note->reason, Reason::kWrite);
@@ -53,7 +53,7 @@ TEST(Note, with_an_unknown_kind_or_reason_is_not_understood) {
 TEST(Note, several_in_a_message_are_all_understood_or_none_is) {
   std::vector<std::byte> message;
   for (int i = 0; i < 3; ++i) {
-    auto const bytes = encode(sample());
+    const auto bytes = encode(sample());
     message.insert(message.end(), bytes.begin(), bytes.end());
   }
   EXPECT_EQ(decode_notes(message).size(), 3U);

@@ -80,20 +80,20 @@ class TransferTest : public ::testing::Test {
 };
 
 TEST_F(TransferTest, files_of_every_size_arrive) {
-  std::vector<std::size_t> const sizes{0, 1, 5, 1024, kChunk - 1, kChunk, kChunk + 1, 12'000'000};
+  const std::vector<std::size_t> sizes{0, 1, 5, 1024, kChunk - 1, kChunk, kChunk + 1, 12'000'000};
   {
     Client client(stop_sender_);
-    for (auto const size : sizes)
+    for (const auto size : sizes)
       EXPECT_EQ(client.send(FileReader::single(make_file("f" + std::to_string(size), size))), size);
   }
   await_receiver();
   EXPECT_TRUE(complete_);
-  for (auto const size : sizes) EXPECT_TRUE(arrived("f" + std::to_string(size))) << size;
+  for (const auto size : sizes) EXPECT_TRUE(arrived("f" + std::to_string(size))) << size;
 }
 
 TEST_F(TransferTest, a_file_that_is_refused_costs_only_itself) {
   std::filesystem::create_directory(directory_ / "out/taken");
-  auto const good = make_file("good", 100'000);
+  const auto good = make_file("good", 100'000);
   Client client(stop_sender_);
   EXPECT_THROW(client.send(FileReader::single(make_file("taken", 10))), FileFailure);
   client.send(FileReader::single(good));
@@ -101,7 +101,7 @@ TEST_F(TransferTest, a_file_that_is_refused_costs_only_itself) {
 }
 
 TEST_F(TransferTest, a_file_that_shrinks_while_it_is_sent_costs_only_itself) {
-  auto const path = make_file("file", 1'000'000);
+  const auto path = make_file("file", 1'000'000);
   {
     Client client(stop_sender_);
     auto file = FileReader::single(path);
@@ -116,10 +116,10 @@ TEST_F(TransferTest, a_file_that_shrinks_while_it_is_sent_costs_only_itself) {
 }
 
 TEST_F(TransferTest, a_sender_that_stops_half_way_leaves_what_can_be_resumed) {
-  auto const path = make_file("file", 30'000'000);
+  const auto path = make_file("file", 30'000'000);
   std::thread stopper([this] {
-    auto const begun = [this] {
-      for (auto const& entry : std::filesystem::directory_iterator(directory_ / "out"))
+    const auto begun = [this] {
+      for (const auto& entry : std::filesystem::directory_iterator(directory_ / "out"))
         if (std::filesystem::file_size(entry) > 1'000'000) return true;
       return false;
     };
@@ -152,14 +152,14 @@ TEST_F(TransferTest, thousands_of_files_arrive_and_the_second_time_none_is_sent)
   constexpr int kFiles = 6'000;  // more than may be under way
   std::filesystem::create_directories(directory_ / "tree");
   for (int i = 0; i < kFiles; ++i) {
-    auto const below = "tree/d" + std::to_string(i % 100);
+    const auto below = "tree/d" + std::to_string(i % 100);
     std::filesystem::create_directories(directory_ / below);
     make_file(below + "/f" + std::to_string(i), static_cast<std::size_t>(i % 300));
   }
   make_file("tree/large", 3'000'000);
   make_file("tree/middle", kMostPacked + 1);
   Client client(stop_sender_);
-  auto const send = [&] {
+  const auto send = [&] {
     client.sent = 0;
     walk_tree((directory_ / "tree").string(), {},
               [&](const TreeEntry& entry) { client.sender.offer(FileReader::in_tree(entry)); },
@@ -178,7 +178,7 @@ TEST_F(TransferTest, thousands_of_files_arrive_and_the_second_time_none_is_sent)
 }
 
 TEST_F(TransferTest, a_stream_arrives_under_the_name_that_it_is_given) {
-  auto const path = make_file("stream", 3'000'000);
+  const auto path = make_file("stream", 3'000'000);
   service::UniqueFd const in(::open(path.c_str(), O_RDONLY));
   Client client(stop_sender_);
   EXPECT_EQ(client.send(FileReader::stream(in.get(), "stream")), 3'000'000U);
@@ -192,8 +192,8 @@ TEST_F(TransferTest, a_tree_arrives_with_names_modes_times_and_links) {
   std::filesystem::create_symlink("../a", directory_ / "tree/sub/link");
   std::filesystem::permissions(directory_ / "tree/a", std::filesystem::perms(0640));
   std::filesystem::permissions(directory_ / "tree/sub", std::filesystem::perms(0710));
-  auto const then = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1000);
-  for (auto const* name : {"tree/a", "tree/sub/b", "tree/sub"})
+  const auto then = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1000);
+  for (const auto* name : {"tree/a", "tree/sub/b", "tree/sub"})
     std::filesystem::last_write_time(directory_ / name, then);
 
   Sending sending;
@@ -203,11 +203,11 @@ TEST_F(TransferTest, a_tree_arrives_with_names_modes_times_and_links) {
   EXPECT_EQ(send_all(sending, stop_sender_, progress_), 0U);
   await_receiver();
   EXPECT_TRUE(complete_);
-  for (auto const* name : {"tree/a", "tree/sub/b"}) EXPECT_TRUE(arrived(name)) << name;
+  for (const auto* name : {"tree/a", "tree/sub/b"}) EXPECT_TRUE(arrived(name)) << name;
   EXPECT_TRUE(std::filesystem::is_directory(directory_ / "out/tree/sub/empty"));
   EXPECT_EQ(std::filesystem::read_symlink(directory_ / "out/tree/sub/link"), "../a");
-  for (auto const* name : {"tree/a", "tree/sub/b", "tree/sub"}) {
-    auto const copy = directory_ / (std::string("out/") + name);
+  for (const auto* name : {"tree/a", "tree/sub/b", "tree/sub"}) {
+    const auto copy = directory_ / (std::string("out/") + name);
     EXPECT_EQ(std::filesystem::last_write_time(copy), then) << name;
     EXPECT_EQ(std::filesystem::status(copy).permissions(),
               std::filesystem::status(directory_ / name).permissions())
@@ -216,11 +216,11 @@ TEST_F(TransferTest, a_tree_arrives_with_names_modes_times_and_links) {
 }
 
 TEST_F(TransferTest, of_a_file_only_what_is_missing_is_sent) {
-  auto const path = make_file("file", 3'000'000);
+  const auto path = make_file("file", 3'000'000);
   stop_sender_ = false;
   {
     Client client(stop_sender_);
-    auto const again = [&](bool checksum) {
+    const auto again = [&](bool checksum) {
       auto reader = FileReader::single(path);
       if (checksum) reader.ask_for_checksum();
       return client.send(std::move(reader));
@@ -229,7 +229,7 @@ TEST_F(TransferTest, of_a_file_only_what_is_missing_is_sent) {
     EXPECT_EQ(again(false), 0U);
     EXPECT_EQ(again(true), 0U);
     // Of the same size and time, but not the same: the digest tells.
-    auto const time = std::filesystem::last_write_time(path);
+    const auto time = std::filesystem::last_write_time(path);
     std::fstream(path, std::ios::in | std::ios::out).put('~');
     std::filesystem::last_write_time(path, time);
     EXPECT_EQ(again(false), 0U);
@@ -284,7 +284,7 @@ class ImpatientReceiverTest : public SilentSendersTest {
 
 TEST_F(ImpatientReceiverTest, a_silent_sender_is_let_go) {
   connect_silently(1);
-  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   EXPECT_THROW(
       {
         Message message;
@@ -328,7 +328,7 @@ TEST_F(ImpatientReceiverTest, a_sender_that_takes_no_answers_does_not_keep_the_r
   Metadata metadata;
   metadata.kind = FileKind::kDirectory;
   metadata.mode = 0755;
-  auto const announce_without_end = [&] {
+  const auto announce_without_end = [&] {
     for (int i = 0; i < 1'000; ++i) {
       metadata.path = "d" + std::to_string(i);
       std::vector<std::byte> offers;

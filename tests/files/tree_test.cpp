@@ -20,7 +20,7 @@ class TreeTest : public ::testing::Test {
   TreeTest() {
     std::filesystem::create_directories(directory_ / "tree/b");
     std::filesystem::create_directories(directory_ / "tree/empty");
-    for (auto const* name : {"tree/z", "tree/a", "tree/b/inner"})
+    for (const auto* name : {"tree/z", "tree/a", "tree/b/inner"})
       std::ofstream(directory_ / name) << name;
     std::filesystem::create_directory_symlink("..", directory_ / "tree/b/up");
   }
@@ -45,7 +45,7 @@ TEST_F(TreeTest, a_slash_at_the_end_changes_nothing) {
 }
 
 TEST_F(TreeTest, a_directory_without_a_name_gives_its_contents_alone) {
-  auto const found = walk((directory_ / "tree/.").string());
+  const auto found = walk((directory_ / "tree/.").string());
   EXPECT_EQ(found, (std::vector<std::string>{"a", "b/inner", "b/up", "b", "empty", "z"}));
 }
 
@@ -89,13 +89,13 @@ TEST_F(TreeTest, a_link_in_the_place_of_a_directory_above_leads_nowhere) {
 
 TEST_F(TreeTest, a_file_that_becomes_a_link_again_and_again_never_leads_to_another) {
   std::ofstream(directory_ / "secret") << "a secret that is long";
-  auto const file = (directory_ / "tree/a").string(), link = (directory_ / "link").string();
+  const auto file = (directory_ / "tree/a").string(), link = (directory_ / "link").string();
   std::filesystem::create_symlink("../secret", link);
   std::atomic<bool> done{false};
   std::thread swapper([&] {
     while (!done) ::renameat2(AT_FDCWD, file.c_str(), AT_FDCWD, link.c_str(), RENAME_EXCHANGE);
   });
-  auto const tree = std::make_shared<const service::UniqueFd>(
+  const auto tree = std::make_shared<const service::UniqueFd>(
       ::open((directory_ / "tree").c_str(), O_RDONLY | O_DIRECTORY));
   for (int i = 0; i < 5'000; ++i) {
     try {
@@ -124,7 +124,7 @@ TEST_F(TreeTest, what_is_excluded_is_not_visited) {
 }
 
 TEST(Exclude, a_pattern_without_a_slash_is_that_of_a_name_at_any_depth) {
-  Exclude const exclude({"*.o", "cache/", "/top", "a/*.c"}, "root");
+  const Exclude exclude({"*.o", "cache/", "/top", "a/*.c"}, "root");
   EXPECT_TRUE(exclude.matches("root/x.o", false));
   EXPECT_TRUE(exclude.matches("root/deep/down/x.o", false));
   EXPECT_FALSE(exclude.matches("root/x.o.txt", false));
@@ -143,7 +143,7 @@ TEST(Exclude, the_root_is_never_excluded_and_may_have_no_name) {
 }
 
 TEST_F(TreeTest, what_is_not_there_is_told) {
-  auto const nowhere = (directory_ / "nowhere").string();
+  const auto nowhere = (directory_ / "nowhere").string();
   EXPECT_EQ(walk(nowhere), std::vector<std::string>{"failed: " + nowhere});
 }
 

@@ -19,7 +19,7 @@ class World {
     exchange(4, true);
   }
   void step(ByteCode& code) {
-    auto const side = code.below(2);
+    const auto side = code.below(2);
     auto& party = parties_[side];
     switch (code.below(12)) {
       case 0:
@@ -31,7 +31,7 @@ class World {
         parties_[0].expire(now_);
         return parties_[1].expire(now_);
       case 3: {
-        auto const frame = maker_.make(code, party.host());
+        const auto frame = maker_.make(code, party.host());
         return party.receive(frame, now_);
       }
       case 4:
@@ -42,7 +42,7 @@ class World {
   }
   void finish() {
     // Both are honest from here on: everything ends within the patience of the protocol.
-    auto const end = now_ + 20 * kSecond;
+    const auto end = now_ + 20 * kSecond;
     for (auto& party : parties_) party.close_all(now_);
     exchange(16, true);
     while (next_deadline() <= end) {
@@ -66,7 +66,7 @@ class World {
     for (int round = 0; round < 1'000; ++round) {
       std::size_t moved = 0;
       for (auto side : {0, 1}) {
-        for (auto const& frame : parties_[side].transmit(burst, now_)) {
+        for (const auto& frame : parties_[side].transmit(burst, now_)) {
           ++moved;
           maker_.learn(frame);
           parties_[1 - side].receive(frame, now_);
@@ -79,12 +79,12 @@ class World {
   }
   // A Sequencer that is told anything a Node might tell it and asked for anything at all.
   void sequence(ByteCode& code, Party& party) {
-    Landing const landing{
+    const Landing landing{
         static_cast<std::uint16_t>(code.below(6)), {code.number(), code.number()}, length(code)};
-    RemoteRegion const region{
+    const RemoteRegion region{
         code.below(4), 1, {code.number(), code.number()}, length(code), code.number()};
-    Address const from{code.number(), code.number()};
-    auto const context = Context{code.below(16)};
+    const Address from{code.number(), code.number()};
+    const auto context = Context{code.below(16)};
     auto& s = sequencer_;
     switch (code.below(16)) {
       case 0:
@@ -109,8 +109,8 @@ class World {
         s.refuse(code.below(16));
         break;
       case 7: {
-        auto const at = length(code), bytes = length(code);
-        auto const flags = code.u8();
+        const auto at = length(code), bytes = length(code);
+        const auto flags = code.u8();
         s.put(context, region, at, from, bytes, {.flags = flags, .quiet = flags % 2 != 0});
         if (flags == 1) s.confirm_puts();
         break;
@@ -159,7 +159,7 @@ class World {
     h.s_id = code.chance(192) ? code.below(16) : code.number();
     if (code.chance(64)) {
       entry.payload_length = wire::kOptionSize;
-      auto const option = code.take(8);
+      const auto option = code.take(8);
       std::copy(option.begin(), option.end(), reinterpret_cast<std::byte*>(entry.payload));
     }
     if (wire::check_op(h) == DropReason::kNone && wire::check_fields(h) == DropReason::kNone)

@@ -16,7 +16,7 @@ class ByteCode {
 
   [[nodiscard]] bool done() const { return rest_.empty(); }
   std::uint8_t u8() {
-    auto const byte = take(1);
+    const auto byte = take(1);
     return byte.empty() ? std::uint8_t{0} : static_cast<std::uint8_t>(byte.front());
   }
   std::uint16_t u16() { return static_cast<std::uint16_t>(u8() << 8 | u8()); }
@@ -27,7 +27,7 @@ class ByteCode {
   bool chance(unsigned of_256) { return u8() < of_256; }
   // Up to `count` bytes as they stand.
   Bytes take(std::size_t count) {
-    auto const taken = rest_.first(count < rest_.size() ? count : rest_.size());
+    const auto taken = rest_.first(count < rest_.size() ? count : rest_.size());
     rest_ = rest_.subspan(taken.size());
     return taken;
   }
@@ -36,7 +36,7 @@ class ByteCode {
     static constexpr std::array<std::uint32_t, 12> kEdges{
         0xffffffff, 0xfffffffe, 0x80000000, 0x7fffffff, 0x10000, 0xffff,
         0x8000,     1024,       1023,       256,        255,     31};
-    auto const kind = u8();
+    const auto kind = u8();
     if (kind < 160) return kind;
     if (kind < 208) return kEdges[kind % kEdges.size()];
     return u32();

@@ -35,7 +35,7 @@ void decode_and_check(std::vector<char>& file) {
   Decoder decoder;
   CapturedFrame captured;
   while (capture->next(captured)) {
-    auto const frame = decoder.decode(captured);
+    const auto frame = decoder.decode(captured);
     said += line_of(frame, 0).size() + json_of(frame).size();
     checker.frame(frame);
   }
@@ -46,7 +46,7 @@ void play(std::vector<char>& file) {
   std::string error;
   auto capture = open(file, error);
   if (!capture) return;
-  auto const trace = record(*capture, error);
+  const auto trace = record(*capture, error);
   if (!trace || trace->empty() || trace->size() > kMostPlayed) return;
   play_node(*trace, trace->front().decoded.frame.dst);
   play_node(*trace, trace->front().decoded.frame.src);

@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   std::filesystem::permissions(pair.directory.path(), std::filesystem::perms(0711));
   std::filesystem::permissions(pair.path, std::filesystem::perms(0666));
   fuzz::ByteCode code(Bytes(reinterpret_cast<const std::byte*>(data), size));
-  auto const dice = [&] { return std::uint64_t{code.number()}; };
+  const auto dice = [&] { return std::uint64_t{code.number()}; };
   {
     std::list<service::Hostile> clients;
     for (auto count = 1 + dice() % 3; count > 0; --count)
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
               [&] { clients.emplace_back(pair.path, dice); });
     std::erase_if(clients, [](auto& client) { return !client.greet(); });
     for (auto steps = dice() % 64; steps > 0 && !clients.empty(); --steps) {
-      auto const which = std::next(clients.begin(), static_cast<long>(dice() % clients.size()));
+      const auto which = std::next(clients.begin(), static_cast<long>(dice() % clients.size()));
       which->step();
       if (which->gone()) clients.erase(which);
     }

@@ -83,7 +83,7 @@ class Doorkeeper {
   }
   // Of those seen, those that are decided, or gone, too.
   [[nodiscard]] VcId picked(ByteCode& code) const {
-    auto const at = code.u8();
+    const auto at = code.u8();
     return seen_.empty() ? kNoneId : seen_[at % seen_.size()];
   }
 

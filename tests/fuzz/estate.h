@@ -21,7 +21,7 @@ class Estate {
   void map(Node& node, EndpointId endpoint) {
     std::memset(landing_.data(), kCanary, landing_.size());
     source_.fill_pattern();
-    auto const in = landing_.all().subspan(kMappedAt, kMappedBytes), out = source_.all();
+    const auto in = landing_.all().subspan(kMappedAt, kMappedBytes), out = source_.all();
     EXPECT_EQ(node.map(endpoint, Direction::kReceive, kFirst, {&in, 1}, landing_region_), 0);
     EXPECT_EQ(node.map(endpoint, Direction::kTransmit, kFirst, {&out, 1}, source_region_), 0);
     EXPECT_EQ(node.alloc_mx(landing_region_, kNoneId, permit::kAll, mx_), 0);
@@ -30,9 +30,9 @@ class Estate {
   void map_middle(Node& node, EndpointId endpoint) {
     std::memset(landing_.data(), kCanary, landing_.size());
     source_.fill_pattern();
-    auto const in =
+    const auto in =
         landing_.all().subspan(kMappedAt + (std::size_t{kGranted} << kBufsize), kGrantedBytes);
-    auto const out = source_.all();
+    const auto out = source_.all();
     EXPECT_EQ(node.map(endpoint, Direction::kReceive, kFirst + kGranted, {&in, 1}, landing_region_),
               0);
     EXPECT_EQ(node.map(endpoint, Direction::kTransmit, kFirst, {&out, 1}, source_region_), 0);
@@ -44,7 +44,7 @@ class Estate {
   }
   // Whether every byte outside the granted middle is as it was.
   [[nodiscard]] bool intact() const {
-    auto const granted_at = kMappedAt + (std::size_t{kGranted} << kBufsize);
+    const auto granted_at = kMappedAt + (std::size_t{kGranted} << kBufsize);
     return canaries(0, granted_at) && canaries(granted_at + kGrantedBytes, landing_.size()) &&
            source_as_it_was();
   }
@@ -69,7 +69,7 @@ class Estate {
     return true;
   }
   [[nodiscard]] bool source_as_it_was() const {
-    static auto const* const expected = [] {
+    static const auto* const expected = [] {
       auto* const pattern = new test::Buffers(kBufsize, kMapped);
       pattern->fill_pattern();
       return pattern;

@@ -72,7 +72,7 @@ std::vector<std::byte> body(ByteCode& code, Op op) {
   if (op == Op::kData) {
     bytes.assign(code.chance(200) ? kStus[code.below(kStus.size())] : code.u16() % 1100U,
                  std::byte{0x5a});
-  } else if (auto const option = some_option(code)) {
+  } else if (const auto option = some_option(code)) {
     bytes.assign(option->begin(), option->end());
   }
   return bytes;
@@ -102,7 +102,7 @@ std::vector<VcId> connections_of(const Node& node) {
 
 Header natural_answer(const Header& seen, std::uint32_t id) {
   Header h;
-  auto const op = [&](Op is) { h.op_flags = wire::op_flags(is); };
+  const auto op = [&](Op is) { h.op_flags = wire::op_flags(is); };
   h.d_id = seen.s_id;
   h.s_id = id;
   switch (seen.op()) {
@@ -171,12 +171,12 @@ void FrameMaker::learn(const Frame& frame) {
 
 std::uint32_t FrameMaker::value(ByteCode& code, unsigned which) const {
   if (patterns_.empty() || code.chance(128)) return code.number();
-  auto const& pattern = patterns_[code.below(kPatterns) % patterns_.size()];
+  const auto& pattern = patterns_[code.below(kPatterns) % patterns_.size()];
   return field(pattern, code.chance(160) ? which : code.u8()) + (code.chance(32) ? 1U : 0U);
 }
 
 void FrameMaker::change(ByteCode& code, Header& h) const {
-  auto const which = code.below(kFields + 1);
+  const auto which = code.below(kFields + 1);
   if (which == kFields)
     flip_flags(code, h);
   else
@@ -186,10 +186,10 @@ void FrameMaker::change(ByteCode& code, Header& h) const {
 Header FrameMaker::header(ByteCode& code) {
   Header h;
   if (!patterns_.empty() && !code.chance(32)) {
-    auto const& pattern = patterns_[code.below(kPatterns) % patterns_.size()];
+    const auto& pattern = patterns_[code.below(kPatterns) % patterns_.size()];
     h = code.chance(128) ? natural_answer(pattern, code.below(16)) : pattern;
   }
-  if (auto const op = code.u8() / 4U; op <= wire::kOperations.size())
+  if (const auto op = code.u8() / 4U; op <= wire::kOperations.size())
     h.op_flags = wire::op_flags(op < wire::kOperations.size() ? wire::kOperations[op] : kUnknownOp,
                                 h.op_flags);
   for (auto changes = code.below(4); changes > 0; --changes) change(code, h);
@@ -199,7 +199,7 @@ Header FrameMaker::header(ByteCode& code) {
 FrameMaker::Frame FrameMaker::make(ByteCode& code, const test::Host& to) {
   auto h = header(code);
   wire::Envelope envelope{to.config.mac, kStranger, {}, code.chance(64)};
-  auto const vcs = connections_of(to.node);
+  const auto vcs = connections_of(to.node);
   VcInfo info{};
   if (!vcs.empty() && to.node.vc_info(vcs[code.u8() % vcs.size()], info) == 0) {
     h.d_port = info.local_port;
@@ -209,15 +209,15 @@ FrameMaker::Frame FrameMaker::make(ByteCode& code, const test::Host& to) {
     if (!info.peer_mac.is_zero()) envelope.src = info.peer_mac;
     if (h.s_port == 0) h.s_port = 1;
   }
-  if (auto const lie = code.u8(); lie >= 192) {
+  if (const auto lie = code.u8(); lie >= 192) {
     if (lie % 5 == 0) envelope.src = kStranger;
     if (lie % 5 == 1) ++h.d_key;
     if (lie % 5 == 2) h.d_port = static_cast<std::uint16_t>(code.number());
     if (lie % 5 == 3) h.s_port = static_cast<std::uint16_t>(code.number());
     if (lie % 5 == 4) envelope.vlan = 5;
   }
-  auto const payload = body(code, h.op());
-  std::vector<std::byte> const append(h.op() == Op::kData && h.has(flag::kAppend) ? 64 : 0,
+  const auto payload = body(code, h.op());
+  const std::vector<std::byte> append(h.op() == Op::kData && h.has(flag::kAppend) ? 64 : 0,
                                       std::byte{0x77});
   Frame frame(wire::kMaxHeadSize + payload.size() + append.size() + wire::kMinPayload);
   frame.resize(wire::emit(envelope, h, payload, append, frame));
@@ -229,12 +229,12 @@ FrameMaker::Frame FrameMaker::changed(ByteCode& code, const Frame& frame) {
   wire::Frame parsed;
   if (wire::parse(frame, kMaxStu, parsed) != DropReason::kNone) return frame;
   auto h = parsed.header;
-  auto const which = code.below(kFields + 1);
+  const auto which = code.below(kFields + 1);
   if (which == kFields)
     flip_flags(code, h);
   else
     set_field(h, which, field(h, which) ^ code.number());
-  auto const& payload = h.op() == Op::kData ? parsed.stu : parsed.option;
+  const auto& payload = h.op() == Op::kData ? parsed.stu : parsed.option;
   Frame out(frame.size() + wire::kMaxHeadSize + wire::kMinPayload);
   out.resize(
       wire::emit({parsed.dst, parsed.src, parsed.vlan, false}, h, payload, parsed.append, out));

@@ -17,7 +17,7 @@ class World : public test::TwoNodes {
   explicit World(ByteCode& code)
       : TwoNodes(NodeConfig{
             .mac = {}, .max_stu = 10, .vlan = {}, .attach_from = 512, .granted_limit = 6'000}) {
-    auto const scenario = code.u8();
+    const auto scenario = code.u8();
     EndpointConfig both{.bufsize = Estate::kBufsize, .slots = 8, .credits = 8};
     both.checksum = (scenario & 1) != 0;
     both.recover = (scenario & 2) != 0;
@@ -35,8 +35,8 @@ class World : public test::TwoNodes {
   }
 
   void step(ByteCode& code) {
-    auto const side = code.below(2);
-    auto const what = code.u8();
+    const auto side = code.below(2);
+    const auto what = code.u8();
     if (what >= kDoor) return doors_[side].step(code, now, users_[side], users_[1 - side]);
     switch (what % 10) {
       case 0:
@@ -64,7 +64,7 @@ class World : public test::TwoNodes {
   void finish() {
     wire = nullptr;
     for (auto* const host : {&a, &b})
-      for (auto const id : connections_of(host->node)) host->node.close(id, true, now);
+      for (const auto id : connections_of(host->node)) host->node.close(id, true, now);
     pass(20 * kSecond);
     for (auto side : {0U, 1U}) {
       auto& node = host(side).node;
@@ -79,7 +79,7 @@ class World : public test::TwoNodes {
       unconnected.estate.unmap(node);
       EXPECT_EQ(node.close_endpoint(unconnected.endpoint), 0);
     }
-    for (auto const& door : doors_) door.close();
+    for (const auto& door : doors_) door.close();
     for (std::uint64_t cookie = 0; b.node.unstock(listener, cookie);) {
     }
     EXPECT_EQ(a.node.close_endpoint(endpoint_a), 0);
@@ -153,12 +153,12 @@ class World : public test::TwoNodes {
   }
   void inject(ByteCode& code, unsigned side) {
     learn();
-    auto const frame = maker_.make(code, host(side));
+    const auto frame = maker_.make(code, host(side));
     maker_.learn(frame);
     attack(side, frame);
   }
   void raw(ByteCode& code, unsigned side) {
-    auto const bytes = code.take(code.below(120));
+    const auto bytes = code.take(code.below(120));
     Frame frame(bytes.begin(), bytes.end());
     attack(side, frame);
   }
@@ -166,8 +166,8 @@ class World : public test::TwoNodes {
   void attack(unsigned side, const Frame& frame) {
     auto& target = host(side);
     settle();
-    bool const known = knows(target, kStranger);
-    auto const before = seen.size();
+    const bool known = knows(target, kStranger);
+    const auto before = seen.size();
     arrive(target, frame);
     settle();
     EXPECT_LE(target.node.vc_count(), kMaxConnections);
@@ -178,7 +178,7 @@ class World : public test::TwoNodes {
     EXPECT_LE(sent, std::max(frame.size(), wire::kEthernetSize + wire::kMinPayload));
   }
   static bool knows(const test::Host& who, const MacAddr& mac) {
-    for (auto const id : connections_of(who.node)) {
+    for (const auto id : connections_of(who.node)) {
       VcInfo info{};
       if (who.node.vc_info(id, info) == 0 && info.peer_mac == mac) return true;
     }
@@ -186,10 +186,10 @@ class World : public test::TwoNodes {
   }
   // One frame of the wire: lost, doubled or changed on its way.
   void deliver_one(ByteCode& code, unsigned side) {
-    auto const frame = take(host(side));
+    const auto frame = take(host(side));
     if (!frame) return;
     auto& to = host(1 - side);
-    auto const fate = code.below(4);
+    const auto fate = code.below(4);
     if (fate == 1) arrive(to, *frame);
     if (fate == 2) arrive(to, *frame);
     if (fate == 2) arrive(to, *frame);
@@ -206,7 +206,7 @@ class World : public test::TwoNodes {
   void request(ByteCode& code, unsigned side) {
     auto& connection = pick(code, side);
     auto entry = user_request(code, estates_[side]);
-    for (auto const& unconnected : unconnected_)
+    for (const auto& unconnected : unconnected_)
       if (unconnected.port == connection.id) address(entry, unconnected_[1 - side]);
     if (connection.user.send(entry)) host(side).node.kick(connection.id);
   }
@@ -217,8 +217,8 @@ class World : public test::TwoNodes {
     if (entry.header.op() == wire::Op::kData) entry.header.mx = to.estate.mx();
   }
   void close(ByteCode& code, unsigned side) {
-    auto const id = pick(code, side).id;
-    bool const at_once = code.chance(128);
+    const auto id = pick(code, side).id;
+    const bool at_once = code.chance(128);
     if (code.chance(64)) host(side).node.close(id, at_once, now);
   }
 

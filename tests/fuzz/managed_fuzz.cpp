@@ -18,7 +18,7 @@ class World : public test::TwoNodes {
  public:
   explicit World(ByteCode& code)
       : TwoNodes(NodeConfig{.mac = {}, .max_stu = 10, .vlan = {}, .attach_from = 512}) {
-    EndpointConfig const both{
+    const EndpointConfig both{
         .bufsize = Estate::kBufsize, .slots = 8, .credits = 8, .recover = code.chance(128)};
     connect(both, both);
     estate_.map(a.node, endpoint_a);
@@ -61,7 +61,7 @@ class World : public test::TwoNodes {
     drive();
     sequencer_->fail(-ENOTCONN);
     collect();
-    for (auto const& [context, completions] : begun_)
+    for (const auto& [context, completions] : begun_)
       EXPECT_EQ(completions, 1U) << "context " << context;
     EXPECT_EQ(sequencer_->outstanding(), 0U);
     EXPECT_EQ(sequencer_->next_deadline(), kNever);
@@ -72,8 +72,8 @@ class World : public test::TwoNodes {
   void TestBody() override {}
 
   [[nodiscard]] Landing landing(ByteCode& code, std::uint64_t longest) const {
-    auto const length = code.u16() % (longest + 1);
-    auto const at = std::uint64_t{code.u8()} * 32 % (Estate::kGrantedBytes - length + 1);
+    const auto length = code.u16() % (longest + 1);
+    const auto at = std::uint64_t{code.u8()} * 32 % (Estate::kGrantedBytes - length + 1);
     return {estate_.mx(), Estate::granted(at & ~std::uint64_t{7}), length};
   }
   void began(int result) {
@@ -81,10 +81,10 @@ class World : public test::TwoNodes {
     ++next_context_;
   }
   void begin(ByteCode& code) {
-    auto const context = next_context_;
-    auto const from = Estate::source(std::uint64_t{code.u8()} * 16);
-    auto const length = code.u16() % 8'000U;
-    RemoteRegion const region =
+    const auto context = next_context_;
+    const auto from = Estate::source(std::uint64_t{code.u8()} * 16);
+    const auto length = code.u16() % 8'000U;
+    const RemoteRegion region =
         regions_.empty() ? RemoteRegion{} : regions_[code.below(8) % regions_.size()];
     auto& s = *sequencer_;
     switch (code.below(10)) {
@@ -101,7 +101,7 @@ class World : public test::TwoNodes {
       case 5:
         return began(s.get(context, region, code.u16(), landing(code, 8'000)));
       case 6: {
-        auto const function = static_cast<wire::Function>(code.below(8));
+        const auto function = static_cast<wire::Function>(code.below(8));
         auto word = landing(code, 1'000);
         word.length = 8;
         return began(s.fetch(context, region, std::uint64_t{code.u8()} * 8, function, 1, 2, word));
@@ -118,8 +118,8 @@ class World : public test::TwoNodes {
   }
   void serve(ByteCode& code) {
     if (requests_.empty()) return;
-    auto const at = code.u8() % requests_.size();
-    auto const request = requests_[at];
+    const auto at = code.u8() % requests_.size();
+    const auto request = requests_[at];
     auto& s = *sequencer_;
     switch (code.below(3)) {
       case 0:
@@ -141,8 +141,8 @@ class World : public test::TwoNodes {
         return;
       case 1:
         wire = [](const Frame& frame, bool from_a) {
-          auto const h = parsed(frame).header;
-          bool const state = h.op() == wire::Op::kRequestStateResponse;
+          const auto h = parsed(frame).header;
+          const bool state = h.op() == wire::Op::kRequestStateResponse;
           return from_a || (state && h.d_id == wire::kNoId) ? 1U : 0U;
         };
         return;
@@ -152,7 +152,7 @@ class World : public test::TwoNodes {
   }
   // A frame that comes again and again is one frame: soon it makes nothing more be kept.
   void inject(ByteCode& code, std::size_t times) {
-    auto const frame = maker_.make(code, a);
+    const auto frame = maker_.make(code, a);
     std::size_t after_few = 0;
     for (std::size_t i = 0; i < times; ++i) {
       if (i == kFew) {
@@ -174,7 +174,7 @@ class World : public test::TwoNodes {
     for (bool moved = true; moved;) {
       settle();
       moved = false;
-      while (auto const entry = get(ca)) {
+      while (const auto entry = get(ca)) {
         sequencer_->receive(*entry, now);
         moved = true;
       }
@@ -194,10 +194,10 @@ class World : public test::TwoNodes {
     collect();
   }
   void run(Time span) {
-    auto const end = now + span;
+    const auto end = now + span;
     for (;;) {
       drive();
-      auto const next =
+      const auto next =
           std::min({a.node.next_deadline(), b.node.next_deadline(), sequencer_->next_deadline()});
       if (next > end) break;
       now = std::max(now, next);
@@ -216,14 +216,14 @@ class World : public test::TwoNodes {
       if (c.kind >= Kind::kEnded) continue;  // nothing that was begun
       if (c.kind == Kind::kRegion && c.status == 0 && regions_.size() < kRemembered)
         regions_.push_back(c.region);
-      auto const found = begun_.find(c.context);
+      const auto found = begun_.find(c.context);
       ASSERT_NE(found, begun_.end()) << "nobody began " << c.context;
       EXPECT_EQ(++found->second, 1U) << "context " << c.context;
     }
   }
   // What the fixture itself keeps is not what is measured.
   void forget_history() {
-    for (auto const& frame : seen) maker_.learn(frame);
+    for (const auto& frame : seen) maker_.learn(frame);
     seen = std::vector<Frame>();
     a.events = b.events = std::vector<Event>();
   }

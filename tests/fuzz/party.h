@@ -12,7 +12,7 @@ namespace stp::fuzz {
 
 template <typename T>
 T pick(ByteCode& code, const std::vector<T>& from, T otherwise) {
-  auto const at = code.u8();
+  const auto at = code.u8();
   return from.empty() || at == 255 ? otherwise : from[at % from.size()];
 }
 
@@ -27,13 +27,13 @@ class Party {
 
   // A start that has sense: an endpoint that listens, with memory; a connection for the other's.
   void begin() {
-    auto const endpoint = host_.open({.bufsize = 8, .slots = 8, .credits = 8, .recover = true});
+    const auto endpoint = host_.open({.bufsize = 8, .slots = 8, .credits = 8, .recover = true});
     endpoints_.push_back(endpoint);
     EXPECT_EQ(host_.node.listen(endpoint, 1), 0);
     stock(endpoint);
-    for (auto const direction : {Direction::kReceive, Direction::kTransmit}) {
+    for (const auto direction : {Direction::kReceive, Direction::kTransmit}) {
       auto memory = std::make_unique<test::Buffers>(8, 16);
-      auto const piece = memory->all();
+      const auto piece = memory->all();
       RegionId id = kNoneId;
       EXPECT_EQ(host_.node.map(endpoint, direction, 0, {&piece, 1}, id), 0);
       regions_.emplace(id, std::move(memory));
@@ -47,8 +47,8 @@ class Party {
 
   void call(ByteCode& code, Time now) {
     auto& node = host_.node;
-    auto const endpoint = pick(code, endpoints_, EndpointId{12345});
-    auto const vc = pick(code, connections_of(node), VcId{0x70001});
+    const auto endpoint = pick(code, endpoints_, EndpointId{12345});
+    const auto vc = pick(code, connections_of(node), VcId{0x70001});
     switch (code.below(20)) {
       case 0:
         return open_endpoint(code);
@@ -108,7 +108,7 @@ class Party {
         break;
       default:
         scribble(code);
-        for (auto const id : connections_of(node)) node.kick(id);
+        for (const auto id : connections_of(node)) node.kick(id);
     }
     take_events();
   }
@@ -121,7 +121,7 @@ class Party {
     std::vector<FrameMaker::Frame> heads(burst, FrameMaker::Frame(host_.node.frame_room()));
     std::vector<TxFrame> frames(burst);
     for (unsigned i = 0; i < burst; ++i) frames[i].head = heads[i].data();
-    auto const count = host_.node.transmit(frames, now);
+    const auto count = host_.node.transmit(frames, now);
     heads.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
       heads[i].resize(frames[i].head_length);
@@ -135,7 +135,7 @@ class Party {
   // The link lets go of the oldest `count` frames' memory, after one last look at it.
   void release(std::size_t count) {
     for (count = std::min(count, on_link_.size()); count > 0; --count) {
-      for (auto const byte : on_link_.front().bytes) sum_ = sum_ + static_cast<unsigned>(byte);
+      for (const auto byte : on_link_.front().bytes) sum_ = sum_ + static_cast<unsigned>(byte);
       host_.node.transmitted(on_link_.front().token);
       on_link_.erase(on_link_.begin());
     }
@@ -147,7 +147,7 @@ class Party {
   }
   void close_all(Time now) {
     release(on_link_.size());
-    for (auto const id : connections_of(host_.node)) host_.node.close(id, true, now);
+    for (const auto id : connections_of(host_.node)) host_.node.close(id, true, now);
     take_events();
   }
   void expect_nothing_left() {
@@ -155,11 +155,11 @@ class Party {
     auto& node = host_.node;
     EXPECT_EQ(node.vc_count(), 0U);
     EXPECT_EQ(node.next_deadline(), kNever);
-    for (auto const id : region_ids()) node.unmap(id);
+    for (const auto id : region_ids()) node.unmap(id);
     take_events();
     EXPECT_TRUE(regions_.empty());
     while (!endpoints_.empty()) {
-      auto const before = endpoints_.size();
+      const auto before = endpoints_.size();
       close_endpoint(endpoints_.back());
       ASSERT_LT(endpoints_.size(), before);
     }
@@ -168,7 +168,7 @@ class Party {
   // What a Sequencer asks for goes into some user's ring.
   void send(ByteCode& code, const SendEntry& entry) {
     if (auto* const channel = some_channel(code)) append(*channel, entry);
-    for (auto const id : connections_of(host_.node)) host_.node.kick(id);
+    for (const auto id : connections_of(host_.node)) host_.node.kick(id);
   }
 
  private:
@@ -193,7 +193,7 @@ class Party {
     c.rx_bufx_base = code.chance(128) ? 0 : code.number();
     c.tx_bufx_base = code.chance(128) ? 0 : code.number();
     c.rx_bufx_count = c.tx_bufx_count = 1 + code.below(64);
-    auto const flags = code.u8();
+    const auto flags = code.u8();
     c.checksum = (flags & 1) != 0;
     c.recover = (flags & 2) != 0;
     c.inspect = (flags & 4) != 0;
@@ -212,14 +212,14 @@ class Party {
   }
   [[nodiscard]] std::vector<RegionId> region_ids() const {
     std::vector<RegionId> ids;
-    for (auto const& [id, memory] : regions_) ids.push_back(id);
+    for (const auto& [id, memory] : regions_) ids.push_back(id);
     return ids;
   }
   void map(ByteCode& code, EndpointId endpoint) {
     EndpointConfig c;
     if (host_.node.endpoint_config(endpoint, c) != 0) return;
-    auto const direction = code.chance(128) ? Direction::kReceive : Direction::kTransmit;
-    auto const base = direction == Direction::kReceive ? c.rx_bufx_base : c.tx_bufx_base;
+    const auto direction = code.chance(128) ? Direction::kReceive : Direction::kTransmit;
+    const auto base = direction == Direction::kReceive ? c.rx_bufx_base : c.tx_bufx_base;
     auto memory = std::make_unique<test::Buffers>(c.bufsize, 1 + code.below(8));
     auto piece = memory->all();
     if (code.chance(8)) piece = piece.first(piece.size() - 1);
@@ -230,7 +230,7 @@ class Party {
   std::byte* new_channel(EndpointId endpoint) {
     EndpointConfig c;
     if (host_.node.endpoint_config(endpoint, c) != 0 || channels_.size() >= 16) return nullptr;
-    ChannelGeometry const geometry{c.slots, c.credits};
+    const ChannelGeometry geometry{c.slots, c.credits};
     auto& channel = channels_[++cookie_];
     channel = {std::make_unique<test::ChannelMemory>(geometry), geometry, endpoint};
     return channel.memory->data();
@@ -257,8 +257,8 @@ class Party {
   // A user's entry, put where the user's end of the channel would put it.
   static void append(Channel& channel, const SendEntry& entry) {
     auto& control = *reinterpret_cast<ChannelControl*>(channel.memory->data());
-    auto const head = control.tx_head.load();
-    auto const at = head & (channel.geometry.tx_capacity() - 1);
+    const auto head = control.tx_head.load();
+    const auto at = head & (channel.geometry.tx_capacity() - 1);
     std::memcpy(channel.memory->data() + channel.geometry.tx_at() + at * sizeof entry, &entry,
                 sizeof entry);
     control.tx_head.store(head + 1);
@@ -279,9 +279,9 @@ class Party {
         control.sleepers.store(code.number());
         return;
       case 3: {
-        auto const bytes = code.take(code.below(64));
-        auto const room = channel->geometry.size() - bytes.size();
-        auto const at = (code.chance(128) ? code.u8() : code.u16()) % room;
+        const auto bytes = code.take(code.below(64));
+        const auto room = channel->geometry.size() - bytes.size();
+        const auto at = (code.chance(128) ? code.u8() : code.u16()) % room;
         if (!bytes.empty()) std::memcpy(channel->memory->data() + at, bytes.data(), bytes.size());
         return;
       }

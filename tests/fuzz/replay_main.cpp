@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 void collect(const fs::path& path, std::vector<fs::path>& files) {
   if (!fs::is_directory(path)) return files.push_back(path);
-  for (auto const& entry : fs::directory_iterator(path))
+  for (const auto& entry : fs::directory_iterator(path))
     if (entry.is_regular_file()) files.push_back(entry.path());
 }
 
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   std::vector<fs::path> files;
   for (int i = 1; i < argc; ++i) collect(argv[i], files);
   std::sort(files.begin(), files.end());
-  for (auto const& file : files) {
+  for (const auto& file : files) {
     std::ifstream in(file, std::ios::binary);
     if (!in) {
       std::fprintf(stderr, "cannot read %s\n", file.c_str());

@@ -39,7 +39,7 @@ Header clear_to_send(ByteCode& code, const Estate& estate) {
 Header region(ByteCode& code, const Estate& estate) {
   Header h;
   h.op_flags = wire::op_flags(Op::kMemoryRegionAvailable);
-  auto const length = 8 + std::uint64_t{code.u8()} * 32;
+  const auto length = 8 + std::uint64_t{code.u8()} * 32;
   h.param = static_cast<std::uint16_t>(code.below(5));
   h.mx = estate.mx();
   point_at(h, Estate::granted(place(code, length) & ~std::uint64_t{7}));
@@ -52,13 +52,13 @@ Header region(ByteCode& code, const Estate& estate) {
 // Get or FetchOp of what a peer may have opened.
 Header get(ByteCode& code, const Estate& estate) {
   Header h;
-  auto const function = code.below(8);
+  const auto function = code.below(8);
   h.op_flags =
       wire::op_flags(Op::kGet, static_cast<std::uint16_t>(function << wire::kFunctionShift));
   h.param = static_cast<std::uint16_t>(function == 0 ? 1 + code.u16() % 4096 : 8);
   h.mx = estate.mx();
   point_at(h, Estate::granted(std::uint64_t{code.u8()} * 8));
-  auto const landing = Estate::granted(place(code, 4096) & ~std::uint64_t{7});
+  const auto landing = Estate::granted(place(code, 4096) & ~std::uint64_t{7});
   h.sync = landing.bufx;
   h.b_num = landing.offset;
   h.d_id = code.below(kIds);
@@ -75,7 +75,7 @@ SendEntry data(ByteCode& code, const Estate& estate) {
   e.header.sync = code.u8();
   e.header.b_num = code.below(4);
   e.header.d_id = code.below(kIds);
-  auto const from = Estate::source(std::uint64_t{code.u8()} * 16);
+  const auto from = Estate::source(std::uint64_t{code.u8()} * 16);
   e.bufx = from.bufx;
   e.offset = from.offset;
   e.length = code.u16() % 8192;
@@ -118,7 +118,7 @@ SendEntry user_request(ByteCode& code, const Estate& estate) {
     default:
       e.header = simple(code);
   }
-  if (auto const option = some_option(code)) {
+  if (const auto option = some_option(code)) {
     e.payload_length = wire::kOptionSize;
     std::memcpy(e.payload, option->data(), option->size());
   }

@@ -19,8 +19,8 @@ void check(Bytes bytes, unsigned max_stu) {
   wire::Frame first, second;
   if (wire::parse(bytes, max_stu, first) != DropReason::kNone) return;
   std::vector<std::byte> again(bytes.size() + wire::kMaxHeadSize + wire::kMinPayload);
-  bool const data = first.header.op() == wire::Op::kData;
-  wire::Envelope const envelope{first.dst, first.src, first.vlan, first.header.cksum != 0};
+  const bool data = first.header.op() == wire::Op::kData;
+  const wire::Envelope envelope{first.dst, first.src, first.vlan, first.header.cksum != 0};
   again.resize(
       wire::emit(envelope, first.header, data ? first.stu : first.option, first.append, again));
   EXPECT_EQ(wire::parse(again, max_stu, second), DropReason::kNone);
@@ -40,9 +40,9 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   if (size == 0) return 0;
-  auto const max_stu = stp::wire::kMinMaxStu + data[0] % 9;
+  const auto max_stu = stp::wire::kMinMaxStu + data[0] % 9;
   // A copy of its own, so that a byte read beyond the end is noticed.
-  std::vector<std::byte> const frame(reinterpret_cast<const std::byte*>(data) + 1,
+  const std::vector<std::byte> frame(reinterpret_cast<const std::byte*>(data) + 1,
                                      reinterpret_cast<const std::byte*>(data) + size);
   stp::fuzz::check(frame, max_stu);
   return 0;

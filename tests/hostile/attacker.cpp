@@ -38,7 +38,7 @@ void rest(const Attack& attack) {
 
 int main(int argc, char** argv) {
   using namespace stp::hostile;
-  std::map<std::string, void (*)(Attack&)> const moves{{"spin", spin},
+  const std::map<std::string, void (*)(Attack&)> moves{{"spin", spin},
                                                        {"busy", busy},
                                                        {"refill", refill},
                                                        {"stream", stream},
@@ -58,12 +58,12 @@ int main(int argc, char** argv) {
                                                        {"forge", forge},
                                                        {"noise", noise},
                                                        {"strangers", strangers}};
-  auto const move = argc > 3 ? moves.find(argv[1]) : moves.end();
+  const auto move = argc > 3 ? moves.find(argv[1]) : moves.end();
   if (move == moves.end() || argc % 2 != 0) {
     std::fprintf(stderr,
                  "usage: hostile_attacker MOVE SOCKET SECONDS [--group FILE] [--uid N] [--seed N] "
                  "[--uport N] [--most N] [--rate N]; moves:");
-    for (auto const& [name, function] : moves) std::fprintf(stderr, " %s", name.c_str());
+    for (const auto& [name, function] : moves) std::fprintf(stderr, " %s", name.c_str());
     std::fprintf(stderr, "\n");
     return 2;
   }
@@ -83,14 +83,14 @@ int main(int argc, char** argv) {
     return 77;
   }
   for (int i = 4; i + 1 < argc; i += 2) {
-    std::string const option = argv[i];
-    auto const value = std::strtoull(argv[i + 1], nullptr, 10);
+    const std::string option = argv[i];
+    const auto value = std::strtoull(argv[i + 1], nullptr, 10);
     if (option == "--seed") attack.dice.seed(value);
     if (option == "--uport") attack.uport = static_cast<std::uint32_t>(value);
     if (option == "--most") attack.most = value;
     if (option == "--rate") attack.rate = value;
     if (option == "--uid") {
-      auto const uid = static_cast<uid_t>(value);
+      const auto uid = static_cast<uid_t>(value);
       if (::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0) {
         std::perror("setresuid");
         return 77;

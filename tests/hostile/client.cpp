@@ -25,7 +25,7 @@ constexpr std::size_t kMostDescriptors = 253;
 
 UniqueFd shareable(std::size_t bytes) {
   UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  auto const size = static_cast<off_t>(bytes);
+  const auto size = static_cast<off_t>(bytes);
   if (!fd || ::ftruncate(fd.get(), size) != 0 || ::fallocate(fd.get(), 0, 0, size) != 0 ||
       ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)
     return {};
@@ -55,8 +55,8 @@ Request Client::request(RequestKind kind, std::uint64_t endpoint) {
 
 int Client::ask(const Request& request, std::span<const int> fds) {
   fds_.clear();
-  if (auto const sent = service::send_request(socket_.get(), request, fds); sent != 0) return sent;
-  auto const got = service::receive_reply(socket_.get(), reply_, fds_);
+  if (const auto sent = service::send_request(socket_.get(), request, fds); sent != 0) return sent;
+  const auto got = service::receive_reply(socket_.get(), reply_, fds_);
   return got != 0 ? got : reply_.result;
 }
 
@@ -113,7 +113,7 @@ Channel Client::accept(std::uint64_t endpoint) {
 }
 
 Channel Client::await_accept(std::uint64_t endpoint) {
-  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (;;) {
     auto channel = accept(endpoint);
     if (channel || reply_.result != -EAGAIN || std::chrono::steady_clock::now() > until)
@@ -140,7 +140,7 @@ int Client::map(std::uint64_t endpoint, Direction direction, std::uint32_t base,
   order.segment_count = order.piece_count = 1;
   order.segments[0] = {.fd_index = 0, .reserved = 0, .offset = 0, .length = bytes};
   order.pieces[0] = {.at = 0, .length = bytes};
-  auto const result = ask(order, std::span(&fd, 1));
+  const auto result = ask(order, std::span(&fd, 1));
   if (result == 0) region = reply_.region;
   return result;
 }
@@ -149,7 +149,7 @@ int Client::alloc_mx(std::uint64_t region, std::uint16_t& mx) {
   auto order = request(RequestKind::kAllocMx);
   order.region = region;
   order.permissions = permit::kData;
-  auto const result = ask(order);
+  const auto result = ask(order);
   if (result == 0) mx = static_cast<std::uint16_t>(reply_.mx);
   return result;
 }
@@ -158,7 +158,7 @@ void Client::ring(const Channel& channel) const {
   page().bells.ring(channel.bell);
   if (page().service_asleep.load() == 0) return;
   std::uint64_t const one = 1;
-  [[maybe_unused]] auto const put = ::write(bell_.get(), &one, sizeof one);
+  [[maybe_unused]] const auto put = ::write(bell_.get(), &one, sizeof one);
 }
 
 }  // namespace stp::hostile

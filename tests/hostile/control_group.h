@@ -16,12 +16,12 @@ class ControlGroup {
   explicit ControlGroup(std::uint64_t limit) {
     namespace fs = std::filesystem;
     std::error_code error;
-    for (auto const& [root, of_limit, of_peak] :
+    for (const auto& [root, of_limit, of_peak] :
          {Version{own("", "/sys/fs/cgroup"), "memory.max", "memory.peak"},
           Version{own("memory", "/sys/fs/cgroup/memory"), "memory.limit_in_bytes",
                   "memory.max_usage_in_bytes"}}) {
       if (root.empty()) continue;
-      auto const path = root / ("stp-hostile-" + std::to_string(::getpid()));
+      const auto path = root / ("stp-hostile-" + std::to_string(::getpid()));
       if (!fs::create_directory(path, error)) continue;
       path_ = path;
       peak_ = path / of_peak;
@@ -61,10 +61,10 @@ class ControlGroup {
   static std::filesystem::path own(const std::string& controller, const std::string& root) {
     std::ifstream in("/proc/self/cgroup");
     for (std::string line; std::getline(in, line);) {
-      auto const first = line.find(':'), second = line.find(':', first + 1);
+      const auto first = line.find(':'), second = line.find(':', first + 1);
       if (second == std::string::npos) continue;
       if (line.substr(first + 1, second - first - 1) != controller) continue;
-      std::filesystem::path const path = root + line.substr(second + 1);
+      const std::filesystem::path path = root + line.substr(second + 1);
       std::error_code error;
       return std::filesystem::exists(path / "cgroup.procs", error) ? path : std::filesystem::path();
     }

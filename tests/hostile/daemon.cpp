@@ -58,9 +58,9 @@ std::size_t lines_of(const std::string& path) {
 
 Daemon::Daemon(const std::vector<std::string>& options, const std::string& link) {
   ::chmod(directory_.path().c_str(), 0711);  // other users have to reach the socket by its name
-  auto const notify = directory_.path() + "/notify", out = directory_.path() + "/log";
+  const auto notify = directory_.path() + "/notify", out = directory_.path() + "/log";
   notices_ = listen_for_notices(notify);
-  auto const* const other = std::getenv("STPD");  // another one than was built
+  const auto* const other = std::getenv("STPD");  // another one than was built
   std::vector<std::string> arguments{other != nullptr ? other : STPD_PATH, "--link", link,
                                      "--socket", socket_};
   arguments.insert(arguments.end(), options.begin(), options.end());
@@ -95,12 +95,12 @@ Daemon::~Daemon() {
 }
 
 bool Daemon::await_ready() const {
-  auto const until = Clock::now() + kPatience;
+  const auto until = Clock::now() + kPatience;
   while (Clock::now() < until && alive()) {
     pollfd notice{.fd = notices_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&notice, 1, 100) != 1) continue;
     std::array<char, 512> text{};
-    auto const got = ::recv(notices_.get(), text.data(), text.size() - 1, 0);
+    const auto got = ::recv(notices_.get(), text.data(), text.size() - 1, 0);
     if (got > 0 && std::string(text.data()).starts_with("READY=1")) return true;
   }
   return false;
@@ -112,10 +112,10 @@ void Daemon::watch() {
     pollfd notice{.fd = notices_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&notice, 1, 20) == 1) {
       std::array<char, 512> text{};
-      auto const got = ::recv(notices_.get(), text.data(), text.size() - 1, 0);
+      const auto got = ::recv(notices_.get(), text.data(), text.size() - 1, 0);
       if (got > 0 && std::string(text.data()).starts_with("WATCHDOG=1")) heard = Clock::now();
     }
-    auto const silence =
+    const auto silence =
         std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - heard);
     longest_silence_ms_ = std::max<std::int64_t>(longest_silence_ms_, silence.count());
   }
@@ -133,7 +133,7 @@ bool Daemon::alive() const {
 }
 
 Usage Daemon::usage() const {
-  auto const proc = "/proc/" + std::to_string(pid_);
+  const auto proc = "/proc/" + std::to_string(pid_);
   Usage usage;
   usage.files = entries_of(proc + "/fd");
   usage.threads = entries_of(proc + "/task");
@@ -155,7 +155,7 @@ std::string Daemon::returns_to(const Usage& before) const {
   // Threads that close descriptors of clients are made when the first one comes, and kept: two of a
   // user.
   constexpr std::size_t kClosers = 8;
-  auto const until = Clock::now() + std::chrono::seconds(10 * kSlowness);
+  const auto until = Clock::now() + std::chrono::seconds(10 * kSlowness);
   Usage now;
   do {
     now = usage();
@@ -174,7 +174,7 @@ std::string Daemon::returns_to(const Usage& before) const {
 std::string Daemon::end() {
   if (!alive()) return "it had ended before";
   ::kill(pid_, SIGTERM);
-  auto const until = Clock::now() + kToEnd;
+  const auto until = Clock::now() + kToEnd;
   while (alive())
     if (Clock::now() > until)
       return "it does not end";
@@ -183,7 +183,7 @@ std::string Daemon::end() {
   int status = 0;
   ::waitpid(pid_, &status, 0);
   pid_ = -1;
-  auto const text = log();
+  const auto text = log();
   if (text.find("Sanitizer") != std::string::npos ||
       text.find("runtime error:") != std::string::npos)
     return "a sanitizer found something:\n" + text;

@@ -57,7 +57,7 @@ class Daemon {
   [[nodiscard]] bool await_ready() const;
 
   test::TemporaryDirectory directory_;
-  std::string const socket_ = directory_.path() + "/stpd.sock";
+  const std::string socket_ = directory_.path() + "/stpd.sock";
   service::UniqueFd notices_;
   pid_t pid_ = -1;
   bool ready_ = false;

@@ -38,7 +38,7 @@ struct Kind {
 // Connected over the loopback interface, full of data that nobody reads, and told to wait for that
 // when it is closed. Its other end is kept.
 UniqueFd lingering(std::list<UniqueFd>& kept) {
-  UniqueFd const listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
@@ -50,10 +50,10 @@ UniqueFd lingering(std::list<UniqueFd>& kept) {
       ::connect(fd.get(), any, size) != 0)
     return {};
   kept.emplace_back(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  std::vector<std::byte> const bytes(1U << 16);
+  const std::vector<std::byte> bytes(1U << 16);
   while (::send(fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
   }
-  linger const how{.l_onoff = 1, .l_linger = 12};
+  const linger how{.l_onoff = 1, .l_linger = 12};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &how, sizeof how);
   return fd;
 }
@@ -76,7 +76,7 @@ UniqueFd temporary_file() {
 UniqueFd fifo() {
   std::string path = "/tmp/hostile-XXXXXX";
   if (::mkdtemp(path.data()) == nullptr) return {};
-  auto const name = path + "/fifo";
+  const auto name = path + "/fifo";
   UniqueFd fd;
   if (::mkfifo(name.c_str(), 0600) == 0) fd.reset(::open(name.c_str(), O_RDWR | O_CLOEXEC));
   ::unlink(name.c_str());
@@ -100,7 +100,7 @@ UniqueFd nested_epoll(std::list<UniqueFd>& kept) {
 
 std::vector<Kind> all_kinds(const Client& client, std::list<UniqueFd>& kept) {
   std::vector<Kind> kinds;
-  auto const add = [&](const std::string& name, UniqueFd fd, bool good = false) {
+  const auto add = [&](const std::string& name, UniqueFd fd, bool good = false) {
     if (fd) kinds.push_back({name, std::move(fd), good});
   };
   std::array<int, 2> pair{};
@@ -162,15 +162,15 @@ bool administers(Client& client) {
 // Into a map, which is answered, and in all that takes none.
 std::uint64_t try_kind(const std::string& socket, const Kind& kind) {
   std::uint64_t sent = 0;
-  auto const fd = kind.fd.get();
-  for (auto const request :
+  const auto fd = kind.fd.get();
+  for (const auto request :
        {RequestKind::kMap, RequestKind::kTraceStart, RequestKind::kHello, RequestKind::kListen}) {
     Client client(socket);
     if (!client.ok()) continue;
-    auto const endpoint = client.open_endpoint();
+    const auto endpoint = client.open_endpoint();
     auto order =
         request == RequestKind::kMap ? map_request(endpoint) : Client::request(request, endpoint);
-    auto const result = client.ask(order, std::span(&fd, 1));
+    const auto result = client.ask(order, std::span(&fd, 1));
     ++sent;
     // An administrator may have a trace in it.
     if (request == RequestKind::kTraceStart && kind.name == "a file" && administers(client))
@@ -190,7 +190,7 @@ std::uint64_t try_many(const std::string& socket, std::span<const int> some) {
        {sizeof(Request), sizeof(Request) - 1, sizeof bytes, std::size_t{1}, std::size_t{0}}) {
     Client client(socket);
     if (!client.ok()) continue;
-    auto const order = map_request(client.open_endpoint());
+    const auto order = map_request(client.open_endpoint());
     std::copy_n(bytes_of(order).begin(), sizeof order, bytes.begin());
     sent += client.send_raw(std::span(bytes).first(size), fds) ? 1 : 0;
   }
@@ -201,7 +201,7 @@ std::uint64_t try_many(const std::string& socket, std::span<const int> some) {
 std::uint64_t leave_unread(const std::string& socket, std::span<const int> fds) {
   Client client(socket);
   if (!client.ok()) return 0;
-  auto const order = map_request(client.open_endpoint());
+  const auto order = map_request(client.open_endpoint());
   std::uint64_t sent = 0;
   while (sent < 64 && client.send_raw(bytes_of(order), fds)) ++sent;
   return sent;
@@ -213,10 +213,10 @@ std::uint64_t give_away_lingering(const std::string& socket, std::list<UniqueFd>
   for (int i = 0; i < 6; ++i) {
     Client client(socket);
     if (!client.ok()) continue;
-    auto const order =
+    const auto order =
         i % 2 == 0 ? map_request(client.open_endpoint()) : Client::request(RequestKind::kHello);
     auto file = lingering(kept);
-    auto const fd = file.get();
+    const auto fd = file.get();
     sent += client.send_raw(bytes_of(order), std::span(&fd, 1)) ? 1 : 0;
     // Should it be the last one after all, it waits there and not here.
     std::thread([last = std::move(file)]() mutable { last.reset(); }).detach();
@@ -234,15 +234,15 @@ void descriptors(Attack& attack) {
   say("kinds", kinds.size());
   say_ready();
   std::uint64_t sent = 0;
-  for (auto const& kind : kinds) {
+  for (const auto& kind : kinds) {
     sent += try_kind(attack.socket, kind);
-    auto const fd = kind.fd.get();
+    const auto fd = kind.fd.get();
     sent += try_many(attack.socket, std::span(&fd, 1));
     sent += leave_unread(attack.socket, std::span(&fd, 1));
   }
   sent += give_away_lingering(attack.socket, kept);
   std::vector<int> all;
-  for (auto const& kind : kinds) all.push_back(kind.fd.get());
+  for (const auto& kind : kinds) all.push_back(kind.fd.get());
   sent += try_many(attack.socket, all);
   sent += leave_unread(attack.socket, all);
   say("sent", sent);
@@ -257,10 +257,10 @@ void deaf(Attack& attack) {
     if (!clients.back().ok()) throw Cannot("stpd does not take it");
   }
   say_ready();
-  auto const order = Client::request(RequestKind::kHello);
+  const auto order = Client::request(RequestKind::kHello);
   std::uint64_t sent = 0;
   while (!attack.over())
-    for (auto const& client : clients)
+    for (const auto& client : clients)
       for (int i = 0; i < 64; ++i) sent += client.send_raw(bytes_of(order), {}) ? 1 : 0;
   say("sent", sent);
 }

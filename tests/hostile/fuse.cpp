@@ -30,12 +30,12 @@ class FileSystem {
   FileSystem(const std::string& where, std::chrono::steady_clock::time_point until)
       : device_(::open("/dev/fuse", O_RDWR | O_CLOEXEC)) {
     if (!device_) throw Cannot("no /dev/fuse for this user");
-    auto const options = "fd=" + std::to_string(device_.get()) +
+    const auto options = "fd=" + std::to_string(device_.get()) +
                          ",rootmode=40000,user_id=" + std::to_string(::geteuid()) +
                          ",group_id=" + std::to_string(::getegid());
     if (::mount("hostile", where.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
       throw Cannot("it may not mount");
-    auto const parent = ::getpid();
+    const auto parent = ::getpid();
     child_ = ::fork();
     if (child_ == 0) {
       serve(parent, until);
@@ -57,7 +57,7 @@ class FileSystem {
     while (std::chrono::steady_clock::now() < until) {
       pollfd ready{.fd = device_.get(), .events = POLLIN, .revents = 0};
       if (::poll(&ready, 1, 20) != 1) continue;
-      auto const size = ::read(device_.get(), request.data(), request.size());
+      const auto size = ::read(device_.get(), request.data(), request.size());
       if (size < static_cast<ssize_t>(sizeof(fuse_in_header))) continue;
       fuse_in_header header;
       std::memcpy(&header, request.data(), sizeof header);
@@ -75,7 +75,7 @@ class FileSystem {
     out.header.error = error;
     out.header.unique = unique;
     out.body = body;
-    [[maybe_unused]] auto const put = ::write(device_.get(), &out, out.header.len);
+    [[maybe_unused]] const auto put = ::write(device_.get(), &out, out.header.len);
   }
   void reply_nothing(std::uint64_t unique, int error) { reply(unique, error, std::uint64_t{0}, 0); }
 
@@ -145,7 +145,7 @@ void fuse(Attack& attack) {
   std::uint64_t sent = 0;
   constexpr std::size_t kFiles = 4;
   for (std::size_t i = 0; i < kFiles; ++i) {
-    UniqueFd const file(::open((where + "/file").c_str(), O_RDWR | O_CLOEXEC));
+    const UniqueFd file(::open((where + "/file").c_str(), O_RDWR | O_CLOEXEC));
     // Later on stpd may have been held up for so long that the file system is gone.
     if (!file && i > 0) break;
     if (!file)
@@ -160,7 +160,7 @@ void fuse(Attack& attack) {
       order.segments[0] = {.fd_index = 0, .reserved = 0, .offset = 0, .length = kBuffer};
       order.pieces[0] = {.at = 0, .length = kBuffer};
     }
-    auto const fd = file.get();
+    const auto fd = file.get();
     sent += client.send_raw(std::as_bytes(std::span(&order, 1)), std::span(&fd, 1)) ? 1 : 0;
     if (i == 0) say_ready();
   }

@@ -52,16 +52,16 @@ std::uint64_t fill_with_regions(Attack& attack, Client& client, std::uint64_t en
 void hoard(Attack& attack) {
   Client client(attack.socket);
   if (!client.ok()) throw Cannot("stpd does not take it");
-  auto const memory = shareable(kBuffer);
+  const auto memory = shareable(kBuffer);
   // Connections with itself first, all on one listener, as many as it gets.
   std::list<Channel> channels;
-  auto const listener = client.open_endpoint();
+  const auto listener = client.open_endpoint();
   std::uint64_t endpoints = 1;
   if (listener == 0 || client.listen(listener, attack.uport) != 0) throw Cannot("no listener");
-  auto const begun = std::chrono::steady_clock::now();
-  auto const third = (attack.until - begun) / 3;
+  const auto begun = std::chrono::steady_clock::now();
+  const auto third = (attack.until - begun) / 3;
   while (std::chrono::steady_clock::now() < begun + third) {
-    auto const caller = client.open_endpoint();
+    const auto caller = client.open_endpoint();
     if (caller == 0) break;
     ++endpoints;
     auto out = client.connect(caller, attack.uport);
@@ -72,13 +72,13 @@ void hoard(Attack& attack) {
     channels.push_back(std::move(in));
   }
   // Neither the memory of channels nor their descriptors are needed to keep the places.
-  auto const connections = channels.size();
+  const auto connections = channels.size();
   channels.clear();
   std::uint64_t regions = 0;
   for (int i = 0; i < 16; ++i) {
-    auto const endpoint = client.open_endpoint();
+    const auto endpoint = client.open_endpoint();
     if (endpoint == 0) break;
-    auto const more = fill_with_regions(attack, client, endpoint, memory.get());
+    const auto more = fill_with_regions(attack, client, endpoint, memory.get());
     regions += more;
     if (more == 0 || attack.over() || attack.enough(regions)) break;
   }
@@ -93,17 +93,17 @@ void hoard(Attack& attack) {
 void mappings(Attack& attack) {
   Client client(attack.socket);
   if (!client.ok()) throw Cannot("stpd does not take it");
-  Rows const rows;
+  const Rows rows;
   std::uint64_t count = 0;
   int result = 0;
   while (result == 0 && !attack.over() && !attack.enough(count)) {
-    auto const endpoint = client.open_endpoint();
+    const auto endpoint = client.open_endpoint();
     if (endpoint == 0) break;
     result = 0;
     for (std::uint32_t base = 0;
          base + Rows::kSegments <= 65'536 && !attack.over() && !attack.enough(count);
          base += Rows::kSegments) {
-      auto const fd = rows.fd.get();
+      const auto fd = rows.fd.get();
       result = client.ask(rows.request(endpoint, base), std::span(&fd, 1));
       if (result != 0) break;
       ++count;
@@ -135,11 +135,11 @@ void places(Attack& attack) {
 void forked(Attack& attack) {
   Client client(attack.socket);
   if (!client.ok()) throw Cannot("stpd does not take it");
-  auto const ends = client.connect_to_itself(attack.uport);
-  auto const child = ::fork();
+  const auto ends = client.connect_to_itself(attack.uport);
+  const auto child = ::fork();
   if (child == 0) {
     // All descriptors and all mappings, and as long as it takes.
-    for (auto const fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
+    for (const auto fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
     ::sleep(60);
     ::_exit(0);
   }
@@ -152,15 +152,15 @@ void absent(Attack& attack) {
   constexpr std::uint64_t kBytes = std::uint64_t{1} << 30;
   Client client(attack.socket);
   if (!client.ok()) throw Cannot("stpd does not take it");
-  auto const endpoint = client.open_endpoint();
+  const auto endpoint = client.open_endpoint();
   say_ready();
   std::uint64_t taken = 0, refused = 0, region = 0;
   for (std::uint32_t base = 0; !attack.over() && !attack.enough(taken + refused);
        base += kBytes / kBuffer) {
-    UniqueFd const fd(::memfd_create("absent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    const UniqueFd fd(::memfd_create("absent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (::ftruncate(fd.get(), kBytes) != 0) break;
     ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK);
-    auto const result =
+    const auto result =
         client.map(endpoint, Direction::kReceive, base % 65'536, fd.get(), kBytes, region);
     if (result == -ECONNRESET) break;
     ++(result == 0 ? taken : refused);
@@ -174,11 +174,11 @@ void lend(Attack& attack) {
   constexpr std::size_t kBytes = std::size_t{4} << 20;
   Client client(attack.socket);
   if (!client.ok()) throw Cannot("stpd does not take it");
-  auto const endpoint = client.open_endpoint();
+  const auto endpoint = client.open_endpoint();
   say_ready();
   std::uint64_t lent = 0, region = 0;
   for (std::uint32_t base = 0; !attack.over(); base += kBytes / kBuffer) {
-    auto const memory = shareable(kBytes);
+    const auto memory = shareable(kBytes);
     if (!memory) break;
     if (client.map(endpoint, Direction::kReceive, base, memory.get(), kBytes, region) != 0) break;
     lent += kBytes;
@@ -189,7 +189,7 @@ void lend(Attack& attack) {
 
 void idle(Attack& attack) {
   Client client(attack.socket);
-  auto const endpoint = client.ok() ? client.open_endpoint() : 0;
+  const auto endpoint = client.ok() ? client.open_endpoint() : 0;
   if (endpoint == 0) throw Cannot("stpd does not take it");
   std::list<Channel> channels;
   auto next = std::chrono::steady_clock::now();

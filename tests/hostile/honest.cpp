@@ -22,8 +22,8 @@ void wait_a_moment(UserChannel& rings, unsigned looks) {
     ::sched_yield();
     return;
   }
-  auto const seen = rings.begin_sleep();
-  timespec const most{.tv_sec = 0, .tv_nsec = 5'000'000};
+  const auto seen = rings.begin_sleep();
+  const timespec most{.tv_sec = 0, .tv_nsec = 5'000'000};
   if (!rings.readable() && rings.state() == ChannelState::kOpen)
     ::syscall(SYS_futex, rings.wake_word(), FUTEX_WAIT, seen, &most, nullptr, 0);
   rings.end_sleep();
@@ -34,7 +34,7 @@ void wait_a_moment(UserChannel& rings, unsigned looks) {
 double Tally::percentile(double part) const {
   if (microseconds.empty()) return 0;
   auto sorted = microseconds;
-  auto const at = static_cast<std::ptrdiff_t>(part * static_cast<double>(sorted.size() - 1));
+  const auto at = static_cast<std::ptrdiff_t>(part * static_cast<double>(sorted.size() - 1));
   std::nth_element(sorted.begin(), sorted.begin() + at, sorted.end());
   return static_cast<double>(sorted[static_cast<std::size_t>(at)]);
 }
@@ -61,7 +61,7 @@ void HonestPair::make(const std::string& socket, std::uint32_t uport) {
   if (!alice_.channel) return void(fail("cannot connect"));
   bob_.channel = bob_.client->await_accept(bob_.endpoint);
   if (!bob_.channel) return void(fail("nobody to accept"));
-  auto const until = Clock::now() + std::chrono::seconds(20);
+  const auto until = Clock::now() + std::chrono::seconds(20);
   while (alice_.channel.rings.state() != ChannelState::kOpen && Clock::now() < until)
     ::sched_yield();
   if (!lend_memory()) fail("memory is not taken");
@@ -94,7 +94,7 @@ bool HonestPair::send(Side& from, const SendEntry& entry) {
 }
 
 bool HonestPair::await(Side& at, ReceivedEntry& entry, Duration patience) {
-  auto const until = Clock::now() + patience;
+  const auto until = Clock::now() + patience;
   for (unsigned looks = 0; !at.channel.rings.receive(entry); ++looks) {
     if (at.channel.rings.state() != ChannelState::kOpen) return fail("the connection ended");
     if (Clock::now() > until) return fail("a header did not arrive");
@@ -104,9 +104,9 @@ bool HonestPair::await(Side& at, ReceivedEntry& entry, Duration patience) {
 }
 
 bool HonestPair::trip(Duration patience) {
-  auto const began = Clock::now();
-  bool const measured = measures_;
-  for (auto const& [from, to] : {std::pair(&alice_, &bob_), std::pair(&bob_, &alice_)}) {
+  const auto began = Clock::now();
+  const bool measured = measures_;
+  for (const auto& [from, to] : {std::pair(&alice_, &bob_), std::pair(&bob_, &alice_)}) {
     SendEntry entry{};
     ReceivedEntry received;
     entry.header.op_flags = wire::op_flags(wire::Op::kNoOperation);
@@ -114,7 +114,7 @@ bool HonestPair::trip(Duration patience) {
     if (!send(*from, entry) || !await(*to, received, patience)) return false;
     if (received.header.sync != number_) return fail("a header was lost");
   }
-  auto const took = Clock::now() - began;
+  const auto took = Clock::now() - began;
   ++tally_.trips;
   tally_.longest_trip = std::max(tally_.longest_trip, took);
   if (measured)
@@ -152,7 +152,7 @@ bool HonestPair::is_answered() {
   for (auto* side : {&alice_, &bob_}) {
     auto request = Client::request(RequestKind::kVcInfo);
     request.vc = side->channel.vc;
-    auto const began = Clock::now();
+    const auto began = Clock::now();
     if (side->client->ask(request) != 0) return fail("stpd does not answer an honest client");
     tally_.longest_answer = std::max(tally_.longest_answer, Clock::now() - began);
   }

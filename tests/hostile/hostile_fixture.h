@@ -55,7 +55,7 @@ class HostileFixture : public testing::Test {
     return true;
   }
   [[nodiscard]] std::unique_ptr<HonestPair> make_pair(std::uint32_t uport) const {
-    auto const uid = several_users() && others_reach_it() ? std::optional(kHonest) : std::nullopt;
+    const auto uid = several_users() && others_reach_it() ? std::optional(kHonest) : std::nullopt;
     return std::make_unique<HonestPair>(daemon->socket(), uport, uid);
   }
 
@@ -75,9 +75,9 @@ class HostileFixture : public testing::Test {
   Tally endure(const std::vector<Hostility>& all, double seconds) {
     std::vector<std::unique_ptr<test::Program>> programs;
     pair->start();
-    for (auto const& hostility : all) programs.push_back(attack(hostility, seconds));
+    for (const auto& hostility : all) programs.push_back(attack(hostility, seconds));
     for (auto& program : programs) {
-      auto const status = program->wait();
+      const auto status = program->wait();
       if (status == 77)
         skipped_ = program->output();
       else
@@ -103,13 +103,13 @@ class HostileFixture : public testing::Test {
   }
   // For those that go on for a time and end.
   void withstands(const std::vector<Hostility>& all, double seconds) {
-    auto const tally = endure(all, seconds);
+    const auto tally = endure(all, seconds);
     check(tally);
     if (!skipped_.empty() && !HasFailure()) GTEST_SKIP() << skipped_;
   }
   // "NAME=COUNT" of a program's output.
   static std::uint64_t count_of(const std::string& output, const std::string& name) {
-    auto const at = output.find(name + "=");
+    const auto at = output.find(name + "=");
     return at == std::string::npos ? 0 : std::stoull(output.substr(at + name.size() + 1));
   }
 

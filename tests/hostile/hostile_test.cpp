@@ -16,14 +16,14 @@ using UnderAttack = HostileFixture;
 class RateUnderAttack : public HostileFixture {
  protected:
   double rate_beside(const std::string& move, double seconds) {
-    auto const tally = endure({{move, kFirst}, {move, kSecond}}, seconds);
+    const auto tally = endure({{move, kFirst}, {move, kSecond}}, seconds);
     EXPECT_EQ(tally.fault, "");
     return static_cast<double>(tally.trips) / seconds;
   }
   void keeps_its_rate_beside(const std::string& move) {
     constexpr double kSeconds = 1.5, kFactor = 12;
-    auto const usual = rate_beside("spin", kSeconds);
-    auto const beside = rate_beside(move, kSeconds);
+    const auto usual = rate_beside("spin", kSeconds);
+    const auto beside = rate_beside(move, kSeconds);
     RecordProperty("usual", std::to_string(usual));
     RecordProperty("beside", std::to_string(beside));
     EXPECT_GT(beside * kFactor, usual);
@@ -62,13 +62,13 @@ TEST_F(UnderAttack, AnythingByTheDiceHurtsNobody) {
 
 TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
   test::TemporaryDirectory directory;
-  auto const memif = "memif:" + directory.path() + "/memif,address=10.9.0.";
-  Daemon const there({}, memif + "2/16,role=server,mac=02:00:00:00:09:02");
+  const auto memif = "memif:" + directory.path() + "/memif,address=10.9.0.";
+  const Daemon there({}, memif + "2/16,role=server,mac=02:00:00:00:09:02");
   ASSERT_TRUE(there.ready()) << there.log();
   Daemon here({}, memif + "1/16,role=client,mac=02:00:00:00:09:01");
   ASSERT_TRUE(here.ready()) << here.log();
   std::vector<std::unique_ptr<test::Program>> programs;
-  for (auto const* const uid : {"65530", "65531"}) {
+  for (const auto* const uid : {"65530", "65531"}) {
     std::vector<std::string> arguments{HOSTILE_ATTACKER, "strangers", here.socket(), "30"};
     if (several_users()) arguments.insert(arguments.end(), {"--uid", uid});
     programs.push_back(std::make_unique<test::Program>(arguments));
@@ -79,7 +79,7 @@ TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
   ASSERT_TRUE(honest.ok());
   auto order = Client::request(RequestKind::kResolve);
   order.ipv4 = 0x0a090002;
-  auto const until = Clock::now() + std::chrono::seconds(10);
+  const auto until = Clock::now() + std::chrono::seconds(10);
   int result = -EAGAIN;
   while (result == -EAGAIN && Clock::now() < until) {
     result = honest.ask(order);
@@ -87,7 +87,7 @@ TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
   }
   EXPECT_EQ(result, 0);
   // They were at it all the time.
-  for (auto const& program : programs) {
+  for (const auto& program : programs) {
     program->signal(SIGKILL);
     EXPECT_EQ(program->wait(), 128 + SIGKILL) << program->output();
   }
@@ -98,7 +98,7 @@ TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
 
 TEST_F(UnderAttack, ADeathAtAllQuotasStallsNobody) {
   std::vector<std::unique_ptr<test::Program>> programs;
-  for (auto const uid : {kFirst, kSecond, kThird}) {
+  for (const auto uid : {kFirst, kSecond, kThird}) {
     programs.push_back(attack({"hoard", uid}, 1.0));
     ASSERT_TRUE(started_) << programs.back()->output();
     outputs_ += programs.back()->output();
@@ -109,14 +109,14 @@ TEST_F(UnderAttack, ADeathAtAllQuotasStallsNobody) {
     program->wait();
   }
   // As long as it takes to bury them.
-  auto const gone = daemon->returns_to(before);
-  auto const tally = pair->stop();
+  const auto gone = daemon->returns_to(before);
+  const auto tally = pair->stop();
   EXPECT_EQ(gone, "") << outputs_;
   check(tally);
 }
 
 TEST_F(UnderAttack, SigtermWhileClientsAreAtAllQuotas) {
-  auto const hoarder = attack({"hoard", kFirst}, 1.0);
+  const auto hoarder = attack({"hoard", kFirst}, 1.0);
   ASSERT_TRUE(started_) << hoarder->output();
   EXPECT_EQ(daemon->end(), "") << hoarder->output();
 }

@@ -22,7 +22,7 @@ constexpr std::array kNaming{
 // Near its own ids in every part of them, and anything.
 std::uint64_t guess(Attack& attack, std::uint64_t own) {
   constexpr unsigned kLikelyIndexBits = 20;
-  auto const near = attack.dice() % 64;
+  const auto near = attack.dice() % 64;
   switch (attack.dice() % 5) {
     case 0:
       return own - near;
@@ -43,16 +43,16 @@ void forge(Attack& attack) {
   Client client(attack.socket);
   if (!client.ok()) throw Cannot("stpd does not take it");
   auto ends = client.connect_to_itself(attack.uport);
-  auto const memory = shareable(kBuffer);
+  const auto memory = shareable(kBuffer);
   std::uint64_t region = 0;
   if (!ends.in ||
       client.map(ends.listener, Direction::kReceive, 0, memory.get(), kBuffer, region) != 0)
     throw Cannot("it has nothing to compare with");
-  std::set<std::uint64_t> const own{ends.caller, ends.listener, ends.out.vc, ends.in.vc, region, 0};
+  const std::set<std::uint64_t> own{ends.caller, ends.listener, ends.out.vc, ends.in.vc, region, 0};
   say_ready();
   std::uint64_t tries = 0;
   while (!attack.over() && !attack.enough(tries)) {
-    auto const kind = kNaming[attack.dice() % kNaming.size()];
+    const auto kind = kNaming[attack.dice() % kNaming.size()];
     auto order = Client::request(kind);
     order.endpoint = guess(attack, ends.listener);
     order.vc = guess(attack, ends.out.vc);
@@ -64,7 +64,7 @@ void forge(Attack& attack) {
     order.uport = attack.uport + 1;
     order.permissions = permit::kData;
     order.mx = static_cast<std::uint32_t>(attack.dice() % 64);
-    auto const result = client.ask(order);
+    const auto result = client.ask(order);
     if (result == -ECONNRESET) throw Cannot("thrown out");
     if (result >= 0 || result == -EBUSY || result == -EINPROGRESS)
       throw Breach("request " + std::to_string(static_cast<unsigned>(kind)) + " reached endpoint " +

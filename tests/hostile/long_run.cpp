@@ -56,17 +56,17 @@ class LongRun {
 
   int run() {
     if (!daemon_.ready()) return complain("stpd does not start:\n" + daemon_.log());
-    bool const root = ::geteuid() == 0;
+    const bool root = ::geteuid() == 0;
     for (std::uint32_t i = 0; i < 2; ++i)
       pairs_.push_back(std::make_unique<HonestPair>(daemon_.socket(), 3'000 + i,
                                                     root ? std::optional(kHonest) : std::nullopt));
-    for (auto const& pair : pairs_)
+    for (const auto& pair : pairs_)
       if (!pair->fault().empty()) return complain("an honest pair: " + pair->fault());
-    auto const polite = beside(control_, Neighbours::kPolite);
-    auto const burning = beside(control_, Neighbours::kBurning);
+    const auto polite = beside(control_, Neighbours::kPolite);
+    const auto burning = beside(control_, Neighbours::kBurning);
     before_ = daemon_.usage();
-    auto const attacked = beside(length_, Neighbours::kHostile);
-    auto const left = daemon_.returns_to(before_);
+    const auto attacked = beside(length_, Neighbours::kHostile);
+    const auto left = daemon_.returns_to(before_);
     if (!polite.fault.empty()) return complain("beside honest clients: " + polite.fault);
     if (!burning.fault.empty()) return complain("beside busy processors: " + burning.fault);
     if (!attacked.fault.empty()) return complain("beside hostile clients: " + attacked.fault);
@@ -74,12 +74,12 @@ class LongRun {
     if (!left.empty()) return complain("stpd holds more than before: " + left);
     if (std::min(attacked.microseconds.size(), burning.microseconds.size()) < kFewTrips)
       return complain("too few round trips to compare");
-    auto const worse = attacked.percentile(0.99) / burning.percentile(0.99);
+    const auto worse = attacked.percentile(0.99) / burning.percentile(0.99);
     std::printf(
         "p99 beside hostile clients: %.2f times that beside busy processors, %.2f times "
         "that beside honest clients\n",
         worse, attacked.percentile(0.99) / polite.percentile(0.99));
-    auto const daemon = judge_daemon();
+    const auto daemon = judge_daemon();
     if (worse > kFactor) return complain("round trips take more than three times as long");
     return daemon;
   }
@@ -87,7 +87,7 @@ class LongRun {
  private:
   // Nobody but the honest is there.
   void look_at_daemon() {
-    auto const held = daemon_.returns_to(before_);
+    const auto held = daemon_.returns_to(before_);
     if (held_.empty()) held_ = held;
     residents_.push_back(daemon_.usage().resident);
   }
@@ -97,9 +97,9 @@ class LongRun {
     return most;
   }
   int judge_daemon() {
-    auto const after = daemon_.usage();
-    auto const first = most_resident(0, residents_.size() / 2);
-    auto const second = most_resident(residents_.size() / 2, residents_.size());
+    const auto after = daemon_.usage();
+    const auto first = most_resident(0, residents_.size() / 2);
+    const auto second = most_resident(residents_.size() / 2, residents_.size());
     std::printf(
         "resident %zu KiB before, %zu KiB after, at most %zu KiB in the first half of %zu "
         "turns and %zu KiB in the second; files %zu, %zu\n",
@@ -109,7 +109,7 @@ class LongRun {
                 static_cast<long long>(daemon_.longest_silence().count()));
     if (!held_.empty()) return complain("stpd holds more after a turn: " + held_);
     if (second > first + kSettled) return complain("stpd's memory goes on growing");
-    if (auto const how = daemon_.end(); !how.empty()) return complain("stpd: " + how);
+    if (const auto how = daemon_.end(); !how.empty()) return complain("stpd: " + how);
     return 0;
   }
   static int complain(const std::string& why) {
@@ -119,7 +119,7 @@ class LongRun {
 
   std::unique_ptr<test::Program> start(std::size_t place, Neighbours who,
                                        std::chrono::seconds time) {
-    auto const* const move = who == Neighbours::kHostile  ? kMoves[next_++ % kMoves.size()]
+    const auto* const move = who == Neighbours::kHostile  ? kMoves[next_++ % kMoves.size()]
                              : who == Neighbours::kPolite ? "busy"
                                                           : "spin";
     std::vector<std::string> arguments{HOSTILE_ATTACKER, move,
@@ -133,14 +133,14 @@ class LongRun {
 
   // The two pairs together, beside eight others that come and go.
   Tally beside(std::chrono::seconds length, Neighbours who) {
-    for (auto const& pair : pairs_) pair->start();
-    auto const until = Clock::now() + length;
+    for (const auto& pair : pairs_) pair->start();
+    const auto until = Clock::now() + length;
     while (Clock::now() < until) {
-      auto const left = std::chrono::ceil<std::chrono::seconds>(until - Clock::now());
+      const auto left = std::chrono::ceil<std::chrono::seconds>(until - Clock::now());
       turn(std::min({kLongestTurn, std::max(length_ / kTurns, kShortestTurn), left}), who);
       if (who == Neighbours::kHostile) look_at_daemon();
     }
-    auto const both = together();
+    const auto both = together();
     print(name_of(who), both);
     return both;
   }
@@ -150,14 +150,14 @@ class LongRun {
   void turn(std::chrono::seconds time, Neighbours who) {
     std::array<std::unique_ptr<test::Program>, kClients> others;
     for (std::size_t i = 0; i < kClients; ++i) others[i] = start(i, who, time);
-    for (auto const& pair : pairs_) pair->measure(true);
+    for (const auto& pair : pairs_) pair->measure(true);
     std::this_thread::sleep_for(time);
-    for (auto const& pair : pairs_) pair->measure(false);
+    for (const auto& pair : pairs_) pair->measure(false);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     for (auto& other : others) {
       // Whoever goes on is killed at all that it has.
       if (who == Neighbours::kHostile) other->signal(SIGKILL);
-      auto const status = other->wait();
+      const auto status = other->wait();
       if (status == 3 && breach_.empty()) breach_ = other->output();
       other.reset();
     }
@@ -165,8 +165,8 @@ class LongRun {
 
   Tally together() {
     Tally both;
-    for (auto const& pair : pairs_) {
-      auto const tally = pair->stop();
+    for (const auto& pair : pairs_) {
+      const auto tally = pair->stop();
       both.trips += tally.trips;
       both.transfers += tally.transfers;
       both.microseconds.insert(both.microseconds.end(), tally.microseconds.begin(),
@@ -205,7 +205,7 @@ class LongRun {
 namespace {
 
 std::chrono::seconds seconds_of(const char* variable, int usual) {
-  auto const* const given = std::getenv(variable);
+  const auto* const given = std::getenv(variable);
   return std::chrono::seconds(given == nullptr ? usual : std::max(1, std::atoi(given)));
 }
 
@@ -218,7 +218,7 @@ int main() {
     return kSkipped;
   }
   if (::geteuid() != 0) std::printf("not root: all clients are of one user\n");
-  auto const length = seconds_of("STP_HOSTILE_SECONDS", kUsual);
-  auto const fifth = std::max(static_cast<int>(length.count()) / 5, kLeast);
+  const auto length = seconds_of("STP_HOSTILE_SECONDS", kUsual);
+  const auto fifth = std::max(static_cast<int>(length.count()) / 5, kLeast);
   return stp::hostile::LongRun(length, seconds_of("STP_HOSTILE_CONTROL_SECONDS", fifth)).run();
 }

@@ -32,10 +32,10 @@ constexpr std::uint32_t kRing = 4'096;
 // there again at once, without a copy.
 void keep_full(Attack& attack, Client& client, Channel& channel, const SendEntry& entry) {
   auto& control = channel.control();
-  auto const capacity = control.tx_capacity;
+  const auto capacity = control.tx_capacity;
   auto* const entries = reinterpret_cast<SendEntry*>(channel.memory->data() + control.tx_at);
   for (std::uint32_t i = 0; i < capacity; ++i) entries[i] = entry;
-  auto const first = control.tx_tail.load();
+  const auto first = control.tx_tail.load();
   say_ready();
   while (!attack.over() && channel.rings.state() == ChannelState::kOpen) {
     for (int i = 0; i < 4'096; ++i) control.tx_head.store(control.tx_tail.load() + capacity);
@@ -69,7 +69,7 @@ class Drain {
 
 void spin(Attack& attack) {
   Client client(attack.socket);
-  auto const ends = connected(client, attack.uport);
+  const auto ends = connected(client, attack.uport);
   say_ready();
   while (!attack.over())
     for (int i = 0; i < 1'000; ++i) static_cast<void>(ends.out.rings.taken());
@@ -78,7 +78,7 @@ void spin(Attack& attack) {
 void busy(Attack& attack) {
   Client client(attack.socket);
   auto ends = connected(client, attack.uport);
-  Drain const drain(ends.in);
+  const Drain drain(ends.in);
   say_ready();
   std::uint64_t sent = 0;
   while (!attack.over()) {
@@ -103,7 +103,7 @@ void refill(Attack& attack) {
 void stream(Attack& attack) {
   Client client(attack.socket);
   auto ends = connected(client, attack.uport, kRing);
-  Drain const drain(ends.in);
+  const Drain drain(ends.in);
   keep_full(attack, client, ends.out, nop());
 }
 
@@ -116,12 +116,12 @@ void spoil(Attack& attack) {
     auto ends = client.connect_to_itself(attack.uport + static_cast<std::uint32_t>(rounds % 64));
     if (!ends.out) continue;
     for (auto writes = attack.dice() % 64; writes > 0; --writes) {
-      auto const page = attack.dice() % 4 == 0;
+      const auto page = attack.dice() % 4 == 0;
       auto* const at = page ? client.page_memory().data() : ends.out.memory->data();
-      auto const size = page ? client.page_memory().size() : ends.out.memory->size();
+      const auto size = page ? client.page_memory().size() : ends.out.memory->size();
       // The control words more often than entries.
-      auto const place = attack.dice() % (attack.dice() % 2 == 0 ? 256 : size - 8);
-      auto const value = attack.dice() % 3 == 0 ? ~std::uint64_t{0} : attack.dice();
+      const auto place = attack.dice() % (attack.dice() % 2 == 0 ? 256 : size - 8);
+      const auto value = attack.dice() % 3 == 0 ? ~std::uint64_t{0} : attack.dice();
       std::memcpy(at + place, &value, sizeof value);
       client.ring(ends.out);
     }
@@ -134,7 +134,7 @@ void holes(Attack& attack) {
   constexpr std::size_t kBytes = std::size_t{16} << 20;
   Client client(attack.socket);
   auto ends = connected(client, attack.uport);
-  auto const source = shareable(kBytes), sink = shareable(kBytes);
+  const auto source = shareable(kBytes), sink = shareable(kBytes);
   std::uint64_t region = 0;
   std::uint16_t mx = 0;
   if (client.map(ends.caller, Direction::kTransmit, 0, source.get(), kBytes, region) != 0 ||
@@ -145,7 +145,7 @@ void holes(Attack& attack) {
   std::atomic<bool> stop{false};
   std::thread puncher([&] {
     while (!stop)
-      for (auto const* fd : {&source, &sink})
+      for (const auto* fd : {&source, &sink})
         ::fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                     static_cast<off_t>(kBytes));
   });

@@ -50,12 +50,12 @@ void disturb_bell(int bell, bool fill) {
     ready.events = POLLOUT;
     if (::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0) {
       ::fcntl(bell, F_SETFL, O_NONBLOCK);
-      [[maybe_unused]] auto const put = ::write(bell, &count, sizeof count);
+      [[maybe_unused]] const auto put = ::write(bell, &count, sizeof count);
       ::fcntl(bell, F_SETFL, 0);
     }
   } else if (::poll(&ready, 1, 0) == 1) {
     ::fcntl(bell, F_SETFL, O_NONBLOCK);
-    [[maybe_unused]] auto const got = ::read(bell, &count, sizeof count);
+    [[maybe_unused]] const auto got = ::read(bell, &count, sizeof count);
     ::fcntl(bell, F_SETFL, 0);
   }
 }
@@ -68,21 +68,21 @@ void sharing(Attack& attack) {
   if (!client.ok()) throw Cannot("stpd does not take it");
   auto ends = client.connect_to_itself(attack.uport);
   if (!ends.out || !ends.in) throw Cannot("no connection with itself");
-  auto const memory = shareable(64 * kPage);
+  const auto memory = shareable(64 * kPage);
   std::uint64_t region = 0;
   // Their base lies beyond what is used: what is tried is the descriptor.
   if (client.map(ends.listener, Direction::kReceive, 0, memory.get(), 4 * kBuffer, region) != 0)
     throw Cannot("its memory is not taken");
-  auto const all = {client.bell(),    client.page_fd(), ends.out.fd.get(),
+  const auto all = {client.bell(),    client.page_fd(), ends.out.fd.get(),
                     ends.in.fd.get(), client.socket(),  memory.get()};
-  for (auto const fd : all) take_flags(fd);
-  for (auto const fd : all) lock(fd);
+  for (const auto fd : all) take_flags(fd);
+  for (const auto fd : all) lock(fd);
   // A client of stpd leaves its socket as it is, or could not ask any more.
   ::fcntl(client.socket(), F_SETFL, 0);
   say_ready();
   std::uint64_t rounds = 0;
   while (!attack.over()) {
-    for (auto const fd : all) take_flags(fd);
+    for (const auto fd : all) take_flags(fd);
     disturb_bell(client.bell(), rounds / 1'000 % 2 == 0);
     client.page().bells.ring(ends.out.bell);
     if (rounds++ % 100 != 0) continue;
@@ -90,7 +90,7 @@ void sharing(Attack& attack) {
     client.page().service_asleep.store(0);
     std::uint64_t const one = 1;
     ::fcntl(client.bell(), F_SETFL, O_NONBLOCK);
-    [[maybe_unused]] auto const put = ::write(client.bell(), &one, sizeof one);
+    [[maybe_unused]] const auto put = ::write(client.bell(), &one, sizeof one);
     ::fcntl(client.bell(), F_SETFL, 0);
   }
   cut(memory.get(), "memory that it has mapped");

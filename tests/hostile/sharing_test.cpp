@@ -21,12 +21,12 @@ TEST_F(SharedUnderAttack, DescriptorsOfEveryKindAreRefusedAndClosed) {
 
 TEST_F(SharedUnderAttack, AFileThatNeverClosesHoldsNobodyUp) {
   if (!several_users()) GTEST_SKIP() << "only root may mount";
-  auto const tally = [&] {
+  const auto tally = [&] {
     pair->start();
     // As root: who mounts is the only one who may open.
     std::vector<std::string> arguments{HOSTILE_ATTACKER, "fuse", daemon->socket(), "4"};
     test::Program program(arguments);
-    auto const status = program.wait();
+    const auto status = program.wait();
     if (status == 77) skipped_ = program.output();
     EXPECT_TRUE(status == 0 || status == 77) << program.output();
     outputs_ = program.output();
@@ -39,7 +39,7 @@ TEST_F(SharedUnderAttack, AFileThatNeverClosesHoldsNobodyUp) {
 }
 
 TEST_F(SharedUnderAttack, MemoryWithoutPagesIsNotMadeByStpd) {
-  auto const tally = endure({{"absent", kFirst, {"--most", "8"}}}, 3.0);
+  const auto tally = endure({{"absent", kFirst, {"--most", "8"}}}, 3.0);
   // A gibibyte each, of which stpd should have made none.
   EXPECT_LT(daemon->usage().resident, before.resident + (std::size_t{256} << 20));
   check(tally);
@@ -47,14 +47,14 @@ TEST_F(SharedUnderAttack, MemoryWithoutPagesIsNotMadeByStpd) {
 
 TEST_F(SharedUnderAttack, AProgramAtTheMemoryLimitOfItsGroupPaysForWhatItLends) {
   constexpr std::uint64_t kLimit = std::uint64_t{48} << 20;
-  ControlGroup const group(kLimit);
+  const ControlGroup group(kLimit);
   if (group.empty()) GTEST_SKIP() << "no control group with a memory limit can be made here";
-  auto const program = attack({"lend", kFirst, {"--group", group.members()}}, 3);
+  const auto program = attack({"lend", kFirst, {"--group", group.members()}}, 3);
   ASSERT_TRUE(started_) << program->output();
   pair->start();
   // The kernel kills it, or stpd hears that there is no more.
-  auto const status = program->wait();
-  auto const tally = pair->stop();
+  const auto status = program->wait();
+  const auto tally = pair->stop();
   EXPECT_TRUE(status == 0 || status == 128 + SIGKILL) << status << program->output();
   EXPECT_GT(count_of(program->output(), "lent"), 0U) << program->output();
   EXPECT_GT(group.peak(), kLimit / 2) << "its own pages are in its group";
@@ -62,13 +62,13 @@ TEST_F(SharedUnderAttack, AProgramAtTheMemoryLimitOfItsGroupPaysForWhatItLends) 
 }
 
 TEST_F(SharedUnderAttack, AForkedChildKeepsNothingOfAKilledProgram) {
-  auto const program = attack({"forked"}, 30);
+  const auto program = attack({"forked"}, 30);
   ASSERT_TRUE(started_) << program->output();
-  auto const child = static_cast<pid_t>(count_of(program->output(), "child"));
+  const auto child = static_cast<pid_t>(count_of(program->output(), "child"));
   pair->start();
   program->signal(SIGKILL);
-  auto const left = daemon->returns_to(before);
-  auto const tally = pair->stop();
+  const auto left = daemon->returns_to(before);
+  const auto tally = pair->stop();
   ASSERT_GT(child, 0);
   EXPECT_EQ(::kill(child, 0), 0);  // it was there all the time
   ::kill(child, SIGKILL);

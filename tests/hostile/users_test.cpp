@@ -18,10 +18,10 @@ class SeveralUsers : public HostileFixture {
 };
 
 TEST_F(SeveralUsers, OneUserDoesNotTakeAllPlaces) {
-  auto const greedy = attack({"places", kFirst}, 60);
+  const auto greedy = attack({"places", kFirst}, 60);
   ASSERT_TRUE(started_) << greedy->output();
   EXPECT_GT(count_of(greedy->output(), "places"), 0U);
-  auto const modest = attack({"places", kSecond, {"--most", "8"}}, 20);
+  const auto modest = attack({"places", kSecond, {"--most", "8"}}, 20);
   ASSERT_TRUE(started_) << modest->output();
   EXPECT_EQ(count_of(modest->output(), "places"), 8U) << greedy->output();
 }
@@ -29,18 +29,18 @@ TEST_F(SeveralUsers, OneUserDoesNotTakeAllPlaces) {
 TEST_F(SeveralUsers, OneUserDoesNotTakeAllMappings) {
   std::vector<std::unique_ptr<test::Program>> greedy;
   for (int i = 0; i < 2; ++i) greedy.push_back(attack({"mappings", kFirst}, 15));
-  auto const modest = attack({"mappings", kSecond, {"--most", "16"}}, 20);
+  const auto modest = attack({"mappings", kSecond, {"--most", "16"}}, 20);
   EXPECT_EQ(count_of(modest->output(), "maps"), 16U) << modest->output() << greedy[0]->output();
 }
 
 TEST_F(SeveralUsers, AllOfThemTogether) {
   std::vector<Hostility> all;
   int seed = 100;
-  for (auto const uid : {kFirst, kSecond, kThird})
-    for (auto const* const move : {"spoil", "noise", "sharing"})
+  for (const auto uid : {kFirst, kSecond, kThird})
+    for (const auto* const move : {"spoil", "noise", "sharing"})
       all.push_back({move, uid, {"--seed", std::to_string(seed++)}});
-  auto const hoarder = attack({"hoard", kThird}, 1.0);
-  auto const tally = endure(all, 3.0);
+  const auto hoarder = attack({"hoard", kThird}, 1.0);
+  const auto tally = endure(all, 3.0);
   hoarder->signal(SIGKILL);
   hoarder->wait();
   check(tally);

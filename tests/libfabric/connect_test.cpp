@@ -13,11 +13,11 @@ std::string text(const std::vector<char>& bytes) {
 
 TEST_F(FiConnect, DataGoesAlongBothWays) {
   listen();
-  auto const to = destination();
+  const auto to = destination();
   connected_ = client_->endpoint(to.get());
   ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, "who asks", 8), 0);
   std::vector<char> data;
-  auto const asked = request(&data);
+  const auto asked = request(&data);
   EXPECT_EQ(text(data), "who asks");
   ASSERT_EQ(asked->dest_addrlen, sizeof(sockaddr_in));
   accepted_ = server_->endpoint(asked.get());
@@ -36,13 +36,13 @@ TEST_F(FiConnect, DataGoesAlongBothWays) {
 
 TEST_F(FiConnect, ARejectionSaysWhy) {
   listen();
-  auto const to = destination();
+  const auto to = destination();
   connected_ = client_->endpoint(to.get());
   ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
-  auto const asked = request();
+  const auto asked = request();
   ASSERT_EQ(fi_reject(pep_.get(), asked->handle, "full", 4), 0);
   std::vector<char> data;
-  auto const error = client_->event_error(data);
+  const auto error = client_->event_error(data);
   EXPECT_EQ(error.err, FI_ECONNREFUSED);
   EXPECT_EQ(error.fid, &connected_->fid);
   EXPECT_EQ(text(data), "full");
@@ -60,10 +60,10 @@ TEST_F(FiConnect, NobodyListensThere) {
 
 TEST_F(FiConnect, AnEndpointOfARequestThatIsClosedRejectsIt) {
   listen();
-  auto const to = destination();
+  const auto to = destination();
   connected_ = client_->endpoint(to.get());
   ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
-  auto const asked = request();
+  const auto asked = request();
   server_->endpoint(asked.get()).reset();
   std::vector<char> data;
   EXPECT_EQ(client_->event_error(data).err, FI_ECONNREFUSED);
@@ -71,10 +71,10 @@ TEST_F(FiConnect, AnEndpointOfARequestThatIsClosedRejectsIt) {
 
 TEST_F(FiConnect, APortHasOneListener) {
   listen();
-  auto const to = destination();
+  const auto to = destination();
   fid_pep* second = nullptr;
   ASSERT_EQ(fi_passive_ep(server_->fabric.get(), info_.get(), &second, nullptr), 0);
-  Fid<fid_pep> const holder(second);
+  const Fid<fid_pep> holder(second);
   EXPECT_EQ(fi_listen(second), -FI_ENOEQ);
   ASSERT_EQ(fi_pep_bind(second, &server_->eq->fid, 0), 0);
   ASSERT_EQ(fi_setname(&second->fid, to->dest_addr, to->dest_addrlen), 0);
@@ -93,8 +93,8 @@ TEST_F(FiConnect, AnEndpointTakesOverTheNameOfAPassiveOne) {
   auto asking = hints();
   asking->handle = &own->fid;
   listen();
-  auto const listener = destination();
-  auto const port = ntohs(static_cast<sockaddr_in*>(listener->dest_addr)->sin_port);
+  const auto listener = destination();
+  const auto port = ntohs(static_cast<sockaddr_in*>(listener->dest_addr)->sin_port);
   Info to;
   ASSERT_EQ(get_info("127.0.0.1", std::to_string(port).c_str(), 0, asking, to), 0);
   asking->handle = nullptr;
@@ -105,13 +105,13 @@ TEST_F(FiConnect, AnEndpointTakesOverTheNameOfAPassiveOne) {
   ASSERT_EQ(fi_getname(&connected_->fid, &name, &length), 0);
   EXPECT_EQ(ntohs(name.sin_port), kPort);
   ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
-  auto const asked = request();
+  const auto asked = request();
   EXPECT_EQ(ntohs(static_cast<sockaddr_in*>(asked->dest_addr)->sin_port), kPort);
 }
 
 TEST_F(FiConnect, APassiveEndpointThatListensKeepsItsName) {
   listen();
-  auto const info = Info(fi_dupinfo(info_.get()));
+  const auto info = Info(fi_dupinfo(info_.get()));
   info->handle = &pep_->fid;
   fid_ep* ep = nullptr;
   EXPECT_EQ(fi_endpoint(server_->domain.get(), info.get(), &ep, nullptr), -FI_EOPBADSTATE);
@@ -136,7 +136,7 @@ TEST_F(FiConnect, TheEndCancelsReceivesAndIsTold) {
   ASSERT_EQ(fi_recv(accepted_.get(), room.data(), room.size(), nullptr, 0, room.data()), 0);
   ASSERT_EQ(fi_shutdown(connected_.get(), 0), 0);
   EXPECT_EQ(server_->event(), FI_SHUTDOWN);
-  auto const error = server_->failed(server_->rx.get());
+  const auto error = server_->failed(server_->rx.get());
   EXPECT_EQ(error.err, FI_ECANCELED);
   EXPECT_EQ(error.op_context, room.data());
   EXPECT_EQ(fi_send(accepted_.get(), room.data(), 1, nullptr, 0, nullptr), -FI_ENOTCONN);
@@ -153,7 +153,7 @@ TEST_F(FiConnect, WhatIsInUseIsNotClosed) {
 TEST_F(FiConnect, AnEndpointWithoutQueuesIsNotEnabled) {
   fid_ep* ep = nullptr;
   ASSERT_EQ(fi_endpoint(client_->domain.get(), info_.get(), &ep, nullptr), 0);
-  Fid<fid_ep> const holder(ep);
+  const Fid<fid_ep> holder(ep);
   EXPECT_EQ(fi_enable(ep), -FI_ENOEQ);
   ASSERT_EQ(fi_ep_bind(ep, &client_->eq->fid, 0), 0);
   EXPECT_EQ(fi_enable(ep), -FI_ENOCQ);

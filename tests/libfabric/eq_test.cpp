@@ -20,7 +20,7 @@ TEST_F(FiEq, WhatIsWrittenIsPeekedAtAndRead) {
   std::uint32_t event = 99;
   fi_eq_entry read{};
   EXPECT_EQ(fi_eq_read(eq, &event, &read, sizeof read - 1, 0), -FI_ETOOSMALL);
-  for (auto const flags : {static_cast<std::uint64_t>(FI_PEEK), std::uint64_t{0}}) {
+  for (const auto flags : {static_cast<std::uint64_t>(FI_PEEK), std::uint64_t{0}}) {
     EXPECT_EQ(fi_eq_read(eq, &event, &read, sizeof read, flags), static_cast<ssize_t>(sizeof read));
     EXPECT_EQ(event, static_cast<std::uint32_t>(FI_NOTIFY));
     EXPECT_EQ(read.data, 77U);
@@ -55,7 +55,7 @@ TEST_F(FiEq, ACounterCountsWhatItIsBoundTo) {
   attr.wait_obj = FI_WAIT_UNSPEC;
   fid_cntr* made = nullptr;
   ASSERT_EQ(fi_cntr_open(client_->domain.get(), &attr, &made, nullptr), 0);
-  Fid<fid_cntr> const counter(made);
+  const Fid<fid_cntr> counter(made);
   EXPECT_EQ(fi_cntr_add(made, 2), 0);
   EXPECT_EQ(fi_cntr_read(made), 2U);
   EXPECT_EQ(fi_cntr_set(made, 0), 0);
@@ -63,7 +63,7 @@ TEST_F(FiEq, ACounterCountsWhatItIsBoundTo) {
   EXPECT_EQ(fi_cntr_readerr(made), 3U);
   EXPECT_EQ(fi_cntr_seterr(made, 0), 0);
   listen();
-  auto const to = destination();
+  const auto to = destination();
   fid_ep* ep = nullptr;
   ASSERT_EQ(fi_endpoint(client_->domain.get(), to.get(), &ep, nullptr), 0);
   connected_.reset(ep);
@@ -73,7 +73,7 @@ TEST_F(FiEq, ACounterCountsWhatItIsBoundTo) {
   EXPECT_EQ(fi_close(&made->fid), -FI_EBUSY);
   ASSERT_EQ(fi_enable(ep), 0);
   ASSERT_EQ(fi_connect(ep, to->dest_addr, nullptr, 0), 0);
-  auto const asked = request();
+  const auto asked = request();
   accepted_ = server_->endpoint(asked.get());
   ASSERT_EQ(fi_accept(accepted_.get(), nullptr, 0), 0);
   ASSERT_EQ(client_->event(), FI_CONNECTED);

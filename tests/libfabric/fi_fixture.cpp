@@ -12,7 +12,7 @@ namespace {
 
 // No test reaches another link. Libraries that Debian's libfabric loads handle signals, unless they
 // are told not to.
-bool const stays_on_loop =
+const bool stays_on_loop =
     ::setenv("STP_LINK", "loop", 1) == 0 && ::setenv("IPATH_NO_BACKTRACE", "1", 1) == 0;
 
 // A call of libfabric that gives an object by its last argument but one.
@@ -38,7 +38,7 @@ int get_info(const char* node, const char* service, std::uint64_t flags, const I
              Info& out) {
   EXPECT_TRUE(stays_on_loop);
   fi_info* list = nullptr;
-  auto const result = fi_getinfo(kApi, node, service, flags, hints.get(), &list);
+  const auto result = fi_getinfo(kApi, node, service, flags, hints.get(), &list);
   out.reset(list);
   return result;
 }
@@ -76,9 +76,9 @@ Fid<fid_mr> Side::memory(void* data, std::size_t length, std::uint64_t access) {
 }
 
 ssize_t Side::read(fid_cq* from, fi_cq_data_entry& entry) {
-  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
   for (;;) {
-    auto const result = fi_cq_read(from, &entry, 1);
+    const auto result = fi_cq_read(from, &entry, 1);
     if (result != -FI_EAGAIN || std::chrono::steady_clock::now() > deadline) return result;
     if (other != nullptr) fi_cq_read(other->tx.get(), nullptr, 0);
     std::this_thread::yield();
@@ -87,7 +87,7 @@ ssize_t Side::read(fid_cq* from, fi_cq_data_entry& entry) {
 
 fi_cq_data_entry Side::completed(fid_cq* from) {
   fi_cq_data_entry entry{};
-  auto const result = read(from, entry);
+  const auto result = read(from, entry);
   EXPECT_EQ(result, 1) << (result == -FI_EAVAIL ? fi_strerror(failed(from).err) : "");
   return entry;
 }
@@ -103,7 +103,7 @@ fi_cq_err_entry Side::failed(fid_cq* from) {
 std::uint32_t Side::event(std::vector<char>* data, fi_info** request) {
   std::array<char, 1024> buffer{};
   std::uint32_t kind = FI_NOTIFY;
-  auto const length = fi_eq_sread(eq.get(), &kind, buffer.data(), buffer.size(), kPatience, 0);
+  const auto length = fi_eq_sread(eq.get(), &kind, buffer.data(), buffer.size(), kPatience, 0);
   EXPECT_GE(length, static_cast<ssize_t>(sizeof(fi_eq_cm_entry)));
   if (length < static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) return FI_NOTIFY;
   fi_eq_cm_entry entry{};
@@ -149,7 +149,7 @@ Info FiTest::destination() {
   EXPECT_EQ(fi_getname(&pep_->fid, &address, &length), 0);
   EXPECT_NE(address.sin_port, 0);
   Info info;
-  auto const port = std::to_string(ntohs(address.sin_port));
+  const auto port = std::to_string(ntohs(address.sin_port));
   EXPECT_EQ(get_info("127.0.0.1", port.c_str(), 0, hints(), info), 0);
   return info;
 }
@@ -162,10 +162,10 @@ Info FiTest::request(std::vector<char>* data) {
 
 void FiTest::connect(std::uint64_t cq_flags, fid_ep* srx) {
   listen();
-  auto const to = destination();
+  const auto to = destination();
   connected_ = client_->endpoint(to.get(), cq_flags);
   ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
-  auto const asked = request();
+  const auto asked = request();
   ASSERT_NE(asked, nullptr);
   accepted_ = server_->endpoint(asked.get(), 0, srx);
   ASSERT_EQ(fi_accept(accepted_.get(), nullptr, 0), 0);

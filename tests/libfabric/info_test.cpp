@@ -24,7 +24,7 @@ TEST(FiInfo, ANodeIsTheDestinationOrTheSource) {
   Info info;
   ASSERT_EQ(get_info("127.0.0.1", "4711", 0, hints(), info), 0);
   ASSERT_EQ(info->dest_addrlen, sizeof(sockaddr_in));
-  auto const* const to = static_cast<const sockaddr_in*>(info->dest_addr);
+  const auto* const to = static_cast<const sockaddr_in*>(info->dest_addr);
   EXPECT_EQ(ntohs(to->sin_port), 4711);
   EXPECT_EQ(ntohl(to->sin_addr.s_addr), INADDR_LOOPBACK);
   ASSERT_EQ(get_info("127.0.0.1", "4711", FI_SOURCE, hints(), info), 0);
@@ -34,7 +34,7 @@ TEST(FiInfo, ANodeIsTheDestinationOrTheSource) {
 
 TEST(FiInfo, WhatIsNotOfferedIsNoData) {
   Info info;
-  auto const refused = [&](const std::function<void(fi_info&)>& change) {
+  const auto refused = [&](const std::function<void(fi_info&)>& change) {
     auto asked = hints();
     change(*asked);
     return get_info(nullptr, nullptr, 0, asked, info) == -FI_ENODATA;
@@ -66,7 +66,7 @@ TEST(FiInfo, ALinkWithoutAnAddressIsLeftOut) {
   EXPECT_EQ(get_info(nullptr, nullptr, 0, hints(), info), -FI_ENODATA);
   ASSERT_EQ(::setenv("STP_LINK", "memif:/nowhere.sock,address=10.9.0.7/24", 1), 0);
   ASSERT_EQ(get_info(nullptr, nullptr, 0, hints(), info), 0);
-  auto const* const own = static_cast<const sockaddr_in*>(info->src_addr);
+  const auto* const own = static_cast<const sockaddr_in*>(info->src_addr);
   EXPECT_EQ(ntohl(own->sin_addr.s_addr), 0x0a090007U);
   ::setenv("STP_LINK", "loop", 1);
 }

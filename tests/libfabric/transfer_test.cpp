@@ -34,12 +34,12 @@ class FiTransfer : public FiTest {
     ASSERT_EQ(fi_send(connected_.get(), sent.data(), size, from ? fi_mr_desc(from.get()) : nullptr,
                       0, sent.data()),
               0);
-    auto const received = server_->completed(server_->rx.get());
+    const auto received = server_->completed(server_->rx.get());
     EXPECT_EQ(received.op_context, got.data());
     EXPECT_EQ(received.len, size);
     EXPECT_EQ(received.flags, FI_RECV | FI_MSG);
     EXPECT_EQ(got, sent);
-    auto const done = client_->completed(client_->tx.get());
+    const auto done = client_->completed(client_->tx.get());
     EXPECT_EQ(done.op_context, sent.data());
     EXPECT_EQ(done.flags, FI_SEND | FI_MSG);
   }
@@ -49,7 +49,7 @@ TEST_F(FiTransfer, MessagesOfEachSizeArrive) {
   connect();
   for (std::size_t const size :
        {0, 1, 8, 4064, 4080, 4081, 16'384, 17'408, 17'409, 65'536, 1'000'003})
-    for (bool const registered : {true, false}) exchange(size, registered);
+    for (const bool registered : {true, false}) exchange(size, registered);
 }
 
 TEST_F(FiTransfer, SegmentsAreGatheredAndScattered) {
@@ -57,15 +57,15 @@ TEST_F(FiTransfer, SegmentsAreGatheredAndScattered) {
   for (std::size_t const part : {100, 30'000}) {
     auto sent = pattern(3 * part);
     std::vector<char> got(3 * part);
-    std::vector<iovec> const from{{sent.data(), part}, {&sent[part], 2 * part}};
-    std::vector<iovec> const to{{got.data(), 2 * part}, {&got[2 * part], part}};
+    const std::vector<iovec> from{{sent.data(), part}, {&sent[part], 2 * part}};
+    const std::vector<iovec> to{{got.data(), 2 * part}, {&got[2 * part], part}};
     ASSERT_EQ(fi_recvv(accepted_.get(), to.data(), nullptr, 2, 0, nullptr), 0);
     ASSERT_EQ(fi_sendv(connected_.get(), from.data(), nullptr, 2, 0, nullptr), 0);
     EXPECT_EQ(server_->completed(server_->rx.get()).len, 3 * part);
     EXPECT_EQ(got, sent);
     client_->completed(client_->tx.get());
   }
-  std::vector<iovec> const many(5, iovec{nullptr, 0});
+  const std::vector<iovec> many(5, iovec{nullptr, 0});
   EXPECT_EQ(fi_sendv(connected_.get(), many.data(), nullptr, 5, 0, nullptr), -FI_EINVAL);
 }
 
@@ -77,7 +77,7 @@ TEST_F(FiTransfer, ImmediateDataComesAlong) {
     std::vector<char> got(size);
     ASSERT_EQ(fi_recv(accepted_.get(), got.data(), size, nullptr, 0, nullptr), 0);
     ASSERT_EQ(fi_senddata(connected_.get(), sent.data(), size, nullptr, kData, 0, nullptr), 0);
-    auto const received = server_->completed(server_->rx.get());
+    const auto received = server_->completed(server_->rx.get());
     EXPECT_EQ(received.flags, FI_RECV | FI_MSG | FI_REMOTE_CQ_DATA);
     EXPECT_EQ(received.data, kData);
     EXPECT_EQ(received.len, size);
@@ -97,7 +97,7 @@ TEST_F(FiTransfer, InjectedBytesAreFreeAtOnceAndTellNothing) {
   EXPECT_EQ(std::string(got.begin(), got.end()), "hello");
   fi_cq_data_entry entry{};
   EXPECT_EQ(fi_cq_read(client_->tx.get(), &entry, 1), -FI_EAGAIN);
-  std::vector<char> const large(4065);
+  const std::vector<char> large(4065);
   EXPECT_EQ(fi_inject(connected_.get(), large.data(), large.size(), 0), -FI_EMSGSIZE);
 }
 
@@ -106,7 +106,7 @@ TEST_F(FiTransfer, TheFlagInjectFreesBytesAndIsTold) {
   std::vector<char> got(5);
   ASSERT_EQ(fi_recv(accepted_.get(), got.data(), got.size(), nullptr, 0, nullptr), 0);
   std::string sent = "hello";
-  iovec const bytes{sent.data(), sent.size()};
+  const iovec bytes{sent.data(), sent.size()};
   fi_msg message{};
   message.msg_iov = &bytes;
   message.iov_count = 1;
@@ -123,7 +123,7 @@ TEST_F(FiTransfer, NothingIsToldOfWhatWasInjectedInVain) {
   connect();
   std::uint64_t number = 1;
   ASSERT_EQ(fi_inject_write(connected_.get(), &number, sizeof number, 0, 0, 4711), 0);
-  auto const memory = server_->memory(&number, sizeof number, kAll);
+  const auto memory = server_->memory(&number, sizeof number, kAll);
   std::uint64_t got = 0;
   // What is posted later is complete later.
   ASSERT_EQ(fi_read(connected_.get(), &got, sizeof got, nullptr, 0,
@@ -174,11 +174,11 @@ TEST_F(FiTransfer, AMessageThatIsTooLongIsCutAndSaysSo) {
   connect();
   for (std::size_t const size : {10, 50'000})
     for (std::size_t const room : {std::size_t{0}, size - 3}) {
-      auto const sent = pattern(size);
+      const auto sent = pattern(size);
       std::vector<char> got(size, '.');
       ASSERT_EQ(fi_recv(accepted_.get(), got.data(), room, nullptr, 0, got.data()), 0);
       ASSERT_EQ(fi_send(connected_.get(), sent.data(), size, nullptr, 0, nullptr), 0);
-      auto const error = server_->failed(server_->rx.get());
+      const auto error = server_->failed(server_->rx.get());
       EXPECT_EQ(error.err, FI_ETRUNC);
       EXPECT_EQ(error.op_context, got.data());
       EXPECT_EQ(error.len, room);
@@ -203,9 +203,9 @@ TEST_F(FiTransfer, OnlyWhatAsksForItIsTold) {
   connect(FI_SELECTIVE_COMPLETION);
   char room[2]{};
   for (auto& byte : room) ASSERT_EQ(fi_recv(accepted_.get(), &byte, 1, nullptr, 0, nullptr), 0);
-  char const sent = 's';
+  const char sent = 's';
   ASSERT_EQ(fi_send(connected_.get(), &sent, 1, nullptr, 0, nullptr), 0);
-  iovec const iov{const_cast<char*>(&sent), 1};
+  const iovec iov{const_cast<char*>(&sent), 1};
   fi_msg message{};
   message.msg_iov = &iov;
   message.iov_count = 1;
@@ -221,18 +221,18 @@ TEST_F(FiTransfer, WritesAndReadsMoveBytesWithoutThePeer) {
   for (std::size_t const size : {1, 5000, 300'000}) {
     auto bytes = pattern(size);
     std::vector<char> there(size), back(size);
-    auto const remote = server_->memory(there.data(), size, FI_REMOTE_READ | FI_REMOTE_WRITE);
-    auto const from = client_->memory(bytes.data(), size, FI_WRITE);
+    const auto remote = server_->memory(there.data(), size, FI_REMOTE_READ | FI_REMOTE_WRITE);
+    const auto from = client_->memory(bytes.data(), size, FI_WRITE);
     auto key = fi_mr_key(remote.get());
-    auto const at = reinterpret_cast<std::uintptr_t>(there.data());
+    const auto at = reinterpret_cast<std::uintptr_t>(there.data());
     ASSERT_EQ(
         fi_write(connected_.get(), bytes.data(), size, fi_mr_desc(from.get()), 0, at, key, &key),
         0);
-    auto const written = client_->completed(client_->tx.get());
+    const auto written = client_->completed(client_->tx.get());
     EXPECT_EQ(written.op_context, &key);
     EXPECT_EQ(written.flags, FI_RMA | FI_WRITE);
     EXPECT_EQ(there, bytes);
-    std::vector<iovec> const parts{{back.data(), size / 2}, {&back[size / 2], size - size / 2}};
+    const std::vector<iovec> parts{{back.data(), size / 2}, {&back[size / 2], size - size / 2}};
     ASSERT_EQ(fi_readv(connected_.get(), parts.data(), nullptr, 2, 0, at, key, nullptr), 0);
     EXPECT_EQ(client_->completed(client_->tx.get()).flags, FI_RMA | FI_READ);
     EXPECT_EQ(back, bytes);
@@ -242,12 +242,12 @@ TEST_F(FiTransfer, WritesAndReadsMoveBytesWithoutThePeer) {
 TEST_F(FiTransfer, AWriteWithDataIsToldAtThePeerWithoutAReceive) {
   connect();
   std::vector<char> there(100);
-  auto const remote = server_->memory(there.data(), there.size(), FI_REMOTE_WRITE);
-  auto const at = reinterpret_cast<std::uintptr_t>(there.data());
+  const auto remote = server_->memory(there.data(), there.size(), FI_REMOTE_WRITE);
+  const auto at = reinterpret_cast<std::uintptr_t>(there.data());
   ASSERT_EQ(fi_writedata(connected_.get(), "flag", 4, nullptr, 42, 0, at, fi_mr_key(remote.get()),
                          nullptr),
             0);
-  auto const told = server_->completed(server_->rx.get());
+  const auto told = server_->completed(server_->rx.get());
   EXPECT_EQ(told.flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
   EXPECT_EQ(told.data, 42U);
   EXPECT_EQ(std::string(there.data(), 4), "flag");
@@ -257,9 +257,9 @@ TEST_F(FiTransfer, AWriteWithDataIsToldAtThePeerWithoutAReceive) {
 TEST_F(FiTransfer, AccessThatIsNotGrantedFails) {
   connect();
   std::vector<char> there(100), here(200);
-  auto const remote = server_->memory(there.data(), there.size(), FI_REMOTE_READ);
-  auto const at = reinterpret_cast<std::uintptr_t>(there.data());
-  auto const key = fi_mr_key(remote.get());
+  const auto remote = server_->memory(there.data(), there.size(), FI_REMOTE_READ);
+  const auto at = reinterpret_cast<std::uintptr_t>(there.data());
+  const auto key = fi_mr_key(remote.get());
   ASSERT_EQ(fi_write(connected_.get(), here.data(), 1, nullptr, 0, at, key, nullptr), 0);
   EXPECT_EQ(client_->failed(client_->tx.get()).err, FI_EACCES);
   ASSERT_EQ(fi_read(connected_.get(), here.data(), 101, nullptr, 0, at, key, nullptr), 0);
@@ -269,9 +269,9 @@ TEST_F(FiTransfer, AccessThatIsNotGrantedFails) {
 TEST_F(FiTransfer, NumbersAreAddedComparedAndRead) {
   connect();
   alignas(8) std::uint64_t there = 40;
-  auto const remote = server_->memory(&there, sizeof there, FI_REMOTE_READ | FI_REMOTE_WRITE);
-  auto const at = reinterpret_cast<std::uintptr_t>(&there);
-  auto const key = fi_mr_key(remote.get());
+  const auto remote = server_->memory(&there, sizeof there, FI_REMOTE_READ | FI_REMOTE_WRITE);
+  const auto at = reinterpret_cast<std::uintptr_t>(&there);
+  const auto key = fi_mr_key(remote.get());
   std::uint64_t operand = 2, old = 0;
   auto* const ep = connected_.get();
   ASSERT_EQ(fi_fetch_atomic(ep, &operand, 1, nullptr, &old, nullptr, 0, at, key, FI_UINT64, FI_SUM,
@@ -307,14 +307,14 @@ TEST_F(FiTransfer, NumbersAreAddedComparedAndRead) {
 TEST_F(FiTransfer, ASharedContextServesItsEndpoints) {
   fid_ep* made = nullptr;
   ASSERT_EQ(fi_srx_context(server_->domain.get(), nullptr, &made, nullptr), 0);
-  Fid<fid_ep> const srx(made);
+  const Fid<fid_ep> srx(made);
   connect(0, made);
   std::vector<char> got(30'000);
   EXPECT_EQ(fi_recv(accepted_.get(), got.data(), 1, nullptr, 0, nullptr), -FI_EINVAL);
   ASSERT_EQ(fi_inject(connected_.get(), "early", 5, 0), 0);
   ASSERT_EQ(fi_recv(made, got.data(), got.size(), nullptr, 0, nullptr), 0);
   EXPECT_EQ(server_->completed(server_->rx.get()).len, 5U);
-  auto const sent = pattern(got.size());
+  const auto sent = pattern(got.size());
   ASSERT_EQ(fi_recv(made, got.data(), got.size(), nullptr, 0, nullptr), 0);
   ASSERT_EQ(fi_send(connected_.get(), sent.data(), sent.size(), nullptr, 0, nullptr), 0);
   EXPECT_EQ(server_->completed(server_->rx.get()).len, sent.size());

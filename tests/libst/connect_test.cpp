@@ -26,10 +26,10 @@ TEST_P(Connect, EveryNameOfThisHostReachesIt) {
                 static_cast<unsigned>(mac >> 40 & 0xff), static_cast<unsigned>(mac >> 32 & 0xff),
                 static_cast<unsigned>(mac >> 24 & 0xff), static_cast<unsigned>(mac >> 16 & 0xff),
                 static_cast<unsigned>(mac >> 8 & 0xff), static_cast<unsigned>(mac & 0xff));
-  for (auto const* const name : {":3000", "localhost:3000", "127.0.0.1:3000", "127.9.9.9:3000",
+  for (const auto* const name : {":3000", "localhost:3000", "127.0.0.1:3000", "127.9.9.9:3000",
                                  static_cast<const char*>(bracketed)}) {
     st_chandle_t connected = nullptr, accepted = nullptr;
-    auto const error = st_connect(client, name, &connected);
+    const auto error = st_connect(client, name, &connected);
     ASSERT_EQ(error, 0) << name << ": " << st_strerror(error);
     ASSERT_EQ(st_accept(server, &accepted), 0);
     EXPECT_EQ(st_close(connected), 0);
@@ -50,7 +50,7 @@ TEST_P(Connect, AServiceNameIsAPort) {
 TEST_P(Connect, MalformedNamesAreInvalid) {
   Endpoint client;
   st_chandle_t connected = nullptr;
-  for (auto const* const name :
+  for (const auto* const name :
        {"", ":", "host", "host:", ":0", ":65536", ":99999999999", ":-1", "a b:1", "[02:00:00]:1",
         "[02:00:00:00:00:01:1", "[01:00:00:00:00:01]:1", "[00:00:00:00:00:00]:1", "ho/st:1",
         ":no-such-service-here", "[]:1", "[:1"}) {
@@ -96,7 +96,7 @@ TEST_P(Connect, WhereNobodyListensConnectionsAreRefused) {
 TEST_P(Connect, WhereNobodyIsTheTimeRunsOutWithinFiveSeconds) {
   Endpoint client;
   st_chandle_t connected = nullptr;
-  auto const begin = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(st_connect(client, "[02:ff:ff:ff:ff:fe]:3000", &connected), -ETIMEDOUT);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(6));
 }

@@ -35,7 +35,7 @@ static int run(unsigned microseconds) {
 int main(void) {
   for (int i = 0; i < PROGRAMS; ++i) {
     int status = 0, tries = PATIENCE * 1000;
-    pid_t const child = fork();
+    const pid_t child = fork();
     if (child == 0) _exit(run(2000u + 137u * (unsigned)i));
     while (waitpid(child, &status, WNOHANG) == 0 && tries-- > 0) usleep(1000);
     if (tries < 0) {

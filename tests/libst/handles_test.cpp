@@ -13,8 +13,8 @@ class Handles : public ConnectedTest {
  protected:
   // Every call, with `bad` in the place of its handle.
   static void expect_refused_everywhere(void* bad) {
-    auto const ehandle = static_cast<st_ehandle_t>(bad);
-    auto const chandle = static_cast<st_chandle_t>(bad);
+    const auto ehandle = static_cast<st_ehandle_t>(bad);
+    const auto chandle = static_cast<st_chandle_t>(bad);
     unsigned value = 0;
     int mx = 0;
     st_header_t header{};
@@ -53,7 +53,7 @@ TEST_P(Handles, PointersOfTheProgramAreNoHandles) {
 }
 
 TEST_P(Handles, NeighboursOfALiveHandleAreNoHandles) {
-  auto const live = reinterpret_cast<std::uintptr_t>(static_cast<st_ehandle_t>(client_));
+  const auto live = reinterpret_cast<std::uintptr_t>(static_cast<st_ehandle_t>(client_));
   for (unsigned bit = 0; bit < 64; ++bit) {
     auto* const neighbour = reinterpret_cast<void*>(live ^ std::uintptr_t{1} << bit);
     if (neighbour != static_cast<st_ehandle_t>(server_)) expect_refused_everywhere(neighbour);
@@ -81,7 +81,7 @@ TEST_P(Handles, AHandleOfAnotherKindIsRefused) {
 TEST_P(Handles, AClosedHandleIsNoneFromThenOn) {
   ASSERT_EQ(st_close(connected_), 0);
   expect_refused_everywhere(connected_);
-  auto const stale = static_cast<st_ehandle_t>(server_);
+  const auto stale = static_cast<st_ehandle_t>(server_);
   server_.reset();
   expect_refused_everywhere(stale);
   // Nor does it come back to life as its place is used again.

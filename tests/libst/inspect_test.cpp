@@ -69,7 +69,7 @@ TEST_P(Inspect, TheRequestIsSeenBeforeItIsAnsweredAndBothSidesReadEachOthersWord
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(result_, 1) << "nothing has been answered";
 
-  Words const yes('a');
+  const Words yes('a');
   ASSERT_EQ(st_accept_opt(asked, yes.bytes), 0);
   connecting_.join();
   ASSERT_EQ(result_, 0);
@@ -92,7 +92,7 @@ TEST_P(Inspect, ARefusalIsConnectionRefusedAndTellsWhy) {
   begin_connect('q');
   st_chandle_t asked = nullptr;
   ASSERT_EQ(inspect(asked), 0);
-  Words const no('n');
+  const Words no('n');
   ASSERT_EQ(st_reject(asked, no.bytes), 0);
   connecting_.join();
   EXPECT_EQ(result_, -ECONNREFUSED);
@@ -103,7 +103,7 @@ TEST_P(Inspect, ARefusalIsConnectionRefusedAndTellsWhy) {
 
 // protocol: 5.28
 TEST_P(Inspect, ClosingOrDeletingWithoutADecisionRefuses) {
-  for (bool const whole : {false, true}) {
+  for (const bool whole : {false, true}) {
     result_ = 1;
     begin_connect('q');
     st_chandle_t asked = nullptr;
@@ -149,7 +149,7 @@ STP_BOTH_WAYS(PlainListener);
 TEST_P(PlainListener, WhoDoesNotInspectStillReadsWhatCameAlong) {
   Endpoint server(":3000"), client;
   ASSERT_EQ(st_listen(server), 0);
-  Words const question('q');
+  const Words question('q');
   st_chandle_t connected = nullptr, accepted = nullptr;
   ASSERT_EQ(st_connect_opt(client, ":3000", question.bytes, &connected, nullptr), 0);
   ASSERT_EQ(st_accept(server, &accepted), 0);

@@ -22,8 +22,8 @@ std::unique_ptr<port::Port> open_port(const std::string& text) {
 
 // STP_TEST_QUEUES: a loop link has that many shards.
 std::string in_process(const std::string& link) {
-  auto const* const queues = std::getenv("STP_TEST_QUEUES");
-  bool const takes_them = queues != nullptr && link.starts_with("loop");
+  const auto* const queues = std::getenv("STP_TEST_QUEUES");
+  const bool takes_them = queues != nullptr && link.starts_with("loop");
   return takes_them ? link + ",queues=" + queues : link;
 }
 
@@ -48,7 +48,7 @@ struct Daemon::Parts {
 Daemon::Daemon(const std::string& link) : Daemon(open_port(link)) {}
 
 Daemon::Daemon(std::unique_ptr<port::Port> port) : folder_(temporary_folder()) {
-  auto const path = folder_ + "/stpd.sock";
+  const auto path = folder_ + "/stpd.sock";
   link_ = "stpd:" + path;
   parts_ = std::make_unique<Parts>(std::move(port), path);
   if (parts_->server.start() != 0) throw std::runtime_error("no daemon at " + path);
@@ -68,7 +68,7 @@ void Daemon::stop() {
 }
 
 UseLink::UseLink(const std::string& link) {
-  if (auto const* const before = std::getenv("STP_LINK"); before != nullptr) before_ = before;
+  if (const auto* const before = std::getenv("STP_LINK"); before != nullptr) before_ = before;
   ::setenv("STP_LINK", link.c_str(), 1);
 }
 
@@ -89,7 +89,7 @@ void ConnectedTest::SetUp() {
   ASSERT_EQ(client_.error(), 0) << st_strerror(client_.error());
   configure();
   ASSERT_EQ(st_listen(server_), 0);
-  auto const error = st_connect(client_, ":3000", &connected_);
+  const auto error = st_connect(client_, ":3000", &connected_);
   ASSERT_EQ(error, 0) << st_strerror(error);
   ASSERT_EQ(st_accept(server_, &accepted_), 0);
 }
@@ -99,13 +99,13 @@ std::string way_name(const testing::TestParamInfo<Way>& info) {
 }
 
 void set_option(void* handle, int option, unsigned value) {
-  auto const error = st_setopt(handle, option, &value);
+  const auto error = st_setopt(handle, option, &value);
   ASSERT_EQ(error, 0) << st_strerror(error);
 }
 
 unsigned option(void* handle, int option) {
   unsigned value = 0xdeadbeef;
-  auto const error = st_getopt(handle, option, &value);
+  const auto error = st_getopt(handle, option, &value);
   EXPECT_EQ(error, 0) << st_strerror(error);
   return value;
 }

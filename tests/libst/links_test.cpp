@@ -11,15 +11,15 @@ namespace stp::test {
 namespace {
 
 TEST(Links, ALinkThatMakesNoSenseIsInvalidAndTheTextSaysWhy) {
-  UseLink const link("nonsense:x");
-  Endpoint const endpoint;
+  const UseLink link("nonsense:x");
+  const Endpoint endpoint;
   EXPECT_EQ(endpoint.error(), -EINVAL);
   EXPECT_NE(std::string(st_strerror(endpoint.error())).find("nonsense"), std::string::npos);
 }
 
 TEST(Links, ALinkThatIsNotThereIsNoDeviceAndTheTextNamesIt) {
-  UseLink const link("stpd:/nowhere/stpd.sock");
-  Endpoint const endpoint;
+  const UseLink link("stpd:/nowhere/stpd.sock");
+  const Endpoint endpoint;
   EXPECT_EQ(endpoint.error(), -ENODEV);
   EXPECT_NE(std::string(st_strerror(endpoint.error())).find("/nowhere/stpd.sock"),
             std::string::npos);
@@ -37,7 +37,7 @@ TEST(Links, AnErrorHasTheTextOfTheCallThatFailedWithIt) {
 
 TEST(Links, EndpointsOfAProcessShareALinkAndTheLastOneClosesIt) {
   Daemon daemon;
-  UseLink const link(daemon.link());
+  const UseLink link(daemon.link());
   for (int i = 0; i < 3; ++i) {
     Endpoint server(":3000"), client;
     ASSERT_EQ(st_listen(server), 0);
@@ -47,7 +47,7 @@ TEST(Links, EndpointsOfAProcessShareALinkAndTheLastOneClosesIt) {
 }
 
 TEST(Links, TheLoopLinkCanBeOpenedAgainAndAgain) {
-  UseLink const link("loop");
+  const UseLink link("loop");
   for (int i = 0; i < 5; ++i) {
     Endpoint server(":3000"), client;
     ASSERT_EQ(server.error(), 0) << st_strerror(server.error());
@@ -63,7 +63,7 @@ bool means_gone(int error) {
 
 TEST(DaemonDeath, WakesEveryWaiterAndFailsEveryCall) {
   Daemon daemon;
-  UseLink const link(daemon.link());
+  const UseLink link(daemon.link());
   Endpoint server(":3000"), client;
   ASSERT_EQ(st_listen(server), 0);
   st_chandle_t connected = nullptr, accepted = nullptr;
@@ -104,12 +104,12 @@ TEST(DaemonDeath, WakesEveryWaiterAndFailsEveryCall) {
 
 TEST(DaemonDeath, IsOverOnceADaemonIsThereAgain) {
   std::optional<Daemon> daemon(std::in_place);
-  UseLink const first(daemon->link());
+  const UseLink first(daemon->link());
   Endpoint orphan(":3000");
   ASSERT_EQ(orphan.error(), 0);
   daemon.reset();
   daemon.emplace();
-  UseLink const second(daemon->link());
+  const UseLink second(daemon->link());
   Endpoint server(":3000");
   ASSERT_EQ(server.error(), 0);
   EXPECT_EQ(st_listen(server), 0);
@@ -119,11 +119,11 @@ class Fork : public ConnectedTest {};
 STP_BOTH_WAYS(Fork);
 
 TEST_P(Fork, InTheChildNoHandleWorksAndTheParentIsNotDisturbed) {
-  auto const child = ::fork();
+  const auto child = ::fork();
   if (child == 0) {
     st_header_t got;
     st_ehandle_t created;
-    bool const refused = send(connected_, header(ST_OP_NOP)) == -EBADF &&
+    const bool refused = send(connected_, header(ST_OP_NOP)) == -EBADF &&
                          poll(accepted_, got) == -EBADF && st_close(connected_) == -EBADF &&
                          st_delete(client_) == -EBADF && st_create(nullptr, &created) == -EBADF;
     ::_exit(refused ? 0 : 1);

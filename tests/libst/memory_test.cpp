@@ -59,7 +59,7 @@ TEST_P(Memory, BufxOutsideTheRangeOfTheOptionsAreOutOfRange) {
 
 TEST_P(Memory, ABufxHasOneMemoryAtATime) {
   ASSERT_EQ(map(ST_MAP_TX, buffer_.data(), 4 * kBufsize, 10, -1), 0);
-  auto const first = region_;
+  const auto first = region_;
   EXPECT_EQ(map(ST_MAP_TX, buffer_.data(), 2 * kBufsize, 13, -1), -EBUSY);
   EXPECT_EQ(map(ST_MAP_RX, buffer_.data(), 2 * kBufsize, 13, -1), 0) << "another range";
   ASSERT_EQ(st_unmap(first), 0);
@@ -126,7 +126,7 @@ TEST_P(Memory, MappingAndUnmappingManyTimesLeavesTheBytesAlone) {
     ASSERT_EQ(map(i % 2 == 0 ? ST_MAP_TX : ST_MAP_RX, buffer_.data(), buffer_.length(), 0, -1), 0);
     ASSERT_EQ(st_unmap(region_), 0);
   }
-  Buffer const fresh(buffer_.size());
+  const Buffer fresh(buffer_.size());
   EXPECT_EQ(std::memcmp(buffer_.data(), fresh.data(), fresh.size()), 0);
 }
 

@@ -38,8 +38,8 @@ TEST_P(Options, WhatIsSetIsWhatIsRead) {
       {ST_OPT_RX_BUFX_BASE, 1'000},       {ST_OPT_RX_BUFX_COUNT, 77}, {ST_OPT_RX_SLOTS, 200},
       {ST_OPT_TX_BUFX_BASE, 0x9000'0000}, {ST_OPT_TX_BUFX_COUNT, 88}, {ST_OPT_TX_CREDITS, 9},
   };
-  for (auto const& setting : settings) set_option(endpoint, setting.option, setting.value);
-  for (auto const& setting : settings)
+  for (const auto& setting : settings) set_option(endpoint, setting.option, setting.value);
+  for (const auto& setting : settings)
     EXPECT_EQ(option(endpoint, setting.option), setting.value) << "option " << setting.option;
 }
 
@@ -74,7 +74,7 @@ TEST_P(Options, UnknownOptionsAndNullValuesAreInvalid) {
 TEST_P(Options, RemoteOnesAreNeverSetAndUnknownToAnEndpoint) {
   Endpoint endpoint;
   unsigned value = 0;
-  for (auto const remote :
+  for (const auto remote :
        {ST_OPT_BUFSIZE_REMOTE, ST_OPT_MAXSTU_REMOTE, ST_OPT_KEY_REMOTE, ST_OPT_PORT_REMOTE}) {
     EXPECT_EQ(set(endpoint, remote, 12), -EPERM);
     EXPECT_EQ(st_getopt(endpoint, remote, &value), -ENOTCONN);
@@ -126,7 +126,7 @@ TEST_P(ConnectionOptions, WhatOneSideChoseIsWhatTheOtherReads) {
                      {ST_OPT_MAXSTU_LOCAL, ST_OPT_MAXSTU_REMOTE},
                      {ST_OPT_KEY_LOCAL, ST_OPT_KEY_REMOTE},
                      {ST_OPT_PORT_LOCAL, ST_OPT_PORT_REMOTE}};
-  for (auto const& [local, remote] : pairs) {
+  for (const auto& [local, remote] : pairs) {
     EXPECT_EQ(option(accepted_, local), option(connected_, remote));
     EXPECT_EQ(option(connected_, local), option(accepted_, remote));
   }

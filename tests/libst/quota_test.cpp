@@ -9,8 +9,8 @@ namespace stp::test {
 namespace {
 
 TEST(Quotas, OneThatIsUsedUpIsNamed) {
-  Daemon const daemon;
-  UseLink const link(daemon.link());
+  const Daemon daemon;
+  const UseLink link(daemon.link());
   std::vector<std::unique_ptr<Endpoint>> endpoints;
   do {
     endpoints.push_back(std::make_unique<Endpoint>());

@@ -42,7 +42,7 @@ TEST_P(Rows, WhatIsHeldForALongerBurstLeavesWithoutAnotherCall) {
   constexpr std::size_t kLast = kCount * kLength - 1;
   (*source_)[kLast] = 1;
   for (std::uint32_t block = 0; block < kCount; ++block) put(block);
-  auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!has_arrived(&(*target_)[kLast]) && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(has_arrived(&(*target_)[kLast]));

@@ -11,7 +11,7 @@ constexpr int kShards = 3;
 
 class Shards : public testing::Test {
  protected:
-  UseLink const link_{"loop,queues=3"};
+  const UseLink link_{"loop,queues=3"};
 };
 
 void expect_words_both_ways(st_chandle_t one, st_chandle_t other) {
@@ -32,7 +32,7 @@ TEST_F(Shards, EndpointsTakeTurnsAndTheirPortsTellWhere) {
     st_chandle_t connected = nullptr, accepted = nullptr;
     ASSERT_EQ(st_connect(client, ":3000", &connected), 0);
     ASSERT_EQ(st_accept(server, &accepted), 0);
-    auto const port = option(connected, ST_OPT_PORT_LOCAL);
+    const auto port = option(connected, ST_OPT_PORT_LOCAL);
     if (i == 0) first = port;
     EXPECT_EQ(port % kShards, (first + i) % kShards) << i;
     EXPECT_EQ(option(accepted, ST_OPT_PORT_LOCAL) % kShards, (first + kShards - 1) % kShards)
@@ -58,10 +58,10 @@ TEST_F(Shards, AConnectionlessEndpointHasThePortThatItsNameSays) {
 }
 
 TEST_F(Shards, APortOfAnotherShardIsRefusedAndTheTextSaysWhy) {
-  Endpoint const endpoint;
+  const Endpoint endpoint;
   unsigned refused = 0;
   for (unsigned port = 4000; port < 4000 + kShards; ++port) {
-    auto const error = st_setopt(endpoint, ST_OPT_PORT_LOCAL, &port);
+    const auto error = st_setopt(endpoint, ST_OPT_PORT_LOCAL, &port);
     if (error == 0) continue;
     ++refused;
     EXPECT_EQ(error, -EADDRNOTAVAIL);

@@ -97,7 +97,7 @@ TEST_P(SharedPages, AddressesThatWereUnmappedAndUsedAgainAreSeenAsNew) {
   auto* const at =
       ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(at, MAP_FAILED);
-  auto const mx = mx_;
+  const auto mx = mx_;
   for (int round = 1; round <= 3; ++round) {
     std::memset(at, round, kSize);
     ASSERT_EQ(map(client_, ST_MAP_TX, at, kSize, round * 10), 0);
@@ -138,7 +138,7 @@ TEST_P(SharedPages, ManySmallRegionsLeaveNothingThatALargeOneMindsLater) {
     ASSERT_EQ(map(client_, ST_MAP_TX, source.data() + i * kBufsize, kBufsize, i), 0);
     regions.push_back(region_);
   }
-  for (auto const region : regions) ASSERT_EQ(st_unmap(region), 0);
+  for (const auto region : regions) ASSERT_EQ(st_unmap(region), 0);
   ASSERT_EQ(map(client_, ST_MAP_TX, source.data(), source.size(), 0), 0)
       << st_strerror(-EOPNOTSUPP);
   ASSERT_EQ(map(server_, ST_MAP_RX, target.data(), target.size(), 0), 0);
@@ -156,11 +156,11 @@ TEST_P(SharedPages, ConstantsOfTheProgramCanBeSent) {
 }
 
 TEST_P(SharedPages, AMappingThatOthersShareIsNotCutOffFromThem) {
-  auto const fd = ::memfd_create("of-the-program", MFD_CLOEXEC);
+  const auto fd = ::memfd_create("of-the-program", MFD_CLOEXEC);
   ASSERT_EQ(::ftruncate(fd, kBufsize), 0);
   auto* const mine = static_cast<unsigned char*>(
       ::mmap(nullptr, kBufsize, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
-  auto const lent = GetParam() == Way::kThroughDaemon;
+  const auto lent = GetParam() == Way::kThroughDaemon;
   EXPECT_EQ(map(client_, ST_MAP_TX, mine, kBufsize, 0), lent ? -EOPNOTSUPP : 0);
   mine[0] = 77;
   unsigned char seen = 0;
@@ -176,7 +176,7 @@ TEST_P(SharedPages, AFileMappingThatEndsEarlyIsAFaultAndNoCrash) {
     GTEST_SKIP() << "memory is used where it is";
   }
   char name[] = "/tmp/libst-test-XXXXXX";
-  auto const fd = ::mkstemp(name);
+  const auto fd = ::mkstemp(name);
   ASSERT_EQ(::ftruncate(fd, kBufsize), 0);
   auto* const at = ::mmap(nullptr, 4 * kBufsize, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
   EXPECT_EQ(map(client_, ST_MAP_TX, at, 4 * kBufsize, 0), -EFAULT);
@@ -204,7 +204,7 @@ TEST_P(SmallBuffers, BuffersSmallerThanAPageLeaveTheirNeighboursAlone) {
   EXPECT_EQ(std::memcmp(target.data() + 4'096 - 256, source.data() + 256, 512), 0);
   std::memset(target.data() + 4'096 - 256, 0, 512);
   for (std::size_t i = 0; i < target.size(); ++i) ASSERT_EQ(target[i], 0) << i;
-  Buffer const fresh(8'192, 5);
+  const Buffer fresh(8'192, 5);
   EXPECT_EQ(std::memcmp(source.data(), fresh.data(), fresh.size()), 0);
 }
 

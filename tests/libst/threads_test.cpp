@@ -29,7 +29,7 @@ TEST_P(Threads, SeveralSendAndReceiveOnOneConnectionAndNothingIsLostOrDoubled) {
       st_header_t got;
       timeval limit{0, 50'000};
       while (received < kThreads * kEach) {
-        auto const error = st_rx(accepted_, &got, nullptr, &limit);
+        const auto error = st_rx(accepted_, &got, nullptr, &limit);
         if (error == -EWOULDBLOCK) continue;
         ASSERT_EQ(error, 0);
         ++received;
@@ -39,7 +39,7 @@ TEST_P(Threads, SeveralSendAndReceiveOnOneConnectionAndNothingIsLostOrDoubled) {
     });
   }
   for (auto& thread : threads) thread.join();
-  EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](auto const& n) { return n == 1; }));
+  EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](const auto& n) { return n == 1; }));
 }
 
 TEST_P(Threads, APingPongOfTwoThreadsKeepsItsOrder) {

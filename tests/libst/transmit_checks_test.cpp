@@ -44,12 +44,12 @@ class Checks : public ConnectedTest {
 STP_BOTH_WAYS(Checks);
 
 TEST_P(Checks, ConnectionOperationsAreNotForUsers) {
-  for (auto const op : {ST_OP_RC, ST_OP_CA, ST_OP_RD, ST_OP_DA, ST_OP_DC})
+  for (const auto op : {ST_OP_RC, ST_OP_CA, ST_OP_RD, ST_OP_DA, ST_OP_DC})
     EXPECT_EQ(send(connected_, header(static_cast<unsigned>(op))), -EPERM);
 }
 
 TEST_P(Checks, HeadersThatAreNoneAreInvalid) {
-  for (unsigned const op : {0x00u, 0x06u, 0x11u, 0x12u, 0x19u})
+  for (const unsigned op : {0x00u, 0x06u, 0x11u, 0x12u, 0x19u})
     EXPECT_EQ(send(connected_, header(op)), -EINVAL) << op;
   EXPECT_EQ(send(connected_, header(ST_OP_NOP, 0x0001)), -EINVAL) << "a bit that is none";
   EXPECT_EQ(send(connected_, header(ST_OP_GET, 0x0600)), -EINVAL) << "a function that is none";
@@ -131,7 +131,7 @@ TEST_P(Checks, ReceivingWithATimeoutReturnsWhenItHasPassed) {
   st_header_t got;
   timeval none{0, 0}, some{0, 20'000}, wrong{0, 1'000'000}, negative{-1, 0};
   EXPECT_EQ(st_rx(connected_, &got, nullptr, &none), -EWOULDBLOCK);
-  auto const begin = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(st_rx(connected_, &got, nullptr, &some), -EWOULDBLOCK);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(20));
   EXPECT_EQ(st_rx(connected_, &got, nullptr, &wrong), -EINVAL);
@@ -143,7 +143,7 @@ TEST_P(Checks, APollingProgramGetsOnWithoutEverBlocking) {
   st_header_t got;
   ASSERT_EQ(send(accepted_, header(ST_OP_NOP)), 0);
   int result = -EWOULDBLOCK;
-  auto const limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (result == -EWOULDBLOCK && std::chrono::steady_clock::now() < limit)
     result = poll(connected_, got);
   EXPECT_EQ(result, 0);

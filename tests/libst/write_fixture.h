@@ -81,8 +81,8 @@ class WriteTest : public ConnectedTest {
     data.b_num = got_.b_num;
     data.d_id = got_.s_id;
     data.opaque = 0xabcd;
-    auto const first = static_cast<int>(got_.b_num * ((1u << kBlocksize) / kBufsize));
-    auto const error = st_tx(connected_, &data, append, static_cast<int>(bytes), first, 0);
+    const auto first = static_cast<int>(got_.b_num * ((1u << kBlocksize) / kBufsize));
+    const auto error = st_tx(connected_, &data, append, static_cast<int>(bytes), first, 0);
     ASSERT_EQ(error, 0) << st_strerror(error);
   }
 

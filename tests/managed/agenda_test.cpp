@@ -37,7 +37,7 @@ class Agendas : public ::testing::Test {
 };
 
 TEST_F(Agendas, ThoseWithNewsAreVisitedOnce) {
-  for (auto const channel : {9'999U, 3U, 3U}) news->ring(channel);
+  for (const auto channel : {9'999U, 3U, 3U}) news->ring(channel);
   ASSERT_EQ(turn(), 2U);
   EXPECT_EQ(visited, (std::vector{&entries[3], &entries[9'999]}));
   EXPECT_EQ(turn(), 0U);

@@ -38,7 +38,7 @@ using Row = std::tuple<std::string, std::string, std::string>;  // from, event, 
 
 std::set<Row> rows_of_code() {
   std::set<Row> rows;
-  for (auto const& row : kConnectionTransitions)
+  for (const auto& row : kConnectionTransitions)
     rows.emplace(name_of(row.from), name_of(row.event), name_of(row.to));
   return rows;
 }
@@ -52,13 +52,13 @@ std::set<Row> rows_of_page() {
   }
   std::vector<std::string> above;
   while (std::getline(page, line) && !line.starts_with("## ")) {
-    auto const cells = test::cells_of(line);
+    const auto cells = test::cells_of(line);
     if (cells.size() != 4 || cells[0] == "state" || cells[0] == "---") continue;
-    bool const each = cells[0] == "each of these";
+    const bool each = cells[0] == "each of these";
     if (!each && !cells[0].empty()) above.push_back(cells[0]);
     if (cells[2].empty()) continue;
-    auto const event = cells[2].substr(0, cells[2].find(':'));
-    for (auto const& state : above)
+    const auto event = cells[2].substr(0, cells[2].find(':'));
+    for (const auto& state : above)
       if (each || state == above.back()) rows.emplace(state, event, cells[3]);
   }
   return rows;
@@ -66,7 +66,7 @@ std::set<Row> rows_of_page() {
 
 TEST(ConnectionState, each_state_is_reached_from_the_first_and_leads_to_the_last) {
   for (std::size_t i = 0; i < std::size(kStates); ++i) {
-    auto const state = static_cast<State>(i);
+    const auto state = static_cast<State>(i);
     EXPECT_TRUE(leads(kConnectionTransitions, State::kIdle, state)) << name_of(state);
     EXPECT_TRUE(leads(kConnectionTransitions, state, State::kEnded)) << name_of(state);
   }
@@ -74,7 +74,7 @@ TEST(ConnectionState, each_state_is_reached_from_the_first_and_leads_to_the_last
 
 TEST(ConnectionState, whatever_is_over_never_comes_back) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(State::kEnding); ++i) {
-    auto const state = static_cast<State>(i);
+    const auto state = static_cast<State>(i);
     EXPECT_EQ(next_state(kConnectionTransitions, state, Event::kOver), State::kEnding)
         << name_of(state);
     EXPECT_FALSE(leads(kConnectionTransitions, State::kEnding, state)) << name_of(state);
@@ -87,7 +87,7 @@ TEST(ConnectionState, the_page_has_the_same_transitions) {
 }
 
 TEST(RemoteState, what_is_closed_stays_closed) {
-  for (auto const state : {RemoteState::kAsked, RemoteState::kOpen, RemoteState::kClosed}) {
+  for (const auto state : {RemoteState::kAsked, RemoteState::kOpen, RemoteState::kClosed}) {
     EXPECT_TRUE(leads(kRemoteTransitions, state, RemoteState::kClosed));
     EXPECT_EQ(leads(kRemoteTransitions, RemoteState::kClosed, state),
               state == RemoteState::kClosed);

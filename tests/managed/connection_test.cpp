@@ -13,14 +13,14 @@ class Connecting : public ManagedApi {
  protected:
   static std::string private_data(stm_connection_t connection) {
     std::string data(STM_PRIVATE_DATA, '\0');
-    auto const length = stm_private_data(connection, data.data(), data.size());
+    const auto length = stm_private_data(connection, data.data(), data.size());
     EXPECT_GE(length, 0);
     data.resize(static_cast<std::size_t>(std::max(length, 0)));
     return data;
   }
   void accept(const std::string& answer = {}) {
     server.connection = server.next(STM_REQUEST).connection;
-    auto const attr = server.attr(2);
+    const auto attr = server.attr(2);
     ASSERT_EQ(stm_accept(server.connection, &attr, answer.data(), answer.size()), 0);
     ASSERT_EQ(client.next(STM_CONNECTED).context, 1U);
     ASSERT_EQ(server.next(STM_CONNECTED).context, 2U);
@@ -32,11 +32,11 @@ STP_BOTH_WAYS(Connecting);
 TEST_P(Connecting, PrivateDataTravelsBothWaysBeforeAnybodyHasDecided) {
   std::string const question(STM_PRIVATE_DATA, 'q'), answer(700, 'a');
   connect(question.data(), question.size());
-  auto const request = server.next(STM_REQUEST);
+  const auto request = server.next(STM_REQUEST);
   EXPECT_EQ(request.context, 7U);
   EXPECT_EQ(private_data(request.connection), question);
   EXPECT_TRUE(client.quiet()) << "nobody has accepted";
-  auto const attr = server.attr();
+  const auto attr = server.attr();
   ASSERT_EQ(stm_accept(request.connection, &attr, answer.data(), answer.size()), 0);
   EXPECT_EQ(client.next(STM_CONNECTED).connection, client.connection);
   EXPECT_EQ(private_data(client.connection), answer);
@@ -49,7 +49,7 @@ TEST_P(Connecting, PrivateDataTravelsBothWaysBeforeAnybodyHasDecided) {
 TEST_P(Connecting, APortHas32Bits) {
   stm_listener_t high = nullptr;
   ASSERT_EQ(stm_listen(server.domain, ":4294967295", server.queue, 8, 0, &high), 0);
-  auto const attr = client.attr(1);
+  const auto attr = client.attr(1);
   ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
   EXPECT_EQ(stm_connect(client.connection, ":4294967296", -1, nullptr, 0), -EINVAL);
   EXPECT_EQ(stm_connect(client.connection, ":0", -1, nullptr, 0), -EINVAL);
@@ -59,7 +59,7 @@ TEST_P(Connecting, APortHas32Bits) {
 
 TEST_P(Connecting, ARejectionSaysWhy) {
   connect();
-  auto const request = server.next(STM_REQUEST).connection;
+  const auto request = server.next(STM_REQUEST).connection;
   ASSERT_EQ(stm_reject(request, "full", 4), 0);
   EXPECT_EQ(client.next(STM_REFUSED).status, -ECONNREFUSED);
   EXPECT_EQ(private_data(client.connection), "full");
@@ -68,32 +68,32 @@ TEST_P(Connecting, ARejectionSaysWhy) {
 }
 
 TEST_P(Connecting, NobodyListensThere) {
-  auto const attr = client.attr(5);
+  const auto attr = client.attr(5);
   ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
   ASSERT_EQ(stm_connect(client.connection, ":3999", -1, nullptr, 0), 0);
-  auto const failed = client.next(STM_FAILED);
+  const auto failed = client.next(STM_FAILED);
   EXPECT_EQ(failed.status, -ECONNREFUSED);
   EXPECT_EQ(failed.context, 5U);
 }
 
 TEST_P(Connecting, TheTimeToConnectIsTheCallers) {
-  auto const attr = client.attr();
+  const auto attr = client.attr();
   ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
   ASSERT_EQ(stm_connect(client.connection, ":3000", 100'000, nullptr, 0), 0);
-  auto const request = server.next(STM_REQUEST).connection;  // and nobody decides
+  const auto request = server.next(STM_REQUEST).connection;  // and nobody decides
   EXPECT_EQ(client.next(STM_FAILED).status, -ETIMEDOUT);
   // Who decides too late learns of it.
-  auto const late = server.attr();
-  auto const error = stm_accept(request, &late, nullptr, 0);
+  const auto late = server.attr();
+  const auto error = stm_accept(request, &late, nullptr, 0);
   ASSERT_EQ(error, 0);
   EXPECT_EQ(server.next(STM_FAILED).status, -ENOTCONN);
 }
 
 TEST_P(Connecting, ARequestCanBeHandedToAnotherThread) {
   connect();
-  auto const request = server.next(STM_REQUEST).connection;
+  const auto request = server.next(STM_REQUEST).connection;
   std::thread([&] {
-    auto const attr = server.attr();
+    const auto attr = server.attr();
     EXPECT_EQ(stm_accept(request, &attr, nullptr, 0), 0);
   }).join();
   EXPECT_EQ(client.next(STM_CONNECTED).status, 0);
@@ -101,8 +101,8 @@ TEST_P(Connecting, ARequestCanBeHandedToAnotherThread) {
 
 TEST_P(Connecting, OperationsMayBePostedBeforeThePeerHasAccepted) {
   Buffer from(1 << 16, 4), to(1 << 16, 0, false);
-  auto const source = client.memory(from.data(), from.size());
-  auto const sink = server.memory(to.data(), to.size());
+  const auto source = client.memory(from.data(), from.size());
+  const auto sink = server.memory(to.data(), to.size());
   connect();
   ASSERT_EQ(stm_receive(client.connection, 10, source, from.data() + 50'000, 10), 0);
   ASSERT_EQ(stm_send(client.connection, 11, 0, 0, source, from.data(), 40'000), 0);
@@ -115,8 +115,8 @@ TEST_P(Connecting, OperationsMayBePostedBeforeThePeerHasAccepted) {
 
 TEST_P(Connecting, AGracefulEndWaitsForWhatWasPosted) {
   Buffer from(1 << 20, 4), to(1 << 20, 0, false);
-  auto const source = client.memory(from.data(), from.size());
-  auto const sink = server.memory(to.data(), to.size());
+  const auto source = client.memory(from.data(), from.size());
+  const auto sink = server.memory(to.data(), to.size());
   connect();
   accept();
   ASSERT_EQ(stm_receive(client.connection, 9, source, from.data(), 1), 0);
@@ -138,7 +138,7 @@ TEST_P(Connecting, AGracefulEndWaitsForWhatWasPosted) {
 
 TEST_P(Connecting, AnAbruptEndFlushesEverythingOnce) {
   Buffer mine(1 << 20);
-  auto const memory = client.memory(mine.data(), mine.size());
+  const auto memory = client.memory(mine.data(), mine.size());
   connect();
   accept();
   constexpr std::uint64_t kEach = 20;
@@ -159,7 +159,7 @@ TEST_P(Connecting, AnAbruptEndFlushesEverythingOnce) {
 
 TEST_P(Connecting, APeerThatDisappearsFlushesWhatIsOutstanding) {
   Buffer mine(1 << 16);
-  auto const memory = client.memory(mine.data(), mine.size());
+  const auto memory = client.memory(mine.data(), mine.size());
   connect();
   accept();
   ASSERT_EQ(stm_receive(client.connection, 1, memory, mine.data(), 100), 0);
@@ -179,7 +179,7 @@ TEST_P(Connecting, AListenerHasManyConnectionsAndItsPortIsFreeAfterwards) {
     clients.push_back(client.connection);
   }
   for (unsigned i = 0; i < kConnections; ++i) {
-    auto const attr = server.attr();
+    const auto attr = server.attr();
     ASSERT_EQ(stm_accept(server.next(STM_REQUEST).connection, &attr, nullptr, 0), 0);
   }
   for (unsigned i = 0; i < kConnections; ++i) client.next(STM_CONNECTED);
@@ -189,13 +189,13 @@ TEST_P(Connecting, AListenerHasManyConnectionsAndItsPortIsFreeAfterwards) {
   ASSERT_EQ(stm_listen(server.domain, ":3000", server.queue, 7, 0, &second), 0);
   connect();
   EXPECT_NE(server.next(STM_REQUEST).connection, nullptr);
-  for (auto const connection : clients) EXPECT_EQ(stm_connection_close(connection), 0);
+  for (const auto connection : clients) EXPECT_EQ(stm_connection_close(connection), 0);
 }
 
 TEST_P(Connecting, HandlesOfAClosedDomainAreNone) {
   connect();
   accept();
-  auto const queue = client.queue;
+  const auto queue = client.queue;
   client.close();
   stm_event_t event;
   EXPECT_EQ(stm_queue_poll(queue, &event, 1), -EBADF);

@@ -17,7 +17,7 @@ class Ending : public ManagedApi {
   void send_and_leave(std::uint64_t count) {
     client.await_eager();
     Buffer from(1 << 16, 6);
-    auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+    const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
     for (std::uint64_t i = 0; i < count; ++i)
       ASSERT_EQ(stm_send(client.connection, i, 0, static_cast<std::uint32_t>(i), source,
                          from.data() + i, kShort),
@@ -32,12 +32,12 @@ STP_BOTH_WAYS(Ending);
 TEST_P(Ending, MessagesThatHaveArrivedAreReceivedAfterTheirSenderHasLeft) {
   constexpr std::uint64_t kMessages = 5;
   Buffer from(1 << 16, 6), to(1 << 16, 0, false);
-  auto const sink = server.memory(to.data(), to.size());
+  const auto sink = server.memory(to.data(), to.size());
   send_and_leave(kMessages);
   EXPECT_TRUE(server.quiet()) << "the end is told after the last message";
   for (std::uint64_t i = 0; i < kMessages; ++i) {
     ASSERT_EQ(stm_receive(server.connection, 50 + i, sink, to.data(), to.size()), 0);
-    auto const got = server.completion(50 + i);
+    const auto got = server.completion(50 + i);
     EXPECT_EQ(got.status, 0);
     EXPECT_EQ(got.tag, i);
     EXPECT_EQ(std::memcmp(to.data(), from.data() + i, kShort), 0);
@@ -57,8 +57,8 @@ TEST_P(Ending, NobodyHasToReceiveWhatIsLeft) {
 
 TEST_P(Ending, ALongMessageAndTheShortOneBehindItOutliveTheirSender) {
   Buffer from(1 << 20, 6), to(1 << 20, 0, false);
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const sink = server.memory(to.data(), to.size());
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(to.data(), to.size());
   client.await_eager();
   ASSERT_EQ(stm_receive(server.connection, 50, sink, to.data(), to.size()), 0);
   ASSERT_EQ(stm_send(client.connection, 1, 0, 1, source, from.data(), from.size()), 0);
@@ -66,7 +66,7 @@ TEST_P(Ending, ALongMessageAndTheShortOneBehindItOutliveTheirSender) {
   EXPECT_EQ(client.completion(1).status, 0);
   EXPECT_EQ(client.completion(2).status, 0);
   client.close();
-  auto const first = server.completion(50);
+  const auto first = server.completion(50);
   EXPECT_EQ(first.status, 0);
   EXPECT_EQ(first.tag, 1U);
   EXPECT_EQ(std::memcmp(to.data(), from.data(), from.size()), 0);
@@ -80,7 +80,7 @@ TEST_P(Ending, APoolGetsWhatIsLeftAsWell) {
   stm_pool_t pool = nullptr;
   ASSERT_EQ(stm_pool_create(server.domain, 8, &pool), 0);
   Buffer to(1 << 16, 0, false);
-  auto const sink = server.memory(to.data(), to.size());
+  const auto sink = server.memory(to.data(), to.size());
   connect();
   auto attr = server.attr(2);
   attr.pool = pool;
@@ -105,7 +105,7 @@ class FramesThatStay : public testing::Test {
   void SetUp() override {
     sides.establish();
     source = sides.client.memory(from.data(), from.size(), STM_LOCAL_READ);
-    auto const sink = sides.server.memory(to.data(), to.size());
+    const auto sink = sides.server.memory(to.data(), to.size());
     link.port->keeps_frames = true;
     link.port->loses_long_frames = true;
     ASSERT_EQ(stm_receive(sides.server.connection, 5, sink, to.data(), to.size()), 0);
@@ -153,13 +153,13 @@ TEST_F(FramesThatStay, HoldTheClosingOfTheirConnection) {
 // owner has not read by then are another domain's to read.
 TEST(Channels, OfWhichOtherDomainsGetTheNumbersAreClosedInTimeAllTheSame) {
   constexpr unsigned kDomains = 4, kRounds = 60;
-  RoughLink const link;
+  const RoughLink link;
   TwoSides sides;
   sides.listen();
   std::atomic<unsigned> told = 0;
   std::atomic<bool> over = false;
   std::thread server([&] {
-    auto const attr = sides.server.attr();
+    const auto attr = sides.server.attr();
     for (stm_event_t event{}; !over;) {
       if (stm_queue_wait(sides.server.queue, 1, &event, 1, 10'000) != 1) continue;
       if (event.kind == STM_REQUEST) {
@@ -173,7 +173,7 @@ TEST(Channels, OfWhichOtherDomainsGetTheNumbersAreClosedInTimeAllTheSame) {
   for (unsigned i = 0; i < kDomains; ++i)
     clients.emplace_back([&] {
       Side side;
-      auto const attr = side.attr();
+      const auto attr = side.attr();
       for (unsigned round = 0; round < kRounds; ++round) {
         ASSERT_EQ(stm_connection_create(side.domain, &attr, &side.connection), 0);
         ASSERT_EQ(stm_connect(side.connection, ":3000", -1, nullptr, 0), 0);

@@ -29,7 +29,7 @@ constexpr std::size_t kLead = 1000;  // bytes before what is registered, on its 
 
 // What the child returns is its exit status; it ends without destructors.
 int in_child(const std::function<int()>& act, int (*make)() = ::fork) {
-  auto const child = make();
+  const auto child = make();
   if (child == 0) ::_exit(act());
   int status = -1;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
@@ -62,8 +62,8 @@ class Forking : public ManagedApi {
   }
   // The server receives a message into `at`, of what the client has.
   void expect_message(stm_memory_t into, std::byte* at, std::size_t length, int value) {
-    std::vector<std::byte> const data(length, std::byte(value));
-    auto const from = client.memory(const_cast<std::byte*>(data.data()), length);
+    const std::vector<std::byte> data(length, std::byte(value));
+    const auto from = client.memory(const_cast<std::byte*>(data.data()), length);
     ASSERT_EQ(stm_receive(server.connection, 5, into, at, length), 0);
     ASSERT_EQ(stm_send(client.connection, 6, 0, 0, from, data.data(), length), 0);
     EXPECT_EQ(server.completion(5).status, 0);
@@ -77,7 +77,7 @@ class Forking : public ManagedApi {
 STP_BOTH_WAYS(Forking);
 
 TEST_P(Forking, TheChildsWritesAreItsOwn) {
-  auto const memory = lend();
+  const auto memory = lend();
   EXPECT_EQ(in_child([&] { return scribble(); }), 0);
   EXPECT_TRUE(all_are(1));
   EXPECT_EQ(in_child([&] { return scribble(); }), 0) << "once more";
@@ -88,10 +88,10 @@ TEST_P(Forking, TheChildsWritesAreItsOwn) {
 
 // The rest of a page that the parent shares is the child's own, and its child's.
 TEST_P(Forking, AChildThatForksAgainLeavesTheParentAlone) {
-  auto const memory = lend();
+  const auto memory = lend();
   EXPECT_EQ(in_child([&] {
               std::memset(base, 2, kPages * kPage);
-              auto const grandchild = in_child([&] {
+              const auto grandchild = in_child([&] {
                 if (!all_are(2)) return 1;
                 std::memset(base, 3, kPages * kPage);
                 return 0;
@@ -106,7 +106,7 @@ TEST_P(Forking, AChildThatForksAgainLeavesTheParentAlone) {
 
 // Others may call MADV_DOFORK, too: a verbs library for its own regions.
 TEST_P(Forking, PagesThatOthersPutIntoForksAgainAreTheChildsOwn) {
-  auto const memory = lend();
+  const auto memory = lend();
   ASSERT_EQ(::madvise(base, kPages * kPage, MADV_DOFORK), 0);
   EXPECT_EQ(in_child([&] { return scribble(); }), 0);
   EXPECT_TRUE(all_are(1));
@@ -130,10 +130,10 @@ TEST_P(Forking, ABlockThatWasRegisteredCanGrow) {
 
 // A guard page, or one that a collector watches.
 TEST_P(Forking, PagesThatTheProgramMayNotReadAreLeftToo) {
-  auto const memory = lend();
+  const auto memory = lend();
   auto* const last = base + (kPages - 1) * kPage;
   ASSERT_EQ(::mprotect(base, kPages * kPage, PROT_NONE), 0);
-  auto const open_all = [&] {
+  const auto open_all = [&] {
     return ::mprotect(base, kPages * kPage, PROT_READ | PROT_WRITE) == 0 ? scribble() : 3;
   };
   EXPECT_EQ(in_child(open_all), 0) << "registered";
@@ -148,13 +148,13 @@ TEST_P(Forking, PagesThatTheProgramMayNotReadAreLeftToo) {
 }
 
 TEST_P(Forking, AProgramWithoutADescriptorLeftForksAsAnyOther) {
-  auto const memory = lend();
+  const auto memory = lend();
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  auto const none = rlimit{0, before.rlim_max};
+  const auto none = rlimit{0, before.rlim_max};
   for (int round = 0; round < 2; ++round) {
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-    auto const status = in_child([&] { return scribble(); });
+    const auto status = in_child([&] { return scribble(); });
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     EXPECT_EQ(status, 0);
     EXPECT_TRUE(all_are(1));
@@ -170,7 +170,7 @@ TEST_P(Forking, AChildSharesNothingWhereMemoryHasRunOut) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer needs memory of its own";
 #endif
-  auto const memory = lend();
+  const auto memory = lend();
   // The library's and the daemon's threads are of this process. What they have begun for the
   // connection is done by then; for what comes later the heap has memory that is free.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -180,9 +180,9 @@ TEST_P(Forking, AChildSharesNothingWhereMemoryHasRunOut) {
   std::free(std::malloc(kFree / 2));
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
-  auto const none = rlimit{0, before.rlim_max};
+  const auto none = rlimit{0, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &none), 0);
-  auto const status = in_child([&] {
+  const auto status = in_child([&] {
     base[0] = std::byte{2};
     return 0;
   });
@@ -202,13 +202,13 @@ TEST_P(Forking, ThePagesOfMemoryThatIsNoLongerRegisteredAreTheChildsToo) {
 }
 
 TEST_P(Forking, TheRestOfAPageIsAsItWasAtTheFork) {
-  auto const memory = lend();
+  const auto memory = lend();
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  auto const child = ::fork();
+  const auto child = ::fork();
   if (child == 0) {
     char go = 0;
-    auto const told = ::read(ends[0], &go, 1) == 1;
+    const auto told = ::read(ends[0], &go, 1) == 1;
     ::_exit(told && base[0] == std::byte{1} && base[kPages * kPage - 1] == std::byte{1} ? 0 : 1);
   }
   base[0] = base[kPages * kPage - 1] = std::byte{9};
@@ -243,7 +243,7 @@ TEST_P(Forking, AChildThatFreesAndExitsLeavesTheParentsHeapAlone) {
       std::memset(blocks.back(), 7, size);
       lent.push_back(client.memory(blocks.back(), size));
     }
-    auto const child = ::fork();
+    const auto child = ::fork();
     if (child == 0) {
       for (auto* const block : blocks) std::free(block);
       for (std::size_t size = 16; size < 100'000; size += size / 3) std::free(std::malloc(size));
@@ -253,7 +253,7 @@ TEST_P(Forking, AChildThatFreesAndExitsLeavesTheParentsHeapAlone) {
     int status = -1;
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    for (auto const memory : lent) EXPECT_EQ(stm_memory_release(memory), 0);
+    for (const auto memory : lent) EXPECT_EQ(stm_memory_release(memory), 0);
     for (auto* const block : blocks) std::free(block);
   }
 }
@@ -274,7 +274,7 @@ TEST_P(Forking, WhatOtherThreadsWriteMeanwhileIsNotLost) {
     }
   });
   for (int round = 0; round < 40; ++round) {
-    auto const memory = server.memory(large + kLead, kMany - kLead);
+    const auto memory = server.memory(large + kLead, kMany - kLead);
     if (round % 4 == 0) {
       EXPECT_EQ(in_child([] { return 0; }), 0);
     }
@@ -290,13 +290,13 @@ TEST_P(Forking, WhatOtherThreadsWriteMeanwhileIsNotLost) {
 }
 
 TEST_P(Forking, ForksInTheMiddleOfTransfersHurtNoByte) {
-  auto const memory = lend();
+  const auto memory = lend();
   std::vector<std::byte> source(kPages * kPage - 2 * kLead);
-  auto const from = client.memory(source.data(), source.size());
+  const auto from = client.memory(source.data(), source.size());
   std::atomic<bool> stop{false};
   std::thread forker([&] {
     while (!stop) {
-      auto const child = ::fork();
+      const auto child = ::fork();
       if (child == 0) {
         std::memset(base, 0xee, kPages * kPage);
         ::_exit(0);
@@ -321,7 +321,7 @@ TEST_P(Forking, ForksInTheMiddleOfTransfersHurtNoByte) {
 TEST_P(Forking, AChildOfTheBareSystemCallMissesWhatIsRegisteredWhole) {
   if (GetParam() == Way::kInProcess) GTEST_SKIP() << "nothing is shared";
   lend();
-  auto const missing = [&] {
+  const auto missing = [&] {
     unsigned char there = 0;
     return ::mincore(base + kPage, kPage, &there) != 0 && errno == ENOMEM ? 0 : 1;
   };
@@ -337,7 +337,7 @@ bool is_shared(const void* at) {
   char block[16'384];
   maps.rdbuf()->pubsetbuf(block, sizeof block);
   maps.open("/proc/self/maps");
-  auto const wanted = reinterpret_cast<std::uintptr_t>(at);
+  const auto wanted = reinterpret_cast<std::uintptr_t>(at);
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t begin = 0, end = 0;
     char rights[5] = {};
@@ -375,7 +375,7 @@ TEST_P(Forking, WhatIsLentDuringAForkStaysShared) {
 // Level 0: whole buffers, and what st_malloc gives.
 TEST_P(Forking, WhatStMapHasLentIsTheChildsOwn) {
   Endpoint endpoint(":4000");
-  unsigned const bufsize = 12;
+  const unsigned bufsize = 12;
   set_option(endpoint, ST_OPT_BUFSIZE_LOCAL, bufsize);
   void* made = nullptr;
   ASSERT_EQ(st_malloc(endpoint, 4 * kPage, -1, &made), 0);

@@ -24,7 +24,7 @@ class JudgedPort final : public TestPort {
   void release() { judge({}); }
   bool waits(wire::Op op) {
     std::lock_guard const guard(mutex_);
-    return std::ranges::any_of(waiting_, [&](auto const& frame) { return op_of(frame) == op; });
+    return std::ranges::any_of(waiting_, [&](const auto& frame) { return op_of(frame) == op; });
   }
 
  private:
@@ -41,7 +41,7 @@ class JudgedPort final : public TestPort {
     Frames arrived;
     if (!judge_) arrived.swap(waiting_);
     for (auto& frame : frames) {
-      auto const fate = judge_ ? judge_(op_of(frame)) : Fate::kPasses;
+      const auto fate = judge_ ? judge_(op_of(frame)) : Fate::kPasses;
       if (fate == Fate::kPasses) arrived.push_back(std::move(frame));
       if (fate == Fate::kWaits) waiting_.push_back(std::move(frame));
     }

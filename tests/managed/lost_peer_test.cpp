@@ -18,36 +18,36 @@ void post_everything(const Side& side, stm_memory_t memory, const Buffer& bytes)
 }
 
 TEST(LostPeers, AProgramThatIsKilledEndsItsConnections) {
-  Daemon const daemon;
-  UseLink const link(daemon.link());
+  const Daemon daemon;
+  const UseLink link(daemon.link());
   Program peer({MANAGED_PEER});
   ASSERT_TRUE(peer.says("listening")) << peer.output();
   Side client;
-  auto const attr = client.attr(9);
+  const auto attr = client.attr(9);
   ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
   ASSERT_EQ(stm_connect(client.connection, ":3000", -1, nullptr, 0), 0);
   ASSERT_EQ(client.next(STM_CONNECTED).status, 0);
   ASSERT_TRUE(peer.says("connected")) << peer.output();
-  Buffer const mine(1 << 16);
-  auto const memory = client.memory(mine.data(), mine.size());
+  const Buffer mine(1 << 16);
+  const auto memory = client.memory(mine.data(), mine.size());
   post_everything(client, memory, mine);
   peer.signal(SIGKILL);
-  for (auto const context : {kReceive, kSend, kRead})
+  for (const auto context : {kReceive, kSend, kRead})
     EXPECT_EQ(client.completion(context).status, -ENOTCONN);
   EXPECT_EQ(client.next(STM_DISCONNECTED).context, 9U);
   EXPECT_EQ(stm_memory_release(memory), 0);
 }
 
 TEST(LostPeers, OneThatHasFallenSilentIsGivenUp) {
-  RoughLink const link;
+  const RoughLink link;
   TwoSides sides;
   sides.establish();
-  Buffer const mine(1 << 16);
+  const Buffer mine(1 << 16);
   auto& client = sides.client;
-  auto const memory = client.memory(mine.data(), mine.size());
+  const auto memory = client.memory(mine.data(), mine.size());
   link.port->cut = true;
   post_everything(client, memory, mine);
-  for (auto const context : {kReceive, kSend, kRead})
+  for (const auto context : {kReceive, kSend, kRead})
     EXPECT_EQ(client.completion(context).status, -ETIMEDOUT);
   EXPECT_EQ(client.next(STM_FAILED).status, -ETIMEDOUT);
   EXPECT_EQ(stm_memory_release(memory), 0);
@@ -56,7 +56,7 @@ TEST(LostPeers, OneThatHasFallenSilentIsGivenUp) {
 // Also where the time-out is shorter than what it takes to find out.
 TEST(LostPeers, AWaitThatIsShortTellsThatTheDaemonHasEnded) {
   Daemon daemon;
-  UseLink const link(daemon.link());
+  const UseLink link(daemon.link());
   Side client;
   constexpr std::int64_t kShort = 1'000;
   stm_event_t event{};

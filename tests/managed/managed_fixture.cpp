@@ -32,22 +32,22 @@ stm_connection_attr_t Side::attr(std::uint64_t context) const {
 
 template <typename Wanted>
 stm_event_t Side::find(Wanted wanted) {
-  auto const end = std::chrono::steady_clock::now() + std::chrono::microseconds(kPatience);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(kPatience);
   for (;;) {
     for (auto at = seen.begin(); at != seen.end(); ++at) {
       if (!wanted(*at)) continue;
-      auto const event = *at;
+      const auto event = *at;
       seen.erase(at);
       return event;
     }
     stm_event_t events[16];
-    auto const count = stm_queue_wait(queue, 1, events, 16, kPatience);
+    const auto count = stm_queue_wait(queue, 1, events, 16, kPatience);
     if (count < 0 && count != -EINTR) break;
     for (int i = 0; i < count; ++i) seen.push_back(events[i]);
     if (std::chrono::steady_clock::now() > end) break;
   }
   ADD_FAILURE() << "the event did not come";
-  for (auto const& event : seen)
+  for (const auto& event : seen)
     ADD_FAILURE() << "instead: kind " << event.kind << " status " << event.status << " context "
                   << event.context;
   stm_event_t none{};
@@ -66,7 +66,7 @@ stm_event_t Side::completion(std::uint64_t context) {
 
 bool Side::quiet() {
   stm_event_t events[16];
-  auto const count = stm_queue_wait(queue, 1, events, 16, 30'000);
+  const auto count = stm_queue_wait(queue, 1, events, 16, 30'000);
   for (int i = 0; i < count; ++i) seen.push_back(events[i]);
   return seen.empty();
 }
@@ -82,20 +82,20 @@ void Side::await_eager() const {
 
 stm_memory_t Side::memory(void* ptr, std::size_t length, unsigned access) {
   stm_memory_t made = nullptr;
-  auto const error = stm_memory_register(domain, ptr, length, access, &made);
+  const auto error = stm_memory_register(domain, ptr, length, access, &made);
   EXPECT_EQ(error, 0) << st_strerror(error);
   return made;
 }
 
 void TwoSides::listen() {
-  auto const error = stm_listen(server.domain, ":3000", server.queue, 7, 0, &listener);
+  const auto error = stm_listen(server.domain, ":3000", server.queue, 7, 0, &listener);
   ASSERT_EQ(error, 0) << st_strerror(error);
 }
 
 void TwoSides::connect(const void* private_data, std::size_t length) {
-  auto const attr = client.attr(1);
+  const auto attr = client.attr(1);
   ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
-  auto const error = stm_connect(client.connection, ":3000", -1, private_data, length);
+  const auto error = stm_connect(client.connection, ":3000", -1, private_data, length);
   ASSERT_EQ(error, 0) << st_strerror(error);
 }
 
@@ -103,7 +103,7 @@ void TwoSides::establish() {
   listen();
   connect();
   server.connection = server.next(STM_REQUEST).connection;
-  auto const attr = server.attr(2);
+  const auto attr = server.attr(2);
   ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
   ASSERT_EQ(client.next(STM_CONNECTED).status, 0);
   ASSERT_EQ(server.next(STM_CONNECTED).status, 0);

@@ -12,7 +12,7 @@ class Many : public LibstTest, protected TwoSides {
   static constexpr int kConnections = 400;
   void SetUp() override { listen(); }
   void accept_all() {
-    auto const attr = server.attr();
+    const auto attr = server.attr();
     for (int i = 0; i < kConnections; ++i)
       ASSERT_EQ(stm_accept(server.next(STM_REQUEST).connection, &attr, nullptr, 0), 0);
   }
@@ -22,7 +22,7 @@ STP_BOTH_WAYS(Many);
 // protocol: 5.33
 TEST_P(Many, AllOfThemComeUp) {
   std::vector<stm_connection_t> connections(kConnections);
-  auto const attr = client.attr();
+  const auto attr = client.attr();
   for (auto& connection : connections) {
     ASSERT_EQ(stm_connection_create(client.domain, &attr, &connection), 0);
     ASSERT_EQ(stm_connect(connection, ":3000", -1, nullptr, 0), 0);

@@ -21,15 +21,15 @@ class Order : public testing::Test {
     return server.next(STM_REQUEST).connection;
   }
   void accept(stm_connection_t connection) {
-    auto const attr = server.attr();
+    const auto attr = server.attr();
     ASSERT_EQ(stm_accept(connection, &attr, nullptr, 0), 0);
   }
   void receive_on(stm_connection_t connection) {
-    auto const sink = server.memory(to.data(), to.size());
+    const auto sink = server.memory(to.data(), to.size());
     ASSERT_EQ(stm_receive(connection, 1, sink, to.data(), to.size()), 0);
   }
   void send(std::size_t length) {
-    auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+    const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
     ASSERT_EQ(stm_send(client.connection, 1, 0, 0, source, from.data(), length), 0);
   }
   void await(Op op) const {
@@ -57,8 +57,8 @@ class Order : public testing::Test {
 };
 
 TEST_F(Order, AnEndIsNotToldBeforeAMessageThatCameEarlierOnAnotherConnection) {
-  auto const first = client.connection;
-  auto const second = request();
+  const auto first = client.connection;
+  const auto second = request();
   accept(second);
   ASSERT_EQ(told(1), Kinds{STM_CONNECTED});
   ASSERT_EQ(client.next(STM_CONNECTED).status, 0);
@@ -74,8 +74,8 @@ TEST_F(Order, AnEndIsNotToldBeforeAMessageThatCameEarlierOnAnotherConnection) {
 }
 
 TEST_F(Order, AnEndIsNotToldBeforeABeginningThatCameEarlierOnAnotherConnection) {
-  auto const first = client.connection;
-  auto const second = request();
+  const auto first = client.connection;
+  const auto second = request();
   // The client learns that it was accepted; that it has learnt it is held up.
   link.port->judge([told = false, waits = false](Op op) mutable {
     told = told || op == Op::kData;
@@ -92,7 +92,7 @@ TEST_F(Order, AnEndIsNotToldBeforeABeginningThatCameEarlierOnAnotherConnection) 
 }
 
 TEST_F(Order, ABeginningIsToldBeforeTheFirstMessageWhateverGetsLost) {
-  auto const connection = request();
+  const auto connection = request();
   link.port->judge(
       [](Op op) { return op == Op::kRequestStateResponse ? Fate::kIsLost : Fate::kPasses; });
   accept(connection);

@@ -32,9 +32,9 @@ TEST_P(Queues, ADomainKnowsItsLink) {
 TEST_P(Queues, ADomainThatIsNotVisitedGoesOnAtOnce) {
   constexpr std::uint64_t kRounds = 500;
   Buffer mine(1 << 16);
-  auto const source = client.memory(mine.data(), mine.size());
-  auto const sink = server.memory(mine.data(), mine.size());
-  auto const begin = std::chrono::steady_clock::now();
+  const auto source = client.memory(mine.data(), mine.size());
+  const auto sink = server.memory(mine.data(), mine.size());
+  const auto begin = std::chrono::steady_clock::now();
   for (std::uint64_t i = 0; i < kRounds; ++i) {
     ASSERT_EQ(stm_send(client.connection, i, STM_QUIET, 0, source, mine.data(), 60'000), 0);
     ASSERT_EQ(stm_receive(server.connection, i, sink, mine.data(), 60'000), 0);
@@ -42,13 +42,13 @@ TEST_P(Queues, ADomainThatIsNotVisitedGoesOnAtOnce) {
     stm_event_t event;
     stm_queue_poll(client.queue, &event, 1);
   }
-  auto const took = std::chrono::steady_clock::now() - begin;
+  const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_LT(took, kRounds * std::chrono::milliseconds(20));
 }
 
 TEST_P(Queues, APostThatWouldFindNoPlaceForItsCompletionIsRefused) {
   Buffer mine(1 << 16);
-  auto const memory = client.memory(mine.data(), mine.size());
+  const auto memory = client.memory(mine.data(), mine.size());
   stm_queue_t small = nullptr;
   ASSERT_EQ(stm_queue_create(client.domain, 4, &small), 0);
   auto attr = client.attr();
@@ -78,7 +78,7 @@ TEST_P(Queues, RequestsThatFindNoPlaceWaitForOne) {
   stm_listener_t second = nullptr;
   ASSERT_EQ(stm_listen(server.domain, ":3001", small, 0, 0, &second), 0);
   for (int i = 0; i < 5; ++i) {
-    auto const attr = client.attr();
+    const auto attr = client.attr();
     ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
     ASSERT_EQ(stm_connect(client.connection, ":3001", -1, nullptr, 0), 0);
   }
@@ -110,7 +110,7 @@ TEST_P(Queues, WaitingEndsWithTheThresholdOrTheTime) {
 }
 
 TEST_P(Queues, TheDescriptorIsReadableExactlyWhileEventsWait) {
-  auto const fd = stm_queue_fd(client.queue);
+  const auto fd = stm_queue_fd(client.queue);
   ASSERT_GE(fd, 0);
   EXPECT_EQ(stm_queue_fd(client.queue), fd);
   EXPECT_FALSE(readable(fd, 0));
@@ -126,9 +126,9 @@ TEST_P(Queues, TheDescriptorIsReadableExactlyWhileEventsWait) {
 
 TEST_P(Queues, AServerThatSleepsInEpollIsWokenByAMessage) {
   Buffer from(1 << 16), to(1 << 16);
-  auto const source = client.memory(from.data(), from.size());
-  auto const sink = server.memory(to.data(), to.size());
-  auto const loop = ::epoll_create1(0);
+  const auto source = client.memory(from.data(), from.size());
+  const auto sink = server.memory(to.data(), to.size());
+  const auto loop = ::epoll_create1(0);
   epoll_event wanted{};
   wanted.events = EPOLLIN;
   ASSERT_EQ(::epoll_ctl(loop, EPOLL_CTL_ADD, stm_queue_fd(server.queue), &wanted), 0);
@@ -153,8 +153,8 @@ TEST_P(Queues, AServerThatSleepsInEpollIsWokenByAMessage) {
 
 TEST_P(Queues, ConnectionsShareTheReceivesOfAPool) {
   Buffer mine(1 << 16, 6), to(1 << 16, 0, false);
-  auto const source = client.memory(mine.data(), mine.size());
-  auto const sink = server.memory(to.data(), to.size());
+  const auto source = client.memory(mine.data(), mine.size());
+  const auto sink = server.memory(to.data(), to.size());
   stm_pool_t pool = nullptr;
   ASSERT_EQ(stm_pool_create(server.domain, 8, &pool), 0);
   std::vector<stm_connection_t> clients;
@@ -163,12 +163,12 @@ TEST_P(Queues, ConnectionsShareTheReceivesOfAPool) {
     clients.push_back(client.connection);
     auto attr = server.attr();
     attr.pool = pool;
-    auto const request = server.next(STM_REQUEST).connection;
+    const auto request = server.next(STM_REQUEST).connection;
     ASSERT_EQ(stm_accept(request, &attr, nullptr, 0), 0);
     EXPECT_EQ(stm_receive(request, 1, sink, to.data(), 1), -EINVAL);
     client.next(STM_CONNECTED);
   }
-  for (auto const connection : clients)
+  for (const auto connection : clients)
     for (int i = 0; i < 2; ++i)
       ASSERT_EQ(stm_send(connection, 0, STM_QUIET, 0, source, mine.data(), i == 0 ? 100 : 9'000),
                 0);
@@ -178,7 +178,7 @@ TEST_P(Queues, ConnectionsShareTheReceivesOfAPool) {
   for (std::uint64_t i = 0; i < 6; ++i) EXPECT_EQ(server.completion(50 + i).status, 0);
   EXPECT_EQ(stm_pool_available(pool), 2);
   EXPECT_EQ(stm_pool_destroy(pool, nullptr, nullptr), -EBUSY);
-  for (auto const connection : clients) stm_connection_close(connection);
+  for (const auto connection : clients) stm_connection_close(connection);
   for (int i = 0; i < 3; ++i) server.next(STM_DISCONNECTED);
   std::vector<std::uint64_t> back;
   ASSERT_EQ(stm_pool_destroy(
@@ -195,16 +195,16 @@ TEST_P(Queues, ThreadsPostAndWaitAtOnceAndNothingIsLost) {
   constexpr unsigned kThreads = 3, kEach = 200;
   constexpr std::size_t kLongest = 8'192;
   Buffer from(1 << 16), to(kThreads * kEach * kLongest);
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const sink = server.memory(to.data(), to.size());
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(to.data(), to.size());
   for (unsigned i = 0; i < kThreads * kEach; ++i)
     ASSERT_EQ(stm_receive(server.connection, i, sink, to.data() + i * kLongest, kLongest), 0);
   std::atomic<unsigned> received = 0, sent = 0;
   std::vector<std::thread> threads;
-  auto const count = [](Side& side, std::atomic<unsigned>& done) {
+  const auto count = [](Side& side, std::atomic<unsigned>& done) {
     stm_event_t events[8];
     while (done < kThreads * kEach) {
-      auto const got = stm_queue_wait(side.queue, 1, events, 8, 20'000);
+      const auto got = stm_queue_wait(side.queue, 1, events, 8, 20'000);
       for (int i = 0; i < got; ++i) EXPECT_EQ(events[i].status, 0);
       if (got > 0) done += static_cast<unsigned>(got);
     }

@@ -42,8 +42,8 @@ INSTANTIATE_TEST_SUITE_P(BufferLog2, Rough, testing::Values(12, 13, 16));
 
 TEST_P(Rough, MessagesOfAllLengthsArriveWholeAndInOrder) {
   constexpr std::uint64_t kMessages = 60;
-  auto const length = [](std::uint64_t i) { return i * 7'919 % 20'000; };
-  auto const place = [](std::uint64_t i) { return i % 16 * 20'000; };
+  const auto length = [](std::uint64_t i) { return i * 7'919 % 20'000; };
+  const auto place = [](std::uint64_t i) { return i % 16 * 20'000; };
   for (std::uint64_t i = 0; i < kMessages; ++i)
     ASSERT_EQ(stm_send(sides.client.connection, i, 0, static_cast<std::uint32_t>(i), memory.client,
                        memory.mine.data() + i, length(i)),
@@ -51,7 +51,7 @@ TEST_P(Rough, MessagesOfAllLengthsArriveWholeAndInOrder) {
   for (std::uint64_t i = 0; i < kMessages; ++i) {
     auto* const to = memory.there.data() + place(i);
     ASSERT_EQ(stm_receive(sides.server.connection, 100 + i, memory.server, to, 20'000), 0);
-    auto const got = sides.server.completion(100 + i);
+    const auto got = sides.server.completion(100 + i);
     ASSERT_EQ(got.status, 0);
     ASSERT_EQ(got.tag, i);
     ASSERT_EQ(got.length, length(i));
@@ -64,11 +64,11 @@ TEST_P(Rough, MessagesOfAllLengthsArriveWholeAndInOrder) {
 TEST_P(Rough, PutsGetsAndCountsAreExact) {
   stm_region_t region = nullptr;
   stm_remote_t remote{};
-  auto const all = STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATOMIC;
+  const auto all = STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATOMIC;
   ASSERT_EQ(
       stm_region_open(memory.server, memory.there.data(), kSize, all, nullptr, 0, &region, &remote),
       0);
-  auto const c = sides.client.connection;
+  const auto c = sides.client.connection;
   constexpr std::size_t kPart = 100'001, kSecond = 200'000;
   ASSERT_EQ(stm_put(c, 1, 0, memory.client, memory.mine.data() + 5, kPart, remote.key, 9), 0);
   ASSERT_EQ(sides.client.completion(1).status, 0);
@@ -88,24 +88,24 @@ TEST_P(Rough, PutsGetsAndCountsAreExact) {
 }
 
 TEST(RoughMessages, AShortOneThatOvertakesALongOneIsToldAfterIt) {
-  RoughLink const link;
+  const RoughLink link;
   TwoSides sides;
   sides.establish();
-  Memories const memory(sides, 1 << 19);
+  const Memories memory(sides, 1 << 19);
   for (std::uint64_t const context : {20, 21})
     ASSERT_EQ(stm_receive(sides.server.connection, context, memory.server, memory.there.data(),
                           memory.there.size()),
               0);
   sides.client.await_eager();
   link.port->loses_long_frames = true;
-  auto const c = sides.client.connection;
+  const auto c = sides.client.connection;
   ASSERT_EQ(stm_send(c, 1, 0, 0, memory.client, memory.mine.data(), memory.mine.size()), 0);
   ASSERT_EQ(stm_send(c, 2, 0, 0, memory.client, memory.mine.data(), 10), 0);
   ASSERT_EQ(sides.client.completion(2).status, 0);
   EXPECT_TRUE(sides.server.quiet());
   link.port->loses_long_frames = false;
   for (std::uint32_t const message : {1, 2}) {
-    auto const got = sides.server.next(STM_RECEIVE);
+    const auto got = sides.server.next(STM_RECEIVE);
     EXPECT_EQ(got.status, 0);
     EXPECT_EQ(got.message, message);
     EXPECT_EQ(got.context, 19U + message);
@@ -114,35 +114,35 @@ TEST(RoughMessages, AShortOneThatOvertakesALongOneIsToldAfterIt) {
 
 // Its private data make the request a long frame, and no such frame gets through.
 TEST(RoughMessages, WhatTroublesTheLinkIsNamedWhereSomethingTimesOut) {
-  RoughLink const link;
+  const RoughLink link;
   TwoSides sides;
   sides.listen();
-  auto const attr = sides.client.attr();
+  const auto attr = sides.client.attr();
   ASSERT_EQ(stm_connection_create(sides.client.domain, &attr, &sides.client.connection), 0);
   link.port->loses_long_frames = true;
-  std::array<char, 1'024> const data{};
+  const std::array<char, 1'024> data{};
   ASSERT_EQ(stm_connect(sides.client.connection, ":3000", 300'000, data.data(), data.size()), 0);
   stm_event_t event{};
   ASSERT_EQ(stm_queue_wait(sides.client.queue, 1, &event, 1, 20'000'000), 1);
   EXPECT_EQ(event.kind, unsigned{STM_FAILED});
   ASSERT_EQ(event.status, -ETIMEDOUT);
-  std::string const text = st_strerror(event.status);
+  const std::string text = st_strerror(event.status);
   EXPECT_NE(text.find(link.port->trouble()), std::string::npos) << text;
   EXPECT_EQ(stm_queue_poll(sides.client.queue, &event, 1), 0);
   EXPECT_EQ(std::string(st_strerror(-ETIMEDOUT)).find("link"), std::string::npos) << "of that call";
 }
 
 TEST(RoughMessages, ManyGoBothWaysAtOnceIntoPools) {
-  RoughLink const link({.lost = 10, .late = 30, .doubled = 5});
+  const RoughLink link({.lost = 10, .late = 30, .doubled = 5});
   TwoSides sides;
   constexpr std::uint64_t kEach = 400;
   constexpr std::size_t kMost = 9'000, kWaiting = 16;
-  Memories const memory(sides, 1 << 18);
+  const Memories memory(sides, 1 << 18);
   stm_pool_t pools[2]{};
   Side* const both[2]{&sides.client, &sides.server};
   unsigned char* const places[2]{memory.mine.data(), memory.there.data()};
-  stm_memory_t const memories[2]{memory.client, memory.server};
-  Buffer const out(1 << 16, 8);
+  const stm_memory_t memories[2]{memory.client, memory.server};
+  const Buffer out(1 << 16, 8);
   stm_memory_t sources[2]{};
   stm_connection_attr_t attrs[2]{};
   for (std::size_t n = 0; n < 2; ++n) {
@@ -160,14 +160,14 @@ TEST(RoughMessages, ManyGoBothWaysAtOnceIntoPools) {
   ASSERT_EQ(stm_accept(both[1]->connection, &attrs[1], nullptr, 0), 0);
   for (auto* const side : both) ASSERT_EQ(side->next(STM_CONNECTED).status, 0);
 
-  auto const length = [](std::uint64_t i) { return i * 2'111 % kMost; };
+  const auto length = [](std::uint64_t i) { return i * 2'111 % kMost; };
   for (std::uint64_t i = 0; i < kEach; ++i)
     for (std::size_t n = 0; n < 2; ++n)
       ASSERT_EQ(
           stm_send(both[n]->connection, 1'000 + i, 0, 0, sources[n], out.data() + i, length(i)), 0);
   for (std::uint64_t i = 0; i < kEach; ++i)
     for (std::size_t n = 0; n < 2; ++n) {
-      auto const got = both[n]->next(STM_RECEIVE);
+      const auto got = both[n]->next(STM_RECEIVE);
       ASSERT_EQ(got.status, 0);
       ASSERT_EQ(got.message, i + 1);
       ASSERT_EQ(got.length, length(i));

@@ -24,7 +24,7 @@ struct Shards {
 class ShardsOfADomain : public testing::TestWithParam<Shards> {};
 
 TEST_P(ShardsOfADomain, ReachEachOther) {
-  auto const of_server = on_shard(GetParam().server), of_client = on_shard(GetParam().client);
+  const auto of_server = on_shard(GetParam().server), of_client = on_shard(GetParam().client);
   TwoSides both(&of_server, &of_client);
   both.establish();
   auto &server = both.server, &client = both.client;
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Pairs, ShardsOfADomain,
                          });
 
 TEST(ShardOfADomain, ThatIsNotThereIsInvalidAndTheTextSaysHowManyThereAre) {
-  auto const attr = on_shard(4);
+  const auto attr = on_shard(4);
   stm_domain_t domain = nullptr;
   EXPECT_EQ(stm_domain_open(&attr, &domain), -EINVAL);
   EXPECT_NE(std::string(st_strerror(-EINVAL)).find("has 3"), std::string::npos)

@@ -22,7 +22,7 @@ TEST_P(SilentRequesters, GiveTheirPlacesToWhoAsks) {
   Endpoint silent;
   ASSERT_EQ(silent.error(), 0);
   std::vector<st_chandle_t> connected;
-  auto const begin = Clock::now();
+  const auto begin = Clock::now();
   // As many as the listener has places for undecided ones.
   for (int i = 0; i < 64; ++i) {
     st_chandle_t chandle = nullptr;
@@ -33,7 +33,7 @@ TEST_P(SilentRequesters, GiveTheirPlacesToWhoAsks) {
   server.connection = server.next(STM_REQUEST).connection;
   ASSERT_NE(server.connection, nullptr);
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(9)) << "those that are silent have 10 s";
-  auto const attr = server.attr(2);
+  const auto attr = server.attr(2);
   ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
   EXPECT_EQ(client.next(STM_CONNECTED).status, 0);
   for (auto* const chandle : connected) st_close(chandle);
@@ -86,7 +86,7 @@ TEST_P(SilentRequesters, AtThreeHundredASecondKeepNobodyFromConnecting) {
     connect();
     server.connection = server.next(STM_REQUEST).connection;
     ASSERT_NE(server.connection, nullptr);
-    auto const attr = server.attr(2);
+    const auto attr = server.attr(2);
     ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
     EXPECT_EQ(client.next(STM_CONNECTED).status, 0);
   }

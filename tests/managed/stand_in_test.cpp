@@ -42,16 +42,16 @@ class StandIns : public ManagedApi {
 STP_BOTH_WAYS(StandIns);
 
 TEST_P(StandIns, MessagesGoFromStackToStack) {
-  auto const from = pattern(1);
-  auto const original = from;
+  const auto from = pattern(1);
+  const auto original = from;
   for (std::size_t const length : {1UL, 4'000UL, 5'000UL, kMost}) {
     Bytes64K to{};
-    auto const source = client.memory(const_cast<unsigned char*>(from.data()), from.size(), 0);
-    auto const sink = server.memory(to.data(), to.size());
-    auto const at = kMost - length;  // not at the same place at both ends
+    const auto source = client.memory(const_cast<unsigned char*>(from.data()), from.size(), 0);
+    const auto sink = server.memory(to.data(), to.size());
+    const auto at = kMost - length;  // not at the same place at both ends
     ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data(), to.size()), 0);
     ASSERT_EQ(stm_send(client.connection, 1, 0, 0, source, from.data() + at, length), 0);
-    auto const received = server.completion(2);
+    const auto received = server.completion(2);
     EXPECT_EQ(received.status, 0);
     EXPECT_EQ(received.length, length);
     EXPECT_TRUE(std::equal(to.begin(), to.begin() + static_cast<std::ptrdiff_t>(length),
@@ -69,8 +69,8 @@ TEST_P(StandIns, MessagesGoFromStackToStack) {
 TEST_P(StandIns, EachSendTakesWhatIsThereThen) {
   Shared first, second;
   auto &from = first.all, &to = second.all;
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const sink = server.memory(to.data(), to.size());
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(to.data(), to.size());
   for (unsigned round = 0; round < 10; ++round) {
     from = pattern(round);
     ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data(), to.size()), 0);
@@ -83,7 +83,7 @@ TEST_P(StandIns, EachSendTakesWhatIsThereThen) {
 
 TEST_P(StandIns, ReadsPutsGetsAndFetchesAreCopiedToo) {
   Buffer there(1 << 17, 0, false);
-  auto const memory = server.memory(there.data(), there.size(), kRemote);
+  const auto memory = server.memory(there.data(), there.size(), kRemote);
   stm_region_t region = nullptr;
   stm_remote_t remote{};
   ASSERT_EQ(
@@ -92,8 +92,8 @@ TEST_P(StandIns, ReadsPutsGetsAndFetchesAreCopiedToo) {
 
   Shared mine(pattern(3)), arrived, other(pattern(9)), place;
   auto &from = mine.all, &to = arrived.all, &served = other.all;
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const sink = client.memory(to.data(), to.size());
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = client.memory(to.data(), to.size());
   ASSERT_EQ(stm_put(client.connection, 1, 0, source, from.data() + 5, 60'000, remote.key, 8), 0);
   ASSERT_EQ(client.completion(1).status, 0);
   EXPECT_EQ(std::memcmp(there.data() + 8, from.data() + 5, 60'000), 0);
@@ -107,14 +107,14 @@ TEST_P(StandIns, ReadsPutsGetsAndFetchesAreCopiedToo) {
   std::uint64_t first = 0;
   auto& old = *new (place.all.data()) std::uint64_t(0);
   std::memcpy(&first, there.data() + 8, sizeof first);
-  auto const word = client.memory(&old, sizeof old);
+  const auto word = client.memory(&old, sizeof old);
   ASSERT_EQ(stm_fetch(client.connection, 3, 0, STM_FETCH_ADD, 4, 0, word, &old, remote.key, 8), 0);
   ASSERT_EQ(client.completion(3).status, 0);
   EXPECT_EQ(old, first);
 
-  auto const answer = server.memory(served.data(), served.size(), STM_LOCAL_READ);
+  const auto answer = server.memory(served.data(), served.size(), STM_LOCAL_READ);
   ASSERT_EQ(stm_read(client.connection, 4, 0, sink, to.data(), to.size()), 0);
-  auto const asked = server.next(STM_READ_REQUEST);
+  const auto asked = server.next(STM_READ_REQUEST);
   ASSERT_EQ(
       stm_serve_read(server.connection, asked.request, 5, 0, answer, served.data(), served.size()),
       0);
@@ -127,8 +127,8 @@ TEST_P(StandIns, APartOfASharedMappingIsCopiedAndStaysShared) {
   auto* const mine = static_cast<unsigned char*>(
       ::mmap(nullptr, 4'096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   Buffer to(1 << 13, 0, false);
-  auto const both = client.memory(mine, 4'096);
-  auto const sink = server.memory(to.data(), to.size());
+  const auto both = client.memory(mine, 4'096);
+  const auto sink = server.memory(to.data(), to.size());
   std::memset(mine, 5, 4'096);
   ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data(), to.size()), 0);
   ASSERT_EQ(stm_send(client.connection, 1, 0, 0, both, mine, 4'096), 0);
@@ -142,8 +142,8 @@ TEST_P(StandIns, APartOfASharedMappingIsCopiedAndStaysShared) {
 TEST_P(StandIns, TextOfTheProgramIsSent) {
   static const char text[] = "a literal, in memory that nobody may write";
   Buffer to(1 << 12, 0, false);
-  auto const source = client.memory(const_cast<char*>(text), sizeof text, STM_LOCAL_READ);
-  auto const sink = server.memory(to.data(), to.size());
+  const auto source = client.memory(const_cast<char*>(text), sizeof text, STM_LOCAL_READ);
+  const auto sink = server.memory(to.data(), to.size());
   ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data(), to.size()), 0);
   ASSERT_EQ(stm_send(client.connection, 1, 0, 0, source, text, sizeof text), 0);
   EXPECT_EQ(server.completion(2).status, 0);
@@ -155,9 +155,9 @@ TEST_P(StandIns, TextOfTheProgramIsSent) {
 TEST_P(StandIns, WhatPeersAccessAndWhatIsLongIsRefusedWithTheReason) {
   auto* const mine = static_cast<unsigned char*>(
       ::mmap(nullptr, 2 * kMost, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  auto const refused = [&](std::size_t length, unsigned access) {
+  const auto refused = [&](std::size_t length, unsigned access) {
     stm_memory_t memory = nullptr;
-    auto const error = stm_memory_register(client.domain, mine, length, access, &memory);
+    const auto error = stm_memory_register(client.domain, mine, length, access, &memory);
     EXPECT_EQ(error, lent() ? -EOPNOTSUPP : 0);
     if (error == 0) return stm_memory_release(memory) == 0;
     return std::strstr(st_strerror(error), "shared mapping") != nullptr;

@@ -10,7 +10,7 @@ class Terms : public LibstTest, protected TwoSides {
   // The server accepts with these.
   void establish_with(const stm_connection_attr_t& terms) {
     listen();
-    auto const asking = client.attr();
+    const auto asking = client.attr();
     ASSERT_EQ(stm_connection_create(client.domain, &asking, &client.connection), 0);
     ASSERT_EQ(stm_connect(client.connection, ":3000", -1, nullptr, 0), 0);
     server.connection = server.next(STM_REQUEST).connection;

@@ -14,9 +14,9 @@ class Transfers : public ManagedApi {
  protected:
   // Memory of the server that the client may access.
   stm_remote_t open(void* ptr, std::size_t length, unsigned access, std::uint64_t address = 0) {
-    auto const memory = server.memory(ptr, length, access);
+    const auto memory = server.memory(ptr, length, access);
     stm_remote_t remote{};
-    auto const error =
+    const auto error =
         stm_region_open(memory, ptr, length, access, nullptr, address, &region, &remote);
     EXPECT_EQ(error, 0) << st_strerror(error);
     return remote;
@@ -28,18 +28,18 @@ STP_BOTH_WAYS(Transfers);
 TEST_P(Transfers, AMessageArrivesWithItsLengthItsTagAndItsNumber) {
   for (std::size_t const length : {0UL, 1UL, 64UL, 4'000UL, 4'080UL, 4'081UL, 100'000UL}) {
     Buffer from(1 << 17, 3), to(1 << 17, 0, false);
-    auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-    auto const sink = server.memory(to.data(), to.size());
+    const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+    const auto sink = server.memory(to.data(), to.size());
     ASSERT_EQ(stm_receive(server.connection, 20, sink, to.data(), to.size()), 0);
     ASSERT_EQ(stm_send(client.connection, 10, 0, 99, source, from.data(), length), 0);
-    auto const received = server.completion(20);
+    const auto received = server.completion(20);
     EXPECT_EQ(received.status, 0);
     EXPECT_EQ(received.kind, STM_RECEIVE);
     EXPECT_EQ(received.length, length);
     EXPECT_EQ(received.tag, 99U);
     EXPECT_EQ(received.connection, server.connection);
     EXPECT_EQ(std::memcmp(from.data(), to.data(), length), 0);
-    auto const sent = client.completion(10);
+    const auto sent = client.completion(10);
     EXPECT_EQ(sent.kind, STM_SEND);
     EXPECT_EQ(sent.status, 0);
     EXPECT_EQ(sent.message, received.message);
@@ -62,10 +62,10 @@ stm_operation_t listed(unsigned kind, std::uint64_t context, stm_memory_t memory
 TEST_P(Transfers, AListIsPostedInItsOrder) {
   constexpr std::size_t kPuts = 100, kEach = 8;
   Buffer from(1 << 13, 3), to(1 << 13, 0, false), back(1 << 13, 0, false), message(64, 0, false);
-  auto const remote = open(to.data(), to.size(), STM_REMOTE_WRITE | STM_REMOTE_READ, 1'000);
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const landing = client.memory(back.data(), back.size());
-  auto const sink = server.memory(message.data(), message.size());
+  const auto remote = open(to.data(), to.size(), STM_REMOTE_WRITE | STM_REMOTE_READ, 1'000);
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto landing = client.memory(back.data(), back.size());
+  const auto sink = server.memory(message.data(), message.size());
   ASSERT_EQ(stm_receive(server.connection, 1, sink, message.data(), message.size()), 0);
   std::vector<stm_operation_t> list;
   for (std::size_t i = 0; i < kPuts; ++i) {
@@ -83,11 +83,11 @@ TEST_P(Transfers, AListIsPostedInItsOrder) {
   get.address = 1'000;
   ASSERT_EQ(stm_post_list(client.connection, list.data(), list.size()),
             static_cast<int>(list.size()));
-  auto const received = server.completion(1);
+  const auto received = server.completion(1);
   EXPECT_EQ(received.tag, 77U);
   EXPECT_EQ(std::memcmp(from.data(), to.data(), kPuts * kEach), 0) << "all before the fence";
   EXPECT_EQ(client.completion(1'001).kind, STM_SEND);
-  auto const got = client.completion(1'002);
+  const auto got = client.completion(1'002);
   EXPECT_EQ(got.kind, STM_GET);
   EXPECT_EQ(got.status, 0);
   EXPECT_EQ(std::memcmp(from.data(), back.data(), kPuts * kEach), 0);
@@ -95,11 +95,11 @@ TEST_P(Transfers, AListIsPostedInItsOrder) {
 
 TEST_P(Transfers, AListEndsWithTheFirstThatCannotBePosted) {
   Buffer from(1 << 13, 3), to(1 << 13, 0, false);
-  auto const remote = open(to.data(), to.size(), STM_REMOTE_WRITE);
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto remote = open(to.data(), to.size(), STM_REMOTE_WRITE);
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
   auto put = listed(STM_PUT, 5, source, from.data(), 8);
   put.key = remote.key;
-  auto const post = [&](std::vector<stm_operation_t> list) {
+  const auto post = [&](std::vector<stm_operation_t> list) {
     return stm_post_list(client.connection, list.data(), list.size());
   };
   auto wrong_kind = put, outside = put, reserved = put, read = put, wrong_flags = put;
@@ -126,21 +126,21 @@ TEST_P(Transfers, AListEndsWithTheFirstThatCannotBePosted) {
 TEST_P(Transfers, ManyMessagesOfAllLengthsArriveInTheOrderOfSending) {
   constexpr std::size_t kMessages = 300, kMost = 9'000;
   Buffer from(1 << 14, 1), to(std::size_t{1} << 22, 0, false);
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const sink = server.memory(to.data(), to.size());
-  auto const length = [](std::size_t i) { return i * 7919 % kMost; };
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(to.data(), to.size());
+  const auto length = [](std::size_t i) { return i * 7919 % kMost; };
   for (std::size_t i = 0; i < kMessages; ++i) {
     ASSERT_EQ(stm_send(client.connection, i, 0, static_cast<std::uint32_t>(i), source,
                        from.data() + i, length(i)),
               0);
     if (i % 3 == 0) continue;  // receives lag behind
-    auto const at = (i - 1 - i / 3) * kMost;
+    const auto at = (i - 1 - i / 3) * kMost;
     ASSERT_EQ(stm_receive(server.connection, 1000 + i - 1 - i / 3, sink, to.data() + at, kMost), 0);
   }
   for (auto i = kMessages - kMessages / 3; i < kMessages; ++i)
     ASSERT_EQ(stm_receive(server.connection, 1000 + i, sink, to.data() + i * kMost, kMost), 0);
   for (std::size_t i = 0; i < kMessages; ++i) {
-    auto const got = server.completion(1000 + i);
+    const auto got = server.completion(1000 + i);
     ASSERT_EQ(got.status, 0);
     ASSERT_EQ(got.tag, i);
     ASSERT_EQ(got.message, i + 1);
@@ -152,9 +152,9 @@ TEST_P(Transfers, ManyMessagesOfAllLengthsArriveInTheOrderOfSending) {
 
 TEST_P(Transfers, AShortMessageThatOvertakesALongOneIsToldBehindIt) {
   Buffer from(std::size_t{1} << 23, 3), to(std::size_t{1} << 23, 0, false);
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const sink = server.memory(to.data(), to.size());
-  auto const length = from.size() / 2;
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(to.data(), to.size());
+  const auto length = from.size() / 2;
   ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), length), 0);
   ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data() + length, length), 0);
   ASSERT_EQ(stm_send(client.connection, 1, 0, 0, source, from.data(), length), 0);
@@ -165,9 +165,9 @@ TEST_P(Transfers, AShortMessageThatOvertakesALongOneIsToldBehindIt) {
 
 TEST_P(Transfers, NoMessageIsToldBehindOneThatTheEndOfTheConnectionCutOff) {
   Buffer from(std::size_t{1} << 26, 3), to(std::size_t{1} << 26, 0, false);
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const sink = server.memory(to.data(), to.size());
-  auto const length = from.size() - 4096;
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(to.data(), to.size());
+  const auto length = from.size() - 4096;
   ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), length), 0);
   ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data() + length, 4096), 0);
   ASSERT_EQ(stm_send(client.connection, 1, 0, 0, source, from.data(), length), 0);
@@ -175,15 +175,15 @@ TEST_P(Transfers, NoMessageIsToldBehindOneThatTheEndOfTheConnectionCutOff) {
   // The short one is there as soon as this is told; the long one takes a while longer.
   ASSERT_EQ(client.completion(2).status, 0);
   ASSERT_EQ(stm_disconnect(client.connection, STM_ABRUPT), 0);
-  auto const cut_off = server.completion(1).status != 0;
+  const auto cut_off = server.completion(1).status != 0;
   EXPECT_EQ(server.completion(2).status != 0, cut_off);
   EXPECT_TRUE(cut_off) << "the long message was faster: nothing was tried";
 }
 
 TEST_P(Transfers, NothingIsAlignedAndNothingBesideIsTouched) {
   Buffer from(1 << 16, 5), to(1 << 16, 0, false);
-  auto const source = client.memory(from.data() + 13, 40'001, STM_LOCAL_READ);
-  auto const sink = server.memory(to.data() + 101, 40'001);
+  const auto source = client.memory(from.data() + 13, 40'001, STM_LOCAL_READ);
+  const auto sink = server.memory(to.data() + 101, 40'001);
   ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data() + 101, 40'001), 0);
   ASSERT_EQ(stm_send(client.connection, 1, 0, 0, source, from.data() + 13, 40'001), 0);
   ASSERT_EQ(server.completion(2).status, 0);
@@ -195,28 +195,28 @@ TEST_P(Transfers, NothingIsAlignedAndNothingBesideIsTouched) {
 TEST_P(Transfers, AMessageLongerThanItsReceiveIsToldAndTheNextOneIsFine) {
   for (std::size_t const length : {1'000UL, 50'000UL}) {
     Buffer from(1 << 16), to(1 << 16, 0, false);
-    auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-    auto const sink = server.memory(to.data(), to.size());
+    const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+    const auto sink = server.memory(to.data(), to.size());
     ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), 500), 0);
     ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data(), 500), 0);
     ASSERT_EQ(stm_send(client.connection, 3, 0, 0, source, from.data(), length), 0);
     ASSERT_EQ(stm_send(client.connection, 4, 0, 0, source, from.data(), 500), 0);
-    auto const first = server.completion(1);
+    const auto first = server.completion(1);
     EXPECT_EQ(first.status, -EMSGSIZE);
     EXPECT_EQ(first.length, length);
     EXPECT_EQ(server.completion(2).status, 0);
     EXPECT_EQ(client.completion(4).status, 0);
-    auto const status = client.completion(3).status;
+    const auto status = client.completion(3).status;
     EXPECT_TRUE(status == -EMSGSIZE || (status == 0 && length < 4'000)) << status;
   }
 }
 
 TEST_P(Transfers, AReadIsServedOrRefusedByThePeersProgram) {
   Buffer from(1 << 16, 9), to(1 << 16, 0, false);
-  auto const source = server.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const sink = client.memory(to.data(), to.size());
+  const auto source = server.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = client.memory(to.data(), to.size());
   ASSERT_EQ(stm_read(client.connection, 1, 0, sink, to.data() + 8, 60'000), 0);
-  auto const asked = server.next(STM_READ_REQUEST);
+  const auto asked = server.next(STM_READ_REQUEST);
   EXPECT_EQ(asked.length, 60'000U);
   ASSERT_EQ(stm_serve_read(server.connection, asked.request, 5, 0, source, from.data(), 60'000), 0);
   EXPECT_EQ(client.completion(1).status, 0);
@@ -228,7 +228,7 @@ TEST_P(Transfers, AReadIsServedOrRefusedByThePeersProgram) {
   EXPECT_EQ(client.completion(2).status, -ECONNREFUSED);
 
   ASSERT_EQ(stm_read(client.connection, 3, 0, sink, to.data(), 10), 0);
-  auto const left = server.next(STM_READ_REQUEST).request;
+  const auto left = server.next(STM_READ_REQUEST).request;
   ASSERT_EQ(stm_cancel(client.connection, 3), 0);
   EXPECT_EQ(client.completion(3).status, -ECANCELED) << "the server knows";
   ASSERT_EQ(stm_serve_read(server.connection, left, 6, 0, source, from.data(), 10), 0);
@@ -239,9 +239,9 @@ TEST_P(Transfers, AReadIsServedOrRefusedByThePeersProgram) {
 // protocol: 9.29
 TEST_P(Transfers, PutsAndGetsReachARegionWithoutThePeersProgram) {
   Buffer there(1 << 20), from(1 << 20, 7), back(1 << 20, 0, false);
-  auto const remote = open(there.data() + 3, 900'000, STM_REMOTE_READ | STM_REMOTE_WRITE, 1'000);
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const sink = client.memory(back.data(), back.size());
+  const auto remote = open(there.data() + 3, 900'000, STM_REMOTE_READ | STM_REMOTE_WRITE, 1'000);
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = client.memory(back.data(), back.size());
   ASSERT_EQ(stm_put(client.connection, 1, 0, source, from.data() + 1, 800'000, remote.key,
                     remote.address + 5),
             0);
@@ -257,9 +257,9 @@ TEST_P(Transfers, PutsAndGetsReachARegionWithoutThePeersProgram) {
 
 TEST_P(Transfers, AFencedMessageTellsOfAPutThatIsThere) {
   Buffer there(1 << 16, 0, false), from(1 << 16, 3), note(4096, 0, false);
-  auto const remote = open(there.data(), there.size(), STM_REMOTE_WRITE);
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const sink = server.memory(note.data(), note.size());
+  const auto remote = open(there.data(), there.size(), STM_REMOTE_WRITE);
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(note.data(), note.size());
   for (std::uint64_t round = 0; round < 50; ++round) {
     from[60'000] = static_cast<unsigned char>(round);
     ASSERT_EQ(stm_receive(server.connection, 2, sink, note.data(), 100), 0);
@@ -276,11 +276,11 @@ TEST_P(Transfers, AFencedMessageTellsOfAPutThatIsThere) {
 TEST_P(Transfers, FiveFetchOpsAreExecutedOnceEach) {
   alignas(4'096) static std::atomic<std::uint64_t> words[512];
   words[3] = 40;
-  auto const remote = open(words, sizeof words, STM_REMOTE_ATOMIC);
+  const auto remote = open(words, sizeof words, STM_REMOTE_ATOMIC);
   Buffer before(1 << 16, 0, false);
-  auto const sink = client.memory(before.data(), before.size());
+  const auto sink = client.memory(before.data(), before.size());
   auto* const old = reinterpret_cast<std::uint64_t*>(before.data());
-  auto const fetch = [&](stm_fetch_op op, std::uint64_t operand, std::uint64_t compare) {
+  const auto fetch = [&](stm_fetch_op op, std::uint64_t operand, std::uint64_t compare) {
     EXPECT_EQ(stm_fetch(client.connection, 1, 0, op, operand, compare, sink, old, remote.key, 24),
               0);
     EXPECT_EQ(client.completion(1).status, 0);
@@ -297,10 +297,10 @@ TEST_P(Transfers, FiveFetchOpsAreExecutedOnceEach) {
 
 TEST_P(Transfers, AKeyGivesWhatItsRegionPermitsAndNothingBeyondIt) {
   Buffer there(1 << 16, 1), mine(1 << 16, 2);
-  auto const remote = open(there.data(), 1'000, STM_REMOTE_READ, 5'000);
-  auto const memory = client.memory(mine.data(), mine.size());
-  auto const status = [&](int error) { return error != 0 ? error : client.completion(1).status; };
-  auto const get = [&](std::uint32_t key, std::uint64_t at, std::size_t length) {
+  const auto remote = open(there.data(), 1'000, STM_REMOTE_READ, 5'000);
+  const auto memory = client.memory(mine.data(), mine.size());
+  const auto status = [&](int error) { return error != 0 ? error : client.completion(1).status; };
+  const auto get = [&](std::uint32_t key, std::uint64_t at, std::size_t length) {
     return status(stm_get(client.connection, 1, 0, memory, mine.data(), length, key, at));
   };
   EXPECT_EQ(get(remote.key, 5'000, 1'000), 0);
@@ -315,8 +315,8 @@ TEST_P(Transfers, AKeyGivesWhatItsRegionPermitsAndNothingBeyondIt) {
 
 TEST_P(Transfers, ARevokedRegionIsReachedNoMore) {
   Buffer there(1 << 16, 1), mine(1 << 16, 2);
-  auto const remote = open(there.data(), 1'000, STM_REMOTE_READ | STM_REMOTE_WRITE);
-  auto const memory = client.memory(mine.data(), mine.size());
+  const auto remote = open(there.data(), 1'000, STM_REMOTE_READ | STM_REMOTE_WRITE);
+  const auto memory = client.memory(mine.data(), mine.size());
   ASSERT_EQ(stm_put(client.connection, 1, 0, memory, mine.data(), 100, remote.key, 0), 0);
   ASSERT_EQ(client.completion(1).status, 0);
   ASSERT_EQ(stm_region_close(region), 0);
@@ -330,8 +330,8 @@ TEST_P(Transfers, ARevokedRegionIsReachedNoMore) {
 
 TEST_P(Transfers, QuietOperationsTellOnlyOfFailure) {
   Buffer there(1 << 16), mine(1 << 16);
-  auto const remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
-  auto const memory = client.memory(mine.data(), mine.size());
+  const auto remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
+  const auto memory = client.memory(mine.data(), mine.size());
   ASSERT_EQ(stm_put(client.connection, 1, STM_QUIET, memory, mine.data(), 9, remote.key, 0), 0);
   ASSERT_EQ(stm_put(client.connection, 2, STM_QUIET, memory, mine.data(), 9, remote.key, 995), 0);
   ASSERT_EQ(stm_put(client.connection, 3, 0, memory, mine.data(), 9, remote.key, 0), 0);
@@ -342,15 +342,15 @@ TEST_P(Transfers, QuietOperationsTellOnlyOfFailure) {
 
 TEST_P(Transfers, MemoryOfAQuietPutCanBeReleasedOnceItsBytesHaveArrived) {
   Buffer there(1 << 16), mine(1 << 16);
-  auto const remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
+  const auto remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
   for (unsigned char round = 1; round <= 20; ++round) {
     auto* memory = client.memory(mine.data(), mine.size());
     mine[8] = round;
     ASSERT_EQ(stm_put(client.connection, 1, STM_QUIET, memory, mine.data(), 9, remote.key, 0), 0);
-    auto const arrived = [&] {
+    const auto arrived = [&] {
       return std::atomic_ref(there[8]).load(std::memory_order_acquire) == round;
     };
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!arrived() && std::chrono::steady_clock::now() < until) {
       EXPECT_TRUE(client.seen.empty() && server.seen.empty());
       stm_event_t event;
@@ -364,8 +364,8 @@ TEST_P(Transfers, MemoryOfAQuietPutCanBeReleasedOnceItsBytesHaveArrived) {
 
 TEST_P(Transfers, QuietPutsEndBeforeAConnectionIsDisconnected) {
   Buffer there(1 << 16), mine(1 << 16, 7);
-  auto const remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
-  auto const memory = client.memory(mine.data(), mine.size());
+  const auto remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
+  const auto memory = client.memory(mine.data(), mine.size());
   for (std::size_t i = 0; i < 100; ++i)
     ASSERT_EQ(stm_put(client.connection, 1, STM_QUIET, memory, mine.data() + i, 1, remote.key, i),
               0);
@@ -378,11 +378,11 @@ TEST_P(Transfers, QuietPutsEndBeforeAConnectionIsDisconnected) {
 TEST_P(Transfers, QuietPutsFreeTheirPlacesInAShortQueue) {
   ASSERT_EQ(stm_queue_resize(client.queue, 8), 0);
   Buffer there(1 << 16), mine(1 << 16, 7);
-  auto const remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
-  auto const memory = client.memory(mine.data(), mine.size());
-  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto remote = open(there.data(), 1'000, STM_REMOTE_WRITE);
+  const auto memory = client.memory(mine.data(), mine.size());
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (std::size_t i = 0; i < 1'000;) {
-    auto const error =
+    const auto error =
         stm_put(client.connection, 1, STM_QUIET, memory, mine.data() + i, 1, remote.key, i);
     ASSERT_TRUE(error == 0 || error == -EAGAIN) << error;
     if (error == 0) {
@@ -402,8 +402,8 @@ TEST_P(Transfers, QuietPutsFreeTheirPlacesInAShortQueue) {
 
 TEST_P(Transfers, WhatIsCancelledSaysSoAtBothEnds) {
   Buffer from(1 << 20), to(1 << 20);
-  auto const source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
-  auto const sink = server.memory(to.data(), to.size());
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(to.data(), to.size());
   ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), to.size()), 0);
   ASSERT_EQ(stm_cancel(server.connection, 1), 0);
   EXPECT_EQ(server.completion(1).status, -ECANCELED);
@@ -415,7 +415,7 @@ TEST_P(Transfers, WhatIsCancelledSaysSoAtBothEnds) {
   // The one behind it has its turn.
   ASSERT_EQ(stm_send(client.connection, 3, 0, 33, source, from.data(), 600'000), 0);
   ASSERT_EQ(stm_receive(server.connection, 4, sink, to.data(), to.size()), 0);
-  auto const got = server.completion(4);
+  const auto got = server.completion(4);
   EXPECT_EQ(got.status, 0);
   EXPECT_EQ(got.tag, 33U);
   EXPECT_EQ(client.completion(3).status, 0);
@@ -423,7 +423,7 @@ TEST_P(Transfers, WhatIsCancelledSaysSoAtBothEnds) {
 
 TEST_P(Transfers, MemoryStaysWhileAnOperationUsesIt) {
   Buffer to(1 << 16);
-  auto const sink = server.memory(to.data(), to.size());
+  const auto sink = server.memory(to.data(), to.size());
   ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), to.size()), 0);
   EXPECT_EQ(stm_memory_release(sink), -EBUSY);
   ASSERT_EQ(stm_cancel(server.connection, 1), 0);
@@ -433,8 +433,8 @@ TEST_P(Transfers, MemoryStaysWhileAnOperationUsesIt) {
 
 TEST_P(Transfers, WhatIsNotInTheMemoryOrNotForThatIsRefusedAtOnce) {
   Buffer mine(1 << 16);
-  auto const memory = client.memory(mine.data() + 10, 1'000, STM_LOCAL_READ);
-  auto const c = client.connection;
+  const auto memory = client.memory(mine.data() + 10, 1'000, STM_LOCAL_READ);
+  const auto c = client.connection;
   EXPECT_EQ(stm_send(c, 1, 0, 0, memory, mine.data(), 10), -EINVAL);
   EXPECT_EQ(stm_send(c, 1, 0, 0, memory, mine.data() + 10, 1'001), -EINVAL);
   EXPECT_EQ(stm_send(c, 1, 0, 0, nullptr, mine.data(), 1), -EINVAL);

@@ -9,10 +9,10 @@ namespace {
 // protocol: 9.32
 TEST(WriteWindow, NoWriteBeginsWhile64OthersHaveBegunSinceTheOldestThatIsNotConfirmed) {
   WriteWindow window;
-  auto const oldest = window.begin();
+  const auto oldest = window.begin();
   for (int i = 1; i < 64; ++i) {
     ASSERT_TRUE(window.may_begin()) << i;
-    auto const write = window.begin();
+    const auto write = window.begin();
     if (i % 3 != 0) window.complete(write);
   }
   EXPECT_FALSE(window.may_begin());

@@ -24,7 +24,7 @@ uint64_t number(int count, char** words, int at) {
 }
 
 uint64_t option(int count, char** words, const char* name, uint64_t otherwise) {
-  size_t const length = strlen(name);
+  const size_t length = strlen(name);
   for (int i = 1; i < count; ++i)
     if (strncmp(words[i], name, length) == 0 && words[i][length] == '=')
       return strtoull(words[i] + length + 1, NULL, 0);
@@ -134,9 +134,9 @@ int main(void) {
     if (space == NULL) continue;
     *space = 0;
     struct known* const session = find(sessions, &count, line);
-    size_t const left = (size_t)length - (size_t)(space + 1 - line);
+    const size_t left = (size_t)length - (size_t)(space + 1 - line);
     for (size_t done = 0; done < left;) {
-      ssize_t const part = write(session->commands, space + 1 + done, left - done);
+      const ssize_t part = write(session->commands, space + 1 + done, left - done);
       if (part <= 0) break; /* it has ended */
       done += (size_t)part;
     }

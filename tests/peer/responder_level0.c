@@ -27,13 +27,13 @@ static int open_endpoint(struct session* s, int count, char** words, char* out) 
                  {"inspect", ST_OPT_INSPECT},       {"patience", ST_OPT_CONNECT_PATIENCE},
                  {"key", ST_OPT_KEY_LOCAL},         {"port", ST_OPT_PORT_LOCAL}};
   const char* const name = strcmp(words[1], "-") == 0 ? NULL : words[1];
-  int const made = option(count, words, "endpoint", 0) ? st_endpoint(name, &s->endpoint)
+  const int made = option(count, words, "endpoint", 0) ? st_endpoint(name, &s->endpoint)
                                                        : st_create(name, &s->endpoint);
   unsigned bufsize = 12;
   if (made != 0) return made;
   if (st_setopt(s->endpoint, ST_OPT_BUFSIZE_LOCAL, &bufsize) != 0) return -EINVAL;
   for (size_t i = 0; i < sizeof options / sizeof *options; ++i) {
-    int const error = set(s, count, words, options[i].name, options[i].opt);
+    const int error = set(s, count, words, options[i].name, options[i].opt);
     if (error != 0) return error;
   }
   st_getopt(s->endpoint, ST_OPT_BUFSIZE_LOCAL, &bufsize);
@@ -68,8 +68,8 @@ static int receive(struct session* s, int count, char** words, char* out) {
   unsigned char payload[ST_APPEND_SIZE];
   st_macaddr_t from = 0;
   struct timeval* const until = milliseconds(number(count, words, 1), &timeout);
-  int const any = words[0][0] == 'u';
-  int const got = any ? st_urx(s->endpoint, &from, &header, payload, until)
+  const int any = words[0][0] == 'u';
+  const int got = any ? st_urx(s->endpoint, &from, &header, payload, until)
                       : st_rx(s->connection, &header, payload, until);
   if (got == -EWOULDBLOCK) return strcpy(out, "none"), 0;
   if (got < 0) return got;
@@ -80,7 +80,7 @@ static int receive(struct session* s, int count, char** words, char* out) {
 
 /* tx HEADER length bufx offset [PAYLOAD]; utx MAC D_PORT D_KEY before that. */
 static int transmit(struct session* s, int count, char** words) {
-  int const any = words[0][0] == 'u', at = any ? 4 : 1;
+  const int any = words[0][0] == 'u', at = any ? 4 : 1;
   unsigned char payload[ST_APPEND_SIZE] = {0};
   st_header_t h = {0};
   if (any) {
@@ -96,8 +96,8 @@ static int transmit(struct session* s, int count, char** words) {
   h.b_num = (uint32_t)number(count, words, at + 6);
   h.d_id = (uint32_t)number(count, words, at + 7);
   h.s_id = (uint32_t)number(count, words, at + 8);
-  int const length = (int)number(count, words, at + 9), bufx = (int)number(count, words, at + 10);
-  int const offset = (int)number(count, words, at + 11);
+  const int length = (int)number(count, words, at + 9), bufx = (int)number(count, words, at + 10);
+  const int offset = (int)number(count, words, at + 11);
   void* const extra = at + 12 < count ? payload : NULL;
   if (extra != NULL) from_hex(words[at + 12], payload, sizeof payload);
   if (any) return st_utx(s->endpoint, number(count, words, 1), &h, extra, length, bufx, offset);
@@ -108,7 +108,7 @@ static int await_connection(struct session* s, uint64_t ms) {
   struct timeval timeout;
   st_event_t event;
   for (;;) {
-    int const error = st_next_event(s->endpoint, &event, milliseconds(ms, &timeout));
+    const int error = st_next_event(s->endpoint, &event, milliseconds(ms, &timeout));
     if (error != 0) return error;
     if (event.kind == ST_EVENT_CONNECTION) return st_accept(s->endpoint, &s->connection);
   }
@@ -117,7 +117,7 @@ static int await_connection(struct session* s, uint64_t ms) {
 static int next_event(struct session* s, int count, char** words, char* out) {
   struct timeval timeout;
   st_event_t event;
-  int const error =
+  const int error =
       st_next_event(s->endpoint, &event, milliseconds(number(count, words, 1), &timeout));
   if (error == -EWOULDBLOCK) return strcpy(out, "none"), 0;
   sprintf(out, "%d %d", event.kind, event.error);
@@ -161,7 +161,7 @@ static int connections(struct session* s, int count, char** words, char* out) {
 }
 
 int level0_command(struct session* s, int count, char** words, char* out) {
-  uint64_t const at = number(count, words, 1);
+  const uint64_t at = number(count, words, 1);
   if (strcmp(words[0], "open") == 0 && count > 1) return open_endpoint(s, count, words, out);
   if (s->endpoint == NULL) return -EBADF;
   if (strcmp(words[0], "rx") == 0 || strcmp(words[0], "urx") == 0)
@@ -169,13 +169,13 @@ int level0_command(struct session* s, int count, char** words, char* out) {
   if (strcmp(words[0], "tx") == 0 || strcmp(words[0], "utx") == 0) return transmit(s, count, words);
   if (strcmp(words[0], "get") == 0) {
     unsigned value = 0;
-    int const error =
+    const int error =
         st_getopt(s->connection ? (void*)s->connection : (void*)s->endpoint, (int)at, &value);
     sprintf(out, "%u", value);
     return error;
   }
   if (strcmp(words[0], "unmap") == 0) {
-    st_mhandle_t const map = s->rx_map;
+    const st_mhandle_t map = s->rx_map;
     s->rx_map = NULL;
     return st_unmap(map);
   }
@@ -183,12 +183,12 @@ int level0_command(struct session* s, int count, char** words, char* out) {
   if (strcmp(words[0], "freemx") == 0) return st_mx_free(s->connection, (int)at);
   if (strcmp(words[0], "newmx") == 0) {
     int mx = 0;
-    int const error = st_mx_alloc(s->connection, s->rx_map, &mx);
+    const int error = st_mx_alloc(s->connection, s->rx_map, &mx);
     sprintf(out, "%d", mx);
     return error;
   }
   if (at <= s->size && count > 2) {
-    size_t const left = s->size - at;
+    const size_t left = s->size - at;
     if (strcmp(words[0], "read") == 0 && number(count, words, 2) <= left && left < kOut / 2)
       return to_hex(s->rx + at, number(count, words, 2), out), 0;
     if (strcmp(words[0], "write") == 0) return from_hex(words[2], s->rx + at, left), 0;

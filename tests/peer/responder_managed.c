@@ -18,7 +18,7 @@ static int open_session(struct session* s) {
   int error = 0;
   pthread_mutex_lock(&opening);
   if (domain == NULL) {
-    stm_domain_attr_t const attr = {.size = sizeof attr};
+    const stm_domain_attr_t attr = {.size = sizeof attr};
     error = stm_domain_open(&attr, &domain);
   }
   pthread_mutex_unlock(&opening);
@@ -27,7 +27,7 @@ static int open_session(struct session* s) {
   s->rx = aligned_alloc(4096, s->size);
   if (s->rx == NULL) return -ENOMEM;
   memset(s->rx, 0, s->size);
-  unsigned const all =
+  const unsigned all =
       STM_LOCAL_READ | STM_LOCAL_WRITE | STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATOMIC;
   error = stm_memory_register(domain, s->rx, s->size, all, &s->memory);
   return error != 0 ? error : stm_queue_create(domain, 4096, &s->queue);
@@ -35,7 +35,7 @@ static int open_session(struct session* s) {
 
 static int next_event(struct session* s, uint64_t ms, char* out) {
   stm_event_t e;
-  int const got = stm_queue_wait(s->queue, 1, &e, 1, (int64_t)ms * 1000);
+  const int got = stm_queue_wait(s->queue, 1, &e, 1, (int64_t)ms * 1000);
   if (got == -EWOULDBLOCK) return strcpy(out, "none"), 0;
   if (got < 0) return got;
   if (e.kind == STM_REQUEST) s->managed = e.connection;
@@ -49,7 +49,7 @@ static int attributes(struct session* s, int count, char** words, stm_connection
   *attr = (stm_connection_attr_t){.size = sizeof *attr, .events = s->queue};
   attr->receive_wait = (int64_t)option(count, words, "wait", 0);
   if (option(count, words, "arrival", 0)) attr->flags = STM_ON_ARRIVAL;
-  uint64_t const receives = option(count, words, "pool", 0);
+  const uint64_t receives = option(count, words, "pool", 0);
   if (receives == 0) return 0;
   int error = stm_pool_create(domain, receives, &s->pool);
   enum { kEach = 8192 };
@@ -71,7 +71,7 @@ static int connecting(struct session* s, int count, char** words, char* out) {
   if (strcmp(words[0], "mlisten") == 0)
     return stm_listen(domain, words[1], s->queue, 0, 0, &s->listener);
   if (strcmp(words[0], "mprivate") == 0) {
-    int const length = stm_private_data(s->managed, data, sizeof data);
+    const int length = stm_private_data(s->managed, data, sizeof data);
     if (length < 0) return length;
     to_hex(data, (size_t)length, out);
     return 0;
@@ -79,12 +79,12 @@ static int connecting(struct session* s, int count, char** words, char* out) {
   if (strcmp(words[0], "mreject") == 0)
     return stm_reject(s->managed, data, private_data(count, words, 1, data));
   if (strcmp(words[0], "maccept") == 0) {
-    size_t const length = private_data(count, words, 1, data);
+    const size_t length = private_data(count, words, 1, data);
     error = attributes(s, count, words, &attr);
     return error != 0 ? error : stm_accept(s->managed, &attr, data, length);
   }
   if (strcmp(words[0], "mconnect") == 0) { /* PEER MICROSECONDS PRIVATE */
-    size_t const length = private_data(count, words, 3, data);
+    const size_t length = private_data(count, words, 3, data);
     error = attributes(s, count, words, &attr);
     if (error == 0) error = stm_connection_create(domain, &attr, &s->managed);
     if (error != 0) return error;
@@ -98,7 +98,7 @@ static int connecting(struct session* s, int count, char** words, char* out) {
 static int regions(struct session* s, int count, char** words, char* out) {
   if (strcmp(words[0], "mregion") == 0) { /* OFFSET LENGTH ACCESS ADDRESS: its key */
     stm_remote_t remote;
-    int const error = stm_region_open(s->memory, s->rx + number(count, words, 1),
+    const int error = stm_region_open(s->memory, s->rx + number(count, words, 1),
                                       number(count, words, 2), (unsigned)number(count, words, 3),
                                       NULL, number(count, words, 4), &s->region, &remote);
     sprintf(out, "%u", remote.key);
@@ -123,7 +123,7 @@ int managed_command(struct session* s, int count, char** words, char* out) {
   if (strcmp(name, "mwrite") == 0 && n[1] < s->size)
     return from_hex(words[2], s->rx + n[1], s->size - n[1]), 0;
   unsigned char* const ptr = s->rx + (n[3] < s->size ? n[3] : 0);
-  unsigned const flags = (unsigned)n[2];
+  const unsigned flags = (unsigned)n[2];
   if (strcmp(name, "mreceive") == 0)
     return stm_receive(s->managed, n[1], n[4] ? s->memory : NULL, n[4] ? ptr : NULL, n[4]);
   if (strcmp(name, "msend") == 0)

@@ -32,7 +32,7 @@ TEST(Histogram, knows_the_ends_exactly_however_far_out) {
 }
 
 TEST(Histogram, without_values_has_none) {
-  Histogram const histogram;
+  const Histogram histogram;
   EXPECT_EQ(histogram.percentile(50).count(), 0);
   EXPECT_EQ(histogram.mean().count(), 0);
 }

@@ -23,7 +23,7 @@ TEST(Plan, reaches_the_server_as_it_is) {
   plan.connections = 120;
   std::array<unsigned char, kPlanSize> bytes{};
   encode(plan, bytes);
-  auto const read = decode_plan(bytes);
+  const auto read = decode_plan(bytes);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->operation, Operation::kRead);
   EXPECT_EQ(read->test, perf::Test::kStream);
@@ -81,7 +81,7 @@ TEST(Plan, that_cannot_be_run_is_complained_about) {
 }
 
 TEST(Plan, knows_its_operations_by_name) {
-  for (auto const* const name : {"put", "get", "write", "read", "fetch", "level0"})
+  for (const auto* const name : {"put", "get", "write", "read", "fetch", "level0"})
     EXPECT_STREQ(name_of(operation_named(name).value()), name);
   EXPECT_FALSE(operation_named("send"));
 }

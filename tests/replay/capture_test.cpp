@@ -50,30 +50,30 @@ TEST(ReadingCaptures, times_beyond_the_end_of_the_clock_leave_room_for_sums) {
 }
 
 TEST(Decoding, lengths_of_a_frame_that_the_capture_cut_are_those_of_the_wire) {
-  std::vector<std::byte> const stu(1000);
-  auto const whole = frame_of(header_of(Op::kData, wire::flag::kLast), stu);
+  const std::vector<std::byte> stu(1000);
+  const auto whole = frame_of(header_of(Op::kData, wire::flag::kLast), stu);
   Decoder decoder;
   CapturedFrame captured{1, 0, Bytes(whole).first(80), whole.size()};
-  auto const decoded = decoder.decode(captured);
+  const auto decoded = decoder.decode(captured);
   EXPECT_TRUE(decoded.well_formed());
   EXPECT_EQ(decoded.frame.stu.size(), 1000U);
   EXPECT_TRUE(decoded.cut);
 }
 
 TEST(Decoding, a_frame_cut_inside_its_header_is_cut_and_not_wrong) {
-  auto const whole = frame_of(header_of(Op::kNoOperation));
+  const auto whole = frame_of(header_of(Op::kNoOperation));
   Decoder decoder;
   for (std::size_t held = 0; held < 54; ++held) {
-    auto const decoded = decoder.decode({1, 0, Bytes(whole).first(held), whole.size()});
+    const auto decoded = decoder.decode({1, 0, Bytes(whole).first(held), whole.size()});
     EXPECT_TRUE(decoded.cut_short) << held;
     EXPECT_STREQ(decoded.error(), "cut");
   }
 }
 
 TEST(Decoding, a_claimed_length_beyond_any_frame_costs_no_memory) {
-  auto const whole = frame_of(header_of(Op::kData, wire::flag::kLast));
+  const auto whole = frame_of(header_of(Op::kData, wire::flag::kLast));
   Decoder decoder;
-  auto const decoded = decoder.decode({1, 0, whole, 0xffffffff});
+  const auto decoded = decoder.decode({1, 0, whole, 0xffffffff});
   EXPECT_LE(decoded.frame.stu.size(), 70'000U);
 }
 
@@ -94,7 +94,7 @@ TEST(Decoding, an_object_has_the_headers_names_and_the_operations_own) {
   h.set_t_len(5'000'000'000);
   h.d_id = wire::kNoId;
   h.s_id = 7;
-  auto const frame = frame_of(h);
+  const auto frame = frame_of(h);
   Decoder decoder;
   EXPECT_EQ(json_of(decoder.decode({3, 1'000'000'001, frame, frame.size()})),
             R"({"frame":3,"time":1.000000001,"src":"02:00:00:00:00:01","dst":"02:00:00:00:00:02",)"
@@ -108,9 +108,9 @@ TEST(Decoding, an_object_has_the_headers_names_and_the_operations_own) {
 TEST(Decoding, a_frame_that_is_not_well_formed_says_why) {
   auto h = header_of(Op::kNoOperation);
   h.s_port = 0;
-  auto const frame = frame_of(h);
+  const auto frame = frame_of(h);
   Decoder decoder;
-  auto const json = json_of(decoder.decode({1, 0, frame, frame.size()}));
+  const auto json = json_of(decoder.decode({1, 0, frame, frame.size()}));
   EXPECT_NE(json.find(R"("error":"zero_port")"), std::string::npos) << json;
 }
 

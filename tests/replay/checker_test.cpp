@@ -61,14 +61,14 @@ class Checking : public ::testing::Test {
 };
 
 TEST_F(Checking, memory_is_bounded_by_what_lives_and_not_by_the_length_of_the_trace) {
-  auto const life = [&](unsigned i) {
-    auto const key = 0x1000 + i;
+  const auto life = [&](unsigned i) {
+    const auto key = 0x1000 + i;
     connect(static_cast<std::uint16_t>(1 + i % 1000), key);
     disconnect(static_cast<std::uint16_t>(1 + i % 1000), key);
     now += 10'000'000;
   };
   for (unsigned i = 0; i < 5'000; ++i) life(i);
-  auto const before = stp::test::live_bytes();
+  const auto before = stp::test::live_bytes();
   for (unsigned i = 5'000; i < 20'000; ++i) life(i);
   EXPECT_LE(stp::test::live_bytes(), before + 100'000);
   checker->finish();
@@ -182,7 +182,7 @@ TEST_F(Checking, what_comes_by_a_timer_does_not_show_that_its_sender_hears) {
   auto cts = named(Op::kClearToSend, 5, 1);
   cts.param = 12;
   cts.mx = 3;
-  for (auto const pause : {400'000'000, 800'000'000, 1'000'000}) {
+  for (const auto pause : {400'000'000, 800'000'000, 1'000'000}) {
     say(rs, kMacA, kMacB);
     now += pause;
     say(cts, kMacB, kMacA);
@@ -219,8 +219,8 @@ TEST(RecentEntries, the_oldest_makes_room) {
 }
 
 TEST(RuleNames, are_unique) {
-  for (auto const& a : rules())
-    for (auto const& b : rules()) EXPECT_TRUE(a.rule == b.rule || a.name != b.name) << a.name;
+  for (const auto& a : rules())
+    for (const auto& b : rules()) EXPECT_TRUE(a.rule == b.rule || a.name != b.name) << a.name;
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST(EndpointSizes, the_stu_size_is_what_all_stus_allow) {
 TEST(EndpointSizes, a_block_in_two_buffers_tells_how_long_they_are) {
   EndpointSizes sizes;
   EXPECT_TRUE(sizes.allow({.number = 1, .offset = 1024, .length = 1024}));
-  SeenStu const first{.number = 0, .bufx = 7, .offset = 900, .length = 124};
+  const SeenStu first{.number = 0, .bufx = 7, .offset = 900, .length = 124};
   EXPECT_FALSE(sizes.span(first, {.number = 2, .bufx = 8, .offset = 2048})) << "none fits";
   EXPECT_FALSE(sizes.bufsize());
   EXPECT_TRUE(sizes.span(first, {.number = 3, .bufx = 8, .offset = 1024}));

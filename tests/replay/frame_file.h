@@ -18,11 +18,11 @@ inline constexpr MacAddr kMacA{{2, 0, 0, 0, 0, 1}}, kMacB{{2, 0, 0, 0, 0, 2}};
 class FrameFile {
  public:
   explicit FrameFile(std::uint32_t link_type = 1) {
-    for (auto const word : {0xa1b23c4dU, 0x00040002U, 0U, 0U, 262'144U, link_type}) put(word);
+    for (const auto word : {0xa1b23c4dU, 0x00040002U, 0U, 0U, 262'144U, link_type}) put(word);
   }
   void add(std::uint32_t seconds, Bytes frame, std::uint32_t wire_length = 0) {
-    auto const size = static_cast<std::uint32_t>(frame.size());
-    for (auto const word : {seconds, 0U, size, wire_length == 0 ? size : wire_length}) put(word);
+    const auto size = static_cast<std::uint32_t>(frame.size());
+    for (const auto word : {seconds, 0U, size, wire_length == 0 ? size : wire_length}) put(word);
     bytes_.append(reinterpret_cast<const char*>(frame.data()), frame.size());
   }
   void garbage(const std::string& bytes) { bytes_ += bytes; }
@@ -39,12 +39,12 @@ class FrameFile {
 // A pcapng file of one frame, dated in whole seconds: farther away than nanoseconds can count.
 inline std::string far_away(std::uint64_t seconds, Bytes frame) {
   std::string file;
-  auto const put = [&](std::uint32_t word) {
+  const auto put = [&](std::uint32_t word) {
     file.append(reinterpret_cast<const char*>(&word), sizeof word);
   };
-  auto const length = static_cast<std::uint32_t>(frame.size());
-  auto const padding = (4 - length % 4) % 4;
-  for (auto const word : {0x0a0d0d0aU,
+  const auto length = static_cast<std::uint32_t>(frame.size());
+  const auto padding = (4 - length % 4) % 4;
+  for (const auto word : {0x0a0d0d0aU,
                           28U,
                           0x1a2b3c4dU,
                           1U,

@@ -44,14 +44,14 @@ TEST_F(Matching, one_name_does_not_stand_for_two) {
   matcher.sent(record(grant(9, 0)));
   matcher.expect(record(grant(4, 1)));
   matcher.sent(record(grant(9, 1)));
-  auto const differences = matcher.differences();
+  const auto differences = matcher.differences();
   ASSERT_EQ(differences.size(), 1U);
   EXPECT_NE(differences[0].in_trace, "");
   EXPECT_NE(differences[0].live, "") << "both are shown together";
 }
 
 TEST_F(Matching, repeats_are_no_difference) {
-  auto const h = header_of(Op::kEndAck);
+  const auto h = header_of(Op::kEndAck);
   matcher.expect(record(h));
   matcher.sent(record(h));
   matcher.expect(record(h));
@@ -79,7 +79,7 @@ TEST(Names, an_unknown_name_never_becomes_one_that_stands_for_something_else) {
 }
 
 TEST(Recording, a_trace_that_cannot_be_played_says_why) {
-  auto const frame = frame_of(header_of(Op::kNoOperation));
+  const auto frame = frame_of(header_of(Op::kNoOperation));
   std::string error;
   FrameFile cut;
   cut.add(1, Bytes(frame).first(50), 60);
@@ -142,7 +142,7 @@ class Playing : public ::testing::Test {
     std::string error;
     auto capture = file.open(error);
     ASSERT_TRUE(capture) << error;
-    auto const trace = record(*capture, error);
+    const auto trace = record(*capture, error);
     ASSERT_TRUE(trace) << error;
     result = play_node(*trace, kMacB);
   }
@@ -191,7 +191,7 @@ TEST_F(Playing, a_station_that_uses_the_port_of_a_live_connection_again_has_begu
 }
 
 TEST_F(Playing, a_restart_stands_in_front_of_all_that_outlives_it) {
-  auto const connect = [this](std::uint32_t second, std::uint16_t a_port, std::uint16_t b_port) {
+  const auto connect = [this](std::uint32_t second, std::uint16_t a_port, std::uint16_t b_port) {
     auto rc = request();
     rc.s_port = a_port;
     rc.offset = 0x100U + a_port;

@@ -51,7 +51,7 @@ TEST_F(AttentionTest, WhoSharesTheCoreNapsForAWhile) {
   attention.turn(1, 0, kBegin);
   attention.yielded(kBegin, kBegin + Attention::kLateBack);
   EXPECT_EQ(attention.rest(kBegin), Rest::kYield) << "that was soon";
-  auto const late = kBegin + Attention::kLateBack + 1;
+  const auto late = kBegin + Attention::kLateBack + 1;
   attention.yielded(kBegin, late);
   EXPECT_EQ(attention.rest(late), Rest::kNap);
   attention.turn(1, 0, late + Attention::kShared);

@@ -25,7 +25,7 @@ class Bells : public testing::Test {
     return eventually([&] { return page_of(*pair.bob).service_asleep.load() != 0; });
   }
   bool heartbeats_go_on() {
-    auto const polls = pair.loop.heartbeat().beats(), requests = pair.server.heartbeat().beats();
+    const auto polls = pair.loop.heartbeat().beats(), requests = pair.server.heartbeat().beats();
     return eventually([&] {
       pair.alice->client.ask(RequestKind::kHello);
       return pair.loop.heartbeat().beats() != polls && pair.server.heartbeat().beats() != requests;
@@ -42,7 +42,7 @@ class Bells : public testing::Test {
 TEST_F(Bells, EachClientHasOneOfItsOwn) {
   Side hostile(pair.path);
   ASSERT_EQ(::eventfd_write(hostile.bell.get(), 1), 0);
-  for (auto const* const other : {&*pair.alice, &*pair.bob}) {
+  for (const auto* const other : {&*pair.alice, &*pair.bob}) {
     eventfd_t count = 0;
     ASSERT_EQ(::fcntl(other->bell.get(), F_SETFL, O_NONBLOCK), 0);
     while (::eventfd_read(other->bell.get(), &count) == 0) {
@@ -55,9 +55,9 @@ TEST_F(Bells, EachClientHasOneOfItsOwn) {
 
 TEST_F(Bells, NoFlagAndNoValueOfOneHoldsUpTheDaemon) {
   Side hostile(pair.path);
-  auto const bell = hostile.bell.get();
-  auto const full = std::numeric_limits<std::uint64_t>::max() - 1;
-  for (auto const flags : {0, O_NONBLOCK, O_ASYNC | O_NONBLOCK, O_APPEND}) {
+  const auto bell = hostile.bell.get();
+  const auto full = std::numeric_limits<std::uint64_t>::max() - 1;
+  for (const auto flags : {0, O_NONBLOCK, O_ASYNC | O_NONBLOCK, O_APPEND}) {
     ::fcntl(bell, F_SETFL, O_NONBLOCK);
     eventfd_t count = 0;
     ::eventfd_read(bell, &count);  // empty
@@ -123,7 +123,7 @@ TEST(BellCredit, SilencesWhoRingsInVainForLongerEachTime) {
   BellCredit credit;
   for (unsigned i = 1; i < BellCredit::kMost; ++i) ASSERT_FALSE(credit.rang_in_vain(0)) << i;
   Time now = 0;
-  for (Time const pause : {20, 40, 80, 160, 320, 320}) {
+  for (const Time pause : {20, 40, 80, 160, 320, 320}) {
     while (!credit.rang_in_vain(now)) {
     }
     EXPECT_TRUE(credit.silent());

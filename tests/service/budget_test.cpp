@@ -49,12 +49,12 @@ class BudgetsTest : public testing::Test {
     for (Reservation one; account.reserve(kThing, 1, one); ++count) held.push_back(std::move(one));
     return count;
   }
-  std::shared_ptr<Budgets> const budgets = std::make_shared<Budgets>();
+  const std::shared_ptr<Budgets> budgets = std::make_shared<Budgets>();
   std::list<Reservation> held;
 };
 
 TEST_F(BudgetsTest, WhateverSomeTakeAnotherUserFindsSomething) {
-  auto const alice = budgets->account(kAlice, false), bob = budgets->account(kBob, false);
+  const auto alice = budgets->account(kAlice, false), bob = budgets->account(kBob, false);
   EXPECT_EQ(take_all(alice), 128U);
   EXPECT_EQ(take_all(bob), 42U);
   for (uid_t uid = 2'000; uid < 2'020; ++uid)
@@ -62,12 +62,12 @@ TEST_F(BudgetsTest, WhateverSomeTakeAnotherUserFindsSomething) {
 }
 
 TEST_F(BudgetsTest, AllProgramsOfAUserShareOneBudget) {
-  auto const one = budgets->account(kAlice, false), other = budgets->account(kAlice, false);
+  const auto one = budgets->account(kAlice, false), other = budgets->account(kAlice, false);
   EXPECT_EQ(take_all(one) + take_all(other), 128U);
 }
 
 TEST_F(BudgetsTest, OneWhoHasMoreThanItsShareKeepsItAndGetsNoMore) {
-  auto const alice = budgets->account(kAlice, false), bob = budgets->account(kBob, false);
+  const auto alice = budgets->account(kAlice, false), bob = budgets->account(kBob, false);
   take_all(alice);
   EXPECT_EQ(take_all(bob), 42U);
   Reservation one;
@@ -76,7 +76,7 @@ TEST_F(BudgetsTest, OneWhoHasMoreThanItsShareKeepsItAndGetsNoMore) {
 }
 
 TEST_F(BudgetsTest, TheTrustedAreHeldByTheWholeOnly) {
-  auto const root = budgets->account(0, true), alice = budgets->account(kAlice, false);
+  const auto root = budgets->account(0, true), alice = budgets->account(kAlice, false);
   EXPECT_EQ(take_all(root), 256U);
   Reservation one;
   EXPECT_FALSE(root.reserve(kThing, 1, one));
@@ -85,7 +85,7 @@ TEST_F(BudgetsTest, TheTrustedAreHeldByTheWholeOnly) {
 
 TEST_F(BudgetsTest, WhatGoesIsGivenBackAndAUserWithoutAnythingIsForgotten) {
   {
-    auto const alice = budgets->account(kAlice, false);
+    const auto alice = budgets->account(kAlice, false);
     Reservation first, second;
     ASSERT_TRUE(alice.reserve(kThing, 100, first));
     EXPECT_FALSE(alice.reserve(kThing, 29, second));
@@ -115,7 +115,7 @@ TEST_F(BudgetsTest, WhatGoesIsGivenBackAndAUserWithoutAnythingIsForgotten) {
 TEST_F(BudgetsTest, AReservationOutlivesItsAccount) {
   Reservation one, nothing;
   {
-    auto const alice = budgets->account(kAlice, false);
+    const auto alice = budgets->account(kAlice, false);
     ASSERT_TRUE(alice.reserve(kThing, 5, one));
     ASSERT_TRUE(alice.reserve(kThing, 0, nothing));
   }
@@ -126,7 +126,7 @@ TEST_F(BudgetsTest, AReservationOutlivesItsAccount) {
 }
 
 TEST_F(BudgetsTest, ARefusalSaysWhatHowMuchAndTheRemedy) {
-  auto const alice = budgets->account(kAlice, false);
+  const auto alice = budgets->account(kAlice, false);
   take_all(alice);
   EXPECT_EQ(alice.refusal(kThing),
             "uid 1001 has 128 of 256 places of programs, no more beside others: raise "
@@ -138,17 +138,17 @@ TEST_F(BudgetsTest, ARefusalSaysWhatHowMuchAndTheRemedy) {
 }
 
 TEST_F(BudgetsTest, WhoHasWhatIsListedByUser) {
-  auto const bob = budgets->account(kBob, false), alice = budgets->account(kAlice, false);
-  auto const root = budgets->account(0, true);
+  const auto bob = budgets->account(kBob, false), alice = budgets->account(kAlice, false);
+  const auto root = budgets->account(0, true);
   Reservation some, more;
   ASSERT_TRUE(alice.reserve(kThing, 10, some));
   ASSERT_TRUE(bob.reserve(kThing, 20, more));
-  auto const first = budgets->after(std::nullopt);
+  const auto first = budgets->after(std::nullopt);
   ASSERT_TRUE(first);
   EXPECT_EQ(first->uid, 0U);
   EXPECT_TRUE(first->trusted);
   EXPECT_EQ(first->most[0], 226U);
-  auto const second = budgets->after(0U);
+  const auto second = budgets->after(0U);
   ASSERT_TRUE(second);
   EXPECT_EQ(second->uid, kAlice);
   EXPECT_EQ(second->used[0], 10U);
@@ -162,7 +162,7 @@ TEST_F(BudgetsTest, SeveralThreadsTakeAndGiveBack) {
   for (uid_t uid = kAlice; uid <= kCarol; ++uid)
     threads.emplace_back([&, uid] {
       for (int i = 0; i < 2'000; ++i) {
-        auto const account = budgets->account(uid, false);
+        const auto account = budgets->account(uid, false);
         Reservation one;
         EXPECT_TRUE(account.reserve(kThing, 3, one));
       }

@@ -57,7 +57,7 @@ class Foreign : public testing::Test, protected ServedSocket {
   }
   // Well before any of these sockets has waited as long as it would.
   static bool answers(RawClient& client) {
-    timeval const patience{.tv_sec = test::LingeringSocket::kSeconds / 3, .tv_usec = 0};
+    const timeval patience{.tv_sec = test::LingeringSocket::kSeconds / 3, .tv_usec = 0};
     ::setsockopt(client.socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     return client.ask(RequestKind::kHello) == 0;
   }
@@ -75,7 +75,7 @@ class Foreign : public testing::Test, protected ServedSocket {
     return request;
   }
   void send_lingering(int socket, RequestKind kind, std::size_t count) {
-    auto const request = kind == RequestKind::kMap ? map_request() : request_for(kind);
+    const auto request = kind == RequestKind::kMap ? map_request() : request_for(kind);
     send_bytes_with_lingering(socket, &request, sizeof request, count);
   }
   // The daemon is the only one to have it then.
@@ -115,7 +115,7 @@ TEST_F(Foreign, AsManyAsAMessageCanHave) {
 
 TEST_F(Foreign, AMessageThatIsTooLongOrTooShort) {
   RawClient client(path), second(path);
-  std::vector<char> const bytes(sizeof(Request) + 1);
+  const std::vector<char> bytes(sizeof(Request) + 1);
   send_bytes_with_lingering(client.socket.get(), bytes.data(), 1, 5);
   send_bytes_with_lingering(second.socket.get(), bytes.data(), bytes.size(), 5);
   ASSERT_EQ(server.start(), 0);
@@ -140,7 +140,7 @@ TEST_F(Foreign, ThoseOfClientsThatAreTurnedAway) {
   send_lingering(client.socket.get(), RequestKind::kMap, 2);
   ASSERT_EQ(server.start(), 0);
   RawClient administrator(path);
-  timeval const patience{.tv_sec = test::LingeringSocket::kSeconds / 3, .tv_usec = 0};
+  const timeval patience{.tv_sec = test::LingeringSocket::kSeconds / 3, .tv_usec = 0};
   ::setsockopt(administrator.socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   EXPECT_EQ(administrator.ask(RequestKind::kAdminLink), 0);
 }
@@ -150,7 +150,7 @@ TEST_F(Foreign, ThoseOfClientsThatWereNeverAccepted) {
   send_lingering(client.socket.get(), RequestKind::kMap, 2);
   client.socket.reset();
   ASSERT_EQ(server.start(), 0);
-  auto const begin = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   server.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin,
             std::chrono::seconds(test::LingeringSocket::kSeconds / 3));
@@ -173,8 +173,8 @@ TEST_F(Foreign, ThoseThatThereIsNoRoomFor) {
   RawClient earlier(path), client(path);
   ASSERT_EQ(earlier.ask(RequestKind::kHello), 0);
   ASSERT_EQ(client.ask(RequestKind::kHello), 0);
-  auto const greeting = request_for(RequestKind::kHello);
-  auto const request = map_request();
+  const auto greeting = request_for(RequestKind::kHello);
+  const auto request = map_request();
   std::vector<UniqueFd> used_up;
   {
     // The daemon waits for the Service with the earlier request until no descriptors are left.
@@ -218,7 +218,7 @@ class ForeignFuse : public Foreign {
   // A client of a user whom nobody has named an administrator.
   std::unique_ptr<RawClient> stranger() { return client_of(::getpwnam("nobody")->pw_uid); }
   bool beats() {
-    auto const before = server.heartbeat().beats();
+    const auto before = server.heartbeat().beats();
     return eventually([&] { return server.heartbeat().beats() > before; });
   }
 
@@ -227,7 +227,7 @@ class ForeignFuse : public Foreign {
 };
 
 TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
-  auto const hostile = stranger(), accomplice = stranger();
+  const auto hostile = stranger(), accomplice = stranger();
   RawClient honest(path);
   ASSERT_TRUE(answers(*hostile) && answers(*accomplice) && answers(honest));
   auto request = map_request();
@@ -250,7 +250,7 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
   EXPECT_TRUE(beats());
   // Memory of others goes along as before.
   EXPECT_EQ(honest.ask(RequestKind::kOpenEndpoint), 0);
-  auto const memory = made_memory(1 << 16);
+  const auto memory = made_memory(1 << 16);
   auto map = map_request();
   map.endpoint = honest.reply.endpoint;
   map.segments[0].length = map.pieces[0].length = memory->size();
@@ -259,10 +259,10 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
 
 TEST_F(ForeignFuse, TheDaemonLeavesWithoutIt) {
   RawClient client(path);
-  auto const request = map_request();
+  const auto request = map_request();
   send_with(client.socket.get(), &request, sizeof request, {fuse.fd()});
   ASSERT_TRUE(eventually([&] { return fuse.flushes() != 0; }));
-  auto const begin = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   server.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
@@ -271,11 +271,11 @@ TEST_F(ForeignFuse, TheDaemonLeavesWithoutIt) {
 TEST_F(ForeignFuse, OneThatIsLookedAtIsAskedNothing) {
   fuse.fall_silent();
   RawClient client(path), other(path);
-  auto const request = map_request();
+  const auto request = map_request();
   send_with(client.socket.get(), &request, sizeof request, {fuse.fd()});
   EXPECT_TRUE(answers(other));
   EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
-  auto const trace = request_for(RequestKind::kTraceStart);
+  const auto trace = request_for(RequestKind::kTraceStart);
   send_with(client.socket.get(), &trace, sizeof trace, {fuse.fd()});
   EXPECT_TRUE(answers(other));
   EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
@@ -291,7 +291,7 @@ TEST(Closer, OneUsersDescriptorsHoldUpThoseOfNoOther) {
   EXPECT_EQ(closer.waiting(1), 5U);
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  UniqueFd const reader(pipe[0]);
+  const UniqueFd reader(pipe[0]);
   closer.close(2, UniqueFd(pipe[1]));
   char byte;
   EXPECT_EQ(::read(reader.get(), &byte, 1), 0);
@@ -325,7 +325,7 @@ class Forked : public Foreign {
     std::array<int, 2> hold{}, said{};
     ASSERT_EQ(::pipe2(hold.data(), O_CLOEXEC), 0);
     ASSERT_EQ(::pipe2(said.data(), O_CLOEXEC), 0);
-    UniqueFd const hears(hold[0]), says(said[1]), told(said[0]);
+    const UniqueFd hears(hold[0]), says(said[1]), told(said[0]);
     hold_.reset(hold[1]);
     socket_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     program_ = ::fork();
@@ -339,7 +339,7 @@ class Forked : public Foreign {
         }
         ::_exit(0);
       }
-      [[maybe_unused]] auto const put = ::write(said[1], &byte, 1);
+      [[maybe_unused]] const auto put = ::write(said[1], &byte, 1);
       while (::read(hold[0], &byte, 1) > 0) {
       }
       ::_exit(0);

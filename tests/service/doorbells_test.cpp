@@ -19,9 +19,9 @@ std::vector<std::uint32_t> collect(Doorbells& bells, std::uint32_t channels) {
 }
 
 TEST(Doorbells, EveryBellRungIsCollectedOnce) {
-  auto const bells = std::make_unique<Doorbells>();
+  const auto bells = std::make_unique<Doorbells>();
   EXPECT_FALSE(bells->any());
-  for (auto const channel : {0U, 63U, 64U, 4'095U, 4'096U, 65'535U, 64U}) bells->ring(channel);
+  for (const auto channel : {0U, 63U, 64U, 4'095U, 4'096U, 65'535U, 64U}) bells->ring(channel);
   EXPECT_TRUE(bells->any());
   EXPECT_EQ(collect(*bells, kMaxChannels),
             (std::vector<std::uint32_t>{0, 63, 64, 4'095, 4'096, 65'535}));
@@ -30,7 +30,7 @@ TEST(Doorbells, EveryBellRungIsCollectedOnce) {
 }
 
 TEST(Doorbells, BellsOfChannelsThatDoNotExistAreIgnored) {
-  auto const bells = std::make_unique<Doorbells>();
+  const auto bells = std::make_unique<Doorbells>();
   for (std::uint32_t channel = 0; channel < kMaxChannels; ++channel) bells->ring(channel);
   EXPECT_EQ(collect(*bells, 3), (std::vector<std::uint32_t>{0, 1, 2}));
   EXPECT_TRUE(collect(*bells, 0).empty());
@@ -43,8 +43,8 @@ std::vector<std::uint32_t> collect_own(Doorbells& bells, const std::vector<std::
 }
 
 TEST(Doorbells, WhoeverCollectsItsOwnLeavesThoseOfOthersRinging) {
-  auto const bells = std::make_unique<Doorbells>();
-  for (auto const channel : {1U, 2U, 70U, 5'000U}) bells->ring(channel);
+  const auto bells = std::make_unique<Doorbells>();
+  for (const auto channel : {1U, 2U, 70U, 5'000U}) bells->ring(channel);
   std::vector<std::uint64_t> mine(5'000 / 64 + 1), others(2);
   mine[0] = 1U << 2;
   mine[5'000 / 64] = std::uint64_t{1} << 5'000 % 64;
@@ -61,7 +61,7 @@ TEST(Doorbells, WhoeverCollectsItsOwnLeavesThoseOfOthersRinging) {
 // A collector that silences the last bell of its word must not silence one that rings meanwhile.
 TEST(Doorbells, NoBellThatRingsWhileOthersAreCollectedIsLost) {
   constexpr std::uint32_t kRounds = 2'000;
-  auto const bells = std::make_unique<Doorbells>();
+  const auto bells = std::make_unique<Doorbells>();
   std::atomic<std::uint32_t> heard[2]{};
   std::atomic<bool> done{false};
   std::vector<std::thread> collectors;
@@ -71,10 +71,10 @@ TEST(Doorbells, NoBellThatRingsWhileOthersAreCollectedIsLost) {
       while (!done) bells->collect(own, [&](std::uint32_t) { heard[id].fetch_add(1); });
     });
   for (std::uint32_t round = 0; round < kRounds; ++round) {
-    auto const id = round % 2;
-    auto const before = heard[id].load();
+    const auto id = round % 2;
+    const auto before = heard[id].load();
     bells->ring(id);
-    auto const patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (heard[id].load() == before && std::chrono::steady_clock::now() < patience)
       std::this_thread::yield();
     ASSERT_EQ(heard[id].load(), before + 1) << round;

@@ -9,7 +9,7 @@ namespace stp::service {
 // Looks again and again until it holds. False: it has not for half a minute.
 template <typename Holds>
 bool eventually(Holds&& holds) {
-  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!holds()) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

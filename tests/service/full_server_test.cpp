@@ -56,7 +56,7 @@ TEST_F(FullServer, TurnsFurtherProgramsAwayUntilOneGoes) {
 
 TEST_F(FullServer, TheOperatorChoosesHowManyClientsThereMayBe) {
   server.set_quotas({.clients = 1});
-  auto const first = program();
+  const auto first = program();
   RawClient second(path);
   EXPECT_EQ(second.ask(RequestKind::kHello), -ECONNRESET);
   EXPECT_EQ(first->ask(RequestKind::kHello), 0);
@@ -64,8 +64,8 @@ TEST_F(FullServer, TheOperatorChoosesHowManyClientsThereMayBe) {
 
 TEST_F(FullServer, LetsAnAdministratorWatch) {
   server.set_quotas({.clients = 1});
-  auto const first = program();
-  auto const administrator = operating();
+  const auto first = program();
+  const auto administrator = operating();
   EXPECT_EQ(administrator->reply.admin.clients, 2U);
   EXPECT_EQ(administrator->ask(RequestKind::kStats), 0);
   EXPECT_EQ(administrator->ask(RequestKind::kTraceStatus), -EOPNOTSUPP);
@@ -74,8 +74,8 @@ TEST_F(FullServer, LetsAnAdministratorWatch) {
 
 TEST_F(FullServer, GivesAnAdministratorNoPlaceForPrograms) {
   server.set_quotas({.clients = 1});
-  auto const first = program();
-  auto const administrator = operating();
+  const auto first = program();
+  const auto administrator = operating();
   EXPECT_EQ(administrator->ask(RequestKind::kOpenEndpoint), -ECONNRESET);
   EXPECT_EQ(server.counts().refused, 1U);
   ASSERT_TRUE(clients_become(1));
@@ -84,20 +84,20 @@ TEST_F(FullServer, GivesAnAdministratorNoPlaceForPrograms) {
 TEST_F(FullServer, PlacesOfOperatorsAreNotThoseOfPrograms) {
   server.set_quotas({.clients = 1});
   auto first = program();
-  auto const administrator = operating();
+  const auto administrator = operating();
   first.reset();
   ASSERT_TRUE(clients_become(1));
-  auto const next = program();
+  const auto next = program();
   EXPECT_EQ(administrator->ask(RequestKind::kStats), 0);
 }
 
 TEST_F(FullServer, TheOperatorWhoWasSilentLongestMakesRoomForAnother) {
   server.set_quotas({.clients = 1});
-  auto const first = program();
+  const auto first = program();
   std::vector<std::unique_ptr<RawClient>> operators;
   for (std::size_t i = 0; i < limits::kOperatorPlaces; ++i) operators.push_back(operating());
   ASSERT_EQ(operators[0]->ask(RequestKind::kStats), 0);
-  auto const one_more = operating();
+  const auto one_more = operating();
   EXPECT_TRUE(operators[1]->disconnected());
   EXPECT_EQ(operators[0]->ask(RequestKind::kStats), 0);
   EXPECT_EQ(first->ask(RequestKind::kHello), 0);
@@ -107,9 +107,9 @@ TEST_F(FullServer, TheOperatorWhoWasSilentLongestMakesRoomForAnother) {
 TEST_F(FullServer, LetsNobodyElseWatch) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as somebody else";
   server.set_quotas({.clients = 1});
-  auto const first = stranger();
+  const auto first = stranger();
   ASSERT_EQ(first->ask(RequestKind::kHello), 0);
-  auto const second = stranger();
+  const auto second = stranger();
   EXPECT_TRUE(second->disconnected());
   EXPECT_EQ(server.counts().refused, 1U);
 }

@@ -29,7 +29,7 @@ namespace stp::test {
 class FuseFile {
  public:
   FuseFile() {
-    auto const path = directory_.path();
+    const auto path = directory_.path();
     std::array<int, 2> said{};
     shared_ = static_cast<Shared*>(
         ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -49,7 +49,7 @@ class FuseFile {
       return;
     }
     // It is mounted where the server is, and nowhere else.
-    auto const inside = "/proc/" + std::to_string(server_) + "/root" + path + "/file";
+    const auto inside = "/proc/" + std::to_string(server_) + "/root" + path + "/file";
     file_.reset(::open(inside.c_str(), O_RDWR | O_CLOEXEC));
     if (!file_) why_not_ = std::string("the FUSE file: ") + std::strerror(errno);
   }
@@ -86,8 +86,8 @@ class FuseFile {
 
     [[noreturn]] void run() {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      auto const error = mount();
-      [[maybe_unused]] auto const put = ::write(says, &error, sizeof error);
+      const auto error = mount();
+      [[maybe_unused]] const auto put = ::write(says, &error, sizeof error);
       if (error == 0) serve();
       ::_exit(0);
     }
@@ -98,7 +98,7 @@ class FuseFile {
       std::array<char, 96> options{};
       std::snprintf(options.data(), options.size(),
                     "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", device);
-      auto const mounted =
+      const auto mounted =
           ::unshare(CLONE_NEWNS) == 0 &&
           ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
           ::mount("stp-test", path, "fuse", MS_NOSUID | MS_NODEV, options.data()) == 0;
@@ -108,7 +108,7 @@ class FuseFile {
     void serve() {
       alignas(8) std::array<char, FUSE_MIN_READ_BUFFER + 4'096> buffer;
       for (;;) {
-        auto const got = ::read(device, buffer.data(), buffer.size());
+        const auto got = ::read(device, buffer.data(), buffer.size());
         if (got < 0 && errno == ENODEV) return;
         if (got < static_cast<ssize_t>(sizeof(fuse_in_header))) continue;
         fuse_in_header in;
@@ -165,14 +165,14 @@ class FuseFile {
     template <typename Body>
     void reply(const fuse_in_header& in, const Body& body) {
       std::array<char, sizeof(fuse_out_header) + sizeof(Body)> message;
-      fuse_out_header const out{.len = message.size(), .error = 0, .unique = in.unique};
+      const fuse_out_header out{.len = message.size(), .error = 0, .unique = in.unique};
       std::memcpy(message.data(), &out, sizeof out);
       std::memcpy(message.data() + sizeof out, &body, sizeof body);
-      [[maybe_unused]] auto const put = ::write(device, message.data(), message.size());
+      [[maybe_unused]] const auto put = ::write(device, message.data(), message.size());
     }
     void refuse(const fuse_in_header& in) {
-      fuse_out_header const out{.len = sizeof out, .error = -ENOSYS, .unique = in.unique};
-      [[maybe_unused]] auto const put = ::write(device, &out, sizeof out);
+      const fuse_out_header out{.len = sizeof out, .error = -ENOSYS, .unique = in.unique};
+      [[maybe_unused]] const auto put = ::write(device, &out, sizeof out);
     }
   };
 

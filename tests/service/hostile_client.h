@@ -34,7 +34,7 @@ class Hostile {
 
   ~Hostile() {
     // A child that held everything of this one longer than itself.
-    for (auto const child : children_) ::waitpid(child, nullptr, 0);
+    for (const auto child : children_) ::waitpid(child, nullptr, 0);
   }
   Hostile(const Hostile&) = delete;
   Hostile& operator=(const Hostile&) = delete;
@@ -101,8 +101,8 @@ class Hostile {
   }
 
   void spoil_page() {
-    auto const size = std::min<std::size_t>(page_->size(), sizeof(ClientPage));
-    auto const at = dice_() % size;
+    const auto size = std::min<std::size_t>(page_->size(), sizeof(ClientPage));
+    const auto at = dice_() % size;
     fill(std::span(page_->data(), size).subspan(at, std::min<std::size_t>(size - at, 512)));
     ring();
   }
@@ -116,10 +116,10 @@ class Hostile {
 
   void spoil_channel() {
     if (channels_.empty()) return make_channel();
-    auto const& channel = *channels_[dice_() % channels_.size()].memory;
-    auto const memory = std::span(channel.data(), channel.size());
+    const auto& channel = *channels_[dice_() % channels_.size()].memory;
+    const auto memory = std::span(channel.data(), channel.size());
     // The indices, in the first lines, more often than entries.
-    auto const at = dice_() % 2 == 0 ? dice_() % 256 : dice_() % memory.size();
+    const auto at = dice_() % 2 == 0 ? dice_() % 256 : dice_() % memory.size();
     fill(memory.subspan(at, std::min<std::size_t>(memory.size() - at, 1 + dice_() % 256)));
     ring();
   }
@@ -127,9 +127,9 @@ class Hostile {
   // Always full: what the daemon takes out of it is there again. The entries are what they are.
   void refill_ring() {
     if (channels_.empty()) return make_channel();
-    auto const& channel = channels_[dice_() % channels_.size()];
+    const auto& channel = channels_[dice_() % channels_.size()];
     auto& control = *reinterpret_cast<ChannelControl*>(channel.memory->data());
-    auto const capacity = dice_() % 8 == 0 ? static_cast<std::uint32_t>(dice_()) : kRing;
+    const auto capacity = dice_() % 8 == 0 ? static_cast<std::uint32_t>(dice_()) : kRing;
     for (auto rounds = dice_() % 2'000; rounds > 0; --rounds) {
       control.tx_head.store(control.tx_tail.load() + capacity);
       if (rounds % 64 == 0) ring();
@@ -138,7 +138,7 @@ class Hostile {
 
   // What holds for all who share a descriptor, or for the memory behind it.
   void meddle() {
-    auto const fd = shared_descriptor();
+    const auto fd = shared_descriptor();
     switch (dice_() % 8) {
       case 0:
         ::fcntl(fd, F_SETFL, 0);
@@ -157,7 +157,7 @@ class Hostile {
         ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kMemory);
         break;
       case 5: {
-        [[maybe_unused]] auto const cut = ::ftruncate(fd, static_cast<off_t>(dice_() % kMemory));
+        [[maybe_unused]] const auto cut = ::ftruncate(fd, static_cast<off_t>(dice_() % kMemory));
         break;
       }
       case 6:
@@ -170,7 +170,7 @@ class Hostile {
   }
   // Its own socket is left out: this client would wait on it itself.
   int shared_descriptor() {
-    auto const which = dice_() % (2 + channels_.size());
+    const auto which = dice_() % (2 + channels_.size());
     if (which == 0) return page_->fd();
     if (which == 1) return bell_.get();
     return channels_[which - 2].memory->fd();
@@ -181,9 +181,9 @@ class Hostile {
     ::poll(&ready, 1, 0);
     ::fcntl(bell, F_SETFL, O_NONBLOCK);
     if (dice_() % 2 == 0) [[maybe_unused]]
-      auto const put = ::write(bell, &value, sizeof value);
+      const auto put = ::write(bell, &value, sizeof value);
     else [[maybe_unused]]
-      auto const got = ::read(bell, &value, sizeof value);
+      const auto got = ::read(bell, &value, sizeof value);
     if (dice_() % 2 == 0) ::fcntl(bell, F_SETFL, 0);
   }
 
@@ -194,7 +194,7 @@ class Hostile {
     for (auto kinds = 1 + dice_() % 4; kinds > 0; --kinds) fds.push_back(some_descriptor());
     std::vector<int> numbers;
     for (auto count = 1 + dice_() % kMost; count > 0; --count)
-      if (auto const fd = fds[count % fds.size()].get(); fd >= 0) numbers.push_back(fd);
+      if (const auto fd = fds[count % fds.size()].get(); fd >= 0) numbers.push_back(fd);
     if (numbers.empty()) return;
     std::vector<std::byte> bytes(dice_() % 4 == 0 ? dice_() % 2'000 : sizeof(Request));
     std::vector<std::byte> control(CMSG_SPACE(numbers.size() * sizeof(int)));
@@ -210,14 +210,14 @@ class Hostile {
     header->cmsg_len = CMSG_LEN(numbers.size() * sizeof(int));
     std::memcpy(CMSG_DATA(header), numbers.data(), numbers.size() * sizeof(int));
     // Nobody answers what has not left: too much was under way.
-    auto const sent = ::sendmsg(client_.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+    const auto sent = ::sendmsg(client_.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
     if (!sent || dice_() % 2 == 0) return lose();  // unread, perhaps
     read_replies();
   }
 
   // It goes; a child of it has all that it had, for a while.
   void leave_a_child() {
-    auto const child = ::fork();
+    const auto child = ::fork();
     if (child == 0) {
       ::usleep(2'000);
       ::_exit(0);
@@ -232,7 +232,7 @@ class Hostile {
     auto& channel = channels_[dice_() % channels_.size()].rings;
     for (auto count = 1 + dice_() % 8; count > 0; --count) {
       SendEntry entry{};
-      auto const op = dice_() % 2 == 0 ? wire::Op::kData : static_cast<wire::Op>(dice_() % 32);
+      const auto op = dice_() % 2 == 0 ? wire::Op::kData : static_cast<wire::Op>(dice_() % 32);
       entry.header.op_flags = wire::op_flags(op);
       entry.header.mx = static_cast<std::uint16_t>(dice_() % 4);
       entry.header.d_id = static_cast<std::uint16_t>(dice_() % 2);
@@ -265,13 +265,13 @@ class Hostile {
   }
 
   void keep_channel(const Request& request) {
-    auto const result = client_.ask(request);
+    const auto result = client_.ask(request);
     if (result == -ECONNRESET) return lose();
     if (result != 0 || client_.fds.empty()) return;
     vc_ = client_.reply.vc;
     auto channel = SharedMemory::adopt(client_.fds[0].release(), 0, client_.reply.channel_size);
     if (channel == nullptr) return;
-    UserChannel const rings(channel->data());  // it believes what it finds: while it is good
+    const UserChannel rings(channel->data());  // it believes what it finds: while it is good
     channels_.push_back({std::move(channel), rings});
   }
 
@@ -291,12 +291,12 @@ class Hostile {
     std::vector<UniqueFd> fds;
     if (request.kind == RequestKind::kMap || dice_() % 128 == 0) add_memory(request, fds);
     std::vector<int> numbers;
-    for (auto const& fd : fds) numbers.push_back(fd.get());
+    for (const auto& fd : fds) numbers.push_back(fd.get());
     if (send_request(client_.socket.get(), request, numbers) != 0) return lose();
     // Taken away while the daemon is at it, where nothing forbids that.
-    for (auto const& fd : fds)
+    for (const auto& fd : fds)
       if (dice_() % 2 == 0) [[maybe_unused]]
-        auto const cut = ::ftruncate(fd.get(), 0);
+        const auto cut = ::ftruncate(fd.get(), 0);
     if (dice_() % 64 == 0) return lose();  // gone before the answer
     Reply reply;
     std::vector<UniqueFd> received;
@@ -304,7 +304,7 @@ class Hostile {
   }
 
   void add_memory(Request& request, std::vector<UniqueFd>& fds) {
-    auto const count = 1 + dice_() % 3;
+    const auto count = 1 + dice_() % 3;
     for (std::uint64_t i = 0; i < count; ++i) fds.push_back(some_descriptor());
     request.segment_count = static_cast<std::uint32_t>(dice_() % 16 == 0 ? dice_() : count);
     request.piece_count = dice_() % 16 == 0 ? static_cast<std::uint32_t>(dice_()) : 1;
@@ -344,13 +344,13 @@ class Hostile {
       case 10: {
         std::array<int, 2> pipe{-1, -1};
         if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return {};
-        UniqueFd const reader(pipe[0]);
+        const UniqueFd reader(pipe[0]);
         return UniqueFd(pipe[1]);
       }
       case 11: {
         std::array<int, 2> pair{-1, -1};
         if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) return {};
-        UniqueFd const other(pair[1]);
+        const UniqueFd other(pair[1]);
         return UniqueFd(pair[0]);
       }
       default: {

@@ -31,10 +31,10 @@ class LingeringSocket {
     fd.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::connect(fd.get(), any, sizeof address), 0);
     peer_.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    std::array<char, 65'536> const bytes{};
+    const std::array<char, 65'536> bytes{};
     while (::send(fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
     }
-    linger const wait{.l_onoff = 1, .l_linger = kSeconds};
+    const linger wait{.l_onoff = 1, .l_linger = kSeconds};
     EXPECT_EQ(::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof wait), 0);
   }
   LingeringSocket(LingeringSocket&&) = default;
@@ -42,7 +42,7 @@ class LingeringSocket {
   // Never waits itself, should it be the last.
   ~LingeringSocket() {
     if (!fd) return;
-    linger const none{};
+    const linger none{};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
   }
 

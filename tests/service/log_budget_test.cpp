@@ -20,7 +20,7 @@ Told end_intervals(LogBudget& budget, LogBudget::Clock::time_point now) {
 
 TEST(LogBudget, TellsOnceInAnIntervalWhatItHasKeptBack) {
   LogBudget budget;
-  LogBudget::Clock::time_point const begin{};
+  const LogBudget::Clock::time_point begin{};
   unsigned written = 0;
   for (int i = 0; i < 10'000; ++i) written += budget.allows(1'000, begin) ? 1 : 0;
   EXPECT_EQ(written, LogBudget::kLines);
@@ -33,7 +33,7 @@ TEST(LogBudget, TellsOnceInAnIntervalWhatItHasKeptBack) {
 
 TEST(LogBudget, ManyUsersAtOnceShareOneOnceTheyAreTooMany) {
   LogBudget budget;
-  LogBudget::Clock::time_point const begin{};
+  const LogBudget::Clock::time_point begin{};
   unsigned written = 0;
   for (uid_t user = 0; user < 100'000; ++user) written += budget.allows(user, begin) ? 1 : 0;
   EXPECT_LE(written, 256 + LogBudget::kLines);

@@ -25,7 +25,7 @@ class SharedGrants : public ServiceFixture {
     auto flow = std::make_unique<Flow>();
     flow->receiver = client;
     flow->memory.resize(kBuffer);
-    auto const endpoint = open(client), sender = open(far);
+    const auto endpoint = open(client), sender = open(far);
     EXPECT_EQ(on_endpoint(client, RequestKind::kListen, endpoint), 0);
     EXPECT_EQ(on_endpoint(far, RequestKind::kConnect, sender), 0);
     flow->far_end = take_end();
@@ -80,7 +80,7 @@ class SharedGrants : public ServiceFixture {
 };
 
 TEST_F(SharedGrants, OfAllClientsTogetherAreBounded) {
-  auto const hers = flow_to(alice), his = flow_to(bob);
+  const auto hers = flow_to(alice), his = flow_to(bob);
   grant(*hers, kBlocks);
   grant(*his, kBlocks);
   service.poll();
@@ -95,7 +95,7 @@ TEST_F(SharedGrants, OfAllClientsTogetherAreBounded) {
 }
 
 TEST_F(SharedGrants, OneWhoseSendersAreSilentHoldsUpNobodyElse) {
-  auto const hers = flow_to(alice), his = flow_to(bob);
+  const auto hers = flow_to(alice), his = flow_to(bob);
   grant(*his, 10 * kBlocks);
   service.poll();
   EXPECT_EQ(held(), 9 * kBlocks);
@@ -113,7 +113,7 @@ TEST_F(SharedGrants, OneWhoseSendersAreSilentHoldsUpNobodyElse) {
 }
 
 TEST_F(SharedGrants, OneClientIsOneHoweverManyEndpointsItOpens) {
-  auto const first = flow_to(bob), second = flow_to(bob), third = flow_to(bob);
+  const auto first = flow_to(bob), second = flow_to(bob), third = flow_to(bob);
   grant(*first, kBlocks);
   grant(*second, kBlocks);
   grant(*third, kBlocks);
@@ -122,7 +122,7 @@ TEST_F(SharedGrants, OneClientIsOneHoweverManyEndpointsItOpens) {
 }
 
 TEST_F(SharedGrants, OfOneWhoGoesAreOthersAgain) {
-  auto const hers = flow_to(alice), his = flow_to(bob);
+  const auto hers = flow_to(alice), his = flow_to(bob);
   grant(*his, kBlocks);
   service.poll();
   grant(*hers, kBlocks);

@@ -25,8 +25,8 @@ class PcapngTest : public testing::Test {
   }
   // Frame `i` is i bytes long, all of value i, in two parts.
   static void write(PcapngWriter& writer, std::size_t i) {
-    std::vector<std::byte> const bytes(i, static_cast<std::byte>(i));
-    auto const split = i / 3;
+    const std::vector<std::byte> bytes(i, static_cast<std::byte>(i));
+    const auto split = i / 3;
     writer.frame(1'000'000'000'123'456'789 + i, Bytes(bytes).first(split),
                  Bytes(bytes).subspan(split),
                  i % 2 != 0 ? PcapngWriter::Way::kSent : PcapngWriter::Way::kReceived);
@@ -34,7 +34,7 @@ class PcapngTest : public testing::Test {
   std::vector<test::Packet> read() { return test::read_trace(path); }
 
   test::TemporaryDirectory directory;
-  std::string const path = directory.path() + "/trace.pcapng";
+  const std::string path = directory.path() + "/trace.pcapng";
 };
 
 TEST_F(PcapngTest, AnEmptyTraceIsValid) {
@@ -45,12 +45,12 @@ TEST_F(PcapngTest, AnEmptyTraceIsValid) {
 TEST_F(PcapngTest, FramesComeBackWithTheirTimes) {
   constexpr std::size_t kFrames = 300;
   {
-    auto const writer = create();
+    const auto writer = create();
     for (std::size_t i = 0; i < kFrames; ++i) write(*writer, i);
     EXPECT_EQ(writer->frames(), kFrames);
     EXPECT_EQ(writer->dropped(), 0U);
   }
-  auto const packets = read();
+  const auto packets = read();
   ASSERT_EQ(packets.size(), kFrames);
   for (std::size_t i = 0; i < kFrames; ++i) {
     EXPECT_EQ(packets[i].time, 1'000'000'000'123'456'789 + i);
@@ -60,7 +60,7 @@ TEST_F(PcapngTest, FramesComeBackWithTheirTimes) {
 
 TEST_F(PcapngTest, ItEndsAfterTheFramesAskedFor) {
   {
-    auto const writer = create({.interface = "i", .program = "p", .max_frames = 7});
+    const auto writer = create({.interface = "i", .program = "p", .max_frames = 7});
     for (std::size_t i = 0; i < 20; ++i) write(*writer, 60 + i);
     EXPECT_EQ(writer->dropped(), 0U);
   }
@@ -68,9 +68,9 @@ TEST_F(PcapngTest, ItEndsAfterTheFramesAskedFor) {
 }
 
 TEST_F(PcapngTest, TheFileIsValidWhileItGrows) {
-  auto const writer = create();
+  const auto writer = create();
   for (std::size_t i = 0; i < 10; ++i) write(*writer, 100);
-  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (read().size() != 10 && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(read().size(), 10U);
@@ -81,7 +81,7 @@ TEST_F(PcapngTest, WhatFindsNoRoomIsCountedAndTheRestIsWhole) {
   constexpr std::size_t kFrames = 5'000, kSize = 199;
   std::uint64_t written = 0;
   {
-    auto const writer =
+    const auto writer =
         create({.interface = "i", .program = "p", .ring_bytes = std::size_t{1} << 12});
     for (std::size_t i = 0; i < kFrames; ++i) {
       write(*writer, kSize);
@@ -91,9 +91,9 @@ TEST_F(PcapngTest, WhatFindsNoRoomIsCountedAndTheRestIsWhole) {
     EXPECT_EQ(written + writer->dropped(), kFrames);
     EXPECT_GT(writer->dropped(), 0U);
   }
-  auto const packets = read();
+  const auto packets = read();
   EXPECT_EQ(packets.size(), written);
-  for (auto const& packet : packets)
+  for (const auto& packet : packets)
     ASSERT_EQ(packet.bytes, std::vector<std::byte>(kSize, static_cast<std::byte>(kSize)));
 }
 

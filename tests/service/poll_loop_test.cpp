@@ -63,9 +63,9 @@ TEST_P(PollLoopTest, StaysAwayWhileACallerDrives) {
   // Once it has seen the caller it asks for the lock no more.
   ASSERT_TRUE(eventually([&] {
     service.lock().lock();
-    auto const until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
     while (std::chrono::steady_clock::now() < until) loop.visited();
-    auto const wanted = service.lock().wanted();
+    const auto wanted = service.lock().wanted();
     service.lock().unlock();
     return !wanted;
   }));
@@ -89,7 +89,7 @@ TEST_P(PollLoopTest, TakesOverWhenTheLastCallerHasGone) {
 TEST_P(PollLoopTest, PostsDoNotSendItAwayFromAProgramThatLeavesItsFramesToIt) {
   PollLoop loop(service, GetParam());
   loop.start();
-  auto const post = [&] {
+  const auto post = [&] {
     std::lock_guard guard(service.lock());
     loop.posted();
   };
@@ -111,7 +111,7 @@ TEST_P(PollLoopTest, PostsDoNotSendItAwayFromAProgramThatLeavesItsFramesToIt) {
 TEST_P(PollLoopTest, ACallThatLooksSendsItAway) {
   PollLoop loop(service, GetParam());
   loop.start();
-  auto const visit = [&] {
+  const auto visit = [&] {
     std::lock_guard guard(service.lock());
     loop.visited();
   };
@@ -142,7 +142,7 @@ TEST(SleepBudget, LooksAsOftenAsTwoPercentOfACoreAllow) {
   constexpr Time kShortest = 50 * kMicrosecond, kLongest = kMillisecond;
   SleepBudget looks(kShortest, kLongest);
   EXPECT_EQ(looks.pause(), kLongest) << "nothing is known yet";
-  for (Time const cost : {1'000, 5'000, 10'000}) {
+  for (const Time cost : {1'000, 5'000, 10'000}) {
     looks.set_cost(cost);
     EXPECT_LE(100 * cost, 2 * looks.pause()) << "of " << cost << " ns";
     EXPECT_GE(100 * cost, looks.pause()) << "of " << cost << " ns";
@@ -156,7 +156,7 @@ TEST(SleepBudget, LooksAsOftenAsTwoPercentOfACoreAllow) {
 TEST(SleepBudget, MeasuresWhatALookCosts) {
   SleepBudget looks(1, kSecond);
   for (int i = 0; i < 100; ++i) {
-    auto const until = port::now() + 20 * kMicrosecond;
+    const auto until = port::now() + 20 * kMicrosecond;
     while (port::now() < until) {
     }
     looks.looked();
@@ -167,7 +167,7 @@ TEST(SleepBudget, MeasuresWhatALookCosts) {
 
 TEST(Absence, IsLongerEachTimeForWhoKeepsComing) {
   Absence absence(100 * kMicrosecond);
-  for (Time const expected : {100, 200, 400, 800, 1'600, 2'000, 2'000})
+  for (const Time expected : {100, 200, 400, 800, 1'600, 2'000, 2'000})
     EXPECT_EQ(absence.prolong(), expected * kMicrosecond);
 }
 

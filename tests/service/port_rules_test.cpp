@@ -12,9 +12,9 @@ constexpr uid_t kSomebody = 54'321;
 
 PortRules rules(const std::vector<std::string>& texts) {
   std::vector<PortRule> parsed;
-  for (auto const& text : texts) {
+  for (const auto& text : texts) {
     std::string error;
-    auto const rule = PortRules::parse(text, error);
+    const auto rule = PortRules::parse(text, error);
     EXPECT_TRUE(rule) << error;
     if (rule) parsed.push_back(*rule);
   }
@@ -26,7 +26,7 @@ TEST(PortRulesTest, WithoutARuleEverybodyMayOnEveryPort) {
 }
 
 TEST(PortRulesTest, WithOneRuleOnlyThoseNamedMay) {
-  auto const some = rules({"user:54321:3000-3009", "group:77:4000", "all:5000-5001"});
+  const auto some = rules({"user:54321:3000-3009", "group:77:4000", "all:5000-5001"});
   EXPECT_TRUE(some.permit(3'000, kSomebody, {}));
   EXPECT_TRUE(some.permit(3'009, kSomebody, {}));
   EXPECT_FALSE(some.permit(3'010, kSomebody, {}));
@@ -37,13 +37,13 @@ TEST(PortRulesTest, WithOneRuleOnlyThoseNamedMay) {
 }
 
 TEST(PortRulesTest, PortsHave32Bits) {
-  auto const high = rules({"all:2147483648-4294967295"});
+  const auto high = rules({"all:2147483648-4294967295"});
   EXPECT_TRUE(high.permit(0xffff'ffff, kSomebody, {}));
   EXPECT_FALSE(high.permit(0x7fff'ffff, kSomebody, {}));
 }
 
 TEST(PortRulesTest, RootAndTheDaemonsUserAlwaysMay) {
-  auto const none = rules({"user:54321:1"});
+  const auto none = rules({"user:54321:1"});
   EXPECT_TRUE(none.permit(3'000, 0, {}));
   EXPECT_TRUE(none.permit(3'000, ::geteuid(), {}));
 }
@@ -70,7 +70,7 @@ class ChosenQuotasTest : public ServiceFixture {};
 TEST_F(ChosenQuotasTest, ListeningTakesARule) {
   service.identify(alice, {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
   service.set_port_rules(rules({"user:54321:4000"}));
-  auto const endpoint = open(alice);
+  const auto endpoint = open(alice);
   EXPECT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), -EACCES);
   service.set_port_rules(rules({"user:54321:3000-4000"}));
   EXPECT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), 0);
@@ -87,10 +87,10 @@ TEST_F(ChosenQuotasTest, APortOfOnesOwnTakesARule) {
 
 TEST_F(ChosenQuotasTest, SlotsOfAllConnectionsAreBoundTogether) {
   service.set_quotas({.slots = 3 * usual_config().slots});
-  auto const endpoint = open(alice);
+  const auto endpoint = open(alice);
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0) << i;
-  auto const last = reply.vc;
+  const auto last = reply.vc;
   EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), -EDQUOT);
   EXPECT_STREQ(reply.text,
                "this program has all that --max-slots 192 of stpd allows: raise it, then SIGHUP");
@@ -103,18 +103,18 @@ TEST_F(ChosenQuotasTest, SlotsOfAllConnectionsAreBoundTogether) {
 
 TEST_F(ChosenQuotasTest, ConnectionsAreBound) {
   service.set_quotas({.connections = 2});
-  auto const endpoint = open(alice);
+  const auto endpoint = open(alice);
   EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0);
   EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0);
   EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), -EDQUOT);
-  auto const of_bob = open(bob);
+  const auto of_bob = open(bob);
   EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, of_bob), 0);
 }
 
 TEST_F(ChosenQuotasTest, MappedMemoryIsBound) {
   service.set_quotas({.mapped_bytes = kBuffer});
-  auto const endpoint = open(alice);
-  auto const keep = std::make_shared<int>();
+  const auto endpoint = open(alice);
+  const auto keep = std::make_shared<int>();
   EXPECT_EQ(map(alice, endpoint, Direction::kReceive, destination, keep), 0);
   EXPECT_EQ(map(alice, endpoint, Direction::kTransmit, destination, keep), -EDQUOT);
 }

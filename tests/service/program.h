@@ -71,7 +71,7 @@ class Program {
     pollfd ready{.fd = reader_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&ready, 1, kPatienceMs) != 1) return false;
     std::array<char, 4'096> buffer;
-    auto const got = ::read(reader_.get(), buffer.data(), buffer.size());
+    const auto got = ::read(reader_.get(), buffer.data(), buffer.size());
     if (got <= 0) return false;
     output_.append(buffer.data(), static_cast<std::size_t>(got));
     return true;

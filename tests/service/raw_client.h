@@ -18,7 +18,7 @@ namespace stp::service {
 
 // As libst does before it lends memory: whoever owns it makes its pages.
 inline void make_pages(int fd, std::size_t size) {
-  std::vector<std::byte> const zeros(size);
+  const std::vector<std::byte> zeros(size);
   EXPECT_EQ(::pwrite(fd, zeros.data(), size, 0), static_cast<ssize_t>(size));
 }
 inline std::shared_ptr<SharedMemory> made_memory(std::size_t size) {
@@ -40,9 +40,9 @@ class RawClient {
 
   // The reply's result; -ECONNRESET: disconnected.
   int ask(const Request& request, std::span<const int> request_fds = {}) {
-    auto const sent = send_request(socket.get(), request, request_fds);
+    const auto sent = send_request(socket.get(), request, request_fds);
     if (sent != 0) return sent;
-    auto const got = receive_reply(socket.get(), reply, fds);
+    const auto got = receive_reply(socket.get(), reply, fds);
     return got != 0 ? got : reply.result;
   }
   int ask(RequestKind kind, EndpointId endpoint = kNoneId) {
@@ -54,7 +54,7 @@ class RawClient {
     return ask(request);
   }
   void send_bytes(std::size_t size) {
-    std::vector<std::byte> const bytes(size, std::byte{0xa5});
+    const std::vector<std::byte> bytes(size, std::byte{0xa5});
     ASSERT_EQ(::send(socket.get(), bytes.data(), size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
   }
   bool disconnected() {

@@ -20,7 +20,7 @@ struct Packet {
 // The frames of a trace, read with somebody else's reader.
 inline std::vector<Packet> read_trace(const std::string& path) {
   char error[PCAP_ERRBUF_SIZE] = {};
-  std::unique_ptr<pcap_t, decltype(&pcap_close)> const file(
+  const std::unique_ptr<pcap_t, decltype(&pcap_close)> file(
       pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO, error),
       &pcap_close);
   EXPECT_NE(file, nullptr) << error;
@@ -32,7 +32,7 @@ inline std::vector<Packet> read_trace(const std::string& path) {
   int result;
   while ((result = pcap_next_ex(file.get(), &header, &data)) == 1) {
     EXPECT_EQ(header->caplen, header->len);
-    auto const* const from = reinterpret_cast<const std::byte*>(data);
+    const auto* const from = reinterpret_cast<const std::byte*>(data);
     packets.push_back(
         {static_cast<Time>(header->ts.tv_sec) * kSecond + static_cast<Time>(header->ts.tv_usec),
          {from, from + header->caplen}});

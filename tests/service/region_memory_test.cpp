@@ -67,7 +67,7 @@ TEST_P(LentMemory, IsThereWhereItsOwnerHasMadeIt) {
 TEST_P(LentMemory, WithAHoleIsRefusedAndNoPageIsMade) {
   Lent lent(kSize);
   ASSERT_EQ(lent.punch(2 * page_size(), page_size()), 0);
-  auto const before = bytes_made(lent.fd());
+  const auto before = bytes_made(lent.fd());
   ASSERT_EQ(lent.map(GetParam()), 0);
   EXPECT_EQ(lent.memory->populate(kSize), -EFAULT);
   EXPECT_EQ(bytes_made(lent.fd()), before);
@@ -83,10 +83,10 @@ TEST_P(LentMemory, WhoTouchesAPageThatWasTakenAwayFindsZerosAndItsOwnerIsTold) {
   ASSERT_EQ(other.map(GetParam()), 0);
   ASSERT_EQ(lent.memory->populate(kSize), 0);
   ASSERT_EQ(lent.punch(0, kSize), 0);
-  auto const tears = MemoryGuard::tears();
-  auto const* const bytes = reinterpret_cast<volatile char*>(lent.memory->pieces()[0].data());
-  for (auto const at : {3 * page_size() + 5, 3 * page_size() + 6}) {
-    auto const found = static_cast<int>(bytes[at]);
+  const auto tears = MemoryGuard::tears();
+  const auto* const bytes = reinterpret_cast<volatile char*>(lent.memory->pieces()[0].data());
+  for (const auto at : {3 * page_size() + 5, 3 * page_size() + 6}) {
+    const auto found = static_cast<int>(bytes[at]);
     EXPECT_EQ(found, 0);
   }
   EXPECT_EQ(MemoryGuard::tears(), tears + 1);
@@ -108,7 +108,7 @@ TEST(LentMemoryOfMany, FindsEachOfManyRegionsAndForgetsThem) {
     ASSERT_EQ(all.back()->map(Direction::kReceive), 0);
     if (i % 3 == 2) all.erase(all.begin() + i / 3);
   }
-  for (auto const& lent : all) {
+  for (const auto& lent : all) {
     ASSERT_EQ(lent->punch(0, page_size()), 0);
     *reinterpret_cast<volatile char*>(lent->memory->pieces()[0].data()) = 1;
     EXPECT_TRUE(*lent->torn);
@@ -137,8 +137,8 @@ TEST(LentMemoryKinds, WhatIsSealedAgainstWritingIsLookedThroughOnce) {
 TEST(LentMemoryKinds, WhatOnlyItsOwnerMayWriteIsRefused) {
   if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
   Lent lent(kSize);
-  auto const path = "/proc/self/fd/" + std::to_string(lent.fd());
-  std::array<UniqueFd, 1> const read_only{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
+  const auto path = "/proc/self/fd/" + std::to_string(lent.fd());
+  const std::array<UniqueFd, 1> read_only{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
   std::shared_ptr<RegionMemory> memory;
   EXPECT_EQ(
       RegionMemory::map(lent.request(Direction::kTransmit), read_only, {}, {}, lent.torn, memory),
@@ -193,11 +193,11 @@ TEST_F(TornMemory, EndsWhoTookItAwayAndNobodyElse) {
   connect();
   Lent lent(kSize);
   map_lent(lent);
-  auto const mx = grant_to_alice();
+  const auto mx = grant_to_alice();
   EXPECT_FALSE(service.next_expelled());
   ASSERT_EQ(lent.punch(0, kSize), 0);
   send_to_bob(mx);
-  auto const expelled = service.next_expelled();
+  const auto expelled = service.next_expelled();
   ASSERT_TRUE(expelled);
   EXPECT_EQ(*expelled, alice);
   EXPECT_FALSE(service.next_expelled());

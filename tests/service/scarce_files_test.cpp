@@ -53,7 +53,7 @@ TEST_F(ScarceFiles, KeepNoOperatorOut) {
 TEST_F(ScarceFiles, CostAProgramWhatItAsksForAndNothingThatItHas) {
   RawClient program(path);
   ASSERT_EQ(program.ask(RequestKind::kOpenEndpoint), 0);
-  auto const endpoint = program.reply.endpoint;
+  const auto endpoint = program.reply.endpoint;
   use_up_files();
   EXPECT_EQ(program.ask(RequestKind::kConnect, endpoint), -EMFILE);
   EXPECT_EQ(program.ask(RequestKind::kListen, endpoint), -EMFILE);

@@ -47,7 +47,7 @@ struct ServedSocket {
   }
 
   test::TemporaryDirectory directory;
-  std::string const path = directory.path() + "/stpd.sock";
+  const std::string path = directory.path() + "/stpd.sock";
   Service service{std::make_unique<test::TestPort>()};
   PollLoop loop{service, PollPolicy::kAdaptive};
   Server server{service, path};

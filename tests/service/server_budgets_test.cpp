@@ -55,10 +55,10 @@ TEST_F(ServerBudgets, AUserWhoTakesAllItMayLeavesPlacesForOthers) {
 TEST_F(ServerBudgets, MemoryThatCannotBePaidForIsNotLookedAt) {
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
-  auto const endpoint = client.reply.endpoint;
+  const auto endpoint = client.reply.endpoint;
   set_quotas({.mapped_bytes = kSize / 2});
-  auto const memory = SharedMemory::create("test", kSize);  // none of its pages is made
-  auto const files = std::array{memory->fd()};
+  const auto memory = SharedMemory::create("test", kSize);  // none of its pages is made
+  const auto files = std::array{memory->fd()};
   EXPECT_EQ(client.ask(map_request(endpoint, kSize), files), -EDQUOT);
   EXPECT_EQ(std::string(text_of(client.reply.text)),
             "this program has all that --max-mapped 32768 of stpd allows: raise it, then SIGHUP");
@@ -81,7 +81,7 @@ TEST_F(ServerBudgets, AllOfASegmentCountsHoweverLittleOfItIsUsed) {
   set_quotas({.mapped_bytes = kSize});
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
-  auto const memory = made_memory(2 * kSize);
+  const auto memory = made_memory(2 * kSize);
   auto request = map_request(client.reply.endpoint, 2 * kSize);
   request.pieces[0].length = std::uint64_t{1} << 14;
   EXPECT_EQ(client.ask(request, std::array{memory->fd()}), -EDQUOT);
@@ -91,9 +91,9 @@ TEST_F(ServerBudgets, WhatAProgramHadComesBackWhenItGoes) {
   {
     RawClient client(path);
     ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
-    auto const endpoint = client.reply.endpoint;
+    const auto endpoint = client.reply.endpoint;
     ASSERT_EQ(client.ask(RequestKind::kListen, endpoint), 0);
-    auto const memory = made_memory(kSize);
+    const auto memory = made_memory(kSize);
     ASSERT_EQ(client.ask(map_request(endpoint, kSize), std::array{memory->fd()}), 0);
     EXPECT_EQ(used(Resource::kMappedBytes), kSize);
     EXPECT_EQ(used(Resource::kConnections), limits::kBacklog);
@@ -109,7 +109,7 @@ TEST_F(ServerBudgets, WhatAProgramHadComesBackWhenItGoes) {
 TEST_F(ServerBudgets, AChannelThatWasHandedOutTakesNoFileAnyMore) {
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
-  auto const before = used(Resource::kFiles);
+  const auto before = used(Resource::kFiles);
   ASSERT_EQ(client.ask(RequestKind::kConnect, client.reply.endpoint), 0);
   ASSERT_EQ(client.ask(RequestKind::kHello), 0);  // after what follows the reply
   EXPECT_EQ(used(Resource::kFiles), before);

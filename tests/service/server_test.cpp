@@ -31,7 +31,7 @@ class ServerTest : public testing::Test, protected ServedSocket {
     RawClient client(path);
     if (steps == 0) return;
     ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
-    auto const endpoint = client.reply.endpoint;
+    const auto endpoint = client.reply.endpoint;
     if (steps == 1) return;
     ASSERT_EQ(client.ask(map_request(endpoint, memory.size()), std::array{memory.fd()}), 0);
     if (steps == 2) return;
@@ -65,7 +65,7 @@ TEST_F(ServerTest, HelloGivesThePageAndTheBell) {
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kHello), 0);
   ASSERT_EQ(client.fds.size(), 2U);
-  auto const page = SharedMemory::adopt(client.fds[0].release(), 0, sizeof(ClientPage));
+  const auto page = SharedMemory::adopt(client.fds[0].release(), 0, sizeof(ClientPage));
   ASSERT_NE(page, nullptr);
   EXPECT_EQ(reinterpret_cast<ClientPage*>(page->data())->magic, kClientPageMagic);
   std::uint64_t const one = 1;
@@ -77,14 +77,14 @@ TEST_F(ServerTest, HelloGivesThePageAndTheBell) {
 TEST_F(ServerTest, TwoClientsConnectThroughTheirChannels) {
   RawClient alice(path), bob(path);
   ASSERT_EQ(bob.ask(RequestKind::kOpenEndpoint), 0);
-  auto const listener = bob.reply.endpoint;
+  const auto listener = bob.reply.endpoint;
   ASSERT_EQ(bob.ask(RequestKind::kListen, listener), 0);
   ASSERT_EQ(alice.ask(RequestKind::kOpenEndpoint), 0);
   ASSERT_EQ(alice.ask(RequestKind::kConnect, alice.reply.endpoint), 0);
   ASSERT_EQ(alice.fds.size(), 1U);
-  auto const memory = SharedMemory::adopt(alice.fds[0].release(), 0, alice.reply.channel_size);
+  const auto memory = SharedMemory::adopt(alice.fds[0].release(), 0, alice.reply.channel_size);
   ASSERT_NE(memory, nullptr);
-  UserChannel const channel(memory->data());
+  const UserChannel channel(memory->data());
   ASSERT_TRUE(eventually([&] { return channel.state() == ChannelState::kOpen; }));
   ASSERT_EQ(bob.ask(RequestKind::kAccept, listener), 0);
   EXPECT_EQ(bob.fds.size(), 1U);
@@ -97,8 +97,8 @@ TEST_F(ServerTest, TwoClientsConnectThroughTheirChannels) {
 TEST_F(ServerTest, MemoryGoesAlongAndComesBack) {
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
-  auto const memory = made_memory(1 << 16);
-  std::array<int, 1> const fd{memory->fd()};
+  const auto memory = made_memory(1 << 16);
+  const std::array<int, 1> fd{memory->fd()};
   auto request = map_request(client.reply.endpoint, memory->size());
   ASSERT_EQ(client.ask(request, fd), 0);
   auto unmap = request_for(RequestKind::kUnmap);
@@ -110,15 +110,15 @@ TEST_F(ServerTest, MemoryGoesAlongAndComesBack) {
 TEST_F(ServerTest, MemoryThatCouldFaultIsRefusedButTheClientStays) {
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
-  auto const request = map_request(client.reply.endpoint, 1 << 16);
-  UniqueFd const unsealed(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const auto request = map_request(client.reply.endpoint, 1 << 16);
+  const UniqueFd unsealed(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(unsealed.get(), 1 << 16), 0);
   EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), -EINVAL);
   ASSERT_EQ(::fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
   EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), -EFAULT);  // nobody has made its pages
   make_pages(unsealed.get(), 1 << 16);
   EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), 0);
-  UniqueFd const folder(::open("/", O_RDONLY | O_CLOEXEC));
+  const UniqueFd folder(::open("/", O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(client.ask(request, std::array{folder.get()}), -EINVAL);
   EXPECT_EQ(client.ask(request, std::array{client.socket.get()}), -EINVAL);
 }
@@ -132,7 +132,7 @@ TEST_F(ServerTest, OnlyRootsClientsChooseKeys) {
 }
 
 TEST_F(ServerTest, GarbageDisconnects) {
-  for (auto const size :
+  for (const auto size :
        {std::size_t{1}, sizeof(Request) - 1, sizeof(Request) + 1, std::size_t{20'000}}) {
     RawClient client(path);
     client.send_bytes(size);
@@ -150,12 +150,12 @@ TEST_F(ServerTest, GarbageDisconnects) {
 }
 
 TEST_F(ServerTest, RequestsThatNoClientMakesDisconnect) {
-  auto const disconnects = [this](const Request& request, std::span<const int> fds) {
+  const auto disconnects = [this](const Request& request, std::span<const int> fds) {
     RawClient client(path);
     return client.ask(request, fds) == -ECONNRESET;
   };
-  auto const memory = made_memory(1 << 16);
-  std::array<int, 1> const fd{memory->fd()};
+  const auto memory = made_memory(1 << 16);
+  const std::array<int, 1> fd{memory->fd()};
   EXPECT_TRUE(disconnects(request_for(RequestKind::kHello), fd));
   EXPECT_TRUE(disconnects(request_for(static_cast<RequestKind>(0)), {}));
   EXPECT_TRUE(disconnects(request_for(static_cast<RequestKind>(1'000)), {}));
@@ -171,7 +171,7 @@ TEST_F(ServerTest, RequestsThatNoClientMakesDisconnect) {
 
 TEST_F(ServerTest, OneWhoDoesNotReadIsDisconnectedAndOthersAreServed) {
   RawClient silent(path), other(path);
-  auto const request = request_for(RequestKind::kStats);
+  const auto request = request_for(RequestKind::kStats);
   // Until the server gives up on it; should the way there fill up first, that is the server's turn.
   ASSERT_TRUE(eventually([&] {
     for (int i = 0; i < 100; ++i)
@@ -186,9 +186,9 @@ TEST_F(ServerTest, ClientsThatCloseAtRandomMomentsLeaveNothing) {
   std::minstd_rand random(1);
   RawClient steady(path);
   ASSERT_EQ(steady.ask(RequestKind::kOpenEndpoint), 0);
-  auto const listener = steady.reply.endpoint;
+  const auto listener = steady.reply.endpoint;
   ASSERT_EQ(steady.ask(RequestKind::kListen, listener), 0);
-  auto const memory = made_memory(1 << 16);
+  const auto memory = made_memory(1 << 16);
   for (int i = 0; i < 150; ++i) {
     live_a_little(random() % 5, *memory);
     if (i % 8 == 7) accept_and_close_all(steady, listener);
@@ -200,8 +200,8 @@ TEST_F(ServerTest, ClientsThatCloseAtRandomMomentsLeaveNothing) {
 TEST_F(ServerTest, ALargeRegionIsMappedWhileOthersAreServed) {
   RawClient large(path), other(path);
   ASSERT_EQ(large.ask(RequestKind::kOpenEndpoint), 0);
-  auto const memory = made_memory(8 * Populator::kAtOnce);
-  auto const request = map_request(large.reply.endpoint, memory->size());
+  const auto memory = made_memory(8 * Populator::kAtOnce);
+  const auto request = map_request(large.reply.endpoint, memory->size());
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(send_request(large.socket.get(), request, std::array{memory->fd()}), 0);
     EXPECT_EQ(other.ask(RequestKind::kHello), 0);
@@ -214,11 +214,11 @@ TEST_F(ServerTest, ALargeRegionIsMappedWhileOthersAreServed) {
 }
 
 TEST_F(ServerTest, OneWhoGoesWhileItsPagesAreMadeLeavesNothing) {
-  auto const memory = made_memory(64 * Populator::kAtOnce);
+  const auto memory = made_memory(64 * Populator::kAtOnce);
   for (int i = 0; i < 5; ++i) {
     RawClient client(path);
     ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
-    auto const request = map_request(client.reply.endpoint, memory->size());
+    const auto request = map_request(client.reply.endpoint, memory->size());
     ASSERT_EQ(send_request(client.socket.get(), request, std::array{memory->fd()}), 0);
   }
   EXPECT_TRUE(clients_become(0));

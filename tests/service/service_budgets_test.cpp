@@ -61,7 +61,7 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllPlaces) {
 
 TEST_F(ServiceBudgets, APlaceIsTakenUntilNothingOfItsProgramIsLeft) {
   service.set_quotas({.clients = 2});
-  auto const first = join(kAlice);
+  const auto first = join(kAlice);
   ASSERT_NE(first, 0U);
   EXPECT_EQ(join(kAlice), 0U);
   port->cut = true;
@@ -80,9 +80,9 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllMx) {
   std::vector<ClientId> programs{alice};
   while (programs.size() < 9) programs.push_back(join(kAlice));
   std::size_t mxs = 0;
-  for (auto const program : programs) {
+  for (const auto program : programs) {
     ASSERT_EQ(map(program, open(program), Direction::kReceive, memory), 0);
-    auto const region = reply.region;
+    const auto region = reply.region;
     while (on_region(program, RequestKind::kAllocMx, region) == 0) ++mxs;
     EXPECT_EQ(reply.result, -EDQUOT);
   }
@@ -91,7 +91,7 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllMx) {
             "uid 1001 has 32767 of 65535 Mx, no more beside others: raise --user-share");
   ASSERT_EQ(map(bob, open(bob), Direction::kReceive, memory), 0);
   EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, reply.region), 0);
-  for (auto const program : programs) service.remove_client(program);
+  for (const auto program : programs) service.remove_client(program);
   turn(2'000);
   EXPECT_EQ(used(Resource::kMx), 1U);
 }
@@ -111,14 +111,14 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllRegionsEndpointsOrMemory) {
   EXPECT_EQ(regions, 20U);
   EXPECT_EQ(reply.result, -EDQUOT);
   EXPECT_NE(std::string(text_of(reply.text)).find("--total-regions"), std::string::npos);
-  auto const endpoint = open(bob);
+  const auto endpoint = open(bob);
   EXPECT_EQ(map_kept(bob, endpoint), 0);
 }
 
 TEST_F(ServiceBudgets, OneUserCannotTakeAllConnectionsNorTheirMemory) {
-  auto const size = ChannelGeometry{64, 64}.size();
+  const auto size = ChannelGeometry{64, 64}.size();
   service.set_quotas({.total_queue_bytes = 20 * size});
-  auto const endpoint = open(alice);
+  const auto endpoint = open(alice);
   std::size_t connections = 0;
   while (on_endpoint(alice, RequestKind::kConnect, endpoint) == 0) ++connections;
   EXPECT_EQ(connections, 10U);
@@ -128,7 +128,7 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllConnectionsNorTheirMemory) {
 
 TEST_F(ServiceBudgets, OneUserCannotTakeAllMappingsAndFilesOfTheDaemon) {
   service.set_process_totals(20, 1'000);
-  auto const endpoint = open(alice);
+  const auto endpoint = open(alice);
   std::size_t connections = 0;
   while (on_endpoint(alice, RequestKind::kConnect, endpoint) == 0) ++connections;
   EXPECT_EQ(connections, 10U);
@@ -207,8 +207,8 @@ TEST_F(Windows, OfManyConnectionsOfOneUserStayWithinItsBudget) {
   EXPECT_LT(opened, refused);
   EXPECT_EQ(service.node().counters().get(Counter::kWindowsFull), refused);
   // The half that is left is for others, by their parts.
-  auto const carol = join(1'003);
-  auto const endpoint = open(carol);
+  const auto carol = join(1'003);
+  const auto endpoint = open(carol);
   auto pair = connect_to_bob(carol, endpoint);
   lend(carol, endpoint);
   EXPECT_TRUE(open_region(carol, pair.out, pair.in, 1));
@@ -226,7 +226,7 @@ TEST_F(ServiceBudgets, AnEndpointWithoutConnectionsPaysForItsTables) {
   request.config.connectionless = 1;
   ASSERT_EQ(ask(alice, request), 0);
   ASSERT_EQ(on_endpoint(alice, RequestKind::kOpenPort, reply.endpoint), 0);
-  ChannelGeometry const queues{64, 64};
+  const ChannelGeometry queues{64, 64};
   EXPECT_EQ(used(Resource::kQueueBytes),
             queues.size() + UnscheduledBlocks::footprint() + sizeof(KeyGuard));
 }
@@ -236,7 +236,7 @@ TEST_F(ServiceBudgets, AProgramOfRootsAndOneWithItsOwnNodeAreHeldByTheWholeOnly)
   std::size_t taken = 0;
   while (join(0) != 0) ++taken;
   EXPECT_EQ(taken, 16U);
-  auto const own = service.add_client(false);
+  const auto own = service.add_client(false);
   auto request = request_for(RequestKind::kOpenEndpoint);
   request.config = usual_config();
   std::size_t endpoints = 0;
@@ -245,7 +245,7 @@ TEST_F(ServiceBudgets, AProgramOfRootsAndOneWithItsOwnNodeAreHeldByTheWholeOnly)
 }
 
 TEST_F(ServiceBudgets, WhatIsRefusedCostsNothing) {
-  auto const endpoint = open(alice);
+  const auto endpoint = open(alice);
   service.set_quotas({.regions = 0, .mxs = 0});
   EXPECT_EQ(map_kept(alice, endpoint), -EDQUOT);
   EXPECT_EQ(std::string(text_of(reply.text)),
@@ -253,14 +253,14 @@ TEST_F(ServiceBudgets, WhatIsRefusedCostsNothing) {
   service.set_quotas({});
   EXPECT_EQ(map_kept(alice, endpoint, 65'536), -ERANGE);
   EXPECT_EQ(map_kept(alice, endpoint), 0);
-  auto const region = reply.region;
+  const auto region = reply.region;
   EXPECT_EQ(map_kept(alice, endpoint), -EBUSY);  // by the Node: what was reserved goes back
   EXPECT_EQ(on_region(alice, RequestKind::kAllocMx, region, 77), -EBADF);
   EXPECT_EQ(on_endpoint(alice, RequestKind::kOpenPort, endpoint), -EINVAL);
   EXPECT_EQ(used(Resource::kRegions), 1U);
   EXPECT_EQ(used(Resource::kMx), 0U);
   EXPECT_EQ(used(Resource::kConnections), 0U);
-  auto const tables = used(Resource::kTableBytes);
+  const auto tables = used(Resource::kTableBytes);
   EXPECT_GT(tables, 0U);
   EXPECT_EQ(map_kept(alice, endpoint, 60'000), 0);
   EXPECT_GT(used(Resource::kTableBytes), tables);
@@ -275,7 +275,7 @@ TEST_F(ServiceBudgets, EveryKindOfEndGivesBackEverything) {
   // Closed one by one.
   connect();
   ASSERT_EQ(map_kept(bob, bob_endpoint), 0);
-  auto const region = reply.region;
+  const auto region = reply.region;
   ASSERT_EQ(on_region(bob, RequestKind::kAllocMx, region), 0);
   ASSERT_EQ(on_region(bob, RequestKind::kAllocMx, region, bob_end.vc), 0);
   alice_end = {};

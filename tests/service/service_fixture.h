@@ -90,7 +90,7 @@ class ServiceFixture : public testing::Test {
   // Of many silent connections begun at once some are answered only when they are asked for again.
   // protocol: 5.39
   int accept_soon(ClientId of, EndpointId endpoint) {
-    auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     for (int error = 0;; turn(1))
       if (error = on_endpoint(of, RequestKind::kAccept, endpoint);
           error != -EAGAIN || std::chrono::steady_clock::now() > end)
@@ -122,12 +122,12 @@ class ServiceFixture : public testing::Test {
   // service has let go of that memory; alice_region names it.
   std::weak_ptr<void> send_from_kept_memory() {
     connect();
-    auto const source = std::make_shared<std::vector<std::byte>>(kBuffer, std::byte{0x5a});
+    const auto source = std::make_shared<std::vector<std::byte>>(kBuffer, std::byte{0x5a});
     EXPECT_EQ(map(alice, alice_endpoint, Direction::kTransmit, *source, source), 0);
     alice_region = reply.region;
     EXPECT_EQ(map(bob, bob_endpoint, Direction::kReceive, destination), 0);
     EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, reply.region), 0);
-    auto const mx = static_cast<std::uint16_t>(reply.mx);
+    const auto mx = static_cast<std::uint16_t>(reply.mx);
     SendEntry grant{};
     grant.header.op_flags = wire::op_flags(wire::Op::kClearToSend);
     grant.header.param = 14;

@@ -20,7 +20,7 @@ class ServiceLeaving : public ServiceFixture {
 
   [[nodiscard]] std::uint64_t things() const {
     std::uint64_t sum = 0;
-    for (auto const resource : {Resource::kEndpoints, Resource::kRegions, Resource::kMx})
+    for (const auto resource : {Resource::kEndpoints, Resource::kRegions, Resource::kMx})
       sum += service.budgets().used(resource);
     return sum;
   }
@@ -31,7 +31,7 @@ class ServiceLeaving : public ServiceFixture {
     for (int turns = 0; left != 0; ++turns) {
       ASSERT_LT(turns, 20'000);
       service.poll();
-      auto const now = things();
+      const auto now = things();
       ASSERT_LE(left - now, kOfOneTurn);
       left = now;
       ASSERT_EQ(ask(bob, RequestKind::kHello), 0);
@@ -43,7 +43,7 @@ class ServiceLeaving : public ServiceFixture {
 
 TEST_F(ServiceLeaving, AClientWithManyEndpointsRegionsAndMxGoesInSlices) {
   for (int e = 0; e < 200; ++e) {
-    auto const endpoint = open(alice);
+    const auto endpoint = open(alice);
     auto request = request_for(RequestKind::kMap);
     request.endpoint = endpoint;
     request.direction = static_cast<std::uint32_t>(Direction::kReceive);
@@ -52,10 +52,10 @@ TEST_F(ServiceLeaving, AClientWithManyEndpointsRegionsAndMxGoesInSlices) {
       ASSERT_EQ(ask(alice, request), 0);
     }
   }
-  auto const region = reply.region;
+  const auto region = reply.region;
   while (on_region(alice, RequestKind::kAllocMx, region) == 0) {
   }
-  auto const before = things();
+  const auto before = things();
   ASSERT_EQ(before, 200U + 2'000U + limits::kMxs);
   service.remove_client(alice);
   EXPECT_LE(before - things(), kOfOneTurn);
@@ -66,7 +66,7 @@ TEST_F(ServiceLeaving, AClientWithManyEndpointsRegionsAndMxGoesInSlices) {
 
 TEST_F(ServiceLeaving, ARegionWithManyMxIsUnmappedAtOnceAndForgottenInSlices) {
   ASSERT_EQ(map(alice, open(alice), Direction::kReceive, memory), 0);
-  auto const region = reply.region;
+  const auto region = reply.region;
   std::size_t mxs = 0;
   while (on_region(alice, RequestKind::kAllocMx, region) == 0) ++mxs;
   int result = 0;
@@ -88,13 +88,13 @@ TEST_F(ServiceLeaving, SeveralGoAtOnceAndEachOfThemComesToItsEnd) {
     for (int e = 0; e < 20; ++e)
       ASSERT_EQ(on_endpoint(others.back(), RequestKind::kConnect, open(others.back())), 0);
   }
-  for (auto const other : others) service.remove_client(other);
+  for (const auto other : others) service.remove_client(other);
   for (int turns = 0; turns < 200 && service.client_count() != 2; ++turns) service.poll();
   EXPECT_EQ(service.client_count(), 2U);
 }
 
 TEST_F(ServiceLeaving, RegionsThatNobodyAsksAfterAgainGoWithTheirEndpoint) {
-  auto const alive = send_from_kept_memory();
+  const auto alive = send_from_kept_memory();
   EXPECT_EQ(on_region(alice, RequestKind::kUnmap, alice_region), -EINPROGRESS);
   port->keeps_frames = false;
   turn();
@@ -116,7 +116,7 @@ TEST_F(ServiceLeaving, WhateverIsThrownWhileARequestIsAnsweredIsTheAnswer) {
 }
 
 TEST(ClientIds, AreThoseOfNobodyElse) {
-  std::unordered_map<ClientId, int> const in_use{{1, 0}, {2, 0}, {~ClientId{0}, 0}};
+  const std::unordered_map<ClientId, int> in_use{{1, 0}, {2, 0}, {~ClientId{0}, 0}};
   EXPECT_EQ(next_client_id(5, in_use), 6U);
   EXPECT_EQ(next_client_id(~ClientId{0} - 1, in_use), 3U);
 }

@@ -12,10 +12,10 @@ namespace {
 using ServiceLimits = ServiceFixture;
 
 TEST_F(ServiceLimits, MxAreLimitedPerClientAndFreedWithTheirRegion) {
-  auto const endpoint = open(alice);
+  const auto endpoint = open(alice);
   std::vector<std::byte> memory(kBuffer);
   ASSERT_EQ(map(alice, endpoint, Direction::kReceive, memory), 0);
-  auto const region = reply.region;
+  const auto region = reply.region;
   std::size_t count = 0;
   while (on_region(alice, RequestKind::kAllocMx, region) == 0) ++count;
   EXPECT_EQ(reply.result, -EDQUOT);
@@ -51,7 +51,7 @@ TEST_F(ServiceLimits, EndpointsAndBufxTablesAreLimited) {
 TEST_F(ServiceLimits, ConnectionsHoldPerClientAndComeBack) {
   if (raise_file_limit() < limits::kChannels + 100)
     GTEST_SKIP() << "this user may not have as many files open (ulimit -Hn)";
-  auto const endpoint = open(alice);
+  const auto endpoint = open(alice);
   std::vector<VcId> vcs;
   while (on_endpoint(alice, RequestKind::kConnect, endpoint) == 0) vcs.push_back(reply.vc);
   EXPECT_EQ(reply.result, -EDQUOT);
@@ -68,7 +68,7 @@ TEST_F(ServiceLimits, LargeChannelsCountByTheirBytes) {
   request.config.slots = kMaxSlots;
   request.config.credits = kMaxCredits;
   ASSERT_EQ(ask(alice, request), 0);
-  auto const endpoint = reply.endpoint;
+  const auto endpoint = reply.endpoint;
   ASSERT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), 0);
   std::uint64_t bytes = 0;
   while (on_endpoint(alice, RequestKind::kConnect, endpoint) == 0) bytes += reply.channel_size;

@@ -13,7 +13,7 @@ class ServiceLinkTest : public ServiceFixture {
   }
   // Until the service has looked at the link once more.
   bool shows(ClientPage& page, port::LinkState state) {
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (page.link_state.load() != static_cast<std::uint32_t>(state)) {
       if (std::chrono::steady_clock::now() > until) return false;
       service.poll();
@@ -26,8 +26,8 @@ TEST_F(ServiceLinkTest, AChangeIsOnThePagesOfAllAndWakesWhoSleepsThere) {
   auto& page = page_of(alice);
   auto& other = page_of(bob);
   EXPECT_TRUE(shows(page, port::LinkState::kUp));
-  auto const changes = page.link_changes.load();
-  auto const events = page.events.load();
+  const auto changes = page.link_changes.load();
+  const auto events = page.events.load();
   port->link_state = port::LinkState::kNoCarrier;
   EXPECT_TRUE(shows(page, port::LinkState::kNoCarrier));
   EXPECT_TRUE(shows(other, port::LinkState::kNoCarrier));
@@ -44,13 +44,13 @@ TEST_F(ServiceLinkTest, EachChangeIsNotedOnceAndOfMostTheLast) {
   EXPECT_FALSE(service.next_link_change());
   constexpr unsigned kChanges = 20;
   for (unsigned i = 0; i < kChanges; ++i) {
-    auto const state = i % 2 == 0 ? port::LinkState::kDown : port::LinkState::kUp;
+    const auto state = i % 2 == 0 ? port::LinkState::kDown : port::LinkState::kUp;
     port->link_state = state;
     ASSERT_TRUE(shows(page, state));
   }
   std::uint64_t told = 0, passed_over = 0;
   auto last = port::LinkState::kUnknown;
-  while (auto const change = service.next_link_change()) {
+  while (const auto change = service.next_link_change()) {
     ++told;
     passed_over += change->passed_over;
     last = change->state;

@@ -10,8 +10,8 @@ namespace {
 using ServiceMemory = ServiceFixture;
 
 TEST_F(ServiceMemory, MemoryIsKeptUntilTheLinkHasLetGoOfIt) {
-  auto const alive = send_from_kept_memory();
-  auto const region = alice_region;
+  const auto alive = send_from_kept_memory();
+  const auto region = alice_region;
   EXPECT_EQ(on_region(alice, RequestKind::kUnmap, region), -EINPROGRESS);
   EXPECT_EQ(on_region(alice, RequestKind::kUnmap, region), -EINPROGRESS);
   EXPECT_FALSE(alive.expired());
@@ -22,7 +22,7 @@ TEST_F(ServiceMemory, MemoryIsKeptUntilTheLinkHasLetGoOfIt) {
 }
 
 TEST_F(ServiceMemory, MemoryOutsideTheRangeIsRefused) {
-  auto const endpoint = open(alice);
+  const auto endpoint = open(alice);
   std::vector<std::byte> memory(2 * kBuffer);
   auto request = request_for(RequestKind::kMap);
   request.endpoint = endpoint;

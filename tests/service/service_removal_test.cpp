@@ -38,7 +38,7 @@ TEST_F(ServiceRemoval, WhileListening) {
 
 TEST_F(ServiceRemoval, WhileConnectionsWaitToBeAccepted) {
   ASSERT_EQ(on_endpoint(alice, RequestKind::kListen, open(alice)), 0);
-  auto const endpoint = open(bob);
+  const auto endpoint = open(bob);
   std::vector<End> ends;
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(on_endpoint(bob, RequestKind::kConnect, endpoint), 0);
@@ -46,7 +46,7 @@ TEST_F(ServiceRemoval, WhileConnectionsWaitToBeAccepted) {
   }
   turn();
   remove_alice();
-  for (auto const& end : ends) EXPECT_EQ(end.channel.state(), ChannelState::kPeerClosed);
+  for (const auto& end : ends) EXPECT_EQ(end.channel.state(), ChannelState::kPeerClosed);
 }
 
 TEST_F(ServiceRemoval, WhileConnecting) {
@@ -82,7 +82,7 @@ TEST_F(ServiceRemoval, AfterClosingAnEndpointThatStillEnds) {
 }
 
 TEST_F(ServiceRemoval, WithMemoryTheLinkStillReads) {
-  auto const alive = send_from_kept_memory();
+  const auto alive = send_from_kept_memory();
   service.remove_client(alice);
   turn();
   EXPECT_FALSE(alive.expired());

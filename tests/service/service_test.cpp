@@ -18,7 +18,7 @@ TEST_F(ServiceTest, HelloTellsTheLink) {
   EXPECT_EQ(reply.max_stu, 13U);
   EXPECT_EQ(reply.ipv4, 0x0a090001U);
   EXPECT_STREQ(reply.text, "test");
-  auto const& page = *reinterpret_cast<ClientPage*>(attachments.memory->data());
+  const auto& page = *reinterpret_cast<ClientPage*>(attachments.memory->data());
   EXPECT_EQ(page.magic, kClientPageMagic);
 }
 
@@ -58,14 +58,14 @@ TEST_F(ServiceTest, ABellForAnUnknownChannelIsIgnored) {
 }
 
 TEST_F(ServiceTest, AcceptSaysWhenNobodyWaits) {
-  auto const endpoint = open(bob);
+  const auto endpoint = open(bob);
   EXPECT_EQ(on_endpoint(bob, RequestKind::kAccept, endpoint), -EINVAL);
   ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, endpoint), 0);
   EXPECT_EQ(on_endpoint(bob, RequestKind::kAccept, endpoint), -EAGAIN);
 }
 
 TEST_F(ServiceTest, AConnectionToAcceptBumpsThePageEvents) {
-  auto const before = page_of(bob).events.load();
+  const auto before = page_of(bob).events.load();
   connect();
   EXPECT_GT(page_of(bob).events.load(), before);
 }
@@ -94,7 +94,7 @@ TEST_F(ServiceTest, AListenerHoldsAsManyUnacceptedConnectionsAsItsBacklog) {
   while (on_endpoint(bob, RequestKind::kAccept, bob_endpoint) == 0) ++accepted;
   EXPECT_EQ(accepted, limits::kBacklog);
   // With those accepted there is room again, at once.
-  auto const before = service.node().counters().get(Counter::kBacklogFull);
+  const auto before = service.node().counters().get(Counter::kBacklogFull);
   ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
   turn();
   EXPECT_EQ(on_endpoint(bob, RequestKind::kAccept, bob_endpoint), 0);
@@ -116,7 +116,7 @@ TEST_F(ServiceTest, ChannelsOfConnectionsThatFailUnacceptedServeTheNextOnes) {
   port->cut = true;
   for (int i = 0; i < 20; ++i, port->ahead += 5 * kSecond) turn(1);
   EXPECT_EQ(on_endpoint(bob, RequestKind::kAccept, bob_endpoint), -EAGAIN);
-  for (auto const& end : failing) EXPECT_EQ(on_vc(alice, RequestKind::kClose, end.vc), 0);
+  for (const auto& end : failing) EXPECT_EQ(on_vc(alice, RequestKind::kClose, end.vc), 0);
   port->cut = false;
   for (std::uint32_t i = 0; i < limits::kBacklog; ++i) {
     ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
@@ -153,8 +153,8 @@ TEST_F(ServiceTest, NobodyReachesWhatBelongsToAnother) {
   connect();
   std::vector<std::byte> memory(kBuffer);
   ASSERT_EQ(map(bob, bob_endpoint, Direction::kReceive, memory), 0);
-  auto const region = reply.region;
-  for (auto const kind : {RequestKind::kConfigure, RequestKind::kEndpointConfig,
+  const auto region = reply.region;
+  for (const auto kind : {RequestKind::kConfigure, RequestKind::kEndpointConfig,
                           RequestKind::kCloseEndpoint, RequestKind::kListen, RequestKind::kAccept,
                           RequestKind::kConnect, RequestKind::kFreeMx, RequestKind::kBacklog})
     EXPECT_EQ(on_endpoint(alice, kind, bob_endpoint), -EBADF) << static_cast<int>(kind);
@@ -186,7 +186,7 @@ TEST_F(ServiceTest, OnlyThePrivilegedChooseKeys) {
   request.config = usual_config();
   request.config.key = 0x1234;
   EXPECT_EQ(ask(alice, request), -EPERM);
-  auto const root = service.add_client(true);
+  const auto root = service.add_client(true);
   EXPECT_EQ(ask(root, request), 0);
   EXPECT_EQ(reply.config.key, 0x1234U);
   request.kind = RequestKind::kConfigure;
@@ -195,7 +195,7 @@ TEST_F(ServiceTest, OnlyThePrivilegedChooseKeys) {
 }
 
 TEST_F(ServiceTest, ConfigurationsThatFitNowhereAreRefused) {
-  auto const refused = [this](auto&& change) {
+  const auto refused = [this](auto&& change) {
     auto request = request_for(RequestKind::kOpenEndpoint);
     request.config = usual_config();
     change(request.config);
@@ -211,7 +211,7 @@ TEST_F(ServiceTest, ConfigurationsThatFitNowhereAreRefused) {
 }
 
 TEST_F(ServiceTest, AListenersChannelsKeepTheirSize) {
-  auto const endpoint = open(bob);
+  const auto endpoint = open(bob);
   EXPECT_EQ(on_endpoint(bob, RequestKind::kConfigure, endpoint), 0);
   ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, endpoint), 0);
   EXPECT_EQ(on_endpoint(bob, RequestKind::kConfigure, endpoint), -EBUSY);
@@ -236,7 +236,7 @@ TEST_F(ServiceTest, AnEndpointInUseIsBusy) {
   ASSERT_EQ(on_vc(alice, RequestKind::kClose, alice_end.vc), 0);
   std::vector<std::byte> memory(kBuffer);
   ASSERT_EQ(map(alice, alice_endpoint, Direction::kTransmit, memory), 0);
-  auto const region = reply.region;
+  const auto region = reply.region;
   EXPECT_EQ(on_endpoint(alice, RequestKind::kCloseEndpoint, alice_endpoint), -EBUSY);
   ASSERT_EQ(on_region(alice, RequestKind::kUnmap, region), 0);
   EXPECT_EQ(on_endpoint(alice, RequestKind::kCloseEndpoint, alice_endpoint), 0);
@@ -249,7 +249,7 @@ TEST_F(ServiceTest, AClosedListenerRefusesAtOnce) {
   ASSERT_EQ(on_endpoint(bob, RequestKind::kCloseEndpoint, bob_endpoint), 0);
   alice_endpoint = open(alice);
   ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
-  auto const end = take_end();
+  const auto end = take_end();
   turn();
   EXPECT_EQ(end.channel.state(), ChannelState::kFailed);
   EXPECT_EQ(end.channel.error(), -ECONNREFUSED);

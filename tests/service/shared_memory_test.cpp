@@ -18,27 +18,27 @@ namespace {
 
 UniqueFd memory_of(std::size_t size, int seals) {
   UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  std::vector<std::byte> const zeros(size);
+  const std::vector<std::byte> zeros(size);
   EXPECT_EQ(::pwrite(fd.get(), zeros.data(), size, 0), static_cast<ssize_t>(size));
   EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
   return fd;
 }
 
 TEST(SharedMemory, IsZeroedSealedAndSeenByBothSides) {
-  auto const ours = SharedMemory::create("test", 3 * page_size());
+  const auto ours = SharedMemory::create("test", 3 * page_size());
   ASSERT_NE(ours, nullptr);
   EXPECT_TRUE(std::all_of(ours->data(), ours->data() + ours->size(),
                           [](std::byte b) { return b == std::byte{0}; }));
   EXPECT_NE(::ftruncate(ours->fd(), 0), 0);
   EXPECT_NE(::ftruncate(ours->fd(), 1 << 20), 0);
-  auto const theirs = SharedMemory::adopt(::dup(ours->fd()), 0, ours->size());
+  const auto theirs = SharedMemory::adopt(::dup(ours->fd()), 0, ours->size());
   ASSERT_NE(theirs, nullptr);
   theirs->data()[page_size()] = std::byte{42};
   EXPECT_EQ(ours->data()[page_size()], std::byte{42});
 }
 
 TEST(SharedMemory, StaysWhenItsDescriptorIsForgotten) {
-  auto const memory = SharedMemory::create("test", page_size());
+  const auto memory = SharedMemory::create("test", page_size());
   ASSERT_NE(memory, nullptr);
   memory->forget_fd();
   EXPECT_EQ(memory->fd(), -1);
@@ -54,7 +54,7 @@ TEST(SharedMemory, ThatCouldShrinkIsRefused) {
 }
 
 TEST(SharedMemory, ThatIsTooSmallIsRefused) {
-  auto const adopt = [](std::size_t offset, std::size_t size) {
+  const auto adopt = [](std::size_t offset, std::size_t size) {
     return SharedMemory::adopt(memory_of(2 * page_size(), F_SEAL_SHRINK).release(), offset, size);
   };
   EXPECT_NE(adopt(0, 2 * page_size()), nullptr);
@@ -97,7 +97,7 @@ class RegionMemoryTest : public testing::Test {
   }
   int map() {
     std::uint64_t bytes = 0;
-    auto const error = RegionMemory::measure(request, fds.size(), limits::kMapRequestBytes, bytes);
+    const auto error = RegionMemory::measure(request, fds.size(), limits::kMapRequestBytes, bytes);
     return error != 0 ? error : RegionMemory::map(request, fds, {}, {}, nullptr, memory);
   }
 
@@ -127,10 +127,10 @@ TEST_F(RegionMemoryTest, MemoryToSendFromMayBeReadOnly) {
 }
 
 TEST_F(RegionMemoryTest, SegmentsThatMakeNoSenseAreRefused) {
-  auto const refused = [this](auto&& change) {
-    auto const good = request;
+  const auto refused = [this](auto&& change) {
+    const auto good = request;
     change(request);
-    auto const result = map();
+    const auto result = map();
     request = good;
     return result == -EINVAL && memory == nullptr;
   };

@@ -24,7 +24,7 @@ namespace {
 
 std::size_t open_descriptors() {
   namespace fs = std::filesystem;
-  auto const all = fs::directory_iterator("/proc/self/fd");
+  const auto all = fs::directory_iterator("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(fs::begin(all), fs::end(all)));
 }
 
@@ -41,8 +41,8 @@ class SocketTest : public testing::Test {
   int receive() { return receive_request(server.get(), received, fds, Wait::kDontWait); }
   // Any bytes and descriptors, as no client library would send them.
   void send_raw(std::size_t size, std::size_t fd_count) {
-    std::vector<std::byte> const data(size);
-    std::vector<int> const copies(fd_count, client.get());
+    const std::vector<std::byte> data(size);
+    const std::vector<int> copies(fd_count, client.get());
     std::vector<std::byte> control(CMSG_SPACE(fd_count * sizeof(int)));
     iovec part{const_cast<std::byte*>(data.data()), size};
     msghdr message{};
@@ -67,18 +67,18 @@ class SocketTest : public testing::Test {
 
 TEST_F(SocketTest, ARequestArrivesWithItsDescriptors) {
   request.index = 42;
-  std::array<int, 2> const two{client.get(), server.get()};
+  const std::array<int, 2> two{client.get(), server.get()};
   ASSERT_EQ(send_request(client.get(), request, two), 0);
   ASSERT_EQ(receive(), 0);
   EXPECT_EQ(received.index, 42U);
   ASSERT_EQ(fds.size(), 2U);
-  for (auto const& fd : fds) EXPECT_NE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+  for (const auto& fd : fds) EXPECT_NE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
 TEST_F(SocketTest, AReplyArrivesWithItsDescriptors) {
   Reply reply{}, got{};
   reply.result = -EBUSY;
-  std::array<int, 1> const one{server.get()};
+  const std::array<int, 1> one{server.get()};
   ASSERT_EQ(send_reply(server.get(), reply, one, Wait::kWait), 0);
   ASSERT_EQ(receive_reply(client.get(), got, fds), 0);
   EXPECT_EQ(got.result, -EBUSY);
@@ -102,7 +102,7 @@ TEST_F(SocketTest, OneWhoDoesNotReadDoesNotStopTheSender) {
 }
 
 TEST_F(SocketTest, MessagesOfAnotherSizeAreRefused) {
-  for (auto const size :
+  for (const auto size :
        {std::size_t{1}, sizeof(Request) - 1, sizeof(Request) + 1, std::size_t{65'536}}) {
     send_raw(size, 0);
     EXPECT_EQ(receive(), -EPROTO) << size;
@@ -112,8 +112,8 @@ TEST_F(SocketTest, MessagesOfAnotherSizeAreRefused) {
 }
 
 TEST_F(SocketTest, DescriptorsOfAMessageAreTakenWhateverIsWrongWithIt) {
-  auto const before = open_descriptors();
-  for (auto const& [size, count] : std::vector<std::pair<std::size_t, std::size_t>>{
+  const auto before = open_descriptors();
+  for (const auto& [size, count] : std::vector<std::pair<std::size_t, std::size_t>>{
            {1, 3}, {sizeof(Request) + 1, kMaxFds + 1}, {1, kMostFds}, {0, 2}}) {
     send_raw(size, count);
     EXPECT_EQ(receive(), -EPROTO) << size << " bytes, " << count << " descriptors";
@@ -124,7 +124,7 @@ TEST_F(SocketTest, DescriptorsOfAMessageAreTakenWhateverIsWrongWithIt) {
 }
 
 TEST_F(SocketTest, AsManyDescriptorsAsAMessageCanHaveAreTaken) {
-  for (auto const count : {kMaxFds, kMostFds}) {
+  for (const auto count : {kMaxFds, kMostFds}) {
     send_raw(sizeof(Request), count);
     ASSERT_EQ(receive(), 0);
     EXPECT_EQ(fds.size(), count);
@@ -132,7 +132,7 @@ TEST_F(SocketTest, AsManyDescriptorsAsAMessageCanHaveAreTaken) {
 }
 
 TEST_F(SocketTest, DescriptorsThatAreNotWantedDoNotGetIn) {
-  auto const before = open_descriptors();
+  const auto before = open_descriptors();
   send_raw(sizeof(Request), 2);
   EXPECT_EQ(receive_request(server.get(), received, fds, Wait::kDontWait, Descriptors::kRefuse),
             -EMFILE);
@@ -145,7 +145,7 @@ TEST_F(SocketTest, DescriptorsThatAreNotWantedDoNotGetIn) {
 class SocketPath : public testing::Test {
  protected:
   test::TemporaryDirectory directory;
-  std::string const path = directory.path() + "/socket";
+  const std::string path = directory.path() + "/socket";
   SocketFile file;
   UniqueFd listener, client;
 };
@@ -212,10 +212,10 @@ TEST_F(SocketPath, WhatHasTakenItsPlaceIsNotRemoved) {
 }
 
 TEST_F(SocketPath, NothingElseIsGivenAway) {
-  auto const victim = directory.path() + "/victim";
+  const auto victim = directory.path() + "/victim";
   std::ofstream(victim) << "precious";
   ASSERT_EQ(::chmod(victim.c_str(), 0600), 0);
-  auto const mode_of_victim = [&] {
+  const auto mode_of_victim = [&] {
     struct stat status {};
     ::stat(victim.c_str(), &status);
     return status.st_mode & 0777;
@@ -225,7 +225,7 @@ TEST_F(SocketPath, NothingElseIsGivenAway) {
   std::thread swapping([&] {
     while (!done) {
       if (::rename(path.c_str(), (path + ".away").c_str()) == 0) {
-        [[maybe_unused]] auto const made = ::symlink(victim.c_str(), path.c_str());
+        [[maybe_unused]] const auto made = ::symlink(victim.c_str(), path.c_str());
       }
       ::unlink(path.c_str());
       ::unlink((path + ".away").c_str());
@@ -242,8 +242,8 @@ TEST_F(SocketPath, NothingElseIsGivenAway) {
 }
 
 TEST_F(SocketPath, ADirectoryOfItsOwnIsMadeForAllToEnter) {
-  auto const deeper = directory.path() + "/made/socket";
-  auto const usual = ::umask(0077);
+  const auto deeper = directory.path() + "/made/socket";
+  const auto usual = ::umask(0077);
   EXPECT_EQ(make_directory_of(deeper, std::nullopt), 0);
   ::umask(usual);
   struct stat status {};

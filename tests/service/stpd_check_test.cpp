@@ -26,8 +26,8 @@ class StpdCheck : public testing::Test {
     return program->output().find(what) != std::string::npos;
   }
   bool says(int line, const std::string& what) const {
-    auto const& said = program->output();
-    auto const begin = config + ":" + std::to_string(line) + ": ";
+    const auto& said = program->output();
+    const auto begin = config + ":" + std::to_string(line) + ": ";
     for (auto at = said.find(begin); at != std::string::npos; at = said.find(begin, at + 1))
       if (said.substr(at, said.find('\n', at) - at).find(what) != std::string::npos) return true;
     return false;
@@ -39,7 +39,7 @@ class StpdCheck : public testing::Test {
   }
 
   test::TemporaryDirectory directory;
-  std::string const config = directory.path() + "/stpd.conf";
+  const std::string config = directory.path() + "/stpd.conf";
   std::unique_ptr<test::Program> program;
 };
 
@@ -127,7 +127,7 @@ TEST_F(StpdCheck, AListMayHaveCommentsAndWhatIsOpenedHasToEnd) {
 }
 
 TEST_F(StpdCheck, LinksThatCollideAreRefused) {
-  std::string const first = "[link.a]\nlink = loop\nsocket = /x/a\n";
+  const std::string first = "[link.a]\nlink = loop\nsocket = /x/a\n";
   EXPECT_EQ(check(first + "[link.a]\nlink = loop\n"), 1);
   EXPECT_TRUE(says(4, "named 'a'")) << program->output();
   EXPECT_EQ(check(first + "[link.b]\nlink = loop\nsocket = /x/a\n"), 1);

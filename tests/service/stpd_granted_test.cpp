@@ -31,7 +31,7 @@ class Granted : public testing::TestWithParam<std::pair<const char*, std::uint64
     ASSERT_EQ(receiver.client.ask(RequestKind::kListen, receiver.endpoint), 0);
     ASSERT_EQ(sender.client.ask(RequestKind::kConnect, sender.endpoint), 0);
     sender.take_channel();
-    auto const accepted = [&] {
+    const auto accepted = [&] {
       return receiver.client.ask(RequestKind::kAccept, receiver.endpoint) == 0;
     };
     ASSERT_TRUE(eventually(accepted));
@@ -60,13 +60,13 @@ class Granted : public testing::TestWithParam<std::pair<const char*, std::uint64
 };
 
 TEST_P(Granted, IsWhatTheOperatorSays) {
-  auto const path = directory.path() + "/stpd.sock";
+  const auto path = directory.path() + "/stpd.sock";
   test::Program stpd({STPD_PATH, "--link", "loop,mac=02:00:00:00:00:01", "--socket", path,
                       "--granted", GetParam().first});
   ASSERT_TRUE(stpd.says("stpd: ready\n")) << stpd.output();
   Side receiver(path), sender(path);
   connect(receiver, sender);
-  auto const memory = made_memory(kBlock);
+  const auto memory = made_memory(kBlock);
   grant(receiver, receive_memory(receiver, *memory));
   // Held or not, all of them leave in the end: nothing ever comes of the first.
   std::uint32_t arrived = 0;

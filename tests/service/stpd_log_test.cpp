@@ -26,26 +26,26 @@ namespace {
 
 int hello(const std::string& path) {
   UniqueFd socket;
-  if (auto const error = connect_to(path, socket); error != 0) return error;
-  timeval const patience{.tv_sec = 20, .tv_usec = 0};
+  if (const auto error = connect_to(path, socket); error != 0) return error;
+  const timeval patience{.tv_sec = 20, .tv_usec = 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   Request request{};
   request.version = kProtocolVersion;
   request.kind = RequestKind::kHello;
   Reply reply{};
   std::vector<UniqueFd> fds;
-  if (auto const error = send_request(socket.get(), request, {}); error != 0) return error;
-  if (auto const error = receive_reply(socket.get(), reply, fds); error != 0) return error;
+  if (const auto error = send_request(socket.get(), request, {}); error != 0) return error;
+  if (const auto error = receive_reply(socket.get(), reply, fds); error != 0) return error;
   return reply.result;
 }
 
 // Each client is two lines of the log, more of them than the pipe holds.
 TEST(StpdLog, APipeThatNobodyReadsHoldsUpNobody) {
-  test::TemporaryDirectory const directory;
-  auto const socket = directory.path() + "/stpd.sock";
+  const test::TemporaryDirectory directory;
+  const auto socket = directory.path() + "/stpd.sock";
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  UniqueFd const reader(pipe[0]);
+  const UniqueFd reader(pipe[0]);
   UniqueFd writer(pipe[1]);
   ASSERT_EQ(::fcntl(writer.get(), F_SETPIPE_SZ, 4'096), 4'096);
   std::vector<std::string> words{STPD_PATH, "--link", "loop", "--socket", socket};
@@ -59,7 +59,7 @@ TEST(StpdLog, APipeThatNobodyReadsHoldsUpNobody) {
   ASSERT_EQ(::posix_spawn(&pid, STPD_PATH, &actions, nullptr, arguments.data(), environ), 0);
   posix_spawn_file_actions_destroy(&actions);
   writer.reset();
-  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (hello(socket) != 0 && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   for (int i = 0; i < 150; ++i) ASSERT_EQ(hello(socket), 0) << "client " << i;
@@ -77,9 +77,9 @@ std::string missing(std::size_t lines) {
 TEST(LogWriter, TellsHowManyLinesAreMissingWhereTheyAre) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  UniqueFd const reader(pipe[0]), writer(pipe[1]);
+  const UniqueFd reader(pipe[0]), writer(pipe[1]);
   constexpr std::size_t kLines = 10'000, kLength = 100;
-  auto const line = [](std::size_t number) {
+  const auto line = [](std::size_t number) {
     auto text = std::to_string(number);
     text.resize(kLength - 1, '.');
     return text + "\n";
@@ -91,12 +91,12 @@ TEST(LogWriter, TellsHowManyLinesAreMissingWhereTheyAre) {
     std::string text;
     std::array<char, 4'096> buffer;
     while (text.find("missing)\n") == std::string::npos) {
-      auto const got = ::read(reader.get(), buffer.data(), buffer.size());
+      const auto got = ::read(reader.get(), buffer.data(), buffer.size());
       ASSERT_GT(got, 0);
       text.append(buffer.data(), static_cast<std::size_t>(got));
     }
     EXPECT_TRUE(log.flush(std::chrono::seconds(20)));
-    auto const whole = text.find('(') / kLength;
+    const auto whole = text.find('(') / kLength;
     for (std::size_t i = 0; i < whole; ++i) ASSERT_EQ(text.substr(i * kLength, kLength), line(i));
     EXPECT_EQ(text.substr(whole * kLength), missing(kLines - whole));
     EXPECT_GE(whole * kLength, stpd::LogWriter::kMostBytes - kLength);

@@ -43,7 +43,7 @@ class StpdTest : public testing::Test {
   }
   int hello() {
     UniqueFd client;
-    if (auto const error = connect_to(socket, client); error != 0) return error;
+    if (const auto error = connect_to(socket, client); error != 0) return error;
     return ask(client.get(), RequestKind::kHello);
   }
   int ask(int client, RequestKind kind, EndpointId endpoint = kNoneId) {
@@ -58,8 +58,8 @@ class StpdTest : public testing::Test {
     request.config.slots = 64;
     request.config.credits = 64;
     std::vector<UniqueFd> fds;
-    if (auto const error = send_request(client, request, {}); error != 0) return error;
-    if (auto const error = receive_reply(client, reply, fds); error != 0) return error;
+    if (const auto error = send_request(client, request, {}); error != 0) return error;
+    if (const auto error = receive_reply(client, reply, fds); error != 0) return error;
     if (kind == RequestKind::kHello) mac = reply.mac;
     return reply.result;
   }
@@ -67,11 +67,11 @@ class StpdTest : public testing::Test {
   void connect_to_itself(int client) {
     ASSERT_EQ(ask(client, RequestKind::kHello), 0);
     ASSERT_EQ(ask(client, RequestKind::kOpenEndpoint), 0);
-    auto const listener = reply.endpoint;
+    const auto listener = reply.endpoint;
     ASSERT_EQ(ask(client, RequestKind::kListen, listener), 0);
     ASSERT_EQ(ask(client, RequestKind::kOpenEndpoint), 0);
     ASSERT_EQ(ask(client, RequestKind::kConnect, reply.endpoint), 0);
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     int result = -EAGAIN;
     while (result == -EAGAIN && std::chrono::steady_clock::now() < until)
       result = ask(client, RequestKind::kAccept, listener);
@@ -79,14 +79,14 @@ class StpdTest : public testing::Test {
   }
 
   test::TemporaryDirectory directory;
-  std::string const socket = directory.path() + "/stpd.sock";
+  const std::string socket = directory.path() + "/stpd.sock";
   std::uint64_t mac = 0;
   Reply reply{};
 };
 
 TEST_F(StpdTest, ServesUntilItIsAskedToLeave) {
-  for (auto const signal : {SIGTERM, SIGINT}) {
-    auto const program = serving();
+  for (const auto signal : {SIGTERM, SIGINT}) {
+    const auto program = serving();
     EXPECT_NE(program->output().find("link loop: device "), std::string::npos) << program->output();
     EXPECT_NE(program->output().find("socket " + socket), std::string::npos);
     EXPECT_EQ(hello(), 0);
@@ -98,7 +98,7 @@ TEST_F(StpdTest, ServesUntilItIsAskedToLeave) {
 }
 
 TEST_F(StpdTest, LeavesCleanlyWithClientsConnected) {
-  auto const program = serving();
+  const auto program = serving();
   UniqueFd client;
   ASSERT_EQ(connect_to(socket, client), 0);
   connect_to_itself(client.get());
@@ -110,7 +110,7 @@ TEST_F(StpdTest, LeavesCleanlyWithClientsConnected) {
 
 TEST_F(StpdTest, ALinkThatCannotBeOpenedIsNamedWithItsReason) {
   for (std::string const link : {"iface:nosuchinterface", "nonsense:veth0", "memif:"}) {
-    auto const program = stpd({"--link", link, "--socket", socket});
+    const auto program = stpd({"--link", link, "--socket", socket});
     EXPECT_EQ(program->wait(), 1);
     EXPECT_NE(program->output().find(link), std::string::npos) << program->output();
     EXPECT_EQ(program->output().find("ready"), std::string::npos);
@@ -119,8 +119,8 @@ TEST_F(StpdTest, ALinkThatCannotBeOpenedIsNamedWithItsReason) {
 }
 
 TEST_F(StpdTest, ASecondDaemonOnTheSameSocketIsRefused) {
-  auto const first = serving();
-  auto const second = stpd({"--link", "loop", "--socket", socket});
+  const auto first = serving();
+  const auto second = stpd({"--link", "loop", "--socket", socket});
   EXPECT_EQ(second->wait(), 1);
   EXPECT_NE(second->output().find(socket), std::string::npos) << second->output();
   EXPECT_NE(second->output().find("another daemon"), std::string::npos) << second->output();
@@ -129,26 +129,26 @@ TEST_F(StpdTest, ASecondDaemonOnTheSameSocketIsRefused) {
 
 TEST_F(StpdTest, TheSocketOfAKilledOneIsReplaced) {
   {
-    auto const killed = serving();
+    const auto killed = serving();
     killed->signal(SIGKILL);
     EXPECT_EQ(killed->wait(), 128 + SIGKILL);
   }
   EXPECT_TRUE(std::filesystem::exists(socket));
   EXPECT_EQ(hello(), -ECONNREFUSED);
-  auto const program = serving();
+  const auto program = serving();
   EXPECT_EQ(hello(), 0);
 }
 
 TEST_F(StpdTest, AConfigurationFileSaysTheSame) {
-  auto const config = directory.path() + "/stpd.conf";
+  const auto config = directory.path() + "/stpd.conf";
   std::ofstream(config) << "link=loop\nsocket=" << socket << "\npoll=busy\n";
-  auto const program = stpd({"--config", config});
+  const auto program = stpd({"--config", config});
   ASSERT_TRUE(program->says("stpd: ready\n")) << program->output();
   EXPECT_EQ(hello(), 0);
 }
 
 TEST_F(StpdTest, TheAddressGoesToTheLink) {
-  auto const program = serving({"--address", "10.9.0.1/24"});
+  const auto program = serving({"--address", "10.9.0.1/24"});
   EXPECT_NE(program->output().find("address 10.9.0.1"), std::string::npos) << program->output();
 }
 
@@ -156,22 +156,22 @@ TEST_F(StpdTest, OptionsThatMakeNoSenseAreRefused) {
   EXPECT_NE(stpd({})->wait(), 0);
   EXPECT_NE(stpd({"--link", "loop", "--poll", "never"})->wait(), 0);
   EXPECT_NE(stpd({"--link", "loop", "--nonsense"})->wait(), 0);
-  auto const program = stpd({"--version"});
+  const auto program = stpd({"--version"});
   EXPECT_EQ(program->wait(), 0);
   EXPECT_EQ(program->output().substr(0, 5), "stpd ");
 }
 
 TEST_F(StpdTest, ATraceHasTheFramesAskedFor) {
-  auto const trace = directory.path() + "/trace.pcapng";
-  auto const program = serving({"--pcap", trace, "--pcap-frames", "2"});
+  const auto trace = directory.path() + "/trace.pcapng";
+  const auto program = serving({"--pcap", trace, "--pcap-frames", "2"});
   UniqueFd client;
   ASSERT_EQ(connect_to(socket, client), 0);
   connect_to_itself(client.get());
   program->signal(SIGTERM);
   EXPECT_EQ(program->wait(), 0) << program->output();
-  auto const packets = test::read_trace(trace);
+  const auto packets = test::read_trace(trace);
   ASSERT_EQ(packets.size(), 2U);
-  for (auto const& packet : packets) {
+  for (const auto& packet : packets) {
     ASSERT_GE(packet.bytes.size(), 54U);
     EXPECT_EQ(packet.bytes[12], std::byte{0x81});  // the EtherType of STP
     EXPECT_EQ(packet.bytes[13], std::byte{0x81});
@@ -179,7 +179,7 @@ TEST_F(StpdTest, ATraceHasTheFramesAskedFor) {
 }
 
 TEST_F(StpdTest, ATraceThatCannotBeWrittenIsAnError) {
-  auto const program =
+  const auto program =
       stpd({"--link", "loop", "--socket", socket, "--pcap", "/nowhere/trace.pcapng"});
   EXPECT_EQ(program->wait(), 1);
   EXPECT_NE(program->output().find("/nowhere/trace.pcapng"), std::string::npos);
@@ -188,7 +188,7 @@ TEST_F(StpdTest, ATraceThatCannotBeWrittenIsAnError) {
 // ---- several links, and the configuration file ----
 
 TEST_F(StpdTest, SeveralLinksEachHaveTheirSocket) {
-  auto const config = write(
+  const auto config = write(
       "log-level = info  # said twice\n"
       "[link.a]\nlink = loop\nsocket = \"" +
       directory.path() +
@@ -196,10 +196,10 @@ TEST_F(StpdTest, SeveralLinksEachHaveTheirSocket) {
       "[link.b]\nlink = \"loop,mac=02:00:00:00:00:0b\"\npoll = busy\ncpus = 0\n"
       "socket = \"" +
       directory.path() + "/b.sock\"\n");
-  auto const program = stpd({"--config", config});
+  const auto program = stpd({"--config", config});
   ASSERT_TRUE(program->says("stpd: ready: 2 links\n")) << program->output();
   EXPECT_NE(program->output().find("stpd: [b] link loop,mac="), std::string::npos);
-  for (auto const* const name : {"/a.sock", "/b.sock"}) {
+  for (const auto* const name : {"/a.sock", "/b.sock"}) {
     UniqueFd client;
     ASSERT_EQ(connect_to(directory.path() + name, client), 0);
     connect_to_itself(client.get());
@@ -210,25 +210,25 @@ TEST_F(StpdTest, SeveralLinksEachHaveTheirSocket) {
 }
 
 TEST_F(StpdTest, OneLinkThatFailsDoesNotKeepOthersFromServing) {
-  auto const config =
+  const auto config =
       write("[link.bad]\nlink = \"iface:nosuchinterface\"\nsocket = \"" + directory.path() +
             "/bad.sock\"\n[link.good]\nlink = loop\nsocket = \"" + socket + "\"\n");
-  auto const program = stpd({"--config", config});
+  const auto program = stpd({"--config", config});
   ASSERT_TRUE(program->says("stpd: ready: 1 of 2 links: good\n")) << program->output();
   EXPECT_NE(program->output().find("stpd: [bad] error: "), std::string::npos) << program->output();
   EXPECT_EQ(hello(), 0);
 }
 
 TEST_F(StpdTest, TheCommandLineHasTheLastWord) {
-  auto const config = write("link = loop\nlog-format = json\nsocket = /nowhere/at/all.sock\n");
-  auto const program = stpd({"--config", config, "--socket", socket, "--log-format", "text"});
+  const auto config = write("link = loop\nlog-format = json\nsocket = /nowhere/at/all.sock\n");
+  const auto program = stpd({"--config", config, "--socket", socket, "--log-format", "text"});
   ASSERT_TRUE(program->says("stpd: ready\n")) << program->output();
   EXPECT_EQ(hello(), 0);
 }
 
 TEST_F(StpdTest, HangUpReloadsWhatCanBeAndNamesWhatCannot) {
-  auto const config = write("link = loop\nsocket = \"" + socket + "\"\nmax-endpoints = 1\n");
-  auto const program = stpd({"--config", config});
+  const auto config = write("link = loop\nsocket = \"" + socket + "\"\nmax-endpoints = 1\n");
+  const auto program = stpd({"--config", config});
   ASSERT_TRUE(program->says("stpd: ready\n")) << program->output();
   UniqueFd client;
   ASSERT_EQ(connect_to(socket, client), 0);
@@ -244,8 +244,8 @@ TEST_F(StpdTest, HangUpReloadsWhatCanBeAndNamesWhatCannot) {
 }
 
 TEST_F(StpdTest, AReloadOfABadFileChangesNothing) {
-  auto const config = write("link = loop\nsocket = \"" + socket + "\"\n");
-  auto const program = stpd({"--config", config});
+  const auto config = write("link = loop\nsocket = \"" + socket + "\"\n");
+  const auto program = stpd({"--config", config});
   ASSERT_TRUE(program->says("stpd: ready\n")) << program->output();
   write("link = loop\nlog-level = loud\n");
   program->signal(SIGHUP);
@@ -258,10 +258,10 @@ TEST_F(StpdTest, AReloadOfABadFileChangesNothing) {
 
 TEST_F(StpdTest, BecomesAUserWithoutRights) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
-  auto const program = serving({"--user", "nobody", "--group", "0"});
+  const auto program = serving({"--user", "nobody", "--group", "0"});
   std::ifstream status("/proc/" + std::to_string(program->pid()) + "/status");
   std::string const text((std::istreambuf_iterator<char>(status)), {});
-  auto const nobody = std::to_string(::getpwnam("nobody")->pw_uid);
+  const auto nobody = std::to_string(::getpwnam("nobody")->pw_uid);
   EXPECT_NE(text.find("Uid:\t" + nobody + "\t" + nobody + "\t" + nobody), std::string::npos);
   EXPECT_NE(text.find("CapPrm:\t0000000000000000"), std::string::npos) << text;
   EXPECT_NE(text.find("NoNewPrivs:\t1"), std::string::npos) << text;
@@ -269,22 +269,22 @@ TEST_F(StpdTest, BecomesAUserWithoutRights) {
 }
 
 TEST_F(StpdTest, TellsAServiceManagerThatItIsReadyAndAlive) {
-  auto const path = directory.path() + "/notify";
-  UniqueFd const manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto path = directory.path() + "/notify";
+  const UniqueFd manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   ASSERT_EQ(::bind(manager.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   ::setenv("NOTIFY_SOCKET", path.c_str(), 1);
   ::setenv("WATCHDOG_USEC", "100000", 1);
-  auto const program = serving();
+  const auto program = serving();
   ::unsetenv("NOTIFY_SOCKET");
   ::unsetenv("WATCHDOG_USEC");
-  auto const told = [&] {
+  const auto told = [&] {
     std::array<char, 256> text{};
     pollfd ready{.fd = manager.get(), .events = POLLIN, .revents = 0};
     if (::poll(&ready, 1, 30'000) != 1) return std::string("nothing");
-    auto const length = ::recv(manager.get(), text.data(), text.size(), 0);
+    const auto length = ::recv(manager.get(), text.data(), text.size(), 0);
     return std::string(text.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
   };
   EXPECT_EQ(told().substr(0, 8), "READY=1\n");
@@ -297,7 +297,7 @@ TEST_F(StpdTest, TellsAServiceManagerThatItIsReadyAndAlive) {
 }
 
 TEST_F(StpdTest, LogsAsJson) {
-  auto const program =
+  const auto program =
       stpd({"--link", "loop", "--socket", socket, "--log-format", "json", "--log-level", "info"});
   ASSERT_TRUE(program->says(R"("level":"info","message":"ready"})"
                             "\n"))
@@ -310,8 +310,8 @@ TEST_F(StpdTest, LogsAsJson) {
 }
 
 TEST_F(StpdTest, ALogOfErrorsSaysNothingElse) {
-  auto const program = stpd({"--link", "loop", "--socket", socket, "--log-level", "error"});
-  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto program = stpd({"--link", "loop", "--socket", socket, "--log-level", "error"});
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (hello() != 0 && std::chrono::steady_clock::now() < until) {
   }
   program->signal(SIGTERM);

@@ -36,15 +36,15 @@ class TestPort : public port::Port {
   [[nodiscard]] const port::PortInfo& info() const override { return info_; }
 
   unsigned poll(Node& node, Time clock) override {
-    auto const now = clock + ahead;
+    const auto now = clock + ahead;
     auto arrived = std::move(on_wire_);
     on_wire_.clear();
     disturb(arrived);
     std::vector<LoopedFrame> burst;
-    for (auto const& frame : arrived) burst.push_back({frame, {}});
+    for (const auto& frame : arrived) burst.push_back({frame, {}});
     if (!burst.empty()) node.receive_looped(burst, now);
     if (now >= node.next_deadline()) node.expire(now);
-    auto const sent = send(node, now);
+    const auto sent = send(node, now);
     if (!keeps_frames) give_back(node);
     return static_cast<unsigned>(burst.size()) + sent;
   }
@@ -69,7 +69,7 @@ class TestPort : public port::Port {
       TxFrame frame;
       frame.head = head_.data();
       if (node.transmit({&frame, 1}, now) == 0) return sent;
-      Bytes const head{frame.head, frame.head_length};
+      const Bytes head{frame.head, frame.head_length};
       if (tap_ != nullptr) tap_->frame(head, frame.attached, true);
       auto& copy = on_wire_.emplace_back(head.begin(), head.end());
       copy.insert(copy.end(), frame.attached.begin(), frame.attached.end());

@@ -10,7 +10,7 @@ namespace {
 
 TEST(memory, pattern_tells_transfers_and_places_apart) {
   Memory memory(1 << 16);
-  auto const all = memory.all();
+  const auto all = memory.all();
   fill_pattern(all, 1);
   EXPECT_TRUE(has_pattern(all, 1));
   EXPECT_FALSE(has_pattern(all, 2));

@@ -43,7 +43,7 @@ struct Line {
 
 TEST(wire, carries_frames_at_its_rate_in_order) {
   Line line({});
-  auto const begin = line.run.now();
+  const auto begin = line.run.now();
   line.send(100);
   EXPECT_EQ(line.arrived.size(), 100U);
   EXPECT_TRUE(std::is_sorted(line.arrived.begin(), line.arrived.end()));
@@ -82,10 +82,10 @@ TEST(network_switch, forwards_by_address_and_drops_what_finds_no_room) {
   auto run = new_run();
   Switch hub(run, 5 * kFrameSize);
   std::size_t here = 0, there = 0;
-  auto const mac_here = MacAddr::from_u64(1), mac_there = MacAddr::from_u64(2);
+  const auto mac_here = MacAddr::from_u64(1), mac_there = MacAddr::from_u64(2);
   hub.add_port(mac_here, {}, {}, [&](const Frame&) { ++here; });
   hub.add_port(mac_there, {}, {}, [&](const Frame&) { ++there; });
-  auto const send = [&](const MacAddr& mac) {
+  const auto send = [&](const MacAddr& mac) {
     Frame frame(kFrameSize);
     for (std::size_t i = 0; i < mac.octets.size(); ++i) frame[i] = std::byte{mac.octets[i]};
     hub.forward(frame);
@@ -101,25 +101,25 @@ TEST(network_switch, forwards_by_address_and_drops_what_finds_no_room) {
 }
 
 TEST(incast, pacing_keeps_a_switch_port_from_overflowing) {
-  auto const paced = play_incast(8, incast_limit());
+  const auto paced = play_incast(8, incast_limit());
   EXPECT_TRUE(paced.passed);
   EXPECT_EQ(paced.drops, 0U);
   EXPECT_GE(paced.line_rate, 0.9);
   EXPECT_LE(paced.worst_finish, 1.2);
-  auto const unpaced = play_incast(8, 0);
+  const auto unpaced = play_incast(8, 0);
   EXPECT_TRUE(unpaced.passed);
   EXPECT_GT(unpaced.drops, 0U);
 }
 
 // protocol: 10.10
 TEST(lossy, one_percent_of_loss_costs_at_most_five_percent_more_bytes) {
-  auto const clean = play_lossy({}, 1);
+  const auto clean = play_lossy({}, 1);
   ASSERT_TRUE(clean.passed);
   // On average: in a single run chance may lose more of the frames that cost most.
   constexpr std::uint64_t kRuns = 8;
   std::uint64_t bytes = 0;
   for (std::uint64_t seed = 1; seed <= kRuns; ++seed) {
-    auto const lossy = play_lossy(kOnePercent, seed);
+    const auto lossy = play_lossy(kOnePercent, seed);
     ASSERT_TRUE(lossy.passed);
     EXPECT_GT(lossy.bytes, clean.bytes);
     bytes += lossy.bytes;
@@ -129,10 +129,10 @@ TEST(lossy, one_percent_of_loss_costs_at_most_five_percent_more_bytes) {
 
 // protocol: 10.14, 10.15
 TEST(lossy, a_host_that_is_not_scheduled_is_not_made_to_send_everything_twice) {
-  auto const clean = play_lossy({}, 1);
+  const auto clean = play_lossy({}, 1);
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    auto const sender = play_lossy({}, seed, {}, kBusyCore);
-    auto const both = play_lossy({}, seed, kBusyCore, kBusyCore);
+    const auto sender = play_lossy({}, seed, {}, kBusyCore);
+    const auto both = play_lossy({}, seed, kBusyCore, kBusyCore);
     ASSERT_TRUE(sender.passed && both.passed);
     EXPECT_LE(static_cast<double>(sender.bytes), 1.01 * static_cast<double>(clean.bytes));
     EXPECT_LE(static_cast<double>(both.bytes), 1.01 * static_cast<double>(clean.bytes));
@@ -141,7 +141,7 @@ TEST(lossy, a_host_that_is_not_scheduled_is_not_made_to_send_everything_twice) {
 
 // protocol: 10.1
 TEST(lossy, everything_completes_though_a_tenth_is_lost_and_a_tenth_reordered) {
-  auto const result = play_lossy(kTenTenFive, 1);
+  const auto result = play_lossy(kTenTenFive, 1);
   EXPECT_TRUE(result.passed);
   EXPECT_GT(result.goodput, 0.0);
 }

@@ -10,11 +10,11 @@ namespace {
 class EveryProfile : public ::testing::TestWithParam<Profile> {};
 
 TEST_P(EveryProfile, keeps_its_promises) {
-  auto const& profile = GetParam();
+  const auto& profile = GetParam();
   std::uint64_t const seeds = profile.weight == 0 ? 1 : 25;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    auto const result = simulate(profile, seed);
-    for (auto const& failure : result.failures)
+    const auto result = simulate(profile, seed);
+    for (const auto& failure : result.failures)
       ADD_FAILURE() << failure << "\n  replay: stp-sim --seed " << seed << " --profile "
                     << profile.name << " --verbose";
     EXPECT_GT(result.frames, 0U);
@@ -31,8 +31,8 @@ TEST(Seeds, that_failed_once_keep_their_promises) {
   constexpr std::pair<const char*, std::uint64_t> kSeeds[] = {
       {"busy", 7'806'187}, {"busy", 7'871'813}, {"mixed", 20'166'593}, {"abrupt", 411'159},
       {"liar", 283'947},   {"flood", 235'216},  {"many-vcs", 512'641}};
-  for (auto const& [name, seed] : kSeeds)
-    for (auto const& failure : simulate(*find_profile(name), seed).failures)
+  for (const auto& [name, seed] : kSeeds)
+    for (const auto& failure : simulate(*find_profile(name), seed).failures)
       ADD_FAILURE() << failure << ": " << name << " " << seed;
 }
 

@@ -14,7 +14,7 @@ TEST_P(Repeats, are_below_a_thousandth_of_the_frames_where_nothing_is_lost) {
   constexpr std::uint64_t kSeeds = 300;
   std::uint64_t frames = 0, repeats = 0, runs = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    auto const result = simulate(*find_profile(GetParam()), seed);
+    const auto result = simulate(*find_profile(GetParam()), seed);
     if (result.faults != 0) continue;
     ++runs;
     frames += result.frames;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kSeeds = 20;
 
 const Profile& profile(const char* name) {
-  auto const* const found = find_profile(name);
+  const auto* const found = find_profile(name);
   if (found == nullptr) throw std::invalid_argument(name);
   return *found;
 }
@@ -31,8 +31,8 @@ unsigned failures(const char* name, void (*change)(Scenario&)) {
 }
 
 TEST(simulation, same_seed_gives_the_same_run) {
-  for (auto const* const name : {"mixed", "reboot", "abrupt", "liar", "level0", "connectionless"}) {
-    auto const first = simulate(profile(name), 7), second = simulate(profile(name), 7);
+  for (const auto* const name : {"mixed", "reboot", "abrupt", "liar", "level0", "connectionless"}) {
+    const auto first = simulate(profile(name), 7), second = simulate(profile(name), 7);
     EXPECT_EQ(first.hash, second.hash) << name;
     EXPECT_EQ(first.frames, second.frames) << name;
     EXPECT_EQ(first.simulated, second.simulated) << name;
@@ -41,13 +41,13 @@ TEST(simulation, same_seed_gives_the_same_run) {
 }
 
 TEST(simulation, watching_a_run_changes_nothing) {
-  auto const path = ::testing::TempDir() + "simulation.pcapng";
+  const auto path = ::testing::TempDir() + "simulation.pcapng";
   Watch watch;
   watch.file = PcapngFile::create(path);
   ASSERT_NE(watch.file, nullptr);
   watch.text = std::tmpfile();
   auto* const text = watch.text;
-  auto const watched = simulate(profile("mixed"), 3, std::move(watch));
+  const auto watched = simulate(profile("mixed"), 3, std::move(watch));
   EXPECT_EQ(watched.hash, simulate(profile("mixed"), 3).hash);
   EXPECT_GT(std::ftell(text), 0);
   std::fclose(text);
@@ -61,11 +61,11 @@ TEST(simulation, watching_a_run_changes_nothing) {
 TEST(simulation, workloads_use_every_operation_of_the_protocol) {
   OpCounts seen{};
   for (std::uint64_t seed = 1; seed <= 3 * kSeeds; ++seed) {
-    auto const result = simulate(profile("clean"), seed);
+    const auto result = simulate(profile("clean"), seed);
     for (std::size_t op = 0; op < seen.size(); ++op) seen[op] += result.ops[op];
   }
   for (std::size_t op = 0; op < seen.size(); ++op) {
-    auto const* const name = wire::short_name(static_cast<wire::Op>(op));
+    const auto* const name = wire::short_name(static_cast<wire::Op>(op));
     if (name != nullptr) {
       EXPECT_GT(seen[op], 0U) << name;
     }

@@ -23,7 +23,7 @@ class AdminTest : public ServiceFixture {
     service.identify(bob, identity(12, kBob, false));
   }
   ClientId watcher(uid_t uid, bool administrator) {
-    auto const id = service.add_client(false);
+    const auto id = service.add_client(false);
     service.identify(id, identity(99, uid, administrator));
     return id;
   }
@@ -51,7 +51,7 @@ class AdminTest : public ServiceFixture {
 
 TEST_F(AdminTest, AUserSeesTheConnectionsOfItsOwnProgramsAndAnAdministratorAll) {
   connect();
-  auto const of_alice = connections(watcher(kAlice, false));
+  const auto of_alice = connections(watcher(kAlice, false));
   ASSERT_EQ(of_alice.size(), 1U);
   EXPECT_EQ(of_alice[0].admin.pid, 11U);
   EXPECT_EQ(of_alice[0].admin.uid, kAlice);
@@ -61,7 +61,7 @@ TEST_F(AdminTest, AUserSeesTheConnectionsOfItsOwnProgramsAndAnAdministratorAll) 
 
 TEST_F(AdminTest, ClientsOfUnknownUsersAreNotTakenForOneUser) {
   connect();
-  auto const other = service.add_client(false);
+  const auto other = service.add_client(false);
   service.identify(alice, {});
   EXPECT_TRUE(connections(other).empty());
   EXPECT_EQ(connections(alice).size(), 1U);  // its own, all the same
@@ -71,10 +71,10 @@ TEST_F(AdminTest, AConnectionTellsItsEndsItsStateAndWhatCrossedIt) {
   connect();
   ASSERT_TRUE(send_nop(alice, alice_end, 1));
   turn();
-  auto const all = connections(watcher(0, true));
+  const auto all = connections(watcher(0, true));
   ASSERT_EQ(all.size(), 2U);
-  auto const& of_alice = all[0].admin.pid == 11 ? all[0] : all[1];
-  auto const& of_bob = all[0].admin.pid == 11 ? all[1] : all[0];
+  const auto& of_alice = all[0].admin.pid == 11 ? all[0] : all[1];
+  const auto& of_bob = all[0].admin.pid == 11 ? all[1] : all[0];
   EXPECT_EQ(of_alice.local_port, of_bob.remote_port);
   EXPECT_EQ(of_alice.mac, port->info().mac.to_u64());
   EXPECT_EQ(of_alice.admin.uport, kUport);
@@ -88,11 +88,11 @@ TEST_F(AdminTest, AConnectionTellsItsEndsItsStateAndWhatCrossedIt) {
 }
 
 TEST_F(AdminTest, UserBytesAreCountedAtBothEnds) {
-  auto const kept = send_from_kept_memory();
-  auto const all = connections(watcher(0, true));
+  const auto kept = send_from_kept_memory();
+  const auto all = connections(watcher(0, true));
   ASSERT_EQ(all.size(), 2U);
-  auto const& sender = all[0].admin.pid == 11 ? all[0].admin : all[1].admin;
-  auto const& receiver = all[0].admin.pid == 11 ? all[1].admin : all[0].admin;
+  const auto& sender = all[0].admin.pid == 11 ? all[0].admin : all[1].admin;
+  const auto& receiver = all[0].admin.pid == 11 ? all[1].admin : all[0].admin;
   EXPECT_EQ(sender.tx_data_bytes, kBuffer);
   EXPECT_EQ(sender.rx_data_bytes, 0U);
   EXPECT_EQ(receiver.rx_data_bytes, kBuffer);
@@ -100,7 +100,7 @@ TEST_F(AdminTest, UserBytesAreCountedAtBothEnds) {
 
 TEST_F(AdminTest, AnEndpointWithoutConnectionsIsTakenForNoConnection) {
   connect();
-  for (auto const& entry : connections(watcher(0, true))) EXPECT_EQ(entry.admin.connectionless, 0U);
+  for (const auto& entry : connections(watcher(0, true))) EXPECT_EQ(entry.admin.connectionless, 0U);
   auto request = request_for(RequestKind::kOpenEndpoint);
   request.config = usual_config();
   request.config.connectionless = 1;
@@ -109,13 +109,13 @@ TEST_F(AdminTest, AnEndpointWithoutConnectionsIsTakenForNoConnection) {
   request.endpoint = reply.endpoint;
   ASSERT_EQ(ask(alice, request), 0);
   unsigned alone = 0;
-  for (auto const& entry : connections(watcher(0, true))) alone += entry.admin.connectionless;
+  for (const auto& entry : connections(watcher(0, true))) alone += entry.admin.connectionless;
   EXPECT_EQ(alone, 1U);
 }
 
 TEST_F(AdminTest, NobodyIsShownAKey) {
   connect();
-  for (auto const& entry : connections(watcher(0, true))) {
+  for (const auto& entry : connections(watcher(0, true))) {
     EXPECT_EQ(entry.local_key, 0U);
     EXPECT_EQ(entry.remote_key, 0U);
   }
@@ -127,18 +127,18 @@ TEST_F(AdminTest, AConnectionThatWaitsToBeAcceptedSaysSo) {
   ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
   ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
   turn();
-  auto const of_bob = connections(watcher(kBob, false));
+  const auto of_bob = connections(watcher(kBob, false));
   ASSERT_EQ(of_bob.size(), 1U);
   EXPECT_EQ(of_bob[0].admin.accepted, 0U);
 }
 
 TEST_F(AdminTest, RegionsAreListedWithTheirBufxAndMxUntilTheyAreGone) {
-  auto const endpoint = open(alice);
+  const auto endpoint = open(alice);
   std::vector<std::byte> memory(4 * kBuffer);
   ASSERT_EQ(map(alice, endpoint, Direction::kReceive, memory), 0);
-  auto const region = reply.region;
+  const auto region = reply.region;
   ASSERT_EQ(on_region(alice, RequestKind::kAllocMx, region), 0);
-  auto const all = list(watcher(kAlice, false), RequestKind::kAdminRegion);
+  const auto all = list(watcher(kAlice, false), RequestKind::kAdminRegion);
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].region, region);
   EXPECT_EQ(all[0].admin.bytes, memory.size());
@@ -154,13 +154,13 @@ TEST_F(AdminTest, AUserSeesItsOwnBudgetsAndAnAdministratorThoseOfAll) {
   open(alice);
   std::vector<std::byte> memory(kBuffer);
   ASSERT_EQ(map(alice, open(alice), Direction::kReceive, memory), 0);
-  auto const of_bob = list(watcher(kBob, false), RequestKind::kAdminUser);
+  const auto of_bob = list(watcher(kBob, false), RequestKind::kAdminUser);
   ASSERT_EQ(of_bob.size(), 1U);
   EXPECT_EQ(of_bob[0].admin.uid, kBob);
-  auto const all = list(watcher(0, true), RequestKind::kAdminUser);
+  const auto all = list(watcher(0, true), RequestKind::kAdminUser);
   ASSERT_EQ(all.size(), 3U);  // root, alice, bob
   EXPECT_EQ(all[0].admin.trusted, 1U);
-  auto const& of_alice = all[1].admin;
+  const auto& of_alice = all[1].admin;
   EXPECT_EQ(of_alice.uid, kAlice);
   EXPECT_EQ(of_alice.trusted, 0U);
   EXPECT_EQ(of_alice.used[static_cast<std::size_t>(Resource::kEndpoints)], 2U);
@@ -173,7 +173,7 @@ TEST_F(AdminTest, AUserSeesItsOwnBudgetsAndAnAdministratorThoseOfAll) {
 }
 
 TEST_F(AdminTest, TheLinkIsHeldForNoMoreThanAFewHundredEntriesOfOthers) {
-  auto const endpoint = open(alice);
+  const auto endpoint = open(alice);
   std::vector<std::byte> memory(kBuffer);
   constexpr std::uint32_t kRegions = 1'500;
   for (std::uint32_t i = 0; i < kRegions; ++i) {
@@ -222,8 +222,8 @@ TEST_F(AdminTest, CountersOfTheOwnerStandBehindTheLinks) {
 TEST(AdminRights, RootAndTheUserOfTheDaemonAreAdministrators) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-  UniqueFd const one(ends[0]), other(ends[1]);
-  auto const self = identify_peer(one.get(), std::nullopt);
+  const UniqueFd one(ends[0]), other(ends[1]);
+  const auto self = identify_peer(one.get(), std::nullopt);
   ASSERT_TRUE(self);
   EXPECT_EQ(self->pid, ::getpid());
   EXPECT_EQ(self->uid, ::getuid());

@@ -40,7 +40,7 @@ class AdminTraceTest : public testing::Test {
     request.kind = kind;
     request.trace.max_frames = 9;
     std::array<UniqueFd, 1> fds{std::move(file)};
-    auto const given = fds[0] ? std::span(fds) : std::span<UniqueFd>();
+    const auto given = fds[0] ? std::span(fds) : std::span<UniqueFd>();
     return answer_trace(&control, 5, administrator, request, given, reply);
   }
   UniqueFd file(int flags) const {
@@ -74,7 +74,7 @@ TEST_F(AdminTraceTest, AnAdministratorsFileAndBoundsArePassedOn) {
 TEST_F(AdminTraceTest, WhatCouldMakeTheDaemonWaitOrCannotBeWrittenIsRefused) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  UniqueFd const reader(pipe[0]);
+  const UniqueFd reader(pipe[0]);
   EXPECT_EQ(ask(RequestKind::kTraceStart, true, UniqueFd(pipe[1])), -EINVAL);
   EXPECT_EQ(ask(RequestKind::kTraceStart, true, file(O_RDONLY)), -EINVAL);
   EXPECT_EQ(ask(RequestKind::kTraceStart, true), -EINVAL);

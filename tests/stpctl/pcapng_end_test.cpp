@@ -23,22 +23,22 @@ class PcapngEndTest : public testing::Test {
     return PcapngWriter::create(std::move(file), options);
   }
   static void write(PcapngWriter& writer) {
-    std::array<std::byte, 60> const frame{};
+    const std::array<std::byte, 60> frame{};
     writer.frame(1, frame, {}, PcapngWriter::Way::kSent);
   }
   static bool finishes(const PcapngWriter& writer) {
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!writer.finished() && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return writer.finished();
   }
 
   test::TemporaryDirectory directory;
-  std::string const path = directory.path() + "/trace.pcapng";
+  const std::string path = directory.path() + "/trace.pcapng";
 };
 
 TEST_F(PcapngEndTest, FinishingDoesNotWaitAndLosesNothing) {
-  auto const writer = create({});
+  const auto writer = create({});
   for (int i = 0; i < 100; ++i) write(*writer);
   writer->finish();
   ASSERT_TRUE(finishes(*writer));
@@ -48,7 +48,7 @@ TEST_F(PcapngEndTest, FinishingDoesNotWaitAndLosesNothing) {
 }
 
 TEST_F(PcapngEndTest, TheLastFrameThatWasOrderedIsTheLastAndTheFileIsClosed) {
-  auto const writer = create({.interface = "test", .program = "test", .max_frames = 3});
+  const auto writer = create({.interface = "test", .program = "test", .max_frames = 3});
   for (int i = 0; i < 10; ++i) write(*writer);
   ASSERT_TRUE(finishes(*writer));
   write(*writer);
@@ -58,13 +58,13 @@ TEST_F(PcapngEndTest, TheLastFrameThatWasOrderedIsTheLastAndTheFileIsClosed) {
 }
 
 TEST_F(PcapngEndTest, WhenItsTimeIsUpItEndsThoughFramesGoOn) {
-  auto const writer = create({.interface = "test", .program = "test", .duration = kMillisecond});
+  const auto writer = create({.interface = "test", .program = "test", .duration = kMillisecond});
   write(*writer);
   while (!writer->finished()) {
     write(*writer);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  auto const frames = writer->frames();
+  const auto frames = writer->frames();
   write(*writer);
   EXPECT_EQ(writer->frames(), frames);
   EXPECT_EQ(test::read_trace(path).size(), frames);
@@ -72,7 +72,7 @@ TEST_F(PcapngEndTest, WhenItsTimeIsUpItEndsThoughFramesGoOn) {
 
 TEST_F(PcapngEndTest, AFullDiskIsReportedAndWhatDidNotFitIsCounted) {
   service::UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
-  auto const writer = PcapngWriter::create(std::move(full), {});
+  const auto writer = PcapngWriter::create(std::move(full), {});
   ASSERT_TRUE(finishes(*writer));
   EXPECT_EQ(writer->error(), -ENOSPC);
   write(*writer);
@@ -87,9 +87,9 @@ TEST_F(PcapngEndTest, AFileThatNeverAnswersHoldsUpNobody) {
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   service::UniqueFd const reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   service::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  auto const begin = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   {
-    auto const writer =
+    const auto writer =
         PcapngWriter::create(std::move(file), {.interface = "test",
                                                .program = "test",
                                                .ring_bytes = std::size_t{1} << 17,

@@ -23,7 +23,7 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 TEST(PrometheusText, KeepsTheSamplesOfAMetricTogetherUnderOneHead) {
-  auto const text = prometheus_text({counters_of("iface:a", {{"rx_frames", 5}}),
+  const auto text = prometheus_text({counters_of("iface:a", {{"rx_frames", 5}}),
                                      counters_of("loop", {{"rx_frames", 7}, {"looped", 1}})});
   EXPECT_TRUE(contains(text,
                        "# HELP stp_rx_frames_total frames handed to the Node\n"
@@ -37,13 +37,13 @@ TEST(PrometheusText, KeepsTheSamplesOfAMetricTogetherUnderOneHead) {
 }
 
 TEST(PrometheusText, EscapesALinkThatHasQuotesInItsName) {
-  auto const text = prometheus_text({counters_of("vdev:net\"x\\y", {{"rx_frames", 1}})});
+  const auto text = prometheus_text({counters_of("vdev:net\"x\\y", {{"rx_frames", 1}})});
   EXPECT_TRUE(contains(text, R"(stp_rx_frames_total{link="vdev:net\"x\\y",socket="/s"} 1)"))
       << text;
 }
 
 TEST(PrometheusText, TellsLinksOfOneNameApart) {
-  auto const text = prometheus_text({counters_of("iface:eth0", {{"rx_frames", 1}}, "/a"),
+  const auto text = prometheus_text({counters_of("iface:eth0", {{"rx_frames", 1}}, "/a"),
                                      counters_of("iface:eth0", {{"rx_frames", 2}}, "/b")});
   EXPECT_TRUE(contains(text, R"(stp_rx_frames_total{link="iface:eth0",socket="/a"} 1)")) << text;
   EXPECT_TRUE(contains(text, R"(stp_rx_frames_total{link="iface:eth0",socket="/b"} 2)")) << text;
@@ -54,7 +54,7 @@ TEST(PrometheusText, TellsWhatEachUserHasAndMayHaveOfEachBudget) {
   of.users = {{.uid = 1'001,
                .trusted = false,
                .budgets = {{"clients", 3, 128}, {"mappings", 7, std::nullopt}}}};
-  auto const text = prometheus_text({of});
+  const auto text = prometheus_text({of});
   EXPECT_TRUE(contains(text,
                        "# TYPE stp_user_used gauge\n"
                        "stp_user_used{link=\"loop\",socket=\"/s\",uid=\"1001\","
@@ -74,7 +74,7 @@ TEST(PrometheusText, TellsTheStateOfALinkAndWhatItIs) {
   of.link.address = "10.9.0.1";
   of.link.mtu = 9'000;
   of.link.driver = "af_packet";
-  auto const text = prometheus_text({of});
+  const auto text = prometheus_text({of});
   EXPECT_TRUE(contains(text, R"(stp_link_state{link="iface:a",socket="/s",state="no carrier"} 1)"));
   EXPECT_TRUE(contains(text, R"(stp_link_state{link="iface:a",socket="/s",state="up"} 0)"));
   EXPECT_TRUE(contains(text, R"(stp_link_info{link="iface:a",socket="/s",mac="02:00:00:00:00:01",)"

@@ -7,7 +7,7 @@ namespace stp::stpctl {
 namespace {
 
 TEST(RoundTripTimes, AreNoneBeforeTheFirstAnswer) {
-  RoundTrips const none;
+  const RoundTrips none;
   EXPECT_EQ(none.count(), 0U);
   EXPECT_EQ(none.average(), 0U);
   EXPECT_EQ(none.percentile(99), 0U);

@@ -21,7 +21,7 @@ struct Said {
 
 inline Said run(std::vector<std::string> arguments) {
   Program program(std::move(arguments));
-  auto const status = program.wait();
+  const auto status = program.wait();
   return {status, program.output()};
 }
 
@@ -55,11 +55,11 @@ class StpctlFixture : public testing::Test {
   // Each line is a JSON text by somebody else's judgement. Python comes with most machines; where
   // it does not, jq is there (tools/lib/build.sh).
   bool is_json(const std::string& text) const {
-    auto const path = directory.path() + "/text.json";
+    const auto path = directory.path() + "/text.json";
     std::FILE* const file = std::fopen(path.c_str(), "w");
     std::fputs(text.c_str(), file);
     std::fclose(file);
-    auto const said = shell(
+    const auto said = shell(
         "if command -v python3 >/dev/null; then python3 -c 'import json, sys\n"
         "for line in sys.stdin: json.loads(line)' <" +
         path + "; else jq -e . <" + path + " >/dev/null; fi");
@@ -68,7 +68,7 @@ class StpctlFixture : public testing::Test {
   }
 
   TemporaryDirectory directory;
-  std::string const socket = directory.path() + "/stpd.sock";
+  const std::string socket = directory.path() + "/stpd.sock";
 };
 
 }  // namespace stp::test

@@ -14,21 +14,21 @@ class StpctlPing : public StpctlFixture {
 };
 
 TEST_F(StpctlPing, MeasuresRoundTripsAndSumsThemUp) {
-  auto const stpd = serve();
-  auto const listener = listen();
-  auto const said = stpctl({"ping", ":3000", "--count", "3", "--interval", "0.01"});
+  const auto stpd = serve();
+  const auto listener = listen();
+  const auto said = stpctl({"ping", ":3000", "--count", "3", "--interval", "0.01"});
   EXPECT_EQ(said.exit_status, 0) << said.text;
   EXPECT_TRUE(contains(said.text, "answer 3: ")) << said.text;
   EXPECT_TRUE(contains(said.text, "3 sent, 3 answered, 0 lost (0.0%)")) << said.text;
   EXPECT_TRUE(contains(said.text, "p99 ")) << said.text;
-  auto const json = stpctl({"ping", ":3000", "--count", "200", "--interval", "0", "--json"});
+  const auto json = stpctl({"ping", ":3000", "--count", "200", "--interval", "0", "--json"});
   EXPECT_TRUE(is_json(json.text));
   EXPECT_TRUE(contains(json.text, R"("answered":200)")) << json.text;
 }
 
 TEST_F(StpctlPing, CtrlCEndsItWithTheSumAndLeavesNoConnection) {
-  auto const stpd = serve();
-  auto const listener = listen();
+  const auto stpd = serve();
+  const auto listener = listen();
   Program pinger(command({"ping", ":3000"}));
   ASSERT_TRUE(pinger.says("answer 1")) << pinger.output();
   pinger.signal(SIGINT);
@@ -40,25 +40,25 @@ TEST_F(StpctlPing, CtrlCEndsItWithTheSumAndLeavesNoConnection) {
 }
 
 TEST_F(StpctlPing, OnePeerServesSeveralAtOnce) {
-  auto const stpd = serve();
-  auto const listener = listen();
+  const auto stpd = serve();
+  const auto listener = listen();
   std::vector<std::unique_ptr<Program>> pingers;
   for (int i = 0; i < 20; ++i)
     pingers.push_back(std::make_unique<Program>(
         command({"ping", ":3000", "--count", "3", "--interval", "0.1", "--timeout", "20"})));
-  for (auto const& pinger : pingers) EXPECT_EQ(pinger->wait(), 0) << pinger->output();
+  for (const auto& pinger : pingers) EXPECT_EQ(pinger->wait(), 0) << pinger->output();
 }
 
 TEST_F(StpctlPing, WhereNobodyListensTheWorkingLinkIsNotBlamed) {
-  auto const stpd = serve();
-  auto const said = stpctl({"ping", ":3999"});
+  const auto stpd = serve();
+  const auto said = stpctl({"ping", ":3999"});
   EXPECT_EQ(said.exit_status, 1);
   EXPECT_TRUE(contains(said.text, "the link works")) << said.text;
   EXPECT_TRUE(contains(said.text, "--serve")) << said.text;
 }
 
 TEST_F(StpctlPing, APeerThatGoesAwayEndsItWithTheReason) {
-  auto const stpd = serve();
+  const auto stpd = serve();
   auto listener = listen();
   Program pinger(command({"ping", ":3000", "--interval", "0.05"}));
   ASSERT_TRUE(pinger.says("answer 1")) << pinger.output();
@@ -69,7 +69,7 @@ TEST_F(StpctlPing, APeerThatGoesAwayEndsItWithTheReason) {
 }
 
 TEST_F(StpctlPing, WithoutADaemonItSaysWhichOneItLookedFor) {
-  auto const said = stpctl({"ping", ":3000"});
+  const auto said = stpctl({"ping", ":3000"});
   EXPECT_EQ(said.exit_status, 1);
   EXPECT_TRUE(contains(said.text, socket)) << said.text;
 }

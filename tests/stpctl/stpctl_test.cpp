@@ -21,7 +21,7 @@ std::size_t words_of(const std::string& line) {
 TEST_F(StpctlTest, WithoutADaemonTheMessageNamesCauseAndRemedy) {
   for (std::string const command :
        {"links", "connections", "regions", "users", "stats", "top", "trace status"}) {
-    auto const said = shell(STPCTL_PATH " --socket " + socket + " " + command);
+    const auto said = shell(STPCTL_PATH " --socket " + socket + " " + command);
     EXPECT_EQ(said.exit_status, 1) << command;
     EXPECT_TRUE(contains(said.text, "no daemon at " + socket)) << said.text;
     EXPECT_TRUE(contains(said.text, "start stpd")) << said.text;
@@ -29,16 +29,16 @@ TEST_F(StpctlTest, WithoutADaemonTheMessageNamesCauseAndRemedy) {
 }
 
 TEST_F(StpctlTest, ASocketThatAKilledDaemonLeftIsToldFromOneThatIsNotThere) {
-  auto const stpd = serve();
+  const auto stpd = serve();
   stpd->signal(SIGKILL);
   stpd->wait();
-  auto const said = stpctl({"links"});
+  const auto said = stpctl({"links"});
   EXPECT_EQ(said.exit_status, 1);
   EXPECT_TRUE(contains(said.text, "the daemon that made it is not")) << said.text;
 }
 
 TEST_F(StpctlTest, AnUnknownCommandIsAnsweredWithThoseThereAre) {
-  auto const said = stpctl({"conections"});
+  const auto said = stpctl({"conections"});
   EXPECT_EQ(said.exit_status, 2);
   EXPECT_TRUE(contains(said.text, "there is no command 'conections'; there are links connections"))
       << said.text;
@@ -50,7 +50,7 @@ TEST_F(StpctlTest, AnUnknownCommandIsAnsweredWithThoseThereAre) {
 }
 
 TEST_F(StpctlTest, HelpNamesEveryCommandAndItsOptions) {
-  auto const said = stpctl({"--help"});
+  const auto said = stpctl({"--help"});
   EXPECT_EQ(said.exit_status, 0);
   for (std::string const word : {"links", "connections", "regions", "users", "stats", "top",
                                  "trace", "ping", "dat-conf", "--json", "--socket"})
@@ -59,7 +59,7 @@ TEST_F(StpctlTest, HelpNamesEveryCommandAndItsOptions) {
 }
 
 TEST_F(StpctlTest, DatConfPrintsALineForEitherKindOfProgramAndEachLink) {
-  auto const said =
+  const auto said =
       shell(STPCTL_PATH " --socket /a.sock --socket /b.sock dat-conf --provider /p.so");
   EXPECT_EQ(said.exit_status, 0);
   EXPECT_EQ(said.text,
@@ -67,29 +67,29 @@ TEST_F(StpctlTest, DatConfPrintsALineForEitherKindOfProgramAndEachLink) {
             "stp0 u2.0 threadsafe default /p.so stp.2.0 \"stpd:/a.sock\" \"\"\n"
             "stp1 u2.0 nonthreadsafe default /p.so stp.2.0 \"stpd:/b.sock\" \"\"\n"
             "stp1 u2.0 threadsafe default /p.so stp.2.0 \"stpd:/b.sock\" \"\"\n");
-  auto const other = shell(STPCTL_PATH " dat-conf --name x --link loop");
+  const auto other = shell(STPCTL_PATH " dat-conf --name x --link loop");
   EXPECT_TRUE(contains(other.text, "x0 u2.0 nonthreadsafe default ")) << other.text;
   EXPECT_TRUE(contains(other.text, "libdaplstp.so.0 stp.2.0 \"loop\" \"\"\n")) << other.text;
 }
 
 TEST_F(StpctlTest, DatConfRefusesWhatTheRegistryCouldNotRead) {
-  auto const said = shell(STPCTL_PATH " dat-conf --name 'a b' --link loop");
+  const auto said = shell(STPCTL_PATH " dat-conf --name 'a b' --link loop");
   EXPECT_EQ(said.exit_status, 1);
   EXPECT_TRUE(contains(said.text, "cannot stand in dat.conf")) << said.text;
   EXPECT_EQ(shell(STPCTL_PATH " dat-conf --json").exit_status, 2);
 }
 
 TEST_F(StpctlTest, EveryListIsATableAndValidJson) {
-  auto const stpd = serve();
+  const auto stpd = serve();
   Program listener(command({"ping", "--serve", ":3000"}));
   ASSERT_TRUE(listener.says("listening")) << listener.output();
   Program pinger(command({"ping", ":3000"}));
   ASSERT_TRUE(pinger.says("answer 1")) << pinger.output();
 
-  auto const links = stpctl({"links"});
+  const auto links = stpctl({"links"});
   EXPECT_EQ(links.exit_status, 0);
   EXPECT_TRUE(contains(links.text, "loop  up")) << links.text;
-  auto const connections = stpctl({"connections"});
+  const auto connections = stpctl({"connections"});
   EXPECT_TRUE(contains(connections.text, "open")) << connections.text;
   EXPECT_TRUE(contains(connections.text, "3000")) << connections.text;
   EXPECT_TRUE(contains(stpctl({"regions"}).text, "BUFSIZE"));
@@ -99,7 +99,7 @@ TEST_F(StpctlTest, EveryListIsATableAndValidJson) {
   EXPECT_EQ(columns, std::set{service::kResources + 1}) << users.str();
 
   for (std::string const list : {"links", "connections", "regions", "users", "stats"}) {
-    auto const said = stpctl({list, "--json"});
+    const auto said = stpctl({list, "--json"});
     EXPECT_EQ(said.exit_status, 0) << said.text;
     EXPECT_TRUE(is_json(said.text)) << list;
   }
@@ -107,11 +107,11 @@ TEST_F(StpctlTest, EveryListIsATableAndValidJson) {
 }
 
 TEST_F(StpctlTest, SeveralDaemonsAreShownTogether) {
-  auto const one = serve();
-  auto const other_socket = directory.path() + "/other.sock";
+  const auto one = serve();
+  const auto other_socket = directory.path() + "/other.sock";
   Program other({STPD_PATH, "--link", "loop,mac=02:00:00:00:00:07", "--socket", other_socket});
   ASSERT_TRUE(other.says("stpd: ready\n"));
-  auto const said = stpctl({"--socket", other_socket, "links"});
+  const auto said = stpctl({"--socket", other_socket, "links"});
   EXPECT_EQ(said.exit_status, 0);
   EXPECT_TRUE(contains(said.text, "loop  ")) << said.text;
   EXPECT_TRUE(contains(said.text, "02:00:00:00:00:07")) << said.text;
@@ -119,10 +119,10 @@ TEST_F(StpctlTest, SeveralDaemonsAreShownTogether) {
 }
 
 TEST_F(StpctlTest, ADaemonThatIsDownKeepsNobodyFromSeeingTheOthers) {
-  auto const stpd = serve();
-  auto const down = directory.path() + "/down.sock";
+  const auto stpd = serve();
+  const auto down = directory.path() + "/down.sock";
   for (std::string const list : {"links", "connections", "regions", "users", "stats"}) {
-    auto const said = stpctl({"--socket", down, list});
+    const auto said = stpctl({"--socket", down, list});
     EXPECT_EQ(said.exit_status, 1);
     EXPECT_TRUE(contains(said.text, "no daemon at " + down)) << said.text;
     EXPECT_TRUE(contains(said.text, "loop") || contains(said.text, "clients")) << said.text;
@@ -130,22 +130,22 @@ TEST_F(StpctlTest, ADaemonThatIsDownKeepsNobodyFromSeeingTheOthers) {
 }
 
 TEST_F(StpctlTest, ASocketMayBeGivenByTheNameOfItsLink) {
-  auto const said = run({STPCTL_PATH, "--socket", "no-such-link-of-a-test", "links"});
+  const auto said = run({STPCTL_PATH, "--socket", "no-such-link-of-a-test", "links"});
   EXPECT_EQ(said.exit_status, 1);
   EXPECT_TRUE(contains(said.text, "no daemon at /run/stpd/no-such-link-of-a-test.sock"))
       << said.text;
 }
 
 TEST_F(StpctlTest, StatsNamesEveryCounterWithWhatItCounts) {
-  auto const stpd = serve();
+  const auto stpd = serve();
   EXPECT_TRUE(contains(stpctl({"stats"}).text, "programs that connected"));
   EXPECT_FALSE(contains(stpctl({"stats"}).text, "bad_key"));
   EXPECT_TRUE(contains(stpctl({"stats", "--all"}).text, "bad_key"));
 }
 
 TEST_F(StpctlTest, PrometheusGetsHelpAndTypeForEachMetric) {
-  auto const stpd = serve();
-  auto const said = stpctl({"stats", "--prometheus"});
+  const auto stpd = serve();
+  const auto said = stpctl({"stats", "--prometheus"});
   EXPECT_EQ(said.exit_status, 0);
   EXPECT_TRUE(
       contains(said.text, "stp_rx_frames_total{link=\"loop\",socket=\"" + socket + "\"} 0\n"))
@@ -167,21 +167,21 @@ TEST_F(StpctlTest, PrometheusGetsHelpAndTypeForEachMetric) {
 }
 
 TEST_F(StpctlTest, TopInAPipeHasNoControlCharactersAndEndsWhenItWasToldTo) {
-  auto const stpd = serve();
-  auto const said = stpctl({"top", "--interval", "0.1", "--count", "2"});
+  const auto stpd = serve();
+  const auto said = stpctl({"top", "--interval", "0.1", "--count", "2"});
   EXPECT_EQ(said.exit_status, 0);
   EXPECT_FALSE(contains(said.text, "\033"));
-  auto const first = said.text.find("FRAMES/S");
+  const auto first = said.text.find("FRAMES/S");
   ASSERT_NE(first, std::string::npos) << said.text;
   EXPECT_NE(said.text.find("FRAMES/S", first + 1), std::string::npos) << said.text;
-  auto const json = stpctl({"top", "--interval", "0.1", "--count", "3", "--json"});
+  const auto json = stpctl({"top", "--interval", "0.1", "--count", "3", "--json"});
   EXPECT_TRUE(is_json(json.text));
   EXPECT_EQ(std::count(json.text.begin(), json.text.end(), '\n'), 3);
 }
 
 TEST_F(StpctlTest, TopEndsWithItsReaderAndOnASignal) {
-  auto const stpd = serve();
-  auto const said = shell(STPCTL_PATH " --socket " + socket + " top --interval 0.05 | head -n 1");
+  const auto stpd = serve();
+  const auto said = shell(STPCTL_PATH " --socket " + socket + " top --interval 0.05 | head -n 1");
   EXPECT_EQ(said.exit_status, 0);
   EXPECT_EQ(said.text, "loop\n");
   Program top(command({"top", "--interval", "0.05"}));
@@ -208,12 +208,12 @@ class StpctlAsNobody : public StpctlFixture {
 };
 
 TEST_F(StpctlAsNobody, SeesItsOwnConnectionsOnlyAndIsToldSo) {
-  auto const stpd = serve();
+  const auto stpd = serve();
   Program listener(command({"ping", "--serve", ":3000"}));
   ASSERT_TRUE(listener.says("listening"));
   Program pinger(as_nobody(command({"ping", ":3000"})));
   ASSERT_TRUE(pinger.says("answer 1")) << pinger.output();
-  auto const mine = run(as_nobody(command({"connections", "--json"})));
+  const auto mine = run(as_nobody(command({"connections", "--json"})));
   EXPECT_EQ(mine.exit_status, 0);
   EXPECT_TRUE(contains(mine.text, R"("uid":65534)")) << mine.text;
   EXPECT_FALSE(contains(mine.text, R"("uid":0,)")) << mine.text;
@@ -223,16 +223,16 @@ TEST_F(StpctlAsNobody, SeesItsOwnConnectionsOnlyAndIsToldSo) {
 }
 
 TEST_F(StpctlAsNobody, MayNotTraceUnlessItIsInTheGroupThatTheOperatorHasNamed) {
-  auto const stpd = serve({"--admin-group", "daemon"});
-  auto const refused = run(as_nobody(command({"trace", "status"})));
+  const auto stpd = serve({"--admin-group", "daemon"});
+  const auto refused = run(as_nobody(command({"trace", "status"})));
   EXPECT_EQ(refused.exit_status, 1);
   EXPECT_TRUE(contains(refused.text, "--admin-group")) << refused.text;
-  auto const member = run(as_nobody(command({"links", "--json"}), "--groups=1"));
+  const auto member = run(as_nobody(command({"links", "--json"}), "--groups=1"));
   EXPECT_TRUE(contains(member.text, R"("administrator":true)")) << member.text;
 }
 
 TEST_F(StpctlTest, StpdNamesAGroupThatIsNotThere) {
-  auto const said =
+  const auto said =
       run({STPD_PATH, "--link", "loop", "--socket", socket, "--admin-group", "no-such-group"});
   EXPECT_NE(said.exit_status, 0);
   EXPECT_TRUE(contains(said.text, "no-such-group")) << said.text;

@@ -12,21 +12,21 @@ class StpctlTrace : public StpctlFixture {
   void make_traffic() {
     Program listener(command({"ping", "--serve", ":3000"}));
     ASSERT_TRUE(listener.says("listening")) << listener.output();
-    auto const said = stpctl({"ping", ":3000", "--count", "2", "--interval", "0"});
+    const auto said = stpctl({"ping", ":3000", "--count", "2", "--interval", "0"});
     EXPECT_EQ(said.exit_status, 0) << said.text;
   }
-  std::string const path = directory.path() + "/trace.pcapng";
+  const std::string path = directory.path() + "/trace.pcapng";
 };
 
 TEST_F(StpctlTrace, BetweenStartAndStopEveryFrameIsInAFileThatOthersRead) {
-  auto const stpd = serve();
-  auto const started = stpctl({"trace", "start", "--out", path});
+  const auto stpd = serve();
+  const auto started = stpctl({"trace", "start", "--out", path});
   EXPECT_EQ(started.exit_status, 0) << started.text;
   make_traffic();
   EXPECT_TRUE(is_json(stpctl({"trace", "status", "--json"}).text));
-  auto const stopped = stpctl({"trace", "stop"});
+  const auto stopped = stpctl({"trace", "stop"});
   EXPECT_EQ(stopped.exit_status, 0) << stopped.text;
-  auto const frames = read_trace(path);
+  const auto frames = read_trace(path);
   EXPECT_GE(frames.size(), 4U);
   EXPECT_TRUE(contains(stopped.text, "ended: " + std::to_string(frames.size()) + " frames"))
       << stopped.text;
@@ -36,7 +36,7 @@ TEST_F(StpctlTrace, BetweenStartAndStopEveryFrameIsInAFileThatOthersRead) {
 }
 
 TEST_F(StpctlTrace, RunsUntilCtrlCAndSaysWhatItHas) {
-  auto const stpd = serve();
+  const auto stpd = serve();
   Program trace(command({"trace", "--out", path}));
   ASSERT_TRUE(trace.says("tracing to")) << trace.output();
   make_traffic();
@@ -47,20 +47,20 @@ TEST_F(StpctlTrace, RunsUntilCtrlCAndSaysWhatItHas) {
 }
 
 TEST_F(StpctlTrace, EndsByItselfAfterSoManyFramesOrSeconds) {
-  auto const stpd = serve();
+  const auto stpd = serve();
   Program by_frames(command({"trace", "--out", path, "--frames", "3"}));
   ASSERT_TRUE(by_frames.says("tracing to")) << by_frames.output();
   make_traffic();
   EXPECT_EQ(by_frames.wait(), 0) << by_frames.output();
   EXPECT_EQ(read_trace(path).size(), 3U);
-  auto const by_time = stpctl({"trace", "--out", path, "--for", "0.2", "--json"});
+  const auto by_time = stpctl({"trace", "--out", path, "--for", "0.2", "--json"});
   EXPECT_EQ(by_time.exit_status, 0) << by_time.text;
   EXPECT_TRUE(is_json(by_time.text));
   EXPECT_TRUE(read_trace(path).empty());
 }
 
 TEST_F(StpctlTrace, EndsWithTheProgramThatWasKilledWhileItWaited) {
-  auto const stpd = serve();
+  const auto stpd = serve();
   {
     Program trace(command({"trace", "--out", path}));
     ASSERT_TRUE(trace.says("tracing to"));
@@ -72,9 +72,9 @@ TEST_F(StpctlTrace, EndsWithTheProgramThatWasKilledWhileItWaited) {
 }
 
 TEST_F(StpctlTrace, ThereIsOneAtATimeAndASecondSpoilsNoFile) {
-  auto const stpd = serve();
+  const auto stpd = serve();
   ASSERT_EQ(stpctl({"trace", "start", "--out", path}).exit_status, 0);
-  auto const second = stpctl({"trace", "--out", directory.path() + "/other"});
+  const auto second = stpctl({"trace", "--out", directory.path() + "/other"});
   EXPECT_EQ(second.exit_status, 1);
   EXPECT_TRUE(contains(second.text, "a trace runs already")) << second.text;
   EXPECT_FALSE(std::filesystem::exists(directory.path() + "/other"));
@@ -84,24 +84,24 @@ TEST_F(StpctlTrace, ThereIsOneAtATimeAndASecondSpoilsNoFile) {
 }
 
 TEST_F(StpctlTrace, SaysWhatItCannotWriteTo) {
-  auto const stpd = serve();
+  const auto stpd = serve();
   EXPECT_TRUE(contains(stpctl({"trace", "stop"}).text, "there was no trace"));
   EXPECT_TRUE(contains(stpctl({"trace", "--out", directory.path()}).text, "Is a directory"));
-  auto const device = stpctl({"trace", "--out", "/dev/null"});
+  const auto device = stpctl({"trace", "--out", "/dev/null"});
   EXPECT_EQ(device.exit_status, 1);
   EXPECT_TRUE(contains(device.text, "regular files only")) << device.text;
 }
 
 TEST_F(StpctlTrace, GoesOnBesideTheOneOfTheCommandLine) {
-  auto const whole = directory.path() + "/whole.pcapng";
-  auto const stpd = serve({"--pcap", whole});
+  const auto whole = directory.path() + "/whole.pcapng";
+  const auto stpd = serve({"--pcap", whole});
   ASSERT_EQ(stpctl({"trace", "start", "--out", path}).exit_status, 0);
   make_traffic();
   ASSERT_EQ(stpctl({"trace", "stop"}).exit_status, 0);
   make_traffic();
   stpd->signal(SIGTERM);
   EXPECT_EQ(stpd->wait(), 0);
-  auto const part = read_trace(path).size();
+  const auto part = read_trace(path).size();
   EXPECT_GE(part, 4U);
   EXPECT_GT(read_trace(whole).size(), part);
 }

@@ -12,9 +12,9 @@ class TelemetryTest : public StpctlFixture {
  protected:
   void SetUp() override {
     stpd = serve({}, "vdev:net_ring0,mac=02:00:00:00:00:07,address=10.9.0.1/24");
-    auto const& log = stpd->output();
+    const auto& log = stpd->output();
     constexpr std::string_view kBefore = "stpd: telemetry ";
-    auto const at = log.find(kBefore);
+    const auto at = log.find(kBefore);
     ASSERT_NE(at, std::string::npos) << log;
     path = log.substr(at + kBefore.size(), log.find('\n', at) - at - kBefore.size());
     ASSERT_EQ(service::connect_to(path, client), 0) << path;
@@ -27,7 +27,7 @@ class TelemetryTest : public StpctlFixture {
   }
   std::string receive() {
     std::array<char, 16'384> buffer;
-    auto const got = ::read(client.get(), buffer.data(), buffer.size());
+    const auto got = ::read(client.get(), buffer.data(), buffer.size());
     return got > 0 ? std::string(buffer.data(), static_cast<std::size_t>(got)) : "";
   }
 
@@ -38,9 +38,9 @@ class TelemetryTest : public StpctlFixture {
 
 TEST_F(TelemetryTest, TellsLinksAndAllCountersByTheirNames) {
   EXPECT_TRUE(contains(ask("/stp/links"), "vdev:net_ring0"));
-  auto const link = ask("/stp/link");
+  const auto link = ask("/stp/link");
   EXPECT_TRUE(contains(link, R"("driver":"net_ring")")) << link;
-  auto const stats = ask("/stp/stats");
+  const auto stats = ask("/stp/stats");
   for (std::string const name : {"rx_frames", "duplicate_block", "link_rx_missed", "clients"})
     EXPECT_TRUE(contains(stats, '"' + name + "\":")) << name;
   EXPECT_TRUE(is_json(stats + "\n"));
@@ -52,10 +52,10 @@ TEST_F(TelemetryTest, TellsConnectionsByTheirLocalPorts) {
   ASSERT_TRUE(listener.says("listening")) << listener.output();
   Program pinger(command({"ping", ":3000"}));
   ASSERT_TRUE(pinger.says("answer 1")) << pinger.output();
-  auto const ports = ask("/stp/connections");
-  auto const first = ports.find('[') + 1;
-  auto const port = ports.substr(first, ports.find_first_of(",]", first) - first);
-  auto const connection = ask("/stp/connection," + port);
+  const auto ports = ask("/stp/connections");
+  const auto first = ports.find('[') + 1;
+  const auto port = ports.substr(first, ports.find_first_of(",]", first) - first);
+  const auto connection = ask("/stp/connection," + port);
   EXPECT_TRUE(contains(connection, R"("uport":3000)")) << connection;
   EXPECT_TRUE(contains(connection, R"("state":"open")")) << connection;
 }

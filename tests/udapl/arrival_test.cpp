@@ -24,16 +24,16 @@ class GapPort final : public TestPort {
 
  private:
   void disturb(Frames& frames) override {
-    if (loses) std::erase_if(frames, [this](auto const& frame) { return is_lost(frame); });
+    if (loses) std::erase_if(frames, [this](const auto& frame) { return is_lost(frame); });
   }
   template <typename Frame>
   bool is_lost(const Frame& frame) const {
     constexpr std::size_t kEthernet = 14, kHeader = 40, kLong = 1'000;
     if (frame.size() > kLong) return true;
-    auto const* const at = reinterpret_cast<const std::byte*>(frame.data()) + kEthernet;
+    const auto* const at = reinterpret_cast<const std::byte*>(frame.data()) + kEthernet;
     if (wire::load16(at) >> wire::kOpShift != static_cast<int>(wire::Op::kRequestToSend))
       return false;
-    auto const message = wire::load32(at + kHeader);
+    const auto message = wire::load32(at + kHeader);
     return message >= first_lost && message <= last_lost;
   }
 };
@@ -51,11 +51,11 @@ class Arrival : public testing::Test, protected GapLink, protected DatPair {
  protected:
   Arrival() { EXPECT_EQ(Srq::create(*server.ia, server.pz, {16, 1, 0}, srq), Result::kSuccess); }
   void post(std::uint64_t cookie) {
-    LmrTriplet const into[] = {server.at(cookie % 12 * kLength, kLength)};
+    const LmrTriplet into[] = {server.at(cookie % 12 * kLength, kLength)};
     ASSERT_EQ(srq->post(into, cookie), Result::kSuccess);
   }
   void send(std::uint64_t number) {
-    LmrTriplet const from[] = {client.at(number, kLength)};
+    const LmrTriplet from[] = {client.at(number, kLength)};
     ASSERT_EQ(client.ep->post_send(from, number, 0), Result::kSuccess);
   }
   // Messages 1 to 18 have come; of the next ones 19, 22 and 23 are arriving.
@@ -74,7 +74,7 @@ class Arrival : public testing::Test, protected GapLink, protected DatPair {
   }
   void query() { ASSERT_EQ(server.ep->recv_query(&buffers, &span), Result::kSuccess); }
   void await_buffers(int wanted) {
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     for (query(); buffers != wanted && std::chrono::steady_clock::now() < until; query())
       std::this_thread::yield();
     ASSERT_EQ(buffers, wanted);
@@ -104,7 +104,7 @@ TEST_F(Arrival, MessagesAreDeliveredInOrderThoughTheirBuffersWereNotGivenOutInIt
   await_buffers(3);
   port->loses = false;
   for (std::uint64_t i = 19; i <= 23; ++i) {
-    auto const got = DatSide::next(*server.recv);
+    const auto got = DatSide::next(*server.recv);
     ASSERT_EQ(got.status, DtoStatus::kSuccess);
     ASSERT_EQ(std::memcmp(server.buffer.data() + got.cookie % 12 * kLength,
                           client.buffer.data() + i, kLength),
@@ -147,7 +147,7 @@ TEST_F(Arrival, MoreBuffersThanTheSoftWatermarkAreToldOnce) {
   await_buffers(3);
   port->loses = false;
   for (std::uint64_t i = 19; i <= 23; ++i) DatSide::next(*server.recv);
-  auto const told = DatSide::next(*server.async);
+  const auto told = DatSide::next(*server.async);
   EXPECT_EQ(told.reason, AsyncReason::kSoftHighWatermark);
   Event event;
   EXPECT_EQ(server.async->dequeue(event), Result::kQueueEmpty);

@@ -19,11 +19,11 @@ class Completions : public Dat {
     connect();
   }
   void send(std::uint64_t cookie, Flags flags) {
-    LmrTriplet const from[] = {client.at(0, 8)};
+    const LmrTriplet from[] = {client.at(0, 8)};
     ASSERT_EQ(client.ep->post_send(from, cookie, flags), Result::kSuccess);
   }
   void post(std::uint64_t cookie, Flags flags) {
-    LmrTriplet const into[] = {server.at(0, 8)};
+    const LmrTriplet into[] = {server.at(0, 8)};
     ASSERT_EQ(server.ep->post_recv(into, cookie, flags), Result::kSuccess);
   }
   // Waits for an event of `from`, where there is none, in a thread that is asleep when `act` is
@@ -47,7 +47,7 @@ STP_BOTH_WAYS(Completions);
 TEST_P(Completions, AnUnsignalledRequestWakesNobodyAndIsThereForWhoLooks) {
   connect_with(0, kUnsignalled);
   for (std::uint64_t i = 1; i <= 3; ++i) post(i, 0);
-  auto const slept = waited(*client.request, 500'000, [&] { send(1, kUnsignalled); });
+  const auto slept = waited(*client.request, 500'000, [&] { send(1, kUnsignalled); });
   EXPECT_EQ(slept, Result::kTimeoutExpired);
   EXPECT_EQ(more, 1);
   ASSERT_EQ(client.request->dequeue(event), Result::kSuccess);
@@ -57,7 +57,7 @@ TEST_P(Completions, AnUnsignalledRequestWakesNobodyAndIsThereForWhoLooks) {
 TEST_P(Completions, ASignalledRequestWakesTheWaiterBehindUnsignalledOnes) {
   connect_with(0, kUnsignalled);
   for (std::uint64_t i = 1; i <= 2; ++i) post(i, 0);
-  auto const woken = waited(*client.request, kPatience, [&] {
+  const auto woken = waited(*client.request, kPatience, [&] {
     send(1, kUnsignalled);
     send(2, 0);
   });
@@ -78,8 +78,8 @@ TEST_P(Completions, AnUnsignalledReceiveWakesNobody) {
 
 TEST_P(Completions, AnUnsignalledRequestThatFailsWakesTheWaiter) {
   connect_with(0, kUnsignalled);
-  LmrTriplet const data[] = {client.at(0, 8)};
-  auto const woken = waited(*client.request, kPatience, [&] {
+  const LmrTriplet data[] = {client.at(0, 8)};
+  const auto woken = waited(*client.request, kPatience, [&] {
     ASSERT_EQ(client.ep->post_rdma_write(data, 1, {0, 8, 0xdead}, kUnsignalled), Result::kSuccess);
   });
   EXPECT_EQ(woken, Result::kSuccess);
@@ -88,7 +88,7 @@ TEST_P(Completions, AnUnsignalledRequestThatFailsWakesTheWaiter) {
 
 TEST_P(Completions, UnsignalledNeedsTheAttributeOfTheEp) {
   connect_with(0, 0);
-  LmrTriplet const from[] = {client.at(0, 8)};
+  const LmrTriplet from[] = {client.at(0, 8)};
   EXPECT_EQ(client.ep->post_send(from, 1, kUnsignalled), Result::kInvalidParameter);
   EXPECT_EQ(server.ep->post_recv({}, 1, kUnsignalled), Result::kInvalidParameter);
 }
@@ -112,7 +112,7 @@ struct Calls {
 };
 
 TEST_P(Completions, AnAgentIsCalledThoughNobodyWaits) {
-  auto const calls = std::make_shared<Calls>();
+  const auto calls = std::make_shared<Calls>();
   std::shared_ptr<Cno> cno;
   ASSERT_EQ(Cno::create(
                 *server.ia, [calls](void* evd) { calls->add(evd); }, cno),
@@ -130,12 +130,12 @@ TEST_P(Completions, AnAgentIsCalledThoughNobodyWaits) {
 }
 
 TEST_P(Completions, AnAgentMayBeReplacedAndTakenAway) {
-  auto const before = std::make_shared<Calls>(), after = std::make_shared<Calls>();
+  const auto before = std::make_shared<Calls>(), after = std::make_shared<Calls>();
   std::shared_ptr<Cno> cno;
   ASSERT_EQ(Cno::create(
                 *server.ia, [before](void* evd) { before->add(evd); }, cno),
             Result::kSuccess);
-  auto const evd = server.evd(4, kStreamSoftware);
+  const auto evd = server.evd(4, kStreamSoftware);
   ASSERT_EQ(evd->modify_cno(cno), Result::kSuccess);
   ASSERT_EQ(evd->post_software(nullptr), Result::kSuccess);
   ASSERT_TRUE(before->await(1));

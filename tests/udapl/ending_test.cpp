@@ -10,7 +10,7 @@ using namespace udapl;
 class EpEnding : public Dat {
  protected:
   void send(std::size_t length, std::uint64_t cookie) {
-    LmrTriplet const from[] = {client.at(0, length)};
+    const LmrTriplet from[] = {client.at(0, length)};
     ASSERT_EQ(client.ep->post_send(from, cookie, 0), Result::kSuccess);
   }
 };
@@ -19,7 +19,7 @@ STP_BOTH_WAYS(EpEnding);
 // protocol: 9.34
 TEST_P(EpEnding, BothSidesHearThatAConnectionBroke) {
   connect();
-  LmrTriplet const into[] = {server.at(0, 4)};
+  const LmrTriplet into[] = {server.at(0, 4)};
   ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
   send(5, 1);
   EXPECT_EQ(DatSide::next(*server.recv).status, DtoStatus::kLocalLength);
@@ -28,7 +28,7 @@ TEST_P(EpEnding, BothSidesHearThatAConnectionBroke) {
 }
 
 TEST_P(EpEnding, BothSidesHearThatAConsumerHasDisconnected) {
-  for (auto const abrupt : {true, false}) {
+  for (const auto abrupt : {true, false}) {
     connect();
     ASSERT_EQ(client.ep->disconnect(abrupt), Result::kSuccess);
     EXPECT_EQ(DatSide::next(*server.connect).number, EventNumber::kDisconnected);
@@ -44,7 +44,7 @@ TEST_P(EpEnding, AMessageWithoutAReceiveBreaksTheConnectionInTheEnd) {
   connect();
   send(10'000, 7);
   send(10'000, 8);
-  auto const first = DatSide::next(*client.request);
+  const auto first = DatSide::next(*client.request);
   EXPECT_EQ(first.cookie, 7U);
   EXPECT_EQ(first.status, DtoStatus::kReceiverNotReady);
   EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kFlushed);
@@ -63,7 +63,7 @@ TEST_P(EpEnding, AShortMessageWithoutAReceiveDoesSoToo) {
 TEST_P(EpEnding, AReceiveInTimeLetsTheMessageIn) {
   connect();
   send(10'000, 7);
-  LmrTriplet const into[] = {server.at(0, 10'000)};
+  const LmrTriplet into[] = {server.at(0, 10'000)};
   ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*server.recv).status, DtoStatus::kSuccess);
   EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kSuccess);
@@ -71,12 +71,12 @@ TEST_P(EpEnding, AReceiveInTimeLetsTheMessageIn) {
 
 TEST_P(EpEnding, AnLmrIsReachedByThePeersOfItsZoneAlone) {
   connect();
-  auto const zone = server.pz;
+  const auto zone = server.pz;
   ASSERT_EQ(Pz::create(*server.ia, server.pz), Result::kSuccess);
-  auto const to = server.make_ep(), from = client.make_ep();
+  const auto to = server.make_ep(), from = client.make_ep();
   connect(from, to);
-  LmrTriplet const data[] = {client.at(0, 64)};
-  RmrTriplet const remote{server.at(0, 64).address, 64, server.lmr->rmr_context()};
+  const LmrTriplet data[] = {client.at(0, 64)};
+  const RmrTriplet remote{server.at(0, 64).address, 64, server.lmr->rmr_context()};
   ASSERT_EQ(client.ep->post_rdma_write(data, 1, remote, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kSuccess);
   server.buffer[0] = 0x55;

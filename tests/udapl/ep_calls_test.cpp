@@ -18,14 +18,14 @@ class EpCalls : public Dat {
 STP_BOTH_WAYS(EpCalls);
 
 TEST_P(EpCalls, ModifyChangesPartsAndAttributesOfAnUnconnectedEp) {
-  auto const ep = client.make_ep();
-  auto const evd = client.evd(8, kStreamDto);
+  const auto ep = client.make_ep();
+  const auto evd = client.evd(8, kStreamDto);
   auto attr = client.attr;
   attr.max_recv_dtos = 3;
   Ep::Parts parts;
   parts.recv = evd;
   ASSERT_EQ(ep->modify(parts, &attr), Result::kSuccess);
-  auto const now = query(*ep);
+  const auto now = query(*ep);
   EXPECT_EQ(now.parts.recv, evd);
   EXPECT_EQ(now.parts.request, client.request);
   EXPECT_EQ(now.attr.max_recv_dtos, 3);
@@ -34,7 +34,7 @@ TEST_P(EpCalls, ModifyChangesPartsAndAttributesOfAnUnconnectedEp) {
 }
 
 TEST_P(EpCalls, AModificationThatIsRefusedChangesNothing) {
-  auto const ep = client.make_ep();
+  const auto ep = client.make_ep();
   auto attr = client.attr;
   attr.max_rdma_read_in = kMaxReads + 1;
   EXPECT_EQ(ep->modify({}, &attr), Result::kInvalidParameter);
@@ -54,7 +54,7 @@ TEST_P(EpCalls, AConnectedEpIsNotModified) {
 
 TEST_P(EpCalls, DupConnectGoesToWhereTheOtherEpIsConnected) {
   connect();
-  auto const twin = client.make_ep(), there = server.make_ep();
+  const auto twin = client.make_ep(), there = server.make_ep();
   ASSERT_EQ(twin->dup_connect(*client.ep, kPatience, text("me too")), Result::kSuccess);
   cr = next_request();
   ASSERT_TRUE(cr);
@@ -65,14 +65,14 @@ TEST_P(EpCalls, DupConnectGoesToWhereTheOtherEpIsConnected) {
 }
 
 TEST_P(EpCalls, DupConnectOfAnEpThatIsNotConnectedIsAnInvalidState) {
-  auto const twin = client.make_ep(), other = client.make_ep();
+  const auto twin = client.make_ep(), other = client.make_ep();
   EXPECT_EQ(twin->dup_connect(*other, kPatience, {}), Result::kInvalidState);
   connect();
   EXPECT_EQ(client.ep->dup_connect(*client.ep, kPatience, {}), Result::kInvalidState);
 }
 
 TEST_P(EpCalls, AHandoffBringsTheRequestToAnotherServicePoint) {
-  auto const elsewhere = server.evd(4, kStreamCr);
+  const auto elsewhere = server.evd(4, kStreamCr);
   std::shared_ptr<ServicePoint> other;
   ASSERT_EQ(ServicePoint::create_psp(*server.ia, 3000, server.requests, psp), Result::kSuccess);
   ASSERT_EQ(ServicePoint::create_psp(*server.ia, 3001, elsewhere, other), Result::kSuccess);
@@ -84,7 +84,7 @@ TEST_P(EpCalls, AHandoffBringsTheRequestToAnotherServicePoint) {
   EXPECT_EQ(cr->handoff(3999), Result::kInvalidParameter);
   ASSERT_EQ(cr->handoff(3001), Result::kSuccess);
   EXPECT_EQ(cr->accept(server.ep, {}), Result::kInvalidHandle);
-  auto const event = DatSide::next(*elsewhere);
+  const auto event = DatSide::next(*elsewhere);
   EXPECT_EQ(event.conn_qual, 3001U);
   cr = std::static_pointer_cast<Cr>(static_cast<Object*>(event.cr)->shared_from_this());
   EXPECT_EQ(cr->data().bytes.size(), 5U);
@@ -93,7 +93,7 @@ TEST_P(EpCalls, AHandoffBringsTheRequestToAnotherServicePoint) {
 }
 
 TEST_P(EpCalls, WatermarksAreForEpsWithAnSrq) {
-  auto const ep = client.make_ep();
+  const auto ep = client.make_ep();
   EXPECT_EQ(ep->set_watermarks(1, 2), Result::kInvalidState);
 }
 

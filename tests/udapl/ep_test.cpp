@@ -30,7 +30,7 @@ TEST_P(EpTest, PrivateDataGoesBothWays) {
   cr = next_request();
   EXPECT_EQ(std::memcmp(cr->data().bytes.data(), "hello", 5), 0);
   ASSERT_EQ(cr->accept(server.ep, text("come in")), Result::kSuccess);
-  auto const active = DatSide::next(*client.connect);
+  const auto active = DatSide::next(*client.connect);
   ASSERT_EQ(active.private_size, 7U);
   EXPECT_EQ(std::memcmp(active.private_data, "come in", 7), 0);
   EXPECT_EQ(DatSide::next(*server.connect).private_size, 0U);
@@ -44,7 +44,7 @@ TEST_P(EpTest, ARejectionTellsWhyAndTheEpCanBeResetAndUsedAgain) {
   ASSERT_EQ(client.ep->connect("127.0.0.1", 0, 3000, kPatience, {}), Result::kSuccess);
   cr = next_request();
   ASSERT_EQ(cr->reject(text("no")), Result::kSuccess);
-  auto const told = DatSide::next(*client.connect);
+  const auto told = DatSide::next(*client.connect);
   EXPECT_EQ(told.number, EventNumber::kPeerRejected);
   EXPECT_EQ(told.private_size, 2U);
   EXPECT_EQ(state_of(client.ep), EpState::kDisconnected);
@@ -61,16 +61,16 @@ TEST_P(EpTest, WhereNobodyListensTheRequestIsRejectedByNoPeer) {
 
 TEST_P(EpTest, AMessageOfSeveralSegmentsFillsThoseOfTheReceiveInTheirOrder) {
   connect();
-  LmrTriplet const to[] = {server.at(1000, 10), server.at(3000, 0), server.at(2000, 100)};
-  LmrTriplet const from[] = {client.at(5, 20), client.at(4000, 30)};
+  const LmrTriplet to[] = {server.at(1000, 10), server.at(3000, 0), server.at(2000, 100)};
+  const LmrTriplet from[] = {client.at(5, 20), client.at(4000, 30)};
   std::memset(server.buffer.data(), 0, 4096);
   ASSERT_EQ(server.ep->post_recv(to, 77, 0), Result::kSuccess);
   ASSERT_EQ(client.ep->post_send(from, 88, 0), Result::kSuccess);
-  auto const received = DatSide::next(*server.recv);
+  const auto received = DatSide::next(*server.recv);
   EXPECT_EQ(received.cookie, 77U);
   EXPECT_EQ(received.length, 50U);
   EXPECT_EQ(received.dto, Dto::kReceive);
-  auto const *got = server.buffer.data(), *sent = client.buffer.data();
+  const auto *got = server.buffer.data(), *sent = client.buffer.data();
   EXPECT_EQ(std::memcmp(got + 1000, sent + 5, 10), 0);
   EXPECT_EQ(std::memcmp(got + 2000, sent + 15, 10), 0);
   EXPECT_EQ(std::memcmp(got + 2010, sent + 4000, 30), 0);
@@ -80,13 +80,13 @@ TEST_P(EpTest, AMessageOfSeveralSegmentsFillsThoseOfTheReceiveInTheirOrder) {
 
 TEST_P(EpTest, AnRdmaWriteIsThereBeforeALaterSendIsReceived) {
   connect();
-  RmrTriplet const remote{reinterpret_cast<std::uint64_t>(server.buffer.data()) + 8192, 8192,
+  const RmrTriplet remote{reinterpret_cast<std::uint64_t>(server.buffer.data()) + 8192, 8192,
                           server.lmr->rmr_context()};
   for (int round = 0; round < 20; ++round) {
     std::memset(server.buffer.data() + 8192, round, 8192);
-    LmrTriplet const data[] = {client.at(0, 8192)};
-    LmrTriplet const note[] = {client.at(0, 8)};
-    LmrTriplet const into[] = {server.at(0, 8)};
+    const LmrTriplet data[] = {client.at(0, 8192)};
+    const LmrTriplet note[] = {client.at(0, 8)};
+    const LmrTriplet into[] = {server.at(0, 8)};
     ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
     ASSERT_EQ(client.ep->post_rdma_write(data, 2, remote, 0), Result::kSuccess);
     ASSERT_EQ(client.ep->post_send(note, 3, 0), Result::kSuccess);
@@ -99,9 +99,9 @@ TEST_P(EpTest, AnRdmaWriteIsThereBeforeALaterSendIsReceived) {
 
 TEST_P(EpTest, AnRdmaReadFillsItsSegments) {
   connect();
-  RmrTriplet const remote{reinterpret_cast<std::uint64_t>(server.buffer.data()) + 100, 5000,
+  const RmrTriplet remote{reinterpret_cast<std::uint64_t>(server.buffer.data()) + 100, 5000,
                           server.lmr->rmr_context()};
-  LmrTriplet const into[] = {client.at(10'000, 1000), client.at(20'000, 4000)};
+  const LmrTriplet into[] = {client.at(10'000, 1000), client.at(20'000, 4000)};
   ASSERT_EQ(client.ep->post_rdma_read(into, 5, remote, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kSuccess);
   EXPECT_EQ(std::memcmp(client.buffer.data() + 10'000, server.buffer.data() + 100, 1000), 0);
@@ -115,12 +115,12 @@ TEST_P(EpTest, AccessOutsideTheRmrMovesNothingAndBreaksTheConnection) {
   std::uint32_t context = 0;
   ASSERT_EQ(rmr->bind(server.at(0, 100), kRemoteWrite, false, *server.ep, 9, 0, context),
             Result::kSuccess);
-  auto const bound = DatSide::next(*server.request);
+  const auto bound = DatSide::next(*server.request);
   EXPECT_EQ(bound.number, EventNumber::kRmrBindCompletion);
   EXPECT_EQ(bound.cookie, 9U);
   std::memset(server.buffer.data(), 0, 200);
-  LmrTriplet const data[] = {client.at(1, 64)};
-  auto const base = reinterpret_cast<std::uint64_t>(server.buffer.data());
+  const LmrTriplet data[] = {client.at(1, 64)};
+  const auto base = reinterpret_cast<std::uint64_t>(server.buffer.data());
   ASSERT_EQ(client.ep->post_rdma_write(data, 1, {base + 90, 64, context}, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kRemoteAccess);
   EXPECT_EQ(DatSide::next(*client.connect).number, EventNumber::kBroken);
@@ -137,13 +137,13 @@ TEST_P(EpTest, EachFaultOfASegmentHasItsCode) {
             Result::kSuccess);
   ASSERT_EQ(Lmr::create(*client.ia, client.pz, {more.data(), 4096, kLocalRead, false}, readable),
             Result::kSuccess);
-  LmrTriplet const outside[] = {client.at((1 << 16) - 10, 11)};
+  const LmrTriplet outside[] = {client.at((1 << 16) - 10, 11)};
   EXPECT_EQ(client.ep->post_send(outside, 0, 0), Result::kInvalidParameter);
-  LmrTriplet const unknown[] = {{client.at(0, 1).address, 1, 0xdead}};
+  const LmrTriplet unknown[] = {{client.at(0, 1).address, 1, 0xdead}};
   EXPECT_EQ(client.ep->post_send(unknown, 0, 0), Result::kPrivilegesViolation);
-  LmrTriplet const zone[] = {{foreign->base(), 1, foreign->context()}};
+  const LmrTriplet zone[] = {{foreign->base(), 1, foreign->context()}};
   EXPECT_EQ(client.ep->post_send(zone, 0, 0), Result::kProtectionViolation);
-  LmrTriplet const privilege[] = {{readable->base(), 1, readable->context()}};
+  const LmrTriplet privilege[] = {{readable->base(), 1, readable->context()}};
   EXPECT_EQ(client.ep->post_recv(privilege, 0, 0), Result::kPrivilegesViolation);
   EXPECT_EQ(client.ep->post_send(privilege, 0, 0), Result::kSuccess);
 }
@@ -160,7 +160,7 @@ TEST_P(EpTest, SuppressedCompletionsAreNotToldUnlessTheyFail) {
 TEST_P(EpTest, SolicitedWaitLetsTheSenderDecideWhetherTheWaiterIsWoken) {
   server.attr.recv_flags = kSolicitedWait;
   connect();
-  LmrTriplet const into[] = {server.at(0, 8)}, from[] = {client.at(0, 8)};
+  const LmrTriplet into[] = {server.at(0, 8)}, from[] = {client.at(0, 8)};
   for (std::uint64_t i = 1; i <= 3; ++i)
     ASSERT_EQ(server.ep->post_recv(into, i, 0), Result::kSuccess);
   Event event, other;
@@ -181,7 +181,7 @@ TEST_P(EpTest, AnAbruptDisconnectFlushesWhatIsPosted) {
   connect();
   ASSERT_EQ(server.ep->post_recv({}, 5, 0), Result::kSuccess);
   ASSERT_EQ(client.ep->disconnect(true), Result::kSuccess);
-  auto const flushed = DatSide::next(*server.recv);
+  const auto flushed = DatSide::next(*server.recv);
   EXPECT_EQ(flushed.cookie, 5U);
   EXPECT_EQ(flushed.status, DtoStatus::kFlushed);
   EXPECT_EQ(DatSide::next(*server.connect).number, EventNumber::kDisconnected);
@@ -192,8 +192,8 @@ TEST_P(EpTest, AnAbruptDisconnectFlushesWhatIsPosted) {
 
 TEST_P(EpTest, AMessageLongerThanItsReceiveIsALocalLengthErrorAndBreaksTheConnection) {
   connect();
-  LmrTriplet const into[] = {server.at(0, 4)};
-  LmrTriplet const from[] = {client.at(0, 5)};
+  const LmrTriplet into[] = {server.at(0, 4)};
+  const LmrTriplet from[] = {client.at(0, 5)};
   ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
   ASSERT_EQ(client.ep->post_send(from, 1, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*server.recv).status, DtoStatus::kLocalLength);
@@ -209,12 +209,12 @@ TEST_P(EpTest, AnRspTakesOneRequestForItsEp) {
   EXPECT_EQ(state_of(server.ep), EpState::kReserved);
   EXPECT_EQ(server.ep->free(), Result::kInvalidState);
   ASSERT_EQ(client.ep->connect("127.0.0.1", 0, 3000, kPatience, {}), Result::kSuccess);
-  auto const request = DatSide::next(*server.requests);
+  const auto request = DatSide::next(*server.requests);
   cr = std::static_pointer_cast<Cr>(static_cast<Object*>(request.cr)->shared_from_this());
   EXPECT_EQ(state_of(server.ep), EpState::kPassivePending);
   ASSERT_EQ(cr->accept(nullptr, {}), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*client.connect).number, EventNumber::kEstablished);
-  auto const second = client.make_ep();
+  const auto second = client.make_ep();
   ASSERT_EQ(second->connect("127.0.0.1", 0, 3000, kPatience, {}), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*client.connect).number, EventNumber::kNonPeerRejected);
 }

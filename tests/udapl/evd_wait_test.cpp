@@ -74,14 +74,14 @@ TEST_P(EvdWait, ANonPositiveThresholdIsAnInvalidParameter) {
 }
 
 TEST_P(EvdWait, AThresholdOtherThanOneIsAnInvalidStateWhereTheConsumerControlsNotification) {
-  for (auto const flag : {kUnsignalled, kSolicitedWait}) {
+  for (const auto flag : {kUnsignalled, kSolicitedWait}) {
     DatSide controlled(flag);
-    auto const ep = controlled.make_ep();
+    const auto ep = controlled.make_ep();
     EXPECT_EQ(controlled.recv->wait(0, 2, event, nmore), Result::kInvalidState);
     EXPECT_EQ(controlled.recv->wait(0, 1, event, nmore), Result::kTimeoutExpired);
   }
   DatSide controlled(0, kUnsignalled);
-  auto const ep = controlled.make_ep();
+  const auto ep = controlled.make_ep();
   EXPECT_EQ(controlled.request->wait(0, 2, event, nmore), Result::kInvalidState);
 }
 
@@ -92,7 +92,7 @@ TEST_P(EvdWait, ReturnsOnceTheThresholdIsReachedWithNmoreAtLeastThresholdMinusOn
 }
 
 TEST_P(EvdWait, AWaiterOwnsTheEvdAndOtherDequeuesAreAnInvalidState) {
-  auto const result = waited([&](auto&) {
+  const auto result = waited([&](auto&) {
     Event other;
     int more = 0;
     EXPECT_EQ(evd->wait(0, 1, other, more), Result::kInvalidState);
@@ -130,18 +130,18 @@ TEST_P(EvdWait, ASignalInterruptsAndNmoreIsDefined) {
   struct sigaction action {};
   action.sa_handler = [](int) {};
   ASSERT_EQ(::sigaction(SIGUSR1, &action, nullptr), 0);
-  auto const interrupt = [&](std::thread& waiter) {
+  const auto interrupt = [&](std::thread& waiter) {
     post(1);
     ::pthread_kill(waiter.native_handle(), SIGUSR1);
   };
-  auto const result = waited(interrupt, 2);
+  const auto result = waited(interrupt, 2);
   EXPECT_EQ(result, Result::kInterruptedCall);
   EXPECT_EQ(nmore, 1);
 }
 
 TEST_P(EvdWait, ATimeoutDoesNotRestartWhenAnEventWakesTheWaiter) {
-  auto const begin = std::chrono::steady_clock::now();
-  auto const result = waited(
+  const auto begin = std::chrono::steady_clock::now();
+  const auto result = waited(
       [&](auto&) {
         for (int i = 0; i < 5; ++i) {
           post(1);
@@ -154,7 +154,7 @@ TEST_P(EvdWait, ATimeoutDoesNotRestartWhenAnEventWakesTheWaiter) {
 }
 
 TEST_P(EvdWait, WaitersOnSeveralEvdsAreEachWokenByTheirOwn) {
-  auto const other = side.evd(8, kStreamSoftware);
+  const auto other = side.evd(8, kStreamSoftware);
   auto result = Result::kTimeoutExpired;
   std::thread second([&] {
     Event theirs;
@@ -183,11 +183,11 @@ TEST_P(EvdWait, TheCnoIsNotTriggeredWhileAConsumerWaits) {
 
 TEST_P(EvdWait, WhoDoesNotSleepIsNotInTheWayOfOthers) {
   constexpr int kRounds = 20'000;
-  auto const looks = [&](auto look) {
+  const auto looks = [&](auto look) {
     for (int i = 0; i < kRounds; ++i) ASSERT_EQ(look(), Result::kSuccess);
   };
-  auto const fine = [](Result result) {
-    auto const empty = result == Result::kTimeoutExpired || result == Result::kQueueEmpty;
+  const auto fine = [](Result result) {
+    const auto empty = result == Result::kTimeoutExpired || result == Result::kQueueEmpty;
     return empty ? Result::kSuccess : result;
   };
   std::thread waits([&] { looks([&] { return fine(wait(0)); }); });
@@ -201,9 +201,9 @@ TEST_P(EvdWait, WhoDoesNotSleepIsNotInTheWayOfOthers) {
 }
 
 TEST_P(EvdWait, AnEventThatOverflowsTheQueueIsToldAsynchronously) {
-  auto const small = side.evd(1, kStreamDto);
+  const auto small = side.evd(1, kStreamDto);
   side.recv = small;
-  auto const ep = side.make_ep();
+  const auto ep = side.make_ep();
   ASSERT_EQ(ep->post_recv({}, 1, 0), Result::kSuccess);
   ASSERT_EQ(ep->post_recv({}, 2, 0), Result::kSuccess);
   ASSERT_EQ(ep->free(), Result::kSuccess);  // flushes both

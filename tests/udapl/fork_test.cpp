@@ -23,13 +23,13 @@ TEST_P(DatForking, WritesOfAChildAreItsOwnAndThoseOfPeersAreSeenWithoutACall) {
             Result::kSuccess);
   connect();
   for (int round = 2; round < 22; ++round) {
-    auto const child = ::fork();
+    const auto child = ::fork();
     if (child == 0) {
       std::memset(heap.data(), 0xee, heap.size());
       ::_exit(0);
     }
     std::memset(client.buffer.data(), round, kLength);
-    LmrTriplet const from[] = {client.at(0, kLength)};
+    const LmrTriplet from[] = {client.at(0, kLength)};
     ASSERT_EQ(client.ep->post_rdma_write(from, 1, {lmr->base(), kLength, lmr->rmr_context()}, 0),
               Result::kSuccess);
     EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kSuccess);

@@ -23,7 +23,7 @@ class ManyDtosTest : public Dat {
   // Completions in the order of their cookies, from 0.
   static void expect_all(Evd& from) {
     for (std::uint64_t i = 0; i < kMaxDtos; ++i) {
-      auto const event = DatSide::next(from);
+      const auto event = DatSide::next(from);
       ASSERT_EQ(event.cookie, i);
       ASSERT_EQ(event.status, DtoStatus::kSuccess);
     }
@@ -34,9 +34,9 @@ STP_BOTH_WAYS(ManyDtosTest);
 TEST_P(ManyDtosTest, AnEpTakesAllThatItsAttributesSayEachWay) {
   static_assert(kMaxDtos >= 65'536);
   connect();
-  LmrTriplet const from[] = {client.at(0, 8)};
+  const LmrTriplet from[] = {client.at(0, 8)};
   // Those that are written to at the same time have places of their own.
-  auto const post_recv = [&](std::uint64_t i) {
+  const auto post_recv = [&](std::uint64_t i) {
     LmrTriplet const into[] = {server.at(i % 1'024 * 8, 8)};
     return server.ep->post_recv(into, i, 0);
   };
@@ -50,7 +50,7 @@ TEST_P(ManyDtosTest, AnEpTakesAllThatItsAttributesSayEachWay) {
 
 TEST_P(ManyDtosTest, RequestsWithoutAReceiveWaitUntilThereAreAsManyAsTheEpTakes) {
   connect();
-  LmrTriplet const from[] = {client.at(0, 8)};
+  const LmrTriplet from[] = {client.at(0, 8)};
   auto result = Result::kSuccess;
   std::uint64_t posted = 0;
   for (; result == Result::kSuccess && posted <= 2 * kMaxDtos; posted += result == Result::kSuccess)
@@ -64,7 +64,7 @@ TEST_P(ManyDtosTest, RequestsWithoutAReceiveWaitUntilThereAreAsManyAsTheEpTakes)
 
 TEST_P(ManyDtosTest, AnEpCostsWhatIsPostedOnItAndNotWhatMayBe) {
   constexpr int kEps = 1000;
-  auto const before = mallinfo2().uordblks;
+  const auto before = mallinfo2().uordblks;
   std::vector<std::shared_ptr<Ep>> eps;
   for (int i = 0; i < kEps; ++i) eps.push_back(client.make_ep());
   EXPECT_LT(mallinfo2().uordblks - before, kEps * std::size_t{16'384});

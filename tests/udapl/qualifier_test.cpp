@@ -31,16 +31,16 @@ class QualifierTest : public Dat {
   }
   // Connects to `conn_qual`, whose service point is told, with all private data there may be.
   void expect_reached(std::uint64_t conn_qual) {
-    std::vector<std::byte> const data(kMaxPrivateData, std::byte{7});
-    auto const from = client.make_ep(), to = server.make_ep();
+    const std::vector<std::byte> data(kMaxPrivateData, std::byte{7});
+    const auto from = client.make_ep(), to = server.make_ep();
     ASSERT_EQ(from->connect("127.0.0.1", 0, conn_qual, kPatience, data), Result::kSuccess);
-    auto const request = DatSide::next(*server.requests);
+    const auto request = DatSide::next(*server.requests);
     ASSERT_EQ(request.number, EventNumber::kConnectionRequest);
     EXPECT_EQ(request.conn_qual, conn_qual);
     cr = std::static_pointer_cast<Cr>(static_cast<Object*>(request.cr)->shared_from_this());
     EXPECT_EQ(cr->data().bytes, data);
     ASSERT_EQ(cr->accept(to, data), Result::kSuccess);
-    auto const told = DatSide::next(*client.connect);
+    const auto told = DatSide::next(*client.connect);
     EXPECT_EQ(told.number, EventNumber::kEstablished);
     EXPECT_EQ(told.private_size, data.size());
     EXPECT_EQ(DatSide::next(*server.connect).number, EventNumber::kEstablished);
@@ -49,7 +49,7 @@ class QualifierTest : public Dat {
     EXPECT_EQ(param.remote_qual, conn_qual);
   }
   void expect_nobody(std::uint64_t conn_qual) {
-    auto const from = client.make_ep();
+    const auto from = client.make_ep();
     ASSERT_EQ(from->connect("127.0.0.1", 0, conn_qual, kPatience, {}), Result::kSuccess);
     // Where another qualifier has the port it is the server's program that looks, and says no.
     Event told;
@@ -64,28 +64,28 @@ class QualifierTest : public Dat {
 STP_BOTH_WAYS(QualifierTest);
 
 TEST_P(QualifierTest, Each64BitNumberIsOne) {
-  for (auto const qual :
+  for (const auto qual :
        {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65'536}, std::uint64_t{UINT32_MAX},
         std::uint64_t{UINT32_MAX} + 1, kQual, ~std::uint64_t{0}}) {
     expect_nobody(qual);
-    auto const point = listen(qual);
+    const auto point = listen(qual);
     expect_reached(qual);
     EXPECT_EQ(point->free(), Result::kSuccess);
   }
 }
 
 TEST_P(QualifierTest, ThoseOfOnePortAreNotConfused) {
-  auto const other = like(kQual, 1), nobodys = like(kQual, 2);
+  const auto other = like(kQual, 1), nobodys = like(kQual, 2);
   std::uint64_t const port = port_of(kQual);  // a qualifier, too
   ASSERT_EQ(port_of(other), port);
   ASSERT_EQ(port_of(nobodys), port);
   ASSERT_EQ(port_of(port), port);
-  auto const first = listen(kQual), second = listen(other);
+  const auto first = listen(kQual), second = listen(other);
   expect_reached(kQual);
   expect_reached(other);
   expect_nobody(nobodys);
   expect_nobody(port);
-  auto const third = listen(port);
+  const auto third = listen(port);
   expect_reached(port);
   ASSERT_EQ(first->free(), Result::kSuccess);
   expect_nobody(kQual);
@@ -94,7 +94,7 @@ TEST_P(QualifierTest, ThoseOfOnePortAreNotConfused) {
 }
 
 TEST_P(QualifierTest, OneInUseIsOneInUse) {
-  auto const point = listen(kQual);
+  const auto point = listen(kQual);
   std::shared_ptr<ServicePoint> again;
   EXPECT_EQ(ServicePoint::create_psp(*server.ia, kQual, server.requests, again),
             Result::kConnQualInUse);
@@ -104,15 +104,15 @@ TEST_P(QualifierTest, OneInUseIsOneInUse) {
 }
 
 TEST_P(QualifierTest, AReservedServicePointAndAHandoffKnowTheWholeNumber) {
-  auto const other = like(kQual, 1);
+  const auto other = like(kQual, 1);
   server.ep = server.make_ep();
   std::shared_ptr<ServicePoint> rsp;
   ASSERT_EQ(ServicePoint::create_rsp(*server.ia, kQual, server.requests, server.ep, rsp),
             Result::kSuccess);
-  auto const point = listen(other);
+  const auto point = listen(other);
   client.ep = client.make_ep();
   ASSERT_EQ(client.ep->connect("127.0.0.1", 0, other, kPatience, {}), Result::kSuccess);
-  auto const asked = next_request();
+  const auto asked = next_request();
   ASSERT_TRUE(asked);
   EXPECT_FALSE(asked->reserved());
   ASSERT_EQ(asked->handoff(like(kQual, 2)), Result::kInvalidParameter);

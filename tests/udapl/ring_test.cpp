@@ -28,7 +28,7 @@ TEST(Ring, GivesBackInOrderAcrossItsEndAndWhileItGrows) {
 
 TEST(Ring, KeepsNothingOfWhatIsTakenFromEitherEnd) {
   Ring<std::shared_ptr<int>> ring;
-  auto const value = std::make_shared<int>(1);
+  const auto value = std::make_shared<int>(1);
   for (int i = 0; i < 3; ++i) ring.push_back(value);
   ring.pop_front();
   ring.pop_back();

@@ -17,11 +17,11 @@ class SrqTest : public Dat {
     server.ep = server.make_ep(srq);
   }
   void post(std::uint64_t cookie, std::size_t length = 16) {
-    LmrTriplet const into[] = {server.at(cookie * 64, length)};
+    const LmrTriplet into[] = {server.at(cookie * 64, length)};
     ASSERT_EQ(srq->post(into, cookie), Result::kSuccess);
   }
   void send(std::size_t length = 16) {
-    LmrTriplet const from[] = {client.at(0, length)};
+    const LmrTriplet from[] = {client.at(0, length)};
     ASSERT_EQ(client.ep->post_send(from, 0, kSuppress), Result::kSuccess);
   }
   Srq::Param query() {
@@ -75,11 +75,11 @@ TEST_P(SrqTest, ResizingUnderTrafficLosesNoMessage) {
 
 TEST_P(SrqTest, PostRecvFillsSegmentsInTheirOrderAndReturnsTheCookie) {
   connect();
-  LmrTriplet const into[] = {server.at(100, 10), server.at(200, 10)};
+  const LmrTriplet into[] = {server.at(100, 10), server.at(200, 10)};
   std::memset(server.buffer.data(), 0, 1024);
   ASSERT_EQ(srq->post(into, 42), Result::kSuccess);
   send(15);
-  auto const event = DatSide::next(*server.recv);
+  const auto event = DatSide::next(*server.recv);
   EXPECT_EQ(event.cookie, 42U);
   EXPECT_EQ(event.length, 15U);
   EXPECT_EQ(std::memcmp(server.buffer.data() + 100, client.buffer.data(), 10), 0);
@@ -100,9 +100,9 @@ TEST_P(SrqTest, PostRecvBeyondTheQueueIsInsufficientResources) {
 }
 
 TEST_P(SrqTest, PostRecvChecksEachSegment) {
-  LmrTriplet const outside[] = {server.at(1 << 16, 1)};
+  const LmrTriplet outside[] = {server.at(1 << 16, 1)};
   EXPECT_EQ(srq->post(outside, 0), Result::kInvalidParameter);
-  LmrTriplet const unknown[] = {{0, 1, 0xdead}};
+  const LmrTriplet unknown[] = {{0, 1, 0xdead}};
   EXPECT_EQ(srq->post(unknown, 0), Result::kPrivilegesViolation);
   std::shared_ptr<Pz> other;
   std::shared_ptr<Lmr> foreign;
@@ -110,7 +110,7 @@ TEST_P(SrqTest, PostRecvChecksEachSegment) {
   ASSERT_EQ(Pz::create(*server.ia, other), Result::kSuccess);
   ASSERT_EQ(Lmr::create(*server.ia, other, {memory.data(), 4096, kAllPrivileges, false}, foreign),
             Result::kSuccess);
-  LmrTriplet const zone[] = {{foreign->base(), 1, foreign->context()}};
+  const LmrTriplet zone[] = {{foreign->base(), 1, foreign->context()}};
   EXPECT_EQ(srq->post(zone, 0), Result::kProtectionViolation);
   EXPECT_EQ(query().outstanding, 0);
 }
@@ -140,7 +140,7 @@ TEST_P(SrqTest, ResettingTheEpLeavesItsSrq) {
 }
 
 TEST_P(SrqTest, CompletionFlagsThatDoNotMatchOnOneEvdAreAnInvalidParameter) {
-  for (auto const flag : {kUnsignalled, kSolicitedWait, kEvdThreshold}) {
+  for (const auto flag : {kUnsignalled, kSolicitedWait, kEvdThreshold}) {
     auto attr = server.attr;
     attr.recv_flags = flag;
     std::shared_ptr<Ep> made;
@@ -167,14 +167,14 @@ TEST_P(SrqTest, FewerBuffersThanTheLowWatermarkAreToldOnce) {
   send();
   DatSide::next(*server.recv);
   DatSide::next(*server.recv);
-  auto const told = DatSide::next(*server.async);
+  const auto told = DatSide::next(*server.async);
   EXPECT_EQ(told.reason, AsyncReason::kLowWatermark);
   Event event;
   EXPECT_EQ(server.async->dequeue(event), Result::kQueueEmpty);
 }
 
 TEST_P(SrqTest, RecvQueryCountsABufferFromPostingWhereThereIsNoSrq) {
-  auto const ep = client.make_ep();
+  const auto ep = client.make_ep();
   int buffers = -1, span = -1;
   ASSERT_EQ(ep->post_recv({}, 0, 0), Result::kSuccess);
   ASSERT_EQ(ep->post_recv({}, 0, 0), Result::kSuccess);

@@ -52,7 +52,7 @@ std::span<const std::byte> text(const char* value) {
 }
 
 std::shared_ptr<Cr> DatPair::next_request() {
-  auto const request = DatSide::next(*server.requests);
+  const auto request = DatSide::next(*server.requests);
   EXPECT_EQ(request.number, EventNumber::kConnectionRequest);
   if (request.cr == nullptr) return nullptr;
   return std::static_pointer_cast<Cr>(static_cast<Object*>(request.cr)->shared_from_this());

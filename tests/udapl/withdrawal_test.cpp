@@ -23,9 +23,9 @@ class WithdrawalTest : public Dat {
   void expect_refused(std::size_t length) {
     std::memset(memory.data(), 0x55, memory.size());
     ASSERT_EQ(lmr->free(), Result::kSuccess);
-    LmrTriplet const from[] = {client.at(0, length)};
+    const LmrTriplet from[] = {client.at(0, length)};
     ASSERT_EQ(client.ep->post_send(from, 9, 0), Result::kSuccess);
-    auto const told = DatSide::next(*server.recv);
+    const auto told = DatSide::next(*server.recv);
     EXPECT_EQ(told.cookie, 1U);
     EXPECT_EQ(told.status, DtoStatus::kLocalProtection);
     EXPECT_EQ(DatSide::next(*server.connect).number, EventNumber::kBroken);
@@ -39,7 +39,7 @@ class WithdrawalTest : public Dat {
 STP_BOTH_WAYS(WithdrawalTest);
 
 TEST_P(WithdrawalTest, AReceiveThatIsPostedHindersNothingAndGetsNoMessage) {
-  for (auto const length : {std::size_t{100}, std::size_t{20'000}}) {
+  for (const auto length : {std::size_t{100}, std::size_t{20'000}}) {
     if (!lmr) {
       ASSERT_EQ(Lmr::create(*server.ia, server.pz,
                             {memory.data(), memory.size(), kAllPrivileges, false}, lmr),
@@ -47,7 +47,7 @@ TEST_P(WithdrawalTest, AReceiveThatIsPostedHindersNothingAndGetsNoMessage) {
     }
     server.ep = client.ep = nullptr;
     connect();
-    LmrTriplet const into[] = {part(0, 30'000)};
+    const LmrTriplet into[] = {part(0, 30'000)};
     ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
     expect_refused(length);
     lmr = nullptr;
@@ -56,7 +56,7 @@ TEST_P(WithdrawalTest, AReceiveThatIsPostedHindersNothingAndGetsNoMessage) {
 
 TEST_P(WithdrawalTest, AReceiveOfSeveralSegmentsGetsNoMessage) {
   connect();
-  LmrTriplet const into[] = {part(0, 50), server.at(0, 50), part(100, 50)};
+  const LmrTriplet into[] = {part(0, 50), server.at(0, 50), part(100, 50)};
   ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
   expect_refused(150);
 }
@@ -66,24 +66,24 @@ TEST_P(WithdrawalTest, AReceiveOfAnSrqGetsNoMessage) {
   ASSERT_EQ(Srq::create(*server.ia, server.pz, {4, 1, 0}, srq), Result::kSuccess);
   server.ep = server.make_ep(srq);
   connect();
-  LmrTriplet const into[] = {part(0, 30'000)};
+  const LmrTriplet into[] = {part(0, 30'000)};
   ASSERT_EQ(srq->post(into, 1), Result::kSuccess);
   expect_refused(20'000);
 }
 
 TEST_P(WithdrawalTest, ReceivesThatNoMessageTakesAreFlushedAtTheEnd) {
   connect();
-  LmrTriplet const into[] = {part(0, 100)}, other[] = {server.at(0, 100)};
+  const LmrTriplet into[] = {part(0, 100)}, other[] = {server.at(0, 100)};
   ASSERT_EQ(server.ep->post_recv(other, 1, 0), Result::kSuccess);
   ASSERT_EQ(server.ep->post_recv(into, 2, 0), Result::kSuccess);
   ASSERT_EQ(lmr->free(), Result::kSuccess);
   EXPECT_EQ(lmr->free(), Result::kInvalidHandle);
   EXPECT_EQ(server.ep->post_recv(into, 3, 0), Result::kPrivilegesViolation);
-  LmrTriplet const from[] = {client.at(0, 100)};
+  const LmrTriplet from[] = {client.at(0, 100)};
   ASSERT_EQ(client.ep->post_send(from, 9, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*server.recv).status, DtoStatus::kSuccess);
   ASSERT_EQ(client.ep->disconnect(false), Result::kSuccess);
-  auto const flushed = DatSide::next(*server.recv);
+  const auto flushed = DatSide::next(*server.recv);
   EXPECT_EQ(flushed.cookie, 2U);
   EXPECT_EQ(flushed.status, DtoStatus::kFlushed);
   EXPECT_EQ(DatSide::next(*server.connect).number, EventNumber::kDisconnected);
@@ -91,10 +91,10 @@ TEST_P(WithdrawalTest, ReceivesThatNoMessageTakesAreFlushedAtTheEnd) {
 
 TEST_P(WithdrawalTest, ASendThatIsUnderWayEndsItsConnectionAndIsFlushed) {
   connect();
-  LmrTriplet const from[] = {part(0, 60'000)};
+  const LmrTriplet from[] = {part(0, 60'000)};
   ASSERT_EQ(server.ep->post_send(from, 7, 0), Result::kSuccess);  // waits for a receive
   ASSERT_EQ(lmr->free(), Result::kSuccess);
-  auto const told = DatSide::next(*server.request);
+  const auto told = DatSide::next(*server.request);
   EXPECT_EQ(told.cookie, 7U);
   EXPECT_EQ(told.status, DtoStatus::kFlushed);
   EXPECT_EQ(DatSide::next(*server.connect).number, EventNumber::kBroken);

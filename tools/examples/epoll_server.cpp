@@ -38,7 +38,7 @@ class Server {
   // Everything that waits: the descriptor is not readable afterwards.
   void handle_events() {
     stm_event_t events[16];
-    while (auto const count = stp::checked(stm_queue_poll(queue_, events, 16), "polling"))
+    while (const auto count = stp::checked(stm_queue_poll(queue_, events, 16), "polling"))
       for (int i = 0; i < count; ++i) handle(events[i]);
   }
 
@@ -96,8 +96,8 @@ int serve(const char* port) {
   ::sigaddset(&ends, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // before the domain starts its thread
   Server server(port);
-  auto const loop = ::epoll_create1(EPOLL_CLOEXEC);
-  auto const signals = ::signalfd(-1, &ends, SFD_CLOEXEC);
+  const auto loop = ::epoll_create1(EPOLL_CLOEXEC);
+  const auto signals = ::signalfd(-1, &ends, SFD_CLOEXEC);
   add(loop, signals);
   add(loop, server.descriptor());
   std::printf("serving on %s\n", port);
@@ -113,17 +113,17 @@ int serve(const char* port) {
 int ask(const char* peer, const std::string& text) {
   constexpr auto kPatience = 20s;
   std::vector<char> bytes(2 * kMessage);
-  auto const domain = stp::open_domain();
-  auto const queue = stp::make_queue(domain, 16);
-  auto const memory = stp::register_memory(domain, bytes.data(), bytes.size(), STM_LOCAL_WRITE);
-  auto const connection = stp::make_connection(domain, stp::connection_attr(queue));
+  const auto domain = stp::open_domain();
+  const auto queue = stp::make_queue(domain, 16);
+  const auto memory = stp::register_memory(domain, bytes.data(), bytes.size(), STM_LOCAL_WRITE);
+  const auto connection = stp::make_connection(domain, stp::connection_attr(queue));
   stp::checked(stm_connect(connection, peer, -1, nullptr, 0), "connecting");
   stp::expect_event(queue, STM_CONNECTED, kPatience);
-  auto const length = text.copy(bytes.data(), kMessage);
+  const auto length = text.copy(bytes.data(), kMessage);
   auto* const answer = bytes.data() + kMessage;
   stp::checked(stm_receive(connection, 1, memory, answer, kMessage), "posting a receive");
   stp::checked(stm_send(connection, 2, STM_QUIET, 0, memory, bytes.data(), length), "sending");
-  auto const event = stp::expect_event(queue, STM_RECEIVE, kPatience);
+  const auto event = stp::expect_event(queue, STM_RECEIVE, kPatience);
   std::printf("%.*s\n", static_cast<int>(event.length), answer);
   return 0;
 }
@@ -139,7 +139,7 @@ int usage() {
 
 int main(int argc, char** argv) try {
   tell_link();
-  std::string const what = argc > 2 ? argv[1] : "";
+  const std::string what = argc > 2 ? argv[1] : "";
   if (what == "serve" && argc == 3) return serve(argv[2]);
   if (what == "ask" && argc == 4) return ask(argv[2], argv[3]);
   return usage();

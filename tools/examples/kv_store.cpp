@@ -32,22 +32,22 @@ struct Entry {
 constexpr std::size_t kEntries = 4096;
 
 int serve(const char* port) {
-  auto const domain = stp::open_domain();
-  auto const queue = stp::make_queue(domain, 1024);
+  const auto domain = stp::open_domain();
+  const auto queue = stp::make_queue(domain, 1024);
   std::vector<Entry> table(kEntries);
-  auto const size = table.size() * sizeof(Entry);
+  const auto size = table.size() * sizeof(Entry);
   constexpr unsigned kAccess = STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATOMIC;
-  auto const memory = stp::register_memory(domain, table.data(), size, kAccess);
-  auto const open = stp::open_region(memory, table.data(), size, kAccess);
-  auto const listener = stp::listen(domain, port, queue);
+  const auto memory = stp::register_memory(domain, table.data(), size, kAccess);
+  const auto open = stp::open_region(memory, table.data(), size, kAccess);
+  const auto listener = stp::listen(domain, port, queue);
   std::array<std::uint8_t, STM_REMOTE_SIZE> key{};
   stm_remote_encode(&open.remote, key.data());
   std::printf("serving %zu entries on %s\n", kEntries, port);
   std::fflush(stdout);
   for (;;) {
-    auto const event = stp::next_event(queue);
+    const auto event = stp::next_event(queue);
     if (event.kind == STM_REQUEST) {  // who connects is told where the table is
-      auto const attr = stp::connection_attr(queue);
+      const auto attr = stp::connection_attr(queue);
       stp::checked(stm_accept(event.connection, &attr, key.data(), key.size()), "accepting");
     } else if (event.kind == STM_DISCONNECTED || event.kind == STM_FAILED) {
       stm_connection_close(event.connection);
@@ -77,10 +77,10 @@ class Store {
       throw stp::Error(-EMSGSIZE, "key or value");
     for (;;) {
       if (!find(key)) throw stp::Error(-ENOSPC, "the table");
-      auto const free = entry_.key[0] == '\0';
+      const auto free = entry_.key[0] == '\0';
       lock();
       read();  // between finding and locking another client may have taken the entry
-      auto const same = key == entry_.key;
+      const auto same = key == entry_.key;
       if (same || (free && entry_.key[0] == '\0')) break;
       unlock();
     }
@@ -103,8 +103,8 @@ class Store {
   }
   // The key's entry, or the free one where it would go. False: neither.
   bool find(const std::string& key) {
-    auto const count = table_.length / sizeof(Entry);
-    auto const start = std::hash<std::string>{}(key);
+    const auto count = table_.length / sizeof(Entry);
+    const auto start = std::hash<std::string>{}(key);
     for (std::uint64_t i = 0; i < count; ++i) {
       index_ = (start + i) % count;
       read();
@@ -145,12 +145,12 @@ int usage() {
 }
 
 int run(int argc, char** argv) {
-  std::string const what = argc > 2 ? argv[1] : "";
+  const std::string what = argc > 2 ? argv[1] : "";
   if (what == "serve" && argc == 3) return serve(argv[2]);
-  bool const sets = what == "set" && argc == 5;
+  const bool sets = what == "set" && argc == 5;
   if (!sets && !(what == "get" && argc == 4)) return usage();
   // Not on the stack: through stpd its pages are shared with the daemon.
-  auto const store = std::make_unique<Store>(argv[2]);
+  const auto store = std::make_unique<Store>(argv[2]);
   if (sets) {
     store->set(argv[3], argv[4]);
     return 0;

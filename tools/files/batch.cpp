@@ -26,7 +26,7 @@ int synchronize(int fd) {
 }  // namespace
 
 Batch::~Batch() {
-  for (auto const& item : items_)
+  for (const auto& item : items_)
     if (!item.file.temporary.empty())
       ::unlinkat(item.file.directory->get(), item.file.temporary.c_str(), 0);
 }
@@ -67,10 +67,10 @@ void Batch::settle(const Report& report) {
   make_durable();
   give_names();
   sync_directories();
-  auto const items = std::exchange(items_, {});
+  const auto items = std::exchange(items_, {});
   files_ = open_files_ = directories_ = 0;
   bytes_ = 0;
-  for (auto const& item : items) report(item.number, item.error);
+  for (const auto& item : items) report(item.number, item.error);
 }
 
 void Batch::make_durable() {
@@ -86,12 +86,12 @@ void Batch::sync_file_systems() {
   int result = 0;
   for (auto& item : items_) {
     if (item.file.temporary.empty() || item.error != 0) continue;
-    if (auto const* const at = item.file.directory.get(); at != last) {
+    if (const auto* const at = item.file.directory.get(); at != last) {
       last = at;
       struct stat found {};
       result = ::fstat(at->get(), &found) == 0 ? 0 : -errno;
       if (result == 0) {
-        auto const [place, is_new] = results.try_emplace(found.st_dev, 0);
+        const auto [place, is_new] = results.try_emplace(found.st_dev, 0);
         if (is_new && ::syncfs(at->get()) != 0) place->second = -errno;
         result = place->second;
       }
@@ -106,7 +106,7 @@ void Batch::give_names() {
     if (item.is_directory) {
       item.error = apply(file.directory->get(), item.metadata);
     } else if (!file.temporary.empty()) {
-      auto const at = file.directory->get();
+      const auto at = file.directory->get();
       if (item.error == 0 && ::renameat(at, file.temporary.c_str(), at, file.name.c_str()) != 0)
         item.error = -errno;
       if (item.error != 0) ::unlinkat(at, file.temporary.c_str(), 0);
@@ -122,7 +122,7 @@ void Batch::sync_directories() {
     for (std::size_t i = 0; i < items_.size(); ++i) {
       auto& item = items_[i];
       if (item.file.temporary.empty() || item.error != 0) continue;
-      auto const is_last = i + 1 == items_.size() || items_[i + 1].file.temporary.empty() ||
+      const auto is_last = i + 1 == items_.size() || items_[i + 1].file.temporary.empty() ||
                            items_[i + 1].file.directory != item.file.directory;
       if (is_last) item.error = synchronize(item.file.directory->get());
     }

@@ -26,7 +26,7 @@ constexpr auto kEnough = greeting('E');
 
 // Of a greeting; 0: it is none.
 std::uint16_t version_in(const Greeting& greeting) {
-  auto const known = std::equal(kGreeting.begin(), kGreeting.begin() + 4, greeting.begin());
+  const auto known = std::equal(kGreeting.begin(), kGreeting.begin() + 4, greeting.begin());
   return known ? get_big_endian<std::uint16_t>(&greeting[4]) : std::uint16_t{0};
 }
 
@@ -48,7 +48,7 @@ Channel::Channel(Link& link, const std::string& peer, Attend attend)
       memory_(link, kDepth * (2 * kChunk + kControlRoom)),
       queue_(link, 4 * kDepth),
       sent_(2 * kDepth) {
-  auto const attr = attributes();
+  const auto attr = attributes();
   auto error = ::stm_connection_create(link.domain(), &attr, &connection_);
   if (error != 0) throw lost_link(error);
   try {
@@ -71,13 +71,13 @@ Channel::Channel(Link& link, stm_connection_t request, Attend attend)
       connection_(request),
       sent_(2 * kDepth) {
   Greeting said{};
-  auto const length = ::stm_private_data(connection_, said.data(), said.size());
+  const auto length = ::stm_private_data(connection_, said.data(), said.size());
   if (length != static_cast<int>(said.size()) || said != kGreeting) {
     ::stm_reject(connection_, kGreeting.data(), kGreeting.size());
     throw wrong_sender(length == static_cast<int>(said.size()) ? version_in(said) : 0);
   }
-  auto const attr = attributes();
-  if (auto const error = ::stm_accept(connection_, &attr, kGreeting.data(), kGreeting.size());
+  const auto attr = attributes();
+  if (const auto error = ::stm_accept(connection_, &attr, kGreeting.data(), kGreeting.size());
       error != 0) {
     ::stm_connection_close(connection_);
     throw_connection_failure(error);
@@ -89,7 +89,7 @@ Channel::Channel(Link& link, stm_connection_t request, Attend attend)
 Channel::~Channel() {
   try {
     if (!ended_ && ::stm_disconnect(connection_, STM_GRACEFUL) == 0) {
-      auto const until = std::chrono::steady_clock::now() + kFarewell;
+      const auto until = std::chrono::steady_clock::now() + kFarewell;
       while (!ended_ && std::chrono::steady_clock::now() < until) step(kAttention);
     }
   } catch (const LinkFailure&) {
@@ -116,17 +116,17 @@ void Channel::refuse(stm_connection_t request) {
 
 int Channel::reason_of_refusal() {
   Greeting said{};
-  auto const length = ::stm_private_data(connection_, said.data(), said.size());
+  const auto length = ::stm_private_data(connection_, said.data(), said.size());
   if (length != static_cast<int>(said.size())) return -EPROTO;
   other_version_ = version_in(said);
   return said == kEnough ? -EUSERS : -EPROTO;
 }
 
 void Channel::await_connection(const std::string& peer) {
-  auto const until = std::chrono::steady_clock::now() + kHostPatience;
+  const auto until = std::chrono::steady_clock::now() + kHostPatience;
   while (!connected_) {
     attend_();
-    auto const answered = host_has_answered();
+    const auto answered = host_has_answered();
     if (ended_ && reason_ == -ETIMEDOUT && answered) throw busy_failure(peer);
     if (ended_ && other_version_ != 0) throw other_receiver(peer, other_version_);
     if (ended_) throw connect_failure(reason_, peer);
@@ -143,7 +143,7 @@ bool Channel::host_has_answered() const {
 }
 
 void Channel::post_receive(std::size_t place) {
-  auto const error = ::stm_receive(connection_, place, memory_.handle(),
+  const auto error = ::stm_receive(connection_, place, memory_.handle(),
                                    memory_.bytes().data() + place * kChunk, kChunk);
   if (error == -EAGAIN) throw LinkFailure("no place for a message that may come");
   if (error != 0 && !ended_) throw_connection_failure(error);
@@ -156,7 +156,7 @@ std::optional<std::size_t> Channel::free_place(std::size_t first, std::size_t co
 }
 
 void Channel::post_send(MessageTag tag, std::size_t at, std::size_t place, std::size_t length) {
-  auto const error = ::stm_send(connection_, place, 0, static_cast<std::uint32_t>(tag),
+  const auto error = ::stm_send(connection_, place, 0, static_cast<std::uint32_t>(tag),
                                 memory_.handle(), memory_.bytes().data() + at, length);
   if (error != 0) {
     check_ended();
@@ -167,7 +167,7 @@ void Channel::post_send(MessageTag tag, std::size_t at, std::size_t place, std::
 
 void Channel::send(MessageTag tag, std::span<const std::byte> bytes) {
   auto place = free_place(kDepth, kDepth);
-  auto const until = std::chrono::steady_clock::now() + kPatience;
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   while (!place) {
     check_ended();
     attend_();
@@ -176,7 +176,7 @@ void Channel::send(MessageTag tag, std::span<const std::byte> bytes) {
     step(kAttention);
     place = free_place(kDepth, kDepth);
   }
-  auto const at = 2 * kDepth * kChunk + (*place - kDepth) * kControlRoom;
+  const auto at = 2 * kDepth * kChunk + (*place - kDepth) * kControlRoom;
   std::memcpy(memory_.bytes().data() + at, bytes.data(), bytes.size());
   post_send(tag, at, *place, bytes.size());
 }
@@ -199,7 +199,7 @@ std::span<std::byte> Channel::content_buffer(Duration wait) {
 }
 
 void Channel::send_content(MessageTag tag, std::span<const std::byte> filled) {
-  auto const at = static_cast<std::size_t>(filled.data() - memory_.bytes().data());
+  const auto at = static_cast<std::size_t>(filled.data() - memory_.bytes().data());
   post_send(tag, at, at / kChunk - kDepth, filled.size());
 }
 
@@ -225,7 +225,7 @@ void Channel::check_ended() const {
 }
 
 bool Channel::step(Duration wait) {
-  auto const event = queue_.next(wait);
+  const auto event = queue_.next(wait);
   if (event) handle(*event);
   return event.has_value();
 }

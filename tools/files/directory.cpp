@@ -21,8 +21,8 @@ std::array<std::timespec, 2> times_of(const Metadata& metadata) {
 // Asked once: only setting the umask tells it, and while it is set, what another thread makes has
 // no permissions for others.
 mode_t umask_at_start() {
-  static mode_t const mask = [] {
-    auto const found = ::umask(077);
+  static const mode_t mask = [] {
+    const auto found = ::umask(077);
     ::umask(found);
     return found;
   }();
@@ -37,7 +37,7 @@ int DirectoriesBelow::open(std::span<const std::string> names, Directory& direct
     return 0;
   }
   service::UniqueFd at(::open(root_.c_str(), kOpenDirectory));
-  for (auto const& name : names) {
+  for (const auto& name : names) {
     if (at.get() < 0) break;
     // Its owner alone, until its own entry comes, after all that is in it.
     if (::mkdirat(at.get(), name.c_str(), 0700) != 0 && errno != EEXIST) return -errno;
@@ -66,24 +66,24 @@ int apply_times(int fd, const Metadata& metadata) {
 
 int refuse_size(int directory, std::uint64_t bytes) {
   struct statvfs space {};
-  auto const known = ::fstatvfs(directory, &space) == 0 && space.f_frsize != 0;
+  const auto known = ::fstatvfs(directory, &space) == 0 && space.f_frsize != 0;
   return known && bytes > 0 && bytes / space.f_frsize >= space.f_bavail ? -ENOSPC : 0;
 }
 
 int refuse_directory(int directory, const std::string& name) {
   struct stat target {};
-  auto const found = ::fstatat(directory, name.c_str(), &target, AT_SYMLINK_NOFOLLOW) == 0;
+  const auto found = ::fstatat(directory, name.c_str(), &target, AT_SYMLINK_NOFOLLOW) == 0;
   return found && S_ISDIR(target.st_mode) ? -EISDIR : 0;
 }
 
 int make_link(int directory, const std::string& name, const Metadata& metadata) {
-  if (auto const error = refuse_directory(directory, name); error != 0) return error;
-  auto const temporary = temporary_name();
+  if (const auto error = refuse_directory(directory, name); error != 0) return error;
+  const auto temporary = temporary_name();
   if (::symlinkat(metadata.target.c_str(), directory, temporary.c_str()) != 0) return -errno;
   if (metadata.keep_times)
     ::utimensat(directory, temporary.c_str(), times_of(metadata).data(), AT_SYMLINK_NOFOLLOW);
   if (::renameat(directory, temporary.c_str(), directory, name.c_str()) == 0) return 0;
-  auto const error = -errno;
+  const auto error = -errno;
   ::unlinkat(directory, temporary.c_str(), 0);
   return error;
 }

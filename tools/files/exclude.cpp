@@ -9,9 +9,9 @@ namespace stp::files {
 
 bool Exclude::matches(const std::string& path_there, bool is_directory) const {
   if (patterns_.empty() || path_there == root_) return false;
-  auto const below =
+  const auto below =
       root_.empty() ? path_there : path_there.substr(std::min(root_.size() + 1, path_there.size()));
-  auto const name = below.substr(below.rfind('/') + 1);  // npos + 1 is 0
+  const auto name = below.substr(below.rfind('/') + 1);  // npos + 1 is 0
   return std::any_of(patterns_.begin(), patterns_.end(), [&](std::string pattern) {
     if (pattern.ends_with('/')) {
       if (!is_directory) return false;

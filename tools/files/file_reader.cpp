@@ -19,7 +19,7 @@ FileFailure unreadable(int error) {
 
 std::string target_of(const TreeEntry& entry) {
   std::array<char, kMaxPathLength + 1> target;
-  auto const length = ::readlinkat(entry.at(), entry.name.c_str(), target.data(), target.size());
+  const auto length = ::readlinkat(entry.at(), entry.name.c_str(), target.data(), target.size());
   if (length < 0) throw unreadable(errno);
   if (static_cast<std::size_t>(length) > kMaxPathLength)
     throw FileFailure("points to a name that is too long to send");
@@ -76,7 +76,7 @@ FileReader FileReader::in_tree(const TreeEntry& entry) {
   FileReader reader;
   auto& metadata = reader.metadata_;
   metadata.path = checked(entry.path_there);
-  auto const& found = entry.status;
+  const auto& found = entry.status;
   reader.directory_ = entry.directory;
   reader.name_ = entry.name;
   reader.path_ = entry.path;
@@ -108,13 +108,13 @@ FileReader FileReader::stream(int fd, const std::string& name) {
 
 void FileReader::open() {
   if (metadata_.stream) return;
-  auto const at = directory_ ? directory_->get() : AT_FDCWD;
+  const auto at = directory_ ? directory_->get() : AT_FDCWD;
   fd_ = open_for_reading(at, name_, follow_ ? 0 : O_NOFOLLOW);
 }
 
 std::size_t FileReader::read_some(std::span<std::byte> bytes) {
   for (;;) {
-    auto const n = ::read(fd(), bytes.data(), bytes.size());
+    const auto n = ::read(fd(), bytes.data(), bytes.size());
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno != EINTR) throw FileFailure("reading failed: " + error_text(errno));
   }
@@ -122,7 +122,7 @@ std::size_t FileReader::read_some(std::span<std::byte> bytes) {
 
 void FileReader::read(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
-    auto const n = read_some(bytes);
+    const auto n = read_some(bytes);
     if (n == 0) throw FileFailure("it became shorter while it was sent; send it again");
     bytes = bytes.subspan(n);
   }

@@ -18,10 +18,10 @@ void FileReceiver::serve() {
   } catch (const LinkFailure& failure) {
     // What is whole stays. The answers reach nobody.
     answers_.clear();
-    auto const name = files_.name_under_way();
+    const auto name = files_.name_under_way();
     files_.settle();
     files_.complain_of_space();
-    auto const closed = dynamic_cast<const Closed*>(&failure) != nullptr;
+    const auto closed = dynamic_cast<const Closed*>(&failure) != nullptr;
     if (closed && name.empty()) return;
     ++broken_;
     throw LinkFailure((name.empty() ? "" : name + ": ") + failure.what());
@@ -32,7 +32,7 @@ void FileReceiver::serve_messages() {
   Message message;
   for (;;) {
     await(message);
-    auto const understood = handle(message);
+    const auto understood = handle(message);
     flush();
     if (!understood)
       throw LinkFailure("the sender is none of this version; use the same on both sides");
@@ -42,7 +42,7 @@ void FileReceiver::serve_messages() {
 
 void FileReceiver::await(Message& message) {
   presence_.hear();
-  auto const since = Clock::now();
+  const auto since = Clock::now();
   while (!channel_.receive(message, kAttention)) {
     if (context_.stop) give_up(Reason::kStopped, "");
     if (presence_.leave)
@@ -80,7 +80,7 @@ bool FileReceiver::handle(const Message& message) {
       files_.content(message.bytes);
       return true;
     case MessageTag::kNotes: {
-      auto const notes = decode_notes(message.bytes);
+      const auto notes = decode_notes(message.bytes);
       return !notes.empty() && std::all_of(notes.begin(), notes.end(),
                                            [this](const Note& note) { return files_.told(note); });
     }
@@ -89,7 +89,7 @@ bool FileReceiver::handle(const Message& message) {
 }
 
 void FileReceiver::say(const Note& note) {
-  auto const bytes = encode(note);
+  const auto bytes = encode(note);
   if (answers_.size() + bytes.size() > Channel::kControlRoom) flush();
   answers_.insert(answers_.end(), bytes.begin(), bytes.end());
 }

@@ -33,7 +33,7 @@ FileSender::Entry* FileSender::find(std::uint32_t number) {
 }
 
 void FileSender::offer(FileReader file) {
-  auto const size = offer_size(file.metadata());
+  const auto size = offer_size(file.metadata());
   work_until(
       [&] { return entries_.size() < kMostOffered && entry_bytes_ + size <= kMostOfferedBytes; });
   if (offers_.size() + size > Channel::kControlRoom) {
@@ -45,7 +45,7 @@ void FileSender::offer(FileReader file) {
   entry_bytes_ += size;
   ++offered_;
   if (file.metadata().kind == FileKind::kDirectory) ++unsettled_;  // it comes after its files
-  auto const bytes = file.metadata().size;
+  const auto bytes = file.metadata().size;
   entries_.push_back({std::move(file), State::kOffered, 0, 0, bytes, {}});
 }
 
@@ -79,9 +79,9 @@ Duration FileSender::patience() const {
 
 bool FileSender::work() {
   if (wanted_.empty()) return false;
-  auto const number = wanted_.front();
+  const auto number = wanted_.front();
   wanted_.pop_front();
-  if (auto const* const entry = find(number); entry != nullptr && entry->state == State::kWanted)
+  if (const auto* const entry = find(number); entry != nullptr && entry->state == State::kWanted)
     send(number);
   let_go();
   return true;
@@ -90,17 +90,17 @@ bool FileSender::work() {
 bool FileSender::hear(Duration wait) {
   Message message;
   if (!channel_.receive(message, wait)) return false;
-  auto const notes = decode_notes(message.bytes);
-  auto const understood = message.tag == MessageTag::kNotes && !notes.empty();
+  const auto notes = decode_notes(message.bytes);
+  const auto understood = message.tag == MessageTag::kNotes && !notes.empty();
   channel_.done_with(message);
   if (!understood) throw nonsense();
-  for (auto const& note : notes) heard(note);
+  for (const auto& note : notes) heard(note);
   let_go();
   return true;
 }
 
 void FileSender::heard(const Note& note) {
-  auto const end = std::uint64_t{first_} + entries_.size();
+  const auto end = std::uint64_t{first_} + entries_.size();
   switch (note.kind) {
     case NoteKind::kDone:
       if (note.file + note.have > end || note.have > kMostOffered) throw nonsense();
@@ -155,7 +155,7 @@ void FileSender::give_up(std::uint32_t number, const std::string& failure) {
 
 void FileSender::send(std::uint32_t number) {
   auto& entry = *find(number);
-  auto const small = !entry.file.metadata().stream && entry.have == 0 && entry.size <= most_packed_;
+  const auto small = !entry.file.metadata().stream && entry.have == 0 && entry.size <= most_packed_;
   try {
     entry.file.open();
     if (small)
@@ -169,7 +169,7 @@ void FileSender::send(std::uint32_t number) {
 }
 
 void FileSender::send_packed(std::uint32_t number) {
-  auto const size = static_cast<std::size_t>(find(number)->size);
+  const auto size = static_cast<std::size_t>(find(number)->size);
   if (packed_ + kPackHead + size > pack_.size()) {
     send_pack();
     pack_ = await_buffer();
@@ -177,7 +177,7 @@ void FileSender::send_packed(std::uint32_t number) {
   // Meanwhile it may have been refused.
   auto* const entry = find(number);
   if (entry == nullptr || entry->state != State::kWanted) return;
-  auto const content = pack_.subspan(packed_ + kPackHead, size);
+  const auto content = pack_.subspan(packed_ + kPackHead, size);
   entry->file.read(content);
   put_pack_head(pack_.subspan(packed_), number, size, digest_of(content));
   packed_ += kPackHead + size;
@@ -191,10 +191,10 @@ void FileSender::send_alone(std::uint32_t number) {
   auto& entry = *find(number);
   Progress::Item bar(progress_, printable(entry.file.metadata().path), entry.size);
   ContentDigest digest;
-  auto const from = choose_start(entry, digest);
+  const auto from = choose_start(entry, digest);
   say(NoteKind::kGo, number, from, {});
   bar.advance(from);
-  auto const end = send_content(number, from, digest, bar);
+  const auto end = send_content(number, from, digest, bar);
   auto* const sent = find(number);
   if (sent == nullptr || sent->state != State::kWanted) return;  // refused meanwhile
   sent->state = State::kSent;
@@ -210,7 +210,7 @@ std::uint64_t FileSender::choose_start(Entry& entry, ContentDigest& digest) {
   std::vector<std::byte> bytes(kComparedAtOnce);
   for (auto left = entry.have; left > 0;) {
     check_stop();
-    auto const piece = std::span(bytes).first(std::min<std::uint64_t>(left, bytes.size()));
+    const auto piece = std::span(bytes).first(std::min<std::uint64_t>(left, bytes.size()));
     entry.file.read(piece);
     digest.add(piece);
     left -= piece.size();
@@ -225,14 +225,14 @@ std::uint64_t FileSender::choose_start(Entry& entry, ContentDigest& digest) {
 // matters any more.
 std::uint64_t FileSender::send_content(std::uint32_t number, std::uint64_t from,
                                        ContentDigest& digest, Progress::Item& bar) {
-  auto const* const before = find(number);
+  const auto* const before = find(number);
   if (before == nullptr) return from;
   auto told = channel_.delivered();
-  auto const is_stream = before->file.metadata().stream;
-  auto const size = before->size;
+  const auto is_stream = before->file.metadata().stream;
+  const auto size = before->size;
   for (auto at = from;;) {
     if (!is_stream && at == size) return at;
-    auto const buffer = await_buffer();
+    const auto buffer = await_buffer();
     auto* const entry = find(number);
     if (entry == nullptr || entry->state != State::kWanted) return at;
     auto piece =
@@ -246,23 +246,23 @@ std::uint64_t FileSender::send_content(std::uint32_t number, std::uint64_t from,
     channel_.send_content(MessageTag::kContent, piece);
     at += piece.size();
     pace_.spend(piece.size());
-    auto const delivered = channel_.delivered();
+    const auto delivered = channel_.delivered();
     bar.advance(delivered - told);
     told = delivered;
   }
 }
 
 std::span<std::byte> FileSender::await_buffer() {
-  auto const until = Clock::now() + (offered_ != 0 ? kDiskPatience : kPatience);
+  const auto until = Clock::now() + (offered_ != 0 ? kDiskPatience : kPatience);
   for (;;) {
     check_stop();
     while (hear(Duration::zero())) {
     }
-    if (auto const wait = pace_.to_wait(); wait > Duration::zero()) {
+    if (const auto wait = pace_.to_wait(); wait > Duration::zero()) {
       hear(std::min(wait, kAttention));
       continue;
     }
-    if (auto const buffer = channel_.content_buffer(kAttention); !buffer.empty()) return buffer;
+    if (const auto buffer = channel_.content_buffer(kAttention); !buffer.empty()) return buffer;
     if (Clock::now() > until) throw silence();
   }
 }
@@ -291,7 +291,7 @@ void FileSender::say(NoteKind kind, std::uint32_t file, std::uint64_t have, cons
 
 // What the receiver says is taken meanwhile: it may not take a message before.
 void FileSender::send_control(MessageTag tag, std::span<const std::byte> bytes) {
-  auto const until = Clock::now() + kDiskPatience;
+  const auto until = Clock::now() + kDiskPatience;
   while (!channel_.ready_to_send()) {
     check_stop();
     if (!hear(kAttention) && Clock::now() > until) throw silence();

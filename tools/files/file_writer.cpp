@@ -21,7 +21,7 @@ std::string part_name(const std::string& name) {
   ContentDigest digest;
   digest.add(std::as_bytes(std::span(name)));
   std::string text(kTemporaryPrefix);
-  for (auto const byte : digest.value()) {
+  for (const auto byte : digest.value()) {
     constexpr char kHex[] = "0123456789abcdef";
     text += {kHex[byte >> 4], kHex[byte & 15]};
   }
@@ -41,7 +41,7 @@ bool same_time(const struct stat& found, const Metadata& metadata) {
 
 int write_all(int fd, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    auto const n = ::write(fd, bytes.data(), bytes.size());
+    const auto n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return -errno;
     bytes = bytes.subspan(static_cast<std::size_t>(n));
@@ -56,7 +56,7 @@ int FileWriter::open(Directory directory, const std::string& name, const Metadat
   name_ = name;
   metadata_ = metadata;
   have_ = written_ = 0;
-  if (auto const error = refuse_directory(directory->get(), name_); error != 0) return error;
+  if (const auto error = refuse_directory(directory->get(), name_); error != 0) return error;
   directory_ = std::move(directory);
   auto error = metadata_.resume ? find_complete() : 0;
   if (error == 0 && !complete_) error = open_temporary();
@@ -82,7 +82,7 @@ int FileWriter::find_complete() {
   struct stat found {};
   if (!file) return 0;
   if (::fstat(file.get(), &found) != 0) return -errno;
-  auto const same = S_ISREG(found.st_mode) &&
+  const auto same = S_ISREG(found.st_mode) &&
                     static_cast<std::uint64_t>(found.st_size) == metadata_.size &&
                     (metadata_.checksum || same_time(found, metadata_));
   if (!same) return 0;
@@ -92,13 +92,13 @@ int FileWriter::find_complete() {
 }
 
 int FileWriter::open_temporary() {
-  auto const flags = metadata_.resume ? 0 : O_EXCL;
+  const auto flags = metadata_.resume ? 0 : O_EXCL;
   temporary_ = metadata_.resume ? part_name(name_) : temporary_name();
   part_.reset(::openat(directory_->get(), temporary_.c_str(),
                        O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600));
   if (part_ && ::flock(part_.get(), LOCK_EX | LOCK_NB) == 0) {
     struct stat part {};
-    auto const error = ::fstat(part_.get(), &part) != 0 ? -errno : is_own(part) ? 0 : -EEXIST;
+    const auto error = ::fstat(part_.get(), &part) != 0 ? -errno : is_own(part) ? 0 : -EEXIST;
     if (error != 0) {
       temporary_.clear();  // not ours to remove
       return error;
@@ -107,7 +107,7 @@ int FileWriter::open_temporary() {
         metadata_.stream ? 0 : std::min(static_cast<std::uint64_t>(part.st_size), metadata_.size);
     return 0;
   }
-  auto const error = errno == EWOULDBLOCK ? -EBUSY : -errno;
+  const auto error = errno == EWOULDBLOCK ? -EBUSY : -errno;
   temporary_.clear();  // not ours to remove
   return error;
 }
@@ -115,11 +115,11 @@ int FileWriter::open_temporary() {
 int FileWriter::read_back(ContentDigest& digest, const std::atomic<bool>& stop) const {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, have_)));
-  auto const fd = complete_ ? complete_.get() : part_.get();
+  const auto fd = complete_ ? complete_.get() : part_.get();
   for (std::uint64_t at = 0; at < have_;) {
     if (stop) return -ECANCELED;
-    auto const want = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), have_ - at));
-    auto const n = ::pread(fd, bytes.data(), want, static_cast<off_t>(at));
+    const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), have_ - at));
+    const auto n = ::pread(fd, bytes.data(), want, static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return n < 0 ? -errno : -EIO;
     digest.add(std::span(bytes).first(static_cast<std::size_t>(n)));
@@ -135,17 +135,17 @@ int FileWriter::go_on_from(std::uint64_t at) {
   if (complete_ && at == metadata_.size) return 0;
   complete_.reset();
   if (!part_) {
-    if (auto const error = open_temporary(); error != 0) return error;
+    if (const auto error = open_temporary(); error != 0) return error;
   }
   have_ = at;
-  auto const from = static_cast<off_t>(at);
+  const auto from = static_cast<off_t>(at);
   return ::ftruncate(part_.get(), from) == 0 && ::lseek(part_.get(), from, SEEK_SET) == from
              ? 0
              : -errno;
 }
 
 int FileWriter::append(std::span<const std::byte> bytes) {
-  auto const error = write_all(part_.get(), bytes);
+  const auto error = write_all(part_.get(), bytes);
   if (error == 0) written_ += bytes.size();
   return error;
 }
@@ -156,8 +156,8 @@ int FileWriter::finish(WholeFile& file) {
     discard();
     return 0;
   }
-  auto const fd = complete_ ? complete_.get() : part_.get();
-  auto const error = apply(fd, metadata_);
+  const auto fd = complete_ ? complete_.get() : part_.get();
+  const auto error = apply(fd, metadata_);
   if (error == 0) {
     file = {directory_, complete_ ? std::string() : std::exchange(temporary_, {}),
             name_,      std::move(complete_ ? complete_ : part_),

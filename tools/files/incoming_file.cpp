@@ -35,7 +35,7 @@ Note IncomingFile::open(Directory directory, const std::string& name) {
 Note IncomingFile::go_on_from(std::uint64_t at) {
   if (at != 0 && at != writer_.have()) return because(Reason::kProtocol);
   if (at == 0) digest_ = ContentDigest();
-  auto const error = writer_.go_on_from(at);
+  const auto error = writer_.go_on_from(at);
   if (error == 0) {
     bar_.emplace(progress_, printable(metadata_.path), metadata_.size);
     bar_->advance(at);
@@ -48,7 +48,7 @@ Note IncomingFile::append(std::span<const std::byte> bytes) {
     return because(Reason::kProtocol);
   digest_.add(bytes);
   if (bar_) bar_->advance(bytes.size());
-  auto const error = writer_.append(bytes);
+  const auto error = writer_.append(bytes);
   // Where the disk is full, a part would take the room of others.
   if (error != 0) writer_.go_on_from(0);
   return result_of(error);
@@ -56,7 +56,7 @@ Note IncomingFile::append(std::span<const std::byte> bytes) {
 
 Note IncomingFile::commit(std::uint64_t size, const Digest& expected, WholeFile& whole) {
   bar_.reset();
-  auto const expected_size = metadata_.stream ? size : metadata_.size;
+  const auto expected_size = metadata_.stream ? size : metadata_.size;
   if (writer_.written() == expected_size && digest_.value() == expected)
     return result_of(writer_.finish(whole));
   // Bytes that are wrong are not worth keeping.

@@ -17,7 +17,7 @@ constexpr std::size_t kMostCompared = 8;
 
 bool is_same_link(int directory, const std::string& name, const std::string& target) {
   std::array<char, kMaxPathLength + 1> text;
-  auto const length = ::readlinkat(directory, name.c_str(), text.data(), text.size());
+  const auto length = ::readlinkat(directory, name.c_str(), text.data(), text.size());
   return length >= 0 && std::string_view(text.data(), static_cast<std::size_t>(length)) == target;
 }
 
@@ -51,9 +51,9 @@ std::string IncomingFiles::name_under_way() const {
 
 bool IncomingFiles::offers(std::span<const std::byte> message) {
   while (!message.empty()) {
-    auto const before = message.size();
+    const auto before = message.size();
     auto metadata = take_offer(message);
-    auto const size = before - message.size();
+    const auto size = before - message.size();
     if (!metadata || offers_.size() >= kMostOffered || size > kMostOfferedBytes - offered_bytes_)
       return false;
     Offer offer;
@@ -68,7 +68,7 @@ bool IncomingFiles::offers(std::span<const std::byte> message) {
 
 void IncomingFiles::advance() {
   while (to_look_ != number_after_all() && compared_ < kMostCompared && !stop_) {
-    auto const number = to_look_++;
+    const auto number = to_look_++;
     look_at(number, offers_[number - first_]);
   }
   while (!offers_.empty()) {
@@ -88,10 +88,10 @@ void IncomingFiles::look_at(std::uint32_t number, Offer& offer) {
   if (!path) return fail(number, offer, because(Reason::kName));
   offer.path = std::move(*path);
   if (sink_ >= 0) return look_at_for_sink(number, offer);
-  auto const is_directory = offer.metadata.kind == FileKind::kDirectory;
-  auto const above = std::span(offer.path).first(offer.path.size() - (is_directory ? 0 : 1));
+  const auto is_directory = offer.metadata.kind == FileKind::kDirectory;
+  const auto above = std::span(offer.path).first(offer.path.size() - (is_directory ? 0 : 1));
   Directory directory;
-  if (auto const error = directories_.open(above, directory); error != 0)
+  if (const auto error = directories_.open(above, directory); error != 0)
     return fail(number, offer, result_of(error));
   if (is_directory) {
     offer.state = State::kLast;
@@ -111,12 +111,12 @@ void IncomingFiles::look_at_for_sink(std::uint32_t number, Offer& offer) {
 }
 
 void IncomingFiles::look_at_link(std::uint32_t number, Offer& offer, const Directory& directory) {
-  auto const& name = offer.path.back();
+  const auto& name = offer.path.back();
   struct stat found {};
-  auto const same = ::fstatat(directory->get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+  const auto same = ::fstatat(directory->get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
                     S_ISLNK(found.st_mode) && has_time(found, offer.metadata) &&
                     is_same_link(directory->get(), name, offer.metadata.target);
-  if (auto const error = same ? 0 : make_link(directory->get(), name, offer.metadata); error != 0)
+  if (const auto error = same ? 0 : make_link(directory->get(), name, offer.metadata); error != 0)
     return fail(number, offer, result_of(error));
   over(offer);
   done(number);
@@ -125,24 +125,24 @@ void IncomingFiles::look_at_link(std::uint32_t number, Offer& offer, const Direc
 
 // By one look at what stands under the name.
 void IncomingFiles::look_at_file(std::uint32_t number, Offer& offer, const Directory& directory) {
-  auto const& metadata = offer.metadata;
-  auto const& name = offer.path.back();
-  auto const at = directory->get();
+  const auto& metadata = offer.metadata;
+  const auto& name = offer.path.back();
+  const auto at = directory->get();
   struct stat found {};
-  auto const is_there = ::fstatat(at, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
+  const auto is_there = ::fstatat(at, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
   if (is_there && S_ISDIR(found.st_mode)) return fail(number, offer, result_of(-EISDIR));
-  auto const same_size = is_there && S_ISREG(found.st_mode) && !metadata.stream &&
+  const auto same_size = is_there && S_ISREG(found.st_mode) && !metadata.stream &&
                          static_cast<std::uint64_t>(found.st_size) == metadata.size;
   if (same_size && !metadata.checksum && metadata.resume && has_time(found, metadata)) {
-    auto const right = (found.st_mode & 07777U) == permitted(metadata.mode);
-    if (auto const error = right ? 0 : correct_mode(at, name, metadata); error != 0)
+    const auto right = (found.st_mode & 07777U) == permitted(metadata.mode);
+    if (const auto error = right ? 0 : correct_mode(at, name, metadata); error != 0)
       return fail(number, offer, result_of(error));
     over(offer);
     done(number);
     ++files_;
     return;
   }
-  auto const is_large = metadata.size > kMostPacked && metadata.resume && !metadata.stream;
+  const auto is_large = metadata.size > kMostPacked && metadata.resume && !metadata.stream;
   if ((same_size && metadata.checksum) || (is_large && has_part(at, name)))
     return want(number, offer, open(offer));
   want(number, offer, result_of(metadata.stream ? 0 : refuse_size(at, metadata.size)));
@@ -154,8 +154,8 @@ Note IncomingFiles::open(Offer& offer) {
     return offer.file->open_sink(sink_);
   }
   Directory directory;
-  auto const above = std::span(offer.path).first(offer.path.size() - 1);
-  if (auto const error = directories_.open(above, directory); error != 0) return result_of(error);
+  const auto above = std::span(offer.path).first(offer.path.size() - 1);
+  if (const auto error = directories_.open(above, directory); error != 0) return result_of(error);
   offer.file = std::make_unique<IncomingFile>(offer.metadata, progress_, stop_);
   auto note = offer.file->open(std::move(directory), offer.path.back());
   if (note.reason != Reason::kNone) offer.file.reset();
@@ -200,13 +200,13 @@ bool IncomingFiles::told(const Note& note) {
 }
 
 void IncomingFiles::go(std::uint32_t number, Offer& offer, std::uint64_t at) {
-  auto const was_compared = offer.file != nullptr;
+  const auto was_compared = offer.file != nullptr;
   if (!was_compared) {
-    if (auto const note = open(offer); note.reason != Reason::kNone)
+    if (const auto note = open(offer); note.reason != Reason::kNone)
       return fail(number, offer, note);
     ++compared_;
   }
-  if (auto const note = offer.file->go_on_from(at); note.reason != Reason::kNone)
+  if (const auto note = offer.file->go_on_from(at); note.reason != Reason::kNone)
     return fail(number, offer, note);
   under_way_ = number;
 }
@@ -214,7 +214,7 @@ void IncomingFiles::go(std::uint32_t number, Offer& offer, std::uint64_t at) {
 void IncomingFiles::content(std::span<const std::byte> bytes) {
   auto* const offer = find(under_way_);
   if (offer == nullptr || offer->state != State::kWanted) return;
-  auto const note = offer->file->append(bytes);
+  const auto note = offer->file->append(bytes);
   if (note.reason == Reason::kNone) return;
   fail(under_way_, *offer, note);
   advance();
@@ -222,7 +222,7 @@ void IncomingFiles::content(std::span<const std::byte> bytes) {
 
 void IncomingFiles::commit(std::uint32_t number, Offer& offer, const Note& note) {
   WholeFile file;
-  auto const went = offer.file->commit(note.have, note.digest, file);
+  const auto went = offer.file->commit(note.have, note.digest, file);
   under_way_ = 0;
   if (went.reason != Reason::kNone) return fail(number, offer, went);
   whole(number, offer, std::move(file), true);
@@ -236,11 +236,11 @@ void IncomingFiles::abandon(std::uint32_t number, Offer& offer) {
 
 bool IncomingFiles::pack(std::span<const std::byte> message) {
   while (!message.empty()) {
-    auto const packed = take_packed(message);
+    const auto packed = take_packed(message);
     if (!packed || packed->file == 0 || packed->file >= to_look_) return false;
     auto* const offer = find(packed->file);
     if (offer == nullptr || offer->state != State::kWanted) continue;
-    auto const number = packed->file;
+    const auto number = packed->file;
     if (packed->content.size() != offer->metadata.size || offer->file ||
         offer->metadata.size > kMostPacked)
       return false;
@@ -281,14 +281,14 @@ void IncomingFiles::pack_into_sink(std::uint32_t number, Offer& offer, const Pac
 
 void IncomingFiles::finish_directory(std::uint32_t number, Offer& offer) {
   Directory directory;
-  if (auto const error = directories_.open(offer.path, directory); error != 0)
+  if (const auto error = directories_.open(offer.path, directory); error != 0)
     return fail(number, offer, result_of(error));
   if (!batch_.is_empty()) {
     told_[number] = {printable(offer.metadata.path), 0, false};
     batch_.add_directory(number, std::move(directory), offer.metadata);
     return over(offer);
   }
-  if (auto const error = apply(directory->get(), offer.metadata); error != 0)
+  if (const auto error = apply(directory->get(), offer.metadata); error != 0)
     return fail(number, offer, result_of(error));
   over(offer);
   done(number);
@@ -303,8 +303,8 @@ void IncomingFiles::whole(std::uint32_t number, Offer& offer, WholeFile file, bo
 
 void IncomingFiles::settle() {
   batch_.settle([this](std::uint32_t number, int error) {
-    auto const told = told_.extract(number);
-    auto const& about = told.mapped();
+    const auto told = told_.extract(number);
+    const auto& about = told.mapped();
     if (error != 0) return fail(number, about.name, result_of(error));
     done(number);
     ++files_;
@@ -341,12 +341,12 @@ void IncomingFiles::done(std::uint32_t number) {
 
 void IncomingFiles::flush_done() {
   if (done_.have == 0) return;
-  auto const note = std::exchange(done_, {});
+  const auto note = std::exchange(done_, {});
   answer_(note);
 }
 
 void IncomingFiles::fail(std::uint32_t number, Offer& offer, Note note) {
-  auto const name = printable(offer.metadata.path);
+  const auto name = printable(offer.metadata.path);
   if (number == under_way_) under_way_ = 0;
   over(offer);
   fail(number, name, note);
@@ -366,7 +366,7 @@ void IncomingFiles::fail(std::uint32_t number, const std::string& name, Note not
 
 bool IncomingFiles::end(Reason reason) {
   auto* const offer = find(under_way_);
-  auto const under_way = offer != nullptr && offer->state == State::kWanted;
+  const auto under_way = offer != nullptr && offer->state == State::kWanted;
   settle();
   if (under_way) fail(under_way_, *offer, because(reason));
   flush_done();

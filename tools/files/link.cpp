@@ -19,7 +19,7 @@ Link::Link() {
   stm_domain_attr_t attributes{};
   attributes.size = sizeof attributes;
   attributes.buffer_log2 = kBufferLog2;
-  if (auto const error = ::stm_domain_open(&attributes, &domain_); error != 0)
+  if (const auto error = ::stm_domain_open(&attributes, &domain_); error != 0)
     throw link_failure(error);
 }
 
@@ -27,19 +27,19 @@ std::size_t Link::stu() const {
   constexpr std::uint32_t kAround = 40 + 64;  // Schedule Header, append
   stm_domain_info_t info{};
   info.size = sizeof info;
-  auto const known = ::stm_domain_query(domain_, &info) == 0 && info.mtu > kAround;
+  const auto known = ::stm_domain_query(domain_, &info) == 0 && info.mtu > kAround;
   return known ? std::bit_floor(info.mtu - kAround) : 1;
 }
 
 Queue::Queue(Link& link, std::size_t capacity) {
-  auto const error = ::stm_queue_create(link.domain(), capacity, &queue_);
+  const auto error = ::stm_queue_create(link.domain(), capacity, &queue_);
   if (error != 0) throw lost_link(error);
 }
 
 std::optional<stm_event_t> Queue::next(Duration wait) {
   stm_event_t event{};
-  auto const microseconds = std::chrono::duration_cast<std::chrono::microseconds>(wait).count();
-  auto const found = wait == Duration::zero()
+  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(wait).count();
+  const auto found = wait == Duration::zero()
                          ? ::stm_queue_poll(queue_, &event, 1)
                          : ::stm_queue_wait(queue_, 1, &event, 1, microseconds);
   if (found > 0) return event;
@@ -54,7 +54,7 @@ void Buffers::Unmap::operator()(void* memory) const {
 Buffers::Buffers(Link& link, std::size_t size) {
   // Aligned to a whole buffer: an mmap() of that much more holds an aligned part.
   constexpr auto kAlignment = std::size_t{1} << kBufferLog2;
-  auto const all = size + kAlignment;
+  const auto all = size + kAlignment;
   auto* const memory =
       ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw LinkFailure("no memory for buffers: " + error_text(errno));
@@ -62,7 +62,7 @@ Buffers::Buffers(Link& link, std::size_t size) {
   auto* aligned = memory;
   auto room = all;
   bytes_ = {static_cast<std::byte*>(std::align(kAlignment, size, aligned, room)), size};
-  auto const error =
+  const auto error =
       ::stm_memory_register(link.domain(), bytes_.data(), size, STM_LOCAL_WRITE, &memory_);
   if (error != 0) throw lost_link(error);
 }

@@ -17,7 +17,7 @@ bool is_kind(std::uint8_t kind) {
 }
 
 void append(std::vector<std::byte>& bytes, const std::string& text) {
-  auto const from = std::as_bytes(std::span(text));
+  const auto from = std::as_bytes(std::span(text));
   bytes.insert(bytes.end(), from.begin(), from.end());
 }
 
@@ -29,7 +29,7 @@ std::string text_of(std::span<const std::byte> bytes) {
 
 std::vector<std::byte> encode(const Metadata& metadata) {
   std::vector<std::byte> bytes(kMetadataHead);
-  auto const flags = (metadata.keep_times ? kKeepTimes : 0) | (metadata.resume ? kResume : 0) |
+  const auto flags = (metadata.keep_times ? kKeepTimes : 0) | (metadata.resume ? kResume : 0) |
                      (metadata.checksum ? kChecksum : 0) | (metadata.stream ? kStream : 0);
   put_big_endian(&bytes[0], kMagic);
   put_big_endian(&bytes[4], kFilesVersion);
@@ -54,7 +54,7 @@ std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes) {
     return std::nullopt;
   Metadata metadata;
   metadata.kind = static_cast<FileKind>(bytes[6]);
-  auto const flags = std::to_integer<std::uint8_t>(bytes[7]);
+  const auto flags = std::to_integer<std::uint8_t>(bytes[7]);
   metadata.keep_times = (flags & kKeepTimes) != 0;
   metadata.resume = (flags & kResume) != 0;
   metadata.checksum = (flags & kChecksum) != 0;
@@ -62,10 +62,10 @@ std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes) {
   metadata.mode = get_big_endian<std::uint16_t>(&bytes[8]) & kPermissions;
   metadata.size = get_big_endian<std::uint64_t>(&bytes[16]);
   metadata.modified.tv_sec = static_cast<std::time_t>(get_big_endian<std::uint64_t>(&bytes[24]));
-  auto const nanoseconds = get_big_endian<std::uint32_t>(&bytes[12]);
-  auto const path = std::size_t{get_big_endian<std::uint16_t>(&bytes[10])};
-  auto const target = metadata.kind == FileKind::kSymbolicLink ? metadata.size : 0;
-  auto const texts = bytes.subspan(kMetadataHead);
+  const auto nanoseconds = get_big_endian<std::uint32_t>(&bytes[12]);
+  const auto path = std::size_t{get_big_endian<std::uint16_t>(&bytes[10])};
+  const auto target = metadata.kind == FileKind::kSymbolicLink ? metadata.size : 0;
+  const auto texts = bytes.subspan(kMetadataHead);
   if (nanoseconds >= kNanoseconds || path > texts.size() || target != texts.size() - path)
     return std::nullopt;
   metadata.modified.tv_nsec = nanoseconds;
@@ -75,7 +75,7 @@ std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes) {
 }
 
 void append_offer(std::vector<std::byte>& offers, const Metadata& metadata) {
-  auto const bytes = encode(metadata);
+  const auto bytes = encode(metadata);
   offers.resize(offers.size() + sizeof(std::uint16_t));
   put_big_endian(&offers[offers.size() - sizeof(std::uint16_t)],
                  static_cast<std::uint16_t>(bytes.size()));
@@ -84,10 +84,10 @@ void append_offer(std::vector<std::byte>& offers, const Metadata& metadata) {
 
 std::optional<Metadata> take_offer(std::span<const std::byte>& offers) {
   if (offers.size() < sizeof(std::uint16_t)) return std::nullopt;
-  auto const length = get_big_endian<std::uint16_t>(offers.data());
+  const auto length = get_big_endian<std::uint16_t>(offers.data());
   offers = offers.subspan(sizeof(std::uint16_t));
   if (length > offers.size()) return std::nullopt;
-  auto const bytes = offers.first(length);
+  const auto bytes = offers.first(length);
   offers = offers.subspan(length);
   return decode_metadata(bytes);
 }

@@ -10,7 +10,7 @@ namespace stp::files {
 namespace {
 
 bool is_control(char c) {
-  auto const byte = static_cast<unsigned char>(c);
+  const auto byte = static_cast<unsigned char>(c);
   return byte < 0x20 || byte == 0x7f;
 }
 
@@ -25,8 +25,8 @@ std::optional<std::vector<std::string>> accepted_path(std::string_view path) {
   if (path.size() > kMaxPathLength) return std::nullopt;
   std::vector<std::string> names;
   for (;;) {
-    auto const slash = std::min(path.find('/'), path.size());
-    auto const name = path.substr(0, slash);
+    const auto slash = std::min(path.find('/'), path.size());
+    const auto name = path.substr(0, slash);
     if (!is_accepted(name)) return std::nullopt;
     names.emplace_back(name);
     if (slash == path.size()) return names;
@@ -36,7 +36,7 @@ std::optional<std::vector<std::string>> accepted_path(std::string_view path) {
 
 std::string base_name(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
-  auto const slash = path.rfind('/');
+  const auto slash = path.rfind('/');
   if (slash != std::string_view::npos) path.remove_prefix(slash + 1);
   return path == "." || path == ".." ? std::string() : std::string(path);
 }
@@ -51,7 +51,7 @@ std::string printable(std::string_view text) {
   std::string out(text);
   for (std::size_t i = 0; i < out.size(); ++i) {
     // 0xc2 0x80..0x9f: the C1 control characters in UTF-8.
-    bool const c1 = out[i] == '\xc2' && i + 1 < out.size() &&
+    const bool c1 = out[i] == '\xc2' && i + 1 < out.size() &&
                     static_cast<unsigned char>(out[i + 1]) >= 0x80 &&
                     static_cast<unsigned char>(out[i + 1]) < 0xa0;
     if (is_control(out[i])) out[i] = '?';

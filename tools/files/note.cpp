@@ -28,8 +28,8 @@ NoteBytes encode(const Note& note) {
 
 std::optional<Note> decode_note(std::span<const std::byte> bytes) {
   if (bytes.size() != kNoteSize) return std::nullopt;
-  auto const kind = get_big_endian<std::uint16_t>(&bytes[6]);
-  auto const reason = get_big_endian<std::uint16_t>(&bytes[8]);
+  const auto kind = get_big_endian<std::uint16_t>(&bytes[6]);
+  const auto reason = get_big_endian<std::uint16_t>(&bytes[8]);
   if (get_big_endian<std::uint32_t>(&bytes[0]) != kMagic ||
       get_big_endian<std::uint16_t>(&bytes[4]) != kFilesVersion || kind == 0 ||
       kind > static_cast<std::uint16_t>(NoteKind::kFailed) ||
@@ -48,7 +48,7 @@ std::optional<Note> decode_note(std::span<const std::byte> bytes) {
 std::vector<Note> decode_notes(std::span<const std::byte> bytes) {
   std::vector<Note> notes;
   for (; !bytes.empty(); bytes = bytes.subspan(kNoteSize)) {
-    auto const note = decode_note(bytes.first(std::min(bytes.size(), kNoteSize)));
+    const auto note = decode_note(bytes.first(std::min(bytes.size(), kNoteSize)));
     if (!note) return {};
     notes.push_back(*note);
   }

@@ -19,7 +19,7 @@ class Pace {
   void spend(std::uint64_t bytes) { spend(bytes, Clock::now()); }
   void spend(std::uint64_t bytes, Clock::time_point now) {
     if (rate_ == 0) return;
-    auto const seconds = static_cast<double>(bytes) / static_cast<double>(rate_);
+    const auto seconds = static_cast<double>(bytes) / static_cast<double>(rate_);
     // Unused time is not saved up: there is no burst after a pause.
     free_at_ = std::max(free_at_, now) +
                std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));

@@ -21,7 +21,7 @@ std::optional<Packed> take_packed(std::span<const std::byte>& pack) {
   if (pack.size() < kPackHead) return std::nullopt;
   Packed packed;
   packed.file = get_big_endian<std::uint32_t>(pack.data());
-  auto const length = std::size_t{get_big_endian<std::uint32_t>(&pack[kLengthAt])};
+  const auto length = std::size_t{get_big_endian<std::uint32_t>(&pack[kLengthAt])};
   std::memcpy(packed.digest.data(), &pack[kDigestAt], packed.digest.size());
   pack = pack.subspan(kPackHead);
   if (length > pack.size()) return std::nullopt;

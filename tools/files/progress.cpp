@@ -54,7 +54,7 @@ void Progress::Item::advance(std::uint64_t bytes) {
   if (!progress_.bar_) return;
   std::lock_guard const lock(progress_.mutex_);
   done_ += bytes;
-  auto const now = std::chrono::steady_clock::now();
+  const auto now = std::chrono::steady_clock::now();
   if (now - progress_.drawn_at_ < kRedraw) return;
   progress_.drawn_at_ = now;
   progress_.draw();
@@ -63,16 +63,16 @@ void Progress::Item::advance(std::uint64_t bytes) {
 void Progress::draw() {
   std::uint64_t done = 0, size = 0;
   double rate = 0;
-  for (auto const* item : items_) {
+  for (const auto* item : items_) {
     done += item->done_;
     size += item->size_;
     rate += gigabits(item->done_, seconds_since(item->began_));
   }
-  auto const title =
+  const auto title =
       items_.size() == 1 ? (*items_.begin())->name_ : std::to_string(items_.size()) + " files";
-  auto const part = size == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(size);
-  auto const filled = std::min(kBarWidth, static_cast<std::uint64_t>(part * kBarWidth));
-  auto const bar = std::string(filled, '#') + std::string(kBarWidth - filled, '-');
+  const auto part = size == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(size);
+  const auto filled = std::min(kBarWidth, static_cast<std::uint64_t>(part * kBarWidth));
+  const auto bar = std::string(filled, '#') + std::string(kBarWidth - filled, '-');
   std::fprintf(stderr, "\r\033[K%.40s [%s] %3.0f%% %.2f Gbit/s", title.c_str(), bar.c_str(),
                part * 100, rate);
   std::fflush(stderr);

@@ -21,7 +21,7 @@ st_macaddr_t address_of(stm_connection_t request) {
 
 Receiver::Receiver(const std::string& address, ReceiverContext& context)
     : context_(context), requests_(link_, kWaitingRequests) {
-  auto const error = ::stm_listen(link_.domain(), address.c_str(), requests_.handle(), 0,
+  const auto error = ::stm_listen(link_.domain(), address.c_str(), requests_.handle(), 0,
                                   kWaitingRequests, &listener_);
   if (error != 0) throw listen_failure(error, address);
 }
@@ -35,7 +35,7 @@ bool Receiver::run(bool once) {
   do {
     auto* const request = await_request();
     if (request == nullptr) break;
-    auto const peer = address_of(request);
+    const auto peer = address_of(request);
     if (has_enough_of(peer)) {
       Channel::refuse(request);
       context_.progress.complain("a sender is refused: its host has as many as --per-peer allows");
@@ -52,7 +52,7 @@ bool Receiver::run(bool once) {
 
 stm_connection_t Receiver::await_request() {
   while (!context_.stop) {
-    auto const event = requests_.next(kAttention);
+    const auto event = requests_.next(kAttention);
     reap(false);
     if (event && event->kind == STM_REQUEST) return event->connection;
   }
@@ -70,7 +70,7 @@ bool Receiver::await_place() {
 }
 
 bool Receiver::has_enough_of(st_macaddr_t peer) const {
-  auto const same = [peer](const Place& place) { return place.peer == peer && !place.done; };
+  const auto same = [peer](const Place& place) { return place.peer == peer && !place.done; };
   return static_cast<std::size_t>(std::count_if(places_.begin(), places_.end(), same)) >=
          context_.most_per_peer;
 }
@@ -105,7 +105,7 @@ void Receiver::serve(stm_connection_t request, Presence& presence) {
         throw LinkFailure("it takes no answers; see what holds it up");
     });
     FileReceiver receiver(channel, context_, presence);
-    auto const count = [&] {
+    const auto count = [&] {
       files = receiver.files();
       failures = receiver.failures();
     };

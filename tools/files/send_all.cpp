@@ -107,7 +107,7 @@ class Sender {
 
   void pause() const {
     constexpr auto kPause = std::chrono::seconds(1);
-    for (auto const until = Clock::now() + kPause; Clock::now() < until;) {
+    for (const auto until = Clock::now() + kPause; Clock::now() < until;) {
       if (stop_) throw Stopped();
       std::this_thread::sleep_for(kAttention);
     }

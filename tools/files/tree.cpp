@@ -33,17 +33,17 @@ int names_in(int directory, std::vector<std::string>& names) {
   // Of its own: fdopendir() takes the descriptor over.
   service::UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return errno;
-  std::unique_ptr<DIR, CloseDirectory> const list(::fdopendir(fd.get()));
+  const std::unique_ptr<DIR, CloseDirectory> list(::fdopendir(fd.get()));
   if (!list) return errno;
-  [[maybe_unused]] auto const taken = fd.release();
+  [[maybe_unused]] const auto taken = fd.release();
   for (;;) {
     errno = 0;
-    auto const* const entry = ::readdir(list.get());
+    const auto* const entry = ::readdir(list.get());
     if (entry == nullptr) break;
     std::string name = entry->d_name;
     if (name != "." && name != "..") names.push_back(std::move(name));
   }
-  auto const error = errno;
+  const auto error = errno;
   std::sort(names.begin(), names.end());
   return error;
 }
@@ -56,7 +56,7 @@ class Walk {
   void go(TreeEntry entry) {
     if (::fstatat(entry.at(), entry.name.c_str(), &entry.status, AT_SYMLINK_NOFOLLOW) != 0)
       return fail(entry, errno);
-    auto const is_directory = S_ISDIR(entry.status.st_mode);
+    const auto is_directory = S_ISDIR(entry.status.st_mode);
     if (exclude_.matches(entry.path_there, is_directory)) return;
     if (is_directory)
       descend(entry);
@@ -77,10 +77,10 @@ class Walk {
     TreeEntry self{nullptr, "", entry.path, entry.path_there};
     if (!opened || ::fstat(opened.get(), &self.status) != 0) return fail(entry, errno);
     self.directory = std::make_shared<const service::UniqueFd>(std::move(opened));
-    auto const& here = self.directory;
+    const auto& here = self.directory;
     std::vector<std::string> names;
-    auto const error = names_in(here->get(), names);
-    for (auto const& name : names)
+    const auto error = names_in(here->get(), names);
+    for (const auto& name : names)
       go({here, name, joined(entry.path, name), joined(entry.path_there, name)});
     if (error != 0) return fail(entry, error);
     // "." itself has no name there.

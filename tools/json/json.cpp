@@ -32,7 +32,7 @@ Json& Json::value(std::string_view key, std::string_view text) {
 Json& Json::value(std::string_view key, double number) {
   if (!std::isfinite(number)) return null(key);
   std::array<char, 64> digits;
-  auto const end = std::to_chars(digits.data(), digits.data() + digits.size(), number,
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number,
                                  std::chars_format::fixed, 3)
                        .ptr;
   return raw(key, {digits.data(), static_cast<std::size_t>(end - digits.data())});
@@ -55,8 +55,8 @@ void Json::begin_value(std::string_view key) {
 void Json::quote(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   text_ += '"';
-  for (char const c : text) {
-    auto const code = static_cast<unsigned char>(c);
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       text_ += '\\';
       text_ += c;

@@ -28,9 +28,9 @@ class Client {
         domain_(open_link(setup)),
         room_(domain_, setup.buffer_log2, plan),
         events_(room_.queue(), plan.sleeps, plan.crowded) {
-    auto const greeting = Greeting{plan_, room_.remote()}.encoded();
+    const auto greeting = Greeting{plan_, room_.remote()}.encoded();
     control_connection_ = connect(Control::kContext, greeting.data(), greeting.size());
-    auto const remote = remote_of(control_connection_);
+    const auto remote = remote_of(control_connection_);
     if (!remote) throw std::runtime_error(peer_ + " is no stp-perf server, or of another version");
     remote_ = *remote;
     control_.emplace(room_, control_connection_);
@@ -39,7 +39,7 @@ class Client {
   void measure(const Pace& pace, const UsageMeter& usage, Histogram& latency, Result& result) {
     if (plan_.operation == Operation::kLevel0) return measure_level0(pace, usage, latency, result);
     if (plan_.test == Test::kStream) return measure_stream(pace, usage, result);
-    auto const connection = connect(Ping::kContext, nullptr, 0);
+    const auto connection = connect(Ping::kContext, nullptr, 0);
     Ping ping(plan_, room_, remote_, connection,
               [this](const stm_event_t& event) { control_->handle(event); });
     measure_latency([&] { ping.round_trip(); }, pace, usage, latency, result);
@@ -70,7 +70,7 @@ class Client {
     std::vector<Connection> all;
     for (std::uint32_t made = 0; made < count; ++made) {
       while (all.size() < count && all.size() - made < kAtOnce) {
-        auto const index = static_cast<std::uint32_t>(all.size());
+        const auto index = static_cast<std::uint32_t>(all.size());
         all.push_back(begin(Stream::context_of(index, Stream::Role::kConnection), nullptr, 0));
       }
       await_connection();
@@ -98,10 +98,10 @@ class Client {
                        Histogram& latency, Result& result) {
     for (Stretch warm_up(pace.warm_up, pace.quiet, "warming up"); !warm_up.past(0);) round_trip();
     control_->send(Note::kBegin);
-    auto const before = usage.now();
+    const auto before = usage.now();
     Stretch stretch(pace.measure, pace.quiet, "measuring");
     do {
-      auto const start = Clock::now();
+      const auto start = Clock::now();
       round_trip();
       latency.add(Clock::now() - start);
     } while (!stretch.past(latency.count()));
@@ -112,13 +112,13 @@ class Client {
   }
 
   void measure_stream(const Pace& pace, const UsageMeter& usage, Result& result) {
-    auto const owned = connect_all(plan_.connections);
-    std::vector<stm_connection_t> const connections(owned.begin(), owned.end());
+    const auto owned = connect_all(plan_.connections);
+    const std::vector<stm_connection_t> connections(owned.begin(), owned.end());
     Stream stream(plan_, room_, remote_, connections);
-    auto const handle = [&](const stm_event_t& event) {
+    const auto handle = [&](const stm_event_t& event) {
       if (!control_->handle(event)) stream.handle(event);
     };
-    auto const turn = [&] {
+    const auto turn = [&] {
       events_.turn(handle);
       stream.retry();
     };
@@ -132,8 +132,8 @@ class Client {
   template <typename AnyStream, typename Turn>
   void measure_stream(AnyStream& stream, Turn&& turn, const Pace& pace, const UsageMeter& usage,
                       Result& result) {
-    auto const run = [&](Stretch&& stretch) {
-      auto const done = stream.operations();
+    const auto run = [&](Stretch&& stretch) {
+      const auto done = stream.operations();
       do {
         turn();
       } while (!stretch.past(stream.operations() - done));
@@ -143,7 +143,7 @@ class Client {
     stream.start();
     run(Stretch(pace.warm_up, pace.quiet, "warming up"));
     control_->send(Note::kBegin);
-    auto const before = usage.now();
+    const auto before = usage.now();
     run(Stretch(pace.measure, pace.quiet, "measuring"));
     result.here = usage.now() - before;
     stream.stop();

@@ -14,7 +14,7 @@ constexpr std::uint64_t kNoInstructions = ~std::uint64_t{0};
 using Words = std::array<std::uint64_t, 3>;
 
 void store(const Words& words, unsigned char* to) {
-  for (auto const word : words)
+  for (const auto word : words)
     for (int shift = 56; shift >= 0; shift -= 8) *to++ = static_cast<unsigned char>(word >> shift);
 }
 
@@ -60,7 +60,7 @@ bool Control::handle(const stm_event_t& event) {
   if (event.kind != STM_RECEIVE || event.status != 0) return true;
   note_ = static_cast<Note>(event.tag);
   if (*note_ == Note::kReport && event.length == sizeof(Words)) {
-    auto const [operations, cpu, instructions] = load(room_.incoming_note());
+    const auto [operations, cpu, instructions] = load(room_.incoming_note());
     report_ = {operations, {static_cast<double>(cpu) / 1e6, std::nullopt}};
     if (instructions != kNoInstructions) report_.usage.instructions = instructions;
   }

@@ -37,8 +37,8 @@ class Copier {
 Result measure_copy(std::uint64_t size, std::uint64_t working_set, const Pace& pace,
                     const UsageMeter& usage) {
   Copier copier(size, std::max(size, working_set));
-  auto const batch = batch_of(size);
-  auto const run = [&](Stretch&& stretch) {
+  const auto batch = batch_of(size);
+  const auto run = [&](Stretch&& stretch) {
     std::uint64_t copies = 0;
     do {
       for (std::uint64_t i = 0; i < batch; ++i) copier.copy();
@@ -50,7 +50,7 @@ Result measure_copy(std::uint64_t size, std::uint64_t working_set, const Pace& p
     return result;
   };
   run(Stretch(pace.warm_up, pace.quiet, "warming up"));
-  auto const before = usage.now();
+  const auto before = usage.now();
   auto result = run(Stretch(pace.measure, pace.quiet, "measuring"));
   result.here = usage.now() - before;
   result.what = "memcpy";

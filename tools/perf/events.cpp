@@ -16,13 +16,13 @@ Events::Events(stm_queue_t queue, bool sleeps, bool crowded)
     : queue_(queue), sleeps_(sleeps), crowded_(crowded) {}
 
 int Events::take() {
-  auto const most = static_cast<int>(batch_.size());
+  const auto most = static_cast<int>(batch_.size());
   if (sleeps_) {
-    auto const count = stm_queue_wait(queue_, 1, batch_.data(), most, kLongestSleep);
+    const auto count = stm_queue_wait(queue_, 1, batch_.data(), most, kLongestSleep);
     if (count == -EWOULDBLOCK || count == -EINTR) return 0;
     return checked(count, "waiting for events");
   }
-  auto const count = checked(stm_queue_poll(queue_, batch_.data(), most), "polling for events");
+  const auto count = checked(stm_queue_poll(queue_, batch_.data(), most), "polling for events");
   if (count == 0 && crowded_) ::sched_yield();
   return count;
 }

@@ -24,9 +24,9 @@ std::array<unsigned char, Greeting::kSize> Greeting::encoded() const {
 }
 
 std::optional<Greeting> Greeting::of(stm_connection_t connection) {
-  auto const data = private_data<kSize>(connection);
+  const auto data = private_data<kSize>(connection);
   if (!data) return std::nullopt;
-  auto const plan = decode_plan(std::span(*data).first<kPlanSize>());
+  const auto plan = decode_plan(std::span(*data).first<kPlanSize>());
   if (!plan) return std::nullopt;
   Greeting greeting{*plan, {}};
   stm_remote_decode(data->data() + kPlanSize, &greeting.remote);
@@ -40,7 +40,7 @@ std::array<unsigned char, STM_REMOTE_SIZE> encoded(const stm_remote_t& remote) {
 }
 
 std::optional<stm_remote_t> remote_of(stm_connection_t connection) {
-  auto const data = private_data<STM_REMOTE_SIZE>(connection);
+  const auto data = private_data<STM_REMOTE_SIZE>(connection);
   if (!data) return std::nullopt;
   stm_remote_t remote{};
   stm_remote_decode(data->data(), &remote);

@@ -26,7 +26,7 @@ Histogram::Histogram() : bins_(std::make_unique<Bins>()) {}
 Histogram::~Histogram() = default;
 
 void Histogram::add(std::chrono::nanoseconds time) {
-  Time const value = time;
+  const Time value = time;
   bins_->counts(value.count());
   min_ = count_ == 0 ? value : std::min(min_, value);
   max_ = std::max(max_, value);
@@ -40,7 +40,7 @@ Histogram::Time Histogram::mean() const {
 
 Histogram::Time Histogram::percentile(double percent) const {
   if (count_ == 0) return {};
-  auto const rank = std::max(std::ceil(static_cast<double>(count_) * percent / 100), 1.0);
+  const auto rank = std::max(std::ceil(static_cast<double>(count_) * percent / 100), 1.0);
   // The ends are known, and the bins at the two ends have no middle of their own.
   if (rank <= 1) return min_;
   if (rank >= static_cast<double>(count_)) return max_;

@@ -13,7 +13,7 @@ constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
 
 // "host:3000" -> "host:3001"
 std::string next_port(const std::string& address) {
-  auto const colon = address.rfind(':') + 1;
+  const auto colon = address.rfind(':') + 1;
   return address.substr(0, colon) + std::to_string(std::stoul(address.substr(colon)) + 1);
 }
 
@@ -21,7 +21,7 @@ std::string next_port(const std::string& address) {
 template <typename Call>
 void await(Call&& call, const char* what) {
   auto timeout = kPatience;
-  auto const result = call(&timeout);
+  const auto result = call(&timeout);
   checked(result == -EWOULDBLOCK ? -ETIMEDOUT : result, what);
 }
 
@@ -29,7 +29,7 @@ void await(Call&& call, const char* what) {
 
 Level0::Level0(const std::string& listen_at, const Plan& plan, unsigned buffer_log2)
     : size_(plan.size) {
-  auto const name = listen_at.empty() ? "" : next_port(listen_at);
+  const auto name = listen_at.empty() ? "" : next_port(listen_at);
   st_ehandle_t endpoint = nullptr;
   checked(st_create(name.empty() ? nullptr : name.c_str(), &endpoint), "making an endpoint");
   endpoint_.reset(endpoint);

@@ -24,7 +24,7 @@ void Level0Ping::send() {
 bool Level0Ping::receive() {
   timeval timeout{.tv_sec = 0, .tv_usec = plan_.sleeps ? 100'000 : 0};
   st_header_t header;
-  auto const result = st_rx(connection_.handle.get(), &header, nullptr, &timeout);
+  const auto result = st_rx(connection_.handle.get(), &header, nullptr, &timeout);
   if (result == -EWOULDBLOCK || result == -EINTR) {
     if (plan_.crowded && !plan_.sleeps) ::sched_yield();
     return false;

@@ -38,7 +38,7 @@ void Level0Stream::start() {
 }
 
 void Level0Stream::be_patient(Lane& lane) {
-  auto const now = Clock::now();
+  const auto now = Clock::now();
   lane.ask_at = now + kBetweenQuestions;
   lane.give_up_at = now + kPatience;
 }
@@ -54,13 +54,13 @@ bool Level0Stream::turn() {
 }
 
 void Level0Stream::fill(Lane& lane) {
-  auto const end = running_ ? lane.confirmed + plan_.window : lane.end;
+  const auto end = running_ ? lane.confirmed + plan_.window : lane.end;
   while (is_before(lane.next, end)) send(lane);
 }
 
 void Level0Stream::send(Lane& lane) {
   auto& data = lane.connection.data;
-  bool const asks = ((lane.next + 1) & (asks_ - 1)) == 0;
+  const bool asks = ((lane.next + 1) & (asks_ - 1)) == 0;
   data.op_flags = ST_OP_FLAGS(ST_OP_DATA, ST_FLAG_SILENT | (asks ? ST_FLAG_SEND_STATE : 0));
   data.b_num = lane.next++;
   data.sync = data.b_num & ~kQuestion;
@@ -73,7 +73,7 @@ bool Level0Stream::take(Lane& lane) {
   timeval timeout{.tv_sec = 0,
                   .tv_usec = plan_.sleeps ? Microseconds(kBetweenQuestions).count() : 0};
   st_header_t header;
-  auto const result = st_rx(lane.connection.handle.get(), &header, nullptr, &timeout);
+  const auto result = st_rx(lane.connection.handle.get(), &header, nullptr, &timeout);
   if (result == -EWOULDBLOCK || result == -EINTR) {
     if (is_before(lane.confirmed, lane.next)) wait(lane);
     return false;
@@ -115,7 +115,7 @@ void Level0Stream::ask(Lane& lane) {
 
 // Nothing has come for what is outstanding.
 void Level0Stream::wait(Lane& lane) {
-  auto const now = Clock::now();
+  const auto now = Clock::now();
   if (now >= lane.give_up_at)
     throw std::runtime_error("no Block was confirmed for 10 s: is the link down, or the peer?");
   if (now >= lane.ask_at) ask(lane);

@@ -48,7 +48,7 @@ class Parser {
       exit_status = app_.exit(error) == 0 ? 0 : kUsageError;
       return std::nullopt;
     }
-    if (auto const wrong = complete(); !wrong.empty()) {
+    if (const auto wrong = complete(); !wrong.empty()) {
       std::cerr << "stp-perf: " << wrong << "\nRun with --help for more information.\n";
       exit_status = kUsageError;
       return std::nullopt;
@@ -137,12 +137,12 @@ class Parser {
     options_.pace.warm_up = Seconds(warm_up_);
     options_.pace.quiet |= options_.json;
     if (options_.setup.link.empty()) {
-      auto const* const link = std::getenv("STP_LINK");
+      const auto* const link = std::getenv("STP_LINK");
       options_.setup.link = link == nullptr ? "" : link;
     }
-    bool const bandwidth = options_.command == Command::kBandwidth;
-    bool const rate = options_.command == Command::kRate;
-    auto const operation = operation_named(operation_.value_or(bandwidth ? "write" : "put"));
+    const bool bandwidth = options_.command == Command::kBandwidth;
+    const bool rate = options_.command == Command::kRate;
+    const auto operation = operation_named(operation_.value_or(bandwidth ? "write" : "put"));
     if (!operation) return "there is no operation '" + *operation_ + "'";
     plan.operation = *operation;
     plan.test = bandwidth || rate ? Test::kStream : Test::kLatency;
@@ -150,7 +150,7 @@ class Parser {
                                : bandwidth                       ? kBandwidthSize
                                                                  : kRateSize);
     plan.window = window_.value_or(bandwidth ? kBandwidthWindow : rate ? kRateWindow : 1);
-    bool const measures_stp = bandwidth || rate || options_.command == Command::kLatency;
+    const bool measures_stp = bandwidth || rate || options_.command == Command::kLatency;
     if (measures_stp) return complaint(plan);
     if (options_.command == Command::kMemcpy && plan.size == 0) return "a copy has at least 1 byte";
     if (options_.command == Command::kRaw && options_.setup.link.empty())

@@ -24,7 +24,7 @@ Stretch::~Stretch() {
 }
 
 bool Stretch::past(std::uint64_t operations) {
-  auto const now = Clock::now();
+  const auto now = Clock::now();
   if (speaks_ && now >= next_word_) say(operations, now);
   return now >= end_;
 }

@@ -19,7 +19,7 @@ Ping::Ping(const Plan& plan, const Room& room, const stm_remote_t& peer,
 
 // The last 8 aligned bytes: they are the last to be written where the link keeps frames in order.
 std::atomic_ref<std::uint64_t> Ping::sequence_in(unsigned char* part) const {
-  auto const at = (plan_.size - kSmallestPing) & ~std::uint64_t{7};
+  const auto at = (plan_.size - kSmallestPing) & ~std::uint64_t{7};
   return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(part + at));
 }
 
@@ -40,8 +40,8 @@ void Ping::turn() {
 
 void Ping::send() {
   auto* const memory = room_.memory();
-  auto const context = kContext;
-  unsigned const flags = STM_QUIET | (plan_.sleeps ? unsigned{STM_URGENT} : 0U);
+  const auto context = kContext;
+  const unsigned flags = STM_QUIET | (plan_.sleeps ? unsigned{STM_URGENT} : 0U);
   int result = 0;
   do {
     switch (plan_.operation) {
@@ -67,7 +67,7 @@ void Ping::send() {
 
 bool Ping::arrived() {
   if (plan_.operation != Operation::kPut) return std::exchange(completions_, 0) != 0;
-  auto const there = sequence_in(room_.target()).load(std::memory_order_acquire);
+  const auto there = sequence_in(room_.target()).load(std::memory_order_acquire);
   return std::exchange(seen_, there) != there;
 }
 

@@ -47,7 +47,7 @@ std::optional<Plan> decode_plan(std::span<const unsigned char, kPlanSize> bytes)
   plan.operation = static_cast<Operation>(bytes[2]);
   plan.bidirectional = (bytes[3] & kBidirectional) != 0;
   plan.sleeps = (bytes[3] & kSleeps) != 0;
-  auto const* at = load(bytes.data() + 4, plan.size);
+  const auto* at = load(bytes.data() + 4, plan.size);
   at = load(at, plan.window);
   load(at, plan.connections);
   if (!complaint(plan).empty()) return std::nullopt;
@@ -59,7 +59,7 @@ const char* name_of(Operation operation) {
 }
 
 std::optional<Operation> operation_named(std::string_view name) {
-  auto const found = std::find(kNames.begin(), kNames.end(), name);
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
   if (found == kNames.end()) return std::nullopt;
   return static_cast<Operation>(found - kNames.begin());
 }
@@ -67,8 +67,8 @@ std::optional<Operation> operation_named(std::string_view name) {
 std::size_t places_for_events(const Plan& plan) {
   constexpr std::size_t kOwnNews = 4, kControl = 64;
   // Of a message and of a Read the other side has an event as well, and each side may be that.
-  bool const two_sided = plan.operation == Operation::kWrite || plan.operation == Operation::kRead;
-  auto const outstanding = std::size_t{plan.window} * (two_sided ? 2 : 1);
+  const bool two_sided = plan.operation == Operation::kWrite || plan.operation == Operation::kRead;
+  const auto outstanding = std::size_t{plan.window} * (two_sided ? 2 : 1);
   return plan.connections * (outstanding + kOwnNews) + kControl;
 }
 
@@ -77,7 +77,7 @@ std::string complaint(const Plan& plan) {
   if (plan.window == 0 || plan.window > kMostOutstanding) return "the window is 1 to 4096";
   if (plan.connections == 0 || plan.connections > kMostConnections)
     return "there are 1 to 60000 connections";
-  bool const one_way = plan.operation == Operation::kPut || plan.operation == Operation::kLevel0;
+  const bool one_way = plan.operation == Operation::kPut || plan.operation == Operation::kLevel0;
   if (plan.operation == Operation::kFetch && plan.size != 8) return "fetch works on 8 bytes";
   if (plan.test == Test::kLatency) {
     if (plan.operation == Operation::kRead) return "there is no latency of read: use get";

@@ -14,7 +14,7 @@ namespace {
   char text[256];
   std::va_list values;
   va_start(values, pattern);
-  auto const length = std::vsnprintf(text, sizeof text, pattern, values);
+  const auto length = std::vsnprintf(text, sizeof text, pattern, values);
   va_end(values);
   return {text, length < 0 ? 0 : std::min(static_cast<std::size_t>(length), sizeof text - 1)};
 }
@@ -41,7 +41,7 @@ void add_usage(Json& json, const char* name, const std::optional<Usage>& usage,
     json.null(name);
     return;
   }
-  auto const count = static_cast<double>(operations);
+  const auto count = static_cast<double>(operations);
   json.object(name).value("cpu_s", usage->cpu_seconds);
   json.value("cpu_us_per_operation", each(usage->cpu_seconds * 1e6, count));
   if (usage->instructions) {
@@ -61,7 +61,7 @@ void add_latency(Json& json, const Histogram& latency) {
 }
 
 std::string usage_text(const char* who, const Result& result, const Usage& usage) {
-  auto const count = static_cast<double>(all_operations(result));
+  const auto count = static_cast<double>(all_operations(result));
   auto text =
       format("%s: CPU %.0f %%, %.3f us each", who, 100 * each(usage.cpu_seconds, result.seconds),
              each(usage.cpu_seconds * 1e6, count));
@@ -87,7 +87,7 @@ std::string text_of(const Result& result) {
     text += format(", window %u, %u connection%s%s", result.window, result.connections,
                    result.connections == 1 ? "" : "s", result.bidirectional ? ", both ways" : "");
   text += format(": %" PRIu64 " in %.2f s\n", all_operations(result), result.seconds);
-  if (auto const* const latency = result.latency) {
+  if (const auto* const latency = result.latency) {
     text += format("round trip us: p50 %.2f, p99 %.2f, p99.9 %.2f, min %.2f, mean %.2f, max %.2f\n",
                    latency->percentile(50).count(), latency->percentile(99).count(),
                    latency->percentile(99.9).count(), latency->min().count(),

@@ -34,9 +34,9 @@ bool is_crowded(const Setup& setup) {
 }
 
 Room::Room(stm_domain_t domain, unsigned buffer_log2, const Plan& plan) : domain_(domain) {
-  auto const unit = std::size_t{1} << std::max(buffer_log2, kPageLog2);
+  const auto unit = std::size_t{1} << std::max(buffer_log2, kPageLog2);
   part_ = round_up(plan.size, unit);
-  auto const length = 2 * part_ + unit;
+  const auto length = 2 * part_ + unit;
   bytes_.reset(static_cast<unsigned char*>(std::aligned_alloc(unit, length)));
   if (!bytes_) throw std::bad_alloc();
   std::memset(bytes_.get(), 0, length);  // no page is met for the first time while time is taken

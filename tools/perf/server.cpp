@@ -35,14 +35,14 @@ class Service {
         control_connection_(std::move(control)) {
     if (plan_.operation == Operation::kLevel0)
       level0_.emplace(serving.port, plan_, serving.setup.buffer_log2);
-    auto const attr = connection_attr(room_.queue(), Control::kContext);
-    auto const answer = encoded(room_.remote());
+    const auto attr = connection_attr(room_.queue(), Control::kContext);
+    const auto answer = encoded(room_.remote());
     checked(stm_accept(control_connection_, &attr, answer.data(), answer.size()), "accepting");
     control_.emplace(room_, control_connection_);
   }
 
   void run() {
-    bool const streams = plan_.test == Test::kStream;
+    const bool streams = plan_.test == Test::kStream;
     if (level0_)
       streams ? serve_level0_stream() : serve_level0_ping();
     else
@@ -63,7 +63,7 @@ class Service {
   template <typename Operations>
   bool heed_notes(Operations&& operations) {
     if (control_->ended()) throw std::runtime_error("the client has gone");
-    auto const note = control_->take();
+    const auto note = control_->take();
     if (note == Note::kBegin) {
       begun_ = usage_.now();
       before_ = operations();
@@ -72,15 +72,15 @@ class Service {
   }
 
   Connection accept_next(std::uint64_t context) {
-    auto const event = expect_event(requests_, STM_REQUEST, kPatience);
+    const auto event = expect_event(requests_, STM_REQUEST, kPatience);
     Connection connection(event.connection);
-    auto const attr = connection_attr(room_.queue(), context);
+    const auto attr = connection_attr(room_.queue(), context);
     checked(stm_accept(connection, &attr, nullptr, 0), "accepting");
     return connection;
   }
 
   void serve_ping() {
-    auto const connection = accept_next(Ping::kContext);
+    const auto connection = accept_next(Ping::kContext);
     Ping ping(plan_, room_, peer_, connection,
               [this](const stm_event_t& event) { control_->handle(event); });
     while (heed_notes()) ping.answer();
@@ -109,7 +109,7 @@ class Service {
     constexpr unsigned kTurnsBetweenClocks = 64;
     if (came || !plan_.sleeps) {
       if (turns_++ % kTurnsBetweenClocks != 0) return;
-      auto const now = Clock::now();
+      const auto now = Clock::now();
       if (now < next_look_) return;
       next_look_ = now + std::chrono::milliseconds(1);
     }
@@ -126,7 +126,7 @@ class Service {
       connections.push_back(owned.back());
     }
     Stream stream(plan_, room_, peer_, connections);
-    auto const turn = [&] {
+    const auto turn = [&] {
       events_.turn([&](const stm_event_t& event) {
         if (!control_->handle(event)) stream.handle(event);
       });
@@ -176,13 +176,13 @@ void serve(const Serving& serving, const UsageMeter& usage, stm_domain_t domain,
 }  // namespace
 
 void run_server(const Serving& serving, const UsageMeter& usage, const std::atomic<bool>& stop) {
-  auto const domain = open_link(serving.setup);
-  auto const requests = make_queue(domain, kWaiting);
-  auto const listener = listen(domain, serving.port.c_str(), requests);
+  const auto domain = open_link(serving.setup);
+  const auto requests = make_queue(domain, kWaiting);
+  const auto listener = listen(domain, serving.port.c_str(), requests);
   if (serving.listening) serving.listening();
   while (!stop) {
     stm_event_t event{};
-    auto const got = stm_queue_wait(
+    const auto got = stm_queue_wait(
         requests, 1, &event, 1,
         std::chrono::duration_cast<std::chrono::microseconds>(kBetweenLooks).count());
     if (got == -EWOULDBLOCK || got == -EINTR) continue;

@@ -21,7 +21,7 @@ void Stream::start() {
 }
 
 void Stream::begin(std::size_t index) {
-  auto const result = post(index);
+  const auto result = post(index);
   if (result == -EAGAIN) return owed_.push_back(index);
   checked(result, "posting an operation");
   ++outstanding_;
@@ -29,7 +29,7 @@ void Stream::begin(std::size_t index) {
 
 int Stream::post(std::size_t index) {
   auto* const connection = connections_[index];
-  auto const context = context_of(index, Role::kBegun);
+  const auto context = context_of(index, Role::kBegun);
   auto* const memory = room_.memory();
   switch (plan_.operation) {
     case Operation::kPut:
@@ -56,22 +56,22 @@ void Stream::land(std::size_t index) {
 }
 
 void Stream::serve(const ReadRequest& request) {
-  auto const result = stm_serve_read(request.connection, request.number, 0, STM_QUIET,
+  const auto result = stm_serve_read(request.connection, request.number, 0, STM_QUIET,
                                      room_.memory(), room_.source(), plan_.size);
   if (result == -EAGAIN) return unserved_.push_back(request);
   checked(result, "serving a read");
 }
 
 void Stream::retry() {
-  for (auto const index : std::exchange(owed_, {}))
+  for (const auto index : std::exchange(owed_, {}))
     if (running_) begin(index);
-  for (auto const& request : std::exchange(unserved_, {})) serve(request);
+  for (const auto& request : std::exchange(unserved_, {})) serve(request);
 }
 
 void Stream::handle(const stm_event_t& event) {
   if (event.kind == STM_READ_REQUEST) return serve({event.connection, event.request});
   checked(event.status, "an operation");
-  auto const index = static_cast<std::size_t>(event.context >> 2);
+  const auto index = static_cast<std::size_t>(event.context >> 2);
   switch (static_cast<Role>(event.context & 3)) {
     case Role::kBegun:
       --outstanding_;

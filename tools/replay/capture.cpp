@@ -50,8 +50,8 @@ std::optional<Capture> Capture::read(std::FILE* stream, const std::string& name,
     return std::nullopt;
   }
   Capture capture(file, name);
-  if (auto const type = pcap_datalink(file); type != DLT_EN10MB) {
-    auto const* const text = pcap_datalink_val_to_name(type);
+  if (const auto type = pcap_datalink(file); type != DLT_EN10MB) {
+    const auto* const text = pcap_datalink_val_to_name(type);
     error = name + ": the frames are of link type " + (text ? text : std::to_string(type)) +
             ", and STP runs on Ethernet; capture on one Ethernet interface instead of \"any\"";
     return std::nullopt;
@@ -62,7 +62,7 @@ std::optional<Capture> Capture::read(std::FILE* stream, const std::string& name,
 bool Capture::next(CapturedFrame& out) {
   pcap_pkthdr* head = nullptr;
   const unsigned char* bytes = nullptr;
-  auto const result = pcap_next_ex(file_.get(), &head, &bytes);
+  const auto result = pcap_next_ex(file_.get(), &head, &bytes);
   if (result != 1) {
     if (result == PCAP_ERROR) error_ = explain(pcap_geterr(file_.get()));
     return false;

@@ -24,7 +24,7 @@ void Decoder::decode_whole(Bytes bytes, Decoded& out) const {
   out.reason = wire::parse(bytes, wire::kMaxMaxStu, out.frame);
   wire::LinkHeader link;
   Bytes payload;
-  auto const wrapped = wire::unwrap(bytes, link, payload);
+  const auto wrapped = wire::unwrap(bytes, link, payload);
   out.has_link = wrapped == DropReason::kNone || wrapped == DropReason::kBadSource;
   if (wrapped != DropReason::kNone || payload.size() < wire::kHeaderSize) return;
   out.has_header = true;
@@ -46,12 +46,12 @@ Decoded Decoder::decode(const CapturedFrame& captured) {
   }
   // Made whole again with zeros, so that all lengths are those of the wire.
   whole_.assign(std::min(captured.wire_length, kLongestFrame), std::byte{0});
-  auto const held = std::min(captured.bytes.size(), whole_.size());
+  const auto held = std::min(captured.bytes.size(), whole_.size());
   std::copy_n(captured.bytes.begin(), held, whole_.begin());
   wire::LinkHeader link;
   Bytes payload;
-  auto const wrapped = wire::unwrap(whole_, link, payload);
-  auto const header_end = link.size() + wire::kHeaderSize;
+  const auto wrapped = wire::unwrap(whole_, link, payload);
+  const auto header_end = link.size() + wire::kHeaderSize;
   if (held < wire::kEthernetSize || (wrapped == DropReason::kNone && held < header_end)) {
     out.cut_short = true;
     if (held >= wire::kEthernetSize) {

@@ -11,7 +11,7 @@ bool EndpointSizes::allow(const SeenStu& stu) {
   auto least = least_, most = most_;
   if (stu.length > 1)
     least = std::max(least, static_cast<unsigned>(std::bit_width(stu.length - 1)));
-  auto const divides = [&](std::uint64_t place) {
+  const auto divides = [&](std::uint64_t place) {
     if (place != 0) most = std::min(most, static_cast<unsigned>(std::countr_zero(place)));
   };
   if (stu.number != 0) divides(stu.offset);         // it begins its tile
@@ -25,15 +25,15 @@ bool EndpointSizes::allow(const SeenStu& stu) {
 
 // Tile by tile from one to the other, and as many bytes as buffers in between.
 bool EndpointSizes::span(const SeenStu& one, const SeenStu& other) {
-  auto const size = std::int64_t{1} << most_;
-  auto const tile = [&](const SeenStu& stu) { return std::int64_t{stu.offset} / size; };
-  auto const buffers = std::int64_t{other.bufx} - one.bufx;
-  auto const tiles = std::int64_t{other.number} - one.number - tile(other) + tile(one);
-  auto const bytes = tiles * size;
+  const auto size = std::int64_t{1} << most_;
+  const auto tile = [&](const SeenStu& stu) { return std::int64_t{stu.offset} / size; };
+  const auto buffers = std::int64_t{other.bufx} - one.bufx;
+  const auto tiles = std::int64_t{other.number} - one.number - tile(other) + tile(one);
+  const auto bytes = tiles * size;
   if (bytes % buffers != 0 || bytes / buffers <= 0) return false;
-  auto const bufsize = static_cast<std::uint64_t>(bytes / buffers);
+  const auto bufsize = static_cast<std::uint64_t>(bytes / buffers);
   if (!std::has_single_bit(bufsize)) return false;
-  auto const log2 = static_cast<unsigned>(std::countr_zero(bufsize));
+  const auto log2 = static_cast<unsigned>(std::countr_zero(bufsize));
   if (log2 < most_ || log2 > wire::kMaxBufsize) return false;
   bufsize_ = log2;
   return true;

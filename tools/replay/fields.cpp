@@ -22,26 +22,26 @@ std::span<const FieldName> fields_of(wire::Op op) {
 }
 
 std::string_view header_name(Field field) {
-  for (auto const& named : fields_of(Op::kNoOperation))
+  for (const auto& named : fields_of(Op::kNoOperation))
     if (named.word == field) return named.name;
   return "T_len";
 }
 
 std::optional<Field> find_field(wire::Op op, std::string_view name) {
-  for (auto const& named : fields_of(op))
+  for (const auto& named : fields_of(op))
     if (named.name == name) return named.word;
   return std::nullopt;
 }
 
 std::string op_name(const wire::Header& header) {
-  if (auto const* const name = wire::short_name(header.op())) return name;
+  if (const auto* const name = wire::short_name(header.op())) return name;
   constexpr std::string_view kDigits = "0123456789abcdef";
-  auto const code = static_cast<unsigned>(header.op());
+  const auto code = static_cast<unsigned>(header.op());
   return {'0', 'x', kDigits[code >> 4], kDigits[code & 15]};
 }
 
 std::optional<wire::Op> find_op(std::string_view name) {
-  for (auto const& operation : wire::operations())
+  for (const auto& operation : wire::operations())
     if (operation.short_name == name) return operation.op;
   return std::nullopt;
 }

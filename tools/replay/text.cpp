@@ -12,7 +12,7 @@ namespace {
 
 std::string formatted(const char* format, std::uint64_t value) {
   std::array<char, 32> text{};
-  auto const length = std::snprintf(text.data(), text.size(), format, value);
+  const auto length = std::snprintf(text.data(), text.size(), format, value);
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
@@ -34,7 +34,7 @@ bool reads_as_hex(const FieldName& named) {
 }
 
 std::string value_text(const FieldName& named, std::uint64_t value) {
-  bool const may_be_none =
+  const bool may_be_none =
       named.word == Field::kDId || named.word == Field::kSId || named.name == "B_num";
   if (may_be_none && value == wire::kNoId) return "none";
   return reads_as_hex(named) ? hex(value) : std::to_string(value);
@@ -77,7 +77,7 @@ class Object {
 
 std::string flags_json(const wire::Header& header) {
   std::string list = "[";
-  for (auto const& named : flag_names()) {
+  for (const auto& named : flag_names()) {
     if (!header.has(named.flag)) continue;
     if (list.size() > 1) list += ',';
     list += quoted(named.name);
@@ -94,10 +94,10 @@ void add_header(Object& object, const wire::Header& h) {
   object.number("S_Port", h.s_port);
   object.number("D_Key", h.d_key);
   object.number("Cksum", h.cksum);
-  for (auto const field : {Field::kMx, Field::kBufx, Field::kOffset, Field::kSync, Field::kBNum,
+  for (const auto field : {Field::kMx, Field::kBufx, Field::kOffset, Field::kSync, Field::kBNum,
                            Field::kDId, Field::kSId})
     object.number(header_name(field), wire::word_of(h, field));
-  for (auto const& named : fields_of(h.op()))
+  for (const auto& named : fields_of(h.op()))
     if (named.name != header_name(named.word) || named.word == Field::kTLen)
       object.number(named.name, wire::word_of(h, named.word));
 }
@@ -105,8 +105,8 @@ void add_header(Object& object, const wire::Header& h) {
 }  // namespace
 
 std::string seconds(std::int64_t nanoseconds) {
-  bool const negative = nanoseconds < 0;
-  auto const size = negative ? 0 - static_cast<std::uint64_t>(nanoseconds)
+  const bool negative = nanoseconds < 0;
+  const auto size = negative ? 0 - static_cast<std::uint64_t>(nanoseconds)
                              : static_cast<std::uint64_t>(nanoseconds);
   return (negative ? "-" : "") + std::to_string(size / kSecond) + '.' +
          formatted("%09" PRIu64, size % kSecond);
@@ -114,7 +114,7 @@ std::string seconds(std::int64_t nanoseconds) {
 
 std::string to_string(const MacAddr& mac) {
   std::array<char, 18> text{};
-  auto const& o = mac.octets;
+  const auto& o = mac.octets;
   std::snprintf(text.data(), text.size(), "%02x:%02x:%02x:%02x:%02x:%02x", o[0], o[1], o[2], o[3],
                 o[4], o[5]);
   return text.data();
@@ -124,7 +124,7 @@ std::optional<MacAddr> parse_mac(const std::string& text) {
   MacAddr mac;
   int end = 0;
   auto& o = mac.octets;
-  auto const read = std::sscanf(text.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &o[0], &o[1],
+  const auto read = std::sscanf(text.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &o[0], &o[1],
                                 &o[2], &o[3], &o[4], &o[5], &end);
   if (read != 6 || static_cast<std::size_t>(end) != text.size()) return std::nullopt;
   return mac;
@@ -136,7 +136,7 @@ std::string hex(std::uint64_t value) {
 
 std::string quoted(std::string_view text) {
   std::string out = "\"";
-  for (auto const c : text) {
+  for (const auto c : text) {
     if (c == '"' || c == '\\') out += '\\';
     if (static_cast<unsigned char>(c) < ' ')
       out += "\\u" + formatted("%04" PRIx64, static_cast<unsigned char>(c));
@@ -147,17 +147,17 @@ std::string quoted(std::string_view text) {
 }
 
 std::string operation_text(const Decoded& decoded) {
-  auto const& h = decoded.frame.header;
+  const auto& h = decoded.frame.header;
   std::string text = op_name(h);
   if (h.op() == wire::Op::kGet && h.function() != wire::Function::kGet)
     text += ' ' + std::string(function_name(h.function()));
-  for (auto const& named : flag_names())
+  for (const auto& named : flag_names())
     if (h.has(named.flag)) text += ' ' + std::string(named.name);
   text += " Port=" + std::to_string(h.s_port) + '>' + std::to_string(h.d_port);
   text += " Key=" + hex(h.d_key);
-  for (auto const& named : fields_of(h.op()))
+  for (const auto& named : fields_of(h.op()))
     text += ' ' + std::string(named.name) + '=' + value_text(named, wire::word_of(h, named.word));
-  if (auto const length = payload_length(decoded); length != 0 || h.op() == wire::Op::kData)
+  if (const auto length = payload_length(decoded); length != 0 || h.op() == wire::Op::kData)
     text += " +" + std::to_string(length);
   if (!decoded.frame.append.empty()) text += " +append";
   return text;
@@ -174,7 +174,7 @@ std::string line_of(const Decoded& decoded, std::int64_t start) {
   if (decoded.has_header && decoded.frame.snap) text += " (SNAP)";
   if (decoded.cut) text += " (cut by the capture)";
   if (decoded.cksum == Cksum::kGood) text += " checksum good";
-  if (auto const* const error = decoded.error())
+  if (const auto* const error = decoded.error())
     text +=
         std::string(" error: ") + error + " (" + std::to_string(decoded.wire_length) + " bytes)";
   return text;
@@ -198,7 +198,7 @@ std::string json_of(const Decoded& decoded) {
   }
   object.number("length", decoded.wire_length);
   if (decoded.cut) object.raw("cut", "true");
-  if (auto const* const error = decoded.error()) object.text("error", error);
+  if (const auto* const error = decoded.error()) object.text("error", error);
   return object.done();
 }
 

@@ -7,7 +7,7 @@ namespace stp::sim {
 namespace {
 
 std::size_t round_up(std::size_t size, unsigned bufsize) {
-  auto const buffer = std::size_t{1} << bufsize;
+  const auto buffer = std::size_t{1} << bufsize;
   return (size + buffer - 1) / buffer * buffer;
 }
 
@@ -31,8 +31,8 @@ std::optional<Lot> Arena::take(std::size_t length, std::size_t alignment, Dice& 
   taken_[index] = true;
   host_.run().verdict.require(open_ || has_canary(whole(index)),
                               "bytes were written where no operation was under way");
-  auto const room = (largest() - length) / alignment;
-  auto const lead = kMargin + alignment * dice.between(0, room);
+  const auto room = (largest() - length) / alignment;
+  const auto lead = kMargin + alignment * dice.between(0, room);
   return Lot{index, index * lot_size_ + lead, length};
 }
 
@@ -53,8 +53,8 @@ std::uint16_t Arena::allow(VcId vc, std::uint8_t permissions) {
 }
 
 bool Arena::intact_around(const Lot& lot) const {
-  auto const all = whole(lot.index);
-  auto const before = lot.start - lot.index * lot_size_;
+  const auto all = whole(lot.index);
+  const auto before = lot.start - lot.index * lot_size_;
   return has_canary(all.first(before)) && has_canary(all.subspan(before + lot.length));
 }
 

@@ -15,11 +15,11 @@ constexpr std::uint32_t kCtsWindow = 4;
 }  // namespace
 
 void BulkParty::begin(Time now) {
-  auto const& bulk = workload_.bulk;
+  const auto& bulk = workload_.bulk;
   sequencer_.emplace(sequencer_config(info_, workload_.max_block, kCtsWindow));
   host_ = &end_->host();
-  auto const& memory = sends_ ? bulk.source : bulk.landing;
-  auto const copies = (bulk.length + memory->all().size() - 1) / memory->all().size();
+  const auto& memory = sends_ ? bulk.source : bulk.landing;
+  const auto copies = (bulk.length + memory->all().size() - 1) / memory->all().size();
   region_ = host_->map(info_.endpoint, sends_ ? Direction::kTransmit : Direction::kReceive, memory,
                        static_cast<unsigned>(std::max<std::uint64_t>(copies, 1)), at_.bufx);
   if (sends_) return;
@@ -31,7 +31,7 @@ void BulkParty::begin(Time now) {
 
 Time BulkParty::next_deadline() const {
   if (!sequencer_) return kNever;
-  auto const next = sequencer_->next_deadline();
+  const auto next = sequencer_->next_deadline();
   return sends_ && !begun_ ? std::min(next, workload_.bulk.start) : next;
 }
 
@@ -49,12 +49,12 @@ void BulkParty::work(Time now) {
 }
 
 void BulkParty::on_completion(const Completion& c, Time now) {
-  auto const& bulk = workload_.bulk;
+  const auto& bulk = workload_.bulk;
   done_ = true;
   expect(c.status == 0, "a long write fails");
   if (sends_) return;
   if (bulk.finished != nullptr) bulk.finished->push_back(now);
-  auto const length = std::min<std::uint64_t>(bulk.length, bulk.landing->all().size());
+  const auto length = std::min<std::uint64_t>(bulk.length, bulk.landing->all().size());
   expect(c.length == bulk.length, "a long write arrived with the wrong length");
   expect(std::memcmp(bulk.landing->data(), bulk.source->data(), length) == 0,
          "a long write arrived with the wrong bytes");

@@ -13,7 +13,7 @@ void Clock::at(Time when, Action action) {
 bool Clock::step() {
   if (heap_.empty()) return false;
   std::pop_heap(heap_.begin(), heap_.end(), later);
-  auto const entry = std::move(heap_.back());
+  const auto entry = std::move(heap_.back());
   heap_.pop_back();
   now_ = entry.when;
   ++steps_;

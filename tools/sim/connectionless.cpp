@@ -44,7 +44,7 @@ std::uint64_t pattern_of(const Parcel& parcel, std::uint64_t sender) {
 }  // namespace
 
 void Correspondent::map_memory() {
-  auto const guard = [this](std::optional<Arena>& arena) {
+  const auto guard = [this](std::optional<Arena>& arena) {
     arena.emplace(end_->host(), info_.endpoint, Direction::kReceive, 1, workload_.longest);
   };
   guard(before_);
@@ -95,8 +95,8 @@ bool Correspondent::waits_since(Time time) const {
 // --- sender
 
 void Correspondent::choose_name(Parcel& parcel) {
-  auto const names = workload_.at_once + kSpareNames;
-  auto const in_use = [&] {
+  const auto names = workload_.at_once + kSpareNames;
+  const auto in_use = [&] {
     return std::any_of(parcels_.begin(), parcels_.end(), [&](const Parcel& other) {
       return other.d_id == parcel.d_id && other.b_num == parcel.b_num;
     });
@@ -112,7 +112,7 @@ void Correspondent::choose_name(Parcel& parcel) {
 // There are more lots than names.
 void Correspondent::begin_parcel(Time now) {
   Parcel parcel;
-  auto const length = dice_.chance(kAlways / 10) ? 0 : dice_.magnitude(1, workload_.longest);
+  const auto length = dice_.chance(kAlways / 10) ? 0 : dice_.magnitude(1, workload_.longest);
   choose_name(parcel);
   parcel.number = ++begun_;
   parcel.place = peer_->receive_memory_->take(length, 1, dice_).value();
@@ -122,7 +122,7 @@ void Correspondent::begin_parcel(Time now) {
     parcel.flags = flag::kSilent;
   else if (dice_.chance(kSome))
     parcel.flags = flag::kSendState;
-  for (auto const other : {flag::kInterrupt, flag::kOrder})
+  for (const auto other : {flag::kInterrupt, flag::kOrder})
     if (dice_.chance(kSome)) parcel.flags |= other;
   parcel.append = (parcel.flags & flag::kSilent) == 0 && dice_.chance(kSome);
   parcel.begun = parcel.sent = now;
@@ -133,7 +133,7 @@ void Correspondent::begin_parcel(Time now) {
 }
 
 bool Correspondent::can_begin() const {
-  auto const under_way =
+  const auto under_way =
       std::count_if(parcels_.begin(), parcels_.end(), [](auto& p) { return p.under_way; });
   return begun_ < workload_.operations && under_way < workload_.at_once &&
          parcels_.size() < workload_.at_once + kSpareNames;
@@ -149,7 +149,7 @@ void Correspondent::repeat(const Parcel& parcel) {
   auto entry = request(Op::kData, dice_.next());
   auto& h = entry.header;
   h.op_flags |= parcel.flags;
-  auto const to = peer_->receive_memory_->address(parcel.place);
+  const auto to = peer_->receive_memory_->address(parcel.place);
   h.mx = peer_->mx_;
   h.bufx = to.bufx;
   h.offset = to.offset;
@@ -157,7 +157,7 @@ void Correspondent::repeat(const Parcel& parcel) {
   h.b_num = parcel.b_num;
   h.s_id = parcel.number;
   if (parcel.append) attach(entry, wire::kAppendSize, parcel.number);
-  auto const from = transmit_memory_->address(parcel.source);
+  const auto from = transmit_memory_->address(parcel.source);
   entry.bufx = from.bufx;
   entry.offset = from.offset;
   entry.length = static_cast<std::uint32_t>(parcel.source.length);
@@ -239,7 +239,7 @@ void Correspondent::schedule(Time now) {
     return;
   }
   due_ = kNever;
-  for (auto const& parcel : parcels_) due_ = std::min({due_, parcel.act_at, over_at(parcel)});
+  for (const auto& parcel : parcels_) due_ = std::min({due_, parcel.act_at, over_at(parcel)});
   if (can_begin()) due_ = now;
   if (begun_ < workload_.operations || !parcels_.empty()) return;
   due_ = heard_ + kLinger;
@@ -250,7 +250,7 @@ void Correspondent::schedule(Time now) {
 
 void Correspondent::receive(const ReceivedEntry& entry, Time now) {
   if (honest_) heard_ = now;  // a liar could keep it waiting forever
-  auto const& h = entry.header;
+  const auto& h = entry.header;
   expect(entry.source_mac == peer_->mac_ && h.s_port == peer_->info_.local_port,
          "a header names the wrong sender");
   if (h.op() == Op::kData) {
@@ -265,7 +265,7 @@ void Correspondent::receive(const ReceivedEntry& entry, Time now) {
 
 // protocol: 11.5, 11.7
 void Correspondent::on_block(const ReceivedEntry& entry, Time now) {
-  auto const& h = entry.header;
+  const auto& h = entry.header;
   auto* const parcel = peer_->find(h.d_id, h.b_num, h.s_id);
   if (parcel == nullptr) return expect(false, "a Block was delivered that is not on its way");
   expect(!h.has(flag::kSilent), "a Block that ought to be silent was delivered");
@@ -284,13 +284,13 @@ void Correspondent::on_block(const ReceivedEntry& entry, Time now) {
 
 // Of a Silent Block this program knows what it sees.
 void Correspondent::answer(const wire::Header& question) {
-  auto const* const parcel = peer_->find(question.d_id, question.b_num, question.s_id);
+  const auto* const parcel = peer_->find(question.d_id, question.b_num, question.s_id);
   auto entry = request(Op::kRequestStateResponse, question.sync);
   auto& h = entry.header;
   h.d_id = question.s_id;
   h.s_id = question.d_id;
   h.b_num = question.b_num;
-  bool const seen =
+  const bool seen =
       parcel != nullptr && (parcel->flags & flag::kSilent) != 0 &&
       has_pattern(receive_memory_->bytes(parcel->place), pattern_of(*parcel, peer_->mac_));
   h.offset = seen || (parcel != nullptr && parcel->delivered) ? 1 : 0;

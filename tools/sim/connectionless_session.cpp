@@ -11,7 +11,7 @@ ConnectionlessSession::ConnectionlessSession(Run& run, const SessionConfig& conf
 
 std::string ConnectionlessSession::overdue(Time now) {
   if (now < config_.workload.patience) return {};
-  auto const since = now - config_.workload.patience;
+  const auto since = now - config_.workload.patience;
   return one_.waits_since(since) || other_.waits_since(since) ? "a Block is repeated forever" : "";
 }
 

@@ -33,8 +33,8 @@ class Dice : public Random {
   std::uint64_t magnitude(std::uint64_t low, std::uint64_t high) {
     unsigned doublings = 0;
     while (low << doublings < high) ++doublings;
-    auto const top = low << between(0, doublings);
-    auto const drawn = between(low, top);
+    const auto top = low << between(0, doublings);
+    const auto drawn = between(low, top);
     return drawn < high ? drawn : high;
   }
   // Rolls of its own, so that more rolls in one part of a run change nothing in another.

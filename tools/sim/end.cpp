@@ -16,7 +16,7 @@ void End::attach(VcId id, Application& application) {
 }
 
 void End::wake(Time delay) {
-  auto const when = host_.run().now() + delay;
+  const auto when = host_.run().now() + delay;
   if (when >= next_run_) return;
   next_run_ = when;
   auto& host = host_;
@@ -30,7 +30,7 @@ void End::wake(Time delay) {
 
 void End::run() {
   if (closed_ || application_ == nullptr || user_.state() == ChannelState::kConnecting) return;
-  auto const now = host_.run().now();
+  const auto now = host_.run().now();
   VcInfo info{};
   if (!opened_ && user_.state() != ChannelState::kFailed && host_.node().vc_info(id_, info) == 0) {
     opened_ = true;
@@ -69,7 +69,7 @@ void End::serve(Time now) {
   if (any) host_.node().kick(id_);
   application_->work(now);
   if (application_->wants_close()) return close(false, 0, now);
-  if (auto const next = application_->next_deadline(); next != kNever)
+  if (const auto next = application_->next_deadline(); next != kNever)
     wake(next > now ? next - now : 0);
 }
 

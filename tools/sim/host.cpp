@@ -47,27 +47,27 @@ void Host::go_down() {
 }
 
 std::uint64_t Host::new_end() {
-  auto const cookie = next_cookie_++;
-  ChannelGeometry const geometry{config_.endpoint.slots, config_.endpoint.credits};
+  const auto cookie = next_cookie_++;
+  const ChannelGeometry geometry{config_.endpoint.slots, config_.endpoint.credits};
   ends_.emplace(cookie, std::make_unique<End>(*this, cookie, geometry));
   return cookie;
 }
 
 void Host::stock() {
   while (!retiring_ && stocked_ < kStock) {
-    auto const cookie = new_end();
+    const auto cookie = new_end();
     node_->stock(listener_, ends_.at(cookie)->channel(), cookie);
     ++stocked_;
   }
 }
 
 End* Host::find(std::uint64_t cookie) const {
-  auto const found = ends_.find(cookie);
+  const auto found = ends_.find(cookie);
   return found == ends_.end() ? nullptr : found->second.get();
 }
 
 End* Host::connect(const MacAddr& peer, Application& application, VcInfo& out) {
-  auto const cookie = new_end();
+  const auto cookie = new_end();
   auto& end = *ends_.at(cookie);
   VcId id = kNoneId;
   if (node_->connect(listener_, peer, kUport, end.channel(), cookie, id, run_.now()) != 0) {
@@ -83,7 +83,7 @@ End* Host::connect(const MacAddr& peer, Application& application, VcInfo& out) {
 void Host::open_port(Application& application) {
   auto config = config_.endpoint;
   config.connectionless = true;
-  auto const cookie = new_end();
+  const auto cookie = new_end();
   auto& end = *ends_.at(cookie);
   VcId id = kNoneId;
   run_.verdict.require(
@@ -107,7 +107,7 @@ void Host::receive(const Frame& frame) {
 void Host::take(const Frame& frame) {
   run_.trace.received(run_.now(), frame);
   if (liar_) liar_->overhear(frame);
-  Bytes const bytes(frame);
+  const Bytes bytes(frame);
   node_->receive({&bytes, 1}, run_.now());
   look_again();
   poke();
@@ -125,7 +125,7 @@ void Host::look_again() {
 }
 
 void Host::plan_pause() {
-  auto const& pauses = config_.pauses;
+  const auto& pauses = config_.pauses;
   if (pauses_left_ == 0) return;
   --pauses_left_;
   run_.clock.after(dice_.between(pauses.every / 2, pauses.every), [this, &pauses, life = life_] {
@@ -210,14 +210,14 @@ void Host::send() {
   if (liar_) {
     if (auto old = liar_->replay(); !old.empty()) {
       run_.trace.fault(run_.now(), Fault::kLie, old);
-      auto const size = old.size();
+      const auto size = old.size();
       return uplink_->send(
           size, [old = std::move(old)] { return old; }, [this] { poke(); });
     }
   }
   TxFrame frame{.head = head_.data(), .attached = {}, .token = {}};
   if (node_->transmit({&frame, 1}, run_.now()) == 0) return;
-  auto const size = frame.head_length + frame.attached.size();
+  const auto size = frame.head_length + frame.attached.size();
   head_.resize(frame.head_length);
   uplink_->send(
       size,
@@ -239,7 +239,7 @@ Frame Host::sent(const TxToken& token, Bytes attached) {
 }
 
 void Host::set_timer() {
-  auto const deadline = node_->next_deadline();
+  const auto deadline = node_->next_deadline();
   if (deadline >= timer_) return;
   timer_ = deadline;
   run_.clock.at(deadline, [this, deadline, life = life_] {
@@ -251,11 +251,11 @@ void Host::set_timer() {
 }
 
 std::uint32_t Host::free_bufx(Direction direction, std::uint32_t count) const {
-  auto const& e = config_.endpoint;
+  const auto& e = config_.endpoint;
   auto at = direction == Direction::kReceive ? e.rx_bufx_base : e.tx_bufx_base;
   for (bool moved = true; moved;) {
     moved = false;
-    for (auto const& [id, m] : mappings_)
+    for (const auto& [id, m] : mappings_)
       if (m.direction == direction && at < m.bufx + m.count && m.bufx < at + count) {
         at = m.bufx + m.count;
         moved = true;
@@ -266,12 +266,12 @@ std::uint32_t Host::free_bufx(Direction direction, std::uint32_t count) const {
 
 RegionId Host::map(EndpointId endpoint, Direction direction, const std::shared_ptr<Memory>& memory,
                    unsigned copies, std::uint32_t& bufx) {
-  std::vector<MutableBytes> const pieces(copies, memory->all());
-  auto const count =
+  const std::vector<MutableBytes> pieces(copies, memory->all());
+  const auto count =
       static_cast<std::uint32_t>(memory->all().size() >> config_.endpoint.bufsize) * copies;
   bufx = free_bufx(direction, count);
   RegionId region = kNoneId;
-  if (auto const error = node_->map(endpoint, direction, bufx, pieces, region); error != 0)
+  if (const auto error = node_->map(endpoint, direction, bufx, pieces, region); error != 0)
     run_.verdict.fail("memory cannot be mapped: " + std::to_string(error));
   mappings_[region] = {memory, direction, bufx, count};
   return region;

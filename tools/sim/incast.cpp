@@ -54,17 +54,17 @@ std::uint64_t incast_limit() {
 IncastResult play_incast(unsigned senders, std::uint64_t granted_limit) {
   Run run{{}, {nullptr, nullptr}, {}, Dice(senders)};
   std::vector<Time> finished;
-  auto const scenario = incast(senders, granted_limit, finished);
+  const auto scenario = incast(senders, granted_limit, finished);
   World world(run, scenario);
   world.play();
   IncastResult result;
   result.passed = !run.verdict.guilty() && finished.size() == senders;
   result.drops = run.trace.overflows();
   if (!result.passed) return result;
-  auto const took =
+  const auto took =
       static_cast<double>(*std::max_element(finished.begin(), finished.end()) - kStart);
-  auto const bits = static_cast<double>(senders * kLength * 8);
-  auto const ideal = bits / static_cast<double>(kBitsPerSecond) * static_cast<double>(kSecond);
+  const auto bits = static_cast<double>(senders * kLength * 8);
+  const auto ideal = bits / static_cast<double>(kBitsPerSecond) * static_cast<double>(kSecond);
   result.line_rate = ideal / took;
   result.worst_finish = took / ideal;
   return result;

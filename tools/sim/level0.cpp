@@ -75,7 +75,7 @@ void Level0Sender::expire(Time now) {
 }
 
 void Level0Sender::receive(const ReceivedEntry& entry, Time now) {
-  auto const& h = entry.header;
+  const auto& h = entry.header;
   if (wants_close() || h.d_id != i_id()) return;
   if (h.op() == Op::kClearToSend) {
     if (r_id_ == wire::kNoId) {
@@ -100,19 +100,19 @@ void Level0Sender::receive(const ReceivedEntry& entry, Time now) {
 
 // The Block, or its tail from the STU on that holds the byte F_Offset.
 void Level0Sender::send_block(const wire::Header& cts) {
-  auto const from = std::uint64_t{cts.b_num} << blocksize_;
+  const auto from = std::uint64_t{cts.b_num} << blocksize_;
   if (from > length() || (from == length() && length() != 0)) return;
-  auto const size = std::min(std::uint64_t{1} << blocksize_, length() - from);
-  auto const stu = stu_size_log2(info_.remote_max_stu, info_.local_max_stu, info_.remote_bufsize);
-  auto const start = Address{cts.bufx, cts.offset}.linear(info_.remote_bufsize);
-  auto const first = ((start + cts.sync) >> stu) - (start >> stu);
-  auto const skipped = first == 0 ? 0 : (((start >> stu) + first) << stu) - start;
+  const auto size = std::min(std::uint64_t{1} << blocksize_, length() - from);
+  const auto stu = stu_size_log2(info_.remote_max_stu, info_.local_max_stu, info_.remote_bufsize);
+  const auto start = Address{cts.bufx, cts.offset}.linear(info_.remote_bufsize);
+  const auto first = ((start + cts.sync) >> stu) - (start >> stu);
+  const auto skipped = first == 0 ? 0 : (((start >> stu) + first) << stu) - start;
   if (skipped > size) return;
   auto entry = request_of(Op::kData);
-  auto const to = Address::from_linear(start + skipped, info_.remote_bufsize);
+  const auto to = Address::from_linear(start + skipped, info_.remote_bufsize);
   auto source = *source_;
   source.start += from + skipped;
-  auto const address = transmit_memory_->address(source);
+  const auto address = transmit_memory_->address(source);
   entry.header.param = static_cast<std::uint16_t>(first);
   entry.header.mx = cts.mx;
   entry.header.bufx = to.bufx;
@@ -144,16 +144,16 @@ void Level0Receiver::receive(const ReceivedEntry& entry, Time) {
 
 void Level0Receiver::on_request(const wire::Header& rts) {
   if (rts.s_id <= newest_) return;  // repeated; the Node repeats what it granted
-  auto const length = rts.t_len();
+  const auto length = rts.t_len();
   if (length > receive_memory_->largest()) return;
-  auto const landing = receive_memory_->take(length, 1, dice_);
+  const auto landing = receive_memory_->take(length, 1, dice_);
   if (!landing) return;
   newest_ = rts.s_id;
   blocksize_ = static_cast<unsigned>(dice_.between(wire::kMinBlocksize, rts.mx));
   while (blocks_of(length, blocksize_) > kMaxBlocks) ++blocksize_;
   window_ = static_cast<unsigned>(dice_.between(1, 4));
-  auto const r_id = dice_.next() | 1;
-  auto const blocks = static_cast<std::uint32_t>(blocks_of(length, blocksize_));
+  const auto r_id = dice_.next() | 1;
+  const auto blocks = static_cast<std::uint32_t>(blocks_of(length, blocksize_));
   auto& transfer = transfers_[r_id] = {rts.s_id, r_id, length, *landing,
                                        0,        0,    blocks, std::vector<bool>(blocks)};
   while (transfer.granted < std::min(transfer.blocks, window_)) grant(transfer);
@@ -163,7 +163,7 @@ void Level0Receiver::grant(Transfer& transfer) {
   auto entry = request_of(Op::kClearToSend);
   auto place = transfer.landing;
   place.start += std::size_t{transfer.granted} << blocksize_;
-  auto const at = receive_memory_->address(place);
+  const auto at = receive_memory_->address(place);
   entry.header.param = static_cast<std::uint16_t>(blocksize_);
   entry.header.mx = mx_;
   entry.header.bufx = at.bufx;
@@ -175,7 +175,7 @@ void Level0Receiver::grant(Transfer& transfer) {
 }
 
 void Level0Receiver::on_block(const wire::Header& data) {
-  auto const found = transfers_.find(data.d_id);
+  const auto found = transfers_.find(data.d_id);
   if (found == transfers_.end())
     return expect(!completed_.contains(data.d_id), "a Block was delivered twice");
   auto& transfer = found->second;
@@ -192,7 +192,7 @@ void Level0Receiver::on_block(const wire::Header& data) {
 }
 
 void Level0Receiver::finish(Transfer& transfer) {
-  auto const number = transfer.i_id - 1;
+  const auto number = transfer.i_id - 1;
   expect(transfer.length == plan_.lengths[number] &&
              has_pattern(receive_memory_->bytes(transfer.landing), plan_.pattern(number)),
          "a Transfer arrived with the wrong bytes");
@@ -205,7 +205,7 @@ void Level0Receiver::finish(Transfer& transfer) {
 }
 
 bool Level0Receiver::has(std::size_t transfer) const {
-  for (auto const& [r_id, t] : transfers_)
+  for (const auto& [r_id, t] : transfers_)
     if (t.i_id == transfer + 1)
       return has_pattern(receive_memory_->bytes(t.landing), plan_.pattern(transfer));
   return plan_.received > transfer;
@@ -216,7 +216,7 @@ bool Level0Receiver::transmit(SendEntry& out, Time) {
 }
 
 void Level0Receiver::stop(int, Time) {
-  for (auto const& [r_id, transfer] : transfers_) {
+  for (const auto& [r_id, transfer] : transfers_) {
     run_.verdict.require(receive_memory_->intact_around(transfer.landing),
                          "a Transfer wrote outside what was granted");
     receive_memory_->give_back(transfer.landing);

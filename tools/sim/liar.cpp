@@ -12,7 +12,7 @@ using namespace wire;
 
 // Where the Schedule Header begins, in frames as this project sends them without a tag.
 std::size_t header_at(const Frame& frame) {
-  bool const snap = load16(frame.data() + kEthernetSize - 2) <= kMax8023Length;
+  const bool snap = load16(frame.data() + kEthernetSize - 2) <= kMax8023Length;
   return kEthernetSize + (snap ? kSnapSize : 0);
 }
 
@@ -31,8 +31,8 @@ void Liar::keep(const Frame& frame) {
 
 void Liar::overhear(const Frame& frame) {
   if (!long_enough(frame)) return;
-  auto const at = header_at(frame) + 4 * dice_.below(kHeaderSize / 4);
-  auto const word = load32(frame.data() + at);
+  const auto at = header_at(frame) + 4 * dice_.below(kHeaderSize / 4);
+  const auto word = load32(frame.data() + at);
   if (words_.size() < kKept)
     words_.push_back(word);
   else
@@ -76,7 +76,7 @@ void Liar::change_length(Frame& frame) {
 
 // Half of the lies are well-formed ones: a checksum does not protect from its author.
 void Liar::repair_checksum(Frame& frame) {
-  auto const at = header_at(frame);
+  const auto at = header_at(frame);
   auto* const cksum = frame.data() + at + at::kCksum;
   if (load16(cksum) == 0) return;
   store16(cksum, 0);

@@ -22,7 +22,7 @@ std::size_t live_bytes() {
 #ifdef STP_SANITIZER_HEAP
   return __sanitizer_get_current_allocated_bytes();
 #else
-  auto const heap = mallinfo2();
+  const auto heap = mallinfo2();
   return heap.uordblks + heap.hblkhd;
 #endif
 }

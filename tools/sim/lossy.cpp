@@ -52,7 +52,7 @@ LossyResult play_lossy(const Faults& faults, std::uint64_t seed,
   result.passed = !run.verdict.guilty() && finished.size() == 1;
   result.bytes = run.trace.bytes();
   if (!result.passed) return result;
-  auto const took = static_cast<double>(finished[0] - kStart) / static_cast<double>(kSecond);
+  const auto took = static_cast<double>(finished[0] - kStart) / static_cast<double>(kSecond);
   result.goodput = static_cast<double>(8 * kLossyLength) / took;
   return result;
 }

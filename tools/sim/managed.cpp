@@ -15,7 +15,7 @@ constexpr std::uint32_t kMaxCtsWindow = 6;
 }  // namespace
 
 void ManagedParty::begin(Time) {
-  auto const window = static_cast<std::uint32_t>(dice_.between(1, kMaxCtsWindow));
+  const auto window = static_cast<std::uint32_t>(dice_.between(1, kMaxCtsWindow));
   sequencer_.emplace(sequencer_config(info_, workload_.max_block, window));
 }
 
@@ -51,7 +51,7 @@ void ManagedParty::work(Time now) {
   }
   cancel_left_receives();
   take_completions();
-  bool const was_idle = idle_since_ != kNever, was_quiet = std::exchange(was_quiet_, quiet());
+  const bool was_idle = idle_since_ != kNever, was_quiet = std::exchange(was_quiet_, quiet());
   if (idle() != was_idle) idle_since_ = was_idle ? kNever : now;
   if (idle() != was_idle || quiet() != was_quiet) peer_->poke();  // it may have waited for that
 }
@@ -60,7 +60,7 @@ bool ManagedParty::idle() const {
   return state() == State::kOpen && begun_ == workload_.operations && requests_.empty() &&
          wanted_receives_.empty() && under_way(Kind::kReceive) == pending_.size() &&
          std::none_of(served_.begin(), served_.end(), [this](const auto& served) {
-           auto const truth = ledger_.regions.find(served.second.length);
+           const auto truth = ledger_.regions.find(served.second.length);
            return truth != ledger_.regions.end() && truth->second.ended();
          });
 }
@@ -82,8 +82,8 @@ void ManagedParty::cancel_left_receives() {
 
 std::string ManagedParty::overdue(Time now) const {
   if (state() != State::kOpen) return {};
-  auto const late = [&](Time since) { return since != kNever && now - since > workload_.patience; };
-  for (auto const& [context, p] : pending_)
+  const auto late = [&](Time since) { return since != kNever && now - since > workload_.patience; };
+  for (const auto& [context, p] : pending_)
     if (late(p.since) && (p.kind != Kind::kReceive || late(idle_since_)))
       return describe(context, p, "never ends", 0);
   return {};
@@ -99,24 +99,24 @@ void ManagedParty::stop(int error, Time) {
   // Answers to Gets that are on their way still read the regions: their bytes stay.
   for (auto& [request, served] : served_) {
     close_region(served);
-    auto const bytes = receive_memory_->bytes(served.lot);
+    const auto bytes = receive_memory_->bytes(served.lot);
     served.last.assign(bytes.begin(), bytes.end());
   }
-  for (auto const& [context, p] : pending_)
+  for (const auto& [context, p] : pending_)
     if (p.lot && p.kind == Kind::kReceive) receive_memory_->give_back(*p.lot);
 }
 
 bool ManagedParty::memory_intact() const {
   return Party::memory_intact() &&
          std::all_of(served_.begin(), served_.end(), [this](const auto& entry) {
-           auto const& [lot, length, last] = entry.second;
+           const auto& [lot, length, last] = entry.second;
            return std::ranges::equal(receive_memory_->bytes(lot), last) &&
                   receive_memory_->intact_around(lot);
          });
 }
 
 void ManagedParty::forget() {
-  for (auto const& [context, p] : pending_)
+  for (const auto& [context, p] : pending_)
     if (p.kind == Kind::kFetch) ledger_.regions[p.region].fetch_failed(p.fetch);
 }
 
@@ -127,23 +127,23 @@ ManagedSession::ManagedSession(Run& run, const SessionConfig& config)
       server_(run, config, ledger_) {
   ledger_.session = config.number;
   constexpr std::size_t kWhoCloses = 3;
-  auto const who = run.dice.below(kWhoCloses);
+  const auto who = run.dice.below(kWhoCloses);
   client_.meet(server_, who != 1);
   server_.meet(client_, who != 0);
 }
 
 std::string ManagedSession::overdue(Time now) {
-  auto const late = client_.overdue(now);
+  const auto late = client_.overdue(now);
   return late.empty() ? server_.overdue(now) : late;
 }
 
 void ManagedSession::check(bool reliable) {
   if (!honest_) return;
-  for (auto const& [length, region] : ledger_.regions)
+  for (const auto& [length, region] : ledger_.regions)
     run_.verdict.require(region.totals_right(), "FetchOps do not add up to what was asked for");
   if (!reliable) return;
   if (!ledger_.unexplained.empty()) run_.verdict.fail(ledger_.unexplained);
-  for (auto const* const party : {&client_, &server_})
+  for (const auto* const party : {&client_, &server_})
     run_.verdict.require(party->error() == 0 || party->error() == -EPIPE,
                          "a connection was cut short without a reason");
 }

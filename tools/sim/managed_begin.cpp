@@ -15,7 +15,7 @@ constexpr std::uint64_t kMaxWindow = 8;
 }  // namespace
 
 bool ManagedParty::begin_something(Time now) {
-  auto const active = std::count_if(pending_.begin(), pending_.end(), [](const auto& p) {
+  const auto active = std::count_if(pending_.begin(), pending_.end(), [](const auto& p) {
     return p.second.kind != Kind::kReceive && p.second.kind != Kind::kServe;
   });
   if (static_cast<unsigned>(active) >= workload_.at_once) return false;
@@ -51,7 +51,7 @@ bool ManagedParty::started(int error, Context context, Pending pending, Time now
 }
 
 std::uint64_t ManagedParty::draw_length() {
-  auto const stu = std::uint64_t{1} << info_.remote_max_stu;
+  const auto stu = std::uint64_t{1} << info_.remote_max_stu;
   if (dice_.chance(kTenth)) return 0;
   if (dice_.chance(kTenth * 2) && stu < workload_.longest)  // around the edges of an STU
     return std::min<std::uint64_t>(stu + dice_.between(0, 2) - 1, workload_.longest);
@@ -68,7 +68,7 @@ bool ManagedParty::begin_write(Time now) {
   p.length = draw_length();
   p.lot = transmit_memory_->take(p.length, 1, dice_);
   if (!p.lot) return false;
-  auto const context = ledger_.new_context();
+  const auto context = ledger_.new_context();
   p.tag = static_cast<std::uint32_t>(context);
   p.pattern = ledger_.pattern(context);
   fill_pattern(transmit_memory_->bytes(*p.lot), p.pattern);
@@ -89,7 +89,7 @@ bool ManagedParty::begin_read(Time now) {
   if (ledger_.reads.contains(p.length)) return begin_write(now);
   p.lot = receive_memory_->take(p.length, 1, dice_);
   if (!p.lot) return begin_write(now);
-  auto const context = ledger_.new_context();
+  const auto context = ledger_.new_context();
   p.pattern = ledger_.pattern(context);
   ledger_.reads[p.length] = {p.pattern, false};
   return started(sequencer_->read(context, landing(*p.lot)), context, p, now);
@@ -98,23 +98,23 @@ bool ManagedParty::begin_read(Time now) {
 bool ManagedParty::begin_region(Time now) {
   if (regions_begun_ == kMaxRegions || workload_.longest < 2 * RegionTruth::kWords * kWord)
     return begin_write(now);
-  auto const size = RegionTruth::draw_slot_size(workload_.longest, dice_);
-  auto const length = RegionTruth::length_of(size);
+  const auto size = RegionTruth::draw_slot_size(workload_.longest, dice_);
+  const auto length = RegionTruth::length_of(size);
   if (ledger_.regions.contains(length)) return begin_write(now);
   ++regions_begun_;
-  auto const context = ledger_.new_context();
+  const auto context = ledger_.new_context();
   ledger_.regions[length].open(size, ledger_.pattern(context));
   Pending p;
   p.kind = Kind::kRegion;
   p.length = p.region = length;
-  auto const window = static_cast<std::uint32_t>(dice_.between(1, kMaxWindow));
+  const auto window = static_cast<std::uint32_t>(dice_.between(1, kMaxWindow));
   return started(sequencer_->request_region(context, length, window), context, p, now);
 }
 
 bool ManagedParty::end_some_region() {
-  for (auto const& [length, region] : regions_) {
+  for (const auto& [length, region] : regions_) {
     if (region.users != 0) continue;
-    auto const error = sequencer_->end_region(region.remote);
+    const auto error = sequencer_->end_region(region.remote);
     run_.verdict.require(error == 0 || error == -EACCES, "a region cannot be ended");
     if (error != 0)
       region_is_lost(length);
@@ -142,9 +142,9 @@ bool ManagedParty::begin_on_region(Time now) {
 }
 
 std::optional<std::size_t> ManagedParty::idle_slot(RegionTruth& truth) {
-  auto const first = dice_.below(RegionTruth::kSlots);
+  const auto first = dice_.below(RegionTruth::kSlots);
   for (std::size_t i = 0; i < RegionTruth::kSlots; ++i) {
-    auto const index = (first + i) % RegionTruth::kSlots;
+    const auto index = (first + i) % RegionTruth::kSlots;
     if (!truth.slot(index).busy) return index;
   }
   return std::nullopt;
@@ -152,7 +152,7 @@ std::optional<std::size_t> ManagedParty::idle_slot(RegionTruth& truth) {
 
 bool ManagedParty::begin_put(OpenRegion& region, Time now) {
   auto& truth = ledger_.regions[region.remote.length];
-  auto const slot = idle_slot(truth);
+  const auto slot = idle_slot(truth);
   if (!slot) return begin_write(now);
   Pending p;
   p.kind = Kind::kPut;
@@ -161,7 +161,7 @@ bool ManagedParty::begin_put(OpenRegion& region, Time now) {
   p.slot = *slot;
   p.lot = transmit_memory_->take(p.length, 1, dice_);
   if (!p.lot) return false;
-  auto const context = ledger_.new_context();
+  const auto context = ledger_.new_context();
   p.pattern = ledger_.pattern(context);
   fill_pattern(transmit_memory_->bytes(*p.lot), p.pattern);
   truth.slot(*slot).busy = true;
@@ -176,7 +176,7 @@ bool ManagedParty::begin_put(OpenRegion& region, Time now) {
 
 bool ManagedParty::begin_get(OpenRegion& region, Time now) {
   auto& truth = ledger_.regions[region.remote.length];
-  auto const slot = idle_slot(truth);
+  const auto slot = idle_slot(truth);
   if (!slot) return begin_write(now);
   Pending p;
   p.kind = Kind::kGet;
@@ -187,7 +187,7 @@ bool ManagedParty::begin_get(OpenRegion& region, Time now) {
   if (!p.lot) return begin_write(now);
   truth.slot(*slot).busy = true;
   ++region.users;
-  auto const context = ledger_.new_context();
+  const auto context = ledger_.new_context();
   return started(sequencer_->get(context, region.remote, truth.slot_offset(*slot), landing(*p.lot)),
                  context, p, now);
 }
@@ -200,7 +200,7 @@ bool ManagedParty::begin_fetch(OpenRegion& region, Time now) {
   p.region = region.remote.length;
   p.lot = receive_memory_->take(kWord, kWord, dice_);
   if (!p.lot) return begin_write(now);
-  auto const context = ledger_.new_context();
+  const auto context = ledger_.new_context();
   p.fetch = truth.draw_fetch(dice_, context);
   ++region.users;
   return started(sequencer_->fetch(context, region.remote, p.fetch.word * kWord, p.fetch.function,
@@ -212,12 +212,12 @@ void ManagedParty::cancel_some() {
   std::vector<Context> wanted;
   for (auto& [context, p] : pending_)
     if (p.cancel && dice_.chance(kHalf)) wanted.push_back(context);
-  for (auto const context : wanted) {
+  for (const auto context : wanted) {
     auto& p = pending_.at(context);
     p.cancel = false;
     p.cancelled = true;
     ++ledger_.cancels;
-    auto const error = sequencer_->cancel(context);
+    const auto error = sequencer_->cancel(context);
     run_.verdict.require(error == 0 || error == -ENOENT, "cancel fails");
   }
 }

@@ -12,7 +12,7 @@ namespace stp::sim {
 const char* ManagedParty::name_of(Kind kind) {
   static constexpr std::array kNames{"write",  "receive", "read", "serve",
                                      "region", "put",     "get",  "fetch"};
-  auto const index = static_cast<std::size_t>(kind);
+  const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : "request";
 }
 
@@ -32,10 +32,10 @@ void ManagedParty::on_completion(const Completion& c) {
     default:
       break;
   }
-  auto const found = pending_.find(c.context);
+  const auto found = pending_.find(c.context);
   if (found == pending_.end())
     return run_.verdict.fail("an operation completed that was not under way");
-  auto const p = found->second;
+  const auto p = found->second;
   pending_.erase(found);
   run_.trace.note(run_.now(), [&] { return describe(c.context, p, "ends", c.status); });
   expect(c.kind == p.kind, "an operation completed as something else");
@@ -77,10 +77,10 @@ std::string ManagedParty::describe(Context context, const Pending& p, const char
 
 void ManagedParty::check_status(const Pending& p, int status) {
   if (stopping_ || status == 0) return;
-  bool const cancelled = status == -ECANCELED && ledger_.cancels + ledger_.dropped > 0;
-  bool const refused =
+  const bool cancelled = status == -ECANCELED && ledger_.cancels + ledger_.dropped > 0;
+  const bool refused =
       status == -ECONNREFUSED && ledger_.refusals + ledger_.cancels + ledger_.dropped > 0;
-  bool const left = p.kind == Kind::kReceive && status == -ECANCELED;
+  const bool left = p.kind == Kind::kReceive && status == -ECANCELED;
   if (cancelled || refused || left || !ledger_.unexplained.empty()) return;
   ledger_.unexplained =
       std::string("a ") + name_of(p.kind) + " failed without a reason: " + std::to_string(status);
@@ -89,10 +89,10 @@ void ManagedParty::check_status(const Pending& p, int status) {
 // Its memory is the program's again: whoever still needs it will not find what was there.
 void ManagedParty::release(const Pending& p) {
   if (p.region != 0 && p.kind != Kind::kRegion)
-    if (auto const region = regions_.find(p.region); region != regions_.end())
+    if (const auto region = regions_.find(p.region); region != regions_.end())
       --region->second.users;
   if (!p.lot) return;
-  bool const sends = p.kind == Kind::kWrite || p.kind == Kind::kServe || p.kind == Kind::kPut;
+  const bool sends = p.kind == Kind::kWrite || p.kind == Kind::kServe || p.kind == Kind::kPut;
   if (sends && stopping_) return;  // frames on their way may still read it
   if (!sends)
     run_.verdict.require(receive_memory_->intact_around(*p.lot),
@@ -104,7 +104,7 @@ void ManagedParty::release(const Pending& p) {
 bool ManagedParty::holds(Kind kind, std::uint64_t pattern, std::uint64_t length) const {
   if (state() != State::kOpen) return true;  // it cannot be asked any more
   return std::any_of(pending_.begin(), pending_.end(), [&](const auto& entry) {
-    auto const& p = entry.second;
+    const auto& p = entry.second;
     return p.kind == kind && p.length >= length &&
            has_pattern(receive_memory_->bytes(*p.lot).first(length), pattern);
   });
@@ -122,7 +122,7 @@ void ManagedParty::check_write(const Pending& p, int status) {
 
 void ManagedParty::check_receive(const Pending& p, const Completion& c) {
   if (c.status != 0 || !honest_) return;
-  auto const truth = ledger_.writes.find(c.tag);
+  const auto truth = ledger_.writes.find(c.tag);
   if (truth == ledger_.writes.end()) return expect(false, "a receive names a write nobody began");
   expect(!truth->second.received, "a write was received twice");
   truth->second.received = true;

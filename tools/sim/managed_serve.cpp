@@ -28,9 +28,9 @@ void ManagedParty::post_receives(Time now) {
       look_again_ = now + dice_.magnitude(1, kLongestPutOff);
       return;
     }
-    auto const needed = wanted_receives_.front();
+    const auto needed = wanted_receives_.front();
     auto length = dice_.between(needed, receive_memory_->largest());
-    bool const too_short = needed > 0 && dice_.chance(workload_.refusals);
+    const bool too_short = needed > 0 && dice_.chance(workload_.refusals);
     if (too_short) length = dice_.between(0, needed - 1);
     Pending p;
     p.kind = Kind::kReceive;
@@ -44,7 +44,7 @@ void ManagedParty::post_receives(Time now) {
     p.length = length;
     p.since = now;
     wanted_receives_.pop_front();
-    auto const context = ledger_.new_context();
+    const auto context = ledger_.new_context();
     run_.verdict.require(sequencer_->post_receive(context, landing(*p.lot)) == 0,
                          "a receive cannot be posted");
     pending_.emplace(context, p);
@@ -56,7 +56,7 @@ void ManagedParty::post_receives(Time now) {
 bool ManagedParty::drop_receive() {
   if (under_way(Kind::kReceive) == 0 || peer_->under_way(Kind::kWrite) > wanted_receives_.size())
     return false;
-  auto const oldest = std::find_if(pending_.begin(), pending_.end(),
+  const auto oldest = std::find_if(pending_.begin(), pending_.end(),
                                    [](const auto& p) { return p.second.kind == Kind::kReceive; });
   ++ledger_.dropped;
   sequencer_->cancel(oldest->first);
@@ -66,7 +66,7 @@ bool ManagedParty::drop_receive() {
 
 void ManagedParty::serve_all(Time now) {
   while (!requests_.empty()) {
-    auto const request = requests_.front();
+    const auto request = requests_.front();
     if (dice_.chance(workload_.refusals)) {
       ++ledger_.refusals;
       sequencer_->refuse(request.number);
@@ -79,7 +79,7 @@ void ManagedParty::serve_all(Time now) {
 }
 
 bool ManagedParty::serve_read(const Request& request, Time now) {
-  auto const truth = ledger_.reads.find(request.length);
+  const auto truth = ledger_.reads.find(request.length);
   if (truth == ledger_.reads.end() || request.length > transmit_memory_->largest()) {
     expect(false, "a read is asked for that nobody began");
     sequencer_->refuse(request.number);
@@ -93,8 +93,8 @@ bool ManagedParty::serve_read(const Request& request, Time now) {
   if (!p.lot) return false;
   p.since = now;
   fill_pattern(transmit_memory_->bytes(*p.lot), p.pattern);
-  auto const context = ledger_.new_context();
-  auto const error =
+  const auto context = ledger_.new_context();
+  const auto error =
       sequencer_->serve_read(request.number, context, transmit_memory_->address(*p.lot), p.length);
   if (error == 0)
     pending_.emplace(context, p);
@@ -105,22 +105,22 @@ bool ManagedParty::serve_read(const Request& request, Time now) {
 }
 
 bool ManagedParty::serve_region(const Request& request) {
-  auto const truth = ledger_.regions.find(request.length);
+  const auto truth = ledger_.regions.find(request.length);
   if (truth == ledger_.regions.end() || request.length > receive_memory_->largest()) {
     expect(false, "a region is asked for that nobody wants");
     sequencer_->refuse(request.number);
     return true;
   }
-  auto const lot = receive_memory_->take(request.length, kWord, dice_);
+  const auto lot = receive_memory_->take(request.length, kWord, dice_);
   if (!lot) return false;
-  auto const memory = receive_memory_->bytes(*lot);
+  const auto memory = receive_memory_->bytes(*lot);
   std::memset(memory.data(), 0, RegionTruth::kWords * kWord);
   auto& region = truth->second;
   for (std::size_t slot = 0; slot < RegionTruth::kSlots; ++slot)
     fill_pattern(memory.subspan(region.slot_offset(slot), region.slot_size()),
                  *region.slot(slot).pattern);
-  auto const window = static_cast<std::uint32_t>(dice_.between(1, kMaxWindow));
-  auto const error = sequencer_->serve_region(request.number, landing(*lot), window);
+  const auto window = static_cast<std::uint32_t>(dice_.between(1, kMaxWindow));
+  const auto error = sequencer_->serve_region(request.number, landing(*lot), window);
   if (error == 0)
     served_[request.number] = {*lot, request.length, {}};
   else
@@ -139,7 +139,7 @@ void ManagedParty::close_region(const Served& served) {
 }
 
 void ManagedParty::on_region_ended(const Completion& c) {
-  auto const found = served_.find(c.request);
+  const auto found = served_.find(c.request);
   if (found == served_.end()) return expect(false, "a region ended that was not open");
   if (stopping_) return;  // then all are closed together
   close_region(found->second);

@@ -31,12 +31,12 @@ Memory::~Memory() {
 }
 
 void fill_pattern(MutableBytes memory, std::uint64_t transfer, std::uint64_t from) {
-  Pattern const pattern(transfer);
+  const Pattern pattern(transfer);
   for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = pattern(from + i);
 }
 
 bool has_pattern(Bytes memory, std::uint64_t transfer, std::uint64_t from) {
-  Pattern const pattern(transfer);
+  const Pattern pattern(transfer);
   bool right = true;
   for (std::size_t i = 0; i < memory.size(); ++i) right &= memory[i] == pattern(from + i);
   return right;

@@ -20,7 +20,7 @@ std::unique_ptr<PcapngFile> PcapngFile::create(const std::string& path) {
   auto* const stream = std::fopen(path.c_str(), "wb");
   if (stream == nullptr) return nullptr;
   std::unique_ptr<PcapngFile> file(new PcapngFile(stream));
-  for (auto const word :
+  for (const auto word :
        {kSectionHeader, 28U, kByteOrder, kVersion, ~0U, ~0U, 28U,  // length unknown
         kInterface, 32U, kEthernet, 0U, kTimeResolution, kNanoseconds, 0U, 32U})
     file->put(word);
@@ -28,13 +28,13 @@ std::unique_ptr<PcapngFile> PcapngFile::create(const std::string& path) {
 }
 
 void PcapngFile::frame(Time time, Bytes bytes) {
-  auto const length = static_cast<std::uint32_t>(bytes.size());
-  auto const padding = (4 - length % 4) % 4;
-  auto const total = 32 + length + padding;
-  for (auto const word : {kPacket, total, 0U, static_cast<std::uint32_t>(time >> 32),
+  const auto length = static_cast<std::uint32_t>(bytes.size());
+  const auto padding = (4 - length % 4) % 4;
+  const auto total = 32 + length + padding;
+  for (const auto word : {kPacket, total, 0U, static_cast<std::uint32_t>(time >> 32),
                           static_cast<std::uint32_t>(time), length, length})
     put(word);
-  std::array<std::byte, 3> const zeros{};
+  const std::array<std::byte, 3> zeros{};
   std::fwrite(bytes.data(), 1, length, file_.get());
   std::fwrite(zeros.data(), 1, padding, file_.get());
   put(total);

@@ -208,7 +208,7 @@ void connectionless(Scenario& s, Dice& dice) {
   // arrives, however often it is repeated.
   s.switch_buffer = std::max(s.switch_buffer, 2 * s.workload.longest);
   // Nobody negotiates sizes: programs agree on them as they agree on Ports and Keys.
-  auto const& first = s.hosts.front();
+  const auto& first = s.hosts.front();
   for (auto& host : s.hosts) {
     host.node.max_stu = first.node.max_stu;
     host.endpoint.max_stu = first.endpoint.max_stu;
@@ -247,7 +247,7 @@ std::span<const Profile> profiles() {
 }
 
 const Profile* find_profile(const std::string& name) {
-  auto const* const found = std::find_if(kProfiles.begin(), kProfiles.end(),
+  const auto* const found = std::find_if(kProfiles.begin(), kProfiles.end(),
                                          [&](const Profile& p) { return p.name == name; });
   return found == kProfiles.end() ? nullptr : found;
 }

@@ -54,7 +54,7 @@ bool SwapWord::explains(std::uint64_t value) const {
 }
 
 std::size_t RegionTruth::draw_slot_size(std::size_t longest, Dice& dice) {
-  auto const room = (longest - kWords * kWord) / kSlots;
+  const auto room = (longest - kWords * kWord) / kSlots;
   return static_cast<std::size_t>(dice.magnitude(1, room));
 }
 
@@ -95,8 +95,8 @@ void RegionTruth::fetch_failed(const FetchTruth& fetch) {
 bool RegionTruth::totals_right() const {
   if (!final_) return true;  // its host went down with it
   for (std::size_t word = 0; word < kWords; ++word) {
-    auto const value = (*final_)[word];
-    bool const right =
+    const auto value = (*final_)[word];
+    const bool right =
         word < kSumWords ? sums_[word].explains(value) : swaps_[word - kSumWords].explains(value);
     if (!right) return false;
   }

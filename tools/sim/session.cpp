@@ -19,7 +19,7 @@ void Party::opened(End& end, const VcInfo& info, Time now) {
 }
 
 void Party::map_memory() {
-  auto const lots = kLotsPerOperation * workload_.at_once + kLotsForRegions;
+  const auto lots = kLotsPerOperation * workload_.at_once + kLotsForRegions;
   auto& host = end_->host();
   receive_memory_.emplace(host, info_.endpoint, Direction::kReceive, lots, workload_.longest);
   transmit_memory_.emplace(host, info_.endpoint, Direction::kTransmit, lots, workload_.longest);

@@ -11,7 +11,7 @@ namespace {
 // Profiles differ in their rolls even where the seed is the same.
 std::uint64_t mix(std::uint64_t seed, std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (auto const c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  for (const auto c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return seed * 0x9e3779b97f4a7c15 ^ hash;
 }
 
@@ -19,13 +19,13 @@ std::uint64_t mix(std::uint64_t seed, std::string_view name) {
 
 Result simulate(const Profile& profile, std::uint64_t seed, Watch watch) {
   Dice dice(mix(seed, profile.name));
-  auto const scenario = draw_scenario(profile, dice);
+  const auto scenario = draw_scenario(profile, dice);
   return simulate(scenario, dice, std::move(watch));
 }
 
 Result simulate(const Scenario& scenario, Dice dice, Watch watch) {
   Run run{{}, {watch.text, std::move(watch.file), watch.station}, {}, dice};
-  auto const begin = run.now();
+  const auto begin = run.now();
   World world(run, scenario);
   world.play();
   Result result;

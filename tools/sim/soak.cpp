@@ -37,7 +37,7 @@ SoakResult play_soak(Time span, std::uint64_t seed) {
   result.simulated = played.simulated;
   result.frames = played.frames;
   result.sessions = heap.size();
-  auto const quarter = static_cast<std::ptrdiff_t>(heap.size() / 4);
+  const auto quarter = static_cast<std::ptrdiff_t>(heap.size() / 4);
   if (quarter == 0) return result;
   result.early = *std::max_element(heap.begin() + quarter, heap.begin() + 2 * quarter);
   result.late = *std::max_element(heap.end() - quarter, heap.end());

@@ -18,7 +18,7 @@ void Switch::forward(Frame frame) {
   MacAddr destination;
   if (frame.size() < wire::kEthernetSize) return;
   std::memcpy(destination.octets.data(), frame.data(), destination.octets.size());
-  auto const found = ports_.find(destination);
+  const auto found = ports_.find(destination);
   if (found == ports_.end()) return;
   auto& port = found->second;
   if (port.bytes + frame.size() > buffer_)
@@ -30,7 +30,7 @@ void Switch::forward(Frame frame) {
 
 void Switch::drain(Port& port) {
   if (port.wire->busy() || port.queue.empty()) return;
-  auto const take = [&port] {
+  const auto take = [&port] {
     auto frame = std::move(port.queue.front());
     port.queue.pop_front();
     port.bytes -= frame.size();

@@ -47,7 +47,7 @@ const char* name(Fault fault) {
 void Trace::mix(Time now, Bytes frame) {
   hash_ = (hash_ ^ now) * kPrime;
   hash_ = (hash_ ^ frame.size()) * kPrime;
-  auto const size = std::min(frame.size(), kHashed);
+  const auto size = std::min(frame.size(), kHashed);
   for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
     std::memcpy(&word, frame.data() + at, std::min(sizeof word, size - at));
@@ -83,7 +83,7 @@ void Trace::count(Bytes frame) {
   Bytes payload;
   if (wire::unwrap(frame, link, payload) != DropReason::kNone || payload.size() < wire::kHeaderSize)
     return;
-  auto const h = wire::decode(payload.data());
+  const auto h = wire::decode(payload.data());
   ++ops_[static_cast<std::size_t>(h.op())];
   switch (h.op()) {
     case Op::kRequestState:
@@ -112,7 +112,7 @@ void Trace::count(Bytes frame) {
   if (requests_.size() == kRemembered) requests_.clear();  // a repeat comes soon, or not at all
   std::string_view const content(reinterpret_cast<const char*>(frame.data()), frame.size());
   if (requests_.insert(std::hash<std::string_view>{}(content)).second) return;
-  bool const call = h.op() == Op::kRequestConnection || h.op() == Op::kRequestDisconnect;
+  const bool call = h.op() == Op::kRequestConnection || h.op() == Op::kRequestDisconnect;
   ++(call ? calls_ : repeats_);
 }
 
@@ -130,13 +130,13 @@ void Trace::note(Time now, const std::function<std::string()>& line) const {
 
 void Trace::print(Time now, const char* what, Bytes bytes) const {
   wire::Frame frame;
-  auto const bad = wire::parse(bytes, wire::kMaxMaxStu, frame);
+  const auto bad = wire::parse(bytes, wire::kMaxMaxStu, frame);
   std::fprintf(text_, "%14.3f us  %-16s", static_cast<double>(now) / 1e3, what);
   if (bad != DropReason::kNone) {
     std::fprintf(text_, "(%zu bytes: %s)\n", bytes.size(), name_of(bad));
     return;
   }
-  auto const& h = frame.header;
+  const auto& h = frame.header;
   std::fprintf(text_,
                "%02x>%02x %-4s flags=%03x param=%u ports=%u>%u mx=%u bufx=%x offset=%x sync=%x "
                "b_num=%x d_id=%x s_id=%x +%zu\n",

@@ -27,8 +27,8 @@ void Wire::send(std::size_t size, std::function<Frame()> content, std::function<
 }
 
 bool Wire::lost(const Frame& frame) {
-  auto const now = run_.now();
-  auto const because = [&](Fault why) {
+  const auto now = run_.now();
+  const auto because = [&](Fault why) {
     run_.trace.fault(now, why, frame);
     return true;
   };
@@ -40,12 +40,12 @@ bool Wire::lost(const Frame& frame) {
 }
 
 void Wire::launch(Frame frame) {
-  auto const now = run_.now();
+  const auto now = run_.now();
   if (lost(frame)) return;
   if (dice_.chance(faults_.corrupt) && frame.size() > wire::kEthernetSize) {
     run_.trace.fault(now, Fault::kCorrupted, frame);
     // One byte behind the Ethernet header, which is the FCS's affair and not in the Cksum.
-    auto const at = dice_.between(wire::kEthernetSize, frame.size() - 1);
+    const auto at = dice_.between(wire::kEthernetSize, frame.size() - 1);
     frame[at] ^= static_cast<std::byte>(dice_.between(1, 255));
   }
   auto arrival = now + link_.latency;

@@ -44,7 +44,7 @@ World::World(Run& run, const Scenario& scenario)
 }
 
 void World::build() {
-  for (auto const& config : scenario_.hosts) {
+  for (const auto& config : scenario_.hosts) {
     auto& machine = machines_.emplace_back();
     machine.host = std::make_unique<Host>(
         run_, config, [this](Host& host, End& end, const VcInfo& info) -> Application& {
@@ -61,7 +61,7 @@ void World::build() {
 }
 
 void World::plan_outages() {
-  for (auto const& outage : scenario_.outages) {
+  for (const auto& outage : scenario_.outages) {
     run_.clock.after(outage.at, [this, &outage] { set_outage(outage, true); });
     run_.clock.after(outage.at + outage.lasts, [this, &outage] { set_outage(outage, false); });
   }
@@ -85,10 +85,10 @@ void World::set_outage(const Outage& outage, bool begins) {
 }
 
 void World::start_pairs() {
-  auto const hosts = machines_.size();
+  const auto hosts = machines_.size();
   for (unsigned i = 0; i < scenario_.pairs; ++i) {
-    auto const server = scenario_.to_one ? 0 : run_.dice.below(hosts);
-    auto const client =
+    const auto server = scenario_.to_one ? 0 : run_.dice.below(hosts);
+    const auto client =
         scenario_.to_one ? 1 + i % (hosts - 1) : (server + 1 + run_.dice.below(hosts - 1)) % hosts;
     pairs_.push_back({client, server, scenario_.cycles, nullptr, 0, {}, false, true, 0, kNever});
   }
@@ -103,11 +103,11 @@ void World::start_pairs() {
 // A Request_Connection under an address that nobody has. It comes in at the switch, where its like
 // comes from.
 void World::flood() {
-  bool const sessions = std::any_of(pairs_.begin(), pairs_.end(),
+  const bool sessions = std::any_of(pairs_.begin(), pairs_.end(),
                                     [](const Pair& p) { return p.session || p.cycles_left > 0; });
   if (!sessions) return;
   auto& dice = *flood_dice_;
-  auto const& asked = machines_[dice.below(machines_.size())].host->config();
+  const auto& asked = machines_[dice.below(machines_.size())].host->config();
   wire::Header rc;
   rc.op_flags = wire::op_flags(wire::Op::kRequestConnection);
   rc.param = 64;
@@ -116,7 +116,7 @@ void World::flood() {
   rc.offset = dice.next() | 1;
   rc.sync = 10;
   rc.d_id = kUport;
-  auto const nobody = MacAddr::from_u64(std::uint64_t{0x06} << 40 | dice.next64() >> 24);
+  const auto nobody = MacAddr::from_u64(std::uint64_t{0x06} << 40 | dice.next64() >> 24);
   Frame frame(256);
   frame.resize(wire::emit({asked.node.mac, nobody, asked.node.vlan}, rc, {}, {}, frame));
   run_.trace.sent(run_.now(), frame);
@@ -127,9 +127,9 @@ void World::flood() {
 void World::begin(Pair& pair) {
   auto& client = *machines_[pair.client].host;
   pair.honest = !client.lies() && !machines_[pair.server].host->lies();
-  auto const later = [&] { run_.clock.after(kSpread, [this, &pair] { begin(pair); }); };
+  const auto later = [&] { run_.clock.after(kSpread, [this, &pair] { begin(pair); }); };
   if (!client.up()) return later();
-  bool const connected = scenario_.workload.kind != Workload::Kind::kConnectionless;
+  const bool connected = scenario_.workload.kind != Workload::Kind::kConnectionless;
   auto& server = *machines_[pair.server].host;
   if (!connected && !server.up()) return later();
   auto session = make_session(run_, {scenario_.workload, ++sessions_, pair.honest});
@@ -151,7 +151,7 @@ void World::begin(Pair& pair) {
 }
 
 void World::abort_later(Pair& pair, Time span) {
-  auto const by_client = run_.dice.chance(kAlways / 2);
+  const auto by_client = run_.dice.chance(kAlways / 2);
   run_.clock.after(span, [this, &pair, by_client, number = pair.number] {
     if (!pair.session || pair.number != number) return;  // another session by now
     auto& party = by_client ? pair.session->client() : pair.session->server();
@@ -181,17 +181,17 @@ bool World::all_done() const {
 void World::watch() {
   for (auto& pair : pairs_)
     if (pair.session) look_after(pair);
-  for (auto const& stray : strays_)
+  for (const auto& stray : strays_)
     if (!stray->is_gone() && run_.now() - stray->since() > scenario_.workload.patience)
       run_.verdict.fail("a connection without another end never ends");
   if (!all_done()) run_.clock.after(kLookEvery, [this] { watch(); });
 }
 
 void World::look_after(Pair& pair) {
-  auto const now = run_.now();
-  auto const patience = scenario_.workload.patience;
+  const auto now = run_.now();
+  const auto patience = scenario_.workload.patience;
   auto &client = pair.session->client(), &server = pair.session->server();
-  bool const ends = over(client) || (pair.taken && over(server));
+  const bool ends = over(client) || (pair.taken && over(server));
   if (ends && pair.parted == kNever) pair.parted = now;
   if (!pair.taken && client.state() == Party::State::kGone) server.never_came();
   if (client.state() == Party::State::kGone && server.state() == Party::State::kGone)
@@ -202,7 +202,7 @@ void World::look_after(Pair& pair) {
     run_.verdict.fail("a connection has ended at one side only");
   if (now - pair.begun > kPatiences * patience) run_.verdict.fail("a session never ends");
   if (!pair.honest) return;
-  if (auto const late = pair.session->overdue(now); !late.empty()) run_.verdict.fail(late);
+  if (const auto late = pair.session->overdue(now); !late.empty()) run_.verdict.fail(late);
 }
 
 void World::finish(Pair& pair) {
@@ -226,7 +226,7 @@ void World::play() {
 void World::count(Host& host) {
   delivered_ += host.node().counters().get(Counter::kRxDataBytes);
   overruns_ += host.node().counters().get(Counter::kSlotOverrun);
-  for (auto const again : {Counter::kCtsRepeated, Counter::kDuplicateStu, Counter::kDuplicateBlock})
+  for (const auto again : {Counter::kCtsRepeated, Counter::kDuplicateStu, Counter::kDuplicateBlock})
     repeats_ += host.node().counters().get(again);
 }
 

@@ -86,7 +86,7 @@ class InnerServer {
 Result measure(const Options& options, const UsageMeter& usage, Histogram& latency) {
   if (options.command == Command::kMemcpy)
     return measure_copy(options.plan.size, options.working_set, options.pace, usage);
-  auto const& link = options.setup.link;
+  const auto& link = options.setup.link;
   if (options.command == Command::kRaw)
     return options.one_way
                ? measure_raw_stream(link, options.plan.size, options.pace, usage)
@@ -102,12 +102,12 @@ Result measure(const Options& options, const UsageMeter& usage, Histogram& laten
 }
 
 void serve(const Options& options, const UsageMeter& usage) {
-  files::Signals const signals;
-  auto const& link = options.setup.link;
+  const files::Signals signals;
+  const auto& link = options.setup.link;
   if (options.command == Command::kRaw)
     return run_raw_server(
         link, [&] { say("answering bare frames on " + link); }, signals.stop());
-  Serving const serving{options.setup, options.port, options.once,
+  const Serving serving{options.setup, options.port, options.once,
                         [&] { say("listening on " + options.port); }, say};
   run_server(serving, usage, signals.stop());
 }
@@ -118,8 +118,8 @@ bool uses_libst(const Options& options) {
 
 // Loop has no other program: client and server are then threads of this one.
 void tell_link(const Options& options) {
-  auto const choice = service::choose_link();
-  auto const alone = options.command != Command::kServer && !options.serve && options.peer.empty();
+  const auto choice = service::choose_link();
+  const auto alone = options.command != Command::kServer && !options.serve && options.peer.empty();
   if (choice.is_loop() && !alone) throw std::runtime_error(no_link(choice));
   say(describe(choice));
 }
@@ -127,11 +127,11 @@ void tell_link(const Options& options) {
 void run(const Options& options) {
   if (options.cpu) stay_on(*options.cpu);
   if (!options.setup.link.empty()) ::setenv("STP_LINK", options.setup.link.c_str(), 1);
-  UsageMeter const usage;
+  const UsageMeter usage;
   if (uses_libst(options)) tell_link(options);
   if (options.command == Command::kServer || options.serve) return serve(options, usage);
   Histogram latency;
-  auto const result = measure(options, usage, latency);
+  const auto result = measure(options, usage, latency);
   std::fputs((options.json ? json_of(result) + '\n' : text_of(result)).c_str(), stdout);
 }
 
@@ -140,7 +140,7 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   int exit_status = EXIT_SUCCESS;
-  auto const options = stp::perf::parse_options(argc, argv, exit_status);
+  const auto options = stp::perf::parse_options(argc, argv, exit_status);
   if (!options) return exit_status;
   try {
     stp::perf::run(*options);

@@ -37,7 +37,7 @@ std::string reason_against(const std::string& directory) {
   service::UniqueFd const opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened)
     return "--out " + directory + ": " + error_text(errno) + "; name a directory that exists";
-  auto const name = temporary_name();
+  const auto name = temporary_name();
   service::UniqueFd const file(
       ::openat(opened.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file)
@@ -56,7 +56,7 @@ class Patience {
   bool wait() {
     constexpr auto kPause = std::chrono::seconds(1);
     if (seconds_ && Clock::now() - since_ >= std::chrono::seconds(*seconds_)) return false;
-    for (auto const until = Clock::now() + kPause; Clock::now() < until && !stop_;)
+    for (const auto until = Clock::now() + kPause; Clock::now() < until && !stop_;)
       std::this_thread::sleep_for(kAttention);
     return !stop_;
   }
@@ -93,7 +93,7 @@ bool receive(const Options& options, ReceiverContext& context) {
   auto seconds = std::optional<long>(options.retry.value_or(0));
   bool complete = true;
   for (;;) {
-    auto const receiver = open_receiver(options, context, seconds);
+    const auto receiver = open_receiver(options, context, seconds);
     if (!receiver) return complete;
     context.progress.say("listening on " + options.listen + ", writing to " +
                          (context.to_stdout ? "standard output" : options.directory));
@@ -137,22 +137,22 @@ int main(int argc, char** argv) {
 
   if (!options.link.empty()) ::setenv("STP_LINK", options.link.c_str(), 1);
   stp::service::raise_file_limit();
-  Signals const signals;
-  auto const to_stdout = options.directory == "-";
+  const Signals signals;
+  const auto to_stdout = options.directory == "-";
   Progress progress("stp-recv", options.quiet || to_stdout);
   options.once = options.once || to_stdout;
   ReceiverContext context{options.directory, progress, signals.stop()};
   context.idle_timeout = std::chrono::seconds(options.idle_seconds);
   context.most_per_peer = options.per_peer;
   context.to_stdout = to_stdout;
-  auto const choice = service::choose_link();
+  const auto choice = service::choose_link();
   if (choice.is_loop()) {
     progress.complain(no_link(choice));
     return EXIT_FAILURE;
   }
   if (!options.quiet) progress.complain(describe(choice));
   try {
-    if (auto const reason = to_stdout ? "" : reason_against(options.directory); !reason.empty())
+    if (const auto reason = to_stdout ? "" : reason_against(options.directory); !reason.empty())
       throw std::runtime_error(reason);
     return receive(options, context) ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const std::exception& failure) {

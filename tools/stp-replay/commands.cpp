@@ -23,7 +23,7 @@ std::string json_of(const Difference& difference) {
 
 // One above the other, as fields are many and screens are narrow.
 std::string lines_of(const Difference& difference) {
-  auto const or_nothing = [](const std::string& text) { return text.empty() ? "(nothing)" : text; };
+  const auto or_nothing = [](const std::string& text) { return text.empty() ? "(nothing)" : text; };
   return "at frame " + std::to_string(difference.frame) +
          "\n  trace: " + or_nothing(difference.in_trace) +
          "\n  live:  " + or_nothing(difference.live);
@@ -50,7 +50,7 @@ int decode(const Options& options) {
   std::int64_t start = 0;
   while (capture->next(captured)) {
     if (captured.number == 1) start = captured.time;
-    auto const frame = decoder.decode(captured);
+    const auto frame = decoder.decode(captured);
     print(options.json ? json_of(frame) : line_of(frame, start));
   }
   return capture->error().empty() ? kNothingWrong : cannot_read(capture->error());
@@ -64,7 +64,7 @@ int check(const Options& options) {
   auto capture = Capture::open(options.file, error);
   if (!capture) return cannot_read(error);
   std::uint64_t findings = 0, notes = 0;
-  auto const tell = [&](const Finding& finding) {
+  const auto tell = [&](const Finding& finding) {
     ++(finding.is_note() ? notes : findings);
     print(options.json ? json_of(finding) : line_of(finding));
   };
@@ -82,24 +82,24 @@ int check(const Options& options) {
 }
 
 int play(const Options& options) {
-  auto const station = parse_mac(options.station);
+  const auto station = parse_mac(options.station);
   if (!station) return no_station("--as", options.station);
   std::string error;
   auto capture = Capture::open(options.file, error);
   if (!capture) return cannot_read(error);
-  auto const trace = record(*capture, error);
+  const auto trace = record(*capture, error);
   if (!trace) return cannot_read(options.file + ": " + error);
   if (!mentions(*trace, *station))
     return cannot_read(options.file + ": no frame is from or to " + to_string(*station));
-  auto const result = options.link.empty() ? play_node(*trace, *station)
+  const auto result = options.link.empty() ? play_node(*trace, *station)
                                            : play_link(*trace, *station, options.link, error);
   if (!error.empty()) return cannot_read(error);
-  for (auto const& trouble : result.troubles)
+  for (const auto& trouble : result.troubles)
     print(options.json ? "{\"kind\":\"not played\",\"text\":" + quoted(trouble) + "}"
                        : "not played: " + trouble);
-  for (auto const& note : result.notes)
+  for (const auto& note : result.notes)
     print(options.json ? "{\"kind\":\"note\",\"text\":" + quoted(note) + "}" : "note: " + note);
-  for (auto const& difference : result.differences)
+  for (const auto& difference : result.differences)
     print(options.json ? json_of(difference) : lines_of(difference));
   if (!options.json)
     std::printf("%zu frames delivered, %zu of %zu answered as in the trace, %zu differences\n",
@@ -108,11 +108,11 @@ int play(const Options& options) {
 }
 
 int list_rules(const Options& options) {
-  auto const certainty = [](Certainty how) {
+  const auto certainty = [](Certainty how) {
     if (how == Certainty::kNote) return "note";
     return how == Certainty::kSure ? "sure" : "if-all";
   };
-  for (auto const& rule : rules()) {
+  for (const auto& rule : rules()) {
     if (options.json)
       print("{\"section\":" + quoted(rule.section) + ",\"rule\":" + quoted(rule.name) +
             ",\"certainty\":" + quoted(certainty(rule.certainty)) +

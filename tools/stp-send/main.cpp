@@ -22,11 +22,11 @@ namespace {
 std::optional<std::uint64_t> bytes_of(const std::string& text) {
   constexpr std::string_view kUnits = "KMG";
   std::uint64_t number = 0;
-  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  auto const unit = std::string_view(text).substr(static_cast<std::size_t>(end - text.data()));
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto unit = std::string_view(text).substr(static_cast<std::size_t>(end - text.data()));
   if (error != std::errc() || unit.size() > 1) return std::nullopt;
   if (unit.empty()) return number;
-  auto const power = kUnits.find(unit);
+  const auto power = kUnits.find(unit);
   constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
   if (power == std::string_view::npos || number > kMost) return std::nullopt;
   return number << (10 * (power + 1));
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   if (!limit.empty()) {
-    auto const rate = bytes_of(limit);
+    const auto rate = bytes_of(limit);
     if (!rate || *rate == 0) {
       std::fprintf(stderr,
                    "stp-send: --bwlimit: \"%s\" is no rate; write bytes per second, as 20M\n",
@@ -82,9 +82,9 @@ int main(int argc, char** argv) {
   sending.paths.pop_back();
   stp::service::raise_file_limit();  // a tree has one open for each level
   if (!link.empty()) ::setenv("STP_LINK", link.c_str(), 1);
-  Signals const signals;
+  const Signals signals;
   Progress progress("stp-send", quiet);
-  auto const choice = stp::service::choose_link();
+  const auto choice = stp::service::choose_link();
   if (choice.is_loop()) {
     progress.complain(no_link(choice));
     return EXIT_FAILURE;

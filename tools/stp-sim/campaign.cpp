@@ -38,8 +38,8 @@ struct Totals {
 thread_local std::array<char, 128> current_run{};
 
 void on_crash(int signal) {
-  auto const say = [](const char* text) {
-    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, text, std::strlen(text));
+  const auto say = [](const char* text) {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
   };
   say("crashed; replay with:\n  ");
   say(current_run.data());
@@ -50,7 +50,7 @@ void on_crash(int signal) {
 
 void report(const Profile& profile, std::uint64_t seed, const Result& result) {
   std::printf("FAILED profile %s seed %" PRIu64 "\n", profile.name, seed);
-  for (auto const& failure : result.failures) std::printf("  %s\n", failure.c_str());
+  for (const auto& failure : result.failures) std::printf("  %s\n", failure.c_str());
   std::printf("  replay: %s\n", replay_command(profile, seed).c_str());
   std::fflush(stdout);
 }
@@ -60,12 +60,12 @@ void report(const Profile& profile, std::uint64_t seed, const Result& result) {
 const Profile& profile_of(std::uint64_t seed) {
   constexpr std::uint64_t kSlowOnes = 2500;  // one seed of so many takes seconds
   std::uint64_t total = 0;
-  for (auto const& profile : profiles()) {
+  for (const auto& profile : profiles()) {
     if (profile.weight == 0 && seed % kSlowOnes == 0) return profile;
     total += profile.weight;
   }
   auto at = seed % total;
-  auto const* profile = profiles().data();
+  const auto* profile = profiles().data();
   for (; at >= profile->weight; ++profile) at -= profile->weight;
   return *profile;
 }
@@ -75,7 +75,7 @@ std::string replay_command(const Profile& profile, std::uint64_t seed) {
 }
 
 void name_run_on_crash() {
-  for (auto const signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+  for (const auto signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
     std::signal(signal, on_crash);
 }
 
@@ -88,13 +88,13 @@ std::uint64_t play(const Campaign& campaign) {
   std::atomic<std::uint64_t> next{campaign.first_seed};
   std::mutex mutex;
   Totals totals;
-  auto const work = [&] {
+  const auto work = [&] {
     for (;;) {
-      auto const seed = next.fetch_add(1);
+      const auto seed = next.fetch_add(1);
       if (seed > campaign.last_seed) return;
-      auto const& profile = campaign.profile != nullptr ? *campaign.profile : profile_of(seed);
+      const auto& profile = campaign.profile != nullptr ? *campaign.profile : profile_of(seed);
       set_current_run(profile, seed);
-      auto const result = simulate(profile, seed);
+      const auto result = simulate(profile, seed);
       std::scoped_lock const lock(mutex);
       totals.add(result);
       if (!result.failures.empty()) report(profile, seed, result);

@@ -15,7 +15,7 @@ namespace {
 constexpr int kBadUsage = 2;
 
 int list_profiles() {
-  for (auto const& profile : profiles()) std::printf("%-14s %s\n", profile.name, profile.text);
+  for (const auto& profile : profiles()) std::printf("%-14s %s\n", profile.name, profile.text);
   return 0;
 }
 
@@ -23,8 +23,8 @@ int compare_incast(unsigned senders) {
   std::printf("%u senders of 1 MiB, 100 Gbit/s, 2 us per hop, 256 KiB of switch buffer\n", senders);
   std::printf("%-12s %14s %14s %14s\n", "pacing", "switch drops", "of line rate", "worst finish");
   bool passed = true;
-  for (auto const limit : {incast_limit(), std::uint64_t{0}}) {
-    auto const result = play_incast(senders, limit);
+  for (const auto limit : {incast_limit(), std::uint64_t{0}}) {
+    const auto result = play_incast(senders, limit);
     passed = passed && result.passed;
     if (!result.passed) {
       std::printf("%-12s %14" PRIu64 "  did not complete\n", limit != 0 ? "yes" : "no",
@@ -47,16 +47,16 @@ int compare_overhead(std::uint64_t seed) {
   };
   std::uint64_t clean = 0;
   bool passed = true;
-  for (auto const& [name, faults] : {Line{"clean", {}}, Line{"1% lost", kOnePercent},
+  for (const auto& [name, faults] : {Line{"clean", {}}, Line{"1% lost", kOnePercent},
                                      Line{"10% lost, 10% reordered, 5% twice", kTenTenFive}}) {
-    auto const result = play_lossy(faults, seed);
+    const auto result = play_lossy(faults, seed);
     if (clean == 0) clean = result.bytes;
     passed = passed && result.passed;
     if (!result.passed) {
       std::printf("%-34s did not complete\n", name);
       continue;
     }
-    auto const more = static_cast<double>(result.bytes) / static_cast<double>(clean) - 1;
+    const auto more = static_cast<double>(result.bytes) / static_cast<double>(clean) - 1;
     std::printf("%-34s %14" PRIu64 " %11.1f%% %9.3f Gbit/s\n", name, result.bytes, 100 * more,
                 result.goodput / 1e9);
   }
@@ -64,8 +64,8 @@ int compare_overhead(std::uint64_t seed) {
 }
 
 int soak(unsigned hours, std::uint64_t seed) {
-  auto const result = play_soak(Time{hours} * 3'600 * kSecond, seed);
-  for (auto const& failure : result.failures) std::printf("FAILED: %s\n", failure.c_str());
+  const auto result = play_soak(Time{hours} * 3'600 * kSecond, seed);
+  for (const auto& failure : result.failures) std::printf("FAILED: %s\n", failure.c_str());
   std::printf("%" PRIu64 " sessions, %.1f h simulated, %" PRIu64
               " frames; heap between sessions at most %zu bytes early, %zu at the end\n",
               result.sessions,
@@ -84,8 +84,8 @@ int play_one(const Options& options, const Profile& profile) {
   if (options.pcapng_host != 0)
     watch.station = MacAddr::from_u64(0x020000000000 + options.pcapng_host);
   set_current_run(profile, *options.seed);
-  auto const result = simulate(profile, *options.seed, std::move(watch));
-  for (auto const& failure : result.failures) std::printf("FAILED: %s\n", failure.c_str());
+  const auto result = simulate(profile, *options.seed, std::move(watch));
+  for (const auto& failure : result.failures) std::printf("FAILED: %s\n", failure.c_str());
   std::printf("profile %s seed %" PRIu64 ": %s, %.6f s simulated, %" PRIu64 " frames, %" PRIu64
               " faults, %" PRIu64 " bytes delivered, trace %016" PRIx64 "\n",
               profile.name, *options.seed, result.failures.empty() ? "passed" : "FAILED",
@@ -99,7 +99,7 @@ int run(const Options& options) {
   if (options.incast != 0) return compare_incast(options.incast);
   if (options.soak != 0) return soak(options.soak, options.seed.value_or(1));
   if (options.overhead) return compare_overhead(options.seed.value_or(1));
-  auto const* const profile = find_profile(options.profile);
+  const auto* const profile = find_profile(options.profile);
   if (profile == nullptr && options.profile != "all") {
     std::fprintf(stderr, "stp-sim: no profile %s; --list names them\n", options.profile.c_str());
     return kBadUsage;
@@ -114,6 +114,6 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   int exit_status = 0;
-  auto const options = stp::sim::parse_options(argc, argv, exit_status);
+  const auto options = stp::sim::parse_options(argc, argv, exit_status);
   return options ? stp::sim::run(*options) : exit_status;
 }

@@ -10,12 +10,12 @@ namespace {
 
 // "1..2000"
 std::string parse_range(const std::string& text, Options& options) {
-  auto const* const end = text.data() + text.size();
-  auto const first = std::from_chars(text.data(), end, options.first_seed);
+  const auto* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, options.first_seed);
   constexpr std::string_view kTo = "..";
-  bool const good = first.ec == std::errc{} && std::string_view(first.ptr).starts_with(kTo);
+  const bool good = first.ec == std::errc{} && std::string_view(first.ptr).starts_with(kTo);
   if (good) {
-    auto const last = std::from_chars(first.ptr + kTo.size(), end, options.last_seed);
+    const auto last = std::from_chars(first.ptr + kTo.size(), end, options.last_seed);
     if (last.ec == std::errc{} && last.ptr == end && options.first_seed <= options.last_seed)
       return {};
   }
@@ -60,8 +60,8 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   soak->excludes(list)->excludes(incast)->excludes(overhead);
   try {
     app.parse(argc, argv);
-    auto const what = {seed, many, list, incast, overhead, soak};
-    if (std::all_of(what.begin(), what.end(), [](auto const* option) { return option->empty(); }))
+    const auto what = {seed, many, list, incast, overhead, soak};
+    if (std::all_of(what.begin(), what.end(), [](const auto* option) { return option->empty(); }))
       throw CLI::RequiredError("--seed, --seeds, --list, --incast, --overhead or --soak");
   } catch (const CLI::ParseError& error) {
     exit_status = app.exit(error);

@@ -58,14 +58,14 @@ std::optional<Counter> counter_named(std::string_view name) {
 }  // namespace
 
 std::string_view text_of_counter(std::string_view name) {
-  if (auto const counter = counter_named(name)) return Counters::description(*counter);
-  auto const known = std::find_if(kTexts.begin(), kTexts.end(),
+  if (const auto counter = counter_named(name)) return Counters::description(*counter);
+  const auto known = std::find_if(kTexts.begin(), kTexts.end(),
                                   [&](const Text& text) { return text.name == name; });
   return known == kTexts.end() ? std::string_view{} : known->text;
 }
 
 bool counts_drops(std::string_view name) {
-  auto const counter = counter_named(name);
+  const auto counter = counter_named(name);
   return counter && Counters::is_drop(*counter);
 }
 

@@ -52,7 +52,7 @@ std::string why_silent(int error) {
 }  // namespace
 
 DaemonClient::DaemonClient(std::string socket) : path_(std::move(socket)) {
-  if (auto const error = service::connect_to(path_, socket_); error != 0)
+  if (const auto error = service::connect_to(path_, socket_); error != 0)
     throw Failure("no daemon at " + path_ + ": " + remedy_for(error));
   // A kernel that knows no such option leaves stpctl waiting for as long as the daemon takes.
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);

@@ -13,10 +13,10 @@ constexpr char kProvider[] = "libdaplstp.so.0";
 // Beside this program, as it was built or installed; else wherever the loader looks.
 std::string provider() {
   std::error_code ignored;
-  auto const program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  auto const prefix = program.parent_path().parent_path();
-  for (auto const* const folder : {STP_LIBDIR, "lib"}) {
-    auto const file = prefix / folder / kProvider;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto prefix = program.parent_path().parent_path();
+  for (const auto* const folder : {STP_LIBDIR, "lib"}) {
+    const auto file = prefix / folder / kProvider;
     if (std::filesystem::exists(file, ignored)) return file;
   }
   return kProvider;
@@ -32,18 +32,18 @@ void check(const std::string& text, const char* what, const char* forbidden) {
 // Stock programs are given lines of the first kind alone, programs that ask for thread safety those
 // of the second.
 void dat_conf(const Options& options) {
-  auto const file = options.provider.empty() ? provider() : options.provider;
+  const auto file = options.provider.empty() ? provider() : options.provider;
   check(options.name, "the name", " \t\n\"\\#");
   check(file, "the provider", " \t\n\"\\#");
   std::vector<std::string> links{options.link};
   if (options.link.empty()) {
     links.clear();
-    for (auto const& socket : options.sockets) links.push_back("stpd:" + socket);
+    for (const auto& socket : options.sockets) links.push_back("stpd:" + socket);
   }
   unsigned number = 0;
-  for (auto const& link : links) {
+  for (const auto& link : links) {
     check(link, "the link", "\n\"\\");
-    for (auto const* const safety : {"nonthreadsafe", "threadsafe"})
+    for (const auto* const safety : {"nonthreadsafe", "threadsafe"})
       std::printf("%s%u u2.0 %s default %s stp.2.0 \"%s\" \"\"\n", options.name.c_str(), number,
                   safety, file.c_str(), link.c_str());
     ++number;

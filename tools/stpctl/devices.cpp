@@ -24,7 +24,7 @@ int reach(const std::string& path) {
   service::UniqueFd const socket(
       ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return errno;
-  auto const done =
+  const auto done =
       ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   return done || errno == EAGAIN ? 0 : errno;
 }
@@ -41,11 +41,11 @@ std::string or_dash(const std::string& text) {
 
 std::string text_of(const port::Inventory& inventory) {
   Table table({"LINK", "USABLE", "STATE", "DRIVER", "MTU>", "MBIT/S>", "NOTE"});
-  for (auto const& each : inventory.candidates)
+  for (const auto& each : inventory.candidates)
     table.row({each.link, each.usable ? "yes" : "no", or_dash(each.state), or_dash(each.driver),
                text_or_dash(each.mtu), text_or_dash(each.megabits), each.note});
   auto text = table.text();
-  for (auto const& pages : inventory.hugepages)
+  for (const auto& pages : inventory.hugepages)
     text += "hugepages of " + short_bytes(pages.kilobytes << 10) + ": " +
             std::to_string(pages.total) + ", free " + std::to_string(pages.free) + "\n";
   return text;
@@ -54,7 +54,7 @@ std::string text_of(const port::Inventory& inventory) {
 std::string json_of(const port::Inventory& inventory) {
   Json json;
   json.object().array("links");
-  for (auto const& each : inventory.candidates) {
+  for (const auto& each : inventory.candidates) {
     json.object()
         .value("link", each.link)
         .value("kind", port::name_of(each.kind))
@@ -68,7 +68,7 @@ std::string json_of(const port::Inventory& inventory) {
     json.end();
   }
   json.end().array("hugepages");
-  for (auto const& pages : inventory.hugepages)
+  for (const auto& pages : inventory.hugepages)
     json.object()
         .value("kilobytes", pages.kilobytes)
         .value("total", pages.total)
@@ -82,7 +82,7 @@ void devices(const Options& options) {
   roots.sockets = service::kSocketDirectory;
   roots.sockets.pop_back();  // its slash
   roots.reach = reach;
-  auto const inventory = port::take_inventory(roots);
+  const auto inventory = port::take_inventory(roots);
   std::fputs((options.json ? json_of(inventory) : text_of(inventory)).c_str(), stdout);
 }
 

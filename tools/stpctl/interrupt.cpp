@@ -28,12 +28,12 @@ void watch_for_interrupts() {
   action.sa_handler = [](int) { flag = true; };
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  auto const set = signals();
+  const auto set = signals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
 void let_interrupts_in() {
-  auto const set = signals();
+  const auto set = signals();
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
@@ -46,10 +46,10 @@ bool sleep_until(std::chrono::steady_clock::time_point until) {
   constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(100);
   for (;;) {
     if (flag) return false;
-    auto const left = until - std::chrono::steady_clock::now();
+    const auto left = until - std::chrono::steady_clock::now();
     if (left <= std::chrono::nanoseconds::zero()) return true;
-    auto const slice = std::min<std::chrono::nanoseconds>(left, kSlice);
-    timespec const length{.tv_sec = 0, .tv_nsec = static_cast<long>(slice.count())};
+    const auto slice = std::min<std::chrono::nanoseconds>(left, kSlice);
+    const timespec length{.tv_sec = 0, .tv_nsec = static_cast<long>(slice.count())};
     ::nanosleep(&length, nullptr);
   }
 }

@@ -44,7 +44,7 @@ void run(const stp::stpctl::Options& options) {
 int main(int argc, char** argv) {
   try {
     int exit_status = EXIT_SUCCESS;
-    auto const options = stp::stpctl::parse_options(argc, argv, exit_status);
+    const auto options = stp::stpctl::parse_options(argc, argv, exit_status);
     if (!options) return exit_status;
     run(*options);
     return EXIT_SUCCESS;

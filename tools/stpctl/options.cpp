@@ -18,7 +18,7 @@ constexpr int kUsageError = 2;
 constexpr double kLongest = 1e9;  // seconds: fits into nanoseconds of 64 bits
 
 std::string link_of_environment() {
-  auto const* const text = std::getenv("STP_LINK");
+  const auto* const text = std::getenv("STP_LINK");
   return text == nullptr ? "" : text;
 }
 
@@ -27,7 +27,7 @@ std::string link_of_environment() {
 std::vector<std::string> all_sockets() {
   std::vector<std::string> all;
   std::error_code ignored;
-  for (auto const& file : std::filesystem::directory_iterator(service::kSocketDirectory, ignored))
+  for (const auto& file : std::filesystem::directory_iterator(service::kSocketDirectory, ignored))
     if (file.path().extension() == ".sock") all.push_back(file.path());
   std::sort(all.begin(), all.end());
   if (all.empty()) all.push_back(service::kDefaultSocket);
@@ -40,8 +40,8 @@ std::vector<std::string> usual_sockets(bool one) {
   std::string ignored;
   if (port::parse_link(link_of_environment(), link, ignored) && link.kind == port::LinkKind::kStpd)
     return {service::socket_of(link.target)};
-  auto const all = all_sockets();
-  bool const there = std::find(all.begin(), all.end(), service::kDefaultSocket) != all.end();
+  const auto all = all_sockets();
+  const bool there = std::find(all.begin(), all.end(), service::kDefaultSocket) != all.end();
   return one && there ? std::vector<std::string>{service::kDefaultSocket} : all;
 }
 
@@ -52,12 +52,12 @@ bool is_for_one_link(Command command) {
 // What was not said: the daemon, and the link to ping on, which need not be a daemon's.
 void complete(Options& options) {
   std::vector<std::string> once;
-  for (auto const& name : options.sockets)
-    if (auto const socket = service::socket_of(name);
+  for (const auto& name : options.sockets)
+    if (const auto socket = service::socket_of(name);
         std::find(once.begin(), once.end(), socket) == once.end())
       once.push_back(socket);
   options.sockets = once;
-  bool const any = options.sockets.empty();
+  const bool any = options.sockets.empty();
   if (any) options.sockets = usual_sockets(is_for_one_link(options.command));
   if (any && options.link.empty()) options.link = link_of_environment();
   if (options.link.empty() && options.command != Command::kDatConf)
@@ -103,7 +103,7 @@ void add_trace(CLI::App& app, Options& options, const std::function<void(CLI::Ap
   trace->fallthrough();
   is(trace, Command::kTrace);
   // After their parent: the later one tells which command it is.
-  auto const action = [&](const char* name, const char* text, Command command) {
+  const auto action = [&](const char* name, const char* text, Command command) {
     auto* const sub = trace->add_subcommand(name, text);
     sub->fallthrough();
     sub->final_callback([&options, command] { options.command = command; });
@@ -150,16 +150,16 @@ void add_ping(CLI::App& app, Options& options, const std::function<void(CLI::App
 
 // CLI11 names the word, but not what would be right.
 std::string unknown_command(const CLI::App& app) {
-  auto const words = app.remaining();
+  const auto words = app.remaining();
   if (words.empty()) return "";
   std::string text = "there is no command '" + words.front() + "'; there are";
-  for (auto const* const sub : app.get_subcommands({})) text += ' ' + sub->get_name();
+  for (const auto* const sub : app.get_subcommands({})) text += ' ' + sub->get_name();
   return text;
 }
 
 // What CLI11 cannot see. "": nothing is wrong.
 std::string check(const Options& options) {
-  bool const traces = options.command == Command::kTrace || options.command == Command::kTraceStart;
+  const bool traces = options.command == Command::kTrace || options.command == Command::kTraceStart;
   if (traces && options.out.empty()) return "trace needs --out FILE";
   if (is_for_one_link(options.command) && options.sockets.size() != 1)
     return "this command is for one link: name one with --socket";
@@ -188,11 +188,11 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_flag("--json", options.json, "JSON instead of text");
   app.footer(
       "Exit status: 0; 1 when the command could not do its work; 2 for a wrong command line.");
-  auto const is = [&options](CLI::App* sub, Command command) {
+  const auto is = [&options](CLI::App* sub, Command command) {
     sub->fallthrough();
     sub->final_callback([&options, command] { options.command = command; });
   };
-  auto const is_parent = [&options](CLI::App* sub, Command command) {
+  const auto is_parent = [&options](CLI::App* sub, Command command) {
     sub->fallthrough();
     sub->parse_complete_callback([&options, command] { options.command = command; });
   };

@@ -50,9 +50,9 @@ class Pinger {
   int run() {
     auto next = Clock::now();
     while (!interrupted() && (options_.count == 0 || sent_ < options_.count)) {
-      if (auto const error = one(); error != 0) return error;
+      if (const auto error = one(); error != 0) return error;
       next = std::max(next + duration_of(options_.interval), Clock::now());
-      bool const more = options_.count == 0 || sent_ < options_.count;
+      const bool more = options_.count == 0 || sent_ < options_.count;
       if (more && !sleep_until(next)) break;
     }
     return 0;
@@ -63,13 +63,13 @@ class Pinger {
  private:
   void connect() {
     st_ehandle_t endpoint = nullptr;
-    if (auto const error = st_create(nullptr, &endpoint); error != 0)
+    if (const auto error = st_create(nullptr, &endpoint); error != 0)
       throw Failure(st_strerror(error));
     endpoint_.reset(endpoint);
     let_interrupts_in();
     st_chandle_t connection = nullptr;
-    auto const start = Clock::now();
-    if (auto const error = st_connect(endpoint, options_.peer.c_str(), &connection); error != 0)
+    const auto start = Clock::now();
+    if (const auto error = st_connect(endpoint, options_.peer.c_str(), &connection); error != 0)
       cannot_connect(options_.peer, error);
     connect_time_ = since(start);
     connection_.reset(connection);
@@ -85,14 +85,14 @@ class Pinger {
     ask.b_num = ST_NO_ID;
     ask.d_id = ST_NO_ID;
     ask.s_id = ST_NO_ID;
-    auto const start = Clock::now();
-    if (auto const error = st_tx(connection_.get(), &ask, nullptr, 0, 0, 0); error != 0)
+    const auto start = Clock::now();
+    if (const auto error = st_tx(connection_.get(), &ask, nullptr, 0, 0, 0); error != 0)
       return error == -EINTR ? 0 : error;
     ++sent_;
     unsigned slots = 0;
-    auto const error = await_answer(start + duration_of(options_.timeout), slots);
+    const auto error = await_answer(start + duration_of(options_.timeout), slots);
     if (error == 0) {
-      auto const time = since(start);
+      const auto time = since(start);
       times_.add(time);
       say(time, slots);
     } else if (error == -EWOULDBLOCK) {
@@ -106,12 +106,12 @@ class Pinger {
 
   int await_answer(Clock::time_point until, unsigned& slots) {
     for (;;) {
-      auto const left = std::chrono::duration_cast<std::chrono::microseconds>(
+      const auto left = std::chrono::duration_cast<std::chrono::microseconds>(
           std::max(until - Clock::now(), Clock::duration::zero()));
       timeval timeout{.tv_sec = static_cast<time_t>(left.count() / 1'000'000),
                       .tv_usec = static_cast<suseconds_t>(left.count() % 1'000'000)};
       st_header_t header;
-      if (auto const got = st_rx(connection_.get(), &header, nullptr, &timeout); got < 0)
+      if (const auto got = st_rx(connection_.get(), &header, nullptr, &timeout); got < 0)
         return got;
       if (ST_OP(header.op_flags) != ST_OP_RSR) continue;  // something of the peer's program
       slots = header.r_slots;
@@ -145,7 +145,7 @@ class Pinger {
     json.object().value("peer", options_.peer).value("connect_us", microseconds(connect_time_));
     json.value("sent", sent_).value("answered", times_.count()).value("lost", lost_);
     json.value("lost_percent", lost_percent()).value("late", late_).object("round_trip_us");
-    auto const time = [&](const char* name, Time value) {
+    const auto time = [&](const char* name, Time value) {
       answered() ? json.value(name, microseconds(value)) : json.null(name);
     };
     time("min", times_.min());
@@ -172,7 +172,7 @@ void ping(const Options& options) {
   watch_for_interrupts();
   if (options.serve) return serve_pings(options);
   Pinger pinger(options);
-  auto const error = pinger.run();
+  const auto error = pinger.run();
   pinger.report();
   if (error != 0) throw Failure(options.peer + ": the connection has ended: " + st_strerror(error));
   if (!pinger.answered()) throw Failure(options.peer + ": no answer");

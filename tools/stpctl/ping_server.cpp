@@ -30,7 +30,7 @@ class Visitor {
     st_header_t header;
     while (!interrupted()) {
       auto timeout = kLook;
-      auto const got = st_rx(connection_.get(), &header, nullptr, &timeout);
+      const auto got = st_rx(connection_.get(), &header, nullptr, &timeout);
       if (got < 0 && got != -EWOULDBLOCK && got != -EINTR) break;
     }
     connection_.reset();
@@ -44,7 +44,7 @@ class Visitor {
 
 st_chandle_t accept(st_ehandle_t endpoint) {
   st_chandle_t connection = nullptr;
-  if (auto const error = st_accept(endpoint, &connection); error != 0)
+  if (const auto error = st_accept(endpoint, &connection); error != 0)
     throw Failure(st_strerror(error));
   return connection;
 }
@@ -53,10 +53,10 @@ st_chandle_t accept(st_ehandle_t endpoint) {
 
 void serve_pings(const Options& options) {
   st_ehandle_t handle = nullptr;
-  if (auto const error = st_create(options.peer.c_str(), &handle); error != 0)
+  if (const auto error = st_create(options.peer.c_str(), &handle); error != 0)
     throw Failure(options.peer + ": " + st_strerror(error));
-  EndpointHandle const endpoint(handle);
-  if (auto const error = st_listen(handle); error != 0)
+  const EndpointHandle endpoint(handle);
+  if (const auto error = st_listen(handle); error != 0)
     throw Failure(options.peer + ": " + st_strerror(error));
   std::printf("listening on %s; Ctrl-C ends it\n", options.peer.c_str());
   std::fflush(stdout);
@@ -67,7 +67,7 @@ void serve_pings(const Options& options) {
     timeval look{.tv_sec = 0, .tv_usec = 200'000};
     st_event_t event;
     let_interrupts_in();
-    auto const error = st_next_event(handle, &event, &look);
+    const auto error = st_next_event(handle, &event, &look);
     watch_for_interrupts();
     visitors.remove_if([](const Visitor& visitor) { return visitor.gone(); });
     if (error == 0 && event.kind == ST_EVENT_CONNECTION) visitors.emplace_back(accept(handle));

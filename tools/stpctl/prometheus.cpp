@@ -11,7 +11,7 @@ namespace {
 
 std::string escaped(std::string_view text, std::string_view special) {
   std::string out;
-  for (char const c : text) {
+  for (const char c : text) {
     if (c == '\n') {
       out += "\\n";
       continue;
@@ -43,7 +43,7 @@ template <typename Value>
 void gauge(std::string& out, const std::vector<LinkCounters>& links, const std::string& metric,
            std::string_view help, Value&& value) {
   head(out, metric, help, "gauge");
-  for (auto const& of : links) add_sample(out, metric, of.link, value(of.link));
+  for (const auto& of : links) add_sample(out, metric, of.link, value(of.link));
 }
 
 // Of each user that may be seen, by budget.
@@ -51,10 +51,10 @@ template <typename Value>
 void gauge_of_users(std::string& out, const std::vector<LinkCounters>& links,
                     const std::string& metric, std::string_view help, Value&& value) {
   head(out, metric, help, "gauge");
-  for (auto const& of : links)
-    for (auto const& user : of.users)
-      for (auto const& budget : user.budgets)
-        if (auto const number = value(budget))
+  for (const auto& of : links)
+    for (const auto& user : of.users)
+      for (const auto& budget : user.budgets)
+        if (const auto number = value(budget))
           add_sample(
               out, metric, of.link, *number,
               ',' + label("uid", std::to_string(user.uid)) + ',' + label("budget", budget.name));
@@ -63,15 +63,15 @@ void gauge_of_users(std::string& out, const std::vector<LinkCounters>& links,
 // One sample for each state, 1 for the one that the link is in.
 void gauge_of_states(std::string& out, const std::vector<LinkCounters>& links) {
   head(out, "stp_link_state", "1 for the state that the link is in", "gauge");
-  for (auto const& of : links)
-    for (auto const& each : port::kLinkStates)
+  for (const auto& of : links)
+    for (const auto& each : port::kLinkStates)
       add_sample(out, "stp_link_state", of.link, of.link.state == each.name ? 1 : 0,
                  ',' + label("state", std::string(each.name)));
 }
 
 void info_of_links(std::string& out, const std::vector<LinkCounters>& links) {
   head(out, "stp_link_info", "1; what the link is, in its labels", "gauge");
-  for (auto const& of : links)
+  for (const auto& of : links)
     add_sample(out, "stp_link_info", of.link, 1,
                ',' + label("mac", of.link.mac) + ',' +
                    label("address", of.link.address.value_or("")) + ',' +
@@ -82,8 +82,8 @@ void info_of_links(std::string& out, const std::vector<LinkCounters>& links) {
 // Links of different kinds count different things.
 std::vector<std::string> names_of(const std::vector<LinkCounters>& links) {
   std::vector<std::string> names;
-  for (auto const& of : links)
-    for (auto const& counter : of.counters)
+  for (const auto& of : links)
+    for (const auto& counter : of.counters)
       if (std::find(names.begin(), names.end(), counter.name) == names.end())
         names.push_back(counter.name);
   return names;
@@ -93,11 +93,11 @@ std::vector<std::string> names_of(const std::vector<LinkCounters>& links) {
 
 std::string prometheus_text(const std::vector<LinkCounters>& links) {
   std::string out;
-  for (auto const& name : names_of(links)) {
-    auto const metric = "stp_" + name + "_total";
+  for (const auto& name : names_of(links)) {
+    const auto metric = "stp_" + name + "_total";
     head(out, metric, text_of_counter(name), "counter");
-    for (auto const& of : links)
-      for (auto const& counter : of.counters)
+    for (const auto& of : links)
+      for (const auto& counter : of.counters)
         if (counter.name == name) add_sample(out, metric, of.link, counter.value);
   }
   gauge(out, links, "stp_link_up", "whether the link is up", [](auto& l) { return l.up ? 1 : 0; });

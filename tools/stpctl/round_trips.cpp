@@ -20,8 +20,8 @@ Time RoundTrips::percentile(unsigned percent) const {
   if (latest_.empty()) return 0;
   auto sorted = latest_;
   // The smallest one that `percent` of them do not exceed: nearest rank, rounded up.
-  auto const rank = std::max<std::size_t>((sorted.size() * percent + 99) / 100, 1);
-  auto const at = sorted.begin() + static_cast<std::ptrdiff_t>(rank - 1);
+  const auto rank = std::max<std::size_t>((sorted.size() * percent + 99) / 100, 1);
+  const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(rank - 1);
   std::nth_element(sorted.begin(), at, sorted.end());
   return *at;
 }

@@ -60,8 +60,8 @@ Table table_of_connections() {
                 "SLOTS>", "RTT-US>", "RX-BYTES>", "TX-BYTES>"});
 }
 void add(Table& table, const Connection& c) {
-  bool const alone = c.connectionless;
-  auto const of_peer = [&](const std::string& text) { return alone ? std::string("-") : text; };
+  const bool alone = c.connectionless;
+  const auto of_peer = [&](const std::string& text) { return alone ? std::string("-") : text; };
   table.row({std::to_string(c.owner.pid), std::to_string(c.owner.uid),
              alone ? "" : (c.passive ? "<-" : "->"), of_peer(std::to_string(c.uport)),
              std::to_string(c.local_port), of_peer(c.peer), of_peer(std::to_string(c.peer_port)),
@@ -119,8 +119,8 @@ Table table_of_users() {
 void add(Table& table, const User& user) {
   std::vector<std::string> cells{user.uid == service::kUnknownUser ? "-"
                                                                    : std::to_string(user.uid)};
-  for (auto const& budget : user.budgets) {
-    auto const text = [&](std::uint64_t value) {
+  for (const auto& budget : user.budgets) {
+    const auto text = [&](std::uint64_t value) {
       return is_bytes(budget.name) ? short_bytes(value) : std::to_string(value);
     };
     cells.push_back(text(budget.used) + '/' + (budget.most ? text(*budget.most) : "-"));
@@ -129,7 +129,7 @@ void add(Table& table, const User& user) {
 }
 void add(Json& json, const User& user) {
   json.object().value("uid", user.uid).value("trusted", user.trusted).object("budgets");
-  for (auto const& budget : user.budgets) {
+  for (const auto& budget : user.budgets) {
     json.object(budget.name).value("used", budget.used);
     budget.most ? json.value("most", *budget.most) : json.null("most");
     json.end();
@@ -172,14 +172,14 @@ void show_list(const Options& options, const char* name, Table (*make_table)(),
   Json json;
   Failures failures;
   json.object().array("links");
-  auto const show_link = [&](const std::string& socket) {
+  const auto show_link = [&](const std::string& socket) {
     DaemonClient daemon(socket);
-    auto const link = read_link(daemon);
-    auto const entries = read(daemon);
+    const auto link = read_link(daemon);
+    const auto entries = read(daemon);
     json.object().value("link", link.name).value("socket", link.socket);
     json.value("complete", link.administrator).array(name);
     auto table = make_table();
-    for (auto const& entry : entries) {
+    for (const auto& entry : entries) {
       add(json, entry);
       add(table, entry);
     }
@@ -189,7 +189,7 @@ void show_list(const Options& options, const char* name, Table (*make_table)(),
     if (options.sockets.size() > 1) std::printf("%s\n", link.name.c_str());
     std::fputs(table.text().c_str(), stdout);
   };
-  for (auto const& socket : options.sockets) failures.guard([&] { show_link(socket); });
+  for (const auto& socket : options.sockets) failures.guard([&] { show_link(socket); });
   json.end().end();
   if (options.json) std::puts(json.text().c_str());
   failures.raise();
@@ -201,10 +201,10 @@ void show_links(const Options& options) {
   json.object().array("links");
   auto table = table_of_links();
   std::string troubles;
-  for (auto const& socket : options.sockets)
+  for (const auto& socket : options.sockets)
     failures.guard([&] {
       DaemonClient daemon(socket);
-      auto const link = read_link(daemon);
+      const auto link = read_link(daemon);
       add(json, link);
       add(table, link);
       if (!link.trouble.empty()) troubles += link.name + ": " + link.trouble + "\n";
@@ -221,7 +221,7 @@ void show_links(const Options& options) {
 
 void print_stats(const Options& options, const LinkCounters& of) {
   Table table({"COUNTER", "VALUE>", ""});
-  for (auto const& counter : of.counters)
+  for (const auto& counter : of.counters)
     if (options.all || counter.value != 0)
       table.row({counter.name, std::to_string(counter.value),
                  std::string(text_of_counter(counter.name)) +
@@ -232,14 +232,14 @@ void print_stats(const Options& options, const LinkCounters& of) {
 
 void add(Json& json, const LinkCounters& of) {
   json.object().value("link", of.link.name).value("socket", of.link.socket).object("counters");
-  for (auto const& counter : of.counters) json.value(counter.name, counter.value);
+  for (const auto& counter : of.counters) json.value(counter.name, counter.value);
   json.end().end();
 }
 
 void show_stats(const Options& options) {
   std::vector<LinkCounters> all;
   Failures failures;
-  for (auto const& socket : options.sockets)
+  for (const auto& socket : options.sockets)
     failures.guard([&] {
       DaemonClient daemon(socket);
       auto link = read_link(daemon);
@@ -251,10 +251,10 @@ void show_stats(const Options& options) {
   } else if (options.json) {
     Json json;
     json.object().array("links");
-    for (auto const& of : all) add(json, of);
+    for (const auto& of : all) add(json, of);
     std::puts(json.end().end().text().c_str());
   } else {
-    for (auto const& of : all) print_stats(options, of);
+    for (const auto& of : all) print_stats(options, of);
   }
   failures.raise();
 }

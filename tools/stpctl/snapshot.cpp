@@ -24,7 +24,7 @@ void walk(DaemonClient& daemon, RequestKind kind, Take&& take) {
   request.kind = kind;
   Reply reply;
   for (;;) {
-    auto const result = daemon.ask(request, reply);
+    const auto result = daemon.ask(request, reply);
     if (result == -ENOENT) return;
     if (result != 0) throw Failure("daemon at " + daemon.socket() + ": " + std::strerror(-result));
     take(reply);
@@ -37,7 +37,7 @@ Owner owner_of(const Reply& reply) {
 }
 
 Connection connection_of(const Reply& reply) {
-  auto const& entry = reply.admin;
+  const auto& entry = reply.admin;
   return {.owner = owner_of(reply),
           .state = static_cast<VcState>(reply.state),
           .error = static_cast<int>(reply.error),
@@ -59,7 +59,7 @@ Connection connection_of(const Reply& reply) {
 }
 
 Region region_of(const Reply& reply) {
-  auto const& entry = reply.admin;
+  const auto& entry = reply.admin;
   return {.owner = owner_of(reply),
           .id = reply.region,
           .bytes = entry.bytes,
@@ -75,9 +75,9 @@ Region region_of(const Reply& reply) {
 
 Link read_link(DaemonClient& daemon) {
   Reply reply;
-  if (auto const result = daemon.ask(RequestKind::kAdminLink, reply); result != 0)
+  if (const auto result = daemon.ask(RequestKind::kAdminLink, reply); result != 0)
     throw Failure("daemon at " + daemon.socket() + ": " + std::strerror(-result));
-  auto const& entry = reply.admin;
+  const auto& entry = reply.admin;
   Link link{.socket = daemon.socket(),
             .name = std::string(service::text_of(reply.text)),
             .device = std::string(service::text_of(entry.device)),
@@ -116,13 +116,13 @@ std::vector<Region> read_regions(DaemonClient& daemon) {
 std::vector<User> read_users(DaemonClient& daemon) {
   std::vector<User> all;
   walk(daemon, RequestKind::kAdminUser, [&](const Reply& reply) {
-    auto const& entry = reply.admin;
+    const auto& entry = reply.admin;
     if (entry.shown == 0) return;
     auto& user = all.emplace_back();
     user.uid = entry.uid;
     user.trusted = entry.trusted != 0;
     for (std::size_t i = 0; i < service::kResources; ++i) {
-      auto const most = entry.most[i];
+      const auto most = entry.most[i];
       user.budgets.push_back({service::describe(static_cast<service::Resource>(i)).name,
                               entry.used[i],
                               most == service::kNoBound ? std::nullopt : std::optional(most)});

@@ -22,7 +22,7 @@ std::string shorten(double value, double step) {
 
 Table::Table(std::vector<std::string> headings) {
   for (auto& heading : headings) {
-    auto const number = heading.ends_with('>');
+    const auto number = heading.ends_with('>');
     if (number) heading.pop_back();
     numbers_.push_back(number);
   }
@@ -36,10 +36,10 @@ void Table::row(std::vector<std::string> cells) {
 
 std::string Table::text() const {
   std::vector<std::size_t> widths(numbers_.size());
-  for (auto const& row : rows_)
+  for (const auto& row : rows_)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   std::string out;
-  for (auto const& row : rows_) {
+  for (const auto& row : rows_) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       std::string const fill(widths[i] - row[i].size(), ' ');

@@ -60,9 +60,9 @@ bool same_connection(const Connection& a, const Connection& b) {
 }
 
 BusyConnection rates_of(const Connection& now, const Connection* before, double seconds) {
-  VcTraffic const none;
-  auto const& was = before != nullptr ? before->traffic : none;
-  auto const& is = now.traffic;
+  const VcTraffic none;
+  const auto& was = before != nullptr ? before->traffic : none;
+  const auto& is = now.traffic;
   return {&now, rate(was.rx_data_bytes, is.rx_data_bytes, seconds),
           rate(was.tx_data_bytes, is.tx_data_bytes, seconds),
           rate(was.rx_control + was.tx_control, is.rx_control + is.tx_control, seconds)};
@@ -73,18 +73,18 @@ Rates rates_between(const Look& before, const Look& now) {
               .counters = {},
               .drops = 0,
               .connections = {}};
-  for (auto const& [name, value] : now.counters) {
-    auto const old = before.counters.find(name);
-    auto const per_second =
+  for (const auto& [name, value] : now.counters) {
+    const auto old = before.counters.find(name);
+    const auto per_second =
         old == before.counters.end() ? 0 : rate(old->second, value, rates.seconds);
     rates.counters[name] = per_second;
     if (counts_drops(name)) rates.drops += per_second;
   }
   std::map<unsigned, const Connection*> old;
-  for (auto const& c : before.connections) old[c.local_port] = &c;
-  for (auto const& c : now.connections) {
-    auto const at = old.find(c.local_port);
-    bool const known = at != old.end() && same_connection(*at->second, c);
+  for (const auto& c : before.connections) old[c.local_port] = &c;
+  for (const auto& c : now.connections) {
+    const auto at = old.find(c.local_port);
+    const bool known = at != old.end() && same_connection(*at->second, c);
     rates.connections.push_back(rates_of(c, known ? at->second : nullptr, rates.seconds));
   }
   std::stable_sort(rates.connections.begin(), rates.connections.end(), [](auto& a, auto& b) {
@@ -105,8 +105,8 @@ std::size_t rows_for_connections(bool terminal) {
 }
 
 std::string summary(const Look& look, const Rates& rates) {
-  auto const per_second = [&](const char* name) {
-    auto const at = rates.counters.find(name);
+  const auto per_second = [&](const char* name) {
+    const auto at = rates.counters.find(name);
     return at == rates.counters.end() ? 0 : at->second;
   };
   Table table({"", "FRAMES/S>", "BITS/S>", "USER-B/S>", "STUS/S>", "CONTROL/S>"});
@@ -126,9 +126,9 @@ std::string summary(const Look& look, const Rates& rates) {
 std::string busiest(const Rates& rates, std::size_t rows) {
   Table table({"PID>", "", "UPORT>", "PORT>", "PEER", "STATE", "RX-B/S>", "TX-B/S>", "CONTROL/S>",
                "RTT-US>"});
-  for (auto const& busy : rates.connections) {
+  for (const auto& busy : rates.connections) {
     if (rows-- == 0) break;
-    auto const& c = *busy.connection;
+    const auto& c = *busy.connection;
     table.row({std::to_string(c.owner.pid), c.passive ? "<-" : "->", std::to_string(c.uport),
                std::to_string(c.local_port), c.peer, std::string(service::name_of(c.state)),
                short_rate(busy.rx_bytes), short_rate(busy.tx_bytes), short_rate(busy.control),
@@ -144,10 +144,10 @@ std::string json_of(const Look& look, const Rates& rates) {
   json.object().value("link", look.link.name).value("socket", look.link.socket);
   json.value("seconds", rates.seconds).value("dropped_per_second", rates.drops);
   json.object("per_second");
-  for (auto const& [name, value] : rates.counters) json.value(name, value);
+  for (const auto& [name, value] : rates.counters) json.value(name, value);
   json.end().array("connections");
-  for (auto const& busy : rates.connections) {
-    auto const& c = *busy.connection;
+  for (const auto& busy : rates.connections) {
+    const auto& c = *busy.connection;
     json.object().value("pid", c.owner.pid).value("uport", c.uport);
     json.value("local_port", c.local_port).value("peer_mac", c.peer);
     json.value("peer_port", c.peer_port).value("state", service::name_of(c.state));
@@ -163,14 +163,14 @@ std::string json_of(const Look& look, const Rates& rates) {
 void top(const Options& options) {
   watch_for_interrupts();
   let_interrupts_in();
-  bool const terminal = !options.json && ::isatty(STDOUT_FILENO) != 0;
+  const bool terminal = !options.json && ::isatty(STDOUT_FILENO) != 0;
   std::vector<DaemonClient> daemons;
   std::vector<Look> before;
-  for (auto const& socket : options.sockets) {
+  for (const auto& socket : options.sockets) {
     daemons.emplace_back(socket);
     before.push_back(look_at(daemons.back()));
   }
-  auto const step =
+  const auto step =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.interval));
   auto next = Clock::now() + step;
   for (std::uint64_t turn = 0; options.count == 0 || turn < options.count; ++turn) {
@@ -178,7 +178,7 @@ void top(const Options& options) {
     std::string out = terminal ? "\033[H\033[2J" : "";
     for (std::size_t i = 0; i < daemons.size(); ++i) {
       auto now = look_at(daemons[i]);
-      auto const rates = rates_between(before[i], now);
+      const auto rates = rates_between(before[i], now);
       out += options.json
                  ? json_of(now, rates)
                  : summary(now, rates) + busiest(rates, rows_for_connections(terminal)) + '\n';

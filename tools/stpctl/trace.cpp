@@ -43,14 +43,14 @@ constexpr double kNanoseconds = 1e9;
 
 service::AdminEntry status_of(DaemonClient& daemon) {
   service::Reply reply;
-  if (auto const error = daemon.ask(RequestKind::kTraceStatus, reply); error != 0) refuse(error);
+  if (const auto error = daemon.ask(RequestKind::kTraceStatus, reply); error != 0) refuse(error);
   return reply.admin;
 }
 
 // A trace begins only where none runs: nobody's file is emptied for nothing.
 void begin(DaemonClient& daemon, const Options& options) {
   service::Reply reply;
-  auto const known = daemon.ask(RequestKind::kTraceStatus, reply);
+  const auto known = daemon.ask(RequestKind::kTraceStatus, reply);
   if (known != 0 && known != -ENOENT) refuse(known);
   if (known == 0 && reply.admin.finished == 0) refuse(-EBUSY);
   service::UniqueFd const file(
@@ -62,15 +62,15 @@ void begin(DaemonClient& daemon, const Options& options) {
   request.trace.nanoseconds = static_cast<std::uint64_t>(options.seconds * kNanoseconds);
   request.trace.everything = options.everything ? 1 : 0;
   request.trace.stays = options.command == Command::kTraceStart ? 1 : 0;
-  int const fd = file.get();
-  if (auto const error = daemon.ask(request, reply, {&fd, 1}); error != 0) refuse(error);
+  const int fd = file.get();
+  if (const auto error = daemon.ask(request, reply, {&fd, 1}); error != 0) refuse(error);
 }
 
 // Until the daemon has written everything, or time is up.
 service::AdminEntry await_file(DaemonClient& daemon) {
-  auto const until = Clock::now() + kWriteOut;
+  const auto until = Clock::now() + kWriteOut;
   for (;;) {
-    auto const status = status_of(daemon);
+    const auto status = status_of(daemon);
     if (status.finished != 0 || Clock::now() >= until) return status;
     ::usleep(std::chrono::microseconds(kLookInterval).count());
   }
@@ -78,7 +78,7 @@ service::AdminEntry await_file(DaemonClient& daemon) {
 
 void stop(DaemonClient& daemon) {
   service::Reply reply;
-  if (auto const error = daemon.ask(RequestKind::kTraceStop, reply); error != 0) refuse(error);
+  if (const auto error = daemon.ask(RequestKind::kTraceStop, reply); error != 0) refuse(error);
 }
 
 void report(const Options& options, const service::AdminEntry& status) {
@@ -110,7 +110,7 @@ void run(DaemonClient& daemon, const Options& options) {
   while (status_of(daemon).finished == 0 && sleep_until(Clock::now() + kLookInterval)) {
   }
   stop(daemon);
-  auto const status = await_file(daemon);
+  const auto status = await_file(daemon);
   report(options, status);
   check_file(status);
 }
@@ -125,7 +125,7 @@ void trace(const Options& options) {
       return report(options, status_of(daemon));
     case Command::kTraceStop: {
       stop(daemon);
-      auto const status = await_file(daemon);
+      const auto status = await_file(daemon);
       report(options, status);
       return check_file(status);
     }

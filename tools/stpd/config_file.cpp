@@ -55,11 +55,11 @@ class Reader {
 
   // A list may go over several lines, up to its bracket; each may have a comment.
   std::string with_rest_of_list(std::string line, std::istream& file) {
-    auto const equals = line.find('=');
+    const auto equals = line.find('=');
     if (equals == std::string::npos) return line;
-    auto const opening = line.find_first_not_of(" \t", equals + 1);
+    const auto opening = line.find_first_not_of(" \t", equals + 1);
     if (opening == std::string::npos || line[opening] != '[') return line;
-    auto const begin = number_;
+    const auto begin = number_;
     line = without_comment(line);
     for (std::string more; line.find(']') == std::string::npos;) {
       if (!std::getline(file, more)) {
@@ -75,9 +75,9 @@ class Reader {
   void begin_section(const std::string& line) {
     end_section();
     seen_.clear();
-    auto const end = line.find(']');
-    auto const name = end == std::string::npos ? line : line.substr(1, end - 1);
-    auto const known = end != std::string::npos && name.rfind(kSectionPrefix, 0) == 0;
+    const auto end = line.find(']');
+    const auto name = end == std::string::npos ? line : line.substr(1, end - 1);
+    const auto known = end != std::string::npos && name.rfind(kSectionPrefix, 0) == 0;
     section_ = known ? number_ : 0;
     if (known)
       check_name(name.substr(sizeof kSectionPrefix - 1));
@@ -93,7 +93,7 @@ class Reader {
   void check_name(const std::string& name) {
     if (!is_plain(name))
       return complain("link name '" + name + "': write letters, digits, '-', '_' and '.'");
-    auto const same = [&](const LinkOptions& link) { return link.name == name; };
+    const auto same = [&](const LinkOptions& link) { return link.name == name; };
     if (std::any_of(out_.links.begin(), out_.links.end(), same) ||
         (!out_.main.link.empty() && same(out_.main)))
       complain("two links are named '" + name + "': give each a name of its own");
@@ -109,12 +109,12 @@ class Reader {
     if (line.find('=') == std::string::npos)
       return complain("'" + line + "' is no option: write name = value");
     std::istringstream one(line);
-    auto const items = CLI::ConfigTOML().from_config(one);
+    const auto items = CLI::ConfigTOML().from_config(one);
     if (items.empty() || items[0].name.empty() || !items[0].parents.empty())
       return complain("'" + line + "' is no option: write name = value");
-    auto const& name = items[0].name;
+    const auto& name = items[0].name;
     auto values = items[0].inputs;
-    if (auto const [at, is_new] = seen_.emplace(name, number_); !is_new)
+    if (const auto [at, is_new] = seen_.emplace(name, number_); !is_new)
       return complain(name + " stands in line " + std::to_string(at->second) +
                       " already: keep one of them");
     if (!values.empty() && !values[0].empty() && (values[0][0] == '"' || values[0][0] == '\''))
@@ -150,7 +150,7 @@ class Reader {
     if (of_daemon.get_option_no_throw("--" + name) != nullptr)
       return name + " is about the whole daemon: move it above the first [link.NAME]";
     std::string names;
-    for (auto const* const option : table.get_options())
+    for (const auto* const option : table.get_options())
       names += (names.empty() ? "" : ", ") + option->get_single_name();
     return "there is no option '" + name + "' here; there are: " + names;
   }
@@ -176,7 +176,7 @@ bool read_config(const std::string& path, Options& out, std::vector<std::string>
     errors.push_back(path + ": " + std::strerror(errno));
     return false;
   }
-  auto const before = errors.size();
+  const auto before = errors.size();
   Reader(path, out, errors).read(file);
   return errors.size() == before;
 }

@@ -18,7 +18,7 @@ port::LinkConfig parsed(const LinkOptions& link) {
 
 // A MAC address that is not the interface's own takes promiscuous mode, which has to be left.
 bool enters_promiscuous_mode(const LinkOptions& link) {
-  auto const config = parsed(link);
+  const auto config = parsed(link);
   return config.kind == port::LinkKind::kIface && config.mac;
 }
 
@@ -36,7 +36,7 @@ std::unique_ptr<Daemon> Daemon::start(const Options& options) {
   std::unique_ptr<Daemon> daemon(new Daemon);
   daemon->open_links(options);
   if (daemon->links_.empty()) return nullptr;
-  Rights const rights{.user = options.user,
+  const Rights rights{.user = options.user,
                       .group = options.group,
                       .keep_net_admin = std::any_of(options.links.begin(), options.links.end(),
                                                     enters_promiscuous_mode)};
@@ -52,7 +52,7 @@ std::unique_ptr<Daemon> Daemon::start(const Options& options) {
 void Daemon::open_links(const Options& options) {
   wanted_ = options.links.size();
   port::enable_telemetry();
-  for (auto const& link : nics_first(options.links)) {
+  for (const auto& link : nics_first(options.links)) {
     std::string error;
     auto served = ServedLink::open(link, options, wanted_ == 1, error);
     if (served)
@@ -63,7 +63,7 @@ void Daemon::open_links(const Options& options) {
 }
 
 bool Daemon::serve() {
-  for (auto const& link : links_) {
+  for (const auto& link : links_) {
     std::string error;
     if (link->serve(links_.size(), error)) continue;
     log(LogLevel::kError, error, link->name());
@@ -74,29 +74,29 @@ bool Daemon::serve() {
 
 // All of them at once: each may have to wait for its peers.
 Daemon::~Daemon() {
-  for (auto const& link : links_) link->begin_to_leave();
+  for (const auto& link : links_) link->begin_to_leave();
   links_.clear();
 }
 
 void Daemon::apply(const Options& options) {
-  for (auto const& link : links_) link->apply(options);
+  for (const auto& link : links_) link->apply(options);
 }
 
 bool Daemon::is_alive() {
   bool alive = true;
-  for (auto const& link : links_) alive &= link->is_alive();
+  for (const auto& link : links_) alive &= link->is_alive();
   return alive;
 }
 
 void Daemon::look_at_links() {
-  for (auto const& link : links_) link->log_state();
+  for (const auto& link : links_) link->log_state();
 }
 
 std::string Daemon::status() const {
   if (links_.size() == wanted_)
     return std::to_string(wanted_) + (wanted_ == 1 ? " link" : " links");
   std::string names;
-  for (auto const& link : links_) names += (names.empty() ? "" : ", ") + link->name();
+  for (const auto& link : links_) names += (names.empty() ? "" : ", ") + link->name();
   return std::to_string(links_.size()) + " of " + std::to_string(wanted_) + " links: " + names;
 }
 

@@ -36,7 +36,7 @@ const char* name_of(LogLevel level) {
 
 std::string quoted(const std::string& text) {
   std::string out = "\"";
-  for (auto const c : text) {
+  for (const auto c : text) {
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
@@ -57,7 +57,7 @@ std::string time_now() {
   ::clock_gettime(CLOCK_REALTIME, &now);
   ::gmtime_r(&now.tv_sec, &utc);
   std::array<char, 40> text{};
-  auto const length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+  const auto length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
   std::snprintf(text.data() + length, text.size() - length, ".%03ldZ", now.tv_nsec / 1'000'000);
   return text.data();
 }
@@ -69,7 +69,7 @@ std::string as_json(LogLevel level, const std::string& text, const std::string& 
 }
 
 std::string as_text(LogLevel level, const std::string& text, const std::string& link) {
-  auto const weight = level <= LogLevel::kWarning ? std::string(name_of(level)) + ": " : "";
+  const auto weight = level <= LogLevel::kWarning ? std::string(name_of(level)) + ": " : "";
   return "stpd: " + (link.empty() ? "" : "[" + link + "] ") + weight + text + "\n";
 }
 
@@ -112,7 +112,7 @@ LogThread::LogThread()
 }
 
 LogThread::~LogThread() {
-  auto const written = writer_->flush(LogWriter::kFarewell);
+  const auto written = writer_->flush(LogWriter::kFarewell);
   std::lock_guard const guard(writer().mutex);
   writer().now.reset();
   writer().lost = !written;

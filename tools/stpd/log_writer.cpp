@@ -18,7 +18,7 @@ namespace {
 // What cannot be written, to a pipe without a reader say, is nobody's loss.
 void write_all(int file, std::string_view text) {
   while (!text.empty()) {
-    auto const written = ::write(file, text.data(), text.size());
+    const auto written = ::write(file, text.data(), text.size());
     if (written >= 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno == EAGAIN) {  // somebody else has set O_NONBLOCK
@@ -55,7 +55,7 @@ struct LogWriter::State {
     for (;;) {
       added.wait(lock, [this] { return stopping || !empty(); });
       if (empty()) return;
-      auto const line = next(missing);
+      const auto line = next(missing);
       writing = true;
       lock.unlock();
       write_all(file, line);

@@ -35,19 +35,19 @@ sigset_t block_signals() {
 std::string reloading() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  auto const microseconds = now.tv_sec * 1'000'000 + now.tv_nsec / 1'000;
+  const auto microseconds = now.tv_sec * 1'000'000 + now.tv_nsec / 1'000;
   return "RELOADING=1\nMONOTONIC_USEC=" + std::to_string(microseconds);
 }
 
 void reload(int argc, char** argv, stp::stpd::Daemon& daemon, Options& options) {
   std::vector<std::string> errors;
   auto wanted = stp::stpd::reload_options(argc, argv, errors);
-  for (auto const& error : errors) log(LogLevel::kError, error);
+  for (const auto& error : errors) log(LogLevel::kError, error);
   if (!wanted) return log(LogLevel::kError, "not reloaded: what was, holds");
   stp::stpd::set_log(wanted->log_level, wanted->log_format);
   daemon.apply(*wanted);
   log(LogLevel::kInfo, "reloaded: log, quotas and who may listen hold from now on");
-  for (auto const& name : needs_restart(options, *wanted))
+  for (const auto& name : needs_restart(options, *wanted))
     log(LogLevel::kWarning, name + ": takes a restart of stpd to change");
   options.log_level = wanted->log_level;
   options.log_format = wanted->log_format;
@@ -59,12 +59,12 @@ int serve(int argc, char** argv, const sigset_t& signals, const stp::stpd::Notif
           stp::stpd::Daemon& daemon, Options options) {
   // Threads beat once in a second at least: asking more often proves nothing.
   constexpr std::chrono::microseconds kLeast{1'500'000}, kLook{500'000};
-  auto const watchdog = notifier.watchdog();
-  auto const interval = watchdog ? std::max(*watchdog / 2, kLeast) : kLook;
+  const auto watchdog = notifier.watchdog();
+  const auto interval = watchdog ? std::max(*watchdog / 2, kLeast) : kLook;
   auto since_asked = std::chrono::microseconds{0};
-  timespec const wait{.tv_sec = 0, .tv_nsec = kLook.count() * 1'000};
+  const timespec wait{.tv_sec = 0, .tv_nsec = kLook.count() * 1'000};
   for (;;) {
-    auto const signal = ::sigtimedwait(&signals, nullptr, &wait);
+    const auto signal = ::sigtimedwait(&signals, nullptr, &wait);
     if (signal == SIGHUP) {
       notifier.tell(reloading());
       reload(argc, argv, daemon, options);
@@ -82,16 +82,16 @@ int serve(int argc, char** argv, const sigset_t& signals, const stp::stpd::Notif
 }
 
 int run(int argc, char** argv, const Options& options) {
-  auto const signals = block_signals();
+  const auto signals = block_signals();
   stp::service::raise_file_limit();
   stp::stpd::set_log(options.log_level, options.log_format);
-  stp::stpd::Notifier const notifier;
-  auto const daemon = stp::stpd::Daemon::start(options);
+  const stp::stpd::Notifier notifier;
+  const auto daemon = stp::stpd::Daemon::start(options);
   if (!daemon) return 1;
-  auto const status = daemon->status();
+  const auto status = daemon->status();
   log(LogLevel::kInfo, options.links.size() == 1 ? "ready" : "ready: " + status);
   notifier.tell("READY=1\nSTATUS=Serving " + status);
-  auto const signal = serve(argc, argv, signals, notifier, *daemon, options);
+  const auto signal = serve(argc, argv, signals, notifier, *daemon, options);
   notifier.tell("STOPPING=1");
   log(LogLevel::kInfo, std::string("leaving: ") + (signal == SIGTERM ? "SIGTERM" : "SIGINT"));
   return 0;
@@ -101,7 +101,7 @@ int run(int argc, char** argv, const Options& options) {
 
 int main(int argc, char** argv) {
   try {
-    auto const choice = stp::stpd::parse_options(argc, argv);
+    const auto choice = stp::stpd::parse_options(argc, argv);
     return choice.options ? run(argc, argv, *choice.options) : choice.exit_status;
   } catch (const std::exception& error) {
     log(LogLevel::kError, error.what());

@@ -13,25 +13,25 @@ namespace stp::stpd {
 namespace {
 
 service::UniqueFd connect_to_manager() {
-  auto const* const path = std::getenv("NOTIFY_SOCKET");
+  const auto* const path = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address{};
-  auto const length = path == nullptr ? 0 : std::strlen(path);
+  const auto length = path == nullptr ? 0 : std::strlen(path);
   if (length < 2 || length >= sizeof address.sun_path || (path[0] != '/' && path[0] != '@'))
     return {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path, length);
   if (path[0] == '@') address.sun_path[0] = '\0';  // a name that is in no directory
   service::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  auto const size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
   if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) return {};
   return fd;
 }
 
 std::optional<std::uint64_t> number_in(const char* variable) {
-  auto const* const text = std::getenv(variable);
+  const auto* const text = std::getenv(variable);
   if (text == nullptr) return std::nullopt;
   char* end = nullptr;
-  auto const value = std::strtoull(text, &end, 10);
+  const auto value = std::strtoull(text, &end, 10);
   return end == text || *end != '\0' ? std::nullopt : std::optional<std::uint64_t>(value);
 }
 
@@ -39,8 +39,8 @@ std::optional<std::uint64_t> number_in(const char* variable) {
 
 // Connected now: later this process may lack the right to.
 Notifier::Notifier() : socket_(connect_to_manager()) {
-  auto const interval = number_in("WATCHDOG_USEC");
-  auto const pid = number_in("WATCHDOG_PID");
+  const auto interval = number_in("WATCHDOG_USEC");
+  const auto pid = number_in("WATCHDOG_PID");
   if (interval.value_or(0) != 0 && (!pid || *pid == static_cast<std::uint64_t>(::getpid())))
     watchdog_ = std::chrono::microseconds(*interval);
 }

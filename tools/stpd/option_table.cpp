@@ -20,9 +20,9 @@ template <typename T>
 void add_choice(CLI::App& app, const std::string& name, T& out, const std::string& description,
                 const std::vector<std::pair<std::string, T>>& choices) {
   std::string words;
-  for (auto const& [word, value] : choices) words += (words.empty() ? "" : "|") + word;
-  auto const take = [&out, choices, words, name](const std::string& text) {
-    for (auto const& [word, value] : choices)
+  for (const auto& [word, value] : choices) words += (words.empty() ? "" : "|") + word;
+  const auto take = [&out, choices, words, name](const std::string& text) {
+    for (const auto& [word, value] : choices)
       if (word == text) return void(out = value);
     refuse(name + " " + text + ": write one of " + words);
   };
@@ -32,9 +32,9 @@ void add_choice(CLI::App& app, const std::string& name, T& out, const std::strin
 template <typename T>
 void add_size(CLI::App& app, const std::string& name, T& out, const std::string& description) {
   constexpr std::uint64_t kMebi = 1U << 20, kGibi = 1U << 30;
-  auto const usual =
+  const auto usual =
       out % kGibi == 0 ? std::to_string(out / kGibi) + "GiB" : std::to_string(out / kMebi) + "MiB";
-  auto const take = [&out, name](const std::string& text) { out = parse_size(name, text); };
+  const auto take = [&out, name](const std::string& text) { out = parse_size(name, text); };
   app.add_option_function<std::string>(name, take, description)
       ->type_name("SIZE")
       ->default_str(usual);
@@ -43,7 +43,7 @@ void add_size(CLI::App& app, const std::string& name, T& out, const std::string&
 // Where 0 stands for a part of the machine's memory, which the description says.
 void add_size_of_memory(CLI::App& app, const std::string& name, std::uint64_t& out,
                         const std::string& description) {
-  auto const take = [&out, name](const std::string& text) {
+  const auto take = [&out, name](const std::string& text) {
     out = parse_size(name, text);
     if (out == 0) refuse(name + " 0: write a size above 0, as 4GiB, or leave it out");
   };
@@ -53,7 +53,7 @@ void add_size_of_memory(CLI::App& app, const std::string& name, std::uint64_t& o
 template <typename T>
 CLI::Option* add_count(CLI::App& app, const std::string& name, T& out,
                        const std::string& description) {
-  auto const take = [&out, name](const std::string& text) {
+  const auto take = [&out, name](const std::string& text) {
     out = static_cast<T>(parse_count(name, text, std::numeric_limits<T>::max()));
   };
   return app.add_option_function<std::string>(name, take, description)->type_name("N");
@@ -90,14 +90,14 @@ void check_address(const std::string& text) {
 }
 
 uid_t user_named(const std::string& option, const std::string& name) {
-  auto const user = service::find_user(name);
+  const auto user = service::find_user(name);
   if (!user)
     refuse(option + " " + name + ": there is no such user (useradd --system " + name + ")");
   return *user;
 }
 
 gid_t group_named(const std::string& option, const std::string& name) {
-  auto const group = service::find_group(name);
+  const auto group = service::find_group(name);
   if (!group)
     refuse(option + " " + name + ": there is no such group (groupadd --system " + name + ")");
   return *group;
@@ -105,9 +105,9 @@ gid_t group_named(const std::string& option, const std::string& name) {
 
 std::vector<service::PortRule> parse_rules(const std::vector<std::string>& texts) {
   std::vector<service::PortRule> rules;
-  for (auto const& text : texts) {
+  for (const auto& text : texts) {
     std::string error;
-    auto const rule = service::PortRules::parse(text, error);
+    const auto rule = service::PortRules::parse(text, error);
     if (!rule) refuse("--listen " + error);
     rules.push_back(*rule);
   }
@@ -116,7 +116,7 @@ std::vector<service::PortRule> parse_rules(const std::vector<std::string>& texts
 
 // One who is alone may have all of it, and then nothing is left for who comes later.
 unsigned parse_share(const std::string& text) {
-  auto const percent = parse_count("--user-share", text, 100);
+  const auto percent = parse_count("--user-share", text, 100);
   if (percent == 0)
     refuse("--user-share 0: write how many per cent a user may have who is alone, 1 to 100");
   return static_cast<unsigned>(percent);
@@ -288,7 +288,7 @@ void add_daemon_options(CLI::App& app, Options& out) {
 }
 
 bool complete(Options& options, std::vector<std::string>& errors) {
-  auto const before = errors.size();
+  const auto before = errors.size();
   if (!options.main.link.empty()) options.links.insert(options.links.begin(), options.main);
   if (options.links.empty())
     errors.emplace_back("no link: give --link LINK, or --config FILE with link = \"LINK\" in it");

@@ -14,8 +14,8 @@ namespace {
 template <typename T>
 std::optional<T> whole_number(const std::string& text, int base = 10) {
   T number{};
-  auto const* const end = text.data() + text.size();
-  auto const [stop, failure] = std::from_chars(text.data(), end, number, base);
+  const auto* const end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, number, base);
   if (failure != std::errc() || stop != end) return std::nullopt;
   return number;
 }
@@ -24,15 +24,15 @@ std::optional<T> whole_number(const std::string& text, int base = 10) {
 std::optional<unsigned> unit_bits(std::string unit) {
   unit = CLI::detail::to_lower(CLI::detail::trim_copy(unit));
   if (unit.empty() || unit == "b") return 0;
-  auto const at = std::string("kmgt").find(unit.front());
-  auto const rest = unit.substr(1);
+  const auto at = std::string("kmgt").find(unit.front());
+  const auto rest = unit.substr(1);
   if (at == std::string::npos || !(rest.empty() || rest == "b" || rest == "i" || rest == "ib"))
     return std::nullopt;
   return 10 * (static_cast<unsigned>(at) + 1);
 }
 
 unsigned parse_cpu(const std::string& text, const std::string& all) {
-  auto const cpu = whole_number<unsigned>(text);
+  const auto cpu = whole_number<unsigned>(text);
   if (!cpu || *cpu >= CPU_SETSIZE)
     refuse("--cpus " + all + ": write numbers and ranges, as 2 or 2-3,6");
   return *cpu;
@@ -45,16 +45,16 @@ void refuse(const std::string& what) {
 }
 
 std::uint64_t parse_count(const std::string& option, const std::string& text, std::uint64_t most) {
-  auto const count = whole_number<std::uint64_t>(text);
+  const auto count = whole_number<std::uint64_t>(text);
   if (!count || *count > most)
     refuse(option + " " + text + ": write a whole number from 0 to " + std::to_string(most));
   return *count;
 }
 
 std::uint64_t parse_size(const std::string& option, const std::string& text) {
-  auto const digits = text.find_first_not_of("0123456789");
-  auto const number = whole_number<std::uint64_t>(text.substr(0, digits));
-  auto const bits = unit_bits(digits == std::string::npos ? "" : text.substr(digits));
+  const auto digits = text.find_first_not_of("0123456789");
+  const auto number = whole_number<std::uint64_t>(text.substr(0, digits));
+  const auto bits = unit_bits(digits == std::string::npos ? "" : text.substr(digits));
   if (!number || !bits || *number > ~std::uint64_t{0} >> *bits)
     refuse(option + " " + text + ": write a size, as 4096, 512KiB, 64MiB or 4GiB");
   return *number << *bits;
@@ -66,10 +66,10 @@ std::vector<unsigned> parse_cpus(const std::string& text) {
   CPU_ZERO(&usable);
   ::sched_getaffinity(0, sizeof usable, &usable);
   std::vector<unsigned> cpus;
-  for (auto const& part : CLI::detail::split(text, ',')) {
-    auto const dash = part.find('-');
-    auto const first = parse_cpu(part.substr(0, dash), text);
-    auto const last = dash == std::string::npos ? first : parse_cpu(part.substr(dash + 1), text);
+  for (const auto& part : CLI::detail::split(text, ',')) {
+    const auto dash = part.find('-');
+    const auto first = parse_cpu(part.substr(0, dash), text);
+    const auto last = dash == std::string::npos ? first : parse_cpu(part.substr(dash + 1), text);
     if (last < first) refuse("--cpus " + text + ": " + part + " ends before it begins");
     for (auto cpu = first; cpu <= last; ++cpu) {
       if (!CPU_ISSET(cpu, &usable))
@@ -82,7 +82,7 @@ std::vector<unsigned> parse_cpus(const std::string& text) {
 }
 
 mode_t parse_mode(const std::string& text) {
-  auto const mode = whole_number<unsigned>(text, 8);
+  const auto mode = whole_number<unsigned>(text, 8);
   if (!mode || *mode > 0777) refuse("--socket-mode " + text + ": write three octal digits, as 660");
   return static_cast<mode_t>(*mode);
 }

@@ -56,10 +56,10 @@ int check(const std::string& path) {
   Options options;
   std::vector<std::string> errors;
   if (read_config(path, options, errors)) complete(options, errors);
-  for (auto const& error : errors) std::fprintf(stderr, "stpd: %s\n", error.c_str());
+  for (const auto& error : errors) std::fprintf(stderr, "stpd: %s\n", error.c_str());
   if (!errors.empty()) return 1;
   std::printf("%s: nothing is wrong; links:", path.c_str());
-  for (auto const& link : options.links)
+  for (const auto& link : options.links)
     std::printf(" %s (%s)", link.name.c_str(), link.link.c_str());
   std::printf("\n");
   return 0;
@@ -80,7 +80,7 @@ Choice parse_options(int argc, char** argv) {
   if (!files.check.empty()) return {std::nullopt, check(files.check)};
   std::vector<std::string> errors;
   auto options = put_together(argc, argv, files.config, errors);
-  for (auto const& error : errors) std::fprintf(stderr, "stpd: %s\n", error.c_str());
+  for (const auto& error : errors) std::fprintf(stderr, "stpd: %s\n", error.c_str());
   return {std::move(options), 1};
 }
 
@@ -95,7 +95,7 @@ std::optional<Options> reload_options(int argc, char** argv, std::vector<std::st
 
 std::vector<std::string> needs_restart(const Options& now, const Options& wanted) {
   std::vector<std::string> names;
-  auto const compare = [&](const char* name, bool same) {
+  const auto compare = [&](const char* name, bool same) {
     if (!same) names.emplace_back(name);
   };
   compare("links and their options", now.links == wanted.links);

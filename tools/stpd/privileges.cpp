@@ -22,7 +22,7 @@ bool keep_only(std::uint32_t mask) {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   std::array<__user_cap_data_struct, 2> sets{};
   if (::syscall(SYS_capget, &header, sets.data()) != 0) return false;
-  auto const kept = sets[0].permitted & mask;
+  const auto kept = sets[0].permitted & mask;
   sets = {};
   sets[0] = {.effective = kept, .permitted = kept, .inheritable = 0};
   ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
@@ -36,17 +36,17 @@ bool become(uid_t user, gid_t group) {
 
 // Whose group it is when none is named.
 std::optional<gid_t> group_of(uid_t user) {
-  auto const* const entry = ::getpwuid(user);
+  const auto* const entry = ::getpwuid(user);
   return entry == nullptr ? std::nullopt : std::optional<gid_t>(entry->pw_gid);
 }
 
 bool change_user(const Rights& rights, std::string& error) {
-  auto const user = service::find_user(rights.user);
+  const auto user = service::find_user(rights.user);
   if (!user) {
     error = "user " + rights.user + ": there is no such user: useradd --system " + rights.user;
     return false;
   }
-  auto const group = rights.group.empty() ? group_of(*user) : service::find_group(rights.group);
+  const auto group = rights.group.empty() ? group_of(*user) : service::find_group(rights.group);
   if (!group) {
     error = rights.group.empty() ? "user " + rights.user + " has no group of its own: name one"
                                  : "group " + rights.group + ": there is no such group";
@@ -65,7 +65,7 @@ bool change_user(const Rights& rights, std::string& error) {
 bool drop_rights(const Rights& rights, std::string& error) {
   if (!rights.user.empty() && !change_user(rights, error)) return false;
   if (::geteuid() == 0) return true;
-  auto const mask = rights.keep_net_admin ? CAP_TO_MASK(CAP_NET_ADMIN) : 0U;
+  const auto mask = rights.keep_net_admin ? CAP_TO_MASK(CAP_NET_ADMIN) : 0U;
   if (keep_only(mask) && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) return true;
   error = std::string("cannot give up capabilities: ") + std::strerror(errno);
   return false;

@@ -86,13 +86,13 @@ bool ServedLink::listen(const Options& options, std::string& error) {
   // belongs to whom stpd will be, so that the socket can be removed in the end. Where it cannot be
   // made, listening says what is wrong.
   service::make_directory_of(options_.socket, service::find_user(options.user));
-  auto const result = server_.listen(options.socket_access);
+  const auto result = server_.listen(options.socket_access);
   if (result != 0) error = listen_error(options_.socket, result);
   return result == 0;
 }
 
 bool ServedLink::serve(std::size_t links, std::string& error) {
-  if (auto const result = server_.start(links); result != 0) {
+  if (const auto result = server_.start(links); result != 0) {
     error = std::string("cannot serve: ") + std::strerror(-result);
     return false;
   }
@@ -113,7 +113,7 @@ void ServedLink::apply(const Options& options) {
 }
 
 void ServedLink::log_link() {
-  auto const& info = service_.port().info();
+  const auto& info = service_.port().info();
   log(LogLevel::kInfo, "link " + info.link + ": device " + info.device + " (" + info.driver +
                            "), mac " + port::to_string(info.mac) + ", mtu " +
                            std::to_string(info.mtu) + ", max_stu " + std::to_string(info.max_stu) +
@@ -121,13 +121,13 @@ void ServedLink::log_link() {
                            (info.address ? ", address " + port::to_string(*info.address) : ""));
   log(LogLevel::kInfo, "socket " + options_.socket);
   if (trace_) log(LogLevel::kInfo, "trace " + options_.pcap);
-  if (auto const path = port::telemetry_socket(); !path.empty())
+  if (const auto path = port::telemetry_socket(); !path.empty())
     log(LogLevel::kInfo, "telemetry " + path);
   warn_of_late_frames();
 }
 
 void ServedLink::warn_of_late_frames() {
-  auto const& info = service_.port().info();
+  const auto& info = service_.port().info();
   if (options_.poll != service::PollPolicy::kInterrupt || service_.port().wake_fd() >= 0) return;
   log(LogLevel::kWarning, "driver " + info.driver +
                               " cannot wake a sleeper: poll=interrupt behaves as adaptive, and the "
@@ -135,8 +135,8 @@ void ServedLink::warn_of_late_frames() {
 }
 
 bool ServedLink::is_alive() {
-  auto const turns = loop_.heartbeat().beats(), requests = server_.heartbeat().beats();
-  auto const alive = turns != seen_turns_ && requests != seen_requests_;
+  const auto turns = loop_.heartbeat().beats(), requests = server_.heartbeat().beats();
+  const auto alive = turns != seen_turns_ && requests != seen_requests_;
   seen_turns_ = turns;
   seen_requests_ = requests;
   return alive;
@@ -184,7 +184,7 @@ ServedLink::~ServedLink() {
 }
 
 void ServedLink::wait_for_disconnects() {
-  auto const until = std::chrono::steady_clock::now() + kGoodbye;
+  const auto until = std::chrono::steady_clock::now() + kGoodbye;
   while (std::chrono::steady_clock::now() < until) {
     {
       std::lock_guard guard(service_.lock());
@@ -195,7 +195,7 @@ void ServedLink::wait_for_disconnects() {
 }
 
 std::vector<port::PortCounter> ServedLink::own_counters() const {
-  auto const& clients = server_.counts();
+  const auto& clients = server_.counts();
   return {{"clients", clients.clients},
           {"clients_refused", clients.refused},
           {"clients_bad_messages", clients.bad_messages},
@@ -209,7 +209,7 @@ std::vector<port::PortCounter> ServedLink::own_counters() const {
 
 void ServedLink::log_counters() {
   log(LogLevel::kInfo, "counters:");
-  for (auto const& counter : service_.all_counters())
+  for (const auto& counter : service_.all_counters())
     if (counter.value != 0)
       log(LogLevel::kInfo, "  " + counter.name + " " + std::to_string(counter.value));
 }

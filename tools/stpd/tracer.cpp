@@ -16,10 +16,10 @@ constexpr unsigned kMostLost = 4;  // writers, each with a ring
 
 bool is_arp(Bytes head) {
   constexpr std::size_t kTypeAt = 12;
-  auto const type_at = [&](std::size_t at) -> std::uint16_t {
+  const auto type_at = [&](std::size_t at) -> std::uint16_t {
     return head.size() < at + 2 ? std::uint16_t{0} : wire::load16(head.data() + at);
   };
-  auto const type = type_at(kTypeAt);
+  const auto type = type_at(kTypeAt);
   return (type == wire::kVlanEtherType ? type_at(kTypeAt + wire::kVlanSize) : type) ==
          kEtherTypeArp;
 }

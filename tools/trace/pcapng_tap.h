@@ -13,8 +13,8 @@ class PcapngTap final : public port::Tap {
  public:
   explicit PcapngTap(PcapngWriter& writer) : writer_(writer) {}
   void frame(Bytes head, Bytes rest, bool sent) override {
-    auto const now = std::chrono::system_clock::now().time_since_epoch();
-    auto const time = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
     writer_.frame(static_cast<Time>(time), head, rest,
                   sent ? PcapngWriter::Way::kSent : PcapngWriter::Way::kReceived);
   }

@@ -57,7 +57,7 @@ class Block {
   // The length stands at both ends of a block.
   const std::vector<std::byte>& finish() {
     add(std::uint32_t{kEndOfOptions});
-    auto const length = static_cast<std::uint32_t>(bytes_.size() + sizeof(std::uint32_t));
+    const auto length = static_cast<std::uint32_t>(bytes_.size() + sizeof(std::uint32_t));
     add(length);
     std::memcpy(bytes_.data() + sizeof(std::uint32_t), &length, sizeof length);
     return bytes_;
@@ -65,7 +65,7 @@ class Block {
 
  private:
   void append(const void* data, std::size_t size) {
-    auto const* const from = static_cast<const std::byte*>(data);
+    const auto* const from = static_cast<const std::byte*>(data);
     bytes_.insert(bytes_.end(), from, from + size);
   }
   std::vector<std::byte> bytes_;
@@ -87,7 +87,7 @@ std::vector<std::byte> file_header(const PcapngWriter::Options& options) {
   interface.option(kTimeResolution, &kNanoseconds, sizeof kNanoseconds);
 
   auto header = section.finish();
-  auto const& description = interface.finish();
+  const auto& description = interface.finish();
   header.insert(header.end(), description.begin(), description.end());
   return header;
 }
@@ -150,8 +150,8 @@ PcapngWriter::State::State(service::UniqueFd opened, const Options& options)
 std::unique_ptr<PcapngWriter> PcapngWriter::create(const std::string& path, Options options,
                                                    std::string& error) {
   service::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  auto const header = file_header(options);
-  auto const written = file ? ::write(file.get(), header.data(), header.size()) : -1;
+  const auto header = file_header(options);
+  const auto written = file ? ::write(file.get(), header.data(), header.size()) : -1;
   if (written != static_cast<ssize_t>(header.size())) {
     error = path + ": " + std::strerror(written < 0 ? errno : ENOSPC);
     return nullptr;
@@ -163,7 +163,7 @@ std::unique_ptr<PcapngWriter> PcapngWriter::create(const std::string& path, Opti
 
 std::unique_ptr<PcapngWriter> PcapngWriter::create(service::UniqueFd file, const Options& options) {
   auto state = std::make_shared<State>(std::move(file), options);
-  auto const header = file_header(options);
+  const auto header = file_header(options);
   std::uint64_t at = 0;
   state->put(header.data(), header.size(), at);
   state->head = at;
@@ -218,8 +218,8 @@ int PcapngWriter::error() const {
 }
 
 void PcapngWriter::State::put(const void* data, std::size_t size, std::uint64_t& at) {
-  auto const place = at % ring.size();
-  auto const first = std::min(size, ring.size() - place);
+  const auto place = at % ring.size();
+  const auto first = std::min(size, ring.size() - place);
   if (first != 0) std::memcpy(ring.data() + place, data, first);
   if (first != size)
     std::memcpy(ring.data(), static_cast<const std::byte*>(data) + first, size - first);
@@ -234,20 +234,20 @@ void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
   }
   if (state.closed.load(std::memory_order_relaxed)) return;
   if (state.frames.load(std::memory_order_relaxed) >= state.max_frames) return;
-  auto const size = head.size() + rest.size();
-  auto const length = sizeof(PacketHead) + padded(size) + sizeof(PacketTail);
+  const auto size = head.size() + rest.size();
+  const auto length = sizeof(PacketHead) + padded(size) + sizeof(PacketTail);
   auto at = state.head.load(std::memory_order_relaxed);
-  auto const used = at - state.tail.load(std::memory_order_acquire);
+  const auto used = at - state.tail.load(std::memory_order_acquire);
   if (length > state.ring.size() - used) {
     state.dropped.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  PacketHead const packet{.length = static_cast<std::uint32_t>(length),
+  const PacketHead packet{.length = static_cast<std::uint32_t>(length),
                           .time_high = static_cast<std::uint32_t>(time >> 32),
                           .time_low = static_cast<std::uint32_t>(time),
                           .captured = static_cast<std::uint32_t>(size),
                           .original = static_cast<std::uint32_t>(size)};
-  PacketTail const tail{.flags = static_cast<std::uint32_t>(way),
+  const PacketTail tail{.flags = static_cast<std::uint32_t>(way),
                         .length = static_cast<std::uint32_t>(length)};
   constexpr std::array<std::byte, 3> kPadding{};
   state.put(&packet, sizeof packet, at);
@@ -258,7 +258,7 @@ void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
   state.head.store(at, std::memory_order_release);
   state.frames.fetch_add(1, std::memory_order_relaxed);
   // Once per filling, so that a busy link does not cost a system call per frame.
-  auto const half = state.ring.size() / 2;
+  const auto half = state.ring.size() / 2;
   if (used < half && used + length >= half) state.filling.notify_one();
 }
 
@@ -281,13 +281,13 @@ void PcapngWriter::State::run() {
 
 // False: the file takes no more.
 bool PcapngWriter::State::drain() {
-  auto const from = tail.load(std::memory_order_relaxed);
-  auto const size = head.load(std::memory_order_acquire) - from;
+  const auto from = tail.load(std::memory_order_relaxed);
+  const auto size = head.load(std::memory_order_acquire) - from;
   if (size == 0) return true;
-  auto const place = from % ring.size();
-  auto const first = std::min<std::size_t>(size, ring.size() - place);
+  const auto place = from % ring.size();
+  const auto first = std::min<std::size_t>(size, ring.size() - place);
   std::array<iovec, 2> parts{{{ring.data() + place, first}, {ring.data(), size - first}}};
-  auto const written = ::writev(file.get(), parts.data(), 2);
+  const auto written = ::writev(file.get(), parts.data(), 2);
   if (written != static_cast<ssize_t>(size)) return give_up(written);
   file_size += size;
   tail.store(from + size, std::memory_order_release);
@@ -297,7 +297,7 @@ bool PcapngWriter::State::drain() {
 // A full disk, say: the frames before stay readable.
 bool PcapngWriter::State::give_up(ssize_t written) {
   error = written < 0 ? -errno : -ENOSPC;
-  [[maybe_unused]] auto const cut = ::ftruncate(file.get(), static_cast<off_t>(file_size.load()));
+  [[maybe_unused]] const auto cut = ::ftruncate(file.get(), static_cast<off_t>(file_size.load()));
   return false;
 }
 

@@ -49,14 +49,14 @@ std::string lua_name(Op op, const stp::wire::FieldName& field) {
 
 std::string table() {
   std::string text = std::string(kBegin) + "local OPS = {\n";
-  for (auto const& operation : stp::wire::operations()) {
+  for (const auto& operation : stp::wire::operations()) {
     char begin[32];
     std::snprintf(begin, sizeof begin, "  [0x%02x] = { \"%s\"", static_cast<unsigned>(operation.op),
                   operation.short_name);
     std::string line = begin;
-    for (auto const& field : operation.fields) {
+    for (const auto& field : operation.fields) {
       if (field.name == "EtherType") continue;  // 0 by rule 3.14: tells nobody anything
-      std::string const next =
+      const std::string next =
           "{ \"" + lua_name(operation.op, field) + "\", " + lua_word(field.word) + " }";
       line += ',';
       if (line.size() + next.size() + 4 > kLineLength) {
@@ -73,7 +73,7 @@ std::string table() {
 int write_into(const char* path) {
   std::ifstream in(path);
   std::string whole{std::istreambuf_iterator<char>(in), {}};
-  auto const begin = whole.find(kBegin), end = whole.find(kEnd);
+  const auto begin = whole.find(kBegin), end = whole.find(kEnd);
   if (begin == std::string::npos || end == std::string::npos || end < begin) {
     std::fprintf(stderr, "stp-dissector-table: %s has no lines that begin and end the table\n",
                  path);

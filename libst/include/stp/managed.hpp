@@ -127,7 +127,7 @@ inline stm_event_t next_event(stm_queue_t queue,
 // As next_event, and it has to be one of success.
 inline stm_event_t expect_event(stm_queue_t queue, unsigned kind,
                                 std::chrono::microseconds patience) {
-  auto const event = next_event(queue, patience);
+  const auto event = next_event(queue, patience);
   if (event.status != 0) throw Error(event.status, "an operation");
   if (event.kind != kind) throw Error(-EPROTO, "another event than expected");
   return event;

@@ -17,8 +17,8 @@ Cno::~Cno() {
 }
 
 Result Cno::create(Ia& ia, Agent agent, std::shared_ptr<Cno>& out) {
-  Lock const lock(ia.mutex());
-  auto const watched = static_cast<bool>(agent);
+  const Lock lock(ia.mutex());
+  const auto watched = static_cast<bool>(agent);
   out = ia.adopt(std::make_shared<Cno>(ia));
   out->agent_ = std::move(agent);
   if (watched) ia.watch();
@@ -26,9 +26,9 @@ Result Cno::create(Ia& ia, Agent agent, std::shared_ptr<Cno>& out) {
 }
 
 Result Cno::create_with_fd(Ia& ia, int& fd, std::shared_ptr<Cno>& out) {
-  auto const made = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  const auto made = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (made < 0) return Result::kInsufficientResources;
-  Lock const lock(ia.mutex());
+  const Lock lock(ia.mutex());
   out = ia.adopt(std::make_shared<Cno>(ia));
   out->fd_ = fd = made;
   ia.watch();
@@ -36,7 +36,7 @@ Result Cno::create_with_fd(Ia& ia, int& fd, std::shared_ptr<Cno>& out) {
 }
 
 Result Cno::free() {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (used() || !waiters_.empty()) return Result::kInvalidState;
   ia().forget(*this);
@@ -44,7 +44,7 @@ Result Cno::free() {
 }
 
 Result Cno::modify_agent(Agent agent) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (agent) ia().watch();
   agent_ = std::move(agent);
@@ -52,7 +52,7 @@ Result Cno::modify_agent(Agent agent) {
 }
 
 bool Cno::has_agent() {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   return static_cast<bool>(agent_);
 }
 
@@ -62,20 +62,20 @@ void* Cno::next() {
   triggered_.pop_front();
   std::uint64_t value;
   if (fd_ >= 0 && triggered_.empty()) [[maybe_unused]]
-    auto const got = ::read(fd_, &value, sizeof value);
+    const auto got = ::read(fd_, &value, sizeof value);
   return evd;
 }
 
 Result Cno::wait(std::uint32_t timeout, void*& evd) {
-  auto const deadline = timeout == Evd::kForEver
+  const auto deadline = timeout == Evd::kForEver
                             ? Deadline::max()
                             : std::chrono::steady_clock::now() + std::chrono::microseconds(timeout);
-  auto const keep = shared_from_this();
+  const auto keep = shared_from_this();
   Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   Progress::Waiter waiter;
   waiters_.push_back(&waiter);
-  auto const error = ia().progress().wait(
+  const auto error = ia().progress().wait(
       lock, waiter, [&] { return !triggered_.empty() || freed(); }, deadline);
   std::erase(waiters_, &waiter);
   if (freed()) return Result::kAbort;
@@ -86,7 +86,7 @@ Result Cno::wait(std::uint32_t timeout, void*& evd) {
 }
 
 Result Cno::take_trigger(void*& evd) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
   if (triggered_.empty()) return Result::kQueueEmpty;
@@ -104,7 +104,7 @@ void Cno::trigger(const std::shared_ptr<Evd>& evd) {
 }
 
 void Cno::forget(const Evd& evd) {
-  std::erase_if(triggered_, [&](auto const& waiting) { return waiting.get() == &evd; });
+  std::erase_if(triggered_, [&](const auto& waiting) { return waiting.get() == &evd; });
 }
 
 // EVDs keep their CNO: it must not keep them as well.

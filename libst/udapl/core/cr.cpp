@@ -18,24 +18,24 @@ Cr::Cr(Ia& ia, stm_connection_t connection, PrivateData data, std::shared_ptr<Ep
 Cr::~Cr() = default;
 
 Result Cr::accept(std::shared_ptr<Ep> ep, std::span<const std::byte> private_data) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed() || (ep && ep->freed())) return Result::kInvalidHandle;
   if (reserved_ && ep && ep != reserved_) return Result::kInvalidParameter;
   if (!ep) ep = reserved_;
   if (!ep) return Result::kInvalidParameter;
-  auto const keep = shared_from_this();
-  if (auto const result = ep->accept(connection_, private_data); result != Result::kSuccess)
+  const auto keep = shared_from_this();
+  if (const auto result = ep->accept(connection_, private_data); result != Result::kSuccess)
     return result;
   ia().forget(*this);
   return Result::kSuccess;
 }
 
 Result Cr::reject(std::span<const std::byte> private_data) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (private_data.size() > kMaxPrivateData) return Result::kInvalidParameter;
-  auto const keep = shared_from_this();
-  auto const packed = pack(ia().info().ipv4, private_data);
+  const auto keep = shared_from_this();
+  const auto packed = pack(ia().info().ipv4, private_data);
   stm_reject(connection_, packed.data(), packed.size());
   if (reserved_) reserved_->enter(EpInput::kUnreserve);
   ia().forget(*this);
@@ -43,11 +43,11 @@ Result Cr::reject(std::span<const std::byte> private_data) {
 }
 
 Result Cr::handoff(std::uint64_t conn_qual) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
-  auto const point = ia().listeners().find(conn_qual);
+  const auto point = ia().listeners().find(conn_qual);
   if (!point) return Result::kInvalidParameter;
-  auto const keep = shared_from_this();
+  const auto keep = shared_from_this();
   if (reserved_) reserved_->enter(EpInput::kUnreserve);
   ia().forget(*this);
   point->arrived(connection_);

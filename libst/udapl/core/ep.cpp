@@ -15,20 +15,20 @@ Ep::~Ep() = default;
 
 Result Ep::create(Ia& ia, const Parts& parts, const EpAttr& attr, std::shared_ptr<Ep>& out) {
   if (!is_valid(attr)) return Result::kInvalidParameter;
-  Lock const lock(ia.mutex());
+  const Lock lock(ia.mutex());
   auto ep = std::make_shared<Ep>(ia, parts, attr);
-  if (auto const result = ep->check_parts(); result != Result::kSuccess) return result;
+  if (const auto result = ep->check_parts(); result != Result::kSuccess) return result;
   if (!ia.has_place_for_ep()) return Result::kInsufficientResources;
-  if (auto const result = ep->attach(); result != Result::kSuccess) return result;
+  if (const auto result = ep->attach(); result != Result::kSuccess) return result;
   ia.count_ep(1);
   out = ia.adopt(std::move(ep));
   return Result::kSuccess;
 }
 
 Result Ep::check_parts() const {
-  auto const& [pz, recv, request, connect, srq] = parts_;
+  const auto& [pz, recv, request, connect, srq] = parts_;
   if (pz->freed() || (srq && srq->freed())) return Result::kInvalidHandle;
-  for (auto const& evd : {recv, request, connect})
+  for (const auto& evd : {recv, request, connect})
     if (evd && evd->freed()) return Result::kInvalidHandle;
   if (connect && (connect->streams() & kStreamConnection) == 0) return Result::kInvalidParameter;
   return Result::kSuccess;
@@ -36,7 +36,7 @@ Result Ep::check_parts() const {
 
 // Names the EVDs, the PZ and the SRQ as used; all or nothing.
 Result Ep::attach() {
-  auto const& [pz, recv, request, connect, srq] = parts_;
+  const auto& [pz, recv, request, connect, srq] = parts_;
   auto result = recv ? recv->attach(attr_.recv_flags) : Result::kSuccess;
   if (result != Result::kSuccess) return result;
   if (request) result = request->attach(attr_.request_flags);
@@ -54,7 +54,7 @@ Result Ep::attach() {
 }
 
 void Ep::detach() {
-  auto const& [pz, recv, request, connect, srq] = parts_;
+  const auto& [pz, recv, request, connect, srq] = parts_;
   if (recv) recv->detach(attr_.recv_flags);
   if (request) request->detach(attr_.request_flags);
   if (connect) connect->detach_other();
@@ -63,11 +63,11 @@ void Ep::detach() {
 }
 
 Result Ep::free() {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (state_ == EpState::kReserved || state_ == EpState::kPassivePending)
     return Result::kInvalidState;
-  auto const keep = shared_from_this();
+  const auto keep = shared_from_this();
   if (connection_ != nullptr) {
     ia().close_connection(std::exchange(connection_, nullptr));
     ia().progress().poll();  // what was outstanding is flushed to the EVDs
@@ -85,7 +85,7 @@ void Ep::abandon() {
 }
 
 Result Ep::reset() {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
   if (!enter(EpInput::kReset)) return Result::kInvalidState;
@@ -96,7 +96,7 @@ Result Ep::reset() {
 }
 
 Result Ep::query(Param& out) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
   out = {state_.state(), parts_, attr_, remote_ipv4_, info_of(connection_).local_port,
@@ -105,12 +105,12 @@ Result Ep::query(Param& out) {
 }
 
 Result Ep::modify(const Parts& parts, const EpAttr* attr) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (state_ != EpState::kUnconnected) return Result::kInvalidState;
   if (attr != nullptr && !is_valid(*attr)) return Result::kInvalidParameter;
-  auto const before_parts = parts_;
-  auto const before_attr = attr_;
+  const auto before_parts = parts_;
+  const auto before_attr = attr_;
   detach();
   if (parts.pz) parts_.pz = parts.pz;
   if (parts.recv) parts_.recv = parts.recv;
@@ -130,7 +130,7 @@ Result Ep::modify(const Parts& parts, const EpAttr* attr) {
 }
 
 Result Ep::status(EpState& state, bool& recv_idle, bool& request_idle) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
   state = state_.state();

@@ -15,7 +15,7 @@ bool in(int value, int most) {
 bool is_valid(const EpAttr& a) {
   constexpr Flags kRecv = kSolicitedWait | kUnsignalled | kEvdThreshold;
   constexpr Flags kRequest = kUnsignalled | kEvdThreshold;
-  auto const one = [](Flags flags) { return (flags & (flags - 1)) == 0; };
+  const auto one = [](Flags flags) { return (flags & (flags - 1)) == 0; };
   return a.max_message_size <= kMaxMessage && a.max_rdma_size <= kMaxMessage &&
          (a.recv_flags & ~kRecv) == 0 && (a.request_flags & ~kRequest) == 0 && one(a.recv_flags) &&
          one(a.request_flags) && in(a.max_recv_dtos, kMaxDtos) &&

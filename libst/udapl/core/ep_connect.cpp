@@ -27,15 +27,15 @@ stm_connection_attr_t Ep::connection_attr() const {
 Result Ep::connect(const std::string& host, std::uint32_t ipv4, std::uint64_t conn_qual,
                    std::uint32_t timeout, std::span<const std::byte> private_data) {
   if (private_data.size() > kMaxPrivateData) return Result::kInvalidParameter;
-  auto const keep = shared_from_this();
+  const auto keep = shared_from_this();
   stm_connection_t connection = nullptr;
   {
-    Lock const lock(ia().mutex());
+    const Lock lock(ia().mutex());
     if (freed()) return Result::kInvalidHandle;
     if (!parts_.connect) return Result::kInvalidParameter;
     if (!state_.next(EpInput::kConnect)) return Result::kInvalidState;
-    auto const attr = connection_attr();
-    if (auto const error = stm_connection_create(ia().domain(), &attr, &connection); error != 0)
+    const auto attr = connection_attr();
+    if (const auto error = stm_connection_create(ia().domain(), &attr, &connection); error != 0)
       return result_of(error);
     enter(EpInput::kConnect);
     connection_ = connection;
@@ -46,12 +46,12 @@ Result Ep::connect(const std::string& host, std::uint32_t ipv4, std::uint64_t co
     if (post_pending_receives() != 0) break_connection();
   }
   // Finding the host may take a second, during which others go on.
-  auto const peer = host + ":" + std::to_string(port_of(conn_qual));
-  auto const packed = pack_request(ia().info().ipv4, conn_qual, private_data);
-  auto const limit = timeout == Evd::kForEver ? -1 : static_cast<std::int64_t>(timeout);
-  auto const error = stm_connect(connection, peer.c_str(), limit, packed.data(), packed.size());
+  const auto peer = host + ":" + std::to_string(port_of(conn_qual));
+  const auto packed = pack_request(ia().info().ipv4, conn_qual, private_data);
+  const auto limit = timeout == Evd::kForEver ? -1 : static_cast<std::int64_t>(timeout);
+  const auto error = stm_connect(connection, peer.c_str(), limit, packed.data(), packed.size());
   if (error == 0) return Result::kSuccess;
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (connection_ == connection)
     ended(error == -EHOSTUNREACH ? EventNumber::kUnreachable : EventNumber::kNonPeerRejected);
   return Result::kSuccess;
@@ -62,7 +62,7 @@ Result Ep::dup_connect(Ep& other, std::uint32_t timeout, std::span<const std::by
   std::uint32_t ipv4 = 0;
   std::uint64_t qual = 0;
   {
-    Lock const lock(ia().mutex());
+    const Lock lock(ia().mutex());
     if (freed() || other.freed()) return Result::kInvalidHandle;
     if (&other.ia() != &ia()) return Result::kInvalidParameter;
     if (other.state_ != EpState::kConnected) return Result::kInvalidState;
@@ -76,10 +76,10 @@ Result Ep::dup_connect(Ep& other, std::uint32_t timeout, std::span<const std::by
 Result Ep::accept(stm_connection_t connection, std::span<const std::byte> private_data) {
   if (private_data.size() > kMaxPrivateData || !parts_.connect) return Result::kInvalidParameter;
   if (!state_.next(EpInput::kAccept)) return Result::kInvalidState;
-  auto const attr = connection_attr();
-  auto const packed = pack(ia().info().ipv4, private_data);
-  auto const data = unpack(connection);
-  auto const error = stm_accept(connection, &attr, packed.data(), packed.size());
+  const auto attr = connection_attr();
+  const auto packed = pack(ia().info().ipv4, private_data);
+  const auto data = unpack(connection);
+  const auto error = stm_accept(connection, &attr, packed.data(), packed.size());
   if (error == -EAGAIN) return Result::kInsufficientResources;
   enter(EpInput::kAccept);
   connection_ = connection;
@@ -94,7 +94,7 @@ Result Ep::accept(stm_connection_t connection, std::span<const std::byte> privat
 }
 
 Result Ep::disconnect(bool abrupt) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
   if (state_ == EpState::kDisconnected) return Result::kSuccess;
@@ -141,11 +141,11 @@ void Ep::connection_event(const stm_event_t& event) {
     established();
     return;
   }
-  auto const was = state_.state();
-  auto const pending = was == EpState::kActivePending;
+  const auto was = state_.state();
+  const auto pending = was == EpState::kActivePending;
   if (event.kind == STM_REFUSED) {
     auto data = unpack(connection_);
-    auto const by_peer = data.has_value();
+    const auto by_peer = data.has_value();
     if (data) peer_data_ = std::move(*data);
     ended(by_peer ? EventNumber::kPeerRejected : EventNumber::kNonPeerRejected);
   } else if (was == EpState::kCompletionPending) {
@@ -160,7 +160,7 @@ void Ep::connection_event(const stm_event_t& event) {
 }
 
 void Ep::established() {
-  auto const active = state_ == EpState::kActivePending;
+  const auto active = state_ == EpState::kActivePending;
   if (!enter(EpInput::kEstablish)) return;
   auto data = active ? unpack(connection_) : std::nullopt;
   if (data) peer_data_ = std::move(*data);

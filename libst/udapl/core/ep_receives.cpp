@@ -10,7 +10,7 @@
 namespace stp::udapl {
 
 Result Ep::post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (parts_.srq) return Result::kInvalidState;  // they are posted to the SRQ
   if ((flags & ~(kSuppress | kUnsignalled)) != 0 ||
@@ -18,11 +18,11 @@ Result Ep::post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie,
     return Result::kInvalidParameter;
   if ((flags & kUnsignalled) != 0 && (attr_.recv_flags & kUnsignalled) == 0)
     return Result::kInvalidParameter;
-  auto const full = [&] { return allocation().buffers >= attr_.max_recv_dtos; };
+  const auto full = [&] { return allocation().buffers >= attr_.max_recv_dtos; };
   if (full()) ia().progress().poll();
   if (full()) return Result::kInsufficientResources;
   Receive receive{{}, cookie, flags};
-  if (auto const result = receive.iov.assign(ia(), pz(), segments, kLocalWrite);
+  if (const auto result = receive.iov.assign(ia(), pz(), segments, kLocalWrite);
       result != Result::kSuccess)
     return result;
   receives_.push_back(std::move(receive));
@@ -39,8 +39,8 @@ Result Ep::post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie,
 // will tell so), or has no place.
 int Ep::post_pending_receives() {
   for (; posted_ < receives_.size(); ++posted_) {
-    auto const& iov = receives_[posted_].iov;
-    auto const error = stm_receive(connection_, 0, iov.memory(), iov.data(), iov.length());
+    const auto& iov = receives_[posted_].iov;
+    const auto error = stm_receive(connection_, 0, iov.memory(), iov.data(), iov.length());
     if (error != 0) return error;
   }
   return 0;
@@ -51,14 +51,14 @@ void Ep::complete_receive(const stm_event_t& event) {
   if (event.status == 0) status = DtoStatus::kSuccess;
   if (event.status == -EMSGSIZE) status = DtoStatus::kLocalLength;
   if (event.status == -EACCES) status = DtoStatus::kLocalProtection;
-  auto const solicited = (event.tag & kSolicitedWait) != 0;
-  auto const finish = [&](const Receive& receive) {
+  const auto solicited = (event.tag & kSolicitedWait) != 0;
+  const auto finish = [&](const Receive& receive) {
     if (event.status == 0 && !receive.iov.scatter(event.length))
       status = DtoStatus::kLocalProtection;
     tell_receive(receive, status, event.length, solicited);
   };
   if (parts_.srq) {
-    auto const receive = parts_.srq->completed(event.context);
+    const auto receive = parts_.srq->completed(event.context);
     if (!receive) return;
     finish(*receive);
     parts_.srq->check_watermark();
@@ -74,8 +74,8 @@ void Ep::complete_receive(const stm_event_t& event) {
 
 void Ep::tell_receive(const Receive& receive, DtoStatus status, std::uint64_t length,
                       bool solicited) {
-  auto const good = status == DtoStatus::kSuccess;
-  auto const suppressed = good && (receive.flags & kSuppress) != 0;
+  const auto good = status == DtoStatus::kSuccess;
+  const auto suppressed = good && (receive.flags & kSuppress) != 0;
   if (!parts_.recv || parts_.recv->freed() || suppressed) {
     if (parts_.srq) parts_.srq->reaped();
     return;
@@ -104,25 +104,25 @@ void Ep::flush_receives() {
 // Of an SRQ: those that the connection has taken for messages that are arriving.
 Ep::Allocation Ep::allocation() const {
   if (!parts_.srq) {
-    auto const posted = static_cast<int>(receives_.size());
+    const auto posted = static_cast<int>(receives_.size());
     return {posted, posted};
   }
-  auto const info = info_of(connection_);
+  const auto info = info_of(connection_);
   return {static_cast<int>(info.receives), static_cast<int>(info.span)};
 }
 
 Result Ep::recv_query(int* buffers, int* span) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
-  auto const now = allocation();
+  const auto now = allocation();
   if (buffers != nullptr) *buffers = now.buffers;
   if (span != nullptr) *span = now.span;
   return Result::kSuccess;
 }
 
 Result Ep::set_watermarks(int soft, int hard) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (!parts_.srq) return Result::kInvalidState;
   soft_ = attr_.soft_watermark = soft;
@@ -133,13 +133,13 @@ Result Ep::set_watermarks(int soft, int hard) {
 
 // The connection tells when the lower one is passed.
 void Ep::watch_allocation() {
-  auto const next = soft_ < 0 || hard_ < 0 ? std::max(soft_, hard_) : std::min(soft_, hard_);
+  const auto next = soft_ < 0 || hard_ < 0 ? std::max(soft_, hard_) : std::min(soft_, hard_);
   if (next >= 0 && connection_ != nullptr)
     stm_set_watermark(connection_, static_cast<std::uint64_t>(next));
 }
 
 void Ep::passed_watermark(std::uint64_t buffers) {
-  auto const passed = [&](int mark) {
+  const auto passed = [&](int mark) {
     return mark >= 0 && buffers > static_cast<std::uint64_t>(mark);
   };
   if (passed(hard_)) {

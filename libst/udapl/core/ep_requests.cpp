@@ -37,18 +37,18 @@ Result Ep::check_request(Flags flags) {
   if ((flags & ~kKnown) != 0) return Result::kInvalidParameter;
   if ((flags & kUnsignalled) != 0 && (attr_.request_flags & kUnsignalled) == 0)
     return Result::kInvalidParameter;
-  auto const ready = [&] {
+  const auto ready = [&] {
     return state_ == EpState::kConnected || state_ == EpState::kDisconnected;
   };
-  auto const full = [&] { return static_cast<int>(requests_.size()) >= attr_.max_request_dtos; };
+  const auto full = [&] { return static_cast<int>(requests_.size()) >= attr_.max_request_dtos; };
   if (!ready() || full()) ia().progress().poll();
   if (!ready()) return Result::kInvalidState;
   return full() ? Result::kInsufficientResources : Result::kSuccess;
 }
 
 Result Ep::prepare(std::span<const LmrTriplet> segments, unsigned privilege, Request& request) {
-  if (auto const result = check_request(request.flags); result != Result::kSuccess) return result;
-  if (auto const result = request.iov.assign(ia(), pz(), segments, privilege);
+  if (const auto result = check_request(request.flags); result != Result::kSuccess) return result;
+  if (const auto result = request.iov.assign(ia(), pz(), segments, privilege);
       result != Result::kSuccess)
     return result;
   // The EP's own maxima are what was asked for, not a fence: programs send more, and may.
@@ -56,11 +56,11 @@ Result Ep::prepare(std::span<const LmrTriplet> segments, unsigned privilege, Req
 }
 
 Result Ep::post_send(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (segments.size() > static_cast<std::size_t>(attr_.max_request_iov))
     return Result::kInvalidParameter;
   Request request{Dto::kSend, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
-  if (auto const result = prepare(segments, kLocalRead, request); result != Result::kSuccess)
+  if (const auto result = prepare(segments, kLocalRead, request); result != Result::kSuccess)
     return result;
   request.iov.gather();
   return post(std::move(request), {});
@@ -68,11 +68,11 @@ Result Ep::post_send(std::span<const LmrTriplet> segments, std::uint64_t cookie,
 
 Result Ep::post_rdma_write(std::span<const LmrTriplet> segments, std::uint64_t cookie,
                            const RmrTriplet& remote, Flags flags) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (segments.size() > static_cast<std::size_t>(attr_.max_rdma_write_iov))
     return Result::kInvalidParameter;
   Request request{Dto::kRdmaWrite, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
-  if (auto const result = prepare(segments, kLocalRead, request); result != Result::kSuccess)
+  if (const auto result = prepare(segments, kLocalRead, request); result != Result::kSuccess)
     return result;
   if (request.iov.length() > remote.length) return Result::kLengthError;
   request.iov.gather();
@@ -81,11 +81,11 @@ Result Ep::post_rdma_write(std::span<const LmrTriplet> segments, std::uint64_t c
 
 Result Ep::post_rdma_read(std::span<const LmrTriplet> segments, std::uint64_t cookie,
                           const RmrTriplet& remote, Flags flags) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (segments.size() > static_cast<std::size_t>(attr_.max_rdma_read_iov))
     return Result::kInvalidParameter;
   Request request{Dto::kRdmaRead, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
-  if (auto const result = prepare(segments, kLocalWrite, request); result != Result::kSuccess)
+  if (const auto result = prepare(segments, kLocalWrite, request); result != Result::kSuccess)
     return result;
   if (request.iov.length() < remote.length) return Result::kLengthError;
   return post(std::move(request), remote);
@@ -100,7 +100,7 @@ Result Ep::post(Request request, const RmrTriplet& remote) {
     tell_requests();
     return Result::kSuccess;
   }
-  auto const error = begin_last_request(remote);
+  const auto error = begin_last_request(remote);
   if (error == -EAGAIN) {
     requests_.pop_back();
     return Result::kInsufficientResources;
@@ -120,16 +120,16 @@ Result Ep::post(Request request, const RmrTriplet& remote) {
 // What DAT keeps in order, and the managed API by itself does not: what follows an RDMA write
 // finds its bytes; a fence waits for RDMA reads.
 unsigned Ep::managed_flags(const Request& request) const {
-  auto const after_write = writes_ != 0 && request.dto != Dto::kRdmaWrite;
-  auto const after_read = reads_ != 0 && (request.flags & kBarrierFence) != 0;
+  const auto after_write = writes_ != 0 && request.dto != Dto::kRdmaWrite;
+  const auto after_read = reads_ != 0 && (request.flags & kBarrierFence) != 0;
   return after_write || after_read ? STM_FENCE : 0;
 }
 
 int Ep::begin_last_request(const RmrTriplet& remote) {
-  auto const& request = requests_.back();
-  auto const context = told_requests_ + requests_.size() - 1;
-  auto const flags = managed_flags(request);
-  auto const& iov = request.iov;
+  const auto& request = requests_.back();
+  const auto context = told_requests_ + requests_.size() - 1;
+  const auto flags = managed_flags(request);
+  const auto& iov = request.iov;
   switch (request.dto) {
     case Dto::kSend:
       return stm_send(connection_, context, flags, request.flags & kSolicitedWait, iov.memory(),
@@ -167,7 +167,7 @@ void Ep::complete_request(const stm_event_t& event) {
     if (event.status == 0 && !request.iov.scatter(event.length))
       request.status = DtoStatus::kLocalProtection;
   }
-  auto const failed =
+  const auto failed =
       request.status != DtoStatus::kSuccess && request.status != DtoStatus::kFlushed;
   tell_requests();
   if (failed) break_connection();
@@ -182,10 +182,10 @@ void Ep::tell_requests() {
 }
 
 void Ep::tell_request(const Request& request) {
-  auto const good = request.status == DtoStatus::kSuccess;
+  const auto good = request.status == DtoStatus::kSuccess;
   if (!parts_.request || (good && (request.flags & kSuppress) != 0)) return;
   Event event;
-  auto const bind = request.dto == Dto::kBind;
+  const auto bind = request.dto == Dto::kBind;
   event.number = bind ? EventNumber::kRmrBindCompletion : EventNumber::kDtoCompletion;
   event.handle = bind ? request.handle : handle();
   event.notify = !good || (request.flags & kUnsignalled) == 0;

@@ -12,7 +12,7 @@ Result Evd::create(Ia& ia, int length, const std::shared_ptr<Cno>& cno, Flags st
       kStreamSoftware | kStreamCr | kStreamDto | kStreamConnection | kStreamBind | kStreamAsync;
   if (length <= 0 || streams == 0 || (streams & ~kKnown) != 0) return Result::kInvalidParameter;
   if (length > kMaxLength) return Result::kInsufficientResources;
-  Lock const lock(ia.mutex());
+  const Lock lock(ia.mutex());
   if (cno && cno->freed()) return Result::kInvalidHandle;
   if (cno) cno->use();
   out = ia.adopt(std::make_shared<Evd>(ia, length, cno, streams));
@@ -20,7 +20,7 @@ Result Evd::create(Ia& ia, int length, const std::shared_ptr<Cno>& cno, Flags st
 }
 
 Result Evd::free() {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (used()) return Result::kInvalidState;
   if (cno_) {
@@ -40,7 +40,7 @@ void Evd::push(Event event) {
     overflow();
     return;
   }
-  auto const notify = event.notify;
+  const auto notify = event.notify;
   events_.push_back(std::move(event));
   STP_ASSERT(events_.size() <= static_cast<std::size_t>(length_),
              "an EVD holds no more than it may");
@@ -75,7 +75,7 @@ Event Evd::take() {
 }
 
 Result Evd::dequeue(Event& event) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (waiter_ != nullptr) return Result::kInvalidState;
   if (events_.empty()) ia().progress().poll();
@@ -85,7 +85,7 @@ Result Evd::dequeue(Event& event) {
 }
 
 Result Evd::post_software(void* pointer) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if ((streams_ & kStreamSoftware) == 0) return Result::kInvalidParameter;
   if (!has_place()) return Result::kQueueFull;
@@ -97,7 +97,7 @@ Result Evd::post_software(void* pointer) {
 }
 
 Result Evd::resize(int length) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (length <= 0) return Result::kInvalidParameter;
   if (length > kMaxLength) return Result::kInsufficientResources;
@@ -108,7 +108,7 @@ Result Evd::resize(int length) {
 }
 
 Result Evd::modify_cno(const std::shared_ptr<Cno>& cno) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed() || (cno && cno->freed())) return Result::kInvalidHandle;
   if (cno) cno->use();
   if (cno_) {
@@ -120,14 +120,14 @@ Result Evd::modify_cno(const std::shared_ptr<Cno>& cno) {
 }
 
 Result Evd::set_enabled(bool enabled) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   enabled_ = enabled;
   return Result::kSuccess;
 }
 
 Result Evd::set_waitable(bool waitable) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   waitable_ = waitable;
   if (!waitable && waiter_ != nullptr) ia().progress().wake(*waiter_);
@@ -135,17 +135,17 @@ Result Evd::set_waitable(bool waitable) {
 }
 
 Result Evd::query(Param& out) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   Flags config = 0;
-  for (auto const& [flag, streams] : completion_streams_) config |= flag;
+  for (const auto& [flag, streams] : completion_streams_) config |= flag;
   out = {length_, enabled_, waitable_, cno_, streams_, config};
   return Result::kSuccess;
 }
 
 // A flag by which the consumer controls notification goes with no other, a threshold neither.
 bool Evd::allows(Flags flag) const {
-  for (auto const& [present, streams] : completion_streams_)
+  for (const auto& [present, streams] : completion_streams_)
     if (present != flag) return false;
   return (flag & kSolicitedWait) == 0 || other_streams_ == 0;
 }

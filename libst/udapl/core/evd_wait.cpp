@@ -17,24 +17,24 @@ Result Evd::check_wait(int threshold) const {
 }
 
 Result Evd::wait(std::uint32_t timeout, int threshold, Event& event, int& nmore) {
-  auto const deadline = timeout == kForEver
+  const auto deadline = timeout == kForEver
                             ? Deadline::max()
                             : std::chrono::steady_clock::now() + std::chrono::microseconds(timeout);
-  auto const keep = shared_from_this();
+  const auto keep = shared_from_this();
   Lock lock(ia().mutex());
-  if (auto const result = check_wait(threshold); result != Result::kSuccess) return result;
+  if (const auto result = check_wait(threshold); result != Result::kSuccess) return result;
   Progress::Waiter waiter;
   bool slept = false;  // what was there before needs no notification
-  auto const enough = [&] { return events_.size() >= static_cast<std::size_t>(threshold); };
-  auto const done = [&] {
-    auto const ready = enough() && (!slept || notified_);
+  const auto enough = [&] { return events_.size() >= static_cast<std::size_t>(threshold); };
+  const auto done = [&] {
+    const auto ready = enough() && (!slept || notified_);
     slept = true;
     return ready || freed() || !waitable_;
   };
   waiter_ = &waiter;
   threshold_ = threshold;
   notified_ = false;
-  auto const error = ia().progress().wait(lock, waiter, done, deadline);
+  const auto error = ia().progress().wait(lock, waiter, done, deadline);
   waiter_ = nullptr;
   if (freed()) return Result::kAbort;
   nmore = static_cast<int>(events_.size());

@@ -43,14 +43,14 @@ Result Ia::open(const std::string& link, int async_length, std::shared_ptr<Evd>&
                 std::shared_ptr<Ia>& out) {
   if (!async && async_length <= 0) return Result::kInvalidParameter;
   auto ia = std::make_shared<Ia>();
-  if (auto const error = ia->open_domain(link); error != 0) return result_of(error);
+  if (const auto error = ia->open_domain(link); error != 0) return result_of(error);
   if (!async) {
-    auto const result = Evd::create(*ia, async_length, nullptr, kStreamAsync, async);
+    const auto result = Evd::create(*ia, async_length, nullptr, kStreamAsync, async);
     if (result != Result::kSuccess) return result;
     ia->own_async_ = true;
   }
-  Lock const lock(async->ia().mutex());
-  if (auto const result = async->attach_other(); result != Result::kSuccess) return result;
+  const Lock lock(async->ia().mutex());
+  if (const auto result = async->attach_other(); result != Result::kSuccess) return result;
   ia->async_ = async;
   out = std::move(ia);
   return Result::kSuccess;
@@ -58,21 +58,21 @@ Result Ia::open(const std::string& link, int async_length, std::shared_ptr<Evd>&
 
 Result Ia::close(bool abrupt) {
   {
-    Lock const lock(mutex_);
+    const Lock lock(mutex_);
     if (freed()) return Result::kInvalidHandle;
-    auto const own = own_async_ ? 1U : 0U;
+    const auto own = own_async_ ? 1U : 0U;
     if (!abrupt && objects_.size() > own) return Result::kInvalidState;
     mark_freed();
-    for (auto const& [object, owner] : objects_) object->mark_freed();
-    for (auto const& [object, owner] : objects_) object->abandon();
+    for (const auto& [object, owner] : objects_) object->mark_freed();
+    for (const auto& [object, owner] : objects_) object->abandon();
     stopping_ = true;
     progress_.wake_all();
   }
   if (watcher_.joinable()) watcher_.join();
   stop();
   // An EVD of its own keeps the IA.
-  auto const async = std::move(async_);
-  Lock const lock(async->ia().mutex());
+  const auto async = std::move(async_);
+  const Lock lock(async->ia().mutex());
   async->detach_other();
   return Result::kSuccess;
 }
@@ -85,7 +85,7 @@ void Ia::stop() {
     std::this_thread::yield();
   }
   stm_domain_close(std::exchange(domain_, nullptr));
-  Lock const lock(mutex_);
+  const Lock lock(mutex_);
   connections_.clear();
   listeners_.forget();
   objects_.clear();
@@ -103,7 +103,7 @@ std::uint32_t Ia::add_lmr(Lmr& lmr) {
 }
 
 Lmr* Ia::find_lmr(std::uint32_t context) const {
-  auto const found = lmrs_.find(context);
+  const auto found = lmrs_.find(context);
   return found == lmrs_.end() ? nullptr : found->second;
 }
 
@@ -113,14 +113,14 @@ void Ia::add_connection(stm_connection_t connection, std::shared_ptr<Ep> ep) {
 
 void Ia::close_connection(stm_connection_t connection) {
   stm_connection_close(connection);
-  auto const marker = next_id_++;
+  const auto marker = next_id_++;
   // Without a place for the marker the EP lives as long as the IA.
   if (stm_queue_post(progress_.queue(), marker) == 0) graves_.emplace(marker, connection);
 }
 
 void Ia::on_event(const stm_event_t& event) {
   if (event.kind == STM_USER) {
-    auto const found = graves_.find(event.context);
+    const auto found = graves_.find(event.context);
     if (found == graves_.end()) return;
     connections_.erase(found->second);
     graves_.erase(found);
@@ -130,15 +130,15 @@ void Ia::on_event(const stm_event_t& event) {
     request(event);
     return;
   }
-  auto const found = connections_.find(event.connection);
+  const auto found = connections_.find(event.connection);
   if (found == connections_.end()) return;
-  auto const ep = found->second;
+  const auto ep = found->second;
   ep->on_event(event);
 }
 
 void Ia::request(const stm_event_t& event) {
-  auto const data = unpack(event.connection);
-  auto const point = data ? listeners_.asked(event.context, data->conn_qual) : nullptr;
+  const auto data = unpack(event.connection);
+  const auto point = data ? listeners_.asked(event.context, data->conn_qual) : nullptr;
   if (point)
     point->arrived(event.connection);
   else  // a stranger, or nobody's qualifier: a non-peer's no
@@ -164,7 +164,7 @@ void Ia::run_watcher() {
     progress_.wait(
         lock, watcher_waiter_, [this] { return stopping_ || !calls_.empty(); }, Deadline::max());
     while (!calls_.empty()) {
-      auto const call = std::move(calls_.front());
+      const auto call = std::move(calls_.front());
       calls_.pop_front();
       lock.unlock();
       call();

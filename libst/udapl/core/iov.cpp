@@ -11,7 +11,7 @@ namespace stp::udapl {
 Result Iov::assign(Ia& ia, const Pz& pz, std::span<const LmrTriplet> segments, unsigned privilege) {
   if (segments.size() > static_cast<std::size_t>(kMaxIov)) return Result::kInvalidParameter;
   Lmr* first = nullptr;
-  for (auto const& segment : segments) {
+  for (const auto& segment : segments) {
     if (segment.length == 0) continue;
     auto* const lmr = ia.find_lmr(segment.context);
     if (lmr == nullptr) return Result::kPrivilegesViolation;
@@ -28,7 +28,7 @@ Result Iov::assign(Ia& ia, const Pz& pz, std::span<const LmrTriplet> segments, u
     length_ += segment.length;
   }
   if (segments_.empty()) return Result::kSuccess;
-  if (auto const error = ia.staging().take(length_, staging_); error != 0) return result_of(error);
+  if (const auto error = ia.staging().take(length_, staging_); error != 0) return result_of(error);
   memory_ = staging_.memory();
   data_ = staging_.data();
   return Result::kSuccess;
@@ -36,18 +36,18 @@ Result Iov::assign(Ia& ia, const Pz& pz, std::span<const LmrTriplet> segments, u
 
 void Iov::gather() const {
   auto* to = data_;
-  for (auto const& segment : segments_) {
+  for (const auto& segment : segments_) {
     std::memcpy(to, segment.data, segment.length);
     to += segment.length;
   }
 }
 
 bool Iov::scatter(std::size_t length) const {
-  if (std::ranges::any_of(segments_, [](auto const& segment) { return segment.lmr->freed(); }))
+  if (std::ranges::any_of(segments_, [](const auto& segment) { return segment.lmr->freed(); }))
     return false;
-  auto const* from = data_;
-  for (auto const& segment : segments_) {
-    auto const part = std::min(length, segment.length);
+  const auto* from = data_;
+  for (const auto& segment : segments_) {
+    const auto part = std::min(length, segment.length);
     if (part == 0) break;
     std::memcpy(segment.data, from, part);
     from += part;

@@ -19,10 +19,10 @@ Result Lmr::create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
   if (attr.length == 0) return Result::kLengthError;
   if (attr.start == nullptr || (attr.privileges & ~kAllPrivileges) != 0)
     return Result::kInvalidParameter;
-  Lock const lock(ia.mutex());
+  const Lock lock(ia.mutex());
   if (pz->freed()) return Result::kInvalidHandle;
   auto lmr = std::make_shared<Lmr>(ia, pz, attr);
-  if (auto const error = lmr->open(); error != 0) return result_of(error);
+  if (const auto error = lmr->open(); error != 0) return result_of(error);
   lmr->context_ = ia.add_lmr(*lmr);
   pz->use();
   out = ia.adopt(std::move(lmr));
@@ -30,10 +30,10 @@ Result Lmr::create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
 }
 
 int Lmr::open() {
-  auto const access = access_of(attr_.privileges);
+  const auto access = access_of(attr_.privileges);
   auto error = stm_memory_register(ia().domain(), attr_.start, attr_.length, access, &memory_);
   if (error != 0) return error;
-  auto const remote = access & (STM_REMOTE_READ | STM_REMOTE_WRITE);
+  const auto remote = access & (STM_REMOTE_READ | STM_REMOTE_WRITE);
   if (remote == 0) return 0;
   error = stm_region_open_group(memory_, attr_.start, attr_.length, remote, pz_->group(), base(),
                                 &region_, &remote_);
@@ -48,11 +48,11 @@ int Lmr::close() {
 }
 
 Result Lmr::free() {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
   if (used()) return Result::kInvalidState;
-  if (auto const error = close(); error != 0) return result_of(error);
+  if (const auto error = close(); error != 0) return result_of(error);
   pz_->unuse();
   ia().remove_lmr(context_);
   ia().forget(*this);
@@ -65,7 +65,7 @@ void Lmr::abandon() {
 }
 
 std::byte* Lmr::part(const LmrTriplet& triplet) const {
-  auto const offset = triplet.address - base();
+  const auto offset = triplet.address - base();
   if (triplet.address < base() || offset > attr_.length || triplet.length > attr_.length - offset)
     return nullptr;
   return static_cast<std::byte*>(attr_.start) + offset;

@@ -52,7 +52,7 @@ class Lmr : public Object {
   }
   // Write permission includes read permission locally, as programs expect of RDMA adapters.
   [[nodiscard]] bool allows(unsigned privilege) const {
-    auto const sufficient = privilege == kLocalRead ? kLocalRead | kLocalWrite : privilege;
+    const auto sufficient = privilege == kLocalRead ? kLocalRead | kLocalWrite : privilege;
     return (attr_.privileges & sufficient) != 0;
   }
   // Returns the address of the triplet's bytes; nullptr: outside the LMR.

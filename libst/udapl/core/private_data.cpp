@@ -20,7 +20,7 @@ void append(std::vector<std::byte>& out, std::uint64_t value, int bits) {
 
 std::uint64_t read(std::span<const std::byte> from) {
   std::uint64_t value = 0;
-  for (auto const byte : from) value = value << 8 | std::to_integer<std::uint64_t>(byte);
+  for (const auto byte : from) value = value << 8 | std::to_integer<std::uint64_t>(byte);
   return value;
 }
 
@@ -50,12 +50,12 @@ std::vector<std::byte> pack_request(std::uint32_t ipv4, std::uint64_t conn_qual,
 
 std::optional<PrivateData> unpack(stm_connection_t connection) {
   std::array<std::byte, STM_PRIVATE_DATA> data;
-  auto const size = stm_private_data(connection, data.data(), data.size());
+  const auto size = stm_private_data(connection, data.data(), data.size());
   if (size < static_cast<int>(kPrivateHead) ||
       std::memcmp(data.data(), kMagic.data(), kMagic.size()) != 0)
     return std::nullopt;
   auto rest = std::span(data).first(static_cast<std::size_t>(size)).subspan(kMagic.size());
-  auto const version = rest.front();
+  const auto version = rest.front();
   PrivateData out;
   out.ipv4 = static_cast<std::uint32_t>(read(rest.subspan(1, 4)));
   rest = rest.subspan(5);

@@ -19,7 +19,7 @@ constexpr int kBatch = 64;
 // Microseconds that are left, rounded up; -1: for ever.
 std::int64_t left_until(Deadline deadline) {
   if (deadline == Deadline::max()) return -1;
-  auto const left =
+  const auto left =
       std::chrono::ceil<std::chrono::microseconds>(deadline - std::chrono::steady_clock::now());
   return std::max<std::int64_t>(left.count(), 0);
 }
@@ -30,7 +30,7 @@ void Progress::poll() {
   if (leader_ != nullptr) return;
   stm_event_t events[kBatch];
   for (;;) {
-    auto const count = stm_queue_poll(queue_, events, kBatch);
+    const auto count = stm_queue_poll(queue_, events, kBatch);
     for (int i = 0; i < count; ++i) handler_(events[i]);
     if (count < kBatch) return;
   }
@@ -68,20 +68,20 @@ int Progress::wait(Lock& lock, Waiter& waiter, const std::function<bool()>& done
 int Progress::lead(Lock& lock, Deadline deadline) {
   stm_event_t events[kBatch];
   lock.unlock();
-  auto const count = stm_queue_wait(queue_, 1, events, kBatch, left_until(deadline));
+  const auto count = stm_queue_wait(queue_, 1, events, kBatch, left_until(deadline));
   lock.lock();
   for (int i = 0; i < count; ++i) handler_(events[i]);
   return count == -EINTR ? -EINTR : 0;
 }
 
 int Progress::follow(Lock& lock, Waiter& waiter, Deadline deadline) {
-  auto const seen = waiter.word.load(std::memory_order_relaxed);
-  auto const left = left_until(deadline);
+  const auto seen = waiter.word.load(std::memory_order_relaxed);
+  const auto left = left_until(deadline);
   timespec limit{left / 1'000'000, left % 1'000'000 * 1'000};
   lock.unlock();
-  auto const result = ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&waiter.word),
+  const auto result = ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&waiter.word),
                                 FUTEX_WAIT_PRIVATE, seen, left < 0 ? nullptr : &limit, nullptr, 0);
-  auto const interrupted = result != 0 && errno == EINTR;
+  const auto interrupted = result != 0 && errno == EINTR;
   lock.lock();
   return interrupted ? -EINTR : 0;
 }

@@ -6,13 +6,13 @@
 namespace stp::udapl {
 
 Result Pz::create(Ia& ia, std::shared_ptr<Pz>& out) {
-  Lock const lock(ia.mutex());
+  const Lock lock(ia.mutex());
   out = ia.adopt(std::make_shared<Pz>(ia));
   return Result::kSuccess;
 }
 
 Result Pz::free() {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (used()) return Result::kInvalidState;
   ia().forget(*this);

@@ -6,7 +6,7 @@
 namespace stp::udapl {
 
 Result Rmr::create(Ia& ia, const std::shared_ptr<Pz>& pz, std::shared_ptr<Rmr>& out) {
-  Lock const lock(ia.mutex());
+  const Lock lock(ia.mutex());
   if (pz->freed()) return Result::kInvalidHandle;
   pz->use();
   out = ia.adopt(std::make_shared<Rmr>(ia, pz));
@@ -14,7 +14,7 @@ Result Rmr::create(Ia& ia, const std::shared_ptr<Pz>& pz, std::shared_ptr<Rmr>& 
 }
 
 Result Rmr::free() {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   unbind();
   pz_->unuse();
@@ -41,14 +41,14 @@ Result Rmr::open(const LmrTriplet& triplet, unsigned privileges, bool zero_based
   if (lmr == nullptr) return Result::kInvalidParameter;
   if (&lmr->pz() != pz_.get()) return Result::kProtectionViolation;
   // Who may change memory from afar may do so here.
-  auto const granted = lmr->attr().privileges;
+  const auto granted = lmr->attr().privileges;
   if ((privileges & ~granted) != 0) return Result::kPrivilegesViolation;
   auto* const data = lmr->part(triplet);
   if (data == nullptr) return Result::kInvalidParameter;
   stm_remote_t remote{};
   stm_region_t region = nullptr;
-  auto const access = access_of(privileges) & (STM_REMOTE_READ | STM_REMOTE_WRITE);
-  auto const error = stm_region_open(lmr->memory(), data, triplet.length, access, ep.connection(),
+  const auto access = access_of(privileges) & (STM_REMOTE_READ | STM_REMOTE_WRITE);
+  const auto error = stm_region_open(lmr->memory(), data, triplet.length, access, ep.connection(),
                                      zero_based ? 0 : triplet.address, &region, &remote);
   if (error != 0) return result_of(error);
   unbind();
@@ -63,14 +63,14 @@ Result Rmr::open(const LmrTriplet& triplet, unsigned privileges, bool zero_based
 
 Result Rmr::bind(const LmrTriplet& triplet, unsigned privileges, bool zero_based, Ep& ep,
                  std::uint64_t cookie, Flags flags, std::uint32_t& context) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed() || ep.freed()) return Result::kInvalidHandle;
   if (&ep.pz() != pz_.get()) return Result::kProtectionViolation;
-  if (auto const result = ep.check_request(flags); result != Result::kSuccess) return result;
+  if (const auto result = ep.check_request(flags); result != Result::kSuccess) return result;
   if (ep.state() != EpState::kConnected) return Result::kInvalidState;
   if (triplet.length == 0) {
     unbind();
-  } else if (auto const result = open(triplet, privileges, zero_based, ep);
+  } else if (const auto result = open(triplet, privileges, zero_based, ep);
              result != Result::kSuccess) {
     return result;
   }
@@ -79,7 +79,7 @@ Result Rmr::bind(const LmrTriplet& triplet, unsigned privileges, bool zero_based
 }
 
 Result Rmr::query(Param& out) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   out = {pz_, triplet_, privileges_, context_};
   return Result::kSuccess;

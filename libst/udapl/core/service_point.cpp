@@ -29,21 +29,21 @@ ServicePoint::ServicePoint(Ia& ia, std::uint64_t conn_qual, std::shared_ptr<Evd>
 ServicePoint::~ServicePoint() = default;
 
 Result ServicePoint::listen() {
-  auto const error =
+  const auto error =
       ia().listeners().add(ia().domain(), ia().progress().queue(), self<ServicePoint>());
   if (error != 0) return result_of(error);
-  auto const result = evd_->attach_other();
+  const auto result = evd_->attach_other();
   if (result != Result::kSuccess) ia().listeners().remove(*this);
   return result;
 }
 
 Result ServicePoint::create_psp(Ia& ia, std::uint64_t conn_qual, const std::shared_ptr<Evd>& evd,
                                 std::shared_ptr<ServicePoint>& out) {
-  Lock const lock(ia.mutex());
+  const Lock lock(ia.mutex());
   if (evd->freed()) return Result::kInvalidHandle;
   if ((evd->streams() & kStreamCr) == 0) return Result::kInvalidParameter;
   auto point = std::make_shared<ServicePoint>(ia, conn_qual, evd, nullptr);
-  if (auto const result = point->listen(); result != Result::kSuccess) return result;
+  if (const auto result = point->listen(); result != Result::kSuccess) return result;
   out = ia.adopt(std::move(point));
   return Result::kSuccess;
 }
@@ -51,7 +51,7 @@ Result ServicePoint::create_psp(Ia& ia, std::uint64_t conn_qual, const std::shar
 Result ServicePoint::create_psp_any(Ia& ia, const std::shared_ptr<Evd>& evd,
                                     std::shared_ptr<ServicePoint>& out) {
   for (auto qual = kFirstDynamic; qual <= kLastDynamic; ++qual) {
-    auto const result = create_psp(ia, qual, evd, out);
+    const auto result = create_psp(ia, qual, evd, out);
     if (result != Result::kConnQualInUse) return result;
   }
   return Result::kConnQualUnavailable;
@@ -59,12 +59,12 @@ Result ServicePoint::create_psp_any(Ia& ia, const std::shared_ptr<Evd>& evd,
 
 Result ServicePoint::create_rsp(Ia& ia, std::uint64_t conn_qual, const std::shared_ptr<Evd>& evd,
                                 const std::shared_ptr<Ep>& ep, std::shared_ptr<ServicePoint>& out) {
-  Lock const lock(ia.mutex());
+  const Lock lock(ia.mutex());
   if (evd->freed() || ep->freed()) return Result::kInvalidHandle;
   if ((evd->streams() & kStreamCr) == 0) return Result::kInvalidParameter;
   if (!ep->enter(EpInput::kReserve)) return Result::kInvalidState;
   auto point = std::make_shared<ServicePoint>(ia, conn_qual, evd, ep);
-  if (auto const result = point->listen(); result != Result::kSuccess) {
+  if (const auto result = point->listen(); result != Result::kSuccess) {
     ep->enter(EpInput::kUnreserve);
     return result;
   }
@@ -73,9 +73,9 @@ Result ServicePoint::create_rsp(Ia& ia, std::uint64_t conn_qual, const std::shar
 }
 
 Result ServicePoint::free() {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
-  auto const keep = shared_from_this();
+  const auto keep = shared_from_this();
   if (ep_) ep_->enter(EpInput::kUnreserve);
   if (!spent_) retire();
   ia().forget(*this);
@@ -107,9 +107,9 @@ void ServicePoint::arrived(stm_connection_t connection) {
     stm_reject(connection, nullptr, 0);
     return;
   }
-  auto const keep = shared_from_this();
+  const auto keep = shared_from_this();
   if (ep_) ep_->enter(EpInput::kRequest);
-  auto const cr = ia().adopt(std::make_shared<Cr>(ia(), connection, std::move(*data), ep_));
+  const auto cr = ia().adopt(std::make_shared<Cr>(ia(), connection, std::move(*data), ep_));
   if (make_handle != nullptr) cr->set_handle(make_handle(cr));
   Event event;
   event.number = EventNumber::kConnectionRequest;

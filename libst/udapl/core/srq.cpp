@@ -15,10 +15,10 @@ Result Srq::create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
       attr.low_watermark < 0 || attr.low_watermark > attr.max_recv_dtos)
     return Result::kInvalidParameter;
   if (attr.max_recv_dtos > kMaxReceives) return Result::kInsufficientResources;
-  Lock const lock(ia.mutex());
+  const Lock lock(ia.mutex());
   if (pz->freed()) return Result::kInvalidHandle;
   auto srq = std::make_shared<Srq>(ia, pz, attr);
-  auto const error =
+  const auto error =
       stm_pool_create(ia.domain(), static_cast<std::size_t>(attr.max_recv_dtos), &srq->pool_);
   if (error != 0) return result_of(error);
   srq->provide_slots(attr.max_recv_dtos);
@@ -28,17 +28,17 @@ Result Srq::create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
 }
 
 void Srq::provide_slots(int count) {
-  auto const wanted = static_cast<std::size_t>(count);
+  const auto wanted = static_cast<std::size_t>(count);
   free_.reserve(std::max(wanted, slots_.size()));
   for (auto i = slots_.size(); i < wanted; ++i) free_.push_back(i);
   if (wanted > slots_.size()) slots_.resize(wanted);
 }
 
 Result Srq::free() {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (used()) return Result::kInvalidState;
-  if (auto const error = stm_pool_destroy(pool_, nullptr, nullptr); error != 0)
+  if (const auto error = stm_pool_destroy(pool_, nullptr, nullptr); error != 0)
     return result_of(error);
   pz_->unuse();
   slots_.clear();
@@ -48,20 +48,20 @@ Result Srq::free() {
 }
 
 Result Srq::post(std::span<const LmrTriplet> segments, std::uint64_t cookie) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
-  auto const most = attr_.max_recv_iov == 0 ? kMaxIov : attr_.max_recv_iov;
+  const auto most = attr_.max_recv_iov == 0 ? kMaxIov : attr_.max_recv_iov;
   if (segments.size() > static_cast<std::size_t>(most)) return Result::kInvalidParameter;
   if (outstanding() >= attr_.max_recv_dtos) ia().progress().poll();
   if (outstanding() >= attr_.max_recv_dtos) return Result::kInsufficientResources;
   Receive receive{{}, cookie, 0};
-  if (auto const result = receive.iov.assign(ia(), *pz_, segments, kLocalWrite);
+  if (const auto result = receive.iov.assign(ia(), *pz_, segments, kLocalWrite);
       result != Result::kSuccess)
     return result;
-  auto const& iov = receive.iov;
+  const auto& iov = receive.iov;
   STP_ASSERT(!free_.empty() && !slots_[free_.back()], "a buffer that may be posted has a place");
-  auto const slot = free_.back();
-  if (auto const error = stm_pool_post(pool_, slot, iov.memory(), iov.data(), iov.length());
+  const auto slot = free_.back();
+  if (const auto error = stm_pool_post(pool_, slot, iov.memory(), iov.data(), iov.length());
       error != 0)
     return result_of(error);
   slots_[slot] = std::move(receive);
@@ -70,14 +70,14 @@ Result Srq::post(std::span<const LmrTriplet> segments, std::uint64_t cookie) {
 }
 
 Result Srq::resize(int max_recv_dtos) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (max_recv_dtos <= 0) return Result::kInvalidParameter;
   if (max_recv_dtos > kMaxReceives) return Result::kInsufficientResources;
   ia().progress().poll();
   if (max_recv_dtos < outstanding() || max_recv_dtos < attr_.low_watermark)
     return Result::kInvalidState;
-  auto const error = stm_pool_resize(pool_, static_cast<std::size_t>(max_recv_dtos));
+  const auto error = stm_pool_resize(pool_, static_cast<std::size_t>(max_recv_dtos));
   if (error != 0) return result_of(error);
   provide_slots(max_recv_dtos);
   attr_.max_recv_dtos = max_recv_dtos;
@@ -85,7 +85,7 @@ Result Srq::resize(int max_recv_dtos) {
 }
 
 Result Srq::set_low_watermark(int low_watermark) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   if (low_watermark < 0 || low_watermark > attr_.max_recv_dtos) return Result::kInvalidParameter;
   ia().progress().poll();
@@ -96,7 +96,7 @@ Result Srq::set_low_watermark(int low_watermark) {
 }
 
 Result Srq::query(Param& out) {
-  Lock const lock(ia().mutex());
+  const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
   out = {attr_, available(), outstanding()};

@@ -32,12 +32,12 @@ void Staging::reset() {
 
 // The domain has been closed: nothing is registered any more.
 StagingPool::~StagingPool() {
-  for (auto const& [size, buffer] : free_) std::free(buffer.data);
+  for (const auto& [size, buffer] : free_) std::free(buffer.data);
 }
 
 int StagingPool::take(std::size_t size, Staging& out) {
   size = std::bit_ceil(std::max(size, kPage));
-  if (auto const found = free_.find(size); found != free_.end()) {
+  if (const auto found = free_.find(size); found != free_.end()) {
     out = Staging(*this, found->second.data, size, found->second.memory);
     free_.erase(found);
     return 0;
@@ -45,7 +45,7 @@ int StagingPool::take(std::size_t size, Staging& out) {
   auto* const data = static_cast<std::byte*>(std::aligned_alloc(kPage, size));
   if (data == nullptr) return -ENOMEM;
   stm_memory_t memory = nullptr;
-  auto const error = stm_memory_register(domain_, data, size, STM_LOCAL_WRITE, &memory);
+  const auto error = stm_memory_register(domain_, data, size, STM_LOCAL_WRITE, &memory);
   if (error != 0) {
     std::free(data);
     return error;

@@ -22,24 +22,24 @@ DAT_RETURN rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLE
 }
 
 DAT_RETURN create_fd(DAT_IA_HANDLE ia_handle, DAT_FD* fd, DAT_CNO_HANDLE* out) {
-  auto const ia = find_ia(ia_handle);
+  const auto ia = find_ia(ia_handle);
   if (!ia) return bad_handle();
   if (fd == nullptr || out == nullptr) return bad_parameter();
   std::shared_ptr<Cno> cno;
-  auto const result = Cno::create_with_fd(*ia, *fd, cno);
+  const auto result = Cno::create_with_fd(*ia, *fd, cno);
   if (result == Result::kSuccess) *out = publish(ia_handle, cno);
   return to_dat(result);
 }
 
 DAT_RETURN trigger(DAT_CNO_HANDLE handle, DAT_EVD_HANDLE* evd) {
-  auto const cno = find_cno(handle);
+  const auto cno = find_cno(handle);
   if (!cno) return bad_handle();
   if (evd == nullptr) return bad_parameter();
   return to_dat(cno->take_trigger(*evd));
 }
 
 DAT_RETURN cr_reject(DAT_CR_HANDLE handle, DAT_COUNT size, const DAT_PVOID data) {
-  auto const cr = find_cr(handle);
+  const auto cr = find_cr(handle);
   if (!cr) return bad_handle();
   if (!is_data(size, data)) return bad_parameter();
   return decided(handle, cr->reject(bytes(data, size)));

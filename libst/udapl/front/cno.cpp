@@ -10,11 +10,11 @@ Cno::Agent agent_of(DAT_OS_WAIT_PROXY_AGENT agent) {
 }
 
 DAT_RETURN create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_HANDLE* out) {
-  auto const ia = find_ia(ia_handle);
+  const auto ia = find_ia(ia_handle);
   if (!ia) return bad_handle();
   if (out == nullptr) return bad_parameter();
   std::shared_ptr<Cno> cno;
-  auto const result = Cno::create(*ia, agent_of(agent), cno);
+  const auto result = Cno::create(*ia, agent_of(agent), cno);
   if (result != Result::kSuccess) return to_dat(result);
   *out = publish(ia_handle, cno);
   shell_of(*out).agent = agent;
@@ -26,15 +26,15 @@ DAT_RETURN free(DAT_CNO_HANDLE handle) {
 }
 
 DAT_RETURN modify_agent(DAT_CNO_HANDLE handle, DAT_OS_WAIT_PROXY_AGENT agent) {
-  auto const cno = find_cno(handle);
+  const auto cno = find_cno(handle);
   if (!cno) return bad_handle();
-  auto const result = cno->modify_agent(agent_of(agent));
+  const auto result = cno->modify_agent(agent_of(agent));
   if (result == Result::kSuccess) shell_of(handle).agent = agent;
   return to_dat(result);
 }
 
 DAT_RETURN wait(DAT_CNO_HANDLE handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
-  auto const cno = find_cno(handle);
+  const auto cno = find_cno(handle);
   if (!cno) return bad_handle();
   if (evd == nullptr) return bad_parameter();
   *evd = DAT_HANDLE_NULL;
@@ -42,7 +42,7 @@ DAT_RETURN wait(DAT_CNO_HANDLE handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd)
 }
 
 DAT_RETURN query(DAT_CNO_HANDLE handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* out) {
-  auto const cno = find_cno(handle);
+  const auto cno = find_cno(handle);
   if (!cno) return bad_handle();
   if (out == nullptr || (mask & ~DAT_CNO_FIELD_ALL) != 0) return bad_parameter();
   *out = {};

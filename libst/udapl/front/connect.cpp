@@ -23,12 +23,12 @@ auto find_rsp(DAT_HANDLE h) {
 DAT_RETURN ep_connect(DAT_EP_HANDLE handle, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual,
                       DAT_TIMEOUT timeout, DAT_COUNT size, const DAT_PVOID data, DAT_QOS,
                       DAT_CONNECT_FLAGS flags) {
-  auto const ep = find_ep(handle);
+  const auto ep = find_ep(handle);
   if (!ep) return bad_handle();
   if (address == nullptr || !is_data(size, data)) return bad_parameter();
   if (flags == kMultipath) return error(DAT_MODEL_NOT_SUPPORTED);
   if (address->sa_family != AF_INET) return error(DAT_INVALID_ADDRESS);
-  auto const& ip = reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+  const auto& ip = reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
   char host[INET_ADDRSTRLEN];
   ::inet_ntop(AF_INET, &ip, host, sizeof host);
   return to_dat(ep->connect(host, ntohl(ip.s_addr), qual, timeout, bytes(data, size)));
@@ -36,14 +36,14 @@ DAT_RETURN ep_connect(DAT_EP_HANDLE handle, DAT_IA_ADDRESS_PTR address, DAT_CONN
 
 DAT_RETURN ep_dup_connect(DAT_EP_HANDLE handle, DAT_EP_HANDLE other_handle, DAT_TIMEOUT timeout,
                           DAT_COUNT size, const DAT_PVOID data, DAT_QOS) {
-  auto const ep = find_ep(handle), other = find_ep(other_handle);
+  const auto ep = find_ep(handle), other = find_ep(other_handle);
   if (!ep || !other) return bad_handle();
   if (!is_data(size, data)) return bad_parameter();
   return to_dat(ep->dup_connect(*other, timeout, bytes(data, size)));
 }
 
 DAT_RETURN ep_disconnect(DAT_EP_HANDLE handle, DAT_CLOSE_FLAGS flags) {
-  auto const ep = find_ep(handle);
+  const auto ep = find_ep(handle);
   if (!ep) return bad_handle();
   if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) return bad_parameter();
   return to_dat(ep->disconnect(flags == DAT_CLOSE_ABRUPT_FLAG));
@@ -51,26 +51,26 @@ DAT_RETURN ep_disconnect(DAT_EP_HANDLE handle, DAT_CLOSE_FLAGS flags) {
 
 DAT_RETURN psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qual, DAT_EVD_HANDLE evd_handle,
                       DAT_PSP_FLAGS flags, DAT_PSP_HANDLE* out) {
-  auto const ia = find_ia(ia_handle);
-  auto const evd = find_evd(evd_handle);
+  const auto ia = find_ia(ia_handle);
+  const auto evd = find_evd(evd_handle);
   if (!ia || !evd) return bad_handle();
   if (out == nullptr) return bad_parameter();
   if (flags != DAT_PSP_CONSUMER_FLAG) return error(DAT_MODEL_NOT_SUPPORTED);
   std::shared_ptr<ServicePoint> psp;
-  auto const result = ServicePoint::create_psp(*ia, qual, evd, psp);
+  const auto result = ServicePoint::create_psp(*ia, qual, evd, psp);
   if (result == Result::kSuccess) *out = publish(ia_handle, psp);
   return to_dat(result);
 }
 
 DAT_RETURN psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL* qual, DAT_EVD_HANDLE evd_handle,
                           DAT_PSP_FLAGS flags, DAT_PSP_HANDLE* out) {
-  auto const ia = find_ia(ia_handle);
-  auto const evd = find_evd(evd_handle);
+  const auto ia = find_ia(ia_handle);
+  const auto evd = find_evd(evd_handle);
   if (!ia || !evd) return bad_handle();
   if (out == nullptr || qual == nullptr) return bad_parameter();
   if (flags != DAT_PSP_CONSUMER_FLAG) return error(DAT_MODEL_NOT_SUPPORTED);
   std::shared_ptr<ServicePoint> psp;
-  auto const result = ServicePoint::create_psp_any(*ia, evd, psp);
+  const auto result = ServicePoint::create_psp_any(*ia, evd, psp);
   if (result != Result::kSuccess) return to_dat(result);
   *qual = psp->conn_qual();
   *out = publish(ia_handle, psp);
@@ -82,7 +82,7 @@ DAT_RETURN psp_free(DAT_PSP_HANDLE handle) {
 }
 
 DAT_RETURN psp_query(DAT_PSP_HANDLE handle, DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM* out) {
-  auto const psp = find_psp(handle);
+  const auto psp = find_psp(handle);
   if (!psp) return bad_handle();
   if (out == nullptr || (mask & ~DAT_PSP_FIELD_ALL) != 0) return bad_parameter();
   *out = {consumers_ia(psp->ia()), psp->conn_qual(), handle_of(psp->evd()), DAT_PSP_CONSUMER_FLAG};
@@ -91,13 +91,13 @@ DAT_RETURN psp_query(DAT_PSP_HANDLE handle, DAT_PSP_PARAM_MASK mask, DAT_PSP_PAR
 
 DAT_RETURN rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep_handle,
                       DAT_EVD_HANDLE evd_handle, DAT_RSP_HANDLE* out) {
-  auto const ia = find_ia(ia_handle);
-  auto const evd = find_evd(evd_handle);
-  auto const ep = find_ep(ep_handle);
+  const auto ia = find_ia(ia_handle);
+  const auto evd = find_evd(evd_handle);
+  const auto ep = find_ep(ep_handle);
   if (!ia || !evd || !ep) return bad_handle();
   if (out == nullptr) return bad_parameter();
   std::shared_ptr<ServicePoint> rsp;
-  auto const result = ServicePoint::create_rsp(*ia, qual, evd, ep, rsp);
+  const auto result = ServicePoint::create_rsp(*ia, qual, evd, ep, rsp);
   if (result == Result::kSuccess) *out = publish(ia_handle, rsp);
   return to_dat(result);
 }
@@ -107,7 +107,7 @@ DAT_RETURN rsp_free(DAT_RSP_HANDLE handle) {
 }
 
 DAT_RETURN rsp_query(DAT_RSP_HANDLE handle, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* out) {
-  auto const rsp = find_rsp(handle);
+  const auto rsp = find_rsp(handle);
   if (!rsp) return bad_handle();
   if (out == nullptr || (mask & ~DAT_RSP_FIELD_ALL) != 0) return bad_parameter();
   *out = {consumers_ia(rsp->ia()), rsp->conn_qual(), handle_of(rsp->evd()), handle_of(rsp->ep())};
@@ -115,11 +115,11 @@ DAT_RETURN rsp_query(DAT_RSP_HANDLE handle, DAT_RSP_PARAM_MASK mask, DAT_RSP_PAR
 }
 
 DAT_RETURN cr_query(DAT_CR_HANDLE handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* out) {
-  auto const cr = find_cr(handle);
+  const auto cr = find_cr(handle);
   if (!cr) return bad_handle();
   if (out == nullptr || (mask & ~DAT_CR_FIELD_ALL) != 0) return bad_parameter();
   auto& shell = shell_of(handle);
-  auto const& data = cr->data();
+  const auto& data = cr->data();
   shell.remote = address_of(data.ipv4);
   *out = {reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell.remote), cr->remote_port(),
           static_cast<DAT_COUNT>(data.bytes.size()), const_cast<std::byte*>(data.bytes.data()),
@@ -129,7 +129,7 @@ DAT_RETURN cr_query(DAT_CR_HANDLE handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* 
 
 DAT_RETURN cr_accept(DAT_CR_HANDLE handle, DAT_EP_HANDLE ep_handle, DAT_COUNT size,
                      const DAT_PVOID data) {
-  auto const cr = find_cr(handle);
+  const auto cr = find_cr(handle);
   std::shared_ptr<Ep> ep;
   if (!cr || !find_optional<Ep, Object::Kind::kEp>(ep_handle, ep)) return bad_handle();
   if (!is_data(size, data)) return bad_parameter();
@@ -137,7 +137,7 @@ DAT_RETURN cr_accept(DAT_CR_HANDLE handle, DAT_EP_HANDLE ep_handle, DAT_COUNT si
 }
 
 DAT_RETURN cr_handoff(DAT_CR_HANDLE handle, DAT_CONN_QUAL qual) {
-  auto const cr = find_cr(handle);
+  const auto cr = find_cr(handle);
   return cr ? decided(handle, cr->handoff(qual)) : bad_handle();
 }
 

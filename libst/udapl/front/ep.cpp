@@ -15,7 +15,7 @@ auto find_ep(DAT_HANDLE h) {
 DAT_RETURN check_model(const DAT_EP_ATTR& attr) {
   if (attr.service_type != DAT_SERVICE_TYPE_RC || attr.qos != DAT_QOS_BEST_EFFORT)
     return error(DAT_MODEL_NOT_SUPPORTED);
-  auto const named = attr.ep_transport_specific_count != 0 || attr.ep_provider_specific_count != 0;
+  const auto named = attr.ep_transport_specific_count != 0 || attr.ep_provider_specific_count != 0;
   return named ? bad_parameter() : to_dat(Result::kSuccess);
 }
 
@@ -23,7 +23,7 @@ DAT_RETURN check_model(const DAT_EP_ATTR& attr) {
 EpAttr to_core(const DAT_EP_ATTR* given) {
   EpAttr attr;
   if (given == nullptr) return attr;
-  auto const take = [](auto& to, auto from) {
+  const auto take = [](auto& to, auto from) {
     if (from != 0) to = static_cast<std::remove_reference_t<decltype(to)>>(from);
   };
   take(attr.max_message_size, given->max_message_size);
@@ -94,14 +94,14 @@ bool find_evds(DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE conne
 
 DAT_RETURN make(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz, Ep::Parts& parts,
                 const DAT_EP_ATTR* attr, DAT_EP_HANDLE* out) {
-  auto const ia = find_ia(ia_handle);
+  const auto ia = find_ia(ia_handle);
   parts.pz = find_pz(pz);
   if (!ia || !parts.pz) return bad_handle();
   if (out == nullptr) return bad_parameter();
   if (attr != nullptr)
-    if (auto const result = check_model(*attr); result != DAT_SUCCESS) return result;
+    if (const auto result = check_model(*attr); result != DAT_SUCCESS) return result;
   std::shared_ptr<Ep> ep;
-  auto const result = Ep::create(*ia, parts, to_core(attr), ep);
+  const auto result = Ep::create(*ia, parts, to_core(attr), ep);
   if (result == Result::kSuccess) *out = publish(ia_handle, ep);
   return to_dat(result);
 }
@@ -130,16 +130,16 @@ DAT_RETURN free(DAT_EP_HANDLE handle) {
 }
 
 DAT_RETURN reset(DAT_EP_HANDLE handle) {
-  auto const ep = find_ep(handle);
+  const auto ep = find_ep(handle);
   return ep ? to_dat(ep->reset()) : bad_handle();
 }
 
 DAT_RETURN query(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* out) {
-  auto const ep = find_ep(handle);
+  const auto ep = find_ep(handle);
   if (!ep) return bad_handle();
   if (out == nullptr || (mask & ~DAT_EP_FIELD_ALL) != 0) return bad_parameter();
   Ep::Param param{};
-  if (auto const result = ep->query(param); result != Result::kSuccess) return to_dat(result);
+  if (const auto result = ep->query(param); result != Result::kSuccess) return to_dat(result);
   auto& shell = shell_of(handle);
   shell.local = shell_of(ep->ia().handle()).local;
   shell.remote = address_of(param.remote_ipv4);
@@ -162,7 +162,7 @@ DAT_RETURN query(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* out
 // An attribute of the EP where the mask does not name it, else the given one.
 DAT_EP_ATTR merge(const EpAttr& now, const DAT_EP_ATTR& given, DAT_EP_PARAM_MASK mask) {
   auto attr = to_dat_attr(now);
-  auto const take = [&](DAT_EP_PARAM_MASK field, auto member) {
+  const auto take = [&](DAT_EP_PARAM_MASK field, auto member) {
     if ((mask & field) != 0) attr.*member = given.*member;
   };
   take(DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE, &DAT_EP_ATTR::service_type);
@@ -184,13 +184,13 @@ DAT_EP_ATTR merge(const EpAttr& now, const DAT_EP_ATTR& given, DAT_EP_PARAM_MASK
 }
 
 DAT_RETURN modify(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* given) {
-  auto const ep = find_ep(handle);
+  const auto ep = find_ep(handle);
   if (!ep) return bad_handle();
   constexpr auto kFixed = DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_SRQ_HANDLE |
                           DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
                           DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL;
   if (given == nullptr || (mask & (kFixed | ~DAT_EP_FIELD_ALL)) != 0) return bad_parameter();
-  auto const named = [&](DAT_EP_PARAM_MASK field, DAT_HANDLE value) {
+  const auto named = [&](DAT_EP_PARAM_MASK field, DAT_HANDLE value) {
     return (mask & field) != 0 ? value : DAT_HANDLE_NULL;
   };
   Ep::Parts parts;
@@ -201,20 +201,20 @@ DAT_RETURN modify(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, const DAT_EP_PAR
                                             parts.pz))
     return bad_handle();
   Ep::Param now{};
-  if (auto const result = ep->query(now); result != Result::kSuccess) return to_dat(result);
-  auto const merged = merge(now.attr, given->ep_attr, mask);
-  if (auto const result = check_model(merged); result != DAT_SUCCESS) return result;
-  auto const attr = to_core(&merged);
+  if (const auto result = ep->query(now); result != Result::kSuccess) return to_dat(result);
+  const auto merged = merge(now.attr, given->ep_attr, mask);
+  if (const auto result = check_model(merged); result != DAT_SUCCESS) return result;
+  const auto attr = to_core(&merged);
   return to_dat(ep->modify(parts, &attr));
 }
 
 DAT_RETURN get_status(DAT_EP_HANDLE handle, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle,
                       DAT_BOOLEAN* request_idle) {
-  auto const ep = find_ep(handle);
+  const auto ep = find_ep(handle);
   if (!ep) return bad_handle();
   EpState now{};
   bool recv = false, request = false;
-  if (auto const result = ep->status(now, recv, request); result != Result::kSuccess)
+  if (const auto result = ep->status(now, recv, request); result != Result::kSuccess)
     return to_dat(result);
   if (state != nullptr) *state = to_dat_state(now);
   if (recv_idle != nullptr) *recv_idle = recv ? DAT_TRUE : DAT_FALSE;
@@ -223,14 +223,14 @@ DAT_RETURN get_status(DAT_EP_HANDLE handle, DAT_EP_STATE* state, DAT_BOOLEAN* re
 }
 
 DAT_RETURN recv_query(DAT_EP_HANDLE handle, DAT_COUNT* buffers, DAT_COUNT* span) {
-  auto const ep = find_ep(handle);
+  const auto ep = find_ep(handle);
   if (!ep) return bad_handle();
   if (buffers == nullptr && span == nullptr) return bad_parameter();
   return to_dat(ep->recv_query(buffers, span));
 }
 
 DAT_RETURN set_watermark(DAT_EP_HANDLE handle, DAT_COUNT soft, DAT_COUNT hard) {
-  auto const ep = find_ep(handle);
+  const auto ep = find_ep(handle);
   return ep ? to_dat(ep->set_watermarks(soft, hard)) : bad_handle();
 }
 

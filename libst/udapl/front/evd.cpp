@@ -68,12 +68,12 @@ void convert(const Event& event, DAT_EVD_HANDLE evd, DAT_EVENT& out) {
 
 DAT_RETURN create(DAT_IA_HANDLE ia_handle, DAT_COUNT length, DAT_CNO_HANDLE cno_handle,
                   DAT_EVD_FLAGS flags, DAT_EVD_HANDLE* out) {
-  auto const ia = find_ia(ia_handle);
+  const auto ia = find_ia(ia_handle);
   std::shared_ptr<Cno> cno;
   if (!ia || !find_optional<Cno, Object::Kind::kCno>(cno_handle, cno)) return bad_handle();
   if (out == nullptr) return bad_parameter();
   std::shared_ptr<Evd> evd;
-  auto const result = Evd::create(*ia, length, cno, static_cast<Flags>(flags), evd);
+  const auto result = Evd::create(*ia, length, cno, static_cast<Flags>(flags), evd);
   if (result == Result::kSuccess) *out = publish(ia_handle, evd);
   return to_dat(result);
 }
@@ -84,39 +84,39 @@ DAT_RETURN free(DAT_EVD_HANDLE handle) {
 
 DAT_RETURN wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* out,
                 DAT_COUNT* nmore) {
-  auto const evd = find_evd(handle);
+  const auto evd = find_evd(handle);
   if (!evd) return bad_handle();
   if (out == nullptr || nmore == nullptr) return bad_parameter();
   Event event;
-  auto const result = evd->wait(timeout, threshold, event, *nmore);
+  const auto result = evd->wait(timeout, threshold, event, *nmore);
   if (result == Result::kSuccess) convert(event, handle, *out);
   return to_dat(result);
 }
 
 DAT_RETURN dequeue(DAT_EVD_HANDLE handle, DAT_EVENT* out) {
-  auto const evd = find_evd(handle);
+  const auto evd = find_evd(handle);
   if (!evd) return bad_handle();
   if (out == nullptr) return bad_parameter();
   Event event;
-  auto const result = evd->dequeue(event);
+  const auto result = evd->dequeue(event);
   if (result == Result::kSuccess) convert(event, handle, *out);
   return to_dat(result);
 }
 
 DAT_RETURN post_se(DAT_EVD_HANDLE handle, const DAT_EVENT* event) {
-  auto const evd = find_evd(handle);
+  const auto evd = find_evd(handle);
   if (!evd) return bad_handle();
   if (event == nullptr || event->event_number != DAT_SOFTWARE_EVENT) return bad_parameter();
   return to_dat(evd->post_software(event->event_data.software_event_data.pointer));
 }
 
 DAT_RETURN resize(DAT_EVD_HANDLE handle, DAT_COUNT length) {
-  auto const evd = find_evd(handle);
+  const auto evd = find_evd(handle);
   return evd ? to_dat(evd->resize(length)) : bad_handle();
 }
 
 DAT_RETURN modify_cno(DAT_EVD_HANDLE handle, DAT_CNO_HANDLE cno_handle) {
-  auto const evd = find_evd(handle);
+  const auto evd = find_evd(handle);
   std::shared_ptr<Cno> cno;
   if (!evd || !find_optional<Cno, Object::Kind::kCno>(cno_handle, cno)) return bad_handle();
   return to_dat(evd->modify_cno(cno));
@@ -124,13 +124,13 @@ DAT_RETURN modify_cno(DAT_EVD_HANDLE handle, DAT_CNO_HANDLE cno_handle) {
 
 template <bool kEnabled>
 DAT_RETURN set_enabled(DAT_EVD_HANDLE handle) {
-  auto const evd = find_evd(handle);
+  const auto evd = find_evd(handle);
   return evd ? to_dat(evd->set_enabled(kEnabled)) : bad_handle();
 }
 
 template <bool kWaitable>
 DAT_RETURN set_waitable(DAT_EVD_HANDLE handle) {
-  auto const evd = find_evd(handle);
+  const auto evd = find_evd(handle);
   return evd ? to_dat(evd->set_waitable(kWaitable)) : bad_handle();
 }
 
@@ -144,11 +144,11 @@ DAT_EVD_STATE state_of(const Evd::Param& param) {
 }
 
 DAT_RETURN query(DAT_EVD_HANDLE handle, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* out) {
-  auto const evd = find_evd(handle);
+  const auto evd = find_evd(handle);
   if (!evd) return bad_handle();
   if (out == nullptr || (mask & ~DAT_EVD_FIELD_ALL) != 0) return bad_parameter();
   Evd::Param param{};
-  if (auto const result = evd->query(param); result != Result::kSuccess) return to_dat(result);
+  if (const auto result = evd->query(param); result != Result::kSuccess) return to_dat(result);
   *out = {consumers_ia(evd->ia()), param.length, state_of(param), handle_of(param.cno),
           static_cast<DAT_EVD_FLAGS>(param.streams)};
   return DAT_SUCCESS;

@@ -105,7 +105,7 @@ DAT_HANDLE publish(DAT_HANDLE ia, const std::shared_ptr<Object>& object);
 template <typename Freed>
 DAT_RETURN free_object(const std::shared_ptr<Freed>& object, DAT_HANDLE handle) {
   if (!object) return bad_handle();
-  auto const result = object->free();
+  const auto result = object->free();
   if (result == Result::kSuccess) drop_shell(handle);
   return to_dat(result);
 }
@@ -121,7 +121,7 @@ inline DAT_HANDLE handle_of(const std::shared_ptr<const Object>& object) {
 }
 template <std::size_t kSize>
 void copy_name(char (&to)[kSize], std::string_view from) {
-  auto const length = std::min(from.size(), kSize - 1);
+  const auto length = std::min(from.size(), kSize - 1);
   std::copy_n(from.begin(), length, to);
   to[length] = '\0';
 }

@@ -16,13 +16,13 @@ constexpr std::uint32_t kAlignment = 64;
 DAT_RETURN open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE* async_handle,
                 DAT_IA_HANDLE* ia_handle) {
   if (name == nullptr || async_handle == nullptr || ia_handle == nullptr) return bad_parameter();
-  auto const* const registration = find_registration(name);
+  const auto* const registration = find_registration(name);
   if (registration == nullptr) return error(DAT_PROVIDER_NOT_FOUND);
   std::shared_ptr<Evd> async;
   if (!find_optional<Evd, Object::Kind::kEvd>(*async_handle, async)) return bad_handle();
   std::shared_ptr<Ia> ia;
-  auto const own = async == nullptr;
-  if (auto const result = Ia::open(registration->link, qlen, async, ia); result != Result::kSuccess)
+  const auto own = async == nullptr;
+  if (const auto result = Ia::open(registration->link, qlen, async, ia); result != Result::kSuccess)
     return to_dat(result);
   *ia_handle = add_shell(&registration->provider, ia);
   shell_of(*ia_handle).local = address_of(ia->info().ipv4);
@@ -31,10 +31,10 @@ DAT_RETURN open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE* async_h
 }
 
 DAT_RETURN close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags) {
-  auto const ia = find_ia(handle);
+  const auto ia = find_ia(handle);
   if (!ia) return bad_handle();
   if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG) return bad_parameter();
-  auto const result = ia->close(flags == DAT_CLOSE_ABRUPT_FLAG);
+  const auto result = ia->close(flags == DAT_CLOSE_ABRUPT_FLAG);
   if (result == Result::kSuccess) drop_shells_of(*ia);
   return to_dat(result);
 }
@@ -69,7 +69,7 @@ DAT_NAMED_ATTR* frame_payload(const Ia& ia) {
                                    {"DAT_IB_TRANSPORT_MTU", "1024"},
                                    {"DAT_IB_TRANSPORT_MTU", "512"},
                                    {"DAT_IB_TRANSPORT_MTU", "256"}};
-  auto const fits = std::find_if(std::begin(known), std::end(known) - 1, [&](auto const& attr) {
+  const auto fits = std::find_if(std::begin(known), std::end(known) - 1, [&](const auto& attr) {
     return std::strtoul(attr.value, nullptr, 10) + kHeaders <= ia.info().mtu;
   });
   return fits;
@@ -106,7 +106,7 @@ void fill(const Ia& ia, const Registration& registration, DAT_PROVIDER_ATTR& att
 DAT_RETURN query(DAT_IA_HANDLE handle, DAT_EVD_HANDLE* async, DAT_IA_ATTR_MASK ia_mask,
                  DAT_IA_ATTR* ia_attr, DAT_PROVIDER_ATTR_MASK provider_mask,
                  DAT_PROVIDER_ATTR* provider_attr) {
-  auto const ia = find_ia(handle);
+  const auto ia = find_ia(handle);
   if (!ia) return bad_handle();
   if ((ia_mask != 0 && ia_attr == nullptr) || (provider_mask != 0 && provider_attr == nullptr) ||
       (ia_mask & ~DAT_IA_FIELD_ALL) != 0 || (provider_mask & ~DAT_PROVIDER_FIELD_ALL) != 0)

@@ -6,11 +6,11 @@ namespace stp::udapl::front {
 namespace {
 
 DAT_RETURN pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE* out) {
-  auto const ia = find_ia(ia_handle);
+  const auto ia = find_ia(ia_handle);
   if (!ia) return bad_handle();
   if (out == nullptr) return bad_parameter();
   std::shared_ptr<Pz> pz;
-  auto const result = Pz::create(*ia, pz);
+  const auto result = Pz::create(*ia, pz);
   if (result == Result::kSuccess) *out = publish(ia_handle, pz);
   return to_dat(result);
 }
@@ -20,7 +20,7 @@ DAT_RETURN pz_free(DAT_PZ_HANDLE handle) {
 }
 
 DAT_RETURN pz_query(DAT_PZ_HANDLE handle, DAT_PZ_PARAM_MASK mask, DAT_PZ_PARAM* out) {
-  auto const pz = find_pz(handle);
+  const auto pz = find_pz(handle);
   if (!pz) return bad_handle();
   if (out == nullptr || (mask & ~DAT_PZ_FIELD_ALL) != 0) return bad_parameter();
   out->ia_handle = consumers_ia(pz->ia());
@@ -32,10 +32,10 @@ DAT_RETURN lmr_free(DAT_LMR_HANDLE handle) {
 }
 
 DAT_RETURN lmr_query(DAT_LMR_HANDLE handle, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* out) {
-  auto const lmr = front::find_lmr(handle);
+  const auto lmr = front::find_lmr(handle);
   if (!lmr) return bad_handle();
   if (out == nullptr || (mask & ~DAT_LMR_FIELD_ALL) != 0) return bad_parameter();
-  auto const& attr = lmr->attr();
+  const auto& attr = lmr->attr();
   *out = {};
   out->ia_handle = consumers_ia(lmr->ia());
   out->mem_type = DAT_MEM_TYPE_VIRTUAL;
@@ -58,11 +58,11 @@ DAT_RETURN lmr_sync(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* segments, DA
 }
 
 DAT_RETURN rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* out) {
-  auto const pz = find_pz(pz_handle);
+  const auto pz = find_pz(pz_handle);
   if (!pz) return bad_handle();
   if (out == nullptr) return bad_parameter();
   std::shared_ptr<Rmr> rmr;
-  auto const result = Rmr::create(pz->ia(), pz, rmr);
+  const auto result = Rmr::create(pz->ia(), pz, rmr);
   if (result == Result::kSuccess) *out = publish(pz->ia().handle(), rmr);
   return to_dat(result);
 }
@@ -72,11 +72,11 @@ DAT_RETURN rmr_free(DAT_RMR_HANDLE handle) {
 }
 
 DAT_RETURN rmr_query(DAT_RMR_HANDLE handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* out) {
-  auto const rmr = find_rmr(handle);
+  const auto rmr = find_rmr(handle);
   if (!rmr) return bad_handle();
   if (out == nullptr || (mask & ~DAT_RMR_FIELD_ALL) != 0) return bad_parameter();
   Rmr::Param param{};
-  if (auto const result = rmr->query(param); result != Result::kSuccess) return to_dat(result);
+  if (const auto result = rmr->query(param); result != Result::kSuccess) return to_dat(result);
   *out = {};
   out->ia_handle = consumers_ia(rmr->ia());
   out->pz_handle = handle_of(param.pz);
@@ -92,21 +92,21 @@ DAT_RETURN rmr_query(DAT_RMR_HANDLE handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_PAR
 }  // namespace
 
 DAT_RETURN create_lmr(DAT_IA_HANDLE ia_handle, const LmrRequest& request, const LmrResult& out) {
-  auto const ia = find_ia(ia_handle);
-  auto const pz = find_pz(request.pz);
+  const auto ia = find_ia(ia_handle);
+  const auto pz = find_pz(request.pz);
   if (!ia || !pz) return bad_handle();
   if (out.handle == nullptr) return bad_parameter();
   if (request.type == DAT_MEM_TYPE_SHARED_VIRTUAL) return error(DAT_MODEL_NOT_SUPPORTED);
   Lmr::Attr attr{request.region.for_va, request.length, static_cast<unsigned>(request.privileges),
                  request.zero_based};
   if (request.type == DAT_MEM_TYPE_LMR) {
-    auto const other = front::find_lmr(request.region.for_lmr_handle);
+    const auto other = front::find_lmr(request.region.for_lmr_handle);
     if (!other) return bad_handle();
     attr.start = other->attr().start;
     attr.length = other->attr().length;
   }
   std::shared_ptr<Lmr> lmr;
-  if (auto const result = Lmr::create(*ia, pz, attr, lmr); result != Result::kSuccess)
+  if (const auto result = Lmr::create(*ia, pz, attr, lmr); result != Result::kSuccess)
     return to_dat(result);
   *out.handle = publish(ia_handle, lmr);
   if (out.lmr_context != nullptr) *out.lmr_context = lmr->context();
@@ -117,13 +117,13 @@ DAT_RETURN create_lmr(DAT_IA_HANDLE ia_handle, const LmrRequest& request, const 
 }
 
 DAT_RETURN bind_rmr(DAT_RMR_HANDLE handle, const BindRequest& request, DAT_RMR_CONTEXT* out) {
-  auto const rmr = find_rmr(handle);
-  auto const ep = find<Ep, Object::Kind::kEp>(request.ep);
+  const auto rmr = find_rmr(handle);
+  const auto ep = find<Ep, Object::Kind::kEp>(request.ep);
   if (!rmr || !ep) return bad_handle();
   if (request.triplet == nullptr) return bad_parameter();
-  auto const& triplet = *request.triplet;
+  const auto& triplet = *request.triplet;
   std::uint32_t context = 0;
-  auto const result =
+  const auto result =
       rmr->bind({triplet.virtual_address, triplet.segment_length, triplet.lmr_context},
                 static_cast<unsigned>(request.privileges), request.zero_based, *ep,
                 request.cookie.as_64, static_cast<Flags>(request.flags), context);

@@ -22,14 +22,14 @@ Registrations& registrations() {
 }
 
 DAT_RETURN set_context(DAT_HANDLE handle, DAT_CONTEXT context) {
-  auto const object = find_object(handle);
+  const auto object = find_object(handle);
   if (!object) return bad_handle();
   object->consumer_context = context.as_64;
   return DAT_SUCCESS;
 }
 
 DAT_RETURN get_context(DAT_HANDLE handle, DAT_CONTEXT* context) {
-  auto const object = find_object(handle);
+  const auto object = find_object(handle);
   if (!object) return bad_handle();
   if (context == nullptr) return bad_parameter();
   context->as_64 = object->consumer_context;
@@ -37,7 +37,7 @@ DAT_RETURN get_context(DAT_HANDLE handle, DAT_CONTEXT* context) {
 }
 
 DAT_RETURN get_type(DAT_HANDLE handle, DAT_HANDLE_TYPE* type) {
-  auto const object = find_object(handle);
+  const auto object = find_object(handle);
   if (!object) return bad_handle();
   if (type == nullptr) return bad_parameter();
   *type = static_cast<DAT_HANDLE_TYPE>(object->kind());
@@ -73,7 +73,7 @@ void* handle_for_request(const std::shared_ptr<Object>& request) {
 const Registration* find_registration(const char* name) {
   auto& [mutex, all] = registrations();
   std::lock_guard const guard(mutex);
-  for (auto const& registration : all)
+  for (const auto& registration : all)
     if (std::strcmp(registration.info.ia_name, name) == 0) return &registration;
   return nullptr;
 }
@@ -82,7 +82,7 @@ const Registration* find_registration(const char* name) {
 Registration& registration_for(const DAT_PROVIDER_INFO& info, const char* link) {
   auto& [mutex, all] = registrations();
   std::lock_guard const guard(mutex);
-  auto found = std::find_if(all.begin(), all.end(), [&](auto const& registration) {
+  auto found = std::find_if(all.begin(), all.end(), [&](const auto& registration) {
     return std::strcmp(registration.info.ia_name, info.ia_name) == 0 &&
            registration.info.is_thread_safe == info.is_thread_safe;
   });
@@ -114,6 +114,6 @@ extern "C" __attribute__((visibility("default"))) void dat_provider_init(
 
 extern "C" __attribute__((visibility("default"))) void dat_provider_fini(
     const DAT_PROVIDER_INFO* info) {
-  auto const* const found = info != nullptr ? find_registration(info->ia_name) : nullptr;
+  const auto* const found = info != nullptr ? find_registration(info->ia_name) : nullptr;
   if (found != nullptr) dat_registry_remove_provider(&found->provider, &found->info);
 }

@@ -50,7 +50,7 @@ std::shared_ptr<Object> find_object(DAT_HANDLE handle) {
   auto& all = table();
   std::shared_lock const guard(all.mutex);
   if (!all.known.contains(handle)) return nullptr;
-  auto const& object = shell_of(handle).object;
+  const auto& object = shell_of(handle).object;
   return object && !object->freed() ? object : nullptr;
 }
 

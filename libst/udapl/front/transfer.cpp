@@ -14,9 +14,9 @@ auto find_ep(DAT_HANDLE h) {
 template <auto kPost>
 DAT_RETURN post(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                 DAT_COMPLETION_FLAGS flags) {
-  auto const ep = find_ep(handle);
+  const auto ep = find_ep(handle);
   if (!ep) return bad_handle();
-  Segments const segments(iov, count);
+  const Segments segments(iov, count);
   if (!segments.valid()) return bad_parameter();
   return to_dat(((*ep).*kPost)(segments.get(), cookie.as_64, static_cast<Flags>(flags)));
 }
@@ -30,9 +30,9 @@ template <auto kPost>
 DAT_RETURN post_rdma(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov,
                      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,
                      DAT_COMPLETION_FLAGS flags) {
-  auto const ep = find_ep(handle);
+  const auto ep = find_ep(handle);
   if (!ep) return bad_handle();
-  Segments const segments(iov, count);
+  const Segments segments(iov, count);
   if (!segments.valid() || remote == nullptr) return bad_parameter();
   return to_dat(
       ((*ep).*kPost)(segments.get(), cookie.as_64, to_core(*remote), static_cast<Flags>(flags)));

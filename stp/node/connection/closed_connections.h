@@ -34,7 +34,7 @@ class ClosedConnections {
   }
   [[nodiscard]] bool contains(const PeerName& peer, Time now) {
     forget(now);
-    auto const at = until_.find(peer);
+    const auto at = until_.find(peer);
     return at != until_.end() && at->second > now;
   }
 
@@ -46,9 +46,9 @@ class ClosedConnections {
     PeerName peer;
   };
   void drop_oldest() {
-    auto const& oldest = queue_.front();
+    const auto& oldest = queue_.front();
     // The peer may have connected and closed again since.
-    if (auto const at = until_.find(oldest.peer); at != until_.end() && at->second == oldest.until)
+    if (const auto at = until_.find(oldest.peer); at != until_.end() && at->second == oldest.until)
       until_.erase(at);
     queue_.pop_front();
   }

@@ -35,10 +35,10 @@ std::uint16_t Node::Impl::choose_port(const Endpoint& endpoint, Time now) {
 // `names`: the names in the answer already sent; if none, chooses them here.
 Vc* Node::Impl::make_vc(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now,
                         const Strangers::Names& names) {
-  auto const port = names.port != 0 ? names.port : choose_port(endpoint, now);
+  const auto port = names.port != 0 ? names.port : choose_port(endpoint, now);
   if (port == 0) return nullptr;
   auto vc = std::make_unique<Vc>();
-  auto const& wanted = endpoint.config;
+  const auto& wanted = endpoint.config;
   vc->endpoint = &endpoint;
   vc->cookie = cookie;
   vc->local_port = port;
@@ -64,7 +64,7 @@ void Node::Impl::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes
   vc.peer_slots = sizes.slots;
   vc.credit.reset(sizes.slots);
   vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
-  auto const bufsize = vc.endpoint->config.bufsize;
+  const auto bufsize = vc.endpoint->config.bufsize;
   vc.inbound.configure({bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize)},
                        !vc.endpoint->config.recover, pacing.account(*vc.endpoint->owner),
                        vc.endpoint->owner->windows);
@@ -167,7 +167,7 @@ void Node::Impl::fail(Vc& vc, VcEvent why, int error, Time now) {
   stop_traffic(vc);
   vc.channel.set_state(ChannelState::kFailed, error);
   wake_ups.touch(vc);
-  bool const unseen = leave_backlog(vc);
+  const bool unseen = leave_backlog(vc);
   if (vc.user_closed || unseen) return forget(vc, now);
   event(Event::Kind::kVcOver, vc.id, vc.cookie);
   set_timer(vc);
@@ -221,14 +221,14 @@ void Node::Impl::let_go(Vc& vc) {
 void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   // protocol: 5.42
   if (is_spoofed(frame)) return drop(DropReason::kBadSource);
-  auto const& h = frame.header;
-  auto const ca = wire::decode_as<wire::ConnectionAnswer>(h);
+  const auto& h = frame.header;
+  const auto ca = wire::decode_as<wire::ConnectionAnswer>(h);
   auto* const vc = vcs.at(h.d_port);
-  bool const ours = vc != nullptr && vc->local_key == h.d_key && vc->peer_mac == frame.src;
-  bool const refused = h.has(wire::flag::kReject);
+  const bool ours = vc != nullptr && vc->local_key == h.d_key && vc->peer_mac == frame.src;
+  const bool refused = h.has(wire::flag::kReject);
   // protocol: 5.8
   // protocol: 5.5
-  bool const keyless = ca.r_key == 0 && !refused;
+  const bool keyless = ca.r_key == 0 && !refused;
   if (ours && vc->state == VcState::kConnecting && !keyless) {
     vc->heard = now;
     // protocol: 5.19
@@ -237,7 +237,7 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
       counters.add(Counter::kVcRefused);
       return fail(*vc, VcEvent::kRefusal, -ECONNREFUSED, now);
     }
-    if (auto const measured = vc->handshake.measured(now)) vc->round_trip.sample(measured);
+    if (const auto measured = vc->handshake.measured(now)) vc->round_trip.sample(measured);
     vc->handshake.stop();
     dialed(*vc, now);
     adopt_peer(*vc, {frame.src, h.s_port, ca.r_key}, {ca.r_slots, ca.r_bufsize, ca.r_max_stu});
@@ -250,7 +250,7 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
   }
   if (h.d_port == 0) return drop(DropReason::kBadPort);
   if (keyless) return drop(DropReason::kBadKey);
-  bool const repeated = ours && h.s_port == vc->peer_port && ca.r_key == vc->peer_key;
+  const bool repeated = ours && h.s_port == vc->peer_port && ca.r_key == vc->peer_key;
   if (repeated || refused) return drop(DropReason::kBadState);
   // The answerer holds a connection that no user here wants: ends it at once.
   // protocol: 5.9
@@ -266,8 +266,8 @@ void Node::Impl::on_connection_answer(const wire::Frame& frame, Time now) {
 void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   // protocol: 5.42
   if (is_spoofed(frame)) return drop(DropReason::kBadSource);
-  auto const& h = frame.header;
-  auto const rd = wire::decode_as<wire::RequestDisconnect>(h);
+  const auto& h = frame.header;
+  const auto rd = wire::decode_as<wire::RequestDisconnect>(h);
   auto* const vc = vcs.at(h.d_port);
   if (h.d_port == 0) return drop(DropReason::kBadPort);  // 0 never names a connection
   if (vc == nullptr) {
@@ -290,7 +290,7 @@ void Node::Impl::on_request_disconnect(const wire::Frame& frame, Time now) {
   if (vc->connectionless()) return drop(DropReason::kBadState);
   if (vc->peer_mac != frame.src) return drop(DropReason::kBadPeer);
   vc->heard = now;
-  auto const before = vc->state.state();
+  const auto before = vc->state.state();
   if (!vc->state.next(VcEvent::kRequest)) return drop(DropReason::kBadState);
   // protocol: 5.5
   if (before == VcState::kConnecting && rd.i_key == 0) return drop(DropReason::kBadKey);
@@ -338,7 +338,7 @@ void Node::Impl::on_disconnect_complete(Vc& vc, Time now) {
 
 // protocol: 3.14
 void Node::Impl::send_request_connection(const Vc& vc) {
-  wire::RequestConnection const rc{.i_slots = static_cast<std::uint16_t>(vc.channel.slots()),
+  const wire::RequestConnection rc{.i_slots = static_cast<std::uint16_t>(vc.channel.slots()),
                                    .i_bufsize = vc.endpoint->config.bufsize,
                                    .i_key = vc.local_key,
                                    .i_max_stu = vc.local_max_stu,
@@ -363,7 +363,7 @@ wire::Header Node::Impl::connection_answer(const Vc& vc) const {
 void Node::Impl::send_disconnect(const Vc& vc, wire::Op op) {
   auto h = header_for(vc, wire::RequestDisconnect{.i_key = vc.local_key});
   h.op_flags = wire::op_flags(op);
-  bool const asks = op == wire::Op::kRequestDisconnect;
+  const bool asks = op == wire::Op::kRequestDisconnect;
   answer(vc.peer_mac, h, vc.endpoint->config.checksum, asks ? vc.option : OptionPayload{});
 }
 

@@ -19,7 +19,7 @@ constexpr Time kTurnPatience = ((1U << Retry::kTries) - 1) * RoundTrip::kInitial
 // protocol: 5.33
 void Node::Impl::dial(Vc& vc, Time now) {
   auto& to = dialing[listener_of(vc)];
-  auto const patience = vc.endpoint->config.connect_patience;
+  const auto patience = vc.endpoint->config.connect_patience;
   if (to.sent.size() == kMaxUnanswered) {
     vc.dial = Dial::kWaits;
     to.waiting.insert(vc.id);
@@ -28,7 +28,7 @@ void Node::Impl::dial(Vc& vc, Time now) {
   }
   to.sent.insert(vc.id);
   vc.dial = Dial::kSent;
-  auto const waited = now - vc.heard;
+  const auto waited = now - vc.heard;
   // protocol: 5.31
   vc.handshake.start(now, RoundTrip::kInitial, patience - std::min(patience, waited));
   departures.leaves(vc, NodeDepartures::kHandshakeClock);
@@ -38,9 +38,9 @@ void Node::Impl::dial(Vc& vc, Time now) {
 
 // Answered or given up: sends the next one.
 void Node::Impl::dialed(Vc& vc, Time now) {
-  auto const was = std::exchange(vc.dial, Dial::kNone);
+  const auto was = std::exchange(vc.dial, Dial::kNone);
   if (was == Dial::kNone) return;
-  auto const at = dialing.find(listener_of(vc));
+  const auto at = dialing.find(listener_of(vc));
   auto& to = at->second;
   if (was == Dial::kWaits) {
     to.waiting.erase(vc.id);
@@ -59,7 +59,7 @@ void Node::Impl::dialed(Vc& vc, Time now) {
 // An RC was answered or has ended: the listener may have a place for the oldest unanswered one.
 void Node::Impl::hurry(Dialing& to, Time now) {
   auto& oldest = *find_vc(*to.sent.begin());
-  auto const sent = std::max(oldest.handshake.sent(), to.hurried);
+  const auto sent = std::max(oldest.handshake.sent(), to.hurried);
   if (now < sent + RoundTrip::kInitial) return;
   to.hurried = now;
   send_request_connection(oldest);

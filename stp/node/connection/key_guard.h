@@ -40,7 +40,7 @@ class KeyGuard {
     auto& set = known_[set_of(sender)];
     if (set[0] == sender.name) return;
     // Moves it to the front; the sender unused for longest drops out.
-    auto const at = std::find(set.begin(), set.end() - 1, sender.name);
+    const auto at = std::find(set.begin(), set.end() - 1, sender.name);
     std::rotate(set.begin(), at, at + 1);
     set[0] = sender.name;
   }
@@ -59,12 +59,12 @@ class KeyGuard {
   static std::size_t spread(std::uint64_t of) { return of * 0x9e3779b97f4a7c15 >> 48; }
   static std::size_t set_of(KeySender sender) { return spread(sender.name) % kSets; }
   [[nodiscard]] bool is_known(KeySender sender) const {
-    auto const& set = known_[set_of(sender)];
+    const auto& set = known_[set_of(sender)];
     return std::find(set.begin(), set.end(), sender.name) != set.end();
   }
   [[nodiscard]] bool waits(std::uint64_t mac, Time now) const {
     if (guesses_ >= kGuessesAtPort && now < began_ + kSecondOfPort) return true;
-    auto const& source = sources_[spread(mac) % kSources];
+    const auto& source = sources_[spread(mac) % kSources];
     return source.mac == mac && now < source.waits_until;
   }
 

@@ -45,18 +45,18 @@ int Node::Impl::accept(EndpointId id, VcId& out) {
 void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   // protocol: 5.42
   if (is_spoofed(frame)) return drop(DropReason::kBadSource);
-  Requester const asker{frame.src, frame.header.s_port,
+  const Requester asker{frame.src, frame.header.s_port,
                         wire::decode_as<wire::RequestConnection>(frame.header),
                         to_option(frame.option)};
   // protocol: 5.5
   if (asker.rc.i_key == 0) return drop(DropReason::kBadKey);
-  auto const peer = asker.name();
+  const auto peer = asker.name();
   // protocol: 5.29
-  if (auto const* const refusal = refusals.find(peer, now)) {
+  if (const auto* const refusal = refusals.find(peer, now)) {
     counters.add(Counter::kDuplicateRc);
     return send_refusal(peer, asker.rc.i_uport, asker.rc.r_uport, *refusal);
   }
-  if (auto const known = by_peer.find(peer); known != by_peer.end()) {
+  if (const auto known = by_peer.find(peer); known != by_peer.end()) {
     // protocol: 5.4
     counters.add(Counter::kDuplicateRc);
     auto& vc = *known->second;
@@ -72,22 +72,22 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
   if (closed.contains(peer, now)) return drop(DropReason::kLateRc);
 
   // protocol: 5.6
-  auto const refuse_for = [&](Counter why) {
+  const auto refuse_for = [&](Counter why) {
     counters.add(why);
     send_refusal(peer, asker.rc.i_uport, asker.rc.r_uport, {});
   };
-  auto const listener = listeners.find(asker.rc.r_uport);
+  const auto listener = listeners.find(asker.rc.r_uport);
   if (listener == listeners.end()) return refuse_for(Counter::kNoListener);
   auto& endpoint = *listener->second;
-  bool const inspects = endpoint.config.inspect;
+  const bool inspects = endpoint.config.inspect;
   // The RC comes from a user of this Node, whose address cannot be forged.
   // protocol: 5.34, 5.42
-  bool const own = frame.src == config.mac;
+  const bool own = frame.src == config.mac;
   // protocol: 5.36
   if (!inspects && strangers->has_answered(peer, vcs.places(), now))
     return answer_unproven(endpoint, asker, now);
-  bool const room = !endpoint.stock.empty();
-  bool const crowded =
+  const bool room = !endpoint.stock.empty();
+  const bool crowded =
       !own && (must_prove(endpoint, frame.src, now) || now < endpoint.crowded_until);
   if (inspects && !own && (crowded || !room) && !make_room_to_ask(endpoint, peer, now)) return;
   // protocol: 5.7
@@ -111,7 +111,7 @@ void Node::Impl::on_request_connection(const wire::Frame& frame, Time now) {
 // Makes a requested connection, with a channel from stock, for the user to accept.
 Vc* Node::Impl::make_passive(Endpoint& endpoint, const Requester& asker,
                              const Strangers::Names& names, Time now) {
-  auto const stocked = endpoint.stock.front();
+  const auto stocked = endpoint.stock.front();
   auto* const vc = make_vc(endpoint, stocked.channel, stocked.cookie, now, names);
   if (vc == nullptr) return nullptr;
   endpoint.stock.pop_front();
@@ -157,7 +157,7 @@ int Node::Impl::admit(VcId id, const OptionPayload& option, Time now) {
   vc->end_counted = false;
   vc->heard = now;
   // From here on its peer can prove itself with the answer.
-  unproven.remove_if([id](auto const& entry) { return entry.vc == id; });
+  unproven.remove_if([id](const auto& entry) { return entry.vc == id; });
   if (vc->peer_mac != config.mac)
     unproven.add({.vc = id, .listener = vc->endpoint->id, .mac = vc->peer_mac, .made = now});
   open_passive(*vc, VcEvent::kAdmit);
@@ -189,7 +189,7 @@ void Node::Impl::end_undecided(Vc& vc, Time now) {
 }
 
 void Node::Impl::answer_refusal(const Vc& vc, const OptionPayload& option, Time now) {
-  PeerName const peer{vc.peer_mac, vc.peer_port, vc.peer_key};
+  const PeerName peer{vc.peer_mac, vc.peer_port, vc.peer_key};
   refusals.remember(peer, option, now);
   send_refusal(peer, vc.peer_uport, vc.endpoint->uport, option);
 }

@@ -16,8 +16,8 @@ class OwnAsks {
   // The Sync of the last question. Requires one.
   [[nodiscard]] std::uint32_t newest() const { return syncs_[(count_ - 1) % kKept]; }
   [[nodiscard]] bool contains(std::uint32_t sync) const {
-    auto const kept = static_cast<std::ptrdiff_t>(std::min(count_, kKept));
-    auto const end = syncs_.begin() + kept;
+    const auto kept = static_cast<std::ptrdiff_t>(std::min(count_, kKept));
+    const auto end = syncs_.begin() + kept;
     return std::find(syncs_.begin(), end, sync) != end;
   }
 

@@ -21,13 +21,13 @@ PortTable::PortTable(PortShare share)
       places_(kFirstPlaces) {
   used_.insert(0);
   for (std::uint32_t port = 0; port <= wire::kMaxPort; ++port) {
-    auto const number = static_cast<std::uint16_t>(port);
+    const auto number = static_cast<std::uint16_t>(port);
     if (port == 0 || !share_.has(number)) barred_.insert(number);
   }
 }
 
 Vc* PortTable::after(std::uint16_t port) const {
-  auto const next = used_.next(std::uint32_t{port} + 1);
+  const auto next = used_.next(std::uint32_t{port} + 1);
   return next ? places_[*next].get() : nullptr;
 }
 
@@ -55,7 +55,7 @@ std::uint32_t PortTable::next_free(std::uint32_t from) const {
 }
 
 Vc& PortTable::add(std::unique_ptr<Vc> vc) {
-  auto const port = vc->local_port;
+  const auto port = vc->local_port;
   STP_ASSERT(port != 0 && at(port) == nullptr, "a connection that is added has a Port of its own");
   STP_ASSERT(has(port), "a Port is one of those that the table has to give");
   vc->id = next_serial_++ << 16 | port;
@@ -76,12 +76,12 @@ std::unique_ptr<Vc> PortTable::take(Vc& vc) {
 
 void PortTable::keep(std::unique_ptr<Vc> vc) {
   STP_ASSERT(vc->attached > 0, "who is kept is still read from");
-  auto const id = vc->id;
+  const auto id = vc->id;
   kept_.emplace(id, std::move(vc));
 }
 
 std::unique_ptr<Vc> PortTable::left_behind(VcId id) {
-  auto const found = kept_.find(id);
+  const auto found = kept_.find(id);
   if (found == kept_.end() || --found->second->attached > 0) return nullptr;
   return std::move(kept_.extract(found).mapped());
 }

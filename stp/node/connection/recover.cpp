@@ -24,7 +24,7 @@ Time shortest_timeout(const Vc& vc) {
 // were lost. The recent silences without loss tell how long to wait now.
 // protocol: 10.13
 Time timeout_in_silence(const Vc& vc) {
-  auto const pause = std::min(vc.inbound.open_blocks().silence().longest_pause(), kLongestPause);
+  const auto pause = std::min(vc.inbound.open_blocks().silence().longest_pause(), kLongestPause);
   return std::max(shortest_timeout(vc), 2 * pause);
 }
 
@@ -47,7 +47,7 @@ Time stalled_at(const Vc& vc, const InboundBlock& block) {
 // time to answer. kNever: not known.
 // protocol: 10.21
 Time lost_at(const Vc& vc, const InboundBlock& block) {
-  auto const read = vc.doubt.read_since(idle_since(vc, block));
+  const auto read = vc.doubt.read_since(idle_since(vc, block));
   return read == kNever ? kNever : read + vc.round_trip.timeout();
 }
 
@@ -77,7 +77,7 @@ std::size_t Node::Impl::recover_blocks(Vc& vc, Time now) {
   auto* block = vc.inbound.open_blocks().first();
   while (block != nullptr && vc.inbound.open_blocks().overtaken(*block)) {
     auto* const after = vc.inbound.open_blocks().after(*block);
-    bool const asked = stalled_at(vc, *block) <= now && ask_again(vc, *block, now);
+    const bool asked = stalled_at(vc, *block) <= now && ask_again(vc, *block, now);
     if (asked) vc.inbound.open_blocks().grant_again(*block);  // it moves to the end
     next = std::min(next, stalled_at(vc, *block));
     ++looked;
@@ -102,14 +102,14 @@ Time Node::Impl::ask_in_silence(Vc& vc, GrantedBlock* block, Time now) {
     vc.doubt.is_over();
     return block == nullptr ? kNever : stalled_at(vc, *block);
   }
-  if (auto const lost = lost_at(vc, *block); lost > now) {
+  if (const auto lost = lost_at(vc, *block); lost > now) {
     if (lost == kNever) ask_whether_seen(vc, now);
     return std::min(lost, vc.questions.repeat_at());
   }
   auto* const first = block;
   for (auto left = vc.inbound.open_blocks().silence().asks(); left > 0 && block != nullptr;
        --left) {
-    bool const due = stalled_at(vc, *block) <= now && lost_at(vc, *block) <= now;
+    const bool due = stalled_at(vc, *block) <= now && lost_at(vc, *block) <= now;
     if (due && !ask_again(vc, *block, now)) break;
     block = vc.inbound.open_blocks().after(*block);
   }

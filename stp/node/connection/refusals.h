@@ -25,7 +25,7 @@ class Refusals {
   // nullptr: not refused, or too long ago.
   [[nodiscard]] const OptionPayload* find(const PeerName& peer, Time now) {
     forget(now);
-    auto const at = words_.find(peer);
+    const auto at = words_.find(peer);
     return at == words_.end() ? nullptr : &at->second;
   }
 

@@ -26,17 +26,17 @@ int within_memory(Work&& work) {
 
 // protocol: 7.7, 12.4
 int Node::Impl::check_request(Vc& vc, const SendEntry& entry, Time now) {
-  auto const op = entry.header.op();
+  const auto op = entry.header.op();
   if (op != Op::kData && wire::short_name(op) == nullptr) return -EINVAL;
   if (wire::syntax_of(op).when == wire::When::kByState) return -EPERM;  // Nodes alone send it
   if (vc.connectionless()) {
-    if (auto const error = address_request(vc, entry); error != 0) return error;
+    if (const auto error = address_request(vc, entry); error != 0) return error;
   }
   return op == Op::kData ? check_data_request(vc, entry) : check_control_request(vc, entry, now);
 }
 
 int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) {
-  auto const op = entry.header.op();
+  const auto op = entry.header.op();
   auto h = entry.header;
   h.s_port = vc.local_port;
   // Refuses what the peer would drop as a syntax error.
@@ -46,10 +46,10 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
     return -EINVAL;
   switch (op) {
     case Op::kClearToSend: {
-      auto const error = check_grant_request(vc, h);
+      const auto error = check_grant_request(vc, h);
       if (error != 0 || vc.connectionless()) return error;
-      auto const limit = entry.limited != 0 ? entry.length : ~std::uint64_t{0};
-      auto const granted_error = within_memory(
+      const auto limit = entry.limited != 0 ? entry.length : ~std::uint64_t{0};
+      const auto granted_error = within_memory(
           [&] { return vc.inbound.grant(wire::decode_as<wire::ClearToSend>(h), limit, now); });
       tidy_later(vc);
       if (granted_error == 0) expect_data(vc, now);
@@ -60,9 +60,9 @@ int Node::Impl::check_control_request(Vc& vc, const SendEntry& entry, Time now) 
       return check_get_request(vc, h);
     case Op::kMemoryRegionAvailable: {
       if (h.has(wire::flag::kReject)) return 0;
-      if (auto const error = check_grant_request(vc, h); error != 0) return error;
+      if (const auto error = check_grant_request(vc, h); error != 0) return error;
       if (vc.connectionless()) return 0;
-      auto const error = within_memory(
+      const auto error = within_memory(
           [&] { return vc.inbound.open_region(wire::decode_as<wire::MemoryRegionAvailable>(h)); });
       tidy_later(vc);
       return error;
@@ -108,11 +108,11 @@ int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
   auto landing = h;
   landing.bufx = h.sync;
   landing.offset = h.b_num;
-  auto const error = check_grant_request(vc, landing);
+  const auto error = check_grant_request(vc, landing);
   if (error != 0) return error;
-  auto const* const mx = mxs.find(h.mx);
-  auto const bufsize = vc.endpoint->config.bufsize;
-  auto const end = Address{h.sync, h.b_num}.linear(bufsize) + length;
+  const auto* const mx = mxs.find(h.mx);
+  const auto bufsize = vc.endpoint->config.bufsize;
+  const auto end = Address{h.sync, h.b_num}.linear(bufsize) + length;
   if (end > (std::uint64_t{mx->first} + mx->count) << bufsize) return -ERANGE;
   if (vc.connectionless()) return 0;
   return within_memory([&] {
@@ -126,17 +126,17 @@ int Node::Impl::check_get_request(Vc& vc, const wire::Header& h) {
 int Node::Impl::check_grant_request(const Vc& vc, const wire::Header& h) const {
   std::byte* memory = nullptr;
   // The Mx decides what an open region permits; memory for a CTS or an answer needs Data.
-  auto const permission = h.op() == Op::kMemoryRegionAvailable ? permit::kAll : permit::kData;
+  const auto permission = h.op() == Op::kMemoryRegionAvailable ? permit::kAll : permit::kData;
   return check_memory(vc, h, 0, permission, memory) == DropReason::kNone ? 0 : -ERANGE;
 }
 
 // STU_num of the first byte of a user's DATA: not 0 if it repeats a Block's tail.
 // protocol: 8.12
 std::uint32_t Node::Impl::first_stu(const Vc& vc, const wire::Header& h) {
-  auto const at = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
-  auto const start = vc.permitted.start_of(h.d_id, h.b_num);
+  const auto at = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
+  const auto start = vc.permitted.start_of(h.d_id, h.b_num);
   if (!start || at < *start) return 0;
-  auto const tiles = (at >> vc.send_stu_log2) - (*start >> vc.send_stu_log2);
+  const auto tiles = (at >> vc.send_stu_log2) - (*start >> vc.send_stu_log2);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(tiles, Inbound::kMaxStusOfBlock));
 }
 
@@ -147,20 +147,20 @@ std::size_t Node::Impl::work_of(const Vc& vc, const SendEntry& entry) {
   constexpr std::size_t kControlWork = TransferTable::kMost / kStepsOfUnit;
   // A new Transfer or region searches the table for a place.
   if (entry.header.op() != wire::Op::kData) return kControlWork;
-  auto const buffers = std::uint64_t{entry.length} >> vc.endpoint->transmit.bufsize();
+  const auto buffers = std::uint64_t{entry.length} >> vc.endpoint->transmit.bufsize();
   if (buffers < kStepsOfUnit) return 1;
-  auto const steps = std::min<std::uint64_t>(buffers, 2 * BufxRange::kPageEntries) +
+  const auto steps = std::min<std::uint64_t>(buffers, 2 * BufxRange::kPageEntries) +
                      (buffers >> BufxRange::kPageBits);
   return 1 + static_cast<std::size_t>(steps / kStepsOfUnit);
 }
 
 int Node::Impl::check_data_request(Vc& vc, const SendEntry& entry) {
-  auto const& h = entry.header;
+  const auto& h = entry.header;
   if (h.has(wire::flag::kReserved | wire::flag::kFunction) ||
       (entry.payload_length != 0 && entry.payload_length != wire::kAppendSize))
     return -EINVAL;
   if (h.offset >= std::uint64_t{1} << vc.peer_bufsize) return -EINVAL;
-  auto const start = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
+  const auto start = Address{h.bufx, h.offset}.linear(vc.peer_bufsize);
   if (start + entry.length > std::uint64_t{1} << 32 << vc.peer_bufsize) return -EINVAL;
   vc.sending.stu_num = first_stu(vc, h);
   if (vc.sending.stu_num + stu_count(start, entry.length, vc.send_stu_log2) >

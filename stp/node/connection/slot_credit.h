@@ -34,9 +34,9 @@ class SlotCredit {
   // question is open (an old or repeated answer); nothing changes.
   bool answered(std::uint32_t sync, std::uint32_t free) {
     for (std::size_t i = 0; i < asks_.size(); ++i) {
-      auto const at = (next_ + asks_.size() - 1 - i) % asks_.size();
+      const auto at = (next_ + asks_.size() - 1 - i) % asks_.size();
       if (!asks_[at].open || asks_[at].sync != sync) continue;
-      auto const since = spent_ - asks_[at].spent;
+      const auto since = spent_ - asks_[at].spent;
       close_older(at);
       credit_ = free > since ? free - since : 0;
       // Prevents a question after each operation when the peer reads slowly.

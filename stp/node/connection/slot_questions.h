@@ -35,7 +35,7 @@ class SlotQuestions {
   [[nodiscard]] bool is_open(std::uint32_t sync) const { return is_open() && sync == this->sync(); }
   // The open question is answered. Returns the measured round trip; 0: unknown.
   Time answered(Time now) {
-    auto const measured = clock_.measured(now);
+    const auto measured = clock_.measured(now);
     clock_.stop();
     return measured;
   }

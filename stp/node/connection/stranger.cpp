@@ -30,7 +30,7 @@ bool Node::Impl::is_spoofed(const wire::Frame& frame) const {
 // The connection has ended, or a frame with its Key has arrived; if the user decides: its RC has
 // been repeated.
 bool Node::Impl::is_proven(const Unproven::Entry& entry) const {
-  auto const* const vc = find_vc(entry.vc);
+  const auto* const vc = find_vc(entry.vc);
   if (vc == nullptr) return true;
   if (vc->state == VcState::kAsked) return vc->heard != entry.made;
   return vc->state != VcState::kOpen || vc->heard != entry.made || vc->traffic.rx_control != 0;
@@ -40,7 +40,7 @@ bool Node::Impl::is_proven(const Unproven::Entry& entry) const {
 void Node::Impl::look_at_unproven(Time now) {
   unproven.looked_at(now);
   work::count("unproven connections", unproven.entries().size());
-  unproven.remove_if([this](auto const& entry) { return is_proven(entry); });
+  unproven.remove_if([this](const auto& entry) { return is_proven(entry); });
   for (auto& entry : unproven.entries()) {
     auto& vc = *find_vc(entry.vc);
     if (vc.state != VcState::kOpen || vc.user_closed || entry.asked != kNever) continue;
@@ -65,7 +65,7 @@ bool Node::Impl::reclaim(Endpoint& endpoint, Time now) {
   if (endpoint.backlog.empty()) return false;
   if (unproven.is_worth_a_look(now)) look_at_unproven(now);
   work::count("unproven connections", unproven.entries().size());
-  for (auto const& entry : unproven.entries()) {
+  for (const auto& entry : unproven.entries()) {
     if (entry.listener != endpoint.id || entry.asked == kNever) continue;
     if (now - entry.asked < Unproven::kSilence || is_proven(entry)) continue;
     if (!find_vc(entry.vc)->in<IsInBacklog>()) continue;
@@ -86,12 +86,12 @@ bool Node::Impl::make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time
     drop(DropReason::kRcFirst);
     return false;
   }
-  auto const drop_proven = [this] {
-    unproven.remove_if([this](auto const& entry) { return is_proven(entry); });
+  const auto drop_proven = [this] {
+    unproven.remove_if([this](const auto& entry) { return is_proven(entry); });
   };
   drop_proven();
   if (!endpoint.stock.empty() && !unproven.is_full(endpoint.id, peer.mac)) return true;
-  auto const goes = std::ranges::find_if(unproven.entries(), [&](auto const& entry) {
+  const auto goes = std::ranges::find_if(unproven.entries(), [&](const auto& entry) {
     return entry.listener == endpoint.id && now - entry.made >= kNotAskedAgain &&
            find_vc(entry.vc)->state == VcState::kAsked;
   });
@@ -112,7 +112,7 @@ void Node::Impl::give_up_unproven(Vc& vc, Time now) {
     send_refusal({vc.peer_mac, vc.peer_port, vc.peer_key}, vc.peer_uport, vc.endpoint->uport, {});
     return fail(vc, VcEvent::kGaveUp, -ECONNABORTED, now);
   }
-  auto const rd = header_for(vc, wire::RequestDisconnect{.i_key = vc.local_key});
+  const auto rd = header_for(vc, wire::RequestDisconnect{.i_key = vc.local_key});
   answer_stranger(vc.peer_mac, {rd}, vc.endpoint->config.checksum);
   count_end(vc, Counter::kVcFailed);
   forget(vc, now, false);
@@ -126,7 +126,7 @@ void Node::Impl::answer_unproven(Endpoint& endpoint, const Requester& asker, Tim
   if (!strangers->asked_before(asker.name()) && !strangers->has_time_for_first(now))
     return drop(DropReason::kRcFirst);
   vcs.make_places(kFewestPorts * vcs.share().count);
-  auto const names = strangers->answer(
+  const auto names = strangers->answer(
       asker, vcs.places(), [this](std::uint16_t port) { return vcs.at(port) == nullptr; }, now);
   if (names.port == 0) return drop(DropReason::kBacklogFull);
   auto ca = wire::to_header(wire::ConnectionAnswer{
@@ -147,11 +147,11 @@ void Node::Impl::answer_unproven(Endpoint& endpoint, const Requester& asker, Tim
 // The Port is unused, or this frame proves that its sender got our answer.
 // protocol: 5.18, 5.35
 void Node::Impl::on_unknown_port(const wire::Frame& frame, Time now) {
-  auto const& h = frame.header;
-  auto const op = h.op();
-  bool const ends = op == wire::Op::kDisconnectAnswer || op == wire::Op::kDisconnectComplete;
+  const auto& h = frame.header;
+  const auto op = h.op();
+  const bool ends = op == wire::Op::kDisconnectAnswer || op == wire::Op::kDisconnectComplete;
   if (!strangers || !strangers->expects(now) || ends) return drop(DropReason::kBadPort);
-  auto const asker = strangers->recognise(frame.src, h, now);
+  const auto asker = strangers->recognise(frame.src, h, now);
   if (!asker) return drop(DropReason::kBadPort);
   auto* const vc = make_proven(*asker, {h.d_port, h.d_key}, now);
   if (vc == nullptr) return;
@@ -164,13 +164,13 @@ void Node::Impl::on_unknown_port(const wire::Frame& frame, Time now) {
 
 // nullptr: the reason has been counted. A repeat of the peer's frame may find room.
 Vc* Node::Impl::make_proven(const Requester& asker, const Strangers::Names& names, Time now) {
-  auto const none = [this](DropReason why) {
+  const auto none = [this](DropReason why) {
     drop(why);
     return nullptr;
   };
   if (by_peer.contains(asker.name())) return none(DropReason::kBadPort);
   if (closed.contains(asker.name(), now)) return none(DropReason::kLateRc);
-  auto const listener = listeners.find(asker.rc.r_uport);
+  const auto listener = listeners.find(asker.rc.r_uport);
   if (listener == listeners.end()) return none(DropReason::kBadPort);
   auto& endpoint = *listener->second;
   if (endpoint.stock.empty()) {
@@ -193,12 +193,12 @@ Vc* Node::Impl::make_proven(const Requester& asker, const Strangers::Names& name
 // protocol: 5.41
 bool Node::Impl::answer_stranger(const MacAddr& dst, std::initializer_list<wire::Header> headers,
                                  bool checksum, const OptionPayload& option) {
-  if (auto const room = answers.room_for_stranger(dst, headers.size());
+  if (const auto room = answers.room_for_stranger(dst, headers.size());
       room != Answers::Added::kYes) {
     counters.add(room == Answers::Added::kFull ? Counter::kAnswersFull : Counter::kAddressFull);
     return false;
   }
-  for (auto const& header : headers) answers.add_for_stranger({dst, header, checksum, option});
+  for (const auto& header : headers) answers.add_for_stranger({dst, header, checksum, option});
   return true;
 }
 

@@ -14,22 +14,22 @@ void Strangers::prepare(Random& random) {
 // Whether that Port was promised to another requester than that of `tag`.
 // protocol: 5.36
 bool Strangers::is_another(std::uint16_t port, std::uint16_t tag, Time now) {
-  auto const interval = now / kEpoch;
+  const auto interval = now / kEpoch;
   if (interval != promised_in_) {
-    auto const forget = [](auto& ports) { std::ranges::fill(ports, std::uint16_t{0}); };
+    const auto forget = [](auto& ports) { std::ranges::fill(ports, std::uint16_t{0}); };
     forget(promised_[interval % 2]);
     if (interval != promised_in_ + 1) forget(promised_[1 - interval % 2]);
     promised_in_ = interval;
   }
   return std::ranges::any_of(
-      promised_, [&](auto const& ports) { return ports[port] != 0 && ports[port] != tag; });
+      promised_, [&](const auto& ports) { return ports[port] != 0 && ports[port] != tag; });
 }
 
 // protocol: 5.39
 bool Strangers::asked_before(const PeerName& name) {
-  auto const hash = secret_(name_words(name));
+  const auto hash = secret_(name_words(name));
   auto& word = asked_[hash % kAsked];
-  auto const mark = static_cast<std::uint32_t>(hash >> 32) | 1;  // never 0
+  const auto mark = static_cast<std::uint32_t>(hash >> 32) | 1;  // never 0
   if (word == mark) return true;
   word = mark;
   return false;
@@ -60,11 +60,11 @@ bool Strangers::needs_place(const Requester& asker) {
 // protocol: 5.36
 std::uint32_t Strangers::cookie(const Requester& asker, std::uint16_t port,
                                 std::uint64_t epoch) const {
-  auto const& rc = asker.rc;
-  std::array<std::uint64_t, 4> const words{asker.mac.to_u64() << 16 | asker.port,
+  const auto& rc = asker.rc;
+  const std::array<std::uint64_t, 4> words{asker.mac.to_u64() << 16 | asker.port,
                                            std::uint64_t{rc.i_key} << 32 | rc.r_uport,
                                            std::uint64_t{sizes(rc)} << 32 | port, epoch};
-  auto const key = static_cast<std::uint32_t>(secret_(words));
+  const auto key = static_cast<std::uint32_t>(secret_(words));
   return key != 0 ? key : 1;
 }
 
@@ -84,7 +84,7 @@ wire::Header Strangers::question(const Requester& asker, const Names& names) {
 // protocol: 5.38
 bool Strangers::keep(const Requester& asker, const Names& names, Time now) {
   auto& place = kept_[place_of(names.port)];
-  bool const same = place.names.port == names.port && place.asker.name() == asker.name();
+  const bool same = place.names.port == names.port && place.asker.name() == asker.name();
   if (!same && promises(names.port, now)) return false;
   if (!same && now < place.guarded_until) {
     if (needs_place(asker)) return false;
@@ -107,7 +107,7 @@ void Strangers::hold(const Requester& asker, const Names& names, Time now) {
 
 bool Strangers::promises(std::uint16_t port, Time now) const {
   if (!expects(now)) return false;
-  auto const is_for = [port, now](const Kept& place) {
+  const auto is_for = [port, now](const Kept& place) {
     return place.names.port == port && now < place.until;
   };
   return is_for(kept_[place_of(port)]) || std::ranges::any_of(held_, is_for);
@@ -120,35 +120,35 @@ void Strangers::made(std::uint16_t port) {
 }
 
 const Strangers::Kept* Strangers::find(const PeerName& name, std::size_t ports, Time now) const {
-  auto const start = secret_(name_words(name));
+  const auto start = secret_(name_words(name));
   for (std::size_t probe = 0; probe < kProbes; ++probe) {
-    auto const port = port_at(start, probe, ports);
-    auto const& place = kept_[place_of(port)];
+    const auto port = port_at(start, probe, ports);
+    const auto& place = kept_[place_of(port)];
     if (place.names.port == port && now < place.until && place.asker.name() == name) return &place;
   }
   return nullptr;
 }
 
 const Strangers::Kept* Strangers::find(const MacAddr& mac, const wire::Header& header) const {
-  auto const is_its = [&](const Kept& place) {
+  const auto is_its = [&](const Kept& place) {
     return place.names.port == header.d_port && place.names.key == header.d_key &&
            place.asker.mac == mac && place.asker.port == header.s_port;
   };
-  auto const& place = kept_[place_of(header.d_port)];
+  const auto& place = kept_[place_of(header.d_port)];
   if (is_its(place)) return &place;
-  auto const held = std::ranges::find_if(held_, is_its);
+  const auto held = std::ranges::find_if(held_, is_its);
   return held == held_.end() ? nullptr : &*held;
 }
 
 std::optional<Requester> Strangers::recognise(const MacAddr& mac, const wire::Header& header,
                                               Time now) const {
   if (header.d_port == 0) return std::nullopt;
-  if (auto const* const place = find(mac, header); place != nullptr && now < place->until)
+  if (const auto* const place = find(mac, header); place != nullptr && now < place->until)
     return place->asker;
   if (header.op() != wire::Op::kRequestStateResponse) return std::nullopt;
   // protocol: 5.37
-  auto const rsr = wire::decode_as<wire::RequestStateResponse>(header);
-  Requester const asker{mac,
+  const auto rsr = wire::decode_as<wire::RequestStateResponse>(header);
+  const Requester asker{mac,
                         header.s_port,
                         {.i_slots = static_cast<std::uint16_t>(rsr.i_id >> 16),
                          .i_bufsize = wire::kMinBufsize + (rsr.i_id >> 8 & 0xff),
@@ -158,8 +158,8 @@ std::optional<Requester> Strangers::recognise(const MacAddr& mac, const wire::He
                         {}};
   if (asker.rc.i_bufsize > wire::kMaxBufsize || asker.rc.i_max_stu > wire::kMaxMaxStu)
     return std::nullopt;
-  auto const epoch = now / kEpoch;
-  bool const its = header.d_key == cookie(asker, header.d_port, epoch) ||
+  const auto epoch = now / kEpoch;
+  const bool its = header.d_key == cookie(asker, header.d_port, epoch) ||
                    (epoch > 0 && header.d_key == cookie(asker, header.d_port, epoch - 1));
   return its ? std::optional(asker) : std::nullopt;
 }

@@ -60,17 +60,17 @@ class Strangers {
   // free.
   template <typename IsFree>
   Names answer(const Requester& asker, std::size_t ports, IsFree&& is_free, Time now) {
-    auto const name = asker.name();
-    auto const* const before = find(name, ports, now);
+    const auto name = asker.name();
+    const auto* const before = find(name, ports, now);
     if (before != nullptr && is_free(before->names.port)) return before->names;
-    auto const start = secret_(name_words(name));
-    auto const tag = static_cast<std::uint16_t>(start >> 48 | 1);  // 0 means not promised
+    const auto start = secret_(name_words(name));
+    const auto tag = static_cast<std::uint16_t>(start >> 48 | 1);  // 0 means not promised
     // Takes a Port that was promised to another requester only if no other is free.
-    for (bool const any : {false, true})
+    for (const bool any : {false, true})
       for (std::size_t probe = 0; probe < kProbes; ++probe) {
-        auto const port = port_at(start, probe, ports);
+        const auto port = port_at(start, probe, ports);
         if (!is_free(port) || (!any && is_another(port, tag, now))) continue;
-        Names const names{port, cookie(asker, port, now / kEpoch)};
+        const Names names{port, cookie(asker, port, now / kEpoch)};
         if (!keep(asker, names, now)) continue;
         promised_[now / kEpoch % 2][port] = tag;
         return names;
@@ -126,7 +126,7 @@ class Strangers {
   [[nodiscard]] std::uint16_t port_at(std::uint64_t start, std::size_t probe,
                                       std::size_t ports) const {
     constexpr std::size_t kStride = 769;
-    auto const row = 1 + (start + probe * kStride) % (ports / share_.count - 1);
+    const auto row = 1 + (start + probe * kStride) % (ports / share_.count - 1);
     return static_cast<std::uint16_t>(row * share_.count + share_.index);
   }
   // The index in `kept_` of a Port.

@@ -33,7 +33,7 @@ class Unproven {
   [[nodiscard]] bool is_full(EndpointId listener, const MacAddr& mac) const {
     if (entries_.size() == kOfNode) return true;
     std::size_t here = 0, from_there = 0;
-    for (auto const& entry : entries_)
+    for (const auto& entry : entries_)
       if (entry.listener == listener) {
         ++here;
         from_there += entry.mac == mac;

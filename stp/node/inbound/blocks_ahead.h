@@ -29,10 +29,10 @@ class BlocksAhead {
   }
   // Removes the run of complete Blocks that starts at `first` and returns its length.
   std::uint32_t pass(std::uint32_t first) {
-    auto const from = first;
+    const auto from = first;
     while (count_ > 0) {
-      auto const at = first % 64;
-      auto const run = static_cast<std::uint32_t>(std::countr_one(word(first) >> at));
+      const auto at = first % 64;
+      const auto run = static_cast<std::uint32_t>(std::countr_one(word(first) >> at));
       if (run == 0) break;
       word(first) &= ~((run == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << run) - 1) << at);
       STP_ASSERT(run <= count_, "no more Blocks are passed than were complete");
@@ -58,13 +58,13 @@ class BlocksAhead {
   void grow(std::uint32_t b_num, std::uint32_t first) {
     std::vector<std::uint64_t> more(std::bit_ceil((b_num - first) / 64 + 1));
     for (std::size_t w = 0; w < words_.size(); ++w) {
-      auto const number = first + static_cast<std::uint32_t>(64 * w);
+      const auto number = first + static_cast<std::uint32_t>(64 * w);
       // Copies the ring once, starting at the word of `first`. The bits of that word before `first`
       // stand for the numbers after all others.
-      auto const bits = word(number);
-      auto const before = w == 0 ? (std::uint64_t{1} << first % 64) - 1 : 0;
+      const auto bits = word(number);
+      const auto before = w == 0 ? (std::uint64_t{1} << first % 64) - 1 : 0;
       more[number / 64 & (more.size() - 1)] |= bits & ~before;
-      auto const wrapped = number / 64 + static_cast<std::uint32_t>(words_.size());
+      const auto wrapped = number / 64 + static_cast<std::uint32_t>(words_.size());
       more[wrapped & (more.size() - 1)] |= bits & before;
     }
     work::count("Blocks ahead of their turn", more.size());

@@ -23,16 +23,16 @@ std::uint64_t linear(const Vc& vc, const wire::Header& h) {
 // protocol: 7.6
 DropReason Node::Impl::check_memory(const Vc& vc, const wire::Header& h, std::size_t length,
                                     std::uint8_t permission, std::byte*& memory) const {
-  auto const* const mx = mxs.find(h.mx);
+  const auto* const mx = mxs.find(h.mx);
   if (mx == nullptr) return DropReason::kBadMx;
   if (mx->endpoint != vc.endpoint->id || (mx->vc != kNoneId && mx->vc != vc.id))
     return is_live(*mx) ? DropReason::kMxNotOwned : DropReason::kBadMx;
   if (!mx->contains(h.bufx)) return is_live(*mx) ? DropReason::kBadBufx : DropReason::kBadMx;
-  auto const& range = vc.endpoint->receive;
-  auto const entry = range.find(h.bufx);
+  const auto& range = vc.endpoint->receive;
+  const auto entry = range.find(h.bufx);
   // An unmapped region has nothing bound, and no other region has its id.
   if (entry.region != mx->region) return is_live(*mx) ? DropReason::kBadBufx : DropReason::kBadMx;
-  auto const size = std::uint64_t{1} << range.bufsize();
+  const auto size = std::uint64_t{1} << range.bufsize();
   if (h.offset >= size) return DropReason::kBadOffset;
   if (h.offset + length > size) return DropReason::kStuCrossesBuffer;
   if ((mx->permissions & permission) == 0) return DropReason::kNoPermission;
@@ -52,8 +52,8 @@ DropReason Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t len
 
 // Runs once per STU, so it is one function.
 [[gnu::flatten]] void Node::Impl::on_data(Vc& vc, const wire::Frame& frame, Time now) {
-  auto const& h = frame.header;
-  auto const length = frame.stu.size();
+  const auto& h = frame.header;
+  const auto length = frame.stu.size();
   std::byte* memory = nullptr;
   InboundTransfer* region = nullptr;
   InboundBlock* block = nullptr;
@@ -65,22 +65,22 @@ DropReason Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t len
     drop(why);
     // The sender may not know that the Block is complete: the state it asks for tells.
     // protocol: 6.16
-    bool const repeat = why == DropReason::kDuplicateStu || why == DropReason::kDuplicateBlock;
+    const bool repeat = why == DropReason::kDuplicateStu || why == DropReason::kDuplicateBlock;
     if (repeat && h.has(wire::flag::kSendState)) answer_state(vc, h.sync, h.b_num, h.d_id, 0);
     return;
   }
   STP_ASSERT(memory != nullptr && block != nullptr, "an STU that is placed has memory and a Block");
   if (!place(vc, frame, *block, memory)) return;
-  bool const was_repeated = block->repeats != 0;
+  const bool was_repeated = block->repeats != 0;
   if (vc.inbound.progress(*block, length, h.sync, now)) vc.channel.count_cts_repeated();
   if (was_repeated) look_earlier(vc, now);
   if (!block->stus.complete()) return;
   place_end(vc, *block);
   deliver_block(vc, frame.src, *block);
-  bool const asks = block->last.has(wire::flag::kSendState);
-  auto const sync = block->last.sync;
+  const bool asks = block->last.has(wire::flag::kSendState);
+  const auto sync = block->last.sync;
   auto* const transfer = block->transfer;
-  auto const first = transfer != nullptr ? transfer->b_seq : 0;
+  const auto first = transfer != nullptr ? transfer->b_seq : 0;
   vc.inbound.complete(*block);
   if (transfer != nullptr && !transfer->held.empty()) place_held(vc, *transfer, first);
   // protocol: 6.15
@@ -90,13 +90,13 @@ DropReason Node::Impl::find_block(Vc& vc, const wire::Header& h, std::size_t len
 // The same for the only STU of a Put Block.
 void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region,
                              std::byte* memory) {
-  auto const& h = frame.header;
-  bool const silent = h.has(wire::flag::kSilent);
+  const auto& h = frame.header;
+  const bool silent = h.has(wire::flag::kSilent);
   // protocol: 6.9
   if (!silent && vc.channel.free_slots() == 0) return drop(DropReason::kSlotOverrun);
-  auto const length = frame.stu.size();
+  const auto length = frame.stu.size();
   auto now_placed = length;
-  bool const holds = silent && region.holds_end(h.b_num);
+  const bool holds = silent && region.holds_end(h.b_num);
   if (holds || !region.held.empty()) [[unlikely]] {
     if (!has_room_for_end(vc, region, h, length, holds)) return drop(DropReason::kBlocksFull);
     now_placed = hold_end(vc, region, frame, holds);
@@ -104,7 +104,7 @@ void Node::Impl::place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& 
   STP_ASSERT(now_placed <= length, "no more is placed than has come");
   copy_in_order(memory, frame.stu.data(), now_placed);
   count_stu(vc, length);
-  auto const first = region.b_seq;
+  const auto first = region.b_seq;
   region.complete(h.b_num);
   if (!region.held.empty()) place_held(vc, region, first);
   counters.add(Counter::kRxBlocks);
@@ -122,24 +122,24 @@ void Node::Impl::count_stu(Vc& vc, std::size_t length) {
 
 // Places an STU that has passed every check. False: it is dropped after all.
 bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory) {
-  auto const& h = frame.header;
-  auto const length = frame.stu.size();
-  bool const last = h.has(wire::flag::kLast);
-  bool const silent = last ? h.has(wire::flag::kSilent) : block.last.has(wire::flag::kSilent);
+  const auto& h = frame.header;
+  const auto length = frame.stu.size();
+  const bool last = h.has(wire::flag::kLast);
+  const bool silent = last ? h.has(wire::flag::kSilent) : block.last.has(wire::flag::kSilent);
   // protocol: 6.9
-  bool const completes = block.stus.completes(h.param, last);
+  const bool completes = block.stus.completes(h.param, last);
   if (completes && !silent && vc.channel.free_slots() == 0) {
     drop(DropReason::kSlotOverrun);  // as if lost: a repeat completes the Block
     return false;
   }
   if (block.value) {  // the only numeric operand: host order in users' memory
-    auto const value = wire::load64(frame.stu.data());
+    const auto value = wire::load64(frame.stu.data());
     copy_in_order(memory, reinterpret_cast<const std::byte*>(&value), sizeof value);
   } else {
     auto* const transfer = block.transfer;
-    bool const in_region = transfer != nullptr && transfer->region;
-    bool const early = in_region && silent && transfer->holds_end(h.b_num);
-    bool const holds = last && (!completes || early);
+    const bool in_region = transfer != nullptr && transfer->region;
+    const bool early = in_region && silent && transfer->holds_end(h.b_num);
+    const bool holds = last && (!completes || early);
     auto at_once = length;
     if (in_region && (holds || !transfer->held.empty())) {
       if (!has_room_for_end(vc, *transfer, h, length, holds)) {
@@ -154,9 +154,9 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
     copy_in_order(memory, frame.stu.data(), at_once);
   }
   count_stu(vc, length);
-  auto const address = linear(vc, h);
+  const auto address = linear(vc, h);
   if (!block.tile_known) {
-    auto const bufsize = vc.endpoint->config.bufsize;
+    const auto bufsize = vc.endpoint->config.bufsize;
     block.first_tile =
         (address >> stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize)) - h.param;
     block.tile_known = true;
@@ -173,13 +173,13 @@ bool Node::Impl::place(Vc& vc, const wire::Frame& frame, InboundBlock& block, st
 
 void Node::Impl::write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end) {
   STP_ASSERT(end.size > 0 && end.size <= HeldEnd::kMost, "an end that is written has been held");
-  auto const place = Address::from_linear(end.address, vc.endpoint->config.bufsize);
+  const auto place = Address::from_linear(end.address, vc.endpoint->config.bufsize);
   wire::Header at;
   at.mx = mx;
   at.bufx = place.bufx;
   at.offset = place.offset;
   std::byte* memory = nullptr;
-  auto const gone = check_memory(vc, at, end.size, permit::kData, memory);
+  const auto gone = check_memory(vc, at, end.size, permit::kData, memory);
   if (gone != DropReason::kNone) return drop(gone);  // as if it came only now
   copy_in_order(memory, end.bytes, end.size);
 }
@@ -188,9 +188,9 @@ void Node::Impl::write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end) {
 // protocol: 8.15
 void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
   auto* const transfer = block.transfer;
-  bool const in_region = transfer != nullptr && transfer->region;
+  const bool in_region = transfer != nullptr && transfer->region;
   if (in_region && block.last.has(wire::flag::kSilent) && transfer->holds_end(block.b_num)) return;
-  auto const end =
+  const auto end =
       in_region ? transfer->held.take(block.b_num) : std::exchange(block.held, HeldEnd{});
   if (end.size != 0) write_end(vc, block.last.mx, end);
 }
@@ -201,7 +201,7 @@ void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
                                               std::uint32_t first) {
   for (; first != region.b_seq && !region.held.empty(); ++first) {
     work::count("ends of Blocks that were held");
-    if (auto const end = region.held.take(first); end.size != 0) write_end(vc, region.mx, end);
+    if (const auto end = region.held.take(first); end.size != 0) write_end(vc, region.mx, end);
   }
 }
 
@@ -219,10 +219,10 @@ void Node::Impl::place_end(const Vc& vc, InboundBlock& block) {
 // protocol: 8.15
 [[gnu::noinline]] std::size_t Node::Impl::hold_end(const Vc& vc, InboundTransfer& region,
                                                    const wire::Frame& frame, bool holds) {
-  auto const& h = frame.header;
-  auto const address = linear(vc, h);
+  const auto& h = frame.header;
+  const auto address = linear(vc, h);
   HeldEnd end;
-  auto const at_once = holds ? end.keep(frame.stu, address) : frame.stu.size();
+  const auto at_once = holds ? end.keep(frame.stu, address) : frame.stu.size();
   if (holds) region.held.hold(h.b_num, end);
   region.held.overwrite(h.b_num, address, frame.stu.first(at_once));
   return at_once;
@@ -234,7 +234,7 @@ void Node::Impl::deliver_block(Vc& vc, const MacAddr& from, const InboundBlock& 
   counters.add(Counter::kRxBlocks);
   if (block.last.has(wire::flag::kSilent)) return;
   auto header = block.last;
-  auto const first = Address::from_linear(block.first_address, vc.endpoint->config.bufsize);
+  const auto first = Address::from_linear(block.first_address, vc.endpoint->config.bufsize);
   header.bufx = first.bufx;
   header.offset = first.offset;
   deliver(vc, from, header, block.has_append ? std::as_bytes(std::span(block.append)) : Bytes{},

@@ -28,7 +28,7 @@ struct HeldEnd {
   // before them may be written at once.
   std::size_t keep(Bytes stu, std::uint64_t stu_address) {
     size = static_cast<std::uint32_t>(std::min(kMost, stu.size()));
-    auto const before = stu.size() - size;
+    const auto before = stu.size() - size;
     if (size != 0) std::memcpy(bytes, stu.data() + before, size);
     address = stu_address + before;
     return before;
@@ -70,23 +70,23 @@ class HeldEnds {
     STP_ASSERT(!places_.empty(), "there is room before an end is held");
     STP_ASSERT(place(b_num).size == 0, "of a Block one end is held");
     place(b_num) = end;
-    Key const key{end.address, b_num};
+    const Key key{end.address, b_num};
     order_.insert(std::ranges::lower_bound(order_, key), key);
     STP_ASSERT(order_.size() <= places_.size(), "no more ends are held than there are places");
   }
   // Removes and returns the held end of Block `b_num`; size 0: none was held.
   HeldEnd take(std::uint32_t b_num) {
     if (empty()) return {};
-    auto const end = std::exchange(place(b_num), {});
+    const auto end = std::exchange(place(b_num), {});
     if (end.size == 0) return end;
-    auto const found = std::ranges::lower_bound(order_, Key{end.address, b_num});
+    const auto found = std::ranges::lower_bound(order_, Key{end.address, b_num});
     STP_ASSERT(found != order_.end() && found->b_num == b_num, "an end that is held is in order");
     order_.erase(found);
     return end;
   }
   // Whether overwrite() of `size` bytes at `address` would examine at most kMostMet ends.
   [[nodiscard]] bool may_overwrite(std::uint64_t address, std::size_t size) const {
-    auto const [first, last] = near(address, size);
+    const auto [first, last] = near(address, size);
     return last - first <= kMostMet;
   }
   // Block `b_num` writes `newer` at `address`: updates the held ends of earlier Blocks so that they
@@ -94,10 +94,10 @@ class HeldEnds {
   void overwrite(std::uint32_t b_num, std::uint64_t address, Bytes newer) {
     auto [first, last] = near(address, newer.size());
     work::count("ends of Blocks that are held", last - first);
-    auto const from = order_.begin() + static_cast<std::ptrdiff_t>(first);
-    auto const to = order_.begin() + static_cast<std::ptrdiff_t>(last);
-    auto const covered = std::remove_if(from, to, [&](const Key& key) {
-      bool const earlier = static_cast<std::int32_t>(key.b_num - b_num) < 0;
+    const auto from = order_.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto to = order_.begin() + static_cast<std::ptrdiff_t>(last);
+    const auto covered = std::remove_if(from, to, [&](const Key& key) {
+      const bool earlier = static_cast<std::int32_t>(key.b_num - b_num) < 0;
       return earlier && replace(place(key.b_num), address, newer);
     });
     order_.erase(covered, to);
@@ -110,7 +110,7 @@ class HeldEnds {
                                                          std::size_t size) const {
     if (size == 0) return {0, 0};
     constexpr std::uint64_t kBefore = HeldEnd::kMost - 1;
-    auto const index_of = [&](std::uint64_t at) {
+    const auto index_of = [&](std::uint64_t at) {
       return static_cast<std::size_t>(std::ranges::lower_bound(order_, Key{at, 0}) -
                                       order_.begin());
     };
@@ -119,8 +119,8 @@ class HeldEnds {
   // Copies the overlapping bytes of `newer` into `end`. True: they cover all of `end`, which is now
   // empty.
   static bool replace(HeldEnd& end, std::uint64_t address, Bytes newer) {
-    auto const first = std::max(address, end.address);
-    auto const last = std::min(address + newer.size(), end.address + end.size);
+    const auto first = std::max(address, end.address);
+    const auto last = std::min(address + newer.size(), end.address + end.size);
     if (first >= last) return false;
     if (last - first == end.size) {
       end = {};

@@ -6,15 +6,15 @@
 namespace stp {
 
 bool HeldGrants::contains(const Transfer& transfer, std::uint32_t b_num) const {
-  auto const of = vcs_.find(transfer.first);
+  const auto of = vcs_.find(transfer.first);
   if (of == vcs_.end()) return false;
-  auto const queue = of->second.transfers.find(transfer.second);
+  const auto queue = of->second.transfers.find(transfer.second);
   return queue != of->second.transfers.end() && queue->second.numbers.contains(b_num);
 }
 
 void HeldGrants::push(const Transfer& transfer, std::uint64_t owner, const SendEntry& entry,
                       const Inbound::Demand& demand) {
-  auto const [vc, r_id] = transfer;
+  const auto [vc, r_id] = transfer;
   STP_ASSERT(!contains(transfer, entry.header.b_num), "a CTS is held once");
   auto& of = vcs_[vc];
   STP_ASSERT(of.count == 0 || of.owner == owner, "a connection has one owner");
@@ -29,16 +29,16 @@ void HeldGrants::push(const Transfer& transfer, std::uint64_t owner, const SendE
 }
 
 SendEntry HeldGrants::pop(const Transfer& transfer) {
-  auto const [vc, r_id] = transfer;
-  auto const at = vcs_.find(vc);
+  const auto [vc, r_id] = transfer;
+  const auto at = vcs_.find(vc);
   STP_ASSERT(at != vcs_.end() && !at->second.parked, "a CTS goes of a connection with credit");
   auto& of = at->second;
   leave(vc, of);
-  auto const found = of.transfers.find(r_id);
+  const auto found = of.transfers.find(r_id);
   STP_ASSERT(found != of.transfers.end() && !found->second.grants.empty(),
              "a Transfer whose CTS goes has one");
   auto& queue = found->second;
-  auto const entry = queue.grants.front().entry;
+  const auto entry = queue.grants.front().entry;
   of.order.leave(queue.grants.front(), r_id);
   queue.numbers.erase(entry.header.b_num);
   queue.grants.pop_front();
@@ -55,14 +55,14 @@ SendEntry HeldGrants::pop(const Transfer& transfer) {
 }
 
 std::uint32_t HeldGrants::drop(const Transfer& transfer) {
-  auto const [vc, r_id] = transfer;
-  auto const at = vcs_.find(vc);
+  const auto [vc, r_id] = transfer;
+  const auto at = vcs_.find(vc);
   if (at == vcs_.end()) return 0;
   auto& of = at->second;
-  auto const found = of.transfers.find(r_id);
+  const auto found = of.transfers.find(r_id);
   if (found == of.transfers.end()) return 0;
   leave(vc, of);
-  auto const count = static_cast<std::uint32_t>(found->second.grants.size());
+  const auto count = static_cast<std::uint32_t>(found->second.grants.size());
   of.order.leave(found->second.grants.front(), r_id);
   dropped_.push_back(of.transfers.extract(found));
   STP_ASSERT(count > 0 && count <= of.count, "a connection counts the CTS of its Transfers");
@@ -76,17 +76,17 @@ std::uint32_t HeldGrants::drop(const Transfer& transfer) {
 }
 
 std::uint32_t HeldGrants::drop(VcId vc) {
-  auto const at = vcs_.find(vc);
+  const auto at = vcs_.find(vc);
   if (at == vcs_.end()) return 0;
   leave(vc, at->second);
-  auto const count = at->second.count;
+  const auto count = at->second.count;
   dropped_vcs_.push_back(vcs_.extract(at));
   return count;
 }
 
 std::size_t HeldGrants::tidy(std::size_t most) {
   std::size_t done = 0;
-  auto const take_down = [&](Queue& queue) {
+  const auto take_down = [&](Queue& queue) {
     for (; done < most && !queue.grants.empty(); ++done) {
       queue.numbers.erase(queue.grants.back().entry.header.b_num);
       queue.grants.pop_back();
@@ -101,7 +101,7 @@ std::size_t HeldGrants::tidy(std::size_t most) {
       dropped_vcs_.pop_back();
       continue;
     }
-    auto const first = of.transfers.begin();
+    const auto first = of.transfers.begin();
     of.order.leave(first->second.grants.front(), first->first);
     if (take_down(first->second)) of.transfers.erase(first);
   }
@@ -110,7 +110,7 @@ std::size_t HeldGrants::tidy(std::size_t most) {
 }
 
 void HeldGrants::unpark(VcId vc) {
-  auto const at = vcs_.find(vc);
+  const auto at = vcs_.find(vc);
   if (at == vcs_.end() || !at->second.parked) return;
   at->second.parked = false;
   enter(vc, at->second);
@@ -119,16 +119,16 @@ void HeldGrants::unpark(VcId vc) {
 void HeldGrants::enter(VcId vc, const OfVc& of) {
   if (of.parked) return;
   auto& owner = owners_[of.owner];
-  auto const& next = first_of(of, false);
+  const auto& next = first_of(of, false);
   owner.by_remaining.emplace(next.demand.remaining, next.serial, vc);
   owner.by_age.emplace(first_of(of, true).serial, vc);
 }
 
 void HeldGrants::leave(VcId vc, const OfVc& of) {
   if (of.parked || of.count == 0) return;
-  auto const at = owners_.find(of.owner);
+  const auto at = owners_.find(of.owner);
   STP_ASSERT(at != owners_.end(), "a connection that is not parked stands with its owner");
-  auto const& next = first_of(of, false);
+  const auto& next = first_of(of, false);
   at->second.by_remaining.erase({next.demand.remaining, next.serial, vc});
   at->second.by_age.erase({first_of(of, true).serial, vc});
   STP_ASSERT(at->second.by_age.size() == at->second.by_remaining.size(),

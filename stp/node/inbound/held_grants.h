@@ -105,18 +105,18 @@ std::optional<HeldGrants::Transfer> HeldGrants::choose(bool by_age, Fits&& fits)
   for (auto at = owners_.begin(); at != owners_.end();) {
     work::count("owners of CTS that are held");
     auto& owner = at->second;
-    auto const vc = owner.first(by_age);
+    const auto vc = owner.first(by_age);
     auto& of = vcs_.at(vc);
-    auto const& held = first_of(of, by_age);
-    auto const fit = fits(vc, held.demand);
+    const auto& held = first_of(of, by_age);
+    const auto fit = fits(vc, held.demand);
     if (fit == Fit::kNoCredit) {
-      auto const next = owner.by_age.size() == 1 ? std::next(at) : at;
+      const auto next = owner.by_age.size() == 1 ? std::next(at) : at;
       leave(vc, of);
       of.parked = true;
       at = next;
       continue;
     }
-    std::tuple const key{by_age ? 0 : held.demand.remaining, held.serial};
+    const std::tuple key{by_age ? 0 : held.demand.remaining, held.serial};
     if (fit == Fit::kFits && (!chosen || key < best)) {
       chosen = Transfer{vc, of.order.first(by_age)};
       best = key;

@@ -35,7 +35,7 @@ void Inbound::end(std::uint32_t r_id) {
   auto* const found = transfers_.find(r_id);
   if (found == nullptr) return;
   if (recent_ != nullptr && recent_->transfer == found) recent_ = nullptr;
-  auto const stus = window_memory::tracked_by(*found);
+  const auto stus = window_memory::tracked_by(*found);
   STP_ASSERT(stus <= tracked_, "the STUs of a Transfer are counted with those of its connection");
   STP_ASSERT(found->blocks.size() <= open_.count(), "the Blocks of a Transfer are counted as open");
   STP_ASSERT(!found->blocks.empty() || found->outstanding == 0,
@@ -53,7 +53,7 @@ void Inbound::drop_block(const GrantedBlock& block) {
   STP_ASSERT(
       block.stus.capacity() <= block.transfer->tracked && block.transfer->tracked <= tracked_,
       "the STUs of a Block are counted with its Transfer and its connection");
-  auto const left = block.end - block.start - block.received;
+  const auto left = block.end - block.start - block.received;
   STP_ASSERT(left <= block.transfer->outstanding, "what a Block lacks its Transfer lacks, too");
   tracked_ -= block.stus.capacity();
   block.transfer->tracked -= block.stus.capacity();
@@ -87,10 +87,10 @@ bool Inbound::has_memory(std::uint64_t bytes, const InboundTransfer* but) {
 
 // The Transfer of a CTS; starts it again if the CTS starts a new one.
 int Inbound::begin(const wire::ClearToSend& cts, InboundTransfer*& out) {
-  auto const* const offer = requests_.offer(cts.i_id);
+  const auto* const offer = requests_.offer(cts.i_id);
   if (auto* const found = transfers_.find(cts.r_id); found != nullptr) {
     auto& old = *found;
-    bool const same = !old.region && old.i_id == cts.i_id &&
+    const bool same = !old.region && old.i_id == cts.i_id &&
                       !(reuses_ids_ && offer != nullptr && offer->fresh && old.has(cts.b_num));
     if (same) {
       out = &old;
@@ -101,9 +101,9 @@ int Inbound::begin(const wire::ClearToSend& cts, InboundTransfer*& out) {
   }
   if (offer != nullptr && cts.blocksize > offer->max_block) return -EINVAL;
   if (!transfers_.make_room()) return -ENOBUFS;
-  auto const t_len = offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength;
+  const auto t_len = offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength;
   WindowBytes memory;
-  auto const bytes = memory_of_transfer(t_len, cts.blocksize);
+  const auto bytes = memory_of_transfer(t_len, cts.blocksize);
   if (!has_memory(bytes) || !memory.add(purse_.get(), bytes)) return -EDQUOT;
   auto& transfer = transfers_.begin(cts.r_id, cts.i_id, t_len);
   transfer.memory = std::move(memory);
@@ -118,7 +118,7 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) 
   if (cts.blocksize > tiles_.stu_log2 + wire::kMaxStusOfBlockLog2) return -EINVAL;
   if (requests_.has_ended(cts.i_id, cts.r_id)) return -EALREADY;
   InboundTransfer* transfer = nullptr;
-  if (auto const error = begin(cts, transfer); error != 0) return error;
+  if (const auto error = begin(cts, transfer); error != 0) return error;
 
   auto size = std::uint64_t{1} << transfer->blocksize;
   if (transfer->t_len != InboundTransfer::kUnknownLength) {
@@ -129,22 +129,22 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) 
   if (cts.b_num - transfer->b_seq >= kMaxOpenBlocks) return -EINVAL;
   size = std::min(size, limit);
 
-  auto const start = tiles_.linear(cts.r_bufx, cts.r_offset);
+  const auto start = tiles_.linear(cts.r_bufx, cts.r_offset);
   auto& blocks = transfer->blocks;
-  if (auto const known = blocks.find(cts.b_num); known != blocks.end()) {
+  if (const auto known = blocks.find(cts.b_num); known != blocks.end()) {
     if (known->second.start == start && transfer->mx == cts.r_mx) return 0;  // repeated
     drop_block(known->second);
     blocks.erase(known);
   }
-  auto const stus = stu_count(start, size, tiles_.stu_log2);
+  const auto stus = stu_count(start, size, tiles_.stu_log2);
   if (stus > kMaxStusOfBlock) return -EINVAL;
   if (tracked_ + stus > kMaxTrackedStus || open_.count() >= kMaxOpenBlocks) return -ENOBUFS;
-  auto const bytes = window_memory::of_block(stus);
+  const auto bytes = window_memory::of_block(stus);
   if (!has_memory(bytes, transfer)) return -EDQUOT;
   StuMap map(static_cast<std::uint32_t>(stus));
   auto& block = blocks[cts.b_num];
   // From here on nothing can fail: the memory is available.
-  auto const paid = transfer->memory.add(purse_.get(), bytes);
+  const auto paid = transfer->memory.add(purse_.get(), bytes);
   STP_ASSERT(paid, "the purse has what it said it has");
   block.transfer = transfer;
   block.b_num = cts.b_num;
@@ -170,23 +170,23 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) 
 // protocol: 7.13, 9.10
 int Inbound::open_region(const wire::MemoryRegionAvailable& mra) {
   if (requests_.has_ended(mra.i_id, mra.r_id)) return -EALREADY;
-  auto const start = tiles_.linear(mra.r_bufx, mra.r_offset);
-  auto const t_len = mra.t_len;
-  if (auto const* const known = transfers_.find(mra.r_id); known != nullptr) {
-    auto const& old = *known;
+  const auto start = tiles_.linear(mra.r_bufx, mra.r_offset);
+  const auto t_len = mra.t_len;
+  if (const auto* const known = transfers_.find(mra.r_id); known != nullptr) {
+    const auto& old = *known;
     if (old.region && old.i_id == mra.i_id && old.start == start && old.t_len == t_len &&
         old.mx == mra.r_mx && old.b_win == mra.b_win)
       return 0;  // repeated
     end(mra.r_id);
   }
   if (mra.b_win == 0 || mra.b_win > kMaxWindow || t_len == 0) return -EINVAL;
-  auto const stus = static_cast<std::uint32_t>(
+  const auto stus = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(stu_count(start, t_len, tiles_.stu_log2), kMaxStusOfBlock));
-  auto const places = window_memory::places_for(mra.b_win);
+  const auto places = window_memory::places_for(mra.b_win);
   if (tracked_ + window_memory::tracked(stus, places) > kMaxTrackedStus || !transfers_.make_room())
     return -ENOBUFS;
   WindowBytes memory;
-  auto const bytes = window_memory::of_transfer(places) + window_memory::of_window(stus, places);
+  const auto bytes = window_memory::of_transfer(places) + window_memory::of_window(stus, places);
   if (!has_memory(bytes) || !memory.add(purse_.get(), bytes)) return -EDQUOT;
   auto& region = transfers_.add_region(mra.r_id);
   region.memory = std::move(memory);
@@ -219,19 +219,19 @@ InboundBlock& Inbound::place_of(InboundTransfer& region, std::uint32_t b_num) {
 }
 
 Inbound::Demand Inbound::demand(const wire::ClearToSend& cts) const {
-  auto const* const found = transfers_.find(cts.r_id);
-  auto const* const offer = requests_.offer(cts.i_id);
-  bool const begun = found != nullptr && !found->region;
+  const auto* const found = transfers_.find(cts.r_id);
+  const auto* const offer = requests_.offer(cts.i_id);
+  const bool begun = found != nullptr && !found->region;
   if (begun && (found->has(cts.b_num) || found->blocks.contains(cts.b_num))) return {};
-  auto const block = std::uint64_t{1} << cts.blocksize;
-  auto const before = std::uint64_t{cts.b_num} << cts.blocksize;
+  const auto block = std::uint64_t{1} << cts.blocksize;
+  const auto before = std::uint64_t{cts.b_num} << cts.blocksize;
   if (offer != nullptr && before > offer->t_len) return {};
   Demand demand{.bytes = block, .remaining = block};
   if (offer != nullptr) {
     demand.remaining = offer->t_len - before;
     demand.bytes = std::min(block, demand.remaining);
   }
-  auto const start = tiles_.linear(cts.r_bufx, cts.r_offset);
+  const auto start = tiles_.linear(cts.r_bufx, cts.r_offset);
   demand.memory = window_memory::of_block(stu_count(start, demand.bytes, tiles_.stu_log2));
   if (!begun)
     demand.memory += memory_of_transfer(
@@ -240,9 +240,9 @@ Inbound::Demand Inbound::demand(const wire::ClearToSend& cts) const {
 }
 
 std::uint32_t Inbound::first_missing(std::uint32_t r_id, std::uint32_t b_num) const {
-  auto const* const transfer = transfers_.find(r_id);
+  const auto* const transfer = transfers_.find(r_id);
   if (transfer == nullptr) return 0;
-  auto const found = transfer->blocks.find(b_num);
+  const auto found = transfer->blocks.find(b_num);
   return found == transfer->blocks.end() ? 0 : found->second.first_missing(tiles_);
 }
 
@@ -260,8 +260,8 @@ bool Inbound::find_whole(const wire::DataView& data, std::size_t length,
   if (data.r_mx() != region->mx || region->has(data.b_num()) ||
       data.b_num() - region->b_seq >= region->b_win)
     return false;
-  auto const at = tiles_.linear(data.r_bufx(), data.r_offset());
-  auto const tile = std::uint64_t{1} << tiles_.stu_log2;
+  const auto at = tiles_.linear(data.r_bufx(), data.r_offset());
+  const auto tile = std::uint64_t{1} << tiles_.stu_log2;
   if (at < region->start || at + length > region->start + region->t_len) return false;
   if ((at & (tile - 1)) + length > tile) return false;
   out = region;
@@ -277,7 +277,7 @@ bool Inbound::find_whole(const wire::DataView& data, std::size_t length,
   }
   if (recent_ != nullptr && recent_->r_id == data.r_id() && recent_->b_num == data.b_num()) {
     out = recent_;
-  } else if (auto const why = find_granted(data, out); why != DropReason::kNone) {
+  } else if (const auto why = find_granted(data, out); why != DropReason::kNone) {
     return why;
   }
   if (data.r_mx() != out->transfer->mx) return DropReason::kOutsideGrant;
@@ -295,14 +295,14 @@ DropReason Inbound::find_granted(const wire::DataView& data, InboundBlock*& out)
     if (out->stus.placed() == 0) out->b_num = data.b_num();
     return DropReason::kNone;
   }
-  auto const block = transfer->blocks.find(data.b_num());
+  const auto block = transfer->blocks.find(data.b_num());
   if (block == transfer->blocks.end()) return DropReason::kBadBNum;
   out = recent_ = &block->second;
   return DropReason::kNone;
 }
 
 bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sync, Time now) {
-  bool const begun = block.received > 0;
+  const bool begun = block.received > 0;
   block.received += length;
   STP_ASSERT(block.received <= block.end - block.start, "a Block gets no more than it may");
   if (block.transfer == nullptr) return false;
@@ -323,7 +323,7 @@ void Inbound::complete(InboundBlock& block) {
   STP_ASSERT(block.stus.complete(), "a Block that completes has all its STUs");
   if (block.transfer == nullptr) return answers_.forget(block.r_id, block.b_num);
   auto& transfer = *block.transfer;
-  auto const b_num = block.b_num;
+  const auto b_num = block.b_num;
   if (transfer.region) {
     STP_ASSERT(transfer.partial > 0, "a Block that completes has begun");
     --transfer.partial;
@@ -332,7 +332,7 @@ void Inbound::complete(InboundBlock& block) {
     block.has_append = false;
     block.received = 0;
   } else {
-    auto const at = transfer.blocks.find(b_num);
+    const auto at = transfer.blocks.find(b_num);
     STP_ASSERT(at != transfer.blocks.end() && &at->second == &block,
                "a Block that completes is one of its Transfer");
     drop_block(at->second);

@@ -6,12 +6,12 @@ namespace stp {
 // protocol: 8.6
 DropReason InboundBlock::check_stu(const wire::DataView& data, std::size_t length,
                                    const Tiles& tiles) const {
-  auto const at = tiles.linear(data.r_bufx(), data.r_offset());
+  const auto at = tiles.linear(data.r_bufx(), data.r_offset());
   if (at < start || at + length > end) return DropReason::kOutsideGrant;
-  auto const tile = at >> tiles.stu_log2;
-  auto const size = std::uint64_t{1} << tiles.stu_log2;
-  auto const in_tile = at & (size - 1);
-  bool const is_last = data.has(wire::flag::kLast);
+  const auto tile = at >> tiles.stu_log2;
+  const auto size = std::uint64_t{1} << tiles.stu_log2;
+  const auto in_tile = at & (size - 1);
+  const bool is_last = data.has(wire::flag::kLast);
   // Every STU but the first begins its tile, every one but the last fills it to the end.
   if (tile < data.stu_num() || (data.stu_num() > 0 && in_tile != 0) || in_tile + length > size ||
       (!is_last && in_tile + length != size) || (data.stu_num() > 0 && length == 0))
@@ -33,7 +33,7 @@ DropReason InboundBlock::check_stu(const wire::DataView& data, std::size_t lengt
 
 // protocol: 9.5
 std::uint32_t InboundBlock::first_missing(const Tiles& tiles) const {
-  auto const number = stus.first_missing();
+  const auto number = stus.first_missing();
   if (number == 0) return 0;
   return static_cast<std::uint32_t>(((first_tile + number) << tiles.stu_log2) - start);
 }

@@ -16,7 +16,7 @@ std::size_t InboundRemains::dismantle(std::size_t most) {
       together_.pop_back();
       continue;
     }
-    auto const first = transfers.begin();
+    const auto first = transfers.begin();
     done += first->second.dismantle(most - done) + 1;
     if (first->second.blocks.empty() && first->second.window.empty()) transfers.erase(first);
   }

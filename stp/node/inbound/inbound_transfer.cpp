@@ -23,8 +23,8 @@ bool TransferTable::forget_oldest(const InboundTransfer* but, bool unfinished) {
     work::count("Transfers of a connection");
     if (each == but || each->region || !each->blocks.empty()) continue;
     // Its B_seq would begin at 0 again, and never get to the end.
-    bool const begun = each->b_seq != 0 || !each->ahead.empty();
-    bool const may_end = each->t_len != InboundTransfer::kUnknownLength;
+    const bool begun = each->b_seq != 0 || !each->ahead.empty();
+    const bool may_end = each->t_len != InboundTransfer::kUnknownLength;
     if (!unfinished && each->under_way && may_end && begun) continue;
     STP_ASSERT(each->tracked == 0 && each->outstanding == 0,
                "a Transfer without a Block is owed nothing");
@@ -36,7 +36,7 @@ bool TransferTable::forget_oldest(const InboundTransfer* but, bool unfinished) {
 
 // protocol: 9.1
 bool TransferTable::find_initiated(std::uint32_t i_id, std::uint32_t& r_id) const {
-  for (auto const* each = newest_; each != nullptr; each = each->older) {
+  for (const auto* each = newest_; each != nullptr; each = each->older) {
     work::count("Transfers of a connection");
     if (each->i_id != i_id || (!each->region && each->blocks.empty())) continue;
     r_id = each->r_id;
@@ -94,7 +94,7 @@ bool TransferTable::under_way(std::uint32_t i_id, std::uint64_t t_len) const {
 
 void TransferTable::finished(InboundTransfer& transfer) {
   if (!std::exchange(transfer.under_way, false)) return;
-  auto const found = under_way_.find({transfer.i_id, transfer.t_len});
+  const auto found = under_way_.find({transfer.i_id, transfer.t_len});
   STP_ASSERT(found != under_way_.end(), "a Transfer that is under way is found by its offer");
   under_way_.erase(found);
 }

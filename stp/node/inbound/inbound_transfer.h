@@ -48,7 +48,7 @@ struct InboundTransfer {
   }
   [[nodiscard]] bool has(std::uint32_t b_num) const {  // is Block b_num complete?
     // Put Blocks are numbered without end, so "before" is taken modulo 2^32 there.
-    bool const before = region ? static_cast<std::int32_t>(b_num - b_seq) < 0 : b_num < b_seq;
+    const bool before = region ? static_cast<std::int32_t>(b_num - b_seq) < 0 : b_num < b_seq;
     return before || (!ahead.empty() && ahead.contains(b_num, b_seq));
   }
   // Whether the end of Silent Block `b_num` must wait for earlier Blocks.
@@ -82,7 +82,7 @@ class TransferTable {
 
   [[nodiscard]] InboundTransfer* find(std::uint32_t r_id) const {
     if (recent_ != nullptr && recent_->r_id == r_id) return recent_;
-    auto const found = by_id_.find(r_id);
+    const auto found = by_id_.find(r_id);
     if (found == by_id_.end()) return nullptr;
     return recent_ = const_cast<InboundTransfer*>(&found->second);
   }

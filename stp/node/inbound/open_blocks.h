@@ -45,7 +45,7 @@ class OpenBlocks {
   bool arrived(InboundBlock& block, bool begun, std::uint32_t sync, Time now) {
     STP_ASSERT(block.serial != 0 && block.serial <= next_serial_, "a granted Block has a number");
     if (block.repeats != 0) block.asked_for = !begun || sync != block.sync;
-    bool const lost = block.repeats != 0 && block.asked_for && (begun || block.overtaken);
+    const bool lost = block.repeats != 0 && block.asked_for && (begun || block.overtaken);
     silence_.broken(block.serial, block.asked_for, now - silent_since_, now);
     silent_since_ = now;
     block.progress = now;

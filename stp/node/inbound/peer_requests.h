@@ -26,7 +26,7 @@ class PeerRequests {
 
   // An RTS arrived. `repeated`: its Transfer is already under way.
   void offered(const wire::RequestToSend& rts, bool repeated) {
-    Offer const offer{rts.i_id, rts.t_len, rts.max_block, !repeated};
+    const Offer offer{rts.i_id, rts.t_len, rts.max_block, !repeated};
     if (auto* const known = find(rts.i_id)) {
       *known = offer;
     } else if (offers_.size() < kMaxOffers) {
@@ -75,7 +75,7 @@ class PeerRequests {
 
   Offer* find(std::uint32_t i_id) {
     work::count("Requests_To_Send", offers_.size());
-    auto const found = std::find_if(offers_.begin(), offers_.end(),
+    const auto found = std::find_if(offers_.begin(), offers_.end(),
                                     [&](const Offer& o) { return o.i_id == i_id; });
     return found == offers_.end() ? nullptr : &*found;
   }

@@ -30,7 +30,7 @@ template <typename Place>
 std::span<Place> UnscheduledBlocks::places(std::vector<Place>& table, std::size_t ways,
                                            const BlockName& name) {
   work::count("Blocks that nobody granted", ways);
-  auto const set = mixed(name) % (table.size() / ways);
+  const auto set = mixed(name) % (table.size() / ways);
   return std::span(table).subspan(set * ways, ways);
 }
 
@@ -43,11 +43,11 @@ UnscheduledBlocks::Open* UnscheduledBlocks::find_open(const BlockName& name) {
 // A place for a new Block: a free one, or that of a Block without an STU for kPatience. nullptr:
 // none.
 UnscheduledBlocks::Open* UnscheduledBlocks::make_room(const BlockName& name, Time now) {
-  auto const set = places(open_, kOpenWays, name);
-  auto const free =
+  const auto set = places(open_, kOpenWays, name);
+  const auto free =
       std::find_if(set.begin(), set.end(), [](const Open& place) { return !place.used; });
   if (free != set.end()) return &*free;
-  auto const oldest = std::min_element(set.begin(), set.end(), [](const Open& x, const Open& y) {
+  const auto oldest = std::min_element(set.begin(), set.end(), [](const Open& x, const Open& y) {
     return x.block.progress < y.block.progress;
   });
   if (now - oldest->block.progress < kPatience) return nullptr;
@@ -57,7 +57,7 @@ UnscheduledBlocks::Open* UnscheduledBlocks::make_room(const BlockName& name, Tim
 
 // protocol: 11.7
 bool UnscheduledBlocks::is_complete(const BlockName& name, Time now) {
-  auto const set = places(remembered_, kRememberedWays, name);
+  const auto set = places(remembered_, kRememberedWays, name);
   return std::any_of(set.begin(), set.end(), [&](const Remembered& place) {
     return place.until > now && place.name == name;
   });
@@ -66,10 +66,10 @@ bool UnscheduledBlocks::is_complete(const BlockName& name, Time now) {
 // False: no memory for a map of its STUs.
 bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::DataView& data,
                               const Bounds& bounds, Time now) {
-  auto const start = std::uint64_t{bounds.first} << tiles_.bufsize;
-  auto const end = start + (std::uint64_t{bounds.count} << tiles_.bufsize);
-  bool const single = data.stu_num() == 0 && data.has(wire::flag::kLast);
-  auto const most =
+  const auto start = std::uint64_t{bounds.first} << tiles_.bufsize;
+  const auto end = start + (std::uint64_t{bounds.count} << tiles_.bufsize);
+  const bool single = data.stu_num() == 0 && data.has(wire::flag::kLast);
+  const auto most =
       single ? 1
              : std::min<std::uint64_t>((end - start) >> tiles_.stu_log2, Inbound::kMaxStusOfBlock);
   auto stus = std::move(place.block.stus);  // reused between Blocks: it may be large
@@ -108,13 +108,13 @@ DropReason UnscheduledBlocks::find(const BlockName& name, const wire::DataView& 
                                    InboundBlock*& out) {
   if (is_complete(name, now)) return DropReason::kDuplicateBlock;
   auto* place = find_open(name);
-  bool const forgotten = place != nullptr && now - place->block.progress >= kMemory;
+  const bool forgotten = place != nullptr && now - place->block.progress >= kMemory;
   if (forgotten) ++abandoned_;  // the name is in use again
-  bool const fresh = place == nullptr || forgotten;
+  const bool fresh = place == nullptr || forgotten;
   if (place == nullptr && (place = make_room(name, now)) == nullptr) return DropReason::kBlocksFull;
   if (fresh && !begin(*place, name, data, bounds, now)) return DropReason::kBlocksFull;
   if (place->block.cts.r_mx != data.r_mx()) return DropReason::kOutsideGrant;
-  auto const drop = place->block.check_stu(data, length, tiles_);
+  const auto drop = place->block.check_stu(data, length, tiles_);
   if (fresh && drop != DropReason::kNone) place->used = false;
   out = &place->block;
   return drop;
@@ -125,8 +125,8 @@ void UnscheduledBlocks::complete(const BlockName& name, Time now) {
     STP_ASSERT(place->block.stus.complete(), "a Block that completes has all its STUs");
     place->used = false;
   }
-  auto const set = places(remembered_, kRememberedWays, name);
-  auto const oldest =
+  const auto set = places(remembered_, kRememberedWays, name);
+  const auto oldest =
       std::min_element(set.begin(), set.end(),
                        [](const Remembered& x, const Remembered& y) { return x.until < y.until; });
   *oldest = {name, now + kMemory};

@@ -13,10 +13,10 @@ const BufxRange::Piece BufxRange::kNone{};
 // protocol: 7.2
 int BufxRange::check(std::uint32_t first, std::span<const MutableBytes> pieces,
                      std::size_t& wanted) const {
-  auto const size = std::size_t{1} << bufsize_;
+  const auto size = std::size_t{1} << bufsize_;
   wanted = 0;
   if (pieces.size() > kMaxPieces) return -EINVAL;
-  for (auto const& piece : pieces) {
+  for (const auto& piece : pieces) {
     if (piece.empty() || piece.size() % size != 0) return -EINVAL;
     wanted += piece.size() / size;
   }
@@ -27,19 +27,19 @@ int BufxRange::check(std::uint32_t first, std::span<const MutableBytes> pieces,
 
 int BufxRange::bind(std::uint32_t first, std::span<const MutableBytes> pieces, RegionId region) {
   std::size_t wanted = 0;
-  if (auto const error = check(first, pieces, wanted); error != 0) return error;
-  auto const from = std::size_t{first} - base_;
+  if (const auto error = check(first, pieces, wanted); error != 0) return error;
+  const auto from = std::size_t{first} - base_;
   for (auto at = from; at < from + wanted; at = (at | (kPageEntries - 1)) + 1)
     if (!is_free(part_of(at, from + wanted))) return -EBUSY;
 
   // Everything that can fail comes before anything is bound.
   auto made = joined(first, pieces, region);
   make_places(from, from + wanted);
-  for (auto const& each : made)
+  for (const auto& each : made)
     each_part(each.second, [this](const Part& part) {
       if (!part.whole()) make_page(part);
     });
-  for (auto const& each : made)
+  for (const auto& each : made)
     each_part(each.second, [&](const Part& part) { fill(part, each.second); });
   pieces_.merge(made);
   STP_ASSERT(made.empty(), "no two pieces begin at the same Bufx");
@@ -50,9 +50,9 @@ int BufxRange::bind(std::uint32_t first, std::span<const MutableBytes> pieces, R
 
 std::size_t BufxRange::unbind(std::uint32_t first, std::uint32_t count, RegionId region) {
   std::size_t cleared = 0;
-  auto const end = std::uint64_t{first} + count;
+  const auto end = std::uint64_t{first} + count;
   for (auto at = pieces_.lower_bound(first); at != pieces_.end() && at->first < end;) {
-    auto const& piece = at->second;
+    const auto& piece = at->second;
     if (piece.region != region || std::uint64_t{piece.first} + piece.count > end) {
       ++at;
       continue;
@@ -76,8 +76,8 @@ std::size_t BufxRange::unbind(std::uint32_t first, std::uint32_t count, RegionId
 BufxRange::Pieces BufxRange::joined(std::uint32_t first, std::span<const MutableBytes> pieces,
                                     RegionId region) const {
   Pieces made;
-  for (auto const& memory : pieces) {
-    auto const count = static_cast<std::uint32_t>(memory.size() >> bufsize_);
+  for (const auto& memory : pieces) {
+    const auto count = static_cast<std::uint32_t>(memory.size() >> bufsize_);
     auto* const last = made.empty() ? nullptr : &made.rbegin()->second;
     if (last != nullptr && last->memory + (std::size_t{last->count} << bufsize_) == memory.data())
       last->count += count;
@@ -90,19 +90,19 @@ BufxRange::Pieces BufxRange::joined(std::uint32_t first, std::span<const Mutable
 
 template <typename Visit>
 void BufxRange::each_part(const Piece& piece, Visit&& visit) const {
-  auto const to = std::size_t{piece.first - base_} + piece.count;
+  const auto to = std::size_t{piece.first - base_} + piece.count;
   for (auto at = std::size_t{piece.first - base_}; at < to; at = (at | (kPageEntries - 1)) + 1)
     visit(part_of(at, to));
 }
 
 // The first part of entries [from, to) that is in one page.
 BufxRange::Part BufxRange::part_of(std::size_t from, std::size_t to) {
-  auto const within = from % kPageEntries;
+  const auto within = from % kPageEntries;
   return {from >> kPageBits, within, std::min(kPageEntries, within + (to - from))};
 }
 
 bool BufxRange::is_free(const Part& part) const {
-  auto const* const place = place_at(part.place);
+  const auto* const place = place_at(part.place);
   if (place == nullptr) return true;
   if (place->page == nullptr) return place->piece == nullptr;
   work::count("Bufx", part.to - part.from);
@@ -133,7 +133,7 @@ void BufxRange::make_page(const Part& part) {
     page = std::make_unique<Page>();
     page_bytes_ += page->bytes();
   }
-  auto const before = page->bytes();
+  const auto before = page->bytes();
   page->reach(part.from, part.to);
   page_bytes_ += page->bytes() - before;
 }
@@ -198,19 +198,19 @@ std::size_t BufxRange::growth(std::uint32_t first, std::span<const MutableBytes>
     high = std::max(high, first_place_ + places_.size() - 1);
   }
   auto bytes = (high - low + 1 - places_.size()) * sizeof(Place) + pieces.size() * kPieceBytes;
-  auto const add = [&](const Part& part) {
+  const auto add = [&](const Part& part) {
     if (part.whole()) return;
-    auto const* const place = place_at(part.place);
-    auto const* const page = place == nullptr ? nullptr : place->page.get();
-    auto const entries = page == nullptr || page->entries.empty()
+    const auto* const place = place_at(part.place);
+    const auto* const page = place == nullptr ? nullptr : place->page.get();
+    const auto entries = page == nullptr || page->entries.empty()
                              ? part.to - part.from
                              : std::max(part.to, page->first + page->entries.size()) -
                                    std::min(part.from, page->first) - page->entries.size();
     bytes += (page == nullptr ? sizeof(Page) : 0) + entries * sizeof(const Piece*);
   };
   // Only the first and last page of a piece can be partly filled.
-  for (auto const& piece : pieces) {
-    auto const end = at + (piece.size() >> bufsize_);
+  for (const auto& piece : pieces) {
+    const auto end = at + (piece.size() >> bufsize_);
     add(part_of(at, end));
     if ((end - 1) >> kPageBits != at >> kPageBits)
       add(part_of((end - 1) & ~(kPageEntries - 1), end));
@@ -221,10 +221,10 @@ std::size_t BufxRange::growth(std::uint32_t first, std::span<const MutableBytes>
 
 bool BufxRange::look_up(std::uint64_t bufx) const {
   if (bufx > 0xffffffff) return false;
-  auto const index = std::size_t{static_cast<std::uint32_t>(bufx) - base_};
-  auto const* const place = place_at(index >> kPageBits);
+  const auto index = std::size_t{static_cast<std::uint32_t>(bufx) - base_};
+  const auto* const place = place_at(index >> kPageBits);
   if (place == nullptr) return false;
-  auto const* const found =
+  const auto* const found =
       place->page != nullptr ? place->page->find(index % kPageEntries) : place->piece;
   if (found != nullptr) recent_ = found;
   return found != nullptr;
@@ -232,12 +232,12 @@ bool BufxRange::look_up(std::uint64_t bufx) const {
 
 bool BufxRange::covers_on(std::uint32_t bufx, std::uint64_t end) const {
   STP_ASSERT(end > 0, "a run that goes on has a byte");
-  auto const buffers = (end - 1) >> bufsize_;
+  const auto buffers = (end - 1) >> bufsize_;
   if (std::uint64_t{bufx} + buffers > 0xffffffff) return false;
-  auto const from = std::size_t{bufx - base_}, to = from + buffers + 1;
+  const auto from = std::size_t{bufx - base_}, to = from + buffers + 1;
   for (auto at = from; at < to;) {
-    auto const part = part_of(at, to);
-    auto const* const place = place_at(part.place);
+    const auto part = part_of(at, to);
+    const auto* const place = place_at(part.place);
     work::count("pages of Bufx");
     if (place == nullptr) return false;
     if (place->page == nullptr) {

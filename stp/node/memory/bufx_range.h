@@ -48,7 +48,7 @@ class BufxRange {
 
   // The memory bound to `bufx`; an empty Entry outside the range.
   [[nodiscard]] Entry find(std::uint32_t bufx) const {
-    auto const within = bufx - recent_->first;
+    const auto within = bufx - recent_->first;
     if (within < recent_->count)
       return {recent_->memory + (std::size_t{within} << bufsize_), recent_->region};
     return look_up(bufx) ? find(bufx) : Entry{};
@@ -56,8 +56,8 @@ class BufxRange {
   // The longest contiguous memory of one region that begins at the linear address `at`, at most
   // `length` bytes. Empty if nothing is bound there.
   [[nodiscard]] Bytes run(std::uint64_t at, std::uint64_t length, RegionId& region) const {
-    auto const within = at - (std::uint64_t{recent_->first} << bufsize_);
-    auto const bytes = std::uint64_t{recent_->count} << bufsize_;
+    const auto within = at - (std::uint64_t{recent_->first} << bufsize_);
+    const auto bytes = std::uint64_t{recent_->count} << bufsize_;
     if (within < bytes) {
       region = recent_->region;
       return {recent_->memory + within, static_cast<std::size_t>(std::min(length, bytes - within))};
@@ -69,7 +69,7 @@ class BufxRange {
   // must be inside a bound buffer.
   [[nodiscard]] bool covers(std::uint32_t bufx, std::uint32_t offset, std::uint64_t length) const {
     if (offset >= std::uint64_t{1} << bufsize_) return false;
-    auto const within = bufx - recent_->first;
+    const auto within = bufx - recent_->first;
     if (within < recent_->count)
       return offset + length <= std::uint64_t{recent_->count - within} << bufsize_ ||
              covers_on(bufx, offset + length);
@@ -128,7 +128,7 @@ class BufxRange {
   };
   static Part part_of(std::size_t from, std::size_t to);
   [[nodiscard]] const Place* place_at(std::size_t number) const {
-    auto const at = number - first_place_;
+    const auto at = number - first_place_;
     return at < places_.size() ? &places_[at] : nullptr;
   }
   Place& made_place(std::size_t number) {

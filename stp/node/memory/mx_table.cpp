@@ -12,7 +12,7 @@ namespace stp {
 int MxTable::allocate(const MxEntry& entry, RegionMxs& of_region, VcMxs* of_vc) {
   STP_ASSERT(entry.region != 0, "an Mx is of a region");
   STP_ASSERT(entries_.size() == places_.size(), "each Mx has its place in the lists");
-  bool const full = entries_.size() > kMost;
+  const bool full = entries_.size() > kMost;
   if (full && free_.empty() && tidy(1) == 0) return -ENOSPC;
   std::uint16_t mx;
   // A freed name rests for a while, so that a late frame does not find it in new hands.

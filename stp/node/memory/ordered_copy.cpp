@@ -35,7 +35,7 @@ template <typename Vector>
 [[gnu::always_inline]] inline void copy_vectors(std::byte* to, const std::byte* from,
                                                 std::size_t length) {
   using Place [[gnu::may_alias]] = volatile Vector;
-  auto const one = [&](std::size_t at) __attribute__((always_inline)) {
+  const auto one = [&](std::size_t at) __attribute__((always_inline)) {
     Vector value;
     std::memcpy(&value, from + at, sizeof value);
     *reinterpret_cast<Place*>(to + at) = value;
@@ -77,7 +77,7 @@ Middle* const copy_middle = copy_halves;
 // Copies fewer bytes than a word, in as few stores as the alignment permits.
 void copy_few(std::byte* to, const std::byte* from, const std::byte* end) {
   while (to != end) {
-    auto const left = static_cast<std::size_t>(end - to);
+    const auto left = static_cast<std::size_t>(end - to);
     if (left >= 4 && at_multiple(to, 4))
       step<std::uint32_t>(to, from);
     else if (left >= 2 && at_multiple(to, 2))
@@ -90,7 +90,7 @@ void copy_few(std::byte* to, const std::byte* from, const std::byte* end) {
 }  // namespace
 
 void copy_any_in_order(std::byte* to, const std::byte* from, std::size_t length) {
-  auto const apart = reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
+  const auto apart = reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
   if (apart < length) {
     std::memmove(to, from, length);
     return;
@@ -103,7 +103,7 @@ void copy_any_in_order(std::byte* to, const std::byte* from, std::size_t length)
     if (!at_multiple(to, kWord)) step<std::uint32_t>(to, from);
     if (length >= kLong) {
       while (!at_multiple(to, kVector)) step<std::uint64_t>(to, from);
-      auto const middle = (static_cast<std::size_t>(end - to) - kWord) / kVector * kVector;
+      const auto middle = (static_cast<std::size_t>(end - to) - kWord) / kVector * kVector;
       copy_middle(to, from, middle);
       to += middle;
       from += middle;

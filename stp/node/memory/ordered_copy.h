@@ -17,7 +17,7 @@ void copy_any_in_order(std::byte* to, const std::byte* from, std::size_t length)
 
 inline void copy_in_order(std::byte* to, const std::byte* from, std::size_t length) {
   using Word [[gnu::may_alias]] = std::uint64_t;
-  bool const word =
+  const bool word =
       length == sizeof(Word) && reinterpret_cast<std::uintptr_t>(to) % sizeof(Word) == 0;
   if (!word) return copy_any_in_order(to, from, length);
   std::uint64_t value;

@@ -34,7 +34,7 @@ struct Settings {
 };
 
 int number(const char* text) {
-  auto const value = std::atoi(text);
+  const auto value = std::atoi(text);
   if (value < 1) throw std::invalid_argument(std::string(text) + " is no number from 1 on");
   return value;
 }
@@ -72,14 +72,14 @@ struct Series {
 };
 
 double median(std::vector<double> values) {
-  auto const middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
 std::string json_list(const std::vector<double>& values) {
   std::string text;
-  for (auto const value : values) text += (text.empty() ? "" : ",") + std::to_string(value);
+  for (const auto value : values) text += (text.empty() ? "" : ",") + std::to_string(value);
   return "[" + text + "]";
 }
 
@@ -101,8 +101,8 @@ void compare(const Settings& settings) {
     managed.add(measure(Api::kManaged, settings.plan));
     dat.add(measure(Api::kDat, settings.plan));
   }
-  auto const latency = median(dat.round_trips) / median(managed.round_trips);
-  auto const bandwidth = median(dat.bandwidths) / median(managed.bandwidths);
+  const auto latency = median(dat.round_trips) / median(managed.round_trips);
+  const auto bandwidth = median(dat.bandwidths) / median(managed.bandwidths);
   if (settings.json) {
     std::printf("{");
     print_json("managed", managed);

@@ -75,8 +75,8 @@ DAT_EVENT DatEnd::next(DAT_EVD_HANDLE from) {
 }
 
 void DatEnd::await_dto(DAT_EVD_HANDLE from) {
-  auto const event = next(from);
-  auto const status = event.event_data.dto_completion_event_data.status;
+  const auto event = next(from);
+  const auto status = event.event_data.dto_completion_event_data.status;
   if (status != DAT_DTO_SUCCESS)
     patience.fail("a transfer failed with status " + std::to_string(status));
 }
@@ -90,7 +90,7 @@ void DatEnd::listen() {
 }
 
 void DatEnd::accept() {
-  auto const request = next(requests_);
+  const auto request = next(requests_);
   check(dat_cr_accept(request.event_data.cr_arrival_event_data.cr_handle, ep_, sizeof target_,
                       &target_),
         "dat_cr_accept");
@@ -105,8 +105,8 @@ void DatEnd::connect(const std::string& host) {
   check(dat_ep_connect(ep_, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), kPort, kLimit, 0,
                        nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
         "dat_ep_connect");
-  auto const event = next(connect_);
-  auto const& data = event.event_data.connect_event_data;
+  const auto event = next(connect_);
+  const auto& data = event.event_data.connect_event_data;
   if (event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED ||
       data.private_data_size != sizeof target_)
     patience.fail("no connection: event " + std::to_string(event.event_number));

@@ -29,7 +29,7 @@ stm_event_t ManagedEnd::next() {
 
 void ManagedEnd::await(unsigned kind) {
   while (counts_[kind] == 0) {
-    auto const event = next();
+    const auto event = next();
     if (event.status != 0) patience.fail(st_strerror(event.status));
     ++counts_[event.kind];
     if (event.kind == STM_REQUEST) connection_ = Connection(event.connection);
@@ -55,7 +55,7 @@ void ManagedEnd::accept() {
   await(STM_REQUEST);
   auto opened = open_region(memory_, bytes_.data() + kWriteSize, kWriteSize, STM_REMOTE_WRITE);
   region_ = std::move(opened.region);
-  auto const attr = connection_attr(queue_);
+  const auto attr = connection_attr(queue_);
   checked(stm_accept(connection_, &attr, &opened.remote, sizeof opened.remote), "stm_accept");
   begin();
 }

@@ -54,7 +54,7 @@ void serve(auto& end, const Plan& plan, auto ready) {
 
 double round_trip_us(auto& end, int rounds) {
   end.patience.begin("sending messages there and back");
-  auto const begin = Clock::now();
+  const auto begin = Clock::now();
   for (int i = 0; i < rounds; ++i) {
     end.send();
     end.receive();
@@ -64,7 +64,7 @@ double round_trip_us(auto& end, int rounds) {
 
 double write_bandwidth(auto& end, int writes) {
   end.patience.begin("writing");
-  auto const begin = Clock::now();
+  const auto begin = Clock::now();
   for (int i = 0; i < writes; ++i) {
     if (i >= kWindow) end.await_write();
     end.write();
@@ -76,7 +76,7 @@ double write_bandwidth(auto& end, int writes) {
 Figures run_client(auto& end, const Plan& plan) {
   end.patience.begin("connecting");
   end.connect("10.9.0.2");
-  auto const warm_up = plan.rounds / 10;
+  const auto warm_up = plan.rounds / 10;
   round_trip_us(end, warm_up);
   Figures figures;
   figures.round_trip_us = round_trip_us(end, plan.rounds - warm_up);
@@ -140,7 +140,7 @@ class Side {
   // `work` is given a way to report before it ends.
   template <typename Work>
   [[noreturn]] static void run(int to, Work work) {
-    auto const tell = [to](const Report& report) {
+    const auto tell = [to](const Report& report) {
       if (::write(to, &report, sizeof report) != sizeof report) ::_exit(EXIT_FAILURE);
     };
     Report report;
@@ -161,11 +161,11 @@ class Side {
 // What the first of `sides` says that has something to say.
 Figures await(std::initializer_list<const Side*> sides) {
   std::vector<pollfd> waiting;
-  for (auto const* side : sides) waiting.push_back({side->reports(), POLLIN, 0});
+  for (const auto* side : sides) waiting.push_back({side->reports(), POLLIN, 0});
   if (::poll(waiting.data(), waiting.size(), kRunLimitMs) <= 0)
     throw std::runtime_error("no figures in two minutes");
-  auto const found = std::find_if(waiting.begin(), waiting.end(),
-                                  [](auto const& side) { return side.revents != 0; });
+  const auto found = std::find_if(waiting.begin(), waiting.end(),
+                                  [](const auto& side) { return side.revents != 0; });
   return sides.begin()[found - waiting.begin()]->figures();
 }
 
@@ -189,13 +189,13 @@ class Folder {
 
 template <typename MakeEnd>
 Figures measure_pair(MakeEnd make_end, const Plan& plan, const std::string& folder) {
-  auto const memif = "memif:" + folder + "/memif.sock,mtu=9000,";
-  Side const server("server", kServerCpu, [&](auto tell) {
+  const auto memif = "memif:" + folder + "/memif.sock,mtu=9000,";
+  const Side server("server", kServerCpu, [&](auto tell) {
     auto end = make_end(memif + "role=server,mac=02:00:00:00:09:02,address=10.9.0.2/24");
     serve(*end, plan, [&] { tell(Report{}); });
   });
   static_cast<void>(await({&server}));
-  Side const client("client", kClientCpu, [&](auto tell) {
+  const Side client("client", kClientCpu, [&](auto tell) {
     auto end = make_end(memif + "role=client,mac=02:00:00:00:09:01,address=10.9.0.1/24");
     tell(Report{run_client(*end, plan), ""});
   });
@@ -205,8 +205,8 @@ Figures measure_pair(MakeEnd make_end, const Plan& plan, const std::string& fold
 }  // namespace
 
 Figures measure(Api api, const Plan& plan) {
-  Folder const folder;
-  auto const& path = folder.path();
+  const Folder folder;
+  const auto& path = folder.path();
   if (api == Api::kManaged)
     return measure_pair(
         [&](const std::string& link) { return std::make_unique<ManagedEnd>(link, plan.sleep); },

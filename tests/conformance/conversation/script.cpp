@@ -11,8 +11,8 @@ namespace {
 
 Time parse_pause(const std::string& word) {
   std::size_t end = 0;
-  auto const amount = std::stoull(word.substr(1), &end);
-  auto const unit = word.substr(1 + end);
+  const auto amount = std::stoull(word.substr(1), &end);
+  const auto unit = word.substr(1 + end);
   if (unit == "us") return amount * kMicrosecond;
   if (unit == "ms") return amount * kMillisecond;
   if (unit == "s") return amount * kSecond;
@@ -34,7 +34,7 @@ std::vector<Line> read_script(const std::string& path) {
     std::istringstream words(text.substr(0, text.find('#')));
     Line line{.number = number, .text = text, .verb = {}, .words = {}, .values = {}};
     for (std::string word; words >> word;) {
-      auto const equals = word.find('=');
+      const auto equals = word.find('=');
       if (line.verb.empty() && word[0] == '+')
         line.pause = parse_pause(word);
       else if (line.verb.empty())
@@ -52,13 +52,13 @@ std::vector<Line> read_script(const std::string& path) {
 std::optional<std::uint64_t> Variables::value(const std::string& text) const {
   if (text == "none") return 0xffffffff;
   if (text[0] != '$') return std::stoull(text, nullptr, 0);
-  auto const known = values_.find(text.substr(1));
+  const auto known = values_.find(text.substr(1));
   if (known == values_.end()) return std::nullopt;
   return known->second;
 }
 
 bool Variables::matches(const std::string& text, std::uint64_t seen) {
-  auto const wanted = value(text);
+  const auto wanted = value(text);
   if (!wanted) set(text.substr(1), seen);
   return !wanted || *wanted == seen;
 }

@@ -24,13 +24,13 @@ std::string Stage::play(const Line& line) {
 std::string Stage::rest() {
   if (sent_.empty()) return {};
   replay::Decoder decoder;
-  auto const& bytes = sent_.front().bytes;
-  auto const frame = decoder.decode({0, 0, bytes, bytes.size()});
+  const auto& bytes = sent_.front().bytes;
+  const auto frame = decoder.decode({0, 0, bytes, bytes.size()});
   return "the Node has sent what no line expects: " + replay::operation_text(frame);
 }
 
 void Stage::pass(Time span) {
-  auto const end = now_ + span;
+  const auto end = now_ + span;
   while (host_.node.next_deadline() <= end) {
     now_ = std::max(now_, host_.node.next_deadline());
     host_.node.expire(now_);
@@ -54,9 +54,9 @@ void Stage::collect() {
 }
 
 std::uint64_t Stage::number(const Line& line, const std::string& name, std::uint64_t otherwise) {
-  auto const at = line.values.find(name);
+  const auto at = line.values.find(name);
   if (at == line.values.end()) return otherwise;
-  auto const value = variables_.value(at->second);
+  const auto value = variables_.value(at->second);
   if (!value) throw std::runtime_error(at->second + " has no value yet");
   return *value;
 }

@@ -36,7 +36,7 @@ void expect(int result, const char* what) {
 }  // namespace
 
 std::string Stage::user_calls(const Line& line) {
-  auto const& verb = line.verb;
+  const auto& verb = line.verb;
   if (verb == "listen") return listen(line), std::string();
   if (verb == "connect") return connect(line), std::string();
   if (verb == "accept") return accept();
@@ -90,14 +90,14 @@ void Stage::open(const Line& line) {
   expect(host_.node.endpoint_config(endpoint_, config), "endpoint");
   source_ = std::make_unique<test::Buffers>(config.bufsize, kSourceBuffers);
   source_->fill_pattern();
-  MutableBytes const piece = source_->all();
+  const MutableBytes piece = source_->all();
   expect(host_.node.map(endpoint_, Direction::kTransmit, 0, {&piece, 1}, transmit_), "map");
 }
 
 // "listen UPORT [backlog=N] [slots=N ...]"
 void Stage::listen(const Line& line) {
   open(line);
-  auto const uport = static_cast<std::uint32_t>(std::stoul(line.words.at(0)));
+  const auto uport = static_cast<std::uint32_t>(std::stoul(line.words.at(0)));
   expect(host_.node.listen(endpoint_, uport), "listen");
   host_.stock(endpoint_, static_cast<unsigned>(number(line, "backlog", 1)));
 }
@@ -109,7 +109,7 @@ void Stage::connect(const Line& line) {
   expect(host_.node.endpoint_config(endpoint_, config), "endpoint");
   user_.memory =
       std::make_unique<test::ChannelMemory>(ChannelGeometry{config.slots, config.credits});
-  auto const uport = static_cast<std::uint32_t>(std::stoul(line.words.at(0)));
+  const auto uport = static_cast<std::uint32_t>(std::stoul(line.words.at(0)));
   expect(host_.node.connect(endpoint_, kPeer, uport, user_.memory->data(), 1, user_.id, now_,
                             words_of(line)),
          "connect");
@@ -127,7 +127,7 @@ std::string Stage::accept() {
 
 // "admit [payload=N]", "refuse [payload=N]": what the user says to an RC that it has inspected.
 void Stage::decide(const Line& line) {
-  auto const words = words_of(line);
+  const auto words = words_of(line);
   expect(line.verb == "admit" ? host_.node.admit(user_.id, words, now_)
                               : host_.node.refuse(user_.id, words, now_),
          line.verb.c_str());
@@ -165,7 +165,7 @@ std::string Stage::connected(const Line& line) {
   auto step = line;
   step.words.insert(step.words.begin(), "3000");
   listen(step);
-  auto const spoken = [](const char* op) {
+  const auto spoken = [](const char* op) {
     Line frame;
     frame.words = {op};
     return frame;
@@ -186,7 +186,7 @@ void Stage::map(const Line& line) {
   expect(host_.node.endpoint_config(endpoint_, config), "endpoint");
   target_bufx_ = static_cast<std::uint32_t>(std::stoul(line.words.at(0), nullptr, 0));
   target_ = std::make_unique<test::Buffers>(config.bufsize, std::stoul(line.words.at(1)));
-  MutableBytes const piece = target_->all();
+  const MutableBytes piece = target_->all();
   expect(host_.node.map(endpoint_, Direction::kReceive, target_bufx_, {&piece, 1}, receive_),
          "map");
   unsigned permitted = 0;
@@ -205,13 +205,13 @@ void Stage::map(const Line& line) {
 // send it.
 std::string Stage::user_sends(const Line& line) {
   auto plain = line;
-  bool const refused = std::erase(plain.words, "refused") > 0;
+  const bool refused = std::erase(plain.words, "refused") > 0;
   SendEntry entry{};
-  auto const op = replay::find_op(plain.words.at(0));
+  const auto op = replay::find_op(plain.words.at(0));
   if (!op) throw std::runtime_error("no operation " + plain.words[0]);
   unsigned flags = 0;
-  for (auto const& word : plain.words) {
-    for (auto const& named : replay::flag_names())
+  for (const auto& word : plain.words) {
+    for (const auto& named : replay::flag_names())
       if (named.name == word) flags |= named.flag;
     for (unsigned function = 1; function < 8; ++function)
       if (replay::function_name(static_cast<wire::Function>(function)) == word)
@@ -225,11 +225,11 @@ std::string Stage::user_sends(const Line& line) {
       static_cast<std::uint8_t>(number(plain, "payload", number(plain, "append", 0)));
   for (std::size_t i = 0; i < entry.payload_length; ++i)
     entry.payload[i] = std::to_integer<std::uint8_t>(source_->data()[i]);
-  auto const before = user_.user.refused();
+  const auto before = user_.user.refused();
   if (!user_.user.send(entry)) return "the transmit queue is full";
   host_.node.kick(user_.id);
   collect();
-  bool const was_refused = user_.user.refused() != before;
+  const bool was_refused = user_.user.refused() != before;
   if (was_refused != refused) return was_refused ? "the Node refuses it" : "the Node takes it";
   return {};
 }
@@ -237,31 +237,31 @@ std::string Stage::user_sends(const Line& line) {
 // "recv OP ..." or "recv nothing"
 std::string Stage::user_receives(const Line& line) {
   ReceivedEntry entry;
-  bool const any = user_.user.receive(entry);
+  const bool any = user_.user.receive(entry);
   if (line.words.at(0) == "nothing") return any ? "a header is there" : "";
   if (!any) return "no header is there";
-  auto const length = entry.payload_length;
+  const auto length = entry.payload_length;
   auto wrong = compare(line, entry.header, length);
-  auto const* const name = wire::short_name(entry.header.op());
+  const auto* const name = wire::short_name(entry.header.op());
   return wrong.empty() ? wrong : wrong + " (" + (name != nullptr ? name : "?") + ")";
 }
 
 // "state open", "state failed ETIMEDOUT"
 std::string Stage::check_state(const Line& line) {
-  auto const seen = state_name(user_.user.state());
+  const auto seen = state_name(user_.user.state());
   if (seen != line.words.at(0)) return "it is " + seen;
   if (line.words.size() < 2) return {};
-  auto const wanted = line.words[1] == "ETIMEDOUT" ? -ETIMEDOUT : -ECONNREFUSED;
+  const auto wanted = line.words[1] == "ETIMEDOUT" ? -ETIMEDOUT : -ECONNREFUSED;
   return user_.user.error() == wanted ? "" : "its error is " + std::to_string(user_.user.error());
 }
 
 // "memory AT LENGTH [from=N]": those bytes are the pattern's from N on; "memory AT LENGTH zero".
 std::string Stage::check_memory(const Line& line) {
-  auto const at = std::stoul(line.words.at(0), nullptr, 0);
-  auto const length = std::stoul(line.words.at(1), nullptr, 0);
-  auto const from = number(line, "from", 0);
+  const auto at = std::stoul(line.words.at(0), nullptr, 0);
+  const auto length = std::stoul(line.words.at(1), nullptr, 0);
+  const auto from = number(line, "from", 0);
   for (std::size_t i = 0; i < length; ++i) {
-    auto const wanted =
+    const auto wanted =
         line.has("zero") ? std::byte{0} : static_cast<std::byte>((from + i) * 7 + (from + i) / 251);
     if (target_->all()[at + i] != wanted)
       return "byte " + std::to_string(at + i) + " is " +
@@ -273,9 +273,9 @@ std::string Stage::check_memory(const Line& line) {
 // "count bad_port 1"
 std::string Stage::check_counter(const Line& line) {
   for (std::size_t i = 0; i < kCounterCount; ++i) {
-    auto const counter = static_cast<Counter>(i);
+    const auto counter = static_cast<Counter>(i);
     if (line.words.at(0) != Counters::name(counter)) continue;
-    auto const seen = host_.count(counter);
+    const auto seen = host_.count(counter);
     return seen == std::stoull(line.words.at(1)) ? "" : "it is " + std::to_string(seen);
   }
   throw std::runtime_error("no counter " + line.words[0]);

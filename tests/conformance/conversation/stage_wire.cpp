@@ -25,10 +25,10 @@ bool is_remark(const std::string& word) {
 std::uint16_t flags_of(const Line& line) {
   unsigned flags = 0;
   for (std::size_t i = 1; i < line.words.size(); ++i) {
-    auto const& word = line.words[i];
+    const auto& word = line.words[i];
     if (is_remark(word)) continue;
     unsigned found = 0;
-    for (auto const& named : replay::flag_names())
+    for (const auto& named : replay::flag_names())
       if (named.name == word) found = named.flag;
     for (unsigned function = 1; function < 8; ++function)
       if (replay::function_name(static_cast<wire::Function>(function)) == word)
@@ -40,8 +40,8 @@ std::uint16_t flags_of(const Line& line) {
 }
 
 Op op_of(const Line& line) {
-  auto const& name = line.words.at(0);
-  if (auto const op = replay::find_op(name)) return *op;
+  const auto& name = line.words.at(0);
+  if (const auto op = replay::find_op(name)) return *op;
   return static_cast<Op>(std::stoul(name, nullptr, 0));
 }
 
@@ -54,14 +54,14 @@ std::vector<std::byte> pattern(std::size_t length, std::size_t from) {
 
 wire::Frame parsed(const std::vector<std::byte>& bytes) {
   wire::Frame frame;
-  if (auto const why = wire::parse(bytes, wire::kMaxMaxStu, frame); why != DropReason::kNone)
+  if (const auto why = wire::parse(bytes, wire::kMaxMaxStu, frame); why != DropReason::kNone)
     throw std::runtime_error(std::string("the Node sent what is not well formed: ") + name_of(why));
   return frame;
 }
 
 std::string describe(const std::vector<std::byte>& bytes) {
   replay::Decoder decoder;
-  auto const frame = decoder.decode({0, 0, bytes, bytes.size()});
+  const auto frame = decoder.decode({0, 0, bytes, bytes.size()});
   return replay::operation_text(frame);
 }
 
@@ -92,8 +92,8 @@ Header Stage::defaults(Op op) const {
 }
 
 void Stage::fill(const Line& line, Header& h) {
-  for (auto const& [name, text] : line.values) {
-    auto const value = variables_.value(text);
+  for (const auto& [name, text] : line.values) {
+    const auto value = variables_.value(text);
     if (!value) throw std::runtime_error(text + " has no value yet");
     if (name == "payload" || name == "pattern" || name == "append" || name == "cut" ||
         name == "length" || name == "from" || name == "bufx")
@@ -104,7 +104,7 @@ void Stage::fill(const Line& line, Header& h) {
       h.d_port = static_cast<std::uint16_t>(*value);
     else if (name == "D_Key")
       h.d_key = static_cast<std::uint32_t>(*value);
-    else if (auto const field = replay::find_field(h.op(), name))
+    else if (const auto field = replay::find_field(h.op(), name))
       wire::set_word(h, *field, *value);
     else
       throw std::runtime_error(line.words.at(0) + " has no field " + name);
@@ -114,19 +114,19 @@ void Stage::fill(const Line& line, Header& h) {
 // "< OP ..."
 std::string Stage::peer_sends(const Line& line) {
   if (!sent_.empty()) return rest();
-  auto const op = op_of(line);
+  const auto op = op_of(line);
   auto h = defaults(op);
   h.op_flags = wire::op_flags(op, flags_of(line));
   fill(line, h);
-  auto const payload = pattern(number(line, "payload", 0), number(line, "pattern", 0));
-  auto const append = pattern(number(line, "append", 0), 0);
-  auto const source = number(line, "from", kPeer.to_u64());
+  const auto payload = pattern(number(line, "payload", 0), number(line, "pattern", 0));
+  const auto append = pattern(number(line, "append", 0), 0);
+  const auto source = number(line, "from", kPeer.to_u64());
   std::vector<std::byte> frame(20'000);
-  wire::Envelope const envelope{kNode, MacAddr::from_u64(source), {}, line.has("checksum")};
+  const wire::Envelope envelope{kNode, MacAddr::from_u64(source), {}, line.has("checksum")};
   frame.resize(wire::emit(envelope, h, payload, append, frame));
   if (line.has("damaged")) frame[wire::kEthernetSize + wire::kHeaderSize - 1] ^= std::byte{1};
   frame.resize(frame.size() - number(line, "cut", 0));
-  Bytes const bytes(frame);
+  const Bytes bytes(frame);
   host_.node.receive({&bytes, 1}, now_);
   collect();
   return {};
@@ -136,12 +136,12 @@ std::string Stage::peer_sends(const Line& line) {
 std::string Stage::node_sends(const Line& line) {
   if (line.words.at(0) == "nothing") return rest();
   if (sent_.empty()) return "the Node sends nothing";
-  auto const sent = std::move(sent_.front());
+  const auto sent = std::move(sent_.front());
   sent_.pop_front();
   if (sent.time != now_)
     return "the Node sent that " + std::to_string((now_ - sent.time) / kMicrosecond) +
            " us earlier: " + describe(sent.bytes);
-  auto const frame = parsed(sent.bytes);
+  const auto frame = parsed(sent.bytes);
   if (frame.dst != kPeer) return "it goes to " + replay::to_string(frame.dst);
   if (line.has("snap") != frame.snap)
     return frame.snap ? "it goes as SNAP" : "it goes as Ethernet II";
@@ -155,10 +155,10 @@ std::string Stage::node_sends(const Line& line) {
 
 // Flags have to be those of the line; fields only where it names them.
 std::string Stage::compare(const Line& line, const Header& h, std::size_t payload) {
-  auto const op = op_of(line);
+  const auto op = op_of(line);
   if (h.op() != op || (h.op_flags & wire::kFlagsMask) != flags_of(line)) return "another operation";
-  for (auto const& [name, text] : line.values) {
-    auto const field = replay::find_field(op, name);
+  for (const auto& [name, text] : line.values) {
+    const auto field = replay::find_field(op, name);
     std::uint64_t seen = 0;
     if (name == "S_Port")
       seen = h.s_port;
@@ -179,8 +179,8 @@ std::string Stage::compare(const Line& line, const Header& h, std::size_t payloa
 
 // The Node's own names are $port and $key from then on.
 void Stage::learn(const wire::Frame& frame) {
-  auto const& h = frame.header;
-  bool const names = h.op() == Op::kRequestConnection ||
+  const auto& h = frame.header;
+  const bool names = h.op() == Op::kRequestConnection ||
                      (h.op() == Op::kConnectionAnswer && !h.has(wire::flag::kReject));
   if (!names) return;
   variables_.set("port", h.s_port);

@@ -11,8 +11,8 @@ namespace {
 
 void expect_good_time(TurnClock& clock, Time& last) {
   constexpr Time kSlack = 100;  // how fast the processor counts is known to a part in ten thousand
-  auto const before = now();
-  auto const time = clock.now();
+  const auto before = now();
+  const auto time = clock.now();
   EXPECT_GE(time + TurnClock::kOldest + kSlack, before);
   EXPECT_LE(time, now());
   EXPECT_GE(time, last);

@@ -31,7 +31,7 @@ class InventoryTest : public ::testing::Test {
   }
   void interface(const std::string& name, const std::string& type = "1",
                  const std::string& flags = "0x1003") {
-    auto const at = "sys/class/net/" + name + "/";
+    const auto at = "sys/class/net/" + name + "/";
     write(at + "type", type + "\n");
     write(at + "flags", flags + "\n");
     write(at + "operstate", "up\n");
@@ -42,13 +42,13 @@ class InventoryTest : public ::testing::Test {
   }
   void pci(const std::string& address, const std::string& driver,
            const std::string& pci_class = "0x020000") {
-    auto const at = "sys/bus/pci/devices/" + address + "/";
+    const auto at = "sys/bus/pci/devices/" + address + "/";
     write(at + "class", pci_class + "\n");
     if (!driver.empty()) link(at + "driver", "../../drivers/" + driver);
   }
   Candidate find(const std::string& link) {
-    auto const all = take_inventory(roots_).candidates;
-    auto const found = std::find_if(all.begin(), all.end(),
+    const auto all = take_inventory(roots_).candidates;
+    const auto found = std::find_if(all.begin(), all.end(),
                                     [&](const Candidate& each) { return each.link == link; });
     if (found != all.end()) return *found;
     ADD_FAILURE() << "not listed: " << link;
@@ -63,7 +63,7 @@ class InventoryTest : public ::testing::Test {
 };
 
 TEST_F(InventoryTest, a_machine_without_anything_has_loop) {
-  auto const all = take_inventory(roots_);
+  const auto all = take_inventory(roots_);
   ASSERT_EQ(all.candidates.size(), 1U);
   EXPECT_EQ(all.candidates[0].link, "loop");
   EXPECT_TRUE(all.candidates[0].usable);
@@ -72,7 +72,7 @@ TEST_F(InventoryTest, a_machine_without_anything_has_loop) {
 
 TEST_F(InventoryTest, an_interface_is_described_as_the_kernel_knows_it) {
   interface("eth0");
-  auto const found = find("iface:eth0");
+  const auto found = find("iface:eth0");
   EXPECT_TRUE(found.usable) << found.note;
   EXPECT_EQ(found.note, "");
   EXPECT_EQ(found.driver, "ice");
@@ -93,7 +93,7 @@ TEST_F(InventoryTest, what_keeps_an_interface_from_being_used_is_told_with_the_r
   EXPECT_TRUE(has(find("iface:ib0").note, "no Ethernet"));
   EXPECT_TRUE(has(find("iface:short0").note, "ip link set short0 mtu 1500"));
   EXPECT_EQ(find("iface:short0").megabits, std::nullopt);
-  for (auto const* name : {"iface:down0", "iface:lo", "iface:ib0", "iface:short0"})
+  for (const auto* name : {"iface:down0", "iface:lo", "iface:ib0", "iface:short0"})
     EXPECT_FALSE(find(name).usable) << name;
 }
 
@@ -137,7 +137,7 @@ TEST_F(InventoryTest, a_nic_on_uio_needs_a_free_hugepage) {
   EXPECT_TRUE(has(find("pci:0000:01:00.0").note, "hugepages"));
   write("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "3\n");
   EXPECT_TRUE(find("pci:0000:01:00.0").usable);
-  auto const pages = take_inventory(roots_).hugepages;
+  const auto pages = take_inventory(roots_).hugepages;
   ASSERT_EQ(pages.size(), 1U);
   EXPECT_EQ(pages[0].kilobytes, 2048U);
   EXPECT_EQ(pages[0].total, 8U);
@@ -150,7 +150,7 @@ TEST_F(InventoryTest, a_daemon_is_reached_or_it_is_said_why_not) {
   write("sockets/stpd.conf", "");
   roots_.reach = [](const std::string& path) { return has(path, "left") ? ECONNREFUSED : 0; };
   EXPECT_TRUE(find("stpd:" + roots_.sockets + "/live.sock").usable);
-  auto const left = find("stpd:" + roots_.sockets + "/left.sock");
+  const auto left = find("stpd:" + roots_.sockets + "/left.sock");
   EXPECT_FALSE(left.usable);
   EXPECT_TRUE(has(left.note, "start stpd again"));
   EXPECT_EQ(take_inventory(roots_).candidates.size(), 3U);
@@ -175,7 +175,7 @@ TEST_F(InventoryTest, each_link_that_is_listed_is_understood) {
   pci("0000:01:00.0", "vfio-pci");
   write("sockets/live.sock", "");
   write("proc/net/unix", "0: 2 0 00010000 0005 01 100 /run/memif.sock\n");
-  for (auto const& each : take_inventory(roots_).candidates) {
+  for (const auto& each : take_inventory(roots_).candidates) {
     LinkConfig config;
     std::string error;
     EXPECT_TRUE(parse_link(each.link, config, error)) << each.link << ": " << error;

@@ -26,48 +26,48 @@ class RuntimeDirectory : public testing::Test {
   static int serve(const fs::path& directory) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    auto const path = (directory / "dpdk_telemetry.v2").string();
+    const auto path = (directory / "dpdk_telemetry.v2").string();
     std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-    int const fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::listen(fd, 1), 0);
     return fd;
   }
   static pid_t process_that_has_ended() {
-    auto const pid = ::fork();
+    const auto pid = ::fork();
     if (pid == 0) ::_exit(0);
     ::waitpid(pid, nullptr, 0);
     return pid;
   }
 
   test::TemporaryDirectory directory;
-  fs::path const parent = directory.path();
+  const fs::path parent = directory.path();
 };
 
 TEST_F(RuntimeDirectory, OfAProcessThatHasEndedIsRemovedWithItsSocket) {
-  auto const left = make(file_prefix_of(process_that_has_ended()));
+  const auto left = make(file_prefix_of(process_that_has_ended()));
   ::close(serve(left));
   remove_left_behind(parent);
   EXPECT_FALSE(fs::exists(left));
 }
 
 TEST_F(RuntimeDirectory, OfAProcessThatRunsStays) {
-  auto const own = make(file_prefix_of(::getpid()));
+  const auto own = make(file_prefix_of(::getpid()));
   remove_left_behind(parent);
   EXPECT_TRUE(fs::exists(own));
 }
 
 TEST_F(RuntimeDirectory, OfAProcessThatOnlyItsSocketShowsStays) {
-  auto const elsewhere = make(file_prefix_of(process_that_has_ended()));
-  auto const fd = serve(elsewhere);
+  const auto elsewhere = make(file_prefix_of(process_that_has_ended()));
+  const auto fd = serve(elsewhere);
   remove_left_behind(parent);
   EXPECT_TRUE(fs::exists(elsewhere));
   ::close(fd);
 }
 
 TEST_F(RuntimeDirectory, OfOtherProgramsStays) {
-  auto const ended = std::to_string(process_that_has_ended());
-  for (auto const& name : {"rte", "stp-", "stp-x", "stp-1x"}) make(name);
+  const auto ended = std::to_string(process_that_has_ended());
+  for (const auto& name : {"rte", "stp-", "stp-x", "stp-1x"}) make(name);
   make("testpmd-" + ended);
   remove_left_behind(parent);
   EXPECT_EQ(directory.names().size(), 5U);

@@ -204,7 +204,7 @@ TEST_F(MemifPeer, MessagesOutOfTurnEndIt) {
 }
 
 TEST_F(MemifPeer, WhatIsNoMessageEndsIt) {
-  char const byte = 1;
+  const char byte = 1;
   ASSERT_EQ(::write(socket.get(), &byte, 1), 1);
   EXPECT_EQ(hear().type, MessageType::kNone);
   connect();
@@ -251,7 +251,7 @@ TEST_F(MemifPeer, DescriptorsThatComeUnaskedAreClosed) {
   const int before = open_descriptors();
   for (int i = 0; i < 20; ++i) {
     const Message message = init();
-    std::array<int, 3> const fds{0, 0, 0};
+    const std::array<int, 3> fds{0, 0, 0};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)]{};
     iovec part{const_cast<Message*>(&message), sizeof message};
     msghdr header{};

@@ -59,11 +59,11 @@ TEST_P(AppendixA, BufxCountsAreSetBeforeAnyConnection) {
 
 TEST_P(AppendixA, DisjointMemoryIsMappedUnderConsecutiveBufx) {
   Buffer first(2 * kBufsize, 1), between(kBufsize), second(2 * kBufsize, 200);
-  iovec const pieces[] = {{first.data(), first.size()}, {second.data(), second.size()}};
+  const iovec pieces[] = {{first.data(), first.size()}, {second.data(), second.size()}};
   ASSERT_EQ(st_mapv(client_, ST_MAP_TX, pieces, 2, 0, &source_region_, nullptr), 0);
   target_.emplace(4 * kBufsize, 0, false);
   // The receiver takes it in four pieces, the last one first.
-  iovec const backwards[] = {{target_->data() + 3 * kBufsize, kBufsize},
+  const iovec backwards[] = {{target_->data() + 3 * kBufsize, kBufsize},
                              {target_->data() + 2 * kBufsize, kBufsize},
                              {target_->data() + kBufsize, kBufsize},
                              {target_->data(), kBufsize}};
@@ -73,7 +73,7 @@ TEST_P(AppendixA, DisjointMemoryIsMappedUnderConsecutiveBufx) {
   send_block(4 * kBufsize);
   ASSERT_EQ(receive(accepted_, got_), 0);
   for (std::size_t i = 0; i < 4; ++i) {
-    auto const* const sent =
+    const auto* const sent =
         i < 2 ? first.data() + i * kBufsize : second.data() + (i - 2) * kBufsize;
     EXPECT_EQ(std::memcmp(backwards[i].iov_base, sent, kBufsize), 0) << "buffer " << i;
   }
@@ -82,10 +82,10 @@ TEST_P(AppendixA, DisjointMemoryIsMappedUnderConsecutiveBufx) {
 
 TEST_P(AppendixA, PiecesAreWholeAlignedBuffers) {
   Buffer memory(2 * kBufsize);
-  iovec const crooked[] = {{memory.data() + 4096, kBufsize}};
-  iovec const half[] = {{memory.data(), kBufsize / 2}};
-  iovec const none[] = {{nullptr, kBufsize}};
-  auto const map = [&](const iovec* pieces, int count) {
+  const iovec crooked[] = {{memory.data() + 4096, kBufsize}};
+  const iovec half[] = {{memory.data(), kBufsize / 2}};
+  const iovec none[] = {{nullptr, kBufsize}};
+  const auto map = [&](const iovec* pieces, int count) {
     return st_mapv(client_, ST_MAP_TX, pieces, count, 0, &source_region_, nullptr);
   };
   EXPECT_EQ(map(crooked, 1), -EINVAL);
@@ -175,9 +175,9 @@ TEST_P(AppendixA, HeaderFieldsAreInHostOrderOnBothSides) {
 
 TEST_P(AppendixA, MallocGivesMemoryThatSuitsTheEndpoint) {
   Endpoint endpoint;
-  for (unsigned const bufsize : {8u, 14u, 21u}) {
+  for (const unsigned bufsize : {8u, 14u, 21u}) {
     set_option(endpoint, ST_OPT_BUFSIZE_LOCAL, bufsize);
-    auto const size = std::size_t{1} << bufsize;
+    const auto size = std::size_t{1} << bufsize;
     void* memory = nullptr;
     ASSERT_EQ(st_malloc(endpoint, size + 1, -1, &memory), 0);
     st_meminfo_t facts{};
@@ -225,7 +225,7 @@ TEST_P(AppendixA, MallocTakesANumaNodeAndTheQueryTellsTheTruth) {
 
 TEST_P(AppendixA, OptionsMayChangeBeforeAConnectionOnly) {
   Endpoint fresh;
-  for (auto const which :
+  for (const auto which :
        {ST_OPT_BUFSIZE_LOCAL, ST_OPT_MAXSTU_LOCAL, ST_OPT_KEY_LOCAL, ST_OPT_PORT_LOCAL,
         ST_OPT_RX_BUFX_BASE, ST_OPT_RX_BUFX_COUNT, ST_OPT_TX_BUFX_BASE, ST_OPT_TX_BUFX_COUNT,
         ST_OPT_RX_SLOTS, ST_OPT_TX_CREDITS, ST_OPT_CHECKSUM, ST_OPT_KEEP_ALIVE, ST_OPT_RECOVER,

@@ -87,8 +87,8 @@ TEST_P(Section06, PortLocalIsTheLocalStpPort) {
 }
 
 TEST_P(Section06, BufxBaseAndCountAreOfTheEndpoint) {
-  for (auto const which : {ST_OPT_RX_BUFX_BASE, ST_OPT_TX_BUFX_BASE}) can_be_set(which, 100);
-  for (auto const which : {ST_OPT_RX_BUFX_COUNT, ST_OPT_TX_BUFX_COUNT}) can_be_set(which, 8);
+  for (const auto which : {ST_OPT_RX_BUFX_BASE, ST_OPT_TX_BUFX_BASE}) can_be_set(which, 100);
+  for (const auto which : {ST_OPT_RX_BUFX_COUNT, ST_OPT_TX_BUFX_COUNT}) can_be_set(which, 8);
 }
 
 TEST_P(Section06, BufxBaseAndCountDefineTheValidSet) {
@@ -98,7 +98,7 @@ TEST_P(Section06, BufxBaseAndCountDefineTheValidSet) {
   set_option(endpoint_, ST_OPT_RX_BUFX_COUNT, 2);
   set_option(endpoint_, ST_OPT_TX_BUFX_BASE, 200);
   set_option(endpoint_, ST_OPT_TX_BUFX_COUNT, 1);
-  auto const map = [&](int flags, int base) {
+  const auto map = [&](int flags, int base) {
     return st_map(endpoint_, flags, memory.data(), -1, base, 1, &region, nullptr);
   };
   EXPECT_EQ(map(ST_MAP_RX, 99), -ERANGE);
@@ -115,7 +115,7 @@ TEST_P(Section06, OptionsBeyondTheDocumentAreSwitches) {
   defaults_to(ST_OPT_RECOVER, 0);
   defaults_to(ST_OPT_INSPECT, 0);
   defaults_to(ST_OPT_CONNECT_PATIENCE, 0);
-  for (auto const which : {ST_OPT_CHECKSUM, ST_OPT_KEEP_ALIVE, ST_OPT_RECOVER, ST_OPT_INSPECT}) {
+  for (const auto which : {ST_OPT_CHECKSUM, ST_OPT_KEEP_ALIVE, ST_OPT_RECOVER, ST_OPT_INSPECT}) {
     can_be_set(which, 1);
     can_be_set(which, 0);
     EXPECT_EQ(set(endpoint_, which, 2), -EINVAL);

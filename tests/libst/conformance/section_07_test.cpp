@@ -57,7 +57,7 @@ TEST_P(Section07, OneListenerAcceptsManyClients) {
 
 TEST_P(Section07, ConnectTakesAHostNameOrAnAddressAndAPort) {
   ASSERT_EQ(st_listen(server_), 0);
-  for (auto const* const peer : {"localhost:3000", "127.0.0.1:3000"}) {
+  for (const auto* const peer : {"localhost:3000", "127.0.0.1:3000"}) {
     EXPECT_EQ(st_connect(client_, peer, &connected_), 0) << peer;
     EXPECT_EQ(st_accept(server_, &accepted_), 0);
   }
@@ -83,7 +83,7 @@ TEST_P(Section07Close, BlocksUntilPendingTransmitsAreCleared) {
   ASSERT_EQ(st_close(connected_), 0);
   for (std::size_t i = 0; i < kBytes; ++i) (*source_)[i] = 0xee;  // nobody reads it any more
   ASSERT_EQ(receive(accepted_, got_), 0);
-  Buffer const same(kBytes, 3);
+  const Buffer same(kBytes, 3);
   EXPECT_EQ(std::memcmp(target_->data(), same.data(), kBytes), 0);
 }
 

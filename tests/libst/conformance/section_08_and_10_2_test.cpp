@@ -61,7 +61,7 @@ STP_BOTH_WAYS(Connectionless);
 // ---- names ----
 
 TEST_P(Connectionless, EachEndpointHasAPortAndAKeyOfItsOwnThatStay) {
-  auto const port = option(here_, ST_OPT_PORT_LOCAL), key = option(here_, ST_OPT_KEY_LOCAL);
+  const auto port = option(here_, ST_OPT_PORT_LOCAL), key = option(here_, ST_OPT_KEY_LOCAL);
   EXPECT_NE(port, 0U);
   EXPECT_NE(key, 0U);
   EXPECT_NE(port, option(there_, ST_OPT_PORT_LOCAL));
@@ -71,7 +71,7 @@ TEST_P(Connectionless, EachEndpointHasAPortAndAKeyOfItsOwnThatStay) {
 }
 
 TEST_P(Connectionless, ThePortOfTheNameIsTheEndpointsPort) {
-  Unconnected const named(":4711"), again(":4711");
+  const Unconnected named(":4711"), again(":4711");
   ASSERT_EQ(named.error(), 0);
   EXPECT_EQ(option(named, ST_OPT_PORT_LOCAL), 4711U);
   unsigned port = 0;
@@ -109,7 +109,7 @@ TEST_P(Connectionless, OptionsAreSetUntilTheEndpointIsOpen) {
 }
 
 TEST_P(Connectionless, WhatARemoteSideChoseIsNoCommandOfThisModel) {
-  for (int const remote :
+  for (const int remote :
        {ST_OPT_BUFSIZE_REMOTE, ST_OPT_MAXSTU_REMOTE, ST_OPT_KEY_REMOTE, ST_OPT_PORT_REMOTE}) {
     unsigned value = 1;
     EXPECT_EQ(st_getopt(here_, remote, &value), -ENOTCONN);
@@ -124,7 +124,7 @@ TEST_P(Connectionless, TheLongestStuIsWhatTheLinkCarries) {
 }
 
 TEST_P(Connectionless, CallsOfTheOtherModelAreRefused) {
-  Endpoint const connected;
+  const Endpoint connected;
   st_chandle_t none = nullptr;
   EXPECT_EQ(st_listen(here_), -EOPNOTSUPP);
   EXPECT_EQ(st_connect(here_, ":3000", &none), -EOPNOTSUPP);
@@ -315,7 +315,7 @@ TEST_P(Connectionless, TwoThreadsReceiveEachHeaderOnce) {
       st_header_t h{};
       timeval brief{0, 20'000};
       while (received < kCount) {
-        auto const error = st_urx(there_, nullptr, &h, nullptr, &brief);
+        const auto error = st_urx(there_, nullptr, &h, nullptr, &brief);
         if (error == -EWOULDBLOCK) continue;
         ASSERT_EQ(error, 0);
         ++received;
@@ -327,7 +327,7 @@ TEST_P(Connectionless, TwoThreadsReceiveEachHeaderOnce) {
     ASSERT_EQ(send_nop(here_, there_, i), 0);
   }
   for (auto& thread : threads) thread.join();
-  for (auto const& count : seen) EXPECT_EQ(count, 1U);
+  for (const auto& count : seen) EXPECT_EQ(count, 1U);
 }
 
 TEST_P(Connectionless, TwoThreadsThatOpenTheEndpointFindTheSameName) {

@@ -57,7 +57,7 @@ TEST_P(Section10, OptionalPayloadOfADataMessageIs64BytesOfAppend) {
 }
 
 TEST_P(Section10, ConnectionMessagesAreNotTheUsersToSend) {
-  for (unsigned const op : {ST_OP_RC, ST_OP_CA, ST_OP_RD, ST_OP_DA, ST_OP_DC})
+  for (const unsigned op : {ST_OP_RC, ST_OP_CA, ST_OP_RD, ST_OP_DA, ST_OP_DC})
     EXPECT_EQ(send(connected_, header(op)), -EPERM);
 }
 
@@ -102,8 +102,8 @@ TEST_P(Section10, ProgressIsMadeInTheBackgroundAfterTxReturns) {
   permit(0);
   send_block(kBytes);
   // Nobody is inside libst now, and yet the bytes arrive.
-  auto const last = &(*target_)[kBytes - 1];
-  auto const begin = std::chrono::steady_clock::now();
+  const auto last = &(*target_)[kBytes - 1];
+  const auto begin = std::chrono::steady_clock::now();
   while (!has_arrived(last) && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20))
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ASSERT_TRUE(has_arrived(last));
@@ -137,12 +137,12 @@ TEST_P(Section10, WithoutATimeoutRxBlocksIndefinitely) {
 TEST_P(Section10, WhoWaitsInRxUsesNoCpu) {
   std::atomic<double> used = -1;
   std::thread receiving([&] {
-    auto const seconds = [] {
+    const auto seconds = [] {
       timespec time{};
       ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
       return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
     };
-    auto const before = seconds();
+    const auto before = seconds();
     st_header_t got;
     EXPECT_EQ(st_rx(accepted_, &got, nullptr, nullptr), 0);
     used = seconds() - before;
@@ -154,7 +154,7 @@ TEST_P(Section10, WhoWaitsInRxUsesNoCpu) {
 }
 
 TEST_P(Section10, ATimeoutIsASelectTimeout) {
-  auto const begin = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(receive_within(accepted_, {0, 0}), -EWOULDBLOCK);
   EXPECT_EQ(receive_within(accepted_, {0, 30'000}), -EWOULDBLOCK);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(30));
@@ -175,7 +175,7 @@ TEST_P(Section10, AfterFlushTheTransmitBufferMayBeUsedAgain) {
   ASSERT_EQ(st_flush(connected_), 0);
   for (std::size_t i = 0; i < kBytes; ++i) (*source_)[i] = 0xee;
   ASSERT_EQ(receive(accepted_, got_), 0);
-  Buffer const same(kBytes, 3);
+  const Buffer same(kBytes, 3);
   EXPECT_EQ(std::memcmp(target_->data(), same.data(), kBytes), 0);
 }
 

@@ -10,9 +10,9 @@ namespace stp::test {
 namespace {
 
 TEST(Section11, TheDifferenceOfTwoTimesIsTheSecondsBetweenThem) {
-  auto const first = st_time();
+  const auto first = st_time();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  auto const elapsed = st_time() - first;
+  const auto elapsed = st_time() - first;
   EXPECT_GE(elapsed, 0.02);
   EXPECT_LT(elapsed, 20.0);
 }

@@ -14,14 +14,14 @@ void say(const char* what) {
 }
 
 int run() {
-  auto const domain = stp::open_domain();
-  auto const queue = stp::make_queue(domain, 16);
-  auto const listener = stp::listen(domain, ":3000", queue);
+  const auto domain = stp::open_domain();
+  const auto queue = stp::make_queue(domain, 16);
+  const auto listener = stp::listen(domain, ":3000", queue);
   say("listening");
   for (;;) {
     stm_event_t event{};
     if (stp::checked(stm_queue_wait(queue, 1, &event, 1, -1), "waiting") == 0) continue;
-    auto const attr = stp::connection_attr(queue);
+    const auto attr = stp::connection_attr(queue);
     if (event.kind == STM_REQUEST)
       stp::checked(stm_accept(event.connection, &attr, nullptr, 0), "accepting");
     if (event.kind == STM_CONNECTED) say("connected");

@@ -56,7 +56,7 @@ std::vector<Range> ranges_of(std::uint64_t round, std::size_t length) {
   constexpr std::size_t kLongest[] = {8, 64, 700, 9'000, kPart - 64};
   std::vector<Range> ranges(1 + random() % kParts);
   for (std::size_t part = 0; part < ranges.size(); ++part) {
-    auto const longest = kLongest[random() % std::size(kLongest)];
+    const auto longest = kLongest[random() % std::size(kLongest)];
     ranges[part] = {part * kPart + random() % 64, 1 + random() % longest};
   }
   return ranges;
@@ -104,12 +104,12 @@ class Side {
   void tell_figures(std::uint64_t rounds);
 
   const Settings settings_;
-  stp::Domain const domain_;
-  stp::Queue const queue_;
+  const stp::Domain domain_;
+  const stp::Queue queue_;
   std::vector<std::uint8_t> bytes_;
   // The writer's: [0] is the round that the watcher has seen. The watcher's: what it puts there.
   std::vector<std::uint64_t> words_;
-  stp::Memory const bytes_memory_, words_memory_;
+  const stp::Memory bytes_memory_, words_memory_;
   stp::OpenRegion word_;  // the writer's
   stp::Connection connection_;
   stm_remote_t theirs_{};
@@ -120,7 +120,7 @@ class Side {
 
 stm_event_t Side::next() {
   stm_event_t event{};
-  auto const limit = std::chrono::microseconds(kPatience).count();
+  const auto limit = std::chrono::microseconds(kPatience).count();
   if (stp::checked(stm_queue_wait(queue_, 1, &event, 1, limit), "stm_queue_wait") != 1)
     fail("no event comes");
   count(event);
@@ -136,7 +136,7 @@ void Side::count(const stm_event_t& event) {
 
 void Side::await(unsigned kind) {
   for (;;) {
-    auto const event = next();
+    const auto event = next();
     if (event.kind == STM_REQUEST) connection_ = stp::Connection(event.connection);
     if (event.kind == kind) return;
   }
@@ -154,7 +154,7 @@ void Side::put(stm_memory_t memory, const void* bytes, std::size_t length, std::
 // Without a call, unless one is asked for.
 template <typename Seen>
 void Side::look_for(const char* what, std::uint64_t round, Seen seen) {
-  auto const deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kPatience;
   for (unsigned looks = 1; !seen(); ++looks) {
     if (settings_.calls) {
       stm_event_t event{};
@@ -173,8 +173,8 @@ void Side::look_for(const char* what, std::uint64_t round, Seen seen) {
 void Side::put_round(std::uint64_t round) {
   if (round % kSources == 0) await_puts();
   auto* const source = bytes_.data() + round % kSources * kArena;
-  auto const ranges = ranges_of(round, settings_.length);
-  for (auto const& range : ranges) {
+  const auto ranges = ranges_of(round, settings_.length);
+  for (const auto& range : ranges) {
     for (auto at = range.at; at < range.at + range.length; ++at) source[at] = byte_of(round, at);
     put(bytes_memory_, source + range.at, range.length, range.at);
   }
@@ -182,9 +182,9 @@ void Side::put_round(std::uint64_t round) {
 
 // On a busy machine the address may need more time than one call takes.
 void Side::connect() {
-  auto const opened_at = Clock::now();
-  auto const limit = std::chrono::microseconds(kPatience).count();
-  auto const peer = settings_.host + ":3000";
+  const auto opened_at = Clock::now();
+  const auto limit = std::chrono::microseconds(kPatience).count();
+  const auto peer = settings_.host + ":3000";
   int error = 0;
   do {
     error = stm_connect(connection_, peer.c_str(), limit, &word_.remote, sizeof word_.remote);
@@ -198,10 +198,10 @@ void Side::write() {
   word_ = stp::open_region(words_memory_, words_.data(), kWord, STM_REMOTE_WRITE);
   connection_ = stp::make_connection(domain_, stp::connection_attr(queue_));
   connect();
-  auto const end = Clock::now() + std::chrono::seconds(settings_.seconds);
+  const auto end = Clock::now() + std::chrono::seconds(settings_.seconds);
   std::uint64_t round = 1;
   for (; Clock::now() < end; ++round) {
-    auto const begin = Clock::now();
+    const auto begin = Clock::now();
     put_round(round);
     look_for("the answer", round,
              [&] { return __atomic_load_n(&words_[0], __ATOMIC_ACQUIRE) == round; });
@@ -218,7 +218,7 @@ void Side::write() {
 
 void Side::tell_figures(std::uint64_t rounds) {
   std::sort(times_.begin(), times_.end());
-  auto const at = [&](double part) {
+  const auto at = [&](double part) {
     return times_[static_cast<std::size_t>(part * static_cast<double>(times_.size() - 1))];
   };
   std::printf("%llu rounds, us: median %.1f, 99%% %.1f, longest %.1f\n",
@@ -245,14 +245,14 @@ void Side::check_rest() const {
 
 // In every other round it looks at the last put alone: those before it are there as well.
 bool Side::watch_round(std::uint64_t round) {
-  auto const ranges = ranges_of(round, settings_.length);
-  for (auto const& range : ranges) {
+  const auto ranges = ranges_of(round, settings_.length);
+  for (const auto& range : ranges) {
     if (round % 2 == 1 && &range != &ranges.back()) continue;
     look_for("the last byte", round, [&] { return ends_with(range) || goes(); });
     if (!ends_with(range)) return false;
     check(range, round);
   }
-  for (auto const& range : ranges) {
+  for (const auto& range : ranges) {
     check(range, round);
     std::memset(&bytes_[range.at], 0, range.length);
   }
@@ -265,12 +265,12 @@ bool Side::watch_round(std::uint64_t round) {
 
 void Side::watch() {
   auto opened = stp::open_region(bytes_memory_, bytes_.data(), bytes_.size(), STM_REMOTE_WRITE);
-  auto const listener = stp::listen(domain_, ":3000", queue_);
+  const auto listener = stp::listen(domain_, ":3000", queue_);
   std::puts("listening");
   std::fflush(stdout);
   await(STM_REQUEST);
   stp::checked(stm_private_data(connection_, &theirs_, sizeof theirs_), "stm_private_data");
-  auto const attr = stp::connection_attr(queue_);
+  const auto attr = stp::connection_attr(queue_);
   stp::checked(stm_accept(connection_, &attr, &opened.remote, sizeof opened.remote), "stm_accept");
   await(STM_CONNECTED);
   std::uint64_t round = 1;
@@ -284,7 +284,7 @@ void Side::watch() {
 
 std::size_t number(const char* text) {
   char* end = nullptr;
-  auto const value = std::strtoul(text, &end, 10);
+  const auto value = std::strtoul(text, &end, 10);
   if (*end != '\0' || value == 0 || value > kPart) fail(std::string(text) + " is not in 1..12288");
   return value;
 }
@@ -295,7 +295,7 @@ Settings parse(int argc, char** argv) {
   settings.watches = std::strcmp(argv[1], "watch") == 0;
   settings.host = argv[2];
   for (int i = 3; i < argc; ++i) {
-    auto const option = std::string(argv[i]);
+    const auto option = std::string(argv[i]);
     if (option == "--call")
       settings.calls = true;
     else if (option == "--yield")
@@ -314,7 +314,7 @@ Settings parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    auto const settings = parse(argc, argv);
+    const auto settings = parse(argc, argv);
     Side side(settings);
     if (settings.watches)
       side.watch();

@@ -23,7 +23,7 @@ class Link final : public TestPort {
   std::atomic<unsigned> turns = 0;
 
   unsigned poll(Node& node, Time now) override {
-    auto const moved = frozen ? 0 : TestPort::poll(node, now);
+    const auto moved = frozen ? 0 : TestPort::poll(node, now);
     ++turns;
     return moved;
   }
@@ -35,8 +35,8 @@ class Link final : public TestPort {
   void disturb(Frames& frames) override {
     Frames arrived;
     for (auto& frame : frames) {
-      auto const header = header_of(frame);
-      bool const offer = header.op() == wire::Op::kRequestToSend;
+      const auto header = header_of(frame);
+      const bool offer = header.op() == wire::Op::kRequestToSend;
       if (offer && offers == Offers::kArrive) request_ = frame;
       if (!offer || offers == Offers::kArrive)
         arrived.push_back(std::move(frame));
@@ -47,7 +47,7 @@ class Link final : public TestPort {
   }
   std::vector<std::byte> seen(const wire::Header& offer) {
     auto frame = request_;
-    auto const request = header_of(frame);
+    const auto request = header_of(frame);
     wire::encode({.op_flags = wire::op_flags(wire::Op::kRequestAnswer),
                   .d_port = request.d_port,
                   .s_port = request.s_port,
@@ -69,13 +69,13 @@ class Patience : public testing::Test {
   // A connection is asked for, and its server knows.
   void request() {
     sides_.listen();
-    auto const attr = client.attr(1);
+    const auto attr = client.attr(1);
     ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
     ASSERT_EQ(stm_connect(client.connection, ":3000", kHour, nullptr, 0), 0);
     server.connection = server.next(STM_REQUEST).connection;
   }
   void accept() {
-    auto const attr = server.attr(2);
+    const auto attr = server.attr(2);
     ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
   }
   // What is measured begins now.
@@ -108,11 +108,11 @@ class Patience : public testing::Test {
 
  private:
   void take_turns() {
-    auto const until = link->turns + 2;
+    const auto until = link->turns + 2;
     while (static_cast<int>(until - link->turns) > 0) std::this_thread::yield();
     for (auto* const side : {&server, &client}) {
       std::array<stm_event_t, 16> events;
-      auto const count = stm_queue_poll(side->queue, events.data(), events.size());
+      const auto count = stm_queue_poll(side->queue, events.data(), events.size());
       for (int i = 0; i < count; ++i) side->seen.push_back(events[static_cast<std::size_t>(i)]);
     }
   }

@@ -30,7 +30,7 @@ TEST(Assert, is_one_statement) {
 #ifdef STP_ASSERTIONS_ON
 
 TEST(AssertDeathTest, a_violated_condition_ends_the_process_with_its_place_and_words) {
-  int const open = 0;
+  const int open = 0;
   EXPECT_DEATH(STP_ASSERT(open > 0, "a Block that completes was open"),
                "assert_test.cpp:[0-9]+: assertion violated: open > 0: "
                "a Block that completes was open");

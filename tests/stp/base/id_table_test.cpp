@@ -42,7 +42,7 @@ TEST(IdTable, the_id_of_what_has_gone_names_nothing_ever_after) {
     things.remove(thing->id);
   }
   auto* const live = things.add(std::make_unique<Thing>());
-  for (auto const id : seen) {
+  for (const auto id : seen) {
     ASSERT_EQ(things.find(id), nullptr);
     things.remove(id);
   }
@@ -52,8 +52,8 @@ TEST(IdTable, the_id_of_what_has_gone_names_nothing_ever_after) {
 TEST(IdTable, a_place_rests_while_others_are_free) {
   Things things(3);
   constexpr auto kPlace = Things::kMost - 1;
-  auto const add = [&] { return things.add(std::make_unique<Thing>())->id; };
-  auto const a = add(), b = add(), c = add();
+  const auto add = [&] { return things.add(std::make_unique<Thing>())->id; };
+  const auto a = add(), b = add(), c = add();
   things.remove(b);
   things.remove(a);
   EXPECT_EQ(add() & kPlace, b & kPlace);
@@ -65,7 +65,7 @@ TEST(IdTable, adds_nothing_once_its_serial_numbers_are_used_up) {
   Things things(4, Things::kLastSerial);
   auto* const last = things.add(std::make_unique<Thing>());
   ASSERT_NE(last, nullptr);
-  auto const id = last->id;
+  const auto id = last->id;
   things.remove(id);
   EXPECT_EQ(things.add(std::make_unique<Thing>()), nullptr);
   EXPECT_EQ(things.find(id), nullptr);
@@ -81,13 +81,13 @@ class Tables : public TwoNodes {
   Buffers memory{kBufsize, 8};
 
   int map(EndpointId endpoint, std::uint32_t bufx, RegionId& out) {
-    auto const piece = memory.all().first(std::size_t{1} << kBufsize);
+    const auto piece = memory.all().first(std::size_t{1} << kBufsize);
     return a.node.map(endpoint, Direction::kReceive, bufx, {&piece, 1}, out);
   }
 };
 
 TEST_F(Tables, refuse_at_their_bound_and_take_again_what_has_gone) {
-  auto const first = a.open({.bufsize = kBufsize}), second = a.open({.bufsize = kBufsize});
+  const auto first = a.open({.bufsize = kBufsize}), second = a.open({.bufsize = kBufsize});
   EndpointId none = kNoneId;
   EXPECT_EQ(a.node.open_endpoint({.bufsize = kBufsize}, none), -ENOSPC);
   RegionId attackers[2]{}, victim = kNoneId, more = kNoneId;
@@ -108,7 +108,7 @@ TEST_F(Tables, refuse_at_their_bound_and_take_again_what_has_gone) {
 }
 
 TEST_F(Tables, a_token_that_is_given_back_twice_is_passed_over) {
-  auto const endpoint = a.open({.bufsize = kBufsize});
+  const auto endpoint = a.open({.bufsize = kBufsize});
   RegionId region = kNoneId;
   ASSERT_EQ(map(endpoint, 0, region), 0);
   a.node.transmitted({.vc = 0x10001, .region = region});

@@ -58,7 +58,7 @@ TEST(StateMachine, it_begins_in_the_first_state_and_goes_where_the_table_says) {
 }
 
 TEST(StateMachine, next_tells_and_changes_nothing) {
-  Machine<kDoor> const door;
+  const Machine<kDoor> door;
   EXPECT_EQ(door.next(DoorEvent::kLock), Door::kLocked);
   EXPECT_EQ(door.next(DoorEvent::kUnlock), std::nullopt);
   EXPECT_EQ(door.state(), Door::kShut);
@@ -69,7 +69,7 @@ TEST(StateMachine, an_illegal_event_changes_nothing) {
   EXPECT_FALSE(door.advance(DoorEvent::kUnlock));
   EXPECT_EQ(door.state(), Door::kShut);
   ASSERT_TRUE(door.advance(DoorEvent::kBurn));
-  for (auto const event :
+  for (const auto event :
        {DoorEvent::kPush, DoorEvent::kPull, DoorEvent::kLock, DoorEvent::kUnlock, DoorEvent::kBurn})
     EXPECT_FALSE(door.advance(event));
   EXPECT_EQ(door.state(), Door::kGone);

@@ -74,7 +74,7 @@ TEST_F(BoundedWork, a_region_with_all_mx_is_unmapped_at_once) {
   EXPECT_EQ(b.node.free_mx(listener, each), -ERANGE);
   EXPECT_TRUE(has_event(b, Event::Kind::kRegionGone)) << "its user may have the memory back";
   // What is mapped there now is another region's: the old names do not reach it.
-  auto const to = target.all();
+  const auto to = target.all();
   RegionId next = kNoneId;
   ASSERT_EQ(b.node.map(listener, Direction::kReceive, kTargetBufx, {&to, 1}, next), 0);
   expect_dropped(stu(permission, 0, 0), Counter::kBadMx);
@@ -93,14 +93,14 @@ TEST_F(BoundedWork, a_connection_ends_without_a_look_at_all_others) {
   EndpointConfig config;
   config.bufsize = kBufsize;
   config.slots = config.credits = 1;
-  auto const endpoint = b.open(config);
+  const auto endpoint = b.open(config);
   ChannelMemory memory({1, 1});  // nobody reads any of them
   std::vector<VcId> all(2'000);
   for (auto& id : all) {
     ASSERT_EQ(b.node.connect(endpoint, kMacA, 4000, memory.data(), 0, id, now), 0);
     b.node.kick(id);
   }
-  for (auto const id : all) ASSERT_LE(cost([&] { b.node.close(id, true, now); }), kCall);
+  for (const auto id : all) ASSERT_LE(cost([&] { b.node.close(id, true, now); }), kCall);
   EXPECT_LE(cost([&] { b.node.close(cb.id, true, now); }), kCall);
 }
 
@@ -150,7 +150,7 @@ TEST_F(BoundedWork, blocks_that_come_in_the_worst_order_cost_a_few_steps_each) {
 // protocol: 6.3
 TEST_F(BoundedWork, refused_requests_use_up_the_turn_of_who_makes_them) {
   constexpr std::uint32_t kRefused = 8'192;
-  auto const bad = control(wire::Op::kRequestConnection);
+  const auto bad = control(wire::Op::kRequestConnection);
   for (std::uint32_t i = 0; i < kRefused; ++i) ASSERT_TRUE(cb.user.send(bad));
   // The other one: an owner of its own, who asks last.
   EndpointConfig config;
@@ -187,7 +187,7 @@ TEST_F(BoundedWork, refused_requests_use_up_the_turn_of_who_makes_them) {
 TEST_F(BoundedWork, the_queue_of_a_connection_that_ends_is_emptied_once) {
   std::atomic<bool> over{false};
   std::thread hostile([&] {
-    auto const bad = control(wire::Op::kRequestConnection);
+    const auto bad = control(wire::Op::kRequestConnection);
     while (!over) cb.user.send(bad);
   });
   while (cb.user.refused() == 0) {
@@ -215,12 +215,12 @@ TEST_F(BoundedWork, a_full_queue_of_a_connection_that_ends_is_refused_in_one_ste
 TEST_F(BoundedWork, timers_of_many_connections_are_a_few_at_a_time) {
   EndpointConfig config;
   config.slots = config.credits = 1;
-  auto const endpoint = b.open(config);
+  const auto endpoint = b.open(config);
   ChannelMemory memory({1, 1});
   constexpr unsigned kMany = 1'000;
   for (unsigned i = 0; i < kMany; ++i) {
     VcId id = kNoneId;
-    auto const peer = MacAddr::from_u64(0x020000010000 + i);
+    const auto peer = MacAddr::from_u64(0x020000010000 + i);
     ASSERT_EQ(b.node.connect(endpoint, peer, 4000, memory.data(), 0, id, now), 0);
   }
   while (take(b)) continue;
@@ -271,7 +271,7 @@ TEST_F(HeldWork, choosing_between_many_held_cts_does_not_look_at_each) {
 TEST(WorkMeterDeathTest, who_does_too_much_is_ended_with_a_message) {
   if (!work::kMetered) GTEST_SKIP() << "this build has no work meter";
   work::count("what is done outside of a hold", ~std::uint64_t{0});
-  auto const too_much = [] {
+  const auto too_much = [] {
     work::Hold const hold("a turn of this test");
     for (std::uint64_t i = 0; i <= work::kBound; ++i) work::count("rounds of a loop");
   };

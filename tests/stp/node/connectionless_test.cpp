@@ -29,7 +29,7 @@ TEST_F(Endpoints, OptionPayloadArrives) {
   entry.payload_length = wire::kOptionSize;
   std::memset(entry.payload, 0x77, wire::kOptionSize);
   send(entry);
-  auto const got = get(pb.port);
+  const auto got = get(pb.port);
   ASSERT_TRUE(got);
   EXPECT_EQ(got->payload_length, wire::kOptionSize);
   EXPECT_EQ(got->payload[31], 0x77);
@@ -37,7 +37,7 @@ TEST_F(Endpoints, OptionPayloadArrives) {
 
 TEST_F(Endpoints, ALostStuIsMadeGoodByRepeatingTheBlock) {
   wire = [lost = false](const Frame& frame, bool) mutable {
-    bool const drop = parsed(frame).header.param == 1 && !lost;
+    const bool drop = parsed(frame).header.param == 1 && !lost;
     lost |= drop;
     return drop ? 0U : 1U;
   };
@@ -55,7 +55,7 @@ TEST_F(Endpoints, StusInAnyOrderTwiceMakeOneBlock) {
   inject_stu(stu(1, 0, 4'000), 4'000, 96);
   EXPECT_EQ(b.count(Counter::kDuplicateStu), 1U);
   inject_stu(stu(1, 1, 4'096), 4'096, 4'096);
-  auto const got = get(pb.port);
+  const auto got = get(pb.port);
   ASSERT_TRUE(got);
   EXPECT_EQ(got->header.offset, 4'000U);
   EXPECT_TRUE(arrived(4'292, 4'000, 4'000));

@@ -35,7 +35,7 @@ TEST(NodeDepartures, each_request_has_its_clock_and_a_connection_that_is_over_no
   departures.leaves(vc, NodeDepartures::kAskClock);
   departures.leaves(over, NodeDepartures::kAskClock);
   departures.leaves(vc, NodeDepartures::kGrantClock);
-  auto const gone = vcs.table.take(over);
+  const auto gone = vcs.table.take(over);
   departures.have_left();
   departures.start_clocks(vcs.table, 500);
   EXPECT_EQ(vc.questions.deadline(), 550);

@@ -45,7 +45,7 @@ class Endpoints : public TwoNodes {
     party.port.user = UserChannel(party.port.memory->data());
     ASSERT_EQ(host.node.vc_info(party.port.id, party.name), 0);
     party.source.fill_pattern();
-    auto const from = party.source.all(), to = party.target.all();
+    const auto from = party.source.all(), to = party.target.all();
     ASSERT_EQ(host.node.map(party.endpoint, Direction::kTransmit, kSourceBufx, {&from, 1},
                             party.source_region),
               0);
@@ -71,7 +71,7 @@ class Endpoints : public TwoNodes {
   SendEntry data(std::uint32_t b_num, std::size_t length, std::size_t at = 0,
                  std::uint16_t flags = 0) const {
     auto entry = to_b(wire::Op::kData, flags);
-    auto const to = Address::from_linear((std::uint64_t{kTargetBufx} << kBufsize) + at, kBufsize);
+    const auto to = Address::from_linear((std::uint64_t{kTargetBufx} << kBufsize) + at, kBufsize);
     entry.header.mx = pb.mx;
     entry.header.bufx = to.bufx;
     entry.header.offset = to.offset;

@@ -202,7 +202,7 @@ TEST_F(Inspect, closing_what_was_asked_for_refuses_it) {
 TEST_F(Inspect, before_the_decision_nothing_else_reaches_the_user) {
   ask();
   accept();
-  auto const at = info(b, cb);
+  const auto at = info(b, cb);
   wire::Header h;
   h.op_flags = wire::op_flags(Op::kNoOperation);
   h.d_port = at.local_port;

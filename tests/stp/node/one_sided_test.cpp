@@ -58,7 +58,7 @@ class OneSided : public Writing {
 
   void SetUp() override {
     Writing::SetUp();
-    auto const piece = landing.all();
+    const auto piece = landing.all();
     ASSERT_EQ(
         a.node.map(endpoint_a, Direction::kReceive, kLandingBufx, {&piece, 1}, landing_region), 0);
     ASSERT_EQ(a.node.alloc_mx(landing_region, kNoneId, permit::kData, landing_mx), 0);
@@ -108,7 +108,7 @@ class OneSided : public Writing {
   std::uint64_t fetch(const SendEntry& e) {
     put(a, ca, e);
     settle();
-    auto const header = get(ca);
+    const auto header = get(ca);
     EXPECT_TRUE(header && header->header.op() == Op::kData);
     EXPECT_EQ(header->header.b_num, e.header.s_id);
     return answer(e.header.s_id);
@@ -153,7 +153,7 @@ TEST_F(OneSided, every_function_does_what_it_says_and_tells_what_was_before) {
 TEST_F(OneSided, a_repeated_fetch_op_is_answered_and_not_carried_out_again) {
   cell() = 5;
   put(a, ca, request(Function::kFetchIncrement, 1, 0));
-  auto const frame = take(a);
+  const auto frame = take(a);
   ASSERT_TRUE(frame);
   arrive(b, *frame);
   ASSERT_TRUE(take(b));  // the answer is lost
@@ -179,7 +179,7 @@ TEST_F(OneSided, a_repeated_fetch_op_that_speaks_of_more_bytes_gets_the_same_eig
   auto repeat = take(a);
   ASSERT_TRUE(repeat);
   arrive(b, *repeat);
-  auto const answered = take(b);
+  const auto answered = take(b);
   ASSERT_TRUE(answered);
   constexpr std::size_t kParam = wire::kEthernetSize + 2;
   (*repeat)[kParam] = std::byte{0x10};  // 4 KiB
@@ -191,7 +191,7 @@ TEST_F(OneSided, a_repeated_fetch_op_that_speaks_of_more_bytes_gets_the_same_eig
 // protocol: 9.16
 TEST_F(OneSided, a_fetch_op_from_beyond_the_window_is_dropped) {
   put(a, ca, request(Function::kFetchIncrement, 36, 0));
-  auto const delayed = take(a);
+  const auto delayed = take(a);
   ASSERT_TRUE(delayed);
   fetch(request(Function::kFetchIncrement, 100, 0));
   arrive(b, *delayed);
@@ -201,12 +201,12 @@ TEST_F(OneSided, a_fetch_op_from_beyond_the_window_is_dropped) {
 
 // protocol: 7.15, 7.17, 9.17
 TEST_F(OneSided, what_the_region_does_not_hold_or_permit_is_refused) {
-  auto const refused = [&](const SendEntry& e) {
-    auto const before = b.count(Counter::kGetRefused);
+  const auto refused = [&](const SendEntry& e) {
+    const auto before = b.count(Counter::kGetRefused);
     put(a, ca, e);
     settle();
     EXPECT_EQ(b.count(Counter::kGetRefused), before + 1);
-    auto const header = get(ca);
+    const auto header = get(ca);
     ASSERT_TRUE(header);
     EXPECT_EQ(header->header.op(), Op::kGet);
     EXPECT_TRUE(header->header.has(flag::kReject));
@@ -227,10 +227,10 @@ TEST_F(OneSided, what_the_region_does_not_hold_or_permit_is_refused) {
 TEST_F(OneSided, a_repeat_that_leaves_after_the_answer_came_does_not_open_the_landing_again) {
   put(a, ca, request(Function::kGet, 1, 0, 64));
   put(a, ca, request(Function::kGet, 1, 0, 64));
-  auto const first = take(a);
+  const auto first = take(a);
   ASSERT_TRUE(first);
   arrive(b, *first);
-  auto const brought = take(b);
+  const auto brought = take(b);
   ASSERT_TRUE(brought);
   arrive(a, *brought);
   ASSERT_TRUE(get(ca));

@@ -42,7 +42,7 @@ class Pacing : public Writing {
     begin_connect();
     settle();
     accept();
-    auto const to = target.all();
+    const auto to = target.all();
     ASSERT_EQ(b.node.map(listener, Direction::kReceive, kTargetBufx, {&to, 1}, target_region), 0);
     ASSERT_EQ(b.node.alloc_mx(target_region, cb.id, permit::kData, mx), 0);
   }
@@ -53,12 +53,12 @@ TEST_F(Pacing, no_more_is_granted_than_may_be_on_its_way) {
   offer(1, 4 * kBlock);
   for (std::uint32_t b_num = 0; b_num < 4; ++b_num) permit_block(1, b_num, 4 * b_num);
   EXPECT_EQ(b.count(Counter::kCtsHeld), 2U);
-  auto const first = get(ca), second = get(ca);
+  const auto first = get(ca), second = get(ca);
   ASSERT_TRUE(first && second);
   EXPECT_FALSE(get(ca));
   put(a, ca, data(first->header, kBlock));
   settle();
-  auto const third = get(ca);
+  const auto third = get(ca);
   ASSERT_TRUE(third) << "a Block arrived: there is room for the next";
   EXPECT_EQ(third->header.b_num, 2U);
 }
@@ -69,7 +69,7 @@ TEST_F(Pacing, the_transfer_nearest_to_its_end_goes_first) {
   offer(2, kBlock);
   permit_block(1, 0, 0);
   permit_block(1, 1, 4);
-  auto const first = get(ca);
+  const auto first = get(ca);
   ASSERT_TRUE(first && get(ca));
   permit_block(1, 2, 8);
   permit_block(1, 3, 12);
@@ -77,14 +77,14 @@ TEST_F(Pacing, the_transfer_nearest_to_its_end_goes_first) {
   settle();
   ASSERT_TRUE(get(ca));
   permit_block(2, 0, 16);
-  auto const held = b.count(Counter::kCtsHeld);
+  const auto held = b.count(Counter::kCtsHeld);
   EXPECT_EQ(held, 3U);
   auto next = cts(1, kTargetBufx + 4, 0, 14).header;
   next.d_id = 1;
   next.s_id = 1001;
   put(a, ca, data(next, kBlock));
   settle();
-  auto const following = get(ca);
+  const auto following = get(ca);
   ASSERT_TRUE(following);
   EXPECT_EQ(following->header.d_id, 2U);
 }
@@ -111,12 +111,12 @@ TEST_F(Pacing, closing_gives_back_what_was_granted) {
 TEST_F(Pacing, what_one_owner_never_gets_does_not_hold_up_another) {
   offer(1, 4 * kBlock);
   for (std::uint32_t b_num = 0; b_num < 4; ++b_num) permit_block(1, b_num, 4 * b_num);
-  auto const idle = std::move(ca), debtor = std::move(cb);
+  const auto idle = std::move(ca), debtor = std::move(cb);
   next_owner(2);
   offer(1, 2 * kBlock);
   permit_block(1, 0, 0);
   permit_block(1, 1, 4);
-  auto const first = get(ca);
+  const auto first = get(ca);
   ASSERT_TRUE(first) << "nothing of its own is outstanding";
   EXPECT_FALSE(get(ca));
   put(a, ca, data(first->header, kBlock));
@@ -128,7 +128,7 @@ TEST_F(Pacing, what_one_owner_never_gets_does_not_hold_up_another) {
 TEST_F(Pacing, a_silent_sender_holds_up_nobody_for_long) {
   offer(1, 4 * kBlock);
   for (std::uint32_t b_num = 0; b_num < 3; ++b_num) permit_block(1, b_num, 4 * b_num);
-  auto const first = get(ca);
+  const auto first = get(ca);
   ASSERT_TRUE(first && get(ca));
   pass(19 * kMillisecond);
   EXPECT_FALSE(get(ca));

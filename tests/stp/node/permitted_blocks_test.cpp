@@ -12,7 +12,7 @@ constexpr std::uint32_t kTransfer = 9, kRemembered = 64;
 TEST(PermittedBlocks, the_block_of_a_repeated_cts_is_remembered_as_long_as_that_of_a_new_one) {
   PermittedBlocks blocks;
   for (std::uint32_t k = 0; k < kRemembered; ++k) blocks.remember(kTransfer, k, k);
-  for (auto const repeated : {0U, 40U, 0U}) blocks.remember(kTransfer, repeated, 1000 + repeated);
+  for (const auto repeated : {0U, 40U, 0U}) blocks.remember(kTransfer, repeated, 1000 + repeated);
   for (std::uint32_t k = 100; k < 100 + kRemembered - 2; ++k) blocks.remember(kTransfer, k, k);
   EXPECT_EQ(blocks.start_of(kTransfer, 0), 1000U);
   EXPECT_EQ(blocks.start_of(kTransfer, 40), 1040U);
@@ -24,8 +24,8 @@ TEST(PermittedBlocks, the_block_of_a_repeated_cts_is_remembered_as_long_as_that_
 
 TEST(PermittedBlocks, a_repeat_among_few_forgets_nothing) {
   PermittedBlocks blocks;
-  for (auto const k : {1U, 2U, 3U, 1U, 3U}) blocks.remember(kTransfer, k, k);
-  for (auto const k : {1U, 2U, 3U}) EXPECT_EQ(blocks.start_of(kTransfer, k), k);
+  for (const auto k : {1U, 2U, 3U, 1U, 3U}) blocks.remember(kTransfer, k, k);
+  for (const auto k : {1U, 2U, 3U}) EXPECT_EQ(blocks.start_of(kTransfer, k), k);
 }
 
 }  // namespace

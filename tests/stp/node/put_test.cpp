@@ -29,7 +29,7 @@ class Put : public Writing {
     mra.header.s_id = r_id;
     put(b, cb, mra);
     settle();
-    auto const got = get(ca);
+    const auto got = get(ca);
     ASSERT_TRUE(got);
     region = got->header;
   }
@@ -52,7 +52,7 @@ class Put : public Writing {
 // protocol: 8.6, 9.10
 TEST_F(Put, blocks_of_one_stu_land_anywhere_in_the_region) {
   for (std::uint32_t b_num = 0; b_num < 3 * kWindow; ++b_num) {
-    auto const at = 100 * b_num;
+    const auto at = 100 * b_num;
     inject_stu(whole(b_num, at), at, 100);
   }
   EXPECT_TRUE(arrived(100 * 3 * kWindow));
@@ -89,12 +89,12 @@ TEST_F(Put, a_block_of_one_stu_is_placed_once) {
 // What its user wrote after a Block, or an STU, had come stays, however often that comes again.
 // protocol: 8.10
 TEST_F(Put, a_duplicate_leaves_what_the_user_wrote_since) {
-  auto const first = piece(0, 0, 0, flag::kSilent);
-  auto const last = piece(0, 1, kStu, flag::kLast | flag::kSilent);
-  auto const reset = [&](std::size_t at, std::size_t length) {
+  const auto first = piece(0, 0, 0, flag::kSilent);
+  const auto last = piece(0, 1, kStu, flag::kLast | flag::kSilent);
+  const auto reset = [&](std::size_t at, std::size_t length) {
     std::fill_n(target.data() + at, length, std::byte{0xa5});
   };
-  auto const stayed = [&](std::size_t at, std::size_t length) {
+  const auto stayed = [&](std::size_t at, std::size_t length) {
     return std::all_of(target.data() + at, target.data() + at + length,
                        [](std::byte byte) { return byte == std::byte{0xa5}; });
   };
@@ -147,7 +147,7 @@ TEST_F(Put, the_end_of_a_silent_block_waits_for_the_blocks_before_it) {
 // protocol: 8.15
 TEST_F(Put, what_is_held_never_comes_back_over_what_a_later_block_wrote) {
   inject_stu(whole(1, 300), 300, 8);
-  auto const newer = Bytes(source.data() + 5, 200);  // to bytes 200 to 399
+  const auto newer = Bytes(source.data() + 5, 200);  // to bytes 200 to 399
   inject(b, kMacA, whole(2, 200), newer);
   inject_stu(whole(0, 0), 0, 100);
   EXPECT_EQ(std::memcmp(target.data() + 200, newer.data(), newer.size()), 0);
@@ -157,7 +157,7 @@ TEST_F(Put, what_is_held_never_comes_back_over_what_a_later_block_wrote) {
 // protocol: 8.15
 TEST_F(Put, what_is_held_of_an_incomplete_block_never_comes_back) {
   inject_stu(piece(1, 1, kStu, flag::kLast | flag::kSilent), kStu, 100);
-  auto const newer = Bytes(source.data() + 5, 200);  // to bytes 90 to 289 of that STU
+  const auto newer = Bytes(source.data() + 5, 200);  // to bytes 90 to 289 of that STU
   inject(b, kMacA, whole(2, kStu + 90), newer);
   inject_stu(piece(1, 0, 0, flag::kSilent), 0, kStu);
   inject_stu(whole(0, 3 * kStu), 3 * kStu, 8);
@@ -169,7 +169,7 @@ TEST_F(Put, what_is_held_of_an_incomplete_block_never_comes_back) {
 // protocol: 8.15
 TEST_F(Put, a_later_block_does_not_make_an_end_visible_that_is_held) {
   inject_stu(whole(1, 300), 300, 8);
-  auto const newer = Bytes(source.data() + 5, 4);
+  const auto newer = Bytes(source.data() + 5, 4);
   inject(b, kMacA, whole(2, 304), newer);
   inject(b, kMacA, whole(3, 302), Bytes());
   EXPECT_TRUE(is_zero(300, 8));
@@ -234,11 +234,11 @@ TEST_F(Put, a_block_that_has_begun_does_not_become_one_of_one_stu) {
 
 // A Node's frame to itself: the memory that it refers to may be where it is going.
 TEST_F(Put, an_stu_that_stands_apart_is_copied_also_onto_itself) {
-  auto const length = kStu - 200;
+  const auto length = kStu - 200;
   std::copy_n(source.data(), length, target.data());
   Frame head(1'000);
   head.resize(wire::emit_head({b.config.mac, kMacA, {}, false}, whole(0, 100), {}, head.data()));
-  LoopedFrame const looped{head, Bytes(target.data(), length)};
+  const LoopedFrame looped{head, Bytes(target.data(), length)};
   b.node.receive_looped({&looped, 1}, now);
   EXPECT_EQ(std::memcmp(target.data() + 100, source.data(), length), 0);
 }
@@ -248,13 +248,13 @@ TEST_F(Put, a_full_queue_drops_a_block_that_is_to_be_told_of) {
   wire::Header nop = stu(region, 0, 0);
   nop.op_flags = wire::op_flags(wire::Op::kNoOperation);
   for (int i = 0; i < 64; ++i) inject(b, kMacA, nop);
-  auto const told = piece(0, 0, 0, flag::kLast);
+  const auto told = piece(0, 0, 0, flag::kLast);
   expect_dropped(told, Counter::kSlotOverrun, 8);
   while (get(cb)) {
   }
   inject_stu(told, 0, 8);
   EXPECT_TRUE(arrived(8));
-  auto const header = get(cb);
+  const auto header = get(cb);
   ASSERT_TRUE(header);
   EXPECT_EQ(header->header.bufx, kTargetBufx);
 }

@@ -25,7 +25,7 @@ class Way : public TwoNodes {
 
   Way() : TwoNodes(NodeConfig{.mac = {}, .max_stu = kBufsize, .vlan = {}}) {
     connect({.bufsize = kBufsize}, {.bufsize = kBufsize});
-    auto const all = target_.all();
+    const auto all = target_.all();
     RegionId region = kNoneId;
     EXPECT_EQ(b.node.map(listener, Direction::kReceive, 0, {&all, 1}, region), 0);
     EXPECT_EQ(b.node.alloc_mx(region, kNoneId, permit::kData, mx_), 0);
@@ -63,18 +63,18 @@ class Way : public TwoNodes {
   Bytes_ receive(const Bytes_& frame) {
     arrive(b, frame);
     Bytes_ out;
-    auto const add = [&](const void* at, std::size_t size) {
-      auto const* const bytes = static_cast<const std::byte*>(at);
+    const auto add = [&](const void* at, std::size_t size) {
+      const auto* const bytes = static_cast<const std::byte*>(at);
       out.insert(out.end(), bytes, bytes + size);
     };
     for (std::size_t i = 0; i < kCounterCount; ++i) {
-      auto const counter = static_cast<Counter>(i);
-      auto const value = counter == Counter::kRxBytes ? 0 : b.count(counter);
+      const auto counter = static_cast<Counter>(i);
+      const auto value = counter == Counter::kRxBytes ? 0 : b.count(counter);
       add(&value, sizeof value);
     }
     for (ReceivedEntry entry; cb.user.receive(entry);) add(&entry, sizeof entry);
-    while (auto const answer = take(b)) add(answer->data(), answer->size());
-    for (auto const& event : b.events) add(&event.kind, sizeof event.kind);
+    while (const auto answer = take(b)) add(answer->data(), answer->size());
+    for (const auto& event : b.events) add(&event.kind, sizeof event.kind);
     b.events.clear();
     return out;
   }
@@ -112,14 +112,14 @@ class Sender {
                                         flag::kInterrupt,
                                         flag::kOrder | flag::kSilent,
                                         flag::kAppend};
-    auto const flags = static_cast<std::uint16_t>(flag::kLast | kFlags[below(std::size(kFlags))]);
-    auto const b_num = below(8) == 0 ? b_num_ + below(4) : b_num_;
-    auto const at = 8 * below(kBuffers << (kBufsize - 3));
-    auto const room = (1U << kBufsize) - at % (1U << kBufsize);
+    const auto flags = static_cast<std::uint16_t>(flag::kLast | kFlags[below(std::size(kFlags))]);
+    const auto b_num = below(8) == 0 ? b_num_ + below(4) : b_num_;
+    const auto at = 8 * below(kBuffers << (kBufsize - 3));
+    const auto room = (1U << kBufsize) - at % (1U << kBufsize);
     auto frame = way.block(b_num, at, std::min(room, 8 + below(200)), flags);
     if (below(2) != 0) return frame;
     for (auto changes = 1 + below(3); changes > 0; --changes) {
-      auto const place = wire::kEthernetSize + below(wire::kHeaderSize);
+      const auto place = wire::kEthernetSize + below(wire::kHeaderSize);
       frame[place] ^= std::byte{1} << below(8);
     }
     if (below(10) == 0) frame.resize(wire::kEthernetSize + below(80), std::byte{});
@@ -140,8 +140,8 @@ TEST(Receive, what_is_expected_is_treated_as_what_is_not) {
     Way expected, other;
     Sender sender(round);
     for (unsigned i = 0; i < 200; ++i) {
-      auto const frame = sender.next(expected);
-      auto const before = expected.blocks();
+      const auto frame = sender.next(expected);
+      const auto before = expected.blocks();
       ASSERT_EQ(expected.receive(frame), other.receive(tagged(frame))) << round << ' ' << i;
       ASSERT_TRUE(expected.has_same_memory(other)) << round << ' ' << i;
       if (expected.blocks() != before) sender.placed();
@@ -154,10 +154,10 @@ TEST(Receive, what_is_expected_is_treated_as_what_is_not) {
 // protocol: 5.17, 5.18
 TEST(Receive, nothing_is_expected_of_a_connection_that_has_ended) {
   Way way;
-  auto const frame = way.block(0, 0, 8, flag::kLast | flag::kSilent);
+  const auto frame = way.block(0, 0, 8, flag::kLast | flag::kSilent);
   way.receive(frame);
   EXPECT_EQ(way.blocks(), 1U);
-  auto const next = way.block(1, 0, 8, flag::kLast | flag::kSilent);
+  const auto next = way.block(1, 0, 8, flag::kLast | flag::kSilent);
   way.close();
   way.receive(next);
   EXPECT_EQ(way.blocks(), 1U);

@@ -40,7 +40,7 @@ wire::Header request(std::uint32_t uport) {
 }
 
 TEST(Shards, a_frame_is_of_the_shard_that_has_its_port_in_each_encapsulation) {
-  Shards const shards(4);
+  const Shards shards(4);
   for (std::uint16_t port = 1; port < 40; ++port) {
     EXPECT_EQ(shards.owner_of(frame_of(nop(port)), kHere), port % 4U);
     EXPECT_EQ(shards.owner_of(frame_of(nop(port), true), kHere), port % 4U);
@@ -82,9 +82,9 @@ TEST(Shards, those_that_listened_are_forgotten_in_the_end_and_those_that_listen_
 }
 
 TEST(Shards, what_names_nobody_stays_where_it_is) {
-  Shards const shards(4);
+  const Shards shards(4);
   EXPECT_EQ(shards.owner_of(frame_of(nop(0)), kHere), kHere);
-  auto const whole = frame_of(nop(5));
+  const auto whole = frame_of(nop(5));
   for (std::size_t length = 0; length < wire::kEthernetSize + wire::kHeaderSize; ++length)
     EXPECT_EQ(shards.owner_of(Bytes(whole).first(length), kHere), kHere) << length;
   auto other = whole;
@@ -104,7 +104,7 @@ class Sharded : public ::testing::Test {
       nodes.push_back(std::make_unique<Node>(config, random));
     }
   }
-  EndpointId open(unsigned shard, EndpointConfig const& config = {}) {
+  EndpointId open(unsigned shard, const EndpointConfig& config = {}) {
     EndpointId id = kNoneId;
     EXPECT_EQ(nodes[shard]->open_endpoint(config, id), 0);
     return id;
@@ -129,9 +129,9 @@ class Sharded : public ::testing::Test {
 TEST_F(Sharded, each_node_gives_out_ports_of_its_own) {
   std::set<std::uint16_t> ports;
   for (unsigned shard = 0; shard < 4; ++shard) {
-    auto const endpoint = open(shard);
+    const auto endpoint = open(shard);
     for (unsigned i = 0; i < 300; ++i) {
-      auto const port = connect(shard, endpoint);
+      const auto port = connect(shard, endpoint);
       EXPECT_EQ(shards.owner_of(port), shard);
       EXPECT_TRUE(ports.insert(port).second) << port;
     }
@@ -147,12 +147,12 @@ TEST_F(Sharded, a_port_that_is_asked_for_has_to_be_of_the_shard) {
 }
 
 TEST_F(Sharded, two_nodes_do_not_listen_on_one_port) {
-  auto const first = open(0), second = open(3);
+  const auto first = open(0), second = open(3);
   ASSERT_EQ(nodes[0]->listen(first, 3000), 0);
   EXPECT_EQ(nodes[3]->listen(second, 3000), -EADDRINUSE);
   EXPECT_EQ(nodes[3]->listen(second, 3001), 0);
   ASSERT_EQ(nodes[0]->unlisten(first), 0);
-  auto const third = open(3);
+  const auto third = open(3);
   EXPECT_EQ(nodes[3]->listen(third, 3000), 0);
   EXPECT_EQ(shards.listener(3000), 3U);
 }

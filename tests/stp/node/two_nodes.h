@@ -136,10 +136,10 @@ class TwoNodes : public ::testing::Test {
   }
   // Lets `span` pass, with everything that happens in it.
   void pass(Time span) {
-    auto const end = now + span;
+    const auto end = now + span;
     settle();
     for (;;) {
-      auto const next = std::min(a.node.next_deadline(), b.node.next_deadline());
+      const auto next = std::min(a.node.next_deadline(), b.node.next_deadline());
       if (next > end) break;
       now = std::max(now, next);
       a.node.expire(now);
@@ -201,7 +201,7 @@ class TwoNodes : public ::testing::Test {
     arrive(to, frame);
   }
   void arrive(Host& to, const Frame& frame) {
-    Bytes const bytes(frame);
+    const Bytes bytes(frame);
     to.node.receive({&bytes, 1}, now);
     drain(to);
   }
@@ -241,7 +241,7 @@ class TwoNodes : public ::testing::Test {
 };
 
 inline bool has_event(const Host& host, Event::Kind kind) {
-  for (auto const& e : host.events)
+  for (const auto& e : host.events)
     if (e.kind == kind) return true;
   return false;
 }

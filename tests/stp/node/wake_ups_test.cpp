@@ -20,7 +20,7 @@ class WakeUpsTest : public ::testing::Test {
 
   // How many events of that kind have come since the last look.
   std::size_t count(Event::Kind kind) {
-    auto const found = static_cast<std::size_t>(
+    const auto found = static_cast<std::size_t>(
         std::ranges::count_if(events, [&](const Event& e) { return e.kind == kind; }));
     std::erase_if(events, [&](const Event& e) { return e.kind == kind; });
     return found;
@@ -98,7 +98,7 @@ TEST_F(WakeUpsTest, room_wakes_who_sleeps) {
 TEST_F(WakeUpsTest, who_is_over_is_waited_for_no_more) {
   wake_ups.touch(vc, false);
   wake_ups.flush(100);
-  auto const deadline = wake_ups.deadline();
+  const auto deadline = wake_ups.deadline();
   EXPECT_NE(deadline, kNever);
   vcs.table.take(vc).reset();
   wake_ups.flush(deadline - 1);

@@ -27,7 +27,7 @@ class Way : public TwoNodes {
     connect({.bufsize = kBufsize, .slots = 16, .credits = 8},
             {.bufsize = kBufsize, .slots = 16, .credits = 8});
     source_.fill_pattern();
-    auto const from = source_.all(), to = target_.all();
+    const auto from = source_.all(), to = target_.all();
     RegionId region = kNoneId;
     EXPECT_EQ(a.node.map(endpoint_a, Direction::kTransmit, 0, {&from, 1}, sent_from_), 0);
     EXPECT_EQ(b.node.map(listener, Direction::kReceive, 0, {&to, 1}, region), 0);
@@ -63,10 +63,10 @@ class Way : public TwoNodes {
   [[nodiscard]] std::vector<std::uint64_t> state() {
     std::vector<std::uint64_t> state{ca.user.refused(), ca.user.taken(),
                                      ca.user.done(ca.user.sent()), a.attached_frames};
-    for (auto const* const host : {&a, &b})
+    for (const auto* const host : {&a, &b})
       for (std::size_t i = 0; i < kCounterCount; ++i) {
-        auto const counter = static_cast<Counter>(i);
-        bool const tags = counter == Counter::kTxBytes || counter == Counter::kRxBytes;
+        const auto counter = static_cast<Counter>(i);
+        const bool tags = counter == Counter::kTxBytes || counter == Counter::kRxBytes;
         state.push_back(tags ? 0 : host->count(counter));
       }
     VcInfo info{};
@@ -161,7 +161,7 @@ TEST_F(WholeBlocks, what_is_refused_is_refused_by_any_way) {
 // A Block of which some has come stays in the way of others: there are new Nodes now and then.
 TEST(WholeBlocksAtRandom, any_request_is_treated_as_by_the_other_way) {
   std::mt19937 random(1);
-  auto const below = [&](unsigned bound) { return static_cast<std::uint32_t>(random() % bound); };
+  const auto below = [&](unsigned bound) { return static_cast<std::uint32_t>(random() % bound); };
   std::uint64_t blocks = 0;
   for (unsigned round = 0; round < 60 && !testing::Test::HasFailure(); ++round) {
     Both both;

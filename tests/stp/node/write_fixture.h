@@ -27,7 +27,7 @@ class Writing : public TwoNodes {
     both.bufsize = kBufsize;
     connect(both, both);
     source.fill_pattern();
-    auto const from = source.all(), to = target.all();
+    const auto from = source.all(), to = target.all();
     ASSERT_EQ(a.node.map(endpoint_a, Direction::kTransmit, kSourceBufx, {&from, 1}, source_region),
               0);
     ASSERT_EQ(b.node.map(listener, Direction::kReceive, kTargetBufx, {&to, 1}, target_region), 0);
@@ -76,7 +76,7 @@ class Writing : public TwoNodes {
     EXPECT_EQ(get(cb)->header.op(), wire::Op::kRequestToSend);
     put(b, cb, cts());
     settle();
-    auto const got = get(ca);
+    const auto got = get(ca);
     EXPECT_TRUE(got && got->header.op() == wire::Op::kClearToSend);
     return got ? got->header : wire::Header{};
   }
@@ -111,7 +111,7 @@ class Writing : public TwoNodes {
   }
   // The STU is dropped for exactly this reason, and not a byte of memory changes.
   void expect_dropped(const wire::Header& h, Counter why, std::size_t length = kStu) {
-    auto const before = b.count(why);
+    const auto before = b.count(why);
     inject_stu(h, 0, length);
     EXPECT_EQ(b.count(why), before + 1) << Counters::name(why);
     EXPECT_TRUE(untouched()) << Counters::name(why);

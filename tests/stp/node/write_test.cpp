@@ -12,12 +12,12 @@ class Write : public Writing {};
 
 // protocol: 7.7, 8.8, 8.9
 TEST_F(Write, a_block_lands_where_the_receiver_said_and_its_header_is_delivered_once) {
-  auto const permission = grant(10'000);
+  const auto permission = grant(10'000);
   put(a, ca, data(permission, 10'000));
   settle();
   EXPECT_TRUE(arrived(10'000));
   EXPECT_TRUE(untouched(10'000));
-  auto const header = get(cb);
+  const auto header = get(cb);
   ASSERT_TRUE(header);
   EXPECT_EQ(header->header.op(), Op::kData);
   EXPECT_TRUE(header->header.has(flag::kLast));
@@ -42,7 +42,7 @@ TEST_F(Write, an_unaligned_block_from_an_unaligned_source_crosses_buffers_on_bot
   settle();
   EXPECT_EQ(0, std::memcmp(target.data() + 4096 + 1000, source.data() + 2 * 4096 + 333, 9'000));
   get(cb);
-  auto const header = get(cb);
+  const auto header = get(cb);
   ASSERT_TRUE(header);
   EXPECT_EQ(header->header.bufx, kTargetBufx + 1);
   EXPECT_EQ(header->header.offset, 1000U);
@@ -50,7 +50,7 @@ TEST_F(Write, an_unaligned_block_from_an_unaligned_source_crosses_buffers_on_bot
 
 // protocol: 8.5, 8.8, 8.10
 TEST_F(Write, stus_may_arrive_in_any_order_and_twice) {
-  auto const permission = grant(20'000);
+  const auto permission = grant(20'000);
   put(a, ca, data(permission, 20'000));
   std::vector<Frame> held;
   while (auto f = take(a)) held.push_back(*f);
@@ -65,14 +65,14 @@ TEST_F(Write, stus_may_arrive_in_any_order_and_twice) {
 
 // protocol: 8.10
 TEST_F(Write, a_late_duplicate_of_a_complete_block_changes_nothing) {
-  auto const permission = grant(8'192);
+  const auto permission = grant(8'192);
   put(a, ca, data(permission, 8'192));
   std::vector<Frame> held;
   while (auto f = take(a)) held.push_back(*f);
-  for (auto const& f : held) arrive(b, f);
+  for (const auto& f : held) arrive(b, f);
   EXPECT_TRUE(get(cb));
   std::memset(target.data(), 0, target.size());  // the user has taken the bytes and goes on
-  for (auto const& f : held) arrive(b, f);
+  for (const auto& f : held) arrive(b, f);
   EXPECT_TRUE(untouched());
   EXPECT_FALSE(get(cb));
   EXPECT_EQ(b.count(Counter::kDuplicateBlock), held.size());
@@ -80,9 +80,9 @@ TEST_F(Write, a_late_duplicate_of_a_complete_block_changes_nothing) {
 
 // protocol: 8.9, 8.12, 9.5
 TEST_F(Write, a_repeated_cts_lets_the_sender_repeat_a_lost_tail) {
-  auto const permission = grant(20'000);
+  const auto permission = grant(20'000);
   wire = [this](const Frame& f, bool) {
-    auto const h = parsed(f).header;
+    const auto h = parsed(f).header;
     return h.op() == Op::kData && h.param >= 3 ? 0U : 1U;
   };
   put(a, ca, data(permission, 20'000));
@@ -101,14 +101,14 @@ TEST_F(Write, a_repeated_cts_lets_the_sender_repeat_a_lost_tail) {
   put(a, ca, tail);
   settle();
   EXPECT_TRUE(arrived(20'000));
-  auto const header = get(cb);
+  const auto header = get(cb);
   ASSERT_TRUE(header);
   EXPECT_EQ(header->header.bufx, kTargetBufx) << "the Block's first buffer, not the tail's";
 }
 
 // protocol: 8.4
 TEST_F(Write, an_empty_block_is_one_empty_stu) {
-  auto const permission = grant(0);
+  const auto permission = grant(0);
   put(a, ca, data(permission, 0));
   settle();
   EXPECT_TRUE(get(cb));
@@ -139,13 +139,13 @@ TEST_F(Write, short_blocks_keep_their_length) {
 
 // protocol: 3.5, 8.11
 TEST_F(Write, append_data_travels_with_the_last_stu) {
-  auto const permission = grant(5'000);
+  const auto permission = grant(5'000);
   auto e = data(permission, 5'000);
   e.payload_length = wire::kAppendSize;
   for (std::size_t i = 0; i < wire::kAppendSize; ++i) e.payload[i] = static_cast<std::uint8_t>(i);
   put(a, ca, e);
   settle();
-  auto const header = get(cb);
+  const auto header = get(cb);
   ASSERT_TRUE(header);
   EXPECT_EQ(header->payload_length, wire::kAppendSize);
   EXPECT_EQ(0, std::memcmp(header->payload, e.payload, wire::kAppendSize));
@@ -154,7 +154,7 @@ TEST_F(Write, append_data_travels_with_the_last_stu) {
 
 // protocol: 3.5, 8.9
 TEST_F(Write, a_silent_block_is_placed_and_not_announced) {
-  auto const permission = grant(5'000);
+  const auto permission = grant(5'000);
   put(a, ca, data(permission, 5'000, flag::kSilent));
   settle();
   EXPECT_TRUE(arrived(5'000));
@@ -168,7 +168,7 @@ TEST_F(Write, send_state_answers_with_the_first_block_not_complete) {
   get(cb);
   for (std::uint32_t b_num : {0U, 1U}) put(b, cb, cts(b_num, kTargetBufx + 16 * b_num));
   settle();
-  auto const first = get(ca)->header, second = get(ca)->header;
+  const auto first = get(ca)->header, second = get(ca)->header;
   put(a, ca, data(second, 65'536, flag::kSendState));
   settle();
   auto answer = get(ca);
@@ -185,7 +185,7 @@ TEST_F(Write, send_state_answers_with_the_first_block_not_complete) {
 
 // protocol: 3.15, 6.13, 6.14, 9.6
 TEST_F(Write, request_state_tells_b_seq_and_a_transfer_unknown_here_is_refused) {
-  auto const permission = grant(4'096);
+  const auto permission = grant(4'096);
   put(a, ca, data(permission, 4'096));
   settle();
   auto rs = control(Op::kRequestState);
@@ -232,7 +232,7 @@ TEST_F(Write, the_same_ids_serve_a_second_transfer_once_a_new_request_came) {
 
 // protocol: 7.12, 9.18
 TEST_F(Write, end_voids_the_grant) {
-  auto const permission = grant(4'096);
+  const auto permission = grant(4'096);
   auto end = control(Op::kEnd);
   end.header.d_id = kRId;
   end.header.s_id = kIId;
@@ -281,7 +281,7 @@ TEST_F(Write, put_blocks_land_anywhere_in_a_region_that_mra_opened) {
 
 // protocol: 7.5
 TEST_F(Write, memory_attached_to_frames_is_released_when_the_link_lets_go) {
-  auto const permission = grant(8'192);
+  const auto permission = grant(8'192);
   put(a, ca, data(permission, 8'192));
   std::vector<std::byte> head(a.node.frame_room());
   TxFrame frame{.head = head.data(), .attached = {}, .token = {}};
@@ -301,7 +301,7 @@ TEST_F(Write, memory_attached_to_frames_is_released_when_the_link_lets_go) {
 }
 
 TEST_F(Write, a_connection_is_gone_for_its_user_only_when_no_frame_reads_its_memory) {
-  auto const permission = grant(8'192);
+  const auto permission = grant(8'192);
   put(a, ca, data(permission, 8'192));
   std::vector<std::byte> head(a.node.frame_room());
   TxFrame frame{.head = head.data(), .attached = {}, .token = {}};
@@ -327,7 +327,7 @@ TEST_F(Write, an_end_that_does_not_know_the_id_ends_the_grant_at_once) {
   settle();
   put(b, cb, cts());
   settle();
-  auto const permission = *get(ca);
+  const auto permission = *get(ca);
   auto end = control(Op::kEnd);
   end.header.d_id = wire::kNoId;
   end.header.s_id = kIId;
@@ -338,7 +338,7 @@ TEST_F(Write, an_end_that_does_not_know_the_id_ends_the_grant_at_once) {
 
 // protocol: 7.12, 9.20
 TEST_F(Write, an_end_that_does_not_know_the_id_ends_nothing_else) {
-  auto const permission = grant(10'000);
+  const auto permission = grant(10'000);
   auto end = control(Op::kEnd);
   end.header.d_id = wire::kNoId;
   end.header.s_id = kIId + 1;
@@ -375,7 +375,7 @@ class EndsCross : public Writing {
 // B has revoked its grant, and its END has not left for want of a Slot, when A's END comes.
 // protocol: 7.12, 9.18
 TEST_F(EndsCross, an_end_ends_a_grant_whose_own_side_is_about_to_end_it) {
-  auto const permission = grant(10'000);
+  const auto permission = grant(10'000);
   use_up_slots();
   put(b, cb, end_of_b(Op::kEnd));
   settle();
@@ -389,7 +389,7 @@ TEST_F(EndsCross, an_end_ends_a_grant_whose_own_side_is_about_to_end_it) {
 // B's CTS has not left yet when A's END comes: it opens no grant before B's user has seen that.
 // protocol: 7.12, 9.20
 TEST_F(EndsCross, a_cts_that_waits_behind_an_end_grants_nothing) {
-  for (auto const d_id : {wire::kNoId, kRId}) {
+  for (const auto d_id : {wire::kNoId, kRId}) {
     put(a, ca, rts(10'000));
     settle();
     use_up_slots();
@@ -398,7 +398,7 @@ TEST_F(EndsCross, a_cts_that_waits_behind_an_end_grants_nothing) {
     while (get(ca)) {
     }
     pass(kSecond);
-    while (auto const got = get(ca)) EXPECT_NE(got->header.op(), Op::kClearToSend);
+    while (const auto got = get(ca)) EXPECT_NE(got->header.op(), Op::kClearToSend);
     auto permission = cts().header;
     inject_stu(stu(permission, 0, 0), 0, kStu);
     EXPECT_TRUE(untouched());
@@ -409,7 +409,7 @@ TEST_F(EndsCross, a_cts_that_waits_behind_an_end_grants_nothing) {
     pass(kSecond);
   }
   EXPECT_EQ(b.count(Counter::kNoGrant), 2U);
-  auto const permission = grant(10'000);  // the ids are free again
+  const auto permission = grant(10'000);  // the ids are free again
   put(a, ca, data(permission, 10'000));
   settle();
   EXPECT_TRUE(arrived(10'000));
@@ -417,7 +417,7 @@ TEST_F(EndsCross, a_cts_that_waits_behind_an_end_grants_nothing) {
 
 // protocol: 5.17
 TEST_F(Write, closing_sends_what_is_queued_first) {
-  auto const permission = grant(60'000);
+  const auto permission = grant(60'000);
   put(a, ca, data(permission, 60'000));
   ASSERT_EQ(a.node.close(ca.id, false, now), 0);
   settle();
@@ -433,7 +433,7 @@ class WriteChecksummed : public Writing {
 
 // protocol: 4.3
 TEST_F(WriteChecksummed, a_corrupted_stu_writes_nothing) {
-  auto const permission = grant(4'096);
+  const auto permission = grant(4'096);
   wire = [this](const Frame& f, bool) {
     if (parsed(f).header.op() != Op::kData) return 1U;
     auto bad = f;

@@ -45,7 +45,7 @@ class ScarceMemory : public Writing {
       prepare();
       left = failures;
       EXPECT_NO_THROW(call());
-      bool const failed = left < 0;
+      const bool failed = left < 0;
       left = -1;
       if (!failed) return failures;
     }
@@ -80,7 +80,7 @@ class ScarceMemory : public Writing {
 TEST_F(ScarceMemory, in_a_cts_refuses_it) {
   std::uint32_t id = 1;
   std::size_t sent = 0;
-  auto const failures = failures_of([&] { ask(permission(id++)); }, [&] { sent += turn_b(); });
+  const auto failures = failures_of([&] { ask(permission(id++)); }, [&] { sent += turn_b(); });
   EXPECT_GT(failures, 2);
   EXPECT_EQ(sent, 1U);
   EXPECT_EQ(cb.user.refused(), static_cast<std::uint32_t>(failures));
@@ -92,7 +92,7 @@ TEST_F(ScarceMemory, in_a_cts_refuses_it) {
 
 TEST_F(ScarceMemory, in_an_mra_refuses_it_and_in_data_drops_the_frame) {
   std::uint32_t id = 20;
-  auto const failures = failures_of([&] { ask(region(id++)); }, [&] { turn_b(); });
+  const auto failures = failures_of([&] { ask(region(id++)); }, [&] { turn_b(); });
   EXPECT_GT(failures, 0);
   EXPECT_EQ(cb.user.refused(), static_cast<std::uint32_t>(failures));
   // The first of two STUs of a Put Block.
@@ -100,8 +100,8 @@ TEST_F(ScarceMemory, in_an_mra_refuses_it_and_in_data_drops_the_frame) {
   h.b_num = 0;
   Frame bytes(20'000);
   bytes.resize(wire::emit({kMacB, kMacA, {}, false}, h, Bytes(source.data(), kStu), {}, bytes));
-  Bytes const burst(bytes);
-  auto const dropped = failures_of([] {}, [&] { b.node.receive({&burst, 1}, now); });
+  const Bytes burst(bytes);
+  const auto dropped = failures_of([] {}, [&] { b.node.receive({&burst, 1}, now); });
   EXPECT_GT(dropped, 0);
   EXPECT_EQ(b.count(Counter::kBlocksFull), static_cast<std::uint64_t>(dropped));
   EXPECT_EQ(b.count(Counter::kRxStus), 1U);

@@ -13,25 +13,25 @@ class Cancel : public Managed {
 
   // Once the put has completed its memory is used for something else.
   bool use_memory_again_when_done() {
-    auto const* const done = sa.find(Completion::Kind::kPut, 1);
+    const auto* const done = sa.find(Completion::Kind::kPut, 1);
     if (done == nullptr) return false;
     std::memset(sa.source->data(), 0xee, sa.source->size());
     return true;
   }
   [[nodiscard]] bool is_as_put(std::size_t from, std::size_t to) const {
-    Buffers const pattern(kBufsize, kBuffers);
+    const Buffers pattern(kBufsize, kBuffers);
     pattern.fill_pattern();
     return std::memcmp(sb.landing->data() + from, pattern.data() + from, to - from) == 0;
   }
   [[nodiscard]] bool is_untouched(std::size_t from) const {
-    auto const all = sb.landing->all().subspan(from);
+    const auto all = sb.landing->all().subspan(from);
     return std::all_of(all.begin(), all.end(), [](std::byte each) { return each == std::byte{0}; });
   }
 };
 
 // protocol: 10.6
 TEST_F(Cancel, what_is_repeated_of_a_cancelled_put_is_never_what_its_memory_held_later) {
-  auto const region = open_region(4 * kBlock);
+  const auto region = open_region(4 * kBlock);
   wire = [this](const Frame& f, bool) { return parsed(f).header.op() == Op::kData ? 0U : 1U; };
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), kBlock), 0);
   run(kMillisecond);
@@ -47,7 +47,7 @@ TEST_F(Cancel, what_is_repeated_of_a_cancelled_put_is_never_what_its_memory_held
 }
 
 TEST_F(Cancel, what_has_not_been_sent_of_a_put_never_is) {
-  auto const region = open_region(8 * kBlock, 2);
+  const auto region = open_region(8 * kBlock, 2);
   wire = [this](const Frame& f, bool) { return parsed(f).header.op() == Op::kData ? 0U : 1U; };
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8 * kBlock), 0);
   run(kMillisecond);
@@ -63,7 +63,7 @@ TEST_F(Cancel, what_has_not_been_sent_of_a_put_never_is) {
 }
 
 TEST_F(Cancel, a_put_that_has_to_wait_for_others_goes_at_once) {
-  auto const region = open_region(8 * kBlock, 1);
+  const auto region = open_region(8 * kBlock, 1);
   ASSERT_EQ(sa.sequencer->put(7, region, 0, at(0), kBlock), 0);
   ASSERT_EQ(sa.sequencer->put(1, region, kBlock, at(kBlock), kBlock), 0);
   ASSERT_EQ(sa.sequencer->cancel(1), 0);
@@ -77,7 +77,7 @@ TEST_F(Cancel, a_put_that_has_to_wait_for_others_goes_at_once) {
 }
 
 TEST_F(Cancel, a_put_that_is_given_up_keeps_its_memory_until_no_request_of_it_is_left) {
-  auto const region = open_region(4 * kBlock);
+  const auto region = open_region(4 * kBlock);
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), kBlock), 0);
   SendEntry queued;
   ASSERT_TRUE(sa.sequencer->transmit(queued, now));  // in the ring, and not taken from there

@@ -26,13 +26,13 @@ class Departure : public Writing {
   }
   // It leaves once more, so long from now, and late again.
   Time again(Host& host, Op op) {
-    auto const begun = now;
+    const auto begun = now;
     while (now < begun + kSecond) {
       now = std::max(now, host.node.next_deadline());
       host.node.expire(now);
-      auto const frame = take(host);
+      const auto frame = take(host);
       if (!frame || parsed(*frame).header.op() != op) continue;
-      auto const after = now - begun;
+      const auto after = now - begun;
       now += kHeldUp;
       take(host);
       return after;

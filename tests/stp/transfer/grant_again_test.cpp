@@ -41,7 +41,7 @@ class GrantAgain : public ::testing::Test {
   }
   void SetUp() override {
     ASSERT_EQ(sequencer.write(1, {0, 0}, 1U << kBlocksize, {}), 0);
-    auto const rts = next();
+    const auto rts = next();
     ASSERT_TRUE(rts && rts->op() == Op::kRequestToSend);
     i_id = rts->s_id;
     permit();
@@ -64,11 +64,11 @@ TEST_F(GrantAgain, is_served_by_what_the_node_has_not_taken_yet) {
 TEST_F(GrantAgain, is_answered_once_that_has_been_taken) {
   sequencer.taken(handed_out);
   permit(1U << 13);
-  auto const data = next();
+  const auto data = next();
   ASSERT_TRUE(data && data->op() == Op::kData);
   EXPECT_EQ(data->offset, 1U << 13);
   permit();
-  auto const whole = next();
+  const auto whole = next();
   ASSERT_TRUE(whole) << "the tail that waits does not serve for the beginning";
   EXPECT_EQ(whole->offset, 0U);
 }

@@ -150,7 +150,7 @@ class LyingPeer : public ::testing::Test {
     }
   }
   void run(Time span) {
-    auto const end = now + span;
+    const auto end = now + span;
     sequencer.expire(now);
     for (work(); sequencer.next_deadline() <= end; work()) {
       now = std::max(now, sequencer.next_deadline());
@@ -160,10 +160,10 @@ class LyingPeer : public ::testing::Test {
   }
   // It ends with a time-out, `bound` from now at the latest.
   void expect_timeout(Kind kind, Context context, Time bound) {
-    auto const begun = now;
+    const auto begun = now;
     run(bound + kHour);
     ASSERT_TRUE(ended.contains({kind, context}));
-    auto const [when, status] = ended[{kind, context}];
+    const auto [when, status] = ended[{kind, context}];
     EXPECT_EQ(status, -ETIMEDOUT);
     EXPECT_LE(when - begun, bound);
   }
@@ -343,7 +343,7 @@ TEST_F(LyingPeer, an_end_that_is_never_confirmed) {
   ASSERT_EQ(sequencer.write(1, {}, 10'000), 0);
   run(kSecond);
   ASSERT_EQ(sequencer.cancel(1), 0);
-  auto const begun = now;
+  const auto begun = now;
   run(kHour);
   ASSERT_TRUE(ended.contains({Kind::kWrite, 1}));
   EXPECT_LE(ended[std::pair(Kind::kWrite, Context{1})].first - begun, kEnd);
@@ -419,7 +419,7 @@ TEST_F(SilentUser, a_node_that_says_nothing_is_asked_and_sent_nothing_again) {
 TEST_F(LyingPeer, each_first_repeat_counts_from_the_departure_of_its_request) {
   open_region();
   hears = nullptr;
-  std::pair<Op, std::function<int()>> const requests[] = {
+  const std::pair<Op, std::function<int()>> requests[] = {
       {Op::kRequestToReceive, [&] { return sequencer.read(2, kLanding); }},
       {Op::kRequestMemoryRegion, [&] { return sequencer.request_region(3, 100, 4); }},
       {Op::kGet,
@@ -428,15 +428,15 @@ TEST_F(LyingPeer, each_first_repeat_counts_from_the_departure_of_its_request) {
        }},
       {Op::kRequestToSend, [&] { return sequencer.write(1, {}, 100); }},
       {Op::kEnd, [&] { return sequencer.end_region(region); }}};
-  for (auto const& [op, begin] : requests) {
+  for (const auto& [op, begin] : requests) {
     run(kHour);  // nothing of the one before is left
     sequencer.expire(now);
     left.clear();
     takes = false;
     ASSERT_EQ(begin(), 0);
-    auto const begun = now;
+    const auto begun = now;
     work();
-    auto const first = sequencer.next_deadline() - begun;
+    const auto first = sequencer.next_deadline() - begun;
     now += first - kMicrosecond;
     sequencer.taken(taken += left[op], now);
     takes = true;

@@ -18,7 +18,7 @@ struct Side {
   std::vector<Completion> completions;
 
   [[nodiscard]] const Completion* find(Completion::Kind kind, Context context = 0) const {
-    for (auto const& c : completions)
+    for (const auto& c : completions)
       if (c.kind == kind && c.context == context) return &c;
     return nullptr;
   }
@@ -33,7 +33,7 @@ class Managed : public TwoNodes {
   Side sa, sb;
 
   void SetUp() override {
-    EndpointConfig const both{.bufsize = kBufsize, .slots = 128, .credits = 128, .recover = true};
+    const EndpointConfig both{.bufsize = kBufsize, .slots = 128, .credits = 128, .recover = true};
     connect(both, both);
     prepare(a, endpoint_a, ca, sa);
     prepare(b, listener, cb, sb);
@@ -54,7 +54,7 @@ class Managed : public TwoNodes {
     side.source = std::make_unique<Buffers>(kBufsize, kBuffers);
     side.landing = std::make_unique<Buffers>(kBufsize, kBuffers);
     side.source->fill_pattern();
-    auto const from = side.source->all(), to = side.landing->all();
+    const auto from = side.source->all(), to = side.landing->all();
     ASSERT_EQ(
         host.node.map(endpoint, Direction::kTransmit, kSource, {&from, 1}, side.source_region), 0);
     ASSERT_EQ(host.node.map(endpoint, Direction::kReceive, kLanding, {&to, 1}, side.landing_region),
@@ -79,7 +79,7 @@ class Managed : public TwoNodes {
     side.sequencer->taken(c.user.taken(), now);
     side.sequencer->observe_loss(c.user.cts_repeated());
     if (now >= side.sequencer->next_deadline()) side.sequencer->expire(now);
-    auto const state = c.user.state();
+    const auto state = c.user.state();
     if (state == ChannelState::kFailed) side.sequencer->fail(c.user.error());
     if (state == ChannelState::kPeerClosed) side.sequencer->fail(-ENOTCONN);
     SendEntry entry;
@@ -93,11 +93,11 @@ class Managed : public TwoNodes {
     return moved;
   }
   void run(Time span) {
-    auto const end = now + span;
+    const auto end = now + span;
     for (;;) {
       settle();
       while (drive(a, ca, sa) | drive(b, cb, sb)) settle();
-      auto const next = std::min({a.node.next_deadline(), b.node.next_deadline(),
+      const auto next = std::min({a.node.next_deadline(), b.node.next_deadline(),
                                   sa.sequencer->next_deadline(), sb.sequencer->next_deadline()});
       if (next > end) break;
       now = std::max(now, next);
@@ -113,18 +113,18 @@ class Managed : public TwoNodes {
   // Loses, doubles and swaps frames by seed.
   void hostile(std::uint64_t seed, unsigned loss_percent) {
     wire = [random = SeededRandom(seed), loss_percent](const Frame&, bool) mutable -> unsigned {
-      auto const dice = random.next() % 100;
+      const auto dice = random.next() % 100;
       return dice < loss_percent ? 0 : dice < loss_percent + 5 ? 2 : 1;
     };
   }
   RemoteRegion open_region(std::uint64_t length, std::uint32_t window = 4) {
     EXPECT_EQ(sa.sequencer->request_region(900, length, window), 0);
     run(10 * kMillisecond);
-    auto const* const asked = sb.find(Completion::Kind::kRegionRequest);
+    const auto* const asked = sb.find(Completion::Kind::kRegionRequest);
     EXPECT_NE(asked, nullptr);
     EXPECT_EQ(sb.sequencer->serve_region(asked->request, landing(sb, 0, length), window), 0);
     run(10 * kMillisecond);
-    auto const* const done = sa.find(Completion::Kind::kRegion, 900);
+    const auto* const done = sa.find(Completion::Kind::kRegion, 900);
     EXPECT_TRUE(done != nullptr && done->status == 0);
     return done->region;
   }

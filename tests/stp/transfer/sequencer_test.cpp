@@ -15,8 +15,8 @@ TEST_F(Managed, a_write_fills_the_receive_that_was_posted) {
   ASSERT_EQ(sb.sequencer->post_receive(7, landing(sb, 1'000, 300'000)), 0);
   ASSERT_EQ(sa.sequencer->write(5, at(77), 200'000, {.tag = 0x1234}), 0);
   run(50 * kMillisecond);
-  auto const* const sent = sa.find(Kind::kWrite, 5);
-  auto const* const received = sb.find(Kind::kReceive, 7);
+  const auto* const sent = sa.find(Kind::kWrite, 5);
+  const auto* const received = sb.find(Kind::kReceive, 7);
   ASSERT_TRUE(sent && received);
   EXPECT_EQ(sent->status, 0);
   EXPECT_EQ(received->status, 0);
@@ -43,8 +43,8 @@ TEST_F(Managed, a_write_waits_for_its_answer_as_long_as_its_user_says) {
   WriteOptions options;
   options.patience = 60 * kSecond;
   ASSERT_EQ(sa.sequencer->write(6, at(0), 100, options), 0);
-  auto const without_peers_user = [this](Time span) {
-    for (auto const end = now + span; now < end; pass(100 * kMillisecond)) drive(a, ca, sa);
+  const auto without_peers_user = [this](Time span) {
+    for (const auto end = now + span; now < end; pass(100 * kMillisecond)) drive(a, ca, sa);
   };
   without_peers_user(45 * kSecond);
   ASSERT_TRUE(sa.find(Kind::kWrite, 5)) << "the usual patience, and that with its END";
@@ -57,15 +57,15 @@ TEST_F(Managed, a_write_waits_for_its_answer_as_long_as_its_user_says) {
 // protocol: 9.8, 9.21
 TEST_F(Managed, several_writes_at_once_and_empty_ones_keep_their_order_of_receives) {
   for (Context i = 0; i < 20; ++i) {
-    auto const length = i % 4 == 0 ? 0 : 1'000 * i;
+    const auto length = i % 4 == 0 ? 0 : 1'000 * i;
     ASSERT_EQ(sb.sequencer->post_receive(100 + i, landing(sb, 40'000 * i, 40'000)), 0);
     ASSERT_EQ(sa.sequencer->write(i, at(i * 13), length), 0);
   }
   run(200 * kMillisecond);
   for (Context i = 0; i < 20; ++i) {
-    auto const* const received = sb.find(Kind::kReceive, 100 + i);
+    const auto* const received = sb.find(Kind::kReceive, 100 + i);
     ASSERT_TRUE(received) << i;
-    auto const length = i % 4 == 0 ? 0 : 1'000 * i;
+    const auto length = i % 4 == 0 ? 0 : 1'000 * i;
     EXPECT_EQ(received->length, length);
     EXPECT_TRUE(landed(sa, sb, i * 13, 40'000 * i, length));
     EXPECT_TRUE(sa.find(Kind::kWrite, i));
@@ -88,7 +88,7 @@ TEST_F(Managed, a_read_is_served_or_refused_by_the_peers_user) {
   ASSERT_EQ(sa.sequencer->read(2, landing(sa, 100'000, 10)), 0);
   run(10 * kMillisecond);
   std::vector<Completion> asked;
-  for (auto const& c : sb.completions)
+  for (const auto& c : sb.completions)
     if (c.kind == Kind::kReadRequest) asked.push_back(c);
   ASSERT_EQ(asked.size(), 2U);
   EXPECT_EQ(asked[0].length, 70'000U);
@@ -109,13 +109,13 @@ TEST_F(Managed, a_request_that_was_taken_back_is_none_any_more) {
   ASSERT_EQ(sa.sequencer->read(1, landing(sa, 500, 1'000)), 0);
   ASSERT_EQ(sa.sequencer->request_region(2, 1'000, 4), 0);
   run(10 * kMillisecond);
-  auto const* const read = sb.find(Kind::kReadRequest);
-  auto const* const region = sb.find(Kind::kRegionRequest);
+  const auto* const read = sb.find(Kind::kReadRequest);
+  const auto* const region = sb.find(Kind::kRegionRequest);
   ASSERT_TRUE(read && region);
   EXPECT_EQ(sb.sequencer->serve_read(read->request, 50, at(0), 999), -EINVAL);
   ASSERT_EQ(sa.sequencer->cancel(1), 0);
   ASSERT_EQ(sa.sequencer->cancel(2), 0);
-  auto const numbers = std::pair(read->request, region->request);
+  const auto numbers = std::pair(read->request, region->request);
   run(10 * kMillisecond);
   EXPECT_EQ(sb.sequencer->serve_read(numbers.first, 50, at(0), 1'000), -ECANCELED);
   EXPECT_EQ(sb.sequencer->refuse(numbers.first), -ECANCELED);
@@ -135,7 +135,7 @@ std::vector<bool> asks_of(Sequencer& sequencer, Time now) {
 
 // protocol: 9.27
 TEST_F(Managed, of_short_puts_that_leave_together_one_in_32_asks_and_the_last) {
-  auto const region = open_region(200'000, 128);
+  const auto region = open_region(200'000, 128);
   for (Context i = 0; i < 80; ++i) ASSERT_EQ(sa.sequencer->put(i, region, 8 * i, at(8 * i), 8), 0);
   std::vector<bool> expected(80);
   expected[31] = expected[63] = expected[79] = true;
@@ -144,7 +144,7 @@ TEST_F(Managed, of_short_puts_that_leave_together_one_in_32_asks_and_the_last) {
 
 // protocol: 9.27
 TEST_F(Managed, a_put_that_is_alone_or_long_or_wakes_somebody_asks) {
-  auto const region = open_region(200'000, 64);
+  const auto region = open_region(200'000, 64);
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8), 0);
   EXPECT_EQ(asks_of(*sa.sequencer, now), std::vector<bool>{true});
   ASSERT_EQ(sa.sequencer->put(2, region, 0, at(0), 8), 0);
@@ -156,7 +156,7 @@ TEST_F(Managed, a_put_that_is_alone_or_long_or_wakes_somebody_asks) {
 
 // protocol: 9.27
 TEST_F(Managed, puts_that_do_not_ask_complete_with_the_one_that_does) {
-  auto const region = open_region(200'000, 128);
+  const auto region = open_region(200'000, 128);
   std::size_t answers = 0;
   wire = [&](const Frame& frame, bool) -> unsigned {
     answers += parsed(frame).header.op() == Op::kRequestStateResponse;
@@ -171,7 +171,7 @@ TEST_F(Managed, puts_that_do_not_ask_complete_with_the_one_that_does) {
 
 // protocol: 9.27
 TEST_F(Managed, of_quiet_puts_one_in_a_quarter_of_the_window_asks) {
-  auto const region = open_region(200'000, 16);
+  const auto region = open_region(200'000, 16);
   std::vector<bool> asks;
   for (Context i = 0; i < 9; ++i) {
     ASSERT_EQ(sa.sequencer->put(i, region, 8 * i, at(8 * i), 8, {.quiet = true}), 0);
@@ -182,7 +182,7 @@ TEST_F(Managed, of_quiet_puts_one_in_a_quarter_of_the_window_asks) {
 
 // protocol: 9.27
 TEST_F(Managed, a_put_that_somebody_waits_for_asks_for_the_quiet_ones_before_it) {
-  auto const region = open_region(200'000, 128);
+  const auto region = open_region(200'000, 128);
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8, {.quiet = true}), 0);
   ASSERT_EQ(sa.sequencer->put(2, region, 8, at(8), 8, {.quiet = true}), 0);
   ASSERT_EQ(sa.sequencer->put(3, region, 16, at(16), 8), 0);
@@ -193,21 +193,21 @@ TEST_F(Managed, a_put_that_somebody_waits_for_asks_for_the_quiet_ones_before_it)
 
 // protocol: 9.27
 TEST_F(Managed, of_a_short_window_each_quiet_put_asks) {
-  auto const region = open_region(200'000, 2);
+  const auto region = open_region(200'000, 2);
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8, {.quiet = true}), 0);
   EXPECT_EQ(asks_of(*sa.sequencer, now), std::vector<bool>{true});
 }
 
 // protocol: 9.27
 TEST_F(Managed, a_quiet_put_that_is_long_asks) {
-  auto const region = open_region(100'000, 128);
+  const auto region = open_region(100'000, 128);
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 5'000, {.quiet = true}), 0);
   EXPECT_EQ(asks_of(*sa.sequencer, now), std::vector<bool>{true});
 }
 
 // protocol: 9.27
 TEST_F(Managed, quiet_puts_that_nobody_asks_about_complete_all_the_same) {
-  auto const region = open_region(200'000, 128);
+  const auto region = open_region(200'000, 128);
   sa.sequencer->expire(now);  // tells the time
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8, {.quiet = true}), 0);
   run(kMillisecond / 2);
@@ -219,7 +219,7 @@ TEST_F(Managed, quiet_puts_that_nobody_asks_about_complete_all_the_same) {
 
 // protocol: 9.27
 TEST_F(Managed, quiet_puts_complete_soon_when_they_are_asked_about) {
-  auto const region = open_region(200'000, 128);
+  const auto region = open_region(200'000, 128);
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8, {.quiet = true}), 0);
   sa.sequencer->confirm_puts();
   EXPECT_EQ(asks_of(*sa.sequencer, now), std::vector<bool>{true}) << "it has not left yet";
@@ -234,9 +234,9 @@ TEST_F(Managed, quiet_puts_complete_soon_when_they_are_asked_about) {
 
 // protocol: 9.27, 9.36
 TEST_F(Managed, a_quiet_put_that_is_lost_is_sent_again) {
-  auto const region = open_region(200'000, 128);
+  const auto region = open_region(200'000, 128);
   wire = [lost = false](const Frame& frame, bool) mutable -> unsigned {
-    auto const loses = !lost && parsed(frame).header.op() == Op::kData;
+    const auto loses = !lost && parsed(frame).header.op() == Op::kData;
     lost |= loses;
     return loses ? 0 : 1;
   };
@@ -249,7 +249,7 @@ TEST_F(Managed, a_quiet_put_that_is_lost_is_sent_again) {
 
 // protocol: 9.10, 9.18, 9.28
 TEST_F(Managed, puts_and_gets_and_fetch_ops_work_on_an_open_region) {
-  auto const region = open_region(200'000);
+  const auto region = open_region(200'000);
   ASSERT_EQ(sa.sequencer->put(1, region, 8, at(0), 150'000), 0);
   run(50 * kMillisecond);
   ASSERT_TRUE(sa.find(Kind::kPut, 1));
@@ -314,9 +314,9 @@ TEST_F(Managed, everything_completes_with_an_error_when_the_connection_ends) {
   ASSERT_EQ(sa.sequencer->post_receive(3, landing(sa, 0, 1'000)), 0);
   wire = [](const Frame&, bool) { return 0U; };
   run(20 * kSecond);
-  for (auto const& [kind, context] :
+  for (const auto& [kind, context] :
        {std::pair{Kind::kWrite, 1}, {Kind::kRead, 2}, {Kind::kReceive, 3}}) {
-    auto const* const c = sa.find(kind, static_cast<Context>(context));
+    const auto* const c = sa.find(kind, static_cast<Context>(context));
     ASSERT_TRUE(c);
     EXPECT_EQ(c->status, -ETIMEDOUT);
   }
@@ -327,7 +327,7 @@ class ManagedHostile : public Managed, public ::testing::WithParamInterface<unsi
 
 // protocol: 9.15, 10.1, 10.2, 10.6, 10.7
 TEST_P(ManagedHostile, everything_arrives_right_and_once) {
-  auto const region = open_region(100'000);
+  const auto region = open_region(100'000);
   hostile(GetParam(), 10);
   auto& counter = *reinterpret_cast<std::uint64_t*>(sb.landing->data() + 99'992);
   counter = 0;

@@ -50,8 +50,8 @@ void expect_parsed_alike(Bytes frame) {
 
 TEST(ExpectedData, MatchesDataWithEveryLegalFlag) {
   for (unsigned flags = 0; flags <= kFlagsMask; ++flags) {
-    auto const frame = ethernet2(data_header(static_cast<std::uint16_t>(flags)), pattern(8));
-    bool const plain = verdict(frame) == DropReason::kNone && (flags & flag::kAppend) == 0;
+    const auto frame = ethernet2(data_header(static_cast<std::uint16_t>(flags)), pattern(8));
+    const bool plain = verdict(frame) == DropReason::kNone && (flags & flag::kAppend) == 0;
     ASSERT_EQ(matches(frame), plain) << flags;
     if (plain) expect_parsed_alike(frame);
   }
@@ -68,14 +68,14 @@ TEST(ExpectedData, MatchesWhateverBelongsToTheStu) {
 
 // One bit is another: of what is compared none may be.
 TEST(ExpectedData, MatchesNoOtherHead) {
-  auto const good = ethernet2(data_header(), pattern(8));
+  const auto good = ethernet2(data_header(), pattern(8));
   constexpr std::size_t kEnd = kEthernetSize + at::kCksum + 2;
   for (std::size_t bit = 0; bit < 8 * kEnd; ++bit) {
     auto frame = good;
     frame[bit / 8] ^= std::byte{1} << bit % 8;
-    auto const place = bit / 8;
-    bool const flags = place == kEthernetSize + at::kOpFlags || place == kEthernetSize + 1;
-    bool const stu_num = place / 2 == (kEthernetSize + at::kParam) / 2;
+    const auto place = bit / 8;
+    const bool flags = place == kEthernetSize + at::kOpFlags || place == kEthernetSize + 1;
+    const bool stu_num = place / 2 == (kEthernetSize + at::kParam) / 2;
     if (!flags) {
       ASSERT_EQ(matches(frame), stu_num) << bit;
     }
@@ -84,7 +84,7 @@ TEST(ExpectedData, MatchesNoOtherHead) {
 }
 
 TEST(ExpectedData, MatchesNeitherTagsNorSnapNorCksum) {
-  auto const stu = pattern(100);
+  const auto stu = pattern(100);
   EXPECT_FALSE(matches(tagged(ethernet2(data_header(), stu), 5)));
   EXPECT_FALSE(matches(snap(data_header(), stu)));
   Buffer summed(200);
@@ -97,12 +97,12 @@ TEST(ExpectedData, MatchesNeitherTagsNorSnapNorCksum) {
 
 TEST(ExpectedData, NothingMatchesOneThatExpectsNothing) {
   constexpr MacAddr kGroup{{0x03, 0, 0, 0, 0, 1}};
-  auto const frame = ethernet2(data_header(), pattern(8));
-  for (auto const& none : {ExpectedData{}, ExpectedData(kMacB, kMacA, kDPort, 0, kDKey),
+  const auto frame = ethernet2(data_header(), pattern(8));
+  for (const auto& none : {ExpectedData{}, ExpectedData(kMacB, kMacA, kDPort, 0, kDKey),
                            ExpectedData(kMacB, kGroup, kDPort, kSPort, kDKey),
                            ExpectedData(kMacB, MacAddr{}, kDPort, kSPort, kDKey)}) {
     EXPECT_FALSE(none.matches(frame.data()));
-    for (auto const byte : {std::byte{0}, std::byte{0xff}})
+    for (const auto byte : {std::byte{0}, std::byte{0xff}})
       EXPECT_FALSE(none.matches(Buffer(ExpectedData::kHead, byte).data()));
   }
 }
@@ -110,7 +110,7 @@ TEST(ExpectedData, NothingMatchesOneThatExpectsNothing) {
 // A few bytes of a good frame are others: those that still match are good.
 TEST(ExpectedData, WhatMatchesIsParsedAlike) {
   std::mt19937 random(1);
-  auto const below = [&](std::size_t bound) { return random() % bound; };
+  const auto below = [&](std::size_t bound) { return random() % bound; };
   unsigned matched = 0;
   for (unsigned round = 0; round < 50'000 && !testing::Test::HasFailure(); ++round) {
     auto frame = ethernet2(data_header(), pattern(6 + below(100)));

@@ -29,7 +29,7 @@ std::vector<Row> table_of(const Row& heading) {
   std::vector<Row> rows;
   bool inside = false;
   for (std::string line; std::getline(page, line);) {
-    auto const cells = cells_of(line);
+    const auto cells = cells_of(line);
     if (cells.size() >= heading.size() && std::equal(heading.begin(), heading.end(), cells.begin()))
       inside = true;
     else if (inside && cells.empty())
@@ -57,38 +57,38 @@ constexpr std::array kColumns{Column{1, Word::kParam}, Column{4, Word::kMx},
 // What the page calls the words that `op` uses.
 std::map<Word, std::string> names_on_page(const Row& row) {
   std::map<Word, std::string> names;
-  for (auto const& [cell, word] : kColumns)
+  for (const auto& [cell, word] : kColumns)
     if (!row[cell].empty()) names[word] = name_in(row[cell]);
   if (names[Word::kSync] == "T_len") {
     names[Word::kTLen] = "T_len";
     names.erase(Word::kBNum);
     names.erase(Word::kSync);
   }
-  std::erase_if(names, [](auto const& entry) { return entry.second.empty(); });
+  std::erase_if(names, [](const auto& entry) { return entry.second.empty(); });
   return names;
 }
 
 std::map<Word, std::string> names_in_table(const Operation& operation) {
   std::map<Word, std::string> names;
-  for (auto const& field : operation.fields) names[field.word] = std::string(field.name);
+  for (const auto& field : operation.fields) names[field.word] = std::string(field.name);
   return names;
 }
 
 // protocol: 3.10
 TEST(Operations, HaveTheFieldsOfTheProtocolPage) {
   std::size_t found = 0;
-  for (auto const& row : table_of({"op", "Param", "D_Port, D_Key"})) {
+  for (const auto& row : table_of({"op", "Param", "D_Port, D_Key"})) {
     ASSERT_EQ(row.size(), 11U) << row[0];
     std::istringstream shorts(row[0]);
     for (std::string name; std::getline(shorts, name, ',');) {
       name = trimmed(name);
-      auto const at = std::ranges::find_if(
-          operations(), [&](auto const& operation) { return operation.short_name == name; });
+      const auto at = std::ranges::find_if(
+          operations(), [&](const auto& operation) { return operation.short_name == name; });
       ASSERT_NE(at, operations().end()) << name;
       ++found;
       auto on_page = names_on_page(row);
       if (at->op == Op::kNoOperation) {  // "opaque" on the page
-        for (auto const& field : at->fields) EXPECT_EQ(on_page[field.word], "opaque");
+        for (const auto& field : at->fields) EXPECT_EQ(on_page[field.word], "opaque");
         EXPECT_EQ(on_page.size(), at->fields.size());
       } else if (at->op == Op::kRequestToSend) {
         on_page[Word::kDId] = "RTR_I_id";  // "I_id of the RTR" on the page
@@ -103,17 +103,17 @@ TEST(Operations, HaveTheFieldsOfTheProtocolPage) {
 
 // protocol: 3.4, 5.15, 5.17, 6.2
 TEST(Operations, HaveTheCodesNamesSlotsAndStatesOfTheProtocolPage) {
-  std::map<std::string, When> const states = {
+  const std::map<std::string, When> states = {
       {"§5", When::kByState}, {"open", When::kOpen}, {"draining", When::kDraining}};
   std::size_t found = 0;
-  for (auto const& row : table_of({"code", "operation", "short", "Slot", "when"})) {
+  for (const auto& row : table_of({"code", "operation", "short", "Slot", "when"})) {
     ASSERT_EQ(row.size(), 11U);
     for (std::size_t at : {0U, 6U}) {
-      auto const& row_of = operation(static_cast<Op>(std::stoul(row[at], nullptr, 16)));
+      const auto& row_of = operation(static_cast<Op>(std::stoul(row[at], nullptr, 16)));
       ASSERT_NE(row_of.short_name, nullptr) << row[at];
       EXPECT_EQ(row_of.name, row[at + 1]);
       EXPECT_EQ(row_of.short_name, row[at + 2]);
-      auto const slot = row[at + 3].empty()          ? Slot::kNone
+      const auto slot = row[at + 3].empty()          ? Slot::kNone
                         : row[at + 3] == "per Block" ? Slot::kPerBlock
                                                      : Slot::kOne;
       EXPECT_EQ(row_of.slot, slot) << row[at + 2];
@@ -127,11 +127,11 @@ TEST(Operations, HaveTheCodesNamesSlotsAndStatesOfTheProtocolPage) {
 
 // protocol: 3.5
 TEST(Operations, UseRejectAsTheProtocolPageSays) {
-  for (auto const& row : table_of({"bit", "flag", "mark", "meaning", "used on"})) {
+  for (const auto& row : table_of({"bit", "flag", "mark", "meaning", "used on"})) {
     if (row[1] != "Reject") continue;
-    for (auto const& operation : operations()) {
-      auto const list = ", " + row[4] + ",";
-      auto const listed = list.find(std::string(", ") + operation.short_name + ",");
+    for (const auto& operation : operations()) {
+      const auto list = ", " + row[4] + ",";
+      const auto listed = list.find(std::string(", ") + operation.short_name + ",");
       EXPECT_EQ((operation.used_flags & flag::kReject) != 0, listed != std::string::npos)
           << operation.short_name;
     }
@@ -143,8 +143,8 @@ TEST(Operations, UseRejectAsTheProtocolPageSays) {
 TEST(Operations, StandInTheOrderOfTheirCodesAndOfTheirWords) {
   for (std::size_t i = 1; i < operations().size(); ++i)
     EXPECT_LT(operations()[i - 1].op, operations()[i].op);
-  auto const place = [](Word word) { return word == Word::kTLen ? Word::kSync : word; };
-  for (auto const& operation : operations())
+  const auto place = [](Word word) { return word == Word::kTLen ? Word::kSync : word; };
+  for (const auto& operation : operations())
     for (std::size_t i = 1; i < operation.fields.size(); ++i)
       EXPECT_LT(place(operation.fields[i - 1].word), place(operation.fields[i].word))
           << operation.short_name;
@@ -165,14 +165,14 @@ Header filled() {
 }
 
 TEST(Operations, AStructHasTheWordsOfItsOperation) {
-  auto const header = filled();
-  auto const rts = decode_as<RequestToSend>(header);
+  const auto header = filled();
+  const auto rts = decode_as<RequestToSend>(header);
   EXPECT_EQ(rts.cts_req, 0x0102);
   EXPECT_EQ(rts.max_block, 0x0304);
   EXPECT_EQ(rts.t_len, 0x0d0e0f1011121314U);
   EXPECT_EQ(rts.rtr_i_id, 0x15161718U);
   EXPECT_EQ(rts.i_id, 0x191a1b1cU);
-  auto const get = decode_as<Get>(header);
+  const auto get = decode_as<Get>(header);
   EXPECT_EQ(get.i_bufx, header.sync);
   EXPECT_EQ(get.i_offset, header.b_num);
 }
@@ -180,16 +180,16 @@ TEST(Operations, AStructHasTheWordsOfItsOperation) {
 // What is written into an empty header and read again is the same, and nothing else is written.
 template <typename T>
 void comes_back() {
-  auto const from = decode_as<T>(filled());
+  const auto from = decode_as<T>(filled());
   Header header;
   header.op_flags = flag::kSendState;
   encode_to(from, header);
   EXPECT_EQ(header.op(), T::kOp);
   EXPECT_TRUE(header.has(flag::kSendState));
   EXPECT_EQ(decode_as<T>(header), from);
-  auto const uses = names_in_table(operation(T::kOp));
-  for (auto const& [cell, word] : kColumns) {
-    bool const half = uses.contains(Word::kTLen) && (word == Word::kSync || word == Word::kBNum);
+  const auto uses = names_in_table(operation(T::kOp));
+  for (const auto& [cell, word] : kColumns) {
+    const bool half = uses.contains(Word::kTLen) && (word == Word::kSync || word == Word::kBNum);
     EXPECT_EQ(word_of(header, word) != 0, uses.contains(word) || half)
         << operation(T::kOp).short_name << " cell " << cell;
   }

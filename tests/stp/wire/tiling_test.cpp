@@ -24,12 +24,12 @@ struct Golden {
 };
 
 std::vector<Stu> tile(const Golden& g) {
-  auto const s = stu_size_log2(g.max_stu, kNoSenderLimit, g.bufsize);
+  const auto s = stu_size_log2(g.max_stu, kNoSenderLimit, g.bufsize);
   auto at = Address{g.bufx, g.offset}.linear(g.bufsize);
   std::vector<Stu> out;
   for (auto remaining = g.length;;) {
-    auto const length = stu_length(at, remaining, s);
-    auto const to = Address::from_linear(at, g.bufsize);
+    const auto length = stu_length(at, remaining, s);
+    const auto to = Address::from_linear(at, g.bufsize);
     out.push_back({to.bufx, to.offset, length});
     at += length;
     remaining -= length;
@@ -39,7 +39,7 @@ std::vector<Stu> tile(const Golden& g) {
 
 // protocol: 8.2, 8.4
 TEST(Tiling, golden_blocks_are_cut_as_every_implementation_must) {
-  std::vector<Golden> const golden{
+  const std::vector<Golden> golden{
       {14,
        13,
        0,
@@ -62,9 +62,9 @@ TEST(Tiling, golden_blocks_are_cut_as_every_implementation_must) {
       {14, 13, 3, 100, 0, {{3, 100, 0}}},
       {12, 12, 9, 4095, 1, {{9, 4095, 1}}},
   };
-  for (auto const& g : golden) {
+  for (const auto& g : golden) {
     EXPECT_EQ(tile(g), g.stus) << "bufsize " << g.bufsize << " length " << g.length;
-    auto const s = stu_size_log2(g.max_stu, kNoSenderLimit, g.bufsize);
+    const auto s = stu_size_log2(g.max_stu, kNoSenderLimit, g.bufsize);
     EXPECT_EQ(stu_count(Address{g.bufx, g.offset}.linear(g.bufsize), g.length, s), g.stus.size());
   }
 }

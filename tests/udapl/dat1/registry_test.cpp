@@ -42,7 +42,7 @@ class DatRegistry : public testing::Test {
                           DAT_UINT32 major = 1) {
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
     DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
-    auto const result = dat_ia_openv(name.data(), 8, &async, &ia, major, minor, safe);
+    const auto result = dat_ia_openv(name.data(), 8, &async, &ia, major, minor, safe);
     if (result == DAT_SUCCESS) {
       EXPECT_EQ(name_of(dat_ia_close(ia, DAT_CLOSE_DEFAULT)), "DAT_SUCCESS");
     }
@@ -167,7 +167,7 @@ TEST_F(DatRegistry, AHandleThatPointsAnywhereIsInvalidAndNoCrash) {
   EXPECT_EQ(open("stp0"), "DAT_SUCCESS");
   long word = 17;
   const void* itself = &itself;
-  auto const anywhere = {DAT_HANDLE_NULL,
+  const auto anywhere = {DAT_HANDLE_NULL,
                          DAT_HANDLE{&word},
                          DAT_HANDLE{&itself},
                          reinterpret_cast<DAT_HANDLE>(0x10),

@@ -27,7 +27,7 @@ class FrontConnect : public Front {
   // The client asks; what the server is told of it.
   DAT_CR_ARRIVAL_EVENT_DATA ask() {
     ask_server({});
-    auto const event = Side::next(server.requests);
+    const auto event = Side::next(server.requests);
     EXPECT_EQ(event.event_number, DAT_CONNECTION_REQUEST_EVENT);
     return event.event_data.cr_arrival_event_data;
   }
@@ -37,7 +37,7 @@ STP_BOTH_WAYS(FrontConnect);
 
 TEST_P(FrontConnect, CrQueryTellsTheAddressAndThePortOfWhoAsks) {
   listen();
-  auto const request = ask();
+  const auto request = ask();
   DAT_CR_PARAM param{};
   ASSERT_EQ(dat_cr_query(request.cr_handle, DAT_CR_FIELD_ALL, &param), DAT_SUCCESS);
   EXPECT_EQ(ipv4_of(param.remote_ia_address_ptr), kAddress);
@@ -59,9 +59,9 @@ TEST_P(FrontConnect, CrQueryTellsTheAddressAndThePortOfWhoAsks) {
 
 TEST_P(FrontConnect, TwoRequestsOfOneProgramComeFromTwoPorts) {
   listen();
-  auto const first = ask();
+  const auto first = ask();
   client.ep = client.make_ep();
-  auto const second = ask();
+  const auto second = ask();
   DAT_CR_PARAM one{}, other{};
   ASSERT_EQ(dat_cr_query(first.cr_handle, DAT_CR_FIELD_ALL, &one), DAT_SUCCESS);
   ASSERT_EQ(dat_cr_query(second.cr_handle, DAT_CR_FIELD_ALL, &other), DAT_SUCCESS);
@@ -70,7 +70,7 @@ TEST_P(FrontConnect, TwoRequestsOfOneProgramComeFromTwoPorts) {
 
 TEST_P(FrontConnect, CrQueryOfWhatIsNoRequestIsAnInvalidHandleAndWithoutAPlaceAnInvalidParameter) {
   listen();
-  auto const request = ask();
+  const auto request = ask();
   DAT_CR_PARAM param{};
   EXPECT_EQ(name_of(dat_cr_query(server.ep, DAT_CR_FIELD_ALL, &param)), "DAT_INVALID_HANDLE");
   EXPECT_EQ(name_of(dat_cr_query(request.cr_handle, DAT_CR_FIELD_ALL, nullptr)),
@@ -82,7 +82,7 @@ TEST_P(FrontConnect, CrQueryOfWhatIsNoRequestIsAnInvalidHandleAndWithoutAPlaceAn
 
 TEST_P(FrontConnect, ARequestToAnRspNamesItAndItsEp) {
   reserve(server.ep);
-  auto const request = ask();
+  const auto request = ask();
   EXPECT_EQ(request.sp_handle.rsp_handle, rsp);
   EXPECT_EQ(request.conn_qual, kPort);
   DAT_CR_PARAM param{};
@@ -95,7 +95,7 @@ TEST_P(FrontConnect, ARequestToAnRspNamesItAndItsEp) {
 TEST_P(FrontConnect, AnRspThatHasHadItsRequestIsFreedOnceAndIsInNobodysWay) {
   reserve(server.ep);
   ASSERT_EQ(reject(ask().cr_handle), DAT_SUCCESS);
-  auto const spent = rsp;
+  const auto spent = rsp;
   reserve(server.ep);  // its qualifier and its EP are free
   EXPECT_EQ(name_of(dat_rsp_free(spent)), "DAT_SUCCESS");
   EXPECT_EQ(name_of(dat_rsp_free(spent)), "DAT_INVALID_HANDLE");
@@ -117,7 +117,7 @@ TEST_P(FrontConnect, AnRspThatHasHadItsRequestKeepsNoIaOpen) {
 
 TEST_P(FrontConnect, AnRspWantsAnEpThatNobodyUsesAndAQualifierThatIsFree) {
   DAT_RSP_HANDLE other = DAT_HANDLE_NULL;
-  auto const create = [&](DAT_EP_HANDLE ep, DAT_CONN_QUAL qual) {
+  const auto create = [&](DAT_EP_HANDLE ep, DAT_CONN_QUAL qual) {
     return name_of(dat_rsp_create(server.ia, qual, ep, server.requests, &other));
   };
   reserve(server.ep);
@@ -130,8 +130,8 @@ TEST_P(FrontConnect, AnRspWantsAnEpThatNobodyUsesAndAQualifierThatIsFree) {
 
 TEST_P(FrontConnect, PrivateDataStaysUntilTheEpIsResetOrFreed) {
   connect();
-  auto const established = connected;
-  auto const& data = established.event_data.connect_event_data;
+  const auto established = connected;
+  const auto& data = established.event_data.connect_event_data;
   ASSERT_EQ(dat_ep_disconnect(server.ep, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
   EXPECT_EQ(Side::next(client.connect).event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
   EXPECT_STREQ(static_cast<const char*>(data.private_data), "come in");
@@ -142,15 +142,15 @@ TEST_P(FrontConnect, MorePrivateDataThanTheProviderSaysIsAnInvalidParameter) {
   ASSERT_EQ(
       dat_ia_query(client.ia, nullptr, DAT_IA_FIELD_NONE, nullptr, DAT_PROVIDER_FIELD_ALL, &attr),
       DAT_SUCCESS);
-  auto const most = static_cast<std::size_t>(attr.max_private_data_size);
+  const auto most = static_cast<std::size_t>(attr.max_private_data_size);
   EXPECT_GE(most, 256U);
   listen();
   std::string const all(most, 'x');
   auto more = all + "x";
-  auto const size = static_cast<DAT_COUNT>(more.size());
+  const auto size = static_cast<DAT_COUNT>(more.size());
   EXPECT_EQ(name_of(connect_with(more)), "DAT_INVALID_PARAMETER");
   ask_server(all);
-  auto const request = Side::next(server.requests).event_data.cr_arrival_event_data;
+  const auto request = Side::next(server.requests).event_data.cr_arrival_event_data;
   DAT_CR_PARAM param{};
   ASSERT_EQ(dat_cr_query(request.cr_handle, DAT_CR_FIELD_ALL, &param), DAT_SUCCESS);
   EXPECT_EQ(param.private_data_size, attr.max_private_data_size);
@@ -167,7 +167,7 @@ TEST_P(FrontConnect, AnIaThatClosesAbruptlyGivesItsHandlesBack) {
   std::set<DAT_HANDLE> seen;
   bool again = false;
   for (int i = 0; i < 4; ++i) {
-    Side const side;
+    const Side side;
     for (int made = 0; made < 1000; ++made)
       again |= !seen.insert(side.evd(1, DAT_EVD_SOFTWARE_FLAG)).second;
   }

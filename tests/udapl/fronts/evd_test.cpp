@@ -70,8 +70,8 @@ TEST_P(FrontEvd, ATimeoutDequeuesNothingAndReturnsNmore) {
 }
 
 TEST_P(FrontEvd, AThresholdOtherThanOneWhereTheConsumerControlsNotificationIsAnInvalidState) {
-  for (auto const flag : {DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_COMPLETION_SOLICITED_WAIT_FLAG}) {
-    Side const controlled(flag);
+  for (const auto flag : {DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_COMPLETION_SOLICITED_WAIT_FLAG}) {
+    const Side controlled(flag);
     controlled.make_ep();
     EXPECT_EQ(name_of(dat_evd_wait(controlled.recv, 0, 2, &event, &nmore)), "DAT_INVALID_STATE");
     EXPECT_EQ(name_of(dat_evd_wait(controlled.recv, 0, 1, &event, &nmore)), "DAT_TIMEOUT_EXPIRED");
@@ -79,7 +79,7 @@ TEST_P(FrontEvd, AThresholdOtherThanOneWhereTheConsumerControlsNotificationIsAnI
 }
 
 TEST_P(FrontEvd, AWaiterIsWokenByTheThresholdAndHasTheEvdForItself) {
-  auto const result = waited(
+  const auto result = waited(
       [&](auto&) {
         DAT_EVENT other;
         DAT_COUNT more;
@@ -112,7 +112,7 @@ TEST_P(FrontEvd, ASignalInterruptsAWait) {
   struct sigaction action {};
   action.sa_handler = [](int) {};
   ASSERT_EQ(::sigaction(SIGUSR1, &action, nullptr), 0);
-  auto const interrupt = [](std::thread& waiter) {
+  const auto interrupt = [](std::thread& waiter) {
     ::pthread_kill(waiter.native_handle(), SIGUSR1);
   };
   EXPECT_EQ(waited(interrupt), "DAT_INTERRUPTED_CALL");
@@ -153,7 +153,7 @@ TEST_P(FrontEvd, ACnoTellsWhichEvdHasSomething) {
 
 TEST_P(FrontEvd, AnAgentIsCalledOnceAndThenNoLongerAssociated) {
   std::atomic<int> calls{0};
-  DAT_OS_WAIT_PROXY_AGENT const agent{
+  const DAT_OS_WAIT_PROXY_AGENT agent{
       &calls, [](DAT_PVOID data, DAT_EVD_HANDLE) { ++*static_cast<std::atomic<int>*>(data); }};
   DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
   ASSERT_EQ(dat_cno_create(side.ia, agent, &cno), DAT_SUCCESS);
@@ -177,7 +177,7 @@ STP_BOTH_WAYS(FrontStale);
 TEST_P(FrontStale, AHandleThatOutlivesTheLastIaIsInvalidAndNoCrash) {
   DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
   for (int i = 0; i < 2; ++i) {
-    Side const side;
+    const Side side;
     EXPECT_EQ(name_of(dat_evd_enable(side.recv)), "DAT_SUCCESS");
     if (i == 0) evd = side.recv;
   }

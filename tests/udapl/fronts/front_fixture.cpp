@@ -49,7 +49,7 @@ DAT_EVD_HANDLE Side::evd(DAT_COUNT length, unsigned flags) const {
 
 DAT_EP_HANDLE Side::make_ep(DAT_SRQ_HANDLE srq) const {
   DAT_EP_HANDLE made = DAT_HANDLE_NULL;
-  auto const result =
+  const auto result =
       srq == DAT_HANDLE_NULL
           ? dat_ep_create(ia, pz, recv, request, connect, &attr, &made)
           : dat_ep_create_with_srq(ia, pz, recv, request, connect, srq, &attr, &made);
@@ -73,7 +73,7 @@ DAT_EVENT Side::next(DAT_EVD_HANDLE from) {
 }
 
 DAT_DTO_COMPLETION_EVENT_DATA Side::completion(DAT_EVD_HANDLE from) {
-  auto const event = next(from);
+  const auto event = next(from);
   EXPECT_EQ(event.event_number, DAT_DTO_COMPLETION_EVENT);
   return event.event_data.dto_completion_event_data;
 }
@@ -98,9 +98,9 @@ void Front::ask_server(const std::string& question) {
 }
 
 DAT_EVENT Front::await_established() {
-  auto const established = Side::next(client.connect);
+  const auto established = Side::next(client.connect);
   EXPECT_EQ(established.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
-  auto const passive = Side::next(server.connect);
+  const auto passive = Side::next(server.connect);
   EXPECT_EQ(passive.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
   EXPECT_EQ(passive.event_data.connect_event_data.private_data_size, 0);
   return established;
@@ -109,11 +109,11 @@ DAT_EVENT Front::await_established() {
 void Front::connect() {
   if (server.ep == DAT_HANDLE_NULL) server.ep = server.make_ep();
   if (client.ep == DAT_HANDLE_NULL) client.ep = client.make_ep();
-  std::string const question = "who is there";
+  const std::string question = "who is there";
   char answer[] = "come in";
   listen();
   ask_server(question);
-  auto const request = Side::next(server.requests);
+  const auto request = Side::next(server.requests);
   ASSERT_EQ(request.event_number, DAT_CONNECTION_REQUEST_EVENT);
   EXPECT_EQ(request.event_data.cr_arrival_event_data.sp_handle.psp_handle, psp);
   EXPECT_EQ(request.event_data.cr_arrival_event_data.conn_qual, kPort);

@@ -19,11 +19,11 @@ Limits listed() {
   for (std::string line; std::getline(page, line);) {
     if (line.starts_with("## ")) inside = line == "## Limits of an IA";
     if (!inside || !line.starts_with("| `")) continue;
-    auto const bar = line.find('|', 1);
+    const auto bar = line.find('|', 1);
     auto number = line.substr(bar + 1, line.find('|', bar + 1) - bar - 1);
     std::erase(number, ',');
     for (auto at = line.find('`'); at < bar; at = line.find('`', at + 1)) {
-      auto const end = line.find('`', at + 1);
+      const auto end = line.find('`', at + 1);
       found[line.substr(at + 1, end - at - 1)] = std::stoull(number);
       at = end;
     }
@@ -40,7 +40,7 @@ class FrontIaLimits : public LibstTest {
   }
   [[nodiscard]] Limits told() const {
     Limits told;
-    auto const add = [&](const char* name, auto value) {
+    const auto add = [&](const char* name, auto value) {
       told[name] = static_cast<std::uint64_t>(value);
     };
 #define LIMIT(from, name) add(#name, (from).name)
@@ -80,7 +80,7 @@ TEST_P(FrontIaLimits, ThePageListsWhatTheIaTells) {
 
 TEST_P(FrontIaLimits, AnEpHasAsManyOperationsAsTheIaTellsAndNoMore) {
   side.attr.max_recv_dtos = side.attr.max_request_dtos = ia.max_dto_per_ep;
-  auto const ep = side.make_ep();
+  const auto ep = side.make_ep();
   DAT_EP_PARAM param{};
   ASSERT_EQ(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
   EXPECT_EQ(param.ep_attr.max_recv_dtos, ia.max_dto_per_ep);

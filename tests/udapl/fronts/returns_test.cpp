@@ -30,7 +30,7 @@ class FrontReturns : public Front {
   }
   static std::string create(Arguments with) {
     DAT_EP_HANDLE made = DAT_HANDLE_NULL;
-    auto const result = dat_ep_create_with_srq(with.ia, with.pz, with.recv, with.request,
+    const auto result = dat_ep_create_with_srq(with.ia, with.pz, with.recv, with.request,
                                                with.connect, with.srq, &with.attr, &made);
     if (result == DAT_SUCCESS) {
       EXPECT_EQ(dat_ep_free(made), DAT_SUCCESS);
@@ -122,13 +122,13 @@ TEST_P(FrontReturns, SrqPostRecvIntoWhatIsReadOnlyIsAPrivilegesViolation) {
 }
 
 TEST_P(FrontReturns, EpCreateWithSrqChecksEachHandle) {
-  for (auto const member : {&Arguments::pz, &Arguments::recv, &Arguments::request,
+  for (const auto member : {&Arguments::pz, &Arguments::recv, &Arguments::request,
                             &Arguments::connect, &Arguments::srq}) {
     auto with = good();
     with.*member = client.lmr;
     EXPECT_EQ(create(with), "DAT_INVALID_HANDLE");
   }
-  for (auto const member : {&Arguments::recv, &Arguments::request, &Arguments::connect}) {
+  for (const auto member : {&Arguments::recv, &Arguments::request, &Arguments::connect}) {
     auto with = good();
     with.*member = DAT_HANDLE_NULL;
     EXPECT_EQ(create(with), "DAT_SUCCESS");
@@ -158,8 +158,8 @@ TEST_P(FrontReturns, EpCreateWithSrqOfPartsThatDoNotGoTogetherIsAnInvalidParamet
   with = good();
   with.recv = server.connect;
   EXPECT_EQ(create(with), "DAT_INVALID_PARAMETER");
-  auto const ep = server.make_ep(srq);
-  for (auto const flag : {DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_COMPLETION_SOLICITED_WAIT_FLAG,
+  const auto ep = server.make_ep(srq);
+  for (const auto flag : {DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_COMPLETION_SOLICITED_WAIT_FLAG,
                           DAT_COMPLETION_EVD_THRESHOLD_FLAG})
     EXPECT_EQ(create_with(&DAT_EP_ATTR::recv_completion_flags, flag), "DAT_INVALID_PARAMETER");
   EXPECT_EQ(create_with(&DAT_EP_ATTR::request_completion_flags, DAT_COMPLETION_UNSIGNALLED_FLAG),
@@ -185,8 +185,8 @@ TEST_P(FrontReturns, EpCreateWithSrqGivesTheAttributesThatWereAskedFor) {
             "DAT_SUCCESS");
   DAT_EP_PARAM param{};
   ASSERT_EQ(dat_ep_query(made, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
-  auto const& has = param.ep_attr;
-  for (auto const member : {&DAT_EP_ATTR::max_recv_dtos, &DAT_EP_ATTR::max_rdma_read_in,
+  const auto& has = param.ep_attr;
+  for (const auto member : {&DAT_EP_ATTR::max_recv_dtos, &DAT_EP_ATTR::max_rdma_read_in,
                             &DAT_EP_ATTR::max_rdma_read_out, &DAT_EP_ATTR::srq_soft_hw,
                             &DAT_EP_ATTR::max_rdma_read_iov, &DAT_EP_ATTR::max_rdma_write_iov})
     EXPECT_EQ(has.*member, asked.*member);
@@ -214,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(Link, FrontLimits, testing::Values(Way::kInProcess), wa
 TEST_P(FrontLimits, EpCreateWithSrqBeyondTheEpsOfAnIaIsInsufficientResources) {
   auto with = good();
   DAT_EP_HANDLE last = DAT_HANDLE_NULL;
-  auto const create_one = [&] {
+  const auto create_one = [&] {
     return dat_ep_create_with_srq(with.ia, with.pz, with.recv, with.request, with.connect, with.srq,
                                   &with.attr, &last);
   };

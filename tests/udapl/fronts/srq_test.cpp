@@ -82,7 +82,7 @@ TEST_P(FrontSrq, PostRecvFillsSegmentsInTheirOrderAndReturnsTheCookie) {
   DAT_LMR_TRIPLET into[] = {server.at(100, 10), server.at(200, 10)};
   ASSERT_EQ(dat_srq_post_recv(srq, 2, into, cookie(42)), DAT_SUCCESS);
   ASSERT_EQ(send(15), DAT_SUCCESS);
-  auto const received = Side::completion(server.recv);
+  const auto received = Side::completion(server.recv);
   EXPECT_EQ(received.user_cookie.as_64, 42U);
   EXPECT_EQ(received.transfered_length, 15U);
   EXPECT_EQ(std::memcmp(server.buffer.data() + 100, client.buffer.data(), 10), 0);
@@ -143,7 +143,7 @@ TEST_P(FrontSrq, FewerBuffersThanTheLowWatermarkAreToldOnce) {
     ASSERT_EQ(send(16), DAT_SUCCESS);
     Side::completion(server.recv);
   }
-  auto const told = Side::next(server.async);
+  const auto told = Side::next(server.async);
   EXPECT_EQ(told.event_data.asynch_error_event_data.dat_handle, srq);
   EXPECT_EQ(told.event_data.asynch_error_event_data.reason, DAT_SRQ_LOW_WATERMARK_EVENT);
   DAT_EVENT event;

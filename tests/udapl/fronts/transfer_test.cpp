@@ -25,10 +25,10 @@ class FrontTransfer : public Front {
 STP_BOTH_WAYS(FrontTransfer);
 
 TEST_P(FrontTransfer, MessagesOfAllSizesGoToAndFro) {
-  for (auto const length : {std::size_t{0}, std::size_t{64}, std::size_t{20'000}}) {
+  for (const auto length : {std::size_t{0}, std::size_t{64}, std::size_t{20'000}}) {
     post_recv(0, length, 7);
     ASSERT_EQ(name_of(send(length, 8)), "DAT_SUCCESS");
-    auto const received = Side::completion(server.recv);
+    const auto received = Side::completion(server.recv);
     EXPECT_EQ(received.ep_handle, server.ep);
     EXPECT_EQ(received.user_cookie.as_64, 7U);
     EXPECT_EQ(received.status, DAT_DTO_SUCCESS);
@@ -48,7 +48,7 @@ TEST_P(FrontTransfer, MessagesOfAllSizesGoToAndFro) {
 TEST_P(FrontTransfer, AnRdmaWriteOfSeveralSegmentsIsThereBeforeASendBehindIt) {
   post_recv(0, 16, 1);
   DAT_LMR_TRIPLET from[] = {client.at(100, 1000), client.at(5000, 24)};
-  auto const to = server.remote(2000, 1024);
+  const auto to = server.remote(2000, 1024);
   ASSERT_EQ(name_of(dat_ep_post_rdma_write(client.ep, 2, from, cookie(2), &to,
                                            DAT_COMPLETION_DEFAULT_FLAG)),
             "DAT_SUCCESS");
@@ -62,11 +62,11 @@ TEST_P(FrontTransfer, AnRdmaWriteOfSeveralSegmentsIsThereBeforeASendBehindIt) {
 TEST_P(FrontTransfer, AnRdmaReadFetchesWhatThePeerHas) {
   server.buffer[30'000] = 77;
   auto into = client.at(64, 512);
-  auto const from = server.remote(30'000, 512);
+  const auto from = server.remote(30'000, 512);
   ASSERT_EQ(name_of(dat_ep_post_rdma_read(client.ep, 1, &into, cookie(3), &from,
                                           DAT_COMPLETION_DEFAULT_FLAG)),
             "DAT_SUCCESS");
-  auto const read = Side::completion(client.request);
+  const auto read = Side::completion(client.request);
   EXPECT_EQ(read.status, DAT_DTO_SUCCESS);
   EXPECT_EQ(read.transfered_length, 512U);
   EXPECT_TRUE(arrived(30'000, 64, 512));
@@ -80,7 +80,7 @@ TEST_P(FrontTransfer, ABoundRmrIsAccessibleUntilItIsUnbound) {
   ASSERT_EQ(name_of(bind_rmr(rmr, server.lmr, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, server.ep,
                              cookie(5), &context)),
             "DAT_SUCCESS");
-  auto const bound = Side::next(server.request);
+  const auto bound = Side::next(server.request);
   ASSERT_EQ(bound.event_number, DAT_RMR_BIND_COMPLETION_EVENT);
   EXPECT_EQ(bound.event_data.rmr_completion_event_data.rmr_handle, rmr);
   EXPECT_EQ(bound.event_data.rmr_completion_event_data.user_cookie.as_64, 5U);
@@ -91,7 +91,7 @@ TEST_P(FrontTransfer, ABoundRmrIsAccessibleUntilItIsUnbound) {
   EXPECT_EQ(param.lmr_triplet.segment_length, 256U);
 
   auto from = client.at(0, 256);
-  auto const to = target(context, server.buffer.data() + 4096, 256);
+  const auto to = target(context, server.buffer.data() + 4096, 256);
   ASSERT_EQ(dat_ep_post_rdma_write(client.ep, 1, &from, cookie(0), &to, {}), DAT_SUCCESS);
   EXPECT_EQ(Side::completion(client.request).status, DAT_DTO_SUCCESS);
   EXPECT_TRUE(arrived(4096, 0, 256));

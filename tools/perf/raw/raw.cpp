@@ -38,7 +38,7 @@ std::unique_ptr<BareLink> open(const std::string& text) {
 }
 
 void yield_if_crowded() {
-  static bool const crowded = std::thread::hardware_concurrency() < 2;
+  static const bool crowded = std::thread::hardware_concurrency() < 2;
   if (crowded) ::sched_yield();
 }
 
@@ -76,13 +76,13 @@ class RawClient {
 
  private:
   BareFrame exchange(Kind ask, Kind answer, std::uint64_t number) {
-    auto const give_up = Clock::now() + kPatience;
+    const auto give_up = Clock::now() + kPatience;
     frame_.kind = ask;
     frame_.number = number;
     for (;;) {
       link_->send(frame_, 1);
-      for (auto const again = Clock::now() + kLost; Clock::now() < again; yield_if_crowded())
-        for (auto const& frame : link_->receive())
+      for (const auto again = Clock::now() + kLost; Clock::now() < again; yield_if_crowded())
+        for (const auto& frame : link_->receive())
           if (frame.kind == answer && (answer == kTold || frame.number == number)) return frame;
       if (Clock::now() >= give_up)
         throw std::runtime_error(
@@ -108,7 +108,7 @@ Result result_of(const std::string& link, std::uint64_t size, const char* operat
 class Arrivals {
  public:
   void count(const BareFrame& frame) {
-    auto const now = Clock::now();
+    const auto now = Clock::now();
     if (frame.number != stream_) {
       stream_ = frame.number;
       frames_ = 0;
@@ -142,10 +142,10 @@ Result measure_raw_latency(const std::string& link, std::uint64_t size, const Pa
   for (Stretch warm_up(pace.warm_up, pace.quiet, "warming up"); !warm_up.past(0);)
     client.round_trip();
   auto result = result_of(link, size, "round trip");
-  auto const before = usage.now();
+  const auto before = usage.now();
   Stretch stretch(pace.measure, pace.quiet, "measuring");
   do {
-    auto const start = Clock::now();
+    const auto start = Clock::now();
     client.round_trip();
     latency.add(Clock::now() - start);
   } while (!stretch.past(latency.count()));
@@ -161,8 +161,8 @@ Result measure_raw_stream(const std::string& link, std::uint64_t size, const Pac
   RawClient client(link, size);
   client.stream(Stretch(pace.warm_up, pace.quiet, "warming up"));
   auto result = result_of(link, size, "one way");
-  auto const before = usage.now();
-  auto const told = client.stream(Stretch(pace.measure, pace.quiet, "measuring"));
+  const auto before = usage.now();
+  const auto told = client.stream(Stretch(pace.measure, pace.quiet, "measuring"));
   result.here = usage.now() - before;
   result.seconds = static_cast<double>(told.value) / 1e9;
   result.operations = told.number;
@@ -171,11 +171,11 @@ Result measure_raw_stream(const std::string& link, std::uint64_t size, const Pac
 
 void run_raw_server(const std::string& text, const std::function<void()>& ready,
                     const std::atomic<bool>& stop) {
-  auto const link = open(text);
+  const auto link = open(text);
   if (ready) ready();
   Arrivals arrivals;
   while (!stop) {
-    auto const frames = link->receive();
+    const auto frames = link->receive();
     if (frames.empty()) yield_if_crowded();
     for (auto frame : frames) {
       if (frame.kind == kStream) {

@@ -41,7 +41,7 @@ std::string named_hex(const char* name, std::uint64_t value) {
 }
 
 std::string line_of(const Finding& finding) {
-  auto const& rule = text_of(finding.rule);
+  const auto& rule = text_of(finding.rule);
   auto text = std::to_string(finding.frame) + ": ";
   if (finding.is_note()) return text + "note: " + std::string(rule.name) + ": " + finding.seen;
   text += std::string(rule.section) + ' ' + std::string(rule.name);
@@ -49,7 +49,7 @@ std::string line_of(const Finding& finding) {
 }
 
 std::string json_of(const Finding& finding) {
-  auto const& rule = text_of(finding.rule);
+  const auto& rule = text_of(finding.rule);
   return "{\"frame\":" + std::to_string(finding.frame) + ",\"time\":" + seconds(finding.time) +
          ",\"kind\":" + (finding.is_note() ? "\"note\"" : "\"finding\"") +
          ",\"section\":" + quoted(rule.section) + ",\"rule\":" + quoted(rule.name) +
@@ -110,7 +110,7 @@ void Checker::Impl::report(const Said& said, Rule rule, std::string expected, st
 void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, TraceTime patience,
                            const char* what) {
   constexpr unsigned kTries = 8;
-  auto const gap = between(tries.last, said.now);
+  const auto gap = between(tries.last, said.now);
   if (tries.count == 0) {
     tries = {.first = said.now, .last = said.now, .first_frame = said.frame.number, .count = 1};
     return;
@@ -130,7 +130,7 @@ void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, Trac
              "after " + seconds(gap) + " s");
     });
   }
-  auto const whole = between(tries.first, said.now);
+  const auto whole = between(tries.first, said.now);
   if (tries.count <= kTries || whole <= patience + slack(patience)) return;
   once(tries.too_often, [&] {
     report(said, Rule::kRetryTooOften, std::string("no more than 8 tries of ") + what,
@@ -153,14 +153,14 @@ void Checker::Impl::owed(const Connection& c, const Tries& tries, const Side& de
 }
 
 void Checker::Impl::follow(const Decoded& frame) {
-  auto const op = frame.frame.header.op();
+  const auto op = frame.frame.header.op();
   if (op == Op::kRequestConnection) return on_request_connection(frame);
   if (op == Op::kConnectionAnswer) return on_connection_answer(frame);
   auto* const c = connection_of(frame);
   if (c == nullptr) return;
   auto& from = side_at(*c, source_of(frame));
   auto& to = c->sides[&from == &c->sides[0] ? 1 : 0];
-  Said const said{frame, frame.frame.header, *c, from, to, frame.time};
+  const Said said{frame, frame.frame.header, *c, from, to, frame.time};
   c->scheduled = c->scheduled || is_scheduled(said.h.op());
   c->mute = !c->certain();
   if (!check_names(said)) return;
@@ -173,7 +173,7 @@ void Checker::Impl::follow(const Decoded& frame) {
 }
 
 void Checker::Impl::dispatch(const Said& said) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   if (wire::consumes_slot(h) && h.op() != Op::kData) spend_slot(said);
   switch (h.op()) {
     case Op::kRequestDisconnect:

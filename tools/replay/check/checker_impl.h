@@ -131,8 +131,8 @@ struct Checker::Impl {
   // Judges what belongs to something of which one fault has been `told`: others follow from it.
   template <typename Judge>
   void once(bool& told, Judge&& judge) {
-    auto const before = faults;
-    auto const outside = std::exchange(hushed, hushed || told);
+    const auto before = faults;
+    const auto outside = std::exchange(hushed, hushed || told);
     judge();
     hushed = outside;
     told = told || faults != before;

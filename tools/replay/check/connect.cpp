@@ -50,20 +50,20 @@ Side side_of(const EndName& end, const MacAddr& mac) {
 // to. Else it may be forgotten, and a repeat of the RC get another.
 // protocol: 5.36
 bool is_promised(const Connection& c, TraceTime now) {
-  auto const& [requester, answerer] = c.sides;
+  const auto& [requester, answerer] = c.sides;
   return requester.heard != kNotYet || between(answerer.heard, now) < kPromised;
 }
 
 }  // namespace
 
 void Checker::Impl::on_request_connection(const Decoded& frame) {
-  auto const& h = frame.frame.header;
+  const auto& h = frame.frame.header;
   if (h.offset == 0) report(frame, Rule::kZeroKey, "I_Key other than 0", "I_Key 0");
-  auto const name = source_of(frame);
+  const auto name = source_of(frame);
   auto* const known = connecting.find(name);
   Connection nobody;
   nobody.sides[0].mac = frame.frame.src;
-  Said const said{frame, h, nobody, nobody.sides[0], nobody.sides[1], frame.time};
+  const Said said{frame, h, nobody, nobody.sides[0], nobody.sides[1], frame.time};
   if (known != nullptr && known->key == h.offset && known->to == frame.frame.dst) {
     if (known->slots != h.param || known->bufsize != h.bufx || known->max_stu != h.sync)
       report(frame, Rule::kSizesChanged,
@@ -78,10 +78,10 @@ void Checker::Impl::on_request_connection(const Decoded& frame) {
 }
 
 void Checker::Impl::on_connection_answer(const Decoded& frame) {
-  auto const& h = frame.frame.header;
-  bool const refused = h.has(wire::flag::kReject);
+  const auto& h = frame.frame.header;
+  const bool refused = h.has(wire::flag::kReject);
   if (!refused && h.offset == 0) report(frame, Rule::kZeroKey, "R_Key other than 0", "R_Key 0");
-  auto const from = source_of(frame), to = target_of(frame);
+  const auto from = source_of(frame), to = target_of(frame);
   auto* const asked = connecting.find(to);
   if (asked == nullptr) {
     if (settled(frame.time)) {
@@ -106,9 +106,9 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
     return;
   }
   // The connection that this RC has made before: another may have its Ports by now.
-  auto const* const before = connections.of_end(to);
-  bool const same = before != nullptr && side_at(*before, to).key == h.d_key;
-  bool const gone = same && before->disconnected();
+  const auto* const before = connections.of_end(to);
+  const bool same = before != nullptr && side_at(*before, to).key == h.d_key;
+  const bool gone = same && before->disconnected();
   auto* const known = connections.find(from, to);
   if (gone && between(before->closed, frame.time) < kLateRc &&
       between(before->closed, frame.time) > kReordering)
@@ -145,25 +145,25 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
 // Who gets a CA that it does not wait for ends it by an RD made of the CA's fields.
 // protocol: 5.9
 void Checker::Impl::note_ghost(const Decoded& answer) {
-  auto const& h = answer.frame.header;
+  const auto& h = answer.frame.header;
   ghosts.put({source_of(answer), target_of(answer)},
              {.sender_key = h.offset, .receiver_key = h.d_key});
 }
 
 bool Checker::Impl::ends_ghost(const Decoded& frame) {
-  auto const& h = frame.frame.header;
-  bool const answer = h.op() == Op::kDisconnectAnswer;
+  const auto& h = frame.frame.header;
+  const bool answer = h.op() == Op::kDisconnectAnswer;
   if (!answer && h.op() != Op::kRequestDisconnect && h.op() != Op::kDisconnectComplete)
     return false;
-  auto const from = source_of(frame), to = target_of(frame);
-  auto const* const ghost = answer ? ghosts.find({from, to}) : ghosts.find({to, from});
+  const auto from = source_of(frame), to = target_of(frame);
+  const auto* const ghost = answer ? ghosts.find({from, to}) : ghosts.find({to, from});
   if (ghost == nullptr) return false;
   return answer ? h.d_key == ghost->receiver_key && h.offset == ghost->sender_key
                 : h.d_key == ghost->sender_key && h.offset == ghost->receiver_key;
 }
 
 void Checker::Impl::answered_again(const Decoded& frame, Connection& c, Side& answerer) {
-  auto const& h = frame.frame.header;
+  const auto& h = frame.frame.header;
   if (answerer.sized &&
       (answerer.slots != h.param || answerer.bufsize != h.bufx || answerer.max_stu != h.sync))
     report(frame, Rule::kSizesChanged,
@@ -178,8 +178,8 @@ void Checker::Impl::answered_again(const Decoded& frame, Connection& c, Side& an
 // The connection that a frame belongs to. nullptr: none, and the reason has been reported.
 // protocol: 5.18
 Connection* Checker::Impl::connection_of(const Decoded& frame) {
-  auto const& h = frame.frame.header;
-  auto const from = source_of(frame), to = target_of(frame);
+  const auto& h = frame.frame.header;
+  const auto from = source_of(frame), to = target_of(frame);
   if (to.port == 0) {  // protocol: 5.3
     report(frame, Rule::kNoPort, "a Port", operation_text(frame));
     return nullptr;
@@ -190,36 +190,36 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
     connections.remove(*c);
     return nullptr;
   }
-  auto const established = [](const Connection* c) {
+  const auto established = [](const Connection* c) {
     return c != nullptr && c->complete && !c->ending;
   };
-  auto const tell = [&](Rule rule, std::string expected, std::string seen) {
+  const auto tell = [&](Rule rule, std::string expected, std::string seen) {
     report(frame, rule, std::move(expected), std::move(seen), options.lossy);
     return nullptr;
   };
   // Who is asked to connect may have lost its CA on the way to the capture.
-  auto const* const asking = connecting.find(to);
-  bool const ca_lost = asking != nullptr && !asking->tries.answered && asking->key == h.d_key &&
+  const auto* const asking = connecting.find(to);
+  const bool ca_lost = asking != nullptr && !asking->tries.answered && asking->key == h.d_key &&
                        asking->to == frame.frame.src;
-  auto const* const mine = ca_lost ? nullptr : connections.of_end(from);
+  const auto* const mine = ca_lost ? nullptr : connections.of_end(from);
   if (established(mine)) {
-    auto const& peer = peer_of(*mine, from);
+    const auto& peer = peer_of(*mine, from);
     if (peer.mac == frame.frame.dst)
       return tell(Rule::kWrongPort, named("D_Port", peer.port), named("D_Port", h.d_port));
   }
-  auto const* const theirs = ca_lost ? nullptr : connections.of_end(to);
+  const auto* const theirs = ca_lost ? nullptr : connections.of_end(to);
   if (established(theirs)) {
-    auto const& peer = peer_of(*theirs, to);
+    const auto& peer = peer_of(*theirs, to);
     return tell(Rule::kWrongPeer, to_string(peer.mac) + ' ' + named("S_Port", peer.port),
                 to_string(frame.frame.src) + ' ' + named("S_Port", h.s_port));
   }
-  if (auto const* const asked = connecting.find(from);
+  if (const auto* const asked = connecting.find(from);
       asked != nullptr && asked->to == frame.frame.dst && !asked->tries.answered)
     return tell(Rule::kNotEstablished, "nothing before the CA", operation_text(frame));
   if (follow_endpoint(frame)) return nullptr;
   if (h.op() == Op::kDisconnectAnswer || h.op() == Op::kDisconnectComplete) {
     if (!settled(frame.time)) return nullptr;
-    bool const answer = h.op() == Op::kDisconnectAnswer;
+    const bool answer = h.op() == Op::kDisconnectAnswer;
     return tell(answer ? Rule::kDaUnasked : Rule::kDcUnasked, answer ? "an RD first" : "a DA first",
                 operation_text(frame));
   }
@@ -235,12 +235,12 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
 
 // protocol: 5.17, 5.18
 bool Checker::Impl::check_names(const Said& said) {
-  auto const op = said.h.op();
+  const auto op = said.h.op();
   if (!check_key(said, said.to, said.h.d_key, "D_Key")) return false;
   if (connection_operation(op))
     return check_key(said, said.from, said.h.offset,
                      op == Op::kDisconnectAnswer ? "R_Key" : "I_Key");
-  auto const stopped = std::max(said.from.rd, said.from.da);
+  const auto stopped = std::max(said.from.rd, said.from.da);
   if (stopped == kNotYet || between(stopped, said.now) <= kReordering) return true;
   once(said.from.after_rd, [&] {
     report(said, Rule::kAfterRd, "connection operations only", operation_text(said.frame));
@@ -266,7 +266,7 @@ bool Checker::Impl::check_key(const Said& said, Side& whose, std::uint32_t seen,
 // protocol: 5.2, 5.11
 void Checker::Impl::on_disconnection(const Said& said) {
   auto& [frame, h, c, from, to, now] = said;
-  auto const first = [seen = said.now](TraceTime& when) {
+  const auto first = [seen = said.now](TraceTime& when) {
     if (when == kNotYet) when = seen;
   };
   switch (h.op()) {
@@ -291,10 +291,10 @@ void Checker::Impl::on_disconnection(const Said& said) {
 
 // protocol: 5.32
 void Checker::Impl::check_last_words(const Said& said) {
-  auto const option = said.frame.frame.option;
+  const auto option = said.frame.frame.option;
   if (said.frame.cut || option.empty()) return;  // a ghost's RD may follow, and has none
   auto& from = said.from;
-  auto const tell = [&](std::string expected) {
+  const auto tell = [&](std::string expected) {
     report(said, Rule::kRdOption, std::move(expected), operation_text(said.frame));
   };
   if (from.rd != kNotYet) {
@@ -316,7 +316,7 @@ void Checker::Impl::say_farewell(Connection& c) {
   if (!c.certain()) return;  // nobody owes an answer for an endpoint
   for (unsigned s = 0; s < 2; ++s) {
     auto& asker = c.sides[s];
-    auto const& debtor = c.sides[1 - s];
+    const auto& debtor = c.sides[1 - s];
     owed(c, asker.disconnecting, debtor, Rule::kRdUnanswered, "RD");
     if (!asker.traffic) continue;
     auto& traffic = *asker.traffic;
@@ -327,7 +327,7 @@ void Checker::Impl::say_farewell(Connection& c) {
       report(frame, Rule::kGNum, named("G_num", *traffic.skipped_get), "it was left out",
              options.lossy || c.lossy);
     }
-    auto const over = [&](const Tries& tries) {  // it need not answer any more
+    const auto over = [&](const Tries& tries) {  // it need not answer any more
       return std::max(debtor.rd, debtor.da) != kNotYet &&
              std::max(debtor.rd, debtor.da) < tries.last;
     };

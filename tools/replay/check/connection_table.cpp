@@ -22,12 +22,12 @@ ConnectionTable::Pair ConnectionTable::pair_of(const EndName& a, const EndName& 
 }
 
 Connection* ConnectionTable::find(const EndName& a, const EndName& b) {
-  auto const at = by_pair_.find(pair_of(a, b));
+  const auto at = by_pair_.find(pair_of(a, b));
   return at == by_pair_.end() ? nullptr : at->second;
 }
 
 Connection* ConnectionTable::of_end(const EndName& end) {
-  auto const at = by_end_.find(end);
+  const auto at = by_end_.find(end);
   return at == by_end_.end() ? nullptr : at->second;
 }
 
@@ -35,9 +35,9 @@ Connection& ConnectionTable::add(Connection connection) {
   if (live_.size() + ending_.size() >= kMostConnections)
     forget_oldest(ending_.empty() ? live_ : ending_);
   connection.ending = false;
-  auto const place = live_.insert(live_.end(), Place{std::move(connection), kNotYet, {}});
+  const auto place = live_.insert(live_.end(), Place{std::move(connection), kNotYet, {}});
   place->self = place;
-  auto const a = end_of(place->sides[0]), b = end_of(place->sides[1]);
+  const auto a = end_of(place->sides[0]), b = end_of(place->sides[1]);
   by_pair_[pair_of(a, b)] = &*place;
   by_end_[a] = by_end_[b] = &*place;
   return *place;
@@ -62,11 +62,11 @@ void ConnectionTable::remove(Connection& connection) {
 
 void ConnectionTable::forget(List& list, List::iterator place) {
   farewell_(*place);
-  auto const a = end_of(place->sides[0]), b = end_of(place->sides[1]);
-  if (auto const at = by_pair_.find(pair_of(a, b)); at != by_pair_.end() && at->second == &*place)
+  const auto a = end_of(place->sides[0]), b = end_of(place->sides[1]);
+  if (const auto at = by_pair_.find(pair_of(a, b)); at != by_pair_.end() && at->second == &*place)
     by_pair_.erase(at);
-  for (auto const& end : {a, b})
-    if (auto const at = by_end_.find(end); at != by_end_.end() && at->second == &*place)
+  for (const auto& end : {a, b})
+    if (const auto at = by_end_.find(end); at != by_end_.end() && at->second == &*place)
       by_end_.erase(at);
   list.erase(place);
 }

@@ -21,7 +21,7 @@ unsigned stu_log2(const Said& said) {
 
 bool answers(const Said& said, const GetRequest& get) {
   if (!get.answer.start || said.h.mx != get.answer.mx) return false;
-  auto const at = address_of(said);
+  const auto at = address_of(said);
   return at >= *get.answer.start && at < *get.answer.start + get.answer.length;
 }
 
@@ -42,15 +42,15 @@ void Checker::Impl::check_last_flags(const Said& said) {
 // changed.
 // protocol: 9.7
 bool Checker::Impl::is_late_repeat(const Decoded& frame) {
-  auto const& h = frame.frame.header;
+  const auto& h = frame.frame.header;
   auto* const c = connections.find(source_of(frame), target_of(frame));
   if (h.op() != wire::Op::kData || c == nullptr) return false;
-  auto const* const landing = side_at(*c, target_of(frame)).with_traffic().landings.find(h.d_id);
+  const auto* const landing = side_at(*c, target_of(frame)).with_traffic().landings.find(h.d_id);
   return landing != nullptr && ahead_of(*landing, h.b_num) < 0;
 }
 
 void Checker::Impl::on_data(const Said& said) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   auto& traffic = said.to.with_traffic();
   auto* const landing = traffic.landings.find(h.d_id);
   // A Transfer here and a region there may have the same number, and a Block and a Get.
@@ -86,8 +86,8 @@ void Checker::Impl::on_data(const Said& said) {
 
 // protocol: 7.6, 9.11
 bool Checker::Impl::check_block_data(const Said& said, Landing& landing) {
-  auto const& h = said.h;
-  auto const ahead = ahead_of(landing, h.b_num);
+  const auto& h = said.h;
+  const auto ahead = ahead_of(landing, h.b_num);
   if (ahead < 0) return true;  // of a Block that is complete: a repeat that came too late
   auto* block = landing.blocks.find(h.b_num);
   if (block == nullptr && !landing.region) {
@@ -100,7 +100,7 @@ bool Checker::Impl::check_block_data(const Said& said, Landing& landing) {
            "B_num below " + std::to_string(landing.b_seq + landing.b_win), named("B_num", h.b_num));
     return false;
   }
-  auto const mx = landing.region ? landing.mx : block->mx;
+  const auto mx = landing.region ? landing.mx : block->mx;
   if (h.mx != mx) {
     report(said, Rule::kWrongMx, named("R_Mx", mx), named("R_Mx", h.mx));
     return false;
@@ -112,7 +112,7 @@ bool Checker::Impl::check_block_data(const Said& said, Landing& landing) {
     put.mx = mx;
     block = &landing.blocks.put(h.b_num, std::move(put));
   }
-  auto const low = landing.region ? landing.start : *block->start;
+  const auto low = landing.region ? landing.start : *block->start;
   if (!place(said, *block, low, low + (landing.region ? *landing.t_len : block->length)))
     return false;
   check_bytes(said, *block);
@@ -122,10 +122,10 @@ bool Checker::Impl::check_block_data(const Said& said, Landing& landing) {
 // protocol: 9.7
 void Checker::Impl::check_bytes(const Said& said, Block& block) {
   if (said.frame.cut || disturbed(said)) return;
-  auto const& stu = said.frame.frame.stu;
-  auto const sum =
+  const auto& stu = said.frame.frame.stu;
+  const auto sum =
       std::hash<std::string_view>()({reinterpret_cast<const char*>(stu.data()), stu.size()});
-  auto const [at, fresh] = block.sums.try_emplace(said.h.param, sum);
+  const auto [at, fresh] = block.sums.try_emplace(said.h.param, sum);
   if (at->second == sum) return;
   at->second = sum;
   report(said, Rule::kBytesChanged, "STU " + std::to_string(said.h.param) + " as it was before",
@@ -134,14 +134,14 @@ void Checker::Impl::check_bytes(const Said& said, Block& block) {
 
 // protocol: 7.6, 8.7
 bool Checker::Impl::check_buffer(const Said& said) {
-  auto const length = said.frame.frame.stu.size();
-  auto const bufsize = std::uint64_t{1} << said.to.bufsize;
+  const auto length = said.frame.frame.stu.size();
+  const auto bufsize = std::uint64_t{1} << said.to.bufsize;
   if (said.h.offset >= bufsize) {
     report(said, Rule::kBadOffset, "R_Offset below " + std::to_string(bufsize),
            named("R_Offset", said.h.offset));
     return false;
   }
-  auto const longest = std::uint64_t{1} << std::min(said.to.max_stu, said.from.max_stu);
+  const auto longest = std::uint64_t{1} << std::min(said.to.max_stu, said.from.max_stu);
   if (length > longest) {
     report(said, Rule::kStuTooLong, "at most " + std::to_string(longest) + " bytes",
            std::to_string(length));
@@ -157,15 +157,15 @@ bool Checker::Impl::check_buffer(const Said& said) {
 
 // `low` to `high`: the bytes that its grant covers.
 bool Checker::Impl::place(const Said& said, Block& block, std::uint64_t low, std::uint64_t high) {
-  auto const& h = said.h;
-  auto const at = address_of(said);
-  auto const length = said.frame.frame.stu.size();
+  const auto& h = said.h;
+  const auto at = address_of(said);
+  const auto length = said.frame.frame.stu.size();
   if (at < low || at + length > high) {
     report(said, Rule::kOutsideGrant, bytes_text(low, high - low) + ", or a part of them",
            bytes_text(at, length));
     return false;
   }
-  auto const of_block = static_cast<std::uint16_t>(h.op_flags & (flag::kOrder | flag::kSilent));
+  const auto of_block = static_cast<std::uint16_t>(h.op_flags & (flag::kOrder | flag::kSilent));
   if (!block.flags) block.flags = of_block;
   if (*block.flags != of_block)
     report(said, Rule::kBlockFlags, "Order and Silent as on the Block's other STUs",
@@ -183,13 +183,13 @@ bool Checker::Impl::place(const Said& said, Block& block, std::uint64_t low, std
 
 // protocol: 8.2, 8.3, 8.6
 bool Checker::Impl::check_tiling(const Said& said, Block& block) {
-  auto const& h = said.h;
-  auto const log2 = stu_log2(said);
-  auto const size = std::uint64_t{1} << log2;
-  auto const at = address_of(said);
-  auto const length = said.frame.frame.stu.size();
-  bool const last = h.has(flag::kLast);
-  auto const wrong = [&](Rule rule, std::string expected) {
+  const auto& h = said.h;
+  const auto log2 = stu_log2(said);
+  const auto size = std::uint64_t{1} << log2;
+  const auto at = address_of(said);
+  const auto length = said.frame.frame.stu.size();
+  const bool last = h.has(flag::kLast);
+  const auto wrong = [&](Rule rule, std::string expected) {
     report(
         said, rule, std::move(expected),
         "STU " + std::to_string(h.param) + (last ? " with Last, " : ", ") + bytes_text(at, length));
@@ -210,8 +210,8 @@ bool Checker::Impl::check_tiling(const Said& said, Block& block) {
   if (h.param != 0 && at % size != 0) return wrong(Rule::kStuPlace, "the beginning of a tile");
   if (at % size + length > size)
     return wrong(Rule::kStuLength, "at most " + std::to_string(size - at % size) + " bytes there");
-  auto const end = at + length;
-  bool const block_ends = block.exact && end == *block.start + block.length;
+  const auto end = at + length;
+  const bool block_ends = block.exact && end == *block.start + block.length;
   if (last && block.exact && !block_ends)
     return wrong(Rule::kLastStu,
                  "Last on the STU that ends at " + hex(*block.start + block.length));

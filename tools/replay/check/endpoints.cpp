@@ -40,7 +40,7 @@ void adopt_sizes(Connection& pair, const Endpoint& endpoint) {
 
 // True: the frame is none of a connection's.
 bool Checker::Impl::follow_endpoint(const Decoded& frame) {
-  auto const& h = frame.frame.header;
+  const auto& h = frame.frame.header;
   auto* endpoint = endpoints.find(target_of(frame));
   if (ends_connection(h.op())) {
     if (endpoint == nullptr || !endpoint->certain) return false;
@@ -56,7 +56,7 @@ bool Checker::Impl::follow_endpoint(const Decoded& frame) {
   Connection pair;
   pair.sides[0].mac = frame.frame.src;
   pair.sides[1].mac = frame.frame.dst;
-  Said const said{frame, h, pair, pair.sides[0], pair.sides[1], frame.time};
+  const Said said{frame, h, pair, pair.sides[0], pair.sides[1], frame.time};
   if (!check_endpoint_key(said, *endpoint)) return endpoint->certain;
   recognize(frame, *endpoint);
   pair.mute = !endpoint->certain;
@@ -76,11 +76,11 @@ void Checker::Impl::recognize(const Decoded& frame, Endpoint& endpoint) {
 // comes back. False: the frame is not for the endpoint that is there now.
 // protocol: 11.2
 bool Checker::Impl::check_endpoint_key(const Said& said, Endpoint& endpoint) {
-  auto const key = said.h.d_key;
-  auto const sender = source_of(said.frame);
+  const auto key = said.h.d_key;
+  const auto sender = source_of(said.frame);
   if (endpoint.key == key) return true;
   if (endpoint.key && endpoint.key_before == key) {
-    bool const stale = sender != endpoint.key_by && between(endpoint.key_since, said.now) < kTold;
+    const bool stale = sender != endpoint.key_by && between(endpoint.key_since, said.now) < kTold;
     if (stale) return false;
     Decoded wrong;
     wrong.number = endpoint.key_frame;
@@ -103,11 +103,11 @@ bool Checker::Impl::check_endpoint_key(const Said& said, Endpoint& endpoint) {
 
 // protocol: 11.6, 11.7
 void Checker::Impl::on_endpoint_data(const Said& said, Endpoint& endpoint) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   check_last_flags(said);
   if (h.mx == 0) return report(said, Rule::kMxZero, "an Mx other than 0", "R_Mx 0");
-  bool const guessed = !endpoint.sizes.stu_known();
-  auto const stu = SeenStu::of(h, said.frame.frame.stu.size());
+  const bool guessed = !endpoint.sizes.stu_known();
+  const auto stu = SeenStu::of(h, said.frame.frame.stu.size());
   if (!endpoint.sizes.allow(stu))
     return report(said, Rule::kStuLength, "an STU of the size that others had",
                   operation_text(said.frame));
@@ -118,8 +118,8 @@ void Checker::Impl::on_endpoint_data(const Said& said, Endpoint& endpoint) {
       report(said, Rule::kBlockMx, named("R_Mx", sent->block.mx) + ", as in the Block's others",
              named("R_Mx", h.mx));
     });
-  auto const before = std::exchange(sent->newest, stu);
-  bool const first = std::exchange(sent->sent, said.now) == kNotYet;
+  const auto before = std::exchange(sent->newest, stu);
+  const bool first = std::exchange(sent->sent, said.now) == kNotYet;
   if (!endpoint.sizes.stu_known()) return;
   if (!endpoint.sizes.bufsize() && !first && before.bufx != stu.bufx) {
     if (!endpoint.sizes.span(before, stu))
@@ -142,16 +142,16 @@ void Checker::Impl::on_endpoint_data(const Said& said, Endpoint& endpoint) {
 
 // The Block that an STU belongs to, begun if it is new.
 SentBlock& Checker::Impl::sent_block(const Said& said, Endpoint& endpoint) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   auto* const known = endpoint.blocks.find(name_of(said));
   bool fresh = known == nullptr;
   if (known != nullptr && known->whole != kNotYet) {
-    bool const other =
+    const bool other =
         known->block.mx != h.mx ||
         (h.param == 0 &&
          known->block.start != Address{h.bufx, h.offset}.linear(
                                    endpoint.sizes.bufsize().value_or(wire::kMaxBufsize)));
-    bool const rested = between(known->whole, said.now) >= kNameRests;
+    const bool rested = between(known->whole, said.now) >= kNameRests;
     if (other && !rested) {
       report(said, Rule::kBlockName, "a name that no Block of the last 4 s had",
              operation_text(said.frame));

@@ -40,7 +40,7 @@ void Checker::Impl::check_form(const Decoded& frame) {
                       "-byte frame's beginning is there; capture with -s 0");
   if (frame.reason != DropReason::kNone) {
     if (frame.reason == DropReason::kBadChecksum && is_late_repeat(frame)) return;
-    for (auto const& form : kFormRules)
+    for (const auto& form : kFormRules)
       if (form.reason == frame.reason)
         report(frame, form.rule, std::string(text_of(form.rule).text), what_is_wrong(frame));
     return;
@@ -55,9 +55,9 @@ void Checker::Impl::check_form(const Decoded& frame) {
 // protocol: 2.4, 2.5
 void Checker::Impl::check_encapsulation(const Decoded& frame) {
   constexpr std::size_t kShort = wire::kMinPayload - wire::kHeaderSize;
-  bool const data = frame.frame.header.op() == Op::kData;
-  auto const length = frame.frame.stu.size() + frame.frame.append.size();
-  bool const wants_snap = data && length < kShort;
+  const bool data = frame.frame.header.op() == Op::kData;
+  const auto length = frame.frame.stu.size() + frame.frame.append.size();
+  const bool wants_snap = data && length < kShort;
   if (wants_snap && !frame.frame.snap)
     report(frame, Rule::kShortStuSnap, "802.3 + SNAP",
            "Ethernet II with " + std::to_string(length) + " bytes behind the header");
@@ -69,33 +69,33 @@ void Checker::Impl::check_encapsulation(const Decoded& frame) {
 // A GET that is refused is the GET itself, sent back: what stood on it is its sender's.
 // protocol: 9.17
 std::uint16_t Checker::Impl::flags_sent_back(const Decoded& frame) {
-  auto const& h = frame.frame.header;
+  const auto& h = frame.frame.header;
   if (h.op() != Op::kGet || !h.has(wire::flag::kReject)) return 0;
   auto* const c = connections.find(source_of(frame), target_of(frame));
   if (c == nullptr) return 0;
-  auto const* const get = side_at(*c, target_of(frame)).with_traffic().gets.find(h.s_id);
+  const auto* const get = side_at(*c, target_of(frame)).with_traffic().gets.find(h.s_id);
   return get == nullptr ? 0 : get->header.op_flags;
 }
 
 // protocol: 3.3, 3.9, 3.14
 void Checker::Impl::check_unused(const Decoded& frame) {
-  auto const& h = frame.frame.header;
-  auto const unused = [&](std::string_view name, std::uint64_t value) {
+  const auto& h = frame.frame.header;
+  const auto unused = [&](std::string_view name, std::uint64_t value) {
     if (value == 0) return;
     report(frame, Rule::kUnusedField,
            std::string(name) + " 0, which " + op_name(h) + " does not use",
            std::string(name) + ' ' + hex(value));
   };
-  bool const refusal = h.has(wire::flag::kReject) && h.op() == Op::kConnectionAnswer;
+  const bool refusal = h.has(wire::flag::kReject) && h.op() == Op::kConnectionAnswer;
   std::array<bool, 8> used{};
-  for (auto const& named : fields_of(h.op())) {
+  for (const auto& named : fields_of(h.op())) {
     if (named.word == Field::kTLen)
       used[static_cast<std::size_t>(Field::kSync)] = used[static_cast<std::size_t>(Field::kBNum)] =
           true;
     else
       used[static_cast<std::size_t>(named.word)] = named.name != "EtherType";
   }
-  for (auto const field : {Field::kParam, Field::kMx, Field::kBufx, Field::kOffset, Field::kSync,
+  for (const auto field : {Field::kParam, Field::kMx, Field::kBufx, Field::kOffset, Field::kSync,
                            Field::kBNum, Field::kDId, Field::kSId})
     if (!used[static_cast<std::size_t>(field)]) unused(header_name(field), wire::word_of(h, field));
   if (h.op() == Op::kRequestConnection) {
@@ -105,8 +105,8 @@ void Checker::Impl::check_unused(const Decoded& frame) {
   // protocol: 5.6
   if (refusal && h.s_port != 0)
     report(frame, Rule::kRejectPort, "R_Port 0", named("R_Port", h.s_port));
-  auto const extra = h.op_flags & wire::kFlagsMask & ~used_flags(h.op()) & ~flags_sent_back(frame);
-  for (auto const& named : flag_names())
+  const auto extra = h.op_flags & wire::kFlagsMask & ~used_flags(h.op()) & ~flags_sent_back(frame);
+  for (const auto& named : flag_names())
     if ((extra & named.flag) != 0)
       report(frame, Rule::kUnusedFlag, "no " + std::string(named.name) + " on " + op_name(h),
              operation_text(frame));

@@ -19,7 +19,7 @@ std::uint64_t length_of(const wire::Header& h) {
 }  // namespace
 
 void Checker::Impl::on_get(const Said& said) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   if (h.has(wire::flag::kReject)) {  // protocol: 9.17
     auto& gets = said.to.with_traffic().gets;
     if (auto* const get = gets.find(h.s_id))
@@ -37,9 +37,9 @@ void Checker::Impl::on_get(const Said& said) {
 
 // protocol: 7.15, 7.17
 void Checker::Impl::on_get_request(const Said& said) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   auto& traffic = said.from.with_traffic();
-  bool const fetch = h.function() != Function::kGet;
+  const bool fetch = h.function() != Function::kGet;
   if (fetch && (h.param != kOperand || h.offset % kOperand != 0))
     report(said, Rule::kFetchOperand, "8 bytes at a multiple of 8", operation_text(said.frame));
   if (auto* const known = traffic.gets.find(h.s_id)) {
@@ -54,10 +54,10 @@ void Checker::Impl::on_get_request(const Said& said) {
   }
   if (said.to.sized) {
     auto& landings = said.to.with_traffic().landings;
-    auto const* const region = landings.find(h.d_id);
-    auto const at = Address{h.bufx, h.offset}.linear(said.to.bufsize);
-    bool const known = region != nullptr && region->region;
-    bool const inside = known && at >= region->start &&
+    const auto* const region = landings.find(h.d_id);
+    const auto at = Address{h.bufx, h.offset}.linear(said.to.bufsize);
+    const bool known = region != nullptr && region->region;
+    const bool inside = known && at >= region->start &&
                         at + length_of(h) <= region->start + region->t_len.value_or(0);
     if (!inside && (known || (said.c.complete && !landings.forgot())))
       report(said, Rule::kGetOutside, "a region that an MRA opened", operation_text(said.frame));
@@ -78,7 +78,7 @@ void Checker::Impl::on_get_request(const Said& said) {
   traffic.gets.put(h.s_id, std::move(get));
   if (traffic.gets.size() <= kMostGets) return;
   std::size_t outstanding = 0;
-  for (auto const& [g_num, other] : traffic.gets)
+  for (const auto& [g_num, other] : traffic.gets)
     outstanding += !other.tries.answered && !other.taken_back ? 1 : 0;
   if (outstanding > kMostGets)
     report(said, Rule::kTooManyGets, "at most 64 outstanding", std::to_string(outstanding));
@@ -87,7 +87,7 @@ void Checker::Impl::on_get_request(const Said& said) {
 // A number that was skipped may still come, where the link reorders.
 // protocol: 9.16
 void Checker::Impl::note_g_num(const Said& said, Traffic& traffic) {
-  auto const g_num = said.h.s_id;
+  const auto g_num = said.h.s_id;
   if (traffic.skipped_get == g_num) {
     traffic.skipped_get.reset();
     return;
@@ -108,7 +108,7 @@ void Checker::Impl::note_g_num(const Said& said, Traffic& traffic) {
 
 // protocol: 9.12, 9.15
 void Checker::Impl::on_get_data(const Said& said, GetRequest& get) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   get.tries.answered = true;
   if (h.has(wire::flag::kSilent) != get.header.has(wire::flag::kSilent))
     report(
@@ -119,13 +119,13 @@ void Checker::Impl::on_get_data(const Said& said, GetRequest& get) {
     return report(said, Rule::kWrongMx, named("R_Mx", get.answer.mx), named("R_Mx", h.mx));
   if (!get.answer.start || !said.from.sized) return;
   if (!check_buffer(said)) return;
-  auto const low = *get.answer.start;
+  const auto low = *get.answer.start;
   if (!place(said, get.answer, low, low + get.answer.length)) return;
   if (get.header.function() == Function::kGet || said.frame.cut ||
       said.frame.frame.stu.size() != kOperand)
     return;
-  auto const* const bytes = said.frame.frame.stu.data();
-  auto const value = std::uint64_t{wire::load32(bytes)} << 32 | wire::load32(bytes + 4);
+  const auto* const bytes = said.frame.frame.stu.data();
+  const auto value = std::uint64_t{wire::load32(bytes)} << 32 | wire::load32(bytes + 4);
   if (!get.value) get.value = value;
   if (*get.value != value)
     report(said, Rule::kFetchOnce, named_hex("the value", *get.value) + " once more",

@@ -19,10 +19,10 @@ bool continues(const Landing& known, bool region, std::uint32_t i_id) {
 
 // protocol: 7.13
 void Checker::Impl::on_region(const Said& said) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   auto& requests = said.to.with_traffic().requests;
   auto* const request = requests.find(h.d_id);
-  bool const asked = request != nullptr && request->op == wire::Op::kRequestMemoryRegion;
+  const bool asked = request != nullptr && request->op == wire::Op::kRequestMemoryRegion;
   if (!asked && said.c.complete && !requests.forgot())
     report(said, Rule::kAnswerUnasked, "the I_id of an RMR", operation_text(said.frame));
   if (h.has(wire::flag::kReject)) {
@@ -56,7 +56,7 @@ void Checker::Impl::on_region(const Said& said) {
 }
 
 void Checker::Impl::on_clear_to_send(const Said& said) {
-  auto const& [frame, h, c, from, to, now] = said;
+  const auto& [frame, h, c, from, to, now] = said;
   if (h.mx == 0) report(said, Rule::kMxZero, "an Mx other than 0", "R_Mx 0");
   if (h.s_id == wire::kNoId) report(said, Rule::kIdNone, "an R_id", "0xffffffff");
   if (!from.sized) return;
@@ -65,14 +65,14 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
     report(said, Rule::kGrantOffset, "R_Offset below 2^" + std::to_string(from.bufsize),
            named_hex("R_Offset", h.offset));
   if (to.sized) {  // protocol: 3.12
-    auto const most =
+    const auto most =
         stu_size_log2(from.max_stu, to.max_stu, from.bufsize) + wire::kMaxStusOfBlockLog2;
     if (h.param > most)
       report(said, Rule::kStusOfBlock, "Blocksize of at most " + std::to_string(most),
              named("Blocksize", h.param));
   }
   auto* const request = to.with_traffic().requests.find(h.d_id);
-  bool const offered = request != nullptr && request->op == wire::Op::kRequestToSend;
+  const bool offered = request != nullptr && request->op == wire::Op::kRequestToSend;
   if (offered) request->tries.answered = true;
   // protocol: 9.4
   if (offered && h.param > request->max_block)
@@ -100,17 +100,17 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   if (ahead_of(*landing, h.b_num) < 0) return;  // it is complete
   // protocol: 7.9
   auto length = std::uint64_t{1} << *landing->blocksize;
-  auto const begins = std::uint64_t{h.b_num} << *landing->blocksize;
+  const auto begins = std::uint64_t{h.b_num} << *landing->blocksize;
   if (landing->t_len) {
-    bool const empty = *landing->t_len == 0 && h.b_num == 0;
+    const bool empty = *landing->t_len == 0 && h.b_num == 0;
     if (begins >= *landing->t_len && !empty)
       return report(said, Rule::kGrantBeyond, "a Block of T_len " + std::to_string(*landing->t_len),
                     named("B_num", h.b_num));
     length = std::min(length, *landing->t_len - begins);
   }
-  auto const start = Address{h.bufx, h.offset}.linear(from.bufsize);
+  const auto start = Address{h.bufx, h.offset}.linear(from.bufsize);
   auto* block = landing->blocks.find(h.b_num);
-  bool const again = block != nullptr && block->start == start && block->mx == h.mx;
+  const bool again = block != nullptr && block->start == start && block->mx == h.mx;
   // protocol: 9.5
   if (!again && h.sync != 0 && c.complete)
     report(said, Rule::kFOffset, "F_Offset 0 in a Block's first CTS",
@@ -119,7 +119,7 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
     report(said, Rule::kFOffset, "F_Offset below " + std::to_string(length),
            named("F_Offset", h.sync));
   if (again) {  // protocol: 10.3
-    auto const gap = between(block->granted, now);
+    const auto gap = between(block->granted, now);
     if (!disturbed(said) && gap > kLinkCopies && gap < kLeastDataTimeout - kLeastDataTimeout / 5)
       report(said, Rule::kCtsTooSoon, "a repeated CTS after 1 ms", "after " + seconds(gap) + " s");
     block->granted = now;

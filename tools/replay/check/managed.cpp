@@ -35,8 +35,8 @@ std::uint64_t as_block(std::uint32_t b_num) {
 
 // The beginning of a Block's bytes; empty: not in this frame.
 Bytes beginning(const Said& said, std::size_t length) {
-  auto const& stu = said.frame.frame.stu;
-  bool const there = said.h.param == 0 && !said.frame.cut && stu.size() >= length;
+  const auto& stu = said.frame.frame.stu;
+  const bool there = said.h.param == 0 && !said.frame.cut && stu.size() >= length;
   return there ? stu.first(length) : Bytes{};
 }
 
@@ -70,7 +70,7 @@ void Checker::Impl::on_managed_request(const Said& said, Request& request, bool 
 // protocol: 9.32
 void Checker::Impl::check_write_window(const Said& said, Request& request) {
   request.begun = messages_of(said.from).writes++;
-  for (auto const& [i_id, older] : said.from.with_traffic().requests) {
+  for (const auto& [i_id, older] : said.from.with_traffic().requests) {
     if (older.op != wire::Op::kRequestToSend || older.over || &older == &request) continue;
     if (request.begun > older.begun + kMostWrites)
       report(said, Rule::kWriteWindow,
@@ -85,13 +85,13 @@ void Checker::Impl::check_write_window(const Said& said, Request& request) {
 void Checker::Impl::note_message(const Said& said, std::uint32_t number, std::uint64_t what) {
   auto& messages = messages_of(said.from);
   messages.missing.erase(number);
-  if (auto const* const known = messages.known.find(number); known != nullptr && *known != what)
+  if (const auto* const known = messages.known.find(number); known != nullptr && *known != what)
     return report(said, Rule::kMessageNumber, "a number of its own",
                   named("message", number) + " once more");
   messages.known.put(number, what);
-  auto const ahead = static_cast<std::int32_t>(number - messages.newest);
+  const auto ahead = static_cast<std::int32_t>(number - messages.newest);
   if (ahead <= 0) return;
-  auto const first = std::max(
+  const auto first = std::max(
       messages.newest + 1, number - std::min<std::uint32_t>(static_cast<std::uint32_t>(ahead), 64));
   for (auto between = first; between != number; ++between)
     messages.missing.put(between, {said.frame.number, said.now});
@@ -100,7 +100,7 @@ void Checker::Impl::note_message(const Said& said, std::uint32_t number, std::ui
 
 void Checker::Impl::miss_messages(const Connection& c, const Side& side) {
   if (!side.traffic || !side.traffic->messages) return;
-  for (auto const& [number, missing] : side.traffic->messages->missing) {
+  for (const auto& [number, missing] : side.traffic->messages->missing) {
     if (between(missing.at, side.heard) <= kReordering) continue;
     Decoded frame;
     frame.number = missing.frame;
@@ -114,7 +114,7 @@ void Checker::Impl::miss_messages(const Connection& c, const Side& side) {
 void Checker::Impl::check_withdrawal(const Said& said, const Request& ended) {
   if (!said.c.managed || said.frame.cut || ended.op != wire::Op::kRequestToSend || ended.word == 0)
     return;
-  if (auto const word = option_word(said.frame); word != ended.word)
+  if (const auto word = option_word(said.frame); word != ended.word)
     report(said, Rule::kMessageWithdrawn, named("message", ended.word) + " in the option payload",
            word == 0 ? "none" : named("message", word));
 }
@@ -122,8 +122,8 @@ void Checker::Impl::check_withdrawal(const Said& said, const Request& ended) {
 // protocol: 9.34, 9.35
 void Checker::Impl::check_managed_end(const Said& said) {
   if (!said.c.managed) return;
-  auto const* const words = said.frame.frame.option.data();
-  auto const mark = wire::load32(words), why = wire::load32(words + 4);
+  const auto* const words = said.frame.frame.option.data();
+  const auto mark = wire::load32(words), why = wire::load32(words + 4);
   if (mark != kEndMark || (why != kBrokenOff && why != kNoReceive))
     return report(said, Rule::kManagedEnd, named_hex("mark", kEndMark) + " and 1 or 2",
                   named_hex("mark", mark) + " and " + std::to_string(why));
@@ -135,10 +135,10 @@ void Checker::Impl::check_managed_end(const Said& said) {
 bool Checker::Impl::has_message_waiting(const Said& said) {
   if (messages_of(said.to).eager != messages_of(said.from).taken) return true;
   auto& landings = said.from.with_traffic().landings;
-  for (auto const& [i_id, offer] : said.to.with_traffic().requests) {
+  for (const auto& [i_id, offer] : said.to.with_traffic().requests) {
     if (offer.op != wire::Op::kRequestToSend || offer.over || offer.word == 0) continue;
     bool granted = false;
-    for (auto const& [r_id, landing] : landings)
+    for (const auto& [r_id, landing] : landings)
       granted = granted || (!landing.region && landing.i_id == i_id);
     if (!granted) return true;
   }
@@ -147,10 +147,10 @@ bool Checker::Impl::has_message_waiting(const Said& said) {
 
 // protocol: 9.25
 void Checker::Impl::check_outstanding(const Said& said, Landing& landing, const Request& offer) {
-  auto const most = std::max(offer.cts_req, 1U);
+  const auto most = std::max(offer.cts_req, 1U);
   if (!said.c.managed || landing.blocks.size() <= most) return;
   std::size_t open = 0;
-  for (auto const& [b_num, block] : landing.blocks) open += block.whole() ? 0 : 1;
+  for (const auto& [b_num, block] : landing.blocks) open += block.whole() ? 0 : 1;
   if (open > most)
     report(said, Rule::kGrantsOutstanding, "at most " + std::to_string(most) + " Blocks open",
            std::to_string(open));
@@ -159,26 +159,26 @@ void Checker::Impl::check_outstanding(const Said& said, Landing& landing, const 
 // protocol: 9.29, 9.31
 void Checker::Impl::on_managed_region(const Said& said, const Request& asked) {
   if (!said.c.managed || asked.word == 0 || said.frame.cut) return;
-  auto const& h = said.h;
+  const auto& h = said.h;
   if (h.t_len() < asked.t_len)
     report(said, Rule::kRegionTerms, "T_len of at least " + std::to_string(asked.t_len),
            named("T_len", h.t_len()));
-  auto const terms = said.frame.frame.option;
+  const auto terms = said.frame.frame.option;
   constexpr std::size_t kAccessAt = 8;
   if (terms.empty())
     report(said, Rule::kRegionTerms, "an option payload with the region's terms", "none");
-  else if (auto const access = wire::load32(terms.data() + kAccessAt); (access & ~kAccess) != 0)
+  else if (const auto access = wire::load32(terms.data() + kAccessAt); (access & ~kAccess) != 0)
     report(said, Rule::kRegionTerms, "4 Get, 8 Put and 16 FetchOp only", named("access", access));
   if (asked.word == kRingName && h.t_len() != kRingSize)
     report(said, Rule::kEagerSlot, "a ring of 65536 bytes", named("T_len", h.t_len()));
 }
 
 void Checker::Impl::on_managed_data(const Said& said, Landing& landing) {
-  auto const& h = said.h;
-  auto const* const block = landing.blocks.find(h.b_num);
+  const auto& h = said.h;
+  const auto* const block = landing.blocks.find(h.b_num);
   if (block == nullptr) return;  // it is complete
-  auto const* const offer = said.from.with_traffic().requests.find(landing.i_id);
-  bool const first = !landing.region && h.b_num == 0 && offer != nullptr && offer->word == 1;
+  const auto* const offer = said.from.with_traffic().requests.find(landing.i_id);
+  const bool first = !landing.region && h.b_num == 0 && offer != nullptr && offer->word == 1;
   if (first) on_hello(said);
   if (!said.c.managed) return;
   if (landing.region) {
@@ -197,7 +197,7 @@ void Checker::Impl::on_managed_data(const Said& said, Landing& landing) {
 // protocol: 9.27
 void Checker::Impl::on_managed_put(const Said& said, Landing& landing) {
   constexpr std::uint32_t kAskOnce = 32;
-  auto const& h = said.h;
+  const auto& h = said.h;
   landing.not_asked = h.has(flag::kSendState) ? 0 : landing.not_asked + 1;
   if (h.has(flag::kSilent) != h.has(flag::kInterrupt) && landing.not_asked < kAskOnce) return;
   report(said, Rule::kPutFlags, "Silent or Interrupt, and Send_state on one in 32",
@@ -208,9 +208,9 @@ void Checker::Impl::on_managed_put(const Said& said, Landing& landing) {
 // protocol: 9.30
 void Checker::Impl::on_hello(const Said& said) {
   auto& c = said.c;
-  auto const head = beginning(said, kHelloHead);
+  const auto head = beginning(said, kHelloHead);
   if (head.empty()) return;
-  bool const hello = wire::load32(head.data()) == kHelloMagic;
+  const bool hello = wire::load32(head.data()) == kHelloMagic;
   if (!c.managed) {
     if (!hello) return;
     c.managed = true;
@@ -219,11 +219,11 @@ void Checker::Impl::on_hello(const Said& said) {
     messages.newest = 1;
     messages.writes = 1;
   }
-  auto const word = wire::load32(head.data() + 4);
-  auto const kind = word & 0xffff, version = word >> 16;
-  auto const length = wire::load32(head.data() + 8);
-  bool const asks = index_of(said) == c.asker;
-  bool const legal = hello && version == kHelloVersion && length <= kMostPrivate &&
+  const auto word = wire::load32(head.data() + 4);
+  const auto kind = word & 0xffff, version = word >> 16;
+  const auto length = wire::load32(head.data() + 8);
+  const bool asks = index_of(said) == c.asker;
+  const bool legal = hello && version == kHelloVersion && length <= kMostPrivate &&
                      (asks ? kind == kRequest : kind == kAccept || kind == kReject);
   if (!legal)
     return report(said, Rule::kHello,
@@ -239,28 +239,28 @@ void Checker::Impl::on_hello(const Said& said) {
 
 // protocol: 9.31
 void Checker::Impl::on_eager(const Said& said, Landing& ring, const Block& block) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   auto& messages = messages_of(said.from);
-  auto const length = said.frame.frame.stu.size();
+  const auto length = said.frame.frame.stu.size();
   if (h.has(flag::kLast) && !h.has(flag::kInterrupt))
     report(said, Rule::kEagerSlot, "Interrupt on a short message", operation_text(said.frame));
-  auto const at = (std::uint64_t{h.bufx} << said.to.bufsize) + h.offset;
-  if (auto const head = beginning(said, kEagerHead); !head.empty()) {
-    auto const slot = h.b_num % kSlots;
+  const auto at = (std::uint64_t{h.bufx} << said.to.bufsize) + h.offset;
+  if (const auto head = beginning(said, kEagerHead); !head.empty()) {
+    const auto slot = h.b_num % kSlots;
     if (at != ring.start + std::uint64_t{slot} * kSlotSize)
       report(said, Rule::kEagerSlot, named("slot", slot),
              "the place " + named("of byte", at - ring.start));
-    auto const taken = messages_of(said.to).taken;
+    const auto taken = messages_of(said.to).taken;
     if (h.b_num - taken >= kSlots)
       report(said, Rule::kEagerSlot, "no short message, as 16 are not taken",
              named("B_num", h.b_num) + " and " + named("taken", taken));
-    auto const number = wire::load32(head.data());
+    const auto number = wire::load32(head.data());
     ring.told_length = {h.b_num, std::uint64_t{kEagerHead} + wire::load32(head.data() + 4)};
     messages.eager = std::max(messages.eager, h.b_num + 1);
     note_message(said, number, as_block(h.b_num));
     note_taken(said, wire::load32(head.data() + 12));
   }
-  bool const told = ring.told_length && ring.told_length->first == h.b_num && block.start;
+  const bool told = ring.told_length && ring.told_length->first == h.b_num && block.start;
   if (told && h.has(flag::kLast) && at + length - *block.start != ring.told_length->second)
     report(said, Rule::kEagerSlot, std::to_string(ring.told_length->second) + " bytes, as it says",
            std::to_string(at + length - *block.start));
@@ -271,7 +271,7 @@ void Checker::Impl::on_notice(const Said& said) {
 }
 
 void Checker::Impl::note_taken(const Said& said, std::uint32_t count) {
-  auto const sent = messages_of(said.to).eager;
+  const auto sent = messages_of(said.to).eager;
   auto& mine = messages_of(said.from);
   if (static_cast<std::int32_t>(count - sent) > 0)
     return report(said, Rule::kEagerSlot, "at most " + std::to_string(sent) + " taken",

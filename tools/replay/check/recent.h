@@ -14,7 +14,7 @@ template <typename Key, typename Value, std::size_t kCapacity, typename Hash = s
 class Recent {
  public:
   Value* find(const Key& key) {
-    auto const at = index_.find(key);
+    const auto at = index_.find(key);
     return at == index_.end() ? nullptr : &at->second->second;
   }
   // Replaces what has that key.
@@ -30,7 +30,7 @@ class Recent {
     return order_.back().second;
   }
   void erase(const Key& key) {
-    auto const at = index_.find(key);
+    const auto at = index_.find(key);
     if (at == index_.end()) return;
     order_.erase(at->second);
     index_.erase(at);

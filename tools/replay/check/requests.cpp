@@ -21,7 +21,7 @@ std::uint32_t option_word(const Decoded& frame) {
 
 // protocol: 9.1, 9.9
 void Checker::Impl::on_request(const Said& said) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   auto& requests = said.from.with_traffic().requests;
   if (h.s_id == wire::kNoId) return report(said, Rule::kIdNone, "an I_id", "0xffffffff");
   if (h.op() == Op::kRequestToSend && h.d_id != wire::kNoId) {
@@ -45,7 +45,7 @@ void Checker::Impl::on_request(const Said& said) {
   made.cts_req = h.param;
   made.word = option_word(said.frame);
   auto* known = requests.find(h.s_id);
-  bool const fresh = known == nullptr || known->over;
+  const bool fresh = known == nullptr || known->over;
   if (fresh) {
     known = &requests.put(h.s_id, made);
   } else if (known->op != made.op || known->t_len != made.t_len ||
@@ -58,7 +58,7 @@ void Checker::Impl::on_request(const Said& said) {
 
 // protocol: 9.2
 void Checker::Impl::on_answer(const Said& said) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   auto& requests = said.to.with_traffic().requests;
   auto* const request = requests.find(h.d_id);
   if (request == nullptr || request->op == Op::kRequestMemoryRegion) {
@@ -76,7 +76,7 @@ void Checker::Impl::on_answer(const Said& said) {
 // Either side may end a Transfer: its sender names the other's R_id, its receiver the other's I_id.
 // protocol: 9.18, 9.20
 void Checker::Impl::on_end(const Said& said) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   auto& mine = said.from.with_traffic();
   auto& theirs = said.to.with_traffic();
   auto* end = mine.ends.find(pair_of(h.d_id, h.s_id));
@@ -100,7 +100,7 @@ void Checker::Impl::on_end(const Said& said) {
 }
 
 void Checker::Impl::on_end_ack(const Said& said) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   auto& theirs = said.to.with_traffic();
   auto* end = theirs.ends.find(pair_of(h.s_id, h.d_id));
   if (end == nullptr) end = theirs.ends.find(pair_of(wire::kNoId, h.d_id));

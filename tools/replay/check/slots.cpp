@@ -16,7 +16,7 @@ constexpr TraceTime kAskPatience = 5'750'000'000;
 // Of a Transfer whose length is known.
 std::optional<std::uint64_t> number_of_blocks(const Landing& landing) {
   if (!landing.t_len || !landing.blocksize) return {};
-  auto const rest = *landing.t_len & ((std::uint64_t{1} << *landing.blocksize) - 1);
+  const auto rest = *landing.t_len & ((std::uint64_t{1} << *landing.blocksize) - 1);
   return std::max<std::uint64_t>((*landing.t_len >> *landing.blocksize) + (rest != 0 ? 1 : 0), 1);
 }
 
@@ -37,17 +37,17 @@ void Checker::Impl::spend_slot(const Said& said) {
 }
 
 void Checker::Impl::on_question(const Said& said, bool is_rs) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   auto& questions = said.from.with_traffic().questions;
   auto* question = questions.find(h.sync);
-  bool const fresh = question == nullptr;
+  const bool fresh = question == nullptr;
   if (fresh) {
     question = &questions.put(h.sync, {});
     question->asked = said.now;
     question->own_rs = is_rs && h.d_id == wire::kNoId && h.b_num == wire::kNoId;
   }
-  bool const of_transfer = is_rs || h.op() == wire::Op::kData;
-  auto const r_id = of_transfer ? h.d_id : wire::kNoId, b_num = of_transfer ? h.b_num : wire::kNoId;
+  const bool of_transfer = is_rs || h.op() == wire::Op::kData;
+  const auto r_id = of_transfer ? h.d_id : wire::kNoId, b_num = of_transfer ? h.b_num : wire::kNoId;
   question->several =
       question->several || (!fresh && (question->r_id != r_id || question->b_num != b_num));
   question->r_id = r_id;
@@ -64,7 +64,7 @@ void Checker::Impl::on_question(const Said& said, bool is_rs) {
 
 // protocol: 6.4, 6.5
 void Checker::Impl::on_state_response(const Said& said) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   auto& asker = said.to;
   if (said.from.sized && h.param > said.from.slots)
     report(said, Rule::kRsrSlots, "at most " + std::to_string(said.from.slots) + " free Slots",
@@ -83,7 +83,7 @@ void Checker::Impl::on_state_response(const Said& said) {
   auto* const landing = said.from.with_traffic().landings.find(h.s_id);
   if (landing == nullptr) return;
   // Only the answer to a later question must not say less: answers may overtake each other.
-  bool const later = question != nullptr && question->asked > landing->b_seq_told;
+  const bool later = question != nullptr && question->asked > landing->b_seq_told;
   if (ahead_of(*landing, h.offset) < 0 && landing->b_seq_told != kNotYet && later)
     report(said, Rule::kRsrBSeqBack, "B_seq of at least " + std::to_string(landing->b_seq),
            named("B_seq", h.offset));
@@ -94,14 +94,14 @@ void Checker::Impl::on_state_response(const Said& said) {
 // A Block behind B_seq is complete; of another it can be so if all of it has been sent.
 // protocol: 6.13
 void Checker::Impl::check_b_num(const Said& said, const Question& question, Landing& landing) {
-  auto const& h = said.h;
+  const auto& h = said.h;
   if (question.several || question.r_id != h.s_id) return;
-  auto const asked = question.b_num;
+  const auto asked = question.b_num;
   auto* const block = landing.blocks.find(asked);
-  bool const behind =
+  const bool behind =
       asked != wire::kNoId && ahead_of(landing, asked) < ahead_of(landing, h.offset);
-  bool const sent = block != nullptr && block->last;
-  bool const known = said.c.complete && !landing.blocks.forgot() && landing.faulty != asked;
+  const bool sent = block != nullptr && block->last;
+  const bool known = said.c.complete && !landing.blocks.forgot() && landing.faulty != asked;
   if (h.b_num == wire::kNoId ? !behind : h.b_num == asked && (behind || sent || !known)) return;
   report(said, Rule::kRsrBNum, behind ? named("B_num", asked) : "B_num none",
          h.b_num == wire::kNoId ? "B_num none" : named("B_num", h.b_num));
@@ -132,9 +132,9 @@ void Checker::Impl::count_question(const Said& said) {
 // are not there, both sides know of frames that the capture does not have.
 // protocol: 9.6
 void Checker::Impl::check_b_seq(const Said& said, Landing& landing) {
-  auto const b_seq = said.h.offset;
+  const auto b_seq = said.h.offset;
   if (ahead_of(landing, b_seq) <= 0) return;
-  auto const end = number_of_blocks(landing);
+  const auto end = number_of_blocks(landing);
   if (end && b_seq > *end)
     return report(said, Rule::kBSeqAhead, "B_seq of at most " + std::to_string(*end),
                   named("B_seq", b_seq));

@@ -18,8 +18,8 @@ bool same_place(const wire::Header& a, const wire::Header& b) {
 }  // namespace
 
 Doubts::Doubts(const std::deque<Recorded>& trace, const MacAddr& station) {
-  for (auto const& recorded : trace) {
-    auto const& decoded = recorded.decoded;
+  for (const auto& recorded : trace) {
+    const auto& decoded = recorded.decoded;
     if (!decoded.well_formed()) continue;
     if (decoded.frame.src == station)
       say(decoded, line_of(recorded, station));
@@ -30,14 +30,14 @@ Doubts::Doubts(const std::deque<Recorded>& trace, const MacAddr& station) {
 
 // protocol: 7.9, 7.10
 void Doubts::hear(const Decoded& decoded, const Line& line) {
-  auto const& h = decoded.frame.header;
+  const auto& h = decoded.frame.header;
   if (h.op() == Op::kRequestToSend) {
-    auto const [offer, fresh] = offers_.try_emplace({line, h.s_id}, h.t_len());
+    const auto [offer, fresh] = offers_.try_emplace({line, h.s_id}, h.t_len());
     if (!fresh && offer->second != h.t_len())
       other_offers_[{line, h.s_id}] = {decoded.time, decoded.number};
     offer->second = h.t_len();
   } else if (h.op() == Op::kClearToSend) {
-    auto const [grant, fresh] = grants_.try_emplace({{line, h.s_id}, h.b_num}, h);
+    const auto [grant, fresh] = grants_.try_emplace({{line, h.s_id}, h.b_num}, h);
     if (!fresh && !same_place(grant->second, h))
       other_grants_[{line, h.s_id}] = {decoded.time, decoded.number};
     grant->second = h;
@@ -47,32 +47,32 @@ void Doubts::hear(const Decoded& decoded, const Line& line) {
 }
 
 void Doubts::say(const Decoded& decoded, const Line& line) {
-  auto const& h = decoded.frame.header;
+  const auto& h = decoded.frame.header;
   if (h.op() == Op::kClearToSend) doubt(other_offers_, {line, h.d_id}, decoded);
   if (h.op() == Op::kData) doubt(other_grants_, {line, h.d_id}, decoded);
   // The id may be used for another Transfer from here on.
-  bool const over = h.op() == Op::kEndAck || h.has(wire::flag::kReject) ||
+  const bool over = h.op() == Op::kEndAck || h.has(wire::flag::kReject) ||
                     (h.op() == Op::kRequestStateResponse && h.offset != 0);
   if (over) offers_.erase({line, h.d_id});
 }
 
 void Doubts::doubt(const std::map<Id, Contradiction>& contradictions, const Id& id,
                    const Decoded& decoded) {
-  auto const found = contradictions.find(id);
+  const auto found = contradictions.find(id);
   if (found == contradictions.end() || decoded.time - found->second.time > kOnItsWay) return;
   transfers_.insert(transfer_of(decoded.frame));
   if (first_ == 0) first_ = found->second.frame;
 }
 
 Doubts::Transfer Doubts::transfer_of(const wire::Frame& sent) {
-  auto const& h = sent.header;
-  bool const data = h.op() == Op::kData;
+  const auto& h = sent.header;
+  const bool data = h.op() == Op::kData;
   return {{h.s_port, sent.dst, h.d_port}, !data, data ? h.d_id : h.s_id};
 }
 
 bool Doubts::concern(const wire::Frame& in_trace) const {
-  auto const op = in_trace.header.op();
-  bool const of_transfer =
+  const auto op = in_trace.header.op();
+  const bool of_transfer =
       op == Op::kData || op == Op::kClearToSend || op == Op::kRequestStateResponse;
   return of_transfer && transfers_.contains(transfer_of(in_trace));
 }

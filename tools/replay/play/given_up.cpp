@@ -21,10 +21,10 @@ GivenUp::GivenUp(const std::deque<Recorded>& trace, const MacAddr& station)
     : trace_(trace), station_(station) {
   std::map<Line, Silence> silences;
   for (std::size_t at = 0; at < trace_.size(); ++at) {
-    auto const& decoded = trace_[at].decoded;
+    const auto& decoded = trace_[at].decoded;
     if (!decoded.well_formed()) continue;
-    auto const& h = decoded.frame.header;
-    auto const line = line_of(trace_[at], station_);
+    const auto& h = decoded.frame.header;
+    const auto line = line_of(trace_[at], station_);
     auto& silence = silences.try_emplace(line, Silence{decoded.time, 0}).first->second;
     if (decoded.frame.src == station_) {
       silence.asked += own_question(h) ? 1 : 0;
@@ -39,9 +39,9 @@ GivenUp::GivenUp(const std::deque<Recorded>& trace, const MacAddr& station)
 }
 
 bool GivenUp::ignores(std::size_t at) const {
-  auto const& decoded = trace_[at].decoded;
+  const auto& decoded = trace_[at].decoded;
   if (!decoded.well_formed() || decoded.frame.header.op() == Op::kRequestDisconnect) return false;
-  auto const from = from_.find(line_of(trace_[at], station_));
+  const auto from = from_.find(line_of(trace_[at], station_));
   return from != from_.end() && at >= from->second;
 }
 

@@ -19,7 +19,7 @@ constexpr std::int64_t kLeastPause = 2'000'000;
 constexpr std::chrono::microseconds kNap(200);
 
 std::int64_t real_now() {
-  auto const now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
@@ -33,7 +33,7 @@ std::unique_ptr<LinkSubject> LinkSubject::open(const std::string& link, const Ma
                                                Output output, std::string& error) {
   std::array<char, PCAP_ERRBUF_SIZE> why{};
   std::unique_ptr<pcap, Close> file(pcap_create(link.c_str(), why.data()));
-  auto const fail = [&](const std::string& text) {
+  const auto fail = [&](const std::string& text) {
     error = link + ": " + text;
     return nullptr;
   };
@@ -41,15 +41,15 @@ std::unique_ptr<LinkSubject> LinkSubject::open(const std::string& link, const Ma
   pcap_set_snaplen(file.get(), kSnaplen);
   pcap_set_promisc(file.get(), 1);
   pcap_set_immediate_mode(file.get(), 1);
-  if (auto const result = pcap_activate(file.get()); result < 0)
+  if (const auto result = pcap_activate(file.get()); result < 0)
     return fail(std::string(pcap_statustostr(result)) + " (" + pcap_geterr(file.get()) +
                 "); it needs the name of an interface, and root or CAP_NET_RAW");
   if (pcap_datalink(file.get()) != DLT_EN10MB) return fail("not an Ethernet interface");
-  auto const filter = "ether src " + to_string(station);
+  const auto filter = "ether src " + to_string(station);
   bpf_program program{};
   if (pcap_compile(file.get(), &program, filter.c_str(), 1, PCAP_NETMASK_UNKNOWN) != 0)
     return fail(pcap_geterr(file.get()));
-  auto const set = pcap_setfilter(file.get(), &program);
+  const auto set = pcap_setfilter(file.get(), &program);
   pcap_freecode(&program);
   if (set != 0 || pcap_setnonblock(file.get(), 1, why.data()) != 0)
     return fail(pcap_geterr(file.get()));
@@ -62,7 +62,7 @@ void LinkSubject::advance(std::int64_t now) {
     trace_start_ = now;
     real_start_ = real_now();
   }
-  auto const due = std::max(real_start_ + (now - trace_start_), real_now() + kLeastPause);
+  const auto due = std::max(real_start_ + (now - trace_start_), real_now() + kLeastPause);
   do {
     read(now);
     std::this_thread::sleep_for(kNap);
@@ -76,7 +76,7 @@ void LinkSubject::read(std::int64_t trace_now) {
   int result = 0;
   while ((result = pcap_next_ex(link_.get(), &head, &bytes)) == 1) {
     Recorded frame;
-    auto const* const first = reinterpret_cast<const std::byte*>(bytes);
+    const auto* const first = reinterpret_cast<const std::byte*>(bytes);
     frame.bytes.assign(first, first + head->caplen);
     Decoder decoder;
     frame.decoded = decoder.decode({0, trace_now, frame.bytes, frame.bytes.size()});

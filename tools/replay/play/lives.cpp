@@ -26,7 +26,7 @@ using Spans = std::map<std::uint16_t, Span>;  // the newest, by the station's Po
 // that answers the CA of a connection that nobody holds. protocol: 5.9, 5.12
 void Span::sends(const wire::Header& h, std::size_t at) {
   constexpr unsigned kTries = 8;
-  bool const closes = h.op() == Op::kRequestDisconnect;
+  const bool closes = h.op() == Op::kRequestDisconnect;
   if (h.op() == Op::kDisconnectAnswer || (closes && just_called)) return;
   ends += closes ? 1 : 0;
   over = over || ends >= kTries || h.op() == Op::kDisconnectComplete;
@@ -41,15 +41,15 @@ void Span::receives(const wire::Header& h) {
 // The earliest place behind the last words of `old` where no connection of before says more.
 std::size_t restart_behind(const Span& old, const Spans& spans, const std::vector<Span>& gone) {
   auto place = old.last + 1;
-  auto const pass = [&](const Span& span) {
-    bool const goes_on = span.begin < place && span.last >= place;
+  const auto pass = [&](const Span& span) {
+    const bool goes_on = span.begin < place && span.last >= place;
     if (goes_on) place = span.last + 1;
     return goes_on;
   };
   for (bool moved = true; moved;) {
     moved = false;
-    for (auto const& [port, span] : spans) moved = pass(span) || moved;
-    for (auto const& span : gone) moved = pass(span) || moved;
+    for (const auto& [port, span] : spans) moved = pass(span) || moved;
+    for (const auto& span : gone) moved = pass(span) || moved;
   }
   return place;
 }
@@ -62,21 +62,21 @@ std::vector<Life> lives_of(const std::deque<Recorded>& trace, const MacAddr& sta
   Spans spans;
   std::vector<Span> gone;  // others had their Ports after them
   for (std::size_t at = 0; at < trace.size(); ++at) {
-    auto const& decoded = trace[at].decoded;
+    const auto& decoded = trace[at].decoded;
     if (!decoded.well_formed()) continue;
-    auto const& h = decoded.frame.header;
-    bool const sends = decoded.frame.src == station;
+    const auto& h = decoded.frame.header;
+    const bool sends = decoded.frame.src == station;
     if (!sends && decoded.frame.dst != station) continue;
-    bool const begins = h.op() == Op::kRequestConnection ||
+    const bool begins = h.op() == Op::kRequestConnection ||
                         (h.op() == Op::kConnectionAnswer && !h.has(wire::flag::kReject));
     auto known = spans.find(sends ? h.s_port : h.d_port);
     if (sends && begins && known != spans.end() && known->second.key != h.offset) {
-      auto const old = known->second;
-      auto const place = restart_behind(old, spans, gone);
+      const auto old = known->second;
+      const auto place = restart_behind(old, spans, gone);
       if (!old.over && place <= at) {
         lives.back().end = place;
         lives.push_back({place, trace.size()});
-        std::erase_if(spans, [&](auto const& span) { return span.second.begin < place; });
+        std::erase_if(spans, [&](const auto& span) { return span.second.begin < place; });
         gone.clear();
       } else {
         gone.push_back(old);
@@ -101,7 +101,7 @@ std::deque<Recorded> piece_of(const std::deque<Recorded>& trace, const Life& lif
   for (auto at = life.begin; at < life.end; ++at) {
     auto& frame = piece.emplace_back();
     frame.bytes = trace[at].bytes;
-    auto const& original = trace[at].decoded;
+    const auto& original = trace[at].decoded;
     frame.decoded =
         decoder.decode({original.number, original.time, frame.bytes, original.wire_length});
   }

@@ -22,7 +22,7 @@ struct NamedField {
 };
 std::vector<NamedField> own_names(const Header& h) {
   std::vector<NamedField> names;
-  bool const refusal = h.op() == Op::kConnectionAnswer && h.has(wire::flag::kReject);
+  const bool refusal = h.op() == Op::kConnectionAnswer && h.has(wire::flag::kReject);
   if (!refusal) names.push_back({Name::kPort, h.s_port});  // a refusal has none to give
   switch (h.op()) {
     case Op::kRequestConnection:
@@ -58,9 +58,9 @@ std::vector<NamedField> own_names(const Header& h) {
 
 // The header without what is a local choice.
 Header neutral(Header h) {
-  auto const names = own_names(h);
+  const auto names = own_names(h);
   h.cksum = 0;
-  for (auto const& named : names) {
+  for (const auto& named : names) {
     if (named.kind == Name::kPort) h.s_port = 0;
     if (named.kind == Name::kKey) h.offset = 0;
     if (named.kind == Name::kMx) h.mx = 0;
@@ -80,15 +80,15 @@ using Translate = std::function<std::uint32_t(Name, std::uint32_t)>;
 // A frame under the live side's names: by it a repeat is known.
 std::vector<std::byte> under_live_names(const wire::Frame& frame, const Translate& live) {
   auto h = neutral(frame.header);
-  for (auto const& named : own_names(frame.header)) {
-    auto const name = live(named.kind, named.value);
+  for (const auto& named : own_names(frame.header)) {
+    const auto name = live(named.kind, named.value);
     if (named.kind == Name::kPort) h.s_port = static_cast<std::uint16_t>(name);
     if (named.kind == Name::kKey) h.offset = name;
     if (named.kind == Name::kMx) h.mx = static_cast<std::uint16_t>(name);
   }
   std::vector<std::byte> bytes(wire::kHeaderSize);
   wire::encode(h, bytes.data());
-  for (auto const& part : {frame.option, frame.stu, frame.append})
+  for (const auto& part : {frame.option, frame.stu, frame.append})
     bytes.insert(bytes.end(), part.begin(), part.end());
   return bytes;
 }
@@ -101,17 +101,17 @@ std::vector<std::byte> live_bytes(const Decoded& live) {
 
 // Binds the names of both where they are the same frame.
 bool Matcher::pair(const Decoded& in_trace, const Decoded& live) {
-  auto const& a = in_trace.frame;
-  auto const& b = live.frame;
+  const auto& a = in_trace.frame;
+  const auto& b = live.frame;
   if (std::abs(in_trace.time - live.time) > kWindow) return false;
   if (a.dst != b.dst || a.snap != b.snap || a.vlan != b.vlan ||
       neutral(a.header) != neutral(b.header) || !same_bytes(a.option, b.option) ||
       !same_bytes(a.stu, b.stu) || !same_bytes(a.append, b.append) ||
       (a.header.cksum == 0) != (b.header.cksum == 0))
     return false;
-  auto const mine = own_names(a.header), theirs = own_names(b.header);
+  const auto mine = own_names(a.header), theirs = own_names(b.header);
   // A new connection may have the Port of one that is over; its Key tells the two apart.
-  bool const begins =
+  const bool begins =
       a.header.op() == Op::kRequestConnection || a.header.op() == Op::kConnectionAnswer;
   for (std::size_t i = 0; i < mine.size(); ++i)
     if (!(begins && mine[i].kind == Name::kPort) &&
@@ -158,7 +158,7 @@ void Matcher::sent(const Recorded& frame) {
 
 void Matcher::question_over(std::uint32_t sync) {
   expected_.remove_if([&](const Recorded* frame) {
-    auto const& h = frame->decoded.frame.header;
+    const auto& h = frame->decoded.frame.header;
     return own_question(h) && h.sync == sync;
   });
 }
@@ -171,12 +171,12 @@ std::vector<Difference> Matcher::differences() {
     return own_question(frame.decoded.frame.header) || done_.contains(live_bytes(frame.decoded));
   });
   std::vector<Difference> found;
-  for (auto const* const frame : expected_) {
-    auto const& wanted = frame->decoded.frame.header;
+  for (const auto* const frame : expected_) {
+    const auto& wanted = frame->decoded.frame.header;
     Difference difference{frame->decoded.number, operation_text(frame->decoded), ""};
     // The same operation of the same connection is what was sent instead.
-    auto const instead = std::ranges::find_if(live_, [&](const Live& live) {
-      auto const& h = live.decoded.frame.header;
+    const auto instead = std::ranges::find_if(live_, [&](const Live& live) {
+      const auto& h = live.decoded.frame.header;
       return h.op() == wanted.op() && h.d_port == wanted.d_port &&
              live.decoded.frame.dst == frame->decoded.frame.dst;
     });
@@ -186,7 +186,7 @@ std::vector<Difference> Matcher::differences() {
     }
     found.push_back(std::move(difference));
   }
-  for (auto const& live : live_) found.push_back({live.reached, "", operation_text(live.decoded)});
+  for (const auto& live : live_) found.push_back({live.reached, "", operation_text(live.decoded)});
   std::ranges::stable_sort(found, {}, &Difference::frame);
   return found;
 }

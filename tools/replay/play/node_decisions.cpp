@@ -18,14 +18,14 @@ bool is_nodes_own(const wire::Header& h) {
 }  // namespace
 
 bool NodeSubject::decide(std::size_t at) {
-  auto const before = decided_.find(at);
+  const auto before = decided_.find(at);
   return before == decided_.end() ? decide_now(at) : before->second;
 }
 
 bool NodeSubject::decide_now(std::size_t at) {
-  auto const& h = trace_[at].decoded.frame.header;
+  const auto& h = trace_[at].decoded.frame.header;
   auto* const vc = vc_of(h.s_port);
-  bool const endpoint = vc != nullptr && vc->user->plan->config.connectionless;
+  const bool endpoint = vc != nullptr && vc->user->plan->config.connectionless;
   if (h.op() == Op::kRequestConnection) {
     connect(at);
   } else if (h.op() == Op::kConnectionAnswer) {
@@ -48,7 +48,7 @@ bool NodeSubject::decide_now(std::size_t at) {
 // protocol: 5.9, 5.32
 void NodeSubject::close(Vc& vc, const wire::Frame& rd) {
   VcInfo info{};
-  bool const same = node_.vc_info(vc.id, info) == 0 && rd.dst == info.peer_mac &&
+  const bool same = node_.vc_info(vc.id, info) == 0 && rd.dst == info.peer_mac &&
                     rd.header.d_port == info.remote_port && rd.header.d_key == info.remote_key &&
                     names_.live(Name::kKey, rd.header.offset) == info.local_key;
   if (!same || std::exchange(vc.closing, true)) return;
@@ -59,12 +59,12 @@ void NodeSubject::close(Vc& vc, const wire::Frame& rd) {
 // The close of a user whose peer has closed before is in no frame. It shows when an RD of other
 // names gets a DA made of its own fields. protocol: 5.12
 void NodeSubject::forget_gone(std::size_t at) {
-  auto const& h = trace_[at].decoded.frame.header;
+  const auto& h = trace_[at].decoded.frame.header;
   auto* const vc = vc_of(h.d_port);
   VcInfo info{};
   if (vc == nullptr || node_.vc_info(vc->id, info) != 0) return;
-  bool const over = info.state == VcState::kPeerClosed || info.state == VcState::kFailed;
-  bool const same = info.remote_port == h.s_port && info.remote_key == h.offset &&
+  const bool over = info.state == VcState::kPeerClosed || info.state == VcState::kFailed;
+  const bool same = info.remote_port == h.s_port && info.remote_key == h.offset &&
                     info.local_key == names_.live(Name::kKey, h.d_key);
   if (!over || same || !plan_.is_answered(at)) return;
   node_.close(vc->id, true, now_, {});
@@ -73,12 +73,12 @@ void NodeSubject::forget_gone(std::size_t at) {
 
 // Where the user has a word in it, it is said when the trace shows the answer.
 void NodeSubject::welcome(std::size_t at) {
-  auto const& frame = trace_[at].decoded.frame;
+  const auto& frame = trace_[at].decoded.frame;
   for (auto& [port, vc] : vcs_) {
     VcInfo info{};
     if (node_.vc_info(vc.id, info) != 0 || info.state != VcState::kAsked) continue;
     if (info.peer_mac != frame.dst || info.remote_port != frame.header.d_port) continue;
-    auto const option = to_option(frame.option);
+    const auto option = to_option(frame.option);
     if (frame.header.has(wire::flag::kReject))
       node_.refuse(vc.id, option, now_);
     else
@@ -88,10 +88,10 @@ void NodeSubject::welcome(std::size_t at) {
 }
 
 void NodeSubject::connect(std::size_t at) {
-  auto const& frame = trace_[at].decoded.frame;
-  auto const& h = frame.header;
+  const auto& frame = trace_[at].decoded.frame;
+  const auto& h = frame.header;
   if (names_.knows(Name::kKey, h.offset)) return;  // its repeats are the Node's own
-  for (auto const& user : users_) {
+  for (const auto& user : users_) {
     if (user->plan != plan_.asker(h.offset)) continue;
     auto* const channel = channel_of(*user);
     VcId id = kNoneId;

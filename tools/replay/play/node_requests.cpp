@@ -21,8 +21,8 @@ void copy_payload(Bytes from, SendEntry& entry) {
 // The Mx for what a CTS, MRA or GET names. 0: the trace's user names what is not its own.
 std::uint16_t NodeSubject::live_mx(Vc& vc, const wire::Header& h) {
   auto& user = *vc.user;
-  bool const get = h.op() == Op::kGet;
-  auto const at = (get ? Address{h.sync, h.b_num} : Address{h.bufx, h.offset})
+  const bool get = h.op() == Op::kGet;
+  const auto at = (get ? Address{h.sync, h.b_num} : Address{h.bufx, h.offset})
                       .linear(user.plan->config.bufsize);
   auto* const landing = user.landing_of(at);
   if (h.mx == 0 || landing == nullptr) return 0;
@@ -41,16 +41,16 @@ void NodeSubject::forget_bytes(Vc& vc, const wire::Header& grant) {
   auto& before =
       vc.grants[{grant.op(), grant.s_id, grant.op() == Op::kClearToSend ? grant.b_num : 0}];
   if (std::exchange(before, same) == same) return;
-  auto const at = Address{grant.bufx, grant.offset}.linear(vc.user->plan->config.bufsize);
+  const auto at = Address{grant.bufx, grant.offset}.linear(vc.user->plan->config.bufsize);
   auto* const landing = vc.user->landing_of(at);
   if (landing == nullptr) return;
-  auto const from = at - landing->start;
-  auto const length = std::min(granted_bytes(grant), landing->known.size() - from);
+  const auto from = at - landing->start;
+  const auto length = std::min(granted_bytes(grant), landing->known.size() - from);
   std::fill_n(landing->known.begin() + static_cast<std::ptrdiff_t>(from), length, false);
 }
 
 void NodeSubject::request(Vc& vc, std::size_t at) {
-  auto const& frame = trace_[at].decoded.frame;
+  const auto& frame = trace_[at].decoded.frame;
   SendEntry entry{};
   entry.header = frame.header;
   entry.destination_mac = frame.dst.to_u64();
@@ -82,7 +82,7 @@ void NodeSubject::request(Vc& vc, std::size_t at) {
       break;
   }
   if (frame.header.op() != Op::kData) copy_payload(frame.option, entry);
-  auto const refused = vc.channel.refused();
+  const auto refused = vc.channel.refused();
   if (!vc.channel.send(entry)) return trouble(at, "the Node takes no more requests");
   node_.kick(vc.id);
   pump();
@@ -92,22 +92,22 @@ void NodeSubject::request(Vc& vc, std::size_t at) {
 
 // A Block is one request, so its first STU stands for all. False: there is nothing to ask for.
 bool NodeSubject::fill_data(Vc& vc, std::size_t at, SendEntry& entry) {
-  auto const& h = trace_[at].decoded.frame.header;
-  auto const stus = plan_.request_at(at);
+  const auto& h = trace_[at].decoded.frame.header;
+  const auto stus = plan_.request_at(at);
   if (stus.empty()) return false;
   auto& user = *vc.user;
-  auto const place = user.transmit_memory.all().subspan(user.sent);
+  const auto place = user.transmit_memory.all().subspan(user.sent);
   std::size_t length = 0;
-  for (auto const stu : stus) {
-    auto const bytes = trace_[stu].decoded.frame.stu;
+  for (const auto stu : stus) {
+    const auto bytes = trace_[stu].decoded.frame.stu;
     if (length + bytes.size() > place.size()) return false;
     std::ranges::copy(bytes, place.begin() + static_cast<std::ptrdiff_t>(length));
     length += bytes.size();
     if (stu != at) requested_.insert(stu);
   }
   if (requested_.contains(at)) return false;
-  auto const& last = trace_[stus.back()].decoded.frame;
-  auto const from = Address::from_linear(user.sent, user.plan->config.bufsize);
+  const auto& last = trace_[stus.back()].decoded.frame;
+  const auto from = Address::from_linear(user.sent, user.plan->config.bufsize);
   // What stands on the Last belongs to the Block.
   entry.header.op_flags =
       h.op_flags | (last.header.op_flags & (wire::flag::kSendState | wire::flag::kInterrupt));
@@ -123,20 +123,20 @@ bool NodeSubject::fill_data(Vc& vc, std::size_t at, SendEntry& entry) {
 // What a Get reads is a user's affair, unless the trace itself has put it there: bytes that it has
 // not told yet are taken from the answer.
 void NodeSubject::prepare_get(std::size_t at) {
-  auto const& get = trace_[at].decoded.frame.header;
+  const auto& get = trace_[at].decoded.frame.header;
   auto* const vc = vc_of(get.d_port);
   if (vc == nullptr) return;
-  auto const place = Address{get.bufx, get.offset}.linear(vc->user->plan->config.bufsize);
+  const auto place = Address{get.bufx, get.offset}.linear(vc->user->plan->config.bufsize);
   auto* const landing = vc->user->landing_of(place);
   if (landing == nullptr) return;
   auto offset = place - landing->start;
-  bool const number = get.function() != wire::Function::kGet;
-  for (auto const stu : plan_.answer_to(at)) {
-    auto const told = trace_[stu].decoded.frame.stu;
+  const bool number = get.function() != wire::Function::kGet;
+  for (const auto stu : plan_.answer_to(at)) {
+    const auto told = trace_[stu].decoded.frame.stu;
     std::vector<std::byte> bytes(told.begin(), told.end());
     // protocol: 7.17
     if (number && std::endian::native == std::endian::little) std::ranges::reverse(bytes);
-    for (auto const byte : bytes) {
+    for (const auto byte : bytes) {
       if (offset < landing->known.size() && !landing->known[offset]) {
         landing->memory.all()[offset] = byte;
         landing->known[offset] = true;
@@ -147,14 +147,14 @@ void NodeSubject::prepare_get(std::size_t at) {
 }
 
 void NodeSubject::learn_data(std::size_t at) {
-  auto const& frame = trace_[at].decoded.frame;
+  const auto& frame = trace_[at].decoded.frame;
   auto* const vc = vc_of(frame.header.d_port);
   if (vc == nullptr) return;
-  auto const place =
+  const auto place =
       Address{frame.header.bufx, frame.header.offset}.linear(vc->user->plan->config.bufsize);
   auto* const landing = vc->user->landing_of(place);
   if (landing == nullptr) return;
-  auto const from = place - landing->start;
+  const auto from = place - landing->start;
   for (std::size_t i = 0; i < frame.stu.size() && from + i < landing->known.size(); ++i)
     landing->known[from + i] = true;
 }

@@ -50,7 +50,7 @@ NodeSubject::NodeSubject(const std::deque<Recorded>& trace, const MacAddr& stati
       names_(names),
       output_(std::move(output)),
       node_(node_config(station, plan_), keys_) {
-  for (auto const& plan : plan_.users()) make_user(plan);
+  for (const auto& plan : plan_.users()) make_user(plan);
 }
 
 void NodeSubject::make_user(const std::shared_ptr<UserPlan>& plan) {
@@ -67,7 +67,7 @@ void NodeSubject::make_user(const std::shared_ptr<UserPlan>& plan) {
 
 // protocol: 11.1
 void NodeSubject::open_port(User& user) {
-  auto const port = user.plan->config.port;
+  const auto port = user.plan->config.port;
   auto* const channel = channel_of(user);
   VcId id = kNoneId;
   if (node_.open_port(user.endpoint, channel, channels_.size() - 1, id, now_) != 0) {
@@ -80,7 +80,7 @@ void NodeSubject::open_port(User& user) {
 
 RegionId NodeSubject::map(const User& user, Direction direction, std::uint64_t first,
                           const PageMemory& memory) {
-  MutableBytes const piece = memory.all();
+  const MutableBytes piece = memory.all();
   RegionId region = kNoneId;
   if (node_.map(user.endpoint, direction, static_cast<std::uint32_t>(first), {&piece, 1}, region) !=
       0)
@@ -89,15 +89,15 @@ RegionId NodeSubject::map(const User& user, Direction direction, std::uint64_t f
 }
 
 void NodeSubject::map_memory(User& user) {
-  auto const bufsize = user.plan->config.bufsize;
+  const auto bufsize = user.plan->config.bufsize;
   auto left = kMostMemory >> bufsize;
-  auto const take = [&](std::uint64_t buffers) {
-    bool const enough = buffers <= left;
+  const auto take = [&](std::uint64_t buffers) {
+    const bool enough = buffers <= left;
     if (enough) left -= buffers;
     if (!enough) troubles_.push_back("the trace's users have more memory than can be played");
     return enough;
   };
-  for (auto const& [first, end] : user.plan->granted) {
+  for (const auto& [first, end] : user.plan->granted) {
     if (!take(end - first)) break;
     auto& landing = user.landings.emplace_back();
     landing.start = first << bufsize;
@@ -106,7 +106,7 @@ void NodeSubject::map_memory(User& user) {
     landing.region = map(user, Direction::kReceive, first, landing.memory);
   }
   if (user.plan->sent_bytes == 0) return;
-  auto const whole = ((user.plan->sent_bytes - 1) >> bufsize) + 1;
+  const auto whole = ((user.plan->sent_bytes - 1) >> bufsize) + 1;
   if (!take(whole)) return;
   user.transmit_memory = PageMemory(whole << bufsize);
   map(user, Direction::kTransmit, 0, user.transmit_memory);
@@ -119,16 +119,16 @@ NodeSubject::Landing* NodeSubject::User::landing_of(std::uint64_t address) {
 }
 
 std::byte* NodeSubject::channel_of(const User& user) {
-  auto const& config = user.plan->config;
+  const auto& config = user.plan->config;
   channels_.emplace_back(ChannelGeometry{config.slots, config.credits}.size());
   return channels_.back().all().data();
 }
 
 void NodeSubject::advance(std::int64_t now) {
-  auto const trace_time = static_cast<Time>(std::max<std::int64_t>(now, 0));
+  const auto trace_time = static_cast<Time>(std::max<std::int64_t>(now, 0));
   // A clock that leaps over years would have the Node ask its peer every two seconds of them.
   skipped_ = std::max(skipped_, trace_time - std::min(trace_time, now_ + kLongestGap));
-  auto const until = std::max(now_, trace_time - std::min(trace_time, skipped_));
+  const auto until = std::max(now_, trace_time - std::min(trace_time, skipped_));
   while (node_.next_deadline() <= until) {
     now_ = std::max(now_, node_.next_deadline());
     node_.expire(now_);
@@ -140,12 +140,12 @@ void NodeSubject::advance(std::int64_t now) {
 // A listener answers as many RCs as it has channels for: it is given one just before an RC that the
 // trace's listener accepted.
 void NodeSubject::deliver(std::size_t at, Bytes frame) {
-  auto const& h = trace_[at].decoded.frame.header;
+  const auto& h = trace_[at].decoded.frame.header;
   if (shortage_.drops(at)) return no_slot_.push_back(trace_[at].decoded.number);
   if (given_up_.ignores(at)) return ignored_.push_back(trace_[at].decoded.number);
   if (trace_[at].decoded.well_formed()) {
     if (h.op() == Op::kRequestDisconnect) {
-      for (auto const sent : plan_.on_its_way(at)) decided_[sent] = decide_now(sent);
+      for (const auto sent : plan_.on_its_way(at)) decided_[sent] = decide_now(sent);
       forget_gone(at);
     }
     if (h.op() == Op::kRequestConnection) welcome_by(h, plan_.welcome(at));
@@ -156,7 +156,7 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
         unanswered_[{trace_[at].decoded.frame.src, h.s_port, h.d_id, h.s_id}] = at;
     }
     if (h.op() == Op::kData) learn_data(at);
-    auto const* const rd = plan_.closed_before(at);
+    const auto* const rd = plan_.closed_before(at);
     if (auto* const vc = vc_of(h.d_port); vc != nullptr && rd != nullptr) close(*vc, *rd);
   }
   node_.receive({&frame, 1}, now_);
@@ -165,10 +165,10 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
 
 // One that refuses has stopped to listen.
 void NodeSubject::welcome_by(const wire::Header& rc, Welcome welcome) {
-  for (auto const& user : users_) {
+  for (const auto& user : users_) {
     if (user->plan->listens != rc.d_id || welcome == Welcome::kIgnore) continue;
-    bool const listens = welcome == Welcome::kAccept;
-    bool const listened = std::exchange(user->listening, listens);
+    const bool listens = welcome == Welcome::kAccept;
+    const bool listened = std::exchange(user->listening, listens);
     if (listens && !listened) node_.listen(user->endpoint, rc.d_id);
     if (!listens && listened) node_.unlisten(user->endpoint);
     if (!listens) continue;
@@ -195,9 +195,9 @@ void NodeSubject::pump() {
   Event event{};
   while (node_.next_event(event)) {
     if (event.kind == Event::Kind::kVcGone)
-      std::erase_if(vcs_, [&](auto const& vc) { return vc.second.id == event.id; });
+      std::erase_if(vcs_, [&](const auto& vc) { return vc.second.id == event.id; });
   }
-  for (auto const& user : users_) {
+  for (const auto& user : users_) {
     VcId id = kNoneId;
     while (user->plan->listens && node_.accept(user->endpoint, id) == 0) {
       VcInfo info{};
@@ -216,7 +216,7 @@ void NodeSubject::read_queues() {
 }
 
 NodeSubject::Vc* NodeSubject::vc_of(std::uint16_t own_port) {
-  auto const at = vcs_.find(static_cast<std::uint16_t>(names_.live(Name::kPort, own_port)));
+  const auto at = vcs_.find(static_cast<std::uint16_t>(names_.live(Name::kPort, own_port)));
   return at == vcs_.end() ? nullptr : &at->second;
 }
 
@@ -226,15 +226,15 @@ void NodeSubject::trouble(std::size_t at, const std::string& what) {
 }
 
 bool NodeSubject::is_owed(const wire::Frame& sent) const {
-  auto const& h = sent.header;
+  const auto& h = sent.header;
   if (h.op() != Op::kData) return false;
-  auto const get = unanswered_.find({sent.dst, h.d_port, h.d_id, h.b_num});
+  const auto get = unanswered_.find({sent.dst, h.d_port, h.d_id, h.b_num});
   return get != unanswered_.end() && plan_.is_answer(get->second, h);
 }
 
 std::vector<std::string> NodeSubject::notes() const {
   std::vector<std::string> notes;
-  auto const first_of = [](std::size_t count, std::uint64_t frame, const char* what) {
+  const auto first_of = [](std::size_t count, std::uint64_t frame, const char* what) {
     return std::to_string(count) + what + ", the first in frame " + std::to_string(frame);
   };
   if (!torn_.empty())

@@ -49,7 +49,7 @@ void UserPlan::grant(std::uint16_t mx, std::uint64_t first, std::uint64_t end) {
   end = under_mx.second = std::max(end, under_mx.second);
   auto at = granted.upper_bound(end + kNear);
   while (at != granted.begin()) {
-    auto const before = std::prev(at);
+    const auto before = std::prev(at);
     if (before->second + kNear < first) break;
     first = std::min(first, before->first);
     end = std::max(end, before->second);
@@ -64,7 +64,7 @@ Plan::Plan(const std::deque<Recorded>& trace, const MacAddr& station)
   OpenRequests open;
   for (std::size_t at = 0; at < trace_.size(); ++at) {
     if (!trace_[at].decoded.well_formed()) continue;
-    auto const& h = header(at);
+    const auto& h = header(at);
     note_connection(at, open);
     // An endpoint's Node answers nothing.
     if (receives(at) && asks_for_answer(h) && !at_endpoint(at))
@@ -74,27 +74,27 @@ Plan::Plan(const std::deque<Recorded>& trace, const MacAddr& station)
 }
 
 bool Plan::sends(std::size_t at) const {
-  auto const& frame = trace_[at].decoded;
+  const auto& frame = trace_[at].decoded;
   return frame.well_formed() && frame.frame.src == station_;
 }
 
 bool Plan::receives(std::size_t at) const {
-  auto const& frame = trace_[at].decoded;
+  const auto& frame = trace_[at].decoded;
   return frame.has_header && frame.frame.dst == station_;
 }
 
 bool Plan::at_endpoint(std::size_t at) const {
-  auto const user = by_port_.find(line(at).own);
+  const auto user = by_port_.find(line(at).own);
   return user != by_port_.end() && user->second->config.connectionless;
 }
 
 std::shared_ptr<UserPlan> Plan::asker(std::uint32_t key) const {
-  auto const at = by_key_.find(key);
+  const auto at = by_key_.find(key);
   return at == by_key_.end() ? nullptr : at->second;
 }
 
 Welcome Plan::welcome(std::size_t at) const {
-  auto const known = welcomes_.find(at);
+  const auto known = welcomes_.find(at);
   return known == welcomes_.end() ? Welcome::kIgnore : known->second;
 }
 
@@ -107,8 +107,8 @@ std::optional<std::uint16_t> Plan::vlan() const {
 // RCs of the station make a user each; those to it, one for each UPort that was answered.
 // `open`: the RCs to it, by the asker's address and Key.
 void Plan::note_connection(std::size_t at, OpenRequests& open) {
-  auto const& frame = trace_[at].decoded.frame;
-  auto const& h = frame.header;
+  const auto& frame = trace_[at].decoded.frame;
+  const auto& h = frame.header;
   if (h.op() == Op::kRequestConnection && frame.src == station_) {
     auto& user = by_key_[h.offset];
     if (!user) {
@@ -122,13 +122,13 @@ void Plan::note_connection(std::size_t at, OpenRequests& open) {
   if (h.op() != Op::kConnectionAnswer) return;
   if (receives(at) && !h.has(wire::flag::kReject)) peer_bufsizes_[line(at)] = h.bufx;
   if (!sends(at)) return;
-  auto const asked = open.find({frame.dst, h.d_key});
+  const auto asked = open.find({frame.dst, h.d_key});
   if (asked == open.end()) return;
   peer_bufsizes_[line(at)] = header(asked->second).bufx;
   // An option payload is a user's, so a refusal that has one is a user's decision, too.
   // protocol: 5.28
-  bool const decided = !frame.option.empty();
-  bool const refused = h.has(wire::flag::kReject);
+  const bool decided = !frame.option.empty();
+  const bool refused = h.has(wire::flag::kReject);
   welcomes_[asked->second] = refused && !decided ? Welcome::kRefuse : Welcome::kAccept;
   if (refused && !decided) return;
   auto& user = by_uport_[header(asked->second).d_id];
@@ -144,43 +144,43 @@ void Plan::note_connection(std::size_t at, OpenRequests& open) {
 }
 
 void Plan::note_request(std::size_t at) {
-  auto const& frame = trace_[at].decoded.frame;
-  auto const& h = frame.header;
-  auto const known = by_port_.find(h.s_port);
+  const auto& frame = trace_[at].decoded.frame;
+  const auto& h = frame.header;
+  const auto known = by_port_.find(h.s_port);
   if (known == by_port_.end()) return;
   auto& user = *known->second;
   if (h.op() == Op::kData) user.sent_bytes += frame.stu.size();
-  bool const get = h.op() == Op::kGet;
-  bool const grants = h.op() == Op::kClearToSend || get || h.op() == Op::kMemoryRegionAvailable;
+  const bool get = h.op() == Op::kGet;
+  const bool grants = h.op() == Op::kClearToSend || get || h.op() == Op::kMemoryRegionAvailable;
   if (!grants || h.mx == 0 || h.has(wire::flag::kReject)) return;
-  auto const bufsize = user.config.bufsize;
-  auto const start = (get ? Address{h.sync, h.b_num} : Address{h.bufx, h.offset}).linear(bufsize);
-  auto const end = start + std::max<std::uint64_t>(granted_bytes(h), 1);
+  const auto bufsize = user.config.bufsize;
+  const auto start = (get ? Address{h.sync, h.b_num} : Address{h.bufx, h.offset}).linear(bufsize);
+  const auto end = start + std::max<std::uint64_t>(granted_bytes(h), 1);
   user.grant(h.mx, start >> bufsize, ((end - 1) >> bufsize) + 1);
 }
 
 // A Transfer of the peer's may have the number of a region here, and a Block that of a Get: then
 // the place tells the two apart.
 std::optional<std::size_t> Plan::get_of(std::size_t at) const {
-  auto const& h = header(at);
-  auto const asked = gets_.find({line(at), h.d_id, h.b_num});
+  const auto& h = header(at);
+  const auto asked = gets_.find({line(at), h.d_id, h.b_num});
   if (asked == gets_.end()) return std::nullopt;
-  auto const after = std::ranges::upper_bound(asked->second, at);
+  const auto after = std::ranges::upper_bound(asked->second, at);
   if (after == asked->second.begin() || !is_answer(*std::prev(after), h)) return std::nullopt;
   return *std::prev(after);
 }
 
 bool Plan::is_answered_whole(std::size_t get) const {
-  auto const answer = answer_to(get);
+  const auto answer = answer_to(get);
   return !answer.empty() && header(answer.back()).has(wire::flag::kLast);
 }
 
 bool Plan::is_answer(std::size_t at, const wire::Header& h) const {
-  auto const& get = header(at);
-  auto const sizes = peer_bufsizes_.find(line(at));
-  auto const bufsize = sizes == peer_bufsizes_.end() ? wire::kMinBufsize : sizes->second;
-  auto const start = Address{get.sync, get.b_num}.linear(bufsize);
-  auto const place = Address{h.bufx, h.offset}.linear(bufsize);
+  const auto& get = header(at);
+  const auto sizes = peer_bufsizes_.find(line(at));
+  const auto bufsize = sizes == peer_bufsizes_.end() ? wire::kMinBufsize : sizes->second;
+  const auto start = Address{get.sync, get.b_num}.linear(bufsize);
+  const auto place = Address{h.bufx, h.offset}.linear(bufsize);
   return h.mx == get.mx && place >= start && place < start + granted_bytes(get);
 }
 
@@ -188,7 +188,7 @@ bool Plan::is_answer(std::size_t at, const wire::Header& h) const {
 // protocol: 5.17
 std::vector<std::size_t> Plan::on_its_way(std::size_t at) const {
   std::vector<std::size_t> frames;
-  auto const deadline = trace_[at].decoded.time + kOnItsWay;
+  const auto deadline = trace_[at].decoded.time + kOnItsWay;
   for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
     if (sends(i) && line(i) == line(at) && header(i).op() > Op::kDisconnectComplete)
       frames.push_back(i);
@@ -196,7 +196,7 @@ std::vector<std::size_t> Plan::on_its_way(std::size_t at) const {
 }
 
 const wire::Frame* Plan::closed_before(std::size_t at) const {
-  auto const deadline = trace_[at].decoded.time + kOnItsWay;
+  const auto deadline = trace_[at].decoded.time + kOnItsWay;
   for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
     if (sends(i) && line(i) == line(at) && !(header(i).op() == Op::kData && is_torn(i)))
       return header(i).op() == Op::kRequestDisconnect ? &trace_[i].decoded.frame : nullptr;
@@ -204,7 +204,7 @@ const wire::Frame* Plan::closed_before(std::size_t at) const {
 }
 
 bool Plan::is_answered(std::size_t at) const {
-  auto const deadline = trace_[at].decoded.time + kOnItsWay;
+  const auto deadline = trace_[at].decoded.time + kOnItsWay;
   for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
     if (sends(i) && line(i) == line(at) && header(i).op() == Op::kDisconnectAnswer &&
         header(i).d_key == header(at).offset)
@@ -215,11 +215,11 @@ bool Plan::is_answered(std::size_t at) const {
 // A patient peer asks again; one that takes it back, or whose connection ends, does not.
 bool Plan::is_given_up(std::size_t get) const {
   constexpr std::int64_t kSoon = 1'000'000'000;
-  auto const deadline = trace_[get].decoded.time + kSoon;
+  const auto deadline = trace_[get].decoded.time + kSoon;
   for (auto i = get + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i) {
     if (!(sends(i) || receives(i)) || line(i) != line(get)) continue;
-    auto const& h = header(i);
-    bool const taken_back = h.op() == Op::kGet && h.s_id == header(get).s_id &&
+    const auto& h = header(i);
+    const bool taken_back = h.op() == Op::kGet && h.s_id == header(get).s_id &&
                             h.function() == wire::Function::kFetchOpComplete;
     if (taken_back || h.op() == Op::kRequestDisconnect) return true;
   }
@@ -227,15 +227,15 @@ bool Plan::is_given_up(std::size_t get) const {
 }
 
 bool Plan::is_torn(std::size_t at) const {
-  auto const& first = header(at);
-  if (auto const get = get_of(at)) return !is_answered_whole(*get);
+  const auto& first = header(at);
+  if (const auto get = get_of(at)) return !is_answered_whole(*get);
   // Where no CTS says how a Block begins, no user can name a part of it.
   // protocol: 8.12
   if (at_endpoint(at) && first.param != 0) return true;
   std::uint32_t last = first.param, count = 0;
   for (auto i = at; i < trace_.size(); ++i) {
-    auto const& h = header(i);
-    bool const same = sends(i) && h.op() == Op::kData && line(i) == line(at) &&
+    const auto& h = header(i);
+    const bool same = sends(i) && h.op() == Op::kData && line(i) == line(at) &&
                       h.d_id == first.d_id && h.b_num == first.b_num;
     if (!same) continue;
     if (i != at && h.param <= first.param) return true;  // it begins once more
@@ -248,12 +248,12 @@ bool Plan::is_torn(std::size_t at) const {
 
 std::vector<std::size_t> Plan::request_at(std::size_t at) const {
   if (get_of(at)) return {};
-  auto const& first = header(at);
+  const auto& first = header(at);
   std::vector<std::size_t> stus;
   auto next = first.param;
   for (auto i = at; i < trace_.size(); ++i) {
-    auto const& h = header(i);
-    bool const same = sends(i) && h.op() == Op::kData && line(i) == line(at) &&
+    const auto& h = header(i);
+    const bool same = sends(i) && h.op() == Op::kData && line(i) == line(at) &&
                       h.d_id == first.d_id && h.b_num == first.b_num;
     if (!same) continue;
     if (h.param != next++) return {};
@@ -264,10 +264,10 @@ std::vector<std::size_t> Plan::request_at(std::size_t at) const {
 }
 
 std::vector<std::size_t> Plan::answer_to(std::size_t at) const {
-  auto const& get = header(at);
+  const auto& get = header(at);
   std::vector<std::size_t> stus;
   for (auto i = at; i < trace_.size(); ++i) {
-    auto const& h = header(i);
+    const auto& h = header(i);
     if (!sends(i) || h.op() != Op::kData || line(i) != line(at) || h.d_id != get.d_id ||
         h.b_num != get.s_id || !get_of(i))
       continue;

@@ -33,9 +33,9 @@ void Plan::find_endpoints() {
   std::set<std::uint16_t> connected;
   for (std::size_t at = 0; at < trace_.size(); ++at) {
     if (!trace_[at].decoded.well_formed() || (!sends(at) && !receives(at))) continue;
-    auto const& h = header(at);
-    auto const own = line(at).own;
-    bool const connects = h.op() == Op::kRequestConnection || h.op() == Op::kConnectionAnswer;
+    const auto& h = header(at);
+    const auto own = line(at).own;
+    const bool connects = h.op() == Op::kRequestConnection || h.op() == Op::kConnectionAnswer;
     if (connects && sends(at)) connected.insert(own);
     if (connects || own == 0 || connected.contains(own)) continue;
     auto& seen = unknown[own];
@@ -45,7 +45,7 @@ void Plan::find_endpoints() {
     seen.checksum |= sends(at) && h.cksum != 0;
     seen.scheduled |= is_scheduled(h.op());
   }
-  for (auto const& [port, seen] : unknown) {
+  for (const auto& [port, seen] : unknown) {
     if (seen.lines.size() < 2 && (!seen.sends || seen.scheduled)) continue;
     auto& user = by_port_[port] = users_.emplace_back(std::make_shared<UserPlan>());
     user->config.connectionless = true;
@@ -67,17 +67,17 @@ void Plan::learn_sizes(std::uint16_t port, UserPlan& user) const {
   std::uint64_t buffer_end = 1;
   for (std::size_t at = 0; at < trace_.size(); ++at) {
     if (!trace_[at].decoded.well_formed() || line(at).own != port) continue;
-    auto const& h = header(at);
+    const auto& h = header(at);
     if (h.op() != Op::kData || (!sends(at) && !receives(at))) continue;
-    auto const stu = SeenStu::of(h, trace_[at].decoded.frame.stu.size());
+    const auto stu = SeenStu::of(h, trace_[at].decoded.frame.stu.size());
     if (!sizes.allow(stu)) continue;
     if (sends(at)) buffer_end = std::max(buffer_end, stu.offset + stu.length);
     auto& before = newest[{line(at), sends(at), h.d_id, h.b_num}];
-    bool const next = stu.number == before.number + 1 && !before.last && stu.bufx != before.bufx;
+    const bool next = stu.number == before.number + 1 && !before.last && stu.bufx != before.bufx;
     if (next && sizes.stu_known() && !sizes.bufsize()) sizes.span(before, stu);
     before = stu;
   }
-  auto const least = static_cast<unsigned>(std::bit_width(buffer_end - 1));
+  const auto least = static_cast<unsigned>(std::bit_width(buffer_end - 1));
   user.config.max_stu = sizes.stu_log2();
   // Two Blocks of one name may look like one, in smaller buffers than others show.
   user.config.bufsize = std::clamp(std::max(least, sizes.bufsize().value_or(sizes.stu_log2())),

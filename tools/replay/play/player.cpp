@@ -23,7 +23,7 @@ constexpr std::int64_t kLastWords = 100'000'000;
 // it shows as sent had credit: so a Node is told of more Slots than it can use up.
 void give_plenty(wire::Header& h) {
   constexpr std::uint16_t kPlenty = 0xffff;
-  bool const announces = h.op() == Op::kRequestConnection || h.op() == Op::kConnectionAnswer ||
+  const bool announces = h.op() == Op::kRequestConnection || h.op() == Op::kConnectionAnswer ||
                          h.op() == Op::kRequestStateResponse;
   if (announces && !h.has(wire::flag::kReject)) h.param = kPlenty;
 }
@@ -32,7 +32,7 @@ void give_plenty(wire::Header& h) {
 std::vector<std::byte> translated(const Recorded& frame, const Renaming& names, bool plenty) {
   auto bytes = frame.bytes;
   if (!frame.decoded.has_header) return bytes;
-  auto const& link = static_cast<const wire::LinkHeader&>(frame.decoded.frame);
+  const auto& link = static_cast<const wire::LinkHeader&>(frame.decoded.frame);
   auto h = frame.decoded.frame.header;
   h.d_port = static_cast<std::uint16_t>(names.live(Name::kPort, h.d_port));
   h.d_key = names.live(Name::kKey, h.d_key);
@@ -42,11 +42,11 @@ std::vector<std::byte> translated(const Recorded& frame, const Renaming& names, 
   if (h.op() == Op::kRequestConnection) h.d_port = 0, h.d_key = frame.decoded.frame.header.d_key;
   if (plenty && frame.decoded.well_formed()) give_plenty(h);
   auto* const at = bytes.data() + link.size();
-  bool const good = frame.decoded.cksum == Cksum::kGood;
+  const bool good = frame.decoded.cksum == Cksum::kGood;
   if (good) h.cksum = 0;
   wire::encode(h, at);
   if (!good) return bytes;
-  auto const& f = frame.decoded.frame;
+  const auto& f = frame.decoded.frame;
   wire::Checksum sum;
   sum.add({at, wire::kHeaderSize + f.option.size() + f.stu.size() + f.append.size()});
   wire::store16(at + wire::at::kCksum, sum.wire_value());
@@ -65,7 +65,7 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
                 const Doubts& doubts, Matcher& matcher, Subject& subject) {
   PlayResult result;
   for (std::size_t at = 0; at < trace.size(); ++at) {
-    auto const& frame = trace[at];
+    const auto& frame = trace[at];
     matcher.reach(frame.decoded.number);
     subject.advance(frame.decoded.time);
     if (sent_by(frame, station)) {
@@ -75,7 +75,7 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
       }
     }
     if (sent_to(frame, station)) {
-      auto const& h = frame.decoded.frame.header;
+      const auto& h = frame.decoded.frame.header;
       if (frame.decoded.well_formed() && h.op() == Op::kRequestStateResponse &&
           !names.knows(Name::kSync, h.sync))
         matcher.question_over(h.sync);
@@ -88,7 +88,7 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
   if (auto note = doubts.note(); !note.empty()) result.notes.push_back(std::move(note));
   result.differences = matcher.differences();
   result.matched = result.expected;
-  for (auto const& difference : result.differences)
+  for (const auto& difference : result.differences)
     result.matched -= difference.in_trace.empty() ? 0 : 1;
   return result;
 }
@@ -96,7 +96,7 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
 }  // namespace
 
 bool mentions(const std::deque<Recorded>& trace, const MacAddr& station) {
-  for (auto const& frame : trace)
+  for (const auto& frame : trace)
     if (sent_by(frame, station) || sent_to(frame, station)) return true;
   return false;
 }
@@ -106,7 +106,7 @@ namespace {
 PlayResult play_life(const std::deque<Recorded>& trace, const MacAddr& station) {
   Renaming names;
   Matcher matcher(names);
-  Doubts const doubts(trace, station);
+  const Doubts doubts(trace, station);
   NodeSubject subject(trace, station, names, [&](const Recorded& frame) {
     if (!doubts.concern(frame.decoded.frame, names)) matcher.sent(frame);
   });
@@ -128,10 +128,10 @@ void append(PlayResult& all, PlayResult more) {
 }  // namespace
 
 PlayResult play_node(const std::deque<Recorded>& trace, const MacAddr& station) {
-  auto const lives = lives_of(trace, station);
+  const auto lives = lives_of(trace, station);
   if (lives.size() == 1) return play_life(trace, station);
   PlayResult all;
-  for (auto const& life : lives) {
+  for (const auto& life : lives) {
     if (life.begin != 0)
       all.notes.push_back(
           "the station forgets everything behind frame " +
@@ -146,11 +146,11 @@ PlayResult play_link(const std::deque<Recorded>& trace, const MacAddr& station,
                      const std::string& link, std::string& error) {
   Renaming names;
   Matcher matcher(names);
-  Doubts const doubts(trace, station);
-  auto const compare = [&](const Recorded& frame) {
+  const Doubts doubts(trace, station);
+  const auto compare = [&](const Recorded& frame) {
     if (!doubts.concern(frame.decoded.frame, names)) matcher.sent(frame);
   };
-  auto const subject = LinkSubject::open(link, station, compare, error);
+  const auto subject = LinkSubject::open(link, station, compare, error);
   if (!subject) return {};
   auto result = play(trace, station, names, doubts, matcher, *subject);
   error = subject->error();

@@ -9,7 +9,7 @@ std::optional<std::deque<Recorded>> record(Capture& capture, std::string& error)
   Decoder decoder;
   CapturedFrame captured;
   while (capture.next(captured)) {
-    auto const fail = [&](const std::string& why) {
+    const auto fail = [&](const std::string& why) {
       error = "frame " + std::to_string(captured.number) + ' ' + why;
       return std::nullopt;
     };

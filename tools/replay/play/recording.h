@@ -34,8 +34,8 @@ struct Line {
 };
 // That of a frame of the station's, or to it.
 inline Line line_of(const Recorded& recorded, const MacAddr& station) {
-  auto const& frame = recorded.decoded.frame;
-  auto const& h = frame.header;
+  const auto& frame = recorded.decoded.frame;
+  const auto& h = frame.header;
   return frame.src == station ? Line{h.s_port, frame.dst, h.d_port}
                               : Line{h.d_port, frame.src, h.s_port};
 }

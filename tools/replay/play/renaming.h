@@ -15,24 +15,24 @@ class Renaming {
  public:
   // Whether the two can be the same, with what is known already.
   [[nodiscard]] bool agree(Name kind, std::uint32_t in_trace, std::uint32_t live) const {
-    auto const there = to_live_.find({kind, in_trace});
-    auto const back = to_trace_.find({kind, live});
+    const auto there = to_live_.find({kind, in_trace});
+    const auto back = to_trace_.find({kind, live});
     if (there == to_live_.end() && back == to_trace_.end()) return true;
     return there != to_live_.end() && there->second == live && back != to_trace_.end() &&
            back->second == in_trace;
   }
   // What either stood for before is forgotten.
   void bind(Name kind, std::uint32_t in_trace, std::uint32_t live) {
-    if (auto const at = to_live_.find({kind, in_trace}); at != to_live_.end())
+    if (const auto at = to_live_.find({kind, in_trace}); at != to_live_.end())
       to_trace_.erase({kind, at->second});
-    if (auto const at = to_trace_.find({kind, live}); at != to_trace_.end())
+    if (const auto at = to_trace_.find({kind, live}); at != to_trace_.end())
       to_live_.erase({kind, at->second});
     to_live_[{kind, in_trace}] = live;
     to_trace_[{kind, live}] = in_trace;
   }
   // The name itself where none other is known; but never one that stands for something else.
   [[nodiscard]] std::uint32_t live(Name kind, std::uint32_t in_trace) const {
-    auto const at = to_live_.find({kind, in_trace});
+    const auto at = to_live_.find({kind, in_trace});
     if (at != to_live_.end()) return at->second;
     return to_trace_.contains({kind, in_trace}) ? in_trace ^ 0x8000 : in_trace;
   }

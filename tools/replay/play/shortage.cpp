@@ -18,13 +18,13 @@ constexpr std::size_t kFarthest = 10'000;  // frames
 Shortage::Shortage(const std::deque<Recorded>& trace, const MacAddr& station)
     : trace_(trace), station_(station) {
   for (std::size_t at = 0; at < trace_.size(); ++at) {
-    auto const& frame = trace_[at].decoded;
+    const auto& frame = trace_[at].decoded;
     if (frame.well_formed() && frame.frame.src == station_ &&
         header(at).op() == Op::kRequestStateResponse)
       answers_[{line_of(trace_[at], station_), header(at).sync}].push_back(at);
   }
   for (std::size_t at = 0; at < trace_.size(); ++at) {
-    auto const& decoded = trace_[at].decoded;
+    const auto& decoded = trace_[at].decoded;
     if (!decoded.well_formed()) continue;
     if (decoded.frame.dst == station_) hear(at);
     if (decoded.frame.src == station_) say(at);
@@ -42,31 +42,31 @@ void Shortage::begin(const Line& line, std::uint32_t key, std::uint32_t slots) {
 }
 
 void Shortage::say(std::size_t at) {
-  auto const& h = header(at);
-  auto const line = line_of(trace_[at], station_);
+  const auto& h = header(at);
+  const auto line = line_of(trace_[at], station_);
   if (h.op() == Op::kRequestConnection) asking_[h.s_port] = h.param;
   if (h.op() == Op::kConnectionAnswer && !h.has(flag::kReject)) begin(line, h.offset, h.param);
-  auto const use = uses_.find(line);
+  const auto use = uses_.find(line);
   if (h.op() != Op::kRequestStateResponse || use == uses_.end()) return;
   // What it told it knew when the question came, not when its answer was on the link.
   // protocol: 6.5
-  auto const asked = use->second.asked.find(h.sync);
+  const auto asked = use->second.asked.find(h.sync);
   if (asked != use->second.asked.end())
     use->second.limit = std::max(use->second.limit, asked->second + h.param);
 }
 
 // protocol: 6.2, 6.8
 void Shortage::hear(std::size_t at) {
-  auto const& h = header(at);
-  auto const line = line_of(trace_[at], station_);
+  const auto& h = header(at);
+  const auto line = line_of(trace_[at], station_);
   if (h.op() == Op::kConnectionAnswer && !h.has(flag::kReject))
-    if (auto const asking = asking_.find(h.d_port); asking != asking_.end())
+    if (const auto asking = asking_.find(h.d_port); asking != asking_.end())
       begin(line, h.offset, asking->second);
-  auto const found = uses_.find(line);
+  const auto found = uses_.find(line);
   if (found == uses_.end()) return;
   auto& use = found->second;
   if (h.op() == Op::kData) return hear_data(at, use);
-  bool const asks = h.op() == Op::kRequestState || h.has(flag::kSendState);
+  const bool asks = h.op() == Op::kRequestState || h.has(flag::kSendState);
   if (wire::consumes_slot(h) && ++use.used > use.limit && asks && !answered(at, h.sync))
     dropped_.insert(at);
   if (asks) use.asked.try_emplace(h.sync, use.used);
@@ -75,8 +75,8 @@ void Shortage::hear(std::size_t at) {
 // The STU that completes a Block is the one that needs a Slot.
 // protocol: 6.9
 void Shortage::hear_data(std::size_t at, Use& use) {
-  auto const& h = header(at);
-  auto const name = BlockName{h.d_id, h.b_num};
+  const auto& h = header(at);
+  const auto name = BlockName{h.d_id, h.b_num};
   auto& block = use.open[name];
   block.stus.insert(h.param);
   if (h.has(flag::kLast)) {
@@ -96,9 +96,9 @@ void Shortage::hear_data(std::size_t at, Use& use) {
 }
 
 bool Shortage::answered(std::size_t at, std::uint32_t sync) const {
-  auto const answers = answers_.find({line_of(trace_[at], station_), sync});
+  const auto answers = answers_.find({line_of(trace_[at], station_), sync});
   if (answers == answers_.end()) return false;
-  auto const next = std::ranges::upper_bound(answers->second, at);
+  const auto next = std::ranges::upper_bound(answers->second, at);
   return next != answers->second.end() &&
          trace_[*next].decoded.time - trace_[at].decoded.time <= kSoon;
 }
@@ -107,17 +107,17 @@ bool Shortage::answered(std::size_t at, std::uint32_t sync) const {
 // at once, and tells who asks later how far it is.
 // protocol: 6.13, 6.15
 bool Shortage::taken(std::size_t at, const Block& block) const {
-  auto const& stu = header(at);
-  auto const line = line_of(trace_[at], station_);
-  auto const end = std::min(trace_.size(), at + kFarthest);
+  const auto& stu = header(at);
+  const auto line = line_of(trace_[at], station_);
+  const auto end = std::min(trace_.size(), at + kFarthest);
   std::set<std::uint32_t> asked_since;
   for (auto i = at + 1; i < end; ++i) {
-    auto const& decoded = trace_[i].decoded;
+    const auto& decoded = trace_[i].decoded;
     if (decoded.time - trace_[at].decoded.time > kSoon) break;
     if (!decoded.well_formed() || !(line_of(trace_[i], station_) == line)) continue;
-    auto const& h = header(i);
-    bool const heard = decoded.frame.dst == station_;
-    bool const repeat = h.op() == Op::kData && h.d_id == stu.d_id && h.b_num == stu.b_num;
+    const auto& h = header(i);
+    const bool heard = decoded.frame.dst == station_;
+    const bool repeat = h.op() == Op::kData && h.d_id == stu.d_id && h.b_num == stu.b_num;
     if (heard && repeat && !block.asked) return true;
     if (heard && h.op() == Op::kRequestState) asked_since.insert(h.sync);
     if (heard || h.op() != Op::kRequestStateResponse) continue;

@@ -21,7 +21,7 @@ DAT_RETURN rmr_bind(DAT_RMR_HANDLE rmr, const DAT_LMR_TRIPLET* triplet,
 }
 
 DAT_RETURN cr_reject(DAT_CR_HANDLE handle) {
-  auto const cr = find_cr(handle);
+  const auto cr = find_cr(handle);
   return cr ? decided(handle, cr->reject({})) : bad_handle();
 }
 

@@ -18,10 +18,10 @@ constexpr DAT_UINT32 kMajor = 1;
 // "u1.2"
 bool parse_version(std::string_view text, DAT_PROVIDER_INFO& info) {
   if (text.empty() || text.front() != 'u') return false;
-  auto const* const end = text.data() + text.size();
-  auto const major = std::from_chars(text.data() + 1, end, info.dapl_version_major);
+  const auto* const end = text.data() + text.size();
+  const auto major = std::from_chars(text.data() + 1, end, info.dapl_version_major);
   if (major.ec != std::errc() || major.ptr == end || *major.ptr != '.') return false;
-  auto const minor = std::from_chars(major.ptr + 1, end, info.dapl_version_minor);
+  const auto minor = std::from_chars(major.ptr + 1, end, info.dapl_version_minor);
   return minor.ec == std::errc() && minor.ptr == end && info.dapl_version_major == kMajor;
 }
 
@@ -64,7 +64,7 @@ std::vector<Line> parse(std::istream& conf) {
 }
 
 bool read_conf(std::vector<Line>& lines) {
-  auto const* const override = std::getenv("DAT_OVERRIDE");
+  const auto* const override = std::getenv("DAT_OVERRIDE");
   std::ifstream conf(override != nullptr ? override : "/etc/dat.conf");
   if (!conf) return false;
   lines = parse(conf);

@@ -54,9 +54,9 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_
   if (name.size() >= sizeof wanted.ia_name) return DAT_INVALID_PARAMETER;
   std::copy(name.begin(), name.end(), wanted.ia_name);
   return guarded([&]() -> DAT_RETURN {
-    auto const* const provider = Registry::instance().acquire(wanted);
+    const auto* const provider = Registry::instance().acquire(wanted);
     if (provider == nullptr) return DAT_PROVIDER_NOT_FOUND;
-    auto const result = provider->ia_open_func != nullptr
+    const auto result = provider->ia_open_func != nullptr
                             ? provider->ia_open_func(wanted.ia_name, async_evd_min_qlen,
                                                      async_evd_handle, ia_handle)
                             : static_cast<DAT_RETURN>(DAT_NOT_IMPLEMENTED);
@@ -66,8 +66,8 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_
 }
 
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {
-  auto const* const provider = provider_of(ia_handle);
-  auto const result = redirect<&DAT_PROVIDER::ia_close_func>(ia_handle, ia_flags);
+  const auto* const provider = provider_of(ia_handle);
+  const auto result = redirect<&DAT_PROVIDER::ia_close_func>(ia_handle, ia_flags);
   if (result == DAT_SUCCESS) Registry::instance().release(*provider);
   return result;
 }

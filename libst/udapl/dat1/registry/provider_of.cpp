@@ -29,14 +29,14 @@ std::atomic<std::uintptr_t>& place_of(std::uintptr_t page) {
 // Where the kernel does not let a process look at itself, the handle has to be trusted.
 bool is_readable(DAT_HANDLE handle) {
   void* word = nullptr;
-  iovec const local{&word, sizeof word}, remote{handle, sizeof word};
+  const iovec local{&word, sizeof word}, remote{handle, sizeof word};
   return ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) ==
              static_cast<ssize_t>(sizeof word) ||
          errno == ENOSYS || errno == EPERM;
 }
 
 bool is_provider(const DAT_PROVIDER* provider) {
-  auto const places = used_places.load(std::memory_order_acquire);
+  const auto places = used_places.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < places; ++i)
     if (providers[i].load(std::memory_order_acquire) == provider) return provider != nullptr;
   return false;
@@ -62,12 +62,12 @@ void expel(const DAT_PROVIDER& provider) {
 }
 
 const DAT_PROVIDER* provider_of(DAT_HANDLE handle) {
-  auto const address = reinterpret_cast<std::uintptr_t>(handle);
+  const auto address = reinterpret_cast<std::uintptr_t>(handle);
   if (address == 0 || address % alignof(void*) != 0) return nullptr;
-  auto const page = (address >> kPageBits) + 1;
-  auto const seen = place_of(page).load(std::memory_order_relaxed) == page;
+  const auto page = (address >> kPageBits) + 1;
+  const auto seen = place_of(page).load(std::memory_order_relaxed) == page;
   if (!seen && !is_readable(handle)) return nullptr;
-  auto const* const provider = *static_cast<const DAT_PROVIDER* const*>(handle);
+  const auto* const provider = *static_cast<const DAT_PROVIDER* const*>(handle);
   if (!is_provider(provider)) return nullptr;
   if (!seen) place_of(page).store(page, std::memory_order_relaxed);
   return provider;

@@ -8,9 +8,9 @@ namespace stp::udapl::registry {
 
 template <auto kCall, typename... Rest>
 DAT_RETURN redirect(DAT_HANDLE handle, Rest... rest) {
-  auto const* const provider = provider_of(handle);
+  const auto* const provider = provider_of(handle);
   if (provider == nullptr) return DAT_INVALID_HANDLE;
-  auto const call = provider->*kCall;
+  const auto call = provider->*kCall;
   return call != nullptr ? call(handle, rest...) : static_cast<DAT_RETURN>(DAT_NOT_IMPLEMENTED);
 }
 

@@ -38,26 +38,26 @@ void Registry::read_static() {
 }
 
 Registry::Entry* Registry::find(const DAT_PROVIDER_INFO& info) {
-  auto const found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](auto const& entry) { return same(entry.info, info); });
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const auto& entry) { return same(entry.info, info); });
   return found == entries_.end() ? nullptr : &*found;
 }
 
 std::vector<DAT_PROVIDER_INFO> Registry::known() {
   read_static();
   std::vector<DAT_PROVIDER_INFO> all;
-  auto const note = [&](const DAT_PROVIDER_INFO& info) {
-    if (std::none_of(all.begin(), all.end(), [&](auto const& it) { return same(it, info); }))
+  const auto note = [&](const DAT_PROVIDER_INFO& info) {
+    if (std::none_of(all.begin(), all.end(), [&](const auto& it) { return same(it, info); }))
       all.push_back(info);
   };
-  for (auto const& line : lines_) note(line.info);
-  for (auto const& entry : entries_) note(entry.info);
+  for (const auto& line : lines_) note(line.info);
+  for (const auto& entry : entries_) note(entry.info);
   return all;
 }
 
 DAT_RETURN Registry::list(DAT_COUNT most, DAT_COUNT& number, DAT_PROVIDER_INFO** out) {
   std::lock_guard const guard(mutex_);
-  auto const all = known();
+  const auto all = known();
   number = static_cast<DAT_COUNT>(all.size());
   if (missing_ && all.empty()) return DAT_INTERNAL_ERROR;
   if (out == nullptr || most < number) return DAT_INVALID_PARAMETER;
@@ -87,9 +87,9 @@ DAT_RETURN Registry::remove(const DAT_PROVIDER& provider, const DAT_PROVIDER_INF
 const DAT_PROVIDER* Registry::acquire(const DAT_PROVIDER_INFO& wanted) {
   std::lock_guard const one(loading_);
   std::unique_lock lock(mutex_);
-  auto const all = known();
+  const auto all = known();
   const DAT_PROVIDER_INFO* best = nullptr;
-  for (auto const& info : all)
+  for (const auto& info : all)
     if (serves(info, wanted) && (best == nullptr || closer(info, *best))) best = &info;
   if (best == nullptr) return nullptr;
   if (find(*best) == nullptr) {
@@ -111,8 +111,8 @@ void Registry::release(const DAT_PROVIDER& provider) {
 
 // The library stays: its threads may outlive the IAs.
 void Registry::load(const DAT_PROVIDER_INFO& info) {
-  auto const line = std::find_if(lines_.begin(), lines_.end(),
-                                 [&](auto const& it) { return same(it.info, info); });
+  const auto line = std::find_if(lines_.begin(), lines_.end(),
+                                 [&](const auto& it) { return same(it.info, info); });
   auto* const library = ::dlopen(line->library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return;
   auto* const init =

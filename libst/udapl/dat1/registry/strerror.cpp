@@ -125,8 +125,8 @@ constexpr Name kSubtypes[] = {
 
 template <typename Names>
 const char* find(const Names& names, DAT_RETURN value) {
-  auto const found = std::find_if(std::begin(names), std::end(names),
-                                  [&](auto const& name) { return name.value == value; });
+  const auto found = std::find_if(std::begin(names), std::end(names),
+                                  [&](const auto& name) { return name.value == value; });
   return found == std::end(names) ? nullptr : found->text;
 }
 
@@ -134,8 +134,8 @@ const char* find(const Names& names, DAT_RETURN value) {
 
 DAT_RETURN dat_strerror(DAT_RETURN value, const char** major_message, const char** minor_message) {
   if (major_message == nullptr || minor_message == nullptr) return DAT_INVALID_PARAMETER;
-  auto const* const type = find(kTypes, DAT_GET_TYPE(value));
-  auto const* const subtype = find(kSubtypes, DAT_GET_SUBTYPE(value));
+  const auto* const type = find(kTypes, DAT_GET_TYPE(value));
+  const auto* const subtype = find(kSubtypes, DAT_GET_SUBTYPE(value));
   if (type == nullptr || subtype == nullptr) return DAT_INVALID_PARAMETER;
   *major_message = type;
   *minor_message = subtype;

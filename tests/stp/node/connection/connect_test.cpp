@@ -24,7 +24,7 @@ class Connect : public TwoNodes {
   }
   [[nodiscard]] std::size_t sent(Op op) const {
     std::size_t n = 0;
-    for (auto const& f : seen) n += parsed(f).header.op() == op;
+    for (const auto& f : seen) n += parsed(f).header.op() == op;
     return n;
   }
 };
@@ -34,7 +34,7 @@ TEST_F(Connect, both_ends_learn_what_the_other_announced) {
   EndpointConfig of_a{.bufsize = 12, .max_stu = 10, .slots = 10};
   EndpointConfig of_b{.bufsize = 16, .max_stu = 14, .slots = 20};
   connect(of_a, of_b);
-  auto const at_a = info(a, ca), at_b = info(b, cb);
+  const auto at_a = info(a, ca), at_b = info(b, cb);
   EXPECT_EQ(at_a.state, VcState::kOpen);
   EXPECT_EQ(at_b.state, VcState::kOpen);
   EXPECT_EQ(ca.user.state(), ChannelState::kOpen);
@@ -66,8 +66,8 @@ TEST_F(Connect, a_key_of_0_makes_no_connection_and_ends_none) {
   endpoint_a = a.open();
   begin_connect();
   take(a);
-  auto const at = info(a, ca);
-  for (auto const op : {Op::kConnectionAnswer, Op::kRequestDisconnect}) {
+  const auto at = info(a, ca);
+  for (const auto op : {Op::kConnectionAnswer, Op::kRequestDisconnect}) {
     h.op_flags = wire::op_flags(op);
     h.d_port = at.local_port;
     h.d_key = at.local_key;
@@ -103,7 +103,7 @@ TEST_F(Connect, nobody_there_is_a_time_out_after_eight_tries) {
 
 // protocol: 5.4, 5.21
 TEST_F(Connect, a_lost_request_or_answer_is_repeated_and_makes_one_connection) {
-  for (auto const op : {Op::kRequestConnection, Op::kConnectionAnswer}) {
+  for (const auto op : {Op::kRequestConnection, Op::kConnectionAnswer}) {
     SCOPED_TRACE(wire::short_name(op));
     lose(op, 3);
     if (listener == kNoneId) {
@@ -112,7 +112,7 @@ TEST_F(Connect, a_lost_request_or_answer_is_repeated_and_makes_one_connection) {
       endpoint_a = a.open();
     }
     b.stock(listener);
-    auto const before = b.node.vc_count();
+    const auto before = b.node.vc_count();
     begin_connect();
     pass(kSecond);
     EXPECT_EQ(ca.user.state(), ChannelState::kOpen);
@@ -161,7 +161,7 @@ TEST_F(Connect, closing_takes_three_steps_and_leaves_nothing) {
 TEST_F(Connect, requests_dropped_when_the_peer_closes_are_counted) {
   connect();
   ASSERT_EQ(b.node.close(cb.id, true, now), 0);
-  auto const rd = take(b);
+  const auto rd = take(b);
   ASSERT_TRUE(rd);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(ca.user.send(control(Op::kNoOperation)));
   arrive(a, *rd);
@@ -185,7 +185,7 @@ TEST_F(Connect, both_sides_may_close_at_once) {
 
 // protocol: 5.11, 5.12, 5.16
 TEST_F(Connect, closing_survives_the_loss_of_each_step) {
-  for (auto const op : {Op::kRequestDisconnect, Op::kDisconnectAnswer, Op::kDisconnectComplete}) {
+  for (const auto op : {Op::kRequestDisconnect, Op::kDisconnectAnswer, Op::kDisconnectComplete}) {
     SCOPED_TRACE(wire::short_name(op));
     wire = nullptr;
     if (listener == kNoneId) {
@@ -237,7 +237,7 @@ TEST_F(Connect, an_idle_connection_lives_on) {
 // protocol: 5.10
 TEST_F(Connect, a_late_request_of_a_closed_connection_makes_no_new_one) {
   connect();
-  auto const late = seen.front();
+  const auto late = seen.front();
   ASSERT_EQ(parsed(late).header.op(), Op::kRequestConnection);
   ASSERT_EQ(a.node.close(ca.id, false, now), 0);
   settle();
@@ -258,7 +258,7 @@ TEST_F(Connect, an_answer_nobody_waits_for_ends_the_ghost) {
   b.stock(listener);
   endpoint_a = a.open();
   begin_connect();
-  auto const request = take(a);
+  const auto request = take(a);
   ASSERT_TRUE(request);
   ASSERT_EQ(a.node.close(ca.id, true, now), 0);  // gives up before the answer comes
   arrive(b, *request);
@@ -278,9 +278,9 @@ TEST_F(Connect, a_disconnect_to_a_port_long_gone_is_answered_from_its_own_fields
   rd.d_key = 0x1234;
   rd.offset = 0x5678;
   inject(b, kMacA, rd);
-  auto const answer = take(b);
+  const auto answer = take(b);
   ASSERT_TRUE(answer);
-  auto const h = parsed(*answer).header;
+  const auto h = parsed(*answer).header;
   EXPECT_EQ(h.op(), Op::kDisconnectAnswer);
   EXPECT_EQ(h.d_port, 7);
   EXPECT_EQ(h.d_key, 0x5678U);
@@ -290,7 +290,7 @@ TEST_F(Connect, a_disconnect_to_a_port_long_gone_is_answered_from_its_own_fields
 // protocol: 2.9, 5.18
 TEST_F(Connect, strangers_are_dropped_and_counted_by_reason) {
   connect();
-  auto const at_b = info(b, cb);
+  const auto at_b = info(b, cb);
   wire::Header h;
   h.op_flags = wire::op_flags(Op::kNoOperation);
   h.d_port = at_b.local_port;
@@ -333,7 +333,7 @@ TEST_F(Connect, a_frame_for_another_station_is_not_looked_at) {
 // protocol: 5.13
 TEST_F(Connect, a_disconnect_with_a_wrong_key_is_dropped) {
   connect();
-  auto const at_b = info(b, cb);
+  const auto at_b = info(b, cb);
   wire::Header rd;
   rd.op_flags = wire::op_flags(Op::kRequestDisconnect);
   rd.d_port = at_b.local_port;
@@ -347,7 +347,7 @@ TEST_F(Connect, a_disconnect_with_a_wrong_key_is_dropped) {
 // protocol: 5.2
 TEST_F(Connect, a_refused_connection_and_every_other_state_ignore_what_is_not_legal_there) {
   connect();
-  auto const at_b = info(b, cb);
+  const auto at_b = info(b, cb);
   wire::Header da;
   da.op_flags = wire::op_flags(Op::kDisconnectAnswer);
   da.d_port = at_b.local_port;
@@ -366,7 +366,7 @@ TEST_F(Connect, a_refused_connection_and_every_other_state_ignore_what_is_not_le
 TEST_F(Connect, an_orderly_end_counts_nothing_as_bad) {
   connect();
   ASSERT_EQ(a.node.close(ca.id, false, now), 0);
-  auto const rd = take(a);
+  const auto rd = take(a);
   ASSERT_TRUE(rd);
   put(b, cb, control(Op::kNoOperation));  // on its way when the RD arrives
   arrive(a, *take(b));

@@ -28,14 +28,14 @@ class Dialing : public TwoNodes {
   void begin(unsigned count) { begin(count, endpoint_a); }
   [[nodiscard]] std::size_t count(ChannelState state) const {
     std::size_t n = 0;
-    for (auto const& made : begun) n += made.user.state() == state;
+    for (const auto& made : begun) n += made.user.state() == state;
     return n;
   }
   // The Ports of RCs since this was last asked.
   std::vector<std::uint16_t> ports_of_requests() {
     std::vector<std::uint16_t> ports;
-    for (auto const& frame : seen)
-      if (auto const h = parsed(frame).header; h.op() == Op::kRequestConnection)
+    for (const auto& frame : seen)
+      if (const auto h = parsed(frame).header; h.op() == Op::kRequestConnection)
         ports.push_back(h.s_port);
     seen.clear();
     return ports;
@@ -60,7 +60,7 @@ TEST_F(Dialing, an_answer_lets_the_next_one_go_in_the_order_in_which_they_were_b
   begin(kAtOnce + 5);
   settle();
   EXPECT_EQ(count(ChannelState::kOpen), 3U);
-  auto const ports = ports_of_requests();
+  const auto ports = ports_of_requests();
   EXPECT_EQ(ports.size(), kAtOnce + 3);
   EXPECT_TRUE(std::is_sorted(ports.begin(), ports.end()));
   b.stock(listener, 3 * kAtOnce);
@@ -80,7 +80,7 @@ TEST_F(Dialing, an_answer_has_the_oldest_that_is_unanswered_sent_once_more) {
   ASSERT_EQ(a.node.vc_info(begun[0].id, oldest), 0);
   a.node.close(begun[5].id, true, now);
   settle();
-  auto const ports = ports_of_requests();
+  const auto ports = ports_of_requests();
   ASSERT_EQ(ports.size(), 3U) << "the oldest, and the two that waited";
   EXPECT_EQ(ports[0], oldest.local_port);
   EXPECT_EQ(count(ChannelState::kOpen), 1U);

@@ -12,7 +12,7 @@ using wire::Op;
 class KeyGuesses : public TwoNodes {
  protected:
   void SetUp() override {
-    EndpointId const endpoint = b.open({.connectionless = true, .slots = 8'000});
+    const EndpointId endpoint = b.open({.connectionless = true, .slots = 8'000});
     cb.memory = std::make_unique<ChannelMemory>(ChannelGeometry{8'000, 64});
     ASSERT_EQ(b.node.open_port(endpoint, cb.memory->data(), 1, cb.id, now), 0);
     cb.user = UserChannel(cb.memory->data());
@@ -37,8 +37,8 @@ TEST_F(KeyGuesses, who_names_wrong_keys_is_not_heard_for_longer_and_longer) {
   for (Time wait : {1, 2, 4, 8, 8}) {
     SCOPED_TRACE(wait);
     for (unsigned i = 0; i < KeyGuard::kGuesses; ++i) EXPECT_FALSE(say(mac(7), false));
-    auto const wrong = b.count(Counter::kBadKey);
-    auto const unread = b.count(Counter::kKeyGuesses);
+    const auto wrong = b.count(Counter::kBadKey);
+    const auto unread = b.count(Counter::kKeyGuesses);
     EXPECT_FALSE(say(mac(7), true)) << "the right one is not told from another";
     EXPECT_FALSE(say(mac(7), false));
     now += wait * kSecond - 1;

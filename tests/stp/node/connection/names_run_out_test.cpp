@@ -12,11 +12,11 @@ class Names : public TwoNodes {};
 // protocol: 5.3
 TEST_F(Names, a_connection_without_a_free_port_is_refused_until_one_ends) {
   constexpr ChannelGeometry kSmallest{1, 1};
-  auto const endpoint = a.open({.slots = 1, .credits = 1});
+  const auto endpoint = a.open({.slots = 1, .credits = 1});
   ChannelMemory memory(kSmallest);  // nobody reads any of them
-  auto const connect = [&] {
+  const auto connect = [&] {
     VcId id = kNoneId;
-    auto const error = a.node.connect(endpoint, kMacB, 3000, memory.data(), 0, id, now);
+    const auto error = a.node.connect(endpoint, kMacB, 3000, memory.data(), 0, id, now);
     return error != 0 ? VcId{0} : id;
   };
   VcId last = kNoneId;
@@ -30,8 +30,8 @@ TEST_F(Names, a_connection_without_a_free_port_is_refused_until_one_ends) {
 // protocol: 7.4
 TEST_F(Names, a_region_without_a_free_mx_is_told_so_until_one_is_freed) {
   Buffers memory(12, 1);
-  auto const piece = memory.all();
-  auto const endpoint = a.open({.bufsize = 12});
+  const auto piece = memory.all();
+  const auto endpoint = a.open({.bufsize = 12});
   RegionId region = kNoneId;
   ASSERT_EQ(a.node.map(endpoint, Direction::kReceive, 0, {&piece, 1}, region), 0);
   std::uint16_t mx = 0;

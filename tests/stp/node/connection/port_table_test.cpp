@@ -13,13 +13,13 @@ constexpr auto nobody = [](std::uint16_t) { return false; };
 TEST(PortTable, an_id_finds_its_connection_and_never_the_next_one_of_its_port) {
   Vcs vcs;
   auto& table = vcs.table;
-  auto const id = vcs.make(7).id;
+  const auto id = vcs.make(7).id;
   ASSERT_NE(table.find(id), nullptr);
   EXPECT_EQ(table.find(id), table.at(7));
-  auto const gone = table.take(*table.at(7));
+  const auto gone = table.take(*table.at(7));
   EXPECT_EQ(table.find(id), nullptr);
   EXPECT_EQ(table.at(7), nullptr);
-  auto const next = vcs.make(7).id;
+  const auto next = vcs.make(7).id;
   EXPECT_NE(next, id);
   EXPECT_EQ(table.find(id), nullptr);
   EXPECT_EQ(table.count(), 1U);
@@ -32,7 +32,7 @@ TEST(PortTable, a_port_rests_before_it_is_chosen_again) {
   EXPECT_EQ(table.choose(nobody), 1);
   vcs.make(1);
   EXPECT_EQ(table.choose(nobody), 2);
-  auto const gone = table.take(*table.at(1));
+  const auto gone = table.take(*table.at(1));
   EXPECT_EQ(table.choose(nobody), 3);
   EXPECT_EQ(table.choose([](std::uint16_t port) { return port < 10; }), 10);
 }
@@ -42,7 +42,7 @@ TEST(PortTable, there_are_ports_as_long_as_one_is_free_and_none_is_0) {
   auto& table = vcs.table;
   EXPECT_EQ(table.at(0), nullptr);
   for (std::uint32_t i = 0; i < wire::kMaxPort; ++i) {
-    auto const port = table.choose(nobody);
+    const auto port = table.choose(nobody);
     ASSERT_NE(port, 0);
     auto vc = std::make_unique<Vc>();
     vc->local_port = port;
@@ -50,12 +50,12 @@ TEST(PortTable, there_are_ports_as_long_as_one_is_free_and_none_is_0) {
   }
   EXPECT_TRUE(table.full());
   EXPECT_EQ(table.choose(nobody), 0);
-  auto const gone = table.take(*table.at(300));
+  const auto gone = table.take(*table.at(300));
   EXPECT_EQ(table.choose(nobody), 300);
 }
 
 TEST(PortTable, one_of_several_has_its_share_of_the_ports_and_all_of_it) {
-  for (unsigned const count : {2U, 3U, 16U}) {
+  for (const unsigned count : {2U, 3U, 16U}) {
     std::size_t all = 0;
     for (unsigned index = 0; index < count; ++index) {
       PortTable table(PortShare{count, index});
@@ -90,12 +90,12 @@ TEST(PortTable, is_walked_in_the_order_of_ports) {
 TEST(PortTable, keeps_what_frames_still_read_from_until_the_last_of_them_has_gone) {
   Vcs vcs;
   auto& vc = vcs.make(9);
-  auto const id = vc.id;
+  const auto id = vc.id;
   vc.attached = 2;
   vcs.table.keep(vcs.table.take(vc));
   EXPECT_EQ(vcs.table.left_behind(id + 1), nullptr);
   EXPECT_EQ(vcs.table.left_behind(id), nullptr);
-  auto const gone = vcs.table.left_behind(id);
+  const auto gone = vcs.table.left_behind(id);
   ASSERT_NE(gone, nullptr);
   EXPECT_EQ(gone->id, id);
   EXPECT_EQ(vcs.table.left_behind(id), nullptr);

@@ -14,7 +14,7 @@ class Asked : public TwoNodes {
   void SetUp() override {
     endpoint_a = a.open();
     begin_connect();
-    auto const request = parsed(*take(a)).header;
+    const auto request = parsed(*take(a)).header;
     key_ = wire::decode_as<wire::RequestConnection>(request).i_key;
     port_ = request.s_port;
     from_b(wire::ConnectionAnswer{.r_slots = 64, .r_bufsize = 14, .r_key = 777, .r_max_stu = 10});
@@ -34,12 +34,12 @@ class Asked : public TwoNodes {
   // How often it proves itself in that time.
   unsigned proofs_in(Time span) {
     unsigned count = 0;
-    for (auto const until = now + span; now < until; now += kMillisecond) {
+    for (const auto until = now + span; now < until; now += kMillisecond) {
       a.node.expire(now);
-      while (auto const frame = take(a)) {
-        auto const h = parsed(*frame).header;
+      while (const auto frame = take(a)) {
+        const auto h = parsed(*frame).header;
         if (h.op() != wire::Op::kRequestStateResponse) continue;
-        auto const rsr = wire::decode_as<wire::RequestStateResponse>(h);
+        const auto rsr = wire::decode_as<wire::RequestStateResponse>(h);
         count += rsr.sync == key_ && rsr.i_id == kSizes && rsr.r_id == kUport ? 1 : 0;
       }
     }

@@ -25,7 +25,7 @@ class Recover : public Writing {
     for (std::uint32_t i = 0; i < count; ++i) put(b, cb, cts(i, kTargetBufx + i, 0, 12));
     settle();
     std::vector<wire::Header> permissions;
-    while (auto const got = get(ca)) permissions.push_back(got->header);
+    while (const auto got = get(ca)) permissions.push_back(got->header);
     EXPECT_EQ(permissions.size(), count);
     return permissions;
   }
@@ -38,7 +38,7 @@ class Recover : public Writing {
     settle();
     put(b, cb, permission);
     settle();
-    auto const got = get(ca);
+    const auto got = get(ca);
     EXPECT_TRUE(got);
     return got ? got->header : wire::Header{};
   }
@@ -49,9 +49,9 @@ class Recover : public Writing {
   // The Blocks whose CTS A gets again while so much time passes.
   std::vector<std::uint32_t> asked_in(Time span) {
     std::vector<std::uint32_t> blocks;
-    for (auto const end = now + span; now < end;) {
+    for (const auto end = now + span; now < end;) {
       pass(kMillisecond);
-      while (auto const got = get(ca))  // who does not read is not asked again: 10.21
+      while (const auto got = get(ca))  // who does not read is not asked again: 10.21
         if (got->header.op() == Op::kClearToSend) blocks.push_back(got->header.b_num);
     }
     return blocks;
@@ -63,16 +63,16 @@ class Recover : public Writing {
 
 // protocol: 9.5, 10.3
 TEST_F(Recover, the_missing_tail_is_asked_for_by_a_repeated_cts) {
-  auto const permission = grant(20'000);
+  const auto permission = grant(20'000);
   wire = [this](const Frame& f, bool) {
-    auto const h = parsed(f).header;
+    const auto h = parsed(f).header;
     return h.op() == Op::kData && h.param == 2 ? 0U : 1U;
   };
   put(a, ca, data(permission, 20'000));
   settle();
   EXPECT_FALSE(get(ca));
   pass(100 * kMillisecond);
-  auto const again = get(ca);
+  const auto again = get(ca);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->header.op(), Op::kClearToSend);
   EXPECT_EQ(again->header.sync, 2U * 4096) << "F_Offset: what came after it was placed";
@@ -82,7 +82,7 @@ TEST_F(Recover, the_missing_tail_is_asked_for_by_a_repeated_cts) {
 
 // protocol: 10.21
 TEST_F(Recover, nothing_is_asked_for_again_of_a_host_that_is_away) {
-  auto const permission = grant(20'000);
+  const auto permission = grant(20'000);
   wire = [](const Frame&, bool) { return 0U; };
   put(a, ca, data(permission, 20'000));
   pass(200 * kMillisecond);
@@ -105,7 +105,7 @@ TEST_F(Recover, nothing_is_asked_for_again_of_a_user_who_has_not_read_for_a_whil
 
 // protocol: 10.3
 TEST_F(Recover, intervals_grow_and_nothing_is_asked_once_the_block_is_complete) {
-  auto const permission = grant(20'000);
+  const auto permission = grant(20'000);
   pass(3 * kSecond);
   std::size_t asked = 0;
   while (get(ca)) ++asked;
@@ -119,34 +119,34 @@ TEST_F(Recover, intervals_grow_and_nothing_is_asked_once_the_block_is_complete) 
 
 // protocol: 10.3
 TEST_F(Recover, an_stu_that_comes_late_ends_the_doubling_of_intervals) {
-  auto const permission = grant(3 * 4096);
+  const auto permission = grant(3 * 4096);
   pass(2 * kSecond);
   while (get(ca))
     ;
   inject_stu(stu(permission, 0, 0), 0, 4096);
   pass(60 * kMillisecond);
-  auto const again = get(ca);
+  const auto again = get(ca);
   ASSERT_TRUE(again) << "four round trips of 10 ms, not the second that was running";
   EXPECT_EQ(again->header.sync, 4096U);
 }
 
 // protocol: 10.14
 TEST_F(Recover, in_silence_one_block_is_asked_for_and_each_answer_lets_twice_as_many_be) {
-  auto const permissions = grant_blocks(7);
+  const auto permissions = grant_blocks(7);
   EXPECT_EQ(asked_in(kSilence), std::vector<std::uint32_t>({0}));
   put(a, ca, data(permissions[0], kBlock));
   settle();
   EXPECT_EQ(asked_in(kSilence), std::vector<std::uint32_t>({1, 2}));
-  for (auto const i : {1, 2}) put(a, ca, data(permissions[i], kBlock));
+  for (const auto i : {1, 2}) put(a, ca, data(permissions[i], kBlock));
   settle();
   EXPECT_EQ(asked_in(kSilence), std::vector<std::uint32_t>({3, 4, 5, 6}));
 }
 
 // protocol: 10.14
 TEST_F(Recover, blocks_that_come_unasked_after_silence_show_that_it_was_a_pause) {
-  auto const permissions = grant_blocks(7);
+  const auto permissions = grant_blocks(7);
   EXPECT_EQ(asked_in(kSilence).size(), 1U);
-  for (auto const i : {0, 1, 2, 3}) put(a, ca, data(permissions[i], kBlock));
+  for (const auto i : {0, 1, 2, 3}) put(a, ca, data(permissions[i], kBlock));
   settle();
   EXPECT_EQ(cb.user.cts_repeated(), 0U) << "nothing was lost";
   EXPECT_EQ(asked_in(kSilence), std::vector<std::uint32_t>({4}));
@@ -155,7 +155,7 @@ TEST_F(Recover, blocks_that_come_unasked_after_silence_show_that_it_was_a_pause)
 // protocol: 10.14
 TEST_F(Recover, a_sending_that_goes_on_had_lost_nothing_and_another_one_had) {
   for (std::uint32_t const sync : {5, 6}) {
-    auto const permission = grant_next(3 * kBlock);
+    const auto permission = grant_next(3 * kBlock);
     inject_stu(with_sync(stu(permission, 0, 0), 5), 0, kBlock);
     EXPECT_FALSE(asked_in(kLongSilence).empty());
     inject_stu(with_sync(stu(permission, 1, kBlock), sync), kBlock, kBlock);
@@ -165,7 +165,7 @@ TEST_F(Recover, a_sending_that_goes_on_had_lost_nothing_and_another_one_had) {
 
 // protocol: 10.4, 10.14
 TEST_F(Recover, a_block_that_others_overtook_is_asked_for_alone_and_counts_as_lost) {
-  auto const permissions = grant_blocks(3);
+  const auto permissions = grant_blocks(3);
   put(a, ca, data(permissions[1], kBlock));
   EXPECT_EQ(asked_in(kLongSilence), std::vector<std::uint32_t>({0, 2}))
       << "the one that was overtaken, and one for the silence";
@@ -178,7 +178,7 @@ TEST_F(Recover, a_block_that_others_overtook_is_asked_for_alone_and_counts_as_lo
 TEST_F(Recover, a_sender_whose_pauses_are_known_is_not_asked_again_for_each) {
   // B has to ask for credit, and learns so that a round trip takes 20 us.
   for (int i = 0; i < 40; ++i) put(b, cb, control(Op::kNoOperation));
-  while (auto const frame = take(b)) arrive(a, *frame);
+  while (const auto frame = take(b)) arrive(a, *frame);
   now += 20 * kMicrosecond;
   settle();
   while (get(ca))
@@ -189,7 +189,7 @@ TEST_F(Recover, a_sender_whose_pauses_are_known_is_not_asked_again_for_each) {
   for (std::uint32_t i = 0; i < kBlocks; ++i) {
     put(b, cb, cts(i, kTargetBufx + i, 0, 12));
     settle();
-    auto const permission = get(ca);
+    const auto permission = get(ca);
     ASSERT_TRUE(permission);
     pass(i == 0 ? 900 * kMicrosecond : 1'700 * kMicrosecond);
     put(a, ca, data(permission->header, kLength));

@@ -23,7 +23,7 @@ class Slots : public TwoNodes {
     std::vector<Frame> heads(kFrames, Frame(from.node.frame_room()));
     std::array<TxFrame, kFrames> frames;
     for (std::size_t i = 0; i < kFrames; ++i) frames[i].head = heads[i].data();
-    auto const count = from.node.transmit(frames, now);
+    const auto count = from.node.transmit(frames, now);
     std::vector<Op> ops;
     for (std::size_t i = 0; i < count; ++i) {
       heads[i].resize(frames[i].head_length);
@@ -81,7 +81,7 @@ TEST_F(Slots, a_closed_connection_that_sends_little_at_a_time_goes_on) {
     now = std::max(now, a.node.next_deadline());
     a.node.expire(now);
     sent = burst(a, &b);  // of which Slots are the end, and not the room for frames
-    while (auto const answer = take(b)) arrive(a, *answer);
+    while (const auto answer = take(b)) arrive(a, *answer);
   }
   pass(29 * kSecond);
   EXPECT_EQ(a.node.vc_count(), 1U);
@@ -97,7 +97,7 @@ TEST_F(Slots, no_credit_in_an_answer_to_the_user_makes_the_node_ask_again) {
   auto ask = nop(3);
   ask.header.op_flags |= wire::flag::kSendState;
   ask.header.sync = 77;
-  for (auto const& entry : {nop(1), nop(2), ask}) put(a, ca, entry);
+  for (const auto& entry : {nop(1), nop(2), ask}) put(a, ca, entry);
   std::vector<Frame> late;  // than the Node's own question, and than its answer
   while (auto frame = take(a)) {
     if (parsed(*frame).header.op() == Op::kRequestState)
@@ -105,13 +105,13 @@ TEST_F(Slots, no_credit_in_an_answer_to_the_user_makes_the_node_ask_again) {
     else
       late.push_back(*frame);
   }
-  auto const all_free = take(b);
+  const auto all_free = take(b);
   ASSERT_TRUE(all_free);
   arrive(a, *all_free);
   put(a, ca, nop(4));
   while (auto frame = take(a)) late.push_back(*frame);
   ASSERT_EQ(late.size(), 4U);
-  for (auto const& frame : late) arrive(b, frame);
+  for (const auto& frame : late) arrive(b, frame);
   settle();
   ASSERT_TRUE(get(ca)) << "the answer to the user";
   VcInfo info{};
@@ -193,7 +193,7 @@ TEST_F(Slots, state_responses_use_no_slot) {
 // protocol: 6.11
 TEST_F(Slots, the_answers_to_all_that_a_user_asked_wait_for_it) {
   connect({.slots = 64, .credits = 256});
-  auto const ask = [this](std::uint32_t first, std::uint32_t count) {
+  const auto ask = [this](std::uint32_t first, std::uint32_t count) {
     for (auto i = first; i < first + count; ++i) {
       auto rs = control(Op::kRequestState);
       rs.header.sync = i;
@@ -263,7 +263,7 @@ TEST_F(Slots, a_sleeping_user_is_woken_at_once_by_interrupt) {
   put(a, ca, nop(1));
   settle();
   EXPECT_FALSE(has_event(b, Event::Kind::kWake)) << "nobody sleeps";
-  auto const seen_word = cb.user.begin_sleep();
+  const auto seen_word = cb.user.begin_sleep();
   auto urgent = nop(2);
   urgent.header.op_flags |= wire::flag::kInterrupt;
   put(a, ca, urgent);

@@ -36,7 +36,7 @@ TEST(SlotQuestions, an_answer_to_a_repeated_question_measures_nothing) {
 // protocol: 6.7
 TEST(SlotQuestions, wait_longer_and_longer_where_there_is_no_slot) {
   SlotQuestions questions;
-  auto const pause = [&] {
+  const auto pause = [&] {
     questions.postpone(1'000);
     return questions.deadline() - 1'000;
   };

@@ -29,8 +29,8 @@ class Strangers : public TwoNodes {
     serve();
   }
   void serve() {
-    for (auto const& event : b.events) {
-      auto const unseen = event.kind == Event::Kind::kVcGone && !accepted_.contains(event.id);
+    for (const auto& event : b.events) {
+      const auto unseen = event.kind == Event::Kind::kVcGone && !accepted_.contains(event.id);
       unaccepted_ -= unseen ? 1 : 0;
     }
     b.events.clear();
@@ -63,7 +63,7 @@ class Strangers : public TwoNodes {
   }
   std::vector<wire::Header> answers() {
     std::vector<wire::Header> all;
-    while (auto const frame = take(b)) all.push_back(parsed(*frame).header);
+    while (const auto frame = take(b)) all.push_back(parsed(*frame).header);
     return all;
   }
   // What a peer says to the question that came with its answer.
@@ -85,7 +85,7 @@ class Strangers : public TwoNodes {
   };
   Proof ask_under_pressure(const MacAddr& from, const wire::Header& request, Bytes option = {}) {
     inject(b, from, request, option);
-    auto const said = answers();
+    const auto said = answers();
     EXPECT_EQ(said.size(), 2U);
     if (said.size() != 2) return {};
     EXPECT_EQ(said[0].op(), Op::kConnectionAnswer);
@@ -129,8 +129,8 @@ TEST_F(StrangersOfAShard, are_promised_ports_of_that_shard_and_can_come_back) {
   listen();
   fill();
   for (std::uint32_t i = 0; i < 20; ++i) {
-    auto const from = mac(100 + i);
-    auto const proof = ask_under_pressure(from, rc(100 + i));
+    const auto from = mac(100 + i);
+    const auto proof = ask_under_pressure(from, rc(100 + i));
     ASSERT_EQ(proof.answer.s_port % 4, 3) << i;
     b.stock(listener);
     inject(b, from, proof.response);
@@ -149,9 +149,9 @@ TEST_F(Strangers, a_flood_of_requests_keeps_nobody_from_connecting_and_costs_a_b
   std::swap(late, ca);
   SeededRandom dice(7);
   std::size_t most = 0;
-  auto const flood = [&](Time span) {  // 100,000 a second
-    for (auto const end = now + span; now < end; now += 10 * kMicrosecond) {
-      auto const from = MacAddr::from_u64(0x020000000000 | dice.next());
+  const auto flood = [&](Time span) {  // 100,000 a second
+    for (const auto end = now + span; now < end; now += 10 * kMicrosecond) {
+      const auto from = MacAddr::from_u64(0x020000000000 | dice.next());
       inject(b, from, rc(dice.next(), static_cast<std::uint16_t>(dice.next() | 1)));
       serve();
       if (a.node.next_deadline() <= now) a.node.expire(now);
@@ -182,7 +182,7 @@ TEST_F(Strangers, beyond_a_few_a_connection_is_made_once_its_answer_has_come_bac
   listen();
   fill();
   accepts_ = false;
-  auto const proof = ask_under_pressure(mac(77), rc(4711));
+  const auto proof = ask_under_pressure(mac(77), rc(4711));
   EXPECT_EQ(b.node.vc_count(), kOfListener) << "nothing is kept";
   EXPECT_EQ(proof.answer.d_key, 4711U);
   EXPECT_EQ(proof.answer.param, 64U);
@@ -191,7 +191,7 @@ TEST_F(Strangers, beyond_a_few_a_connection_is_made_once_its_answer_has_come_bac
   EXPECT_EQ(b.count(Counter::kRcCookies), 1U);
   inject(b, mac(77), proof.response);
   ASSERT_EQ(b.node.vc_count(), kOfListener + 1);
-  auto const made = newest();
+  const auto made = newest();
   EXPECT_EQ(made.state, VcState::kOpen);
   EXPECT_EQ(made.peer_mac, mac(77));
   EXPECT_EQ(made.local_port, proof.answer.s_port);
@@ -213,7 +213,7 @@ TEST_F(Strangers, beyond_a_few_a_connection_is_made_once_its_answer_has_come_bac
   EXPECT_EQ(b.node.vc_count(), kOfListener + 1);
   // And the RC: the same CA again.
   inject(b, mac(77), rc(4711));
-  auto const again = answers();
+  const auto again = answers();
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].offset, proof.answer.offset);
 }
@@ -222,16 +222,16 @@ TEST_F(Strangers, beyond_a_few_a_connection_is_made_once_its_answer_has_come_bac
 TEST_F(Strangers, the_key_of_an_answer_is_good_for_its_requester_and_for_a_while) {
   listen();
   fill();
-  auto const proof = ask_under_pressure(mac(77), rc());
+  const auto proof = ask_under_pressure(mac(77), rc());
   // Others push out what is kept of it: 1024 Ports, and many more requesters.
   for (unsigned i = 0; i < 5'000; ++i) {
     now += 500 * kMicrosecond / 2;
     inject(b, spoofed(1'000 + i), rc());
     answers();
   }
-  auto const cookies = b.count(Counter::kRcCookies);
+  const auto cookies = b.count(Counter::kRcCookies);
   EXPECT_GT(cookies, 3'000U);
-  auto const other = [&](auto&& change) {
+  const auto other = [&](auto&& change) {
     auto h = proof.response;
     change(h);
     return h;
@@ -250,7 +250,7 @@ TEST_F(Strangers, the_key_of_an_answer_is_good_for_its_requester_and_for_a_while
   EXPECT_EQ(b.node.vc_count(), kOfListener + 1) << "what it says is all that is needed";
 
   now += kSecond;
-  auto const old = ask_under_pressure(mac(79), rc());
+  const auto old = ask_under_pressure(mac(79), rc());
   now += 4 * kSecond;
   inject(b, mac(79), old.response);
   EXPECT_EQ(b.count(Counter::kRcProven), 1U);
@@ -265,7 +265,7 @@ TEST_F(Strangers, no_two_requesters_are_promised_one_port) {
   for (unsigned i = 0; i < 1'000; ++i) {
     now += 400 * kMicrosecond;
     inject(b, spoofed(1'000 + i), rc());
-    for (auto const& h : answers()) {
+    for (const auto& h : answers()) {
       if (h.op() != Op::kConnectionAnswer) continue;
       EXPECT_TRUE(promised.insert(h.s_port).second) << i;
     }
@@ -282,7 +282,7 @@ TEST_F(Strangers, any_frame_with_the_key_proves_it_while_its_request_is_kept) {
   words.fill(std::byte{'w'});
   auto request = rc();
   request.s_id = 808;  // the question has no words for these
-  auto const proof = ask_under_pressure(mac(77), request, words);
+  const auto proof = ask_under_pressure(mac(77), request, words);
   wire::Header nop;
   nop.op_flags = wire::op_flags(Op::kNoOperation);
   nop.d_port = proof.answer.s_port;
@@ -290,7 +290,7 @@ TEST_F(Strangers, any_frame_with_the_key_proves_it_while_its_request_is_kept) {
   nop.s_port = 5;
   inject(b, mac(77), nop);
   ASSERT_EQ(b.node.vc_count(), kOfListener + 1);
-  auto const made = newest();
+  const auto made = newest();
   EXPECT_EQ(made.peer_option, to_option(words));
   EXPECT_EQ(made.peer_uport, 808U);
   UserChannel user(b.stocked.at(made.cookie - 1)->data());
@@ -302,7 +302,7 @@ TEST_F(Strangers, any_frame_with_the_key_proves_it_while_its_request_is_kept) {
 TEST_F(Strangers, who_finds_no_channel_is_not_forgotten_for_others) {
   listen();
   fill();
-  auto const proof = ask_under_pressure(mac(77), rc());
+  const auto proof = ask_under_pressure(mac(77), rc());
   std::uint64_t cookie = 0;
   while (b.node.unstock(listener, cookie)) --unaccepted_;
   inject(b, mac(77), proof.response);
@@ -327,12 +327,12 @@ TEST_F(Strangers, who_finds_no_channel_is_not_forgotten_for_others) {
 TEST_F(Strangers, a_repeated_request_gets_the_answer_that_was_given_before) {
   listen();
   fill();
-  auto const first = ask_under_pressure(mac(77), rc());
+  const auto first = ask_under_pressure(mac(77), rc());
   now += 20 * kMillisecond;
-  for (auto const id : accepted_) ASSERT_EQ(b.node.close(id, true, now), 0);
+  for (const auto id : accepted_) ASSERT_EQ(b.node.close(id, true, now), 0);
   while (take(b)) continue;
   now += 2 * kSecond;  // in which the Key would be another
-  auto const again = ask_under_pressure(mac(77), rc());
+  const auto again = ask_under_pressure(mac(77), rc());
   EXPECT_EQ(again.answer.s_port, first.answer.s_port);
   EXPECT_EQ(again.answer.offset, first.answer.offset);
   inject(b, mac(77), first.response);
@@ -343,12 +343,12 @@ TEST_F(Strangers, a_repeated_request_gets_the_answer_that_was_given_before) {
 TEST_F(Strangers, who_ends_before_it_was_made_is_answered_and_stays_away) {
   listen();
   fill();
-  auto const proof = ask_under_pressure(mac(77), rc());
+  const auto proof = ask_under_pressure(mac(77), rc());
   auto end = proof.response;
   end.op_flags = wire::op_flags(Op::kRequestDisconnect);
   end.offset = 99;
   inject(b, mac(77), end);
-  auto const said = answers();
+  const auto said = answers();
   ASSERT_EQ(said.size(), 1U);
   EXPECT_EQ(said[0].op(), Op::kDisconnectAnswer);
   end.op_flags = wire::op_flags(Op::kDisconnectComplete);
@@ -407,7 +407,7 @@ TEST_F(Strangers, who_is_there_is_proven_by_being_asked_and_who_is_not_goes) {
   EXPECT_EQ(b.node.vc_count(), kOfListener + 1) << "those of A have answered";
   pass(10 * kSecond);
   serve();
-  for (auto const& connection : silent) EXPECT_EQ(connection.user.state(), ChannelState::kOpen);
+  for (const auto& connection : silent) EXPECT_EQ(connection.user.state(), ChannelState::kOpen);
 }
 
 // protocol: 5.40
@@ -443,7 +443,7 @@ TEST_F(Strangers, a_user_who_is_asked_is_asked_by_who_goes_on_asking) {
   listen({.inspect = true}, 4);
   for (unsigned i = 0; i < 4; ++i) inject(b, spoofed(i), rc());
   EXPECT_EQ(b.node.vc_count(), 4U);
-  auto const flood = [&](unsigned from) {
+  const auto flood = [&](unsigned from) {
     for (unsigned i = from; i < from + 100; ++i) inject(b, spoofed(i), rc());
     serve();
   };
@@ -478,7 +478,7 @@ TEST_F(Strangers, their_answers_displace_neither_users_nor_those_to_peers) {
     while (cb.user.writable() && users + 64 < 4'000) put(b, cb, control(Op::kNoOperation));
     std::vector<TxFrame> frames(32);
     for (unsigned i = 0; i < 32; ++i) frames[i].head = heads[i].data();
-    auto const count = b.node.transmit(frames, now);
+    const auto count = b.node.transmit(frames, now);
     all += count;
     for (std::size_t i = 0; i < count; ++i) users += heads[i][5] == std::byte{1};
   }
@@ -497,7 +497,7 @@ TEST_F(Strangers, their_answers_displace_neither_users_nor_those_to_peers) {
   rs.b_num = rs.d_id = wire::kNoId;
   inject(b, kMacA, rs);
   bool answered = false;
-  for (auto const& h : answers())
+  for (const auto& h : answers())
     answered |= h.op() == Op::kRequestStateResponse && h.sync == 0x5151;
   EXPECT_TRUE(answered);
 }

@@ -42,8 +42,8 @@ using Row = std::tuple<std::string, std::string, std::string>;  // from, event, 
 
 std::set<Row> rows_of_code() {
   std::set<Row> rows;
-  for (auto const& row : kVcTransitions)
-    if (auto const column = kColumns.find(row.event); column != kColumns.end())
+  for (const auto& row : kVcTransitions)
+    if (const auto column = kColumns.find(row.event); column != kColumns.end())
       rows.emplace(kStates.at(row.from), column->second, kStates.at(row.to));
   return rows;
 }
@@ -53,7 +53,7 @@ std::set<Row> rows_of_page() {
   std::ifstream page(STP_PROTOCOL_PAGE);
   std::vector<std::string> columns;
   for (std::string line; std::getline(page, line);) {
-    auto const cells = test::cells_of(line);
+    const auto cells = test::cells_of(line);
     if (columns.empty()) {
       if (cells.size() > 1 && cells[0] == "state" && cells[1] == "CA") columns = cells;
       continue;
@@ -77,8 +77,8 @@ TEST(VcState, every_state_ends_when_the_user_and_time_want_it) {
   for (unsigned s = 0; s <= static_cast<unsigned>(VcState::kFailed); ++s) {
     auto state = static_cast<VcState>(s);
     for (int step = 0; step < 4 && state != kVcGone; ++step) {
-      auto const closed = next_state(kVcTransitions, state, VcEvent::kClose);
-      auto const silent = next_state(kVcTransitions, state, VcEvent::kGaveUp);
+      const auto closed = next_state(kVcTransitions, state, VcEvent::kClose);
+      const auto silent = next_state(kVcTransitions, state, VcEvent::kGaveUp);
       state = closed ? *closed : silent ? *silent : state;
     }
     EXPECT_EQ(state, kVcGone) << "from state " << s;

@@ -27,7 +27,7 @@ TEST(InboundRemains, go_in_slices_as_long_as_they_are_asked_to) {
   EXPECT_EQ(table.find(2), nullptr);
   std::size_t pieces = 0, slices = 0;
   while (!remains.empty()) {
-    auto const done = remains.dismantle(4);
+    const auto done = remains.dismantle(4);
     EXPECT_LE(done, 4U + 1);  // a Transfer counts with its last Block
     pieces += done;
     ASSERT_LT(++slices, 100U);

@@ -35,9 +35,9 @@ TEST_F(Placement, an_mx_that_does_not_live) {
 
 // protocol: 7.3, 7.6
 TEST_F(Placement, an_mx_of_another_endpoint_or_connection) {
-  auto const other = b.open({.bufsize = kBufsize});
+  const auto other = b.open({.bufsize = kBufsize});
   Buffers foreign(kBufsize, 4);
-  auto const piece = foreign.all();
+  const auto piece = foreign.all();
   RegionId region = kNoneId;
   std::uint16_t foreign_mx = 0;
   ASSERT_EQ(b.node.map(other, Direction::kReceive, kTargetBufx, {&piece, 1}, region), 0);
@@ -136,8 +136,8 @@ TEST_F(Placement, a_full_queue_drops_what_would_complete_a_block_and_a_repeat_de
 
 // protocol: 7.8, 12.4
 TEST_F(Placement, no_request_of_a_user_can_grant_what_is_not_its_own) {
-  auto const refused = [&](SendEntry e) {
-    auto const before = cb.user.refused();
+  const auto refused = [&](SendEntry e) {
+    const auto before = cb.user.refused();
     put(b, cb, e);
     settle();
     EXPECT_EQ(cb.user.refused(), before + 1);
@@ -160,8 +160,8 @@ TEST_F(Placement, no_request_of_a_user_can_grant_what_is_not_its_own) {
 }
 
 TEST_F(Placement, a_user_can_send_only_memory_that_is_mapped) {
-  auto const refused = [&](SendEntry e) {
-    auto const before = ca.user.refused();
+  const auto refused = [&](SendEntry e) {
+    const auto before = ca.user.refused();
     put(a, ca, e);
     settle();
     EXPECT_EQ(ca.user.refused(), before + 1);

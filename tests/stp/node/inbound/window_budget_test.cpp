@@ -13,7 +13,7 @@ namespace flag = wire::flag;
 
 struct Budget : WindowBudget {
   bool hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) override {
-    auto const sum = held[owner] - before + bytes;
+    const auto sum = held[owner] - before + bytes;
     if (bytes > before && sum > limit) return false;
     held[owner] = sum;
     return true;
@@ -61,13 +61,13 @@ class Windows : public HasBudget, public Writing {
     put(b, cb, entry);
     settle();
     std::vector<wire::Header> headers;
-    while (auto const got = get(ca)) headers.push_back(got->header);
+    while (const auto got = get(ca)) headers.push_back(got->header);
     return headers;
   }
   // Regions until there is no memory for more. The last one is refused.
   std::uint32_t fill_with_regions() {
     for (std::uint32_t id = 1; id < 100; ++id) {
-      auto const headers = say(region(id));
+      const auto headers = say(region(id));
       if (headers.size() != 1 || headers[0].has(flag::kReject)) return id;
     }
     return 0;
@@ -76,19 +76,19 @@ class Windows : public HasBudget, public Writing {
 
 // protocol: 7.19
 TEST_F(Windows, a_region_without_memory_is_rejected_and_its_user_told) {
-  auto const refused = fill_with_regions();
+  const auto refused = fill_with_regions();
   ASSERT_GT(refused, 1U);
   EXPECT_LE(budget.held[0], budget.limit);
   EXPECT_EQ(cb.user.over_budget(), 1U);
   EXPECT_EQ(cb.user.refused(), 1U);
   EXPECT_EQ(b.count(Counter::kWindowsFull), 1U);
-  auto const headers = say(region(refused));
+  const auto headers = say(region(refused));
   ASSERT_EQ(headers.size(), 1U);
   EXPECT_EQ(headers[0].op(), Op::kMemoryRegionAvailable);
   EXPECT_TRUE(headers[0].has(flag::kReject));
   EXPECT_EQ(headers[0].d_id, refused) << "the RMR that this answers";
   say(end(1));
-  auto const again = say(region(refused));
+  const auto again = say(region(refused));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_FALSE(again[0].has(flag::kReject)) << "another region has ended";
 }
@@ -106,7 +106,7 @@ TEST_F(Windows, a_cts_without_memory_waits_until_some_comes_back) {
   EXPECT_EQ(b.count(Counter::kCtsHeld), 1U);
   put(a, ca, data(permission(1).header, kStu));  // arrives: nothing is expected for it any more
   settle();
-  auto const late = get(ca);
+  const auto late = get(ca);
   ASSERT_TRUE(late);
   EXPECT_EQ(late->header.d_id, id);
   EXPECT_EQ(cb.user.refused(), 0U);

@@ -28,7 +28,7 @@ class Range : public ::testing::Test {
   }
   void expect_bound(std::uint32_t first, MutableBytes piece, RegionId region) {
     for (std::size_t i = 0; i < piece.size() / kBuffer; ++i) {
-      auto const entry = range.find(first + static_cast<std::uint32_t>(i));
+      const auto entry = range.find(first + static_cast<std::uint32_t>(i));
       ASSERT_EQ(entry.memory, piece.data() + i * kBuffer) << i;
       ASSERT_EQ(entry.region, region);
     }
@@ -37,17 +37,17 @@ class Range : public ::testing::Test {
 
 // The memory of a table that reaches as far as its highest entry would be 256 MiB.
 TEST_F(Range, one_buffer_at_the_highest_bufx_costs_one_entry) {
-  auto const high = kBase + static_cast<std::uint32_t>(BufxRange::kMaxReach) - 1;
-  auto const piece = buffers(0, 1);
-  auto const growth = range.growth(high, {&piece, 1});
+  const auto high = kBase + static_cast<std::uint32_t>(BufxRange::kMaxReach) - 1;
+  const auto piece = buffers(0, 1);
+  const auto growth = range.growth(high, {&piece, 1});
   ASSERT_EQ(bind(high, {piece}, 7), 0);
   expect_bound(high, piece, 7);
   EXPECT_LE(range.footprint(), growth);
   EXPECT_LE(range.footprint(), 256U);
   EXPECT_EQ(bind(high + 1, {piece}, 8), -ENOMEM);
   // One at the other end: places of pages between, and no entries.
-  auto const more = range.growth(kBase, {&piece, 1});
-  auto const before = range.footprint();
+  const auto more = range.growth(kBase, {&piece, 1});
+  const auto before = range.footprint();
   ASSERT_EQ(bind(kBase, {piece}, 8), 0);
   EXPECT_LE(range.footprint(), before + more);
   EXPECT_LE(range.footprint(), std::size_t{1} << 19);
@@ -56,9 +56,9 @@ TEST_F(Range, one_buffer_at_the_highest_bufx_costs_one_entry) {
 }
 
 TEST_F(Range, memory_that_fills_pages_is_found_at_each_entry) {
-  auto const first = kBase + kPage - 3;
-  auto const piece = buffers(0, 2 * kPage + 5);
-  auto const growth = range.growth(first, {&piece, 1});
+  const auto first = kBase + kPage - 3;
+  const auto piece = buffers(0, 2 * kPage + 5);
+  const auto growth = range.growth(first, {&piece, 1});
   ASSERT_EQ(bind(first, {piece}, 7), 0);
   expect_bound(first, piece, 7);
   EXPECT_EQ(range.find(first - 1).memory, nullptr);
@@ -68,10 +68,10 @@ TEST_F(Range, memory_that_fills_pages_is_found_at_each_entry) {
   EXPECT_FALSE(range.covers(first, 0, piece.size() + 1));
   EXPECT_FALSE(range.covers(first, 1, piece.size()));
   RegionId region = 0;
-  auto const run = range.run(std::uint64_t{first} << kBufsize, piece.size(), region);
+  const auto run = range.run(std::uint64_t{first} << kBufsize, piece.size(), region);
   EXPECT_EQ(run.size(), piece.size());
   // Nothing can be bound over it, wherever it touches.
-  for (auto const at : {first - 1, first + 5, first + kPage, first + 2 * kPage + 4})
+  for (const auto at : {first - 1, first + 5, first + kPage, first + 2 * kPage + 4})
     EXPECT_EQ(bind(at, {buffers(0, 2)}, 8), -EBUSY) << at;
   EXPECT_EQ(bind(first - 1, {buffers(0, 3 * kPage)}, 8), -EBUSY);
   EXPECT_EQ(range.bound(), 2U * kPage + 5);
@@ -81,7 +81,7 @@ TEST_F(Range, memory_that_fills_pages_is_found_at_each_entry) {
 }
 
 TEST_F(Range, pieces_may_meet_anywhere_in_a_page) {
-  auto const a = buffers(kPage, 3), b = buffers(2 * kPage, kPage), c = buffers(0, kPage - 3);
+  const auto a = buffers(kPage, 3), b = buffers(2 * kPage, kPage), c = buffers(0, kPage - 3);
   ASSERT_EQ(bind(kBase, {a, b, c}, 7), 0);
   expect_bound(kBase, a, 7);
   expect_bound(kBase + 3, b, 7);
@@ -122,7 +122,7 @@ TEST_F(Range, what_was_found_last_is_not_found_once_it_is_unbound) {
 }
 
 TEST_F(Range, pieces_are_found_in_turn_and_a_run_ends_with_its_region) {
-  auto const a = buffers(0, 3), b = buffers(3, 3);
+  const auto a = buffers(0, 3), b = buffers(3, 3);
   ASSERT_EQ(bind(kBase, {a}, 7), 0);
   ASSERT_EQ(bind(kBase + 3, {b}, 8), 0);
   for (int turn = 0; turn < 2; ++turn) {
@@ -157,7 +157,7 @@ TEST_F(Range, a_piece_goes_as_a_whole) {
 }
 
 TEST_F(Range, what_does_not_fit_binds_nothing) {
-  auto const one = buffers(0, 1);
+  const auto one = buffers(0, 1);
   EXPECT_EQ(bind(kBase - 1, {one}, 7), -ERANGE);
   EXPECT_EQ(bind(kBase, {}, 7), -EINVAL);
   EXPECT_EQ(bind(kBase, {one.first(3)}, 7), -EINVAL);

@@ -29,7 +29,7 @@ struct Room {
 TEST(OrderedCopy, every_length_and_alignment_arrives_and_nothing_else_changes) {
   Room from, to, expected;
   for (std::size_t i = 0; i < kMost; ++i) from.bytes[i] = static_cast<std::byte>(i * 7 + i / 251);
-  for (auto const length : kLengths)
+  for (const auto length : kLengths)
     for (std::size_t to_at = 0; to_at < 40; ++to_at)
       for (std::size_t from_at = 0; from_at < 9; ++from_at) {
         std::memset(to.bytes, 0xee, length + 2 * kAround);
@@ -43,11 +43,11 @@ TEST(OrderedCopy, every_length_and_alignment_arrives_and_nothing_else_changes) {
 
 TEST(OrderedCopy, what_overlaps_is_moved) {
   for (std::size_t const apart : {0, 1, 8, 31, 64, 200})
-    for (bool const up : {false, true}) {
+    for (const bool up : {false, true}) {
       Room room, expected;
       for (std::size_t i = 0; i < kMost; ++i) room.bytes[i] = static_cast<std::byte>(i % 251);
       expected = room;
-      auto const from = up ? 0 : apart, to = up ? apart : 0;
+      const auto from = up ? 0 : apart, to = up ? apart : 0;
       std::memmove(expected.bytes + to, expected.bytes + from, 1'000);
       copy_in_order(room.bytes + to, room.bytes + from, 1'000);
       ASSERT_EQ(std::memcmp(room.bytes, expected.bytes, kMost), 0) << apart;
@@ -59,7 +59,7 @@ TEST(OrderedCopy, what_overlaps_is_moved) {
 class WatchedPages {
  public:
   WatchedPages() {
-    auto const page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     pages_ = static_cast<std::byte*>(
         ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     border_ = pages_ + page;
@@ -77,12 +77,12 @@ class WatchedPages {
   // How many bytes of `length` equal ones, copied so that the last `tail` lie behind the border,
   // were not written yet when the first of these was.
   std::size_t missing_at_the_tail(std::size_t length, std::size_t tail) {
-    auto const size = static_cast<std::size_t>(border_ - pages_);
+    const auto size = static_cast<std::size_t>(border_ - pages_);
     std::memset(pages_, 0, 2 * size);
     ::mprotect(border_, size, PROT_READ);
     first_ = border_ - (length - tail);
     missing_ = length;
-    std::vector<std::byte> const from(length, kByte);
+    const std::vector<std::byte> from(length, kByte);
     copy_in_order(first_, from.data(), length);
     return missing_;
   }
@@ -125,7 +125,7 @@ void poll_last_byte(std::size_t length, std::size_t at, unsigned rounds) {
   std::atomic_ref<std::byte> last(to.bytes[at + length - 1]);
   unsigned early = 0, again = 0;
   for (unsigned round = 1; round <= rounds; ++round) {
-    auto const value = static_cast<std::byte>(1 + round % 255);
+    const auto value = static_cast<std::byte>(1 + round % 255);
     for (unsigned turns = 0; last.load(std::memory_order_acquire) == std::byte{0};)
       if (++turns % 4'096 == 0) std::this_thread::yield();
     for (std::size_t i = 0; i < length; ++i) early += to.bytes[at + i] != value ? 1 : 0;
@@ -142,7 +142,7 @@ void poll_last_byte(std::size_t length, std::size_t at, unsigned rounds) {
 
 // protocol: 8.14
 TEST(OrderedCopy, who_sees_the_last_byte_sees_all_of_them_once) {
-  for (auto const length : kLengths)
+  for (const auto length : kLengths)
     for (std::size_t const at : {0, 3, 8, 20}) poll_last_byte(length, at, 300);
 }
 
