@@ -2,10 +2,12 @@
 #include "libst/client/address_space.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <span>
@@ -140,7 +142,29 @@ int areas_of(Bytes memory, std::vector<MappedArea>& out) {
   }
 }
 
+namespace {
+
+// Asks the system to make the pages present, which fails where they cannot be accessed: 10 us for
+// 1 MiB, where reading /proc/self/maps takes 1 ms in a process with many libraries. False: no, or
+// the system cannot tell. Memory that is long may be reserved and not meant to be present.
+bool can_be_present(Bytes memory, bool write) {
+  constexpr std::size_t kLong = std::size_t{16} << 20;
+  constexpr int kPopulateRead = 22, kPopulateWrite = 23;  // MADV_POPULATE_..., Linux 5.14
+  if (memory.size() > kLong) return false;
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto from = reinterpret_cast<std::uintptr_t>(memory.data()) & ~(page - 1);
+  const auto length = reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size() - from;
+  const auto before = errno;
+  const auto result = ::madvise(reinterpret_cast<void*>(from), length,
+                                write ? kPopulateWrite : kPopulateRead);
+  errno = before;
+  return result == 0;
+}
+
+}  // namespace
+
 int check_access(Bytes memory, bool write) {
+  if (can_be_present(memory, write)) return 0;
   std::vector<MappedArea> areas;
   if (const auto error = areas_of(memory, areas); error != 0) return error;
   const auto usable = [write](const MappedArea& area) {

@@ -69,7 +69,10 @@ class Retry {
   // The number of tries so far, including the first.
   [[nodiscard]] unsigned tries() const { return tries_; }
   // The round trip that an answer at `now` measures; 0 if it may answer any of several tries.
-  [[nodiscard]] Time measured(Time now) const { return tries_ == 1 ? now - first_ : 0; }
+  // `waited`: until then the request waited to be sent.
+  [[nodiscard]] Time measured(Time now, Time waited = 0) const {
+    return tries_ == 1 ? now - std::max(first_, waited) : 0;
+  }
 
  private:
   Time first_ = 0, interval_ = 0, patience_ = 0;

@@ -29,6 +29,14 @@ class Departures {
     }
     return 0;
   }
+  // When request `number` was last known to wait for the Node; 0: too long ago.
+  [[nodiscard]] Time before(std::uint64_t number) const {
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      const auto& seen = seen_[(next_ + seen_.size() - 1 - i) % seen_.size()];
+      if (seen.number < number) return seen.when;
+    }
+    return 0;
+  }
 
  private:
   struct Seen {

@@ -111,7 +111,8 @@ bool Sequencer::Impl::on_get_answer(const wire::Data& data, Time now) {
       data.r_offset != get.i_offset)
     return false;
   if (piece.done) return true;
-  if (const auto measured = piece.retry.measured(now)) round_trip.sample(measured);
+  if (const auto measured = piece.retry.measured(now, departures.before(piece.queued)))
+    round_trip.sample(measured);
   piece.done = true;
   get_answered = now;
   if (static_cast<std::int32_t>(data.b_num - newest_answered) > 0) newest_answered = data.b_num;

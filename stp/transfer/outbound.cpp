@@ -83,7 +83,8 @@ void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused, Tim
     return;
   }
   if (out.state == OutboundState::kSeen) {
-    if (const auto measured = out.retry.measured(now)) round_trip.sample(measured);
+    if (const auto measured = out.retry.measured(now, departures.before(out.queued)))
+      round_trip.sample(measured);
     out.r_id = ra.r_id;
     // From here on the receiver decides: it sends a CTS when it has room. The RTS is repeated from
     // time to time only to check that the receiver still knows it.
@@ -104,7 +105,8 @@ void Sequencer::Impl::on_grant(const wire::ClearToSend& cts, Time now) {
     out.blocksize = cts.blocksize;
     out.r_id = cts.r_id;
     if (out.state == OutboundState::kOffered)
-      if (const auto measured = out.retry.measured(now)) round_trip.sample(measured);
+      if (const auto measured = out.retry.measured(now, departures.before(out.queued)))
+        round_trip.sample(measured);
   }
   if (cts.b_num >= out.block_count() || cts.b_num < out.b_seq) return;
   if (!out.state.advance(OutboundEvent::kGranted)) return;

@@ -2,7 +2,9 @@
 // st_map, st_unmap, st_mx_alloc, st_mx_free.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "tests/libst/libst_fixture.h"
 
@@ -86,6 +88,24 @@ TEST_P(Memory, MemoryThatIsNotThereIsAFaultAndNoCrash) {
   EXPECT_EQ(map(ST_MAP_TX, aligned + 4 * kBufsize, kBufsize, 10, -1), -EFAULT);
   client_.reset();
   ::munmap(pages, 8 * kBufsize);
+}
+
+// A program may reserve much more than it uses.
+TEST_P(Memory, LongMemoryIsNotMadePresent) {
+  if (GetParam() == Way::kThroughDaemon) GTEST_SKIP() << "stpd replaces the pages";
+  constexpr int kCount = 2'048;
+  constexpr std::size_t kLong = std::size_t{kCount} * kBufsize;
+  auto* const pages = ::mmap(nullptr, kLong + kBufsize, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  auto* const aligned = reinterpret_cast<std::byte*>(
+      (reinterpret_cast<std::uintptr_t>(pages) + kBufsize - 1) / kBufsize * kBufsize);
+  ASSERT_EQ(map(ST_MAP_TX, aligned, -1, 0, kCount), 0) << st_strerror(-EFAULT);
+  std::vector<unsigned char> present(kLong / 4'096);
+  ASSERT_EQ(::mincore(aligned, kLong, present.data()), 0);
+  EXPECT_EQ(std::count_if(present.begin(), present.end(), [](auto p) { return (p & 1) != 0; }), 0);
+  client_.reset();
+  ::munmap(pages, kLong + kBufsize);
 }
 
 TEST_P(Memory, AnMxIsGivenOnlyForReceiving) {

@@ -41,7 +41,7 @@ typedef struct stm_domain_attr {
   const char* link;     /* as STP_LINK; NULL: what STP_LINK says, or its default */
   uint32_t checksum;    /* 1: every frame that leaves carries one */
   uint32_t buffer_log2; /* Bufsize, an exponent, 12..24; 0: 12. See stm_memory_register */
-  uint32_t slots;       /* headers that may wait on a connection, 64..65535; 0: 240 */
+  uint32_t slots;       /* headers that may wait on a connection, 64..65535; 0: 192 */
   uint64_t shard;       /* of a link with queues=: 1 is its first; 0: the next in turn */
 } stm_domain_attr_t;
 

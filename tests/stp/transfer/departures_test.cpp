@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A turn that is held up between its look at the time and the frame's departure: what waits for an
 // answer counts from the departure.
+#include "stp/transfer/departures.h"
+
 #include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {
@@ -81,6 +83,16 @@ TEST_F(Departure, of_a_grant_begins_the_data_timeout) {
   leave_late(b, Op::kClearToSend);
   EXPECT_EQ(again(b, Op::kRequestState), 4 * kFirst) << "which asks whether it was seen";
   EXPECT_EQ(again(b, Op::kRequestState), kFirst);
+}
+
+TEST(Departures, KnowUntilWhenARequestWaited) {
+  Departures departures;
+  EXPECT_EQ(departures.before(1), 0);
+  departures.add(5, 100);
+  departures.add(9, 200);
+  EXPECT_EQ(departures.before(7), 100) << "the Node took it between then and 200";
+  EXPECT_EQ(departures.before(9), 100);
+  EXPECT_EQ(departures.before(10), 200) << "it has not been taken yet";
 }
 
 }  // namespace
