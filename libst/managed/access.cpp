@@ -37,7 +37,7 @@ int Access::landing(EndpointId endpoint, Landing& out) {
 void Access::revoke() {
   if (revoked_) return;
   revoked_ = true;
-  // From here on the link refuses what names these; peers are told below.
+  // From here on the link refuses access to these Mx. revoke() below informs the peers.
   for (const auto& [endpoint, mx] : mxs_) domain()->free_mx(endpoint, mx);
   domain()->remove_access(key_);
   for (const auto& connection : domain()->connections()) connection->revoke(*this);

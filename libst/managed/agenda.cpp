@@ -16,7 +16,8 @@ void Agenda::add(Entry& entry, Connection& connection, std::uint32_t channel) {
     own_.resize(channel / 64 + 1);
   }
   auto& place = by_channel_[channel];
-  // The service has let go of that channel: its news were of the end of the one that had it.
+  // The service has reused the channel's number. News that came for it was about the end of the
+  // previous connection.
   if (place != nullptr) again(*place);
   place = &entry;
   own_[channel / 64] |= std::uint64_t{1} << channel % 64;
@@ -33,7 +34,7 @@ void Agenda::remove(Entry& entry) {
   forget_channel(entry);
 }
 
-// Another one may have its channel already.
+// Another connection may already have the channel's number.
 void Agenda::forget_channel(const Entry& entry) {
   STP_ASSERT(entry.channel < by_channel_.size(), "a channel that was added has its place");
   auto& place = by_channel_[entry.channel];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives that are taken from a pool on arrival, and messages that wait for one.
+// Takes receives from a pool when messages arrive, and watches messages that wait for one.
 #include <algorithm>
 
 #include "libst/managed/connection.h"
@@ -7,8 +7,8 @@
 
 namespace stp::managed {
 
-// Numbers of messages wrap; names do not, so that those of a pool's receives are in the order of
-// their messages, whichever was given one first.
+// Extends a message number, which wraps, to a name that does not wrap. So receives from a pool are
+// ordered by their messages, not by the time at which they were taken.
 Context Connection::name_of(std::uint32_t message) {
   const auto step = static_cast<std::int32_t>(message - static_cast<std::uint32_t>(last_message_));
   last_message_ += static_cast<std::uint64_t>(static_cast<std::int64_t>(step));
@@ -21,7 +21,8 @@ bool Connection::is_ahead(Context id) const {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(id) - turn) >= 0;
 }
 
-// One that the receive refuses is refused in its turn, if it still is then.
+// Matches messages that arrived before their predecessors. A message that does not fit into the
+// receive is left: it is checked again when its turn comes.
 bool Connection::match_ahead() {
   if (!outlets_.on_arrival || !outlets_.pool) return false;
   bool any = false;
@@ -36,8 +37,9 @@ bool Connection::match_ahead() {
   }
 }
 
-// As many stay in the pool as there are earlier messages without: whoever takes the last one is
-// told, however many connections share the pool, and the program can post anew.
+// Leaves one receive in the pool for each earlier message of this connection that has none yet. So
+// the last receive of a pool goes to a message whose turn has come: its event lets the program post
+// more receives, however many connections share the pool.
 bool Connection::can_spare_receive(const Offer& offer) const {
   const auto& receives = outlets_.pool->receives;
   if (receives.empty() || receives.front().refusal(offer.length) != 0) return false;

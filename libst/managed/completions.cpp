@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the Sequencer tells, and what the program is told of it.
+// Handles the Sequencer's completions and turns them into events for the program.
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
 
@@ -52,7 +52,7 @@ void Connection::on_operation(const Completion& c) {
   complete(operation, status_of(operation, c), length, message);
 }
 
-// In the words of the managed API.
+// Translates the status of a completion to that of the managed API.
 int Connection::status_of(const Operation& operation, const Completion& c) {
   const bool refused = c.status == -ECONNREFUSED;
   const bool ended = c.status == -ECANCELED && !operation.cancelled;
@@ -70,7 +70,7 @@ int Connection::status_of(const Operation& operation, const Completion& c) {
   return c.status;
 }
 
-// As far as the queue has places; the rest waits.
+// Reports as many read requests as the queue has places for. The rest waits.
 void Connection::tell_read_requests() {
   const bool open = state_ == State::kUp || state_ == State::kDraining;
   while (open && !read_requests_.empty() && outlets_.events.reserve()) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Being connected: a Virtual Connection, then a request and its answer as its first messages.
+// Establishes a connection: a Virtual Connection, then a request and its answer as the first
+// messages.
 #include <algorithm>
 
 #include "libst/client/wait.h"
@@ -11,11 +12,12 @@
 namespace stp::managed {
 namespace {
 
-// How long a connection may exist before it says what it wants.
+// Timeout for the request on a new Virtual Connection.
 constexpr Time kRequestPatience = 10 * kSecond;
-// How long the answer to a request may be on its way: who asked may have to wait for a core.
+// Timeout for the delivery of an answer. The peer's program may have to wait for a core.
 constexpr Time kAcceptPatience = 30 * kSecond;
-// The same whatever the other side's layer answers meanwhile.
+// Limit for an answer as a whole, after stm_accept() or stm_reject(). Frames of the peer's layer
+// restart kAcceptPatience, but not this.
 constexpr Time kDecisionPatience = 45 * kSecond;
 
 }  // namespace
@@ -56,7 +58,7 @@ void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
   take_channel(endpoint, made, std::move(memory), staging);
 }
 
-// The Virtual Connection is there, or will never be. False: it was not.
+// Called once the Virtual Connection is open or has failed. Returns false if it failed.
 bool Connection::opened(Time now) {
   auto request = client::request_for(client::RequestKind::kVcInfo);
   request.vc = vc_;
@@ -94,7 +96,7 @@ void Connection::say_hello(const Hello& hello, Time now) {
   sequencer_->expire(now);
   auto* const out = staging_.hello_out();
   const auto length = encode(hello, out);
-  // Who asks for a connection says how long.
+  // The side that asks for the connection sets the timeout.
   WriteOptions options;
   options.patience =
       state_ == State::kAsking ? wait_until_ - std::min(wait_until_, now) : kAcceptPatience;
@@ -125,7 +127,7 @@ void Connection::on_answer(const Hello& hello) {
 int Connection::accept(Outlets outlets, Hello hello) {
   if (state_ != State::kRequested && !(over() && !outlets_.events)) return -EISCONN;
   if (const auto error = set_outlets(std::move(outlets)); error != 0) return error;
-  if (over()) {  // while the program thought about it
+  if (over()) {  // it ended before the program decided
     tell(STM_FAILED, reason_);
     release_outlets();
     return 0;
@@ -153,7 +155,7 @@ int Connection::reject(Hello hello) {
   return 0;
 }
 
-// The peer has our first message, or will never have it.
+// The write of this side's first message has completed.
 void Connection::hello_sent(int status) {
   if (state_ == State::kRejecting) return end(-ECANCELED, 0, 0);
   if (status != 0) return end(status, STM_FAILED, status);
@@ -161,7 +163,7 @@ void Connection::hello_sent(int status) {
 }
 
 void Connection::up() {
-  // Among the completions that are flushed after the end may be that of the peer's answer.
+  // The connection may have ended: the peer's answer can be among the completions flushed then.
   if (!state_.advance(Event::kAgreed)) return;
   wait_until_ = kNever;
   tell(STM_CONNECTED, 0);

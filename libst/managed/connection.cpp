@@ -10,14 +10,14 @@
 namespace stp::managed {
 namespace {
 
-// How long what is queued may take to leave, and the peer to confirm the end.
+// Timeout for the peer's confirmation of the end, after the queued operations are done.
 constexpr Time kClosePatience = 30 * kSecond;
 
 }  // namespace
 
 Connection::~Connection() = default;
 
-// ---- going on ----
+// ---- progress ----
 
 Time Connection::next_deadline() const {
   const bool at_work = sequencer_ && state_ != State::kClosing && state_ != State::kEnding;
@@ -39,8 +39,8 @@ bool Connection::look() {
 
 bool Connection::wants_another_look() const {
   if (state_ == State::kEnding) return !let_go();
-  // What the link said of its end goes to whoever has the channel's number by then: a connection of
-  // another domain, say.
+  // Polls, because the doorbell of the end may reach the channel number's next owner instead, which
+  // may be a connection of another domain.
   if (state_ == State::kClosing) return true;
   if (over() || !sequencer_) return false;
   return channel_.readable() || sequencer_->waits_for_node();
@@ -56,7 +56,8 @@ void Connection::advance(Time now) {
   if (state_ == State::kEnding) return go_on_ending();
   if (!sequencer_ && seen_ != ChannelState::kConnecting && !opened(now)) return;
   if (sequencer_) {
-    // Others have their turn as well; but nothing more comes after the end.
+    // Limits the turns so that other connections make progress too. After the end everything is
+    // read: nothing more can follow.
     constexpr unsigned kTurns = 8;
     const bool last = seen_ != ChannelState::kOpen;
     for (unsigned turn = 0; (last || turn < kTurns) && !over() && move(now); ++turn) {
@@ -82,7 +83,8 @@ bool Connection::move(Time now) {
   Completion c;
   while (!over() && sequencer_->next_completion(c)) on_completion(c);
   if (over()) return false;
-  // Only a peer that knows it was accepted asks for something: that it has said so was lost.
+  // A peer sends a request only after it has learned that it was accepted. So its confirmation was
+  // lost.
   if (state_ == State::kAccepting && (sequencer_->waiting() || !read_requests_.empty())) up();
   match();
   if (over()) return false;
@@ -98,7 +100,7 @@ void Connection::send_soon() {
 }
 
 bool Connection::pump(Time now) {
-  if (state_ == State::kClosing || over()) return false;  // nobody may be left who takes it
+  if (state_ == State::kClosing || over()) return false;  // the service may not read any more
   STP_ASSERT(sequencer_, "a connection that has something to send is open");
   bool any = false;
   sequencer_->taken(channel_.taken(), now);
@@ -108,7 +110,7 @@ bool Connection::pump(Time now) {
   return any;
 }
 
-// Once all that a graceful end waits for is done.
+// Closes the channel of a graceful end once all operations have completed.
 void Connection::settle() {
   if (state_ != State::kDraining) return;
   if (!operations_.empty()) return confirm_quiet_puts();
@@ -211,7 +213,7 @@ void Connection::abandon() {
 
 void Connection::end(int flushed, std::uint32_t event, int status) {
   if (over()) return;
-  // Grants are void, and nothing is sent any more, before memory is given back.
+  // Withdraws all grants and stops sending before any memory is given back.
   if (vc_ != kNoneId) disconnect_channel(true);
   domain_->disown(*this);
   state_.must(Event::kOver);
@@ -237,15 +239,16 @@ void Connection::go_on_ending() {
   if (vc_ != kNoneId) channel_.leave();
   if (staging_.base != nullptr) domain_->staging().give_back(staging_);
   staging_ = {};
-  // One that the program has not decided on yet keeps its news until it does.
+  // If the program has not accepted or rejected the connection yet, it learns of the end when it
+  // does.
   if (listener_) listener_->decided(*this);
   listener_.reset();
   if (ending_.event != 0) tell(ending_.event, ending_.status);
   if (outlets_.events) release_outlets();
 }
 
-// A message that came whole behind one that did not is as if it had not come: who took it for the
-// next one would leave a hole in the order of messages.
+// Flushes complete messages that follow an incomplete one: delivering them would leave a gap in the
+// order of messages.
 void Connection::drop_behind_gap(int status) {
   bool gap = false;
   for (auto& [id, matched] : matched_) {
@@ -281,7 +284,7 @@ void Connection::disconnect_channel(bool at_once) {
   domain_->backend().exchange(request, reply);
 }
 
-// ---- telling ----
+// ---- events ----
 
 stm_event_t Connection::event(std::uint32_t kind, int status, std::uint64_t context) const {
   stm_event_t event{};
@@ -298,7 +301,7 @@ void Connection::tell(std::uint32_t kind, int status) {
 }
 
 int Connection::set_outlets(Outlets outlets) {
-  // For the news of its beginning and of its end.
+  // Reserved for the events of the connection's beginning and of its end.
   constexpr std::size_t kOwnNews = 2;
   if (!outlets.events.reserve(kOwnNews)) return -EAGAIN;
   if (outlets.pool) ++outlets.pool->users;

@@ -58,9 +58,9 @@ int Domain::open_first_endpoint() {
 }
 
 int Domain::open_endpoint(EndpointId& out) {
-  constexpr unsigned kLongestStu = 16;  // as long as link and buffers allow
-  // Requests that may wait for the Node, which takes them with each turn: more would only be more
-  // memory to walk through.
+  constexpr unsigned kLongestStu = 16;  // the link and the buffer size limit it further
+  // Requests that may wait for the Node. The Node takes them in each turn, so a larger ring would
+  // only occupy more cache.
   constexpr std::uint32_t kRequests = 64;
   auto request = request_for(RequestKind::kOpenEndpoint);
   auto& config = request.config = service::to_wire(EndpointConfig{});
@@ -71,7 +71,7 @@ int Domain::open_endpoint(EndpointId& out) {
   config.credits = kRequests;
   config.checksum = attr_.checksum;
   config.keep_alive = config.recover = 1;
-  config.connect_patience = service::kLongestPatience;  // each connection ends it in its own time
+  config.connect_patience = service::kLongestPatience;  // each connection has its own timeout
   Reply reply{};
   if (const auto error = backend_->exchange(request, reply); error != 0) return error;
   out = reply.endpoint;
@@ -129,7 +129,7 @@ void Domain::free_mx(EndpointId endpoint, std::uint16_t mx) {
   backend_->exchange(request, reply);
 }
 
-// ---- who lives on it ----
+// ---- its objects ----
 
 void Domain::activate(std::shared_ptr<Connection> connection) {
   auto& entry = connection->entry();

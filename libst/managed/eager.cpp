@@ -25,7 +25,7 @@ bool EagerIn::arrived(std::uint64_t offset, std::uint64_t length, const Staging&
   if (offset % kEagerSlot != 0 || slot >= kEagerSlots) return false;
   out = decode_eager(staging.eager_in(slot));
   const auto bit = 1U << slot;
-  // What stands behind the bytes that came is another message's.
+  // The slot may hold bytes of an older message behind those that arrived.
   if (length < kEagerHead || out.length > length - kEagerHead) return false;
   if (out.length > kEagerMost || (waiting_ & bit) != 0 || find(out.message) != nullptr)
     return false;

@@ -33,7 +33,7 @@ int status_of_end(const service::WireOption& option) {
     case Farewell::kBroken:
       break;
   }
-  return -ECONNRESET;  // whatever else it may mean
+  return -ECONNRESET;  // also for reasons that this version does not know
 }
 
 }  // namespace stp::managed

@@ -13,7 +13,7 @@ using client::Reply;
 using client::request_for;
 using client::RequestKind;
 
-// How long who says nothing keeps its place where others want it.
+// When the backlog is full, a connection that has sent no request for this long loses its place.
 constexpr Time kSilence = kSecond;
 
 int Listener::listen(std::uint32_t uport) {
@@ -53,7 +53,7 @@ void Listener::accept() {
   bool full = false;
   do full = requested_ + expected_.size() >= backlog_ && !make_room();
   while (!full && requested_ < backlog_ && take_one());
-  // Again, once the queue has a place, or somebody has been silent for too long.
+  // Looks again when the queue has a place or a connection has been silent for too long.
   if (!untold_.empty() || full) domain_->look_for_connections();
 }
 
@@ -74,8 +74,8 @@ bool Listener::take_one() {
   return true;
 }
 
-// All places are taken by connections that are not decided. Of the station that has most of those
-// that say nothing the one goes that came first, once it has had its time. False: none has yet.
+// Called when the backlog is full. Ends one connection that has sent no request within kSilence:
+// the oldest one of the station that has most silent connections. Returns false if there is none.
 // protocol: 9.40
 bool Listener::make_room() {
   const auto now = domain_->now();
@@ -117,7 +117,7 @@ void Listener::requested(const std::shared_ptr<Connection>& connection) {
   tell();
 }
 
-// As far as the queue has places.
+// Reports as many requests as the queue has places for.
 void Listener::tell() {
   while (!untold_.empty() && queue_.reserve()) {
     stm_event_t event{};

@@ -9,8 +9,8 @@
 namespace stp::managed {
 namespace {
 
-// In static storage: on no page that a program could register.
-constinit std::mutex gate;  // comes before any domain's
+// In static storage, so that they are on no page that a program can register.
+constinit std::mutex gate;  // locked before the mutex of any domain
 constinit MappingGateMember* first = nullptr;
 
 }  // namespace
@@ -32,8 +32,8 @@ MappingGateMember::~MappingGateMember() {
   *place = next_;
 }
 
-// Handlers of fork() run in the order that the last one made: this before that of the pages, as
-// whoever replaces pages shuts the gate before.
+// pthread_atfork() runs prepare handlers in reverse order of registration. So SharedPages registers
+// its handler first, and this one runs before it: the gate is shut before pages are replaced.
 void MappingGateMember::shut_at_forks() {
   static const bool once = [] {
     client::SharedPages::instance();

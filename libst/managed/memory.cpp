@@ -20,8 +20,8 @@ using client::RequestKind;
 
 Memory::Memory(std::shared_ptr<Domain> domain, MutableBytes bytes, unsigned access)
     : domain_(std::move(domain)), bytes_(bytes), access_(access) {
-  // With buffers of a page any memory has whole buffers around it: those pages are there. Nothing
-  // in them but `bytes` is ever granted or sent.
+  // Extends the memory to whole buffers. With buffers of one page this is always possible: those
+  // pages are mapped. Only `bytes` is ever granted or sent.
   const auto size = std::uintptr_t{1} << domain_->bufsize();
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
   const auto lead = begin % size;
@@ -61,8 +61,8 @@ int Memory::bind_to(EndpointId endpoint) {
   return error == -EOPNOTSUPP && copy_instead() ? bind_as_it_is(endpoint) : error;
 }
 
-// What cannot be lent to stpd is copied where that is cheap and nobody can tell: peers see what
-// they access only if they access the program's own bytes.
+// Memory that cannot be shared with stpd is copied if it is small and only for local access. Memory
+// with remote access is not: peers must see the program's own bytes.
 bool Memory::copy_instead() {
   constexpr unsigned kLocal = STM_LOCAL_READ | STM_LOCAL_WRITE;
   if (stand_in_ || (access_ & ~kLocal) != 0 || bytes_.size() > StandIn::kMost ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operations: posted in any order of threads, begun in that of posting.
+// Operations: any thread may post them. They begin in the order of posting.
 #include <algorithm>
 #include <cstring>
 
@@ -92,8 +92,8 @@ Connection::Begun Connection::begin(Operation& operation) {
   return Begun::kYes;
 }
 
-// Its completion may come late: the program waits neither for it nor, soon, for its place in the
-// queue.
+// True if the completion may come late: the program asked for no event, and the queue has plenty of
+// places.
 bool Connection::may_be_quiet(const Operation& operation) const {
   return (operation.flags & STM_QUIET) != 0 && outlets_.sends.has_plenty();
 }
@@ -153,11 +153,11 @@ int Connection::begin_eager(Operation& operation) {
                                      staging_.memory->at(at), kEagerHead + operation.length,
                                      {.flags = wire::flag::kInterrupt,
                                       .quiet = may_be_quiet(operation) && eager_out_.has_plenty()});
-  if (error != 0) {  // the peer has ended its ring, or it was given up
+  if (error != 0) {  // the peer has ended its eager ring, or this side gave up using it
     eager_out_.close();
     return begin_write(operation);
   }
-  // It leaves when the requests are handed to the Node.
+  // The slot is sent when the requests are handed to the Node, so it may still be filled here.
   operation.slot = slot;
   EagerHead head;
   head.message = operation.message = sequencer_->take_message();
@@ -214,7 +214,7 @@ void Connection::complete(Operation& operation, int status, std::uint64_t length
   }
   auto told = event(event_kind(operation.kind), status, operation.context);
   told.length = length;
-  // The peers' first messages are the request and its answer.
+  // Message 1 of each side is the handshake's. The program's messages are counted from 1.
   told.message = message > 0 ? message - 1 : 0;
   operations_.remove(operation);
   outlets_.sends.push(told);
@@ -236,7 +236,7 @@ bool Connection::withdraw(const Memory& memory) {
 
 // ---- cancelling ----
 
-// The oldest with that context; nullptr: none.
+// Returns the oldest operation with that context, or nullptr.
 Operation* Connection::find_operation(std::uint64_t context) const {
   auto* found = operations_.oldest();
   while (found != nullptr && (found->context != context || found->cancelled))
@@ -264,19 +264,19 @@ int Connection::cancel(std::uint64_t context) {
     return 0;
   }
   if (operation == nullptr) return -ENOENT;
-  if (over()) return 0;  // it completes as soon as the link lets go of it
+  if (over()) return 0;  // it completes as soon as the link has released it
   return cancel_operation(*operation);
 }
 
 int Connection::cancel_operation(Operation& operation) {
   operation.cancelled = true;
-  if (operation.eager) return 0;  // it has left
+  if (operation.eager) return 0;  // already sent
   if (!operation.begun) {
     complete(operation, -ECANCELED);
   } else if (const auto error = sequencer_->cancel(operation.id); error != 0) {
     return error;
   }
-  // What stood behind it may begin.
+  // The operations behind it may begin now.
   if (sequencer_) progress(domain_->now());
   return 0;
 }

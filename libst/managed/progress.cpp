@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who moves things: whoever polls or waits, else the domain's thread.
+// Progress of a domain: made by the program's threads that poll or wait, else by the domain's own
+// thread.
 #include <chrono>
 
 #include "libst/client/wait.h"
@@ -10,7 +11,7 @@
 namespace stp::managed {
 namespace {
 
-// How long the thread sleeps at most.
+// The thread's longest sleep.
 constexpr Time kLongestSleep = 100 * kMillisecond;
 
 }  // namespace
@@ -19,7 +20,8 @@ class Domain::Visit {
  public:
   explicit Visit(Domain& domain) : domain_(domain) { domain_.visitors_.fetch_add(1); }
   ~Visit() {
-    // Sequentially consistent, as is the thread's part: one of the two sees the other.
+    // Sequentially consistent on both sides: either this thread sees far_away_, or the domain's
+    // thread sees that the visitor has left.
     domain_.visitors_.fetch_sub(1);
     if (domain_.far_away_.load()) domain_.call();
   }
@@ -43,7 +45,7 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
   {
     if (has_unsent_.load(std::memory_order_relaxed)) {
       std::lock_guard const guard(mutex_);
-      // Attending sends it, but where the service is another process's and sleeps.
+      // attend() below makes the service send it, unless the service is asleep in another process.
       if (pump_all() && backend_->page().service_asleep.load() != 0) backend_->rung();
     }
     auto once = [] { return true; };
@@ -57,7 +59,7 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
     short_of_staging = needs_staging_;
   }
   if (short_of_staging) provide_staging();
-  // The program is about to sleep on its descriptor.
+  // The queue is empty and has a descriptor: the program is probably about to sleep on it.
   if (count == 0 && watched) take_over();
   return count;
 }
@@ -81,7 +83,8 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
       until = needs_staging_ ? 0 : std::min(deadline, next_deadline());
       ++queue.waiters;
       ++waiters_;
-      // Whoever posts with an earlier deadline wakes this thread: the domain's own stays away.
+      // A thread that posts with an earlier deadline wakes this one: the domain's thread does not
+      // run meanwhile.
       thread_looks_.store(next_deadline(), std::memory_order_relaxed);
     }
     if (until == 0) provide_staging();
@@ -106,12 +109,14 @@ void Domain::take_over() {
 }
 
 void Domain::call() {
-  { std::lock_guard const guard(called_mutex_); }  // it sleeps, or has not looked yet
+  { std::lock_guard const guard(called_mutex_); }  // it waits, or has not checked visitors_ yet
   called_.notify_all();
 }
 
-// Away for a moment after a visit that was short; for as long as a visitor stays who has stayed for
-// that moment, does all there is to do, and calls when leaving. True: the domain is the thread's.
+// Waits while the program's threads make progress. `visited`: a visit has begun since the last
+// check, so waits for a short while (absence_). Otherwise the same visitor is still inside: it
+// makes all progress and calls this thread when it leaves. Returns true if a visitor asked the
+// thread to take over.
 bool Domain::stay_away(bool visited) {
   std::unique_lock guard(called_mutex_);
   far_away_ = !visited;

@@ -34,7 +34,7 @@ int Queue::take(stm_event_t* events, int max) {
   domain_->places_freed();
   if (fd_ && events_.empty()) {
     std::uint64_t value;
-    // Silent afterwards, whatever it counted to.
+    // Reading resets the descriptor to not readable.
     [[maybe_unused]] const auto got = ::read(fd_.get(), &value, sizeof value);
   }
   return static_cast<int>(count);

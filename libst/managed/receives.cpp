@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages take receives in the order in which they were sent, whichever way they came: in a slot
-// of the eager ring, or as a write that waits for its grant.
+// Matches messages with receives in the order of sending. A message arrives either in a slot of the
+// eager ring or as a write that waits for its grant.
 #include <algorithm>
 #include <cstring>
 
@@ -32,7 +32,7 @@ bool Connection::has_receive() const {
   return outlets_.pool ? !outlets_.pool->receives.empty() : !receives_.empty();
 }
 
-// False: there is none, or its completion would find no place.
+// Returns false if there is no receive, or no place for its event.
 bool Connection::take_receive(std::uint32_t message, PostedReceive& out) {
   auto& from = outlets_.pool ? outlets_.pool->receives : receives_;
   if (from.empty() || (outlets_.pool && !outlets_.receives.reserve())) return false;
@@ -43,7 +43,7 @@ bool Connection::take_receive(std::uint32_t message, PostedReceive& out) {
   return true;
 }
 
-// True: something was matched.
+// Returns true if something was matched.
 bool Connection::match() {
   if (state_ == State::kAsking || state_ == State::kExpected) {
     const auto offer = hello_landing_ ? std::nullopt : sequencer_->waiting();
@@ -67,7 +67,7 @@ bool Connection::match() {
   }
   any |= match_ahead();
   check_watermark();
-  tell_received();  // a message that was taken back may have been in the way
+  tell_received();  // a message that was withdrawn may have held up later ones
   if (eager_in_.should_tell()) tell_taken();
   return any;
 }
@@ -99,7 +99,7 @@ bool Connection::match_eager(const EagerIn::Arrived& arrived) {
 }
 
 bool Connection::match_offer(const Offer& offer) {
-  if (offer.message == 0) {  // it does not speak the managed layer
+  if (offer.message == 0) {  // the peer does not speak the managed layer's protocol
     end(-EPROTO, STM_FAILED, -EPROTO);
     return false;
   }
@@ -118,7 +118,7 @@ bool Connection::match_offer(const Offer& offer) {
   return true;
 }
 
-// The empty message needs a place as well, though nothing is written there.
+// An empty message needs a landing too, although nothing is written there.
 Landing Connection::landing_of(const PostedReceive& receive) const {
   if (!receive.memory) return staging_.memory->landing(endpoint_, staging_.hello_in(), kHelloSize);
   return receive.memory->landing(endpoint_, receive.ptr, receive.length);
@@ -149,7 +149,8 @@ void Connection::conclude(Matched& matched, int status, std::uint64_t length, st
   tell_received();
 }
 
-// Messages are told in the order of sending, though a short one may overtake a long one.
+// Reports messages in the order of sending, although a short one may arrive before a longer one
+// that was sent earlier.
 void Connection::tell_received() {
   while (!matched_.empty() && matched_.begin()->second.done && !is_ahead(matched_.begin()->first)) {
     outlets_.receives.push(matched_.begin()->second.told);
@@ -158,7 +159,7 @@ void Connection::tell_received() {
 }
 
 void Connection::on_arrived(const Completion& c) {
-  if (c.request != eager_served_) return;  // an urgent put into a region of the program's
+  if (c.request != eager_served_) return;  // a put with Interrupt into a region of the program
   EagerHead head;
   if (eager_in_.arrived(c.offset, c.length, staging_, head)) eager_out_.taken(head.taken);
 }

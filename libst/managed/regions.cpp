@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keys: the peer's regions that this side uses, and its own that the peer does.
+// Regions by key: the peer's regions that this side uses, and this side's that the peer uses.
 #include <algorithm>
 
 #include "libst/client/wait.h"
@@ -9,15 +9,16 @@
 namespace stp::managed {
 namespace {
 
-// Regions of the peer that are kept open.
+// The peer's regions that are kept open at most.
 constexpr std::size_t kMaxRemotes = 64;
-// Put Blocks under way at once: fewer into a large region, where each takes more to keep track of.
+// Put Blocks in flight at most. Fewer for a large region, because tracking a Block there costs more
+// memory.
 constexpr std::uint32_t kWindow = 128, kLargeWindow = 16;
 constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;
 
 }  // namespace
 
-// nullptr: too many are in use.
+// Returns nullptr if too many regions are in use.
 Connection::Remote* Connection::remote(std::uint32_t key) {
   if (const auto known = remotes_.find(key); known != remotes_.end()) return &known->second;
   make_room_for_remote();
@@ -36,7 +37,7 @@ Connection::Remote* Connection::remote(std::uint32_t key) {
   return &remote;
 }
 
-// One that is not in use is given back; should it be needed again it is asked for again.
+// Closes a region that is not in use. If it is needed later, it is requested again.
 void Connection::make_room_for_remote() {
   if (remotes_.size() < kMaxRemotes) return;
   const auto idle = std::find_if(remotes_.begin(), remotes_.end(), [](const auto& r) {
@@ -49,11 +50,11 @@ void Connection::make_room_for_remote() {
   if (open) sequencer_->end_region(region);
 }
 
-// The peer has opened what was asked for by key, or not.
+// The peer has opened the region requested by key, or refused to.
 void Connection::on_region(const Completion& c) {
   const auto key = static_cast<std::uint32_t>(c.context);
   if (key == kEagerKey) {
-    if (c.status != 0) return;  // then every message is announced
+    if (c.status != 0) return;  // without an eager ring all messages go as writes
     eager_ring_ = c.region;
     return eager_out_.open();
   }
@@ -79,7 +80,7 @@ void Connection::open_eager() {
                              kEagerKey);
 }
 
-// The peer asks for a region by its key.
+// The peer requests a region by its key.
 void Connection::on_region_request(const Completion& c) {
   if (c.tag == kEagerKey && eager_served_ == 0) {
     const auto ring =

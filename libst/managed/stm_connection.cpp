@@ -17,7 +17,7 @@ using namespace stp::managed::api;
 
 namespace stp::managed::api {
 
-// The domain's mutex is held.
+// The caller holds the domain's mutex.
 int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Connection::Outlets& out) {
   const auto of = [&](stm_queue_t handle, QueueUse& use) {
     const auto queue = find<Queue>(handle);
@@ -34,7 +34,7 @@ int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Connection::
   if (error == 0) error = of(receives, out.receives);
   if (error != 0) return error;
   if ((attr.flags & ~unsigned{STM_ON_ARRIVAL}) != 0 || attr.reserved != 0)
-    return fail(-EINVAL, "flags of the attributes that mean nothing");
+    return fail(-EINVAL, "flags of the attributes has unknown bits");
   out.context = attr.context;
   out.group = attr.group;
   out.on_arrival = (attr.flags & STM_ON_ARRIVAL) != 0;
@@ -64,21 +64,21 @@ constexpr std::int64_t kUsualPatience = 30'000'000;
 constexpr unsigned kUsualBacklog = 64;
 
 int no_places() {
-  return fail(-EAGAIN, "the events queue has no two places for the connection's own news");
+  return fail(-EAGAIN, "the events queue lacks the two places that a connection reserves");
 }
 
-// The Virtual Connection; its answer comes later.
+// Starts to open the Virtual Connection. The answer comes later.
 int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, Hello hello,
           stp::Time deadline) {
   auto& domain = *connection.domain();
   std::unique_lock guard(domain.mutex());
-  while (!domain.staging().has_free()) {  // others may take what there is
+  while (!domain.staging().has_free()) {  // another thread may take what is provided
     guard.unlock();
     if (const auto error = domain.provide_staging(); error != 0) return error;
     guard.lock();
   }
   if (connection.state() != Connection::State::kIdle)
-    return fail(-EISCONN, "a connection is connected once");
+    return fail(-EISCONN, "the connection was connected before: create a new one");
   auto request = stp::client::request_for(stp::client::RequestKind::kConnect);
   request.endpoint = domain.first_endpoint();
   request.mac = mac.to_u64();
@@ -243,7 +243,7 @@ int stm_disconnect(stm_connection_t connection, int how) {
     const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     if (how < STM_GRACEFUL || how > STM_BROKEN)
-      return fail(-EINVAL, "how is STM_GRACEFUL, STM_ABRUPT or STM_BROKEN");
+      return fail(-EINVAL, "how must be STM_GRACEFUL, STM_ABRUPT or STM_BROKEN");
     std::lock_guard const guard(found->domain()->mutex());
     const auto why =
         how == STM_BROKEN ? stp::managed::Farewell::kBroken : stp::managed::Farewell::kNone;
@@ -259,7 +259,7 @@ int stm_connection_close(stm_connection_t connection) {
     std::unique_lock guard(domain.mutex());
     domain.forget(reinterpret_cast<Handle>(connection));
     closing->abandon();
-    // Its queues and its memory are the program's again once this call is over.
+    // When this call returns, the program may destroy the connection's queues and free its memory.
     while (closing->ending()) {
       constexpr stp::Time kInterval = 100 * stp::kMicrosecond;
       guard.unlock();

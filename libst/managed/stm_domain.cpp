@@ -32,7 +32,7 @@ int complete(stm_domain_attr_t& attr) {
     return fail(-EINVAL, "buffer_log2 is not in 12..24");
   if (attr.slots < kLeastSlots || attr.slots > kMostSlots)
     return fail(-EINVAL, "slots is not in 64..65535");
-  if (attr.checksum > 1) return fail(-EINVAL, "checksum is 0 or 1");
+  if (attr.checksum > 1) return fail(-EINVAL, "checksum must be 0 or 1");
   return 0;
 }
 
@@ -40,7 +40,7 @@ int check_region(const Memory& memory, void* ptr, std::size_t length, unsigned a
   if (length == 0 || !memory.contains(ptr, length))
     return fail(-EINVAL, "the region is not inside the memory");
   if (access == 0 || (access & ~kRemote) != 0)
-    return fail(-EINVAL, "access is made of STM_REMOTE_READ, _WRITE and _ATOMIC");
+    return fail(-EINVAL, "access must be made of STM_REMOTE_READ, _WRITE and _ATOMIC");
   if ((access & ~memory.access()) != 0)
     return fail(-EACCES, "the memory was not registered for this access");
   return 0;
@@ -73,8 +73,8 @@ int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* r
   return error;
 }
 
-// Where only quiet operations still use the memory, the program cannot know when they end: their
-// end is asked for and awaited, a little while.
+// If only quiet operations still use the memory, the program cannot know when they end. So this
+// asks for their confirmation and waits for it, up to kLongest.
 void confirm_quiet_uses(Domain& domain, const Memory& memory, std::unique_lock<std::mutex>& guard) {
   constexpr stp::Time kLongest = 100 * stp::kMillisecond, kInterval = 50 * stp::kMicrosecond;
   const auto until = domain.now() + kLongest;
@@ -142,8 +142,8 @@ int stm_memory_register(stm_domain_t domain, void* ptr, size_t length, unsigned 
     if (!found) return -EBADF;
     if (ptr == nullptr) return missing("ptr");
     if (memory == nullptr) return missing("memory");
-    if (length == 0) return fail(-EINVAL, "there is no memory of 0 bytes");
-    if ((access & ~kAllAccess) != 0) return fail(-EINVAL, "access has bits that mean nothing");
+    if (length == 0) return fail(-EINVAL, "length must not be 0");
+    if ((access & ~kAllAccess) != 0) return fail(-EINVAL, "access has unknown bits");
     const auto made = std::make_shared<Memory>(
         found.share(), MutableBytes{static_cast<std::byte*>(ptr), length}, access);
     std::lock_guard const control(found->control_mutex());

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostReceives = std::size_t{1} << 20;
 
-// st_strerror says of an operation that timed out what troubles the link, if anything does.
+// If an operation timed out, makes st_strerror() name the link's trouble, if there is any.
 int explained(Domain& domain, const stm_event_t* events, int count) {
   const auto late = [](const stm_event_t& event) { return event.status == -ETIMEDOUT; };
   if (std::any_of(events, events + std::max(count, 0), late))
@@ -59,7 +59,7 @@ int stm_queue_destroy(stm_queue_t queue) {
     if (!found) return -EBADF;
     auto& domain = found->domain();
     std::lock_guard const guard(domain.mutex());
-    if (found->used()) return fail(-EBUSY, "connections or listeners have it as their queue");
+    if (found->used()) return fail(-EBUSY, "connections or listeners use the queue");
     if (!retire<Queue>(queue)) return -EBADF;
     domain.forget(reinterpret_cast<Handle>(queue));
     found->destroy();
@@ -73,7 +73,7 @@ int stm_queue_poll(stm_queue_t queue, stm_event_t* events, int max) {
     const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
     if (events == nullptr) return missing("events");
-    if (max <= 0) return fail(-EINVAL, "max is positive");
+    if (max <= 0) return fail(-EINVAL, "max must be positive");
     auto& domain = found->domain();
     return explained(domain, events, domain.poll(*found, events, max));
   });
@@ -153,7 +153,7 @@ int stm_pool_destroy(stm_pool_t pool, void (*give_back)(void* user, uint64_t con
     {
       auto& domain = *found->domain();
       std::lock_guard const guard(domain.mutex());
-      if (found->users != 0) return fail(-EBUSY, "connections have the pool");
+      if (found->users != 0) return fail(-EBUSY, "connections use the pool");
       if (!retire<Pool>(pool)) return -EBADF;
       domain.forget(reinterpret_cast<Handle>(pool));
       std::swap(left, found->receives);

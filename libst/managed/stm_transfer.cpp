@@ -35,9 +35,9 @@ int other_domain() {
   return fail(-EINVAL, "the memory is of another domain");
 }
 
-// Under the domain's mutex.
+// The caller holds the domain's mutex.
 int post_one(Connection& connection, stm_memory_t memory, Operation& operation, bool written) {
-  if ((operation.flags & ~kAllFlags) != 0) return fail(-EINVAL, "flags that mean nothing");
+  if ((operation.flags & ~kAllFlags) != 0) return fail(-EINVAL, "flags has unknown bits");
   auto& domain = *connection.domain();
   const bool given = memory != nullptr;
   if (given) operation.memory = domain.find_memory(reinterpret_cast<stp::client::Handle>(memory));
@@ -57,7 +57,7 @@ int post(stm_connection_t handle, stm_memory_t memory, Operation&& operation, bo
 }
 
 int not_empty(std::size_t length) {
-  return length != 0 ? 0 : fail(-EINVAL, "there is nothing to move");
+  return length != 0 ? 0 : fail(-EINVAL, "length must not be 0");
 }
 
 Operation operation(Operation::Kind kind, std::uint64_t context, unsigned flags, const void* ptr,
@@ -66,12 +66,12 @@ Operation operation(Operation::Kind kind, std::uint64_t context, unsigned flags,
   operation.kind = kind;
   operation.context = context;
   operation.flags = flags;
-  operation.ptr = const_cast<void*>(ptr);  // where it is written to, that was checked
+  operation.ptr = const_cast<void*>(ptr);  // written to only after a check that this is allowed
   operation.length = length;
   return operation;
 }
 
-// One of a list.
+// Posts one operation of a list.
 int post_listed(Connection& connection, const stm_operation_t& wanted) {
   using Kind = Operation::Kind;
   if (wanted.reserved != 0) return fail(-EINVAL, "reserved is not 0");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Turns of a domain: which connections are visited, what they have to send, and when.
+// Turns of a domain: decides which connections to visit and when to send what they have posted.
 #include <utility>
 
 #include "libst/client/wait.h"
@@ -11,14 +11,14 @@
 namespace stp::managed {
 namespace {
 
-// So many posts leave together at most. If the program does nothing more the thread sends them:
-// when it is back (kHandover), or after this.
+// The most posts that are sent together. If the program does nothing more, the domain's thread
+// sends them: when it resumes (kHandover) or after kLongestBurst.
 constexpr unsigned kBurst = 32;
 constexpr Time kLongestBurst = 200 * kMicrosecond;
 
 }  // namespace
 
-// What is not of any one connection.
+// Handles what belongs to no single connection: loss of the link, and new connections.
 void Domain::look_around() {
   const auto lost = backend_->error();
   if (lost != 0 && !link_lost_) {
@@ -56,8 +56,8 @@ void Domain::take_turn(Time now) {
   end_turn();
 }
 
-// What came before the end of one connection on others is told before it, and it may have come
-// after the news were gathered.
+// Reports what arrived on other connections before the end of this one. It may have arrived after
+// the news was gathered, so if a connection ends, all with headers are visited.
 void Domain::look_at_states() {
   bool ends = false;
   for (auto* const entry : agenda_.turn()) ends |= entry->connection->look();
@@ -118,7 +118,8 @@ void Domain::send_soon(Connection& connection) {
     ++posts_;
     return;
   }
-  // Whoever sleeps in stm_queue_wait() will not look before there is an answer.
+  // A thread that sleeps in stm_queue_wait() does not send: it wakes only for an answer. So send at
+  // once if there is a waiter.
   const bool alone = posts_++ == 0 && !in_bulk_;
   if (alone || posts_ % kBurst == 0 || waiters_ != 0) return send_all();
   has_unsent_.store(true, std::memory_order_relaxed);

@@ -107,7 +107,7 @@ void Cno::forget(const Evd& evd) {
   std::erase_if(triggered_, [&](const auto& waiting) { return waiting.get() == &evd; });
 }
 
-// EVDs keep their CNO: it must not keep them as well.
+// EVDs hold a reference to their CNO. Dropping the CNO's references to them breaks the cycle.
 void Cno::abandon() {
   triggered_.clear();
   abort();

@@ -34,7 +34,7 @@ Result Ep::check_parts() const {
   return Result::kSuccess;
 }
 
-// Names the EVDs, the PZ and the SRQ as used; all or nothing.
+// Marks the EVDs, the PZ and the SRQ as used: all of them or none.
 Result Ep::attach() {
   const auto& [pz, recv, request, connect, srq] = parts_;
   auto result = recv ? recv->attach(attr_.recv_flags) : Result::kSuccess;
@@ -70,7 +70,7 @@ Result Ep::free() {
   const auto keep = shared_from_this();
   if (connection_ != nullptr) {
     ia().close_connection(std::exchange(connection_, nullptr));
-    ia().progress().poll();  // what was outstanding is flushed to the EVDs
+    ia().progress().poll();  // flushes the outstanding requests to the EVDs
   }
   flush_receives();
   detach();
@@ -79,7 +79,7 @@ Result Ep::free() {
   return Result::kSuccess;
 }
 
-// The domain ends the connection.
+// Closing the domain ends the connection.
 void Ep::abandon() {
   connection_ = nullptr;
 }

@@ -45,7 +45,7 @@ Result Ep::connect(const std::string& host, std::uint32_t ipv4, std::uint64_t co
     ia().add_connection(connection, self<Ep>());
     if (post_pending_receives() != 0) break_connection();
   }
-  // Finding the host may take a second, during which others go on.
+  // Resolving the host may take a second, so the mutex is not held.
   const auto peer = host + ":" + std::to_string(port_of(conn_qual));
   const auto packed = pack_request(ia().info().ipv4, conn_qual, private_data);
   const auto limit = timeout == Evd::kForEver ? -1 : static_cast<std::int64_t>(timeout);
@@ -168,7 +168,7 @@ void Ep::established() {
   tell_connection(EventNumber::kEstablished);
 }
 
-// The flushed DTOs have been told before.
+// The flushed DTOs have been reported before.
 void Ep::ended(EventNumber number) {
   enter(EpInput::kEnd);
   flush_receives();

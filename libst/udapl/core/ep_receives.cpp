@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives: of the EP itself, or those that it takes from its SRQ.
+// Receives: those posted to the EP, or those that it takes from its SRQ.
 #include <algorithm>
 
 #include "libst/udapl/core/connection_info.h"
@@ -12,7 +12,7 @@ namespace stp::udapl {
 Result Ep::post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags) {
   const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
-  if (parts_.srq) return Result::kInvalidState;  // they are posted to the SRQ
+  if (parts_.srq) return Result::kInvalidState;  // receives must be posted to the SRQ
   if ((flags & ~(kSuppress | kUnsignalled)) != 0 ||
       segments.size() > static_cast<std::size_t>(attr_.max_recv_iov))
     return Result::kInvalidParameter;
@@ -35,8 +35,8 @@ Result Ep::post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie,
   return Result::kSuccess;
 }
 
-// Those that were posted before there was a connection. Not 0: the connection is none any more (it
-// will tell so), or has no place.
+// Posts the receives that were posted before the connection existed. Returns an error if the
+// connection has ended (its event follows) or has no place.
 int Ep::post_pending_receives() {
   for (; posted_ < receives_.size(); ++posted_) {
     const auto& iov = receives_[posted_].iov;
@@ -64,7 +64,7 @@ void Ep::complete_receive(const stm_event_t& event) {
     parts_.srq->check_watermark();
   } else {
     STP_ASSERT(posted_ > 0 && posted_ <= receives_.size(), "a receive that completes was posted");
-    finish(receives_.front());  // they complete in the order of their messages
+    finish(receives_.front());  // receives complete in the order of their messages
     receives_.pop_front();
     --posted_;
   }
@@ -93,7 +93,7 @@ void Ep::tell_receive(const Receive& receive, DtoStatus status, std::uint64_t le
   parts_.recv->push(std::move(event));
 }
 
-// Those that no connection has.
+// Flushes the receives that were not posted to a connection.
 void Ep::flush_receives() {
   STP_ASSERT(posted_ <= receives_.size(), "what the connection has is among the receives");
   for (auto i = posted_; i < receives_.size(); ++i)
@@ -101,7 +101,7 @@ void Ep::flush_receives() {
   while (receives_.size() > posted_) receives_.pop_back();
 }
 
-// Of an SRQ: those that the connection has taken for messages that are arriving.
+// With an SRQ, counts the receives that the connection has taken for arriving messages.
 Ep::Allocation Ep::allocation() const {
   if (!parts_.srq) {
     const auto posted = static_cast<int>(receives_.size());
@@ -131,7 +131,7 @@ Result Ep::set_watermarks(int soft, int hard) {
   return Result::kSuccess;
 }
 
-// The connection tells when the lower one is passed.
+// The connection reports when the lower of the two watermarks is passed.
 void Ep::watch_allocation() {
   const auto next = soft_ < 0 || hard_ < 0 ? std::max(soft_, hard_) : std::min(soft_, hard_);
   if (next >= 0 && connection_ != nullptr)

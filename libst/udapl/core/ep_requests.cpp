@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Send, RDMA write, RDMA read and bind. They complete in the order of posting, though the managed
-// API may finish them in another.
+// Send, RDMA write, RDMA read and bind. Their completions are reported in the order of posting,
+// although the managed API may complete them in another order.
 #include <utility>
 
 #include "libst/udapl/core/ep.h"
@@ -51,7 +51,7 @@ Result Ep::prepare(std::span<const LmrTriplet> segments, unsigned privilege, Req
   if (const auto result = request.iov.assign(ia(), pz(), segments, privilege);
       result != Result::kSuccess)
     return result;
-  // The EP's own maxima are what was asked for, not a fence: programs send more, and may.
+  // The maxima that the program requested for the EP are not enforced: programs exceed them.
   return request.iov.length() > kMaxMessage ? Result::kLengthError : Result::kSuccess;
 }
 
@@ -117,8 +117,8 @@ Result Ep::post(Request request, const RmrTriplet& remote) {
   return Result::kSuccess;
 }
 
-// What DAT keeps in order, and the managed API by itself does not: what follows an RDMA write
-// finds its bytes; a fence waits for RDMA reads.
+// Adds the order that DAT demands and the managed API does not give: operations after an RDMA write
+// take effect after it, and a barrier fence waits for earlier RDMA reads.
 unsigned Ep::managed_flags(const Request& request) const {
   const auto after_write = writes_ != 0 && request.dto != Dto::kRdmaWrite;
   const auto after_read = reads_ != 0 && (request.flags & kBarrierFence) != 0;
@@ -158,7 +158,7 @@ void Ep::complete_request(const stm_event_t& event) {
              "an RDMA that completes was under way");
   request.done = true;
   request.status = status_of(event.status);
-  // Whatever else was outstanding is not to blame.
+  // Only the first request reports the cause. The others are flushed.
   if (request.status == DtoStatus::kReceiverNotReady && std::exchange(broken_, true))
     request.status = DtoStatus::kFlushed;
   if (request.dto == Dto::kRdmaWrite) --writes_;

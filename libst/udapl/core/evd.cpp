@@ -53,7 +53,7 @@ void Evd::push(Event event) {
   }
 }
 
-// Told once: nobody can know what is missing from here on.
+// Reports the overflow once. Later losses cannot be counted.
 void Evd::overflow() {
   if (overflown_) return;
   overflown_ = true;
@@ -143,7 +143,8 @@ Result Evd::query(Param& out) {
   return Result::kSuccess;
 }
 
-// A flag by which the consumer controls notification goes with no other, a threshold neither.
+// All completion streams of an EVD must have the same notification flag, and solicited wait cannot
+// be combined with other streams.
 bool Evd::allows(Flags flag) const {
   for (const auto& [present, streams] : completion_streams_)
     if (present != flag) return false;

@@ -24,7 +24,7 @@ Result Evd::wait(std::uint32_t timeout, int threshold, Event& event, int& nmore)
   Lock lock(ia().mutex());
   if (const auto result = check_wait(threshold); result != Result::kSuccess) return result;
   Progress::Waiter waiter;
-  bool slept = false;  // what was there before needs no notification
+  bool slept = false;  // events that are there before the first sleep need no notification
   const auto enough = [&] { return events_.size() >= static_cast<std::size_t>(threshold); };
   const auto done = [&] {
     const auto ready = enough() && (!slept || notified_);

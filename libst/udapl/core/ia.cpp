@@ -12,7 +12,7 @@
 namespace stp::udapl {
 namespace {
 
-// Places are reserved, not made: EVDs are the bounds that the consumer sees.
+// A capacity costs no memory. The consumer's limits are the sizes of the EVDs.
 constexpr std::size_t kQueueCapacity = std::size_t{1} << 20;
 
 }  // namespace
@@ -70,14 +70,15 @@ Result Ia::close(bool abrupt) {
   }
   if (watcher_.joinable()) watcher_.join();
   stop();
-  // An EVD of its own keeps the IA.
+  // The IA's own asynchronous EVD keeps the IA alive.
   const auto async = std::move(async_);
   const Lock lock(async->ia().mutex());
   async->detach_other();
   return Result::kSuccess;
 }
 
-// Nobody finds an object any more; those who wait in one go before the domain does.
+// The IA's objects can no longer be found. Wakes the threads that wait in one and closes the domain
+// after they have left.
 void Ia::stop() {
   for (Lock lock(mutex_); !progress_.idle(); lock.lock()) {
     progress_.wake_all();
@@ -114,7 +115,7 @@ void Ia::add_connection(stm_connection_t connection, std::shared_ptr<Ep> ep) {
 void Ia::close_connection(stm_connection_t connection) {
   stm_connection_close(connection);
   const auto marker = next_id_++;
-  // Without a place for the marker the EP lives as long as the IA.
+  // If the queue has no place for the marker, the EP is kept as long as the IA.
   if (stm_queue_post(progress_.queue(), marker) == 0) graves_.emplace(marker, connection);
 }
 
@@ -141,7 +142,7 @@ void Ia::request(const stm_event_t& event) {
   const auto point = data ? listeners_.asked(event.context, data->conn_qual) : nullptr;
   if (point)
     point->arrived(event.connection);
-  else  // a stranger, or nobody's qualifier: a non-peer's no
+  else  // no DAT peer, or a qualifier that nobody listens on: rejected by the provider
     stm_reject(event.connection, nullptr, 0);
 }
 

@@ -59,7 +59,7 @@ Result Lmr::free() {
   return Result::kSuccess;
 }
 
-// The domain closes what it holds.
+// Closing the domain closes the memory.
 void Lmr::abandon() {
   ia().remove_lmr(context_);
 }

@@ -9,7 +9,7 @@
 namespace stp::udapl {
 namespace {
 
-// Then a version: whether a qualifier follows the address.
+// Followed by a version, which says whether a qualifier follows the address.
 constexpr std::array<std::byte, 3> kMagic{std::byte{'D'}, std::byte{'A'}, std::byte{'T'}};
 constexpr std::byte kPlain{1}, kWithQualifier{2};
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kBatch = 64;
 
-// Microseconds that are left, rounded up; -1: for ever.
+// Returns the microseconds left, rounded up, or -1 for ever.
 std::int64_t left_until(Deadline deadline) {
   if (deadline == Deadline::max()) return -1;
   const auto left =
@@ -88,7 +88,7 @@ int Progress::follow(Lock& lock, Waiter& waiter, Deadline deadline) {
 
 void Progress::wake(Waiter& waiter) {
   waiter.word.fetch_add(1, std::memory_order_relaxed);
-  // Where the queue has no place it has events, and the leader wakes anyway.
+  // If the queue is full, it has events, and the leader wakes anyway.
   if (leader_ == &waiter)
     stm_queue_post(queue_, 0);
   else

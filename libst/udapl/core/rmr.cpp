@@ -40,7 +40,6 @@ Result Rmr::open(const LmrTriplet& triplet, unsigned privileges, bool zero_based
   auto* const lmr = ia().find_lmr(triplet.context);
   if (lmr == nullptr) return Result::kInvalidParameter;
   if (&lmr->pz() != pz_.get()) return Result::kProtectionViolation;
-  // Who may change memory from afar may do so here.
   const auto granted = lmr->attr().privileges;
   if ((privileges & ~granted) != 0) return Result::kPrivilegesViolation;
   auto* const data = lmr->part(triplet);

@@ -8,7 +8,7 @@
 namespace stp::udapl {
 namespace {
 
-// Ports that are nobody's by assignment.
+// IANA's dynamic ports.
 constexpr std::uint64_t kFirstDynamic = 49152, kLastDynamic = 65535;
 
 ServicePoint::MakeHandle make_handle = nullptr;
@@ -88,8 +88,8 @@ void ServicePoint::retire() {
   ep_.reset();
 }
 
-// It has had its request: nothing depends on it any more, and it is in nobody's way. Its handle is
-// one until the consumer frees it, as programs do that find it in the event.
+// An RSP that has had its request releases its qualifier, EVD and EP. Its handle stays valid until
+// the consumer frees it: programs do so when they find it in the event.
 void ServicePoint::spend() {
   spent_ = true;
   retire();
@@ -102,7 +102,7 @@ void ServicePoint::abandon() {
 
 void ServicePoint::arrived(stm_connection_t connection) {
   auto data = unpack(connection);
-  // A stranger; or the consumer does not look at its queue: both hear a non-peer's no.
+  // Not a DAT peer, or the consumer's EVD is full: rejected by the provider.
   if (!data || !evd_->has_place()) {
     stm_reject(connection, nullptr, 0);
     return;

@@ -30,7 +30,7 @@ void Staging::reset() {
   data_ = nullptr;
 }
 
-// The domain has been closed: nothing is registered any more.
+// The domain has been closed, so nothing is registered any more.
 StagingPool::~StagingPool() {
   for (const auto& [size, buffer] : free_) std::free(buffer.data);
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What only structures of uDAPL 2.0 have.
+// Fills the fields that only the structures of uDAPL 2.0 have.
 #include "libst/udapl/front/front.h"
 
-// Of the registry, which exports it and declares it nowhere in public.
+// The registry exports this function but no public header declares it.
 extern "C" DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* pointer);
 
 namespace stp::udapl::front {
 namespace {
 
-// As many as the registry knows.
+// The registry's limit.
 constexpr std::uintptr_t kMostIas = 128;
 
 }  // namespace
 
-// The registry numbers IAs; a provider only knows the pointer.
+// The registry gives programs a number for each IA. The provider knows only the pointer.
 DAT_IA_HANDLE consumers_ia(const Ia& ia) {
   for (std::uintptr_t name = 1; name <= kMostIas; ++name) {
     auto* const handle = reinterpret_cast<DAT_IA_HANDLE>(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that only uDAPL 2.0 has, and those that take other arguments than in 1.2.
+// The calls that only uDAPL 2.0 has, and those whose arguments differ from 1.2.
 #include "libst/udapl/front/front.h"
 
 namespace stp::udapl::front {
@@ -45,7 +45,7 @@ DAT_RETURN cr_reject(DAT_CR_HANDLE handle, DAT_COUNT size, const DAT_PVOID data)
   return decided(handle, cr->reject(bytes(data, size)));
 }
 
-// No peer of ours can invalidate for another.
+// The protocol has no remote invalidation.
 DAT_RETURN post_send_with_invalidate(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov,
                                      DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
                                      DAT_BOOLEAN invalidate, DAT_RMR_CONTEXT) {

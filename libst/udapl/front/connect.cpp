@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Service points, requests, connecting and disconnecting.
+// Service points, connection requests, connecting and disconnecting.
 #include <arpa/inet.h>
 
 #include "libst/udapl/core/cr.h"

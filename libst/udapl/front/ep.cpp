@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints: made, queried, modified, freed.
+// Endpoints: create, query, modify, free.
 #include "libst/udapl/core/ep.h"
 
 #include "libst/udapl/front/front.h"
@@ -11,7 +11,7 @@ auto find_ep(DAT_HANDLE h) {
   return find<Ep, Object::Kind::kEp>(h);
 }
 
-// What is there of models: reliable connections, best effort, no attributes by name.
+// Supported: reliable connections with best effort, without named attributes.
 DAT_RETURN check_model(const DAT_EP_ATTR& attr) {
   if (attr.service_type != DAT_SERVICE_TYPE_RC || attr.qos != DAT_QOS_BEST_EFFORT)
     return error(DAT_MODEL_NOT_SUPPORTED);
@@ -19,7 +19,7 @@ DAT_RETURN check_model(const DAT_EP_ATTR& attr) {
   return named ? bad_parameter() : to_dat(Result::kSuccess);
 }
 
-// What is 0 is left to the provider; reads are as many as was said.
+// An attribute of 0 takes the provider's default, except for the numbers of RDMA reads.
 EpAttr to_core(const DAT_EP_ATTR* given) {
   EpAttr attr;
   if (given == nullptr) return attr;
@@ -159,7 +159,7 @@ DAT_RETURN query(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* out
   return DAT_SUCCESS;
 }
 
-// An attribute of the EP where the mask does not name it, else the given one.
+// Takes the attributes that the mask names from `given`, and the others from the EP.
 DAT_EP_ATTR merge(const EpAttr& now, const DAT_EP_ATTR& given, DAT_EP_PARAM_MASK mask) {
   auto attr = to_dat_attr(now);
   const auto take = [&](DAT_EP_PARAM_MASK field, auto member) {

@@ -60,8 +60,8 @@ void fill(const Ia& ia, DAT_IA_ATTR& attr) {
   fill_own(registration_of(ia.handle()), attr);
 }
 
-// What programs ask for by the name that InfiniBand's providers gave it: the bytes of a message
-// that a frame carries.
+// The bytes of a message that one frame carries. Programs ask for it by the attribute name of
+// InfiniBand's providers.
 DAT_NAMED_ATTR* frame_payload(const Ia& ia) {
   constexpr std::uint32_t kHeaders = 104;  // protocol: 2.8
   static DAT_NAMED_ATTR known[] = {{"DAT_IB_TRANSPORT_MTU", "4096"},
@@ -77,7 +77,7 @@ DAT_NAMED_ATTR* frame_payload(const Ia& ia) {
 
 void fill(const Ia& ia, const Registration& registration, DAT_PROVIDER_ATTR& attr) {
   std::memset(static_cast<void*>(&attr), 0, sizeof attr);
-  // The interface has it constant, and the provider fill it.
+  // DAT declares the member const although the provider has to fill it.
   auto* const merging = const_cast<DAT_BOOLEAN*>(&attr.evd_stream_merging_supported[0][0]);
   std::fill_n(merging, sizeof attr.evd_stream_merging_supported / sizeof *merging, DAT_TRUE);
   // dat_ia_close finds the registration by these four.

@@ -50,7 +50,7 @@ DAT_RETURN lmr_query(DAT_LMR_HANDLE handle, DAT_LMR_PARAM_MASK mask, DAT_LMR_PAR
   return DAT_SUCCESS;
 }
 
-// Memory is coherent here.
+// Memory is coherent, so there is nothing to synchronize.
 DAT_RETURN lmr_sync(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
   if (!find_ia(ia_handle)) return bad_handle();
   if (segments == nullptr && count != 0) return bad_parameter();

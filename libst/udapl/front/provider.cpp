@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the registry loads: one registration for each line of dat.conf.
+// The library that the registry loads: it keeps one registration per line of dat.conf.
 #include <algorithm>
 #include <cstring>
 #include <list>
@@ -78,7 +78,7 @@ const Registration* find_registration(const char* name) {
   return nullptr;
 }
 
-// That of an earlier time, if there was one: handles point to its table.
+// Reuses an earlier registration of the same name, because handles point to its table.
 Registration& registration_for(const DAT_PROVIDER_INFO& info, const char* link) {
   auto& [mutex, all] = registrations();
   std::lock_guard const guard(mutex);

@@ -11,7 +11,8 @@
 namespace stp::udapl::front {
 namespace {
 
-// A shell rests for as many others before it is used again, so a stale handle is long known as one.
+// A freed shell is reused only after this many others were freed, so that a stale handle is
+// detected for a long time.
 constexpr std::size_t kResting = 1024;
 
 struct Table {

@@ -25,7 +25,7 @@ RmrTriplet to_core(const DAT_RMR_TRIPLET& remote) {
   return {address_in(remote), remote.segment_length, remote.rmr_context};
 }
 
-// RDMA, either way.
+// RDMA write and read.
 template <auto kPost>
 DAT_RETURN post_rdma(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov,
                      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What structures of uDAPL 1.2 say otherwise than those of 2.0.
+// Fills the structures of uDAPL 1.2 that differ from those of 2.0.
 #include "libst/udapl/front/front.h"
 
 namespace stp::udapl::front {

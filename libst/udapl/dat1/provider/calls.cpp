@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that take other arguments in uDAPL 1.2 than in 2.0.
+// The calls whose arguments differ between uDAPL 1.2 and 2.0.
 #include "libst/udapl/front/front.h"
 
 namespace stp::udapl::front {

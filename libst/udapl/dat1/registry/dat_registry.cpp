@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that the registry answers itself: its own, and those that open and close IAs.
+// The calls that the registry handles itself: its own, and those that open and close IAs.
 #include <algorithm>
 #include <new>
 #include <string_view>
@@ -10,10 +10,10 @@ using namespace stp::udapl::registry;
 
 namespace {
 
-// Programs that were made for relaxed ordering of memory say so in the name.
+// Programs that support relaxed memory ordering put this prefix before the IA's name.
 constexpr std::string_view kRelaxed = "RO_AWARE_";
 
-// The registry allocates; nothing else in it throws.
+// The registry throws only when an allocation fails.
 template <typename Call>
 DAT_RETURN guarded(Call call) {
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which provider a handle belongs to: the first word of its object says so. A handle may point
-// anywhere, so that word is only read where memory is known to be, and only believed if it is a
-// provider's address.
+// Finds the provider of a handle: the first word of the object points to it. A handle may point
+// anywhere, so the word is read only from memory that is known to be readable, and accepted only if
+// it is the address of a registered provider.
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -16,9 +16,9 @@ namespace stp::udapl::registry {
 namespace {
 
 std::array<std::atomic<const DAT_PROVIDER*>, kMaxProviders> providers;
-std::atomic<std::size_t> used_places{0};  // beyond them all are free
+std::atomic<std::size_t> used_places{0};  // all places from here on are free
 
-// Pages on which objects of providers were seen, counted from 1: no call of the system for those.
+// Pages on which objects of providers were found, counted from 1. They need no system call.
 constexpr std::uintptr_t kPageBits = 12;
 std::array<std::atomic<std::uintptr_t>, 256> seen_pages;
 
@@ -26,7 +26,7 @@ std::atomic<std::uintptr_t>& place_of(std::uintptr_t page) {
   return seen_pages[page % seen_pages.size()];
 }
 
-// Where the kernel does not let a process look at itself, the handle has to be trusted.
+// If the kernel does not let a process read its own memory this way, the handle has to be trusted.
 bool is_readable(DAT_HANDLE handle) {
   void* word = nullptr;
   const iovec local{&word, sizeof word}, remote{handle, sizeof word};

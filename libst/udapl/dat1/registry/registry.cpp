@@ -9,7 +9,8 @@
 namespace stp::udapl::registry {
 namespace {
 
-// A later minor version and more safety than wanted serve, too.
+// A later minor version than wanted also serves, and so does a thread-safe provider where none was
+// wanted.
 bool serves(const DAT_PROVIDER_INFO& offered, const DAT_PROVIDER_INFO& wanted) {
   return std::strcmp(offered.ia_name, wanted.ia_name) == 0 &&
          offered.dapl_version_major == wanted.dapl_version_major &&
@@ -17,7 +18,8 @@ bool serves(const DAT_PROVIDER_INFO& offered, const DAT_PROVIDER_INFO& wanted) {
          (offered.is_thread_safe == DAT_TRUE || wanted.is_thread_safe == DAT_FALSE);
 }
 
-// Of two that serve. None is less safe than wanted: so the less safe one is the closer.
+// Compares two providers that serve. Neither is less thread-safe than wanted, so the less
+// thread-safe one is closer to what was wanted.
 bool closer(const DAT_PROVIDER_INFO& a, const DAT_PROVIDER_INFO& b) {
   if (a.is_thread_safe != b.is_thread_safe) return a.is_thread_safe < b.is_thread_safe;
   return a.dapl_version_minor < b.dapl_version_minor;
@@ -93,7 +95,7 @@ const DAT_PROVIDER* Registry::acquire(const DAT_PROVIDER_INFO& wanted) {
     if (serves(info, wanted) && (best == nullptr || closer(info, *best))) best = &info;
   if (best == nullptr) return nullptr;
   if (find(*best) == nullptr) {
-    lock.unlock();  // it registers itself
+    lock.unlock();  // the library's init function registers the provider
     load(*best);
     lock.lock();
   }
@@ -109,7 +111,7 @@ void Registry::release(const DAT_PROVIDER& provider) {
     if (entry.provider == &provider && entry.users != 0) --entry.users;
 }
 
-// The library stays: its threads may outlive the IAs.
+// The library stays loaded, because its threads may outlive the IAs.
 void Registry::load(const DAT_PROVIDER_INFO& info) {
   const auto line = std::find_if(lines_.begin(), lines_.end(),
                                  [&](const auto& it) { return same(it.info, info); });
