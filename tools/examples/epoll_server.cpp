@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A server in an event loop: epoll sleeps on the queue's descriptor beside whatever else the
-// program waits for (here: signals). It sends every message back.
+// A server with an event loop: epoll waits for the queue's descriptor together with whatever else
+// the program waits for (here: signals). It sends every message back.
 //
 //   epoll_server serve :3000
 //   epoll_server ask HOST:3000 TEXT
@@ -35,7 +35,7 @@ class Server {
     return stp::checked(stm_queue_fd(queue_), "a descriptor");
   }
 
-  // Everything that waits: the descriptor is not readable afterwards.
+  // Takes all events; the descriptor is not readable afterwards.
   void handle_events() {
     stm_event_t events[16];
     while (const auto count = stp::checked(stm_queue_poll(queue_, events, 16), "polling"))
@@ -43,7 +43,8 @@ class Server {
   }
 
  private:
-  // A buffer is in the pool, or its message on the way back; its number is the context of both.
+  // A buffer is either in the pool or its message is being sent back. Its number is the context of
+  // both.
   void post(std::uint64_t buffer) {
     stp::checked(stm_pool_post(pool_, buffer, memory_, at(buffer), kMessage), "posting a receive");
   }
@@ -62,7 +63,7 @@ class Server {
                                           at(event.context), event.length) != 0)
           post(event.context);
         return;
-      case STM_SEND:  // whether it got there or not
+      case STM_SEND:  // whether it succeeded or not
         return post(event.context);
       case STM_DISCONNECTED:
       case STM_FAILED:
@@ -79,7 +80,7 @@ class Server {
   stp::Memory memory_ =
       stp::register_memory(domain_, bytes_.data(), bytes_.size(), STM_LOCAL_WRITE);
   stp::Listener listener_;
-  stm_pool_t pool_ = nullptr;  // goes with the domain
+  stm_pool_t pool_ = nullptr;  // closed with the domain
 };
 
 void add(int loop, int descriptor) {

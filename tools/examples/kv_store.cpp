@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A key-value store whose server does nothing: clients find, lock and change its table by Get, Put
-// and Compare_And_Swap.
+// A key-value store whose server only accepts connections: clients find, lock and change its table
+// with Get, Put and Compare_And_Swap.
 //
 //   kv_store serve :3000
 //   kv_store set HOST:3000 KEY VALUE
@@ -22,8 +22,8 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kPatience = 20s;
 
-// The table: a power of two of entries, searched from the key's hash on. `lock` is 0 or who holds
-// it.
+// An entry of the table. Clients search the table linearly, beginning at the key's hash. `lock` is
+// 0 or identifies the client that holds it.
 struct Entry {
   std::uint64_t lock;
   char key[56];
@@ -46,7 +46,7 @@ int serve(const char* port) {
   std::fflush(stdout);
   for (;;) {
     const auto event = stp::next_event(queue);
-    if (event.kind == STM_REQUEST) {  // who connects is told where the table is
+    if (event.kind == STM_REQUEST) {  // the answer says where the table is
       const auto attr = stp::connection_attr(queue);
       stp::checked(stm_accept(event.connection, &attr, key.data(), key.size()), "accepting");
     } else if (event.kind == STM_DISCONNECTED || event.kind == STM_FAILED) {
@@ -101,7 +101,7 @@ class Store {
                  "get");
     stp::expect_event(queue_, STM_GET, kPatience);
   }
-  // The key's entry, or the free one where it would go. False: neither.
+  // Finds the key's entry or the free one where it belongs. Returns false if there is neither.
   bool find(const std::string& key) {
     const auto count = table_.length / sizeof(Entry);
     const auto start = std::hash<std::string>{}(key);
@@ -125,7 +125,8 @@ class Store {
   }
   void unlock() { swap(0, 1); }
 
-  // What the peer reads or writes is declared before what is registered goes.
+  // Declared before domain_ and memory_, so that they are destroyed after the memory is
+  // deregistered.
   Entry entry_{};
   alignas(8) std::uint64_t before_ = 0;
   stm_remote_t table_{};

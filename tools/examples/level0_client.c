@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Level 0, the client's side (libst document, 7.5): connects and writes a text into the memory of
- * the server.
+ * Level 0, client (libst document, 7.5): connects and writes a text into the memory of the server.
  *
  *   level0_client HOST:PORT TEXT
  */
@@ -24,25 +23,25 @@ int main(int argc, char** argv) {
   length = strlen(argv[2]);
 
   tell_link();
-  /* An endpoint without a name: port and interface are chosen as it connects. */
+  /* An endpoint without a name: st_connect chooses its port and interface. */
   check("st_create", st_create(NULL, &endpoint));
   check("st_setopt", st_setopt(endpoint, ST_OPT_CONNECT_PATIENCE, &patience));
 
   /* Memory to send from. */
   check("st_malloc", st_malloc(endpoint, length + 1, -1, &memory));
-  check("st_meminfo", st_meminfo(memory, &facts)); /* it is whole buffers */
+  check("st_meminfo", st_meminfo(memory, &facts)); /* the size is a multiple of a buffer */
   check("st_map", st_map(endpoint, ST_MAP_TX, memory, (int)facts.size, 0, -1, &region, NULL));
   memcpy(memory, argv[2], length);
 
   /* The connection. */
   check("st_connect", st_connect(endpoint, argv[1], &connection));
 
-  /* May we send? The server answers where to, or refuses. */
+  /* Ask for permission to send. The server answers with the place, or refuses. */
   ask.op_flags = ST_OP_FLAGS(ST_OP_RTS, 0);
   ask.cts_req = 1;
   ask.max_block = 16;
   ask.d_id = ST_NO_ID;
-  ask.s_id = 1; /* what we call this Transfer */
+  ask.s_id = 1; /* this side's number of the Transfer */
   st_set_t_len(&ask, length);
   check("st_tx", st_tx(connection, &ask, NULL, 0, 0, 0));
   check("st_rx", st_rx(connection, &header, NULL, NULL));
@@ -51,9 +50,9 @@ int main(int argc, char** argv) {
     return 1;
   }
 
-  /* The bytes, straight into the server's memory: Mx, Bufx and Offset are those of the CTS. */
+  /* Send the bytes into the server's memory: Mx, Bufx and Offset are those of the CTS. */
   header.op_flags = ST_OP_FLAGS(ST_OP_DATA, 0);
-  header.d_id = header.s_id; /* what the server calls the Transfer */
+  header.d_id = header.s_id; /* the server's number of the Transfer */
   check("st_tx", st_tx(connection, &header, NULL, (int)length, 0, 0));
 
   /* st_close sends what is queued before it disconnects. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Level 0, the server's side (libst document, 7.5): takes one connection, lets its client write a
- * text into memory of this program, and prints it.
+ * Level 0, server (libst document, 7.5): accepts one connection, lets its client write a text into
+ * memory of this program, and prints it.
  *
  *   level0_server HOST:PORT
  */
 #include "example.h"
 
-enum { BUFFERS = 4, BLOCKSIZE = 16 }; /* room: four buffers of 16 KiB, in one Block */
+enum { BUFFERS = 4, BLOCKSIZE = 16 }; /* four buffers of 16 KiB, and Blocks of up to 2^16 bytes */
 
-/* Waits for the next operation, which has to be `op`. */
+/* Waits for the next operation, which must be `op`. */
 static void expect(st_chandle_t connection, unsigned op, st_header_t* header) {
   check("st_rx", st_rx(connection, header, NULL, NULL));
   if (ST_OP(header->op_flags) == op) return;
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   }
 
   tell_link();
-  /* An endpoint, and options for the connections to come. */
+  /* An endpoint, and options for its later connections. */
   check("st_create", st_create(argv[1], &endpoint));
   check("st_setopt", st_setopt(endpoint, ST_OPT_RX_SLOTS, &slots));
   check("st_getopt", st_getopt(endpoint, ST_OPT_BUFSIZE_LOCAL, &bufsize));
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   check("st_getopt", st_getopt(connection, ST_OPT_PORT_REMOTE, &client));
   printf("connected with port %u\n", client);
 
-  /* The client wants to send: let it, to the beginning of the memory. */
+  /* The client asks to send: permit it, to the beginning of the memory. */
   expect(connection, ST_OP_RTS, &header);
   length = st_t_len(&header);
   permit.op_flags = ST_OP_FLAGS(ST_OP_CTS, 0);
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   permit.s_id = 1; /* what we call this Transfer */
   check("st_tx", st_tx(connection, &permit, NULL, 0, 0, 0));
 
-  /* The header of the Block comes when all of its bytes are here. */
+  /* st_rx returns the header of the Block when all of its bytes have arrived. */
   if (ST_OP(permit.op_flags) == ST_OP_CTS) {
     expect(connection, ST_OP_DATA, &header);
     printf("%.*s\n", (int)length, (const char*)memory);

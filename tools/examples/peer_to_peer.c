@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two peers without a connection, as in section 8.2 of the libst document. Each tells the other its
- * Port, its Key and where its memory is; that goes by some other way, here stdout and stdin:
+ * Two peers without a connection, as in section 8.2 of the libst document. Each sends the other its
+ * Port, its Key and its memory's Mx in some other way, here by stdout and stdin:
  *
  *   mkfifo back
  *   peer_to_peer HOST_B <back | ssh HOST_B peer_to_peer HOST_A >back
  *
- * Then each puts a greeting into the other's memory, and says on stderr what it has got. Nothing
- * repeats what a link loses but the programs themselves: the greeting is sent until the other side
- * has thanked for it.
+ * Then each puts a greeting into the other's memory and prints on stderr what it has received.
+ * Without a connection only the programs can repeat lost frames: each sends its greeting until the
+ * other side has thanked for it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   must(st_map(endpoint, ST_MAP_TX, out, kBuffer, 0, 1, &sending, NULL), "st_map");
   must(st_map(endpoint, ST_MAP_RX, in, kBuffer, 0, 1, &receiving, &mx), "st_map");
 
-  /* What the other side has to know, and what this side has to know of it. */
+  /* Exchange what each side has to know of the other. */
   const unsigned own_port = option(endpoint, ST_OPT_PORT_LOCAL);
   printf("%u %u %d\n", own_port, option(endpoint, ST_OPT_KEY_LOCAL), mx);
   fflush(stdout);
@@ -76,13 +76,13 @@ int main(int argc, char** argv) {
   data.mx = (uint16_t)peer_mx;
   const int length = snprintf(out, sizeof out, "Hello from Port %u", own_port) + 1;
 
-  /* Once all is said this side stays until the other has been silent for a while: its thanks may
-   * have been lost, and then the greeting comes again. */
+  /* When both greetings are done, stay until the other side has been silent for a while: the thanks
+   * may have been lost, and then the other side repeats its greeting. */
   int greeted = 0, thanked = 0;
   for (int tries = 0, silent = 0; !(greeted && thanked) || silent < kSilence;) {
     if (!thanked) {
       must(st_utx(endpoint, mac, &data, NULL, length, 0, 0), "st_utx");
-      ++data.b_num; /* under the same number it would be a repeat, of which nobody is told */
+      ++data.b_num; /* with the same number it would be a repeat, which is not reported */
     }
     st_header_t got;
     struct timeval patience = {0, 100000};

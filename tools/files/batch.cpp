@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t kMostItems = 2'048;
 constexpr std::size_t kMostDirectories = 256, kMostOpenFiles = 16;
 constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
-// So many are synchronized one by one: others may have much to write to the same file system.
+// Up to this many files are synchronized one by one. More are synchronized with their whole file
+// system, which is expensive if other programs have much to write there.
 constexpr std::size_t kFew = 8;
 
 int synchronize(int fd) {
@@ -39,7 +40,7 @@ void Batch::add(std::uint32_t number, WholeFile file) {
   item.number = number;
   item.file = std::move(file);
   items_.push_back(std::move(item));
-  // From now on they are synchronized together, and need no descriptors.
+  // From here on the files are synchronized together and need no descriptors.
   if (++files_ == kFew + 1) {
     for (auto& each : items_)
       if (!each.file.keep_open) each.file.fd.reset();
@@ -79,7 +80,7 @@ void Batch::make_durable() {
     if (item.file.fd && !item.file.temporary.empty()) item.error = synchronize(item.file.fd.get());
 }
 
-// There is one below the root, unless others are mounted there.
+// Usually the root directory holds one file system; others may be mounted below it.
 void Batch::sync_file_systems() {
   std::map<dev_t, int> results;
   const service::UniqueFd* last = nullptr;
@@ -114,7 +115,8 @@ void Batch::give_names() {
   }
 }
 
-// The names are as durable as the content. Of files in a row in one directory the last does it.
+// Makes the names as durable as the content. Consecutive files in one directory need only one
+// fsync(), at the last of them.
 void Batch::sync_directories() {
   if (directories_ > kFew) {
     sync_file_systems();

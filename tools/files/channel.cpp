@@ -21,16 +21,17 @@ constexpr Greeting greeting(char kind) {
           std::byte{kFilesVersion & 0xff}};
 }
 constexpr auto kGreeting = greeting('F');
-// What a receiver sends instead when it has enough senders of that host.
+// A receiver answers with this greeting when it serves enough senders of that host.
 constexpr auto kEnough = greeting('E');
 
-// Of a greeting; 0: it is none.
+// Returns the version in a greeting, or 0 if it is no greeting.
 std::uint16_t version_in(const Greeting& greeting) {
   const auto known = std::equal(kGreeting.begin(), kGreeting.begin() + 4, greeting.begin());
   return known ? get_big_endian<std::uint16_t>(&greeting[4]) : std::uint16_t{0};
 }
 
-// With a host from which nothing comes at all; and with a program that may have to wait for a core.
+// Timeouts for a host that does not answer at all, and for a program that may have to wait for a
+// core.
 constexpr auto kHostPatience = std::chrono::seconds(10);
 constexpr auto kConnectPatience = std::chrono::seconds(30);
 constexpr auto kFarewell = std::chrono::seconds(2);
@@ -41,7 +42,7 @@ constexpr std::int64_t microseconds(Duration wait) {
 
 }  // namespace
 
-// Places of `sent_`: content first, then control.
+// `sent_` has the places for content first, then those for control messages.
 Channel::Channel(Link& link, const std::string& peer, Attend attend)
     : attend_(std::move(attend)),
       chunk_(chunk_for(link)),
@@ -93,7 +94,7 @@ Channel::~Channel() {
       while (!ended_ && std::chrono::steady_clock::now() < until) step(kAttention);
     }
   } catch (const LinkFailure&) {
-    // Nobody is left to hear it.
+    // The peer is gone and needs no farewell.
   }
   ::stm_connection_close(connection_);
 }
@@ -240,8 +241,8 @@ void Channel::handle(const stm_event_t& event) {
       sent_[event.context].busy = false;
       break;
     case STM_RECEIVE:
-      // One that failed for another reason is followed by the end of the connection. Whatever it
-      // was, nothing that comes behind it may be taken for the next one.
+      // After a failed receive, later messages must not be taken for the next one. Failures other
+      // than -EMSGSIZE are followed by the end of the connection.
       if (event.status != 0) broken_ = true;
       if (event.status == -EMSGSIZE) {
         ended_ = true;

@@ -18,8 +18,8 @@ std::array<std::timespec, 2> times_of(const Metadata& metadata) {
   return {std::timespec{0, UTIME_OMIT}, metadata.modified};
 }
 
-// Asked once: only setting the umask tells it, and while it is set, what another thread makes has
-// no permissions for others.
+// Read once, because reading the umask means setting it. Meanwhile files made by another thread
+// have no permissions for group and others.
 mode_t umask_at_start() {
   static const mode_t mask = [] {
     const auto found = ::umask(077);
@@ -39,7 +39,7 @@ int DirectoriesBelow::open(std::span<const std::string> names, Directory& direct
   service::UniqueFd at(::open(root_.c_str(), kOpenDirectory));
   for (const auto& name : names) {
     if (at.get() < 0) break;
-    // Its owner alone, until its own entry comes, after all that is in it.
+    // Only the owner has access until the directory's own entry arrives, after its content.
     if (::mkdirat(at.get(), name.c_str(), 0700) != 0 && errno != EEXIST) return -errno;
     at = service::UniqueFd(::openat(at.get(), name.c_str(), kOpenDirectory | O_NOFOLLOW));
   }

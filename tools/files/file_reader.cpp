@@ -34,14 +34,14 @@ void refuse_others(const struct stat& found) {
   if (!S_ISREG(found.st_mode)) throw FileFailure(kNoFile);
 }
 
-// Opened without waiting, so that a FIFO is told from a file instead of hanging.
+// Opens with O_NONBLOCK, so that a FIFO is recognized instead of blocking.
 service::UniqueFd open_for_reading(int directory, const std::string& name, int flags) {
   struct stat found {};
   service::UniqueFd fd(
       ::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags));
   if (!fd && errno == ELOOP && flags != 0)
     throw FileFailure("became a symbolic link while it was sent; send it again");
-  if (!fd && errno == ENXIO) throw FileFailure(kNoFile);  // a socket, or a device that is not there
+  if (!fd && errno == ENXIO) throw FileFailure(kNoFile);  // a socket or a missing device
   if (!fd || ::fstat(fd.get(), &found) != 0) throw unreadable(errno);
   refuse_others(found);
   return fd;

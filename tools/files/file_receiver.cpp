@@ -16,7 +16,7 @@ void FileReceiver::serve() {
   try {
     serve_messages();
   } catch (const LinkFailure& failure) {
-    // What is whole stays. The answers reach nobody.
+    // Complete files stay. The answers can no longer be sent.
     answers_.clear();
     const auto name = files_.name_under_way();
     files_.settle();

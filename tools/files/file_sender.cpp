@@ -18,7 +18,7 @@ LinkFailure nonsense() {
   return LinkFailure("the receiver is none of this version; use the same on both sides");
 }
 
-// What a piece of work is until the receiver is heard again.
+// Bytes compared between two looks at the receiver's messages.
 constexpr std::size_t kComparedAtOnce = kChunk;
 
 }  // namespace
@@ -44,7 +44,7 @@ void FileSender::offer(FileReader file) {
   append_offer(offers_, file.metadata());
   entry_bytes_ += size;
   ++offered_;
-  if (file.metadata().kind == FileKind::kDirectory) ++unsettled_;  // it comes after its files
+  if (file.metadata().kind == FileKind::kDirectory) ++unsettled_;  // sent after its files
   const auto bytes = file.metadata().size;
   entries_.push_back({std::move(file), State::kOffered, 0, 0, bytes, {}});
 }
@@ -72,7 +72,7 @@ void FileSender::work_until(const std::function<bool()>& enough) {
   }
 }
 
-// The receiver's disk may have to be waited for: what is there is read, what came is written.
+// Longer while the receiver may be busy with its disk: reading existing files or writing new ones.
 Duration FileSender::patience() const {
   return offered_ != 0 || wanted_.empty() ? kDiskPatience : kPatience;
 }
@@ -134,7 +134,7 @@ void FileSender::wanted(std::uint32_t number, const Note& note) {
 
 void FileSender::over(std::uint32_t number, Reason reason, const std::string& failure) {
   auto* const entry = find(number);
-  if (entry == nullptr || entry->state == State::kOver) return;  // this side gave it up meanwhile
+  if (entry == nullptr || entry->state == State::kOver) return;  // this side has given it up
   if (reason == Reason::kNone && entry->state == State::kWanted) throw nonsense();
   if (entry->state == State::kOffered) --offered_;
   entry->state = State::kOver;
@@ -174,7 +174,7 @@ void FileSender::send_packed(std::uint32_t number) {
     send_pack();
     pack_ = await_buffer();
   }
-  // Meanwhile it may have been refused.
+  // The receiver may have refused it meanwhile.
   auto* const entry = find(number);
   if (entry == nullptr || entry->state != State::kWanted) return;
   const auto content = pack_.subspan(packed_ + kPackHead, size);
@@ -204,7 +204,7 @@ void FileSender::send_alone(std::uint32_t number) {
   say(NoteKind::kCommit, number, end, digest.value());
 }
 
-// What the receiver has is left out if it is what the file begins with.
+// Skips the bytes that the receiver already has if they equal the beginning of the file.
 std::uint64_t FileSender::choose_start(Entry& entry, ContentDigest& digest) {
   if (entry.have == 0 || entry.have > entry.size || entry.file.metadata().stream) return 0;
   std::vector<std::byte> bytes(kComparedAtOnce);
@@ -221,8 +221,8 @@ std::uint64_t FileSender::choose_start(Entry& entry, ContentDigest& digest) {
   return 0;
 }
 
-// Returns where it ended. The receiver may say meanwhile that it has failed: then nothing of it
-// matters any more.
+// Returns the offset at which it ended. Stops early if the receiver reports that the file has
+// failed; the offset has no meaning then.
 std::uint64_t FileSender::send_content(std::uint32_t number, std::uint64_t from,
                                        ContentDigest& digest, Progress::Item& bar) {
   const auto* const before = find(number);
@@ -289,7 +289,7 @@ void FileSender::say(NoteKind kind, std::uint32_t file, std::uint64_t have, cons
   send_control(MessageTag::kNotes, encode(note));
 }
 
-// What the receiver says is taken meanwhile: it may not take a message before.
+// Reads the receiver's messages while it waits, because the receiver may block on them.
 void FileSender::send_control(MessageTag tag, std::span<const std::byte> bytes) {
   const auto until = Clock::now() + kDiskPatience;
   while (!channel_.ready_to_send()) {

@@ -16,7 +16,7 @@
 namespace stp::files {
 namespace {
 
-// The same for the same name, and never too long.
+// Derived from a digest of the name: the same for the same name, and of limited length.
 std::string part_name(const std::string& name) {
   ContentDigest digest;
   digest.add(std::as_bytes(std::span(name)));
@@ -28,8 +28,9 @@ std::string part_name(const std::string& name) {
   return text + ".part";
 }
 
-// The name of a partial file can be guessed, and others may write to the directory: a FIFO would
-// block the first write, a link would lead to another file, a file of somebody else's stays theirs.
+// The name of a partial file can be guessed, and others may be able to write to the directory. So
+// accepts only a regular file of this user without other links: a FIFO would block the first write,
+// a link would lead to another file, and another user's file must not be changed.
 bool is_own(const struct stat& part) {
   return S_ISREG(part.st_mode) && part.st_nlink == 1 && part.st_uid == ::geteuid();
 }
@@ -75,7 +76,7 @@ int FileWriter::open_sink(int fd, const Metadata& metadata) {
   return is_sink_ ? 0 : -errno;
 }
 
-// No file of that name and no permission to read it are both no reason to fail.
+// A missing or unreadable file is no error: it is then not complete.
 int FileWriter::find_complete() {
   service::UniqueFd file(
       ::openat(directory_->get(), name_.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
@@ -168,7 +169,7 @@ int FileWriter::finish(WholeFile& file) {
 }
 
 void FileWriter::discard() {
-  // What is there is worth keeping for a transfer that will be resumed.
+  // Keeps a partial file for a transfer that can be resumed.
   if (!temporary_.empty() && !(metadata_.resume && (written_ > 0 || have_ > 0)))
     ::unlinkat(directory_->get(), temporary_.c_str(), 0);
   temporary_.clear();
@@ -181,7 +182,7 @@ void FileWriter::discard() {
 int write_whole(Directory directory, const std::string& name, const Metadata& metadata,
                 std::span<const std::byte> content, WholeFile& file) {
   auto temporary = temporary_name();
-  // The umask is the kernel's business here.
+  // The kernel applies the umask to the mode.
   service::UniqueFd part(::openat(directory->get(), temporary.c_str(),
                                   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                                   metadata.mode));

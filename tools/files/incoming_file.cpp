@@ -49,7 +49,7 @@ Note IncomingFile::append(std::span<const std::byte> bytes) {
   digest_.add(bytes);
   if (bar_) bar_->advance(bytes.size());
   const auto error = writer_.append(bytes);
-  // Where the disk is full, a part would take the room of others.
+  // After a write error, drops the partial file: on a full disk it would take the room of others.
   if (error != 0) writer_.go_on_from(0);
   return result_of(error);
 }
@@ -59,7 +59,7 @@ Note IncomingFile::commit(std::uint64_t size, const Digest& expected, WholeFile&
   const auto expected_size = metadata_.stream ? size : metadata_.size;
   if (writer_.written() == expected_size && digest_.value() == expected)
     return result_of(writer_.finish(whole));
-  // Bytes that are wrong are not worth keeping.
+  // Wrong bytes are not kept for a resumed transfer.
   writer_.go_on_from(0);
   return because(Reason::kDigest);
 }

@@ -12,7 +12,7 @@
 namespace stp::files {
 namespace {
 
-// Files whose sender compares them at once: each has its descriptors and a digest half done.
+// Files that are compared at the same time. Each holds descriptors and an unfinished digest.
 constexpr std::size_t kMostCompared = 8;
 
 bool is_same_link(int directory, const std::string& name, const std::string& target) {
@@ -105,7 +105,7 @@ void IncomingFiles::look_at(std::uint32_t number, Offer& offer) {
 void IncomingFiles::look_at_for_sink(std::uint32_t number, Offer& offer) {
   if (offer.metadata.kind != FileKind::kRegular || std::exchange(sink_taken_, true))
     return fail(number, offer, because(Reason::kOnlyOne));
-  // It is written as it comes, so that none of it can be read back.
+  // A sink is written in order and cannot be read back.
   offer.metadata.resume = offer.metadata.checksum = false;
   want(number, offer, {});
 }
@@ -123,7 +123,7 @@ void IncomingFiles::look_at_link(std::uint32_t number, Offer& offer, const Direc
   ++files_;
 }
 
-// By one look at what stands under the name.
+// Decides with one fstatat() of the name.
 void IncomingFiles::look_at_file(std::uint32_t number, Offer& offer, const Directory& directory) {
   const auto& metadata = offer.metadata;
   const auto& name = offer.path.back();
@@ -321,7 +321,7 @@ void IncomingFiles::say_lines() {
   lines_.clear();
 }
 
-// Keeps only what find() needs.
+// Frees all but what find() needs.
 void IncomingFiles::over(Offer& offer) {
   if (offer.file) --compared_;
   offer.file.reset();
@@ -352,7 +352,7 @@ void IncomingFiles::fail(std::uint32_t number, Offer& offer, Note note) {
   fail(number, name, note);
 }
 
-// number 0: the sender knows.
+// With number 0 the sender already knows and is not notified.
 void IncomingFiles::fail(std::uint32_t number, const std::string& name, Note note) {
   ++failures_;
   if (note.reason != Reason::kNoSpace || without_space_++ == 0)

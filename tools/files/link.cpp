@@ -11,7 +11,7 @@
 namespace stp::files {
 namespace {
 
-constexpr unsigned kBufferLog2 = 16;  // no STU is shortened by the end of a buffer
+constexpr unsigned kBufferLog2 = 16;  // an STU always fits into one buffer
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Link::Link() {
 }
 
 std::size_t Link::stu() const {
-  constexpr std::uint32_t kAround = 40 + 64;  // Schedule Header, append
+  constexpr std::uint32_t kAround = 40 + 64;  // the Schedule Header and the appended 64 bytes
   stm_domain_info_t info{};
   info.size = sizeof info;
   const auto known = ::stm_domain_query(domain_, &info) == 0 && info.mtu > kAround;
@@ -52,7 +52,7 @@ void Buffers::Unmap::operator()(void* memory) const {
 }
 
 Buffers::Buffers(Link& link, std::size_t size) {
-  // Aligned to a whole buffer: an mmap() of that much more holds an aligned part.
+  // Aligned to a whole buffer: maps one buffer more and uses the aligned part.
   constexpr auto kAlignment = std::size_t{1} << kBufferLog2;
   const auto all = size + kAlignment;
   auto* const memory =

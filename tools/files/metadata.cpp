@@ -8,7 +8,7 @@ namespace stp::files {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x5354504d;  // "STPM"
-constexpr std::uint16_t kPermissions = 0777;  // no setuid, setgid or sticky bit ever travels
+constexpr std::uint16_t kPermissions = 0777;  // setuid, setgid and sticky bits are never sent
 constexpr std::uint8_t kKeepTimes = 1, kResume = 2, kChecksum = 4, kStream = 8;
 
 bool is_kind(std::uint8_t kind) {

@@ -75,7 +75,7 @@ bool Receiver::has_enough_of(st_macaddr_t peer) const {
          context_.most_per_peer;
 }
 
-// One at a time: who waits needs one place.
+// Asks only one sender at a time, since one waiting sender needs one place.
 void Receiver::ask_the_most_silent_to_leave() {
   Place* most_silent = nullptr;
   for (auto& place : places_) {
@@ -117,7 +117,7 @@ void Receiver::serve(stm_connection_t request, Presence& presence) {
     }
     count();
   } catch (const Stopped&) {
-    // Said once, by main.
+    // main() reports the stop once.
   } catch (const std::exception& failure) {
     context_.progress.complain(failure.what());
     ++failures;

@@ -21,10 +21,10 @@ double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
 }
 
-// What has become of one word of the command line.
+// Counts for one argument of the command line.
 struct Tally {
   std::size_t files = 0, others = 0;  // others: directories and symbolic links
-  std::size_t unchanged = 0;          // files of which nothing had to be sent
+  std::size_t unchanged = 0;          // files whose content the receiver already had
   std::uint64_t sent = 0;             // bytes
   Clock::time_point began = Clock::now();
 };
@@ -35,7 +35,8 @@ std::string summary(const std::string& path, const Tally& tally) {
          " directories and links, " + rate_text(tally.sent, seconds_since(tally.began));
 }
 
-// One line for one file, and one for all that found no room. Said once, however often it is tried.
+// Reports one line per file, and one line for all files for which there was no space. A file is
+// reported once, however often it is tried.
 class Complaints {
  public:
   explicit Complaints(Progress& progress) : progress_(progress) {}
@@ -57,7 +58,7 @@ class Complaints {
   std::size_t without_space_ = 0;
 };
 
-// All words of the command line, over as many connections as it takes.
+// Sends all arguments of the command line, over as many connections as it takes.
 class Sender {
  public:
   Sender(const Sending& sending, const std::atomic<bool>& stop, Progress& progress)
@@ -75,7 +76,7 @@ class Sender {
   }
 
  private:
-  // False: the link was lost, and it is worth another try.
+  // Returns false if the link was lost and another try makes sense.
   bool try_once() {
     try {
       Link link;
@@ -150,7 +151,7 @@ class Sender {
         [&](const std::string& path, const std::string& why) { complaints_.add(path, why); });
   }
 
-  // A file that fails costs only itself; a link that fails, all that is left.
+  // A file that fails does not stop the others. A failed link ends this try.
   template <typename Find>
   void offer(FileSender& files, const std::string& path, const Find& find) {
     try {
@@ -181,7 +182,7 @@ class Sender {
   Complaints complaints_;
   Pace pace_;
   Tally tally_;
-  std::size_t next_ = 0;  // word that is not done yet
+  std::size_t next_ = 0;  // the first argument that is not done
   std::size_t word_failures_ = 0;
   bool retrying_ = false, stream_begun_ = false;
   Clock::time_point since_ = Clock::now();  // of the last progress

@@ -15,7 +15,7 @@ namespace {
 
 int block_signals() {
   ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of write(2)
+  ::signal(SIGXFSZ, SIG_IGN);  // write(2) then fails at the file size limit
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);

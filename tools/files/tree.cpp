@@ -28,9 +28,9 @@ std::string joined(const std::string& above, const std::string& name) {
   return above.empty() || above.ends_with('/') ? above + name : above + '/' + name;
 }
 
-// 0 or a positive errno.
+// Returns 0 or a positive errno.
 int names_in(int directory, std::vector<std::string>& names) {
-  // Of its own: fdopendir() takes the descriptor over.
+  // A new descriptor, because fdopendir() takes it over.
   service::UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return errno;
   const std::unique_ptr<DIR, CloseDirectory> list(::fdopendir(fd.get()));
@@ -70,7 +70,7 @@ class Walk {
   }
 
   void descend(const TreeEntry& entry) {
-    // No receiver takes what lies so deep.
+    // Receivers refuse longer paths.
     if (entry.path_there.size() > kMaxPathLength) return fail(entry, ENAMETOOLONG);
     service::UniqueFd opened(
         ::openat(entry.at(), entry.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -83,7 +83,7 @@ class Walk {
     for (const auto& name : names)
       go({here, name, joined(entry.path, name), joined(entry.path_there, name)});
     if (error != 0) return fail(entry, error);
-    // "." itself has no name there.
+    // The root of "." has no name at the receiver.
     if (!entry.path_there.empty()) visit_(self);
   }
 

@@ -28,7 +28,7 @@ Json& Json::value(std::string_view key, std::string_view text) {
   return *this;
 }
 
-// No locale has a say in the decimal point, and JSON knows no infinities.
+// std::to_chars writes the decimal point independently of the locale. JSON has no infinities.
 Json& Json::value(std::string_view key, double number) {
   if (!std::isfinite(number)) return null(key);
   std::array<char, 64> digits;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kConnectTimeout = 10'000'000;  // us
 constexpr std::chrono::microseconds kPatience(kConnectTimeout + 1'000'000);
-// Connections begun and not made yet: as many as a listener answers before anybody accepts.
+// Connections that are being established at the same time.
 constexpr std::size_t kAtOnce = 16;
 
 class Client {
@@ -52,7 +52,7 @@ class Client {
     return connection;
   }
 
-  // Until one that was begun is there.
+  // Waits until one of the connections that were begun is established.
   void await_connection() {
     auto event = next_event(room_.queue(), kPatience);
     while (control_ && control_->handle(event)) event = next_event(room_.queue(), kPatience);
@@ -150,7 +150,7 @@ class Client {
     while (!stream.drained() && !control_->ended()) turn();
   }
 
-  // Asks the server for its report. What it still sends is taken meanwhile.
+  // Requests the server's report. Handles what the server still sends meanwhile.
   template <typename Others>
   void finish(Result& result, Others&& others) {
     control_->send(Note::kEnd);

@@ -8,8 +8,8 @@
 namespace stp::perf {
 namespace {
 
-// Of a report: operations, microseconds of CPU time, instructions. Client and server may differ in
-// their byte order.
+// A report: operations, microseconds of CPU time, instructions. Sent big-endian, because client and
+// server may differ in their byte order.
 constexpr std::uint64_t kNoInstructions = ~std::uint64_t{0};
 using Words = std::array<std::uint64_t, 3>;
 

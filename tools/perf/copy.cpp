@@ -8,7 +8,7 @@
 namespace stp::perf {
 namespace {
 
-// Copies between two looks at the clock: some ten microseconds of them.
+// Copies between two readings of the clock: about ten microseconds.
 std::uint64_t batch_of(std::uint64_t size) {
   return std::max<std::uint64_t>((std::uint64_t{1} << 18) / size, 1);
 }
@@ -22,7 +22,7 @@ class Copier {
   void copy() {
     if (at_ + size_ > from_.size()) at_ = 0;
     std::memcpy(to_.data() + at_, from_.data() + at_, size_);
-    // The compiler must not believe that nobody reads the copy.
+    // Keeps the compiler from removing the copy, which nobody reads.
     asm volatile("" : : "r"(to_.data()) : "memory");
     at_ += size_;
   }

@@ -10,7 +10,7 @@ namespace stp::perf {
 namespace {
 
 namespace bh = boost::histogram;
-// From 10 ns to 100 s, each bin half a percent wider than the one before.
+// From 10 ns to 100 s. Each bin is half a percent wider than the one before.
 constexpr double kFrom = 0.01, kTo = 1e8;
 constexpr unsigned kBins = 4606;
 
@@ -41,7 +41,7 @@ Histogram::Time Histogram::mean() const {
 Histogram::Time Histogram::percentile(double percent) const {
   if (count_ == 0) return {};
   const auto rank = std::max(std::ceil(static_cast<double>(count_) * percent / 100), 1.0);
-  // The ends are known, and the bins at the two ends have no middle of their own.
+  // The smallest and the largest value are known exactly, and the outermost bins have no centre.
   if (rank <= 1) return min_;
   if (rank >= static_cast<double>(count_)) return max_;
   std::uint64_t seen = 0;

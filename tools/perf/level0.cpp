@@ -17,7 +17,7 @@ std::string next_port(const std::string& address) {
   return address.substr(0, colon) + std::to_string(std::stoul(address.substr(colon)) + 1);
 }
 
-// What the peer's program has to do first is waited for this long.
+// Waits up to kPatience for a step of the peer's program.
 template <typename Call>
 void await(Call&& call, const char* what) {
   auto timeout = kPatience;
@@ -70,7 +70,7 @@ Level0Connection Level0::accept() {
   return open(handle);
 }
 
-// Opens our memory to the peer, and learns where the peer's is.
+// Opens this side's memory to the peer, and learns where the peer's memory is.
 Level0Connection Level0::open(st_chandle_t handle) const {
   Level0Connection made;
   made.handle.reset(handle);

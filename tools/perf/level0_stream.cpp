@@ -13,12 +13,13 @@
 namespace stp::perf {
 namespace {
 
-// A window is confirmed in four parts, or more.
+// Confirmation is requested at least four times per window, and at least every 32 Blocks.
 constexpr std::uint32_t kParts = 4, kMostUnasked = 32;
-// Without a confirmation for this long it is asked for, and what is missing is sent again.
+// If no confirmation arrives for this long, requests one and sends the missing Blocks again.
 constexpr std::chrono::milliseconds kBetweenQuestions(10);
 constexpr std::chrono::seconds kPatience(10);
-// Sync of questions of their own; Blocks that ask have the lower half of the numbers.
+// This bit marks the Sync of a separate RSR. Blocks that request their state have Sync values
+// without it.
 constexpr std::uint32_t kQuestion = 0x8000'0000;
 
 bool is_before(std::uint32_t earlier, std::uint32_t later) {
@@ -93,7 +94,8 @@ void Level0Stream::confirm(Lane& lane, const st_header_t& state) {
     be_patient(lane);
   }
   if (lane.asked && state.sync == (kQuestion | lane.question)) {
-    // What had been sent and has not arrived is lost; what has, the peer knows by its number.
+    // What was sent before the question and has not arrived is lost. The peer recognizes repeated
+    // Blocks by their number.
     lane.asked = false;
     lane.next = lane.confirmed;
   }
@@ -113,7 +115,7 @@ void Level0Stream::ask(Lane& lane) {
   checked(st_tx(lane.connection.handle.get(), &rs, nullptr, 0, 0, 0), "asking for the state");
 }
 
-// Nothing has come for what is outstanding.
+// Called while nothing arrives for outstanding Blocks.
 void Level0Stream::wait(Lane& lane) {
   const auto now = Clock::now();
   if (now >= lane.give_up_at)
@@ -121,7 +123,7 @@ void Level0Stream::wait(Lane& lane) {
   if (now >= lane.ask_at) ask(lane);
 }
 
-// The last Blocks of a window need not have asked.
+// The last Blocks may not have requested their state.
 void Level0Stream::stop() {
   running_ = false;
   for (auto& lane : lanes_) {

@@ -128,7 +128,7 @@ class Parser {
     add_pace(sub);
   }
 
-  // "" or what is wrong.
+  // Returns "" or what is wrong.
   std::string complete() {
     using Seconds = std::chrono::duration<double>;
     auto& plan = options_.plan;

@@ -17,7 +17,7 @@ Ping::Ping(const Plan& plan, const Room& room, const stm_remote_t& peer,
   if (plan_.operation == Operation::kWrite) land();
 }
 
-// The last 8 aligned bytes: they are the last to be written where the link keeps frames in order.
+// The last 8 aligned bytes. A link that keeps frames in order writes them last.
 std::atomic_ref<std::uint64_t> Ping::sequence_in(unsigned char* part) const {
   const auto at = (plan_.size - kSmallestPing) & ~std::uint64_t{7};
   return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(part + at));
@@ -60,7 +60,7 @@ void Ping::send() {
                            room_.source(), peer_.key, 0);
         break;
     }
-    if (result == -EAGAIN) turn();  // confirmations of earlier ones are on their way
+    if (result == -EAGAIN) turn();  // places become free when earlier operations are confirmed
   } while (result == -EAGAIN);
   checked(result, "posting an operation");
 }

@@ -39,7 +39,7 @@ Room::Room(stm_domain_t domain, unsigned buffer_log2, const Plan& plan) : domain
   const auto length = 2 * part_ + unit;
   bytes_.reset(static_cast<unsigned char*>(std::aligned_alloc(unit, length)));
   if (!bytes_) throw std::bad_alloc();
-  std::memset(bytes_.get(), 0, length);  // no page is met for the first time while time is taken
+  std::memset(bytes_.get(), 0, length);  // so that no page fault falls into the measurement
   queue_ = make_queue(domain, places_for_events(plan));
   memory_ = register_memory(domain, bytes_.get(), length, kAccess);
   region_ = open_region(memory_, target(), part_, kAccess);

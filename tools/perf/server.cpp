@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kPatience(10);
 constexpr std::chrono::milliseconds kBetweenLooks(100);
 constexpr std::size_t kWaiting = 1024;  // requests, and the listener's own
 
-// The test of one client.
+// Runs the test of one client.
 class Service {
  public:
   Service(const Serving& serving, const UsageMeter& usage, stm_domain_t domain,
@@ -55,11 +55,11 @@ class Service {
   }
 
  private:
-  // False: the client has heard, or is gone, and the test is over.
+  // Returns false when the test is over: the client has the report or is gone.
   bool heed_notes() {
     return heed_notes([] { return std::uint64_t{0}; });
   }
-  // `operations`: how many this side has begun and are complete.
+  // `operations` returns how many operations of this side have completed.
   template <typename Operations>
   bool heed_notes(Operations&& operations) {
     if (control_->ended()) throw std::runtime_error("the client has gone");
@@ -102,9 +102,9 @@ class Service {
     while (!stream.drained() && !control_->ended()) look_for_notes(stream.turn());
   }
 
-  // Level 0 has no events of the managed API: once in a while they are looked for, too. `came`:
-  // the last turn has brought something. Turns take a fraction of a microsecond, or, where others
-  // have the cores, milliseconds.
+  // The level-0 test does not wait on the managed API's queue, so this polls it from time to time.
+  // `came`: the last turn received something. A turn takes a fraction of a microsecond, or
+  // milliseconds if other programs occupy the cores.
   void look_for_notes(bool came) {
     constexpr unsigned kTurnsBetweenClocks = 64;
     if (came || !plan_.sleeps) {

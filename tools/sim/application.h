@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A user program at one end of a connection, as its End runs it.
+// A user program at one end of a connection. Its End calls these functions.
 #pragma once
 
 #include "stp/channel/layout.h"
@@ -15,16 +15,16 @@ class Application {
   // The connection is established. `end` lives until gone().
   virtual void opened(End& end, const VcInfo& info, Time now) = 0;
   virtual void receive(const ReceivedEntry& entry, Time now) = 0;
-  virtual void work(Time now) = 0;  // whatever else there is to do
+  virtual void work(Time now) = 0;  // called after receive(), for all other work
   virtual bool transmit(SendEntry& out, Time now) = 0;
   [[nodiscard]] virtual Time next_deadline() const = 0;
   virtual void expire(Time now) = 0;
   [[nodiscard]] virtual bool wants_close() const = 0;
-  // The connection has ended: 0 closed by this side, else a negative errno. Nothing is called
-  // after it but gone().
+  // The connection has ended. `error`: 0 if this side closed it, else a negative errno. Only gone()
+  // is called after it.
   virtual void ended(int error, Time now) = 0;
-  virtual void gone() = 0;  // the Node has let go of it
-  virtual void lost() = 0;  // the host went down, and all the user's memory with it
+  virtual void gone() = 0;  // the Node has released the connection
+  virtual void lost() = 0;  // the host went down: all memory of the program is lost
 };
 
 }  // namespace stp::sim

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program's mapped memory, cut into lots: each operation gets one for itself. Receive memory is
-// all canary but for what was granted and has arrived.
+// A program's mapped memory, divided into lots: each operation has one of its own. Receive memory
+// holds a canary pattern wherever nothing was granted.
 #pragma once
 
 #include "stp/wire/tiling.h"
@@ -8,7 +8,7 @@
 
 namespace stp::sim {
 
-// Where an operation's bytes lie: somewhere inside a lot, with a margin around them.
+// The place of an operation's bytes: inside a lot, with a margin around them.
 struct Lot {
   std::size_t index = 0;
   std::size_t start = 0;  // of the operation's bytes, from the start of the arena
@@ -22,24 +22,25 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // nullopt: all lots are taken.
+  // Returns nullopt if all lots are taken.
   std::optional<Lot> take(std::size_t length, std::size_t alignment, Dice& dice);
   void give_back(const Lot& lot);
   [[nodiscard]] MutableBytes bytes(const Lot& lot) const {
     return memory_->all().subspan(lot.start, lot.length);
   }
   [[nodiscard]] Address address(const Lot& lot) const;
-  // An Mx for all of it, good on one connection.
+  // Returns an Mx for the whole arena that is valid on one connection.
   std::uint16_t allow(VcId vc, std::uint8_t permissions);
-  // Who knows its Mx needs no grant, and not everybody is honest: it may hold anything.
+  // A lying host that knows the Mx can write anywhere in the arena without a grant, so its canaries
+  // are not checked.
   void open_to_all() { open_ = true; }
   [[nodiscard]] std::size_t largest() const { return lot_size_ - 2 * kMargin; }
 
-  // Nobody has written around the operation's bytes.
+  // Whether the canary around the operation's bytes is intact.
   [[nodiscard]] bool intact_around(const Lot& lot) const;
-  // Nobody has written where nothing is going on.
+  // Whether the canary of all free lots is intact.
   [[nodiscard]] bool intact() const;
-  void unmap();  // as long as the host is up
+  void unmap();  // only while the host is up
 
  private:
   static constexpr std::size_t kMargin = 64;

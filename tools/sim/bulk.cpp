@@ -62,7 +62,7 @@ void BulkParty::on_completion(const Completion& c, Time now) {
 
 void BulkParty::stop(int error, Time now) {
   if (!sequencer_) return;
-  work(now);  // the last header may have come together with the peer's goodbye
+  work(now);  // the last header may have arrived together with the peer's disconnect
   sequencer_->fail(error != 0 ? error : -ECANCELED);
   host_->unmap(region_);
 }

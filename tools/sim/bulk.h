@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One long write: for incasts, and for Transfers longer than memory.
+// One long write: for incasts, and for Transfers that are longer than memory.
 #pragma once
 
 #include "stp/transfer/sequencer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Virtual time: things to do, in the order of their times, and of their registration where times
-// are equal.
+// Virtual time: runs actions in the order of their times. Actions with equal times run in the order
+// in which they were added.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class Clock {
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   void at(Time when, Action action);
   void after(Time span, Action action) { at(now_ + span, std::move(action)); }
-  // Does what comes next. False: nothing is left to do.
+  // Runs the next action. Returns false if there is none.
   bool step();
 
  private:

@@ -13,16 +13,17 @@ using wire::Op;
 namespace flag = wire::flag;
 
 constexpr Time kFirstPause = 5 * kMillisecond;
-// A name rests while its receiver remembers it, and as long again as the link may delay a frame.
+// A name is not reused while the receiver remembers it, plus the longest delay of a frame.
 constexpr Time kRest = UnscheduledBlocks::kMemory + kSecond;
 constexpr Time kGiveUp = 60 * kSecond;
-constexpr Time kLinger = 20 * kSecond;  // without a word from the peer, which cannot say goodbye
-// A program may look this much later at one header than at another.
+constexpr Time kLinger = 20 * kSecond;  // ends after this silence: there is no disconnect
+// A program may handle one header this much later than another.
 constexpr Time kLateLook = 100 * kMillisecond;
 constexpr Rate kSome = kAlways / 5;
 constexpr std::uint32_t kSpareNames = 2;  // few, so that they are used again
 
-// What may come along with an operation is told by a number that the operation itself carries.
+// Attaches an option payload. A number in the operation itself determines its content, so the
+// receiver can check it.
 void attach(SendEntry& entry, std::size_t length, std::uint64_t pattern) {
   entry.payload_length = static_cast<std::uint8_t>(length);
   fill_pattern(std::as_writable_bytes(std::span(entry.payload, length)), pattern);
@@ -109,7 +110,7 @@ void Correspondent::choose_name(Parcel& parcel) {
   } while (in_use());
 }
 
-// There are more lots than names.
+// take() always succeeds: there are more lots than names.
 void Correspondent::begin_parcel(Time now) {
   Parcel parcel;
   const auto length = dice_.chance(kAlways / 10) ? 0 : dice_.magnitude(1, workload_.longest);
@@ -141,7 +142,7 @@ bool Correspondent::can_begin() const {
 
 void Correspondent::begin_parcels(Time now) {
   if (peer_->state() == State::kWaiting) return;
-  if (peer_->state() != State::kOpen) begun_ = workload_.operations;  // nobody is there
+  if (peer_->state() != State::kOpen) begun_ = workload_.operations;  // the peer has ended
   while (can_begin()) begin_parcel(now);
 }
 
@@ -178,7 +179,7 @@ bool Correspondent::transmit(SendEntry& out, Time now) {
     requests_.pop_front();
     if (out.header.op() != Op::kData) return true;
     auto* const parcel = find(out.header.d_id, out.header.b_num, out.header.s_id);
-    if (parcel == nullptr) continue;  // its name has rested, and its bytes are gone
+    if (parcel == nullptr) continue;  // it is over, and its bytes are gone
     parcel->sent = now;
     return true;
   }
@@ -210,7 +211,7 @@ void Correspondent::on_answer(const wire::Header& rsr, Time now) {
   rest(*parcel, now);
 }
 
-// Now and then it comes once more: while its name is remembered, or later.
+// Sometimes repeats a confirmed Block: while the receiver remembers its name, or later.
 void Correspondent::rest(Parcel& parcel, Time now) {
   parcel.under_way = false;
   parcel.act_at = dice_.chance(kSome) ? now + dice_.between(0, kRest) : kNever;
@@ -249,7 +250,7 @@ void Correspondent::schedule(Time now) {
 // --- receiver
 
 void Correspondent::receive(const ReceivedEntry& entry, Time now) {
-  if (honest_) heard_ = now;  // a liar could keep it waiting forever
+  if (honest_) heard_ = now;  // a lying peer could keep this side waiting forever
   const auto& h = entry.header;
   expect(entry.source_mac == peer_->mac_ && h.s_port == peer_->info_.local_port,
          "a header names the wrong sender");
@@ -282,7 +283,7 @@ void Correspondent::on_block(const ReceivedEntry& entry, Time now) {
   if (h.has(flag::kSendState)) answer(h);
 }
 
-// Of a Silent Block this program knows what it sees.
+// A Silent Block is not delivered, so the program looks whether its bytes are in memory.
 void Correspondent::answer(const wire::Header& question) {
   const auto* const parcel = peer_->find(question.d_id, question.b_num, question.s_id);
   auto entry = request(Op::kRequestStateResponse, question.sync);

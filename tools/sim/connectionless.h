@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two programs without a connection. Each puts Blocks that nobody grants into the other's memory,
-// and asks by Request_State what came of them; the other's program answers (protocol, section 11).
+// Two programs without a connection. Each puts Blocks into the other's memory without grants and
+// asks with Request_State whether they have arrived. The other program answers (protocol, section
+// 11).
 #pragma once
 
 #include <deque>
@@ -10,16 +11,16 @@
 
 namespace stp::sim {
 
-// A Block on its way, or whose name rests.
+// A Block that is in flight, or whose name cannot be reused yet.
 struct Parcel {
-  std::uint32_t number = 0;  // tells it from others that had its name
+  std::uint32_t number = 0;  // distinguishes it from earlier Blocks of the same name
   std::uint32_t d_id = 0, b_num = 0;
   std::uint16_t flags = 0;
   bool append = false;
   Lot source, place;
   bool under_way = true;
   Time begun = 0, sent = 0;  // sent: last
-  Time act_at = 0;           // asks, or repeats it though it need not
+  Time act_at = 0;           // when to ask for it, or to repeat it without need
   Time pause = 0;
   std::optional<Time> delivered;  // as its receiver knows
 };
@@ -37,7 +38,7 @@ class Correspondent : public Party {
   [[nodiscard]] bool wants_close() const override { return done_; }
   [[nodiscard]] bool memory_intact() const override;
   [[nodiscard]] bool all_confirmed() const { return confirmed_ == workload_.operations; }
-  // A Block that is under way since before `time`.
+  // Whether a Block that began before `time` is still in flight.
   [[nodiscard]] bool waits_since(Time time) const;
 
  protected:
@@ -46,7 +47,7 @@ class Correspondent : public Party {
   void stop(int error, Time now) override;
 
  private:
-  // --- as a sender
+  // --- sender
   void begin_parcels(Time now);
   void begin_parcel(Time now);
   [[nodiscard]] bool can_begin() const;
@@ -59,7 +60,7 @@ class Correspondent : public Party {
   [[nodiscard]] static Time over_at(const Parcel& parcel);
   void schedule(Time now);
   [[nodiscard]] Parcel* find(std::uint32_t d_id, std::uint32_t b_num, std::uint32_t number);
-  // --- as a receiver
+  // --- receiver
   void on_block(const ReceivedEntry& entry, Time now);
   void answer(const wire::Header& question);
   // --- both
@@ -67,7 +68,7 @@ class Correspondent : public Party {
 
   Correspondent* peer_ = nullptr;
   std::uint64_t mac_ = 0;
-  std::optional<Arena> before_, after_;  // mapped around the landing, with no Mx
+  std::optional<Arena> before_, after_;  // mapped around the landing, without an Mx
   std::list<Parcel> parcels_;
   std::uint32_t begun_ = 0, confirmed_ = 0;
   std::deque<SendEntry> requests_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one source of chance in a simulation: the same seed gives the same rolls, on every machine.
+// The only source of random numbers in a simulation: the same seed gives the same numbers on every
+// machine.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@ class Dice : public Random {
   }
   std::size_t below(std::size_t count) { return static_cast<std::size_t>(next64() % count); }
   bool chance(Rate rate) { return rate != 0 && next64() % kAlways < rate; }
-  // Small numbers are as likely as large ones: each magnitude has its turn.
+  // All magnitudes are equally likely, so small numbers are as frequent as large ones.
   std::uint64_t magnitude(std::uint64_t low, std::uint64_t high) {
     unsigned doublings = 0;
     while (low << doublings < high) ++doublings;
@@ -37,7 +38,8 @@ class Dice : public Random {
     const auto drawn = between(low, top);
     return drawn < high ? drawn : high;
   }
-  // Rolls of its own, so that more rolls in one part of a run change nothing in another.
+  // Returns an independent source, so that more numbers drawn in one part of a run change nothing
+  // in another.
   Dice fork() { return Dice(next64()); }
 
  private:

@@ -11,7 +11,7 @@ void End::attach(VcId id, Application& application) {
   id_ = id;
   application_ = &application;
   user_ = UserChannel(channel_.data());
-  user_.begin_sleep();  // for good: the Node then tells of everything
+  user_.begin_sleep();  // never ends: so the Node sends every wake-up
   wake(0);
 }
 
@@ -38,7 +38,7 @@ void End::run() {
   }
   ReceivedEntry entry;
   while (opened_ && user_.receive(entry)) application_->receive(entry, now);
-  // What arrived before the end counts, though both are seen at once.
+  // Handles what arrived before the end first: both may be seen at the same time.
   if (opened_) application_->work(now);
   if (!end_if_over(now)) serve(now);
   host_.poke();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One end of a connection: the channel's memory, and the loop that lets the user program work
-// whenever the Node wakes it or its own time has come.
+// One end of a connection: the channel's memory, and the loop that runs the user program when the
+// Node wakes it or its deadline has come.
 #pragma once
 
 #include "stp/channel/user_side.h"
@@ -27,7 +27,7 @@ class End {
   void attach(VcId id, Application& application);
   // The program looks at its connection after `delay`.
   void wake(Time delay);
-  // Without waiting for what is queued.
+  // Closes without waiting for queued operations.
   void abort();
 
  private:

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::size_t kStock = 4;
 constexpr Time kTurn = 200;                 // ns, of the loop that drives the Node
-constexpr std::size_t kDescriptors = 1024;  // frames that wait for the loop; more are lost
+constexpr std::size_t kDescriptors = 1024;  // of the receive ring; further frames are lost
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void Host::go_down() {
   ++life_;
   for (auto& [cookie, end] : ends_)
     if (auto* const application = end->application()) application->lost();
-  node_.reset();  // before the memory that it knows
+  node_.reset();  // before the memory that it refers to
   ends_.clear();
   mappings_.clear();
   ports_.clear();
@@ -113,7 +113,7 @@ void Host::take(const Frame& frame) {
   poke();
 }
 
-// The loop's next turn, should it bring nothing.
+// Plans the loop's next turn. It finds the Node idle unless a frame arrives before it.
 // protocol: 6.17
 void Host::look_again() {
   if (config_.never_idle) return;
@@ -137,7 +137,7 @@ void Host::plan_pause() {
   });
 }
 
-// What has come meanwhile is read before it is seen whose time has come, as a link's turn does it.
+// Reads the frames that arrived during the pause before it handles timers, like a link's turn.
 void Host::resume() {
   paused_ = false;
   for (; !unread_.empty(); unread_.pop_front()) take(unread_.front());
@@ -169,7 +169,7 @@ void Host::drain_events() {
 
 void Host::handle(const Event& event) {
   switch (event.kind) {
-    case Event::Kind::kNews:  // whose channels are gathered: nobody here
+    case Event::Kind::kNews:  // for users that collect doorbells: none here
       return;
     case Event::Kind::kWake:
       if (auto* const end = find(event.cookie))
@@ -180,7 +180,7 @@ void Host::handle(const Event& event) {
     case Event::Kind::kStockLow:
       return stock();
     case Event::Kind::kVcOver:
-      return;  // its channel tells
+      return;  // the channel's state says so too
     case Event::Kind::kVcGone: {
       auto* const end = find(event.cookie);
       if (end == nullptr) return run_.verdict.fail("a channel went that the Node did not have");
@@ -204,7 +204,7 @@ void Host::accept_all() {
   }
 }
 
-// One frame at a time, as the wire takes them.
+// Gives the wire one frame at a time.
 void Host::send() {
   if (uplink_->busy()) return;
   if (liar_) {
@@ -227,7 +227,7 @@ void Host::send() {
       [this] { poke(); });
 }
 
-// The wire has read the frame, the user's memory included.
+// Called when the wire has read the whole frame, including the user's memory.
 Frame Host::sent(const TxToken& token, Bytes attached) {
   Frame frame(std::move(head_));
   frame.insert(frame.end(), attached.begin(), attached.end());

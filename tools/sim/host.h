@@ -18,12 +18,12 @@ inline constexpr std::uint32_t kUport = 3000;
 struct HostConfig {
   NodeConfig node;
   EndpointConfig endpoint;
-  Time reaction = 0;  // a user program looks at most this long after it was woken
+  Time reaction = 0;  // the longest time from a wake-up until the user program runs
   Rate lies = 0;
-  // The loop that drives the Node has other work, and never finds that nothing has arrived.
+  // The loop that drives the Node never reports that it is idle, as if it had other work.
   bool never_idle = false;
-  // The loop shares its core: that often it is scheduled out, for so long, after it has run for
-  // `every` at most.
+  // The loop shares its core: it is scheduled out `count` times, for shortest..longest, after it
+  // has run for at most `every`.
   struct Pauses {
     unsigned count = 0;
     Time every = 0, shortest = 0, longest = 0;
@@ -33,7 +33,7 @@ struct HostConfig {
 
 class Host {
  public:
-  // Called for a connection that came in; gives the program that serves it.
+  // Called for an incoming connection. Returns the program that serves it.
   using Accept = std::function<Application&(Host&, End&, const VcInfo&)>;
 
   Host(Run& run, const HostConfig& config, Accept accept);
@@ -45,27 +45,28 @@ class Host {
   [[nodiscard]] const HostConfig& config() const { return config_; }
   [[nodiscard]] bool lies() const { return liar_.has_value(); }
   [[nodiscard]] bool up() const { return up_; }
-  // How often it was booted: what waits on the clock for an earlier life is void.
+  // How often the host was booted. Actions on the clock from an earlier life are ignored.
   [[nodiscard]] unsigned life() const { return life_; }
   [[nodiscard]] EndpointId listener() const { return listener_; }
 
   void plug_in(Wire& uplink) { uplink_ = &uplink; }
   void receive(const Frame& frame);
-  void poke();  // somebody gave the Node something to do
+  void poke();  // the Node has new work
   void go_down();
   void boot();
-  // All connections are gone: lets go of all else, and looks whether anything stays behind.
+  // Called when all connections are gone. Releases everything else and checks that nothing is left.
   void retire();
 
-  // nullptr: the Node has no room. The VcInfo tells what will name it at the other side.
+  // Returns nullptr if the Node has no room. `out` holds what identifies the connection at the
+  // peer.
   End* connect(const MacAddr& peer, Application& application, VcInfo& out);
-  // A connectionless endpoint for one program; it goes with the program's end of it.
+  // Opens a connectionless endpoint for one program. It is closed with the program's End.
   void open_port(Application& application);
   [[nodiscard]] End* find(std::uint64_t cookie) const;
   [[nodiscard]] std::size_t connected_ends() const { return ends_.size() - stocked_; }
   void abort_all();
 
-  // Maps memory at Bufx entries that are free; it is kept until the Node has let go of it.
+  // Maps memory at free Bufx entries. The memory is kept until the Node has released it.
   RegionId map(EndpointId endpoint, Direction direction, const std::shared_ptr<Memory>& memory,
                unsigned copies, std::uint32_t& bufx);
   void unmap(RegionId region);
@@ -104,7 +105,7 @@ class Host {
   bool up_ = false, settling_ = false, retiring_ = false;
   bool paused_ = false;
   unsigned pauses_left_ = 0;
-  std::deque<Frame> unread_;  // that came during a pause
+  std::deque<Frame> unread_;  // frames that arrived during a pause
   unsigned life_ = 0;
   std::uint64_t received_ = 0;  // frames
   Time timer_ = kNever;

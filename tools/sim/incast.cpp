@@ -12,7 +12,7 @@ constexpr std::uint64_t kLength = 1 << 20;
 constexpr std::uint64_t kBitsPerSecond = 100'000'000'000;
 constexpr Time kHop = 2 * kMicrosecond;
 constexpr std::size_t kPortBuffer = 256 << 10;
-constexpr Time kStart = kSecond + 50 * kMillisecond;  // all connections stand by then
+constexpr Time kStart = kSecond + 50 * kMillisecond;  // all connections are established by then
 constexpr unsigned kBufsize = 14, kMaxStu = 13, kMaxBlock = 15;
 
 HostConfig host(unsigned number, std::uint64_t granted_limit) {
@@ -46,7 +46,7 @@ Scenario incast(unsigned senders, std::uint64_t granted_limit, std::vector<Time>
 }  // namespace
 
 std::uint64_t incast_limit() {
-  constexpr std::uint64_t kRoundTrip = 4 * kHop + 2 * kMicrosecond;  // and the time of a few frames
+  constexpr std::uint64_t kRoundTrip = 4 * kHop + 2 * kMicrosecond;  // four hops and a few frames
   return std::min<std::uint64_t>(3 * kBitsPerSecond / 8 * kRoundTrip / kSecond / 2,
                                  kPortBuffer * 7 / 8);
 }

@@ -61,7 +61,7 @@ void Level0Sender::ask_later(Time now) {
   pause_ = std::min(2 * pause_, kSecond);
 }
 
-// No CTS yet: the RTS again. Else: how far is the receiver?
+// Repeats the RTS until a CTS has arrived; later asks with RS how much the receiver has.
 void Level0Sender::expire(Time now) {
   ask_later(now);
   if (!requests_.empty()) return;  // they wait for Slots
@@ -89,7 +89,7 @@ void Level0Sender::receive(const ReceivedEntry& entry, Time now) {
              h.offset == blocks_of(length(), blocksize_)) {
     expect(receiver_->has(current_),
            "a Transfer is said to be complete before its bytes are there");
-    transmit_memory_->give_back(*source_);  // overwritten: nobody may need it any more
+    transmit_memory_->give_back(*source_);  // overwrites the bytes: no repeat may need them
     source_.reset();
     requests_.clear();
     ask_at_ = kNever;
@@ -98,7 +98,7 @@ void Level0Sender::receive(const ReceivedEntry& entry, Time now) {
   }
 }
 
-// The Block, or its tail from the STU on that holds the byte F_Offset.
+// Sends the Block, or its end from the STU that holds the byte F_Offset.
 void Level0Sender::send_block(const wire::Header& cts) {
   const auto from = std::uint64_t{cts.b_num} << blocksize_;
   if (from > length() || (from == length() && length() != 0)) return;
@@ -143,7 +143,7 @@ void Level0Receiver::receive(const ReceivedEntry& entry, Time) {
 }
 
 void Level0Receiver::on_request(const wire::Header& rts) {
-  if (rts.s_id <= newest_) return;  // repeated; the Node repeats what it granted
+  if (rts.s_id <= newest_) return;  // a repeated RTS: the Node repeats its grants
   const auto length = rts.t_len();
   if (length > receive_memory_->largest()) return;
   const auto landing = receive_memory_->take(length, 1, dice_);

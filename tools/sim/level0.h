@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two programs that speak level 0: one sends Transfers by RTS and DATA, the other grants by CTS.
+// Two programs that speak level 0: one sends Transfers with RTS and DATA, the other grants Blocks
+// with CTS.
 #pragma once
 
 #include <deque>
@@ -9,11 +10,11 @@
 
 namespace stp::sim {
 
-// What both sides of a level-0 session ought to see: the Transfers, one after the other.
+// What both sides of a level-0 session must see: the Transfers, one after the other.
 struct Level0Plan {
   std::uint64_t session = 0;
   std::vector<std::uint64_t> lengths;
-  std::size_t received = 0;  // Transfers whose bytes the receiver found right
+  std::size_t received = 0;  // Transfers whose bytes the receiver found to be correct
 
   [[nodiscard]] std::uint64_t pattern(std::size_t transfer) const {
     return session << 20 | transfer;
@@ -72,7 +73,7 @@ class Level0Receiver : public Party {
   [[nodiscard]] Time next_deadline() const override { return kNever; }
   void expire(Time) override {}
   [[nodiscard]] bool wants_close() const override { return false; }
-  // Whether all bytes are in place, looked at or not.
+  // Whether all bytes are in memory, even if the program has not looked yet.
   [[nodiscard]] bool has(std::size_t transfer) const;
 
  protected:

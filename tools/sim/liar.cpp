@@ -74,7 +74,7 @@ void Liar::change_length(Frame& frame) {
     frame.resize(frame.size() + dice_.between(1, 64));
 }
 
-// Half of the lies are well-formed ones: a checksum does not protect from its author.
+// Half of the changed frames get a correct checksum: it does not protect against its sender.
 void Liar::repair_checksum(Frame& frame) {
   const auto at = header_at(frame);
   auto* const cksum = frame.data() + at + at::kCksum;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A host that does not keep to the protocol: fields of its frames are changed after all that made
-// them, and frames of earlier times come again.
+// A host that violates the protocol: changes fields of the frames that its Node sends, and sends
+// old frames again.
 #pragma once
 
 #include <vector>
@@ -15,9 +15,9 @@ class Liar {
 
   // Whether it changed the frame.
   bool mutate(Frame& frame);
-  // Values that others use make better lies.
+  // Remembers values of other hosts' frames, which make more plausible lies.
   void overhear(const Frame& frame);
-  // A frame to send again; empty: not now.
+  // Returns an old frame to send again, or an empty one.
   Frame replay();
 
  private:

@@ -10,7 +10,7 @@
 #endif
 
 #ifdef STP_SANITIZER_HEAP
-// As <sanitizer/allocator_interface.h> says, which GCC does not install.
+// Declared in <sanitizer/allocator_interface.h>, which GCC does not install.
 extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #else
 #include <malloc.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bytes of the heap in use, as the allocator of this build counts them.
+// Bytes of the heap in use, as counted by the allocator of this build.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kBitsPerSecond = 10'000'000'000;
 constexpr Time kHop = 2 * kMicrosecond;
-constexpr Time kStart = kSecond + 500 * kMillisecond;  // the connection stands by then
+constexpr Time kStart = kSecond + 500 * kMillisecond;  // the connection is established by then
 constexpr unsigned kBufsize = 14, kMaxStu = 13, kMaxBlock = 20;
 
 HostConfig host(unsigned number) {

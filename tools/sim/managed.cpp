@@ -53,7 +53,7 @@ void ManagedParty::work(Time now) {
   take_completions();
   const bool was_idle = idle_since_ != kNever, was_quiet = std::exchange(was_quiet_, quiet());
   if (idle() != was_idle) idle_since_ = was_idle ? kNever : now;
-  if (idle() != was_idle || quiet() != was_quiet) peer_->poke();  // it may have waited for that
+  if (idle() != was_idle || quiet() != was_quiet) peer_->poke();  // the peer may wait for that
 }
 
 bool ManagedParty::idle() const {
@@ -74,7 +74,7 @@ std::size_t ManagedParty::under_way(Kind kind) const {
       pending_.begin(), pending_.end(), [kind](const auto& p) { return p.second.kind == kind; }));
 }
 
-// Receives of writes that have failed; all others must fill by themselves.
+// Cancels receives that were meant for writes that failed. All other receives must be filled.
 void ManagedParty::cancel_left_receives() {
   if (!idle() || !peer_->idle() || under_way(Kind::kReceive) > peer_->writes_failed_) return;
   for (auto& [context, p] : pending_) sequencer_->cancel(context);
@@ -96,7 +96,7 @@ void ManagedParty::stop(int error, Time) {
   take_completions();
   expect(pending_.empty(), "an operation has no completion though its connection has ended");
   expect(sequencer_->outstanding() == 0, "operations are outstanding on a connection that ended");
-  // Answers to Gets that are on their way still read the regions: their bytes stay.
+  // Answers to Gets may still be in flight and read the regions, so their bytes are kept.
   for (auto& [request, served] : served_) {
     close_region(served);
     const auto bytes = receive_memory_->bytes(served.lot);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two programs on the managed layer: each begins operations of every sequence, serves those of the
-// other, and holds what comes out against the ledger.
+// Two programs on the managed layer: each begins operations of every kind, serves those of the
+// other, and checks the results against the ledger.
 #pragma once
 
 #include <deque>
@@ -29,8 +29,8 @@ class ManagedParty : public Party {
   [[nodiscard]] bool wants_close() const override;
   [[nodiscard]] bool memory_intact() const override;
 
-  // All that it wanted is over, and nothing of the other's waits for it. Posted receives may be
-  // left, where the writes that they were for have failed.
+  // All own operations are over and no request of the peer waits. Receives may be left whose writes
+  // have failed.
   [[nodiscard]] bool idle() const;
   [[nodiscard]] bool quiet() const { return idle() && under_way(Kind::kReceive) == 0; }
   void want_receive(std::uint64_t length);
@@ -53,13 +53,13 @@ class ManagedParty : public Party {
     std::size_t slot = 0;      // put, get
     FetchTruth fetch;
     Time since = 0;
-    bool cancel = false;     // some time
-    bool cancelled = false;  // by its program
+    bool cancel = false;     // will be cancelled at some time
+    bool cancelled = false;  // the program has cancelled it
   };
   struct Served {
     Lot lot;
     std::uint64_t length = 0;
-    std::vector<std::byte> last;  // what it held when the connection ended
+    std::vector<std::byte> last;  // its content when the connection ended
   };
   struct Request {
     std::uint32_t number = 0;
@@ -71,7 +71,7 @@ class ManagedParty : public Party {
     unsigned users = 0;  // operations on it
   };
 
-  // --- managed_begin.cpp: operations of its own
+  // --- managed_begin.cpp: own operations
   bool begin_something(Time now);
   bool begin_write(Time now);
   bool begin_read(Time now);
@@ -88,7 +88,7 @@ class ManagedParty : public Party {
   [[nodiscard]] Landing landing(const Lot& lot) const;
   std::optional<std::size_t> idle_slot(RegionTruth& truth);
 
-  // --- managed_serve.cpp: the other's operations
+  // --- managed_serve.cpp: the peer's operations
   void serve_all(Time now);
   bool serve_read(const Request& request, Time now);
   bool serve_region(const Request& request);
@@ -97,7 +97,7 @@ class ManagedParty : public Party {
   void close_region(const Served& served);
   void on_region_ended(const Completion& c);
 
-  // --- managed_check.cpp: what came out
+  // --- managed_check.cpp: results
   static const char* name_of(Kind kind);
   [[nodiscard]] std::string describe(Context context, const Pending& p, const char* what,
                                      int status) const;
@@ -121,7 +121,7 @@ class ManagedParty : public Party {
 
   Ledger& ledger_;
   ManagedParty* peer_ = nullptr;
-  bool closes_ = true;  // when all is done
+  bool closes_ = true;  // closes the connection when all is done
   std::optional<Sequencer> sequencer_;
   unsigned begun_ = 0;
   unsigned regions_begun_ = 0;
@@ -131,7 +131,7 @@ class ManagedParty : public Party {
   std::deque<Request> requests_;
   std::map<std::uint32_t, Served> served_;       // by request
   std::map<std::uint64_t, OpenRegion> regions_;  // the peer's, by length
-  Time look_again_ = kNever;                     // something was put off until then
+  Time look_again_ = kNever;                     // time of postponed work
   Time idle_since_ = kNever;
   bool was_quiet_ = false, stopping_ = false;
 };

@@ -8,7 +8,7 @@
 namespace stp::sim {
 namespace {
 
-constexpr unsigned kMaxRegions = 2;  // asked for by one program in a session
+constexpr unsigned kMaxRegions = 2;  // that one program requests in a session
 constexpr Rate kHalf = kAlways / 2, kTenth = kAlways / 10;
 constexpr std::uint64_t kMaxWindow = 8;
 
@@ -53,7 +53,7 @@ bool ManagedParty::started(int error, Context context, Pending pending, Time now
 std::uint64_t ManagedParty::draw_length() {
   const auto stu = std::uint64_t{1} << info_.remote_max_stu;
   if (dice_.chance(kTenth)) return 0;
-  if (dice_.chance(kTenth * 2) && stu < workload_.longest)  // around the edges of an STU
+  if (dice_.chance(kTenth * 2) && stu < workload_.longest)  // about the size of an STU
     return std::min<std::uint64_t>(stu + dice_.between(0, 2) - 1, workload_.longest);
   return dice_.magnitude(1, workload_.longest);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Completions, held against the truth.
+// Checks completions against the ledger.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -86,23 +86,23 @@ void ManagedParty::check_status(const Pending& p, int status) {
       std::string("a ") + name_of(p.kind) + " failed without a reason: " + std::to_string(status);
 }
 
-// Its memory is the program's again: whoever still needs it will not find what was there.
+// Gives the memory back to the program, which overwrites it: a later access finds other bytes.
 void ManagedParty::release(const Pending& p) {
   if (p.region != 0 && p.kind != Kind::kRegion)
     if (const auto region = regions_.find(p.region); region != regions_.end())
       --region->second.users;
   if (!p.lot) return;
   const bool sends = p.kind == Kind::kWrite || p.kind == Kind::kServe || p.kind == Kind::kPut;
-  if (sends && stopping_) return;  // frames on their way may still read it
+  if (sends && stopping_) return;  // frames may still be sent from it
   if (!sends)
     run_.verdict.require(receive_memory_->intact_around(*p.lot),
                          "bytes were written outside what was granted");
   (sends ? *transmit_memory_ : *receive_memory_).give_back(*p.lot);
 }
 
-// Whether an operation under way has all its bytes, though its program has not looked yet.
+// Whether the bytes of a pending operation are in memory, even if the program has not looked yet.
 bool ManagedParty::holds(Kind kind, std::uint64_t pattern, std::uint64_t length) const {
-  if (state() != State::kOpen) return true;  // it cannot be asked any more
+  if (state() != State::kOpen) return true;  // the connection has ended: unknown
   return std::any_of(pending_.begin(), pending_.end(), [&](const auto& entry) {
     const auto& p = entry.second;
     return p.kind == kind && p.length >= length &&
@@ -164,12 +164,12 @@ bool ManagedParty::region_holds(std::uint64_t length, std::size_t at, std::size_
   });
 }
 
-// The Sequencer has ended it.
+// The Sequencer has ended the region.
 void ManagedParty::lose_region(std::uint64_t length) {
   if (regions_.erase(length) != 0) ledger_.regions[length].end();
 }
 
-// It has, of itself. A peer that lies can bring that about.
+// The Sequencer has ended the region by itself. Only a lying peer can cause that.
 void ManagedParty::region_is_lost(std::uint64_t length) {
   if (!regions_.contains(length)) return;
   if (ledger_.unexplained.empty()) ledger_.unexplained = "a region was lost without a reason";
@@ -179,7 +179,7 @@ void ManagedParty::region_is_lost(std::uint64_t length) {
 void ManagedParty::check_put(const Pending& p, int status) {
   auto& truth = ledger_.regions[p.region];
   auto& slot = truth.slot(p.slot);
-  if (status != 0) {  // it may still arrive: the slot is not used again
+  if (status != 0) {  // the bytes may still arrive, so the slot has no known content
     slot.pattern.reset();
     if (!p.cancelled) lose_region(p.region);
     return;

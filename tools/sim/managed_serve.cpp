@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program does for the operations of the other.
+// Serves the peer's operations.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -21,7 +21,7 @@ void ManagedParty::want_receive(std::uint64_t length) {
   poke();
 }
 
-// In time, or a little late: then the write has to wait.
+// Posts receives at once, or a little late so that the write has to wait.
 void ManagedParty::post_receives(Time now) {
   while (!wanted_receives_.empty()) {
     if (dice_.chance(kPutOff)) {
@@ -51,8 +51,8 @@ void ManagedParty::post_receives(Time now) {
   }
 }
 
-// Takes the oldest receive back where the other has no write left that it may be for: those that
-// are refused leave theirs behind.
+// Cancels the oldest receive if the peer has no write left for it: a refused write leaves its
+// receive behind.
 bool ManagedParty::drop_receive() {
   if (under_way(Kind::kReceive) == 0 || peer_->under_way(Kind::kWrite) > wanted_receives_.size())
     return false;
@@ -71,7 +71,7 @@ void ManagedParty::serve_all(Time now) {
       ++ledger_.refusals;
       sequencer_->refuse(request.number);
     } else if (!(request.region ? serve_region(request) : serve_read(request, now))) {
-      if (!drop_receive()) look_again_ = now + kLongestPutOff;  // there is no memory now
+      if (!drop_receive()) look_again_ = now + kLongestPutOff;  // no lot is free now
       return;
     }
     requests_.pop_front();
@@ -98,7 +98,7 @@ bool ManagedParty::serve_read(const Request& request, Time now) {
       sequencer_->serve_read(request.number, context, transmit_memory_->address(*p.lot), p.length);
   if (error == 0)
     pending_.emplace(context, p);
-  else  // the reader has taken it back meanwhile
+  else  // the reader has cancelled it meanwhile
     transmit_memory_->give_back(*p.lot);
   expect(error == 0 || (error == -ECANCELED && ledger_.cancels > 0), "a read cannot be served");
   return true;
@@ -129,7 +129,7 @@ bool ManagedParty::serve_region(const Request& request) {
   return true;
 }
 
-// Nobody can change the region any more.
+// Called when the peer can no longer change the region.
 void ManagedParty::close_region(const Served& served) {
   std::array<std::uint64_t, RegionTruth::kWords> words{};
   std::memcpy(words.data(), receive_memory_->bytes(served.lot).data(), sizeof words);
@@ -141,7 +141,7 @@ void ManagedParty::close_region(const Served& served) {
 void ManagedParty::on_region_ended(const Completion& c) {
   const auto found = served_.find(c.request);
   if (found == served_.end()) return expect(false, "a region ended that was not open");
-  if (stopping_) return;  // then all are closed together
+  if (stopping_) return;  // stop() closes all of them
   close_region(found->second);
   receive_memory_->give_back(found->second.lot);
   served_.erase(found);

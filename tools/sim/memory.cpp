@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::byte kCanary{0xc9};
 
-// Neighbouring bytes, and the same byte of neighbouring STUs, Blocks and transfers, all differ.
+// The value differs between neighbouring bytes, and between the same byte of neighbouring STUs,
+// Blocks and Transfers.
 struct Pattern {
   explicit Pattern(std::uint64_t transfer) : key((transfer + 1) * 0x9e3779b97f4a7c15 >> 40) {}
   std::byte operator()(std::uint64_t at) const {

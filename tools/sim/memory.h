@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory whose every byte is accounted for: a pattern that tells which transfer a byte belongs to,
-// and a canary where nobody may write.
+// Memory in which every byte can be checked: a pattern identifies the Transfer of a byte, and a
+// canary fills the bytes that must not be written.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Memory {
   std::byte* bytes_;
 };
 
-// The bytes of a transfer, from its `from`-th on.
+// The bytes of a Transfer, from number `from`.
 void fill_pattern(MutableBytes memory, std::uint64_t transfer, std::uint64_t from = 0);
 bool has_pattern(Bytes memory, std::uint64_t transfer, std::uint64_t from = 0);
 

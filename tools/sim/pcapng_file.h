@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A trace of a run for Wireshark. Unlike a daemon's trace it must hold every frame, and nobody
-// waits for it.
+// A trace of a run for Wireshark. Unlike a daemon's trace it must hold every frame, so writing may
+// block.
 #pragma once
 
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace stp::sim {
 
 class PcapngFile {
  public:
-  // nullptr: the file cannot be written.
+  // Returns nullptr if the file cannot be written.
   static std::unique_ptr<PcapngFile> create(const std::string& path);
   void frame(Time time, Bytes bytes);
 

@@ -13,7 +13,7 @@ constexpr Rate percent(unsigned n) {
   return n * (kAlways / 100);
 }
 
-// What every run draws before its profile has a say: sizes, speeds, a few sessions.
+// What every run draws before its profile changes it: sizes, speeds, a few sessions.
 Scenario draw_common(Dice& dice) {
   Scenario s;
   constexpr std::array<std::uint64_t, 4> kGigabits{1, 10, 25, 100};
@@ -120,7 +120,7 @@ void many_vcs(Scenario& s, Dice& dice) {
   s.workload.at_once = 2;
 }
 
-// Up to 100,000 a second in all: they end nobody's connection.
+// Up to 100,000 frames a second in all, which must not end any connection.
 void flood(Scenario& s, Dice& dice) {
   s.flood_every = dice.magnitude(10 * kMicrosecond, kMillisecond);
   if (dice.chance(percent(30))) loss(s, dice);
@@ -160,7 +160,7 @@ void liar(Scenario& s, Dice& dice) {
       static_cast<Rate>(dice.magnitude(percent(1), percent(50)));
 }
 
-// --- a Transfer longer than 32 bits can count, through memory mapped again and again
+// --- a Transfer of more than 2^32 bytes, in memory that is mapped repeatedly
 
 void huge(Scenario& s, Dice& dice) {
   constexpr std::size_t kMemory = std::size_t{64} << 20;
@@ -204,10 +204,10 @@ void connectionless(Scenario& s, Dice& dice) {
   kAny[dice.below(kAny.size())](s, dice);
   s.workload.kind = Workload::Kind::kConnectionless;
   s.workload.operations = static_cast<unsigned>(dice.between(2, 40));
-  // Nobody paces these Blocks: one that is longer than the switch's room, headers included, never
-  // arrives, however often it is repeated.
+  // These Blocks are not paced: one that is longer than the switch's buffer, with its headers,
+  // could never arrive.
   s.switch_buffer = std::max(s.switch_buffer, 2 * s.workload.longest);
-  // Nobody negotiates sizes: programs agree on them as they agree on Ports and Keys.
+  // Without a connection sizes are not negotiated: programs agree on them like on Ports and Keys.
   const auto& first = s.hosts.front();
   for (auto& host : s.hosts) {
     host.node.max_stu = first.node.max_stu;

@@ -30,7 +30,7 @@ void SumWord::uncertain(const FetchTruth& fetch) {
 }
 
 bool SumWord::explains(std::uint64_t value) const {
-  if (lost_clear_ || uncertain_.size() > kMaxTried) return true;  // nobody can tell
+  if (lost_clear_ || uncertain_.size() > kMaxTried) return true;  // cannot be known
   for (std::size_t done = 0; done < std::size_t{1} << uncertain_.size(); ++done) {
     auto sum = sum_;
     for (std::size_t i = 0; i < uncertain_.size(); ++i)
@@ -93,7 +93,7 @@ void RegionTruth::fetch_failed(const FetchTruth& fetch) {
 }
 
 bool RegionTruth::totals_right() const {
-  if (!final_) return true;  // its host went down with it
+  if (!final_) return true;  // its host went down
   for (std::size_t word = 0; word < kWords; ++word) {
     const auto value = (*final_)[word];
     const bool right =

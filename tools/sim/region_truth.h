@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a region that one side opened to the other must hold: counters, which FetchOps change
-// exactly once each, and slots, each the target of one Put or Get at a time.
+// The expected content of a region that one side opened to the other: counters, which each FetchOp
+// must change exactly once, and slots, each of which is the target of one Put or Get at a time.
 #pragma once
 
 #include <array>
@@ -23,26 +23,25 @@ struct FetchTruth {
   std::uint64_t operand = 0, compare = 0;
 };
 
-// A word that is added to and cleared: whatever the order, nothing is lost and nothing counts
-// twice.
+// A word that FetchOps add to and clear. In any order, no change may be lost or made twice.
 class SumWord {
  public:
   void succeeded(const FetchTruth& fetch, std::uint64_t before);
-  void uncertain(const FetchTruth& fetch);  // ended in an error: done once or never
+  void uncertain(const FetchTruth& fetch);  // ended with an error: done once or not at all
   [[nodiscard]] bool explains(std::uint64_t value) const;
 
  private:
-  static constexpr std::size_t kMaxTried = 12;  // combinations of uncertain ones: 2^12
+  static constexpr std::size_t kMaxTried = 12;  // tries 2^12 combinations of uncertain operations
   static std::uint64_t delta(const FetchTruth& fetch);
   std::uint64_t sum_ = 0;
   std::vector<std::uint64_t> uncertain_;
   bool lost_clear_ = false;
 };
 
-// A word that is swapped from one value to a new one each time: no value is left twice.
+// A word that each successful swap sets to a new value. No value may be swapped out twice.
 class SwapWord {
  public:
-  // False: two compare-and-swaps have taken the same value away.
+  // Returns false if two compare-and-swaps have replaced the same value.
   bool succeeded(const FetchTruth& fetch, std::uint64_t before);
   void uncertain(const FetchTruth& fetch) { maybe_.insert(fetch.operand); }
   [[nodiscard]] bool explains(std::uint64_t value) const;
@@ -57,11 +56,11 @@ class RegionTruth {
  public:
   static constexpr std::size_t kSumWords = 2, kWords = 4, kSlots = 4;
   struct Slot {
-    std::optional<std::uint64_t> pattern;  // nullopt: something failed on it, anything may be there
+    std::optional<std::uint64_t> pattern;  // nullopt: unknown after a failed operation
     bool busy = false;
   };
 
-  // Drawn so that it fits into `longest` bytes.
+  // The region fits into `longest` bytes.
   static std::size_t draw_slot_size(std::size_t longest, Dice& dice);
   static std::size_t length_of(std::size_t slot_size) {
     return kWords * kWord + kSlots * slot_size;
@@ -75,13 +74,13 @@ class RegionTruth {
   }
   Slot& slot(std::size_t index) { return slots_[index]; }
 
-  void end() { ended_ = true; }  // the side that uses it needs it no more
+  void end() { ended_ = true; }  // the side that uses it has ended it
   [[nodiscard]] bool ended() const { return ended_; }
 
   FetchTruth draw_fetch(Dice& dice, std::uint64_t unique) const;
   bool fetched(const FetchTruth& fetch, std::uint64_t before);
   void fetch_failed(const FetchTruth& fetch);
-  // What the words hold when nobody can change them any more.
+  // Takes the final values of the words.
   void close(const std::array<std::uint64_t, kWords>& words) { final_ = words; }
   [[nodiscard]] bool totals_right() const;
 

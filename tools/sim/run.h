@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What every part of one simulated run shares.
+// What all parts of one simulated run share.
 #pragma once
 
 #include "tools/sim/clock.h"

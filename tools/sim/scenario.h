@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a run is made of: machines, cables, what goes wrong, and what the programs do. A profile
-// names a family of scenarios; the seed draws one of it.
+// A scenario describes a run: machines, cables, faults, and what the programs do. A profile names a
+// family of scenarios; the seed selects one of them.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace stp::sim {
 
-// A host's cable is unplugged, or the host itself is down, from `at` on.
+// From `at` on, a host's cable is unplugged or the host itself is down.
 struct Outage {
   std::size_t host = 0;
   Time at = 0, lasts = 0;
@@ -23,17 +23,17 @@ struct Scenario {
   Faults faults;
   std::size_t switch_buffer = std::size_t{1} << 30;
   std::vector<Outage> outages;
-  Time flood_every = 0;                // a host is asked for a connection by nobody; 0: never
+  Time flood_every = 0;                // between RCs with forged addresses; 0: none
   unsigned pairs = 1;                  // of hosts with a session between them
   unsigned cycles = 1;                 // sessions of a pair, one after the other
   Time pause = 2 * kMillisecond;       // at most, before a session begins
-  std::function<void()> session_over;  // called, unless empty, when both ends are gone
+  std::function<void()> session_over;  // if set, called when both ends are gone
   bool to_one = false;                 // all sessions go to host 0
   Workload workload;
-  // Nothing happens that may end a connection: then none may end.
+  // The scenario has no fault that may end a connection, so none may end.
   bool reliable = true;
-  // A Node can tell a duplicate or late operation from a new one only by the Slot it takes.
-  // Nobody knows of those of a connectionless endpoint.
+  // Whether honest peers never overrun Slots. A duplicate or late operation takes a Slot like a new
+  // one, and the Slots of a connectionless endpoint are not known to its peers.
   [[nodiscard]] bool slots_hold() const {
     return faults.keeps_order() && workload.kind != Workload::Kind::kConnectionless;
   }
@@ -43,7 +43,7 @@ struct Profile {
   const char* name;
   const char* text;
   void (*draw)(Scenario& scenario, Dice& dice);
-  unsigned weight = 1;  // how often it comes up where all profiles are played; 0: hardly ever
+  unsigned weight = 1;  // its frequency when all profiles are played; 0: very rare
 };
 
 std::span<const Profile> profiles();

@@ -6,7 +6,7 @@
 
 namespace stp::sim {
 
-// As the two Nodes have agreed on it.
+// The parameters that the two Nodes have negotiated.
 inline SequencerConfig sequencer_config(const VcInfo& info, unsigned max_block,
                                         std::uint32_t cts_window) {
   SequencerConfig config;

@@ -4,7 +4,7 @@
 namespace stp::sim {
 namespace {
 
-// Each side's own operations, the other's, and regions.
+// For each side's own operations, the peer's operations, and regions.
 constexpr std::size_t kLotsPerOperation = 2, kLotsForRegions = 3;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One connection's life as its two programs live it, and the truth about what they ought to see.
+// A session: the two programs of one connection, and the checks of what they must see.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace stp::sim {
 
-// One long write of each session.
+// Each session has one long write.
 struct Bulk {
   std::uint64_t length = 0;
-  // Mapped again and again until it is long enough.
+  // Mapped repeatedly until the length is reached.
   std::shared_ptr<Memory> source, landing;
   Time start = 0;
-  std::vector<Time>* finished = nullptr;  // when each had arrived
+  std::vector<Time>* finished = nullptr;  // arrival time of each write
 };
 
 // What the programs of a session do.
@@ -25,18 +25,18 @@ struct Workload {
   unsigned at_once = 4;            // operations that run at the same time
   unsigned max_block = 12;         // exponent
   Rate cancels = 0, refusals = 0;
-  Rate abrupt = 0;                // sessions that are closed in the middle of everything
-  Time patience = 120 * kSecond;  // by then every operation has ended
+  Rate abrupt = 0;                // sessions that are closed during operations
+  Time patience = 120 * kSecond;  // within which every operation must end
   Bulk bulk;
 };
 
 struct SessionConfig {
   const Workload& workload;
   std::uint64_t number = 0;
-  bool honest = true;  // else one of the two hosts lies, and the other need not be right, only safe
+  bool honest = true;  // else one of the hosts lies: results may be wrong, but memory must be safe
 };
 
-// The half of an Application that all programs share.
+// The part of an Application that all programs share.
 class Party : public Application {
  public:
   enum class State : std::uint8_t { kWaiting, kOpen, kEnded, kGone };
@@ -46,17 +46,17 @@ class Party : public Application {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool was_lost() const { return lost_; }
   [[nodiscard]] int error() const { return error_; }
-  // For a program that never got a connection: there is nothing to wait for.
+  // For a program that never got a connection, so that nobody waits for it.
   void never_came() { state_ = State::kGone; }
   // The program has something to do.
   void poke() {
     if (end_ != nullptr) end_->wake(0);
   }
-  // Closes the connection at once, whatever is going on.
+  // Closes the connection at once, even during operations.
   void abort() {
     if (end_ != nullptr) end_->abort();
   }
-  // Nobody wrote where nobody may; asked when all is over.
+  // Whether all canaries are intact. Called when the session is over.
   [[nodiscard]] virtual bool memory_intact() const {
     return (!receive_memory_ || receive_memory_->intact());
   }
@@ -70,9 +70,9 @@ class Party : public Application {
   virtual void map_memory();
   virtual void begin(Time now) = 0;
   virtual void stop(int error, Time now) = 0;
-  virtual void forget() {}  // the program is no more: what it had begun has no outcome
+  virtual void forget() {}  // the host went down: the outcome of pending operations is unknown
 
-  // What liars may bring about is no fault of a Node's.
+  // Not required in sessions with a lying host, which can cause such failures.
   void expect(bool holds, const char* what) const {
     if (honest_) run_.verdict.require(holds, what);
   }
@@ -97,9 +97,9 @@ class Session {
   virtual ~Session() = default;
   virtual Party& client() = 0;
   virtual Party& server() = 0;
-  // Empty, or what ought to have ended by now and did not.
+  // Returns what should have ended by now, or an empty string.
   [[nodiscard]] virtual std::string overdue(Time now) = 0;
-  // Both ends are gone. `reliable`: nothing happened that may end a connection.
+  // Called when both ends are gone. `reliable`: no fault has occurred that may end a connection.
   virtual void check(bool reliable) = 0;
 };
 

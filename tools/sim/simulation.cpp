@@ -8,7 +8,7 @@
 namespace stp::sim {
 namespace {
 
-// Profiles differ in their rolls even where the seed is the same.
+// Gives each profile its own random numbers for the same seed.
 std::uint64_t mix(std::uint64_t seed, std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const auto c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

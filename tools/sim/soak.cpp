@@ -9,7 +9,7 @@
 namespace stp::sim {
 namespace {
 
-constexpr Time kPause = 60 * kSecond;  // at most, between two sessions
+constexpr Time kPause = 60 * kSecond;  // the longest pause between two sessions
 constexpr Rate kPercent = kAlways / 100;
 
 Scenario soak(Time span, Dice& dice) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A long time of connections that are made, used and closed over a link with faults: whether
-// anything grows.
+// A soak test: makes, uses and closes connections over a faulty link for a long simulated time, and
+// measures whether memory grows.
 #pragma once
 
 #include <string>
@@ -18,10 +18,10 @@ struct SoakResult {
   std::size_t early = 0, late = 0;
 };
 
-// What comes and goes by chance; more is growth.
+// Random variation between the two. More is growth.
 inline constexpr std::size_t kSoakSlack = std::size_t{32} << 10;
 
-// Nothing else may run in this process: all of its heap is looked at.
+// Nothing else may run in this process, because its whole heap is measured.
 SoakResult play_soak(Time span, std::uint64_t seed);
 
 }  // namespace stp::sim

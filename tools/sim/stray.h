@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program for a connection that no session knows of any more (its other end has given up, or its
-// own host has rebooted meanwhile): it closes it after a while, unless the end comes by itself.
+// A program for a connection that belongs to no session any more, because its peer has given up or
+// its own host has rebooted. Closes it after a while unless it ends by itself.
 #pragma once
 
 #include "tools/sim/application.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A switch: forwards by MAC address; each port has a queue with room for so many bytes, and what
-// finds none is dropped.
+// A switch: forwards by MAC address. Each port has a queue of limited size and drops the frames
+// that do not fit.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@ class Switch {
  public:
   Switch(Run& run, std::size_t buffer) : run_(run), buffer_(buffer) {}
 
-  // Plugs a host in: frames for `mac` leave by a wire of the switch's own that ends in `deliver`.
+  // Connects a host: frames for `mac` leave on a new wire that ends in `deliver`.
   Wire& add_port(const MacAddr& mac, const LinkConfig& link, const Faults& faults,
                  Wire::Deliver deliver);
   void forward(Frame frame);

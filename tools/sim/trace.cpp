@@ -56,7 +56,7 @@ void Trace::mix(Time now, Bytes frame) {
   }
 }
 
-// Whether a frame has the file's station as its source, or its destination.
+// Whether the MAC address at `place` of the frame is the file's station.
 bool Trace::at_station(Bytes frame, std::size_t place) const {
   return frame.size() >= place + sizeof station_->octets &&
          std::memcmp(frame.data() + place, station_->octets.data(), sizeof station_->octets) == 0;
@@ -76,7 +76,7 @@ void Trace::sent(Time now, Bytes frame) {
   if (text_ != nullptr) print(now, "", frame);
 }
 
-// Blocks and their CTS are counted by who receives them.
+// Counts operations, questions and repeated requests. Receivers count repeated Blocks and CTS.
 void Trace::count(Bytes frame) {
   using wire::Op;
   wire::LinkHeader link;
@@ -109,7 +109,7 @@ void Trace::count(Bytes frame) {
     case Op::kEndAck:
       return;
   }
-  if (requests_.size() == kRemembered) requests_.clear();  // a repeat comes soon, or not at all
+  if (requests_.size() == kRemembered) requests_.clear();  // repeats follow soon
   std::string_view const content(reinterpret_cast<const char*>(frame.data()), frame.size());
   if (requests_.insert(std::hash<std::string_view>{}(content)).second) return;
   const bool call = h.op() == Op::kRequestConnection || h.op() == Op::kRequestDisconnect;

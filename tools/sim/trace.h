@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a run did: a hash that two runs of one seed share, counts, and for the curious a line per
+// Records a run: a hash that is equal for two runs of one seed, counts, and on request a line per
 // frame and a pcapng file.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace stp::sim {
 
-// What can befall a frame.
+// What can happen to a frame.
 enum class Fault : std::uint8_t {
   kLost,
   kBurstLost,
@@ -33,15 +33,15 @@ using OpCounts = std::array<std::uint64_t, 32>;  // by op code
 
 class Trace {
  public:
-  // Lines of text go to `text` unless it is nullptr. The file has what is sent, or what one station
-  // sends and what reaches it.
+  // Writes lines of text to `text` unless it is nullptr. The file gets all frames that are sent, or
+  // only those that `station` sends and receives.
   Trace(std::FILE* text, std::unique_ptr<PcapngFile> file, std::optional<MacAddr> station = {})
       : text_(text), file_(std::move(file)), station_(station) {}
 
   void sent(Time now, Bytes frame);
   void received(Time now, Bytes frame);
   void fault(Time now, Fault fault, Bytes frame);
-  // `line` is asked for only where somebody reads it.
+  // Calls `line` only if there is a text output.
   void note(Time now, const std::function<std::string()>& line) const;
 
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
@@ -50,7 +50,7 @@ class Trace {
   [[nodiscard]] std::uint64_t faults() const { return faults_; }
   [[nodiscard]] std::uint64_t overflows() const { return overflows_; }
   [[nodiscard]] const OpCounts& ops() const { return ops_; }
-  // Requests that were sent once more, and questions for what did not come by itself.
+  // Requests that were sent again (calls: RC and RD), and all RS.
   [[nodiscard]] std::uint64_t repeats() const { return repeats_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
   [[nodiscard]] std::uint64_t questions() const { return questions_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a run was found guilty of. Empty: nothing.
+// The failures of a run.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class Verdict {
   [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
 
  private:
-  static constexpr std::size_t kKept = 16;  // what follows the first few is mostly their echo
+  static constexpr std::size_t kKept = 16;  // later failures mostly follow from the first ones
   std::vector<std::string> failures_;
 };
 

@@ -44,7 +44,7 @@ void Wire::launch(Frame frame) {
   if (lost(frame)) return;
   if (dice_.chance(faults_.corrupt) && frame.size() > wire::kEthernetSize) {
     run_.trace.fault(now, Fault::kCorrupted, frame);
-    // One byte behind the Ethernet header, which is the FCS's affair and not in the Cksum.
+    // Changes a byte behind the Ethernet header, because the Cksum does not cover the header.
     const auto at = dice_.between(wire::kEthernetSize, frame.size() - 1);
     frame[at] ^= static_cast<std::byte>(dice_.between(1, 255));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One direction of a cable: it carries one frame at a time at its bit rate, and delivers it after
-// its latency, unless chance has something else in mind.
+// One direction of a cable: carries one frame at a time at its bit rate and delivers it after its
+// latency, unless a fault occurs.
 #pragma once
 
 #include <functional>
@@ -17,19 +17,19 @@ struct LinkConfig {
   Time latency = kMicrosecond;
 };
 
-// What goes wrong, and how often.
+// The faults of a link and their rates.
 struct Faults {
   Rate loss = 0;
   Rate burst = 0;  // frames that begin a burst of loss
   Time burst_length = 0;
   Rate duplicate = 0;
-  Rate reorder = 0;  // frames that fall behind others
+  Rate reorder = 0;  // frames that later ones overtake
   Time reorder_by = 0;
-  Rate delay = 0;  // frames that hold up those behind them as well
+  Rate delay = 0;  // frames that are delayed together with those behind them
   Time delay_by = 0;
   Rate corrupt = 0;
 
-  // Whether a frame may come after one that was sent later.
+  // False if a frame, or its duplicate, may arrive after one that was sent later.
   [[nodiscard]] bool keeps_order() const { return reorder == 0 && duplicate == 0; }
 };
 
@@ -46,8 +46,8 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
 
   [[nodiscard]] bool busy() const { return busy_; }
-  // Carries a frame of `size` bytes; only while not busy. `content` is asked for at the end, when
-  // the wire has read all of it; an empty frame never was one. Then `idle` is called.
+  // Carries a frame of `size` bytes. Call only while not busy. When the wire has read the whole
+  // frame, it calls `content` for the bytes (empty: nothing was sent) and then `idle`.
   void send(std::size_t size, std::function<Frame()> content, std::function<void()> idle);
   void cut(bool is_cut) { cut_ = is_cut; }
 

@@ -12,9 +12,9 @@
 namespace stp::sim {
 namespace {
 
-constexpr std::uint64_t kMaxSteps = 50'000'000;  // more: time does not get on
+constexpr std::uint64_t kMaxSteps = 50'000'000;  // a run with more makes no progress
 constexpr Time kLookEvery = 10 * kMillisecond;
-constexpr Time kPatiences = 10;             // for one operation, that a whole session may take
+constexpr Time kPatiences = 10;             // limit of a session, in patiences of one operation
 constexpr Time kSpread = 2 * kMillisecond;  // within which sessions begin
 
 std::unique_ptr<Session> make_session(Run& run, const SessionConfig& config) {
@@ -100,8 +100,7 @@ void World::start_pairs() {
   flood();
 }
 
-// A Request_Connection under an address that nobody has. It comes in at the switch, where its like
-// comes from.
+// Sends a Request_Connection with a source address that no host has. It enters at the switch.
 void World::flood() {
   const bool sessions = std::any_of(pairs_.begin(), pairs_.end(),
                                     [](const Pair& p) { return p.session || p.cycles_left > 0; });
@@ -145,7 +144,7 @@ void World::begin(Pair& pair) {
   pair.begun = run_.now();
   pair.parted = kNever;
   --pair.cycles_left;
-  // With a liar one may wait forever: an honest program gives up at some time.
+  // With a lying host a session could last forever, so it is always aborted at some time.
   if (!pair.honest || run_.dice.chance(scenario_.workload.abrupt))
     abort_later(pair, run_.dice.magnitude(1, pair.honest ? 10 * kMillisecond : kSecond));
 }
@@ -153,7 +152,7 @@ void World::begin(Pair& pair) {
 void World::abort_later(Pair& pair, Time span) {
   const auto by_client = run_.dice.chance(kAlways / 2);
   run_.clock.after(span, [this, &pair, by_client, number = pair.number] {
-    if (!pair.session || pair.number != number) return;  // another session by now
+    if (!pair.session || pair.number != number) return;  // that session is over
     auto& party = by_client ? pair.session->client() : pair.session->server();
     if (party.state() == Party::State::kWaiting) return abort_later(pair, kSpread);
     party.abort();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The machines, cables and sessions of one scenario, from the first connection to the last look
-// for what was left behind.
+// The machines, cables and sessions of one scenario, from the first connection to the final check
+// that nothing was left behind.
 #pragma once
 
 #include "tools/sim/scenario.h"
@@ -19,7 +19,7 @@ class World {
   void play();
   // Users' bytes placed in memory, by all Nodes.
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
-  // CTS that Nodes sent again, and STUs that came again.
+  // CTS that Nodes sent again, and STUs that arrived again.
   [[nodiscard]] std::uint64_t repeats() const { return repeats_; }
 
  private:
@@ -33,7 +33,7 @@ class World {
     unsigned cycles_left;
     std::unique_ptr<Session> session;
     std::uint64_t number = 0;  // of the session
-    // What the connection being made is called at the client: the server knows it by that.
+    // What identifies the new connection at the client. The server recognizes it by that.
     VcInfo names{};
     bool taken = false;  // the server has accepted it
     bool honest = true;

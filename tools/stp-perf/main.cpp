@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stp-perf: measures what Scheduled Transfers cost on a link, and what the link and the machine do
-// without them.
+// stp-perf: measures Scheduled Transfers on a link, and for comparison the bare link and memory
+// copies.
 #include <sched.h>
 
 #include <cerrno>
@@ -116,7 +116,7 @@ bool uses_libst(const Options& options) {
   return options.command != Command::kMemcpy && options.command != Command::kRaw;
 }
 
-// Loop has no other program: client and server are then threads of this one.
+// The loop link reaches no other program: client and server are then threads of this one.
 void tell_link(const Options& options) {
   const auto choice = service::choose_link();
   const auto alone = options.command != Command::kServer && !options.serve && options.peer.empty();

@@ -32,7 +32,7 @@ struct Options {
   std::optional<long> retry;
 };
 
-// What is said once, before anybody sends. "": files can be made there.
+// Returns "" if files can be created in the directory, else the message for the user.
 std::string reason_against(const std::string& directory) {
   service::UniqueFd const opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened)
@@ -52,7 +52,7 @@ class Patience {
  public:
   Patience(const std::atomic<bool>& stop, std::optional<long> seconds)
       : stop_(stop), seconds_(seconds) {}
-  // False: it is over, or the program is to end.
+  // Returns false if the time is over or the program is to end.
   bool wait() {
     constexpr auto kPause = std::chrono::seconds(1);
     if (seconds_ && Clock::now() - since_ >= std::chrono::seconds(*seconds_)) return false;
@@ -68,7 +68,7 @@ class Patience {
   const Clock::time_point since_ = Clock::now();
 };
 
-// nullptr: the program is to end. Throws what stands in the way, once there is no more patience.
+// Returns nullptr if the program is to end. Throws the cause of the failure when the time is over.
 std::unique_ptr<Receiver> open_receiver(const Options& options, ReceiverContext& context,
                                         std::optional<long> seconds) {
   Patience patience(context.stop, seconds);

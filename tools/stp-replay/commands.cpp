@@ -21,7 +21,7 @@ std::string json_of(const Difference& difference) {
          ",\"trace\":" + quoted(difference.in_trace) + ",\"live\":" + quoted(difference.live) + "}";
 }
 
-// One above the other, as fields are many and screens are narrow.
+// Prints the two frames one above the other, because their lines are long.
 std::string lines_of(const Difference& difference) {
   const auto or_nothing = [](const std::string& text) { return text.empty() ? "(nothing)" : text; };
   return "at frame " + std::to_string(difference.frame) +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads captures: what is in them, what is wrong with it, and whether this Node would do the same.
+// stp-replay: decodes captures, checks them against the protocol, and replays them on this Node.
 #include <CLI/CLI.hpp>
 
 #include "tools/stp-replay/commands.h"

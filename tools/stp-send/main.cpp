@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stp-send FILE... HOST:PORT: sends files, and with -r directories, to an stp-recv. Exits with 0
-// only when the receiver has confirmed the content of every one of them.
+// only if the receiver has confirmed the content of every file.
 #include <stp/st.h>
 
 #include <CLI/CLI.hpp>

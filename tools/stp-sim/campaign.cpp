@@ -16,7 +16,7 @@ namespace {
 
 struct Totals {
   std::uint64_t runs = 0, failures = 0, frames = 0, faults = 0;
-  // Of runs in which no frame met with anything.
+  // Counted over the runs without faults.
   std::uint64_t intact_frames = 0, repeats = 0, calls = 0, questions = 0;
   Time simulated = 0;
 
@@ -34,7 +34,7 @@ struct Totals {
   }
 };
 
-// Made before the run begins: a handler may not build strings.
+// Formatted before the run begins, because a signal handler must not build strings.
 thread_local std::array<char, 128> current_run{};
 
 void on_crash(int signal) {
@@ -58,7 +58,7 @@ void report(const Profile& profile, std::uint64_t seed, const Result& result) {
 }  // namespace
 
 const Profile& profile_of(std::uint64_t seed) {
-  constexpr std::uint64_t kSlowOnes = 2500;  // one seed of so many takes seconds
+  constexpr std::uint64_t kSlowOnes = 2500;  // one seed in this many plays a slow profile
   std::uint64_t total = 0;
   for (const auto& profile : profiles()) {
     if (profile.weight == 0 && seed % kSlowOnes == 0) return profile;

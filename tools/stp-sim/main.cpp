@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Replays one run of the simulation, or plays many.
+// Plays one run of the simulation again, or many runs.
 #include <cinttypes>
 #include <cstdio>
 

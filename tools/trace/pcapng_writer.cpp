@@ -127,14 +127,14 @@ struct PcapngWriter::State {
   const std::chrono::steady_clock::time_point until;
   const std::chrono::milliseconds farewell;
   std::vector<std::byte> ring;
-  // Positions run freely; the ring holds whole blocks between them.
+  // Positions count on and wrap only in the ring. It holds whole blocks from tail to head.
   std::atomic<std::uint64_t> head{0}, tail{0};
   std::atomic<std::uint64_t> frames{0}, dropped{0};
   std::atomic<std::uint64_t> file_size{0};  // of whole blocks
   std::atomic<int> error{0};
-  // No frame is taken any more; the writer has been told to end; it has ended.
+  // closed: no frame is accepted any more. stopping: the writer shall end. finished: it has ended.
   std::atomic<bool> closed{false}, stopping{false}, finished{false};
-  std::mutex mutex;  // never held while the file is asked for anything
+  std::mutex mutex;  // never held during file operations
   std::condition_variable filling, ended;
 };
 
@@ -172,7 +172,7 @@ std::unique_ptr<PcapngWriter> PcapngWriter::create(service::UniqueFd file, const
 
 PcapngWriter::PcapngWriter(std::shared_ptr<State> state) : state_(std::move(state)) {
   std::thread([shared = state_] {
-    // A pipe whose reader goes is an error of the file, and no reason to end the program.
+    // If the file is a pipe whose reader ends, write() shall fail instead of ending the program.
     sigset_t pipe;
     ::sigemptyset(&pipe);
     ::sigaddset(&pipe, SIGPIPE);
@@ -257,7 +257,7 @@ void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
   state.put(&tail, sizeof tail, at);
   state.head.store(at, std::memory_order_release);
   state.frames.fetch_add(1, std::memory_order_relaxed);
-  // Once per filling, so that a busy link does not cost a system call per frame.
+  // Notified once per filled half, so that a busy link does not cost a system call per frame.
   const auto half = state.ring.size() / 2;
   if (used < half && used + length >= half) state.filling.notify_one();
 }
@@ -266,9 +266,9 @@ void PcapngWriter::State::run() {
   bool last = false;
   while (drain() && !last) {
     std::unique_lock lock(mutex);
-    last = closed || stopping;  // closed a whole interval ago: no frame is on its way any more
+    last = closed || stopping;  // closed for a whole interval: no frame is being added any more
     closed = closed || at_limit();
-    // No condition: half a ring full ends the wait, too.
+    // Waits without a condition, because a half full ring ends the wait too.
     if (!stopping) filling.wait_for(lock, std::chrono::nanoseconds(kFlushInterval));
     last = last || stopping;
   }
@@ -279,7 +279,7 @@ void PcapngWriter::State::run() {
   ended.notify_all();
 }
 
-// False: the file takes no more.
+// Returns false if the file accepts no more.
 bool PcapngWriter::State::drain() {
   const auto from = tail.load(std::memory_order_relaxed);
   const auto size = head.load(std::memory_order_acquire) - from;
@@ -294,7 +294,7 @@ bool PcapngWriter::State::drain() {
   return true;
 }
 
-// A full disk, say: the frames before stay readable.
+// After an error such as a full disk, cuts the file so that the earlier frames stay readable.
 bool PcapngWriter::State::give_up(ssize_t written) {
   error = written < 0 ? -errno : -ENOSPC;
   [[maybe_unused]] const auto cut = ::ftruncate(file.get(), static_cast<off_t>(file_size.load()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operations and their fields as stp-st.lua has them. `stp-dissector-table --write FILE` puts
-// them there, between the lines that say so.
+// Generates the table of operations and their fields in stp-st.lua. `stp-dissector-table --write
+// FILE` replaces the lines between the two markers there.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -30,7 +30,7 @@ const char* lua_word(Word word) {
     case Word::kOffset:
       return "OFFSET";
     case Word::kSync:
-    case Word::kTLen:  // begins there
+    case Word::kTLen:  // T_len begins at Sync
       return "SYNC";
     case Word::kBNum:
       return "B_NUM";
@@ -55,7 +55,7 @@ std::string table() {
                   operation.short_name);
     std::string line = begin;
     for (const auto& field : operation.fields) {
-      if (field.name == "EtherType") continue;  // 0 by rule 3.14: tells nobody anything
+      if (field.name == "EtherType") continue;  // always 0 (rule 3.14), so not shown
       const std::string next =
           "{ \"" + lua_name(operation.op, field) + "\", " + lua_word(field.word) + " }";
       line += ',';

@@ -14,14 +14,14 @@ namespace {
 using port::BareFrame;
 using port::BareLink;
 
-// kStream frames count in the stream that their number names; kAsk asks for what has arrived of
-// it, and kTold tells: `number` the frames, `value` the nanoseconds from the first to the last.
-// kBye: the client goes.
+// kStream: a frame of the stream `number`. kAsk: asks how much of the stream has arrived. kTold:
+// the answer; `number` is the count of frames and `value` the nanoseconds from the first to the
+// last. kBye: the client ends.
 enum Kind : std::uint32_t { kPing = 1, kPong, kStream, kAsk, kTold, kBye };
 
 constexpr MacAddr kEverybody{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 constexpr std::chrono::milliseconds kLost(50);  // after which a frame is sent again
-// When a client goes memif takes the rings away, without asking who polls them.
+// When a client ends, memif unmaps the rings even while they are polled, so the server pauses.
 constexpr std::chrono::milliseconds kLeaving(500);
 constexpr std::chrono::seconds kPatience(10);  // for a server that is about to start
 
@@ -62,7 +62,7 @@ class RawClient {
 
   void round_trip() { exchange(kPing, kPong, ++sequence_); }
 
-  // Sends for as long as that, then asks what has come.
+  // Sends for the given time, then asks how much has arrived.
   BareFrame stream(Stretch&& stretch) {
     frame_.kind = kStream;
     frame_.number = ++sequence_;
@@ -104,7 +104,7 @@ Result result_of(const std::string& link, std::uint64_t size, const char* operat
   return result;
 }
 
-// What has arrived of a stream.
+// Counts what has arrived of a stream.
 class Arrivals {
  public:
   void count(const BareFrame& frame) {
@@ -117,7 +117,7 @@ class Arrivals {
     ++frames_;
     last_ = now;
   }
-  // The one that began the time has come before it.
+  // Does not count the first frame: the time begins with its arrival.
   [[nodiscard]] BareFrame told_to(const MacAddr& peer) const {
     BareFrame told;
     told.peer = peer;
