@@ -12,8 +12,8 @@
 namespace stp::replay {
 namespace {
 
-// A hostile file may put its frames anywhere in time: so far, and sums and differences of a few
-// times still fit.
+// Limit for the times in a file, which may be hostile: sums and differences of a few such times do
+// not overflow.
 constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max() / 4;
 
 std::int64_t nanoseconds(const timeval& time) {

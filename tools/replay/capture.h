@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames out of a capture file: pcap and pcapng, of either byte order and any time resolution, read
-// by libpcap.
+// Reads the frames of a capture file with libpcap: pcap or pcapng, of either byte order and any
+// time resolution.
 #pragma once
 
 #include <cstdio>
@@ -17,22 +17,22 @@ namespace stp::replay {
 struct CapturedFrame {
   std::uint64_t number = 0;     // from 1, as Wireshark counts
   std::int64_t time = 0;        // nanoseconds since 1970
-  Bytes bytes;                  // what the file holds; good until the next frame is read
-  std::size_t wire_length = 0;  // of the whole frame: more than bytes.size() where it was cut
+  Bytes bytes;                  // what the file holds; valid until the next frame is read
+  std::size_t wire_length = 0;  // of the whole frame: more than bytes.size() if it was cut
 
   [[nodiscard]] bool cut() const { return bytes.size() < wire_length; }
 };
 
 class Capture {
  public:
-  // nullopt: `error` names the file, the cause and, where there is one, the remedy. "-": standard
-  // input.
+  // Opens a file; "-" is standard input. Returns nullopt if it fails: `error` names the file, the
+  // cause and, if there is one, the remedy.
   static std::optional<Capture> open(const std::string& path, std::string& error);
   // Takes the stream over; `name` is for messages.
   static std::optional<Capture> read(std::FILE* stream, const std::string& name,
                                      std::string& error);
 
-  // False: the end, or an error() that says how far the file could be read.
+  // Returns false at the end, or after an error: error() says how far the file could be read.
   bool next(CapturedFrame& out);
   [[nodiscard]] const std::string& error() const { return error_; }
 

@@ -8,7 +8,7 @@
 namespace stp::replay {
 namespace {
 
-// No frame is longer: a hostile file may claim that one is, and it would have to be made.
+// The longest possible frame. Limits the memory for frames that a hostile file claims to be longer.
 constexpr std::size_t kLongestFrame =
     wire::kMaxHeadSize + (std::size_t{1} << wire::kMaxMaxStu) + wire::kAppendSize;
 
@@ -19,7 +19,7 @@ const char* Decoded::error() const {
   return reason == DropReason::kNone ? nullptr : name_of(reason);
 }
 
-// The parser of the Node decides on form; here stands only what it need not care about.
+// The Node's parser decides about the form. This adds what the Node does not need.
 void Decoder::decode_whole(Bytes bytes, Decoded& out) const {
   out.reason = wire::parse(bytes, wire::kMaxMaxStu, out.frame);
   wire::LinkHeader link;
@@ -44,7 +44,7 @@ Decoded Decoder::decode(const CapturedFrame& captured) {
     decode_whole(captured.bytes, out);
     return out;
   }
-  // Made whole again with zeros, so that all lengths are those of the wire.
+  // Fills the missing bytes with zeros, so that all lengths are those on the wire.
   whole_.assign(std::min(captured.wire_length, kLongestFrame), std::byte{0});
   const auto held = std::min(captured.bytes.size(), whole_.size());
   std::copy_n(captured.bytes.begin(), held, whole_.begin());
@@ -60,7 +60,7 @@ Decoded Decoder::decode(const CapturedFrame& captured) {
     }
     return out;
   }
-  // What a checksum covers is not there any more: it cannot be verified.
+  // The checksum cannot be verified, because bytes are missing.
   std::uint16_t cksum = 0;
   if (wrapped == DropReason::kNone) {
     auto* const at = whole_.data() + link.size() + wire::at::kCksum;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One captured frame, taken apart.
+// Decodes one captured frame.
 #pragma once
 
 #include <vector>
@@ -17,20 +17,20 @@ struct Decoded {
   std::size_t wire_length = 0;
   bool cut = false;                       // the capture holds only a part of the frame
   DropReason reason = DropReason::kNone;  // why a Node would drop it for its form
-  bool cut_short = false;                 // so much is missing that the header is not known
+  bool cut_short = false;                 // too much is missing to know the header
   bool has_link = false;                  // frame.src and .dst are known
   bool has_header = false;                // frame.header is known, though `reason` may be set
   Cksum cksum = Cksum::kNone;
-  wire::Frame frame;  // its spans have the lengths of the wire; bytes that were cut are 0
+  wire::Frame frame;  // its spans have the lengths on the wire; missing bytes are 0
 
   [[nodiscard]] bool is_stp() const { return cut_short || reason != DropReason::kNotStp; }
   [[nodiscard]] bool well_formed() const { return !cut_short && reason == DropReason::kNone; }
-  // "truncated", "cut", ...; nullptr: well formed.
+  // "truncated", "cut", ..., or nullptr for a well-formed frame.
   [[nodiscard]] const char* error() const;
 };
 
-// Keeps the bytes of a frame that has to be made whole; what decode() returns points into the
-// captured frame or in here, and is good until the next call.
+// Keeps the bytes of a frame that was cut. The result of decode() points into the captured frame or
+// into the Decoder, and is valid until the next call.
 class Decoder {
  public:
   Decoded decode(const CapturedFrame& captured);

@@ -14,8 +14,8 @@ bool EndpointSizes::allow(const SeenStu& stu) {
   const auto divides = [&](std::uint64_t place) {
     if (place != 0) most = std::min(most, static_cast<unsigned>(std::countr_zero(place)));
   };
-  if (stu.number != 0) divides(stu.offset);         // it begins its tile
-  if (!stu.last) divides(stu.offset + stu.length);  // it ends it
+  if (stu.number != 0) divides(stu.offset);         // begins at the start of a tile
+  if (!stu.last) divides(stu.offset + stu.length);  // ends at the end of a tile
   if (stu.number != 0 && !stu.last) divides(stu.length);
   if (least > most) return false;
   least_ = least;
@@ -23,7 +23,7 @@ bool EndpointSizes::allow(const SeenStu& stu) {
   return true;
 }
 
-// Tile by tile from one to the other, and as many bytes as buffers in between.
+// Derives the buffer size from two STUs: their distance in bytes, divided by that in buffers.
 bool EndpointSizes::span(const SeenStu& one, const SeenStu& other) {
   const auto size = std::int64_t{1} << most_;
   const auto tile = [&](const SeenStu& stu) { return std::int64_t{stu.offset} / size; };

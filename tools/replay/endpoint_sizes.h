@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sizes of an endpoint without connections are in no frame. What is sent to it tells them.
+// Learns the sizes of a connectionless endpoint from the frames that are sent to it: no frame
+// carries them.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +22,15 @@ struct SeenStu {
 
 class EndpointSizes {
  public:
-  // Learns the STU size, a power of two, from lengths and places. False: no size that the STUs
-  // before allow lets this one stand there.
+  // Learns the STU size, a power of two, from lengths and places. Returns false if no size fits
+  // this STU and all earlier ones.
   bool allow(const SeenStu& stu);
-  // Learns Bufsize where two STUs of a Block lie in different buffers. False: there is none that
-  // lets both stand where they do. The STU size has to be known.
+  // Learns Bufsize from two STUs of a Block in different buffers. Returns false if no Bufsize fits
+  // both. The STU size must be known.
   bool span(const SeenStu& one, const SeenStu& other);
 
   [[nodiscard]] bool stu_known() const { return least_ == most_; }
-  [[nodiscard]] unsigned stu_log2() const { return most_; }  // the largest that it can be
+  [[nodiscard]] unsigned stu_log2() const { return most_; }  // the largest possible value
   [[nodiscard]] std::optional<unsigned> bufsize() const { return bufsize_; }
 
  private:

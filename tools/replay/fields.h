@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each operation calls its fields, for traces and scripts.
+// The names of each operation's fields, for traces and scripts.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,19 @@ namespace stp::replay {
 using Field = wire::Word;
 using FieldName = wire::FieldName;
 
-// Those that the operation uses, under its own names, in the order of the header's words. Empty
-// for what is no operation; a NOP's are opaque and have the header's names.
+// The fields that the operation uses, with its own names, in the order of the header's words. Empty
+// for an unknown operation. A NOP's fields are opaque and have the header's names.
 std::span<const FieldName> fields_of(wire::Op op);
 
-// The names that every header has: Param, D_Port, S_Port, D_Key, ...
+// The names of the header's fields: Param, D_Port, S_Port, D_Key, ...
 std::string_view header_name(Field field);
 std::optional<Field> find_field(wire::Op op, std::string_view name);
 
-// "RTS", or "0x1f" for a code that is no operation.
+// "RTS", or "0x1f" for an unknown code.
 std::string op_name(const wire::Header& header);
-// The operation of a short name.
+// The operation with that short name.
 std::optional<wire::Op> find_op(std::string_view name);
-// What a GET is: "Get", "Fetch_Add", ...
+// The function of a GET: "Get", "Fetch_Add", ...
 std::string_view function_name(wire::Function function);
 
 struct FlagName {
@@ -35,7 +35,7 @@ struct FlagName {
 };
 std::span<const FlagName> flag_names();
 
-// Flags that the operation looks at (docs/protocol.md, rule 3.5).
+// The flags that the operation uses (docs/protocol.md, rule 3.5).
 std::uint16_t used_flags(wire::Op op);
 
 }  // namespace stp::replay

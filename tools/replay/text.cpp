@@ -16,7 +16,7 @@ std::string formatted(const char* format, std::uint64_t value) {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
-// Names and addresses of memory read best in hexadecimal, numbers in decimal.
+// Prints names and memory addresses in hexadecimal, numbers in decimal.
 bool reads_as_hex(const FieldName& named) {
   switch (named.word) {
     case Field::kBufx:
@@ -58,7 +58,7 @@ std::size_t payload_length(const Decoded& frame) {
   return frame.frame.stu.size() + frame.frame.option.size();
 }
 
-// One `"name":value` after another.
+// A list of `"name":value`.
 class Object {
  public:
   void number(std::string_view name, std::uint64_t value) { raw(name, std::to_string(value)); }

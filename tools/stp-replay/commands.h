@@ -14,7 +14,7 @@ struct Options {
   std::string file;
   bool json = false;
   CheckerOptions check;
-  std::string station;  // play: whose place is taken; check: where the capture was made
+  std::string station;  // play: the station to replace; check: where the capture was made
   std::string link;     // play: an interface; empty: a Node in this program
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Many runs, several at a time.
+// Plays many runs, several at the same time.
 #pragma once
 
 #include "tools/sim/simulation.h"
@@ -15,16 +15,16 @@ struct Campaign {
 // The profile of a seed in a campaign of all profiles.
 const Profile& profile_of(std::uint64_t seed);
 
-// How to see a failed run again.
+// The command that plays a failed run again.
 std::string replay_command(const Profile& profile, std::uint64_t seed);
 
-// Plays them, prints each failure with its replay command, and one line at the end. The number of
-// runs that failed.
+// Plays the runs. Prints each failure with its replay command, and a summary line at the end.
+// Returns the number of failed runs.
 std::uint64_t play(const Campaign& campaign);
 
-// Should a run bring the program down, its replay command is printed.
+// Prints the replay command if a run crashes the program.
 void name_run_on_crash();
-// The run that this thread plays now.
+// Sets the run that this thread plays.
 void set_current_run(const Profile& profile, std::uint64_t seed);
 
 }  // namespace stp::sim

@@ -22,7 +22,7 @@ struct Options {
   unsigned soak = 0;  // hours
 };
 
-// nullopt: leave with `exit_status`.
+// Returns nullopt if the program must exit with `exit_status`.
 std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
 
 }  // namespace stp::sim

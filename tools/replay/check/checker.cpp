@@ -9,23 +9,23 @@ namespace {
 
 using wire::Op;
 
-// Requests that were made before the capture began are repeated for no longer than this.
+// Requests made before the capture began are not repeated for longer than this.
 constexpr TraceTime kBeforeCapture = 3'000'000'000;
-// What capture clocks and busy machines may take from an interval.
+// How much shorter than specified an interval may be, due to capture clocks and busy machines.
 constexpr TraceTime slack(TraceTime interval) {
   return interval / 5;
 }
 constexpr TraceTime kLongestInterval = 1'000'000'000;
 
-// What only the two sides of a connection have to say to each other.
+// Operations that only the two sides of a connection exchange.
 bool is_scheduled(Op op) {
   return op == Op::kRequestDisconnect || op == Op::kDisconnectAnswer ||
          op == Op::kDisconnectComplete || op == Op::kClearToSend ||
          op == Op::kMemoryRegionAvailable;
 }
 
-// What only one who hears its peer sends, now. CTS and DA come by timers, too, and a user may take
-// its time for RA and MRA.
+// Operations that a side sends only in answer to its peer and at once. CTS and DA are also sent by
+// timers, and a user may delay RA and MRA.
 bool is_answer(Op op) {
   return op == Op::kRequestStateResponse || op == Op::kEndAck;
 }
@@ -75,7 +75,7 @@ void Checker::frame(const Decoded& frame) {
                     " s before the frame in front of it");
   impl.newest = frame.time;
   impl.check_form(frame);
-  // A frame to a group is nobody's.
+  // A frame to a group address belongs to no connection.
   if (frame.well_formed() && !frame.frame.dst.is_group()) impl.follow(frame);
 }
 
@@ -105,7 +105,7 @@ void Checker::Impl::report(const Said& said, Rule rule, std::string expected, st
          options.lossy || said.c.lossy || disturbed(said));
 }
 
-// Counts one more try, and holds it against the clock of retries.
+// Counts one more try and checks its time against the retry intervals.
 // protocol: 5.21, 5.22
 void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, TraceTime patience,
                            const char* what) {
@@ -123,7 +123,7 @@ void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, Trac
   for (unsigned i = 2; i < tries.count && wanted < kLongestInterval; ++i) wanted *= 2;
   wanted = std::min(wanted, kLongestInterval);
   if (gap < wanted - slack(wanted)) {
-    --tries.count;  // those that follow are not late for it
+    --tries.count;  // not counted, so that it does not lengthen the next interval
     once(tries.too_soon, [&] {
       report(said, Rule::kRetryTooSoon,
              std::string(what) + " again after " + seconds(wanted) + " s",
@@ -138,7 +138,7 @@ void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, Trac
   });
 }
 
-// A request that nobody has answered, though its peer answered what came after it.
+// Reports a request without an answer whose peer has answered later ones.
 void Checker::Impl::owed(const Connection& c, const Tries& tries, const Side& debtor, Rule rule,
                          std::string what) {
   if (tries.answered || tries.count < kOwedTries || debtor.answered < tries.last) return;
@@ -165,7 +165,7 @@ void Checker::Impl::follow(const Decoded& frame) {
   c->mute = !c->certain();
   if (!check_names(said)) return;
   dispatch(said);
-  // Asked last: the answer counts what this very operation uses.
+  // Called last: the answer counts the Slot that this operation uses.
   if (said.h.has(wire::flag::kSendState)) on_question(said, false);
   from.heard = said.now;
   if (is_answer(said.h.op())) from.answered = said.now;

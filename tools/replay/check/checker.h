@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Follows every connection of a trace and judges each frame by what its sender must have known.
-// What may have been lost, doubled or reordered on the way is no fault; nor is what happened before
-// the capture began.
+// Follows every connection of a trace and checks each frame against what its sender must have
+// known. Effects of loss, duplication and reordering, and of frames before the capture began, are
+// not reported as faults.
 #pragma once
 
 #include <functional>
@@ -28,12 +28,13 @@ std::string line_of(const Finding& finding);
 std::string json_of(const Finding& finding);
 
 struct CheckerOptions {
-  // The capture is known to lack frames; what a missing one could explain is a note.
+  // The capture is known to lack frames. Faults that a missing frame could explain become notes.
   bool lossy = false;
-  // It holds every connection from its beginning: other Ports are those of endpoints.
+  // The capture holds every connection from its beginning: all other Ports belong to connectionless
+  // endpoints.
   bool endpoints = false;
-  // It was made at this station: what the others send may have been lost, doubled, delayed or
-  // overtaken before it got there.
+  // The capture was made at this station. Frames of other stations may have been lost, duplicated,
+  // delayed or reordered before they were captured.
   std::optional<MacAddr> at = {};
 };
 
@@ -46,7 +47,7 @@ class Checker {
   Checker& operator=(const Checker&) = delete;
 
   void frame(const Decoded& frame);
-  void finish();  // what only the end of the trace shows
+  void finish();  // reports what is known only at the end of the trace
 
  private:
   struct Impl;

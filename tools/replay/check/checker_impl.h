@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The inside of Checker: one file for each subject, like the engine's.
+// The implementation of Checker, with one file per subject like the engine.
 #pragma once
 
 #include <utility>
@@ -10,26 +10,26 @@
 
 namespace stp::replay {
 
-// Frames of one sender may change places on the way to the capture, by so much at most.
+// Frames of one sender may be reordered before the capture by at most this time.
 inline constexpr TraceTime kReordering = 10'000'000;
 // Copies closer together than this were made by the link, not by a timer.
 inline constexpr TraceTime kLinkCopies = 50'000;
-// A peer that has been asked so often, for so long, owes its answer.
+// A peer that has been asked this often within at least this time must have answered.
 inline constexpr unsigned kOwedTries = 3;
 inline constexpr TraceTime kOwedTime = 1'000'000'000;
 
-// The name of the region of short messages.
+// The name of the region for short messages.
 // protocol: 9.29
 inline constexpr std::uint32_t kRingName = 1;
 
-// `later` - `earlier`, whatever the clock did.
+// `later` - `earlier`, or the largest time if that overflows.
 inline TraceTime between(TraceTime earlier, TraceTime later) {
   TraceTime span = 0;
   return __builtin_sub_overflow(later, earlier, &span) ? std::numeric_limits<TraceTime>::max()
                                                        : span;
 }
 
-// One frame of a connection, and who sent it.
+// One frame of a connection, with its sender and receiver.
 struct Said {
   const Decoded& frame;
   const wire::Header& h;
@@ -54,7 +54,8 @@ struct Checker::Impl {
   void answered_again(const Decoded& frame, Connection& c, Side& answerer);
   void on_disconnection(const Said& said);
   void check_last_words(const Said& said);
-  bool check_names(const Said& said);  // Key, and what state allows; false: nobody's
+  // Checks the Key and what the state allows. Returns false if the frame has no valid receiver.
+  bool check_names(const Said& said);
   bool check_key(const Said& said, Side& whose, std::uint32_t seen, const char* field);
   void note_ghost(const Decoded& answer);
   bool ends_ghost(const Decoded& frame);
@@ -128,7 +129,8 @@ struct Checker::Impl {
   void report(const Said& said, Rule rule, std::string expected, std::string seen);
   void report(const Decoded& frame, Rule rule, std::string expected, std::string seen,
               bool explained = false);
-  // Judges what belongs to something of which one fault has been `told`: others follow from it.
+  // Runs `judge` for an object. Reports nothing if a fault of the object has been `told` before,
+  // because further faults follow from the first.
   template <typename Judge>
   void once(bool& told, Judge&& judge) {
     const auto before = faults;
@@ -139,11 +141,12 @@ struct Checker::Impl {
   }
   void owed(const Connection& c, const Tries& tries, const Side& debtor, Rule rule,
             std::string what);
-  // What a link may have done to this frame before the capture saw it is not its sender's doing.
+  // Whether the link may have changed the order or number of the sender's frames before the
+  // capture.
   [[nodiscard]] bool disturbed(const Said& said) const {
     return options.at && said.from.mac != *options.at;
   }
-  // The capture has begun long enough ago for a request that is not in it to have been seen.
+  // Whether the capture has lasted so long that it must contain every open request.
   [[nodiscard]] bool settled(TraceTime now) const;
 
   // An RC that waits for its CA, by (MAC, Port) of its sender.
@@ -154,9 +157,9 @@ struct Checker::Impl {
     unsigned bufsize = 0, max_stu = 0;
     std::uint32_t uport = 0;
     Tries tries;
-    std::optional<std::uint32_t> key_before;  // of an RC from there before
+    std::optional<std::uint32_t> key_before;  // of an earlier RC from the same Port
   };
-  // A CA that made no connection, by the two ends that it names: of its sender first.
+  // A CA that made no connection, by the two ends that it names, its sender's first.
   struct Ghost {
     std::uint32_t sender_key = 0, receiver_key = 0;
   };
@@ -174,7 +177,7 @@ struct Checker::Impl {
   TraceTime start_of_trace = kNotYet, newest = kNotYet;
   Recent<EndName, Connecting, 65'536, EndHash> connecting;
   Recent<GhostName, Ghost, 1024, GhostHash> ghosts;
-  std::uint64_t faults = 0;  // reported, or hushed
+  std::uint64_t faults = 0;  // reported or suppressed
   bool hushed = false;
   ConnectionTable connections;
   Recent<EndName, Endpoint, 1024, EndHash> endpoints;
@@ -187,10 +190,10 @@ inline EndName target_of(const Decoded& frame) {
   return {frame.frame.dst.to_u64(), frame.frame.header.d_port};
 }
 
-// The first word of its option payload; 0: it has none, or the capture cut it.
+// The first word of the option payload, or 0 if there is none or the capture cut it.
 std::uint32_t option_word(const Decoded& frame);
 
-// "Blocksize 12": for what is expected and seen.
+// "Blocksize 12": text for the expected and the seen value.
 std::string named(const char* name, std::uint64_t value);
 std::string named_hex(const char* name, std::uint64_t value);
 

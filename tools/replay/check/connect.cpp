@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections: made, named, ended (docs/protocol.md, section 5).
+// Connections: their setup, names and end (docs/protocol.md, section 5).
 #include <algorithm>
 
 #include "stp/wire/operations.h"
@@ -46,8 +46,9 @@ Side side_of(const EndName& end, const MacAddr& mac) {
   return side;
 }
 
-// Whether the CA that made `c` still binds who sent it: its requester has used it, or may be about
-// to. Else it may be forgotten, and a repeat of the RC get another.
+// Whether the sender of the CA that made `c` must still keep to it: the requester has used the
+// connection or may be about to. Later the sender may forget it and answer a repeated RC with a new
+// CA.
 // protocol: 5.36
 bool is_promised(const Connection& c, TraceTime now) {
   const auto& [requester, answerer] = c.sides;
@@ -94,7 +95,7 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
     if (refused) return;
   } else if (asked->key != h.d_key || asked->to != frame.frame.src) {
     if (!refused) note_ghost(frame);
-    // Of a life of that Port before: it was on its way, or an RC was.
+    // The CA answers an earlier RC of that Port, and it or that RC was delayed.
     if (asked->key_before == h.d_key && asked->to == frame.frame.src) return;
     return report(
         frame, Rule::kCaKey,
@@ -105,7 +106,7 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
     asked->tries.answered = true;
     return;
   }
-  // The connection that this RC has made before: another may have its Ports by now.
+  // The connection that this RC has made earlier. Another connection may have its Ports by now.
   const auto* const before = connections.of_end(to);
   const bool same = before != nullptr && side_at(*before, to).key == h.d_key;
   const bool gone = same && before->disconnected();
@@ -121,7 +122,7 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
     auto& answerer = side_at(*known, from);
     if (!answerer.key || *answerer.key == h.offset) return answered_again(frame, *known, answerer);
   }
-  if (known != nullptr) connections.remove(*known);  // the same Ports, a later connection
+  if (known != nullptr) connections.remove(*known);  // an earlier connection of the same Ports
   Connection c;
   c.complete = asked != nullptr;
   c.sides = {side_of(to, frame.frame.dst), side_of(from, frame.frame.src)};
@@ -142,7 +143,7 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
   connections.touch(connections.add(std::move(c)), frame.time);
 }
 
-// Who gets a CA that it does not wait for ends it by an RD made of the CA's fields.
+// A station that receives an unexpected CA answers with an RD made of the CA's fields.
 // protocol: 5.9
 void Checker::Impl::note_ghost(const Decoded& answer) {
   const auto& h = answer.frame.header;
@@ -175,7 +176,7 @@ void Checker::Impl::answered_again(const Decoded& frame, Connection& c, Side& an
   connections.touch(c, frame.time);
 }
 
-// The connection that a frame belongs to. nullptr: none, and the reason has been reported.
+// Returns the connection of a frame. Returns nullptr after it has reported why there is none.
 // protocol: 5.18
 Connection* Checker::Impl::connection_of(const Decoded& frame) {
   const auto& h = frame.frame.header;
@@ -197,7 +198,7 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
     report(frame, rule, std::move(expected), std::move(seen), options.lossy);
     return nullptr;
   };
-  // Who is asked to connect may have lost its CA on the way to the capture.
+  // If the receiver's RC is still open, the capture may lack the CA of this sender.
   const auto* const asking = connecting.find(to);
   const bool ca_lost = asking != nullptr && !asking->tries.answered && asking->key == h.d_key &&
                        asking->to == frame.frame.src;
@@ -248,8 +249,8 @@ bool Checker::Impl::check_names(const Said& said) {
   return false;
 }
 
-// What has a wrong Key is dropped where it arrives. Who goes on with it has made one mistake; who
-// may have been right before the capture began is believed.
+// The receiver drops a frame with a wrong Key. A sender that keeps using the same wrong Key is
+// reported once. While it is not certain that the two sides are connected, a new Key is adopted.
 bool Checker::Impl::check_key(const Said& said, Side& whose, std::uint32_t seen,
                               const char* field) {
   if (!whose.key) whose.key = seen;
@@ -292,7 +293,7 @@ void Checker::Impl::on_disconnection(const Said& said) {
 // protocol: 5.32
 void Checker::Impl::check_last_words(const Said& said) {
   const auto option = said.frame.frame.option;
-  if (said.frame.cut || option.empty()) return;  // a ghost's RD may follow, and has none
+  if (said.frame.cut || option.empty()) return;  // an RD for an unexpected CA has no option payload
   auto& from = said.from;
   const auto tell = [&](std::string expected) {
     report(said, Rule::kRdOption, std::move(expected), operation_text(said.frame));
@@ -311,9 +312,9 @@ void Checker::Impl::check_last_words(const Said& said) {
   check_managed_end(said);
 }
 
-// What was asked and never answered shows only at the end.
+// Reports the requests of a connection that were never answered, which is known only at the end.
 void Checker::Impl::say_farewell(Connection& c) {
-  if (!c.certain()) return;  // nobody owes an answer for an endpoint
+  if (!c.certain()) return;  // connectionless endpoints need not answer
   for (unsigned s = 0; s < 2; ++s) {
     auto& asker = c.sides[s];
     const auto& debtor = c.sides[1 - s];
@@ -327,7 +328,7 @@ void Checker::Impl::say_farewell(Connection& c) {
       report(frame, Rule::kGNum, named("G_num", *traffic.skipped_get), "it was left out",
              options.lossy || c.lossy);
     }
-    const auto over = [&](const Tries& tries) {  // it need not answer any more
+    const auto over = [&](const Tries& tries) {  // whether the peer no longer has to answer
       return std::max(debtor.rd, debtor.da) != kNotYet &&
              std::max(debtor.rd, debtor.da) < tries.last;
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the follower knows of one connection: two sides, and what each has asked, granted and sent.
+// What the checker knows of one connection: two sides, and what each has asked, granted and sent.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct Tries {
   std::uint64_t first_frame = 0;
   unsigned count = 0;
   bool answered = false;
-  bool too_soon = false, too_often = false;  // has been told
+  bool too_soon = false, too_often = false;  // has been reported
 };
 
 // One question for the peer's state, by its Sync.
@@ -32,7 +32,7 @@ struct Question {
   std::uint64_t used = 0;     // Slots used at the peer when it was last asked
   Tries tries;
   bool own_rs = false;  // an RS of a Node: no id, no Block
-  // What it was asked about; several: that Sync asked about different things.
+  // What the question was about. several: the same Sync was used for different questions.
   std::uint32_t r_id = wire::kNoId, b_num = wire::kNoId;
   bool several = false;
 };
@@ -43,18 +43,18 @@ struct Request {
   std::uint64_t t_len = 0;
   unsigned max_block = 0;
   std::uint32_t cts_req = 0;
-  std::uint32_t word = 0;  // the first of its option payload: a message's number, a region's name
+  std::uint32_t word = 0;  // first of the option payload: number of a message, name of a region
   bool over = false;
   Tries tries;              // RTS
-  std::uint64_t begun = 0;  // managed: Writes of its side before it
+  std::uint64_t begun = 0;  // managed: earlier Writes of its side
 };
 
 struct Block {
-  // A Put's is known only once STU 0 was seen; until then `tile` says where its tile 0 lies.
+  // Of a Put, known only after STU 0 was seen. Until then `tile` is the place of its tile 0.
   std::optional<std::uint64_t> start;
   std::optional<std::uint64_t> tile;
   std::uint64_t length = 0;  // at most
-  bool exact = false;        // `length` is the length
+  bool exact = false;        // `length` is exact
   std::uint16_t mx = 0;
   TraceTime granted = kNotYet;
   std::optional<std::uint16_t> flags;  // Order and Silent of its first STU
@@ -77,25 +77,25 @@ struct Landing {
   std::uint32_t b_win = 0;  // region
   std::uint16_t mx = 0;     // region
   bool ring = false;        // region: of short messages (managed)
-  // Managed: the tag of a Write; the Block of a ring that said how long it is.
+  // Managed: the tag of a Write; the Block of a ring that carried its length.
   std::optional<std::uint32_t> tag;
   std::optional<std::pair<std::uint32_t, std::uint64_t>> told_length;
   std::uint32_t not_asked = 0;  // managed, region: Blocks without Send_state since one with it
-  std::uint32_t b_seq = 0;      // the highest that an RSR told
+  std::uint32_t b_seq = 0;      // the highest in an RSR
   TraceTime b_seq_told = kNotYet;
   TraceTime sender_ended = kNotYet;  // END or EA of the side that sends the DATA
   bool over = false;
-  bool unknown = false;                 // never granted: that has been told
-  std::optional<std::uint32_t> faulty;  // the Block of which a fault was told last
-  // RS about it since it got on, from when.
+  bool unknown = false;                 // never granted, and that has been reported
+  std::optional<std::uint32_t> faulty;  // the last Block with a reported fault
+  // The number of RS about it since its last progress, and the time of the first.
   std::uint32_t asked = 0;
   TraceTime asked_since = kNotYet;
-  bool asked_too_often = false;  // has been told
+  bool asked_too_often = false;  // has been reported
   Recent<std::uint32_t, Block, 2048> blocks;
 };
 
-// How far a Block, or a B_seq, lies ahead of what is complete. Blocks of Puts have no end, and are
-// counted modulo 2^32.
+// How far a Block, or a B_seq, is ahead of the complete Blocks. The numbers of Put Blocks wrap
+// modulo 2^32.
 // protocol: 9.11
 inline std::int64_t ahead_of(const Landing& landing, std::uint32_t b_num) {
   if (landing.region) return static_cast<std::int32_t>(b_num - landing.b_seq);
@@ -107,7 +107,7 @@ struct GetRequest {
   Tries tries;
   Block answer;
   bool taken_back = false;
-  bool faulty = false;                 // a fault of its answer has been told
+  bool faulty = false;                 // a fault of its answer has been reported
   std::optional<std::uint64_t> value;  // of a FetchOp
 };
 
@@ -121,15 +121,15 @@ struct Messages {
     std::uint64_t frame = 0;
     TraceTime at = kNotYet;
   };
-  Recent<std::uint32_t, std::uint64_t, 8192> known;  // which RTS, or which Block, has a number
-  Recent<std::uint32_t, Missing, 64> missing;        // numbers that were passed over
+  Recent<std::uint32_t, std::uint64_t, 8192> known;  // the RTS or Block of each number
+  Recent<std::uint32_t, Missing, 64> missing;        // numbers that were skipped
   std::uint32_t newest = 0;
   std::uint64_t writes = 0;
   std::uint32_t eager = 0;  // short messages
-  std::uint32_t taken = 0;  // those of the other side, as this one says
+  std::uint32_t taken = 0;  // short messages of the peer, as counted by this side
 };
 
-// What is rare is kept apart, so that an idle connection costs little.
+// Kept separately, so that an idle connection needs little memory.
 struct Traffic {
   Recent<std::uint32_t, Question, 256> questions;  // asked by this side
   Recent<std::uint32_t, Request, 512> requests;    // made by this side
@@ -138,7 +138,7 @@ struct Traffic {
   Recent<std::uint64_t, Ending, 128> ends;         // sent by this side: D_id, S_id
   std::optional<std::uint32_t> newest_get;
   std::unique_ptr<Messages> messages;
-  // A G_num that was skipped and may still come.
+  // A G_num that was skipped and may still arrive.
   std::optional<std::uint32_t> skipped_get;
   std::uint64_t skipped_frame = 0;
   TraceTime skipped_at = kNotYet;
@@ -151,14 +151,14 @@ struct Side {
   MacAddr mac;
   std::uint16_t port = 0;
   std::optional<std::uint32_t> key;
-  std::optional<std::uint32_t> wrong_key;    // that was used for it last
-  bool after_rd = false, no_credit = false;  // has been told
-  bool sized = false;                        // the three that follow are known
+  std::optional<std::uint32_t> wrong_key;    // the last wrong Key used for this side
+  bool after_rd = false, no_credit = false;  // has been reported
+  bool sized = false;                        // the next three are known
   unsigned bufsize = 0, max_stu = 0;
   std::uint32_t slots = 0;
   TraceTime rd = kNotYet, da = kNotYet, dc = kNotYet;  // when it first sent one
   TraceTime heard = kNotYet;                           // its last frame
-  TraceTime answered = kNotYet;                        // its last answer: it hears its peer
+  TraceTime answered = kNotYet;                        // its last answer to a frame of its peer
   Tries disconnecting;
   std::unique_ptr<LastWords> last_words;     // nullptr: none
   std::uint64_t slots_used = 0;              // at the other side
@@ -174,17 +174,17 @@ struct Side {
 struct Connection {
   std::array<Side, 2> sides;
   bool complete = false;   // seen from its RC on
-  bool scheduled = false;  // one has granted, or ended the connection: no endpoint does
-  bool managed = false;    // it began with a request (9.30), which side `asker` made
+  bool scheduled = false;  // saw an operation that connectionless endpoints do not use
+  bool managed = false;    // it began with a request (9.30) of side `asker`
   bool accepted = false;
   unsigned asker = 0;
-  bool mute = false;   // what it is is not known: nothing is held against anybody
-  bool lossy = false;  // the capture was seen to lack frames of it
+  bool mute = false;   // not understood: no faults are reported
+  bool lossy = false;  // the capture is known to lack frames of it
   TraceTime closed = kNotYet;
-  // Where it stands among all, and in which list.
+  // Whether it is in the table's list of ending connections.
   bool ending = false;
 
-  // Else the two may be endpoints without connections.
+  // Otherwise the two sides may be connectionless endpoints.
   [[nodiscard]] bool certain() const { return complete || scheduled; }
   // Whether a side's RD, DA and DC have all been seen.
   [[nodiscard]] bool disconnected() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All connections of a trace that may still be spoken of.
+// All connections of a trace for which frames may still arrive.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace stp::replay {
 
-// One end: whose Port.
+// One end: a station and its Port.
 struct EndName {
   std::uint64_t mac = 0;
   std::uint16_t port = 0;
@@ -42,15 +42,16 @@ class ConnectionTable {
   using Farewell = std::function<void(Connection&)>;
   explicit ConnectionTable(Farewell farewell) : farewell_(std::move(farewell)) {}
 
-  // The connection between two ends, whichever sent; nullptr: none.
+  // The connection between two ends in either order, or nullptr.
   Connection* find(const EndName& a, const EndName& b);
-  // The newest connection whose end this is; nullptr: none.
+  // The newest connection with this end, or nullptr.
   Connection* of_end(const EndName& end);
   Connection& add(Connection connection);
-  // A frame of it was seen at `now`: ends those that have been silent for too long.
+  // A frame of the connection was seen at `now`. Removes connections that have been silent for too
+  // long.
   void touch(Connection& connection, TraceTime now);
   void remove(Connection& connection);
-  void clear();  // bids farewell to all
+  void clear();  // calls the Farewell for all connections
 
  private:
   struct Place;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DATA: held against its grant and against the tiling (docs/protocol.md, sections 7 and 8).
+// Checks DATA against its grant and against the tiling (docs/protocol.md, sections 7 and 8).
 #include <string_view>
 
 #include "stp/wire/tiling.h"
@@ -38,8 +38,7 @@ void Checker::Impl::check_last_flags(const Said& said) {
            operation_text(said.frame));
 }
 
-// Whether B_seq has passed the Block: a repeat that still waited to be sent may find its bytes
-// changed.
+// Whether B_seq has passed the Block. A repeat that was still queued then may carry changed bytes.
 // protocol: 9.7
 bool Checker::Impl::is_late_repeat(const Decoded& frame) {
   const auto& h = frame.frame.header;
@@ -53,7 +52,8 @@ void Checker::Impl::on_data(const Said& said) {
   const auto& h = said.h;
   auto& traffic = said.to.with_traffic();
   auto* const landing = traffic.landings.find(h.d_id);
-  // A Transfer here and a region there may have the same number, and a Block and a Get.
+  // A Transfer of one side and a region of the other may have the same number, and so may a Block
+  // and a Get.
   // protocol: 7.18
   if (auto* const get = traffic.gets.find(h.b_num);
       get != nullptr && get->header.d_id == h.d_id && (landing == nullptr || answers(said, *get)))
@@ -88,7 +88,7 @@ void Checker::Impl::on_data(const Said& said) {
 bool Checker::Impl::check_block_data(const Said& said, Landing& landing) {
   const auto& h = said.h;
   const auto ahead = ahead_of(landing, h.b_num);
-  if (ahead < 0) return true;  // of a Block that is complete: a repeat that came too late
+  if (ahead < 0) return true;  // a late repeat of a complete Block
   auto* block = landing.blocks.find(h.b_num);
   if (block == nullptr && !landing.region) {
     if (!said.c.complete || landing.blocks.forgot()) return true;
@@ -155,7 +155,7 @@ bool Checker::Impl::check_buffer(const Said& said) {
   return true;
 }
 
-// `low` to `high`: the bytes that its grant covers.
+// `low` to `high` are the bytes that the grant covers.
 bool Checker::Impl::place(const Said& said, Block& block, std::uint64_t low, std::uint64_t high) {
   const auto& h = said.h;
   const auto at = address_of(said);
@@ -195,7 +195,7 @@ bool Checker::Impl::check_tiling(const Said& said, Block& block) {
         "STU " + std::to_string(h.param) + (last ? " with Last, " : ", ") + bytes_text(at, length));
     return false;
   };
-  if (!block.tile) {  // of a Put, known by any of its STUs
+  if (!block.tile) {  // a Put: any of its STUs determines it
     if (block.start) block.tile = *block.start >> log2;
     if (!block.start && (at >> log2) < h.param)
       return wrong(Rule::kStuPlace, "room for the STUs in front of it");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the follower knows of one Port without a connection. Its Key and sizes are in no answer:
-// they are learnt from what others send to it (docs/protocol.md, section 11).
+// What the checker knows of one Port without a connection. No frame carries its Key and sizes: they
+// are learnt from the frames that others send to it (docs/protocol.md, section 11).
 #pragma once
 
 #include "tools/replay/check/connection_table.h"
@@ -24,18 +24,18 @@ struct SentBlock {
   SeenStu newest;
   TraceTime sent = kNotYet;   // its newest STU
   TraceTime whole = kNotYet;  // since when all of it has been sent
-  bool faulty = false;        // a fault of it has been told
+  bool faulty = false;        // a fault of it has been reported
 };
 
 struct Endpoint {
   std::optional<std::uint32_t> key;
-  // The Key that was used before, and who first used the present one.
+  // The Key that was used before, and the sender that first used the present one.
   std::optional<std::uint32_t> key_before;
   EndName key_by;
   TraceTime key_since = kNotYet;
   std::uint64_t key_frame = 0;
   EndName sender;        // the first that was seen
-  bool certain = false;  // and no connection of before the capture
+  bool certain = false;  // it is not a connection from before the capture
   EndpointSizes sizes;
   Recent<BlockName, SentBlock, 512, BlockNameHash> blocks;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints without connections (docs/protocol.md, section 11). Programs tell each other Ports,
-// Keys and sizes by other ways, so the first frame that names one is believed.
+// Connectionless endpoints (docs/protocol.md, section 11). Programs exchange Ports, Keys and sizes
+// by other means, so the first frame that names one is accepted.
 #include <utility>
 
 #include "stp/wire/tiling.h"
@@ -13,7 +13,7 @@ namespace {
 using wire::Op;
 
 constexpr TraceTime kNameRests = 4'000'000'000;  // protocol: 11.7
-// Whoever goes on using a Key for longer than this after another has come up was not told of it.
+// A sender that still uses an old Key this long after a new one appeared does not know the new one.
 constexpr TraceTime kTold = 1'000'000'000;
 
 bool ends_connection(Op op) {
@@ -25,9 +25,8 @@ BlockName name_of(const Said& said) {
   return {source_of(said.frame), said.h.d_id, said.h.b_num};
 }
 
-// A pair of sides for the checks of connections' DATA: an endpoint takes its own sizes for those of
-// everybody.
-// protocol: 11.8
+// Prepares a pair of sides for the DATA checks of connections. An endpoint assumes that all its
+// peers have its own sizes. protocol: 11.8
 void adopt_sizes(Connection& pair, const Endpoint& endpoint) {
   for (auto& side : pair.sides) {
     side.sized = true;
@@ -38,7 +37,7 @@ void adopt_sizes(Connection& pair, const Endpoint& endpoint) {
 
 }  // namespace
 
-// True: the frame is none of a connection's.
+// Returns true if the frame belongs to a connectionless endpoint.
 bool Checker::Impl::follow_endpoint(const Decoded& frame) {
   const auto& h = frame.frame.header;
   auto* endpoint = endpoints.find(target_of(frame));
@@ -64,7 +63,8 @@ bool Checker::Impl::follow_endpoint(const Decoded& frame) {
   return endpoint->certain;
 }
 
-// A connection has one peer; and an endpoint talks to endpoints only.
+// A second sender shows that a Port is an endpoint, because a connection has one peer. A sender to
+// an endpoint is an endpoint too.
 void Checker::Impl::recognize(const Decoded& frame, Endpoint& endpoint) {
   auto* const sender = endpoints.find(source_of(frame));
   endpoint.certain = endpoint.certain || options.endpoints || endpoint.sender != source_of(frame) ||
@@ -72,8 +72,8 @@ void Checker::Impl::recognize(const Decoded& frame, Endpoint& endpoint) {
   if (endpoint.certain && sender != nullptr) sender->certain = true;
 }
 
-// A new Key may be a wrong one, or that of an endpoint opened anew: which, shows when the old one
-// comes back. False: the frame is not for the endpoint that is there now.
+// A new Key may be wrong, or the endpoint was opened again: if the old Key is used again later, the
+// new one was wrong. Returns false if the frame is not for the present endpoint.
 // protocol: 11.2
 bool Checker::Impl::check_endpoint_key(const Said& said, Endpoint& endpoint) {
   const auto key = said.h.d_key;
@@ -97,7 +97,7 @@ bool Checker::Impl::check_endpoint_key(const Said& said, Endpoint& endpoint) {
   endpoint.key_since = said.now;
   endpoint.key_frame = said.frame.number;
   endpoint.blocks = {};
-  if (endpoint.key_before) endpoint.sender = sender;  // that of an endpoint opened anew
+  if (endpoint.key_before) endpoint.sender = sender;  // the endpoint was opened again
   return true;
 }
 
@@ -111,7 +111,7 @@ void Checker::Impl::on_endpoint_data(const Said& said, Endpoint& endpoint) {
   if (!endpoint.sizes.allow(stu))
     return report(said, Rule::kStuLength, "an STU of the size that others had",
                   operation_text(said.frame));
-  if (guessed && endpoint.sizes.stu_known()) endpoint.blocks = {};  // they stood on a guess
+  if (guessed && endpoint.sizes.stu_known()) endpoint.blocks = {};  // based on a guessed STU size
   auto* sent = &sent_block(said, endpoint);
   if (sent->block.mx != h.mx)
     return once(sent->faulty, [&] {
@@ -126,7 +126,7 @@ void Checker::Impl::on_endpoint_data(const Said& said, Endpoint& endpoint) {
       return report(said, Rule::kStuPlace,
                     "a place that follows from STU " + std::to_string(before.number),
                     operation_text(said.frame));
-    endpoint.blocks = {};  // they stood on a guess
+    endpoint.blocks = {};  // based on guessed sizes
     sent = &sent_block(said, endpoint);
     sent->sent = said.now;
     sent->newest = stu;
@@ -140,7 +140,7 @@ void Checker::Impl::on_endpoint_data(const Said& said, Endpoint& endpoint) {
   });
 }
 
-// The Block that an STU belongs to, begun if it is new.
+// Returns the Block of an STU, and creates it if it is new.
 SentBlock& Checker::Impl::sent_block(const Said& said, Endpoint& endpoint) {
   const auto& h = said.h;
   auto* const known = endpoint.blocks.find(name_of(said));
@@ -159,7 +159,7 @@ SentBlock& Checker::Impl::sent_block(const Said& said, Endpoint& endpoint) {
     }
     fresh = fresh || rested;
   } else if (known != nullptr && between(known->sent, said.now) >= kNameRests) {
-    fresh = true;  // it is given up, or begins anew
+    fresh = true;  // the earlier Block was given up, or starts again
   }
   if (!fresh) return *known;
   SentBlock begun;

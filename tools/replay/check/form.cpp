@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Form: what is wrong with a frame by itself (docs/protocol.md, sections 2 to 4 and 12).
+// Checks the form of a single frame (docs/protocol.md, sections 2 to 4 and 12).
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/fields.h"
 #include "tools/replay/text.h"
@@ -13,7 +13,7 @@ struct FormRule {
   DropReason reason;
   Rule rule;
 };
-// Every reason of rule 12.2. An STU longer than a frame can be is an STU that is too long.
+// Every reason of rule 12.2. An STU that is longer than a frame can be counts as too long.
 constexpr std::array kFormRules{FormRule{DropReason::kTruncated, Rule::kTruncated},
                                 FormRule{DropReason::kBadSource, Rule::kBadSource},
                                 FormRule{DropReason::kUnknownOp, Rule::kOpCode},
@@ -66,7 +66,7 @@ void Checker::Impl::check_encapsulation(const Decoded& frame) {
            "802.3 + SNAP with " + std::to_string(length) + " bytes behind the header");
 }
 
-// A GET that is refused is the GET itself, sent back: what stood on it is its sender's.
+// A refusal of a GET is the GET itself, sent back with Reject. Its flags are those of the original.
 // protocol: 9.17
 std::uint16_t Checker::Impl::flags_sent_back(const Decoded& frame) {
   const auto& h = frame.frame.header;

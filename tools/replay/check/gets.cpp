@@ -84,7 +84,7 @@ void Checker::Impl::on_get_request(const Said& said) {
     report(said, Rule::kTooManyGets, "at most 64 outstanding", std::to_string(outstanding));
 }
 
-// A number that was skipped may still come, where the link reorders.
+// A number that was skipped may still arrive if the link reorders frames.
 // protocol: 9.16
 void Checker::Impl::note_g_num(const Said& said, Traffic& traffic) {
   const auto g_num = said.h.s_id;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a receiver lets be sent: CTS and MRA (docs/protocol.md, sections 7 and 9).
+// Grants of a receiver: CTS and MRA (docs/protocol.md, sections 7 and 9).
 #include "stp/wire/tiling.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
@@ -10,7 +10,7 @@ namespace {
 constexpr TraceTime kLeastDataTimeout = 1'000'000;  // protocol: 10.3
 constexpr std::uint32_t kMostPutBlocks = 1024;      // protocol: 7.13
 
-// Whether an R_id that is spoken of again means the Transfer that it meant before.
+// Whether a repeated R_id refers to the same Transfer as before.
 bool continues(const Landing& known, bool region, std::uint32_t i_id) {
   return known.region == region && known.i_id == i_id && !known.over;
 }
@@ -39,7 +39,7 @@ void Checker::Impl::on_region(const Said& said) {
            named_hex("R_Offset", h.offset));
   auto& landings = said.from.with_traffic().landings;
   if (auto* const known = landings.find(h.s_id)) {
-    if (continues(*known, true, h.d_id)) return;  // the answer once more
+    if (continues(*known, true, h.d_id)) return;  // a repeated answer
     if (!known->over)
       report(said, Rule::kIdInUse, "an R_id that is free", named_hex("R_id", h.s_id));
   }

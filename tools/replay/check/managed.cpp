@@ -25,7 +25,7 @@ Messages& messages_of(Side& side) {
   return *traffic.messages;
 }
 
-// What has a number, so that its repeats are known: an RTS or a Block.
+// Identifies the RTS or Block of a message number, so that repeats are recognized.
 std::uint64_t as_write(std::uint32_t i_id) {
   return i_id;
 }
@@ -33,7 +33,7 @@ std::uint64_t as_block(std::uint32_t b_num) {
   return std::uint64_t{1} << 32 | b_num;
 }
 
-// The beginning of a Block's bytes; empty: not in this frame.
+// Returns the beginning of a Block's bytes, or nothing if it is not in this frame.
 Bytes beginning(const Said& said, std::size_t length) {
   const auto& stu = said.frame.frame.stu;
   const bool there = said.h.param == 0 && !said.frame.cut && stu.size() >= length;
@@ -76,11 +76,11 @@ void Checker::Impl::check_write_window(const Said& said, Request& request) {
       report(said, Rule::kWriteWindow,
              "no Write, as that with " + named_hex("I_id", i_id) + " is open",
              std::to_string(request.begun - older.begun - 1) + " others since");
-    return;  // the oldest
+    return;  // only the oldest matters
   }
 }
 
-// A number that was passed over may still come, where the link reorders.
+// A number that was skipped may still arrive if the link reorders frames.
 // protocol: 9.21
 void Checker::Impl::note_message(const Said& said, std::uint32_t number, std::uint64_t what) {
   auto& messages = messages_of(said.from);
@@ -131,7 +131,7 @@ void Checker::Impl::check_managed_end(const Said& said) {
     report(said, Rule::kReceiveWait, "a message that waits for a receive", "none");
 }
 
-// Whether the peer has offered a message that was not granted, or put one that was not taken.
+// Whether the peer has offered a message that is not granted yet, or put one that is not taken yet.
 bool Checker::Impl::has_message_waiting(const Said& said) {
   if (messages_of(said.to).eager != messages_of(said.from).taken) return true;
   auto& landings = said.from.with_traffic().landings;
@@ -193,8 +193,8 @@ void Checker::Impl::on_managed_data(const Said& said, Landing& landing) {
            named_hex("Opaque", h.s_id));
 }
 
-// One in so many asks: of short ones that leave together, and of those that nobody waits for.
-// protocol: 9.27
+// At least one put in kAskOnce has Send_state. The others are short messages sent together, or
+// quiet puts. protocol: 9.27
 void Checker::Impl::on_managed_put(const Said& said, Landing& landing) {
   constexpr std::uint32_t kAskOnce = 32;
   const auto& h = said.h;

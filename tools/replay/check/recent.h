@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A map that keeps its newest entries only: what a follower remembers has to be bounded, however
-// long or hostile the file is.
+// A map that keeps only its newest entries. The checker's memory must be bounded, however long or
+// hostile a file is.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Recent {
     const auto at = index_.find(key);
     return at == index_.end() ? nullptr : &at->second->second;
   }
-  // Replaces what has that key.
+  // Replaces an entry with the same key.
   Value& put(const Key& key, Value value) {
     erase(key);
     if (order_.size() == kCapacity) {
@@ -35,7 +35,7 @@ class Recent {
     order_.erase(at->second);
     index_.erase(at);
   }
-  // Whether something had to make room: what is not here may have been.
+  // Whether entries have been dropped: a missing key may have been there.
   [[nodiscard]] bool forgot() const { return forgot_; }
   [[nodiscard]] bool empty() const { return order_.empty(); }
   [[nodiscard]] std::size_t size() const { return order_.size(); }

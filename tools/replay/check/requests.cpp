@@ -35,7 +35,7 @@ void Checker::Impl::on_request(const Said& said) {
       if (h.t_len() > read->t_len)
         report(said, Rule::kReadUnasked, "no more than T_len " + std::to_string(read->t_len),
                named("T_len", h.t_len()));
-      read->over = true;  // from here on the RTS speaks for it
+      read->over = true;  // the RTS replaces it
     }
   }
   Request made;
@@ -73,7 +73,7 @@ void Checker::Impl::on_answer(const Said& said) {
     report(said, Rule::kIdNone, "an R_id", "0xffffffff");
 }
 
-// Either side may end a Transfer: its sender names the other's R_id, its receiver the other's I_id.
+// Either side may end a Transfer: its sender names the peer's R_id, its receiver the peer's I_id.
 // protocol: 9.18, 9.20
 void Checker::Impl::on_end(const Said& said) {
   const auto& h = said.h;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every rule that `stp-replay check` judges by, in one table. Names are stable: scripts rely on
-// them. Sections are those of docs/protocol.md.
+// Every rule that `stp-replay check` checks, in one table. Names are stable, because scripts rely
+// on them. The sections are those of docs/protocol.md.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace stp::replay {
 
 // How a finding depends on what the capture holds.
-//   kSure  the frame is wrong whatever else was said
-//   kIfAll wrong unless the capture lacks a frame that explains it
-//   kNote  not a fault of the protocol's users: something to know about the capture
+//   kSure  the frame is wrong, whatever other frames there were
+//   kIfAll wrong, unless the capture lacks a frame that explains it
+//   kNote  not a violation of the protocol, but information about the capture
 // X(id, section, name, certainty, what a frame has to be like)
 // clang-format off
 #define STP_REPLAY_RULES(X)                                                                        \

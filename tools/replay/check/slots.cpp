@@ -9,11 +9,11 @@ namespace stp::replay {
 namespace {
 
 constexpr TraceTime kLeastTimeout = 200'000;
-// Of one that asks why nothing comes; of others it is 2 s, and a trace does not tell them apart.
-// protocol: 5.22
+// For an RS that asks about missing frames. For other RS it is 2 s, but a trace does not
+// distinguish them. protocol: 5.22
 constexpr TraceTime kAskPatience = 5'750'000'000;
 
-// Of a Transfer whose length is known.
+// The number of Blocks of a Transfer with known length.
 std::optional<std::uint64_t> number_of_blocks(const Landing& landing) {
   if (!landing.t_len || !landing.blocksize) return {};
   const auto rest = *landing.t_len & ((std::uint64_t{1} << *landing.blocksize) - 1);
@@ -82,7 +82,8 @@ void Checker::Impl::on_state_response(const Said& said) {
   if (h.has(wire::flag::kReject) || h.d_id == wire::kNoId) return;
   auto* const landing = said.from.with_traffic().landings.find(h.s_id);
   if (landing == nullptr) return;
-  // Only the answer to a later question must not say less: answers may overtake each other.
+  // B_seq must not decrease, but answers may overtake each other: only the answer to a later
+  // question is checked.
   const bool later = question != nullptr && question->asked > landing->b_seq_told;
   if (ahead_of(*landing, h.offset) < 0 && landing->b_seq_told != kNotYet && later)
     report(said, Rule::kRsrBSeqBack, "B_seq of at least " + std::to_string(landing->b_seq),
@@ -91,7 +92,8 @@ void Checker::Impl::on_state_response(const Said& said) {
   check_b_seq(said, *landing);
 }
 
-// A Block behind B_seq is complete; of another it can be so if all of it has been sent.
+// A Block before B_seq must be reported as complete. Another one may be complete only if all of it
+// has been sent.
 // protocol: 6.13
 void Checker::Impl::check_b_num(const Said& said, const Question& question, Landing& landing) {
   const auto& h = said.h;
@@ -107,7 +109,7 @@ void Checker::Impl::check_b_num(const Said& said, const Question& question, Land
          h.b_num == wire::kNoId ? "B_num none" : named("B_num", h.b_num));
 }
 
-// The managed layer asks about what does not get on, ever more seldom.
+// The managed layer asks about Transfers that make no progress, at growing intervals.
 // protocol: 10.16
 void Checker::Impl::count_question(const Said& said) {
   constexpr std::uint32_t kMost = 64;
@@ -128,8 +130,8 @@ void Checker::Impl::count_question(const Said& said) {
   });
 }
 
-// Each Block that B_seq passes must have been sent up to its Last. If it was, but some of its STUs
-// are not there, both sides know of frames that the capture does not have.
+// Each Block before B_seq must have been sent up to its Last. If its Last was seen but other STUs
+// were not, the capture lacks frames.
 // protocol: 9.6
 void Checker::Impl::check_b_seq(const Said& said, Landing& landing) {
   const auto b_seq = said.h.offset;
@@ -158,7 +160,7 @@ void Checker::Impl::check_b_seq(const Said& said, Landing& landing) {
                  std::to_string(*block->last + 1 - block->seen_count) +
                  " of its STUs are not in the capture");
     }
-    landing.blocks.erase(k);  // what comes of it from now on is a duplicate
+    landing.blocks.erase(k);  // all later frames of it are duplicates
   }
   landing.b_seq = b_seq;
   landing.b_seq_told = said.now;

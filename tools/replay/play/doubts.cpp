@@ -8,7 +8,7 @@ namespace {
 
 using wire::Op;
 
-// What a station says may have been on its way for so long when a capture sees it.
+// A station's frame may reach the capture this long after it was sent.
 constexpr std::int64_t kOnItsWay = 1'000'000;
 
 bool same_place(const wire::Header& a, const wire::Header& b) {
@@ -50,7 +50,7 @@ void Doubts::say(const Decoded& decoded, const Line& line) {
   const auto& h = decoded.frame.header;
   if (h.op() == Op::kClearToSend) doubt(other_offers_, {line, h.d_id}, decoded);
   if (h.op() == Op::kData) doubt(other_grants_, {line, h.d_id}, decoded);
-  // The id may be used for another Transfer from here on.
+  // From here on the id may belong to another Transfer.
   const bool over = h.op() == Op::kEndAck || h.has(wire::flag::kReject) ||
                     (h.op() == Op::kRequestStateResponse && h.offset != 0);
   if (over) offers_.erase({line, h.d_id});

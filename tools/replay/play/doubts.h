@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where a peer says two different things under one id, and the station speaks of it a moment later:
-// which of the two it had heard by then is not in the trace.
+// Finds Transfers for which a peer sent two different values under one id shortly before the
+// station sent a frame about it. The trace does not show which of the two the station had received
+// by then.
 #pragma once
 
 #include <map>
@@ -15,10 +16,10 @@ class Doubts {
  public:
   Doubts(const std::deque<Recorded>& trace, const MacAddr& station);
 
-  // Whether a frame of the station's, in the trace or live, is of such a Transfer.
+  // Whether a frame of the station, in the trace or live, belongs to such a Transfer.
   [[nodiscard]] bool concern(const wire::Frame& in_trace) const;
   [[nodiscard]] bool concern(const wire::Frame& live, const Renaming& names) const;
-  // In words; empty: there are none.
+  // A text about them, or an empty string if there are none.
   [[nodiscard]] std::string note() const;
 
  private:
@@ -27,7 +28,7 @@ class Doubts {
     std::int64_t time = 0;
     std::uint64_t frame = 0;
   };
-  // A Transfer by its R_id, which the station has given if it receives.
+  // A Transfer by its R_id, which the station has chosen if it receives.
   struct Transfer {
     Line line;
     bool receives = false;

@@ -28,7 +28,7 @@ GivenUp::GivenUp(const std::deque<Recorded>& trace, const MacAddr& station)
     auto& silence = silences.try_emplace(line, Silence{decoded.time, 0}).first->second;
     if (decoded.frame.src == station_) {
       silence.asked += own_question(h) ? 1 : 0;
-      // Whoever fails answers RD, and says nothing else.
+      // A side whose connection has failed only answers RD.
       if (h.op() != Op::kDisconnectAnswer) from_.erase(line);
     } else if (decoded.frame.dst == station_) {
       if (silence.asked >= kQuestions && decoded.time - silence.heard >= kLeastSilence)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections that the station has given up, as its peer was silent for too long. A Node in its
-// place asks by other clocks, so when it would have done so is not in the trace.
+// Finds connections that the station gave up because its peer was silent for too long. A Node in
+// its place has other timers, so the trace does not show when the Node would give up.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ class GivenUp {
  public:
   GivenUp(const std::deque<Recorded>& trace, const MacAddr& station);
 
-  // Whether the frame to the station at that place comes too late: the connection has failed.
+  // Whether the station ignores the frame at that place because the connection has failed.
   [[nodiscard]] bool ignores(std::size_t at) const;
   // Whether the connection of that frame fails in the end.
   [[nodiscard]] bool fails(std::size_t at) const {

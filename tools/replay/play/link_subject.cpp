@@ -14,7 +14,7 @@ namespace stp::replay {
 namespace {
 
 constexpr int kSnaplen = 66'000;
-// How long an answer to the frame before may take before the next frame of the trace goes.
+// The time for an answer to a frame before the next frame of the trace is sent.
 constexpr std::int64_t kLeastPause = 2'000'000;
 constexpr std::chrono::microseconds kNap(200);
 
@@ -56,7 +56,8 @@ std::unique_ptr<LinkSubject> LinkSubject::open(const std::string& link, const Ma
   return std::unique_ptr<LinkSubject>(new LinkSubject(file.release(), station, std::move(output)));
 }
 
-// Frames of the trace that follow each other faster than a peer can answer are given time.
+// Waits at least kLeastPause, because frames of the trace may follow each other faster than the
+// peer can answer.
 void LinkSubject::advance(std::int64_t now) {
   if (trace_start_ < 0) {
     trace_start_ = now;

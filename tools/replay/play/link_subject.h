@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A station on a real link, under a real clock.
+// A station on a real link, in real time.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace stp::replay {
 
 class LinkSubject final : public Subject {
  public:
-  // nullptr: `error` says why the interface cannot be used.
+  // Returns nullptr if the interface cannot be used: `error` says why.
   static std::unique_ptr<LinkSubject> open(const std::string& link, const MacAddr& station,
                                            Output output, std::string& error);
   [[nodiscard]] const std::string& error() const { return error_; }

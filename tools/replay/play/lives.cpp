@@ -9,21 +9,21 @@ namespace {
 
 using wire::Op;
 
-// A connection of the station's, from the frame that begins it to the last it has sent there.
+// A connection of the station, from its first frame to the last that the station has sent on it.
 struct Span {
   std::uint32_t key = 0;
   std::size_t begin = 0, last = 0;
   unsigned ends = 0;         // RD of the station
-  bool over = false;         // as the station knows
-  bool just_called = false;  // the last to come was a CA
+  bool over = false;         // for the station
+  bool just_called = false;  // the last received frame was a CA
 
   void sends(const wire::Header& h, std::size_t at);
   void receives(const wire::Header& h);
 };
 using Spans = std::map<std::uint16_t, Span>;  // the newest, by the station's Port
 
-// What a Node says without knowing of any connection changes nothing: DA, a refusal, and the RD
-// that answers the CA of a connection that nobody holds. protocol: 5.9, 5.12
+// Ignores what a Node also sends without a connection: DA, a refusal, and the RD that answers an
+// unexpected CA. protocol: 5.9, 5.12
 void Span::sends(const wire::Header& h, std::size_t at) {
   constexpr unsigned kTries = 8;
   const bool closes = h.op() == Op::kRequestDisconnect;
@@ -38,7 +38,7 @@ void Span::receives(const wire::Header& h) {
   over = over || h.op() == Op::kRequestDisconnect;
 }
 
-// The earliest place behind the last words of `old` where no connection of before says more.
+// Returns the earliest place after the last frame of `old` from which no earlier connection sends.
 std::size_t restart_behind(const Span& old, const Spans& spans, const std::vector<Span>& gone) {
   auto place = old.last + 1;
   const auto pass = [&](const Span& span) {
@@ -60,7 +60,7 @@ std::size_t restart_behind(const Span& old, const Spans& spans, const std::vecto
 std::vector<Life> lives_of(const std::deque<Recorded>& trace, const MacAddr& station) {
   std::vector<Life> lives{{0, trace.size()}};
   Spans spans;
-  std::vector<Span> gone;  // others had their Ports after them
+  std::vector<Span> gone;  // their Ports were reused by others
   for (std::size_t at = 0; at < trace.size(); ++at) {
     const auto& decoded = trace[at].decoded;
     if (!decoded.well_formed()) continue;

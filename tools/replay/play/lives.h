@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A station may be restarted in the middle of a trace, and knows nothing of before.
+// Finds restarts of a station in a trace. A restarted station knows nothing of earlier connections.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@ struct Life {
   std::size_t begin = 0, end = 0;
 };
 
-// One, unless the station gives a Port of a live connection to another.
+// Returns one Life, unless the station gives the Port of a live connection to another one.
 std::vector<Life> lives_of(const std::deque<Recorded>& trace, const MacAddr& station);
 
-// A copy of those frames.
+// Returns a copy of those frames.
 std::deque<Recorded> piece_of(const std::deque<Recorded>& trace, const Life& life);
 
 }  // namespace stp::replay

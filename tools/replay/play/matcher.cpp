@@ -12,10 +12,10 @@ namespace {
 using wire::Header;
 using wire::Op;
 
-// A partner is looked for no farther away than this.
+// The largest difference in time between two matching frames.
 constexpr std::int64_t kWindow = 2'000'000'000;
 
-// What the sender of this operation named by itself, and where it stands.
+// A value that the sender of an operation has chosen itself.
 struct NamedField {
   Name kind;
   std::uint32_t value;
@@ -23,7 +23,7 @@ struct NamedField {
 std::vector<NamedField> own_names(const Header& h) {
   std::vector<NamedField> names;
   const bool refusal = h.op() == Op::kConnectionAnswer && h.has(wire::flag::kReject);
-  if (!refusal) names.push_back({Name::kPort, h.s_port});  // a refusal has none to give
+  if (!refusal) names.push_back({Name::kPort, h.s_port});  // a refusal has no Port
   switch (h.op()) {
     case Op::kRequestConnection:
     case Op::kConnectionAnswer:
@@ -56,7 +56,7 @@ std::vector<NamedField> own_names(const Header& h) {
   return names;
 }
 
-// The header without what is a local choice.
+// The header without values that are local choices.
 Header neutral(Header h) {
   const auto names = own_names(h);
   h.cksum = 0;
@@ -66,7 +66,7 @@ Header neutral(Header h) {
     if (named.kind == Name::kMx) h.mx = 0;
     if (named.kind == Name::kSync) h.sync = 0;
   }
-  // How soon a user reads its queue is its own affair.
+  // The free Slots depend on when the user reads its queue.
   if (h.op() == Op::kRequestStateResponse) h.param = 0;
   return h;
 }
@@ -77,7 +77,7 @@ bool same_bytes(Bytes a, Bytes b) {
 
 using Translate = std::function<std::uint32_t(Name, std::uint32_t)>;
 
-// A frame under the live side's names: by it a repeat is known.
+// The frame with the live side's names. Repeats are recognized by it.
 std::vector<std::byte> under_live_names(const wire::Frame& frame, const Translate& live) {
   auto h = neutral(frame.header);
   for (const auto& named : own_names(frame.header)) {
@@ -99,7 +99,7 @@ std::vector<std::byte> live_bytes(const Decoded& live) {
 
 }  // namespace
 
-// Binds the names of both where they are the same frame.
+// If both are the same frame, binds their names to each other.
 bool Matcher::pair(const Decoded& in_trace, const Decoded& live) {
   const auto& a = in_trace.frame;
   const auto& b = live.frame;
@@ -110,7 +110,7 @@ bool Matcher::pair(const Decoded& in_trace, const Decoded& live) {
       (a.header.cksum == 0) != (b.header.cksum == 0))
     return false;
   const auto mine = own_names(a.header), theirs = own_names(b.header);
-  // A new connection may have the Port of one that is over; its Key tells the two apart.
+  // A new connection may reuse the Port of an earlier one. Its Key distinguishes the two.
   const bool begins =
       a.header.op() == Op::kRequestConnection || a.header.op() == Op::kConnectionAnswer;
   for (std::size_t i = 0; i < mine.size(); ++i)
@@ -130,7 +130,7 @@ void Matcher::expect(const Recorded& frame) {
     ++matched_;
     return;
   }
-  // Asked now, too: its names may stand for others in the end.
+  // Checked now and not only at the end, because names may be bound to others by then.
   if (!is_repeat(frame.decoded)) expected_.push_back(&frame);
 }
 
@@ -174,7 +174,7 @@ std::vector<Difference> Matcher::differences() {
   for (const auto* const frame : expected_) {
     const auto& wanted = frame->decoded.frame.header;
     Difference difference{frame->decoded.number, operation_text(frame->decoded), ""};
-    // The same operation of the same connection is what was sent instead.
+    // If the live side sent the same operation on the same connection, it was sent instead.
     const auto instead = std::ranges::find_if(live_, [&](const Live& live) {
       const auto& h = live.decoded.frame.header;
       return h.op() == wanted.op() && h.d_port == wanted.d_port &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Holds what the live side sends against what the trace shows.
+// Compares what the live side sends with what the trace shows.
 #pragma once
 
 #include <list>
@@ -13,8 +13,8 @@
 namespace stp::replay {
 
 struct Difference {
-  std::uint64_t frame = 0;     // of the trace; 0: the trace has none
-  std::string in_trace, live;  // either may be empty: nothing of the kind
+  std::uint64_t frame = 0;     // number in the trace, or 0 if the trace has no such frame
+  std::string in_trace, live;  // empty if that side has no such frame
 };
 
 class Matcher {
@@ -22,15 +22,15 @@ class Matcher {
   explicit Matcher(Renaming& names) : names_(names) {}
 
   void reach(std::uint64_t frame) { reached_ = frame; }  // how far the trace has been played
-  // The trace is over: what is still missing may come, what else comes is nobody's business.
+  // The trace is over: frames that are still missing may arrive, and all others are ignored.
   void trace_over() { over_ = true; }
-  void expect(const Recorded& frame);  // must stay where it is
-  void sent(const Recorded& frame);    // kept as a copy
-  // The peer has answered a Node's own RS of that Sync: no later one can be it.
+  void expect(const Recorded& frame);  // must stay valid at its address
+  void sent(const Recorded& frame);    // copied
+  // The peer has answered a Node's own RS with that Sync, so no later RS can match it.
   void question_over(std::uint32_t sync);
-  // What found no partner, in the order of the trace. Repeats of frames that did are no
-  // difference, for their number is the link's and the timers' doing; nor are a Node's own
-  // questions for Slots.
+  // The frames without a partner, in the order of the trace. Repeats of matched frames are not
+  // included, because their number depends on the link and on timers. A Node's own questions for
+  // Slots are not included either.
   std::vector<Difference> differences();
   [[nodiscard]] std::size_t matched() const { return matched_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the trace's users decided: to connect, to accept, to send, to close.
+// Makes the decisions of the trace's users: to connect, to accept, to send, to close.
 #include <utility>
 
 #include "tools/replay/play/node_subject.h"
@@ -9,7 +9,7 @@ namespace {
 
 using wire::Op;
 
-// Operations that no user asks for: the Node sends them by itself.
+// Operations that the Node sends by itself, without a user's request.
 bool is_nodes_own(const wire::Header& h) {
   return h.op() <= Op::kDisconnectComplete || h.op() == Op::kRequestStateResponse ||
          own_question(h) || (h.op() == Op::kGet && h.has(wire::flag::kReject));
@@ -44,7 +44,7 @@ bool NodeSubject::decide_now(std::size_t at) {
   return true;
 }
 
-// An RD of other names answers the CA of a connection that nobody holds: that is the Node's affair.
+// An RD with other names answers an unexpected CA. The Node sends that by itself.
 // protocol: 5.9, 5.32
 void NodeSubject::close(Vc& vc, const wire::Frame& rd) {
   VcInfo info{};
@@ -56,8 +56,8 @@ void NodeSubject::close(Vc& vc, const wire::Frame& rd) {
   pump();
 }
 
-// The close of a user whose peer has closed before is in no frame. It shows when an RD of other
-// names gets a DA made of its own fields. protocol: 5.12
+// If the peer closed first, no frame shows when the user closes. It must have closed if an RD with
+// other names is answered by a DA made of that RD's fields. protocol: 5.12
 void NodeSubject::forget_gone(std::size_t at) {
   const auto& h = trace_[at].decoded.frame.header;
   auto* const vc = vc_of(h.d_port);
@@ -71,7 +71,7 @@ void NodeSubject::forget_gone(std::size_t at) {
   pump();
 }
 
-// Where the user has a word in it, it is said when the trace shows the answer.
+// If the user decides about a connection, the decision is made when the trace shows the answer.
 void NodeSubject::welcome(std::size_t at) {
   const auto& frame = trace_[at].decoded.frame;
   for (auto& [port, vc] : vcs_) {
@@ -90,7 +90,7 @@ void NodeSubject::welcome(std::size_t at) {
 void NodeSubject::connect(std::size_t at) {
   const auto& frame = trace_[at].decoded.frame;
   const auto& h = frame.header;
-  if (names_.knows(Name::kKey, h.offset)) return;  // its repeats are the Node's own
+  if (names_.knows(Name::kKey, h.offset)) return;  // the Node repeats it by itself
   for (const auto& user : users_) {
     if (user->plan != plan_.asker(h.offset)) continue;
     auto* const channel = channel_of(*user);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Users' requests and memory, as the trace shows them.
+// The users' requests and memory, as the trace shows them.
 #include <algorithm>
 #include <bit>
 
@@ -18,7 +18,7 @@ void copy_payload(Bytes from, SendEntry& entry) {
 
 }  // namespace
 
-// The Mx for what a CTS, MRA or GET names. 0: the trace's user names what is not its own.
+// Returns the live Mx for the memory that a CTS, MRA or GET names, or 0 if it is not the user's.
 std::uint16_t NodeSubject::live_mx(Vc& vc, const wire::Header& h) {
   auto& user = *vc.user;
   const bool get = h.op() == Op::kGet;
@@ -33,7 +33,8 @@ std::uint16_t NodeSubject::live_mx(Vc& vc, const wire::Header& h) {
   return mx;
 }
 
-// A user may write to its memory before it grants it. A repeat grants nothing new.
+// A user may have written to its memory before a new grant, so its content is unknown again. A
+// repeated grant changes nothing.
 void NodeSubject::forget_bytes(Vc& vc, const wire::Header& grant) {
   auto same = grant;
   same.cksum = 0;
@@ -90,7 +91,8 @@ void NodeSubject::request(Vc& vc, std::size_t at) {
     trouble(at, "the Node does not send what breaks the protocol");
 }
 
-// A Block is one request, so its first STU stands for all. False: there is nothing to ask for.
+// Makes one request for a whole Block when its first STU is due. Returns false if there is none to
+// make.
 bool NodeSubject::fill_data(Vc& vc, std::size_t at, SendEntry& entry) {
   const auto& h = trace_[at].decoded.frame.header;
   const auto stus = plan_.request_at(at);
@@ -108,7 +110,7 @@ bool NodeSubject::fill_data(Vc& vc, std::size_t at, SendEntry& entry) {
   if (requested_.contains(at)) return false;
   const auto& last = trace_[stus.back()].decoded.frame;
   const auto from = Address::from_linear(user.sent, user.plan->config.bufsize);
-  // What stands on the Last belongs to the Block.
+  // The flags of the Last apply to the Block.
   entry.header.op_flags =
       h.op_flags | (last.header.op_flags & (wire::flag::kSendState | wire::flag::kInterrupt));
   entry.header.op_flags &= static_cast<std::uint16_t>(~(wire::flag::kLast | wire::flag::kAppend));
@@ -120,8 +122,8 @@ bool NodeSubject::fill_data(Vc& vc, std::size_t at, SendEntry& entry) {
   return true;
 }
 
-// What a Get reads is a user's affair, unless the trace itself has put it there: bytes that it has
-// not told yet are taken from the answer.
+// Prepares the memory that a Get reads. Bytes that no earlier frame of the trace has written are
+// taken from the answer.
 void NodeSubject::prepare_get(std::size_t at) {
   const auto& get = trace_[at].decoded.frame.header;
   auto* const vc = vc_of(get.d_port);

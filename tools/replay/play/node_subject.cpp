@@ -15,7 +15,7 @@ namespace {
 
 using wire::Op;
 
-// What one user of a trace may have, to grant and to send from.
+// The most memory of one user of a trace, for grants and for sending.
 constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 26;
 
 NodeConfig node_config(const MacAddr& station, const Plan& plan) {
@@ -28,7 +28,7 @@ NodeConfig node_config(const MacAddr& station, const Plan& plan) {
 
 }  // namespace
 
-// Mapped, not allocated: pages that no frame touches cost nothing, however much a trace asks for.
+// Uses mmap(), so that pages that no frame touches need no memory.
 PageMemory::PageMemory(std::size_t size) {
   auto* const pages =
       ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -126,7 +126,7 @@ std::byte* NodeSubject::channel_of(const User& user) {
 
 void NodeSubject::advance(std::int64_t now) {
   const auto trace_time = static_cast<Time>(std::max<std::int64_t>(now, 0));
-  // A clock that leaps over years would have the Node ask its peer every two seconds of them.
+  // Skips long gaps: otherwise the Node would ask its peer every two seconds of the gap.
   skipped_ = std::max(skipped_, trace_time - std::min(trace_time, now_ + kLongestGap));
   const auto until = std::max(now_, trace_time - std::min(trace_time, skipped_));
   while (node_.next_deadline() <= until) {
@@ -137,7 +137,7 @@ void NodeSubject::advance(std::int64_t now) {
   now_ = until;
 }
 
-// A listener answers as many RCs as it has channels for: it is given one just before an RC that the
+// A listener accepts as many RCs as it has channels. So it gets one just before each RC that the
 // trace's listener accepted.
 void NodeSubject::deliver(std::size_t at, Bytes frame) {
   const auto& h = trace_[at].decoded.frame.header;
@@ -151,7 +151,7 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
     if (h.op() == Op::kRequestConnection) welcome_by(h, plan_.welcome(at));
     if (asks_for_answer(h)) {
       prepare_get(at);
-      // Its answer may have waited for credit until the end.
+      // The station's answer may have waited for credit until the end of the trace.
       if (!plan_.is_answered_whole(at) && (plan_.is_given_up(at) || given_up_.fails(at)))
         unanswered_[{trace_[at].decoded.frame.src, h.s_port, h.d_id, h.s_id}] = at;
     }
@@ -163,7 +163,7 @@ void NodeSubject::deliver(std::size_t at, Bytes frame) {
   pump();
 }
 
-// One that refuses has stopped to listen.
+// A user that refuses stops listening.
 void NodeSubject::welcome_by(const wire::Header& rc, Welcome welcome) {
   for (const auto& user : users_) {
     if (user->plan->listens != rc.d_id || welcome == Welcome::kIgnore) continue;
@@ -177,7 +177,7 @@ void NodeSubject::welcome_by(const wire::Header& rc, Welcome welcome) {
   }
 }
 
-// Moves all that is due: frames out, headers to users who drop them, connections to accept.
+// Sends frames, takes headers from the channels and drops them, and accepts connections.
 void NodeSubject::pump() {
   Recorded sent;
   for (;;) {

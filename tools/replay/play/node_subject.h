@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A live Node, with users that decide what the trace's users decided.
+// A live Node whose users make the same decisions as the trace's users.
 #pragma once
 
 #include <set>
@@ -12,7 +12,7 @@
 
 namespace stp::replay {
 
-// Memory that a Node uses: zeroed, and aligned to a page.
+// Memory for a Node: zeroed and page-aligned.
 class PageMemory {
  public:
   PageMemory() = default;
@@ -32,9 +32,9 @@ class NodeSubject final : public Subject {
   NodeSubject(const std::deque<Recorded>& trace, const MacAddr& station, Renaming& names,
               Output output);
 
-  // What the Node would not do that the trace's users had it do, in words.
+  // Texts about requests of the trace's users that the Node refused.
   [[nodiscard]] const std::vector<std::string>& troubles() const { return troubles_; }
-  // What the trace cannot decide, in words.
+  // Texts about what the trace does not show.
   [[nodiscard]] std::vector<std::string> notes() const;
 
   [[nodiscard]] bool wants_credit() const override { return true; }
@@ -50,13 +50,13 @@ class NodeSubject final : public Subject {
    private:
     std::uint32_t state_ = 0x53545021;
   };
-  // Receive buffers that stand side by side, mapped as one.
+  // Adjacent receive buffers, mapped as one.
   struct Landing {
     std::uint64_t start = 0;  // linear address of the first byte
     RegionId region = kNoneId;
     PageMemory memory;
-    std::vector<bool> known;                    // bytes that the trace has told already
-    std::map<std::uint16_t, std::uint16_t> mx;  // by the trace's
+    std::vector<bool> known;                    // bytes whose value is known from the trace
+    std::map<std::uint16_t, std::uint16_t> mx;  // live Mx by the trace's Mx
   };
   struct User {
     std::shared_ptr<UserPlan> plan;
@@ -66,7 +66,7 @@ class NodeSubject final : public Subject {
     std::uint64_t sent = 0;
     bool listening = false;
 
-    // Where a linear address lies; nullptr: in no mapped buffer.
+    // The Landing of a linear address, or nullptr if it is in no mapped buffer.
     Landing* landing_of(std::uint64_t address);
   };
   struct Vc {
@@ -113,19 +113,19 @@ class NodeSubject final : public Subject {
   Node node_;
   static constexpr Time kLongestGap = 3600 * kSecond;
   Time now_ = 0;      // the Node's
-  Time skipped_ = 0;  // by which the trace's clock is ahead of it
+  Time skipped_ = 0;  // how far the trace's clock is ahead of now_
   std::vector<std::unique_ptr<User>> users_;
   std::vector<PageMemory> channels_;  // by cookie
   std::map<std::uint16_t, Vc> vcs_;   // by live Port
-  std::set<std::size_t> requested_;   // STUs that went with the first of their Block
+  std::set<std::size_t> requested_;   // STUs that were requested with the first of their Block
   std::vector<std::string> troubles_;
-  // GETs that the Node answers and the trace's station did not, by who asked, R_id and G_num.
+  // GETs that the Node answers and the trace's station did not, by requester, R_id and G_num.
   std::map<std::tuple<MacAddr, std::uint16_t, std::uint32_t, std::uint32_t>, std::size_t>
       unanswered_;
   std::vector<std::uint64_t> torn_;      // frames of Blocks that lack STUs
   std::vector<std::uint64_t> no_slot_;   // frames that found no Slot at the station
   std::vector<std::uint64_t> ignored_;   // frames of connections that the station has given up
-  std::map<std::size_t, bool> decided_;  // before the trace shows them, and whether they could be
+  std::map<std::size_t, bool> decided_;  // frames decided early, and whether that succeeded
 };
 
 }  // namespace stp::replay

@@ -18,15 +18,15 @@ EndpointConfig config_of(const wire::Header& h) {
   config.credits = kCredits;
   config.key = h.offset;
   config.checksum = h.cksum != 0;
-  config.keep_alive = false;  // a silent peer of the trace is not gone
+  config.keep_alive = false;  // a silent peer in the trace may still be there
   config.rx_bufx_count = ~std::uint32_t{0};
   return config;
 }
 
-// More than this a trace's grant need not be believed.
+// Limits the memory of one grant in a trace, which may be hostile.
 constexpr std::uint64_t kMostGranted = std::uint64_t{1} << 24;
 
-// What a station sends has been on its way for a while when a capture sees it.
+// A station's frame may reach the capture this long after it was sent.
 constexpr std::int64_t kOnItsWay = 1'000'000;
 
 }  // namespace
@@ -66,7 +66,7 @@ Plan::Plan(const std::deque<Recorded>& trace, const MacAddr& station)
     if (!trace_[at].decoded.well_formed()) continue;
     const auto& h = header(at);
     note_connection(at, open);
-    // An endpoint's Node answers nothing.
+    // The Node of a connectionless endpoint answers no GET.
     if (receives(at) && asks_for_answer(h) && !at_endpoint(at))
       gets_[{line(at), h.d_id, h.s_id}].push_back(at);
     if (sends(at)) note_request(at);
@@ -104,8 +104,8 @@ std::optional<std::uint16_t> Plan::vlan() const {
   return std::nullopt;
 }
 
-// RCs of the station make a user each; those to it, one for each UPort that was answered.
-// `open`: the RCs to it, by the asker's address and Key.
+// Creates a user for each RC of the station, and one for each UPort on which the station answered
+// an RC. `open`: the RCs to the station, by the requester's address and Key.
 void Plan::note_connection(std::size_t at, OpenRequests& open) {
   const auto& frame = trace_[at].decoded.frame;
   const auto& h = frame.header;
@@ -125,7 +125,7 @@ void Plan::note_connection(std::size_t at, OpenRequests& open) {
   const auto asked = open.find({frame.dst, h.d_key});
   if (asked == open.end()) return;
   peer_bufsizes_[line(at)] = header(asked->second).bufx;
-  // An option payload is a user's, so a refusal that has one is a user's decision, too.
+  // Only a user sends an option payload, so a refusal with one was a user's decision.
   // protocol: 5.28
   const bool decided = !frame.option.empty();
   const bool refused = h.has(wire::flag::kReject);
@@ -136,7 +136,7 @@ void Plan::note_connection(std::size_t at, OpenRequests& open) {
     user = std::make_shared<UserPlan>();
     user->config = refused ? EndpointConfig{} : config_of(h);
     user->config.inspect = decided;
-    user->config.key = 0;  // each of its connections has another
+    user->config.key = 0;  // each connection has a different Key
     user->listens = header(asked->second).d_id;
     users_.push_back(user);
   }
@@ -159,8 +159,8 @@ void Plan::note_request(std::size_t at) {
   user.grant(h.mx, start >> bufsize, ((end - 1) >> bufsize) + 1);
 }
 
-// A Transfer of the peer's may have the number of a region here, and a Block that of a Get: then
-// the place tells the two apart.
+// A Transfer of the peer may have the number of a region of the station, and a Block that of a Get.
+// The place in memory distinguishes them.
 std::optional<std::size_t> Plan::get_of(std::size_t at) const {
   const auto& h = header(at);
   const auto asked = gets_.find({line(at), h.d_id, h.b_num});
@@ -184,7 +184,7 @@ bool Plan::is_answer(std::size_t at, const wire::Header& h) const {
   return h.mx == get.mx && place >= start && place < start + granted_bytes(get);
 }
 
-// What a station has sent after an RD it had sent before the RD came.
+// Frames that the capture shows shortly after an RD to the station were sent before it arrived.
 // protocol: 5.17
 std::vector<std::size_t> Plan::on_its_way(std::size_t at) const {
   std::vector<std::size_t> frames;
@@ -212,7 +212,8 @@ bool Plan::is_answered(std::size_t at) const {
   return false;
 }
 
-// A patient peer asks again; one that takes it back, or whose connection ends, does not.
+// Whether the peer gives the GET up instead of repeating it: it cancels the GET, or the connection
+// ends.
 bool Plan::is_given_up(std::size_t get) const {
   constexpr std::int64_t kSoon = 1'000'000'000;
   const auto deadline = trace_[get].decoded.time + kSoon;
@@ -229,7 +230,7 @@ bool Plan::is_given_up(std::size_t get) const {
 bool Plan::is_torn(std::size_t at) const {
   const auto& first = header(at);
   if (const auto get = get_of(at)) return !is_answered_whole(*get);
-  // Where no CTS says how a Block begins, no user can name a part of it.
+  // Without a CTS for the Block no user can request a part of it.
   // protocol: 8.12
   if (at_endpoint(at) && first.param != 0) return true;
   std::uint32_t last = first.param, count = 0;
@@ -238,7 +239,7 @@ bool Plan::is_torn(std::size_t at) const {
     const bool same = sends(i) && h.op() == Op::kData && line(i) == line(at) &&
                       h.d_id == first.d_id && h.b_num == first.b_num;
     if (!same) continue;
-    if (i != at && h.param <= first.param) return true;  // it begins once more
+    if (i != at && h.param <= first.param) return true;  // the Block starts again
     last = std::max<std::uint32_t>(last, h.param);
     ++count;
     if (h.has(wire::flag::kLast)) return count != last - first.param + 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints without connections: their Ports, Keys and sizes, as far as a trace tells them.
+// Connectionless endpoints: their Ports, Keys and sizes, as far as a trace shows them.
 #include <algorithm>
 #include <bit>
 #include <set>
@@ -11,7 +11,7 @@ namespace {
 
 using wire::Op;
 
-// What no program at an endpoint has a use for.
+// Operations that connectionless endpoints do not use.
 bool is_scheduled(Op op) {
   return op <= Op::kDisconnectComplete || op == Op::kClearToSend ||
          op == Op::kMemoryRegionAvailable;
@@ -21,8 +21,9 @@ constexpr std::uint32_t kSlots = 4096;
 
 }  // namespace
 
-// A Port of the station that no RC or CA has named. Two senders show that it has no peer; one may
-// be the peer of a connection of before the trace, and is, if anything is granted on it.
+// Finds Ports of the station that no RC or CA has named. With two senders, a Port is
+// connectionless. With one sender, it may belong to a connection from before the trace, and does if
+// a scheduled operation uses it.
 void Plan::find_endpoints() {
   struct Seen {
     std::set<Line> lines;
@@ -59,7 +60,7 @@ void Plan::find_endpoints() {
   }
 }
 
-// Programs agree on sizes, so those of its own DATA are those of what it receives.
+// Programs agree on sizes, so the sizes of its own DATA are also those of the DATA it receives.
 // protocol: 11.8
 void Plan::learn_sizes(std::uint16_t port, UserPlan& user) const {
   EndpointSizes sizes;
@@ -79,7 +80,7 @@ void Plan::learn_sizes(std::uint16_t port, UserPlan& user) const {
   }
   const auto least = static_cast<unsigned>(std::bit_width(buffer_end - 1));
   user.config.max_stu = sizes.stu_log2();
-  // Two Blocks of one name may look like one, in smaller buffers than others show.
+  // Two Blocks with the same name may look like one Block with a smaller buffer size.
   user.config.bufsize = std::clamp(std::max(least, sizes.bufsize().value_or(sizes.stu_log2())),
                                    wire::kMinBufsize, wire::kMaxBufsize);
 }

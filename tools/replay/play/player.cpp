@@ -16,11 +16,11 @@ namespace {
 
 using wire::Op;
 
-// What the trace has last may take the live side a little longer.
+// Extra time for the live side at the end of the trace.
 constexpr std::int64_t kLastWords = 100'000'000;
 
-// When credit suffices, and when a Node asks for more, hangs on moments that no trace shows. What
-// it shows as sent had credit: so a Node is told of more Slots than it can use up.
+// A trace does not show exactly when credit sufficed or when a Node asked for more. Whatever the
+// trace shows as sent had credit, so the Node is given more Slots than it can use.
 void give_plenty(wire::Header& h) {
   constexpr std::uint16_t kPlenty = 0xffff;
   const bool announces = h.op() == Op::kRequestConnection || h.op() == Op::kConnectionAnswer ||
@@ -28,7 +28,7 @@ void give_plenty(wire::Header& h) {
   if (announces && !h.has(wire::flag::kReject)) h.param = kPlenty;
 }
 
-// The frame with the station's own names as the live side has drawn them.
+// The frame with the live side's values in place of the station's own names.
 std::vector<std::byte> translated(const Recorded& frame, const Renaming& names, bool plenty) {
   auto bytes = frame.bytes;
   if (!frame.decoded.has_header) return bytes;

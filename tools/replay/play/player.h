@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Plays a trace into a live Node, or against a live peer, in the place of one of its stations.
+// Plays a trace against a live Node or a live peer that takes the place of one of its stations.
 #pragma once
 
 #include "tools/replay/play/matcher.h"
@@ -10,7 +10,7 @@ namespace stp::replay {
 struct PlayResult {
   std::vector<Difference> differences;
   std::vector<std::string> troubles;  // what could not be played
-  std::vector<std::string> notes;     // what the trace cannot decide
+  std::vector<std::string> notes;     // what the trace does not show
   std::size_t delivered = 0, expected = 0, matched = 0;
 };
 
@@ -19,8 +19,8 @@ bool mentions(const std::deque<Recorded>& trace, const MacAddr& station);
 
 PlayResult play_node(const std::deque<Recorded>& trace, const MacAddr& station);
 
-// Over the interface `link`, to the station itself. Runs as long as the trace does. `error` is set
-// where the link cannot be used.
+// Plays to the station itself over the interface `link`, as long as the trace lasts. Sets `error`
+// if the link cannot be used.
 PlayResult play_link(const std::deque<Recorded>& trace, const MacAddr& station,
                      const std::string& link, std::string& error);
 

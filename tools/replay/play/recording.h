@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A whole trace in memory, as playing needs it: what comes later decides what a user is made to do.
+// A whole trace in memory. Playing needs it, because later frames determine what a user has to do.
 #pragma once
 
 #include <deque>
@@ -16,23 +16,23 @@ struct Recorded {
   Decoded decoded;  // points into `bytes`
 };
 
-// nullopt: `error` says why it cannot be played.
+// Returns nullopt if the trace cannot be played: `error` says why.
 std::optional<std::deque<Recorded>> record(Capture& capture, std::string& error);
 
-// An RS by which a Node asks about its credit, or whether its peer lives.
+// An RS with which a Node asks about its credit, or whether its peer is alive.
 // protocol: 6.10
 inline bool own_question(const wire::Header& h) {
   return h.op() == wire::Op::kRequestState && h.d_id == wire::kNoId && h.b_num == wire::kNoId;
 }
 
-// Both ends of a connection as one side names it: its own Port, the peer's address and Port.
+// A connection as one side identifies it: its own Port, the peer's address and Port.
 struct Line {
   std::uint16_t own = 0;
   MacAddr peer_mac;
   std::uint16_t peer = 0;
   friend auto operator<=>(const Line&, const Line&) = default;
 };
-// That of a frame of the station's, or to it.
+// The Line of a frame from or to the station.
 inline Line line_of(const Recorded& recorded, const MacAddr& station) {
   const auto& frame = recorded.decoded.frame;
   const auto& h = frame.header;

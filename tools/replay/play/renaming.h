@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Names that each implementation draws for itself: what the trace calls one and what the live side
-// calls the same. Consistent both ways: one name never stands for two.
+// Maps the names that each implementation chooses for itself, in the trace and on the live side.
+// The mapping is one to one.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class Name : std::uint8_t { kPort, kKey, kMx, kSync };
 
 class Renaming {
  public:
-  // Whether the two can be the same, with what is known already.
+  // Whether the two can be the same, according to what is already bound.
   [[nodiscard]] bool agree(Name kind, std::uint32_t in_trace, std::uint32_t live) const {
     const auto there = to_live_.find({kind, in_trace});
     const auto back = to_trace_.find({kind, live});
@@ -21,7 +21,7 @@ class Renaming {
     return there != to_live_.end() && there->second == live && back != to_trace_.end() &&
            back->second == in_trace;
   }
-  // What either stood for before is forgotten.
+  // Replaces earlier bindings of both.
   void bind(Name kind, std::uint32_t in_trace, std::uint32_t live) {
     if (const auto at = to_live_.find({kind, in_trace}); at != to_live_.end())
       to_trace_.erase({kind, at->second});
@@ -30,7 +30,8 @@ class Renaming {
     to_live_[{kind, in_trace}] = live;
     to_trace_[{kind, live}] = in_trace;
   }
-  // The name itself where none other is known; but never one that stands for something else.
+  // Returns the live name. If none is bound, returns the trace's name, or another if that one is
+  // bound to a different name.
   [[nodiscard]] std::uint32_t live(Name kind, std::uint32_t in_trace) const {
     const auto at = to_live_.find({kind, in_trace});
     if (at != to_live_.end()) return at->second;
@@ -39,7 +40,7 @@ class Renaming {
   [[nodiscard]] bool knows(Name kind, std::uint32_t in_trace) const {
     return to_live_.contains({kind, in_trace});
   }
-  // Whether a live name is known to stand for one of the trace.
+  // Whether a live name is bound to one of the trace.
   [[nodiscard]] bool stands(Name kind, std::uint32_t live) const {
     return to_trace_.contains({kind, live});
   }

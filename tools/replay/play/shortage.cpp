@@ -9,7 +9,7 @@ namespace {
 using wire::Op;
 namespace flag = wire::flag;
 
-// What the station made of a frame shows soon, or not at all.
+// The station's reaction to a frame follows within this time.
 constexpr std::int64_t kSoon = 2'000'000'000;
 constexpr std::size_t kFarthest = 10'000;  // frames
 
@@ -31,7 +31,7 @@ Shortage::Shortage(const std::deque<Recorded>& trace, const MacAddr& station)
   }
 }
 
-// A repeated CA begins nothing.
+// A repeated CA changes nothing.
 // protocol: 6.1
 void Shortage::begin(const Line& line, std::uint32_t key, std::uint32_t slots) {
   auto& use = uses_[line];
@@ -48,7 +48,7 @@ void Shortage::say(std::size_t at) {
   if (h.op() == Op::kConnectionAnswer && !h.has(flag::kReject)) begin(line, h.offset, h.param);
   const auto use = uses_.find(line);
   if (h.op() != Op::kRequestStateResponse || use == uses_.end()) return;
-  // What it told it knew when the question came, not when its answer was on the link.
+  // The count in the answer is from the time of the question, not of the answer.
   // protocol: 6.5
   const auto asked = use->second.asked.find(h.sync);
   if (asked != use->second.asked.end())
@@ -103,8 +103,8 @@ bool Shortage::answered(std::size_t at, std::uint32_t sync) const {
          trace_[*next].decoded.time - trace_[at].decoded.time <= kSoon;
 }
 
-// Whether the station has the Block that the frame at that place completes: it answers Send_state
-// at once, and tells who asks later how far it is.
+// Whether the station has taken the Block that the frame at that place completes. Its RSR shows it:
+// it answers Send_state at once, and later questions with its progress.
 // protocol: 6.13, 6.15
 bool Shortage::taken(std::size_t at, const Block& block) const {
   const auto& stu = header(at);

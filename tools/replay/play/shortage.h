@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operations that found no free Slot at the station. How soon its users read their queues is in no
-// frame, so a Node in its place, whose users read at once, would take them.
+// Finds operations that the station dropped because it had no free Slot. A trace does not show when
+// its users read their queues. A Node in its place, whose users read at once, would accept these
+// operations.
 #pragma once
 
 #include <map>
@@ -15,8 +16,9 @@ class Shortage {
  public:
   Shortage(const std::deque<Recorded>& trace, const MacAddr& station);
 
-  // Whether the frame at that place was dropped for want of a Slot: its sender has used up all that
-  // the station told of, and what the station says later shows that it did not take it.
+  // Whether the frame at that place was dropped because no Slot was free: its sender has used all
+  // Slots that the station announced, and a later frame of the station shows that it did not take
+  // it.
   [[nodiscard]] bool drops(std::size_t at) const { return dropped_.contains(at); }
 
  private:
@@ -29,7 +31,7 @@ class Shortage {
     [[nodiscard]] bool whole() const { return last && stus.size() == *last + std::size_t{1}; }
   };
   using BlockName = std::pair<std::uint32_t, std::uint32_t>;  // R_id, B_num
-  // What the peer of one connection has used up, and what it may by the answers of the station.
+  // The Slots that the peer of one connection has used, and its limit from the station's answers.
   struct Use {
     std::uint32_t key = 0;  // of the side that has answered the RC
     std::uint64_t used = 0, limit = 0;
@@ -49,7 +51,7 @@ class Shortage {
 
   const std::deque<Recorded>& trace_;
   MacAddr station_;
-  // Where its RSR of one Sync stand.
+  // Places of its RSR, by Sync.
   std::map<std::pair<Line, std::uint32_t>, std::vector<std::size_t>> answers_;
   std::map<std::uint16_t, std::uint32_t> asking_;  // Slots of the station's RC, by its Port
   std::map<Line, Use> uses_;

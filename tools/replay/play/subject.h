@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who is put in the place of a station of a trace: a Node, or a peer on a real link.
+// What takes the place of a station of a trace: a Node, or a peer on a real link.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,19 @@ namespace stp::replay {
 
 class Subject {
  public:
-  // What it sends, as it sends it.
+  // Called with each frame that it sends.
   using Output = std::function<void(const Recorded&)>;
   virtual ~Subject() = default;
 
-  // Whether it may be told of Slots that no peer has.
+  // Whether it may be given more Slots than the peer of the trace has.
   [[nodiscard]] virtual bool wants_credit() const = 0;
 
-  // Lets the trace's clock run to `now`.
+  // Advances the trace's clock to `now`.
   virtual void advance(std::int64_t now) = 0;
-  // A frame for it, in the subject's names. `at`: its place in the trace.
+  // Delivers a frame, which has the subject's names. `at`: its place in the trace.
   virtual void deliver(std::size_t at, Bytes frame) = 0;
-  // The trace shows the station sending frame `at`: its user decided so, if a user does. False: the
-  // subject cannot be made to.
+  // The trace shows that the station sends frame `at`. If that was a user's decision, makes the
+  // same decision. Returns false if the subject cannot do it.
   virtual bool decide(std::size_t at) = 0;
 };
 
