@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Completion for all programs. Options, their values and subcommands are read from --help, which
-# alone knows what a program can do. Needs nothing but bash.
+# Completion for all programs. Reads options, their values and subcommands from --help, so that they
+# are in one place. Needs only bash.
 
 # _stp_option_names < HELP
 _stp_option_names() {
@@ -13,8 +13,8 @@ _stp_subcommands() {
   sed -nE '/^Subcommands:/,/^$/s/^  ([a-z][a-z-]*).*/\1/p'
 }
 
-# _stp_read_help PROGRAM WORD...: --help of the innermost subcommand among the words goes to `inner`,
-# and that of all on the way to `help`: their options may stand behind it, too.
+# _stp_read_help PROGRAM WORD...: puts --help of the innermost subcommand among the words into `inner`,
+# and --help of all levels into `help`, because their options may also follow the subcommand.
 _stp_read_help() {
   local command=("$1") word
   inner=$("$1" --help 2>/dev/null)
@@ -28,7 +28,7 @@ _stp_read_help() {
   done
 }
 
-# _stp_type OPTION < HELP: what --help says that follows it, if anything does.
+# _stp_type OPTION < HELP: the type of the option's value, if it has one.
 _stp_type() {
   sed -nE "s/^ +(-[a-zA-Z0-9],)?$1 ([^ ]+).*/\2/p" | grep -vE '^(Needs|Excludes):$'
 }
@@ -43,7 +43,7 @@ _stp_links() {
   esac
 }
 
-# _stp_values PROGRAM OPTION TYPE CURRENT: what may follow OPTION.
+# _stp_values PROGRAM OPTION TYPE CURRENT: the values that may follow OPTION.
 _stp_values() {
   case $2:$3 in
     --link:*) _stp_links "$4" ;;
@@ -83,7 +83,7 @@ _stp() {
   done <<<"$candidates"
   if [[ ${COMPREPLY[*]} == *: ]]; then compopt -o nospace 2>/dev/null; fi
   if [[ -e ${COMPREPLY[0]-} ]]; then compopt -o filenames 2>/dev/null; fi
-  # For readline a colon begins a word of its own.
+  # Readline treats a colon as the beginning of a new word.
   if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then
     COMPREPLY=("${COMPREPLY[@]#"${current%:*}:"}")
   fi

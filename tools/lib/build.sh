@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# From a bare machine to a build: packages, configuration, compilation. Sourced, never run.
+# Builds the project on any machine: packages, configuration, compilation. Sourced, never run.
 
 packages=(g++ cmake ninja-build pkg-config libdpdk-dev libpcap-dev libgtest-dev libcli11-dev libboost-dev
   libxxhash-dev scdoc iproute2 nftables procps util-linux)
@@ -13,7 +13,7 @@ missing_packages() {
   done
 }
 
-# Without a password, or with somebody there to type it.
+# Whether sudo works: without a password, or at a terminal where one can be typed.
 may_sudo() { command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }
 
 # apt_install PREFIX... -- PACKAGE...: PREFIX runs a command as root.
@@ -47,7 +47,7 @@ install_packages() {
   exit 1
 }
 
-# Clones of the project have the same things to compile.
+# Clones of the project share the compiler cache.
 use_ccache() {
   command -v ccache >/dev/null || return 0
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
@@ -60,8 +60,8 @@ build_directory_of() {
   esac
 }
 
-# The presets use Ninja. A directory that was configured by hand for another generator keeps it: CMake
-# does not change it.
+# The presets use Ninja. CMake cannot change the generator of a directory that was configured for
+# another one, so that directory keeps it.
 generator_of() { sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$1/CMakeCache.txt" 2>/dev/null; }
 
 # configure PRESET [CMAKE-OPTION...]

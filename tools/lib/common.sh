@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# What the scripts share: messages, a private temporary directory, and the promise that all they
-# started has ended when they end. Sourced, never run.
+# Shared by the scripts: messages, a private temporary directory, and background processes that end
+# with the script. Sourced, never run.
 
 say() { printf '%s: %s\n' "${program:?}" "$*" >&2; }
 fail() {
@@ -9,8 +9,8 @@ fail() {
   exit 1
 }
 
-# Pids of what start() began. A process leads a session of its own, so that whatever it started in
-# turn ends with it.
+# Pids of the processes that start() began. Each leads its own session, so that its children end
+# with it.
 started=()
 work=
 
@@ -43,7 +43,7 @@ start() {
 
 session_of() { ps -o pid= -s "$1" 2>/dev/null | tr -d ' '; } # ps pads short ones
 
-# Ends a process that start() began, and what it started: politely for five seconds, then for sure.
+# Ends a process that start() began, and its children: with SIGTERM, after five seconds with SIGKILL.
 stop() {
   local pid=$1 tries=50
   # shellcheck disable=SC2046
@@ -55,7 +55,7 @@ stop() {
   return 0
 }
 
-# No warning, no chance to clean up.
+# Kills a process without giving it a chance to clean up.
 kill_at_once() {
   kill -KILL "$1" 2>/dev/null
   wait "$1" 2>/dev/null

@@ -67,8 +67,8 @@ await_receiver() {
   }
 }
 
-# send_from SIDE SECONDS ARGUMENT...: stp-send, bounded in time. It runs beside the script, which
-# so still hears signals.
+# send_from SIDE SECONDS ARGUMENT...: stp-send with a time limit. It runs in the background, so that
+# the script still handles signals.
 send_from() {
   local side=$1 seconds=$2
   shift 2

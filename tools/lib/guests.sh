@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# What the virtual machines of tests/nic need. Whoever cannot have it does without those tests, which
-# say so. Sourced after build.sh.
+# Installs what the virtual machines of tests/nic need. Where that is not possible, those tests are
+# skipped with a reason. Sourced after build.sh.
 
 guest_packages=(qemu-system-x86 busybox-static cpio kmod)
-# Of a kernel's modules: the file system of the machine outside, and NICs under DPDK.
+# Files of a kernel package: the kernel and its modules for the host's file system and for NICs under
+# DPDK.
 guest_files=('*/boot/vmlinuz-*' '*/modules.*' '*/kernel/drivers/uio/*' '*/kernel/drivers/vfio/*'
   '*/kernel/drivers/virtio/*' '*/kernel/fs/9p/*' '*/kernel/fs/netfs/*' '*/kernel/fs/fscache/*'
   '*/kernel/net/9p/*' '*/kernel/virt/lib/*')
 
-# prepare_guests BUILD: the packages, and a kernel in BUILD/guest-kernel. Nothing that this machine
-# boots from is touched.
+# prepare_guests BUILD: installs the packages and unpacks a kernel to BUILD/guest-kernel. Does not
+# change how this machine boots.
 prepare_guests() {
   local missing
   [ "$(uname -m)" = x86_64 ] && command -v dpkg-query >/dev/null || return 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Network namespaces of our own. Each is held open by a process that start() began and has no name,
-# so that it ends with the script, interfaces and all. Needs root, or `unshare -rn`.
+# Private network namespaces. A process of start() holds each of them open. They have no name, so they
+# and their interfaces end with the script. Needs root, or `unshare -rn`.
 # Sourced after common.sh.
 
 can_make_namespaces() { unshare -n true 2>/dev/null; }
@@ -63,7 +63,8 @@ NFT
   done
 }
 
-# double_by_bridge HOLDER-BRIDGE PERCENT: of the frames that this bridge does not drop.
+# double_by_bridge HOLDER-BRIDGE PERCENT: duplicates that share of the frames that the bridge does not
+# drop.
 double_by_bridge() {
   local side
   for side in 1 2; do
@@ -72,7 +73,7 @@ double_by_bridge() {
   done
 }
 
-# Frames that the bridge has dropped, and doubled.
+# Counts the frames that the bridge has dropped or duplicated.
 dropped_by_bridge() { counted_by_bridge "$1" drop; }
 doubled_by_bridge() { counted_by_bridge "$1" dup; }
 counted_by_bridge() { # HOLDER-BRIDGE VERDICT

@@ -20,18 +20,18 @@ class Parser {
   Parser() : app_("Measures what Scheduled Transfers cost on a link.", "stp-perf") {
     app_.set_version_flag("--version", std::string(st_version()));
     app_.add_option("--link", options_.setup.link,
-                    "Any link, as for STP_LINK, of which it is the default")
+                    "The link, in the syntax of STP_LINK, whose value is the default")
         ->type_name("LINK");
     app_.add_option("--buffer", options_.setup.buffer_log2,
                     "Buffers of 2^N bytes: 13 for STUs of 8 KiB (MTU 9000)")
         ->type_name("N")
         ->check(CLI::Range(12, 24));
-    app_.add_option("--cpu", cpu_, "Stay on this CPU")->type_name("N");
+    app_.add_option("--cpu", cpu_, "Run on this CPU only")->type_name("N");
     app_.add_flag("--json", options_.json, "One line of JSON instead of text");
-    app_.add_flag("-q,--quiet", options_.pace.quiet, "Say nothing of progress");
+    app_.add_flag("-q,--quiet", options_.pace.quiet, "Print no progress");
     app_.footer(
         "Without HOST:PORT, client and server are two threads of one program, as loop needs it.\n"
-        "Exit status: 0; 1 when it could not be measured; 2 for a wrong command line.");
+        "Exit status: 0 for success, 1 if the measurement failed, 2 for a wrong command line.");
     app_.require_subcommand(1);
     add_server();
     add_latency();
@@ -64,10 +64,10 @@ class Parser {
     return sub;
   }
   void add_pace(CLI::App* sub) {
-    sub->add_option("--seconds", seconds_, "To measure for")
+    sub->add_option("--seconds", seconds_, "Seconds to measure")
         ->check(CLI::Range(0.001, kLongest))
         ->capture_default_str();
-    sub->add_option("--warm-up", warm_up_, "Seconds to run before")
+    sub->add_option("--warm-up", warm_up_, "Seconds to run before the measurement")
         ->check(CLI::Range(0.0, kLongest))
         ->capture_default_str();
   }
@@ -77,7 +77,7 @@ class Parser {
   void add_test(CLI::App* sub, const char* operations, const char* normally) {
     sub->add_option("peer", options_.peer, "HOST:PORT of an stp-perf server")
         ->type_name("HOST:PORT");
-    add_size(sub, "Of each operation; K, M and G allowed");
+    add_size(sub, "Bytes of each operation; K, M and G are allowed");
     sub->add_option("--op", operation_, std::string("Operation [") + normally + ']')
         ->type_name(operations);
     sub->add_flag("--sleep", options_.plan.sleeps, "Wait in the kernel, not in a loop");
@@ -85,14 +85,14 @@ class Parser {
   }
   void add_streams(CLI::App* sub) {
     sub->add_option("--window", window_, "Operations outstanding on each connection");
-    sub->add_option("--connections", options_.plan.connections, "That carry them")
+    sub->add_option("--connections", options_.plan.connections, "Number of connections")
         ->capture_default_str();
     sub->add_flag("--bidirectional", options_.plan.bidirectional, "The server sends as well");
   }
 
   void add_server() {
     auto* const sub = command("server", "Do what clients ask for, until Ctrl-C", Command::kServer);
-    sub->add_option("--port", options_.port, "To listen on; level0 uses the next one, too")
+    sub->add_option("--port", options_.port, "Port to listen on; level0 also uses the next one")
         ->capture_default_str();
     sub->add_flag("--once", options_.once, "End after the first client");
   }
@@ -113,16 +113,16 @@ class Parser {
   }
   void add_raw() {
     auto* const sub = command("raw", "Bare frames on the same link", Command::kRaw);
-    sub->add_flag("--serve", options_.serve, "Be the other side, until Ctrl-C");
+    sub->add_flag("--serve", options_.serve, "Serve the other side until Ctrl-C");
     sub->add_flag("--one-way", options_.one_way, "Bandwidth instead of round trips");
-    add_size(sub, "Of a frame, less its Ethernet header: 46 to the MTU");
+    add_size(sub, "Bytes of a frame without its Ethernet header: 46 to the MTU");
     add_pace(sub);
   }
   void add_memcpy() {
     auto* const sub = command("memcpy", "Copies of the same size", Command::kMemcpy);
-    add_size(sub, "Of each copy; K, M and G allowed");
+    add_size(sub, "Bytes of each copy; K, M and G are allowed");
     sub->add_option("--working-set", options_.working_set,
-                    "Bytes to go through, on each side, before coming back")
+                    "Size of the source and of the destination, copied in turn")
         ->transform(kSize)
         ->type_name("BYTES");
     add_pace(sub);

@@ -114,24 +114,24 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Receives files over Scheduled Transfers from stp-send.", "stp-recv");
   app.add_option("--listen", options.listen, "Port to listen on, as :3000")->required();
-  app.add_option("--out", options.directory, "Directory for what arrives; - is standard output")
+  app.add_option("--out", options.directory, "Directory for the files; - is standard output")
       ->required();
   app.add_option(
       "--link", options.link,
       "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE, loop);\n"
       "default: STP_LINK");
   app.add_option("--idle-timeout", options.idle_seconds,
-                 "Seconds after which a sender that is silent loses its connection; default: 60")
+                 "Seconds after which a silent sender is disconnected; default: 60")
       ->check(CLI::Range(1, 86'400));
   app.add_option("--per-peer", options.per_peer,
-                 "Senders of one host at once, 16 in all; default: 8")
+                 "Senders of one host at the same time, of 16 in all; default: 8")
       ->check(CLI::Range(1, 16));
   app.add_option("--retry", options.retry,
-                 "Seconds for which a link that is missing or was lost is waited for; default:\n"
-                 "not at the start, later without end, with --once not at all")
+                 "Seconds to wait for a link that is missing or lost; default: at the start not\n"
+                 "at all, later for ever, with --once never")
       ->check(CLI::Range(0, 31'536'000));
   app.add_flag("--once", options.once, "End after the first sender");
-  app.add_flag("-q,--quiet", options.quiet, "Say nothing but errors");
+  app.add_flag("-q,--quiet", options.quiet, "Print only errors");
   app.set_version_flag("--version", std::string(st_version()));
   CLI11_PARSE(app, argc, argv);
 

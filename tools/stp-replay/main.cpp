@@ -22,23 +22,23 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
 
   auto* const decode = app.add_subcommand("decode", "Print each frame");
-  auto* const check = app.add_subcommand("check", "Judge each frame by the rules of the protocol");
+  auto* const check =
+      app.add_subcommand("check", "Check each frame against the rules of the protocol");
   check->add_flag("--lossy", options.check.lossy,
-                  "The capture lacks frames: what a missing one could explain is only a note");
-  check->add_flag(
-      "--endpoints", options.check.endpoints,
-      "Ports whose connection is not in the capture are endpoints without connections,\n"
-      "not connections of before it");
+                  "The capture lacks frames: faults that a missing frame explains become notes");
+  check->add_flag("--endpoints", options.check.endpoints,
+                  "Ports without a connection in the capture are connectionless endpoints, not\n"
+                  "connections from before the capture");
   check->add_option(
       "--at", options.station,
-      "The MAC address of the station at which the capture was made: what others send\n"
-      "may have been lost, doubled or delayed on the way there");
+      "The MAC address of the station at which the capture was made: frames of others\n"
+      "may have been lost, duplicated or delayed on the way there");
   auto* const play = app.add_subcommand(
       "play", "Put a live Node, or a peer on a link, in the place of one station of the trace");
   play->add_option("--as", options.station, "The station's MAC address")->required();
   play->add_option("--link", options.link,
                    "Play to that station over this Ethernet interface, instead of to a Node");
-  auto* const rules = app.add_subcommand("rules", "List the rules that check judges by");
+  auto* const rules = app.add_subcommand("rules", "List the rules that check uses");
   rules->add_flag("--json", options.json, "One JSON object a line");
   for (auto* const command : {decode, check, play}) {
     command->add_option("FILE", options.file, "The capture")->required();

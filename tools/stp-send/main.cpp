@@ -46,24 +46,23 @@ int main(int argc, char** argv) {
       ->required()
       ->expected(2, -1);
   app.add_flag("-r,--recursive", sending.trees,
-               "Send directories with all that they hold: names, permissions, times, symbolic\n"
-               "links");
+               "Send directories with their content: names, permissions, times, symbolic links");
   app.add_flag("-c,--checksum", sending.checksum,
-               "Compare the content of what the receiver has, not its size and time alone");
+               "Compare the content of existing files, not only their size and time");
   app.add_option("--exclude", sending.exclude,
-                 "With -r: leave out what matches this pattern of a shell; may be repeated")
+                 "With -r: skip names that match this shell pattern; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--name", sending.stream_name,
-                 "Name that standard input gets there; default: stdin");
+                 "File name for standard input at the receiver; default: stdin");
   app.add_option("--bwlimit", limit, "Bytes per second at most, as 500K, 20M or 1G");
   app.add_option("--retry", retry,
-                 "Seconds without progress for which a lost link or receiver is tried again")
+                 "Seconds without progress during which a lost link or receiver is tried again")
       ->check(CLI::Range(0, 31'536'000));
   app.add_option(
       "--link", link,
       "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE, loop);\n"
       "default: STP_LINK");
-  app.add_flag("-q,--quiet", quiet, "Say nothing but errors");
+  app.add_flag("-q,--quiet", quiet, "Print only errors");
   app.set_version_flag("--version", std::string(st_version()));
   CLI11_PARSE(app, argc, argv);
 

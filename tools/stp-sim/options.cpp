@@ -29,11 +29,11 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   std::string seeds;
   CLI::App app("Plays the protocol over simulated links that do their worst, by seed.", "stp-sim");
   app.set_version_flag("--version", "stp-sim " STP_VERSION);
-  auto* const seed = app.add_option("--seed", options.seed, "Play this one run, always the same");
+  auto* const seed = app.add_option("--seed", options.seed, "Play the run of this seed");
   auto* const many =
       app.add_option("--seeds", seeds, "Play many runs: FIRST..LAST")
           ->check([&](const std::string& text) { return parse_range(text, options); });
-  app.add_option("--profile", options.profile, "What goes wrong: see --list; or all")
+  app.add_option("--profile", options.profile, "The kind of faults: see --list; or all")
       ->capture_default_str();
   app.add_option("--jobs", options.jobs, "Runs at the same time")
       ->check(CLI::Range(1, 256))
@@ -43,17 +43,17 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       app.add_option("--pcapng", options.pcapng, "Write all frames of the run to this file")
           ->needs(seed);
   app.add_option("--pcapng-host", options.pcapng_host,
-                 "Only those that host N (02:00:00:00:00:N) sends, and that reach it")
+                 "Only frames that host N (02:00:00:00:00:N) sends or receives")
       ->check(CLI::Range(1, 255))
       ->needs(pcapng);
-  auto* const list = app.add_flag("--list", options.list, "Name the profiles");
+  auto* const list = app.add_flag("--list", options.list, "List the profiles");
   auto* const incast = app.add_option("--incast", options.incast,
-                                      "So many senders to one receiver, with and without pacing")
+                                      "This many senders to one receiver, with and without pacing")
                            ->check(CLI::Range(1, 4096));
   auto* const overhead = app.add_flag("--overhead", options.overhead,
-                                      "What a lossy link costs one long write; --seed as well");
+                                      "Cost of a lossy link for one long write; also takes --seed");
   auto* const soak = app.add_option("--soak", options.soak,
-                                    "So many hours of connections that come and go; --seed as well")
+                                    "Open and close connections for N hours; also takes --seed")
                          ->check(CLI::Range(1, 96));
   seed->excludes(many)->excludes(list)->excludes(incast);
   many->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);

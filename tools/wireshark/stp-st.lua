@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Wireshark dissector of the Scheduled Transfer Protocol: EtherType 0x8181, Ethernet II and 802.3
--- with SNAP. Wireshark itself takes that type for spanning tree, which it calls stp: so this is stp-st.
--- The Debian package puts it where Wireshark finds it. From the sources:
+-- with SNAP. Wireshark uses the name stp for the spanning tree protocol, so this protocol is stp-st.
+-- The Debian package installs it where Wireshark finds it. From the sources:
 --   once:     tshark -X lua_script:tools/wireshark/stp-st.lua -r FILE
 --   for good: copy it to ~/.local/lib/wireshark/plugins/ (Help > About > Folders)
 -- The colours: View > Coloring Rules > Import, the file colorfilters beside this one.
 
--- Wireshark may have loaded it already, from another folder.
+-- Wireshark may have loaded it already from another folder.
 local known, there = pcall(Dissector.get, "stp-st")
 if known and there then return end
 
@@ -14,7 +14,7 @@ local stp = Proto("stp-st", "Scheduled Transfer Protocol")
 local NONE = 0xffffffff
 local HEADER, OPTION, APPEND = 40, 32, 64
 
--- What each operation calls its words: { name, words of the header, base }. docs/protocol.md, section 3.
+-- The fields of each operation: { name, words of the header, base }. docs/protocol.md, section 3.
 local PARAM, MX, BUFX, OFFSET, SYNC, B_NUM, D_ID, S_ID = 2, 14, 16, 20, 24, 28, 32, 36
 -- Made by stp-dissector-table from stp/wire/operations.h: begin.
 local OPS = {
@@ -90,7 +90,7 @@ local field = {
 for _, flag in ipairs(FLAGS) do
   field["flag_" .. flag[1]] = ProtoField.bool("stp-st.flag." .. flag[1]:lower(), flag[1], 16, nil, flag[2])
 end
-local own = {} -- by the operations' own names
+local own = {} -- by the operations' own field names
 for _, op in pairs(OPS) do
   for i = 2, #op do
     local name, at = op[i][1], op[i][2]
@@ -122,10 +122,10 @@ local expert = {
 stp.experts = { expert.malformed, expert.checksum, expert.reject, expert.repeated,
                 expert.ungranted, expert.unasked }
 
--- Present where the frame came as 802.3 with SNAP, which states its length.
+-- Present if the frame is 802.3 with SNAP, which states its length.
 local snap_type = Field.new("llc.type")
 
--- What the first pass over a file finds out, by frame number. ---------------------------------------
+-- Results of the first pass over a file, by frame number. -------------------------------------------
 local facts, connections, requests, blocks, grants, count
 
 function stp.init()
@@ -136,7 +136,7 @@ local function flag(h, name)
   for _, f in ipairs(FLAGS) do if f[1] == name then return bit.band(h.bits, f[2]) ~= 0 end end
 end
 
--- The connection of two ends, whichever speaks. An RC does not know the other Port yet.
+-- The connection of two ends, in either direction. An RC does not know the other Port yet.
 local function connection_of(h)
   local a, b = h.src .. "/" .. h.s_port, h.dst .. "/" .. h.d_port
   local pair = a < b and a .. " " .. b or b .. " " .. a
@@ -149,8 +149,7 @@ local function connection_of(h)
   return c
 end
 
--- Under which name a request waits for its answer, and an answer looks for its request. `who` is
--- the side that asked.
+-- The key under which a request is stored and its answer finds it. `who` is the side that asked.
 local function question_key(h)
   local who = h.c.number .. " " .. h.src .. "/" .. h.s_port .. " "
   local name = h.name
@@ -178,7 +177,7 @@ local function answer_key(h)
   if name == "DATA" then return who .. "get " .. h.b_num end
 end
 
--- A Block may have the ids of a Get: Mx and place tell them apart (rule 7.18).
+-- A Block may have the ids of a Get: its Mx and place distinguish them (rule 7.18).
 local function lands_for(h, get)
   return get.id == h.d_id and get.mx == h.mx and
     (h.bufx > get.bufx or h.bufx == get.bufx and h.offset >= get.offset)
