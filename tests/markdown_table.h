@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tables of our pages, for tests that hold code against them.
+// Reads tables of the documents, for tests that compare them with the code.
 #pragma once
 
 #include <sstream>
@@ -14,7 +14,7 @@ inline std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-// The cells of a line "| a | b |", without the spaces around them. None: it is no such line.
+// The cells of a line "| a | b |", without surrounding spaces. Empty if it is not such a line.
 inline std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
   const auto row = trimmed(line);

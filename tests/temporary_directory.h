@@ -12,7 +12,7 @@
 
 namespace stp::test {
 
-// A directory of its own for one test, removed with all that is in it.
+// A private directory for one test, removed with its content.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the caches charge for working on many connections in turn, without a Node: as many lines
-// are read per frame, of a working set as large, in an order that no prefetcher follows.
+// A control measurement without a Node: the cost of cache misses for work on many connections in
+// turn. Reads as many lines per frame from a working set of the same size, in an order that a
+// prefetcher cannot predict.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ class CacheControl {
   explicit CacheControl(std::size_t connections)
       : connections_(connections), lines_(connections * kSteps * kLinesOfStep) {}
 
-  // Reads the lines of one connection. Where each step looks follows from what the last one read,
-  // as a Port leads to a connection, to its regions, to one of them, to its Blocks.
+  // Reads the lines of one connection. The address of each step depends on what the last one read,
+  // like Port, connection, regions, one region and its Blocks.
   void touch(std::size_t which) {
     for (std::size_t step = 0; step < kSteps; ++step) {
       std::uint64_t next = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two endpoints of one program on the loop, connected at level 0: what st_tx and st_rx cost,
-// without a link. One thread uses both.
+// Two endpoints of one program on the loop, connected at level 0. Measures st_tx and st_rx without
+// a link. One thread uses both.
 #pragma once
 
 #include <stp/st.h>
@@ -16,9 +16,8 @@ class Level0Pair {
   Level0Pair(const Level0Pair&) = delete;
   Level0Pair& operator=(const Level0Pair&) = delete;
 
-  // So many Blocks of `length` bytes into the other side's memory, a window of them at once, until
-  // the last is known to be there. A function of its own whatever the compiler does, for tools that
-  // count what it takes.
+  // Puts `count` Blocks of `length` bytes into the peer's memory, a window of them at a time, until
+  // the last is confirmed. Not inlined, for tools that count the instructions of a function.
   [[gnu::noinline]] void puts(std::uint32_t count, int length);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two domains of one program on the loop, connected: what the managed layer and the way to the Node
-// cost, without a link. One thread polls both; or one of them, where each has a shard of its own.
+// Two connected domains of one program on the loop. Measures the managed layer and the path to the
+// Node without a link. One thread polls both domains, or only A if each has its own shard.
 #pragma once
 
 #include <stp/managed.h>
@@ -23,14 +23,14 @@ class ManagedPair {
   static constexpr std::size_t kMost = 1 << 16;
   // A message of `length` bytes there and one back.
   void round_trip(std::size_t length);
-  // `length` bytes into the other side's memory, until they are known to be there.
+  // Puts `length` bytes into the peer's memory and waits for the completion.
   void put(std::size_t length);
-  // So many, a window of them at once: posted, moved and told, all by this thread. A function of
-  // its own whatever the compiler does, for tools that count what it takes.
-  // `listed`: posted by stm_post_list.
+  // Makes `count` puts, a window of them at a time. This thread posts them, makes the progress and
+  // takes the completions. Not inlined, for tools that count the instructions of a function.
+  // `listed`: posts with stm_post_list.
   [[gnu::noinline]] void puts(std::uint32_t count, std::size_t length, bool listed = false);
-  // A window of them at once until `stop`: this thread posts and is told, and looks at A alone. How
-  // many are done.
+  // Makes puts, a window of them at a time, until `stop`. This thread posts them and polls only A.
+  // Returns how many are complete.
   std::uint64_t puts_until(const std::atomic<bool>& stop, std::uint32_t window, std::size_t length);
 
  private:

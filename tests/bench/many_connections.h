@@ -18,17 +18,17 @@ class ManyConnections {
 
   [[nodiscard]] Node& node() { return host_.node; }
   [[nodiscard]] Time now() const { return now_; }
-  // Bytes of the users' rings, which are no cost of the Node's.
+  // Bytes of the users' rings, which do not count as memory of the Node.
   [[nodiscard]] std::size_t channel_bytes() const { return channels_.size(); }
   // Opens a region on connection `i` to the peer, for one Put Block at a time.
   void open_region(std::size_t i);
-  // The peer's Put number `b_num` of `length` bytes on connection `i`, Silent; the number can be
-  // set anew.
+  // A Silent Put of the peer on connection `i` with number `b_num` and `length` bytes. set_b_num()
+  // changes the number.
   [[nodiscard]] Frame put(std::size_t i, std::uint32_t b_num, std::size_t length = 8);
   static void set_b_num(Frame& frame, std::uint32_t b_num);
-  // A NOP of the peer's, for the user.
+  // A NOP of the peer for the user.
   [[nodiscard]] Frame no_operation(std::size_t i);
-  // The user's side of connection `i`. One at a time, from the first header on.
+  // The user's side of connection `i`. Use only one at a time, before the first header.
   [[nodiscard]] UserChannel user(std::size_t i) const;
 
  private:

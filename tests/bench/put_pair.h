@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two Nodes joined by nothing but function calls, and a region of B's that A puts into.
+// Two Nodes that are joined by function calls only, and a region of B that A puts into.
 #pragma once
 
 #include "tests/stp/node/two_nodes.h"
@@ -11,11 +11,12 @@ class PutPair : public test::TwoNodes {
   PutPair();
   // One Put Block of `length` bytes, from A's memory to B's.
   void put(std::uint32_t length);
-  // A burst of them, each from and to the next of 16 places; up to 8 KiB long, or 64. How many.
+  // Puts a burst of Blocks, each from and to the next buffers. Together they have at most 64 KiB,
+  // so that their frames stay in the nearest caches. Returns their number.
   std::uint32_t put_burst(std::uint32_t length);
-  // The first half of it: nobody receives what A sends.
+  // Only sends: no Node receives the frames.
   void send(std::uint32_t length);
-  // Whether the last one brought the right bytes.
+  // Whether the last Put brought the right bytes.
   [[nodiscard]] bool arrived(std::size_t length) const {
     return std::memcmp(source_.data(), target_.data(), length) == 0;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two links of one process, joined by something, each with a script on it.
+// Two joined links of one process, each with a ScriptEngine on it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,12 +28,12 @@ struct LinkEnd {
   unsigned turn() { return port->turn(engine, now()); }
   [[nodiscard]] const MacAddr& mac() const { return port->info().mac; }
 
-  // The port goes first, as port.h asks.
+  // Declared so that the port is destroyed first, as port.h requires.
   ScriptEngine engine;
   std::unique_ptr<LinkPort> port;
 };
 
-// Turns both ends in one thread until it is done; false after thirty seconds.
+// Turns both ends in one thread until done(). Returns false after thirty seconds.
 inline bool turn_until(LinkEnd& a, LinkEnd& b, const std::function<bool()>& done) {
   const Time end = now() + 30 * kSecond;
   while (!done()) {
@@ -44,7 +44,7 @@ inline bool turn_until(LinkEnd& a, LinkEnd& b, const std::function<bool()>& done
   return true;
 }
 
-// What every link has to do, whatever joins the two ends.
+// Checks that hold for every link.
 void expect_frames_arrive_in_order(LinkEnd& a, LinkEnd& b, std::size_t length, unsigned count);
 void expect_attached_memory_arrives(LinkEnd& a, LinkEnd& b, std::size_t length, unsigned count);
 void expect_both_ends_resolve(LinkEnd& a, Ipv4 address_a, LinkEnd& b, Ipv4 address_b);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A network namespace of the test's own, with a pair of joined interfaces. It goes with the object.
+// A private network namespace for a test, with a pair of joined interfaces. It ends with the
+// object.
 #pragma once
 
 #include <string>
@@ -13,11 +14,11 @@ class NetworkNamespace {
   NetworkNamespace(const NetworkNamespace&) = delete;
   NetworkNamespace& operator=(const NetworkNamespace&) = delete;
 
-  // Why there is none; "" when there is.
+  // Why the namespace could not be made, or "".
   [[nodiscard]] const std::string& missing() const { return missing_; }
   // Runs `ip` with these arguments inside the namespace.
   static bool ip(const std::string& arguments);
-  // stp0 and stp1, up, at this MTU.
+  // Makes stp0 and stp1 with this MTU and sets them up.
   static bool make_veth(unsigned mtu);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stands in a Node's place: sends the frames it is given, remembers those that arrive and the
-// tokens that come back.
+// Replaces a Node: sends the frames that it is given, and remembers the frames that arrive and the
+// tokens that are returned.
 #pragma once
 
 #include <deque>
@@ -17,7 +17,7 @@ using Frame = std::vector<std::byte>;
 class ScriptEngine final : public Engine {
  public:
   void send(Frame frame) { outgoing_.push_back({std::move(frame), {}, {}}); }
-  // The memory stays the caller's until its token is back.
+  // The caller must keep the memory until its token is returned.
   void send_attached(Frame head, Bytes memory, RegionId region) {
     outgoing_.push_back({std::move(head), memory, {1, region}});
   }
@@ -30,8 +30,8 @@ class ScriptEngine final : public Engine {
   void expire(Time now) override;
 
   std::vector<Frame> received;
-  std::map<RegionId, unsigned> returned;  // how often each token came back
-  Frame answer;                           // unless empty: sent for each frame that arrives
+  std::map<RegionId, unsigned> returned;  // how often each token was returned
+  Frame answer;                           // if not empty, sent for each frame that arrives
   Time deadline = kNever;
   unsigned expired = 0;
   std::size_t received_when_expired = 0;
@@ -46,9 +46,9 @@ class ScriptEngine final : public Engine {
   std::deque<Outgoing> outgoing_;
 };
 
-// A frame with STP's EtherType and a payload that tells frames apart.
+// A frame with STP's EtherType and a payload that differs between frames.
 Frame make_frame(const MacAddr& to, const MacAddr& from, std::size_t length, unsigned seed = 0);
-// Bytes that tell pieces of memory apart.
+// Bytes that differ between pieces of memory.
 Frame make_bytes(std::size_t length, unsigned seed);
 Frame join(const Frame& head, const Frame& rest);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A fuzzer's input, read as a program: each step takes the bytes it needs. What is missing at the
-// end reads as 0.
+// Reads a fuzzer's input as a program: each step takes the bytes it needs. Missing bytes at the end
+// read as 0.
 #pragma once
 
 #include <array>
@@ -22,16 +22,16 @@ class ByteCode {
   std::uint16_t u16() { return static_cast<std::uint16_t>(u8() << 8 | u8()); }
   std::uint32_t u32() { return std::uint32_t{u16()} << 16 | u16(); }
   std::uint64_t u64() { return std::uint64_t{u32()} << 32 | u32(); }
-  // 0 .. count-1; one byte is enough for what a step chooses from.
+  // 0 .. count-1, from one byte.
   std::uint32_t below(std::uint32_t count) { return u8() % count; }
   bool chance(unsigned of_256) { return u8() < of_256; }
-  // Up to `count` bytes as they stand.
+  // Takes up to `count` bytes unchanged.
   Bytes take(std::size_t count) {
     const auto taken = rest_.first(count < rest_.size() ? count : rest_.size());
     rest_ = rest_.subspan(taken.size());
     return taken;
   }
-  // Small numbers mostly, the edges of 16 and 32 bits sometimes, anything now and then.
+  // Mostly small numbers, sometimes limits of 16 and 32 bits, occasionally any number.
   std::uint32_t number() {
     static constexpr std::array<std::uint32_t, 12> kEdges{
         0xffffffff, 0xfffffffe, 0x80000000, 0x7fffffff, 0x10000, 0xffff,

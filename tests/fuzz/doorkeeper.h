@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A listener that looks before it answers, on one of two Nodes, and those who ask it: connections
-// that are asked for, admitted and refused, all with option payloads.
+// A listener that inspects requests, on one of two Nodes, and its requesters: connections are
+// requested, accepted and refused, all with option payload.
 #pragma once
 
 #include <vector>
@@ -16,8 +16,8 @@ class Doorkeeper {
 
   Doorkeeper(test::Host& here, test::Host& there) : here_(here), there_(there) {}
 
-  // One step: somebody asks, or the user looks, decides or makes room. A connection that a user
-  // has from now on, if any, goes to `mine` or `others`.
+  // One step: a requester asks, or the user inspects, decides or makes room. A new connection of a
+  // user goes to `mine` or `others`.
   void step(ByteCode& code, Time now, std::vector<test::Connection>& mine,
             std::vector<test::Connection>& others) {
     open();
@@ -37,7 +37,7 @@ class Doorkeeper {
         if (stocked_ < kMostStocked) stock();
     }
   }
-  // All connections are gone.
+  // Call when all connections are gone.
   void close() const {
     if (listener_ == kNoneId) return;
     for (std::uint64_t cookie = 0; here_.node.unstock(listener_, cookie);) {
@@ -81,7 +81,7 @@ class Doorkeeper {
     seen_.push_back(c.id);
     mine.push_back(std::move(c));
   }
-  // Of those seen, those that are decided, or gone, too.
+  // Picks one of the requests seen so far, also decided ones and those that are gone.
   [[nodiscard]] VcId picked(ByteCode& code) const {
     const auto at = code.u8();
     return seen_.empty() ? kNoneId : seen_[at % seen_.size()];

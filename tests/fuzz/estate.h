@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A user's memory, most of which its peers may never write: guards that are not mapped, buffers
-// that are mapped and never granted, and the middle, which requests grant.
+// A user's memory. Peers may write only the middle, which requests grant. Around it are buffers
+// that are mapped but never granted, and guards that are not mapped.
 //
 //   | guard | mapped: | never granted | granted | never granted | | guard |
 #pragma once
@@ -26,7 +26,7 @@ class Estate {
     EXPECT_EQ(node.map(endpoint, Direction::kTransmit, kFirst, {&out, 1}, source_region_), 0);
     EXPECT_EQ(node.alloc_mx(landing_region_, kNoneId, permit::kAll, mx_), 0);
   }
-  // For an endpoint that everybody may write to: its Mx reaches over the middle and no farther.
+  // For a connectionless endpoint, to which everybody may write: its Mx covers only the middle.
   void map_middle(Node& node, EndpointId endpoint) {
     std::memset(landing_.data(), kCanary, landing_.size());
     source_.fill_pattern();
@@ -42,14 +42,14 @@ class Estate {
     EXPECT_EQ(node.unmap(landing_region_), 0);
     EXPECT_EQ(node.unmap(source_region_), 0);
   }
-  // Whether every byte outside the granted middle is as it was.
+  // Whether every byte outside the granted middle is unchanged.
   [[nodiscard]] bool intact() const {
     const auto granted_at = kMappedAt + (std::size_t{kGranted} << kBufsize);
     return canaries(0, granted_at) && canaries(granted_at + kGrantedBytes, landing_.size()) &&
            source_as_it_was();
   }
   [[nodiscard]] std::uint16_t mx() const { return mx_; }
-  // The address `at` bytes into the granted middle, or into the source.
+  // The address of byte `at` of the granted middle, or of the source.
   static Address granted(std::uint64_t at) {
     return Address::from_linear((std::uint64_t{kFirst + kGranted} << kBufsize) + at, kBufsize);
   }

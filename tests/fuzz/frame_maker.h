@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames that somebody who knows the protocol, and perhaps a connection's Port and Key, might send
-// to do harm: made from headers that were seen, one or two fields changed.
+// Makes frames as an attacker would who knows the protocol, and perhaps a connection's Port and
+// Key: headers that were seen, with one or two changed fields.
 #pragma once
 
 #include <vector>
@@ -18,9 +18,9 @@ class FrameMaker {
 
   // Remembers a frame's header as a pattern.
   void learn(const Frame& frame);
-  // A frame for `to`, in the name of the peer of one of its connections (or of a stranger).
+  // A frame for `to`, with the address of the peer of one of its connections, or of a stranger.
   Frame make(ByteCode& code, const test::Host& to);
-  // `frame` as it was but for one field, and without the checksum that would tell.
+  // `frame` with one field changed, and without a checksum, which would not match.
   static Frame changed(ByteCode& code, const Frame& frame);
 
  private:
@@ -34,13 +34,13 @@ class FrameMaker {
   std::size_t next_ = 0;
 };
 
-// Anything that may come along with a control operation, or nothing.
+// Some option payload, or none.
 OptionPayload some_option(ByteCode& code);
-// Flags as they were but for some.
+// Changes some flags.
 void flip_flags(ByteCode& code, wire::Header& h);
 // The connections of a Node, in the order of their Ports.
 std::vector<VcId> connections_of(const Node& node);
-// What the other side would send next, if it followed the protocol and agreed to everything.
+// What a peer would send next that follows the protocol and accepts everything.
 wire::Header natural_answer(const wire::Header& seen, std::uint32_t id);
 
 }  // namespace stp::fuzz

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One Node of the API target, with all that its users have given it. Memory goes back to the system
-// as soon as the Node says so, so that a later access is noticed.
+// One Node of the API target, with all memory of its users. Memory is freed as soon as the Node has
+// released it, so that a later access is detected.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Party {
 
   [[nodiscard]] const test::Host& host() const { return host_; }
 
-  // A start that has sense: an endpoint that listens, with memory; a connection for the other's.
+  // A useful start: an endpoint with memory that listens, and a connection to the other party.
   void begin() {
     const auto endpoint = host_.open({.bufsize = 8, .slots = 8, .credits = 8, .recover = true});
     endpoints_.push_back(endpoint);
@@ -132,7 +132,7 @@ class Party {
     take_events();
     return heads;
   }
-  // The link lets go of the oldest `count` frames' memory, after one last look at it.
+  // The link releases the memory of the oldest `count` frames, after it has read it once more.
   void release(std::size_t count) {
     for (count = std::min(count, on_link_.size()); count > 0; --count) {
       for (const auto byte : on_link_.front().bytes) sum_ = sum_ + static_cast<unsigned>(byte);
@@ -165,7 +165,7 @@ class Party {
     }
     EXPECT_TRUE(channels_.empty());
   }
-  // What a Sequencer asks for goes into some user's ring.
+  // Puts a Sequencer's request into some user's ring.
   void send(ByteCode& code, const SendEntry& entry) {
     if (auto* const channel = some_channel(code)) append(*channel, entry);
     for (const auto id : connections_of(host_.node)) host_.node.kick(id);
@@ -205,7 +205,7 @@ class Party {
     if (endpoints_.size() < 8 && host_.node.open_endpoint(config(code), id) == 0)
       endpoints_.push_back(id);
   }
-  // Stocked channels are taken back first: nobody can name them afterwards.
+  // Takes stocked channels back first, because they cannot be named afterwards.
   void close_endpoint(EndpointId endpoint) {
     for (std::uint64_t cookie = 0; host_.node.unstock(endpoint, cookie);) channels_.erase(cookie);
     if (host_.node.close_endpoint(endpoint) == 0) std::erase(endpoints_, endpoint);
@@ -254,7 +254,7 @@ class Party {
     std::advance(at, code.u8() % channels_.size());
     return &at->second;
   }
-  // A user's entry, put where the user's end of the channel would put it.
+  // Writes an entry where the user's end of the channel would write it.
   static void append(Channel& channel, const SendEntry& entry) {
     auto& control = *reinterpret_cast<ChannelControl*>(channel.memory->data());
     const auto head = control.tx_head.load();
@@ -263,7 +263,7 @@ class Party {
                 sizeof entry);
     control.tx_head.store(head + 1);
   }
-  // What a user may do to memory that it shares with the Node: anything.
+  // A user may change the memory that it shares with the Node in any way.
   void scribble(ByteCode& code) {
     auto* const channel = some_channel(code);
     if (channel == nullptr) return;
@@ -336,7 +336,7 @@ class Party {
   std::vector<EndpointId> endpoints_;
   std::vector<OnLink> on_link_;
   std::uint64_t cookie_ = 0;
-  volatile unsigned sum_ = 0;  // what the link read, so that it is read
+  volatile unsigned sum_ = 0;  // keeps the compiler from removing the link's reads
 };
 
 }  // namespace stp::fuzz

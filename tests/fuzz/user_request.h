@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests of a user who keeps to what is its own, but to no order: it grants, offers, answers and
-// ends what it likes.
+// Requests of a user that uses only its own objects, but in any order: it grants, offers, answers
+// and ends at random.
 #pragma once
 
 #include "tests/fuzz/byte_code.h"

@@ -5,7 +5,7 @@
 
 namespace stp::hostile {
 
-// This system, or this user, does not have what a move needs.
+// Thrown if this system or this user lacks what a move needs.
 struct Cannot : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A client of stpd that speaks the socket's protocol by hand, for honest and for hostile ends. It
-// checks nothing by itself and never throws away what it was given: whatever stpd shares with a
-// client is at hand.
+// A client of stpd that implements the socket's protocol itself, for honest and for hostile
+// programs. It checks nothing and keeps all that it receives, so tests can use everything that stpd
+// shares with a client.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,13 @@ inline constexpr std::size_t kPage = 4'096;
 inline constexpr unsigned kBufferLog2 = 14;
 inline constexpr std::size_t kBuffer = std::size_t{1} << kBufferLog2;
 
-// Sealed against shrinking, with all of its pages: what stpd takes.
+// Memory that stpd accepts: sealed against shrinking, with all pages allocated.
 UniqueFd shareable(std::size_t bytes);
 
 struct Channel {
   std::uint64_t vc = 0;
   std::uint32_t bell = 0;
-  UniqueFd fd;  // the memory's own, kept
+  UniqueFd fd;  // the descriptor of `memory`
   std::shared_ptr<SharedMemory> memory;
   UserChannel rings;
 
@@ -52,21 +52,22 @@ class Client {
   [[nodiscard]] bool ok() const { return page_ != nullptr; }
 
   static Request request(RequestKind kind, std::uint64_t endpoint = 0);
-  // The reply's result, which is in reply() then, its descriptors in fds(); -ECONNRESET: thrown
-  // out.
+  // Returns the result of the reply, or -ECONNRESET if stpd has disconnected. The reply is in
+  // reply() and its descriptors are in fds().
   int ask(const Request& request, std::span<const int> fds = {});
   int ask(RequestKind kind, std::uint64_t endpoint = 0) { return ask(request(kind, endpoint)); }
-  // Without waiting for an answer, as any bytes with any descriptors. False: it did not leave.
+  // Sends any bytes with any descriptors, and does not wait for an answer. Returns false if it
+  // could not be sent.
   bool send_raw(std::span<const std::byte> bytes, std::span<const int> fds) const;
 
-  // `credits`: entries of its transmit queues. 0: refused
+  // `credits`: entries of its transmit queues. Returns 0 if it was refused.
   std::uint64_t open_endpoint(std::uint32_t credits = 64);
   int listen(std::uint64_t endpoint, std::uint32_t uport);
   Channel connect(std::uint64_t endpoint, std::uint32_t uport);
-  Channel accept(std::uint64_t endpoint);  // empty: nobody waits
-  // Waits for somebody for a few seconds.
+  Channel accept(std::uint64_t endpoint);  // empty if no connection waits
+  // Waits a few seconds for a connection.
   Channel await_accept(std::uint64_t endpoint);
-  // Two ends of one connection of this client with itself.
+  // The two ends of a connection of this client to itself.
   struct Ends {
     Channel out, in;
     std::uint64_t caller = 0, listener = 0;  // endpoints

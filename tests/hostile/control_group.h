@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A control group with a memory limit, in that of this process; of either version.
+// A control group with a memory limit, inside that of this process. Supports versions 1 and 2.
 #pragma once
 
 #include <unistd.h>
@@ -35,17 +35,17 @@ class ControlGroup {
     std::error_code error;
     for (int tries = 0; !path_.empty() && tries < 100; ++tries) {
       if (std::filesystem::remove(path_, error)) return;
-      ::usleep(10'000);  // whoever was in it is still going
+      ::usleep(10'000);  // its processes are still ending
     }
   }
   ControlGroup(const ControlGroup&) = delete;
   ControlGroup& operator=(const ControlGroup&) = delete;
 
-  // There is none: no controller for memory, or no right to make one.
+  // True if there is none: no memory controller, or no right to make a group.
   [[nodiscard]] bool empty() const { return path_.empty(); }
-  // Who writes its pid there is in it.
+  // A process that writes its pid there joins the group.
   [[nodiscard]] std::string members() const { return path_ / "cgroup.procs"; }
-  // Bytes that it had at most; 0 where the kernel does not say.
+  // The most bytes that it had, or 0 if the kernel does not report it.
   [[nodiscard]] std::uint64_t peak() const {
     std::uint64_t bytes = 0;
     std::ifstream(peak_) >> bytes;
@@ -57,7 +57,7 @@ class ControlGroup {
     std::filesystem::path root;
     const char *limit, *peak;
   };
-  // Where the group of this process is, by that controller ("": version 2). Empty: there is none.
+  // The path of this process's group of that controller ("": version 2), or empty if there is none.
   static std::filesystem::path own(const std::string& controller, const std::string& root) {
     std::ifstream in("/proc/self/cgroup");
     for (std::string line; std::getline(in, line);) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpd itself, on the loop link, watched as systemd watches it, and as an administrator would: what
-// it holds, whether its threads move, whether it ends when it is told to.
+// Runs stpd on the loop link and watches it like systemd and an administrator: what it holds,
+// whether its threads make progress, and whether it ends on SIGTERM.
 #pragma once
 
 #include <sys/types.h>
@@ -43,12 +43,13 @@ class Daemon {
   [[nodiscard]] std::string directory() const { return directory_.path(); }
   [[nodiscard]] bool alive() const;
   [[nodiscard]] Usage usage() const;
-  // Waits until it holds no more than before: descriptors and threads exactly, others nearly. ""
-  // or what it still holds.
+  // Waits until it holds no more than before: exactly for descriptors and threads, approximately
+  // for the rest. Returns "" or what it still holds.
   [[nodiscard]] std::string returns_to(const Usage& before) const;
-  // How long its threads have been silent for the watchdog, at most.
+  // The longest time without a watchdog notification.
   [[nodiscard]] std::chrono::milliseconds longest_silence() const;
-  // By SIGTERM. "" or what was wrong: too late, an exit status, a sanitizer's words.
+  // Ends stpd with SIGTERM. Returns "" or what was wrong: too late, an exit status, a sanitizer's
+  // report.
   std::string end();
   [[nodiscard]] std::string log() const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two programs that keep every rule, connected to each other by the stpd under test: they go on
-// sending headers back and forth, and one of them data into the other's memory. What they see of
-// hostile neighbours is how long that takes.
+// Two programs that obey every rule, connected to each other through the stpd under test. They send
+// headers back and forth, and one sends data into the other's memory. They measure how much hostile
+// programs delay this.
 #pragma once
 
 #include <atomic>
@@ -20,33 +20,33 @@ using Duration = Clock::duration;
 
 struct Tally {
   std::uint64_t trips = 0, transfers = 0;
-  std::vector<float> microseconds;  // of each round trip that was to be measured
+  std::vector<float> microseconds;  // of each measured round trip
   Duration longest_trip{}, longest_answer{};
-  std::string fault;  // "": nothing was lost, nothing was wrong
+  std::string fault;  // "" if nothing was lost or wrong
 
   [[nodiscard]] double percentile(double part) const;
 };
 
 class HonestPair {
  public:
-  // As `uid` (root only), if one is given. fault() tells why it could not be made.
+  // Runs as `uid` (root only), if one is given. If it could not be made, fault() says why.
   HonestPair(const std::string& socket, std::uint32_t uport, std::optional<uid_t> uid = {});
   ~HonestPair() { stop(); }
   HonestPair(const HonestPair&) = delete;
   HonestPair& operator=(const HonestPair&) = delete;
 
-  // A header to and fro. False: not within `patience`, or it was another one.
+  // Sends a header there and back. Returns false if it took longer than `patience` or was wrong.
   bool trip(Duration patience = std::chrono::seconds(30));
-  // One Block of data, compared.
+  // Sends one Block of data and compares it.
   bool transfer(Duration patience = std::chrono::seconds(30));
-  // stpd answers a request of each.
+  // Whether stpd answers a request of each.
   bool is_answered();
   [[nodiscard]] const std::string& fault() const { return tally_.fault; }
 
-  // On a thread of its own, until stop(), which gives what has happened since.
+  // Runs on another thread until stop(), which returns what has happened since.
   void start();
   Tally stop();
-  // Whether round trips that begin from now on are measured: all are, unless told otherwise.
+  // Whether round trips that begin from now on are measured. Initially they are.
   void measure(bool on) { measures_ = on; }
 
  private:

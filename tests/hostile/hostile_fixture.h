@@ -17,7 +17,7 @@
 
 namespace stp::hostile {
 
-// Users without any right, who exist nowhere: of the honest, and of three who are not.
+// Unprivileged users that exist nowhere: one for honest programs, three for hostile ones.
 inline constexpr uid_t kHonest = 65'533, kFirst = 65'530, kSecond = 65'531, kThird = 65'532;
 
 struct Hostility {
@@ -28,8 +28,8 @@ struct Hostility {
 
 class HostileFixture : public testing::Test {
  protected:
-  // No hold of stpd's locks is as long as this, nor is an answer that late, however loaded the
-  // machine: without a bound they were seconds, and for ever.
+  // stpd's locks are held for less than this, and answers come earlier, even on a loaded machine.
+  // Without a bound it would be seconds, or for ever.
   static constexpr auto kLongestTrip = std::chrono::milliseconds(1'500 * kSlowness);
   static constexpr auto kLongestAnswer = std::chrono::milliseconds(2'500 * kSlowness);
   static constexpr auto kLongestSilence = std::chrono::milliseconds(10'000);
@@ -45,7 +45,7 @@ class HostileFixture : public testing::Test {
     before = daemon->usage();
   }
   static bool several_users() { return ::geteuid() == 0; }
-  // Another user reaches the socket by its name.
+  // Whether other users can reach the socket by its name.
   bool others_reach_it() const {
     for (std::filesystem::path at = daemon->directory(); at != at.root_path();
          at = at.parent_path())
@@ -59,7 +59,7 @@ class HostileFixture : public testing::Test {
     return std::make_unique<HonestPair>(daemon->socket(), uport, uid);
   }
 
-  // Starts one and waits until it is at it.
+  // Starts a hostile program and waits until it is ready.
   std::unique_ptr<test::Program> attack(const Hostility& hostility, double seconds) {
     std::vector<std::string> arguments{HOSTILE_ATTACKER, hostility.move,
                                        daemon->socket(), std::to_string(seconds),
@@ -71,7 +71,7 @@ class HostileFixture : public testing::Test {
     started_ = program->says("ready\n");
     return program;
   }
-  // Until all have ended by themselves, beside the pair.
+  // Runs the pair until all hostile programs have ended by themselves.
   Tally endure(const std::vector<Hostility>& all, double seconds) {
     std::vector<std::unique_ptr<test::Program>> programs;
     pair->start();
@@ -86,7 +86,7 @@ class HostileFixture : public testing::Test {
     }
     return pair->stop();
   }
-  // What holds after any of them.
+  // Checks what must hold after any of them.
   void check(const Tally& tally) {
     using std::chrono::duration_cast;
     using std::chrono::milliseconds;
@@ -101,7 +101,7 @@ class HostileFixture : public testing::Test {
     EXPECT_EQ(daemon->end(), "");
     RecordProperty("trips", std::to_string(tally.trips));
   }
-  // For those that go on for a time and end.
+  // For hostile programs that run for a limited time.
   void withstands(const std::vector<Hostility>& all, double seconds) {
     const auto tally = endure(all, seconds);
     check(tally);

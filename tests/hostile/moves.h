@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a hostile program does to stpd. Each move prints "ready" once it is at it, goes on until its
-// time is over, and says what it has found: a Breach is what no client may be able to do.
+// What a hostile program does to stpd. Each move prints "ready" when it has begun, goes on until
+// its time is over, and reports what it has found. A Breach is something that no client may be able
+// to do.
 #pragma once
 
 #include <chrono>
@@ -21,7 +22,7 @@ struct Attack {
   std::string socket;
   std::chrono::steady_clock::time_point until;
   std::mt19937_64 dice;
-  std::uint32_t uport = 0;  // its own, and the 63 behind it
+  std::uint32_t uport = 0;  // the first of its 64 UPorts
   std::uint64_t most = 0;   // 0: as much as it gets
   std::uint64_t rate = 0;   // in a second; 0: as fast as it gets
 
@@ -30,39 +31,39 @@ struct Attack {
 };
 
 void say_ready();
-// "NAME=COUNT", for the one who looks at the attack.
+// Prints "NAME=COUNT" for the test.
 void say(const std::string& name, std::uint64_t count);
-// Until the time is over.
+// Waits until the time is over.
 void rest(const Attack& attack);
 
-// rings.cpp: a thread refills a transmit queue, with what is refused or with what is not.
-void spin(Attack& attack);    // the same load without any harm, to compare with
-void busy(Attack& attack);    // the same, with all that the rules allow
+// rings.cpp: a thread refills a transmit queue, with requests that are refused or carried out.
+void spin(Attack& attack);    // the same CPU load without requests, for comparison
+void busy(Attack& attack);    // the same load with legal requests
 void refill(Attack& attack);  // requests that are refused
 void stream(Attack& attack);  // requests that are carried out
 void spoil(Attack& attack);   // noise in every shared page
-void holes(Attack& attack);   // memory whose pages go while it is used
+void holes(Attack& attack);   // memory whose pages are removed while it is used
 
 // descriptors.cpp
 void descriptors(Attack& attack);  // of every kind, in every request
-void fuse(Attack& attack);         // a file whose close() waits for ever
-void deaf(Attack& attack);         // asks, and reads no answer
+void fuse(Attack& attack);         // a file whose close() blocks for ever
+void deaf(Attack& attack);         // sends requests and reads no answer
 
 // sharing.cpp: flags, locks, leases and seals of what stpd shares
 void sharing(Attack& attack);
 
-// hoarding.cpp: all that it gets, kept until it is killed
+// hoarding.cpp: takes all that it gets and keeps it until it is killed
 void hoard(Attack& attack);
 void mappings(Attack& attack);
 void places(Attack& attack);
-void forked(Attack& attack);  // a child that holds all of it survives
-void absent(Attack& attack);  // memory without pages, which stpd would have to make
-void lend(Attack& attack);    // all the memory that its control group has, and more
-void idle(Attack& attack);    // connections to somebody else's listener, and not a word
+void forked(Attack& attack);  // leaves a child that holds all of it
+void absent(Attack& attack);  // memory without pages, which stpd would have to allocate
+void lend(Attack& attack);    // more memory than its control group has
+void idle(Attack& attack);    // silent connections to another program's listener
 
 // ids.cpp
-void forge(Attack& attack);      // what others have, by guessing its ids
-void noise(Attack& attack);      // anything, by the dice
-void strangers(Attack& attack);  // asks for addresses that nobody has, one after the other
+void forge(Attack& attack);      // guesses ids of other clients' objects
+void noise(Attack& attack);      // random requests
+void strangers(Attack& attack);  // resolves addresses that no host has, one after the other
 
 }  // namespace stp::hostile

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests of the C API as a program sees it, over either way to a Node: in the process, and through
-// a daemon (which lives in this process, too, but is reached by its socket only).
+// Tests of the C API as a program sees it, with a Node in the process and through a daemon (which
+// runs in this process too, but is reached only by its socket).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -96,7 +96,7 @@ std::string way_name(const testing::TestParamInfo<Way>& info);
 void set_option(void* handle, int option, unsigned value);
 unsigned option(void* handle, int option);
 
-// Memory of whole pages, filled with bytes that tell where they stand.
+// Memory of whole pages, filled with bytes that depend on their position.
 class Buffer {
  public:
   explicit Buffer(std::size_t size, unsigned char seed = 0, bool filled = true);
@@ -110,7 +110,7 @@ class Buffer {
   std::unique_ptr<unsigned char[], void (*)(void*)> data_;
 };
 
-// st_rx with a limit that no healthy test comes near.
+// st_rx with a timeout that is far longer than any successful test needs.
 int receive(st_chandle_t chandle, st_header_t& header, void* payload = nullptr);
 int poll(st_chandle_t chandle, st_header_t& header);
 st_header_t header(unsigned op, unsigned flags = 0);

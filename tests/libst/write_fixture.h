@@ -8,11 +8,11 @@
 
 namespace stp::test {
 
-// Looks at memory that somebody else may be writing to at this moment, which is what it is about.
+// Polls memory that the link may be writing to at the same time.
 __attribute__((no_sanitize("thread"))) inline bool has_arrived(const volatile unsigned char* byte) {
   return *byte != 0;
 }
-// The same of all bytes: what the link has stored is known from memory alone.
+// Compares memory in the same way, without a call that would order the link's writes.
 __attribute__((no_sanitize("thread"))) inline bool are_equal(const volatile unsigned char* a,
                                                              const volatile unsigned char* b,
                                                              std::size_t bytes) {
@@ -26,7 +26,7 @@ class WriteTest : public ConnectedTest {
   static constexpr std::size_t kBufsize = 16'384;
   static constexpr unsigned kBlocksize = 16;
 
-  // The buffers go before the endpoints do.
+  // Unmaps the buffers before the endpoints are deleted.
   void TearDown() override {
     for (auto* const region : {source_region_, target_region_})
       if (region != nullptr) st_unmap(region);
@@ -44,7 +44,7 @@ class WriteTest : public ConnectedTest {
               0);
   }
 
-  // The client announces, the server lets it send Block after Block.
+  // The client sends an RTS. The server then grants Block after Block.
   void announce(std::uint64_t bytes) {
     auto rts = header(ST_OP_RTS);
     rts.cts_req = 1;

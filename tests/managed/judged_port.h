@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link on which a test decides, frame by frame, what passes, what waits and what gets lost.
+// A link on which a test decides for each frame whether it passes, waits or is lost.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class JudgedPort final : public TestPort {
     std::lock_guard const guard(mutex_);
     judge_ = std::move(judge);
   }
-  // What waits comes at once, in its order, and everything passes.
+  // Delivers the waiting frames in their order, and lets all later frames pass.
   void release() { judge({}); }
   bool waits(wire::Op op) {
     std::lock_guard const guard(mutex_);

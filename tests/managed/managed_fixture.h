@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The managed API as a program sees it, over either way to a Node: a server's domain and a
-// client's, connected, each with one queue.
+// The managed API as a program sees it, with a Node in the process and through a daemon: the
+// connected domains of a server and a client, each with one queue.
 #pragma once
 
 #include <stp/managed.h>
@@ -12,7 +12,7 @@
 
 namespace stp::test {
 
-// A domain with a queue; events that were not asked for yet wait in `seen`.
+// A domain with a queue. Events that no call has asked for yet are kept in `seen`.
 class Side {
  public:
   explicit Side(std::size_t capacity = 4096, const stm_domain_attr_t* attr = nullptr);
@@ -22,13 +22,13 @@ class Side {
   void close();
 
   [[nodiscard]] stm_connection_attr_t attr(std::uint64_t context = 0) const;
-  // The next event of that kind (any context), for at most 20 s; kind 0: none came.
+  // Returns the next event of that kind (any context). Waits at most 20 s, then returns kind 0.
   stm_event_t next(unsigned kind);
   // The next event for `context`.
   stm_event_t completion(std::uint64_t context);
-  // What comes within a moment, if anything.
+  // Whether no event arrives within a short while.
   bool quiet();
-  // Until short messages of its connection leave without a receive at the peer.
+  // Waits until its connection can send short messages without a receive at the peer.
   void await_eager() const;
   stm_memory_t memory(void* ptr, std::size_t length, unsigned access = STM_LOCAL_WRITE);
 

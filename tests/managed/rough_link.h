@@ -11,13 +11,13 @@ namespace stp::test {
 
 class RoughPort final : public TestPort {
  public:
-  // Of a thousand frames.
+  // Per thousand frames.
   struct Trouble {
     unsigned lost = 0, late = 0, doubled = 0;
   };
   explicit RoughPort(Trouble trouble) : trouble_(trouble) {}
 
-  // While set, frames longer than any of control get lost.
+  // While set, frames that are longer than control frames are lost.
   std::atomic<bool> loses_long_frames = false;
   std::atomic<unsigned> lost = 0;
 
@@ -45,7 +45,7 @@ class RoughPort final : public TestPort {
 
   const Trouble trouble_;
   std::minstd_rand random_{1};
-  Frames late_;  // come a turn later
+  Frames late_;  // delivered one turn later
 };
 
 class RoughLink {

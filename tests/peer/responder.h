@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The program at this project's end of the wire, which the peer drives: what a session is. */
+ * Sessions of the program at this project's end of the wire, which the peer controls. */
 #ifndef STP_TESTS_PEER_RESPONDER_H
 #define STP_TESTS_PEER_RESPONDER_H
 
@@ -8,7 +8,7 @@
 
 enum { kBuffers = 64, kBase = 0x100, kMemory = 1 << 18, kMostWords = 24 };
 
-/* One conversation's end: a thread, which carries out its commands in their order. */
+/* One end of a conversation: a thread that carries out commands in order. */
 struct session {
   char name[32];
   int commands; /* a pipe: lines, without the session's name */
@@ -28,8 +28,8 @@ struct session {
   stm_pool_t pool;
 };
 
-/* `words`: those of a command, the first one its name. What they return is an errno, or 0; then
- * `out` is what the peer is told. 1: no such command. */
+/* `words`: the words of a command, beginning with its name. Return an errno, or 0 with the answer
+ * to the peer in `out`, or 1 if there is no such command. */
 enum { kOut = 1 << 20 };
 int level0_command(struct session* s, int count, char** words, char* out);
 int managed_command(struct session* s, int count, char** words, char* out);
@@ -37,7 +37,7 @@ void level0_end(struct session* s);
 void managed_end(struct session* s);
 void managed_finish(void);
 
-uint64_t number(int count, char** words, int at); /* 0 where there is none */
+uint64_t number(int count, char** words, int at); /* 0 if there is none */
 /* NAME=VALUE among the words */
 uint64_t option(int count, char** words, const char* name, uint64_t otherwise);
 void to_hex(const unsigned char* bytes, size_t length, char* out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Capture files in memory, for tests of what reads them.
+// Capture files in memory, for tests of their readers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ class FrameFile {
     bytes_.append(reinterpret_cast<const char*>(frame.data()), frame.size());
   }
   void garbage(const std::string& bytes) { bytes_ += bytes; }
-  // Good while this object lives.
+  // The result is valid while this object exists.
   std::optional<Capture> open(std::string& error) {
     return Capture::read(fmemopen(bytes_.data(), bytes_.size(), "rb"), "test", error);
   }
@@ -36,7 +36,7 @@ class FrameFile {
   std::string bytes_;
 };
 
-// A pcapng file of one frame, dated in whole seconds: farther away than nanoseconds can count.
+// A pcapng file of one frame with a time in whole seconds, beyond the range of nanoseconds.
 inline std::string far_away(std::uint64_t seconds, Bytes frame) {
   std::string file;
   const auto put = [&](std::uint32_t word) {

@@ -6,7 +6,7 @@
 
 namespace stp::service {
 
-// Looks again and again until it holds. False: it has not for half a minute.
+// Polls until the condition holds. Returns false after half a minute.
 template <typename Holds>
 bool eventually(Holds&& holds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);

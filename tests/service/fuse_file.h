@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A file whose close() is never answered: a FUSE file system of one file, spoken to by hand, that
-// leaves every FLUSH open until it is taken down. Its server is a process of its own, which ends
-// with the test in any case: threads that wait for it are free then.
+// A file whose close() is never answered: a FUSE file system of one file, implemented here, that
+// answers no FLUSH. Its server is another process, which always ends with the test and so releases
+// the threads that wait for it.
 #pragma once
 
 #include <fcntl.h>
@@ -48,7 +48,7 @@ class FuseFile {
       why_not_ = std::string("cannot mount a FUSE file system: ") + std::strerror(error);
       return;
     }
-    // It is mounted where the server is, and nowhere else.
+    // It is mounted only in the server's mount namespace.
     const auto inside = "/proc/" + std::to_string(server_) + "/root" + path + "/file";
     file_.reset(::open(inside.c_str(), O_RDWR | O_CLOEXEC));
     if (!file_) why_not_ = std::string("the FUSE file: ") + std::strerror(errno);
@@ -64,7 +64,7 @@ class FuseFile {
   FuseFile(const FuseFile&) = delete;
   FuseFile& operator=(const FuseFile&) = delete;
 
-  // Empty: it is there.
+  // Why the file could not be made, or empty.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
   [[nodiscard]] int fd() const { return file_.get(); }
   [[nodiscard]] unsigned flushes() const { return shared_->flushes; }
@@ -77,7 +77,7 @@ class FuseFile {
     std::atomic<bool> silent;
   };
 
-  // In the child of a program with threads: system calls and the stack, nothing else.
+  // Runs in a child of a program with threads, so it uses only system calls and the stack.
   struct Server {
     Shared& shared;
     const char* path;
@@ -140,7 +140,7 @@ class FuseFile {
           fuse_entry_out out{};
           out.nodeid = kFileNode;
           out.entry_valid = 1'000;
-          out.attr = attributes(kFileNode);  // valid for no time: who asks, asks the server
+          out.attr = attributes(kFileNode);  // not cached: each query goes to the server
           return reply(in, out);
         }
         case FUSE_GETATTR: {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A client that does anything it likes to a daemon's socket and to the memory it shares with it.
+// A client that does random things to a daemon's socket and to the memory it shares with the
+// daemon.
 #pragma once
 
 #include <fcntl.h>
@@ -25,7 +26,7 @@
 
 namespace stp::service {
 
-// Where its whims come from: a seed, or a fuzzer's input.
+// The source of its decisions: a seed, or a fuzzer's input.
 using Dice = std::function<std::uint64_t()>;
 
 class Hostile {
@@ -33,7 +34,7 @@ class Hostile {
   Hostile(const std::string& path, Dice dice) : dice_(std::move(dice)), client_(path) {}
 
   ~Hostile() {
-    // A child that held everything of this one longer than itself.
+    // A child that holds everything of this client for longer.
     for (const auto child : children_) ::waitpid(child, nullptr, 0);
   }
   Hostile(const Hostile&) = delete;
@@ -43,7 +44,7 @@ class Hostile {
     if (!greet()) return;
     for (auto steps = dice_() % 64; steps > 0 && !gone_; --steps) step();
   }
-  // The same for several that take turns: first this, then steps while it is there.
+  // For several clients that take turns: first greet(), then steps until gone().
   bool greet() {
     if (client_.ask(RequestKind::kHello) != 0 || client_.fds.size() != 2) return false;
     page_ = SharedMemory::adopt(client_.fds[0].release(), 0, sizeof(ClientPage));
@@ -92,7 +93,7 @@ class Hostile {
     for (auto& byte : bytes) byte = static_cast<std::byte>(dice_());
   }
 
-  // Not always the right size, and not always a reader of what comes back.
+  // Sends noise, not always of a request's size, and does not always read the answer.
   void send_noise() {
     std::vector<std::byte> noise(dice_() % 4 == 0 ? sizeof(Request) : dice_() % 2'000 + 1);
     fill(noise);
@@ -110,7 +111,7 @@ class Hostile {
   void ring() {
     auto& page = *reinterpret_cast<ClientPage*>(page_->data());
     for (std::uint32_t i = 0; i < 8; ++i) page.bells.ring(i);
-    ::fcntl(bell_.get(), F_SETFL, O_NONBLOCK);  // it may be full: nobody but this program reads it
+    ::fcntl(bell_.get(), F_SETFL, O_NONBLOCK);  // it may be full: only this program reads it
     ::eventfd_write(bell_.get(), dice_() % 3);
   }
 
@@ -118,13 +119,13 @@ class Hostile {
     if (channels_.empty()) return make_channel();
     const auto& channel = *channels_[dice_() % channels_.size()].memory;
     const auto memory = std::span(channel.data(), channel.size());
-    // The indices, in the first lines, more often than entries.
+    // Hits the indices, in the first lines, more often than entries.
     const auto at = dice_() % 2 == 0 ? dice_() % 256 : dice_() % memory.size();
     fill(memory.subspan(at, std::min<std::size_t>(memory.size() - at, 1 + dice_() % 256)));
     ring();
   }
 
-  // Always full: what the daemon takes out of it is there again. The entries are what they are.
+  // Keeps a ring full: refills what the daemon takes. The entries stay as they are.
   void refill_ring() {
     if (channels_.empty()) return make_channel();
     const auto& channel = channels_[dice_() % channels_.size()];
@@ -136,7 +137,7 @@ class Hostile {
     }
   }
 
-  // What holds for all who share a descriptor, or for the memory behind it.
+  // Changes properties that all users of a descriptor share, or the memory behind it.
   void meddle() {
     const auto fd = shared_descriptor();
     switch (dice_() % 8) {
@@ -168,7 +169,7 @@ class Hostile {
     }
     ring();
   }
-  // Its own socket is left out: this client would wait on it itself.
+  // Leaves out its own socket, on which this client would block.
   int shared_descriptor() {
     const auto which = dice_() % (2 + channels_.size());
     if (which == 0) return page_->fd();
@@ -187,7 +188,7 @@ class Hostile {
     if (dice_() % 2 == 0) ::fcntl(bell, F_SETFL, 0);
   }
 
-  // More than any request has, up to what the kernel lets through.
+  // Sends more descriptors than any request has, up to the kernel's limit.
   void send_many_descriptors() {
     constexpr std::size_t kMost = 253;
     std::vector<UniqueFd> fds;
@@ -209,13 +210,13 @@ class Hostile {
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(numbers.size() * sizeof(int));
     std::memcpy(CMSG_DATA(header), numbers.data(), numbers.size() * sizeof(int));
-    // Nobody answers what has not left: too much was under way.
+    // If too much is queued, the message was not sent and gets no answer.
     const auto sent = ::sendmsg(client_.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
     if (!sent || dice_() % 2 == 0) return lose();  // unread, perhaps
     read_replies();
   }
 
-  // It goes; a child of it has all that it had, for a while.
+  // Ends, but a child holds all that it had for a while.
   void leave_a_child() {
     const auto child = ::fork();
     if (child == 0) {
@@ -226,7 +227,7 @@ class Hostile {
     if (dice_() % 2 == 0) lose();
   }
 
-  // What its rings may hold, from memory that may be there and may have been taken away.
+  // Sends requests from memory that may have been removed.
   void send_from_channel() {
     if (channels_.empty()) return make_channel();
     auto& channel = channels_[dice_() % channels_.size()].rings;
@@ -244,7 +245,7 @@ class Hostile {
     ring();
   }
 
-  // A connection to a listener of its own, so that there is a peer for what its rings ask for.
+  // Connects to its own listener, so that requests in its rings have a peer.
   void make_channel() {
     if (client_.ask(RequestKind::kOpenEndpoint) != 0) return lose();
     endpoint_ = client_.reply.endpoint;
@@ -271,11 +272,11 @@ class Hostile {
     vc_ = client_.reply.vc;
     auto channel = SharedMemory::adopt(client_.fds[0].release(), 0, client_.reply.channel_size);
     if (channel == nullptr) return;
-    const UserChannel rings(channel->data());  // it believes what it finds: while it is good
+    const UserChannel rings(channel->data());  // trusts the memory, so made before it is spoilt
     channels_.push_back({std::move(channel), rings});
   }
 
-  // A request whose every field is likely, random, or something in between.
+  // Sends a request whose fields are plausible, random, or a mixture.
   void ask_anything() {
     Request request{};
     if (dice_() % 4 == 0) fill(std::as_writable_bytes(std::span(&request, 1)));
@@ -293,7 +294,7 @@ class Hostile {
     std::vector<int> numbers;
     for (const auto& fd : fds) numbers.push_back(fd.get());
     if (send_request(client_.socket.get(), request, numbers) != 0) return lose();
-    // Taken away while the daemon is at it, where nothing forbids that.
+    // Removes the memory while the daemon handles it, if no seal forbids that.
     for (const auto& fd : fds)
       if (dice_() % 2 == 0) [[maybe_unused]]
         const auto cut = ::ftruncate(fd.get(), 0);
@@ -356,7 +357,7 @@ class Hostile {
       default: {
         UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
         if (::ftruncate(fd.get(), dice_() % 4 == 0 ? 100 : kMemory) != 0) return fd;
-        // As a client should: with all its pages.
+        // Sometimes with all its pages, as required.
         if (dice_() % 2 == 0) ::fallocate(fd.get(), 0, 0, kMemory);
         if (dice_() % 4 != 0) ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK);
         if (dice_() % 16 == 0) ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A socket that makes whoever closes it last wait: there is data that its peer does not take.
+// A socket whose last close() blocks, because its peer does not take the data in it.
 #pragma once
 
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ class LingeringSocket {
   }
   LingeringSocket(LingeringSocket&&) = default;
   LingeringSocket& operator=(LingeringSocket&&) = default;
-  // Never waits itself, should it be the last.
+  // Does not block itself, even if it is the last one.
   ~LingeringSocket() {
     if (!fd) return;
     const linger none{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program under test: started, listened to, ended.
+// A program under test: starts it, reads its output and ends it.
 #pragma once
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ namespace stp::test {
 
 class Program {
  public:
-  // Its standard output and error become output().
+  // output() collects its standard output and error.
   explicit Program(std::vector<std::string> arguments) {
     std::array<int, 2> pipe{};
     EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
@@ -48,13 +48,14 @@ class Program {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const { ::kill(pid_, number); }
-  // False: it ended, or said nothing like it for long.
+  // Waits until the output contains `text`. Returns false if the program ended or after a long
+  // time.
   bool says(const std::string& text) {
     while (output_.find(text) == std::string::npos)
       if (!read_some()) return false;
     return true;
   }
-  // The exit status; a signal's number plus 128 when one ended it.
+  // Returns the exit status, or 128 plus the number of the signal that ended it.
   int wait() {
     while (read_some()) {
     }

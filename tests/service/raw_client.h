@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A client of a daemon's socket that can do what libst never would.
+// A client of a daemon's socket that can do what libst never does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace stp::service {
 
-// As libst does before it lends memory: whoever owns it makes its pages.
+// Allocates the pages, as libst does before it shares memory.
 inline void make_pages(int fd, std::size_t size) {
   const std::vector<std::byte> zeros(size);
   EXPECT_EQ(::pwrite(fd, zeros.data(), size, 0), static_cast<ssize_t>(size));
@@ -26,19 +26,19 @@ inline std::shared_ptr<SharedMemory> made_memory(std::size_t size) {
   make_pages(memory->fd(), size);
   return memory;
 }
-// Bytes that its pages take.
+// The bytes of its allocated pages.
 inline std::int64_t bytes_made(int fd) {
   struct stat status {};
   EXPECT_EQ(::fstat(fd, &status), 0);
   return status.st_blocks * 512;
 }
 
-// A client as libst is one, and as it is not.
+// A client that can behave like libst or not.
 class RawClient {
  public:
   explicit RawClient(const std::string& path) { connected = connect_to(path, socket) == 0; }
 
-  // The reply's result; -ECONNRESET: disconnected.
+  // Returns the reply's result, or -ECONNRESET if the daemon has disconnected.
   int ask(const Request& request, std::span<const int> request_fds = {}) {
     const auto sent = send_request(socket.get(), request, request_fds);
     if (sent != 0) return sent;

@@ -17,7 +17,7 @@ struct Packet {
   std::vector<std::byte> bytes;
 };
 
-// The frames of a trace, read with somebody else's reader.
+// The frames of a trace, read by libpcap.
 inline std::vector<Packet> read_trace(const std::string& path) {
   char error[PCAP_ERRBUF_SIZE] = {};
   const std::unique_ptr<pcap_t, decltype(&pcap_close)> file(

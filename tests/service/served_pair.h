@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A daemon without its program, and two clients that behave, connected to each other.
+// A daemon without its program, and two well-behaved clients that are connected to each other.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -55,11 +55,11 @@ class ServedPair : public ServedSocket {
     connect();
   }
 
-  // A header of each reaches the other.
+  // Whether a header of each reaches the other.
   bool talks(std::uint32_t value) {
     return passes(*alice, *bob, value) && passes(*bob, *alice, value + 1);
   }
-  // Nobody else is served, and both still are.
+  // Whether these two are the only clients and are still served.
   bool is_alone() {
     return alice->client.ask(RequestKind::kHello) == 0 &&
            bob->client.ask(RequestKind::kHello) == 0 &&

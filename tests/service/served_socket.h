@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A daemon without its program: a service that is polled, and its socket in a directory of its own.
+// A daemon without its program: a polled service, and its socket in a private directory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,14 +26,14 @@ struct ServedSocket {
     EXPECT_EQ(server.start(), 0);
     loop.start();
   }
-  // Other users may reach the socket.
+  // Lets other users reach the socket.
   void open_directory() const { ::chmod(directory.path().c_str(), 0755); }
 
-  // A client of another user; none: only root can be somebody else.
+  // A client of another user, or nullptr: only root can change its user.
   [[nodiscard]] std::unique_ptr<RawClient> client_of(uid_t uid) const {
     std::unique_ptr<RawClient> client;
     std::thread([&] {
-      // The system call itself changes this thread alone, and the thread ends here.
+      // Without the C library the system call changes only this thread, which ends here.
       if (::syscall(SYS_setresuid, -1, uid, -1) == 0) client = std::make_unique<RawClient>(path);
     }).join();
     return client;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Service over a TestPort, turned by hand, and clients that ask it things.
+// A Service over a TestPort, whose turns the test makes, and clients that send it requests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -87,7 +87,8 @@ class ServiceFixture : public testing::Test {
   void turn(int times = 10) {
     for (int i = 0; i < times; ++i) service.poll();
   }
-  // Of many silent connections begun at once some are answered only when they are asked for again.
+  // If many connections are begun at once and stay silent, some are answered only when their RC is
+  // repeated.
   // protocol: 5.39
   int accept_soon(ClientId of, EndpointId endpoint) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
@@ -118,8 +119,8 @@ class ServiceFixture : public testing::Test {
     ASSERT_EQ(on_endpoint(bob, RequestKind::kAccept, bob_endpoint), 0);
     bob_end = take_end();
   }
-  // alice sends bob one buffer of her memory, and the link goes on reading it. Expires once the
-  // service has let go of that memory; alice_region names it.
+  // alice sends bob one buffer of her memory, and the link keeps reading it. The result expires
+  // when the service has released that memory. alice_region names it.
   std::weak_ptr<void> send_from_kept_memory() {
     connect();
     const auto source = std::make_shared<std::vector<std::byte>>(kBuffer, std::byte{0x5a});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link without a NIC: what its Node sends comes back to it with the next turn, as on a loop.
+// A link without a NIC: frames that the Node sends arrive at itself in the next turn, as on a loop.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,14 @@ class TestPort : public port::Port {
     info_.address = port::Ipv4{0x0a090001};
   }
 
-  // While set, the link behaves as one that still reads what it was given to send.
+  // While set, the link behaves as if it still read the frames to send.
   std::atomic<bool> keeps_frames = false;
-  // While set, what is sent gets lost.
+  // While set, sent frames are lost.
   std::atomic<bool> cut = false;
-  // How much later it is for the Node than by the clock: what else takes seconds of waiting.
+  // Added to the clock for the Node, so that tests need not wait for seconds.
   Time ahead = 0;
   std::atomic<port::LinkState> link_state = port::LinkState::kUp;
-  // Who answers when asked for an address; nullopt: nobody does.
+  // The station that answers address resolution, or nullopt if there is none.
   std::optional<MacAddr> neighbour;
 
   [[nodiscard]] const port::PortInfo& info() const override { return info_; }
@@ -58,7 +58,7 @@ class TestPort : public port::Port {
 
  protected:
   using Frames = std::vector<std::vector<std::byte>>;
-  // What the link does to the frames of one turn before they arrive.
+  // Changes the frames of one turn before they arrive.
   virtual void disturb(Frames&) {}
 
  private:

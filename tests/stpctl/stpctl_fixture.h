@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpd on a link of its own, and stpctl asking it.
+// stpd on its own link, and stpctl that queries it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -52,8 +52,8 @@ class StpctlFixture : public testing::Test {
     return run(command(std::move(arguments)));
   }
 
-  // Each line is a JSON text by somebody else's judgement. Python comes with most machines; where
-  // it does not, jq is there (tools/lib/build.sh).
+  // Whether another program accepts each line as JSON: python3, which most machines have, or else
+  // jq (tools/lib/build.sh).
   bool is_json(const std::string& text) const {
     const auto path = directory.path() + "/text.json";
     std::FILE* const file = std::fopen(path.c_str(), "w");

@@ -17,7 +17,7 @@ using udapl::Result;
 
 inline constexpr std::uint32_t kPatience = 20'000'000;
 
-// One side: what a program makes first.
+// One side: the objects that a program creates first.
 struct DatSide {
   explicit DatSide(udapl::Flags recv_flags = 0, udapl::Flags request_flags = 0);
   ~DatSide();
@@ -26,9 +26,9 @@ struct DatSide {
 
   std::shared_ptr<udapl::Evd> evd(int length, udapl::Flags streams);
   std::shared_ptr<udapl::Ep> make_ep(const std::shared_ptr<udapl::Srq>& srq = nullptr);
-  // The part of the buffer, as a segment.
+  // A part of the buffer, as a segment.
   [[nodiscard]] udapl::LmrTriplet at(std::size_t offset, std::size_t length) const;
-  // The next event of `from`; kNone: none came in 20 s.
+  // The next event of `from`, or kNone if none arrives within 20 s.
   static Event next(udapl::Evd& from);
 
   std::shared_ptr<udapl::Ia> ia;
@@ -46,7 +46,7 @@ std::span<const std::byte> text(const char* value);
 struct DatPair {
   // The server listens on 3000; the client connects, and the server accepts with `server.ep`.
   void connect();
-  // Another pair of EPs, by the same service point.
+  // Connects another pair of EPs through the same service point.
   void connect(const std::shared_ptr<udapl::Ep>& from, const std::shared_ptr<udapl::Ep>& to);
   // The server's next request.
   std::shared_ptr<udapl::Cr> next_request();

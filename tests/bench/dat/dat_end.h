@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One side of dat-bench as a program of DAT: <dat/udat.h>, the registry, and the provider that
-// it loads.
+// One side of dat-bench as a DAT program: uses <dat/udat.h>, the registry, and the provider that it
+// loads.
 #pragma once
 
 #include <dat/udat.h>
@@ -49,7 +49,7 @@ class DatEnd {
   DAT_LMR_CONTEXT context_ = 0;
   DAT_EP_HANDLE ep_ = DAT_HANDLE_NULL;
   DAT_PSP_HANDLE psp_ = DAT_HANDLE_NULL;
-  DAT_RMR_TRIPLET target_{};  // of this side's memory, then of the other's
+  DAT_RMR_TRIPLET target_{};  // names this side's memory, then the peer's
   bool sleep_;
 };
 

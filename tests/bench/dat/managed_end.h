@@ -19,11 +19,11 @@ class ManagedEnd {
   void accept();
   void connect(const std::string& host);
   void send();
-  // Of what comes; the next receive is there before anything is answered.
+  // Takes a message. Posts the next receive before the message is answered.
   void receive();
   void write();
   void await_write() { await(STM_PUT); }
-  // The other side has gone.
+  // Waits until the peer has disconnected.
   void await_end();
 
   Patience patience;
@@ -42,7 +42,7 @@ class ManagedEnd {
   Connection connection_;
   stm_remote_t remote_{};
   bool sleep_;
-  unsigned counts_[STM_HIGH + 1] = {};  // of events that were not waited for yet
+  unsigned counts_[STM_HIGH + 1] = {};  // of events that arrived before somebody waited for them
 };
 
 }  // namespace stp::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that begins with a page, so that both APIs tile it alike.
+// Memory that is aligned to a page, so that both APIs tile it in the same way.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A measurement: two processes on memif, each with one core, of which neither outlives it.
+// A measurement: two processes on memif, each with one core. Both end with it.
 #pragma once
 
 #include "tests/bench/dat/plan.h"
@@ -8,7 +8,7 @@ namespace stp::bench {
 
 enum class Api { kManaged, kDat };
 
-// Throws what a side has said, if one failed.
+// Throws the message of a side that failed.
 Figures measure(Api api, const Plan& plan);
 
 }  // namespace stp::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long a side waits for the other one: who polls for ever for what will never come would never
-// say what it was.
+// A limit for the time that a side waits for the other one. A side that polled for ever could not
+// report what is missing.
 #pragma once
 
 #include <chrono>
@@ -14,12 +14,12 @@ class Patience {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kLimit{20};
 
-  // What is waited for from here on.
+  // Starts the wait for a step.
   void begin(const char* step) {
     step_ = step;
     deadline_ = Clock::now() + kLimit;
   }
-  // Nothing has come. The clock is asked so seldom that it costs a poll nothing.
+  // Call after each poll without result. Reads the clock so seldom that a poll costs no more.
   void look() {
     if (++looks_ % 1024 == 0 && Clock::now() > deadline_) fail("nothing came in 20 s");
   }

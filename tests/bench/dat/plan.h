@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is measured, and what both ends of it have in common.
+// The parameters and results of a measurement.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace stp::bench {
 
 inline constexpr std::size_t kMessageSize = 64, kWriteSize = std::size_t{1} << 20;
 inline constexpr std::size_t kPage = 4096;
-inline constexpr int kWindow = 8;  // writes that are outstanding
+inline constexpr int kWindow = 8;  // outstanding writes
 
 struct Plan {
   int rounds = 100'000, writes = 2'000;

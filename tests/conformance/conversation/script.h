@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lines of a scripted conversation. tests/conformance/scripts/README.md tells what they say.
+// The lines of a scripted conversation. tests/conformance/scripts/README.md describes them.
 #pragma once
 
 #include <map>
@@ -26,12 +26,12 @@ struct Line {
 // Throws std::runtime_error that names the line.
 std::vector<Line> read_script(const std::string& path);
 
-// What `$name` stands for. A name without a value takes it where a value is first seen.
+// The values of `$name`. A name without a value takes the first value that is compared with it.
 class Variables {
  public:
-  // "12", "0x1f", "none", "$name". nullopt: a name without a value.
+  // The value of "12", "0x1f", "none" or "$name"; nullopt for a name without a value.
   [[nodiscard]] std::optional<std::uint64_t> value(const std::string& text) const;
-  // Whether `seen` is what `text` says.
+  // Whether `seen` equals the value of `text`.
   bool matches(const std::string& text, std::uint64_t seen);
   void set(const std::string& name, std::uint64_t value) { values_[name] = value; }
 

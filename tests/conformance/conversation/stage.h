@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Node with one user, and a peer that says what the script says.
+// A Node with one user, and a peer that sends the frames of the script.
 #pragma once
 
 #include <deque>
@@ -12,9 +12,9 @@ namespace stp::conversation {
 class Stage {
  public:
   Stage();
-  // Empty: the line came true. Else what happened instead.
+  // Returns an empty string if the line holds, else what happened instead.
   std::string play(const Line& line);
-  // What the Node still has to say at the end; empty: nothing.
+  // Returns what the Node still sends at the end, or an empty string.
   std::string rest();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The clock of all that this program consists of: the system's, and as much later as it is told.
+// The clock of this whole program: the system's, advanced by let_pass().
 #pragma once
 
 #include "stp/types.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A and B have a connectionless endpoint each; what they know of each other, they know from the
-// test. Both have memory mapped for sending and for receiving.
+// A and B have a connectionless endpoint each. The test tells each what it must know of the other.
+// Both have memory mapped for sending and for receiving.
 #pragma once
 
 #include "stp/wire/tiling.h"
@@ -17,7 +17,7 @@ class Endpoints : public TwoNodes {
   static constexpr std::uint32_t kSourceBufx = 40, kTargetBufx = 0x100;
   static constexpr MacAddr kStranger{{2, 0, 0, 0, 0, 9}};
 
-  // One side: what it has, and what others have to know to reach it.
+  // One side: its objects, and what others must know to reach it.
   struct Party {
     EndpointId endpoint = kNoneId;
     Connection port;
@@ -55,7 +55,7 @@ class Endpoints : public TwoNodes {
     ASSERT_EQ(host.node.alloc_mx(party.target_region, kNoneId, permit::kData, party.mx), 0);
   }
 
-  // A request for whoever has the name `to` at `mac`.
+  // A request to the endpoint `to` at `mac`.
   static SendEntry addressed(const Party& to, const MacAddr& mac, wire::Op op,
                              std::uint16_t flags = 0) {
     auto entry = control(op, flags);

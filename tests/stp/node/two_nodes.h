@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two Nodes, A and B, a wire between them that a test can cut, and users for both: what the tests
-// of the engine are written with.
+// The basis of the engine's tests: two Nodes, A and B, a wire between them that a test can cut, and
+// users for both.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -128,13 +128,13 @@ class TwoNodes : public ::testing::Test {
   Wire wire;
   std::vector<Frame> seen;  // every frame that was sent, in order
 
-  // Moves frames until both sides have nothing to say.
+  // Moves frames until both sides have nothing more to send.
   void settle() {
     for (int round = 0; round < 10'000; ++round)
       if (pump(a, b, true) + pump(b, a, false) == 0) return;
     FAIL() << "the Nodes never come to rest";
   }
-  // Lets `span` pass, with everything that happens in it.
+  // Advances the time by `span` and handles everything that is due meanwhile.
   void pass(Time span) {
     const auto end = now + span;
     settle();
@@ -193,7 +193,7 @@ class TwoNodes : public ::testing::Test {
     return entry;
   }
 
-  // Builds a frame as somebody else might and lets `to` receive it.
+  // Builds a frame as another host might and lets `to` receive it.
   void inject(Host& to, const MacAddr& src, const wire::Header& header, Bytes payload = {},
               Bytes append = {}) {
     Frame frame(20'000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections without a Node: what a mechanism of a Node is tested with alone.
+// Connections without a Node, for tests of a single mechanism of a Node.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class Vcs {
     vc->channel = NodeChannel(memory_.back()->data(), {8, 8});
     return table.add(std::move(vc));
   }
-  // That of the connection made last.
+  // The channel of the connection that was made last.
   [[nodiscard]] UserChannel user() const { return UserChannel(memory_.back()->data()); }
 
  private:

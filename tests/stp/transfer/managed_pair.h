@@ -9,7 +9,7 @@
 
 namespace stp::test {
 
-// One end: its Sequencer, its memory, what has completed.
+// One end: its Sequencer, its memory, and its completions.
 struct Side {
   std::unique_ptr<Sequencer> sequencer;
   std::unique_ptr<Buffers> source, landing;
@@ -69,7 +69,7 @@ class Managed : public TwoNodes {
     return {side.mx, at(offset), length};
   }
 
-  // Lets the users work: headers in, requests out, time.
+  // Runs the users: handles headers, requests and timers.
   bool drive(Host& host, Connection& c, Side& side) {
     bool moved = false;
     while (auto entry = get(c)) {
@@ -110,7 +110,7 @@ class Managed : public TwoNodes {
                             std::size_t target, std::size_t length) const {
     return std::memcmp(from.source->data() + source, to.landing->data() + target, length) == 0;
   }
-  // Loses, doubles and swaps frames by seed.
+  // Loses and duplicates frames at random, by seed.
   void hostile(std::uint64_t seed, unsigned loss_percent) {
     wire = [random = SeededRandom(seed), loss_percent](const Frame&, bool) mutable -> unsigned {
       const auto dice = random.next() % 100;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of stp/wire share: bytes from hex, and frames with a chosen fault.
+// Shared by the tests of stp/wire: bytes from hexadecimal digits, and frames with a chosen fault.
 #pragma once
 
 #include <string_view>
@@ -19,18 +19,18 @@ inline constexpr unsigned kMaxStu = 13;
 // Hexadecimal digits; blanks are skipped.
 Buffer bytes(std::string_view hex);
 
-// Bytes i -> 7i + 1: no two neighbours alike, so that no swap goes unseen.
+// Byte i is 7i + 1. Neighbouring bytes differ, so that a swap is detected.
 Buffer pattern(std::size_t length);
 
-// A header that passes every check: RTS of A, or what `flags` makes of another op.
+// A header that passes every check, for this operation with these flags.
 Header good_header(Op op, std::uint16_t flags = 0);
 
-// The encapsulation of A to B, without padding: what follows is up to the test.
+// A frame from A to B with this encapsulation and without padding.
 Buffer ethernet2(const Header& header, Bytes body = {});
 Buffer snap(const Header& header, Bytes body = {});
 Buffer tagged(Buffer untagged, std::uint16_t tag);
 
-// Drops everything but the verdict.
+// Returns only the verdict of parsing the frame.
 DropReason verdict(Bytes frame);
 
 }  // namespace stp::wire

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames made by an encoder that shares no code with this project, and what each of them says.
+// Frames made by an encoder that shares no code with this project, and the expected content of
+// each.
 #pragma once
 
 #include <ostream>
@@ -14,7 +15,7 @@ struct GoldenFrame {
   std::string name;
   Envelope envelope;
   bool snap;
-  Header header;                   // with the Cksum that stands in the frame
+  Header header;                   // with the Cksum of the frame
   std::vector<std::byte> payload;  // option payload or STU
   std::vector<std::byte> append;
   std::vector<std::byte> frame;

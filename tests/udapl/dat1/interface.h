@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is peculiar to uDAPL 1.2, for the tests of both fronts.
+// What is specific to uDAPL 1.2, for tests that run with both interfaces.
 #pragma once
 
 #include <dat/udat.h>
@@ -31,7 +31,7 @@ inline DAT_RETURN reject(DAT_CR_HANDLE cr) {
 inline DAT_OS_WAIT_PROXY_AGENT agent_of(const DAT_CNO_PARAM& param) {
   return param.agent;
 }
-// By the name that programs of 1.1 use.
+// Sets the attribute by its name in uDAPL 1.1.
 inline void ask_for_message_size(DAT_EP_ATTR& attr, DAT_VLEN size) {
   attr.max_mtu_size = size;
 }

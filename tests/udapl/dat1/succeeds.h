@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the C programs of this folder ask of each call. PATIENCE, in microseconds, comes before. */
+/* Checks calls in the C programs of this folder. Define PATIENCE, in microseconds, before it. */
 #ifndef STP_TESTS_DAT1_SUCCEEDS_H
 #define STP_TESTS_DAT1_SUCCEEDS_H
 

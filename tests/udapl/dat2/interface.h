@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is peculiar to uDAPL 2.0, for the tests of both fronts.
+// What is specific to uDAPL 2.0, for tests that run with both interfaces.
 #pragma once
 
 #include <dat2/udat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs of DAT: two IAs on one link, each with EVDs, a PZ and memory.
+// DAT programs: two IAs on one link, each with EVDs, a PZ and memory.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline constexpr DAT_CONN_QUAL kPort = 3000;
 
 // Makes the registry read the file of these tests.
 void use_conf();
-// What a call returned, by its name.
+// The name of a return value.
 std::string name_of(DAT_RETURN value);
 
 inline DAT_DTO_COOKIE cookie(DAT_UINT64 value) {
@@ -33,10 +33,10 @@ struct Side {
 
   DAT_EVD_HANDLE evd(DAT_COUNT length, unsigned flags) const;
   DAT_EP_HANDLE make_ep(DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL) const;
-  // The part of the buffer, as a segment and as what the peer may access.
+  // A part of the buffer, as a local segment and as the peer accesses it.
   [[nodiscard]] DAT_LMR_TRIPLET at(std::size_t offset, std::size_t length) const;
   [[nodiscard]] DAT_RMR_TRIPLET remote(std::size_t offset, std::size_t length) const;
-  // The next event of the EVD; its number is 0 if none came in 20 s.
+  // The next event of the EVD, or one with number 0 if none arrives within 20 s.
   static DAT_EVENT next(DAT_EVD_HANDLE from);
   static DAT_DTO_COMPLETION_EVENT_DATA completion(DAT_EVD_HANDLE from);
 
@@ -56,7 +56,7 @@ class Front : public LibstTest {
   using LibstTest::LibstTest;
   // The client connects to the server's port, and the server accepts with `server.ep`.
   void connect();
-  // Its parts.
+  // The steps of connect().
   void listen();
   DAT_RETURN connect_with(const std::string& question) const;
   void ask_server(const std::string& question);
@@ -66,8 +66,8 @@ class Front : public LibstTest {
 
   Side server, client;
   DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
-  DAT_CR_HANDLE cr = DAT_HANDLE_NULL;  // decided
-  DAT_EVENT connected{};               // to the client, when it was connected
+  DAT_CR_HANDLE cr = DAT_HANDLE_NULL;  // accepted or rejected
+  DAT_EVENT connected{};               // the client's event
 };
 
 }  // namespace stp::test
