@@ -17,7 +17,7 @@ refused_with() {
 
 expect refused_with "refused the connection: nobody listens" "$work/file" 10.9.0.2:3999
 expect refused_with "does not answer" "$work/file" '[02:00:00:00:00:77]:3000'
-expect refused_with "is no destination" "$work/file" nonsense
+expect refused_with "is not a destination" "$work/file" nonsense
 
 start_receiver receiver b "$work/out" 3000
 receiver=$!

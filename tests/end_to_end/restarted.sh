@@ -92,6 +92,6 @@ if mkdir "$work/small" && mount -t tmpfs -o size=1m tmpfs "$work/small" 2>/dev/n
   umount "$work/small"
   expect [ "$(grep -c 'not enough space' "$work/full-sender.log")" -eq 1 ]
   expect [ "$(grep -c 'not enough space' "$work/full.log")" -eq 1 ]
-  expect says "$work/full-sender.log" "more files were not sent for want of space there"
+  expect says "$work/full-sender.log" "more files were not sent: the receiver has no space left"
 fi
 passed

@@ -35,6 +35,6 @@ done
 stopped_for "$receiver" 35
 waker=$!
 ! send_from a 60 "$work/file" 10.9.0.2:3000 >"$work/said" 2>&1 || fail "it waited for ever"
-expect says "$work/said" "its host answers, but stp-recv there does not get on"
+expect says "$work/said" "its host answers, but stp-recv there makes no progress"
 wait "$waker"
 passed

@@ -13,13 +13,13 @@ refuses() {
 }
 
 refuses 2 "there is no operation 'send'" --link loop latency --op send
-refuses 2 "a put tells nobody" --link loop latency --sleep
+refuses 2 "a put causes no event at the peer" --link loop latency --sleep
 refuses 2 "at least 8 bytes" --link loop latency --size 4
-refuses 2 "the window is 1 to 4096" --link loop rate --window 5000
-refuses 2 "the window of level0 is 1 to 1024" --link loop rate --op level0 --window 1025
-refuses 2 "sleeps on one connection" --link loop rate --op level0 --sleep --connections 2
+refuses 2 "the window must be 1 to 4096" --link loop rate --window 5000
+refuses 2 "the window of level0 must be 1 to 1024" --link loop rate --op level0 --window 1025
+refuses 2 "supports one connection only" --link loop rate --op level0 --sleep --connections 2
 refuses 2 "raw needs a --link" raw
 refuses 2 "subcommand" --link loop
-refuses 1 "has no frames of its own" --link loop raw
+refuses 1 "sends no bare frames" --link loop raw
 refuses 1 "cannot run on CPU 9999" --link loop --cpu 9999 latency
 STP_LINK='' refuses 1 "nonsense" --link nonsense latency

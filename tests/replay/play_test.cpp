@@ -187,7 +187,7 @@ TEST_F(Playing, a_station_that_uses_the_port_of_a_live_connection_again_has_begu
   play();
   EXPECT_TRUE(result.differences.empty());
   ASSERT_EQ(result.notes.size(), 1U);
-  EXPECT_NE(result.notes[0].find("behind frame 2"), std::string::npos) << result.notes[0];
+  EXPECT_NE(result.notes[0].find("after frame 2"), std::string::npos) << result.notes[0];
 }
 
 TEST_F(Playing, a_restart_stands_in_front_of_all_that_outlives_it) {
@@ -232,7 +232,7 @@ TEST_F(Playing, a_restart_stands_in_front_of_all_that_outlives_it) {
   play();
   EXPECT_TRUE(result.differences.empty()) << result.differences.front().in_trace;
   ASSERT_EQ(result.notes.size(), 1U);
-  EXPECT_NE(result.notes[0].find("behind frame 2"), std::string::npos) << result.notes[0];
+  EXPECT_NE(result.notes[0].find("after frame 2"), std::string::npos) << result.notes[0];
 }
 
 // protocol: 5.9

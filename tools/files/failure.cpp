@@ -36,12 +36,12 @@ LinkFailure connect_failure(int result, const std::string& peer) {
       return LinkFailure("nobody on this link knows the host of " + peer +
                          "; check the name, or give its MAC address: [02:00:00:00:00:01]:3000");
     case EPROTO:
-      return LinkFailure("what listens on " + peer + " is no stp-recv of this version");
+      return LinkFailure("the program on " + peer + " is not an stp-recv of this version");
     case EUSERS:
       return LinkFailure(peer + " takes no more senders from this host at once; wait until one " +
                          "has finished, or start stp-recv there with a higher --per-peer");
     case EINVAL:
-      return LinkFailure("\"" + peer + "\" is no destination; write host:port");
+      return LinkFailure("\"" + peer + "\" is not a destination; write host:port");
     default:
       return LinkFailure("cannot connect to " + peer + ": " + st_strerror(result));
   }
@@ -49,8 +49,8 @@ LinkFailure connect_failure(int result, const std::string& peer) {
 
 LinkFailure busy_failure(const std::string& peer) {
   return LinkFailure(peer +
-                     " does not accept: its host answers, but stp-recv there does not get on; " +
-                     "see that it is not stopped, and what its host is busy with");
+                     " does not accept: its host answers, but stp-recv there makes no progress; " +
+                     "check that it is not stopped, and the load of its host");
 }
 
 FinalFailure other_receiver(const std::string& peer, std::uint16_t version) {
@@ -60,7 +60,7 @@ FinalFailure other_receiver(const std::string& peer, std::uint16_t version) {
 }
 
 LinkFailure wrong_sender(std::uint16_t version) {
-  if (version == 0) return LinkFailure("a program that is no stp-send wanted to connect");
+  if (version == 0) return LinkFailure("refused a program that is not stp-send");
   return LinkFailure("a sender was refused: it speaks version " + std::to_string(version) +
                      " of the file protocol, this stp-recv version " +
                      std::to_string(kFilesVersion) + "; install the same release on both sides");
@@ -71,7 +71,7 @@ LinkFailure listen_failure(int result, const std::string& address) {
     case EADDRINUSE:
       return LinkFailure("another program listens on " + address + "; choose another port");
     case EINVAL:
-      return LinkFailure("\"" + address + "\" is no address to listen on; write :port");
+      return LinkFailure("\"" + address + "\" is not an address to listen on; write :port");
     case EACCES:
       return LinkFailure("this user may not listen on " + address +
                          "; choose another port, or ask for a rule: stpd's option --listen");
@@ -89,7 +89,7 @@ void throw_connection_failure(int result) {
     case ETIMEDOUT:
       throw LinkFailure("the other side no longer answers; the link or its host is down");
     case EPROTO:
-      throw LinkFailure("the other program is none of this version; use the same on both sides");
+      throw LinkFailure("the other program has another version; use the same on both sides");
     default:
       throw LinkFailure("the connection was lost: " + error_text(-result) +
                         "; see that the link or its stpd is still there");

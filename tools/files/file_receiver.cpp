@@ -35,7 +35,7 @@ void FileReceiver::serve_messages() {
     const auto understood = handle(message);
     flush();
     if (!understood)
-      throw LinkFailure("the sender is none of this version; use the same on both sides");
+      throw LinkFailure("the sender has another version; use the same on both sides");
     channel_.done_with(message);
   }
 }

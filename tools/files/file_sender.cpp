@@ -15,7 +15,7 @@ LinkFailure silence() {
 }
 
 LinkFailure nonsense() {
-  return LinkFailure("the receiver is none of this version; use the same on both sides");
+  return LinkFailure("the receiver has another version; use the same on both sides");
 }
 
 // Bytes compared between two looks at the receiver's messages.

@@ -376,7 +376,7 @@ bool IncomingFiles::end(Reason reason) {
 void IncomingFiles::complain_of_space() {
   if (without_space_ > 1)
     progress_.complain(std::to_string(without_space_ - 1) +
-                       " more files were left out for want of space");
+                       " more files were not received: no space is left");
 }
 
 }  // namespace stp::files

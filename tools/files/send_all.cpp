@@ -48,7 +48,7 @@ class Complaints {
   void finish() const {
     if (without_space_ > 1)
       progress_.complain(std::to_string(without_space_ - 1) +
-                         " more files were not sent for want of space there");
+                         " more files were not sent: the receiver has no space left");
   }
   [[nodiscard]] std::size_t count() const { return failed_.size(); }
 

@@ -31,7 +31,7 @@ class Client {
     const auto greeting = Greeting{plan_, room_.remote()}.encoded();
     control_connection_ = connect(Control::kContext, greeting.data(), greeting.size());
     const auto remote = remote_of(control_connection_);
-    if (!remote) throw std::runtime_error(peer_ + " is no stp-perf server, or of another version");
+    if (!remote) throw std::runtime_error(peer_ + " is not an stp-perf server of this version");
     remote_ = *remote;
     control_.emplace(room_, control_connection_);
   }
@@ -56,7 +56,7 @@ class Client {
   void await_connection() {
     auto event = next_event(room_.queue(), kPatience);
     while (control_ && control_->handle(event)) event = next_event(room_.queue(), kPatience);
-    if (event.kind == STM_REFUSED) throw std::runtime_error(peer_ + " serves somebody else");
+    if (event.kind == STM_REFUSED) throw std::runtime_error(peer_ + " serves another client");
     checked(event.status, "connecting");
   }
 

@@ -91,7 +91,7 @@ class Parser {
   }
 
   void add_server() {
-    auto* const sub = command("server", "Do what clients ask for, until Ctrl-C", Command::kServer);
+    auto* const sub = command("server", "Serve clients until Ctrl-C", Command::kServer);
     sub->add_option("--port", options_.port, "Port to listen on; level0 also uses the next one")
         ->capture_default_str();
     sub->add_flag("--once", options_.once, "End after the first client");
@@ -152,7 +152,8 @@ class Parser {
     plan.window = window_.value_or(bandwidth ? kBandwidthWindow : rate ? kRateWindow : 1);
     const bool measures_stp = bandwidth || rate || options_.command == Command::kLatency;
     if (measures_stp) return complaint(plan);
-    if (options_.command == Command::kMemcpy && plan.size == 0) return "a copy has at least 1 byte";
+    if (options_.command == Command::kMemcpy && plan.size == 0)
+      return "the size must be at least 1 byte";
     if (options_.command == Command::kRaw && options_.setup.link.empty())
       return "raw needs a --link";
     return "";

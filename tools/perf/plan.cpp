@@ -73,26 +73,27 @@ std::size_t places_for_events(const Plan& plan) {
 }
 
 std::string complaint(const Plan& plan) {
-  if (plan.size > kLargest) return "the size is at most 1G";
-  if (plan.window == 0 || plan.window > kMostOutstanding) return "the window is 1 to 4096";
+  if (plan.size > kLargest) return "the size must be at most 1G";
+  if (plan.window == 0 || plan.window > kMostOutstanding) return "the window must be 1 to 4096";
   if (plan.connections == 0 || plan.connections > kMostConnections)
-    return "there are 1 to 60000 connections";
+    return "the number of connections must be 1 to 60000";
   const bool one_way = plan.operation == Operation::kPut || plan.operation == Operation::kLevel0;
-  if (plan.operation == Operation::kFetch && plan.size != 8) return "fetch works on 8 bytes";
+  if (plan.operation == Operation::kFetch && plan.size != 8) return "the size of fetch must be 8";
   if (plan.test == Test::kLatency) {
-    if (plan.operation == Operation::kRead) return "there is no latency of read: use get";
-    if (one_way && plan.size < kSmallestPing) return "a ping-pong has at least 8 bytes";
+    if (plan.operation == Operation::kRead) return "latency does not measure read: use get";
+    if (one_way && plan.size < kSmallestPing) return "the size must be at least 8 bytes";
     if (plan.operation == Operation::kPut && plan.sleeps)
-      return "a put tells nobody, so nobody can sleep until it comes: write does";
+      return "a put causes no event at the peer, so --sleep needs another operation: --op write";
     return "";
   }
   if (plan.operation == Operation::kLevel0 && plan.window > kMostLevel0Blocks)
-    return "the window of level0 is 1 to 1024";
+    return "the window of level0 must be 1 to 1024";
   if (plan.operation == Operation::kLevel0 && plan.sleeps && plan.connections > 1)
-    return "level0 sleeps on one connection, not on several";
+    return "with --sleep, level0 supports one connection only";
   if (places_for_events(plan) > kMostEvents)
-    return "fewer connections, or a smaller window: what is outstanding has at most 2^20 events";
-  if (plan.size == 0) return "a stream has at least 1 byte";
+    return "too many outstanding operations: their events exceed 2^20; use fewer connections or a "
+           "smaller window";
+  if (plan.size == 0) return "the size must be at least 1 byte";
   return "";
 }
 

@@ -167,7 +167,7 @@ void serve(const Serving& serving, const UsageMeter& usage, stm_domain_t domain,
   auto greeting = Greeting::of(control);
   if (!greeting) {
     stm_reject(control.release(), nullptr, 0);
-    throw std::runtime_error("refused a client that is no stp-perf, or of another version");
+    throw std::runtime_error("refused a client that is not an stp-perf of this version");
   }
   greeting->plan.crowded = is_crowded(serving.setup);
   Service(serving, usage, domain, requests, std::move(control), *greeting).run();

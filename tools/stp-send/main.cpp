@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
     const auto rate = bytes_of(limit);
     if (!rate || *rate == 0) {
       std::fprintf(stderr,
-                   "stp-send: --bwlimit: \"%s\" is no rate; write bytes per second, as 20M\n",
+                   "stp-send: --bwlimit: \"%s\" is not a rate; write bytes per second, as 20M\n",
                    limit.c_str());
       return EXIT_FAILURE;
     }

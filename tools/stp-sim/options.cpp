@@ -27,7 +27,7 @@ std::string parse_range(const std::string& text, Options& options) {
 std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   Options options;
   std::string seeds;
-  CLI::App app("Plays the protocol over simulated links that do their worst, by seed.", "stp-sim");
+  CLI::App app("Plays the protocol over simulated faulty links, reproducible by seed.", "stp-sim");
   app.set_version_flag("--version", "stp-sim " STP_VERSION);
   auto* const seed = app.add_option("--seed", options.seed, "Play the run of this seed");
   auto* const many =

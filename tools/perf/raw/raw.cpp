@@ -31,7 +31,7 @@ std::unique_ptr<BareLink> open(const std::string& text) {
   if (!port::parse_link(text, config, error)) throw std::runtime_error(error);
   if (config.kind == port::LinkKind::kStpd || config.kind == port::LinkKind::kLoop)
     throw std::runtime_error("link '" + text +
-                             "' has no frames of its own: raw wants iface:, memif:, pci: or vdev:");
+                             "' sends no bare frames: raw needs iface:, memif:, pci: or vdev:");
   auto link = BareLink::open(config, error);
   if (!link) throw std::runtime_error(error);
   return link;

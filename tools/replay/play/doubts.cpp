@@ -89,8 +89,8 @@ bool Doubts::concern(const wire::Frame& live, const Renaming& names) const {
 std::string Doubts::note() const {
   if (transfers_.empty()) return {};
   return std::to_string(transfers_.size()) +
-         " Transfers are not compared: what the station does hangs on which of two different "
-         "RTS or CTS it had heard, the first in frame " +
+         " Transfers are not compared: what the station does depends on which of two different "
+         "RTS or CTS it had received, the first in frame " +
          std::to_string(first_);
 }
 

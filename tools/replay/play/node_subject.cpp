@@ -239,17 +239,17 @@ std::vector<std::string> NodeSubject::notes() const {
   };
   if (!torn_.empty())
     notes.push_back(first_of(torn_.size(), torn_.front(),
-                             " STUs are of Blocks that the trace does not have whole"));
+                             " STUs belong to Blocks of which the trace lacks STUs"));
   if (!no_slot_.empty())
     notes.push_back(first_of(no_slot_.size(), no_slot_.front(),
                              " frames to the station found no free Slot there"));
   if (!ignored_.empty())
     notes.push_back(first_of(ignored_.size(), ignored_.front(),
-                             " frames are of connections that the station has given up"));
+                             " frames belong to connections that the station had given up"));
   if (!unanswered_.empty())
     notes.push_back(
         std::to_string(unanswered_.size()) +
-        " GET had no whole answer when they were given up: it may have waited for credit");
+        " GETs had no complete answer when they were given up: it may have waited for credit");
   return notes;
 }
 

@@ -134,7 +134,7 @@ PlayResult play_node(const std::deque<Recorded>& trace, const MacAddr& station) 
   for (const auto& life : lives) {
     if (life.begin != 0)
       all.notes.push_back(
-          "the station forgets everything behind frame " +
+          "the station has restarted after frame " +
           std::to_string(trace[life.begin - 1].decoded.number) +
           ", as it uses the Ports of live connections again: a new Node takes its place");
     append(all, play_life(piece_of(trace, life), station));
