@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A frame's cost does not grow with the number of connections, but for what caches charge.
+// The cost of a frame does not grow with the number of connections, except for cache misses.
 #include <algorithm>
 #include <chrono>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMany = 60'000;
 constexpr int kRounds = 5;
 
-// The quickest round: what disturbs a busy machine only ever adds.
+// The time of the fastest round: disturbances on a busy machine only add time.
 template <typename Round>
 double quickest(Round&& round) {
   auto best = std::chrono::duration<double>::max();
@@ -24,7 +24,7 @@ double quickest(Round&& round) {
   return best.count();
 }
 
-// kMany Puts, on `active` connections of `connections` in turn; `also` beside each of them.
+// Receives kMany Puts on `active` of `connections` connections in turn, and calls `also` with each.
 template <typename Also>
 double receive_puts(std::size_t connections, std::size_t active, Also&& also) {
   ManyConnections many(connections);
@@ -49,7 +49,7 @@ double receive_puts(std::size_t connections, std::size_t active, Also&& also) {
   return seconds;
 }
 
-// The margins are wide: the figures are stp-bench's.
+// The margins are wide. stp-bench gives exact figures.
 TEST(FrameCost, does_not_grow_with_connections_beyond_the_caches) {
   const auto nothing = [](std::size_t) {};
   const auto one = receive_puts(1, 1, nothing);

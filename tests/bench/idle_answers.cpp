@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How soon an idle stpd answers, and what its idling costs: a frame goes to a stpd that has had
-// nothing to do for a while, and the time until its answer is taken by a prober that never sleeps.
-// The frame is an RD for a Port that is no more, which every Node answers by itself (§5.12): no
-// connection, and no program on either side, is part of what is measured.
+// Measures how soon an idle stpd answers, and its CPU time while idle. A prober that never sleeps
+// sends a frame to a stpd that was idle for a while, and measures the time until the answer. The
+// frame is an RD for a Port that does not exist, which every Node answers by itself (§5.12). So
+// neither a connection nor a program on either side takes part.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr Time kGiveUp = kSecond;
 
-// Sends one frame at a time and notes when its answer has come.
+// Sends one frame at a time and records when its answer has arrived.
 class Prober final : public port::Engine {
  public:
   Prober(const MacAddr& own, const MacAddr& peer) : own_(own), peer_(peer) {}
@@ -82,7 +82,7 @@ void show_idle_share(const std::string& pid) {
               100.0 * spent / static_cast<double>(port::now() - before));
 }
 
-// The answer's delay; kNever: there was none.
+// Returns the answer's delay, or kNever if there was none.
 Time probe(port::LinkPort& link, Prober& prober) {
   prober.ask();
   const auto before = port::now();
@@ -108,12 +108,12 @@ int run(const std::string& link_text, const std::string& peer_text, const std::s
   }
   auto& link = static_cast<port::LinkPort&>(*port);
   Prober prober(link.info().mac, *peer);
-  // Whatever a new link has to agree on comes before what is measured.
+  // Waits until a new link is ready, before the measurement.
   for (int i = 0; i < 20 && probe(link, prober) == kNever; ++i)
     ;
   show_idle_share(pid);
   std::mt19937 random(1);
-  std::uniform_int_distribution<int> pause(5'000, 20'000);  // µs: no rhythm of a sleeper fits
+  std::uniform_int_distribution<int> pause(5'000, 20'000);  // µs: not in step with a sleeper
   std::vector<Time> delays;
   std::size_t lost = 0;
   for (std::size_t i = 0; i < count; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an idle connection costs, and that a Node holds as many as there are Ports to name.
+// The memory of an idle connection, and that a Node can hold as many connections as there are
+// Ports.
 #include "tests/bench/many_connections.h"
 #include "tools/sim/live_bytes.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What checking a long trace costs. Printed is what it took; asserted only what no machine changes:
-// nothing is found wrong, and memory does not grow with the trace.
+// The cost of checking a long trace. Prints the time. Asserts only what does not depend on the
+// machine: no findings, and memory does not grow with the trace.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ constexpr unsigned kFrames = 1'000'000;
 constexpr std::uint16_t kConnections = 100;
 constexpr MacAddr kMacA{{2, 0, 0, 0, 0, 1}}, kMacB{{2, 0, 0, 0, 0, 2}};
 
-// Puts on many connections, each answered, as a pcap file that never ends up on a disk.
+// Writes Puts on many connections, each answered, as a pcap stream that is not stored on a disk.
 class Writer {
  public:
   explicit Writer(int descriptor) : file_(fdopen(descriptor, "wb")) {
@@ -132,7 +132,7 @@ TEST(LongTrace, is_checked_fast_and_in_memory_that_does_not_grow_with_it) {
   const auto begin = std::chrono::steady_clock::now();
   while (capture->next(captured)) {
     checker.frame(decoder.decode(captured));
-    // By then every connection remembers as much as it ever will.
+    // By then the state of every connection has reached its full size.
     if (++frames == kFrames * 7 / 8) early = test::live_bytes();
   }
   const auto late = test::live_bytes();

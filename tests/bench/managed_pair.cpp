@@ -28,7 +28,7 @@ ManagedPair::Side::Side(const char* link, std::uint32_t shard) : bytes(2 * kMost
         "stm_memory_register");
 }
 
-// Events that are not looked at are those of no interest here: sends, mostly.
+// Ignores other events, mostly completions of sends.
 bool ManagedPair::Side::take(unsigned kind) {
   stm_event_t events[16];
   const auto count = stm_queue_poll(queue, events, 16);

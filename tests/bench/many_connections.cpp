@@ -29,7 +29,7 @@ ManyConnections::ManyConnections(std::size_t count)
   for (std::size_t i = 0; i < count; ++i) connect(i);
 }
 
-// The peer's Port and Key both are i + 1.
+// The peer's Port and Key are both i + 1.
 void ManyConnections::connect(std::size_t i) {
   auto& node = host_.node;
   node.stock(endpoint_, channels_.data() + i * channel_size_, i);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stp-paths PATH COUNT: goes one way of frames through the engine that often, for a tool that
-// counts instructions (tests/bench/instructions). Nothing in it depends on time, chance or threads.
+// stp-paths PATH COUNT: runs one path of frames through the engine COUNT times, for a tool that
+// counts instructions (tests/bench/instructions). Does not depend on time, random numbers or
+// threads.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::size_t kJumbo = 8192;
 
-// Of each frame of DATA: 32 come at once, as from a link.
+// Receives DATA in bursts of 32 frames, as from a link.
 void receive_data(std::uint32_t count, std::size_t length) {
   constexpr std::uint32_t kBurst = 32;
   ManyConnections one(1);
@@ -33,7 +34,7 @@ void receive_data(std::uint32_t count, std::size_t length) {
   }
 }
 
-// Into the user's queue, and out of it.
+// Receives control frames into the user's queue and reads them.
 void receive_control(std::uint32_t count) {
   ManyConnections one(1);
   const auto frame = one.no_operation(0);
@@ -56,7 +57,7 @@ void node_to_node(std::uint32_t count, std::uint32_t length) {
   for (std::uint32_t i = 0; i < count; ++i) pair.put(length);
 }
 
-// A user's request into the ring: what st_tx does last.
+// Puts a user's request into the ring: the last step of st_tx.
 void request_to_ring(std::uint32_t count) {
   const ChannelGeometry geometry{64, 64};
   test::ChannelMemory const memory(geometry);
@@ -69,7 +70,7 @@ void request_to_ring(std::uint32_t count) {
   }
 }
 
-// A header out of the ring: what st_rx does first.
+// Takes a header out of the ring: the first step of st_rx.
 void ring_to_user(std::uint32_t count) {
   const ChannelGeometry geometry{64, 64};
   test::ChannelMemory const memory(geometry);
@@ -82,27 +83,27 @@ void ring_to_user(std::uint32_t count) {
   }
 }
 
-// Puts through the managed API on the loop, both ends: posted, sent, received, answered and told.
-// Only puts() is counted, which is this thread's alone.
+// Puts through the managed API on the loop, with both ends: posting, sending, receiving, answering
+// and reporting. Only puts() is counted, which runs in this thread.
 void managed_put(std::uint32_t count) {
   ManagedPair pair;
   pair.puts(count, 8);
 }
 
-// The same, posted by lists of up to 64.
+// The same, posted in lists of up to 64.
 void managed_list(std::uint32_t count) {
   ManagedPair pair;
   pair.puts(count, 8, true);
 }
 
-// The same by st_tx at level 0.
+// The same with st_tx at level 0.
 void level0_put(std::uint32_t count) {
   Level0Pair pair;
   pair.puts(count, 8);
 }
 
-// What the bytes of a long STU cost by themselves: to be taken off. As where they are received, the
-// C library copies them, from behind a frame's headers.
+// The cost of copying the bytes of a long STU, for subtraction. As in the receiver, the C library
+// copies them from behind the headers of a frame.
 void copy(std::uint32_t count) {
   constexpr std::size_t kHead = wire::kEthernetSize + wire::kHeaderSize;
   test::Buffers const from(13, 2), to(13, 1);

@@ -5,7 +5,7 @@ namespace stp::bench {
 
 using wire::Op;
 
-// Frames arrive as they leave; long STUs are attached, and copied once.
+// Frames arrive in the order of sending. Long STUs are attached, and copied once.
 PutPair::PutPair()
     : TwoNodes(NodeConfig{.mac = {}, .max_stu = 13, .vlan = {}, .attach_from = 1024}) {
   connect({.bufsize = kBufsize}, {.bufsize = kBufsize});

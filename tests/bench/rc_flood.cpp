@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stp-rc-flood INTERFACE MAC RATE SECONDS KIND: so many frames a second to that station, from
-// addresses by chance. KIND rc: requests to connect to port 3000; other: the same frames to a
-// station that is not there, which cost the link and the host as much, and the Node nothing but a
-// look. Says how many left.
+// stp-rc-flood INTERFACE MAC RATE SECONDS KIND: sends RATE frames a second to that station, from
+// random addresses. KIND rc: requests to connect to port 3000. KIND other: the same frames to a
+// station that does not exist; they cost the link and the host as much, but the Node only a look at
+// the address. Prints how many were sent.
 #include <arpa/inet.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
     }
     const auto left = ::sendmmsg(fd, messages.data(), kBurst, 0);
     if (left > 0) sent += static_cast<std::size_t>(left);
-    // Behind time it catches up.
+    // If it is late, it catches up.
     std::this_thread::sleep_until(begun + std::chrono::nanoseconds(static_cast<std::int64_t>(
                                               static_cast<double>(done + kBurst) / rate * 1e9)));
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stp-scale [--seconds S] [--shards N]: what the shards of one link do together, in one process.
-// Each shard has a thread that puts: into memory on its own shard ("apart": the shards have nothing
-// to do with each other), or into that of the next one ("across": each frame goes from Node to
-// Node). With 1, 2, 4 and 8 shards, or N. Each thread is pinned to a CPU of its own; where there
-// are fewer CPUs than shards, that is said. Prints figures, and judges nothing.
+// stp-scale [--seconds S] [--shards N]: measures the shards of one link together, in one process.
+// Each shard has a thread that puts into memory on its own shard ("apart": the shards are
+// independent) or on the next one ("across": each frame goes from Node to Node). With 1, 2, 4 and 8
+// shards, or N. Each thread is pinned to its own CPU; if there are fewer CPUs than shards, it says
+// so. Prints figures and does not judge them.
 #include <sched.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ struct Run {
   double seconds;
 };
 
-// Puts a second, of all threads together.
+// Puts per second of all threads together.
 double rate(const Run& run, const std::vector<int>& cpus) {
   const auto link = "loop,queues=" + std::to_string(run.shards);
   std::vector<std::unique_ptr<ManagedPair>> pairs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the engine costs on one core, without any link: frames go from Node to Node by copy or not
-// at all; and what the managed API above it adds, on the loop. The figures are set beside each
-// other at the end; nothing here passes or fails.
+// The cost of the engine on one core, without a link: frames are copied from Node to Node, or not
+// sent. Also the cost of the managed API above it, on the loop. Prints ratios of the figures at the
+// end; nothing here passes or fails.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -18,8 +18,8 @@
 namespace stp::bench {
 namespace {
 
-// 8-byte Puts received, spread over `range(1)` of `range(0)` connections in an order that no
-// prefetcher follows: what grows with the second is the cache's doing, with the first ours.
+// Receives 8-byte Puts on `range(1)` of `range(0)` connections, in an order that a prefetcher
+// cannot predict. Growth with range(1) is due to cache misses, growth with range(0) to the engine.
 void receive_put(benchmark::State& state) {
   const auto connections = static_cast<std::size_t>(state.range(0));
   const auto active = static_cast<std::size_t>(state.range(1));
@@ -53,7 +53,7 @@ BENCHMARK(receive_put)
     ->Args({60'000, 1'000})
     ->Args({60'000, 60'000});
 
-// The same with one connection, and beside it the cache misses of so many.
+// The same with one connection, plus the cache misses of `range(0)` connections.
 void receive_put_and_miss(benchmark::State& state) {
   const auto connections = static_cast<std::size_t>(state.range(0));
   CacheControl control(connections);
@@ -86,7 +86,7 @@ void idle_connection(benchmark::State& state) {
 }
 BENCHMARK(idle_connection)->Arg(1'000)->Arg(60'000)->Iterations(1)->Unit(benchmark::kMillisecond);
 
-// Blocks of `range(0)` bytes from user to user through both Nodes, in one thread, by bursts.
+// Sends Blocks of `range(0)` bytes from user to user through both Nodes, in one thread, in bursts.
 void node_to_node(benchmark::State& state) {
   const auto length = static_cast<std::uint32_t>(state.range(0));
   PutPair pair;
@@ -98,7 +98,7 @@ void node_to_node(benchmark::State& state) {
 }
 BENCHMARK(node_to_node)->ArgName("bytes")->Arg(8)->Arg(8'192)->Arg(65'536);
 
-// The same bytes between the same places by memcpy: what no protocol on one core can beat.
+// Copies the same bytes between the same places with memcpy: the lower bound for any protocol.
 void plain_copy(benchmark::State& state) {
   const auto length = static_cast<std::size_t>(state.range(0));
   test::Buffers from(13, 16), to(13, 16);
@@ -113,21 +113,21 @@ void plain_copy(benchmark::State& state) {
 }
 BENCHMARK(plain_copy)->ArgName("bytes")->Arg(8)->Arg(8'192)->Arg(65'536);
 
-// A message there and one back through the managed API, both ends in this thread.
+// Sends a message there and one back through the managed API, with both ends in this thread.
 void managed_round_trip(benchmark::State& state) {
   ManagedPair pair;
   for (auto _ : state) pair.round_trip(static_cast<std::size_t>(state.range(0)));
 }
 BENCHMARK(managed_round_trip)->ArgName("bytes")->Arg(64)->Arg(4'080)->Arg(65'536)->UseRealTime();
 
-// A put through it, until it is known to be there.
+// A put through the managed API, until its completion.
 void managed_put(benchmark::State& state) {
   ManagedPair pair;
   for (auto _ : state) pair.put(static_cast<std::size_t>(state.range(0)));
 }
 BENCHMARK(managed_put)->ArgName("bytes")->Arg(64)->Arg(4'080)->Arg(65'536)->UseRealTime();
 
-// The console's table, and the ratios that the figures are wanted for.
+// Prints the usual table and then the ratios of the figures.
 class Ratios : public benchmark::ConsoleReporter {
  public:
   void ReportRuns(const std::vector<Run>& runs) override {

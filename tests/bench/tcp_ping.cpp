@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tcp_ping [--poll] SERVER-ADDRESS PORT [SIZE SECONDS]: a ping-pong over the kernel's TCP, as a
-// program would write it: without Nagle's algorithm, and blocking; with --poll it asks its socket
-// again and again instead of sleeping in recv, as programs do that want the shortest round trip.
-// With SIZE the client, which prints the median round trip in microseconds; without it the server,
-// of one client.
+// tcp_ping [--poll] SERVER-ADDRESS PORT [SIZE SECONDS]: a ping-pong over the kernel's TCP, as in a
+// usual program: blocking, without Nagle's algorithm. With --poll it polls its socket instead of
+// sleeping in recv, like programs that need the shortest round trip. With SIZE it is the client,
+// which prints the median round trip in microseconds; without it, the server of one client.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -41,7 +40,7 @@ void no_delay(int socket) {
   checked(::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), "TCP_NODELAY");
 }
 
-// False: the other side has gone.
+// Returns false if the peer has closed the connection.
 bool receive_all(int socket, std::vector<char>& bytes, bool poll) {
   if (!poll)
     return ::recv(socket, bytes.data(), bytes.size(), MSG_WAITALL) ==

@@ -20,7 +20,7 @@ class ConnectionRules : public TwoNodes {
   }
 };
 
-// Answers 0 now and then, which a Key must never be.
+// Returns 0 sometimes, which a Key must never be.
 class OftenZero : public Random {
  public:
   std::uint32_t next() override { return ++calls_ % 3 == 0 ? calls_ : 0; }

@@ -21,7 +21,7 @@ class DataRules : public Writing {
 TEST_F(DataRules, send_state_on_a_control_operation_asks_for_slots_only) {
   auto nop = control(Op::kNoOperation, flag::kSendState);
   nop.header.sync = 99;
-  nop.header.d_id = kRId;  // whatever it looks like
+  nop.header.d_id = kRId;  // ignored, although it is an id of a Transfer
   put(a, ca, nop);
   settle();
   const auto answer = get(ca);
@@ -159,7 +159,7 @@ TEST_F(DataRules, a_get_that_was_taken_back_is_not_placed_and_not_answered) {
 class RecoveryRules : public DataRules {
  protected:
   void SetUp() override { start({.recover = true}); }
-  // Two Blocks of 64 KiB granted; returns their permissions.
+  // Grants two Blocks of 64 KiB and returns their CTS.
   std::array<wire::Header, 2> grant_two() {
     put(a, ca, rts(2 * 65'536));
     settle();
@@ -189,7 +189,7 @@ TEST_F(RecoveryRules, a_block_whose_turn_has_not_come_is_left_alone_while_anythi
 // protocol: 10.5
 TEST_F(RecoveryRules, a_repeated_grant_waits_for_credit) {
   grant(65'536);
-  while (true) {  // B's user spends all it has with A, whose user does not read
+  while (true) {  // B's user uses up all Slots of A, whose user does not read
     VcInfo info{};
     ASSERT_EQ(b.node.vc_info(cb.id, info), 0);
     if (info.credit == 0) break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the flags Interrupt, Silent, Order and Send_state mean, and the three forms of Request_State
+// The flags Interrupt, Silent, Order and Send_state, and the three forms of Request_State
 // (docs/protocol.md, sections 3, 6 and 8).
 #include <algorithm>
 
@@ -161,7 +161,7 @@ TEST_F(FlagRules, no_grant_is_larger_than_max_block) {
   EXPECT_TRUE(get(ca));
 }
 
-// T_len has 64 bits: a Block beyond 4 GiB is granted, and only as long as the Transfer has bytes.
+// T_len has 64 bits: a Block beyond 4 GiB can be granted, up to the end of the Transfer.
 // protocol: 3.10, 7.9
 TEST_F(FlagRules, a_transfer_may_be_longer_than_32_bits_can_count) {
   constexpr std::uint64_t kLength = (std::uint64_t{5} << 32) + 4'096;

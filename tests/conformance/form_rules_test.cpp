@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules of docs/protocol.md, sections 2 to 4 and 12: what a frame may look like.
+// Rules of docs/protocol.md, sections 2 to 4 and 12: the form of frames.
 #include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {
@@ -43,7 +43,7 @@ TEST_F(FormRules, fields_that_an_operation_does_not_use_are_sent_as_0_and_not_lo
 
   b.stock(listener);
   auto other = rc;
-  other.offset ^= 1;  // another connection, as its Key tells
+  other.offset ^= 1;  // another Key, so another connection
   other.mx = 0x8181;
   other.d_port = 77;
   other.d_key = 0xdeadbeef;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules of docs/protocol.md, sections 8 to 10, that the managed layer keeps.
+// Rules of docs/protocol.md, sections 8 to 10, that the managed layer obeys.
 #include <set>
 
 #include "stp/transfer/loss_estimate.h"
@@ -187,7 +187,7 @@ TEST_F(ManagedRules, a_refusal_refuses_only_the_get_that_it_names) {
   EXPECT_EQ(sa.landing->data()[0], std::byte{0}) << "the landing is its user's again";
 }
 
-// The ids of a Get's answer are the peer's: a Transfer of ours may have the same.
+// The ids of a Get's answer are chosen by the peer: a Transfer of this side may have the same.
 // protocol: 9.12, 9.19
 TEST_F(ManagedRules, the_late_answer_of_a_get_is_no_block_of_a_write) {
   ASSERT_EQ(sb.sequencer->post_receive(1, landing(sb, 0, 100)), 0);

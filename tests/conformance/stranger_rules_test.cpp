@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a sender without a connection gets out of a Node, whatever it sends: never more than it put
-// in, and never a byte of memory that stays (docs/protocol.md, sections 5 and 12).
+// A sender without a connection never makes a Node send more than it received, or keep memory
+// (docs/protocol.md, sections 5 and 12).
 #include "tests/stp/node/write_fixture.h"
 #include "tools/sim/live_bytes.h"
 
@@ -17,7 +17,7 @@ class StrangerRules : public Writing {
  protected:
   static constexpr std::size_t kHeader = wire::kEthernetSize + wire::kHeaderSize;
 
-  // Every operation there is and is not, with each flag; ports and keys that exist and do not.
+  // Every legal and illegal operation with each flag, and with existing and unknown Ports and Keys.
   std::vector<wire::Header> everything() {
     VcInfo info{};
     EXPECT_EQ(b.node.vc_info(cb.id, info), 0);
@@ -36,12 +36,12 @@ class StrangerRules : public Writing {
             h.offset = 99;
             h.sync = 10;
             h.b_num = 1;
-            h.d_id = op % 2 == 0 ? 3000 : 4000;  // UPorts: one is listened on
+            h.d_id = op % 2 == 0 ? 3000 : 4000;  // UPorts: one has a listener
             all.push_back(h);
           }
     return all;
   }
-  // The frame, in one of the forms in which it may come.
+  // The frame in one of the legal forms.
   static Frame frame_of(const wire::Header& h, unsigned form) {
     Frame frame(200);
     const auto vlan = form % 2 != 0 ? std::optional<std::uint16_t>(5) : std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A device that is pulled, or that wants to be set up again, as DPDK tells it: with a virtual
-// device for a NIC, and drivers' own way to tell.
+// A device that is removed, or that requires a reset, as DPDK reports it. Uses a virtual device,
+// and reports the events as a driver would.
 #define ALLOW_EXPERIMENTAL_API
 #include <gtest/gtest.h>
 #include <rte_dev.h>
@@ -8,7 +8,7 @@
 
 #include "tests/dpdk_port/link_pair.h"
 
-// For drivers: no header of DPDK's that is installed declares them.
+// Functions for drivers, which no installed DPDK header declares.
 extern "C" {
 struct rte_eth_dev;
 rte_eth_dev* rte_eth_dev_allocated(const char* name);
@@ -60,12 +60,12 @@ TEST_F(DeviceEvents, ARequestOfTheKernelsToGiveItBackIsFollowed) {
   EXPECT_EQ(end.port->state(), LinkState::kGone);
   EXPECT_EQ(rte_eth_dev_allocated("net_ring0"), nullptr);
   EXPECT_TRUE(becomes(LinkState::kUp));
-  tell(RTE_ETH_EVENT_INTR_RMV);  // heard this time, too
+  tell(RTE_ETH_EVENT_INTR_RMV);  // handled the second time, too
   end.turn();
   EXPECT_EQ(end.port->state(), LinkState::kGone);
 }
 
-// net_ring cannot be reset, as few can: it is closed and opened anew.
+// Like most devices, net_ring cannot be reset: it is closed and opened again.
 TEST_F(DeviceEvents, OneThatWantsToBeResetGoesOnAfterwards) {
   tell(RTE_ETH_EVENT_INTR_RESET);
   end.turn();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Linux interfaces: a veth pair in a network namespace of the test's own.
+// Linux interfaces: a veth pair in a private network namespace.
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <poll.h>
@@ -87,7 +87,7 @@ TEST_F(Iface, TaggedFramesArriveTagged) {
   EXPECT_TRUE(turn_until(a, b, [&] { return has_arrived(frame); }));
 }
 
-// What else the host sends and receives never comes near the ring.
+// Other frames that the host sends and receives do not reach the ring.
 TEST_F(Iface, HearsOnlyStpInBothFormsAndArp) {
   open(1500);
   ASSERT_TRUE(turn_until(a, b, [&] { return a.port->link_up() && b.port->link_up(); }));
@@ -148,7 +148,7 @@ TEST_F(Iface, AMacOfOurChoiceLeavesTheInterfaceItsOwn) {
 
 TEST_F(Iface, LinkStateFollowsTheInterface) {
   open(1500);
-  // The kernel lets a change of carrier settle before it tells.
+  // The kernel reports a change of the carrier with a delay.
   EXPECT_TRUE(turn_until(a, b, [&] { return a.port->link_up(); }));
   ASSERT_TRUE(NetworkNamespace::ip("link set stp1 down"));
   EXPECT_TRUE(turn_until(a, b, [&] { return !a.port->link_up(); }));
@@ -172,7 +172,7 @@ TEST_F(Iface, ALinkThatIsDownHoldsUpNobody) {
     ASSERT_TRUE(NetworkNamespace::ip(std::string("link set ") + end + " up"));
   }
   const Frame last = make_frame(b.mac(), a.mac(), 61);
-  // The first frame may still find the ring full; it makes the kernel look at it again.
+  // The first frame may still find the ring full. Sending it makes the kernel check the ring again.
   EXPECT_TRUE(turn_until(a, b, [&] {
     if (a.engine.waiting() == 0) a.engine.send(last);
     return has_arrived(last);
@@ -193,7 +193,7 @@ TEST_F(Iface, AnInterfaceThatIsRemovedTakesNothingDownWithIt) {
   EXPECT_EQ(a.engine.returned.size(), 100U);
 }
 
-// The kernel keeps a frame that the device does not take in front of all others.
+// The kernel keeps a frame that the device does not accept before all others in the ring.
 TEST_F(Iface, AFrameThatTheOtherEndIsTooNarrowForHoldsUpNoShorterOne) {
   open(9000);
   expect_frames_arrive_in_order(a, b, 60, 1);  // both are up
@@ -234,7 +234,7 @@ TEST_F(Iface, FramesTooLongForAnMtuThatWasLoweredAreCountedAndTheOthersSent) {
   EXPECT_TRUE(turn_until(a, b, [&] { return a.port->trouble().empty(); }));
 }
 
-// Who sleeps on the socket must not be woken again and again.
+// A thread that sleeps on the socket must not be woken repeatedly.
 TEST_F(Iface, AnInterfaceThatIsDownOrGoneWakesNobodyAndIsTakenUpAgain) {
   open(1500);
   expect_frames_arrive_in_order(a, b, 60, 10);
@@ -252,8 +252,8 @@ TEST_F(Iface, AnInterfaceThatIsDownOrGoneWakesNobodyAndIsTakenUpAgain) {
   ASSERT_TRUE(NetworkNamespace::ip("link delete stp0"));
   EXPECT_TRUE(turn_until(a, b, [&] { return !a.port->trouble().empty() && !wakes(); }));
   ASSERT_TRUE(NetworkNamespace::make_veth(1500));
-  expect_frames_arrive_in_order(a, b, 60, 10);  // both have been taken up
-  expect_frames_arrive_in_order(b, a, 60, 10);  // and keep their addresses
+  expect_frames_arrive_in_order(a, b, 60, 10);  // both interfaces are used again
+  expect_frames_arrive_in_order(b, a, 60, 10);  // and the links keep their addresses
   EXPECT_NE(a.port->trouble().find("another MAC address"), std::string::npos);
   EXPECT_TRUE(turn_until(a, b, [&] { return !wakes(); }));
 }
@@ -271,7 +271,7 @@ TEST_F(Iface, ItsStateIsWhatTheKernelTells) {
   EXPECT_TRUE(becomes(LinkState::kNoCarrier, "check the cable"));
   ASSERT_TRUE(NetworkNamespace::ip("link set stp1 up"));
   EXPECT_TRUE(becomes(LinkState::kUp, ""));
-  // Nobody has sent anything yet.
+  // Before any frame has been sent.
   ASSERT_TRUE(NetworkNamespace::ip("link set stp0 mtu 1500"));
   EXPECT_TRUE(becomes(LinkState::kMtu, "ip link set stp0 mtu 9000"));
   EXPECT_TRUE(a.port->link_up());
@@ -301,14 +301,14 @@ TEST_F(Iface, AddressesThatTheInterfaceIsGivenLaterAreItsOwn) {
   EXPECT_TRUE(becomes(std::nullopt));
   ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.3/24 dev stp0"));
   EXPECT_TRUE(becomes(parse_ipv4("10.9.0.3")));
-  // What was chosen for the link stays.
+  // The address in the link string is kept.
   ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.4/24 dev stp1"));
   const auto later = now() + 300 * kMillisecond;
   EXPECT_TRUE(turn_until(a, b, [&] { return now() > later; }));
   EXPECT_EQ(b.port->info().address, parse_ipv4("10.9.0.2"));
 }
 
-// Either side asks as RFC 5227 has it, and names the other one.
+// Each side probes according to RFC 5227 and names the other one.
 TEST_F(Iface, AnAddressThatTwoHaveIsFound) {
   open(1500, ",address=10.9.0.1/24", ",address=10.9.0.1/24");
   EXPECT_TRUE(turn_until(a, b, [&] {
@@ -340,7 +340,7 @@ TEST_F(Iface, AnAddressOnAnInterfaceHasOneOwner) {
   expect_frames_arrive_in_order(a, b, 60, 10);
 }
 
-// Anybody may take a name; only who may open packet sockets owns an interface.
+// Any program may take the name; only one that may open packet sockets owns an interface.
 TEST_F(Iface, ANameWithoutALinkBehindItKeepsNobodyOut) {
   ASSERT_TRUE(NetworkNamespace::make_veth(1500));
   ASSERT_TRUE(NetworkNamespace::ip("link set stp0 address 02:00:00:00:0a:01"));

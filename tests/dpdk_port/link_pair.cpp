@@ -6,7 +6,7 @@
 namespace stp::port {
 namespace {
 
-// Other programs may speak on the link as well: a kernel announces its IPv6 address.
+// Other frames may arrive on the link too: a kernel announces its IPv6 address.
 std::vector<Frame> stp_frames(const ScriptEngine& engine) {
   std::vector<Frame> frames;
   std::copy_if(engine.received.begin(), engine.received.end(), std::back_inserter(frames),

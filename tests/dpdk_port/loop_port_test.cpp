@@ -33,7 +33,7 @@ TEST(LoopPort, TakesItsOptions) {
 
 TEST(LoopPort, FramesToOurselvesComeBackInOrder) {
   LinkEnd end = open_end("loop");
-  constexpr unsigned kFrames = 1000;  // many turns' worth
+  constexpr unsigned kFrames = 1000;  // enough for many turns
   for (unsigned i = 0; i < kFrames; ++i) end.engine.send(make_frame(end.mac(), end.mac(), 60, i));
   while (end.turn() > 0) {
   }

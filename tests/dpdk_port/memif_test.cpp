@@ -164,7 +164,7 @@ TEST_F(Memif, FramesAPeerHasNoRoomForAreKeptAndArriveLater) {
   }
   const Time start = now();
   while (counter(*client.port, "tx_kept") == 0) client.port->turn(client.engine, start);
-  EXPECT_GT(client.engine.waiting(), 0U);  // what finds no room stays with the Node
+  EXPECT_GT(client.engine.waiting(), 0U);  // frames without room stay in the Node
   EXPECT_TRUE(turn_until(client, server, [&] { return server.engine.received.size() >= kFrames; }));
   EXPECT_EQ(server.engine.received.back(), make_frame(server.mac(), client.mac(), 60, kFrames - 1));
   EXPECT_EQ(counter(*client.port, "tx_dropped"), 0U);
@@ -180,7 +180,7 @@ TEST_F(Memif, ALinkThatStaysDownCountsAndDropsWhatItIsGiven) {
   }
   Time t = now();
   server.port->turn(server.engine, t);
-  EXPECT_TRUE(server.engine.returned.empty());  // there is patience for a while
+  EXPECT_TRUE(server.engine.returned.empty());  // frames are kept for a while
   server.port->turn(server.engine, t += 100 * kMillisecond);
   server.port->turn(server.engine, t);
   EXPECT_EQ(counter(*server.port, "tx_dropped"), 40U);
@@ -192,7 +192,7 @@ TEST_F(Memif, AClientFindsItsServerAgain) {
   expect_frames_arrive_in_order(client, server, 60, 100);
   server.port.reset();
   EXPECT_TRUE(goes_down(client));
-  client.engine.send(make_frame(client.mac(), client.mac(), 60));  // goes on meanwhile
+  client.engine.send(make_frame(client.mac(), client.mac(), 60));  // still works meanwhile
   EXPECT_TRUE(turn_until(client, client, [&] { return counter(*client.port, "link_sought") > 0; }));
   EXPECT_EQ(client.engine.received.size(), 1U);
   server.open("memif:" + path + ",role=server");
@@ -238,7 +238,7 @@ TEST_F(Memif, OpeningALinkLeavesTheCallersThreadWhereItWas) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
-// DPDK's driver, at the other end.
+// The link string of DPDK's driver for the other end.
 std::string dpdks(const std::string& path, const std::string& role) {
   return "vdev:net_memif7,role=" + role + ",id=0,rsize=8,bsize=9088,socket=" + path +
          ",socket-abstract=no,mac=02:00:00:00:00:0" + (role == "server" ? "1" : "2") + ",mtu=9000";

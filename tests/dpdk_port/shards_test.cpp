@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The shards of one link: frames go to the one whose they are, and leave by the one that has the
-// device.
+// The shards of one link: each frame reaches the shard of its Port, and the shard with the device
+// sends the frames of all.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -43,10 +43,10 @@ struct ShardedEnd {
   }
 
   std::vector<ScriptEngine> engines;
-  std::vector<std::unique_ptr<Port>> ports;  // they go first
+  std::vector<std::unique_ptr<Port>> ports;  // destroyed first
 };
 
-// A frame of STP that names a Port, with bytes behind it that tell it from others.
+// An STP frame to a Port, with bytes that distinguish it from others.
 Frame frame_for(std::uint16_t port, const MacAddr& to, const MacAddr& from, unsigned seed = 0,
                 std::size_t length = 100) {
   wire::Header header;
@@ -147,7 +147,7 @@ TEST(Shards, ARequestGoesToTheShardThatListens) {
 TEST(Shards, WhoFindsNoRoomWaitsAndNothingIsLost) {
   ShardedEnd end;
   end.open("loop,queues=2");
-  constexpr unsigned kFrames = 5'000;  // many rings' worth
+  constexpr unsigned kFrames = 5'000;  // fills a ring many times
   for (unsigned i = 0; i < kFrames; ++i) end.engines[0].send(frame_for(1, end.mac(), end.mac(), i));
   const Time start = now();
   auto& sender = static_cast<LinkPort&>(*end.ports[0]);
@@ -174,7 +174,7 @@ TEST(Shards, AShardThatTakesNothingHoldsUpTheOthersForAWhileOnly) {
   EXPECT_GT(counter(sender, "shard_full"), 0U);
 }
 
-// What wakes who sleeps over a Port.
+// A bell that wakes a thread that sleeps for a Port.
 class Sleeper {
  public:
   explicit Sleeper(Port& port) : bell_(eventfd(0, EFD_NONBLOCK)) { port.set_bell(bell_); }
@@ -206,7 +206,7 @@ TEST(Shards, WhatIsHandedOverWakesASleeperAndNobodyElse) {
   EXPECT_TRUE(second.rung());
   EXPECT_FALSE(first.rung());
   end.ports[1]->woke_up();
-  end.ports.clear();  // before the bells
+  end.ports.clear();  // destroyed before the bells
 }
 
 TEST(Shards, WhoWaitsForRoomIsWokenWhenThereIsSome) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DPDK's own virtual devices, by their names.
+// DPDK's virtual devices, by their names.
 #include <gtest/gtest.h>
 
 #include "tests/dpdk_port/link_pair.h"
@@ -33,7 +33,7 @@ TEST(Vdev, MemoryThatIsAttachedAllTheSameIsCopiedForADriverThatKeepsFrames) {
   end.engine.send_attached(head, memory, 8);
   end.turn();
   EXPECT_EQ(end.engine.returned[8], 1U);
-  memory.assign(memory.size(), std::byte{0});  // ours again: the frame does not see this
+  memory.assign(memory.size(), std::byte{0});  // does not change the frame
   EXPECT_TRUE(turn_until(end, end, [&] { return !end.engine.received.empty(); }));
   EXPECT_EQ(end.engine.received.at(0), whole);
 }
@@ -58,7 +58,7 @@ TEST(Vdev, NullSwallowsAndNothingIsKept) {
 
 TEST(Vdev, ATurnEndsThoughFramesNeverDo) {
   LinkEnd end;
-  end.open("vdev:net_null0");  // receives without end
+  end.open("vdev:net_null0");  // always has frames to receive
   EXPECT_LE(end.turn(), 2 * Loopback::kCapacity);
   EXPECT_FALSE(end.engine.received.empty());
 }
@@ -66,7 +66,7 @@ TEST(Vdev, ATurnEndsThoughFramesNeverDo) {
 TEST(Vdev, WhatHasComeIsReceivedBeforeSilenceIsJudged) {
   LinkEnd end;
   end.open("vdev:net_null0");
-  end.engine.deadline = 1;  // long past: this thread has been away
+  end.engine.deadline = 1;  // long past, as if this thread had not run
   end.turn();
   EXPECT_EQ(end.engine.expired, 1U);
   EXPECT_GT(end.engine.received_when_expired, 0U);

@@ -86,7 +86,7 @@ TEST_F(FileWriterTest, a_file_has_no_name_before_it_is_committed) {
   EXPECT_EQ(directory_.names().size(), 1U);
 }
 
-// The umask of this process, as it was when it began.
+// Uses the umask that this process had at its start.
 TEST_F(FileWriterTest, the_umask_takes_permissions_away) {
   const auto mask = permitted(0777) ^ 0777U;
   write("file", "", file_of(0, 0777));
@@ -103,7 +103,7 @@ TEST_F(FileWriterTest, a_partial_file_that_somebody_else_has_put_there_is_left_a
   part = directory_.names().front();
   writer_.discard();
   ASSERT_TRUE(directory_.names().empty());
-  // A FIFO, which would block; a second name of another file, which would be cut.
+  // A FIFO would block. A second name of another file would change that file.
   ASSERT_EQ(::mkfifo((directory_ / part).c_str(), 0600), 0);
   EXPECT_EQ(open("file", resumed(5)), -EEXIST);
   std::filesystem::remove(directory_ / part);

@@ -43,7 +43,7 @@ class IncomingFilesTest : public ::testing::Test {
     metadata.target = target;
     return metadata;
   }
-  // The last answer to what was offered.
+  // Offers a file and returns the last answer.
   Note offer(const Metadata& metadata) {
     std::vector<std::byte> message;
     append_offer(message, metadata);
@@ -70,7 +70,7 @@ class IncomingFilesTest : public ::testing::Test {
     files_->content(bytes(text));
     return answers_.empty() ? Note{} : answers_.back();
   }
-  // The answer once all is settled.
+  // Commits the file and returns the answer when all is settled.
   Note commit(const std::string& expected) {
     const auto note = tell(NoteKind::kCommit, expected.size(), digest_of(expected));
     if (note.reason != Reason::kNone) return note;
@@ -235,7 +235,7 @@ TEST_F(IncomingFilesTest, a_file_of_the_same_size_and_time_is_done_without_its_c
   struct stat found {};
   ASSERT_EQ(::stat((directory_ / "file").c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 07777U, 0600U);
-  // The careful one has its digest compared, whatever its time is.
+  // With --checksum the digest is compared, whatever the time of the file.
   metadata.checksum = true;
   metadata.modified.tv_sec = 1'700'000'000;
   const auto note = offer(metadata);
@@ -366,7 +366,7 @@ TEST_F(IncomingFilesTest, a_resumed_file_that_came_out_wrong_begins_anew_the_nex
 }
 
 TEST(ContentDigest, is_the_published_one) {
-  // XXH3-128 of no bytes, as its reference implementation states it.
+  // XXH3-128 of no bytes, from the reference implementation.
   const Digest empty{0x99, 0xaa, 0x06, 0xd3, 0x01, 0x47, 0x98, 0xd8,
                      0x60, 0x01, 0xc3, 0x24, 0x46, 0x8d, 0x49, 0x7f};
   EXPECT_EQ(ContentDigest().value(), empty);

@@ -47,7 +47,7 @@ class TransferTest : public ::testing::Test {
             sent += outcome.sent;
             if (!outcome.failure.empty()) failure = outcome.failure;
           }) {}
-    // Bytes of content that had to be sent.
+    // Returns the bytes of content that had to be sent.
     std::uint64_t send(FileReader reader) {
       sent = 0;
       failure.clear();
@@ -149,7 +149,7 @@ TEST_F(TransferTest, a_sender_that_stops_half_way_leaves_what_can_be_resumed) {
 }
 
 TEST_F(TransferTest, thousands_of_files_arrive_and_the_second_time_none_is_sent) {
-  constexpr int kFiles = 6'000;  // more than may be under way
+  constexpr int kFiles = 6'000;  // more than may be in progress
   std::filesystem::create_directories(directory_ / "tree");
   for (int i = 0; i < kFiles; ++i) {
     const auto below = "tree/d" + std::to_string(i % 100);
@@ -228,7 +228,7 @@ TEST_F(TransferTest, of_a_file_only_what_is_missing_is_sent) {
     EXPECT_EQ(again(false), 3'000'000U);
     EXPECT_EQ(again(false), 0U);
     EXPECT_EQ(again(true), 0U);
-    // Of the same size and time, but not the same: the digest tells.
+    // The same size and time, but another content: only the digest differs.
     const auto time = std::filesystem::last_write_time(path);
     std::fstream(path, std::ios::in | std::ios::out).put('~');
     std::filesystem::last_write_time(path, time);
@@ -239,7 +239,7 @@ TEST_F(TransferTest, of_a_file_only_what_is_missing_is_sent) {
   EXPECT_TRUE(arrived("file"));
 }
 
-// Nothing comes of them, and they stay.
+// Senders that connect, send nothing and stay.
 class SilentSendersTest : public TransferTest {
  protected:
   explicit SilentSendersTest(const std::function<void(ReceiverContext&)>& adapt)
@@ -278,7 +278,7 @@ class ImpatientReceiverTest : public SilentSendersTest {
  protected:
   ImpatientReceiverTest()
       : SilentSendersTest([](ReceiverContext& context) {
-          context.idle_timeout = std::chrono::seconds(1);  // none that is merely off its core
+          context.idle_timeout = std::chrono::seconds(1);  // longer than a pause of the scheduler
         }) {}
 };
 
@@ -310,7 +310,7 @@ TEST_F(FewPerPeerTest, one_more_of_the_same_host_is_refused_until_another_has_go
     EXPECT_NE(std::string(failure.what()).find("--per-peer"), std::string::npos) << failure.what();
   }
   silent_.pop_back();
-  // That one is gone for the receiver a moment later.
+  // The receiver notices its end a moment later.
   for (int tries = 0;; ++tries) {
     try {
       Client client(stop_sender_);
@@ -322,7 +322,7 @@ TEST_F(FewPerPeerTest, one_more_of_the_same_host_is_refused_until_another_has_go
   }
 }
 
-// It announces files and takes no answer: the receiver must not wait for it for ever.
+// The sender offers files and reads no answer: the receiver must not wait for it for ever.
 TEST_F(ImpatientReceiverTest, a_sender_that_takes_no_answers_does_not_keep_the_receiver) {
   Client client(stop_sender_);
   Metadata metadata;

@@ -71,7 +71,7 @@ TEST_F(TreeTest, a_directory_that_becomes_a_link_meanwhile_is_not_followed) {
   EXPECT_TRUE(failed.empty());
 }
 
-// Above the directory at hand: what was opened is gone on with.
+// The link replaces a directory above the open one, which stays in use.
 TEST_F(TreeTest, a_link_in_the_place_of_a_directory_above_leads_nowhere) {
   std::filesystem::create_directories(directory_ / "outside/b");
   std::ofstream(directory_ / "outside/b/up") << "secret";
@@ -108,7 +108,7 @@ TEST_F(TreeTest, a_file_that_becomes_a_link_again_and_again_never_leads_to_anoth
       reader.read(std::as_writable_bytes(std::span(content)));
       EXPECT_EQ(content, "tree/a") << "after " << i;
     } catch (const FileFailure&) {
-      // It was told that it is a link, and then that it is none.
+      // The file was first a link, and then no link.
     }
   }
   done = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What DAT costs above the managed API: both in one run, in turn, several times. Figures, and no
-// judgement of them: those of a busy machine say nothing.
+// Measures the cost of DAT above the managed API: both in turn in one run, several times. Prints
+// figures and does not judge them, because those of a busy machine say nothing.
 #include <getopt.h>
 
 #include <algorithm>

@@ -41,7 +41,7 @@ void ManagedEnd::await_end() {
   for (auto kind = 0U; kind != STM_DISCONNECTED && kind != STM_FAILED;) kind = next().kind;
 }
 
-// A receive is there before its message.
+// Posts a receive before its message can arrive.
 void ManagedEnd::begin() {
   checked(stm_receive(connection_, 0, memory_, bytes_.data(), kMessageSize), "stm_receive");
   await(STM_CONNECTED);

@@ -27,7 +27,7 @@ namespace stp::bench {
 namespace {
 
 constexpr int kServerCpu = 0, kClientCpu = 1;
-// Longer than the steps of a side, each of which has its own limit.
+// Longer than all steps of a side together; each step has its own limit.
 constexpr int kRunLimitMs = 120'000;
 
 using Clock = std::chrono::steady_clock;
@@ -87,7 +87,7 @@ Figures run_client(auto& end, const Plan& plan) {
   return figures;
 }
 
-// What a side tells its parent.
+// What a side reports to its parent.
 struct Report {
   Figures figures;
   char problem[256] = "";
@@ -100,7 +100,7 @@ void stay_on(int cpu) {
   ::sched_setaffinity(0, sizeof set, &set);  // with one core: both share it
 }
 
-// A side in a process of its own, since a process has one EAL. Ends with its parent.
+// A side in its own process, because a process has only one EAL. Ends with its parent.
 class Side {
  public:
   template <typename Work>
@@ -126,7 +126,7 @@ class Side {
   Side& operator=(const Side&) = delete;
 
   [[nodiscard]] int reports() const { return reports_; }
-  // What it says next, if anything.
+  // The side's next report, if there is one.
   [[nodiscard]] Figures figures() const {
     Report report;
     if (::read(reports_, &report, sizeof report) != sizeof report)
@@ -158,7 +158,7 @@ class Side {
   int reports_ = -1;
 };
 
-// What the first of `sides` says that has something to say.
+// Returns the first report of any of `sides`.
 Figures await(std::initializer_list<const Side*> sides) {
   std::vector<pollfd> waiting;
   for (const auto* side : sides) waiting.push_back({side->reports(), POLLIN, 0});
@@ -169,7 +169,8 @@ Figures await(std::initializer_list<const Side*> sides) {
   return sides.begin()[found - waiting.begin()]->figures();
 }
 
-// For the socket and dat.conf of one measurement: who is killed leaves his socket there.
+// A directory for the socket and dat.conf of one measurement. A killed process leaves its socket
+// there.
 class Folder {
  public:
   Folder() {

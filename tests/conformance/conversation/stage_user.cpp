@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of the script's user, and what it finds.
+// Calls of the script's user, and checks of what it sees.
 #include <algorithm>
 #include <cerrno>
 #include <stdexcept>
@@ -125,7 +125,7 @@ std::string Stage::accept() {
   return {};
 }
 
-// "admit [payload=N]", "refuse [payload=N]": what the user says to an RC that it has inspected.
+// "admit [payload=N]", "refuse [payload=N]": the user's decision about an RC that it has inspected.
 void Stage::decide(const Line& line) {
   const auto words = words_of(line);
   expect(line.verb == "admit" ? host_.node.admit(user_.id, words, now_)
@@ -141,7 +141,7 @@ std::string Stage::check_told(const Line& line) {
   return info.peer_option == words_of(line) ? "" : "the peer has said something else";
 }
 
-// "endpoint [slots=N ...]": one without connections, and its memory as after "connected".
+// "endpoint [slots=N ...]": opens a connectionless endpoint, with memory as after "connected".
 void Stage::endpoint(const Line& line) {
   auto step = line;
   step.words.emplace_back("connectionless");
@@ -219,7 +219,7 @@ std::string Stage::user_sends(const Line& line) {
   }
   entry.header.op_flags = wire::op_flags(*op, static_cast<std::uint16_t>(flags));
   fill(plain, entry.header);
-  entry.destination_mac = kPeer.to_u64();  // only an endpoint's is looked at
+  entry.destination_mac = kPeer.to_u64();  // used by connectionless endpoints only
   entry.length = static_cast<std::uint32_t>(number(plain, "length", 0));
   entry.payload_length =
       static_cast<std::uint8_t>(number(plain, "payload", number(plain, "append", 0)));

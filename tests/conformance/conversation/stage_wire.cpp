@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames of the script: the peer's, and those that the Node is to send.
+// Frames of the script: those of the peer, and those that the Node must send.
 #include <stdexcept>
 
 #include "tests/conformance/conversation/stage.h"
@@ -17,7 +17,7 @@ constexpr MacAddr kNode{{2, 0, 0, 0, 0, 1}}, kPeer{{2, 0, 0, 0, 0, 2}};
 constexpr std::uint16_t kPeerPort = 202;
 constexpr std::uint32_t kPeerKey = 0xb2b2b2b2;
 
-// What is neither a flag nor a function, but says how the frame is sent.
+// Words that are neither flags nor functions, but say how the frame is sent.
 bool is_remark(const std::string& word) {
   return word == "snap" || word == "checksum" || word == "damaged" || word == "ethernet2";
 }
@@ -153,7 +153,7 @@ std::string Stage::node_sends(const Line& line) {
   return {};
 }
 
-// Flags have to be those of the line; fields only where it names them.
+// Compares all flags, and the fields that the line names.
 std::string Stage::compare(const Line& line, const Header& h, std::size_t payload) {
   const auto op = op_of(line);
   if (h.op() != op || (h.op_flags & wire::kFlagsMask) != flags_of(line)) return "another operation";
@@ -177,7 +177,7 @@ std::string Stage::compare(const Line& line, const Header& h, std::size_t payloa
   return {};
 }
 
-// The Node's own names are $port and $key from then on.
+// Stores the Node's own names as $port and $key.
 void Stage::learn(const wire::Frame& frame) {
   const auto& h = frame.header;
   const bool names = h.op() == Op::kRequestConnection ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a Node is told of time: hardly older than the system's, and never going back.
+// The time that a Node gets: at most slightly older than the system's, and never going back.
 #include "dpdk_port/dpdk/turn_clock.h"
 
 #include <thread>
@@ -10,7 +10,7 @@ namespace stp::port {
 namespace {
 
 void expect_good_time(TurnClock& clock, Time& last) {
-  constexpr Time kSlack = 100;  // how fast the processor counts is known to a part in ten thousand
+  constexpr Time kSlack = 100;  // the rate of the TSC is known to one part in ten thousand
   const auto before = now();
   const auto time = clock.now();
   EXPECT_GE(time + TurnClock::kOldest + kSlack, before);
@@ -34,7 +34,7 @@ TEST(TurnClocks, TellTheSystemsTimeWithoutADevice) {
 
 TEST(TurnClocks, TellTheSystemsTimeWhereTheProcessorsCounterHelps) {
   LinkEnd end;
-  end.open("vdev:net_null0");  // a device: from here on it is known how fast that counts
+  end.open("vdev:net_null0");  // with a device, DPDK knows the rate of the TSC
   TurnClock clock;
   expect_good_times(clock);
 }

@@ -14,7 +14,7 @@ constexpr MacAddr kOther{{2, 0, 0, 0, 0, 2}}, kThird{{2, 0, 0, 0, 0, 3}};
 constexpr Ipv4 kOurIp{0x0a090001}, kOtherIp{0x0a090002}, kNobody{};
 constexpr Time kStart = 5 * kSecond;
 
-// What it says until then, and when.
+// What the guard sends until then, with the times.
 std::vector<std::pair<Speech, Time>> said(AddressGuard& guard, Time from, Time until) {
   std::vector<std::pair<Speech, Time>> all;
   for (Time now = from; now < until; now += 10 * kMillisecond) {

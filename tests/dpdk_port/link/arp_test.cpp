@@ -32,7 +32,7 @@ void append(Frame& frame, Ipv4 ip) {
   append(frame, {v >> 24 & 255, v >> 16 & 255, v >> 8 & 255, v & 255});
 }
 
-// The bytes of an ARP frame, written down field by field.
+// The bytes of an ARP frame, field by field.
 Frame arp(const MacAddr& to, Operation operation, const MacAddr& sender, Ipv4 sender_ip,
           const MacAddr& target, Ipv4 target_ip, unsigned vlan = 0) {
   Frame frame;

@@ -18,9 +18,9 @@ namespace stp::port {
 namespace {
 
 constexpr unsigned kShards = 3;
-constexpr std::uint32_t kFrames = 20'000;  // from each to each other one: many rings' worth
+constexpr std::uint32_t kFrames = 20'000;  // from each to each other one: fills a ring many times
 constexpr std::size_t kRoom = 9'000;
-constexpr Time kNow = kSecond;  // stands still: nobody's patience ends
+constexpr Time kNow = kSecond;  // does not advance, so no timeout expires
 
 struct Word {
   std::uint32_t from, number;
@@ -46,7 +46,7 @@ class Worker {
   [[nodiscard]] const SeatCounters& counters() const { return seat_.counters(); }
 
  private:
-  // A frame to each other shard.
+  // Sends a frame to each other shard.
   bool send_burst() {
     if (sent_ == kFrames || !seat_.may_send(kNow)) return false;
     for (std::size_t i = 0; i < kBurst && sent_ < kFrames; ++i, ++sent_) {

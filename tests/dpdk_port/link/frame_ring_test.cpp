@@ -51,7 +51,7 @@ TEST_F(Ring, TakesNoMoreThanItHasPlacesFor) {
   EXPECT_FALSE(ring.push(make_bytes(10, 1), {}, false));
 }
 
-// A NIC may receive more than the MTU: the place behind is another frame's.
+// A NIC may receive more than the MTU. The next place in the ring belongs to another frame.
 TEST_F(Ring, AFrameThatIsTooLongIsRefused) {
   EXPECT_FALSE(ring.push(make_bytes(kRoom + 1, 1), {}, false));
   EXPECT_FALSE(ring.push(make_bytes(kRoom, 1), make_bytes(1, 2), false));

@@ -12,7 +12,7 @@
 namespace stp::port {
 namespace {
 
-// A /sys, /proc and directory of sockets of our own.
+// A private /sys, /proc and directory of sockets.
 class InventoryTest : public ::testing::Test {
  protected:
   InventoryTest() {

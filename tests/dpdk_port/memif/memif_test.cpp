@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A memif with peers that say what they like on its control socket.
+// A memif with peers that send arbitrary messages on its control socket.
 #include "dpdk_port/memif/memif.h"
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ class MemifPeer : public ::testing::Test {
     ASSERT_TRUE(socket) << error;
     ASSERT_EQ(hear().type, MessageType::kHello);
   }
-  // The server's next message; kNone: it has hung up.
+  // The server's next message, or kNone if it has closed the socket.
   Message hear() {
     Message message;
     FileDescriptor attached;
@@ -123,7 +123,7 @@ TEST_F(MemifPeer, OneThatKeepsTheRulesIsConnected) {
   EXPECT_EQ(say(plain(MessageType::kConnect)).type, MessageType::kConnected);
   EXPECT_TRUE(server->connected());
 
-  // And is disconnected when its ring breaks the rules.
+  // It is disconnected when its ring breaks the rules.
   Ring(bytes.first(4096), 4).set_head(1000);
   EXPECT_FALSE(server->receiver().waiting());
   EXPECT_NE(reason_in(hear()).find("breaks the rules"), std::string::npos);
@@ -214,7 +214,7 @@ TEST_F(MemifPeer, WhatIsNoMessageEndsIt) {
 TEST_F(MemifPeer, SilentOnesDoNotKeepOthersOut) {
   std::vector<FileDescriptor> silent;
   std::string error;
-  // The server hears eight newcomers at a time, each for two seconds.
+  // The server handles eight new clients at a time, each for two seconds.
   for (int i = 0; i < 12; ++i)
     if (auto more = connect_to(path, error)) silent.push_back(std::move(more));
   const auto client = Memif::open({.socket = path}, error);
@@ -271,7 +271,8 @@ TEST_F(MemifPeer, DescriptorsThatComeUnaskedAreClosed) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-// Whoever leaves while its peer sends and receives takes no memory from under it.
+// A peer that disconnects while this side sends and receives removes no memory that is still in
+// use.
 TEST_F(MemifPeer, ComesAndGoesWhileTheOtherSideIsBusy) {
   socket = {};
   std::atomic<bool> stop{false};
@@ -302,7 +303,7 @@ TEST_F(MemifPeer, ComesAndGoesWhileTheOtherSideIsBusy) {
   busy.join();
 }
 
-// ---- a client beside a server that says what it likes
+// ---- a client with a server that sends arbitrary messages
 
 class MemifServer : public ::testing::Test {
  protected:
@@ -333,7 +334,7 @@ class MemifServer : public ::testing::Test {
     }
     EXPECT_TRUE(send_message(socket, message));
   }
-  // The client hangs up, with a reason.
+  // Whether the client closes the socket with a reason.
   bool hangs_up() {
     Message message;
     FileDescriptor attached;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A ring, between two honest sides and beside a peer that writes what it likes.
+// A ring between two honest sides, and with a peer that writes arbitrary values.
 #include "dpdk_port/memif/ring.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ class MemifRing : public ::testing::Test {
   Buffers own, peers;
 };
 
-// Lengths and bursts that differ, around the ring many times.
+// Carries frames of different lengths in different bursts, many times around the ring.
 void carry(Sender sender, Receiver receiver) {
   std::mt19937 random(1);
   std::deque<Frame> under_way;
@@ -154,7 +154,7 @@ TEST_F(MemifRing, AHeadThatRunsAwayBreaksTheReceiver) {
   EXPECT_TRUE(receiver.broken());
 }
 
-// However the head moves on meanwhile, no more is taken than was released to the peer.
+// However the head advances, no more frames are taken than places were released to the peer.
 TEST_F(MemifRing, AHeadThatDoesNotWaitForReleasesBreaksTheReceiver) {
   Receiver receiver(ring, peers);
   for (std::uint16_t i = 0; i < 1U << kLog2; ++i)
@@ -179,7 +179,7 @@ TEST_F(MemifRing, PiecesWithoutBytesBreakTheReceiver) {
   EXPECT_TRUE(receiver.broken());
 }
 
-// DPDK's client leaves the mark of a longer frame in a place that a short one uses later.
+// DPDK's client does not clear the flag of a longer frame when a short one uses the place later.
 TEST_F(MemifRing, TheMarkOfALongFrameIsGoneWhenItsPlaceIsUsedAgain) {
   Receiver receiver(ring, peers);
   ring.set_descriptor(0, {.flags = Descriptor::kMore, .length = 60, .offset = kRingBytes});
@@ -253,8 +253,8 @@ TEST_F(MemifRing, ATailThatRunsAwayBreaksTheClientsSender) {
   EXPECT_TRUE(sender.broken());
 }
 
-// Whatever stands in the ring, nothing beyond its memory is touched: AddressSanitizer and the
-// kernel would tell.
+// Whatever the ring contains, nothing beyond its memory is accessed: AddressSanitizer and the
+// kernel would detect it.
 TEST_F(MemifRing, NoiseInTheRingDoesNoHarm) {
   std::mt19937 random(7);
   for (int round = 0; round < 20'000; ++round) {
