@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The API by byte code: any sequence of calls on two Nodes and on Sequencers, with ids that live,
-// have ended or never were, over users who write anything into their rings.
+// The API, driven by byte code: any sequence of calls on two Nodes and on Sequencers, with live,
+// ended and unknown ids, and users who write anything into their rings.
 #include <algorithm>
 
 #include "stp/transfer/sequencer.h"
@@ -41,7 +41,7 @@ class World {
     }
   }
   void finish() {
-    // Both are honest from here on: everything ends within the patience of the protocol.
+    // From here on both obey the protocol, so everything ends within its timeouts.
     const auto end = now_ + 20 * kSecond;
     for (auto& party : parties_) party.close_all(now_);
     exchange(16, true);
@@ -61,7 +61,7 @@ class World {
     return std::min(parties_[0].host().node.next_deadline(),
                     parties_[1].host().node.next_deadline());
   }
-  // Bursts in both directions until nobody has more to say, or just one.
+  // Exchanges one burst in both directions, or bursts until neither side sends any more.
   void exchange(unsigned burst, bool to_the_end) {
     for (int round = 0; round < 1'000; ++round) {
       std::size_t moved = 0;
@@ -77,7 +77,7 @@ class World {
     }
     ADD_FAILURE() << "the Nodes never come to rest";
   }
-  // A Sequencer that is told anything a Node might tell it and asked for anything at all.
+  // Gives a Sequencer anything that a Node might deliver, and any request.
   void sequence(ByteCode& code, Party& party) {
     const Landing landing{
         static_cast<std::uint16_t>(code.below(6)), {code.number(), code.number()}, length(code)};
@@ -143,7 +143,7 @@ class World {
   static std::uint64_t length(ByteCode& code) {
     return code.chance(224) ? code.number() : code.u64();
   }
-  // A header that passed the Node's checks of form.
+  // Delivers a header that has passed the Node's checks of form.
   void tell(ByteCode& code) {
     ReceivedEntry entry{};
     auto& h = entry.header;

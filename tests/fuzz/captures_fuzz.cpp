@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files: any bytes are a capture that can be decoded, judged and played, or a clear error.
+// Capture files: any bytes can be decoded, checked and played, or give a clear error.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace stp::replay;
 
-// Playing costs a Node and its users' memory: a long file tells no more than a short one.
+// Playing needs a Node and its users' memory, and long files find no more faults than short ones.
 constexpr std::size_t kMostPlayed = 64;
 
 std::optional<Capture> open(std::vector<char>& file, std::string& error) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One to three clients of stpd's socket whose messages, descriptors, rings and manners the fuzzer
-// chooses, of as many users where it runs as root. The pair beside them goes on, and nothing of
-// them stays.
+// One to three clients of stpd's socket. The fuzzer chooses their messages, descriptors, rings and
+// behaviour; as root they are different users. An honest pair beside them keeps working, and
+// nothing of the clients is left at the end.
 #include <sys/syscall.h>
 
 #include <list>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uid_t kFirstUser = 65'530;
 
-// Whoever connects on a thread that is somebody else is somebody else to stpd.
+// stpd sees a connection from a thread with another uid as one of another user.
 template <typename Make>
 void as_user(uid_t uid, Make&& make) {
   std::thread([&] {

@@ -65,7 +65,7 @@ void set_field(Header& h, unsigned which, std::uint32_t value) {
   }
 }
 
-// Bytes behind the header, of a length that suits the operation or nearly.
+// Bytes for behind the header, of a length that is right or nearly right for the operation.
 std::vector<std::byte> body(ByteCode& code, Op op) {
   static constexpr std::array<std::size_t, 8> kStus{0, 8, 1, 256, 1024, 512, 1025, 100};
   std::vector<std::byte> bytes;
@@ -205,7 +205,7 @@ FrameMaker::Frame FrameMaker::make(ByteCode& code, const test::Host& to) {
     h.d_port = info.local_port;
     h.d_key = info.local_key;
     h.s_port = info.remote_port;
-    // A connectionless endpoint hears anybody.
+    // A connectionless endpoint accepts frames from any station.
     if (!info.peer_mac.is_zero()) envelope.src = info.peer_mac;
     if (h.s_port == 0) h.s_port = 1;
   }

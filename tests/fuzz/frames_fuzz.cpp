@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames into Nodes in every state. Two Nodes hold connections to each other: open ones, one that
-// is being made, closing ones, one whose Slots are used up; or a connectionless endpoint each.
-// Others are asked for at listeners that inspect, and wait for their users to decide.
-// Their users grant, open and ask. Frames between them are lost, doubled and changed, and frames of
-// a forger join them.
+// Frames to Nodes in every state. Two Nodes have connections to each other: open ones, one in the
+// handshake, closing ones, one without free Slots; or a connectionless endpoint each. Further
+// requests wait at inspecting listeners for a decision. Users grant, open and request. Frames
+// between the Nodes are lost, duplicated and changed, and an attacker adds forged ones.
 #include "tests/fuzz/doorkeeper.h"
 #include "tests/fuzz/estate.h"
 #include "tests/fuzz/frame_maker.h"
@@ -60,7 +59,7 @@ class World : public test::TwoNodes {
     }
   }
 
-  // Whatever happened, users who close get everything back, and no byte is elsewhere.
+  // Whatever happened, users that close get everything back, and no byte was written elsewhere.
   void finish() {
     wire = nullptr;
     for (auto* const host : {&a, &b})
@@ -109,7 +108,7 @@ class World : public test::TwoNodes {
     accept();
     keep_pair();
   }
-  // A connectionless endpoint on either side; both know each other's name.
+  // Opens a connectionless endpoint on each side. Both know each other's names.
   void open_ports() {
     EndpointConfig config{
         .connectionless = true, .bufsize = Estate::kBufsize, .slots = 8, .credits = 8};
@@ -162,7 +161,7 @@ class World : public test::TwoNodes {
     Frame frame(bytes.begin(), bytes.end());
     attack(side, frame);
   }
-  // A frame that is not the wire's. To a sender without a connection no more goes back than came.
+  // Injects a forged frame. A sender without a connection gets no more back than it has sent.
   void attack(unsigned side, const Frame& frame) {
     auto& target = host(side);
     settle();
@@ -184,7 +183,7 @@ class World : public test::TwoNodes {
     }
     return false;
   }
-  // One frame of the wire: lost, doubled or changed on its way.
+  // Delivers one frame of the wire, or loses, duplicates or changes it.
   void deliver_one(ByteCode& code, unsigned side) {
     const auto frame = take(host(side));
     if (!frame) return;
@@ -222,10 +221,10 @@ class World : public test::TwoNodes {
     if (code.chance(64)) host(side).node.close(id, at_once, now);
   }
 
-  // Made here, or with a stocked channel.
+  // Connections made here or with a stocked channel.
   static constexpr std::size_t kMaxConnections =
       8 + Doorkeeper::kMostAsking + Doorkeeper::kMostStocked;
-  static constexpr unsigned kDoor = 240;  // of 256: steps that are a Doorkeeper's
+  static constexpr unsigned kDoor = 240;  // from here to 255: steps of a Doorkeeper
   std::vector<test::Connection> users_[2];
   Estate estates_[2];
   Doorkeeper doors_[2]{{a, b}, {b, a}};

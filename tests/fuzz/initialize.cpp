@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Oracles are GoogleTest's expectations; here one that fails ends the process, so that the fuzzer
-// keeps the input and the stack shows where.
+// The fuzz targets check with GoogleTest's expectations. Here a failed one ends the process, so
+// that the fuzzer keeps the input and the stack shows the place.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

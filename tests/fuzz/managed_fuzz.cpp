@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The managed layer against a peer at level 0 who answers well, badly or with nonsense. What its
-// user has begun completes once; what the peer makes it keep is bounded.
+// The managed layer with a peer at level 0 that answers correctly, wrongly or with nonsense. Each
+// operation of the user completes once, and the peer can make the layer keep only bounded state.
 #include <map>
 
 #include "stp/transfer/sequencer.h"
@@ -13,7 +13,7 @@ namespace {
 
 using Kind = Completion::Kind;
 
-// A's connection has a Sequencer; B's Node answers as it must, B's user is the fuzzer.
+// A's connection has a Sequencer. B's Node obeys the protocol, and B's user is the fuzzer.
 class World : public test::TwoNodes {
  public:
   explicit World(ByteCode& code)
@@ -132,7 +132,8 @@ class World : public test::TwoNodes {
         s.refuse(request.request);
     }
   }
-  // The peer's user reads or does not; of what its Node says, all, only Slots, or nothing arrives.
+  // Changes whether the peer's user reads, and which answers of its Node arrive: all, only Slots,
+  // or none.
   void change_peer(ByteCode& code) {
     peer_reads_ = code.chance(128);
     switch (code.below(3)) {
@@ -150,7 +151,7 @@ class World : public test::TwoNodes {
         wire = [](const Frame&, bool from_a) { return from_a ? 1U : 0U; };
     }
   }
-  // A frame that comes again and again is one frame: soon it makes nothing more be kept.
+  // Injects a frame repeatedly. After a few times it must not increase the state that is kept.
   void inject(ByteCode& code, std::size_t times) {
     const auto frame = maker_.make(code, a);
     std::size_t after_few = 0;
@@ -169,7 +170,7 @@ class World : public test::TwoNodes {
     }
   }
 
-  // A's user works, B's reads; both Nodes say all they have to say.
+  // Lets A's user work, B's user read, and both Nodes send all that they have.
   void drive() {
     for (bool moved = true; moved;) {
       settle();
@@ -213,7 +214,7 @@ class World : public test::TwoNodes {
         if (requests_.size() < kRemembered) requests_.push_back(c);
         continue;
       }
-      if (c.kind >= Kind::kEnded) continue;  // nothing that was begun
+      if (c.kind >= Kind::kEnded) continue;  // no operation of the user
       if (c.kind == Kind::kRegion && c.status == 0 && regions_.size() < kRemembered)
         regions_.push_back(c.region);
       const auto found = begun_.find(c.context);
@@ -221,7 +222,7 @@ class World : public test::TwoNodes {
       EXPECT_EQ(++found->second, 1U) << "context " << c.context;
     }
   }
-  // What the fixture itself keeps is not what is measured.
+  // Frees what the fixture itself keeps, which is not to be measured.
   void forget_history() {
     for (const auto& frame : seen) maker_.learn(frame);
     seen = std::vector<Frame>();

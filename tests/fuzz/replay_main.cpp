@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs a fuzz target once on each file it is given, and on each file of each folder: how a corpus
-// becomes an ordinary test, with any compiler.
+// Runs a fuzz target once on each given file, and on each file of each given folder. So a corpus is
+// an ordinary test, with any compiler.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
       return 2;
     }
     std::string const bytes(std::istreambuf_iterator<char>(in), {});
-    // Named before it runs: what ends the process leaves its name as the last line.
+    // Printed before it runs: if it ends the process, its name is the last line.
     std::fprintf(stderr, "%s\n", file.filename().c_str());
     LLVMFuzzerTestOneInput(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   }

@@ -12,7 +12,7 @@ using wire::Header;
 using wire::Op;
 namespace flag = wire::flag;
 
-constexpr std::uint32_t kIds = 4;  // few, so that requests meet
+constexpr std::uint32_t kIds = 4;  // few, so that requests use the same ids
 
 void point_at(Header& h, const Address& at) {
   h.bufx = at.bufx;

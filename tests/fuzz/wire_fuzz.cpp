@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The codec: any bytes are a frame or a reason; what was parsed can be sent again and says the
-// same.
+// The codec: any bytes give a frame or a reason to drop them. A parsed frame can be built again and
+// parses to the same.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   if (size == 0) return 0;
   const auto max_stu = stp::wire::kMinMaxStu + data[0] % 9;
-  // A copy of its own, so that a byte read beyond the end is noticed.
+  // A separate copy, so that a read beyond the end is detected.
   const std::vector<std::byte> frame(reinterpret_cast<const std::byte*>(data) + 1,
                                      reinterpret_cast<const std::byte*>(data) + size);
   stp::fuzz::check(frame, max_stu);

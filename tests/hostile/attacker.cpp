@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // hostile_attacker MOVE SOCKET SECONDS [--group FILE] [--uid N] [--seed N] [--uport N] [--most N]
 //                  [--rate N]
-// One hostile program. Exit status: 0 done, 3 a breach, 77 it cannot be done here.
+// One hostile program. Exit status: 0 done, 3 a breach, 77 not possible on this system.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
                          std::chrono::milliseconds(static_cast<int>(std::atof(argv[3]) * 1'000)),
                 .dice = std::mt19937_64(1),
                 .uport = 20'000};
-  // Before it is another user, who may not.
+  // Joins the group before it changes its user, which may not do it.
   for (int i = 4; i + 1 < argc; i += 2) {
     if (std::string(argv[i]) != "--group") continue;
     if (std::ofstream(argv[i + 1]) << ::getpid() << std::flush) continue;
@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
         std::perror("setresuid");
         return 77;
       }
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a new user loses it
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a change of the user resets it
     }
   }
   try {

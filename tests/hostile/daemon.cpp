@@ -27,10 +27,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// stpd tells the watchdog twice in this time, as long as its threads move.
+// stpd notifies the watchdog twice in this time, as long as its threads make progress.
 constexpr char kWatchdog[] = "WATCHDOG_USEC=3000000";
 constexpr auto kPatience = std::chrono::seconds(30);
-// Its goodbye takes a second at most.
+// stpd closes its connections within a second.
 constexpr auto kToEnd = std::chrono::seconds(5 * kSlowness);
 
 service::UniqueFd listen_for_notices(const std::string& path) {
@@ -60,14 +60,14 @@ Daemon::Daemon(const std::vector<std::string>& options, const std::string& link)
   ::chmod(directory_.path().c_str(), 0711);  // other users have to reach the socket by its name
   const auto notify = directory_.path() + "/notify", out = directory_.path() + "/log";
   notices_ = listen_for_notices(notify);
-  const auto* const other = std::getenv("STPD");  // another one than was built
+  const auto* const other = std::getenv("STPD");  // replaces the built stpd
   std::vector<std::string> arguments{other != nullptr ? other : STPD_PATH, "--link", link,
                                      "--socket", socket_};
   arguments.insert(arguments.end(), options.begin(), options.end());
   std::vector<std::string> variables{"NOTIFY_SOCKET=" + notify, kWatchdog};
   for (auto** variable = environ; *variable != nullptr; ++variable)
     variables.emplace_back(*variable);
-  // A sanitizer keeps what was freed for a while: not so much that nothing else can be seen.
+  // A sanitizer keeps freed memory for a while. Limits it, so that other growth is visible.
   for (auto& variable : variables)
     if (variable.starts_with("ASAN_OPTIONS=")) variable += ":quarantine_size_mb=8";
   variables.emplace_back("ASAN_OPTIONS=quarantine_size_mb=8");
@@ -148,12 +148,12 @@ std::string Daemon::returns_to(const Usage& before) const {
   // Tables that grew once are kept; what clients hold is not.
   constexpr std::size_t kResident = (kSanitized ? std::size_t{160} : std::size_t{48}) << 20;
 #if defined(__SANITIZE_THREAD__)
-  constexpr std::size_t kMappings = 1'000;  // ThreadSanitizer keeps its notes on what was mapped
+  constexpr std::size_t kMappings = 1'000;  // ThreadSanitizer keeps data about earlier mappings
 #else
   constexpr std::size_t kMappings = 200;
 #endif
-  // Threads that close descriptors of clients are made when the first one comes, and kept: two of a
-  // user.
+  // The threads that close descriptors of clients, two per user, are created with the first
+  // descriptor and kept.
   constexpr std::size_t kClosers = 8;
   const auto until = Clock::now() + std::chrono::seconds(10 * kSlowness);
   Usage now;

@@ -35,8 +35,8 @@ struct Kind {
   bool good = false;  // memory that stpd may take
 };
 
-// Connected over the loopback interface, full of data that nobody reads, and told to wait for that
-// when it is closed. Its other end is kept.
+// A socket that is connected over the loopback interface, full of unread data, and set to linger
+// when it is closed. Keeps its other end.
 UniqueFd lingering(std::list<UniqueFd>& kept) {
   const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -84,7 +84,7 @@ UniqueFd fifo() {
   return fd;
 }
 
-// One that watches one that watches one...
+// An epoll that watches an epoll that watches an epoll...
 UniqueFd nested_epoll(std::list<UniqueFd>& kept) {
   UniqueFd inner(::eventfd(0, EFD_CLOEXEC));
   for (int depth = 0; depth < 4; ++depth) {
@@ -159,7 +159,7 @@ bool administers(Client& client) {
   return client.ask(RequestKind::kAdminLink) == 0 && client.reply().admin.administrator == 1;
 }
 
-// Into a map, which is answered, and in all that takes none.
+// Sends the descriptor with a map request, which is answered, and with all requests that take none.
 std::uint64_t try_kind(const std::string& socket, const Kind& kind) {
   std::uint64_t sent = 0;
   const auto fd = kind.fd.get();
@@ -172,7 +172,7 @@ std::uint64_t try_kind(const std::string& socket, const Kind& kind) {
         request == RequestKind::kMap ? map_request(endpoint) : Client::request(request, endpoint);
     const auto result = client.ask(order, std::span(&fd, 1));
     ++sent;
-    // An administrator may have a trace in it.
+    // An administrator may write a trace to a file.
     if (request == RequestKind::kTraceStart && kind.name == "a file" && administers(client))
       continue;
     if (result == 0 && !kind.good) throw Breach("stpd took " + kind.name);
@@ -180,7 +180,8 @@ std::uint64_t try_kind(const std::string& socket, const Kind& kind) {
   return sent;
 }
 
-// As many as the kernel lets through, in messages that are whole, too short, too long and empty.
+// Sends as many as the kernel permits, in messages that are complete, too short, too long and
+// empty.
 std::uint64_t try_many(const std::string& socket, std::span<const int> some) {
   std::vector<int> fds;
   while (fds.size() < kMostDescriptors) fds.push_back(some[fds.size() % some.size()]);
@@ -197,7 +198,7 @@ std::uint64_t try_many(const std::string& socket, std::span<const int> some) {
   return sent;
 }
 
-// Messages that nobody has read when the socket is closed, with what they bring along.
+// Leaves messages with descriptors unread when the socket is closed.
 std::uint64_t leave_unread(const std::string& socket, std::span<const int> fds) {
   Client client(socket);
   if (!client.ok()) return 0;
@@ -207,7 +208,7 @@ std::uint64_t leave_unread(const std::string& socket, std::span<const int> fds) 
   return sent;
 }
 
-// The last reference is stpd's: this one closes its own before stpd has looked.
+// Makes stpd hold the last reference: closes its own before stpd has read the message.
 std::uint64_t give_away_lingering(const std::string& socket, std::list<UniqueFd>& kept) {
   std::uint64_t sent = 0;
   for (int i = 0; i < 6; ++i) {
@@ -218,7 +219,7 @@ std::uint64_t give_away_lingering(const std::string& socket, std::list<UniqueFd>
     auto file = lingering(kept);
     const auto fd = file.get();
     sent += client.send_raw(bytes_of(order), std::span(&fd, 1)) ? 1 : 0;
-    // Should it be the last one after all, it waits there and not here.
+    // If it is the last reference after all, its close blocks that thread and not this one.
     std::thread([last = std::move(file)]() mutable { last.reset(); }).detach();
   }
   return sent;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A file system of one file that never answers the FLUSH of a close(): whoever closes a descriptor
-// of that file waits, and cannot be killed, until the file system ends.
+// A file system of one file that never answers the FLUSH of a close(): a thread that closes a
+// descriptor of that file waits, and cannot be killed, until the file system ends.
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kFileNode = 2;
 
-// Served by a child: whoever ends while it waits for a FLUSH would never get to close the device.
+// A child serves it: a process that ends while it waits for a FLUSH would never close the device.
 class FileSystem {
  public:
   FileSystem(const std::string& where, std::chrono::steady_clock::time_point until)
@@ -39,12 +39,12 @@ class FileSystem {
     child_ = ::fork();
     if (child_ == 0) {
       serve(parent, until);
-      // With the device goes the connection: who waits is told that nobody answers any more.
+      // Closing the device ends the connection, and waiting threads get an error.
       ::_exit(static_cast<int>(std::min<std::uint64_t>(unanswered_, 100)));
     }
     device_.reset();
   }
-  // Waits for its end. How many closed its file, and waited.
+  // Waits for its end. Returns how many closes of its file waited.
   std::uint64_t end() {
     int status = 0;
     ::waitpid(child_, &status, 0);
@@ -119,7 +119,7 @@ class FileSystem {
       case FUSE_FORGET:
       case FUSE_BATCH_FORGET:
       case FUSE_INTERRUPT:
-        return;  // have no answer
+        return;  // requests without an answer
       case FUSE_RELEASE:
         return reply_nothing(header.unique, 0);
       default:
@@ -135,7 +135,7 @@ class FileSystem {
 }  // namespace
 
 void fuse(Attack& attack) {
-  // The mount goes with this process.
+  // The mount ends with this process.
   if (::unshare(CLONE_NEWNS) != 0 ||
       ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     throw Cannot("it may not have mounts of its own");
@@ -146,7 +146,7 @@ void fuse(Attack& attack) {
   constexpr std::size_t kFiles = 4;
   for (std::size_t i = 0; i < kFiles; ++i) {
     const UniqueFd file(::open((where + "/file").c_str(), O_RDWR | O_CLOEXEC));
-    // Later on stpd may have been held up for so long that the file system is gone.
+    // Later, stpd may have been delayed so long that the file system has ended.
     if (!file && i > 0) break;
     if (!file)
       throw Cannot(std::string("its own file system does not work: ") + std::strerror(errno));

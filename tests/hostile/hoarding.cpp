@@ -15,12 +15,12 @@
 namespace stp::hostile {
 namespace {
 
-// A sixteenth of what one request may bring along, again and again, each a mapping of its own.
+// Maps the same memory repeatedly, with many segments per request, each a mapping of its own.
 struct Rows {
   static constexpr std::uint32_t kSegments = service::kMaxSegments;
   UniqueFd fd = shareable(2 * kSegments * kBuffer);
 
-  // Every other buffer of the same file: neighbours in the file would become one mapping.
+  // Every other buffer of the same file, because the kernel merges mappings of adjacent buffers.
   [[nodiscard]] Request request(std::uint64_t endpoint, std::uint32_t base) const {
     auto order = Client::request(RequestKind::kMap, endpoint);
     order.direction = static_cast<std::uint32_t>(Direction::kReceive);
@@ -35,7 +35,7 @@ struct Rows {
   }
 };
 
-// Regions of one buffer, all of the same memory, each with an Mx.
+// Makes regions of one buffer, all of the same memory, each with an Mx.
 std::uint64_t fill_with_regions(Attack& attack, Client& client, std::uint64_t endpoint, int fd) {
   std::uint64_t count = 0, region = 0;
   std::uint16_t mx = 0;
@@ -53,7 +53,7 @@ void hoard(Attack& attack) {
   Client client(attack.socket);
   if (!client.ok()) throw Cannot("stpd does not take it");
   const auto memory = shareable(kBuffer);
-  // Connections with itself first, all on one listener, as many as it gets.
+  // First as many connections to itself as it gets, all on one listener.
   std::list<Channel> channels;
   const auto listener = client.open_endpoint();
   std::uint64_t endpoints = 1;
@@ -71,7 +71,7 @@ void hoard(Attack& attack) {
     if (!in) break;
     channels.push_back(std::move(in));
   }
-  // Neither the memory of channels nor their descriptors are needed to keep the places.
+  // The places stay taken without the channels' memory and descriptors.
   const auto connections = channels.size();
   channels.clear();
   std::uint64_t regions = 0;
@@ -138,7 +138,7 @@ void forked(Attack& attack) {
   const auto ends = client.connect_to_itself(attack.uport);
   const auto child = ::fork();
   if (child == 0) {
-    // All descriptors and all mappings, and as long as it takes.
+    // Holds all descriptors and all mappings until it is killed.
     for (const auto fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
     ::sleep(60);
     ::_exit(0);
@@ -169,7 +169,7 @@ void absent(Attack& attack) {
   say("refused", refused);
 }
 
-// It makes the pages itself, as it has to. The kernel ends it, or makes no more of them.
+// Allocates the pages itself, as required. The kernel kills it, or allocates no more.
 void lend(Attack& attack) {
   constexpr std::size_t kBytes = std::size_t{4} << 20;
   Client client(attack.socket);

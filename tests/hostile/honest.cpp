@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kTransfersEvery = 16, kAnswersEvery = 64;
 constexpr auto kPause = std::chrono::microseconds(200);
 
-// As libst waits: a few looks, then asleep until the Node wakes.
+// Waits like libst: polls a few times, then sleeps until the Node wakes it.
 void wait_a_moment(UserChannel& rings, unsigned looks) {
   if (looks < 50) {
     ::sched_yield();
@@ -40,7 +40,7 @@ double Tally::percentile(double part) const {
 }
 
 HonestPair::HonestPair(const std::string& socket, std::uint32_t uport, std::optional<uid_t> uid) {
-  // The kernel's setresuid is of one thread: whoever connects there is that user to stpd.
+  // The system call setresuid changes one thread, and stpd sees its connections as that user's.
   std::thread([&] {
     if (uid && ::syscall(SYS_setresuid, *uid, *uid, *uid) != 0)
       tally_.fault = "cannot become another user";
@@ -130,7 +130,7 @@ bool HonestPair::transfer(Duration patience) {
   grant.header.op_flags = wire::op_flags(wire::Op::kClearToSend);
   grant.header.param = kBufferLog2;
   grant.header.mx = mx_;
-  grant.header.d_id = number_;  // another one of the same Block number ends the one before
+  grant.header.d_id = number_;  // a new grant of the same Block number ends the earlier one
   grant.header.s_id = 7;
   ReceivedEntry received;
   if (!send(bob_, grant) || !await(alice_, received, patience)) return false;
@@ -140,7 +140,7 @@ bool HonestPair::transfer(Duration patience) {
   data.header.d_id = 7;
   data.length = kBuffer;
   if (!send(alice_, data)) return false;
-  // What tells that the Block is complete.
+  // The header that reports the complete Block.
   if (!await(bob_, received, patience)) return false;
   if (std::memcmp(source_->data(), sink_->data(), kBuffer) != 0)
     return fail("data did not arrive as they were sent");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hostile programs against stpd: whatever they do, an honest pair goes on, nobody gets what is
-// another's, stpd's threads move, it holds in the end what it held before, and it ends when told
-// to.
+// Hostile programs against stpd. Whatever they do, an honest pair keeps working, no program gets
+// another's objects, stpd's threads make progress, stpd holds no more at the end than before, and
+// it ends on SIGTERM.
 #include "tests/hostile/hostile_fixture.h"
 
 #include <cerrno>
@@ -12,7 +12,7 @@ namespace {
 
 using UnderAttack = HostileFixture;
 
-// The rate of the pair beside `move`, which uses as many cores as the others do.
+// The rate of the pair beside `move`, which uses as many cores as the moves it is compared with.
 class RateUnderAttack : public HostileFixture {
  protected:
   double rate_beside(const std::string& move, double seconds) {
@@ -74,7 +74,7 @@ TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
     programs.push_back(std::make_unique<test::Program>(arguments));
     ASSERT_TRUE(programs.back()->says("ready")) << programs.back()->output();
   }
-  // Now and then for as long as they are at it: an address may have to be asked for again.
+  // Resolves repeatedly while they run: an address may have to be resolved again.
   Client honest(here.socket());
   ASSERT_TRUE(honest.ok());
   auto order = Client::request(RequestKind::kResolve);
@@ -86,7 +86,7 @@ TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_EQ(result, 0);
-  // They were at it all the time.
+  // They were active all the time.
   for (const auto& program : programs) {
     program->signal(SIGKILL);
     EXPECT_EQ(program->wait(), 128 + SIGKILL) << program->output();
@@ -108,7 +108,7 @@ TEST_F(UnderAttack, ADeathAtAllQuotasStallsNobody) {
     program->signal(SIGKILL);
     program->wait();
   }
-  // As long as it takes to bury them.
+  // Waits until stpd has freed everything of them.
   const auto gone = daemon->returns_to(before);
   const auto tally = pair->stop();
   EXPECT_EQ(gone, "") << outputs_;

@@ -11,7 +11,7 @@
 namespace stp::hostile {
 namespace {
 
-// Every request that names something of somebody's.
+// All requests that name an object.
 constexpr std::array kNaming{
     RequestKind::kConfigure, RequestKind::kEndpointConfig, RequestKind::kCloseEndpoint,
     RequestKind::kListen,    RequestKind::kAccept,         RequestKind::kConnect,
@@ -19,7 +19,7 @@ constexpr std::array kNaming{
     RequestKind::kVcInfo,    RequestKind::kClose,          RequestKind::kUnmap,
     RequestKind::kAllocMx,   RequestKind::kFreeMx,         RequestKind::kUnlisten};
 
-// Near its own ids in every part of them, and anything.
+// Guesses ids that are near its own in each part, or random.
 std::uint64_t guess(Attack& attack, std::uint64_t own) {
   constexpr unsigned kLikelyIndexBits = 20;
   const auto near = attack.dice() % 64;
@@ -57,7 +57,7 @@ void forge(Attack& attack) {
     order.endpoint = guess(attack, ends.listener);
     order.vc = guess(attack, ends.out.vc);
     order.region = guess(attack, region);
-    // Not its own, nor both of nothing: what succeeds names somebody else's.
+    // Skips its own objects: a request that succeeds names another client's.
     if (own.contains(order.endpoint) || own.contains(order.vc) || own.contains(order.region))
       continue;
     order.mac = client.mac();
@@ -72,7 +72,7 @@ void forge(Attack& attack) {
                    ", region " + std::to_string(order.region));
     ++tries;
   }
-  // An Mx that somebody else has, as if it were its own.
+  // Frees Mx of other clients as if they were its own.
   for (std::uint32_t mx = 0; mx < 4'096; ++mx) {
     auto order = Client::request(RequestKind::kFreeMx, ends.listener);
     order.mx = mx;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two honest pairs beside eight clients of three users: ones that keep the rules and yield the
-// processor where they wait; ones that do nothing but use up the processor, as hostile ones do; and
-// hostile ones for ten minutes. The pairs' round trips beside the hostile ones may take three times
-// as long (p99) as beside the second, which want as much of the processor. Nothing is lost, and
-// stpd holds in the end what it held before: looked at each time that the hostile ones have gone,
-// its descriptors are as many as they were, and its memory grows no more once it has seen every
-// move.
+// Two honest pairs beside eight clients of three users. First the clients obey the rules and yield
+// the processor while they wait; then they only use CPU time, as hostile clients do; then they are
+// hostile, for ten minutes. The pairs' round trips (p99) beside the hostile clients may take three
+// times as long as beside the second kind, which uses as much CPU time. Nothing may be lost. Each
+// time the hostile clients have ended, stpd must hold as many descriptors as before, and its memory
+// must not grow any more once it has seen every move.
 //
-// STP_LONG=1 hostile_long; STP_HOSTILE_SECONDS says how long the hostile ones are there, 600 where
-// it is not set, and STP_HOSTILE_CONTROL_SECONDS each of the others, a fifth of that.
+// STP_LONG=1 hostile_long. STP_HOSTILE_SECONDS: the duration of the hostile part, 600 by default.
+// STP_HOSTILE_CONTROL_SECONDS: that of each of the other two, by default a fifth of it.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,14 +30,15 @@ constexpr std::array<uid_t, 3> kUsers{65'530, 65'531, 65'532};
 constexpr uid_t kHonest = 65'533;
 constexpr double kFactor = 3;
 constexpr std::size_t kFewTrips = 100;
-// Of one move, before the next one's: ten seconds, or less, so that each comes several times.
+// The duration of a turn: at most ten seconds, and less if needed so that each move has several
+// turns.
 constexpr auto kLongestTurn = std::chrono::seconds(10);
 constexpr auto kShortestTurn = std::chrono::seconds(1);
 constexpr int kTurns = 60;
-// What the second half of the turns may add to the most that was resident in the first: the
-// allocator keeps what was freed in pieces that differ from time to time.
+// The allowed growth of resident memory from the first half of the turns to the second: the
+// allocator keeps a varying amount of freed memory.
 constexpr std::size_t kSettled = std::size_t{4} << 20;
-// The last two are killed when their time is over.
+// The last two moves are killed when their time is over.
 constexpr std::array kMoves{"refill", "stream", "spoil", "holes", "sharing", "descriptors",
                             "noise",  "deaf",   "forge", "hoard", "mappings"};
 
@@ -85,7 +85,7 @@ class LongRun {
   }
 
  private:
-  // Nobody but the honest is there.
+  // Called while only the honest pairs are connected.
   void look_at_daemon() {
     const auto held = daemon_.returns_to(before_);
     if (held_.empty()) held_ = held;
@@ -131,7 +131,7 @@ class LongRun {
     return std::make_unique<test::Program>(arguments);
   }
 
-  // The two pairs together, beside eight others that come and go.
+  // Runs both pairs beside eight other clients that start and end.
   Tally beside(std::chrono::seconds length, Neighbours who) {
     for (const auto& pair : pairs_) pair->start();
     const auto until = Clock::now() + length;
@@ -145,8 +145,8 @@ class LongRun {
     return both;
   }
 
-  // Measured only while the others are there: many quick round trips between the turns would hide
-  // few slow ones.
+  // Measures only while the others run: many fast round trips between the turns would hide the few
+  // slow ones.
   void turn(std::chrono::seconds time, Neighbours who) {
     std::array<std::unique_ptr<test::Program>, kClients> others;
     for (std::size_t i = 0; i < kClients; ++i) others[i] = start(i, who, time);
@@ -155,7 +155,7 @@ class LongRun {
     for (const auto& pair : pairs_) pair->measure(false);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     for (auto& other : others) {
-      // Whoever goes on is killed at all that it has.
+      // Clients that do not end by themselves are killed while they hold everything.
       if (who == Neighbours::kHostile) other->signal(SIGKILL);
       const auto status = other->wait();
       if (status == 3 && breach_.empty()) breach_ = other->output();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A real receiver, and those who keep its places and say nothing.
+// A real stp-recv, and silent clients that occupy its places.
 #include <csignal>
 #include <fstream>
 #include <iterator>
@@ -32,7 +32,7 @@ class ReceiverUnderAttack : public HostileFixture {
     quiet = attack({"idle", kFirst, more}, 60);
     ASSERT_TRUE(started_ && quiet->says(until)) << quiet->output();
   }
-  // An honest sender comes later than they.
+  // An honest sender connects after them.
   void expect_a_file() {
     test::Program sender({STP_SEND, "--link", link(), file(), ":4000"});
     EXPECT_EQ(sender.wait(), 0) << sender.output() << receiver->output();

@@ -28,8 +28,8 @@ SendEntry nop() {
 
 constexpr std::uint32_t kRing = 4'096;
 
-// All entries hold the same request, and the ring is always full: whatever is taken out of it is
-// there again at once, without a copy.
+// All entries hold the same request, and the ring is always full: an entry that was taken is
+// available again at once, without a copy.
 void keep_full(Attack& attack, Client& client, Channel& channel, const SendEntry& entry) {
   auto& control = channel.control();
   const auto capacity = control.tx_capacity;
@@ -44,7 +44,7 @@ void keep_full(Attack& attack, Client& client, Channel& channel, const SendEntry
   say("taken", control.tx_tail.load() - first);
 }
 
-// Takes what arrives, so that its sender's Slots never run out.
+// Reads what arrives, so that its sender always has free Slots.
 class Drain {
  public:
   explicit Drain(Channel& channel)
@@ -94,7 +94,7 @@ void busy(Attack& attack) {
 void refill(Attack& attack) {
   Client client(attack.socket);
   auto ends = connected(client, attack.uport, kRing);
-  // No operation that a user may send.
+  // An operation that users may not send.
   SendEntry entry{};
   entry.header.op_flags = wire::op_flags(wire::Op::kRequestConnection);
   keep_full(attack, client, ends.out, entry);
@@ -119,7 +119,7 @@ void spoil(Attack& attack) {
       const auto page = attack.dice() % 4 == 0;
       auto* const at = page ? client.page_memory().data() : ends.out.memory->data();
       const auto size = page ? client.page_memory().size() : ends.out.memory->size();
-      // The control words more often than entries.
+      // Hits the control words more often than the entries.
       const auto place = attack.dice() % (attack.dice() % 2 == 0 ? 256 : size - 8);
       const auto value = attack.dice() % 3 == 0 ? ~std::uint64_t{0} : attack.dice();
       std::memcpy(at + place, &value, sizeof value);

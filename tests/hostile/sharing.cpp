@@ -14,7 +14,7 @@
 namespace stp::hostile {
 namespace {
 
-// Flags of an open file description hold for all who share it.
+// All processes that share an open file description share its flags.
 void take_flags(int fd) {
   ::fcntl(fd, F_SETOWN, ::getpid());
   ::fcntl(fd, F_SETSIG, SIGURG);
@@ -32,7 +32,7 @@ void lock(int fd) {
   ::fcntl(fd, F_SETLEASE, F_WRLCK);
 }
 
-// What must not succeed, on memory that stpd has mapped as well.
+// Tries to shrink memory that stpd has also mapped, which must fail.
 void cut(int fd, const char* what) {
   struct stat before {};
   if (::fstat(fd, &before) != 0) return;
@@ -70,14 +70,14 @@ void sharing(Attack& attack) {
   if (!ends.out || !ends.in) throw Cannot("no connection with itself");
   const auto memory = shareable(64 * kPage);
   std::uint64_t region = 0;
-  // Their base lies beyond what is used: what is tried is the descriptor.
+  // Their Bufx are not in use: this tests the descriptor.
   if (client.map(ends.listener, Direction::kReceive, 0, memory.get(), 4 * kBuffer, region) != 0)
     throw Cannot("its memory is not taken");
   const auto all = {client.bell(),    client.page_fd(), ends.out.fd.get(),
                     ends.in.fd.get(), client.socket(),  memory.get()};
   for (const auto fd : all) take_flags(fd);
   for (const auto fd : all) lock(fd);
-  // A client of stpd leaves its socket as it is, or could not ask any more.
+  // Restores its socket, because it could not send requests otherwise.
   ::fcntl(client.socket(), F_SETFL, 0);
   say_ready();
   std::uint64_t rounds = 0;
@@ -86,7 +86,7 @@ void sharing(Attack& attack) {
     disturb_bell(client.bell(), rounds / 1'000 % 2 == 0);
     client.page().bells.ring(ends.out.bell);
     if (rounds++ % 100 != 0) continue;
-    // Without the page's own flag too: stpd believes that nobody sleeps.
+    // Also clears the flag in the page, as if stpd did not sleep.
     client.page().service_asleep.store(0);
     std::uint64_t const one = 1;
     ::fcntl(client.bell(), F_SETFL, O_NONBLOCK);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a hostile program can do to what it shares with stpd: descriptors that it hands over, flags
-// and seals of those that it was given, memory, and children that keep all of it.
+// What a hostile program can do with objects that it shares with stpd: descriptors that it sends,
+// flags and seals of descriptors that it has received, memory, and children that keep all of it.
 #include <csignal>
 
 #include "tests/hostile/control_group.h"
@@ -23,7 +23,7 @@ TEST_F(SharedUnderAttack, AFileThatNeverClosesHoldsNobodyUp) {
   if (!several_users()) GTEST_SKIP() << "only root may mount";
   const auto tally = [&] {
     pair->start();
-    // As root: who mounts is the only one who may open.
+    // Runs as root, because only the user that mounts may open the file.
     std::vector<std::string> arguments{HOSTILE_ATTACKER, "fuse", daemon->socket(), "4"};
     test::Program program(arguments);
     const auto status = program.wait();
@@ -32,7 +32,7 @@ TEST_F(SharedUnderAttack, AFileThatNeverClosesHoldsNobodyUp) {
     outputs_ = program.output();
     return pair->stop();
   }();
-  // While nobody answered for the file, which was most of four seconds.
+  // Answers came while the file was not answered, which was most of four seconds.
   EXPECT_LT(tally.longest_answer, std::chrono::seconds(3));
   check(tally);
   if (!skipped_.empty() && !HasFailure()) GTEST_SKIP() << skipped_;
@@ -40,7 +40,7 @@ TEST_F(SharedUnderAttack, AFileThatNeverClosesHoldsNobodyUp) {
 
 TEST_F(SharedUnderAttack, MemoryWithoutPagesIsNotMadeByStpd) {
   const auto tally = endure({{"absent", kFirst, {"--most", "8"}}}, 3.0);
-  // A gibibyte each, of which stpd should have made none.
+  // A gibibyte each, of which stpd must not have allocated any page.
   EXPECT_LT(daemon->usage().resident, before.resident + (std::size_t{256} << 20));
   check(tally);
 }
@@ -52,7 +52,7 @@ TEST_F(SharedUnderAttack, AProgramAtTheMemoryLimitOfItsGroupPaysForWhatItLends) 
   const auto program = attack({"lend", kFirst, {"--group", group.members()}}, 3);
   ASSERT_TRUE(started_) << program->output();
   pair->start();
-  // The kernel kills it, or stpd hears that there is no more.
+  // Either the kernel kills it, or it gets no more memory.
   const auto status = program->wait();
   const auto tally = pair->stop();
   EXPECT_TRUE(status == 0 || status == 128 + SIGKILL) << status << program->output();

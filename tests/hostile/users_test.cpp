@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one user leaves to others, whatever it takes.
+// What remains for other users, whatever one user takes.
 #include <csignal>
 
 #include "tests/hostile/hostile_fixture.h"

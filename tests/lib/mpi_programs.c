@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* usage: mpi_programs pingpong|sizes|ring|collectives|threads ROUNDS
- * What MPI programs do over the link that the library uses: short messages there and back
- * (pingpong), those of all lengths up to 4 MiB (sizes), the same from each rank to the next (ring),
- * Allreduce and Alltoall of many lengths, and several threads of each rank at once. All that
- * arrives is checked. With ROUNDS negative it goes on for ever. */
+ * MPI programs over the link that the library uses: short messages there and back (pingpong),
+ * messages of all lengths up to 4 MiB (sizes), the same from each rank to the next (ring),
+ * Allreduce and Alltoall of many lengths (collectives), and several threads per rank (threads).
+ * Checks all received data. With negative ROUNDS it runs for ever. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ static void pingpong(int rounds) {
   }
 }
 
-/* To `to` and from `from` at once, each length; `tag` tells threads apart. */
+/* Sends to `to` and receives from `from` at the same time, each length. `tag`: the thread. */
 static void exchange(int to, int from, int tag, int most, int round, unsigned char* out,
                      unsigned char* in) {
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] <= most; ++i) {
@@ -83,7 +83,7 @@ static void ring(int rounds) {
   free(in);
 }
 
-/* Rank 1 gives back what it gets. */
+/* Rank 1 sends back what it receives. */
 static void there_and_back(int rounds) {
   unsigned char *out = buffer(), *in = buffer();
   for (int round = 0; goes_on(round, rounds) && rank < 2; ++round)

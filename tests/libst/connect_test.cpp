@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Making and ending connections.
+// Setting up and ending connections.
 #include <pthread.h>
 
 #include <atomic>
@@ -203,7 +203,7 @@ TEST_P(Connect, ASignalInterruptsWaiting) {
     st_chandle_t another;
     accepting = st_accept(server, &another);
   });
-  // A signal that comes before a thread sleeps is lost on it, as with any call: so more than one.
+  // A signal before a thread sleeps has no effect, as with any call, so it is sent repeatedly.
   while (received == 1 || accepting == 1) {
     if (received == 1) ::pthread_kill(receiver.native_handle(), SIGUSR1);
     if (accepting == 1) ::pthread_kill(acceptor.native_handle(), SIGUSR1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs that a signal ends in the middle of a call: its handler calls exit(), as those of some
- * libraries do. Each ends. */
+/* Programs that a signal ends in the middle of a call: its handler calls exit(), like those of some
+ * libraries. Each program must end. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stddef.h>

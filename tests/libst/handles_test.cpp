@@ -11,7 +11,7 @@ namespace {
 
 class Handles : public ConnectedTest {
  protected:
-  // Every call, with `bad` in the place of its handle.
+  // Makes every call with `bad` as its handle.
   static void expect_refused_everywhere(void* bad) {
     const auto ehandle = static_cast<st_ehandle_t>(bad);
     const auto chandle = static_cast<st_chandle_t>(bad);
@@ -84,7 +84,7 @@ TEST_P(Handles, AClosedHandleIsNoneFromThenOn) {
   const auto stale = static_cast<st_ehandle_t>(server_);
   server_.reset();
   expect_refused_everywhere(stale);
-  // Nor does it come back to life as its place is used again.
+  // The handle stays invalid when its place is reused.
   for (int i = 0; i < 2'000; ++i) {
     Endpoint another;
     ASSERT_NE(static_cast<st_ehandle_t>(another), stale);
@@ -141,10 +141,10 @@ TEST_P(Handles, DeletingWakesWhoAcceptsOrReceives) {
 TEST_P(Handles, ClosingWakesASenderThatWaitsForRoom) {
   int result = 0;
   std::thread sending([&] {
-    while (result == 0) result = send(connected_, header(ST_OP_NOP));  // nobody reads
+    while (result == 0) result = send(connected_, header(ST_OP_NOP));  // the server does not read
   });
   let_it_wait();
-  EXPECT_EQ(st_delete(server_), 0);  // what is queued cannot go any more
+  EXPECT_EQ(st_delete(server_), 0);  // queued requests cannot be sent any more
   sending.join();
   EXPECT_LT(result, 0);
 }

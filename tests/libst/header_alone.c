@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The public header needs nothing before it, in C11 and in C++. */
+/* The public header compiles without another header before it, in C11 and in C++. */
 #include <stp/st.h>
 
 #include <stddef.h>

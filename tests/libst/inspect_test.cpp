@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Option payload in connect and accept; looking at a request before it is answered.
+// Option payload in connect and accept; inspecting a request before it is answered.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -29,7 +29,7 @@ class Inspect : public LibstTest {
     set_option(server_, ST_OPT_INSPECT, 1);
     ASSERT_EQ(st_listen(server_), 0);
   }
-  // Connects in a thread of its own; what became of it can be asked after join().
+  // Connects in another thread. The result is available after join().
   void begin_connect(char words, unsigned patience_ms = 20'000) {
     set_option(client_, ST_OPT_CONNECT_PATIENCE, patience_ms);
     connecting_ = std::thread([this, words] {

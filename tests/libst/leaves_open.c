@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program that ends without closing anything: the library lets it. */
+/* A program that ends without closing anything, which the library permits. */
 #include <stddef.h>
 
 #include <stp/st.h>

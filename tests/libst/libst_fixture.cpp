@@ -20,7 +20,7 @@ std::unique_ptr<port::Port> open_port(const std::string& text) {
   return port;
 }
 
-// STP_TEST_QUEUES: a loop link has that many shards.
+// STP_TEST_QUEUES: the number of shards of a loop link.
 std::string in_process(const std::string& link) {
   const auto* const queues = std::getenv("STP_TEST_QUEUES");
   const bool takes_them = queues != nullptr && link.starts_with("loop");

@@ -71,7 +71,7 @@ TEST_P(Memory, ABufxHasOneMemoryAtATime) {
 TEST_P(Memory, MemoryThatIsNotThereIsAFaultAndNoCrash) {
   auto* const top = reinterpret_cast<void*>(~std::uintptr_t{kBufsize - 1});
   EXPECT_EQ(map(ST_MAP_TX, top, 4 * kBufsize, 0, -1), -EFAULT);
-  // A hole behind what is there.
+  // The mapping is followed by a hole.
   auto* const pages = static_cast<std::byte*>(
       ::mmap(nullptr, 8 * kBufsize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   auto* const aligned = reinterpret_cast<std::byte*>(
@@ -80,7 +80,7 @@ TEST_P(Memory, MemoryThatIsNotThereIsAFaultAndNoCrash) {
   EXPECT_EQ(map(ST_MAP_TX, aligned + 2 * kBufsize, kBufsize, 0, -1), -EFAULT);
   EXPECT_EQ(map(ST_MAP_TX, aligned, 4 * kBufsize, 0, -1), -EFAULT);
   EXPECT_EQ(map(ST_MAP_TX, aligned, 2 * kBufsize, 0, -1), 0);
-  // What cannot be written cannot be received into, and what cannot be read cannot be sent.
+  // Memory must be writable for receiving and readable for sending.
   ASSERT_EQ(::mprotect(aligned + 3 * kBufsize, kBufsize, PROT_READ), 0);
   EXPECT_EQ(map(ST_MAP_RX, aligned + 3 * kBufsize, kBufsize, 0, -1), -EFAULT);
   EXPECT_EQ(map(ST_MAP_TX, aligned + 3 * kBufsize, kBufsize, 9, -1), 0);

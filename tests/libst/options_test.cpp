@@ -54,7 +54,7 @@ TEST_P(Options, ValuesOutOfRangeAreRefusedAndChangeNothing) {
   EXPECT_EQ(set(endpoint, ST_OPT_RX_SLOTS, 65'536), -EINVAL);
   EXPECT_EQ(set(endpoint, ST_OPT_TX_CREDITS, 0), -EINVAL);
   EXPECT_EQ(set(endpoint, ST_OPT_TX_CREDITS, 65'537), -EINVAL);
-  // The range would go beyond the last Bufx there can be.
+  // The range would exceed the largest Bufx.
   EXPECT_EQ(set(endpoint, ST_OPT_RX_BUFX_BASE, 0xffff'ffff), -EINVAL);
   EXPECT_EQ(option(endpoint, ST_OPT_BUFSIZE_LOCAL), 14u);
   EXPECT_EQ(option(endpoint, ST_OPT_RX_SLOTS), 64u);

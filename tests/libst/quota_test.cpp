@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program is told that has as much of something as the operator of stpd allows it.
+// The errors that a program gets when it has reached a limit of stpd.
 #include <vector>
 
 #include "libst/service/limits.h"

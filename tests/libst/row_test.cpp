@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests that come one right after the other: they may leave together, and leave all the same.
+// Requests in close succession: they may be sent together, and all of them are sent.
 #include <chrono>
 #include <thread>
 
@@ -25,7 +25,7 @@ class Rows : public WriteTest {
     ASSERT_EQ(receive(connected_, got_), 0);
   }
 
-  // Block number `block` to a place of its own.
+  // Puts Block number `block` to its own place.
   void put(std::uint32_t block, unsigned flags = 0) {
     auto data = header(ST_OP_DATA, ST_FLAG_SILENT | flags);
     data.r_mx = got_.r_mx;
@@ -38,7 +38,7 @@ class Rows : public WriteTest {
 STP_BOTH_WAYS(Rows);
 
 TEST_P(Rows, WhatIsHeldForALongerBurstLeavesWithoutAnotherCall) {
-  constexpr std::uint32_t kCount = 45;  // a burst, and some
+  constexpr std::uint32_t kCount = 45;  // more than a burst
   constexpr std::size_t kLast = kCount * kLength - 1;
   (*source_)[kLast] = 1;
   for (std::uint32_t block = 0; block < kCount; ++block) put(block);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory lent to a daemon: any that a program has, wherever it came from, keeps its bytes and its
-// place, and what the peer sends shows up in it.
+// Memory shared with a daemon: wherever a program's memory comes from, it keeps its content and its
+// address, and data from the peer arrives in it.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -65,7 +65,7 @@ TEST_P(SharedPages, OverlappingMapsShowTheSameMemory) {
   EXPECT_EQ(std::memcmp(target.data(), source.data() + 4 * kBufsize, 12 * kBufsize), 0);
 }
 
-// stpd makes no page of a program's: where one is missing, it refuses the memory.
+// stpd allocates no page of a program's memory. If one is missing, it refuses the memory.
 TEST_P(SharedPages, PagesThatNobodyHasTouchedAreMadeByTheProgram) {
   constexpr std::size_t kSize = std::size_t{4} << 20;
   void* memory = nullptr;

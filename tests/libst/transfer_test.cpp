@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Write at level 0, as the libst document's section 10 has it: RTS, CTS, DATA, RS, RSR.
+// A Write at level 0 as in section 10 of the libst document: RTS, CTS, DATA, RS, RSR.
 #include <cstring>
 
 #include "tests/libst/write_fixture.h"
@@ -116,7 +116,7 @@ TEST_P(Transfer, MoreRequestsThanTheQueueHoldsAllArrive) {
   unsigned sent = 0, received = 0;
   auto nop = header(ST_OP_NOP);
   while (received < kMany) {
-    // As many as there are Slots at the receiver go without its reading.
+    // As many as the receiver has Slots can be sent before it reads.
     for (unsigned i = 0; i < 40 && sent < kMany; ++i) {
       nop.s_id = sent++;
       ASSERT_EQ(send(connected_, nop), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What st_tx and st_rx refuse, at once and in the caller.
+// Errors that st_tx and st_rx return at once.
 #include <chrono>
 
 #include "tests/libst/libst_fixture.h"
@@ -13,7 +13,7 @@ class Checks : public ConnectedTest {
  protected:
   void SetUp() override {
     ConnectedTest::SetUp();
-    // Bufx 0..3 and 4..5 adjoin, 8..9 stand apart.
+    // Bufx 0..3 and 4..5 are adjacent, 8..9 are separate.
     map_tx(0, 4);
     map_tx(4, 2);
     map_tx(8, 2);

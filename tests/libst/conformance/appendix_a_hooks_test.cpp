@@ -14,7 +14,8 @@ struct Told {
   std::string text;
 };
 
-// Notes what a hook is told. A hook is of the whole process: set for the length of a test only.
+// Records what a hook is called with. A hook applies to the whole process, so it is set only during
+// a test.
 class AppendixAHooks : public ConnectedTest {
  protected:
   void TearDown() override {

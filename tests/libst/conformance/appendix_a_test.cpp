@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The libst document, Appendix A: the questions that it left open, and our answers. What a hook
-// and option payload on connect and accept do: appendix_a_hooks_test.cpp, ../inspect_test.cpp.
+// The libst document, Appendix A: the questions that it left open, and our answers. For hooks see
+// appendix_a_hooks_test.cpp, for option payload on connect and accept ../inspect_test.cpp.
 #include <unistd.h>
 
 #include <atomic>
@@ -159,8 +159,8 @@ TEST_P(AppendixA, AFetchOpIsOfEightAlignedBytesOnBothSides) {
 
 // ---- byte order ----
 
-// On one machine what both sides see is the same either way; that the wire is big-endian is proven
-// by the golden frames of tests/stp.
+// On one machine both sides see the same values in any case. The golden frames of tests/stp prove
+// that the wire is big-endian.
 TEST_P(AppendixA, HeaderFieldsAreInHostOrderOnBothSides) {
   auto nop = header(ST_OP_NOP);
   nop.param = 0x0102;

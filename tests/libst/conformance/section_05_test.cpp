@@ -7,7 +7,7 @@ namespace {
 
 class Section05 : public LibstTest {
  protected:
-  // What was created by `name` is reached on the port that the name has, and on no other.
+  // An endpoint created with `name` is reached on the port in the name and on no other.
   static void serves_port_3000(const char* name) {
     Endpoint server(name), client;
     ASSERT_EQ(server.error(), 0) << name;

@@ -28,7 +28,7 @@ class Section06 : public LibstTest {
     set_option(endpoint_, which, value);
     EXPECT_EQ(option(endpoint_, which), value);
   }
-  // Of what is exchanged as a connection is set up.
+  // Checks an option whose value the peer sends when a connection is set up.
   void is_the_remote_sides(int which) {
     EXPECT_EQ(set(endpoint_, which, 12), -EPERM);
     EXPECT_EQ(get(endpoint_, which), -ENOTCONN);
@@ -72,7 +72,7 @@ TEST_P(Section06, PortRemoteIsExchangedAndNotSet) {
 TEST_P(Section06, KeyLocalIsSetByRootOnly) {
   int as_another = 0;
   std::thread([&] {
-    // The system call itself changes this thread alone, and the thread ends here.
+    // Without the C library the system call changes only this thread, which ends here.
     if (::geteuid() == 0) ::syscall(SYS_setresuid, -1, 65'534, -1);
     as_another = set(endpoint_, ST_OPT_KEY_LOCAL, 1);
   }).join();
@@ -108,7 +108,7 @@ TEST_P(Section06, BufxBaseAndCountDefineTheValidSet) {
   EXPECT_EQ(map(ST_MAP_TX, 200), 0);
 }
 
-// What the document leaves to us.
+// Options that the document does not have.
 TEST_P(Section06, OptionsBeyondTheDocumentAreSwitches) {
   defaults_to(ST_OPT_CHECKSUM, 0);
   defaults_to(ST_OPT_KEEP_ALIVE, 1);

@@ -81,7 +81,7 @@ TEST_P(Section07Close, BlocksUntilPendingTransmitsAreCleared) {
   permit(0);
   send_block(kBytes);
   ASSERT_EQ(st_close(connected_), 0);
-  for (std::size_t i = 0; i < kBytes; ++i) (*source_)[i] = 0xee;  // nobody reads it any more
+  for (std::size_t i = 0; i < kBytes; ++i) (*source_)[i] = 0xee;  // no longer read by the link
   ASSERT_EQ(receive(accepted_, got_), 0);
   const Buffer same(kBytes, 3);
   EXPECT_EQ(std::memcmp(target_->data(), same.data(), kBytes), 0);

@@ -19,7 +19,7 @@ class Connectionless : public LibstTest {
     ASSERT_EQ(there_.error(), 0) << st_strerror(there_.error());
     ASSERT_EQ(st_macaddr(here_, nullptr, &mac_), 0);
   }
-  // A header for whoever `to` is.
+  // A header to the endpoint `to`.
   static st_header_t addressed(st_ehandle_t to, unsigned op, unsigned flags = 0) {
     auto h = header(op, flags);
     h.d_port = static_cast<std::uint16_t>(option(to, ST_OPT_PORT_LOCAL));
@@ -301,7 +301,7 @@ TEST_P(Connectionless, AThreadThatWaitsForAStrangerTakesNothingFromOneThatWaitsF
   }
   there_.reset();
   waits_in_vain.join();
-  // A machine that is busy may not have let it begin.
+  // On a busy machine the thread may not have begun yet.
   EXPECT_TRUE(of_stranger == -ECANCELED || of_stranger == -EBADF) << of_stranger;
 }
 
@@ -323,7 +323,7 @@ TEST_P(Connectionless, TwoThreadsReceiveEachHeaderOnce) {
       }
     });
   for (std::uint32_t i = 0; i < kCount; ++i) {
-    while (i - received > 32) std::this_thread::yield();  // nobody else holds senders back
+    while (i - received > 32) std::this_thread::yield();  // there is no other flow control
     ASSERT_EQ(send_nop(here_, there_, i), 0);
   }
   for (auto& thread : threads) thread.join();

@@ -101,7 +101,7 @@ TEST_P(Section10, ProgressIsMadeInTheBackgroundAfterTxReturns) {
   announce(kBytes);
   permit(0);
   send_block(kBytes);
-  // Nobody is inside libst now, and yet the bytes arrive.
+  // No thread of the program is inside libst now, but the bytes still arrive.
   const auto last = &(*target_)[kBytes - 1];
   const auto begin = std::chrono::steady_clock::now();
   while (!has_arrived(last) && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20))
