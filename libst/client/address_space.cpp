@@ -155,8 +155,8 @@ bool can_be_present(Bytes memory, bool write) {
   const auto from = reinterpret_cast<std::uintptr_t>(memory.data()) & ~(page - 1);
   const auto length = reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size() - from;
   const auto before = errno;
-  const auto result = ::madvise(reinterpret_cast<void*>(from), length,
-                                write ? kPopulateWrite : kPopulateRead);
+  const auto result =
+      ::madvise(reinterpret_cast<void*>(from), length, write ? kPopulateWrite : kPopulateRead);
   errno = before;
   return result == 0;
 }

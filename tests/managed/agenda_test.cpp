@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whom a turn visits, counted: what it costs does not grow with the connections that have nothing.
+// Counts the connections that a turn visits: its cost does not grow with the number of idle ones.
 #include "libst/managed/agenda.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class Agendas : public ::testing::Test {
     EXPECT_EQ(turn(), kMany) << "all are new";
     EXPECT_EQ(turn(), 0U);
   }
-  // How many the turn visits.
+  // Returns how many connections the turn visits.
   std::size_t turn(Time now = kNow) {
     agenda.gather(*news, now);
     visited.assign(agenda.turn().begin(), agenda.turn().end());
@@ -75,7 +75,7 @@ TEST_F(Agendas, WhoeverAsksIsVisitedAgainAndWhoeverWaitsWhenItIsCalled) {
   EXPECT_EQ(visited.front(), &entries[2]);
 }
 
-// The link gives the number of a channel away as soon as it is closed, be its owner told or not.
+// The link reuses the number of a channel as soon as it is closed, even before its owner knows.
 TEST_F(Agendas, WhoseChannelIsGivenToAnotherIsVisitedAsWell) {
   news->ring(5);  // it is closed
   Agenda::Entry successor;
@@ -86,7 +86,7 @@ TEST_F(Agendas, WhoseChannelIsGivenToAnotherIsVisitedAsWell) {
   agenda.remove(successor);
 }
 
-// The same where the other one is of another domain.
+// The same if the new owner is in another domain.
 TEST_F(Agendas, NewsThatAnotherDomainTookForItsOwnArePassedOn) {
   Agenda other;
   Agenda::Entry successor;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of a connection's states, against itself and against docs/managed.md.
+// The table of a connection's states is consistent and agrees with docs/managed.md.
 #include "libst/managed/connection_state.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ std::set<Row> rows_of_code() {
   return rows;
 }
 
-// A row without a state is of the state above. "each of these" are all states above.
+// A row without a state belongs to the state above. "each of these" means all states above.
 std::set<Row> rows_of_page() {
   std::set<Row> rows;
   std::ifstream page(MANAGED_PAGE);

@@ -80,9 +80,9 @@ TEST_P(Connecting, TheTimeToConnectIsTheCallers) {
   const auto attr = client.attr();
   ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
   ASSERT_EQ(stm_connect(client.connection, ":3000", 100'000, nullptr, 0), 0);
-  const auto request = server.next(STM_REQUEST).connection;  // and nobody decides
+  const auto request = server.next(STM_REQUEST).connection;  // and makes no decision
   EXPECT_EQ(client.next(STM_FAILED).status, -ETIMEDOUT);
-  // Who decides too late learns of it.
+  // A late decision is reported as late.
   const auto late = server.attr();
   const auto error = stm_accept(request, &late, nullptr, 0);
   ASSERT_EQ(error, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a connection leaves behind when it ends: memory that frames still read, messages that nobody
-// has received yet.
+// The end of a connection while frames still read its memory, or with messages that are not
+// received yet.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -13,7 +13,7 @@ namespace {
 class Ending : public ManagedApi {
  protected:
   static constexpr std::size_t kShort = 100;
-  // Messages that have arrived, as their sender knows, before it disconnects.
+  // Sends messages, waits until they have arrived, and disconnects.
   void send_and_leave(std::uint64_t count) {
     client.await_eager();
     Buffer from(1 << 16, 6);
@@ -97,7 +97,7 @@ TEST_P(Ending, APoolGetsWhatIsLeftAsWell) {
   EXPECT_EQ(stm_pool_destroy(pool, nullptr, nullptr), 0) << "the connection has let go of it";
 }
 
-// A message under way whose frames are lost, but still read.
+// A message in transfer whose frames are lost, while the link still reads their memory.
 class FramesThatStay : public testing::Test {
  protected:
   static constexpr std::uint64_t kSend = 1;
@@ -149,8 +149,8 @@ TEST_F(FramesThatStay, HoldTheClosingOfTheirConnection) {
   EXPECT_EQ(stm_queue_destroy(client.queue), 0);
 }
 
-// The number of a channel is somebody else's as soon as it is closed: news of its end that its
-// owner has not read by then are another domain's to read.
+// The number of a channel is reused as soon as it is closed. News of its end that its owner has not
+// read by then may be read by another domain.
 TEST(Channels, OfWhichOtherDomainsGetTheNumbersAreClosedInTimeAllTheSame) {
   constexpr unsigned kDomains = 4, kRounds = 60;
   const RoughLink link;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fork() in a program whose memory is registered: the child has bytes of its own, and the parent's
-// go on being sent, received and written by peers.
+// fork() in a program with registered memory: the child has its own copy of the bytes, and the
+// parent's memory is still sent, received into and written by peers.
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -25,9 +25,9 @@ namespace stp::test {
 namespace {
 
 constexpr std::size_t kPage = 4096, kPages = 6;
-constexpr std::size_t kLead = 1000;  // bytes before what is registered, on its first page
+constexpr std::size_t kLead = 1000;  // unregistered bytes at the beginning of the first page
 
-// What the child returns is its exit status; it ends without destructors.
+// Runs `act` in a child. Its result is the exit status; the child ends without destructors.
 int in_child(const std::function<int()>& act, int (*make)() = ::fork) {
   const auto child = make();
   if (child == 0) ::_exit(act());
@@ -45,7 +45,7 @@ class Forking : public ManagedApi {
   }
   ~Forking() override { ::munmap(base, kPages * kPage); }
 
-  // All but the lead of the first page and as much at the end of the last.
+  // Registers all but kLead bytes at both ends.
   stm_memory_t lend() {
     return server.memory(base + kLead, kPages * kPage - 2 * kLead,
                          STM_REMOTE_WRITE | STM_REMOTE_READ);
@@ -60,7 +60,7 @@ class Forking : public ManagedApi {
     std::memset(base, 2, kPages * kPage);
     return all_are(2) ? 0 : 2;
   }
-  // The server receives a message into `at`, of what the client has.
+  // The client sends a message, and the server receives it into `at`.
   void expect_message(stm_memory_t into, std::byte* at, std::size_t length, int value) {
     const std::vector<std::byte> data(length, std::byte(value));
     const auto from = client.memory(const_cast<std::byte*>(data.data()), length);
@@ -86,7 +86,7 @@ TEST_P(Forking, TheChildsWritesAreItsOwn) {
   expect_message(memory, base + kLead + 2 * kPage, 3 * kPage, 4);
 }
 
-// The rest of a page that the parent shares is the child's own, and its child's.
+// The unregistered bytes of a shared page are the child's own, and its child's.
 TEST_P(Forking, AChildThatForksAgainLeavesTheParentAlone) {
   const auto memory = lend();
   EXPECT_EQ(in_child([&] {
@@ -104,7 +104,7 @@ TEST_P(Forking, AChildThatForksAgainLeavesTheParentAlone) {
   expect_message(memory, base + kLead, kPage, 4);
 }
 
-// Others may call MADV_DOFORK, too: a verbs library for its own regions.
+// Other libraries may call MADV_DOFORK, such as a verbs library for its own regions.
 TEST_P(Forking, PagesThatOthersPutIntoForksAgainAreTheChildsOwn) {
   const auto memory = lend();
   ASSERT_EQ(::madvise(base, kPages * kPage, MADV_DOFORK), 0);
@@ -113,11 +113,11 @@ TEST_P(Forking, PagesThatOthersPutIntoForksAgainAreTheChildsOwn) {
   expect_message(memory, base + kLead, kPage, 3);
 }
 
-// realloc() lets the system extend a block that is an area of its own: pages that were registered
-// once would then end in the middle of it.
+// realloc() can extend a block that is a mapping of its own. Pages that were registered earlier
+// would then end in the middle of it.
 TEST_P(Forking, ABlockThatWasRegisteredCanGrow) {
   constexpr std::size_t kSize = std::size_t{1} << 20;
-  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);  // an area of its own, whatever was freed before
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);  // a mapping of its own, whatever was freed before
   auto* block = static_cast<std::byte*>(std::malloc(kSize));
   std::memset(block, 7, kSize);
   ASSERT_EQ(stm_memory_release(client.memory(block, kSize)), 0);
@@ -128,7 +128,7 @@ TEST_P(Forking, ABlockThatWasRegisteredCanGrow) {
   std::free(block);
 }
 
-// A guard page, or one that a collector watches.
+// For example a guard page, or one that a garbage collector watches.
 TEST_P(Forking, PagesThatTheProgramMayNotReadAreLeftToo) {
   const auto memory = lend();
   auto* const last = base + (kPages - 1) * kPage;
@@ -164,15 +164,15 @@ TEST_P(Forking, AProgramWithoutADescriptorLeftForksAsAnyOther) {
   expect_message(memory, base + kLead, kPage, 3);
 }
 
-// What cannot be copied is missing in the child rather than shared with it.
+// A page that cannot be copied is missing in the child; it is never shared with the child.
 TEST_P(Forking, AChildSharesNothingWhereMemoryHasRunOut) {
   if (GetParam() == Way::kInProcess) GTEST_SKIP() << "nothing is shared";
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer needs memory of its own";
 #endif
   const auto memory = lend();
-  // The library's and the daemon's threads are of this process. What they have begun for the
-  // connection is done by then; for what comes later the heap has memory that is free.
+  // The library's and the daemon's threads are in this process. After this time they have finished
+  // their work for the connection; for later work the heap has free memory.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   constexpr int kFree = 32 << 20;
   ASSERT_EQ(::mallopt(M_TRIM_THRESHOLD, kFree), 1);
@@ -233,7 +233,7 @@ TEST_P(Forking, AChildThatExecsLeavesTheParentAlone) {
   EXPECT_TRUE(all_are(1));
 }
 
-// As dtors and malloc do: blocks whose first and last pages are others', too.
+// Frees blocks that share their first and last pages with other blocks, as destructors do.
 TEST_P(Forking, AChildThatFreesAndExitsLeavesTheParentsHeapAlone) {
   for (int round = 0; round < 10; ++round) {
     std::vector<void*> blocks;
@@ -258,8 +258,8 @@ TEST_P(Forking, AChildThatFreesAndExitsLeavesTheParentsHeapAlone) {
   }
 }
 
-// A thread counts on a page while that is registered, released, and left to children. There are so
-// many pages that copying them takes a while.
+// A thread increments a counter on a page while the page is registered, released, and copied for
+// children. There are so many pages that copying them takes a while.
 TEST_P(Forking, WhatOtherThreadsWriteMeanwhileIsNotLost) {
   constexpr std::size_t kMany = 512 * kPage;
   auto* const large = static_cast<std::byte*>(::mmap(
@@ -270,7 +270,7 @@ TEST_P(Forking, WhatOtherThreadsWriteMeanwhileIsNotLost) {
   std::thread counter([&] {
     while (!stop) {
       counts->fetch_add(1);
-      if (counts->load() != ++counted) break;  // a write of its own that it does not see
+      if (counts->load() != ++counted) break;  // it has lost one of its own writes
     }
   });
   for (int round = 0; round < 40; ++round) {
@@ -317,7 +317,7 @@ TEST_P(Forking, ForksInTheMiddleOfTransfersHurtNoByte) {
   for (std::size_t i = 0; i < kLead; ++i) ASSERT_EQ(base[i], std::byte{1});
 }
 
-// Whoever makes a child around fork()'s handlers has it without the pages that are lent whole.
+// A child that is made without fork()'s handlers lacks the pages that are registered as a whole.
 TEST_P(Forking, AChildOfTheBareSystemCallMissesWhatIsRegisteredWhole) {
   if (GetParam() == Way::kInProcess) GTEST_SKIP() << "nothing is shared";
   lend();
@@ -330,8 +330,8 @@ TEST_P(Forking, AChildOfTheBareSystemCallMissesWhatIsRegisteredWhole) {
   EXPECT_TRUE(all_are(1));
 }
 
-// Whether the page at `at` is one of a mapping that others share. The system reads into the stack:
-// a page of the heap may be held back for the fork.
+// Whether the page at `at` belongs to a shared mapping. Reads the file into the stack, because
+// writes to a page of the heap may have to wait during a fork.
 bool is_shared(const void* at) {
   std::ifstream maps;
   char block[16'384];
@@ -348,7 +348,7 @@ bool is_shared(const void* at) {
   return false;
 }
 
-// What is being lent while another thread forks is not taken for what is lent no more. Level 0, for
+// Memory that is being registered while another thread forks stays shared. Uses level 0, because
 // the managed layer makes forks wait.
 TEST_P(Forking, WhatIsLentDuringAForkStaysShared) {
   if (GetParam() == Way::kInProcess) GTEST_SKIP() << "nothing is shared";
@@ -372,7 +372,7 @@ TEST_P(Forking, WhatIsLentDuringAForkStaysShared) {
   forker.join();
 }
 
-// Level 0: whole buffers, and what st_malloc gives.
+// Level 0: whole buffers, and memory of st_malloc.
 TEST_P(Forking, WhatStMapHasLentIsTheChildsOwn) {
   Endpoint endpoint(":4000");
   const unsigned bufsize = 12;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Peers that go without a word: their program is killed, or nothing of theirs arrives any more.
+// Peers that disappear: their program is killed, or their frames no longer arrive.
 #include <csignal>
 
 #include "tests/managed/rough_link.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kReceive = 1, kSend = 2, kRead = 3;
 
-// One of each that waits for the peer's program.
+// Posts one operation of each kind that waits for the peer's program.
 void post_everything(const Side& side, stm_memory_t memory, const Buffer& bytes) {
   ASSERT_EQ(stm_receive(side.connection, kReceive, memory, bytes.data(), 100), 0);
   ASSERT_EQ(stm_send(side.connection, kSend, 0, 0, memory, bytes.data(), bytes.size()), 0);
@@ -53,7 +53,7 @@ TEST(LostPeers, OneThatHasFallenSilentIsGivenUp) {
   EXPECT_EQ(stm_memory_release(memory), 0);
 }
 
-// Also where the time-out is shorter than what it takes to find out.
+// Even if the timeout is shorter than the time to detect it.
 TEST(LostPeers, AWaitThatIsShortTellsThatTheDaemonHasEnded) {
   Daemon daemon;
   const UseLink link(daemon.link());

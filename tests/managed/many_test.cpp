@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Many connections begun at once, before anybody has answered the first.
+// Many connections that are begun at once, before the first is answered.
 #include <vector>
 
 #include "tests/managed/managed_fixture.h"

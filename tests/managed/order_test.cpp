@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order in which a program is told of its connections: as it happened, on whichever of them.
+// Events of different connections are reported in the order in which they happened.
 #include <thread>
 
 #include "tests/managed/judged_port.h"
@@ -15,7 +15,7 @@ using Kinds = std::vector<unsigned>;
 class Order : public testing::Test {
  protected:
   void SetUp() override { sides.establish(); }
-  // A further connection, up to the server's decision.
+  // Begins another connection, up to the server's decision.
   stm_connection_t request() {
     sides.connect();
     return server.next(STM_REQUEST).connection;
@@ -35,7 +35,7 @@ class Order : public testing::Test {
   void await(Op op) const {
     while (!link.port->waits(op)) std::this_thread::yield();
   }
-  // What the server is told next.
+  // The next events of the server.
   Kinds told(int count) {
     Kinds kinds;
     for (; count > 0; --count) {
@@ -76,7 +76,7 @@ TEST_F(Order, AnEndIsNotToldBeforeAMessageThatCameEarlierOnAnotherConnection) {
 TEST_F(Order, AnEndIsNotToldBeforeABeginningThatCameEarlierOnAnotherConnection) {
   const auto first = client.connection;
   const auto second = request();
-  // The client learns that it was accepted; that it has learnt it is held up.
+  // The client learns that it was accepted, but its confirmation is delayed.
   link.port->judge([told = false, waits = false](Op op) mutable {
     told = told || op == Op::kData;
     waits = waits || (told && op == Op::kRequestStateResponse);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Queues: bounded, waited on, in an event loop; pools.
+// Queues: bounds, waiting, and use in an event loop. Pools.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ TEST_P(Queues, ADomainKnowsItsLink) {
   EXPECT_GE(info.mtu, 1'500U);
 }
 
-// What a thread has to do for a domain that nobody visits does not wait for its sleep to end.
+// The thread of a domain that no program thread polls works at once, not only when its sleep ends.
 TEST_P(Queues, ADomainThatIsNotVisitedGoesOnAtOnce) {
   constexpr std::uint64_t kRounds = 500;
   Buffer mine(1 << 16);

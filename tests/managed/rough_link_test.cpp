@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages and transfers over a link that loses, reorders and doubles frames.
+// Messages and transfers over a link that loses, reorders and duplicates frames.
 #include <array>
 #include <string>
 
@@ -8,7 +8,7 @@
 namespace stp::test {
 namespace {
 
-// What a test does to both sides of a connection.
+// The memory of both sides of a connection.
 struct Memories {
   explicit Memories(TwoSides& sides, std::size_t size)
       : mine(size, 3),
@@ -112,7 +112,7 @@ TEST(RoughMessages, AShortOneThatOvertakesALongOneIsToldAfterIt) {
   }
 }
 
-// Its private data make the request a long frame, and no such frame gets through.
+// Its private data make the request a long frame, and long frames are lost.
 TEST(RoughMessages, WhatTroublesTheLinkIsNamedWhereSomethingTimesOut) {
   const RoughLink link;
   TwoSides sides;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Domains on shards of one link: which one, and from one to another.
+// Domains on shards of one link: the choice of the shard, and transfers between shards.
 #include <cerrno>
 #include <cstdint>
 #include <string>

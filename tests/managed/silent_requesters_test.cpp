@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections that never say what they want do not keep a listener from those that do.
+// Connections that never send a request do not keep others from connecting to a listener.
 #include "tests/managed/managed_fixture.h"
 
 #include <array>
@@ -23,7 +23,7 @@ TEST_P(SilentRequesters, GiveTheirPlacesToWhoAsks) {
   ASSERT_EQ(silent.error(), 0);
   std::vector<st_chandle_t> connected;
   const auto begin = Clock::now();
-  // As many as the listener has places for undecided ones.
+  // As many as the listener has places for undecided connections.
   for (int i = 0; i < 64; ++i) {
     st_chandle_t chandle = nullptr;
     ASSERT_EQ(st_connect(silent, ":3000", &chandle), 0) << i;
@@ -39,7 +39,7 @@ TEST_P(SilentRequesters, GiveTheirPlacesToWhoAsks) {
   for (auto* const chandle : connected) st_close(chandle);
 }
 
-// Who asks and says nothing, again and again, on as many threads as it takes: 300 times a second.
+// Connects and stays silent, 300 times a second, on as many threads as needed.
 class Silent {
  public:
   Silent() {
@@ -76,7 +76,7 @@ class Silent {
   std::array<std::thread, kThreads> threads_;
 };
 
-// All of them have the address of who asks in earnest.
+// All of them have the same address as the honest requester.
 // protocol: 9.40
 TEST_P(SilentRequesters, AtThreeHundredASecondKeepNobodyFromConnecting) {
   Silent silent;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that cannot be lent to a daemon is copied, if it is short and no peer accesses it:
-// programs register what lies on their stack, and parts of shared mappings.
+// Memory that cannot be shared with a daemon is copied if it is short and no peer accesses it:
+// programs register memory on their stack, and parts of shared mappings.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr unsigned kRemote = STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATO
 
 using Bytes64K = std::array<unsigned char, kMost>;
 
-// Part of a shared mapping, which is never lent.
+// Part of a shared mapping, which cannot be shared with a daemon.
 class Shared {
  public:
   explicit Shared(const Bytes64K& bytes = {})

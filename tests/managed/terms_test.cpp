@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program may say of a connection: its group, how long messages wait, how it ends.
+// Attributes of a connection: its group, how long messages wait, how it ends.
 #include "tests/managed/managed_fixture.h"
 
 namespace stp::test {
@@ -18,7 +18,7 @@ class Terms : public LibstTest, protected TwoSides {
     ASSERT_EQ(client.next(STM_CONNECTED).kind, unsigned{STM_CONNECTED});
     ASSERT_EQ(server.next(STM_CONNECTED).kind, unsigned{STM_CONNECTED});
   }
-  // What the client's put into a region of that group says.
+  // The status of a put of the client into a region of that group.
   int put_into(std::uint64_t group) {
     stm_region_t region = nullptr;
     stm_remote_t remote{};

@@ -172,7 +172,7 @@ TEST_P(Transfers, NoMessageIsToldBehindOneThatTheEndOfTheConnectionCutOff) {
   ASSERT_EQ(stm_receive(server.connection, 2, sink, to.data() + length, 4096), 0);
   ASSERT_EQ(stm_send(client.connection, 1, 0, 0, source, from.data(), length), 0);
   ASSERT_EQ(stm_send(client.connection, 2, 0, 0, source, from.data(), 8), 0);
-  // The short one is there as soon as this is told; the long one takes a while longer.
+  // When this is reported, the short one has arrived; the long one takes a while longer.
   ASSERT_EQ(client.completion(2).status, 0);
   ASSERT_EQ(stm_disconnect(client.connection, STM_ABRUPT), 0);
   const auto cut_off = server.completion(1).status != 0;
@@ -412,7 +412,7 @@ TEST_P(Transfers, WhatIsCancelledSaysSoAtBothEnds) {
   ASSERT_EQ(stm_send(client.connection, 2, 0, 0, source, from.data(), 500'000), 0);
   ASSERT_EQ(stm_cancel(client.connection, 2), 0);
   EXPECT_EQ(client.completion(2).status, -ECANCELED);
-  // The one behind it has its turn.
+  // The next message is received.
   ASSERT_EQ(stm_send(client.connection, 3, 0, 33, source, from.data(), 600'000), 0);
   ASSERT_EQ(stm_receive(server.connection, 4, sink, to.data(), to.size()), 0);
   const auto got = server.completion(4);

@@ -3,9 +3,9 @@
  *
  *   SESSION COMMAND WORD...
  *
- * and reads one line for each: `SESSION ok ...` or `SESSION error NUMBER text`. Sessions are begun
- * by their first command and ended by `end`; each is a thread, so that one that waits holds up no
- * other. Commands that begin with m are of the managed API (responder_managed.c), the others of
+ * and reads one line for each: `SESSION ok ...` or `SESSION error NUMBER text`. The first command
+ * of a session begins it, and `end` ends it. Each session is a thread, so that it can wait without
+ * delaying others. Commands that begin with m use the managed API (responder_managed.c), the others
  * level 0. */
 #define _GNU_SOURCE
 #include "responder.h"
@@ -31,8 +31,8 @@ uint64_t option(int count, char** words, const char* name, uint64_t otherwise) {
   return otherwise;
 }
 
-/* Memory of a region changes while the peer writes to it, and the peer is another program:
-   ThreadSanitizer cannot know what orders its writes and the reads here. */
+/* The peer, another program, writes to the memory of a region. ThreadSanitizer cannot know the
+   order of its writes and the reads here. */
 #define SHARED_WITH_THE_PEER __attribute__((no_sanitize_thread))
 
 SHARED_WITH_THE_PEER void to_hex(const unsigned char* bytes, size_t length, char* out) {

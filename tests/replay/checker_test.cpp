@@ -26,7 +26,7 @@ class Checking : public ::testing::Test {
     now += 20'000;
   }
   void connect(std::uint16_t port, std::uint32_t key) { connect(port, port, key); }
-  // The answer comes from Port `other`.
+  // Connects; the answer comes from Port `other`.
   void connect(std::uint16_t port, std::uint16_t other, std::uint32_t key) {
     auto rc = header_of(Op::kRequestConnection);
     rc.s_port = port;

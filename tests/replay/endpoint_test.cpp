@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What check learns of endpoints without connections, and when it holds what against whom.
+// What check learns about connectionless endpoints, and which faults it reports of which sender.
 #include "tests/replay/frame_file.h"
 #include "tools/replay/check/checker.h"
 #include "tools/replay/endpoint_sizes.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the checker knows, and that it notices.
+// The simulation's checks detect faults.
 #include <gtest/gtest.h>
 
 #include "tools/sim/memory.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Wires and the switch: what a simulated network does to frames.
+// Wires and the switch: the effects of a simulated network on frames.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ Run new_run() {
   return {{}, {nullptr, nullptr}, {}, Dice(1)};
 }
 
-// The numbers of the frames that arrive, of `count` sent one after the other.
+// Sends `count` frames one after the other and records the numbers of those that arrive.
 struct Line {
   explicit Line(const Faults& faults)
       : run(new_run()), wire(run, {}, faults, [this](const Frame& frame) {
@@ -115,7 +115,7 @@ TEST(incast, pacing_keeps_a_switch_port_from_overflowing) {
 TEST(lossy, one_percent_of_loss_costs_at_most_five_percent_more_bytes) {
   const auto clean = play_lossy({}, 1);
   ASSERT_TRUE(clean.passed);
-  // On average: in a single run chance may lose more of the frames that cost most.
+  // An average, because a single run may by chance lose more of the most expensive frames.
   constexpr std::uint64_t kRuns = 8;
   std::uint64_t bytes = 0;
   for (std::uint64_t seed = 1; seed <= kRuns; ++seed) {

@@ -21,12 +21,11 @@ TEST_P(EveryProfile, keeps_its_promises) {
   }
 }
 
-// Seeds that failed once: a pause taken for a long round trip made what got lost then be asked for
-// so seldom that a Write was given up, though its peer answered everything. A program changed the
-// bytes of a region while answers to Gets were on their way from it. A put into a region that was
-// just lost was called a wrong argument. The answer to the question of 5.37 got lost, and nothing
-// repeated it. Two requesters were promised the same Port.
-// protocol: 5.20, 5.36, 5.37, 10.11
+// Seeds that failed once. A pause was taken for a long round trip, so lost data was requested so
+// rarely that a Write was given up although its peer answered everything. A program changed the
+// bytes of a region while answers to Gets were being sent from it. A put into a region that had
+// just been lost returned a wrong error. The answer to the question of 5.37 was lost, and nothing
+// repeated it. Two requesters were promised the same Port. protocol: 5.20, 5.36, 5.37, 10.11
 TEST(Seeds, that_failed_once_keep_their_promises) {
   constexpr std::pair<const char*, std::uint64_t> kSeeds[] = {
       {"busy", 7'806'187}, {"busy", 7'871'813}, {"mixed", 20'166'593}, {"abrupt", 411'159},

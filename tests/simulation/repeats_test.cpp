@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where nothing is lost hardly anything is sent twice, be the hosts busy or their programs slow.
+// Without loss hardly any frame is sent twice, even if hosts are busy or programs slow.
 #include <gtest/gtest.h>
 
 #include "tools/sim/simulation.h"

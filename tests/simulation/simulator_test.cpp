@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The simulator itself: that a seed says all, and that what is wrong is noticed.
+// The simulator itself: a seed determines the run, and faults are detected.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -18,7 +18,7 @@ const Profile& profile(const char* name) {
   return *found;
 }
 
-// The runs of `name` that fail, each scenario changed before it is played.
+// Counts the failed runs of profile `name`, with each scenario changed by `change`.
 unsigned failures(const char* name, void (*change)(Scenario&)) {
   unsigned failed = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -105,7 +105,7 @@ TEST(simulation, operations_that_fail_without_a_reason_are_noticed) {
 }
 
 TEST(simulation, waits_without_an_end_are_noticed) {
-  // Without recovery a Block that was lost is never asked for again.
+  // Without recovery a lost Block is never requested again.
   EXPECT_GT(failures("level0",
                      [](Scenario& s) {
                        s.faults = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Buffers of an SRQ are given out in the order in which messages arrive, and messages that find
-// none.
+// Buffers of an SRQ are assigned in the order in which messages arrive. Also tests messages that
+// find no buffer.
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -15,11 +15,11 @@ namespace {
 
 using namespace udapl;
 
-// Loses, while it is told so, all DATA that is long, and the announcements of some messages.
+// While `loses` is set, loses all long DATA and the RTS of some messages.
 class GapPort final : public TestPort {
  public:
   std::atomic<bool> loses = false;
-  // As the wire counts, where the request to connect and its answer are the first messages.
+  // Numbers on the wire, where the request to connect and its answer are the first messages.
   std::atomic<std::uint32_t> first_lost = 0, last_lost = 0;
 
  private:
@@ -44,7 +44,7 @@ struct GapLink {
   UseLink link{daemon.link()};
 };
 
-// Each message is one that is announced.
+// Long enough for an RTS.
 constexpr std::size_t kLength = 5'000;
 
 class Arrival : public testing::Test, protected GapLink, protected DatPair {
@@ -58,7 +58,7 @@ class Arrival : public testing::Test, protected GapLink, protected DatPair {
     const LmrTriplet from[] = {client.at(number, kLength)};
     ASSERT_EQ(client.ep->post_send(from, number, 0), Result::kSuccess);
   }
-  // Messages 1 to 18 have come; of the next ones 19, 22 and 23 are arriving.
+  // Messages 1 to 18 have arrived; of the next ones 19, 22 and 23 are arriving.
   void lose_some() {
     server.ep = server.make_ep(srq);
     connect();
@@ -139,7 +139,7 @@ TEST_F(Arrival, WhatWasGivenABufferAheadIsFlushedInItsTurnWhenTheConnectionEnds)
   EXPECT_EQ(param.outstanding, 2);
 }
 
-// Messages that are arriving keep their buffers: more of them than the EP may have.
+// Messages that are arriving keep their buffers, so the EP has more than it may have.
 TEST_F(Arrival, MoreBuffersThanTheSoftWatermarkAreToldOnce) {
   lose_some();
   ASSERT_EQ(server.ep->set_watermarks(2, -1), Result::kSuccess);

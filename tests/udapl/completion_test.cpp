@@ -26,8 +26,7 @@ class Completions : public Dat {
     const LmrTriplet into[] = {server.at(0, 8)};
     ASSERT_EQ(server.ep->post_recv(into, cookie, flags), Result::kSuccess);
   }
-  // Waits for an event of `from`, where there is none, in a thread that is asleep when `act` is
-  // called.
+  // Waits for an event of `from`, which has none, in a thread. Calls `act` when that thread sleeps.
   template <typename Act>
   Result waited(Evd& from, std::uint32_t timeout, Act act) {
     auto result = Result::kSuccess;
@@ -93,7 +92,7 @@ TEST_P(Completions, UnsignalledNeedsTheAttributeOfTheEp) {
   EXPECT_EQ(server.ep->post_recv({}, 1, kUnsignalled), Result::kInvalidParameter);
 }
 
-// What an agent was called with. It may be called until the IA closes.
+// Records the calls of an agent. It may be called until the IA closes.
 struct Calls {
   void add(void* evd) {
     std::lock_guard const guard(mutex);

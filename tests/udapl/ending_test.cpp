@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How connections end, and what both sides hear of it; Protection Zones.
+// How connections end, and the events at both sides. Protection Zones.
 #include "tests/udapl/udapl_fixture.h"
 
 namespace stp::test {

@@ -39,7 +39,7 @@ TEST_P(EpCalls, AModificationThatIsRefusedChangesNothing) {
   attr.max_rdma_read_in = kMaxReads + 1;
   EXPECT_EQ(ep->modify({}, &attr), Result::kInvalidParameter);
   Ep::Parts parts;
-  parts.recv = client.connect;  // no completions go there
+  parts.recv = client.connect;  // an EVD that takes no completions
   attr = client.attr;
   attr.max_recv_dtos = 3;
   EXPECT_EQ(ep->modify(parts, &attr), Result::kInvalidParameter);

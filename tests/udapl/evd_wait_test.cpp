@@ -23,7 +23,7 @@ class EvdWait : public LibstTest {
   Result wait(std::uint32_t timeout, int threshold = 1) {
     return evd->wait(timeout, threshold, event, nmore);
   }
-  // Waits in a thread; `act` is called once it sleeps.
+  // Waits in a thread. Calls `act` when that thread sleeps.
   template <typename Act>
   Result waited(Act act, int threshold = 1, std::uint32_t timeout = kPatience) {
     auto result = Result::kSuccess;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A DAT program that forks: the child has bytes of its own, the parent's RDMA goes on.
+// A DAT program that forks: the child has its own copy of the bytes, and the parent's RDMA
+// continues.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,7 +18,7 @@ STP_BOTH_WAYS(DatForking);
 
 TEST_P(DatForking, WritesOfAChildAreItsOwnAndThoseOfPeersAreSeenWithoutACall) {
   constexpr std::size_t kAt = 100, kLength = 20'000;
-  std::vector<char> heap(kLength + kAt, 1);  // its first and last pages hold anything else, too
+  std::vector<char> heap(kLength + kAt, 1);  // its first and last pages also hold other data
   std::shared_ptr<Lmr> lmr;
   ASSERT_EQ(Lmr::create(*server.ia, server.pz, {&heap[kAt], kLength, kAllPrivileges, false}, lmr),
             Result::kSuccess);

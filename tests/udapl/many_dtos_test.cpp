@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// As many operations outstanding on an EP as an IA has.
+// As many outstanding operations on an EP as an IA allows.
 #include <malloc.h>
 
 #include <vector>
@@ -20,7 +20,7 @@ class ManyDtosTest : public Dat {
       side->attr.max_recv_dtos = side->attr.max_request_dtos = kMaxDtos;
     }
   }
-  // Completions in the order of their cookies, from 0.
+  // Expects completions in the order of their cookies, from 0.
   static void expect_all(Evd& from) {
     for (std::uint64_t i = 0; i < kMaxDtos; ++i) {
       const auto event = DatSide::next(from);
@@ -35,7 +35,7 @@ TEST_P(ManyDtosTest, AnEpTakesAllThatItsAttributesSayEachWay) {
   static_assert(kMaxDtos >= 65'536);
   connect();
   const LmrTriplet from[] = {client.at(0, 8)};
-  // Those that are written to at the same time have places of their own.
+  // Buffers that are written at the same time have different places.
   const auto post_recv = [&](std::uint64_t i) {
     LmrTriplet const into[] = {server.at(i % 1'024 * 8, 8)};
     return server.ep->post_recv(into, i, 0);

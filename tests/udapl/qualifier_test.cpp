@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connection qualifiers of 64 bits, of which several have one port.
+// Connection qualifiers of 64 bits, several of which map to one port.
 #include "libst/udapl/core/qualifier.h"
 
 #include <cstring>
@@ -29,7 +29,8 @@ class QualifierTest : public Dat {
               Result::kSuccess);
     return made;
   }
-  // Connects to `conn_qual`, whose service point is told, with all private data there may be.
+  // Connects to `conn_qual` with the most private data, and expects the request at its service
+  // point.
   void expect_reached(std::uint64_t conn_qual) {
     const std::vector<std::byte> data(kMaxPrivateData, std::byte{7});
     const auto from = client.make_ep(), to = server.make_ep();
@@ -51,7 +52,7 @@ class QualifierTest : public Dat {
   void expect_nobody(std::uint64_t conn_qual) {
     const auto from = client.make_ep();
     ASSERT_EQ(from->connect("127.0.0.1", 0, conn_qual, kPatience, {}), Result::kSuccess);
-    // Where another qualifier has the port it is the server's program that looks, and says no.
+    // If another qualifier uses the port, the server's program must poll to reject the request.
     Event told;
     int more = 0;
     for (int look = 0; look < 2000; ++look) {
@@ -98,7 +99,7 @@ TEST_P(QualifierTest, OneInUseIsOneInUse) {
   std::shared_ptr<ServicePoint> again;
   EXPECT_EQ(ServicePoint::create_psp(*server.ia, kQual, server.requests, again),
             Result::kConnQualInUse);
-  // Of another IA of the link: one listener has the port.
+  // For another IA of the link: the port has only one listener.
   EXPECT_EQ(ServicePoint::create_psp(*client.ia, like(kQual, 1), client.requests, again),
             Result::kConnQualInUse);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dat_srq_resize, dat_srq_post_recv, dat_ep_create_with_srq and dat_ep_recv_query: a case for each
-// promise of their pages.
+// dat_srq_resize, dat_srq_post_recv, dat_ep_create_with_srq and dat_ep_recv_query, with a case for
+// each promise of their pages.
 #include <cstring>
 
 #include "tests/udapl/udapl_fixture.h"

@@ -19,7 +19,7 @@ class WithdrawalTest : public Dat {
   [[nodiscard]] LmrTriplet part(std::size_t offset, std::size_t length) const {
     return {reinterpret_cast<std::uint64_t>(memory.data() + offset), length, lmr->context()};
   }
-  // The server has posted a receive that a message of `length` bytes shall not get.
+  // The server has posted a receive. Expects that a message of `length` bytes does not get it.
   void expect_refused(std::size_t length) {
     std::memset(memory.data(), 0x55, memory.size());
     ASSERT_EQ(lmr->free(), Result::kSuccess);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program to be killed: takes a connection on :3000 of the link of STP_LINK, and does nothing
-// more.
+// A program that a test kills: accepts a connection on :3000 of the link of STP_LINK and does
+// nothing more.
 #include <unistd.h>
 #include <stp/managed.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two programs that learn from the memory alone what the other one has put there. The watcher looks
-// at the last byte of each put; when that is there, all other bytes have to be. It clears them and
-// puts the number of the round into the writer's memory, which looks at that. Sizes, alignments and
-// how many puts there are in a round vary. Neither makes a call while it looks (but with --call).
+// Two programs that detect puts only by polling their memory. The watcher polls the last byte of
+// each put; when it has arrived, all other bytes must be there. It clears them and puts the number
+// of the round into the writer's memory, which the writer polls. Sizes, alignments and the number
+// of puts per round vary. Without --call, neither makes a call while it polls.
 #include <sched.h>
 #include <stp/managed.hpp>
 
@@ -49,7 +49,7 @@ struct Range {
   std::size_t at, length;
 };
 
-// What is put in a round: both sides know. Each range lies in a part of its own.
+// The ranges of the puts of a round, which both sides know. Each range is in a separate part.
 std::vector<Range> ranges_of(std::uint64_t round, std::size_t length) {
   if (length != 0) return {{0, length}};
   std::mt19937_64 random(round);
@@ -93,7 +93,7 @@ class Side {
   void look_for(const char* what, std::uint64_t round, Seen seen);
   void connect();
   void put_round(std::uint64_t round);
-  // The writer has put its last: a word behind the arena says so.
+  // Whether the writer has made its last put: a word behind the arena says so.
   [[nodiscard]] bool goes() const { return ends_with({kArena, kWord}); }
   bool watch_round(std::uint64_t round);
   [[nodiscard]] bool ends_with(const Range& range) const {
@@ -107,7 +107,7 @@ class Side {
   const stp::Domain domain_;
   const stp::Queue queue_;
   std::vector<std::uint8_t> bytes_;
-  // The writer's: [0] is the round that the watcher has seen. The watcher's: what it puts there.
+  // At the writer, [0] is the round that the watcher has seen. At the watcher, what it puts there.
   std::vector<std::uint64_t> words_;
   const stp::Memory bytes_memory_, words_memory_;
   stp::OpenRegion word_;  // the writer's
@@ -151,7 +151,7 @@ void Side::put(stm_memory_t memory, const void* bytes, std::size_t length, std::
   ++under_way_;
 }
 
-// Without a call, unless one is asked for.
+// Polls without a call, unless --call is set.
 template <typename Seen>
 void Side::look_for(const char* what, std::uint64_t round, Seen seen) {
   const auto deadline = Clock::now() + kPatience;
@@ -162,7 +162,7 @@ void Side::look_for(const char* what, std::uint64_t round, Seen seen) {
     }
     if (settings_.yields && looks % 256 == 0) ::sched_yield();
     if (looks % 4096 == 0 && Clock::now() > deadline) {
-      if (under_way_ != 0) next();  // says why, where it can
+      if (under_way_ != 0) next();  // reports the cause if it can
       fail(std::string(what) + " of round " + std::to_string(round) + " does not come");
     }
   }
@@ -180,7 +180,7 @@ void Side::put_round(std::uint64_t round) {
   }
 }
 
-// On a busy machine the address may need more time than one call takes.
+// On a busy machine resolving the address may take longer than one call waits.
 void Side::connect() {
   const auto opened_at = Clock::now();
   const auto limit = std::chrono::microseconds(kPatience).count();
@@ -235,7 +235,7 @@ void Side::check(const Range& range, std::uint64_t round) const {
            std::to_string(bytes_[at]) + ", not " + std::to_string(byte_of(round, at)));
 }
 
-// Nothing that was cleared comes back.
+// Checks that no cleared byte has been written again.
 void Side::check_rest() const {
   for (std::size_t at = 0; at < kArena; ++at)
     if (bytes_[at] != 0)
@@ -243,7 +243,7 @@ void Side::check_rest() const {
            std::to_string(bytes_[at]));
 }
 
-// In every other round it looks at the last put alone: those before it are there as well.
+// In every other round it polls only the last put: the earlier ones must be there as well.
 bool Side::watch_round(std::uint64_t round) {
   const auto ranges = ranges_of(round, settings_.length);
   for (const auto& range : ranges) {
@@ -280,7 +280,7 @@ void Side::watch() {
   std::printf("%llu rounds seen\n", static_cast<unsigned long long>(round - 1));
 }
 
-// ---- what was asked for ----
+// ---- command line ----
 
 std::size_t number(const char* text) {
   char* end = nullptr;

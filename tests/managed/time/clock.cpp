@@ -22,7 +22,7 @@ void let_pass(Time time) {
 
 }  // namespace test
 
-// In the place of dpdk_port/link/clock.cpp.
+// Replaces dpdk_port/link/clock.cpp.
 Time port::now() {
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long the managed layer waits for what does not come, by a clock that goes as the test says.
+// The timeouts of the managed layer, with a clock that the test controls.
 #include <array>
 #include <thread>
 
@@ -11,14 +11,14 @@
 namespace stp::test {
 namespace {
 
-// What becomes of the offers (RTS) of those who were asked for a connection.
+// What happens to the offers (RTS) of the side that was asked for a connection.
 enum class Offers { kArrive, kAreLost, kAreSeen };
 
 class Link final : public TestPort {
  public:
-  // The Node is not driven: whatever is asked of it waits.
+  // The Node is not driven: all requests to it wait.
   std::atomic<bool> frozen = false;
-  // kAreSeen: who made them hears that they have come (RA), and nothing else.
+  // kAreSeen: the sender only learns by RA that they have arrived.
   std::atomic<Offers> offers = Offers::kArrive;
   std::atomic<unsigned> turns = 0;
 
@@ -59,14 +59,14 @@ class Link final : public TestPort {
     return frame;
   }
 
-  std::vector<std::byte> request_;  // the last offer that arrived: of who asks for a connection
+  std::vector<std::byte> request_;  // the last offer that arrived, from the requester
 };
 
 class Patience : public testing::Test {
  protected:
   static constexpr Time kStep = kSecond / 4;
 
-  // A connection is asked for, and its server knows.
+  // Requests a connection and waits until the server has the event.
   void request() {
     sides_.listen();
     const auto attr = client.attr(1);
@@ -78,9 +78,9 @@ class Patience : public testing::Test {
     const auto attr = server.attr(2);
     ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
   }
-  // What is measured begins now.
+  // Starts the measurement.
   void start() { begun_ = port::now(); }
-  // Time goes on, slowly enough for all to take part, until `over` or for two minutes.
+  // Advances the time until `over` or for two minutes, slowly enough for all threads to follow.
   template <typename Over>
   void let_pass_until(Over over) {
     while (!over() && port::now() - begun_ < 120 * kSecond) {
@@ -89,7 +89,7 @@ class Patience : public testing::Test {
     }
     waited_ = port::now() - begun_;
   }
-  // The first thing that `side` is told has come after `waited`.
+  // Checks the first event of `side` and that it has come after `waited`.
   void expect(Side& side, unsigned kind, int status, Time waited) {
     let_pass_until([&] { return !side.seen.empty(); });
     ASSERT_FALSE(side.seen.empty());
@@ -97,7 +97,7 @@ class Patience : public testing::Test {
     EXPECT_EQ(side.seen.front().status, status);
     expect_waited(waited);
   }
-  // The clock of a turn may be a little old, and a step goes beyond.
+  // The time of a turn may be slightly old, and a step of the clock may exceed the limit.
   void expect_waited(Time expected) const {
     EXPECT_GE(waited_, expected - kMillisecond);
     EXPECT_LE(waited_, expected + 2 * kSecond);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ids of regions and endpoints are held by strangers: none may ever come to mean another object.
+// Untrusted programs keep ids of regions and endpoints, so an id must never name another object.
 #include "stp/base/id_table.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ struct Thing {
 };
 using Things = IdTable<Thing>;
 
-// One more than an id has room for: its place would run into the serial number, and two objects
+// One more object than an id can number: its place would overlap the serial number, and two objects
 // would have the same id.
 TEST(IdTable, is_full_before_two_ids_could_be_the_same) {
   Things things(~std::size_t{0});
@@ -96,7 +96,7 @@ TEST_F(Tables, refuse_at_their_bound_and_take_again_what_has_gone) {
   ASSERT_EQ(map(first, 1, attackers[1]), 0);
   EXPECT_EQ(map(first, 2, more), -ENOSPC);
 
-  // What is refused takes nothing, and what goes makes room: for another name.
+  // A refusal takes no place. A freed place is used for another id.
   ASSERT_EQ(a.node.unmap(attackers[0]), 0);
   ASSERT_EQ(map(first, 2, more), 0);
   EXPECT_NE(more, attackers[0]);

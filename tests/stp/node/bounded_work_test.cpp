@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nothing that one user or one peer does makes a call of the Node long: what each of the worst
-// costs, counted (stp/base/work_meter.h), and that the rest of it is done in the turns that follow.
+// Nothing that one user or one peer does makes a call of the Node long. Counts the work of the
+// worst cases (stp/base/work_meter.h), and checks that later turns do the rest.
 #include "stp/base/work_meter.h"
 
 #include <atomic>
@@ -11,8 +11,8 @@
 namespace stp::test {
 namespace {
 
-constexpr std::uint64_t kCall = 1'024;   // operations of a call that has little to do
-constexpr std::uint64_t kSlice = 4'096;  // of one that takes down what has ended
+constexpr std::uint64_t kCall = 1'024;   // operations of a call with little to do
+constexpr std::uint64_t kSlice = 4'096;  // of a call that frees ended objects
 
 class BoundedWork : public Writing {
  protected:
@@ -29,14 +29,15 @@ class BoundedWork : public Writing {
     config.slots = config.credits = 8'192;
     start(config);
   }
-  // What `call` costs.
+  // The work of `call`.
   template <typename Call>
   static std::uint64_t cost(Call&& call) {
     work::Hold const hold("a call");
     call();
     return work::counted();
   }
-  // Turns of `host` until nothing is left to be done at once: so many. None is long.
+  // Makes turns of `host` until nothing is left to do at once. Checks that none is long. Returns
+  // their number.
   unsigned turns(Host& host) {
     unsigned count = 0;
     for (; host.node.next_deadline() <= now; ++count) {
@@ -46,7 +47,7 @@ class BoundedWork : public Writing {
     }
     return count;
   }
-  // Grants Blocks of one STU, all at the same place, that are numbered from 0 on.
+  // Grants Blocks of one STU, all at the same place, with numbers from 0.
   void grant_blocks(std::uint32_t count) {
     for (std::uint32_t b_num = 0; b_num < count; ++b_num) {
       put(b, cb, cts(b_num, kTargetBufx, 0, kBufsize));
@@ -67,13 +68,13 @@ TEST_F(BoundedWork, a_region_with_all_mx_is_unmapped_at_once) {
   std::uint16_t each = 0;
   while (b.node.alloc_mx(target_region, kNoneId, permit::kAll, each) == 0) continue;
   auto permission = grant(kStu);
-  permission.mx = each;  // the last one, which will be taken down last
+  permission.mx = each;  // the last one, which is freed last
 
   EXPECT_LE(cost([&] { ASSERT_EQ(b.node.unmap(target_region), 0); }), kCall);
   expect_dropped(stu(permission, 0, 0), Counter::kBadMx);
   EXPECT_EQ(b.node.free_mx(listener, each), -ERANGE);
   EXPECT_TRUE(has_event(b, Event::Kind::kRegionGone)) << "its user may have the memory back";
-  // What is mapped there now is another region's: the old names do not reach it.
+  // The old names do not reach another region that is now mapped there.
   const auto to = target.all();
   RegionId next = kNoneId;
   ASSERT_EQ(b.node.map(listener, Direction::kReceive, kTargetBufx, {&to, 1}, next), 0);
@@ -94,7 +95,7 @@ TEST_F(BoundedWork, a_connection_ends_without_a_look_at_all_others) {
   config.bufsize = kBufsize;
   config.slots = config.credits = 1;
   const auto endpoint = b.open(config);
-  ChannelMemory memory({1, 1});  // nobody reads any of them
+  ChannelMemory memory({1, 1});  // shared by all, because none is read
   std::vector<VcId> all(2'000);
   for (auto& id : all) {
     ASSERT_EQ(b.node.connect(endpoint, kMacA, 4000, memory.data(), 0, id, now), 0);
@@ -123,7 +124,7 @@ TEST_F(BoundedWork, the_end_of_a_transfer_with_all_its_blocks_open_is_one_short_
   EXPECT_LE(cost([&] { inject(b, kMacA, end); }), kCall);
   expect_dropped(block(7), Counter::kNoGrant);
   EXPECT_GE(turns(b), 3U);
-  // Its id, and all places, are free at once.
+  // Its id and all places are free at once.
   grant_blocks(1);
   inject_stu(block(0), 0, kStu);
   EXPECT_TRUE(arrived(kStu));
@@ -146,13 +147,14 @@ TEST_F(BoundedWork, blocks_that_come_in_the_worst_order_cost_a_few_steps_each) {
   EXPECT_EQ(b.count(Counter::kDuplicateBlock), 1U);
 }
 
-// The queue of one user is full of requests that are refused: another's is sent in the same call.
+// The queue of one user is full of requests that are refused. Another user's request is sent in the
+// same call.
 // protocol: 6.3
 TEST_F(BoundedWork, refused_requests_use_up_the_turn_of_who_makes_them) {
   constexpr std::uint32_t kRefused = 8'192;
   const auto bad = control(wire::Op::kRequestConnection);
   for (std::uint32_t i = 0; i < kRefused; ++i) ASSERT_TRUE(cb.user.send(bad));
-  // The other one: an owner of its own, who asks last.
+  // The other user: another owner, whose request comes last.
   EndpointConfig config;
   config.bufsize = kBufsize;
   config.connectionless = true;
@@ -176,7 +178,7 @@ TEST_F(BoundedWork, refused_requests_use_up_the_turn_of_who_makes_them) {
   EXPECT_EQ(sent, 1U);
   EXPECT_GT(cb.user.refused(), 0U);
   EXPECT_LE(cb.user.refused(), 256U);
-  // The rest is not forgotten: there is something to do at once, and all of it is done.
+  // The Node still has work to do at once, and does all of it.
   EXPECT_LE(b.node.next_deadline(), now);
   for (int turn = 0; turn < 1'000 && b.node.next_deadline() <= now; ++turn) settle();
   EXPECT_EQ(cb.user.refused(), kRefused);
@@ -236,7 +238,7 @@ TEST_F(BoundedWork, timers_of_many_connections_are_a_few_at_a_time) {
   EXPECT_EQ(b.count(Counter::kRetries), kMany);
 }
 
-// CTS of many Transfers wait; their connection has no credit.
+// CTS of many Transfers wait, because their connection has no credit.
 class HeldWork : public BoundedWork {
  protected:
   HeldWork() : BoundedWork(kStu) {}
@@ -254,7 +256,7 @@ TEST_F(HeldWork, choosing_between_many_held_cts_does_not_look_at_each) {
   }
   settle();
   ASSERT_EQ(b.count(Counter::kCtsHeld), kHeld);
-  // What was granted arrives: the next one goes.
+  // When granted data arrives, the next CTS is sent.
   auto first = block(0);
   first.d_id = 100'000;
   Frame head(b.node.frame_room());

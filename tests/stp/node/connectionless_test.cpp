@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the owner of a connectionless endpoint can rely on.
+// Promises to the owner of a connectionless endpoint.
 #include <cerrno>
 
 #include "tests/stp/node/endpoints_fixture.h"

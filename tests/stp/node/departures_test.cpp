@@ -16,7 +16,7 @@ TEST(NodeDepartures, a_clock_begins_with_the_first_look_at_the_time_after_its_re
   vc.handshake.start(100, 50);
   vc.questions.ask(5, 100, 50, 0);
   departures.leaves(vc, NodeDepartures::kHandshakeClock);
-  departures.start_clocks(vcs.table, 1'000);  // it still stands in the queue
+  departures.start_clocks(vcs.table, 1'000);  // the request is still in the queue
   EXPECT_EQ(vc.handshake.deadline(), 150);
   departures.have_left();
   EXPECT_EQ(vc.handshake.deadline(), 150);

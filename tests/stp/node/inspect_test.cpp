@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Option payload of RC and CA, and listeners whose user looks at an RC before it is answered.
+// Option payload of RC and CA, and listeners whose user inspects an RC before it is answered.
 #include "tests/stp/node/two_nodes.h"
 
 namespace stp::test {
@@ -15,7 +15,7 @@ OptionPayload words(char fill) {
 
 class Inspect : public TwoNodes {
  protected:
-  // B listens, and looks before it answers; A has asked.
+  // B listens and inspects requests. A sends one.
   void ask(Time patience = kSecond, const OptionPayload& option = {}) {
     listener = b.open({.inspect = true});
     ASSERT_EQ(b.node.listen(listener, 3000), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Get and FetchOp: the Responder's Node carries them out; FetchOps exactly once (section 9).
+// Get and FetchOp: the Responder's Node executes them, FetchOps exactly once (section 9).
 #include "stp/node/one_sided.h"
 
 #include "tests/stp/node/write_fixture.h"
@@ -25,7 +25,7 @@ TEST(OneSidedState, a_fetch_is_new_once) {
   EXPECT_EQ(side.seen(4), Fetch::kNew);
   side.refuse(4);
   EXPECT_EQ(side.seen(4), Fetch::kRefused);
-  // A window later nobody can tell any more.
+  // A window later it is no longer known.
   EXPECT_EQ(side.seen(4 + stp::OneSided::kWindow), Fetch::kNew);
   EXPECT_EQ(side.seen(4), Fetch::kStale);
   EXPECT_EQ(side.seen(5), Fetch::kConfirmed);
@@ -104,7 +104,7 @@ class OneSided : public Writing {
   std::uint64_t answer(std::uint32_t g_num) {
     return *reinterpret_cast<std::uint64_t*>(landing.data() + 8 * (g_num % 64));
   }
-  // One FetchOp from beginning to end: the old value.
+  // Executes a FetchOp and returns the old value.
   std::uint64_t fetch(const SendEntry& e) {
     put(a, ca, e);
     settle();
@@ -167,12 +167,12 @@ TEST_F(OneSided, a_repeated_fetch_op_is_answered_and_not_carried_out_again) {
   done.header.s_id = 1;
   put(a, ca, done);
   settle();
-  arrive(b, *frame);  // a duplicate that comes after all is over
+  arrive(b, *frame);  // a duplicate after the FetchOp is over
   EXPECT_EQ(cell(), 6U);
   EXPECT_EQ(b.count(Counter::kRxFetchOps), 1U);
 }
 
-// A peer that repeats itself as no peer should must not be told what lies behind the result.
+// A peer that repeats a FetchOp with a larger length must not read the bytes behind the result.
 // protocol: 9.15
 TEST_F(OneSided, a_repeated_fetch_op_that_speaks_of_more_bytes_gets_the_same_eight) {
   put(a, ca, request(Function::kFetchIncrement, 1, 0));

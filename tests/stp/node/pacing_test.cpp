@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CTS wait while too much is on its way (section 10).
+// CTS wait while too much data is in flight (section 10).
 #include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {
@@ -31,7 +31,7 @@ class Pacing : public Writing {
     put(b, cb, e);
     settle();
   }
-  // The listener at B, and the connection, are another program's from here on.
+  // From here on, the listener at B and new connections belong to another owner.
   void next_owner(std::uint64_t owner) {
     ASSERT_EQ(b.node.unlisten(listener), 0);
     EndpointConfig config;
@@ -134,7 +134,7 @@ TEST_F(Pacing, a_silent_sender_holds_up_nobody_for_long) {
   EXPECT_FALSE(get(ca));
   pass(2 * kMillisecond);
   EXPECT_TRUE(get(ca));
-  // It was slow, and sends after all: what it owes counts again.
+  // The sender was only slow: when it sends, its outstanding bytes count again.
   put(a, ca, data(first->header, kBlock));
   settle();
   permit_block(1, 3, 12);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks put into an open region: most are one STU, of which nothing is remembered; those of
-// several come between them.
+// Put Blocks into an open region. Most are one STU, for which no state is kept; between them are
+// Blocks of several STUs.
 #include <algorithm>
 
 #include "stp/node/inbound/held_ends.h"
@@ -81,12 +81,12 @@ TEST_F(Put, a_block_of_one_stu_is_placed_once) {
   std::fill_n(target.data(), 16, std::byte{0});
   expect_dropped(whole(0, 0), Counter::kDuplicateBlock, 8);
   expect_dropped(whole(1, 0), Counter::kDuplicateBlock, 8);
-  inject_stu(whole(3, 0), 0, 8);  // ahead of one that is missing
+  inject_stu(whole(3, 0), 0, 8);  // arrives before a missing one
   std::fill_n(target.data(), 16, std::byte{0});
   expect_dropped(whole(3, 0), Counter::kDuplicateBlock, 8);
 }
 
-// What its user wrote after a Block, or an STU, had come stays, however often that comes again.
+// Bytes that the user wrote after a Block or an STU had arrived are not overwritten by its repeats.
 // protocol: 8.10
 TEST_F(Put, a_duplicate_leaves_what_the_user_wrote_since) {
   const auto first = piece(0, 0, 0, flag::kSilent);
@@ -153,7 +153,7 @@ TEST_F(Put, what_is_held_never_comes_back_over_what_a_later_block_wrote) {
   EXPECT_EQ(std::memcmp(target.data() + 200, newer.data(), newer.size()), 0);
 }
 
-// The same where the earlier Block lacks an STU of its own.
+// The same if the earlier Block lacks one of its STUs.
 // protocol: 8.15
 TEST_F(Put, what_is_held_of_an_incomplete_block_never_comes_back) {
   inject_stu(piece(1, 1, kStu, flag::kLast | flag::kSilent), kStu, 100);
@@ -165,7 +165,7 @@ TEST_F(Put, what_is_held_of_an_incomplete_block_never_comes_back) {
   EXPECT_EQ(std::memcmp(target.data() + kStu + 90, newer.data(), newer.size()), 0);
 }
 
-// Of three that write the same place, the last stays; and none is seen before its turn.
+// Of three Blocks that write the same place, the last one counts, and none is visible too early.
 // protocol: 8.15
 TEST_F(Put, a_later_block_does_not_make_an_end_visible_that_is_held) {
   inject_stu(whole(1, 300), 300, 8);
@@ -178,7 +178,7 @@ TEST_F(Put, a_later_block_does_not_make_an_end_visible_that_is_held) {
   EXPECT_EQ(std::memcmp(target.data() + 304, newer.data(), 4), 0);
 }
 
-// A peer that makes all Blocks overlap cannot make an STU cost more than its share of a turn.
+// A peer that makes all Blocks overlap cannot make an STU take more work than a turn allows.
 // protocol: 8.15
 TEST_F(Put, an_stu_over_too_many_held_ends_is_dropped_as_if_lost) {
   open_region(2 * HeldEnds::kMostMet, kRId + 1);
@@ -194,7 +194,7 @@ TEST_F(Put, an_stu_over_too_many_held_ends_is_dropped_as_if_lost) {
   EXPECT_EQ(std::memcmp(target.data() + 300, source.data() + 300, 16), 0);
 }
 
-// Its user is told that it is there.
+// The user gets a header that the Block is complete.
 // protocol: 8.9, 8.15
 TEST_F(Put, a_block_that_is_told_of_is_whole_although_others_are_missing) {
   inject_stu(piece(1, 0, 0, flag::kLast), 0, 100);
@@ -232,7 +232,7 @@ TEST_F(Put, a_block_that_has_begun_does_not_become_one_of_one_stu) {
   EXPECT_EQ(b.count(Counter::kRxBlocks), 1U);
 }
 
-// A Node's frame to itself: the memory that it refers to may be where it is going.
+// In a Node's frame to itself the source and the destination may be the same memory.
 TEST_F(Put, an_stu_that_stands_apart_is_copied_also_onto_itself) {
   const auto length = kStu - 200;
   std::copy_n(source.data(), length, target.data());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DATA whose head is as its connection expects it goes a way of its own. What comes of it is what
-// comes of the same frame with a tag, which nothing expects: verdicts, memory, headers, answers.
+// DATA with the head that its connection expects takes a fast path. The result must be the same as
+// for the same frame with a tag, which takes the general path: verdicts, memory, headers, answers.
 #include <algorithm>
 #include <random>
 
@@ -18,7 +18,7 @@ constexpr unsigned kBufsize = 13;
 constexpr std::size_t kBuffers = 4;
 constexpr std::size_t kHead = wire::kEthernetSize + wire::kHeaderSize;
 
-// A connection from A to B, and a region of B's. Two of them are alike, Ports and Keys included.
+// A connection from A to B, and a region of B. Two of these are equal, including Ports and Keys.
 class Way : public TwoNodes {
  public:
   using Bytes_ = std::vector<std::byte>;
@@ -59,7 +59,7 @@ class Way : public TwoNodes {
     frame.resize(wire::emit({kMacB, kMacA, {}, false}, h, stu, append, frame));
     return frame;
   }
-  // What B has to say of it, and to whom, in one line of bytes.
+  // Delivers the frame to B. Returns all that B sends and delivers, as one string of bytes.
   Bytes_ receive(const Bytes_& frame) {
     arrive(b, frame);
     Bytes_ out;
@@ -101,7 +101,7 @@ std::vector<std::byte> tagged(std::vector<std::byte> frame) {
   return frame;
 }
 
-// Blocks in their order and out of it, of all flags, some bytes of whose heads are others.
+// Sends Blocks in and out of order, with all flags, and with some bytes of the heads changed.
 class Sender {
  public:
   explicit Sender(unsigned seed) : random_(seed) {}

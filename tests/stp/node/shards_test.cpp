@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several Nodes behind one address: whose a frame is, who listens where, which Ports a Node has.
+// Several Nodes behind one address: the shard of a frame, of a listener and of a Port.
 #include "stp/node/shards.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ wire::Header nop(std::uint16_t port) {
 wire::Header request(std::uint32_t uport) {
   auto header = wire::to_header(wire::RequestConnection{
       .i_slots = 8, .i_bufsize = 12, .i_key = 7, .i_max_stu = 9, .r_uport = uport});
-  header.d_port = 5;  // means nothing
+  header.d_port = 5;  // ignored
   return header;
 }
 

@@ -14,7 +14,7 @@ TEST(Turns, go_round_among_owners_however_many_connections_one_has) {
   Turns turns;
   EXPECT_TRUE(turns.empty());
   for (auto* vc : {&a, &b, &c, &d}) turns.enter(*vc);
-  turns.enter(a);  // it is in already, and stays where it is
+  turns.enter(a);  // it is already there and keeps its place
   EXPECT_EQ(&turns.next(), &a);
   EXPECT_EQ(&turns.next(), &d);
   turns.enter(d);

@@ -18,7 +18,7 @@ class WakeUpsTest : public ::testing::Test {
   std::deque<Event> events;
   WakeUps wake_ups{events};
 
-  // How many events of that kind have come since the last look.
+  // The number of events of that kind since the last call.
   std::size_t count(Event::Kind kind) {
     const auto found = static_cast<std::size_t>(
         std::ranges::count_if(events, [&](const Event& e) { return e.kind == kind; }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks that are one STU are sent by a way of their own. What leaves, and what the user is told,
-// is the same as by the way of all others, which a Node whose frames carry a tag takes.
+// Blocks of one STU are sent by a fast path. The frames and what the user sees must be the same as
+// with the general path, which a Node uses whose frames carry a tag.
 #include <algorithm>
 #include <random>
 
@@ -17,7 +17,7 @@ constexpr std::uint32_t kRegion = 7;
 constexpr std::uint16_t kTag = 5;
 constexpr std::size_t kMacs = 12;
 
-// A and B, and a region of B's that A puts into. Two of them are alike but for the tag.
+// A and B, and a region of B that A puts into. Two of these differ only in the tag.
 class Way : public TwoNodes {
  public:
   using Octets = std::vector<std::byte>;
@@ -43,7 +43,7 @@ class Way : public TwoNodes {
     }
     seen.clear();
   }
-  // A's user asks for `entry`, and all comes to rest. What left, without tags.
+  // Sends a request of A's user and waits until all is done. Returns the sent frames without tags.
   std::vector<Octets> send(SendEntry entry) {
     entry.header.mx = mx_;
     entry.header.d_id = kRegion;
@@ -53,7 +53,7 @@ class Way : public TwoNodes {
     for (auto& frame : std::exchange(seen, {})) {
       if (parsed(frame).vlan)
         frame.erase(frame.begin() + kMacs, frame.begin() + kMacs + wire::kVlanSize);
-      // Padding, of which a tag leaves less.
+      // With a tag a frame has less padding.
       frame.resize(std::max(frame.size(), wire::kEthernetSize + wire::kMinPayload));
       frames.push_back(std::move(frame));
     }
@@ -158,7 +158,7 @@ TEST_F(WholeBlocks, what_is_refused_is_refused_by_any_way) {
   EXPECT_EQ(shortest_.blocks(), 2U);
 }
 
-// A Block of which some has come stays in the way of others: there are new Nodes now and then.
+// An incomplete Block stays in the window, so the test begins with new Nodes from time to time.
 TEST(WholeBlocksAtRandom, any_request_is_treated_as_by_the_other_way) {
   std::mt19937 random(1);
   const auto below = [&](unsigned bound) { return static_cast<std::uint32_t>(random() % bound); };

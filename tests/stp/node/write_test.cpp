@@ -94,7 +94,7 @@ TEST_F(Write, a_repeated_cts_lets_the_sender_repeat_a_lost_tail) {
   put(b, cb, again);
   settle();
   auto tail = data(get(ca)->header, 20'000 - 3 * 4096);
-  tail.header.param = 14;  // whatever stands there: libst knows the number from the CTS
+  tail.header.param = 14;  // ignored: libst knows the number from the CTS
   tail.header.bufx += 3;
   tail.header.sync = 1;
   tail.bufx += 3;
@@ -320,7 +320,7 @@ TEST_F(Write, a_connection_is_gone_for_its_user_only_when_no_frame_reads_its_mem
   EXPECT_TRUE(has_event(a, Event::Kind::kVcGone));
 }
 
-// A takes its Write back before it has learnt R_id; B's user has not seen that yet.
+// A withdraws its Write before it has learnt R_id, and B's user has not seen that yet.
 // protocol: 7.12, 9.20
 TEST_F(Write, an_end_that_does_not_know_the_id_ends_the_grant_at_once) {
   put(a, ca, rts(10'000));
@@ -372,7 +372,7 @@ class EndsCross : public Writing {
   }
 };
 
-// B has revoked its grant, and its END has not left for want of a Slot, when A's END comes.
+// B has revoked its grant, but its END waits for a Slot when A's END arrives.
 // protocol: 7.12, 9.18
 TEST_F(EndsCross, an_end_ends_a_grant_whose_own_side_is_about_to_end_it) {
   const auto permission = grant(10'000);
@@ -386,8 +386,8 @@ TEST_F(EndsCross, an_end_ends_a_grant_whose_own_side_is_about_to_end_it) {
   EXPECT_TRUE(untouched());
 }
 
-// B's CTS has not left yet when A's END comes: it opens no grant before B's user has seen that.
-// protocol: 7.12, 9.20
+// B's CTS has not left yet when A's END arrives: it must not open a grant until B's user has seen
+// the END. protocol: 7.12, 9.20
 TEST_F(EndsCross, a_cts_that_waits_behind_an_end_grants_nothing) {
   for (const auto d_id : {wire::kNoId, kRId}) {
     put(a, ca, rts(10'000));

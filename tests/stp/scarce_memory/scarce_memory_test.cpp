@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that the system refuses while a Node does what one user, or its peer, asked for: it costs
-// that request or that frame, whichever allocation it is, and nothing else.
+// If the system refuses memory while a Node handles a request of a user or a frame of its peer,
+// only that request or frame fails, whichever allocation it is.
 #include <cstdlib>
 #include <new>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-// So many allocations succeed, then one fails. Negative: none does.
+// This many allocations succeed, then one fails. Negative: none fails.
 thread_local long left = -1;
 
 }  // namespace
@@ -37,7 +37,7 @@ using wire::Op;
 
 class ScarceMemory : public Writing {
  protected:
-  // Prepares and calls once for each allocation of the call that can fail, and in the end without a
+  // Prepares and calls once for each allocation of the call that can fail, and at the end without a
   // failure.
   template <typename Prepare, typename Call>
   int failures_of(Prepare&& prepare, Call&& call) {
@@ -51,12 +51,12 @@ class ScarceMemory : public Writing {
     }
     return -1;
   }
-  // What B's user asks for.
+  // Makes a request of B's user.
   void ask(const SendEntry& entry) {
     ASSERT_TRUE(cb.user.send(entry));
     b.node.kick(cb.id);
   }
-  // B's Node takes it. How many frames it makes of that.
+  // Lets B's Node take the request. Returns how many frames it sends.
   std::size_t turn_b() { return b.node.transmit({&frame, 1}, now); }
   SendEntry permission(std::uint32_t id) {
     auto e = cts(0, kTargetBufx, 0, kBlocksize);
@@ -84,7 +84,7 @@ TEST_F(ScarceMemory, in_a_cts_refuses_it) {
   EXPECT_GT(failures, 2);
   EXPECT_EQ(sent, 1U);
   EXPECT_EQ(cb.user.refused(), static_cast<std::uint32_t>(failures));
-  // Everything is as it was.
+  // Everything still works.
   grant(kStu);
   ASSERT_EQ(b.node.close(cb.id, true, now), 0);
   pass(kSecond);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An operation that is cancelled gives its memory back once nothing can be sent from it.
+// A cancelled operation gives its memory back only when no frame can be sent from it any more.
 #include "tests/stp/transfer/managed_pair.h"
 
 namespace stp::test {
@@ -11,7 +11,7 @@ class Cancel : public Managed {
  protected:
   static constexpr std::size_t kBlock = std::size_t{1} << 16;
 
-  // Once the put has completed its memory is used for something else.
+  // When the put has completed, its memory is used for something else.
   bool use_memory_again_when_done() {
     const auto* const done = sa.find(Completion::Kind::kPut, 1);
     if (done == nullptr) return false;
@@ -80,7 +80,7 @@ TEST_F(Cancel, a_put_that_is_given_up_keeps_its_memory_until_no_request_of_it_is
   const auto region = open_region(4 * kBlock);
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), kBlock), 0);
   SendEntry queued;
-  ASSERT_TRUE(sa.sequencer->transmit(queued, now));  // in the ring, and not taken from there
+  ASSERT_TRUE(sa.sequencer->transmit(queued, now));  // in the ring, but not taken yet
   ASSERT_EQ(sa.sequencer->end_region(region), 0);
   Completion done{};
   EXPECT_FALSE(sa.sequencer->next_completion(done));

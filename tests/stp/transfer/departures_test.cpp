@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A turn that is held up between its look at the time and the frame's departure: what waits for an
-// answer counts from the departure.
+// A turn is delayed between reading the clock and sending a frame: the timeout of the frame must
+// count from when it was sent.
 #include "stp/transfer/departures.h"
 
 #include "tests/stp/node/write_fixture.h"
@@ -17,7 +17,7 @@ class Departure : public Writing {
 
   void SetUp() override { start({.recover = true}); }
 
-  // What `host` has to say leaves up to `op`, and is lost; the next look at the time is late.
+  // `host` sends its frames up to `op`, and they are lost. The clock is read late after that.
   void leave_late(Host& host, Op op) {
     auto frame = take(host);
     while (frame && parsed(*frame).header.op() != op) frame = take(host);
@@ -26,7 +26,7 @@ class Departure : public Writing {
     while (take(host)) {
     }
   }
-  // It leaves once more, so long from now, and late again.
+  // Waits until it is sent again, late too. Returns how long that took.
   Time again(Host& host, Op op) {
     const auto begun = now;
     while (now < begun + kSecond) {

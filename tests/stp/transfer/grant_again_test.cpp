@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A CTS that comes again while its Block has not left yet (protocol, section 10).
+// A CTS is repeated while its Block has not left yet (protocol, section 10).
 #include <gtest/gtest.h>
 
 #include "stp/transfer/sequencer.h"
@@ -21,7 +21,7 @@ class GrantAgain : public ::testing::Test {
           return config;
         }()) {}
 
-  // What it hands to the Node now.
+  // What the Sequencer hands to the Node now.
   std::optional<wire::Header> next() {
     SendEntry entry;
     if (!sequencer.transmit(entry, kSecond)) return std::nullopt;

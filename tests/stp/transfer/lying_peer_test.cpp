@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A peer that answers whatever it is asked, and does nothing of what it says: every operation of
-// the managed layer ends in its time all the same, and little is sent meanwhile. No Node: the
-// peer's headers come straight, and time is simulated.
+// A peer that answers everything but does nothing: every operation of the managed layer must still
+// end in time, with few frames. There is no Node: the peer's headers are delivered directly, and
+// time is simulated.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -19,9 +19,9 @@ using wire::Op;
 namespace flag = wire::flag;
 
 constexpr Time kHour = 3600 * kSecond;
-// What docs/managed.md promises; END and its repeats come on top of some.
+// The limits of docs/managed.md. For some operations the time of END is added.
 constexpr Time kGet = 11 * kSecond, kWait = 31 * kSecond, kEnd = 11 * kSecond;
-// Doubling from a millisecond, then once a second.
+// Intervals double from a millisecond up to a second.
 constexpr unsigned most_repeats(Time span) {
   return 12 + static_cast<unsigned>(span / kSecond);
 }
@@ -38,7 +38,7 @@ class LyingPeer : public ::testing::Test {
   std::map<std::pair<Kind, Context>, std::pair<Time, int>> ended;
   std::uint32_t b_num_of_states = wire::kNoId;
   bool echoes_b_num = false;
-  bool takes = true;  // the Node does
+  bool takes = true;  // whether the Node takes requests
 
   static wire::Header header(Op op, std::uint16_t flags = 0) {
     wire::Header h;
@@ -93,7 +93,7 @@ class LyingPeer : public ::testing::Test {
     h.s_id = kTheirId;
     say(h);
   }
-  // Everything is answered and nothing is stored.
+  // Answers everything and stores nothing.
   void answer(const wire::Header& h) {
     switch (h.op()) {
       case Op::kRequestToSend:
@@ -158,7 +158,7 @@ class LyingPeer : public ::testing::Test {
     }
     now = end;
   }
-  // It ends with a time-out, `bound` from now at the latest.
+  // Expects that the operation ends with a timeout within `bound`.
   void expect_timeout(Kind kind, Context context, Time bound) {
     const auto begun = now;
     run(bound + kHour);
@@ -196,7 +196,7 @@ TEST_F(LyingPeer, a_write_that_is_granted_and_never_complete) {
   EXPECT_EQ(left[Op::kData], 1U);
 }
 
-// Each RS brings the same CTS again: that is no progress.
+// Each RS is answered by the same CTS, which is no progress.
 // protocol: 10.16, 10.17
 TEST_F(LyingPeer, a_write_whose_block_is_asked_for_again_and_again) {
   wire::Header rts;
@@ -300,7 +300,7 @@ TEST_F(LyingPeer, a_put_of_which_b_num_and_b_seq_say_different_things_is_where_b
   for (Context i = 0; i < 3; ++i) EXPECT_EQ(ended[std::pair(Kind::kPut, i)].second, 0) << i;
 }
 
-// The RSR that its Block asked for comes late, and that of the RS behind it.
+// The RSR for its Block arrives late, and so does that for the RS after it.
 // protocol: 9.36
 TEST_F(LyingPeer, a_put_that_is_complete_is_asked_about_no_more) {
   open_region();
@@ -353,7 +353,7 @@ class SilentUser : public LyingPeer {
  protected:
   static constexpr Time kFirst = 40 * kMillisecond, kTimeout = 10 * kMillisecond;
 
-  // Only its Node answers: so many Slots are free.
+  // Only the peer's Node answers, with this many free Slots.
   void answer_slots(std::uint32_t free) {
     hears = [this, free](const wire::Header& h) {
       if (h.op() != Op::kRequestState) return;
@@ -414,7 +414,7 @@ TEST_F(SilentUser, a_node_that_says_nothing_is_asked_and_sent_nothing_again) {
   EXPECT_GE(left[Op::kRequestToSend], 2U);
 }
 
-// The Node takes each request late: what is repeated after a millisecond counts from then.
+// The Node takes each request late. The first interval of a millisecond must count from then.
 // protocol: 10.20
 TEST_F(LyingPeer, each_first_repeat_counts_from_the_departure_of_its_request) {
   open_region();
@@ -429,7 +429,7 @@ TEST_F(LyingPeer, each_first_repeat_counts_from_the_departure_of_its_request) {
       {Op::kRequestToSend, [&] { return sequencer.write(1, {}, 100); }},
       {Op::kEnd, [&] { return sequencer.end_region(region); }}};
   for (const auto& [op, begin] : requests) {
-    run(kHour);  // nothing of the one before is left
+    run(kHour);  // until nothing of the last request is left
     sequencer.expire(now);
     left.clear();
     takes = false;
@@ -472,7 +472,7 @@ TEST_F(LyingPeer, a_long_get_whose_pieces_come_slowly_is_not_asked_for_again) {
   EXPECT_EQ(left[Op::kGet], 16U);
 }
 
-// It gives up a region that it has been given, and does not know by what id.
+// The requester ends a region that was granted, but whose id it does not know yet.
 // protocol: 9.20
 TEST_F(LyingPeer, a_region_that_is_ended_before_its_mra_arrives_is_open_no_more) {
   std::vector<wire::Header> heard;

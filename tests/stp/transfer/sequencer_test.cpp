@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The managed layer: every sequence, also over a wire that loses and doubles (sections 9 and 10).
+// The managed layer: every sequence, also over a wire that loses and duplicates frames (sections 9
+// and 10).
 #include "tests/stp/transfer/managed_pair.h"
 
 namespace stp::test {
@@ -122,7 +123,7 @@ TEST_F(Managed, a_request_that_was_taken_back_is_none_any_more) {
   EXPECT_EQ(sb.sequencer->serve_region(numbers.second, landing(sb, 0, 1'000), 4), -ECANCELED);
 }
 
-// Of the DATA that leaves for A's user: whether it asks.
+// For each DATA that the Sequencer sends: whether it has Send_state.
 std::vector<bool> asks_of(Sequencer& sequencer, Time now) {
   std::vector<bool> asks;
   SendEntry entry;
@@ -360,8 +361,9 @@ TEST_P(ManagedHostile, everything_arrives_right_and_once) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ManagedHostile, ::testing::Range(1U, 25U));
 
-// A turn of a program may begin with a frame that is older than the time it told last. An answer
-// from before its question would measure a round trip without end, and every repeat wait a second.
+// A turn of a program may begin with a frame that is older than the last time it passed in. An
+// answer older than its question would give a huge round trip, and every repeat would wait a
+// second.
 TEST(ManagedTime, never_goes_back) {
   Sequencer sequencer({});
   sequencer.expire(5 * kSecond);

@@ -8,7 +8,7 @@
 namespace stp::wire {
 namespace {
 
-// RFC 1071 as its text says it: 16-bit words, end-around carry, an odd byte padded with zero.
+// RFC 1071, implemented literally: 16-bit words, end-around carry, an odd byte padded with zero.
 std::uint16_t plain_checksum(Bytes bytes) {
   std::uint32_t sum = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A frame that matches what is expected passes parse(), and is what was expected.
+// A frame that matches the expectation passes parse() and has the expected content.
 #include "stp/wire/expected_data.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ bool matches(Bytes frame) {
          kExpected.matches(frame.data());
 }
 
-// What a Node goes by that does not parse a frame which matches.
+// Checks what a Node assumes about a matching frame, which it does not parse.
 void expect_parsed_alike(Bytes frame) {
   Frame out;
   ASSERT_EQ(parse(frame, kMaxMaxStu, out), DropReason::kNone);
@@ -66,7 +66,7 @@ TEST(ExpectedData, MatchesWhateverBelongsToTheStu) {
     EXPECT_TRUE(matches(ethernet2(header, pattern(length)))) << length;
 }
 
-// One bit is another: of what is compared none may be.
+// A change of any compared bit must prevent a match.
 TEST(ExpectedData, MatchesNoOtherHead) {
   const auto good = ethernet2(data_header(), pattern(8));
   constexpr std::size_t kEnd = kEthernetSize + at::kCksum + 2;
@@ -107,7 +107,7 @@ TEST(ExpectedData, NothingMatchesOneThatExpectsNothing) {
   }
 }
 
-// A few bytes of a good frame are others: those that still match are good.
+// Changes a few bytes of a good frame: if it still matches, it must be good.
 TEST(ExpectedData, WhatMatchesIsParsedAlike) {
   std::mt19937 random(1);
   const auto below = [&](std::size_t bound) { return random() % bound; };

@@ -63,7 +63,7 @@ TEST_P(Golden, BytesBecomeTheseFields) {
   EXPECT_TRUE(same(out.append, golden.append));
 }
 
-// Each length is a buffer of its own, so that a sanitizer sees the first byte read too many.
+// Each length has a separate buffer, so that a sanitizer detects a read beyond the end.
 // protocol: 12.1
 TEST_P(Golden, CutAnywhereIsDroppedOrReadWithinItsBytes) {
   const GoldenFrame& golden = GetParam();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of operations says what docs/protocol.md says, and the structs what the table says.
+// The table of operations agrees with docs/protocol.md, and the structs with the table.
 #include "stp/wire/operations.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ constexpr std::array kColumns{Column{1, Word::kParam}, Column{4, Word::kMx},
                               Column{7, Word::kSync},  Column{8, Word::kBNum},
                               Column{9, Word::kDId},   Column{10, Word::kSId}};
 
-// What the page calls the words that `op` uses.
+// The page's names of the words that the operation uses.
 std::map<Word, std::string> names_on_page(const Row& row) {
   std::map<Word, std::string> names;
   for (const auto& [cell, word] : kColumns)
@@ -177,7 +177,8 @@ TEST(Operations, AStructHasTheWordsOfItsOperation) {
   EXPECT_EQ(get.i_offset, header.b_num);
 }
 
-// What is written into an empty header and read again is the same, and nothing else is written.
+// Encoding into an empty header and decoding gives the same struct, and no other fields are
+// written.
 template <typename T>
 void comes_back() {
   const auto from = decode_as<T>(filled());

@@ -254,7 +254,7 @@ TEST(Syntax, ACksumThatWouldBeZeroIsSentAsAllOnesAndVerified) {
   Header header = good_header(Op::kNoOperation);
   Frame out;
   ASSERT_EQ(parse(with_cksum(header, {}, {}), kMaxStu, out), DropReason::kNone);
-  header.param = out.header.cksum;  // brings the sum to zero
+  header.param = out.header.cksum;  // makes the checksum zero
   Buffer frame = with_cksum(header, {}, {});
   ASSERT_EQ(parse(frame, kMaxStu, out), DropReason::kNone);
   EXPECT_EQ(out.header.cksum, 0xffff);

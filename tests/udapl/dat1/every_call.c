@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program of uDAPL 1.2 in C99, made of the headers and -ldat alone: each call of the interface,
- * between two IAs of one link. What the calls promise is tested elsewhere. */
+/* A uDAPL 1.2 program in C99 that uses only the headers and -ldat: makes each call of the
+ * interface, between two IAs of one link. Other tests check what the calls promise. */
 #include <dat/dat_registry.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -217,7 +217,7 @@ static void shared_receive_queue(void) {
   if (param.max_recv_dtos != 8 || param.available_dto_count != 1) exit(1);
 }
 
-/* A second connection to where the first goes: nobody listens there any more. */
+/* A second connection to the peer of the first, where nobody listens any more. */
 static void duplicate(void) {
   DAT_EP_HANDLE first = client.ep;
   SUCCEEDS(dat_ep_create(client.ia, client.pz, client.recv, client.request, client.connect, NULL,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uDAPL 1.2: what programs have compiled in of return values. */
+/* uDAPL 1.2: the return values that are compiled into programs. */
 #include <dat/udat.h>
 
 #include "tests/abi/layout.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uDAPL 1.2: what programs have compiled in of structures that queries fill. */
+/* uDAPL 1.2: the layout of structures that queries fill, which is compiled into programs. */
 #include <dat/udat.h>
 
 #include "tests/abi/layout.h"

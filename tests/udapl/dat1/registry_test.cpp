@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registry of uDAPL 1.2: dat.conf, providers that register themselves, and handles that are
-// none.
+// The registry of uDAPL 1.2: dat.conf, providers that register themselves, and invalid handles.
 #include <dat/dat_registry.h>
 
 #include <array>
@@ -12,7 +11,7 @@
 namespace stp::test {
 namespace {
 
-// A provider of one IA, whose objects are their first word.
+// A provider of one IA, whose objects consist of the first word only.
 struct Foreign {
   static inline const DAT_PROVIDER* object = nullptr;
   static inline int closed = 0;

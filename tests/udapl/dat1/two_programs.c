@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* usage: two_programs server CLIENT-ADDRESS | two_programs client SERVER-ADDRESS
- * Two programs of uDAPL 1.2 in C99, made of the headers and -ldat alone: they connect with private
- * data, send, write and read each other's memory, and part. STP_LINK says how they are joined. */
+ * Two uDAPL 1.2 programs in C99 that use only the headers and -ldat: they connect with private
+ * data, send messages, write and read each other's memory, and disconnect. STP_LINK names their
+ * link. */
 #include <arpa/inet.h>
 #include <dat/udat.h>
 #include <netinet/in.h>
@@ -17,7 +18,7 @@
 
 static const char question[300] = "from the client", answer[64] = "from the server";
 
-/* What the server gives along with its answer: the word, and where its memory is. */
+/* The private data of the server's answer: the word, and where its memory is. */
 struct welcome {
   char word[sizeof answer];
   DAT_RMR_TRIPLET memory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests, and the service points that they come to.
+// Connection requests and service points.
 #include <netinet/in.h>
 
 #include <set>
@@ -24,7 +24,7 @@ class FrontConnect : public Front {
   void reserve(DAT_EP_HANDLE ep) {
     ASSERT_EQ(name_of(dat_rsp_create(server.ia, kPort, ep, server.requests, &rsp)), "DAT_SUCCESS");
   }
-  // The client asks; what the server is told of it.
+  // The client sends a request. Returns the server's event.
   DAT_CR_ARRIVAL_EVENT_DATA ask() {
     ask_server({});
     const auto event = Side::next(server.requests);
@@ -46,7 +46,7 @@ TEST_P(FrontConnect, CrQueryTellsTheAddressAndThePortOfWhoAsks) {
   ASSERT_EQ(dat_cr_accept(request.cr_handle, server.ep, 0, nullptr), DAT_SUCCESS);
   await_established();
 
-  // They are those of the EPs that are connected, either way.
+  // The port qualifiers are those of the connected EPs, at both sides.
   DAT_EP_PARAM asked{}, answered{};
   ASSERT_EQ(dat_ep_query(client.ep, DAT_EP_FIELD_ALL, &asked), DAT_SUCCESS);
   ASSERT_EQ(dat_ep_query(server.ep, DAT_EP_FIELD_ALL, &answered), DAT_SUCCESS);
@@ -125,7 +125,7 @@ TEST_P(FrontConnect, AnRspWantsAnEpThatNobodyUsesAndAQualifierThatIsFree) {
   auto* const ep = server.make_ep();
   EXPECT_EQ(create(ep, kPort), "DAT_CONN_QUAL_IN_USE");
   EXPECT_EQ(create(server.pz, kPort + 1), "DAT_INVALID_HANDLE");
-  EXPECT_EQ(create(ep, kPort + 1), "DAT_SUCCESS");  // what failed has left it alone
+  EXPECT_EQ(create(ep, kPort + 1), "DAT_SUCCESS");  // the failed calls have not changed it
 }
 
 TEST_P(FrontConnect, PrivateDataStaysUntilTheEpIsResetOrFreed) {

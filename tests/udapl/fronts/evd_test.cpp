@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dat_evd_wait, a case for each promise of its page; and CNOs.
+// dat_evd_wait, with a case for each promise of its page. CNOs.
 #include <pthread.h>
 
 #include <atomic>
@@ -26,7 +26,7 @@ class FrontEvd : public LibstTest {
   std::string wait(DAT_TIMEOUT timeout, DAT_COUNT threshold = 1) {
     return name_of(dat_evd_wait(evd, timeout, threshold, &event, &nmore));
   }
-  // Waits in a thread; `act` is called once it sleeps.
+  // Waits in a thread. Calls `act` when that thread sleeps.
   template <typename Act>
   std::string waited(Act act, DAT_COUNT threshold = 1, DAT_TIMEOUT timeout = kPatience) {
     std::string result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an IA says of its limits is what docs/udapl.md lists.
+// The limits that an IA reports are those that docs/udapl.md lists.
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -11,7 +11,7 @@ namespace {
 
 using Limits = std::map<std::string, std::uint64_t>;
 
-// Of the page's table: lines as | `one`, `another` | 1,024 | ... |
+// Reads the page's table: lines like | `one`, `another` | 1,024 | ... |
 Limits listed() {
   std::ifstream page(STP_UDAPL_PAGE);
   Limits found;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a call refuses: the return values that the pages of dat_evd_wait, dat_srq_resize,
-// dat_srq_post_recv, dat_ep_create_with_srq and dat_ep_recv_query list, each provoked.
+// Provokes each return value that the pages of dat_evd_wait, dat_srq_resize, dat_srq_post_recv,
+// dat_ep_create_with_srq and dat_ep_recv_query list.
 #include <array>
 
 #include "tests/udapl/fronts/front_fixture.h"
@@ -17,7 +17,7 @@ class FrontReturns : public Front {
               "DAT_SUCCESS");
   }
 
-  // dat_ep_create_with_srq, of which a case changes one argument.
+  // The arguments of dat_ep_create_with_srq. Each case changes one.
   struct Arguments {
     DAT_IA_HANDLE ia;
     DAT_PZ_HANDLE pz;
@@ -37,7 +37,7 @@ class FrontReturns : public Front {
     }
     return name_of(result);
   }
-  // With an attribute that is changed.
+  // Calls it with one attribute changed.
   template <typename Member, typename Value>
   std::string create_with(Member DAT_EP_ATTR::*member, Value value) {
     auto with = good();
@@ -47,7 +47,7 @@ class FrontReturns : public Front {
   std::string post(DAT_COUNT count, DAT_LMR_TRIPLET* segments) {
     return name_of(dat_srq_post_recv(srq, count, segments, cookie(0)));
   }
-  // A part of the server's buffer, registered once more.
+  // Registers a part of the server's buffer again.
   DAT_LMR_TRIPLET registered(DAT_PZ_HANDLE pz, DAT_MEM_PRIV_FLAGS privileges) {
     DAT_REGION_DESCRIPTION region{};
     region.for_va = server.buffer.data();
@@ -207,7 +207,7 @@ TEST_P(FrontReturns, EpRecvQueryOfNeitherCountIsAnInvalidParameter) {
   EXPECT_EQ(name_of(dat_ep_recv_query(ep, &count, nullptr)), "DAT_INVALID_HANDLE");
 }
 
-// As many as a link has Ports: of one way to it, for they are many.
+// As many EPs as a link has Ports. Tested in the process only, because they are many.
 class FrontLimits : public FrontReturns {};
 INSTANTIATE_TEST_SUITE_P(Link, FrontLimits, testing::Values(Way::kInProcess), way_name);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections made, refused, ended; what loss and strangers do to them (protocol, section 5).
+// Connections are set up, refused and ended, also with loss and frames of strangers (protocol,
+// section 5).
 #include "tests/stp/node/two_nodes.h"
 
 namespace stp::test {
@@ -360,15 +361,14 @@ TEST_F(Connect, a_refused_connection_and_every_other_state_ignore_what_is_not_le
   EXPECT_EQ(cb.user.state(), ChannelState::kOpen);
 }
 
-// What was sent before the end was seen, and what the end's own repeats bring about, are nobody's
-// mistake: an operator who sees bad_state count has to look for one.
-// protocol: 5.17
+// Frames that were sent before the end was seen, and repeats of the end itself, are no faults. So
+// they must not count as bad_state, which an operator has to investigate. protocol: 5.17
 TEST_F(Connect, an_orderly_end_counts_nothing_as_bad) {
   connect();
   ASSERT_EQ(a.node.close(ca.id, false, now), 0);
   const auto rd = take(a);
   ASSERT_TRUE(rd);
-  put(b, cb, control(Op::kNoOperation));  // on its way when the RD arrives
+  put(b, cb, control(Op::kNoOperation));  // in flight when the RD arrives
   arrive(a, *take(b));
   EXPECT_EQ(a.count(Counter::kCrossedEnd), 1U);
   ASSERT_EQ(b.node.close(cb.id, false, now), 0);  // and both end it at once

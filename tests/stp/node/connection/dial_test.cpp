@@ -31,7 +31,7 @@ class Dialing : public TwoNodes {
     for (const auto& made : begun) n += made.user.state() == state;
     return n;
   }
-  // The Ports of RCs since this was last asked.
+  // The Ports of the RCs since the last call.
   std::vector<std::uint16_t> ports_of_requests() {
     std::vector<std::uint16_t> ports;
     for (const auto& frame : seen)
@@ -68,8 +68,8 @@ TEST_F(Dialing, an_answer_lets_the_next_one_go_in_the_order_in_which_they_were_b
   EXPECT_EQ(count(ChannelState::kOpen), kAtOnce + 5) << "and nobody waited for a second interval";
 }
 
-// The youngest have the shortest intervals: without that they took every place that becomes free.
-// protocol: 5.33
+// The newest requests have the shortest intervals: without this rule they would take every place
+// that becomes free. protocol: 5.33
 TEST_F(Dialing, an_answer_has_the_oldest_that_is_unanswered_sent_once_more) {
   begin(kAtOnce);
   pass(400 * kMillisecond);  // its interval is 320 ms by now

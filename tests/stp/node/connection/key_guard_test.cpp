@@ -19,7 +19,7 @@ class KeyGuesses : public TwoNodes {
     ASSERT_EQ(b.node.vc_info(cb.id, at_), 0);
   }
   static MacAddr mac(std::uint64_t number) { return MacAddr::from_u64(0x020000000000 + number); }
-  // Whether the user gets it.
+  // Sends an operation and returns whether the user gets it.
   bool say(const MacAddr& from, bool right, std::uint16_t port = 5) {
     wire::Header h;
     h.op_flags = wire::op_flags(Op::kNoOperation);
@@ -72,7 +72,7 @@ TEST_F(KeyGuesses, who_has_named_the_key_before_is_heard_whatever_others_do) {
   EXPECT_TRUE(say(mac(7), true, 6)) << "nobody guesses any more";
 }
 
-// A connection's Port has no such state: its peer's address and Port have to be right as well.
+// The Port of a connection has no such state, because the peer's address and Port must match too.
 // protocol: 5.18, 11.12
 TEST_F(KeyGuesses, the_peer_of_a_connection_is_not_shut_out_by_who_guesses_its_key) {
   connect();

@@ -5,7 +5,7 @@
 namespace stp::test {
 namespace {
 
-constexpr unsigned kMost = 0xffff;  // none is 0
+constexpr unsigned kMost = 0xffff;  // 0 is not used
 
 class Names : public TwoNodes {};
 
@@ -13,7 +13,7 @@ class Names : public TwoNodes {};
 TEST_F(Names, a_connection_without_a_free_port_is_refused_until_one_ends) {
   constexpr ChannelGeometry kSmallest{1, 1};
   const auto endpoint = a.open({.slots = 1, .credits = 1});
-  ChannelMemory memory(kSmallest);  // nobody reads any of them
+  ChannelMemory memory(kSmallest);  // shared by all, because none is read
   const auto connect = [&] {
     VcId id = kNoneId;
     const auto error = a.node.connect(endpoint, kMacB, 3000, memory.data(), 0, id, now);

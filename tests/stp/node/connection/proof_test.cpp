@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The requester that has to show that an answer reached it (protocol, 5.37).
+// A requester that has to prove that an answer has reached it (protocol, 5.37).
 #include "stp/wire/operation.h"
 #include "tests/stp/node/two_nodes.h"
 
@@ -31,7 +31,7 @@ class Asked : public TwoNodes {
   void ask() {
     from_b(wire::RequestState{.sync = key_, .b_num = wire::kNoId, .r_id = kUport, .i_id = kSizes});
   }
-  // How often it proves itself in that time.
+  // How often the requester proves itself in that time.
   unsigned proofs_in(Time span) {
     unsigned count = 0;
     for (const auto until = now + span; now < until; now += kMillisecond) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks that stay away are asked for again (section 10).
+// Missing Blocks are requested again (section 10).
 #include "stp/channel/doubt.h"
 #include "tests/stp/node/write_fixture.h"
 
@@ -13,12 +13,12 @@ class Recover : public Writing {
   static constexpr std::uint32_t kBlock = 4096;
   // Longer than the data timeout, shorter than its first doubling.
   static constexpr Time kSilence = 60 * kMillisecond;
-  // The same behind a CTS that has left at its end.
+  // The same, after a CTS that was sent at the end of kSilence.
   static constexpr Time kLongSilence = 110 * kMillisecond;
 
   void SetUp() override { start({.recover = true}); }
 
-  // A Transfer of `count` Blocks, all granted; what A got for that.
+  // Begins a Transfer and grants `count` Blocks. Returns the CTS that A got.
   std::vector<wire::Header> grant_blocks(std::uint32_t count) {
     put(a, ca, rts(count * kBlock));
     settle();
@@ -29,7 +29,7 @@ class Recover : public Writing {
     EXPECT_EQ(permissions.size(), count);
     return permissions;
   }
-  // A Transfer of its own, under ids of its own.
+  // Begins and grants another Transfer, with new ids.
   wire::Header grant_next(std::uint32_t length) {
     auto offer = rts(length), permission = cts();
     offer.header.s_id = permission.header.d_id = ++transfers_;
@@ -46,12 +46,12 @@ class Recover : public Writing {
     h.sync = sync;
     return h;
   }
-  // The Blocks whose CTS A gets again while so much time passes.
+  // The Blocks whose CTS A gets again within `span`.
   std::vector<std::uint32_t> asked_in(Time span) {
     std::vector<std::uint32_t> blocks;
     for (const auto end = now + span; now < end;) {
       pass(kMillisecond);
-      while (const auto got = get(ca))  // who does not read is not asked again: 10.21
+      while (const auto got = get(ca))  // nothing is repeated to a user that does not read: 10.21
         if (got->header.op() == Op::kClearToSend) blocks.push_back(got->header.b_num);
     }
     return blocks;
@@ -91,7 +91,7 @@ TEST_F(Recover, nothing_is_asked_for_again_of_a_host_that_is_away) {
   EXPECT_LE(b.count(Counter::kRetries), 8U);
 }
 
-// A's user has not read the CTS: its Node says so.
+// A's user has not read the CTS, and its Node reports that.
 // protocol: 10.21
 TEST_F(Recover, nothing_is_asked_for_again_of_a_user_who_has_not_read_for_a_while) {
   put(a, ca, rts(20'000));
@@ -176,7 +176,7 @@ TEST_F(Recover, a_block_that_others_overtook_is_asked_for_alone_and_counts_as_lo
 
 // protocol: 10.13
 TEST_F(Recover, a_sender_whose_pauses_are_known_is_not_asked_again_for_each) {
-  // B has to ask for credit, and learns so that a round trip takes 20 us.
+  // B has to ask for credit, and so learns that a round trip takes 20 us.
   for (int i = 0; i < 40; ++i) put(b, cb, control(Op::kNoOperation));
   while (const auto frame = take(b)) arrive(a, *frame);
   now += 20 * kMicrosecond;

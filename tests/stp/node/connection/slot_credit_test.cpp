@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Slots: nothing is sent that has no room at the receiver (protocol, section 6).
+// Slots: an operation is sent only if the receiver has room for it (protocol, section 6).
 #include <array>
 
 #include "stp/node/connection/slot_credit.h"
@@ -17,7 +17,7 @@ class Slots : public TwoNodes {
     e.header.s_id = number;
     return e;
   }
-  // What `from` sends in one burst. It arrives at `to`, where there is one.
+  // The operations that `from` sends in one burst. They arrive at `to` unless that is nullptr.
   std::vector<Op> burst(Host& from, Host* to = nullptr) {
     constexpr std::size_t kFrames = 8;
     std::vector<Frame> heads(kFrames, Frame(from.node.frame_room()));
@@ -59,7 +59,7 @@ TEST_F(Slots, what_a_closed_connection_cannot_send_for_30_s_is_dropped) {
   ASSERT_EQ(a.node.close(ca.id, false, now), 0);
   pass(29 * kSecond);
   EXPECT_EQ(a.node.vc_count(), 1U);
-  ASSERT_TRUE(get(cb));  // a frame leaves: 30 s anew
+  ASSERT_TRUE(get(cb));  // a frame is sent, so the 30 s start again
   pass(29 * kSecond);
   EXPECT_EQ(a.node.vc_count(), 1U);
   EXPECT_EQ(cb.user.state(), ChannelState::kOpen);
@@ -80,7 +80,7 @@ TEST_F(Slots, a_closed_connection_that_sends_little_at_a_time_goes_on) {
   while (std::find(sent.begin(), sent.end(), Op::kNoOperation) == sent.end()) {
     now = std::max(now, a.node.next_deadline());
     a.node.expire(now);
-    sent = burst(a, &b);  // of which Slots are the end, and not the room for frames
+    sent = burst(a, &b);  // limited by Slots, not by the room for frames
     while (const auto answer = take(b)) arrive(a, *answer);
   }
   pass(29 * kSecond);
@@ -89,8 +89,8 @@ TEST_F(Slots, a_closed_connection_that_sends_little_at_a_time_goes_on) {
   EXPECT_EQ(a.node.vc_count(), 0U);
 }
 
-// The user's own question is answered with no credit while the Node has none open. What waits for a
-// Slot then need not be the user's: the Node asks by itself.
+// The user's own question is answered with no credit while the Node has no open question. The Node
+// must then ask by itself, because a Node's own operation may wait for a Slot.
 // protocol: 6.7
 TEST_F(Slots, no_credit_in_an_answer_to_the_user_makes_the_node_ask_again) {
   connect({}, {.slots = 4});
@@ -98,7 +98,7 @@ TEST_F(Slots, no_credit_in_an_answer_to_the_user_makes_the_node_ask_again) {
   ask.header.op_flags |= wire::flag::kSendState;
   ask.header.sync = 77;
   for (const auto& entry : {nop(1), nop(2), ask}) put(a, ca, entry);
-  std::vector<Frame> late;  // than the Node's own question, and than its answer
+  std::vector<Frame> late;  // delivered after the Node's own question and its answer
   while (auto frame = take(a)) {
     if (parsed(*frame).header.op() == Op::kRequestState)
       arrive(b, *frame);
@@ -188,9 +188,8 @@ TEST_F(Slots, state_responses_use_no_slot) {
   EXPECT_EQ(others, 2U);
 }
 
-// A program that has asked about many Transfers, and is not scheduled while the answers come, must
-// not have to ask again: on a busy machine that would go on and on.
-// protocol: 6.11
+// A program that has asked about many Transfers and is not scheduled while the answers arrive must
+// not have to ask again: on a busy machine that would repeat endlessly. protocol: 6.11
 TEST_F(Slots, the_answers_to_all_that_a_user_asked_wait_for_it) {
   connect({.slots = 64, .credits = 256});
   const auto ask = [this](std::uint32_t first, std::uint32_t count) {
@@ -305,7 +304,7 @@ TEST_F(Slots, a_sleeping_user_is_woken_as_soon_as_nothing_more_arrives) {
   cb.user.end_sleep();
 }
 
-// Who has been told waits for its wake, and is told of more before that only where it gathers.
+// A user that was notified waits for its wake-up. Only a gathering user is notified of more before.
 // protocol: 6.17
 TEST_F(Slots, a_user_that_gathers_is_told_of_each_header_at_once) {
   connect();
@@ -327,7 +326,7 @@ TEST_F(Slots, a_user_that_gathers_is_told_of_each_header_at_once) {
   EXPECT_TRUE(has_event(b, Event::Kind::kWake));
 }
 
-// Frames that leave are all that happens: nothing else would wake it later.
+// Only sent frames make room here: no other event would wake the user later.
 TEST_F(Slots, a_user_that_sleeps_on_a_full_queue_learns_of_room_at_once) {
   connect();
   put(a, ca, nop(1));

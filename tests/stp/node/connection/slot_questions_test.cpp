@@ -18,7 +18,7 @@ TEST(SlotQuestions, one_is_open_until_its_answer_comes) {
   EXPECT_EQ(questions.deadline(), 1'000 + kInterval);
   EXPECT_EQ(questions.answered(1'050), 50);
   EXPECT_FALSE(questions.is_open(7));
-  EXPECT_TRUE(questions.is_own(7));  // the answer may come again
+  EXPECT_TRUE(questions.is_own(7));  // the answer may be repeated
   EXPECT_FALSE(questions.is_own(8));
 }
 
@@ -49,7 +49,7 @@ TEST(SlotQuestions, wait_longer_and_longer_where_there_is_no_slot) {
   EXPECT_EQ(pause(), SlotQuestions::kLongestPause);
   questions.has_credit();
   EXPECT_EQ(pause(), SlotQuestions::kFirstPause);
-  questions.ask(7, 2'000, kInterval, 0);  // it waits no more
+  questions.ask(7, 2'000, kInterval, 0);  // no longer postponed
   EXPECT_FALSE(questions.postponed());
   questions.stop();
   EXPECT_EQ(questions.deadline(), kNever);

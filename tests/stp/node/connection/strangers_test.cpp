@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requesters of whom nobody knows whether they are there: few are kept, others have to show that
-// the answer reached them, and nobody else is hurt (protocol, 5.34 to 5.42).
+// Unproven requesters, whose address may be false: few are kept, others have to prove that the
+// answer has reached them, and other users are not affected (protocol, 5.34 to 5.42).
 #include <set>
 
 #include "stp/node/shards.h"
@@ -20,8 +20,8 @@ class Strangers : public TwoNodes {
   static constexpr unsigned kOfListener = 16, kOfSource = 8, kAtOnce = 32;
   static constexpr unsigned kStock = 16;
 
-  // B listens as a service does: what can be accepted is accepted at once, or not, and as many
-  // channels wait in stock or with connections that nobody has accepted.
+  // B listens like a service: it accepts connections at once, or not at all. Channels in stock and
+  // those of connections that are not accepted are `channels` together.
   void listen(EndpointConfig config = {}, unsigned channels = kStock) {
     listener = b.open(config);
     ASSERT_EQ(b.node.listen(listener, 3000), 0);
@@ -39,7 +39,7 @@ class Strangers : public TwoNodes {
     for (; unaccepted_ < channels_; ++unaccepted_) b.stock(listener);
   }
   static MacAddr mac(std::uint64_t number) { return MacAddr::from_u64(0x020000000000 + number); }
-  // One that nobody will answer for.
+  // An address that no host has.
   static MacAddr spoofed(std::uint64_t number) { return mac(0x10000 + number); }
   static wire::Header rc(std::uint32_t key = 99, std::uint16_t port = 5) {
     wire::Header h;
@@ -52,7 +52,7 @@ class Strangers : public TwoNodes {
     h.d_id = 3000;
     return h;
   }
-  // As many silent requesters as are kept without being asked for more.
+  // Sends as many silent requests as are kept without proof.
   void fill() {
     for (unsigned i = 0; i < kOfListener; ++i) {
       inject(b, spoofed(i), rc());
@@ -66,7 +66,7 @@ class Strangers : public TwoNodes {
     while (const auto frame = take(b)) all.push_back(parsed(*frame).header);
     return all;
   }
-  // What a peer says to the question that came with its answer.
+  // A peer's response to the question that came with the answer to it.
   static wire::Header response(const wire::Header& question, std::uint16_t port = 5) {
     wire::Header h;
     h.op_flags = wire::op_flags(Op::kRequestStateResponse, flag::kReject);
@@ -79,7 +79,7 @@ class Strangers : public TwoNodes {
     h.s_id = question.d_id;
     return h;
   }
-  // The CA and the RS that a requester gets under pressure; the Key is in neither's own name.
+  // The CA that a requester gets under pressure, and its response to the RS that follows.
   struct Proof {
     wire::Header answer, response;
   };
@@ -205,13 +205,13 @@ TEST_F(Strangers, beyond_a_few_a_connection_is_made_once_its_answer_has_come_bac
   EXPECT_EQ(made.uport, 3000U);
   EXPECT_TRUE(made.passive);
   EXPECT_EQ(b.count(Counter::kRcProven), 1U);
-  // It comes twice: neither a second connection nor a header for the user.
+  // The response arrives twice: this makes neither a second connection nor a header for the user.
   UserChannel user(b.stocked.at(made.cookie - 1)->data());
   inject(b, mac(77), proof.response);
   ReceivedEntry entry;
   EXPECT_FALSE(user.receive(entry));
   EXPECT_EQ(b.node.vc_count(), kOfListener + 1);
-  // And the RC: the same CA again.
+  // The RC arrives again: it gets the same CA.
   inject(b, mac(77), rc(4711));
   const auto again = answers();
   ASSERT_EQ(again.size(), 1U);
@@ -223,7 +223,7 @@ TEST_F(Strangers, the_key_of_an_answer_is_good_for_its_requester_and_for_a_while
   listen();
   fill();
   const auto proof = ask_under_pressure(mac(77), rc());
-  // Others push out what is kept of it: 1024 Ports, and many more requesters.
+  // Other requesters displace its entry: there are 1024 Ports, and many more requesters.
   for (unsigned i = 0; i < 5'000; ++i) {
     now += 500 * kMicrosecond / 2;
     inject(b, spoofed(1'000 + i), rc());
@@ -256,7 +256,7 @@ TEST_F(Strangers, the_key_of_an_answer_is_good_for_its_requester_and_for_a_while
   EXPECT_EQ(b.count(Counter::kRcProven), 1U);
 }
 
-// What was kept of most of them is long gone.
+// The entries of most of them have been displaced.
 // protocol: 5.36
 TEST_F(Strangers, no_two_requesters_are_promised_one_port) {
   listen();
@@ -281,7 +281,7 @@ TEST_F(Strangers, any_frame_with_the_key_proves_it_while_its_request_is_kept) {
   std::array<std::byte, wire::kOptionSize> words{};
   words.fill(std::byte{'w'});
   auto request = rc();
-  request.s_id = 808;  // the question has no words for these
+  request.s_id = 808;  // the question does not carry these
   const auto proof = ask_under_pressure(mac(77), request, words);
   wire::Header nop;
   nop.op_flags = wire::op_flags(Op::kNoOperation);
@@ -322,7 +322,7 @@ TEST_F(Strangers, who_finds_no_channel_is_not_forgotten_for_others) {
   EXPECT_EQ(b.count(Counter::kRcProven), 1U);
 }
 
-// Its answer may be on its way while its request comes again, and there is place by then.
+// Its answer may be in flight while its request is repeated and a place has become free.
 // protocol: 5.4, 5.36
 TEST_F(Strangers, a_repeated_request_gets_the_answer_that_was_given_before) {
   listen();
@@ -331,7 +331,7 @@ TEST_F(Strangers, a_repeated_request_gets_the_answer_that_was_given_before) {
   now += 20 * kMillisecond;
   for (const auto id : accepted_) ASSERT_EQ(b.node.close(id, true, now), 0);
   while (take(b)) continue;
-  now += 2 * kSecond;  // in which the Key would be another
+  now += 2 * kSecond;  // a new request would get another Key
   const auto again = ask_under_pressure(mac(77), rc());
   EXPECT_EQ(again.answer.s_port, first.answer.s_port);
   EXPECT_EQ(again.answer.offset, first.answer.offset);
@@ -400,7 +400,7 @@ TEST_F(Strangers, who_is_there_is_proven_by_being_asked_and_who_is_not_goes) {
   while (take(b)) continue;
   now += 20 * kMillisecond;
   seen.clear();
-  inject(b, spoofed(50), rc());  // finds no place: all are asked
+  inject(b, spoofed(50), rc());  // finds no place, so all are asked
   settle();
   now += 20 * kMillisecond;
   inject(b, spoofed(51), rc());
@@ -419,12 +419,12 @@ TEST_F(Strangers, the_channel_of_a_silent_one_is_for_one_that_answers) {
   inject(b, mac(77), rc());
   EXPECT_EQ(b.count(Counter::kBacklogFull), 1U);
   now += 10 * kMillisecond;
-  inject(b, mac(77), rc());  // those who are silent are asked
+  inject(b, mac(77), rc());  // the silent ones are asked
   auto said = answers();
   ASSERT_EQ(said.size(), 2U);
   EXPECT_EQ(said[0].op(), Op::kRequestState);
   now += 20 * kMillisecond;
-  inject(b, mac(77), rc());  // and one of them goes
+  inject(b, mac(77), rc());  // and one of them is ended
   EXPECT_EQ(b.count(Counter::kUnprovenEnded), 1U);
   serve();
   said = answers();
@@ -485,7 +485,7 @@ TEST_F(Strangers, their_answers_displace_neither_users_nor_those_to_peers) {
   EXPECT_EQ(all, 3'200U);
   EXPECT_GE(users * 100, all * 80);
   EXPECT_GT(b.count(Counter::kAnswersFull), 0U);
-  // An RS of the peer's is answered all the same.
+  // An RS of the peer is answered nevertheless.
   VcInfo info{};
   ASSERT_EQ(b.node.vc_info(cb.id, info), 0);
   wire::Header rs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of a Virtual Connection's states, against itself and against docs/protocol.md.
+// The table of a Virtual Connection's states is consistent and agrees with docs/protocol.md.
 #include "stp/node/connection/vc_state.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,8 @@ const std::map<VcState, std::string> kStates{
     {VcState::kFailed, "FAILED"},
     {kVcGone, "GONE"},
 };
-// The columns of the page's table. How a connection begins, and that a user accepts, has none.
+// The columns of the page's table. The beginning of a connection and a user's decision have no
+// column.
 const std::map<VcEvent, std::string> kColumns{
     {VcEvent::kAnswer, "CA"},
     {VcEvent::kRefusal, "CA Reject"},
@@ -73,7 +74,7 @@ TEST(VcState, the_page_has_the_same_transitions) {
 }
 
 TEST(VcState, every_state_ends_when_the_user_and_time_want_it) {
-  // From every state a close and then only silence lead to Gone: nothing waits for ever.
+  // From every state, a close followed by silence leads to Gone: nothing waits for ever.
   for (unsigned s = 0; s <= static_cast<unsigned>(VcState::kFailed); ++s) {
     auto state = static_cast<VcState>(s);
     for (int step = 0; step < 4 && state != kVcGone; ++step) {

@@ -32,7 +32,7 @@ TEST(ExpectedAnswers, an_answer_lands_where_its_request_said_and_nowhere_else) {
   ASSERT_EQ(expect(answers, 1), 0);
   EXPECT_TRUE(lands(answers, answer(1)));
   EXPECT_FALSE(lands(answers, answer(2)));
-  EXPECT_FALSE(lands(answers, answer(1), 101));  // one byte more than was asked for
+  EXPECT_FALSE(lands(answers, answer(1), 101));  // one byte more than requested
   auto elsewhere = answer(1);
   elsewhere.offset = 7;
   EXPECT_FALSE(lands(answers, elsewhere));
@@ -48,10 +48,10 @@ TEST(ExpectedAnswers, a_repeated_request_does_not_open_the_landing_of_an_answer_
   ASSERT_EQ(expect(answers, 2), 0);
   answers.forget(kRId, 1);
   EXPECT_EQ(expect(answers, 1), -EALREADY);
-  EXPECT_EQ(expect(answers, 2), 0);  // still on its way
+  EXPECT_EQ(expect(answers, 2), 0);  // still outstanding
   answers.forget(kRId, 2);
   EXPECT_EQ(expect(answers, 2), -EALREADY);
-  // So long ago that nobody remembers: over as well.
+  // So old that it is no longer remembered: it counts as over.
   ASSERT_EQ(expect(answers, 2 + ExpectedAnswers::kMost), 0);
   EXPECT_EQ(expect(answers, 2), -EALREADY);
 }
@@ -62,7 +62,7 @@ TEST(ExpectedAnswers, are_bounded) {
   EXPECT_EQ(expect(answers, ExpectedAnswers::kMost), -ENOBUFS);
   answers.clear();
   EXPECT_TRUE(answers.empty());
-  EXPECT_EQ(expect(answers, 0), 0);  // what was before has been forgotten
+  EXPECT_EQ(expect(answers, 0), 0);  // earlier numbers have been forgotten
 }
 
 }  // namespace

@@ -48,11 +48,11 @@ TEST_F(OpenBlocksTest, those_before_the_latest_that_has_come_are_overtaken) {
 TEST_F(OpenBlocksTest, a_repeat_shows_a_loss_where_the_sending_is_another_one) {
   ASSERT_FALSE(open.arrived(blocks[0], false, 5, 50));
   blocks[0].repeats = 1;
-  EXPECT_FALSE(open.arrived(blocks[0], true, 5, 60));  // the first sending goes on: it was late
+  EXPECT_FALSE(open.arrived(blocks[0], true, 5, 60));  // the first transmission: it was only late
   blocks[0].repeats = 1;
-  EXPECT_TRUE(open.arrived(blocks[0], true, 6, 70));  // another one was needed
+  EXPECT_TRUE(open.arrived(blocks[0], true, 6, 70));  // another transmission: the first had a loss
   EXPECT_EQ(blocks[0].repeats, 0U);
-  blocks[2].repeats = 1;  // nothing of it had come, and nothing had overtaken it
+  blocks[2].repeats = 1;  // nothing of it had arrived, and nothing had overtaken it
   EXPECT_FALSE(open.arrived(blocks[2], false, 7, 80));
 }
 

@@ -19,7 +19,7 @@ TEST(PeerRequests, an_offer_is_fresh_until_a_transfer_of_it_begins) {
   EXPECT_TRUE(requests.offer(1)->fresh);
   requests.begun(1);
   EXPECT_FALSE(requests.offer(1)->fresh);
-  requests.offered(rts(1, 100), true);  // the RTS comes again while the Transfer is under way
+  requests.offered(rts(1, 100), true);  // the RTS is repeated during the Transfer
   EXPECT_FALSE(requests.offer(1)->fresh);
   requests.offered(rts(1, 200), false);  // another Transfer of the same name
   EXPECT_TRUE(requests.offer(1)->fresh);
@@ -38,7 +38,7 @@ TEST(PeerRequests, of_too_many_offers_the_oldest_is_forgotten) {
 TEST(PeerRequests, what_has_ended_has_ended_for_the_name_that_the_end_gave) {
   PeerRequests requests;
   requests.ended(1, 10);
-  requests.ended(2, wire::kNoId);  // the peer did not know our name for it
+  requests.ended(2, wire::kNoId);  // the peer did not know this side's id
   EXPECT_TRUE(requests.has_ended(1, 10));
   EXPECT_FALSE(requests.has_ended(1, 11));
   EXPECT_TRUE(requests.has_ended(2, 11));
@@ -46,7 +46,7 @@ TEST(PeerRequests, what_has_ended_has_ended_for_the_name_that_the_end_gave) {
   requests.forget_ended(1);
   EXPECT_FALSE(requests.has_ended(1, 10));
   for (std::uint32_t i = 0; i < PeerRequests::kMaxEnded; ++i) requests.ended(100 + i, 1);
-  EXPECT_FALSE(requests.has_ended(2, 11));  // so many later ones
+  EXPECT_FALSE(requests.has_ended(2, 11));  // displaced by later ones
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ TEST_F(Placement, stu_numbers_that_do_not_fit_the_tiling) {
   expect_dropped(stu(permission, 0, kStu), Counter::kBadStuNum);
   expect_dropped(stu(permission, 0, 0), Counter::kBadStuNum, 100);  // short, and not the last
   expect_dropped(stu(permission, 0, 0, flag::kLast), Counter::kBadStuNum);  // the Block goes on
-  expect_dropped(stu(permission, 2, 2 * kStu), Counter::kBadStuNum);  // the last without its flag
+  expect_dropped(stu(permission, 2, 2 * kStu), Counter::kBadStuNum);  // the last STU without Last
   expect_dropped(stu(permission, 1, kStu + 8), Counter::kBadStuNum, 8);
 }
 
@@ -150,7 +150,7 @@ TEST_F(Placement, no_request_of_a_user_can_grant_what_is_not_its_own) {
   refused(cts(0, kTargetBufx, 1U << kBufsize));
   refused(cts(0, kTargetBufx, 0, 32));
   refused(cts(0, kTargetBufx, 0, 7));
-  auto longer = cts(0, kTargetBufx, 0, kBlocksize + 1);  // than the RTS said
+  auto longer = cts(0, kTargetBufx, 0, kBlocksize + 1);  // longer than the RTS
   longer.header.s_id = kRId + 1;
   refused(longer);
   refused(control(wire::Op::kRequestDisconnect));

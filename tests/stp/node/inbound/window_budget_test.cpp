@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that keeps track of what is on its way to a user is paid for by its budget (7.19).
+// A user's budget limits the memory that tracks the data in flight to it (7.19).
 #include <map>
 
 #include "stp/node/inbound/inbound_block.h"
@@ -33,7 +33,7 @@ class Windows : public HasBudget, public Writing {
       : Writing(NodeConfig{
             .mac = {}, .max_stu = 13, .vlan = {}, .attach_from = 512, .windows = &budget}) {}
 
-  // One buffer, many times over.
+  // All CTS grant the same buffer.
   SendEntry permission(std::uint32_t id, std::uint32_t b_num = 0) {
     auto e = cts(b_num, kTargetBufx, 0, kBufsize);
     e.header.d_id = id;
@@ -56,7 +56,7 @@ class Windows : public HasBudget, public Writing {
     e.header.s_id = 1'000 + id;
     return e;
   }
-  // B's user asks for that; what A's user sees of it.
+  // Sends a request of B's user. Returns the headers that A's user gets.
   std::vector<wire::Header> say(const SendEntry& entry) {
     put(b, cb, entry);
     settle();
@@ -64,7 +64,7 @@ class Windows : public HasBudget, public Writing {
     while (const auto got = get(ca)) headers.push_back(got->header);
     return headers;
   }
-  // Regions until there is no memory for more. The last one is refused.
+  // Opens regions until there is no memory for more. The last one is refused.
   std::uint32_t fill_with_regions() {
     for (std::uint32_t id = 1; id < 100; ++id) {
       const auto headers = say(region(id));
@@ -102,9 +102,9 @@ TEST_F(Windows, a_cts_without_memory_waits_until_some_comes_back) {
   ASSERT_LT(id, 100U);
   EXPECT_EQ(b.count(Counter::kCtsHeld), 1U);
   EXPECT_EQ(cb.user.refused(), 0U);
-  say(permission(id));  // again: it waits already
+  say(permission(id));  // a repeat of a CTS that already waits
   EXPECT_EQ(b.count(Counter::kCtsHeld), 1U);
-  put(a, ca, data(permission(1).header, kStu));  // arrives: nothing is expected for it any more
+  put(a, ca, data(permission(1).header, kStu));  // completes the Block, which frees its memory
   settle();
   const auto late = get(ca);
   ASSERT_TRUE(late);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of what is bound where: right at its pages' edges, and no larger than what is bound.
+// The table of bound memory: correct at the edges of its pages, and no larger than needed.
 #include "stp/node/memory/bufx_range.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class Range : public ::testing::Test {
   }
 };
 
-// The memory of a table that reaches as far as its highest entry would be 256 MiB.
+// A table with all entries up to the highest one would take 256 MiB.
 TEST_F(Range, one_buffer_at_the_highest_bufx_costs_one_entry) {
   const auto high = kBase + static_cast<std::uint32_t>(BufxRange::kMaxReach) - 1;
   const auto piece = buffers(0, 1);
@@ -45,7 +45,7 @@ TEST_F(Range, one_buffer_at_the_highest_bufx_costs_one_entry) {
   EXPECT_LE(range.footprint(), growth);
   EXPECT_LE(range.footprint(), 256U);
   EXPECT_EQ(bind(high + 1, {piece}, 8), -ENOMEM);
-  // One at the other end: places of pages between, and no entries.
+  // Binds one at the other end: the table has places for the pages between, but no entries.
   const auto more = range.growth(kBase, {&piece, 1});
   const auto before = range.footprint();
   ASSERT_EQ(bind(kBase, {piece}, 8), 0);
@@ -70,7 +70,7 @@ TEST_F(Range, memory_that_fills_pages_is_found_at_each_entry) {
   RegionId region = 0;
   const auto run = range.run(std::uint64_t{first} << kBufsize, piece.size(), region);
   EXPECT_EQ(run.size(), piece.size());
-  // Nothing can be bound over it, wherever it touches.
+  // Nothing that overlaps it can be bound.
   for (const auto at : {first - 1, first + 5, first + kPage, first + 2 * kPage + 4})
     EXPECT_EQ(bind(at, {buffers(0, 2)}, 8), -EBUSY) << at;
   EXPECT_EQ(bind(first - 1, {buffers(0, 3 * kPage)}, 8), -EBUSY);
@@ -107,7 +107,7 @@ TEST_F(Range, what_another_region_has_in_a_page_stays) {
   EXPECT_EQ(range.bound(), 30U);
 }
 
-// The piece that was found last is looked at first: it must be one that is bound.
+// A lookup tries the piece that was found last first. It must still be bound.
 TEST_F(Range, what_was_found_last_is_not_found_once_it_is_unbound) {
   ASSERT_EQ(bind(kBase, {buffers(0, 4)}, 7), 0);
   expect_bound(kBase, buffers(0, 4), 7);

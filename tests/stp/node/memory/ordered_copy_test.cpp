@@ -54,8 +54,8 @@ TEST(OrderedCopy, what_overlaps_is_moved) {
     }
 }
 
-// Two pages, of which the second cannot be written to until somebody tries: then it is seen what of
-// the first has been written.
+// Two pages. The first write to the second page causes a fault; the handler then checks what has
+// been written to the first.
 class WatchedPages {
  public:
   WatchedPages() {
@@ -74,8 +74,8 @@ class WatchedPages {
   WatchedPages(const WatchedPages&) = delete;
   WatchedPages& operator=(const WatchedPages&) = delete;
 
-  // How many bytes of `length` equal ones, copied so that the last `tail` lie behind the border,
-  // were not written yet when the first of these was.
+  // Copies `length` bytes so that the last `tail` lie behind the border. Returns how many of the
+  // others had not been written when the first of the tail was.
   std::size_t missing_at_the_tail(std::size_t length, std::size_t tail) {
     const auto size = static_cast<std::size_t>(border_ - pages_);
     std::memset(pages_, 0, 2 * size);
@@ -107,9 +107,8 @@ TEST(OrderedCopy, nothing_of_the_tail_is_written_before_all_else_is) {
       ASSERT_EQ(pages.missing_at_the_tail(length, tail), 0U) << length << " bytes, tail " << tail;
 }
 
-// One thread copies, the other polls the last byte, then looks at all others, and takes the byte
-// back: it must not come again.
-// protocol: 8.14
+// One thread copies. The other polls the last byte, then checks all others and clears the byte,
+// which must not be written again. protocol: 8.14
 void poll_last_byte(std::size_t length, std::size_t at, unsigned rounds) {
   static Room from, to;
   std::atomic<unsigned> placed{0}, consumed{0};
