@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What the project builds with. A missing package stops the configuration and is named as Debian
-# names it.
+# What the project needs to build. A missing package stops the configuration; the message has its
+# Debian name.
 set(missing "")
 find_package(Threads REQUIRED)
 find_package(PkgConfig QUIET)

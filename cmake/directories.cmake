@@ -5,14 +5,17 @@ if(NOT DEFINED CMAKE_INSTALL_LIBDIR AND CMAKE_LIBRARY_ARCHITECTURE AND EXISTS /e
   set(CMAKE_INSTALL_LIBDIR lib/${CMAKE_LIBRARY_ARCHITECTURE} CACHE PATH "Libraries")
 endif()
 include(GNUInstallDirs)
-# Two components, as two Debian packages: what runs, and "dev", what one builds programs with.
+# Each component becomes a Debian package (package.cmake): "runtime" to run programs, "dev" to build
+# them, and "libfabric" for the provider if it is built.
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME runtime)
 file(RELATIVE_PATH STP_BIN_TO_LIB /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_LIBDIR})
-# Programs find libstp.so wherever both stand. A package for /usr has no need of it and takes it out.
+# Programs find libstp.so by a path relative to their own, wherever both are installed. A package for
+# /usr does not need this path and removes it.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/${STP_BIN_TO_LIB}")
 
-# Installs TEMPLATE, a .in file, as part of COMPONENT (else runtime), with @NAME@ of the CMake variables as they are when it is
-# installed: `cmake --install --prefix` and packages choose their prefix only then.
+# Installs TEMPLATE, a .in file, as part of COMPONENT (default: runtime). @NAME@ is replaced by the
+# value that the CMake variable has at installation, because `cmake --install --prefix` and packages
+# choose their prefix only then.
 function(stp_install_template template destination)
   cmake_parse_arguments(ARG "" "COMPONENT" "" ${ARGN})
   if(NOT ARG_COMPONENT)

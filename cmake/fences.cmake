@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# stp_may_include(FOLDER PLACE...): of the project's own headers the files of FOLDER include those
-# alone that are PLACE, a file, or stand in it, a folder. They are written with quotes and without
-# "..". Else the configuration stops.
+# stp_may_include(FOLDER PLACE...): of the project's own headers, the files of FOLDER may include
+# only those that a PLACE names or contains; a PLACE is a file or a folder. Includes are written
+# with quotes and without "..". A violation stops the configuration.
 function(stp_may_include folder)
   list(TRANSFORM ARGN REPLACE "\\." "[.]" OUTPUT_VARIABLE places)
   list(JOIN places "|" places)
@@ -19,7 +19,8 @@ function(stp_may_include folder)
   endforeach()
 endfunction()
 
-# stp_includes_no(FOLDER REGEX WHY): no file of FOLDER includes a system header whose name matches.
+# stp_includes_no(FOLDER REGEX WHY): no file of FOLDER may include a system header whose name
+# matches REGEX.
 function(stp_includes_no folder regex why)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cpp
                                             ${CMAKE_SOURCE_DIR}/${folder}/*.h)

@@ -22,7 +22,7 @@ for Wireshark, and the library libstp.
 .
 The library is unrelated to State Threads (package libst1).")
 set(CPACK_STRIP_FILES ON)
-# A prefix of its own: the build is most often configured for /usr/local.
+# The package has a prefix of its own; the build itself is usually configured for /usr/local.
 set(CPACK_SET_DESTDIR ON)
 set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/tools/packaging/remove_rpath.cmake)
@@ -31,7 +31,7 @@ set(packaging ${CMAKE_SOURCE_DIR}/tools/packaging)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME stp)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION net)
-# DPDK loads its drivers by name when it starts, where no tool sees that they are needed.
+# DPDK loads its drivers by name when it starts, so no tool finds these dependencies.
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "librte-meta-bus, librte-meta-mempool, librte-meta-net")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
@@ -70,7 +70,7 @@ execute_process(COMMAND gzip -9nc ${packaging}/changelog OUTPUT_FILE ${CMAKE_BIN
 install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${packaging}/lintian-overrides DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
         RENAME stp)
-# What a package must have, beside what a plain installation does.
+# Files that only packages need, beyond those of a plain installation.
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-dev
         RENAME copyright COMPONENT dev EXCLUDE_FROM_ALL)
 install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-dev

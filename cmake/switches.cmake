@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# stp_switch(STP_X DEFAULT TEXT): a choice of the user, ON, OFF or AUTO, in the cache, and what it
-# comes to now in STP_WITH_X: AUTO is DEFAULT. A default in the cache would be that of the first
-# configuration for good, though a package has arrived since or the build type has changed.
+# stp_switch(STP_X DEFAULT TEXT): keeps the user's choice ON, OFF or AUTO in the cache as STP_X, and
+# sets STP_WITH_X to its present value, where AUTO stands for DEFAULT. If the cache held the default
+# itself, the default of the first configuration would stay, even when a package is installed or the
+# build type changes later.
 function(stp_switch name default text)
   set(${name} AUTO CACHE STRING "${text}")
   set_property(CACHE ${name} PROPERTY STRINGS AUTO ON OFF)
