@@ -26,6 +26,7 @@ struct PortInfo {
   unsigned max_stu = 0;         // log2, from the MTU: 2^max_stu + 40 + 64 <= mtu
   bool attaches = false;        // transmit attaches user memory to frames
   std::optional<Ipv4> address;  // an interface's address may change
+  unsigned megabits = 0;        // speed of the line, Mbit/s; 0: not known. May change
   // The shards behind that address, for NodeConfig::shards. nullptr: only this one.
   std::shared_ptr<Shards> shards;
   unsigned shard = 0;

@@ -54,6 +54,10 @@ class Device {
     return spec_.bus == "pci" ? state_ : find_state();
   }
   [[nodiscard]] std::string trouble() const;
+  // The speed of the line in Mbit/s; 0: not known.
+  [[nodiscard]] unsigned megabits() const {
+    return interface() != nullptr ? interface()->facts().megabits : megabits_;
+  }
   // The watch of its kernel interface; nullptr: it has none.
   [[nodiscard]] const InterfaceWatch* interface() const {
     return socket_ ? &socket_->interface() : watch_.get();
@@ -100,6 +104,7 @@ class Device {
   // device_state.cpp
   [[nodiscard]] LinkState state_of_socket() const;
   [[nodiscard]] LinkState find_state() const;
+  [[nodiscard]] unsigned find_speed() const;
   [[nodiscard]] std::string trouble_of_socket() const;
   [[nodiscard]] std::string trouble_of_mtu() const;
   [[nodiscard]] std::string trouble_of_peer() const;
@@ -125,6 +130,7 @@ class Device {
   enum News : unsigned { kLinkChanged = 1, kRemoved = 2, kNeedsReset = 4 };
   std::atomic<unsigned> news_{0};
   LinkState state_ = LinkState::kUnknown;
+  unsigned megabits_ = 0;  // of a NIC
   Time look_at_ = 0, return_at_ = 0;
   std::atomic<bool> started_{false}, gone_{false};
   std::unique_ptr<PciOwner> owner_;  // of a NIC under uio

@@ -70,7 +70,9 @@ void Device::look(Time now) {
     return_at_ = now + kReturn;
     if (come_back()) gone_ = false;
   }
-  if (spec_.bus == "pci") state_ = find_state();
+  if (spec_.bus != "pci") return;
+  state_ = find_state();
+  megabits_ = find_speed();
 }
 
 // The kernel waits for this before it removes the NIC.
@@ -125,6 +127,13 @@ LinkState Device::find_state() const {
       started_ && rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
   if (!up) return LinkState::kNoCarrier;
   return watch_ && watch_->facts().mtu < mtu_ ? LinkState::kMtu : LinkState::kUp;
+}
+
+unsigned Device::find_speed() const {
+  rte_eth_link link{};
+  const bool known = carries_frames(state_) && rte_eth_link_get_nowait(port_, &link) == 0 &&
+                     link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
+  return known ? link.link_speed : 0;
 }
 
 // ---- words

@@ -24,6 +24,7 @@ PortInfo describe(const LinkConfig& config, const Device& device) {
   info.mtu = device.mtu();
   info.max_stu = max_stu_of(device.mtu());
   info.address = device.spec().address;
+  info.megabits = device.megabits();
   return info;
 }
 
@@ -38,6 +39,7 @@ struct Uplink {
     LinkState state = LinkState::kUnknown;
     std::string trouble;
     std::optional<Ipv4> address;
+    unsigned megabits = 0;
   };
   void tell(News news) {
     const std::lock_guard lock(mutex_);
@@ -84,6 +86,7 @@ class ShardPort final : public SoftPort {
     look_at_ = now + kLookAtLink;
     news_ = uplink_->news();
     info_.address = news_.address;
+    info_.megabits = news_.megabits;
   }
 
   const std::shared_ptr<Uplink> uplink_;
@@ -175,7 +178,7 @@ class EthdevPort final : public LinkPort {
  private:
   void tell_others() {
     if (!seat_) return;
-    Uplink::News news{state(), {}, info_.address};
+    Uplink::News news{state(), {}, info_.address, info_.megabits};
     if (news.state != LinkState::kUp) news.trouble = trouble();
     uplink_->tell(std::move(news));
   }
@@ -186,6 +189,7 @@ class EthdevPort final : public LinkPort {
     const auto address = follows_address_ ? device_->interface()->facts().address : info_.address;
     if ((up_ && !was_up) || address != info_.address) arp_.begin(address, now);
     info_.address = address;
+    info_.megabits = device_->megabits();
     if (up_) arp_.tend(now);
     tell_others();
   }

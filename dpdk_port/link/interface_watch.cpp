@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/link/interface_watch.h"
 
+#include <linux/ethtool.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
@@ -109,7 +111,21 @@ bool InterfaceWatch::ask() {
     std::memcpy(&address, &answer.ifr_addr, sizeof address);
     now.address = Ipv4{ntohl(address.sin_addr.s_addr)};
   }
+  // The kernel takes a lock to answer this. A line does not change its speed while it runs.
+  const bool runs_on = facts_.running && facts_.index == now.index;
+  if (now.running) now.megabits = runs_on ? facts_.megabits : ask_speed();
   return std::exchange(facts_, now) != now;
+}
+
+unsigned InterfaceWatch::ask_speed() const {
+  ethtool_cmd answer{};
+  answer.cmd = ETHTOOL_GSET;
+  ifreq question{};
+  name_.copy(question.ifr_name, sizeof question.ifr_name - 1);
+  question.ifr_data = reinterpret_cast<char*>(&answer);
+  if (::ioctl(asking_, SIOCETHTOOL, &question) != 0) return 0;
+  const unsigned speed = ethtool_cmd_speed(&answer);
+  return speed == static_cast<unsigned>(SPEED_UNKNOWN) ? 0 : speed;
 }
 
 LinkState InterfaceWatch::state() const {

@@ -18,6 +18,7 @@ class InterfaceWatch {
     int index = 0;  // 0: no such interface
     bool up = false, running = false;
     unsigned mtu = 0;
+    unsigned megabits = 0;  // speed, Mbit/s; 0: not known
     MacAddr mac;
     std::optional<Ipv4> address;  // its first IPv4 address
     friend bool operator==(const Facts&, const Facts&) = default;
@@ -41,6 +42,7 @@ class InterfaceWatch {
 
  private:
   bool told();
+  [[nodiscard]] unsigned ask_speed() const;
   [[nodiscard]] bool concerns_us(const void* messages, std::size_t size) const;
 
   const std::string name_;

@@ -73,7 +73,10 @@ class Backend {
   // From the service's reply to kHello.
   [[nodiscard]] ClientPage& page() const { return *reinterpret_cast<ClientPage*>(page_->data()); }
   [[nodiscard]] MacAddr mac() const { return mac_; }
-  [[nodiscard]] std::uint32_t ipv4() const { return ipv4_; }
+  // The link's present address, in host order; 0: it has none.
+  [[nodiscard]] std::uint32_t ipv4() const {
+    return page().link_ipv4.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] std::uint32_t max_stu() const { return max_stu_; }
   [[nodiscard]] std::uint32_t mtu() const { return mtu_; }
 
@@ -87,7 +90,6 @@ class Backend {
   void welcome(const Reply& hello, std::shared_ptr<SharedMemory> page) {
     page_ = std::move(page);
     mac_ = MacAddr::from_u64(hello.mac);
-    ipv4_ = hello.ipv4;
     max_stu_ = hello.max_stu;
     mtu_ = hello.mtu;
   }
@@ -95,7 +97,6 @@ class Backend {
  private:
   std::shared_ptr<SharedMemory> page_;
   MacAddr mac_;
-  std::uint32_t ipv4_ = 0;     // host order; 0: the link has none
   std::uint32_t max_stu_ = 0;  // exponent of the longest STU on this link
   std::uint32_t mtu_ = 0;      // bytes after the Ethernet header
 };

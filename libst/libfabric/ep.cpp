@@ -78,7 +78,6 @@ Ep::Ep(Domain& domain, const fi_info& info, void* context)
       tx_size_(info.tx_attr != nullptr && info.tx_attr->size != 0 ? info.tx_attr->size : kTxSize) {
   if (info.rx_attr != nullptr && info.rx_attr->size != 0) own_.most = info.rx_attr->size;
   if (!read_address(info.src_addr, info.src_addrlen, name_)) name_ = make_address(0, 0);
-  name_.sin_addr.s_addr = htonl(link_.ipv4());
   if (!read_address(info.dest_addr, info.dest_addrlen, peer_)) peer_ = make_address(0, 0);
   domain_.use();
 }

@@ -65,7 +65,7 @@ int Ep::set_name(const void* address, std::size_t length) {
 int Ep::get_name(bool peer, void* address, std::size_t* length) {
   std::lock_guard const lock(link_.mutex());
   if (peer && state_ != State::kUp) return -FI_ENOTCONN;
-  return tell_address(peer ? peer_ : name_, address, length);
+  return tell_address(peer ? peer_ : link_.at_present(name_), address, length);
 }
 
 // What a connection needs, before there is one.
@@ -104,7 +104,7 @@ int Ep::connect(const void* address, const void* data, std::size_t length) {
   link_.dial({.ep = this,
               .connection = connection_,
               .peer = peer_name(peer_),
-              .data = pack_request(name_, data, length)});
+              .data = pack_request(link_.at_present(name_), data, length)});
   return 0;
 }
 

@@ -53,12 +53,20 @@ int Link::open(const std::string& text) {
   attr.size = sizeof attr;
   attr.link = text.c_str();
   if (const auto error = stm_domain_open(&attr, &domain_); error != 0) return error;
-  stm_domain_info_t info{};
-  info.size = sizeof info;
-  if (const auto error = stm_domain_query(domain_, &info); error != 0) return error;
-  ipv4_ = info.ipv4 != 0 ? info.ipv4 : INADDR_LOOPBACK;
   slots_.set_domain(domain_);
   return stm_queue_create(domain_, kQueueCapacity, &queue_);
+}
+
+std::uint32_t Link::ipv4() const {
+  stm_domain_info_t info{};
+  info.size = sizeof info;
+  const auto known = stm_domain_query(domain_, &info) == 0 && info.ipv4 != 0;
+  return known ? info.ipv4 : INADDR_LOOPBACK;
+}
+
+sockaddr_in Link::at_present(sockaddr_in name) const {
+  name.sin_addr.s_addr = htonl(ipv4());
+  return name;
 }
 
 int Link::take() {

@@ -4,6 +4,8 @@
 // objects of a fabric share.
 #pragma once
 
+#include <netinet/in.h>
+
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -54,7 +56,10 @@ class Link {
   [[nodiscard]] std::mutex& mutex() { return mutex_; }
   [[nodiscard]] stm_domain_t domain() const { return domain_; }
   [[nodiscard]] stm_queue_t queue() const { return queue_; }
-  [[nodiscard]] std::uint32_t ipv4() const { return ipv4_; }
+  // Its present address; of one without an address 127.0.0.1.
+  [[nodiscard]] std::uint32_t ipv4() const;
+  // `name`, an address of this side, with the link's present address.
+  [[nodiscard]] sockaddr_in at_present(sockaddr_in name) const;
 
   // Takes a bounded number of events and dispatches them.
   void progress();
@@ -86,7 +91,6 @@ class Link {
   std::mutex mutex_;
   stm_domain_t domain_ = nullptr;
   stm_queue_t queue_ = nullptr;
-  std::uint32_t ipv4_ = 0;
   int lost_ = 0;
   unsigned empty_turns_ = 0;
   Clock::time_point look_at_{};  // when to check next for the loss of the link

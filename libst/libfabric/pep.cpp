@@ -110,7 +110,6 @@ Pep::Pep(Fabric& fabric, const fi_info& info, void* context)
       info_(fi_dupinfo(&info)) {
   if (!info_) throw std::bad_alloc();
   if (!read_address(info.src_addr, info.src_addrlen, name_)) name_ = make_address(0, 0);
-  name_.sin_addr.s_addr = htonl(link_.ipv4());
   fabric_.use();
 }
 
@@ -128,7 +127,7 @@ Pep* Pep::of(fid_t handle) {
 int Pep::lend_name(const Link& link, sockaddr_in& out) const {
   if (&link != &link_) return -FI_EINVAL;
   if (listener_ != nullptr) return -FI_EOPBADSTATE;
-  out = name_;
+  out = link_.at_present(name_);
   return 0;
 }
 
@@ -201,7 +200,7 @@ void Pep::requested(stm_connection_t connection) {
   request->connection = connection;
   request->peer = *peer;
   auto* const handle = static_cast<fid_t>(request.get());
-  auto* const info = info_of_request(*info_, name_, *peer, handle);
+  auto* const info = info_of_request(*info_, link_.at_present(name_), *peer, handle);
   undecided_.emplace(handle, std::move(request));
   eq_->tell(FI_CONNREQ, &fid, info, data);
 }
@@ -229,7 +228,7 @@ int Pep::set_name(const void* address, std::size_t length) {
 
 int Pep::get_name(void* address, std::size_t* length) {
   std::lock_guard const lock(link_.mutex());
-  return tell_address(name_, address, length);
+  return tell_address(link_.at_present(name_), address, length);
 }
 
 }  // namespace stp::fi

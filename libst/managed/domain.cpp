@@ -211,6 +211,7 @@ void Domain::retire_children() {
 
 void Domain::end_connections() {
   std::lock_guard const guard(mutex_);
+  link_watch_.end();
   listeners_.clear();
   accesses_.clear();
   for (const auto& connection : connections_) {

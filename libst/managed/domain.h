@@ -22,6 +22,7 @@
 #include "libst/include/stp/managed.h"
 #include "libst/managed/agenda.h"
 #include "libst/managed/bufx_space.h"
+#include "libst/managed/link_watch.h"
 #include "libst/managed/mapping_gate.h"
 #include "libst/managed/memory.h"
 #include "libst/managed/staging.h"
@@ -72,6 +73,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // ---- under its mutex ----
   [[nodiscard]] BufxSpace& bufx_space() { return bufx_space_; }
   [[nodiscard]] StagingArea& staging() { return staging_; }
+  [[nodiscard]] LinkWatch& link_watch() { return link_watch_; }
   // Handles of the objects on this domain.
   void adopt(Handle child, client::Kind kind) { children_[child] = kind; }
   void forget(Handle child);
@@ -176,6 +178,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   const MappingGateMember gate_{mutex_};
   BufxSpace bufx_space_;
   StagingArea staging_;
+  LinkWatch link_watch_;
   std::map<Handle, client::Kind> children_;
   std::vector<std::shared_ptr<Connection>> connections_;  // with a channel
   std::vector<std::shared_ptr<Listener>> listeners_;

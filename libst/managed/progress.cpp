@@ -35,7 +35,8 @@ class Domain::Visit {
 int Domain::drain(Queue& queue, stm_event_t* events, int max) {
   const auto count = queue.take(events, max);
   in_bulk_ = count > 1;
-  if (places_freed_ && (agenda_.has_parked() || look_for_connections_)) progress();
+  if (places_freed_ && (agenda_.has_parked() || look_for_connections_ || link_watch_.is_behind()))
+    progress();
   return count;
 }
 

@@ -101,6 +101,7 @@ struct ClientPage {
   std::atomic<std::uint32_t> accepts;             // incremented when a listener has a connection
   std::atomic<std::uint32_t> link_state;          // port::LinkState, written by the service
   std::atomic<std::uint32_t> link_changes;        // how often link_state has changed
+  std::atomic<std::uint32_t> link_ipv4;           // the link's present address, host order; 0: none
   alignas(64) Doorbells news;  // rung by the service: gathered channels that have news
 };
 inline constexpr std::uint32_t kClientPageMagic = 0x53545047;  // "STPG"

@@ -10,7 +10,7 @@
 
 namespace stp::service {
 
-inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::uint32_t kMaxBudgets = 16;  // as many as Resource has, and some spare
 inline constexpr char kSocketDirectory[] = "/run/stpd/";
@@ -41,7 +41,8 @@ enum class RequestKind : std::uint32_t {
   kStats,      // -> next counter name and value from `index` on; -ENOENT: no more
   kUnlisten,   // endpoint: disconnects the connections waiting to be accepted
   kTrouble,    // -> what troubles the link, as much as fits, from character `index` on; "": no more
-  kLinkState,  // -> state (port::LinkState), value: how often it has changed, mtu, ipv4
+  kLinkState,  // -> state (port::LinkState), value: how often it has changed, age, mtu, megabits,
+               // ipv4
   // Requests of stpctl (admin.h tells who sees what). Lists are read by cursor, starting at 0. An
   // answer without an id shows nothing and only gives the next cursor. -ENOENT: end of the list.
   kAdminLink = 0x100,  // -> the link, its state (port::LinkState), totals
@@ -149,8 +150,8 @@ struct Reply {
   std::uint32_t mx;
   std::uint32_t channel;       // bell number of vc
   std::uint64_t channel_size;  // bytes to map
-  // kHello
-  std::uint32_t max_stu, mtu, ipv4, reserved;
+  // kHello, kLinkState
+  std::uint32_t max_stu, mtu, ipv4, megabits;
   // kVcInfo
   std::uint32_t state, error;
   std::uint32_t local_port, remote_port, local_key, remote_key;
@@ -162,7 +163,8 @@ struct Reply {
   // its total, and the remedy.
   char text[128];
   std::uint64_t value;
-  AdminEntry admin;  // kAdmin*, kTrace*
+  std::uint64_t age;  // kLinkState: ns since the link came into its state
+  AdminEntry admin;   // kAdmin*, kTrace*
 };
 
 }  // namespace stp::service

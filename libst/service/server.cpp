@@ -32,7 +32,7 @@ constexpr int kHeartbeatMs = 1'000;
 bool makes_sense(const Request& request, std::size_t fd_count) {
   if (request.version != kProtocolVersion) return fd_count == 0;
   if (fd_count > kMaxFds) return false;
-  const auto known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kTrouble;
+  const auto known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kLinkState;
   if (!known && !is_admin(request.kind)) return false;
   if (request.reserved != 0) return false;
   if (request.kind == RequestKind::kTraceStart) return fd_count == 1 && request.segment_count == 0;

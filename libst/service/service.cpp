@@ -46,10 +46,12 @@ Service::Impl::Impl(std::unique_ptr<port::Port> link, std::optional<std::uint64_
       expelled_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       port(std::move(link)),
       link_state(port->state()),
+      link_address(port->info().address),
       node(node_config(port->info(), granted, windows), port::system_random()) {
   if (!bell || !bells || !expelled_fd || watch_bell(EPOLL_CTL_ADD, bell.get(), 0, true) != 0)
     throw std::system_error(errno, std::generic_category(), "eventfd");
   port->set_bell(bell.get());
+  link_state_since = clock.now();
   if (link_state != port::LinkState::kUp) note_link_change();
 }
 

@@ -85,7 +85,7 @@ struct Service::Impl {
   int answer(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int hello(const Client& client, Attachments& attachments, Reply& reply);
   int resolve(Client& client, const Request& request, Reply& reply);
-  int query_link(Reply& reply) const;
+  int query_link(Reply& reply);
   int stats(const Request& request, Reply& reply) const;
   int trouble(const Request& request, Reply& reply) const;
   std::vector<port::PortCounter> other_counters() const;
@@ -206,6 +206,8 @@ struct Service::Impl {
   std::unique_ptr<port::Port> port;
   port::LinkState link_state;      // at the last look
   std::uint32_t link_changes = 0;  // since the link was opened
+  Time link_state_since = 0;
+  std::optional<port::Ipv4> link_address;  // at the last look
   Time look_at_link_at = 0;
   std::deque<LinkChange> noted_changes;
   std::uint64_t unnoted_changes = 0;

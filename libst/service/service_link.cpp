@@ -15,10 +15,15 @@ constexpr std::size_t kKept = 8;
 void Service::Impl::look_at_link(Time now) {
   look_at_link_at = now + kInterval;
   const auto state = port->state();
-  if (state == link_state) return;
-  link_state = state;
-  ++link_changes;
-  note_link_change();
+  const auto address = port->info().address;
+  if (state == link_state && address == link_address) return;
+  link_address = address;
+  if (state != link_state) {
+    link_state = state;
+    link_state_since = now;
+    ++link_changes;
+    note_link_change();
+  }
   for (auto& [id, client] : clients) {
     work::count("clients");
     tell_link_state(client);
@@ -36,15 +41,18 @@ void Service::Impl::note_link_change() {
 
 void Service::Impl::tell_link_state(Client& client) const {
   auto& page = client.page();
+  page.link_ipv4.store(link_address ? link_address->value : 0, std::memory_order_relaxed);
   page.link_state.store(static_cast<std::uint32_t>(link_state), std::memory_order_relaxed);
   page.link_changes.store(link_changes, std::memory_order_release);
 }
 
-int Service::Impl::query_link(Reply& reply) const {
+int Service::Impl::query_link(Reply& reply) {
   const auto& info = port->info();
   reply.state = static_cast<std::uint32_t>(link_state);
   reply.value = link_changes;
+  reply.age = clock.now() - link_state_since;
   reply.mtu = info.mtu;
+  reply.megabits = info.megabits;
   if (info.address) reply.ipv4 = info.address->value;
   return 0;
 }

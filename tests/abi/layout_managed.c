@@ -88,6 +88,30 @@ static void connection_info(void) {
   FIELD(stm_connection_info_t, reserved, 68, 4);
 }
 
+static void link_info(void) {
+  TYPE(stm_link_info_t, 544);
+  FIELD(stm_link_info_t, size, 0, 8);
+  FIELD(stm_link_info_t, state, 8, 4);
+  FIELD(stm_link_info_t, changes, 12, 4);
+  FIELD(stm_link_info_t, age, 16, 8);
+  FIELD(stm_link_info_t, mtu, 24, 4);
+  FIELD(stm_link_info_t, megabits, 28, 4);
+  FIELD(stm_link_info_t, trouble, 32, 512);
+}
+
+static void link_states(void) {
+  VALUE(STM_LINK_UNKNOWN, 0);
+  VALUE(STM_LINK_UP, 1);
+  VALUE(STM_LINK_DOWN, 2);
+  VALUE(STM_LINK_NO_CARRIER, 3);
+  VALUE(STM_LINK_GONE, 4);
+  VALUE(STM_LINK_NO_PEER, 5);
+  VALUE(STM_LINK_TAKEN, 6);
+  VALUE(STM_LINK_MTU, 7);
+  VALUE(STM_LINK_MAC, 8);
+  VALUE(STM_LINK_DUPLICATE, 9);
+}
+
 static void events(void) {
   VALUE(STM_REQUEST, 1);
   VALUE(STM_CONNECTED, 2);
@@ -104,6 +128,7 @@ static void events(void) {
   VALUE(STM_FETCH, 13);
   VALUE(STM_USER, 14);
   VALUE(STM_HIGH, 15);
+  VALUE(STM_LINK, 16);
 }
 
 static void states(void) {
@@ -145,7 +170,9 @@ int main(void) {
   operation();
   connection_attr();
   connection_info();
+  link_info();
   events();
+  link_states();
   states();
   others();
   return failures != 0;

@@ -20,7 +20,7 @@ class TestPort : public port::Port {
     info_.mtu = 9'000;
     info_.max_stu = 13;
     info_.attaches = true;
-    info_.address = port::Ipv4{0x0a090001};
+    set_what_may_change();
   }
 
   // While set, the link behaves as if it still read the frames to send.
@@ -30,6 +30,9 @@ class TestPort : public port::Port {
   // Added to the clock for the Node, so that tests need not wait for seconds.
   Time ahead = 0;
   std::atomic<port::LinkState> link_state = port::LinkState::kUp;
+  // The address and the speed of the link from the next turn on.
+  std::atomic<std::uint32_t> address = 0x0a090001;
+  std::atomic<unsigned> megabits = 0;
   // The station that answers address resolution, or nullopt if there is none.
   std::optional<MacAddr> neighbour;
 
@@ -37,6 +40,7 @@ class TestPort : public port::Port {
 
   unsigned poll(Node& node, Time clock) override {
     const auto now = clock + ahead;
+    set_what_may_change();
     auto arrived = std::move(on_wire_);
     on_wire_.clear();
     disturb(arrived);
@@ -62,6 +66,11 @@ class TestPort : public port::Port {
   virtual void disturb(Frames&) {}
 
  private:
+  void set_what_may_change() {
+    info_.address.reset();
+    if (address != 0) info_.address = port::Ipv4{address};
+    info_.megabits = megabits;
+  }
   unsigned send(Node& node, Time now) {
     unsigned sent = 0;
     head_.resize(node.frame_room());

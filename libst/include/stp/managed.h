@@ -135,7 +135,8 @@ enum stm_event_kind {
   STM_GET,          /* all of it has arrived */
   STM_FETCH,        /* the old value, 8 bytes in host order, has arrived */
   STM_USER,         /* stm_queue_post */
-  STM_HIGH          /* more receives of the pool than stm_set_watermark said: `length` are taken */
+  STM_HIGH,         /* more receives of the pool than stm_set_watermark said: `length` are taken */
+  STM_LINK          /* the link's state, `tag` (stm_link_state): see stm_link_watch */
 };
 
 /* status: 0, or
@@ -151,16 +152,19 @@ enum stm_event_kind {
  *   -ENOBUFS      a message waited for a receive for longer than `receive_wait` of its receiver:
  *                 told to both sides, as the reason of the end
  *   -EPROTO       the peer does not speak the managed layer, or another version of it
+ *   -ENETDOWN     _LINK alone: no frame passes in this state
  * or why the link is gone. */
 typedef struct stm_event {
   uint32_t kind;
   int32_t status;
   uint64_t context; /* of the operation; of the connection (_CONNECTED to _DISCONNECTED,
-                       _READ_REQUEST and _HIGH), the listener (_REQUEST), or as posted (_USER) */
+                       _READ_REQUEST and _HIGH), the listener (_REQUEST), of stm_link_watch
+                       (_LINK), or as posted (_USER) */
   uint64_t length;
   stm_connection_t connection;
-  uint32_t message; /* _SEND, _RECEIVE: number of the message, from 1, in the order of sending */
-  uint32_t tag;     /* _RECEIVE: what the sender gave along */
+  uint32_t message; /* _SEND, _RECEIVE: number of the message, from 1, in the order of sending;
+                       _LINK: `changes` of stm_link_info */
+  uint32_t tag;     /* _RECEIVE: what the sender gave along; _LINK: the state */
   uint32_t request; /* _READ_REQUEST: names it in the answer */
   uint32_t reserved;
 } stm_event_t;
@@ -184,6 +188,41 @@ ST_API int stm_queue_wait(stm_queue_t queue, int threshold, stm_event_t* events,
 ST_API int stm_queue_fd(stm_queue_t queue);
 /* An event of the program's own. -EAGAIN: no place. */
 ST_API int stm_queue_post(stm_queue_t queue, uint64_t context);
+
+/* ---- the link --------------------------------------------------------------------------------
+ * The worst condition that the link knows of. Connections survive each of them that is shorter than
+ * their time-outs; most are over when somebody has done what `trouble` says. Other numbers may
+ * follow. */
+enum stm_link_state {
+  STM_LINK_UNKNOWN = 0,    /* not reported */
+  STM_LINK_UP = 1,         /* frames go both ways */
+  STM_LINK_DOWN = 2,       /* the interface is switched off */
+  STM_LINK_NO_CARRIER = 3, /* no device answers at the other end of the cable */
+  STM_LINK_GONE = 4,       /* the interface, or the NIC, is not there */
+  STM_LINK_NO_PEER = 5,    /* memif: nobody has opened the other side */
+  STM_LINK_TAKEN = 6,      /* the interface is back, but another program owns it */
+  STM_LINK_MTU = 7,        /* short frames pass, the longest do not */
+  STM_LINK_MAC = 8,        /* frames pass, but the interface has another MAC address */
+  STM_LINK_DUPLICATE = 9   /* frames pass, but another station has the IPv4 address */
+};
+typedef struct stm_link_info {
+  size_t size;
+  uint32_t state;    /* enum stm_link_state */
+  uint32_t changes;  /* of the state, since the link was opened */
+  uint64_t age;      /* how long it has been in this state */
+  uint32_t mtu;      /* bytes, as the link was opened */
+  uint32_t megabits; /* speed of the line in 10^6 bits a second; 0: not known */
+  char trouble[512]; /* the cause and the remedy, ended by 0; "": none known */
+} stm_link_info_t;
+/* -ENOTCONN: stpd is gone. It may wait for stpd. */
+ST_API int stm_link_query(stm_domain_t domain, stm_link_info_t* info);
+/* From here on `queue`, one of the domain's, gets STM_LINK: at once with the present state, then
+ * with each change, some 10 ms after it. While the queue has no place changes wait outside of it,
+ * and only the state that is then the present one is told: `message` shows how many were passed
+ * over. `status` is 0 where frames pass, -ENETDOWN where none do, or why the link itself is gone
+ * (-ENOTCONN: stpd has ended), and nothing follows that. A domain has one watch: another one takes
+ * its place, and NULL for `queue` ends it. -EAGAIN: the queue has no place. */
+ST_API int stm_link_watch(stm_domain_t domain, stm_queue_t queue, uint64_t context);
 
 /* ---- connections -----------------------------------------------------------------------------
  * Queues may be one and the same. `pool`: where its messages find their receives, or NULL. */

@@ -41,8 +41,14 @@ enum class DtoStatus : std::uint32_t {
 
 enum class Dto : std::uint8_t { kSend, kRdmaWrite, kRdmaRead, kReceive, kBind };
 
-// Why an asynchronous error: of an EP, of an SRQ, of an EVD.
-enum class AsyncReason : std::uint8_t { kOther, kSoftHighWatermark, kLowWatermark, kOverflow };
+// Why an asynchronous error: of an EP, of an SRQ, of an EVD, of an IA.
+enum class AsyncReason : std::uint8_t {
+  kOther,
+  kSoftHighWatermark,
+  kLowWatermark,
+  kOverflow,
+  kCatastrophic
+};
 
 class Srq;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/udapl/core/ia.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "libst/udapl/core/cr.h"
@@ -27,16 +28,25 @@ int Ia::open_domain(const std::string& link) {
   stm_domain_attr_t attr{};
   attr.size = sizeof attr;
   attr.link = link.empty() ? nullptr : link.c_str();
-  auto error = stm_domain_open(&attr, &domain_);
+  stm_domain_t domain = nullptr;
+  auto error = stm_domain_open(&attr, &domain);
   if (error != 0) return error;
+  domain_ = domain;
   info_.size = sizeof info_;
-  error = stm_domain_query(domain_, &info_);
+  error = stm_domain_query(domain, &info_);
   if (error != 0) return error;
   stm_queue_t queue = nullptr;
-  error = stm_queue_create(domain_, kQueueCapacity, &queue);
+  error = stm_queue_create(domain, kQueueCapacity, &queue);
+  if (error == 0) error = stm_link_watch(domain, queue, 0);
   progress_.set_queue(queue);
-  staging_.set_domain(domain_);
+  staging_.set_domain(domain);
   return error;
+}
+
+stm_domain_info_t Ia::info() const {
+  auto present = info_;
+  stm_domain_query(domain_, &present);
+  return present;
 }
 
 Result Ia::open(const std::string& link, int async_length, std::shared_ptr<Evd>& async,
@@ -85,7 +95,7 @@ void Ia::stop() {
     lock.unlock();
     std::this_thread::yield();
   }
-  stm_domain_close(std::exchange(domain_, nullptr));
+  stm_domain_close(domain_.exchange(nullptr));
   const Lock lock(mutex_);
   connections_.clear();
   listeners_.forget();
@@ -131,10 +141,24 @@ void Ia::on_event(const stm_event_t& event) {
     request(event);
     return;
   }
+  if (event.kind == STM_LINK) {
+    link_event(event);
+    return;
+  }
   const auto found = connections_.find(event.connection);
   if (found == connections_.end()) return;
   const auto ep = found->second;
   ep->on_event(event);
+}
+
+// The interface has no event for a link that is down for a while: an IA survives that.
+void Ia::link_event(const stm_event_t& event) {
+  if (event.status == 0 || event.status == -ENETDOWN) return;
+  Event catastrophic;
+  catastrophic.number = EventNumber::kIaCatastrophic;
+  catastrophic.reason = AsyncReason::kCatastrophic;
+  catastrophic.handle = handle();
+  tell_async(std::move(catastrophic));
 }
 
 void Ia::request(const stm_event_t& event) {

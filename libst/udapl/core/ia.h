@@ -2,6 +2,7 @@
 // An Interface Adapter: a link and all objects on it, under one mutex.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <string>
@@ -31,7 +32,8 @@ class Ia : public Object {
   // get kAbort.
   Result close(bool abrupt);
 
-  [[nodiscard]] const stm_domain_info_t& info() const { return info_; }
+  // Of the link at present; after close() what it was when the link was opened.
+  [[nodiscard]] stm_domain_info_t info() const;
   [[nodiscard]] const std::shared_ptr<Evd>& async_evd() const { return async_; }
 
   // ---- for the objects; all except mutex() under the mutex ----
@@ -75,14 +77,15 @@ class Ia : public Object {
  private:
   int open_domain(const std::string& link);
   void on_event(const stm_event_t& event);
+  void link_event(const stm_event_t& event);
   void request(const stm_event_t& event);
   void run_watcher();
   void stop();
 
   std::mutex mutex_;
   Progress progress_;
-  stm_domain_t domain_ = nullptr;
-  stm_domain_info_t info_{};
+  std::atomic<stm_domain_t> domain_ = nullptr;
+  stm_domain_info_t info_{};  // when the link was opened
   std::shared_ptr<Evd> async_;
   bool own_async_ = false;
   StagingPool staging_;

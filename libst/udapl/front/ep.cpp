@@ -141,12 +141,11 @@ DAT_RETURN query(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* out
   Ep::Param param{};
   if (const auto result = ep->query(param); result != Result::kSuccess) return to_dat(result);
   auto& shell = shell_of(handle);
-  shell.local = shell_of(ep->ia().handle()).local;
   shell.remote = address_of(param.remote_ipv4);
   *out = {};
   out->ia_handle = consumers_ia(ep->ia());
   out->ep_state = to_dat_state(param.state);
-  out->local_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell.local);
+  out->local_ia_address_ptr = local_address(ep->ia());
   out->remote_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell.remote);
   out->local_port_qual = param.local_qual;
   out->remote_port_qual = param.remote_qual;

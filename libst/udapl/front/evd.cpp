@@ -12,6 +12,8 @@ DAT_COUNT reason_of(AsyncReason reason) {
       return DAT_SRQ_LOW_WATERMARK_EVENT;
     case AsyncReason::kOverflow:
       return DAT_EVD_OVERFLOW_ERROR;
+    case AsyncReason::kCatastrophic:
+      return DAT_IA_CATASTROPHIC_ERROR;
     case AsyncReason::kOther:
       break;
   }
@@ -19,9 +21,8 @@ DAT_COUNT reason_of(AsyncReason reason) {
 }
 
 void convert_request(const Event& event, DAT_EVD_HANDLE evd, DAT_CR_ARRIVAL_EVENT_DATA& data) {
-  auto* const ia = find_object(evd)->ia().handle();
   data.sp_handle.psp_handle = event.handle;
-  data.local_ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell_of(ia).local);
+  data.local_ia_address_ptr = local_address(find_object(evd)->ia());
   data.conn_qual = event.conn_qual;
   data.cr_handle = event.cr;
 }

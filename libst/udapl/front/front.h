@@ -25,7 +25,7 @@ namespace stp::udapl::front {
 struct Shell {
   const DAT_PROVIDER* provider = nullptr;
   std::shared_ptr<Object> object;
-  sockaddr_in local{}, remote{};    // whose addresses queries give out
+  sockaddr_in local{}, remote{};    // what queries give out the addresses of: of an IA, of an EP
   DAT_OS_WAIT_PROXY_AGENT agent{};  // of a CNO
 };
 
@@ -126,6 +126,8 @@ void copy_name(char (&to)[kSize], std::string_view from) {
   to[length] = '\0';
 }
 sockaddr_in address_of(std::uint32_t ipv4);
+// The IA's address, which is the present one as of each of these calls.
+DAT_IA_ADDRESS_PTR local_address(const Ia& ia);
 // Whether `size` bytes of private data may be at `data`.
 inline bool is_data(DAT_COUNT size, const void* data) {
   return size == 0 || (size > 0 && data != nullptr);

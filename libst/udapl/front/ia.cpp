@@ -25,7 +25,6 @@ DAT_RETURN open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE* async_h
   if (const auto result = Ia::open(registration->link, qlen, async, ia); result != Result::kSuccess)
     return to_dat(result);
   *ia_handle = add_shell(&registration->provider, ia);
-  shell_of(*ia_handle).local = address_of(ia->info().ipv4);
   if (own) *async_handle = publish(*ia_handle, async);
   return DAT_SUCCESS;
 }
@@ -42,7 +41,7 @@ DAT_RETURN close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags) {
 void fill(const Ia& ia, DAT_IA_ATTR& attr) {
   attr = {};
   copy_name(attr.vendor_name, "stp");
-  attr.ia_address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell_of(ia.handle()).local);
+  attr.ia_address_ptr = local_address(ia);
   attr.max_eps = kMaxEps;
   attr.max_evds = attr.max_lmrs = attr.max_pzs = attr.max_rmrs = attr.max_srqs = kMany;
   attr.max_dto_per_ep = kMaxDtos;
