@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stpctl: shows what stpd does, makes traces of it, and measures round trips.
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <string>
 
 #include "tools/stpctl/dat_conf.h"
 #include "tools/stpctl/devices.h"
+#include "tools/stpctl/failure.h"
 #include "tools/stpctl/options.h"
 #include "tools/stpctl/ping.h"
 #include "tools/stpctl/show.h"
@@ -47,6 +51,9 @@ int main(int argc, char** argv) {
     const auto options = stp::stpctl::parse_options(argc, argv, exit_status);
     if (!options) return exit_status;
     run(*options);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      throw stp::stpctl::Failure(std::string("cannot write to standard output: ") +
+                                 std::strerror(errno));
     return EXIT_SUCCESS;
   } catch (const std::exception& failure) {
     std::fflush(stdout);
