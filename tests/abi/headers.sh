@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: headers.sh ROOT COMPILER...
 # Each public header compiles by itself, without a warning, as C99 with -Wpedantic, as C11 and as C++.
-# It is no system header here, whose warnings compilers keep to themselves.
+# It is not included as a system header, because compilers print no warnings for those.
 set -u
 root=$1
 shift

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: symbols.sh NM LIBRARY LIST [--update]
-# The library exports the calls of LIST under the versions that stand there, and nothing else.
-# A line that is missing breaks programs; a new one belongs into LIST: --update.
+# The library exports the calls of LIST with the versions given there, and nothing else. A missing
+# call breaks programs. --update adds new ones to LIST.
 set -euo pipefail
 list=$3
 

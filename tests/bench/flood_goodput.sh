@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# flood_goodput.sh BUILD [ROUNDS [RATE [SECONDS]]]: what a pair of programs on a veth moves, alone,
-# beside RATE frames a second that only the link has to carry ("other"), and beside as many requests
-# to connect to the listener that the pair uses ("rc"), in turn. Says what it was, and fails where
-# the requests leave less than 80 % of what the same number of other frames leaves.
-# As a test it takes STP_LONG: it measures, and what it measures needs an idle machine.
+# flood_goodput.sh BUILD [ROUNDS [RATE [SECONDS]]]: measures the goodput of a pair of programs on a
+# veth, in turn alone, beside RATE frames a second that only load the link ("other"), and beside as
+# many requests to connect to the pair's listener ("rc"). Prints the figures. Fails if the requests
+# leave less than 80 % of the goodput that the other frames leave.
+# As a test it needs STP_LONG, because its figures need an idle machine.
 . "$(dirname "$0")/../end_to_end/setup.sh"
 rounds=${2-5} rate=${3-100000} seconds=${4-3}
 [ -n "${STP_LONG-}" ] || [ $# -gt 1 ] || skip "it measures for a minute: tools/test --long"
@@ -23,7 +23,7 @@ goodput() {
     fail "$(tail -n 3 "$work/perf.log")"
   jq -r '.gbit_s * 125' "$work/perf.json"
 }
-# beside KIND: the same, with such frames from before to after.
+# beside KIND: goodput while frames of that kind are sent.
 beside() {
   local moved
   start "$work/$1.log" nsenter -t "$side_a" -n "$bin/stp-rc-flood" stp0 "$address" "$rate" \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # idle_answers.sh BUILD veth|memif [PROBES [STPD-OPTION...]]: how soon an idle stpd answers a frame,
-# and what its idling costs. Prints figures, and judges nothing.
+# and how much CPU time it uses while idle. Prints figures and does not judge them.
 . "$(dirname "$0")/../end_to_end/setup.sh"
 make_work_directory
 kind=${2-} probes=${3-1000}

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: bash.sh ROOT BINARIES
-# Bash completes every long option that a program's --help has, subcommands, and values where they
-# are known.
+# Bash completes every long option of a program's --help, subcommands, and the values of options
+# where the possible ones are known.
 set -u
 cd "$1" || exit 1
 PATH=$2:$PATH
 . tools/completion/stp.bash
 wrong=0
 
-# completed LINE: what the Tab key offers behind it.
+# completed LINE: what the Tab key offers at the end of LINE.
 completed() {
   # shellcheck disable=SC2034 # read by what bash calls
   COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: counters.sh ROOT [--print]
-# docs/operations.md has a row for every counter there is, in the words of the code, and none that
-# is not. --print: the rows of the Node's counters, to put them there.
+# docs/operations.md has a row for every counter of the code, with the text of the code, and no other
+# row. --print prints the rows of the Node's counters.
 set -euo pipefail
 cd "$1"
 page=docs/operations.md
@@ -22,7 +22,7 @@ node_rows() {
     }' stp/counter_table.h
 }
 
-# Names that a link, its service, or stpd itself, counts under: {"tx_kept", ...}, {"clients", ...}.
+# Names of the counters of a link, its service and stpd itself: {"tx_kept", ...}, {"clients", ...}.
 other_names() {
   sed -E 's/\{"/\n&/g' dpdk_port/dpdk/ethdev_port.cpp dpdk_port/loop_port.cpp dpdk_port/link_port.h \
     libst/service/service_requests.cpp |

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: first_program.sh ROOT [--update]
-# The program in README.md is the one that tests/libst compiles and runs, and not a long one.
-# --update: puts it there.
+# The program in README.md is the one that tests/libst compiles and runs, and it is short.
+# --update copies it to README.md.
 set -euo pipefail
 cd "$1"
 program=tests/libst/first_program.c
 
-# README.md with the program of the sources between the fences behind its mark.
+# Prints README.md with the program from the sources between the fences that follow its mark.
 readme_as_it_should_be() {
   awk -v mark="<!-- $program -->" -v program="$program" '
     inside && !/^```$/ { next }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: links.sh ROOT
-# Every relative link of the project's pages leads to a file that is there, and every #fragment of
-# one to a heading.
+# Every relative link of the project's pages leads to an existing file, and every #fragment to a
+# heading.
 set -uo pipefail
 cd "$1" || exit 1
 broken=0
 
-# As pages show headings: lower case, punctuation gone, spaces to hyphens.
+# The fragment of a heading: lower case, without punctuation, with hyphens for spaces.
 headings_of() {
   sed -nE 's/^#+ +//p' "$1" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^[:alnum:] _-]//g; s/ /-/g'
 }

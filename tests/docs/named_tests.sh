@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: named_tests.sh ROOT
-# Every test that a page names exists, and it names every test of the files that are about it.
+# Every test that a page names exists, and the page names every test of the files about it.
 set -euo pipefail
 cd "$1"
 
 named() { grep -oE '`[A-Z][A-Za-z0-9]*\.[A-Za-z_0-9]+`' "$1" | tr -d '`' | sort -u; }
-# TEST_P(Suite, Name) -> Suite.Name, also where it stands in two lines.
+# TEST_P(Suite, Name) -> Suite.Name, even if it takes two lines.
 tests_in() {
   find "$@" -name '*.cpp' -exec cat {} + | tr '\n' ' ' |
     grep -oE 'TEST(_[FP])?\([A-Za-z0-9]+, *[A-Za-z_0-9]+\)' |

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: protocol_rules.sh ROOT
-# Rules of docs/protocol.md can be cited: each has a number of its section, a name and a mark, and
-# neither is given twice. Citations in code and tests name rules that exist.
+# Rules of docs/protocol.md can be cited: each has a number in its section, a name and a mark. No
+# number or name is given twice. Citations in code and tests name rules that exist.
 set -euo pipefail
 cd "$1"
 page=docs/protocol.md

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: samples.sh ROOT [BUILD]
-# Every configuration of stpd that a page shows, and the example that is installed (also with all of its
-# comments taken away from settings), passes `stpd --check`.
+# `stpd --check` accepts every configuration of stpd that a page shows, and the installed example, as
+# it is and with all settings uncommented.
 set -uo pipefail
 root=$(realpath "$1") build=$(realpath "${2:-$1/build}")
 work=$(mktemp -d) || exit 1
@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 [ -x "$build/bin/stpd" ] || { echo "no $build/bin/stpd: build it"; exit 1; }
 cd "$root" || exit 1
 
-# A fenced block with a section [link.NAME] in it is one.
+# A fenced block that contains a section [link.NAME] is a configuration.
 for page in README.md docs/*.md docs/man/*.scd; do
   awk -v begin="$work/$(basename "$page")" '
     /^[ \t]*```/ {
@@ -23,7 +23,7 @@ for page in README.md docs/*.md docs/man/*.scd; do
 done
 cp tools/stpd/stpd.conf "$work/stpd.conf"
 sed -E 's/^#([a-z[])/\1/' tools/stpd/stpd.conf >"$work/stpd.conf-whole.conf"
-# The users and groups of a sample may be others than those of this machine.
+# A sample may name users and groups that this machine does not have.
 user=$(id -un) group=$(id -gn)
 sed -E -i "s/^user = [a-z]+/user = $user/; s/group = [a-z]+/group = $group/; s/\"user:[a-z-]+:/\"user:$user:/g
   s/\"group:[a-z-]+:/\"group:$group:/g" "$work"/*.conf

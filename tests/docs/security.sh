@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: security.sh ROOT
 # Every test that docs/security.md names exists: `Suite.Name` as a test case, `folder.name` as a script
-# or program that ctest runs. Each row of a table of promises names one.
+# or program that ctest runs. Each row of a table of promises names a test.
 set -euo pipefail
 cd "$1"
 page=docs/security.md
@@ -12,7 +12,7 @@ cases=$(find tests -name '*.cpp' -exec cat {} + | tr '\n' ' ' |
   grep -oE '(TEST(_[FP])?|INSTANTIATE_[A-Z_]+)\([A-Za-z0-9_]+, *[A-Za-z_0-9]+' |
   sed -E 's/^[A-Z_]+\(([A-Za-z0-9_]+), *([A-Za-z_0-9]+)$/\1.\2/' | sort -u)
 
-# `end_to_end.flood`: tests/end_to_end/flood.sh, or a name that a CMakeLists.txt gives.
+# `end_to_end.flood` is tests/end_to_end/flood.sh, or a name that a CMakeLists.txt defines.
 is_program() {
   [ -f "tests/${1%%.*}/${1#*.}.sh" ] || grep -rqF --include=CMakeLists.txt -- "NAME $1" tests
 }

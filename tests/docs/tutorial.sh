@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: tutorial.sh ROOT [BUILD]
-# Runs all commands of docs/tutorial.md on two hosts: namespaces of network, mounts and /run, joined by a
-# wire. Whatever stands behind a line
+# Runs all commands of docs/tutorial.md on two hosts, which are namespaces with a network, mounts and
+# /run of their own, joined by a wire. The commands after a line
 #   <!-- on: a|b|both[, prints "TEXT" | , fails "TEXT" | , stays until "TEXT"] -->
-# is typed there: it succeeds (and prints TEXT), fails and says TEXT, or goes on in a terminal of its own
-# once it has said TEXT. <!-- Ctrl-C on: a --> ends what was started there last.
-# apt-get, cmake, cpack and scp are stand-ins: packages are what is built already.
+# are run on that host. They have to succeed (and print TEXT), to fail and print TEXT, or to print TEXT
+# and go on running in a terminal of their own. <!-- Ctrl-C on: a --> ends the last of those.
+# apt-get, cmake, cpack and scp are replaced by stand-ins; packages consist of what is built already.
 set -uo pipefail
 root=$(realpath "$1") build=$(realpath "${2:-$1/build}")
 program=tutorial
@@ -23,14 +23,14 @@ mkdir "$work/blocks" "$work/bin" "$work/covered"
 DESTDIR=$work/root cmake --install "$build" --prefix /usr >"$work/installed" 2>&1 ||
   { tail -n 5 "$work/installed" && fail "cmake --install"; }
 
-# What the packages bring appears below /usr of one host. The file systems are read only.
+# The files of the packages appear below /usr of one host only. The file systems are read only.
 install_packages() {
   mount -t overlay -o "lowerdir=$work/root/usr:/usr" overlay /usr
 }
 unshare --mount bash -c "$(declare -f install_packages); work=$work; install_packages" 2>/dev/null ||
   skip "no overlay file system here"
 
-# Stand-ins. A package that is named has to be known to apt, where apt has its lists.
+# Stand-ins. Packages that the page names have to be known to apt, if apt has its lists.
 declare -f install_packages >"$work/install_packages"
 cat >"$work/bin/apt-get" <<'SH'
 #!/usr/bin/env bash
@@ -62,7 +62,7 @@ export WORK=$work
 REAL_CMAKE=$(command -v cmake)
 export REAL_CMAKE
 
-# host VARIABLE NAME: a host whose home is $work/NAME; the pid that holds it.
+# host VARIABLE NAME: makes a host whose home is $work/NAME. VARIABLE gets the pid that keeps it.
 host() {
   mkdir -p "$work/$2"
   start "$work/hosts.log" unshare --mount --net bash -c 'mount -t tmpfs tmpfs /run && touch "$0" && exec sleep 3600' \
@@ -107,7 +107,7 @@ set -- [0-9][0-9].*.*
 [ $# -ge 20 ] || fail "only $# blocks found in $page"
 
 declare -A last
-# type_on NAME HOLDER COMMAND...: as somebody would type it there, in the home of that host.
+# type_on NAME HOLDER COMMAND...: runs COMMAND on that host, in its home.
 type_on() {
   local name=$1 holder=$2
   shift 2
@@ -147,13 +147,13 @@ for file; do
   for name in $hosts; do run "$number" "$name" "$mode" "$file"; done
 done
 
-# What the page promises of all this.
+# Other statements of the page.
 cmp "$work/a/big" "$work/b/arrived/big" || fail "the file is another one"
 wait_for 20 grep -qx 'Hello from A' "$work"/*.b.log || fail "the server has not printed the text"
 operations=$(HOME=$work tshark -X "lua_script:$root/tools/wireshark/stp-st.lua" -r "$work/a/first.pcapng" -Y stp-st \
   -T fields -e stp-st.op 2>/dev/null | tr '\n' ' ')
 [[ $operations =~ RC.*CA.*RTS.*CTS.*DATA.*RD.*DA ]] || fail "the trace shows: $operations"
-# The build needs the packages that tools/lib/build.sh installs, but for those of tests.
+# The page names the packages that tools/lib/build.sh installs, except those for tests.
 needed=$(sed -nE '/^packages=\(/,/\)/p' "$root/tools/lib/build.sh" | sed 's/packages=(//; s/)//')
 for name in $needed; do
   case $name in libgtest-dev | iproute2 | nftables | procps | util-linux) continue ;; esac

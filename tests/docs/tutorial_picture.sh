@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: tutorial_picture.sh ROOT [--update]
-# The picture and the text of a trace in docs/tutorial.md are what tools/wireshark/ladder and tshark make
-# of the capture that the page names. --update: puts them there.
+# The picture and the text of a trace in docs/tutorial.md are the output of tools/wireshark/ladder and
+# tshark for the capture that the page names. --update copies them to the page.
 set -euo pipefail
 cd "$1"
 page=docs/tutorial.md picture=docs/tutorial/trace.svg capture=captures/write.pcapng
@@ -11,13 +11,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LC_ALL=C.UTF-8 TZ=UTC HOME=$work XDG_CONFIG_HOME=$work
 
-# The columns that say most, cut where a page ends.
+# The most important columns, cut to the width of a page.
 tshark -X lua_script:tools/wireshark/stp-st.lua -r "$capture" -T fields \
   -e frame.number -e eth.src -e _ws.col.Protocol -e _ws.col.Info 2>/dev/null |
   awk -F '\t' '{ printf "%2s %s %s %s\n", $1, $2, $3, $4 }' | cut -c 1-108 >"$work/text"
 tools/wireshark/ladder "$capture" >"$work/picture"
 
-# The page with the text between the fences behind its mark.
+# Prints the page with the text between the fences that follow its mark.
 grep -qxF "<!-- tshark: $capture -->" "$page" || { echo "$page has no place for the text"; exit 1; }
 awk -v mark="<!-- tshark: $capture -->" -v text="$work/text" '
   inside && !/^```$/ { next }

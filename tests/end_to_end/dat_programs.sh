@@ -23,7 +23,7 @@ use_side() { # SIDE [NAMESPACE-HOLDER]
   prefix=(env "DAT_OVERRIDE=$work/$1.conf")
   [ $# -lt 2 ] || prefix+=(nsenter -t "$2" -n)
 }
-# What they announce by TCP, besides.
+# The TCP port that the programs use besides.
 tcp_is_open() { "${on_b[@]}" ss -ltnH "sport = :15828" | grep -q .; }
 tcp_is_free() { ! "${on_b[@]}" ss -tanH "sport = :15828" | grep -q .; }
 
@@ -64,7 +64,7 @@ transactions() { # ROUNDS
   dapltest_of transactions -T T -s 10.9.0.2 -D stp0 -i "$1" -t 4 -w 8 client SR 256 1 server SR 256 1
   expect says "$work/transactions.log" "4 threads, 8 EPs"
 }
-# dapltest counts rounds, not time: as many more of them until one run takes a minute.
+# dapltest counts rounds, not time: the rounds are multiplied until one run takes a minute.
 minute_of_transactions() {
   local rounds=1000 seconds=0
   until [ "$seconds" -ge 60 ]; do
@@ -96,8 +96,8 @@ programs() {
   dapltest_of quit -T Q -s 10.9.0.2 -D stp0
   expect wait "$server"
 
-  # All that dapltest has, but for what service points that make EPs are needed for, and handles
-  # that crash the registry.
+  # All tests of dapltest, except those that need service points that make EPs, and those whose
+  # handles crash the registry.
   dapltest_of limits -T L -D stp0 -m 100 limit_ia limit_pz limit_cno limit_evd limit_ep limit_lmr \
     limit_rpost limit_size_lmr limit_psp limit_rsp
   feature hwconn

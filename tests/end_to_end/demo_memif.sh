@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The demo's promise over memif: the file arrives, and the last line says so.
+# The demo over memif: the file arrives, and the last line says so.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 "$tools/demo" --build "$build" --size 64M --link memif | tee "$work/output"

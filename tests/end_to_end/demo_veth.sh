@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The demo's promise over veth: the file arrives, and the last line says so.
+# The demo over veth: the file arrives, and the last line says so.
 . "$(dirname "$0")/setup.sh"
 needs_namespaces
 make_work_directory

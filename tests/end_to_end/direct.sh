@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Without any stpd: both programs drive their own end of the link.
+# Without stpd: each program drives its own end of the link.
 . "$(dirname "$0")/setup.sh"
 needs_namespaces
 make_work_directory

@@ -17,7 +17,7 @@ for text in "Hello over level 0" "and once more"; do
   expect says "$log" "$text"
 done
 
-# What goes wrong is said in words.
+# Error messages.
 ! timeout 20 "$bin/level0_client" localhost:3999 text 2>"$work/said" ||
   fail "nobody listens, and the client is content"
 expect says "$work/said" "st_connect: "

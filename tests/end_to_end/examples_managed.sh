@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The programs of tools/examples above the managed API, as their first lines say they are used.
+# The programs of tools/examples that use the managed API, run as their first lines say.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 start_stpd one - loop

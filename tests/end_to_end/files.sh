@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Several files in one go: empty, one byte, around the size of a Block, with their modes.
+# Several files at once: empty, of one byte, around the size of a Block. Their modes are kept.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 link_kind=memif
@@ -27,7 +27,7 @@ expect send_from a 60 --quiet "$work/in/f7" 10.9.0.2:3000 >"$work/quiet" 2>&1
 expect same "$work/in/f7" "$work/out/f7"
 expect [ ! -s "$work/quiet" ]
 
-# An idle receiver ends well when asked to.
+# An idle receiver ends with status 0 when it gets a signal.
 kill -TERM "$receiver"
 expect wait "$receiver"
 passed

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Somebody on the wire asks for connections under addresses that nobody has, 100,000 times a second, or
-# as often as this machine can take in: an honest sender beside him gets its files across all the same,
-# and stp-replay finds nothing wrong in a trace of it. What it costs the sender: bench.flood_goodput.
+# as often as this machine can receive. The files of an honest sender arrive all the same, and
+# stp-replay finds nothing wrong in a trace. bench.flood_goodput measures what the sender loses.
 # protocol: 5.34
 . "$(dirname "$0")/setup.sh"
 needs_namespaces
@@ -15,21 +15,21 @@ random_file "$work/one" 64K
 random_file "$work/two" 4M
 
 address=$(within "$side_b" ip -o link show stp0 | sed -n 's|.*link/ether \([^ ]*\).*|\1|p')
-# value_of COUNTER: stpd b's.
+# value_of COUNTER: its value in stpd b.
 value_of() {
   "$bin/stpctl" --socket "$work/b.sock" stats >"$work/stats"
   awk -v name="$1" '$1 == name || $2 == name { for (i = 1; i <= NF; ++i) if ($i ~ /^[0-9]+$/) print $i }' \
     "$work/stats" | head -n 1
 }
-# takes_in RATE: of so many a second for a second, stpd misses less than one in twenty.
+# takes_in RATE: whether stpd misses less than one in twenty of that many frames a second.
 takes_in() {
   local missed
   missed=$(value_of link_rx_missed)
   within "$side_a" "$bin/stp-rc-flood" stp0 "$address" "$1" 1 rc >>"$work/tried.log" || fail "no flood"
   [ "$(($(value_of link_rx_missed) + 0 - ${missed:-0}))" -lt "$(($1 / 20))" ]
 }
-# What a machine is too slow to take in gets lost, the honest sender's frames among it: that says
-# nothing about the protocol. Under ThreadSanitizer stpd is some ten times slower.
+# A machine that is too slow loses frames, also those of the honest sender. That says nothing about
+# the protocol. Under ThreadSanitizer stpd is about ten times slower.
 rates=(100000 30000 10000 5000)
 if ldd "$bin/stpd" | grep -q libtsan; then rates=(5000); fi
 begun=$SECONDS
@@ -53,12 +53,12 @@ wait "$trace"
 
 # more_than NUMBER COUNTER
 more_than() { [ "$(($(value_of "$2") + 0))" -gt "$1" ]; }
-# At 5,000 a second this takes a while longer than three files do.
+# At 5,000 a second this takes longer than the three files.
 expect wait_for 60 more_than 5000 rc_first
 expect more_than 0 rc_proven
 stop "$flood"
-# No more was sent than came, but for 3,200 in a second (5.39).
+# No more frames were sent than received, except for 3,200 a second (5.39).
 expect [ "$(value_of tx_frames)" -lt "$(($(value_of rx_frames) + 3200 * (SECONDS - begun + 1)))" ]
-# What was seen breaks no rule, whatever of the trace found no room.
+# The trace breaks no rule, even if some frames found no room in it.
 expect "$bin/stp-replay" check "$work/flood.pcapng" >"$work/check.log"
 passed

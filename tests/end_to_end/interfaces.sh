@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Interfaces in an operator's day: many daemons that start at once, one that goes down, is removed
-# and comes back, and an MTU that does not fit the other end's.
+# Changes of interfaces: many daemons start at once; an interface goes down, is removed and comes
+# back; the MTU of one end does not fit that of the other.
 . "$(dirname "$0")/setup.sh"
 needs_namespaces
 make_work_directory
@@ -10,8 +10,8 @@ links() { "$bin/stpctl" --socket "$work/$1.sock" links; }
 pings() { "$bin/stpctl" --socket "$work/a.sock" ping 10.9.0.2:2999 --count 1 >"$work/ping" 2>&1; }
 ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 
-# costs_nothing PID: less than 3% of a core, over one of ten seconds: who wakes up for a link that is
-# down does so in each of them.
+# costs_nothing PID: in one of ten seconds, the daemon uses less than 3 % of a core. If it woke up for
+# a link that is down, it would use more in each of them.
 costs_nothing() {
   local before
   for _ in {1..10}; do
@@ -48,7 +48,7 @@ start_pair_in "$side_a" "$side_b"
 start "$work/pings.log" "$bin/stpctl" --socket "$work/b.sock" ping --serve :2999
 wait_for 30 pings || fail "no answer to a ping"
 
-# Down, and removed: no cost, one line in the log; back by itself.
+# Down, and removed: no CPU time, one line in the log. The link works again without help.
 within "$side_a" ip link set stp0 down
 wait_for 20 troubled a "ip link set stp0 up" || fail "stpctl links does not tell that it is down"
 expect gauge a 'stp_link_state{.*state="down"} 1$'
@@ -67,7 +67,7 @@ for state in 'is down: ' 'is gone: '; do
   expect [ "$(grep -c "link iface:stp0 $state" "$work/a.log")" -eq 1 ]
 done
 
-# An address that is given later, and an MTU that is lowered before anybody sends.
+# The address is assigned later, and the MTU is lowered before anybody sends.
 within "$side_a" ip address flush dev stp0
 within "$side_a" ip address add 10.9.0.7/24 dev stp0
 wait_for 20 gauge a 'stp_link_info{.*address="10.9.0.7"' || fail "the new address is not seen"
@@ -79,7 +79,8 @@ wait_for 10 told a "is mtu mismatch: " || fail "the log tells of no MTU"
 within "$side_a" ip link set stp0 mtu 9000
 wait_for 20 untroubled a || fail "the trouble is not over"
 
-# The other end takes 1500 bytes: a file waits, short frames go on, and so does the file when it may.
+# The other end receives frames of 1500 bytes at most. A file waits, short frames pass, and the file
+# goes on once the other end accepts longer frames.
 random_file "$work/file" 4M
 start_receiver receiver b "$work/out" 3000
 await_receiver receiver

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Either side stopped or killed half way: the other says so, and goes on where it broke.
+# Either side is stopped or killed half way. The other one says so, no partial file appears under its
+# final name, and a receiver that stays serves the next sender.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 link_kind=memif
 start_pair
-# Sparse, and as large as the disk allows: it never arrives whole before it is interrupted.
+# A sparse file as large as the disk allows, so that it never arrives whole before the interruption.
 truncate -s "$(df --output=avail -B1M "$work" | awk 'END { print int($1 / 2) }')M" "$work/long"
 
 out=$work/out
 has_partial_file() { [ -n "$(find "$out" -name '.stp-recv.*' -size +1M)" ]; }
 
-# begin: a transfer under way; pids in $receiver and $sender.
+# begin: starts a transfer and waits until it is under way; pids in $receiver and $sender.
 begin() {
   rm -f "$out"/.stp-recv.*
   start_receiver "receiver$1" b "$out" "$1"
@@ -30,7 +31,7 @@ expect [ $? -eq 1 ]
 expect [ ! -e "$out/long" ]
 wait "$sender"
 expect [ $? -eq 1 ]
-# Its last word, unless the sender met the closed connection first.
+# The receiver's last message, unless the sender found the connection closed first.
 expect grep -qE "long: the (receiver was stopped|other side closed the connection)" \
   "$work/sender3001.log"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Clients are killed half way, 50 times, while another pair goes on transferring through the same
-# two stpd's without an error. Afterwards the daemons have nothing left of them.
+# Clients are killed half way, 50 times. Meanwhile another pair transfers files through the same two
+# stpds without an error. Afterwards the daemons keep nothing of the killed clients.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 link_kind=memif
@@ -14,7 +14,7 @@ await_receiver steady
 random_file "$work/file" 4M
 truncate -s 8G "$work/long"
 
-# Sends the same file over and over until told to end; any error ends it with one.
+# Sends the same file over and over until it is told to end. Any error ends it with that status.
 steady_pair() {
   local rounds=0
   while [ ! -e "$work/enough" ]; do
@@ -30,7 +30,7 @@ start "$work/steady-sender.log" bash -c steady_pair
 steady=$!
 sleep 1
 
-# Memory of clients in both daemons, and their open files.
+# The clients' memory that both daemons map, and the daemons' open files.
 holdings() {
   cat "/proc/$stpd_a/maps" "/proc/$stpd_b/maps" | grep -c memfd:
 }
@@ -68,7 +68,7 @@ as_before() { [ "$(holdings)" -le "$holdings_before" ] && [ "$(open_files)" -le 
 expect wait_for 10 as_before
 stop "$stpd_a"
 stop "$stpd_b"
-# Every connection that was opened has come to an end.
+# Every connection that was opened has ended.
 count() { sed -n "s/^stpd:   $2 //p" "$work/$1.log" | grep . || echo 0; }
 for side in a b; do
   expect [ "$(count $side vc_opened)" -eq $(($(count $side vc_closed) + $(count $side vc_failed))) ]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A memif client that comes before its server says what is missing, and goes on when the server comes.
+# A memif client that starts before its server says what is missing, and goes on when the server has
+# started.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 
@@ -16,7 +17,7 @@ wait_for 20 troubled || fail "stpctl links does not name the socket that is miss
 told() { grep -qF "no memif server has opened" "$work/a.log"; }
 wait_for 20 told || fail "the log does not name it"
 sleep 1
-# One word about it in the log, however often the client looks.
+# One line in the log, however often the client tries.
 expect [ "$(grep -cF "no memif server has opened" "$work/a.log")" -eq 1 ]
 expect [ "$(wc -l <"$work/a.log")" -le 8 ]
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: peer_to_peer.sh BUILD-DIRECTORY
-# tools/examples/peer_to_peer on two ends: through one daemon, through two that ARP joins, and with a
-# Node of its own in each program, one end knowing the other by the option arp=.
+# tools/examples/peer_to_peer on two ends: through one daemon; through two that find each other by
+# ARP; and with a Node in each program, where one end knows the other by the option arp=.
 . "$(dirname "$0")/setup.sh"
 
-# exchange NAME LINK-A HOST-OF-B LINK-B HOST-OF-A [SOCKET]: each hears the other. SOCKET: has to be
-# there before B can begin.
+# exchange NAME LINK-A HOST-OF-B LINK-B HOST-OF-A [SOCKET]: each end receives the other's messages.
+# B starts when SOCKET exists.
 exchange() {
   local there=$work/$1.there back=$work/$1.back a b
   mkfifo "$there" "$back"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: polled_memory.sh BUILD-DIRECTORY
-# Two programs that learn from their memory alone what the other has put there: over memif, and over
-# a bridge that loses and doubles frames, each with a link of its own and through stpd.
+# Two programs that poll their memory for what the other puts there: over memif, and over a bridge
+# that loses and duplicates frames; each program with a link of its own, and through stpd.
 . "$(dirname "$0")/setup.sh"
 [ -x "$bin/polled_writes" ] || skip "polled_writes was not built"
 make_work_directory
 
-# run NAME HOST: the watcher is on b, the writer on a.
+# run NAME HOST: the program that polls is on b, the one that writes on a.
 on_a=() on_b=()
 run() {
   local watcher

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Whatever cannot be done is said with its reason, by both sides where both know, and the exit
-# status agrees.
+# Programs say why they fail, on both sides if both know, and exit with the matching status.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 link_kind=memif
@@ -27,16 +26,16 @@ expect refused_with "send it and all that it holds with -r" "$work" 10.9.0.2:300
 mkfifo "$work/fifo"
 python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$work/socket"
 expect refused_with "socket: is no regular file" "$work/socket" 10.9.0.2:3000
-# With nothing to send it disconnects while the two sides still agree on what follows the connection;
-# ending must not wait for that, in whichever order it happens.
+# With nothing to send, it disconnects while the two sides still set up the managed connection. Its
+# end must not wait for that, in whichever order things happen.
 for _ in {1..50}; do expect refused_with "is no regular file" "$work/fifo" 10.9.0.2:3000; done
 expect is_empty_directory "$work/out"
 
-# One bad file among good ones costs only itself.
+# A bad file among good ones does not stop the good ones.
 expect refused_with "No such file" "$work/nowhere" "$work/file" 10.9.0.2:3000
 expect same "$work/file" "$work/out/file"
 
-# The receiver's own troubles.
+# Errors of the receiver.
 mkdir "$work/out/taken"
 cp "$work/file" "$work/taken"
 expect refused_with "Is a directory" "$work/taken" 10.9.0.2:3000
@@ -47,7 +46,7 @@ rm -r "$work/out"
 expect refused_with "check its --out directory" "$work/file" 10.9.0.2:3000
 stop "$receiver"
 
-# Writing fails on the way.
+# Writing fails during the transfer.
 random_file "$work/long" 100M
 (
   ulimit -f 65536 # KiB: writing more fails as on a full disk
@@ -64,7 +63,7 @@ timeout 20 "$bin/stp-recv" --link "stpd:$work/nobody.sock" --listen :1 --out "$w
 expect [ $? -eq 1 ]
 expect says "$work/said" "nobody.sock: no daemon answers there"
 
-# A daemon's own reasons are told in its words.
+# A refusal of the daemon is printed in its words.
 start "$work/strict.log" "$bin/stpd" --link loop --socket "$work/strict.sock" --max-endpoints 1 \
   --listen all:4000
 strict=$!

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# stp-replay on real links: what stpd records of a real transfer breaks no rule, and a peer on a link
-# can be held against a trace.
+# stp-replay on real links: the trace that stpd records of a real transfer breaks no rule, and
+# stp-replay can compare a peer on a link to a trace.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 needs_namespaces

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# stpd restarted at either end: stp-send --retry goes on where the link broke, and stp-recv listens
-# again by itself. Standard input and output; what is wrong with --out is said at the start.
+# stpd is restarted at either end: stp-send --retry goes on where the transfer broke off, and stp-recv
+# listens again by itself. Also standard input and output, and errors of --out at the start.
 . "$(dirname "$0")/setup.sh"
 needs_namespaces
 make_work_directory

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A machine with too much to do is slow, and nothing more: a program or a daemon that does not run
-# for seconds is waited for when somebody connects to it, but not for ever.
+# A program or daemon that gets no core for seconds, as on a busy machine, is only slow: whoever
+# connects to it waits for it, but not for ever.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 link_kind=memif

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: STP_LONG=1 soak.sh BINARIES; STP_SOAK_SECONDS says how long, 300 where it is not set, and a
-# thousand transfers at least.
-# Connections open, transfer and close over and over through two stpd's, 200 clients at a time now
-# and then, some of them killed: memory, files and table entries of the daemons do not grow. What an
-# idle stpd takes is measured at the end.
+# usage: STP_LONG=1 soak.sh BINARIES. Runs for STP_SOAK_SECONDS (default: 300) and for at least 1000
+# transfers.
+# Connections open, transfer and close over and over through two stpds, at times 200 clients at once,
+# some of which are killed. The memory, files and table entries of the daemons do not grow. At the end
+# the CPU time of an idle stpd is measured.
 . "$(dirname "$0")/setup.sh"
 [ -n "${STP_LONG-}" ] || skip "it takes five minutes: tools/test --long"
 make_work_directory
@@ -21,7 +21,7 @@ send_one() {
   timeout 120 "$bin/stp-send" --quiet --link "stpd:$work/a.sock" "$work/file" 10.9.0.2:3000
 }
 
-# kB that are there, open files, mapped memory of clients, by daemon.
+# For each daemon: resident kB, open files, mapped memory of clients.
 resident() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
 open_files() { find "/proc/$1/fd" -mindepth 1 | wc -l; }
 mappings() { wc -l <"/proc/$1/maps"; }
@@ -33,7 +33,7 @@ holdings() {
 }
 ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 
-# As many clients at once as a crowd is: each is a program of its own, all but one of them idle.
+# Many clients at once. Each is a program of its own; all but one are idle.
 crowd_comes_and_goes() {
   local i pids=()
   for i in $(seq "$crowd"); do
@@ -49,7 +49,7 @@ crowd_comes_and_goes() {
 }
 crowd_listens() { [ "$(grep -c '^listening on' "$work/crowd.log")" -ge "$crowd" ]; }
 
-# Once before it counts: pools and tables have the size then that they need.
+# One round before the measurement, so that pools and tables have grown to their final size.
 mkdir -p "$work/crowd"
 crowd_comes_and_goes
 for _ in $(seq 200); do expect send_one; done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# stp-send -r: a tree arrives whole; broken off by SIGKILL on either side it is resumed and not sent
-# anew; what is there already is found by its size and time, or its content.
+# stp-send -r: a tree arrives whole. After SIGKILL on either side, the transfer is resumed, not begun
+# anew. Files that exist already are recognized by size and time, or by content.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 link_kind=memif
@@ -17,7 +17,7 @@ chmod 0500 "$tree/read-only"
 chmod 0640 "$tree/sub/f3"
 touch -d '2001-02-03 04:05:06.789' "$tree/sub/f1" "$tree/sub" "$tree/sub/empty"
 
-# listing DIRECTORY: what a copy must have in common with its original.
+# listing DIRECTORY: everything that a copy must have in common with its original.
 listing() { (cd "$1" && find . -printf '%p %y %m %T@ %s %l\n' | sed -E '/ d /s/ [0-9]+ $//' | sort); }
 part_size() { find "$work/out" -name '.stp-recv.*' -printf '%s\n' | sort -n | tail -n 1; }
 has_part() { [ "$(part_size || echo 0)" -gt 1000000 ] 2>/dev/null; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The units that are installed: how much they leave open, and that stpd serves a link and carries a
-# file under what they forbid.
+# The installed units: systemd-analyze reports little exposure, and stpd serves a link and carries a
+# file under their restrictions.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
 here=$(dirname "$(realpath "$0")")
@@ -12,7 +12,7 @@ for unit in stpd stp-recv; do
   sed -e "s#@SBINDIR@#$bin#; s#@BINDIR@#$bin#" "$root/tools/$unit/$unit.service.in" \
     >"$work/$unit.service"
   quietly systemd-analyze verify --man=no "$work/$unit.service" || fail "$unit.service is not valid"
-  # In tenths: 2.4 at most.
+  # In tenths: at most 2.4.
   quietly systemd-analyze security --offline=true --threshold=24 "$work/$unit.service" ||
     fail "$unit.service leaves too much open: systemd-analyze security --offline=true"
 done

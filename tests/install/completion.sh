@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What a shell offers after a few letters: BUILD ROOT. zsh is asked through a terminal of its own.
+# usage: completion.sh BUILD ROOT
+# What a shell offers after a few letters. zsh runs in a terminal of its own.
 set -u
 build=$1 root=$2
 export PATH=$build/bin:$PATH
@@ -18,7 +19,7 @@ in_bash() {
     printf "%s\n" "${COMPREPLY[@]}"' - "$root" "$1" 2>/dev/null
 }
 
-# What stands on the line after a tab.
+# Prints the command line after a tab.
 in_zsh() {
   zsh -f -c '
     zmodload zsh/zpty

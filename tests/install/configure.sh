@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: configure.sh BUILD ROOT
-# What one command leaves in a build directory contradicts no later one: tools/demo and the documented
-# commands, with and without -G, and a package that arrives in between. In a copy of the sources.
+# No command that configures a build directory prevents a later one: tools/demo and the documented
+# commands, with and without -G, and a package that is installed in between. In a copy of the sources.
 # shellcheck source=setup.sh
 . "$(dirname "$0")/setup.sh"
 # shellcheck source=../../tools/lib/build.sh
@@ -13,7 +13,7 @@ mkdir "$work/copy"
 tar -C "$root" --exclude='./build*' --exclude=./.git -cf - . | tar -C "$work/copy" -xf - || fail "no copy"
 cd "$work/copy" || exit 1
 
-# has TARGET: whether the directory builds it now.
+# has TARGET: whether the build directory has that target now.
 has() { grep -qE "^(\.\.\. )?$1(:|$| )" <(cmake --build build --target help 2>/dev/null); }
 has_not() { ! has "$1"; }
 
@@ -23,7 +23,7 @@ expect has stpd
 expect has_not dat
 expect test ! -e build/tests/CTestTestfile.cmake
 
-# As README.md says. The package has come meanwhile: CMake looks for what it had not found.
+# As README.md says. The package has been installed meanwhile: CMake searches for it again.
 quietly cmake --preset release -U 'DAT2_*'
 expect test -e build/tests/CTestTestfile.cmake
 if [ -e /usr/include/dat2/udat.h ]; then
@@ -34,7 +34,7 @@ if [ -e /usr/include/dat2/udat.h ]; then
   expect has dat
 fi
 
-# Somebody prefers make: the scripts go on with it.
+# The user has chosen make: the scripts keep using it.
 rm -r build
 quietly cmake --preset release -G "Unix Makefiles" -DSTP_MAN=OFF
 quietly configure release -DSTP_TESTS=OFF

@@ -15,7 +15,7 @@ leave() {
   clean_up
 }
 
-# Whatever is written below FOLDER goes away with the namespace.
+# What is written below FOLDER disappears with the namespace.
 cover() {
   mkdir -p "$work/layers/$1/upper" "$work/layers/$1/work" &&
     mount -t overlay -o "lowerdir=/$1,upperdir=$work/layers/$1/upper,workdir=$work/layers/$1/work" \

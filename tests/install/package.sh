@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: package.sh BUILD ROOT CC
-# The Debian packages can be built, say what they need, and the programs run. What only builders of
-# programs need is in stp-dev. As root they are installed, used and removed by dpkg, in a namespace that
-# leaves this machine as it is.
+# The Debian packages can be built and name their dependencies, and the programs run. What only
+# builders of programs need is in stp-dev. As root, the test installs the packages by dpkg, uses and
+# removes them, in a namespace, so that this machine does not change.
 # shellcheck source=setup.sh
 . "$(dirname "$0")/setup.sh"
 make_work_directory
@@ -36,7 +36,7 @@ if command -v lintian >/dev/null; then
   expect lintian --allow-root --fail-on error,warning "${packages[@]}"
 fi
 
-# Of what is in one package nothing is in the other.
+# No file is in both packages.
 names_in() { dpkg-deb --fsys-tarfile "$1" | tar -t | grep -v '/$' | sort; }
 expect test -z "$(comm -12 <(names_in "$package") <(names_in "$development"))"
 expect grep -q 'usr/include/stp/st.h$' <(names_in "$development")

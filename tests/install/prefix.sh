@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: prefix.sh BUILD ROOT CC
-# `cmake --install --prefix` somewhere: programs run from there as they are, and programs of others
-# find library and headers there.
+# After `cmake --install --prefix` to any directory, the programs run from there without further
+# settings, and programs of others find library and headers there.
 # shellcheck source=setup.sh
 . "$(dirname "$0")/setup.sh"
 make_work_directory

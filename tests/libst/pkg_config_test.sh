@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: pkg_config_test.sh CC PKGCONFIG_DIR SOURCE
-# A program is built with what pkg-config says and runs without further settings.
+# A program that is built with the flags from pkg-config runs without further settings.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

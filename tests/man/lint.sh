@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: lint.sh MAN_DIRECTORY
-# mandoc finds nothing wrong with the pages that were built; groff neither, where it is.
+# mandoc finds nothing wrong with the pages that were built. Neither does groff, if it is installed.
 set -u
 command -v mandoc >/dev/null || { echo "SKIPPED: no mandoc here"; exit 77; }
 wrong=0

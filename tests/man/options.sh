@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: options.sh ROOT BINARIES
-# The page of a program has all its long options, and no other.
+# The page of a program documents all its long options and no others.
 set -u
 cd "$1" || exit 1
 # shellcheck source=setup.sh

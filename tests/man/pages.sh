@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: pages.sh ROOT
 # Every call of the public headers and every program has a page; each page has its sections, shows
-# prototypes as the headers declare them, and refers only to pages that are there.
+# prototypes as the headers declare them, and refers only to existing pages.
 set -u
 cd "$1" || exit 1
 # shellcheck source=setup.sh
 . tests/man/setup.sh
 . tests/lib/c_headers.sh
 headers=(libst/include/stp/*.h)
-# Pages of others that ours may name.
+# Pages of other projects that ours may refer to.
 foreign="fallocate(2) read(2) userfaultfd(2) select(2) poll(2) fork(2) execve(2) clock_gettime(2) errno(3) strerror(3) epoll(7)
 capabilities(7) systemd(1) systemctl(1) ip(8)"
 

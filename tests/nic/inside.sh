@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# inside.sh BUILD uio|vfio LONG MODEL,ADDRESS,ADDRESS...: what runs in the guest. Nothing here is bound
-# in time: an emulated machine may be thirty times slower than another. What is awaited comes, or the
-# program that it would come from ends; the guest as a whole has its time.
+# inside.sh BUILD uio|vfio LONG MODEL,ADDRESS,ADDRESS...: runs in the guest. Steps have no time limits,
+# because an emulated machine may be thirty times slower than another. A wait ends when the awaited
+# output comes or its program ends. Only the guest as a whole has a time limit.
 set -u
 # shellcheck disable=SC2034 # used by common.sh
 build=$1 access=$2 long=$3 program=nic
@@ -23,7 +23,7 @@ expect() {
     fail "not true: $*"
   }
 }
-# await PID LOG PATTERN: until the program has said so, and not longer than it lives.
+# await PID LOG PATTERN: waits until the program has printed PATTERN or has ended.
 await() {
   until grep -q -- "$3" "$2"; do
     kill -0 "$1" 2>/dev/null || {
@@ -36,8 +36,8 @@ await() {
 }
 counter() { "$bin/stpctl" --socket "$work/$1.sock" stats --all | awk -v name="$2" '$1 == name { print $2 }'; }
 
-# DPDK loads every driver that is installed, a hundred, over a slow file system: here those of these
-# NICs. As they are: DPDK does not accept a driver behind another name.
+# DPDK would load all installed drivers, about a hundred, over a slow file system. Here it gets those
+# of these NICs only. They keep their names, because DPDK accepts no others.
 keep_few_drivers() {
   local all each
   all=$(echo /usr/lib/*/dpdk/pmds-*)
@@ -57,7 +57,7 @@ bind_to_driver() { # ADDRESS
   expect [ "$(driver_of "$1")" = "$driver" ]
 }
 
-# refuses LINK WORDS [PREFIX...]: stpd does not open it, and says why.
+# refuses LINK WORDS [PREFIX...]: stpd does not open LINK, and its message contains WORDS.
 refuses() {
   local link=$1 words=$2
   shift 2
@@ -80,7 +80,7 @@ finish() {
   kill -TERM $stpd_a $stpd_b
   for each in $stpd_a $stpd_b; do expect wait $each; done
 }
-# Both ways, so that either NIC has sent and received full frames.
+# In both directions, so that each NIC has sent and received full frames.
 carry() { # FROM TO ADDRESS
   rm -rf "$work/out" "$work/receiver.log"
   start_receiver receiver "$2" "$work/out" 3000 --once
@@ -93,12 +93,12 @@ carry() { # FROM TO ADDRESS
 exchange() { # WHAT
   carry a b 10.9.0.2
   carry b a 10.9.0.1
-  # A full frame comes in one buffer. (A machine that stood still may well have dropped some.)
+  # A full frame is received in one buffer. (If the machine stood still, it may have dropped some.)
   for side in a b; do expect [ "$(counter "$side" rx_chained)" = 0 ]; done
   note "carried both ways: $1"
 }
 
-# What else a NIC of that access refuses, or needs.
+# What else this way to access a NIC refuses or needs.
 without_hugepages() {
   local pages
   pages=$(cat /proc/sys/vm/nr_hugepages)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# run.sh BUILD stpd|node level0|managed|GROUP,... [NAME]: the peer at one end of a veth pair; at the
-# other a program of libst, through stpd or with a Node of its own.
+# run.sh BUILD stpd|node level0|managed|GROUP,... [NAME]: the peer runs at one end of a veth pair, a
+# program of libst at the other, through stpd or with a Node of its own.
 # shellcheck source=../end_to_end/setup.sh
 . "$(dirname "$0")/../end_to_end/setup.sh"
 needs_namespaces

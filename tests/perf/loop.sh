@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Each test runs within one program on the loop, and its JSON has the figures that it is for.
+# Each test of stp-perf runs within one program on the loop, and its JSON has the test's figures.
 . "$(dirname "$0")/setup.sh"
 perf() { timeout 60 "$bin/stp-perf" --link loop --json "$@" --seconds 0.2 --warm-up 0.05; }
 

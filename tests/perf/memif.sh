@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Client and server are two programs; and bare frames go over the same link.
+# Client and server are two programs. Bare frames go over the same link.
 . "$(dirname "$0")/setup.sh"
 link=memif:$work/memif.sock
 pace=(--seconds 0.2 --warm-up 0.05)
 
-# serve OPTION...: until it says that it does.
+# serve OPTION...: starts a server and waits until it says that it serves.
 serve() {
   : >"$work/server.log"
   start "$work/server.log" "$bin/stp-perf" --link "$link,role=server,mac=02:00:00:00:09:02" "$@"

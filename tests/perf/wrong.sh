@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What cannot be measured is refused, and said in words that help.
+# stp-perf refuses what it cannot measure, with a helpful message.
 . "$(dirname "$0")/setup.sh"
 
 # refuses STATUS WORDS OPTION...

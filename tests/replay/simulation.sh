@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: simulation.sh BINARIES SEEDS
-# Runs of the simulation, whatever its links do to frames, break no rule: neither does the engine
-# send what check finds fault with, nor check find fault with what is right. And a Node in the place of
-# a host, given what reached that host, does what it did, though others lie to it.
+# Runs of the simulation break no rule, whatever its links do to frames: the engine sends nothing wrong,
+# and `stp-replay check` reports nothing that is right. A Node that takes the place of a host, and gets
+# the frames that reached that host, does what the host did, even if others lie to it.
 set -u
 bin=$1
 seeds=$2
@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 run=$work/run.pcapng
 result=0
 
-# complain TEXT: with what stp-replay said.
+# complain TEXT: counts as a failure, and prints the output of the program.
 complain() {
   echo "stp-sim --seed $seed --profile $profile $1"
   head -n 8 "$work/said"
@@ -29,14 +29,14 @@ for profile in clean loss burst duplicate reorder delay corrupt mixed partition 
       complain "failed:"
     "$bin/stp-replay" check "${known[@]}" "$run" >"$work/said" || complain "(all frames), checked:"
     "$bin/stp-sim" --seed "$seed" --profile "$profile" --pcapng "$run" --pcapng-host 2 >"$work/said"
-    # Damaged frames reach a host, and are found.
+    # Damaged frames reach a host, and stp-replay finds them.
     [ "$profile" = corrupt ] ||
       "$bin/stp-replay" check "${known[@]}" --at "$station" "$run" >"$work/said" ||
       complain "(at host 2), checked:"
-    # Whom of a flood a Node answers, and by which names, is its own secret.
+    # Which requests of a flood a Node answers, and with which Ports and Keys, depends on its secret.
     [ "$profile" != flood ] || continue
     "$bin/stp-replay" play "$run" --as "$station" >"$work/said" 2>&1
-    # 2: nobody has spoken to that host.
+    # 2: nobody has sent anything to that host.
     [ $? -ne 1 ] || complain "(at host 2), played:"
   done
 done

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: dissector.sh ROOT [--accept]
-# What tshark says of some of captures/ with tools/wireshark/stp-st.lua, against expected/. With --accept
-# that becomes what is expected.
+# Compares what tshark prints for some of captures/ with tools/wireshark/stp-st.lua to expected/.
+# --accept writes the output to expected/.
 set -u
 root=$1
 accept=${2-}
@@ -22,7 +22,7 @@ for name in _ws.col.Protocol _ws.col.Info stp-st.request_in stp-st.response_in s
   columns+=(-e "$name")
 done
 
-# Two passes, as in the window: what came later is known.
+# Two passes, as in the window of Wireshark: the dissector knows later frames, too.
 for trace in write write-stu-lost write-append put get fetch-repeated read connect-refused checksums \
   disconnect-crossed broken-illegal-flags broken-bad-checksum broken-no-grant broken-ca-unasked; do
   shark -2 -r "$root/captures/$trace.pcapng" "${columns[@]}" >"$work/$trace.txt"
@@ -47,12 +47,12 @@ expect 1 broken-exponents.pcapng 'stp-st.error contains "Bufsize"'
 expect 1 broken-zero-length.pcapng 'stp-st.error contains "T_len 0"'
 expect 0 write.pcapng 'stp-st.error || _ws.lua.error || bpdu'
 
-# Its own name, which options take as well: Wireshark's stp is spanning tree.
+# The dissector has its own name, also in options: Wireshark's stp is the spanning tree protocol.
 details=$(shark -r "$root/captures/write.pcapng" -O stp-st)
 grep -q '^    Operation: RTS' <<<"$details" || { echo "-O stp-st shows no details"; result=1; }
 details=$(shark -r "$root/captures/write.pcapng" -O stp)
 ! grep -q 'Operation: RTS' <<<"$details" || { echo "-O stp shows details of another protocol"; result=1; }
-# Loaded from the user's folder as well: nothing is said twice, no error.
+# If it is also loaded from the user's folder, nothing appears twice and there is no error.
 mkdir -p "$work/.local/lib/wireshark/plugins"
 cp "$root/tools/wireshark/stp-st.lua" "$work/.local/lib/wireshark/plugins/"
 for load in -n "-Xlua_script:$root/tools/wireshark/stp-st.lua"; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: table.sh ROOT PROGRAM
-# The dissector names operations and fields as the table of operations does.
+# The dissector has the same names of operations and fields as the table of operations.
 set -euo pipefail
 made=$("$2")
 there=$(sed -n '/^-- Made by stp-dissector-table from/,/^-- Made by stp-dissector-table: end/p' \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: netpipe.sh BUILD-DIRECTORY
-# NetPIPE 3.7.2 (netpipe_3.7.2.orig.tar.gz of Debian), module for uDAPL 1.2: its six modes and its check
-# of what arrives, over memif without stpd, and over veth through two stpds.
+# NetPIPE 3.7.2 (netpipe_3.7.2.orig.tar.gz of Debian) with its module for uDAPL 1.2: its six modes and
+# its integrity check, over memif without stpd, and over veth through two stpds.
 . "$(dirname "$0")/setup.sh"
 needs gcc make
 archive=$(source_of "netpipe_3.7.2.orig.tar.gz") || { echo "$archive" && exit 77; }
@@ -57,7 +57,7 @@ pipe() {
   expect wait "$server"
 }
 
-# A size takes a fixed number of messages, so that a busy machine does not need longer than another.
+# A fixed number of messages for each size: NetPIPE would choose it by the machine's speed.
 all_modes() { # LINK
   local mode
   for mode in "send_recv local_poll" "send_recv dq_poll" "send_recv evd_wait" "send_recv cno_wait" \
@@ -65,7 +65,7 @@ all_modes() { # LINK
     set -- "$1" $mode
     pipe "$1-$2-$3" -t "$2" -c "$3" -p 0 -n 10 -u 1000000
     expect says "$work/$1-$2-$3.a.log" "Mbps"
-    # It checks what arrives; each failure is told.
+    # It checks what arrives and prints each failure.
     pipe "$1-$2-$3-check" -t "$2" -c "$3" -p 0 -n 5 -u 300000 -i
     expect says "$work/$1-$2-$3-check.a.log" "Integrity"
     if grep -hiE "integrity check failed|error" "$work/$1-$2-$3"*.log >&2; then fail "$1 $2 $3"; fi

@@ -30,7 +30,7 @@ export OPAL_PREFIX=$mpi LD_LIBRARY_PATH=$mpi/lib:$LD_LIBRARY_PATH
 "$mpi/bin/mpicc" -include stddef.h -o "$work/mpi_programs" "$(dirname "$0")/../../lib/mpi_programs.c" -pthread \
   -Wl,-rpath-link,"$dat/lib" || fail "mpicc fails"
 
-# run NAME EAGER ARGUMENT...: what mpirun is given; all ranks have to say that all is right.
+# run NAME EAGER ARGUMENT...: runs mpirun with ARGUMENTs; all ranks have to report success.
 run() {
   local name=$1 eager=$2
   shift 2
