@@ -28,7 +28,7 @@ def missing(why):
 
 
 def settings_of(path):
-    """Of the section [Service]: name -> values in their order."""
+    """The settings of the section [Service]: name -> values in their order."""
     settings, section = {}, ""
     for line in open(path, encoding="utf-8"):
         line = line.strip()

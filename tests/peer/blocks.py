@@ -54,7 +54,7 @@ def blocks_reordered(t):
 
 @blocks("8.2", "8.1")
 def tiling_odd(t):
-    """Every kind of beginning and end, against the tiling."""
+    """Blocks with every kind of beginning and end, compared to the tiling."""
     vc = t.up(bufs=64)
     dice = random.Random(82)
     for i in range(24):
@@ -374,7 +374,7 @@ def rts_remembered(t):
 
 @blocks("7.14")
 def transfers_bounded(t):
-    """256 Transfers with a Block open; of the next the CTS is refused, until one has ended."""
+    """256 Transfers have a Block open: the CTS of the next one is refused until one of them has ended."""
     vc = t.up()
     for i in range(256):
         t.cts(vc, 100, i_id=1000 + i, r_id=2000 + i, blocksize=8, rts=False)
@@ -396,8 +396,8 @@ def window_bounded(t):
 
 @blocks("10.8", "10.9", "10.12")
 def grants_held(t):
-    """More than may be on its way is granted: the first CTS leaves, the others when nothing came of it for
-    20 ms, the one that lacks the fewest bytes first."""
+    """The user grants more bytes than may be outstanding. The first CTS is sent at once; the others when
+    nothing has arrived for 20 ms, the one that lacks the fewest bytes first."""
     vc = t.up()
     lengths = (1 << 25, 1 << 24, 1 << 22, 1 << 23)  # of which any two are beyond the bound at MTU 1500
     for i, length in enumerate(lengths):
@@ -408,7 +408,7 @@ def grants_held(t):
     asked = time.time()
     came = [vc.expect("CTS") for _ in lengths]
     if asked - came[0].time < 0.015:  # else this machine took so long that they were not held together
-        # One of eight goes by its age.
+        # Every eighth is the oldest.
         demand([cts.I_id for cts in came[1:]] in ([12, 13, 11], [12, 11, 13], [11, 12, 13]), f"10.9 {came}")
     held = came[1].time - came[0].time
     demand(held > 0.015, f"10.12 after {1000 * held:.2f} ms")
@@ -416,7 +416,7 @@ def grants_held(t):
 
 @blocks("10.3", "10.21")
 def recover_asks_first(t):
-    """Nothing at all comes: an RS goes before each CTS that leaves again, and none while it is unanswered."""
+    """Nothing at all arrives: an RS precedes each repeated CTS, and no CTS is repeated before its RSR."""
     vc = t.up(recover=1)
     vc.answers_rs = False
     t.cts(vc, 5000)
@@ -489,7 +489,7 @@ def recover_off(t):
 
 @blocks("10.1", "10.2", "10.3", "9.5")
 def recover_lossy(t):
-    """A fifth of all frames lost, some doubled and late: 40 Blocks arrive right."""
+    """A fifth of all frames is lost, some are duplicated and late: 40 Blocks arrive intact."""
     vc = t.up(recover=1, bufs=32)
     data = pattern(40 * 2048)
     dice = random.Random(103)
@@ -523,7 +523,7 @@ def offered(t, vc, length, i_id=3, **fields):
 
 
 def sent(t, cts, length, *flags, f_offset=0, source=0, **fields):
-    """The program's DATA for a CTS that it was told of."""
+    """The program sends DATA for a CTS that it has received."""
     at = (cts.R_Bufx << 12) + cts.R_Offset + f_offset
     where = source + f_offset
     t.tx("DATA", *flags, R_Mx=cts.R_Mx, R_Bufx=at >> 12, R_Offset=at & 4095, B_num=cts.B_num, R_id=cts.R_id,
@@ -546,7 +546,7 @@ def write_leaves(t):
 
 @blocks("8.1", "8.2", "8.3")
 def write_leaves_small(t):
-    """What leaves is cut by the other side's sizes."""
+    """The program's Blocks are cut by the sizes of the receiver."""
     for bufsize, max_stu in ((8, 16), (30, 8), (9, 9)):
         t.side = t.new_side()
         t.uport += 3000
@@ -562,7 +562,7 @@ def write_leaves_small(t):
 
 @blocks("9.5", "8.12")
 def tail_leaves(t):
-    """A repeat of a Block's tail: STU numbers as of the whole Block."""
+    """The tail of a Block is repeated: STU numbers count from the start of the Block."""
     vc = t.dialed()
     t.fill(pattern(5000))
     rts = offered(t, vc, 5000)
@@ -608,7 +608,7 @@ def flags_leave(t):
 
 @blocks("9.9")
 def read_comes(t):
-    """RTR of ours: its answer names it."""
+    """An RTR of this side: the RTS that answers it has its id."""
     vc = t.dialed()
     t.fill(pattern(3000))
     vc.send("RTR", T_len=3000, I_id=0x61)
@@ -649,7 +649,7 @@ def ra_told(t):
 
 @blocks("10.1", "10.7")
 def write_leaves_lossy(t):
-    """The program repeats what this side asks for again; RS tells what came."""
+    """The program repeats what this side asks for again; its RS learns what has arrived."""
     vc = t.dialed()
     data = pattern(20000)
     t.fill(data)

@@ -23,15 +23,15 @@ def closes(side, vc):
 
 
 def doubles(frames, first, rule):
-    """Each pause is twice the one before; the shortest is `first` seconds. A machine that stalls between the
-    Node's clock and the wire makes one of them shorter, not two."""
+    """Each pause is twice the one before; the shortest is `first` seconds. If the machine stalls between the
+    Node's clock and the wire, one pause gets shorter, never two."""
     pauses = [after.time - before.time for before, after in zip(frames, frames[1:])]
     short = sum(pause < first * 2 ** i for i, pause in enumerate(pauses))
     demand(short <= 1, f"{rule} pauses of {', '.join(f'{1000 * pause:.2f}' for pause in pauses)} ms")
 
 
 def stray(talk, op, **fields):
-    """The next frame to a Port that nobody here has."""
+    """The next frame to a Port that this side does not use."""
     frame = talk.station.strays.take(PATIENCE)
     demand(frame is not None and frame.op == op, f"{op} expected, not {frame}")
     for name, value in fields.items():
@@ -128,7 +128,7 @@ def backlog_full(t):
 
 
 def strangers(t):
-    """Eight VCs of one address that never answer: the next one has to show that it is there (5.34)."""
+    """Eight VCs of one address that never answer: the next requester has to prove itself (5.34)."""
     t.listen()
     for _ in range(8):
         vc = t.vc()
@@ -137,7 +137,8 @@ def strangers(t):
 
 
 def stranger(t):
-    """One more. Its RC may have to come again (5.39), and some of the eight be given up first (5.40)."""
+    """One more requester. Its RC may have to be repeated (5.39), and some of the eight VCs may fail first
+    (5.40)."""
     vc = t.vc()
     vc.answers_rs = False
     vc.connect(t.uport)
@@ -168,7 +169,7 @@ def rc_cookie(t):
 
 @conversation("connections", "5.35", "5.36", "5.37")
 def rc_cookie_wrong(t):
-    """Words, a Key or an address that do not fit make nothing: a frame that needs the VC is not answered."""
+    """Wrong words, a wrong Key or address make no VC: a frame that needs the VC is not answered."""
     strangers(t)
     vc, rs = stranger(t)
     for changed in (dict(d_key=vc.peer_key ^ 1), dict(src=vc.station.mac[:-1] + b"\xEE"), dict(s_port=vc.port + 500)):
@@ -181,7 +182,7 @@ def rc_cookie_wrong(t):
 
 @conversation("connections", "5.38")
 def rc_cookie_kept(t):
-    """RS and RSR are lost: the first frame of the requester does what they do."""
+    """RS and RSR are lost: the first frame of the requester has the same effect."""
     strangers(t)
     vc, _ = stranger(t)
     vc.answers_rs = True
@@ -192,7 +193,7 @@ def rc_cookie_kept(t):
 
 @conversation("connections", "5.38", "5.10")
 def rc_cookie_ended(t):
-    """An RD ends it before it began, and its RC is late from then on."""
+    """An RD ends the VC before it is made; from then on its RC is late."""
     strangers(t)
     vc, rs = stranger(t)
     vc.send("RD")
@@ -207,7 +208,7 @@ def rc_cookie_ended(t):
 
 @conversation("connections", "5.40")
 def rc_silent_first(t):
-    """Those that do not answer are asked, and give their places to those that do."""
+    """When room is needed, silent VCs get an RS. Those whose requester answers stay."""
     t.listen()
     silent = [t.vc() for _ in range(8)]
     for vc in silent:

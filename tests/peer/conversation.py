@@ -32,7 +32,7 @@ def conversation(group, *rules, **wants):
 
 
 class Told(wire.Frame):
-    """A header that the program at the other side was given."""
+    """A header that the program at the other side has received."""
 
     def __init__(self, text):  # pylint: disable=super-init-not-called
         words = text.split()
@@ -48,7 +48,7 @@ def pattern(length, seed=0):
 
 
 class Talk:
-    """What a conversation works with: a station of its own, and a session of the other side's program."""
+    """The context of a conversation: a station of its own, and a session of the program at the other side."""
 
     def __init__(self, runner, title):
         self.number = next(_numbers)
@@ -73,7 +73,8 @@ class Talk:
         return self.vcs[-1]
 
     def settle(self):
-        """What was sent so far has been dealt with: an RD to a Port that is no more is answered (5.12)."""
+        """Waits until the Node has handled everything sent so far: it answers an RD to a Port that does not
+        exist (5.12)."""
         vc = self.vc()
         vc.peer_port, vc.peer_key = 65000, 0x5E771E
         vc.send("RD")
@@ -90,7 +91,7 @@ class Talk:
         self.side.do("listen")
 
     def up(self, sizes=None, rc=None, **options):
-        """A VC that this side asked for."""
+        """A VC that this side initiates."""
         self.listen(**options)
         vc = self.vc(**(sizes or {}))
         vc.connect(self.uport, **(rc or {}))
@@ -106,7 +107,7 @@ class Talk:
         return "[" + ":".join(f"{byte:02x}" for byte in self.station.mac) + f"]:{self.uport}"
 
     def dialed(self, sizes=None, ca=None, **options):
-        """A VC that the other side asked for."""
+        """A VC that the other side initiates."""
         vc = self.listener(**(sizes or {}))
         self.open(**options)
         self.side.begin("connect", self.name())
@@ -136,7 +137,7 @@ class Talk:
         return self.side.refused(*self._tx(op, flags, length, bufx, offset, payload, fields))
 
     def tx_dropped(self, vc, op, *flags, length=0, bufx=TX_BUFX, offset=0, payload=b"", **fields):
-        """A request that does not leave: the call says so at once, or st_flush does after it."""
+        """A request that is not sent: the call itself returns the error, or st_flush after it."""
         try:
             self.side.do(*self._tx(op, flags, length, bufx, offset, payload, fields))
         except Refused:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The program at the other end (responder.c), by a line for each call."""
+"""Controls the program at the other end (responder.c) by a line for each call."""
 import subprocess
 import threading
 
@@ -51,7 +51,7 @@ class Session:
         self.asked = []
 
     def begin(self, *words):
-        """Without waiting: answer() gives what comes of it."""
+        """Does not wait; answer() returns the result."""
         command = " ".join(str(word) for word in words)
         self.asked.append(command)
         self.counterpart.write(f"{self.name} {command}")
@@ -72,7 +72,7 @@ class Session:
         return self.answer()
 
     def refused(self, *words):
-        """The errno (positive) that the call gives."""
+        """The errno (positive) with which the call fails."""
         try:
             self.do(*words)
         except Refused as refusal:

@@ -16,7 +16,7 @@ def endpoints(*rules, **wants):
 
 
 def reach(t, station=None, **options):
-    """One that names the other side's endpoint."""
+    """A VC object that addresses the other side's endpoint."""
     vc = t.vc(station)
     if t.mx is None:
         t.open(endpoint=1, **options)
@@ -59,7 +59,7 @@ def endpoint_data(t):
 
 @endpoints("2.10", "2.9")
 def endpoint_groups(t):
-    """STP knows no groups: what is sent to one is nobody's, and what says that it is from one is dropped."""
+    """STP has no multicast: a frame to a group address is for nobody; one from a group address is dropped."""
     vc = reach(t)
     group = bytes([1, 0, 0x5E, 0, 0, 5])
     for wrong in (dict(dst=group), dict(dst=b"\xFF" * 6), dict(src=group)):
@@ -72,7 +72,7 @@ def endpoint_groups(t):
 
 @endpoints("11.11")
 def endpoint_group_refused(t):
-    """A request of the user's to a group does not leave."""
+    """A user's request to a group address is not sent."""
     reach(t)
     words = [int.from_bytes(header("NOP")[a:b], "big") for a, b in ((0, 2), (2, 4), (14, 16), (16, 20), (20, 24),
                                                                    (24, 28), (28, 32), (32, 36), (36, 40))]
@@ -119,7 +119,7 @@ def endpoint_duplicate(t):
 
 @endpoints("11.7", slow=5)
 def endpoint_stale(t):
-    """4 s after a Block its name is another's."""
+    """4 s after a Block is complete, its name stands for a new Block."""
     vc = reach(t)
     vc.block(Place(t, 5, 1), pattern(3000))
     urx(t, "DATA")

@@ -319,7 +319,7 @@ def own_syntax(t):
 
 @syntax("3.4")
 def slot_operations(t):
-    """Which operations the document says to use up Slots is what the program counts."""
+    """The operations that use Slots are those that the document names."""
     vc = t.up(slots=64)
     free = vc.ask().R_Slots
     for op in sorted(SLOT_OPS - {"GET", "DATA"}):

@@ -31,7 +31,7 @@ def hello(kind, private=b"", magic=MAGIC, version=1, length=None):
 
 
 class Request:
-    """What waits for an answer: sent again by doubling intervals (5.21)."""
+    """A request without an answer: sent again at doubling intervals (5.21)."""
 
     def __init__(self, send, interval=0.04):
         self.send, self.interval = send, interval
@@ -47,7 +47,7 @@ class Request:
 
 
 class Message:
-    """One that this side sends."""
+    """A message that this side sends."""
 
     def __init__(self, number, data, tag):
         self.number, self.data, self.tag = number, data, tag
@@ -60,7 +60,7 @@ class Message:
 
 
 class Remote:
-    """A region of the other side's."""
+    """A region of the other side."""
 
     def __init__(self, mra, address, access):
         self.mra, self.address, self.access = mra, address, access
@@ -95,7 +95,7 @@ class Layer:
 
     # --- moving ---------------------------------------------------------------------------------------
     def pump(self, until, timeout=PATIENCE * 3):
-        """Handles what comes, and repeats what waits, until the condition holds."""
+        """Handles frames and repeats requests until the condition holds."""
         over = time.monotonic() + timeout
         while not until():
             now = time.monotonic()
@@ -121,7 +121,7 @@ class Layer:
             self.notes.append(frame)
 
     def note(self, op, timeout=PATIENCE, where=lambda frame: True):
-        """The next header of that operation that nothing here is for."""
+        """The next header of that operation that no handler has taken."""
         def wanted():
             return next((n for n in self.notes if not isinstance(n, tuple) and n.op == op and where(n)), None)
         self.pump(wanted, timeout)
@@ -147,7 +147,7 @@ class Layer:
         return message
 
     def send(self, data, tag=0, wait=True):
-        """By the ring where it may, as an offer else."""
+        """Sends by the ring if possible, otherwise as an offer."""
         if self.ring_out and len(data) <= LONGEST and self.ring_sent - self.ring_taken < SLOTS:
             return self.put_message(data, tag)
         message = self.offer(data, tag)
@@ -226,7 +226,7 @@ class Layer:
             self.receive(length)
 
     def next_message(self, timeout=PATIENCE * 3):
-        """Number, (tag, bytes)."""
+        """The next message: number, (tag, bytes)."""
         self.pump(lambda: self.messages, timeout)
         return self.messages.pop(0)
 
@@ -313,7 +313,7 @@ class Layer:
         self.vc.station.interface.after(0.03, lambda: self.again(r_id, b_num, 0.06))
 
     def again(self, r_id, b_num, pause):
-        """Rule 10.3: the CTS again for a Block without progress."""
+        """Rule 10.3: repeats the CTS of a Block without progress."""
         entry = self.receiving.get(r_id)
         if entry is None or entry[1].has(b_num) or self.vc.closed.is_set() or pause > 5:
             return
@@ -346,7 +346,7 @@ class Layer:
         return None
 
     def tell(self):
-        """Messages are told in the order of their numbers."""
+        """Messages are delivered in the order of their numbers."""
         while self.first_untold in self.by_number or self.first_untold in self.gone:
             came = self.by_number.pop(self.first_untold, None)
             if came is not None:
@@ -424,7 +424,7 @@ class Layer:
 
     # --- regions ------------------------------------------------------------------------------------------
     def open(self, key, length=1, window=128):
-        """RMR until MRA comes; None: refused."""
+        """Repeats RMR until MRA comes. Returns None if it is refused."""
         i_id = next(self.ids)
         request = Request(lambda: self.vc.send("RMR", B_win=window, T_len=length, I_id=i_id, payload=option(key)))
         found = []

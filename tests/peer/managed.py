@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the conversations of the managed layer share: programs that connect, and what they hear."""
+"""Shared by the conversations of the managed layer: connecting, and events of the program."""
 import itertools
 
 from connections import demand
@@ -33,7 +33,7 @@ class Event:
 
 
 def event(t, kind, status=0, layer=None, timeout=20000, **fields):
-    """The program's next event; meanwhile the peer goes on."""
+    """The program's next event. The peer keeps running meanwhile."""
     t.side.begin("mwait", timeout)
     if layer:
         layer.pump(lambda: len(t.side.replies), timeout / 1000 + 5)
@@ -113,7 +113,8 @@ def has(t, at, data):
 
 
 def busy(t, vc, layer):
-    """All that was sent so far has been dealt with: an RMR for no region is refused (9.29)."""
+    """Waits until the other side has handled everything sent so far: it refuses an RMR for an unknown region
+    (9.29)."""
     demand(layer.open(0xFFFFFF01) is None, "a region that is none is opened")
 
 

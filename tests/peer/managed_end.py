@@ -53,7 +53,7 @@ def m_no_receive(t):
 
 @managed("9.31", "5.17")
 def m_disconnects(t):
-    """In good order: what was posted is confirmed, the last notice leaves, then RD."""
+    """An orderly end: everything posted is confirmed, the last notice is sent, then RD."""
     vc, layer = up(t)
     layer.open_ring()
     posts(t, 100)
@@ -102,7 +102,7 @@ def m_peer_dies(t):
 
 @managed("9.18", "9.20")
 def m_end_of_nothing(t):
-    """END of what is not known is confirmed, and an RTS of that id begins nothing afterwards."""
+    """END with an unknown id is confirmed, and a later RTS with that id begins nothing."""
     vc, layer = up(t)
     posts(t, 100)
     for r_id, i_id in ((NONE, 0x8888), (0x1234, 0x8889), (1, 2)):

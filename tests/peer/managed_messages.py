@@ -96,7 +96,7 @@ def m_ring_notice(t):
 
 @managed("9.31")
 def m_ring_notice_lies(t):
-    """Counts that cannot be do not let more than 16 be sent."""
+    """Impossible counts do not permit more than 16 messages."""
     vc, layer = up_called(t)
     layer.pump(lambda: layer.ring_in is not None)
     for count in (17, 100, 0x80000000, NONE):
@@ -129,7 +129,7 @@ def m_ring_ended(t):
 
 @managed("9.31")
 def m_ring_lies(t):
-    """Slots with a length, place or number that cannot be, and Silent ones, are not told."""
+    """Slots with an impossible length, place or number, and Silent ones, are not delivered."""
     vc, layer = up(t)
     ring = layer.open_ring()
     posts(t, 5000)
@@ -207,7 +207,7 @@ def m_waits(t):
 
 @managed("9.24", "10.11", slow=3)
 def m_waits_long(t):
-    """RA and no CTS: the RTS comes again each second; then CTS."""
+    """RA without CTS: the RTS is repeated each second until CTS comes."""
     vc, layer = up_called(t, ring=False)
     sends(t, pattern(9000))
     layer.pump(lambda: layer.offers)
@@ -301,7 +301,7 @@ def m_withdraws(t):
 
 @managed("9.2", "10.11", slow=6)
 def m_answer_late(t):
-    """Neither RA nor CTS for 5 s: RTS again and again, all alike; then the CTS is welcome."""
+    """Neither RA nor CTS for 5 s: the same RTS is repeated; the CTS is accepted after that."""
     vc, layer = up_called(t, ring=False)
     layer.on_rts = lambda frame: layer.notes.append(frame)
     sends(t, pattern(9000))
@@ -317,7 +317,7 @@ def m_answer_late(t):
 
 @managed("10.11", "9.22", long=31)
 def m_offer_unanswered(t):
-    """Neither RA nor CTS: RTS again and again, then END with the number."""
+    """Neither RA nor CTS: the RTS is repeated, then END with the number is sent."""
     vc, layer = up_called(t, ring=False)
     layer.on_rts = lambda frame: layer.notes.append(frame)
     sends(t, pattern(9000))
@@ -407,7 +407,7 @@ def m_rts_extremes(t):
 
 @managed("9.33", "9.21")
 def m_on_arrival(t):
-    """With STM_ON_ARRIVAL message 3 takes a receive of the pool before 2 has come; it is told behind it."""
+    """With STM_ON_ARRIVAL, message 3 takes a receive of the pool before 2 arrives, and is delivered after 2."""
     _, layer = up(t, "pool=8", "arrival=1")
     two, three = layer.offer(pattern(500, 2)), layer.offer(pattern(600, 3))
     two.request = None
@@ -421,7 +421,7 @@ def m_on_arrival(t):
 
 @managed("10.1", "9.21", "9.31")
 def m_lossy_comes(t):
-    """Loss, doubles and delays: 60 messages of all lengths, by both ways, in order."""
+    """With loss, duplicates and delays, 60 messages of all lengths arrive in order, by ring and by offer."""
     vc, layer = up(t, "pool=28")
     layer.open_ring()
     dice = random.Random(921)
@@ -457,7 +457,7 @@ def m_lossy_leaves(t):
 
 @managed("10.13", "10.3", slow=2)
 def m_pause(t):
-    """The sender pauses for a second in the middle of a Block: nothing is lost by that."""
+    """The sender pauses for a second in the middle of a Block: nothing is lost."""
     _, layer = up(t)
     posts(t, 20000)
     message = layer.offer(pattern(20000))
@@ -470,7 +470,7 @@ def m_pause(t):
 
 @managed("9.21", "9.31", "10.1", slow=2)
 def m_both_ways_lossy(t):
-    """Messages both ways at once, while a tenth of all frames is lost."""
+    """Messages in both directions at once, while a tenth of all frames is lost."""
     vc, layer = up(t, "pool=28")
     layer.open_ring()
     vc.wire.random.seed(42)

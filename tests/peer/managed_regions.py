@@ -268,7 +268,7 @@ def m_put_b_seq_wins(t):
 
 @managed("10.16", "10.17", "9.18", long=31)
 def m_put_never_stored(t):
-    """RS is answered, the Block never arrives: it ends within its time, and few frames leave."""
+    """RS is answered but the Block never arrives: the Put fails in time, and few frames are sent."""
     vc, layer = up(t)
     vc.keeps_state = False
     puts(t, 0, pattern(64), 0x9000)
@@ -290,7 +290,7 @@ def m_put_never_stored(t):
 
 @managed("10.16", "10.6", slow=3)
 def m_put_paced(t):
-    """The same for 3 s: RS and the Block at doubling intervals."""
+    """The same for 3 s: RS and the Block are sent at doubling intervals."""
     vc, layer = up(t)
     vc.keeps_state = False
     puts(t, 0, pattern(64), 0x9000)
@@ -335,7 +335,7 @@ def m_mra_lies(t):
 
 @managed("9.29")
 def m_terms_kept(t):
-    """What the terms forbid does not leave."""
+    """What exceeds the region's bounds or permissions is not sent."""
     vc, layer = up(t)
     puts(t, 0, pattern(64), 0x8FFF)
     serve(layer, access=4, length=100)
@@ -401,7 +401,7 @@ def m_get_leaves(t):
 
 @managed("10.2")
 def m_fence(t):
-    """A Put with the fence begins when the Get before it is complete."""
+    """A Put with the fence flag begins when the Get before it is complete."""
     vc, layer = up(t)
     t.side.do("mget", next_context(), 0, 4096, 100, KEY, 0x9000)
     grant = serve(layer)
@@ -453,7 +453,7 @@ def m_get_unanswered(t):
 
 @managed("9.14", "9.15", "9.19", "10.6")
 def m_fetch_leaves(t):
-    """The answer to a FetchOp gets lost: the same FetchOp again; FetchOp_Complete follows the answer."""
+    """The answer to a FetchOp is lost: the same FetchOp is repeated. FetchOp_Complete follows the answer."""
     vc, layer = up(t)
     t.side.do("mfetch", 1, 0, 8, 4, KEY, 0x9000 + 16, 5, 6)
     serve(layer)

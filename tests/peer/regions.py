@@ -15,7 +15,7 @@ def regions(*rules, **wants):
 
 
 def put(vc, mra, b_num, data, *flags, at=0, **fields):
-    """A Put Block `at` bytes behind the region's beginning."""
+    """A Put Block that begins `at` bytes into the region."""
     start = (mra.R_Bufx << vc.peer_bufsize) + mra.R_Offset + at
     place = Grant(vc, mra.R_id, mra.I_id, mra.R_Mx, start, len(data))
     place.op, place.R_Mx, place.R_id = "MRA", mra.R_Mx, mra.R_id
@@ -83,7 +83,7 @@ def put_old(t):
 
 @regions("9.11", "3.15")
 def put_wrap(t):
-    """Modulo 2^32 Block ffffffff is the one before Block 0: an old one."""
+    """Modulo 2^32, Block ffffffff is the one before Block 0, an old one."""
     vc = t.up()
     mra = t.region(vc)
     sync = put(vc, mra, NONE, pattern(100), "Send_state")
@@ -95,7 +95,7 @@ def put_wrap(t):
 
 @regions("9.11", "6.13")
 def put_b_seq_wins(t):
-    """B_num says that a Block behind a hole is there; B_seq is what is confirmed."""
+    """B_num says that a Block after a hole is complete; only what precedes B_seq is confirmed."""
     vc = t.up()
     mra = t.region(vc, window=8)
     for b_num in (5, 3):
@@ -152,7 +152,7 @@ def get(vc, mra, g_num, length, *flags, at=0, bufx=0x400, offset=0, mx=6, payloa
 
 
 def got(vc, g_num, length, bufx=0x400, offset=0, flags=None):
-    """All STUs of a Get's answer, held against the tiling."""
+    """All STUs of a Get's answer, compared to the tiling."""
     landing = Grant(vc, 9, 0, 6, (bufx << vc.bufsize) + offset, length)
     while True:
         frame = vc.expect("DATA", B_num=g_num)
@@ -329,7 +329,7 @@ def fetch_length(t):
 
 @regions("9.15", "10.1")
 def fetch_lossy(t):
-    """A third of all frames lost, some doubled: 40 increments change the word by 40."""
+    """A third of all frames is lost, some are duplicated: 40 increments change the word by 40."""
     vc = t.up()
     mra = t.region(vc)
     vc.wire.random.seed(915)
@@ -442,7 +442,7 @@ def get_not_own(t):
 
 @regions("9.10", "10.1", "10.6")
 def put_lossy(t):
-    """Puts with loss, doubles and delay: repeated until B_seq has passed them; the newest byte stays."""
+    """Puts with loss, duplicates and delays are repeated until B_seq has passed them; the newest byte stays."""
     vc = t.up(bufs=32, slots=512)
     mra = t.region(vc, length=32 * 4096, window=8)
     dice = random.Random(910)

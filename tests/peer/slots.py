@@ -20,7 +20,7 @@ def credit_waits(t):
         t.tx("NOP", b_num=i)
     for i in range(3):
         vc.expect("NOP", b_num=i, skip=("RS",))
-    # All that comes now are questions.
+    # From now on only RSs arrive.
     until = time.monotonic() + 0.2
     question = None
     while time.monotonic() < until or question is None:
@@ -29,7 +29,7 @@ def credit_waits(t):
             continue
         demand(frame.op == "RS", f"6.3 {frame} without credit")
         question = frame
-    # NOP 2 left behind that question: of three Slots two are left.
+    # NOP 2 was sent after that RS: two of three Slots are left.
     vc.send("RSR", R_Slots=3, Sync=question.Sync, B_num=NONE, I_id=NONE)
     vc.expect("NOP", b_num=3, skip=("RS",))
     vc.expect("NOP", b_num=4, skip=("RS",))
@@ -301,7 +301,7 @@ def interrupt_told(t):
 
 @slots("6.5", "10.1")
 def lossy_credit(t):
-    """With a third of all frames lost, each NOP comes at most once, in order; credit is found again."""
+    """While a third of all frames is lost, each NOP arrives at most once and in order; credit recovers."""
     vc = t.up(sizes=dict(slots=4))
     vc.wire.random.seed(7)
     vc.wire.loss = 0.3

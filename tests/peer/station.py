@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An Ethernet interface, the stations on it, and what the wire does to frames."""
+"""An Ethernet interface, the stations on it, and faults of the wire."""
 import collections
 import heapq
 import itertools
@@ -17,11 +17,11 @@ SO_TIMESTAMPNS = 35
 
 
 class Failed(Exception):
-    """The other side did not do what a rule says."""
+    """The other side has broken a rule."""
 
 
 class Wire:
-    """Loses, doubles and delays frames of one connection, both ways, the same each time for a seed."""
+    """Loses, duplicates and delays frames of one connection in both directions, as the seed says."""
 
     def __init__(self, seed=0, loss=0.0, double=0.0, late=0.0, span=0.002):
         self.random = random.Random(seed)
@@ -29,11 +29,11 @@ class Wire:
         self.drops = []  # [way, condition, how often]
 
     def drop(self, way, condition, count=1):
-        """`way`: "in" or "out". The next `count` frames for which it holds get lost."""
+        """`way`: "in" or "out". The next `count` frames that satisfy the condition are lost."""
         self.drops.append([way, condition, count])
 
     def pauses(self, way, frame):
-        """After how long the frame arrives, once for each copy of it."""
+        """The delay of each copy of the frame; no copy if it is lost."""
         for entry in self.drops:
             if entry[0] == way and entry[2] > 0 and entry[1](frame):
                 entry[2] -= 1
@@ -46,7 +46,7 @@ class Wire:
 
 
 class Inbox:
-    """Frames in the order of their arrival, for one conversation's thread."""
+    """Frames in the order of their arrival, for the thread of one conversation."""
 
     def __init__(self):
         self.frames = collections.deque()
@@ -58,7 +58,7 @@ class Inbox:
             self.changed.notify_all()
 
     def take(self, timeout):
-        """The next one; None after `timeout` seconds."""
+        """The next frame; None after `timeout` seconds."""
         until = time.monotonic() + timeout
         with self.changed:
             while not self.frames:
@@ -73,7 +73,7 @@ class Inbox:
 
 
 class Interface:
-    """A raw socket on an interface. Its thread hands each frame to whom it is for."""
+    """A raw socket on an interface. Its thread passes each frame to the station that it is for."""
 
     def __init__(self, name):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
@@ -107,7 +107,7 @@ class Interface:
 
     @staticmethod
     def _time(extra):
-        """When the kernel got it, in seconds: this process may have had no core since."""
+        """When the kernel received the frame, in seconds: this process may have had no core since."""
         for level, kind, data in extra:
             if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
                 seconds, nanoseconds = struct.unpack("qq", data[:16])
@@ -135,7 +135,7 @@ class Interface:
 
 
 class Station:
-    """A MAC address with Ports. Frames that are for none of them are `strays`."""
+    """A MAC address with Ports. Frames to other Ports go to `strays`."""
 
     def __init__(self, interface, mac, other):
         self.interface, self.mac, self.other = interface, mac, other
@@ -162,7 +162,7 @@ class Station:
 
     def transmit(self, op, flags=(), payload=b"", append=b"", *, src=None, dst=None, snap=None, vlan=None,
                  pad=True, checksum=False, cksum=None, cut=0, tail=b"", at=None, **fields):
-        """Sends a frame. `at`: the wire that it passes; `cut`: so many bytes fewer."""
+        """Sends a frame. `at`: the wire that it passes; `cut`: the number of bytes cut off."""
         head = wire.header(op, flags, **fields)
         body = payload + append
         if checksum or cksum is not None:

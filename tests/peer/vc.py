@@ -27,7 +27,7 @@ def tiles(bufx, offset, length, bufsize, stu):
 
 
 class Grant:
-    """Blocks that this side lets come: a Transfer of this side's CTS, or a region of its MRA."""
+    """Blocks that this side has permitted: a Transfer by its CTS, or a region by its MRA."""
 
     def __init__(self, vc, r_id, i_id, mx, start, length, blocksize=None, window=None):
         self.vc, self.r_id, self.i_id, self.mx = vc, r_id, i_id, mx
@@ -38,7 +38,7 @@ class Grant:
         return b_num < self.b_seq or b_num in self.complete
 
     def take(self, frame):
-        """Rule 8.6 and following. True: the Block is complete now."""
+        """Rule 8.6 and following. Returns True if the Block is complete now."""
         vc, b_num = self.vc, frame.B_num
         if self.has(b_num):
             return None
@@ -227,7 +227,7 @@ class Vc:
         return None
 
     def expect(self, op, flags=None, timeout=PATIENCE, skip=(), **fields):
-        """The next frame is this one. `skip`: operations that may come before."""
+        """Fails unless the next frame is this one. `skip`: operations that may come before it."""
         until = time.monotonic() + timeout
         while True:
             frame = self.take(max(0.0, until - time.monotonic()))
@@ -243,7 +243,7 @@ class Vc:
         return next(_syncs)
 
     def ask(self, timeout=PATIENCE, skip=(), **fields):
-        """RS, repeated until its RSR is there. What comes between is an error, but for `skip`."""
+        """Repeats an RS until its RSR comes. Fails if anything but `skip` comes before that."""
         sync = self.sync()
         until = time.monotonic() + timeout
         fields = {**dict(B_num=NONE, R_id=NONE), **fields}
@@ -270,11 +270,11 @@ class Vc:
             self.forget(lambda frame: frame.op == "RSR" and frame.Sync == sync)
 
     def quiet(self, skip=()):
-        """What was sent so far brings nothing: the answer to an RS comes first."""
+        """Fails if anything sent so far is answered: the next frame has to be the answer to an RS."""
         return self.ask(skip=skip)
 
     def pause(self, seconds):
-        """Lets time pass in which nothing may come."""
+        """Waits, and fails if a frame comes."""
         frame = self.take(seconds)
         if frame is not None:
             raise Failed(f"nothing expected, not {frame}")
@@ -290,7 +290,7 @@ class Vc:
         self.option = frame.payload
 
     def connect(self, uport, timeout=PATIENCE, **changed):
-        """RC, repeated as rule 5.21 says, until CA comes."""
+        """Repeats RC as rule 5.21 says, until CA comes."""
         interval, until = 0.05, time.monotonic() + timeout
         while time.monotonic() < until:
             self.rc(uport, **changed)
@@ -309,7 +309,7 @@ class Vc:
         raise Failed("5.1 no CA")
 
     def accept(self, rc, **changed):
-        """The CA for an RC that has come."""
+        """Answers an RC by CA."""
         self.adopt(rc)
         self.forget(lambda other: other.op == "RC" and other.head == rc.head)  # it came again before its answer
         self.answered = lambda: self.send("CA", **{
@@ -318,7 +318,7 @@ class Vc:
         self.answered()
 
     def close(self, **changed):
-        """RD, repeated, DA, DC."""
+        """Repeats RD until DA comes, then sends DC."""
         self.answers_rd, self.established = True, False
         for _ in range(8):
             self.send("RD", **changed)
@@ -339,7 +339,7 @@ class Vc:
 
     def block(self, cts, data, *flags, f_offset=0, order=None, skip=(), sync=None, each=(), append=b"",
               opaque=0, **changed):
-        """The Block that a CTS lets, or a Put Block at its place; from the tile of `f_offset` on."""
+        """Sends the Block that a CTS permits, or a Put Block, from the tile of `f_offset` on."""
         sync = self.sync() if sync is None else sync
         stus = list(tiles(cts.R_Bufx, cts.R_Offset, len(data), self.peer_bufsize, self.stu_log2()))
         for i in order or range(len(stus)):
@@ -355,7 +355,7 @@ class Vc:
         return sync
 
     def grant(self, rts, b_num=0, *, blocksize=16, bufx=0x100, offset=0, mx=3, r_id=None, **changed):
-        """CTS for a Block of the Transfer that an RTS offers."""
+        """Sends CTS for a Block of the Transfer that an RTS offers."""
         r_id = rts.I_id + 0x10000 if r_id is None else r_id
         if r_id not in self.grants:
             start = (bufx << self.bufsize) + offset

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames as bytes. Op codes, flags and fields are read out of docs/protocol.md itself: what the
-document says is what the peer sends and demands."""
+"""Frames as bytes. Op codes, flags and fields are read from docs/protocol.md itself, so the peer sends
+and demands what the document says."""
 import pathlib
 import re
 import struct
@@ -99,7 +99,7 @@ def header(op, flags=(), **fields):
 
 
 class Frame:
-    """One that came: its words, its names for them, and what is behind the header."""
+    """A received frame: its words, their names, and what follows the header."""
 
     def __init__(self, raw):
         self.raw, self.time = raw, 0.0
@@ -155,7 +155,7 @@ class Frame:
         return f"{self.op} {flags}{function} {names} +{len(self.payload)}"
 
     def wrong(self, max_stu):
-        """What in its form no sender may do; None: nothing."""
+        """What is wrong with the form of the frame; None if nothing is."""
         if not isinstance(self.op, str):
             return f"3.4 op code {self.op:#x}"
         if self.vlan:

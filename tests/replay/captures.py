@@ -55,7 +55,7 @@ def check():
         rules = ", ".join(sorted({finding["rule"] for finding in said})) or "nothing"
         if rules != expected:
             wrong.append(f"{name}: check says {rules}, the README {expected}")
-        # One fault is told once, whatever follows from it.
+        # A fault is reported once, whatever follows from it.
         faults = [finding for finding in said if finding["kind"] == "finding"]
         if len(faults) != (expected != "nothing" and bool(faults)):
             wrong.append(f"{name}: one fault, and check finds {len(faults)}:\n{result.stdout}")
@@ -75,7 +75,7 @@ def play():
 
 
 def formats():
-    """The same conversation reads the same from every kind of file; what cannot be read says why."""
+    """The same conversation gives the same output from every file format; unreadable files give an error."""
     def said(path):
         result = run("decode", "--json", path)
         return [{**frame, "frame": 0} for frame in objects(result.stdout)], result
@@ -128,7 +128,7 @@ def rules_table(known):
     shown = {}
     for name, _, said, _ in rows():
         for rule in said.split(", "):
-            # The trace that was made for it, where there is one.
+            # The trace that was made for the rule, if there is one.
             if rule not in shown or name.startswith("broken-" + rule + "."):
                 shown[rule] = name
     wrong.extend(f"no trace shows {rule['rule']}" for rule in known if rule["rule"] not in shown)

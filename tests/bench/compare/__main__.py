@@ -38,8 +38,8 @@ def say(text):
 
 
 class Collector:
-    """Values by name, and why some could not be had. What has failed once is not tried again where
-    it cannot be had at all; a measurement that merely went wrong is."""
+    """Values by name, and the reasons for missing ones. A value that this machine cannot measure is not
+    tried again; a measurement that merely failed is."""
 
     def __init__(self):
         self.values, self.skipped, self.failed = {}, {}, {}
@@ -61,12 +61,12 @@ class Collector:
 
 
 def against(name):
-    """What a figure of the second build is called."""
+    """The name of a figure of the second build."""
     return f"{name} (against)"
 
 
 def measure_figure(figure, bench, other, repeat, collector):
-    """With the second build, too; which of the two is first changes from repeat to repeat."""
+    """Measures with the second build, too. Which of the two builds is first changes with each repeat."""
     runs = [(figure.name, bench)]
     if other and figure.ours:
         runs.insert(0 if repeat % 2 else 1, (against(figure.name), other))
@@ -103,7 +103,7 @@ def sweep(bench, repeats, collector, out):
 
 
 def ratio(goal, collector):
-    """None: a figure is missing."""
+    """Returns None if a figure is missing."""
     value = collector.median(goal.figure)
     if value is None or goal.control == 1:
         return value
@@ -159,7 +159,7 @@ def print_builds(chosen, collector):
 
 
 def judge(collector):
-    """The goals whose figures are all there: (text, ratio, bound, met)."""
+    """The goals none of whose figures is missing: (text, ratio, bound, met)."""
     for goal in GOALS:
         found = ratio(goal, collector)
         if found is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is measured: each function runs two programs once, one on each of two CPUs, and returns one
+"""The measurements. Each function runs two programs once, each on a CPU of its own, and returns one
 figure. Latencies are median round trips in microseconds, bandwidths bytes a second."""
 
 import contextlib
@@ -35,7 +35,7 @@ class Bench:
         return other
 
     def tool(self, name):
-        """Skipped where this build has no such program."""
+        """Raises Skipped if this build does not have the program."""
         path = os.path.join(self.bin, name)
         if not os.path.exists(path):
             raise Skipped(f"{path} is missing: cmake --build {os.path.dirname(self.bin)} "
@@ -49,7 +49,7 @@ class Bench:
         return ["--seconds", str(self.seconds), "--warm-up", str(warm_up)]
 
     def wire(self, loss=None):
-        """The same wire for all repeats; `loss`: through a bridge that loses so many per cent."""
+        """The same wire for all repeats. `loss`: a bridge drops that many per cent of the frames."""
         if loss not in self.wires:
             self.wires[loss] = self.stack.enter_context(Wire(loss=loss))
         return self.wires[loss]
@@ -118,7 +118,7 @@ def measure_raw(bench, kind, *words):
 
 
 def raw_latency(bench, kind, size=50):
-    """Of an 8-byte Put's frame: 40 bytes of header and the 8; of larger ones alike."""
+    """Bare frames as long as those of an 8-byte Put, 40 bytes of header and 8 of data; others alike."""
     return measure_raw(bench, kind, "--size", str(max(size, 50)))["round_trip_us"]["p50"]
 
 
@@ -154,7 +154,7 @@ def engine(bench, name):
 # ---- what others do ----
 
 def tcp_latency(bench, offload=True, size=8, poll=False):
-    """`poll`: both programs ask their sockets again and again; else they sleep in recv."""
+    """`poll`: both programs poll their sockets; otherwise they sleep in recv."""
     wire = bench.wire()
     wire.offload(offload)
     ping = [bench.tool("tcp_ping")] + ["--poll"] * poll + [wire.addresses[1], "3900"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figures that are taken, and the ratios between them that are wanted."""
+"""The figures that are measured, and the goals for ratios between them."""
 
 from dataclasses import dataclass
 from typing import Callable

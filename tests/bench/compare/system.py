@@ -10,11 +10,11 @@ import time
 
 
 class Skipped(Exception):
-    """This machine cannot run a measurement; the text says why."""
+    """Raised if this machine cannot run a measurement; the text says why."""
 
 
 def program(name, package):
-    """Skipped where the program of a Debian package is not installed."""
+    """Raises Skipped if the program of a Debian package is not installed."""
     if shutil.which(name) is None:
         raise Skipped(f"{name} is missing: apt-get install --no-install-recommends {package}")
     return name
@@ -33,7 +33,7 @@ def output_of(command, timeout=120, env=None):
 
 @contextlib.contextmanager
 def background(command, ready=None, env=None, patience=20):
-    """A process that runs meanwhile; with `ready`, once it has said that."""
+    """A process in the background. With `ready`, waits until the process has printed that."""
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=env)
         try:
@@ -49,7 +49,7 @@ def background(command, ready=None, env=None, patience=20):
 
 
 def await_word(process, log, word, patience):
-    """Programs that say nothing when they are ready are given a moment."""
+    """Waits a moment for programs that do not say when they are ready."""
     if word is None:
         time.sleep(0.5)
         return
@@ -144,7 +144,7 @@ def cpu_times():
 
 
 def strangers_load(seconds=1):
-    """Per cent of the machine that others use while nothing of ours runs."""
+    """The share of all CPUs, in per cent, that others use while no program of ours runs."""
     busy, total = cpu_times()
     time.sleep(seconds)
     later_busy, later_total = cpu_times()
