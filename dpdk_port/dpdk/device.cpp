@@ -102,7 +102,10 @@ std::unique_ptr<Device> Device::open(const DeviceSpec& spec, std::string& error)
 }
 
 Device::~Device() {
-  shut();
+  if (closing_.valid())
+    closing_.wait();
+  else
+    shut();
 }
 
 void Device::shut() {

@@ -8,6 +8,7 @@
 #include <rte_ethdev.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <string>
 
@@ -112,6 +113,7 @@ class Device {
   void watch_events();
   void unwatch_events();
   void let_go();
+  bool has_let_go();
   void reset();
   bool come_back();
   static int on_event(std::uint16_t port, rte_eth_event_type event, void* device, void* result);
@@ -133,6 +135,7 @@ class Device {
   unsigned megabits_ = 0;  // of a NIC
   Time look_at_ = 0, return_at_ = 0;
   std::atomic<bool> started_{false}, gone_{false};
+  std::future<void> closing_;        // of a NIC that has been removed
   std::unique_ptr<PciOwner> owner_;  // of a NIC under uio
   MbufPool pool_;
   std::unique_ptr<PacketSocket> socket_;

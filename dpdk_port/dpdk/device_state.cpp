@@ -7,7 +7,9 @@
 #include <rte_dev.h>
 
 #include <array>
+#include <chrono>
 #include <mutex>
+#include <system_error>
 
 #include "dpdk_port/dpdk/device.h"
 #include "stp/wire/layout.h"
@@ -68,21 +70,39 @@ void Device::look(Time now) {
   }
   if (is_gone() && now >= return_at_) {
     return_at_ = now + kReturn;
-    if (come_back()) gone_ = false;
+    if (has_let_go() && come_back()) gone_ = false;
   }
   if (spec_.bus != "pci") return;
   state_ = find_state();
   megabits_ = find_speed();
 }
 
-// The kernel waits for this before it removes the NIC.
+// Under VFIO the kernel waits for this before it removes the NIC. A driver may wait seconds for
+// registers that are not there any more, so another thread closes the NIC. Until has_let_go() only
+// that thread uses it.
 void Device::let_go() {
   gone_ = true;
-  shut();
+  if (closing_.valid()) return;
+  try {
+    if (spec_.bus == "pci" && port_ != RTE_MAX_ETHPORTS)
+      closing_ = std::async(std::launch::async, [this] { shut(); });
+  } catch (const std::system_error&) {  // no thread is to be had
+  }
+  if (!closing_.valid()) shut();
+  has_let_go();
+}
+
+// False: not yet.
+bool Device::has_let_go() {
+  if (closing_.valid()) {
+    if (closing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+    closing_.get();
+  }
   port_ = RTE_MAX_ETHPORTS;
   probed_ = promiscuous_ = false;
   started_ = false;
   owner_.reset();
+  return true;
 }
 
 void Device::reset() {

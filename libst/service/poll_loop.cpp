@@ -177,7 +177,8 @@ bool PollLoop::may_sleep(Time idle_since) const {
 }
 
 Time PollLoop::longest_sleep() {
-  if (wake_fd_ >= 0) return kLongestWakeableSleep;
+  const bool gone = service_.port().state() == port::LinkState::kGone;  // brings nothing
+  if (wake_fd_ >= 0 || gone) return kLongestWakeableSleep;
   looks_.looked();
   return looks_.pause();
 }

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# inside.sh BUILD uio|vfio LONG MODEL,ADDRESS,ADDRESS...: runs in the guest. Steps have no time limits,
-# because an emulated machine may be thirty times slower than another. A wait ends when the awaited
-# output comes or its program ends. Only the guest as a whole has a time limit.
+# inside.sh BUILD uio|vfio LONG [pull:]MODEL,ADDRESS,ADDRESS...: runs in the guest. With pull: the first
+# NIC is taken away while it is used, and put back. Steps have no time limits, because an emulated
+# machine may be thirty times slower than another. A wait ends when the awaited output comes or its
+# program ends. Only the guest as a whole has a time limit.
 set -u
 # shellcheck disable=SC2034 # used by common.sh
 build=$1 access=$2 long=$3 program=nic
@@ -163,10 +164,92 @@ check_model() { # MODEL ADDRESS ADDRESS
   fi
 }
 
+# ---- a NIC that is pulled, and put back
+
+# in_state SIDE STATE
+in_state() {
+  "$bin/stpctl" --socket "$work/$1.sock" stats --prometheus 2>/dev/null |
+    grep -q "^stp_link_state{.*state=\"$2\"} 1$"
+}
+# await_true PID COMMAND...: not longer than the program lives.
+await_true() {
+  local pid=$1
+  shift
+  until "$@"; do
+    [ -d "/proc/$pid/fd" ] && kill -0 "$pid" 2>/dev/null || {
+      tail -n 20 "$work"/*.log
+      fail "ended without: $*"
+    }
+    sleep 0.2
+  done
+}
+is_removed() { [ ! -e "/sys/bus/pci/devices/$nic_a" ]; }
+# What QEMU has not let go of yet it does not take again.
+is_back() {
+  is_removed || return 0
+  echo @plug
+  sleep 2
+  ! is_removed
+}
+bytes_arrive() { [ -n "$(find "$work/out" -type f -size +0)" ]; }
+ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
+# Less than a tenth of a core in one of these seconds: who waits for the NIC does so in each of them.
+costs_little() { # PID
+  local before
+  for _ in {1..60}; do
+    before=$(ticks "$1")
+    sleep 1
+    [ $(($(ticks "$1") - before)) -ge $(($(getconf CLK_TCK) / 10)) ] || return 0
+  done
+  return 1
+}
+
+pull() { # MODEL ADDRESS ADDRESS
+  nic_a=$2 nic_b=$3
+  note "==== $1 under $driver: pulled and put back"
+  bind_to_driver "$nic_a"
+  bind_to_driver "$nic_b"
+  begin ""
+  carry a b 10.9.0.2
+  rm -rf "$work/out" "$work/receiver.log"
+  start_receiver receiver b "$work/out" 3000
+  local receiver=$! sender
+  await $receiver "$work/receiver.log" '^listening on'
+  "$bin/stp-send" -q --bwlimit 1M --name zeros --link "stpd:$work/a.sock" - 10.9.0.2:3000 \
+    </dev/zero >"$work/sender.log" 2>&1 &
+  sender=$!
+  await_true $sender bytes_arrive
+
+  note "under way"
+  echo @pull
+  await_true $stpd_a in_state a gone
+  await_true $stpd_a is_removed
+  note "the kernel has removed it"
+  wait $sender && fail "a transfer over a NIC that is gone succeeds"
+  note "the sender: $(cat "$work/sender.log")"
+  expect grep -q "device $nic_a has been removed" "$work/sender.log"
+  expect costs_little $stpd_a
+  expect [ "$(grep -c ' is gone: ' "$work/a.log")" -eq 1 ]
+  "$bin/stpctl" --socket "$work/a.sock" links
+
+  await_true $stpd_a is_back
+  note "it is back"
+  bind_to_driver "$nic_a"
+  await_true $stpd_a in_state a up
+  kill $receiver
+  wait $receiver
+  carry a b 10.9.0.2
+  note "carried again"
+  finish
+}
+
 keep_few_drivers
 head -c 1M /dev/urandom >"$work/file"
 for each in "$@"; do
   IFS=, read -r model first second <<<"$each"
-  check_model "$model" "$first" "$second"
+  case $model in
+    pull:*) pull "${model#pull:}" "$first" "$second" ;;
+    *) check_model "$model" "$first" "$second" ;;
+  esac
 done
 note PASSED

@@ -44,7 +44,8 @@ constexpr std::int64_t microseconds(Duration wait) {
 
 // `sent_` has the places for content first, then those for control messages.
 Channel::Channel(Link& link, const std::string& peer, Attend attend)
-    : attend_(std::move(attend)),
+    : link_(link),
+      attend_(std::move(attend)),
       chunk_(chunk_for(link)),
       memory_(link, kDepth * (2 * kChunk + kControlRoom)),
       queue_(link, 4 * kDepth),
@@ -65,7 +66,8 @@ Channel::Channel(Link& link, const std::string& peer, Attend attend)
 }
 
 Channel::Channel(Link& link, stm_connection_t request, Attend attend)
-    : attend_(std::move(attend)),
+    : link_(link),
+      attend_(std::move(attend)),
       chunk_(chunk_for(link)),
       memory_(link, kDepth * (2 * kChunk + kControlRoom)),
       queue_(link, 4 * kDepth),
@@ -81,7 +83,7 @@ Channel::Channel(Link& link, stm_connection_t request, Attend attend)
   if (const auto error = ::stm_accept(connection_, &attr, kGreeting.data(), kGreeting.size());
       error != 0) {
     ::stm_connection_close(connection_);
-    throw_connection_failure(error);
+    throw_connection_failure(error, link_.trouble());
   }
   connected_ = true;
   for (std::size_t place = 0; place < kDepth; ++place) post_receive(place);
@@ -147,7 +149,7 @@ void Channel::post_receive(std::size_t place) {
   const auto error = ::stm_receive(connection_, place, memory_.handle(),
                                    memory_.bytes().data() + place * kChunk, kChunk);
   if (error == -EAGAIN) throw LinkFailure("no place for a message that may come");
-  if (error != 0 && !ended_) throw_connection_failure(error);
+  if (error != 0 && !ended_) throw_connection_failure(error, link_.trouble());
 }
 
 std::optional<std::size_t> Channel::free_place(std::size_t first, std::size_t count) const {
@@ -161,7 +163,7 @@ void Channel::post_send(MessageTag tag, std::size_t at, std::size_t place, std::
                                 memory_.handle(), memory_.bytes().data() + at, length);
   if (error != 0) {
     check_ended();
-    throw_connection_failure(error);
+    throw_connection_failure(error, link_.trouble());
   }
   sent_[place] = {place < kDepth ? length : 0, true};
 }
@@ -222,7 +224,7 @@ void Channel::done_with(const Message& message) {
 void Channel::check_ended() const {
   if (!ended_) return;
   if (reason_ == 0) throw Closed();
-  throw_connection_failure(reason_);
+  throw_connection_failure(reason_, link_.trouble());
 }
 
 bool Channel::step(Duration wait) {

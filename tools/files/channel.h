@@ -86,6 +86,7 @@ class Channel {
   // frames), less room for control operations.
   static constexpr std::size_t kStusUnderWay = 384;
 
+  const Link& link_;
   const Attend attend_;
   const std::size_t chunk_;  // of content
   Buffers memory_;  // kDepth to receive, kDepth of content to send, kDepth of control to send

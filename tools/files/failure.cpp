@@ -80,14 +80,15 @@ LinkFailure listen_failure(int result, const std::string& address) {
   }
 }
 
-void throw_connection_failure(int result) {
+void throw_connection_failure(int result, const std::string& trouble) {
   switch (-result) {
     case ENOTCONN:
     case ESHUTDOWN:
     case ECANCELED:
       throw Closed();
     case ETIMEDOUT:
-      throw LinkFailure("the other side no longer answers; the link or its host is down");
+      throw LinkFailure("the other side no longer answers; " +
+                        (trouble.empty() ? "the link or its host is down" : trouble));
     case EPROTO:
       throw LinkFailure("the other program has another version; use the same on both sides");
     default:

@@ -42,7 +42,7 @@ LinkFailure busy_failure(const std::string& peer);
 FinalFailure other_receiver(const std::string& peer, std::uint16_t version);
 LinkFailure wrong_sender(std::uint16_t version);
 LinkFailure listen_failure(int result, const std::string& address);
-// An error of a connection; Closed if the peer closed it.
-[[noreturn]] void throw_connection_failure(int result);
+// An error of a connection; Closed if the peer closed it. `trouble`: of its link.
+[[noreturn]] void throw_connection_failure(int result, const std::string& trouble);
 
 }  // namespace stp::files

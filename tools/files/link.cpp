@@ -31,6 +31,12 @@ std::size_t Link::stu() const {
   return known ? std::bit_floor(info.mtu - kAround) : 1;
 }
 
+std::string Link::trouble() const {
+  stm_link_info_t info{};
+  info.size = sizeof info;
+  return ::stm_link_query(domain_, &info) == 0 ? info.trouble : "";
+}
+
 Queue::Queue(Link& link, std::size_t capacity) {
   const auto error = ::stm_queue_create(link.domain(), capacity, &queue_);
   if (error != 0) throw lost_link(error);

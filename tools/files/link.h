@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 namespace stp::files {
 
@@ -26,6 +27,8 @@ class Link {
   [[nodiscard]] stm_domain_t domain() const { return domain_; }
   // Length of the longest STU of the link, in bytes.
   [[nodiscard]] std::size_t stu() const;
+  // What is wrong with the link, and the remedy; "": nothing is known.
+  [[nodiscard]] std::string trouble() const;
 
  private:
   stm_domain_t domain_ = nullptr;
