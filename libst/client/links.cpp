@@ -23,27 +23,28 @@ namespace stp::client {
 namespace {
 
 // All shards of one link: each may have frames of the others', so that they live and end together.
+// Those of a stpd live there: the program comes to one when it first uses it.
 class Link {
  public:
   ~Link() {
     while (!shards_.empty()) shards_.pop_back();
   }
   int open(const std::string& text);
-  // nullptr: there is no such shard.
-  [[nodiscard]] Backend* choose(const ShardChoice& shard) {
-    const auto count = static_cast<std::uint32_t>(shards_.size());
-    if (shard.number > count) return nullptr;
-    if (shard.number != 0) return shards_[shard.number - 1].get();
-    return shards_[(shard.port != 0 ? shard.port : next_++) % count].get();
-  }
-  [[nodiscard]] std::size_t count() const { return shards_.size(); }
+  int choose(const ShardChoice& shard, Backend*& out);
   [[nodiscard]] int error() const { return shards_.front()->error(); }
   void leave() const {
-    std::for_each(shards_.rbegin(), shards_.rend(), [](const auto& shard) { shard->leave(); });
+    std::for_each(shards_.rbegin(), shards_.rend(), [](const auto& shard) {
+      if (shard != nullptr) shard->leave();
+    });
   }
 
  private:
-  std::vector<std::shared_ptr<Backend>> shards_;  // others send by way of the first one
+  int open_stpd(const std::string& path);
+
+  std::string text_;
+  std::shared_ptr<StpdConnection> stpd_;  // nullptr: the link is in this process
+  // Others send by way of the first one, which is always there. nullptr: not used yet.
+  std::vector<std::shared_ptr<Backend>> shards_;
   std::uint32_t next_ = 0;
 };
 
@@ -91,8 +92,35 @@ int Link::open(const std::string& text) {
   port::LinkConfig link;
   std::string reason;
   if (!port::parse_link(text, link, reason)) return fail(-EINVAL, reason);
-  if (link.kind != port::LinkKind::kStpd) return LocalBackend::open(link, shards_);
-  return StpdBackend::open(service::socket_of(link.target), shards_.emplace_back());
+  text_ = text;
+  return link.kind == port::LinkKind::kStpd ? open_stpd(service::socket_of(link.target))
+                                            : LocalBackend::open(link, shards_);
+}
+
+int Link::open_stpd(const std::string& path) {
+  if (const auto error = StpdConnection::open(path, stpd_); error != 0) return error;
+  StpdBackend::Welcome welcome;
+  if (const auto error = StpdBackend::open(stpd_, 0, shards_.emplace_back(), welcome); error != 0)
+    return error;
+  shards_.resize(welcome.shards);
+  next_ = welcome.first;
+  return 0;
+}
+
+int Link::choose(const ShardChoice& shard, Backend*& out) {
+  const auto count = static_cast<std::uint32_t>(shards_.size());
+  if (shard.number > count)
+    return fail(-EINVAL, "shard " + std::to_string(shard.number) + ": link '" + text_ + "' has " +
+                             std::to_string(count) + " (queues= says how many)");
+  const auto index =
+      (shard.number != 0 ? shard.number - 1 : (shard.port != 0 ? shard.port : next_++)) % count;
+  auto& chosen = shards_[index];
+  StpdBackend::Welcome ignored;
+  if (chosen == nullptr)
+    if (const auto error = StpdBackend::open(stpd_, index, chosen, ignored); error != 0)
+      return error;
+  out = chosen.get();
+  return 0;
 }
 
 // Opening a link again has to wait until the last user's closing is done.
@@ -119,10 +147,8 @@ int use_link(const std::string& text, std::shared_ptr<Backend>& out, const Shard
     if (const auto error = opened->open(text); error != 0) return error;
     entry = link = std::shared_ptr<Link>(opened.release(), close_in_turn);
   }
-  auto* const chosen = link->choose(shard);
-  if (chosen == nullptr)
-    return fail(-EINVAL, "shard " + std::to_string(shard.number) + ": link '" + text + "' has " +
-                             std::to_string(link->count()) + " (queues= says how many)");
+  Backend* chosen = nullptr;
+  if (const auto error = link->choose(shard, chosen); error != 0) return error;
   out = std::shared_ptr<Backend>(link, chosen);
   return 0;
 }

@@ -1,48 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link that stpd runs: requests go over its socket, headers through rings in shared memory.
+// A link that stpd runs, or one of its shards: requests go over stpd's socket, headers through
+// rings in shared memory.
 #pragma once
 
-#include <atomic>
-#include <mutex>
-#include <span>
-#include <thread>
-#include <vector>
-
 #include "libst/client/backend.h"
-#include "libst/os/unique_fd.h"
+#include "libst/client/stpd_connection.h"
 
 namespace stp::client {
 
 class StpdBackend final : public Backend {
  public:
-  static int open(const std::string& path, std::shared_ptr<Backend>& out);
-  explicit StpdBackend(service::UniqueFd socket) : socket_(std::move(socket)) {}
-  ~StpdBackend() override;
+  // What stpd says of a link when a program comes to its first shard.
+  struct Welcome {
+    std::uint32_t shards = 1;
+    std::uint32_t first = 0;  // where to begin, so that programs are spread over the shards
+  };
+  // `shard`: from 0 on.
+  static int open(const std::shared_ptr<StpdConnection>& stpd, std::uint32_t shard,
+                  std::shared_ptr<Backend>& out, Welcome& welcome);
+  StpdBackend(std::shared_ptr<StpdConnection> stpd, std::uint32_t shard)
+      : stpd_(std::move(stpd)), shard_(shard) {}
 
   int exchange(Request& request, Payload& payload, Reply& reply) override;
   void rung() override;
   bool attend(Condition condition, Time deadline) override;
   [[nodiscard]] bool lends_memory() const override { return true; }
-  [[nodiscard]] int error() const override { return error_.load(std::memory_order_acquire); }
+  [[nodiscard]] int error() const override { return stpd_->error(); }
 
  private:
-  int greet();
-  int ask(const Request& request, std::span<const int> fds, Reply& reply,
-          std::vector<service::UniqueFd>& received);
+  int greet(Welcome& welcome);
   int ask_to_map(Request& request, Payload& payload, Reply& reply);
-  void watch();
-  void lost() { error_.store(-ENOTCONN, std::memory_order_release); }
 
   // How long a caller polls before it sleeps: stpd answers within microseconds, or waits itself.
   static constexpr Time kPatience = 10 * kMicrosecond;
 
-  service::UniqueFd socket_;
-  service::UniqueFd bell_;     // stpd sleeps on it
-  service::UniqueFd stop_;     // ends the watcher
-  std::mutex mutex_;           // one request at a time
-  std::atomic<int> error_{0};  // not 0: stpd has gone
-  // Detects the end of stpd, also for programs that only poll their rings.
-  std::thread watcher_;
+  const std::shared_ptr<StpdConnection> stpd_;
+  const std::uint32_t shard_;
+  service::UniqueFd bell_;  // the shard's thread sleeps on it
 };
 
 }  // namespace stp::client

@@ -13,6 +13,7 @@
 #include "libst/service/bell_credit.h"
 #include "libst/service/budget.h"
 #include "libst/service/client_page.h"
+#include "libst/service/program_use.h"
 #include "libst/service/service.h"
 #include "stp/channel/layout.h"
 
@@ -30,7 +31,8 @@ struct Channel {
   bool closing = false;                   // the client has asked to close it
   std::size_t bytes = 0;                  // cost for the service
   std::unordered_set<std::uint16_t> mxs;  // those for this connection only
-  Reservation place, queue;
+  Reservation place, port, queue;
+  Counted one, counted_bytes, counted_slots;
 
   [[nodiscard]] ChannelControl& control() const {
     return *reinterpret_cast<ChannelControl*>(memory->data());
@@ -46,6 +48,7 @@ struct Endpoint {
   std::uint32_t regions = 0;          // those that the Node still uses
   std::unordered_set<RegionId> gone;  // regions that the client may still ask about
   Reservation place, tables;
+  Counted one;
 };
 
 struct Region {
@@ -60,6 +63,7 @@ struct Region {
   std::uint64_t bytes = 0;
   std::unordered_set<std::uint16_t> mxs;
   Reservation place;
+  Counted one, counted_bytes;
 };
 
 // What an Mx belongs to: it ends with its region or its connection.
@@ -67,14 +71,17 @@ struct MxUse {
   RegionId region = kNoneId;
   VcId vc = kNoneId;  // kNoneId: all connections of the region's endpoint
   Reservation place;
+  Counted one;
 };
 
 struct Client {
   ClientId id = 0;
   bool privileged = false;
   ClientIdentity identity;
-  Account account;
+  Account account, ports;  // of the link, and of this shard's Ports
   Reservation place;
+  // Of all shards, what its quotas limit.
+  std::shared_ptr<ProgramUse> use = std::make_shared<ProgramUse>();
   bool leaving = false;
   // How far the removal of the client has come.
   Bell next_bell = 0;

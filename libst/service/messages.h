@@ -10,14 +10,17 @@
 
 namespace stp::service {
 
-inline constexpr std::uint32_t kProtocolVersion = 6;
+inline constexpr std::uint32_t kProtocolVersion = 7;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::uint32_t kMaxBudgets = 16;  // as many as Resource has, and some spare
 inline constexpr char kSocketDirectory[] = "/run/stpd/";
 inline constexpr char kDefaultSocket[] = "/run/stpd/stpd.sock";
 
 enum class RequestKind : std::uint32_t {
-  kHello = 1,       // -> link facts; fds: client page, bell eventfd
+  // -> link facts, shards, value: the shard to begin with; fds: client page, bell eventfd. Each
+  // shard that a program uses needs one, and gives it a page and a bell. The first one, 0, is for
+  // free: a program is there from the start.
+  kHello = 1,
   kOpenEndpoint,    // config -> endpoint (and config as it became)
   kConfigure,       // endpoint, config
   kEndpointConfig,  // endpoint -> config
@@ -45,7 +48,7 @@ enum class RequestKind : std::uint32_t {
                // ipv4
   // Requests of stpctl (admin.h tells who sees what). Lists are read by cursor, starting at 0. An
   // answer without an id shows nothing and only gives the next cursor. -ENOENT: end of the list.
-  kAdminLink = 0x100,  // -> the link, its state (port::LinkState), totals
+  kAdminLink = 0x100,  // -> the link, its state (port::LinkState), shards, totals of this one
   kAdminConnection,    // cursor -> a connection
   kAdminRegion,        // cursor -> a mapped region
   kTraceStart,         // trace; fd: a regular file, open for writing
@@ -134,7 +137,8 @@ struct Request {
   std::uint32_t index;
   // kMap: segments are whole pages, concatenated; pieces are ranges of them and make up the region.
   std::uint32_t segment_count, piece_count;
-  std::uint64_t reserved;
+  std::uint32_t shard;  // that the request is for, from 0 on
+  std::uint32_t reserved;
   Piece pieces[kMaxPieces];
   Segment segments[kMaxSegments];
   std::uint64_t cursor;  // kAdmin*
@@ -150,8 +154,8 @@ struct Reply {
   std::uint32_t mx;
   std::uint32_t channel;       // bell number of vc
   std::uint64_t channel_size;  // bytes to map
-  // kHello, kLinkState
-  std::uint32_t max_stu, mtu, ipv4, megabits;
+  // kHello, kLinkState, kAdminLink
+  std::uint32_t max_stu, mtu, ipv4, megabits, shards, reserved;
   // kVcInfo
   std::uint32_t state, error;
   std::uint32_t local_port, remote_port, local_key, remote_key;

@@ -25,13 +25,15 @@ constexpr unsigned kCoresToSpin = 4;
 
 }  // namespace
 
-PollLoop::PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cpus)
+PollLoop::PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cpus, bool crowded)
     : service_(service),
       policy_(policy),
       cpus_(std::move(cpus)),
       wake_fd_(service.port().wake_fd()),
       looks_(kFirstSleep, kLongestSleep),
-      yields_(policy != PollPolicy::kBusy && std::thread::hardware_concurrency() < kCoresToSpin) {}
+      yields_(crowded ||
+              (policy != PollPolicy::kBusy && std::thread::hardware_concurrency() < kCoresToSpin)) {
+}
 
 PollLoop::~PollLoop() {
   stop();

@@ -31,8 +31,10 @@ enum class PollPolicy {
 // then behaves as kAdaptive.
 class PollLoop {
  public:
-  // `cpus`: where the thread may run; empty: wherever the process may.
-  PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cpus = {});
+  // `cpus`: where the thread may run; empty: wherever the process may. `crowded`: others like it
+  // run there, too, so that an idle one gives its CPU away.
+  PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cpus = {},
+           bool crowded = false);
   ~PollLoop();
   PollLoop(const PollLoop&) = delete;
   PollLoop& operator=(const PollLoop&) = delete;

@@ -15,6 +15,7 @@
 
 #include "libst/os/file_limit.h"
 #include "libst/service/process_limits.h"
+#include "libst/service/text_field.h"
 
 namespace stp::service {
 namespace {
@@ -23,14 +24,12 @@ namespace {
 constexpr std::uint64_t kListenerKey = 0;
 constexpr std::uint64_t kStopKey = ~std::uint64_t{0};
 constexpr std::uint64_t kMapsKey = kStopKey - 1;
-constexpr std::uint64_t kExpelledKey = kStopKey - 2;
+constexpr std::uint64_t kExpelledKey = kStopKey - 2;  // minus the shard
 // After running out of descriptors: how long before clients are accepted again.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kHeartbeatMs = 1'000;
 
-// What no client library sends: it has nothing to gain from an answer.
 bool makes_sense(const Request& request, std::size_t fd_count) {
-  if (request.version != kProtocolVersion) return fd_count == 0;
   if (fd_count > kMaxFds) return false;
   const auto known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kLinkState;
   if (!known && !is_admin(request.kind)) return false;
@@ -40,10 +39,15 @@ bool makes_sense(const Request& request, std::size_t fd_count) {
   return memory_goes_along ? fd_count != 0 : fd_count == 0 && request.segment_count == 0;
 }
 
+// All others are for a shard where the program has said hello.
+bool needs_a_client(RequestKind kind) {
+  return kind != RequestKind::kHello && !is_watching(kind) && !is_trace(kind);
+}
+
 }  // namespace
 
-Server::Server(Service& service, std::string path, Log log)
-    : service_(service), path_(std::move(path)), log_(std::move(log)) {}
+Server::Server(std::vector<Service*> shards, std::string path, Log log)
+    : shards_(std::move(shards)), path_(std::move(path)), log_(std::move(log)) {}
 
 Server::~Server() {
   stop();
@@ -70,17 +74,20 @@ int Server::start(std::size_t links) {
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!stop_ || !epoll_) return -errno;
   first_reserved_file_ = first_reserved_file();
-  {
-    std::lock_guard guard(service_.lock());
-    service_.reserve_files_from(first_reserved_file_);
-    service_.set_process_totals(free_mappings() / links, free_files() / links);
+  const auto mappings = free_mappings() / links, files = free_files() / links;
+  for (auto* const service : shards_) {
+    std::lock_guard guard(service->lock());
+    service->reserve_files_from(first_reserved_file_);
+    service->set_process_totals(mappings, files);
   }
   room_for_foreign_ = room_for_foreign_files();
   populator_.emplace();
   closer_.emplace();
   if (const auto error = watch(stop_.get(), kStopKey); error != 0) return error;
   if (const auto error = watch(populator_->done_fd(), kMapsKey); error != 0) return error;
-  if (const auto error = watch(service_.expelled_fd(), kExpelledKey); error != 0) return error;
+  for (std::size_t shard = 0; shard < shards_.size(); ++shard)
+    if (const auto error = watch(shards_[shard]->expelled_fd(), kExpelledKey - shard); error != 0)
+      return error;
   listener_watched_ = false;
   watch_listener(true);
   reaper_ = std::make_shared<Reaper>();
@@ -156,8 +163,8 @@ void Server::handle_event(std::uint64_t key) {
     admit();
   else if (key == kMapsKey)
     end_maps();
-  else if (key == kExpelledKey)
-    drop_expelled();
+  else if (key <= kExpelledKey && key > kExpelledKey - shards_.size())
+    drop_expelled(static_cast<unsigned>(kExpelledKey - key));
   else if ((key & kProcessBit) == 0)
     serve(key);
   else if (peers_.contains(key ^ kProcessBit))
@@ -247,20 +254,31 @@ int Server::answer(Peer& peer, int received, const Request& request, std::span<U
   if (received == -EAGAIN) return 0;
   if (received == -EMFILE) return refuse_descriptors(peer, request);
   if (received != 0) return received;
-  if (!makes_sense(request, fds.size())) return -EPROTO;
+  if (request.version != kProtocolVersion)  // its other fields may mean anything
+    return fds.empty() ? refuse_request(peer, request, -EPROTONOSUPPORT) : -EPROTO;
+  if (!makes_sense(peer, request, fds.size())) return -EPROTO;
   if (peer.operating && !is_watching(request.kind)) return -EUSERS;
   peer.last_asked = ++asked_;
   return pass_on(peer, request, fds);
+}
+
+bool Server::makes_sense(const Peer& peer, const Request& request, std::size_t fd_count) const {
+  return service::makes_sense(request, fd_count) && request.shard < shards_.size() &&
+         (peer.clients[request.shard] != 0 || !needs_a_client(request.kind));
 }
 
 int Server::refuse_descriptors(Peer& peer, const Request& request) {
   if (closer_->waiting(peer.identity.uid) >= Closer::kMostPerUser ||
       closer_->lost(peer.identity.uid) != 0)
     return -ETOOMANYREFS;
+  return refuse_request(peer, request, -EMFILE);
+}
+
+int Server::refuse_request(Peer& peer, const Request& request, int error) {
   Attachments none;
   Reply reply{};
   reply.version = kProtocolVersion;
-  reply.result = -EMFILE;
+  reply.result = error;
   return reply_to(peer, request, none, reply);
 }
 
@@ -274,12 +292,35 @@ int Server::pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds)
     reply.result =
         answer_trace(trace_, peer.client, peer.identity.administrator, request, fds, reply);
   } else {
-    std::lock_guard guard(service_.lock());
-    service_.handle(peer.client, request, attachments, reply);
-    if (request.kind == RequestKind::kHello && reply.result == 0)
-      reply.result = service_.bell_of(peer.client, bell);
+    ask_service(peer, request, attachments, reply, bell);
   }
   return reply_to(peer, request, attachments, reply, bell);
+}
+
+void Server::ask_service(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
+                         int& bell) {
+  const auto shard = request.shard;
+  auto& service = *shards_[shard];
+  std::lock_guard guard(service.lock());
+  if (is_watching(request.kind)) return service.watch(peer.identity, request, reply);
+  const bool hello = request.kind == RequestKind::kHello;
+  if (hello && say_hello(peer, shard, reply) != 0) return;
+  service.handle(peer.clients[shard], request, attachments, reply);
+  if (!hello || reply.result != 0) return;
+  reply.result = service.bell_of(peer.clients[shard], bell);
+  // Programs of one domain each are spread over the shards.
+  if (shard == 0) reply.value = next_shard_++ % shards_.size();
+}
+
+// Makes the peer a client of the shard, unless it is one. Under the lock of that shard's Service.
+int Server::say_hello(Peer& peer, unsigned shard, Reply& reply) {
+  if (peer.clients[shard] != 0) return 0;
+  std::string why;
+  peer.clients[shard] = shards_[shard]->add_client_of_link(peer.identity, peer.use, why);
+  if (peer.clients[shard] != 0) return 0;
+  reply.result = -errno;
+  set_text(reply.text, why);
+  return reply.result;
 }
 
 int Server::reply_to(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
@@ -298,6 +339,7 @@ int Server::reply_to(Peer& peer, const Request& request, Attachments& attachment
 void Server::drop(std::uint64_t key, const std::string& why) {
   const auto at = peers_.find(key);
   const auto client = at->second.client;
+  const auto clients = std::move(at->second.clients);
   const auto pid = at->second.identity.pid;
   const auto user = at->second.identity.uid;
   if (at->second.mapping) populator_->abandon(key);
@@ -306,9 +348,10 @@ void Server::drop(std::uint64_t key, const std::string& why) {
   hang_up(user, std::move(at->second.socket));
   peers_.erase(at);
   if (trace_ != nullptr) trace_->client_gone(client);
-  {
-    std::lock_guard guard(service_.lock());
-    service_.remove_client(client);
+  for (std::size_t shard = 0; shard < clients.size(); ++shard) {
+    if (clients[shard] == 0) continue;
+    std::lock_guard guard(shards_[shard]->lock());
+    shards_[shard]->remove_client(clients[shard]);
   }
   watch_listener(true);
   log_client(user, LogLevel::kInfo,

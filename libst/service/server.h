@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The daemon's side of the socket: one thread that accepts clients, checks their requests and
-// passes them to the Service. It trusts no client: it disconnects one that sends what no client
-// library would send or does not read its replies, and it never waits for one.
+// passes them to the Services of the link's shards. It trusts no client: it disconnects one that
+// sends what no client library would send or does not read its replies, and it never waits for one.
+// It holds at most one Service's lock at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "libst/os/unique_fd.h"
 #include "libst/service/closer.h"
@@ -43,7 +45,10 @@ class Server {
     std::atomic<std::uint64_t> torn_memory{0};  // disconnected for taking away memory in use
   };
 
-  Server(Service& service, std::string path, Log log = {});
+  // `shards`: the Services of one link, in order, which outlive the Server.
+  Server(std::vector<Service*> shards, std::string path, Log log = {});
+  Server(Service& service, std::string path, Log log = {})
+      : Server(std::vector{&service}, std::move(path), std::move(log)) {}
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -72,8 +77,11 @@ class Server {
   static constexpr std::uint64_t kProcessBit = std::uint64_t{1} << 32;
   struct Peer {
     UniqueFd socket;
-    UniqueFd process;  // readable when the process has ended, even if others hold its socket
-    ClientId client = 0;
+    UniqueFd process;     // readable when the process has ended, even if others hold its socket
+    ClientId client = 0;  // of the first shard: its name here
+    // What it is to each shard; 0: it has not said hello there.
+    std::vector<ClientId> clients;
+    std::shared_ptr<ProgramUse> use;
     ClientIdentity identity;
     bool mapping = false;    // the reply to its kMap waits for pages: nothing more is read from it
     bool operating = false;  // in a place reserved for operators
@@ -91,7 +99,8 @@ class Server {
   void admit(const ClientIdentity& who, UniqueFd& socket);
   bool find_place(const ClientIdentity& who, bool scarce, bool& operating);
   bool find_operator_place(const ClientIdentity& who);
-  ClientId join(const ClientIdentity& who, bool operating, std::string& why);
+  ClientId join(const ClientIdentity& who, bool operating, std::shared_ptr<ProgramUse>& use,
+                std::string& why);
   void refuse(const ClientIdentity& who, const std::string& why);
   void make_room_for_operator();
   void serve(std::uint64_t key);
@@ -101,21 +110,28 @@ class Server {
   int receive(Peer& peer, Request& request, std::vector<UniqueFd>& fds);
   int answer(Peer& peer, int received, const Request& request, std::span<UniqueFd> fds);
   int refuse_descriptors(Peer& peer, const Request& request);
+  int refuse_request(Peer& peer, const Request& request, int error);
   int pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds);
+  void ask_service(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
+                   int& bell);
+  int say_hello(Peer& peer, unsigned shard, Reply& reply);
+  [[nodiscard]] bool makes_sense(const Peer& peer, const Request& request,
+                                 std::size_t fd_count) const;
   int reply_to(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
                int bell = -1);
   void hear(const Peer& peer, bool requests);
   int begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fds);
   int end_map(Peer& peer, Populator::Job job);
   void end_maps();
-  void drop_expelled();
+  void drop_expelled(unsigned shard);
   void drop(std::uint64_t key, const std::string& why);
   void hang_up(uid_t user, UniqueFd socket);
   void log(LogLevel level, const std::string& text) const;
   // For events that a client can cause as often as it likes.
   void log_client(uid_t user, LogLevel level, const std::string& text);
 
-  Service& service_;
+  const std::vector<Service*> shards_;
+  unsigned next_shard_ = 0;  // for the next program to begin with
   const std::string path_;
   const Log log_;
   std::optional<gid_t> admin_group_;

@@ -43,17 +43,21 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
     return refuse(who, scarce ? "no more files may be open: raise the limit, LimitNOFILE of systemd"
                               : std::to_string(most_clients_) + " are connected already");
   std::string why;
-  auto client = join(who, operating, why);
+  std::shared_ptr<ProgramUse> use;
+  auto client = join(who, operating, use, why);
   // An operator whose own programs have all its places still gets in to look.
   if (client == 0 && !operating && find_operator_place(who)) {
     operating = true;
-    client = join(who, operating, why);
+    client = join(who, operating, use, why);
   }
   if (client == 0) return refuse(who, why);
-  const auto& peer = peers_
-                         .emplace(client, Peer{std::move(socket), std::move(process), client, who,
-                                               false, operating, ++asked_})
-                         .first->second;
+  std::vector<ClientId> clients(shards_.size());
+  clients.front() = client;
+  const auto& peer =
+      peers_
+          .emplace(client, Peer{std::move(socket), std::move(process), client, std::move(clients),
+                                std::move(use), who, false, operating, ++asked_})
+          .first->second;
   if (operating) ++operators_;
   ++counts_.clients;
   log_client(who.uid, LogLevel::kInfo,
@@ -64,10 +68,13 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
   if (failed != 0) drop(client, std::strerror(-failed));
 }
 
-ClientId Server::join(const ClientIdentity& who, bool operating, std::string& why) {
-  std::lock_guard guard(service_.lock());
-  const auto client = service_.add_client(who, operating, why);
+ClientId Server::join(const ClientIdentity& who, bool operating, std::shared_ptr<ProgramUse>& use,
+                      std::string& why) {
+  auto& first = *shards_.front();
+  std::lock_guard guard(first.lock());
+  const auto client = first.add_client(who, operating, why);
   if (client == 0 && errno != EDQUOT) why = std::strerror(errno);
+  use = first.use_of(client);
   return client;
 }
 

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <utility>
@@ -37,8 +38,9 @@ int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fd
   if (error != 0) return refuse(error);
   RegionClaim claim;
   {
-    std::lock_guard guard(service_.lock());
-    error = service_.claim_region(peer.client, request, bytes, claim, reply);
+    auto& service = *shards_[request.shard];
+    std::lock_guard guard(service.lock());
+    error = service.claim_region(peer.clients[request.shard], request, bytes, claim, reply);
   }
   if (error != 0) return refuse(error);
   Populator::Job job{.key = peer.client,
@@ -71,25 +73,29 @@ int Server::end_map(Peer& peer, Populator::Job job) {
   attachments.place = std::move(job.place);
   attachments.keep = Reaper::guard(reaper_, std::move(job.memory));
   if (job.result == 0) {
-    std::lock_guard guard(service_.lock());
-    service_.handle(peer.client, job.request, attachments, reply);
+    auto& service = *shards_[job.request.shard];
+    std::lock_guard guard(service.lock());
+    service.handle(peer.clients[job.request.shard], job.request, attachments, reply);
   }
   attachments.place.reset();  // what was not taken goes back before anybody hears of it
   return reply_to(peer, job.request, attachments, reply);
 }
 
-void Server::drop_expelled() {
+void Server::drop_expelled(unsigned shard) {
+  auto& service = *shards_[shard];
   eventfd_t ignored;
-  ::eventfd_read(service_.expelled_fd(), &ignored);
+  ::eventfd_read(service.expelled_fd(), &ignored);
   for (;;) {
     std::optional<ClientId> id;
     {
-      std::lock_guard guard(service_.lock());
-      id = service_.next_expelled();
+      std::lock_guard guard(service.lock());
+      id = service.next_expelled();
     }
     if (!id) return;
     ++counts_.torn_memory;
-    if (peers_.contains(*id)) drop(*id, "took away memory that it had mapped");
+    const auto at = std::ranges::find_if(
+        peers_, [&](const auto& peer) { return peer.second.clients[shard] == *id; });
+    if (at != peers_.end()) drop(at->first, "took away memory that it had mapped");
   }
 }
 

@@ -31,8 +31,9 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
   if (port::parse_link(info.link, link, error)) config.vlan = link.vlan;
   if (info.attaches) config.attach_from = kAttachFrom;
   // What the network may have to hold is one link's, however many shards that has.
-  const auto shards = info.shards ? info.shards->count() : 1;
-  config.granted_limit = granted.value_or((kGrantedStus << info.max_stu) / shards);
+  const std::uint64_t shards = info.shards ? info.shards->count() : 1;
+  const auto limit = granted.value_or(kGrantedStus << info.max_stu);
+  config.granted_limit = (limit + shards - 1) / shards;
   config.shards = info.shards.get();
   config.shard = info.shard;
   return config;
@@ -40,9 +41,11 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
 
 }  // namespace
 
-Service::Impl::Impl(std::unique_ptr<port::Port> link, std::optional<std::uint64_t> granted)
+Service::Impl::Impl(std::unique_ptr<port::Port> link, std::optional<std::uint64_t> granted,
+                    std::shared_ptr<Budgets> of_link)
     : bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       bells(::epoll_create1(EPOLL_CLOEXEC)),
+      budgets(of_link ? std::move(of_link) : std::make_shared<Budgets>()),
       expelled_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       port(std::move(link)),
       link_state(port->state()),
@@ -55,8 +58,9 @@ Service::Impl::Impl(std::unique_ptr<port::Port> link, std::optional<std::uint64_
   if (link_state != port::LinkState::kUp) note_link_change();
 }
 
-Service::Service(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted)
-    : impl_(new Impl(std::move(port), granted)) {
+Service::Service(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted,
+                 std::shared_ptr<Budgets> budgets)
+    : impl_(new Impl(std::move(port), granted, std::move(budgets))) {
   set_quotas({});
 }
 Service::~Service() = default;
@@ -68,6 +72,10 @@ port::Port& Service::port() {
 }
 Node& Service::node() {
   return impl_->node;
+}
+unsigned Service::shards() const {
+  const auto& shards = impl_->port->info().shards;
+  return shards ? shards->count() : 1;
 }
 int Service::bell() const {
   return impl_->bell.get();
@@ -103,7 +111,9 @@ Client* Service::Impl::make_client(bool privileged) {
 }
 
 void Service::Impl::pay_by(Client& client, uid_t uid) {
-  client.account = budgets->account(uid, uid == 0 || uid == ::geteuid() || uid == kUnknownUser);
+  const bool trusted = uid == 0 || uid == ::geteuid() || uid == kUnknownUser;
+  client.account = budgets->account(uid, trusted);
+  client.ports = own_ports->account(uid, trusted);
 }
 
 ClientId Service::add_client(bool privileged) {
@@ -114,8 +124,26 @@ ClientId Service::add_client(bool privileged) {
 }
 
 ClientId Service::add_client(const ClientIdentity& identity, bool operating, std::string& why) {
+  return impl_->add_paying(identity, operating, false, why);
+}
+
+ClientId Service::add_client_of_link(const ClientIdentity& identity,
+                                     std::shared_ptr<ProgramUse> use, std::string& why) {
+  const auto id = impl_->add_paying(identity, false, true, why);
+  if (id != 0 && use != nullptr) impl_->client(id)->use = std::move(use);
+  return id;
+}
+
+std::shared_ptr<ProgramUse> Service::use_of(ClientId id) const {
+  auto* const client = impl_->client(id);
+  return client == nullptr ? nullptr : client->use;
+}
+
+// `known`: its program has a place, a socket and a process here already.
+ClientId Service::Impl::add_paying(const ClientIdentity& identity, bool operating, bool known,
+                                   std::string& why) {
   Client paying;
-  impl_->pay_by(paying, identity.uid);
+  pay_by(paying, identity.uid);
   Reservation place, page, files;
   const auto reserve = [&](Resource resource, std::uint64_t amount, Reservation& out) {
     if (paying.account.reserve(resource, amount, out)) return true;
@@ -123,14 +151,17 @@ ClientId Service::add_client(const ClientIdentity& identity, bool operating, std
     errno = EDQUOT;
     return false;
   };
-  // Its socket, its process, its page and its bell; places of operators are few, and their own.
-  if (!operating &&
-      (!reserve(Resource::kClients, 1, place) || !reserve(Resource::kMappings, 1, page) ||
-       !reserve(Resource::kFiles, 4, files)))
+  // Its page and its bell, and once its socket and its process; places of operators are few, and
+  // their own.
+  const auto of_program = known ? 0U : 1U;
+  if (!operating && ((!known && !reserve(Resource::kClients, 1, place)) ||
+                     !reserve(Resource::kMappings, 1, page) ||
+                     !reserve(Resource::kFiles, 2 + 2 * of_program, files)))
     return 0;
-  auto* const client = impl_->make_client(identity.uid == 0);
+  auto* const client = make_client(identity.uid == 0);
   if (client == nullptr) return 0;
   client->account = std::move(paying.account);
+  client->ports = std::move(paying.ports);
   client->place = std::move(place);
   client->page_memory->charge(std::move(files), std::move(page));
   client->identity = identity;
@@ -177,6 +208,9 @@ void Service::set_quotas(const Quotas& quotas) {
   budgets.set_total(Resource::kClients, quotas.clients);
   budgets.set_total(Resource::kEndpoints, quotas.total_endpoints);
   budgets.set_total(Resource::kConnections, limits::kTotalPorts);
+  impl_->own_ports->set_share(quotas.user_share);
+  if (shards() > 1)
+    impl_->own_ports->set_total(Resource::kConnections, limits::kTotalPorts / shards());
   budgets.set_total(Resource::kRegions, quotas.total_regions);
   budgets.set_total(Resource::kMx, limits::kTotalMxs);
   budgets.set_total(Resource::kQueueBytes, bytes(quotas.total_queue_bytes, limits::kQueuePart));

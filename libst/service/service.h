@@ -16,6 +16,7 @@
 #include "libst/service/memory_guard.h"
 #include "libst/service/messages.h"
 #include "libst/service/port_rules.h"
+#include "libst/service/program_use.h"
 #include "libst/service/quotas.h"
 #include "libst/service/shared_memory.h"
 
@@ -53,11 +54,13 @@ inline constexpr std::uint64_t kGrantedStus = 384;
 
 class Service {
  public:
-  // `granted`: the most bytes that all clients together may have granted by CTS and not received
-  // yet (NodeConfig::granted_limit). nullopt: kGrantedStus STUs of the link, for all its shards
-  // together.
+  // `granted`: the most bytes that all clients of the link together may have granted by CTS and not
+  // received yet (NodeConfig::granted_limit). nullopt: kGrantedStus STUs of the link. The shards of
+  // a link have equal parts of it. `budgets`: what its users have, for the shards of one link
+  // together; nullptr: its own.
   explicit Service(std::unique_ptr<port::Port> port,
-                   std::optional<std::uint64_t> granted = std::nullopt);
+                   std::optional<std::uint64_t> granted = std::nullopt,
+                   std::shared_ptr<Budgets> budgets = nullptr);
   ~Service();
 
   [[nodiscard]] DriveLock& lock();
@@ -68,6 +71,12 @@ class Service {
   // Adds the program of a user. Returns 0 if the user has as many as it may (errno EDQUOT, `why`
   // has the text), or if there is no memory. `operating`: in a place reserved for operators.
   ClientId add_client(const ClientIdentity& identity, bool operating, std::string& why);
+  // The same for a program that another shard of the link has as a client already, with what it has
+  // there (use_of). It pays for a page and a bell only.
+  ClientId add_client_of_link(const ClientIdentity& identity, std::shared_ptr<ProgramUse> use,
+                              std::string& why);
+  // What its quotas limit, on all shards. nullptr: no such client.
+  [[nodiscard]] std::shared_ptr<ProgramUse> use_of(ClientId client) const;
   // Sets the client's user: to whom its connections and regions are shown, what it may see, and
   // whose budgets pay for what it makes from now on.
   void identify(ClientId client, const ClientIdentity& identity);
@@ -96,6 +105,8 @@ class Service {
   // Channels are made only with file descriptors below `first`; -EMFILE if there is none.
   void reserve_files_from(int first);
   void handle(ClientId client, const Request& request, Attachments& attachments, Reply& reply);
+  // Answers a request that only watches (is_watching), of somebody who need not be a client.
+  void watch(const ClientIdentity& viewer, const Request& request, Reply& reply);
   // As if `bell` had rung in the client's page: that channel's queue has new entries.
   void kick(ClientId client, std::uint32_t bell);
   // The time as the Node gets it.
@@ -110,6 +121,7 @@ class Service {
   [[nodiscard]] Time next_deadline() const;
   [[nodiscard]] port::Port& port();
   [[nodiscard]] Node& node();
+  [[nodiscard]] unsigned shards() const;  // of its link
   // Returns the changes since the link was opened, in order. The first one reports a link that was
   // not up.
   std::optional<LinkChange> next_link_change();

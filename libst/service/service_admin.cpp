@@ -13,15 +13,6 @@ namespace {
 // is an empty entry, and where to go on.
 constexpr int kPassedOver = 512;
 
-bool may_see(const Client& viewer, uid_t owner) {
-  const auto user = viewer.identity.uid;
-  return viewer.identity.administrator || (user != kUnknownUser && user == owner);
-}
-
-bool may_see(const Client& viewer, const Client& owner) {
-  return viewer.id == owner.id || may_see(viewer, owner.identity.uid);
-}
-
 void set_owner(AdminEntry& entry, const Client& owner) {
   entry.pid = static_cast<std::uint32_t>(owner.identity.pid);
   entry.uid = owner.identity.uid;
@@ -55,21 +46,39 @@ std::vector<port::PortCounter> Service::all_counters() const {
   return all;
 }
 
-int Service::Impl::admin(const Client& client, const Request& request, Reply& reply) const {
+bool Service::Impl::may_see(const Viewer& viewer, uid_t owner) {
+  const auto user = viewer.identity.uid;
+  return viewer.identity.administrator || (user != kUnknownUser && user == owner);
+}
+
+bool Service::Impl::may_see(const Viewer& viewer, const Client& owner) {
+  return viewer.id == owner.id || may_see(viewer, owner.identity.uid);
+}
+
+void Service::watch(const ClientIdentity& viewer, const Request& request, Reply& reply) {
+  reply = {};
+  reply.version = kProtocolVersion;
+  impl_->guarded(reply,
+                 [&] { return impl_->watch({.id = 0, .identity = viewer}, request, reply); });
+}
+
+int Service::Impl::watch(const Viewer& viewer, const Request& request, Reply& reply) const {
   switch (request.kind) {
+    case RequestKind::kStats:
+      return stats(request, reply);
     case RequestKind::kAdminConnection:
-      return admin_connection(client, request, reply);
+      return admin_connection(viewer, request, reply);
     case RequestKind::kAdminRegion:
-      return admin_region(client, request, reply);
+      return admin_region(viewer, request, reply);
     case RequestKind::kAdminUser:
-      return admin_user(client, request, reply);
+      return admin_user(viewer, request, reply);
     default:
-      admin_link(client, reply);
+      admin_link(viewer, reply);
       return 0;
   }
 }
 
-void Service::Impl::admin_link(const Client& client, Reply& reply) const {
+void Service::Impl::admin_link(const Viewer& viewer, Reply& reply) const {
   const auto& info = port->info();
   set_text(reply.text, info.link);
   set_text(reply.admin.device, info.device);
@@ -78,17 +87,18 @@ void Service::Impl::admin_link(const Client& client, Reply& reply) const {
   reply.mac = info.mac.to_u64();
   reply.mtu = info.mtu;
   reply.max_stu = info.max_stu;
+  reply.shards = info.shards ? info.shards->count() : 1;
   if (info.address) reply.ipv4 = info.address->value;
   reply.state = static_cast<std::uint32_t>(port->state());
   reply.admin.link_up = port->link_up() ? 1 : 0;
   reply.admin.clients = static_cast<std::uint32_t>(clients.size());
   reply.admin.connections = static_cast<std::uint32_t>(node.vc_count());
   reply.admin.regions = static_cast<std::uint32_t>(region_owner.size());
-  reply.admin.administrator = client.identity.administrator ? 1 : 0;
+  reply.admin.administrator = viewer.identity.administrator ? 1 : 0;
 }
 
 // The cursor is a local Port: no two connections have the same.
-int Service::Impl::admin_connection(const Client& client, const Request& request,
+int Service::Impl::admin_connection(const Viewer& viewer, const Request& request,
                                     Reply& reply) const {
   VcInfo info{};
   auto& entry = reply.admin;
@@ -99,7 +109,7 @@ int Service::Impl::admin_connection(const Client& client, const Request& request
     if (vc == kNoneId || node.vc_info(vc, info) != 0) return -ENOENT;
     entry.next = info.local_port;
     const auto owner = clients.find(owner_of(info));
-    if (owner == clients.end() || !may_see(client, owner->second)) continue;
+    if (owner == clients.end() || !may_see(viewer, owner->second)) continue;
     set_vc_info(vc, info, reply);
     reply.local_key = reply.remote_key = 0;  // a Key is a right
     reply.option = {};                       // and this is between programs
@@ -119,14 +129,14 @@ int Service::Impl::admin_connection(const Client& client, const Request& request
   return 0;
 }
 
-int Service::Impl::admin_region(const Client& client, const Request& request, Reply& reply) const {
+int Service::Impl::admin_region(const Viewer& viewer, const Request& request, Reply& reply) const {
   auto& entry = reply.admin;
   auto at = region_owner.upper_bound(request.cursor);
   for (int passed = 0; passed < kPassedOver; ++passed, ++at) {
     if (at == region_owner.end()) return -ENOENT;
     entry.next = at->first;
     const auto& owner = clients.at(at->second);
-    if (!may_see(client, owner)) continue;
+    if (!may_see(viewer, owner)) continue;
     const auto& region = owner.regions.at(at->first);
     EndpointConfig config;
     node.endpoint_config(region.endpoint, config);
@@ -146,7 +156,7 @@ int Service::Impl::admin_region(const Client& client, const Request& request, Re
 }
 
 // The cursor is the lowest uid of interest.
-int Service::Impl::admin_user(const Client& client, const Request& request, Reply& reply) const {
+int Service::Impl::admin_user(const Viewer& viewer, const Request& request, Reply& reply) const {
   static_assert(kResources <= kMaxBudgets);
   auto& entry = reply.admin;
   if (request.cursor > kUnknownUser) return -ENOENT;
@@ -154,7 +164,7 @@ int Service::Impl::admin_user(const Client& client, const Request& request, Repl
   const auto user = budgets->after(from == 0 ? std::nullopt : std::optional(from - 1));
   if (!user) return -ENOENT;
   entry.next = std::uint64_t{user->uid} + 1;
-  if (!may_see(client, user->uid)) return 0;
+  if (!may_see(viewer, user->uid)) return 0;
   entry.shown = 1;
   entry.uid = user->uid;
   entry.trusted = user->trusted ? 1 : 0;

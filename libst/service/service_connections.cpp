@@ -19,14 +19,15 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   const auto size = ChannelGeometry{config.slots, config.credits}.size();
   const auto bytes =
       size + (config.connectionless ? UnscheduledBlocks::footprint() + sizeof(KeyGuard) : 0);
-  if (client.live_channels() >= quotas.connections)
-    return over_quota("max-connections", quotas.connections);
-  if (client.channel_bytes + bytes > quotas.queue_bytes)
+  auto& use = *client.use;
+  if (use.channels >= quotas.connections) return over_quota("max-connections", quotas.connections);
+  if (use.queue_bytes + bytes > quotas.queue_bytes)
     return over_quota("max-queues", quotas.queue_bytes);
-  if (client.slots + config.slots > quotas.slots) return over_quota("max-slots", quotas.slots);
+  if (use.slots + config.slots > quotas.slots) return over_quota("max-slots", quotas.slots);
   auto channel = std::make_unique<Channel>();
   Reservation mapping, file;
   if (reserve(client, Resource::kConnections, 1, channel->place) != 0 ||
+      reserve_port(client, channel->port) != 0 ||
       reserve(client, Resource::kQueueBytes, bytes, channel->queue) != 0 ||
       reserve(client, Resource::kMappings, 1, mapping) != 0 ||
       reserve(client, Resource::kFiles, 1, file) != 0)
@@ -38,6 +39,9 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   if (channel->memory->fd() >= first_reserved_file) return -EMFILE;
   channel->endpoint = id;
   channel->slots = config.slots;
+  channel->one = {use.channels, 1};
+  channel->counted_bytes = {use.queue_bytes, bytes};
+  channel->counted_slots = {use.slots, config.slots};
   if (client.free_bells.empty()) {
     // A number that is free has its place, wherever memory runs out.
     client.free_bells.reserve(client.channels.size() + 1);

@@ -14,7 +14,7 @@ int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& 
   // A Key is what keeps others out: only the system may say what it is.
   if (config.key != 0 && !client.privileged) return -EPERM;
   if (config.port != 0 && !may_listen(client, config.port)) return -EACCES;
-  if (client.endpoints.size() >= quotas.endpoints)
+  if (client.use->endpoints >= quotas.endpoints)
     return over_quota("max-endpoints", quotas.endpoints);
   Endpoint made;
   if (const auto error = reserve(client, Resource::kEndpoints, 1, made.place); error != 0)
@@ -23,6 +23,7 @@ int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& 
     return error;
   EndpointId id = kNoneId;
   if (const auto error = node.open_endpoint(config, id, client.id); error != 0) return error;
+  made.one = {client.use->endpoints, 1};
   client.endpoints.emplace(id, std::move(made));
   endpoint_owner.emplace(id, client.id);
   reply.endpoint = id;

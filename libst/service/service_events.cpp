@@ -137,6 +137,7 @@ void Service::Impl::region_gone(RegionId id) {
   region.state = Region::State::kGone;
   region.keep.reset();
   owner.mapped_bytes -= region.mapped_bytes;
+  region.counted_bytes.reset();
   if (!region.mxs.empty())
     forget_later({.client = owner.id, .region = id, .mxs = std::move(region.mxs)});
   region.mxs.clear();

@@ -32,12 +32,14 @@
 namespace stp::service {
 
 struct Service::Impl {
-  Impl(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted);
+  Impl(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted,
+       std::shared_ptr<Budgets> budgets);
 
   // ---- clients ----
   Client* client(ClientId id);
   ClientId unused_id();
   Client* make_client(bool privileged);
+  ClientId add_paying(const ClientIdentity& identity, bool operating, bool known, std::string& why);
   void pay_by(Client& client, uid_t uid);
   void leave(Client& client);
   // Removes one object of the client. Returns false if only the Node's events remain to wait for.
@@ -66,6 +68,8 @@ struct Service::Impl {
   // The same for a budget of the client's user.
   int over_budget(const Client& client, Resource resource);
   int reserve(const Client& client, Resource resource, std::uint64_t amount, Reservation& out);
+  // One of this shard's Ports.
+  int reserve_port(const Client& client, Reservation& out);
   // Turns exceptions into an error of the request, so that only the asker is affected.
   template <typename Work>
   int guarded(Reply& reply, Work&& work) {
@@ -114,11 +118,17 @@ struct Service::Impl {
   int alloc_mx(Client& client, const Request& request, Reply& reply);
   int free_mx(Client& client, const Request& request);
 
-  int admin(const Client& client, const Request& request, Reply& reply) const;
-  void admin_link(const Client& client, Reply& reply) const;
-  int admin_connection(const Client& client, const Request& request, Reply& reply) const;
-  int admin_region(const Client& client, const Request& request, Reply& reply) const;
-  int admin_user(const Client& client, const Request& request, Reply& reply) const;
+  struct Viewer {
+    ClientId id = 0;  // 0: no client
+    const ClientIdentity& identity;
+  };
+  int watch(const Viewer& viewer, const Request& request, Reply& reply) const;
+  void admin_link(const Viewer& viewer, Reply& reply) const;
+  int admin_connection(const Viewer& viewer, const Request& request, Reply& reply) const;
+  int admin_region(const Viewer& viewer, const Request& request, Reply& reply) const;
+  int admin_user(const Viewer& viewer, const Request& request, Reply& reply) const;
+  static bool may_see(const Viewer& viewer, uid_t owner);
+  static bool may_see(const Viewer& viewer, const Client& owner);
 
   // ---- endpoints ----
   void end_endpoint(Client& client, EndpointId id, Endpoint& endpoint);
@@ -185,7 +195,10 @@ struct Service::Impl {
   Time silent_until = kNever;  // when the first of the silenced clients is heard again
   std::uint64_t silences = 0;
   Quotas quotas;
-  const std::shared_ptr<Budgets> budgets = std::make_shared<Budgets>();
+  const std::shared_ptr<Budgets> budgets;
+  // With several shards, what each user has of the Ports of this one: a user may have half of the
+  // link's Ports, which are more than one shard has. Only Resource::kConnections has a total.
+  const std::shared_ptr<Budgets> own_ports = std::make_shared<Budgets>();
   bool answering = false;
   std::string exceeded;  // of the request being answered: the exhausted resource, and the remedy
   PortRules port_rules;

@@ -27,8 +27,8 @@ int Service::Impl::measure(Client& client, const Request& request, std::uint64_t
   if (out.bytes == 0) return -EINVAL;
   if (request.base < first) return -ERANGE;
   if (request.base - first + (out.bytes >> config.bufsize) > count) return -ERANGE;
-  if (client.regions.size() >= quotas.regions) return over_quota("max-regions", quotas.regions);
-  if (client.mapped_bytes + mapped > quotas.mapped_bytes)
+  if (client.use->regions >= quotas.regions) return over_quota("max-regions", quotas.regions);
+  if (client.use->mapped_bytes + mapped > quotas.mapped_bytes)
     return over_quota("max-mapped", quotas.mapped_bytes);
   return 0;
 }
@@ -71,7 +71,9 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
               .base = request.base,
               .bytes = extent.bytes,
               .mxs = {},
-              .place = std::move(attachments.place)};
+              .place = std::move(attachments.place),
+              .one = {},
+              .counted_bytes = {}};
   if (made.place.amount() == 0)
     if (const auto error = reserve(client, Resource::kRegions, 1, made.place); error != 0)
       return error;
@@ -97,6 +99,8 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
   settle_tables(client, request.endpoint, endpoint);
   client.mapped_bytes += mapped;
   ++endpoint.regions;
+  made.one = {client.use->regions, 1};
+  made.counted_bytes = {client.use->mapped_bytes, mapped};
   client.regions.emplace(id, std::move(made));
   region_owner.emplace(id, client.id);
   reply.region = id;
@@ -163,8 +167,8 @@ int Service::Impl::alloc_mx(Client& client, const Request& request, Reply& reply
     if (channel == nullptr) return -EBADF;
     if (channel->endpoint != region->endpoint) return -EINVAL;
   }
-  if (client.mxs.size() >= quotas.mxs) return over_quota("max-mx", quotas.mxs);
-  MxUse use{.region = request.region, .vc = request.vc, .place = {}};
+  if (client.use->mxs >= quotas.mxs) return over_quota("max-mx", quotas.mxs);
+  MxUse use{.region = request.region, .vc = request.vc, .place = {}, .one = {}};
   if (const auto error = reserve(client, Resource::kMx, 1, use.place); error != 0) return error;
   std::uint16_t mx = 0;
   if (const auto error = node.alloc_mx(request.region, request.vc,
@@ -172,6 +176,7 @@ int Service::Impl::alloc_mx(Client& client, const Request& request, Reply& reply
       error != 0)
     return error;
   forget_mx(client, mx);  // what had this number, and is over
+  use.one = {client.use->mxs, 1};
   client.mxs.emplace(mx, std::move(use));
   region->mxs.insert(mx);
   if (channel != nullptr) channel->mxs.insert(mx);

@@ -39,6 +39,14 @@ int Service::Impl::reserve(const Client& client, Resource resource, std::uint64_
   return client.account.reserve(resource, amount, out) ? 0 : over_budget(client, resource);
 }
 
+int Service::Impl::reserve_port(const Client& client, Reservation& out) {
+  if (client.ports.reserve(Resource::kConnections, 1, out)) return 0;
+  if (answering)
+    exceeded = "shard " + std::to_string(port->info().shard + 1) + ": " +
+               client.ports.refusal(Resource::kConnections);
+  return -EDQUOT;
+}
+
 int Service::Impl::answer(Client& client, const Request& request, Attachments& attachments,
                           Reply& reply) {
   switch (request.kind) {
@@ -81,16 +89,15 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
     case RequestKind::kUnlisten:
       return unlisten(client, request.endpoint);
     case RequestKind::kStats:
-      return stats(request, reply);
-    case RequestKind::kTrouble:
-      return trouble(request, reply);
-    case RequestKind::kLinkState:
-      return query_link(reply);
     case RequestKind::kAdminLink:
     case RequestKind::kAdminConnection:
     case RequestKind::kAdminRegion:
     case RequestKind::kAdminUser:
-      return admin(client, request, reply);
+      return watch({.id = client.id, .identity = client.identity}, request, reply);
+    case RequestKind::kTrouble:
+      return trouble(request, reply);
+    case RequestKind::kLinkState:
+      return query_link(reply);
     case RequestKind::kTraceStart:
     case RequestKind::kTraceStop:
     case RequestKind::kTraceStatus:
@@ -105,6 +112,7 @@ int Service::Impl::hello(const Client& client, Attachments& attachments, Reply& 
   reply.mtu = info.mtu;
   reply.max_stu = info.max_stu;
   if (info.address) reply.ipv4 = info.address->value;
+  reply.shards = info.shards ? info.shards->count() : 1;
   set_text(reply.text, info.link);
   attachments.memory = client.page_memory;
   return 0;
@@ -159,7 +167,7 @@ int Service::Impl::stats(const Request& request, Reply& reply) const {
 // The link's, then those of whoever owns this service.
 std::vector<port::PortCounter> Service::Impl::other_counters() const {
   auto counters = port->counters();
-  counters.push_back({"link_changes", link_changes});
+  if (port->info().shard == 0) counters.push_back({"link_changes", link_changes});
   if (!more_counters) return counters;
   const auto more = more_counters();
   counters.insert(counters.end(), more.begin(), more.end());

@@ -8,48 +8,54 @@
 namespace stp::service {
 
 std::string Telemetry::name() {
-  return service_.port().info().link;
+  return shards_.first().port().info().link;
 }
 
 port::TelemetryRow Telemetry::link() {
-  std::lock_guard guard(service_.lock());
-  const auto& info = service_.port().info();
+  const std::uint64_t connections = shards_.connections();
+  auto& service = shards_.first();
+  std::lock_guard guard(service.lock());
+  const auto& info = service.port().info();
   return {{"link", info.link},
           {"device", info.device},
           {"driver", info.driver},
           {"mac", port::to_string(info.mac)},
           {"mtu", std::uint64_t{info.mtu}},
-          {"state", std::string(port::name_of(service_.port().state()))},
-          {"up", std::uint64_t{service_.port().link_up()}},
-          {"clients", std::uint64_t{service_.client_count()}},
-          {"connections", std::uint64_t{service_.node().vc_count()}}};
+          {"state", std::string(port::name_of(service.port().state()))},
+          {"up", std::uint64_t{service.port().link_up()}},
+          {"shards", std::uint64_t{shards_.count()}},
+          {"clients", std::uint64_t{service.client_count()}},
+          {"connections", connections}};
 }
 
 port::TelemetryRow Telemetry::stats() {
-  std::lock_guard guard(service_.lock());
   port::TelemetryRow row;
-  for (auto& counter : service_.all_counters()) row.push_back({counter.name, counter.value});
+  for (auto& counter : shards_.counters()) row.push_back({counter.name, counter.value});
   return row;
 }
 
+// In order of shards: a long list has those of the last ones left out.
 std::vector<std::uint16_t> Telemetry::connections(std::size_t at_most) {
-  std::lock_guard guard(service_.lock());
   std::vector<std::uint16_t> ports;
-  VcInfo info{};
-  while (ports.size() < at_most) {
-    const auto vc = service_.node().vc_after(info.local_port);
-    if (vc == kNoneId || service_.node().vc_info(vc, info) != 0) break;
-    ports.push_back(info.local_port);
+  for (auto* const service : shards_.services()) {
+    std::lock_guard guard(service->lock());
+    VcInfo info{};
+    while (ports.size() < at_most) {
+      const auto vc = service->node().vc_after(info.local_port);
+      if (vc == kNoneId || service->node().vc_info(vc, info) != 0) break;
+      ports.push_back(info.local_port);
+    }
   }
   return ports;
 }
 
 std::optional<port::TelemetryRow> Telemetry::connection(std::uint16_t local_port) {
   if (local_port == 0) return std::nullopt;
-  std::lock_guard guard(service_.lock());
-  const auto vc = service_.node().vc_after(static_cast<std::uint16_t>(local_port - 1));
+  auto& service = shards_.at(local_port % shards_.count());
+  std::lock_guard guard(service.lock());
+  const auto vc = service.node().vc_after(static_cast<std::uint16_t>(local_port - 1));
   VcInfo info{};
-  if (vc == kNoneId || service_.node().vc_info(vc, info) != 0 || info.local_port != local_port)
+  if (vc == kNoneId || service.node().vc_info(vc, info) != 0 || info.local_port != local_port)
     return std::nullopt;
   return port::TelemetryRow{{"state", std::string(name_of(info.state))},
                             {"uport", std::uint64_t{info.uport}},

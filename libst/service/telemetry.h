@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Publishes a Service in DPDK's telemetry.
+// Publishes a link in DPDK's telemetry: the sums of its shards.
 #pragma once
 
 #include "dpdk_port/dpdk/telemetry.h"
-#include "libst/service/service.h"
+#include "libst/service/link_shards.h"
 
 namespace stp::service {
 
 class Telemetry final : private port::TelemetrySource {
  public:
-  explicit Telemetry(Service& service) : service_(service), published_(*this) {}
+  explicit Telemetry(LinkShards& shards) : shards_(shards), published_(*this) {}
 
  private:
   std::string name() override;
@@ -18,7 +18,7 @@ class Telemetry final : private port::TelemetrySource {
   std::vector<std::uint16_t> connections(std::size_t at_most) override;
   std::optional<port::TelemetryRow> connection(std::uint16_t local_port) override;
 
-  Service& service_;
+  LinkShards& shards_;
   const port::PublishedSource published_;
 };
 

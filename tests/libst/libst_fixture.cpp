@@ -4,26 +4,36 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <thread>
 
-#include "libst/service/poll_loop.h"
+#include "libst/service/link_shards.h"
 #include "libst/service/server.h"
 
 namespace stp::test {
 namespace {
 
-std::unique_ptr<port::Port> open_port(const std::string& text) {
+using Ports = std::vector<std::unique_ptr<port::Port>>;
+
+Ports open_ports(const std::string& text) {
   port::LinkConfig link;
   std::string error;
   if (!port::parse_link(text, link, error)) throw std::runtime_error(error);
-  auto port = port::Port::open(link, error);
-  if (port == nullptr) throw std::runtime_error(error);
-  return port;
+  auto ports = port::Port::open_shards(link, error);
+  if (ports.empty()) throw std::runtime_error(error);
+  return ports;
 }
 
-// STP_TEST_QUEUES: the number of shards of a loop link.
-std::string in_process(const std::string& link) {
+Ports only(std::unique_ptr<port::Port> port) {
+  Ports ports;
+  ports.push_back(std::move(port));
+  return ports;
+}
+
+// STP_TEST_QUEUES: a loop link has that many shards, in the process and in a daemon.
+std::string with_queues(const std::string& link) {
   const auto* const queues = std::getenv("STP_TEST_QUEUES");
-  const bool takes_them = queues != nullptr && link.starts_with("loop");
+  const bool takes_them =
+      queues != nullptr && link.starts_with("loop") && link.find(",queues=") == std::string::npos;
   return takes_them ? link + ",queues=" + queues : link;
 }
 
@@ -36,23 +46,27 @@ std::string temporary_folder() {
 }  // namespace
 
 struct Daemon::Parts {
-  Parts(std::unique_ptr<port::Port> port, const std::string& path)
-      : service(std::move(port)),
-        loop(service, service::PollPolicy::kAdaptive),
-        server(service, path) {}
-  service::Service service;
-  service::PollLoop loop;
+  Parts(Ports ports, const std::string& path)
+      : places(service::poll_places(service::PollPolicy::kAdaptive,
+                                    static_cast<unsigned>(ports.size()), {},
+                                    std::thread::hardware_concurrency())),
+        shards(std::move(ports), places),
+        server(shards.services(), path) {}
+  const service::PollPlaces places;
+  service::LinkShards shards;
   service::Server server;
 };
 
-Daemon::Daemon(const std::string& link) : Daemon(open_port(link)) {}
+Daemon::Daemon(const std::string& link) : Daemon(open_ports(with_queues(link))) {}
 
-Daemon::Daemon(std::unique_ptr<port::Port> port) : folder_(temporary_folder()) {
+Daemon::Daemon(std::unique_ptr<port::Port> port) : Daemon(only(std::move(port))) {}
+
+Daemon::Daemon(Ports ports) : folder_(temporary_folder()) {
   const auto path = folder_ + "/stpd.sock";
   link_ = "stpd:" + path;
-  parts_ = std::make_unique<Parts>(std::move(port), path);
+  parts_ = std::make_unique<Parts>(std::move(ports), path);
   if (parts_->server.start() != 0) throw std::runtime_error("no daemon at " + path);
-  parts_->loop.start();
+  parts_->shards.start();
 }
 
 Daemon::~Daemon() {
@@ -63,7 +77,7 @@ Daemon::~Daemon() {
 void Daemon::stop() {
   if (parts_ == nullptr) return;
   parts_->server.stop();
-  parts_->loop.stop();
+  parts_->shards.stop();
   parts_.reset();
 }
 
@@ -81,7 +95,7 @@ UseLink::~UseLink() {
 
 LibstTest::LibstTest(const std::string& link) {
   if (GetParam() == Way::kThroughDaemon) daemon_.emplace(link);
-  link_.emplace(daemon_ ? daemon_->link() : in_process(link));
+  link_.emplace(daemon_ ? daemon_->link() : with_queues(link));
 }
 
 void ConnectedTest::SetUp() {

@@ -23,6 +23,7 @@ class Daemon {
  public:
   explicit Daemon(const std::string& link = "loop");
   explicit Daemon(std::unique_ptr<port::Port> port);
+  explicit Daemon(std::vector<std::unique_ptr<port::Port>> shards);
   ~Daemon();
   [[nodiscard]] const std::string& link() const { return link_; }  // for STP_LINK
   void stop();

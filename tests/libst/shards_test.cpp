@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link of several shards in one process: endpoints are spread over them, and reach each other.
+// A link of several shards, in the process and through a daemon: endpoints are spread over them,
+// and reach each other.
 #include <thread>
 
 #include "tests/libst/libst_fixture.h"
@@ -9,10 +10,11 @@ namespace {
 
 constexpr int kShards = 3;
 
-class Shards : public testing::Test {
+class Shards : public LibstTest {
  protected:
-  const UseLink link_{"loop,queues=3"};
+  Shards() : LibstTest("loop,queues=3") {}
 };
+STP_BOTH_WAYS(Shards);
 
 void expect_words_both_ways(st_chandle_t one, st_chandle_t other) {
   st_header_t got;
@@ -22,7 +24,7 @@ void expect_words_both_ways(st_chandle_t one, st_chandle_t other) {
   EXPECT_EQ(receive(one, got), 0);
 }
 
-TEST_F(Shards, EndpointsTakeTurnsAndTheirPortsTellWhere) {
+TEST_P(Shards, EndpointsTakeTurnsAndTheirPortsTellWhere) {
   Endpoint server(":3000");
   ASSERT_EQ(server.error(), 0) << st_strerror(server.error());
   ASSERT_EQ(st_listen(server), 0);
@@ -41,7 +43,7 @@ TEST_F(Shards, EndpointsTakeTurnsAndTheirPortsTellWhere) {
   }
 }
 
-TEST_F(Shards, OneListensOnAPortForAllOfThem) {
+TEST_P(Shards, OneListensOnAPortForAllOfThem) {
   Endpoint first(":3000"), second(":3000");
   ASSERT_EQ(st_listen(first), 0);
   EXPECT_EQ(st_listen(second), -EADDRINUSE);
@@ -49,7 +51,7 @@ TEST_F(Shards, OneListensOnAPortForAllOfThem) {
   EXPECT_EQ(st_listen(second), 0);
 }
 
-TEST_F(Shards, AConnectionlessEndpointHasThePortThatItsNameSays) {
+TEST_P(Shards, AConnectionlessEndpointHasThePortThatItsNameSays) {
   for (unsigned port = 4000; port < 4000 + kShards; ++port) {
     Endpoint endpoint((":" + std::to_string(port)).c_str(), st_endpoint);
     ASSERT_EQ(endpoint.error(), 0) << st_strerror(endpoint.error());
@@ -57,7 +59,7 @@ TEST_F(Shards, AConnectionlessEndpointHasThePortThatItsNameSays) {
   }
 }
 
-TEST_F(Shards, APortOfAnotherShardIsRefusedAndTheTextSaysWhy) {
+TEST_P(Shards, APortOfAnotherShardIsRefusedAndTheTextSaysWhy) {
   const Endpoint endpoint;
   unsigned refused = 0;
   for (unsigned port = 4000; port < 4000 + kShards; ++port) {
@@ -70,7 +72,7 @@ TEST_F(Shards, APortOfAnotherShardIsRefusedAndTheTextSaysWhy) {
   EXPECT_EQ(refused, kShards - 1U);
 }
 
-TEST_F(Shards, ALinkEndsWithItsLastEndpointAndOpensAgain) {
+TEST_P(Shards, ALinkEndsWithItsLastEndpointAndOpensAgain) {
   for (int i = 0; i < 3; ++i) {
     Endpoint server(":3000"), client;
     ASSERT_EQ(st_listen(server), 0);
@@ -79,7 +81,7 @@ TEST_F(Shards, ALinkEndsWithItsLastEndpointAndOpensAgain) {
   }
 }
 
-TEST_F(Shards, ThreadsOnShardsOfTheirOwnDoNotWaitForEachOther) {
+TEST_P(Shards, ThreadsOnShardsOfTheirOwnDoNotWaitForEachOther) {
   Endpoint server(":3000");
   ASSERT_EQ(st_listen(server), 0);
   constexpr unsigned kThreads = 4, kWords = 500;
@@ -108,6 +110,20 @@ TEST_F(Shards, ThreadsOnShardsOfTheirOwnDoNotWaitForEachOther) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(answered, std::vector<unsigned>(kThreads, kWords));
+}
+
+TEST(ShardsOfADaemon, AreTakenInTurnByOneProgramAfterTheOther) {
+  const Daemon daemon("loop,queues=3");
+  unsigned first = 0;
+  for (unsigned i = 0; i < 2 * kShards; ++i) {
+    const UseLink use(daemon.link());
+    Endpoint endpoint;  // as of a new program: the link closes with its last endpoint
+    unsigned own = 0;
+    for (unsigned port = 4000; port < 4000 + kShards; ++port)
+      if (st_setopt(endpoint, ST_OPT_PORT_LOCAL, &port) == 0) own = port;
+    if (i == 0) first = own;
+    EXPECT_EQ(own % kShards, (first + i) % kShards) << i;
+  }
 }
 
 }  // namespace

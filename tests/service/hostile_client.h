@@ -31,7 +31,9 @@ using Dice = std::function<std::uint64_t()>;
 
 class Hostile {
  public:
-  Hostile(const std::string& path, Dice dice) : dice_(std::move(dice)), client_(path) {}
+  // `shards`: those that there are; it is on the last one, and asks for all of them.
+  Hostile(const std::string& path, Dice dice, std::uint32_t shards = 1)
+      : dice_(std::move(dice)), shards_(shards), client_(path) {}
 
   ~Hostile() {
     // A child that holds everything of this client for longer.
@@ -46,6 +48,7 @@ class Hostile {
   }
   // For several clients that take turns: first greet(), then steps until gone().
   bool greet() {
+    client_.shard = shards_ - 1;
     if (client_.ask(RequestKind::kHello) != 0 || client_.fds.size() != 2) return false;
     page_ = SharedMemory::adopt(client_.fds[0].release(), 0, sizeof(ClientPage));
     bell_ = std::move(client_.fds[1]);
@@ -250,16 +253,19 @@ class Hostile {
     if (client_.ask(RequestKind::kOpenEndpoint) != 0) return lose();
     endpoint_ = client_.reply.endpoint;
     auto listen = request_for(RequestKind::kListen);
+    listen.shard = client_.shard;
     listen.endpoint = endpoint_;
     listen.uport = kUports + static_cast<std::uint32_t>(dice_() % 64);
     if (client_.ask(listen) == -ECONNRESET) return lose();
     if (client_.ask(RequestKind::kOpenEndpoint) != 0) return lose();
     auto connect = request_for(RequestKind::kConnect);
+    connect.shard = client_.shard;
     connect.endpoint = client_.reply.endpoint;
     connect.uport = listen.uport;
     connect.mac = 0x020000000001;
     keep_channel(connect);
     auto accept = request_for(RequestKind::kAccept);
+    accept.shard = client_.shard;
     accept.endpoint = endpoint_;
     std::this_thread::yield();
     keep_channel(accept);
@@ -283,6 +289,7 @@ class Hostile {
     request.version = kProtocolVersion;
     request.kind = static_cast<RequestKind>(1 + dice_() % (dice_() % 32 == 0 ? 20 : 16));
     if (dice_() % 32 != 0) request.reserved = 0;
+    if (dice_() % 32 != 0) request.shard = some_shard();
     if (dice_() % 2 == 0) request.endpoint = endpoint_;
     if (dice_() % 2 == 0) request.vc = vc_;
     if (dice_() % 2 == 0) request.region = dice_() % 8;
@@ -366,6 +373,12 @@ class Hostile {
     }
   }
 
+  // Mostly its own: elsewhere it has nothing, and may not even have said hello.
+  std::uint32_t some_shard() {
+    if (dice_() % 8 != 0) return shards_ - 1;
+    return static_cast<std::uint32_t>(dice_() % shards_);
+  }
+
   void read_replies() {
     std::array<std::byte, sizeof(Reply)> ignored;
     if (::recv(client_.socket.get(), ignored.data(), ignored.size(), 0) <= 0) lose();
@@ -380,6 +393,7 @@ class Hostile {
   static constexpr std::uint32_t kBuffer = 1U << 14;
   static constexpr std::size_t kMemory = std::size_t{1} << 18;
   const Dice dice_;
+  const std::uint32_t shards_;
   RawClient client_;
   std::shared_ptr<SharedMemory> page_;
   UniqueFd bell_;

@@ -47,8 +47,9 @@ class RawClient {
   }
   int ask(RequestKind kind, EndpointId endpoint = kNoneId) {
     auto request = request_for(kind);
+    request.shard = shard;
     request.endpoint = endpoint;
-    request.uport = 3'000;
+    request.uport = uport;
     request.mac = 0x020000000001;
     request.config = usual_config();
     return ask(request);
@@ -63,6 +64,7 @@ class RawClient {
   }
 
   bool connected = false;
+  std::uint32_t shard = 0, uport = 3'000;  // of the requests that it makes itself
   UniqueFd socket;
   Reply reply{};
   std::vector<UniqueFd> fds;

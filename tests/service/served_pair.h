@@ -14,7 +14,9 @@
 namespace stp::service {
 
 struct Side {
-  explicit Side(const std::string& path) : client(path) {
+  explicit Side(const std::string& path, std::uint32_t shard = 0) : client(path) {
+    EXPECT_EQ(client.ask(RequestKind::kHello), 0);
+    client.shard = shard;
     EXPECT_EQ(client.ask(RequestKind::kHello), 0);
     page = SharedMemory::adopt(client.fds.at(0).release(), 0, sizeof(ClientPage));
     bell = std::move(client.fds.at(1));
@@ -46,24 +48,19 @@ struct Side {
   UserChannel channel;
 };
 
-class ServedPair : public ServedSocket {
+// Two that are connected to each other.
+class Pair {
  public:
-  ServedPair() {
-    start();
-    alice.emplace(path);
-    bob.emplace(path);
+  explicit Pair(const std::string& path, std::uint32_t shard_of_alice = 0,
+                std::uint32_t shard_of_bob = 0, std::uint32_t uport = 3'000) {
+    alice.emplace(path, shard_of_alice);
+    bob.emplace(path, shard_of_bob);
+    alice->client.uport = bob->client.uport = uport;
     connect();
   }
-
-  // Whether a header of each reaches the other.
+  // A header of each reaches the other.
   bool talks(std::uint32_t value) {
     return passes(*alice, *bob, value) && passes(*bob, *alice, value + 1);
-  }
-  // Whether these two are the only clients and are still served.
-  bool is_alone() {
-    return alice->client.ask(RequestKind::kHello) == 0 &&
-           bob->client.ask(RequestKind::kHello) == 0 &&
-           eventually([&] { return client_count() == 2; });
   }
 
   std::optional<Side> alice, bob;
@@ -84,6 +81,22 @@ class ServedPair : public ServedSocket {
     ASSERT_EQ(bob->client.reply.result, 0);
     bob->take_channel();
     ASSERT_TRUE(eventually([&] { return alice->channel.state() == ChannelState::kOpen; }));
+  }
+};
+
+struct StartedSocket : ServedSocket {
+  StartedSocket() { start(); }
+};
+
+class ServedPair : public StartedSocket, public Pair {
+ public:
+  ServedPair() : Pair(path) {}
+
+  // Nobody else is served, and both still are.
+  bool is_alone() {
+    return alice->client.ask(RequestKind::kHello) == 0 &&
+           bob->client.ask(RequestKind::kHello) == 0 &&
+           eventually([&] { return client_count() == 2; });
   }
 };
 

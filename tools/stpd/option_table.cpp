@@ -261,7 +261,9 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
                           {"interrupt", PollPolicy::kInterrupt}});
   app.add_option_function<std::string>(
          "--cpus", [&out](const std::string& text) { out.cpus = parse_cpus(text); },
-         "CPUs that the polling thread may run on, as 2 or 2-3,6 [any]")
+         "CPUs that the polling thread may run on, as 2 or 2-3,6; with queues=, one for each "
+         "thread "
+         "[any]")
       ->type_name("LIST");
   app.add_option_function<std::string>(
          "--granted",

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/served_link.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "libst/service/users.h"
 
@@ -14,6 +16,12 @@ namespace {
 
 // For peers to answer the disconnects of an ending daemon; a silent one is not waited for.
 constexpr std::chrono::seconds kGoodbye{1};
+
+// `queues=auto` is one for each CPU that --cpus leaves.
+unsigned queues_of(const port::LinkConfig& config, const LinkOptions& link) {
+  if (config.queues != port::kAutoQueues || link.cpus.empty()) return config.queues;
+  return static_cast<unsigned>(std::min<std::size_t>(link.cpus.size(), port::kMaxQueues));
+}
 
 std::string listen_error(const std::string& path, int error) {
   if (error == -EADDRINUSE)
@@ -31,9 +39,10 @@ std::unique_ptr<ServedLink> ServedLink::open(const LinkOptions& link, const Opti
                                              bool alone, std::string& error) {
   port::LinkConfig config;
   if (!port::parse_link(link.link, config, error)) return nullptr;
-  auto port = port::Port::open(config, error);
-  if (!port) return nullptr;
-  std::unique_ptr<ServedLink> served(new ServedLink(link, alone, std::move(port)));
+  config.queues = queues_of(config, link);
+  auto ports = port::Port::open_shards(config, error);
+  if (ports.empty()) return nullptr;
+  std::unique_ptr<ServedLink> served(new ServedLink(link, alone, std::move(ports)));
   served->apply(options);
   if (!served->start_trace(error) || !served->start_admin(options, error) ||
       !served->listen(options, error))
@@ -42,12 +51,14 @@ std::unique_ptr<ServedLink> ServedLink::open(const LinkOptions& link, const Opti
   return served;
 }
 
-ServedLink::ServedLink(const LinkOptions& link, bool alone, std::unique_ptr<port::Port> port)
+ServedLink::ServedLink(const LinkOptions& link, bool alone,
+                       std::vector<std::unique_ptr<port::Port>> ports)
     : options_(link),
       log_name_(alone ? std::string() : link.name),
-      service_(std::move(port), link.granted),
-      loop_(service_, link.poll, link.cpus),
-      server_(service_, link.socket,
+      places_(service::poll_places(link.poll, static_cast<unsigned>(ports.size()), link.cpus,
+                                   std::thread::hardware_concurrency())),
+      shards_(std::move(ports), places_, link.granted),
+      server_(shards_.services(), link.socket,
               [this](LogLevel level, const std::string& text) { log(level, text); }) {}
 
 bool ServedLink::start_trace(std::string& error) {
@@ -59,7 +70,7 @@ bool ServedLink::start_trace(std::string& error) {
                                        error);
   if (!trace_) return false;
   tap_.emplace(*trace_);
-  service_.port().set_tap(&*tap_);
+  shards_.set_tap(&*tap_);
   return true;
 }
 
@@ -73,11 +84,11 @@ bool ServedLink::start_admin(const Options& options, std::string& error) {
     }
   }
   tracer_ =
-      std::make_unique<Tracer>(service_, tap_ ? &*tap_ : nullptr,
+      std::make_unique<Tracer>(shards_, tap_ ? &*tap_ : nullptr,
                                [this](const std::string& text) { log(LogLevel::kInfo, text); });
-  service_.add_counters([this] { return own_counters(); });
+  add_counters();
   server_.set_admin(group, tracer_.get());
-  telemetry_.emplace(service_);
+  telemetry_.emplace(shards_);
   return true;
 }
 
@@ -100,25 +111,25 @@ bool ServedLink::serve(std::size_t links, std::string& error) {
     log(LogLevel::kWarning,
         "the system permits no userfaultfd: pages that a program takes away after it has mapped "
         "them are made anew, at the cost of stpd");
-  loop_.start();
+  shards_.start();
   serving_ = true;
   return true;
 }
 
 void ServedLink::apply(const Options& options) {
   server_.set_quotas(options.quotas);
-  std::lock_guard guard(service_.lock());
-  service_.set_quotas(options.quotas);
-  service_.set_port_rules(service::PortRules(options.rules));
+  shards_.set_quotas(options.quotas);
+  shards_.set_port_rules(service::PortRules(options.rules));
 }
 
 void ServedLink::log_link() {
-  const auto& info = service_.port().info();
+  const auto& info = shards_.first().port().info();
   log(LogLevel::kInfo, "link " + info.link + ": device " + info.device + " (" + info.driver +
                            "), mac " + port::to_string(info.mac) + ", mtu " +
                            std::to_string(info.mtu) + ", max_stu " + std::to_string(info.max_stu) +
                            " (" + std::to_string(1U << info.max_stu) + " bytes)" +
                            (info.address ? ", address " + port::to_string(*info.address) : ""));
+  if (shards_.count() > 1) log_shards();
   log(LogLevel::kInfo, "socket " + options_.socket);
   if (trace_) log(LogLevel::kInfo, "trace " + options_.pcap);
   if (const auto path = port::telemetry_socket(); !path.empty())
@@ -126,20 +137,27 @@ void ServedLink::log_link() {
   warn_of_late_frames();
 }
 
+void ServedLink::log_shards() {
+  std::string text = std::to_string(shards_.count()) + " shards; shard 1 receives for all";
+  for (unsigned i = 0; !options_.cpus.empty() && i < shards_.count(); ++i)
+    text += (i == 0 ? "; CPUs " : ", ") + std::to_string(places_.cpus[i].front());
+  log(LogLevel::kInfo, text);
+  if (!places_.note.empty()) log(LogLevel::kWarning, places_.note);
+}
+
 void ServedLink::warn_of_late_frames() {
-  const auto& info = service_.port().info();
-  if (options_.poll != service::PollPolicy::kInterrupt || service_.port().wake_fd() >= 0) return;
+  auto& port = shards_.first().port();
+  const auto& info = port.info();
+  if (options_.poll != service::PollPolicy::kInterrupt || port.wake_fd() >= 0) return;
   log(LogLevel::kWarning, "driver " + info.driver +
                               " cannot wake a sleeper: poll=interrupt behaves as adaptive, and the "
                               "link may be heard a millisecond late; poll=busy hears it at once");
 }
 
 bool ServedLink::is_alive() {
-  const auto turns = loop_.heartbeat().beats(), requests = server_.heartbeat().beats();
-  const auto alive = turns != seen_turns_ && requests != seen_requests_;
-  seen_turns_ = turns;
-  seen_requests_ = requests;
-  return alive;
+  const auto requests = server_.heartbeat().beats();
+  const bool serves = std::exchange(seen_requests_, requests) != requests;
+  return shards_.are_alive() && serves;
 }
 
 void ServedLink::log_state() {
@@ -147,9 +165,10 @@ void ServedLink::log_state() {
     std::optional<service::LinkChange> change;
     service::LinkChange now;
     {
-      std::lock_guard guard(service_.lock());
-      change = service_.next_link_change();
-      now = {.state = service_.port().state(), .trouble = service_.port().trouble()};
+      auto& service = shards_.first();
+      std::lock_guard guard(service.lock());
+      change = service.next_link_change();
+      now = {.state = service.port().state(), .trouble = service.port().trouble()};
     }
     if (!change) return log_state(now);
     if (change->passed_over != 0)
@@ -177,30 +196,35 @@ ServedLink::~ServedLink() {
   telemetry_.reset();
   tracer_.reset();
   if (serving_) wait_for_disconnects();
-  loop_.stop();
-  service_.poll();  // the last answer: a turn sends what the one before it received
-  service_.port().set_tap(nullptr);
+  shards_.stop();
+  shards_.set_tap(nullptr);
   if (serving_) log_counters();
 }
 
 void ServedLink::wait_for_disconnects() {
   const auto until = std::chrono::steady_clock::now() + kGoodbye;
   while (std::chrono::steady_clock::now() < until) {
-    {
-      std::lock_guard guard(service_.lock());
-      if (service_.node().vc_count() == 0) return;
-    }
+    if (shards_.connections() == 0) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
-std::vector<port::PortCounter> ServedLink::own_counters() const {
+// Those of stpd itself go with the first shard's.
+void ServedLink::add_counters() {
+  shards_.first().add_counters([this] { return own_counters(); });
+  for (unsigned i = 1; i < shards_.count(); ++i)
+    shards_.at(i).add_counters([&service = shards_.at(i)] {
+      return std::vector<port::PortCounter>{{"bells_silenced", service.silenced_bells()}};
+    });
+}
+
+std::vector<port::PortCounter> ServedLink::own_counters() {
   const auto& clients = server_.counts();
   return {{"clients", clients.clients},
           {"clients_refused", clients.refused},
           {"clients_bad_messages", clients.bad_messages},
           {"clients_slow_readers", clients.slow_readers},
-          {"bells_silenced", service_.silenced_bells()},
+          {"bells_silenced", shards_.first().silenced_bells()},
           {"descriptors_stuck", clients.stuck_descriptors},
           {"clients_torn_memory", clients.torn_memory},
           {"trace_frames", trace_ ? trace_->frames() : 0},
@@ -209,7 +233,7 @@ std::vector<port::PortCounter> ServedLink::own_counters() const {
 
 void ServedLink::log_counters() {
   log(LogLevel::kInfo, "counters:");
-  for (const auto& counter : service_.all_counters())
+  for (const auto& counter : shards_.counters())
     if (counter.value != 0)
       log(LogLevel::kInfo, "  " + counter.name + " " + std::to_string(counter.value));
 }

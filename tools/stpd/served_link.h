@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One link of stpd from start to end: the link, a Service with its own polling thread, and a socket
-// for clients.
+// One link of stpd from start to end: the link, a Service with its own polling thread for each of
+// its shards, and a socket for clients.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "libst/service/poll_loop.h"
+#include "libst/service/link_shards.h"
 #include "libst/service/server.h"
 #include "libst/service/telemetry.h"
 #include "tools/stpd/options.h"
@@ -34,22 +34,24 @@ class ServedLink {
   void apply(const Options& options);
   // No new clients, and the old ones' connections end; the destructor waits for that.
   void begin_to_leave();
-  // Whether both threads have made progress since the last call.
+  // Whether all threads have made progress since the last call.
   bool is_alive();
   // Logs the state of the link, once per change, and its other problems.
   void log_state();
   [[nodiscard]] const std::string& name() const { return options_.name; }
 
  private:
-  ServedLink(const LinkOptions& link, bool alone, std::unique_ptr<port::Port> port);
+  ServedLink(const LinkOptions& link, bool alone, std::vector<std::unique_ptr<port::Port>> ports);
   bool start_trace(std::string& error);
   void log_state(const service::LinkChange& change);
   bool start_admin(const Options& options, std::string& error);
   bool listen(const Options& options, std::string& error);
   void log_link();
+  void log_shards();
   void warn_of_late_frames();
   void wait_for_disconnects();
-  [[nodiscard]] std::vector<port::PortCounter> own_counters() const;
+  void add_counters();
+  [[nodiscard]] std::vector<port::PortCounter> own_counters();
   void log_counters();
   void log(LogLevel level, const std::string& text) const { stpd::log(level, text, log_name_); }
 
@@ -57,13 +59,13 @@ class ServedLink {
   const std::string log_name_;
   std::unique_ptr<trace::PcapngWriter> trace_;
   std::optional<trace::PcapngTap> tap_;
-  service::Service service_;
-  service::PollLoop loop_;
+  const service::PollPlaces places_;
+  service::LinkShards shards_;
   service::Server server_;
   std::unique_ptr<Tracer> tracer_;
   std::optional<service::Telemetry> telemetry_;
   bool serving_ = false;
-  std::uint64_t seen_turns_ = 0, seen_requests_ = 0;
+  std::uint64_t seen_requests_ = 0;
   std::string logged_ = "up";  // the state, and what was said of it
 };
 

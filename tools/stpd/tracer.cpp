@@ -2,11 +2,9 @@
 #include "tools/stpd/tracer.h"
 
 #include <cerrno>
-#include <mutex>
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/ethernet.h"
-#include "tools/trace/pcapng_tap.h"
 
 namespace stp::stpd {
 namespace {
@@ -33,8 +31,8 @@ bool is_stp(Bytes head) {
 
 }  // namespace
 
-Tracer::Tracer(service::Service& service, port::Tap* beside, Log log)
-    : service_(service), beside_(beside), log_(std::move(log)) {}
+Tracer::Tracer(service::LinkShards& shards, port::Tap* beside, Log log)
+    : shards_(shards), beside_(beside), log_(std::move(log)) {}
 
 Tracer::~Tracer() {
   stop();
@@ -52,15 +50,17 @@ bool Tracer::has_let_go() {
 int Tracer::start(const service::TraceOrder& order, service::ClientId by, service::UniqueFd& file) {
   if (!has_let_go()) return -EBUSY;
   stop();  // it had come to its own end
-  trace::PcapngWriter::Options options{.interface = service_.port().info().link,
+  trace::PcapngWriter::Options options{.interface = shards_.first().port().info().link,
                                        .program = "stpd " STP_VERSION};
   if (order.max_frames != 0) options.max_frames = order.max_frames;
   if (order.nanoseconds != 0) options.duration = order.nanoseconds;
+  tap_.reset();
   writer_ = trace::PcapngWriter::create(std::move(file), options);
+  tap_.emplace(*writer_);
   everything_ = order.everything != 0;
   owner_ = order.stays != 0 ? 0 : by;
   running_ = true;
-  set_tap(this);
+  shards_.set_tap(this);
   log_("trace started by client " + std::to_string(by));
   return 0;
 }
@@ -68,7 +68,7 @@ int Tracer::start(const service::TraceOrder& order, service::ClientId by, servic
 int Tracer::stop() {
   if (!running_) return writer_ ? 0 : -ENOENT;
   running_ = false;
-  set_tap(beside_);
+  shards_.set_tap(beside_);
   writer_->finish();
   log_("trace ended: " + std::to_string(writer_->frames()) + " frames, " +
        std::to_string(writer_->dropped()) + " dropped");
@@ -90,15 +90,9 @@ void Tracer::client_gone(service::ClientId client) {
   if (running_ && owner_ == client) stop();
 }
 
-void Tracer::set_tap(port::Tap* tap) {
-  std::lock_guard guard(service_.lock());
-  service_.port().set_tap(tap);
-}
-
 void Tracer::frame(Bytes head, Bytes rest, bool sent) {
   if (beside_ != nullptr) beside_->frame(head, rest, sent);
-  if (everything_ || is_stp(head) || is_arp(head))
-    trace::PcapngTap(*writer_).frame(head, rest, sent);
+  if (everything_ || is_stp(head) || is_arp(head)) tap_->frame(head, rest, sent);
 }
 
 }  // namespace stp::stpd

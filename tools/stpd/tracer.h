@@ -5,9 +5,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "libst/service/service.h"
+#include "libst/service/link_shards.h"
+#include "tools/trace/pcapng_tap.h"
 #include "tools/trace/pcapng_writer.h"
 
 namespace stp::stpd {
@@ -17,7 +19,7 @@ class Tracer final : public service::TraceControl, private port::Tap {
   using Log = std::function<void(const std::string&)>;
 
   // `beside`: another tap that also sees every frame; may be null.
-  Tracer(service::Service& service, port::Tap* beside, Log log);
+  Tracer(service::LinkShards& shards, port::Tap* beside, Log log);
   ~Tracer() override;
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
@@ -31,13 +33,13 @@ class Tracer final : public service::TraceControl, private port::Tap {
 
  private:
   void frame(Bytes head, Bytes rest, bool sent) override;
-  void set_tap(port::Tap* tap);
   bool has_let_go();
 
-  service::Service& service_;
+  service::LinkShards& shards_;
   port::Tap* const beside_;
   const Log log_;
   std::unique_ptr<trace::PcapngWriter> writer_;  // the latest trace
+  std::optional<trace::PcapngTap> tap_;          // into it
   unsigned lost_writers_ = 0;                    // whose file has never answered
   bool everything_ = false;
   bool running_ = false;
