@@ -49,6 +49,29 @@ TEST(PrometheusText, TellsLinksOfOneNameApart) {
   EXPECT_TRUE(contains(text, R"(stp_rx_frames_total{link="iface:eth0",socket="/b"} 2)")) << text;
 }
 
+TEST(PrometheusText, HasTheSumOfALinksShardsAndEachOfThemInAMetricOfItsOwn) {
+  auto divided = counters_of(
+      "loop",
+      {{.name = "rx_frames", .value = 5, .shards = {2, 3}}, {.name = "clients", .value = 7}}, "/a");
+  divided.link.shards = {{.connections = 1, .regions = 0}, {.connections = 4, .regions = 9}};
+  auto whole = counters_of("loop", {{.name = "rx_frames", .value = 6, .shards = {6}}}, "/b");
+  const auto text = prometheus_text({divided, whole});
+  EXPECT_TRUE(contains(text,
+                       "stp_rx_frames_total{link=\"loop\",socket=\"/a\"} 5\n"
+                       "stp_rx_frames_total{link=\"loop\",socket=\"/b\"} 6\n"))
+      << text;
+  EXPECT_TRUE(contains(text,
+                       "# TYPE stp_by_shard_rx_frames_total counter\n"
+                       "stp_by_shard_rx_frames_total{link=\"loop\",socket=\"/a\",shard=\"1\"} 2\n"
+                       "stp_by_shard_rx_frames_total{link=\"loop\",socket=\"/a\",shard=\"2\"} 3\n"
+                       "# "))
+      << text;
+  EXPECT_FALSE(contains(text, "stp_by_shard_clients_total")) << "which the link has as a whole";
+  EXPECT_TRUE(contains(text, R"(stp_by_shard_regions{link="loop",socket="/a",shard="2"} 9)"));
+  EXPECT_TRUE(contains(text, R"(stp_shards{link="loop",socket="/b"} 1)"));
+  EXPECT_FALSE(contains(prometheus_text({whole}), "by_shard"));
+}
+
 TEST(PrometheusText, TellsWhatEachUserHasAndMayHaveOfEachBudget) {
   auto of = counters_of("loop", {});
   of.users = {{.uid = 1'001,

@@ -74,6 +74,7 @@ void add_lists(CLI::App& app, Options& options, const std::function<void(CLI::Ap
      Command::kUsers);
   auto* const stats = app.add_subcommand("stats", "Counters by name; docs: \"Counters\"");
   stats->add_flag("--all", options.all, "Those that are 0, too");
+  stats->add_flag("--shards", options.shards, "Those of each shard of a link with queues=, too");
   stats->add_flag("--prometheus", options.prometheus, "Prometheus text exposition format");
   is(stats, Command::kStats);
   is(app.add_subcommand("devices",

@@ -30,7 +30,7 @@ struct Options {
   std::vector<std::string> sockets;  // at least one
   bool json = false;
   // stats
-  bool all = false, prometheus = false;
+  bool all = false, shards = false, prometheus = false;
   // top, ping
   double interval = 1;
   std::uint64_t count = 0;  // 0: until a signal comes

@@ -39,11 +39,44 @@ void add_sample(std::string& out, const std::string& metric, const Link& link, s
          "} " + std::to_string(value) + '\n';
 }
 
+std::string shard_label(std::size_t index) {
+  return ',' + label("shard", std::to_string(index + 1));
+}
+
 template <typename Value>
 void gauge(std::string& out, const std::vector<LinkCounters>& links, const std::string& metric,
            std::string_view help, Value&& value) {
   head(out, metric, help, "gauge");
   for (const auto& of : links) add_sample(out, metric, of.link, value(of.link));
+}
+
+template <typename Value>
+void gauge_of_shards(std::string& out, const std::vector<LinkCounters>& links,
+                     const std::string& metric, std::string_view help, Value&& value) {
+  head(out, metric, help, "gauge");
+  for (const auto& of : links)
+    for (std::size_t i = 0; of.link.is_divided() && i < of.link.shards.size(); ++i)
+      add_sample(out, metric, of.link, value(of.link.shards[i]), shard_label(i));
+}
+
+bool is_of_shards(const std::vector<LinkCounters>& links, const std::string& name) {
+  return std::ranges::any_of(links, [&](const LinkCounters& of) {
+    const auto at = std::ranges::find(of.counters, name, &CounterValue::name);
+    return of.link.is_divided() && at != of.counters.end() && !at->shards.empty();
+  });
+}
+
+// Metrics of their own, so that sums over the labels of a counter stay true.
+void counter_of_shards(std::string& out, const std::vector<LinkCounters>& links,
+                       const std::string& name) {
+  if (!is_of_shards(links, name)) return;
+  const auto metric = "stp_by_shard_" + name + "_total";
+  head(out, metric, "of one shard: " + std::string(text_of_counter(name)), "counter");
+  for (const auto& of : links)
+    for (const auto& counter : of.counters)
+      for (std::size_t i = 0;
+           of.link.is_divided() && counter.name == name && i < counter.shards.size(); ++i)
+        add_sample(out, metric, of.link, counter.shards[i], shard_label(i));
 }
 
 // Of each user that may be seen, by budget.
@@ -108,6 +141,15 @@ std::string prometheus_text(const std::vector<LinkCounters>& links) {
   gauge(out, links, "stp_connections", "connections of the link",
         [](auto& l) { return l.connections; });
   gauge(out, links, "stp_regions", "mapped regions of memory", [](auto& l) { return l.regions; });
+  gauge(out, links, "stp_shards",
+        "shards of the link: 1, or queues=", [](auto& l) { return l.shards.size(); });
+  if (std::ranges::any_of(links, [](auto& of) { return of.link.is_divided(); })) {
+    for (const auto& name : names_of(links)) counter_of_shards(out, links, name);
+    gauge_of_shards(out, links, "stp_by_shard_connections", "connections of one shard",
+                    [](auto& shard) { return shard.connections; });
+    gauge_of_shards(out, links, "stp_by_shard_regions", "mapped regions of one shard",
+                    [](auto& shard) { return shard.regions; });
+  }
   gauge_of_users(out, links, "stp_user_used", "what a user has of a budget",
                  [](auto& budget) { return std::optional(budget.used); });
   gauge_of_users(out, links, "stp_user_most", "what a user may have of it now",

@@ -41,6 +41,10 @@ void add(Table& table, const Link& link) {
              std::to_string(1U << link.max_stu), std::to_string(link.clients),
              std::to_string(link.connections), std::to_string(link.regions), link.driver,
              link.socket});
+  for (std::size_t i = 0; link.is_divided() && i < link.shards.size(); ++i)
+    table.row({"  shard " + std::to_string(i + 1), "", "", "", "", "", "",
+               std::to_string(link.shards[i].connections), std::to_string(link.shards[i].regions),
+               "", ""});
 }
 void add(Json& json, const Link& link) {
   json.object();
@@ -52,30 +56,47 @@ void add(Json& json, const Link& link) {
   json.value("mtu", link.mtu).value("max_stu_bytes", 1U << link.max_stu);
   json.value("clients", link.clients).value("connections", link.connections);
   json.value("regions", link.regions).value("administrator", link.administrator);
-  json.value("trouble", link.trouble).end();
+  json.value("trouble", link.trouble).array("shards");
+  for (std::size_t i = 0; i < link.shards.size(); ++i)
+    json.object()
+        .value("shard", i + 1)
+        .value("connections", link.shards[i].connections)
+        .value("regions", link.shards[i].regions)
+        .end();
+  json.end().end();
 }
 
-Table table_of_connections() {
-  return Table({"PID>", "UID>", "", "UPORT>", "PORT>", "PEER", "PEER-PORT>", "STATE", "STU>",
-                "SLOTS>", "RTT-US>", "RX-BYTES>", "TX-BYTES>"});
+// A link that is not divided has no column for the shard.
+std::vector<std::string> with_shard(const Link& link, std::string shard,
+                                    std::vector<std::string> cells) {
+  if (link.is_divided()) cells.insert(cells.begin(), std::move(shard));
+  return cells;
 }
-void add(Table& table, const Connection& c) {
+
+Table table_of_connections(const Link& link) {
+  return Table(with_shard(link, "SHARD>",
+                          {"PID>", "UID>", "", "UPORT>", "PORT>", "PEER", "PEER-PORT>", "STATE",
+                           "STU>", "SLOTS>", "RTT-US>", "RX-BYTES>", "TX-BYTES>"}));
+}
+void add(Table& table, const Connection& c, const Link& link) {
   const bool alone = c.connectionless;
   const auto of_peer = [&](const std::string& text) { return alone ? std::string("-") : text; };
-  table.row({std::to_string(c.owner.pid), std::to_string(c.owner.uid),
-             alone ? "" : (c.passive ? "<-" : "->"), of_peer(std::to_string(c.uport)),
-             std::to_string(c.local_port), of_peer(c.peer), of_peer(std::to_string(c.peer_port)),
-             state_of(c), std::to_string(1U << c.max_stu),
-             of_peer(std::to_string(c.credit) + "/" + std::to_string(c.slots)),
-             of_peer(std::to_string(c.round_trip / kMicrosecond)),
-             std::to_string(c.traffic.rx_data_bytes), std::to_string(c.traffic.tx_data_bytes)});
+  table.row(with_shard(
+      link, std::to_string(c.shard),
+      {std::to_string(c.owner.pid), std::to_string(c.owner.uid),
+       alone ? "" : (c.passive ? "<-" : "->"), of_peer(std::to_string(c.uport)),
+       std::to_string(c.local_port), of_peer(c.peer), of_peer(std::to_string(c.peer_port)),
+       state_of(c), std::to_string(1U << c.max_stu),
+       of_peer(std::to_string(c.credit) + "/" + std::to_string(c.slots)),
+       of_peer(std::to_string(c.round_trip / kMicrosecond)),
+       std::to_string(c.traffic.rx_data_bytes), std::to_string(c.traffic.tx_data_bytes)}));
 }
 void add(Json& json, const Connection& c) {
   json.object();
   put_owner(json, c.owner);
   json.value("connectionless", c.connectionless);
   json.value("direction", c.passive ? "in" : "out").value("uport", c.uport);
-  json.value("local_port", c.local_port);
+  json.value("shard", c.shard).value("local_port", c.local_port);
   json.value("peer_mac", c.peer).value("peer_port", c.peer_port);
   json.value("state", service::name_of(c.state)).value("accepted", c.accepted);
   c.error != 0 ? json.value("error", std::strerror(std::abs(c.error))) : json.null("error");
@@ -87,21 +108,26 @@ void add(Json& json, const Connection& c) {
   json.end();
 }
 
-Table table_of_regions() {
-  return Table({"PID>", "UID>", "FOR", "BYTES>", "BUFX>", "COUNT>", "BUFSIZE>", "MX>", "STATE"});
+Table table_of_regions(const Link& link) {
+  return Table(
+      with_shard(link, "SHARD>",
+                 {"PID>", "UID>", "FOR", "BYTES>", "BUFX>", "COUNT>", "BUFSIZE>", "MX>", "STATE"}));
 }
 const char* state_of(const Region& region) {
   return region.unmapping ? "unmapping" : "mapped";
 }
-void add(Table& table, const Region& r) {
-  table.row({std::to_string(r.owner.pid), std::to_string(r.owner.uid),
-             std::string(service::name_of(r.direction)), short_bytes(r.bytes),
-             std::to_string(r.base), std::to_string(r.count),
-             short_bytes(std::uint64_t{1} << r.bufsize), std::to_string(r.mx_count), state_of(r)});
+void add(Table& table, const Region& r, const Link& link) {
+  table.row(with_shard(
+      link, std::to_string(r.shard),
+      {std::to_string(r.owner.pid), std::to_string(r.owner.uid),
+       std::string(service::name_of(r.direction)), short_bytes(r.bytes), std::to_string(r.base),
+       std::to_string(r.count), short_bytes(std::uint64_t{1} << r.bufsize),
+       std::to_string(r.mx_count), state_of(r)}));
 }
 void add(Json& json, const Region& r) {
   json.object();
   put_owner(json, r.owner);
+  json.value("shard", r.shard);
   json.value("direction", service::name_of(r.direction)).value("bytes", r.bytes);
   json.value("first_bufx", r.base).value("bufx_count", r.count);
   json.value("bufsize_bytes", std::uint64_t{1} << r.bufsize).value("mx_count", r.mx_count);
@@ -112,11 +138,11 @@ void add(Json& json, const Region& r) {
 bool is_bytes(const std::string& budget) {
   return budget.ends_with("_bytes");
 }
-Table table_of_users() {
+Table table_of_users(const Link& /*link*/) {
   return Table({"UID>", "CLIENTS>", "ENDPOINTS>", "CONNECTIONS>", "QUEUES>", "REGIONS>", "MAPPED>",
                 "MX>", "TABLES>", "WINDOWS>", "MAPPINGS>", "FILES>"});
 }
-void add(Table& table, const User& user) {
+void add(Table& table, const User& user, const Link& /*link*/) {
   std::vector<std::string> cells{user.uid == service::kUnknownUser ? "-"
                                                                    : std::to_string(user.uid)};
   for (const auto& budget : user.budgets) {
@@ -167,21 +193,21 @@ void note_if_partial(const Link& link) {
 }
 
 template <typename Entry>
-void show_list(const Options& options, const char* name, Table (*make_table)(),
-               std::vector<Entry> (*read)(DaemonClient&)) {
+void show_list(const Options& options, const char* name, Table (*make_table)(const Link&),
+               std::vector<Entry> (*read)(DaemonClient&, const Link&)) {
   Json json;
   Failures failures;
   json.object().array("links");
   const auto show_link = [&](const std::string& socket) {
     DaemonClient daemon(socket);
     const auto link = read_link(daemon);
-    const auto entries = read(daemon);
+    const auto entries = read(daemon, link);
     json.object().value("link", link.name).value("socket", link.socket);
     json.value("complete", link.administrator).array(name);
-    auto table = make_table();
+    auto table = make_table(link);
     for (const auto& entry : entries) {
       add(json, entry);
-      add(table, entry);
+      add(table, entry, link);
     }
     json.end().end();
     if (options.json) return;
@@ -219,13 +245,23 @@ void show_links(const Options& options) {
 
 // ---- stats
 
+// With --shards a column for each shard of a link that is divided.
 void print_stats(const Options& options, const LinkCounters& of) {
-  Table table({"COUNTER", "VALUE>", ""});
-  for (const auto& counter : of.counters)
-    if (options.all || counter.value != 0)
-      table.row({counter.name, std::to_string(counter.value),
-                 std::string(text_of_counter(counter.name)) +
-                     (counts_drops(counter.name) ? " (dropped)" : "")});
+  const auto shards = options.shards && of.link.is_divided() ? of.link.shards.size() : 0;
+  std::vector<std::string> headings{"COUNTER", "VALUE>"};
+  for (std::size_t i = 0; i < shards; ++i)
+    headings.push_back("SHARD " + std::to_string(i + 1) + '>');
+  headings.emplace_back();
+  Table table(headings);
+  for (const auto& counter : of.counters) {
+    if (!options.all && counter.value == 0) continue;
+    std::vector<std::string> cells{counter.name, std::to_string(counter.value)};
+    for (std::size_t i = 0; i < shards; ++i)
+      cells.push_back(counter.shards.empty() ? "-" : std::to_string(counter.shards[i]));
+    cells.push_back(std::string(text_of_counter(counter.name)) +
+                    (counts_drops(counter.name) ? " (dropped)" : ""));
+    table.row(std::move(cells));
+  }
   if (options.sockets.size() > 1) std::printf("%s\n", of.link.name.c_str());
   std::fputs(table.text().c_str(), stdout);
 }
@@ -233,6 +269,13 @@ void print_stats(const Options& options, const LinkCounters& of) {
 void add(Json& json, const LinkCounters& of) {
   json.object().value("link", of.link.name).value("socket", of.link.socket).object("counters");
   for (const auto& counter : of.counters) json.value(counter.name, counter.value);
+  json.end().array("shards");
+  for (std::size_t i = 0; of.link.is_divided() && i < of.link.shards.size(); ++i) {
+    json.object().value("shard", i + 1).object("counters");
+    for (const auto& counter : of.counters)
+      if (!counter.shards.empty()) json.value(counter.name, counter.shards[i]);
+    json.end().end();
+  }
   json.end().end();
 }
 
@@ -243,8 +286,9 @@ void show_stats(const Options& options) {
     failures.guard([&] {
       DaemonClient daemon(socket);
       auto link = read_link(daemon);
-      all.push_back({std::move(link), read_counters(daemon),
-                     options.prometheus ? read_users(daemon) : std::vector<User>{}});
+      auto counters = read_counters(daemon, link);
+      auto users = options.prometheus ? read_users(daemon, link) : std::vector<User>{};
+      all.push_back({std::move(link), std::move(counters), std::move(users)});
     });
   if (options.prometheus) {
     std::fputs(prometheus_text(all).c_str(), stdout);

@@ -17,11 +17,12 @@ namespace {
 using service::Reply;
 using service::RequestKind;
 
-// Asks for entry after entry; `take` has each.
+// Asks one shard for entry after entry; `take` has each.
 template <typename Take>
-void walk(DaemonClient& daemon, RequestKind kind, Take&& take) {
+void walk(DaemonClient& daemon, RequestKind kind, unsigned shard, Take&& take) {
   service::Request request{};
   request.kind = kind;
+  request.shard = shard;
   Reply reply;
   for (;;) {
     const auto result = daemon.ask(request, reply);
@@ -32,11 +33,42 @@ void walk(DaemonClient& daemon, RequestKind kind, Take&& take) {
   }
 }
 
+template <typename Take>
+void walk_all(DaemonClient& daemon, const Link& link, RequestKind kind, Take&& take) {
+  for (unsigned shard = 0; shard < link.shards.size(); ++shard)
+    walk(daemon, kind, shard, [&](const Reply& reply) { take(reply, shard); });
+}
+
+Reply ask_of_link(DaemonClient& daemon, unsigned shard) {
+  service::Request request{};
+  request.kind = RequestKind::kAdminLink;
+  request.shard = shard;
+  Reply reply;
+  if (const auto result = daemon.ask(request, reply); result != 0)
+    throw Failure("daemon at " + daemon.socket() + ": " + std::strerror(-result));
+  return reply;
+}
+
+// Adds the counters of a shard. What is of the link as a whole, only the first one has.
+void add_counters(DaemonClient& daemon, unsigned shard, std::vector<CounterValue>& all) {
+  service::Request request{};
+  request.kind = RequestKind::kStats;
+  request.shard = shard;
+  Reply reply;
+  for (; daemon.ask(request, reply) == 0; ++request.index) {
+    const auto name = service::text_of(reply.text);
+    auto at = std::ranges::find(all, name, &CounterValue::name);
+    if (at == all.end()) at = all.insert(at, {.name = std::string(name), .value = 0, .shards = {}});
+    at->value += reply.value;
+    at->shards.push_back(reply.value);
+  }
+}
+
 Owner owner_of(const Reply& reply) {
   return {reply.admin.pid, reply.admin.uid};
 }
 
-Connection connection_of(const Reply& reply) {
+Connection connection_of(const Reply& reply, unsigned shard) {
   const auto& entry = reply.admin;
   return {.owner = owner_of(reply),
           .state = static_cast<VcState>(reply.state),
@@ -44,6 +76,7 @@ Connection connection_of(const Reply& reply) {
           .passive = entry.passive != 0,
           .accepted = entry.accepted != 0,
           .connectionless = entry.connectionless != 0,
+          .shard = shard + 1,
           .uport = entry.uport,
           .local_port = reply.local_port,
           .peer_port = reply.remote_port,
@@ -58,12 +91,13 @@ Connection connection_of(const Reply& reply) {
                       .tx_data_bytes = entry.tx_data_bytes}};
 }
 
-Region region_of(const Reply& reply) {
+Region region_of(const Reply& reply, unsigned shard) {
   const auto& entry = reply.admin;
   return {.owner = owner_of(reply),
           .id = reply.region,
           .bytes = entry.bytes,
           .direction = static_cast<Direction>(entry.direction),
+          .shard = shard + 1,
           .base = entry.base,
           .count = entry.count,
           .bufsize = entry.bufsize,
@@ -74,9 +108,7 @@ Region region_of(const Reply& reply) {
 }  // namespace
 
 Link read_link(DaemonClient& daemon) {
-  Reply reply;
-  if (const auto result = daemon.ask(RequestKind::kAdminLink, reply); result != 0)
-    throw Failure("daemon at " + daemon.socket() + ": " + std::strerror(-result));
+  const auto reply = ask_of_link(daemon, 0);
   const auto& entry = reply.admin;
   Link link{.socket = daemon.socket(),
             .name = std::string(service::text_of(reply.text)),
@@ -92,30 +124,38 @@ Link read_link(DaemonClient& daemon) {
             .connections = entry.connections,
             .regions = entry.regions,
             .administrator = entry.administrator != 0,
-            .trouble = std::string(service::text_of(entry.trouble))};
+            .trouble = std::string(service::text_of(entry.trouble)),
+            .shards = {{.connections = entry.connections, .regions = entry.regions}}};
   if (reply.ipv4 != 0) link.address = port::to_string(port::Ipv4{reply.ipv4});
+  for (unsigned shard = 1; shard < reply.shards; ++shard) {
+    const auto own = ask_of_link(daemon, shard);
+    link.shards.push_back({.connections = own.admin.connections, .regions = own.admin.regions});
+    link.connections += own.admin.connections;
+    link.regions += own.admin.regions;
+  }
   return link;
 }
 
-std::vector<Connection> read_connections(DaemonClient& daemon) {
+std::vector<Connection> read_connections(DaemonClient& daemon, const Link& link) {
   std::vector<Connection> all;
-  walk(daemon, RequestKind::kAdminConnection, [&](const Reply& reply) {
-    if (reply.vc != kNoneId) all.push_back(connection_of(reply));
+  walk_all(daemon, link, RequestKind::kAdminConnection, [&](const Reply& reply, unsigned shard) {
+    if (reply.vc != kNoneId) all.push_back(connection_of(reply, shard));
   });
   return all;
 }
 
-std::vector<Region> read_regions(DaemonClient& daemon) {
+std::vector<Region> read_regions(DaemonClient& daemon, const Link& link) {
   std::vector<Region> all;
-  walk(daemon, RequestKind::kAdminRegion, [&](const Reply& reply) {
-    if (reply.region != kNoneId) all.push_back(region_of(reply));
+  walk_all(daemon, link, RequestKind::kAdminRegion, [&](const Reply& reply, unsigned shard) {
+    if (reply.region != kNoneId) all.push_back(region_of(reply, shard));
   });
   return all;
 }
 
-std::vector<User> read_users(DaemonClient& daemon) {
+// The shards of a link have one set of budgets.
+std::vector<User> read_users(DaemonClient& daemon, const Link& /*link*/) {
   std::vector<User> all;
-  walk(daemon, RequestKind::kAdminUser, [&](const Reply& reply) {
+  walk(daemon, RequestKind::kAdminUser, 0, [&](const Reply& reply) {
     const auto& entry = reply.admin;
     if (entry.shown == 0) return;
     auto& user = all.emplace_back();
@@ -131,13 +171,11 @@ std::vector<User> read_users(DaemonClient& daemon) {
   return all;
 }
 
-std::vector<CounterValue> read_counters(DaemonClient& daemon) {
+std::vector<CounterValue> read_counters(DaemonClient& daemon, const Link& link) {
   std::vector<CounterValue> all;
-  service::Request request{};
-  request.kind = RequestKind::kStats;
-  Reply reply;
-  for (; daemon.ask(request, reply) == 0; ++request.index)
-    all.push_back({std::string(service::text_of(reply.text)), reply.value});
+  for (unsigned shard = 0; shard < link.shards.size(); ++shard) add_counters(daemon, shard, all);
+  for (auto& counter : all)
+    if (counter.shards.size() != link.shards.size()) counter.shards.clear();
   return all;
 }
 

@@ -12,6 +12,11 @@
 
 namespace stp::stpctl {
 
+// Of one shard of a link; those of a link are their sum.
+struct ShardTotals {
+  unsigned connections = 0, regions = 0;
+};
+
 struct Link {
   std::string socket, name, device, driver, mac;
   std::optional<std::string> address;
@@ -19,8 +24,10 @@ struct Link {
   bool up = false;
   std::string state;  // port::LinkState in words
   unsigned clients = 0, connections = 0, regions = 0;
-  bool administrator = false;  // this user is shown what is others'
-  std::string trouble;         // and the remedy; "": none
+  bool administrator = false;          // this user is shown what is others'
+  std::string trouble;                 // and the remedy; "": none
+  std::vector<ShardTotals> shards{1};  // several: the link has queues=
+  [[nodiscard]] bool is_divided() const { return shards.size() > 1; }
 };
 
 struct Owner {
@@ -32,6 +39,7 @@ struct Connection {
   VcState state = VcState::kOpen;
   int error = 0;
   bool passive = false, accepted = false, connectionless = false;
+  unsigned shard = 1;  // from 1 on
   unsigned uport = 0, local_port = 0, peer_port = 0;
   std::string peer;
   unsigned max_stu = 0;  // exponent: the smaller of both sides'
@@ -44,6 +52,7 @@ struct Region {
   Owner owner;
   std::uint64_t id = 0, bytes = 0;
   Direction direction = Direction::kTransmit;
+  unsigned shard = 1;
   unsigned base = 0, count = 0, bufsize = 0, mx_count = 0;
   bool unmapping = false;
 };
@@ -61,13 +70,15 @@ struct User {
 
 struct CounterValue {
   std::string name;
-  std::uint64_t value = 0;
+  std::uint64_t value = 0;              // of all shards
+  std::vector<std::uint64_t> shards{};  // of each; empty: the link has it as a whole
 };
 
 Link read_link(DaemonClient& daemon);
-std::vector<Connection> read_connections(DaemonClient& daemon);
-std::vector<Region> read_regions(DaemonClient& daemon);
-std::vector<User> read_users(DaemonClient& daemon);
-std::vector<CounterValue> read_counters(DaemonClient& daemon);
+// `link`: as read before from the same daemon.
+std::vector<Connection> read_connections(DaemonClient& daemon, const Link& link);
+std::vector<Region> read_regions(DaemonClient& daemon, const Link& link);
+std::vector<User> read_users(DaemonClient& daemon, const Link& link);
+std::vector<CounterValue> read_counters(DaemonClient& daemon, const Link& link);
 
 }  // namespace stp::stpctl

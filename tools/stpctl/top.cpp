@@ -24,16 +24,15 @@ using Clock = std::chrono::steady_clock;
 struct Look {
   Clock::time_point time;
   Link link;
-  std::map<std::string, std::uint64_t> counters;
+  std::map<std::string, CounterValue> counters;
   std::vector<Connection> connections;
 };
 
 Look look_at(DaemonClient& daemon) {
-  Look look{.time = Clock::now(),
-            .link = read_link(daemon),
-            .counters = {},
-            .connections = read_connections(daemon)};
-  for (auto& [name, value] : read_counters(daemon)) look.counters.emplace(name, value);
+  Look look{.time = Clock::now(), .link = read_link(daemon), .counters = {}, .connections = {}};
+  look.connections = read_connections(daemon, look.link);
+  for (auto& counter : read_counters(daemon, look.link))
+    look.counters.emplace(counter.name, std::move(counter));
   return look;
 }
 
@@ -47,9 +46,12 @@ struct BusyConnection {
   double rx_bytes, tx_bytes, control;  // per second
 };
 
+using CounterRates = std::map<std::string, double>;
+
 struct Rates {
   double seconds;
-  std::map<std::string, double> counters;
+  CounterRates counters;
+  std::vector<CounterRates> shards;  // of each
   double drops = 0;
   std::vector<BusyConnection> connections;  // the busiest first
 };
@@ -71,14 +73,20 @@ BusyConnection rates_of(const Connection& now, const Connection* before, double 
 Rates rates_between(const Look& before, const Look& now) {
   Rates rates{.seconds = std::chrono::duration<double>(now.time - before.time).count(),
               .counters = {},
+              .shards = std::vector<CounterRates>(now.link.shards.size()),
               .drops = 0,
               .connections = {}};
-  for (const auto& [name, value] : now.counters) {
-    const auto old = before.counters.find(name);
-    const auto per_second =
-        old == before.counters.end() ? 0 : rate(old->second, value, rates.seconds);
-    rates.counters[name] = per_second;
-    if (counts_drops(name)) rates.drops += per_second;
+  for (const auto& [name, counter] : now.counters) {
+    const auto at = before.counters.find(name);
+    // A link that was started anew may have other shards.
+    const auto& old =
+        at != before.counters.end() && at->second.shards.size() == counter.shards.size()
+            ? at->second
+            : counter;
+    rates.counters[name] = rate(old.value, counter.value, rates.seconds);
+    for (std::size_t i = 0; i < counter.shards.size(); ++i)
+      rates.shards[i][name] = rate(old.shards[i], counter.shards[i], rates.seconds);
+    if (counts_drops(name)) rates.drops += rates.counters[name];
   }
   std::map<unsigned, const Connection*> old;
   for (const auto& c : before.connections) old[c.local_port] = &c;
@@ -98,41 +106,72 @@ Rates rates_between(const Look& before, const Look& now) {
 constexpr std::size_t kRowsInPipe = 10;
 constexpr std::size_t kHeaderRows = 8;
 
-std::size_t rows_for_connections(bool terminal) {
+std::size_t rows_for_connections(bool terminal, const Look& look) {
   winsize size{};
   if (!terminal || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return kRowsInPipe;
-  return size.ws_row > kHeaderRows ? size.ws_row - kHeaderRows : 1;
+  const auto taken = kHeaderRows + (look.link.is_divided() ? look.link.shards.size() + 1 : 0);
+  return size.ws_row > taken ? size.ws_row - taken : 1;
+}
+
+double rate_of(const CounterRates& rates, const std::string& name) {
+  const auto at = rates.find(name);
+  return at == rates.end() ? 0 : at->second;
+}
+
+// "" where there is one.
+std::string shards_of(const Look& look, const Rates& rates) {
+  if (!look.link.is_divided()) return "";
+  Table table({"SHARD>", "RX-FRAMES/S>", "TX-FRAMES/S>", "RX-USER-B/S>", "TX-USER-B/S>", "GIVEN/S>",
+               "TAKEN/S>", "FULL/S>", "CONNECTIONS>"});
+  for (std::size_t i = 0; i < rates.shards.size(); ++i) {
+    const auto per_second = [&](const char* name) {
+      return short_rate(rate_of(rates.shards[i], name));
+    };
+    table.row({std::to_string(i + 1), per_second("rx_frames"), per_second("tx_frames"),
+               per_second("rx_data_bytes"), per_second("tx_data_bytes"), per_second("shard_given"),
+               per_second("shard_taken"), per_second("shard_full"),
+               std::to_string(look.link.shards[i].connections)});
+  }
+  return table.text();
 }
 
 std::string summary(const Look& look, const Rates& rates) {
-  const auto per_second = [&](const char* name) {
-    const auto at = rates.counters.find(name);
-    return at == rates.counters.end() ? 0 : at->second;
-  };
+  const auto per_second = [&](const std::string& name) { return rate_of(rates.counters, name); };
   Table table({"", "FRAMES/S>", "BITS/S>", "USER-B/S>", "STUS/S>", "CONTROL/S>"});
   for (std::string const way : {"rx", "tx"})
-    table.row({way, short_rate(per_second((way + "_frames").c_str())),
-               short_rate(8 * per_second((way + "_bytes").c_str())),
-               short_rate(per_second((way + "_data_bytes").c_str())),
-               short_rate(per_second((way + "_stus").c_str())),
-               short_rate(per_second((way + "_control").c_str()))});
+    table.row({way, short_rate(per_second(way + "_frames")),
+               short_rate(8 * per_second(way + "_bytes")),
+               short_rate(per_second(way + "_data_bytes")), short_rate(per_second(way + "_stus")),
+               short_rate(per_second(way + "_control"))});
   return look.link.name + (look.link.up ? "\n" : ": down\n") + table.text() + "connections " +
          std::to_string(look.link.connections) + ", opened " + short_rate(per_second("vc_opened")) +
          "/s, failed " + short_rate(per_second("vc_failed")) + "/s; dropped " +
          short_rate(rates.drops) + "/s, Blocks repeated " + short_rate(per_second("cts_repeated")) +
-         "/s, waits for Slots " + short_rate(per_second("slot_waits")) + "/s\n";
+         "/s, waits for Slots " + short_rate(per_second("slot_waits")) + "/s\n" +
+         shards_of(look, rates);
 }
 
 std::string busiest(const Rates& rates, std::size_t rows) {
-  Table table({"PID>", "", "UPORT>", "PORT>", "PEER", "STATE", "RX-B/S>", "TX-B/S>", "CONTROL/S>",
-               "RTT-US>"});
+  const bool divided = rates.shards.size() > 1;
+  std::vector<std::string> headings{"PID>",  "",        "UPORT>",  "PORT>",      "PEER",
+                                    "STATE", "RX-B/S>", "TX-B/S>", "CONTROL/S>", "RTT-US>"};
+  if (divided) headings.insert(headings.begin(), "SHARD>");
+  Table table(headings);
   for (const auto& busy : rates.connections) {
     if (rows-- == 0) break;
     const auto& c = *busy.connection;
-    table.row({std::to_string(c.owner.pid), c.passive ? "<-" : "->", std::to_string(c.uport),
-               std::to_string(c.local_port), c.peer, std::string(service::name_of(c.state)),
-               short_rate(busy.rx_bytes), short_rate(busy.tx_bytes), short_rate(busy.control),
-               std::to_string(c.round_trip / kMicrosecond)});
+    std::vector<std::string> cells{std::to_string(c.owner.pid),
+                                   c.passive ? "<-" : "->",
+                                   std::to_string(c.uport),
+                                   std::to_string(c.local_port),
+                                   c.peer,
+                                   std::string(service::name_of(c.state)),
+                                   short_rate(busy.rx_bytes),
+                                   short_rate(busy.tx_bytes),
+                                   short_rate(busy.control),
+                                   std::to_string(c.round_trip / kMicrosecond)};
+    if (divided) cells.insert(cells.begin(), std::to_string(c.shard));
+    table.row(std::move(cells));
   }
   return table.empty() ? "" : table.text();
 }
@@ -145,10 +184,17 @@ std::string json_of(const Look& look, const Rates& rates) {
   json.value("seconds", rates.seconds).value("dropped_per_second", rates.drops);
   json.object("per_second");
   for (const auto& [name, value] : rates.counters) json.value(name, value);
+  json.end().array("shards");
+  for (std::size_t i = 0; look.link.is_divided() && i < rates.shards.size(); ++i) {
+    json.object().value("shard", i + 1);
+    json.value("connections", look.link.shards[i].connections).object("per_second");
+    for (const auto& [name, value] : rates.shards[i]) json.value(name, value);
+    json.end().end();
+  }
   json.end().array("connections");
   for (const auto& busy : rates.connections) {
     const auto& c = *busy.connection;
-    json.object().value("pid", c.owner.pid).value("uport", c.uport);
+    json.object().value("pid", c.owner.pid).value("shard", c.shard).value("uport", c.uport);
     json.value("local_port", c.local_port).value("peer_mac", c.peer);
     json.value("peer_port", c.peer_port).value("state", service::name_of(c.state));
     json.value("rx_bytes_per_second", busy.rx_bytes);
@@ -181,7 +227,7 @@ void top(const Options& options) {
       const auto rates = rates_between(before[i], now);
       out += options.json
                  ? json_of(now, rates)
-                 : summary(now, rates) + busiest(rates, rows_for_connections(terminal)) + '\n';
+                 : summary(now, rates) + busiest(rates, rows_for_connections(terminal, now)) + '\n';
       before[i] = std::move(now);
     }
     std::fputs(out.c_str(), stdout);
