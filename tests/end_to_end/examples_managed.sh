@@ -3,7 +3,7 @@
 # The programs of tools/examples that use the managed API, run as their first lines say.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
-start_stpd one - loop
+start_stpd one - "loop${queues:-}"
 await_stpd one
 export STP_LINK=stpd:$work/one.sock
 

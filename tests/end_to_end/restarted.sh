@@ -20,7 +20,7 @@ listens_again() { [ "$(grep -c '^listening on' "$work/receiver.log")" -ge "$1" ]
 restart() {
   stop "$3"
   rm -f "$work/$1.log"
-  start_stpd "$1" "$2" iface:stp0
+  start_stpd "$1" "$2" "iface:stp0${queues:-}"
   await_stpd "$1"
 }
 

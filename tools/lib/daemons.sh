@@ -18,10 +18,13 @@ await_stpd() {
   }
 }
 
+# STP_TEST_QUEUES: each daemon's link has that many shards.
+queues=${STP_TEST_QUEUES:+,queues=$STP_TEST_QUEUES}
+
 # start_pair [OPTION...]: stpd's a and b on two ends of $link_kind (veth or memif), answering to
 # 10.9.0.1 and 10.9.0.2; their pids are in $stpd_a and $stpd_b. Options go to a.
 start_pair() {
-  local memif=$work/memif.sock common=mtu=9000
+  local memif=$work/memif.sock common=mtu=9000$queues
   case ${link_kind:?} in
     veth)
       make_namespace side_a
@@ -43,9 +46,9 @@ start_pair() {
 
 # start_pair_in HOLDER-A HOLDER-B [OPTION...]: the same on interfaces stp0 that are there already.
 start_pair_in() {
-  start_stpd b "$2" iface:stp0
+  start_stpd b "$2" "iface:stp0$queues"
   stpd_b=$!
-  start_stpd a "$1" iface:stp0 "${@:3}"
+  start_stpd a "$1" "iface:stp0$queues" "${@:3}"
   stpd_a=$!
   await_stpd a
   await_stpd b
