@@ -48,7 +48,7 @@ struct Endpoint {
   std::uint32_t regions = 0;          // those that the Node still uses
   std::unordered_set<RegionId> gone;  // regions that the client may still ask about
   Reservation place, tables;
-  Counted one;
+  Counted one, counted_tables;
 };
 
 struct Region {
@@ -100,9 +100,6 @@ struct Client {
   std::map<EndpointId, Endpoint> endpoints;
   std::map<RegionId, Region> regions;
   std::unordered_map<std::uint16_t, MxUse> mxs;
-
-  // The client's credit for resolving unknown addresses: see Impl::resolve.
-  Time asked_until = 0;
 
   std::uint64_t channel_bytes = 0, slots = 0, mapped_bytes = 0;
   std::uint64_t table_bytes = 0;  // tables of the Bufx of all its endpoints

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one program has of a link, on all its shards together: what its quotas limit (quotas.h).
+// What one program has of a link, on all its shards together: what its quotas limit (quotas.h), and
+// its credit for questions.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <utility>
+
+#include "stp/types.h"
 
 namespace stp::service {
 
@@ -12,6 +15,9 @@ namespace stp::service {
 struct ProgramUse {
   using Count = std::atomic<std::uint64_t>;
   Count endpoints{0}, regions{0}, mapped_bytes{0}, mxs{0}, channels{0}, queue_bytes{0}, slots{0};
+  Count table_bytes{0};  // of the Bufx of all its endpoints
+  // Its credit for resolving unknown addresses: see Impl::resolve.
+  std::atomic<Time> asked_until{0};
 };
 
 // A part of one of these numbers, counted as long as it lives. The ProgramUse outlives it.

@@ -308,8 +308,10 @@ void Server::ask_service(Peer& peer, const Request& request, Attachments& attach
   service.handle(peer.clients[shard], request, attachments, reply);
   if (!hello || reply.result != 0) return;
   reply.result = service.bell_of(peer.clients[shard], bell);
+  if (shard != 0) return;
   // Programs of one domain each are spread over the shards.
-  if (shard == 0) reply.value = next_shard_++ % shards_.size();
+  if (!peer.begins) peer.begins = next_shard_++ % static_cast<unsigned>(shards_.size());
+  reply.value = *peer.begins;
 }
 
 // Makes the peer a client of the shard, unless it is one. Under the lock of that shard's Service.

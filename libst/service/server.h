@@ -83,6 +83,7 @@ class Server {
     std::vector<ClientId> clients;
     std::shared_ptr<ProgramUse> use;
     ClientIdentity identity;
+    std::optional<unsigned> begins;  // the shard that it was told to begin with
     bool mapping = false;    // the reply to its kMap waits for pages: nothing more is read from it
     bool operating = false;  // in a place reserved for operators
     std::uint64_t last_asked = 0;  // time of the last request, counted in requests of all clients

@@ -79,8 +79,8 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
       return error;
   const auto growth =
       node.table_growth(request.endpoint, direction, request.base, attachments.pieces);
-  if (client.table_bytes + growth > limits::kTableBytes) {
-    exceeded = "the tables of this program's Bufx have " + std::to_string(client.table_bytes) +
+  if (client.use->table_bytes + growth > limits::kTableBytes) {
+    exceeded = "the tables of this program's Bufx have " + std::to_string(client.use->table_bytes) +
                " of " + std::to_string(limits::kTableBytes) + " bytes: map fewer";
     return -EDQUOT;
   }
@@ -114,6 +114,7 @@ void Service::Impl::settle_tables(Client& client, EndpointId id, Endpoint& endpo
   client.table_bytes -= endpoint.tables.amount();
   endpoint.tables.shrink(node.table_bytes(id));
   client.table_bytes += endpoint.tables.amount();
+  endpoint.counted_tables = {client.use->table_bytes, endpoint.tables.amount()};
 }
 
 bool Service::Impl::Windows::hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) {

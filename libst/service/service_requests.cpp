@@ -131,10 +131,11 @@ int Service::Impl::resolve(Client& client, const Request& request, Reply& reply)
     return 0;
   }
   const auto now = clock.now();
-  if (client.asked_until > now + kAhead) return -EAGAIN;
+  auto& asked_until = client.use->asked_until;
+  if (asked_until > now + kAhead) return -EAGAIN;
   const auto mac = port->resolve(address, now);
   if (!mac) {
-    client.asked_until = std::max(client.asked_until, now) + kPerQuestion;
+    asked_until = std::max(asked_until.load(), now) + kPerQuestion;
     return -EAGAIN;
   }
   reply.mac = mac->to_u64();

@@ -288,8 +288,8 @@ class Hostile {
     if (dice_() % 4 == 0) fill(std::as_writable_bytes(std::span(&request, 1)));
     request.version = kProtocolVersion;
     request.kind = static_cast<RequestKind>(1 + dice_() % (dice_() % 32 == 0 ? 20 : 16));
-    if (dice_() % 32 != 0) request.reserved = 0;
-    if (dice_() % 32 != 0) request.shard = some_shard();
+    if (dice_() % 32 != 0) request.reserved = request.shard = 0;
+    if (shards_ > 1 && dice_() % 32 != 0) request.shard = some_shard();
     if (dice_() % 2 == 0) request.endpoint = endpoint_;
     if (dice_() % 2 == 0) request.vc = vc_;
     if (dice_() % 2 == 0) request.region = dice_() % 8;
