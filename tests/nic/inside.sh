@@ -253,3 +253,4 @@ for each in "$@"; do
   esac
 done
 note PASSED
+exec true # ends without the clean-up of common.sh, which takes a minute here: the machine ends anyway
