@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Clients are killed half way, 50 times, while another pair goes on transferring through the same
-# two stpd's without an error. Afterwards the daemons have nothing left of them. STP_TEST_LINK: the
-# kind of link.
+# Clients are killed half way, 50 times. Meanwhile another pair transfers files through the same two
+# stpds without an error. Afterwards the daemons keep nothing of the killed clients.
+# STP_TEST_LINK: the kind of link.
 . "$(dirname "$0")/setup.sh"
 link_kind=${STP_TEST_LINK:-memif}
 if [ "$link_kind" = veth ]; then needs_namespaces; fi
