@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <vector>
 
@@ -42,10 +43,17 @@ bool is_served(const fs::path& socket_path) {
   return !dead;
 }
 
+// DPDK makes the directory some moments before the socket in it.
+bool is_young(const fs::path& directory) {
+  std::error_code error;
+  const auto changed = fs::last_write_time(directory, error);
+  return error || fs::file_time_type::clock::now() - changed < std::chrono::minutes(1);
+}
+
 // The pid alone is not enough: the process may be in another pid namespace.
 bool is_left_behind(const fs::path& directory) {
   const auto pid = owner_of(directory);
-  if (pid == 0 || ::kill(pid, 0) == 0 || errno != ESRCH) return false;
+  if (pid == 0 || ::kill(pid, 0) == 0 || errno != ESRCH || is_young(directory)) return false;
   return !is_served(directory / "dpdk_telemetry.v2");
 }
 

@@ -187,7 +187,7 @@ std::uint64_t try_many(const std::string& socket, std::span<const int> some) {
   while (fds.size() < kMostDescriptors) fds.push_back(some[fds.size() % some.size()]);
   std::uint64_t sent = 0;
   std::array<std::byte, sizeof(Request) + 100> bytes{};
-  for (std::size_t const size :
+  for (const std::size_t size :
        {sizeof(Request), sizeof(Request) - 1, sizeof bytes, std::size_t{1}, std::size_t{0}}) {
     Client client(socket);
     if (!client.ok()) continue;

@@ -47,14 +47,14 @@ class FiTransfer : public FiTest {
 
 TEST_F(FiTransfer, MessagesOfEachSizeArrive) {
   connect();
-  for (std::size_t const size :
+  for (const std::size_t size :
        {0, 1, 8, 4064, 4080, 4081, 16'384, 17'408, 17'409, 65'536, 1'000'003})
     for (const bool registered : {true, false}) exchange(size, registered);
 }
 
 TEST_F(FiTransfer, SegmentsAreGatheredAndScattered) {
   connect();
-  for (std::size_t const part : {100, 30'000}) {
+  for (const std::size_t part : {100, 30'000}) {
     auto sent = pattern(3 * part);
     std::vector<char> got(3 * part);
     const std::vector<iovec> from{{sent.data(), part}, {&sent[part], 2 * part}};
@@ -72,7 +72,7 @@ TEST_F(FiTransfer, SegmentsAreGatheredAndScattered) {
 TEST_F(FiTransfer, ImmediateDataComesAlong) {
   connect();
   constexpr std::uint64_t kData = 0x0123'4567'89ab'cdef;
-  for (std::size_t const size : {0, 10, 17'408, 100'000}) {
+  for (const std::size_t size : {0, 10, 17'408, 100'000}) {
     auto sent = pattern(size);
     std::vector<char> got(size);
     ASSERT_EQ(fi_recv(accepted_.get(), got.data(), size, nullptr, 0, nullptr), 0);
@@ -172,8 +172,8 @@ TEST_F(FiTransfer, SendsAreToldInTheOrderOfPosting) {
 
 TEST_F(FiTransfer, AMessageThatIsTooLongIsCutAndSaysSo) {
   connect();
-  for (std::size_t const size : {10, 50'000})
-    for (std::size_t const room : {std::size_t{0}, size - 3}) {
+  for (const std::size_t size : {10, 50'000})
+    for (const std::size_t room : {std::size_t{0}, size - 3}) {
       const auto sent = pattern(size);
       std::vector<char> got(size, '.');
       ASSERT_EQ(fi_recv(accepted_.get(), got.data(), room, nullptr, 0, got.data()), 0);
@@ -218,7 +218,7 @@ TEST_F(FiTransfer, OnlyWhatAsksForItIsTold) {
 
 TEST_F(FiTransfer, WritesAndReadsMoveBytesWithoutThePeer) {
   connect();
-  for (std::size_t const size : {1, 5000, 300'000}) {
+  for (const std::size_t size : {1, 5000, 300'000}) {
     auto bytes = pattern(size);
     std::vector<char> there(size), back(size);
     const auto remote = server_->memory(there.data(), size, FI_REMOTE_READ | FI_REMOTE_WRITE);

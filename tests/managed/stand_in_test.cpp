@@ -44,7 +44,7 @@ STP_BOTH_WAYS(StandIns);
 TEST_P(StandIns, MessagesGoFromStackToStack) {
   const auto from = pattern(1);
   const auto original = from;
-  for (std::size_t const length : {1UL, 4'000UL, 5'000UL, kMost}) {
+  for (const std::size_t length : {1UL, 4'000UL, 5'000UL, kMost}) {
     Bytes64K to{};
     const auto source = client.memory(const_cast<unsigned char*>(from.data()), from.size(), 0);
     const auto sink = server.memory(to.data(), to.size());

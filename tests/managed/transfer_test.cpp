@@ -26,7 +26,7 @@ class Transfers : public ManagedApi {
 STP_BOTH_WAYS(Transfers);
 
 TEST_P(Transfers, AMessageArrivesWithItsLengthItsTagAndItsNumber) {
-  for (std::size_t const length : {0UL, 1UL, 64UL, 4'000UL, 4'080UL, 4'081UL, 100'000UL}) {
+  for (const std::size_t length : {0UL, 1UL, 64UL, 4'000UL, 4'080UL, 4'081UL, 100'000UL}) {
     Buffer from(1 << 17, 3), to(1 << 17, 0, false);
     const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
     const auto sink = server.memory(to.data(), to.size());
@@ -193,7 +193,7 @@ TEST_P(Transfers, NothingIsAlignedAndNothingBesideIsTouched) {
 }
 
 TEST_P(Transfers, AMessageLongerThanItsReceiveIsToldAndTheNextOneIsFine) {
-  for (std::size_t const length : {1'000UL, 50'000UL}) {
+  for (const std::size_t length : {1'000UL, 50'000UL}) {
     Buffer from(1 << 16), to(1 << 16, 0, false);
     const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
     const auto sink = server.memory(to.data(), to.size());

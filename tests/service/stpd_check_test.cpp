@@ -83,9 +83,9 @@ TEST_F(StpdCheck, AFileThatCannotBeReadIsNamedWithTheReason) {
 }
 
 TEST_F(StpdCheck, TakesCountsThatAreWholeNumbersInTheirRange) {
-  for (std::string const count : {"-1", "many", "1.5", "99999999999999999999", "\"1 000\""})
+  for (const std::string count : {"-1", "many", "1.5", "99999999999999999999", "\"1 000\""})
     refuses("max-clients = " + count, "whole number");
-  for (std::string const share : {"0", "101", "half"})
+  for (const std::string share : {"0", "101", "half"})
     refuses("user-share = " + share, "user-share");
   refuses("total-mapped = 0", "a size above 0");
   EXPECT_EQ(check("link = loop\nuser-share = 100\ntotal-queues = 1GiB\ntotal-regions = 9\n"), 0);
@@ -95,11 +95,11 @@ TEST_F(StpdCheck, TakesCountsThatAreWholeNumbersInTheirRange) {
 }
 
 TEST_F(StpdCheck, TakesSizesWithUnitsOf1024) {
-  for (std::string const size :
+  for (const std::string size :
        {"-1", "much", "4XB", "KiB", "1.5G", "99999999999999999999", "17179869184GiB"})
-    for (std::string const name : {"max-mapped", "granted"})
+    for (const std::string name : {"max-mapped", "granted"})
       refuses(name + " = " + size, "write a size");
-  for (std::string const size : {"4096", "512k", "64MB", "\"4 GiB\"", "0"})
+  for (const std::string size : {"4096", "512k", "64MB", "\"4 GiB\"", "0"})
     EXPECT_EQ(check("link = loop\nmax-mapped = " + size + "\ngranted = " + size + "\n"), 0) << size;
 }
 

@@ -109,7 +109,7 @@ TEST_F(StpdTest, LeavesCleanlyWithClientsConnected) {
 }
 
 TEST_F(StpdTest, ALinkThatCannotBeOpenedIsNamedWithItsReason) {
-  for (std::string const link : {"iface:nosuchinterface", "nonsense:veth0", "memif:"}) {
+  for (const std::string link : {"iface:nosuchinterface", "nonsense:veth0", "memif:"}) {
     const auto program = stpd({"--link", link, "--socket", socket});
     EXPECT_EQ(program->wait(), 1);
     EXPECT_NE(program->output().find(link), std::string::npos) << program->output();

@@ -24,7 +24,7 @@ TEST(memory, one_byte_breaks_a_canary) {
   Memory memory(1 << 12);
   fill_canary(memory.all());
   EXPECT_TRUE(has_canary(memory.all()));
-  for (std::size_t const at : {0, 1, 2000, 4095}) {
+  for (const std::size_t at : {0, 1, 2000, 4095}) {
     memory.all()[at] ^= std::byte{1};
     EXPECT_FALSE(has_canary(memory.all())) << at;
     memory.all()[at] ^= std::byte{1};

@@ -51,7 +51,7 @@ TEST_F(StpctlShards, AreListedWithTheirConnectionsAndInSum) {
   EXPECT_TRUE(contains(stpd->output(), "3 shards; shard 1 receives for all")) << stpd->output();
   connect();
   const auto links = stpctl({"links"}).text;
-  for (std::string const shard : {"  shard 1", "  shard 2", "  shard 3"})
+  for (const std::string shard : {"  shard 1", "  shard 2", "  shard 3"})
     EXPECT_TRUE(contains(links, shard)) << links;
   const auto json = stpctl({"--json", "links"}).text;
   EXPECT_TRUE(is_json(json));

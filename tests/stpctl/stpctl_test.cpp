@@ -19,7 +19,7 @@ std::size_t words_of(const std::string& line) {
 }
 
 TEST_F(StpctlTest, WithoutADaemonTheMessageNamesCauseAndRemedy) {
-  for (std::string const command :
+  for (const std::string command :
        {"links", "connections", "regions", "users", "stats", "top", "trace status"}) {
     const auto said = shell(STPCTL_PATH " --socket " + socket + " " + command);
     EXPECT_EQ(said.exit_status, 1) << command;
@@ -52,7 +52,7 @@ TEST_F(StpctlTest, AnUnknownCommandIsAnsweredWithThoseThereAre) {
 TEST_F(StpctlTest, HelpNamesEveryCommandAndItsOptions) {
   const auto said = stpctl({"--help"});
   EXPECT_EQ(said.exit_status, 0);
-  for (std::string const word : {"links", "connections", "regions", "users", "stats", "top",
+  for (const std::string word : {"links", "connections", "regions", "users", "stats", "top",
                                  "trace", "ping", "dat-conf", "--json", "--socket"})
     EXPECT_TRUE(contains(said.text, word)) << word;
   EXPECT_TRUE(contains(stpctl({"trace", "--help"}).text, "--frames"));
@@ -98,7 +98,7 @@ TEST_F(StpctlTest, EveryListIsATableAndValidJson) {
   for (std::string line; std::getline(users, line);) columns.insert(words_of(line));
   EXPECT_EQ(columns, std::set{service::kResources + 1}) << users.str();
 
-  for (std::string const list : {"links", "connections", "regions", "users", "stats"}) {
+  for (const std::string list : {"links", "connections", "regions", "users", "stats"}) {
     const auto said = stpctl({list, "--json"});
     EXPECT_EQ(said.exit_status, 0) << said.text;
     EXPECT_TRUE(is_json(said.text)) << list;
@@ -121,7 +121,7 @@ TEST_F(StpctlTest, SeveralDaemonsAreShownTogether) {
 TEST_F(StpctlTest, ADaemonThatIsDownKeepsNobodyFromSeeingTheOthers) {
   const auto stpd = serve();
   const auto down = directory.path() + "/down.sock";
-  for (std::string const list : {"links", "connections", "regions", "users", "stats"}) {
+  for (const std::string list : {"links", "connections", "regions", "users", "stats"}) {
     const auto said = stpctl({"--socket", down, list});
     EXPECT_EQ(said.exit_status, 1);
     EXPECT_TRUE(contains(said.text, "no daemon at " + down)) << said.text;

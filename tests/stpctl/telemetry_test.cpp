@@ -41,7 +41,7 @@ TEST_F(TelemetryTest, TellsLinksAndAllCountersByTheirNames) {
   const auto link = ask("/stp/link");
   EXPECT_TRUE(contains(link, R"("driver":"net_ring")")) << link;
   const auto stats = ask("/stp/stats");
-  for (std::string const name : {"rx_frames", "duplicate_block", "link_rx_missed", "clients"})
+  for (const std::string name : {"rx_frames", "duplicate_block", "link_rx_missed", "clients"})
     EXPECT_TRUE(contains(stats, '"' + name + "\":")) << name;
   EXPECT_TRUE(is_json(stats + "\n"));
 }
@@ -61,7 +61,7 @@ TEST_F(TelemetryTest, TellsConnectionsByTheirLocalPorts) {
 }
 
 TEST_F(TelemetryTest, WhatIsNotThereIsNullAndHarmsNothing) {
-  for (std::string const command :
+  for (const std::string command :
        {"/stp/connection,65535", "/stp/connection", "/stp/connection,x", "/stp/connection,0",
         "/stp/stats,9", "/stp/stats,-1", "/stp/stats,0,0,0", "/stp/stats,99999999999999"})
     EXPECT_TRUE(contains(ask(command), "null")) << command;

@@ -138,7 +138,7 @@ std::string shards_of(const Look& look, const Rates& rates) {
 std::string summary(const Look& look, const Rates& rates) {
   const auto per_second = [&](const std::string& name) { return rate_of(rates.counters, name); };
   Table table({"", "FRAMES/S>", "BITS/S>", "USER-B/S>", "STUS/S>", "CONTROL/S>"});
-  for (std::string const way : {"rx", "tx"})
+  for (const std::string way : {"rx", "tx"})
     table.row({way, short_rate(per_second(way + "_frames")),
                short_rate(8 * per_second(way + "_bytes")),
                short_rate(per_second(way + "_data_bytes")), short_rate(per_second(way + "_stus")),

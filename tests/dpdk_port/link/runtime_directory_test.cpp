@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "tests/temporary_directory.h"
@@ -33,6 +34,9 @@ class RuntimeDirectory : public testing::Test {
     EXPECT_EQ(::listen(fd, 1), 0);
     return fd;
   }
+  static void make_old(const fs::path& directory) {
+    fs::last_write_time(directory, fs::file_time_type::clock::now() - std::chrono::minutes(2));
+  }
   static pid_t process_that_has_ended() {
     const auto pid = ::fork();
     if (pid == 0) ::_exit(0);
@@ -47,8 +51,16 @@ class RuntimeDirectory : public testing::Test {
 TEST_F(RuntimeDirectory, OfAProcessThatHasEndedIsRemovedWithItsSocket) {
   const auto left = make(file_prefix_of(process_that_has_ended()));
   ::close(serve(left));
+  make_old(left);
   remove_left_behind(parent);
   EXPECT_FALSE(fs::exists(left));
+}
+
+// Its pid is unknown here if it is in another pid namespace, and DPDK makes its socket last.
+TEST_F(RuntimeDirectory, OfAProcessThatStartsStays) {
+  const auto starting = make(file_prefix_of(process_that_has_ended()));
+  remove_left_behind(parent);
+  EXPECT_TRUE(fs::exists(starting));
 }
 
 TEST_F(RuntimeDirectory, OfAProcessThatRunsStays) {
@@ -60,6 +72,7 @@ TEST_F(RuntimeDirectory, OfAProcessThatRunsStays) {
 TEST_F(RuntimeDirectory, OfAProcessThatOnlyItsSocketShowsStays) {
   const auto elsewhere = make(file_prefix_of(process_that_has_ended()));
   const auto fd = serve(elsewhere);
+  make_old(elsewhere);
   remove_left_behind(parent);
   EXPECT_TRUE(fs::exists(elsewhere));
   ::close(fd);
@@ -69,6 +82,7 @@ TEST_F(RuntimeDirectory, OfOtherProgramsStays) {
   const auto ended = std::to_string(process_that_has_ended());
   for (const auto& name : {"rte", "stp-", "stp-x", "stp-1x"}) make(name);
   make("testpmd-" + ended);
+  for (const auto& name : directory.names()) make_old(parent / name);
   remove_left_behind(parent);
   EXPECT_EQ(directory.names().size(), 5U);
 }

@@ -62,7 +62,7 @@ TEST(ExpectedData, MatchesWhateverBelongsToTheStu) {
   header.param = 0xffff;
   header.mx = 0xffff;
   header.bufx = header.offset = header.sync = header.b_num = header.d_id = header.s_id = ~0U;
-  for (std::size_t const length : {6U, 8U, 1024U, 8192U})
+  for (const std::size_t length : {6U, 8U, 1024U, 8192U})
     EXPECT_TRUE(matches(ethernet2(header, pattern(length)))) << length;
 }
 
