@@ -50,6 +50,9 @@ HostConfig draw_host(unsigned number, Dice& dice) {
   e.credits = static_cast<std::uint32_t>(dice.magnitude(2, 128));
   e.checksum = dice.chance(percent(30));
   e.recover = true;
+  // As in the managed layer, whose programs say how long they wait: of eight tries each may be
+  // lost.
+  e.connect_patience = 10 * kSecond;
   return h;
 }
 
