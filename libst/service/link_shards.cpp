@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <ranges>
 #include <utility>
 
 #include "stp/base/assert.h"
@@ -32,10 +31,10 @@ void LinkShards::start() {
 // The first one last: the frames of the others leave by it. A turn sends what the one before it has
 // received.
 void LinkShards::stop() {
-  for (const auto& shard : shards_ | std::views::reverse) {
-    shard->loop.stop();
-    std::lock_guard const guard(shard->service.lock());
-    shard->service.poll();
+  for (auto shard = shards_.rbegin(); shard != shards_.rend(); ++shard) {
+    (*shard)->loop.stop();
+    std::lock_guard const guard((*shard)->service.lock());
+    (*shard)->service.poll();
   }
 }
 
