@@ -23,8 +23,10 @@ struct PortInfo {
   std::string driver;
   MacAddr mac;
   unsigned mtu = 0;
-  unsigned max_stu = 0;         // log2, from the MTU: 2^max_stu + 40 + 64 <= mtu
-  bool attaches = false;        // transmit attaches user memory to frames
+  unsigned max_stu = 0;   // log2, from the MTU: 2^max_stu + 40 + 64 <= mtu
+  bool attaches = false;  // transmit attaches user memory to frames
+  // The frames that wait until somebody polls; further ones are lost. 0: the link loses none.
+  std::size_t receive_queue = 0;
   std::optional<Ipv4> address;  // an interface's address may change
   unsigned megabits = 0;        // speed of the line, Mbit/s; 0: not known. May change
   // The shards behind that address, for NodeConfig::shards. nullptr: only this one.

@@ -207,6 +207,7 @@ bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
   txconf.offloads = chains_ ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
   int result = rte_eth_rx_queue_setup(port_, 0, rx, socket, nullptr, pool_.get());
   if (result == 0) result = rte_eth_tx_queue_setup(port_, 0, tx, socket, &txconf);
+  receive_queue_ = rx;
   if (result != 0) error = failure("the device's queues cannot be set up", result);
   return result == 0;
 }
@@ -231,6 +232,7 @@ bool Device::open_socket(std::string& error) {
   socket_ = PacketSocket::open(
       {.interface = spec_.interface, .room = frame_room(mtu_), .mac = mac_}, error);
   if (!socket_ || !make_pool(kSpareMbufs, spec_.data_room, error)) return false;
+  receive_queue_ = socket_->capacity();
   wake_fd_ = socket_->fd();
   started_ = true;
   return true;

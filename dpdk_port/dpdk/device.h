@@ -69,6 +69,7 @@ class Device {
   [[nodiscard]] const DeviceSpec& spec() const { return spec_; }
   [[nodiscard]] const MacAddr& mac() const { return mac_; }
   [[nodiscard]] unsigned mtu() const { return mtu_; }
+  [[nodiscard]] std::size_t receive_queue() const { return receive_queue_; }  // as in PortInfo
   [[nodiscard]] std::string driver() const { return driver_; }
   [[nodiscard]] bool chains() const { return chains_; }  // sends frames of several mbufs
   // When the transmit call of the driver returns, it has copied the frame or passed it to the
@@ -125,6 +126,7 @@ class Device {
   MacAddr mac_;
   int wake_fd_ = -1;
   unsigned mtu_ = 0;
+  std::size_t receive_queue_ = 0;
   bool chains_ = false, copies_ = false;
   bool filters_vlans_ = false;
   bool probed_ = false, promiscuous_ = false;

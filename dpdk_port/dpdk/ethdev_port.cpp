@@ -23,6 +23,7 @@ PortInfo describe(const LinkConfig& config, const Device& device) {
   info.mac = device.mac();
   info.mtu = device.mtu();
   info.max_stu = max_stu_of(device.mtu());
+  info.receive_queue = device.receive_queue();
   info.address = device.spec().address;
   info.megabits = device.megabits();
   return info;

@@ -70,13 +70,13 @@ std::size_t read_frame(tpacket2_hdr* slot, std::byte* to) {
 }  // namespace
 
 tpacket2_hdr* PacketSocket::rx(std::size_t slot) const {
-  STP_ASSERT(slot < slots_, "a slot is one of the ring");
+  STP_ASSERT(slot < rx_slots_, "a slot is one of the ring");
   return reinterpret_cast<tpacket2_hdr*>(rings_ + slot * slot_size_);
 }
 
 tpacket2_hdr* PacketSocket::tx(std::size_t slot) const {
-  STP_ASSERT(slot < slots_, "a slot is one of the ring");
-  return reinterpret_cast<tpacket2_hdr*>(rings_ + (slots_ + slot) * slot_size_);
+  STP_ASSERT(slot < tx_slots_, "a slot is one of the ring");
+  return reinterpret_cast<tpacket2_hdr*>(rings_ + (rx_slots_ + slot) * slot_size_);
 }
 
 std::uint16_t PacketSocket::receive(rte_mempool* pool, rte_mbuf** mbufs, std::uint16_t count) {
@@ -101,7 +101,7 @@ std::uint16_t PacketSocket::receive(rte_mempool* pool, rte_mbuf** mbufs, std::ui
       rte_pktmbuf_free(mbuf);
     }
     set_status(slot, TP_STATUS_KERNEL);
-    rx_at_ = next(rx_at_);
+    rx_at_ = rx_at_ + 1 == rx_slots_ ? 0 : rx_at_ + 1;
   }
   counters_.received += received;
   return received;
@@ -118,7 +118,7 @@ std::uint16_t PacketSocket::send(rte_mbuf** mbufs, std::uint16_t count) {
       STP_ASSERT(mbuf->pkt_len <= config_.room, "a frame fits its slot");
       write_frame(slot, mbuf);
       set_status(slot, TP_STATUS_SEND_REQUEST);
-      tx_at_ = next(tx_at_);
+      tx_at_ = next_tx(tx_at_);
       ++counters_.sent;
     }
     rte_pktmbuf_free(mbuf);
@@ -164,7 +164,7 @@ void PacketSocket::kick() {
 // The slot where the kernel stopped. kNone: nothing waits.
 std::size_t PacketSocket::first_waiting() const {
   std::size_t slot = tx_at_;
-  for (std::size_t i = 0; i < slots_; ++i, slot = next(slot)) {
+  for (std::size_t i = 0; i < tx_slots_; ++i, slot = next_tx(slot)) {
     if (waits(status_of(tx(slot)))) return slot;
   }
   return kNone;
@@ -181,16 +181,16 @@ bool PacketSocket::skip(std::size_t first) {
     if (slot->tp_len < length) {
       std::memcpy(bytes_of(tx(to)) + kSendAt, bytes_of(slot) + kSendAt, slot->tp_len);
       tx(to)->tp_len = slot->tp_len;
-      to = next(to);
+      to = next_tx(to);
     } else {
       ++counters_.refused;
       --counters_.sent;
     }
     set_status(slot, TP_STATUS_AVAILABLE);
-    from = next(from);
+    from = next_tx(from);
   } while (from != tx_at_);
   tx_at_ = to;
-  for (std::size_t slot = first; slot != to; slot = next(slot)) {
+  for (std::size_t slot = first; slot != to; slot = next_tx(slot)) {
     set_status(tx(slot), TP_STATUS_SEND_REQUEST);
   }
   refused_length_ = refused_length_ == 0 ? length : std::min(refused_length_, length);
@@ -275,7 +275,7 @@ void PacketSocket::go_down() {
     set_status(tx(slot), TP_STATUS_AVAILABLE);
     ++counters_.refused;
     --counters_.sent;
-    slot = next(slot);
+    slot = next_tx(slot);
   } while (slot != tx_at_);
   tx_at_ = first;
 }

@@ -51,6 +51,8 @@ class PacketSocket {
   }
 
   [[nodiscard]] int fd() const { return fd_; }
+  // The frames that the receive ring holds.
+  [[nodiscard]] std::size_t capacity() const { return rx_slots_; }
   [[nodiscard]] const PacketCounters& counters();
   // The interface is present and up, as far as is known.
   [[nodiscard]] bool runs() const { return !down_; }
@@ -90,8 +92,8 @@ class PacketSocket {
   void forget_refusal();
   bool admit(std::size_t length);
   [[nodiscard]] std::size_t first_waiting() const;
-  [[nodiscard]] std::size_t next(std::size_t slot) const {
-    return slot + 1 == slots_ ? 0 : slot + 1;
+  [[nodiscard]] std::size_t next_tx(std::size_t slot) const {
+    return slot + 1 == tx_slots_ ? 0 : slot + 1;
   }
   [[nodiscard]] tpacket2_hdr* rx(std::size_t slot) const;
   [[nodiscard]] tpacket2_hdr* tx(std::size_t slot) const;
@@ -102,7 +104,7 @@ class PacketSocket {
   InterfaceWatch watch_;
   int fd_ = -1;
   std::byte* rings_ = nullptr;
-  std::size_t slot_size_ = 0, slots_ = 0;
+  std::size_t slot_size_ = 0, rx_slots_ = 0, tx_slots_ = 0;
   std::size_t rx_at_ = 0, tx_at_ = 0;
 
   std::unique_ptr<InterfaceOwner> owner_;

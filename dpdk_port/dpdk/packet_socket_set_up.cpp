@@ -24,10 +24,12 @@ namespace stp::port {
 namespace {
 
 // The kernel writes each frame into a slot after its own header. Slot sizes are powers of two, so
-// that slots divide a block. A ring has the same size for any slot size: many short frames may wait
-// while the polling thread is not scheduled.
+// that slots divide a block. A ring has the same size for any slot size. The receive ring is the
+// longer one: while the polling thread is not scheduled, it has to hold all that was granted, and
+// then was granted once more because the peers seemed silent.
+// protocol: 10.12
 constexpr std::size_t kSlotHeader = 128, kLeastSlot = 2048, kLeastBlock = 4096;
-constexpr std::size_t kRing = std::size_t{8} << 20;
+constexpr std::size_t kReceiveRing = std::size_t{16} << 20, kSendRing = std::size_t{8} << 20;
 
 constexpr std::uint32_t kArp = 0x0806, kBareFrames = 0x88b5;  // IEEE 802's for local experiments
 constexpr std::uint32_t kLongestLength = 1500;                // above: a type
@@ -62,30 +64,32 @@ std::unique_ptr<PacketSocket> PacketSocket::open(const Config& config, std::stri
 }
 
 PacketSocket::~PacketSocket() {
-  if (rings_ != nullptr) ::munmap(rings_, 2 * slots_ * slot_size_);
+  if (rings_ != nullptr) ::munmap(rings_, (rx_slots_ + tx_slots_) * slot_size_);
   if (fd_ >= 0) ::close(fd_);
 }
 
 bool PacketSocket::make_rings(std::string& error) {
   slot_size_ = std::max(std::bit_ceil(config_.room + kSlotHeader), kLeastSlot);
-  slots_ = kRing / slot_size_;
+  rx_slots_ = kReceiveRing / slot_size_;
+  tx_slots_ = kSendRing / slot_size_;
   const std::size_t block = std::max(slot_size_, kLeastBlock);
-  tpacket_req request{.tp_block_size = static_cast<unsigned>(block),
-                      .tp_block_nr = static_cast<unsigned>(kRing / block),
-                      .tp_frame_size = static_cast<unsigned>(slot_size_),
-                      .tp_frame_nr = static_cast<unsigned>(slots_)};
-  const auto make = [&](int ring) {
+  const auto make = [&](int ring, std::size_t bytes, std::size_t slots) {
+    const tpacket_req request{.tp_block_size = static_cast<unsigned>(block),
+                              .tp_block_nr = static_cast<unsigned>(bytes / block),
+                              .tp_frame_size = static_cast<unsigned>(slot_size_),
+                              .tp_frame_nr = static_cast<unsigned>(slots)};
     return ::setsockopt(fd_, SOL_PACKET, ring, &request, sizeof request) == 0;
   };
-  if (!set(fd_, PACKET_VERSION, TPACKET_V2) || !set_filter() || !make(PACKET_RX_RING) ||
-      !make(PACKET_TX_RING)) {
+  if (!set(fd_, PACKET_VERSION, TPACKET_V2) || !set_filter() ||
+      !make(PACKET_RX_RING, kReceiveRing, rx_slots_) ||
+      !make(PACKET_TX_RING, kSendRing, tx_slots_)) {
     error = failure("the kernel does not make rings for frames");
     return false;
   }
   set(fd_, PACKET_QDISC_BYPASS, 1);
   set(fd_, PACKET_IGNORE_OUTGOING, 1);  // unknown to kernels before 4.20
-  void* const memory =
-      ::mmap(nullptr, 2 * slots_ * slot_size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  void* const memory = ::mmap(nullptr, (rx_slots_ + tx_slots_) * slot_size_, PROT_READ | PROT_WRITE,
+                              MAP_SHARED, fd_, 0);
   if (memory == MAP_FAILED) {
     error = failure("the rings for frames cannot be mapped");
     return false;

@@ -32,7 +32,7 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
   if (info.attaches) config.attach_from = kAttachFrom;
   // What the network may have to hold is one link's, however many shards that has.
   const std::uint64_t shards = info.shards ? info.shards->count() : 1;
-  const auto limit = granted.value_or(kGrantedStus << info.max_stu);
+  const auto limit = granted.value_or(default_granted_stus(info.receive_queue) << info.max_stu);
   config.granted_limit = (limit + shards - 1) / shards;
   config.shards = info.shards.get();
   config.shard = info.shard;

@@ -4,6 +4,7 @@
 // poll the link and handle requests.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -51,13 +52,18 @@ struct LinkChange {
 // What 10 Gbit/s deliver in 300 us at an MTU of 1500, and 100 Gbit/s in 250 us at an MTU of 9000:
 // many round trips in a machine room, and little for a switch with some MB of buffers.
 inline constexpr std::uint64_t kGrantedStus = 384;
+// The STUs that may be granted by default, each in a frame of its own: a receive queue that holds
+// `frames` (0: any number) keeps a quarter for other frames, even if nobody polls meanwhile.
+constexpr std::uint64_t default_granted_stus(std::uint64_t frames) {
+  return frames == 0 ? kGrantedStus : std::min(kGrantedStus, frames - frames / 4);
+}
 
 class Service {
  public:
   // `granted`: the most bytes that all clients of the link together may have granted by CTS and not
-  // received yet (NodeConfig::granted_limit). nullopt: kGrantedStus STUs of the link. The shards of
-  // a link have equal parts of it. `budgets`: what its users have, for the shards of one link
-  // together; nullptr: its own.
+  // received yet (NodeConfig::granted_limit). nullopt: default_granted_stus() of the link. The
+  // shards of a link have equal parts of it. `budgets`: what its users have, for the shards of one
+  // link together; nullptr: its own.
   explicit Service(std::unique_ptr<port::Port> port,
                    std::optional<std::uint64_t> granted = std::nullopt,
                    std::shared_ptr<Budgets> budgets = nullptr);

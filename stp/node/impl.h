@@ -278,7 +278,7 @@ struct Node::Impl {
   void drop(DropReason why) { counters.add(counter_of(why)); }
 
   Counters counters;
-  Pacing pacing{config.granted_limit, vcs, counters};
+  Pacing pacing{config.granted_limit, config.max_stu, vcs, counters};
 
   // The frame being received. Reused, because each frame overwrites all fields that are read.
   wire::Frame parsed;

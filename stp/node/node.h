@@ -43,8 +43,8 @@ struct NodeConfig {
   // Larger than any STU: the link cannot attach, copy all.
   std::size_t attach_from = std::size_t{1} << 17;
   // Receiver-driven pacing: limit of the bytes that CTS have granted and that have not arrived,
-  // over all connections. An owner with nothing outstanding may always grant one more Block. 0: no
-  // limit.
+  // over all connections. An STU shorter than the longest counts as one of the longest. An owner
+  // with nothing outstanding may always grant one more Block. 0: no limit.
   std::uint64_t granted_limit = 0;
   // Budget of the memory that tracks data under way. When it refuses, CTS wait and MRA are
   // rejected. Must outlive the Node. nullptr: no limit.

@@ -8,10 +8,11 @@ namespace {
 
 constexpr std::uint32_t kMaxHeld = 4096;   // held CTS of one owner; further CTS are not held
 constexpr std::uint64_t kOldestEvery = 8;  // every so many releases, age goes before size
-// Grants without any arrival for this long no longer delay others. Their sender may have reasons to
-// wait that others cannot know.
+// Grants without any arrival for kGrantPatience no longer delay others. Their sender may have
+// reasons to wait that others cannot know. It may also have waited for a core, and send all of it
+// at once: until kSilence has passed, no more than the limit is written off.
 // protocol: 10.12
-constexpr Time kGrantPatience = 20 * kMillisecond;
+constexpr Time kGrantPatience = 20 * kMillisecond, kSilence = kSecond;
 constexpr unsigned kMostLooks = 32;  // connections checked per call
 constexpr std::size_t kTidiedAtOnce = 64;
 
@@ -33,8 +34,8 @@ bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {
   write_off(now);
   const auto demand = demand_of(vc, entry);
   const auto& owner = *vc.endpoint->owner;
-  if (demand.bytes == 0 || owner.granted == 0 || owner.held == kMaxHeld) return false;
-  if (sums_.bytes + demand.bytes <= limit_) return false;
+  if (demand.charge == 0 || owner.granted == 0 || owner.held == kMaxHeld) return false;
+  if (sums_.charged + demand.charge <= limit_) return false;
   sums_.look_again = true;
   hold(vc, entry, demand);
   return true;
@@ -84,7 +85,7 @@ void Pacing::begin_burst(Time now) {
 }
 
 std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
-  while (left > 0 && !held_.empty() && (sums_.look_again || sums_.bytes <= release_from_)) {
+  while (left > 0 && !held_.empty() && (sums_.look_again || sums_.charged <= release_from_)) {
     --left;
     auto smallest = ~std::uint64_t{0};
     Vc* starved = nullptr;
@@ -102,9 +103,9 @@ std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
             }
             return HeldGrants::Fit::kTooMuch;
           }
-          smallest = std::min(smallest, demand.bytes);
+          smallest = std::min(smallest, demand.charge);
           const bool fits =
-              limit_ == 0 || owner.granted == 0 || sums_.bytes + demand.bytes <= limit_;
+              limit_ == 0 || owner.granted == 0 || sums_.charged + demand.charge <= limit_;
           return fits ? HeldGrants::Fit::kFits : HeldGrants::Fit::kTooMuch;
         });
     if (!chosen) {
@@ -156,7 +157,12 @@ void Pacing::write_off(Time now) {
     auto& vc = watched_.pop_front();
     work::count("connections whose grants are watched");
     if (vc.inbound.outstanding() == 0) continue;
-    if (now - vc.inbound.open_blocks().silent_since() >= kGrantPatience) vc.inbound.write_off();
+    const auto silence = now - vc.inbound.open_blocks().silent_since();
+    if (silence >= kSilence) {
+      vc.inbound.account().forget();
+    } else if (silence >= kGrantPatience) {
+      vc.inbound.account().write_off(limit_);
+    }
     vc.paced.look_at_ = now + kGrantPatience;
     watched_.push_back(vc);
   }

@@ -17,14 +17,16 @@ class Pacing {
   // The most CTS in one burst, including those refused in the end.
   static constexpr unsigned kMostReleased = 32;
 
-  // `limit`: bytes that may be granted over all connections; 0: no limit. `vcs` and `counters` must
-  // outlive this.
-  Pacing(std::uint64_t limit, PortTable& vcs, Counters& counters)
-      : limit_(limit), vcs_(vcs), counters_(counters) {}
+  // `limit`: bytes that may be granted over all connections in STUs of 2^`max_stu` bytes, or as
+  // many shorter STUs; 0: no limit. `vcs` and `counters` must outlive this.
+  Pacing(std::uint64_t limit, unsigned max_stu, PortTable& vcs, Counters& counters)
+      : limit_(limit), max_stu_(max_stu), vcs_(vcs), counters_(counters) {}
 
-  // account: for a new connection of `owner`. memory_freed: WindowPurse sets it when memory that
-  // was short is free again.
-  GrantAccount account(Owner& owner) { return {sums_, owner.granted}; }
+  // account: for a new connection of `owner`, with STUs of 2^`stu_log2` bytes. memory_freed:
+  // WindowPurse sets it when memory that was short is free again.
+  GrantAccount account(Owner& owner, unsigned stu_log2) {
+    return {sums_, owner.granted, max_stu_ - stu_log2};
+  }
   bool& memory_freed() { return memory_freed_; }
 
   // The user of `vc` wants to send the CTS `entry`. True: it waits here, or the CTS that it repeats
@@ -73,6 +75,7 @@ class Pacing {
   void forget_idle_transfers();
 
   const std::uint64_t limit_;
+  const unsigned max_stu_;
   PortTable& vcs_;
   Counters& counters_;
   NodeGrants sums_;
@@ -82,7 +85,7 @@ class Pacing {
   // budget.
   Time memory_look_ = kNever;
   std::size_t idle_look_ = 0;  // the Port that the check has reached
-  // No held CTS can go while more than this is granted.
+  // No held CTS can go while more than this is charged.
   std::uint64_t release_from_ = ~std::uint64_t{0};
   std::uint64_t releases_ = 0;
   LinkedList<Vc, IsWatched> watched_;  // connections with grants, ordered by next check

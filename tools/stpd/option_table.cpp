@@ -269,7 +269,7 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
          "--granted",
          [&out](const std::string& text) { out.granted = parse_size("--granted", text); },
          "Bytes that programs may have asked their peers for, together, and not received; 0 "
-         "is no bound [384 of the link's longest STUs]")
+         "is no bound [384 of the link's longest STUs, or less if its receive queue is short]")
       ->type_name("SIZE");
   app.add_option("--pcap", out.pcap, "Write a trace of all frames to this file (pcapng)")
       ->type_name("FILE");

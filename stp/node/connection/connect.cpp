@@ -65,9 +65,9 @@ void Node::Impl::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes
   vc.credit.reset(sizes.slots);
   vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
   const auto bufsize = vc.endpoint->config.bufsize;
-  vc.inbound.configure({bufsize, stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize)},
-                       !vc.endpoint->config.recover, pacing.account(*vc.endpoint->owner),
-                       vc.endpoint->owner->windows);
+  const auto stu_log2 = stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize);
+  vc.inbound.configure({bufsize, stu_log2}, !vc.endpoint->config.recover,
+                       pacing.account(*vc.endpoint->owner, stu_log2), vc.endpoint->owner->windows);
 }
 
 int Node::Impl::connect(EndpointId id, const MacAddr& peer, std::uint32_t uport, std::byte* channel,

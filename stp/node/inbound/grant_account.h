@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bytes that a connection granted by CTS and that have not arrived. They count in the sums of
-// its owner and of the Node, which pacing uses.
+// The bytes that a connection granted by CTS and that have not arrived. They are charged to the
+// sums of its owner and of the Node, which pacing uses.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "stp/base/assert.h"
@@ -11,55 +12,90 @@ namespace stp {
 
 // Over all connections of a Node.
 struct NodeGrants {
-  std::uint64_t bytes = 0;
-  bool look_again = false;  // a held CTS may go now, whatever `bytes` is
+  std::uint64_t charged = 0;
+  std::uint64_t silent = 0;  // written off, and thus not in `charged`
+  bool look_again = false;   // a held CTS may go now, whatever `charged` is
 };
 
 class GrantAccount {
  public:
   GrantAccount() = default;
-  GrantAccount(NodeGrants& node, std::uint64_t& owner) : node_(&node), owner_(&owner) {}
+  // A frame takes one place at the receiver, however short it is. So the bytes of a connection with
+  // STUs of 2^n bytes are charged `shorter` times doubled where the longest have 2^(n + shorter).
+  // protocol: 10.8
+  GrantAccount(NodeGrants& node, std::uint64_t& owner, unsigned shorter = 0)
+      : node_(&node), owner_(&owner), shorter_(shorter) {}
+
+  [[nodiscard]] std::uint64_t charge_of(std::uint64_t bytes) const { return bytes << shorter_; }
 
   void grant(std::uint64_t bytes) {
-    outstanding_ += bytes;
-    if (counts_) add(bytes);
+    counted_ += bytes;
+    add(bytes);
   }
   // `bytes` have arrived or will not arrive.
   void settle(std::uint64_t bytes) {
-    STP_ASSERT(bytes <= outstanding_, "no more is settled than was granted");
-    outstanding_ -= bytes;
-    if (counts_) take(bytes);
-    if (outstanding_ == 0) counts_ = true;
+    STP_ASSERT(bytes <= outstanding(), "no more is settled than was granted");
+    const auto silent = std::min(bytes, silent_);
+    leave_silence(silent);
+    counted_ -= bytes - silent;
+    take(bytes - silent);
   }
-  // The peer is silent: removes the outstanding bytes from the sums until something arrives.
-  void write_off() {
-    if (counts_) take(outstanding_);
-    counts_ = outstanding_ == 0;
+  // The peer is silent: moves the outstanding bytes from `charged` to `silent` until something
+  // arrives. False: more than `most` would be silent.
+  bool write_off(std::uint64_t most) {
+    if (!forgotten_ && node_->silent + charge_of(counted_) > most) return false;
+    if (!forgotten_) node_->silent += charge_of(counted_);
+    take(counted_);
+    silent_ += counted_;
+    counted_ = 0;
+    return true;
+  }
+  // The peer has been silent for so long that its bytes will not come: removes them from both sums
+  // until something arrives.
+  void forget() {
+    take(counted_);
+    silent_ += counted_;
+    leave_sum(silent_ - counted_);
+    counted_ = 0;
+    forgotten_ = silent_ != 0;
   }
   void arrived() {
-    if (counts_) return;
-    add(outstanding_);
-    counts_ = true;
+    if (silent_ == 0) return;
+    const auto bytes = silent_;
+    leave_silence(bytes);
+    grant(bytes);
   }
-  [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
+  [[nodiscard]] std::uint64_t outstanding() const { return counted_ + silent_; }
 
  private:
   void add(std::uint64_t bytes) const {
-    node_->bytes += bytes;
-    *owner_ += bytes;
+    node_->charged += charge_of(bytes);
+    *owner_ += charge_of(bytes);
   }
   void take(std::uint64_t bytes) const {
-    STP_ASSERT(bytes <= *owner_ && *owner_ <= node_->bytes,
+    STP_ASSERT(charge_of(bytes) <= *owner_ && *owner_ <= node_->charged,
                "a connection's grants are in its owner's sum, and these in the Node's");
-    node_->bytes -= bytes;
-    *owner_ -= bytes;
+    node_->charged -= charge_of(bytes);
+    *owner_ -= charge_of(bytes);
     if (*owner_ == 0) node_->look_again = true;
+  }
+  void leave_silence(std::uint64_t bytes) {
+    leave_sum(bytes);
+    silent_ -= bytes;
+    if (silent_ == 0) forgotten_ = false;
+  }
+  void leave_sum(std::uint64_t bytes) const {
+    if (forgotten_) return;
+    STP_ASSERT(charge_of(bytes) <= node_->silent, "what is written off is in the Node's sum");
+    node_->silent -= charge_of(bytes);
   }
 
   NodeGrants* node_ = nullptr;
   std::uint64_t* owner_ = nullptr;
-  std::uint64_t outstanding_ = 0;
-  bool counts_ = true;
+  unsigned shorter_ = 0;
+  std::uint64_t counted_ = 0;  // in `charged`
+  std::uint64_t silent_ = 0;   // in `silent`, or forgotten
+  bool forgotten_ = false;
 };
 
 }  // namespace stp

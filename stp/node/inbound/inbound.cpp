@@ -226,13 +226,12 @@ Inbound::Demand Inbound::demand(const wire::ClearToSend& cts) const {
   const auto block = std::uint64_t{1} << cts.blocksize;
   const auto before = std::uint64_t{cts.b_num} << cts.blocksize;
   if (offer != nullptr && before > offer->t_len) return {};
-  Demand demand{.bytes = block, .remaining = block};
-  if (offer != nullptr) {
-    demand.remaining = offer->t_len - before;
-    demand.bytes = std::min(block, demand.remaining);
-  }
+  Demand demand{.remaining = block};
+  if (offer != nullptr) demand.remaining = offer->t_len - before;
+  const auto bytes = std::min(block, demand.remaining);
+  demand.charge = account_.charge_of(bytes);
   const auto start = tiles_.linear(cts.r_bufx, cts.r_offset);
-  demand.memory = window_memory::of_block(stu_count(start, demand.bytes, tiles_.stu_log2));
+  demand.memory = window_memory::of_block(stu_count(start, bytes, tiles_.stu_log2));
   if (!begun)
     demand.memory += memory_of_transfer(
         offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength, cts.blocksize);

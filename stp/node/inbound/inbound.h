@@ -43,10 +43,11 @@ class Inbound {
   // -EDQUOT (its owner's budget has no memory for it), -EALREADY (the peer has ended it). `limit`:
   // the most bytes to grant, if less than T_len and Blocksize allow.
   int grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now);
-  // The bytes that a CTS would grant, and the bytes its Transfer lacks from there on; 0 if it would
-  // be refused or grants nothing new. `memory`: the bytes needed to track them.
+  // What pacing is charged for the bytes that a CTS would grant, and the bytes that its Transfer
+  // lacks from there on; 0 if it would be refused or grants nothing new. `memory`: the bytes needed
+  // to track them.
   struct Demand {
-    std::uint64_t bytes = 0, remaining = 0, memory = 0;
+    std::uint64_t charge = 0, remaining = 0, memory = 0;
   };
   [[nodiscard]] Demand demand(const wire::ClearToSend& cts) const;
   // Whether `bytes` of memory are available. If not, forgets Transfers with nothing outstanding,
@@ -91,8 +92,7 @@ class Inbound {
   [[nodiscard]] const OpenBlocks& open_blocks() const { return open_; }
   // Bytes granted that have not arrived.
   [[nodiscard]] std::uint64_t outstanding() const { return account_.outstanding(); }
-  // Removes them from the sums until something arrives.
-  void write_off() { account_.write_off(); }
+  GrantAccount& account() { return account_; }
   [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
 
  private:

@@ -10,9 +10,10 @@ using wire::Op;
 class Pacing : public Writing {
  protected:
   static constexpr std::size_t kBlock = 16'384;
-  Pacing()
+  // `longest`: exponent of the link's longest STU. The connections have STUs of 2^kBufsize bytes.
+  explicit Pacing(unsigned longest = kBufsize)
       : Writing(NodeConfig{.mac = {},
-                           .max_stu = 13,
+                           .max_stu = longest,
                            .vlan = {},
                            .attach_from = 512,
                            .granted_limit = 2 * kBlock}) {}
@@ -61,6 +62,28 @@ TEST_F(Pacing, no_more_is_granted_than_may_be_on_its_way) {
   const auto third = get(ca);
   ASSERT_TRUE(third) << "a Block arrived: there is room for the next";
   EXPECT_EQ(third->header.b_num, 2U);
+}
+
+class PacingOfShortStus : public Pacing {
+ protected:
+  PacingOfShortStus() : Pacing(kBufsize + 1) {}
+};
+
+// A receive queue has room for a number of frames.
+// protocol: 10.8
+TEST_F(PacingOfShortStus, short_stus_count_as_the_longest) {
+  offer(1, 4 * kBlock);
+  for (std::uint32_t b_num = 0; b_num < 4; ++b_num) permit_block(1, b_num, 4 * b_num);
+  EXPECT_EQ(b.count(Counter::kCtsHeld), 3U) << "one Block of short STUs is the whole limit";
+  const auto first = get(ca);
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(get(ca));
+  put(a, ca, data(first->header, kBlock));
+  settle();
+  const auto second = get(ca);
+  ASSERT_TRUE(second) << "a Block arrived: there is room for the next";
+  EXPECT_EQ(second->header.b_num, 1U);
+  EXPECT_FALSE(get(ca));
 }
 
 // protocol: 10.9
@@ -139,6 +162,20 @@ TEST_F(Pacing, a_silent_sender_holds_up_nobody_for_long) {
   settle();
   permit_block(1, 3, 12);
   EXPECT_FALSE(get(ca));
+}
+
+// A sender that waited for a core sends all at once: it must not be more than twice the limit.
+// protocol: 10.12
+TEST_F(Pacing, silent_senders_are_excused_for_the_limit_until_a_second_has_passed) {
+  offer(1, 6 * kBlock);
+  for (std::uint32_t b_num = 0; b_num < 6; ++b_num) permit_block(1, b_num, 4 * b_num);
+  ASSERT_TRUE(get(ca) && get(ca));
+  pass(21 * kMillisecond);
+  ASSERT_TRUE(get(ca) && get(ca)) << "as much again, because the sender is silent";
+  for (int i = 0; i < 10; ++i) pass(21 * kMillisecond);
+  EXPECT_FALSE(get(ca)) << "it sent nothing of that either, and may still send all";
+  for (int i = 0; i < 40; ++i) pass(21 * kMillisecond);
+  EXPECT_TRUE(get(ca) && get(ca)) << "it will not send any more";
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The receiver's stpd is stopped again and again while Blocks of short STUs are under way. No more was
+# granted than its receive queue holds: it loses no frame, although nobody polls.
+. "$(dirname "$0")/setup.sh"
+needs_namespaces
+make_work_directory
+# shellcheck disable=SC2034 # used by daemons.sh
+link_kind=veth
+start_pair
+
+perf() { # SIDE SECONDS ARGUMENT...
+  timeout -k 5 "$2" "$bin/stp-perf" --link "stpd:$work/$1.sock" --buffer 12 "${@:3}"
+}
+perf b 100 server >"$work/server.log" 2>&1 &
+started+=($!)
+wait_for 20 grep -q listening "$work/server.log" || fail "stp-perf does not listen"
+perf a 60 bandwidth --size 1M --seconds 3 10.9.0.2:3000 >"$work/client.log" 2>&1 &
+client=$!
+started+=($client)
+
+# shellcheck disable=SC2154 # start_pair has set it
+while kill -0 "$client" 2>/dev/null; do
+  kill -STOP "$stpd_b"
+  sleep 0.05
+  kill -CONT "$stpd_b"
+  sleep 0.05
+done
+expect wait "$client"
+"$bin/stpctl" --socket "$work/b.sock" stats >"$work/stats"
+frames=$(awk '$1 == "rx_frames" { print $2 }' "$work/stats")
+expect [ "$frames" -gt 5000 ]
+if grep link_rx_missed "$work/stats" >&2; then fail "its receive queue overflowed ($frames frames)"; fi
+passed
