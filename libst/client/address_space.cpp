@@ -49,16 +49,17 @@ UniqueFd open_maps() {
 
 struct KeptMaps {
   UniqueFd fd;
-  pid_t process = 0;  // whose areas it shows, whoever reads
+  pid_t process = 0;  // it shows the areas of this process, also to a child that reads it
 };
 
 KeptMaps& kept_maps() {
-  static auto* const kept = new KeptMaps;  // never destroyed: as the handle table
+  static auto* const kept = new KeptMaps;  // never destroyed, as HandleTable
   return *kept;
 }
 
-// False: it cannot be read to its end. Into the stack, for another thread may fork, and the system
-// writes to no page of the heap that is held back then (WriteFreeze).
+// Calls `use` for each line. Returns false if the file cannot be read to its end. The buffer is on
+// the stack: another thread may fork, and then pages of the heap may be write-protected
+// (WriteFreeze), so that pread() into them would fail.
 bool read_lines(int fd, const std::function<void(const std::string&)>& use) {
   std::array<char, 16'384> block;
   constexpr std::size_t kLongestLine = 8'192;  // of a list of areas: a path and some numbers
@@ -80,8 +81,8 @@ bool read_lines(int fd, const std::function<void(const std::string&)>& use) {
   }
 }
 
-// What is read is a list of this process's areas only if it has this function in it: a program may
-// have closed the kept descriptor and opened something else there.
+// Accepts what it reads only if this function is in one of the areas: the program may have closed
+// the kept descriptor and opened another file under its number.
 bool read_areas(int fd, const std::function<bool(const MappedArea&)>& wanted,
                 std::vector<MappedArea>& out) {
   const auto here = reinterpret_cast<std::uintptr_t>(&read_areas);
@@ -130,8 +131,8 @@ int look(Bytes memory, std::vector<MappedArea>& out) {
 
 }  // namespace
 
-// Kernels since 6.17 show pages missing that are being replaced in that moment: a fork in another
-// thread does that. So who finds a hole looks again.
+// Since Linux 6.17, /proc/self/maps may lack pages that are being replaced at that moment, as a
+// fork in another thread does (SetAside). So a hole is accepted only after kLooks attempts.
 int areas_of(Bytes memory, std::vector<MappedArea>& out) {
   constexpr int kLooks = 4;
   const auto before = static_cast<std::ptrdiff_t>(out.size());
@@ -144,9 +145,10 @@ int areas_of(Bytes memory, std::vector<MappedArea>& out) {
 
 namespace {
 
-// Asks the system to make the pages present, which fails where they cannot be accessed: 10 us for
-// 1 MiB, where reading /proc/self/maps takes 1 ms in a process with many libraries. False: no, or
-// the system cannot tell. Memory that is long may be reserved and not meant to be present.
+// A quick check: asks the kernel to make the pages present, which fails if they cannot be accessed.
+// That takes 10 us for 1 MiB; reading /proc/self/maps takes 1 ms in a process with many libraries.
+// False: they cannot be accessed, or the check does not apply. Long memory is not checked this way:
+// the program may only have reserved it, and this would allocate its pages.
 bool can_be_present(Bytes memory, bool write) {
   constexpr std::size_t kLong = std::size_t{16} << 20;
   constexpr int kPopulateRead = 22, kPopulateWrite = 23;  // MADV_POPULATE_..., Linux 5.14

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory map of this process, as the system reports it. libst checks it before it touches
-// memory that a user names, so that a bad pointer causes an error and not a crash.
+// The memory map of this process, as the kernel reports it. libst checks it before it touches
+// memory that a user names, so that a bad pointer causes an error and not a crash. Thread-safe,
+// except keep_maps_open().
 #pragma once
 
 #include <cstdint>
@@ -21,16 +22,18 @@ struct MappedArea {
   std::string name;
 };
 
-// Returns the areas that cover `memory`, cut to it. Returns 0, or -EFAULT if part of it is not
-// mapped.
+// Appends to `out` the areas that cover `memory`, cut to it. Returns 0; -EFAULT: part of the memory
+// is not mapped; or -EOPNOTSUPP: /proc/self/maps cannot be read.
 int areas_of(Bytes memory, std::vector<MappedArea>& out);
-// Returns all areas of the process for which `wanted` returns true. False: the system gives no
-// information.
+// Sets `out` to all areas of the process for which `wanted` returns true. False: /proc/self/maps
+// cannot be read.
 bool areas_where(const std::function<bool(const MappedArea&)>& wanted,
                  std::vector<MappedArea>& out);
-// After this call areas_where needs no new descriptor, so it works when none is free.
+// Keeps /proc/self/maps open, so that areas_where works even if no descriptor is free. Call it
+// once.
 void keep_maps_open();
-// Checks that `memory` can be read, and if `write` also written. Returns 0 or -EFAULT.
+// Checks that `memory` can be read, and if `write` also written. Returns 0 or an error as
+// areas_of().
 int check_access(Bytes memory, bool write);
 
 }  // namespace stp::client

@@ -33,8 +33,8 @@ constexpr std::size_t kMostNodes = 1024;
 struct Allocation {
   std::byte* at = nullptr;
   std::size_t size = 0;
-  std::shared_ptr<const SharedMemory> lent;  // keeps its pages known to st_map
-  std::optional<Lease> lease;                // all of it is for stpd
+  std::shared_ptr<const SharedMemory> lent;  // so that st_map recognizes the pages as shared
+  std::optional<Lease> lease;                // lends all of it to stpd
 };
 
 struct Allocations {
@@ -43,7 +43,7 @@ struct Allocations {
 };
 
 Allocations& allocations() {
-  static auto* const all = new Allocations;  // never destroyed: as the handle table
+  static auto* const all = new Allocations;  // never destroyed, as HandleTable
   return *all;
 }
 
@@ -51,8 +51,8 @@ std::size_t round_up(std::size_t size, std::size_t unit) {
   return (size + unit - 1) / unit * unit;
 }
 
-// Addresses without memory: `size` aligned ones, and a page that stays empty behind them. It stops
-// who writes beyond the end, and keeps the system from joining this with its neighbours.
+// Reserves `size` aligned bytes of address space, followed by a page that cannot be accessed. That
+// page stops writes beyond the end, and keeps the kernel from merging the memory with a neighbour.
 std::byte* reserve(std::size_t size, std::size_t alignment) {
   const auto whole = size + alignment + page_size();
   auto* const at =
@@ -78,8 +78,9 @@ bool place(const Allocation& what, int flags, int fd) {
   return ::mmap(what.at, what.size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) != MAP_FAILED;
 }
 
-// Pages of this program alone. Reserved huge pages of a bound node could run out at the first
-// touch, which kills: there the system is left to make some.
+// Maps private pages. Reserved huge pages (MAP_HUGETLB) are used only if no NUMA node is chosen: a
+// chosen node could run out of them at the first touch, which raises SIGBUS. Otherwise the kernel
+// is asked for transparent huge pages.
 bool place_private(const Allocation& what, bool bound) {
   constexpr int kOwn = MAP_PRIVATE | MAP_ANONYMOUS;
   if (!bound && what.size % kHugePage == 0 && place(what, kOwn | MAP_HUGETLB, -1)) return true;
@@ -96,12 +97,13 @@ int bind(const Allocation& what, int node) {
   mask[at / kBits] = 1UL << at % kBits;
   if (::syscall(SYS_mbind, what.at, what.size, MPOL_BIND, mask.data(), kMostNodes, 0) == 0)
     return 0;
-  // A system without nodes, or one that does not let us choose: the query tells where it lies.
+  // The kernel has no NUMA support, or does not permit mbind(). That is no error: st_meminfo tells
+  // where the memory is.
   if (errno == ENOSYS || errno == EPERM) return 0;
   return fail(-errno, "memory of NUMA node " + std::to_string(node) + ": " + std::strerror(errno));
 }
 
-// Bytes on huge pages in the part of /proc/self/smaps that speaks of `what`.
+// Returns how many bytes of `what` are on huge pages, according to /proc/self/smaps.
 std::size_t huge_bytes(const Allocation& what) {
   std::ifstream maps("/proc/self/smaps");
   std::size_t huge = 0, length = 0;

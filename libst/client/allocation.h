@@ -17,8 +17,8 @@ struct MemoryRequest {
   bool lent = false;  // to stpd: st_map then need not replace its pages
 };
 
-// Allocates zeroed whole pages, huge ones if the system has any free. Returns 0 or a negative
-// errno.
+// Allocates zeroed whole pages, huge ones if the kernel has any free. release() frees them. Returns
+// 0 or a negative errno.
 int allocate(const MemoryRequest& wanted, void*& out);
 // -EINVAL: `memory` does not come from allocate().
 int release(void* memory);
@@ -26,7 +26,7 @@ int release(void* memory);
 struct MemoryFacts {
   std::size_t size = 0;  // usable
   std::size_t huge = 0;  // bytes of it on huge pages at present
-  int node = kAnyNode;   // of its first page; kAnyNode: the system does not tell
+  int node = kAnyNode;   // of its first page; kAnyNode: unknown
 };
 int describe_memory(const void* memory, MemoryFacts& out);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interface of libst to a link, whether it runs inside this process or in stpd. Functions
-// return 0 or a negative errno.
+// The interface of libst to a link, or to one shard of it, whether it runs inside this process or
+// in stpd. Functions return 0 or a negative errno. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ struct Payload {
   std::shared_ptr<SharedMemory> memory;  // out, kConnect, kAccept: the channel
 };
 
-// A reference to a condition.
+// A reference to a callable that returns whether a condition holds. The callable must outlive it.
 class Condition {
  public:
   template <typename F>
@@ -67,7 +67,7 @@ class Backend {
   [[nodiscard]] virtual int error() const = 0;
   // Whether memory must be shared with another process before it can be mapped.
   [[nodiscard]] virtual bool lends_memory() const { return false; }
-  // The process ends: tells the peers, unless somebody else will.
+  // Call when the process exits: disconnects from the peers, unless stpd will do it.
   virtual void leave() {}
 
   // From the service's reply to kHello.

@@ -63,14 +63,14 @@ int Connection::info(Reply& reply) const {
   return backend_.exchange(request, reply);
 }
 
-// 0 while the connection goes on, else why not.
+// Returns 0 while the connection can be used, else the reason why it cannot.
 int Connection::over() const {
   if (const auto gone = backend_.error(); gone != 0) return gone;
   if (const auto end = end_of_channel(); end != 0) return end;
   return asked_ ? fail(-ENOTCONN, "st_accept_opt or st_reject comes first") : 0;
 }
 
-// The same for the program, with the text that belongs to it.
+// The same, with a text for st_strerror.
 int Connection::why_over() const {
   const auto reason = over();
   return reason == -ETIMEDOUT ? fail_in_time(backend_) : reason;
@@ -135,14 +135,16 @@ int Connection::receive(wire::Header& header, void* payload, Time deadline, std:
   ReceivedEntry entry;
   int received = 0;
   const auto try_receive = [&] {
-    // Who polls finds nothing, most of the time. Nothing is set aside where there is one sender.
+    // A program that polls mostly finds nothing: this avoids the lock. Only connectionless
+    // endpoints set headers aside.
     if (!endpoint_->connectionless() && !channel_.waiting()) return false;
     std::lock_guard const guard(receiving_);
     received = inbox_.take(channel_, wanted, entry);
     return received != 0;
   };
   if (!try_receive()) {
-    // What came before the end is read before the end is told: so the end is looked at first.
+    // Checks for the end before it reads, so that headers which came before the end are returned
+    // before the end is reported.
     const auto waited = wait_until(backend_, channel_, deadline, [&] {
       const bool last = ended_ || over() != 0;
       return try_receive() || last;
@@ -194,7 +196,7 @@ int Connection::wait_flushed(bool closing) {
   if (waited != 0) return waited;
   if (done()) return 0;
   if (ended_ && !closing) return -ECANCELED;
-  // It is over, but frames that leave the link may still hold the memory.
+  // The connection has ended, but frames on their way out may still refer to the memory.
   if (backend_.error() == 0) wait_until(backend_, channel_, now() + kClosePatience, done);
   return why_over();
 }

@@ -45,16 +45,17 @@ class Connection {
   // timeout.
   int begin_close();
   void end_close(Time deadline);
-  // The handle has been retired, and nothing is left to end.
+  // Removes the connection from its endpoint. Call after the handle has been retired, if there is
+  // nothing to disconnect.
   void forget();
-  // For a connection that was never handed out.
+  // Disconnects a connection that was never handed out.
   void abandon();
 
   // Timeout for the peer's confirmation.
   static constexpr Time kClosePatience = kSecond;
 
-  // Returns once why the connection has ended without a call of this side; 0: it has not, or that
-  // was returned before.
+  // Returns, once, why the connection has ended without a call of this side; 0: it has not ended,
+  // or the reason was returned before.
   int take_end();
   [[nodiscard]] Handle handle() const { return handle_; }
   [[nodiscard]] Endpoint& endpoint() const { return *endpoint_; }
@@ -80,7 +81,7 @@ class Connection {
   const std::uint32_t bell_;
   const std::shared_ptr<SharedMemory> memory_;
   const unsigned bufsize_;       // of this side
-  unsigned remote_bufsize_ = 0;  // known at the start or when the peer has answered
+  unsigned remote_bufsize_ = 0;  // of the peer: set by wait_open()
   unsigned send_stu_log2_ = 0;
   UserChannel channel_;
   std::mutex sending_, receiving_;  // one for each direction of the channel

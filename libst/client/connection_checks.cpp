@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What st_tx refuses at once, in the caller. The Node checks again.
+// The checks of st_tx and st_utx in the caller's thread. The Node checks every request again.
 #include "libst/client/connection.h"
 #include "libst/client/error.h"
 #include "stp/node/inbound/inbound.h"
@@ -24,8 +24,9 @@ bool is_fetch(const wire::Header& header) {
          header.function() != wire::Function::kFetchOpComplete;
 }
 
-// What is libst's to set is not looked at: s_port, and these flags of DATA, of which no other field
-// could be wrong. A whole header that has just been written is slow to copy.
+// Ignores what the program does not set: s_port, and the flags Append and Last of DATA. No other
+// field of DATA can be wrong, so DATA is checked without a copy of the header: copying one that has
+// just been written is slow.
 DropReason wrong_in(const wire::Header& header) {
   constexpr unsigned kOwn = wire::flag::kAppend | wire::flag::kLast;
   const bool is_data = header.op() == Op::kData;

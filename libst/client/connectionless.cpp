@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints of st_endpoint (libst document, section 8). Their Port is a child of theirs as a
-// connection is, and ends with them; it is opened by the first call that needs it, since options
+// Endpoints of st_endpoint (libst document, section 8). The Port belongs to the endpoint as a
+// connection does, and ends with it. The first call that needs the Port opens it, because options
 // can be set until then.
 #include "libst/client/connection.h"
 #include "libst/client/error.h"
@@ -36,8 +36,8 @@ int Endpoint::open_port(Handle& out) {
   return error;
 }
 
-// Port and Key are known once the Port is open, and asking for them opens it: whoever has told
-// others his name can be reached by it.
+// Port and Key are known once the Port is open, so asking for them opens it. From then on peers
+// that the program tells them can reach it.
 int Endpoint::get_connectionless(const OptionRule& rule, std::uint32_t& value) {
   const bool name = rule.option == ST_OPT_PORT_LOCAL || rule.option == ST_OPT_KEY_LOCAL;
   value = get_option(rule);

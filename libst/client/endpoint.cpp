@@ -48,7 +48,7 @@ Endpoint::~Endpoint() {
     auto closing = request(RequestKind::kCloseEndpoint);
     Reply reply{};
     backend_->exchange(closing, reply);
-  } catch (...) {  // The service ends it with the process.
+  } catch (...) {  // the service ends the endpoint when it removes this client
   }
 }
 
@@ -135,7 +135,8 @@ std::vector<Handle> Endpoint::children() const {
 
 // ---- connections ----
 
-// The next connection: established, or asked for where this endpoint inspects.
+// Waits for the next connection: one that is established or, if the endpoint inspects requests, one
+// that a peer asks for.
 int Endpoint::wait_for_peer(Time deadline, std::shared_ptr<Connection>& out) {
   PageEvents events(backend_->page());
   auto asking = request(RequestKind::kAccept);
@@ -170,7 +171,7 @@ int Endpoint::accept(Handle& out) {
     std::shared_ptr<Connection> connection;
     if (const auto error = wait_for_peer(kNever, connection); error != 0) return error;
     if (config().inspect == 0 || connection->admit({}) == 0) return hand_out(connection, out);
-    connection->abandon();  // its peer has given up meanwhile
+    connection->abandon();  // the peer has given up meanwhile
   }
 }
 

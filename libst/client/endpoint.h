@@ -21,13 +21,14 @@ namespace stp::client {
 
 class Connection;
 
-// Functions return 0 or a negative errno.
+// Functions return 0 or a negative errno. Thread-safe. The handle table owns an Endpoint; its
+// connections and regions keep it alive, too.
 class Endpoint : public std::enable_shared_from_this<Endpoint> {
  public:
   static constexpr Kind kKind = Kind::kEndpoint;
 
-  // `name`: where st_listen will listen, or the Port of a connectionless endpoint. nullopt: it will
-  // not listen, or any Port.
+  // `name`: where st_listen will listen, or the Port of a connectionless endpoint. nullopt: the
+  // endpoint will not listen, or gets any Port.
   static int open(const std::optional<Name>& name, bool connectionless,
                   std::shared_ptr<Endpoint>& out);
   Endpoint(std::shared_ptr<Backend> backend, std::uint32_t uport, bool connectionless)
@@ -36,7 +37,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // For options of this side only.
+  // Options of this side only.
   [[nodiscard]] std::uint32_t get_option(const OptionRule& rule) const;
   int set_option(const OptionRule& rule, std::uint32_t value);
 
@@ -52,14 +53,15 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   // `mx`: nullptr, or set to an Mx that is valid on every connection.
   int map(Direction direction, std::vector<MutableBytes> memory, std::uint32_t base, Handle& out,
           std::uint16_t* mx);
-  // One event on the endpoint.
+  // An event of the endpoint.
   struct Occurrence {
     Handle connection = 0;  // 0: a connection waits to be accepted
     int reason = 0;         // why `connection` has ended
   };
   int next_occurrence(Time deadline, Occurrence& out);
   int flush();
-  // The handle has been retired: wakes threads that wait here, and ends everything on the endpoint.
+  // Call after the handle has been retired. Wakes the threads that wait here, then ends all
+  // connections and regions of the endpoint.
   void end();
 
   [[nodiscard]] Backend& backend() const { return *backend_; }
@@ -68,7 +70,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   [[nodiscard]] EndpointId id() const { return id_; }
   [[nodiscard]] bool connectionless() const { return connectionless_; }
   [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
-  // A connection or region on the endpoint has ended.
+  // Call when a connection or region of the endpoint has ended.
   void forget(Handle child);
 
  private:

@@ -7,8 +7,8 @@
 namespace stp::client {
 namespace {
 
-// Of the thread's last call: what it failed of (positive), and the text. Each call forgets the
-// number alone, which takes nothing to set up in a thread.
+// The thread's last failure: its errno (positive) and its text. A new call clears only the number:
+// touching the string would construct it in each thread.
 constinit thread_local int last_error = 0;
 thread_local std::string last_text;
 

@@ -15,12 +15,12 @@ namespace stp::client {
 int fail(int error, std::string text);
 // Fails with -EINVAL: a required pointer is NULL.
 int not_set(const char* argument);
-// A new call begins: clears the stored text.
+// Call when a call of the API begins: the stored text is no longer valid.
 void clear_failure();
 // Returns the stored text if it belongs to `error` (either sign), else the system's text.
 const char* describe(int error);
 
-// Restores the stored text at the end of a scope.
+// Saves the stored failure and restores it at the end of the scope.
 class KeepFailure {
  public:
   KeepFailure();
@@ -33,6 +33,7 @@ class KeepFailure {
   std::string text_;
 };
 
+// Runs `body` and turns exceptions into a negative errno.
 template <typename Body>
 int caught(Body&& body) noexcept {
   try {
@@ -56,7 +57,7 @@ int guarded(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
   return result;
 }
 
-// The same for a call that moves frames.
+// The same for a call that moves frames: only its errors are reported to the hooks.
 template <typename Body>
 int guarded_per_frame(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
   const auto result = caught(body);

@@ -11,10 +11,10 @@ namespace {
 constexpr std::uint64_t kLive = std::uint64_t{1} << 31;
 constexpr std::uint64_t kPins = kLive - 1;
 
-// Handles end in these bits: no aligned pointer does.
+// The lowest bits of every handle. No aligned pointer ends in them.
 constexpr Handle kMark = 5, kMarkBits = 3;
 
-// A tag ends in the kind.
+// The lowest bits of a tag are the kind.
 constexpr unsigned kKindBits = 4;
 constexpr std::uint32_t kKindMask = (1U << kKindBits) - 1;
 
@@ -24,7 +24,7 @@ constexpr std::uint32_t tag_of(std::uint64_t word) {
 constexpr std::uint32_t kind_of(std::uint32_t tag) {
   return tag & kKindMask;
 }
-// The same place, used once more.
+// Returns the tag for the next use of an entry.
 constexpr std::uint32_t next_tag(std::uint32_t tag, Kind kind) {
   return ((tag >> kKindBits) + 1) << kKindBits | static_cast<std::uint32_t>(kind);
 }
@@ -94,7 +94,8 @@ void HandleTable::unpin(std::uint32_t index, Slot& slot) {
   if ((before & kPins) == 1 && (before & kLive) == 0) recycle(index, slot);
 }
 
-// Nobody can pin a retired slot, so whoever drops its last pin is alone with it.
+// Nobody can pin a retired slot, so the thread that drops the last pin is the only one that uses
+// it.
 void HandleTable::recycle(std::uint32_t index, Slot& slot) {
   STP_ASSERT(slot.object != nullptr, "a handle that is retired had an object");
   const auto object = std::move(slot.object);  // its destructor runs without the lock

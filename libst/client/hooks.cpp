@@ -17,7 +17,7 @@ struct Hooks {
 };
 
 Hooks& hooks() {
-  static auto* const all = new Hooks;  // never destroyed: as the handle table
+  static auto* const all = new Hooks;  // never destroyed, as HandleTable
   return *all;
 }
 
@@ -26,7 +26,7 @@ Hook hook(HookKind kind) {
   return hooks().of[static_cast<std::size_t>(kind)];
 }
 
-// What a hook itself calls is not told to it.
+// True while a hook runs: calls that the hook itself makes are not reported.
 thread_local bool inside = false;
 
 void tell(HookKind kind, const char* call, int result) {
@@ -52,7 +52,7 @@ void call_over(const char* call, int result, bool per_frame) {
   if (per_frame && (result >= 0 || expected(result))) return;
   inside = true;
   {
-    const KeepFailure keep;  // the program still wants to ask st_strerror about this call
+    const KeepFailure keep;  // the program may still ask st_strerror about this call
     tell(HookKind::kLog, call, result);
     if (result < 0) tell(HookKind::kError, call, result);
   }

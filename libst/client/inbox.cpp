@@ -15,8 +15,8 @@ int Inbox::take(UserChannel& channel, std::uint64_t sender, ReceivedEntry& out) 
     aside_.erase(at);
     return 1;
   }
-  // All that waits is taken out, not only what stands before the wanted one: a full queue would
-  // drop what is still to come.
+  // Takes headers out of the queue up to the wanted one; if there is none, it takes out all of
+  // them, because headers that find the queue full are dropped.
   for (; aside_.size() < kMostAside; aside_.push_back(out)) {
     if (!channel.receive(out)) return 0;
     if (wanted(out)) return 1;

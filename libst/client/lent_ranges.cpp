@@ -35,8 +35,9 @@ void advise(Span span, int advice) {
   ::madvise(reinterpret_cast<void*>(span.begin), span.size(), advice);
 }
 
-// The pages are still those of a memfd, which does not grow. One that differs, in nothing that
-// matters, makes them two areas, and the system's mremap() extends no two: realloc() copies then.
+// Keeps realloc() from growing the pages in place with mremap(): they still belong to a memfd,
+// which does not grow. Other (harmless) advice for the first page splits them into two areas.
+// mremap() cannot extend two areas, so realloc() copies.
 void keep_from_growing(Span pages) {
   const auto page = service::page_size();
   if (pages.size() > page) advise({pages.begin, pages.begin + page}, MADV_SEQUENTIAL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tracks which bytes of the program are lent to stpd, and how often each. Pages filled by lent
 // bytes are excluded from a fork (MADV_DONTFORK). Pages that also hold other bytes are set aside
-// during a fork (SetAside).
+// during a fork (SetAside). Not thread-safe: SharedPages owns it and locks.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class LentRanges {
     Kind kind = Kind::kFree;
     friend bool operator==(const Part&, const Part&) = default;
   };
-  // Excludes the filled pages from forks again, as add() did. Allocates no memory.
+  // Excludes the filled pages from forks once more, as add() has done. Allocates no memory.
   void leave_out() const;
   // Splits `area` into parts, in order.
   [[nodiscard]] std::vector<Part> parts(Span area) const;

@@ -22,8 +22,8 @@
 namespace stp::client {
 namespace {
 
-// All shards of one link: each may have frames of the others', so that they live and end together.
-// Those of a stpd live there: the program comes to one when it first uses it.
+// All shards of one link. Shards in this process may hold frames of each other, so they are opened
+// and closed together. For a link of stpd, a shard is greeted when the program first uses it.
 class Link {
  public:
   ~Link() {
@@ -43,7 +43,7 @@ class Link {
 
   std::string text_;
   std::shared_ptr<StpdConnection> stpd_;  // nullptr: the link is in this process
-  // Others send by way of the first one, which is always there. nullptr: not used yet.
+  // The first shard always exists, because the others send through it. nullptr: not used yet.
   std::vector<std::shared_ptr<Backend>> shards_;
   std::uint32_t next_ = 0;
 };
@@ -54,12 +54,12 @@ struct Links {
 };
 
 Links& links() {
-  static auto* const all = new Links;  // never destroyed: as the handle table
+  static auto* const all = new Links;  // never destroyed, as HandleTable
   return *all;
 }
 
-// Peers of a program that ends without st_delete learn of it, as they would through stpd. Threads
-// may still be inside calls: nothing is destroyed here.
+// If a program exits without st_delete, its peers learn of it, as they would through stpd. Other
+// threads may still be inside calls, so nothing is destroyed here.
 void leave_each() {
   std::vector<std::shared_ptr<Link>> live;
   {
@@ -70,8 +70,9 @@ void leave_each() {
   for (const auto& link : live) link->leave();
 }
 
-// A handler of a signal may have called exit() in the middle of a call, which then holds for ever
-// what leaving needs: the program ends without that. Its peers find out in time.
+// A signal handler may have called exit() in the middle of a call that holds a lock which leaving
+// needs. So leaving happens on another thread, and exit() waits for it at most kLongest. Without
+// it, the peers notice by their timeouts.
 void leave_all() {
   constexpr std::chrono::seconds kLongest{2};
   if (HandleTable::instance().inherited()) return;
@@ -83,7 +84,7 @@ void leave_all() {
       done.set_value();
     }).detach();
   } catch (const std::system_error&) {
-    return leave_each();  // there is no thread to be had
+    return leave_each();  // no thread can be started
   }
   left.wait_for(kLongest);
 }
@@ -123,7 +124,7 @@ int Link::choose(const ShardChoice& shard, Backend*& out) {
   return 0;
 }
 
-// Opening a link again has to wait until the last user's closing is done.
+// Closes the link under the mutex, so that whoever opens it again waits until it is closed.
 void close_in_turn(Link* link) {
   std::lock_guard const guard(links().mutex);
   delete link;
@@ -136,7 +137,7 @@ int use_link(std::shared_ptr<Backend>& out, const ShardChoice& shard) {
 }
 
 int use_link(const std::string& text, std::shared_ptr<Backend>& out, const ShardChoice& shard) {
-  std::shared_ptr<Link> known, link;  // outlive the guard: letting go of one may need the mutex
+  std::shared_ptr<Link> known, link;  // outlive the guard: releasing one may lock the mutex
   std::lock_guard const guard(links().mutex);
   static const int at_exit = std::atexit(leave_all);
   (void)at_exit;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Selects the link of this process. All endpoints on a link share one Backend.
+// Selects a link for an endpoint. All endpoints of this process on one shard of a link share one
+// Backend. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,8 @@ struct ShardChoice {
 };
 
 // Uses the link of STP_LINK, else the default stpd if its socket exists, else `loop`. Opens the
-// link for its first endpoint. The link closes after its last endpoint.
+// link for its first user. The link closes when the last copy of `out` is destroyed. Returns 0 or a
+// negative errno.
 int use_link(std::shared_ptr<Backend>& out, const ShardChoice& shard = {});
 // Uses the link that `text` describes.
 int use_link(const std::string& text, std::shared_ptr<Backend>& out, const ShardChoice& shard = {});

@@ -17,8 +17,8 @@ using service::PollLoop;
 
 namespace {
 
-// Inside one process there is nobody that a program could take something from: only names are
-// scarce.
+// A Node in this process serves this program only, so there is nobody to protect: Ports and Mx are
+// limited by their 16-bit names, queues and Slots by memory.
 service::Quotas own_quotas() {
   constexpr std::uint32_t kPorts = 65'535, kMxs = 65'535;
   service::Quotas quotas;
@@ -74,14 +74,15 @@ int LocalBackend::exchange(Request& request, Payload& payload, Reply& reply) {
   std::lock_guard const hold(service_.lock());
   loop_.visited();
   service_.handle(client_, request, attachments, reply);
-  service_.poll();  // what it asks of the link goes out now
+  service_.poll();  // frames that the request causes leave now
   payload.memory = std::move(attachments.memory);
-  // It is mapped, and nobody is to be shown it: a connection costs its program no descriptor.
+  // The memory is mapped, and no other process needs it. So a connection costs the program no
+  // descriptor.
   if (payload.memory) payload.memory->forget_fd();
   return reply.result;
 }
 
-// The loop has gone to sleep: it is needed for what follows a request.
+// Wakes the loop if it sleeps, because it drives the link after the caller.
 void LocalBackend::wake_loop() {
   if (page().service_asleep.load(std::memory_order_seq_cst) != 0)
     ::eventfd_write(service_.bell(), 1);
@@ -92,7 +93,8 @@ void LocalBackend::rung() {
   answer_bells();
 }
 
-// Who holds the lock looks at the bells once more after letting go of it.
+// Drives the link while bells are rung and the lock is free. If another thread holds the lock, that
+// thread's next turn, or the loop's, handles the bells.
 void LocalBackend::answer_bells() {
   while (page().bells.any() && service_.lock().try_lock()) {
     std::lock_guard const hold(service_.lock(), std::adopt_lock);
@@ -104,11 +106,11 @@ void LocalBackend::answer_bells() {
 void LocalBackend::kick(std::uint32_t bell) {
   if (!leaves_at_once()) {
     ring(bell);
-    wake_loop();  // it may have gone to sleep since it was asked for
+    wake_loop();  // the loop may have gone to sleep since leaves_at_once() looked
     return loop_.leave_to_loop();
   }
   if (service_.lock().try_lock()) {
-    // Nobody else has to be told: four atomic operations less.
+    // No other thread needs to see the bell: kicking directly saves four atomic operations.
     std::lock_guard const hold(service_.lock(), std::adopt_lock);
     loop_.posted();
     service_.kick(client_, bell);
@@ -122,16 +124,18 @@ void LocalBackend::kick(std::uint32_t bell) {
   driven_.store(loop_.visits(), std::memory_order_relaxed);
 }
 
-// A turn for each of many requests costs more than the requests do.
+// Returns whether a post drives the link at once. If many requests are posted in a row, a turn for
+// each would cost more than the requests themselves.
 bool LocalBackend::leaves_at_once() {
   const auto look = loop_.looks();
   const auto before = row_.load(std::memory_order_relaxed);
-  // Threads that post at the same time may overlook each other: a turn more, or one less.
+  // Threads that post at the same time may overwrite each other's count. The only effect is a turn
+  // more or less.
   const auto row = before >> 32 == look ? before + 1 : std::uint64_t{look} << 32;
   row_.store(row, std::memory_order_relaxed);
   const auto posts = static_cast<std::uint32_t>(row);
   if (posts < kAtOnce || posts % kBurst == 0) return true;
-  // A loop that sleeps has to be woken.
+  // Also if another caller has driven the Service since the last post, or if the loop sleeps.
   return loop_.visits() != driven_.load(std::memory_order_relaxed) ||
          page().service_asleep.load() != 0;
 }
@@ -170,7 +174,7 @@ void LocalBackend::leave() {
   do {
     service_.poll();
   } while (service_.node().vc_count() > 0 && port::now() < until);
-  service_.poll();  // the last answer: a turn sends what the one before it received
+  service_.poll();  // sends the last answers: a turn sends what the turn before has received
 }
 
 }  // namespace stp::client

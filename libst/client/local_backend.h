@@ -43,9 +43,9 @@ class LocalBackend final : public Backend {
   service::Service service_;
   service::PollLoop loop_;
   service::ClientId client_ = 0;
-  const bool yields_;  // too few cores to spin on one
-  // row_: the loop's last look at callers (32 bits), and how many posts since. driven_:
-  // loop_.visits() at the last drive.
+  const bool yields_;  // there are too few cores to spin on one
+  // row_: loop_.looks() at the last post (upper 32 bits), and the number of posts since that look.
+  // driven_: loop_.visits() when a post drove the link last.
   std::atomic<std::uint64_t> row_{0}, driven_{0};
 };
 

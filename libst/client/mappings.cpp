@@ -72,7 +72,7 @@ bool Mappings::find_transmit(std::uint32_t bufx, std::uint64_t last) const {
     const auto& [first, count] = *--after;
     const auto end = std::uint64_t{first} + count;
     if (next >= end) return false;
-    // Under the lock, so that it is not stored after remove().
+    // Stored under the lock, so that it is never stored after remove() has cleared it.
     found_.store(std::uint64_t{first} << 32 | count, std::memory_order_relaxed);
     next = end;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an endpoint has mapped and granted. With it st_tx rejects at once what the Node would reject
-// later. The Node does not rely on it.
+// The memory and the Mx of an endpoint. With it st_tx rejects at once what the Node would reject
+// later. The Node does not rely on it. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// "host:port", and resolving hosts (libst document, 5.1 and 7.3). Functions return 0 or a negative
-// errno; st_strerror has details.
+// Parses "host:port" and resolves hosts (libst document, 5.1 and 7.3). Functions return 0 or a
+// negative errno, with a text for st_strerror.
 #pragma once
 
 #include <string>
@@ -29,7 +29,8 @@ int parse_host(const std::string& text, Host& out);
 int parse_name(const std::string& text, Name& out, std::uint32_t last_port = kLastPort);
 
 // Resolves `host` to a MAC address on the link of `backend`, if necessary by IPv4 address and ARP.
-// -EHOSTUNREACH: the name is unknown; -ETIMEDOUT: nobody answers for the address.
+// Looking up a name may block for as long as the system's resolver does. -EHOSTUNREACH: the name is
+// unknown; -ETIMEDOUT: no station answers for the address.
 int resolve(Backend& backend, const Host& host, MacAddr& out);
 
 }  // namespace stp::client

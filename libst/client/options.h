@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The options of st_getopt and st_setopt (libst document, section 6): one table.
+// The table of the options of st_getopt and st_setopt (libst document, section 6).
 #pragma once
 
 #include "libst/service/messages.h"
@@ -19,7 +19,7 @@ struct OptionRule {
 // nullptr: no such option.
 const OptionRule* find_option(int option);
 
-// Checks whether the option can be set to `value` on any object. Returns 0, -EPERM or -EINVAL.
+// Checks the value, and whether the option can be set at all. Returns 0, -EPERM or -EINVAL.
 int check_option(const OptionRule& rule, std::uint32_t value);
 
 }  // namespace stp::client

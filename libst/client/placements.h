@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where libst has mapped its memfds in the program's address space. The program may have unmapped
-// any of them since, so lookups consult the system's list of mappings.
+// Records where libst has mapped its memfds in the program's address space. The program may have
+// unmapped any of them since, so find() compares with the kernel's list of mappings. Not
+// thread-safe: SharedPages owns it and locks.
 #pragma once
 
 #include <map>
@@ -15,10 +16,10 @@ class Placements {
  public:
   // The memfd with that inode is now mapped at `pages`, starting at `offset`.
   void add(Span pages, std::uint64_t inode, std::uint64_t offset);
-  // Returns the placements that still exist, cut to what is left of them, and forgets the others.
-  // False: the system gives no information; nothing is forgotten.
+  // Appends to `out` the placements that still exist, cut to what is left of them, and forgets the
+  // others. False: /proc/self/maps cannot be read; nothing is forgotten.
   bool find(std::vector<MappedArea>& out);
-  // Calls madvise() for all of them, wherever they were mapped. Allocates no memory.
+  // Calls madvise() for all of them, as they were recorded. Allocates no memory.
   void advise(int advice) const;
 
  private:
@@ -29,7 +30,7 @@ class Placements {
   void clear(Span pages);
 
   std::map<std::uintptr_t, File> by_begin_;  // none overlap
-  std::size_t look_at_ = kLook;              // at this many entries: look for those gone
+  std::size_t look_at_ = kLook;  // at this many entries add() forgets those that are gone
   static constexpr std::size_t kLook = 1024;
 };
 

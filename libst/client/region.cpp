@@ -10,7 +10,7 @@ int Region::allocate_mx(VcId vc, std::uint16_t& out) {
   Reply reply{};
   request.region = id_;
   request.vc = vc;
-  // What a peer may do with it is said by the CTS or MRA that the user sends.
+  // All rights: the CTS or MRA that the user sends decides what the peer may do.
   request.permissions = permit::kData | permit::kGet | permit::kFetchOp;
   if (const auto error = endpoint_->backend().exchange(request, reply); error != 0) return error;
   out = static_cast<std::uint16_t>(reply.mx);

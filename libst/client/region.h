@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The object behind st_map: user memory bound to Bufx entries.
+// The object behind st_map: user memory bound to Bufx entries. Functions return 0 or a negative
+// errno. Thread-safe.
 #pragma once
 
 #include "libst/client/endpoint.h"
@@ -16,7 +17,8 @@ class Region {
 
   // Allocates an Mx on the region, for `vc` or (kNoneId) for every connection of the endpoint.
   int allocate_mx(VcId vc, std::uint16_t& out);
-  // Waits until the link no longer uses the memory.
+  // Call after the handle has been retired. Waits, without a timeout, until the link no longer uses
+  // the memory.
   int unmap();
 
   [[nodiscard]] const Endpoint& endpoint() const { return *endpoint_; }

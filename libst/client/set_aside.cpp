@@ -22,8 +22,8 @@ MutableBytes bytes(Span pages) {
   return {at(pages), pages.size()};
 }
 
-// Word by word, and unseen by sanitizers: the pages hold what is not the caller's, too, and what
-// other threads are writing.
+// Copies word by word and without the checks of sanitizers: the pages also hold bytes that are not
+// the caller's, and bytes that other threads are writing.
 using Word = std::uint64_t;
 
 __attribute__((no_sanitize("address", "thread"))) void copy_words(std::byte* to,
@@ -33,7 +33,8 @@ __attribute__((no_sanitize("address", "thread"))) void copy_words(std::byte* to,
     *reinterpret_cast<volatile Word*>(to + i) = *reinterpret_cast<const volatile Word*>(from + i);
 }
 
-// What differs from `before`, byte by byte: stpd may be writing to its neighbours.
+// Stores the bytes that differ from `before`, one by one, because stpd may be writing to their
+// neighbours.
 __attribute__((no_sanitize("address", "thread"))) void store_changes(std::byte* to,
                                                                      const std::byte* now,
                                                                      const std::byte* before,
@@ -49,7 +50,7 @@ __attribute__((no_sanitize("address", "thread"))) void store_changes(std::byte* 
   }
 }
 
-// Lets the library read pages that the program may not, as long as it lives.
+// Makes pages readable while it exists, also those that the program has mapped without PROT_READ.
 class Readable {
  public:
   Readable(Span pages, int protection) : pages_(pages), protection_(protection) {
@@ -100,10 +101,10 @@ bool SetAside::replace() {
   const WriteFreeze freeze(bytes(pages_));
   copy_words(own.get(), at(pages_), pages_.size());
   if (before_) copy_words(before_.get(), own.get(), pages_.size());
-  return make_private(std::move(own));  // this object itself may lie on such a page
+  return make_private(std::move(own));  // changes no member: this object may lie on such a page
 }
 
-// In one step: nobody finds a hole.
+// mremap() replaces the pages in one step, so no thread finds a hole.
 bool SetAside::make_private(Mapping made) {
   const auto size = pages_.size();
   if (::mprotect(made.get(), size, protection_) != 0) return false;

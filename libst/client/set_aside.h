@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pages that are shared with stpd and hold more than the lent bytes. During a fork they become
-// private to the process, so that the child gets a copy of them, as of any private page. Afterwards
-// the parent writes what has changed meanwhile to the shared pages and maps these again.
+// Pages that are shared with stpd and hold more than lent bytes. During a fork they are private to
+// the process, so that the child gets a copy of them, as of any private page. Afterwards the parent
+// writes what has changed meanwhile to the shared pages, and maps these again.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,16 @@ namespace stp::client {
 
 class SetAside {
  public:
-  // `pages`: whole pages, where `memory` is mapped from `offset` on. Without `memory` they stay
-  // private: they are no longer lent. If that fails, they are excluded from the fork.
+  // Makes the pages private. `pages`: whole pages, where `memory` is mapped from `offset` on.
+  // `memory` nullptr: the pages are no longer lent, and stay private. If this fails, the pages are
+  // excluded from the fork.
   SetAside(Span pages, int protection, std::shared_ptr<const service::SharedMemory> memory,
            std::uint64_t offset);
   SetAside(SetAside&&) noexcept = default;
   SetAside& operator=(SetAside&&) = delete;
   ~SetAside() = default;
-  // For the parent; the child just drops the object. False: the system refuses, and the pages stay
-  // private.
+  // Call in the parent after the fork; the child does nothing. False: the kernel refuses, and the
+  // pages stay private.
   [[nodiscard]] bool put_back() const;
 
  private:
@@ -42,8 +43,9 @@ class SetAside {
   bool left_out_ = false;
 };
 
-// Maps `memory` over `pages`. Does not use ::mmap(), which a thread sanitizer takes for a write of
-// the caller to all of them, although bytes of others keep their values. Returns 0 or errno.
+// Maps `memory` over `pages`. Returns 0 or errno. Makes the system call itself: ThreadSanitizer
+// takes ::mmap() for a write of the caller to all the pages, although bytes of others keep their
+// values.
 int map_over(MutableBytes pages, int protection, const service::SharedMemory& memory,
              std::uint64_t offset);
 

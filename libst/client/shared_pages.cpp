@@ -37,7 +37,7 @@ int protection_of(const MappedArea& area) {
   return (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0);
 }
 
-// Neighbours that can go into one memfd.
+// Returns whether two adjacent areas can go into one memfd.
 bool alike(const MappedArea& left, const MappedArea& right) {
   return !is_ours(left) && !is_ours(right) && left.shared == right.shared &&
          protection_of(left) == protection_of(right) && left.executable == right.executable;
@@ -65,8 +65,9 @@ void append(Share& share, Share::Part part) {
   share.parts.push_back(std::move(part));
 }
 
-// By the system, which answers with an error where a load would fault. Not by pwrite(): whole pages
-// hold what is not the caller's, too, which a sanitizer would take for a mistake.
+// The kernel copies, because it reports an error where a load would fault. Makes the system call
+// itself: a sanitizer would check the buffer of ::pwrite(), and whole pages also hold bytes that
+// are not the caller's.
 int copy_into(int fd, const MappedArea& area) {
   for (auto at = area.begin; at < area.end;) {
     const auto copied = ::syscall(SYS_pwrite64, fd, at, area.end - at, at - area.begin);
@@ -77,7 +78,8 @@ int copy_into(int fd, const MappedArea& area) {
   return 0;
 }
 
-// All of them, by this program, whose memory they are: the daemon refuses what has pages missing.
+// Allocates all pages of the area here, on account of this program: stpd refuses memory with
+// missing pages.
 int make_pages(const MappedArea& area) {
   auto* const at = reinterpret_cast<std::byte*>(area.begin);
   const auto length = area.end - area.begin;
@@ -86,7 +88,7 @@ int make_pages(const MappedArea& area) {
     result = ::madvise(at, length, MADV_POPULATE_READ);
   } while (result != 0 && (errno == EINTR || errno == EAGAIN));
   if (result == 0) return 0;
-  // Kernels before 5.14 do not know it: there pages come as they are touched.
+  // Linux before 5.14 does not know the advice (EINVAL): touches each page instead.
   if (errno != EINVAL)
     return fail(-ENOMEM,
                 std::string("the pages of the memory cannot be made: ") + std::strerror(errno));
@@ -102,13 +104,14 @@ MutableBytes bytes_of(const MappedArea& area) {
 }  // namespace
 
 SharedPages& SharedPages::instance() {
-  static auto* const all = new SharedPages;  // never destroyed: as the handle table
+  static auto* const all = new SharedPages;  // never destroyed, as HandleTable
   return *all;
 }
 
 int SharedPages::share(std::span<const MutableBytes> memory, std::span<const MutableBytes> own,
                        Share& out) {
-  std::lock_guard const guard(mutex_);  // until it is lent: a fork takes it for left otherwise
+  // Held until the memory is lent: a fork in between would make the pages private.
+  std::lock_guard const guard(mutex_);
   if (std::exchange(cut_off_, false))
     return fail(-ENOMEM,
                 "after a fork the system refused to share pages again that hold the ends of mapped "
@@ -143,7 +146,7 @@ int SharedPages::add(Bytes memory, Share& out) {
 
 std::shared_ptr<const SharedMemory> SharedPages::create(MutableBytes pages,
                                                         std::optional<Lease>& lease) {
-  std::lock_guard const guard(mutex_);  // until it is lent, as in share()
+  std::lock_guard const guard(mutex_);  // held until the memory is lent, as in share()
   auto memory = remember(SharedMemory::create(kName, pages.size()), pages.data());
   if (memory == nullptr || ::mmap(pages.data(), pages.size(), PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_FIXED, memory->fd(), 0) == MAP_FAILED)
@@ -174,8 +177,8 @@ std::shared_ptr<const SharedMemory> SharedPages::known(const MappedArea& area) c
   return found == known_.end() ? nullptr : found->second.lock();
 }
 
-// What was lent once and is lent no more is memory like any other: it joins its neighbours, so that
-// many small regions do not cut a heap into ever more pieces.
+// Treats memory that is no longer lent as private memory. So it can be joined with its neighbours,
+// and many small regions do not cut a heap into ever more pieces.
 void SharedPages::disown(MappedArea& area) const {
   if (!is_ours(area) || known(area) != nullptr) return;
   area.shared = false;
@@ -204,7 +207,7 @@ int SharedPages::replace(const MappedArea& area, Share::Part& out) {
   const auto pages = bytes_of(area);
   const auto memory = remember(SharedMemory::create(kName, pages.size()), pages.data());
   if (memory == nullptr) return -errno;
-  ::madvise(pages.data(), pages.size(), MADV_POPULATE_READ);  // absent pages hold nobody back
+  ::madvise(pages.data(), pages.size(), MADV_POPULATE_READ);  // WriteFreeze needs present pages
   int copied = 0, mapped = 0;
   {
     const WriteFreeze freeze(pages);

@@ -2,12 +2,12 @@
 // Makes memory that the user has allocated in any way visible to stpd: replaces the pages that
 // cover it, in place, by pages of a sealed memfd with the same contents. Threads that write to them
 // at that moment wait (WriteFreeze). Pages that are already shared are recognized by the inode of
-// their memfd, so a stale or recycled address is never taken for a known one.
+// their memfd, so a stale or recycled address is never taken for a known one. Thread-safe.
 //
-// A child of fork() shares none of these pages with its parent. Pages that are lent as a whole it
-// sees as a private mapping of the memfd. Other bytes on partly lent pages it has as of the fork.
-// Pages that are no longer lent become private at the next fork. A child made without the fork()
-// handlers lacks the pages that are lent as a whole.
+// A child of fork() shares none of these pages with its parent. It has pages that are lent as a
+// whole as a private mapping of the memfd, and partly lent pages as a copy from the time of the
+// fork. Pages that are no longer lent become private at the next fork. A child that was made
+// without the fork() handlers lacks the pages that are lent as a whole.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ namespace stp::client {
 // Lends the program's bytes while it exists.
 class Lease {
  public:
-  // The caller holds the lock of the pages.
+  // The caller holds the mutex of SharedPages.
   Lease(LentRanges& lent, Bytes bytes) : bytes_(bytes) { lent.add(bytes); }
   Lease(Lease&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Lease& operator=(Lease&&) = delete;
@@ -60,7 +60,8 @@ class SharedPages {
   // from what the user mapped there. Pages stay shared as long as they are mapped; a memfd stays
   // known as long as somebody holds it.
   int share(std::span<const MutableBytes> memory, std::span<const MutableBytes> own, Share& out);
-  // Maps new memory at `pages`, all of it lent, which needs no replacing later. nullptr: see errno.
+  // Maps new memory at `pages` and lends all of it, so that share() need not replace it later.
+  // nullptr: see errno.
   std::shared_ptr<const service::SharedMemory> create(MutableBytes pages,
                                                       std::optional<Lease>& lease);
   // Ends the lease and unmaps the pages in one step: no fork sees only one of the two.
@@ -68,7 +69,7 @@ class SharedPages {
 
  private:
   friend class Lease;
-  // The child's view of pages that are lent as a whole.
+  // Pages that are lent as a whole, as the child will map them.
   struct View {
     Span pages;
     int protection;
@@ -87,7 +88,7 @@ class SharedPages {
   // Records `memory`, which is about to be mapped at `at`.
   std::shared_ptr<const service::SharedMemory> remember(
       std::shared_ptr<const service::SharedMemory> memory, const std::byte* at);
-  // Returns our memfd that is mapped there and still lent, if any.
+  // Returns our memfd that is mapped there, if somebody still holds it.
   std::shared_ptr<const service::SharedMemory> known(const MappedArea& area) const;
   void disown(MappedArea& area) const;
   int part_of(const MappedArea& area, Share::Part& out);
@@ -98,11 +99,11 @@ class SharedPages {
   Placements placements_;
   LentRanges lent_;
   // During a fork:
-  bool leaving_ = false;  // the process owns these pages: a child only inherits left-overs
+  bool leaving_ = false;  // this process owns the pages; false in a child, which owns none
   bool all_left_out_ = false;
   std::vector<View> views_;
   std::vector<SetAside> aside_;
-  bool cut_off_ = false;  // some pages could not be put back, not reported yet
+  bool cut_off_ = false;  // some pages could not be put back; share() has not reported it yet
 };
 
 }  // namespace stp::client

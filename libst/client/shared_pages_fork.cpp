@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a child of fork() has of shared pages.
+// SharedPages during a fork(): what the child gets of shared pages.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -15,7 +15,7 @@
 namespace stp::client {
 
 SharedPages::SharedPages() {
-  HandleTable::instance();  // its handler is there, and so knows of a child, before this one's
+  HandleTable::instance();  // registers its handler first, so that it runs first in a child
   keep_maps_open();
   ::pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork_in_parent(); },
                    [] { instance().after_fork_in_child(); });
@@ -28,14 +28,15 @@ Lease::~Lease() {
   all.lent_.remove(bytes_);
 }
 
-// A child that forks again has nothing to leave: its pages are its own already.
+// In a child that forks again nothing is to be done: it shares no pages with stpd.
 void SharedPages::before_fork() {
   mutex_.lock();
   leaving_ = !HandleTable::instance().inherited();
   if (leaving_) leave_to_child();
 }
 
-// What cannot be left as it should is missing in the child: that is safer than shared.
+// If memory or information is missing, the child gets none of the pages: that is safer than sharing
+// them.
 void SharedPages::leave_to_child() {
   try {
     std::vector<MappedArea> areas;
@@ -55,7 +56,7 @@ void SharedPages::leave_to_child(const MappedArea& area) {
   const auto memory = known(area);
   for (const auto& [pages, kind] : lent_.parts({area.begin, area.end})) {
     const auto offset = area.offset + (pages.begin - area.begin);
-    // Once more, for it may have failed, or been undone by others.
+    // Advised once more: the first time may have failed, or the program may have undone it.
     if (kind == LentRanges::Kind::kFilled && memory != nullptr &&
         ::madvise(reinterpret_cast<void*>(pages.begin), pages.size(), MADV_DONTFORK) == 0)
       views_.push_back({pages, protection, memory, offset});
@@ -84,7 +85,7 @@ void SharedPages::after_fork_in_parent() {
   mutex_.unlock();
 }
 
-// Only by the system: other threads held locks that stay locked here.
+// Makes system calls only: locks that other threads held at the fork stay locked in the child.
 void SharedPages::after_fork_in_child() {
   if (leaving_)
     for (const auto& [pages, protection, memory, offset] : views_)

@@ -39,7 +39,8 @@ int remote_of_endpoint() {
   return fail(-ENOTCONN, "what the remote side chose is known of a connection only");
 }
 
-// What the arguments of st_getopt and st_setopt name; `error` is 0 where they name something.
+// The object and the option that the arguments of st_getopt and st_setopt name. `error` is 0 if
+// both exist.
 struct OptionTarget {
   OptionTarget(void* handle, int option, const void* value)
       : endpoint(find<Endpoint>(handle)),
@@ -58,7 +59,7 @@ struct OptionTarget {
   int error = 0;
 };
 
-// A connection has settled what its endpoint had configured.
+// Values that were settled when the connection was made come from it, others from its endpoint.
 int get_of_connection(const Connection& connection, const OptionRule& rule, std::uint32_t& value) {
   if (rule.connection == nullptr) {
     value = connection.endpoint().get_option(rule);

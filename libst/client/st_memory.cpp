@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::int64_t kMostEntries = 65'536;
 
-// len and count say the same; one of them may be -1.
+// `len` counts bytes and `count` buffers of the same memory; one of them may be -1.
 int whole_buffers(int len, int count, unsigned bufsize, std::size_t& bytes) {
   const auto size = std::int64_t{1} << bufsize;
   if (len == -1 && count == -1)

@@ -19,7 +19,7 @@ int StpdBackend::open(const std::shared_ptr<StpdConnection>& stpd, std::uint32_t
                       std::shared_ptr<Backend>& out, Welcome& welcome) {
   auto backend = std::make_shared<StpdBackend>(stpd, shard);
   const auto error = backend->greet(welcome);
-  if (error == -EDQUOT) return error;  // stpd has said of what
+  if (error == -EDQUOT) return error;  // its text names the quota or budget
   if (error != 0)
     return fail(error, "stpd:" + stpd->path() +
                            ": the daemon does not welcome this program: " + std::strerror(-error) +
@@ -90,7 +90,7 @@ bool StpdBackend::attend(Condition condition, Time deadline) {
   const auto until = deadline == 0 ? 0 : std::min(deadline, port::now() + kPatience);
   do {
     if (condition()) return true;
-    std::this_thread::yield();  // stpd may need this core to get on
+    std::this_thread::yield();  // stpd may need this core
   } while (until != 0 && port::now() < until);
   return condition();
 }

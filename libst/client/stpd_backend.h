@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link that stpd runs, or one of its shards: requests go over stpd's socket, headers through
-// rings in shared memory.
+// A shard of a link that stpd runs: requests go over stpd's socket, headers through rings in shared
+// memory.
 #pragma once
 
 #include "libst/client/backend.h"
@@ -10,12 +10,12 @@ namespace stp::client {
 
 class StpdBackend final : public Backend {
  public:
-  // What stpd says of a link when a program comes to its first shard.
+  // What stpd's reply to a hello says of the link.
   struct Welcome {
     std::uint32_t shards = 1;
-    std::uint32_t first = 0;  // where to begin, so that programs are spread over the shards
+    std::uint32_t first = 0;  // the shard to begin with, so that programs are spread over them
   };
-  // `shard`: from 0 on.
+  // Says hello to a shard. `shard`: its number, from 0. Returns 0 or a negative errno.
   static int open(const std::shared_ptr<StpdConnection>& stpd, std::uint32_t shard,
                   std::shared_ptr<Backend>& out, Welcome& welcome);
   StpdBackend(std::shared_ptr<StpdConnection> stpd, std::uint32_t shard)
@@ -31,12 +31,13 @@ class StpdBackend final : public Backend {
   int greet(Welcome& welcome);
   int ask_to_map(Request& request, Payload& payload, Reply& reply);
 
-  // How long a caller polls before it sleeps: stpd answers within microseconds, or waits itself.
+  // How long a caller polls before it sleeps. If stpd does not answer within microseconds, it waits
+  // for a frame itself.
   static constexpr Time kPatience = 10 * kMicrosecond;
 
   const std::shared_ptr<StpdConnection> stpd_;
   const std::uint32_t shard_;
-  service::UniqueFd bell_;  // the shard's thread sleeps on it
+  service::UniqueFd bell_;  // an eventfd: writing it wakes the shard's thread
 };
 
 }  // namespace stp::client

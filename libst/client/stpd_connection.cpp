@@ -19,13 +19,13 @@ using service::UniqueFd;
 
 namespace {
 
-// The daemon says which quota, or which budget of this user, how large it is, and what would help.
+// The daemon's text names the quota, or the budget of this user, its size, and the remedy.
 int quota_used_up(const Reply& reply) {
   const auto why = std::string(service::text_of(reply.text));
   return why.empty() ? -EDQUOT : fail(-EDQUOT, "stpd: " + why);
 }
 
-// What a reply says, in words that tell the daemon's troubles from the program's own.
+// Returns the reply's result. Adds a text to errors that a program would take for its own.
 int result_of(const Reply& reply) {
   if (reply.result == -EDQUOT) return quota_used_up(reply);
   if (reply.result == -EMFILE)
@@ -73,7 +73,7 @@ int StpdConnection::ask(const Request& request, std::span<const int> fds, Reply&
   auto failed = service::send_request(socket_.get(), request, fds);
   if (failed == 0) failed = service::receive_reply(socket_.get(), reply, received);
   if (failed == 0) return result_of(reply);
-  lost();  // whatever it was: request and reply no longer go in pairs
+  lost();  // after any error the next reply might answer an earlier request
   return error();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The connection of this process to a stpd, for all shards of its link. One request at a time.
+// The connection of this process to one link of stpd, for all its shards. One request at a time.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@ namespace stp::client {
 
 class StpdConnection {
  public:
+  // Connects to the socket at `path`. Returns 0 or a negative errno.
   static int open(const std::string& path, std::shared_ptr<StpdConnection>& out);
   StpdConnection(std::string path, service::UniqueFd socket)
       : path_(std::move(path)), socket_(std::move(socket)) {}
@@ -24,14 +26,16 @@ class StpdConnection {
   StpdConnection(const StpdConnection&) = delete;
   StpdConnection& operator=(const StpdConnection&) = delete;
 
-  // Sends a request with descriptors and waits for the reply with those that come along. The
-  // reply's result, or error().
+  // Sends a request with descriptors, and waits without a timeout for the reply and its
+  // descriptors. Returns the reply's result; or error(), after any failure to send or receive: it
+  // ends the connection.
   int ask(const service::Request& request, std::span<const int> fds, service::Reply& reply,
           std::vector<service::UniqueFd>& received);
-  // Call after the first hello was answered: from then on error() tells when stpd is gone, also to
-  // programs that only poll their rings.
+  // Starts a thread that notices when stpd goes, so that error() tells it also to programs that
+  // only poll their rings. Call once, after the first hello was answered. Returns 0 or a negative
+  // errno.
   int watch();
-  // 0, or not: stpd has gone.
+  // Returns 0, or -ENOTCONN: stpd has gone.
   [[nodiscard]] int error() const { return error_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::string& path() const { return path_; }
 

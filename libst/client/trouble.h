@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Describes trouble of a link for the text of an error it may cause: for example, that frames of
-// some length do not leave.
+// Describes trouble of a link in the text of an error that it may have caused: for example, that
+// frames of some length cannot be sent.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace stp::client {
 
 // "": no known trouble.
 std::string trouble_of(Backend& backend);
-// Fails with -ETIMEDOUT: nobody has answered in time. The text names the link's trouble.
+// Fails with -ETIMEDOUT: no answer has come in time. If the link has trouble, the text says so.
 int fail_in_time(Backend& backend);
 
 }  // namespace stp::client

@@ -12,7 +12,7 @@
 namespace stp::client {
 namespace {
 
-// How late a sleeper notices that stpd has gone.
+// The longest sleep: a sleeper notices at most this much later that stpd has gone.
 constexpr Time kSlice = 100 * kMillisecond;
 
 }  // namespace

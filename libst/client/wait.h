@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waits until a condition holds or a deadline passes. First the thread attends to the link for a
-// moment (drives it if it is local). Then it sleeps on a futex word that the service increments.
-// Words are shared between processes.
+// Waits until a condition holds or a deadline passes. First the thread polls the condition for a
+// moment, and drives the link meanwhile if that is in this process. Then it sleeps on a futex word
+// that the service increments. Through stpd, the word is shared between processes.
 #pragma once
 
 #include <sys/time.h>
@@ -24,7 +24,7 @@ void wake_all(std::atomic<std::uint32_t>& word);
 // clock. Returns 0 or -EINVAL.
 int deadline_of(const timeval* timeout, Time& out);
 
-// Sleeping on the page's word, with the interface that UserChannel has for its own.
+// Sleeps on the page's word. Has the same interface as UserChannel, which has a word of its own.
 class PageEvents {
  public:
   explicit PageEvents(service::ClientPage& page) : page_(page) {}
@@ -65,7 +65,7 @@ int wait_until(Backend& backend, Place& place, Time deadline, Ready ready) {
   }
 }
 
-// Lets `time` pass while the link goes on, to wait for something that has no event.
+// Waits for `time` while the link is driven, for changes that no event announces.
 void pause(Backend& backend, Time time);
 
 }  // namespace stp::client

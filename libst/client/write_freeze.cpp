@@ -14,7 +14,7 @@
 #include "libst/os/unique_fd.h"
 #include "libst/service/shared_memory.h"
 
-// Of kernels since 5.11, 5.19 and 6.4.
+// Older kernel headers lack these. They need Linux 5.11, 5.19 and 6.4.
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
@@ -30,7 +30,8 @@ namespace {
 
 using service::UniqueFd;
 
-// Who may not hold back the kernel itself (that takes a privilege) holds back threads only.
+// Handling page faults of the kernel takes a privilege. Without it, the descriptor handles faults
+// of user code only.
 UniqueFd open_one(std::uint64_t features) {
   constexpr int kFlags = O_CLOEXEC | O_NONBLOCK;
   UniqueFd fd(static_cast<int>(::syscall(SYS_userfaultfd, kFlags)));
@@ -53,9 +54,9 @@ UniqueFd open_best() {
   return {};
 }
 
-// One for the process: what it holds back ends with each freeze.
+// One descriptor for the process: each freeze registers its pages and unregisters them in the end.
 int userfault() {
-  static const auto* const fd = new UniqueFd(open_best());  // never closed: as the handle table
+  static const auto* const fd = new UniqueFd(open_best());  // never closed, as HandleTable
   return fd->get();
 }
 
@@ -86,7 +87,8 @@ bool freeze(MutableBytes pages) {
   return false;
 }
 
-// Where the pages were replaced there is nothing to unregister; who sleeps is woken all the same.
+// If the pages were replaced, their registration has gone with them; the threads that wait are
+// woken in any case.
 void thaw(MutableBytes pages) {
   auto range = range_of(pages);
   ::ioctl(userfault(), UFFDIO_UNREGISTER, &range);

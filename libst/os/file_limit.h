@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The limit of open files. A service holds a descriptor for each client and each channel: more than
-// the usual soft limit. For programs only; the library does not change the limits of its process.
+// The limit of open files. A service needs more descriptors than the usual soft limit: some for
+// each client, and one for each channel that was not handed out yet. For programs only: the library
+// does not change the limits of its process.
 #pragma once
 
 #include <sys/resource.h>
@@ -35,7 +36,8 @@ inline int first_reserved_file() {
   return static_cast<int>(std::min<rlim_t>(first, kHighest));
 }
 
-// How many of those may be foreign: attached to a request, or waiting to be closed.
+// Returns how many of the reserved files may be foreign: attached to a request, or waiting to be
+// closed.
 inline std::size_t room_for_foreign_files() {
   constexpr rlim_t kForOperators = 64;
   rlimit limit{};

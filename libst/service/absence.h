@@ -14,18 +14,19 @@ namespace stp::service {
 class Absence {
  public:
   static constexpr Time kLongest = 2 * kMillisecond;
-  static constexpr Time kSooner = 5;
+  static constexpr Time kSooner = 5;  // divides the shortest interval
 
   explicit Absence(Time shortest) : shortest_(shortest), next_(shortest) {}
 
-  // The program has come since the last look. Returns the time until the next look.
+  // Call if the program has driven the Service since the last look. Returns the time until the next
+  // look.
   Time prolong() {
     const auto now = next_;
     next_ = std::min(next_ * 2, kLongest);
     return now;
   }
-  // The program has not come since the last look. `soon`: it leaves incoming frames to the thread,
-  // so the next interval is shorter.
+  // Call if the program has not driven the Service since the last look. `soon`: it leaves incoming
+  // frames to the thread, so the next interval is shorter.
   void end(bool soon = false) { next_ = soon ? shortest_ / kSooner : shortest_; }
 
  private:

@@ -14,7 +14,7 @@
 namespace stp::service {
 namespace {
 
-// The peer's group, then its supplementary ones, as they were when it connected.
+// Returns the peer's primary group, then its supplementary groups, as they were when it connected.
 std::vector<gid_t> groups_of(int socket, gid_t own) {
   std::vector<gid_t> groups(64);
   for (;;) {
@@ -28,7 +28,8 @@ std::vector<gid_t> groups_of(int socket, gid_t own) {
   }
 }
 
-// Asks the kernel alone: whoever serves the file may not answer.
+// Checks for a regular file that is open for writing. AT_STATX_DONT_SYNC uses what the kernel
+// knows: asking the file system, for example a FUSE server, could block.
 bool may_be_written(int file) {
   struct statx status {};
   if (::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 ||
@@ -58,7 +59,7 @@ int answer_trace(TraceControl* control, ClientId client, bool administrator, con
   if (control == nullptr) return -EOPNOTSUPP;
   if (request.kind == RequestKind::kTraceStop) return control->stop();
   if (request.kind == RequestKind::kTraceStatus) return control->status(reply.admin);
-  // A pipe or a socket could make the writer wait for whoever reads it.
+  // A pipe or a socket could block the writer until somebody reads from it.
   if (fds.size() != 1 || !may_be_written(fds[0].get())) return -EINVAL;
   return control->start(request.trace, client, fds[0]);
 }

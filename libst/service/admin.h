@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Watching a service from outside: who sees what.
+// Requests that watch a service, and who may see what:
 //   link, counters    every client: sums that identify nobody
 //   connections,      a client sees those of its own user, an administrator sees all; Keys and
 //   regions, users    addresses of memory are never shown
-//   traces            administrators only: frames hold everybody's data
+//   traces            administrators only: frames hold the data of all users
 // Administrators are root, the user that the service runs as, and members of the group that the
 // operator has configured.
 #pragma once
@@ -33,8 +33,9 @@ struct ClientIdentity {
 // Identifies the process at the other end of a Unix socket. nullopt: the system does not tell.
 std::optional<ClientIdentity> identify_peer(int socket, std::optional<gid_t> admin_group);
 
-// Controls the trace that a service can make on demand. One thread calls its functions, without the
-// drive lock. They do not wait for the file.
+// Starts and stops a trace of a service's frames on request. Only the Server's thread calls it,
+// without holding a drive lock. No function waits for the file. Functions return 0 or a negative
+// errno.
 class TraceControl {
  public:
   virtual ~TraceControl() = default;
@@ -42,7 +43,7 @@ class TraceControl {
   virtual int start(const TraceOrder& order, ClientId by, UniqueFd& file) = 0;
   virtual int stop() = 0;
   virtual int status(AdminEntry& out) = 0;
-  // The client is gone. Ends its trace unless the trace was ordered to stay.
+  // Call when the client has gone. Ends its trace unless the trace was ordered to stay.
   virtual void client_gone(ClientId client) = 0;
 };
 

@@ -13,7 +13,7 @@ namespace stp::service {
 class Attention {
  public:
   enum class Rest {
-    kYield,  // look again at once
+    kYield,  // offer the core to other threads, then poll again
     kNap,    // sleep for kNap
     kSleep   // sleep as usual
   };
@@ -30,7 +30,7 @@ class Attention {
   // for its frames itself.
   static constexpr std::int64_t kPostsPerFrame = 4, kMostPosts = 64;
 
-  // `may`: the program was here and does not sleep in a call, so it may be polling memory.
+  // `may`: the program has called libst and does not sleep in a call, so it may be polling memory.
   void may_spin(bool may) {
     may_ = may;
     if (!may) end();
@@ -46,6 +46,7 @@ class Attention {
     if (posts_left_ < 0) return end();
     if (on_ && frames + posts != 0) active_ = now;
   }
+  // Call after a yield that lasted from `begin` to `now`.
   void yielded(Time begin, Time now) {
     if (now - begin > kLateBack) shared_until_ = now + kShared;
   }

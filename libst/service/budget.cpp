@@ -9,7 +9,7 @@
 namespace stp::service {
 namespace {
 
-// Anybody may have this part of the whole while there is something left.
+// Every user may hold 1/kLeastPart of the total while that much is left.
 constexpr std::uint64_t kLeastPart = 256;
 
 constexpr std::array<ResourceName, kResources> kNames{{
@@ -96,13 +96,13 @@ bool Budgets::take(User& user, Resource resource, std::uint64_t amount) {
   return true;
 }
 
-// `whole`: that was all of the reservation.
+// `whole`: the reservation ends. Otherwise it only shrinks.
 void Budgets::give(User& user, Resource resource, std::uint64_t amount, bool whole) {
   std::lock_guard const guard(mutex_);
   const auto at = index_of(resource);
   STP_ASSERT(amount <= user.used[at] && amount <= wholes_[at].used, "what is given back was taken");
-  STP_ASSERT(amount == 0 || wholes_[at].users > 0, "who gives back was counted as a holder");
-  STP_ASSERT(user.holders > 0, "who gives back has a reservation");
+  STP_ASSERT(amount == 0 || wholes_[at].users > 0, "a user that returns some was counted");
+  STP_ASSERT(user.holders > 0, "a user that returns some has a reservation");
   user.used[at] -= amount;
   wholes_[at].used -= amount;
   if (user.used[at] == 0 && amount != 0) --wholes_[at].users;
@@ -121,7 +121,7 @@ void Budgets::close(User& user) {
 void Budgets::forget_if_empty(User& user) {
   if (user.holders != 0) return;
   STP_ASSERT(std::ranges::all_of(user.used, [](auto used) { return used == 0; }),
-             "who has nothing left to hold it by holds nothing");
+             "a user without accounts and reservations holds nothing");
   users_.erase(user.uid);
 }
 
@@ -179,7 +179,7 @@ void Reservation::shrink(std::uint64_t amount) {
   amount_ = amount;
 }
 
-// One holder less.
+// Afterwards one reservation counts as a holder of the user, not two.
 void Reservation::join(Reservation&& other) {
   if (user_ == nullptr) {
     *this = std::move(other);

@@ -58,7 +58,8 @@ class Reservation;
 // Thread-safe.
 class Budgets : public std::enable_shared_from_this<Budgets> {
  public:
-  // Both apply to reservations from now on. A resource without a total is not limited.
+  // Both apply to later reservations; existing ones stay. A resource without a total is not
+  // limited.
   void set_total(Resource resource, std::uint64_t total);
   void set_share(unsigned percent);
 
@@ -69,7 +70,7 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
     uid_t uid = 0;
     bool trusted = false;
     std::array<std::uint64_t, kResources> used{};
-    std::array<std::uint64_t, kResources> most{};  // that it may have now; kNoBound: no bound
+    std::array<std::uint64_t, kResources> most{};  // what it may hold now; kNoBound: not limited
   };
   // Returns the user with the lowest uid above `uid`; for nullopt, the user with the lowest uid of
   // all. A user is listed while it has a program or holds a reservation.
@@ -86,6 +87,7 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
     std::size_t holders = 0;  // accounts and reservations
     std::array<std::uint64_t, kResources> used{};
   };
+  // One resource, all users together.
   struct Whole {
     std::uint64_t total = kNoBound, used = 0;
     std::size_t users = 0;  // users that hold some

@@ -25,12 +25,12 @@ using Bell = std::uint32_t;
 struct Channel {
   std::shared_ptr<SharedMemory> memory;
   EndpointId endpoint = kNoneId;
-  VcId vc = kNoneId;  // kNoneId: a spare channel, or its connection is not accepted yet
+  VcId vc = kNoneId;  // kNoneId: spare, or its connection is not accepted yet
   std::uint32_t slots = 0;
   std::uint32_t rung_head = 0;            // head of the transmit queue at the last ring
   bool closing = false;                   // the client has asked to close it
-  std::size_t bytes = 0;                  // cost for the service
-  std::unordered_set<std::uint16_t> mxs;  // those for this connection only
+  std::size_t bytes = 0;                  // memory that it costs the service
+  std::unordered_set<std::uint16_t> mxs;  // Mx that only this connection may use
   Reservation place, port, queue;
   Counted one, counted_bytes, counted_slots;
 
@@ -41,23 +41,24 @@ struct Channel {
 
 struct Endpoint {
   bool listening = false;
-  bool ending = false;                // closed by the client; removed when nothing of it is left
+  bool ending = false;                // closed by the client; erased when all its objects have gone
   std::uint32_t unaccepted = 0;       // spare channels, and those of connections not accepted yet
   std::uint32_t channels = 0;         // all channels
-  std::uint32_t in_use = 0;           // connections that the client has and has not closed
-  std::uint32_t regions = 0;          // those that the Node still uses
+  std::uint32_t in_use = 0;           // connections that the client holds and has not closed
+  std::uint32_t regions = 0;          // regions that the Node still uses
   std::unordered_set<RegionId> gone;  // regions that the client may still ask about
   Reservation place, tables;
   Counted one, counted_tables;
 };
 
 struct Region {
+  // kUnbinding: unmapped, but frames may still read the memory. kGone: the Node has forgotten it.
   enum class State { kBound, kUnbinding, kGone };
   State state = State::kBound;
   EndpointId endpoint = kNoneId;
-  std::shared_ptr<void> keep;
+  std::shared_ptr<void> keep;  // keeps the memory mapped until the region has gone
   std::uint64_t mapped_bytes = 0;
-  // As requested.
+  // As in the request.
   Direction direction = Direction::kTransmit;
   std::uint32_t base = 0;
   std::uint64_t bytes = 0;
@@ -66,7 +67,7 @@ struct Region {
   Counted one, counted_bytes;
 };
 
-// What an Mx belongs to: it ends with its region or its connection.
+// The owners of an Mx: it ends with its region or its connection.
 struct MxUse {
   RegionId region = kNoneId;
   VcId vc = kNoneId;  // kNoneId: all connections of the region's endpoint
@@ -80,7 +81,7 @@ struct Client {
   ClientIdentity identity;
   Account account, ports;  // of the link, and of this shard's Ports
   Reservation place;
-  // Of all shards, what its quotas limit.
+  // What the program uses on all shards: its quotas limit this.
   std::shared_ptr<ProgramUse> use = std::make_shared<ProgramUse>();
   bool leaving = false;
   // How far the removal of the client has come.
@@ -88,7 +89,7 @@ struct Client {
   EndpointId next_endpoint = kNoneId;
   RegionId next_region = kNoneId;
   std::shared_ptr<SharedMemory> page_memory;
-  // The client's bell while the service sleeps: an eventfd of its own. The service never reads it,
+  // An eventfd that the client writes to wake a sleeping service. The service never reads it,
   // writes it or changes its flags. Empty for a client in this process.
   UniqueFd bell_file;
   BellCredit bell_credit;

@@ -18,10 +18,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What one user has of one kind.
+// The descriptors of one user and kind.
 struct Lane {
   std::deque<UniqueFd> waiting;
-  // Since when a thread has been at one of them.
+  // For each thread of this lane: since when it has been closing a descriptor; nullopt: no thread.
   std::array<std::optional<Clock::time_point>, Closer::kThreadsPerUser> busy;
 
   [[nodiscard]] std::optional<std::size_t> free_place() const {
@@ -48,10 +48,10 @@ struct Closer::State {
   std::condition_variable given, done;
   using Key = std::pair<uid_t, Kind>;
   using Lanes = std::map<Key, Lane>;
-  Lanes lanes;  // with anything that waits or is being closed
+  Lanes lanes;  // only those with a descriptor that waits or is being closed
   Key last_served{};
-  std::size_t waiting = 0;         // of all users, and what is being closed
-  unsigned threads = 0, free = 0;  // free: not at a descriptor
+  std::size_t waiting = 0;         // descriptors of all users, including those being closed
+  unsigned threads = 0, free = 0;  // free: threads that close nothing at present
   bool stopping = false;
 
   [[nodiscard]] bool needs_thread() {
@@ -62,7 +62,7 @@ struct Closer::State {
     ++free;
   }
 
-  // Users in turn, so that one with many does not keep the threads to itself.
+  // Serves users in turn, so that one with many descriptors does not occupy the threads.
   Lanes::iterator next() {
     const auto may = [](const Lane& lane) { return !lane.waiting.empty() && lane.free_place(); };
     for (auto at = lanes.upper_bound(last_served); at != lanes.end(); ++at)
@@ -77,11 +77,11 @@ struct Closer::State {
     return at == lanes.end() ? nullptr : &at->second;
   }
 
-  // Without the lock.
+  // Call without the lock.
   static void start_thread(const std::shared_ptr<State>& state) {
     try {
       std::thread([state] { work(state); }).detach();
-    } catch (const std::system_error&) {  // too many of them: those there are go on
+    } catch (const std::system_error&) {  // no more threads: the existing ones carry on
       std::lock_guard const guard(state->mutex);
       --state->threads;
       --state->free;
@@ -106,7 +106,7 @@ struct Closer::State {
     state->done.notify_all();
   }
 
-  // Nobody erases a lane with a busy thread.
+  // `lane` stays valid while the lock is released: nobody erases a lane with a busy thread.
   static void close_one(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock,
                         Lanes::iterator at, Nudge& nudge) {
     auto& lane = at->second;
@@ -119,7 +119,7 @@ struct Closer::State {
     auto& since = lane.busy[*lane.free_place()];
     since = Clock::now();
     --state->free;
-    const auto another = state->needs_thread();  // this one may not come back
+    const auto another = state->needs_thread();  // this thread may block for ever in close()
     if (another) state->count_thread();
     lock.unlock();
     if (another) start_thread(state);

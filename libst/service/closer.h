@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Closes descriptors that clients have sent, and sockets in which clients may have left some.
 // close() may call whoever implements a file: a FUSE server that does not answer blocks the caller
-// for ever, even against SIGKILL. So expendable threads do it. Each user gets few of them, so that
-// the descriptors of one user never delay those of another.
+// for ever, even against SIGKILL. So separate threads close them, and such a thread may be lost.
+// Each user gets few of them, so that the descriptors of one user never delay those of another.
 #pragma once
 
 #include <sys/types.h>
@@ -20,17 +20,17 @@ namespace stp::service {
 class Closer {
  public:
   // kFile: descriptors that a client has sent. kSocket: sockets of clients, which seldom block for
-  // long; the sockets of a user go on being closed while its files block.
+  // long. Each kind has its own threads: a user's sockets are closed even while its files block.
   enum class Kind { kFile, kSocket };
   // Limits: threads per user and kind, and in all. Threads are started on demand.
   static constexpr unsigned kThreadsPerUser = 2, kThreads = 32;
   // A thread that spends this long on one descriptor counts as lost.
   static constexpr std::chrono::milliseconds kLost{1'000};
-  // stpd accepts no more files of a user that has this many waiting, until some are closed.
+  // The Server accepts no more files from a user with this many waiting, until some are closed.
   static constexpr std::size_t kMostPerUser = 256;
 
   Closer();
-  // Waits up to kFarewell. Abandons the descriptors still open then, and their threads.
+  // Waits up to kFarewell for the threads. Abandons those that still close a descriptor.
   ~Closer();
   Closer(const Closer&) = delete;
   Closer& operator=(const Closer&) = delete;
@@ -42,10 +42,10 @@ class Closer {
   // Counts descriptors handed over and not closed yet: all, or the files of one user.
   [[nodiscard]] std::size_t waiting() const;
   [[nodiscard]] std::size_t waiting(uid_t user) const;
-  // Counts lost threads.
+  // Counts lost threads: of all users, or of one.
   [[nodiscard]] std::size_t lost() const;
   [[nodiscard]] std::size_t lost(uid_t user) const;
-  // A user with a descriptor that a thread is lost on.
+  // Returns a user whose descriptor blocks a lost thread; nullopt: no thread is lost.
   [[nodiscard]] std::optional<uid_t> who_holds_up() const;
 
   static constexpr std::chrono::milliseconds kFarewell{500};

@@ -10,9 +10,9 @@ void DriveLock::wait(std::uint32_t ticket) {
   waiting_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// All of them: only the one whose turn it is goes on, and condition variables wake any.
+// Wakes all waiters: only the next ticket may continue, and notify_one() might wake another one.
 void DriveLock::call() {
-  { std::lock_guard const guard(mutex_); }  // a waiter sleeps, or has not looked yet
+  { std::lock_guard const guard(mutex_); }  // each waiter sleeps now, or will still check serving_
   called_.notify_all();
 }
 

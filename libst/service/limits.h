@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kSlots = std::uint64_t{1} << 21;
 inline constexpr std::uint64_t kMappedBytes = std::uint64_t{16} << 30;
 // Limit for one request.
 inline constexpr std::uint64_t kMapRequestBytes = std::uint64_t{4} << 30;
-// Larger than any region, and small enough that sums of lengths do not overflow 64 bits.
+// Larger than any region, but small enough that sums of lengths do not overflow 64 bits.
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 // Memory of the tables that map a client's Bufx to memory.
 inline constexpr std::uint64_t kTableBytes = std::uint64_t{128} << 20;

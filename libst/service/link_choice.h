@@ -28,7 +28,7 @@ inline LinkChoice choose_link() {
   return {"loop", LinkChoice::Why::kNothingElse};
 }
 
-// One line for the user of a program.
+// Returns one line for the user of a program.
 inline std::string describe(const LinkChoice& choice) {
   switch (choice.why) {
     case LinkChoice::Why::kEnvironment:
@@ -43,7 +43,7 @@ inline std::string describe(const LinkChoice& choice) {
          kDefaultSocket;
 }
 
-// For a program that finds no peer on `loop`: the cause and the remedy.
+// Returns cause and remedy, for a program that finds no peer on `loop`.
 inline std::string no_link(const LinkChoice& choice) {
   const auto cause = choice.why == LinkChoice::Why::kNothingElse
                          ? std::string("no link is named, and no stpd serves ") + kDefaultSocket

@@ -28,8 +28,8 @@ void LinkShards::start() {
   for (const auto& shard : shards_) shard->loop.start();
 }
 
-// The first one last: the frames of the others leave by it. A turn sends what the one before it has
-// received.
+// The first shard stops last, because the frames of the others leave through it. The turn after its
+// thread has stopped sends what the thread's last turn has received.
 void LinkShards::stop() {
   for (auto shard = shards_.rbegin(); shard != shards_.rend(); ++shard) {
     (*shard)->loop.stop();

@@ -18,8 +18,8 @@ namespace stp::service {
 
 class LinkShards {
  public:
-  // `ports`: all shards of one link, in order. `places`: of as many threads. `granted`: as of
-  // Service.
+  // `ports`: all shards of one link, in order. `places`: where their threads run, with an entry of
+  // `cpus` for each shard. `granted`: as for Service.
   LinkShards(std::vector<std::unique_ptr<port::Port>> ports, const PollPlaces& places,
              std::optional<std::uint64_t> granted = std::nullopt);
   ~LinkShards();
@@ -27,20 +27,23 @@ class LinkShards {
   LinkShards& operator=(const LinkShards&) = delete;
 
   void start();
-  // Stops the threads; what the shards have to send leaves before. May be called again.
+  // Stops the threads, that of the first shard last. Each shard makes one more turn after its
+  // thread has stopped, so that frames which it has just received are sent on. May be called again.
   void stop();
-  // Whether each thread has made a turn since the last call.
+  // Returns whether every polling thread has made progress since the last call. Call from one
+  // thread.
   bool are_alive();
 
   [[nodiscard]] unsigned count() const { return static_cast<unsigned>(shards_.size()); }
   [[nodiscard]] Service& first() { return shards_.front()->service; }
   [[nodiscard]] Service& at(unsigned shard) { return shards_[shard]->service; }
   [[nodiscard]] std::vector<Service*> services();
-  // Connections of all of them.
+  // Returns the number of connections of all shards.
   [[nodiscard]] std::size_t connections();
-  // The sums by name, in the order of the first shard's.
+  // Returns the counters of all shards, added up by name. The first shard's order, then those that
+  // only other shards have.
   [[nodiscard]] std::vector<port::PortCounter> counters();
-  // Applied to each, under its lock.
+  // These apply to all shards, one after the other, each under its lock.
   void set_quotas(const Quotas& quotas);
   void set_port_rules(const PortRules& rules);
   // The tap is called by the threads of all shards.

@@ -22,7 +22,7 @@
 namespace stp::service {
 namespace {
 
-struct sigaction before {};  // whose SIGBUS was before
+struct sigaction before {};  // the action for SIGBUS that was installed before ours
 
 UniqueFd make_watcher() {
   UniqueFd made(
@@ -47,12 +47,12 @@ MemoryGuard& MemoryGuard::instance() {
 }
 
 MemoryGuard::MemoryGuard() : watcher_(make_watcher()) {
-  // Pages of it come as they are used.
+  // The kernel allocates its pages when they are first used.
   auto* const room = ::mmap(nullptr, kMost * sizeof(Entry), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) throw std::bad_alloc();
   entries_ = static_cast<Entry*>(room);
-  static_cast<void>(page_size());  // known before a handler asks
+  static_cast<void>(page_size());  // initializes its static here, not in the signal handler
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO;
@@ -60,7 +60,7 @@ MemoryGuard::MemoryGuard() : watcher_(make_watcher()) {
   ::sigaction(SIGBUS, &action, &before);
 }
 
-// ---- the table, by whoever maps and unmaps
+// ---- the table, changed by threads that map and unmap
 
 std::size_t MemoryGuard::first_not_below(std::uintptr_t begin) const {
   std::size_t low = 0, high = count_.load(std::memory_order_relaxed);
@@ -116,13 +116,13 @@ void MemoryGuard::forget(MutableBytes mapped) {
   changes_.fetch_add(1);
 }
 
-// ---- the handler: it may call nothing but what a handler may
+// ---- the signal handler: async-signal-safe functions only
 
 bool MemoryGuard::look_up(std::uintptr_t at, std::uintptr_t& begin, std::uintptr_t& end,
                           Torn*& torn) const {
   for (;;) {
     const auto version = changes_.load();
-    if (version % 2 != 0) continue;  // another thread is at it, for some microseconds
+    if (version % 2 != 0) continue;  // another thread is changing the table: some microseconds
     const auto after = first_not_below(at + 1);
     if (after != 0) {
       begin = entries_[after - 1].begin.load();
@@ -133,7 +133,8 @@ bool MemoryGuard::look_up(std::uintptr_t at, std::uintptr_t& begin, std::uintptr
   }
 }
 
-// One page, so that no fault takes long; all of it where there is no room for one more mapping.
+// Replaces one page, so that no fault takes long. That splits a mapping; if the process may not
+// have one more, replaces the whole range, which needs no more.
 bool MemoryGuard::mend(std::uintptr_t at) {
   std::uintptr_t begin = 0, end = 0;
   Torn* torn = nullptr;
@@ -150,7 +151,8 @@ void MemoryGuard::on_bus_error(int signal, siginfo_t* info, void* context) {
     errno = error;
     return;
   }
-  // Not a program's memory: whoever was here before knows what to do, or the process ends.
+  // Not guarded memory: the previous handler decides. Without one, its action is restored, and the
+  // fault happens again and ends the process.
   if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction != nullptr)
     return before.sa_sigaction(signal, info, context);
   ::sigaction(SIGBUS, &before, nullptr);

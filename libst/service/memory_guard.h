@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Protects the daemon from the memory of programs that it has mapped. A page may be missing because
-// nobody has touched it, or because its owner has punched a hole. The daemon never allocates such a
-// page on its own account: a request for it fails. A thread that touches it all the same gets a
-// page of zeros of the daemon's own and goes on, and the guard marks the program's memory as torn.
+// Protects the daemon from missing pages in memory of programs that it has mapped. A page may be
+// missing because nobody has touched it, or because its owner has punched a hole. The daemon never
+// allocates such a page in the program's memory. If a thread of the daemon touches one, the guard
+// maps a private page of zeros in its place, so that the thread continues, and marks the program's
+// memory as torn.
 //
 // The guard uses userfaultfd(2) with UFFD_FEATURE_SIGBUS and a SIGBUS handler. If the kernel has no
-// userfaultfd or denies it, a missing page is allocated as usual; the handler still keeps a bad
-// page (an unreadable swap device, a broken memory chip) from ending the daemon.
+// userfaultfd or denies it, the kernel allocates a missing page as usual; the handler still keeps a
+// bad page (an unreadable swap device, a broken memory chip) from ending the daemon.
 #pragma once
 
 #include <atomic>
@@ -20,29 +21,32 @@
 
 namespace stp::service {
 
-// Set when memory of its owner was found torn.
+// One flag per client; set when its memory was found torn.
 using Torn = std::atomic<bool>;
 
-// One per process; never destroyed.
+// One per process; never destroyed. Thread-safe.
 class MemoryGuard {
  public:
   static MemoryGuard& instance();
 
-  // Whether missing pages raise SIGBUS and are not allocated.
+  // Returns whether the kernel supports watch().
   [[nodiscard]] bool watches() const { return watcher_.get() >= 0; }
-  // Registers memory so that its missing pages raise SIGBUS. -EPERM: this process could never write
-  // to that memory.
+  // Registers memory so that touching its missing pages raises SIGBUS instead of allocating them.
+  // Returns 0 or a negative errno; -EPERM: this process may never write to that memory.
   int watch(MutableBytes mapped) const;
-  // Repairs faults in `mapped` (whole pages) until forget(). Returns 0 or a negative errno.
+  // Repairs faults in `mapped` (whole pages) until forget(). `torn` must live as long. Returns 0,
+  // or -ENOMEM if the table is full.
   int guard(MutableBytes mapped, std::shared_ptr<Torn> torn);
   void forget(MutableBytes mapped);
-  // How often memory was found torn, of all owners.
+  // Counts the faults repaired so far, in the memory of all clients.
   static std::uint64_t tears() { return tears_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr std::size_t kMost = 1 << 17;  // more mappings than a process can have
-  // Sorted by address. The handler reads them without a lock, and searches again if `changes_`
-  // shows that an entry moved meanwhile.
+  // Entries of the table, one per mapped region: twice the kernel's default limit of mappings
+  // (vm.max_map_count).
+  static constexpr std::size_t kMost = 1 << 17;
+  // Sorted by address. The signal handler reads them without a lock, and searches again if
+  // `changes_` shows that an entry has moved meanwhile.
   struct Entry {
     std::atomic<std::uintptr_t> begin, end;
     std::atomic<Torn*> torn;
@@ -64,7 +68,7 @@ class MemoryGuard {
   static inline std::atomic<std::uint64_t> tears_{0};
 };
 
-// Memory that is guarded while this object lives.
+// Guards a range of memory while it exists.
 class Guarded {
  public:
   Guarded() = default;

@@ -17,9 +17,9 @@ inline constexpr char kSocketDirectory[] = "/run/stpd/";
 inline constexpr char kDefaultSocket[] = "/run/stpd/stpd.sock";
 
 enum class RequestKind : std::uint32_t {
-  // -> link facts, shards, value: the shard to begin with; fds: client page, bell eventfd. Each
-  // shard that a program uses needs one, and gives it a page and a bell. The first one, 0, is for
-  // free: a program is there from the start.
+  // -> facts of the link, shards, value: the shard to begin with; fds: client page, bell eventfd.
+  // A program sends it once to each shard that it uses, and gets the page and the bell of that
+  // shard. From the time when it connects it is a client of shard 0.
   kHello = 1,
   kOpenEndpoint,    // config -> endpoint (and config as it became)
   kConfigure,       // endpoint, config
@@ -43,7 +43,7 @@ enum class RequestKind : std::uint32_t {
   kResolve,    // ipv4 -> mac; -EAGAIN: retry later
   kStats,      // -> next counter name and value from `index` on; -ENOENT: no more
   kUnlisten,   // endpoint: disconnects the connections waiting to be accepted
-  kTrouble,    // -> what troubles the link, as much as fits, from character `index` on; "": no more
+  kTrouble,    // -> text: trouble of the link from character `index` on, what fits; "": no more
   kLinkState,  // -> state (port::LinkState), value: how often it has changed, age, mtu, megabits,
                // ipv4
   // Requests of stpctl (admin.h tells who sees what). Lists are read by cursor, starting at 0. An
@@ -91,7 +91,7 @@ struct TraceOrder {
   std::uint32_t stays;        // 1: the trace continues after the client that ordered it is gone
 };
 
-// One entry of a list that stpctl shows, in addition to the other fields of the reply.
+// One entry of a list that stpctl shows; further fields of it are in the reply.
 struct AdminEntry {
   std::uint64_t next;      // the cursor of the entry after this one
   std::uint32_t pid, uid;  // its owner
@@ -106,7 +106,7 @@ struct AdminEntry {
   std::uint32_t clients, connections, regions, link_up;
   std::uint32_t administrator;  // 1: the asker may see objects of others
   // Trace
-  std::uint32_t finished;        // 1: everything is in the file
+  std::uint32_t finished;        // 1: all frames have been written to the file
   std::int32_t error;            // why the file ends early
   std::uint32_t connectionless;  // kAdminConnection: 1: an endpoint without connections
   std::uint64_t frames, dropped, written_bytes;
@@ -116,7 +116,7 @@ struct AdminEntry {
   // kAdminUser: by Resource. An entry with shown == 0 is of a user that the asker may not see.
   std::uint32_t shown, trusted;  // trusted: limited by the totals only
   std::uint64_t used[kMaxBudgets];
-  std::uint64_t most[kMaxBudgets];  // what it may have at present; all bits set: no limit
+  std::uint64_t most[kMaxBudgets];  // what it may hold at present; all bits set: not limited
 };
 
 struct Request {
@@ -137,7 +137,7 @@ struct Request {
   std::uint32_t index;
   // kMap: segments are whole pages, concatenated; pieces are ranges of them and make up the region.
   std::uint32_t segment_count, piece_count;
-  std::uint32_t shard;  // that the request is for, from 0 on
+  std::uint32_t shard;  // number of the shard that the request is for, from 0
   std::uint32_t reserved;
   Piece pieces[kMaxPieces];
   Segment segments[kMaxSegments];

@@ -13,15 +13,15 @@
 namespace stp::service {
 namespace {
 
-constexpr long kInterval = 1'000'000;
+constexpr long kInterval = 1'000'000;  // nanoseconds
 
-// One that nobody else uses, to which nothing has to be done but to come.
+// Returns a signal that nothing else uses. Its handler is empty: the signal only has to arrive.
 int nudging_signal() {
   static const int number = [] {
     const auto chosen = SIGRTMAX - 3;
     struct sigaction action {};
     action.sa_handler = [](int) {};
-    ::sigaction(chosen, &action, nullptr);  // without SA_RESTART: waits end
+    ::sigaction(chosen, &action, nullptr);  // without SA_RESTART: the signal ends waits
     return chosen;
   }();
   return number;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Interrupts waits inside the kernel that a thread cannot foresee. Closing a foreign descriptor can
-// block: a socket with SO_LINGER, for example, waits until its peer has taken what was sent. A
-// signal ends such waits, so the Nudge sends one every millisecond.
+// Ends waits in system calls that have no timeout. Closing a foreign descriptor can block: a socket
+// with SO_LINGER, for example, waits until its peer has taken what was sent. A signal ends such
+// waits, so the Nudge sends one to its thread every millisecond.
 #pragma once
 
 #include <time.h>
 
 namespace stp::service {
 
-// Only the thread that constructs it may use it. Does nothing if the system provides no timer.
+// Only the thread that constructs it may use it. Does nothing if the kernel provides no timer.
 class Nudge {
  public:
   Nudge();
@@ -19,7 +19,7 @@ class Nudge {
   void start();
   void stop();
 
-  // While it exists, blocking calls of this thread return early.
+  // While it exists, interruptible system calls of this thread return after a millisecond at most.
   class Span {
    public:
     explicit Span(Nudge& nudge) : nudge_(nudge) { nudge_.start(); }

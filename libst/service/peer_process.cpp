@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-// Newer than the headers that this is compiled with may be.
+// Older kernel headers lack it.
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
@@ -15,7 +15,8 @@
 namespace stp::service {
 namespace {
 
-// For kernels before 6.5: between connect() and this the number may have become another process's.
+// For kernels before 6.5. A small race remains: if the process ends after connect(), its number may
+// belong to another process by now.
 int open_by_number(pid_t pid, UniqueFd& out) {
   if (pid <= 0) return 0;
   out.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -30,7 +31,7 @@ int open_by_socket(int socket, pid_t pid, UniqueFd& out) {
     return 0;
   }
   if (errno == ENOPROTOOPT) return open_by_number(pid, out);
-  return errno == EINVAL ? -ESRCH : -errno;  // as some kernels say it
+  return errno == EINVAL ? -ESRCH : -errno;  // some kernels report an ended process by EINVAL
 }
 
 bool has_ended(int process) {

@@ -16,8 +16,8 @@ namespace {
 // Idle this long before the first sleep: longer than a round trip on a local link.
 constexpr Time kSpin = 50 * kMicrosecond;
 constexpr Time kSpinYielding = 20 * kMicrosecond;
-// The loop polls at increasing intervals for frames that the link had no room for, and for frames
-// if nothing signals them.
+// The loop polls at increasing intervals: to send frames that the link had no room for, and to find
+// received frames if the driver cannot signal them.
 constexpr Time kFirstSleep = 50 * kMicrosecond;
 constexpr Time kLongestSleep = kMillisecond, kLongestWakeableSleep = 100 * kMillisecond;
 // With fewer cores than this, spinning takes the CPU from the very programs it serves.
@@ -66,7 +66,7 @@ void PollLoop::take_over() {
 }
 
 void PollLoop::settle() const {
-  // The kernel may round sleeps up by this much; its default would double the short ones.
+  // The kernel may prolong sleeps by this much; its default (50 us) would double the short ones.
   ::prctl(PR_SET_TIMERSLACK, kMicrosecond);
   ask_for_short_slices();
   if (cpus_.empty()) return;
@@ -106,7 +106,7 @@ void PollLoop::wait_for_callers() {
 }
 
 void PollLoop::call() {
-  { std::lock_guard const guard(mutex_); }  // it waits, or has not looked yet
+  { std::lock_guard const guard(mutex_); }  // the loop waits now, or will still check left_
   called_.notify_all();
 }
 
@@ -179,7 +179,7 @@ bool PollLoop::may_sleep(Time idle_since) const {
 }
 
 Time PollLoop::longest_sleep() {
-  const bool gone = service_.port().state() == port::LinkState::kGone;  // brings nothing
+  const bool gone = service_.port().state() == port::LinkState::kGone;  // no frames will arrive
   if (wake_fd_ >= 0 || gone) return kLongestWakeableSleep;
   looks_.looked();
   return looks_.pause();

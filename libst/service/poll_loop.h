@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The thread that drives a Service when no caller does. In stpd it polls all the time. Inside a
-// program it polls only while no caller is inside libst, so progress never depends on the program's
-// next call.
+// The thread that drives a Service when no caller does. In stpd nobody else drives it. Inside a
+// program the thread stays away while callers of libst drive the Service, and takes over when they
+// stop, so progress never depends on the program's next call.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ enum class PollPolicy {
 // then behaves as kAdaptive.
 class PollLoop {
  public:
-  // `cpus`: where the thread may run; empty: wherever the process may. `crowded`: others like it
-  // run there, too, so that an idle one gives its CPU away.
+  // `cpus`: where the thread may run; empty: wherever the process may. `crowded`: threads of other
+  // shards run on the same CPUs, so this one yields its CPU in each idle turn.
   PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cpus = {},
            bool crowded = false);
   ~PollLoop();
@@ -43,9 +43,9 @@ class PollLoop {
   void stop();  // waits for the thread; may be called again
 
   // A caller that drives the Service itself calls this each time, under the drive lock. The loop
-  // stays away meanwhile. It returns kHandover after the last visit, or later if visits are
-  // frequent: so programs that call often keep the link to themselves and need not announce that
-  // they leave.
+  // stays away meanwhile. It returns kHandover after the last visit, or later if visits were
+  // frequent. So a program that calls often drives the link alone and need not announce when it
+  // stops.
   void visited() {
     visits_.store(visits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -60,14 +60,14 @@ class PollLoop {
   // For a caller that is about to sleep: the loop takes over at once.
   void take_over();
 
-  // A caller that has visited the Service leaves work in it. Unless there is another visit, the
-  // loop does the work within a millisecond.
+  // Call without the lock, after ringing a bell: a caller that has visited the Service leaves work
+  // to the loop. Unless there is another visit, the loop does the work within a millisecond.
   void leave_to_loop() {
     if (left_.load(std::memory_order_relaxed)) return;
     left_ = true;
     if (far_away_) call();
   }
-  // How often it has looked whether callers still come, and driven the Service where they did not.
+  // Counts how often the loop has checked whether callers still come.
   [[nodiscard]] std::uint32_t looks() const {
     return looks_around_.load(std::memory_order_relaxed);
   }
@@ -76,7 +76,7 @@ class PollLoop {
   [[nodiscard]] const Heartbeat& heartbeat() const { return heartbeat_; }
 
   static constexpr Time kHandover = 100 * kMicrosecond;
-  // How long it stays away where something is left to it and callers keep coming.
+  // The longest time that the loop stays away while work is left to it and callers keep coming.
   static constexpr Time kLongestLeft = 4 * kHandover;
 
  private:
@@ -103,24 +103,24 @@ class PollLoop {
   Service& service_;
   const PollPolicy policy_;
   const std::vector<unsigned> cpus_;
-  const int wake_fd_;  // readable: frames have come; -1: nothing tells
-  SleepBudget looks_;  // where nothing tells: the thread's own
-  const bool yields_;  // gives its core away each turn that it is idle
+  const int wake_fd_;  // readable when frames have arrived; -1: the driver has no such descriptor
+  SleepBudget looks_;  // paces the polling without wake_fd_; used by the thread only
+  const bool yields_;  // yields its core in each idle turn
   Heartbeat heartbeat_;
   std::atomic<std::uint32_t> looks_around_{0};
   std::thread thread_;
   std::atomic<bool> stopping_{false}, sleeping_{false};
-  // Calls that look in the lower half, posts in the upper one.
+  // The lower 32 bits count visited(), the upper 32 posted().
   static constexpr std::uint64_t kPost = std::uint64_t{1} << 32;
   std::atomic<std::uint64_t> visits_{0};
   Attention attention_;
-  std::uint64_t frames_seen_ = 0;  // as of its last turn, as are these
-  std::uint32_t posts_seen_ = 0;
+  std::uint64_t frames_seen_ = 0;  // at the thread's last turn
+  std::uint32_t posts_seen_ = 0;   // likewise
   Absence absence_{kHandover};
-  // Sequentially consistent where one is stored and the other looked at: the loop does not stay
-  // away for long without having seen that something is left to it.
+  // Each side stores one of them and then loads the other, sequentially consistent. So either the
+  // loop sees that work is left to it, or the caller sees that the loop is far away and calls it.
   std::atomic<bool> left_{false}, far_away_{false};
-  std::uint64_t seen_visits_ = 0;  // the loop's own: visits it has stayed away for
+  std::uint64_t seen_visits_ = 0;  // used by the thread only: visits that it has reacted to
   std::mutex mutex_;
   std::condition_variable called_;
   bool taken_over_ = false;  // under mutex_

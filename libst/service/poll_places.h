@@ -11,14 +11,14 @@ namespace stp::service {
 
 struct PollPlaces {
   PollPolicy policy = PollPolicy::kAdaptive;
-  std::vector<std::vector<unsigned>> cpus;  // of each shard; none: any
-  bool crowded = false;                     // fewer CPUs than threads
-  std::string note;                         // for the operator, if crowded; "": nothing
+  std::vector<std::vector<unsigned>> cpus;  // for each shard; an empty one: any CPU
+  bool crowded = false;                     // there are fewer CPUs than threads
+  std::string note;                         // a warning for the operator, if crowded; else ""
 };
 
-// `cpus`: those that an operator chose; none: any of the `usable` ones of this process. One shard
-// has all of them. Of several shards each has one, in turn. kBusy becomes kAdaptive where threads
-// have to share a CPU: one that never sleeps would keep it from another.
+// `cpus`: the CPUs that the operator has chosen; none: any of the `usable` ones. A single shard may
+// use all of them. Of several shards each gets one, in turn. If threads have to share a CPU, kBusy
+// becomes kAdaptive: a thread that never sleeps would keep the CPU from another one.
 PollPlaces poll_places(PollPolicy policy, unsigned shards, const std::vector<unsigned>& cpus,
                        unsigned usable);
 

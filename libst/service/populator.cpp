@@ -47,7 +47,7 @@ std::optional<Populator::Job> Populator::take() {
 }
 
 void Populator::abandon(std::uint64_t key) {
-  std::deque<Job> gone;  // let go of without the lock: unmapping takes time
+  std::deque<Job> gone;  // destroyed after the lock is released: unmapping takes time
   std::lock_guard lock(mutex_);
   for (auto* jobs : {&waiting_, &done_}) {
     for (auto at = jobs->begin(); at != jobs->end();) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Makes the pages of large regions on a thread of its own, a slice of each in turn: neither the
-// requests of other clients nor their smaller regions wait for a gigabyte of somebody's.
+// Maps in the pages of large regions on a thread of its own, a slice of each region in turn. So
+// neither requests of other clients nor their smaller regions wait until the gigabytes of one
+// client are mapped in. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -20,10 +21,10 @@ namespace stp::service {
 class Populator {
  public:
   struct Job {
-    std::uint64_t key = 0;  // whose it is: one at a time each
+    std::uint64_t key = 0;  // identifies the client, which has one job at a time
     Request request{};
     std::shared_ptr<RegionMemory> memory;
-    Reservation place;  // of the region
+    Reservation place;  // for the region
     int result = 0;
   };
 
@@ -32,15 +33,16 @@ class Populator {
   Populator(const Populator&) = delete;
   Populator& operator=(const Populator&) = delete;
 
-  // An eventfd that is readable while a job is done and not taken.
+  // An eventfd that becomes readable when a job is done. Call take() until it returns nullopt.
   [[nodiscard]] int done_fd() const { return done_fd_.get(); }
   void add(Job job);
-  // nullopt: none is done.
+  // Returns a job that is done, with its result; nullopt: there is none.
   std::optional<Job> take();
-  // Its client has gone: nothing more is made for it, and it is never taken.
+  // Drops the job of a client that has gone, at the latest after its present slice. take() does not
+  // return it.
   void abandon(std::uint64_t key);
 
-  // What takes about as long as another request may take: this much needs no other thread.
+  // The Server maps in this many bytes itself: it takes no longer than another request.
   static constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 20;
 
  private:

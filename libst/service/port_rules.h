@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who may listen where. Without a rule everybody may on every port; as soon as there is one, only
-// those whom a rule names may, on the ports that it names. Root and the user of the daemon may
-// always.
+// Decides who may listen on which port. Without rules, every user may listen on every port. With at
+// least one rule, a user may listen only on ports that a rule gives to it. Root and the user of the
+// daemon may listen on every port.
 #pragma once
 
 #include <sys/types.h>
@@ -28,8 +28,8 @@ class PortRules {
 
   [[nodiscard]] bool permit(std::uint32_t port, uid_t uid, std::span<const gid_t> groups) const;
 
-  // all:4000, user:www-data:3000-3999, group:staff:5000; a user or group by name or number.
-  // nullopt: `error` says what is wrong and what would be right.
+  // Parses "all:4000", "user:www-data:3000-3999" or "group:staff:5000"; a user or group is a name
+  // or a number. nullopt: `error` has the text and what to write.
   static std::optional<PortRule> parse(const std::string& text, std::string& error);
 
  private:

@@ -12,11 +12,11 @@
 namespace stp::service {
 namespace {
 
-// Stacks, the heap's arenas, what DPDK maps later.
+// Reserved for the process: stacks, the heap's arenas, what DPDK maps later.
 constexpr std::uint64_t kOwnMappings = 2'048;
-// Files that come along with requests and are looked at; a few of its own.
+// Reserved for descriptors that are attached to requests, and for a few files of the process.
 constexpr std::uint64_t kOwnFiles = 64;
-// Where the system does not say: its default of all these years.
+// The kernel's default, for systems where vm.max_map_count cannot be read.
 constexpr std::uint64_t kUsualMappings = 65'530;
 
 std::uint64_t left(std::uint64_t most, std::uint64_t taken) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one program has of a link, on all its shards together: what its quotas limit (quotas.h), and
-// its credit for questions.
+// What one program uses of a link, on all shards together: what its quotas limit (quotas.h), and
+// its credit for address resolution.
 #pragma once
 
 #include <atomic>
@@ -11,16 +11,16 @@
 
 namespace stp::service {
 
-// One thread at a time makes things for a program; the threads of all shards remove them.
+// One thread at a time makes objects for a program; the threads of all shards remove them.
 struct ProgramUse {
   using Count = std::atomic<std::uint64_t>;
   Count endpoints{0}, regions{0}, mapped_bytes{0}, mxs{0}, channels{0}, queue_bytes{0}, slots{0};
   Count table_bytes{0};  // of the Bufx of all its endpoints
-  // Its credit for resolving unknown addresses: see Impl::resolve.
+  // Its credit for resolving unknown addresses: see Service::Impl::resolve.
   std::atomic<Time> asked_until{0};
 };
 
-// A part of one of these numbers, counted as long as it lives. The ProgramUse outlives it.
+// Adds an amount to one of these numbers while it exists. The ProgramUse must outlive it.
 class Counted {
  public:
   Counted() = default;

@@ -12,7 +12,7 @@
 namespace stp::service {
 
 struct Quotas {
-  std::size_t clients = limits::kClients;  // of one daemon's link
+  std::size_t clients = limits::kClients;  // of one link
   std::size_t endpoints = limits::kEndpoints;
   std::size_t regions = limits::kRegions;
   std::size_t mxs = limits::kMxs;
@@ -20,7 +20,7 @@ struct Quotas {
   std::uint64_t slots = limits::kSlots;
   std::uint64_t queue_bytes = limits::kChannelBytes;
   std::uint64_t mapped_bytes = limits::kMappedBytes;
-  std::uint64_t map_bytes = limits::kMapRequestBytes;  // in one request
+  std::uint64_t map_bytes = limits::kMapRequestBytes;  // in one kMap request
   // For all clients together, and the share that one user may have (budget.h).
   unsigned user_share = kUserShare;
   std::uint64_t total_endpoints = limits::kTotalEndpoints;

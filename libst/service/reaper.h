@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Releases objects in another thread. Unmapping a gigabyte takes milliseconds, and often the
+// Releases objects on a thread of its own. Unmapping a gigabyte takes milliseconds, and often the
 // polling thread drops the last reference.
 #pragma once
 
@@ -14,11 +14,12 @@ namespace stp::service {
 class Reaper {
  public:
   Reaper();
-  ~Reaper();  // runs after the last object given to it is released
+  ~Reaper();  // releases what it was given, then ends the thread
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
 
-  // Wraps `thing`: when the last copy of the result goes, `reaper` releases it.
+  // Wraps `thing`: when the last copy of the result is destroyed, `reaper`'s thread releases it.
+  // The copies keep the Reaper alive.
   static std::shared_ptr<void> guard(std::shared_ptr<Reaper> reaper, std::shared_ptr<void> thing);
 
  private:

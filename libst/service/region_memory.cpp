@@ -16,8 +16,8 @@
 namespace stp::service {
 namespace {
 
-// Where no guard tells of missing pages as they are looked up. The kernel looks at the whole file
-// from there on, so that it must not be larger than what may be mapped at all.
+// Looks for missing pages where the guard cannot report them later. SEEK_HOLE may scan the file
+// from the segment to its end, so files larger than the default quota of mapped memory are refused.
 int check_for_holes(int fd, const Segment& segment) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return -errno;
@@ -29,7 +29,7 @@ int check_for_holes(int fd, const Segment& segment) {
 
 constexpr int kSealFutureWrite = 0x10;  // F_SEAL_FUTURE_WRITE, which older headers lack
 
-// Into memory that is sealed against writing nobody can cut a hole any more.
+// Memory that is sealed against writing gets no more holes, so one check is enough.
 int guard_pages(std::byte* at, int fd, const Segment& segment) {
   const auto& guard = MemoryGuard::instance();
   const auto seals = ::fcntl(fd, F_GET_SEALS);
@@ -50,7 +50,7 @@ int place(std::byte* at, int fd, const Segment& segment, int protection) {
 
 }  // namespace
 
-// Adds up the segments, and checks all that can be checked without the memory itself.
+// Adds up the segments, and checks what can be checked without looking at the memory.
 int RegionMemory::measure(const Request& request, std::size_t fd_count, std::uint64_t most,
                           std::uint64_t& bytes) {
   if (request.segment_count == 0 || request.segment_count > kMaxSegments) return -EINVAL;
@@ -74,7 +74,7 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, Res
   std::uint64_t total = 0;
   for (const auto& segment : std::span(request.segments).first(request.segment_count))
     total += segment.length;
-  // The Node only reads what it sends, so memory that is sealed against writing will do for that.
+  // The Node only reads memory that it sends, so that may be sealed against writing.
   const auto transmit = request.direction == static_cast<std::uint32_t>(Direction::kTransmit);
   const auto protection = transmit ? PROT_READ : PROT_READ | PROT_WRITE;
   auto* const reserved =
@@ -104,13 +104,13 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, Res
 int RegionMemory::populate(std::uint64_t bytes) {
   const auto part = mapped_.subspan(populated_, std::min(bytes, mapped_.size() - populated_));
   const auto how = read_only_ ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
-  // Kernels before 5.14 do not know it: pages come as they are touched.
+  // Linux before 5.14 does not know the advice (EINVAL): there pages are mapped in when touched.
   if (!part.empty() && ::madvise(part.data(), part.size(), how) != 0) {
     if (errno == EINTR || errno == EAGAIN) return -EAGAIN;
     return errno == EINVAL ? 0 : -errno;
   }
   populated_ += part.size();
-  STP_ASSERT(populated_ <= mapped_.size(), "no more pages are made than are mapped");
+  STP_ASSERT(populated_ <= mapped_.size(), "no more pages are mapped in than there are");
   return populated_ == mapped_.size() ? 0 : -EAGAIN;
 }
 

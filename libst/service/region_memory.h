@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that a client lends to the daemon for a region: ranges of the client's memfds, mapped side
-// by side, and the pieces of them that make up the region.
+// Memory that a client lends to the daemon for a region: ranges of the client's memfds (segments),
+// mapped side by side, and the pieces of them that make up the region.
 #pragma once
 
 #include <memory>
@@ -21,15 +21,15 @@ class RegionMemory {
   // -EINVAL, or -EDQUOT if they are more than `most`.
   static int measure(const Request& request, std::size_t fd_count, std::uint64_t most,
                      std::uint64_t& bytes);
-  // Maps what measure() checked. Returns 0; -EINVAL (memory that its owner could take away); or the
-  // errno of mmap, negative. Unmapping returns `bytes` and `mappings` to their budgets. `torn` is
-  // set if the owner takes away pages in use.
+  // Maps a request that measure() has checked. Returns 0; -EINVAL: the owner could shrink the
+  // memory; or another negative errno. The destructor unmaps and returns `bytes` and `mappings` to
+  // their budgets. `torn` is set if the owner takes away pages in use.
   static int map(const Request& request, std::span<const UniqueFd> fds, Reservation bytes,
                  Reservation mappings, std::shared_ptr<Torn> torn,
                  std::shared_ptr<RegionMemory>& out);
-  // Maps in the pages of the next `bytes`, so that the polling thread never faults on them. Returns
-  // 0 when done; -EAGAIN if there is more; -EFAULT if the owner has not allocated all pages, which
-  // this process does not do for it; or another negative errno.
+  // Maps in the pages of the next `bytes`, so that the polling thread does not fault on them.
+  // Returns 0 when all are mapped in; -EAGAIN: call again; -EFAULT: the owner has not allocated all
+  // pages, and this process does not do it; or another negative errno.
   int populate(std::uint64_t bytes);
   ~RegionMemory();
   RegionMemory(const RegionMemory&) = delete;

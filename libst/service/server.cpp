@@ -20,12 +20,12 @@
 namespace stp::service {
 namespace {
 
-// Keys of what epoll watches; clients have their ClientId, which begins at 1 and has 32 bits.
+// Keys of the descriptors that epoll watches. A client's key is its ClientId: 32 bits, from 1.
 constexpr std::uint64_t kListenerKey = 0;
 constexpr std::uint64_t kStopKey = ~std::uint64_t{0};
 constexpr std::uint64_t kMapsKey = kStopKey - 1;
 constexpr std::uint64_t kExpelledKey = kStopKey - 2;  // minus the shard
-// After running out of descriptors: how long before clients are accepted again.
+// How long the server accepts no clients after it has run out of descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kHeartbeatMs = 1'000;
 
@@ -39,7 +39,7 @@ bool makes_sense(const Request& request, std::size_t fd_count) {
   return memory_goes_along ? fd_count != 0 : fd_count == 0 && request.segment_count == 0;
 }
 
-// All others are for a shard where the program has said hello.
+// Returns false for requests that a shard answers before the program has said hello to it.
 bool needs_a_client(RequestKind kind) {
   return kind != RequestKind::kHello && !is_watching(kind) && !is_trace(kind);
 }
@@ -101,7 +101,8 @@ void Server::stop() {
     thread_.join();
   }
   if (listener_) file_.remove();
-  // With those that nobody has accepted, and what they have sent.
+  // Closing the listener also closes the connections in its backlog and the descriptors in their
+  // messages, which may block.
   if (closer_) closer_->close(::geteuid(), std::move(listener_), Closer::Kind::kSocket);
   listener_.reset();
   while (!peers_.empty()) drop(peers_.begin()->first, "the daemon ends");
@@ -127,7 +128,7 @@ void Server::run() {
   }
 }
 
-// What no event tells.
+// Work that no event triggers. Runs at least once per second.
 void Server::tend() {
   log_budget_.end_intervals(Clock::now(), [this](uid_t user, std::uint64_t lines) {
     log(LogLevel::kWarning, std::to_string(lines) +
@@ -148,7 +149,7 @@ void Server::tend() {
   lost_closers_ = lost;
 }
 
-// What one client's requests bring to throw is no end for the others.
+// An exception while serving one client ends only that client.
 void Server::handle_event_safely(std::uint64_t key) {
   try {
     handle_event(key);
@@ -195,7 +196,7 @@ void Server::pause_accepting() {
 void Server::serve(std::uint64_t key) {
   const auto at = peers_.find(key);
   if (at == peers_.end()) return;
-  // One that waits for its pages is not read from: it has hung up.
+  // While its kMap is in progress, epoll reports a client only if it has hung up.
   judge(key, at->second.mapping ? -ECONNRESET : answer(at->second));
 }
 
@@ -228,11 +229,12 @@ int Server::answer(Peer& peer) {
   const auto uid = peer.identity.uid;
   const auto received = receive(peer, request, fds);
   const auto result = answer(peer, received, request, fds);
-  closer_->close(uid, fds);  // those that nobody has taken over
+  closer_->close(uid, fds);  // the descriptors that nobody has taken over
   return result;
 }
 
-// No more of a user of whom so many wait to be closed, and none that there may be no room for.
+// Refuses descriptors if too many of this user wait to be closed, or if the process might run out
+// of descriptors.
 Descriptors Server::descriptors_of(const Peer& peer) const {
   const auto uid = peer.identity.uid;
   const auto waiting = closer_->waiting();
@@ -314,7 +316,8 @@ void Server::ask_service(Peer& peer, const Request& request, Attachments& attach
   reply.value = *peer.begins;
 }
 
-// Makes the peer a client of the shard, unless it is one. Under the lock of that shard's Service.
+// Makes the peer a client of the shard, unless it is one. Call with the lock of that shard's
+// Service.
 int Server::say_hello(Peer& peer, unsigned shard, Reply& reply) {
   if (peer.clients[shard] != 0) return 0;
   std::string why;
@@ -333,7 +336,8 @@ int Server::reply_to(Peer& peer, const Request& request, Attachments& attachment
   if (bell >= 0 && reply.result == 0) reply_fds[fd_count++] = bell;
   const auto sent =
       send_reply(peer.socket.get(), reply, std::span(reply_fds).first(fd_count), Wait::kDontWait);
-  // A channel is handed out once; the client page again whenever the client says hello.
+  // A channel is handed out once, so its descriptor is closed. The client page is handed out again
+  // whenever the client repeats its hello.
   if (attachments.memory && request.kind != RequestKind::kHello) attachments.memory->forget_fd();
   return sent;
 }
@@ -360,7 +364,8 @@ void Server::drop(std::uint64_t key, const std::string& why) {
              "client " + std::to_string(client) + " gone: pid " + std::to_string(pid) + ", " + why);
 }
 
-// Told at once; its messages, and what came along with them, are let go of by and by.
+// The client sees the end at once. The closer closes the socket, and with it the client's unread
+// messages and their descriptors, which may block.
 void Server::hang_up(uid_t user, UniqueFd socket) {
   ::shutdown(socket.get(), SHUT_RDWR);
   closer_->close(user, std::move(socket), Closer::Kind::kSocket);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The daemon's side of the socket: one thread that accepts clients, checks their requests and
 // passes them to the Services of the link's shards. It trusts no client: it disconnects one that
-// sends what no client library would send or does not read its replies, and it never waits for one.
-// It holds at most one Service's lock at a time.
+// sends what libst would never send, or that does not read its replies. It never waits for one. It
+// holds at most one Service's lock at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -32,12 +32,13 @@ namespace stp::service {
 
 class Server {
  public:
-  // Told about clients that come and go. Called from the server's thread.
+  // Receives log lines, for example about clients that come and go. Called on the server's thread
+  // and by stop().
   using Log = std::function<void(LogLevel, const std::string&)>;
 
   struct Counts {
-    std::atomic<std::uint64_t> clients{0};       // accepted
-    std::atomic<std::uint64_t> refused{0};       // rejected: too many clients, too few free files
+    std::atomic<std::uint64_t> clients{0};  // accepted
+    std::atomic<std::uint64_t> refused{0};  // for lack of places or files, and for other reasons
     std::atomic<std::uint64_t> bad_messages{0};  // disconnected for an invalid message
     std::atomic<std::uint64_t> slow_readers{0};  // disconnected for not reading replies
     // Descriptors of clients on which a thread has been lost for at least a second.
@@ -53,7 +54,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Call before start(). `group`: its members are administrators. `trace`: makes traces.
+  // Call before start(). `group`: its members are administrators. `trace`: starts and stops traces;
+  // it outlives the Server's thread.
   void set_admin(std::optional<gid_t> group, TraceControl* trace);
   // Limits the number of clients and the bytes of one kMap request; the Service applies the other
   // quotas. May be called at any time. limits::kOperatorPlaces additional places are reserved for
@@ -65,7 +67,8 @@ class Server {
   // Starts to serve; calls listen() first unless that was done. `links`: the number of servers in
   // this process, which share its open files and mappings.
   int start(std::size_t links = 1);
-  // Removes the socket file and all clients. Their connections end as the Service is polled on.
+  // Ends the thread, removes the socket file and all clients. Their connections end while the
+  // Services continue to be polled.
   void stop();
   [[nodiscard]] const Counts& counts() const { return counts_; }
   // Beats at least once per second.
@@ -73,19 +76,19 @@ class Server {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Set in an epoll key, above the ClientId: the key is of the client's process.
+  // This bit above the ClientId in an epoll key marks the descriptor of the client's process.
   static constexpr std::uint64_t kProcessBit = std::uint64_t{1} << 32;
   struct Peer {
     UniqueFd socket;
     UniqueFd process;     // readable when the process has ended, even if others hold its socket
-    ClientId client = 0;  // of the first shard: its name here
-    // What it is to each shard; 0: it has not said hello there.
+    ClientId client = 0;  // its id on the first shard, and its key in peers_
+    // Its id on each shard; 0: it has not said hello there.
     std::vector<ClientId> clients;
     std::shared_ptr<ProgramUse> use;
     ClientIdentity identity;
     std::optional<unsigned> begins;  // the shard that it was told to begin with
-    bool mapping = false;    // the reply to its kMap waits for pages: nothing more is read from it
-    bool operating = false;  // in a place reserved for operators
+    bool mapping = false;    // the Populator works on its kMap: no request is read until the reply
+    bool operating = false;  // has a place reserved for operators
     std::uint64_t last_asked = 0;  // time of the last request, counted in requests of all clients
   };
 
@@ -143,7 +146,7 @@ class Server {
   Heartbeat heartbeat_;
   std::shared_ptr<Reaper> reaper_;
   std::optional<Closer> closer_;
-  std::optional<Nudge> nudge_;    // of the server's thread
+  std::optional<Nudge> nudge_;    // made and used by the server's thread
   std::size_t lost_closers_ = 0;  // the number last logged
   std::size_t room_for_foreign_ = 0;
   Clock::time_point accepts_from_{};
@@ -154,7 +157,7 @@ class Server {
   int first_reserved_file_ = 0;
   bool listener_watched_ = false;
   bool starved_ = false;                 // a client waits because no descriptor is free
-  std::map<std::uint64_t, Peer> peers_;  // by epoll key
+  std::map<std::uint64_t, Peer> peers_;  // by the epoll key of the socket
   std::size_t operators_ = 0;            // peers in places for operators
   std::uint64_t asked_ = 0;
   std::thread thread_;

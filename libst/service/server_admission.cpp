@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who gets into the daemon: programs while there is a place and a file for them, operators always.
+// Admits clients: programs while there are places and descriptors for them, operators always.
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -16,7 +16,8 @@ namespace stp::service {
 void Server::admit() {
   UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) {
-    // Out of descriptors: the client waits in the backlog, and epoll would never rest.
+    // Out of descriptors: the client waits in the backlog. Accepting pauses, because epoll would
+    // report the listener again and again.
     const auto error = errno;
     if (error != EMFILE && error != ENFILE && error != ENOMEM && error != ENOBUFS) return;
     pause_accepting();
@@ -26,7 +27,7 @@ void Server::admit() {
   starved_ = false;
   const auto who = identify_peer(socket.get(), admin_group_);
   if (who) admit(*who, socket);
-  // Turned away; it may have messages in it already.
+  // Refused: the socket may hold messages with descriptors already, so the closer closes it.
   if (socket) hang_up(who ? who->uid : kUnknownUser, std::move(socket));
   if (closer_->waiting() > room_for_foreign_ / 2) pause_accepting();
 }
@@ -45,7 +46,7 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
   std::string why;
   std::shared_ptr<ProgramUse> use;
   auto client = join(who, operating, use, why);
-  // An operator whose own programs have all its places still gets in to look.
+  // An operator's programs may have used up the places of that user: it still gets in to watch.
   if (client == 0 && !operating && find_operator_place(who)) {
     operating = true;
     client = join(who, operating, use, why);
@@ -84,8 +85,9 @@ void Server::refuse(const ClientIdentity& who, const std::string& why) {
              "client refused: pid " + std::to_string(who.pid) + ": " + why);
 }
 
-// Whoever may administer the daemon gets in when it is full, or short of files, too. Programs of an
-// administrator do not: what they ask disconnects them.
+// Administrators get in even if the daemon is full or short of descriptors, in a reserved place.
+// There the server answers only requests that watch. Any other request, as of an administrator's
+// ordinary program, disconnects the client.
 bool Server::find_place(const ClientIdentity& who, bool scarce, bool& operating) {
   operating = scarce || peers_.size() - operators_ >= most_clients_;
   return !operating || find_operator_place(who);
@@ -97,7 +99,8 @@ bool Server::find_operator_place(const ClientIdentity& who) {
   return true;
 }
 
-// A tool that was left running somewhere must not keep out who needs to look now.
+// Drops the operator that has asked nothing for the longest time: a tool that was left running must
+// not keep out an operator who needs to look now.
 void Server::make_room_for_operator() {
   auto longest = peers_.end();
   for (auto at = peers_.begin(); at != peers_.end(); ++at) {

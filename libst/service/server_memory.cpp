@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that clients lend to the daemon: small regions at once, others when their pages are there.
+// Requests to map memory (kMap): the server's thread maps in small regions, the Populator large
+// ones.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -13,7 +14,7 @@
 
 namespace stp::service {
 
-// Hanging up is heard in any case.
+// `requests`: whether epoll reports requests of the peer. It reports a hang-up in any case.
 void Server::hear(const Peer& peer, bool requests) {
   epoll_event event{};
   event.events = requests ? static_cast<std::uint32_t>(EPOLLIN) : 0;
@@ -21,7 +22,7 @@ void Server::hear(const Peer& peer, bool requests) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.socket.get(), &event);
 }
 
-// Nothing is mapped, nor looked at, before it is known to be wanted and paid for.
+// Checks request, quotas and budgets first, and only then looks at the memory and maps it.
 int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fds) {
   Attachments none;
   Reply reply{};
@@ -51,8 +52,8 @@ int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fd
   error = RegionMemory::map(request, fds, std::move(claim.bytes), std::move(claim.mappings),
                             std::move(claim.torn), job.memory);
   if (error != 0) return refuse(error);
-  // Memory that is mapped here keeps its file: to close the descriptor is nothing. All others are
-  // left to the closer.
+  // The mapping holds the file, so closing its descriptor here cannot block. The closer closes the
+  // others.
   for (const auto& segment : std::span(request.segments).first(request.segment_count))
     fds[segment.fd_index].reset();
   job.result = job.memory->populate(Populator::kAtOnce);
@@ -77,7 +78,7 @@ int Server::end_map(Peer& peer, Populator::Job job) {
     std::lock_guard guard(service.lock());
     service.handle(peer.clients[job.request.shard], job.request, attachments, reply);
   }
-  attachments.place.reset();  // what was not taken goes back before anybody hears of it
+  attachments.place.reset();  // an unused reservation returns to the budget before the reply leaves
   return reply_to(peer, job.request, attachments, reply);
 }
 

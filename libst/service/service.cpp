@@ -16,8 +16,8 @@
 namespace stp::service {
 namespace {
 
-// Where attaching is possible, an STU this long is worth it: below, a copy costs less than the
-// second segment of a frame does.
+// STUs of at least this length are attached to their frames, if the driver can do it. Copying a
+// shorter one costs less than a second segment of the frame.
 constexpr std::size_t kAttachFrom = 1'024;
 
 NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> granted,
@@ -30,7 +30,7 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
   std::string error;
   if (port::parse_link(info.link, link, error)) config.vlan = link.vlan;
   if (info.attaches) config.attach_from = kAttachFrom;
-  // What the network may have to hold is one link's, however many shards that has.
+  // The limit is for the link as a whole: each shard gets an equal part.
   const std::uint64_t shards = info.shards ? info.shards->count() : 1;
   const auto limit = granted.value_or(default_granted_stus(info.receive_queue) << info.max_stu);
   config.granted_limit = (limit + shards - 1) / shards;
@@ -89,7 +89,7 @@ Time Service::next_deadline() const {
 
 // ---- clients ----
 
-// 32 bits of a channel's cookie name its client: those in use are passed over.
+// A channel's cookie has 32 bits for its client, so ids wrap around. Ids in use are skipped.
 ClientId Service::Impl::unused_id() {
   return last_client = next_client_id(last_client, clients);
 }
@@ -139,7 +139,8 @@ std::shared_ptr<ProgramUse> Service::use_of(ClientId id) const {
   return client == nullptr ? nullptr : client->use;
 }
 
-// `known`: its program has a place, a socket and a process here already.
+// `known`: another shard has the program as a client, and has paid for its place, its socket and
+// its process descriptor.
 ClientId Service::Impl::add_paying(const ClientIdentity& identity, bool operating, bool known,
                                    std::string& why) {
   Client paying;
@@ -151,8 +152,8 @@ ClientId Service::Impl::add_paying(const ClientIdentity& identity, bool operatin
     errno = EDQUOT;
     return false;
   };
-  // Its page and its bell, and once its socket and its process; places of operators are few, and
-  // their own.
+  // Files: the page and the bell, and once per program its socket and its process descriptor. The
+  // few places of operators cost nothing.
   const auto of_program = known ? 0U : 1U;
   if (!operating && ((!known && !reserve(Resource::kClients, 1, place)) ||
                      !reserve(Resource::kMappings, 1, page) ||
@@ -260,8 +261,9 @@ void Service::kick(ClientId id, std::uint32_t bell) {
     impl_->kick(*client, bell);
 }
 
-// True: something new stands in that channel's transmit queue. How far the queue reaches is what
-// the user says, and counts only when it is further than before: going back and forth is no news.
+// Returns true if the channel's transmit queue has new entries. The user writes the head of the
+// queue, so it counts only if it is ahead of the last one seen here: a client that moves it back
+// and forth posts nothing.
 bool Service::Impl::kick(const Client& client, Bell number) {
   auto* const channel = client.channel(number);
   if (channel == nullptr || channel->vc == kNoneId) return false;
@@ -282,13 +284,13 @@ bool Service::Impl::collect_bells() {
   return any;
 }
 
-// True: that was a reason to stay awake.
+// Returns true if the client's bells are a reason to stay awake.
 bool Service::Impl::collect_bells_of(Client& client) {
   const auto channels = static_cast<std::uint32_t>(client.channels.size());
   bool reason = false;
   const auto rang =
       client.page().bells.collect(channels, [&](Bell number) { reason |= kick(client, number); });
-  if (!rang || !client.bell_file) return rang;  // in this process: nobody has to be guarded from it
+  if (!rang || !client.bell_file) return rang;  // a client in this process needs no bell credit
   if (reason)
     client.bell_credit.rang_with_reason();
   else
@@ -323,7 +325,7 @@ void Service::woke_up() {
 void Service::Impl::ring_own_bell() {
   if (!asleep) return;
   std::uint64_t const one = 1;
-  // Cannot fail but by a full counter, and then the bell rings already.
+  // Fails only if the counter is full; then the bell is readable already.
   [[maybe_unused]] const auto put = ::write(bell.get(), &one, sizeof one);
 }
 

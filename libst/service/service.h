@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connects user programs to a Node through rings. Works the same inside a process and inside stpd;
-// only the driver differs. Everything in a Service happens under its drive lock: the holder may
-// poll the link and handle requests.
+// Connects user programs to a Node through rings. It works the same inside a process and inside
+// stpd; only the thread that drives it differs. All functions need the drive lock, unless they say
+// otherwise: its holder may poll the link and handle requests.
 #pragma once
 
 #include <algorithm>
@@ -49,8 +49,9 @@ struct LinkChange {
   std::uint64_t passed_over = 0;  // earlier changes, dropped because nobody fetched them
 };
 
-// What 10 Gbit/s deliver in 300 us at an MTU of 1500, and 100 Gbit/s in 250 us at an MTU of 9000:
-// many round trips in a machine room, and little for a switch with some MB of buffers.
+// The default of `granted`, in STUs. That is what 10 Gbit/s deliver in 300 us at an MTU of 1500,
+// and 100 Gbit/s in 250 us at an MTU of 9000: many round trips in a machine room, but little for a
+// switch with some MB of buffers.
 inline constexpr std::uint64_t kGrantedStus = 384;
 // The STUs that may be granted by default, each in a frame of its own: a receive queue that holds
 // `frames` (0: any number) keeps a quarter for other frames, even if nobody polls meanwhile.
@@ -62,8 +63,8 @@ class Service {
  public:
   // `granted`: the most bytes that all clients of the link together may have granted by CTS and not
   // received yet (NodeConfig::granted_limit). nullopt: default_granted_stus() of the link. The
-  // shards of a link have equal parts of it. `budgets`: what its users have, for the shards of one
-  // link together; nullptr: its own.
+  // shards of a link have equal parts of it. `budgets`: shared by the shards of one link; nullptr:
+  // the Service makes its own.
   explicit Service(std::unique_ptr<port::Port> port,
                    std::optional<std::uint64_t> granted = std::nullopt,
                    std::shared_ptr<Budgets> budgets = nullptr);
@@ -77,14 +78,14 @@ class Service {
   // Adds the program of a user. Returns 0 if the user has as many as it may (errno EDQUOT, `why`
   // has the text), or if there is no memory. `operating`: in a place reserved for operators.
   ClientId add_client(const ClientIdentity& identity, bool operating, std::string& why);
-  // The same for a program that another shard of the link has as a client already, with what it has
-  // there (use_of). It pays for a page and a bell only.
+  // The same for a program that is a client of another shard of the link already; `use`: use_of()
+  // there. The program's budgets pay only for a page and a bell.
   ClientId add_client_of_link(const ClientIdentity& identity, std::shared_ptr<ProgramUse> use,
                               std::string& why);
-  // What its quotas limit, on all shards. nullptr: no such client.
+  // Returns what the client uses on all shards. nullptr: no such client.
   [[nodiscard]] std::shared_ptr<ProgramUse> use_of(ClientId client) const;
-  // Sets the client's user: to whom its connections and regions are shown, what it may see, and
-  // whose budgets pay for what it makes from now on.
+  // Sets the client's user. From now on it decides who may see the client's connections and
+  // regions, what the client may see, and whose budgets pay for what it makes.
   void identify(ClientId client, const ClientIdentity& identity);
   // Disconnects the client's connections on the wire, unmaps its regions and closes its endpoints:
   // a bounded part in each turn. Releases its memory when the last frames have left.
@@ -96,9 +97,9 @@ class Service {
   std::optional<ClientId> next_expelled();
   // An eventfd that is readable while next_expelled() may have a client. Needs no lock.
   [[nodiscard]] int expelled_fd() const;
-  // These apply to requests from now on: clients keep what they have.
+  // These apply to later requests: clients keep what they have.
   void set_quotas(const Quotas& quotas);
-  // What all clients together may use of this process's mappings and files.
+  // Sets how many of this process's mappings and files all clients together may use.
   void set_process_totals(std::uint64_t mappings, std::uint64_t files);
   void set_port_rules(PortRules rules);
   // What each user has.
@@ -113,30 +114,30 @@ class Service {
   void handle(ClientId client, const Request& request, Attachments& attachments, Reply& reply);
   // Answers a request that only watches (is_watching), of somebody who need not be a client.
   void watch(const ClientIdentity& viewer, const Request& request, Reply& reply);
-  // As if `bell` had rung in the client's page: that channel's queue has new entries.
+  // Does what a ring of `bell` in the client's page would do: that channel's queue has new entries.
   void kick(ClientId client, std::uint32_t bell);
-  // The time as the Node gets it.
+  // Returns the time that the Node is given.
   Time now();
   // One turn: bells, link, timers, events. Returns the number of frames and requests moved; 0:
   // idle.
   unsigned poll();
-  // Call before sleeping: asks clients to ring the bell. Returns false if something arrived
-  // meanwhile.
+  // Call before sleeping: from now on clients that post also write their bells. Returns false if
+  // there is work already: do not sleep then.
   bool prepare_to_sleep();
   void woke_up();
   [[nodiscard]] Time next_deadline() const;
   [[nodiscard]] port::Port& port();
   [[nodiscard]] Node& node();
-  [[nodiscard]] unsigned shards() const;  // of its link
-  // Returns the changes since the link was opened, in order. The first one reports a link that was
-  // not up.
+  [[nodiscard]] unsigned shards() const;  // the number of shards of the link
+  // Returns the changes of the link's state one by one, in order; nullopt: no more. A link that was
+  // not up when it was opened counts as changed.
   std::optional<LinkChange> next_link_change();
-  // Appends the result of `counters` to the link's counters in kStats.
+  // Appends the result of `counters` to the counters in kStats. Called with the lock.
   void add_counters(std::function<std::vector<port::PortCounter>()> counters);
   [[nodiscard]] std::vector<port::PortCounter> all_counters() const;
 
   // The eventfd that `client` writes while the service sleeps, to hand to the client. Created on
-  // the first call. Returns 0 or a negative errno. Under the drive lock.
+  // the first call. Returns 0 or a negative errno.
   int bell_of(ClientId client, int& out);
   // How often a client was silenced for ringing without need.
   [[nodiscard]] std::uint64_t silenced_bells() const;

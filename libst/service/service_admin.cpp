@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stpctl asks. Nothing here changes anything.
+// Answers the requests of stpctl, which change nothing. Also identify() and add_counters().
 #include <algorithm>
 #include <cerrno>
 
@@ -9,8 +9,8 @@
 namespace stp::service {
 namespace {
 
-// Entries of others are passed over, but not more of them while the link waits: then the answer
-// is an empty entry, and where to go on.
+// Bounds the work of one request, because the link waits meanwhile. After skipping this many
+// entries that the viewer may not see, the answer has no entry, only the cursor to go on from.
 constexpr int kPassedOver = 512;
 
 void set_owner(AdminEntry& entry, const Client& owner) {
@@ -97,7 +97,7 @@ void Service::Impl::admin_link(const Viewer& viewer, Reply& reply) const {
   reply.admin.administrator = viewer.identity.administrator ? 1 : 0;
 }
 
-// The cursor is a local Port: no two connections have the same.
+// The cursor is a local Port, which belongs to one connection only.
 int Service::Impl::admin_connection(const Viewer& viewer, const Request& request,
                                     Reply& reply) const {
   VcInfo info{};
@@ -111,8 +111,8 @@ int Service::Impl::admin_connection(const Viewer& viewer, const Request& request
     const auto owner = clients.find(owner_of(info));
     if (owner == clients.end() || !may_see(viewer, owner->second)) continue;
     set_vc_info(vc, info, reply);
-    reply.local_key = reply.remote_key = 0;  // a Key is a right
-    reply.option = {};                       // and this is between programs
+    reply.local_key = reply.remote_key = 0;  // whoever knows the Keys could forge frames
+    reply.option = {};                       // private data of the two programs
     set_owner(entry, owner->second);
     entry.uport = info.uport;
     entry.passive = info.passive ? 1 : 0;
@@ -155,7 +155,7 @@ int Service::Impl::admin_region(const Viewer& viewer, const Request& request, Re
   return 0;
 }
 
-// The cursor is the lowest uid of interest.
+// The cursor is the lowest uid to return.
 int Service::Impl::admin_user(const Viewer& viewer, const Request& request, Reply& reply) const {
   static_assert(kResources <= kMaxBudgets);
   auto& entry = reply.admin;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What wakes a sleeper. A bell is shared with a client, and whoever shares a descriptor can change
-// its flags, read it and write it as often as it likes. So each client has one of its own, and this
-// side only asks epoll whether it was written since: that never waits, and depends on no flag.
+// Doorbells, which wake the sleeping polling thread. A client that shares a descriptor can change
+// its flags, read it, and write it as often as it likes. So each client has a bell of its own, and
+// the service only asks epoll whether it was written: that never blocks and depends on no flag.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -31,8 +31,8 @@ int Service::bell_of(ClientId id, int& out) {
   return 0;
 }
 
-// Edge-triggered: each write is told once, and nothing has to be read to silence it. Client 0: this
-// process.
+// Edge-triggered: epoll reports each write once, so nobody has to read the bell. `whose` 0: the
+// bell of this process.
 int Service::Impl::watch_bell(int operation, int fd, ClientId whose, bool heard) {
   epoll_event event{};
   event.events = heard ? static_cast<std::uint32_t>(EPOLLIN | EPOLLET) : 0;
@@ -45,7 +45,7 @@ void Service::sleep(int wake_fd, Time length) {
   impl_->sleep_on_bells(length);
 }
 
-// For as long as it is readable, as poll() has it.
+// Level-triggered, as for poll(): the link ends sleeps as long as the descriptor is readable.
 void Service::Impl::watch_link(int fd) {
   epoll_event event{};
   event.events = EPOLLIN;
@@ -54,14 +54,15 @@ void Service::Impl::watch_link(int fd) {
   link_fd = fd;
 }
 
-// One call to sleep and to hear who rang. Those for whom there is no room ring again.
+// Sleeps and learns who rang in one system call. Events beyond the size of `rung` stay pending and
+// end the next sleep.
 void Service::Impl::sleep_on_bells(Time length) {
   const timespec timeout{.tv_sec = static_cast<time_t>(length / kSecond),
                          .tv_nsec = static_cast<long>(length % kSecond)};
   const auto most = static_cast<int>(rung.size());
   rung_count = ::epoll_pwait2(bells.get(), rung.data(), most, &timeout, nullptr);
   if (rung_count >= 0 || errno == EINTR) return;
-  // Kernels before 5.11 do not know it.
+  // Linux before 5.11 has no epoll_pwait2(); epoll_wait() counts in milliseconds.
   pollfd any{.fd = bells.get(), .events = POLLIN, .revents = 0};
   ::ppoll(&any, 1, &timeout, nullptr);
   rung_count = ::epoll_wait(bells.get(), rung.data(), most, 0);
@@ -71,7 +72,7 @@ void Service::Impl::hear_bells() {
   const auto count = static_cast<std::size_t>(std::max(std::exchange(rung_count, 0), 0));
   for (const auto& event : std::span(rung).first(count))
     if (auto* const from = client(static_cast<ClientId>(event.data.u64)); from != nullptr)
-      rang_in_vain(*from);  // until its page tells the reason
+      rang_in_vain(*from);  // collect_bells_of() returns the credit if there is something new
 }
 
 void Service::Impl::rang_in_vain(Client& client) {

@@ -43,7 +43,7 @@ int Service::Impl::make_channel(Client& client, EndpointId id, Bell& out) {
   channel->counted_bytes = {use.queue_bytes, bytes};
   channel->counted_slots = {use.slots, config.slots};
   if (client.free_bells.empty()) {
-    // A number that is free has its place, wherever memory runs out.
+    // Reserved first, so that release_channel() need not allocate to return the number.
     client.free_bells.reserve(client.channels.size() + 1);
     client.channels.emplace_back();
     client.free_bells.push_back(static_cast<Bell>(client.channels.size() - 1));
@@ -83,7 +83,7 @@ void Service::Impl::put_to_use(Client& client, VcId vc, Bell bell) {
   ++client.endpoints.at(channel.endpoint).in_use;
 }
 
-// The client will not ask for it any more.
+// The client has given up the connection: it no longer counts as in use.
 void Service::Impl::set_closing(Client& client, Channel& channel) {
   if (channel.closing) return;
   STP_ASSERT(channel.vc == kNoneId || client.endpoints.at(channel.endpoint).in_use > 0,
@@ -127,7 +127,7 @@ int Service::Impl::stock(Client& client, EndpointId id, Endpoint& endpoint, Bell
   return error;
 }
 
-// The next connection that waits to be accepted.
+// Takes the next connection that waits to be accepted.
 int Service::Impl::take_connection(Client& client, EndpointId id, Endpoint& endpoint, Bell& out) {
   VcId vc = kNoneId;
   VcInfo info{};
@@ -181,7 +181,7 @@ int Service::Impl::accept(Client& client, EndpointId id, Attachments& attachment
   if (!endpoint->listening) return -EINVAL;
   Bell number = 0;
   if (const auto error = take_connection(client, id, *endpoint, number); error != 0) return error;
-  // Not being able to hold more in wait is no reason to refuse the one that is here.
+  // An error only means that fewer connections can wait; this one is accepted all the same.
   restock(client, id, *endpoint);
   const auto& channel = *client.channels[number];
   hand_out(channel, number, attachments, reply);

@@ -11,7 +11,7 @@ namespace stp::service {
 int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& reply) {
   EndpointConfig config;
   if (const auto error = from_wire(request.config, config); error != 0) return error;
-  // A Key is what keeps others out: only the system may say what it is.
+  // A Key keeps other hosts out, so only privileged clients may choose it.
   if (config.key != 0 && !client.privileged) return -EPERM;
   if (config.port != 0 && !may_listen(client, config.port)) return -EACCES;
   if (client.use->endpoints >= quotas.endpoints)
@@ -64,7 +64,7 @@ int Service::Impl::listen(Client& client, const Request& request) {
   if (const auto error = node.listen(request.endpoint, request.uport); error != 0) return error;
   endpoint->listening = true;
   const auto error = restock(client, request.endpoint, *endpoint);
-  // Fewer connections at a time is still listening.
+  // With one channel in stock the endpoint listens, for fewer connections at a time.
   if (error == 0 || endpoint->unaccepted != 0) return 0;
   endpoint->listening = false;
   node.unlisten(request.endpoint);
@@ -89,7 +89,7 @@ int Service::Impl::close_endpoint(Client& client, EndpointId id) {
   return 0;
 }
 
-// From here on the client cannot name it any more; its connections end in their own time.
+// From here on the client's requests do not find the endpoint. Its connections end later.
 void Service::Impl::end_endpoint(Client& client, EndpointId id, Endpoint& endpoint) {
   endpoint.ending = true;
   if (endpoint.listening) drop_backlog(client, id, endpoint);
@@ -102,7 +102,8 @@ void Service::Impl::erase_if_ended(Client& client, EndpointId id) {
   if (at == client.endpoints.end()) return;
   const auto& endpoint = at->second;
   if (!endpoint.ending) return;
-  // Busy or not, the Node stops listening. Once it is done there may still be news of it to come.
+  // The Node stops listening even if it answers -EBUSY. After it has closed the endpoint, events of
+  // the endpoint's connections and regions may still be queued.
   const auto closed = node.close_endpoint(id) != -EBUSY;
   if (!closed || endpoint.channels != 0 || endpoint.regions != 0 || !endpoint.gone.empty()) return;
   STP_ASSERT(endpoint.in_use == 0 && endpoint.unaccepted == 0,

@@ -5,7 +5,7 @@
 
 namespace stp::service {
 
-// True: there was something, and there may be more: in one go so many at most.
+// Handles at most kAtOnce events. Returns true if there were any; more may be left.
 bool Service::Impl::handle_events() {
   constexpr int kAtOnce = 512;
   Event event{};
@@ -59,7 +59,8 @@ void Service::Impl::wake_user(const Client& owner, const Channel& channel) {
 }
 
 void Service::Impl::wake_page(ClientPage& page) {
-  // Sequentially consistent, as are the client's: it counts itself asleep, then reads the word.
+  // Sequentially consistent on both sides. The client adds itself to `sleepers`, then reads the
+  // word: so it sees the new value, or this side sees a sleeper.
   page.events.fetch_add(1);
   if (page.sleepers.load() != 0) futex_wake(page.events);
 }
@@ -79,8 +80,8 @@ void Service::Impl::vc_over(std::uint64_t cookie) {
     wake_page(owner->page());
 }
 
-// Channels in use by connections that wait to be accepted count as stock, so that normally there
-// is nothing to do: this helps a listener whose stock could not be filled earlier.
+// Channels of connections that wait to be accepted count as stock, so normally there is nothing to
+// do. This refills the stock of a listener for which it could not be filled earlier.
 void Service::Impl::stock_low(EndpointId id) {
   const auto at = endpoint_owner.find(id);
   if (at == endpoint_owner.end()) return;
@@ -90,7 +91,7 @@ void Service::Impl::stock_low(EndpointId id) {
   if (endpoint == nullptr || owner.leaving) return;
   try {
     restock(owner, id, *endpoint);
-  } catch (const std::bad_alloc&) {  // as where its quota is used up: fewer at a time
+  } catch (const std::bad_alloc&) {  // as if the quota were used up: fewer connections can wait
   }
 }
 
@@ -103,8 +104,8 @@ void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
   const auto id = channel.endpoint;
   auto& endpoint = owner->endpoints.at(id);
   if (channel.vc == kNoneId && !endpoint.ending) {
-    // Nobody has seen this channel: the next connection can have it. The Node lays it out anew,
-    // and what its rings still hold means nothing then.
+    // The client has never seen this channel, so the next connection can use it. The Node lays it
+    // out anew, and ignores what its rings still hold.
     stock(*owner, id, endpoint, number);
     return;
   }
@@ -115,7 +116,7 @@ void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
   owner->vcs.erase(vc);
   if (!channel.mxs.empty())
     forget_later({.client = owner->id, .vc = vc, .mxs = std::move(channel.mxs)});
-  // Its last state has been written: nobody should go on sleeping on it.
+  // The Node has written the channel's last state: wakes the threads that sleep on it.
   ring_news(cookie);
   wake_user(*owner, channel);
   release_channel(*owner, number);

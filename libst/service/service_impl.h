@@ -200,11 +200,12 @@ struct Service::Impl {
   // link's Ports, which are more than one shard has. Only Resource::kConnections has a total.
   const std::shared_ptr<Budgets> own_ports = std::make_shared<Budgets>();
   bool answering = false;
-  std::string exceeded;  // of the request being answered: the exhausted resource, and the remedy
+  std::string exceeded;  // for the request being answered: the exhausted resource, and the remedy
   PortRules port_rules;
   int first_reserved_file = std::numeric_limits<int>::max();
   bool asleep = false;
-  // Bounded by the number of places, leaving clients included: iterating is cheap.
+  // Including leaving clients. The number of places bounds their number, so loops over them are
+  // short.
   std::unordered_map<ClientId, Client> clients;
   std::deque<ClientId> leaving;  // clients with something left to remove
   std::deque<Leftover> leftovers;
@@ -234,7 +235,7 @@ struct Service::Impl {
   } windows{*this};
   // The Node's only source of time; under the drive lock.
   port::TurnClock clock;
-  Node node;  // destroyed first: it holds what the clients own
+  Node node;  // destroyed first: it refers to memory that the clients own
 };
 
 }  // namespace stp::service

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is over goes a slice in each turn: a client that leaves may have thousands of everything,
-// and nobody else is to wait for the end of it.
+// Removes what has ended, a slice in each turn: a client that leaves may have thousands of objects,
+// and no other client should wait until all of them are removed.
 #include <sys/eventfd.h>
 
 #include <utility>
@@ -11,7 +11,7 @@
 namespace stp::service {
 namespace {
 
-// Things taken down in one turn, of all clients together.
+// Steps of removal in one turn, for all clients together.
 constexpr int kSlice = 64;
 
 }  // namespace
@@ -19,13 +19,14 @@ constexpr int kSlice = 64;
 void Service::Impl::leave(Client& client) {
   STP_ASSERT(!client.leaving, "a client leaves once");
   client.leaving = true;
-  // Whoever else holds it, a forked child say, would go on being heard.
+  // Others may still hold the bell, for example a forked child: stops listening to it.
   if (client.bell_file) watch_bell(EPOLL_CTL_DEL, client.bell_file.get(), client.id, false);
   client.bell_file.reset();
   leaving.push_back(client.id);
 }
 
-// One who takes memory away that it has lent is no program that could go on.
+// Removes clients that took away pages which they had lent: the data in those pages is lost, so
+// such a client cannot go on.
 void Service::Impl::expel_torn() {
   const auto tears = MemoryGuard::tears();
   if (tears == seen_tears) return;
@@ -67,8 +68,8 @@ bool Service::Impl::clean_up() {
   return any;
 }
 
-// Connections first, so that their peers hear of it; regions; endpoints, whose last thing each is
-// what ends them.
+// Connections first, so that their peers are told; then regions; then endpoints. An endpoint is
+// erased with the last of its objects.
 bool Service::Impl::leave_step(Client& client) {
   if (client.next_bell < client.channels.size()) {
     auto* const channel = client.channels[client.next_bell++].get();
@@ -100,13 +101,13 @@ void Service::Impl::forget_if_empty(Client& client) {
   clients.erase(client.id);
 }
 
-// ---- what others have left over
+// ---- leftovers of endpoints, regions and connections
 
 void Service::Impl::forget_later(Leftover what) {
   leftovers.push_back(std::move(what));
 }
 
-// False: nothing is left of it.
+// Forgets one Mx or region of the leftover. Returns false if nothing is left of it.
 bool Service::Impl::forget_one(Leftover& of) {
   auto* const owner = client(of.client);
   if (owner == nullptr) return false;
@@ -124,7 +125,7 @@ bool Service::Impl::forget_one(Leftover& of) {
   const auto mx = *of.mxs.begin();
   of.mxs.erase(of.mxs.begin());
   const auto at = owner->mxs.find(mx);
-  // By now the number may be that of another.
+  // By now the Mx may have been given to another region or connection.
   if (at == owner->mxs.end()) return true;
   const auto& use = at->second;
   if ((of.region != kNoneId && use.region == of.region) || (of.vc != kNoneId && use.vc == of.vc))

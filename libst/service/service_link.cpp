@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state of the link, told to programs by their pages and to who writes the log.
+// Reports changes of the link's state: to programs through their pages, and to the owner of the
+// Service, which writes the log, through next_link_change().
 #include "libst/service/service_impl.h"
 
 namespace stp::service {
 namespace {
 
-// How often it is looked at: a change shows so much later at most.
+// The interval between checks: a change is reported at most this much later.
 constexpr Time kInterval = 10 * kMillisecond;
-// Changes that are kept until somebody asks for them; of a link that flaps the last ones.
+// The most changes that wait for next_link_change(). Beyond that, the oldest is dropped and
+// counted.
 constexpr std::size_t kKept = 8;
 
 }  // namespace

@@ -13,7 +13,8 @@ struct Service::Impl::Extent {
   std::uint64_t bytes = 0;
 };
 
-// Whether it could be mapped, but for the budgets of its user. `bytes` of `out` are known.
+// Checks whether the region could be mapped, except for the budgets of its user. The caller has set
+// `out.bytes`, the length of the region. `mapped`: the bytes that count against the quota.
 int Service::Impl::measure(Client& client, const Request& request, std::uint64_t mapped,
                            Extent& out) {
   auto* const endpoint = client.endpoint(request.endpoint);
@@ -107,7 +108,7 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
   return 0;
 }
 
-// What was reserved for the tables of its Bufx becomes what they take.
+// Reduces the reservation for the endpoint's Bufx tables to what they take.
 void Service::Impl::settle_tables(Client& client, EndpointId id, Endpoint& endpoint) {
   STP_ASSERT(endpoint.tables.amount() <= client.table_bytes,
              "the tables of an endpoint are counted with its client");
@@ -138,7 +139,8 @@ bool Service::Impl::Windows::hold(std::uint64_t owner, std::uint64_t before, std
   return true;
 }
 
-// Known until the answer is 0: one who asked too early can ask again.
+// The region's id stays valid until the result is 0, so a client that got -EINPROGRESS can repeat
+// the request.
 int Service::Impl::unmap(Client& client, RegionId id) {
   auto* const region = client.region(id);
   if (region == nullptr || client.endpoint(region->endpoint) == nullptr) return -EBADF;
@@ -150,7 +152,7 @@ int Service::Impl::unmap(Client& client, RegionId id) {
   return 0;
 }
 
-// Its Mx stop working at once; they are forgotten when the region has gone.
+// The region's Mx stop working at once. They are forgotten when the region has gone.
 void Service::Impl::start_unmap(RegionId id, Region& region) {
   if (region.state != Region::State::kBound) return;
   region.state = Region::State::kUnbinding;
@@ -176,7 +178,7 @@ int Service::Impl::alloc_mx(Client& client, const Request& request, Reply& reply
                                        static_cast<std::uint8_t>(request.permissions), mx);
       error != 0)
     return error;
-  forget_mx(client, mx);  // what had this number, and is over
+  forget_mx(client, mx);  // an earlier Mx of this number, which has ended and waits in `leftovers`
   use.one = {client.use->mxs, 1};
   client.mxs.emplace(mx, std::move(use));
   region->mxs.insert(mx);

@@ -118,9 +118,9 @@ int Service::Impl::hello(const Client& client, Attachments& attachments, Reply& 
   return 0;
 }
 
-// A question is a broadcast, and a place in a small table that all clients share: 16 at once and
-// 100 in a second are enough for one client. Who asks more is told to ask again, and costs nobody
-// that.
+// Resolving an unknown address costs an ARP broadcast, and a place in a small table that all
+// clients share. So a program may ask for 16 at once and for 100 per second. Beyond that it gets
+// -EAGAIN, and nothing is sent.
 int Service::Impl::resolve(Client& client, const Request& request, Reply& reply) {
   constexpr Time kPerQuestion = 10 * kMillisecond, kAhead = 16 * kPerQuestion;
   constexpr std::uint32_t kLoopbackNet = 127;
@@ -142,7 +142,6 @@ int Service::Impl::resolve(Client& client, const Request& request, Reply& reply)
   return 0;
 }
 
-// The Node's counters first, then the others.
 int Service::Impl::trouble(const Request& request, Reply& reply) const {
   const auto text = port->trouble();
   set_text(reply.text,
@@ -150,6 +149,7 @@ int Service::Impl::trouble(const Request& request, Reply& reply) const {
   return 0;
 }
 
+// The Node's counters first, then the others.
 int Service::Impl::stats(const Request& request, Reply& reply) const {
   if (request.index < kCounterCount) {
     const auto counter = static_cast<Counter>(request.index);
@@ -165,7 +165,7 @@ int Service::Impl::stats(const Request& request, Reply& reply) const {
   return 0;
 }
 
-// The link's, then those of whoever owns this service.
+// Returns the link's counters, then those of the owner of this Service (add_counters).
 std::vector<port::PortCounter> Service::Impl::other_counters() const {
   auto counters = port->counters();
   if (port->info().shard == 0) counters.push_back({"link_changes", link_changes});

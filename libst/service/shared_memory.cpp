@@ -47,7 +47,8 @@ std::shared_ptr<SharedMemory> SharedMemory::adopt(int fd, std::size_t offset, st
   return map(std::move(owned), offset, size);
 }
 
-// Pages come as they are touched: a channel is mostly room for bursts that may never come.
+// Does not populate: most of a channel is room for bursts that may never come, so the kernel
+// allocates its pages when they are first used.
 std::shared_ptr<SharedMemory> SharedMemory::map(UniqueFd fd, std::size_t offset, std::size_t size) {
   auto* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(),
                           static_cast<off_t>(offset));

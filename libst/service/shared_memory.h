@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that can be passed to another process: a memfd, sealed against shrinking.
+// Memory that can be passed to another process: a memfd, sealed against shrinking. The object owns
+// the mapping and, until forget_fd(), the descriptor.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +34,7 @@ class SharedMemory {
     fd_.reset();
     file_.reset();
   }
-  // Attaches reservations, which are returned when the descriptor and the mapping go.
+  // Attaches reservations, which return to their budgets when the descriptor and the mapping go.
   void charge(Reservation file, Reservation mapping) {
     file_ = std::move(file);
     mapping_ = std::move(mapping);

@@ -33,8 +33,8 @@ class SleepBudget {
   [[nodiscard]] Time pause() const { return pause_; }
 
  private:
-  static constexpr unsigned kMeasured = 64;   // in batches: reading the CPU time costs too
-  static constexpr Time kLooksPerShare = 60;  // 1.7 % of a core: a daemon has other threads too
+  static constexpr unsigned kMeasured = 64;   // looks per measurement: reading CPU time costs, too
+  static constexpr Time kLooksPerShare = 60;  // 1/60, or 1.7 %, of a core
 
   static Time spent() {
     timespec time{};

@@ -10,7 +10,7 @@
 namespace stp::service {
 namespace {
 
-// No padding: what a process sends is what it has set, and nothing of its stack.
+// Messages have no padding, which would send bytes of the sender's stack.
 static_assert(std::has_unique_object_representations_v<Request>);
 static_assert(std::has_unique_object_representations_v<Reply>);
 
@@ -21,7 +21,7 @@ int dont_wait(Wait wait) {
   return wait == Wait::kDontWait ? MSG_DONTWAIT : 0;
 }
 
-// EWOULDBLOCK is EAGAIN here; a peer that has gone has one name, too.
+// Reports a peer that has gone by one error, -ECONNRESET. EWOULDBLOCK equals EAGAIN on Linux.
 int socket_error() {
   return errno == EPIPE ? -ECONNRESET : -errno;
 }
@@ -44,7 +44,7 @@ int send_message(int socket, const void* data, std::size_t size, std::span<const
     std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
   }
   for (;;) {
-    // A datagram goes as a whole or not at all.
+    // A message is sent as a whole or not at all.
     if (::sendmsg(socket, &message, flags | MSG_NOSIGNAL) >= 0) return 0;
     if (errno != EINTR) return socket_error();
   }
@@ -143,7 +143,7 @@ int listen_at(const std::string& path, UniqueFd& out, SocketFile& file,
               const SocketAccess& access) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return -errno;
-  // Nobody connects before listen(): by then the file is whose it should be.
+  // Nobody can connect before listen(), and by then the file has its owner and mode.
   if (const auto error = file.bind(fd.get(), path, access); error != 0) return error;
   if (::listen(fd.get(), SOMAXCONN) != 0) {
     const auto error = -errno;

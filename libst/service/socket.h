@@ -19,7 +19,7 @@
 
 namespace stp::service {
 
-inline constexpr std::size_t kMaxFds = kMaxSegments;  // in a message of ours
+inline constexpr std::size_t kMaxFds = kMaxSegments;  // in a valid message
 // The most descriptors that the kernel allows per message. If the receiver has room for fewer, the
 // kernel closes the others in the receiving thread, which can block for ever.
 inline constexpr std::size_t kMostFds = 253;
@@ -31,8 +31,8 @@ int send_request(int socket, const Request& request, std::span<const int> fds);
 // kConnect. The caller owns them. They are close-on-exec.
 int receive_reply(int socket, Reply& reply, std::vector<UniqueFd>& fds);
 
-// kRefuse: the kernel closes the message's descriptors, which may block on whoever implements them:
-// see Nudge. The request itself is returned even with -EMFILE.
+// kRefuse: the kernel closes the message's descriptors in the receiving thread, which may block
+// (see Nudge). The request itself is returned even with -EMFILE.
 enum class Descriptors { kTake, kRefuse };
 
 // Receives all descriptors of a message, even of an invalid one. Whatever the result, `fds` has
@@ -41,16 +41,16 @@ int receive_request(int socket, Request& request, std::vector<UniqueFd>& fds, Wa
                     Descriptors descriptors = Descriptors::kTake);
 int send_reply(int socket, const Reply& reply, std::span<const int> fds, Wait wait);
 
-// `target`: what follows "stpd:": a path (contains '/'), the name of one of the daemon's links, or
-// nothing for the link named stpd.
+// Returns the path of a daemon's socket. `target`: what follows "stpd:" in a link string: a path
+// (contains '/'), the name of one of the daemon's links, or nothing for the link named stpd.
 std::string socket_of(const std::string& target);
 
-// Connects to the daemon at `path`. Returns 0, or -ENOENT, -ECONNREFUSED (nobody listens there),
-// ...
+// Connects to the daemon at `path`. Waits if its backlog is full. -ENOENT: no such socket;
+// -ECONNREFUSED: nobody listens there; or another negative errno.
 int connect_to(const std::string& path, UniqueFd& out);
 // -ENAMETOOLONG, -EINVAL: not a valid socket path.
 int address_of(const std::string& path, sockaddr_un& out);
-// Whether a daemon listens at `path`, or may: a full backlog counts as an answer.
+// Returns false only if nobody listens at `path`. A full backlog counts as an answer.
 bool somebody_answers(const std::string& path);
 
 // Listens at `path` and puts its file into `file`. Errors: see SocketFile::bind.

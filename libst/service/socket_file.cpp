@@ -30,7 +30,7 @@ int bind_to(int socket, const std::string& path) {
                                                                                           : -errno;
 }
 
-// chmod() follows the link that /proc has for a descriptor, and nothing else.
+// Changes the mode of an O_PATH descriptor, through its link in /proc.
 int set_mode(int file, mode_t mode) {
   return ::chmod(("/proc/self/fd/" + std::to_string(file)).c_str(), mode) == 0 ? 0 : -errno;
 }
@@ -57,7 +57,8 @@ int SocketFile::bind(int socket, const std::string& path, const SocketAccess& ac
   return error;
 }
 
-// To the file that bind() has made: a socket, ours, and under no other name.
+// Sets owner and mode, after checking that the file is the one that bind(2) has made: a socket of
+// this user with no other name.
 int SocketFile::give(const SocketAccess& access) {
   const UniqueFd file(::openat(directory_.get(), name_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
@@ -83,8 +84,8 @@ void SocketFile::remove() {
   inode_ = 0;
 }
 
-// What a daemon that was killed leaves behind. Anything that is not a socket, or that somebody
-// answers on (a full backlog is an answer, too), stays.
+// Removes the file that a killed daemon has left behind. Keeps a file that is not a socket, and a
+// socket on which somebody answers (a full backlog counts as an answer).
 bool SocketFile::remove_stale(const std::string& path) {
   struct stat status {};
   if (::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||

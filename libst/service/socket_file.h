@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The file of a listening socket. Its directory may belong to another user, who can replace the
-// file at any time. So the class opens directory and file once, checks them, and then works only on
-// the open descriptors.
+// file at any time. So the class opens the directory once and checks it. After bind(2), which takes
+// a path, it checks that the file in that directory is the one that was made, and changes it only
+// through a descriptor.
 #pragma once
 
 #include <sys/types.h>
@@ -13,8 +14,8 @@
 
 namespace stp::service {
 
-// Who may connect. By default any local user: a client reaches only its own objects, and only
-// clients of root may choose Keys.
+// Decides who may connect. By default every local user may: a client reaches only its own objects,
+// and only root's clients may choose Keys.
 struct SocketAccess {
   mode_t mode = 0666;
   std::optional<uid_t> owner;

@@ -34,7 +34,7 @@ port::TelemetryRow Telemetry::stats() {
   return row;
 }
 
-// In order of shards: a long list has those of the last ones left out.
+// Lists shard by shard. A list that is cut at `at_most` lacks connections of the last shards.
 std::vector<std::uint16_t> Telemetry::connections(std::size_t at_most) {
   std::vector<std::uint16_t> ports;
   for (auto* const service : shards_.services()) {

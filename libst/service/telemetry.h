@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Publishes a link in DPDK's telemetry: the sums of its shards.
+// Publishes a link in DPDK's telemetry, with the sums over its shards. DPDK's telemetry threads
+// call the private functions, which take the locks of the Services.
 #pragma once
 
 #include "dpdk_port/dpdk/telemetry.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parses users and groups, given by name or by number. For start-up and reloads only: the system's
-// tables may be slow.
+// Parses users and groups, given by name or by number. For start-up and reloads only: looking up a
+// name may be slow.
 #pragma once
 
 #include <grp.h>

@@ -15,7 +15,7 @@ int from_wire(const WireConfig& given, EndpointConfig& out) {
        {given.connectionless, given.checksum, given.keep_alive, given.recover, given.inspect})
     if (flag > 1) return -EINVAL;
   if (given.connect_patience > kLongestPatience) return -EINVAL;
-  // Nothing is allocated by these until they are known to be sane.
+  // These decide how much memory a channel takes, so they are checked first.
   if (given.slots == 0 || given.slots > kMaxSlots) return -EINVAL;
   if (given.credits == 0 || given.credits > kMaxCredits) return -EINVAL;
   out.connectionless = given.connectionless != 0;

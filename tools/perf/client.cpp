@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kConnectTimeout = 10'000'000;  // us
 constexpr std::chrono::microseconds kPatience(kConnectTimeout + 1'000'000);
-// Connections that are being established at the same time.
+// The most connections that are being established at the same time.
 constexpr std::size_t kAtOnce = 16;
 
 class Client {

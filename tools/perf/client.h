@@ -10,7 +10,8 @@
 
 namespace stp::perf {
 
-// A latency test fills `latency`. Errors are exceptions.
+// Runs one test and returns its result. A latency test fills `latency`, and the result refers to
+// it. Errors are exceptions.
 Result run_client(const Setup& setup, const std::string& peer, const Plan& plan, const Pace& pace,
                   const UsageMeter& usage, Histogram& latency);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The control connection of client and server: when the measurement starts and ends, and the
-// server's report.
+// The control connection of client and server. The client says when the measurement begins and
+// ends; the server sends its report.
 #pragma once
 
 #include <optional>
@@ -14,22 +14,23 @@ namespace stp::perf {
 enum class Note : std::uint32_t { kBegin = 1, kEnd, kReport };
 
 struct ServerReport {
-  std::uint64_t operations = 0;  // that the server began: bidirectional tests
+  std::uint64_t operations = 0;  // begun by the server, in bidirectional tests
   Usage usage;
 };
 
 class Control {
  public:
-  // The context of its connection and operations; no Stream uses this value.
+  // The context of the control connection and its operations; no Stream uses this value.
   static constexpr std::uint64_t kContext = ~std::uint64_t{0};
 
-  // `connection` has kContext, and is connected or accepted.
+  // `connection` has the context kContext, and is connected or accepted.
   Control(const Room& room, stm_connection_t connection);
 
   void send(Note note);
   void send(const ServerReport& report);
-  // Whether the event belongs to this connection; if so, takes the peer's message in it, if any.
+  // Returns whether the event belongs to this connection. If so, keeps the peer's message, if any.
   bool handle(const stm_event_t& event);
+  // Returns the peer's last message, once.
   [[nodiscard]] std::optional<Note> take();
   [[nodiscard]] const ServerReport& report() const { return report_; }
   [[nodiscard]] bool ended() const { return ended_; }

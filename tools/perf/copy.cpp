@@ -8,7 +8,7 @@
 namespace stp::perf {
 namespace {
 
-// Copies between two readings of the clock: about ten microseconds.
+// Returns the number of copies between two readings of the clock: about ten microseconds of work.
 std::uint64_t batch_of(std::uint64_t size) {
   return std::max<std::uint64_t>((std::uint64_t{1} << 18) / size, 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Measures the cost of copying memory: no link that copies is faster.
+// Measures the cost of copying memory: no link that copies can be faster.
 #pragma once
 
 #include "tools/perf/pace.h"

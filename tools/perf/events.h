@@ -12,7 +12,8 @@ class Events {
   // `crowded`: there are more pollers than cores. A poll without result then yields the core.
   Events(stm_queue_t queue, bool sleeps, bool crowded);
 
-  // Passes waiting events to `handle`. If there are none, it first sleeps a while, if permitted.
+  // Passes waiting events to `handle`. If there are none and `sleeps` is set, it first sleeps, for
+  // 100 ms at most.
   template <typename Handle>
   void turn(Handle&& handle) {
     for (int left = take(), i = 0; i < left; ++i) handle(batch_[static_cast<std::size_t>(i)]);

@@ -18,11 +18,11 @@ struct Greeting {
 
   static constexpr std::size_t kSize = kPlanSize + STM_REMOTE_SIZE;
   [[nodiscard]] std::array<unsigned char, kSize> encoded() const;
-  // nullopt: another program, or another version of this one.
+  // nullopt: the peer is another program, or another version of this one.
   static std::optional<Greeting> of(stm_connection_t connection);
 };
 
-// The server's answer: its memory.
+// The server's answer names its memory. nullopt: the peer has not sent one.
 std::array<unsigned char, STM_REMOTE_SIZE> encoded(const stm_remote_t& remote);
 std::optional<stm_remote_t> remote_of(stm_connection_t connection);
 

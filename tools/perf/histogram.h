@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Durations: percentiles within half a percent, in memory of fixed size.
+// Collects durations in memory of fixed size. Percentiles are within half a percent.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ class Histogram {
   [[nodiscard]] Time min() const { return min_; }
   [[nodiscard]] Time max() const { return max_; }
   [[nodiscard]] Time mean() const;
-  // The duration that `percent` of them do not exceed; 0 without any.
+  // Returns the duration that `percent` of them do not exceed; 0 if there are none.
   [[nodiscard]] Time percentile(double percent) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A ping-pong at level 0: each side puts a Block into the other's memory by st_tx, and hears of it
-// by the header that st_rx brings.
+// A ping-pong at level 0: each side puts a Block into the other's memory by st_tx, and learns of
+// the other's Block from the header that st_rx returns.
 #pragma once
 
 #include "tools/perf/level0.h"
@@ -11,9 +11,9 @@ class Level0Ping {
  public:
   Level0Ping(const Plan& plan, Level0Connection connection);
 
-  // The client.
+  // For the client: sends a Block and waits for the answer.
   void round_trip();
-  // The server: answers what has come, if anything.
+  // For the server: answers a Block, if one has come. Returns whether it has.
   bool answer();
 
  private:

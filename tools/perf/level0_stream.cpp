@@ -94,8 +94,8 @@ void Level0Stream::confirm(Lane& lane, const st_header_t& state) {
     be_patient(lane);
   }
   if (lane.asked && state.sync == (kQuestion | lane.question)) {
-    // What was sent before the question and has not arrived is lost. The peer recognizes repeated
-    // Blocks by their number.
+    // Blocks that were sent before the RS and have not arrived are lost: sends them again. The peer
+    // recognizes repeated Blocks by their numbers.
     lane.asked = false;
     lane.next = lane.confirmed;
   }
@@ -123,7 +123,7 @@ void Level0Stream::wait(Lane& lane) {
   if (now >= lane.ask_at) ask(lane);
 }
 
-// The last Blocks may not have requested their state.
+// Asks for confirmation, because the last Blocks may not have asked for it.
 void Level0Stream::stop() {
   running_ = false;
   for (auto& lane : lanes_) {

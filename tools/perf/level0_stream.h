@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks one after the other at level 0, a window of them outstanding on each connection; and the
-// other side of that, which has only to be turned. A Block tells the peer's program nothing. Done
-// are those that the peer's Node has confirmed: one in several asks for that.
+// Sends Blocks at level 0, with a window of them outstanding on each connection. The receiving side
+// uses the same class and only calls turn(). The Blocks are Silent: the peer's program is not told
+// of them. A Block counts as done when the peer's Node has confirmed it; one Block in several asks
+// for confirmation.
 #pragma once
 
 #include <vector>
@@ -17,21 +18,22 @@ class Level0Stream {
 
   void start();
   void stop();
-  // Sends what the windows have room for, and takes what has been confirmed. False: nothing was.
+  // Sends Blocks while the windows have room, and takes confirmations. Returns false if none came.
   bool turn();
+  // After stop(): returns whether all Blocks are confirmed.
   [[nodiscard]] bool drained() const;
-  // Those that this side began and that are complete.
+  // Returns how many Blocks of this side are confirmed.
   [[nodiscard]] std::uint64_t operations() const { return done_; }
 
  private:
   // Blocks are numbered modulo 2^32.
   struct Lane {
     Level0Connection connection;
-    std::uint32_t next = 0;       // to be sent
-    std::uint32_t confirmed = 0;  // all before it are complete
-    std::uint32_t end = 0;        // where it ends, once it is stopped
-    std::uint32_t question = 0;   // of the last RS
-    bool asked = false;           // that RS is not answered
+    std::uint32_t next = 0;       // the next Block to send
+    std::uint32_t confirmed = 0;  // all Blocks before it are confirmed
+    std::uint32_t end = 0;        // after stop(): the end of the Blocks to send
+    std::uint32_t question = 0;   // number of the last RS
+    bool asked = false;           // the last RS is not answered yet
     Clock::time_point ask_at, give_up_at;
   };
   void fill(Lane& lane);
@@ -43,7 +45,7 @@ class Level0Stream {
   static void be_patient(Lane& lane);
 
   const Plan plan_;
-  const std::uint32_t asks_;  // one Block in so many, a power of two
+  const std::uint32_t asks_;  // one Block in so many asks for confirmation; a power of two
   std::vector<Lane> lanes_;
   bool running_ = false;
   std::uint64_t done_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long to warm up and to measure, and what is said meanwhile.
+// How long to warm up and to measure, and the display of progress.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,11 @@ using Clock = std::chrono::steady_clock;
 
 struct Pace {
   std::chrono::duration<double> warm_up{0.5}, measure{2};
-  bool quiet = false;  // says nothing of its progress
+  bool quiet = false;  // prints no progress
 };
 
-// One stretch of time. Looking at the clock costs, so past() is asked once in a while only.
+// One stretch of time, which begins when it is constructed. Prints progress to a terminal once per
+// second. past() reads the clock.
 class Stretch {
  public:
   Stretch(std::chrono::duration<double> length, bool quiet, const char* name);
@@ -22,7 +23,7 @@ class Stretch {
   Stretch(const Stretch&) = delete;
   Stretch& operator=(const Stretch&) = delete;
 
-  // `operations`: so far, for who watches.
+  // Returns whether the time is over. `operations`: how many are done so far, for the display.
   [[nodiscard]] bool past(std::uint64_t operations);
   [[nodiscard]] double seconds() const;  // since it began
 

@@ -17,7 +17,8 @@ Ping::Ping(const Plan& plan, const Room& room, const stm_remote_t& peer,
   if (plan_.operation == Operation::kWrite) land();
 }
 
-// The last 8 aligned bytes. A link that keeps frames in order writes them last.
+// Returns the last 8 aligned bytes of a message. A link that keeps frames in order writes them
+// last.
 std::atomic_ref<std::uint64_t> Ping::sequence_in(unsigned char* part) const {
   const auto at = (plan_.size - kSmallestPing) & ~std::uint64_t{7};
   return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(part + at));

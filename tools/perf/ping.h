@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One thing there and one back, over the managed API: both sides of it.
+// A ping-pong over the managed API: one operation there and one back, for both sides.
 #pragma once
 
 #include <atomic>
@@ -13,16 +13,16 @@ namespace stp::perf {
 
 class Ping {
  public:
-  // `others`: takes the events that are none of ours.
+  // `others`: handles the events that do not belong to the ping-pong.
   using Others = std::function<void(const stm_event_t&)>;
   Ping(const Plan& plan, const Room& room, const stm_remote_t& peer, stm_connection_t connection,
        Others others);
 
   static constexpr std::uint64_t kContext = 1;
 
-  // The client: until the answer, or the completion, is there.
+  // For the client: begins an operation, and waits for the answer or the completion.
   void round_trip();
-  // The server: answers what has come, if anything.
+  // For the server: answers an operation, if one has come.
   void answer();
 
  private:
@@ -38,8 +38,8 @@ class Ping {
   stm_connection_t connection_;
   Others others_;
   Events events_;
-  std::uint64_t sequence_ = 0;  // of the last one sent
-  std::uint64_t seen_ = 0;      // of the last one that came
+  std::uint64_t sequence_ = 0;  // number of the last put that was sent
+  std::uint64_t seen_ = 0;      // number of the last put that has arrived
   unsigned completions_ = 0;
 };
 

@@ -66,7 +66,7 @@ std::optional<Operation> operation_named(std::string_view name) {
 
 std::size_t places_for_events(const Plan& plan) {
   constexpr std::size_t kOwnNews = 4, kControl = 64;
-  // Messages and Reads cause an event at the other side too, and either side may be the other one.
+  // Messages and Reads cause an event on both sides.
   const bool two_sided = plan.operation == Operation::kWrite || plan.operation == Operation::kRead;
   const auto outstanding = std::size_t{plan.window} * (two_sided ? 2 : 1);
   return plan.connections * (outstanding + kOwnNews) + kControl;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is measured. The client decides, and tells the server as it connects.
+// What is measured. The client decides, and tells the server when it connects.
 #pragma once
 
 #include <cstddef>
@@ -19,31 +19,32 @@ struct Plan {
   Test test = Test::kLatency;
   Operation operation = Operation::kPut;
   bool bidirectional = false;
-  bool crowded = false;  // more pollers than cores: see Events. Each side's own affair
+  bool crowded = false;  // there are more pollers than cores (see Events); not sent to the peer
   bool sleeps = false;   // waits for events in the kernel instead of polling for them
   std::uint64_t size = 8;
   std::uint32_t window = 1;       // operations outstanding on each connection
-  std::uint32_t connections = 1;  // that carry them
+  std::uint32_t connections = 1;  // those that carry the operations
 };
 
 inline constexpr std::size_t kPlanSize = 20;
 void encode(const Plan& plan, std::span<unsigned char, kPlanSize> out);
-// nullopt: not a Plan of this version, or one beyond the limits below.
+// nullopt: not a Plan of this version, or it exceeds the limits below.
 std::optional<Plan> decode_plan(std::span<const unsigned char, kPlanSize> bytes);
 
 inline constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
-inline constexpr std::uint32_t kMostOutstanding = 4096;           // on a connection: the library's
-inline constexpr std::size_t kMostEvents = std::size_t{1} << 20;  // in a queue: likewise
-inline constexpr std::uint16_t kMostLevel0Blocks = 1024;          // in a region: the protocol's
+inline constexpr std::uint32_t kMostOutstanding = 4096;           // on a connection
+inline constexpr std::size_t kMostEvents = std::size_t{1} << 20;  // in a queue: libst's limit
+inline constexpr std::uint16_t kMostLevel0Blocks = 1024;          // in a region
 inline constexpr std::uint32_t kMostConnections = 60'000;
-// A sequence number stands in the last bytes of what a ping-pong moves.
+// The last bytes of each put of a ping-pong hold a sequence number.
 inline constexpr std::uint64_t kSmallestPing = 8;
 
 const char* name_of(Operation operation);
 std::optional<Operation> operation_named(std::string_view name);
-// So many a side's queue has to take: what is begun, what it lands in, and a connection's news.
+// Returns how many events a side's queue must hold: for its operations, for its posted receives,
+// and for each connection itself.
 std::size_t places_for_events(const Plan& plan);
-// "" or why this is no test that can be run.
+// Returns why this test cannot be run; "" if it can.
 std::string complaint(const Plan& plan);
 
 }  // namespace stp::perf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a test has found, and how it is told.
+// The result of a test, and its output.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ struct Result {
   std::uint32_t window = 1, connections = 1;
   bool bidirectional = false;
 
-  double seconds = 0;  // that were measured
+  double seconds = 0;  // duration of the measurement
   std::uint64_t operations = 0;
   std::uint64_t peer_operations = 0;   // bidirectional: those of the server
-  const Histogram* latency = nullptr;  // none: throughput is what counts
+  const Histogram* latency = nullptr;  // nullptr: a test of throughput
   std::optional<Usage> here, peer;
 };
 

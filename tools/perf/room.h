@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What client and server both have on their link for one test: a queue, and memory that is sent
-// from, landed in, and opened to the peer.
+// What client and server both need on their link for one test: a queue, and memory to send from, to
+// receive into, and to open to the peer.
 #pragma once
 
 #include <cstdlib>
@@ -13,11 +13,12 @@
 namespace stp::perf {
 
 struct Setup {
-  std::string link;          // "": what STP_LINK says
-  unsigned buffer_log2 = 0;  // 0: the library's own
+  std::string link;          // "": the link of STP_LINK
+  unsigned buffer_log2 = 0;  // 0: libst's default
 };
 Domain open_link(const Setup& setup);
-// Client, server and what drives their links want a core each; through stpd that is four.
+// Returns whether there are more polling threads than cores. Through stpd, client, server and their
+// two daemons need four.
 bool is_crowded(const Setup& setup);
 
 class Room {
@@ -33,7 +34,7 @@ class Room {
   static constexpr std::size_t kNote = 256;
   [[nodiscard]] unsigned char* outgoing_note() const { return bytes_.get() + 2 * part_; }
   [[nodiscard]] unsigned char* incoming_note() const { return outgoing_note() + kNote; }
-  // The target, as the peer has to name it.
+  // The target, as the peer must name it.
   [[nodiscard]] const stm_remote_t& remote() const { return region_.remote; }
 
  private:
@@ -41,7 +42,7 @@ class Room {
     void operator()(void* bytes) const { std::free(bytes); }
   };
   stm_domain_t domain_;
-  std::size_t part_;  // bytes from the source to the target
+  std::size_t part_;  // size of the source and of the target
   std::unique_ptr<unsigned char[], Free> bytes_;
   Queue queue_;
   Memory memory_;

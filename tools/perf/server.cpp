@@ -49,7 +49,7 @@ class Service {
       streams ? serve_stream() : serve_ping();
     report_.usage = usage_.now() - begun_;
     control_->send(report_);
-    // The client closes everything.
+    // Waits until the client closes the connections.
     while (!control_->ended())
       events_.turn([&](const stm_event_t& event) { control_->handle(event); });
   }
@@ -103,8 +103,9 @@ class Service {
   }
 
   // The level-0 test does not wait on the managed API's queue, so this polls it from time to time.
-  // `came`: the last turn received something. A turn takes a fraction of a microsecond, or
-  // milliseconds if other programs occupy the cores.
+  // `came`: the last turn has received something. It checks the number of turns first and then the
+  // clock: a turn takes a fraction of a microsecond, or milliseconds if other programs occupy the
+  // cores.
   void look_for_notes(bool came) {
     constexpr unsigned kTurnsBetweenClocks = 64;
     if (came || !plan_.sleeps) {
@@ -155,7 +156,7 @@ class Service {
   std::vector<Connection> connections_;
   std::optional<Control> control_;
   Usage begun_;
-  std::uint64_t before_ = 0;  // operations when time began to be taken
+  std::uint64_t before_ = 0;  // operations when the measurement began
   unsigned turns_ = 0;        // at level 0
   Clock::time_point next_look_{};
   ServerReport report_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whoever is measured against: does what its clients ask for, one client at a time.
+// The server side of a test: does what its clients ask for, one client at a time.
 #pragma once
 
 #include <atomic>
@@ -15,11 +15,12 @@ struct Serving {
   Setup setup;
   std::string port = ":3000";
   bool once = false;                               // ends after the first client
-  std::function<void()> listening;                 // called when clients may come
-  std::function<void(const std::string&)> mishap;  // a client's test has failed; the next may come
+  std::function<void()> listening;                 // called when clients can connect
+  std::function<void(const std::string&)> mishap;  // called when a client's test has failed
 };
 
-// Until `stop`, or after the first client.
+// Runs until `stop` is set, or with `once` until the first client has gone. Checks `stop` only
+// between clients.
 void run_server(const Serving& serving, const UsageMeter& usage, const std::atomic<bool>& stop);
 
 }  // namespace stp::perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operations one after the other, a window of them outstanding on each connection; and the other
-// side of that. Both ends have one: where the test goes both ways both of them run.
+// Keeps a window of operations outstanding on each connection, and serves those of the peer. Client
+// and server have one each. In a bidirectional test both call start(), else only the client.
 #pragma once
 
 #include <stp/managed.hpp>
@@ -12,11 +12,11 @@ namespace stp::perf {
 
 class Stream {
  public:
-  // The connections' contexts are those of context_of(); they outlive the Stream.
+  // The connections have contexts made by context_of(), and outlive the Stream.
   Stream(const Plan& plan, const Room& room, const stm_remote_t& peer,
          std::vector<stm_connection_t> connections);
 
-  // Of the connection, and of what is posted on it.
+  // Tells the events of a connection, of its operations and of its receives apart.
   enum class Role : std::uint64_t { kConnection, kBegun, kLanding };
   static std::uint64_t context_of(std::size_t index, Role role) {
     return static_cast<std::uint64_t>(index) << 2 | static_cast<std::uint64_t>(role);
@@ -26,9 +26,9 @@ class Stream {
   void stop() { running_ = false; }
   [[nodiscard]] bool drained() const { return outstanding_ == 0; }
   void handle(const stm_event_t& event);
-  // What found no place when it was to be posted.
+  // Posts again what could not be posted before (-EAGAIN).
   void retry();
-  // Those that this side began and that are complete.
+  // Returns how many operations of this side are complete.
   [[nodiscard]] std::uint64_t operations() const { return done_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this process has used up: CPU time, and instructions where the machine counts them.
+// What this process has used: CPU time and, if the machine counts them, instructions.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ struct Usage {
 };
 Usage operator-(const Usage& later, const Usage& earlier);
 
-// Threads are counted that start after it was made: make it first.
+// Counts the instructions of the constructing thread and of threads that it starts later: construct
+// it first.
 class UsageMeter {
  public:
   UsageMeter();
@@ -24,7 +25,7 @@ class UsageMeter {
   [[nodiscard]] Usage now() const;
 
  private:
-  int counter_;  // -1: this machine, or its administrator, lets nobody count
+  int counter_;  // -1: the machine has no counter, or this user may not use it
 };
 
 }  // namespace stp::perf

@@ -14,7 +14,7 @@ struct Text {
   std::string_view name, text;
 };
 
-// Those of links and of stpd; the Node's know their own.
+// Counters of links and of stpd. Those of the Node have their texts in Counters::description.
 constexpr std::array kTexts{
     Text{"link_rx_packets", "frames received, as the driver counts them"},
     Text{"link_tx_packets", "frames sent, as the driver counts them"},

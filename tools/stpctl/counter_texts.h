@@ -6,9 +6,9 @@
 
 namespace stp::stpctl {
 
-// "" for one that this version does not know.
+// Returns "" for a counter that this version does not know.
 std::string_view text_of_counter(std::string_view name);
-// Counters of dropped frames.
+// Returns whether the counter counts dropped frames.
 bool counts_drops(std::string_view name);
 
 }  // namespace stp::stpctl

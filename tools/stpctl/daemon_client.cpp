@@ -54,7 +54,7 @@ std::string why_silent(int error) {
 DaemonClient::DaemonClient(std::string socket) : path_(std::move(socket)) {
   if (const auto error = service::connect_to(path_, socket_); error != 0)
     throw Failure("no daemon at " + path_ + ": " + remedy_for(error));
-  // A kernel that knows no such option leaves stpctl waiting for as long as the daemon takes.
+  // Ignores errors: without these timeouts stpctl waits for as long as the daemon takes.
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A connection to one stpd. Every error throws Failure.
+// A connection to one link of stpd. If the daemon cannot be reached, does not answer within 10
+// seconds, or is of another version, the functions throw Failure.
 #pragma once
 
 #include <span>
@@ -14,7 +15,7 @@ class DaemonClient {
  public:
   explicit DaemonClient(std::string socket);
 
-  // The result of the request, which may be an error; what that means depends on the request.
+  // Sends a request and waits for the reply. Returns its result: 0 or a negative errno.
   int ask(service::Request request, service::Reply& reply, std::span<const int> fds = {});
   int ask(service::RequestKind kind, service::Reply& reply);
 

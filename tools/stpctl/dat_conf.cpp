@@ -10,7 +10,8 @@ namespace {
 
 constexpr char kProvider[] = "libdaplstp.so.0";
 
-// Beside this program, as it was built or installed; else wherever the loader looks.
+// Returns the path of the provider beside this program, as built or installed; if it is not there,
+// a name for the loader to search.
 std::string provider() {
   std::error_code ignored;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
@@ -29,8 +30,8 @@ void check(const std::string& text, const char* what, const char* forbidden) {
 
 }  // namespace
 
-// Stock programs are given lines of the first kind alone, programs that ask for thread safety those
-// of the second.
+// The registry gives ordinary programs the nonthreadsafe lines, and programs that ask for thread
+// safety the threadsafe ones. So each link has both.
 void dat_conf(const Options& options) {
   const auto file = options.provider.empty() ? provider() : options.provider;
   check(options.name, "the name", " \t\n\"\\#");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpctl dat-conf: what the registry of DAT reads.
+// stpctl dat-conf: prints lines for /etc/dat.conf, which the registry of DAT reads.
 #pragma once
 
 #include "tools/stpctl/options.h"

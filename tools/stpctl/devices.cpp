@@ -15,7 +15,8 @@
 namespace stp::stpctl {
 namespace {
 
-// Whether somebody is behind the socket: a connection that ends at once.
+// Connects to the socket and closes the connection. Returns 0 if a daemon listens there, else
+// errno.
 int reach(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -42,7 +42,7 @@ bool interrupted() {
 }
 
 bool sleep_until(std::chrono::steady_clock::time_point until) {
-  // A signal between the look and the sleep is seen after no more than this.
+  // A signal that arrives between the check and the sleep is noticed after this time at most.
   constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(100);
   for (;;) {
     if (flag) return false;

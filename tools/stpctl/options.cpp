@@ -22,8 +22,8 @@ std::string link_of_environment() {
   return text == nullptr ? "" : text;
 }
 
-// All links of the daemon, whose sockets lie side by side; at least the usual one, so that there is
-// somebody to miss.
+// Returns the sockets of all links of the daemon, which are in one directory. If there are none,
+// returns the default socket, so that the command reports that it is missing.
 std::vector<std::string> all_sockets() {
   std::vector<std::string> all;
   std::error_code ignored;
@@ -34,7 +34,8 @@ std::vector<std::string> all_sockets() {
   return all;
 }
 
-// Where no socket is named: the daemon that libst would use, or all there are.
+// Returns the sockets to use if none is named: that of STP_LINK; else, for a command about `one`
+// link, the default one if it exists; else all there are.
 std::vector<std::string> usual_sockets(bool one) {
   port::LinkConfig link;
   std::string ignored;
@@ -49,7 +50,8 @@ bool is_for_one_link(Command command) {
   return command >= Command::kTrace;
 }
 
-// What was not said: the daemon, and the link to ping on, which need not be a daemon's.
+// Fills in what the command line has not named: sockets, and the link of ping and dat-conf, which
+// may be any link.
 void complete(Options& options) {
   std::vector<std::string> once;
   for (const auto& name : options.sockets)
@@ -103,7 +105,7 @@ void add_trace(CLI::App& app, Options& options, const std::function<void(CLI::Ap
   trace->add_flag("--all", options.everything, "Other frames than STP and ARP, too");
   trace->fallthrough();
   is(trace, Command::kTrace);
-  // After their parent: the later one tells which command it is.
+  // Their callbacks run after that of their parent, and so decide which command it is.
   const auto action = [&](const char* name, const char* text, Command command) {
     auto* const sub = trace->add_subcommand(name, text);
     sub->fallthrough();
@@ -149,7 +151,7 @@ void add_ping(CLI::App& app, Options& options, const std::function<void(CLI::App
   is(ping, Command::kPing);
 }
 
-// CLI11 names the word, but not what would be right.
+// Returns an error that lists the commands, which CLI11's own does not; "": the command is known.
 std::string unknown_command(const CLI::App& app) {
   const auto words = app.remaining();
   if (words.empty()) return "";
@@ -158,7 +160,7 @@ std::string unknown_command(const CLI::App& app) {
   return text;
 }
 
-// What CLI11 cannot see. "": nothing is wrong.
+// Checks combinations of options. Returns the error; "": nothing is wrong.
 std::string check(const Options& options) {
   const bool traces = options.command == Command::kTrace || options.command == Command::kTraceStart;
   if (traces && options.out.empty()) return "trace needs --out FILE";

@@ -27,7 +27,7 @@ enum class Command {
 
 struct Options {
   Command command = Command::kLinks;
-  std::vector<std::string> sockets;  // at least one
+  std::vector<std::string> sockets;  // paths, at least one
   bool json = false;
   // stats
   bool all = false, shards = false, prometheus = false;
@@ -36,14 +36,14 @@ struct Options {
   std::uint64_t count = 0;  // 0: until a signal comes
   // trace
   std::string out;
-  double seconds = 0;        // 0: no bound
+  double seconds = 0;        // 0: no limit
   std::uint64_t frames = 0;  // likewise
   bool everything = false;
   // ping
   std::string peer, link;
   double timeout = 1;
   bool serve = false;
-  // dat-conf: its link is `link`, or those of all sockets
+  // dat-conf: uses `link`, or if that is empty the links of all `sockets`
   std::string name = "stp", provider;
 };
 

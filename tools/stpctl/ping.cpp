@@ -46,7 +46,8 @@ class Pinger {
  public:
   explicit Pinger(const Options& options) : options_(options) { connect(); }
 
-  // Until the count is reached, a signal comes or the connection ends. The latter gives its error.
+  // Runs until the count is reached or a signal comes, and returns 0; or until the connection ends,
+  // and returns its error.
   int run() {
     auto next = Clock::now();
     while (!interrupted() && (options_.count == 0 || sent_ < options_.count)) {
@@ -77,7 +78,8 @@ class Pinger {
       std::printf("%s: connected in %.1f us\n", options_.peer.c_str(), microseconds(connect_time_));
   }
 
-  // One question and its answer, or none in time. Not 0: the connection has ended.
+  // Sends one Request_State and waits for the answer or the timeout. Returns 0, or the error with
+  // which the connection has ended.
   int one() {
     st_header_t ask{};
     ask.op_flags = ST_OP_FLAGS(ST_OP_RS, 0);
@@ -99,7 +101,7 @@ class Pinger {
       ++lost_;
       if (!quiet()) std::printf("no answer %u\n", sequence_);
     } else if (error == -EINTR) {
-      --sent_;  // it was not waited for
+      --sent_;  // a signal ended the wait: it counts neither as answered nor as lost
     }
     return error == -EWOULDBLOCK || error == -EINTR ? 0 : error;
   }
@@ -113,10 +115,10 @@ class Pinger {
       st_header_t header;
       if (const auto got = st_rx(connection_.get(), &header, nullptr, &timeout); got < 0)
         return got;
-      if (ST_OP(header.op_flags) != ST_OP_RSR) continue;  // something of the peer's program
+      if (ST_OP(header.op_flags) != ST_OP_RSR) continue;  // sent by the peer's program
       slots = header.r_slots;
       if (header.sync == sequence_) return 0;
-      ++late_;  // it was counted as lost, and still is
+      ++late_;  // the answer to a ping that was counted as lost, and still is
     }
   }
 
@@ -158,7 +160,7 @@ class Pinger {
 
   const Options& options_;
   EndpointHandle endpoint_;
-  ConnectionHandle connection_;  // goes first
+  ConnectionHandle connection_;  // destroyed before its endpoint
   Time connect_time_ = 0;
   std::uint32_t sequence_ = 0;
   std::uint64_t sent_ = 0, lost_ = 0, late_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Round trips to a peer, with only the public API of libst. The peer may be any program that
-// listens: its Node answers a Request_State, and the program sees only a connection that opens and
-// closes.
+// stpctl ping: measures round trips to a peer, with only the public API of libst. The peer may be
+// any program that listens: its Node answers Request_State. The program sees only a connection that
+// opens and closes.
 #pragma once
 
 #include "tools/stpctl/options.h"

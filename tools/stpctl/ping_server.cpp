@@ -14,7 +14,7 @@
 namespace stp::stpctl {
 namespace {
 
-// The Node answers; what is left to do is to notice when the peer has gone.
+// One connection, with a thread that notices when the peer has gone. The Node answers the pings.
 class Visitor {
  public:
   explicit Visitor(st_chandle_t connection)
@@ -62,8 +62,8 @@ void serve_pings(const Options& options) {
   std::fflush(stdout);
   std::list<Visitor> visitors;
   while (!interrupted()) {
-    // Threads that start take no signals: they are let in while this one waits. One that comes just
-    // before it does is seen when the wait is over.
+    // Signals are unblocked only while this thread waits, so that threads start with them blocked.
+    // A signal that comes just before the wait is noticed after it.
     timeval look{.tv_sec = 0, .tv_usec = 200'000};
     st_event_t event;
     let_interrupts_in();

@@ -31,8 +31,8 @@ std::string label(const char* name, const std::string& text) {
   return std::string(name) + "=\"" + escaped(text, "\\\"") + '"';
 }
 
-// Two daemons may have links of one name, as those of two network namespaces; no two have a socket
-// in common.
+// The socket is a label, too: two daemons may have links of the same name, for example in two
+// network namespaces, but never the same socket.
 void add_sample(std::string& out, const std::string& metric, const Link& link, std::uint64_t value,
                 const std::string& more = {}) {
   out += metric + '{' + label("link", link.name) + ',' + label("socket", link.socket) + more +
@@ -66,7 +66,8 @@ bool is_of_shards(const std::vector<LinkCounters>& links, const std::string& nam
   });
 }
 
-// Metrics of their own, so that sums over the labels of a counter stay true.
+// Counters of shards have metrics of their own, so that sums over the labels of the link's counters
+// stay right.
 void counter_of_shards(std::string& out, const std::vector<LinkCounters>& links,
                        const std::string& name) {
   if (!is_of_shards(links, name)) return;
@@ -79,7 +80,7 @@ void counter_of_shards(std::string& out, const std::vector<LinkCounters>& links,
         add_sample(out, metric, of.link, counter.shards[i], shard_label(i));
 }
 
-// Of each user that may be seen, by budget.
+// One sample for each user that may be seen and each budget.
 template <typename Value>
 void gauge_of_users(std::string& out, const std::vector<LinkCounters>& links,
                     const std::string& metric, std::string_view help, Value&& value) {
@@ -112,7 +113,7 @@ void info_of_links(std::string& out, const std::vector<LinkCounters>& links) {
                    label("driver", of.link.driver));
 }
 
-// Links of different kinds count different things.
+// Returns the names of the counters of all links: links of different kinds have different counters.
 std::vector<std::string> names_of(const std::vector<LinkCounters>& links) {
   std::vector<std::string> names;
   for (const auto& of : links)

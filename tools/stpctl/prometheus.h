@@ -12,7 +12,7 @@ namespace stp::stpctl {
 struct LinkCounters {
   Link link;
   std::vector<CounterValue> counters;
-  std::vector<User> users{};  // whom this user may see
+  std::vector<User> users{};  // those that this user may see
 };
 
 // Groups all samples of a metric, as the format requires. A label names the link of each sample.

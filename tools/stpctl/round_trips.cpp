@@ -19,7 +19,7 @@ void RoundTrips::add(Time round_trip) {
 Time RoundTrips::percentile(unsigned percent) const {
   if (latest_.empty()) return 0;
   auto sorted = latest_;
-  // The smallest one that `percent` of them do not exceed: nearest rank, rounded up.
+  // The smallest time that at least `percent` of them do not exceed: nearest rank, rounded up.
   const auto rank = std::max<std::size_t>((sorted.size() * percent + 99) / 100, 1);
   const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(rank - 1);
   std::nth_element(sorted.begin(), at, sorted.end());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statistics of round-trip times.
+// Statistics of round-trip times, in bounded memory: minimum, maximum and average are of all of
+// them, percentiles of the latest.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ class RoundTrips {
   [[nodiscard]] Time min() const { return min_; }
   [[nodiscard]] Time max() const { return max_; }
   [[nodiscard]] Time average() const { return count_ == 0 ? 0 : sum_ / count_; }
-  // `percent` of the kKept latest took no longer than this; 0 without any.
+  // Returns the time that `percent` of the kKept latest do not exceed; 0 if there are none.
   [[nodiscard]] Time percentile(unsigned percent) const;
 
   static constexpr std::size_t kKept = std::size_t{1} << 20;

@@ -17,7 +17,7 @@
 namespace stp::stpctl {
 namespace {
 
-// A state and, where it has one, its reason.
+// Returns the state of a connection, with the error if there is one.
 std::string state_of(const Connection& c) {
   if (c.connectionless) return "connectionless";
   std::string text(service::name_of(c.state));
@@ -30,7 +30,7 @@ void put_owner(Json& json, const Owner& owner) {
   json.value("pid", owner.pid).value("uid", owner.uid);
 }
 
-// ---- one entry of each list: for people, for programs
+// ---- one entry of each list: as a row of a table, and as JSON
 
 Table table_of_links() {
   return Table({"LINK", "STATE", "MAC", "ADDRESS", "MTU>", "STU>", "CLIENTS>", "CONNECTIONS>",
@@ -66,7 +66,7 @@ void add(Json& json, const Link& link) {
   json.end().end();
 }
 
-// A link that is not divided has no column for the shard.
+// Adds a first column for the shard, if the link has several.
 std::vector<std::string> with_shard(const Link& link, std::string shard,
                                     std::vector<std::string> cells) {
   if (link.is_divided()) cells.insert(cells.begin(), std::move(shard));
@@ -165,7 +165,7 @@ void add(Json& json, const User& user) {
 
 // ---- lists of one link each
 
-// One that does not answer keeps nobody from seeing the others.
+// Collects failures, so that one link that does not answer does not hide the others.
 class Failures {
  public:
   template <typename Work>
@@ -245,7 +245,7 @@ void show_links(const Options& options) {
 
 // ---- stats
 
-// With --shards a column for each shard of a link that is divided.
+// With --shards, a link that has several shards gets a column for each.
 void print_stats(const Options& options, const LinkCounters& of) {
   const auto shards = options.shards && of.link.is_divided() ? of.link.shards.size() : 0;
   std::vector<std::string> headings{"COUNTER", "VALUE>"};

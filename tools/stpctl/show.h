@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// links, connections, regions and stats: queries each daemon once; text or JSON.
+// stpctl links, connections, regions, users and stats: queries each daemon once, and prints text or
+// JSON.
 #pragma once
 
 #include "tools/stpctl/options.h"

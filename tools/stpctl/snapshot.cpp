@@ -17,7 +17,7 @@ namespace {
 using service::Reply;
 using service::RequestKind;
 
-// Asks one shard for entry after entry; `take` has each.
+// Asks one shard for entry after entry, and calls `take` for each reply.
 template <typename Take>
 void walk(DaemonClient& daemon, RequestKind kind, unsigned shard, Take&& take) {
   service::Request request{};
@@ -49,7 +49,7 @@ Reply ask_of_link(DaemonClient& daemon, unsigned shard) {
   return reply;
 }
 
-// Adds the counters of a shard. What is of the link as a whole, only the first one has.
+// Adds the counters of a shard. Only the first shard has those of the link as a whole.
 void add_counters(DaemonClient& daemon, unsigned shard, std::vector<CounterValue>& all) {
   service::Request request{};
   request.kind = RequestKind::kStats;

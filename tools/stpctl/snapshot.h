@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state of a daemon, as values. Lists are read entry by entry while the daemon works, so
-// entries are from slightly different times.
+// Reads the state of a link from its daemon. Lists are read entry by entry while the daemon works,
+// so entries are from slightly different times. The functions throw Failure.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace stp::stpctl {
 
-// Of one shard of a link; those of a link are their sum.
+// Totals of one shard. Those of a link are the sums over its shards.
 struct ShardTotals {
   unsigned connections = 0, regions = 0;
 };
@@ -24,7 +24,7 @@ struct Link {
   bool up = false;
   std::string state;  // port::LinkState in words
   unsigned clients = 0, connections = 0, regions = 0;
-  bool administrator = false;          // this user is shown what is others'
+  bool administrator = false;          // this user may see objects of other users
   std::string trouble;                 // and the remedy; "": none
   std::vector<ShardTotals> shards{1};  // several: the link has queues=
   [[nodiscard]] bool is_divided() const { return shards.size() > 1; }
@@ -59,11 +59,11 @@ struct Region {
 
 struct User {
   unsigned uid = 0;
-  bool trusted = false;  // held by the totals only
+  bool trusted = false;  // limited only by the totals
   struct Budget {
     std::string name;
     std::uint64_t used = 0;
-    std::optional<std::uint64_t> most;  // nullopt: no bound
+    std::optional<std::uint64_t> most;  // nullopt: not limited
   };
   std::vector<Budget> budgets;
 };
@@ -71,7 +71,7 @@ struct User {
 struct CounterValue {
   std::string name;
   std::uint64_t value = 0;              // of all shards
-  std::vector<std::uint64_t> shards{};  // of each; empty: the link has it as a whole
+  std::vector<std::uint64_t> shards{};  // by shard; empty: it counts for the link as a whole
 };
 
 Link read_link(DaemonClient& daemon);

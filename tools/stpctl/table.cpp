@@ -30,7 +30,7 @@ Table::Table(std::vector<std::string> headings) {
 }
 
 void Table::row(std::vector<std::string> cells) {
-  cells.resize(numbers_.size());  // a daemon of another version may send more, or fewer
+  cells.resize(numbers_.size());  // one cell per column, however many the caller has
   rows_.push_back(std::move(cells));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Columns for people: text to the left, numbers to the right, as wide as their content.
+// Formats columns for people: text aligned left, numbers aligned right, as wide as their content.
 #pragma once
 
 #include <cstdint>

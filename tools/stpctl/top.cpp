@@ -36,7 +36,7 @@ Look look_at(DaemonClient& daemon) {
   return look;
 }
 
-// A link that was started anew counts from 0 again.
+// After a restart of the daemon, counters begin at 0 again: the rate is 0 then.
 double rate(std::uint64_t before, std::uint64_t after, double seconds) {
   return after < before ? 0 : static_cast<double>(after - before) / seconds;
 }
@@ -78,7 +78,7 @@ Rates rates_between(const Look& before, const Look& now) {
               .connections = {}};
   for (const auto& [name, counter] : now.counters) {
     const auto at = before.counters.find(name);
-    // A link that was started anew may have other shards.
+    // After a restart of the daemon, the link may have another number of shards.
     const auto& old =
         at != before.counters.end() && at->second.shards.size() == counter.shards.size()
             ? at->second
@@ -118,7 +118,7 @@ double rate_of(const CounterRates& rates, const std::string& name) {
   return at == rates.end() ? 0 : at->second;
 }
 
-// "" where there is one.
+// Returns a table with the rates of each shard; "" if there is only one.
 std::string shards_of(const Look& look, const Rates& rates) {
   if (!look.link.is_divided()) return "";
   Table table({"SHARD>", "RX-FRAMES/S>", "TX-FRAMES/S>", "RX-USER-B/S>", "TX-USER-B/S>", "GIVEN/S>",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Live rates: the changes from one sample to the next.
+// stpctl top: prints live rates, from the changes of the counters from one sample to the next.
 #pragma once
 
 #include "tools/stpctl/options.h"

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 using service::RequestKind;
 
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
-// For the daemon to write what it still holds.
+// How long stpctl waits until the daemon has written the frames that it still holds.
 constexpr auto kWriteOut = std::chrono::seconds(10);
 constexpr double kNanoseconds = 1e9;
 
@@ -47,7 +47,7 @@ service::AdminEntry status_of(DaemonClient& daemon) {
   return reply.admin;
 }
 
-// A trace begins only where none runs: nobody's file is emptied for nothing.
+// Checks first that no trace is running, so that it does not empty the file for nothing.
 void begin(DaemonClient& daemon, const Options& options) {
   service::Reply reply;
   const auto known = daemon.ask(RequestKind::kTraceStatus, reply);
@@ -66,7 +66,7 @@ void begin(DaemonClient& daemon, const Options& options) {
   if (const auto error = daemon.ask(request, reply, {&fd, 1}); error != 0) refuse(error);
 }
 
-// Until the daemon has written everything, or time is up.
+// Waits until the daemon has written everything, for at most kWriteOut.
 service::AdminEntry await_file(DaemonClient& daemon) {
   const auto until = Clock::now() + kWriteOut;
   for (;;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Traces made inside the daemon, into a file that this program opens.
+// stpctl trace: controls traces that the daemon makes, into a file that this program opens.
 #pragma once
 
 #include "tools/stpctl/options.h"

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kSectionPrefix[] = "link.";
 
-// What stands before the first # outside of quotes.
+// Returns the part of the line before the first # outside of quotes.
 std::string without_comment(const std::string& line) {
   char quote = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -29,6 +29,7 @@ std::string without_comment(const std::string& line) {
   return line;
 }
 
+// Reads one configuration file into `out` and collects its errors.
 class Reader {
  public:
   Reader(std::string path, Options& out, std::vector<std::string>& errors)
@@ -53,7 +54,7 @@ class Reader {
     errors_.push_back(path_ + ":" + std::to_string(line) + ": " + what);
   }
 
-  // A list may go over several lines, up to its bracket; each may have a comment.
+  // A list may continue on further lines, up to its closing bracket. Each line may have a comment.
   std::string with_rest_of_list(std::string line, std::istream& file) {
     const auto equals = line.find('=');
     if (equals == std::string::npos) return line;
@@ -83,7 +84,7 @@ class Reader {
       check_name(name.substr(sizeof kSectionPrefix - 1));
     else
       complain("unknown section " + line + ": only [link.NAME] begins one");
-    // What stands in an unknown one is checked as if it were known.
+    // The lines of an unknown section are checked as those of a link.
     LinkOptions link;
     link.name = known ? name.substr(sizeof kSectionPrefix - 1) : "unknown";
     link.poll = out_.main.poll;
@@ -99,7 +100,7 @@ class Reader {
       complain("two links are named '" + name + "': give each a name of its own");
   }
 
-  // What stood above the first section needs none: the command line may have it.
+  // Lines above the first section need no link: the command line may name it.
   void end_section() {
     if (section_ != 0 && seen_.count("link") == 0)
       complain_of(section_, "this section names no link: add link = \"iface:NAME\"");
@@ -159,14 +160,14 @@ class Reader {
   Options& out_;
   std::vector<std::string>& errors_;
   int number_ = 0;
-  int section_ = 0;  // the line where the one that is being read begins; 0: none that could be one
-  std::map<std::string, int> seen_;  // name -> line, of this section
+  int section_ = 0;  // the line where the present section begins; 0: none, or an unknown one
+  std::map<std::string, int> seen_;  // options of the present section: name -> line
 };
 
 }  // namespace
 
 bool read_config(const std::string& path, Options& out, std::vector<std::string>& errors) {
-  std::error_code ignored;  // opening says what is wrong
+  std::error_code ignored;  // opening the file reports the error
   if (std::filesystem::is_directory(path, ignored)) {
     errors.push_back(path + ": this is a directory: name the file");
     return false;

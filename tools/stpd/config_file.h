@@ -11,7 +11,8 @@
 
 namespace stp::stpd {
 
-// Reports all errors at once, each with its line and remedy.
+// Adds the options of the file to `out`, and all its errors to `errors`, each with its line and
+// remedy. Returns false if there are errors.
 bool read_config(const std::string& path, Options& out, std::vector<std::string>& errors);
 
 }  // namespace stp::stpd

@@ -11,18 +11,19 @@ namespace {
 
 port::LinkConfig parsed(const LinkOptions& link) {
   port::LinkConfig config;
-  std::string error;  // of what was parsed before: there is none
+  std::string error;  // stays empty: the text was checked when the options were parsed
   port::parse_link(link.link, config, error);
   return config;
 }
 
-// A MAC address that is not the interface's own takes promiscuous mode, which has to be left.
+// A MAC address that is not the interface's own needs promiscuous mode, which stpd leaves in the
+// end.
 bool enters_promiscuous_mode(const LinkOptions& link) {
   const auto config = parsed(link);
   return config.kind == port::LinkKind::kIface && config.mac;
 }
 
-// DPDK looks at the PCI bus only if its first device is there.
+// DPDK is told to scan the PCI bus only if the first link that it opens is a PCI device.
 std::vector<LinkOptions> nics_first(std::vector<LinkOptions> links) {
   std::stable_partition(links.begin(), links.end(), [](const LinkOptions& link) {
     return parsed(link).kind == port::LinkKind::kPci;
@@ -45,7 +46,8 @@ std::unique_ptr<Daemon> Daemon::start(const Options& options) {
     log(LogLevel::kError, error);
     return nullptr;
   }
-  daemon->log_thread_.emplace();  // without rights, and before anybody can make it say anything
+  daemon->log_thread_
+      .emplace();  // after dropping privileges, and before clients can cause log lines
   return daemon->serve() ? std::move(daemon) : nullptr;
 }
 
@@ -72,7 +74,7 @@ bool Daemon::serve() {
   return true;
 }
 
-// All of them at once: each may have to wait for its peers.
+// All links begin to leave before the first one is waited for: each may have to wait for its peers.
 Daemon::~Daemon() {
   for (const auto& link : links_) link->begin_to_leave();
   links_.clear();

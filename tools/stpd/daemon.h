@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpd as a whole: its links, and everything that concerns all of them.
+// stpd as a whole: owns its links, and does what concerns all of them. Only the main thread calls
+// it.
 #pragma once
 
 #include <memory>
@@ -21,10 +22,11 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
+  // Applies quotas and `listen` rules to all links.
   void apply(const Options& options);
-  // False: a thread has made no progress since the last call.
+  // Returns false if a thread has made no progress since the last call.
   bool is_alive();
-  // Logs which links have got a problem, or lost one, since the last call.
+  // Logs changes of the links' states since the last call, and their trouble.
   void look_at_links();
   // "2 links" or "1 of 2 links: b"
   [[nodiscard]] std::string status() const;
@@ -34,7 +36,7 @@ class Daemon {
   void open_links(const Options& options);
   bool serve();
 
-  std::optional<LogThread> log_thread_;  // goes last
+  std::optional<LogThread> log_thread_;  // destroyed last
   std::size_t wanted_ = 0;
   std::vector<std::unique_ptr<ServedLink>> links_;
 };

@@ -16,11 +16,11 @@ namespace {
 std::atomic<LogLevel> least_level{LogLevel::kInfo};
 std::atomic<LogFormat> log_format{LogFormat::kText};
 
-// Threads may log for as long as the process lives: never taken down.
+// Never destroyed, because threads may log until the process ends.
 struct Writer {
   std::mutex mutex;
-  std::shared_ptr<LogWriter> now;  // none: whoever logs writes
-  bool lost = false;               // stderr does not take anything: nobody is to try
+  std::shared_ptr<LogWriter> now;  // nullptr: each thread writes its own lines
+  bool lost = false;               // stderr blocks: log() drops all lines
 };
 
 Writer& writer() {

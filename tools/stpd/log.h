@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpd's log: lines on stderr. A line is text, to which the program that started stpd adds the
-// time; or a JSON object with its own time.
+// stpd's log: lines on stderr. A line is text without a time, which the program that started stpd
+// may add; or a JSON object with its own time. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ using service::LogLevel;
 
 enum class LogFormat { kText, kJson };
 
-// May change while threads log.
+// May be called while threads log.
 void set_log(LogLevel least, LogFormat format);
 // `link`: the link that the line is about; "": there is only one, or the line is about all.
 void log(LogLevel level, const std::string& text, const std::string& link = {});

@@ -15,13 +15,13 @@
 namespace stp::stpd {
 namespace {
 
-// What cannot be written, to a pipe without a reader say, is nobody's loss.
+// Drops what cannot be written, for example to a pipe without a reader.
 void write_all(int file, std::string_view text) {
   while (!text.empty()) {
     const auto written = ::write(file, text.data(), text.size());
     if (written >= 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // somebody else has set O_NONBLOCK
+    } else if (errno == EAGAIN) {  // a process that shares the file has set O_NONBLOCK
       pollfd room{.fd = file, .events = POLLOUT, .revents = 0};
       ::poll(&room, 1, -1);
     } else if (errno != EINTR) {
@@ -80,7 +80,8 @@ LogWriter::~LogWriter() {
 void LogWriter::write(std::string line) {
   {
     std::lock_guard const guard(state_->mutex);
-    // Those after a gap stay out as well until the gap has been told: lines keep their order.
+    // After a gap, all lines are dropped until the notice of the gap is written: so the lines keep
+    // their order.
     if (state_->dropped != 0 || state_->bytes + line.size() > kMostBytes) {
       ++state_->dropped;
       return;

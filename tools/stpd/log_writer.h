@@ -14,9 +14,9 @@ namespace stp::stpd {
 
 class LogWriter {
  public:
-  // The text in the log in place of the missing lines.
+  // Returns the line to write in place of the missing ones.
   using Missing = std::function<std::string(std::size_t lines)>;
-  static constexpr std::size_t kMostBytes = std::size_t{256} << 10;  // that wait to be written
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 10;  // size of the buffer
 
   // The caller owns `file` and keeps it open until the process ends.
   LogWriter(int file, Missing missing);
@@ -27,14 +27,14 @@ class LogWriter {
   LogWriter& operator=(const LogWriter&) = delete;
 
   void write(std::string line);
-  // False: not all of it could be written within `patience`.
+  // Waits until all lines are written. Returns false if that takes longer than `patience`.
   bool flush(std::chrono::milliseconds patience);
 
   static constexpr std::chrono::milliseconds kFarewell{1'000};
 
  private:
   struct State;
-  const std::shared_ptr<State> state_;  // a lost thread keeps it
+  const std::shared_ptr<State> state_;  // shared with the thread, which may outlive this object
 };
 
 }  // namespace stp::stpd

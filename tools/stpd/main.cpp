@@ -19,7 +19,7 @@ using stp::stpd::log;
 using stp::stpd::LogLevel;
 using stp::stpd::Options;
 
-// Before any thread starts, so that none of them takes these: main() waits for them.
+// Call before any thread starts, so that all threads block these signals: serve() waits for them.
 sigset_t block_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -27,7 +27,7 @@ sigset_t block_signals() {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // A peer that closes first is an error of write(), no reason to die.
+  // Writing to a closed pipe or socket then returns EPIPE instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
   return signals;
 }
@@ -53,11 +53,11 @@ void reload(int argc, char** argv, stp::stpd::Daemon& daemon, Options& options) 
   options.log_format = wanted->log_format;
 }
 
-// Until a signal says to leave; returns it. A watchdog hears of us while every thread moves, and
-// the operator of links that have trouble.
+// Runs until SIGTERM or SIGINT comes, and returns it. Meanwhile it reloads the options on SIGHUP,
+// logs changes of the links, and notifies the watchdog while every thread makes progress.
 int serve(int argc, char** argv, const sigset_t& signals, const stp::stpd::Notifier& notifier,
           stp::stpd::Daemon& daemon, Options options) {
-  // Threads beat once in a second at least: asking more often proves nothing.
+  // Threads beat at least once per second, so a shorter interval would find a sleeping one stuck.
   constexpr std::chrono::microseconds kLeast{1'500'000}, kLook{500'000};
   const auto watchdog = notifier.watchdog();
   const auto interval = watchdog ? std::max(*watchdog / 2, kLeast) : kLook;

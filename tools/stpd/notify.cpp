@@ -20,7 +20,7 @@ service::UniqueFd connect_to_manager() {
     return {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path, length);
-  if (path[0] == '@') address.sun_path[0] = '\0';  // a name that is in no directory
+  if (path[0] == '@') address.sun_path[0] = '\0';  // a name in the abstract namespace
   service::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
   if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) return {};
@@ -37,7 +37,7 @@ std::optional<std::uint64_t> number_in(const char* variable) {
 
 }  // namespace
 
-// Connected now: later this process may lack the right to.
+// Connects at once: after dropping privileges, the process may not be permitted to.
 Notifier::Notifier() : socket_(connect_to_manager()) {
   const auto interval = number_in("WATCHDOG_USEC");
   const auto pid = number_in("WATCHDOG_PID");

@@ -15,7 +15,7 @@
 namespace stp::stpd {
 namespace {
 
-// One of a few words, shown as such by --help.
+// Adds an option whose value is one of `choices`; --help lists them.
 template <typename T>
 void add_choice(CLI::App& app, const std::string& name, T& out, const std::string& description,
                 const std::vector<std::pair<std::string, T>>& choices) {
@@ -40,7 +40,7 @@ void add_size(CLI::App& app, const std::string& name, T& out, const std::string&
       ->default_str(usual);
 }
 
-// Where 0 stands for a part of the machine's memory, which the description says.
+// Adds a size whose default, 0, stands for a part of the machine's memory: see the description.
 void add_size_of_memory(CLI::App& app, const std::string& name, std::uint64_t& out,
                         const std::string& description) {
   const auto take = [&out, name](const std::string& text) {
@@ -64,7 +64,7 @@ void add_quota(CLI::App& app, const std::string& name, T& out, const std::string
   add_count(app, name, out, description)->default_str(std::to_string(out));
 }
 
-// ---- values that CLI11 does not know, nor option_values.h
+// ---- checks of values that need more than option_values.h
 
 void check_link(const std::string& text) {
   port::LinkConfig link;
@@ -114,7 +114,7 @@ std::vector<service::PortRule> parse_rules(const std::vector<std::string>& texts
   return rules;
 }
 
-// One who is alone may have all of it, and then nothing is left for who comes later.
+// 100 lets the first user take everything, so that nothing is left for later users.
 unsigned parse_share(const std::string& text) {
   const auto percent = parse_count("--user-share", text, 100);
   if (percent == 0)

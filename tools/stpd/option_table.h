@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The options of stpd, as CLI11 knows them: one table for the command line, one for what stands in
-// a section of the file.
+// Tells CLI11 about the options of stpd. The command line has those of the daemon and of one link,
+// a section of the file only those of its link.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,11 +12,11 @@ namespace stp::stpd {
 void add_link_options(CLI::App& app, LinkOptions& out);
 void add_daemon_options(CLI::App& app, Options& out);
 
-// Whether a link can have this name.
+// Returns whether a link can have this name.
 bool is_plain(const std::string& name);
 
-// Checks that concern several options: duplicate names and sockets, missing links. Completes
-// `links`.
+// Completes `links`, and checks what concerns several options: missing links, duplicate names and
+// sockets. Returns false if it has added errors.
 bool complete(Options& options, std::vector<std::string>& errors);
 
 }  // namespace stp::stpd

@@ -10,7 +10,7 @@
 namespace stp::stpd {
 namespace {
 
-// All of `text`, and nothing else: no sign, no blanks.
+// Parses digits only: no sign, no blanks, nothing behind them.
 template <typename T>
 std::optional<T> whole_number(const std::string& text, int base = 10) {
   T number{};
@@ -20,7 +20,7 @@ std::optional<T> whole_number(const std::string& text, int base = 10) {
   return number;
 }
 
-// The power of two that a unit stands for: "K", "kb" and "KiB" are 10.
+// Returns the exponent of the power of two that a unit stands for: "K", "kb" and "KiB" are 10.
 std::optional<unsigned> unit_bits(std::string unit) {
   unit = CLI::detail::to_lower(CLI::detail::trim_copy(unit));
   if (unit.empty() || unit == "b") return 0;
@@ -60,7 +60,7 @@ std::uint64_t parse_size(const std::string& option, const std::string& text) {
   return *number << *bits;
 }
 
-// Or what is left of it where somebody has split it at its commas already.
+// Also accepts one part of a list, if the caller has split it at its commas already.
 std::vector<unsigned> parse_cpus(const std::string& text) {
   cpu_set_t usable;
   CPU_ZERO(&usable);

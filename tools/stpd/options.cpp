@@ -16,8 +16,8 @@ constexpr char kFooter[] =
     "Example: stpd --link iface:eth0,mtu=9000 --user stpd --poll adaptive";
 
 struct Files {
-  std::string config;  // to run by
-  std::string check;   // to look at only
+  std::string config;  // of --config
+  std::string check;   // of --check
 };
 
 void describe(CLI::App& app, Options& options, Files& files) {
@@ -35,7 +35,7 @@ void describe(CLI::App& app, Options& options, Files& files) {
   add_daemon_options(app, options);
 }
 
-// The file first, so that the command line has the last word.
+// Reads the file first, so that the command line overrides it.
 std::optional<Options> put_together(int argc, char** argv, const std::string& config,
                                     std::vector<std::string>& errors) {
   Options options;
@@ -89,7 +89,7 @@ std::optional<Options> reload_options(int argc, char** argv, std::vector<std::st
   Options scratch;
   Files files;
   describe(app, scratch, files);
-  app.parse(argc, argv);  // as it could be the first time
+  app.parse(argc, argv);  // throws if a user, group or CPU that it names is no longer there
   return put_together(argc, argv, files.config, errors);
 }
 

@@ -16,13 +16,13 @@
 namespace stp::stpd {
 
 struct LinkOptions {
-  std::string name = "stpd";  // programs say stpd:NAME
+  std::string name = "stpd";  // programs name the link by STP_LINK=stpd:NAME
   std::string link;
-  std::string socket;  // "": from the name
+  std::string socket;  // "": derived from the name
   std::string address;
   service::PollPolicy poll = service::PollPolicy::kAdaptive;
   std::vector<unsigned> cpus;            // none: any
-  std::optional<std::uint64_t> granted;  // bytes under way by CTS; nullopt: as Service has it
+  std::optional<std::uint64_t> granted;  // see Service; nullopt: its default
   std::string pcap;                      // "": no trace
   std::uint64_t pcap_frames = ~std::uint64_t{0};
 
@@ -30,9 +30,9 @@ struct LinkOptions {
 };
 
 struct Options {
-  LinkOptions main;                // of the command line, or of the file outside of its sections
-  std::vector<LinkOptions> links;  // all of them
-  std::string user, group;         // to become after start; "": stay
+  LinkOptions main;                // of the command line, and of the file above its first section
+  std::vector<LinkOptions> links;  // all links, `main` included
+  std::string user, group;         // to switch to after start; "": unchanged
   std::string admin_group;         // "": none
   std::string socket_owner, socket_group;
   service::SocketAccess socket_access;
@@ -46,7 +46,7 @@ struct Options {
 // The result of parsing a command line.
 struct Choice {
   std::optional<Options> options;  // nullopt: the program ends with `exit_status`
-  int exit_status = 0;             // what there is to say has been printed
+  int exit_status = 0;             // the reason has been printed
 };
 Choice parse_options(int argc, char** argv);
 // Parses the same command line again, with the present configuration file. nullopt: see the errors.

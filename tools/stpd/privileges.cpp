@@ -17,7 +17,8 @@
 namespace stp::stpd {
 namespace {
 
-// Of what this thread has; there is no C library function for it outside of libcap.
+// Drops the calling thread's capabilities except those in `mask`. Makes the system calls itself,
+// because the C library has no functions for them.
 bool keep_only(std::uint32_t mask) {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   std::array<__user_cap_data_struct, 2> sets{};
@@ -34,7 +35,7 @@ bool become(uid_t user, gid_t group) {
          ::setresuid(user, user, user) == 0;
 }
 
-// Whose group it is when none is named.
+// Returns the user's primary group.
 std::optional<gid_t> group_of(uid_t user) {
   const auto* const entry = ::getpwuid(user);
   return entry == nullptr ? std::nullopt : std::optional<gid_t>(entry->pw_gid);

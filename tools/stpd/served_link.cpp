@@ -14,10 +14,10 @@
 namespace stp::stpd {
 namespace {
 
-// For peers to answer the disconnects of an ending daemon; a silent one is not waited for.
+// How long an ending daemon waits for its peers to confirm the disconnects.
 constexpr std::chrono::seconds kGoodbye{1};
 
-// `queues=auto` is one for each CPU that --cpus leaves.
+// With --cpus, `queues=auto` means one queue for each of these CPUs.
 unsigned queues_of(const port::LinkConfig& config, const LinkOptions& link) {
   if (config.queues != port::kAutoQueues || link.cpus.empty()) return config.queues;
   return static_cast<unsigned>(std::min<std::size_t>(link.cpus.size(), port::kMaxQueues));
@@ -93,9 +93,9 @@ bool ServedLink::start_admin(const Options& options, std::string& error) {
 }
 
 bool ServedLink::listen(const Options& options, std::string& error) {
-  // The default socket lives in a directory of its own, which a fresh /run does not have. It
-  // belongs to whom stpd will be, so that the socket can be removed in the end. Where it cannot be
-  // made, listening says what is wrong.
+  // The default socket has a directory of its own, which does not exist after a reboot. It belongs
+  // to the user that stpd switches to, so that stpd can remove the socket in the end. If it cannot
+  // be made, listen() reports the error.
   service::make_directory_of(options_.socket, service::find_user(options.user));
   const auto result = server_.listen(options.socket_access);
   if (result != 0) error = listen_error(options_.socket, result);
@@ -209,7 +209,7 @@ void ServedLink::wait_for_disconnects() {
   }
 }
 
-// Those of stpd itself go with the first shard's.
+// Counters of stpd as a whole are reported with those of the first shard.
 void ServedLink::add_counters() {
   shards_.first().add_counters([this] { return own_counters(); });
   for (unsigned i = 1; i < shards_.count(); ++i)

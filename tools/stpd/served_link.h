@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One link of stpd from start to end: the link, a Service with its own polling thread for each of
-// its shards, and a socket for clients.
+// One link of stpd from start to end. Owns the link, a Service and a polling thread for each of its
+// shards, and a socket for clients with its thread. Only the main thread calls it.
 #pragma once
 
 #include <chrono>
@@ -32,9 +32,9 @@ class ServedLink {
   bool serve(std::size_t links, std::string& error);
   // Applies settings that may change at run time: quotas, `listen` rules.
   void apply(const Options& options);
-  // No new clients, and the old ones' connections end; the destructor waits for that.
+  // Accepts no more clients and disconnects those there are. The destructor waits for the peers.
   void begin_to_leave();
-  // Whether all threads have made progress since the last call.
+  // Returns whether all threads have made progress since the last call.
   bool is_alive();
   // Logs the state of the link, once per change, and its other problems.
   void log_state();
@@ -66,7 +66,7 @@ class ServedLink {
   std::optional<service::Telemetry> telemetry_;
   bool serving_ = false;
   std::uint64_t seen_requests_ = 0;
-  std::string logged_ = "up";  // the state, and what was said of it
+  std::string logged_ = "up";  // the state and the trouble that were logged last
 };
 
 }  // namespace stp::stpd

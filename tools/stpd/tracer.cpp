@@ -10,7 +10,7 @@ namespace stp::stpd {
 namespace {
 
 constexpr std::uint16_t kEtherTypeArp = 0x0806;
-constexpr unsigned kMostLost = 4;  // writers, each with a ring
+constexpr unsigned kMostLost = 4;  // most writers that are left behind, each with its buffer
 
 bool is_arp(Bytes head) {
   constexpr std::size_t kTypeAt = 12;
@@ -25,7 +25,7 @@ bool is_arp(Bytes head) {
 bool is_stp(Bytes head) {
   wire::LinkHeader link;
   Bytes payload;
-  // A malformed frame of ours is what one looks for in a trace.
+  // Includes malformed STP frames: one looks for them in a trace.
   return wire::unwrap(head, link, payload) != DropReason::kNotStp;
 }
 
@@ -38,7 +38,8 @@ Tracer::~Tracer() {
   stop();
 }
 
-// A writer that was told to end and does not waits for its file: it is left behind with it.
+// Returns whether a new trace may begin. A writer that was told to finish and does not is blocked
+// by its file; a few such writers may be left behind.
 bool Tracer::has_let_go() {
   if (!writer_ || writer_->finished()) return true;
   if (!writer_->is_overdue() || lost_writers_ == kMostLost) return false;
@@ -49,7 +50,7 @@ bool Tracer::has_let_go() {
 
 int Tracer::start(const service::TraceOrder& order, service::ClientId by, service::UniqueFd& file) {
   if (!has_let_go()) return -EBUSY;
-  stop();  // it had come to its own end
+  stop();  // ends a trace that has reached its own limit
   trace::PcapngWriter::Options options{.interface = shards_.first().port().info().link,
                                        .program = "stpd " STP_VERSION};
   if (order.max_frames != 0) options.max_frames = order.max_frames;

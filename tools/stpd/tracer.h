@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Traces that an administrator starts while stpd runs, one at a time. The administrator's program
-// has opened the file, so stpd needs no permission for it. stpd never waits for the file.
+// has opened the file, so stpd needs no permission for it. stpd never waits for the file. The
+// Server's thread starts and stops traces; the polling threads pass in the frames.
 #pragma once
 
 #include <functional>
@@ -40,10 +41,10 @@ class Tracer final : public service::TraceControl, private port::Tap {
   const Log log_;
   std::unique_ptr<trace::PcapngWriter> writer_;  // the latest trace
   std::optional<trace::PcapngTap> tap_;          // into it
-  unsigned lost_writers_ = 0;                    // whose file has never answered
+  unsigned lost_writers_ = 0;                    // writers left behind because their file blocks
   bool everything_ = false;
   bool running_ = false;
-  service::ClientId owner_ = 0;  // whose going ends it; 0: nobody's
+  service::ClientId owner_ = 0;  // the trace ends when this client goes; 0: it stays
 };
 
 }  // namespace stp::stpd

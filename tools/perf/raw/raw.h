@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bare frames there and back, or one way: what a link does without a protocol.
+// Measures bare frames there and back, or one way: what a link can do without the protocol. Errors
+// are exceptions.
 #pragma once
 
 #include <atomic>
@@ -11,13 +12,13 @@
 
 namespace stp::perf {
 
-// `size`: bytes behind the Ethernet header.
+// `size`: bytes after the Ethernet header.
 Result measure_raw_latency(const std::string& link, std::uint64_t size, const Pace& pace,
                            const UsageMeter& usage, Histogram& latency);
-// As many as the other side has seen arrive, not as many as were sent.
+// Counts the frames that the other side has received, not those that were sent.
 Result measure_raw_stream(const std::string& link, std::uint64_t size, const Pace& pace,
                           const UsageMeter& usage);
-// Answers both, until `stop`.
+// Serves both tests until `stop` is set.
 void run_raw_server(const std::string& link, const std::function<void()>& ready,
                     const std::atomic<bool>& stop);
 
