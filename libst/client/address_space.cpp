@@ -126,7 +126,7 @@ int look(Bytes memory, std::vector<MappedArea>& out) {
     next = area.end;
     out.push_back(std::move(area));
   }
-  return next == end ? 0 : fail(-EFAULT, "nothing is mapped at part of the memory");
+  return next == end ? 0 : fail(-EFAULT, "part of the memory is not mapped");
 }
 
 }  // namespace

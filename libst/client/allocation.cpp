@@ -135,9 +135,11 @@ int node_of(const void* page) {
 
 int allocate(const MemoryRequest& wanted, void*& out) {
   if (wanted.size == 0 || wanted.size > PTRDIFF_MAX / 2)
-    return fail(-EINVAL, "that is no size of memory");
+    return fail(-EINVAL, "size is " + std::to_string(wanted.size) + ": it must be 1 to " +
+                             std::to_string(PTRDIFF_MAX / 2));
   if (wanted.node < kAnyNode || wanted.node >= static_cast<int>(kMostNodes))
-    return fail(-EINVAL, "a NUMA node is a small number, or -1 for any");
+    return fail(-EINVAL, "node is " + std::to_string(wanted.node) + ": it must be -1 (any) to " +
+                             std::to_string(kMostNodes - 1));
   const auto unit = std::max(
       {wanted.alignment, page_size(), wanted.size >= kHugePage ? kHugePage : std::size_t{0}});
   Allocation made;

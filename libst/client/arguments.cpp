@@ -10,7 +10,7 @@ namespace stp::client {
 int sending_of(const st_header_t* hdr, const void* opt_pay, int len, int bufx, int off,
                Connection::Sending& out) {
   if (hdr == nullptr) return not_set("hdr");
-  if (len < 0 || off < 0) return fail(-EINVAL, "len and off are not negative");
+  if (len < 0 || off < 0) return fail(-EINVAL, "len and off must not be negative");
   out.header = std::bit_cast<wire::Header>(*hdr);
   out.payload = opt_pay;
   out.length = static_cast<std::uint32_t>(len);

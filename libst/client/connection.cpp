@@ -174,11 +174,11 @@ int Connection::flush() {
   const auto over = over_budget - std::exchange(over_budget_, over_budget);
   if (over != 0)
     return fail(-EDQUOT, std::to_string(over) +
-                             " permissions could not be given: the user has no window_bytes left "
+                             " permissions were not given: this user has no window_bytes left "
                              "(stpctl users)");
   return fail(-EIO, std::to_string(more) +
-                        " requests could not be sent: what they named was no "
-                        "longer there, or they came after the end");
+                        " requests could not be sent: they named memory that is no longer "
+                        "mapped, or the connection had ended");
 }
 
 int Connection::wait_flushed(bool closing) {
@@ -240,7 +240,7 @@ void Connection::abandon() {
 
 int Connection::free_mx(std::uint16_t mx) {
   if (!endpoint_->mappings().owns_mx(vc_, mx))
-    return fail(-ERANGE, "Mx " + std::to_string(mx) + " is not of this connection");
+    return fail(-ERANGE, "Mx " + std::to_string(mx) + " does not belong to this connection");
   auto request = request_for(RequestKind::kFreeMx);
   Reply reply{};
   request.endpoint = endpoint_->id();

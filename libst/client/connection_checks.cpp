@@ -42,7 +42,7 @@ DropReason wrong_in(const wire::Header& header) {
 int check_syntax(const wire::Header& header) {
   const auto wrong = wrong_in(header);
   if (wrong == DropReason::kNone) return 0;
-  return fail(-EINVAL, "the header is no legal one: " + std::string(name_of(wrong)));
+  return fail(-EINVAL, "the header is invalid: " + std::string(name_of(wrong)));
 }
 
 }  // namespace
@@ -50,17 +50,19 @@ int check_syntax(const wire::Header& header) {
 int Connection::check(const Sending& what) const {
   const auto& header = what.header;
   if (is_connection_op(header.op()))
-    return fail(-EPERM, "connection operations are sent by st_connect, st_accept and st_close");
+    return fail(-EPERM, "only st_connect, st_accept and st_close send connection operations");
   if (endpoint_->connectionless())
     if (const auto error = check_destination(what); error != 0) return error;
   if (const auto error = check_syntax(header); error != 0) return error;
   if (header.op() == Op::kData) return check_data(what);
-  if (what.length != 0) return fail(-EINVAL, "only DATA has a length");
+  if (what.length != 0)
+    return fail(-EINVAL,
+                "len is " + std::to_string(what.length) + ": it must be 0 for all but DATA");
   if (is_fetch(header) && !header.has(wire::flag::kReject) &&
       (header.param != kOperand || header.offset % kOperand != 0 || header.b_num % kOperand != 0))
-    return fail(-EINVAL, "a FetchOp is of 8 bytes, and r_offset and i_offset are multiples of 8");
+    return fail(-EINVAL, "a FetchOp must be of 8 bytes, and r_offset and i_offset multiples of 8");
   if (wire::needs_operands(header) && what.payload == nullptr)
-    return fail(-EINVAL, "the function needs its operands in the option payload");
+    return fail(-EINVAL, "opt_pay is NULL: this function needs its operands there");
   const bool grants = header.op() == Op::kClearToSend || header.op() == Op::kMemoryRegionAvailable;
   if (!grants || header.has(wire::flag::kReject)) return 0;
   if (header.offset >> bufsize_ == 0 &&
@@ -74,8 +76,8 @@ int Connection::check(const Sending& what) const {
 int Connection::check_destination(const Sending& what) {
   const auto mac = MacAddr::from_u64(what.destination);
   if (mac.to_u64() != what.destination || mac.is_zero() || mac.is_group())
-    return fail(-EINVAL, "macaddr is not the address of one station: st_macaddr tells");
-  if (what.header.d_port == 0) return fail(-EINVAL, "the header names no d_port");
+    return fail(-EINVAL, "macaddr must be the address of one station: use st_macaddr");
+  if (what.header.d_port == 0) return fail(-EINVAL, "d_port must be non-zero");
   return 0;
 }
 
@@ -90,7 +92,9 @@ int Connection::check_data(const Sending& what) const {
     return fail(-ERANGE, "the destination's Offset is beyond the end of its buffer");
   const auto at = Address{header.bufx, header.offset}.linear(remote_bufsize_);
   if (stu_count(at, what.length, send_stu_log2_) > Inbound::kMaxStusOfBlock)
-    return fail(-EINVAL, "a Block of too many STUs");
+    return fail(-EINVAL, "len is " + std::to_string(what.length) + ": a Block has at most " +
+                             std::to_string(Inbound::kMaxStusOfBlock) + " STUs of " +
+                             std::to_string(std::uint64_t{1} << send_stu_log2_) + " bytes");
   return 0;
 }
 

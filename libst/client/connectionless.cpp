@@ -11,8 +11,8 @@ namespace stp::client {
 int Endpoint::not_connectionless() const {
   return connectionless_ ? 0
                          : fail(-EOPNOTSUPP,
-                                "an endpoint of st_create: st_endpoint makes those "
-                                "that st_utx and st_urx work on");
+                                "st_create made this endpoint: st_utx and st_urx need one of "
+                                "st_endpoint");
 }
 
 int Endpoint::open_port(Handle& out) {

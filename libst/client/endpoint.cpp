@@ -78,14 +78,15 @@ int Endpoint::set_option(const OptionRule& rule, std::uint32_t value) {
   if (error == 0) config_ = reply.config;
   if (error == -EADDRNOTAVAIL)
     return fail(error,
-                "this Port belongs to another shard of the link (queues=): take one that differs "
-                "by a multiple of queues from one that this endpoint was given, or 0 for any");
+                "Port " + std::to_string(value) +
+                    " belongs to another shard of the link (queues=): take one that differs by a "
+                    "multiple of queues from a Port that this endpoint was given, or 0 for any");
   if (error == -EBUSY)
     return fail(error,
                 connectionless_
-                    ? "options are set before st_map, st_utx and st_urx, and before the Port or "
-                      "the Key is asked for"
-                    : "options are set before st_map, st_listen and st_connect");
+                    ? "options must be set before st_map, st_utx and st_urx, and before the Port "
+                      "or the Key is asked for"
+                    : "options must be set before st_map, st_listen and st_connect");
   return error;
 }
 

@@ -41,7 +41,7 @@ int parse_port(const std::string& text, std::uint32_t last, std::uint32_t& out) 
   if (problem == std::errc{} && stop == end && out >= 1 && out <= last) return 0;
   const bool digits =
       std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
-  if (digits) return fail(-EINVAL, "'" + text + "' is no port: 1.." + std::to_string(last));
+  if (digits) return fail(-EINVAL, "port '" + text + "' is not in 1.." + std::to_string(last));
   const auto found = look_up(nullptr, text.c_str());
   if (found == nullptr) return fail(-EINVAL, "no service is called '" + text + "'");
   out = ntohs(reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_port);
@@ -87,14 +87,14 @@ int parse_host(const std::string& text, Host& out) {
   if (text.starts_with('[')) {
     const auto mac =
         text.ends_with(']') ? port::parse_mac(text.substr(1, text.size() - 2)) : std::nullopt;
-    if (!mac) return fail(-EINVAL, "'" + text + "' is no MAC address as [02:00:00:00:00:01]");
+    if (!mac) return fail(-EINVAL, "'" + text + "' is not a MAC address, as [02:00:00:00:00:01]");
     if (mac->is_group() || mac->is_zero())
       return fail(-EINVAL, "'" + text + "' is not the address of one station");
     out = {.name = text, .mac = *mac, .has_mac = true};
     return 0;
   }
   if (!std::all_of(text.begin(), text.end(), is_host_character))
-    return fail(-EINVAL, "'" + text + "' is no host name");
+    return fail(-EINVAL, "'" + text + "' is not a host name");
   out = {.name = text, .mac = {}, .has_mac = false};
   return 0;
 }
@@ -102,7 +102,7 @@ int parse_host(const std::string& text, Host& out) {
 int parse_name(const std::string& text, Name& out, std::uint32_t last_port) {
   const auto colon = text.rfind(':');
   if (colon == std::string::npos || colon + 1 == text.size())
-    return fail(-EINVAL, "'" + text + "' is not of the form host:port");
+    return fail(-EINVAL, "'" + text + "' does not have the form host:port");
   if (const auto error = parse_host(text.substr(0, colon), out.host); error != 0) return error;
   return parse_port(text.substr(colon + 1), last_port, out.uport);
 }

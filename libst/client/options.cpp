@@ -55,7 +55,7 @@ const OptionRule* find_option(int option) {
 }
 
 int check_option(const OptionRule& rule, std::uint32_t value) {
-  if (rule.remote()) return fail(-EPERM, "what the remote side chose cannot be set here");
+  if (rule.remote()) return fail(-EPERM, "the option is read-only: the remote side sets it");
   if (rule.root_only && ::geteuid() != 0) return fail(-EPERM, "only root may set a Key");
   if (value < rule.least || value > rule.most)
     return fail(-EINVAL, std::to_string(value) + " is not in " + std::to_string(rule.least) + ".." +

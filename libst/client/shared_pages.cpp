@@ -91,7 +91,7 @@ int make_pages(const MappedArea& area) {
   // Linux before 5.14 does not know the advice (EINVAL): touches each page instead.
   if (errno != EINVAL)
     return fail(-ENOMEM,
-                std::string("the pages of the memory cannot be made: ") + std::strerror(errno));
+                std::string("cannot allocate the pages of the memory: ") + std::strerror(errno));
   for (std::size_t i = 0; i < length; i += service::page_size())
     static_cast<void>(*static_cast<volatile std::byte*>(at + i));
   return 0;
@@ -114,8 +114,8 @@ int SharedPages::share(std::span<const MutableBytes> memory, std::span<const Mut
   std::lock_guard const guard(mutex_);
   if (std::exchange(cut_off_, false))
     return fail(-ENOMEM,
-                "after a fork the system refused to share pages again that hold the ends of mapped "
-                "memory: what peers write there is not seen; map it anew");
+                "after a fork, pages at the ends of mapped memory could not be shared with stpd "
+                "again: what peers write there is not seen. Unmap that memory and map it again");
   std::erase_if(known_, [](auto& entry) { return entry.second.expired(); });
   for (const auto piece : memory)
     if (const auto error = add(piece, out); error != 0) return error;

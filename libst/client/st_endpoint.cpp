@@ -36,7 +36,7 @@ int stp::client::make_endpoint(const char* str, bool connectionless, st_ehandle_
 namespace {
 
 int remote_of_endpoint() {
-  return fail(-ENOTCONN, "what the remote side chose is known of a connection only");
+  return fail(-ENOTCONN, "options of the remote side need a connection, not an endpoint");
 }
 
 // The object and the option that the arguments of st_getopt and st_setopt name. `error` is 0 if
@@ -51,7 +51,7 @@ struct OptionTarget {
     else if (value == nullptr)
       error = stp::client::not_set("val");
     else if (rule == nullptr)
-      error = fail(-EINVAL, "no such option");
+      error = fail(-EINVAL, "there is no option " + std::to_string(option));
   }
   stp::client::Ref<Endpoint> endpoint;
   stp::client::Ref<Connection> connection;
@@ -106,7 +106,8 @@ int st_setopt(void* handle, int opt, void* val) {
     if (target.error != 0) return target.error;
     const auto value = *static_cast<const unsigned*>(val);
     if (const auto error = stp::client::check_option(*target.rule, value); error != 0) return error;
-    if (target.connection) return fail(-EBUSY, "options are set before the connection is made");
+    if (target.connection)
+      return fail(-EBUSY, "options must be set on the endpoint, before the connection is made");
     return target.endpoint->set_option(*target.rule, value);
   });
 }

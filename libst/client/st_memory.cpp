@@ -30,14 +30,17 @@ constexpr std::int64_t kMostEntries = 65'536;
 int whole_buffers(int len, int count, unsigned bufsize, std::size_t& bytes) {
   const auto size = std::int64_t{1} << bufsize;
   if (len == -1 && count == -1)
-    return fail(-EINVAL, "one of len and count says how much, both are -1");
+    return fail(-EINVAL, "len and count are both -1: one of them must give the size");
   if ((len <= 0 && len != -1) || (count <= 0 && count != -1))
-    return fail(-EINVAL, "len and count are positive, or one of them is -1");
+    return fail(-EINVAL, "len and count must be positive; one of them may be -1");
   const auto entries = len == -1 ? count : len / size;
   if (len != -1 && len % size != 0)
     return fail(-EINVAL, "len is not a multiple of the buffer size " + std::to_string(size));
-  if (count != -1 && count != entries) return fail(-EINVAL, "len and count do not agree");
-  if (entries > kMostEntries) return fail(-EINVAL, "more than 65536 buffers");
+  if (count != -1 && count != entries)
+    return fail(-EINVAL, "len is " + std::to_string(entries) + " buffers, count is " +
+                             std::to_string(count) + ": make them equal, or one of them -1");
+  if (entries > kMostEntries)
+    return fail(-EINVAL, std::to_string(entries) + " buffers: the most is 65536");
   bytes = static_cast<std::size_t>(entries * size);
   return 0;
 }
@@ -47,9 +50,10 @@ int whole_pieces(std::span<const iovec> pieces, unsigned bufsize, std::vector<Mu
   std::size_t entries = 0;
   for (const auto& piece : pieces) {
     if (piece.iov_base == nullptr || piece.iov_len == 0 || piece.iov_len % size != 0)
-      return fail(-EINVAL, "a piece is not made of buffers of " + std::to_string(size) + " bytes");
+      return fail(-EINVAL, "each piece must be one or more buffers of " + std::to_string(size) +
+                               " bytes, and not NULL");
     if ((entries += piece.iov_len / size) > std::size_t{kMostEntries})
-      return fail(-EINVAL, "more than 65536 buffers");
+      return fail(-EINVAL, "the pieces have more than 65536 buffers");
     out.push_back({static_cast<std::byte*>(piece.iov_base), piece.iov_len});
   }
   return 0;
@@ -73,7 +77,7 @@ int check_range(std::uint32_t base, std::uint64_t count, std::uint32_t range_bas
 int map(Endpoint& endpoint, int flags, std::vector<MutableBytes> pieces, int base, Handle& handle,
         int* mx) {
   if (flags != ST_MAP_TX && flags != ST_MAP_RX)
-    return fail(-EINVAL, "flags is either ST_MAP_TX or ST_MAP_RX");
+    return fail(-EINVAL, "flags must be ST_MAP_TX or ST_MAP_RX");
   const bool receive = flags == ST_MAP_RX;
   const auto config = endpoint.config();
   std::size_t bytes = 0;
@@ -92,7 +96,7 @@ int map(Endpoint& endpoint, int flags, std::vector<MutableBytes> pieces, int bas
   const auto error =
       endpoint.map(receive ? Direction::kReceive : Direction::kTransmit, std::move(pieces), first,
                    handle, wants_mx ? &allocated : nullptr);
-  if (error == -EBUSY) return fail(error, "a Bufx of these has memory already");
+  if (error == -EBUSY) return fail(error, "one of these Bufx has memory already");
   if (error == 0 && wants_mx) *mx = allocated;
   return error;
 }
@@ -125,7 +129,8 @@ int st_mapv(st_ehandle_t ehandle, int flags, const struct iovec* pieces, int pie
     if (mhandle == nullptr) return not_set("mhandle");
     if (pieces == nullptr) return not_set("pieces");
     if (piece_count < 1 || piece_count > ST_MAX_PIECES)
-      return fail(-EINVAL, "there are 1 to " + std::to_string(ST_MAX_PIECES) + " pieces");
+      return fail(-EINVAL, "piece_count is " + std::to_string(piece_count) + ": it must be 1 to " +
+                               std::to_string(ST_MAX_PIECES));
     std::vector<MutableBytes> memory;
     if (const auto error = whole_pieces({pieces, static_cast<std::size_t>(piece_count)},
                                         endpoint->config().bufsize, memory);
@@ -152,7 +157,8 @@ int st_mx_alloc(st_chandle_t chandle, st_mhandle_t mhandle, int* mx) {
     if (!connection || !region) return -EBADF;
     if (mx == nullptr) return not_set("mx");
     if (region->direction() != Direction::kReceive)
-      return fail(-EINVAL, "an Mx names receive memory, this is mapped with ST_MAP_TX");
+      return fail(-EINVAL,
+                  "an Mx needs memory mapped with ST_MAP_RX; this is mapped with ST_MAP_TX");
     if (&region->endpoint() != &connection->endpoint())
       return fail(-EINVAL, "the memory is mapped on another endpoint");
     std::uint16_t allocated = 0;
@@ -166,7 +172,8 @@ int st_mx_free(st_chandle_t chandle, int mx) {
   return guarded([&] {
     const auto connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
-    if (mx < 0 || mx > 0xffff) return fail(-ERANGE, "an Mx is a number of 16 bits");
+    if (mx < 0 || mx > 0xffff)
+      return fail(-ERANGE, "mx is " + std::to_string(mx) + ": it must be 0 to 65535");
     return connection->free_mx(static_cast<std::uint16_t>(mx));
   });
 }

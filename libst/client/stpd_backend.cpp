@@ -22,8 +22,8 @@ int StpdBackend::open(const std::shared_ptr<StpdConnection>& stpd, std::uint32_t
   if (error == -EDQUOT) return error;  // its text names the quota or budget
   if (error != 0)
     return fail(error, "stpd:" + stpd->path() +
-                           ": the daemon does not welcome this program: " + std::strerror(-error) +
-                           "; it may be full, or of another version: its log tells");
+                           ": the daemon has refused this program: " + std::strerror(-error) +
+                           "; it may be full, or of another version: see its log");
   out = std::move(backend);
   return 0;
 }

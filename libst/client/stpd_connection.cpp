@@ -29,11 +29,11 @@ int quota_used_up(const Reply& reply) {
 int result_of(const Reply& reply) {
   if (reply.result == -EDQUOT) return quota_used_up(reply);
   if (reply.result == -EMFILE)
-    return fail(-EMFILE, "stpd may not have more files open: raise its limit (LimitNOFILE)");
+    return fail(-EMFILE, "stpd has too many files open: raise its limit (LimitNOFILE)");
   if (reply.result == -EFAULT)
     return fail(-EFAULT,
-                "stpd takes no memory of which pages are missing: something has cut holes "
-                "into it (MADV_REMOVE, fallocate)");
+                "stpd refuses memory with missing pages: something has punched holes into it "
+                "(MADV_REMOVE, fallocate)");
   return reply.result;
 }
 

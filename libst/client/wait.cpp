@@ -26,7 +26,7 @@ int deadline_of(const timeval* timeout, Time& out) {
   if (timeout == nullptr) return 0;
   constexpr long kMicrosecondsOfSecond = 1'000'000;
   if (timeout->tv_sec < 0 || timeout->tv_usec < 0 || timeout->tv_usec >= kMicrosecondsOfSecond)
-    return fail(-EINVAL, "the timeout is no time");
+    return fail(-EINVAL, "timeout must have tv_sec from 0 and tv_usec from 0 to 999999");
   if (timeout->tv_sec == 0 && timeout->tv_usec == 0) {
     out = 0;
     return 0;

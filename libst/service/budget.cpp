@@ -131,8 +131,8 @@ std::string Budgets::refusal(const User& user, Resource resource) const {
   const auto& name = kNames[at];
   const auto share = std::string(name.remedy) == "--user-share" ? "" : " or --user-share";
   return "uid " + std::to_string(user.uid) + " has " + std::to_string(user.used[at]) + " of " +
-         std::to_string(wholes_[at].total) + ' ' + name.plural + ", no more beside others: raise " +
-         name.remedy + share;
+         std::to_string(wholes_[at].total) + ' ' + name.plural +
+         ", more exceeds its limit: raise " + name.remedy + share;
 }
 
 std::optional<Budgets::Usage> Budgets::after(std::optional<uid_t> uid) const {

@@ -39,7 +39,8 @@ inline std::string describe(const LinkChoice& choice) {
       break;
   }
   return std::string(
-             "link loop: this process alone, for STP_LINK names no link and no stpd serves ") +
+             "link loop, which reaches only this process: STP_LINK is not set, and no stpd "
+             "serves ") +
          kDefaultSocket;
 }
 
@@ -47,7 +48,7 @@ inline std::string describe(const LinkChoice& choice) {
 inline std::string no_link(const LinkChoice& choice) {
   const auto cause = choice.why == LinkChoice::Why::kNothingElse
                          ? std::string("no link is named, and no stpd serves ") + kDefaultSocket
-                         : "the link loop reaches this process alone";
+                         : "the link loop reaches only this process";
   return cause + "; name one with --link or STP_LINK (iface:NAME, stpd:PATH), or start stpd; " +
          "\"stpctl devices\" lists what this machine has";
 }

@@ -8,7 +8,7 @@ std::string note(unsigned shards, std::size_t count, bool busy) {
   return std::to_string(shards) + " shards share " + std::to_string(count) +
          (count == 1 ? " CPU" : " CPUs") + ": their threads take turns" +
          (busy ? ", and poll=busy behaves as adaptive" : "") +
-         "; ask for fewer queues, or let stpd have as many CPUs (--cpus)";
+         "; set a smaller queues=, or give stpd more CPUs (--cpus)";
 }
 
 }  // namespace

@@ -131,10 +131,10 @@ void Server::run() {
 // Work that no event triggers. Runs at least once per second.
 void Server::tend() {
   log_budget_.end_intervals(Clock::now(), [this](uid_t user, std::uint64_t lines) {
-    log(LogLevel::kWarning, std::to_string(lines) +
-                                " more lines of clients that came and went, of " +
+    log(LogLevel::kWarning, std::to_string(lines) + " lines about clients of " +
                                 (user == LogBudget::kTheRest ? std::string("several users")
-                                                             : "uid " + std::to_string(user)));
+                                                             : "uid " + std::to_string(user)) +
+                                " were left out: there were too many");
   });
   if (!listener_watched_ && Clock::now() >= accepts_from_) watch_listener(true);
   const auto lost = closer_->lost();
@@ -142,9 +142,9 @@ void Server::tend() {
     counts_.stuck_descriptors += lost - lost_closers_;
     log(LogLevel::kError,
         "a descriptor of uid " + std::to_string(closer_->who_holds_up().value_or(0)) +
-            " cannot be closed: whoever serves that file does not answer. New programs of this "
-            "user "
-            "are refused, and those there are map no memory, until it does: end its FUSE server");
+            " cannot be closed: the server of that file (FUSE?) does not answer. Until then new "
+            "programs of this user are refused, and others of it cannot map memory: end that "
+            "server");
   }
   lost_closers_ = lost;
 }
@@ -208,13 +208,15 @@ void Server::judge(std::uint64_t key, int result) {
       return drop(key, "closed by the client");
     case -EPROTO:
       ++counts_.bad_messages;
-      return drop(key, "sent what no client sends");
+      return drop(key, "sent an invalid request");
     case -EUSERS:
       ++counts_.refused;
-      return drop(key, "too many are connected: this place was for an operator who watches");
+      return drop(key,
+                  "its place was for watching only, for lack of places or files: raise "
+                  "--max-clients or LimitNOFILE");
     case -ETOOMANYREFS:
       ++counts_.bad_messages;
-      return drop(key, "sent descriptors, and earlier ones of its user cannot be closed");
+      return drop(key, "sent descriptors while earlier ones of its user cannot be closed");
     case -EAGAIN:
       ++counts_.slow_readers;
       return drop(key, "does not read its replies");

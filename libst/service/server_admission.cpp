@@ -22,7 +22,8 @@ void Server::admit() {
     if (error != EMFILE && error != ENFILE && error != ENOMEM && error != ENOBUFS) return;
     pause_accepting();
     if (std::exchange(starved_, true)) return;
-    return log(LogLevel::kError, std::string("a client has to wait: ") + std::strerror(error));
+    return log(LogLevel::kError, std::string("a client waits, because it cannot be accepted: ") +
+                                     std::strerror(error) + "; raise LimitNOFILE");
   }
   starved_ = false;
   const auto who = identify_peer(socket.get(), admin_group_);
@@ -42,7 +43,8 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
   bool operating = false;
   if (!find_place(who, scarce, operating))
     return refuse(who, scarce ? "no more files may be open: raise the limit, LimitNOFILE of systemd"
-                              : std::to_string(most_clients_) + " are connected already");
+                              : std::to_string(most_clients_) +
+                                    " clients are connected already: raise --max-clients");
   std::string why;
   std::shared_ptr<ProgramUse> use;
   auto client = join(who, operating, use, why);

@@ -34,7 +34,7 @@ int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fd
   std::uint64_t bytes = 0;
   auto error = RegionMemory::measure(request, fds.size(), most_map_bytes_, bytes);
   if (error == -EDQUOT)
-    set_text(reply.text, "one st_map takes no more than --max-map " +
+    set_text(reply.text, "one st_map may map no more than --max-map " +
                              std::to_string(most_map_bytes_) + " of stpd: raise it, then SIGHUP");
   if (error != 0) return refuse(error);
   RegionClaim claim;

@@ -81,8 +81,8 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
   const auto growth =
       node.table_growth(request.endpoint, direction, request.base, attachments.pieces);
   if (client.use->table_bytes + growth > limits::kTableBytes) {
-    exceeded = "the tables of this program's Bufx have " + std::to_string(client.use->table_bytes) +
-               " of " + std::to_string(limits::kTableBytes) + " bytes: map fewer";
+    exceeded = "the Bufx tables of this program take " + std::to_string(client.use->table_bytes) +
+               " of at most " + std::to_string(limits::kTableBytes) + " bytes: map fewer buffers";
     return -EDQUOT;
   }
   Reservation tables;

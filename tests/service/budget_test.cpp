@@ -129,7 +129,7 @@ TEST_F(BudgetsTest, ARefusalSaysWhatHowMuchAndTheRemedy) {
   const auto alice = budgets->account(kAlice, false);
   take_all(alice);
   EXPECT_EQ(alice.refusal(kThing),
-            "uid 1001 has 128 of 256 places of programs, no more beside others: raise "
+            "uid 1001 has 128 of 256 places of programs, more exceeds its limit: raise "
             "--max-clients or --user-share");
   // A reply has room for it.
   budgets->set_total(Resource::kTableBytes, std::uint64_t{1} << 40);

@@ -64,11 +64,11 @@ class FuseFile {
   FuseFile(const FuseFile&) = delete;
   FuseFile& operator=(const FuseFile&) = delete;
 
-  // Why the file could not be made, or empty.
+  // Returns why the file could not be made; empty: it was made.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
   [[nodiscard]] int fd() const { return file_.get(); }
   [[nodiscard]] unsigned flushes() const { return shared_->flushes; }
-  // From now on the server is silent about everything.
+  // From now on the server answers nothing at all.
   void fall_silent() { shared_->silent = true; }
 
  private:

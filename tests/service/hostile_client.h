@@ -31,7 +31,8 @@ using Dice = std::function<std::uint64_t()>;
 
 class Hostile {
  public:
-  // `shards`: those that there are; it is on the last one, and asks for all of them.
+  // `shards`: the number of shards of the link. The client is on the last one, and sends requests
+  // to all of them.
   Hostile(const std::string& path, Dice dice, std::uint32_t shards = 1)
       : dice_(std::move(dice)), shards_(shards), client_(path) {}
 
@@ -219,7 +220,7 @@ class Hostile {
     read_replies();
   }
 
-  // Ends, but a child holds all that it had for a while.
+  // A child keeps all descriptors of this client open for some time. Often the client ends before.
   void leave_a_child() {
     const auto child = ::fork();
     if (child == 0) {

@@ -48,7 +48,7 @@ struct Side {
   UserChannel channel;
 };
 
-// Two that are connected to each other.
+// Two clients that are connected to each other.
 class Pair {
  public:
   explicit Pair(const std::string& path, std::uint32_t shard_of_alice = 0,
@@ -58,7 +58,7 @@ class Pair {
     alice->client.uport = bob->client.uport = uport;
     connect();
   }
-  // A header of each reaches the other.
+  // Returns whether a header of each client reaches the other.
   bool talks(std::uint32_t value) {
     return passes(*alice, *bob, value) && passes(*bob, *alice, value + 1);
   }
@@ -92,7 +92,7 @@ class ServedPair : public StartedSocket, public Pair {
  public:
   ServedPair() : Pair(path) {}
 
-  // Nobody else is served, and both still are.
+  // Returns whether these two are the only clients left, and both are still served.
   bool is_alone() {
     return alice->client.ask(RequestKind::kHello) == 0 &&
            bob->client.ask(RequestKind::kHello) == 0 &&

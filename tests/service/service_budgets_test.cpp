@@ -53,7 +53,7 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllPlaces) {
   while (join(kAlice) != 0) ++taken;
   EXPECT_EQ(taken, 8U);
   EXPECT_EQ(why,
-            "uid 1001 has 8 of 16 places of programs, no more beside others: raise --max-clients "
+            "uid 1001 has 8 of 16 places of programs, more exceeds its limit: raise --max-clients "
             "or --user-share");
   EXPECT_NE(join(kBob), 0U);
   EXPECT_NE(join(1'003), 0U);
@@ -88,7 +88,7 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllMx) {
   }
   EXPECT_EQ(mxs, limits::kTotalMxs / 2);
   EXPECT_EQ(std::string(text_of(reply.text)),
-            "uid 1001 has 32767 of 65535 Mx, no more beside others: raise --user-share");
+            "uid 1001 has 32767 of 65535 Mx, more exceeds its limit: raise --user-share");
   ASSERT_EQ(map(bob, open(bob), Direction::kReceive, memory), 0);
   EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, reply.region), 0);
   for (const auto program : programs) service.remove_client(program);

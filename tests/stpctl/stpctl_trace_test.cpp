@@ -76,7 +76,7 @@ TEST_F(StpctlTrace, ThereIsOneAtATimeAndASecondSpoilsNoFile) {
   ASSERT_EQ(stpctl({"trace", "start", "--out", path}).exit_status, 0);
   const auto second = stpctl({"trace", "--out", directory.path() + "/other"});
   EXPECT_EQ(second.exit_status, 1);
-  EXPECT_TRUE(contains(second.text, "a trace runs already")) << second.text;
+  EXPECT_TRUE(contains(second.text, "a trace is running already")) << second.text;
   EXPECT_FALSE(std::filesystem::exists(directory.path() + "/other"));
   EXPECT_EQ(stpctl({"trace", "stop"}).exit_status, 0);
   EXPECT_EQ(stpctl({"trace", "start", "--out", path}).exit_status, 0);

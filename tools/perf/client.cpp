@@ -56,7 +56,8 @@ class Client {
   void await_connection() {
     auto event = next_event(room_.queue(), kPatience);
     while (control_ && control_->handle(event)) event = next_event(room_.queue(), kPatience);
-    if (event.kind == STM_REFUSED) throw std::runtime_error(peer_ + " serves another client");
+    if (event.kind == STM_REFUSED)
+      throw std::runtime_error(peer_ + " has refused: is it serving another client?");
     checked(event.status, "connecting");
   }
 
@@ -155,7 +156,7 @@ class Client {
   void finish(Result& result, Others&& others) {
     control_->send(Note::kEnd);
     while (control_->take() != Note::kReport) {
-      if (control_->ended()) throw std::runtime_error(peer_ + " has gone");
+      if (control_->ended()) throw std::runtime_error(peer_ + " has ended the connection");
       events_.turn([&](const stm_event_t& event) {
         if (!control_->handle(event)) others(event);
       });

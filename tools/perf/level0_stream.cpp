@@ -119,7 +119,7 @@ void Level0Stream::ask(Lane& lane) {
 void Level0Stream::wait(Lane& lane) {
   const auto now = Clock::now();
   if (now >= lane.give_up_at)
-    throw std::runtime_error("no Block was confirmed for 10 s: is the link down, or the peer?");
+    throw std::runtime_error("no Block was confirmed for 10 s: is the link or the peer down?");
   if (now >= lane.ask_at) ask(lane);
 }
 

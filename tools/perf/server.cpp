@@ -62,7 +62,7 @@ class Service {
   // `operations` returns how many operations of this side have completed.
   template <typename Operations>
   bool heed_notes(Operations&& operations) {
-    if (control_->ended()) throw std::runtime_error("the client has gone");
+    if (control_->ended()) throw std::runtime_error("the client has ended the connection");
     const auto note = control_->take();
     if (note == Note::kBegin) {
       begun_ = usage_.now();

@@ -23,7 +23,7 @@ std::string remedy_for(int error) {
       return "there is no such socket: start stpd, or name its socket with --socket (a path has a "
              "'/' in it)";
     case -ECONNREFUSED:
-      return "the socket is there, but the daemon that made it is not: start stpd again";
+      return "the socket exists, but no daemon listens on it: start stpd again";
     case -EACCES:
       return "this user may not open it: ask whoever runs stpd, or use sudo";
     case -ENAMETOOLONG:
@@ -39,9 +39,8 @@ std::string why_silent(int error) {
       return "it has not answered for " + std::to_string(kPatience.tv_sec) +
              " seconds: is it stopped, or its machine overloaded?";
     case -ECONNRESET:
-      return "it has closed the connection: it ended, has too many clients (only administrators "
-             "get "
-             "in then), or is of another version than stpctl " STP_VERSION;
+      return "it has closed the connection: it has ended, has too many clients (then only "
+             "administrators get in), or is of another version than stpctl " STP_VERSION;
     case -EPROTO:
       return "its answer is not understood: it is of another version than stpctl " STP_VERSION;
     default:

@@ -25,7 +25,8 @@ std::string provider() {
 
 void check(const std::string& text, const char* what, const char* forbidden) {
   if (text.empty() || text.find_first_of(forbidden) != std::string::npos)
-    throw std::runtime_error(std::string(what) + " '" + text + "' cannot stand in dat.conf");
+    throw std::runtime_error(std::string(what) + " '" + text +
+                             "' is empty, or has characters that dat.conf does not allow");
 }
 
 }  // namespace

@@ -67,42 +67,42 @@ void complete(Options& options) {
 }
 
 void add_lists(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
-  is(app.add_subcommand("links", "The link of each daemon: device, addresses, who uses it"),
+  is(app.add_subcommand("links", "List links: state, addresses, clients, connections, driver"),
      Command::kLinks);
-  is(app.add_subcommand("connections", "Connections: whose, with whom, state, bytes both ways"),
+  is(app.add_subcommand("connections", "List connections: owner, peer, state, bytes both ways"),
      Command::kConnections);
-  is(app.add_subcommand("regions", "Memory that programs have mapped"), Command::kRegions);
-  is(app.add_subcommand("users", "What each user has of what all share, and may have"),
+  is(app.add_subcommand("regions", "List memory that programs have mapped"), Command::kRegions);
+  is(app.add_subcommand("users", "List what each user holds of each budget, and may hold"),
      Command::kUsers);
-  auto* const stats = app.add_subcommand("stats", "Counters by name; docs: \"Counters\"");
-  stats->add_flag("--all", options.all, "Those that are 0, too");
-  stats->add_flag("--shards", options.shards, "Those of each shard of a link with queues=, too");
+  auto* const stats = app.add_subcommand("stats", "List counters with their meaning");
+  stats->add_flag("--all", options.all, "Also list counters that are 0");
+  stats->add_flag("--shards", options.shards, "Also show each shard of a link with queues=");
   stats->add_flag("--prometheus", options.prometheus, "Prometheus text exposition format");
   is(stats, Command::kStats);
   is(app.add_subcommand("devices",
-                        "What this machine has that could be a link, with the string to copy, and "
-                        "why something cannot be one; no daemon is needed"),
+                        "List what could be a link on this machine, with the link string to copy, "
+                        "or why it cannot be one; needs no daemon"),
      Command::kDevices);
 }
 
 void add_top(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
-  auto* const top = app.add_subcommand("top", "Live rates of links and of their connections");
-  top->add_option("--interval", options.interval, "Seconds between two looks")
+  auto* const top = app.add_subcommand("top", "Show live rates of links and connections");
+  top->add_option("--interval", options.interval, "Seconds between two samples")
       ->check(CLI::Range(0.05, kLongest))
       ->capture_default_str();
-  top->add_option("--count", options.count, "End after so many; 0: until Ctrl-C")
+  top->add_option("--count", options.count, "Number of samples; 0: until Ctrl-C")
       ->capture_default_str();
   is(top, Command::kTop);
 }
 
 void add_trace(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
   auto* const trace = app.add_subcommand(
-      "trace", "Capture frames inside the daemon, as pcapng, until Ctrl-C or a bound is reached");
-  trace->add_option("--out", options.out, "File to write; it is made or emptied");
-  trace->add_option("--for", options.seconds, "End after so many seconds")
+      "trace", "Capture frames inside the daemon, as pcapng, until Ctrl-C or a limit is reached");
+  trace->add_option("--out", options.out, "File to write; it is created or overwritten");
+  trace->add_option("--for", options.seconds, "End after this many seconds")
       ->check(CLI::Range(0.0, kLongest));
-  trace->add_option("--frames", options.frames, "End after so many frames");
-  trace->add_flag("--all", options.everything, "Other frames than STP and ARP, too");
+  trace->add_option("--frames", options.frames, "End after this many frames");
+  trace->add_flag("--all", options.everything, "Capture all frames, not only STP and ARP");
   trace->fallthrough();
   is(trace, Command::kTrace);
   // Their callbacks run after that of their parent, and so decide which command it is.
@@ -112,20 +112,20 @@ void add_trace(CLI::App& app, Options& options, const std::function<void(CLI::Ap
     sub->final_callback([&options, command] { options.command = command; });
   };
   trace->require_subcommand(0, 1);
-  action("start", "Begin one that goes on after stpctl has ended", Command::kTraceStart);
-  action("stop", "End the one that runs", Command::kTraceStop);
-  action("status", "What has been captured so far", Command::kTraceStatus);
+  action("start", "Start a trace that continues after stpctl has ended", Command::kTraceStart);
+  action("stop", "Stop the running trace", Command::kTraceStop);
+  action("status", "Show what has been captured so far", Command::kTraceStatus);
 }
 
 void add_dat_conf(CLI::App& app, Options& options,
                   const std::function<void(CLI::App*, Command)>& is) {
   auto* const conf = app.add_subcommand(
       "dat-conf",
-      "Lines for /etc/dat.conf, by which DAT programs find the links; no daemon is asked");
-  conf->add_option("--name", options.name, "Of the adapters: NAME0, NAME1, ...")
+      "Print lines for /etc/dat.conf, by which DAT programs find the links; needs no daemon");
+  conf->add_option("--name", options.name, "Names of the adapters: NAME0, NAME1, ...")
       ->capture_default_str();
   conf->add_option("--provider", options.provider,
-                   "FILE of the provider [libdaplstp.so.0, where it was installed]")
+                   "Library of the provider [libdaplstp.so.0, where it was installed]")
       ->type_name("FILE");
   conf->add_option("--link", options.link, "Any link, as for STP_LINK; default: the daemon's");
   is(conf, Command::kDatConf);
@@ -134,17 +134,17 @@ void add_dat_conf(CLI::App& app, Options& options,
 void add_ping(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
   auto* const ping = app.add_subcommand(
       "ping",
-      "Connect to HOST:PORT, where any program listens, and measure round trips of Request_State, "
-      "which the peer's Node answers without that program");
+      "Connect to HOST:PORT, where any program may listen, and measure round trips of "
+      "Request_State, which the peer's Node answers without that program");
   ping->add_option("peer", options.peer, "HOST:PORT, or with --serve the :PORT to listen on")
       ->required();
-  ping->add_flag("--serve", options.serve, "Be the one that listens, until Ctrl-C");
-  ping->add_option("--count", options.count, "End after so many; 0: until Ctrl-C")
+  ping->add_flag("--serve", options.serve, "Listen for pings until Ctrl-C");
+  ping->add_option("--count", options.count, "Number of pings; 0: until Ctrl-C")
       ->capture_default_str();
-  ping->add_option("--interval", options.interval, "Seconds between two; 0: without a pause")
+  ping->add_option("--interval", options.interval, "Seconds between two pings; 0: no pause")
       ->check(CLI::Range(0.0, kLongest))
       ->capture_default_str();
-  ping->add_option("--timeout", options.timeout, "Seconds until one counts as lost")
+  ping->add_option("--timeout", options.timeout, "Seconds until a ping counts as lost")
       ->check(CLI::Range(0.001, kLongest))
       ->capture_default_str();
   ping->add_option("--link", options.link, "Any link, as for STP_LINK; default: the daemon's");
@@ -166,7 +166,7 @@ std::string check(const Options& options) {
   if (traces && options.out.empty()) return "trace needs --out FILE";
   if (is_for_one_link(options.command) && options.sockets.size() != 1)
     return "this command is for one link: name one with --socket";
-  if (options.prometheus && options.json) return "--json or --prometheus, not both";
+  if (options.prometheus && options.json) return "use --json or --prometheus, not both";
   if (options.command == Command::kDatConf && options.json) return "dat-conf has no --json";
   return "";
 }
@@ -189,8 +189,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       ->type_name("PATH|NAME")
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "JSON instead of text");
-  app.footer(
-      "Exit status: 0; 1 when the command could not do its work; 2 for a wrong command line.");
+  app.footer("Exit status: 0 for success, 1 if the command failed, 2 for a wrong command line.");
   const auto is = [&options](CLI::App* sub, Command command) {
     sub->fallthrough();
     sub->final_callback([&options, command] { options.command = command; });

@@ -187,7 +187,7 @@ class Failures {
 void note_if_partial(const Link& link) {
   if (!link.administrator)
     std::fprintf(stderr,
-                 "stpctl: %s: only what this user has; an administrator sees all (see "
+                 "stpctl: %s: shows only what this user has; an administrator sees all (see "
                  "--admin-group of stpd)\n",
                  link.name.c_str());
 }

@@ -28,10 +28,10 @@ constexpr double kNanoseconds = 1e9;
   switch (error) {
     case -EPERM:
       throw Failure(
-          "only an administrator may trace, for frames hold everybody's data: root, the "
+          "only an administrator may trace, because frames hold the data of all users: root, the "
           "user of stpd, or a member of its --admin-group");
     case -EBUSY:
-      throw Failure("a trace runs already: `stpctl trace stop` ends it");
+      throw Failure("a trace is running already: `stpctl trace stop` ends it");
     case -ENOENT:
       throw Failure("there was no trace since the daemon started");
     case -EINVAL:
@@ -99,7 +99,8 @@ void report(const Options& options, const service::AdminEntry& status) {
 void check_file(const service::AdminEntry& status) {
   if (status.error != 0)
     throw Failure(std::string("the file ends early: ") + std::strerror(-status.error));
-  if (status.finished == 0) throw Failure("the daemon has not written everything yet");
+  if (status.finished == 0)
+    throw Failure("the daemon has not written all frames yet: see `stpctl trace status` later");
 }
 
 void run(DaemonClient& daemon, const Options& options) {

@@ -104,7 +104,7 @@ LogThread::LogThread()
     : writer_(std::make_shared<LogWriter>(STDERR_FILENO, [](std::size_t lines) {
         return as_line(
             LogLevel::kWarning,
-            std::to_string(lines) + " lines of this log are missing here: nobody read them in time",
+            std::to_string(lines) + " lines are missing here: the log was not read fast enough",
             {});
       })) {
   std::lock_guard const guard(writer().mutex);

@@ -43,12 +43,12 @@ void reload(int argc, char** argv, stp::stpd::Daemon& daemon, Options& options) 
   std::vector<std::string> errors;
   auto wanted = stp::stpd::reload_options(argc, argv, errors);
   for (const auto& error : errors) log(LogLevel::kError, error);
-  if (!wanted) return log(LogLevel::kError, "not reloaded: what was, holds");
+  if (!wanted) return log(LogLevel::kError, "not reloaded: the old settings stay in force");
   stp::stpd::set_log(wanted->log_level, wanted->log_format);
   daemon.apply(*wanted);
-  log(LogLevel::kInfo, "reloaded: log, quotas and who may listen hold from now on");
+  log(LogLevel::kInfo, "reloaded: log, quotas and listen rules are in force");
   for (const auto& name : needs_restart(options, *wanted))
-    log(LogLevel::kWarning, name + ": takes a restart of stpd to change");
+    log(LogLevel::kWarning, name + ": a change takes a restart of stpd");
   options.log_level = wanted->log_level;
   options.log_format = wanted->log_format;
 }
@@ -93,7 +93,7 @@ int run(int argc, char** argv, const Options& options) {
   notifier.tell("READY=1\nSTATUS=Serving " + status);
   const auto signal = serve(argc, argv, signals, notifier, *daemon, options);
   notifier.tell("STOPPING=1");
-  log(LogLevel::kInfo, std::string("leaving: ") + (signal == SIGTERM ? "SIGTERM" : "SIGINT"));
+  log(LogLevel::kInfo, std::string("ending on ") + (signal == SIGTERM ? "SIGTERM" : "SIGINT"));
   return 0;
 }
 

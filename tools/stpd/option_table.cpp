@@ -71,7 +71,7 @@ void check_link(const std::string& text) {
   std::string error;
   if (!port::parse_link(text, link, error)) refuse(error);  // it names the link
   if (link.kind == port::LinkKind::kStpd)
-    refuse("--link " + text + ": that is a daemon's link; stpd needs one of its own");
+    refuse("--link " + text + ": stpd cannot use another stpd: name an interface or a device");
 }
 
 void check_socket(const std::string& path) {
@@ -117,8 +117,7 @@ std::vector<service::PortRule> parse_rules(const std::vector<std::string>& texts
 // 100 lets the first user take everything, so that nothing is left for later users.
 unsigned parse_share(const std::string& text) {
   const auto percent = parse_count("--user-share", text, 100);
-  if (percent == 0)
-    refuse("--user-share 0: write how many per cent a user may have who is alone, 1 to 100");
+  if (percent == 0) refuse("--user-share 0: write a percentage from 1 to 100");
   return static_cast<unsigned>(percent);
 }
 
@@ -126,8 +125,8 @@ void add_budgets(CLI::App& app, service::Quotas& out) {
   app.option_defaults()->group("Budgets (of all clients of a link, shared by their users)");
   app.add_option_function<std::string>(
          "--user-share", [&out](const std::string& text) { out.user_share = parse_share(text); },
-         "Per cent of everything that one user may have while no other has any; those who come "
-         "later get less, never nothing")
+         "Percentage of each budget that one user may hold while no other user holds any; later "
+         "users may hold less, but never nothing")
       ->type_name("PERCENT")
       ->default_str(std::to_string(out.user_share));
   add_size_of_memory(app, "--total-queues", out.total_queue_bytes,
@@ -137,14 +136,15 @@ void add_budgets(CLI::App& app, service::Quotas& out) {
   add_size_of_memory(app, "--total-tables", out.total_table_bytes,
                      "Memory of tables of Bufx [a sixteenth of the machine's]");
   add_size_of_memory(app, "--total-windows", out.total_window_bytes,
-                     "Memory to keep track of what is on its way [a sixteenth of the machine's]");
+                     "Memory to track incoming data [a sixteenth of the machine's]");
   add_quota(app, "--total-regions", out.total_regions, "Mapped regions");
   add_quota(app, "--total-endpoints", out.total_endpoints, "Endpoints");
 }
 
 void add_quotas(CLI::App& app, service::Quotas& out) {
   app.option_defaults()->group("Quotas (of one client)");
-  add_quota(app, "--max-connections", out.connections, "Connections, those in wait included");
+  add_quota(app, "--max-connections", out.connections,
+            "Connections, including channels for those not accepted yet");
   add_quota(app, "--max-slots", out.slots, "Slots of all its connections together");
   add_size(app, "--max-mapped", out.mapped_bytes, "Memory it has mapped");
   add_size(app, "--max-map", out.map_bytes, "Memory in one st_map");
@@ -164,7 +164,7 @@ void add_access(CLI::App& app, Options& out) {
            user_named("--user", name);
            out.user = name;
          },
-         "Become this user once links and sockets are open, without any capability")
+         "Once links and sockets are open, switch to this user and drop capabilities")
       ->type_name("NAME");
   app.add_option_function<std::string>(
          "--group",
@@ -172,7 +172,7 @@ void add_access(CLI::App& app, Options& out) {
            group_named("--group", name);
            out.group = name;
          },
-         "And this group; else the user's own")
+         "Switch to this group [the primary group of --user]")
       ->type_name("NAME");
   app.add_option_function<std::string>(
          "--socket-owner",
@@ -180,7 +180,7 @@ void add_access(CLI::App& app, Options& out) {
            out.socket_access.owner = user_named("--socket-owner", name);
            out.socket_owner = name;
          },
-         "Whose file the socket is")
+         "Owner of the socket file")
       ->type_name("NAME");
   app.add_option_function<std::string>(
          "--socket-group",
@@ -188,12 +188,13 @@ void add_access(CLI::App& app, Options& out) {
            out.socket_access.group = group_named("--socket-group", name);
            out.socket_group = name;
          },
-         "And its group")
+         "Group of the socket file")
       ->type_name("NAME");
   app.add_option_function<std::string>(
          "--socket-mode",
          [&out](const std::string& mode) { out.socket_access.mode = parse_mode(mode); },
-         "Who may connect, as for chmod: 660 is owner and group [666]")
+         "Permissions of the socket file, as for chmod: with 660 its owner and group may "
+         "connect [666]")
       ->type_name("MODE");
   app.add_option_function<std::vector<std::string>>(
          "--listen",
@@ -202,7 +203,8 @@ void add_access(CLI::App& app, Options& out) {
            out.listen = rules;
          },
          "Who may listen on which ports: all:PORTS, user:NAME:PORTS, group:NAME:PORTS; may be "
-         "given again. With one rule, only those named may")
+         "given several times. Without a rule, everybody may listen on every port; with a rule, "
+         "only those that a rule names")
       ->type_name("RULE");
   app.add_option_function<std::string>(
          "--admin-group",
@@ -268,8 +270,8 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
   app.add_option_function<std::string>(
          "--granted",
          [&out](const std::string& text) { out.granted = parse_size("--granted", text); },
-         "Bytes that programs may have asked their peers for, together, and not received; 0 "
-         "is no bound [384 of the link's longest STUs, or less if its receive queue is short]")
+         "Most bytes that all programs together may have granted to peers and not received; 0: "
+         "no limit [384 of the link's longest STUs, or less if its receive queue is short]")
       ->type_name("SIZE");
   app.add_option("--pcap", out.pcap, "Write a trace of all frames to this file (pcapng)")
       ->type_name("FILE");
@@ -279,12 +281,14 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
 void add_daemon_options(CLI::App& app, Options& out) {
   add_access(app, out);
   app.option_defaults()->group("Log");
-  add_choice<LogLevel>(app, "--log-level", out.log_level, "What is logged, to stderr [info]",
+  add_choice<LogLevel>(app, "--log-level", out.log_level,
+                       "Least severe lines to log to stderr [info]",
                        {{"error", LogLevel::kError},
                         {"warning", LogLevel::kWarning},
                         {"info", LogLevel::kInfo},
                         {"debug", LogLevel::kDebug}});
-  add_choice<LogFormat>(app, "--log-format", out.log_format, "Lines, or a JSON object each [text]",
+  add_choice<LogFormat>(app, "--log-format", out.log_format,
+                        "Write lines of text, or a JSON object per line [text]",
                         {{"text", LogFormat::kText}, {"json", LogFormat::kJson}});
   add_quotas(app, out.quotas);
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kFooter[] =
     "Signals: TERM or INT ends stpd, HUP reads the configuration file again.\n"
-    "Several links: a file with a section [link.NAME] for each; programs choose one by "
+    "Several links: write a file with a section [link.NAME] for each; programs choose one by "
     "STP_LINK=stpd:NAME.\n"
     "Example: stpd --link iface:eth0,mtu=9000 --user stpd --poll adaptive";
 
@@ -26,11 +26,10 @@ void describe(CLI::App& app, Options& options, Files& files) {
   app.footer(kFooter);
   app.set_version_flag("--version", "stpd " STP_VERSION);
   app.add_option("--config", files.config,
-                 "Read options from this file first: name = value lines, names as here; "
-                 "[link.NAME] begins a link")
+                 "Read options from this file first: lines name = value, with the names of the "
+                 "options; [link.NAME] begins a link")
       ->type_name("FILE");
-  app.add_option("--check", files.check, "Say what is wrong with this file, and do nothing else")
-      ->type_name("FILE");
+  app.add_option("--check", files.check, "Only report the errors of this file")->type_name("FILE");
   add_link_options(app, options.main);
   add_daemon_options(app, options);
 }

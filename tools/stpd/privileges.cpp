@@ -49,15 +49,15 @@ bool change_user(const Rights& rights, std::string& error) {
   }
   const auto group = rights.group.empty() ? group_of(*user) : service::find_group(rights.group);
   if (!group) {
-    error = rights.group.empty() ? "user " + rights.user + " has no group of its own: name one"
+    error = rights.group.empty() ? "user " + rights.user + " has no primary group: name a --group"
                                  : "group " + rights.group + ": there is no such group";
     return false;
   }
   if (*user == ::geteuid() && *group == ::getegid()) return true;
   ::prctl(PR_SET_KEEPCAPS, 1);
   if (become(*user, *group)) return true;
-  error = "cannot become user " + rights.user + ": " + std::strerror(errno) +
-          " (only root, or one with CAP_SETUID and CAP_SETGID, may)";
+  error = "cannot switch to user " + rights.user + ": " + std::strerror(errno) +
+          " (this needs root, or CAP_SETUID and CAP_SETGID)";
   return false;
 }
 

@@ -25,7 +25,7 @@ unsigned queues_of(const port::LinkConfig& config, const LinkOptions& link) {
 
 std::string listen_error(const std::string& path, int error) {
   if (error == -EADDRINUSE)
-    return "socket " + path + ": another daemon answers there, or it is no socket";
+    return "socket " + path + ": another daemon answers there, or the file is not a socket";
   if (error == -EPERM && !service::directory_is_safe(path))
     return "socket " + path +
            ": anybody may replace files in that directory: take write permission from others "
@@ -109,8 +109,8 @@ bool ServedLink::serve(std::size_t links, std::string& error) {
   }
   if (!service::MemoryGuard::instance().watches())
     log(LogLevel::kWarning,
-        "the system permits no userfaultfd: pages that a program takes away after it has mapped "
-        "them are made anew, at the cost of stpd");
+        "userfaultfd is not permitted: if a program takes away pages that it has mapped, stpd "
+        "allocates new ones at its own cost");
   shards_.start();
   serving_ = true;
   return true;
@@ -150,8 +150,8 @@ void ServedLink::warn_of_late_frames() {
   const auto& info = port.info();
   if (options_.poll != service::PollPolicy::kInterrupt || port.wake_fd() >= 0) return;
   log(LogLevel::kWarning, "driver " + info.driver +
-                              " cannot wake a sleeper: poll=interrupt behaves as adaptive, and the "
-                              "link may be heard a millisecond late; poll=busy hears it at once");
+                              " cannot wake a sleeping thread: poll=interrupt behaves as adaptive, "
+                              "and frames may wait for a millisecond; poll=busy avoids this");
 }
 
 bool ServedLink::is_alive() {
@@ -173,7 +173,7 @@ void ServedLink::log_state() {
     if (!change) return log_state(now);
     if (change->passed_over != 0)
       log(LogLevel::kWarning, "link " + options_.link + ": " + std::to_string(change->passed_over) +
-                                  " changes of its state are not told one by one");
+                                  " earlier changes of its state are not logged");
     log_state(*change);
   }
 }

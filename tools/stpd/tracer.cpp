@@ -44,7 +44,7 @@ bool Tracer::has_let_go() {
   if (!writer_ || writer_->finished()) return true;
   if (!writer_->is_overdue() || lost_writers_ == kMostLost) return false;
   ++lost_writers_;
-  log_("the file of the last trace does not answer: it is left as it is");
+  log_("the file of the last trace blocks: stpd abandons it");
   return true;
 }
 
