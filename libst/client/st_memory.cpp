@@ -37,8 +37,8 @@ int whole_buffers(int len, int count, unsigned bufsize, std::size_t& bytes) {
   if (len != -1 && len % size != 0)
     return fail(-EINVAL, "len is not a multiple of the buffer size " + std::to_string(size));
   if (count != -1 && count != entries)
-    return fail(-EINVAL, "len is " + std::to_string(entries) + " buffers, count is " +
-                             std::to_string(count) + ": make them equal, or one of them -1");
+    return fail(-EINVAL, "len is " + std::to_string(len) + ", but count " + std::to_string(count) +
+                             " means " + std::to_string(count * size) + " bytes");
   if (entries > kMostEntries)
     return fail(-EINVAL, std::to_string(entries) + " buffers: the most is 65536");
   bytes = static_cast<std::size_t>(entries * size);

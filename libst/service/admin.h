@@ -33,8 +33,8 @@ struct ClientIdentity {
 // Identifies the process at the other end of a Unix socket. nullopt: the system does not tell.
 std::optional<ClientIdentity> identify_peer(int socket, std::optional<gid_t> admin_group);
 
-// Starts and stops a trace of a service's frames on request. Only the Server's thread calls it,
-// without holding a drive lock. No function waits for the file. Functions return 0 or a negative
+// Starts and stops a trace of a service's frames on request. The Server calls it, one thread at a
+// time and without a drive lock. No function waits for the file. Functions return 0 or a negative
 // errno.
 class TraceControl {
  public:

@@ -20,7 +20,7 @@ namespace stp::service {
 class Closer {
  public:
   // kFile: descriptors that a client has sent. kSocket: sockets of clients, which seldom block for
-  // long. Each kind has its own threads: a user's sockets are closed even while its files block.
+  // long. Limits apply to each kind, so a user's sockets are closed even while its files block.
   enum class Kind { kFile, kSocket };
   // Limits: threads per user and kind, and in all. Threads are started on demand.
   static constexpr unsigned kThreadsPerUser = 2, kThreads = 32;

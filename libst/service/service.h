@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connects user programs to a Node through rings. It works the same inside a process and inside
-// stpd; only the thread that drives it differs. All functions need the drive lock, unless they say
-// otherwise: its holder may poll the link and handle requests.
+// stpd; only the thread that drives it differs. Functions need the drive lock, unless they say
+// otherwise or return what never changes: its holder may poll the link and handle requests.
 #pragma once
 
 #include <algorithm>

@@ -20,8 +20,7 @@ using port::BareLink;
 enum Kind : std::uint32_t { kPing = 1, kPong, kStream, kAsk, kTold, kBye };
 
 constexpr MacAddr kEverybody{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
-constexpr std::chrono::milliseconds kLost(
-    50);  // without an answer a frame is sent again after this
+constexpr std::chrono::milliseconds kLost(50);  // a frame without an answer is sent again then
 // When a client ends, memif unmaps the rings even while they are polled, so the server pauses.
 constexpr std::chrono::milliseconds kLeaving(500);
 constexpr std::chrono::seconds kPatience(10);  // for a server that is about to start
