@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace stp::service {
 
@@ -28,28 +29,23 @@ class Doorbells {
     if ((top.load(std::memory_order_seq_cst) & bit) == 0)
       top.fetch_or(bit, std::memory_order_seq_cst);
   }
-  // Clears every bell rung below `channels` and calls visit(channel) for each. Returns true if
-  // there was one. The bound limits the work to the channels that the client has, whatever bits it
-  // sets.
+  // Where a collector goes on that does not collect everything at once.
+  struct Progress {
+    std::uint32_t most = kMaxChannels;  // calls of visit() in one collect(), up to 63 more
+    std::uint32_t leaf = 0;
+  };
+  // Clears bells rung below `channels` and calls visit(channel) for each. Returns true if there was
+  // one. The bounds limit the work to the channels that the client has, and to progress.most of
+  // them, whatever bits it sets. The other bells stay rung, and come first next time.
   template <typename Visit>
-  bool collect(std::uint32_t channels, Visit&& visit) {
+  bool collect(std::uint32_t channels, Progress& progress, Visit&& visit) {
+    std::uint32_t left = progress.most;
     bool any = false;
-    for (std::uint32_t t = 0; t < 16 && t * 4096 < channels; ++t) {
-      if (top_[t].load(std::memory_order_relaxed) == 0) continue;
-      auto mids = top_[t].exchange(0, std::memory_order_seq_cst);
-      for (; mids != 0; mids &= mids - 1) {
-        const auto leaf = t * 64 + static_cast<std::uint32_t>(__builtin_ctzll(mids));
-        if (leaf * 64 >= channels) break;
-        auto bits = leaves_[leaf].exchange(0, std::memory_order_seq_cst);
-        for (; bits != 0; bits &= bits - 1) {
-          const auto channel = leaf * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits));
-          if (channel >= channels) break;
-          visit(channel);
-          any = true;
-        }
-      }
+    if (const auto from = std::exchange(progress.leaf, 0); from != 0) {
+      any = collect_from(from, channels, left, progress, visit);
+      if (progress.leaf != 0) return any;
     }
-    return any;
+    return collect_from(0, channels, left, progress, visit) || any;
   }
   // The same for several collectors. Each collects only the channels that are set in `own` (one
   // word per 64 channels). The bells of others stay rung.
@@ -87,6 +83,39 @@ class Doorbells {
   }
 
  private:
+  template <typename Visit>
+  bool collect_from(std::uint32_t from, std::uint32_t channels, std::uint32_t& left,
+                    Progress& progress, Visit& visit) {
+    bool any = false;
+    for (std::uint32_t t = from / 64; t < 16 && t * 4096 < channels; ++t) {
+      if (top_[t].load(std::memory_order_relaxed) == 0) continue;
+      auto mids = top_[t].exchange(0, std::memory_order_seq_cst);
+      if (t == from / 64 && from % 64 != 0) {
+        const auto earlier = mids & ((std::uint64_t{1} << from % 64) - 1);
+        top_[t].fetch_or(earlier, std::memory_order_seq_cst);
+        mids &= ~earlier;
+      }
+      for (; mids != 0; mids &= mids - 1) {
+        const auto leaf = t * 64 + static_cast<std::uint32_t>(__builtin_ctzll(mids));
+        if (leaf * 64 >= channels) break;
+        if (left == 0) {
+          top_[t].fetch_or(mids, std::memory_order_seq_cst);
+          progress.leaf = leaf;
+          return any;
+        }
+        auto bits = leaves_[leaf].exchange(0, std::memory_order_seq_cst);
+        for (; bits != 0; bits &= bits - 1) {
+          const auto channel = leaf * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits));
+          if (channel >= channels) break;
+          visit(channel);
+          left -= left != 0 ? 1 : 0;
+          any = true;
+        }
+      }
+    }
+    return any;
+  }
+
   std::atomic<std::uint64_t> top_[16];
   std::atomic<std::uint64_t> leaves_[1024];
 };

@@ -93,6 +93,7 @@ struct Client {
   // writes it or changes its flags. Empty for a client in this process.
   UniqueFd bell_file;
   BellCredit bell_credit;
+  Doorbells::Progress rung;
   std::shared_ptr<Torn> torn = std::make_shared<Torn>(false);
 
   std::vector<std::unique_ptr<Channel>> channels;  // by bell number

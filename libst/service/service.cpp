@@ -288,8 +288,10 @@ bool Service::Impl::collect_bells() {
 bool Service::Impl::collect_bells_of(Client& client) {
   const auto channels = static_cast<std::uint32_t>(client.channels.size());
   bool reason = false;
-  const auto rang =
-      client.page().bells.collect(channels, [&](Bell number) { reason |= kick(client, number); });
+  const auto rang = client.page().bells.collect(channels, client.rung, [&](Bell number) {
+    work::count("bells");
+    reason |= kick(client, number);
+  });
   if (!rang || !client.bell_file) return rang;  // a client in this process needs no bell credit
   if (reason)
     client.bell_credit.rang_with_reason();

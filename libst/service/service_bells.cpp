@@ -16,6 +16,9 @@
 
 namespace stp::service {
 
+// Bells of one program that a turn of stpd answers. A program in this process has no such limit.
+constexpr std::uint32_t kMostBells = 64;
+
 int Service::bell_of(ClientId id, int& out) {
   auto* const client = impl_->client(id);
   if (client == nullptr || client->leaving) return -EBADF;
@@ -26,6 +29,7 @@ int Service::bell_of(ClientId id, int& out) {
     if (const auto error = impl_->watch_bell(EPOLL_CTL_ADD, fresh.get(), id, true); error != 0)
       return error;
     client->bell_file = std::move(fresh);
+    client->rung.most = kMostBells;
   }
   out = client->bell_file.get();
   return 0;

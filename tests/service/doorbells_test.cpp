@@ -14,7 +14,8 @@ namespace {
 
 std::vector<std::uint32_t> collect(Doorbells& bells, std::uint32_t channels) {
   std::vector<std::uint32_t> rung;
-  bells.collect(channels, [&](std::uint32_t channel) { rung.push_back(channel); });
+  Doorbells::Progress all;
+  bells.collect(channels, all, [&](std::uint32_t channel) { rung.push_back(channel); });
   return rung;
 }
 
@@ -34,6 +35,31 @@ TEST(Doorbells, BellsOfChannelsThatDoNotExistAreIgnored) {
   for (std::uint32_t channel = 0; channel < kMaxChannels; ++channel) bells->ring(channel);
   EXPECT_EQ(collect(*bells, 3), (std::vector<std::uint32_t>{0, 1, 2}));
   EXPECT_TRUE(collect(*bells, 0).empty());
+}
+
+// A client that rings all its bells again and again costs a turn no more than `most`, and silences
+// none of its own.
+TEST(Doorbells, ATurnCollectsABoundedNumberAndTheOthersComeNext) {
+  constexpr std::uint32_t kChannels = 10'000, kMost = 64;
+  const auto bells = std::make_unique<Doorbells>();
+  Doorbells::Progress progress{.most = kMost, .leaf = 0};
+  std::vector<unsigned> visits(kChannels);
+  const std::uint32_t turns = kChannels / kMost + 2;
+  for (std::uint32_t turn = 0; turn < turns; ++turn) {
+    for (std::uint32_t channel = 0; channel < kChannels; ++channel) bells->ring(channel);
+    std::uint32_t collected = 0;
+    EXPECT_TRUE(bells->collect(kChannels, progress, [&](std::uint32_t channel) {
+      ++visits.at(channel);
+      ++collected;
+    }));
+    EXPECT_LT(collected, kMost + 64);
+    EXPECT_TRUE(bells->any()) << "whoever sleeps now would miss the others";
+  }
+  for (std::uint32_t channel = 0; channel < kChannels; ++channel)
+    EXPECT_GE(visits[channel], 1U) << channel;
+  for (std::uint32_t turn = 0; turn < turns; ++turn)
+    bells->collect(kChannels, progress, [](std::uint32_t) {});
+  EXPECT_FALSE(bells->any());
 }
 
 std::vector<std::uint32_t> collect_own(Doorbells& bells, const std::vector<std::uint64_t>& own) {
