@@ -71,10 +71,13 @@ int LocalBackend::greet() {
 int LocalBackend::exchange(Request& request, Payload& payload, Reply& reply) {
   service::Attachments attachments;
   attachments.pieces = payload.mapped;
-  std::lock_guard const hold(service_.lock());
-  loop_.visited();
-  service_.handle(client_, request, attachments, reply);
-  service_.poll();  // frames that the request causes leave now
+  {
+    std::lock_guard const hold(service_.lock());
+    loop_.visited();
+    service_.handle(client_, request, attachments, reply);
+    service_.poll();  // frames that the request causes leave now
+  }
+  answer_posts();
   payload.memory = std::move(attachments.memory);
   // The memory is mapped, and no other process needs it. So a connection costs the program no
   // descriptor.
@@ -93,8 +96,13 @@ void LocalBackend::rung() {
   answer_bells();
 }
 
+// Call after releasing the lock. Answers the posts of threads that found it held.
+void LocalBackend::answer_posts() {
+  if (passed_on_.exchange(false, std::memory_order_seq_cst)) answer_bells();
+}
+
 // Drives the link while bells are rung and the lock is free. If another thread holds the lock, that
-// thread's next turn, or the loop's, handles the bells.
+// thread's next turn handles the bells, or its answer_posts(), or the loop.
 void LocalBackend::answer_bells() {
   while (page().bells.any() && service_.lock().try_lock()) {
     std::lock_guard const hold(service_.lock(), std::adopt_lock);
@@ -118,6 +126,7 @@ void LocalBackend::kick(std::uint32_t bell) {
     wake_loop();
   } else {
     ring(bell);
+    passed_on_.store(true, std::memory_order_seq_cst);
     wake_loop();
   }
   answer_bells();
@@ -151,11 +160,12 @@ bool LocalBackend::attend(Condition condition, Time deadline) {
 // At least one turn, then until the condition holds or the time has come.
 bool LocalBackend::drive(Condition condition, Time until) {
   std::unique_lock hold(service_.lock());
+  bool holds = false;
   for (;;) {
     loop_.visited();
     const auto moved = service_.poll();
-    if (condition()) break;
-    if (until == 0 || service_.now() >= until) return false;
+    holds = condition();
+    if (holds || until == 0 || service_.now() >= until) break;
     if (moved == 0 && yields_) std::this_thread::yield();
     if (service_.lock().wanted()) {
       hold.unlock();
@@ -163,7 +173,8 @@ bool LocalBackend::drive(Condition condition, Time until) {
     }
   }
   hold.unlock();
-  return true;
+  if (passed_on_.load(std::memory_order_seq_cst)) answer_posts();
+  return holds;
 }
 
 void LocalBackend::leave() {

@@ -26,6 +26,7 @@ class LocalBackend final : public Backend {
   bool leaves_at_once();
   void wake_loop();
   void answer_bells();
+  void answer_posts();
   int greet();
   bool drive(Condition condition, Time deadline);
 
@@ -47,6 +48,7 @@ class LocalBackend final : public Backend {
   // row_: loop_.looks() at the last post (upper 32 bits), and the number of posts since that look.
   // driven_: loop_.visits() when a post drove the link last.
   std::atomic<std::uint64_t> row_{0}, driven_{0};
+  std::atomic<bool> passed_on_{false};  // a post found the lock held and left it to the holder
 };
 
 }  // namespace stp::client

@@ -189,8 +189,8 @@ void PollLoop::sleep(std::unique_lock<DriveLock>& guard, Time interval) {
   const auto deadline = service_.next_deadline();
   const auto now = port::now();
   if (deadline <= now || !service_.prepare_to_sleep()) return;
+  sleeping_ = true;  // before another thread can have the lock, add a timer and call take_over()
   guard.unlock();
-  sleeping_ = true;
   const auto length = std::min(interval, deadline - now);
   service_.sleep(wake_fd_, length);
   sleeping_ = false;
