@@ -81,7 +81,7 @@ struct Closer::State {
   static void start_thread(const std::shared_ptr<State>& state) {
     try {
       std::thread([state] { work(state); }).detach();
-    } catch (const std::system_error&) {  // no more threads: the existing ones carry on
+    } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
       std::lock_guard const guard(state->mutex);
       --state->threads;
       --state->free;
@@ -158,6 +158,15 @@ void Closer::close(uid_t user, UniqueFd file, Kind kind) {
   }
   state_->given.notify_one();
   if (more_threads) State::start_thread(state_);
+}
+
+void Closer::tend() {
+  {
+    std::lock_guard const guard(state_->mutex);
+    if (!state_->needs_thread()) return;
+    state_->count_thread();
+  }
+  State::start_thread(state_);
 }
 
 void Closer::close(uid_t user, std::vector<UniqueFd>& files) {

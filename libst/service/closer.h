@@ -38,6 +38,8 @@ class Closer {
   // Never blocks. `user`: the user who made the descriptor.
   void close(uid_t user, UniqueFd file, Kind kind = Kind::kFile);
   void close(uid_t user, std::vector<UniqueFd>& files);
+  // Call now and then: makes threads that could not be made when they were needed.
+  void tend();
 
   // Counts descriptors handed over and not closed yet: all, or the files of one user.
   [[nodiscard]] std::size_t waiting() const;

@@ -137,6 +137,7 @@ void Server::tend() {
                                 " were left out: there were too many");
   });
   if (!listener_watched_ && Clock::now() >= accepts_from_) watch_listener(true);
+  closer_->tend();
   const auto lost = closer_->lost();
   if (lost > lost_closers_) {
     counts_.stuck_descriptors += lost - lost_closers_;
@@ -154,9 +155,13 @@ void Server::handle_event_safely(std::uint64_t key) {
   try {
     handle_event(key);
   } catch (const std::exception& failure) {
-    log(LogLevel::kError, std::string("a request could not be served: ") + failure.what());
-    if (peers_.contains(key)) drop(key, "its request could not be served");
+    give_up(key, failure.what());
   }
+}
+
+void Server::give_up(std::uint64_t key, const char* why) {
+  log(LogLevel::kError, std::string("a request could not be served: ") + why);
+  if (peers_.contains(key)) drop(key, "its request could not be served");
 }
 
 void Server::handle_event(std::uint64_t key) {
@@ -229,10 +234,15 @@ int Server::answer(Peer& peer) {
   Request request;
   std::vector<UniqueFd> fds;
   const auto uid = peer.identity.uid;
-  const auto received = receive(peer, request, fds);
-  const auto result = answer(peer, received, request, fds);
-  closer_->close(uid, fds);  // the descriptors that nobody has taken over
-  return result;
+  try {
+    const auto received = receive(peer, request, fds);
+    const auto result = answer(peer, received, request, fds);
+    closer_->close(uid, fds);  // the descriptors that nobody has taken over
+    return result;
+  } catch (...) {
+    closer_->close(uid, fds);  // this thread must not close them: that may block
+    throw;
+  }
 }
 
 // Refuses descriptors if too many of this user wait to be closed, or if the process might run out

@@ -94,6 +94,7 @@ class Server {
 
   void run();
   void handle_event_safely(std::uint64_t key);
+  void give_up(std::uint64_t key, const char* why);
   void handle_event(std::uint64_t key);
   int watch(int fd, std::uint64_t key);
   void watch_listener(bool on);

@@ -27,9 +27,17 @@ void Server::admit() {
   }
   starved_ = false;
   const auto who = identify_peer(socket.get(), admin_group_);
-  if (who) admit(*who, socket);
   // Refused: the socket may hold messages with descriptors already, so the closer closes it.
-  if (socket) hang_up(who ? who->uid : kUnknownUser, std::move(socket));
+  const auto close = [&] {
+    if (socket) hang_up(who ? who->uid : kUnknownUser, std::move(socket));
+  };
+  try {
+    if (who) admit(*who, socket);
+  } catch (...) {
+    close();
+    throw;
+  }
+  close();
   if (closer_->waiting() > room_for_foreign_ / 2) pause_accepting();
 }
 

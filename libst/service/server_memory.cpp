@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -107,7 +108,11 @@ void Server::end_maps() {
     at->second.mapping = false;
     hear(at->second, true);
     const auto key = job->key;
-    judge(key, end_map(at->second, std::move(*job)));
+    try {
+      judge(key, end_map(at->second, std::move(*job)));
+    } catch (const std::exception& failure) {
+      give_up(key, failure.what());
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "libst/service/limits.h"
+#include "libst/service/new_entry.h"
 #include "libst/service/service_impl.h"
 #include "libst/service/wire_config.h"
 #include "stp/base/assert.h"
@@ -21,11 +22,12 @@ int Service::Impl::open_endpoint(Client& client, const Request& request, Reply& 
     return error;
   if (const auto error = reserve(client, Resource::kTableBytes, 0, made.tables); error != 0)
     return error;
+  NewEntry entry(client.endpoints, std::move(made));
+  NewEntry owner(endpoint_owner, client.id);
   EndpointId id = kNoneId;
   if (const auto error = node.open_endpoint(config, id, client.id); error != 0) return error;
-  made.one = {client.use->endpoints, 1};
-  client.endpoints.emplace(id, std::move(made));
-  endpoint_owner.emplace(id, client.id);
+  entry.enter(id).one = {client.use->endpoints, 1};
+  owner.enter(id);
   reply.endpoint = id;
   if (const auto error = node.endpoint_config(id, config); error != 0) return error;
   reply.config = to_wire(config);

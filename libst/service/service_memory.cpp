@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "libst/service/limits.h"
+#include "libst/service/new_entry.h"
 #include "libst/service/service_impl.h"
 #include "stp/base/assert.h"
 
@@ -89,21 +90,23 @@ int Service::Impl::map(Client& client, const Request& request, Attachments& atta
   if (const auto error = reserve(client, Resource::kTableBytes, growth, tables); error != 0)
     return error;
 
+  NewEntry entry(client.regions, std::move(made));
+  NewEntry owner(region_owner, client.id);
   RegionId id = kNoneId;
   if (const auto error =
           node.map(request.endpoint, direction, request.base, attachments.pieces, id);
       error != 0)
     return error;
-  made.keep = std::move(attachments.keep);
+  auto& region = entry.enter(id);
+  owner.enter(id);
+  region.keep = std::move(attachments.keep);
   client.table_bytes += growth;
   endpoint.tables.join(std::move(tables));
   settle_tables(client, request.endpoint, endpoint);
   client.mapped_bytes += mapped;
   ++endpoint.regions;
-  made.one = {client.use->regions, 1};
-  made.counted_bytes = {client.use->mapped_bytes, mapped};
-  client.regions.emplace(id, std::move(made));
-  region_owner.emplace(id, client.id);
+  region.one = {client.use->regions, 1};
+  region.counted_bytes = {client.use->mapped_bytes, mapped};
   reply.region = id;
   return 0;
 }
@@ -179,10 +182,16 @@ int Service::Impl::alloc_mx(Client& client, const Request& request, Reply& reply
       error != 0)
     return error;
   forget_mx(client, mx);  // an earlier Mx of this number, which has ended and waits in `leftovers`
-  use.one = {client.use->mxs, 1};
-  client.mxs.emplace(mx, std::move(use));
-  region->mxs.insert(mx);
-  if (channel != nullptr) channel->mxs.insert(mx);
+  try {
+    use.one = {client.use->mxs, 1};
+    client.mxs.emplace(mx, std::move(use));
+    region->mxs.insert(mx);
+    if (channel != nullptr) channel->mxs.insert(mx);
+  } catch (...) {  // no memory
+    node.free_mx(region->endpoint, mx);
+    forget_mx(client, mx);
+    throw;
+  }
   reply.mx = mx;
   return 0;
 }
