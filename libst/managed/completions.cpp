@@ -45,7 +45,7 @@ void Connection::on_operation(const Completion& c) {
   auto message = c.message;
   auto length = c.length;
   if (operation.eager) {
-    eager_out_.delivered(operation.slot);
+    eager_out_.delivered(operation.slot, operation.length);
     message = operation.message;
     if (length != 0) length -= kEagerHead;
   }

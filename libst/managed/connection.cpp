@@ -83,9 +83,11 @@ bool Connection::move(Time now) {
   Completion c;
   while (!over() && sequencer_->next_completion(c)) on_completion(c);
   if (over()) return false;
-  // A peer sends a request only after it has learned that it was accepted. So its confirmation was
-  // lost.
-  if (state_ == State::kAccepting && (sequencer_->waiting() || !read_requests_.empty())) up();
+  // A peer sends a message or a request only after it has learned that it was accepted. So its
+  // confirmation was lost.
+  if (state_ == State::kAccepting &&
+      (has_arrived() || sequencer_->waiting() || !read_requests_.empty()))
+    up();
   match();
   if (over()) return false;
   watch_wait(now);
@@ -349,7 +351,7 @@ void Connection::query(stm_connection_info_t& info) const {
   info.peer_mac = peer_mac_.to_u64();
   info.operations = operations_.size();
   info.receives = receives_.size() + matched_.size();
-  info.eager = eager_out_.is_open() ? kEagerMost : 0;
+  info.eager = eager_out_.most();
   info.span = span();
   info.local_port = local_port_;
   info.peer_port = peer_port_;

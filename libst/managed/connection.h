@@ -184,6 +184,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int try_begin(Operation& operation);
   int begin_remote(Operation& operation);
   int begin_send(Operation& operation);
+  [[nodiscard]] bool goes_by_ring(std::uint64_t length) const;
   int begin_write(Operation& operation);
   int begin_eager(Operation& operation);
   int access(const Operation& operation, const RemoteRegion& region);
@@ -216,6 +217,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
                 std::uint32_t tag);
   void tell_received();
   void on_arrived(const Completion& c);
+  void break_off();
   void tell_taken();
 
   // arrivals.cpp

@@ -18,19 +18,21 @@ EagerHead decode_eager(const std::byte* slot) {
           wire::load32(slot + 12)};
 }
 
-// protocol: 9.31
+// protocol: 9.31, 9.41
 bool EagerIn::arrived(std::uint64_t offset, std::uint64_t length, const Staging& staging,
                       EagerHead& out) {
   const auto slot = static_cast<std::uint32_t>(offset / kEagerSlot);
-  if (offset % kEagerSlot != 0 || slot >= kEagerSlots) return false;
+  if (offset % kEagerSlot != 0 || slot >= kEagerSlots || length < kEagerHead) return false;
   out = decode_eager(staging.eager_in(slot));
-  const auto bit = 1U << slot;
   // The slot may hold bytes of an older message behind those that arrived.
-  if (length < kEagerHead || out.length > length - kEagerHead) return false;
-  if (out.length > kEagerMost || (waiting_ & bit) != 0 || find(out.message) != nullptr)
-    return false;
+  if (out.length > length - kEagerHead) return false;
+  const auto slots = eager_slots(out.length);
+  if (slots > kEagerSpan || slot + slots > kEagerSlots || length > slots * kEagerSlot) return false;
+  const auto bits = eager_bits(slot, static_cast<std::uint32_t>(slots));
+  if ((occupied_ & bits) != 0 || find(out.message) != nullptr) return false;
   slots_[slot] = {slot, out};
-  waiting_ |= bit;
+  waiting_ |= 1U << slot;
+  occupied_ |= bits;
   return true;
 }
 

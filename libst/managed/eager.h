@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages without a round trip. Each side opens a ring of slots to its peer (docs/protocol.md,
 // 9.31). A short message goes into the next slot, with its number in the order of all messages, if
-// the peer has taken the previous message from that slot. Messages in the other direction carry how
-// many messages a side has taken, and so do separate notices.
+// the peer has taken the previous message from that slot. A longer one takes several consecutive
+// slots, if the peer allows that (9.41). Messages in the other direction carry how many slots a
+// side has taken, and so do separate notices.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -19,9 +21,31 @@ struct EagerHead {
   std::uint32_t message = 0, length = 0, tag = 0, taken = 0;
 };
 inline constexpr std::size_t kEagerHead = 16;
-inline constexpr std::size_t kEagerMost = kEagerSlot - kEagerHead;
+// The most slots of a message: what this side sends, and what it allows its peer.
+inline constexpr std::uint32_t kEagerSpan = 8;
+static_assert(kEagerSpan <= kEagerSlots / 2, "a message leaves room for the next one");
 // The key of the ring, which is opened implicitly. Keys of the program's regions are higher.
 inline constexpr std::uint32_t kEagerKey = 1;
+
+// The slots that a message of that length takes.
+constexpr std::uint64_t eager_slots(std::uint64_t length) {
+  return (kEagerHead + length + kEagerSlot - 1) / kEagerSlot;
+}
+// The longest message in that many slots.
+constexpr std::uint64_t eager_most(std::uint32_t slots) {
+  return slots * kEagerSlot - kEagerHead;
+}
+// The slots from `first` on, as bits.
+constexpr std::uint32_t eager_bits(std::uint32_t first, std::uint32_t slots) {
+  return ((1U << slots) - 1) << first;
+}
+// Where a message of that many slots begins, if the ring is used up to `position`: positions count
+// all slots so far. A message does not wrap around the end of the ring. It leaves out the slots
+// that are too few for it.
+constexpr std::uint32_t eager_place(std::uint32_t position, std::uint32_t slots) {
+  const auto left = kEagerSlots - position % kEagerSlots;
+  return slots <= left ? position : position + left;
+}
 
 void encode(const EagerHead& head, std::byte* slot);
 EagerHead decode_eager(const std::byte* slot);
@@ -29,41 +53,55 @@ EagerHead decode_eager(const std::byte* slot);
 // The sending side: uses the slots in turn.
 class EagerOut {
  public:
-  [[nodiscard]] bool has_slot() const {
-    return open_ && sent_ - taken_ < kEagerSlots && (in_flight_ >> (sent_ % kEagerSlots) & 1) == 0;
+  // Whether a message of that length can go through the ring now.
+  [[nodiscard]] bool has_room(std::uint64_t length) const {
+    const auto slots = eager_slots(length);
+    if (slots > span_) return false;
+    const auto count = static_cast<std::uint32_t>(slots);
+    const auto place = eager_place(sent_, count);
+    return place + count - taken_ <= kEagerSlots &&
+           (in_flight_ & eager_bits(place % kEagerSlots, count)) == 0;
   }
   // At least half of the slots are free.
   [[nodiscard]] bool has_plenty() const {
     return static_cast<unsigned>(std::popcount(in_flight_)) < kEagerSlots / 2 &&
            sent_ - taken_ < kEagerSlots / 2;
   }
-  void open() { open_ = true; }
-  void close() { open_ = false; }
-  [[nodiscard]] bool is_open() const { return open_; }
-  std::uint32_t use_slot() {
-    STP_ASSERT(has_slot(), "a slot is used that is free");
-    const auto slot = sent_++ % kEagerSlots;
-    in_flight_ |= 1U << slot;
-    return slot;
+  // `span`: the most slots of a message that the peer allows.
+  void open(std::uint64_t span) {
+    span_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(span, 1, kEagerSpan));
   }
-  // The put from that slot is complete: its bytes may be reused.
-  void delivered(std::uint32_t slot) {
-    STP_ASSERT(slot < kEagerSlots && (in_flight_ >> slot & 1) != 0,
-               "a put from a slot completes once");
-    in_flight_ &= ~(1U << slot);
+  void close() { span_ = 0; }
+  [[nodiscard]] bool is_open() const { return span_ != 0; }
+  // The longest message that goes through the ring.
+  [[nodiscard]] std::uint64_t most() const { return is_open() ? eager_most(span_) : 0; }
+  // Returns the first slot of the message.
+  std::uint32_t use(std::uint64_t length) {
+    STP_ASSERT(has_room(length), "slots are used that are free");
+    const auto slots = static_cast<std::uint32_t>(eager_slots(length));
+    const auto place = eager_place(sent_, slots);
+    sent_ = place + slots;
+    in_flight_ |= eager_bits(place % kEagerSlots, slots);
+    return place % kEagerSlots;
   }
-  // The peer reports how many messages it has taken in total. Reports may overtake each other.
+  // The put of a message is complete: the bytes of its slots may be reused.
+  void delivered(std::uint32_t slot, std::uint64_t length) {
+    const auto bits = eager_bits(slot, static_cast<std::uint32_t>(eager_slots(length)));
+    STP_ASSERT((in_flight_ & bits) == bits, "the put of a message completes once");
+    in_flight_ &= ~bits;
+  }
+  // The peer reports how many slots it has taken in total. Reports may overtake each other.
   void taken(std::uint32_t count) {
     if (static_cast<std::int32_t>(count - taken_) > 0 && sent_ - count <= kEagerSlots)
       taken_ = count;
   }
 
  private:
-  bool open_ = false;
+  std::uint32_t span_ = 0;  // 0: closed
   std::uint32_t sent_ = 0, taken_ = 0;
   std::uint32_t in_flight_ = 0;  // bit per slot
 };
-static_assert(kEagerSlots <= 32);
+static_assert(kEagerSlots < 32);
 
 // The receiving side: messages that have arrived and wait to be matched.
 class EagerIn {
@@ -81,10 +119,17 @@ class EagerIn {
     }
     return nullptr;
   }
+  // Whether its slots follow those of the message taken last.
+  [[nodiscard]] bool in_turn(const Arrived& arrived) const {
+    return place_of(arrived) % kEagerSlots == arrived.slot;
+  }
   void take(const Arrived& arrived) {
-    STP_ASSERT((waiting_ >> arrived.slot & 1) != 0, "a message that is taken has arrived");
+    STP_ASSERT((waiting_ >> arrived.slot & 1) != 0 && in_turn(arrived),
+               "a message that is taken has arrived, and is the next one in the ring");
+    const auto slots = static_cast<std::uint32_t>(eager_slots(arrived.head.length));
     waiting_ &= ~(1U << arrived.slot);
-    ++taken_;
+    occupied_ &= ~eager_bits(arrived.slot, slots);
+    taken_ = place_of(arrived) + slots;
   }
   [[nodiscard]] std::uint32_t taken() const { return taken_; }
   // Returns the count to report to the peer now.
@@ -94,9 +139,14 @@ class EagerIn {
   [[nodiscard]] bool has_untold() const { return taken_ != told_; }
 
  private:
+  [[nodiscard]] std::uint32_t place_of(const Arrived& arrived) const {
+    return eager_place(taken_, static_cast<std::uint32_t>(eager_slots(arrived.head.length)));
+  }
+
   std::array<Arrived, kEagerSlots> slots_;
-  std::uint32_t waiting_ = 0;  // bit per slot
-  std::uint32_t taken_ = 0, told_ = 0;
+  // Bits per slot: the first ones of the messages that wait, and all of theirs.
+  std::uint32_t waiting_ = 0, occupied_ = 0;
+  std::uint32_t taken_ = 0, told_ = 0;  // slots, with those that were left out
 };
 
 }  // namespace stp::managed

@@ -130,8 +130,15 @@ int Connection::try_begin(Operation& operation) {
 }
 
 int Connection::begin_send(Operation& operation) {
-  if (operation.length <= kEagerMost && eager_out_.has_slot()) return begin_eager(operation);
+  if (goes_by_ring(operation.length)) return begin_eager(operation);
   return begin_write(operation);
+}
+
+// The ring saves a round trip and costs two copies. Among other Writes, the round trip of a long
+// message costs no time.
+bool Connection::goes_by_ring(std::uint64_t length) const {
+  constexpr std::uint64_t kLong = eager_most(2);
+  return eager_out_.has_room(length) && (length <= kLong || !writes_.any());
 }
 
 int Connection::begin_write(Operation& operation) {
@@ -147,7 +154,7 @@ int Connection::begin_write(Operation& operation) {
 }
 
 int Connection::begin_eager(Operation& operation) {
-  const auto slot = eager_out_.use_slot();
+  const auto slot = eager_out_.use(operation.length);
   auto* const at = staging_.eager_out(slot);
   const auto error = sequencer_->put(operation.id, eager_ring_, std::uint64_t{slot} * kEagerSlot,
                                      staging_.memory->at(at), kEagerHead + operation.length,
@@ -157,7 +164,7 @@ int Connection::begin_eager(Operation& operation) {
     eager_out_.close();
     return begin_write(operation);
   }
-  // The slot is sent when the requests are handed to the Node, so it may still be filled here.
+  // The message is sent when the requests are handed to the Node, so it may still be filled here.
   operation.slot = slot;
   EagerHead head;
   head.message = operation.message = sequencer_->take_message();

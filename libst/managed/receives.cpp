@@ -86,6 +86,7 @@ bool Connection::match_arrived() {
 bool Connection::match_eager(const EagerIn::Arrived& arrived) {
   PostedReceive receive;
   const auto head = arrived.head;
+  if (!eager_in_.in_turn(arrived)) return break_off(), false;
   if (!take_receive(head.message, receive)) return false;
   STP_ASSERT(!matched_.contains(receive.id), "a receive takes one message");
   const auto refusal = receive.refusal(head.length);
@@ -161,7 +162,15 @@ void Connection::tell_received() {
 void Connection::on_arrived(const Completion& c) {
   if (c.request != eager_served_) return;  // a put with Interrupt into a region of the program
   EagerHead head;
-  if (eager_in_.arrived(c.offset, c.length, staging_, head)) eager_out_.taken(head.taken);
+  if (!eager_in_.arrived(c.offset, c.length, staging_, head)) return break_off();
+  eager_out_.taken(head.taken);
+}
+
+// What is in the ring contradicts the protocol, so messages are missing or wrong.
+// protocol: 9.41
+void Connection::break_off() {
+  ending_.keeps_messages = false;
+  end(-EPROTO, STM_FAILED, -EPROTO);
 }
 
 void Connection::tell_taken() {

@@ -56,7 +56,7 @@ void Connection::on_region(const Completion& c) {
   if (key == kEagerKey) {
     if (c.status != 0) return;  // without an eager ring all messages go as writes
     eager_ring_ = c.region;
-    return eager_out_.open();
+    return eager_out_.open(c.region.base);
   }
   const auto found = remotes_.find(key);
   if (found == remotes_.end()) return;
@@ -85,7 +85,10 @@ void Connection::on_region_request(const Completion& c) {
   if (c.tag == kEagerKey && eager_served_ == 0) {
     const auto ring =
         staging_.memory->landing(endpoint_, staging_.eager_in(0), kEagerSlots * kEagerSlot);
-    if (sequencer_->serve_region(c.request, ring, kEagerSlots) == 0) eager_served_ = c.request;
+    // protocol: 9.41
+    const RegionTerms terms{.base = kEagerSpan};
+    if (sequencer_->serve_region(c.request, ring, kEagerSlots, terms) == 0)
+      eager_served_ = c.request;
     return;
   }
   const auto access = domain_->find_access(c.tag);

@@ -18,6 +18,8 @@ class WriteWindow {
   [[nodiscard]] bool may_begin() const {
     return open_.empty() || last_ + 1 - *open_.begin() < kMost;
   }
+  // Whether a Write is under way.
+  [[nodiscard]] bool any() const { return !open_.empty(); }
   // Returns the number of the new Write, counted from 1.
   std::uint64_t begin() {
     STP_ASSERT(may_begin(), "a Write begins within the window");

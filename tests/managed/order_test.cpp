@@ -98,7 +98,22 @@ TEST_F(Order, ABeginningIsToldBeforeTheFirstMessageWhateverGetsLost) {
   accept(connection);
   receive_on(connection);
   ASSERT_EQ(client.next(STM_CONNECTED).status, 0);
-  send(10'000);
+  send(from.size());
+  EXPECT_EQ(told(2), (Kinds{STM_CONNECTED, STM_RECEIVE}));
+  link.port->release();
+  EXPECT_EQ(client.completion(1).status, 0);
+}
+
+TEST_F(Order, ABeginningIsToldBeforeTheFirstMessageInTheRing) {
+  const auto connection = request();
+  // Regions and what is in them are confirmed as well, but nobody waits for that here.
+  link.port->judge(
+      [](Op op) { return op == Op::kRequestStateResponse ? Fate::kIsLost : Fate::kPasses; });
+  accept(connection);
+  receive_on(connection);
+  ASSERT_EQ(client.next(STM_CONNECTED).status, 0);
+  client.await_eager();
+  send(100);
   EXPECT_EQ(told(2), (Kinds{STM_CONNECTED, STM_RECEIVE}));
   link.port->release();
   EXPECT_EQ(client.completion(1).status, 0);

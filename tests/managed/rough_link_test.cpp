@@ -42,15 +42,15 @@ INSTANTIATE_TEST_SUITE_P(BufferLog2, Rough, testing::Values(12, 13, 16));
 
 TEST_P(Rough, MessagesOfAllLengthsArriveWholeAndInOrder) {
   constexpr std::uint64_t kMessages = 60;
-  const auto length = [](std::uint64_t i) { return i * 7'919 % 20'000; };
-  const auto place = [](std::uint64_t i) { return i % 16 * 20'000; };
+  const auto length = [](std::uint64_t i) { return i * 7'919 % 40'000; };
+  const auto place = [](std::uint64_t i) { return i % 13 * 40'000; };
   for (std::uint64_t i = 0; i < kMessages; ++i)
     ASSERT_EQ(stm_send(sides.client.connection, i, 0, static_cast<std::uint32_t>(i), memory.client,
                        memory.mine.data() + i, length(i)),
               0);
   for (std::uint64_t i = 0; i < kMessages; ++i) {
     auto* const to = memory.there.data() + place(i);
-    ASSERT_EQ(stm_receive(sides.server.connection, 100 + i, memory.server, to, 20'000), 0);
+    ASSERT_EQ(stm_receive(sides.server.connection, 100 + i, memory.server, to, 40'000), 0);
     const auto got = sides.server.completion(100 + i);
     ASSERT_EQ(got.status, 0);
     ASSERT_EQ(got.tag, i);

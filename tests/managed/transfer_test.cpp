@@ -26,7 +26,8 @@ class Transfers : public ManagedApi {
 STP_BOTH_WAYS(Transfers);
 
 TEST_P(Transfers, AMessageArrivesWithItsLengthItsTagAndItsNumber) {
-  for (const std::size_t length : {0UL, 1UL, 64UL, 4'000UL, 4'080UL, 4'081UL, 100'000UL}) {
+  for (const std::size_t length :
+       {0UL, 1UL, 64UL, 4'000UL, 4'080UL, 4'081UL, 16'384UL, 32'752UL, 32'753UL, 100'000UL}) {
     Buffer from(1 << 17, 3), to(1 << 17, 0, false);
     const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
     const auto sink = server.memory(to.data(), to.size());
@@ -124,8 +125,8 @@ TEST_P(Transfers, AListEndsWithTheFirstThatCannotBePosted) {
 
 // protocol: 9.31, 9.32
 TEST_P(Transfers, ManyMessagesOfAllLengthsArriveInTheOrderOfSending) {
-  constexpr std::size_t kMessages = 300, kMost = 9'000;
-  Buffer from(1 << 14, 1), to(std::size_t{1} << 22, 0, false);
+  constexpr std::size_t kMessages = 300, kMost = 40'000;
+  Buffer from(1 << 16, 1), to(std::size_t{1} << 24, 0, false);
   const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
   const auto sink = server.memory(to.data(), to.size());
   const auto length = [](std::size_t i) { return i * 7919 % kMost; };
@@ -148,6 +149,30 @@ TEST_P(Transfers, ManyMessagesOfAllLengthsArriveInTheOrderOfSending) {
     ASSERT_EQ(std::memcmp(to.data() + i * kMost, from.data() + i, length(i)), 0);
   }
   for (std::size_t i = 0; i < kMessages; ++i) ASSERT_EQ(client.completion(i).status, 0);
+}
+
+// Each message meets a ring that the answer before it has freed. Both sides find the same slots,
+// again and again around the ring.
+// protocol: 9.41
+TEST_P(Transfers, MessagesOfSeveralSlotsGoThereAndBack) {
+  Buffer from(1 << 16, 1), to(1 << 16, 0, false);
+  client.await_eager();
+  server.await_eager();
+  const stm_memory_t out[]{client.memory(from.data(), from.size(), STM_LOCAL_READ),
+                           server.memory(from.data(), from.size(), STM_LOCAL_READ)};
+  const stm_memory_t in[]{client.memory(to.data(), to.size()), server.memory(to.data(), to.size())};
+  Side* const sides[]{&client, &server};
+  for (std::size_t i = 0; i < 400; ++i) {
+    auto &sender = *sides[i % 2], &receiver = *sides[1 - i % 2];
+    const auto length = i * 7'919 % 33'000;
+    ASSERT_EQ(stm_receive(receiver.connection, 2, in[1 - i % 2], to.data(), to.size()), 0);
+    ASSERT_EQ(stm_send(sender.connection, 1, 0, 0, out[i % 2], from.data() + i, length), 0);
+    const auto got = receiver.completion(2);
+    ASSERT_EQ(got.status, 0);
+    ASSERT_EQ(got.length, length);
+    ASSERT_EQ(std::memcmp(to.data(), from.data() + i, length), 0);
+    ASSERT_EQ(sender.completion(1).status, 0);
+  }
 }
 
 TEST_P(Transfers, AShortMessageThatOvertakesALongOneIsToldBehindIt) {
