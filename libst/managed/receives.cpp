@@ -170,6 +170,7 @@ void Connection::on_arrived(const Completion& c) {
 // protocol: 9.41
 void Connection::break_off() {
   ending_.keeps_messages = false;
+  farewell_ = Farewell::kBroken;
   end(-EPROTO, STM_FAILED, -EPROTO);
 }
 

@@ -10,7 +10,8 @@ from wire import NONE
 
 MAGIC, NOTICE, ENDED = 0x53544D48, 0x53544D4E, 0x53544D45
 REQUEST, ACCEPT, REJECT = 1, 2, 3
-SLOTS, SLOT, LONGEST = 16, 4096, 4080
+SLOTS, SLOT, WORDS = 16, 4096, 16
+SPAN = 16  # slots of a message that this side takes, unless a conversation says otherwise
 RING = 1
 
 
@@ -20,6 +21,21 @@ def words(*values):
 
 def option(*values):
     return words(*values).ljust(32, b"\0")
+
+
+def slots_of(length):
+    """The slots that a message takes."""
+    return max(1, (WORDS + length + SLOT - 1) // SLOT)
+
+
+def longest(span):
+    return span * SLOT - WORDS
+
+
+def place_of(position, count):
+    """Where a message begins: one that does not fit before the end of the ring leaves the rest out."""
+    left = SLOTS - position % SLOTS
+    return position if count <= left else position + left
 
 
 def number_of(frame):
@@ -86,7 +102,8 @@ class Layer:
         self.notes = []      # headers that nothing here is for
         self.remotes = {}    # by R_id
         self.ring_out = self.ring_in = None
-        self.ring_taken = self.ring_sent = self.told = 0
+        self.ring_taken = self.ring_sent = self.told = self.noticed = 0  # slots
+        self.span, self.span_out = SPAN, 1
         self.slots_in = {}   # slot: (number, tag, bytes)
         self.serves_ring, self.wants_ring = True, False
         self.window = 4
@@ -148,7 +165,7 @@ class Layer:
 
     def send(self, data, tag=0, wait=True):
         """Sends by the ring if possible, otherwise as an offer."""
-        if self.ring_out and len(data) <= LONGEST and self.ring_sent - self.ring_taken < SLOTS:
+        if self.has_room(len(data)):
             return self.put_message(data, tag)
         message = self.offer(data, tag)
         if wait:
@@ -269,11 +286,14 @@ class Layer:
             if slot is not None:
                 _, tag, data = self.slots_in.pop(slot)
                 self.room.pop(0)
-                self.told += 1
+                place = place_of(self.told, slots_of(len(data)))
+                if place % SLOTS != slot:
+                    raise Failed(f"9.41 message {number} in slot {slot}, not {place % SLOTS}")
+                self.told = place + slots_of(len(data))
                 self.expected += 1
                 self.by_number[number] = (tag, data)
-                if self.told % 8 == 0:
-                    self.vc.send("NOP", sync=NOTICE, b_num=self.told)
+                if self.told - self.noticed >= 8:
+                    self.notice()
                 self.tell()
                 continue
             rts = self.offers.pop(number, None)
@@ -385,7 +405,7 @@ class Layer:
                                  window=SLOTS)
             self.vc.grants[self.ring_in.r_id] = self.ring_in
         self.vc.send("MRA", B_win=SLOTS, R_Mx=5, R_Bufx=0x8000, T_len=SLOTS * SLOT, I_id=frame.I_id,
-                     R_id=self.ring_in.r_id, payload=bytes(32))
+                     R_id=self.ring_in.r_id, payload=option(0, self.span))
         return None
 
     def on_slot(self, frame):
@@ -393,14 +413,22 @@ class Layer:
             raise Failed(f"9.31 a ring's Put without Interrupt: {frame}")
         place = frame.start - self.ring_in.start
         slot = place // SLOT
-        if place % SLOT or slot != frame.B_num % SLOTS:
+        if place % SLOT:
             raise Failed(f"9.31 Put Block {frame.B_num} at {place}")
-        number, length, tag, taken = struct.unpack(">4I", self.vc.memory.bytes(frame.start, 16))
-        if slot in self.slots_in or length > LONGEST:
-            raise Failed(f"9.31 slot {slot}: not free, or {length} bytes")
-        self.slots_in[slot] = (number, tag, self.vc.memory.bytes(frame.start + 16, length))
+        number, length, tag, taken = struct.unpack(">4I", self.vc.memory.bytes(frame.start, WORDS))
+        count = slots_of(length)
+        if count > max(self.span, 1):
+            raise Failed(f"9.41 {count} slots")
+        for other, (_, _, data) in self.slots_in.items():
+            if slot < other + slots_of(len(data)) and other < slot + count:
+                raise Failed(f"9.31 slots {slot} to {slot + count - 1}: not free")
+        self.slots_in[slot] = (number, tag, self.vc.memory.bytes(frame.start + WORDS, length))
         self.ring_taken = max(self.ring_taken, taken)
         self.match()
+
+    def notice(self):
+        self.noticed = self.told
+        self.vc.send("NOP", sync=NOTICE, b_num=self.told)
 
     def on_nop(self, frame):
         if frame.sync != NOTICE:
@@ -410,14 +438,21 @@ class Layer:
 
     def open_ring(self):
         self.ring_out = self.open(RING, SLOTS * SLOT, SLOTS)
+        self.span_out = min(max(self.ring_out.address, 1), SLOTS)
         return self.ring_out
 
-    def put_message(self, data, tag=0, **changed):
-        slot = self.ring_sent % SLOTS
-        number = changed.pop("number", None) or self.take_number()
-        head = words(number, changed.pop("length", len(data)), tag, self.told)
-        self.ring_sent += 1
-        b_num = self.put(self.ring_out, changed.pop("at", slot * SLOT), head + data, "Interrupt", **changed)
+    def has_room(self, length):
+        count = slots_of(length)
+        return (self.ring_out is not None and count <= self.span_out
+                and place_of(self.ring_sent, count) + count - self.ring_taken <= SLOTS)
+
+    def put_message(self, data, tag=0):
+        number = self.take_number()
+        place = place_of(self.ring_sent, slots_of(len(data)))
+        self.ring_sent = place + slots_of(len(data))
+        self.noticed = self.told
+        b_num = self.put(self.ring_out, place % SLOTS * SLOT, words(number, len(data), tag, self.told) + data,
+                         "Interrupt")
         message = Message(number, data, tag)
         message.b_num = b_num
         return message

@@ -6,8 +6,9 @@ import time
 
 from connections import demand
 from conversation import pattern
-from layer import LONGEST, NOTICE, SLOT, SLOTS, Request, number_of, words
-from managed import (RECEIVED, SENT, Event, busy, event, has, managed, no_event, posts, sends, up, up_called)
+from layer import ACCEPT, ENDED, NOTICE, SLOT, SLOTS, Request, longest, number_of, option, words
+from managed import (CONNECTED, FAILED, RECEIVED, SENT, Event, busy, called, ended, event, has, managed, no_event,
+                     posts, sends, up, up_called)
 from vc import Grant
 from wire import NONE
 
@@ -127,28 +128,125 @@ def m_ring_ended(t):
     event(t, SENT, layer=layer, message=2)
 
 
-@managed("9.31")
-def m_ring_lies(t):
-    """Slots with an impossible length, place or number, and Silent ones, are not delivered."""
+@managed("9.31", "9.41")
+def m_ring_silent(t):
+    """A Silent Put in the ring tells nobody of a message."""
     vc, layer = up(t)
     ring = layer.open_ring()
     posts(t, 5000)
-    layer.put(ring, 0, words(2, LONGEST + 1, 0, 0) + b"x", "Interrupt")
-    layer.put(ring, SLOT, words(2, 5, 0, 0) + b"four", "Interrupt")
-    layer.put(ring, 2 * SLOT, words(2, 0, 0), "Interrupt")
-    layer.put(ring, 100, words(2, 1, 0, 0) + b"x", "Interrupt")
-    layer.put(ring, 5 * SLOT, words(2, 1, 0, 0) + b"x", "Silent")
-    layer.put(ring, 15 * SLOT + 4092, b"abcd", "Interrupt")
-    layer.put(ring, 3 * SLOT, words(9, 1, 0, 0) + b"9", "Interrupt")
-    layer.put(ring, 3 * SLOT, words(8, 1, 0, 0) + b"8", "Interrupt")
-    layer.put(ring, 4 * SLOT, words(9, 1, 0, 0) + b"n", "Interrupt")
+    layer.put(ring, 0, words(2, 1, 0, 0) + b"x", "Silent")
     layer.settled(ring)
     busy(t, vc, layer)
     no_event(t)
-    layer.put(ring, 7 * SLOT, words(2, 4, 77, 0) + b"true", "Interrupt")
-    layer.next_number += 1
+    layer.put_message(b"true", 77)
     event(t, RECEIVED, layer=layer, tag=77, length=4)
     has(t, 0, b"true")
+
+
+def ring_lie(name, *puts, messages=0):
+    """Puts that contradict each other or themselves: the connection ends, after so many messages."""
+    def lies(t):
+        vc, layer = up(t)
+        ring = layer.open_ring()
+        for _ in range(3):
+            posts(t, 40000)
+        for at, data in puts:
+            layer.put(ring, at, data, "Interrupt")
+        for i in range(messages):
+            event(t, RECEIVED, layer=layer, message=i + 1)
+        layer.pump(vc.closed.is_set)
+        ended(vc, payload=option(ENDED, 1))
+        for _ in range(3 - messages):
+            event(t, RECEIVED, -errno.EPROTO)
+        event(t, FAILED, -errno.EPROTO)
+    lies.__name__ = "m_ring_lies_" + name
+    managed("9.41")(lies)
+
+
+def lie(number, length, data=b""):
+    """A message as it stands in its slots."""
+    return words(number, length, 0, 0) + data
+
+
+ring_lie("longer_than_its_block", (0, lie(2, 5, b"four")))
+ring_lie("shorter_than_its_words", (0, words(2, 0, 0)))
+ring_lie("more_slots_than_it_says", (0, lie(2, 10, bytes(5000))))
+ring_lie("too_many_slots", (0, lie(2, longest(8) + 1, bytes(longest(8) + 1))))
+ring_lie("beyond_the_end", (15 * SLOT, lie(3, 4000, bytes(4000))), (14 * SLOT + 100, lie(2, 1, b"x")))
+ring_lie("no_slot_begins_there", (100, lie(2, 1, b"x")))
+ring_lie("no_room_for_words", (15 * SLOT + 4092, b"abcd"))
+ring_lie("one_over_another", (3 * SLOT, lie(9, 1, b"9")), (3 * SLOT, lie(8, 1, b"8")))
+ring_lie("over_the_second_slot", (0, lie(3, 5000, bytes(5000))), (SLOT, lie(4, 1, b"x")))
+ring_lie("over_all_of_another", (2 * SLOT, lie(9, 1, b"9")), (0, lie(3, 20000, bytes(20000))))
+ring_lie("number_twice", (3 * SLOT, lie(9, 1, b"9")), (4 * SLOT, lie(9, 1, b"9")))
+ring_lie("out_of_turn", (7 * SLOT, lie(2, 4, b"true")))
+ring_lie("against_the_order", (0, lie(3, 1, b"3")), (SLOT, lie(2, 1, b"2")))
+ring_lie("slots_left_out_without_need", (0, lie(2, 1, b"2")), (2 * SLOT, lie(3, 1, b"3")), messages=1)
+# Without credit: 16 slots hold messages that wait for message 2; whatever comes stands over one.
+ring_lie("more_than_the_credit", (0, lie(3, longest(8), bytes(longest(8)))),
+         (8 * SLOT, lie(4, longest(8), bytes(longest(8)))), (0, lie(5, 1, b"x")))
+
+
+@managed("9.41", "9.31")
+def m_span_comes(t):
+    """Messages of 1 to 8 slots, in the ring: those that do not fit before its end begin at its start."""
+    _, layer = up(t)
+    layer.open_ring()
+    demand(layer.span_out == 8, f"9.41 {layer.span_out} slots")
+    lengths = [0, 4080, 4081, 16384, longest(8), longest(8), 8176, 8177, 20000, 1, 12272, longest(7), 4081, 30000]
+    for i, length in enumerate(lengths):
+        posts(t, 40000)
+        layer.send(pattern(length, i), tag=i)  # offers it where the slots left are too few
+        event(t, RECEIVED, layer=layer, length=length, tag=i, message=i + 1)
+        has(t, 0, pattern(length, i))
+    layer.settled(layer.ring_out)
+    demand(layer.ring_out.next >= 10, f"9.41 {layer.ring_out.next} in the ring")
+
+
+@managed("9.41", "9.31")
+def m_span_leaves(t):
+    _, layer = up_called(t)
+    layer.pump(lambda: layer.ring_in is not None)
+    lengths = [0, 4081, 16384, longest(8), longest(8), 4080, 8177, 20000, 1, 12272, longest(7), 4081, 30000]
+    for i, length in enumerate(lengths):
+        layer.receive(length)
+        sends(t, pattern(length, i), tag=i)
+        number, (tag, data) = layer.next_message()
+        demand((number, tag) == (i + 2, i) and data == pattern(length, i), f"message {number} of {len(data)}")
+        event(t, SENT, layer=layer, message=i + 1)
+        layer.notice()
+    demand(layer.ring_in.b_seq >= len(lengths) - 1, f"9.41 {layer.ring_in.b_seq} in the ring")
+    layer.receive(longest(8) + 1)
+    sends(t, pattern(longest(8) + 1))
+    layer.pump(lambda: layer.receiving)
+    demand(len(layer.next_message()[1][1]) == longest(8) + 1, "9.41 a longer message is offered")
+
+
+def span(count):
+    """The peer takes messages of that many slots; 0: it knows nothing of longer ones."""
+    def keeps(t):
+        vc, layer = called(t)
+        layer.span = count
+        layer.await_request()
+        layer.answer(ACCEPT)
+        event(t, CONNECTED, layer=layer)
+        layer.pump(lambda: layer.ring_in is not None)
+        busy(t, vc, layer)
+        most = longest(min(max(count, 1), 8))
+        for i, length in enumerate((most, most + 1)):
+            layer.receive(length)
+            sends(t, pattern(length, i))
+            if length > most:
+                layer.pump(lambda: layer.receiving)
+            demand(layer.next_message()[1][1] == pattern(length, i), f"9.41 a message of {length}")
+            event(t, SENT, layer=layer)
+        demand(layer.ring_in.b_seq == 1, f"9.41 {layer.ring_in.b_seq} in the ring")
+    keeps.__name__ = f"m_span_of_{count}"
+    managed("9.41")(keeps)
+
+
+for most_slots in (0, 1, 3, 16, 0xFFFFFFFF):
+    span(most_slots)
 
 
 @managed("9.21", "10.1")
