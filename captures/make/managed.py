@@ -9,7 +9,7 @@ from talk import MILLISECOND, Talk
 MAGIC, NOTICE, ENDED = 0x53544D48, 0x53544D4E, 0x53544D45
 BROKEN_OFF, NO_RECEIVE = 1, 2
 REQUEST, ACCEPT, REJECT = 1, 2, 3
-SLOT = 4096
+SLOT, STU = 4096, 1024
 
 
 def words(*values, size=4):
@@ -97,18 +97,19 @@ class Managed(Talk):
     def ring(self, **changed):
         """B opens its ring to A."""
         self.a("RMR", B_win=16, T_len=16 * SLOT, I_id=0x180, payload=option(1))
-        self.b("MRA", payload=bytes(32),
-               **{**dict(B_win=16, R_Mx=4, R_Bufx=0x200, T_len=16 * SLOT, I_id=0x180, R_id=0x380),
-                  **changed})
+        self.b("MRA", **{**dict(payload=bytes(32), B_win=16, R_Mx=4, R_Bufx=0x200, T_len=16 * SLOT, I_id=0x180,
+                                R_id=0x380), **changed})
         return self
 
     def eager(self, b_num, number, payload, flags=("Last", "Send_state", "Interrupt"), slot=None,
               length=None, taken=0):
-        head = words(number, len(payload) if length is None else length, 0, taken)
+        data = words(number, len(payload) if length is None else length, 0, taken) + payload
         self.sync += 1
-        self.a("DATA", *flags, payload=head + payload, R_Mx=4,
-               R_Bufx=0x200 + (b_num % 16 if slot is None else slot), Sync=self.sync, B_num=b_num,
-               R_id=0x380)
+        stus = [data[at:at + STU] for at in range(0, len(data), STU)]
+        for i, stu in enumerate(stus):
+            at = (b_num % 16 if slot is None else slot) * SLOT + i * STU
+            self.a("DATA", *(flags if i == len(stus) - 1 else ()), payload=stu, STU_num=i, R_Mx=4,
+                   R_Bufx=0x200 + at // SLOT, R_Offset=at % SLOT, Sync=self.sync, B_num=b_num, R_id=0x380)
         self.eager_told(b_num)
 
     def eager_told(self, b_num):
@@ -232,6 +233,19 @@ def managed_ring_full():
     t.body(18, pattern(50))
     t.told(18)
     t.eager(16, 19, pattern(50))
+    t.disconnect()
+    return t
+
+
+@trace("messages of several slots in a ring: the fourth does not fit before the ring's end and begins at its start")
+def managed_slots():
+    t = Managed().up().ring(payload=option(0, 8))
+    for i, slot in enumerate((0, 5, 10)):
+        t.eager(i, 2 + i, pattern(16384), slot=slot)
+    t.b("NOP", sync=NOTICE, b_num=10)
+    t.eager(3, 5, pattern(4081), slot=0)
+    t.eager(4, 6, pattern(100), slot=2)
+    t.b("NOP", sync=NOTICE, b_num=19)
     t.disconnect()
     return t
 
@@ -455,6 +469,12 @@ def _(t):
     t.ring()
     t.eager(0, 2, pattern(10))
     t.eager(1, 3, pattern(10), slot=2)
+
+
+@managed("eager-span", "a message takes two slots, and B has not said that one may")
+def _(t):
+    t.ring()
+    t.eager(0, 2, pattern(5000))
 
 
 @broken("write-window", "66 Writes while the first is not confirmed")

@@ -101,7 +101,7 @@ struct Checker::Impl {
   void on_managed_request(const Said& said, Request& request, bool fresh);
   void on_managed_data(const Said& said, Landing& landing);
   void on_managed_put(const Said& said, Landing& landing);
-  void on_managed_region(const Said& said, const Request& asked);
+  void on_managed_region(const Said& said, const Request& asked, Landing& region);
   void check_withdrawal(const Said& said, const Request& ended);
   void check_outstanding(const Said& said, Landing& landing, const Request& offer);
   void on_notice(const Said& said);
@@ -109,6 +109,7 @@ struct Checker::Impl {
   void check_write_window(const Said& said, Request& request);
   void on_hello(const Said& said);
   void on_eager(const Said& said, Landing& ring, const Block& block);
+  void check_slots(const Said& said, const Landing& ring, std::uint64_t at, std::uint32_t length);
   void note_taken(const Said& said, std::uint32_t count);
   void check_managed_end(const Said& said);
   static bool has_message_waiting(const Said& said);

@@ -77,6 +77,7 @@ struct Landing {
   std::uint32_t b_win = 0;  // region
   std::uint16_t mx = 0;     // region
   bool ring = false;        // region: of short messages (managed)
+  std::uint64_t span = 1;   // ring: the most slots of a message
   // Managed: the tag of a Write; the Block of a ring that carried its length.
   std::optional<std::uint32_t> tag;
   std::optional<std::pair<std::uint32_t, std::uint64_t>> told_length;
@@ -125,8 +126,10 @@ struct Messages {
   Recent<std::uint32_t, Missing, 64> missing;        // numbers that were skipped
   std::uint32_t newest = 0;
   std::uint64_t writes = 0;
-  std::uint32_t eager = 0;  // short messages
-  std::uint32_t taken = 0;  // short messages of the peer, as counted by this side
+  // Slots of the peer's ring: those used so far, and those used up to the end of each Block.
+  std::uint32_t eager = 0;
+  Recent<std::uint32_t, std::uint32_t, 64> eager_ends;
+  std::uint32_t taken = 0;  // slots of this side's ring, as counted by this side
 };
 
 // Kept separately, so that an idle connection needs little memory.

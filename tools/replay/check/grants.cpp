@@ -43,7 +43,6 @@ void Checker::Impl::on_region(const Said& said) {
     if (!known->over)
       report(said, Rule::kIdInUse, "an R_id that is free", named_hex("R_id", h.s_id));
   }
-  if (asked) on_managed_region(said, *request);
   Landing region;
   region.i_id = h.d_id;
   region.ring = said.c.managed && asked && request->word == kRingName;
@@ -52,6 +51,7 @@ void Checker::Impl::on_region(const Said& said) {
   region.start = Address{h.bufx, h.offset}.linear(said.from.bufsize);
   region.b_win = h.param;
   region.mx = h.mx;
+  if (asked) on_managed_region(said, *request, region);
   landings.put(h.s_id, std::move(region));
 }
 

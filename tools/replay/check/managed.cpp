@@ -156,8 +156,8 @@ void Checker::Impl::check_outstanding(const Said& said, Landing& landing, const 
            std::to_string(open));
 }
 
-// protocol: 9.29, 9.31
-void Checker::Impl::on_managed_region(const Said& said, const Request& asked) {
+// protocol: 9.29, 9.31, 9.41
+void Checker::Impl::on_managed_region(const Said& said, const Request& asked, Landing& region) {
   if (!said.c.managed || asked.word == 0 || said.frame.cut) return;
   const auto& h = said.h;
   if (h.t_len() < asked.t_len)
@@ -169,8 +169,11 @@ void Checker::Impl::on_managed_region(const Said& said, const Request& asked) {
     report(said, Rule::kRegionTerms, "an option payload with the region's terms", "none");
   else if (const auto access = wire::load32(terms.data() + kAccessAt); (access & ~kAccess) != 0)
     report(said, Rule::kRegionTerms, "4 Get, 8 Put and 16 FetchOp only", named("access", access));
-  if (asked.word == kRingName && h.t_len() != kRingSize)
+  if (!region.ring) return;
+  if (h.t_len() != kRingSize)
     report(said, Rule::kEagerSlot, "a ring of 65536 bytes", named("T_len", h.t_len()));
+  if (!terms.empty())
+    region.span = std::clamp<std::uint64_t>(wire::load64(terms.data()), 1, kSlots);
 }
 
 void Checker::Impl::on_managed_data(const Said& said, Landing& landing) {
@@ -240,30 +243,57 @@ void Checker::Impl::on_hello(const Said& said) {
 // protocol: 9.31
 void Checker::Impl::on_eager(const Said& said, Landing& ring, const Block& block) {
   const auto& h = said.h;
-  auto& messages = messages_of(said.from);
   const auto length = said.frame.frame.stu.size();
   if (h.has(flag::kLast) && !h.has(flag::kInterrupt))
     report(said, Rule::kEagerSlot, "Interrupt on a short message", operation_text(said.frame));
   const auto at = (std::uint64_t{h.bufx} << said.to.bufsize) + h.offset;
   if (const auto head = beginning(said, kEagerHead); !head.empty()) {
-    const auto slot = h.b_num % kSlots;
-    if (at != ring.start + std::uint64_t{slot} * kSlotSize)
-      report(said, Rule::kEagerSlot, named("slot", slot),
-             "the place " + named("of byte", at - ring.start));
-    const auto taken = messages_of(said.to).taken;
-    if (h.b_num - taken >= kSlots)
-      report(said, Rule::kEagerSlot, "no short message, as 16 are not taken",
-             named("B_num", h.b_num) + " and " + named("taken", taken));
-    const auto number = wire::load32(head.data());
-    ring.told_length = {h.b_num, std::uint64_t{kEagerHead} + wire::load32(head.data() + 4)};
-    messages.eager = std::max(messages.eager, h.b_num + 1);
-    note_message(said, number, as_block(h.b_num));
+    const auto told_length = wire::load32(head.data() + 4);
+    check_slots(said, ring, at - ring.start, told_length);
+    ring.told_length = {h.b_num, std::uint64_t{kEagerHead} + told_length};
+    note_message(said, wire::load32(head.data()), as_block(h.b_num));
     note_taken(said, wire::load32(head.data() + 12));
   }
   const bool told = ring.told_length && ring.told_length->first == h.b_num && block.start;
   if (told && h.has(flag::kLast) && at + length - *block.start != ring.told_length->second)
     report(said, Rule::kEagerSlot, std::to_string(ring.told_length->second) + " bytes, as it says",
            std::to_string(at + length - *block.start));
+}
+
+// A message at byte `at` of the ring: its slots are the next ones, and the peer has taken what was
+// there. If the Block before it is not in the capture, its place is believed.
+// protocol: 9.31, 9.41
+void Checker::Impl::check_slots(const Said& said, const Landing& ring, std::uint64_t at,
+                                std::uint32_t length) {
+  auto& messages = messages_of(said.from);
+  const auto slots = (std::uint64_t{kEagerHead} + length + kSlotSize - 1) / kSlotSize;
+  if (slots > ring.span)
+    return report(said, Rule::kEagerSpan, "at most " + std::to_string(ring.span) + " slots",
+                  std::to_string(slots));
+  const auto count = static_cast<std::uint32_t>(slots);
+  const auto b_num = said.h.b_num;
+  auto& ends = messages.eager_ends;
+  const auto* const again = ends.find(b_num);
+  const auto* const before = ends.find(b_num - 1);
+  auto place = messages.eager;
+  if (again != nullptr) {
+    place = *again - count;
+  } else if (before != nullptr || b_num == 0) {
+    place = before != nullptr ? *before : 0;
+    const auto left = kSlots - place % kSlots;
+    if (count > left) place += left;
+  } else {
+    place += (static_cast<std::uint32_t>(at / kSlotSize) - place) % kSlots;
+  }
+  if (at != std::uint64_t{place % kSlots} * kSlotSize)
+    report(said, Rule::kEagerSlot, named("slot", place % kSlots),
+           "the place " + named("of byte", at));
+  const auto taken = messages_of(said.to).taken;
+  if (static_cast<std::int32_t>(place + count - taken) > static_cast<std::int32_t>(kSlots))
+    report(said, Rule::kEagerSlot, "no short message, as 16 slots are not taken",
+           named("slots used", place + count) + " and " + named("taken", taken));
+  if (again == nullptr) ends.put(b_num, place + count);
+  if (static_cast<std::int32_t>(place + count - messages.eager) > 0) messages.eager = place + count;
 }
 
 void Checker::Impl::on_notice(const Said& said) {

@@ -102,6 +102,7 @@ namespace stp::replay {
   X(WriteWindow,      "9.32", "write-window",      kIfAll, "no Write begins while 64 have since the oldest that is not confirmed") \
   X(ManagedEnd,       "9.34", "managed-end",       kIfAll, "the option payload of a managed connection's RD says 1 or 2") \
   X(ReceiveWait,      "9.35", "receive-wait",      kIfAll, "an RD that says 2 leaves a message of its peer's waiting") \
+  X(EagerSpan,        "9.41", "eager-span",        kIfAll, "a message in a ring takes no more slots than the ring's owner allows") \
   X(CtsTooSoon,       "10.3", "cts-too-soon",      kSure,  "a CTS is repeated after a data timeout, 1 ms at least") \
   X(PacedRepeats,     "10.16","paced-repeats",     kIfAll, "RS about a managed Transfer without progress come at doubling intervals, up to 1 s") \
   X(BlockMx,          "11.6", "block-mx",          kIfAll, "all STUs of a Block to an endpoint name one Mx") \
