@@ -44,8 +44,8 @@ struct GapLink {
   UseLink link{daemon.link()};
 };
 
-// Long enough for an RTS.
-constexpr std::size_t kLength = 5'000;
+// Too long for the ring, so it has an RTS.
+constexpr std::size_t kLength = 40'000;
 
 class Arrival : public testing::Test, protected GapLink, protected DatPair {
  protected:

@@ -137,7 +137,7 @@ TEST_P(EpTest, EachFaultOfASegmentHasItsCode) {
             Result::kSuccess);
   ASSERT_EQ(Lmr::create(*client.ia, client.pz, {more.data(), 4096, kLocalRead, false}, readable),
             Result::kSuccess);
-  const LmrTriplet outside[] = {client.at((1 << 16) - 10, 11)};
+  const LmrTriplet outside[] = {client.at(client.buffer.size() - 10, 11)};
   EXPECT_EQ(client.ep->post_send(outside, 0, 0), Result::kInvalidParameter);
   const LmrTriplet unknown[] = {{client.at(0, 1).address, 1, 0xdead}};
   EXPECT_EQ(client.ep->post_send(unknown, 0, 0), Result::kPrivilegesViolation);

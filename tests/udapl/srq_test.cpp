@@ -100,7 +100,7 @@ TEST_P(SrqTest, PostRecvBeyondTheQueueIsInsufficientResources) {
 }
 
 TEST_P(SrqTest, PostRecvChecksEachSegment) {
-  const LmrTriplet outside[] = {server.at(1 << 16, 1)};
+  const LmrTriplet outside[] = {server.at(server.buffer.size(), 1)};
   EXPECT_EQ(srq->post(outside, 0), Result::kInvalidParameter);
   const LmrTriplet unknown[] = {{0, 1, 0xdead}};
   EXPECT_EQ(srq->post(unknown, 0), Result::kPrivilegesViolation);

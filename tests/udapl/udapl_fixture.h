@@ -34,7 +34,7 @@ struct DatSide {
   std::shared_ptr<udapl::Ia> ia;
   std::shared_ptr<udapl::Evd> async, recv, request, connect, requests;
   std::shared_ptr<udapl::Pz> pz;
-  Buffer buffer{1 << 16, 1};
+  Buffer buffer{1 << 19, 1};
   std::shared_ptr<udapl::Lmr> lmr;
   udapl::EpAttr attr;
   std::shared_ptr<udapl::Ep> ep;
