@@ -218,6 +218,17 @@ TEST(RecentEntries, the_oldest_makes_room) {
   EXPECT_EQ(*recent.find(1), 11);
 }
 
+TEST(RecentEntries, what_is_used_again_stays) {
+  Recent<int, int, 2> recent;
+  recent.put(1, 10);
+  recent.put(2, 20);
+  EXPECT_EQ(recent.find_again(3), nullptr);
+  EXPECT_EQ(*recent.find_again(1), 10);
+  recent.put(3, 30);
+  EXPECT_EQ(recent.find(2), nullptr);
+  EXPECT_EQ(*recent.find(1), 10);
+}
+
 TEST(RuleNames, are_unique) {
   for (const auto& a : rules())
     for (const auto& b : rules()) EXPECT_TRUE(a.rule == b.rule || a.name != b.name) << a.name;

@@ -51,7 +51,8 @@ bool Checker::Impl::is_late_repeat(const Decoded& frame) {
 void Checker::Impl::on_data(const Said& said) {
   const auto& h = said.h;
   auto& traffic = said.to.with_traffic();
-  auto* const landing = traffic.landings.find(h.d_id);
+  // A region that is put into stays known, however many Transfers there are meanwhile.
+  auto* const landing = traffic.landings.find_again(h.d_id);
   // A Transfer of one side and a region of the other may have the same number, and so may a Block
   // and a Get.
   // protocol: 7.18

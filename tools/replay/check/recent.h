@@ -29,6 +29,13 @@ class Recent {
     index_[key] = std::prev(order_.end());
     return order_.back().second;
   }
+  // As find(). The entry counts as new then.
+  Value* find_again(const Key& key) {
+    const auto at = index_.find(key);
+    if (at == index_.end()) return nullptr;
+    order_.splice(order_.end(), order_, at->second);
+    return &at->second->second;
+  }
   void erase(const Key& key) {
     const auto at = index_.find(key);
     if (at == index_.end()) return;
