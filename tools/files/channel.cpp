@@ -47,7 +47,8 @@ Channel::Channel(Link& link, const std::string& peer, Attend attend)
     : link_(link),
       attend_(std::move(attend)),
       chunk_(chunk_for(link)),
-      memory_(link, kDepth * (2 * kChunk + kControlRoom)),
+      layout_(layout_of_sender(chunk_)),
+      memory_(link, layout_.all()),
       queue_(link, 4 * kDepth),
       sent_(2 * kDepth) {
   const auto attr = attributes();
@@ -69,7 +70,8 @@ Channel::Channel(Link& link, stm_connection_t request, Attend attend)
     : link_(link),
       attend_(std::move(attend)),
       chunk_(chunk_for(link)),
-      memory_(link, kDepth * (2 * kChunk + kControlRoom)),
+      layout_{kChunk, 0},
+      memory_(link, layout_.all()),
       queue_(link, 4 * kDepth),
       connection_(request),
       sent_(2 * kDepth) {
@@ -104,6 +106,11 @@ Channel::~Channel() {
 std::size_t Channel::chunk_for(const Link& link) {
   constexpr std::size_t kLeast = std::size_t{16} << 10;
   return std::clamp(link.stu() * kStusUnderWay / kDepth, kLeast, kChunk);
+}
+
+// Content begins at a whole buffer, so that each STU lies in one.
+Channel::Layout Channel::layout_of_sender(std::size_t chunk) {
+  return {kControlRoom, (chunk + kBuffer - 1) / kBuffer * kBuffer};
 }
 
 stm_connection_attr_t Channel::attributes() const {
@@ -146,8 +153,8 @@ bool Channel::host_has_answered() const {
 }
 
 void Channel::post_receive(std::size_t place) {
-  const auto error = ::stm_receive(connection_, place, memory_.handle(),
-                                   memory_.bytes().data() + place * kChunk, kChunk);
+  const auto to = memory_.bytes().subspan(place * layout_.received, layout_.received);
+  const auto error = ::stm_receive(connection_, place, memory_.handle(), to.data(), to.size());
   if (error == -EAGAIN) throw LinkFailure("no place for a message that may come");
   if (error != 0 && !ended_) throw_connection_failure(error, link_.trouble());
 }
@@ -179,7 +186,7 @@ void Channel::send(MessageTag tag, std::span<const std::byte> bytes) {
     step(kAttention);
     place = free_place(kDepth, kDepth);
   }
-  const auto at = 2 * kDepth * kChunk + (*place - kDepth) * kControlRoom;
+  const auto at = layout_.control_at(*place - kDepth);
   std::memcpy(memory_.bytes().data() + at, bytes.data(), bytes.size());
   post_send(tag, at, *place, bytes.size());
 }
@@ -198,12 +205,12 @@ std::span<std::byte> Channel::content_buffer(Duration wait) {
   if (!place && step(wait)) place = free_place(0, kDepth);
   check_ended();
   if (!place) return {};
-  return memory_.bytes().subspan((kDepth + *place) * kChunk, chunk_);
+  return memory_.bytes().subspan(layout_.content_at(*place), chunk_);
 }
 
 void Channel::send_content(MessageTag tag, std::span<const std::byte> filled) {
   const auto at = static_cast<std::size_t>(filled.data() - memory_.bytes().data());
-  post_send(tag, at, at / kChunk - kDepth, filled.size());
+  post_send(tag, at, (at - layout_.content_at(0)) / layout_.content, filled.size());
 }
 
 bool Channel::receive(Message& message, Duration wait) {
@@ -252,7 +259,7 @@ void Channel::handle(const stm_event_t& event) {
       }
       if (!broken_)
         arrived_.push_back({static_cast<MessageTag>(event.tag),
-                            memory_.bytes().subspan(event.context * kChunk, event.length),
+                            memory_.bytes().subspan(event.context * layout_.received, event.length),
                             event.context});
       break;
     case STM_REFUSED:

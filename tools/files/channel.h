@@ -30,9 +30,9 @@ class Channel {
   using Attend = std::function<void()>;
 
   // All functions throw LinkFailure once the connection is lost, Closed when the peer closed it.
-  // Connects, and waits for the answer.
+  // The sender of files: connects, and waits for the answer. It gets only control messages.
   Channel(Link& link, const std::string& peer, Attend attend);
-  // Takes a request.
+  // The receiver of files: takes a request. It sends only control messages.
   Channel(Link& link, stm_connection_t request, Attend attend);
   // Tells the peer that it has too many connections, or that there are too many in all.
   static void refuse(stm_connection_t request);
@@ -50,12 +50,14 @@ class Channel {
   bool ready_to_send();
   // The longest message of content; the same for the whole connection.
   [[nodiscard]] std::size_t content_room() const { return chunk_; }
-  // A buffer of content_room() bytes. The caller fills it and sends its first `length` bytes.
-  // nullptr: none is free yet.
+  // Of the sender: a buffer of content_room() bytes. The caller fills it and sends what it filled.
+  // Empty: none is free yet.
   std::span<std::byte> content_buffer(Duration wait);
   void send_content(MessageTag tag, std::span<const std::byte> filled);
-  // The next message; false: `wait` has passed.
+  // The next message; false: none is there yet. Returns early if something else happens.
   bool receive(Message& message, Duration wait);
+  // Any thread: ends a wait in receive() early.
+  void wake() const { ::stm_queue_post(queue_.handle(), 0); }
   // Releases the buffer of a message for the next one.
   void done_with(const Message& message);
 
@@ -68,7 +70,19 @@ class Channel {
     std::size_t length = 0;
     bool busy = false;
   };
+  // Places of the buffers: kDepth to receive, kDepth of content to send, kDepth of control to send.
+  struct Layout {
+    std::size_t received, content;  // bytes of each
+    [[nodiscard]] std::size_t content_at(std::size_t place) const {
+      return kDepth * received + place * content;
+    }
+    [[nodiscard]] std::size_t control_at(std::size_t place) const {
+      return content_at(kDepth) + place * kControlRoom;
+    }
+    [[nodiscard]] std::size_t all() const { return control_at(kDepth); }
+  };
 
+  static Layout layout_of_sender(std::size_t chunk);
   static std::size_t chunk_for(const Link& link);
   [[nodiscard]] stm_connection_attr_t attributes() const;
   void post_receive(std::size_t place);
@@ -89,7 +103,8 @@ class Channel {
   const Link& link_;
   const Attend attend_;
   const std::size_t chunk_;  // of content
-  Buffers memory_;  // kDepth to receive, kDepth of content to send, kDepth of control to send
+  const Layout layout_;
+  Buffers memory_;
   Queue queue_;
   stm_connection_t connection_ = nullptr;
   bool connected_ = false, ended_ = false;

@@ -9,12 +9,6 @@
 #include "tools/files/failure.h"
 
 namespace stp::files {
-namespace {
-
-constexpr unsigned kBufferLog2 = 16;  // an STU always fits into one buffer
-
-}  // namespace
-
 Link::Link() {
   stm_domain_attr_t attributes{};
   attributes.size = sizeof attributes;
@@ -59,15 +53,14 @@ void Buffers::Unmap::operator()(void* memory) const {
 
 Buffers::Buffers(Link& link, std::size_t size) {
   // Aligned to a whole buffer: maps one buffer more and uses the aligned part.
-  constexpr auto kAlignment = std::size_t{1} << kBufferLog2;
-  const auto all = size + kAlignment;
+  const auto all = size + kBuffer;
   auto* const memory =
       ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw LinkFailure("no memory for buffers: " + error_text(errno));
   mapping_ = {memory, Unmap{all}};
   auto* aligned = memory;
   auto room = all;
-  bytes_ = {static_cast<std::byte*>(std::align(kAlignment, size, aligned, room)), size};
+  bytes_ = {static_cast<std::byte*>(std::align(kBuffer, size, aligned, room)), size};
   const auto error =
       ::stm_memory_register(link.domain(), bytes_.data(), size, STM_LOCAL_WRITE, &memory_);
   if (error != 0) throw lost_link(error);

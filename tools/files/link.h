@@ -18,6 +18,10 @@ using Duration = std::chrono::steady_clock::duration;
 // How long a program waits before it checks whether it was asked to end.
 inline constexpr Duration kAttention = std::chrono::milliseconds(100);
 
+// The buffers of a link's memory: an STU always fits into one.
+inline constexpr unsigned kBufferLog2 = 16;
+inline constexpr std::size_t kBuffer = std::size_t{1} << kBufferLog2;
+
 class Link {
  public:
   Link();  // LinkFailure
