@@ -53,7 +53,8 @@ class FileWriterTest : public ::testing::Test {
     Batch batch;
     batch.add(1, std::move(file));
     int result = -1;
-    batch.settle([&](std::uint32_t, int error) { result = error; });
+    batch.settle();
+    batch.report([&](std::uint32_t, int error) { result = error; });
     return result;
   }
   Digest digest_of_what_is_there() {

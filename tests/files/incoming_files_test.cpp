@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <optional>
+#include <semaphore>
 
 #include "tests/temporary_directory.h"
 
@@ -63,7 +64,15 @@ class IncomingFilesTest : public ::testing::Test {
     note.digest = digest;
     answers_.clear();
     understood_ = files_->told(note);
+    if (kind == NoteKind::kSettle) files_->settle();
     return answers_.empty() ? Note{} : answers_.back();
+  }
+  // As tell() of kSettle, but does not wait for the disk.
+  void ask_to_settle() {
+    Note note;
+    note.kind = NoteKind::kSettle;
+    answers_.clear();
+    EXPECT_TRUE(files_->told(note));
   }
   Note append(const std::string& text) {
     answers_.clear();
@@ -82,7 +91,9 @@ class IncomingFilesTest : public ::testing::Test {
   }
   void restart() {
     number_ = 0;
-    files_.emplace(out_, progress_, stop_, [this](const Note& note) { answers_.push_back(note); });
+    files_.emplace(
+        out_, progress_, stop_, [this](const Note& note) { answers_.push_back(note); },
+        [this] { settled_.release(); });
   }
   static void pack(std::vector<std::byte>& message, std::uint32_t number,
                    const std::string& content, const Digest& digest) {
@@ -100,6 +111,7 @@ class IncomingFilesTest : public ::testing::Test {
   std::vector<Note> answers_;
   bool understood_ = true;
   std::uint32_t number_ = 0;
+  std::counting_semaphore<> settled_{0};  // batches that can be collected
   std::optional<IncomingFiles> files_;
 
   IncomingFilesTest() { restart(); }
@@ -208,6 +220,86 @@ TEST_F(IncomingFilesTest, files_of_a_pack_get_their_names_when_they_are_settled)
   struct stat found {};
   ASSERT_EQ(::stat((directory_ / "d").c_str(), &found), 0);
   EXPECT_EQ(found.st_mtim.tv_sec, 1'500'000'000);
+}
+
+// The file is answered when the disk has it; until then the next one is taken.
+TEST_F(IncomingFilesTest, nobody_waits_for_the_disk_while_files_are_settled) {
+  offer(file("one", 5));
+  std::vector<std::byte> message;
+  pack(message, 1, "hello", digest_of("hello"));
+  ASSERT_TRUE(files_->pack(message));
+  ask_to_settle();
+  EXPECT_TRUE(answers_.empty());
+  EXPECT_TRUE(files_->is_settling());
+  EXPECT_EQ(offer(file("two", 5)).kind, NoteKind::kWanted);
+  message.clear();
+  pack(message, 2, "hello", digest_of("hello"));
+  ASSERT_TRUE(files_->pack(message));
+  answers_.clear();
+  settled_.acquire();
+  files_->collect();
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(answers_[0].kind, NoteKind::kDone);
+  EXPECT_EQ(answers_[0].file, 1U);
+  EXPECT_EQ(answers_[0].have, 1U);
+  EXPECT_FALSE(files_->is_settling());
+  EXPECT_EQ(directory_.content("one"), "hello");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "two"));
+  tell(NoteKind::kSettle);
+  EXPECT_EQ(directory_.content("two"), "hello");
+}
+
+TEST_F(IncomingFilesTest, a_directory_waits_for_files_that_are_being_settled) {
+  offer(file("d/one", 5));
+  std::vector<std::byte> message;
+  pack(message, 1, "hello", digest_of("hello"));
+  ASSERT_TRUE(files_->pack(message));
+  ask_to_settle();
+  offer(directory("d"));
+  EXPECT_TRUE(answers_.empty());
+  tell(NoteKind::kSettle);
+  EXPECT_EQ(answers_.size(), 2U);
+  struct stat found {};
+  ASSERT_EQ(::stat((directory_ / "d").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mtim.tv_sec, 1'500'000'000);
+}
+
+TEST_F(IncomingFilesTest, a_pack_for_many_directories_arrives_and_each_file_is_answered_once) {
+  constexpr std::uint32_t kFiles = 600, kBad = 77;
+  const auto path = [](std::uint32_t number) {
+    return "d" + std::to_string(number / 20) + "/f" + std::to_string(number);
+  };
+  std::vector<std::byte> message;
+  for (std::uint32_t number = 1; number <= kFiles; ++number) {
+    const auto content = std::to_string(number);
+    ASSERT_EQ(offer(file(path(number), content.size())).kind, NoteKind::kWanted);
+    pack(message, number, content, digest_of(number == kBad ? "other" : content));
+    if (number % 50 == 0) pack(message, number, content, digest_of(content));  // a second time
+  }
+  answers_.clear();
+  ASSERT_TRUE(files_->pack(message));
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(answers_[0].file, kBad);
+  EXPECT_EQ(answers_[0].reason, Reason::kDigest);
+  EXPECT_TRUE(files_->is_settling()) << "so many files do not wait until the sender asks";
+  tell(NoteKind::kSettle);
+  std::uint32_t next = 1;
+  for (const auto& note : answers_) {
+    EXPECT_EQ(note.kind, NoteKind::kDone);
+    EXPECT_EQ(note.file, next);
+    next = note.file + static_cast<std::uint32_t>(note.have);
+    if (next == kBad) ++next;
+  }
+  EXPECT_EQ(next, kFiles + 1);
+  for (std::uint32_t number = 1; number <= kFiles; ++number)
+    EXPECT_EQ(directory_.content(path(number)), number == kBad ? "" : std::to_string(number));
+}
+
+// Reading the umask means setting it, and another thread may be making a file meanwhile.
+TEST_F(IncomingFilesTest, the_umask_is_read_before_files_are_made) {
+  const auto before = ::umask(0777);
+  EXPECT_EQ(permitted(0777), 0777U & ~before);
+  ::umask(before);
 }
 
 TEST_F(IncomingFilesTest, whole_files_without_a_name_leave_nothing_behind) {

@@ -64,14 +64,14 @@ bool Batch::is_full() const {
          open_files_ >= kMostOpenFiles || bytes_ >= kMostBytes;
 }
 
-void Batch::settle(const Report& report) {
+void Batch::settle() {
   make_durable();
   give_names();
   sync_directories();
-  const auto items = std::exchange(items_, {});
-  files_ = open_files_ = directories_ = 0;
-  bytes_ = 0;
-  for (const auto& item : items) report(item.number, item.error);
+}
+
+void Batch::report(const Report& report) const {
+  for (const auto& item : items_) report(item.number, item.error);
 }
 
 void Batch::make_durable() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Complete files that do not have their names yet. settle() syncs all of them to disk together and
-// then renames them: one sync per file would take longer than everything else. Functions return 0
-// or a negative errno.
+// then renames them: one sync per file would take longer than everything else.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@ struct WholeFile {
 
 class Batch {
  public:
-  // Called by settle() for each, in the order in which they were added.
+  // `error`: 0 or a negative errno.
   using Report = std::function<void(std::uint32_t number, int error)>;
 
   Batch() = default;
@@ -39,10 +38,14 @@ class Batch {
   void add(std::uint32_t number, WholeFile file);
   // The directory gets its permissions and time after everything that was added before it.
   void add_directory(std::uint32_t number, Directory directory, const Metadata& metadata);
-  // The batch is large enough: call settle().
+  // Large enough for a sync of its own, if no other one is under way.
+  [[nodiscard]] bool is_worthwhile() const { return items_.size() >= kWorthwhile; }
+  // Call settle() before anything else is added.
   [[nodiscard]] bool is_full() const;
   [[nodiscard]] bool is_empty() const { return items_.empty(); }
-  void settle(const Report& report);
+  void settle();
+  // After settle(), once: calls `report` for each, in the order in which they were added.
+  void report(const Report& report) const;
 
  private:
   struct Item {
@@ -52,6 +55,8 @@ class Batch {
     bool is_directory = false;
     int error = 0;
   };
+
+  static constexpr std::size_t kWorthwhile = 256;
 
   void make_durable();
   void sync_file_systems();

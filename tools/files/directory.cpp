@@ -64,6 +64,24 @@ int apply_times(int fd, const Metadata& metadata) {
   return ::futimens(fd, times_of(metadata).data()) == 0 ? 0 : -errno;
 }
 
+bool has_time(const struct stat& found, const Metadata& metadata) {
+  return metadata.keep_times && found.st_mtim.tv_sec == metadata.modified.tv_sec &&
+         found.st_mtim.tv_nsec == metadata.modified.tv_nsec;
+}
+
+bool is_link_to(int directory, const std::string& name, const std::string& target) {
+  std::array<char, kMaxPathLength + 1> text;
+  const auto length = ::readlinkat(directory, name.c_str(), text.data(), text.size());
+  return length >= 0 && std::string_view(text.data(), static_cast<std::size_t>(length)) == target;
+}
+
+int correct_mode(int directory, const std::string& name, const Metadata& metadata) {
+  service::UniqueFd const file(
+      ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return -errno;
+  return ::fchmod(file.get(), permitted(metadata.mode)) == 0 ? 0 : -errno;
+}
+
 int refuse_size(int directory, std::uint64_t bytes) {
   struct statvfs space {};
   const auto known = ::fstatvfs(directory, &space) == 0 && space.f_frsize != 0;

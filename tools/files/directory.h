@@ -4,6 +4,7 @@
 // negative errno.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <memory>
@@ -44,6 +45,12 @@ int apply_times(int fd, const Metadata& metadata);
 
 // Makes or replaces a symbolic link; a directory is not replaced (-EISDIR).
 int make_link(int directory, const std::string& name, const Metadata& metadata);
+
+// The status is of a file with the time that `metadata` wants kept.
+bool has_time(const struct stat& found, const Metadata& metadata);
+bool is_link_to(int directory, const std::string& name, const std::string& target);
+// Gives a file the permissions that it should have.
+int correct_mode(int directory, const std::string& name, const Metadata& metadata);
 
 // -EISDIR where a directory has that name.
 int refuse_directory(int directory, const std::string& name);

@@ -43,7 +43,8 @@ LinkFailure connect_failure(int result, const std::string& peer) {
     case EINVAL:
       return LinkFailure("\"" + peer + "\" is not a destination; write host:port");
     default:
-      return LinkFailure("cannot connect to " + peer + ": " + st_strerror(result));
+      return LinkFailure("cannot connect to " + peer + ": " + st_strerror(result) +
+                         "; see that the link and its stpd are there");
   }
 }
 
@@ -76,7 +77,8 @@ LinkFailure listen_failure(int result, const std::string& address) {
       return LinkFailure("this user may not listen on " + address +
                          "; choose another port, or ask for a rule: stpd's option --listen");
     default:
-      return LinkFailure("cannot listen on " + address + ": " + st_strerror(result));
+      return LinkFailure("cannot listen on " + address + ": " + st_strerror(result) +
+                         "; see that the link and its stpd are there");
   }
 }
 

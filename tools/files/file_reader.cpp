@@ -22,7 +22,7 @@ std::string target_of(const TreeEntry& entry) {
   const auto length = ::readlinkat(entry.at(), entry.name.c_str(), target.data(), target.size());
   if (length < 0) throw unreadable(errno);
   if (static_cast<std::size_t>(length) > kMaxPathLength)
-    throw FileFailure("points to a name that is too long to send");
+    throw FileFailure("points to a name that is too long to send; make that shorter");
   return {target.data(), static_cast<std::size_t>(length)};
 }
 
@@ -116,7 +116,8 @@ std::size_t FileReader::read_some(std::span<std::byte> bytes) {
   for (;;) {
     const auto n = ::read(fd(), bytes.data(), bytes.size());
     if (n >= 0) return static_cast<std::size_t>(n);
-    if (errno != EINTR) throw FileFailure("reading failed: " + error_text(errno));
+    if (errno != EINTR)
+      throw FileFailure("reading failed: " + error_text(errno) + "; check its disk");
   }
 }
 
@@ -129,7 +130,8 @@ void FileReader::read(std::span<std::byte> bytes) {
 }
 
 void FileReader::start_over() {
-  if (::lseek(fd(), 0, SEEK_SET) != 0) throw FileFailure("reading failed: " + error_text(errno));
+  if (::lseek(fd(), 0, SEEK_SET) != 0)
+    throw FileFailure("reading failed: " + error_text(errno) + "; check its disk");
 }
 
 }  // namespace stp::files

@@ -33,6 +33,7 @@ void FileReceiver::serve_messages() {
   for (;;) {
     await(message);
     const auto understood = handle(message);
+    files_.collect();
     flush();
     if (!understood)
       throw LinkFailure("the sender has another version; use the same on both sides");
@@ -42,7 +43,7 @@ void FileReceiver::serve_messages() {
 
 void FileReceiver::await(Message& message) {
   presence_.hear();
-  const auto since = Clock::now();
+  auto since = Clock::now();
   while (!channel_.receive(message, kAttention)) {
     if (context_.stop) give_up(Reason::kStopped, "");
     if (presence_.leave)
@@ -51,7 +52,13 @@ void FileReceiver::await(Message& message) {
       give_up(
           Reason::kTimeout,
           "nothing came from the sender for as long as --idle-timeout says; see what holds it up");
-    files_.settle();  // a slow sender's files do not wait for each other
+    files_.collect();
+    if (files_.is_settling()) {
+      since = Clock::now();
+      presence_.hear();
+    }
+    // A slow sender's files do not wait for each other.
+    if (Clock::now() - since >= kAttention) files_.begin_to_settle();
     flush();
   }
   presence_.hear();

@@ -48,8 +48,9 @@ class FileReceiver {
       : channel_(channel),
         context_(context),
         presence_(presence),
-        files_(context.directory, context.progress, context.stop,
-               [this](const Note& note) { say(note); }) {
+        files_(
+            context.directory, context.progress, context.stop,
+            [this](const Note& note) { say(note); }, [this] { channel_.wake(); }) {
     if (context.to_stdout) files_.write_to(STDOUT_FILENO);
   }
 

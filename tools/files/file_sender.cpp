@@ -44,7 +44,10 @@ void FileSender::offer(FileReader file) {
   append_offer(offers_, file.metadata());
   entry_bytes_ += size;
   ++offered_;
-  if (file.metadata().kind == FileKind::kDirectory) ++unsettled_;  // sent after its files
+  if (file.metadata().kind == FileKind::kDirectory) {
+    ++offered_directories_;
+    ++unsettled_;  // sent after its files
+  }
   const auto bytes = file.metadata().size;
   entries_.push_back({std::move(file), State::kOffered, 0, 0, bytes, {}});
 }
@@ -56,14 +59,15 @@ void FileSender::finish() {
 void FileSender::work_until(const std::function<bool()>& enough) {
   auto until = Clock::now() + patience();
   while (!enough()) {
-    check_stop();
     if (hear(Duration::zero()) || work()) {
       until = Clock::now() + patience();
       continue;
     }
     send_offers();
     send_pack();
-    if (unsettled_ != 0) {
+    // While files are not answered, more can follow: each request to settle costs the receiver a
+    // sync of its disk.
+    if (unsettled_ != 0 && offered_ == offered_directories_) {
       unsettled_ = 0;
       say(NoteKind::kSettle, 0, 0, {});
     }
@@ -88,6 +92,7 @@ bool FileSender::work() {
 }
 
 bool FileSender::hear(Duration wait) {
+  check_stop();  // a receiver that never falls silent does not keep the program
   Message message;
   if (!channel_.receive(message, wait)) return false;
   const auto notes = decode_notes(message.bytes);
@@ -103,7 +108,8 @@ void FileSender::heard(const Note& note) {
   const auto end = std::uint64_t{first_} + entries_.size();
   switch (note.kind) {
     case NoteKind::kDone:
-      if (note.file + note.have > end || note.have > kMostOffered) throw nonsense();
+      if (note.have == 0 || note.have > kMostOffered || note.file + note.have > end)
+        throw nonsense();
       for (std::uint64_t i = 0; i < note.have; ++i)
         over(static_cast<std::uint32_t>(note.file + i), Reason::kNone, "");
       break;
@@ -136,7 +142,10 @@ void FileSender::over(std::uint32_t number, Reason reason, const std::string& fa
   auto* const entry = find(number);
   if (entry == nullptr || entry->state == State::kOver) return;  // this side has given it up
   if (reason == Reason::kNone && entry->state == State::kWanted) throw nonsense();
-  if (entry->state == State::kOffered) --offered_;
+  if (entry->state == State::kOffered) {
+    --offered_;
+    if (entry->file.metadata().kind == FileKind::kDirectory) --offered_directories_;
+  }
   entry->state = State::kOver;
   report_({entry->file, entry->sent, entry->size, reason, failure});
 }
@@ -255,7 +264,6 @@ std::uint64_t FileSender::send_content(std::uint32_t number, std::uint64_t from,
 std::span<std::byte> FileSender::await_buffer() {
   const auto until = Clock::now() + (offered_ != 0 ? kDiskPatience : kPatience);
   for (;;) {
-    check_stop();
     while (hear(Duration::zero())) {
     }
     if (const auto wait = pace_.to_wait(); wait > Duration::zero()) {
@@ -293,7 +301,6 @@ void FileSender::say(NoteKind kind, std::uint32_t file, std::uint64_t have, cons
 void FileSender::send_control(MessageTag tag, std::span<const std::byte> bytes) {
   const auto until = Clock::now() + kDiskPatience;
   while (!channel_.ready_to_send()) {
-    check_stop();
     if (!hear(kAttention) && Clock::now() > until) throw silence();
   }
   channel_.send(tag, bytes);

@@ -35,11 +35,6 @@ bool is_own(const struct stat& part) {
   return S_ISREG(part.st_mode) && part.st_nlink == 1 && part.st_uid == ::geteuid();
 }
 
-bool same_time(const struct stat& found, const Metadata& metadata) {
-  return metadata.keep_times && found.st_mtim.tv_sec == metadata.modified.tv_sec &&
-         found.st_mtim.tv_nsec == metadata.modified.tv_nsec;
-}
-
 int write_all(int fd, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const auto n = ::write(fd, bytes.data(), bytes.size());
@@ -85,7 +80,7 @@ int FileWriter::find_complete() {
   if (::fstat(file.get(), &found) != 0) return -errno;
   const auto same = S_ISREG(found.st_mode) &&
                     static_cast<std::uint64_t>(found.st_size) == metadata_.size &&
-                    (metadata_.checksum || same_time(found, metadata_));
+                    (metadata_.checksum || has_time(found, metadata_));
   if (!same) return 0;
   complete_ = std::move(file);
   have_ = metadata_.size;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <array>
 #include <cerrno>
 
 #include "tools/files/name.h"
@@ -15,25 +14,18 @@ namespace {
 // Files that are compared at the same time. Each holds descriptors and an unfinished digest.
 constexpr std::size_t kMostCompared = 8;
 
-bool is_same_link(int directory, const std::string& name, const std::string& target) {
-  std::array<char, kMaxPathLength + 1> text;
-  const auto length = ::readlinkat(directory, name.c_str(), text.data(), text.size());
-  return length >= 0 && std::string_view(text.data(), static_cast<std::size_t>(length)) == target;
-}
-
-bool has_time(const struct stat& found, const Metadata& metadata) {
-  return metadata.keep_times && found.st_mtim.tv_sec == metadata.modified.tv_sec &&
-         found.st_mtim.tv_nsec == metadata.modified.tv_nsec;
-}
-
-int correct_mode(int directory, const std::string& name, const Metadata& metadata) {
-  service::UniqueFd const file(
-      ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return -errno;
-  return ::fchmod(file.get(), permitted(metadata.mode)) == 0 ? 0 : -errno;
-}
-
 }  // namespace
+
+IncomingFiles::IncomingFiles(const std::string& root, Progress& progress,
+                             const std::atomic<bool>& stop, Answer answer,
+                             std::function<void()> settled)
+    : progress_(progress),
+      stop_(stop),
+      answer_(std::move(answer)),
+      directories_(root),
+      settler_(std::move(settled)) {
+  permitted(0);  // reads the umask, which disturbs files that are made meanwhile
+}
 
 std::uint32_t IncomingFiles::number_after_all() const {
   return first_ + static_cast<std::uint32_t>(offers_.size());
@@ -79,7 +71,7 @@ void IncomingFiles::advance() {
     offers_.pop_front();
     ++first_;
   }
-  if (batch_.is_full()) settle();
+  settle_in_time();
   flush_done();
 }
 
@@ -115,7 +107,7 @@ void IncomingFiles::look_at_link(std::uint32_t number, Offer& offer, const Direc
   struct stat found {};
   const auto same = ::fstatat(directory->get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
                     S_ISLNK(found.st_mode) && has_time(found, offer.metadata) &&
-                    is_same_link(directory->get(), name, offer.metadata.target);
+                    is_link_to(directory->get(), name, offer.metadata.target);
   if (const auto error = same ? 0 : make_link(directory->get(), name, offer.metadata); error != 0)
     return fail(number, offer, result_of(error));
   over(offer);
@@ -174,7 +166,7 @@ void IncomingFiles::want(std::uint32_t number, Offer& offer, Note note) {
 
 bool IncomingFiles::told(const Note& note) {
   if (note.kind == NoteKind::kSettle) {
-    settle();
+    begin_to_settle();
     return true;
   }
   if (note.file == 0 || note.file >= to_look_) return false;
@@ -235,36 +227,45 @@ void IncomingFiles::abandon(std::uint32_t number, Offer& offer) {
 }
 
 bool IncomingFiles::pack(std::span<const std::byte> message) {
+  std::vector<SmallFile> files;
   while (!message.empty()) {
     const auto packed = take_packed(message);
     if (!packed || packed->file == 0 || packed->file >= to_look_) return false;
     auto* const offer = find(packed->file);
     if (offer == nullptr || offer->state != State::kWanted) continue;
-    const auto number = packed->file;
     if (packed->content.size() != offer->metadata.size || offer->file ||
         offer->metadata.size > kMostPacked)
       return false;
-    if (digest_of(packed->content) != packed->digest) {
-      fail(number, *offer, because(Reason::kDigest));
-      continue;
-    }
     if (sink_ >= 0) {
-      pack_into_sink(number, *offer, *packed);
+      pack_into_sink(packed->file, *offer, *packed);
       continue;
     }
-    Directory directory;
-    WholeFile file;
-    auto error = directories_.open(std::span(offer->path).first(offer->path.size() - 1), directory);
-    if (error == 0)
-      error = write_whole(directory, offer->path.back(), offer->metadata, packed->content, file);
-    if (error != 0)
-      fail(number, *offer, result_of(error));
-    else
-      whole(number, *offer, std::move(file), true);
-    if (batch_.is_full()) settle();
+    offer->state = State::kWritten;
+    auto& file = files.emplace_back();
+    file.packed = *packed;
+    file.metadata = &offer->metadata;
+    file.name = &offer->path.back();
+    const auto above = std::span(offer->path).first(offer->path.size() - 1);
+    file.result = result_of(directories_.open(above, file.directory));
+    if (files.size() == SmallFiles::kMostAtOnce) write(files);
   }
+  write(files);
   advance();
   return true;
+}
+
+void IncomingFiles::write(std::vector<SmallFile>& files) {
+  small_files_.write(files);
+  for (auto& file : files) {
+    const auto number = file.packed.file;
+    auto& offer = *find(number);
+    if (file.result.reason != Reason::kNone)
+      fail(number, offer, file.result);
+    else
+      whole(number, offer, std::move(file.file), true);
+    settle_in_time();
+  }
+  files.clear();
 }
 
 void IncomingFiles::pack_into_sink(std::uint32_t number, Offer& offer, const Packed& packed) {
@@ -283,9 +284,9 @@ void IncomingFiles::finish_directory(std::uint32_t number, Offer& offer) {
   Directory directory;
   if (const auto error = directories_.open(offer.path, directory); error != 0)
     return fail(number, offer, result_of(error));
-  if (!batch_.is_empty()) {
+  if (!batch_->is_empty() || settler_.is_busy()) {
     told_[number] = {printable(offer.metadata.path), 0, false};
-    batch_.add_directory(number, std::move(directory), offer.metadata);
+    batch_->add_directory(number, std::move(directory), offer.metadata);
     return over(offer);
   }
   if (const auto error = apply(directory->get(), offer.metadata); error != 0)
@@ -297,12 +298,32 @@ void IncomingFiles::finish_directory(std::uint32_t number, Offer& offer) {
 
 void IncomingFiles::whole(std::uint32_t number, Offer& offer, WholeFile file, bool arrived) {
   told_[number] = {printable(offer.metadata.path), file.bytes, arrived};
-  batch_.add(number, std::move(file));
+  batch_->add(number, std::move(file));
   over(offer);
 }
 
+void IncomingFiles::begin_to_settle() {
+  if (batch_->is_empty()) return;
+  if (const auto before = settler_.wait()) report(*before);
+  settler_.begin(std::exchange(batch_, std::make_unique<Batch>()));
+}
+
+void IncomingFiles::settle_in_time() {
+  if (batch_->is_full() || (batch_->is_worthwhile() && !settler_.is_busy())) begin_to_settle();
+}
+
+void IncomingFiles::collect() {
+  if (const auto batch = settler_.collect()) report(*batch);
+  settle_in_time();
+}
+
 void IncomingFiles::settle() {
-  batch_.settle([this](std::uint32_t number, int error) {
+  begin_to_settle();
+  if (const auto batch = settler_.wait()) report(*batch);
+}
+
+void IncomingFiles::report(const Batch& batch) {
+  batch.report([this](std::uint32_t number, int error) {
     const auto told = told_.extract(number);
     const auto& about = told.mapped();
     if (error != 0) return fail(number, about.name, result_of(error));

@@ -21,6 +21,8 @@
 #include "tools/files/note.h"
 #include "tools/files/pack.h"
 #include "tools/files/progress.h"
+#include "tools/files/settler.h"
+#include "tools/files/small_files.h"
 
 namespace stp::files {
 
@@ -28,10 +30,10 @@ class IncomingFiles {
  public:
   using Answer = std::function<void(const Note&)>;
 
-  // `answer` sends a note to the sender. `stop` interrupts the reading of existing files.
+  // `answer` sends a note to the sender. `settled`, called from another thread: call collect().
+  // `stop` interrupts the reading of existing files.
   IncomingFiles(const std::string& root, Progress& progress, const std::atomic<bool>& stop,
-                Answer answer)
-      : progress_(progress), stop_(stop), answer_(std::move(answer)), directories_(root) {}
+                Answer answer, std::function<void()> settled);
 
   // The content of the first file goes to this descriptor as it comes; further files are refused.
   void write_to(int fd) { sink_ = fd; }
@@ -42,6 +44,10 @@ class IncomingFiles {
   [[nodiscard]] bool told(const Note& note);
   // Content of the file that kGo named. If that file has failed meanwhile, the content is skipped.
   void content(std::span<const std::byte> bytes);
+  // Begins to sync and rename all complete files in another thread.
+  void begin_to_settle();
+  // Answers the files for which that has been done.
+  void collect();
   // Syncs, renames and answers all complete files.
   void settle();
   // Settles, and tells the sender why a file whose content is coming stops. True: there was one.
@@ -51,13 +57,15 @@ class IncomingFiles {
 
   // The sender reads its files to compare them with those that exist here.
   [[nodiscard]] bool is_compared() const { return compared_ > (under_way_ != 0 ? 1U : 0U); }
+  // The disk is busy with files that came, and the sender may be waiting for it.
+  [[nodiscard]] bool is_settling() const { return settler_.is_busy(); }
   // The path of the file whose content is coming; empty: none.
   [[nodiscard]] std::string name_under_way() const;
   [[nodiscard]] unsigned files() const { return files_; }
   [[nodiscard]] unsigned failures() const { return failures_; }
 
  private:
-  enum class State : std::uint8_t { kOffered, kWanted, kLast, kOver };
+  enum class State : std::uint8_t { kOffered, kWanted, kWritten, kLast, kOver };
   struct Offer {
     Metadata metadata;
     std::vector<std::string> path;
@@ -80,6 +88,7 @@ class IncomingFiles {
   void look_at_file(std::uint32_t number, Offer& offer, const Directory& directory);
   void look_at_for_sink(std::uint32_t number, Offer& offer);
   void look_at_link(std::uint32_t number, Offer& offer, const Directory& directory);
+  void write(std::vector<SmallFile>& files);
   void pack_into_sink(std::uint32_t number, Offer& offer, const Packed& packed);
   void finish_directory(std::uint32_t number, Offer& offer);
   Note open(Offer& offer);
@@ -93,6 +102,8 @@ class IncomingFiles {
   void fail(std::uint32_t number, Offer& offer, Note note);
   void fail(std::uint32_t number, const std::string& name, Note note);
   void flush_done();
+  void settle_in_time();
+  void report(const Batch& batch);
   void say_lines();
 
   Progress& progress_;
@@ -107,11 +118,13 @@ class IncomingFiles {
   std::uint32_t under_way_ = 0;  // the file whose content comes
   int sink_ = -1;
   bool sink_taken_ = false;
-  Batch batch_;
+  std::unique_ptr<Batch> batch_ = std::make_unique<Batch>();  // not settled yet
   std::map<std::uint32_t, Told> told_;
   Note done_;  // have == 0: none
   std::string lines_;
   unsigned files_ = 0, failures_ = 0, without_space_ = 0;
+  Settler settler_;
+  SmallFiles small_files_;
 };
 
 }  // namespace stp::files

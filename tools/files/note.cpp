@@ -72,11 +72,11 @@ std::string describe(const Note& note) {
       return "what arrived differs from what was sent; send it again, and see whether the file "
              "changed meanwhile";
     case Reason::kStopped:
-      return "the receiver was stopped";
+      return "the receiver was stopped; send it again when it runs";
     case Reason::kTimeout:
       return "the data stopped coming; check the link";
     case Reason::kAbandoned:
-      return "the sender gave up on it";
+      return "the sender gave up on it; its own message says why";
     case Reason::kOnlyOne:
       return "the receiver writes to standard output, and takes one file and no directory; name a "
              "directory there with --out";

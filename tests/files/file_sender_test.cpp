@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A sender, and a receiver that says just what the test wants, over the loop link.
+#include "tools/files/file_sender.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <future>
+
+#include "tests/temporary_directory.h"
+#include "tools/files/failure.h"
+
+namespace stp::files {
+namespace {
+
+class FileSenderTest : public ::testing::Test {
+ protected:
+  FileSenderTest() {
+    ::setenv("STP_LINK", "loop", 1);
+    link_.emplace();
+    requests_.emplace(*link_, 1);
+    EXPECT_EQ(::stm_listen(link_->domain(), ":3000", requests_->handle(), 0, 1, &listener_), 0);
+  }
+  ~FileSenderTest() override {
+    channel_.reset();
+    ::stm_listener_close(listener_);
+  }
+
+  // Sends files of those names in another thread, and accepts its connection.
+  std::future<void> send(const std::vector<std::string>& names) {
+    for (const auto& name : names) std::ofstream(directory_ / name) << "content";
+    auto sending = std::async(std::launch::async, [this, names] {
+      Link link;
+      Channel channel(link, "localhost:3000", [] {});
+      Pace pace;
+      FileSender sender(channel, stop_, progress_, pace, [](const Outcome&) {});
+      for (const auto& name : names) sender.offer(FileReader::single((directory_ / name).string()));
+      sender.finish();
+    });
+    std::optional<stm_event_t> event;
+    while (!event) event = requests_->next(kAttention);
+    channel_.emplace(*link_, event->connection, [] {});
+    return sending;
+  }
+  // The next message that is not a note, or the note's kind.
+  MessageTag next() {
+    Message message;
+    while (!channel_->receive(message, kAttention)) {
+    }
+    const auto tag = message.tag;
+    last_note_ = tag == MessageTag::kNotes ? decode_notes(message.bytes).at(0).kind : NoteKind{};
+    channel_->done_with(message);
+    return tag;
+  }
+  void say(NoteKind kind, std::uint32_t file, std::uint64_t have = 0) {
+    Note note;
+    note.kind = kind;
+    note.file = file;
+    note.have = have;
+    channel_->send(MessageTag::kNotes, encode(note));
+  }
+
+  test::TemporaryDirectory directory_;
+  Progress progress_{"test", true};
+  std::atomic<bool> stop_{false};
+  std::optional<Link> link_;
+  std::optional<Queue> requests_;
+  stm_listener_t listener_ = nullptr;
+  std::optional<Channel> channel_;
+  NoteKind last_note_{};
+};
+
+// Each request to settle costs the receiver a sync of its disk.
+TEST_F(FileSenderTest, asks_to_settle_only_when_no_file_can_follow) {
+  auto sending = send({"one", "two", "three"});
+  EXPECT_EQ(next(), MessageTag::kOffers);
+  for (std::uint32_t number = 1; number <= 3; ++number) {
+    say(NoteKind::kWanted, number);
+    EXPECT_EQ(next(), MessageTag::kPack) << number;
+  }
+  EXPECT_EQ(next(), MessageTag::kNotes);
+  EXPECT_EQ(last_note_, NoteKind::kSettle);
+  say(NoteKind::kDone, 1, 3);
+  sending.get();
+}
+
+TEST_F(FileSenderTest, does_not_go_on_with_a_receiver_that_says_that_no_file_is_done) {
+  auto sending = send({"one"});
+  EXPECT_EQ(next(), MessageTag::kOffers);
+  say(NoteKind::kDone, 1, 0);
+  EXPECT_THROW(sending.get(), LinkFailure);
+}
+
+}  // namespace
+}  // namespace stp::files

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/files/small_files.h"
+
+#include <atomic>
+#include <vector>
+
+#include "tools/files/digest.h"
+#include "tools/files/file_writer.h"
+#include "tools/files/incoming_file.h"
+
+namespace stp::files {
+namespace {
+
+void write_one(SmallFile& file) {
+  if (file.result.reason != Reason::kNone) return;
+  const auto& content = file.packed.content;
+  if (digest_of(content) != file.packed.digest)
+    file.result = because(Reason::kDigest);
+  else
+    file.result =
+        result_of(write_whole(file.directory, *file.name, *file.metadata, content, file.file));
+}
+
+}  // namespace
+
+// In one directory two threads would wait for each other, so each takes all files of a directory.
+void SmallFiles::write(std::span<SmallFile> files) {
+  std::vector<std::span<SmallFile>> by_directory;
+  for (std::size_t begin = 0, end = 0; begin < files.size(); begin = end) {
+    while (end < files.size() && files[end].directory == files[begin].directory) ++end;
+    by_directory.push_back(files.subspan(begin, end - begin));
+  }
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (auto i = next++; i < by_directory.size(); i = next++)
+      for (auto& file : by_directory[i]) write_one(file);
+  };
+  if (by_directory.size() > 1)
+    helper_.share(work);
+  else
+    work();
+}
+
+}  // namespace stp::files
