@@ -90,10 +90,19 @@ void Receiver::ask_the_most_silent_to_leave() {
 
 void Receiver::begin(stm_connection_t request, st_macaddr_t peer) {
   auto& place = places_.emplace_back(peer);
-  place.thread = std::thread([this, request, &place] {
-    serve(request, place.presence);
-    place.done = true;
-  });
+  try {
+    place.thread = std::thread([this, request, &place] {
+      serve(request, place.presence);
+      place.done = true;
+    });
+  } catch (const std::system_error&) {
+    places_.pop_back();
+    Channel::refuse(request);
+    context_.progress.complain(
+        "a sender is refused: no thread can be made for it; raise the limit of processes (ulimit "
+        "-u, "
+        "TasksMax of systemd)");
+  }
 }
 
 void Receiver::serve(stm_connection_t request, Presence& presence) {
