@@ -133,7 +133,7 @@ std::byte* Cq::write(const Completion& completion, std::byte* to) const {
                                  .len = completion.length,
                                  .buf = completion.buffer,
                                  .data = completion.data,
-                                 .tag = 0};
+                                 .tag = completion.tag};
   // Each format begins with the one before.
   constexpr std::size_t kSizes[] = {0, sizeof(fi_cq_entry), sizeof(fi_cq_msg_entry),
                                     sizeof(fi_cq_data_entry), sizeof(fi_cq_tagged_entry)};
@@ -148,7 +148,7 @@ ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
   while (static_cast<std::size_t>(taken) < count && !completions_.empty()) {
     if (completions_.front().error != 0) return taken != 0 ? taken : -FI_EAVAIL;
     to = write(completions_.front(), to);
-    if (sources != nullptr) sources[taken] = FI_ADDR_NOTAVAIL;
+    if (sources != nullptr) sources[taken] = completions_.front().source;
     completions_.pop_front();
     ++taken;
   }
@@ -172,7 +172,7 @@ ssize_t Cq::read_error(fi_cq_err_entry& entry) {
   entry.len = failed.length;
   entry.buf = failed.buffer;
   entry.data = failed.data;
-  entry.tag = 0;
+  entry.tag = failed.tag;
   entry.olen = failed.overflow;
   entry.err = failed.error;
   entry.prov_errno = failed.status;

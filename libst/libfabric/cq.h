@@ -21,6 +21,8 @@ struct Completion {
   std::size_t length = 0;
   void* buffer = nullptr;
   std::uint64_t data = 0;
+  std::uint64_t tag = 0;
+  fi_addr_t source = FI_ADDR_NOTAVAIL;
   int error = 0;  // libfabric's, positive; 0: success
   int status = 0;
   std::size_t overflow = 0;

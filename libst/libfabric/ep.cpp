@@ -8,8 +8,6 @@
 
 #include "libst/libfabric/address.h"
 #include "libst/libfabric/calls.h"
-#include "libst/libfabric/cntr.h"
-#include "libst/libfabric/cq.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/eq.h"
 #include "libst/libfabric/pep.h"
@@ -119,10 +117,7 @@ int Ep::close() {
       eq_->forget(&fid);
       eq_->unuse();
     }
-    if (tx_cq_ != nullptr) tx_cq_->unuse();
-    if (rx_cq_ != nullptr) rx_cq_->unuse();
-    for (auto* const counter : counters_)
-      if (counter != nullptr) counter->unuse();
+    reports_.release();
     if (srx_ != nullptr) {
       std::erase(receives_->hungry, this);
       srx_->unuse();
@@ -144,43 +139,6 @@ void Ep::linger(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-int Ep::bind_cq(fid_t other, std::uint64_t flags) {
-  constexpr std::uint64_t kKnown = FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION;
-  if ((flags & ~kKnown) != 0) return -FI_EBADFLAGS;
-  auto& cq = object_of<Cq, fid_cq>(other);
-  const auto selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-  if (((flags & FI_TRANSMIT) != 0 && tx_cq_ != nullptr) ||
-      ((flags & FI_RECV) != 0 && rx_cq_ != nullptr))
-    return -FI_EINVAL;
-  if ((flags & FI_TRANSMIT) != 0) {
-    tx_cq_ = &cq;
-    tx_selective_ = selective;
-    cq.use();
-  }
-  if ((flags & FI_RECV) != 0) {
-    rx_cq_ = &cq;
-    rx_selective_ = selective;
-    cq.use();
-  }
-  return 0;
-}
-
-int Ep::bind_cntr(fid_t other, std::uint64_t flags) {
-  constexpr std::array<std::uint64_t, 4> kFlags{FI_SEND, FI_RECV, FI_READ, FI_WRITE};
-  if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0) {
-    inform(FI_LOG_EP_CTRL, "counters count no access of the peer (FI_REMOTE_READ, _WRITE)");
-    return -FI_ENOSYS;
-  }
-  auto& counter = object_of<Cntr, fid_cntr>(other);
-  for (std::size_t i = 0; i < kFlags.size(); ++i) {
-    if ((flags & kFlags[i]) == 0) continue;
-    if (counters_[i] != nullptr) return -FI_EINVAL;
-    counters_[i] = &counter;
-    counter.use();
-  }
-  return 0;
-}
-
 int Ep::bind(fid_t other, std::uint64_t flags) {
   std::lock_guard const lock(link_.mutex());
   if (enabled_) return -FI_EOPBADSTATE;
@@ -192,9 +150,9 @@ int Ep::bind(fid_t other, std::uint64_t flags) {
       eq_->use();
       return 0;
     case FI_CLASS_CQ:
-      return bind_cq(other, flags);
+      return reports_.bind_cq(other, flags);
     case FI_CLASS_CNTR:
-      return bind_cntr(other, flags);
+      return reports_.bind_cntr(other, flags);
     case FI_CLASS_SRX_CTX:
       if (srx_ != nullptr) return -FI_EINVAL;
       srx_ = &object_of<Srx, fid_ep>(other);
@@ -208,7 +166,7 @@ int Ep::bind(fid_t other, std::uint64_t flags) {
 
 int Ep::enable() {
   if (eq_ == nullptr) return -FI_ENOEQ;
-  if (tx_cq_ == nullptr && rx_cq_ == nullptr) return -FI_ENOCQ;
+  if (!reports_.has_queue()) return -FI_ENOCQ;
   enabled_ = true;
   return 0;
 }
@@ -266,12 +224,11 @@ int Ep::may_post() const {
 Op& Ep::begin(const Request& request, Direction direction, std::uint64_t kind) {
   auto& op = link_.take_op();
   const auto receives = direction == Direction::kReceive;
-  op.ep = this;
+  op.owner = this;
   op.context = request.context;
   op.flags = kind;
   op.direction = direction;
-  const auto selective = receives ? rx_selective_ : tx_selective_;
-  op.told = (!selective || (request.flags & FI_COMPLETION) != 0) && (request.flags & kUntold) == 0;
+  op.told = reports_.tells(direction, request.flags);
   op.length = request.segments.length;
   op.data = request.data;
   op.parts = 1;
@@ -311,29 +268,12 @@ void Ep::part_done(Op& op, int status) {
 void Ep::finish(Op& op) {
   leaves(op);
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
-  complete(op);
+  reports_.complete(op);
   const auto was_reading = reading_ == &op;
   link_.free_op(op);
   if (!was_reading) return;
   reading_ = nullptr;
   match();
-}
-
-void Ep::complete(const Op& op) {
-  const auto receives = op.direction == Direction::kReceive;
-  const auto error = op.status != 0 ? error_of(op.status) : (op.overflow != 0 ? FI_ETRUNC : 0);
-  if (auto* const counter = counters_[static_cast<std::size_t>(op.direction)]; counter != nullptr)
-    counter->count(error != 0);
-  if (op.injected && error != 0) inform(FI_LOG_EP_DATA, "what was injected has not arrived");
-  auto* const cq = receives ? rx_cq_ : tx_cq_;
-  if (cq == nullptr || op.injected || (error == 0 && !op.told)) return;
-  cq->push({.context = op.context,
-            .flags = op.flags,
-            .length = receives ? op.length : 0,
-            .data = receives ? op.data : 0,
-            .error = error,
-            .status = op.status != 0 ? op.status : -error,
-            .overflow = op.overflow});
 }
 
 }  // namespace stp::fi

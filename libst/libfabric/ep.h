@@ -21,33 +21,18 @@
 
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
+#include "libst/libfabric/owner.h"
 #include "libst/libfabric/receives.h"
+#include "libst/libfabric/reports.h"
+#include "libst/libfabric/request.h"
 #include "libst/libfabric/wire.h"
 
 namespace stp::fi {
 
-class Cntr;
-class Cq;
 class Domain;
 class Eq;
 class Srx;
 struct Connreq;
-
-// An internal flag of fi_inject and similar calls: they report nothing, not even an error.
-inline constexpr std::uint64_t kUntold = std::uint64_t{1} << 63;
-
-// The arguments of a call.
-struct Request {
-  Segments segments;
-  void* context = nullptr;
-  std::uint64_t flags = 0;  // FI_COMPLETION, FI_INJECT, FI_REMOTE_CQ_DATA, FI_FENCE, kUntold
-  std::uint64_t data = 0;
-};
-
-struct Target {
-  std::uint64_t address = 0;
-  std::uint64_t key = 0;
-};
 
 // One atomic operation.
 struct Function {
@@ -58,17 +43,17 @@ struct Function {
   void* result = nullptr;         // nullptr: the old value is not wanted
 };
 
-class Ep : public fid_ep {
+class Ep final : public fid_ep, public Owner {
  public:
   static int open(Domain& domain, const fi_info& info, void* context, fid_ep*& out);
 
   // ---- events: under the link's mutex ----
-  void connection_event(const stm_event_t& event);
-  void not_dialed(int status);
-  void arrived(RxBuffer& buffer, const stm_event_t& event);
+  void connection_event(const stm_event_t& event) override;
+  void not_dialed(int status) override;
+  void arrived(RxBuffer& buffer, const stm_event_t& event) override;
   // The peer reads the message announced first.
-  void serve(const stm_event_t& event);
-  void part_done(Op& op, int status);
+  void serve(const stm_event_t& event) override;
+  void part_done(Op& op, int status) override;
   // Matches arrived messages with receives.
   void match();
 
@@ -106,8 +91,6 @@ class Ep : public fid_ep {
 
   Ep(Domain& domain, const fi_info& info, void* context);
 
-  int bind_cq(fid_t other, std::uint64_t flags);
-  int bind_cntr(fid_t other, std::uint64_t flags);
   int enable();
   int flags_of(std::uint64_t& flags, bool set);
   int prepare(stm_connection_attr_t& attr, std::unique_ptr<RxBlock>& block);
@@ -127,7 +110,6 @@ class Ep : public fid_ep {
   void finish(Op& op);
   // The operation is no longer outstanding.
   void leaves(const Op& op);
-  void complete(const Op& op);
   [[nodiscard]] Receives& receives() const { return *receives_; }
   ssize_t send_short(const Request& request);
   ssize_t announce(const Request& request);
@@ -139,11 +121,8 @@ class Ep : public fid_ep {
   Domain& domain_;
   Link& link_;
   Eq* eq_ = nullptr;
-  Cq* tx_cq_ = nullptr;
-  Cq* rx_cq_ = nullptr;
-  std::array<Cntr*, 4> counters_{};  // by Direction
+  Reports reports_;
   Srx* srx_ = nullptr;
-  bool tx_selective_ = false, rx_selective_ = false;
   std::uint64_t tx_flags_, rx_flags_;
   std::size_t tx_size_;
 

@@ -72,7 +72,7 @@ int Ep::get_name(bool peer, void* address, std::size_t* length) {
 int Ep::prepare(stm_connection_attr_t& attr, std::unique_ptr<RxBlock>& block) {
   if (!enabled_ || state_ != State::kNew) return -FI_EOPBADSTATE;
   attr.size = sizeof attr;
-  attr.context = reinterpret_cast<std::uintptr_t>(this);
+  attr.context = reinterpret_cast<std::uintptr_t>(static_cast<Owner*>(this));
   attr.events = link_.queue();
   const auto error = link_.take_block(parameters().rx_buffers, block);
   return error == 0 ? 0 : explain(FI_LOG_EP_CTRL, "buffers for messages", error);
@@ -81,7 +81,7 @@ int Ep::prepare(stm_connection_attr_t& attr, std::unique_ptr<RxBlock>& block) {
 void Ep::use_block(std::unique_ptr<RxBlock> block) {
   block_ = std::move(block);
   for (auto& buffer : block_->buffers) {
-    buffer.ep = this;
+    buffer.owner = this;
     post(buffer);
   }
 }
@@ -101,7 +101,7 @@ int Ep::connect(const void* address, const void* data, std::size_t length) {
   }
   state_ = State::kConnecting;
   use_block(std::move(block));
-  link_.dial({.ep = this,
+  link_.dial({.owner = this,
               .connection = connection_,
               .peer = peer_name(peer_),
               .data = pack_request(link_.at_present(name_), data, length)});

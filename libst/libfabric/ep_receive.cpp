@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "libst/libfabric/calls.h"
-#include "libst/libfabric/cntr.h"
 #include "libst/libfabric/cq.h"
 #include "libst/libfabric/ep.h"
 #include "libst/libfabric/provider.h"
@@ -59,10 +58,10 @@ void Ep::arrived(RxBuffer& buffer, const stm_event_t& event) {
     return;
   }
   if (kind == MessageKind::kWritten) {
-    if (rx_cq_ != nullptr)
-      rx_cq_->push({.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-                    .length = static_cast<std::size_t>(load64(buffer.data)),
-                    .data = load64(buffer.data + 8)});
+    if (auto* const cq = reports_.rx_cq(); cq != nullptr)
+      cq->push({.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+                .length = static_cast<std::size_t>(load64(buffer.data)),
+                .data = load64(buffer.data + 8)});
     post(buffer);
     return;
   }
@@ -135,12 +134,12 @@ void Ep::tell_received(const PostedReceive& receive, const Op& outcome) {
   told.direction = Direction::kReceive;
   told.context = receive.context;
   told.flags = outcome.flags | FI_RECV | FI_MSG;
-  told.told = !rx_selective_ || (receive.flags & FI_COMPLETION) != 0;
+  told.told = reports_.tells(Direction::kReceive, receive.flags);
   told.status = outcome.status;
   told.length = outcome.length;
   told.overflow = outcome.overflow;
   told.data = outcome.data;
-  complete(told);
+  reports_.complete(told);
 }
 
 ssize_t Ep::cancel(void* context) {

@@ -7,9 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "libst/libfabric/ep.h"
 #include "libst/libfabric/mr.h"
-#include "libst/libfabric/pep.h"
 #include "libst/libfabric/provider.h"
 
 namespace stp::fi {
@@ -104,20 +102,20 @@ void Link::dispatch(const stm_event_t& event) {
   auto* const about = pointer_of(event.context);
   switch (event.kind) {
     case STM_REQUEST:
-      static_cast<Pep*>(about)->requested(event.connection);
+      static_cast<Acceptor*>(about)->requested(event.connection);
       break;
     case STM_CONNECTED:
     case STM_REFUSED:
     case STM_FAILED:
     case STM_DISCONNECTED:
-      static_cast<Ep*>(about)->connection_event(event);
+      static_cast<Owner*>(about)->connection_event(event);
       break;
     case STM_READ_REQUEST:
-      static_cast<Ep*>(about)->serve(event);
+      static_cast<Owner*>(about)->serve(event);
       break;
     case STM_RECEIVE: {
       auto& buffer = *static_cast<RxBuffer*>(about);
-      buffer.ep->arrived(buffer, event);
+      buffer.owner->arrived(buffer, event);
       break;
     }
     case STM_SEND:
@@ -127,7 +125,7 @@ void Link::dispatch(const stm_event_t& event) {
     case STM_GET:
     case STM_FETCH: {
       auto& op = *static_cast<Op*>(about);
-      op.ep->part_done(op, event.status);
+      op.owner->part_done(op, event.status);
       break;
     }
     default:
@@ -211,9 +209,9 @@ void Link::dial(Dial&& dial) {
   dial_.notify_all();
 }
 
-void Link::stop_dialing(std::unique_lock<std::mutex>& lock, const Ep& ep) {
-  std::erase_if(dials_, [&ep](const Dial& dial) { return dial.ep == &ep; });
-  dial_.wait(lock, [&] { return dialing_ != &ep; });
+void Link::stop_dialing(std::unique_lock<std::mutex>& lock, const Owner& owner) {
+  std::erase_if(dials_, [&owner](const Dial& dial) { return dial.owner == &owner; });
+  dial_.wait(lock, [&] { return dialing_ != &owner; });
 }
 
 void Link::run_dialer() {
@@ -223,12 +221,12 @@ void Link::run_dialer() {
     if (closing_) return;
     const auto dial = std::move(dials_.front());
     dials_.pop_front();
-    dialing_ = dial.ep;
+    dialing_ = dial.owner;
     lock.unlock();
     const auto error =
         stm_connect(dial.connection, dial.peer.c_str(), -1, dial.data.data(), dial.data.size());
     lock.lock();
-    if (error != 0) dial.ep->not_dialed(error);
+    if (error != 0) dial.owner->not_dialed(error);
     dialing_ = nullptr;
     dial_.notify_all();
   }

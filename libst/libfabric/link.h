@@ -16,20 +16,19 @@
 
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/op.h"
+#include "libst/libfabric/owner.h"
 #include "libst/libfabric/staging.h"
 #include "libst/libfabric/wait.h"
 
 namespace stp::fi {
 
-class Ep;
-
 // Where a short message lands.
 struct RxBuffer {
-  Ep* ep = nullptr;
+  Owner* owner = nullptr;
   std::byte* data = nullptr;
 };
 
-// The buffers of an endpoint.
+// The buffers of a connection.
 struct RxBlock {
   std::unique_ptr<std::byte, FreeBlock> bytes;
   stm_memory_t memory = nullptr;
@@ -38,7 +37,7 @@ struct RxBlock {
 
 // A pending connect. It runs in a thread of its own, because resolving a host may take a second.
 struct Dial {
-  Ep* ep;
+  Owner* owner;
   stm_connection_t connection;
   std::string peer;
   std::vector<std::byte> data;
@@ -79,8 +78,8 @@ class Link {
   int take_block(std::size_t count, std::unique_ptr<RxBlock>& out);
   void give_back(std::unique_ptr<RxBlock> block) { blocks_.push_back(std::move(block)); }
   void dial(Dial&& dial);
-  // Afterwards no thread connects for `ep`. May wait for a second.
-  void stop_dialing(std::unique_lock<std::mutex>& lock, const Ep& ep);
+  // Afterwards no thread connects for `owner`. May wait for a second.
+  void stop_dialing(std::unique_lock<std::mutex>& lock, const Owner& owner);
 
  private:
   static void dispatch(const stm_event_t& event);
@@ -102,7 +101,7 @@ class Link {
   std::thread dialer_;
   std::condition_variable dial_;
   std::deque<Dial> dials_;
-  const Ep* dialing_ = nullptr;
+  const Owner* dialing_ = nullptr;
   bool closing_ = false;
 };
 

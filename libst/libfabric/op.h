@@ -3,17 +3,17 @@
 // of the managed API, which have it as their context.
 #pragma once
 
+#include <rdma/fabric.h>
 #include <sys/uio.h>
 
 #include <array>
 #include <cstdint>
 
 #include "libst/libfabric/limits.h"
+#include "libst/libfabric/owner.h"
 #include "libst/libfabric/staging.h"
 
 namespace stp::fi {
-
-class Ep;
 
 // Selects the counter and the queue of the operation.
 enum class Direction : std::uint8_t { kSend, kReceive, kRead, kWrite };
@@ -26,7 +26,7 @@ struct Segments {
 };
 
 struct Op {
-  Ep* ep = nullptr;
+  Owner* owner = nullptr;
   void* context = nullptr;
   std::uint64_t flags = 0;  // of its completion: FI_SEND | FI_MSG and the like
   Direction direction = Direction::kSend;
@@ -36,6 +36,9 @@ struct Op {
   int status = 0;
   std::size_t length = 0, overflow = 0;
   std::uint64_t data = 0;
+  std::uint64_t tag = 0;                // of a tagged message that was received
+  fi_addr_t source = FI_ADDR_NOTAVAIL;  // who sent what was received
+  void* buffer = nullptr;               // where in a buffer of several messages it landed
   Span span;
   Span note;         // of a write with immediate data: the message that reports it
   Segments landing;  // the destination of the data that arrives in `span`

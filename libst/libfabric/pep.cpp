@@ -3,22 +3,16 @@
 
 #include <rdma/fi_cm.h>
 
-#include <cerrno>
-#include <random>
-
 #include "libst/libfabric/calls.h"
 #include "libst/libfabric/cm_data.h"
 #include "libst/libfabric/eq.h"
 #include "libst/libfabric/fabric.h"
 #include "libst/libfabric/info.h"
+#include "libst/libfabric/listen.h"
 #include "libst/libfabric/provider.h"
 
 namespace stp::fi {
 namespace {
-
-// Where a port is chosen: those that IANA leaves to whoever wants one.
-constexpr std::uint16_t kFirstDynamic = 49'152, kLastDynamic = 65'535;
-constexpr int kTries = 256;
 
 Pep& pep_of(fid_t id) {
   return object_of<Pep, fid_pep>(id);
@@ -157,32 +151,11 @@ int Pep::bind(fid_t other, std::uint64_t flags) {
   return 0;
 }
 
-int Pep::listen_on(std::uint16_t port) {
-  const auto text = ":" + std::to_string(port);
-  const auto error = stm_listen(link_.domain(), text.c_str(), link_.queue(),
-                                reinterpret_cast<std::uintptr_t>(this), 0, &listener_);
-  if (error == 0) name_.sin_port = htons(port);
-  return error;
-}
-
 int Pep::listen() {
   std::lock_guard const lock(link_.mutex());
   if (eq_ == nullptr) return -FI_ENOEQ;
   if (listener_ != nullptr) return -FI_EOPBADSTATE;
-  auto port = ntohs(name_.sin_port);
-  if (port != 0) {
-    const auto error = listen_on(port);
-    return error == 0 ? 0 : explain(FI_LOG_EP_CTRL, "port " + std::to_string(port), error);
-  }
-  // Any that is free: programs begin at different ones.
-  std::random_device seed;
-  port = static_cast<std::uint16_t>(kFirstDynamic + seed() % (kLastDynamic - kFirstDynamic + 1));
-  auto error = -EADDRINUSE;
-  for (int i = 0; i < kTries && error == -EADDRINUSE; ++i) {
-    error = listen_on(port);
-    port = port == kLastDynamic ? kFirstDynamic : static_cast<std::uint16_t>(port + 1);
-  }
-  return error == 0 ? 0 : explain(FI_LOG_EP_CTRL, "any port", error);
+  return listen_at(link_, name_, *this, listener_);
 }
 
 void Pep::requested(stm_connection_t connection) {

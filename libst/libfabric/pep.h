@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "libst/include/stp/managed.h"
+#include "libst/libfabric/owner.h"
 
 namespace stp::fi {
 
@@ -23,7 +24,7 @@ struct Connreq : ::fid {
   sockaddr_in peer{};
 };
 
-class Pep : public fid_pep {
+class Pep final : public fid_pep, public Acceptor {
  public:
   static int open(Fabric& fabric, const fi_info& info, void* context, fid_pep*& out);
   // nullptr: not a passive endpoint of this provider.
@@ -31,7 +32,7 @@ class Pep : public fid_pep {
 
   // Lets an endpoint take over the name. -FI_EOPBADSTATE: the passive endpoint listens.
   int lend_name(const Link& link, sockaddr_in& out) const;
-  void requested(stm_connection_t connection);
+  void requested(stm_connection_t connection) override;
 
   int close();
   int bind(fid_t other, std::uint64_t flags);
@@ -45,7 +46,6 @@ class Pep : public fid_pep {
     void operator()(fi_info* info) const { fi_freeinfo(info); }
   };
   Pep(Fabric& fabric, const fi_info& info, void* context);
-  int listen_on(std::uint16_t port);
 
   Fabric& fabric_;
   Link& link_;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/reports.h"
+
+#include "libst/libfabric/calls.h"
+#include "libst/libfabric/cntr.h"
+#include "libst/libfabric/cq.h"
+#include "libst/libfabric/provider.h"
+#include "libst/libfabric/request.h"
+
+namespace stp::fi {
+
+int Reports::bind_cq(fid_t other, std::uint64_t flags) {
+  constexpr std::uint64_t kKnown = FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION;
+  if ((flags & ~kKnown) != 0) return -FI_EBADFLAGS;
+  auto& cq = object_of<Cq, fid_cq>(other);
+  const auto selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  if (((flags & FI_TRANSMIT) != 0 && tx_cq_ != nullptr) ||
+      ((flags & FI_RECV) != 0 && rx_cq_ != nullptr))
+    return -FI_EINVAL;
+  if ((flags & FI_TRANSMIT) != 0) {
+    tx_cq_ = &cq;
+    tx_selective_ = selective;
+    cq.use();
+  }
+  if ((flags & FI_RECV) != 0) {
+    rx_cq_ = &cq;
+    rx_selective_ = selective;
+    cq.use();
+  }
+  return 0;
+}
+
+int Reports::bind_cntr(fid_t other, std::uint64_t flags) {
+  constexpr std::array<std::uint64_t, 4> kFlags{FI_SEND, FI_RECV, FI_READ, FI_WRITE};
+  if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0) {
+    inform(FI_LOG_EP_CTRL, "counters count no access of the peer (FI_REMOTE_READ, _WRITE)");
+    return -FI_ENOSYS;
+  }
+  auto& counter = object_of<Cntr, fid_cntr>(other);
+  for (std::size_t i = 0; i < kFlags.size(); ++i) {
+    if ((flags & kFlags[i]) == 0) continue;
+    if (counters_[i] != nullptr) return -FI_EINVAL;
+    counters_[i] = &counter;
+    counter.use();
+  }
+  return 0;
+}
+
+void Reports::release() {
+  if (tx_cq_ != nullptr) tx_cq_->unuse();
+  if (rx_cq_ != nullptr) rx_cq_->unuse();
+  for (auto* const counter : counters_)
+    if (counter != nullptr) counter->unuse();
+  *this = {};
+}
+
+bool Reports::tells(Direction direction, std::uint64_t flags) const {
+  const auto selective = direction == Direction::kReceive ? rx_selective_ : tx_selective_;
+  return (!selective || (flags & FI_COMPLETION) != 0) && (flags & kUntold) == 0;
+}
+
+void Reports::complete(const Op& op) {
+  const auto receives = op.direction == Direction::kReceive;
+  const auto error = op.status != 0 ? error_of(op.status) : (op.overflow != 0 ? FI_ETRUNC : 0);
+  if (auto* const counter = counters_[static_cast<std::size_t>(op.direction)]; counter != nullptr)
+    counter->count(error != 0);
+  if (op.injected && error != 0) inform(FI_LOG_EP_DATA, "what was injected has not arrived");
+  auto* const cq = receives ? rx_cq_ : tx_cq_;
+  if (cq == nullptr || op.injected || (error == 0 && !op.told)) return;
+  cq->push({.context = op.context,
+            .flags = op.flags,
+            .length = receives ? op.length : 0,
+            .buffer = op.buffer,
+            .data = receives ? op.data : 0,
+            .tag = op.tag,
+            .source = op.source,
+            .error = error,
+            .status = op.status != 0 ? op.status : -error,
+            .overflow = op.overflow});
+}
+
+}  // namespace stp::fi
